@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_BASE_TEXT_H
+#define VHCA_BASE_TEXT_H
+/*
+ * The field's address types and their text forms. Parsers are strict: the whole string must match,
+ * no blanks, no trailing text; they return 0 or -EINVAL (-ERANGE where a number is too large) and leave
+ * the output alone on failure. Formatters write a NUL-terminated string into a caller buffer of the
+ * stated size and return it.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Unsigned number in base 10 or 16 (base 16: with or without 0x; base 0: decimal, or hex with 0x; never
+ * octal), no sign, at most max. */
+int vhca_parse_u64(const char *s, unsigned int base, uint64_t max, uint64_t *ret);
+int vhca_parse_u32(const char *s, unsigned int base, uint32_t max, uint32_t *ret);
+
+/* "yes/no", "true/false", "on/off", "1/0". */
+int vhca_parse_bool(const char *s, bool *ret);
+
+/* ---- PCI address ---- */
+struct vhca_bdf {
+	uint16_t domain;
+	uint8_t bus;
+	uint8_t dev; /* 0..31 */
+	uint8_t fn;  /* 0..7 */
+};
+#define VHCA_BDF_STRLEN 16
+int vhca_bdf_parse(const char *s, struct vhca_bdf *ret); /* "0000:01:00.1", domain required */
+char *vhca_bdf_format(char buf[static VHCA_BDF_STRLEN], struct vhca_bdf bdf);
+int vhca_bdf_cmp(struct vhca_bdf a, struct vhca_bdf b); /* <0, 0, >0 as strcmp */
+#define VHCA_BDF_STR(bdf) vhca_bdf_format((char[VHCA_BDF_STRLEN]){ 0 }, (bdf))
+
+/* ---- GUID: host order in memory ---- */
+#define VHCA_GUID_STRLEN 19
+#define VHCA_GUID_NONE	 UINT64_C(0)
+#define VHCA_GUID_ALL1	 UINT64_MAX /* "deleted" in mlx4's admin_guids */
+/* "0x0002c90300a1b2c3", 16 hex digits, "00:02:c9:03:00:a1:b2:c3" or "0002:c903:00a1:b2c3". */
+int vhca_guid_parse(const char *s, uint64_t *ret);
+char *vhca_guid_format(char buf[static VHCA_GUID_STRLEN], uint64_t guid); /* 0x%016 */
+/* Low 64 bits of a GID in sysfs form: 8 groups of 4 hex digits joined by colons. */
+int vhca_gid_parse(const char *s, uint64_t *ret_prefix, uint64_t *ret_guid);
+/* A unicast GUID that a port may own: not 0, not all ones, multicast bit (0x01 of the first byte) clear. */
+bool vhca_guid_is_valid(uint64_t guid);
+#define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){ 0 }, (guid))
+
+/* ---- P_Key: 16 bits with the membership bit; pkey_base is the lower 15 ---- */
+#define VHCA_PKEY_STRLEN  7
+#define VHCA_PKEY_FULL	  0x8000
+#define VHCA_PKEY_DEFAULT 0x7fff /* base of the default partition */
+/* "0x8001", "32769". A base of 0 (invalid by the standard) is refused. */
+int vhca_pkey_parse(const char *s, uint16_t *ret);
+char *vhca_pkey_format(char buf[static VHCA_PKEY_STRLEN], uint16_t pkey);
+static inline uint16_t vhca_pkey_base(uint16_t pkey)
+{
+	return pkey & 0x7fff;
+}
+static inline bool vhca_pkey_is_full(uint16_t pkey)
+{
+	return (pkey & VHCA_PKEY_FULL) != 0;
+}
+#define VHCA_PKEY_STR(pkey) vhca_pkey_format((char[VHCA_PKEY_STRLEN]){ 0 }, (pkey))
+
+/* ---- UUID ---- */
+struct vhca_uuid {
+	uint8_t b[16];
+};
+#define VHCA_UUID_STRLEN 37
+int vhca_uuid_parse(const char *s, struct vhca_uuid *ret); /* with hyphens, any case */
+char *vhca_uuid_format(char buf[static VHCA_UUID_STRLEN], const struct vhca_uuid *u);
+int vhca_uuid_random(struct vhca_uuid *ret); /* version 4 from getrandom(2) */
+bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b);
+#define VHCA_UUID_STR(u) vhca_uuid_format((char[VHCA_UUID_STRLEN]){ 0 }, (u))
+
+/* A name that may stand in an alias, a URL path and a key: [A-Za-z0-9_-]{1,31}. */
+#define VHCA_NAME_MAX 32
+bool vhca_name_is_valid(const char *s);
+
+/* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
+int vhca_strcpy(char *dst, size_t size, const char *src);
+
+/* ---- bounded string builder: after an overflow everything is ignored and `truncated` is true ---- */
+struct vhca_strbuf {
+	char *buf;
+	size_t size, len;
+	bool truncated;
+};
+void vhca_strbuf_init(struct vhca_strbuf *sb, char *buf, size_t size);
+void vhca_strbuf_add(struct vhca_strbuf *sb, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_CONF_CONF_H
+#define VHCA_CONF_CONF_H
+/*
+ * Typed configuration: /etc/vhcad/vhcad.conf, then vhcad.conf.d/ *.conf in strcmp order; a later value wins, sections merge.
+ * An unknown section or key is an error that names the nearest known one; a wrong value is an error: the daemon does not start, and
+ * a reload keeps the old configuration. The shipped file conf/vhcad.conf documents every key and equals the defaults (tested).
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+
+#define VHCA_CONF_PARTITIONS_MAX 128
+#define VHCA_CONF_HCAS_MAX	 32
+#define VHCA_CONF_URLS_MAX	 8
+#define VHCA_CONF_VFS_KEEP	 UINT16_MAX /* manage the VFs that exist, whatever their number */
+
+struct vhca_conf_partition { /* [partition NAME] */
+	char name[VHCA_NAME_MAX];
+	uint16_t pkey; /* pkey = 0x8001, membership bit included */
+};
+
+struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every ConnectX PF not named */
+	bool is_default;
+	struct vhca_bdf bdf;
+	bool manage;		    /* manage = yes|no [no]: no leaves the PF and its VFs alone */
+	uint16_t vfs;		    /* vfs = N | keep [keep] */
+	char fabric[VHCA_NAME_MAX]; /* fabric = NAME [default] */
+	uint8_t port;		    /* port = 1|2 [1]: the physical port that gets the VFs' identities */
+};
+
+enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
+enum vhca_conf_sm_require { VHCA_SM_REQUIRE_NOTHING, VHCA_SM_REQUIRE_ATTACH };
+enum vhca_conf_index_policy { VHCA_INDEX_FORCE_OFF, VHCA_INDEX_ALARM };
+
+struct vhca_conf {
+	/* [agent] */
+	char node_name[65];   /* node_name [host name] */
+	char state_dir[108];  /* state_dir [/var/lib/vhcad] */
+	char run_dir[80];     /* run_dir [/run/vhcad]: vhcad.sock, hook.sock, vfs */
+	enum vhca_log_level log_level; /* log_level [info]; reloadable */
+
+	/* [api] */
+	char api_group[33];   /* group [""]: group of the unix socket, besides root */
+
+	/* [libvirt] */
+	char libvirt_uri[256]; /* uri [qemu:///system] */
+	uint32_t detach_timeout_ms; /* detach_timeout [60s]: whole time for a guest to let go, with retries */
+	uint32_t detach_retry_ms;   /* detach_retry [5s] */
+
+	/* [guid] */
+	uint64_t guid_prefix; /* prefix [0x02c9ab0000000000] */
+	unsigned int guid_prefix_bits; /* prefix_bits [24], 8..48 */
+
+	/* [sm] */
+	char sm_backend[16];  /* backend [none] : vhcasm | none */
+	unsigned int n_sm_urls;
+	char sm_urls[VHCA_CONF_URLS_MAX][256]; /* url, blank-separated; required for vhcasm */
+	enum vhca_conf_sm_pkeys sm_pkeys;      /* pkeys [dynamic] : dynamic | static */
+	enum vhca_conf_sm_require sm_require;  /* require [nothing] : nothing | attach */
+	uint32_t sm_timeout_ms;		       /* timeout [5s] */
+	uint32_t pkey_timeout_ms;	       /* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
+	uint32_t poll_ms;		       /* poll [5s]: slow poll of ports and grants */
+
+	/* [policy] */
+	bool allow_default_partition; /* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */
+	enum vhca_conf_index_policy index_policy; /* pkey_index_changed [force-off] : force-off | alarm */
+
+	unsigned int n_partitions;
+	struct vhca_conf_partition partitions[VHCA_CONF_PARTITIONS_MAX];
+	unsigned int n_hcas;
+	struct vhca_conf_hca hcas[VHCA_CONF_HCAS_MAX];
+};
+
+void vhca_conf_set_defaults(struct vhca_conf *conf);
+/* Loads path (must exist) and path + ".d/ *.conf". *ret is malloc'ed; caller frees with free(). Blocking: start-up and reload worker. */
+int vhca_conf_load(const char *path, struct vhca_conf **ret, struct vhca_error *err);
+
+/* The section that rules a PF: its own, else [hca default], else NULL. */
+const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
+
+/* Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order. Unknown names, duplicates and, unless
+ * allowed, the default partition are errors that name the word. */
+int vhca_conf_resolve_pkeys(const struct vhca_conf *conf, const char *text, uint16_t *ret, size_t max,
+			    size_t *ret_n, struct vhca_error *err);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SRIOV_INVENTORY_H
+#define VHCA_SRIOV_INVENTORY_H
+/*
+ * What the host has: SR-IOV capable ConnectX PFs and their VFs, keyed on PCI address, never on mlx4_0-like names.
+ * Enumerated by libudev (subsystem pci, driver mlx4_core or mlx5_core), read through the sysfs door. Reads take device locks
+ * (sriov_numvfs): a scan belongs on a strand.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/sysfs/sysfs.h"
+
+#define VHCA_VFS_MAX   126 /* mlx4: MLX4_MAX_NUM_VF; mlx5 firmware: 127 */
+#define VHCA_PFS_MAX   32
+#define VHCA_PORTS_MAX 2
+
+enum vhca_family { VHCA_FAMILY_MLX4, VHCA_FAMILY_MLX5 };
+const char *vhca_family_to_string(enum vhca_family family); /* "mlx4" */
+
+struct vhca_vf_facts {
+	struct vhca_bdf bdf;
+	uint16_t index;	     /* N of virtfnN */
+	int iommu_group;     /* -1: none (IOMMU off) */
+	uint16_t group_size; /* devices in the group; more than 1 = ACS problem */
+	char driver[32];     /* "" = none */
+};
+
+struct vhca_pf_facts {
+	struct vhca_bdf bdf;
+	enum vhca_family family;
+	char driver[32];
+	char ibdev[64]; /* RDMA device name right now; "" while none is registered. udev may rename it */
+	uint16_t vendor, device;
+	int numa_node; /* -1 = unknown */
+	uint16_t total_vfs, num_vfs;
+	bool autoprobe;
+	uint8_t n_ports;
+	uint64_t node_guid; /* 0 = unknown */
+	uint16_t n_vfs;
+	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* by index; holes do not occur */
+};
+
+struct vhca_inventory {
+	uint16_t n_pfs;
+	struct vhca_pf_facts *pfs; /* sorted by address */
+};
+
+/* Scans the host. A PF that disappears in the middle is left out, not an error. */
+int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, struct vhca_error *err);
+/* Re-reads one PF (after enabling). -ENOENT when it is gone. */
+int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,
+			   struct vhca_error *err);
+struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv); /* accepts NULL */
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SRIOV_VF_STATE_H
+#define VHCA_SRIOV_VF_STATE_H
+/*
+ * Life of a VF. The state is journaled before the effect that belongs to it starts, so after a crash the effect of the stored
+ * state is simply done again (all effects are idempotent and read back what they wrote).
+ *
+ *   state        means                                   effect in this state            leaves to
+ *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (adopt/free'd by its user)
+ *                or the PF is not configured
+ *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined
+ *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost)
+ *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing
+ *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing
+ *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone)
+ *   detaching    unplug requested                        unplug by alias, await removal  scrubbing | attached (given up)
+ *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined
+ *   quarantined  a proof failed; never given away        scrub again, backing off        free | preparing
+ */
+#include <stdbool.h>
+
+enum vhca_vf_state {
+	VHCA_VF_UNMANAGED,
+	VHCA_VF_PREPARING,
+	VHCA_VF_FREE,
+	VHCA_VF_CLAIMED,
+	VHCA_VF_PROGRAMMED,
+	VHCA_VF_ATTACHED,
+	VHCA_VF_DETACHING,
+	VHCA_VF_SCRUBBING,
+	VHCA_VF_QUARANTINED,
+	VHCA_VF_STATE_COUNT
+};
+
+const char *vhca_vf_state_to_string(enum vhca_vf_state state);
+int vhca_vf_state_parse(const char *word, enum vhca_vf_state *ret);
+/* True if the table above has an arrow from `from` to `to`. */
+bool vhca_vf_state_may(enum vhca_vf_state from, enum vhca_vf_state to);
+
+#endif
