@@ -2,54 +2,73 @@
 #ifndef VHCA_AGENT_DOMXML_H
 #define VHCA_AGENT_DOMXML_H
 /*
- * Domain XML, with libxml2 (entities, network and DTD loading off; at most VHCA_XML_MAX bytes): what a domain asks for, and
- * which PCI host devices it has.
+ * Domain XML, with libxml2 (entities, network and DTD loading off; at most VHCA_XML_MAX bytes):
+ * what a domain asks for, and which PCI host devices it has.
  */
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "pkey/identity.h"
 
-#define VHCA_XML_MAX	    (8u * 1024 * 1024)
-#define VHCA_DOM_VFS_MAX    16 /* <vhca:vf> elements of one domain */
-#define VHCA_DOM_DEVS_MAX   64 /* PCI host devices of one domain */
-#define VHCA_DOMAIN_NS	    "urn:vhcad:domain:1"
-#define VHCA_ALIAS_PREFIX   "ua-vhca-"
+#define VHCA_XML_MAX	  (8u * 1024 * 1024)
+#define VHCA_DOM_VFS_MAX  16 /* <vhca:vf> elements of one domain */
+#define VHCA_DOM_DEVS_MAX 64 /* PCI host devices of one domain */
+#define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
+#define VHCA_ALIAS_PREFIX "ua-vhca-"
 
 /* One <vhca:vf>. */
 struct vhca_vf_request {
 	char name[VHCA_NAME_MAX];
 	char fabric[VHCA_NAME_MAX]; /* "default" if absent */
-	char partition[256];	    /* as written: numbers and names, blank-separated; resolved against the configuration later */
-	uint64_t guid;		    /* 0 = auto */
+	char partition[256]; /* as written: numbers and names, blank-separated; resolved against the
+				configuration later */
+	uint64_t guid;	     /* 0 = auto */
 	bool has_pf;
 	struct vhca_bdf pf; /* only on this PF */
 	int numa;	    /* -1 = any */
 };
 
-/* One <hostdev mode='subsystem' type='pci'> of the live XML. */
+/* One PCI host device of the live XML. */
 struct vhca_dom_hostdev {
 	struct vhca_bdf host;
-	char alias[80];	    /* "" if none */
+	char alias[80]; /* "" if none, or longer than any of ours */
 	bool has_guest_addr;
 	struct vhca_bdf guest;
 };
 
 struct vhca_dom_info {
 	struct vhca_uuid uuid;
-	char name[128];
+	char name[128]; /* a label: longer names are cut */
+	int id;		/* libvirt's number of this run of the domain; -1 = not active */
 	uint64_t memory_kib;
+	struct vhca_error
+		request_error; /* kind NONE: every <vhca:vf> is good; else the first bad one */
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
 	struct vhca_dom_hostdev hostdevs[VHCA_DOM_DEVS_MAX];
-	unsigned int root_ports, free_root_ports; /* pcie-root-port controllers; those without a device behind them */
+	unsigned int root_ports; /* pcie-root-port controllers */
+	unsigned int
+		free_root_ports; /* those that can be hot-plugged and have no device behind them */
 };
 
-/* Parses the XML of virDomainGetXMLDesc. A bad <vhca:vf> is an error that names the element and attribute; the rest of *ret
- * (uuid, name, hostdevs) is filled all the same when *ret_request_error gets it. Caller frees with free(). */
+/*
+ * Parses the XML of virDomainGetXMLDesc. Caller frees *ret with free().
+ *
+ * A bad <vhca:vf> is an error that names element, attribute, value and what is allowed. It goes to
+ * *ret_request_error (and to
+ * (*ret)->request_error) and the call succeeds: uuid, name, host devices and the good requests are
+ * filled all the same, so that a tenant's typing error cannot hide which VFs the domain holds. With
+ * ret_request_error NULL it fails the call instead.
+ *
+ * Host devices are <hostdev type='pci'> and <interface type='hostdev'>. One that cannot be read, or
+ * more than VHCA_DOM_DEVS_MAX, fails the call: "this address is in no live XML" is a proof that
+ * others rely on.
+ */
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		      struct vhca_error *ret_request_error, struct vhca_error *err);
 
-/* <hostdev managed='no'> for hot-plug, into buf. guest may be NULL (libvirt chooses the port). */
+#define VHCA_HOSTDEV_XML_MAX 512
+/* <hostdev managed='no'> for hot-plug, into buf. guest may be NULL (libvirt chooses the port).
+ * -EINVAL for a bad name, -ENOBUFS when buf is too small. */
 int vhca_domxml_hostdev(char *buf, size_t size, struct vhca_bdf host, const char *vf_name,
 			const struct vhca_bdf *guest);
 
