@@ -6,12 +6,13 @@
  *
  *  - mechanism (common/): a function returns 0 (or a count >= 0) or a negative errno. It neither
  *    logs nor prints, and writes its ret_ outputs only on success.
- *  - meaning (sriov, pkey, sm, conf, agent, ctl): the same int, plus `struct vhca_error *err` as the
- *    last argument. It lives on the caller's stack, owns no memory and needs no release. err may be NULL.
+ *  - meaning (sriov, pkey, sm, conf, agent, ctl): the same int, plus `struct vhca_error *err` as
+ * the last argument. It lives on the caller's stack, owns no memory and needs no release. err may
+ * be NULL.
  *
- * The kind selects HTTP status, CLI exit code and retry policy; the code is a stable machine-readable
- * word (API); msg and hint are for people and may change. A message names object and operation:
- * "0000:3b:00.2: bind to vfio-pci: Device or resource busy".
+ * The kind selects HTTP status, CLI exit code and retry policy; the code is a stable
+ * machine-readable word (API); msg and hint are for people and may change. A message names object
+ * and operation: "0000:3b:00.2: bind to vfio-pci: Device or resource busy".
  */
 #include <stdarg.h>
 
@@ -36,7 +37,10 @@ struct vhca_error {
 	char hint[256]; /* the way out; "" if there is none */
 };
 
-#define VHCA_ERROR_INIT { .kind = VHCA_ERR_NONE }
+#define VHCA_ERROR_INIT               \
+	{                             \
+		.kind = VHCA_ERR_NONE \
+	}
 
 /*
  * Fills *err (if not NULL) and returns -errnum, or -EIO when errnum is 0, so that
@@ -45,7 +49,8 @@ struct vhca_error {
 int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code, int errnum,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* Sets the hint of an error that was set before. Returns nothing: it is used between set and return. */
+/* Sets the hint of an error that was set before. Returns nothing: it is used between set and
+ * return. */
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

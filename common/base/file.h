@@ -10,7 +10,8 @@
  * -EFBIG when it is longer than max. */
 int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
 
-/* Replaces path atomically: temporary file in the same directory, fsync, rename, fsync of the directory. */
+/* Replaces path atomically: temporary file in the same directory, fsync, rename, fsync of the
+ * directory. */
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
 /* mkdir -p of path with the given mode for what is created; success if it exists as a directory. */
@@ -21,12 +22,13 @@ uint64_t vhca_now_ms(void);
 /* Wall clock in ms since 1970, for records that people read. */
 uint64_t vhca_wall_ms(void);
 
-/* Read/write exactly len bytes on a socket before `deadline` (vhca_now_ms() scale): -ETIMEDOUT, -ECONNRESET
- * on early end of file, or the errno. The descriptor may be blocking or not. */
+/* Read/write exactly len bytes on a socket before `deadline` (vhca_now_ms() scale): -ETIMEDOUT,
+ * -ECONNRESET on early end of file, or the errno. The descriptor may be blocking or not. */
 int vhca_read_deadline(int fd, void *buf, size_t len, uint64_t deadline);
 int vhca_write_deadline(int fd, const void *buf, size_t len, uint64_t deadline);
 
-/* Connects a SOCK_STREAM unix socket, non-blocking, before the deadline; returns the fd (CLOEXEC). */
+/* Connects a SOCK_STREAM unix socket, non-blocking, before the deadline; returns the fd (CLOEXEC).
+ */
 int vhca_connect_unix(const char *path, uint64_t deadline);
 
 #endif

@@ -2,11 +2,18 @@
 #ifndef VHCA_BASE_LOG_H
 #define VHCA_BASE_LOG_H
 /*
- * Logging to stderr: with "<N>" priorities when systemd reads it (JOURNAL_STREAM is set), with a time
- * stamp otherwise. Thread-safe, one write(2) a line, control characters of the text are escaped.
- * A message starts with its subject: "0000:3b:00.2: ...", "vm1/ib0: ...". Secrets are never logged.
+ * Logging to stderr: with "<N>" priorities when systemd reads it (JOURNAL_STREAM is set), with a
+ * time stamp otherwise. Thread-safe, one write(2) a line, control characters of the text are
+ * escaped. A message starts with its subject: "0000:3b:00.2: ...", "vm1/ib0: ...". Secrets are
+ * never logged.
  */
-enum vhca_log_level { VHCA_LOG_ERROR, VHCA_LOG_WARNING, VHCA_LOG_NOTICE, VHCA_LOG_INFO, VHCA_LOG_DEBUG };
+enum vhca_log_level {
+	VHCA_LOG_ERROR,
+	VHCA_LOG_WARNING,
+	VHCA_LOG_NOTICE,
+	VHCA_LOG_INFO,
+	VHCA_LOG_DEBUG
+};
 
 /* Messages above this level are dropped; default VHCA_LOG_INFO. May be called at any time. */
 void vhca_log_set_level(enum vhca_log_level level);
@@ -18,7 +25,8 @@ int vhca_log_level_parse(const char *word, enum vhca_log_level *ret_level);
  * For OpenSM's own log and for tests. fn is called from any thread. */
 void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg));
 
-void vhca_log(enum vhca_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void vhca_log(enum vhca_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #define vhca_log_error(...)   vhca_log(VHCA_LOG_ERROR, __VA_ARGS__)
 #define vhca_log_warning(...) vhca_log(VHCA_LOG_WARNING, __VA_ARGS__)

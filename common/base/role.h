@@ -2,11 +2,11 @@
 #ifndef VHCA_BASE_ROLE_H
 #define VHCA_BASE_ROLE_H
 /*
- * Loop discipline: the thread that owns the state must never block. Every function that can block in the
- * kernel or in an RPC (sysfs, libvirt, SQLite, fsync) starts with vhca_may_block("what"). On the state thread this
- * counts a violation and logs it; builds with -Dfault-points=true abort.
+ * Loop discipline: the thread that owns the state must never block. Every function that can block
+ * in the kernel or in an RPC (sysfs, libvirt, SQLite, fsync) starts with vhca_may_block("what"). On
+ * the state thread this counts a violation and logs it; builds with -Dfault-points=true abort.
  */
-void vhca_role_set_state_thread(void);	 /* the calling thread is the state thread from now on */
+void vhca_role_set_state_thread(void); /* the calling thread is the state thread from now on */
 void vhca_may_block(const char *what);
 unsigned int vhca_role_violations(void); /* number of violations so far; 0 in a correct program */
 
@@ -17,7 +17,8 @@ unsigned int vhca_role_violations(void); /* number of violations so far; 0 in a 
  *   errno:N     the call returns -N once
  *   errno:N:K   the call returns -N at its K-th time (1 = first)
  *   delay:MS    sleeps MS milliseconds every time
- * Returns 0 or the armed negative errno.
+ * Returns 0 or the armed negative errno. Text that is not understood aborts: a test must not pass
+ * because it armed nothing.
  */
 #include "config.h"
 #if VHCA_FAULT_POINTS

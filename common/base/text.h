@@ -3,16 +3,16 @@
 #define VHCA_BASE_TEXT_H
 /*
  * The field's address types and their text forms. Parsers are strict: the whole string must match,
- * no blanks, no trailing text; they return 0 or -EINVAL (-ERANGE where a number is too large) and leave
- * the output alone on failure. Formatters write a NUL-terminated string into a caller buffer of the
- * stated size and return it.
+ * no blanks, no trailing text; they return 0 or -EINVAL (-ERANGE where a number is too large) and
+ * leave the output alone on failure. Formatters write a NUL-terminated string into a caller buffer
+ * of the stated size and return it.
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Unsigned number in base 10 or 16 (base 16: with or without 0x; base 0: decimal, or hex with 0x; never
- * octal), no sign, at most max. */
+/* Unsigned number in base 10 or 16 (base 16: with or without 0x; base 0: decimal, or hex with 0x;
+ * never octal), no sign, at most max. */
 int vhca_parse_u64(const char *s, unsigned int base, uint64_t max, uint64_t *ret);
 int vhca_parse_u32(const char *s, unsigned int base, uint32_t max, uint32_t *ret);
 
@@ -30,7 +30,7 @@ struct vhca_bdf {
 int vhca_bdf_parse(const char *s, struct vhca_bdf *ret); /* "0000:01:00.1", domain required */
 char *vhca_bdf_format(char buf[static VHCA_BDF_STRLEN], struct vhca_bdf bdf);
 int vhca_bdf_cmp(struct vhca_bdf a, struct vhca_bdf b); /* <0, 0, >0 as strcmp */
-#define VHCA_BDF_STR(bdf) vhca_bdf_format((char[VHCA_BDF_STRLEN]){ 0 }, (bdf))
+#define VHCA_BDF_STR(bdf) vhca_bdf_format((char[VHCA_BDF_STRLEN]){0}, (bdf))
 
 /* ---- GUID: host order in memory ---- */
 #define VHCA_GUID_STRLEN 19
@@ -41,9 +41,10 @@ int vhca_guid_parse(const char *s, uint64_t *ret);
 char *vhca_guid_format(char buf[static VHCA_GUID_STRLEN], uint64_t guid); /* 0x%016 */
 /* Low 64 bits of a GID in sysfs form: 8 groups of 4 hex digits joined by colons. */
 int vhca_gid_parse(const char *s, uint64_t *ret_prefix, uint64_t *ret_guid);
-/* A unicast GUID that a port may own: not 0, not all ones, multicast bit (0x01 of the first byte) clear. */
+/* A unicast GUID that a port may own: not 0, not all ones, multicast bit (0x01 of the first byte)
+ * clear. */
 bool vhca_guid_is_valid(uint64_t guid);
-#define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){ 0 }, (guid))
+#define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){0}, (guid))
 
 /* ---- P_Key: 16 bits with the membership bit; pkey_base is the lower 15 ---- */
 #define VHCA_PKEY_STRLEN  7
@@ -60,7 +61,7 @@ static inline bool vhca_pkey_is_full(uint16_t pkey)
 {
 	return (pkey & VHCA_PKEY_FULL) != 0;
 }
-#define VHCA_PKEY_STR(pkey) vhca_pkey_format((char[VHCA_PKEY_STRLEN]){ 0 }, (pkey))
+#define VHCA_PKEY_STR(pkey) vhca_pkey_format((char[VHCA_PKEY_STRLEN]){0}, (pkey))
 
 /* ---- UUID ---- */
 struct vhca_uuid {
@@ -71,7 +72,7 @@ int vhca_uuid_parse(const char *s, struct vhca_uuid *ret); /* with hyphens, any 
 char *vhca_uuid_format(char buf[static VHCA_UUID_STRLEN], const struct vhca_uuid *u);
 int vhca_uuid_random(struct vhca_uuid *ret); /* version 4 from getrandom(2) */
 bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b);
-#define VHCA_UUID_STR(u) vhca_uuid_format((char[VHCA_UUID_STRLEN]){ 0 }, (u))
+#define VHCA_UUID_STR(u) vhca_uuid_format((char[VHCA_UUID_STRLEN]){0}, (u))
 
 /* A name that may stand in an alias, a URL path and a key: [A-Za-z0-9_-]{1,31}. */
 #define VHCA_NAME_MAX 32
@@ -80,7 +81,8 @@ bool vhca_name_is_valid(const char *s);
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);
 
-/* ---- bounded string builder: after an overflow everything is ignored and `truncated` is true ---- */
+/* ---- bounded string builder: after an overflow everything is ignored and `truncated` is true ----
+ */
 struct vhca_strbuf {
 	char *buf;
 	size_t size, len;

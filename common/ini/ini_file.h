@@ -2,17 +2,21 @@
 #ifndef VHCA_INI_INI_FILE_H
 #define VHCA_INI_INI_FILE_H
 /*
- * INI files through inih, with what it lacks: line numbers for every pair, lines up to VHCA_INI_LINE_MAX (a longer
- * one is an error, not a split), no multi-line values, no inline comments after values ("#" and ";" only start
- * a comment at the beginning of a line), UTF-8 BOM accepted, NUL bytes refused.
+ * INI files through inih, with what it lacks: line numbers for every pair, lines up to
+ * VHCA_INI_LINE_MAX (a longer one is an error, not a split), no multi-line values, no inline
+ * comments after values ("#" and ";" only start a comment at the beginning of a line), UTF-8 BOM
+ * accepted, NUL bytes refused.
  */
+#include <stddef.h>
+
 #include "common/base/error.h"
 
 #define VHCA_INI_LINE_MAX 1024
 #define VHCA_INI_FILE_MAX (256 * 1024)
 
 /* One `key = value` in `[section]` ("" before the first). Strings are borrowed until the return.
- * Returns 0, or a negative value after vhca_error_set(): parsing stops, the message is prefixed with "file:line: key: ". */
+ * Returns 0, or a negative value after vhca_error_set(): parsing stops, the message is prefixed
+ * with "file:line: key: ". */
 typedef int (*vhca_ini_pair_fn)(void *ctx, const char *section, const char *key, const char *value,
 				unsigned int line, struct vhca_error *err);
 

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Built only with -Dfault-points=true: see role.h for the syntax of VHCA_FAULT. */
+#include "common/base/role.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/text.h"
+
+#define POINTS_MAX 16
+
+enum action { ACTION_KILL, ACTION_ERRNO, ACTION_DELAY };
+
+struct point {
+	char name[64];
+	enum action action;
+	uint32_t value; /* errno, or ms */
+	uint32_t at;	/* the errno is returned at this time of passing */
+	atomic_uint passed;
+};
+
+static struct point points[POINTS_MAX];
+static unsigned int n_points;
+
+/* "kill", "errno:N", "errno:N:K", "delay:MS". */
+static int parse_action(char *text, struct point *p)
+{
+	char *save = NULL;
+	const char *verb = strtok_r(text, ":", &save);
+	const char *value = strtok_r(NULL, ":", &save);
+	const char *at = strtok_r(NULL, ":", &save);
+
+	if (!verb)
+		return -1;
+	p->at = 1;
+	if (strcmp(verb, "kill") == 0 && !value) {
+		p->action = ACTION_KILL;
+		return 0;
+	}
+	if (!value || vhca_parse_u32(value, 10, 600000, &p->value) < 0)
+		return -1;
+	if (strcmp(verb, "delay") == 0 && !at) {
+		p->action = ACTION_DELAY;
+		return 0;
+	}
+	p->action = ACTION_ERRNO;
+	if (strcmp(verb, "errno") != 0 || p->value == 0)
+		return -1;
+	return at ? vhca_parse_u32(at, 10, UINT32_MAX, &p->at) : 0;
+}
+
+static int parse_item(char *item, struct point *p)
+{
+	char *eq = strchr(item, '=');
+
+	if (!eq)
+		return -1;
+	*eq = '\0';
+	return vhca_strcpy(p->name, sizeof(p->name), item) < 0 ? -1 : parse_action(eq + 1, p);
+}
+
+/* A test that arms nothing by a slip of the pen would pass for the wrong reason: stop instead. */
+static void arm(void)
+{
+	const char *env = getenv("VHCA_FAULT");
+	char text[1024], *save = NULL;
+
+	if (!env)
+		return;
+	if (vhca_strcpy(text, sizeof(text), env) < 0)
+		abort();
+	for (char *item = strtok_r(text, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+		if (n_points == POINTS_MAX || parse_item(item, &points[n_points]) < 0) {
+			(void)fprintf(stderr, "VHCA_FAULT: \"%s\" is not a fault point\n", item);
+			abort();
+		}
+		n_points++;
+	}
+}
+
+static int act(struct point *p)
+{
+	const struct timespec delay = {.tv_sec = p->value / 1000,
+				       .tv_nsec = (long)(p->value % 1000) * 1000000};
+
+	switch (p->action) {
+	case ACTION_KILL:
+		(void)raise(SIGKILL); /* does not return */
+		return 0;
+	case ACTION_DELAY:
+		(void)nanosleep(&delay, NULL); /* a signal may shorten it; tests allow for that */
+		return 0;
+	case ACTION_ERRNO:
+		return atomic_fetch_add(&p->passed, 1) + 1 == p->at ? -(int)p->value : 0;
+	}
+	return 0;
+}
+
+int vhca_fault(const char *point)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int r = 0;
+
+	(void)pthread_once(&once, arm); /* cannot fail with a valid control */
+	for (unsigned int i = 0; i < n_points && r == 0; i++)
+		if (strcmp(points[i].name, point) == 0)
+			r = act(&points[i]);
+	return r;
+}

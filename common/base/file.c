@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "common/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/role.h"
+#include "common/base/text.h"
+
+static uint64_t clock_ms(clockid_t clock)
+{
+	struct timespec ts = {0};
+
+	(void)clock_gettime(clock, &ts); /* cannot fail for the two clocks used */
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+uint64_t vhca_now_ms(void)
+{
+	return clock_ms(CLOCK_BOOTTIME);
+}
+
+uint64_t vhca_wall_ms(void)
+{
+	return clock_ms(CLOCK_REALTIME);
+}
+
+/* Reads to end of file. Grows by doubling, so that files whose st_size is 0 (proc) work as well. */
+static int read_all(int fd, size_t max, char **ret_data, size_t *ret_len)
+{
+	VHCA_AUTO_FREE char *buf = NULL;
+	size_t size = 0, len = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (len + 1 >= size) {
+			char *bigger = realloc(buf, size = size ? size * 2 : 4096);
+
+			if (!bigger)
+				return -ENOMEM;
+			buf = bigger;
+		}
+		n = read(fd, buf + len, size - len - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > max)
+			return -EFBIG;
+	}
+	buf[len] = '\0';
+	*ret_data = vhca_steal_ptr(&buf);
+	*ret_len = len;
+	return 0;
+}
+
+int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len)
+{
+	VHCA_AUTO_CLOSE int fd = -1;
+
+	vhca_may_block("read file");
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	return read_all(fd, max, ret_data, ret_len);
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, data, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Without this the rename may be lost at a power failure although the file's data was synced. */
+static int sync_directory_of(const char *path)
+{
+	VHCA_AUTO_CLOSE int fd = -1;
+	char dir[PATH_MAX];
+	char *slash;
+
+	if (vhca_strcpy(dir, sizeof(dir), path) < 0)
+		return -ENAMETOOLONG;
+	slash = strrchr(dir, '/');
+	if (!slash)
+		(void)vhca_strcpy(dir, sizeof(dir), "."); /* fits */
+	else
+		slash[slash == dir] = '\0'; /* keeps the slash of "/" */
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+static int fill_and_rename(int fd, const char *tmp, const char *path, const void *data, size_t len,
+			   mode_t mode)
+{
+	int r = write_all(fd, data, len);
+
+	if (r < 0)
+		return r;
+	if (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(tmp, path) < 0)
+		return -errno;
+	return 0;
+}
+
+int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
+{
+	VHCA_AUTO_CLOSE int fd = -1;
+	char tmp[PATH_MAX];
+	int r;
+
+	vhca_may_block("write file");
+	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path) >= sizeof(tmp))
+		return -ENAMETOOLONG;
+	fd = mkostemp(tmp, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fill_and_rename(fd, tmp, path, data, len, mode);
+	if (r < 0) {
+		(void)unlink(tmp); /* the first error is the one to report */
+		return r;
+	}
+	return sync_directory_of(path);
+}
+
+static int mkdir_one(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (stat(path, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int vhca_mkdir_p(const char *path, mode_t mode)
+{
+	char part[PATH_MAX];
+	int r;
+
+	if (vhca_strcpy(part, sizeof(part), path) < 0)
+		return -ENAMETOOLONG;
+	if (!part[0])
+		return -ENOENT;
+	for (char *p = part + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		r = mkdir_one(part, mode);
+		if (r < 0)
+			return r;
+		*p = '/';
+	}
+	return mkdir_one(part, mode);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+
+#define MSG_MAX 1024
+
+/* Process-wide by nature: there is one stderr. All three may change while other threads log. */
+static atomic_int max_level = VHCA_LOG_INFO;
+static _Atomic(void (*)(enum vhca_log_level, const char *)) log_sink;
+static atomic_int to_journal = -1; /* unknown until the first message */
+
+static const struct {
+	const char *word;
+	int priority; /* syslog(3) */
+} levels[] = {
+	[VHCA_LOG_ERROR] = {"error", 3},   [VHCA_LOG_WARNING] = {"warning", 4},
+	[VHCA_LOG_NOTICE] = {"notice", 5}, [VHCA_LOG_INFO] = {"info", 6},
+	[VHCA_LOG_DEBUG] = {"debug", 7},
+};
+
+void vhca_log_set_level(enum vhca_log_level level)
+{
+	atomic_store(&max_level, (int)level);
+}
+
+int vhca_log_level_parse(const char *word, enum vhca_log_level *ret_level)
+{
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(levels); i++) {
+		if (strcmp(word, levels[i].word) == 0) {
+			*ret_level = (enum vhca_log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg))
+{
+	atomic_store(&log_sink, fn);
+}
+
+/* JOURNAL_STREAM names the journal's end as "device:inode"; it is inherited, so stderr is compared
+ * with it. */
+static int stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	char mine[64];
+	struct stat st;
+
+	if (!stream || fstat(STDERR_FILENO, &st) < 0)
+		return 0;
+	(void)snprintf(mine, sizeof(mine), "%llu:%llu", (unsigned long long)st.st_dev,
+		       (unsigned long long)st.st_ino);
+	return strcmp(stream, mine) == 0;
+}
+
+/* A line that an outsider's text (domain name, XML) can reach must stay one line and harmless on a
+ * terminal. */
+static size_t escape(char *dst, size_t size, const char *src)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t len = 0;
+
+	for (; *src && len + 4 < size; src++) {
+		unsigned char c = (unsigned char)*src;
+
+		if (c >= 0x20 && c != 0x7f) {
+			dst[len++] = *src;
+			continue;
+		}
+		dst[len++] = '\\';
+		dst[len++] = 'x';
+		dst[len++] = hex[c >> 4];
+		dst[len++] = hex[c & 0xf];
+	}
+	dst[len] = '\0';
+	return len;
+}
+
+static int format_head(char *buf, size_t size, enum vhca_log_level level)
+{
+	struct timespec now;
+	struct tm tm;
+	char day[32];
+
+	if (atomic_load(&to_journal))
+		return snprintf(buf, size, "<%d>", levels[level].priority);
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	if (!gmtime_r(&now.tv_sec, &tm) || !strftime(day, sizeof(day), "%Y-%m-%dT%H:%M:%S", &tm))
+		day[0] = '\0';
+	return snprintf(buf, size, "%s.%03ldZ %s: ", day, now.tv_nsec / 1000000,
+			levels[level].word);
+}
+
+static void write_line(enum vhca_log_level level, const char *msg)
+{
+	char line[MSG_MAX * 4 + 64];
+	int head;
+	size_t len;
+
+	if (atomic_load(&to_journal) < 0)
+		atomic_store(&to_journal, stderr_is_journal());
+	head = format_head(line, 64, level);
+	len = (size_t)head + escape(line + head, sizeof(line) - (size_t)head - 1, msg);
+	line[len++] = '\n';
+	if (write(STDERR_FILENO, line, len) < 0)
+		return; /* nowhere left to report it */
+}
+
+void vhca_log(enum vhca_log_level level, const char *fmt, ...)
+{
+	void (*sink)(enum vhca_log_level, const char *) = atomic_load(&log_sink);
+	char msg[MSG_MAX], escaped[MSG_MAX * 4];
+	int saved_errno = errno;
+	va_list ap;
+
+	if ((int)level > atomic_load(&max_level))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap); /* a longer message is cut */
+	va_end(ap);
+	if (sink) {
+		(void)escape(escaped, sizeof(escaped), msg);
+		sink(level, escaped);
+	} else {
+		write_line(level, msg);
+	}
+	errno = saved_errno;
+}
