@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hooks/vfs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+
+static const struct vhca_bdf *find_dev(const struct vhca_bdf *devs, unsigned int n,
+				       struct vhca_bdf bdf)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (vhca_bdf_cmp(devs[i], bdf) == 0)
+			return &devs[i];
+	return NULL;
+}
+
+int vhca_hook_vfs_find(const char *path, const struct vhca_bdf *devs, unsigned int n,
+		       struct vhca_bdf *ret)
+{
+	VHCA_AUTO_FREE char *data = NULL;
+	char *pos, *line;
+	size_t len;
+	int r = vhca_read_file(path, VHCA_HOOK_VFS_MAX, &data, &len);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	pos = data;
+	while ((line = strsep(&pos, "\n"))) {
+		const struct vhca_bdf *dev;
+		struct vhca_bdf bdf;
+
+		if (!*line)
+			continue;
+		if (vhca_bdf_parse(line, &bdf) < 0)
+			return -EBADMSG;
+		dev = find_dev(devs, n, bdf);
+		if (dev) {
+			*ret = *dev;
+			return 1;
+		}
+	}
+	return 0;
+}
