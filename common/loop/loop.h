@@ -26,7 +26,8 @@ uint64_t vhca_loop_max_callback_us(const struct vhca_loop *loop);
 
 /* From any thread: fn(arg) runs on the loop thread, in order of posting. Never blocks; -ENOMEM only.
  * Posts still queued when the loop is freed are dropped after drop(arg) (may be NULL). */
-int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg, void (*drop)(void *arg));
+int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
+		   void (*drop)(void *arg));
 
 /* ---- file descriptors ---- */
 struct vhca_watch;
@@ -39,13 +40,14 @@ struct vhca_watch *vhca_watch_free(struct vhca_watch *watch);
 /* ---- one-shot timers (CLOCK_BOOTTIME) ---- */
 struct vhca_timer;
 int vhca_timer_new(struct vhca_loop *loop, const char *name, void (*fn)(void *arg), void *arg,
-		   struct vhca_timer **ret);			  /* not armed */
+		   struct vhca_timer **ret);			     /* not armed */
 void vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms); /* re-arming moves it */
 void vhca_timer_stop(struct vhca_timer *timer);
 struct vhca_timer *vhca_timer_free(struct vhca_timer *timer);
 
 /* Signals are delivered as callbacks on the loop; the signal must be blocked in all threads before any is started. */
-int vhca_loop_on_signal(struct vhca_loop *loop, int signo, void (*fn)(void *arg, int signo), void *arg);
+int vhca_loop_on_signal(struct vhca_loop *loop, int signo, void (*fn)(void *arg, int signo),
+			void *arg);
 
 /* ---- exponential back-off, for whoever retries ---- */
 struct vhca_backoff {

@@ -31,8 +31,12 @@ size_t vhca_strand_pending(const struct vhca_strand *strand);
 /* When the running job was started (vhca_now_ms() scale), 0 when idle: "busy since". */
 uint64_t vhca_strand_busy_since(const struct vhca_strand *strand);
 
-/* Refuses new jobs; queued jobs not yet started are dropped without work() but done() still runs from here.
- * Waits at most wait_ms for the running one; false (and the object is leaked on purpose) if it still hangs. Accepts NULL. */
+/*
+ * Refuses new jobs and waits at most wait_ms for the running one; then calls, from here and in order, the done() that are still due:
+ * those of finished jobs not yet delivered, and those of jobs not yet started, whose work() never runs. Returns false if the
+ * running job still hangs: its arg is leaked on purpose, its done() never runs, its thread cleans up if it ever comes back.
+ * Free all strands before the loop. Accepts NULL.
+ */
 bool vhca_strand_free(struct vhca_strand *strand, uint32_t wait_ms);
 
 #endif
