@@ -25,9 +25,9 @@ static inline void vhca_free_cleanup(void *p)
 
 static inline void vhca_close_cleanup(const int *fd)
 {
+	/* nothing can be done about a failing close of a read-only or synced descriptor */
 	if (*fd >= 0)
-		(void)close(*fd); /* nothing can be done about a failing close of a read-only or
-				     synced fd */
+		(void)close(*fd);
 }
 
 #define VHCA_AUTO_FREE	VHCA_CLEANUP(vhca_free_cleanup)
