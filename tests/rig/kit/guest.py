@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A nested guest of a hypervisor: its domain XML, its life, and what it says on its serial line."""
+
+import re
+
+from kit.base import RigError, wait_for
+
+NAMESPACE = "urn:vhcad:domain:1"
+READY_TIMEOUT = 150
+DOMAIN = """<domain type='kvm'>
+ <name>{name}</name><uuid>{uuid}</uuid>
+ <metadata>{metadata}</metadata>
+ <memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
+ <os><type arch='x86_64' machine='q35'>hvm</type>
+  <kernel>/var/lib/libvirt/images/guest.vmlinuz</kernel><initrd>/var/lib/libvirt/images/guest.initrd</initrd>
+  <cmdline>console=ttyS0 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0</cmdline></os>
+ <features><acpi/><apic/></features>
+ <on_crash>preserve</on_crash>
+ <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
+  <controller type='usb' model='none'/>
+  <controller type='pci' index='0' model='pcie-root'/>
+  {ports}{hostdevs}
+  <serial type='file'><source path='/var/log/libvirt/qemu/{name}.serial' append='off'/><target port='0'/></serial>
+  <memballoon model='none'/>
+ </devices>
+</domain>"""
+HOSTDEV = """<hostdev mode='subsystem' type='pci' managed='no'><source>
+ <address domain='0x{0}' bus='0x{1}' slot='0x{2}' function='0x{3}'/></source></hostdev>"""
+
+
+def request(*vfs):
+    """The metadata element: request(("ib0", "0x8001")) asks for one VF in one partition."""
+    lines = "".join(f"<vhca:vf name='{name}' partition='{partition}'/>" for name, partition in vfs)
+    return f"<vhca:infiniband xmlns:vhca='{NAMESPACE}'>{lines}</vhca:infiniband>" if vfs else ""
+
+
+def hostdev(bdf):
+    return HOSTDEV.format(*re.split("[:.]", bdf))
+
+
+class Guest:
+    """One domain on one host. Used as: g = Guest(host, "vm1", 1, request(("ib0", "0x8001"))); g.start()."""
+
+    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192):
+        self.host, self.name = host, name
+        self.uuid = f"5ca1ab1e-0000-4000-8000-{number:012d}"
+        self.xml = DOMAIN.format(
+            name=name, uuid=self.uuid, metadata=metadata, memory=memory,
+            ports="".join(f"<controller type='pci' index='{i + 1}' model='pcie-root-port'/>" for i in range(ports)),
+            hostdevs="".join(hostdev(b) for b in hostdevs))
+
+    def define(self):
+        self.host.put(f"/tmp/{self.name}.xml", self.xml.encode())
+        self.host.sh(f"virsh -q define /tmp/{self.name}.xml")
+        return self
+
+    def start(self, wait=True):
+        """Define and start; wait=True also waits until its init runs."""
+        self.define()
+        self.host.sh(f"virsh -q start {self.name}", timeout=120)
+        return self.wait_ready() if wait else self
+
+    def wait_ready(self):
+        wait_for(lambda: "GUEST-READY" in self.serial(), READY_TIMEOUT, f"{self.name}: its init to run", 0.5)
+        return self
+
+    def destroy(self):
+        self.host.sh(f"virsh -q destroy {self.name}", timeout=60)
+
+    def undefine(self):
+        self.host.sh(f"virsh -q undefine {self.name}")
+
+    def state(self):
+        return self.host.sh(f"virsh domstate {self.name}", check=False).strip()
+
+    def serial(self):
+        return self.host.sh(f"cat /var/log/libvirt/qemu/{self.name}.serial", check=False)
+
+    def seen(self):
+        """The last complete report of the guest: {"VF": [dict...], "IB": [dict...]}."""
+        reports = re.findall(r"^GUEST-STATE begin[^\n]*\n(.*?)^GUEST-STATE end", self.serial().replace("\r", ""),
+                             re.M | re.S)
+        result = {"VF": [], "IB": []}
+        for line in (reports[-1] if reports else "").splitlines():
+            kind, *words = line.split()
+            if kind in result:
+                result[kind].append(dict(w.split("=", 1) for w in words if "=" in w))
+        return result
+
+    def wait_vfs(self, count, timeout=60):
+        """Wait until the guest's own PCI bus shows this many VFs, each with a driver; return them."""
+        def there():
+            vfs = [v for v in self.seen()["VF"] if v["driver"]]
+            return (vfs or True) if len(vfs) == count else None
+        found = wait_for(there, timeout, f"{self.name}: {count} VF(s) with a driver, as the guest sees it")
+        return [] if found is True else found
+
+    def live_hostdevs(self):
+        """Host addresses of the PCI devices in the live XML, {address: (alias, guest address)}."""
+        xml = self.host.sh(f"virsh dumpxml {self.name}", check=False)
+        found = {}
+        for block in re.findall(r"<hostdev .*?</hostdev>", xml, re.S):
+            address = re.findall(
+                r"<address (?:type='pci' )?domain='0x(\w+)' bus='0x(\w+)' slot='0x(\w+)' function='0x(\w+)'", block)
+            if not address:
+                raise RigError(f"{self.name}: hostdev without address: {block}")
+            names = [f"{d}:{b}:{s}.{f}" for d, b, s, f in address]
+            alias = re.search(r"<alias name='([^']*)'", block)
+            found[names[0]] = (alias.group(1) if alias else "", names[1] if len(names) > 1 else "")
+        return found

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A hypervisor as cases see it: shell, libvirt, the agent, and the truth in its sysfs (read without the agent)."""
+
+import json
+import shlex
+
+from kit.base import RigError, wait_for
+from kit.vm import Vm
+
+PF = "0000:01:00.0"
+VFS = [f"0000:01:00.{n}" for n in range(1, 5)]
+# One JSON document with everything that the HCA's sysfs says. Formats: drivers/infiniband/hw/mlx4/sysfs.c.
+FACTS = r"""cd /sys/bus/pci/devices/%s || exit 1
+ib=$(ls infiniband 2>/dev/null) && [ -n "$ib" ] || { echo '{}'; exit 0; }
+p=/sys/class/infiniband/$ib
+printf '{"ibdev":"%%s","lid":"%%s","sm_lid":"%%s","state":"%%s","gid":"%%s",' "$ib" "$(cat $p/ports/1/lid)" \
+	"$(cat $p/ports/1/sm_lid)" "$(cat $p/ports/1/state)" "$(cat $p/ports/1/gids/0)"
+table() { printf '"%%s":{' "$1"; sep=; cd "$2" || exit 1
+	grep -H . -- * | while IFS=: read -r n v; do printf '%%s"%%s":"%%s"' "$sep" "$n" "$v"; sep=,; done; printf '},'; }
+for t in admin_guids gids pkeys; do table $t $p/iov/ports/1/$t; done
+for f in $p/iov/0*; do table "map ${f##*/}" $f/ports/1/pkey_idx; table "gid ${f##*/}" $f/ports/1/gid_idx; done
+echo '"end":0}'
+""" % PF
+
+
+class Host:
+    """hva or hvb."""
+
+    def __init__(self, name):
+        self.name = name
+        self.vm = Vm(name)
+
+    # ---- shell ----
+
+    def sh(self, script, timeout=60, check=True, stdin=b""):
+        """Run a script; return its output (stdout and stderr). RigError if it fails and check is set."""
+        code, out = self.vm.exchange(script, stdin, timeout)
+        text = out.decode(errors="replace")
+        if check and code:
+            raise RigError(f"{self.name}: {script.strip()[:300]}: exit code {code}\n{text[-2000:]}")
+        return text
+
+    def code(self, script, timeout=60, stdin=b""):
+        """Run a script; return (exit code, output)."""
+        code, out = self.vm.exchange(script, stdin, timeout)
+        return code, out.decode(errors="replace")
+
+    def put(self, path, data, mode="644"):
+        quoted = shlex.quote(path)
+        self.sh(f"mkdir -p $(dirname {quoted}) && cat > {quoted} && chmod {mode} {quoted}", stdin=data)
+
+    def read(self, path):
+        return self.sh(f"cat {shlex.quote(path)}").strip()
+
+    def exists(self, path):
+        return self.code(f"test -e {shlex.quote(path)}")[0] == 0
+
+    # ---- the agent ----
+
+    def vhcactl(self, *args, timeout=60):
+        """vhcactl --json ARGS: the parsed answer."""
+        text = self.sh(shlex.join(["vhcactl", "--json", *args]), timeout=timeout)
+        return json.loads(text)
+
+    def agent_vfs(self):
+        return {v["bdf"]: v for v in self.vhcactl("vfs")["vfs"]}
+
+    def agent_vf(self, bdf):
+        return self.agent_vfs().get(bdf, {})
+
+    def vf_of(self, domain, name="ib0"):
+        """The agent's view of the VF that a domain has under this name, or {}."""
+        for vf in self.agent_vfs().values():
+            if vf.get("name") == name and domain in (vf.get("domain"), vf.get("domain_name")):
+                return vf
+        return {}
+
+    def wait_vf(self, bdf, state, timeout=60):
+        return wait_for(lambda: (lambda v: v if v.get("state") == state else None)(self.agent_vf(bdf)), timeout,
+                        f"{self.name}: {bdf} to be {state} (is {self.agent_vf(bdf)})", 0.3)
+
+    # ---- truth ----
+
+    def facts(self):
+        """The HCA's sysfs, read now: see class Facts."""
+        return Facts(json.loads(self.sh(FACTS)))
+
+    def driver(self, bdf):
+        """Driver bound to a PCI function, or ''."""
+        return self.sh(f"readlink /sys/bus/pci/devices/{bdf}/driver || true").strip().rpartition("/")[2]
+
+    def journal(self, unit="vhcad", lines=200):
+        return self.sh(f"journalctl --no-pager -b -u {unit} -n {lines} -o short-monotonic", check=False)
+
+
+class Facts:
+    """One snapshot of the HCA. A VF is named by its PCI address; function n of the rig's PF is slave n."""
+
+    def __init__(self, raw):
+        self.raw = raw
+        self.ibdev, self.lid, self.state = (raw.get(k) for k in ("ibdev", "lid", "state"))
+
+    @property
+    def port_guid(self):
+        return int("".join(self.raw["gid"].split(":")[4:]), 16)
+
+    def port_pkeys(self):
+        """The port's P_Key table: {physical index: value}, without empty entries."""
+        table = {int(i): int(v, 16) for i, v in self.raw["pkeys"].items()}
+        return {i: v for i, v in sorted(table.items()) if v & 0x7fff}
+
+    def gid_index(self, bdf):
+        return int(self.raw[f"gid {bdf}"]["0"])
+
+    def pkey_map(self, bdf):
+        """What the guest's table shows: {virtual index: P_Key value}, without `none` entries."""
+        pkeys = {int(i): int(v, 16) for i, v in self.raw["pkeys"].items()}
+        entries = {int(i): v for i, v in self.raw[f"map {bdf}"].items() if v != "none"}
+        return {i: pkeys[int(v)] for i, v in sorted(entries.items())}
+
+    def admin_guid(self, bdf):
+        return int(self.raw["admin_guids"][str(self.gid_index(bdf))], 16)
+
+    def granted_guid(self, bdf):
+        """The alias GUID in the port's GUID table, 0 while not granted."""
+        return int("".join(self.raw["gids"][str(self.gid_index(bdf))].split(":")[4:]), 16)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""One hypervisor VM: QEMU's command line, its monitor, the command channel."""
+
+import json
+import os
+import signal
+import socket
+import time
+
+from kit.base import RUN, RigError, run, wait_for
+
+MEMORY_MB = 3072
+APPEND = ("console=ttyS0 quiet loglevel=4 no_timer_check tsc=reliable mitigations=off nokaslr "
+          "random.trust_cpu=on net.ifnames=0 iommu=pt intel_iommu=on apparmor=1 security=apparmor "
+          "systemd.show_status=no systemd.hostname={name} systemd.machine_id={machine_id} "
+          "mlx4_core.guid_base=0x0002c903000{index}000")
+BOOT_TIMEOUT = 180
+
+
+def free_port(kind):
+    """A port of 127.0.0.1 that nobody uses now."""
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Vm:
+    """A hypervisor by name (hva = 1, hvb = 2). Its state is in files below RUN, so any process can use it."""
+
+    def __init__(self, name):
+        if name not in ("hva", "hvb"):
+            raise RigError(f"no hypervisor '{name}' (hva, hvb)")
+        self.name = name
+        self.index = 1 if name == "hva" else 2
+        self.pid_file, self.log, self.qmp_path, self.info_file = (
+            RUN / f"{name}.{s}" for s in ("pid", "serial", "qmp", "json"))
+
+    def pid(self):
+        """Process id of the running QEMU, or None. A recycled pid is told by its command line."""
+        try:
+            pid = int(self.pid_file.read_text())
+            line = open(f"/proc/{pid}/cmdline", "rb").read()
+            return pid if str(self.pid_file).encode() in line else None
+        except (OSError, ValueError):
+            return None
+
+    def start(self, image, link_ports):
+        """Start QEMU. link_ports: UDP ports of the private link, own and other."""
+        RUN.mkdir(parents=True, exist_ok=True)
+        port = free_port(socket.SOCK_STREAM)
+        n = self.index
+        self.log.write_bytes(b"")
+        self.info_file.write_text(json.dumps({"port": port, "image": image.key, "started": time.time()}))
+        append = APPEND.format(name=self.name, index=n, machine_id=f"{n:032x}")
+        nvme = ("nvme,id=nv0,serial=RIG%d,bus=rp1,subsys=ss0,sriov_max_vfs=4,sriov_vq_flexible=8,"
+                "sriov_vi_flexible=4,max_ioqpairs=18,msix_qsize=17" % n)
+        link = ("dgram,id=priv,local.type=inet,local.host=127.0.0.1,local.port=%d,"
+                "remote.type=inet,remote.host=127.0.0.1,remote.port=%d" % link_ports)
+        argv = ["qemu-system-x86_64", "-name", f"rig-{self.name}", "-nodefaults", "-no-user-config",
+                "-display", "none", "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512",
+                "-cpu", "max,la57=off", "-smp", "1", "-m", str(MEMORY_MB),
+                "-uuid", f"00000000-0000-4000-8000-{n:012d}",
+                "-kernel", image.vmlinuz, "-initrd", image.initrd, "-append", append,
+                "-device", "intel-iommu,intremap=on",
+                "-chardev", f"file,id=ser,path={self.log}", "-serial", "chardev:ser",
+                "-drive", f"file={image.disk},if=none,id=root,format=raw,snapshot=on",
+                "-device", "virtio-blk-pci,drive=root",
+                "-netdev", f"user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:2222",
+                "-device", f"virtio-net-pci,netdev=mgmt,mac=52:54:00:0a:00:{n:02x},romfile=",
+                "-netdev", link,
+                "-device", f"virtio-net-pci,netdev=priv,mac=52:54:00:77:00:{n:02x},romfile=",
+                "-device", "virtio-rng-pci",
+                "-device", "pcie-root-port,id=rp1,chassis=1,slot=1,bus=pcie.0",
+                "-device", "nvme-subsys,id=ss0", "-device", nvme,
+                "-qmp", f"unix:{self.qmp_path},server=on,wait=off",
+                "-pidfile", self.pid_file, "-daemonize"]
+        run(argv, timeout=60, env={"TMPDIR": str(RUN)})
+
+    def stop(self):
+        """End this QEMU, and wait until it is gone."""
+        pid = self.pid()
+        if pid:
+            os.kill(pid, signal.SIGTERM)
+            wait_for(lambda: not self.pid(), 20, f"{self.name}: QEMU (pid {pid}) to end", 0.05)
+        self.pid_file.unlink(missing_ok=True)
+
+    def info(self):
+        try:
+            return json.loads(self.info_file.read_text())
+        except (OSError, ValueError):
+            return {}
+
+    # ---- command channel ----
+
+    def exchange(self, script, stdin=b"", timeout=120):
+        """Run a bash script there; return (exit code, output bytes)."""
+        if not self.pid():
+            raise RigError(f"{self.name} is not running: tests/rig/rig up")
+        script = script.encode() if isinstance(script, str) else script
+        end = time.monotonic() + timeout
+        with socket.create_connection(("127.0.0.1", self.info()["port"]), timeout=timeout) as s:
+            s.sendall(b"%d\n" % len(script) + script + stdin)
+            s.shutdown(socket.SHUT_WR)
+            out = bytearray()
+            while True:
+                s.settimeout(max(0.01, end - time.monotonic()))
+                try:
+                    data = s.recv(1 << 16)
+                except TimeoutError:
+                    raise RigError(f"{self.name}: no result in {timeout} s: {script[:200]!r}; "
+                                   f"so far {bytes(out[-500:])!r}") from None
+                if not data:
+                    break
+                out += data
+        body, mark, code = bytes(out).rpartition(b"\nrc=")
+        if not mark or not code.strip().isdigit():
+            raise RigError(f"{self.name}: connection lost during {script[:200]!r}; got {bytes(out[-500:])!r}")
+        return int(code), body
+
+    def reachable(self):
+        """Does the command channel answer?"""
+        try:
+            return self.exchange("true", timeout=5)[0] == 0
+        except (OSError, RigError):
+            return False
+
+    def wait(self, timeout=BOOT_TIMEOUT):
+        """Wait until the channel answers and systemd has reached its target."""
+        def up():
+            if not self.pid():
+                raise RigError(f"{self.name}: QEMU ended; serial log: {self.log}")
+            return self.reachable()
+        wait_for(up, timeout, f"{self.name}: command channel; serial log: {self.log}", 0.3)
+        code, out = self.exchange("systemctl is-system-running --wait", timeout=timeout)
+        state = out.decode(errors="replace").strip()
+        if code and state != "degraded":
+            raise RigError(f"{self.name}: system is {state}")
+        return state
+
+    # ---- QEMU's monitor ----
+
+    def qmp(self, command, **arguments):
+        """One QMP command; returns its result. The case of a cut link: qmp("set_link", name="priv", up=False)."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(str(self.qmp_path))
+            f = s.makefile("rw")
+            f.readline()
+            for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments}):
+                f.write(json.dumps(request) + "\n")
+                f.flush()
+                answer = json.loads(f.readline())
+                while "event" in answer:
+                    answer = json.loads(f.readline())
+            if "error" in answer:
+                raise RigError(f"{self.name}: QMP {command}: {answer['error'].get('desc')}")
+            return answer["return"]
+
+
