@@ -29,9 +29,8 @@
 #define ANSWER_MS   1850u
 #define BACKSTOP_MS 1950u /* for what no deadline covers: see on_backstop() */
 #define ASK_MS	    1500u /* for the exchange, from its start */
-#define TELL_MS                                                                                    \
-	250u /* the same when no answer is awaited: an agent that does not accept must not delay a \
-		shutdown */
+/* The same when no answer is awaited: an agent that does not accept must not delay a shutdown. */
+#define TELL_MS 250u
 
 #define STDIN_MAX (16u * 1024 * 1024)
 
@@ -55,7 +54,7 @@ static void write_stderr(const char *text, size_t len)
 }
 
 /* One page fault, one dead file system under /run: the guest's lock is not held for that. */
-static void on_backstop(int signo)
+static _Noreturn void on_backstop(int signo)
 {
 	static const char text[] =
 		"vhcad: the hook ran into its deadline; see 'systemctl status vhcad'\n";

@@ -242,7 +242,8 @@ static void what_is_no_request(void **state)
 	assert_false(has_request(META("<!-- <vhca:i " NS "/> -->")));
 	assert_false(has_request(
 		META("<!-- -- > ---><x/>"))); /* the end of a comment, after a false one */
-	assert_false(has_request(META("<?x <vhca:i " NS "/> ?" "?>")));
+	assert_false(has_request(META("<?x <vhca:i " NS "/> ?"
+				      "?>")));
 	assert_false(has_request(META("<![CDATA[<vhca:i " NS "/> ]] ]>]]]>")));
 	assert_false(has_request(META("<x y='"
 				      "&lt;vhca:i>"
