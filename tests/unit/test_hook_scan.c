@@ -360,8 +360,8 @@ static void broken_text_stops_the_scan(void **state)
 		"<![CDATA[<domain/>]]>",
 		"<!DOCTYPE x [<bad>]><domain/>",
 		"<!DOCTYPE x [ '>' ] <domain/>",
-		"<domain><!\xff"
-		"DOCTYPE></domain>",
+		("<domain><!\xff"
+		 "DOCTYPE></domain>"),
 		"<domain><!&></domain>",
 	};
 
