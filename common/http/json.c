@@ -13,7 +13,12 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 
-VHCA_DEFINE_CLEANUP(struct json_tokener, json_tokener_free)
+/* json_tokener_free() of json-c 0.16 crashes on NULL. */
+static void free_tokener(struct json_tokener **tok)
+{
+	if (*tok)
+		json_tokener_free(*tok);
+}
 
 __attribute__((format(printf, 2, 3))) static int bad(struct vhca_error *err, const char *fmt, ...)
 {
@@ -54,7 +59,7 @@ static enum json_tokener_error parse_text(struct json_tokener *tok, const char *
 
 int vhca_json_parse(const char *text, size_t len, struct json_object **ret, struct vhca_error *err)
 {
-	VHCA_CLEANUP(json_tokener_freep) struct json_tokener *tok = NULL;
+	VHCA_CLEANUP(free_tokener) struct json_tokener *tok = NULL;
 	struct json_object *obj;
 	enum json_tokener_error e;
 	size_t end;
