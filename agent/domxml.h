@@ -40,24 +40,22 @@ struct vhca_dom_info {
 	char name[128]; /* a label: longer names are cut */
 	int id;		/* libvirt's number of this run of the domain; -1 = not active */
 	uint64_t memory_kib;
-	struct vhca_error
-		request_error; /* kind NONE: every <vhca:vf> is good; else the first bad one */
+	/* kind NONE: every <vhca:vf> is good; else the first bad one */
+	struct vhca_error request_error;
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
 	struct vhca_dom_hostdev hostdevs[VHCA_DOM_DEVS_MAX];
-	unsigned int root_ports; /* pcie-root-port controllers */
-	unsigned int
-		free_root_ports; /* those that can be hot-plugged and have no device behind them */
+	unsigned int root_ports;      /* pcie-root-port controllers */
+	unsigned int free_root_ports; /* hot-pluggable ones without a device behind them */
 };
 
 /*
  * Parses the XML of virDomainGetXMLDesc. Caller frees *ret with free().
  *
  * A bad <vhca:vf> is an error that names element, attribute, value and what is allowed. It goes to
- * *ret_request_error (and to
- * (*ret)->request_error) and the call succeeds: uuid, name, host devices and the good requests are
- * filled all the same, so that a tenant's typing error cannot hide which VFs the domain holds. With
- * ret_request_error NULL it fails the call instead.
+ * *ret_request_error (and to (*ret)->request_error) and the call succeeds: uuid, name, host devices
+ * and the good requests are filled all the same, so that a tenant's typing error cannot hide which
+ * VFs the domain holds. With ret_request_error NULL it fails the call instead.
  *
  * Host devices are <hostdev type='pci'> and <interface type='hostdev'>. One that cannot be read, or
  * more than VHCA_DOM_DEVS_MAX, fails the call: "this address is in no live XML" is a proof that

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/domxml.h"
+
+#include "common/base/cleanup.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+
+/* Host NUMA nodes are small numbers; the kernel's CONFIG_NODES_SHIFT is at most 10. */
+#define NUMA_NODE_MAX 1023
+#define BUS_COUNT     256
+
+static void ctxt_freep(xmlParserCtxtPtr *p)
+{
+	if (*p)
+		xmlFreeParserCtxt(*p);
+}
+
+static void doc_freep(xmlDocPtr *p)
+{
+	if (*p)
+		xmlFreeDoc(*p);
+}
+
+static void xml_string_freep(xmlChar **p)
+{
+	if (*p)
+		xmlFree(*p);
+}
+#define AUTO_XML_STRING VHCA_CLEANUP(xml_string_freep) xmlChar *
+
+/* ---- tree access ---- */
+
+static bool is_element(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && !node->ns &&
+	       strcmp((const char *)node->name, name) == 0;
+}
+
+/* First child element of that name, outside of any namespace, as all of libvirt's own are. */
+static xmlNode *child_element(const xmlNode *parent, const char *name)
+{
+	for (xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
+		if (is_element(n, name))
+			return n;
+	return NULL;
+}
+
+static xmlChar *attribute(const xmlNode *node, const char *name)
+{
+	return xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);
+}
+
+static bool attribute_is(const xmlNode *node, const char *name, const char *value)
+{
+	AUTO_XML_STRING have = attribute(node, name);
+
+	return have && strcmp((const char *)have, value) == 0;
+}
+
+/* -ENOENT without such an attribute. */
+static int attribute_u32(const xmlNode *node, const char *name, uint32_t max, uint32_t *ret)
+{
+	AUTO_XML_STRING text = attribute(node, name);
+
+	return text ? vhca_parse_u32((const char *)text, 0, max, ret) : -ENOENT;
+}
+
+static int bad_xml(struct vhca_error *err, const char *name, const char *what)
+{
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_domain_xml", 0, "domain %s: %s",
+			     *name ? name : "XML", what);
+	return -EINVAL;
+}
+
+/* ---- document ---- */
+
+/* libvirt never writes a DOCTYPE, and all attacks with entities need one: stop before the first is
+ * declared. */
+static void refuse_doctype(void *ctx, const xmlChar *name, const xmlChar *external,
+			   const xmlChar *system)
+{
+	(void)name;
+	(void)external;
+	(void)system;
+	xmlStopParser(ctx);
+}
+
+static int read_document(const char *xml, size_t len, xmlDocPtr *ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(ctxt_freep) xmlParserCtxtPtr ctxt = NULL;
+	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
+
+	if (len == 0 || len > VHCA_XML_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_domain_xml", EFBIG,
+				      "domain XML: %zu bytes, allowed are 1 to %u", len,
+				      VHCA_XML_MAX);
+	ctxt = xmlNewParserCtxt();
+	if (!ctxt)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+	ctxt->sax->internalSubset = refuse_doctype;
+	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, NULL,
+				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+	if (ctxt->errNo == XML_ERR_USER_STOP)
+		return bad_xml(err, "", "has a DOCTYPE");
+	if (!doc) {
+		const xmlError *why = xmlCtxtGetLastError(ctxt);
+		const char *text = why && why->message ? why->message : "not well-formed";
+
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_domain_xml", 0,
+				     "domain XML: line %d: %.*s", why ? why->line : 0,
+				     (int)strcspn(text, "\n"), text);
+		return -EINVAL;
+	}
+	*ret = vhca_steal_ptr(&doc);
+	return 0;
+}
+
+/* ---- uuid, name, memory ---- */
+
+static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const xmlNode *node = child_element(root, "memory");
+	AUTO_XML_STRING text = node ? xmlNodeGetContent(node) : NULL;
+	AUTO_XML_STRING unit = node ? attribute(node, "unit") : NULL;
+
+	/* libvirt writes KiB whatever the unit was at definition. */
+	if (unit && strcmp((const char *)unit, "KiB") != 0)
+		return bad_xml(err, info->name, "<memory>: unit is not KiB");
+	if (text &&
+	    vhca_parse_u64((const char *)text, 10, UINT64_MAX / 1024, &info->memory_kib) < 0)
+		return bad_xml(err, info->name, "<memory>: not a number");
+	return 0;
+}
+
+static int read_head(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const xmlNode *name_node = child_element(root, "name");
+	const xmlNode *uuid_node = child_element(root, "uuid");
+	AUTO_XML_STRING name = name_node ? xmlNodeGetContent(name_node) : NULL;
+	AUTO_XML_STRING uuid = uuid_node ? xmlNodeGetContent(uuid_node) : NULL;
+	uint32_t id;
+
+	if (!name || !*name)
+		return bad_xml(err, "", "no <name>");
+	(void)snprintf(info->name, sizeof(info->name), "%s", (const char *)name);
+	if (!uuid || vhca_uuid_parse((const char *)uuid, &info->uuid) < 0)
+		return bad_xml(err, info->name, "<uuid> missing or malformed");
+	info->id = attribute_u32(root, "id", INT_MAX, &id) == 0 ? (int)id : -1;
+	return read_memory(root, info, err);
+}
+
+/* ---- PCI host devices ---- */
+
+static int read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
+{
+	uint32_t domain = 0, bus, slot, function;
+	int r = attribute_u32(node, "domain", UINT16_MAX, &domain);
+
+	if ((r < 0 && r != -ENOENT) || attribute_u32(node, "bus", 0xff, &bus) < 0 ||
+	    attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
+	    attribute_u32(node, "function", 7, &function) < 0)
+		return -EINVAL;
+	*ret = (struct vhca_bdf){.domain = (uint16_t)domain,
+				 .bus = (uint8_t)bus,
+				 .dev = (uint8_t)slot,
+				 .fn = (uint8_t)function};
+	return 0;
+}
+
+/* The device's place in the guest; NULL if it has none, or none on PCI. */
+static const xmlNode *guest_pci_address(const xmlNode *device)
+{
+	const xmlNode *address = child_element(device, "address");
+
+	return address && attribute_is(address, "type", "pci") ? address : NULL;
+}
+
+static bool is_pci_hostdev(const xmlNode *node)
+{
+	const xmlNode *address;
+
+	if (is_element(node, "hostdev"))
+		return attribute_is(node, "mode", "subsystem") && attribute_is(node, "type", "pci");
+	if (!is_element(node, "interface") || !attribute_is(node, "type", "hostdev"))
+		return false;
+	address = child_element(child_element(node, "source"), "address");
+	return address && attribute_is(address, "type", "pci");
+}
+
+static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const xmlNode *host = child_element(child_element(node, "source"), "address");
+	const xmlNode *guest = guest_pci_address(node);
+	const xmlNode *alias_node = child_element(node, "alias");
+	AUTO_XML_STRING alias = alias_node ? attribute(alias_node, "name") : NULL;
+	struct vhca_dom_hostdev *dev;
+
+	if (info->n_hostdevs == VHCA_DOM_DEVS_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "bad_domain_xml", E2BIG,
+				      "domain %s: more than %d PCI host devices", info->name,
+				      VHCA_DOM_DEVS_MAX);
+	dev = &info->hostdevs[info->n_hostdevs];
+	if (!host || read_pci_address(host, &dev->host) < 0)
+		return bad_xml(err, info->name,
+			       "PCI host device without a readable <source> address");
+	if (guest && read_pci_address(guest, &dev->guest) < 0)
+		return bad_xml(err, info->name, "PCI host device with an unreadable guest address");
+	dev->has_guest_addr = guest != NULL;
+	if (alias)
+		(void)vhca_strcpy(dev->alias, sizeof(dev->alias), (const char *)alias);
+	info->n_hostdevs++;
+	return 0;
+}
+
+/* ---- root ports ---- */
+
+/* A controller's index is the number of the bus behind it. */
+static void count_root_port(const xmlNode *node, struct vhca_dom_info *info, bool spare[BUS_COUNT])
+{
+	const xmlNode *target = child_element(node, "target");
+	uint32_t index;
+
+	if (!is_element(node, "controller") || !attribute_is(node, "type", "pci") ||
+	    !attribute_is(node, "model", "pcie-root-port"))
+		return;
+	info->root_ports++;
+	if (attribute_u32(node, "index", BUS_COUNT - 1, &index) == 0)
+		spare[index] = !target || !attribute_is(target, "hotplug", "off");
+}
+
+static void read_root_ports(const xmlNode *devices, struct vhca_dom_info *info)
+{
+	bool spare[BUS_COUNT] = {false};
+
+	for (const xmlNode *n = devices->children; n; n = n->next)
+		count_root_port(n, info, spare);
+	for (const xmlNode *n = devices->children; n; n = n->next) {
+		const xmlNode *address = n->type == XML_ELEMENT_NODE ? guest_pci_address(n) : NULL;
+		uint32_t bus;
+
+		if (address && attribute_u32(address, "bus", BUS_COUNT - 1, &bus) == 0)
+			spare[bus] = false;
+	}
+	for (unsigned int i = 0; i < BUS_COUNT; i++)
+		info->free_root_ports += spare[i];
+}
+
+static int read_devices(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const xmlNode *devices = child_element(root, "devices");
+
+	if (!devices)
+		return 0;
+	for (const xmlNode *n = devices->children; n; n = n->next) {
+		int r = is_pci_hostdev(n) ? read_hostdev(n, info, err) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	read_root_ports(devices, info);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static int set_name(struct vhca_vf_request *req, const char *value)
+{
+	return vhca_name_is_valid(value) ? vhca_strcpy(req->name, sizeof(req->name), value)
+					 : -EINVAL;
+}
+
+static int set_fabric(struct vhca_vf_request *req, const char *value)
+{
+	return vhca_name_is_valid(value) ? vhca_strcpy(req->fabric, sizeof(req->fabric), value)
+					 : -EINVAL;
+}
+
+/* Only the form: what the words mean is known to the configuration. */
+static int set_partition(struct vhca_vf_request *req, const char *value)
+{
+	bool word = false;
+
+	for (const char *p = value; *p; p += strspn(p, " ")) {
+		size_t len = strcspn(p, " ");
+		char one[VHCA_NAME_MAX];
+
+		if (len == 0)
+			continue;
+		if (len >= sizeof(one))
+			return -EINVAL;
+		(void)snprintf(one, sizeof(one), "%.*s", (int)len, p);
+		if (!vhca_name_is_valid(one))
+			return -EINVAL;
+		word = true;
+		p += len;
+	}
+	return word ? vhca_strcpy(req->partition, sizeof(req->partition), value) : -EINVAL;
+}
+
+static int set_guid(struct vhca_vf_request *req, const char *value)
+{
+	uint64_t guid;
+
+	if (strcmp(value, "auto") == 0)
+		return 0;
+	if (vhca_guid_parse(value, &guid) < 0 || !vhca_guid_is_valid(guid))
+		return -EINVAL;
+	req->guid = guid;
+	return 0;
+}
+
+static int set_pf(struct vhca_vf_request *req, const char *value)
+{
+	req->has_pf = true;
+	return vhca_bdf_parse(value, &req->pf);
+}
+
+static int set_numa(struct vhca_vf_request *req, const char *value)
+{
+	uint32_t numa;
+	int r = vhca_parse_u32(value, 10, NUMA_NODE_MAX, &numa);
+
+	if (r == 0)
+		req->numa = (int)numa;
+	return r;
+}
+
+static const struct vf_attribute {
+	const char *name;
+	bool required;
+	int (*set)(struct vhca_vf_request *req, const char *value);
+	const char *allowed;
+} vf_attributes[] = {
+	{"name", true, set_name, "1 to 31 letters, digits, '_' or '-'"},
+	{"partition", true, set_partition,
+	 "P_Keys such as 0x8001 and names of partitions, separated by blanks, 255 characters at "
+	 "most"},
+	{"guid", false, set_guid, "auto, or a unicast GUID such as 0x0002c90300a1b2c3"},
+	{"fabric", false, set_fabric, "1 to 31 letters, digits, '_' or '-'"},
+	{"pf", false, set_pf, "a PCI address such as 0000:03:00.0"},
+	{"numa", false, set_numa, "a NUMA node number, 0 to 1023"},
+};
+
+/* Which <vhca:vf> of which domain is being read, for messages. */
+struct vf_place {
+	const char *domain;
+	unsigned int number; /* from 1 */
+};
+
+static int bad_vf(struct vhca_error *err, struct vf_place at, const struct vf_attribute *attr,
+		  const char *value)
+{
+	if (value)
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
+				     "domain %s: <vhca:vf> number %u: %s=\"%s\" is not valid",
+				     at.domain, at.number, attr->name, value);
+	else
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
+				     "domain %s: <vhca:vf> number %u: attribute %s is missing",
+				     at.domain, at.number, attr->name);
+	vhca_error_hint(err, "allowed in %s: %s", attr->name, attr->allowed);
+	return -EINVAL;
+}
+
+static bool attribute_is_known(const char *name)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(vf_attributes); i++)
+		if (strcmp(vf_attributes[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* A misspelt "guid" must not silently mean auto. Attributes of other namespaces are none of our
+ * business. */
+static int check_attribute_names(const xmlNode *node, struct vf_place at, struct vhca_error *err)
+{
+	for (const xmlAttr *a = node->properties; a; a = a->next) {
+		if (a->ns || attribute_is_known((const char *)a->name))
+			continue;
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
+				     "domain %s: <vhca:vf> number %u: unknown attribute %s",
+				     at.domain, at.number, (const char *)a->name);
+		vhca_error_hint(err, "known: name, partition, guid, fabric, pf, numa");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int read_vf(const xmlNode *node, struct vf_place at, struct vhca_vf_request *req,
+		   struct vhca_error *err)
+{
+	int r = check_attribute_names(node, at, err);
+
+	*req = (struct vhca_vf_request){.fabric = "default", .numa = -1};
+	for (size_t i = 0; r == 0 && i < VHCA_ARRAY_SIZE(vf_attributes); i++) {
+		const struct vf_attribute *attr = &vf_attributes[i];
+		AUTO_XML_STRING value = attribute(node, attr->name);
+
+		if (value ? attr->set(req, (const char *)value) < 0 : attr->required)
+			r = bad_vf(err, at, attr, (const char *)value);
+	}
+	return r;
+}
+
+static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info *info,
+		  struct vhca_error *err)
+{
+	struct vhca_vf_request req;
+	int r = read_vf(node, at, &req, err);
+
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < info->n_requests; i++)
+		if (strcmp(info->requests[i].name, req.name) == 0)
+			return vhca_error_set(
+				err, VHCA_ERR_INVALID, "bad_vf_request", EEXIST,
+				"domain %s: <vhca:vf> number %u: name=\"%s\" is used twice",
+				at.domain, at.number, req.name);
+	if (info->n_requests == VHCA_DOM_VFS_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", E2BIG,
+				      "domain %s: more than %d <vhca:vf> elements", at.domain,
+				      VHCA_DOM_VFS_MAX);
+	info->requests[info->n_requests++] = req;
+	return 0;
+}
+
+static bool is_ours(const xmlNode *node)
+{
+	return node->type == XML_ELEMENT_NODE && node->ns && node->ns->href &&
+	       strcmp((const char *)node->ns->href, VHCA_DOMAIN_NS) == 0;
+}
+
+static int unknown_element(struct vhca_error *err, const char *domain, const xmlNode *node,
+			   const char *allowed)
+{
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
+			     "domain %s: unknown element <%s> in namespace %s, allowed is <%s>",
+			     domain, (const char *)node->name, VHCA_DOMAIN_NS, allowed);
+	return -EINVAL;
+}
+
+/* Reads all of one <vhca:infiniband>; returns the first error after the last element. */
+static int read_infiniband(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	struct vf_place at = {info->name, 0};
+	int first = 0;
+
+	for (const xmlNode *n = node->children; n; n = n->next) {
+		struct vhca_error *e = first == 0 ? err : NULL;
+		int r;
+
+		if (n->type != XML_ELEMENT_NODE)
+			continue;
+		if (is_ours(n) && strcmp((const char *)n->name, "vf") == 0) {
+			at.number++;
+			r = add_vf(n, at, info, e);
+		} else {
+			r = unknown_element(e, info->name, n, "vhca:vf");
+		}
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
+static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const xmlNode *metadata = child_element(root, "metadata");
+	bool seen = false;
+	int r = 0;
+
+	for (const xmlNode *n = metadata ? metadata->children : NULL; n && r == 0; n = n->next) {
+		if (!is_ours(n))
+			continue;
+		if (strcmp((const char *)n->name, "infiniband") != 0 || seen)
+			r = unknown_element(err, info->name, n, "vhca:infiniband, once");
+		else
+			r = read_infiniband(n, info, err);
+		seen = true;
+	}
+	return r;
+}
+
+/* ---- the two entry points ---- */
+
+int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
+		      struct vhca_error *ret_request_error, struct vhca_error *err)
+{
+	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	const xmlNode *root;
+	int r = read_document(xml, len, &doc, err);
+
+	if (r < 0)
+		return r;
+	info = calloc(1, sizeof(*info));
+	if (!info)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+	root = xmlDocGetRootElement(doc);
+	if (!root || !is_element(root, "domain"))
+		return bad_xml(err, "", "root element is not <domain>");
+	r = read_head(root, info, err);
+	if (r == 0)
+		r = read_devices(root, info, err);
+	if (r < 0)
+		return r;
+
+	r = read_requests(root, info, &info->request_error);
+	if (ret_request_error)
+		*ret_request_error = info->request_error;
+	else if (r < 0) {
+		if (err)
+			*err = info->request_error;
+		return r;
+	}
+	*ret = vhca_steal_ptr(&info);
+	return 0;
+}
+
+int vhca_domxml_hostdev(char *buf, size_t size, struct vhca_bdf host, const char *vf_name,
+			const struct vhca_bdf *guest)
+{
+	static const char address[] =
+		"<address %sdomain='0x%04x' bus='0x%02x' slot='0x%02x' function='0x%x'/>";
+	struct vhca_strbuf sb;
+
+	if (!vhca_name_is_valid(vf_name))
+		return -EINVAL;
+	vhca_strbuf_init(&sb, buf, size);
+	vhca_strbuf_add(&sb, "<hostdev mode='subsystem' type='pci' managed='no'>"
+			     "<driver name='vfio'/><source>");
+	vhca_strbuf_add(&sb, address, "", host.domain, host.bus, host.dev, host.fn);
+	vhca_strbuf_add(&sb, "</source><alias name='%s%s'/>", VHCA_ALIAS_PREFIX, vf_name);
+	if (guest)
+		vhca_strbuf_add(&sb, address, "type='pci' ", guest->domain, guest->bus, guest->dev,
+				guest->fn);
+	vhca_strbuf_add(&sb, "</hostdev>");
+	return sb.truncated ? -ENOBUFS : 0;
+}
