@@ -2,9 +2,11 @@
 #ifndef VHCA_AGENT_VIRT_H
 #define VHCA_AGENT_VIRT_H
 /*
- * libvirt, off the state thread. libvirt's own event loop runs in a thread that only copies events and posts them; calls run on
- * strands, one per domain. Two connections: one for events and queries, one for attach and detach. The connection is re-opened with
- * back-off (0.5 s .. 10 s); after each (re)connect the owner gets VHCA_VIRT_CONNECTED and must reconcile: events of the gap are lost.
+ * libvirt, off the state thread. libvirt's own event loop runs in a thread that only copies events
+ * and posts them; calls run on strands, one per domain. Two connections: one for events and
+ * queries, one for attach and detach. The connection is re-opened with back-off (0.5 s .. 10 s);
+ * after each (re)connect the owner gets VHCA_VIRT_CONNECTED and must reconcile: events of the gap
+ * are lost.
  */
 #include "agent/domxml.h"
 #include "common/base/error.h"
@@ -15,16 +17,16 @@ struct vhca_virt;
 enum vhca_virt_event {
 	VHCA_VIRT_CONNECTED,
 	VHCA_VIRT_DISCONNECTED,
-	VHCA_VIRT_STARTED,	  /* lifecycle STARTED, any detail but MIGRATED */
+	VHCA_VIRT_STARTED,	    /* lifecycle STARTED, any detail but MIGRATED */
 	VHCA_VIRT_STARTED_MIGRATED, /* incoming migration: guest not running here yet */
-	VHCA_VIRT_RESUMED,	  /* detail in `detail` (virDomainEventResumedDetailType) */
-	VHCA_VIRT_SUSPENDED,	  /* detail likewise */
-	VHCA_VIRT_STOPPED,	  /* detail likewise: MIGRATED, DESTROYED, ... */
-	VHCA_VIRT_DEVICE_ADDED,	  /* alias */
-	VHCA_VIRT_DEVICE_REMOVED, /* alias */
-	VHCA_VIRT_REMOVAL_FAILED, /* alias */
-	VHCA_VIRT_METADATA,	  /* our metadata element changed */
-	VHCA_VIRT_OTHER,	  /* defined, undefined, ...: look again if interested */
+	VHCA_VIRT_RESUMED,	    /* detail in `detail` (virDomainEventResumedDetailType) */
+	VHCA_VIRT_SUSPENDED,	    /* detail likewise */
+	VHCA_VIRT_STOPPED,	    /* detail likewise: MIGRATED, DESTROYED, ... */
+	VHCA_VIRT_DEVICE_ADDED,	    /* alias */
+	VHCA_VIRT_DEVICE_REMOVED,   /* alias */
+	VHCA_VIRT_REMOVAL_FAILED,   /* alias */
+	VHCA_VIRT_METADATA,	    /* our metadata element changed */
+	VHCA_VIRT_OTHER,	    /* defined, undefined, ...: look again if interested */
 };
 struct vhca_virt_event_data {
 	enum vhca_virt_event event;
@@ -44,22 +46,28 @@ bool vhca_virt_connected(const struct vhca_virt *virt);
 /* ---- asynchronous calls: done() on the state thread, exactly once ---- */
 
 /* All active domains, parsed. info is borrowed during done(). On failure n = 0 and err says why. */
-typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const *info, unsigned int n,
-				  const struct vhca_error *err);
+typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const *info,
+				  unsigned int n, const struct vhca_error *err);
 void vhca_virt_list(struct vhca_virt *virt, vhca_virt_list_fn done, void *arg);
 
-/* Live XML of one domain. NULL info with rc = -ENOENT: not active here. request_err: see vhca_domxml_parse(). */
+/* Live XML of one domain. NULL info with rc = -ENOENT: not active here. request_err: see
+ * vhca_domxml_parse(). */
 typedef void (*vhca_virt_info_fn)(void *arg, int rc, const struct vhca_dom_info *info,
-				  const struct vhca_error *request_err, const struct vhca_error *err);
-void vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_info_fn done, void *arg);
+				  const struct vhca_error *request_err,
+				  const struct vhca_error *err);
+void vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_info_fn done,
+		    void *arg);
 
 typedef void (*vhca_virt_done_fn)(void *arg, int rc, const struct vhca_error *err);
-/* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host address.
- * err->code: "no_root_port", "vf_in_use", "domain_gone", "job_held" (retryable), "libvirt". */
+/* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host
+ * address. err->code: "no_root_port", "vf_in_use", "domain_gone", "job_held" (retryable),
+ * "libvirt". */
 void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, struct vhca_bdf host,
-		      const char *vf_name, const struct vhca_bdf *guest, vhca_virt_done_fn done, void *arg);
-/* virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is DEVICE_REMOVED or the live XML.
- * -ENOENT: no such alias (already gone) or domain not active. "guest_busy": retry later. */
+		      const char *vf_name, const struct vhca_bdf *guest, vhca_virt_done_fn done,
+		      void *arg);
+/* virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is
+ * DEVICE_REMOVED or the live XML. -ENOENT: no such alias (already gone) or domain not active.
+ * "guest_busy": retry later. */
 void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *alias,
 		      vhca_virt_done_fn done, void *arg);
 

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/virt_call.h"
+
+#include "agent/virt_error.h"
+#include "common/base/cleanup.h"
+#include "common/base/role.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* More running domains than any host has; bounds what one answer can make us parse. */
+#define DOMAINS_MAX 4096
+
+static void domain_freep(virDomainPtr *p)
+{
+	if (*p)
+		(void)virDomainFree(*p); /* only drops a reference */
+}
+#define AUTO_DOMAIN VHCA_CLEANUP(domain_freep) virDomainPtr
+
+struct domain_array {
+	virDomainPtr *domains;
+	int n;
+};
+
+static void domain_array_done(struct domain_array *a)
+{
+	for (int i = 0; i < a->n; i++)
+		(void)virDomainFree(a->domains[i]);
+	free(a->domains);
+}
+
+void vhca_dom_list_done(struct vhca_dom_list *list)
+{
+	for (unsigned int i = 0; i < list->n; i++)
+		free(list->info[i]);
+	free(list->info);
+	*list = (struct vhca_dom_list){NULL, 0};
+}
+
+static int domain_gone(struct vhca_error *err, const char *what)
+{
+	(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "%s: not active here",
+			     what);
+	return -ENOENT;
+}
+
+/* Live XML, parsed. -ENOENT when the domain is not active (libvirt would answer with its stored XML
+ * then). */
+static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	VHCA_AUTO_FREE char *xml = virDomainGetXMLDesc(dom, 0);
+	struct vhca_error request_error;
+	int r;
+
+	if (!xml)
+		return vhca_virt_error(err, "domain XML");
+	r = vhca_domxml_parse(xml, strlen(xml), &info, &request_error, err);
+	if (r < 0)
+		return r;
+	if (info->id < 0)
+		return domain_gone(err, info->name);
+	*ret = vhca_steal_ptr(&info);
+	return 0;
+}
+
+static int lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+		  struct vhca_error *err)
+{
+	*ret = virDomainLookupByUUID(conn, uuid->b);
+	return *ret ? 0 : vhca_virt_error(err, VHCA_UUID_STR(uuid));
+}
+
+int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
+			struct vhca_dom_info **ret, struct vhca_error *err)
+{
+	AUTO_DOMAIN dom = NULL;
+	int r;
+
+	vhca_may_block("libvirt: domain XML");
+	r = lookup(conn, uuid, &dom, err);
+	return r < 0 ? r : read_info(dom, ret, err);
+}
+
+int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(domain_array_done) struct domain_array all = {NULL, 0};
+	VHCA_CLEANUP(vhca_dom_list_done) struct vhca_dom_list list = {NULL, 0};
+
+	vhca_may_block("libvirt: list of domains");
+	all.n = virConnectListAllDomains(conn, &all.domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+	if (all.n < 0)
+		return vhca_virt_error(err, "list of domains");
+	if (all.n > DOMAINS_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_domains", E2BIG,
+				      "list of domains: %d, at most %d are handled", all.n,
+				      DOMAINS_MAX);
+	list.info = calloc((size_t)all.n + 1, sizeof(struct vhca_dom_info *));
+	if (!list.info)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM,
+				      "list of domains");
+	for (int i = 0; i < all.n; i++) {
+		int r = read_info(all.domains[i], &list.info[list.n], err);
+
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r == 0)
+			list.n++; /* else it has stopped since */
+	}
+	*ret = list;
+	list = (struct vhca_dom_list){NULL, 0};
+	return 0;
+}
+
+/* 1: attached already, 0: not attached, -EEXIST: the alias stands for another device. */
+static int find_attached(const struct vhca_dom_info *info, const struct vhca_dom_hostdev *dev,
+			 struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < info->n_hostdevs; i++) {
+		const struct vhca_dom_hostdev *have = &info->hostdevs[i];
+
+		if (strcmp(have->alias, dev->alias) != 0)
+			continue;
+		if (vhca_bdf_cmp(have->host, dev->host) == 0)
+			return 1;
+		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "alias_in_use", 0,
+				     "domain %s: %s is %s already, not %s", info->name, dev->alias,
+				     VHCA_BDF_STR(have->host), VHCA_BDF_STR(dev->host));
+		return -EEXIST;
+	}
+	return 0;
+}
+
+/* libvirt says that it found no slot; the domain's figures say what to do about it. */
+static void add_port_figures(const struct vhca_dom_info *info, int rc, struct vhca_error *err)
+{
+	if (rc == -ENOSPC)
+		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
+				  info->root_ports, info->free_root_ports);
+}
+
+int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
+			  const struct vhca_dom_hostdev *dev, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	AUTO_DOMAIN dom = NULL;
+	char xml[VHCA_HOSTDEV_XML_MAX], what[160];
+	int r;
+
+	vhca_may_block("libvirt: attach");
+	r = vhca_domxml_hostdev(xml, sizeof(xml), dev->host, dev->alias + strlen(VHCA_ALIAS_PREFIX),
+				dev->has_guest_addr ? &dev->guest : NULL);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_name", -r, "attach %s",
+				      dev->alias);
+	r = lookup(conn, uuid, &dom, err);
+	if (r == 0)
+		r = read_info(dom, &info, err);
+	if (r == 0)
+		r = find_attached(info, dev, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (virDomainAttachDeviceFlags(dom, xml, VIR_DOMAIN_AFFECT_LIVE) == 0)
+		return 0;
+	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,
+		       VHCA_BDF_STR(dev->host), dev->alias);
+	r = vhca_virt_error(err, what);
+	add_port_figures(info, r, err);
+	return r;
+}
+
+int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
+			  struct vhca_error *err)
+{
+	AUTO_DOMAIN dom = NULL;
+	char what[160];
+	int r;
+
+	vhca_may_block("libvirt: detach");
+	r = lookup(conn, uuid, &dom, err);
+	if (r < 0)
+		return r;
+	if (virDomainDetachDeviceAlias(dom, alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
+		return 0;
+	(void)snprintf(what, sizeof(what), "domain %.60s: detach %s", virDomainGetName(dom), alias);
+	return vhca_virt_error(err, what);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_VIRT_CALL_H
+#define VHCA_AGENT_VIRT_CALL_H
+/*
+ * The libvirt calls themselves: blocking, on a strand, never on the state thread. Contracts:
+ * agent/virt.h.
+ */
+#include <libvirt/libvirt.h>
+
+#include "agent/domxml.h"
+
+struct vhca_dom_list {
+	struct vhca_dom_info **info;
+	unsigned int n;
+};
+void vhca_dom_list_done(struct vhca_dom_list *list);
+
+/* All active domains or an error: a list with holes would be taken for the truth. */
+int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);
+/* Caller frees *ret. */
+int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
+			struct vhca_dom_info **ret, struct vhca_error *err);
+int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
+			  const struct vhca_dom_hostdev *dev, struct vhca_error *err);
+int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
+			  struct vhca_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_VIRT_ERROR_H
+#define VHCA_AGENT_VIRT_ERROR_H
+/*
+ * What an error of libvirt means to us. Its codes are too coarse: INTERNAL_ERROR carries whatever
+ * QEMU said, so the text decides there. The texts are those of libvirt 9.0 to 11.3 and QEMU 7.2
+ * to 10.0; libvirtd speaks the C locale.
+ */
+#include <stdbool.h>
+
+#include "common/base/error.h"
+
+struct vhca_virt_class {
+	int code;	     /* virErrorNumber; -1 = any */
+	const char *text[2]; /* all of them occur in the message; NULL = no condition */
+	enum vhca_err kind;
+	const char *word; /* vhca_error.code: "domain_gone", "vf_in_use", ..., "libvirt" if we do
+			     not know it */
+	int errnum;	  /* what the call returns, negated */
+	bool retryable;	  /* the same call may work later without anybody changing anything */
+	const char *hint; /* NULL = none */
+};
+
+/* Never NULL. */
+const struct vhca_virt_class *vhca_virt_classify(int code, const char *message);
+
+/* Fills err from the calling thread's last libvirt error; "what: message". Returns the class's
+ * -errnum. */
+int vhca_virt_error(struct vhca_error *err, const char *what);
+
+#endif

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/virt_session.h"
+
+#include "agent/virt_error.h"
+#include "common/base/cleanup.h"
+#include "common/base/role.h"
+#include "common/loop/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include <libvirt/virterror.h>
+
+/* A peer that answers no keepalive for interval * (count + 1) = 20 s is taken for dead. Answers
+ * come from libvirtd's event thread, so a busy or hook-blocked libvirtd still sends them. */
+#define KEEPALIVE_INTERVAL_S 5
+#define KEEPALIVE_COUNT	     3
+
+struct vhca_virt_session {
+	atomic_uint refs;
+	virConnectPtr query, action;
+	struct vhca_virt_registration events; /* on query */
+};
+
+static void close_connection(virConnectPtr conn)
+{
+	if (!conn)
+		return;
+	vhca_virt_sink_unwatch_close(conn);
+	(void)virConnectClose(
+		conn); /* nothing can be done about a connection that does not close */
+}
+
+static void session_free(struct vhca_virt_session *s)
+{
+	if (!s)
+		return;
+	if (s->query)
+		vhca_virt_sink_deregister(s->query, &s->events);
+	close_connection(s->query);
+	close_connection(s->action);
+	free(s);
+}
+VHCA_DEFINE_CLEANUP(struct vhca_virt_session, session_free)
+
+static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConnectPtr *ret,
+			   struct vhca_error *err)
+{
+	virConnectPtr conn = virConnectOpen(uri);
+	int r;
+
+	if (!conn)
+		return vhca_virt_error(err, uri);
+	r = vhca_virt_sink_watch_close(sink, conn, err);
+	if (r < 0) {
+		(void)virConnectClose(conn);
+		return r;
+	}
+	*ret = conn;
+	/* > 0: the other side cannot do it; NO_SUPPORT: there is no other side. */
+	if (virConnectSetKeepAlive(conn, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT) < 0 &&
+	    virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
+		return vhca_virt_error(err, "set keepalive");
+	return 0;
+}
+
+int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
+			   struct vhca_virt_session **ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(session_freep) struct vhca_virt_session *s = calloc(1, sizeof(*s));
+	int r;
+
+	vhca_may_block("libvirt: connect");
+	if (!s)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", uri);
+	atomic_init(&s->refs, 1);
+	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++)
+		s->events.ids[i] = -1;
+	r = open_connection(uri, sink, &s->query, err);
+	if (r == 0)
+		r = open_connection(uri, sink, &s->action, err);
+	if (r == 0)
+		r = vhca_virt_sink_register(sink, s->query, &s->events, err);
+	if (r < 0)
+		return r;
+	*ret = vhca_steal_ptr(&s);
+	return 0;
+}
+
+struct vhca_virt_session *vhca_virt_session_ref(struct vhca_virt_session *s)
+{
+	(void)atomic_fetch_add(&s->refs, 1);
+	return s;
+}
+
+void vhca_virt_session_unref(struct vhca_virt_session *s)
+{
+	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	vhca_may_block("libvirt: close");
+	session_free(s);
+}
+
+static void *unref_thread(void *arg)
+{
+	vhca_virt_session_unref(arg);
+	return NULL;
+}
+
+void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_ms)
+{
+	struct timespec deadline = vhca_cond_deadline(wait_ms);
+	pthread_t thread;
+
+	/* Without a thread the connection stays open: better than to hang the shutdown. */
+	if (!s || vhca_thread_start(&thread, "libvirt-close", unref_thread, s) < 0)
+		return;
+	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) != 0)
+		(void)pthread_detach(thread);
+}
+
+virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s)
+{
+	return s->query;
+}
+
+virConnectPtr vhca_virt_session_action(const struct vhca_virt_session *s)
+{
+	return s->action;
+}
