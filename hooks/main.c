@@ -23,14 +23,13 @@
 #define SOCKET_PATH VHCA_HOOK_RUN_DIR "/hook.sock"
 #define VFS_PATH    VHCA_HOOK_RUN_DIR "/vfs"
 
-/* All from the start of the process. libvirt writes stdin in one go: 1 s is for a machine in
- * trouble. */
+/* The first three count from the start of the process, which has 2 s. libvirt writes stdin in one go: 1 s is for a machine in
+ * trouble. TELL_MS is for an exchange without an answer: an agent that does not accept must not delay a shutdown. */
 #define STDIN_MS    1000u
-#define ANSWER_MS   1850u
-#define BACKSTOP_MS 1950u /* for what no deadline covers: see on_backstop() */
-#define ASK_MS	    1500u /* for the exchange, from its start */
-/* The same when no answer is awaited: an agent that does not accept must not delay a shutdown. */
-#define TELL_MS 250u
+#define ANSWER_MS   1700u
+#define BACKSTOP_MS 1800u /* for what no deadline covers: see on_backstop() */
+#define ASK_MS	    1500u
+#define TELL_MS	    250u
 
 #define STDIN_MAX (16u * 1024 * 1024)
 
@@ -53,7 +52,7 @@ static void write_stderr(const char *text, size_t len)
 		return; /* nobody listens; the exit status says it */
 }
 
-/* One page fault, one dead file system under /run: the guest's lock is not held for that. */
+/* Whatever hangs, a page fault or a file that does not open: the domain's lock is not held for it. */
 static _Noreturn void on_backstop(int signo)
 {
 	static const char text[] =
