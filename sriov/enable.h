@@ -19,7 +19,7 @@ enum vhca_enable_action vhca_enable_plan(struct vhca_sysfs *sys, const struct vh
 					 uint16_t count, struct vhca_error *err);
 
 /*
- * Makes the PF have `count` VFs and reads back. Never lowers or replaces an existing non-zero count (that would take VFs away
+ * Makes the PF have `count` VFs and reads back. (mlx4: succeeds only if the driver's parameters made them already.) Never lowers or replaces an existing non-zero count (that would take VFs away
  * from guests): VHCA_ERR_CONFLICT "vf_count_differs". Every errno of the write has its own sentence and hint.
  * *ret_pf is filled with the facts after enabling on success. Fewer VFs than asked for: VHCA_ERR_DEVICE "fewer_vfs".
  */

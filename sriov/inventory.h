@@ -3,7 +3,8 @@
 #define VHCA_SRIOV_INVENTORY_H
 /*
  * What the host has: SR-IOV capable ConnectX PFs and their VFs, keyed on PCI address, never on mlx4_0-like names.
- * Enumerated by libudev (subsystem pci, driver mlx4_core or mlx5_core), read through the sysfs door. Reads take device locks
+ * Enumerated by the device links below bus/pci/drivers/{mlx4_core,mlx5_core}, read through the sysfs door: one source, the same
+ * in a test tree. (Hot-plug is watched with libudev, by the agent; an event only means "scan again".) Reads take device locks
  * (sriov_numvfs): a scan belongs on a strand.
  */
 #include <stdbool.h>
@@ -35,11 +36,12 @@ struct vhca_pf_facts {
 	char ibdev[64]; /* RDMA device name right now; "" while none is registered. udev may rename it */
 	uint16_t vendor, device;
 	int numa_node; /* -1 = unknown */
-	uint16_t total_vfs, num_vfs;
+	uint16_t total_vfs; /* 0 = SR-IOV is off in the adapter's firmware */
+	uint16_t num_vfs;
 	bool autoprobe;
 	uint8_t n_ports;
 	uint64_t node_guid; /* 0 = unknown */
-	uint16_t n_vfs;
+	uint16_t n_vfs; /* num_vfs, but at most VHCA_VFS_MAX */
 	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* by index; holes do not occur */
 };
 
@@ -50,8 +52,12 @@ struct vhca_inventory {
 
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */
 int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, struct vhca_error *err);
-/* Re-reads one PF (after enabling). -ENOENT when it is gone. */
+/* Re-reads one PF (after enabling). -ENOENT when it is gone or on another driver; -EAGAIN "vfs_changing" when somebody
+ * else is creating or deleting its VFs right now. */
 int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,
+			   struct vhca_error *err);
+/* Re-reads one VF: driver and group. ret->index is 0: only the PF knows it. -ENOENT when it is gone. */
+int vhca_inventory_read_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_vf_facts *ret,
 			   struct vhca_error *err);
 struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv); /* accepts NULL */
 

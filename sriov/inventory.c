@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sriov/inventory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+
+VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
+VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
+
+#define AUTO_DIR VHCA_CLEANUP(vhca_sysfs_closedirp)
+#define PATH_LEN 96
+
+static const struct {
+	enum vhca_family family;
+	const char *name;
+	const char *driver;
+} families[] = {
+	{VHCA_FAMILY_MLX4, "mlx4", "mlx4_core"},
+	{VHCA_FAMILY_MLX5, "mlx5", "mlx5_core"},
+};
+
+const char *vhca_family_to_string(enum vhca_family family)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(families); i++) {
+		if (families[i].family == family)
+			return families[i].name;
+	}
+	return "unknown";
+}
+
+static int family_of_driver(const char *driver, enum vhca_family *ret)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(families); i++) {
+		if (strcmp(families[i].driver, driver) == 0) {
+			*ret = families[i].family;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static bool is_gone(int r)
+{
+	return r == -ENOENT || r == -ENODEV;
+}
+
+static int open_pci(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_sysfs_dir **ret)
+{
+	char path[PATH_LEN];
+
+	snprintf(path, sizeof(path), "bus/pci/devices/%s", VHCA_BDF_STR(bdf));
+	return vhca_sysfs_opendir(sys, path, ret);
+}
+
+static int count_one(void *ctx, const char *name)
+{
+	unsigned int *n = ctx;
+
+	(void)name;
+	(*n)++;
+	return 0;
+}
+
+/* Number of names in a directory; 0 if there is no such directory. */
+static unsigned int count_names(struct vhca_sysfs_dir *dir, const char *attr)
+{
+	unsigned int n = 0;
+
+	if (vhca_sysfs_list(dir, attr, count_one, &n) < 0)
+		return 0;
+	return n;
+}
+
+/* An absent link is the empty string: no driver, no group. */
+static int read_link_or_empty(struct vhca_sysfs_dir *dir, const char *attr, char *buf, size_t size)
+{
+	int r = vhca_sysfs_readlink(dir, attr, buf, size);
+
+	if (r != -ENOENT)
+		return r < 0 ? r : 0;
+	buf[0] = '\0';
+	return 0;
+}
+
+/* ---- one VF ---- */
+
+static int read_group(struct vhca_sysfs_dir *dir, struct vhca_vf_facts *vf)
+{
+	char text[16];
+	uint32_t group;
+	int r = read_link_or_empty(dir, "iommu_group", text, sizeof(text));
+
+	if (r < 0)
+		return r;
+	vf->iommu_group = -1;
+	vf->group_size = 0;
+	if (text[0] == '\0')
+		return 0;
+	r = vhca_parse_u32(text, 10, INT32_MAX, &group);
+	if (r < 0)
+		return r;
+	vf->iommu_group = (int)group;
+	vf->group_size = (uint16_t)count_names(dir, "iommu_group/devices");
+	return 0;
+}
+
+static int read_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_vf_facts *ret)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	struct vhca_vf_facts vf = {.bdf = bdf};
+	int r = open_pci(sys, bdf, &dir);
+
+	if (r < 0)
+		return r;
+	r = read_link_or_empty(dir, "driver", vf.driver, sizeof(vf.driver));
+	if (r < 0)
+		return r;
+	r = read_group(dir, &vf);
+	if (r < 0)
+		return r;
+	*ret = vf;
+	return 0;
+}
+
+int vhca_inventory_read_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_vf_facts *ret,
+			   struct vhca_error *err)
+{
+	int r = read_vf(sys, bdf, ret);
+
+	if (r == -ENOENT || r == -ENODEV)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "vf_gone", ENOENT,
+				      "%s: no such PCI function", VHCA_BDF_STR(bdf));
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "vf_unreadable", -r,
+				      "%s: read driver and IOMMU group", VHCA_BDF_STR(bdf));
+	return 0;
+}
+
+/* VF number `index` of the PF: virtfnN is the only robust map from index to address. */
+static int read_vf_at(struct vhca_sysfs *sys, struct vhca_sysfs_dir *pf_dir, uint16_t index,
+		      struct vhca_vf_facts *ret)
+{
+	char attr[16], target[VHCA_BDF_STRLEN];
+	struct vhca_bdf bdf;
+	int r;
+
+	snprintf(attr, sizeof(attr), "virtfn%u", index);
+	r = vhca_sysfs_readlink(pf_dir, attr, target, sizeof(target));
+	if (r < 0)
+		return r;
+	r = vhca_bdf_parse(target, &bdf);
+	if (r < 0)
+		return r;
+	r = read_vf(sys, bdf, ret);
+	if (r < 0)
+		return r;
+	ret->index = index;
+	return 0;
+}
+
+static int read_vfs(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
+{
+	uint16_t n = pf->num_vfs;
+	int r;
+
+	if (n > VHCA_VFS_MAX) {
+		vhca_log_warning("%s: has %u VFs; only the first %d are used",
+				 VHCA_BDF_STR(pf->bdf), n, VHCA_VFS_MAX);
+		n = VHCA_VFS_MAX;
+	}
+	for (uint16_t i = 0; i < n; i++) {
+		r = read_vf_at(sys, dir, i, &pf->vfs[i]);
+		/* The PF is there and counts this VF: somebody is creating or deleting VFs right now. */
+		if (is_gone(r))
+			return -EAGAIN;
+		if (r < 0)
+			return r;
+	}
+	pf->n_vfs = n;
+	return 0;
+}
+
+/* ---- one PF ---- */
+
+static int first_name(void *ctx, const char *name)
+{
+	/* One PCI function has one RDMA device: the first name ends the listing (1 = found). */
+	return vhca_strcpy(ctx, sizeof(((struct vhca_pf_facts *)0)->ibdev), name) < 0 ? -E2BIG : 1;
+}
+
+/* The RDMA device may come and go by itself: what cannot be read is left empty, and read again at the next scan. */
+static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
+{
+	char attr[PATH_LEN], text[32];
+
+	if (vhca_sysfs_list(dir, "infiniband", first_name, pf->ibdev) <= 0) {
+		pf->ibdev[0] = '\0';
+		return;
+	}
+	snprintf(attr, sizeof(attr), "infiniband/%s/ports", pf->ibdev);
+	pf->n_ports = (uint8_t)count_names(dir, attr);
+	snprintf(attr, sizeof(attr), "infiniband/%s/node_guid", pf->ibdev);
+	if (vhca_sysfs_read(dir, attr, text, sizeof(text)) < 0 ||
+	    vhca_guid_parse(text, &pf->node_guid) < 0)
+		pf->node_guid = 0;
+}
+
+static int read_numa(struct vhca_sysfs_dir *dir)
+{
+	uint64_t node;
+
+	/* "-1" is what the kernel prints for "unknown", and no unsigned number. */
+	if (vhca_sysfs_read_u64(dir, "numa_node", 10, INT32_MAX, &node) < 0)
+		return -1;
+	return (int)node;
+}
+
+static int read_u16(struct vhca_sysfs_dir *dir, const char *attr, unsigned int base, uint16_t *ret)
+{
+	uint64_t value;
+	int r = vhca_sysfs_read_u64(dir, attr, base, UINT16_MAX, &value);
+
+	if (r < 0)
+		return r;
+	*ret = (uint16_t)value;
+	return 0;
+}
+
+/* A function without SR-IOV capability, or with SR-IOV off in firmware, has none of these files: all zero. */
+static int read_sriov(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
+{
+	uint16_t autoprobe = 0;
+	int r = read_u16(dir, "sriov_totalvfs", 10, &pf->total_vfs);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	r = read_u16(dir, "sriov_numvfs", 10, &pf->num_vfs);
+	if (r < 0)
+		return r;
+	r = read_u16(dir, "sriov_drivers_autoprobe", 10, &autoprobe);
+	if (r < 0)
+		return r;
+	pf->autoprobe = autoprobe != 0;
+	return 0;
+}
+
+static int read_pf_facts(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir,
+			 struct vhca_pf_facts *pf)
+{
+	int r = vhca_sysfs_readlink(dir, "driver", pf->driver, sizeof(pf->driver));
+
+	if (r < 0)
+		return r;
+	r = family_of_driver(pf->driver, &pf->family);
+	if (r < 0)
+		return r;
+	r = read_u16(dir, "vendor", 16, &pf->vendor);
+	if (r < 0)
+		return r;
+	r = read_u16(dir, "device", 16, &pf->device);
+	if (r < 0)
+		return r;
+	r = read_sriov(dir, pf);
+	if (r < 0)
+		return r;
+	pf->numa_node = read_numa(dir);
+	read_rdma(dir, pf);
+	return read_vfs(sys, dir, pf);
+}
+
+int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,
+			   struct vhca_error *err)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	VHCA_AUTO_FREE struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
+	int r;
+
+	if (pf == NULL)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "read PF");
+	pf->bdf = bdf;
+	r = open_pci(sys, bdf, &dir);
+	if (r == 0)
+		r = read_pf_facts(sys, dir, pf);
+	if (is_gone(r))
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "pf_gone", ENOENT,
+				      "%s: no such adapter, or not on mlx4_core or mlx5_core",
+				      VHCA_BDF_STR(bdf));
+	if (r == -EAGAIN)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vfs_changing", EAGAIN,
+				      "%s: VFs appear or disappear while they are read",
+				      VHCA_BDF_STR(bdf));
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "pf_unreadable", -r, "%s: read adapter",
+				      VHCA_BDF_STR(bdf));
+	*ret = *pf;
+	return 0;
+}
+
+/* ---- the host ---- */
+
+struct candidates {
+	unsigned int n;
+	struct vhca_bdf
+		bdf[VHCA_PFS_MAX * (VHCA_VFS_MAX + 1)]; /* VFs are on the drivers' lists too */
+};
+
+/* A driver's directory holds a link per device, named by its address, among control files. */
+static int on_driver_entry(void *ctx, const char *name)
+{
+	struct candidates *c = ctx;
+	struct vhca_bdf bdf;
+
+	if (vhca_bdf_parse(name, &bdf) < 0)
+		return 0;
+	if (c->n == VHCA_ARRAY_SIZE(c->bdf))
+		return -E2BIG;
+	c->bdf[c->n++] = bdf;
+	return 0;
+}
+
+static int list_candidates(struct vhca_sysfs *sys, struct candidates *c)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(families); i++) {
+		AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+		char path[PATH_LEN];
+		int r;
+
+		snprintf(path, sizeof(path), "bus/pci/drivers/%s", families[i].driver);
+		r = vhca_sysfs_opendir(sys, path, &dir);
+		if (r == -ENOENT)
+			continue; /* module not loaded */
+		if (r == 0)
+			r = vhca_sysfs_list(dir, "", on_driver_entry, c);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool is_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+
+	return open_pci(sys, bdf, &dir) == 0 && vhca_sysfs_exists(dir, "physfn");
+}
+
+static int compare_pf(const void *a, const void *b)
+{
+	return vhca_bdf_cmp(((const struct vhca_pf_facts *)a)->bdf,
+			    ((const struct vhca_pf_facts *)b)->bdf);
+}
+
+static int add_pf(struct vhca_sysfs *sys, struct vhca_inventory *inv, struct vhca_bdf bdf,
+		  struct vhca_error *err)
+{
+	struct vhca_error e = VHCA_ERROR_INIT;
+	int r;
+
+	if (inv->n_pfs == VHCA_PFS_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_pfs", 0,
+				      "%s: more than %d adapters in this host", VHCA_BDF_STR(bdf),
+				      VHCA_PFS_MAX);
+	r = vhca_inventory_read_pf(sys, bdf, &inv->pfs[inv->n_pfs], &e);
+	if (r == -ENOENT)
+		return 0; /* went away since it was listed */
+	if (r == 0)
+		inv->n_pfs++;
+	else if (err != NULL)
+		*err = e;
+	return r;
+}
+
+int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_inventory_freep) struct vhca_inventory *inv = calloc(1, sizeof(*inv));
+	VHCA_AUTO_FREE struct candidates *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (inv != NULL)
+		inv->pfs = calloc(VHCA_PFS_MAX, sizeof(*inv->pfs));
+	if (inv == NULL || inv->pfs == NULL || c == NULL)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "scan adapters");
+	r = list_candidates(sys, c);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "pci_unreadable", -r,
+				      "list the devices of mlx4_core and mlx5_core");
+	for (unsigned int i = 0; i < c->n; i++) {
+		if (is_vf(sys, c->bdf[i]))
+			continue;
+		r = add_pf(sys, inv, c->bdf[i], err);
+		if (r < 0)
+			return r;
+	}
+	qsort(inv->pfs, inv->n_pfs, sizeof(*inv->pfs), compare_pf);
+	*ret = vhca_steal_ptr(&inv);
+	return 0;
+}
+
+struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv)
+{
+	if (inv != NULL)
+		free(inv->pfs);
+	free(inv);
+	return NULL;
+}
