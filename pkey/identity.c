@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "pkey/identity.h"
+
+static bool index_matches(const struct vhca_identity_state *state, unsigned int i, uint16_t pkey,
+			  unsigned int *missing)
+{
+	if (state->map[i] == VHCA_PKEY_UNMAPPED) {
+		(*missing)++;
+		return true;
+	}
+	return state->value[i] == pkey;
+}
+
+bool vhca_identity_matches(const struct vhca_identity_state *state,
+			   const struct vhca_identity *want, unsigned int *ret_missing)
+{
+	unsigned int missing = 0;
+
+	if (state->requested != want->guid || want->n_pkeys > state->n_virtual)
+		return false;
+	for (unsigned int i = 0; i < want->n_pkeys; i++) {
+		if (!index_matches(state, i, want->pkeys[i], &missing))
+			return false;
+	}
+	for (unsigned int i = want->n_pkeys; i < state->n_virtual; i++) {
+		if (state->map[i] != VHCA_PKEY_UNMAPPED)
+			return false;
+	}
+	*ret_missing = missing;
+	return true;
+}
+
+int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey)
+{
+	/* An empty slot is 0: it must never be found, or a VF would be mapped to whatever comes there next. */
+	if (vhca_pkey_base(pkey) == 0)
+		return VHCA_PKEY_UNMAPPED;
+	for (unsigned int i = 0; i < n; i++) {
+		if (table[i] == pkey)
+			return (int)i;
+	}
+	return VHCA_PKEY_UNMAPPED;
+}

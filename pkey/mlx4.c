@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Identity on mlx4. Giving an identity and taking it away are one transaction: for every port of the VF a plan says what the map
+ * and the GUID shall be, and one engine brings it about in an order that never shows more than either the old or the new
+ * owner may have:
+ *
+ *   1. unmap   every virtual index that must change, on all ports. An index whose key has moved goes through none as well: the
+ *              guest's IPoIB only notices a change of value or of index, never of the physical index behind.
+ *   2. withdraw GUIDs that must go. Keys come before: without a key the old GUID reaches nobody.
+ *   3. GUID    of the new owner. Before its keys: the new keys are never seen under the old address.
+ *   4. map     the new keys, virtual index 0 first (the one IPoIB's parent interface uses).
+ *   5. prove   by reading everything back, the physical table behind the mapped indices included: the SM may have moved a key
+ *              between our look at the table and our write, and the index may now mean another tenant's partition.
+ *
+ * Steps that take away (1, 2) are all tried, even after one has failed; steps that give (3, 4) only start when all of them
+ * succeeded. A pass without a difference writes nothing.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "pkey/identity.h"
+#include "pkey/mlx4_tree.h"
+
+#define PORTS_MAX 2
+/* Between none and the new physical index of a key that moved: a running guest has to read its table in between, or it takes
+ * the two events for no change. Its handler is a work item, so this is far more than it needs when it gets to run at all. */
+#define SETTLE_MS 200
+
+struct plan {
+	uint8_t port;
+	bool written; /* something was tried: the port needs a proof */
+	unsigned int n_virtual;
+	int16_t map[VHCA_PKEY_TABLE_MAX], target_map[VHCA_PKEY_TABLE_MAX];
+	uint64_t guid, target_guid;
+};
+
+struct work {
+	struct vhca_mlx4_fn fn;
+	struct vhca_bdf pf;
+	uint16_t vf_index;
+	uint8_t n_plans;
+	struct plan plans[PORTS_MAX];
+	struct plan *own; /* the plan of at->port */
+	unsigned int n_table;
+	uint16_t table[VHCA_PKEY_TABLE_MAX]; /* physical, of at->port */
+};
+
+static void work_done(struct work *w)
+{
+	vhca_mlx4_close(&w->fn);
+}
+
+#define AUTO_WORK VHCA_CLEANUP(work_done)
+
+/* ---- errors ---- */
+
+static int fail(const struct work *w, uint8_t port, int r, struct vhca_error *err, const char *what)
+{
+	return vhca_error_set(err, VHCA_ERR_DEVICE, "identity_failed", -r, "%s VF %u port %u: %s",
+			      VHCA_BDF_STR(w->pf), w->vf_index, port, what);
+}
+
+static int differs(const struct work *w, uint8_t port, struct vhca_error *err, const char *what)
+{
+	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", EIO, "%s VF %u port %u: %s",
+			     VHCA_BDF_STR(w->pf), w->vf_index, port, what);
+	vhca_error_hint(err,
+			"it is tried again; if it stays so, somebody else writes the iov tree or "
+			"mlx4_ib has just been reloaded");
+	return -EIO;
+}
+
+static int open_error(const struct vhca_identity_at *at, int r, struct vhca_error *err)
+{
+	const char *pf = VHCA_BDF_STR(at->pf);
+
+	switch (r) {
+	case -ENOENT:
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "ibdev_renamed", ENOENT,
+				      "%s: has no RDMA device '%s' (now)", pf, at->ibdev);
+	case -EAGAIN:
+		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "iov_not_ready", EAGAIN,
+				     "%s: %s has no iov directory", pf, at->ibdev);
+		vhca_error_hint(err,
+				"mlx4_ib creates it shortly after the device; it never comes on an "
+				"adapter without VFs");
+		return r;
+	case -ENXIO:
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "vf_not_in_iov", ENXIO,
+				      "%s: the iov directory of %s has no VF %u on port %u", pf,
+				      at->ibdev, at->vf_index, at->port);
+	default:
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "iov_unreadable", -r,
+				      "%s: read the iov directory of %s", pf, at->ibdev);
+	}
+}
+
+/* ---- what is ---- */
+
+static int load_plan(const struct work *w, struct plan *plan, struct vhca_error *err)
+{
+	int r = vhca_mlx4_read_map(&w->fn, plan->port, plan->map, &plan->n_virtual);
+
+	if (r < 0)
+		return fail(w, plan->port, r, err, "read pkey_idx");
+	r = vhca_mlx4_read_admin_guid(&w->fn, plan->port, &plan->guid);
+	if (r < 0)
+		return fail(w, plan->port, r, err, "read admin_guids");
+	return 0;
+}
+
+/* A plan that takes everything away: no key, GUID withdrawn. */
+static void plan_nothing(struct plan *plan)
+{
+	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++)
+		plan->target_map[i] = VHCA_PKEY_UNMAPPED;
+	plan->target_guid = VHCA_GUID_ALL1;
+}
+
+static int load_plans(const struct vhca_identity_at *at, struct work *w, struct vhca_error *err)
+{
+	unsigned int mask;
+	int r = vhca_mlx4_ib_ports(&w->fn, &mask);
+
+	if (r < 0)
+		return fail(w, at->port, r, err, "list ports");
+	for (uint8_t port = 1; port <= PORTS_MAX; port++) {
+		struct plan *plan = &w->plans[w->n_plans];
+
+		if ((mask & 1u << (port - 1)) == 0)
+			continue;
+		plan->port = port;
+		plan_nothing(plan);
+		r = load_plan(w, plan, err);
+		if (r < 0)
+			return r;
+		if (port == at->port)
+			w->own = plan;
+		w->n_plans++;
+	}
+	if (w->own == NULL)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "port_not_ib", EINVAL,
+				      "%s: port %u is Ethernet", VHCA_BDF_STR(at->pf), at->port);
+	return 0;
+}
+
+static int open_work(const struct vhca_identity_at *at, struct work *w, struct vhca_error *err)
+{
+	int r;
+
+	w->pf = at->pf;
+	w->vf_index = at->vf_index;
+	if (at->port < 1 || at->port > at->n_ports || at->n_ports > PORTS_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_port", EINVAL,
+				      "%s: has no port %u", VHCA_BDF_STR(at->pf), at->port);
+	r = vhca_mlx4_open(at, &w->fn);
+	return r < 0 ? open_error(at, r, err) : 0;
+}
+
+static int load_table(struct work *w, uint8_t port, struct vhca_error *err)
+{
+	int r = vhca_mlx4_read_table(&w->fn, port, w->table, &w->n_table);
+
+	return r < 0 ? fail(w, port, r, err, "read pkeys") : 0;
+}
+
+static uint16_t value_at(const struct work *w, int16_t physical)
+{
+	if (physical < 0 || (unsigned int)physical >= w->n_table)
+		return 0;
+	return w->table[physical];
+}
+
+static int fill_state(const struct work *w, const struct plan *plan,
+		      struct vhca_identity_state *ret, struct vhca_error *err)
+{
+	struct vhca_identity_state state = {.requested = plan->guid,
+					    .gid_index = w->fn.gid_index,
+					    .n_virtual = (uint16_t)plan->n_virtual};
+	int r = vhca_mlx4_read_granted(&w->fn, plan->port, &state.granted);
+
+	if (r < 0)
+		return fail(w, plan->port, r, err, "read gids");
+	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++) {
+		state.map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
+		state.value[i] = value_at(w, state.map[i]);
+	}
+	*ret = state;
+	return 0;
+}
+
+/* ---- single writes ---- */
+
+/*
+ * store_port_pkey changes the map first and then tells the VF; when only the telling fails (the VF is being reset, it reads
+ * everything anew anyway), the errno comes although the value is in place. So after a failure the read-back decides.
+ */
+static int write_index(const struct work *w, struct plan *plan, unsigned int virt, int16_t physical,
+		       struct vhca_error *err)
+{
+	int16_t now;
+	int r = vhca_mlx4_write_index(&w->fn, plan->port, virt, physical);
+
+	plan->written = true;
+	if (r < 0) {
+		if (vhca_mlx4_read_index(&w->fn, plan->port, virt, &now) < 0 || now != physical)
+			return fail(w, plan->port, r, err,
+				    physical == VHCA_PKEY_UNMAPPED ? "unmap a P_Key index"
+								   : "map a P_Key index");
+		vhca_log_warning(
+			"%s VF %u port %u: writing pkey_idx/%u failed (errno %d) but took effect",
+			VHCA_BDF_STR(w->pf), w->vf_index, plan->port, virt, -r);
+	}
+	plan->map[virt] = physical;
+	return 0;
+}
+
+static int write_guid(const struct work *w, struct plan *plan, uint64_t guid,
+		      struct vhca_error *err)
+{
+	uint64_t now;
+	int r = vhca_mlx4_write_admin_guid(&w->fn, plan->port, guid);
+
+	plan->written = true;
+	if (r < 0 && (vhca_mlx4_read_admin_guid(&w->fn, plan->port, &now) < 0 || now != guid))
+		return fail(w, plan->port, r, err, "write admin_guids");
+	plan->guid = guid;
+	return 0;
+}
+
+/* ---- the engine ---- */
+
+static void keep_first(int *first, int r)
+{
+	if (*first == 0)
+		*first = r;
+}
+
+static void unmap(const struct work *w, struct plan *plan, int *first, struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < plan->n_virtual; i++) {
+		if (plan->map[i] == VHCA_PKEY_UNMAPPED || plan->map[i] == plan->target_map[i])
+			continue;
+		keep_first(first,
+			   write_index(w, plan, i, VHCA_PKEY_UNMAPPED, *first == 0 ? err : NULL));
+	}
+}
+
+static bool has_moves(const struct plan *plan)
+{
+	for (unsigned int i = 0; i < plan->n_virtual; i++) {
+		if (plan->map[i] != VHCA_PKEY_UNMAPPED &&
+		    plan->target_map[i] != VHCA_PKEY_UNMAPPED &&
+		    plan->map[i] != plan->target_map[i])
+			return true;
+	}
+	return false;
+}
+
+static void settle(void)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_MS * 1000000L};
+
+	(void)nanosleep(&pause,
+			NULL); /* cut short by a signal: the order of the writes is kept anyway */
+}
+
+static int take_away(struct work *w, struct vhca_error *err)
+{
+	int first = 0;
+
+	for (unsigned int i = 0; i < w->n_plans; i++)
+		unmap(w, &w->plans[i], &first, err);
+	for (unsigned int i = 0; i < w->n_plans; i++) {
+		struct plan *plan = &w->plans[i];
+
+		if (plan->target_guid != VHCA_GUID_ALL1 || plan->guid == VHCA_GUID_ALL1)
+			continue;
+		keep_first(&first, write_guid(w, plan, VHCA_GUID_ALL1, first == 0 ? err : NULL));
+	}
+	return first;
+}
+
+static int give(struct work *w, struct plan *plan, struct vhca_error *err)
+{
+	int r;
+
+	if (plan->guid != plan->target_guid) {
+		r = write_guid(w, plan, plan->target_guid, err);
+		if (r < 0)
+			return r;
+	}
+	for (unsigned int i = 0; i < plan->n_virtual; i++) {
+		if (plan->map[i] == plan->target_map[i])
+			continue;
+		r = write_index(w, plan, i, plan->target_map[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int prove(const struct work *w, struct plan *plan, struct vhca_error *err)
+{
+	int r;
+
+	if (!plan->written)
+		return 0; /* what was read at the start is the proof */
+	r = load_plan(w, plan, err);
+	if (r < 0)
+		return r;
+	if (plan->guid != plan->target_guid)
+		return differs(w, plan->port, err, "admin_guids does not show what was written");
+	for (unsigned int i = 0; i < plan->n_virtual; i++) {
+		if (plan->map[i] != plan->target_map[i])
+			return differs(w, plan->port, err,
+				       "pkey_idx does not show what was written");
+	}
+	return 0;
+}
+
+static int apply(struct work *w, struct vhca_error *err)
+{
+	bool moves = has_moves(w->own);
+	int r = take_away(w, err);
+
+	if (r < 0)
+		return r;
+	if (moves)
+		settle();
+	r = give(w, w->own, err);
+	if (r < 0)
+		return r;
+	for (unsigned int i = 0; i < w->n_plans; i++) {
+		r = prove(w, &w->plans[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- program ---- */
+
+static int check_want(const struct work *w, const struct vhca_identity *want,
+		      struct vhca_error *err)
+{
+	if (!vhca_guid_is_valid(want->guid))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", EINVAL,
+				      "%s VF %u: %s is no unicast GUID", VHCA_BDF_STR(w->pf),
+				      w->vf_index, VHCA_GUID_STR(want->guid));
+	if (want->n_pkeys > VHCA_VF_PKEYS_MAX || want->n_pkeys > w->own->n_virtual)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_pkeys", E2BIG,
+				      "%s VF %u: %u P_Keys wanted", VHCA_BDF_STR(w->pf),
+				      w->vf_index, want->n_pkeys);
+	for (unsigned int i = 0; i < want->n_pkeys; i++) {
+		if (vhca_pkey_base(want->pkeys[i]) == 0)
+			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_pkey", EINVAL,
+					      "%s VF %u: P_Key %s is not valid",
+					      VHCA_BDF_STR(w->pf), w->vf_index,
+					      VHCA_PKEY_STR(want->pkeys[i]));
+	}
+	return 0;
+}
+
+/* A key may stand twice in the table while the SM moves it: an index that shows the wanted value stays where it is. */
+static int16_t target_index(const struct work *w, int16_t now, uint16_t pkey)
+{
+	if (value_at(w, now) == pkey)
+		return now;
+	return (int16_t)vhca_pkey_find(w->table, w->n_table, pkey);
+}
+
+static unsigned int plan_identity(struct work *w, const struct vhca_identity *want)
+{
+	struct plan *plan = w->own;
+	unsigned int missing = 0;
+
+	plan->target_guid = want->guid;
+	for (unsigned int i = 0; i < want->n_pkeys; i++) {
+		plan->target_map[i] = target_index(w, plan->map[i], want->pkeys[i]);
+		if (plan->target_map[i] == VHCA_PKEY_UNMAPPED)
+			missing++;
+	}
+	return missing;
+}
+
+/* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
+static int prove_values(struct work *w, const struct vhca_identity *want, struct vhca_error *err)
+{
+	struct plan *plan = w->own;
+	bool moved = false;
+
+	if (!plan->written)
+		return 0;
+	for (unsigned int i = 0; i < want->n_pkeys; i++) {
+		int16_t physical = plan->map[i];
+		int r;
+
+		if (physical == VHCA_PKEY_UNMAPPED)
+			continue;
+		r = vhca_mlx4_read_pkey(&w->fn, plan->port, (unsigned int)physical,
+					&w->table[physical]);
+		if (r == 0 && w->table[physical] == want->pkeys[i])
+			continue;
+		moved = true;
+		r = write_index(w, plan, i, VHCA_PKEY_UNMAPPED, err);
+		if (r < 0)
+			return r;
+	}
+	if (moved)
+		return differs(w, plan->port, err,
+			       "the SM changed the P_Key table meanwhile; unmapped");
+	return 0;
+}
+
+static int program(const struct vhca_identity_at *at, const struct vhca_identity *want,
+		   unsigned int *ret_missing, struct vhca_identity_state *ret,
+		   struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	unsigned int missing;
+	int r = open_work(at, &w, err);
+
+	if (r == 0)
+		r = load_table(&w, at->port, err);
+	if (r == 0)
+		r = load_plans(at, &w, err);
+	if (r == 0)
+		r = check_want(&w, want, err);
+	if (r < 0)
+		return r;
+	missing = plan_identity(&w, want);
+	r = apply(&w, err);
+	if (r == 0)
+		r = prove_values(&w, want, err);
+	if (r == 0)
+		r = fill_state(&w, w.own, ret, err);
+	if (r == 0)
+		*ret_missing = missing;
+	return r;
+}
+
+/* ---- the others ---- */
+
+static int scrub(const struct vhca_identity_at *at, struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	int r = open_work(at, &w, err);
+
+	if (r == 0)
+		r = load_plans(at, &w, err);
+	if (r == 0)
+		r = apply(&w, err); /* plans start as "nothing" */
+	return r;
+}
+
+static int read_state(const struct vhca_identity_at *at, struct vhca_identity_state *ret,
+		      struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	struct plan plan = {.port = at->port};
+	int r = open_work(at, &w, err);
+
+	if (r == 0)
+		r = load_table(&w, at->port, err);
+	if (r == 0)
+		r = load_plan(&w, &plan, err);
+	if (r == 0)
+		r = fill_state(&w, &plan, ret, err);
+	return r;
+}
+
+static int kick(const struct vhca_identity_at *at, struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	uint64_t requested = 0, granted = 0;
+	int r = open_work(at, &w, err);
+
+	if (r < 0)
+		return r;
+	r = vhca_mlx4_read_admin_guid(&w.fn, at->port, &requested);
+	if (r == 0)
+		r = vhca_mlx4_read_granted(&w.fn, at->port, &granted);
+	if (r < 0)
+		return fail(&w, at->port, r, err, "read GUIDs");
+	if (!vhca_guid_is_valid(requested))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "no_guid_requested", EINVAL,
+				      "%s VF %u port %u: no GUID is requested",
+				      VHCA_BDF_STR(at->pf), at->vf_index, at->port);
+	if (granted == requested)
+		return 0;
+	r = vhca_mlx4_write_admin_guid(&w.fn, at->port, requested);
+	return r < 0 ? fail(&w, at->port, r, err, "write admin_guids") : 0;
+}
+
+static int port_pkeys(const struct vhca_identity_at *at, uint16_t ret[static VHCA_PKEY_TABLE_MAX],
+		      unsigned int *ret_n, struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	int r = open_work(at, &w, err);
+
+	if (r == 0)
+		r = load_table(&w, at->port, err);
+	if (r < 0)
+		return r;
+	memcpy(ret, w.table, w.n_table * sizeof(ret[0]));
+	*ret_n = w.n_table;
+	return 0;
+}
+
+const struct vhca_identity_ops vhca_identity_mlx4 = {
+	.name = "mlx4",
+	.host_pkey_map = true,
+	.read = read_state,
+	.program = program,
+	.scrub = scrub,
+	.kick = kick,
+	.port_pkeys = port_pkeys,
+};
