@@ -24,7 +24,8 @@ struct reader {
 	char line[VHCA_INI_LINE_MAX +
 		  1]; /* the current line, without leading and trailing blanks */
 	unsigned int lineno;
-	vhca_ini_pair_fn fn; /* NULL: syntax only */
+	vhca_ini_pair_fn on_pair;    /* NULL: syntax only */
+	vhca_ini_pair_fn on_section; /* NULL: not wanted */
 	void *ctx;
 	struct vhca_error *err;
 	int rc; /* the first failure; parsing ends */
@@ -75,6 +76,28 @@ static bool next_line(struct reader *r)
 	return true;
 }
 
+/* Length of the section header in the current line, or a negative value with r->rc set. */
+static int section_length(struct reader *r)
+{
+	char name[SECTION_MAX + 1];
+	const char *end = strchr(r->line, ']');
+	size_t len;
+
+	if (!end || end[1])
+		return fail(r, "section header must be \"[name]\" with nothing after it");
+	len = (size_t)(end - r->line) - 1;
+	if (len > SECTION_MAX)
+		return fail(r, "section name is longer than %d bytes", SECTION_MAX);
+	if (!r->on_section)
+		return (int)len + 2;
+	memcpy(name, r->line + 1, len);
+	name[len] = '\0';
+	r->rc = r->on_section(r->ctx, name, "", "", r->lineno, r->err);
+	if (r->rc < 0)
+		vhca_error_prefix(r->err, "%s:%u: [%s]", r->name, r->lineno, name);
+	return r->rc < 0 ? r->rc : (int)len + 2;
+}
+
 /* What inih is to see of the current line: its length, or a negative errno after fail(). */
 static int visible_length(struct reader *r)
 {
@@ -83,14 +106,8 @@ static int visible_length(struct reader *r)
 
 	if (len == 0 || strchr("#;", r->line[0]))
 		return 0;
-	if (r->line[0] == '[') {
-		end = strchr(r->line, ']');
-		if (!end || end[1])
-			return fail(r, "section header must be \"[name]\" with nothing after it");
-		if (end - r->line - 1 > SECTION_MAX)
-			return fail(r, "section name is longer than %d bytes", SECTION_MAX);
-		return (int)len;
-	}
+	if (r->line[0] == '[')
+		return section_length(r);
 	end = strchr(r->line, '=');
 	if (!end || end == r->line)
 		return fail(r, "neither \"[section]\" nor \"key = value\"");
@@ -121,7 +138,7 @@ static char *read_line(char *str, int num, void *stream)
 }
 
 /* ini_handler: 1 is success. */
-static int on_pair(void *user, const char *section, const char *key, const char *unused)
+static int take_pair(void *user, const char *section, const char *key, const char *unused)
 {
 	struct reader *r = user;
 	const char *value = strchr(r->line, '=');
@@ -129,12 +146,12 @@ static int on_pair(void *user, const char *section, const char *key, const char 
 	(void)unused; /* empty: the value did not go through inih */
 	if (!value)
 		return fail(r, "not a pair") == 0;
-	if (!r->fn)
+	if (!r->on_pair)
 		return 1;
 	value++;
 	while (is_blank(*value))
 		value++;
-	r->rc = r->fn(r->ctx, section, key, value, r->lineno, r->err);
+	r->rc = r->on_pair(r->ctx, section, key, value, r->lineno, r->err);
 	if (r->rc < 0)
 		vhca_error_prefix(r->err, "%s:%u: %s", r->name, r->lineno, key);
 	return r->rc == 0;
@@ -147,7 +164,7 @@ static int run(struct reader *r, const char *text, size_t len)
 	r->pos = text;
 	r->end = text + len;
 	r->lineno = 0;
-	failed_line = ini_parse_stream(read_line, r, on_pair, r);
+	failed_line = ini_parse_stream(read_line, r, take_pair, r);
 	if (r->rc < 0)
 		return r->rc;
 	if (failed_line == 0)
@@ -156,25 +173,41 @@ static int run(struct reader *r, const char *text, size_t len)
 	return fail(r, "neither \"[section]\" nor \"key = value\"");
 }
 
+/* Checks the size and steps over a byte order mark. */
+static int check_text(const char *name, const char **text, size_t *len, struct vhca_error *err)
+{
+	if (*len > VHCA_INI_FILE_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", EFBIG, "%s", name);
+	if (*len >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0) {
+		*text += 3;
+		*len -= 3;
+	}
+	return 0;
+}
+
 int vhca_ini_parse_text(const char *name, const char *text, size_t len, vhca_ini_pair_fn fn,
 			void *ctx, struct vhca_error *err)
 {
 	struct reader r = {.name = name, .ctx = ctx, .err = err};
-	int rc;
+	int rc = check_text(name, &text, &len, err);
 
-	if (len > VHCA_INI_FILE_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", EFBIG, "%s", name);
-	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-		text += 3;
-		len -= 3;
-	}
-	/* inih goes on after a syntax error: check the whole text before the first pair has an
-	 * effect. */
+	if (rc < 0)
+		return rc;
+	/* inih goes on after a syntax error: check the whole text before the first pair has an effect. */
 	rc = run(&r, text, len);
 	if (rc < 0)
 		return rc;
-	r.fn = fn;
+	r.on_pair = fn;
 	return run(&r, text, len);
+}
+
+int vhca_ini_list_sections(const char *name, const char *text, size_t len, vhca_ini_pair_fn fn,
+			   void *ctx, struct vhca_error *err)
+{
+	struct reader r = {.name = name, .ctx = ctx, .err = err, .on_section = fn};
+	int rc = check_text(name, &text, &len, err);
+
+	return rc < 0 ? rc : run(&r, text, len);
 }
 
 int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct vhca_error *err)

@@ -135,6 +135,29 @@ static void refused_value_names_file_line_and_key(void **state)
 	assert_string_equal(seen.text, "2 [s] k=1|"); /* nothing after the error */
 }
 
+static int collect_section(void *ctx, const char *section, const char *key, const char *value,
+			   unsigned int line, struct vhca_error *error)
+{
+	if (strcmp(section, "bad") == 0)
+		return vhca_error_set(error, VHCA_ERR_INVALID, "bad", EINVAL, "refused");
+	return collect(ctx, section, key, value, line, error);
+}
+
+static void sections_are_listed_even_when_empty(void **state)
+{
+	const char *text = "[a]\n[b c]\nk=1\n[a]\n", *bad = "[a]\nk=1\n[bad]\n[c]\n";
+
+	(void)state;
+	vhca_strbuf_init(&seen.sb, seen.text, sizeof(seen.text));
+	assert_int_equal(
+		vhca_ini_list_sections("f", text, strlen(text), collect_section, &seen, &err), 0);
+	assert_string_equal(seen.text, "1 [a] =|2 [b c] =|4 [a] =|");
+	assert_int_equal(
+		vhca_ini_list_sections("f", bad, strlen(bad), collect_section, &seen, &err),
+		-EINVAL);
+	assert_string_equal(err.msg, "f:3: [bad]: refused: Invalid argument");
+}
+
 static void file_errors_name_the_file(void **state)
 {
 	struct tree tree;
@@ -165,6 +188,7 @@ int main(void)
 		cmocka_unit_test(long_names_are_refused_not_cut),
 		cmocka_unit_test(syntax_error_is_found_before_any_pair_counts),
 		cmocka_unit_test(refused_value_names_file_line_and_key),
+		cmocka_unit_test(sections_are_listed_even_when_empty),
 		cmocka_unit_test(file_errors_name_the_file),
 	};
 
