@@ -3,8 +3,9 @@
 #define VHCA_CONF_CONF_H
 /*
  * Typed configuration: /etc/vhcad/vhcad.conf, then vhcad.conf.d/ *.conf in strcmp order; a later value wins, sections merge.
- * An unknown section or key is an error that names the nearest known one; a wrong value is an error: the daemon does not start, and
- * a reload keeps the old configuration. The shipped file conf/vhcad.conf documents every key and equals the defaults (tested).
+ * [hca ...] and [partition ...] may stand once a file. An unknown section or key is an error that names the nearest known one; a
+ * wrong value is an error: the daemon does not start, and a reload keeps the old configuration. The shipped file conf/vhcad.conf
+ * documents every key and equals the defaults (tested). Times carry a unit: 500ms, 5s, 2min, 1h.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every Connect
 	bool manage;		    /* manage = yes|no [no]: no leaves the PF and its VFs alone */
 	uint16_t vfs;		    /* vfs = N | keep [keep] */
 	char fabric[VHCA_NAME_MAX]; /* fabric = NAME [default] */
-	uint8_t port;		    /* port = 1|2 [1]: the physical port that gets the VFs' identities */
+	uint8_t port; /* port = 1|2 [1]: the physical port that gets the VFs' identities */
 };
 
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
@@ -39,36 +40,40 @@ enum vhca_conf_index_policy { VHCA_INDEX_FORCE_OFF, VHCA_INDEX_ALARM };
 
 struct vhca_conf {
 	/* [agent] */
-	char node_name[65];   /* node_name [host name] */
-	char state_dir[108];  /* state_dir [/var/lib/vhcad] */
-	char run_dir[80];     /* run_dir [/run/vhcad]: vhcad.sock, hook.sock, vfs */
+	char node_name[65];	       /* node_name ["" = host name] */
+	char state_dir[108];	       /* state_dir [/var/lib/vhcad] */
+	char run_dir[80];	       /* run_dir [/run/vhcad]: vhcad.sock, hook.sock, vfs */
 	enum vhca_log_level log_level; /* log_level [info]; reloadable */
 
 	/* [api] */
-	char api_group[33];   /* group [""]: group of the unix socket, besides root */
+	char api_group[33]; /* group [""]: group of the unix socket, besides root */
 
 	/* [libvirt] */
 	char libvirt_uri[256]; /* uri [qemu:///system] */
-	uint32_t detach_timeout_ms; /* detach_timeout [60s]: whole time for a guest to let go, with retries */
-	uint32_t detach_retry_ms;   /* detach_retry [5s] */
+	/* detach_timeout [60s]: whole time for a guest to let go, with retries */
+	uint32_t detach_timeout_ms;
+	uint32_t detach_retry_ms; /* detach_retry [5s] */
 
 	/* [guid] */
-	uint64_t guid_prefix; /* prefix [0x02c9ab0000000000] */
+	uint64_t guid_prefix;	       /* prefix [0x02c9ab0000000000] */
 	unsigned int guid_prefix_bits; /* prefix_bits [24], 8..48 */
 
 	/* [sm] */
-	char sm_backend[16];  /* backend [none] : vhcasm | none */
+	char sm_backend[16]; /* backend [none] : vhcasm | none */
 	unsigned int n_sm_urls;
 	char sm_urls[VHCA_CONF_URLS_MAX][256]; /* url, blank-separated; required for vhcasm */
 	enum vhca_conf_sm_pkeys sm_pkeys;      /* pkeys [dynamic] : dynamic | static */
 	enum vhca_conf_sm_require sm_require;  /* require [nothing] : nothing | attach */
 	uint32_t sm_timeout_ms;		       /* timeout [5s] */
-	uint32_t pkey_timeout_ms;	       /* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
-	uint32_t poll_ms;		       /* poll [5s]: slow poll of ports and grants */
+	/* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
+	uint32_t pkey_timeout_ms;
+	uint32_t poll_ms; /* poll [5s]: slow poll of ports and grants */
 
 	/* [policy] */
-	bool allow_default_partition; /* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */
-	enum vhca_conf_index_policy index_policy; /* pkey_index_changed [force-off] : force-off | alarm */
+	/* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */
+	bool allow_default_partition;
+	/* pkey_index_changed [force-off] : force-off | alarm */
+	enum vhca_conf_index_policy index_policy;
 
 	unsigned int n_partitions;
 	struct vhca_conf_partition partitions[VHCA_CONF_PARTITIONS_MAX];
@@ -79,13 +84,19 @@ struct vhca_conf {
 void vhca_conf_set_defaults(struct vhca_conf *conf);
 /* Loads path (must exist) and path + ".d/ *.conf". *ret is malloc'ed; caller frees with free(). Blocking: start-up and reload worker. */
 int vhca_conf_load(const char *path, struct vhca_conf **ret, struct vhca_error *err);
+/* The same for one text in memory; name stands for the file in messages. No drop-in directory is looked at. */
+int vhca_conf_parse(const char *name, const char *text, size_t len, struct vhca_conf **ret,
+		    struct vhca_error *err);
+
+/* The n-th key that a file may contain, with its section ("agent", "hca"); false after the last. For tests of the documentation. */
+bool vhca_conf_nth_key(unsigned int n, const char **ret_section, const char **ret_key);
 
 /* The section that rules a PF: its own, else [hca default], else NULL. */
 const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
 
-/* Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order. Unknown names, duplicates and, unless
- * allowed, the default partition are errors that name the word. */
-int vhca_conf_resolve_pkeys(const struct vhca_conf *conf, const char *text, uint16_t *ret, size_t max,
-			    size_t *ret_n, struct vhca_error *err);
+/* Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order. Unknown names, one partition twice
+ * (whatever the membership), more than max and, unless allowed, the default partition are errors that name the word. */
+int vhca_conf_resolve_pkeys(const struct vhca_conf *conf, const char *text, uint16_t *ret,
+			    size_t max, size_t *ret_n, struct vhca_error *err);
 
 #endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "conf/validate.h"
+
+#include <string.h>
+
+#include "common/base/cleanup.h"
+
+static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	bool none = strcmp(conf->sm_backend, "none") == 0;
+
+	if (!none && conf->n_sm_urls == 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[sm] url: needed with backend = %s", conf->sm_backend);
+	if (none && conf->sm_require != VHCA_SM_REQUIRE_NOTHING)
+		return vhca_error_set(
+			err, VHCA_ERR_INVALID, "contradiction", 0,
+			"[sm] require: attach cannot be fulfilled with backend = none");
+	return 0;
+}
+
+static int check_libvirt(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	if (conf->detach_retry_ms > conf->detach_timeout_ms)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+				      "[libvirt] detach_retry: longer than detach_timeout");
+	return 0;
+}
+
+static int check_guid(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	uint64_t below = UINT64_MAX >> conf->guid_prefix_bits;
+
+	if (!vhca_guid_is_valid(conf->guid_prefix))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "[guid] prefix: %s is no unicast GUID",
+				      VHCA_GUID_STR(conf->guid_prefix));
+	if (conf->guid_prefix & below)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+				      "[guid] prefix: %s has bits below the first prefix_bits = %u",
+				      VHCA_GUID_STR(conf->guid_prefix), conf->guid_prefix_bits);
+	return 0;
+}
+
+static int check_partitions(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < conf->n_partitions; i++)
+		if (!conf->partitions[i].pkey)
+			return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+					      "[partition %s] pkey: missing",
+					      conf->partitions[i].name);
+	return 0;
+}
+
+int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
+		check_sm, check_libvirt, check_guid, check_partitions};
+	int r = 0;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)
+		r = checks[i](conf, err);
+	return r;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "conf/value.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "conf/conf.h"
+
+static int bad(struct vhca_error *err, const char *value, const char *want)
+{
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0, "\"%.80s\" is not %s", value,
+			      want);
+}
+
+int vhca_conf_bool(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	(void)type;
+	return vhca_parse_bool(value, field) < 0 ? bad(err, value, "yes or no") : 0;
+}
+
+/* Index of value in the words, or the error that lists them. */
+static int find_word(const char *value, const char *const *words, struct vhca_error *err)
+{
+	struct vhca_strbuf sb;
+	char list[128];
+
+	vhca_strbuf_init(&sb, list, sizeof(list));
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(value, words[i]) == 0)
+			return i;
+		vhca_strbuf_add(&sb, "%s%s", i ? " | " : "one of ", words[i]);
+	}
+	return bad(err, value, list);
+}
+
+int vhca_conf_word(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	int i = find_word(value, type->words, err);
+
+	if (i < 0)
+		return i;
+	*(unsigned int *)field = (unsigned int)i;
+	return 0;
+}
+
+int vhca_conf_choice(const char *value, const struct vhca_conf_type *type, void *field,
+		     struct vhca_error *err)
+{
+	int i = find_word(value, type->words, err);
+
+	if (i < 0)
+		return i;
+	return vhca_strcpy(field, type->size, value);
+}
+
+static int out_of_range(struct vhca_error *err, const char *value, uint64_t min, uint64_t max,
+			const char *unit)
+{
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+			      "\"%.80s\" is not between %llu%s and %llu%s", value,
+			      (unsigned long long)min, unit, (unsigned long long)max, unit);
+}
+
+int vhca_conf_duration(const char *value, const struct vhca_conf_type *type, void *field,
+		       struct vhca_error *err)
+{
+	static const struct {
+		const char *name;
+		uint32_t ms;
+	} units[] = {{"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}};
+	size_t digits = strspn(value, "0123456789");
+	char number[16];
+	uint64_t n;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(units) && digits > 0; i++) {
+		if (strcmp(value + digits, units[i].name) != 0)
+			continue;
+		(void)vhca_strcpy(number, sizeof(number), digits < 10 ? value : "9999999999");
+		number[digits < 10 ? digits : 10] = '\0';
+		if (vhca_parse_u64(number, 10, UINT32_MAX, &n) < 0 || n * units[i].ms < type->min ||
+		    n * units[i].ms > type->max)
+			return out_of_range(err, value, type->min, type->max, "ms");
+		*(uint32_t *)field = (uint32_t)(n * units[i].ms);
+		return 0;
+	}
+	return bad(err, value, "a time with its unit (500ms, 5s, 2min, 1h)");
+}
+
+/* Reads a decimal number inside the type's range. */
+static int number(const char *value, const struct vhca_conf_type *type, uint64_t *ret,
+		  struct vhca_error *err)
+{
+	uint64_t n = 0;
+	int r = vhca_parse_u64(value, 10, UINT64_MAX, &n);
+
+	if (r == -EINVAL)
+		return bad(err, value, "a number");
+	if (r < 0 || n < type->min || n > type->max)
+		return out_of_range(err, value, type->min, type->max, "");
+	*ret = n;
+	return 0;
+}
+
+int vhca_conf_uint(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	uint64_t n = 0;
+	int r = number(value, type, &n, err);
+
+	if (r < 0)
+		return r;
+	*(unsigned int *)field = (unsigned int)n;
+	return 0;
+}
+
+int vhca_conf_port(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	uint64_t n = 0;
+	int r = number(value, type, &n, err);
+
+	if (r < 0)
+		return r;
+	*(uint8_t *)field = (uint8_t)n;
+	return 0;
+}
+
+int vhca_conf_vfs(const char *value, const struct vhca_conf_type *type, void *field,
+		  struct vhca_error *err)
+{
+	uint64_t n = VHCA_CONF_VFS_KEEP;
+	int r = strcmp(value, "keep") == 0 ? 0 : number(value, type, &n, err);
+
+	if (r < 0)
+		return r;
+	*(uint16_t *)field = (uint16_t)n;
+	return 0;
+}
+
+int vhca_conf_guid(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	uint64_t guid;
+
+	(void)type;
+	if (vhca_guid_parse(value, &guid) < 0)
+		return bad(err, value, "a GUID (0x and 16 hex digits)");
+	*(uint64_t *)field = guid;
+	return 0;
+}
+
+int vhca_conf_pkey(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	(void)type;
+	if (vhca_pkey_parse(value, field) < 0)
+		return bad(err, value, "a P_Key (0x0001..0x7fff limited, 0x8001..0xffff full)");
+	return 0;
+}
+
+int vhca_conf_name(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	(void)type;
+	if (!vhca_name_is_valid(value))
+		return bad(err, value, "a name of up to 31 letters, digits, \"_\" and \"-\"");
+	return vhca_strcpy(field, VHCA_NAME_MAX, value);
+}
+
+int vhca_conf_text(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	if (strpbrk(value, " \t"))
+		return bad(err, value, "one word");
+	if (strlen(value) >= type->size)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "longer than %zu characters", type->size - 1);
+	return vhca_strcpy(field, type->size, value);
+}
+
+int vhca_conf_path(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	if (value[0] != '/')
+		return bad(err, value, "an absolute path");
+	return vhca_conf_text(value, type, field, err);
+}
+
+int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
+		  struct vhca_error *err)
+{
+	if (!strchr(value, ':'))
+		return bad(err, value, "a URI");
+	return vhca_conf_text(value, type, field, err);
+}

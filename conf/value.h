@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_CONF_VALUE_H
+#define VHCA_CONF_VALUE_H
+/* Typed values, inside conf/ only. A parser writes *field, whose type it knows, or sets the error. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+
+/* What a value may be; which members count depends on the parser. */
+struct vhca_conf_type {
+	uint64_t min, max;	  /* numbers; durations in ms */
+	size_t size;		  /* strings: of the field */
+	const char *const *words; /* enumerations: in the order of their values, NULL-terminated */
+};
+
+typedef int (*vhca_conf_value_fn)(const char *value, const struct vhca_conf_type *type, void *field,
+				  struct vhca_error *err);
+
+int vhca_conf_bool(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* bool */
+int vhca_conf_word(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* any enum: unsigned int */
+int vhca_conf_choice(const char *value, const struct vhca_conf_type *type, void *field,
+		     struct vhca_error *err); /* char[]: one of the words */
+int vhca_conf_duration(const char *value, const struct vhca_conf_type *type, void *field,
+		       struct vhca_error *err); /* uint32_t, ms */
+int vhca_conf_uint(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* unsigned int */
+int vhca_conf_port(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* uint8_t */
+int vhca_conf_vfs(const char *value, const struct vhca_conf_type *type, void *field,
+		  struct vhca_error *err); /* uint16_t: number or "keep" */
+int vhca_conf_guid(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* uint64_t */
+int vhca_conf_pkey(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* uint16_t */
+int vhca_conf_name(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* char[VHCA_NAME_MAX] */
+int vhca_conf_text(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* char[], may be empty, no blanks inside */
+int vhca_conf_path(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* char[], absolute */
+int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
+		  struct vhca_error *err); /* char[], not empty, no blanks */
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/ini/ini_file.h"
+#include "conf/conf.h"
+#include "tests/unit/tree.h"
+
+static struct vhca_error err;
+static struct vhca_conf *conf;
+
+static int setup(void **state)
+{
+	(void)state;
+	err = (struct vhca_error)VHCA_ERROR_INIT;
+	conf = NULL;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(conf);
+	return 0;
+}
+
+static int parse(const char *text)
+{
+	free(conf);
+	conf = NULL;
+	return vhca_conf_parse("f.conf", text, strlen(text), &conf, &err);
+}
+
+static void assert_equals_defaults(const struct vhca_conf *got)
+{
+	struct vhca_conf want;
+
+	vhca_conf_set_defaults(&want);
+	assert_string_equal(want.node_name, "");
+	assert_int_equal(gethostname(want.node_name, sizeof(want.node_name) - 1), 0);
+	assert_memory_equal(got, &want, sizeof(want));
+}
+
+static void empty_file_gives_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse(""), 0);
+	assert_equals_defaults(conf);
+}
+
+static char *read_shipped(void)
+{
+	const char *dir = getenv("VHCA_SOURCE_DIR");
+	char path[TREE_PATH_MAX], *text;
+	size_t len;
+
+	assert_non_null(dir);
+	assert_true(snprintf(path, sizeof(path), "%s/conf/vhcad.conf", dir) < TREE_PATH_MAX);
+	assert_int_equal(vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len), 0);
+	assert_int_equal(strlen(text), len);
+	return text;
+}
+
+static void shipped_file_changes_nothing(void **state)
+{
+	VHCA_AUTO_FREE char *text = read_shipped();
+
+	(void)state;
+	assert_int_equal(parse(text), 0);
+	assert_equals_defaults(conf);
+}
+
+/* "#key = value" and "#[section]" lose their mark; "# prose" stays a comment. */
+static void uncomment(char *text)
+{
+	for (char *p = text; p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL)
+		if (p[0] == '#' && p[1] != ' ' && p[1] != '\n')
+			p[0] = ' ';
+}
+
+static void shipped_values_are_the_defaults(void **state)
+{
+	VHCA_AUTO_FREE char *text = read_shipped();
+	static const struct vhca_conf_hca hca = {
+		.is_default = true, .vfs = VHCA_CONF_VFS_KEEP, .fabric = "default", .port = 1};
+
+	(void)state;
+	uncomment(text);
+	assert_int_equal(parse(text), 0);
+	assert_int_equal(conf->n_hcas, 1); /* the two example sections, then nothing is left */
+	assert_memory_equal(&conf->hcas[0], &hca, sizeof(hca));
+	assert_int_equal(conf->n_partitions, 1);
+	memset(conf->hcas, 0, sizeof(conf->hcas));
+	memset(conf->partitions, 0, sizeof(conf->partitions));
+	conf->n_hcas = conf->n_partitions = 0;
+	assert_equals_defaults(conf);
+}
+
+static void shipped_file_documents_every_key(void **state)
+{
+	VHCA_AUTO_FREE char *text = read_shipped();
+	const char *section, *key;
+	unsigned int n;
+
+	(void)state;
+	for (n = 0; vhca_conf_nth_key(n, &section, &key); n++) {
+		char header[64], line[64];
+		const char *at;
+
+		(void)snprintf(header, sizeof(header), "[%s", section);
+		(void)snprintf(line, sizeof(line), "\n#%s =", key);
+		at = strstr(text, header);
+		if (!at || !strstr(at, line))
+			fail_msg("[%s] %s is not documented", section, key);
+	}
+	assert_true(n > 20);
+}
+
+static void every_kind_of_value_is_read(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("[agent]\nnode_name = hv1\nlog_level = debug\nrun_dir = /tmp/run\n"
+		      "[api]\ngroup = infra\n"
+		      "[libvirt]\ndetach_timeout = 2min\ndetach_retry = 500ms\n"
+		      "[guid]\nprefix = 0x0200000000000000\nprefix_bits = 8\n"
+		      "[sm]\nbackend = vhcasm\nurl = http://a:1  https://b/x\n"
+		      "pkeys = static\nrequire = attach\n"
+		      "[policy]\nallow_default_partition = no\npkey_index_changed = alarm\n"
+		      "[partition storage]\npkey = 0x8001\n"
+		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"),
+		0);
+	assert_string_equal(conf->node_name, "hv1");
+	assert_int_equal(conf->log_level, VHCA_LOG_DEBUG);
+	assert_string_equal(conf->run_dir, "/tmp/run");
+	assert_string_equal(conf->api_group, "infra");
+	assert_int_equal(conf->detach_timeout_ms, 120000);
+	assert_int_equal(conf->detach_retry_ms, 500);
+	assert_true(conf->guid_prefix == UINT64_C(0x0200000000000000));
+	assert_int_equal(conf->guid_prefix_bits, 8);
+	assert_string_equal(conf->sm_backend, "vhcasm");
+	assert_int_equal(conf->n_sm_urls, 2);
+	assert_string_equal(conf->sm_urls[0], "http://a:1");
+	assert_string_equal(conf->sm_urls[1], "https://b/x");
+	assert_int_equal(conf->sm_pkeys, VHCA_SM_PKEYS_STATIC);
+	assert_int_equal(conf->sm_require, VHCA_SM_REQUIRE_ATTACH);
+	assert_false(conf->allow_default_partition);
+	assert_int_equal(conf->index_policy, VHCA_INDEX_ALARM);
+	assert_int_equal(conf->partitions[0].pkey, 0x8001);
+	assert_true(conf->hcas[0].manage);
+	assert_int_equal(conf->hcas[0].vfs, 8);
+	assert_string_equal(conf->hcas[0].fabric, "blue");
+	assert_int_equal(conf->hcas[0].port, 2);
+}
+
+static void errors_name_place_and_reason(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} rows[] = {
+		{"[agent]\nlog_levl = info\n", "f.conf:2: log_levl: unknown key in [agent]; the "
+					       "nearest known one is \"log_level\""},
+		{"[agent]\nbackend = none\n",
+		 "f.conf:2: backend: unknown key in [agent]; it belongs to [sm]"},
+		{"\n[agnt]\n",
+		 "f.conf:2: [agnt]: unknown section; the nearest known one is [agent]"},
+		{"[libvrt]\n",
+		 "f.conf:1: [libvrt]: unknown section; the nearest known one is [libvirt]"},
+		{"[]\n", "f.conf:1: []: unknown section; the nearest known one is [sm]"},
+		{"[hca]\n", "f.conf:1: [hca]: [hca] needs a name: [hca NAME]"},
+		{"[sm x]\n", "f.conf:1: [sm x]: [sm] takes no name"},
+		{"poll = 5s\n", "f.conf:1: poll: stands before the first [section]"},
+		{"[agent]\nlog_level = loud\n", "f.conf:2: log_level: \"loud\" is not one of error "
+						"| warning | notice | info | debug"},
+		{"[agent]\nstate_dir = var\n",
+		 "f.conf:2: state_dir: \"var\" is not an absolute path"},
+		{"[sm]\npoll = 5\n",
+		 "f.conf:2: poll: \"5\" is not a time with its unit (500ms, 5s, 2min, 1h)"},
+		{"[sm]\npoll = 50ms\n",
+		 "f.conf:2: poll: \"50ms\" is not between 100ms and 600000ms"},
+		{"[sm]\npoll = 99999999999999h\n",
+		 "f.conf:2: poll: \"99999999999999h\" is not between 100ms and 600000ms"},
+		{"[sm]\nurl = ftp://x\n",
+		 "f.conf:2: url: \"ftp://x\" is not an http:// or https:// URL"},
+		{"[sm]\nurl = http://a http://\n",
+		 "f.conf:2: url: \"http://\" is not an http:// or https:// URL"},
+		{"[sm]\nurl = http://1 http://2 http://3 http://4 http://5 http://6 http://7 "
+		 "http://8 http://9\n",
+		 "f.conf:2: url: more than 8 URLs, or one of more than 255 characters"},
+		{"[guid]\nprefix_bits = 7\n",
+		 "f.conf:2: prefix_bits: \"7\" is not between 8 and 48"},
+		{"[guid]\nprefix_bits = x\n", "f.conf:2: prefix_bits: \"x\" is not a number"},
+		{"[guid]\nprefix = 12\n",
+		 "f.conf:2: prefix: \"12\" is not a GUID (0x and 16 hex digits)"},
+		{"[policy]\nallow_default_partition = maybe\n",
+		 "f.conf:2: allow_default_partition: \"maybe\" is not yes or no"},
+		{"[partition a]\npkey = 0x8000\n",
+		 "f.conf:2: pkey: \"0x8000\" is not a P_Key (0x0001..0x7fff limited, "
+		 "0x8001..0xffff full)"},
+		{"[partition 0x8001]\n",
+		 "f.conf:1: [partition 0x8001]: a partition's name must not be a number"},
+		{"[partition a b]\n", "f.conf:1: [partition a b]: a partition's name is up to 31 "
+				      "letters, digits, \"_\" and \"-\""},
+		{"[partition a]\n", "f.conf: [partition a] pkey: missing"},
+		{"[hca 3b:00.0]\n",
+		 "f.conf:1: [hca 3b:00.0]: \"3b:00.0\" is neither a PCI address with domain "
+		 "(0000:03:00.0) nor \"default\""},
+		{"[hca default]\nport = 3\n", "f.conf:2: port: \"3\" is not between 1 and 2"},
+		{"[hca default]\nvfs = all\n", "f.conf:2: vfs: \"all\" is not a number"},
+		{"[hca default]\nvfs = 65535\n",
+		 "f.conf:2: vfs: \"65535\" is not between 0 and 65534"},
+		{"[hca default]\nfabric = a/b\n",
+		 "f.conf:2: fabric: \"a/b\" is not a name of up to 31 letters, digits, \"_\" and "
+		 "\"-\""},
+		{"[hca 0000:0a:00.0]\n[sm]\n[hca 0000:0A:00.0]\n",
+		 "f.conf:3: [hca 0000:0A:00.0]: section stands twice in this file"},
+		{"[partition a]\npkey = 1\n[partition a]\n",
+		 "f.conf:3: [partition a]: section stands twice in this file"},
+		{"[sm]\nbackend = vhcasm\n", "f.conf: [sm] url: needed with backend = vhcasm"},
+		{"[sm]\nrequire = attach\n",
+		 "f.conf: [sm] require: attach cannot be fulfilled with backend = none"},
+		{"[libvirt]\ndetach_timeout = 2s\n",
+		 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
+		{"[guid]\nprefix = 0x0300000000000000\n",
+		 "f.conf: [guid] prefix: 0x0300000000000000 is no unicast GUID"},
+		{"[guid]\nprefix = 0x0200000100000000\n",
+		 "f.conf: [guid] prefix: 0x0200000100000000 has bits below the first prefix_bits "
+		 "= 24"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		assert_true(parse(rows[i].text) < 0);
+		assert_null(conf);
+		assert_string_equal(err.msg, rows[i].message);
+		assert_int_equal(err.kind, VHCA_ERR_INVALID);
+	}
+}
+
+static void durations_know_four_units(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t ms;
+	} rows[] = {{"100ms", 100},
+		    {"7s", 7000},
+		    {"10min", 600000},
+		    {"600s", 600000},
+		    {"0600s", 600000}};
+	static const char *const bad[] = {"",	 "s",	 "5 s",	  "5m",	 "5S",
+					  "-5s", "5.5s", "5s ms", "0x5s"};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		(void)snprintf(text, sizeof(text), "[sm]\npoll = %s\n", rows[i].text);
+		assert_int_equal(parse(text), 0);
+		assert_int_equal(conf->poll_ms, rows[i].ms);
+	}
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++) {
+		(void)snprintf(text, sizeof(text), "[sm]\npoll = %s\n", bad[i]);
+		assert_true(parse(text) < 0);
+	}
+}
+
+static void limits_on_entries_are_errors(void **state)
+{
+	static char text[64 * (VHCA_CONF_PARTITIONS_MAX + 1)];
+	struct vhca_strbuf sb;
+
+	(void)state;
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	for (int i = 0; i < VHCA_CONF_PARTITIONS_MAX; i++)
+		vhca_strbuf_add(&sb, "[partition p%d]\npkey = 1\n", i);
+	assert_int_equal(parse(text), 0);
+	assert_int_equal(conf->n_partitions, VHCA_CONF_PARTITIONS_MAX);
+	vhca_strbuf_add(&sb, "[partition one-more]\n");
+	assert_true(parse(text) < 0);
+	assert_non_null(strstr(err.msg, "more than 128 partitions"));
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	for (unsigned int i = 0; i <= VHCA_CONF_HCAS_MAX; i++)
+		vhca_strbuf_add(&sb, "[hca 0000:%02x:00.0]\n", i);
+	assert_true(parse(text) < 0);
+	assert_non_null(strstr(err.msg, "f.conf:33: [hca 0000:20:00.0]: more than 32 [hca]"));
+}
+
+static void drop_ins_win_in_order_and_merge(void **state)
+{
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	tree_put(&tree, "v.conf",
+		 "[sm]\npoll = 1s\ntimeout = 1s\nurl = http://a\n"
+		 "[hca default]\nmanage = yes\nvfs = 4\n");
+	tree_put(&tree, "v.conf.d/20-b.conf", "[sm]\npoll = 3s\n");
+	tree_put(&tree, "v.conf.d/10-a.conf",
+		 "[sm]\npoll = 2s\nurl = http://b http://c\n"
+		 "[hca default]\nvfs = 8\n");
+	tree_put(&tree, "v.conf.d/30-c.conf.bak", "nonsense");
+	tree_put(&tree, "v.conf.d/.hidden.conf", "nonsense");
+	assert_int_equal(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err), 0);
+	assert_int_equal(conf->poll_ms, 3000);
+	assert_int_equal(conf->sm_timeout_ms, 1000);
+	assert_int_equal(conf->n_sm_urls, 2); /* replaced, not added to */
+	assert_string_equal(conf->sm_urls[0], "http://b");
+	assert_int_equal(conf->n_hcas, 1);
+	assert_true(conf->hcas[0].manage);
+	assert_int_equal(conf->hcas[0].vfs, 8);
+	tree_done(&tree);
+}
+
+static void bad_drop_in_and_missing_file_are_errors(void **state)
+{
+	struct tree tree;
+
+	(void)state;
+	tree_init(&tree);
+	assert_int_equal(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err), -ENOENT);
+	assert_int_equal(err.kind, VHCA_ERR_NOT_FOUND);
+	tree_put(&tree, "v.conf", "");
+	tree_put(&tree, "v.conf.d/x.conf", "[sm]\npol = 1s\n");
+	assert_true(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err) < 0);
+	assert_non_null(strstr(err.msg, "v.conf.d/x.conf:2: pol: unknown key in [sm]; the nearest "
+					"known one is \"poll\""));
+	tree_remove(&tree, "v.conf.d");
+	tree_put(&tree, "v.conf.d", "a file");
+	assert_true(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err) < 0);
+	assert_non_null(strstr(err.msg, "Not a directory"));
+	tree_done(&tree);
+}
+
+static void pf_is_ruled_by_its_own_section_first(void **state)
+{
+	const struct vhca_bdf pf = {.bus = 3}, other = {.bus = 4};
+
+	(void)state;
+	assert_int_equal(parse("[hca 0000:03:00.0]\nmanage = no\n"), 0);
+	assert_null(vhca_conf_hca(conf, other));
+	assert_int_equal(parse("[hca default]\nmanage = yes\n[hca 0000:03:00.0]\n"), 0);
+	assert_false(vhca_conf_hca(conf, pf)->manage); /* an empty section means: leave it alone */
+	assert_true(vhca_conf_hca(conf, other)->manage);
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(empty_file_gives_defaults),
+		T(shipped_file_changes_nothing),
+		T(shipped_values_are_the_defaults),
+		T(shipped_file_documents_every_key),
+		T(every_kind_of_value_is_read),
+		T(errors_name_place_and_reason),
+		T(durations_know_four_units),
+		T(limits_on_entries_are_errors),
+		T(drop_ins_win_in_order_and_merge),
+		T(bad_drop_in_and_missing_file_are_errors),
+		T(pf_is_ruled_by_its_own_section_first),
+	};
+
+	return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
+}
