@@ -2,10 +2,14 @@
 """Both hypervisors together: up, down, install, reset."""
 
 import concurrent.futures
+import hashlib
 import socket
+import subprocess
+import tempfile
 import time
 
-from kit.base import RigError, say
+from kit.base import CACHE, ROOT, RigError, run, say, wait_for
+from kit.host import PF, VFS, Host
 from kit.image import Image
 from kit.vm import Vm, free_port
 
@@ -66,3 +70,96 @@ def up():
 def down():
     for name in NAMES:
         Vm(name).stop()
+
+
+# ---- the project in them ----
+
+SM_ADDRESS = "192.168.77.1:8515"
+AGENT_CONF = f"""# The rig's own settings; everything else is the default.
+[hca default]
+manage = yes
+vfs = {len(VFS)}
+
+[sm]
+backend = vhcasm
+url = http://{SM_ADDRESS}
+"""
+PLUGIN_CONF = f"""[http]
+listen = {SM_ADDRESS}
+"""
+OPENSM_CONF = """guid 0x0
+log_file /var/log/opensm.log
+sweep_interval 5
+"""
+OPENSM_PLUGIN = """event_plugin_name vhcasm
+event_plugin_options /etc/vhcad/vhcasm.conf
+"""
+UNPACK = """set -e
+systemctl stop vhcad opensm-vhcad 2>/dev/null || true
+tar -x --no-same-owner --keep-directory-symlink -C / -f -
+systemd-tmpfiles --create 2>/dev/null || true
+udevadm control --reload
+systemctl daemon-reload
+systemctl enable --quiet vhcad
+systemctl reload libvirtd
+"""
+# Everything that a case may have left behind goes away with the adapter's driver and the agent's state.
+RESET = f"""set -e
+systemctl stop vhcad opensm-vhcad
+for d in $(virsh -q list --name); do virsh -q destroy $d; done
+for d in $(virsh -q list --all --name); do virsh -q undefine $d; done
+rm -rf /var/lib/vhcad/* /run/vhcad/* /var/lib/vhcasm/* /var/cache/opensm/* /var/log/opensm.log
+rm -f /var/log/libvirt/qemu/*
+systemctl stop 'rig-cable@*'
+modprobe -r mlx4_ib
+modprobe -r mlx4_core
+modprobe mlx4_ib
+for i in $(seq 100); do [ -e /sys/bus/pci/devices/{PF}/virtfn3 ] && break; sleep 0.1; done
+"""
+
+
+def compile_tree():
+    """Build this tree as a distribution would and return a tar of what `meson install` puts in place."""
+    where = CACHE / ("build-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
+    if not (where / "build.ninja").exists():
+        run(["meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var",
+             "-Dopensm-plugin=enabled", where, ROOT])
+    run(["ninja", "-C", where], timeout=1200)
+    with tempfile.TemporaryDirectory(dir=CACHE) as stage:
+        run(["meson", "install", "-C", where, "--no-rebuild", "--quiet"], env={"DESTDIR": stage})
+        return subprocess.run(["tar", "-C", stage, "-c", "--owner=root:0", "--group=root:0", "."],
+                              stdout=subprocess.PIPE, timeout=60, check=True).stdout
+
+
+def install():
+    """Build this tree, install it in both hypervisors as a user would, and start it from a clean state."""
+    started = time.monotonic()
+    tar = compile_tree()
+    say(f"  built in {time.monotonic() - started:.1f} s")
+
+    def one(name):
+        host = Host(name)
+        host.sh(UNPACK, stdin=tar, timeout=120)
+        host.put("/etc/vhcad/vhcad.conf.d/rig.conf", AGENT_CONF.encode())
+        if name == "hva":
+            host.put("/etc/vhcad/vhcasm.conf", PLUGIN_CONF.encode())
+            host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + OPENSM_PLUGIN).encode())
+    both(one)
+    reset()
+    say(f"  installed and started in {time.monotonic() - started:.1f} s")
+
+
+def reset():
+    """Both back to a clean state: no domains, fresh adapter, empty stores, SM and agents running."""
+    both(lambda n: Host(n).sh(RESET, timeout=120))
+    Host("hva").sh("systemctl start opensm-vhcad")
+    both(lambda n: Host(n).sh("systemctl start vhcad", timeout=90))
+    both(settle)
+
+
+def settle(name):
+    """Wait until the fabric is up and the agent has its VFs."""
+    host = Host(name)
+    wait_for(lambda: "ACTIVE" in (host.facts().state or ""), 60, f"{name}: port ACTIVE", 0.3)
+    wait_for(lambda: host.code("curl -sf --unix-socket /run/vhcad/vhcad.sock http://localhost/readyz")[0] == 0,
+             60, f"{name}: vhcad ready", 0.3)

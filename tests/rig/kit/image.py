@@ -18,7 +18,7 @@ from kit.base import CACHE, RIG, RigError, key_of, run, say
 
 PACKAGES = """systemd systemd-sysv udev dbus kmod iproute2 iputils-ping pciutils procps socat zstd
     apparmor linux-image-{kernel} qemu-system-x86 libvirt-daemon-system libvirt-clients dmidecode
-    rdma-core ibverbs-utils ibverbs-providers infiniband-diags opensm sqlite3 curl strace
+    rdma-core ibverbs-utils ibverbs-providers infiniband-diags opensm sqlite3 curl strace python3
     libcurl3-gnutls libjson-c5 libmicrohttpd12 libsqlite3-0 libxml2 libnl-3-200 libnl-route-3-200
     libinih1 libgnutls30""".split()
 # Drivers of hardware that QEMU does not have; they would only make unpacking and depmod slow.
@@ -199,6 +199,6 @@ class Image:
         """Keep the newest few of each kind, and always the current ones."""
         for kind in ("root", "warm", "image"):
             found = sorted(CACHE.glob(f"{kind}-*"), key=lambda p: p.stat().st_mtime, reverse=True)
-            for old in found[KEEP + 2:]:
+            for old in found[KEEP:]:
                 if old not in (self.root, self.warm, self.dir):
                     shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What a case is: a function with a docstring that says what it shows."""
+
+from kit.base import RigError
+from kit.guest import Guest, request
+from kit.host import VFS, Host
+
+CASES = []
+
+
+class Failure(Exception):
+    """A case did not see what it must see."""
+
+
+class Rig:
+    """What a case gets: both hypervisors and a place for what belongs to a story of several cases."""
+
+    def __init__(self):
+        self.hva, self.hvb = Host("hva"), Host("hvb")
+        self.hosts = (self.hva, self.hvb)
+        self.story = {}
+
+    def guest(self, host, number, *vfs, **options):
+        """A guest vmN that asks for these (name, partition) pairs."""
+        return Guest(host, f"vm{number}", number, request(*vfs), **options)
+
+
+def case(function=None, *, story=False):
+    """Register a case. story=True: it continues where the one before it stopped, nothing is cleaned between."""
+    def register(f):
+        CASES.append((f.__module__.rpartition(".")[2].lstrip("0123456789_") + ": "
+                      + f.__name__.replace("_", " "), f, story))
+        return f
+    return register(function) if function else register
+
+
+def check(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def equal(found, expected, what):
+    if found != expected:
+        raise Failure(f"{what}: expected {expected!r}, found {found!r}")
+
+
+def free_vfs(host):
+    """Addresses of the VFs that the agent calls free."""
+    return sorted(b for b, v in host.agent_vfs().items() if v["state"] == "free")
+
+
+def assert_scrubbed(host, bdf):
+    """Truth, not the agent's word: no P_Key, no GUID, on vfio-pci, nobody has the group open."""
+    facts = host.facts()
+    equal(facts.pkey_map(bdf), {}, f"{host.name} {bdf}: P_Key map")
+    equal(f"{facts.admin_guid(bdf):016x}", "f" * 16, f"{host.name} {bdf}: admin_guids")
+    equal(facts.granted_guid(bdf), 0, f"{host.name} {bdf}: granted GUID")
+    equal(host.driver(bdf), "vfio-pci", f"{host.name} {bdf}: driver")
+
+
+__all__ = ["CASES", "Failure", "Guest", "Rig", "RigError", "VFS", "assert_scrubbed", "case", "check", "equal",
+           "free_vfs", "request"]

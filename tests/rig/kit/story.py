@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The life of one guest's VF, step by step. tools/demo prints it; cases/10_demo.py runs each step as a case.
+
+Every step asserts what it shows. Truth is read from the host's sysfs and from OpenSM's SA; what the agent
+says is compared with it.
+"""
+
+import json
+import re
+
+from kit.base import wait_for
+from kit.case import Guest, assert_scrubbed, check, equal, free_vfs, request
+from kit.hypervisors import SM_ADDRESS
+from kit.host import PF, VFS
+
+PKEY = 0x8001
+
+
+def guid_text(guid):
+    return f"0x{guid:016x}"
+
+
+class Story:
+    """show(text) prints; the state of one step is used by the next."""
+
+    def __init__(self, rig, show=lambda text: None):
+        self.rig, self.show, self.host = rig, show, rig.hva
+        self.guest = Guest(rig.hva, "vm1", 1, request(("ib0", f"0x{PKEY:04x}")))
+        self.bdf = self.guid = None
+
+    def show_agent(self, *args):
+        self.show(f"hva# vhcactl {' '.join(args)}\n" + self.host.sh("vhcactl " + " ".join(args)))
+
+    # ---- what OpenSM knows ----
+
+    def sa(self, query):
+        return self.host.sh(f"saquery {query}", timeout=30, check=False)
+
+    def sa_guids(self, lid):
+        """Alias GUIDs that the SA has for a LID: {index: guid}."""
+        found = {}
+        block = 0
+        for line in self.sa(f"GIR {lid}").splitlines():
+            number = re.search(r"BlockNum\W+(\d+)", line)
+            block = int(number.group(1)) if number else block
+            entry = re.search(r"\bGUID (\d+)\W+0x([0-9a-fA-F]+)", line)
+            if entry and int(entry.group(2), 16):
+                found[block * 8 + int(entry.group(1))] = int(entry.group(2), 16)
+        return found
+
+    def sa_pkeys(self, lid):
+        return {int(x, 16) for x in re.findall(r"0x([0-9a-fA-F]{4})\b", self.sa(f"PKTR {lid}/1/0"))} - {0}
+
+    def bindings(self):
+        """The plugin's own table, {vguid: binding}."""
+        text = self.host.sh(f"curl -sf http://{SM_ADDRESS}/v1/bindings")
+        return {int(b["vguid"], 16): b for b in json.loads(text)["bindings"]}
+
+    # ---- steps ----
+
+    def hypervisor_has_its_vfs(self):
+        host = self.host
+        equal(host.read(f"/sys/bus/pci/devices/{PF}/sriov_numvfs"), str(len(VFS)), "sriov_numvfs")
+        equal(free_vfs(host), VFS, "VFs that the agent calls free")
+        groups = set()
+        for bdf in VFS:
+            equal(host.driver(bdf), "vfio-pci", f"driver of {bdf}")
+            group = host.sh(f"ls /sys/bus/pci/devices/{bdf}/iommu_group/devices").split()
+            equal(group, [bdf], f"IOMMU group of {bdf}")
+            groups.add(host.sh(f"readlink /sys/bus/pci/devices/{bdf}/iommu_group").strip())
+            equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf}")
+        equal(len(groups), len(VFS), "number of IOMMU groups")
+        self.show_agent("vfs")
+        self.show(f"sysfs: {len(VFS)} VFs of {PF}, each bound to vfio-pci, alone in its IOMMU group, P_Key map all none")
+
+    def fabric_is_up(self):
+        records = {}
+        for host in self.rig.hosts:
+            facts = host.facts()
+            check("ACTIVE" in facts.state, f"{host.name}: port is {facts.state}")
+            records[host.name] = (int(facts.lid, 16), facts.port_guid)
+        lids = {int(x) for x in re.findall(r"^\s*lid\.+(\d+)", self.sa("NR"), re.M)}
+        for name, (lid, guid) in records.items():
+            check(lid in lids, f"{name}: LID {lid} is not among the SA's node records {sorted(lids)}")
+            self.show(f"{name}: port {guid_text(guid)} ACTIVE, LID {lid}, known to OpenSM's SA")
+
+    def port_is_not_yet_a_member(self):
+        pkeys = self.host.facts().port_pkeys()
+        check(PKEY not in pkeys.values(), f"0x{PKEY:04x} is already in the port's table {pkeys}")
+        self.show("hva: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in pkeys.values()))
+
+    def guest_asks_for_a_partition(self):
+        self.show("domain XML: " + request(("ib0", f"0x{PKEY:04x}")))
+        self.guest.start(wait=False)
+        self.show("hva# virsh start vm1")
+
+    def port_becomes_a_member(self):
+        wait_for(lambda: PKEY in self.host.facts().port_pkeys().values(), 60, f"0x{PKEY:04x} in the port's table", 0.3)
+        facts = self.host.facts()
+        seen = wait_for(lambda: (lambda s: s if PKEY in s else None)(self.sa_pkeys(int(facts.lid, 16))), 20,
+                        f"0x{PKEY:04x} in the SA's P_Key table record")
+        self.show("hva: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in facts.port_pkeys().values()))
+        self.show("SA: PKeyTableRecord of the port: " + " ".join(f"0x{v:04x}" for v in sorted(seen, reverse=True)))
+
+    def guest_gets_its_vf(self):
+        vf = wait_for(lambda: (lambda v: v if v.get("state") == "attached" else None)(self.host.vf_of(self.guest.uuid)),
+                      90, "the agent to call vm1's VF attached", 0.4)
+        self.bdf, self.guid = vf["bdf"], int(vf["requested"], 16)
+        devices = self.guest.live_hostdevs()
+        equal(list(devices), [self.bdf], "PCI devices in vm1's live XML")
+        equal(devices[self.bdf][0], "ua-vhca-ib0", "alias of the device")
+        self.show_agent("domains")
+        self.show(f"libvirt: vm1 has host device {self.bdf} at guest address {devices[self.bdf][1]}")
+
+    def guest_sees_it(self):
+        self.guest.wait_ready()
+        (vf,) = self.guest.wait_vfs(1)
+        equal(vf["id"], "0x15b3:0x1004", "PCI id in the guest")
+        equal(vf["driver"], "mlx4_core", "driver in the guest")
+        equal(vf["pci"], self.guest.live_hostdevs()[self.bdf][1], "PCI address in the guest")
+        self.show(f"vm1 serial: VF at {vf['pci']}, id {vf['id']}, driver {vf['driver']}")
+
+    def map_shows_only_its_partition(self):
+        facts = self.host.facts()
+        equal(facts.pkey_map(self.bdf), {0: PKEY}, f"P_Key map of {self.bdf}")
+        for other in VFS:
+            if other != self.bdf:
+                equal(facts.pkey_map(other), {}, f"P_Key map of {other}")
+        self.show(f"sysfs: {self.bdf} pkey_idx/0 -> 0x{PKEY:04x}, all others none")
+
+    def guid_is_granted(self):
+        wait_for(lambda: self.host.facts().granted_guid(self.bdf) == self.guid, 90,
+                 f"gids to show {guid_text(self.guid)}", 0.4)
+        facts = self.host.facts()
+        equal(guid_text(facts.admin_guid(self.bdf)), guid_text(self.guid), "admin_guids")
+        lid, index = int(facts.lid, 16), facts.gid_index(self.bdf)
+        equal(guid_text(self.sa_guids(lid).get(index, 0)), guid_text(self.guid), f"SA GUIDInfoRecord, LID {lid} index {index}")
+        vf = wait_for(lambda: (lambda v: v if v.get("granted") else None)(self.host.agent_vf(self.bdf)), 30,
+                      "the agent to call it granted")
+        equal(vf["state"], "attached", "state of the VF")
+        self.show_agent("vfs")
+        self.show(f"sysfs: admin_guids = gids = {guid_text(self.guid)} at index {index}, port LID {lid}\n"
+                  f"SA: GUIDInfoRecord of LID {lid}: index {index} = {guid_text(self.guid)}")
+
+    def subnet_manager_knows(self):
+        def granted():
+            binding = self.bindings().get(self.guid, {})
+            return binding if binding.get("state") == "granted" else None
+        binding = wait_for(granted, 30, f"the plugin to call {guid_text(self.guid)} granted")
+        facts = self.host.facts()
+        equal(binding["lid"], int(facts.lid, 16), "LID in the plugin's answer")
+        equal([int(k, 16) for k in binding["pkeys"]], [PKEY], "P_Keys in the plugin's answer")
+        equal(self.host.vhcactl("outbox")["outbox"], [], "outbox")
+        self.show(f"plugin: {json.dumps(binding)}")
+
+    def stopping_scrubs_it(self):
+        self.guest.destroy()
+        self.host.wait_vf(self.bdf, "free", 60)
+        assert_scrubbed(self.host, self.bdf)
+        facts = self.host.facts()
+        wait_for(lambda: self.guid not in self.sa_guids(int(facts.lid, 16)).values(), 30, "the SA to forget the GUID")
+        wait_for(lambda: PKEY not in self.host.facts().port_pkeys().values(), 60,
+                 f"0x{PKEY:04x} to leave the port's table", 0.4)
+        self.show("hva# virsh destroy vm1")
+        self.show_agent("vfs")
+        self.show(f"sysfs: {self.bdf} P_Key map all none, admin_guids withdrawn, on vfio-pci; "
+                  "the SA has no GUID for it and the port has left the partition")
+
+
+STEPS = (
+    (Story.hypervisor_has_its_vfs, "the hypervisor's VFs are enabled and bound to vfio-pci"),
+    (Story.fabric_is_up, "OpenSM has brought both ports up"),
+    (Story.port_is_not_yet_a_member, "the host's port is in no tenant's partition"),
+    (Story.guest_asks_for_a_partition, "a guest starts that asks for partition 0x8001"),
+    (Story.port_becomes_a_member, "the host's port becomes a member"),
+    (Story.guest_gets_its_vf, "the guest gets its VF"),
+    (Story.guest_sees_it, "as the guest sees it"),
+    (Story.map_shows_only_its_partition, "the VF's P_Key map shows the one partition"),
+    (Story.guid_is_granted, "its GUID is granted by the subnet manager"),
+    (Story.subnet_manager_knows, "the plugin's table agrees"),
+    (Story.stopping_scrubs_it, "guest stopped: the VF is scrubbed and free"),
+)
