@@ -17,7 +17,7 @@ struct vhca_port_state {
 	uint8_t phys_state; /* 5 LinkUp */
 	bool is_ib;	    /* link layer InfiniBand */
 	uint16_t lid, sm_lid;
-	uint64_t port_guid;  /* low half of GID 0 */
+	uint64_t port_guid; /* low half of GID 0 */
 	uint64_t gid_prefix;
 	uint16_t n_pkeys;
 	uint16_t pkeys[128]; /* physical table as verbs/sysfs show it; 0 = empty */
@@ -25,13 +25,14 @@ struct vhca_port_state {
 const char *vhca_port_state_to_string(uint8_t state); /* "ACTIVE" */
 
 enum vhca_port_event {
-	VHCA_PORT_CHANGED,   /* *state differs from what was reported before (also the first report) */
-	VHCA_PORT_PKEYS,     /* the SM changed the P_Key table */
+	VHCA_PORT_CHANGED, /* *state differs from what was reported before (also the first report) */
+	VHCA_PORT_PKEYS,   /* the SM changed the P_Key table */
 	VHCA_PORT_REREGISTER, /* CLIENT_REREGISTER: subscriptions and bindings must be sent again */
-	VHCA_PORT_GONE,	     /* device fatal or removed; nothing more comes. The owner closes, and opens again on `add` */
+	VHCA_PORT_GONE, /* device fatal or removed; nothing more comes. The owner closes, and opens again on `add` */
 };
 /* On the state thread. state is borrowed and is NULL for GONE. */
-typedef void (*vhca_port_fn)(void *arg, enum vhca_port_event event, const struct vhca_port_state *state);
+typedef void (*vhca_port_fn)(void *arg, enum vhca_port_event event,
+			     const struct vhca_port_state *state);
 
 struct vhca_ports;
 /* Opens the RDMA device of the PF (found by PCI address) on the strand; the first report comes as CHANGED. */

@@ -12,7 +12,7 @@
 enum vhca_enable_action {
 	VHCA_ENABLE_NOTHING, /* already so */
 	VHCA_ENABLE_WRITE,   /* sriov_numvfs will be written (mlx5) */
-	VHCA_ENABLE_RELOAD,  /* module parameters must change and the driver be reloaded (mlx4); err's hint says how */
+	VHCA_ENABLE_RELOAD, /* module parameters must change and the driver be reloaded (mlx4); err's hint says how */
 	VHCA_ENABLE_REFUSED, /* would need 0 first while VFs exist, or exceeds a limit; err says why */
 };
 enum vhca_enable_action vhca_enable_plan(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,

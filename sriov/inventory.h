@@ -33,15 +33,16 @@ struct vhca_pf_facts {
 	struct vhca_bdf bdf;
 	enum vhca_family family;
 	char driver[32];
-	char ibdev[64]; /* RDMA device name right now; "" while none is registered. udev may rename it */
+	char ibdev
+		[64]; /* RDMA device name right now; "" while none is registered. udev may rename it */
 	uint16_t vendor, device;
-	int numa_node; /* -1 = unknown */
+	int numa_node;	    /* -1 = unknown */
 	uint16_t total_vfs; /* 0 = SR-IOV is off in the adapter's firmware */
 	uint16_t num_vfs;
 	bool autoprobe;
 	uint8_t n_ports;
-	uint64_t node_guid; /* 0 = unknown */
-	uint16_t n_vfs; /* num_vfs, but at most VHCA_VFS_MAX */
+	uint64_t node_guid;			/* 0 = unknown */
+	uint16_t n_vfs;				/* num_vfs, but at most VHCA_VFS_MAX */
 	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* by index; holes do not occur */
 };
 
@@ -51,7 +52,8 @@ struct vhca_inventory {
 };
 
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */
-int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, struct vhca_error *err);
+int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret,
+			struct vhca_error *err);
 /* Re-reads one PF (after enabling). -ENOENT when it is gone or on another driver; -EAGAIN "vfs_changing" when somebody
  * else is creating or deleting its VFs right now. */
 int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,

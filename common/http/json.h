@@ -18,8 +18,8 @@
 /* Parses exactly one JSON value of len bytes (trailing blanks allowed, trailing text not). */
 int vhca_json_parse(const char *text, size_t len, struct json_object **ret, struct vhca_error *err);
 
-/* Members of an object; a missing required member, a wrong type, or a value out of range is VHCA_ERR_INVALID "bad_request".
- * The *_opt forms leave *ret alone when the member is absent (or null). Strings are borrowed from the object. */
+/* Members of an object; a missing required member, a wrong type, or a value out of range is VHCA_ERR_INVALID "bad_request" and -EINVAL.
+ * The *_opt forms leave *ret alone when the member is absent (or null). Numbers reach UINT64_MAX - 1 (json-c's limit). Strings are borrowed from the object. */
 int vhca_json_get_string(struct json_object *obj, const char *key, const char **ret, struct vhca_error *err);
 int vhca_json_get_u64(struct json_object *obj, const char *key, uint64_t max, uint64_t *ret, struct vhca_error *err);
 int vhca_json_get_guid(struct json_object *obj, const char *key, uint64_t *ret, struct vhca_error *err);
@@ -42,7 +42,11 @@ void vhca_json_add(struct json_object *obj, const char *key, struct json_object 
 
 /* RFC 9457 problem+json of an error: {type,title,status,detail,code,kind,hint,retryable}. Caller puts it. */
 struct json_object *vhca_json_problem(const struct vhca_error *err);
-/* The reverse, for clients: fills err from a problem document (or from status alone when doc is NULL). */
+/* HTTP status of an error: that of its kind, except for a few codes of the API (not_master 421, body_too_large 413, ...). */
+int vhca_json_problem_status(const struct vhca_error *err);
+/* May the same request succeed later: true for unavailable and exhausted, with exceptions by code (unknown_port, rebuilding). */
+bool vhca_json_problem_retryable(const struct vhca_error *err);
+/* The reverse, for clients: fills err from a problem document (or from status alone when doc is NULL or something else). */
 void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret);
 
 #endif

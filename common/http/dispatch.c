@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "common/http/json.h"
+#include "common/http/server_private.h"
+
+static bool method_fits(const struct vhca_http_route *route, const char *method)
+{
+	return strcmp(route->method, method) == 0 ||
+	       (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
+}
+
+/* The route, or NULL; then allow names the methods that the path has, and is empty if there is no such path. */
+static const struct vhca_http_route *find_route(struct vhca_http_request *req, size_t n,
+						struct vhca_strbuf *allow)
+{
+	for (const struct vhca_http_route *r = req->srv->routes; r->method; r++) {
+		memset(req->params, 0, sizeof(req->params));
+		if (!vhca_http_match(r->pattern, req->segments, n, req->params))
+			continue;
+		if (method_fits(r, req->method)) {
+			vhca_strbuf_init(allow, allow->buf, allow->size);
+			return r;
+		}
+		vhca_strbuf_add(allow, "%s%s%s", allow->len ? ", " : "", r->method,
+				strcmp(r->method, "GET") == 0 ? ", HEAD" : "");
+	}
+	return NULL;
+}
+
+struct query_copy {
+	struct vhca_http_request *req;
+	bool failed;
+};
+
+static enum MHD_Result copy_query(void *cls, enum MHD_ValueKind kind, const char *key,
+				  const char *value)
+{
+	struct query_copy *copy = cls;
+	struct vhca_http_request *req = copy->req;
+	char **pair;
+
+	(void)kind;
+	copy->failed = req->n_query == VHCA_HTTP_QUERY_MAX;
+	if (copy->failed)
+		return MHD_NO;
+	pair = req->query[req->n_query++];
+	pair[0] = strdup(key);
+	pair[1] = strdup(value ? value : "");
+	copy->failed = !pair[0] || !pair[1] || vhca_http_decode(pair[0]) < 0 ||
+		       vhca_http_decode(pair[1]) < 0;
+	return copy->failed ? MHD_NO : MHD_YES;
+}
+
+/* Copies, since a handler that answers late may ask after the connection has gone. */
+static int take_query(struct vhca_http_request *req, struct vhca_error *err)
+{
+	struct query_copy copy = {.req = req};
+
+	(void)MHD_get_connection_values(req->conn, MHD_GET_ARGUMENT_KIND, copy_query, &copy);
+	if (!copy.failed)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			      "query: a broken escape, or more than %d parameters",
+			      VHCA_HTTP_QUERY_MAX);
+}
+
+static bool is_blank(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!strchr(" \t\r\n", text[i]))
+			return false;
+	return true;
+}
+
+static int take_body(struct vhca_http_request *req, struct vhca_error *err)
+{
+	if (is_blank(req->text, req->text_len))
+		return 0;
+	return vhca_json_parse(req->text, req->text_len, &req->body, err);
+}
+
+static int check_size(const struct vhca_http_request *req, struct vhca_error *err)
+{
+	if (req->received <= req->srv->body_max)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "body_too_large", 0,
+			      "body: longer than %zu bytes", req->srv->body_max);
+}
+
+static int check_route(struct vhca_http_request *req, const struct vhca_http_route **ret,
+		       struct vhca_strbuf *allow, struct vhca_error *err)
+{
+	int n = vhca_http_split_path(req->split, req->segments);
+
+	if (n == -EINVAL)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "path: broken escape");
+	*ret = n < 0 ? NULL : find_route(req, (size_t)n, allow);
+	if (*ret)
+		return 0;
+	if (allow->len)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "method_not_allowed", 0,
+				      "%s: %s is not possible, only %s", req->path, req->method,
+				      allow->buf);
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_path", 0, "%s: no such path",
+			      req->path);
+}
+
+void vhca_http_dispatch(struct vhca_http_request *req)
+{
+	const struct vhca_http_route *route;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_strbuf allow;
+	char allow_text[64] = "";
+
+	vhca_strbuf_init(&allow, allow_text, sizeof(allow_text));
+	if (check_size(req, &err) < 0 || check_route(req, &route, &allow, &err) < 0 ||
+	    take_query(req, &err) < 0 || take_body(req, &err) < 0)
+		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
+	else
+		route->handler(req->srv->ctx, req);
+}

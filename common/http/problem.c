@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* RFC 9457 problem documents, both ways. */
+#include "common/http/json.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+
+/* Codes whose HTTP status or retry policy is not that of their kind. */
+static const struct {
+	const char *code;
+	int status;
+	bool retryable;
+} exceptions[] = {
+	{"body_too_large", 413, false},
+	{"headers_too_large", 431, false},
+	{"method_not_allowed", 405, false},
+	{"not_master", 421, true},   /* ask the master; mastership may come back */
+	{"rebuilding", 409, true},   /* the SM still collects the agents' bindings */
+	{"unknown_port", 409, true}, /* the port may come up */
+};
+
+static const char *const titles[] = {
+	[VHCA_ERR_NONE] = "No error",
+	[VHCA_ERR_INVALID] = "The request is wrong",
+	[VHCA_ERR_NOT_FOUND] = "The object does not exist",
+	[VHCA_ERR_CONFLICT] = "The state of the object forbids this now",
+	[VHCA_ERR_EXHAUSTED] = "A limit is reached",
+	[VHCA_ERR_DEVICE] = "The device refused",
+	[VHCA_ERR_UNAVAILABLE] = "A peer cannot be reached",
+	[VHCA_ERR_DENIED] = "Not allowed",
+	[VHCA_ERR_INTERNAL] = "Internal error",
+};
+_Static_assert(VHCA_ARRAY_SIZE(titles) == VHCA_ERR_COUNT, "one title a kind");
+
+#define CODE_MAX  48
+#define CODES_MAX 64
+
+/*
+ * vhca_error.code is a static string by contract, but a peer's code comes in a message. Codes seen are kept here for the life
+ * of the process; a peer that sends ever new ones fills the table and gets the kind's word instead.
+ */
+static struct {
+	pthread_mutex_t lock;
+	size_t n;
+	char codes[CODES_MAX][CODE_MAX];
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *intern_locked(const char *code)
+{
+	for (size_t i = 0; i < seen.n; i++)
+		if (strcmp(seen.codes[i], code) == 0)
+			return seen.codes[i];
+	if (seen.n == CODES_MAX || vhca_strcpy(seen.codes[seen.n], CODE_MAX, code) < 0)
+		return NULL;
+	return seen.codes[seen.n++];
+}
+
+static const char *intern(const char *code, enum vhca_err kind)
+{
+	const char *kept = NULL;
+
+	if (code && *code) {
+		pthread_mutex_lock(&seen.lock);
+		kept = intern_locked(code);
+		pthread_mutex_unlock(&seen.lock);
+	}
+	return kept ? kept : vhca_err_to_string(kind);
+}
+
+int vhca_json_problem_status(const struct vhca_error *err)
+{
+	for (size_t i = 0; err->code && i < VHCA_ARRAY_SIZE(exceptions); i++)
+		if (strcmp(exceptions[i].code, err->code) == 0)
+			return exceptions[i].status;
+	return vhca_err_to_http(err->kind);
+}
+
+bool vhca_json_problem_retryable(const struct vhca_error *err)
+{
+	for (size_t i = 0; err->code && i < VHCA_ARRAY_SIZE(exceptions); i++)
+		if (strcmp(exceptions[i].code, err->code) == 0)
+			return exceptions[i].retryable;
+	return err->kind == VHCA_ERR_UNAVAILABLE || err->kind == VHCA_ERR_EXHAUSTED;
+}
+
+struct json_object *vhca_json_problem(const struct vhca_error *err)
+{
+	const char *code = err->code ? err->code : vhca_err_to_string(err->kind);
+	enum vhca_err kind = err->kind < VHCA_ERR_COUNT ? err->kind : VHCA_ERR_INTERNAL;
+	struct json_object *doc = json_object_new_object();
+	char type[96];
+
+	(void)snprintf(type, sizeof(type), "urn:vhcad:problem:%s", code);
+	vhca_json_add_string(doc, "type", type);
+	vhca_json_add_string(doc, "title", titles[kind]);
+	vhca_json_add_u64(doc, "status", (uint64_t)vhca_json_problem_status(err));
+	vhca_json_add_string(doc, "detail", err->msg);
+	vhca_json_add_string(doc, "code", code);
+	vhca_json_add_string(doc, "kind", vhca_err_to_string(kind));
+	vhca_json_add_string(doc, "hint", err->hint);
+	vhca_json_add_bool(doc, "retryable", vhca_json_problem_retryable(err));
+	return doc;
+}
+
+/* For answers that are no problem documents of ours: a proxy's, say. */
+static enum vhca_err kind_of_status(int status)
+{
+	static const struct {
+		int status;
+		enum vhca_err kind;
+	} table[] = {
+		{400, VHCA_ERR_INVALID},     {401, VHCA_ERR_DENIED},
+		{403, VHCA_ERR_DENIED},	     {404, VHCA_ERR_NOT_FOUND},
+		{405, VHCA_ERR_INVALID},     {409, VHCA_ERR_CONFLICT},
+		{413, VHCA_ERR_INVALID},     {421, VHCA_ERR_UNAVAILABLE},
+		{429, VHCA_ERR_UNAVAILABLE}, {502, VHCA_ERR_UNAVAILABLE},
+		{503, VHCA_ERR_UNAVAILABLE}, {504, VHCA_ERR_UNAVAILABLE},
+		{507, VHCA_ERR_EXHAUSTED},
+	};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++)
+		if (table[i].status == status)
+			return table[i].kind;
+	return VHCA_ERR_INTERNAL;
+}
+
+/* A string member of whatever the peer sent, or NULL. */
+static const char *member(struct json_object *doc, const char *key)
+{
+	const char *s = NULL;
+
+	(void)vhca_json_opt_string(doc, key, &s, NULL); /* a wrong type counts as absent */
+	return s;
+}
+
+void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret)
+{
+	const char *word = member(doc, "kind");
+	const char *detail = member(doc, "detail");
+	const char *hint = member(doc, "hint");
+	enum vhca_err kind = word ? vhca_err_from_string(word) : kind_of_status(status);
+	const char *code = intern(member(doc, "code"), kind);
+
+	if (detail && *detail)
+		(void)vhca_error_set(ret, kind, code, 0, "%s", detail);
+	else
+		(void)vhca_error_set(ret, kind, code, 0, "the server answered with status %d",
+				     status);
+	if (hint)
+		vhca_error_hint(ret, "%s", hint);
+}

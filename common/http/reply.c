@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/http/json.h"
+#include "common/http/server_private.h"
+
+#define ETAG_SIZE 40
+
+/* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist forgery. */
+static void make_etag(char etag[static ETAG_SIZE], const char *text, size_t len)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+	(void)snprintf(etag, ETAG_SIZE, "\"%016" PRIx64 "-%zx\"", hash, len);
+}
+
+/* Is the tag in an If-None-Match list? Weak comparison, as RFC 9110 wants it for this header. */
+static bool is_in_list(const char *list, const char *etag)
+{
+	size_t len = strlen(etag);
+
+	while (*list) {
+		list += strspn(list, " \t,");
+		if (*list == '*')
+			return true;
+		if (strncmp(list, "W/", 2) == 0)
+			list += 2;
+		if (strncmp(list, etag, len) == 0 && (!list[len] || strchr(" \t,", list[len])))
+			return true;
+		list += strcspn(list, ",");
+	}
+	return false;
+}
+
+static void add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+	if (response && value)
+		(void)MHD_add_response_header(response, name,
+					      value); /* fails only without memory */
+}
+
+static struct MHD_Response *empty_response(void)
+{
+	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+}
+
+static void put_json(void *cls)
+{
+	(void)json_object_put(cls);
+}
+
+/* The response takes the reference and lives on its serialised text, which json-c keeps in the object. libmicrohttpd only
+ * reads it, but its parameter lacks the const. */
+static struct MHD_Response *json_response(struct json_object *body, const char *type,
+					  const char **ret_text, size_t *ret_len)
+{
+	struct MHD_Response *response;
+	size_t len = 0;
+	const char *text = json_object_to_json_string_length(
+		body, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &len);
+
+	if (!text) {
+		(void)json_object_put(body);
+		return NULL;
+	}
+	response = MHD_create_response_from_buffer_with_free_callback_cls(
+		len, (void *)(uintptr_t)text, put_json, body);
+	if (!response) {
+		(void)json_object_put(body);
+		return NULL;
+	}
+	add_header(response, "Content-Type", type);
+	*ret_text = text;
+	*ret_len = len;
+	return response;
+}
+
+static bool is_cacheable(const struct vhca_http_request *req, unsigned int status)
+{
+	return status == MHD_HTTP_OK &&
+	       (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
+}
+
+void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body)
+{
+	struct MHD_Response *response;
+	char etag[ETAG_SIZE];
+	const char *text, *known;
+	size_t len;
+
+	response = body ? json_response(body, "application/json", &text, &len) : empty_response();
+	if (!response || !body || !is_cacheable(req, status)) {
+		vhca_http_reply_response(req, status, response);
+		return;
+	}
+	make_etag(etag, text, len);
+	known = vhca_http_header(req, "If-None-Match");
+	if (known && is_in_list(known, etag)) {
+		MHD_destroy_response(response);
+		response = empty_response();
+		status = MHD_HTTP_NOT_MODIFIED;
+	}
+	add_header(response, "ETag", etag);
+	add_header(response, "Cache-Control", "no-cache"); /* may be kept, must be asked about */
+	vhca_http_reply_response(req, status, response);
+}
+
+void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
+			     const char *allow)
+{
+	struct json_object *doc = vhca_json_problem(err);
+	struct MHD_Response *response = NULL;
+	const char *text;
+	size_t len;
+
+	if (doc)
+		response = json_response(doc, "application/problem+json", &text, &len);
+	add_header(response, "Allow", allow);
+	vhca_http_reply_response(req, (unsigned int)vhca_json_problem_status(err), response);
+}
+
+void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err)
+{
+	vhca_http_reply_problem(req, err, NULL);
+}
+
+void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,
+			  const char *content_type, const char *text)
+{
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+
+	add_header(response, "Content-Type", content_type);
+	vhca_http_reply_response(req, status, response);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/http/server_private.h"
+
+#define TEXT_FIRST 1024
+
+VHCA_DEFINE_CLEANUP(struct vhca_http_request, vhca_http_request_free)
+
+struct vhca_http_request *vhca_http_request_new(struct vhca_http_server *srv,
+						struct MHD_Connection *conn, const char *method,
+						const char *path)
+{
+	VHCA_CLEANUP(vhca_http_request_freep) struct vhca_http_request *req = NULL;
+
+	req = calloc(1, sizeof(*req));
+	if (!req)
+		return NULL;
+	req->srv = srv;
+	req->conn = conn;
+	TAILQ_INSERT_TAIL(&srv->requests, req, entry);
+	/* A longer method is none of ours: it stays empty and matches no route. */
+	(void)vhca_strcpy(req->method, sizeof(req->method), method);
+	req->path = strdup(path);
+	req->split = strdup(path);
+	return req->path && req->split ? vhca_steal_ptr(&req) : NULL;
+}
+
+void vhca_http_request_free(struct vhca_http_request *req)
+{
+	if (!req)
+		return;
+	TAILQ_REMOVE(&req->srv->requests, req, entry);
+	for (unsigned int i = 0; i < req->n_query; i++) {
+		free(req->query[i][0]);
+		free(req->query[i][1]);
+	}
+	if (req->response)
+		MHD_destroy_response(req->response);
+	(void)json_object_put(req->body);
+	free(req->text);
+	free(req->split);
+	free(req->path);
+	free(req);
+}
+
+static int grow(struct vhca_http_request *req, size_t need)
+{
+	size_t size = req->text_size ? req->text_size : TEXT_FIRST;
+	char *text;
+
+	while (size < need)
+		size *= 2;
+	if (size == req->text_size)
+		return 0;
+	text = realloc(req->text, size);
+	if (!text)
+		return -ENOMEM;
+	req->text = text;
+	req->text_size = size;
+	return 0;
+}
+
+int vhca_http_request_add_text(struct vhca_http_request *req, const char *data, size_t len)
+{
+	req->received += len;
+	if (req->received > req->srv->body_max)
+		return 0;
+	if (grow(req, req->received) < 0)
+		return -ENOMEM;
+	memcpy(req->text + req->text_len, data, len);
+	req->text_len += len;
+	return 0;
+}
+
+/* ---- suspension ---- */
+
+static int connection_fd(const struct vhca_http_request *req)
+{
+	const union MHD_ConnectionInfo *info;
+
+	if (!req->conn)
+		return -1;
+	info = MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info ? info->connect_fd : -1;
+}
+
+int vhca_http_request_suspend(struct vhca_http_request *req)
+{
+	struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.ptr = req};
+
+	if (epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_ADD, connection_fd(req), &event) < 0) {
+		vhca_log_error("http: a connection cannot be watched: error %d", errno);
+		return -EIO;
+	}
+	req->suspended = true;
+	MHD_suspend_connection(req->conn);
+	return 0;
+}
+
+static void resume(struct vhca_http_request *req)
+{
+	if (!req->suspended)
+		return;
+	req->suspended = false;
+	(void)epoll_ctl(req->srv->epoll_fd, EPOLL_CTL_DEL, connection_fd(req),
+			NULL); /* it is there */
+	MHD_resume_connection(req->conn);
+}
+
+void vhca_http_request_cancel(struct vhca_http_request *req)
+{
+	if (req->gone)
+		return;
+	req->gone = true;
+	resume(req);
+	if (req->on_cancel)
+		req->on_cancel(req->cancel_arg);
+}
+
+void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), void *arg)
+{
+	req->on_cancel = fn;
+	req->cancel_arg = arg;
+}
+
+void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,
+			      struct MHD_Response *response)
+{
+	if (req->replied) {
+		vhca_log_error("http: %s %s: replied twice; this is a bug", req->method, req->path);
+		if (response)
+			MHD_destroy_response(response);
+		return;
+	}
+	req->replied = true;
+	req->status = status;
+	req->response = response;
+	if (req->conn)
+		resume(req);
+	else
+		vhca_http_request_free(req);
+}
+
+/* ---- what a handler sees ---- */
+
+const char *vhca_http_method(const struct vhca_http_request *req)
+{
+	return req->method;
+}
+
+const char *vhca_http_path(const struct vhca_http_request *req)
+{
+	return req->path;
+}
+
+const char *vhca_http_param(const struct vhca_http_request *req, unsigned int i)
+{
+	return i < VHCA_HTTP_PARAMS_MAX && req->params[i] ? req->params[i] : "";
+}
+
+const char *vhca_http_query(const struct vhca_http_request *req, const char *key)
+{
+	for (unsigned int i = 0; i < req->n_query; i++)
+		if (strcmp(req->query[i][0], key) == 0)
+			return req->query[i][1];
+	return NULL;
+}
+
+const char *vhca_http_header(const struct vhca_http_request *req, const char *name)
+{
+	return req->conn ? MHD_lookup_connection_value(req->conn, MHD_HEADER_KIND, name) : NULL;
+}
+
+struct json_object *vhca_http_body(const struct vhca_http_request *req)
+{
+	return req->body;
+}
+
+static struct ucred peer(const struct vhca_http_request *req)
+{
+	struct ucred cred = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	socklen_t len = sizeof(cred);
+	int fd = connection_fd(req);
+
+	/* Only the kernel's word about a unix socket counts; on failure nobody is who he claims to be. */
+	if (!req->srv->listener.path || fd < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return (struct ucred){.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	return cred;
+}
+
+uid_t vhca_http_peer_uid(const struct vhca_http_request *req)
+{
+	return peer(req).uid;
+}
+
+pid_t vhca_http_peer_pid(const struct vhca_http_request *req)
+{
+	return peer(req).pid;
+}

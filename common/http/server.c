@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "common/http/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/http/server_private.h"
+
+VHCA_DEFINE_CLEANUP(struct vhca_http_server, vhca_http_server_free)
+
+/* An oversized body of unknown length is read and thrown away up to this many times the limit, so that the client gets its
+ * 413; beyond that the connection is cut. */
+#define DISCARD_FACTOR 16
+
+static const struct vhca_http_limits default_limits = {
+	.body_max = 65536,
+	.connections_max = 128,
+	.idle_timeout_s = 30,
+};
+
+/* ---- callbacks of libmicrohttpd ---- */
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list ap)
+{
+	char text[256];
+
+	(void)cls;
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	text[strcspn(text, "\n")] = '\0';
+	vhca_log_debug("http: %s", text);
+}
+
+/* Escapes are decoded segment by segment in route.c, where "%2f" does not become a separator. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *conn, char *s)
+{
+	(void)cls;
+	(void)conn;
+	return strlen(s);
+}
+
+static enum MHD_Result queue_reply(struct vhca_http_request *req)
+{
+	struct MHD_Response *response = vhca_steal_ptr(&req->response);
+	enum MHD_Result r = MHD_queue_response(req->conn, req->status, response);
+
+	MHD_destroy_response(response); /* drops our reference only */
+	return r;
+}
+
+/* A body that announces itself as too large is refused before it is sent. */
+static bool announces_too_much(const struct vhca_http_request *req)
+{
+	const char *text = vhca_http_header(req, "Content-Length");
+	uint64_t len;
+
+	return text && vhca_parse_u64(text, 10, req->srv->body_max, &len) < 0;
+}
+
+static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection *conn,
+			     const char *method, const char *path, struct vhca_http_request **ret)
+{
+	struct vhca_http_request *req;
+
+	req = *ret = vhca_http_request_new(srv, conn, method, path);
+	if (!req)
+		return MHD_NO;
+	if (!announces_too_much(req))
+		return MHD_YES;
+	req->received = srv->body_max + 1;
+	req->dispatched = true;
+	vhca_http_dispatch(req);
+	return req->response ? queue_reply(req) : MHD_NO;
+}
+
+static enum MHD_Result receive(struct vhca_http_request *req, const char *data, size_t len)
+{
+	if (vhca_http_request_add_text(req, data, len) < 0)
+		return MHD_NO;
+	return req->received / DISCARD_FACTOR > req->srv->body_max ? MHD_NO : MHD_YES;
+}
+
+/* The request is complete, or its connection was resumed. */
+static enum MHD_Result proceed(struct vhca_http_request *req)
+{
+	if (!req->dispatched) {
+		req->dispatched = true;
+		vhca_http_dispatch(req);
+	}
+	if (req->gone)
+		return MHD_NO;
+	if (req->response)
+		return queue_reply(req);
+	if (req->replied) /* out of memory for the answer */
+		return MHD_NO;
+	return vhca_http_request_suspend(req) < 0 ? MHD_NO : MHD_YES;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *path,
+				  const char *method, const char *version, const char *upload,
+				  size_t *upload_len, void **con_cls)
+{
+	struct vhca_http_request *req = *con_cls;
+	enum MHD_Result r;
+
+	(void)version;
+	if (!req) {
+		r = begin(cls, conn, method, path, &req);
+		*con_cls = req;
+		return r;
+	}
+	if (!*upload_len)
+		return proceed(req);
+	r = receive(req, upload, *upload_len);
+	*upload_len = 0;
+	return r;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
+			 enum MHD_RequestTerminationCode code)
+{
+	struct vhca_http_request *req = *con_cls;
+
+	(void)cls;
+	(void)conn;
+	(void)code;
+	if (!req)
+		return;
+	*con_cls = NULL;
+	if (req->dispatched && !req->replied)
+		vhca_http_request_cancel(req);
+	req->conn = NULL;
+	if (req->replied || !req->dispatched)
+		vhca_http_request_free(req);
+}
+
+/* ---- life ---- */
+
+static struct vhca_http_limits effective(const struct vhca_http_limits *limits)
+{
+	struct vhca_http_limits l = limits ? *limits : default_limits;
+
+	l.body_max = l.body_max ? l.body_max : default_limits.body_max;
+	l.connections_max = l.connections_max ? l.connections_max : default_limits.connections_max;
+	l.idle_timeout_s = l.idle_timeout_s ? l.idle_timeout_s : default_limits.idle_timeout_s;
+	return l;
+}
+
+static struct MHD_Daemon *start(struct vhca_http_server *srv, const struct vhca_http_limits *limits)
+{
+	return MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
+		on_request, srv, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
+		srv->listener.fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT,
+		limits->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s,
+		MHD_OPTION_END);
+}
+
+/* libmicrohttpd's epoll descriptor goes into ours. */
+static int nest_epoll(struct vhca_http_server *srv)
+{
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(srv->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+
+	srv->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!info || srv->epoll_fd < 0 ||
+	    epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+int vhca_http_server_new(const char *listen, mode_t sock_mode,
+			 const struct vhca_http_limits *limits,
+			 const struct vhca_http_route *routes, void *ctx,
+			 struct vhca_http_server **ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_server_freep) struct vhca_http_server *srv = NULL;
+	struct vhca_http_limits l = effective(limits);
+	int r;
+
+	srv = calloc(1, sizeof(*srv));
+	if (!srv)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s", listen);
+	*srv = (struct vhca_http_server){
+		.listener = VHCA_LISTENER_NULL,
+		.routes = routes,
+		.ctx = ctx,
+		.body_max = l.body_max,
+		.epoll_fd = -1,
+	};
+	TAILQ_INIT(&srv->requests);
+	r = vhca_listen(listen, sock_mode, &srv->listener, err);
+	if (r < 0)
+		return r;
+	srv->daemon =
+		start(srv, &l); /* owns the listening descriptor from here on, even if it fails */
+	if (!srv->daemon)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", EIO, "%s: HTTP server",
+				      listen);
+	r = nest_epoll(srv);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", -r, "%s: epoll", listen);
+	*ret = vhca_steal_ptr(&srv);
+	return 0;
+}
+
+static struct vhca_http_request *first_waiting(struct vhca_http_server *srv)
+{
+	struct vhca_http_request *req;
+
+	TAILQ_FOREACH (req, &srv->requests, entry)
+		if (req->dispatched && !req->replied && !req->gone)
+			return req;
+	return NULL;
+}
+
+struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
+{
+	struct vhca_http_request *req;
+
+	if (!srv)
+		return NULL;
+	while ((req = first_waiting(srv)) !=
+	       NULL) /* a cancelled owner may reply to others: look anew */
+		vhca_http_request_cancel(req);
+	if (srv->daemon)
+		MHD_stop_daemon(srv->daemon);
+	while ((req = TAILQ_FIRST(&srv->requests)) != NULL)
+		vhca_http_request_free(req);
+	if (srv->epoll_fd >= 0)
+		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
+	vhca_listener_done(&srv->listener);
+	free(srv);
+	return NULL;
+}
+
+int vhca_http_server_fd(const struct vhca_http_server *srv)
+{
+	return srv->epoll_fd;
+}
+
+uint16_t vhca_http_server_port(const struct vhca_http_server *srv)
+{
+	return srv->listener.port;
+}
+
+int vhca_http_server_timeout_ms(const struct vhca_http_server *srv)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(srv->daemon, &ms) != MHD_YES)
+		return -1;
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/* Which of the suspended connections have lost their client? */
+static void find_gone(struct vhca_http_server *srv)
+{
+	struct epoll_event events[32];
+	int n = epoll_wait(srv->epoll_fd, events, VHCA_ARRAY_SIZE(events), 0);
+
+	for (int i = 0; i < n; i++) {
+		struct vhca_http_request *req = events[i].data.ptr;
+
+		/* Requests are freed by libmicrohttpd's completion only, so the pointer is valid; but an on_cancel may have
+		 * replied to it since. */
+		if (req && req->suspended)
+			vhca_http_request_cancel(req);
+	}
+}
+
+void vhca_http_server_run(struct vhca_http_server *srv)
+{
+	find_gone(srv);
+	if (MHD_run(srv->daemon) != MHD_YES)
+		vhca_log_error("http: the server failed to run; it was started in a wrong mode");
+}

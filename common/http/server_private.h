@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_HTTP_SERVER_PRIVATE_H
+#define VHCA_HTTP_SERVER_PRIVATE_H
+/*
+ * A request lives as long as one of two holds it: libmicrohttpd (`attached`, until its completion callback) and the handler's
+ * side (until `replied`). A request that never reached a handler is the server's own.
+ *
+ *   reading ──dispatch──▶ replied at once ──────────────────────────▶ answer queued
+ *                    └──▶ suspended ──reply──▶ resumed ─────────────▶ answer queued
+ *                              └──client gone──▶ on_cancel, resumed ▶ connection closed; the reply, if it comes, is dropped
+ */
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "common/http/listen.h"
+#include "common/http/route.h"
+#include "common/http/server.h"
+
+#define VHCA_HTTP_QUERY_MAX 16
+
+struct vhca_http_server {
+	struct MHD_Daemon *daemon;
+	struct vhca_listener listener;
+	const struct vhca_http_route *routes;
+	void *ctx;
+	size_t body_max;
+	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
+	TAILQ_HEAD(, vhca_http_request) requests;
+};
+
+struct vhca_http_request {
+	TAILQ_ENTRY(vhca_http_request) entry;
+	struct vhca_http_server *srv;
+	struct MHD_Connection *conn; /* NULL when not attached */
+	bool dispatched, replied, suspended, gone;
+
+	char method[16];
+	char *path, *split;			      /* as sent; cut into segments */
+	const char *segments[VHCA_HTTP_SEGMENTS_MAX]; /* into split */
+	const char *params[VHCA_HTTP_SEGMENTS_MAX];   /* the same, those for {} */
+	char *query[VHCA_HTTP_QUERY_MAX][2];	      /* key, value */
+	unsigned int n_query;
+
+	char *text; /* the body as received */
+	size_t text_len, text_size, received;
+	struct json_object *body;
+
+	void (*on_cancel)(void *arg);
+	void *cancel_arg;
+
+	unsigned int status;
+	struct MHD_Response *response; /* until queued */
+};
+
+/* request.c: life of a request */
+struct vhca_http_request *vhca_http_request_new(struct vhca_http_server *srv,
+						struct MHD_Connection *conn, const char *method,
+						const char *path);
+void vhca_http_request_free(struct vhca_http_request *req);
+/* Appends to the body; what exceeds the limit is only counted. -ENOMEM. */
+int vhca_http_request_add_text(struct vhca_http_request *req, const char *data, size_t len);
+/* The client has gone, or the server goes: tells the handler's side once, and lets libmicrohttpd close the connection. */
+void vhca_http_request_cancel(struct vhca_http_request *req);
+/* Holds the connection until the reply, and watches for the client going away: libmicrohttpd does not look meanwhile. */
+int vhca_http_request_suspend(struct vhca_http_request *req);
+
+/* dispatch.c: finds the handler and calls it, or replies with an error */
+void vhca_http_dispatch(struct vhca_http_request *req);
+
+/* reply.c */
+void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,
+			      struct MHD_Response *response);
+void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
+			     const char *allow);
+
+#endif
