@@ -13,6 +13,7 @@ struct vhca_dom_list {
 	struct vhca_dom_info **info;
 	unsigned int n;
 };
+/* Frees what the list holds, not the list. */
 void vhca_dom_list_done(struct vhca_dom_list *list);
 
 /* All active domains or an error: a list with holes would be taken for the truth. */

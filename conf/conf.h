@@ -81,6 +81,7 @@ struct vhca_conf {
 	struct vhca_conf_hca hcas[VHCA_CONF_HCAS_MAX];
 };
 
+/* The values in brackets above; node_name stays empty, loading fills it in. */
 void vhca_conf_set_defaults(struct vhca_conf *conf);
 /* Loads path (must exist) and path + ".d/ *.conf". *ret is malloc'ed; caller frees with free(). Blocking: start-up and reload worker. */
 int vhca_conf_load(const char *path, struct vhca_conf **ret, struct vhca_error *err);

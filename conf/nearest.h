@@ -9,6 +9,7 @@ struct vhca_nearest {
 	unsigned int distance;
 };
 
+/* Starts a search; word is borrowed while it lasts. */
 struct vhca_nearest vhca_nearest_init(const char *word);
 /* Considers one known word; of equally near ones the first stays. */
 void vhca_nearest_offer(struct vhca_nearest *n, const char *known);

@@ -77,6 +77,7 @@ struct vhca_scan {
 	struct vhca_scan_prefix prefixes[VHCA_SCAN_PREFIXES_MAX];
 };
 
+/* Starts a document. */
 void vhca_scan_init(struct vhca_scan *scan);
 
 /* Takes the next piece of the document; pieces may be cut anywhere. Returns false when it needs no

@@ -36,6 +36,7 @@ int vhca_mlx4_read_index(const struct vhca_mlx4_fn *fn, uint8_t port, unsigned i
 int vhca_mlx4_write_index(const struct vhca_mlx4_fn *fn, uint8_t port, unsigned int virt,
 			  int16_t physical);
 
+/* What the host has asked for: all ones = deleted, 0 = the SM shall choose. */
 int vhca_mlx4_read_admin_guid(const struct vhca_mlx4_fn *fn, uint8_t port, uint64_t *ret);
 int vhca_mlx4_write_admin_guid(const struct vhca_mlx4_fn *fn, uint8_t port, uint64_t guid);
 /* What the SM has granted: low half of the GID; 0 = nothing. */

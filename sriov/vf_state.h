@@ -32,6 +32,7 @@ enum vhca_vf_state {
 	VHCA_VF_STATE_COUNT
 };
 
+/* "unmanaged", "preparing", ...; parsing gives -EINVAL for another word. */
 const char *vhca_vf_state_to_string(enum vhca_vf_state state);
 int vhca_vf_state_parse(const char *word, enum vhca_vf_state *ret);
 /* True if the table above has an arrow from `from` to `to`. */

@@ -25,6 +25,7 @@ int vhca_log_level_parse(const char *word, enum vhca_log_level *ret_level);
  * For OpenSM's own log and for tests. fn is called from any thread. */
 void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg));
 
+/* printf-like, one line without its newline; a message of more than 1 KiB is cut. */
 void vhca_log(enum vhca_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -16,6 +16,7 @@ struct vhca_http_loop_server *vhca_http_loop_detach(struct vhca_http_loop_server
 void vhca_http_loop_kick(struct vhca_http_loop_server *a);
 
 struct vhca_http_loop_client;
+/* A client whose transfers run in the loop; _free() ends what is under way. */
 int vhca_http_loop_client_new(struct vhca_loop *loop, struct vhca_http_loop_client **ret);
 struct vhca_http_multi *vhca_http_loop_client_multi(struct vhca_http_loop_client *c); /* borrowed */
 struct vhca_http_loop_client *vhca_http_loop_client_free(struct vhca_http_loop_client *c);

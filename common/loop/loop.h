@@ -10,6 +10,7 @@
 struct vhca_loop;
 struct sd_event;
 
+/* One loop a daemon; _free() accepts NULL and returns NULL. */
 int vhca_loop_new(struct vhca_loop **ret);
 struct vhca_loop *vhca_loop_free(struct vhca_loop *loop);
 /* Runs until vhca_loop_exit(); returns its code or a negative errno. Marks the thread as the state thread. */

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The test of the lint tests: every gate must find what it is for.
+
+samples/GATE.WHAT.sample is a small tree: a line "@path NAME" starts a file. It must make exactly GATE report
+something. samples/good.sample must pass both programs.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+GATES = {
+    "layers.py": {"rooted", "layer", "home", "own-first"},
+    "gates.py": {"spdx", "marks", "outside", "file-length", "sysfs-door", "call", "function-length", "prototype"},
+}
+
+
+def unpack(sample, root):
+    out = None
+    for line in sample.read_text(encoding="utf-8").split("\n"):
+        if line.startswith("@path "):
+            name = root / line.split()[1]
+            name.parent.mkdir(parents=True, exist_ok=True)
+            out = []
+        elif line.startswith("@repeat "):  # @repeat N TEXT
+            _, count, text = line.split(" ", 2)
+            out += [text] * int(count)
+        elif out is not None:
+            out.append(line)
+        if out is not None:
+            name.write_text("\n".join(out), encoding="utf-8")
+
+
+def run(program, root):
+    """(exit code, set of gates that reported, whole output)"""
+    done = subprocess.run([sys.executable, str(HERE / program), str(root)], capture_output=True, text=True,
+                          check=False, timeout=60)
+    found = set(re.findall(r"^\S+:\d+: ([a-z-]+): ", done.stdout, re.M)) - {"note"}
+    return done.returncode, found, done.stdout + done.stderr
+
+
+def check(sample):
+    """None, or what is wrong."""
+    want = sample.name.split(".")[0]
+    with tempfile.TemporaryDirectory(prefix="vhca-lint-") as name:
+        unpack(sample, pathlib.Path(name))
+        for program, gates in GATES.items():
+            code, found, output = run(program, name)
+            expected = {want} & gates
+            if found != expected or code != (1 if expected else 0):
+                return f"{program}: exit {code}, found {sorted(found)}, expected {sorted(expected)}\n{output}"
+    return None
+
+
+def main():
+    samples = sorted((HERE / "samples").glob("*.sample"))
+    problems = [(s.name, check(s)) for s in samples]
+    untested = set().union(*GATES.values()) - {s.name.split(".")[0] for s in samples}
+    for name, problem in problems:
+        print(f"{name}: {problem or 'ok'}")
+    if untested:
+        print(f"gates without a sample: {sorted(untested)}")
+    return 1 if untested or any(p for _, p in problems) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the lint tests know about the tree and about C: file list, comment stripping, includes, functions."""
+
+import pathlib
+import re
+import subprocess
+
+# Not ours to judge: bad on purpose, or data.
+SKIP = ("tests/lint/samples/", "tests/fuzz/corpus/", "tests/data/", "subprojects/")
+
+
+def files(root):
+    """Paths (str, relative, sorted) of the tree: what git tracks or would, else everything that is no build."""
+    root = pathlib.Path(root)
+    git = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                         capture_output=True, check=False)
+    if git.returncode == 0 and (root / ".git").exists():
+        names = [n for n in git.stdout.decode().split("\0") if n]
+    else:
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+        names = [n for n in names if not n.startswith((".git/", "build"))]
+    return sorted(n for n in names if not n.startswith(SKIP) and (root / n).is_file())
+
+
+def is_kernel(text):
+    """Kernel modules (the simulated HCA) follow the kernel's rules for includes and prototypes."""
+    return re.search(r"^\s*#\s*include\s*<linux/(module|kernel|types|init|device)\.h>", text, re.M) is not None
+
+
+TOKEN = re.compile(r"""
+      (?P<comment> /\*.*?\*/ | //[^\n]* )
+    | (?P<string>  "(?:\\.|[^"\\\n])*" )
+    | (?P<char>    '(?:\\.|[^'\\\n])*' )
+""", re.X | re.S)
+
+
+def blank(text):
+    """The same text with every character but newlines replaced by a space."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def strip(text, strings=True):
+    """C text without comments (and without the inside of strings), every line at its place."""
+
+    def replace(match):
+        if match.lastgroup == "comment":
+            return blank(match.group())
+        if not strings:
+            return match.group()
+        quote = match.group()[0]
+        return quote + " " * (len(match.group()) - 2) + quote
+
+    return TOKEN.sub(replace, text)
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def includes(text):
+    """(line, form, path) of every #include; form is '"' or '<'."""
+    for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', strip(text, strings=False), re.M):
+        yield line_of(text, match.start()), match.group(1), match.group(2)
+
+
+def without_preprocessor(code):
+    """Blanks directives together with their continuation lines."""
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blank(m.group()), code, flags=re.M)
+
+
+def functions(text):
+    """(name, first line, last line) of every function definition of a C file."""
+    code = without_preprocessor(strip(text))
+    depth, start, name = 0, 0, None
+    for match in re.finditer(r"[{}]", code):
+        if match.group() == "{":
+            if depth == 0:
+                start = match.start()
+                name = function_name(code[:start])
+            depth += 1
+            continue
+        depth = max(0, depth - 1)
+        if depth == 0 and name:
+            yield name[0], line_of(code, name[1]), line_of(code, match.start())
+            name = None
+
+
+def function_name(before):
+    """(name, offset) if the text ends in a function head, else None."""
+    head = before.rstrip()
+    if not head.endswith(")"):
+        return None
+    level = 0
+    for pos in range(len(head) - 1, -1, -1):
+        level += {")": 1, "(": -1}.get(head[pos], 0)
+        if level == 0:
+            break
+    match = re.search(r"(\w+)\s*$", head[:pos])
+    if not match or match.group(1) in ("if", "for", "while", "switch"):
+        return None
+    return match.group(1), match.start(1)
+
+
+class Report:
+    """Collects findings; notes do not fail."""
+
+    def __init__(self):
+        self.findings = []
+        self.notes = []
+
+    def add(self, gate, path, line, message):
+        self.findings.append(f"{path}:{line}: {gate}: {message}")
+
+    def note(self, gate, path, line, message):
+        self.notes.append(f"{path}:{line}: note: {gate}: {message}")
+
+    def finish(self, what):
+        for line in self.notes + sorted(self.findings):
+            print(line)
+        print(f"{what}: {len(self.findings)} finding(s)")
+        return 1 if self.findings else 0
