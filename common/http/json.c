@@ -141,7 +141,7 @@ static int to_u64(struct json_object *member, const char *key, uint64_t max, uin
 int vhca_json_get_string(struct json_object *obj, const char *key, const char **ret,
 			 struct vhca_error *err)
 {
-	struct json_object *member;
+	struct json_object *member = NULL;
 	int r = find_required(obj, key, &member, err);
 
 	return r < 0 ? r : to_string(member, key, ret, err);
@@ -150,7 +150,7 @@ int vhca_json_get_string(struct json_object *obj, const char *key, const char **
 int vhca_json_opt_string(struct json_object *obj, const char *key, const char **ret,
 			 struct vhca_error *err)
 {
-	struct json_object *member;
+	struct json_object *member = NULL;
 	int r = find(obj, key, &member, err);
 
 	return r < 0 || !member ? r : to_string(member, key, ret, err);
@@ -159,7 +159,7 @@ int vhca_json_opt_string(struct json_object *obj, const char *key, const char **
 int vhca_json_get_u64(struct json_object *obj, const char *key, uint64_t max, uint64_t *ret,
 		      struct vhca_error *err)
 {
-	struct json_object *member;
+	struct json_object *member = NULL;
 	int r = find_required(obj, key, &member, err);
 
 	return r < 0 ? r : to_u64(member, key, max, ret, err);
@@ -168,7 +168,7 @@ int vhca_json_get_u64(struct json_object *obj, const char *key, uint64_t max, ui
 int vhca_json_opt_u64(struct json_object *obj, const char *key, uint64_t max, uint64_t *ret,
 		      struct vhca_error *err)
 {
-	struct json_object *member;
+	struct json_object *member = NULL;
 	int r = find(obj, key, &member, err);
 
 	return r < 0 || !member ? r : to_u64(member, key, max, ret, err);
@@ -176,7 +176,7 @@ int vhca_json_opt_u64(struct json_object *obj, const char *key, uint64_t max, ui
 
 int vhca_json_opt_bool(struct json_object *obj, const char *key, bool *ret, struct vhca_error *err)
 {
-	struct json_object *member;
+	struct json_object *member = NULL;
 	int r = find(obj, key, &member, err);
 
 	if (r < 0 || !member)
@@ -226,7 +226,7 @@ static int get_pkey(struct json_object *array, const char *key, size_t i, uint16
 int vhca_json_get_pkeys(struct json_object *obj, const char *key, uint16_t *ret, size_t max,
 			size_t *ret_n, struct vhca_error *err)
 {
-	struct json_object *array;
+	struct json_object *array = NULL;
 	size_t n;
 	int r = find_required(obj, key, &array, err);
 

@@ -600,7 +600,6 @@ static void slow_clients_are_dropped_and_others_served(void **state)
 static void connections_over_the_limit_wait_or_are_refused(void **state)
 {
 	const struct fixture *f = *state;
-	VHCA_AUTO_FREE char *reply = malloc(REPLY_MAX);
 	int idle[20];
 
 	for (int i = 0; i < 20; i++) {
