@@ -2,7 +2,7 @@
 /*
  * pkeywatch PATH: an independent witness of isolation. PATH is /sys/class/infiniband/<ibdev>/iov.
  * Samples every function's P_Key map together with the port's table, as fast as 100 times per second, and prints
- * a line whenever a function shows a set of P_Keys that it has not shown before: "SECONDS FUNCTION KEY,KEY".
+ * a line whenever the set of P_Keys that a function shows has changed: "SECONDS FUNCTION KEY,KEY" ("-" for none).
  * Ends at SIGTERM with "samples N seconds S". Shares no code with the agent.
  */
 #include <dirent.h>
@@ -20,7 +20,6 @@
 
 #define TABLE_SIZE   128
 #define FUNCTIONS    16
-#define SETS_MAX     4096
 #define INTERVAL_NS  10000000L
 #define KEY_BASE(k)  ((k)&0x7fffu)
 #define KEYS_PER_SET 16
@@ -29,19 +28,14 @@ struct function {
 	char name[32];
 	int fd[TABLE_SIZE];
 	unsigned int n;
-};
-
-/* What one function showed at one moment: values in ascending order, zero-filled. */
-struct seen {
-	unsigned int function;
-	uint16_t keys[KEYS_PER_SET];
+	bool shown;		     /* at least one line was printed */
+	uint16_t keys[KEYS_PER_SET]; /* the last set: ascending, zero-filled */
 };
 
 struct watch {
 	int table_fd[TABLE_SIZE];
-	unsigned int n_table, n_functions, n_seen;
+	unsigned int n_table, n_functions;
 	struct function functions[FUNCTIONS];
-	struct seen seen[SETS_MAX];
 	struct timespec start;
 };
 
@@ -132,21 +126,15 @@ static bool read_function(const struct function *f, const uint16_t *table, unsig
 	return true;
 }
 
-static void remember(struct watch *w, unsigned int function, const uint16_t *keys)
+static void show_change(const struct watch *w, struct function *f, const uint16_t *keys)
 {
-	struct seen *s;
 	const char *separator = "";
 
-	for (unsigned int i = 0; i < w->n_seen; i++)
-		if (w->seen[i].function == function &&
-		    !memcmp(w->seen[i].keys, keys, sizeof(w->seen[i].keys)))
-			return;
-	if (w->n_seen == SETS_MAX)
-		errx(1, "more than %d different sets", SETS_MAX);
-	s = &w->seen[w->n_seen++];
-	s->function = function;
-	memcpy(s->keys, keys, sizeof(s->keys));
-	printf("%.3f %s ", elapsed(w), w->functions[function].name);
+	if (f->shown && !memcmp(f->keys, keys, sizeof(f->keys)))
+		return;
+	f->shown = true;
+	memcpy(f->keys, keys, sizeof(f->keys));
+	printf("%.3f %s ", elapsed(w), f->name);
 	for (unsigned int i = 0; i < KEYS_PER_SET && keys[i]; i++, separator = ",")
 		printf("%s0x%04x", separator, keys[i]);
 	printf("%s\n", keys[0] ? "" : "-");
@@ -165,7 +153,7 @@ static bool sample(struct watch *w)
 			    !read_table(w, after))
 				return false;
 		} while (memcmp(before, after, w->n_table * sizeof(*before)));
-		remember(w, i, keys);
+		show_change(w, &w->functions[i], keys);
 	}
 	return true;
 }

@@ -25,11 +25,21 @@ class Rig:
         return Guest(host, f"vm{number}", number, request(*vfs), **options)
 
 
-def case(function=None, *, story=False):
-    """Register a case. story=True: it continues where the one before it stopped, nothing is cleaned between."""
+class Case:
+    """A function and how to treat what is around it."""
+
+    def __init__(self, function, story, dirty):
+        self.function, self.story, self.dirty = function, story, dirty
+        area = function.__module__.rpartition(".")[2].lstrip("0123456789_")
+        self.name = f"{area}: {function.__name__.replace('_', ' ')}"
+        self.shows = (function.__doc__ or "").strip().splitlines()[0]
+
+
+def case(function=None, *, story=False, dirty=False):
+    """Register a case. story=True: it continues where the one before it stopped, nothing is cleaned between.
+    dirty=True: it leaves what the agent cannot tidy up; the hypervisors are reset after it."""
     def register(f):
-        CASES.append((f.__module__.rpartition(".")[2].lstrip("0123456789_") + ": "
-                      + f.__name__.replace("_", " "), f, story))
+        CASES.append(Case(f, story, dirty))
         return f
     return register(function) if function else register
 

@@ -96,7 +96,7 @@ event_plugin_options /etc/vhcad/vhcasm.conf
 """
 UNPACK = """set -e
 systemctl stop vhcad opensm-vhcad 2>/dev/null || true
-tar -x --no-same-owner --keep-directory-symlink -C / -f -
+tar -x --touch --no-same-owner --no-overwrite-dir --keep-directory-symlink -C / -f -
 systemd-tmpfiles --create 2>/dev/null || true
 udevadm control --reload
 systemctl daemon-reload

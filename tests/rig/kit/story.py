@@ -37,19 +37,12 @@ class Story:
         return self.host.sh(f"saquery {query}", timeout=30, check=False)
 
     def sa_guids(self, lid):
-        """Alias GUIDs that the SA has for a LID: {index: guid}."""
-        found = {}
-        block = 0
-        for line in self.sa(f"GIR {lid}").splitlines():
-            number = re.search(r"BlockNum\W+(\d+)", line)
-            block = int(number.group(1)) if number else block
-            entry = re.search(r"\bGUID (\d+)\W+0x([0-9a-fA-F]+)", line)
-            if entry and int(entry.group(2), 16):
-                found[block * 8 + int(entry.group(1))] = int(entry.group(2), 16)
-        return found
+        """GUIDs that the SA has for a LID: {index: guid}. The first block holds all VFs of the rig."""
+        entries = re.findall(r"\bGUID (\d+)\W+0x([0-9a-fA-F]+)", self.sa(f"GIR {lid}/0"))
+        return {int(i): int(guid, 16) for i, guid in entries if int(guid, 16)}
 
     def sa_pkeys(self, lid):
-        return {int(x, 16) for x in re.findall(r"0x([0-9a-fA-F]{4})\b", self.sa(f"PKTR {lid}/1/0"))} - {0}
+        return {int(x, 16) for x in re.findall(r"0x([0-9a-fA-F]{4})\b", self.sa(f"--smkey 1 PKTR {lid}/1/0"))} - {0}
 
     def bindings(self):
         """The plugin's own table, {vguid: binding}."""

@@ -13,7 +13,7 @@ MEMORY_MB = 3072
 APPEND = ("console=ttyS0 quiet loglevel=4 no_timer_check tsc=reliable mitigations=off nokaslr "
           "random.trust_cpu=on net.ifnames=0 iommu=pt intel_iommu=on apparmor=1 security=apparmor "
           "systemd.show_status=no systemd.hostname={name} systemd.machine_id={machine_id} "
-          "mlx4_core.guid_base=0x0002c903000{index}000")
+          "mlx4_core.guid_base=0x0002c903000{index}0000")
 BOOT_TIMEOUT = 180
 
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Attach and detach while guests run."""
+
+from kit.base import wait_for
+from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
+
+
+@case
+def attach_and_detach_at_run_time(rig):
+    """A running guest that asked for nothing gets a VF by vhcactl, gives it back, and gets one again."""
+    host = rig.hva
+    guest = rig.guest(host, 1).start()
+    equal(guest.seen()["VF"], [], "VFs in the guest before")
+    for partition, pkey in (("0x8001", 0x8001), ("0x8002", 0x8002)):
+        host.vhcactl("attach", "vm1", "ib0", "--partition", partition, timeout=120)
+        vf = host.vf_of(guest.uuid)
+        equal(vf.get("state"), "attached", "state after attach")
+        equal(list(guest.live_hostdevs()), [vf["bdf"]], "host devices in the live XML")
+        (seen,) = guest.wait_vfs(1)
+        equal(seen["driver"], "mlx4_core", "driver in the guest")
+        equal(host.facts().pkey_map(vf["bdf"]), {0: pkey}, "P_Key map while attached")
+        host.vhcactl("detach", "vm1", "ib0", timeout=120)
+        equal(guest.live_hostdevs(), {}, "host devices after detach")
+        guest.wait_vfs(0)
+        host.wait_vf(vf["bdf"], "free", 30)
+        assert_scrubbed(host, vf["bdf"])
+
+
+@case
+def refused_requests_leave_nothing(rig):
+    """An attach that must fail (no such domain, name taken, bad partition) says so and leaves all other VFs free."""
+    host = rig.hva
+    rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
+    wait_for(lambda: host.vf_of(rig.guest(host, 1).uuid).get("state") == "attached", 90, "vm1's VF attached")
+    for args in (("nobody", "ib0", "--partition", "0x8001"), ("vm1", "ib0", "--partition", "0x8002"),
+                 ("vm1", "ib1", "--partition", "no-such-partition"), ("vm1", "ib1", "--partition", "0x18001")):
+        code, text = host.code("vhcactl attach " + " ".join(args), timeout=60)
+        check(code != 0, f"vhcactl attach {' '.join(args)} succeeded: {text}")
+        check(text.strip(), f"vhcactl attach {' '.join(args)} failed without a word")
+    equal(len(free_vfs(host)), len(VFS) - 1, "free VFs")
+
+
+@case
+def three_guests_at_once(rig):
+    """Three guests start together: three VFs, three GUIDs, each map shows only its own partitions."""
+    host = rig.hva
+    wanted = {1: {0: 0x8001}, 2: {0: 0x8002}, 3: {0: 0x8003, 1: 0x8001}}
+    guests = {n: rig.guest(host, n, ("ib0", " ".join(f"0x{k:04x}" for k in keys.values())))
+              for n, keys in wanted.items()}
+    for guest in guests.values():
+        guest.start(wait=False)
+    vfs = {n: wait_for(lambda g=g: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
+        host.vf_of(g.uuid)), 180, f"{g.name}'s VF attached and granted", 0.5) for n, g in guests.items()}
+    equal(len({v["bdf"] for v in vfs.values()}), 3, "different VFs")
+    equal(len({v["requested"] for v in vfs.values()}), 3, "different GUIDs")
+    facts = host.facts()
+    for n, vf in vfs.items():
+        equal(facts.pkey_map(vf["bdf"]), wanted[n], f"vm{n}: P_Key map")
+        equal(facts.granted_guid(vf["bdf"]), int(vf["requested"], 16), f"vm{n}: granted GUID")
+        equal(list(guests[n].live_hostdevs()), [vf["bdf"]], f"vm{n}: host devices")
+        guests[n].wait_vfs(1)
+    (idle,) = set(VFS) - {v["bdf"] for v in vfs.values()}
+    assert_scrubbed(host, idle)
+
+
+@case
+def two_vfs_of_one_guest(rig):
+    """One guest, two VFs in two partitions, both taken back when it stops."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", "0x8001"), ("ib1", "0x8002")).start()
+    for name, pkey in (("ib0", 0x8001), ("ib1", 0x8002)):
+        vf = wait_for(lambda n=name: (lambda v: v if v.get("state") == "attached" else None)(
+            host.vf_of(guest.uuid, n)), 90, f"{name} attached")
+        equal(host.facts().pkey_map(vf["bdf"]), {0: pkey}, f"{name}: P_Key map")
+    guest.wait_vfs(2)
+    guest.destroy()
+    wait_for(lambda: free_vfs(host) == VFS, 60, "all VFs free")
+    for bdf in VFS:
+        assert_scrubbed(host, bdf)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Agent, libvirtd and the hypervisor restart; guests do not notice, or come back as they were."""
+
+import time
+
+from kit.base import wait_for
+from kit.case import VFS, case, check, equal
+
+
+def attached(host, guest, name="ib0"):
+    """Wait for attached and granted; return the agent's view of the VF."""
+    return wait_for(lambda: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
+        host.vf_of(guest.uuid, name)), 150, f"{guest.name}: {name} attached and granted", 0.4)
+
+
+def identity(host, bdf):
+    """What must not change under a running guest, from sysfs."""
+    facts = host.facts()
+    return facts.pkey_map(bdf), facts.admin_guid(bdf), facts.granted_guid(bdf), host.driver(bdf)
+
+
+def guest_reports(guest):
+    """How often the guest saw its devices change: an unplug that was undone would show here."""
+    return guest.serial().count("GUEST-STATE begin")
+
+
+def unchanged_over(rig, disturb):
+    """Start a guest, disturb the host, and compare all that the guest and the hardware show."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    vf = attached(host, guest)
+    guest.wait_vfs(1)
+    time.sleep(1)
+    before = identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)
+    disturb(host)
+    again = wait_for(lambda: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
+        host.vf_of(guest.uuid)), 60, "the VF to be known as attached and granted again", 0.4)
+    equal(again["bdf"], vf["bdf"], "VF of the guest afterwards")
+    equal(again["claim"], vf["claim"], "claim afterwards")
+    equal((identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)), before,
+          "identity, host devices and guest's reports")
+    return guest, vf
+
+
+def answers(host):
+    """Does the agent answer?"""
+    return host.code("vhcactl --json node")[0] == 0
+
+
+@case
+def agent_restarts(rig):
+    """systemctl restart vhcad under a running guest: nothing changes, the agent knows its VF again."""
+    unchanged_over(rig, lambda h: h.sh("systemctl restart vhcad", timeout=90))
+
+
+@case
+def agent_is_killed(rig):
+    """SIGKILL of the agent: systemd starts it again, the guest keeps its VF, detach works afterwards."""
+    def kill(host):
+        old = host.sh("systemctl show -P MainPID vhcad").strip()
+        host.sh(f"kill -KILL {old}")
+        wait_for(lambda: host.sh("systemctl show -P MainPID vhcad").strip() not in (old, "0") and answers(host), 60,
+                 "systemd to start vhcad again", 0.5)
+    guest, vf = unchanged_over(rig, kill)
+    guest.destroy()
+    rig.hva.wait_vf(vf["bdf"], "free", 60)
+
+
+@case
+def guest_stops_while_agent_is_down(rig):
+    """A guest that ended while the agent was away is noticed: its VF is scrubbed after the start."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
+    vf = attached(host, guest)
+    host.sh("systemctl stop vhcad")
+    guest.destroy()
+    check(host.facts().pkey_map(vf["bdf"]), "the map was scrubbed by nobody?")
+    host.sh("systemctl start vhcad", timeout=90)
+    host.wait_vf(vf["bdf"], "free", 60)
+    equal(host.facts().pkey_map(vf["bdf"]), {}, "P_Key map afterwards")
+
+
+@case
+def libvirtd_restarts(rig):
+    """systemctl restart libvirtd under a running guest: nothing changes, the next guest is served."""
+    unchanged_over(rig, lambda h: h.sh("systemctl restart libvirtd", timeout=60))
+    wait_for(lambda: rig.hva.vhcactl("node")["libvirt"]["connected"], 30, "the agent to be connected again")
+    attached(rig.hva, rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False))
+
+
+@case
+def hypervisor_reboots(rig):
+    """The hypervisor reboots: its autostart guest comes back with a VF, a GUID and a map like before."""
+    host = rig.hvb
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    vf = attached(host, guest)
+    host.sh("virsh -q autostart vm1")
+    boot = host.read("/proc/sys/kernel/random/boot_id")
+    host.sh("systemd-run -q --on-active=1 systemctl reboot")
+    wait_for(lambda: host.vm.reachable() and host.read("/proc/sys/kernel/random/boot_id") != boot, 180,
+             "hvb to come back", 1)
+    host.vm.wait()
+    again = attached(host, guest)
+    equal(again["requested"], vf["requested"], "GUID after the reboot")
+    equal(host.facts().pkey_map(again["bdf"]), {0: 0x8001}, "P_Key map after the reboot")
+    guest.wait_ready().wait_vfs(1)
+    for bdf in set(VFS) - {again["bdf"]}:
+        equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf} after the reboot")
+
+
+@case(dirty=True)
+def first_start_touches_nothing(rig):
+    """First start on a host where a VM already runs on a VF: that VF is `unmanaged` and stays as it is."""
+    host = rig.hva
+    bdf = VFS[1]
+    host.sh("systemctl stop vhcad; rm -rf /var/lib/vhcad/* /run/vhcad/*")
+    facts = host.facts()
+    iov = f"/sys/class/infiniband/{facts.ibdev}/iov"
+    host.sh(f"echo 0 > {iov}/{bdf}/ports/1/pkey_idx/0; echo 02c9ab00000000f1 > "
+            f"{iov}/ports/1/admin_guids/{facts.gid_index(bdf)}")
+    guest = rig.guest(host, 1, hostdevs=[bdf]).start()
+    guest.wait_vfs(1)
+    wait_for(lambda: host.facts().granted_guid(bdf) == 0x02c9ab00000000f1, 60, "the hand-made GUID to be granted")
+    before = identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)
+    host.sh("systemctl start vhcad", timeout=90)
+    wait_for(lambda: sorted(v["state"] for v in host.agent_vfs().values()) == ["free"] * 3 + ["unmanaged"], 60,
+             "three VFs free and one unmanaged", 0.5)
+    equal(host.agent_vf(bdf)["state"], "unmanaged", f"state of {bdf}")
+    time.sleep(6)
+    equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")

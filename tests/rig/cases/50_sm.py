@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The subnet manager, or only its HTTP side, is away: guests get their VFs, reports arrive later."""
+
+import json
+import re
+
+from kit.base import RIG, wait_for
+from kit.case import case, check, equal
+from kit.hypervisors import OPENSM_CONF, OPENSM_PLUGIN, SM_ADDRESS
+from kit.story import Story
+
+PKEY = 0x8001
+RECORD = "/run/recorder.jsonl"
+START_RECORDER = """rm -f {file} {file}.fail
+systemd-run -q --unit=recorder /usr/bin/python3 /run/recorder.py {address} {port} {file}
+for i in $(seq 100); do curl -s -o /dev/null http://{address}:{port}/healthz && break; sleep 0.1; done
+: > {file}"""
+
+
+def state_of(host, guest):
+    return host.vf_of(guest.uuid)
+
+
+def attached(host, guest):
+    return wait_for(lambda: (lambda v: v if v.get("state") == "attached" else None)(state_of(host, guest)), 120,
+                    f"{guest.name}: ib0 attached", 0.4)
+
+
+def restart_opensm(host, plugin):
+    """With or without our plugin: without it the subnet lives on and the plugin's HTTP side is away."""
+    host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + (OPENSM_PLUGIN if plugin else "")).encode())
+    host.sh("systemctl restart opensm-vhcad")
+
+
+def none_quarantined(host):
+    states = [v["state"] for v in host.agent_vfs().values()]
+    check("quarantined" not in states, f"states of the VFs: {states}")
+
+
+def outbox(host):
+    return host.vhcactl("outbox")["outbox"]
+
+
+def whole_again(host, guest, bdf):
+    """Everything that was owed has arrived: key mapped, GUID granted, binding known, outbox empty."""
+    wait_for(lambda: host.facts().pkey_map(bdf) == {0: PKEY}, 90, f"{bdf}: map with 0x{PKEY:04x}", 0.5)
+    vf = wait_for(lambda: (lambda v: v if v.get("granted") else None)(state_of(host, guest)), 120,
+                  "the GUID to be granted", 0.5)
+    guid = int(vf["requested"], 16)
+    equal(host.facts().granted_guid(bdf), guid, "gids")
+    wait_for(lambda: not outbox(host), 60, "an empty outbox", 0.5)
+    return guid
+
+
+@case
+def plugin_http_down(rig):
+    """The plugin's HTTP side is away: the VF is attached without the key, the report waits, all is made good later."""
+    host = rig.hva
+    restart_opensm(host, plugin=False)
+    try:
+        guest = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
+        vf = attached(host, guest)
+        equal(host.facts().pkey_map(vf["bdf"]), {}, "P_Key map while nobody can make the port a member")
+        equal(state_of(host, guest)["missing"], ["0x8001"], "keys that the agent calls missing")
+        check(outbox(host), "the outbox is empty although nobody took the report")
+        none_quarantined(host)
+        guest.wait_ready().wait_vfs(1)
+    finally:
+        restart_opensm(host, plugin=True)
+    guid = whole_again(host, guest, vf["bdf"])
+    equal(Story(rig).bindings()[guid]["state"], "granted", "the plugin's view")
+    none_quarantined(host)
+
+
+@case
+def opensm_down(rig):
+    """OpenSM itself is away: attach and detach work, nothing is granted nor quarantined, all is made good later."""
+    host = rig.hva
+    host.sh("systemctl stop opensm-vhcad")
+    stays = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
+    goes = rig.guest(host, 2, ("ib0", "0x8002")).start(wait=False)
+    vf, gone = attached(host, stays), attached(host, goes)
+    check(not state_of(host, stays).get("granted"), "granted without a subnet manager?")
+    goes.destroy()
+    host.wait_vf(gone["bdf"], "free", 60)
+    none_quarantined(host)
+    host.sh("systemctl start opensm-vhcad")
+    whole_again(host, stays, vf["bdf"])
+    bindings = Story(rig).bindings()
+    check(int(gone["requested"], 16) not in bindings or
+          bindings[int(gone["requested"], 16)]["state"] == "withdrawn", f"the stopped guest is still bound: {bindings}")
+    none_quarantined(host)
+
+
+def recorded(host):
+    """Requests about bindings, in the order of their arrival."""
+    lines = [json.loads(line) for line in host.read(RECORD).splitlines()]
+    return [r for r in lines if r["path"].startswith("/v1/bindings/") and r["method"] in ("PUT", "DELETE")]
+
+
+def epoch_of(report):
+    found = re.search(r"[?&]epoch=(\w+)", report["path"])
+    return int(found.group(1), 0) if found else report["body"]["epoch"]
+
+
+@case
+def reports_in_order_and_once(rig):
+    """Reports that waited arrive in order, and each takes effect once (a recorder stands in for the plugin)."""
+    host = rig.hva
+    restart_opensm(host, plugin=False)
+    host.put("/run/recorder.py", (RIG / "recorder.py").read_bytes(), "755")
+    address, _, port = SM_ADDRESS.partition(":")
+    try:
+        # Nobody listens: three changes of state pile up for vm1's GUID, one for vm2's.
+        guests = [rig.guest(host, n, ("ib0", "0x8001")).start(wait=False) for n in (1, 2)]
+        vfs = [attached(host, g) for g in guests]
+        guests[0].destroy()
+        host.wait_vf(vfs[0]["bdf"], "free", 60)
+        guests[0].host.sh("virsh -q start vm1", timeout=120)
+        again = attached(host, guests[0])
+        check(outbox(host), "nothing waits in the outbox")
+        # It listens but fails; then it works.
+        host.sh(f"touch {RECORD}.fail; " + START_RECORDER.format(file=RECORD, address=address, port=port)
+                + f"; touch {RECORD}.fail")
+        wait_for(lambda: [r for r in recorded(host) if r["failed"]], 60, "a report that fails", 0.5)
+        host.sh(f"rm {RECORD}.fail")
+        wait_for(lambda: not outbox(host), 90, "an empty outbox", 0.5)
+        reports = [r for r in recorded(host) if not r["failed"]]
+        check_reports(reports, {again["requested"], vfs[1]["requested"]})
+        count = len(recorded(host))
+        host.sh("systemctl restart vhcad", timeout=90)
+        attached(host, guests[0])
+        check_reports([r for r in recorded(host)[count:] if not r["failed"]], set(), reports)
+    finally:
+        host.sh("systemctl stop recorder")
+        restart_opensm(host, plugin=True)
+
+
+def check_reports(reports, bound, before=()):
+    """Epochs never go back, no report took effect twice, and the last word on each GUID of `bound` is that it is bound."""
+    last, seen = {}, set()
+    for r in [*before, *reports]:
+        guid, epoch = r["path"].split("?")[0].rpartition("/")[2], epoch_of(r)
+        what = (guid, epoch, r["method"], json.dumps(r["body"], sort_keys=True))
+        check(epoch >= last.get(guid, (0,))[0], f"epoch of {guid} went back to {epoch}")
+        check(what not in seen, f"accepted twice: {what}")
+        seen.add(what)
+        last[guid] = (epoch, r["method"])
+    for guid in bound:
+        check(last.get(guid, (0, ""))[1] == "PUT", f"last word on {guid}: {last.get(guid)} of {sorted(last)}")

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The qemu hook under libvirtd's AppArmor profile in enforce mode: exit codes of the policy, never slower than its deadline."""
+
+import re
+
+from kit.case import VFS, case, check, equal
+
+HOOK = "/etc/libvirt/hooks/qemu.d/vhcad"
+DEADLINE = 2.0
+SLACK = 0.5  # starting a process under TCG
+XML = """<domain type='kvm'><name>{name}</name><uuid>5ca1ab1e-0000-4000-8000-0000000000{n:02d}</uuid>{metadata}
+<devices>{devices}</devices></domain>"""
+METADATA = ("<metadata><vhca:infiniband xmlns:vhca='urn:vhcad:domain:1'><vhca:vf name='ib0' partition='0x8001'/>"
+            "</vhca:infiniband></metadata>")
+HOSTDEV = ("<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='0x01' slot='0x00' "
+           f"function='0x{VFS[0][-1]}'/></source></hostdev>")
+FOREIGN = HOSTDEV.replace("bus='0x01'", "bus='0x05'")
+OURS, ASKS, PLAIN = (XML.format(name=name, n=n, metadata=metadata, devices=devices) for name, n, metadata, devices in (
+    ("ours", 41, METADATA, HOSTDEV), ("asks", 42, METADATA, ""), ("plain", 43, "", FOREIGN)))
+# Runs the hook as libvirtd would: confined by its profile, XML on stdin; prints exit code and time.
+RUN = """set -u
+cat > /tmp/hook.xml
+t0=$EPOCHREALTIME
+aa-exec -p libvirtd -- {hook} {name} {op} {subop} - < /tmp/hook.xml > /tmp/hook.out 2> /tmp/hook.err
+code=$?
+t1=$EPOCHREALTIME
+echo "code=$code us=$((${{t1/./}} - ${{t0/./}})) out=$(wc -c < /tmp/hook.out)"
+cat /tmp/hook.err"""
+# Accepts on the hook's socket and never answers.
+HUNG = """systemctl stop vhcad
+rm -f /run/vhcad/hook.sock; mkdir -p /run/vhcad
+systemd-run -q --unit=hung-agent -- socat UNIX-LISTEN:/run/vhcad/hook.sock,fork,mode=666 EXEC:'sleep 3600'
+for i in $(seq 50); do [ -S /run/vhcad/hook.sock ] && break; sleep 0.1; done"""
+UNHUNG = "systemctl stop hung-agent; rm -f /run/vhcad/hook.sock; systemctl start vhcad"
+
+
+def ask(host, xml, op="prepare", subop="begin", name="vm"):
+    """Run the hook; return (exit code, seconds, what it said on stderr). It must print nothing on stdout."""
+    data = xml if isinstance(xml, bytes) else xml.encode()
+    text = host.sh(RUN.format(hook=HOOK, name=name, op=op, subop=subop), stdin=data, timeout=60)
+    found = re.match(r"code=(\d+) us=(\d+) out=(\d+)\n(.*)", text, re.S)
+    check(found, f"hook: unexpected output {text[:300]!r}")
+    equal(found.group(3), "0", "bytes that the hook printed on stdout")
+    seconds = int(found.group(2)) / 1e6
+    check(seconds < DEADLINE + SLACK, f"hook {op} took {seconds:.2f} s")
+    return int(found.group(1)), seconds, found.group(4)
+
+
+@case
+def libvirtd_is_confined(rig):
+    """libvirtd runs under its AppArmor profile in enforce mode, and so do the guests."""
+    status = rig.hva.sh("aa-status")
+    check(re.search(r"/usr/sbin/libvirtd \(\d+\) libvirtd", status.partition("processes are in enforce mode")[2]),
+          f"libvirtd is not in enforce mode:\n{status}")
+    guest = rig.guest(rig.hva, 1).start(wait=False)
+    label = rig.hva.sh("cat /proc/$(pgrep -f guest=vm1)/attr/current").strip()
+    equal(label, f"libvirt-{guest.uuid} (enforce)", "AppArmor label of the guest")
+
+
+@case
+def agent_down(rig):
+    """Agent down: a VF of ours is refused, a request alone and foreign domains pass, reconnect passes."""
+    rig.hva.sh("systemctl stop vhcad")
+    code, _, text = ask(rig.hva, OURS)
+    equal(code, 1, "prepare with a VF of ours")
+    check(VFS[0] in text and "vhcad" in text, f"the refusal does not name the VF: {text}")
+    for what, xml, op in (("request only", ASKS, "prepare"), ("foreign hostdev", PLAIN, "prepare"),
+                          ("reconnect", OURS, "reconnect"), ("stopped", OURS, "stopped"),
+                          ("release", OURS, "release"), ("migrate", OURS, "migrate")):
+        equal(ask(rig.hva, xml, op)[0], 0, f"{op} of {what}")
+
+
+@case
+def agent_down_seen_by_libvirt(rig):
+    """Agent down: libvirt does not start a domain with a VF of ours, starts any other, and says why."""
+    rig.hva.sh("systemctl stop vhcad")
+    guest = rig.guest(rig.hva, 1, hostdevs=[VFS[0]]).define()
+    code, text = rig.hva.code("virsh start vm1")
+    check(code != 0 and VFS[0] in text, f"virsh start: exit code {code}: {text}")
+    equal(guest.state(), "shut off", "state of the refused domain")
+    rig.guest(rig.hva, 2, ("ib0", "0x8001")).start(wait=False)
+
+
+@case
+def agent_hung(rig):
+    """Agent accepts and never answers: same exit codes, within the deadline."""
+    rig.hva.sh(HUNG)
+    try:
+        code, seconds, _ = ask(rig.hva, OURS)
+        equal(code, 1, "prepare with a VF of ours")
+        check(seconds > 0.5, f"refused after {seconds:.2f} s: was the hung agent asked at all?")
+        for what, xml, op in (("request only", ASKS, "prepare"), ("foreign hostdev", PLAIN, "prepare"),
+                              ("reconnect", OURS, "reconnect"), ("release", OURS, "release")):
+            equal(ask(rig.hva, xml, op)[0], 0, f"{op} of {what}")
+    finally:
+        rig.hva.sh(UNHUNG)
+
+
+@case
+def ten_megabytes_of_xml(rig):
+    """10 MB of XML: scanned to its end, the hostdev behind it is seen, the deadline holds."""
+    filler = "<description>" + "x" * 1000 + "</description>"
+    big = OURS.replace("<devices>", filler * (10 * 1024 * 1024 // len(filler)) + "<devices>")
+    rig.hva.sh("systemctl stop vhcad")
+    equal(ask(rig.hva, big)[0], 1, "prepare of 10 MB with a VF of ours, agent down")
+    plain = PLAIN.replace("<devices>", filler * (10 * 1024 * 1024 // len(filler)) + "<devices>")
+    equal(ask(rig.hva, plain)[0], 0, "prepare of 10 MB without a VF of ours, agent down")
+    rig.hva.sh("systemctl start vhcad")
+    equal(ask(rig.hva, plain)[0], 0, "prepare of 10 MB, agent up")
+
+
+@case
+def garbage_and_entities(rig):
+    """Garbage, entities that explode, truncated XML: no crash, no wait, decided by what was seen before."""
+    laughs = "".join(f"<!ENTITY l{i} '{f'&l{i - 1};' * 10}'>" for i in range(1, 10))
+    bomb = f"<!DOCTYPE d [<!ENTITY l0 'x'>{laughs}<!ENTITY f SYSTEM 'file:///etc/shadow'>]>" + PLAIN.replace(
+        "</domain>", "<description>&l9;&f;</description></domain>")
+    rig.hva.sh("systemctl stop vhcad")
+    for what, xml, expected in (
+            ("nothing", b"", 0), ("random bytes", bytes(range(256)) * 64, 0), ("entities", bomb.encode(), 0),
+            ("truncated before the VF", OURS.split("<hostdev")[0].encode(), 0),
+            ("truncated after the VF", OURS.rpartition("</devices>")[0].encode(), 1),
+            ("NUL bytes", OURS.replace("<devices>", "\0\0<devices>").encode(), None)):
+        code = ask(rig.hva, xml)[0]
+        check(code in (0, 1) if expected is None else code == expected, f"{what}: exit code {code}, not {expected}")
+    equal(rig.hva.sh("coredumpctl list 2>/dev/null; dmesg | grep -c 'segfault' || true").strip(), "0", "crashes")
+    denied = rig.hva.sh("dmesg | grep 'apparmor=\"DENIED\"' | grep -i vhcad || true")
+    equal(denied.strip(), "", "AppArmor denials of the hook")
