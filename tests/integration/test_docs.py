@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the documents say about the program is so."""
+
+import os
+import pathlib
+import re
+import unittest
+
+import tap
+
+ROOT = pathlib.Path(os.environ["VHCA_SOURCE_DIR"])
+
+
+def read(path):
+    return (ROOT / path).read_text("utf-8")
+
+
+def shipped_keys():
+    """{(section, key): default} of conf/vhcad.conf, where every key stands commented out."""
+    found, section = {}, None
+    for line in read("conf/vhcad.conf").splitlines():
+        if m := re.fullmatch(r"#?\[(\w+)[^\]]*\]", line):
+            section = m.group(1)
+        elif m := re.fullmatch(r"#?(\w+) =\s*(.*)", line):
+            found[section, m.group(1)] = m.group(2)
+    return found
+
+
+def manual_keys():
+    """{(section, key): default} of vhcad.conf(5): 'key [default]' lines below section titles."""
+    found, sections = {}, []
+    lines = read("docs/man/vhcad.conf.5.rst").splitlines()
+    for line, below in zip(lines, lines[1:]):
+        if set(below) == {"="} and line.startswith("["):
+            sections = [s.split()[0] for s in re.findall(r"\[([^\]]+)\]", line)]
+        elif below.startswith("    ") and not line.startswith((" ", ".", "|", "*")):
+            for key, default in re.findall(r"(\w+)(?: \[([^\]]*)\])?(?:, |$)", line):
+                for section in sections:
+                    found[section, key] = default
+    return found
+
+
+class Configuration(unittest.TestCase):
+    def test_manual_lists_every_key_with_its_default(self):
+        shipped, manual = shipped_keys(), manual_keys()
+        self.assertGreater(len(shipped), 15)
+        self.assertEqual(shipped.keys(), manual.keys())
+        for where, default in shipped.items():
+            if default and where[0] != "partition":
+                self.assertEqual(manual[where], default, where)
+
+
+class Links(unittest.TestCase):
+    def test_links_lead_somewhere(self):
+        for path in [ROOT / "README.md", ROOT / "NEWS.md", *ROOT.glob("docs/**/*.md")]:
+            for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+                with self.subTest(f"{path.name}: {target}"):
+                    self.assertTrue((path.parent / target).exists())
+
+    def test_readme_lists_every_folder(self):
+        listed = set(re.findall(r"^\| `(\w+)/` \|", read("README.md"), re.M))
+        there = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith((".", "build"))
+                 and any(f.is_file() for f in p.rglob("*"))}
+        self.assertEqual(listed, there)
+
+    def test_tools_of_the_readme_exist(self):
+        for tool in set(re.findall(r"\btools/[a-z-]+", read("README.md"))):
+            self.assertTrue(os.access(ROOT / tool, os.X_OK), tool)
+
+    def test_news_has_the_version(self):
+        version = re.search(r"version: '([\d.]+)'", read("meson.build")).group(1)
+        self.assertIn(f"\n## {version}\n", read("NEWS.md"))
+
+
+tap.main(__name__)
