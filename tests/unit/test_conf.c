@@ -160,86 +160,78 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(conf->hcas[0].port, 2);
 }
 
+static const struct {
+	const char *text, *message;
+} refusals[] = {
+	{"[agent]\nlog_levl = info\n", "f.conf:2: log_levl: unknown key in [agent]; the "
+				       "nearest known one is \"log_level\""},
+	{"[agent]\nbackend = none\n",
+	 "f.conf:2: backend: unknown key in [agent]; it belongs to [sm]"},
+	{"\n[agnt]\n", "f.conf:2: [agnt]: unknown section; the nearest known one is [agent]"},
+	{"[libvrt]\n", "f.conf:1: [libvrt]: unknown section; the nearest known one is [libvirt]"},
+	{"[]\n", "f.conf:1: []: unknown section; the nearest known one is [sm]"},
+	{"[hca]\n", "f.conf:1: [hca]: [hca] needs a name: [hca NAME]"},
+	{"[sm x]\n", "f.conf:1: [sm x]: [sm] takes no name"},
+	{"poll = 5s\n", "f.conf:1: poll: stands before the first [section]"},
+	{"[agent]\nlog_level = loud\n", "f.conf:2: log_level: \"loud\" is not one of error "
+					"| warning | notice | info | debug"},
+	{"[agent]\nstate_dir = var\n", "f.conf:2: state_dir: \"var\" is not an absolute path"},
+	{"[sm]\npoll = 5\n",
+	 "f.conf:2: poll: \"5\" is not a time with its unit (500ms, 5s, 2min, 1h)"},
+	{"[sm]\npoll = 50ms\n", "f.conf:2: poll: \"50ms\" is not between 100ms and 600000ms"},
+	{"[sm]\npoll = 99999999999999h\n",
+	 "f.conf:2: poll: \"99999999999999h\" is not between 100ms and 600000ms"},
+	{"[sm]\nurl = ftp://x\n", "f.conf:2: url: \"ftp://x\" is not an http:// or https:// URL"},
+	{"[sm]\nurl = http://a http://\n",
+	 "f.conf:2: url: \"http://\" is not an http:// or https:// URL"},
+	{"[sm]\nurl = http://1 http://2 http://3 http://4 http://5 http://6 http://7 "
+	 "http://8 http://9\n",
+	 "f.conf:2: url: more than 8 URLs, or one of more than 255 characters"},
+	{"[guid]\nprefix_bits = 7\n", "f.conf:2: prefix_bits: \"7\" is not between 8 and 48"},
+	{"[guid]\nprefix_bits = x\n", "f.conf:2: prefix_bits: \"x\" is not a number"},
+	{"[guid]\nprefix = 12\n", "f.conf:2: prefix: \"12\" is not a GUID (0x and 16 hex digits)"},
+	{"[policy]\nallow_default_partition = maybe\n",
+	 "f.conf:2: allow_default_partition: \"maybe\" is not yes or no"},
+	{"[partition a]\npkey = 0x8000\n",
+	 "f.conf:2: pkey: \"0x8000\" is not a P_Key (0x0001..0x7fff limited, "
+	 "0x8001..0xffff full)"},
+	{"[partition 0x8001]\n",
+	 "f.conf:1: [partition 0x8001]: a partition's name must not be a number"},
+	{"[partition a b]\n", "f.conf:1: [partition a b]: a partition's name is up to 31 "
+			      "letters, digits, \"_\" and \"-\""},
+	{"[partition a]\n", "f.conf: [partition a] pkey: missing"},
+	{"[hca 3b:00.0]\n",
+	 "f.conf:1: [hca 3b:00.0]: \"3b:00.0\" is neither a PCI address with domain "
+	 "(0000:03:00.0) nor \"default\""},
+	{"[hca default]\nport = 3\n", "f.conf:2: port: \"3\" is not between 1 and 2"},
+	{"[hca default]\nvfs = all\n", "f.conf:2: vfs: \"all\" is not a number"},
+	{"[hca default]\nvfs = 65535\n", "f.conf:2: vfs: \"65535\" is not between 0 and 65534"},
+	{"[hca default]\nfabric = a/b\n",
+	 "f.conf:2: fabric: \"a/b\" is not a name of up to 31 letters, digits, \"_\" and "
+	 "\"-\""},
+	{"[hca 0000:0a:00.0]\n[sm]\n[hca 0000:0A:00.0]\n",
+	 "f.conf:3: [hca 0000:0A:00.0]: section stands twice in this file"},
+	{"[partition a]\npkey = 1\n[partition a]\n",
+	 "f.conf:3: [partition a]: section stands twice in this file"},
+	{"[sm]\nbackend = vhcasm\n", "f.conf: [sm] url: needed with backend = vhcasm"},
+	{"[sm]\nrequire = attach\n",
+	 "f.conf: [sm] require: attach cannot be fulfilled with backend = none"},
+	{"[libvirt]\ndetach_timeout = 2s\n",
+	 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
+	{"[guid]\nprefix = 0x0300000000000000\n",
+	 "f.conf: [guid] prefix: 0x0300000000000000 is no unicast GUID"},
+	{"[guid]\nprefix = 0x0200000100000000\n",
+	 "f.conf: [guid] prefix: 0x0200000100000000 has bits below the first prefix_bits "
+	 "= 24"},
+};
+
 static void errors_name_place_and_reason(void **state)
 {
-	static const struct {
-		const char *text, *message;
-	} rows[] = {
-		{"[agent]\nlog_levl = info\n", "f.conf:2: log_levl: unknown key in [agent]; the "
-					       "nearest known one is \"log_level\""},
-		{"[agent]\nbackend = none\n",
-		 "f.conf:2: backend: unknown key in [agent]; it belongs to [sm]"},
-		{"\n[agnt]\n",
-		 "f.conf:2: [agnt]: unknown section; the nearest known one is [agent]"},
-		{"[libvrt]\n",
-		 "f.conf:1: [libvrt]: unknown section; the nearest known one is [libvirt]"},
-		{"[]\n", "f.conf:1: []: unknown section; the nearest known one is [sm]"},
-		{"[hca]\n", "f.conf:1: [hca]: [hca] needs a name: [hca NAME]"},
-		{"[sm x]\n", "f.conf:1: [sm x]: [sm] takes no name"},
-		{"poll = 5s\n", "f.conf:1: poll: stands before the first [section]"},
-		{"[agent]\nlog_level = loud\n", "f.conf:2: log_level: \"loud\" is not one of error "
-						"| warning | notice | info | debug"},
-		{"[agent]\nstate_dir = var\n",
-		 "f.conf:2: state_dir: \"var\" is not an absolute path"},
-		{"[sm]\npoll = 5\n",
-		 "f.conf:2: poll: \"5\" is not a time with its unit (500ms, 5s, 2min, 1h)"},
-		{"[sm]\npoll = 50ms\n",
-		 "f.conf:2: poll: \"50ms\" is not between 100ms and 600000ms"},
-		{"[sm]\npoll = 99999999999999h\n",
-		 "f.conf:2: poll: \"99999999999999h\" is not between 100ms and 600000ms"},
-		{"[sm]\nurl = ftp://x\n",
-		 "f.conf:2: url: \"ftp://x\" is not an http:// or https:// URL"},
-		{"[sm]\nurl = http://a http://\n",
-		 "f.conf:2: url: \"http://\" is not an http:// or https:// URL"},
-		{"[sm]\nurl = http://1 http://2 http://3 http://4 http://5 http://6 http://7 "
-		 "http://8 http://9\n",
-		 "f.conf:2: url: more than 8 URLs, or one of more than 255 characters"},
-		{"[guid]\nprefix_bits = 7\n",
-		 "f.conf:2: prefix_bits: \"7\" is not between 8 and 48"},
-		{"[guid]\nprefix_bits = x\n", "f.conf:2: prefix_bits: \"x\" is not a number"},
-		{"[guid]\nprefix = 12\n",
-		 "f.conf:2: prefix: \"12\" is not a GUID (0x and 16 hex digits)"},
-		{"[policy]\nallow_default_partition = maybe\n",
-		 "f.conf:2: allow_default_partition: \"maybe\" is not yes or no"},
-		{"[partition a]\npkey = 0x8000\n",
-		 "f.conf:2: pkey: \"0x8000\" is not a P_Key (0x0001..0x7fff limited, "
-		 "0x8001..0xffff full)"},
-		{"[partition 0x8001]\n",
-		 "f.conf:1: [partition 0x8001]: a partition's name must not be a number"},
-		{"[partition a b]\n", "f.conf:1: [partition a b]: a partition's name is up to 31 "
-				      "letters, digits, \"_\" and \"-\""},
-		{"[partition a]\n", "f.conf: [partition a] pkey: missing"},
-		{"[hca 3b:00.0]\n",
-		 "f.conf:1: [hca 3b:00.0]: \"3b:00.0\" is neither a PCI address with domain "
-		 "(0000:03:00.0) nor \"default\""},
-		{"[hca default]\nport = 3\n", "f.conf:2: port: \"3\" is not between 1 and 2"},
-		{"[hca default]\nvfs = all\n", "f.conf:2: vfs: \"all\" is not a number"},
-		{"[hca default]\nvfs = 65535\n",
-		 "f.conf:2: vfs: \"65535\" is not between 0 and 65534"},
-		{"[hca default]\nfabric = a/b\n",
-		 "f.conf:2: fabric: \"a/b\" is not a name of up to 31 letters, digits, \"_\" and "
-		 "\"-\""},
-		{"[hca 0000:0a:00.0]\n[sm]\n[hca 0000:0A:00.0]\n",
-		 "f.conf:3: [hca 0000:0A:00.0]: section stands twice in this file"},
-		{"[partition a]\npkey = 1\n[partition a]\n",
-		 "f.conf:3: [partition a]: section stands twice in this file"},
-		{"[sm]\nbackend = vhcasm\n", "f.conf: [sm] url: needed with backend = vhcasm"},
-		{"[sm]\nrequire = attach\n",
-		 "f.conf: [sm] require: attach cannot be fulfilled with backend = none"},
-		{"[libvirt]\ndetach_timeout = 2s\n",
-		 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
-		{"[guid]\nprefix = 0x0300000000000000\n",
-		 "f.conf: [guid] prefix: 0x0300000000000000 is no unicast GUID"},
-		{"[guid]\nprefix = 0x0200000100000000\n",
-		 "f.conf: [guid] prefix: 0x0200000100000000 has bits below the first prefix_bits "
-		 "= 24"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
-		assert_true(parse(rows[i].text) < 0);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(refusals); i++) {
+		assert_true(parse(refusals[i].text) < 0);
 		assert_null(conf);
-		assert_string_equal(err.msg, rows[i].message);
+		assert_string_equal(err.msg, refusals[i].message);
 		assert_int_equal(err.kind, VHCA_ERR_INVALID);
 	}
 }

@@ -41,6 +41,15 @@ static void negative_errno_never_becomes_success(void **state)
 	assert_int_equal(err.errnum, ENODEV);
 }
 
+static void unknown_errno_is_shown_as_a_number(void **state)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(vhca_error_set(&err, VHCA_ERR_DEVICE, "c", 4095, "x"), -4095);
+	assert_string_equal(err.msg, "x: errno 4095");
+}
+
 static void null_error_is_accepted(void **state)
 {
 	(void)state;
@@ -105,6 +114,7 @@ int main(void)
 		cmocka_unit_test(set_returns_negative_errno),
 		cmocka_unit_test(set_without_errno_is_still_a_failure),
 		cmocka_unit_test(negative_errno_never_becomes_success),
+		cmocka_unit_test(unknown_errno_is_shown_as_a_number),
 		cmocka_unit_test(null_error_is_accepted),
 		cmocka_unit_test(set_clears_an_old_hint),
 		cmocka_unit_test(prefix_goes_to_the_front_and_cuts_the_end),
