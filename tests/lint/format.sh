@@ -16,11 +16,10 @@ case $version in
 	exit 77
 	;;
 esac
-find . -path ./.git -prune -o -path './build*' -prune -o -name '*.mod.c' -prune -o -name '*.[ch]' -print |
-	sort | {
-	bad=0
-	while read -r file; do
-		clang-format --dry-run -Werror "$file" 2>/dev/null || { echo "$file: not formatted"; bad=1; }
-	done
-	exit $bad
+sources() {
+	find . -path ./.git -prune -o -path './build*' -prune -o -name '*.mod.c' -prune -o -name '*.[ch]' -print0
 }
+# One process for all is fast; one a file says which.
+sources | xargs -0 clang-format --dry-run -Werror 2>/dev/null && exit 0
+sources | sort -z | xargs -0 -n 1 sh -c 'clang-format --dry-run -Werror "$0" 2>/dev/null || echo "$0: not formatted"'
+exit 1
