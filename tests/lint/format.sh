@@ -21,5 +21,6 @@ sources() {
 }
 # One process for all is fast; one a file says which.
 sources | xargs -0 clang-format --dry-run -Werror 2>/dev/null && exit 0
+# shellcheck disable=SC2016 # the inner shell expands it
 sources | sort -z | xargs -0 -n 1 sh -c 'clang-format --dry-run -Werror "$0" 2>/dev/null || echo "$0: not formatted"'
 exit 1
