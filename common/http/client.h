@@ -31,7 +31,7 @@ struct vhca_http_result {
 };
 void vhca_http_result_done(struct vhca_http_result *res);
 
-/* Returns 0 for any 2xx. Else fills err: the server's problem document if it sent one; VHCA_ERR_UNAVAILABLE "unreachable" when
+/* Returns 0 for any 2xx, and for 304 (which only a caller gets that sent If-None-Match). Else fills err: the server's problem document if it sent one; VHCA_ERR_UNAVAILABLE "unreachable" when
  * there was no answer. res is filled in both cases (caller calls _done). */
 int vhca_http_call(const struct vhca_http_call_args *args, struct vhca_http_result *res, struct vhca_error *err);
 
@@ -47,7 +47,9 @@ int vhca_http_multi_new(const struct vhca_http_multi_ops *ops, void *ctx, struct
 void vhca_http_multi_ready(struct vhca_http_multi *m, int fd, uint32_t revents);
 void vhca_http_multi_timeout(struct vhca_http_multi *m);
 /* Starts a request (args are copied, the body is serialised at once). done() is called once, from _ready()/_timeout(): rc and err as vhca_http_call();
- * err and res are borrowed during the call. Not called after _free(). */
+ * err and res are borrowed during the call. Not called after _free(). done() may start requests and free m.
+ * -EAGAIN when VHCA_HTTP_MULTI_MAX requests are under way. */
+#define VHCA_HTTP_MULTI_MAX 1024
 typedef void (*vhca_http_done_fn)(void *arg, int rc, const struct vhca_http_result *res,
 				  const struct vhca_error *err);
 int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call_args *args,
