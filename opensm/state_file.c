@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/state_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+
+#define HEADER "vhcasm-state 1"
+
+/* ---- writing ---- */
+
+static void put_pkeys(FILE *f, const uint16_t *pkeys, size_t n)
+{
+	if (n == 0)
+		(void)fputs(" -", f);
+	for (size_t i = 0; i < n; i++)
+		(void)fprintf(f, "%c0x%04x", i ? ',' : ' ', pkeys[i]);
+	(void)fputc('\n', f);
+}
+
+static size_t put_tombstones(FILE *f, const struct vhca_osm_table *t)
+{
+	const struct vhca_osm_binding *b = NULL;
+	size_t n = 0;
+
+	for (; (b = vhca_osm_table_next_tombstone(t, b)); n++)
+		(void)fprintf(f, "t %s %" PRIu64 " 0x%016" PRIx64 "\n", VHCA_GUID_STR(b->vguid),
+			      b->epoch, b->port_guid);
+	return n;
+}
+
+static size_t put_bindings(FILE *f, const struct vhca_osm_table *t)
+{
+	for (size_t i = 0; i < vhca_osm_table_records(t); i++) {
+		const struct vhca_osm_binding *b = vhca_osm_table_record(t, i);
+
+		if (b->withdrawn)
+			continue;
+		(void)fprintf(f, "b %s %" PRIu64 " %s %u %u", VHCA_GUID_STR(b->vguid), b->epoch,
+			      VHCA_GUID_STR(b->port_guid), b->gid_index, b->lid);
+		put_pkeys(f, b->pkeys, b->n_pkeys);
+	}
+	return vhca_osm_table_bindings(t);
+}
+
+static size_t put_members(FILE *f, const struct vhca_osm_table *t)
+{
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	size_t lines = 0;
+
+	for (size_t i = 0; i < vhca_osm_table_ports(t); i++) {
+		const struct vhca_osm_port *p = vhca_osm_table_port_at(t, i);
+		size_t n = 0;
+
+		for (size_t k = 0; k < p->n_needs; k++)
+			if (p->needs[k].declared)
+				pkeys[n++] = p->needs[k].pkey;
+		if (n == 0)
+			continue;
+		(void)fprintf(f, "m %s", VHCA_GUID_STR(p->guid));
+		put_pkeys(f, pkeys, n);
+		lines++;
+	}
+	return lines;
+}
+
+int vhca_osm_state_format(const struct vhca_osm_table *t, char **ret_text, size_t *ret_len)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0, records;
+	FILE *f = open_memstream(&text, &len);
+	int failed;
+
+	if (!f)
+		return -errno;
+	(void)fputs(HEADER "\n", f);
+	records = put_tombstones(f, t);
+	records += put_bindings(f, t);
+	records += put_members(f, t);
+	(void)fprintf(f, "end %zu\n", records);
+	failed = ferror(f);
+	if (fclose(f) != 0 || failed) /* a memory stream fails only for want of memory */
+		return -ENOMEM;
+	*ret_text = vhca_steal_ptr(&text);
+	*ret_len = len;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+#define FIELDS_MAX 7
+
+struct line {
+	size_t n;
+	const char *field[FIELDS_MAX + 1];
+};
+
+static void split(char *text, struct line *ret)
+{
+	char *word;
+
+	*ret = (struct line){0};
+	while (ret->n <= FIELDS_MAX && (word = strsep(&text, " ")))
+		ret->field[ret->n++] = word;
+}
+
+static int parse_pkeys(const char *text, uint16_t *ret, size_t *ret_n)
+{
+	VHCA_AUTO_FREE char *copy = strdup(text);
+	char *rest = copy, *word;
+	size_t n = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	*ret_n = 0;
+	if (strcmp(text, "-") == 0)
+		return 0;
+	while ((word = strsep(&rest, ","))) {
+		if (n == VHCA_OSM_PORT_PKEYS_MAX || vhca_pkey_parse(word, &ret[n]) < 0)
+			return -EINVAL;
+		n++;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int parse_owner(const struct line *l, struct vhca_osm_binding *ret)
+{
+	if (vhca_guid_parse(l->field[1], &ret->vguid) < 0 ||
+	    vhca_parse_u64(l->field[2], 10, UINT64_MAX, &ret->epoch) < 0 ||
+	    vhca_parse_u64(l->field[3], 16, UINT64_MAX, &ret->port_guid) < 0)
+		return -EINVAL;
+	return ret->vguid ? 0 : -EINVAL;
+}
+
+static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	struct vhca_osm_binding b = {0};
+
+	if (l->n != 4 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid))
+		return -EINVAL;
+	return vhca_osm_table_withdraw(t, b.vguid, b.epoch, b.port_guid, err);
+}
+
+static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	struct vhca_osm_binding b = {.pkeys = pkeys};
+	uint32_t gid_index, lid;
+	size_t n;
+
+	if (l->n != 7 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid) ||
+	    vhca_parse_u32(l->field[4], 10, UINT16_MAX, &gid_index) < 0 ||
+	    vhca_parse_u32(l->field[5], 10, UINT16_MAX, &lid) < 0 ||
+	    parse_pkeys(l->field[6], pkeys, &n) < 0)
+		return -EINVAL;
+	b.gid_index = (uint16_t)gid_index;
+	b.lid = (uint16_t)lid;
+	b.n_pkeys = (uint16_t)n;
+	return vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, err);
+}
+
+static int load_member(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	uint64_t guid;
+	size_t n;
+
+	if (l->n != 3 || vhca_guid_parse(l->field[1], &guid) < 0 || guid == 0 ||
+	    parse_pkeys(l->field[2], pkeys, &n) < 0)
+		return -EINVAL;
+	return vhca_osm_table_declare(t, guid, pkeys, n, VHCA_OSM_PORT_PKEYS_MAX, err);
+}
+
+static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	static const struct {
+		const char *word;
+		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
+	} kinds[] = {{"t", load_tombstone}, {"b", load_binding}, {"m", load_member}};
+
+	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
+		if (strcmp(l->field[0], kinds[i].word) == 0)
+			return kinds[i].load(l, t, err);
+	return -EINVAL;
+}
+
+static bool is_end(const struct line *l, size_t records)
+{
+	uint64_t n;
+
+	return l->n == 2 && strcmp(l->field[0], "end") == 0 &&
+	       vhca_parse_u64(l->field[1], 10, SIZE_MAX, &n) == 0 && n == records;
+}
+
+static int damaged(struct vhca_error *err, size_t line, const char *what)
+{
+	struct vhca_error why = err && err->code ? *err : (struct vhca_error)VHCA_ERROR_INIT;
+	int r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", EINVAL, "line %zu: %s", line,
+			       why.code ? why.msg : what);
+
+	vhca_error_hint(err, "restore the file, or move it away: OpenSM then starts without "
+			     "bindings and the agents must report again");
+	return r;
+}
+
+int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	struct vhca_error why = VHCA_ERROR_INIT;
+	char *save = NULL, *line = strtok_r(text, "\n", &save);
+	size_t number = 1;
+
+	if (!line || strcmp(line, HEADER) != 0)
+		return damaged(err, 1, "does not begin with \"" HEADER "\"");
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		struct line l;
+
+		number++;
+		split(line, &l);
+		if (is_end(&l, number - 2))
+			return strtok_r(NULL, "\n", &save)
+				       ? damaged(err, number + 1, "text after the end")
+				       : 0;
+		if (load_line(&l, t, &why) < 0) {
+			if (err)
+				*err = why;
+			return damaged(err, number, "not understood");
+		}
+	}
+	return damaged(err, number, "the end is missing");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_STATE_FILE_H
+#define VHCA_OPENSM_STATE_FILE_H
+/*
+ * The table as a text, one record a line:
+ *
+ *	vhcasm-state 1
+ *	t VGUID EPOCH PORT_GUID			tombstones, oldest first
+ *	b VGUID EPOCH PORT_GUID GID_INDEX LID PKEY,...	("-" = no keys)
+ *	m PORT_GUID PKEY,...			declared keys
+ *	end RECORDS
+ *
+ * The last line proves that nothing is missing. A file that does not match to the letter is refused as a whole: what it protects
+ * (who owns an address) must not be guessed.
+ */
+#include <stddef.h>
+
+#include "common/base/error.h"
+#include "opensm/table.h"
+
+/* Longest text that is read back. */
+#define VHCA_OSM_STATE_MAX (128 * 1024 * 1024)
+
+/* Writes the text into a malloc'ed buffer that the caller frees. */
+int vhca_osm_state_format(const struct vhca_osm_table *t, char **ret_text, size_t *ret_len);
+/* Fills an empty table from a text (changed while parsing). Errors "state_damaged" name the line. */
+int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error *err);
+
+#endif

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "opensm/guid_map.h"
+
+TAILQ_HEAD(tombstones, vhca_osm_binding);
+
+struct vhca_osm_table {
+	struct vhca_osm_limits limits;
+	bool both_memberships;
+	struct vhca_osm_guid_map records; /* struct vhca_osm_binding, owned */
+	struct vhca_osm_guid_map ports;	  /* struct vhca_osm_port, owned */
+	struct tombstones tombstones;	  /* oldest first */
+	size_t n_tombstones;
+	uint64_t revision, needs_revision;
+};
+
+static void record_free(void *p)
+{
+	struct vhca_osm_binding *b = p;
+
+	if (!b)
+		return;
+	free(b->pkeys);
+	free(b);
+}
+
+static void record_freep(struct vhca_osm_binding **p)
+{
+	record_free(*p);
+}
+
+/* A record with a copy of want's values and keys; tombstones are made with n_pkeys = 0. */
+static struct vhca_osm_binding *record_new(const struct vhca_osm_binding *want)
+{
+	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	*b = *want;
+	b->withdrawn = false;
+	b->pkeys = calloc(want->n_pkeys ? want->n_pkeys : 1, sizeof(*b->pkeys));
+	if (!b->pkeys)
+		return NULL;
+	if (want->n_pkeys)
+		memcpy(b->pkeys, want->pkeys, want->n_pkeys * sizeof(*b->pkeys));
+	return vhca_steal_ptr(&b);
+}
+
+int vhca_osm_table_new(const struct vhca_osm_limits *limits, bool both_memberships,
+		       struct vhca_osm_table **ret)
+{
+	struct vhca_osm_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	t->limits = *limits;
+	t->both_memberships = both_memberships;
+	TAILQ_INIT(&t->tombstones);
+	*ret = t;
+	return 0;
+}
+
+struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
+{
+	if (!t)
+		return NULL;
+	vhca_osm_guid_map_done(&t->records, record_free);
+	vhca_osm_guid_map_done(&t->ports, free);
+	free(t);
+	return NULL;
+}
+
+/* ---- the keys of one port ---- */
+
+static size_t need_index(const struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = 0;
+
+	while (i < p->n_needs && p->needs[i].pkey < pkey)
+		i++;
+	return i;
+}
+
+static struct vhca_osm_need *need_find(struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = need_index(p, pkey);
+
+	return i < p->n_needs && p->needs[i].pkey == pkey ? &p->needs[i] : NULL;
+}
+
+static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "both_memberships", 0,
+			       "port %s needs partition 0x%04x as full and as limited member",
+			       VHCA_GUID_STR(guid), vhca_pkey_base(pkey));
+
+	vhca_error_hint(err, "use one membership on this port, or set allow_both_pkeys TRUE in "
+			     "opensm.conf and restart OpenSM");
+	return r;
+}
+
+/* May this key be needed beside the others? */
+static int check_key(const struct vhca_osm_table *t, struct vhca_osm_port *p, uint16_t pkey,
+		     struct vhca_error *err)
+{
+	if (need_find(p, pkey))
+		return 0;
+	/* The default partition is exempt: OpenSM's own rule already gives it to every port. */
+	if (!t->both_memberships && vhca_pkey_base(pkey) != VHCA_PKEY_DEFAULT &&
+	    need_find(p, pkey ^ VHCA_PKEY_FULL))
+		return refuse_both(p->guid, pkey, err);
+	if (p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "port %s: %d of %d keys are in use", VHCA_GUID_STR(p->guid),
+			      VHCA_OSM_PORT_PKEYS_MAX, VHCA_OSM_PORT_PKEYS_MAX);
+}
+
+/* Finds or makes the entry of a key that was checked. */
+static struct vhca_osm_need *need_get(struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = need_index(p, pkey);
+
+	if (i < p->n_needs && p->needs[i].pkey == pkey)
+		return &p->needs[i];
+	memmove(&p->needs[i + 1], &p->needs[i], (p->n_needs - i) * sizeof(*p->needs));
+	p->n_needs++;
+	p->needs[i] = (struct vhca_osm_need){.pkey = pkey};
+	return &p->needs[i];
+}
+
+static void drop_unneeded(struct vhca_osm_port *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->n_needs; i++)
+		if (p->needs[i].declared || p->needs[i].bindings)
+			p->needs[kept++] = p->needs[i];
+	p->n_needs = kept;
+}
+
+static void release_keys(struct vhca_osm_port *p, const struct vhca_osm_binding *b)
+{
+	for (size_t i = 0; i < b->n_pkeys; i++) {
+		struct vhca_osm_need *need = need_find(p, b->pkeys[i]);
+
+		if (need && need->bindings)
+			need->bindings--;
+	}
+	drop_unneeded(p);
+}
+
+static int acquire_keys(const struct vhca_osm_table *t, struct vhca_osm_port *p,
+			const struct vhca_osm_binding *b, struct vhca_error *err)
+{
+	for (size_t i = 0; i < b->n_pkeys; i++) {
+		int r = check_key(t, p, b->pkeys[i], err);
+
+		if (r < 0)
+			return r;
+		need_get(p, b->pkeys[i])->bindings++;
+	}
+	return 0;
+}
+
+static int check_capacity(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
+			  size_t max, struct vhca_error *err)
+{
+	int r;
+
+	/* A table that shrank under keys in use (other HCA firmware) must not forbid to take keys away. */
+	if (after->n_needs <= max || after->n_needs <= before->n_needs)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			   "port %s: %zu keys are needed, its table has room for %zu",
+			   VHCA_GUID_STR(after->guid), after->n_needs, max);
+	vhca_error_hint(err, "spread the tenants over more hosts, or give back keys that are "
+			     "declared with PUT /v1/members");
+	return r;
+}
+
+static bool same_keys(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
+{
+	if (a->n_needs != b->n_needs)
+		return false;
+	for (size_t i = 0; i < a->n_needs; i++)
+		if (a->needs[i].pkey != b->needs[i].pkey)
+			return false;
+	return true;
+}
+
+/* The port's record, made if needed. */
+static int port_get(struct vhca_osm_table *t, uint64_t guid, struct vhca_osm_port **ret,
+		    struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct vhca_osm_port *p = NULL;
+
+	*ret = vhca_osm_guid_map_find(&t->ports, guid);
+	if (*ret)
+		return 0;
+	if (t->ports.n >= t->limits.ports)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+				      "port %s: %zu of %zu ports are in use", VHCA_GUID_STR(guid),
+				      t->ports.n, t->limits.ports);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
+				      VHCA_GUID_STR(guid));
+	p->guid = guid;
+	if (vhca_osm_guid_map_add(&t->ports, p) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
+				      VHCA_GUID_STR(guid));
+	*ret = vhca_steal_ptr(&p);
+	return 0;
+}
+
+static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
+{
+	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, guid);
+
+	if (p && p->n_needs == 0)
+		free(vhca_osm_guid_map_remove(&t->ports, guid));
+}
+
+static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
+		       const struct vhca_osm_port *now)
+{
+	if (!same_keys(p, now))
+		t->needs_revision++;
+	*p = *now;
+	port_drop_if_empty(t, now->guid);
+}
+
+static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
+{
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, b->port_guid);
+	struct vhca_osm_port now;
+
+	if (!p)
+		return;
+	now = *p;
+	release_keys(&now, b);
+	port_store(t, p, &now);
+}
+
+/* ---- records ---- */
+
+static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
+			     struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "superseded", 0,
+			       "%s: epoch %" PRIu64 " is older than %" PRIu64 ", %s port %s",
+			       VHCA_GUID_STR(old->vguid), epoch, old->epoch,
+			       old->withdrawn ? "withdrawn from" : "bound to",
+			       VHCA_GUID_STR(old->port_guid));
+
+	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
+	return r;
+}
+
+static int check_epoch(const struct vhca_osm_binding *old, const struct vhca_osm_binding *want,
+		       struct vhca_error *err)
+{
+	int r;
+
+	if (want->epoch < old->epoch)
+		return refuse_superseded(old, want->epoch, err);
+	if (want->epoch > old->epoch || want->port_guid == old->port_guid || old->port_guid == 0)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "epoch_tie", 0,
+			   "%s: epoch %" PRIu64 " belongs to port %s%s", VHCA_GUID_STR(want->vguid),
+			   old->epoch, VHCA_GUID_STR(old->port_guid),
+			   old->withdrawn ? ", which has withdrawn it" : "");
+	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
+	return r;
+}
+
+static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_binding *b)
+{
+	return !a->withdrawn && a->epoch == b->epoch && a->port_guid == b->port_guid &&
+	       a->gid_index == b->gid_index && a->lid == b->lid && a->n_pkeys == b->n_pkeys &&
+	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
+}
+
+static void unlink_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
+{
+	TAILQ_REMOVE(&t->tombstones, b, age);
+	t->n_tombstones--;
+}
+
+/* Puts the new record into the place of the old one, which goes away. */
+static void record_replace(struct vhca_osm_table *t, struct vhca_osm_binding *old,
+			   struct vhca_osm_binding *now)
+{
+	size_t i = vhca_osm_guid_map_after(&t->records, old->vguid) - 1;
+
+	t->records.items[i] = &now->vguid;
+	if (old->withdrawn)
+		unlink_tombstone(t, old);
+	record_free(old);
+	t->revision++;
+}
+
+static int check_room(const struct vhca_osm_table *t, const struct vhca_osm_binding *old,
+		      const struct vhca_osm_binding *want, struct vhca_error *err)
+{
+	size_t used = vhca_osm_table_bindings(t);
+
+	if ((old && !old->withdrawn) || used < t->limits.bindings)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "%s: %zu of %zu bindings are in use", VHCA_GUID_STR(want->vguid),
+			      used, t->limits.bindings);
+}
+
+/* Works out on a scratch copy what the new port's keys become; nothing changes on failure. */
+static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port *p,
+		     const struct vhca_osm_binding *old, const struct vhca_osm_binding *want,
+		     struct vhca_osm_port *ret, struct vhca_error *err)
+{
+	*ret = *p;
+	if (old && !old->withdrawn && old->port_guid == want->port_guid)
+		release_keys(ret, old);
+	return acquire_keys(t, ret, want, err);
+}
+
+/* Everything that can fail has been done. */
+static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
+		       struct vhca_osm_binding *now, const struct vhca_osm_port *keys)
+{
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, now->port_guid);
+
+	if (old && !old->withdrawn && old->port_guid != now->port_guid)
+		port_release(t, old);
+	port_store(t, p, keys);
+	if (old)
+		record_replace(t, old, now);
+	else
+		t->revision++;
+}
+
+static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
+		   const struct vhca_osm_binding *want, const struct vhca_osm_port *keys,
+		   struct vhca_error *err)
+{
+	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *now = record_new(want);
+
+	if (!now || (!old && vhca_osm_guid_map_add(&t->records, now) < 0))
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "%s",
+				      VHCA_GUID_STR(want->vguid));
+	put_commit(t, old, vhca_steal_ptr(&now), keys);
+	return 0;
+}
+
+static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
+		    const struct vhca_osm_binding *want, size_t port_pkeys_max,
+		    struct vhca_error *err)
+{
+	struct vhca_osm_port *p = NULL, keys;
+	int r = port_get(t, want->port_guid, &p, err);
+
+	if (r < 0)
+		return r;
+	r = plan_keys(t, p, old, want, &keys, err);
+	if (r == 0)
+		r = check_capacity(p, &keys, port_pkeys_max, err);
+	if (r == 0)
+		r = put_new(t, old, want, &keys, err);
+	if (r < 0)
+		port_drop_if_empty(t, want->port_guid);
+	return r;
+}
+
+int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+		       size_t port_pkeys_max, struct vhca_error *err)
+{
+	struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
+	int r = old ? check_epoch(old, want, err) : 0;
+
+	if (r < 0)
+		return r;
+	if (old && same_report(old, want))
+		return 0;
+	r = check_room(t, old, want, err);
+	return r < 0 ? r : put_keys(t, old, want, port_pkeys_max, err);
+}
+
+static void forget_oldest(struct vhca_osm_table *t)
+{
+	while (t->n_tombstones > t->limits.tombstones) {
+		struct vhca_osm_binding *b = TAILQ_FIRST(&t->tombstones);
+
+		unlink_tombstone(t, b);
+		(void)vhca_osm_guid_map_remove(&t->records, b->vguid);
+		record_free(b);
+	}
+}
+
+static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b)
+{
+	b->withdrawn = true;
+	b->gid_index = b->lid = b->n_pkeys = 0;
+	TAILQ_INSERT_TAIL(&t->tombstones, b, age);
+	t->n_tombstones++;
+	t->revision++;
+	forget_oldest(t);
+}
+
+static int bury_unknown(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
+			struct vhca_error *err)
+{
+	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(grave);
+
+	if (!b || vhca_osm_guid_map_add(&t->records, b) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "%s",
+				      VHCA_GUID_STR(grave->vguid));
+	bury(t, vhca_steal_ptr(&b));
+	return 0;
+}
+
+int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
+			    uint64_t port_guid, struct vhca_error *err)
+{
+	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
+	struct vhca_osm_binding grave = {.vguid = vguid, .epoch = epoch, .port_guid = port_guid};
+
+	if (!b)
+		return bury_unknown(t, &grave, err);
+	if (b->withdrawn) {
+		if (epoch > b->epoch) {
+			b->epoch = epoch;
+			t->revision++;
+		}
+		return 0;
+	}
+	if (epoch < b->epoch)
+		return refuse_superseded(b, epoch, err);
+	port_release(t, b);
+	b->epoch = epoch;
+	bury(t, b);
+	return 0;
+}
+
+static int declare_keys(const struct vhca_osm_table *t, struct vhca_osm_port *p,
+			const uint16_t *pkeys, size_t n, struct vhca_error *err)
+{
+	for (size_t i = 0; i < p->n_needs; i++)
+		p->needs[i].declared = false;
+	drop_unneeded(p);
+	for (size_t i = 0; i < n; i++) {
+		int r = check_key(t, p, pkeys[i], err);
+
+		if (r < 0)
+			return r;
+		need_get(p, pkeys[i])->declared = true;
+	}
+	return 0;
+}
+
+static bool same_needs(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
+{
+	if (!same_keys(a, b))
+		return false;
+	for (size_t i = 0; i < a->n_needs; i++)
+		if (a->needs[i].declared != b->needs[i].declared)
+			return false;
+	return true;
+}
+
+int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
+			   size_t n, size_t port_pkeys_max, struct vhca_error *err)
+{
+	struct vhca_osm_port *p = NULL, now;
+	int r = port_get(t, port_guid, &p, err);
+
+	if (r < 0)
+		return r;
+	now = *p;
+	r = declare_keys(t, &now, pkeys, n, err);
+	if (r == 0)
+		r = check_capacity(p, &now, port_pkeys_max, err);
+	if (r < 0) {
+		port_drop_if_empty(t, port_guid);
+		return r;
+	}
+	if (!same_needs(p, &now))
+		t->revision++;
+	port_store(t, p, &now);
+	return 0;
+}
+
+/* ---- reading ---- */
+
+const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *t, uint64_t vguid)
+{
+	return vhca_osm_guid_map_find(&t->records, vguid);
+}
+
+const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, uint64_t guid)
+{
+	return vhca_osm_guid_map_find(&t->ports, guid);
+}
+
+size_t vhca_osm_table_records(const struct vhca_osm_table *t)
+{
+	return t->records.n;
+}
+
+const struct vhca_osm_binding *vhca_osm_table_record(const struct vhca_osm_table *t, size_t i)
+{
+	return (const void *)t->records.items[i];
+}
+
+size_t vhca_osm_table_record_after(const struct vhca_osm_table *t, uint64_t vguid)
+{
+	return vhca_osm_guid_map_after(&t->records, vguid);
+}
+
+size_t vhca_osm_table_ports(const struct vhca_osm_table *t)
+{
+	return t->ports.n;
+}
+
+const struct vhca_osm_port *vhca_osm_table_port_at(const struct vhca_osm_table *t, size_t i)
+{
+	return (const void *)t->ports.items[i];
+}
+
+size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid)
+{
+	return vhca_osm_guid_map_after(&t->ports, guid);
+}
+
+const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,
+							     const struct vhca_osm_binding *prev)
+{
+	return prev ? TAILQ_NEXT(prev, age) : TAILQ_FIRST(&t->tombstones);
+}
+
+size_t vhca_osm_table_bindings(const struct vhca_osm_table *t)
+{
+	return t->records.n - t->n_tombstones;
+}
+
+uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t)
+{
+	return t->revision;
+}
+
+uint64_t vhca_osm_table_needs_revision(const struct vhca_osm_table *t)
+{
+	return t->needs_revision;
+}

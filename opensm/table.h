@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_TABLE_H
+#define VHCA_OPENSM_TABLE_H
+/*
+ * What the agents told the subnet manager: which vGUID is bound where, and which keys each port needs. Pure memory, no OpenSM,
+ * no files; one thread at a time. (The prefix is vhca_osm_: vhca_sm_ is the agent's side, sm/.)
+ *
+ * Epochs. A record remembers the highest epoch it has seen. A report with a lower one is "superseded"; the same epoch from another
+ * port is "epoch_tie". A withdrawn record stays as a tombstone, so that a late report of the old owner is recognised; when there
+ * are more than the limit, the tombstone that was withdrawn longest ago is forgotten.
+ *
+ * Keys. A port needs the union of the keys declared for it and of the keys of its bindings, counted per binding: a key leaves the
+ * port only when the last one that needs it has gone. Every change is all or nothing.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "common/base/error.h"
+
+#define VHCA_OSM_BINDINGS_MAX	65536
+#define VHCA_OSM_TOMBSTONES_MAX 65536
+#define VHCA_OSM_PORTS_MAX	16384
+/* A ConnectX-3 port's table has 128 entries; the default partition takes one or two of them. */
+#define VHCA_OSM_PORT_PKEYS_MAX 126
+
+struct vhca_osm_limits {
+	size_t bindings, tombstones, ports;
+};
+
+struct vhca_osm_binding {
+	uint64_t vguid; /* key; must stay first */
+	uint64_t epoch;
+	uint64_t port_guid; /* of a tombstone: where it was last, 0 = never known */
+	uint16_t gid_index;
+	uint16_t lid;	/* as reported; 0 = unknown */
+	bool withdrawn; /* tombstone: only vguid, epoch and port_guid count */
+	uint16_t n_pkeys;
+	uint16_t *pkeys; /* in the order of the guest's table */
+	TAILQ_ENTRY(vhca_osm_binding) age;
+};
+
+struct vhca_osm_need {
+	uint16_t pkey;	   /* with the membership bit */
+	bool declared;	   /* by PUT /v1/members */
+	uint32_t bindings; /* number of bindings that use it */
+};
+
+struct vhca_osm_port {
+	uint64_t guid; /* key; must stay first */
+	size_t n_needs;
+	struct vhca_osm_need needs[VHCA_OSM_PORT_PKEYS_MAX]; /* sorted by pkey */
+};
+
+struct vhca_osm_table;
+
+/* both_memberships: a port may need the full and the limited form of one key (allow_both_pkeys of opensm.conf). */
+int vhca_osm_table_new(const struct vhca_osm_limits *limits, bool both_memberships,
+		       struct vhca_osm_table **ret);
+struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t);
+
+/* Stores a report (copied; `withdrawn` and `age` of want are ignored). port_pkeys_max: what the port's table can hold, at most
+ * VHCA_OSM_PORT_PKEYS_MAX. Errors: superseded, epoch_tie, both_memberships (conflict); table_full (exhausted). */
+int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+		       size_t port_pkeys_max, struct vhca_error *err);
+/* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid is used only for those (0 = unknown).
+ * Withdrawing twice is success. Errors: superseded. */
+int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
+			    uint64_t port_guid, struct vhca_error *err);
+/* Replaces the keys declared for a port. Errors: both_memberships, table_full. */
+int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
+			   size_t n, size_t port_pkeys_max, struct vhca_error *err);
+
+/* Records by key and, in GUID order, by index; borrowed until the next change. */
+const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *t, uint64_t vguid);
+const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, uint64_t guid);
+size_t vhca_osm_table_records(const struct vhca_osm_table *t); /* bindings and tombstones */
+const struct vhca_osm_binding *vhca_osm_table_record(const struct vhca_osm_table *t, size_t i);
+size_t vhca_osm_table_record_after(const struct vhca_osm_table *t, uint64_t vguid);
+size_t vhca_osm_table_ports(const struct vhca_osm_table *t);
+const struct vhca_osm_port *vhca_osm_table_port_at(const struct vhca_osm_table *t, size_t i);
+size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid);
+/* Tombstones, oldest first: NULL starts, NULL ends. */
+const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,
+							     const struct vhca_osm_binding *prev);
+size_t vhca_osm_table_bindings(const struct vhca_osm_table *t); /* without tombstones */
+
+/* Grow with every change of what is stored, and of what any port needs. Equal = nothing changed. */
+uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t);
+uint64_t vhca_osm_table_needs_revision(const struct vhca_osm_table *t);
+
+#endif
