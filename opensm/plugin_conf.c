@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/plugin_conf.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "common/ini/ini_file.h"
+
+void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf)
+{
+	*conf = (struct vhca_osm_conf){
+		.listen = "unix:/run/opensm/vhcasm.sock",
+		.socket_mode = 0660,
+		.state_dir = "/var/lib/vhcasm",
+		.policy = {.n_allowed = 1, .allowed = {{0x0001, 0x7ffe}}, .ipoib = true},
+	};
+}
+
+static int set_text(char *dst, size_t size, const char *value, struct vhca_error *err)
+{
+	if (vhca_strcpy(dst, size, value) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "longer than %zu characters", size - 1);
+	return 0;
+}
+
+static int set_path(char *dst, size_t size, const char *value, struct vhca_error *err)
+{
+	if (value[0] != '/')
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is no absolute path", value);
+	return set_text(dst, size, value, err);
+}
+
+static int set_listen(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (strncmp(value, "unix:/", 6) != 0 && !strchr(value, ':'))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither unix:/PATH nor ADDRESS:PORT", value);
+	return set_text(conf->listen, sizeof(conf->listen), value, err);
+}
+
+static int set_socket_mode(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	mode_t mode = 0;
+	size_t n = strspn(value, "01234567");
+
+	if (n == 0 || n > 4 || value[n] != '\0')
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is no octal mode such as 0660", value);
+	for (; *value; value++)
+		mode = mode * 8 + (mode_t)(*value - '0');
+	conf->socket_mode = mode & 0777;
+	return 0;
+}
+
+static int set_state_dir(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_path(conf->state_dir, sizeof(conf->state_dir), value, err);
+}
+
+static int set_base_file(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (value[0] == '\0') {
+		conf->base_file[0] = '\0';
+		return 0;
+	}
+	return set_path(conf->base_file, sizeof(conf->base_file), value, err);
+}
+
+static int set_allowed(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return vhca_osm_policy_parse_allowed(&conf->policy, value, err);
+}
+
+static int set_default_members(struct vhca_osm_conf *conf, const char *value,
+			       struct vhca_error *err)
+{
+	if (strcmp(value, "full") != 0 && strcmp(value, "limited") != 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither full nor limited", value);
+	conf->policy.default_limited = strcmp(value, "limited") == 0;
+	return 0;
+}
+
+static int set_ipoib(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_bool(value, &conf->policy.ipoib) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither yes nor no", value);
+	return 0;
+}
+
+static const struct {
+	const char *section, *key;
+	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
+} keys[] = {
+	{"http", "listen", set_listen},
+	{"http", "socket_mode", set_socket_mode},
+	{"state", "dir", set_state_dir},
+	{"partitions", "base_file", set_base_file},
+	{"partitions", "allowed", set_allowed},
+	{"partitions", "default_members", set_default_members},
+	{"partitions", "ipoib", set_ipoib},
+};
+
+static int on_pair(void *ctx, const char *section, const char *key, const char *value,
+		   unsigned int line, struct vhca_error *err)
+{
+	(void)line;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(keys); i++)
+		if (strcmp(section, keys[i].section) == 0 && strcmp(key, keys[i].key) == 0)
+			return keys[i].set(ctx, value, err);
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0, "no such key in section [%s]",
+			      section);
+}
+
+int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_error *err)
+{
+	struct vhca_osm_conf conf;
+	int r;
+
+	vhca_osm_conf_set_defaults(&conf);
+	r = vhca_ini_parse_file(path, on_pair, &conf, err);
+	if (r == 0)
+		*ret = conf;
+	return r;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_PLUGIN_CONF_H
+#define VHCA_OPENSM_PLUGIN_CONF_H
+/*
+ * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped opensm/vhcasm.conf documents every key and equals
+ * the defaults (tested). Read once: OpenSM has to be restarted for a change.
+ */
+#include <sys/types.h>
+
+#include "common/base/error.h"
+#include "opensm/partitions.h"
+
+struct vhca_osm_conf {
+	char listen[256];    /* [http] listen [unix:/run/opensm/vhcasm.sock] */
+	mode_t socket_mode;  /* [http] socket_mode [0660] */
+	char state_dir[200]; /* [state] dir [/var/lib/vhcasm] */
+	char base_file
+		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
+	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */
+};
+
+/* What an empty file means. */
+void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf);
+/* Defaults, then the file (which must exist). Errors: "file:line: key: reason", code "bad_config". */
+int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_error *err);
+
+#endif
