@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/service.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "opensm/base_file.h"
+#include "opensm/publisher.h"
+#include "opensm/state_file.h"
+
+struct vhca_osm_service {
+	struct vhca_osm_conf conf;
+	const struct vhca_osm_subnet_ops *ops;
+	void *ctx;
+	struct vhca_osm_table *table;
+	uint64_t saved_revision, shown_needs;
+	int lock_fd;
+	char lock_path[VHCA_OSM_PATH_MAX], state_path[VHCA_OSM_PATH_MAX];
+	char partition_path[VHCA_OSM_PATH_MAX];
+
+	struct vhca_osm_base base;
+	struct stat base_stat; /* of the file that base came from */
+	atomic_bool base_check;
+
+	struct vhca_osm_publisher publisher;
+	char *text; /* what stands in the partition file; NULL = unknown */
+	char base_problem[256], write_problem[256];
+};
+
+static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
+					      .tombstones = VHCA_OSM_TOMBSTONES_MAX,
+					      .ports = VHCA_OSM_PORTS_MAX};
+
+static char *path_in(const struct vhca_osm_conf *conf, const char *name, char *buf)
+{
+	(void)snprintf(buf, VHCA_OSM_PATH_MAX, "%s/%s", conf->state_dir, name);
+	return buf;
+}
+
+char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX])
+{
+	return path_in(conf, "partitions.conf", buf);
+}
+
+/* ---- base file ---- */
+
+static int load_base(const struct vhca_osm_service *s, struct vhca_osm_base *ret,
+		     struct stat *ret_stat, struct vhca_error *err)
+{
+	const char *path = s->conf.base_file;
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r;
+
+	/* Read after stat: a change in between is seen as a change the next time. */
+	if (stat(path, ret_stat) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", errno, "%s", path);
+	r = vhca_read_file(path, VHCA_OSM_BASE_MAX, &text, &len);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", -r, "%s", path);
+	if (strlen(text) != len)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", 0, "%s: NUL byte",
+				      path);
+	return vhca_osm_base_parse(path, text, ret, err);
+}
+
+static bool same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* The base file as of now replaces the old one; a wrong one is reported once and the old one stays. */
+static void recheck_base(struct vhca_osm_service *s, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_base base = {0};
+	struct stat st;
+
+	if (!s->conf.base_file[0])
+		return;
+	if (stat(s->conf.base_file, &st) == 0 && same_file(&st, &s->base_stat)) {
+		s->base_problem[0] = '\0';
+		return;
+	}
+	if (load_base(s, &base, &st, &err) < 0) {
+		if (strcmp(s->base_problem, err.msg) != 0)
+			vhca_log_error("%s; the content read before stays in effect", err.msg);
+		(void)vhca_strcpy(s->base_problem, sizeof(s->base_problem), err.msg);
+		return;
+	}
+	vhca_log_notice("%s: changed, read again", s->conf.base_file);
+	vhca_osm_base_done(&s->base);
+	s->base = base;
+	s->base_stat = st;
+	s->base_problem[0] = '\0';
+	vhca_osm_publisher_changed(&s->publisher, now);
+}
+
+/* ---- partition file ---- */
+
+/* Writes the partition file if its text is not what it has to be. Returns 1 if it was replaced, 0 if not. */
+static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_osm_partitions_render(s->table, &s->base, &s->conf.policy, &text, &len);
+
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "partitions_not_written", -r, "%s",
+				      s->partition_path);
+	if (s->text && strcmp(s->text, text) == 0)
+		return 0;
+	r = vhca_write_file_atomic(s->partition_path, text, len, 0644);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "partitions_not_written", -r, "%s",
+				      s->partition_path);
+	free(s->text);
+	s->text = vhca_steal_ptr(&text);
+	return 1;
+}
+
+static void ask_for_sweep(const struct vhca_osm_service *s)
+{
+	struct vhca_osm_status status;
+
+	s->ops->status(s->ctx, &status);
+	/* A standby reads the file when it becomes master: that begins with a heavy sweep. */
+	if (status.master)
+		s->ops->sweep(s->ctx);
+}
+
+static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t needs = vhca_osm_table_needs_revision(s->table);
+	int r = write_partitions(s, &err);
+
+	if (r < 0) {
+		vhca_log_error("%s; tried again in %d ms", err.msg, VHCA_OSM_REWRITE_MS);
+		(void)vhca_strcpy(s->write_problem, sizeof(s->write_problem), err.msg);
+	} else {
+		s->shown_needs = needs;
+		s->write_problem[0] = '\0';
+	}
+	if (vhca_osm_publisher_written(&s->publisher, r<0, r> 0, now))
+		ask_for_sweep(s);
+}
+
+void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
+{
+	if (atomic_exchange(&s->base_check, false))
+		recheck_base(s, now);
+	/* What is not durable yet must not take effect. */
+	if (s->saved_revision == vhca_osm_table_revision(s->table) &&
+	    vhca_osm_publisher_write_due(&s->publisher, now))
+		publish_partitions(s, now);
+	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
+		ask_for_sweep(s);
+}
+
+uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s)
+{
+	return vhca_osm_publisher_deadline(&s->publisher);
+}
+
+void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s)
+{
+	atomic_store(&s->base_check, true);
+	vhca_osm_publisher_on_sweep_start(&s->publisher);
+}
+
+void vhca_osm_service_on_discovered(struct vhca_osm_service *s)
+{
+	vhca_osm_publisher_on_discovered(&s->publisher);
+}
+
+void vhca_osm_service_on_subnet_up(struct vhca_osm_service *s)
+{
+	vhca_osm_publisher_on_subnet_up(&s->publisher);
+}
+
+/* ---- state ---- */
+
+static int take_lock(struct vhca_osm_service *s, struct vhca_error *err)
+{
+	int r = vhca_mkdir_p(s->conf.state_dir, 0755);
+
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_dir", -r, "%s",
+				      s->conf.state_dir);
+	s->lock_fd = open(s->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (s->lock_fd < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_dir", errno, "%s",
+				      s->lock_path);
+	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "state_dir", errno,
+				      "%s: in use by another OpenSM", s->conf.state_dir);
+	return 0;
+}
+
+static int load_state(struct vhca_osm_service *s, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_read_file(s->state_path, VHCA_OSM_STATE_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_damaged", -r, "%s",
+				      s->state_path);
+	if (strlen(text) != len)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
+	else
+		r = vhca_osm_state_parse(text, s->table, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", s->state_path);
+	return r;
+}
+
+int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	uint64_t revision = vhca_osm_table_revision(s->table);
+	size_t len;
+	int r;
+
+	if (s->saved_revision == revision)
+		return 0;
+	r = vhca_osm_state_format(s->table, &text, &len);
+	if (r == 0)
+		r = vhca_write_file_atomic(s->state_path, text, len, 0644);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r, "%s",
+				      s->state_path);
+	s->saved_revision = revision;
+	if (s->shown_needs != vhca_osm_table_needs_revision(s->table))
+		vhca_osm_publisher_changed(&s->publisher, vhca_now_ms());
+	return 0;
+}
+
+/* ---- life ---- */
+
+static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
+{
+	int r = take_lock(s, err);
+
+	if (r == 0)
+		r = load_state(s, err);
+	if (r == 0 && s->conf.base_file[0])
+		r = load_base(s, &s->base, &s->base_stat, err);
+	if (r == 0)
+		r = write_partitions(s, err);
+	if (r < 0)
+		return r;
+	s->saved_revision = vhca_osm_table_revision(s->table);
+	s->shown_needs = vhca_osm_table_needs_revision(s->table);
+	return 0;
+}
+
+static void service_freep(struct vhca_osm_service **s)
+{
+	(void)vhca_osm_service_free(*s);
+}
+
+int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm_subnet_ops *ops,
+			 void *ctx, struct vhca_osm_service **ret, struct vhca_error *err)
+{
+	VHCA_CLEANUP(service_freep) struct vhca_osm_service *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s || vhca_osm_table_new(&limits, conf->policy.both_memberships, &s->table) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "vhcasm");
+	s->conf = *conf;
+	s->ops = ops;
+	s->ctx = ctx;
+	s->lock_fd = -1;
+	(void)path_in(conf, "lock", s->lock_path);
+	(void)path_in(conf, "bindings", s->state_path);
+	(void)vhca_osm_partition_path(conf, s->partition_path);
+	r = service_start(s, err);
+	if (r == 0)
+		*ret = vhca_steal_ptr(&s);
+	return r;
+}
+
+struct vhca_osm_service *vhca_osm_service_free(struct vhca_osm_service *s)
+{
+	if (!s)
+		return NULL;
+	(void)vhca_osm_table_free(s->table);
+	vhca_osm_base_done(&s->base);
+	vhca_close_cleanup(&s->lock_fd);
+	free(s->text);
+	free(s);
+	return NULL;
+}
+
+const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s)
+{
+	return s->partition_path;
+}
+
+/* ---- reports ---- */
+
+static int check_master(const struct vhca_osm_service *s, struct vhca_error *err)
+{
+	struct vhca_osm_status status;
+	int r;
+
+	s->ops->status(s->ctx, &status);
+	if (status.master)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_master", 0,
+			   "this subnet manager is %s, the master is %s", status.sm_state,
+			   status.master_guid ? VHCA_GUID_STR(status.master_guid) : "not known");
+	vhca_error_hint(err, "send this to the master's plugin");
+	return r;
+}
+
+static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *ret_pkeys_max,
+		      struct vhca_error *err)
+{
+	size_t reserved = s->conf.policy.both_memberships ? 2 : 1; /* the default partition's */
+	struct vhca_osm_port_info info;
+	int r;
+
+	if (!s->ops->find_port(s->ctx, guid, &info)) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				   "port %s is not in the subnet now", VHCA_GUID_STR(guid));
+		vhca_error_hint(err, "the port must be up and discovered by the subnet manager");
+		return r;
+	}
+	*ret_pkeys_max = VHCA_OSM_PORT_PKEYS_MAX;
+	if (info.pkey_cap && info.pkey_cap - reserved < *ret_pkeys_max)
+		*ret_pkeys_max = info.pkey_cap - reserved;
+	return 0;
+}
+
+static int check_pkeys(const struct vhca_osm_service *s, const uint16_t *pkeys, size_t n,
+		       struct vhca_error *err)
+{
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		/* The default partition is the base file's business, see partitions.h; naming it changes nothing. */
+		if (vhca_pkey_base(pkeys[i]) == VHCA_PKEY_DEFAULT ||
+		    vhca_osm_policy_allows(&s->conf.policy, pkeys[i]))
+			continue;
+		r = vhca_error_set(err, VHCA_ERR_DENIED, "unknown_partition", 0,
+				   "partition %s may not be asked for", VHCA_PKEY_STR(pkeys[i]));
+		vhca_error_hint(err, "see `allowed` in vhcasm.conf on the subnet manager's host");
+		return r;
+	}
+	return 0;
+}
+
+int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			 struct vhca_error *err)
+{
+	size_t pkeys_max = 0;
+	int r = check_master(s, err);
+
+	if (r == 0)
+		r = check_pkeys(s, want->pkeys, want->n_pkeys, err);
+	if (r == 0)
+		r = check_port(s, want->port_guid, &pkeys_max, err);
+	if (r == 0)
+		r = vhca_osm_table_put(s->table, want, pkeys_max, err);
+	return r;
+}
+
+int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
+			      struct vhca_error *err)
+{
+	int r = check_master(s, err);
+
+	return r < 0 ? r : vhca_osm_table_withdraw(s->table, vguid, epoch, 0, err);
+}
+
+int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
+			     size_t n, struct vhca_error *err)
+{
+	size_t pkeys_max = 0;
+	int r = check_master(s, err);
+
+	if (r == 0)
+		r = check_pkeys(s, pkeys, n, err);
+	if (r == 0 && n > 0) /* a port that has gone may still give back its keys */
+		r = check_port(s, port_guid, &pkeys_max, err);
+	if (r == 0)
+		r = vhca_osm_table_declare(s->table, port_guid, pkeys, n, pkeys_max, err);
+	return r;
+}
+
+/* ---- reading ---- */
+
+const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s)
+{
+	return s->table;
+}
+
+void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
+			   struct vhca_osm_view *ret)
+{
+	vhca_osm_view_get(s->ops, s->ctx, b, ret);
+}
+
+void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret)
+{
+	s->ops->status(s->ctx, ret);
+}
+
+const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
+{
+	return s->write_problem[0] ? s->write_problem : s->base_problem;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_SERVICE_H
+#define VHCA_OPENSM_SERVICE_H
+/*
+ * The plugin without HTTP and without OpenSM: checks reports against the subnet, keeps the table durable, and writes the
+ * partition file that OpenSM reads in every heavy sweep.
+ *
+ * Order of a change: table in memory -> state file (commit, before the answer) -> partition file -> heavy sweep. The last two are
+ * delayed a little, so that a burst of reports costs one sweep. After a crash at any point the state file rules: the partition
+ * file is rendered from it again before OpenSM's first sweep.
+ *
+ * Everything is called by one thread, except the three vhca_osm_service_on_*() functions: those come from OpenSM's sweeper, only
+ * set atomics and never wait.
+ */
+#include <stdint.h>
+
+#include "opensm/plugin_conf.h"
+#include "opensm/subnet.h"
+#include "opensm/table.h"
+#include "opensm/view.h"
+
+struct vhca_osm_service;
+
+/* Loads the state, checks the base file, writes the partition file. Blocking. conf is copied, ops and ctx are borrowed. Fails when another process
+ * uses the state directory. */
+int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm_subnet_ops *ops,
+			 void *ctx, struct vhca_osm_service **ret, struct vhca_error *err);
+struct vhca_osm_service *vhca_osm_service_free(struct vhca_osm_service *s);
+
+/* The file that OpenSM has to read (borrowed): STATE_DIR/partitions.conf. */
+const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s);
+/* The same for a configuration, into buf of at least VHCA_OSM_PATH_MAX bytes. */
+#define VHCA_OSM_PATH_MAX 256
+char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX]);
+
+/* ---- reports; in memory until vhca_osm_service_commit() ---- */
+/* Beside the table's errors: not_master, unknown_port, unknown_partition. */
+int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			 struct vhca_error *err);
+int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
+			      struct vhca_error *err);
+int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
+			     size_t n, struct vhca_error *err);
+/* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved. */
+int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
+
+/* ---- reading ---- */
+const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s);
+void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
+void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
+			   struct vhca_osm_view *ret);
+/* What keeps the partition file from being up to date, "" = nothing. Borrowed. */
+const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
+
+/* ---- publication ---- */
+/* Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now: vhca_now_ms() scale. Blocking. */
+void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now);
+/* When publish() is to be called next; UINT64_MAX = when something happens. */
+uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s);
+
+/* ---- from OpenSM's sweeper thread; the owner's thread is to be woken after each ---- */
+void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s);
+void vhca_osm_service_on_discovered(
+	struct vhca_osm_service *s); /* the partition file is read next */
+void vhca_osm_service_on_subnet_up(struct vhca_osm_service *s);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_SUBNET_H
+#define VHCA_OPENSM_SUBNET_H
+/*
+ * The questions that the plugin asks OpenSM about the subnet, and the one thing that it tells it. An ops table, so that everything
+ * above is tested without OpenSM; opensm_subnet.c is the real one. GUIDs are in host order. Each call takes OpenSM's lock for a
+ * short read and releases it: never call one with that lock held (LFT_CHANGE and TRAP events).
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VHCA_OSM_PORT_ACTIVE 4 /* PortInfo:PortState */
+
+struct vhca_osm_port_info {
+	uint16_t lid;
+	uint8_t state;	   /* PortInfo:PortState: 1 Down, 2 Initialize, 3 Armed, 4 Active */
+	uint16_t pkey_cap; /* entries of the port's P_Key table */
+};
+
+struct vhca_osm_alias {
+	uint64_t port_guid;
+	int gid_index; /* -1: at this port, but in no entry of its GUID table that OpenSM knows */
+};
+
+struct vhca_osm_status {
+	const char *sm_state; /* "master", "standby", "discovering", "not-active" */
+	bool master;
+	bool ready;	      /* master, and the first sweep is complete */
+	uint64_t master_guid; /* port GUID of the master as far as known, 0 = unknown */
+	const char *version;  /* OpenSM's version string */
+};
+
+struct vhca_osm_subnet_ops {
+	void (*status)(void *ctx, struct vhca_osm_status *ret);
+	bool (*find_port)(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret);
+	/* Who holds this GUID: as alias, or as its own port GUID (index 0). */
+	bool (*find_alias)(void *ctx, uint64_t guid, struct vhca_osm_alias *ret);
+	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
+	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */
+	void (*sweep)(void *ctx);
+};
+
+#endif
