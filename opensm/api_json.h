@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_API_JSON_H
+#define VHCA_OPENSM_API_JSON_H
+/* The JSON answers of the API. The caller puts what is returned. */
+#include <json-c/json_object.h>
+
+#include "opensm/service.h"
+
+/* Which part of a list: at most `limit` rows with a GUID above `after`; of bindings only those of port_guid (0 = all). */
+struct vhca_osm_page {
+	uint64_t after, port_guid;
+	size_t limit;
+};
+
+/* {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state: "withdrawn"} */
+struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid);
+/* {bindings: [...], next}: next is the `after` of the next page, null at the end. Without tombstones. */
+struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
+					   const struct vhca_osm_page *page);
+/* {port_guid, pkeys, from_bindings, effective} */
+struct json_object *vhca_osm_json_member_now(const struct vhca_osm_service *s, uint64_t guid);
+/* {members: [...], next} */
+struct json_object *vhca_osm_json_members(const struct vhca_osm_service *s,
+					  const struct vhca_osm_page *page);
+/* {status, sm_state, master, plugin_version, opensm_version, bindings, ports, problem} */
+struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const char *status);
+
+#endif

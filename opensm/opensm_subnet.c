@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/opensm_subnet.h"
+
+#include "common/base/cleanup.h"
+
+#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_remote_sm.h>
+#include <opensm/osm_sm.h>
+#include <opensm/osm_version.h>
+
+#define GUIDS_IN_BLOCK 8 /* GUIDInfo; p_guids is allocated in whole blocks */
+
+static osm_opensm_t *opensm_of(void *ctx)
+{
+	struct vhca_osm_opensm *o = ctx;
+
+	return o->osm;
+}
+
+static void lock(osm_opensm_t *osm)
+{
+	CL_PLOCK_ACQUIRE(&osm->lock);
+}
+
+static void unlock(osm_opensm_t *osm)
+{
+	CL_PLOCK_RELEASE(&osm->lock);
+}
+
+/* ---- status ---- */
+
+static const char *state_name(uint8_t state)
+{
+	static const char *const names[] = {[IB_SMINFO_STATE_NOTACTIVE] = "not-active",
+					    [IB_SMINFO_STATE_DISCOVERING] = "discovering",
+					    [IB_SMINFO_STATE_STANDBY] = "standby",
+					    [IB_SMINFO_STATE_MASTER] = "master"};
+
+	return state < VHCA_ARRAY_SIZE(names) ? names[state] : "initializing";
+}
+
+/* Caller holds the lock. */
+static uint64_t find_master(const osm_subn_t *subn)
+{
+	const cl_map_item_t *item = cl_qmap_head(&subn->sm_guid_tbl);
+
+	if (subn->sm_state == IB_SMINFO_STATE_MASTER)
+		return cl_ntoh64(subn->sm_port_guid);
+	for (; item != cl_qmap_end(&subn->sm_guid_tbl); item = cl_qmap_next(item)) {
+		const osm_remote_sm_t *sm = (const osm_remote_sm_t *)item;
+
+		if (ib_sminfo_get_state(&sm->smi) == IB_SMINFO_STATE_MASTER)
+			return cl_ntoh64(sm->smi.guid);
+	}
+	return 0;
+}
+
+static void get_status(void *ctx, struct vhca_osm_status *ret)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	const osm_subn_t *subn = &osm->subn;
+
+	lock(osm);
+	ret->sm_state = state_name(subn->sm_state);
+	ret->master = subn->sm_state == IB_SMINFO_STATE_MASTER;
+	/* Set when mastership begins, cleared at the end of the first sweep that completes. */
+	ret->ready = ret->master && !subn->first_time_master_sweep;
+	ret->master_guid = find_master(subn);
+	unlock(osm);
+	ret->version = OSM_VERSION;
+}
+
+/* ---- ports ---- */
+
+static bool find_port(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	const osm_port_t *port;
+
+	lock(osm);
+	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
+	if (port && port->p_physp) {
+		ret->lid = cl_ntoh16(osm_port_get_base_lid(port));
+		ret->state = osm_physp_get_port_state(port->p_physp);
+		ret->pkey_cap = cl_ntoh16(port->p_node->node_info.partition_cap);
+	} else {
+		port = NULL;
+	}
+	unlock(osm);
+	return port != NULL;
+}
+
+/* Index of an alias in the port's GUID table as OpenSM keeps it, or -1. Caller holds the lock. */
+static int index_of(const osm_port_t *port, ib_net64_t guid)
+{
+	const osm_physp_t *physp = port->p_physp;
+	unsigned int blocks;
+
+	if (port->guid == guid)
+		return 0;
+	if (!physp || !physp->p_guids)
+		return -1;
+	blocks = (physp->port_info.guid_cap + GUIDS_IN_BLOCK - 1U) / GUIDS_IN_BLOCK;
+	for (unsigned int i = 1; i < blocks * GUIDS_IN_BLOCK; i++)
+		if ((*physp->p_guids)[i] == guid)
+			return (int)i;
+	return -1;
+}
+
+static bool find_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	const osm_port_t *port;
+
+	lock(osm);
+	port = osm_get_port_by_alias_guid(&osm->subn, cl_hton64(guid));
+	if (port) {
+		ret->port_guid = cl_ntoh64(port->guid);
+		ret->gid_index = index_of(port, cl_hton64(guid));
+	}
+	unlock(osm);
+	return port != NULL;
+}
+
+static bool block_has(const ib_pkey_table_t *block, ib_net16_t pkey)
+{
+	for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
+		if (block->pkey_entry[i] == pkey)
+			return true;
+	return false;
+}
+
+static bool has_pkey(void *ctx, uint64_t port_guid, uint16_t pkey)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	const osm_port_t *port;
+	bool found = false;
+
+	lock(osm);
+	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
+	if (port && port->p_physp) {
+		const osm_pkey_tbl_t *table = &port->p_physp->pkeys;
+
+		for (uint16_t i = 0; !found && i < osm_pkey_tbl_get_num_blocks(table); i++)
+			found = block_has(osm_pkey_tbl_block_get(table, i), cl_hton16(pkey));
+	}
+	unlock(osm);
+	return found;
+}
+
+/* As OpenSM's own SIGHUP handler does it: the flag is a plain word that the sweeper polls. */
+static void sweep(void *ctx)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+
+	osm->subn.force_heavy_sweep = TRUE;
+	osm_sm_signal(&osm->sm, OSM_SIGNAL_SWEEP);
+}
+
+const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
+	.status = get_status,
+	.find_port = find_port,
+	.find_alias = find_alias,
+	.has_pkey = has_pkey,
+	.sweep = sweep,
+};

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libvhcasm.so as OpenSM sees it: create, report, delete.
+ *
+ * Threads: one of our own serves HTTP and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes to an
+ * eventfd, so a full disk or a slow client never delays a sweep. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * before anything could take it again. delete() is followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
+ * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be OpenSM's sweeper.
+ */
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "config.h"
+#include "opensm/api.h"
+#include "opensm/opensm_subnet.h"
+#include "opensm/service.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+
+#include <complib/cl_passivelock.h>
+#include <opensm/osm_event_plugin.h>
+#include <opensm/osm_log.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_version.h>
+
+#define DEFAULT_CONF VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
+
+struct plugin {
+	osm_opensm_t *osm;
+	struct vhca_osm_opensm subnet;
+	struct vhca_osm_conf conf;
+	struct vhca_osm_service *service;
+	struct vhca_osm_api *api;
+	int wake_fd;
+	atomic_bool stop;
+	bool running;
+	pthread_t thread;
+	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
+	char *our_partition_file;    /* what stands in its place meanwhile */
+};
+
+/* The log sink of common/base has no context argument; one OpenSM runs in a process. */
+static osm_log_t *opensm_log;
+
+static void to_opensm_log(enum vhca_log_level level, const char *msg)
+{
+	static const osm_log_level_t levels[] = {[VHCA_LOG_ERROR] = OSM_LOG_ERROR,
+						 [VHCA_LOG_WARNING] = OSM_LOG_ERROR,
+						 [VHCA_LOG_NOTICE] = OSM_LOG_INFO,
+						 [VHCA_LOG_INFO] = OSM_LOG_INFO,
+						 [VHCA_LOG_DEBUG] = OSM_LOG_DEBUG};
+
+	osm_log(opensm_log, levels[level], "vhcasm: %s\n", msg);
+}
+
+/* ---- the thread ---- */
+
+static void wake(const struct plugin *p)
+{
+	const uint64_t one = 1;
+
+	/* Can only fail when the counter is full: then the thread is awake anyway. */
+	(void)!write(p->wake_fd, &one, sizeof(one));
+}
+
+static int poll_timeout(const struct plugin *p)
+{
+	int http = vhca_osm_api_timeout_ms(p->api);
+	uint64_t at = vhca_osm_service_deadline(p->service), now = vhca_now_ms();
+	int own = -1;
+
+	if (at != UINT64_MAX)
+		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
+	if (own < 0 || (http >= 0 && http < own))
+		return http;
+	return own;
+}
+
+static void *thread_main(void *arg)
+{
+	struct plugin *p = arg;
+	struct pollfd fds[] = {{.fd = p->wake_fd, .events = POLLIN},
+			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
+	uint64_t count;
+
+	while (!atomic_load(&p->stop)) {
+		if (poll(fds, VHCA_ARRAY_SIZE(fds), poll_timeout(p)) < 0 && errno != EINTR) {
+			vhca_log_error("poll: %s; the API is closed", strerror(errno));
+			return NULL;
+		}
+		if (fds[0].revents)
+			(void)!read(p->wake_fd, &count,
+				    sizeof(count)); /* non-blocking, a counter */
+		vhca_osm_api_run(p->api);
+		vhca_osm_service_publish(p->service, vhca_now_ms());
+	}
+	return NULL;
+}
+
+/* Signals belong to OpenSM's own threads. */
+static int start_thread(struct plugin *p)
+{
+	sigset_t all, old;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&p->thread, NULL, thread_main, p);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	p->running = r == 0;
+	return -r;
+}
+
+static void stop_thread(struct plugin *p)
+{
+	if (!p->running)
+		return;
+	atomic_store(&p->stop, true);
+	wake(p);
+	(void)pthread_join(p->thread, NULL);
+	p->running = false;
+}
+
+/* ---- OpenSM's options ---- */
+
+/* Without a base_file of our own, the partitions of an OpenSM that was configured before stay in force. */
+static void adopt_partition_file(struct plugin *p)
+{
+	const char *theirs = p->osm->subn.opt.partition_config_file;
+	char ours[VHCA_OSM_PATH_MAX];
+
+	if (p->conf.base_file[0] || !theirs || access(theirs, F_OK) != 0 ||
+	    strcmp(theirs, vhca_osm_partition_path(&p->conf, ours)) == 0)
+		return;
+	if (strlen(theirs) >= sizeof(p->conf.base_file))
+		return;
+	(void)snprintf(p->conf.base_file, sizeof(p->conf.base_file), "%s", theirs);
+	vhca_log_info("%s is merged in as base_file", theirs);
+}
+
+/* Lets OpenSM read our partition file. The option's old string may be shared with OpenSM's main(): it is kept and put back, not freed. */
+static int redirect_partitions(struct plugin *p)
+{
+	osm_subn_opt_t *opt = &p->osm->subn.opt;
+	const char *ours = vhca_osm_service_partition_file(p->service);
+
+	if (opt->partition_config_file && strcmp(opt->partition_config_file, ours) == 0)
+		return 0;
+	p->our_partition_file = strdup(ours);
+	if (!p->our_partition_file)
+		return -ENOMEM;
+	vhca_log_warning(
+		"partition_config_file was %s, now %s; write the latter into opensm.conf, so that "
+		"partitions also hold when the plugin cannot be loaded",
+		opt->partition_config_file ? opt->partition_config_file : "not set", ours);
+	p->opensm_partition_file = opt->partition_config_file;
+	opt->partition_config_file = p->our_partition_file;
+	return 0;
+}
+
+static void restore_partitions(struct plugin *p)
+{
+	if (!p->our_partition_file)
+		return;
+	p->osm->subn.opt.partition_config_file = p->opensm_partition_file;
+	free(p->our_partition_file);
+}
+
+/* VFs map physical indexes of the port's table: OpenSM must not move a key that stays. */
+static void keep_pkey_indexes(osm_opensm_t *osm)
+{
+	if (osm->subn.opt.keep_pkey_indexes)
+		return;
+	vhca_log_warning("keep_pkey_indexes FALSE is overruled: VFs map keys by index");
+	osm->subn.opt.keep_pkey_indexes = TRUE;
+}
+
+/* ---- life ---- */
+
+static void plugin_free(struct plugin *p)
+{
+	if (!p)
+		return;
+	stop_thread(p);
+	(void)vhca_osm_api_free(p->api);
+	restore_partitions(p);
+	(void)vhca_osm_service_free(p->service);
+	vhca_close_cleanup(&p->wake_fd);
+	vhca_log_set_sink(NULL);
+	free(p);
+}
+VHCA_DEFINE_CLEANUP(struct plugin, plugin_free)
+
+static int make_socket_dir(const struct plugin *p, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *dir = NULL;
+	char *slash;
+	int r;
+
+	if (strncmp(p->conf.listen, "unix:", 5) != 0)
+		return 0;
+	dir = strdup(p->conf.listen + 5);
+	slash = dir ? strrchr(dir, '/') : NULL;
+	if (!slash || slash == dir)
+		return 0;
+	*slash = '\0';
+	r = vhca_mkdir_p(dir, 0755);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "listen", -r, "%s", dir);
+	return 0;
+}
+
+static int load_conf(struct plugin *p, struct vhca_error *err)
+{
+	const char *path = p->osm->subn.opt.event_plugin_options;
+	int r = vhca_osm_conf_load(path && *path ? path : DEFAULT_CONF, &p->conf, err);
+
+	p->conf.policy.both_memberships = p->osm->subn.opt.allow_both_pkeys;
+	return r;
+}
+
+static int plugin_start(struct plugin *p, struct vhca_error *err)
+{
+	int r = load_conf(p, err);
+
+	if (r < 0)
+		return r;
+	adopt_partition_file(p);
+	r = vhca_osm_service_new(&p->conf, &vhca_osm_opensm_ops, &p->subnet, &p->service, err);
+	if (r == 0)
+		r = make_socket_dir(p, err);
+	if (r == 0)
+		r = vhca_osm_api_new(&p->conf, p->service, &p->api, err);
+	if (r < 0)
+		return r;
+	r = redirect_partitions(p);
+	if (r == 0)
+		r = start_thread(p);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "start", -r, "thread");
+	keep_pkey_indexes(p->osm);
+	return 0;
+}
+
+static void *create(osm_opensm_t *osm)
+{
+	VHCA_CLEANUP(plugin_freep) struct plugin *p = calloc(1, sizeof(*p));
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!p)
+		return NULL;
+	opensm_log = &osm->log;
+	vhca_log_set_sink(to_opensm_log);
+	p->osm = osm;
+	p->subnet.osm = osm;
+	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->wake_fd < 0 || plugin_start(p, &err) < 0) {
+		vhca_log_error("not started: %s%s%s", err.code ? err.msg : strerror(errno),
+			       err.hint[0] ? "; " : "", err.hint);
+		return NULL;
+	}
+	vhca_log_notice("version " VHCA_VERSION " serves %s, state in %s", p->conf.listen,
+			p->conf.state_dir);
+	return vhca_steal_ptr(&p);
+}
+
+static void delete (void *data)
+{
+	plugin_free(data);
+}
+
+static void report(void *data, osm_epi_event_id_t id, void *event)
+{
+	struct plugin *p = data;
+
+	(void)event;
+	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
+		vhca_osm_service_on_sweep_start(p->service);
+	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
+		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
+		vhca_osm_service_on_discovered(p->service);
+	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
+		vhca_osm_service_on_subnet_up(p->service);
+	} else {
+		return;
+	}
+	wake(p);
+}
+
+#if OSM_EVENT_PLUGIN_INTERFACE_VER != 2
+#error "this OpenSM has another plugin interface"
+#endif
+
+__attribute__((visibility("default"))) extern osm_event_plugin_t osm_event_plugin;
+osm_event_plugin_t osm_event_plugin = {
+	.osm_version = OSM_VERSION,
+	.create = create,
+	.delete = delete,
+	.report = report,
+};

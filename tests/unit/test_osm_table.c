@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* opensm/table: epochs, tombstones, counted keys, limits. */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "opensm/table.h"
+
+#define PORT_A UINT64_C(0x0002c90300000a01)
+#define PORT_B UINT64_C(0x0002c90300000b01)
+#define GUID_1 UINT64_C(0x02c9ab0000000001)
+#define GUID_2 UINT64_C(0x02c9ab0000000002)
+
+static const struct vhca_osm_limits small = {.bindings = 3, .tombstones = 2, .ports = 2};
+
+static struct vhca_osm_table *new_table(bool both)
+{
+	struct vhca_osm_table *t = NULL;
+
+	assert_int_equal(vhca_osm_table_new(&small, both, &t), 0);
+	return t;
+}
+
+/* Reports one binding with up to two keys (0 = none); returns the error's code, "" for success. */
+static const char *put(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch, uint64_t port,
+		       const uint16_t pkeys[2])
+{
+	uint16_t copy[2] = {pkeys[0], pkeys[1]};
+	struct vhca_osm_binding b = {.vguid = vguid,
+				     .epoch = epoch,
+				     .port_guid = port,
+				     .gid_index = 1,
+				     .lid = 5,
+				     .n_pkeys = (uint16_t)((pkeys[0] != 0) + (pkeys[1] != 0)),
+				     .pkeys = copy};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	return vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0 ? err.code : "";
+}
+
+#define PUT(t, vguid, epoch, port, k1, k2) put(t, vguid, epoch, port, (uint16_t[2]){k1, k2})
+
+static const char *withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	return vhca_osm_table_withdraw(t, vguid, epoch, 0, &err) < 0 ? err.code : "";
+}
+
+static bool needs(const struct vhca_osm_table *t, uint64_t port, uint16_t pkey)
+{
+	const struct vhca_osm_port *p = vhca_osm_table_port(t, port);
+
+	for (size_t i = 0; p && i < p->n_needs; i++)
+		if (p->needs[i].pkey == pkey)
+			return true;
+	return false;
+}
+
+static void a_report_is_stored(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	const struct vhca_osm_binding *b;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_A, 0x8002, 0x8001), "");
+	b = vhca_osm_table_find(t, GUID_1);
+	assert_non_null(b);
+	assert_int_equal(b->epoch, 7);
+	assert_int_equal(b->port_guid, PORT_A);
+	assert_int_equal(b->gid_index, 1);
+	assert_int_equal(b->lid, 5);
+	assert_int_equal(b->n_pkeys, 2);
+	assert_int_equal(b->pkeys[0], 0x8002); /* the guest's order */
+	assert_true(needs(t, PORT_A, 0x8001));
+	assert_true(needs(t, PORT_A, 0x8002));
+	assert_int_equal(vhca_osm_table_bindings(t), 1);
+	(void)vhca_osm_table_free(t);
+}
+
+static void the_same_report_again_changes_nothing(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	uint64_t revision;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_A, 0x8001, 0), "");
+	revision = vhca_osm_table_revision(t);
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_A, 0x8001, 0), "");
+	assert_int_equal(vhca_osm_table_revision(t), revision);
+	assert_string_equal(withdraw(t, GUID_1, 7), "");
+	assert_false(needs(t, PORT_A, 0x8001)); /* counted once, not twice */
+	(void)vhca_osm_table_free(t);
+}
+
+static void a_key_stays_until_its_last_user_goes(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	uint64_t needs_revision;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	needs_revision = vhca_osm_table_needs_revision(t);
+	assert_string_equal(PUT(t, GUID_2, 1, PORT_A, 0x8001, 0), "");
+	assert_string_equal(withdraw(t, GUID_1, 1), "");
+	assert_true(needs(t, PORT_A, 0x8001));
+	assert_int_equal(vhca_osm_table_needs_revision(t), needs_revision);
+	assert_string_equal(withdraw(t, GUID_2, 1), "");
+	assert_false(needs(t, PORT_A, 0x8001));
+	assert_int_not_equal(vhca_osm_table_needs_revision(t), needs_revision);
+	assert_int_equal(vhca_osm_table_ports(t), 0);
+	(void)vhca_osm_table_free(t);
+}
+
+static void a_declaration_counts_beside_bindings(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	const uint16_t two[] = {0x8001, 0x8005}, one[] = {0x8005};
+
+	(void)state;
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, two, 2, 126, NULL), 0);
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, one, 1, 126, NULL), 0);
+	assert_true(needs(t, PORT_A, 0x8001)); /* the binding holds it */
+	assert_string_equal(withdraw(t, GUID_1, 1), "");
+	assert_false(needs(t, PORT_A, 0x8001));
+	assert_true(needs(t, PORT_A, 0x8005));
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, NULL, 0, 126, NULL), 0);
+	assert_int_equal(vhca_osm_table_ports(t), 0);
+	(void)vhca_osm_table_free(t);
+}
+
+static void a_higher_epoch_moves_binding_and_keys(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 2, PORT_B, 0x8001, 0x8002), "");
+	assert_null(vhca_osm_table_port(t, PORT_A));
+	assert_true(needs(t, PORT_B, 0x8001));
+	assert_true(needs(t, PORT_B, 0x8002));
+	assert_int_equal(vhca_osm_table_bindings(t), 1);
+	(void)vhca_osm_table_free(t);
+}
+
+static void lower_epochs_are_superseded(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_B, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 4, PORT_A, 0x8002, 0), "superseded");
+	assert_string_equal(withdraw(t, GUID_1, 4), "superseded");
+	assert_int_equal(vhca_osm_table_find(t, GUID_1)->port_guid, PORT_B);
+	assert_null(vhca_osm_table_port(t, PORT_A)); /* the refused report left nothing */
+	(void)vhca_osm_table_free(t);
+}
+
+static void one_epoch_has_one_port(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_B, 0x8001, 0), "epoch_tie");
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8003, 0),
+			    ""); /* the owner may change its keys */
+	assert_false(needs(t, PORT_A, 0x8001));
+	assert_true(needs(t, PORT_A, 0x8003));
+	(void)vhca_osm_table_free(t);
+}
+
+static void a_withdrawn_epoch_is_remembered(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_string_equal(withdraw(t, GUID_1, 6), "");
+	assert_true(vhca_osm_table_find(t, GUID_1)->withdrawn);
+	assert_int_equal(vhca_osm_table_bindings(t), 0);
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "superseded");
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_B, 0x8001, 0), "epoch_tie");
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_A, 0x8001, 0),
+			    ""); /* restart on the same host */
+	assert_string_equal(withdraw(t, GUID_1, 6), "");
+	assert_string_equal(withdraw(t, GUID_1, 3), ""); /* a late repetition of a withdrawal */
+	assert_int_equal(vhca_osm_table_find(t, GUID_1)->epoch, 6);
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_B, 0x8001, 0), "");
+	(void)vhca_osm_table_free(t);
+}
+
+static void withdrawing_the_unknown_leaves_a_tombstone(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(withdraw(t, GUID_1, 9), "");
+	assert_string_equal(PUT(t, GUID_1, 8, PORT_A, 0x8001, 0), "superseded");
+	/* Where epoch 9 was is not known: its owner may come back, wherever it is. */
+	assert_string_equal(PUT(t, GUID_1, 9, PORT_A, 0x8001, 0), "");
+	(void)vhca_osm_table_free(t);
+}
+
+static void the_oldest_tombstone_goes_first(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	for (uint64_t g = 1; g <= 3; g++)
+		assert_string_equal(withdraw(t, g, 4), "");
+	assert_null(vhca_osm_table_find(t, 1));
+	assert_non_null(vhca_osm_table_find(t, 2));
+	assert_non_null(vhca_osm_table_find(t, 3));
+	assert_int_equal(vhca_osm_table_next_tombstone(t, NULL)->vguid, 2);
+	/* A tombstone that comes alive leaves the row. */
+	assert_string_equal(PUT(t, 2, 5, PORT_A, 0, 0), "");
+	assert_int_equal(vhca_osm_table_next_tombstone(t, NULL)->vguid, 3);
+	(void)vhca_osm_table_free(t);
+}
+
+static void both_memberships_need_the_option(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_2, 1, PORT_A, 0x0001, 0), "both_memberships");
+	assert_string_equal(PUT(t, GUID_2, 1, PORT_A, 0x8004, 0x0004), "both_memberships");
+	assert_false(needs(t, PORT_A, 0x8004)); /* all or nothing */
+	assert_null(vhca_osm_table_find(t, GUID_2));
+	assert_string_equal(PUT(t, GUID_2, 1, PORT_A, 0x7fff, 0xffff), "");
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x0001, 0), ""); /* replaces, no conflict */
+	(void)vhca_osm_table_free(t);
+
+	t = new_table(true);
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0x0001), "");
+	(void)vhca_osm_table_free(t);
+}
+
+static void limits_refuse_with_numbers(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	struct vhca_osm_binding b = {.vguid = 9, .epoch = 1, .port_guid = PORT_A};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	for (uint64_t g = 1; g <= 3; g++)
+		assert_string_equal(PUT(t, g, 1, PORT_A, 0x8001, 0), "");
+	assert_true(vhca_osm_table_put(t, &b, 126, &err) < 0);
+	assert_string_equal(err.code, "table_full");
+	assert_int_equal(err.kind, VHCA_ERR_EXHAUSTED);
+	assert_non_null(strstr(err.msg, "3 of 3 bindings"));
+	assert_string_equal(PUT(t, 3, 2, PORT_B, 0x8001, 0), ""); /* no new row */
+	assert_string_equal(withdraw(t, 3, 2), "");
+	assert_string_equal(PUT(t, 4, 1, PORT_B, 0x8001, 0), "");
+	assert_int_equal(vhca_osm_table_declare(t, 0x77, (uint16_t[]){0x8001}, 1, 126, &err), -EIO);
+	assert_non_null(strstr(err.msg, "2 of 2 ports"));
+	(void)vhca_osm_table_free(t);
+}
+
+static void a_port_holds_no_more_keys_than_its_table(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX + 1];
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	for (uint16_t i = 0; i < VHCA_ARRAY_SIZE(pkeys); i++)
+		pkeys[i] = (uint16_t)(0x8001 + i);
+	assert_true(vhca_osm_table_declare(t, PORT_A, pkeys, 31, 30, &err) < 0);
+	assert_string_equal(err.code, "table_full");
+	assert_non_null(strstr(err.msg, "31 keys"));
+	assert_null(vhca_osm_table_port(t, PORT_A));
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, pkeys, 126, 126, NULL), 0);
+	assert_true(vhca_osm_table_declare(t, PORT_A, pkeys, 127, 127, &err) < 0);
+	assert_string_equal(err.code, "table_full");
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x9999, 0), "table_full");
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	/* The port's table shrank: taking keys away is possible all the same. */
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, pkeys, 100, 30, NULL), 0);
+	(void)vhca_osm_table_free(t);
+}
+
+/* Random changes against a plain count of who needs what. */
+#define MODEL_GUIDS 6
+static void random_changes_match_a_count(void **state)
+{
+	static const struct vhca_osm_limits limits = {100, 100, 100};
+	static const uint64_t ports[] = {PORT_A, PORT_B, 0x55};
+	struct {
+		size_t port;
+		uint16_t pkeys[2];
+		bool bound;
+	} model[MODEL_GUIDS] = {0};
+	struct vhca_osm_table *t = NULL;
+	unsigned int seed = 42;
+
+	(void)state;
+	assert_int_equal(vhca_osm_table_new(&limits, true, &t), 0);
+	for (uint64_t epoch = 1; epoch < 3000; epoch++) {
+		size_t g = (size_t)rand_r(&seed) % MODEL_GUIDS;
+
+		model[g].bound = rand_r(&seed) % 3 != 0;
+		if (model[g].bound) {
+			model[g].port = (size_t)rand_r(&seed) % 3;
+			model[g].pkeys[0] = (uint16_t)(0x8001 + rand_r(&seed) % 3);
+			model[g].pkeys[1] = (uint16_t)(0x0001 + rand_r(&seed) % 3);
+			assert_string_equal(
+				put(t, g + 1, epoch, ports[model[g].port], model[g].pkeys), "");
+		} else {
+			assert_string_equal(withdraw(t, g + 1, epoch), "");
+		}
+		for (size_t p = 0; p < 3; p++)
+			for (uint16_t k = 0; k < 3; k++) {
+				bool full = false, limited = false;
+
+				for (size_t i = 0; i < MODEL_GUIDS; i++) {
+					bool here = model[i].bound && model[i].port == p;
+
+					full |= here && model[i].pkeys[0] == 0x8001 + k;
+					limited |= here && model[i].pkeys[1] == 0x0001 + k;
+				}
+				assert_int_equal(needs(t, ports[p], (uint16_t)(0x8001 + k)), full);
+				assert_int_equal(needs(t, ports[p], (uint16_t)(0x0001 + k)),
+						 limited);
+			}
+	}
+	(void)vhca_osm_table_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_report_is_stored),
+		cmocka_unit_test(the_same_report_again_changes_nothing),
+		cmocka_unit_test(a_key_stays_until_its_last_user_goes),
+		cmocka_unit_test(a_declaration_counts_beside_bindings),
+		cmocka_unit_test(a_higher_epoch_moves_binding_and_keys),
+		cmocka_unit_test(lower_epochs_are_superseded),
+		cmocka_unit_test(one_epoch_has_one_port),
+		cmocka_unit_test(a_withdrawn_epoch_is_remembered),
+		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
+		cmocka_unit_test(the_oldest_tombstone_goes_first),
+		cmocka_unit_test(both_memberships_need_the_option),
+		cmocka_unit_test(limits_refuse_with_numbers),
+		cmocka_unit_test(a_port_holds_no_more_keys_than_its_table),
+		cmocka_unit_test(random_changes_match_a_count),
+	};
+
+	return cmocka_run_group_tests_name("osm_table", tests, NULL, NULL);
+}
