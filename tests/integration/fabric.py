@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A small InfiniBand fabric without hardware: ibsim, real OpenSM processes with the plugin, the diagnostic tools.
+
+Every process lives in a directory of its own, is known by its process object, and is ended by it.
+"""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+UMAD2SIM = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
+HOSTS = 4
+# The address sanitizer watches the whole process: OpenSM leaks at exit and sends from freed buffers,
+# umad2sim copies beyond its own. What these do themselves is not looked at.
+ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:replace_intrin=0"
+SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
+                       ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
+SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
+
+
+def missing():
+    """Why the fabric cannot run here, or None."""
+    for tool in ("opensm", "ibsim", "smpquery"):
+        if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            return f"{tool} is not installed"
+    return None if os.path.exists(UMAD2SIM) else f"{UMAD2SIM} is missing"
+
+
+def tool(name):
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+
+
+def port_guid(host):
+    """Port GUID of the HCA of host 1, 2, ..."""
+    return f"0x{0x0002c90300000000 + host * 16 + 1:016x}"
+
+
+def topology():
+    text = f'Switch {HOSTS + 4} "S1"\n'
+    text += "".join(f'[{h}] "H{h}"[1]\n' for h in range(1, HOSTS + 1))
+    for h in range(1, HOSTS + 1):
+        text += f'\ncaguid=0x{0x0002c90300000000 + h * 16:x}\nHca 1 "H{h}"\n[1] "S1"[{h}]\n'
+    return text
+
+
+def wait_for(what, condition, timeout=10.0, every=0.02):
+    """The first true value of condition(); fails the test after timeout."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(every)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Api:
+    """The plugin's HTTP API; each call returns (status, JSON body)."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def call(self, method, url, body=None, timeout=10):
+        conn = UnixConnection(self.path, timeout)
+        try:
+            data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+            try:
+                conn.request(method, url, data)
+            except BrokenPipeError:
+                pass    # refused before the body was read; the answer is there all the same
+            reply = conn.getresponse()
+            text = reply.read()
+            return reply.status, json.loads(text) if text else None
+        finally:
+            conn.close()
+
+    def ready(self):
+        try:
+            return self.call("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def bind(self, vguid, epoch, host, pkeys, gid_index=1, lid=0):
+        return self.call("PUT", f"/v1/bindings/{vguid}", {
+            "epoch": epoch, "port_guid": port_guid(host), "gid_index": gid_index, "lid": lid,
+            "pkeys": pkeys})
+
+    def withdraw(self, vguid, epoch):
+        return self.call("DELETE", f"/v1/bindings/{vguid}?epoch={epoch}")
+
+    def get(self, vguid):
+        return self.call("GET", f"/v1/bindings/{vguid}")
+
+    def declare(self, host, pkeys):
+        return self.call("PUT", f"/v1/members/{port_guid(host)}", {"pkeys": pkeys})
+
+
+class Fabric:
+    """ibsim with one switch and HOSTS hosts, named H1, H2, ..."""
+
+    def __init__(self):
+        self.dir = tempfile.mkdtemp(prefix="vhca-fabric.")
+        self.sock_name = os.path.basename(self.dir)
+        with open(os.path.join(self.dir, "net"), "w") as f:
+            f.write(topology())
+        self.log = open(os.path.join(self.dir, "ibsim.log"), "w")
+        self.sim = subprocess.Popen([tool("ibsim"), "-s", "-n", "net"], cwd=self.dir,
+                                    env=self.env(), stdin=subprocess.DEVNULL, stdout=self.log,
+                                    stderr=self.log)
+        self.managers = []
+        wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None)
+
+    def env(self, host=1, preload=UMAD2SIM):
+        env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        return {**env, "IBSIM_SOCKNAME": self.sock_name, "SIM_HOST": f"H{host}",
+                "LD_PRELOAD": preload if preload else ""}
+
+    def query(self, *argv, host=1):
+        """Output of a diagnostic tool that is attached at a host; None if it fails."""
+        cwd = tempfile.mkdtemp(dir=self.dir)    # umad2sim makes its sys-PID there
+        try:
+            done = subprocess.run([tool(argv[0]), *argv[1:]], cwd=cwd, capture_output=True,
+                                  text=True, env=self.env(host), timeout=30)
+            return done.stdout if done.returncode == 0 else None
+        finally:
+            shutil.rmtree(cwd, ignore_errors=True)
+
+    def lid(self, host):
+        """LID that the port itself holds (0 before a subnet manager came)."""
+        out = self.query("smpquery", "-D", "portinfo", "0", "1", host=host)
+        found = re.search(r"^Lid:\.*(\d+)", out or "", re.M)
+        return int(found.group(1)) if found else None
+
+    def pkeys(self, host):
+        """{index: key} of a host's port, as the port itself holds them."""
+        out = self.query("smpquery", "-D", "pkeys", "0", "1", host=host) or ""
+        table = {}
+        for index, row in re.findall(r"^ *(\d+): (.*)$", out, re.M):
+            table.update({int(index) + i: key for i, key in enumerate(row.split()) if key != "0x0000"})
+        return table
+
+    def has(self, host, key):
+        return key in self.pkeys(host).values()
+
+    def manager(self, **args):
+        sm = Manager(self, **args)
+        self.managers.append(sm)
+        return sm
+
+    def close(self):
+        for sm in self.managers:
+            sm.kill()
+        self.sim.kill()
+        self.sim.wait()
+        self.log.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Manager:
+    """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
+
+    def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None):
+        self.fabric, self.host = fabric, host
+        self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
+        self.log_path = os.path.join(self.dir, "opensm.log")
+        self.state_dir = os.path.join(self.dir, "state")
+        self.api = Api(os.path.join(self.dir, "run", "vhcasm.sock"))
+        self.base_file = base_file
+        self.conf, self.opensm_conf = conf, opensm_conf
+        self.process = None
+
+    def _write(self, name, text):
+        with open(os.path.join(self.dir, name), "w") as f:
+            f.write(text)
+        return os.path.join(self.dir, name)
+
+    def _environment(self):
+        plugin = os.environ["VHCA_PLUGIN"]
+        preload = UMAD2SIM
+        suppressions = self._write("asan.supp", SUPPRESSIONS)
+        linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
+        asan = re.search(r"libasan\S* => (\S+)", linked)
+        if asan:    # its run time has to come first
+            preload = f"{asan.group(1)} {UMAD2SIM}"
+        return {**self.fabric.env(self.host, preload), "OSM_CACHE_DIR": self.dir,
+                "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
+                "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
+                "UBSAN_OPTIONS": "halt_on_error=1"}
+
+    def start(self, wait=True):
+        base = f"base_file = {self.base_file}\n" if self.base_file else ""
+        conf = self._write("vhcasm.conf", f"[http]\nlisten = unix:{self.api.path}\n"
+                           f"[state]\ndir = {self.state_dir}\n[partitions]\n{base}{self.conf}\n")
+        main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
+                           f"partition_config_file {self.state_dir}/partitions.conf\n"
+                           f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"
+                           f"event_plugin_options {conf}\n{self.opensm_conf}\n")
+        with open(os.path.join(self.dir, "stdout.log"), "a") as out:
+            self.process = subprocess.Popen([tool("opensm"), "-F", main], cwd=self.dir,
+                                            env=self._environment(), stdin=subprocess.DEVNULL,
+                                            stdout=out, stderr=out)
+        if wait:
+            wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), 20)
+        return self
+
+    def alive(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"OpenSM ended with {self.process.returncode}: {self.output()[-2000:]}")
+        return True
+
+    def output(self):
+        with open(os.path.join(self.dir, "stdout.log"), errors="replace") as f:
+            return f.read()
+
+    def log(self):
+        try:
+            with open(self.log_path, errors="replace") as f:
+                return f.read()
+        except FileNotFoundError:
+            return ""
+
+    def sweeps(self):
+        return len(SWEEP.findall(self.log()))
+
+    def resweep(self):
+        self.process.send_signal(signal.SIGHUP)
+
+    def stop(self):
+        """Ends it as an administrator does; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=20)
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()

@@ -1,0 +1,444 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""libvhcasm.so inside a real OpenSM that manages ibsim's simulated fabric."""
+
+import os
+import random
+import re
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import fabric
+import tap
+
+VGUID1, VGUID2 = "0x02c9ab0000000001", "0x02c9ab0000000002"
+
+
+@unittest.skipIf(fabric.missing(), fabric.missing())
+class Case(unittest.TestCase):
+    """A fabric for each class, an OpenSM for each case unless the class keeps one."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.fabric = fabric.Fabric()
+        cls.addClassCleanup(cls.fabric.close)
+
+    def manager(self, **args):
+        sm = self.fabric.manager(**args)
+        self.addCleanup(sm.kill)
+        return sm
+
+    def wait_key(self, host, key, there=True):
+        fabric.wait_for(f"{key} {'on' if there else 'off'} H{host}: {self.fabric.pkeys(host)}",
+                        lambda: self.fabric.has(host, key) == there, 10)
+
+    def check(self, answer, status, code=None):
+        self.assertEqual(answer[0], status, answer)
+        if code:
+            self.assertEqual(answer[1]["code"], code, answer)
+        return answer[1]
+
+
+class Basics(Case):
+    """One OpenSM for all cases; each leaves the table empty, and uses epochs above those of the earlier ones."""
+
+    epoch = 0
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sm = cls.fabric.manager().start()
+        cls.api = cls.sm.api
+
+    def setUp(self):
+        Basics.epoch += 100
+
+    def tearDown(self):
+        for row in self.api.call("GET", "/v1/bindings")[1]["bindings"]:
+            self.api.withdraw(row["vguid"], row["epoch"])
+        for host in range(1, fabric.HOSTS + 1):
+            self.api.declare(host, [])
+
+    def test_health_and_readiness(self):
+        status, doc = self.api.call("GET", "/readyz")
+        self.assertEqual(status, 200)
+        self.assertEqual(doc["sm_state"], "master")
+        self.assertEqual(doc["master_guid"], fabric.port_guid(1))
+        self.assertRegex(doc["opensm_version"], r"^OpenSM 3\.3")
+        self.assertIsNone(doc["problem"])
+        self.assertEqual(self.api.call("GET", "/healthz")[1]["status"], "ok")
+
+    def test_binding_puts_the_port_into_its_partition(self):
+        lid = self.fabric.lid(2)
+        doc = self.check(self.api.bind(VGUID1, self.epoch, 2, ["0x8001"], lid=lid), 200)
+        self.assertEqual((doc["state"], doc["lid"], doc["pkeys"]), ("pending", lid, ["0x8001"]))
+        self.wait_key(2, "0x8001")
+        self.assertFalse(self.fabric.has(3, "0x8001"))
+        self.assertEqual(self.check(self.api.get(VGUID1), 200)["findings"], [])
+        self.check(self.api.withdraw(VGUID1, self.epoch), 200)
+        self.wait_key(2, "0x8001", there=False)
+
+    def test_two_bindings_share_a_key(self):
+        self.check(self.api.bind(VGUID1, self.epoch, 2, ["0x8001"]), 200)
+        self.check(self.api.bind(VGUID2, self.epoch, 2, ["0x8001", "0x8002"]), 200)
+        self.wait_key(2, "0x8002")
+        self.check(self.api.withdraw(VGUID2, self.epoch), 200)
+        self.wait_key(2, "0x8002", there=False)
+        self.assertTrue(self.fabric.has(2, "0x8001"))
+        self.check(self.api.withdraw(VGUID1, self.epoch), 200)
+        self.wait_key(2, "0x8001", there=False)
+
+    def test_keys_in_use_keep_their_index(self):
+        self.check(self.api.bind(VGUID1, self.epoch, 3, ["0x8001"]), 200)
+        self.check(self.api.bind(VGUID2, self.epoch, 3, ["0x8002"]), 200)
+        self.wait_key(3, "0x8002")
+        index = {key: i for i, key in self.fabric.pkeys(3).items()}["0x8002"]
+        self.check(self.api.withdraw(VGUID1, self.epoch), 200)
+        self.wait_key(3, "0x8001", there=False)
+        self.assertEqual(self.fabric.pkeys(3)[index], "0x8002")
+        self.assertEqual(self.fabric.pkeys(3)[0], "0xffff")
+
+    def test_declared_members(self):
+        doc = self.check(self.api.declare(3, ["0x8005", "0x0006"]), 200)
+        self.assertEqual(doc["effective"], ["0x0006", "0x8005"])
+        self.check(self.api.bind(VGUID1, self.epoch, 3, ["0x8001"]), 200)
+        self.wait_key(3, "0x8005")
+        self.wait_key(3, "0x0006")
+        rows = self.check(self.api.call("GET", "/v1/members"), 200)["members"]
+        self.assertEqual([(r["port_guid"], r["pkeys"], r["from_bindings"], r["effective"]) for r in rows],
+                         [(fabric.port_guid(3), ["0x0006", "0x8005"], ["0x8001"],
+                           ["0x0006", "0x8001", "0x8005"])])
+        self.check(self.api.declare(3, []), 200)
+        self.wait_key(3, "0x8005", there=False)
+        self.assertTrue(self.fabric.has(3, "0x8001"))
+
+    def test_moved_binding_moves_its_keys(self):
+        self.check(self.api.bind(VGUID1, self.epoch, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+        self.check(self.api.bind(VGUID1, self.epoch + 1, 3, ["0x8001"]), 200)
+        self.wait_key(3, "0x8001")
+        self.wait_key(2, "0x8001", there=False)
+
+    def test_granted_elsewhere_and_findings(self):
+        """A port's own GUID counts as its alias at index 0; ibsim refuses other aliases (GUIDInfo)."""
+        own = fabric.port_guid(2)
+        doc = self.check(self.api.bind(own, self.epoch, 2, [], gid_index=0, lid=self.fabric.lid(2)), 200)
+        self.assertEqual((doc["state"], doc["findings"]), ("granted", []))
+        doc = self.check(self.api.bind(own, self.epoch + 1, 2, [], gid_index=7, lid=40000), 200)
+        self.assertEqual(doc["state"], "pending")
+        self.assertRegex(doc["findings"][0], "at index 0")
+        self.assertRegex(doc["findings"][1], "reported LID 40000")
+        doc = self.check(self.api.bind(own, self.epoch + 2, 3, ["0x8009"], gid_index=0), 200)
+        self.assertEqual(doc["state"], "elsewhere")
+        self.assertIn(own, doc["findings"][0])
+        self.assertRegex(doc["findings"][-1], "Not yet.*0x8009")
+
+    def test_epochs(self):
+        self.check(self.api.bind(VGUID1, self.epoch, 2, []), 200)
+        self.check(self.api.bind(VGUID1, self.epoch - 1, 3, []), 409, "superseded")
+        doc = self.check(self.api.bind(VGUID1, self.epoch, 3, []), 409, "epoch_tie")
+        self.assertFalse(doc["retryable"])
+        self.check(self.api.withdraw(VGUID1, self.epoch - 1), 409, "superseded")
+        self.check(self.api.withdraw(VGUID1, self.epoch), 200)
+        self.assertEqual(self.check(self.api.withdraw(VGUID1, self.epoch), 200)["state"], "withdrawn")
+        self.check(self.api.bind(VGUID1, self.epoch - 1, 2, []), 409, "superseded")
+        self.assertEqual(self.check(self.api.get(VGUID1), 200)["state"], "withdrawn")
+        self.check(self.api.bind(VGUID1, self.epoch + 1, 3, []), 200)
+        self.check(self.api.get("0x02c9ab00000000ff"), 404, "unknown_binding")
+
+    def test_refused_reports(self):
+        put = lambda body: self.api.call("PUT", f"/v1/bindings/{VGUID1}", body)
+        good = {"epoch": self.epoch, "port_guid": fabric.port_guid(2), "gid_index": 1, "lid": 0, "pkeys": []}
+        doc = self.check(put({**good, "port_guid": "0x00000000000000ab"}), 409, "unknown_port")
+        self.assertTrue(doc["retryable"])
+        self.check(put({**good, "pkeys": [f"0x{0x8001 + i:04x}" for i in range(64)]}), 507, "table_full")
+        self.check(put({**good, "pkeys": ["0x8001", "0x0001"]}), 409, "both_memberships")
+        for wrong in ({"epoch": -1}, {"epoch": "1"}, {"port_guid": "0x0"}, {"port_guid": 7},
+                      {"gid_index": 65536}, {"pkeys": ["0x8001", "0x8001"]}, {"pkeys": ["1_"]},
+                      {"pkeys": "0x8001"}, {"colour": "red"}, {"lid": None}):
+            with self.subTest(wrong=wrong):
+                self.check(put({**good, **wrong}), 400, "bad_request")
+        for body in (b"", b"{", b"[]", b"null", b"{}\0", b'{"epoch":' + b"[" * 100, b"\xff\xfe"):
+            with self.subTest(body=body):
+                self.check(put(body), 400)
+        self.check(self.api.call("PUT", "/v1/bindings/0x0", good), 400, "bad_request")
+        self.check(self.api.call("PUT", "/v1/bindings/zebra", good), 400, "bad_request")
+        self.check(self.api.call("DELETE", f"/v1/bindings/{VGUID1}"), 400, "bad_request")
+        self.check(self.api.call("DELETE", f"/v1/bindings/{VGUID1}?epoch=1x"), 400, "bad_request")
+        self.check(self.api.call("GET", "/v1/nothing"), 404)
+        self.check(self.api.call("POST", "/v1/members", {}), 405)
+        self.check(put({**good, "pkeys": ["0x%04x" % i for i in range(0x8001, 0x8800)]}), 413)
+        self.check(put(b" " * 100000), 413)
+        self.assertEqual(self.api.call("GET", "/v1/bindings")[1]["bindings"], [])
+
+    def test_wild_clients_do_no_harm(self):
+        """Half requests, garbage and silent connections beside a working client."""
+        idle = []
+        for text in (b"", b"PUT /v1/bind", b"\0\1\2\3\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 5000,
+                     b"PUT /v1/bindings/1 HTTP/1.1\r\nContent-Length: 99999999999999\r\n\r\n"):
+            for _ in range(8):
+                s = socket.socket(socket.AF_UNIX)
+                s.connect(self.api.path)
+                try:
+                    s.sendall(text)
+                except OSError:
+                    pass
+                idle.append(s)
+        self.check(self.api.bind(VGUID1, self.epoch, 2, []), 200)
+        for s in idle:
+            s.close()
+        self.assertTrue(self.sm.alive())
+
+    def test_pages(self):
+        for i in range(7):
+            self.check(self.api.bind(f"0x02c9ab00000001{i:02x}", self.epoch + 5, 2 + i % 2, []), 200)
+        doc = self.check(self.api.call("GET", "/v1/bindings?limit=3"), 200)
+        self.assertEqual(len(doc["bindings"]), 3)
+        rows, after = doc["bindings"], doc["next"]
+        while after:
+            doc = self.check(self.api.call("GET", f"/v1/bindings?limit=3&after={after}"), 200)
+            rows, after = rows + doc["bindings"], doc["next"]
+        self.assertEqual([r["vguid"] for r in rows], [f"0x02c9ab00000001{i:02x}" for i in range(7)])
+        doc = self.check(self.api.call("GET", f"/v1/bindings?port_guid={fabric.port_guid(3)}"), 200)
+        self.assertEqual(len(doc["bindings"]), 3)
+        self.check(self.api.call("GET", "/v1/bindings?limit=0"), 400, "bad_request")
+
+    def test_a_burst_costs_few_sweeps_and_repetition_none(self):
+        before = self.sm.sweeps()
+        for i in range(50):
+            self.check(self.api.bind(f"0x02c9ab00000002{i:02x}", self.epoch + 6, 2, [f"0x{0x8010 + i % 5:04x}"]), 200)
+        self.wait_key(2, "0x8014")
+        used = self.sm.sweeps() - before
+        self.assertLessEqual(used, 4)
+        time.sleep(0.5)
+        before = self.sm.sweeps()
+        for i in range(50):
+            self.check(self.api.bind(f"0x02c9ab00000002{i:02x}", self.epoch + 6, 2, [f"0x{0x8010 + i % 5:04x}"]), 200)
+        time.sleep(0.7)
+        self.assertEqual(self.sm.sweeps(), before)
+
+
+class Restarts(Case):
+    def state_of_things(self, sm):
+        rows = sm.api.call("GET", "/v1/bindings")[1]["bindings"]
+        return ([(r["vguid"], r["epoch"], r["port_guid"], r["pkeys"]) for r in rows],
+                self.fabric.pkeys(2), self.fabric.pkeys(3))
+
+    def fill(self, sm):
+        self.check(sm.api.bind(VGUID1, 3, 2, ["0x8001", "0xffff"]), 200)
+        self.check(sm.api.bind(VGUID2, 4, 3, ["0x8002"]), 200)
+        self.check(sm.api.withdraw(VGUID2, 5), 200)
+        self.check(sm.api.declare(3, ["0x8003"]), 200)
+        self.wait_key(2, "0x8001")
+        self.wait_key(3, "0x8003")
+        self.wait_key(3, "0x8002", there=False)
+        return self.state_of_things(sm)
+
+    def test_restart_restores_membership_without_agents(self):
+        sm = self.manager().start()
+        before = self.fill(sm)
+        self.assertEqual(sm.stop(), 0)
+        sm.start()
+        self.assertEqual(self.state_of_things(sm), before)
+        self.check(sm.api.bind(VGUID2, 4, 3, []), 409, "superseded")    # tombstones, too
+        self.check(sm.api.withdraw(VGUID1, 3), 200)
+        self.check(sm.api.declare(3, []), 200)
+        self.wait_key(2, "0x8001", there=False)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_kill_and_restart_on_a_fabric_that_forgot(self):
+        sm = self.manager().start()
+        before = self.fill(sm)
+        sm.kill()
+        other = self.manager(host=4).start()    # knows nothing: takes the keys away
+        self.wait_key(2, "0x8001", there=False)
+        self.assertEqual(other.stop(), 0)
+        sm.start()
+        self.assertEqual(self.state_of_things(sm), before)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_answered_means_durable(self):
+        sm = self.manager().start()
+        for i in range(20):
+            self.check(sm.api.bind(f"0x02c9ab00000001{i:02x}", 1, 2, ["0x8001"]), 200)
+        sm.kill()
+        sm.start()
+        rows = sm.api.call("GET", "/v1/bindings")[1]["bindings"]
+        self.assertEqual(len(rows), 20)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_damaged_state_refuses_the_plugin_not_opensm(self):
+        sm = self.manager().start()
+        self.fill(sm)
+        self.assertEqual(sm.stop(), 0)
+        path = os.path.join(sm.state_dir, "bindings")
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:
+            f.write(text[:-20])
+        sm.start(wait=False)
+        fabric.wait_for("the reason in the log", lambda: "state_dir" in sm.log() or "line" in sm.log())
+        self.assertRegex(sm.log(), r"vhcasm: not started: .*/bindings: line \d+: .*move it away")
+        fabric.wait_for("a sweep", sm.sweeps)
+        # The partition file of before is named in opensm.conf: the tenants keep their keys.
+        self.wait_key(2, "0x8001")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_two_managers_do_not_share_a_state(self):
+        first = self.manager().start()
+        second = self.manager(host=2)
+        second.state_dir = first.state_dir
+        second.start(wait=False)
+        fabric.wait_for("the refusal", lambda: "in use by another OpenSM" in second.log())
+        self.assertEqual(second.stop(), 0)
+        self.assertEqual(first.stop(), 0)
+
+
+class Configuration(Case):
+    def base(self, text):
+        path = os.path.join(self.fabric.dir, "base.conf")
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def test_base_file_is_merged_and_read_again(self):
+        path = self.base("Default=0x7fff,ipoib:ALL=limited,SELF=full;\nadmin=0x0100:ALL=full;\n")
+        sm = self.manager(base_file=path).start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+        self.assertEqual(self.fabric.pkeys(2)[0], "0x7fff")
+        self.assertTrue(self.fabric.has(2, "0x8100"))
+        self.base("Default=0x7fff,ipoib:ALL=full;\n")
+        sm.resweep()
+        self.wait_key(2, "0x8100", there=False)
+        self.assertTrue(self.fabric.has(2, "0x8001"))
+        # A mistake must not take the tenants' keys: OpenSM would fall back to its default rule.
+        self.base("Default=0x7fff,ipoib ALL=full;\n")
+        sm.resweep()
+        fabric.wait_for("the mistake is reported", lambda: sm.api.call("GET", "/readyz")[1]["problem"])
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x8002"]), 200)
+        self.wait_key(2, "0x8002")
+        self.assertTrue(self.fabric.has(2, "0x8001"))
+        self.assertNotIn("retrying with default", sm.log())
+        self.base("Default=0x7fff,ipoib:ALL=full;\n")
+        sm.resweep()
+        fabric.wait_for("the problem is gone",
+                        lambda: not sm.api.call("GET", "/readyz")[1]["problem"])
+        self.assertEqual(sm.stop(), 0)
+
+    def test_allowed_keys(self):
+        sm = self.manager(conf="allowed = 0x0001-0x000f 0x0100").start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x800f", "0x0100", "0xffff"]), 200)
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8010"]), 403, "unknown_partition")
+        self.check(sm.api.declare(2, ["0x0011"]), 403, "unknown_partition")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_both_memberships_with_opensms_option(self):
+        sm = self.manager(opensm_conf="allow_both_pkeys TRUE").start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x0001"]), 200)
+        self.wait_key(2, "0x8001")
+        self.wait_key(2, "0x0001")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_wrong_configuration_refuses_the_plugin(self):
+        sm = self.manager(conf="allowed = everything")
+        sm.start(wait=False)
+        fabric.wait_for("the reason", lambda: "not started" in sm.log())
+        self.assertRegex(sm.log(), r"vhcasm\.conf:\d+: allowed: ")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_another_partition_file_is_taken_over(self):
+        sm = self.manager()
+        path = self.base("Default=0x7fff,ipoib:ALL=full;\nadmin=0x0200:ALL=full;\n")
+        sm.opensm_conf = f"partition_config_file {path}"    # a later line wins
+        sm.start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+        self.assertTrue(self.fabric.has(2, "0x8200"))
+        self.assertIn("write the latter into opensm.conf", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+
+class Masters(Case):
+    def test_a_standby_sends_to_the_master_and_takes_over(self):
+        timing = "sminfo_polling_timeout 300\npolling_retry_number 2"
+        master = self.manager(host=1, opensm_conf=f"sm_priority 5\n{timing}").start()
+        standby = self.manager(host=2, opensm_conf=f"sm_priority 1\n{timing}").start(wait=False)
+        health = lambda: standby.api.call("GET", "/healthz")[1]
+        fabric.wait_for("the socket", lambda: os.path.exists(standby.api.path))
+        fabric.wait_for("standby", lambda: health()["sm_state"] == "standby")
+        self.assertEqual(standby.api.call("GET", "/readyz")[0], 503)
+        doc = self.check(standby.api.bind(VGUID1, 1, 3, ["0x8001"]), 421, "not_master")
+        self.assertIn(fabric.port_guid(1), doc["detail"])
+        self.assertTrue(doc["retryable"])
+        self.check(standby.api.withdraw(VGUID1, 1), 421, "not_master")
+        self.check(standby.api.declare(3, []), 421, "not_master")
+        self.assertEqual(master.stop(), 0)
+        fabric.wait_for("take-over", lambda: standby.api.ready(), 20)
+        self.check(standby.api.bind(VGUID1, 1, 3, ["0x8001"]), 200)
+        self.wait_key(3, "0x8001")
+        self.assertEqual(standby.stop(), 0)
+
+
+class Stress(Case):
+    REQUESTS = 1000
+
+    def client(self, sm, seed, errors):
+        rng = random.Random(seed)
+        for i in range(self.REQUESTS // 4):
+            vguid = f"0x02c9ab0000000{rng.randrange(16):03x}"
+            kind = rng.randrange(10)
+            time.sleep(rng.random() * 0.01)
+            try:
+                if kind < 5:
+                    answer = sm.api.bind(vguid, rng.randrange(1, 40), rng.randrange(1, 6),
+                                         rng.sample(["0x8001", "0x8002", "0x8003", "0x0004"], rng.randrange(5)))
+                elif kind < 7:
+                    answer = sm.api.withdraw(vguid, rng.randrange(1, 40))
+                elif kind < 8:
+                    answer = sm.api.declare(rng.randrange(1, 6), rng.sample(["0x8001", "0x8009"], rng.randrange(3)))
+                elif kind < 9:
+                    answer = sm.api.call("GET", rng.choice(["/v1/bindings", "/v1/members", "/readyz"]))
+                else:
+                    answer = sm.api.call("PUT", f"/v1/bindings/{vguid}", rng.randbytes(rng.randrange(300)))
+                if answer[0] >= 500 and answer[0] != 503:
+                    errors.append(answer)
+            except Exception as e:      # a client's thread: the case looks at the list
+                errors.append(repr(e))
+
+    def test_requests_while_sweeps_run(self):
+        sm = self.manager().start()
+        errors, before = [], sm.sweeps()
+        clients = [threading.Thread(target=self.client, args=(sm, seed, errors)) for seed in range(4)]
+        for c in clients:
+            c.start()
+        while any(c.is_alive() for c in clients):
+            sm.resweep()
+            time.sleep(0.05)
+        for c in clients:
+            c.join()
+        self.assertEqual(errors, [])
+        self.assertGreater(sm.sweeps() - before, 5)
+        rows = sm.api.call("GET", "/v1/members")[1]["members"]
+        effective = {r["port_guid"]: set(r["effective"]) for r in rows}
+        for host in range(1, fabric.HOSTS + 1):
+            want = effective.get(fabric.port_guid(host), set()) | {"0xffff"}
+            fabric.wait_for(f"H{host} has {want}: {self.fabric.pkeys(host)}",
+                            lambda: set(self.fabric.pkeys(host).values()) == want, 15)
+        self.assertTrue(sm.alive())
+        self.assertEqual(sm.stop(), 0)
+        self.assertFalse(re.search(r" ERR (?!5411|3113)", sm.log()), sm.log()[-3000:])
+
+    def test_stop_at_any_moment(self):
+        for i in range(6):
+            sm = self.manager().start(wait=False)
+            # Earlier than this OpenSM has not blocked its signals yet.
+            fabric.wait_for("the plugin", lambda: "vhcasm: version" in sm.log(), every=0.001)
+            time.sleep(0.05 * i)
+            self.assertEqual(sm.stop(), 0, sm.output()[-2000:])
+
+
+tap.main(__name__)
