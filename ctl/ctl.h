@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_CTL_CTL_H
+#define VHCA_CTL_CTL_H
+/*
+ * What the sub-commands of vhcactl share. A sub-command is one file cmd_NAME.c that defines one row of the command table; help,
+ * argument checks and the bash completion's test come from that row.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+
+#define VHCA_CTL_ARGS_MAX 2
+
+enum vhca_ctl_opt {
+	VHCA_OPT_JSON,
+	VHCA_OPT_SOCKET,
+	VHCA_OPT_TIMEOUT,
+	VHCA_OPT_HELP,
+	VHCA_OPT_VERSION,
+	/* from here on: only for commands that list them */
+	VHCA_OPT_PARTITION,
+	VHCA_OPT_GUID,
+	VHCA_OPT_FABRIC,
+	VHCA_OPT_STATE,
+	VHCA_OPT_SINCE,
+	VHCA_CTL_OPTS
+};
+#define VHCA_OPT_BIT(opt) (1u << (opt))
+
+/* One invocation, after its command line was checked. Strings are borrowed from argv. */
+struct vhca_ctl {
+	const char *opts[VHCA_CTL_OPTS]; /* value, "" for a flag, NULL if not given */
+	const char *args[VHCA_CTL_ARGS_MAX];
+	const char *socket_path;
+	uint32_t timeout_ms; /* 0 = the command's own default */
+};
+
+struct vhca_ctl_command {
+	const char *name;
+	const char *args[VHCA_CTL_ARGS_MAX]; /* names of the arguments, all of them required */
+	uint32_t required, optional;	     /* VHCA_OPT_BIT() of its own options */
+	const char *summary;		     /* a line of the command list */
+	const char *help; /* paragraphs behind it, "" if there is no more to say */
+	int (*run)(const struct vhca_ctl *ctl, struct vhca_error *err);
+};
+
+extern const struct vhca_ctl_command vhca_cmd_attach;
+extern const struct vhca_ctl_command vhca_cmd_claims;
+extern const struct vhca_ctl_command vhca_cmd_detach;
+extern const struct vhca_ctl_command vhca_cmd_domains;
+extern const struct vhca_ctl_command vhca_cmd_hcas;
+extern const struct vhca_ctl_command vhca_cmd_node;
+extern const struct vhca_ctl_command vhca_cmd_outbox;
+extern const struct vhca_ctl_command vhca_cmd_vfs;
+extern const struct vhca_ctl_command vhca_cmd_watch;
+
+#endif

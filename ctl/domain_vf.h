@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_CTL_DOMAIN_VF_H
+#define VHCA_CTL_DOMAIN_VF_H
+/* What attach and detach share: both change /v1/domains/DOMAIN/vfs/NAME, the command's two arguments. */
+#include <json-c/json_object.h>
+
+#include "ctl/ctl.h"
+
+/* Calls and prints the answer with --json; else *ret is it (caller puts it). Returns 1 when it was printed. */
+int vhca_ctl_domain_vf(const struct vhca_ctl *ctl, const char *method, struct json_object *body,
+		       struct json_object **ret, struct vhca_error *err);
+
+#endif

@@ -1,0 +1,504 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vhcactl against a fake agent: an HTTP server on a unix socket with canned answers in the shape of docs/openapi.yaml."""
+
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import socketserver
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+import openapi
+import tap
+
+CTL = os.environ["VHCACTL"]
+SOURCE = os.environ["VHCA_SOURCE_DIR"]
+UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
+COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "attach", "detach", "outbox", "watch"]
+
+NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
+        "libvirt": {"uri": "qemu:///system", "connected": True},
+        "sm": {"backend": "vhcasm", "reachable": False, "fenced": True, "pending": 2},
+        "loop": {"max_callback_us": 1234, "blocking_calls": 0},
+        "counts": {"unmanaged": 0, "free": 3, "attached": 1, "quarantined": 1}}
+HCAS = {"hcas": [
+    {"bdf": "0000:01:00.0", "family": "mlx4", "driver": "mlx4_core", "ibdev": "mlx4_0", "node_guid": None, "numa": 0,
+     "fabric": "default", "managed": True, "total_vfs": 16, "num_vfs": 8, "want_vfs": 4, "busy_since_ms": None,
+     "problem": "8 VFs exist, 4 are configured: set num_vfs=4 in /etc/modprobe.d/vhcad.conf and reload mlx4_core",
+     "ports": [{"port": 1, "guid": "0x0002c90300a1b2c3", "lid": 4, "sm_lid": 1, "state": "active",
+                "pkeys": ["0xffff", "0x8001"]},
+               {"port": 2, "guid": "0x0002c90300a1b2c4", "lid": 0, "sm_lid": 0, "state": "down",
+                "pkeys": [f"0x80{i:02x}" for i in range(1, 17)]}]},
+    {"bdf": "0000:41:00.0", "family": "mlx5", "driver": "mlx5_core", "ibdev": None, "fabric": "default",
+     "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "problem": None, "ports": []}]}
+VFS = {"vfs": [
+    {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "index": 0, "numa": 0, "driver": "vfio-pci", "iommu_group": 12,
+     "state": "attached", "since_ms": 1, "reason": None, "domain": "vm1", "name": "ib0", "claim": UUID,
+     "guid": "0x02c9ab0000000001", "requested": "0x02c9ab0000000001", "granted": True, "gid_index": 1,
+     "pkeys": [{"index": 0, "pkey": "0x8001", "physical": 1}, {"index": 1, "pkey": "0xffff", "physical": 0}],
+     "missing": []},
+    {"bdf": "0000:01:00.2", "pf": "0000:01:00.0", "index": 1, "driver": "vfio-pci", "state": "programmed", "claim": UUID,
+     "reason": "0x8002 is not in the port's table", "domain": "a long name", "name": "ib1",
+     "guid": "0x02c9ab0000000002", "granted": False, "pkeys": [], "missing": ["0x8002"]},
+    {"bdf": "0000:01:00.3", "pf": "0000:01:00.0", "index": 2, "driver": None, "state": "quarantined",
+     "reason": "scrub: admin_guids reads back 0x0", "domain": None, "name": None, "claim": None, "guid": None,
+     "granted": False, "pkeys": [], "missing": []}]}
+DOMAINS = {"domains": [
+    {"uuid": UUID, "name": "vm1", "requests": [
+        {"name": "ib0", "partition": "0x8001", "guid": "auto", "fabric": "default", "problem": None},
+        {"name": "ib1", "partition": "nowhere", "guid": "auto", "fabric": "default",
+         "problem": "partition nowhere is not configured"}],
+     "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "state": "attached", "guid": "0x02c9ab0000000001",
+              "granted": True, "guest_address": "0000:07:00.0", "reason": None}]},
+    {"uuid": UUID, "name": "plain", "requests": [], "vfs": []}]}
+CLAIMS = {"claims": [
+    {"id": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "bdf": "0000:01:00.1", "state": "attached",
+     "guid": "0x02c9ab0000000001", "epoch": 3, "pkeys": ["0x8001"], "way": "metadata", "created_ms": 1763617226000,
+     "reason": None}]}
+OUTBOX = {"outbox": [
+    {"seq": 7, "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True, "state": "waiting", "age_ms": 125000,
+     "attempts": 4, "next_try_ms": 2500, "reason": "http://192.168.77.1:8515: Connection refused"},
+    {"seq": 8, "vguid": "0x02c9ab0000000002", "epoch": 1, "bound": False, "state": "in_flight", "age_ms": 400,
+     "attempts": 1, "next_try_ms": 0, "reason": None}]}
+CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
+
+
+def problem(status, kind, code, detail, hint=""):
+    return status, {"type": f"urn:vhcad:problem:{code}", "title": "t", "status": status, "detail": detail,
+                    "code": code, "kind": kind, "hint": hint, "retryable": False}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        self.server.seen.append((self.command, self.path, json.loads(body) if body else None))
+        path = self.path.partition("?")[0]
+        status, doc = self.server.answers.get((self.command, path), problem(404, "not-found", "no_route", path))
+        if callable(doc):
+            status, doc = doc(self)
+        data = doc if isinstance(doc, bytes) else json.dumps(doc).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json" if status < 400 else "application/problem+json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_DELETE = answer
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, path, answers):
+        self.answers, self.seen = answers, []
+        super().__init__(path, Handler)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def handle_error(self, request, client_address):
+        pass    # a client that has gone
+
+
+class CtlCase(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="vhca-ctl.")
+        self.addCleanup(shutil.rmtree, self.dir)
+        self.socket = os.path.join(self.dir, "vhcad.sock")
+
+    def agent(self, answers):
+        """answers: {"GET /path": document or (status, document) or function(handler) -> (status, document)}"""
+        table = {}
+        for key, doc in answers.items():
+            table[tuple(key.split(" "))] = doc if isinstance(doc, tuple) else (200, doc)
+        server = Server(self.socket, table)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def ctl(self, *args, env=None):
+        return subprocess.run([CTL, "--socket", self.socket, *args], capture_output=True, text=True, timeout=30,
+                              env={**os.environ, "TZ": "UTC", **(env or {})}, check=False)
+
+    def rows(self, *args):
+        """Table as lists of cells; cells are two blanks apart."""
+        p = self.ctl(*args)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        return [re.split(r" {2,}", line) for line in p.stdout.splitlines()]
+
+
+class Tables(CtlCase):
+    def test_vfs(self):
+        self.agent({"GET /v1/vfs": VFS})
+        p = self.ctl("vfs")
+        self.assertEqual(p.stdout.splitlines(), [
+            "BDF           STATE        DRIVER    DOMAIN/NAME      GUID                GRANTED  P_KEYS           REASON",
+            "0000:01:00.1  attached     vfio-pci  vm1/ib0          0x02c9ab0000000001  yes      0x8001 0xffff    -",
+            "0000:01:00.2  programmed   vfio-pci  a long name/ib1  0x02c9ab0000000002  no       0x8002(missing)  "
+            "0x8002 is not in the port's table",
+            "0000:01:00.3  quarantined  -         -                -                   -        -                "
+            "scrub: admin_guids reads back 0x0"])
+
+    def test_vfs_state(self):
+        server = self.agent({"GET /v1/vfs": {"vfs": []}})
+        self.assertEqual(self.rows("vfs", "--state", "fr&e"), [["no VF in this state"]])
+        self.assertEqual(server.seen, [("GET", "/v1/vfs?state=fr%26e", None)])
+
+    def test_domains(self):
+        self.agent({"GET /v1/domains": DOMAINS})
+        self.assertEqual(self.rows("domains"), [
+            ["DOMAIN", "NAME", "BDF", "STATE", "GUID", "GRANTED", "IN_GUEST", "REASON"],
+            ["vm1", "ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001", "yes", "0000:07:00.0", "-"],
+            ["vm1", "ib1", "-", "requested", "-", "-", "-", "partition nowhere is not configured"]])
+
+    def test_hcas(self):
+        self.agent({"GET /v1/hcas": HCAS})
+        rows = self.rows("hcas")
+        self.assertEqual(rows[0][:6], ["BDF", "FAMILY", "DEVICE", "MANAGED", "VFS", "PORT"])
+        self.assertEqual(rows[1][:11], ["0000:01:00.0", "mlx4", "mlx4_0", "yes", "8->4/16", "1", "0x0002c90300a1b2c3",
+                                        "4", "1", "active", "0xffff 0x8001"])
+        self.assertIn("modprobe.d", rows[1][11])
+        self.assertEqual(rows[2][10], "0x8001 0x8002 0x8003 0x8004 0x8005 0x8006 +10")
+        self.assertEqual(rows[3], ["0000:41:00.0", "mlx5", "-", "no", "0/16"] + ["-"] * 7)
+
+    def test_claims(self):
+        self.agent({"GET /v1/claims": CLAIMS})
+        self.assertEqual(self.rows("claims")[1], [UUID, "vm1/ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001",
+                                                  "3", "0x8001", "metadata", "2025-11-20 05:40:26", "-"])
+
+    def test_outbox(self):
+        self.agent({"GET /v1/outbox": OUTBOX})
+        rows = self.rows("outbox")
+        self.assertEqual(rows[1], ["7", "0x02c9ab0000000001", "3", "bound", "waiting", "2m05s", "4", "in 2.5s",
+                                   "http://192.168.77.1:8515: Connection refused"])
+        self.assertEqual(rows[2], ["8", "0x02c9ab0000000002", "1", "withdrawn", "in_flight", "0.4s", "1", "now", "-"])
+
+    def test_node(self):
+        self.agent({"GET /v1/node": NODE})
+        self.assertEqual(self.ctl("node").stdout, (
+            "agent     hva: vhcad 0.1.0, API 1, since 2025-11-20 05:40:26\n"
+            "libvirt   qemu:///system: connected\n"
+            "SM        vhcasm: NOT reachable, fenced, 2 to report (vhcactl outbox)\n"
+            "VFs       3 free, 1 attached, 1 quarantined\n"
+            "loop      longest callback 1.2 ms, 0 blocking calls\n"))
+
+    def test_empty_lists_say_so(self):
+        self.agent({f"GET /v1/{k}": {k: []} for k in ("hcas", "vfs", "domains", "claims", "outbox")})
+        for name in ("hcas", "vfs", "domains", "claims", "outbox"):
+            p = self.ctl(name)
+            self.assertEqual((p.returncode, p.stdout.count("\n"), p.stderr), (0, 1, ""))
+            self.assertNotIn("BDF", p.stdout)
+
+    def test_unknown_shapes_do_no_harm(self):
+        """A newer agent may add and change members."""
+        self.agent({"GET /v1/vfs": {"vfs": [{}, 7, None, {"bdf": [], "state": {}, "pkeys": "x", "missing": [3],
+                                                          "granted": "maybe", "guid": 5, "new": 1}]},
+                    "GET /v1/node": {}, "GET /v1/domains": {"domains": [{"vfs": 1, "requests": [None]}]},
+                    "GET /v1/hcas": {"hcas": [[], {"ports": [1]}]}})
+        for name in ("vfs", "node", "domains", "hcas"):
+            self.assertEqual(self.ctl(name).returncode, 0)
+
+    def test_names_cannot_move_the_cursor(self):
+        vf = {**VFS["vfs"][0], "domain": "a\x1b[2J\nb", "reason": "über\x7f"}
+        self.agent({"GET /v1/vfs": {"vfs": [vf]}})
+        line = self.ctl("vfs").stdout.splitlines()[1]
+        self.assertIn("a?[2J?b/ib0", line)
+        self.assertTrue(line.endswith("über?"))
+
+    def test_columns_stay_aligned_with_utf8(self):
+        vfs = [{**VFS["vfs"][0], "domain": d} for d in ("größe", "groesse")]
+        self.agent({"GET /v1/vfs": {"vfs": vfs}})
+        lines = self.ctl("vfs", env={"LC_ALL": "C.UTF-8"}).stdout.splitlines()
+        self.assertEqual({line.index("0x02c9ab") for line in lines[1:]}, {lines[0].index("GUID")})
+
+
+class Shapes(unittest.TestCase):
+    """The canned answers above are what the document promises."""
+
+    def test_canned_answers(self):
+        document = openapi.Document()
+        for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
+                            ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
+                            ("Released", {"state": "free"}), ("Events", {"cursor": 3, "events": Watch.events(1, 3)}),
+                            ("Problem", problem(404, "not-found", "c", "d")[1])):
+            with self.subTest(schema):
+                self.assertEqual(document.check(schema, doc), [])
+
+
+class Json(CtlCase):
+    def test_prints_what_the_agent_said(self):
+        docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS, "outbox": OUTBOX}
+        self.agent({f"GET /v1/{k}": doc for k, doc in docs.items()})
+        for name, doc in docs.items():
+            for args in (("--json", name), (name, "--json")):
+                p = self.ctl(*args)
+                self.assertEqual((p.returncode, p.stderr), (0, ""))
+                self.assertEqual(json.loads(p.stdout), doc)
+
+    def test_prints_the_problem_document(self):
+        self.agent({"GET /v1/vfs": problem(409, "conflict", "vf_busy", "VF is busy")})
+        p = self.ctl("vfs", "--json")
+        self.assertEqual(p.returncode, 4)
+        self.assertEqual(json.loads(p.stdout)["code"], "vf_busy")
+        self.assertIn("VF is busy", p.stderr)
+
+
+class Changes(CtlCase):
+    PATH = "/v1/domains/vm1/vfs/ib0"
+
+    def test_attach(self):
+        server = self.agent({f"POST {self.PATH}": CLAIM_RESULT})
+        p = self.ctl("attach", "vm1", "ib0", "--partition", "0x8001 storage")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout, "vm1/ib0: attached VF 0000:01:00.1 with GUID 0x02c9ab0000000001\n")
+        self.assertEqual(server.seen, [("POST", self.PATH, {"partition": "0x8001 storage"})])
+
+    def test_attach_with_all(self):
+        vf = {**VFS["vfs"][0], "granted": False, "missing": ["0x8001"]}
+        server = self.agent({f"POST {self.PATH}": {**CLAIMS["claims"][0], "vf": vf}})
+        p = self.ctl("attach", "--fabric=f2", "vm1", "--guid", "0x02c9ab0000000009", "ib0", "--partition=a")
+        self.assertIn("not granted", p.stdout)
+        self.assertIn("partitions", p.stdout)
+        self.assertEqual(server.seen[0][2], {"partition": "a", "guid": "0x02c9ab0000000009", "fabric": "f2"})
+
+    def test_detach(self):
+        server = self.agent({f"DELETE {self.PATH}": {"state": "free"}})
+        p = self.ctl("detach", "vm1", "ib0")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn("vm1/ib0: detached", p.stdout)
+        self.assertEqual(server.seen, [("DELETE", self.PATH, None)])
+
+    def test_json(self):
+        self.agent({f"DELETE {self.PATH}": {"state": "free"}})
+        self.assertEqual(json.loads(self.ctl("detach", "vm1", "ib0", "--json").stdout), {"state": "free"})
+
+    def test_names_are_encoded(self):
+        server = self.agent({})
+        for name in ("a b", "a/b", "a?b#c", "50%", "größe", "a&b=c;+"):
+            self.ctl("detach", name, "ib0")
+            path = server.seen[-1][1]
+            self.assertEqual(path.count("/"), 5, path)
+            self.assertEqual(urllib.parse.unquote(path.split("/")[3]), name)
+
+    def test_name_too_long(self):
+        p = self.ctl("detach", "x" * 3000, "ib0")
+        self.assertEqual(p.returncode, 2)
+        self.assertIn("File name too long", p.stderr)
+
+
+class Errors(CtlCase):
+    def test_exit_codes(self):
+        for status, kind, code in ((400, "invalid", 2), (404, "not-found", 3), (409, "conflict", 4),
+                                   (507, "exhausted", 5), (502, "device", 6), (503, "unavailable", 7),
+                                   (403, "denied", 8), (500, "internal", 1), (418, "unheard-of", 1)):
+            with self.subTest(kind):
+                self.agent({"DELETE /v1/domains/vm1/vfs/ib0": problem(status, kind, "some_code", "it went wrong",
+                                                                      "do that")})
+                p = self.ctl("detach", "vm1", "ib0")
+                os.unlink(self.socket)
+                self.assertEqual(p.returncode, code)
+                self.assertEqual(p.stdout, "")
+                self.assertEqual(p.stderr, "vhcactl: vm1/ib0: it went wrong\nhint: do that\n")
+
+    def test_hint_is_left_out_when_empty(self):
+        self.agent({"GET /v1/vfs": problem(409, "conflict", "c", "busy")})
+        self.assertEqual(self.ctl("vfs").stderr, "vhcactl: busy\n")
+
+    def test_answer_that_is_no_problem_document(self):
+        for body in (b"", b"<html>", b"[]", b'{"detail": 5}'):
+            with self.subTest(body):
+                self.agent({"GET /v1/vfs": (404, body)})
+                p = self.ctl("vfs")
+                os.unlink(self.socket)
+                self.assertEqual(p.returncode, 3)
+                self.assertIn("404", p.stderr)
+
+    def test_answer_without_the_list(self):
+        for body in (b"{}", b'{"vfs": 5}', b"[]", b"7"):
+            with self.subTest(body):
+                self.agent({"GET /v1/vfs": (200, body)})
+                p = self.ctl("vfs")
+                os.unlink(self.socket)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn("no list 'vfs'", p.stderr)
+
+    def check_silent(self, p, *words):
+        self.assertEqual(p.returncode, 7)
+        self.assertEqual(p.stdout, "")
+        for word in (*words, "systemctl status vhcad"):
+            self.assertIn(word, p.stderr)
+
+    def test_agent_absent(self):
+        self.check_silent(self.ctl("vfs"), self.socket, "No such file")
+
+    def test_agent_dead(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.socket)
+        self.check_silent(self.ctl("vfs"), "does not answer")
+
+    def test_agent_hung(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.socket)
+            s.listen(1)
+            started = time.monotonic()
+            self.check_silent(self.ctl("vfs", "--timeout", "1"), "does not answer")
+            self.assertLess(time.monotonic() - started, 5)
+
+    def test_agent_closes(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.socket)
+            s.listen(1)
+            threading.Thread(target=lambda: s.accept()[0].close(), daemon=True).start()
+            self.check_silent(self.ctl("vfs"), "does not answer")
+
+    @unittest.skipIf(os.geteuid() == 0 and not shutil.which("setpriv"), "root, and no setpriv to become nobody")
+    def test_no_permission(self):
+        self.agent({"GET /v1/vfs": VFS})
+        os.chmod(self.dir, 0o755)
+        os.chmod(self.socket, 0o600)
+        argv = [CTL, "--socket", self.socket, "vfs"]
+        if os.geteuid() == 0:
+            argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *argv]
+        p = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        if p.returncode == 127 or "setpriv" in p.stderr:
+            self.skipTest("nobody may not run the program from here")
+        self.assertEqual(p.returncode, 8)
+        self.assertIn("[api] group", p.stderr)
+
+    def test_output_that_cannot_be_written(self):
+        self.agent({"GET /v1/vfs": VFS})
+        with open("/dev/full", "w", encoding="ascii") as full:
+            p = subprocess.run([CTL, "--socket", self.socket, "vfs"], stdout=full, stderr=subprocess.PIPE, text=True,
+                               timeout=30, check=False)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("could not be written", p.stderr)
+
+
+class Usage(CtlCase):
+    def test_wrong_usage(self):
+        for args in ([], ["nothing"], ["vfs", "extra"], ["attach", "vm1", "ib0"], ["attach", "--partition", "1"],
+                     ["attach", "vm1", "", "--partition", "1"], ["detach", "vm1"], ["detach", "a", "b", "c"],
+                     ["--what"], ["vfs", "--guid", "1"], ["vfs", "--state"], ["node", "--timeout", "0"],
+                     ["node", "--timeout", "1.5"], ["node", "--timeout", "99999"], ["watch", "--since", "x"],
+                     ["help", "nothing"]):
+            with self.subTest(args):
+                p = self.ctl(*args)
+                self.assertEqual((p.returncode, p.stdout), (2, ""))
+                self.assertRegex(p.stderr, r"\Avhcactl: .+\n(hint: vhcactl help.*\n)?\Z")
+
+    def test_help(self):
+        overview = self.ctl("help").stdout
+        self.assertEqual(self.ctl("--help").stdout, overview)
+        self.assertEqual(re.findall(r"^  ([a-z]+) ", overview.split("Options:")[0], re.M), COMMANDS + ["help"])
+        for name in COMMANDS:
+            p = self.ctl("help", name)
+            self.assertEqual(p.returncode, 0)
+            self.assertTrue(p.stdout.startswith(f"Usage: vhcactl [OPTIONS] {name}"))
+            self.assertEqual(self.ctl(name, "--help").stdout, p.stdout)
+        self.assertIn("DOMAIN NAME --partition P_KEYS [--guid GUID] [--fabric NAME]\n", self.ctl("help", "attach").stdout)
+        for line in overview.splitlines():
+            self.assertLessEqual(len(line), 100)
+
+    def test_version(self):
+        self.assertRegex(self.ctl("--version").stdout, r"\Avhcactl \d+\.\d+\.\d+\n\Z")
+
+    def test_completion_knows_commands_and_options(self):
+        with open(os.path.join(SOURCE, "ctl/vhcactl.bash"), encoding="ascii") as f:
+            script = f.read()
+        words = re.search(r"commands='(.*)'", script).group(1).split()
+        self.assertEqual(words, COMMANDS + ["help"])
+        text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
+        for option in set(re.findall(r"^  (--[a-z]+)", text, re.M)):
+            self.assertIn(option, script)
+
+    def complete(self, *words):
+        script = ('. "$1"; shift; COMP_WORDS=(vhcactl "$@"); COMP_CWORD=$#; _vhcactl; printf "%s\\n" "${COMPREPLY[@]}"')
+        p = subprocess.run(["bash", "-c", script, "bash", os.path.join(SOURCE, "ctl/vhcactl.bash"), *words],
+                           capture_output=True, text=True, timeout=30, check=True)
+        return p.stdout.split()
+
+    def test_completion_completes(self):
+        self.assertEqual(self.complete("d"), ["domains", "detach"])
+        self.assertEqual(self.complete("--json", "vfs", "--st"), ["--state"])
+        self.assertEqual(self.complete("vfs", "--state", "q"), ["quarantined"])
+        self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])
+
+
+class Watch(CtlCase):
+    def start(self, *args):
+        p = subprocess.Popen([CTL, "--socket", self.socket, "watch", *args], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, env={**os.environ, "TZ": "UTC"})
+        self.addCleanup(lambda: (p.kill(), p.communicate()))
+        return p
+
+    @staticmethod
+    def events(first, last):
+        return [{"seq": n, "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}"}
+                for n in range(first, last + 1)]
+
+    def serve(self, newest=15):
+        """Has events 1..newest; each long poll brings one more at once, until `limit`."""
+        state = {"newest": newest, "limit": newest + 2}
+
+        def answer(handler):
+            query = urllib.parse.parse_qs(handler.path.partition("?")[2])
+            since, wait = int(query["since"][0]), int(query["wait"][0])
+            if wait and since == state["newest"]:
+                if state["newest"] == state["limit"]:
+                    time.sleep(3)
+                else:
+                    state["newest"] += 1
+            return 200, {"cursor": state["newest"], "lost": False, "events": self.events(since + 1, state["newest"])}
+        return self.agent({"GET /v1/events": (200, answer)})
+
+    def test_shows_the_last_ten_and_follows(self):
+        server = self.serve()
+        p = self.start()
+        lines = [p.stdout.readline() for _ in range(12)]
+        self.assertEqual(lines[0], "2025-11-20 05:40:26  vf      0000:01:00.1: event 6\n")
+        self.assertEqual([int(line.split()[-1]) for line in lines], list(range(6, 18)))
+        self.assertEqual(server.seen[0][1], "/v1/events?since=0&wait=0")
+        self.assertEqual(server.seen[1][1], "/v1/events?since=15&wait=25")
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
+
+    def test_since_and_json(self):
+        self.serve()
+        p = self.start("--since", "2", "--json")
+        self.assertEqual([json.loads(p.stdout.readline())["seq"] for _ in range(15)], list(range(3, 18)))
+
+    def test_outlives_the_agent(self):
+        server = self.serve(newest=3)
+        p = self.start()
+        for _ in range(5):
+            p.stdout.readline()
+        server.shutdown()
+        server.server_close()
+        os.unlink(self.socket)
+        self.assertIn("waiting", p.stderr.readline())
+        self.serve(newest=7)
+        self.assertEqual(int(p.stdout.readline().split()[-1]), 6)
+
+    def test_agent_that_never_answered_is_an_error(self):
+        p = self.start()
+        self.assertEqual(p.wait(timeout=20), 7)
+
+
+tap.main(__name__)
