@@ -21,20 +21,19 @@ static int hex_digits(const char *s, size_t n, uint64_t *ret)
 	return vhca_parse_u64(digits, 16, UINT64_MAX, ret);
 }
 
-/* `groups` groups of `width` hex digits joined by colons, nothing after them. */
+/* `groups` groups of `width` hex digits (16 in all) joined by colons, nothing after them. */
 static int hex_groups(const char *s, unsigned int groups, unsigned int width, uint64_t *ret)
 {
-	uint64_t value = 0, part;
+	char digits[16];
 
 	if (strlen(s) != groups * (width + 1) - 1)
 		return -EINVAL;
 	for (unsigned int i = 0; i < groups; i++, s += width + 1) {
-		if (hex_digits(s, width, &part) < 0 || (i + 1 < groups && s[width] != ':'))
+		if (i + 1 < groups && s[width] != ':')
 			return -EINVAL;
-		value = value << (4 * width) | part;
+		memcpy(digits + i * width, s, width);
 	}
-	*ret = value;
-	return 0;
+	return hex_digits(digits, groups * width, ret);
 }
 
 int vhca_bdf_parse(const char *s, struct vhca_bdf *ret)
