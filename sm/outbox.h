@@ -17,31 +17,36 @@ struct vhca_outbox_conf {
 	const struct vhca_sm_ops *ops;
 	const char *const *urls; /* n base URLs, tried in turn; copied */
 	unsigned int n_urls;
-	uint32_t timeout_ms;	 /* per request */
+	uint32_t timeout_ms; /* per request */
+	uint32_t backoff_ms; /* the first back-off; 0 = 500 */
 };
 
-/* Called on the state thread for every answer that ends or delays a report; reason is "" or the SM's words. `doc` (may be NULL) is the SM's JSON answer. */
-typedef void (*vhca_outbox_fn)(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
-			       const char *reason, struct json_object *doc);
+/* Called on the state thread for every answer that ends or delays a report; reason is "" or the SM's words. `doc` (may be NULL) is
+ * the SM's JSON answer. May put and release; must not free the outbox. */
+typedef void (*vhca_outbox_fn)(void *arg, const struct vhca_sm_binding *binding,
+			       enum vhca_sm_answer answer, const char *reason,
+			       struct json_object *doc);
 
-/* Loads the rows (blocking, start-up). http and store are borrowed. */
-int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop, struct vhca_store *store,
-		    struct vhca_http_multi *http, vhca_outbox_fn fn, void *arg,
-		    struct vhca_outbox **ret, struct vhca_error *err);
+/* Loads the rows (blocking, start-up); sending starts with the loop. http and store are borrowed and outlive the outbox. */
+int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
+		    struct vhca_store *store, struct vhca_http_multi *http, vhca_outbox_fn fn,
+		    void *arg, struct vhca_outbox **ret, struct vhca_error *err);
 struct vhca_outbox *vhca_outbox_free(struct vhca_outbox *ob);
 
 /* Adds the row to txn and keeps the report back until vhca_outbox_release() with the returned ticket, to be called from the
  * commit's completion (durable = true) or failure (false: forgotten). */
-uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn, const struct vhca_sm_binding *binding);
+uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
+			 const struct vhca_sm_binding *binding);
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable);
 
 /* The SM changed, or a subnet event came: try everything now. */
 void vhca_outbox_kick(struct vhca_outbox *ob);
 
-/* True while the last exchange with the SM worked (or the back end sends nothing). */
+/* False from an exchange with the SM that failed to the next one that worked; true before the first. */
 bool vhca_outbox_reachable(const struct vhca_outbox *ob);
 size_t vhca_outbox_pending(const struct vhca_outbox *ob);
-/* [{seq, vguid, epoch, state, age_ms, attempts, next_try_ms, reason}], oldest first. Caller puts it. */
+/* [{seq, vguid, epoch, bound, state, age_ms, attempts, next_try_ms, reason}], oldest first; state is pending (may be sent
+ * now), in_flight or waiting (for next_try_ms). Caller puts it. */
 struct json_object *vhca_outbox_to_json(const struct vhca_outbox *ob);
 
 /* Schema of the outbox table, for the agent's migration list. */

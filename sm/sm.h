@@ -34,8 +34,8 @@ struct vhca_sm_binding {
 enum vhca_sm_answer {
 	VHCA_SM_ACCEPTED,   /* in effect, or will be without further reports */
 	VHCA_SM_SUPERSEDED, /* a higher epoch is known: the report is dropped for good */
-	VHCA_SM_REFUSED,    /* wrong for ever (bad request, unknown partition): dropped, reason kept */
-	VHCA_SM_RETRY,	    /* not reachable, not master, port not known yet: again later */
+	VHCA_SM_REFUSED, /* wrong for ever (bad request, unknown partition): dropped, reason kept */
+	VHCA_SM_RETRY,	 /* not reachable, not master, port not known yet: again later */
 };
 
 /* The HTTP request that carries a report; fixed strings are inside. body is owned by the struct's user. */
@@ -47,11 +47,12 @@ struct vhca_sm_request {
 
 struct vhca_sm_ops {
 	const char *name;
-	bool fenced;	   /* refuses lower epochs */
-	bool sends;	   /* false: reports are in effect at once, nothing leaves the host */
-	bool members;	   /* can put a port into partitions */
+	bool fenced;  /* refuses lower epochs */
+	bool sends;   /* false: reports are in effect at once, nothing leaves the host */
+	bool members; /* can put a port into partitions */
 	int (*binding_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
-	enum vhca_sm_answer (*binding_answer)(int status, struct json_object *body, const struct vhca_error *err);
+	enum vhca_sm_answer (*binding_answer)(int status, struct json_object *body,
+					      const struct vhca_error *err);
 };
 extern const struct vhca_sm_ops vhca_sm_vhcasm, vhca_sm_none;
 const struct vhca_sm_ops *vhca_sm_find(const char *name); /* NULL if unknown */

@@ -54,6 +54,8 @@ typedef void (*vhca_http_done_fn)(void *arg, int rc, const struct vhca_http_resu
 				  const struct vhca_error *err);
 int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call_args *args,
 			  vhca_http_done_fn done, void *arg);
+/* Gives up all requests started with this arg: their done() is not called. */
+void vhca_http_multi_cancel(struct vhca_http_multi *m, const void *arg);
 struct vhca_http_multi *vhca_http_multi_free(struct vhca_http_multi *m);
 
 #endif

@@ -94,6 +94,19 @@ static void free_request(struct request *req)
 	free(req);
 }
 
+void vhca_http_multi_cancel(struct vhca_http_multi *m, const void *arg)
+{
+	struct request *req = TAILQ_FIRST(&m->requests), *next;
+
+	for (; req; req = next) {
+		next = TAILQ_NEXT(req, entry);
+		if (req->arg != arg)
+			continue;
+		detach(m, req);
+		free_request(req);
+	}
+}
+
 struct vhca_http_multi *vhca_http_multi_free(struct vhca_http_multi *m)
 {
 	struct request *req;

@@ -297,6 +297,23 @@ static void freeing_the_client_forgets_what_is_under_way(void **state)
 	assert_int_equal(f->n_done, 0);
 }
 
+static void a_cancelled_request_is_never_done(void **state)
+{
+	struct fixture *f = *state;
+	struct call gone = {.f = f}, stays = {.f = f};
+
+	assert_int_equal(start(&gone, "PUT", "http://localhost/late/1", 0), 0);
+	assert_int_equal(start(&stays, "GET", "http://localhost/number/2", 0), 0);
+	run_until(f, &f->n_late, 1);
+	vhca_http_multi_cancel(vhca_http_loop_client_multi(f->client), &gone);
+	run_until(f, &f->n_cancelled, 1);
+	vhca_http_reply(f->late[0], 200, NULL);
+	run_until(f, &f->n_done, 1);
+	assert_int_equal(stays.n_done, 1);
+	assert_idle(f);
+	assert_int_equal(gone.n_done, 0);
+}
+
 static void a_server_that_goes_away_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -337,6 +354,7 @@ int main(void)
 		T(done_may_start_the_next_request),
 		T(done_may_free_the_client),
 		T(freeing_the_client_forgets_what_is_under_way),
+		T(a_cancelled_request_is_never_done),
 		T(a_server_that_goes_away_is_an_error),
 		T(too_many_requests_are_refused),
 	};

@@ -13,6 +13,8 @@ RIG = pathlib.Path(__file__).resolve().parent.parent
 ROOT = RIG.parent.parent
 CACHE = pathlib.Path(os.environ.get("VHCA_CACHE") or "/var/cache/vhcad-dev") / "rig"
 RUN = CACHE / ("run-" + os.environ.get("VHCA_RIG", "default"))
+# Time-outs are about five times what an idle machine of two cores needs; a busy one may set more.
+SLOW = float(os.environ.get("VHCA_RIG_SLOW", "1"))
 SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -41,7 +43,7 @@ def run(argv, timeout=600, cwd=None, stdin=None, env=None, check=True):
 
 def wait_for(condition, timeout, what, every=0.2):
     """Poll until condition() is true and return its value; RigError after timeout seconds."""
-    end = time.monotonic() + timeout
+    end = time.monotonic() + timeout * SLOW
     while True:
         value = condition()
         if value:

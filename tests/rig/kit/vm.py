@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 
-from kit.base import RUN, RigError, run, wait_for
+from kit.base import RUN, SLOW, RigError, run, wait_for
 
 MEMORY_MB = 3072
 APPEND = ("console=ttyS0 quiet loglevel=4 no_timer_check tsc=reliable mitigations=off nokaslr "
@@ -97,6 +97,7 @@ class Vm:
         if not self.pid():
             raise RigError(f"{self.name} is not running: tests/rig/rig up")
         script = script.encode() if isinstance(script, str) else script
+        timeout *= SLOW
         end = time.monotonic() + timeout
         with socket.create_connection(("127.0.0.1", self.info()["port"]), timeout=timeout) as s:
             s.sendall(b"%d\n" % len(script) + script + stdin)

@@ -341,14 +341,17 @@ static struct pci_driver simhca_driver = {
 
 static int __init simhca_init(void)
 {
-	int ret;
+	int ret = simhca_vf_init();
 
+	if (ret)
+		return ret;
 	simhca_debugfs_init();
 	bus_register_notifier(&pci_bus_type, &bus_notifier);
 	ret = pci_register_driver(&simhca_driver);
 	if (ret) {
 		bus_unregister_notifier(&pci_bus_type, &bus_notifier);
 		simhca_debugfs_exit();
+		simhca_vf_exit();
 	}
 	return ret;
 }
@@ -358,6 +361,7 @@ static void __exit simhca_exit(void)
 	pci_unregister_driver(&simhca_driver);
 	bus_unregister_notifier(&pci_bus_type, &bus_notifier);
 	simhca_debugfs_exit();
+	simhca_vf_exit();
 }
 
 module_init(simhca_init);

@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The life of virtual functions. A real PF hears of it by the comm channel and by FLR events of the
- * firmware (mlx4_core/cmd.c:mlx4_master_do_cmd, eq.c: MLX4_EVENT_TYPE_FLR_EVENT). Here the PF
- * polls:
+ * firmware (mlx4_core/cmd.c:mlx4_master_do_cmd, eq.c: MLX4_EVENT_TYPE_FLR_EVENT). Here:
  *
  * - The guest's driver announces itself in the VF's cache line size register, a plain byte that
- *   vfio passes through (vfio_pci_config.c:init_pci_cap_basic_perm), together with bus mastering.
- * - An FLR clears the MSI-X table. A mark in its last entry, which no driver uses, is gone then.
- * The kernel restores config space after an FLR, but not this.
+ *   vfio passes through (vfio_pci_config.c:init_pci_cap_basic_perm), and enables bus mastering. The
+ *   PF polls both. Bus mastering alone would not do: SeaBIOS has a driver for the NVMe function.
+ * - Every FLR of this kernel, vfio's and a guest's own, goes through pcie_reset_flr: a kprobe there
+ *   is the firmware that notices it. An FLR clears the announcement, but the kernel restores it
+ *   with the rest of config space afterwards; so the restored value is remembered as stale, and
+ *   each start announces a value other than the one it finds.
  */
 #include "simhca.h"
 
-#include <linux/io.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 
-#define RUNNING	  0x5a	     /* cache line size: a driver runs */
-#define FLR_MARK  0x53494d48 /* MSI-X message data: no FLR since */
-#define READ_FAIL 0xffff
+#define RUNNING	     0xa0 /* high nibble of the announcement; the low one counts starts */
+#define RUNNING_MASK 0xf0
+#define COUNT_MASK   0x0f
+#define READ_FAIL    0xffff
 
 static unsigned int vf_poll_ms = 20;
 module_param(vf_poll_ms, uint, 0644);
 MODULE_PARM_DESC(vf_poll_ms, "how often the PF looks at its VFs");
 
+static LIST_HEAD(masters);
+static DEFINE_SPINLOCK(masters_lock); /* masters; active and stale of their functions */
+
+/* Under masters_lock. */
 static void set_active(struct simhca *hca, int fn, bool active)
 {
 	hca->func[fn].active = active;
@@ -34,41 +41,24 @@ static void set_active(struct simhca *hca, int fn, bool active)
 	}
 }
 
-/* eq.c: an FLR is a shutdown of the slave, whether its driver ran or not. */
-static bool flr_happened(struct simhca *hca, int fn)
-{
-	void __iomem *mark = hca->func[fn].scratch;
-	u32 value;
-
-	if (!mark)
-		return false;
-	value = readl(mark);
-	if (value == FLR_MARK || value == ~0u)
-		return false;
-	writel(FLR_MARK, mark);
-	atomic_inc(&hca->stats.flrs);
-	return true;
-}
-
 static void poll_function(struct simhca *hca, int fn)
 {
 	struct simhca_func *f = &hca->func[fn];
 	u16 command = READ_FAIL;
+	unsigned long flags;
 	u8 announced = 0;
 	bool running;
 
+	spin_lock_irqsave(&masters_lock, flags);
 	pci_read_config_word(f->vf, PCI_COMMAND, &command);
 	pci_read_config_byte(f->vf, PCI_CACHE_LINE_SIZE, &announced);
-	if (command == READ_FAIL)
-		return; /* in the middle of a reset */
-	running = announced == RUNNING && command & PCI_COMMAND_MASTER;
-	if (flr_happened(hca, fn) || (f->active && !running)) {
-		set_active(hca, fn, false);
-		if (!(command & PCI_COMMAND_MASTER) && announced == RUNNING)
-			pci_write_config_byte(f->vf, PCI_CACHE_LINE_SIZE, 0);
-	}
-	if (running && !f->active)
-		set_active(hca, fn, true);
+	if (!announced)
+		f->stale = 0;
+	running = (announced & RUNNING_MASK) == RUNNING && announced != f->stale &&
+		  command & PCI_COMMAND_MASTER;
+	if (command != READ_FAIL && running != f->active)
+		set_active(hca, fn, running);
+	spin_unlock_irqrestore(&masters_lock, flags);
 }
 
 static void poll_functions(struct work_struct *work)
@@ -82,24 +72,43 @@ static void poll_functions(struct work_struct *work)
 	schedule_delayed_work(&hca->vf_poll, msecs_to_jiffies(READ_ONCE(vf_poll_ms)));
 }
 
-static void map_scratch(struct simhca_func *f)
+/* eq.c: an FLR is a shutdown of the slave, whether its driver ran or not. */
+static void function_reset(struct simhca *hca, int fn)
 {
-	resource_size_t bar, entry;
-	u32 table = 0;
-	u16 control = 0;
+	pci_read_config_byte(hca->func[fn].vf, PCI_CACHE_LINE_SIZE, &hca->func[fn].stale);
+	atomic_inc(&hca->stats.flrs);
+	set_active(hca, fn, false);
+}
 
-	if (!f->vf->msix_cap)
-		return;
-	pci_read_config_dword(f->vf, f->vf->msix_cap + PCI_MSIX_TABLE, &table);
-	pci_read_config_word(f->vf, f->vf->msix_cap + PCI_MSIX_FLAGS, &control);
-	bar = pci_resource_start(f->vf, table & PCI_MSIX_TABLE_BIR);
-	if (!bar)
-		return;
-	entry = (table & PCI_MSIX_TABLE_OFFSET) +
-		(control & PCI_MSIX_FLAGS_QSIZE) * PCI_MSIX_ENTRY_SIZE;
-	f->scratch = ioremap(bar + entry + PCI_MSIX_ENTRY_DATA, sizeof(u32));
-	if (f->scratch)
-		writel(FLR_MARK, f->scratch);
+/* int pcie_reset_flr(struct pci_dev *dev, bool probe) */
+static int on_flr(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct pci_dev *pdev = (struct pci_dev *)regs_get_kernel_argument(regs, 0);
+	bool only_asked = regs_get_kernel_argument(regs, 1) & 1;
+	struct simhca *hca;
+	unsigned long flags;
+	int fn;
+
+	if (only_asked || !pdev->is_virtfn)
+		return 0;
+	spin_lock_irqsave(&masters_lock, flags);
+	list_for_each_entry(hca, &masters, master_link) for (fn = 1; fn <= hca->num_vfs;
+							     fn++) if (hca->func[fn].vf == pdev)
+		function_reset(hca, fn);
+	spin_unlock_irqrestore(&masters_lock, flags);
+	return 0;
+}
+
+static struct kprobe flr_probe = {.symbol_name = "pcie_reset_flr", .pre_handler = on_flr};
+
+int simhca_vf_init(void)
+{
+	return register_kprobe(&flr_probe);
+}
+
+void simhca_vf_exit(void)
+{
+	unregister_kprobe(&flr_probe);
 }
 
 static struct pci_dev *find_vf(struct simhca *hca, int index)
@@ -114,31 +123,32 @@ static struct pci_dev *find_vf(struct simhca *hca, int index)
 	return pci_get_domain_bus_and_slot(pci_domain_nr(hca->pdev->bus), rid >> 8, rid & 0xff);
 }
 
-int simhca_vf_start(struct simhca *hca)
+void simhca_vf_start(struct simhca *hca)
 {
+	unsigned long flags;
 	int fn;
 
 	INIT_DELAYED_WORK(&hca->vf_poll, poll_functions);
-	for (fn = 1; fn <= hca->num_vfs; fn++) {
+	for (fn = 1; fn <= hca->num_vfs; fn++)
 		hca->func[fn].vf = find_vf(hca, fn - 1);
-		if (hca->func[fn].vf)
-			map_scratch(&hca->func[fn]);
-	}
+	spin_lock_irqsave(&masters_lock, flags);
+	list_add_tail(&hca->master_link, &masters);
+	spin_unlock_irqrestore(&masters_lock, flags);
 	if (hca->num_vfs)
 		schedule_delayed_work(&hca->vf_poll, 0);
-	return 0;
 }
 
 void simhca_vf_stop(struct simhca *hca)
 {
+	unsigned long flags;
 	int fn;
 
 	cancel_delayed_work_sync(&hca->vf_poll);
-	for (fn = 1; fn <= hca->num_vfs; fn++) {
-		if (hca->func[fn].scratch)
-			iounmap(hca->func[fn].scratch);
+	spin_lock_irqsave(&masters_lock, flags);
+	list_del(&hca->master_link);
+	spin_unlock_irqrestore(&masters_lock, flags);
+	for (fn = 1; fn <= hca->num_vfs; fn++)
 		pci_dev_put(hca->func[fn].vf);
-	}
 }
 
 /* mlx4_core/cmd.c:mlx4_how_many_lives_vf */
@@ -154,7 +164,11 @@ int simhca_vf_active_count(struct simhca *hca)
 /* In the guest: MLX4_COMM_CMD_VHCR_EN and MLX4_COMM_CMD_RESET. */
 void simhca_vf_announce(struct pci_dev *pdev, bool up)
 {
-	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, up ? RUNNING : 0);
+	u8 value = 0;
+
+	pci_read_config_byte(pdev, PCI_CACHE_LINE_SIZE, &value);
+	value = up ? RUNNING | ((value + 1) & COUNT_MASK) : 0;
+	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, value);
 }
 
 /* mlx4_core/eq.c:set_and_calc_slave_port_state with GID_VALID and GID_INVALID */

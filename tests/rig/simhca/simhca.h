@@ -104,8 +104,8 @@ enum simhca_frame_kind { SIMHCA_FRAME_MAD = 1, SIMHCA_FRAME_PULSE = 2 };
 /* A virtual function as the PF's driver knows it (mlx4.h: struct mlx4_slave_state). */
 struct simhca_func {
 	struct pci_dev *vf; /* NULL for the PF */
-	void __iomem *scratch;
-	bool active; /* the guest's driver runs */
+	bool active;	    /* the guest's driver runs */
+	u8 stale;	    /* announcement that a reset has ended, though it can still be read */
 	u8 port_state[SIMHCA_MAX_PORTS + 1];
 	u8 enable_smi[SIMHCA_MAX_PORTS + 1];
 	u8 smi_enabled[SIMHCA_MAX_PORTS + 1];
@@ -134,10 +134,11 @@ struct simhca_wire;
 
 struct simhca {
 	struct pci_dev *pdev;
-	struct list_head link; /* in the list of all adapters */
-	int index;	       /* position among this host's adapters */
-	bool is_vf;	       /* in a guest: this function is somebody's VF */
-	u64 guid;	       /* node GUID; port GUID is +port, system image GUID +3 */
+	struct list_head link;	      /* in the list of all adapters */
+	struct list_head master_link; /* in core_vf.c's list, for resets of VFs */
+	int index;		      /* position among this host's adapters */
+	bool is_vf;		      /* in a guest: this function is somebody's VF */
+	u64 guid;		      /* node GUID; port GUID is +port, system image GUID +3 */
 	int num_ports;
 	int num_vfs;
 	spinlock_t lock; /* ports and funcs */
@@ -229,7 +230,9 @@ void simhca_wire_destroy(struct simhca *hca);
 void simhca_wire_send(struct simhca *hca, struct simhca_frame *frame);
 
 /* core_vf.c: life of the VFs, seen from the PF; and the VF's own half */
-int simhca_vf_start(struct simhca *hca);
+int simhca_vf_init(void);
+void simhca_vf_exit(void);
+void simhca_vf_start(struct simhca *hca);
 void simhca_vf_stop(struct simhca *hca);
 int simhca_vf_active_count(struct simhca *hca);
 void simhca_vf_announce(struct pci_dev *pdev, bool up);
