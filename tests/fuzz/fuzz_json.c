@@ -47,6 +47,16 @@ static void check_members(struct json_object *body)
 	check_pkeys(body);
 }
 
+/* What was accepted can be passed on: written again, it is accepted again. */
+static void check_round_trip(struct json_object *body)
+{
+	const char *text = json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN);
+	struct json_object *again = NULL;
+
+	FUZZ_ASSERT(text && vhca_json_parse(text, strlen(text), &again, NULL) == 0);
+	(void)json_object_put(again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vhca_error err = VHCA_ERROR_INIT, problem = VHCA_ERROR_INIT;
@@ -58,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (json_object_is_type(body, json_type_object))
 		check_members(body);
+	check_round_trip(body);
 	vhca_json_problem_to_error(body, 409, &problem);
 	FUZZ_ASSERT(problem.kind != VHCA_ERR_NONE && problem.code);
 	FUZZ_ASSERT(memchr(problem.msg, '\0', sizeof(problem.msg)));
