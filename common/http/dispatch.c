@@ -14,7 +14,8 @@ static bool method_fits(const struct vhca_http_route *route, const char *method)
 	       (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
 
-/* The route, or NULL; then allow names the methods that the path has, and is empty if there is no such path. */
+/* The route, or NULL; then allow names the methods that the path has, and is empty if there is no
+ * such path. */
 static const struct vhca_http_route *find_route(struct vhca_http_request *req, size_t n,
 						struct vhca_strbuf *allow)
 {

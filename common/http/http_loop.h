@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_HTTP_HTTP_LOOP_H
 #define VHCA_HTTP_HTTP_LOOP_H
-/* Attaches the HTTP server and the curl multi client to the event loop (a library of its own, so that what links
- * only client or server needs no libsystemd). */
+/* Attaches the HTTP server and the curl multi client to the event loop (a library of its own, so
+ * that what links only client or server needs no libsystemd). */
 #include "common/http/client.h"
 #include "common/http/server.h"
 #include "common/loop/loop.h"

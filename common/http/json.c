@@ -42,8 +42,8 @@ static const char *skip_blanks(const char *p, const char *end)
 }
 
 /*
- * Parses one value and says where it ended. A number at the very end is complete only when json-c sees what follows it: it
- * gets a blank.
+ * Parses one value and says where it ended. A number at the very end is complete only when json-c
+ * sees what follows it: it gets a blank.
  */
 static enum json_tokener_error parse_text(struct json_tokener *tok, const char *text, size_t len,
 					  struct json_object **ret, size_t *ret_end)
@@ -131,7 +131,8 @@ static int to_u64(struct json_object *member, const char *key, uint64_t max, uin
 	if (!json_object_is_type(member, json_type_int))
 		return bad(err, "%s: a whole number is expected", key);
 	value = json_object_get_uint64(member);
-	/* json-c clamps: a negative number reads as 0 here, one beyond 64 bits as UINT64_MAX already in the parser. */
+	/* json-c clamps: a negative number reads as 0 here, one beyond 64 bits as UINT64_MAX
+	 * already in the parser. */
 	if (json_object_get_int64(member) < 0 || value > max || value == UINT64_MAX)
 		return bad(err, "%s: not in the range 0 to %" PRIu64, key, max);
 	*ret = value;

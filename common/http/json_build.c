@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Builders. Out of memory shows as a missing or null member: a reader refuses that, and nothing aborts. */
+/* Builders. Out of memory shows as a missing or null member: a reader refuses that, and nothing
+ * aborts. */
 #include "common/http/json.h"
 
 #include "common/base/text.h"

@@ -58,8 +58,9 @@ static int remove_stale(const struct sockaddr_un *addr, struct vhca_error *err)
 }
 
 /*
- * Nobody can connect before listen(), so the mode is right from the first moment on. fchmod() before bind() gives the
- * file at most that mode at birth without touching the process-wide umask; chmod() then lifts what the umask took away.
+ * Nobody can connect before listen(), so the mode is right from the first moment on. fchmod()
+ * before bind() gives the file at most that mode at birth without touching the process-wide umask;
+ * chmod() then lifts what the umask took away.
  */
 static int bind_unix(int fd, const struct sockaddr_un *addr, mode_t mode, struct vhca_listener *l)
 {
@@ -124,7 +125,8 @@ static int split_host_port(const char *spec, char host[static HOST_SIZE], const 
 	return 0;
 }
 
-/* Numeric only: name resolution could block, and would make the address depend on more than the configuration. */
+/* Numeric only: name resolution could block, and would make the address depend on more than the
+ * configuration. */
 static int resolve(const char *spec, struct addrinfo **ret)
 {
 	const struct addrinfo hints = {

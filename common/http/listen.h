@@ -19,10 +19,12 @@ struct vhca_listener {
 		.fd = -1   \
 	}
 
-/* "unix:/path", "ADDRESS:PORT" or "[v6]:PORT"; non-blocking. A unix socket that nobody listens on is replaced. */
+/* "unix:/path", "ADDRESS:PORT" or "[v6]:PORT"; non-blocking. A unix socket that nobody listens on
+ * is replaced. */
 int vhca_listen(const char *spec, mode_t sock_mode, struct vhca_listener *ret,
 		struct vhca_error *err);
-/* Removes the socket file if it still is the one made here, and frees. The descriptor is left alone. */
+/* Removes the socket file if it still is the one made here, and frees. The descriptor is left
+ * alone. */
 void vhca_listener_done(struct vhca_listener *l);
 
 #endif

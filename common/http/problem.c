@@ -41,8 +41,9 @@ _Static_assert(VHCA_ARRAY_SIZE(titles) == VHCA_ERR_COUNT, "one title a kind");
 #define CODES_MAX 64
 
 /*
- * vhca_error.code is a static string by contract, but a peer's code comes in a message. Codes seen are kept here for the life
- * of the process; a peer that sends ever new ones fills the table and gets the kind's word instead.
+ * vhca_error.code is a static string by contract, but a peer's code comes in a message. Codes seen
+ * are kept here for the life of the process; a peer that sends ever new ones fills the table and
+ * gets the kind's word instead.
  */
 static struct {
 	pthread_mutex_t lock;

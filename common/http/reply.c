@@ -8,7 +8,8 @@
 
 #define ETAG_SIZE 40
 
-/* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist forgery. */
+/* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
+ * forgery. */
 static void make_etag(char etag[static ETAG_SIZE], const char *text, size_t len)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -53,8 +54,8 @@ static void put_json(void *cls)
 	(void)json_object_put(cls);
 }
 
-/* The response takes the reference and lives on its serialised text, which json-c keeps in the object. libmicrohttpd only
- * reads it, but its parameter lacks the const. */
+/* The response takes the reference and lives on its serialised text, which json-c keeps in the
+ * object. libmicrohttpd only reads it, but its parameter lacks the const. */
 static struct MHD_Response *json_response(struct json_object *body, const char *type,
 					  const char **ret_text, size_t *ret_len)
 {

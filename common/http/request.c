@@ -190,7 +190,8 @@ static struct ucred peer(const struct vhca_http_request *req)
 	socklen_t len = sizeof(cred);
 	int fd = connection_fd(req);
 
-	/* Only the kernel's word about a unix socket counts; on failure nobody is who he claims to be. */
+	/* Only the kernel's word about a unix socket counts; on failure nobody is who he claims to
+	 * be. */
 	if (!req->srv->listener.path || fd < 0 ||
 	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		return (struct ucred){.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};

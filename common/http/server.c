@@ -15,8 +15,8 @@
 
 VHCA_DEFINE_CLEANUP(struct vhca_http_server, vhca_http_server_free)
 
-/* An oversized body of unknown length is read and thrown away up to this many times the limit, so that the client gets its
- * 413; beyond that the connection is cut. */
+/* An oversized body of unknown length is read and thrown away up to this many times the limit, so
+ * that the client gets its 413; beyond that the connection is cut. */
 #define DISCARD_FACTOR 16
 
 static const struct vhca_http_limits default_limits = {
@@ -270,8 +270,8 @@ static void find_gone(struct vhca_http_server *srv)
 	for (int i = 0; i < n; i++) {
 		struct vhca_http_request *req = events[i].data.ptr;
 
-		/* Requests are freed by libmicrohttpd's completion only, so the pointer is valid; but an on_cancel may have
-		 * replied to it since. */
+		/* Requests are freed by libmicrohttpd's completion only, so the pointer is valid;
+		 * but an on_cancel may have replied to it since. */
 		if (req && req->suspended)
 			vhca_http_request_cancel(req);
 	}

@@ -2,12 +2,14 @@
 #ifndef VHCA_HTTP_SERVER_H
 #define VHCA_HTTP_SERVER_H
 /*
- * HTTP/1.1 server on libmicrohttpd, driven from outside: it owns an epoll descriptor, and the owner calls
- * vhca_http_server_run() when that is readable or the timeout has passed. So the agent puts it into its sd-event loop and the
- * OpenSM plugin into a poll() thread of its own. Not thread-safe: one thread at a time.
+ * HTTP/1.1 server on libmicrohttpd, driven from outside: it owns an epoll descriptor, and the owner
+ * calls vhca_http_server_run() when that is readable or the timeout has passed. So the agent puts
+ * it into its sd-event loop and the OpenSM plugin into a poll() thread of its own. Not thread-safe:
+ * one thread at a time.
  *
- * A route table maps method + path pattern to a handler. A handler answers at once or later (the connection is suspended
- * meanwhile): vhca_http_reply() exactly once per request; if the client has gone, the reply is dropped.
+ * A route table maps method + path pattern to a handler. A handler answers at once or later (the
+ * connection is suspended meanwhile): vhca_http_reply() exactly once per request; if the client has
+ * gone, the reply is dropped.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,22 +27,25 @@ struct vhca_http_request;
 
 struct vhca_http_route {
 	const char *method;  /* "GET" also serves HEAD */
-	const char *pattern; /* "/v1/domains/{}/vfs/{}": {} matches one non-empty segment, given as param 0, 1, ... */
+	const char *pattern; /* "/v1/domains/{}/vfs/{}": {} matches one non-empty segment, given as
+				param 0, 1, ... */
 	void (*handler)(void *ctx, struct vhca_http_request *req);
 };
 
-struct vhca_http_limits {	     /* zero = the default in brackets */
-	size_t body_max;	     /* bytes [65536]; more: 413 */
+struct vhca_http_limits {	      /* zero = the default in brackets */
+	size_t body_max;	      /* bytes [65536]; more: 413 */
 	unsigned int connections_max; /* [128]; more are refused */
-	unsigned int idle_timeout_s; /* [30]; suspended requests are not idle */
+	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
 };
 
-/* listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode `sock_mode`, stale ones are replaced.
- * routes (ends with a NULL method) and ctx are borrowed. */
-int vhca_http_server_new(const char *listen, mode_t sock_mode, const struct vhca_http_limits *limits,
+/* listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode
+ * `sock_mode`, stale ones are replaced. routes (ends with a NULL method) and ctx are borrowed. */
+int vhca_http_server_new(const char *listen, mode_t sock_mode,
+			 const struct vhca_http_limits *limits,
 			 const struct vhca_http_route *routes, void *ctx,
 			 struct vhca_http_server **ret, struct vhca_error *err);
-/* Closes all connections; requests not yet replied are cancelled (their handles become invalid after on_cancel, below). */
+/* Closes all connections. Requests not yet replied are cancelled: on_cancel is called where it was
+ * not yet, and after the return no request handle is valid any more, replied or not. */
 struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv);
 int vhca_http_server_fd(const struct vhca_http_server *srv);
 /* Milliseconds until run() must be called at the latest; -1 = no limit. */
@@ -52,24 +57,31 @@ uint16_t vhca_http_server_port(const struct vhca_http_server *srv);
 /* ---- request ---- */
 const char *vhca_http_method(const struct vhca_http_request *req);
 const char *vhca_http_path(const struct vhca_http_request *req);
-const char *vhca_http_param(const struct vhca_http_request *req, unsigned int i);    /* URL-decoded; never NULL */
-const char *vhca_http_query(const struct vhca_http_request *req, const char *key);   /* NULL if absent */
-const char *vhca_http_header(const struct vhca_http_request *req, const char *name); /* NULL if absent */
-/* Parsed body (borrowed); NULL for an empty one. A body that is no JSON was answered 400 before the handler. */
+const char *vhca_http_param(const struct vhca_http_request *req,
+			    unsigned int i); /* URL-decoded; never NULL */
+const char *vhca_http_query(const struct vhca_http_request *req,
+			    const char *key); /* NULL if absent */
+const char *vhca_http_header(const struct vhca_http_request *req,
+			     const char *name); /* NULL if absent, or when the client has gone */
+/* Parsed body (borrowed); NULL for an empty one. A body that is no JSON was answered 400 before the
+ * handler. */
 struct json_object *vhca_http_body(const struct vhca_http_request *req);
-/* SO_PEERCRED of a unix-socket client; (uid_t)-1 for TCP. */
+/* SO_PEERCRED of a unix-socket client; (uid_t)-1 and 0 for TCP, and when the client has gone. */
 uid_t vhca_http_peer_uid(const struct vhca_http_request *req);
 pid_t vhca_http_peer_pid(const struct vhca_http_request *req);
 
-/* If the request is answered later: fn(arg) when the client goes away before (the handle stays valid until replied). */
+/* If the request is answered later: fn(arg) is called once when the client goes away before, or the
+ * server is freed. After the former the handle stays valid until replied, which fn itself may do;
+ * the reply is dropped. A client that closes only its sending side counts as gone. */
 void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), void *arg);
 
 /* ---- reply: takes the reference of body (NULL = empty) ----
- * GETs with status 200 carry a strong ETag of the body; If-None-Match is answered 304 by the server itself. */
+ * GETs with status 200 carry a strong ETag of the body; If-None-Match is answered 304 by the server
+ * itself. */
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body);
 /* Problem document with the status of err->kind (vhca_err_to_http). */
 void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err);
-void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status, const char *content_type,
-			  const char *text);
+void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,
+			  const char *content_type, const char *text);
 
 #endif

@@ -2,12 +2,13 @@
 #ifndef VHCA_HTTP_SERVER_PRIVATE_H
 #define VHCA_HTTP_SERVER_PRIVATE_H
 /*
- * A request lives as long as one of two holds it: libmicrohttpd (`attached`, until its completion callback) and the handler's
- * side (until `replied`). A request that never reached a handler is the server's own.
+ * A request lives as long as one of two holds it: libmicrohttpd (conn is set, until its completion
+ * callback) and the handler's side (until `replied`). One that never reached a handler is the
+ * server's own.
  *
- *   reading ──dispatch──▶ replied at once ──────────────────────────▶ answer queued
- *                    └──▶ suspended ──reply──▶ resumed ─────────────▶ answer queued
- *                              └──client gone──▶ on_cancel, resumed ▶ connection closed; the reply, if it comes, is dropped
+ *   read ──dispatch──▶ replied at once ─────────────────────▶ answer queued
+ *                 └──▶ suspended ──reply──▶ resumed ────────▶ answer queued
+ *                           └──client gone──▶ on_cancel, resumed ▶ closed; a reply is dropped
  */
 #include <microhttpd.h>
 #include <stdbool.h>
@@ -60,9 +61,11 @@ struct vhca_http_request *vhca_http_request_new(struct vhca_http_server *srv,
 void vhca_http_request_free(struct vhca_http_request *req);
 /* Appends to the body; what exceeds the limit is only counted. -ENOMEM. */
 int vhca_http_request_add_text(struct vhca_http_request *req, const char *data, size_t len);
-/* The client has gone, or the server goes: tells the handler's side once, and lets libmicrohttpd close the connection. */
+/* The client has gone, or the server goes: tells the handler's side once, and lets libmicrohttpd
+ * close the connection. */
 void vhca_http_request_cancel(struct vhca_http_request *req);
-/* Holds the connection until the reply, and watches for the client going away: libmicrohttpd does not look meanwhile. */
+/* Holds the connection until the reply, and watches for the client going away: libmicrohttpd does
+ * not look meanwhile. */
 int vhca_http_request_suspend(struct vhca_http_request *req);
 
 /* dispatch.c: finds the handler and calls it, or replies with an error */

@@ -20,7 +20,8 @@ struct vhca_http_transfer {
 	char error[CURL_ERROR_SIZE];
 };
 
-/* Readies t, which must not move from here on. Everything in args is copied. On failure there is nothing to undo. */
+/* Readies t, which must not move from here on. Everything in args is copied. On failure there is
+ * nothing to undo. */
 int vhca_http_transfer_init(struct vhca_http_transfer *t, const struct vhca_http_call_args *args);
 void vhca_http_transfer_done(struct vhca_http_transfer *t);
 /* What came out of it: fills res in any case, and err unless it returns 0. */

@@ -2,8 +2,8 @@
 #ifndef VHCA_LOOP_LOOP_H
 #define VHCA_LOOP_LOOP_H
 /*
- * The one event loop: a thin layer over sd-event. The thread that calls vhca_loop_run() owns all state
- * ("state thread"). Only vhca_loop_post() may be called from other threads.
+ * The one event loop: a thin layer over sd-event. The thread that calls vhca_loop_run() owns all
+ * state ("state thread"). Only vhca_loop_post() may be called from other threads.
  */
 #include <stdint.h>
 
@@ -13,26 +13,29 @@ struct sd_event;
 /* One loop a daemon; _free() accepts NULL and returns NULL. */
 int vhca_loop_new(struct vhca_loop **ret);
 struct vhca_loop *vhca_loop_free(struct vhca_loop *loop);
-/* Runs until vhca_loop_exit(); returns its code or a negative errno. Marks the thread as the state thread. */
+/* Runs until vhca_loop_exit(); returns its code or a negative errno. Marks the thread as the state
+ * thread. */
 int vhca_loop_run(struct vhca_loop *loop);
-/* One round; timeout_ms < 0 waits for ever, 0 only dispatches what is ready. For tests. Returns >0 if something ran. */
+/* One round; timeout_ms < 0 waits for ever, 0 only dispatches what is ready. For tests. Returns >0
+ * if something ran. */
 int vhca_loop_once(struct vhca_loop *loop, int timeout_ms);
 void vhca_loop_exit(struct vhca_loop *loop, int code);
 /* For adapters (udev, verbs, curl, microhttpd) that add their own sources; borrowed. */
 struct sd_event *vhca_loop_event(struct vhca_loop *loop);
 
-/* Longest thread CPU time of one callback so far, in µs; measured for every callback made through this header
- * (timers, fds, posts, job completions). A warning names callbacks over 50 ms. */
+/* Longest thread CPU time of one callback so far, in µs; measured for every callback made through
+ * this header (timers, fds, posts, job completions). A warning names callbacks over 50 ms. */
 uint64_t vhca_loop_max_callback_us(const struct vhca_loop *loop);
 
-/* From any thread: fn(arg) runs on the loop thread, in order of posting. Never blocks; -ENOMEM only.
- * Posts still queued when the loop is freed are dropped after drop(arg) (may be NULL). */
+/* From any thread: fn(arg) runs on the loop thread, in order of posting. Never blocks; -ENOMEM
+ * only. Posts still queued when the loop is freed are dropped after drop(arg) (may be NULL). */
 int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
 		   void (*drop)(void *arg));
 
 /* ---- file descriptors ---- */
 struct vhca_watch;
-/* events/revents: EPOLLIN, EPOLLOUT, ... The fd is borrowed. name is a static string for diagnostics. */
+/* events/revents: EPOLLIN, EPOLLOUT, ... The fd is borrowed. name is a static string for
+ * diagnostics. */
 int vhca_watch_new(struct vhca_loop *loop, const char *name, int fd, uint32_t events,
 		   void (*fn)(void *arg, uint32_t revents), void *arg, struct vhca_watch **ret);
 int vhca_watch_set_events(struct vhca_watch *watch, uint32_t events);
@@ -46,7 +49,8 @@ void vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms); /* re-armin
 void vhca_timer_stop(struct vhca_timer *timer);
 struct vhca_timer *vhca_timer_free(struct vhca_timer *timer);
 
-/* Signals are delivered as callbacks on the loop; the signal must be blocked in all threads before any is started. */
+/* Signals are delivered as callbacks on the loop; the signal must be blocked in all threads before
+ * any is started. */
 int vhca_loop_on_signal(struct vhca_loop *loop, int signo, void (*fn)(void *arg, int signo),
 			void *arg);
 

@@ -126,7 +126,8 @@ int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
 	return 0;
 }
 
-/* "post FUNCTION", or "post vhcad+0x1234" for addr2line, as static functions have no symbol at run time. */
+/* "post FUNCTION", or "post vhcad+0x1234" for addr2line, as static functions have no symbol at run
+ * time. */
 static void describe(uintptr_t fn, char *buf, size_t size)
 {
 	Dl_info info;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A strand's thread and the state thread share the struct under one lock. A finished job travels to the state thread as a post
- * embedded in the job, so that delivery cannot fail; it stays on the strand's list of finished jobs until done() runs,
- * so that vhca_strand_free() can take it back from the loop and deliver it itself.
+ * A strand's thread and the state thread share the struct under one lock. A finished job travels to
+ * the state thread as a post embedded in the job, so that delivery cannot fail; it stays on the
+ * strand's list of finished jobs until done() runs, so that vhca_strand_free() can take it back
+ * from the loop and deliver it itself.
  *
- * The thread never outlives its work by more than the idle time. After vhca_strand_free() it is an orphan: the struct is
- * then its to free, also when its job comes back from a hang much later.
+ * The thread never outlives its work by more than the idle time. After vhca_strand_free() it is an
+ * orphan: the struct is then its to free, also when its job comes back from a hang much later.
  */
 #include "common/loop/strand.h"
 
@@ -18,7 +19,8 @@
 #include "common/loop/post.h"
 #include "common/loop/thread.h"
 
-/* How long a thread waits for more work: spans the pauses within one attach, not those between two. */
+/* How long a thread waits for more work: spans the pauses within one attach, not those between two.
+ */
 #define IDLE_MS 1000
 
 struct job {

@@ -17,7 +17,8 @@ static int refuse_newer(const struct vhca_store *store, int64_t version, unsigne
 	return r;
 }
 
-/* Foreign keys are not enforced while a migration may rebuild a table, so what it leaves is checked before the commit. */
+/* Foreign keys are not enforced while a migration may rebuild a table, so what it leaves is checked
+ * before the commit. */
 static int check_references(struct vhca_store *store)
 {
 	int64_t ignored;
@@ -47,7 +48,8 @@ static int apply_one(struct vhca_store *store, const char *sql, unsigned int ver
 	return r;
 }
 
-/* What went wrong, when check_references() found it and SQLite itself had no objection, or SQLite's own words. */
+/* What went wrong, when check_references() found it and SQLite itself had no objection, or SQLite's
+ * own words. */
 static const char *reason(sqlite3 *db)
 {
 	return sqlite3_errcode(db) == SQLITE_OK ? "it leaves references to rows that do not exist"

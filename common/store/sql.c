@@ -104,7 +104,8 @@ int vhca_sql_prepare(sqlite3 *db, const struct vhca_sql *sql, sqlite3_stmt **ret
 	rc = sqlite3_prepare_v2(db, sql->text, -1, &stmt, &tail);
 	if (rc != SQLITE_OK)
 		return vhca_sql_errno(rc);
-	/* A forgotten argument would be NULL, a second statement would be skipped: both in silence. */
+	/* A forgotten argument would be NULL, a second statement would be skipped: both in silence.
+	 */
 	if (!stmt || tail[strspn(tail, " \t\n;")] ||
 	    (size_t)sqlite3_bind_parameter_count(stmt) != sql->n_args)
 		return -EINVAL;

@@ -31,7 +31,8 @@ struct vhca_sql *vhca_sql_new(const char *text, const char *types,
 			      va_list ap); /* NULL = no memory */
 void vhca_sql_free(struct vhca_sql *sql);
 VHCA_DEFINE_CLEANUP(struct vhca_sql, vhca_sql_free)
-/* Prepares and binds. Returns 0 or a negative errno; the reason is sqlite3_errmsg(), except for -EINVAL. */
+/* Prepares and binds. Returns 0 or a negative errno; the reason is sqlite3_errmsg(), except for
+ * -EINVAL. */
 int vhca_sql_prepare(sqlite3 *db, const struct vhca_sql *sql, sqlite3_stmt **ret);
 /* Runs to the end, ignoring rows. */
 int vhca_sql_run(sqlite3 *db, const struct vhca_sql *sql);
@@ -68,7 +69,8 @@ struct vhca_store {
 	bool closing;
 };
 
-/* migrate.c: brings the database to version n; version and schema change in one transaction each. */
+/* migrate.c: brings the database to version n; version and schema change in one transaction each.
+ */
 int vhca_store_migrate(struct vhca_store *store, const struct vhca_migration *migrations,
 		       unsigned int n, struct vhca_error *err);
 /* worker.c: the thread */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Group commit: everything queued at the moment goes into one SQLite transaction, each of ours in a savepoint, so that
- * one that fails is undone alone and all others share one fsync. If the group as a whole fails (a deferred constraint at COMMIT,
- * or SQLite rolled back by itself), each transaction is tried on its own, so that again only the guilty one suffers.
+ * Group commit: everything queued at the moment goes into one SQLite transaction, each of ours in a
+ * savepoint, so that one that fails is undone alone and all others share one fsync. If the group as
+ * a whole fails (a deferred constraint at COMMIT, or SQLite rolled back by itself), each
+ * transaction is tried on its own, so that again only the guilty one suffers.
  */
 #include <errno.h>
 
@@ -21,7 +22,8 @@ static int complain(const struct vhca_store *store, const char *what, int r)
 	return r;
 }
 
-/* Runs the statements in a savepoint; a failure is the transaction's own. Returns <0 if the whole group is lost. */
+/* Runs the statements in a savepoint; a failure is the transaction's own. Returns <0 if the whole
+ * group is lost. */
 static int run_txn(struct vhca_store *store, struct vhca_txn *txn)
 {
 	struct vhca_sql *sql;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A request path of any content splits into at most so many segments that lie inside of it, or is refused. */
+/* A request path of any content splits into at most so many segments that lie inside of it, or is
+ * refused. */
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_TESTS_SLOW_VFS_H
 #define VHCA_TESTS_SLOW_VFS_H
-/* SQLite's default file layer with one change: syncs of the write-ahead log are counted and can be made slow. */
+/* SQLite's default file layer with one change: syncs of the write-ahead log are counted and can be
+ * made slow. */
 
 /* Makes it the default of this process. */
 void slow_vfs_install(void);

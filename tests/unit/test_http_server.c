@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The server against a client that writes bytes, so that broken requests can be sent too. One thread: the test pumps. */
+/* The server against a client that writes bytes, so that broken requests can be sent too. One
+ * thread: the test pumps. */
 #include "common/http/server.h"
 
 #include "tests/unit/unit.h"
@@ -199,7 +200,8 @@ static ssize_t drain(const struct fixture *f, int fd, char *buf, size_t size)
 	return -1;
 }
 
-/* One request with "Connection: close"; returns the status, and the answer in *ret (caller frees). */
+/* One request with "Connection: close"; returns the status, and the answer in *ret (caller frees).
+ */
 static int ask(const struct fixture *f, const char *head, const char *body, char **ret)
 {
 	VHCA_AUTO_CLOSE int fd = dial(f);

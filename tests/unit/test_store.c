@@ -537,7 +537,8 @@ static void a_loop_freed_first_drops_the_results(void **state)
 	assert_false(r.called);
 }
 
-/* The child: commits, sees by a second connection that the row is there, and dies before its loop could run done(). */
+/* The child: commits, sees by a second connection that the row is there, and dies before its loop
+ * could run done(). */
 _Noreturn static void commit_and_die(struct fixture *f)
 {
 	struct vhca_store *store = NULL;

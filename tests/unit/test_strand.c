@@ -30,7 +30,8 @@ struct job {
 	char letter;
 	sem_t *wait;	     /* work() blocks on it, or NULL */
 	atomic_bool started; /* work() runs or has run */
-	bool worked; /* written by work(), read by done() without a lock: TSAN proves the hand-over */
+	bool worked; /* written by work(), read by done() without a lock: TSAN proves the hand-over
+		      */
 	struct job *resubmit; /* submitted by done() */
 	int resubmitted;
 };
