@@ -40,12 +40,19 @@ typedef void (*vhca_virt_event_fn)(void *arg, const struct vhca_virt_event_data 
 /* Starts connecting. uri: "qemu:///system". Never fails for an absent libvirtd. */
 int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
 		  struct vhca_virt **ret);
+/* Waits at most 2 s for libvirtd. done() of calls still out is called from here, with -ECANCELED "shutting_down" if they were not
+ * begun; that of a call that hangs in libvirtd is never called. */
 struct vhca_virt *vhca_virt_free(struct vhca_virt *virt);
 bool vhca_virt_connected(const struct vhca_virt *virt);
 
-/* ---- asynchronous calls: done() on the state thread, exactly once ---- */
+/*
+ * ---- asynchronous calls: done() on the state thread, exactly once, not from inside the call ----
+ * (but at once, with "too_many_calls", when memory or the strand's queue is exhausted, or while vhca_virt_free() runs). err is
+ * never NULL; its kind is VHCA_ERR_NONE on success. Codes of every call: "libvirt_unreachable" (-ENOTCONN), "libvirt_denied",
+ * "domain_gone" (-ENOENT), "bad_domain_xml", and "libvirt" for all that agent/virt_error.c does not know.
+ */
 
-/* All active domains, parsed. info is borrowed during done(). On failure n = 0 and err says why. */
+/* All active domains, parsed. info is borrowed during done(). On failure n = 0 and err says why: never a list with holes. */
 typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const *info,
 				  unsigned int n, const struct vhca_error *err);
 void vhca_virt_list(struct vhca_virt *virt, vhca_virt_list_fn done, void *arg);
@@ -59,15 +66,13 @@ void vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_v
 		    void *arg);
 
 typedef void (*vhca_virt_done_fn)(void *arg, int rc, const struct vhca_error *err);
-/* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host
- * address. err->code: "no_root_port", "vf_in_use", "domain_gone", "job_held" (retryable),
- * "libvirt". */
+/* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host address. Codes also:
+ * "no_root_port", "vf_in_use", "vf_not_bound", "alias_in_use", "no_passthrough"; "job_held" (retry later). */
 void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, struct vhca_bdf host,
 		      const char *vf_name, const struct vhca_bdf *guest, vhca_virt_done_fn done,
 		      void *arg);
-/* virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is
- * DEVICE_REMOVED or the live XML. -ENOENT: no such alias (already gone) or domain not active.
- * "guest_busy": retry later. */
+/* virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is DEVICE_REMOVED or the live XML.
+ * -ENOENT: "no_such_alias" (already gone) or "domain_gone". "guest_busy", "job_held": retry later. */
 void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *alias,
 		      vhca_virt_done_fn done, void *arg);
 

@@ -17,11 +17,14 @@ static const struct {
 	bool retryable;
 } exceptions[] = {
 	{"body_too_large", 413, false},
+	{"guest_busy", 409, true}, /* it is still at the last plug or unplug */
 	{"headers_too_large", 431, false},
+	{"job_held", 409, true}, /* libvirt: another operation on the domain ends */
 	{"method_not_allowed", 405, false},
-	{"not_master", 421, true},   /* ask the master; mastership may come back */
-	{"rebuilding", 409, true},   /* the SM still collects the agents' bindings */
-	{"unknown_port", 409, true}, /* the port may come up */
+	{"no_root_port", 507, false}, /* the domain has to be changed */
+	{"not_master", 421, true},    /* ask the master; mastership may come back */
+	{"rebuilding", 409, true},    /* the SM still collects the agents' bindings */
+	{"unknown_port", 409, true},  /* the port may come up */
 };
 
 static const char *const titles[] = {

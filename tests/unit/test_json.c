@@ -250,6 +250,9 @@ static void some_codes_have_their_own_status(void **state)
 	} table[] = {
 		{VHCA_ERR_UNAVAILABLE, "not_master", 421, true},
 		{VHCA_ERR_CONFLICT, "unknown_port", 409, true},
+		{VHCA_ERR_CONFLICT, "guest_busy", 409, true},
+		{VHCA_ERR_CONFLICT, "job_held", 409, true},
+		{VHCA_ERR_EXHAUSTED, "no_root_port", 507, false},
 		{VHCA_ERR_CONFLICT, "epoch_tie", 409, false},
 		{VHCA_ERR_EXHAUSTED, "table_full", 507, true},
 		{VHCA_ERR_DENIED, "unknown_partition", 403, false},
