@@ -103,7 +103,7 @@ static void text_clear(struct vhca_scan_text *text)
 
 static void text_add(struct vhca_scan_text *text, char c)
 {
-	if (c == '\0' || c == '&' || text->len + 1 == sizeof(text->buf)) {
+	if (c == '\0' || text->len + 1 == sizeof(text->buf)) {
 		text->opaque = true;
 		return;
 	}
@@ -369,8 +369,6 @@ static enum state on_bang(struct vhca_scan *scan, char c)
 		scan->nest = 1;
 		return scan->depth ? S_BROKEN : S_DOCTYPE;
 	}
-	if (scan->word.opaque)
-		return S_BROKEN;
 	if (strncmp("[CDATA[", scan->word.buf, scan->word.len) == 0 ||
 	    strncmp("DOCTYPE", scan->word.buf, scan->word.len) == 0)
 		return S_BANG;

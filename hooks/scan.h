@@ -30,7 +30,7 @@
 struct vhca_scan_text {
 	char buf[VHCA_SCAN_TEXT_MAX];
 	size_t len;
-	bool opaque; /* too long, or not plain characters: equals nothing */
+	bool opaque; /* too long, or not plain text: equals nothing */
 };
 
 /* What a namespace prefix means, from the element at `depth` down. */

@@ -85,6 +85,9 @@ static void smallest_request_survives(void **state)
 	assert_int_equal(vhca_hook_request_parse(frame + VHCA_HOOK_HEAD_LEN,
 						 len - VHCA_HOOK_HEAD_LEN, &back),
 			 0);
+	assert_memory_equal(frame + VHCA_HOOK_HEAD_LEN,
+			    "version 1\nop stopped\nname x\nrequest 0\nincomplete 1\n",
+			    len - VHCA_HOOK_HEAD_LEN);
 	assert_string_equal(back.subop, "");
 	assert_false(back.has_uuid);
 	assert_false(back.has_request);
@@ -148,6 +151,7 @@ static void malformed_requests_are_refused(void **state)
 		"version 1", /* no newline */
 		"version\n",
 		"version one\n",
+		"serial 1\nop a\nname x\n",
 		"op prepare\nname x\n",		   /* no version */
 		"op prepare\nversion 1\nname x\n", /* not first */
 		"version 1\nop prepare\n",	   /* no name */
@@ -203,6 +207,20 @@ static void unknown_keys_are_skipped(void **state)
 	assert_string_equal(req.name, "n");
 }
 
+static void lines_are_bounded(void **state)
+{
+	char text[VHCA_HOOK_REASON_MAX * 2] = "version 1\nop a\nname x\nfuture ";
+	size_t len = strlen(text);
+	struct vhca_hook_request req;
+
+	(void)state;
+	memset(text + len, 'x', sizeof(text) - len);
+	text[sizeof(text) - 1] = '\n';
+	assert_int_equal(vhca_hook_request_parse((uint8_t *)text, sizeof(text), &req), -EBADMSG);
+	text[len + 900] = '\n';
+	assert_int_equal(vhca_hook_request_parse((uint8_t *)text, len + 901, &req), 0);
+}
+
 static void length_is_bounded(void **state)
 {
 	static const struct {
@@ -217,7 +235,7 @@ static void length_is_bounded(void **state)
 		{{0xff, 0xff, 0xff, 0xff}, -EMSGSIZE},
 		{{'H', 'T', 'T', 'P'}, -EMSGSIZE},
 	};
-	uint8_t big[VHCA_HOOK_PAYLOAD_MAX + 1] = "version 1\n";
+	uint8_t big[VHCA_HOOK_PAYLOAD_MAX + 1] = "version 1\nop a\nname x\n";
 	struct vhca_hook_request req;
 	size_t len = 7;
 
@@ -225,6 +243,9 @@ static void length_is_bounded(void **state)
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++)
 		assert_int_equal(vhca_hook_payload_len(cases[i].head, &len), cases[i].r);
 	assert_int_equal(len, VHCA_HOOK_PAYLOAD_MAX); /* of the last good one */
+	for (size_t i = strlen((char *)big); i < sizeof(big); i++)
+		big[i] = '\n'; /* lines with an empty key: unknown, but well-formed */
+	assert_int_equal(vhca_hook_request_parse(big, sizeof(big) - 1, &req), 0);
 	assert_int_equal(vhca_hook_request_parse(big, sizeof(big), &req), -EBADMSG);
 }
 
@@ -293,6 +314,7 @@ int main(void)
 		cmocka_unit_test(malformed_requests_are_refused),
 		cmocka_unit_test(too_many_hostdevs_are_refused),
 		cmocka_unit_test(unknown_keys_are_skipped),
+		cmocka_unit_test(lines_are_bounded),
 		cmocka_unit_test(length_is_bounded),
 		cmocka_unit_test(replies_survive),
 		cmocka_unit_test(empty_reason_gets_words),

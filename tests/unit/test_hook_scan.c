@@ -162,7 +162,20 @@ static void address_forms(void **state)
 	assert_int_equal(count_hostdevs(DEV("<address bus='&one;'/>")), 0);
 	assert_int_equal(count_hostdevs(DEV("<address bus='-1'/>")), 0);
 	assert_int_equal(count_hostdevs(DEV("<x:address bus='1'/>")), 0);
+	/* nothing of one address is left for the next */
+	assert_int_equal(count_hostdevs(DEV("<address bus='0x100'/><address bus='1'/>")), 1);
 	assert_int_equal(count_hostdevs(DEV("<x><address bus='1'/></x>")), 0);
+}
+
+static void missing_parts_are_zero(void **state)
+{
+	struct vhca_scan scan;
+
+	(void)state;
+	scan_all(&scan, DEV("<address domain='1' bus='2' slot='3' function='4'/><address/>"));
+	assert_int_equal(scan.n_hostdevs, 2);
+	assert_string_equal(VHCA_BDF_STR(scan.hostdevs[0]), "0001:02:03.4");
+	assert_string_equal(VHCA_BDF_STR(scan.hostdevs[1]), "0000:00:00.0");
 }
 
 static void only_pci_hostdevs_count(void **state)
@@ -177,6 +190,7 @@ static void only_pci_hostdevs_count(void **state)
 	assert_int_equal(count_hostdevs(IN("<hostdev>", "</hostdev>")), 0);
 	assert_int_equal(count_hostdevs(IN("<hostdev xtype='pci'>", "</hostdev>")), 0);
 	assert_int_equal(count_hostdevs(IN("<hostdev x:type='pci'>", "</hostdev>")), 0);
+	assert_int_equal(count_hostdevs(IN("<hostdev type:x='pci'>", "</hostdev>")), 0);
 	assert_int_equal(count_hostdevs(IN("<interface type='bridge'>", "</interface>")), 0);
 	assert_int_equal(count_hostdevs(IN("<disk type='pci'>", "</disk>")), 0);
 	assert_int_equal(
@@ -263,6 +277,20 @@ static void long_prefixes_are_no_obstacle(void **state)
 	assert_true(has_request(xml));
 }
 
+static void other_declarations_are_not_counted(void **state)
+{
+	char xml[2048];
+	struct vhca_strbuf sb;
+
+	(void)state;
+	vhca_strbuf_init(&sb, xml, sizeof(xml));
+	vhca_strbuf_add(&sb, "<domain");
+	for (int i = 0; i <= VHCA_SCAN_PREFIXES_MAX; i++)
+		vhca_strbuf_add(&sb, " xmlns:p%d='urn:other'", i);
+	vhca_strbuf_add(&sb, "><metadata><vhca:i " NS "/></metadata></domain>");
+	assert_true(has_request(xml));
+}
+
 static void many_declarations_stop_the_scan(void **state)
 {
 	char xml[2048];
@@ -300,6 +328,8 @@ static void uuid_is_the_domains(void **state)
 	assert_true(find_uuid("<domain><uuid>" UUID
 			      "</uuid><uuid>11111111-0000-0000-0000-000000000000</uuid></domain>"));
 	assert_false(find_uuid("<domain><uuid><![CDATA[" UUID "]]></uuid></domain>"));
+	assert_true(find_uuid("<domain><uuid>x</uuid><uuid>" UUID "</uuid></domain>"));
+	assert_false(find_uuid("<domain><uuid>" UUID "<![CDATA[]]></uuid></domain>"));
 	assert_false(find_uuid("<domain><uuid>&uuid;</uuid></domain>"));
 	assert_false(find_uuid("<domain><uuid>" UUID UUID "</uuid></domain>"));
 	assert_false(find_uuid("<domain><uuid/></domain>"));
@@ -357,7 +387,10 @@ static void broken_text_stops_the_scan(void **state)
 		"<domain><![cdata[ ]]></domain>",
 		"<domain><!DOCTYPE x></domain>",
 		"<domain><? ></domain>",
-		"<![CDATA[<domain/>]]>",
+		"<![CDATA[x]]><domain/>",
+		"</domain><domain/>",
+		"<domain a x='b'/>",
+		"<domain a= x'b'/>",
 		"<!DOCTYPE x [<bad>]><domain/>",
 		"<!DOCTYPE x [ '>' ] <domain/>",
 		("<domain><!\xff"
@@ -385,6 +418,10 @@ static void nul_bytes_match_nothing(void **state)
 	assert_true(vhca_scan_is_complete(&scan));
 	assert_false(scan.has_uuid);
 	assert_false(scan.has_request);
+
+	vhca_scan_init(&scan);
+	(void)vhca_scan_feed(&scan, "<domain><!\0-- --></domain>", 27);
+	assert_false(vhca_scan_is_complete(&scan));
 }
 
 static void nesting_is_bounded(void **state)
@@ -415,11 +452,13 @@ int main(void)
 		cmocka_unit_test(missing_end_keeps_what_was_seen),
 		cmocka_unit_test(feeding_stops_at_the_end),
 		cmocka_unit_test(address_forms),
+		cmocka_unit_test(missing_parts_are_zero),
 		cmocka_unit_test(only_pci_hostdevs_count),
 		cmocka_unit_test(too_many_hostdevs_are_said),
 		cmocka_unit_test(namespaces_are_resolved),
 		cmocka_unit_test(what_is_no_request),
 		cmocka_unit_test(long_prefixes_are_no_obstacle),
+		cmocka_unit_test(other_declarations_are_not_counted),
 		cmocka_unit_test(many_declarations_stop_the_scan),
 		cmocka_unit_test(uuid_is_the_domains),
 		cmocka_unit_test(declarations_and_entities_are_skipped),
