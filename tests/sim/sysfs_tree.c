@@ -15,8 +15,6 @@
 
 #include "common/base/cleanup.h"
 
-#define PCI_ROOT "devices/pci0000:00"
-
 /* ---- raw ---- */
 
 static char *full(const struct sim_tree *tree, const char *path, char buf[static 2 * SIM_PATH_MAX])
@@ -87,6 +85,17 @@ bool sim_get(const struct sim_tree *tree, const char *path, char *buf, size_t si
 	return true;
 }
 
+bool sim_readlink(const struct sim_tree *tree, const char *path, char *buf, size_t size)
+{
+	char name[2 * SIM_PATH_MAX];
+	ssize_t n = readlink(full(tree, path, name), buf, size - 1);
+
+	if (n < 0)
+		return false;
+	buf[n] = '\0';
+	return true;
+}
+
 void sim_link(const struct sim_tree *tree, const char *path, const char *target)
 {
 	char buf[2 * SIM_PATH_MAX];
@@ -140,8 +149,7 @@ void sim_tree_done(struct sim_tree *tree)
 
 /* ---- PCI ---- */
 
-__attribute__((format(printf, 2, 3))) static char *path_of(char buf[static SIM_PATH_MAX],
-							   const char *fmt, ...)
+char *sim_path(char buf[static SIM_PATH_MAX], const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -152,63 +160,59 @@ __attribute__((format(printf, 2, 3))) static char *path_of(char buf[static SIM_P
 	assert(n > 0 && n < SIM_PATH_MAX);
 	return buf;
 }
-#define PATH(...) path_of((char[SIM_PATH_MAX]){0}, __VA_ARGS__)
-
 /* drivers/base/bus.c: bus_add_driver; the control files are write-only there */
 void sim_add_driver(const struct sim_tree *tree, const char *name)
 {
-	sim_put(tree, PATH("bus/pci/drivers/%s/bind", name), "%s", "");
-	sim_put(tree, PATH("bus/pci/drivers/%s/unbind", name), "%s", "");
-	sim_put(tree, PATH("bus/pci/drivers/%s/new_id", name), "%s", "");
+	sim_put(tree, SIM_PATH("bus/pci/drivers/%s/bind", name), "%s", "");
+	sim_put(tree, SIM_PATH("bus/pci/drivers/%s/unbind", name), "%s", "");
+	sim_put(tree, SIM_PATH("bus/pci/drivers/%s/new_id", name), "%s", "");
 }
 
 /* drivers/base/dd.c: driver_sysfs_add */
 void sim_bind(const struct sim_tree *tree, const char *bdf, const char *driver)
 {
-	sim_link(tree, PATH(PCI_ROOT "/%s/driver", bdf),
-		 PATH("../../../bus/pci/drivers/%s", driver));
-	sim_link(tree, PATH("bus/pci/drivers/%s/%s", driver, bdf),
-		 PATH("../../../../" PCI_ROOT "/%s", bdf));
+	sim_link(tree, SIM_PATH(SIM_PCI "/%s/driver", bdf),
+		 SIM_PATH("../../../bus/pci/drivers/%s", driver));
+	sim_link(tree, SIM_PATH("bus/pci/drivers/%s/%s", driver, bdf),
+		 SIM_PATH("../../../../" SIM_PCI "/%s", bdf));
 }
 
 void sim_unbind(const struct sim_tree *tree, const char *bdf)
 {
-	char buf[2 * SIM_PATH_MAX], target[SIM_PATH_MAX];
-	ssize_t n = readlink(full(tree, PATH(PCI_ROOT "/%s/driver", bdf), buf), target,
-			     sizeof(target) - 1);
+	char target[SIM_PATH_MAX];
 
-	if (n < 0)
+	if (!sim_readlink(tree, SIM_PATH(SIM_PCI "/%s/driver", bdf), target, sizeof(target)))
 		return;
-	target[n] = '\0';
-	sim_remove(tree, PATH("bus/pci/drivers/%s/%s", strrchr(target, '/') + 1, bdf));
-	sim_remove(tree, PATH(PCI_ROOT "/%s/driver", bdf));
+	sim_remove(tree, SIM_PATH("bus/pci/drivers/%s/%s", strrchr(target, '/') + 1, bdf));
+	sim_remove(tree, SIM_PATH(SIM_PCI "/%s/driver", bdf));
 }
 
 static void add_function(const struct sim_tree *tree, const char *bdf, uint16_t device)
 {
-	sim_link(tree, PATH("bus/pci/devices/%s", bdf), PATH("../../../" PCI_ROOT "/%s", bdf));
+	sim_link(tree, SIM_PATH("bus/pci/devices/%s", bdf),
+		 SIM_PATH("../../../" SIM_PCI "/%s", bdf));
 	/* drivers/pci/pci-sysfs.c: pci_config_attr "0x%04x", numa_node "%d", driver_override "%s" of NULL */
-	sim_put(tree, PATH(PCI_ROOT "/%s/vendor", bdf), "0x15b3");
-	sim_put(tree, PATH(PCI_ROOT "/%s/device", bdf), "0x%04x", device);
-	sim_put(tree, PATH(PCI_ROOT "/%s/numa_node", bdf), "-1");
-	sim_put(tree, PATH(PCI_ROOT "/%s/driver_override", bdf), "(null)");
+	sim_put(tree, SIM_PATH(SIM_PCI "/%s/vendor", bdf), "0x15b3");
+	sim_put(tree, SIM_PATH(SIM_PCI "/%s/device", bdf), "0x%04x", device);
+	sim_put(tree, SIM_PATH(SIM_PCI "/%s/numa_node", bdf), "-1");
+	sim_put(tree, SIM_PATH(SIM_PCI "/%s/driver_override", bdf), "(null)");
 }
 
 /* drivers/infiniband/core/sysfs.c: node_guid_show, link_layer_show, show_port_pkey */
 static void add_rdma(const struct sim_tree *tree, const struct sim_pf *pf)
 {
-	const char *dev = PATH(PCI_ROOT "/%s/infiniband/%s", pf->bdf, pf->ibdev);
+	const char *dev = SIM_PATH(SIM_PCI "/%s/infiniband/%s", pf->bdf, pf->ibdev);
 	uint64_t g = pf->node_guid;
 
-	sim_put(tree, PATH("%s/node_guid", dev), "%04x:%04x:%04x:%04x", (unsigned int)(g >> 48),
+	sim_put(tree, SIM_PATH("%s/node_guid", dev), "%04x:%04x:%04x:%04x", (unsigned int)(g >> 48),
 		(unsigned int)(g >> 32) & 0xffff, (unsigned int)(g >> 16) & 0xffff,
 		(unsigned int)g & 0xffff);
 	for (unsigned int p = 1; p <= pf->n_ports; p++) {
-		sim_put(tree, PATH("%s/ports/%u/link_layer", dev, p), "InfiniBand");
-		sim_put(tree, PATH("%s/ports/%u/pkeys/0", dev, p), "0xffff");
+		sim_put(tree, SIM_PATH("%s/ports/%u/link_layer", dev, p), "InfiniBand");
+		sim_put(tree, SIM_PATH("%s/ports/%u/pkeys/0", dev, p), "0xffff");
 	}
-	sim_link(tree, PATH("%s/device", dev), PATH("../../../%s", pf->bdf));
-	sim_link(tree, PATH("class/infiniband/%s", pf->ibdev), PATH("../../%s", dev));
+	sim_link(tree, SIM_PATH("%s/device", dev), SIM_PATH("../../../%s", pf->bdf));
+	sim_link(tree, SIM_PATH("class/infiniband/%s", pf->ibdev), SIM_PATH("../../%s", dev));
 }
 
 void sim_add_pf(const struct sim_tree *tree, const struct sim_pf *pf)
@@ -216,9 +220,9 @@ void sim_add_pf(const struct sim_tree *tree, const struct sim_pf *pf)
 	add_function(tree, pf->bdf, pf->device);
 	if (pf->total_vfs > 0) {
 		/* drivers/pci/iov.c */
-		sim_put(tree, PATH(PCI_ROOT "/%s/sriov_totalvfs", pf->bdf), "%u", pf->total_vfs);
-		sim_put(tree, PATH(PCI_ROOT "/%s/sriov_numvfs", pf->bdf), "0");
-		sim_put(tree, PATH(PCI_ROOT "/%s/sriov_drivers_autoprobe", pf->bdf), "1");
+		sim_put(tree, SIM_PATH(SIM_PCI "/%s/sriov_totalvfs", pf->bdf), "%u", pf->total_vfs);
+		sim_put(tree, SIM_PATH(SIM_PCI "/%s/sriov_numvfs", pf->bdf), "0");
+		sim_put(tree, SIM_PATH(SIM_PCI "/%s/sriov_drivers_autoprobe", pf->bdf), "1");
 	}
 	if (pf->driver[0] != '\0')
 		sim_bind(tree, pf->bdf, pf->driver);
@@ -230,15 +234,15 @@ void sim_add_vf(const struct sim_tree *tree, const char *pf, unsigned int index,
 		int group)
 {
 	add_function(tree, vf, 0x1004);
-	sim_link(tree, PATH(PCI_ROOT "/%s/physfn", vf), PATH("../%s", pf));
-	sim_link(tree, PATH(PCI_ROOT "/%s/virtfn%u", pf, index), PATH("../%s", vf));
+	sim_link(tree, SIM_PATH(SIM_PCI "/%s/physfn", vf), SIM_PATH("../%s", pf));
+	sim_link(tree, SIM_PATH(SIM_PCI "/%s/virtfn%u", pf, index), SIM_PATH("../%s", vf));
 	if (group < 0)
 		return;
 	/* drivers/iommu/iommu.c: iommu_group_alloc, iommu_group_add_device */
-	sim_link(tree, PATH(PCI_ROOT "/%s/iommu_group", vf),
-		 PATH("../../../kernel/iommu_groups/%d", group));
-	sim_link(tree, PATH("kernel/iommu_groups/%d/devices/%s", group, vf),
-		 PATH("../../../../" PCI_ROOT "/%s", vf));
+	sim_link(tree, SIM_PATH(SIM_PCI "/%s/iommu_group", vf),
+		 SIM_PATH("../../../kernel/iommu_groups/%d", group));
+	sim_link(tree, SIM_PATH("kernel/iommu_groups/%d/devices/%s", group, vf),
+		 SIM_PATH("../../../../" SIM_PCI "/%s", vf));
 }
 
 char *sim_vf_bdf(char buf[static VHCA_BDF_STRLEN], const char *pf, unsigned int index)
@@ -263,46 +267,51 @@ char *sim_iov_name(char buf[static 32], const char *pf, unsigned int slave)
 	return buf;
 }
 
+static unsigned int n_pkeys_of(const struct sim_pf *pf)
+{
+	return pf->n_pkeys > 0 ? pf->n_pkeys : SIM_PKEYS;
+}
+
 /* show_admin_alias_guid, show_port_gid, show_phys_port_pkey */
-static void add_iov_port(const struct sim_tree *tree, const char *iov, unsigned int port)
+static void add_iov_port(const struct sim_tree *tree, const struct sim_pf *pf, const char *port)
 {
 	for (unsigned int n = 0; n < SIM_GUIDS; n++) {
-		/* mlx4_set_random_admin_guid: locally administered; entries without a VF are 0 */
-		sim_put(tree, PATH("%s/ports/%u/admin_guids/%u", iov, port, n), "%" PRIx64,
+		/* mlx4_set_random_admin_guid: locally administered; entry 0 is the port's own */
+		sim_put(tree, SIM_PATH("%s/admin_guids/%u", port, n), "%" PRIx64,
 			n == 0 ? UINT64_C(0x2c90300a1b2c3) : UINT64_C(0x0214050000000000) + n);
-		sim_put(tree, PATH("%s/ports/%u/gids/%u", iov, port, n), "fe80:0000:0000:0000:%s",
+		sim_put(tree, SIM_PATH("%s/gids/%u", port, n), "fe80:0000:0000:0000:%s",
 			n == 0 ? "0002:c903:00a1:b2c3" : "0000:0000:0000:0000");
 	}
-	for (unsigned int n = 0; n < SIM_PKEYS; n++)
-		sim_put(tree, PATH("%s/ports/%u/pkeys/%u", iov, port, n), "0x%04x",
-			n == 0 ? 0xffffu : SIM_PKEY_FILLER);
+	for (unsigned int n = 0; n < n_pkeys_of(pf); n++)
+		sim_put(tree, SIM_PATH("%s/pkeys/%u", port, n), "0x%04x", n == 0 ? 0xffffu : 0);
 }
 
 /* show_port_gid_idx; show_port_pkey with the map of mlx4/main.c: init_pkeys */
-static void add_iov_function(const struct sim_tree *tree, const char *fn, unsigned int slave,
-			     unsigned int n_ports)
+static void add_iov_function(const struct sim_tree *tree, const struct sim_pf *pf, const char *port,
+			     unsigned int slave)
 {
-	for (unsigned int p = 1; p <= n_ports; p++) {
-		sim_put(tree, PATH("%s/ports/%u/gid_idx/0", fn, p), "%u", slave);
-		for (unsigned int n = 0; n < SIM_PKEYS; n++) {
-			const char *path = PATH("%s/ports/%u/pkey_idx/%u", fn, p, n);
+	sim_put(tree, SIM_PATH("%s/gid_idx/0", port), "%u", slave);
+	for (unsigned int n = 0; n < n_pkeys_of(pf); n++) {
+		const char *path = SIM_PATH("%s/pkey_idx/%u", port, n);
 
-			if (slave == 0 || n == 0)
-				sim_put(tree, path, "%u", n);
-			else
-				sim_put(tree, path, "none");
-		}
+		if (slave == 0 || n == 0)
+			sim_put(tree, path, "%u", n);
+		else
+			sim_put(tree, path, "none");
 	}
 }
 
 void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs)
 {
-	const char *iov = PATH(PCI_ROOT "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
+	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
 	char name[32];
 
-	for (unsigned int p = 1; p <= pf->n_ports; p++)
-		add_iov_port(tree, iov, p);
-	for (unsigned int slave = 0; slave <= n_vfs; slave++)
-		add_iov_function(tree, PATH("%s/%s", iov, sim_iov_name(name, pf->bdf, slave)),
-				 slave, pf->n_ports);
+	for (unsigned int p = 1; p <= pf->n_ports; p++) {
+		add_iov_port(tree, pf, SIM_PATH("%s/ports/%u", iov, p));
+		for (unsigned int slave = 0; slave <= n_vfs; slave++)
+			add_iov_function(tree, pf,
+					 SIM_PATH("%s/%s/ports/%u", iov,
+						  sim_iov_name(name, pf->bdf, slave), p),
+					 slave);
+	}
 }

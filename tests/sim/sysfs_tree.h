@@ -11,11 +11,10 @@
 
 #include "common/base/text.h"
 
-#define SIM_PKEYS \
-	127 /* usable size of a port's table in an mlx4 master (mlx4_parav_master_pf_caps) */
-#define SIM_GUIDS	128
-#define SIM_PATH_MAX	192
-#define SIM_PKEY_FILLER 0u /* an empty slot */
+/* Usable length of a port's P_Key table in an mlx4 master (mlx4_parav_master_pf_caps). */
+#define SIM_PKEYS    127
+#define SIM_GUIDS    128
+#define SIM_PATH_MAX 192
 
 struct sim_tree {
 	char root[64]; /* absolute */
@@ -27,7 +26,14 @@ struct sim_pf {
 	uint16_t total_vfs;		  /* 0 = the SR-IOV files are absent */
 	unsigned int n_ports;
 	uint64_t node_guid;
+	unsigned int n_pkeys; /* length of the ports' P_Key tables; 0 = SIM_PKEYS */
 };
+
+/* Formatted path in a buffer of the caller's block. */
+char *sim_path(char buf[static SIM_PATH_MAX], const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+#define SIM_PATH(...) sim_path((char[SIM_PATH_MAX]){0}, __VA_ARGS__)
+#define SIM_PCI	      "devices/pci0000:00" /* where all devices live */
 
 /* Empty tree with bus/pci/{devices,drivers}; in $TMPDIR, /dev/shm or /tmp. */
 void sim_tree_init(struct sim_tree *tree);
@@ -39,6 +45,7 @@ void sim_put(const struct sim_tree *tree, const char *path, const char *fmt, ...
 			      4))); /* creates directories; the text gets a newline unless empty */
 bool sim_get(const struct sim_tree *tree, const char *path, char *buf,
 	     size_t size); /* without newline */
+bool sim_readlink(const struct sim_tree *tree, const char *path, char *buf, size_t size);
 void sim_link(const struct sim_tree *tree, const char *path, const char *target);
 void sim_remove(const struct sim_tree *tree, const char *path); /* recursive; absent is fine */
 

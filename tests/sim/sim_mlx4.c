@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* mlx4's iov tree: drivers/infiniband/hw/mlx4/{sysfs,alias_GUID}.c of Linux 6.1. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tests/sim/sim_model.h"
+
+#define DELETED UINT64_MAX
+
+static char *iov_of(char buf[static SIM_PATH_MAX], const struct sim_parts *p)
+{
+	return sim_path(buf, SIM_PCI "/%s/infiniband/%s/iov", p->part[0], p->part[1]);
+}
+
+/* sscanf(buf, "%i"): octal and hex as in C, trailing text ignored */
+static bool parse_index(const char *text, long *ret)
+{
+	char *end;
+
+	*ret = strtol(text, &end, 0);
+	return end != text && *ret >= 0;
+}
+
+/* store_port_pkey; parts: PF, device, function, port, virtual index */
+static int store_pkey_idx(struct sim_model *m, const struct sim_parts *p, const char *text)
+{
+	const char *port = SIM_PATH("%s/%s/ports/%s", iov_of((char[SIM_PATH_MAX]){0}, p),
+				    p->part[2], p->part[3]);
+	const char *path = SIM_PATH("%s/pkey_idx/%s", port, p->part[4]);
+	char slave[16], pkey[16];
+	long physical;
+
+	/* "do not allow remapping Dom0 virtual pkey table" */
+	if (sim_get(&m->tree, SIM_PATH("%s/gid_idx/0", port), slave, sizeof(slave)) &&
+	    strcmp(slave, "0") == 0)
+		return -EINVAL;
+	if (strncasecmp(text, "no", 2) == 0) {
+		sim_put(&m->tree, path, "none");
+		return 0;
+	}
+	/* an index past the table (caps.pkey_table_len) */
+	if (!parse_index(text, &physical) ||
+	    !sim_get(&m->tree,
+		     SIM_PATH("%s/ports/%s/pkeys/%ld", iov_of((char[SIM_PATH_MAX]){0}, p),
+			      p->part[3], physical),
+		     pkey, sizeof(pkey)))
+		return -EINVAL;
+	sim_put(&m->tree, path, "%ld", physical);
+	return 0;
+}
+
+/* The alias as the SM keeps it: what is requested, or nothing. */
+void sim_model_grant(struct sim_model *m, const char *iov, const char *port, const char *index)
+{
+	char text[32];
+	uint64_t guid = 0;
+
+	if (sim_get(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, port, index), text,
+		    sizeof(text)))
+		guid = strtoull(text, NULL, 16);
+	if (guid == DELETED)
+		guid = 0;
+	sim_put(&m->tree, SIM_PATH("%s/ports/%s/gids/%s", iov, port, index),
+		"fe80:0000:0000:0000:%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		(unsigned int)(guid >> 32) & 0xffff, (unsigned int)(guid >> 16) & 0xffff,
+		(unsigned int)guid & 0xffff);
+}
+
+/* store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack garbage, here: 0) */
+static int store_admin_guid(struct sim_model *m, const struct sim_parts *p, const char *text)
+{
+	const char *iov = iov_of((char[SIM_PATH_MAX]){0}, p);
+
+	if (strcmp(p->part[3], "0") == 0)
+		return 0;
+	sim_put(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, p->part[2], p->part[3]),
+		"%" PRIx64, (uint64_t)strtoull(text, NULL, 16));
+	if (m->auto_grant)
+		sim_model_grant(m, iov, p->part[2], p->part[3]);
+	return 0;
+}
+
+const struct sim_store sim_mlx4_stores[] = {
+	{SIM_PCI "/*/infiniband/*/iov/*/ports/*/pkey_idx/*", store_pkey_idx},
+	{SIM_PCI "/*/infiniband/*/iov/ports/*/admin_guids/*", store_admin_guid},
+	{NULL, NULL},
+};
