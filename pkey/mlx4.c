@@ -249,8 +249,11 @@ static void unmap(const struct work *w, struct plan *plan, int *first, struct vh
 	}
 }
 
-static bool has_moves(const struct plan *plan)
+/* Only the owner that has the identity already can have a guest which must notice; a new one starts from nothing. */
+static bool has_live_moves(const struct plan *plan)
 {
+	if (plan->guid != plan->target_guid)
+		return false;
 	for (unsigned int i = 0; i < plan->n_virtual; i++) {
 		if (plan->map[i] != VHCA_PKEY_UNMAPPED &&
 		    plan->target_map[i] != VHCA_PKEY_UNMAPPED &&
@@ -324,7 +327,7 @@ static int prove(const struct work *w, struct plan *plan, struct vhca_error *err
 
 static int apply(struct work *w, struct vhca_error *err)
 {
-	bool moves = has_moves(w->own);
+	bool moves = has_live_moves(w->own);
 	int r = take_away(w, err);
 
 	if (r < 0)
