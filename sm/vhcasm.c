@@ -64,7 +64,7 @@ static const struct {
 	{"not_master", VHCA_SM_RETRY},		{"table_full", VHCA_SM_RETRY},
 };
 
-static enum vhca_sm_answer problem_answer(struct json_object *problem)
+static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
 {
 	const char *code = NULL;
 	bool retryable = true;
@@ -74,9 +74,9 @@ static enum vhca_sm_answer problem_answer(struct json_object *problem)
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(codes); i++)
 		if (strcmp(codes[i].code, code) == 0)
 			return codes[i].answer;
-	/* A code of a newer plugin says itself whether there is a point in trying again. */
+	/* A code of a newer plugin says itself whether there is a point in trying again; trouble of the SM's own passes. */
 	(void)vhca_json_opt_bool(problem, "retryable", &retryable, NULL);
-	return retryable ? VHCA_SM_RETRY : VHCA_SM_REFUSED;
+	return retryable || status >= 500 ? VHCA_SM_RETRY : VHCA_SM_REFUSED;
 }
 
 static enum vhca_sm_answer binding_answer(int status, struct json_object *body,
@@ -88,7 +88,7 @@ static enum vhca_sm_answer binding_answer(int status, struct json_object *body,
 	if (status == 0 || !json_object_is_type(body, json_type_object))
 		return VHCA_SM_RETRY;
 	if (status < 200 || status > 299)
-		return problem_answer(body);
+		return problem_answer(status, body);
 	/* Any web server says 200 to something; ours repeats whose binding it took. */
 	return vhca_json_opt_string(body, "vguid", &vguid, NULL) == 0 && vguid ? VHCA_SM_ACCEPTED
 									       : VHCA_SM_RETRY;

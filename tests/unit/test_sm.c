@@ -109,6 +109,7 @@ static const struct {
 	{404, "{\"error\":\"no such page\"}", VHCA_SM_RETRY},
 	{403, "{\"code\":403}", VHCA_SM_RETRY},
 	{301, NULL, VHCA_SM_RETRY},
+	{500, "{\"code\":\"state_not_saved\",\"retryable\":false}", VHCA_SM_RETRY},
 	{500, NULL, VHCA_SM_RETRY},
 	{503, "{}", VHCA_SM_RETRY},
 };

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The two sides of the SM API against each other: what sm/vhcasm.c sends goes to the plugin's own HTTP service, on a false
+ * subnet, and what that answers is classified by sm/vhcasm.c.
+ */
+#include "sm/sm.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/http/client.h"
+#include "common/http/json.h"
+#include "opensm/api.h"
+#include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT_A UINT64_C(0x0002c90300000a01)
+#define PORT_B UINT64_C(0x0002c90300000b01)
+#define VGUID  UINT64_C(0x02c9ab0000000001)
+
+struct world {
+	struct tree tree;
+	char socket[TREE_PATH_MAX];
+	struct vhca_osm_status status;
+	struct vhca_osm_conf conf;
+	struct vhca_osm_service *service;
+	struct vhca_osm_api *api;
+	pthread_t thread;
+	atomic_bool stop;
+	char code[48]; /* of the last answer */
+};
+
+/* ---- the false subnet: two active ports, no alias ---- */
+
+static void subnet_status(void *ctx, struct vhca_osm_status *ret)
+{
+	*ret = ((struct world *)ctx)->status;
+}
+
+static bool subnet_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
+{
+	(void)ctx;
+	*ret = (struct vhca_osm_port_info){
+		.lid = 5, .state = VHCA_OSM_PORT_ACTIVE, .pkey_cap = 128};
+	return guid == PORT_A || guid == PORT_B;
+}
+
+static bool subnet_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
+{
+	(void)ctx;
+	(void)guid;
+	(void)ret;
+	return false;
+}
+
+static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
+{
+	(void)ctx;
+	(void)port;
+	(void)pkey;
+	return false;
+}
+
+static void subnet_sweep(void *ctx)
+{
+	(void)ctx;
+}
+
+static const struct vhca_osm_subnet_ops subnet = {
+	.status = subnet_status,
+	.find_port = subnet_port,
+	.find_alias = subnet_alias,
+	.has_pkey = subnet_has_pkey,
+	.sweep = subnet_sweep,
+};
+
+/* ---- fixture ---- */
+
+static void *serve(void *arg)
+{
+	struct world *w = arg;
+	struct pollfd pfd = {.fd = vhca_osm_api_fd(w->api), .events = POLLIN};
+
+	while (!atomic_load(&w->stop)) {
+		(void)poll(&pfd, 1, 10);
+		vhca_osm_api_run(w->api);
+	}
+	return NULL;
+}
+
+static int setup_as(void **state, bool master)
+{
+	struct world *w = calloc(1, sizeof(*w));
+	struct vhca_error err;
+
+	assert_non_null(w);
+	tree_init(&w->tree);
+	(void)tree_path(&w->tree, "sm.sock", w->socket);
+	w->status = (struct vhca_osm_status){.sm_state = master ? "master" : "standby",
+					     .master = master,
+					     .ready = master,
+					     .version = "false"};
+	vhca_osm_conf_set_defaults(&w->conf);
+	assert_true((size_t)snprintf(w->conf.listen, sizeof(w->conf.listen), "unix:%s/sm.sock",
+				     w->tree.root) < sizeof(w->conf.listen));
+	(void)snprintf(w->conf.state_dir, sizeof(w->conf.state_dir), "%s/state", w->tree.root);
+	assert_int_equal(vhca_osm_service_new(&w->conf, &subnet, w, &w->service, &err), 0);
+	assert_int_equal(vhca_osm_api_new(&w->conf, w->service, &w->api, &err), 0);
+	assert_int_equal(pthread_create(&w->thread, NULL, serve, w), 0);
+	*state = w;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return setup_as(state, true);
+}
+
+static int setup_standby(void **state)
+{
+	return setup_as(state, false);
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+
+	atomic_store(&w->stop, true);
+	assert_int_equal(pthread_join(w->thread, NULL), 0);
+	w->api = vhca_osm_api_free(w->api);
+	w->service = vhca_osm_service_free(w->service);
+	tree_done(&w->tree);
+	free(w);
+	return 0;
+}
+
+/* ---- the agent's side ---- */
+
+static struct vhca_sm_binding binding(uint64_t epoch, uint64_t port)
+{
+	return (struct vhca_sm_binding){.vguid = VGUID,
+					.epoch = epoch,
+					.bound = port != 0,
+					.port_guid = port,
+					.gid_index = 2,
+					.lid = 5,
+					.n_pkeys = 1,
+					.pkeys = {0x8001}};
+}
+
+static enum vhca_sm_answer report(struct world *w, struct vhca_sm_binding b)
+{
+	struct vhca_sm_request req;
+	struct vhca_http_result res;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_http_call_args args = {.unix_socket = w->socket};
+	enum vhca_sm_answer answer;
+	char url[160];
+	int r;
+
+	assert_int_equal(vhca_sm_vhcasm.binding_request(&b, &req), 0);
+	(void)snprintf(url, sizeof(url), "http://localhost%s", req.path);
+	args.method = req.method;
+	args.url = url;
+	args.body = req.body;
+	r = vhca_http_call(&args, &res, &err);
+	(void)snprintf(w->code, sizeof(w->code), "%s", r < 0 ? err.code : "");
+	answer = vhca_sm_vhcasm.binding_answer(res.status, res.body, &err);
+	vhca_http_result_done(&res);
+	(void)json_object_put(req.body);
+	return answer;
+}
+
+/* ---- cases ---- */
+
+static void binding_is_taken_and_withdrawn(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(report(w, binding(1, 0)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(1, 0)), VHCA_SM_ACCEPTED);
+	assert_string_equal(w->code, "");
+}
+
+static void unknown_vguid_is_withdrawn_all_the_same(void **state)
+{
+	assert_int_equal(report(*state, binding(7, 0)), VHCA_SM_ACCEPTED);
+}
+
+static void no_keys_is_a_binding_too(void **state)
+{
+	struct vhca_sm_binding b = binding(1, PORT_A);
+
+	b.n_pkeys = 0;
+	b.lid = 0;
+	assert_int_equal(report(*state, b), VHCA_SM_ACCEPTED);
+}
+
+static void lower_epochs_are_superseded(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(4, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_string_equal(w->code, "superseded");
+	assert_int_equal(report(w, binding(4, 0)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
+}
+
+static void ties_are_refused(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(5, PORT_B)), VHCA_SM_REFUSED);
+	assert_string_equal(w->code, "epoch_tie");
+}
+
+static void unknown_ports_are_tried_again(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(1, PORT_A + 1)), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "unknown_port");
+}
+
+static void wrong_reports_are_refused(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b = binding(1, PORT_A);
+
+	b.vguid = UINT64_C(0x0100000000000000); /* multicast */
+	assert_int_equal(report(w, b), VHCA_SM_REFUSED);
+	assert_string_equal(w->code, "bad_request");
+}
+
+static void a_standby_is_asked_again(void **state)
+{
+	struct world *w = *state;
+
+	w->status.master = w->status.ready =
+		false; /* the server's thread is idle until the request */
+	w->status.sm_state = "standby";
+	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "not_master");
+}
+
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(binding_is_taken_and_withdrawn),
+		CASE(unknown_vguid_is_withdrawn_all_the_same),
+		CASE(no_keys_is_a_binding_too),
+		CASE(lower_epochs_are_superseded),
+		CASE(ties_are_refused),
+		CASE(unknown_ports_are_tried_again),
+		CASE(wrong_reports_are_refused),
+		cmocka_unit_test_setup_teardown(a_standby_is_asked_again, setup_standby, teardown),
+	};
+
+	vhca_log_set_level(VHCA_LOG_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
