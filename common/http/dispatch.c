@@ -93,35 +93,37 @@ static int check_size(const struct vhca_http_request *req, struct vhca_error *er
 			      "body: longer than %zu bytes", req->srv->body_max);
 }
 
-static int check_route(struct vhca_http_request *req, const struct vhca_http_route **ret,
-		       struct vhca_strbuf *allow, struct vhca_error *err)
+/* The route, or NULL with the error set; allow as in find_route(). */
+static const struct vhca_http_route *check_route(struct vhca_http_request *req,
+						 struct vhca_strbuf *allow, struct vhca_error *err)
 {
 	int n = vhca_http_split_path(req->split, req->segments);
+	const struct vhca_http_route *route = n < 0 ? NULL : find_route(req, (size_t)n, allow);
 
 	if (n == -EINVAL)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "path: broken escape");
-	*ret = n < 0 ? NULL : find_route(req, (size_t)n, allow);
-	if (*ret)
-		return 0;
-	if (allow->len)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "method_not_allowed", 0,
-				      "%s: %s is not possible, only %s", req->path, req->method,
-				      allow->buf);
-	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_path", 0, "%s: no such path",
-			      req->path);
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				     "path: broken escape");
+	else if (!route && allow->len)
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "method_not_allowed", 0,
+				     "%s: %s is not possible, only %s", req->path, req->method,
+				     allow->buf);
+	else if (!route)
+		(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_path", 0, "%s: no such path",
+				     req->path);
+	return route;
 }
 
 void vhca_http_dispatch(struct vhca_http_request *req)
 {
-	const struct vhca_http_route *route;
+	const struct vhca_http_route *route = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_strbuf allow;
 	char allow_text[64] = "";
 
 	vhca_strbuf_init(&allow, allow_text, sizeof(allow_text));
-	if (check_size(req, &err) < 0 || check_route(req, &route, &allow, &err) < 0 ||
-	    take_query(req, &err) < 0 || take_body(req, &err) < 0)
+	if (check_size(req, &err) == 0)
+		route = check_route(req, &allow, &err);
+	if (!route || take_query(req, &err) < 0 || take_body(req, &err) < 0)
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else
 		route->handler(req->srv->ctx, req);

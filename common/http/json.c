@@ -191,7 +191,7 @@ int vhca_json_opt_bool(struct json_object *obj, const char *key, bool *ret, stru
 int vhca_json_get_guid(struct json_object *obj, const char *key, uint64_t *ret,
 		       struct vhca_error *err)
 {
-	const char *text;
+	const char *text = NULL;
 	int r = vhca_json_get_string(obj, key, &text, err);
 
 	if (r < 0)

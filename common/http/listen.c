@@ -149,7 +149,7 @@ static uint16_t bound_port(int fd)
 		struct sockaddr any;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
-	} addr;
+	} addr = {.any.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof(addr);
 
 	if (getsockname(fd, &addr.any, &len) < 0)

@@ -68,8 +68,8 @@ static struct MHD_Response *json_response(struct json_object *body, const char *
 		(void)json_object_put(body);
 		return NULL;
 	}
-	response = MHD_create_response_from_buffer_with_free_callback_cls(
-		len, (void *)(uintptr_t)text, put_json, body);
+	response = MHD_create_response_from_buffer_with_free_callback_cls(len, (void *)text,
+									  put_json, body);
 	if (!response) {
 		(void)json_object_put(body);
 		return NULL;
@@ -132,8 +132,8 @@ void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_erro
 void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,
 			  const char *content_type, const char *text)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
 
 	add_header(response, "Content-Type", content_type);
 	vhca_http_reply_response(req, status, response);

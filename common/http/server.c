@@ -102,6 +102,7 @@ static enum MHD_Result proceed(struct vhca_http_request *req)
 	return vhca_http_request_suspend(req) < 0 ? MHD_NO : MHD_YES;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): the parameters are libmicrohttpd's */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const char *path,
 				  const char *method, const char *version, const char *upload,
 				  size_t *upload_len, void **con_cls)

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -126,26 +125,36 @@ int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
 	return 0;
 }
 
-/* "post FUNCTION", or "post vhcad+0x1234" for addr2line, as static functions have no symbol at run
- * time. */
-static void describe(uintptr_t fn, char *buf, size_t size)
+/* Static functions have no symbol at run time: "post vhcad+0x1234" is for addr2line. */
+static void describe(const void *fn, char *buf, size_t size)
 {
 	Dl_info info;
 
-	if (!dladdr((const void *)fn, &info))
-		(void)snprintf(buf, size, "post %#" PRIxPTR, fn);
-	else if (info.dli_sname && (uintptr_t)info.dli_saddr == fn)
+	if (!dladdr(fn, &info))
+		(void)snprintf(buf, size, "post %p", fn);
+	else if (info.dli_sname && info.dli_saddr == fn)
 		(void)snprintf(buf, size, "post %s", info.dli_sname);
 	else
-		(void)snprintf(buf, size, "post %s+%#" PRIxPTR, info.dli_fname,
-			       fn - (uintptr_t)info.dli_fbase);
+		(void)snprintf(buf, size, "post %s+%#zx", info.dli_fname,
+			       (size_t)((const char *)fn - (const char *)info.dli_fbase));
+}
+
+/* Where the code of a post is; a union, since ISO C has no cast from functions to data. */
+static const void *address(const struct vhca_post *post)
+{
+	const struct heap_post *hp = post->arg;
+	union {
+		void (*fn)(void *arg);
+		const void *address;
+	} u = {.fn = post->fn == run_heap_post ? hp->fn : post->fn};
+
+	return u.address;
 }
 
 /* The node may be gone after its function ran: what the diagnostics need is copied before. */
 static void run_post(struct vhca_loop *loop, struct vhca_post *post)
 {
-	const struct heap_post *hp = post->arg;
-	uintptr_t fn = (uintptr_t)(post->fn == run_heap_post ? hp->fn : post->fn);
+	const void *fn = address(post);
 	char name[128];
 	uint64_t start, us;
 

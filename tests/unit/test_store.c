@@ -474,6 +474,29 @@ static void nor_one_that_makes_sqlite_roll_back_everything(void **state)
 	assert_int_equal(number(f, "SELECT count(*) FROM vf"), 3);
 }
 
+static void count_result(void *arg, int rc)
+{
+	unsigned int *counts = arg; /* of 0, -EAGAIN, others */
+
+	counts[rc == 0 ? 0 : rc == -EAGAIN ? 1 : 2]++;
+}
+
+static void the_queue_is_bounded(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int counts[3] = {0};
+	struct result first;
+
+	hold_worker(f, &first);
+	for (int i = 0; i < 9000; i++)
+		vhca_txn_commit(vhca_txn_new(f->store), count_result, counts);
+	slow_vfs_delay_ms(0);
+	while (counts[0] + counts[1] + counts[2] < 9000)
+		assert_true(vhca_loop_once(f->loop, 5000) > 0);
+	assert_int_equal(counts[0], 8192);
+	assert_int_equal(counts[1], 9000 - 8192);
+}
+
 /* ---- time and crashes ---- */
 
 struct ticker {
@@ -596,6 +619,7 @@ int main(void)
 		T(one_that_fails_does_not_take_the_others_down),
 		T(not_even_one_that_fails_at_the_commit),
 		T(nor_one_that_makes_sqlite_roll_back_everything),
+		T(the_queue_is_bounded),
 		T(a_slow_disk_does_not_stall_the_loop),
 		T(closing_commits_what_is_queued),
 		T(a_loop_freed_first_drops_the_results),
