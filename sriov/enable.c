@@ -13,7 +13,7 @@
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
 #define AUTO_DIR      VHCA_CLEANUP(vhca_sysfs_closedirp)
-#define MODPROBE_CONF "/etc/modprobe.d/vhcad.conf"
+#define MODPROBE_CONF "/etc/modprobe.d/vhcad-mlx4.conf"
 
 /* What each errno of a write to sriov_numvfs means (drivers/pci/iov.c: sriov_numvfs_store, sriov_enable), and the way out. */
 static const struct numvfs_errno {
@@ -103,8 +103,8 @@ static void hint_modprobe(struct vhca_error *err, uint16_t count)
 	vhca_error_hint(
 		err,
 		"put 'options mlx4_core num_vfs=%u probe_vf=0' into " MODPROBE_CONF
-		" (and no other line with num_vfs in /etc/modprobe.d), run "
-		"'update-initramfs -u', then reboot (or reload mlx4_core when no guest uses it)",
+		" (and num_vfs into no other file there), run 'update-initramfs -u -k all', "
+		"then reboot (or reload mlx4_core when no guest uses it)",
 		count);
 }
 

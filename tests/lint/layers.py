@@ -38,7 +38,7 @@ LAYERS = {
 HOMES = {
     "systemd/sd-": ["common/loop/", "agent/"],
     "libudev.h": ["sriov/", "agent/"],
-    "infiniband/verbs.h": ["pkey/"],
+    "infiniband/verbs.h": ["pkey/verbs.c"],
     "libvirt/": ["agent/virt"],
     "curl/": ["common/http/"],
     "json-c/": ["common/http/", "sm/", "agent/", "ctl/", "opensm/"],

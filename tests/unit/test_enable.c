@@ -125,7 +125,7 @@ static void mlx4_parameters_decide_and_the_hint_says_the_line(void **state)
 		assert_int_equal(plan(f, 4), VHCA_ENABLE_RELOAD);
 		assert_string_equal(f->err.code, "module_params_differ");
 		assert_non_null(strstr(f->err.hint, "options mlx4_core num_vfs=4 probe_vf=0"));
-		assert_non_null(strstr(f->err.hint, "/etc/modprobe.d/vhcad.conf"));
+		assert_non_null(strstr(f->err.hint, "/etc/modprobe.d/vhcad-mlx4.conf"));
 		assert_non_null(strstr(f->err.hint, "update-initramfs -u"));
 		assert_non_null(strstr(f->err.hint, "reboot"));
 	}
