@@ -228,6 +228,13 @@ static void stop_pf(struct simhca *hca)
 	simhca_wire_destroy(hca);
 }
 
+/* The announcement comes first: what it finds in the register is not the PF's. */
+static int start_vf(struct simhca *hca)
+{
+	simhca_vf_announce(hca->pdev, true);
+	return simhca_mail_listen(hca);
+}
+
 static int load_one(struct pci_dev *pdev, bool is_vf)
 {
 	struct simhca *hca = alloc_hca(pdev, is_vf);
@@ -242,10 +249,7 @@ static int load_one(struct pci_dev *pdev, bool is_vf)
 	}
 	set_identity(hca);
 	pci_set_drvdata(pdev, hca);
-	if (is_vf)
-		simhca_vf_announce(pdev, true);
-	else
-		ret = start_pf(hca);
+	ret = is_vf ? start_vf(hca) : start_pf(hca);
 	if (ret) {
 		simhca_remove(hca);
 		simhca_free_events(hca);
@@ -304,6 +308,7 @@ static void simhca_pci_remove(struct pci_dev *pdev)
 
 	simhca_remove(hca);
 	if (hca->is_vf) {
+		simhca_mail_unlisten(hca);
 		simhca_vf_announce(pdev, false);
 	} else {
 		stop_pf(hca);
@@ -320,8 +325,10 @@ static void simhca_pci_shutdown(struct pci_dev *pdev)
 {
 	struct simhca *hca = pci_get_drvdata(pdev);
 
-	if (hca->is_vf)
+	if (hca->is_vf) {
+		simhca_mail_unlisten(hca);
 		simhca_vf_announce(pdev, false);
+	}
 	pci_clear_master(pdev);
 }
 

@@ -37,6 +37,8 @@ void simhca_port_init(struct simhca *hca, int port)
 	p->phys = IB_PORT_PHYS_STATE_POLLING;
 	p->operational_vls = 4;
 	p->subnet_timeout = 18;
+	if (hca->is_vf)
+		return; /* its PF's driver will tell */
 	p->pkey[0] = IB_DEFAULT_PKEY_FULL;
 	p->guid[0] = simhca_port_guid(hca, port);
 }

@@ -6,6 +6,7 @@
  * - The guest's driver announces itself in the VF's cache line size register, a plain byte that
  *   vfio passes through (vfio_pci_config.c:init_pci_cap_basic_perm), and enables bus mastering. The
  *   PF polls both. Bus mastering alone would not do: SeaBIOS has a driver for the NVMe function.
+ *   Afterwards the same byte tells the guest about its port (core_mailbox.c).
  * - Every FLR of this kernel, vfio's and a guest's own, goes through pcie_reset_flr: a kprobe there
  *   is the firmware that notices it. An FLR clears the announcement, but the kernel restores it
  *   with the rest of config space afterwards; so the restored value is remembered as stale, and
@@ -13,13 +14,17 @@
  */
 #include "simhca.h"
 
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
 
-#define RUNNING	     0xa0 /* high nibble of the announcement; the low one counts starts */
+#define RUNNING	     0xe0 /* high nibble of the announcement; the low one counts starts */
 #define RUNNING_MASK 0xf0
 #define COUNT_MASK   0x0f
 #define READ_FAIL    0xffff
+
+#define MAIL_SPIN_US 100
+#define MAIL_SPINS   200 /* one guest may hold up the others for so many turns */
 
 static unsigned int vf_poll_ms = 20;
 module_param(vf_poll_ms, uint, 0644);
@@ -41,34 +46,66 @@ static void set_active(struct simhca *hca, int fn, bool active)
 	}
 }
 
-static void poll_function(struct simhca *hca, int fn)
+static bool is_announcement(const struct simhca_func *f, u8 reg)
+{
+	return (reg & RUNNING_MASK) == RUNNING && reg != f->stale;
+}
+
+/*
+ * Under masters_lock. After the start the register serves the mailbox, so a driver runs until bus
+ * mastering ends; a new announcement without that is a restart between two polls.
+ */
+static void follow_driver(struct simhca *hca, int fn, u16 command, u8 reg)
+{
+	struct simhca_func *f = &hca->func[fn];
+	bool master = command & PCI_COMMAND_MASTER;
+	bool restarted = f->active && is_announcement(f, reg) && reg != f->announced;
+
+	if (!reg)
+		f->stale = 0;
+	if (f->active && (!master || !reg || restarted))
+		set_active(hca, fn, false);
+	if (f->active || !master || !is_announcement(f, reg))
+		return;
+	f->announced = reg;
+	if (f->mail)
+		simhca_mail_forget(f->mail);
+	set_active(hca, fn, true);
+}
+
+/* Returns whether the mailbox wants to go on at once. */
+static bool poll_function(struct simhca *hca, int fn)
 {
 	struct simhca_func *f = &hca->func[fn];
 	u16 command = READ_FAIL;
 	unsigned long flags;
-	u8 announced = 0;
-	bool running;
+	bool busy = false;
+	u8 reg = 0, answer = 0;
 
 	spin_lock_irqsave(&masters_lock, flags);
 	pci_read_config_word(f->vf, PCI_COMMAND, &command);
-	pci_read_config_byte(f->vf, PCI_CACHE_LINE_SIZE, &announced);
-	if (!announced)
-		f->stale = 0;
-	running = (announced & RUNNING_MASK) == RUNNING && announced != f->stale &&
-		  command & PCI_COMMAND_MASTER;
-	if (command != READ_FAIL && running != f->active)
-		set_active(hca, fn, running);
+	pci_read_config_byte(f->vf, PCI_CACHE_LINE_SIZE, &reg);
+	if (command != READ_FAIL)
+		follow_driver(hca, fn, command, reg);
+	if (f->active)
+		answer = simhca_mail_step(hca, fn, reg, &busy);
+	if (answer)
+		pci_write_config_byte(f->vf, PCI_CACHE_LINE_SIZE, answer);
 	spin_unlock_irqrestore(&masters_lock, flags);
+	return busy;
 }
 
 static void poll_functions(struct work_struct *work)
 {
 	struct simhca *hca = container_of(to_delayed_work(work), struct simhca, vf_poll);
-	int fn;
+	int fn, spins;
 
 	for (fn = 1; fn <= hca->num_vfs; fn++)
-		if (hca->func[fn].vf)
-			poll_function(hca, fn);
+		for (spins = 0; hca->func[fn].vf && spins < MAIL_SPINS; spins++) {
+			if (!poll_function(hca, fn))
+				break;
+			usleep_range(MAIL_SPIN_US, 2 * MAIL_SPIN_US);
+		}
 	schedule_delayed_work(&hca->vf_poll, msecs_to_jiffies(READ_ONCE(vf_poll_ms)));
 }
 
@@ -129,8 +166,10 @@ void simhca_vf_start(struct simhca *hca)
 	int fn;
 
 	INIT_DELAYED_WORK(&hca->vf_poll, poll_functions);
-	for (fn = 1; fn <= hca->num_vfs; fn++)
+	for (fn = 1; fn <= hca->num_vfs; fn++) {
 		hca->func[fn].vf = find_vf(hca, fn - 1);
+		hca->func[fn].mail = simhca_mail_create(hca);
+	}
 	spin_lock_irqsave(&masters_lock, flags);
 	list_add_tail(&hca->master_link, &masters);
 	spin_unlock_irqrestore(&masters_lock, flags);
@@ -147,8 +186,10 @@ void simhca_vf_stop(struct simhca *hca)
 	spin_lock_irqsave(&masters_lock, flags);
 	list_del(&hca->master_link);
 	spin_unlock_irqrestore(&masters_lock, flags);
-	for (fn = 1; fn <= hca->num_vfs; fn++)
+	for (fn = 1; fn <= hca->num_vfs; fn++) {
 		pci_dev_put(hca->func[fn].vf);
+		simhca_mail_free(hca->func[fn].mail);
+	}
 }
 
 /* mlx4_core/cmd.c:mlx4_how_many_lives_vf */

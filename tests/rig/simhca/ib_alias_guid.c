@@ -78,11 +78,15 @@ static int next_block(struct simhca_guid_port *gp, u64 *when)
 	return found;
 }
 
-static unsigned int seconds_until(u64 when)
+/*
+ * The kernel rounds down to whole seconds, so that its 1 s becomes 0. That is harmless with an SA
+ * that is far away; with one on this host that was killed, requests fail at once and it would spin.
+ */
+static unsigned long delay_until(u64 when)
 {
 	u64 now = ktime_get_boottime_ns();
 
-	return when < now ? 0 : div_u64(when - now, NSEC_PER_SEC);
+	return when < now ? 0 : msecs_to_jiffies(div_u64(when - now, NSEC_PER_MSEC) + 1);
 }
 
 /*
@@ -209,7 +213,7 @@ static void finish(struct guid_query *q)
 	spin_lock_irqsave(&gp->dev->guid_lock, flags);
 	if (!gp->dev->going_down) {
 		next_block(gp, &when);
-		queue_delayed_work(gp->wq, &gp->work, msecs_to_jiffies(seconds_until(when) * 1000));
+		queue_delayed_work(gp->wq, &gp->work, delay_until(when));
 	}
 	if (q->sa_query) {
 		list_del(&q->link);

@@ -101,15 +101,18 @@ struct simhca_frame {
 
 enum simhca_frame_kind { SIMHCA_FRAME_MAD = 1, SIMHCA_FRAME_PULSE = 2 };
 
+struct simhca_mailbox;
+
 /* A virtual function as the PF's driver knows it (mlx4.h: struct mlx4_slave_state). */
 struct simhca_func {
 	struct pci_dev *vf; /* NULL for the PF */
 	bool active;	    /* the guest's driver runs */
+	u8 announced;	    /* with which value it said so */
 	u8 stale;	    /* announcement that a reset has ended, though it can still be read */
 	u8 port_state[SIMHCA_MAX_PORTS + 1];
 	u8 enable_smi[SIMHCA_MAX_PORTS + 1];
 	u8 smi_enabled[SIMHCA_MAX_PORTS + 1];
-	u64 node_guid;
+	struct simhca_mailbox *mail;
 	u64 admin_guid[SIMHCA_MAX_PORTS + 1];
 	u8 virt2phys[SIMHCA_MAX_PORTS + 1][SIMHCA_PKEYS];
 };
@@ -159,6 +162,7 @@ struct simhca {
 	struct delayed_work pulse;
 
 	struct simhca_wire *wire;
+	struct simhca_mailbox *mail; /* in a guest */
 	struct dentry *debugfs;
 	struct simhca_stats stats;
 };
@@ -238,6 +242,14 @@ int simhca_vf_active_count(struct simhca *hca);
 void simhca_vf_announce(struct pci_dev *pdev, bool up);
 void simhca_slave_port_event(struct simhca *hca, int func, int port, bool valid);
 void simhca_slave_all_ports(struct simhca *hca, int port, bool up);
+
+/* core_mailbox.c: the PF's reports to a VF's driver */
+struct simhca_mailbox *simhca_mail_create(struct simhca *hca);
+void simhca_mail_free(struct simhca_mailbox *m);
+void simhca_mail_forget(struct simhca_mailbox *m);
+u8 simhca_mail_step(struct simhca *hca, int fn, u8 reg, bool *busy);
+int simhca_mail_listen(struct simhca *hca);
+void simhca_mail_unlisten(struct simhca *hca);
 
 /* core_debugfs.c */
 void simhca_debugfs_init(void);
