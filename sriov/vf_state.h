@@ -8,8 +8,9 @@
  *   state        means                                   effect in this state            leaves to
  *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (adopt/free'd by its user)
  *                or the PF is not configured
- *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined
- *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost)
+ *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use)
+ *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost) |
+ *                                                                                        unmanaged (used without a claim)
  *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing
  *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing
  *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone)
