@@ -37,6 +37,10 @@ struct vhca_virt_event_data {
 };
 typedef void (*vhca_virt_event_fn)(void *arg, const struct vhca_virt_event_data *data);
 
+/* Does the event end a migration into this host, one way or the other? RESUMED does (but for post-copy, whose memory is still
+ * coming); a guest that was paused before says SUSPENDED/PAUSED instead; STOPPED ends the attempt. */
+bool vhca_virt_ends_incoming(const struct vhca_virt_event_data *data);
+
 /* Starts connecting. uri: "qemu:///system". Never fails for an absent libvirtd. */
 int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
 		  struct vhca_virt **ret);

@@ -319,3 +319,12 @@ void vhca_virt_sink_unwatch_close(virConnectPtr conn)
 {
 	(void)virConnectUnregisterCloseCallback(conn, on_close);
 }
+
+bool vhca_virt_ends_incoming(const struct vhca_virt_event_data *data)
+{
+	return data->event == VHCA_VIRT_STOPPED ||
+	       (data->event == VHCA_VIRT_RESUMED &&
+		data->detail != VIR_DOMAIN_EVENT_RESUMED_POSTCOPY) ||
+	       (data->event == VHCA_VIRT_SUSPENDED &&
+		data->detail == VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
+}
