@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/journal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "sm/outbox.h"
+
+/*
+ * Every row that mirrors hardware carries the boot it was true in: VFs, their driver and their maps do not survive a reboot.
+ * GUIDs and epochs are unsigned 64-bit numbers in SQLite's signed column.
+ */
+static const char schema_1[] =
+	"CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL,"
+	" claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL,"
+	" idx INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL,"
+	" name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE,"
+	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL,"
+	" ending INTEGER NOT NULL, created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"
+	"CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE,"
+	" guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT "
+	"NULL) STRICT;"
+	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"
+	" PRIMARY KEY (domain, name)) STRICT;";
+
+const struct vhca_migration vhca_journal_migrations[] = {
+	{schema_1},
+	{vhca_outbox_schema},
+};
+const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
+
+struct load {
+	struct vhca_store *store;
+	struct vhca_model *m;
+	const struct vhca_journal_sink *sink;
+	void *ctx;
+};
+
+static int load_vf(void *ctx, const struct vhca_row *row)
+{
+	struct load *l = ctx;
+	struct vhca_journal_vf vf = {.since_ms = vhca_row_u64(row, 2),
+				     .index = (uint16_t)vhca_row_i64(row, 6)};
+
+	if (vhca_bdf_parse(vhca_row_text(row, 0), &vf.bdf) ||
+	    vhca_bdf_parse(vhca_row_text(row, 5), &vf.pf) ||
+	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) ||
+	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) ||
+	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)))
+		return -EBADMSG;
+	return l->sink->vf(l->ctx, &vf);
+}
+
+static int parse_pkeys(const char *text, struct vhca_identity *id)
+{
+	char copy[VHCA_VF_PKEYS_MAX * VHCA_PKEY_STRLEN + 1], *save = NULL;
+
+	if (vhca_strcpy(copy, sizeof(copy), text))
+		return -EBADMSG;
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+		if (id->n_pkeys == VHCA_VF_PKEYS_MAX ||
+		    vhca_pkey_parse(w, &id->pkeys[id->n_pkeys++]))
+			return -EBADMSG;
+	return 0;
+}
+
+static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
+{
+	if (vhca_uuid_parse(vhca_row_text(row, 0), &c->id) ||
+	    vhca_uuid_parse(vhca_row_text(row, 1), &c->domain) ||
+	    vhca_strcpy(c->domain_name, sizeof(c->domain_name), vhca_row_text(row, 2)) ||
+	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, 3)) ||
+	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, 4)) ||
+	    vhca_way_parse(vhca_row_text(row, 5), &c->way) ||
+	    parse_pkeys(vhca_row_text(row, 9), &c->identity))
+		return -EBADMSG;
+	c->identity.guid = vhca_row_u64(row, 7);
+	c->epoch = vhca_row_u64(row, 8);
+	c->ending = vhca_row_i64(row, 10) != 0;
+	c->created_ms = vhca_row_u64(row, 11);
+	c->has_guest = !vhca_bdf_parse(vhca_row_text(row, 12), &c->guest);
+	return 0;
+}
+
+static int load_claim(void *ctx, const struct vhca_row *row)
+{
+	struct load *l = ctx;
+	struct vhca_claim *c = vhca_model_add_claim(l->m);
+	struct vhca_bdf bdf;
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	r = vhca_bdf_parse(vhca_row_text(row, 6), &bdf);
+	if (!r)
+		r = fill_claim(c, row);
+	if (!r)
+		r = l->sink->claim(l->ctx, c, bdf);
+	return r;
+}
+
+static int load_epoch(void *ctx, const struct vhca_row *row)
+{
+	struct load *l = ctx;
+
+	return vhca_model_set_epoch(l->m, vhca_row_u64(row, 0), vhca_row_u64(row, 1));
+}
+
+static int load_suppressed(void *ctx, const struct vhca_row *row)
+{
+	struct load *l = ctx;
+	struct vhca_uuid domain;
+
+	if (vhca_uuid_parse(vhca_row_text(row, 0), &domain) ||
+	    !vhca_name_is_valid(vhca_row_text(row, 1)))
+		return -EBADMSG;
+	return vhca_model_suppress(l->m, &domain, vhca_row_text(row, 1));
+}
+
+int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
+		      const struct vhca_journal_sink *sink, void *ctx, struct vhca_error *err)
+{
+	static const struct {
+		const char *what, *sql;
+		vhca_row_fn fn;
+	} tables[] = {
+		{"vfs", "SELECT bdf, state, since, reason, boot_id, pf, idx FROM vfs", load_vf},
+		{"vguids", "SELECT guid, epoch FROM vguids", load_epoch},
+		{"claims",
+		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
+		 "pkeys, ending,"
+		 " created, attachments.guest FROM claims LEFT JOIN attachments ON "
+		 "attachments.claim = claims.id"
+		 " ORDER BY created",
+		 load_claim},
+		{"suppressed", "SELECT domain, name FROM suppressed", load_suppressed},
+	};
+	struct load l = {.store = store, .m = m, .sink = sink, .ctx = ctx};
+
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(tables); i++) {
+		int r = vhca_store_query(store, tables[i].sql, tables[i].fn, &l, err, "");
+
+		if (r == -EBADMSG)
+			return vhca_error_set(
+				err, VHCA_ERR_INTERNAL, "store_corrupt", EBADMSG,
+				"state database: table %s holds a row that cannot be read",
+				tables[i].what);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_vf_state state,
+		     const char *boot_id)
+{
+	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vfs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+		      "ssussssi", VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(state),
+		      vhca_wall_ms(), vf->claim ? VHCA_UUID_STR(&vf->claim->id) : NULL, vf->reason,
+		      boot_id, VHCA_BDF_STR(vf->hca->facts.bdf), (int64_t)vf->index);
+}
+
+void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
+{
+	char text[VHCA_VF_PKEYS_MAX * VHCA_PKEY_STRLEN + 1] = "";
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	for (unsigned int i = 0; i < c->identity.n_pkeys; i++)
+		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(c->identity.pkeys[i]));
+	vhca_txn_exec(
+		txn,
+		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+		" ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, epoch = excluded.epoch,"
+		" bdf = excluded.bdf",
+		"sssssssuusiu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name,
+		c->name, c->fabric, vhca_way_to_string(c->way), VHCA_BDF_STR(c->vf->bdf),
+		c->identity.guid, c->epoch, text, (int64_t)c->ending, c->created_ms);
+	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu", c->identity.guid,
+		      c->epoch);
+}
+
+void vhca_journal_claim_end(struct vhca_txn *txn, const struct vhca_claim *claim)
+{
+	vhca_txn_exec(txn, "DELETE FROM claims WHERE id = ?1", "s", VHCA_UUID_STR(&claim->id));
+}
+
+void vhca_journal_attachment(struct vhca_txn *txn, const struct vhca_claim *claim, bool granted)
+{
+	vhca_txn_exec(txn, "INSERT OR REPLACE INTO attachments VALUES (?1, ?2, ?3, ?4)", "ssiu",
+		      VHCA_UUID_STR(&claim->id),
+		      claim->has_guest ? VHCA_BDF_STR(claim->guest) : NULL, (int64_t)granted,
+		      vhca_wall_ms());
+}
+
+void vhca_journal_intent(struct vhca_txn *txn, struct vhca_bdf bdf, enum vhca_effect effect)
+{
+	vhca_txn_exec(txn, "INSERT OR REPLACE INTO intents VALUES (?1, ?2, ?3)", "ssu",
+		      VHCA_BDF_STR(bdf), vhca_effect_to_string(effect), vhca_wall_ms());
+}
+
+void vhca_journal_intent_done(struct vhca_txn *txn, struct vhca_bdf bdf)
+{
+	vhca_txn_exec(txn, "DELETE FROM intents WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
+}
+
+void vhca_journal_suppress(struct vhca_txn *txn, const struct vhca_uuid *domain, const char *name)
+{
+	vhca_txn_exec(txn, "INSERT OR IGNORE INTO suppressed VALUES (?1, ?2)", "ss",
+		      VHCA_UUID_STR(domain), name);
+}
+
+void vhca_journal_unsuppress(struct vhca_txn *txn, const struct vhca_uuid *domain, const char *name)
+{
+	vhca_txn_exec(txn, "DELETE FROM suppressed WHERE domain = ?1 AND (?2 IS NULL OR name = ?2)",
+		      "ss", VHCA_UUID_STR(domain), name);
+}

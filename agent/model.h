@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_MODEL_H
+#define VHCA_AGENT_MODEL_H
+/*
+ * The agent's state in memory: HCAs and their VFs, claims, live domains. Owned by the state thread; the store holds what must
+ * survive (agent/journal.h). Objects are found by their natural keys and live as long as the model, except claims (deleted when
+ * their VF is free again) and domains (deleted when libvirt no longer lists them).
+ */
+#include <sys/queue.h>
+
+#include "agent/domxml.h"
+#include "common/loop/loop.h"
+#include "pkey/identity.h"
+#include "pkey/ports.h"
+#include "sm/sm.h"
+#include "sriov/inventory.h"
+#include "sriov/vf_state.h"
+
+#define VHCA_REASON_MAX 520 /* a message and its hint */
+
+/* How a claim came to be; see docs/design/0001-foundation.md. */
+enum vhca_way {
+	VHCA_WAY_METADATA, /* a live domain's metadata asks */
+	VHCA_WAY_ATTACH,   /* POST /v1/domains/{uuid}/vfs/{name} */
+	VHCA_WAY_CLAIM, /* POST /v1/claims: the orchestrator puts the <hostdev> into the XML itself */
+};
+const char *vhca_way_to_string(enum vhca_way way);
+int vhca_way_parse(const char *word, enum vhca_way *ret);
+
+/* What is known of the SM's opinion about a claim's binding. */
+enum vhca_told {
+	VHCA_TOLD_NOT_YET,
+	VHCA_TOLD_ACCEPTED,
+	VHCA_TOLD_UNREACHABLE,
+	VHCA_TOLD_REFUSED,
+};
+
+struct vhca_claim;
+struct vhca_vf;
+
+/*
+ * Somebody who waits for the end of a claim's transaction. Called once: err == NULL on success; claim is NULL when it has
+ * ended (release), else borrowed during the call.
+ */
+typedef void (*vhca_waiter_fn)(void *arg, const struct vhca_claim *claim,
+			       const struct vhca_error *err);
+struct vhca_waiter {
+	STAILQ_ENTRY(vhca_waiter) link;
+	enum vhca_vf_state until; /* PROGRAMMED, ATTACHED or FREE */
+	vhca_waiter_fn fn;
+	void *arg;
+};
+
+struct vhca_claim {
+	TAILQ_ENTRY(vhca_claim) link;
+	struct vhca_uuid id;
+	struct vhca_uuid domain;
+	char domain_name[128];
+	char name[VHCA_NAME_MAX];
+	char fabric[VHCA_NAME_MAX];
+	enum vhca_way way;
+	struct vhca_identity identity;
+	uint64_t epoch;	     /* of identity.guid */
+	uint64_t created_ms; /* wall clock */
+	struct vhca_vf *vf;
+	bool has_guest; /* guest-side PCI address, once seen in live XML */
+	struct vhca_bdf guest;
+	bool ending; /* release was asked for: detach, scrub, end */
+	bool orphan; /* loaded from an earlier boot, whose guests are gone */
+
+	enum vhca_told told;
+	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */
+	char told_reason[160];
+	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
+	STAILQ_HEAD(, vhca_waiter) waiters;
+};
+
+/* What runs for a VF outside of the state thread; at most one at a time. */
+enum vhca_effect {
+	VHCA_EFFECT_NONE,
+	VHCA_EFFECT_PROBE,   /* is the vfio group open? reads only */
+	VHCA_EFFECT_PREPARE, /* bind to vfio-pci, scrub, prove */
+	VHCA_EFFECT_PROGRAM, /* write the claim's identity, prove */
+	VHCA_EFFECT_READ,    /* read the identity back */
+	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
+	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
+	VHCA_EFFECT_ATTACH,  /* hot-plug through libvirt */
+	VHCA_EFFECT_DETACH,  /* ask libvirt to unplug */
+};
+const char *vhca_effect_to_string(enum vhca_effect effect);
+
+struct vhca_hca;
+
+struct vhca_vf {
+	TAILQ_ENTRY(vhca_vf) link;	  /* of its HCA, by index */
+	STAILQ_ENTRY(vhca_vf) dirty_link; /* of the engine's work list */
+	bool dirty;
+	struct vhca_hca *hca;
+	struct vhca_bdf bdf;
+	uint16_t index;
+	bool present;
+	int iommu_group;
+	char driver[32];
+
+	enum vhca_vf_state state; /* the durable one */
+	uint64_t since_ms;	  /* wall clock */
+	char reason[VHCA_REASON_MAX];
+	struct vhca_claim *claim;
+
+	bool hw_known;
+	struct vhca_identity_state hw; /* as read last */
+	unsigned int missing;	       /* keys of the claim that the port's table lacks */
+	bool granted;
+	bool reprogram; /* the P_Key table changed or a drift was seen */
+	bool probed, in_use;
+
+	bool committing;
+	enum vhca_vf_state next; /* what is being committed */
+	enum vhca_effect effect;
+	struct vhca_backoff backoff;
+	uint64_t
+		not_before_ms; /* no new effect before this (vhca_now_ms): back-off after a failure */
+	uint64_t look_ms;      /* attached: next read-back; detaching: next unplug request */
+	uint64_t deadline_ms; /* of a detach */
+	uint64_t kicked_ms;
+	struct vhca_timer *timer;
+	void *engine; /* for the timer */
+};
+
+struct vhca_hca {
+	TAILQ_ENTRY(vhca_hca) link;
+	struct vhca_pf_facts facts; /* facts.vfs is not kept up to date: the VFs are below */
+	bool present;
+	bool managed;
+	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
+	char fabric[VHCA_NAME_MAX];
+	uint8_t port; /* the port that carries the VFs' identities */
+	struct vhca_port_state ports[VHCA_PORTS_MAX];
+	char problem[VHCA_REASON_MAX]; /* why VFs are missing; "" = none */
+	TAILQ_HEAD(, vhca_vf) vfs;
+};
+
+/* A request of a domain's metadata that could not be met, and when to try again. */
+struct vhca_request_state {
+	char name[VHCA_NAME_MAX];
+	struct vhca_error problem;
+	uint64_t retry_ms;
+	struct vhca_backoff backoff;
+};
+
+struct vhca_domain {
+	TAILQ_ENTRY(vhca_domain) link;
+	struct vhca_dom_info *info; /* owned; live XML as parsed last */
+	struct vhca_error request_error;
+	bool incoming; /* migration is coming in; the guest does not run here yet */
+	bool seen;     /* mark of a full listing */
+	struct vhca_request_state requests[VHCA_DOM_VFS_MAX];
+};
+
+/* A VF that was detached by request although the metadata of the domain still asks for it. */
+struct vhca_suppressed {
+	TAILQ_ENTRY(vhca_suppressed) link;
+	struct vhca_uuid domain;
+	char name[VHCA_NAME_MAX];
+};
+
+struct vhca_epoch {
+	uint64_t guid, epoch;
+};
+
+struct vhca_model {
+	TAILQ_HEAD(, vhca_hca) hcas; /* by address */
+	TAILQ_HEAD(, vhca_claim) claims;
+	TAILQ_HEAD(, vhca_domain) domains;
+	TAILQ_HEAD(, vhca_suppressed) suppressed;
+	struct vhca_epoch *epochs; /* every vGUID ever owned here */
+	size_t n_epochs, epochs_size;
+};
+
+/* Empty, and empty again. */
+void vhca_model_init(struct vhca_model *m);
+void vhca_model_done(struct vhca_model *m); /* frees everything; waiters are not called */
+
+/* Find: borrowed, or NULL. Add: owned by the model, NULL when out of memory. */
+struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf);
+struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
+				    struct vhca_bdf bdf); /* NULL: out of memory */
+struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
+struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
+struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);
+struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
+				       const char *name);
+struct vhca_claim *vhca_model_claim_by_guid(struct vhca_model *m, uint64_t guid);
+struct vhca_claim *vhca_model_add_claim(struct vhca_model *m);
+void vhca_model_drop_claim(struct vhca_model *m,
+			   struct vhca_claim *claim); /* waiters must be empty */
+struct vhca_domain *vhca_model_domain(struct vhca_model *m, const struct vhca_uuid *uuid);
+struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *name);
+struct vhca_domain *vhca_model_add_domain(struct vhca_model *m);
+void vhca_model_drop_domain(struct vhca_model *m, struct vhca_domain *dom);
+bool vhca_model_suppressed(const struct vhca_model *m, const struct vhca_uuid *domain,
+			   const char *name);
+int vhca_model_suppress(struct vhca_model *m, const struct vhca_uuid *domain, const char *name);
+/* Forgets all of a domain (name == NULL) or one; true if there was one. */
+bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain, const char *name);
+
+/* Last epoch used for the vGUID here; 0 = never. */
+uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
+int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+
+/* The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if none. */
+struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
+				    const struct vhca_dom_hostdev **ret_dev);
+
+#endif
