@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Inputs and the work list. */
+#include "agent/engine.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+
+/* The state database is opened before any HCA is seen: a VF known from it stands in the model, not present, until the kernel shows it. */
+
+static void on_run(void *arg)
+{
+	struct vhca_engine *e = arg;
+	struct vhca_vf *vf;
+
+	while ((vf = STAILQ_FIRST(&e->dirty))) {
+		STAILQ_REMOVE_HEAD(&e->dirty, dirty_link);
+		vf->dirty = false;
+		engine_step(e, vf);
+	}
+}
+
+void engine_mark(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (vf->dirty)
+		return;
+	vf->dirty = true;
+	if (STAILQ_EMPTY(&e->dirty))
+		vhca_timer_arm_ms(e->run, 0);
+	STAILQ_INSERT_TAIL(&e->dirty, vf, dirty_link);
+}
+
+void engine_mark_all(struct vhca_engine *e)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			engine_mark(e, vf);
+}
+
+static void on_vf_timer(void *arg)
+{
+	struct vhca_vf *vf = arg;
+
+	engine_mark(vf->engine, vf);
+}
+
+void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms)
+{
+	(void)e;
+	vhca_timer_arm_ms(vf->timer, ms);
+}
+
+void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint32_t ms = vhca_backoff_next(&vf->backoff);
+
+	vf->not_before_ms = vhca_now_ms() + ms;
+	engine_again(e, vf, ms);
+}
+
+void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (now < vf->not_before_ms) {
+		engine_again(e, vf, vf->not_before_ms - now);
+		return;
+	}
+	vf->effect = effect;
+	e->args.effects.start(e->args.effects.ctx, vf, effect);
+}
+
+void engine_reason(struct vhca_vf *vf, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(vf->reason, sizeof(vf->reason), fmt, ap);
+	va_end(ap);
+}
+
+void engine_no_reason(struct vhca_vf *vf)
+{
+	vf->reason[0] = '\0';
+}
+
+/* ---- life ---- */
+
+static struct vhca_vf *add_vf(struct vhca_engine *e, struct vhca_bdf pf, struct vhca_bdf bdf,
+			      uint16_t index)
+{
+	struct vhca_hca *hca = vhca_model_hca(&e->model, pf);
+	struct vhca_vf *vf;
+
+	if (!hca)
+		hca = vhca_model_add_hca(&e->model, pf);
+	vf = hca ? vhca_model_add_vf(hca, bdf, index) : NULL;
+	if (!vf)
+		return NULL;
+	vf->engine = e;
+	vf->since_ms = vhca_wall_ms();
+	vf->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
+	if (vhca_timer_new(e->args.loop, "vf", on_vf_timer, vf, &vf->timer) < 0) {
+		TAILQ_REMOVE(&hca->vfs, vf, link);
+		free(vf);
+		return NULL;
+	}
+	return vf;
+}
+
+/* Nothing of a VF survives a reboot: then its state is found out anew. */
+static int on_loaded_vf(void *ctx, const struct vhca_journal_vf *row)
+{
+	struct vhca_engine *e = ctx;
+	struct vhca_vf *vf = add_vf(e, row->pf, row->bdf, row->index);
+
+	if (!vf)
+		return -ENOMEM;
+	if (strcmp(row->boot_id, e->args.boot_id))
+		return 0;
+	vf->state = row->state;
+	vf->since_ms = row->since_ms;
+	(void)vhca_strcpy(vf->reason, sizeof(vf->reason), row->reason); /* same size */
+	return 0;
+}
+
+static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf bdf)
+{
+	struct vhca_engine *e = ctx;
+	struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+
+	if (!vf)
+		return -EBADMSG;
+	claim->vf = vf;
+	vf->claim = claim;
+	claim->told_ms = vhca_now_ms();
+	vf->reprogram = vf->state ==
+			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
+	if (vf->state != VHCA_VF_UNMANAGED)
+		return 0;
+	/* From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed again. */
+	if (claim->way == VHCA_WAY_CLAIM && !claim->ending)
+		vf->state = VHCA_VF_CLAIMED;
+	else
+		claim->orphan = true;
+	return 0;
+}
+
+static void on_requests(void *arg)
+{
+	engine_requests(arg);
+}
+
+int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **ret,
+		    struct vhca_error *err)
+{
+	static const struct vhca_journal_sink sink = {on_loaded_vf, on_loaded_claim};
+	struct vhca_engine *e = calloc(1, sizeof(*e));
+	int r;
+
+	if (!e)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "engine");
+	e->args = *args;
+	e->conf = args->conf;
+	STAILQ_INIT(&e->dirty);
+	TAILQ_INIT(&e->commits);
+	vhca_model_init(&e->model);
+	r = vhca_timer_new(args->loop, "engine", on_run, e, &e->run);
+	if (!r)
+		r = vhca_timer_new(args->loop, "requests", on_requests, e, &e->requests);
+	if (r < 0)
+		vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "engine timers");
+	if (!r)
+		r = vhca_journal_load(args->store, &e->model, &sink, e, err);
+	if (r < 0) {
+		vhca_engine_free(e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
+{
+	struct vhca_error err;
+	struct vhca_claim *c;
+
+	if (!e)
+		return NULL;
+	vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "shutting_down", 0,
+		       "the agent is stopping; the claim stays as it is");
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		engine_tell(e, c, VHCA_VF_FREE, &err);
+	engine_drop_commits(e);
+	vhca_timer_free(e->run);
+	vhca_timer_free(e->requests);
+	vhca_model_done(&e->model);
+	free(e);
+	return NULL;
+}
+
+struct vhca_model *vhca_engine_model(struct vhca_engine *e)
+{
+	return &e->model;
+}
+
+void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
+{
+	e->outbox = outbox;
+}
+
+static void apply_conf(struct vhca_engine *e, struct vhca_hca *hca)
+{
+	const struct vhca_conf_hca *c = vhca_conf_hca(e->conf, hca->facts.bdf);
+
+	hca->managed = c && c->manage;
+	hca->want_vfs = c ? c->vfs : VHCA_CONF_VFS_KEEP;
+	hca->port = c ? c->port : 1;
+	(void)vhca_strcpy(hca->fabric, sizeof(hca->fabric),
+			  c ? c->fabric : "default"); /* valid names fit */
+}
+
+void vhca_engine_set_conf(struct vhca_engine *e, const struct vhca_conf *conf)
+{
+	struct vhca_hca *hca;
+
+	e->conf = conf;
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		apply_conf(e, hca);
+	engine_mark_all(e);
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+/* ---- hardware ---- */
+
+static void see_vf(struct vhca_engine *e, const struct vhca_pf_facts *pf,
+		   const struct vhca_vf_facts *facts)
+{
+	struct vhca_vf *vf = vhca_model_vf(&e->model, facts->bdf);
+
+	if (!vf)
+		vf = add_vf(e, pf->bdf, facts->bdf, facts->index);
+	if (!vf)
+		return;
+	vf->present = true;
+	vf->index = facts->index;
+	vf->iommu_group = facts->iommu_group;
+	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
+}
+
+static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
+{
+	struct vhca_hca *hca = vhca_model_hca(&e->model, pf->bdf);
+
+	if (!hca)
+		hca = vhca_model_add_hca(&e->model, pf->bdf);
+	if (!hca)
+		return;
+	hca->facts = *pf;
+	hca->present = true;
+	apply_conf(e, hca);
+	for (unsigned int i = 0; i < pf->n_vfs; i++)
+		see_vf(e, pf, &pf->vfs[i]);
+}
+
+static void end_orphans(struct vhca_engine *e)
+{
+	struct vhca_claim *c, *next;
+
+	for (c = TAILQ_FIRST(&e->model.claims); c; c = next) {
+		next = TAILQ_NEXT(c, link);
+		if (c->orphan)
+			engine_end_orphan(e, c);
+	}
+}
+
+void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		hca->present = false;
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			vf->present = false;
+	}
+	for (unsigned int i = 0; i < inv->n_pfs; i++)
+		see_pf(e, &inv->pfs[i]);
+	if (!e->inventory_seen)
+		end_orphans(e);
+	e->inventory_seen = true;
+	e->args.effects.vfs_changed(e->args.effects.ctx);
+	engine_mark_all(e);
+}
+
+void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf, const char *problem)
+{
+	struct vhca_hca *hca = vhca_model_hca(&e->model, pf);
+
+	if (!hca || !strcmp(hca->problem, problem))
+		return;
+	(void)snprintf(hca->problem, sizeof(hca->problem), "%s", problem);
+	if (problem[0])
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
+}
+
+static void report_hca(struct vhca_engine *e, const struct vhca_hca *hca)
+{
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan)
+			engine_report(e, c);
+}
+
+static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
+			 const struct vhca_port_state *now)
+{
+	struct vhca_port_state *was = &hca->ports[now->port - 1];
+	bool moved = was->lid != now->lid || was->sm_lid != now->sm_lid ||
+		     was->port_guid != now->port_guid;
+	bool link = was->state != now->state;
+
+	if (moved || link)
+		vhca_events_add(e->args.events, "port", VHCA_GUID_STR(now->port_guid),
+				"%s port %u: %s, LID %u, SM LID %u", VHCA_BDF_STR(hca->facts.bdf),
+				now->port, vhca_port_state_to_string(now->state), now->lid,
+				now->sm_lid);
+	*was = *now;
+	if (moved && now->port == hca->port)
+		report_hca(e, hca);
+	if (moved && e->outbox)
+		vhca_outbox_kick(e->outbox);
+}
+
+void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
+		      const struct vhca_port_state *state)
+{
+	struct vhca_hca *hca = vhca_model_hca(&e->model, pf);
+	const struct vhca_port_state *was;
+	struct vhca_vf *vf;
+	bool table;
+
+	if (!hca || event == VHCA_PORT_GONE || state->port < 1 || state->port > VHCA_PORTS_MAX)
+		return;
+	/* The first report after a start changes nothing: what VFs map is read back anyway. */
+	was = &hca->ports[state->port - 1];
+	table = event == VHCA_PORT_PKEYS ||
+		(was->port && memcmp(was->pkeys, state->pkeys, sizeof(was->pkeys)) != 0);
+	port_changed(e, hca, state);
+	if (event == VHCA_PORT_REREGISTER && state->port == hca->port) {
+		report_hca(e, hca);
+		if (e->outbox)
+			vhca_outbox_kick(e->outbox);
+	}
+	TAILQ_FOREACH (vf, &hca->vfs, link) {
+		vf->reprogram |=
+			table && (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_PROGRAMMED);
+		engine_mark(e, vf);
+	}
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+/* ---- the SM ---- */
+
+static const struct {
+	enum vhca_told told;
+	const char *word;
+} answers[] = {
+	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
+	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_REFUSED, "superseded: a higher epoch is known elsewhere"},
+	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
+	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
+};
+
+void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
+			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+
+	(void)doc;
+	if (!binding->bound || !c || c->epoch != binding->epoch)
+		return;
+	if (c->told != answers[answer].told) {
+		c->told = answers[answer].told;
+		c->told_ms = vhca_now_ms();
+		vhca_events_add(e->args.events,
+				answers[answer].told == VHCA_TOLD_REFUSED ? "alarm" : "sm",
+				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
+				answers[answer].word, reason[0] ? ": " : "", reason);
+	}
+	(void)snprintf(c->told_reason, sizeof(c->told_reason), "%s",
+		       reason[0] ? reason : answers[answer].word);
+	if (c->vf)
+		engine_mark(e, c->vf);
+}
+
+/* ---- libvirt ---- */
+
+static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
+{
+	struct vhca_dom_info *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	*copy = *info;
+	free(d->info);
+	d->info = copy;
+	d->request_error = info->request_error;
+	return 0;
+}
+
+static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhca_dom_info *info)
+{
+	struct vhca_domain *d = vhca_model_domain(&e->model, &info->uuid);
+	bool is_new = !d;
+
+	if (is_new)
+		d = vhca_model_add_domain(&e->model);
+	if (!d)
+		return NULL;
+	if (replace_info(d, info) < 0 && is_new) {
+		vhca_model_drop_domain(&e->model, d);
+		return NULL;
+	}
+	if (is_new && d->request_error.kind)
+		vhca_events_add(e->args.events, "alarm", info->name, "%s", d->request_error.msg);
+	return d;
+}
+
+static void drop_domain(struct vhca_engine *e, struct vhca_domain *d)
+{
+	if (vhca_model_unsuppress(&e->model, &d->info->uuid, NULL)) {
+		struct vhca_txn *txn = vhca_txn_new(e->args.store);
+
+		vhca_journal_unsuppress(txn, &d->info->uuid, NULL);
+		vhca_txn_commit(txn, NULL, NULL);
+	}
+	vhca_model_drop_domain(&e->model, d);
+}
+
+static void domains_changed(struct vhca_engine *e)
+{
+	engine_mark_all(e);
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *infos,
+			   unsigned int n)
+{
+	struct vhca_domain *d, *next;
+
+	TAILQ_FOREACH (d, &e->model.domains, link)
+		d->seen = false;
+	for (unsigned int i = 0; i < n; i++) {
+		d = update_domain(e, infos[i]);
+		if (d)
+			d->seen = true;
+	}
+	for (d = TAILQ_FIRST(&e->model.domains); d; d = next) {
+		next = TAILQ_NEXT(d, link);
+		if (!d->seen)
+			drop_domain(e, d);
+	}
+	e->virt_synced = true;
+	domains_changed(e);
+}
+
+void vhca_engine_virt_lost(struct vhca_engine *e)
+{
+	e->virt_synced = false;
+	engine_mark_all(e);
+}
+
+void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
+			const struct vhca_dom_info *info)
+{
+	struct vhca_domain *d = vhca_model_domain(&e->model, uuid);
+
+	if (info)
+		(void)update_domain(e, info); /* out of memory: the next refresh tries again */
+	else if (d)
+		drop_domain(e, d);
+	domains_changed(e);
+}
+
+void vhca_engine_domain_incoming(struct vhca_engine *e, const struct vhca_uuid *uuid, bool incoming)
+{
+	struct vhca_domain *d = vhca_model_domain(&e->model, uuid);
+
+	if (!d || d->incoming == incoming)
+		return;
+	d->incoming = incoming;
+	domains_changed(e);
+}
+
+bool vhca_engine_virt_synced(const struct vhca_engine *e)
+{
+	return e->virt_synced;
+}
+
+/* ---- readiness ---- */
+
+static bool vf_pending(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	if (!vf->present)
+		return false;
+	return vf->state == VHCA_VF_PREPARING || (vf->state == VHCA_VF_UNMANAGED && !vf->in_use &&
+						  !vhca_model_user(&e->model, vf->bdf, NULL));
+}
+
+const char *vhca_engine_not_ready(const struct vhca_engine *engine)
+{
+	struct vhca_engine *e =
+		(struct vhca_engine *)engine; /* only the sentence buffer is written */
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+
+	if (!e->inventory_seen)
+		return "the PCI inventory has not been read yet";
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		TAILQ_FOREACH (vf, &hca->vfs, link) {
+			if (!hca->managed || !vf_pending(e, vf))
+				continue;
+			(void)snprintf(e->not_ready, sizeof(e->not_ready), "VF %s is not bound yet",
+				       VHCA_BDF_STR(vf->bdf));
+			return e->not_ready;
+		}
+	}
+	return NULL;
+}

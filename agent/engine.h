@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_ENGINE_H
+#define VHCA_AGENT_ENGINE_H
+/*
+ * The engine: decides, on the state thread, what happens to every VF. Level-based: inputs update the model and mark VFs dirty;
+ * one step function per state (sriov/vf_state.h) looks at the level of things and journals at most one transition or starts at
+ * most one effect. Nothing is decided from an event's content alone, so lost and stale events do no harm.
+ *
+ *   state        step
+ *   unmanaged    PF managed, address in no live XML, group closed (probe)            → preparing
+ *   preparing    prepare                                       ok → free             failed → quarantined
+ *   free         driver lost or drift → preparing; in a live XML without claim → unmanaged
+ *   claimed      keys on the port, or the SM cannot be asked: program    ok → programmed   failed or refused → scrubbing
+ *   programmed   claim attaches and domain runs: attach; seen in the domain's live XML → attached; claim over → scrubbing
+ *   attached     await granted, follow the P_Key table; release asked → detaching; gone from live XML → scrubbing
+ *   detaching    detach, repeat until gone from live XML → scrubbing; out of time → attached
+ *   scrubbing    scrub                                         ok → free, claim ends  failed → quarantined
+ *   quarantined  after a back-off → preparing
+ */
+#include "agent/effects.h"
+#include "agent/events.h"
+#include "agent/model.h"
+#include "common/base/hook_message.h"
+#include "common/store/store.h"
+#include "conf/conf.h"
+#include "sm/outbox.h"
+
+struct vhca_engine;
+
+struct vhca_engine_args {
+	struct vhca_loop *loop;
+	struct vhca_store *store;
+	struct vhca_events *events;
+	const struct vhca_conf *conf; /* borrowed; replaced by vhca_engine_set_conf() */
+	struct vhca_effects effects;
+	char boot_id[VHCA_UUID_STRLEN];
+};
+
+/* Loads the journal (blocking). */
+int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **ret,
+		    struct vhca_error *err);
+/* Waiters still there get VHCA_ERR_UNAVAILABLE "shutting_down". */
+struct vhca_engine *vhca_engine_free(struct vhca_engine *e);
+struct vhca_model *vhca_engine_model(struct vhca_engine *e);
+/* The outbox is made after the engine, with vhca_engine_sm_answer() as its callback. */
+void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox);
+void vhca_engine_set_conf(struct vhca_engine *e, const struct vhca_conf *conf);
+
+/* ---- inputs ---- */
+void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv);
+/* Why a managed PF does not have the VFs it should have; "" = it has. */
+void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf, const char *problem);
+void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
+		      const struct vhca_port_state *state);
+/* A full listing of active domains (takes the infos), or libvirt was lost. */
+void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *infos,
+			   unsigned int n);
+void vhca_engine_virt_lost(struct vhca_engine *e);
+/* One domain's live XML; info NULL = not active. Copies. */
+void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
+			const struct vhca_dom_info *info);
+/* The domain is coming in by migration (true), or runs here now (false). */
+void vhca_engine_domain_incoming(struct vhca_engine *e, const struct vhca_uuid *uuid,
+				 bool incoming);
+void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
+			     const struct vhca_effect_result *result);
+void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
+			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc);
+
+/* ---- requests; fn is called exactly once, never from inside the call ---- */
+struct vhca_claim_request {
+	struct vhca_uuid domain;
+	char domain_name[128];
+	struct vhca_vf_request vf; /* name, partition, guid, fabric, pf, numa */
+	bool has_bdf;
+	struct vhca_bdf bdf; /* exactly this VF */
+	enum vhca_way way;   /* ATTACH or CLAIM */
+};
+/* CLAIM ends at programmed, ATTACH at attached. */
+void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		       vhca_waiter_fn fn, void *arg);
+/* Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE /v1/claims). */
+void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
+			 vhca_waiter_fn fn, void *arg);
+/* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
+int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
+		     struct vhca_error *err);
+
+/* ---- for the API ---- */
+bool vhca_engine_virt_synced(const struct vhca_engine *e);
+/* Why the host is not ready yet: NULL when all managed VFs are bound or found impossible. Borrowed, for the moment. */
+const char *vhca_engine_not_ready(const struct vhca_engine *e);
+
+#endif

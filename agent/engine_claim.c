@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* From requests (a domain's metadata, the API) to claims; who waits for them; what the hook is told. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+#include "pkey/guid.h"
+
+const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192])
+{
+	(void)snprintf(buf, 192, "%s/%s", claim->domain_name, claim->name);
+	return buf;
+}
+
+struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	return vhca_model_domain(&e->model, &claim->domain);
+}
+
+/* ---- waiters ---- */
+
+struct waiter_call {
+	vhca_waiter_fn fn;
+	void *arg;
+	struct vhca_error err;
+};
+
+static void on_waiter_call(void *arg)
+{
+	struct waiter_call *call = arg;
+
+	call->fn(call->arg, NULL, &call->err);
+	free(call);
+}
+
+/* An answer that is known at once is still given from the loop, as the contract says. */
+static void answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
+			 const struct vhca_error *err)
+{
+	struct waiter_call *call = calloc(1, sizeof(*call));
+
+	if (!call) {
+		fn(arg, NULL, err);
+		return;
+	}
+	*call = (struct waiter_call){.fn = fn, .arg = arg, .err = *err};
+	if (vhca_loop_post(e->args.loop, on_waiter_call, call, free) < 0)
+		on_waiter_call(call);
+}
+
+static int add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
+		      void *arg)
+{
+	struct vhca_waiter *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct vhca_waiter){.until = until, .fn = fn, .arg = arg};
+	STAILQ_INSERT_TAIL(&claim->waiters, w, link);
+	return 0;
+}
+
+/* A claim that ends answers everybody: who waited for the end is content, the others hear why it did not come to what they wanted. */
+static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_vf_state state,
+		     const struct vhca_error *err)
+{
+	struct vhca_error ended;
+
+	if (err && !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && claim->ending)) {
+		w->fn(w->arg, NULL, err);
+	} else if (state == w->until || (err && w->until == VHCA_VF_FREE)) {
+		w->fn(w->arg, state == VHCA_VF_FREE ? NULL : claim, NULL);
+	} else {
+		vhca_error_set(&ended, VHCA_ERR_CONFLICT, "released", 0,
+			       "the claim of %s was released before it was done", claim->name);
+		w->fn(w->arg, NULL, &ended);
+	}
+	free(w);
+}
+
+void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
+		 const struct vhca_error *err)
+{
+	STAILQ_HEAD(, vhca_waiter) told = STAILQ_HEAD_INITIALIZER(told);
+	struct vhca_waiter *w, *next;
+
+	(void)e;
+	for (w = STAILQ_FIRST(&claim->waiters); w; w = next) {
+		next = STAILQ_NEXT(w, link);
+		if (!err && w->until != state && state != VHCA_VF_FREE)
+			continue;
+		STAILQ_REMOVE(&claim->waiters, w, vhca_waiter, link);
+		STAILQ_INSERT_TAIL(&told, w, link);
+	}
+	while ((w = STAILQ_FIRST(&told))) {
+		STAILQ_REMOVE_HEAD(&told, link);
+		tell_one(claim, w, state, err);
+	}
+}
+
+/* ---- choosing a VF ---- */
+
+struct want {
+	const struct vhca_vf_request *vf;
+	bool has_bdf;
+	struct vhca_bdf bdf;
+};
+
+static bool fits(const struct vhca_vf *vf, const struct want *w)
+{
+	const struct vhca_hca *hca = vf->hca;
+
+	if (vf->state != VHCA_VF_FREE || vf->committing || vf->claim || vf->reprogram ||
+	    !vf->present || !hca->managed)
+		return false;
+	if (w->has_bdf)
+		return !vhca_bdf_cmp(vf->bdf, w->bdf);
+	if (strcmp(hca->fabric, w->vf->fabric) ||
+	    (w->vf->has_pf && vhca_bdf_cmp(hca->facts.bdf, w->vf->pf)))
+		return false;
+	return w->vf->numa < 0 || hca->facts.numa_node == w->vf->numa;
+}
+
+static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (fits(vf, w))
+				return vf;
+	return NULL;
+}
+
+static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = w->has_bdf ? vhca_model_vf(&e->model, w->bdf) : NULL;
+	unsigned int n = 0, total = 0;
+	struct vhca_hca *hca;
+
+	if (w->has_bdf && !vf)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s",
+				      VHCA_BDF_STR(w->bdf));
+	if (w->has_bdf)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s",
+				      VHCA_BDF_STR(w->bdf), vhca_vf_state_to_string(vf->state));
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
+			continue;
+		TAILQ_FOREACH (vf, &hca->vfs, link) {
+			total++;
+			n += vf->state == VHCA_VF_FREE && !vf->claim;
+		}
+	}
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_vf", EBUSY,
+		       "no free VF for fabric %s: %u of its %u VFs are free%s", w->vf->fabric, n,
+		       total, n ? ", none on the HCA or NUMA node that is asked for" : "");
+	vhca_error_hint(err,
+			"detach a VF, or enable more on this host (vhcactl hcas, vhcactl vfs)");
+	return -EBUSY;
+}
+
+/* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
+static int check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
+			    struct vhca_error *err)
+{
+	unsigned int coming = 1;
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		coming += vhca_uuid_equal(&c->domain, &dom->info->uuid) && c->vf &&
+			  (c->vf->state == VHCA_VF_CLAIMED || c->vf->state == VHCA_VF_PROGRAMMED ||
+			   c->vf->state == VHCA_VF_FREE);
+	if (coming <= dom->info->free_root_ports)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_root_port", ENOSPC,
+		       "domain %s has %u free pcie-root-ports of %u, needs %u for its VFs",
+		       dom->info->name, dom->info->free_root_ports, dom->info->root_ports, coming);
+	vhca_error_hint(
+		err,
+		"add <controller type='pci' model='pcie-root-port'/> to the domain and restart it");
+	return -ENOSPC;
+}
+
+/* ---- making a claim ---- */
+
+static int resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    struct vhca_identity *ret, struct vhca_error *err)
+{
+	size_t n = 0;
+	int r = vhca_conf_resolve_pkeys(e->conf, req->vf.partition, ret->pkeys, VHCA_VF_PKEYS_MAX,
+					&n, err);
+
+	if (r < 0)
+		return r;
+	ret->n_pkeys = (uint8_t)n;
+	ret->guid = req->vf.guid;
+	if (!ret->guid) {
+		r = vhca_guid_auto(e->conf->guid_prefix, e->conf->guid_prefix_bits, &req->domain,
+				   req->vf.name, &ret->guid);
+		if (r < 0)
+			return vhca_error_set(err, VHCA_ERR_INTERNAL, "guid", -r,
+					      "cannot derive a GUID");
+	}
+	if (!vhca_guid_is_valid(ret->guid))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0, "%s is no unicast GUID",
+				      VHCA_GUID_STR(ret->guid));
+	return 0;
+}
+
+static int check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
+			struct vhca_error *err)
+{
+	const struct vhca_claim *c = vhca_model_claim_of(&e->model, &req->domain, req->vf.name);
+	struct vhca_hca *hca;
+
+	if (c)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "exists", EEXIST,
+				      "%s/%s has VF %s already (%s)", req->domain_name,
+				      req->vf.name, VHCA_BDF_STR(c->vf->bdf),
+				      vhca_vf_state_to_string(c->vf->state));
+	c = vhca_model_claim_by_guid(&e->model, guid);
+	if (c)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+				      "GUID %s belongs to %s/%s", VHCA_GUID_STR(guid),
+				      c->domain_name, c->name);
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		for (unsigned int p = 0; p < VHCA_PORTS_MAX; p++)
+			if (hca->ports[p].port_guid == guid)
+				return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+						      "GUID %s is the port GUID of HCA %s",
+						      VHCA_GUID_STR(guid),
+						      VHCA_BDF_STR(hca->facts.bdf));
+	return 0;
+}
+
+static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
+		      const struct vhca_claim_request *req, const struct vhca_identity *id)
+{
+	int r = vhca_uuid_random(&c->id);
+
+	c->domain = req->domain;
+	c->way = req->way;
+	c->identity = *id;
+	c->created_ms = vhca_wall_ms();
+	c->told_ms = vhca_now_ms();
+	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
+	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
+	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
+	c->epoch = vhca_model_epoch(&e->model, id->guid) + 1;
+	if (!r)
+		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
+	return r;
+}
+
+static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      struct vhca_claim **ret, struct vhca_error *err)
+{
+	struct want want = {.vf = &req->vf, .has_bdf = req->has_bdf, .bdf = req->bdf};
+	struct vhca_identity id = {0};
+	struct vhca_claim *c;
+	struct vhca_vf *vf;
+	char label[192];
+	int r;
+
+	r = resolve_identity(e, req, &id, err);
+	if (!r)
+		r = check_unique(e, req, id.guid, err);
+	if (r < 0)
+		return r;
+	vf = choose(e, &want);
+	if (!vf)
+		return no_vf(e, &want, err);
+	c = vhca_model_add_claim(&e->model);
+	if (!c || fill_claim(e, c, req, &id) < 0) {
+		if (c)
+			vhca_model_drop_claim(&e->model, c);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+	}
+	c->vf = vf;
+	vf->claim = c;
+	engine_mark(e, vf);
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
+			"%s with GUID %s, epoch %llu (%s)", VHCA_BDF_STR(vf->bdf),
+			VHCA_GUID_STR(id.guid), (unsigned long long)c->epoch,
+			vhca_way_to_string(c->way));
+	*ret = c;
+	return 0;
+}
+
+static void unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)
+{
+	struct vhca_txn *txn;
+
+	if (!vhca_model_unsuppress(&e->model, domain, name))
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_unsuppress(txn, domain, name);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		       vhca_waiter_fn fn, void *arg)
+{
+	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *c = NULL;
+	int r = 0;
+
+	if (req->way == VHCA_WAY_ATTACH && !dom)
+		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
+				   "domain %s does not run here", req->domain_name);
+	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = check_root_ports(e, dom, &err);
+	if (!r)
+		r = make_claim(e, req, &c, &err);
+	if (!r && add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
+			     fn, arg) < 0)
+		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+	if (r < 0)
+		answer_later(e, fn, arg, &err);
+	else
+		unsuppress(e, &req->domain, req->vf.name);
+}
+
+static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_txn *txn;
+
+	if (vhca_model_suppress(&e->model, &claim->domain, claim->name) < 0)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_suppress(txn, &claim->domain, claim->name);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
+			 vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	enum vhca_vf_state state = claim->vf->state;
+
+	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
+		vhca_error_set(&err, VHCA_ERR_CONFLICT, "attached", EBUSY,
+			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
+			       claim->domain_name);
+		vhca_error_hint(&err, "vhcactl detach %s %s", claim->domain_name, claim->name);
+		answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
+		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
+		answer_later(e, fn, arg, &err);
+		return;
+	}
+	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. */
+	suppress(e, claim);
+	claim->ending = true;
+	if (!claim->vf->committing)
+		engine_save(e, claim->vf);
+	engine_mark(e, claim->vf);
+}
+
+/* ---- what live domains ask for ---- */
+
+static struct vhca_request_state *request_state(struct vhca_domain *dom, const char *name)
+{
+	struct vhca_request_state *empty = NULL;
+
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+		if (!strcmp(dom->requests[i].name, name))
+			return &dom->requests[i];
+		if (!empty && !dom->requests[i].name[0])
+			empty = &dom->requests[i];
+	}
+	if (!empty) /* names of earlier metadata fill the table: start over */
+		empty = memset(dom->requests, 0, sizeof(dom->requests));
+	(void)vhca_strcpy(empty->name, sizeof(empty->name), name); /* a valid name */
+	empty->backoff =
+		(struct vhca_backoff){.first_ms = REQUEST_FIRST_MS, .cap_ms = REQUEST_CAP_MS};
+	return empty;
+}
+
+static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const char *name,
+			   const struct vhca_error *err)
+{
+	struct vhca_request_state *st = request_state(dom, name);
+	/* A full host is not the request's fault: looked at whenever a VF becomes free, at a steady pace else. */
+	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? REQUEST_FIRST_MS
+						      : vhca_backoff_next(&st->backoff);
+	char label[192];
+
+	if (strcmp(st->problem.msg, err->msg)) {
+		(void)snprintf(label, sizeof(label), "%s/%s", dom->info->name, name);
+		vhca_events_add(e->args.events, "domain", label, "%s", err->msg);
+	}
+	st->problem = *err;
+	st->retry_ms = vhca_now_ms() + ms;
+}
+
+void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_domain *dom = engine_claim_domain(e, claim);
+
+	if (dom && claim->way == VHCA_WAY_METADATA)
+		request_failed(e, dom, claim->name, &claim->failure);
+}
+
+static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
+			const struct vhca_vf_request *vf)
+{
+	struct vhca_claim_request req = {
+		.domain = dom->info->uuid, .vf = *vf, .way = VHCA_WAY_METADATA};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_request_state *st = request_state(dom, vf->name);
+	struct vhca_claim *c;
+	int r;
+
+	/* A freed VF is worth a try at once; everything else keeps its back-off. */
+	if (vhca_now_ms() < st->retry_ms && st->problem.kind != VHCA_ERR_EXHAUSTED)
+		return;
+	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
+			  dom->info->name); /* same size */
+	r = check_root_ports(e, dom, &err);
+	if (!r)
+		r = make_claim(e, &req, &c, &err);
+	if (r < 0)
+		request_failed(e, dom, vf->name, &err);
+	else
+		st->problem = (struct vhca_error)VHCA_ERROR_INIT;
+}
+
+static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
+		   const struct vhca_vf_request *vf)
+{
+	return !dom->incoming && !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
+	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
+}
+
+/* Time until the earliest request may be tried again; 0 = none waits. */
+static uint64_t next_try(struct vhca_engine *e, uint64_t now)
+{
+	const struct vhca_domain *dom;
+	uint64_t next = 0;
+
+	TAILQ_FOREACH (dom, &e->model.domains, link) {
+		for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+			uint64_t at = dom->requests[i].retry_ms;
+
+			if (at > now && (!next || at - now < next))
+				next = at - now;
+		}
+	}
+	return next;
+}
+
+void engine_requests(struct vhca_engine *e)
+{
+	struct vhca_domain *dom;
+	uint64_t wait;
+
+	if (!e->virt_synced || !e->inventory_seen)
+		return;
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		for (unsigned int i = 0; i < dom->info->n_requests; i++)
+			if (wanted(e, dom, &dom->info->requests[i]))
+				try_request(e, dom, &dom->info->requests[i]);
+	wait = next_try(e, vhca_now_ms());
+	if (wait)
+		vhca_timer_arm_ms(e->requests, wait);
+}
+
+/* ---- the hook ---- */
+
+static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
+			 struct vhca_bdf bdf, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+	bool his;
+
+	if (!vf || vf->state == VHCA_VF_UNMANAGED)
+		return 0;
+	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	if (his && (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
+		return 0;
+	if (his)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
+				      "%s is claimed for this domain but not programmed yet (%s); "
+				      "start it again in a moment",
+				      VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state));
+	return vhca_error_set(err, VHCA_ERR_DENIED, "not_claimed", 0,
+			      "%s is an InfiniBand VF that vhcad manages, and it is not claimed "
+			      "for this domain; remove its <hostdev> "
+			      "and ask by metadata, or claim it first (POST /v1/claims)",
+			      VHCA_BDF_STR(bdf));
+}
+
+int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
+		     struct vhca_error *err)
+{
+	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
+		return 0;
+	for (unsigned int i = 0; i < req->n_hostdevs; i++) {
+		int r = check_hostdev(e, req, req->hostdevs[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the outcome of an effect means: one function per effect. */
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+
+static bool looks_scrubbed(const struct vhca_vf *vf)
+{
+	for (unsigned int i = 0; i < vf->hw.n_virtual; i++)
+		if (vf->hw.map[i] != VHCA_PKEY_UNMAPPED)
+			return false;
+	return vf->hw.requested == VHCA_GUID_ALL1;
+}
+
+static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	bool granted = vf->hw.granted == vf->claim->identity.guid;
+	char label[192];
+
+	if (granted == vf->granted)
+		return;
+	vf->granted = granted;
+	vhca_events_add(e->args.events, "grant", engine_claim_label(vf->claim, label),
+			"%s %s on %s", VHCA_GUID_STR(vf->claim->identity.guid),
+			granted ? "granted" : "no longer granted", VHCA_BDF_STR(vf->bdf));
+	engine_save(e, vf);
+}
+
+/* Reading attached VFs costs some 250 small reads each: the period grows with their number. */
+static uint64_t look_period(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t since = vhca_wall_ms() - vf->since_ms;
+	unsigned int attached = 0;
+	struct vhca_vf *other;
+
+	if (vf->state == VHCA_VF_FREE)
+		return FREE_LOOK_MS;
+	if (!vf->granted && since < e->conf->poll_ms)
+		return GRANT_FIRST_MS;
+	TAILQ_FOREACH (other, &vf->hca->vfs, link)
+		attached += other->state == VHCA_VF_ATTACHED;
+	return e->conf->poll_ms * (1 + attached / 16);
+}
+
+static void failed(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *err)
+{
+	engine_reason(vf, "%s", err->msg);
+	engine_back_off(e, vf);
+}
+
+static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	vf->probed = true;
+	vf->in_use = res->in_use;
+}
+
+static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
+			 const struct vhca_effect_result *res)
+{
+	if (res->rc == 0) {
+		engine_no_reason(vf);
+		/* mlx4 resets all maps some time after iov/ appears: look again soon. */
+		vf->look_ms = vhca_now_ms() + 1500;
+		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
+		engine_move(e, vf, VHCA_VF_FREE);
+	} else {
+		engine_reason(vf, "%s", res->err.msg);
+		vf->probed = false;
+		engine_move(e, vf, res->in_use ? VHCA_VF_UNMANAGED : VHCA_VF_QUARANTINED);
+	}
+}
+
+/* Three times in a row: then the claim fails and the VF is scrubbed. */
+static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
+			   const struct vhca_effect_result *res)
+{
+	failed(e, vf, &res->err);
+	if (vf->state == VHCA_VF_CLAIMED && vf->backoff.next_ms > 8 * RETRY_FIRST_MS)
+		vf->claim->failure = res->err;
+}
+
+static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
+			 const struct vhca_effect_result *res)
+{
+	if (res->rc < 0) {
+		program_failed(e, vf, res);
+		return;
+	}
+	vf->missing = res->missing;
+	if (vf->state == VHCA_VF_CLAIMED) {
+		if (res->missing && vf->claim->told == VHCA_TOLD_ACCEPTED) {
+			engine_back_off(
+				e,
+				vf); /* the port's table moved under us: membership is looked at again */
+			return;
+		}
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_PROGRAMMED);
+		return;
+	}
+	vf->reprogram = false;
+	update_grant(e, vf);
+}
+
+static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
+		      const struct vhca_effect_result *res)
+{
+	unsigned int missing = 0;
+
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	vf->look_ms = vhca_now_ms() + look_period(e, vf);
+	if (vf->state == VHCA_VF_FREE && !looks_scrubbed(vf)) {
+		engine_reason(vf, "somebody changed its identity while it was free");
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+		vf->reprogram = true;
+	}
+	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED))
+		return;
+	if (!vhca_identity_matches(&vf->hw, &vf->claim->identity, &missing)) {
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
+				"identity differs from what was programmed; restored");
+		vf->reprogram = true;
+	}
+	vf->reprogram |= missing < vf->missing;
+	vf->missing = missing;
+	update_grant(e, vf);
+}
+
+static void done_kick(struct vhca_engine *e, struct vhca_vf *vf,
+		      const struct vhca_effect_result *res)
+{
+	if (res->rc < 0)
+		failed(e, vf, &res->err);
+}
+
+static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc == 0) {
+		engine_no_reason(vf);
+		vf->look_ms = 0;
+		engine_move(e, vf, VHCA_VF_FREE);
+	} else if (res->in_use && vhca_now_ms() < vf->deadline_ms) {
+		engine_reason(vf, "waits until its vfio group is closed");
+		engine_again(e, vf, GRANT_FIRST_MS);
+	} else {
+		engine_reason(vf, "%s", res->err.msg);
+		engine_move(e, vf, VHCA_VF_QUARANTINED);
+	}
+}
+
+static bool worth_retrying(const struct vhca_error *err)
+{
+	return err->kind == VHCA_ERR_UNAVAILABLE;
+}
+
+static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	/* Whatever was said: the live XML tells. */
+	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
+	if (res->rc == 0 || res->err.kind == VHCA_ERR_NOT_FOUND) {
+		vf->not_before_ms = vhca_now_ms() + RETRY_FIRST_MS;
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return;
+	}
+	failed(e, vf, &res->err);
+	if (!worth_retrying(&res->err))
+		vf->claim->failure = res->err;
+}
+
+static void done_detach(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
+	if (res->rc < 0 && res->err.kind != VHCA_ERR_NOT_FOUND)
+		engine_reason(vf, "%s", res->err.msg);
+}
+
+static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
+			     const struct vhca_effect_result *res) = {
+	[VHCA_EFFECT_PROBE] = done_probe,     [VHCA_EFFECT_PREPARE] = done_prepare,
+	[VHCA_EFFECT_PROGRAM] = done_program, [VHCA_EFFECT_READ] = done_read,
+	[VHCA_EFFECT_KICK] = done_kick,	      [VHCA_EFFECT_SCRUB] = done_scrub,
+	[VHCA_EFFECT_ATTACH] = done_attach,   [VHCA_EFFECT_DETACH] = done_detach,
+};
+
+void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
+			     const struct vhca_effect_result *result)
+{
+	enum vhca_effect effect = vf->effect;
+
+	vf->effect = VHCA_EFFECT_NONE;
+	if (result->has_hw) {
+		vf->hw = result->hw;
+		vf->hw_known = true;
+	}
+	if (result->rc < 0)
+		vhca_log_debug("%s: %s: %s", VHCA_BDF_STR(vf->bdf), vhca_effect_to_string(effect),
+			       result->err.msg);
+	if (effect != VHCA_EFFECT_NONE)
+		dones[effect](e, vf, result);
+	engine_mark(e, vf);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_ENGINE_INT_H
+#define VHCA_AGENT_ENGINE_INT_H
+/* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_effect.c (what
+ * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters). */
+#include "agent/engine.h"
+#include "agent/journal.h"
+
+struct vhca_engine {
+	struct vhca_engine_args args;
+	const struct vhca_conf *conf;
+	struct vhca_model model;
+	struct vhca_outbox *outbox;
+	bool virt_synced; /* the domains of the model are all live domains */
+	bool inventory_seen;
+	STAILQ_HEAD(, vhca_vf) dirty;
+	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
+	struct vhca_timer *requests; /* next look at requests that could not be met */
+	char not_ready[VHCA_REASON_MAX];
+	TAILQ_HEAD(, engine_commit) commits; /* transactions under way (engine_move.c) */
+};
+
+/* Times, with their reasons. */
+#define PROBE_AGAIN_MS 10000 /* a VF in use by somebody we cannot watch: look again */
+#define RETRY_FIRST_MS 500   /* failed effects: back-off doubles up to the cap */
+#define RETRY_CAP_MS   30000
+#define GRANT_FIRST_MS 200 /* a grant usually comes within a second of the guest driver's start */
+#define KICK_AFTER_MS \
+	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
+#define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */
+#define REQUEST_CAP_MS	 300000
+#define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
+#define GROUP_CLOSE_MS \
+	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
+
+/* ---- engine.c ---- */
+void engine_mark(struct vhca_engine *e, struct vhca_vf *vf);
+void engine_mark_all(struct vhca_engine *e);
+/* Steps the VF again after ms at the latest. */
+void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms);
+void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect);
+/* Sets, or clears, the sentence that explains the VF's state to people. */
+void engine_reason(struct vhca_vf *vf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void engine_no_reason(struct vhca_vf *vf);
+/* Delays the VF's next effect by its back-off. */
+void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
+
+/* ---- engine_step.c ---- */
+void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
+
+/* ---- engine_move.c ---- */
+/* Journals the transition; the state changes, and the VF is stepped, when it is durable. */
+void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
+/* Journals changes of the claim, the attachment or the binding without a change of state. */
+void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
+/* Sends the claim's binding (again), e.g. with a new LID. */
+void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
+/* At the end: the store has said all that it will say. */
+void engine_drop_commits(struct vhca_engine *e);
+/* Ends a claim that was loaded from an earlier boot. */
+void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim);
+
+/* ---- engine_claim.c ---- */
+/* Looks at what live domains ask for and claims VFs. */
+void engine_requests(struct vhca_engine *e);
+/* Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set. */
+void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
+		 const struct vhca_error *err);
+/* Remembers with the domain why its request failed. */
+void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
+struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
+/* "vm1/ib0", for messages. */
+const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
+
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Journaled transitions. A move collects everything that changes with it (VF row, claim, attachment, intent, report to the SM) in one
+ * transaction, and takes effect in memory when that is durable. So whatever an effect does later, the store already says why.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/role.h"
+
+/* A transaction under way. vf is NULL for a report alone. */
+struct engine_commit {
+	TAILQ_ENTRY(engine_commit) link;
+	struct vhca_engine *e;
+	struct vhca_vf *vf;
+	struct vhca_claim *ended; /* dropped from the model when durable */
+	uint64_t ticket;	  /* of the outbox, 0 = none */
+	bool move;
+};
+
+/* The effect that a state is entered for; recorded as the intent. */
+static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
+	[VHCA_VF_PREPARING] = VHCA_EFFECT_PREPARE, [VHCA_VF_CLAIMED] = VHCA_EFFECT_PROGRAM,
+	[VHCA_VF_PROGRAMMED] = VHCA_EFFECT_ATTACH, [VHCA_VF_DETACHING] = VHCA_EFFECT_DETACH,
+	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,
+};
+
+static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
+{
+	return &vf->hca->ports[vf->hca->port - 1];
+}
+
+static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
+{
+	const struct vhca_vf *vf = c->vf;
+	struct vhca_sm_binding b = {
+		.vguid = c->identity.guid,
+		.epoch = c->epoch,
+		.bound = bound,
+		.n_pkeys = c->identity.n_pkeys,
+	};
+
+	if (vf) {
+		b.port_guid = claim_port(vf)->port_guid;
+		b.lid = claim_port(vf)->lid;
+		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
+	}
+	memcpy(b.pkeys, c->identity.pkeys, c->identity.n_pkeys * sizeof(b.pkeys[0]));
+	return b;
+}
+
+static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c,
+			   bool bound)
+{
+	struct vhca_sm_binding b = binding_of(c, bound);
+
+	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. */
+	if (!e->outbox || (bound && !b.port_guid))
+		return 0;
+	return vhca_outbox_put(e->outbox, txn, &b);
+}
+
+static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
+{
+	if (ticket)
+		vhca_outbox_release(e->outbox, ticket, durable);
+}
+
+static void free_commit(struct engine_commit *c)
+{
+	TAILQ_REMOVE(&c->e->commits, c, link);
+	free(c);
+}
+
+void engine_drop_commits(struct vhca_engine *e)
+{
+	while (TAILQ_FIRST(&e->commits))
+		free_commit(TAILQ_FIRST(&e->commits));
+}
+
+/* The claim is over and its VF scrubbed: last words to who waits, and its domain may be served again. */
+static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
+{
+	struct vhca_error failure = c->failure;
+	char label[192];
+
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label), "%s released%s%s",
+			VHCA_BDF_STR(vf->bdf), failure.kind ? ": " : "",
+			failure.kind ? failure.msg : "");
+	if (failure.kind)
+		engine_request_failed(e, c);
+	engine_tell(e, c, VHCA_VF_FREE, failure.kind ? &failure : NULL);
+	vf->claim = NULL;
+	vhca_model_drop_claim(&e->model, c);
+	vf->granted = false;
+	vf->missing = 0;
+}
+
+static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
+{
+	vf->since_ms = vhca_wall_ms();
+	/* A proof that fails again and again must not be tried at full speed. */
+	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_SCRUBBING &&
+	    vf->state != VHCA_VF_QUARANTINED)
+		vhca_backoff_reset(&vf->backoff);
+	vf->not_before_ms = 0;
+	vf->look_ms = 0;
+	vf->deadline_ms =
+		vf->state == VHCA_VF_DETACHING ? vhca_now_ms() + e->conf->detach_timeout_ms : 0;
+	if (vf->state == VHCA_VF_SCRUBBING)
+		vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS;
+	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf), "%s -> %s%s%s",
+			vhca_vf_state_to_string(from), vhca_vf_state_to_string(vf->state),
+			vf->reason[0] ? ": " : "", vf->reason);
+	if ((from == VHCA_VF_UNMANAGED) != (vf->state == VHCA_VF_UNMANAGED))
+		e->args.effects.vfs_changed(e->args.effects.ctx);
+	if (vf->claim)
+		engine_tell(e, vf->claim, vf->state, NULL);
+}
+
+static void commit_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
+{
+	engine_reason(vf, "state database: cannot commit: %s; see the disk of %s", strerror(-rc),
+		      e->conf->state_dir);
+	vhca_log_error("%s: %s", VHCA_BDF_STR(vf->bdf), vf->reason);
+	engine_back_off(e, vf);
+}
+
+static void on_commit(void *arg, int rc)
+{
+	struct engine_commit *c = arg;
+	struct vhca_engine *e = c->e;
+	struct vhca_vf *vf = c->vf;
+	enum vhca_vf_state from = vf->state;
+
+	release_ticket(e, c->ticket, rc == 0);
+	vf->committing = false;
+	if (rc < 0) {
+		commit_failed(e, vf, rc);
+	} else if (c->move) {
+		(void)vhca_fault("engine.moved");
+		vf->state = vf->next;
+		if (c->ended)
+			claim_ended(e, vf, c->ended);
+		entered(e, vf, from);
+		if (vf->state == VHCA_VF_FREE)
+			vhca_timer_arm_ms(e->requests, 0);
+	}
+	engine_mark(e, vf);
+	free_commit(c);
+}
+
+/* NULL when out of memory: the VF is stepped again later. */
+static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *vf, bool move)
+{
+	struct engine_commit *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct engine_commit){.e = e, .vf = vf, .move = move};
+	TAILQ_INSERT_TAIL(&e->commits, c, link);
+	if (vf)
+		vf->committing = true;
+	return c;
+}
+
+void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to)
+{
+	struct engine_commit *c;
+	struct vhca_txn *txn;
+
+	if (!vhca_vf_state_may(vf->state, to)) {
+		vhca_log_error("%s: internal error: no transition from %s to %s",
+			       VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state),
+			       vhca_vf_state_to_string(to));
+		return;
+	}
+	c = new_commit(e, vf, true);
+	if (!c) {
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return;
+	}
+	vf->next = to;
+	txn = vhca_txn_new(e->args.store);
+	if (vf->claim && to == VHCA_VF_FREE) {
+		c->ended = vf->claim;
+		c->ticket = put_report(e, txn, c->ended, false);
+		vhca_journal_claim_end(txn, c->ended);
+	} else if (vf->claim) {
+		vhca_journal_claim(txn, vf->claim);
+	}
+	if (vf->claim && to == VHCA_VF_CLAIMED)
+		c->ticket = put_report(e, txn, vf->claim, true);
+	if (vf->claim && to == VHCA_VF_ATTACHED)
+		vhca_journal_attachment(txn, vf->claim, vf->granted);
+	vhca_journal_vf(txn, vf, to, e->args.boot_id);
+	if (intents[to] != VHCA_EFFECT_NONE)
+		vhca_journal_intent(txn, vf->bdf, intents[to]);
+	else
+		vhca_journal_intent_done(txn, vf->bdf);
+	(void)vhca_fault("engine.move");
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct engine_commit *c = new_commit(e, vf, false);
+	struct vhca_txn *txn;
+
+	if (!c)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
+	if (vf->claim) {
+		vhca_journal_claim(txn, vf->claim);
+		if (vf->state == VHCA_VF_ATTACHED)
+			vhca_journal_attachment(txn, vf->claim, vf->granted);
+	}
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+static void on_report(void *arg, int rc)
+{
+	struct engine_commit *c = arg;
+
+	release_ticket(c->e, c->ticket, rc == 0);
+	if (rc < 0)
+		vhca_log_error("state database: cannot queue a report to the SM: %s",
+			       strerror(-rc));
+	free_commit(c);
+}
+
+static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t ticket)
+{
+	struct engine_commit *c = new_commit(e, NULL, false);
+
+	if (!c) {
+		release_ticket(e, ticket, false);
+		vhca_txn_abort(txn);
+		return;
+	}
+	c->ticket = ticket;
+	vhca_txn_commit(txn, on_report, c);
+}
+
+void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	struct vhca_txn *txn = vhca_txn_new(e->args.store);
+
+	commit_report(e, txn, put_report(e, txn, claim, true));
+}
+
+void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	struct vhca_bdf bdf = claim->vf->bdf;
+	struct vhca_txn *txn = vhca_txn_new(e->args.store);
+	uint64_t ticket = put_report(e, txn, claim, false);
+	char label[192];
+
+	vhca_journal_claim_end(txn, claim);
+	vhca_journal_intent_done(txn, bdf);
+	commit_report(e, txn, ticket);
+	vhca_log_info("%s: claim of %s ended with the boot it was made in",
+		      engine_claim_label(claim, label), VHCA_BDF_STR(bdf));
+	vhca_model_drop_claim(&e->model, claim);
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One step function per VF state: looks at the level of things, makes at most one move or starts at most one effect. */
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+
+static bool used_by_own_domain(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
+
+	return user && vf->claim && vhca_uuid_equal(&user->info->uuid, &vf->claim->domain);
+}
+
+static void step_unmanaged(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
+
+	if (!vf->hca->managed)
+		return;
+	if (user) {
+		engine_reason(vf, "in use by domain %s without a claim; nothing of it is touched",
+			      user->info->name);
+		vf->probed = false;
+		return;
+	}
+	if (!vf->probed) {
+		engine_start(e, vf, VHCA_EFFECT_PROBE);
+		return;
+	}
+	if (vf->in_use) {
+		engine_reason(
+			vf, "in use: somebody has its vfio group %d open; nothing of it is touched",
+			vf->iommu_group);
+		vf->probed = false;
+		engine_again(e, vf, PROBE_AGAIN_MS);
+		return;
+	}
+	engine_no_reason(vf);
+	engine_move(e, vf, VHCA_VF_PREPARING);
+}
+
+static void step_preparing(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	engine_start(e, vf, VHCA_EFFECT_PREPARE);
+}
+
+static void look_at_free(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+
+	engine_no_reason(vf);
+	if (now >= vf->look_ms)
+		engine_start(e, vf, VHCA_EFFECT_READ);
+	else
+		engine_again(e, vf, vf->look_ms - now);
+}
+
+static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
+
+	if (vf->claim) {
+		engine_move(e, vf, VHCA_VF_CLAIMED);
+	} else if (user) {
+		engine_reason(vf, "in use by domain %s without a claim", user->info->name);
+		engine_move(e, vf, VHCA_VF_UNMANAGED);
+	} else if (!vf->hca->managed) {
+		engine_reason(vf, "its HCA is no longer managed (configuration)");
+		engine_move(e, vf, VHCA_VF_UNMANAGED);
+	} else if (strcmp(vf->driver, "vfio-pci")) {
+		engine_reason(vf, "bound to %s instead of vfio-pci",
+			      vf->driver[0] ? vf->driver : "no driver");
+		engine_move(e, vf, VHCA_VF_PREPARING);
+	} else if (vf->reprogram) {
+		vf->reprogram = false;
+		engine_move(e, vf, VHCA_VF_PREPARING);
+	} else {
+		look_at_free(e, vf);
+	}
+}
+
+enum membership { MEMBER, WAIT, REFUSED };
+
+static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+	const struct vhca_identity *id = &vf->claim->identity;
+
+	for (unsigned int i = 0; i < id->n_pkeys; i++) {
+		if (vhca_pkey_find(port->pkeys, port->n_pkeys, id->pkeys[i]) < 0) {
+			*ret_missing = id->pkeys[i];
+			return false;
+		}
+	}
+	return true;
+}
+
+static enum membership refuse(struct vhca_claim *c, uint16_t pkey, const char *why,
+			      const char *hint)
+{
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "pkey_not_on_port", 0,
+		       "P_Key %s is not in the table of the host's port %s: %s",
+		       VHCA_PKEY_STR(pkey),
+		       VHCA_GUID_STR(c->vf->hca->ports[c->vf->hca->port - 1].port_guid), why);
+	vhca_error_hint(&c->failure, "%s", hint);
+	return REFUSED;
+}
+
+static enum membership unreachable_sm(struct vhca_engine *e, struct vhca_vf *vf, uint16_t pkey)
+{
+	if (e->conf->sm_require == VHCA_SM_REQUIRE_NOTHING)
+		return MEMBER;
+	engine_reason(vf, "waits for the SM (sm.require = attach): P_Key %s is not on the port yet",
+		      VHCA_PKEY_STR(pkey));
+	return WAIT;
+}
+
+/* May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks nobody: a key that the port lacks stays
+ * `none` in the map, which is safe, and is mapped when it comes. */
+static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	uint64_t waited = vhca_now_ms() - c->told_ms;
+	uint16_t pkey = 0;
+
+	if (keys_on_port(vf, &pkey))
+		return MEMBER;
+	if (e->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC)
+		return refuse(c, pkey, "keys are static",
+			      "add the port to the partition at the SM");
+	switch (c->told) {
+	case VHCA_TOLD_REFUSED:
+		return refuse(c, pkey, c->told_reason, "see the partition policy of the SM");
+	case VHCA_TOLD_UNREACHABLE:
+		return unreachable_sm(e, vf, pkey);
+	case VHCA_TOLD_NOT_YET:
+		/* Twice the request's own time-out: then something is wrong with the SM, not with us. */
+		if (waited >= 2ULL * e->conf->sm_timeout_ms)
+			return unreachable_sm(e, vf, pkey);
+		engine_again(e, vf, 2ULL * e->conf->sm_timeout_ms - waited);
+		break;
+	case VHCA_TOLD_ACCEPTED:
+		if (waited >= e->conf->pkey_timeout_ms)
+			return refuse(c, pkey, "the SM accepted it but never sent it",
+				      "look at the SM's log and at its partition configuration");
+		engine_again(e, vf, e->conf->pkey_timeout_ms - waited);
+		break;
+	}
+	engine_reason(vf, "waits for P_Key %s in the port's table", VHCA_PKEY_STR(pkey));
+	return WAIT;
+}
+
+static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	engine_reason(vf, "%s", vf->claim->failure.msg);
+	engine_move(e, vf, VHCA_VF_SCRUBBING);
+}
+
+/* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come is not. */
+static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->ending || c->failure.kind ||
+	       (c->way != VHCA_WAY_CLAIM && e->virt_synced && !engine_claim_domain(e, c));
+}
+
+static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (claim_over(e, vf->claim)) {
+		give_up_claim(e, vf);
+		return;
+	}
+	switch (membership(e, vf)) {
+	case MEMBER:
+		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+		break;
+	case REFUSED:
+		give_up_claim(e, vf);
+		break;
+	case WAIT:
+		break;
+	}
+}
+
+static void note_guest_address(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_dom_hostdev *dev = NULL;
+
+	if (!vhca_model_user(&e->model, vf->bdf, &dev) || !dev->has_guest_addr)
+		return;
+	vf->claim->has_guest = true;
+	vf->claim->guest = dev->guest;
+}
+
+static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
+
+	if (used_by_own_domain(e, vf)) {
+		note_guest_address(e, vf);
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_ATTACHED);
+	} else if (claim_over(e, vf->claim)) {
+		give_up_claim(e, vf);
+	} else if (vf->reprogram) {
+		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+	} else if (vf->claim->way != VHCA_WAY_CLAIM && dom && !dom->incoming) {
+		engine_start(e, vf, VHCA_EFFECT_ATTACH);
+	}
+}
+
+/* A physical index that an attached VF maps got another meaning: its QPs keep the index and would now talk in a foreign partition. */
+static bool index_changed_meaning(const struct vhca_vf *vf, unsigned int *ret_virtual)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+
+	for (unsigned int i = 0; vf->hw_known && i < vf->hw.n_virtual; i++) {
+		int idx = vf->hw.map[i];
+
+		if (idx < 0 || idx >= port->n_pkeys || !vf->hw.value[i] ||
+		    port->pkeys[idx] == vf->hw.value[i])
+			continue;
+		*ret_virtual = i;
+		return true;
+	}
+	return false;
+}
+
+static bool follow_table(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+	unsigned int i;
+
+	if (!vf->reprogram)
+		return false;
+	if (index_changed_meaning(vf, &i)) {
+		engine_reason(vf,
+			      "the SM gave physical P_Key index %d to %s while this VF's QPs used "
+			      "it for %s",
+			      vf->hw.map[i], VHCA_PKEY_STR(port->pkeys[vf->hw.map[i]]),
+			      VHCA_PKEY_STR(vf->hw.value[i]));
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+		vf->claim->ending |= e->conf->index_policy == VHCA_INDEX_FORCE_OFF;
+	}
+	engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+	return true;
+}
+
+static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+	uint64_t now = vhca_now_ms(), since = vhca_wall_ms() - vf->since_ms;
+
+	if (vf->granted) {
+		engine_no_reason(vf);
+	} else if (port->state != 4) {
+		engine_reason(vf, "not granted: the host's port is %s, not ACTIVE",
+			      vhca_port_state_to_string(port->state));
+	} else {
+		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
+				  "the guest's driver is not up)");
+		if (since > KICK_AFTER_MS && now - vf->kicked_ms > KICK_AFTER_MS) {
+			vf->kicked_ms = now;
+			engine_start(e, vf, VHCA_EFFECT_KICK);
+			return;
+		}
+	}
+	if (now >= vf->look_ms)
+		engine_start(e, vf, VHCA_EFFECT_READ);
+	else
+		engine_again(e, vf, vf->look_ms - now);
+}
+
+static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (e->virt_synced && !vhca_model_user(&e->model, vf->bdf, NULL)) {
+		if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
+		    engine_claim_domain(e, vf->claim))
+			vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
+					"left its guest without being asked");
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
+		return;
+	}
+	if (follow_table(e, vf))
+		return;
+	if (vf->claim->ending) {
+		engine_move(e, vf, VHCA_VF_DETACHING);
+		return;
+	}
+	await_grant(e, vf);
+}
+
+static void detach_given_up(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_error err;
+
+	vhca_error_set(
+		&err, VHCA_ERR_CONFLICT, "guest_did_not_release", 0,
+		"%s: the guest did not let go of the VF in %u s; it stays attached and working",
+		VHCA_BDF_STR(vf->bdf), e->conf->detach_timeout_ms / 1000);
+	vhca_error_hint(
+		&err,
+		"is the guest running and past its boot loader? unload its driver, or try again");
+	vf->claim->ending = false;
+	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
+	engine_reason(vf, "%s", err.msg);
+	engine_move(e, vf, VHCA_VF_ATTACHED);
+}
+
+static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (!e->virt_synced) {
+		engine_reason(vf, "waits for libvirt");
+	} else if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
+	} else if (vf->deadline_ms && now >= vf->deadline_ms) {
+		detach_given_up(e, vf);
+	} else if (now >= vf->look_ms) {
+		vf->look_ms = now + e->conf->detach_retry_ms;
+		engine_reason(vf, "waits for the guest to let go");
+		engine_start(e, vf, VHCA_EFFECT_DETACH);
+	} else {
+		engine_again(e, vf, vf->look_ms - now);
+	}
+}
+
+static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	/* Invariant 4: never while any live XML has the address. */
+	if (vhca_model_user(&e->model, vf->bdf, NULL)) {
+		engine_reason(vf, "cannot be scrubbed: it is in a live domain again");
+		return;
+	}
+	engine_start(e, vf, VHCA_EFFECT_SCRUB);
+}
+
+static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (vhca_model_user(&e->model, vf->bdf, NULL))
+		return;
+	if (vf->not_before_ms == 0)
+		engine_back_off(e, vf);
+	else if (now >= vf->not_before_ms)
+		engine_move(e, vf, VHCA_VF_PREPARING);
+	else
+		engine_again(e, vf, vf->not_before_ms - now);
+}
+
+static void (*const steps[VHCA_VF_STATE_COUNT])(struct vhca_engine *e, struct vhca_vf *vf) = {
+	[VHCA_VF_UNMANAGED] = step_unmanaged,
+	[VHCA_VF_PREPARING] = step_preparing,
+	[VHCA_VF_FREE] = step_free,
+	[VHCA_VF_CLAIMED] = step_claimed,
+	[VHCA_VF_PROGRAMMED] = step_programmed,
+	[VHCA_VF_ATTACHED] = step_attached,
+	[VHCA_VF_DETACHING] = step_detaching,
+	[VHCA_VF_SCRUBBING] = step_scrubbing,
+	[VHCA_VF_QUARANTINED] = step_quarantined,
+};
+
+void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (vf->committing || vf->effect != VHCA_EFFECT_NONE)
+		return;
+	if (!vf->present) {
+		engine_reason(vf, "the kernel does not show this VF now");
+		return;
+	}
+	steps[vf->state](e, vf);
+}
