@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/domains.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+
+#define LIST_RETRY_MS 1000
+
+/* A look at one domain: at most one call under way, at most one more to follow. */
+struct look {
+	TAILQ_ENTRY(look) link;
+	struct vhca_domains *d;
+	struct vhca_uuid uuid;
+	bool again;
+};
+
+/* Domains into which a migration is coming: their guest does not run here yet. */
+struct incoming {
+	TAILQ_ENTRY(incoming) link;
+	struct vhca_uuid uuid;
+};
+
+struct vhca_domains {
+	struct vhca_engine *engine;
+	struct vhca_virt *virt;
+	struct vhca_timer *list_timer;
+	TAILQ_HEAD(, look) looks;
+	TAILQ_HEAD(, incoming) incoming;
+};
+
+/* ---- looking ---- */
+
+static struct incoming *find_incoming(const struct vhca_domains *d, const struct vhca_uuid *uuid)
+{
+	struct incoming *in;
+
+	TAILQ_FOREACH (in, &d->incoming, link)
+		if (vhca_uuid_equal(&in->uuid, uuid))
+			return in;
+	return NULL;
+}
+
+static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
+		    const struct vhca_error *request_err, const struct vhca_error *err)
+{
+	struct look *look = arg;
+	struct vhca_domains *d = look->d;
+
+	(void)request_err; /* inside info, too */
+	if (rc == 0 || rc == -ENOENT) {
+		vhca_engine_domain(d->engine, &look->uuid, rc == 0 ? info : NULL);
+		vhca_engine_domain_incoming(d->engine, &look->uuid,
+					    find_incoming(d, &look->uuid) != NULL);
+	} else {
+		/* A connection that broke is followed by a full listing. */
+		vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid),
+				 err->msg);
+	}
+	if (look->again) {
+		look->again = false;
+		vhca_virt_info(d->virt, &look->uuid, on_info, look);
+		return;
+	}
+	TAILQ_REMOVE(&d->looks, look, link);
+	free(look);
+}
+
+void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
+{
+	struct look *look;
+
+	TAILQ_FOREACH (look, &d->looks, link) {
+		if (vhca_uuid_equal(&look->uuid, uuid)) {
+			look->again = true;
+			return;
+		}
+	}
+	look = calloc(1, sizeof(*look));
+	if (!look)
+		return;
+	look->d = d;
+	look->uuid = *uuid;
+	TAILQ_INSERT_TAIL(&d->looks, look, link);
+	vhca_virt_info(d->virt, &look->uuid, on_info, look);
+}
+
+static void on_list(void *arg, int rc, struct vhca_dom_info *const *infos, unsigned int n,
+		    const struct vhca_error *err)
+{
+	struct vhca_domains *d = arg;
+
+	if (rc == 0) {
+		vhca_log_info("libvirt: %u active domains", n);
+		vhca_engine_virt_sync(d->engine, infos, n);
+		return;
+	}
+	vhca_log_warning("libvirt: cannot list domains: %s", err->msg);
+	vhca_timer_arm_ms(d->list_timer, LIST_RETRY_MS);
+}
+
+static void on_list_timer(void *arg)
+{
+	struct vhca_domains *d = arg;
+
+	if (vhca_virt_connected(d->virt))
+		vhca_virt_list(d->virt, on_list, d);
+}
+
+/* ---- events ---- */
+
+static void set_incoming(struct vhca_domains *d, const struct vhca_uuid *uuid, bool coming)
+{
+	struct incoming *in = find_incoming(d, uuid);
+
+	if (coming && !in) {
+		in = calloc(1, sizeof(*in));
+		if (!in)
+			return;
+		in->uuid = *uuid;
+		TAILQ_INSERT_TAIL(&d->incoming, in, link);
+	} else if (!coming && in) {
+		TAILQ_REMOVE(&d->incoming, in, link);
+		free(in);
+	}
+}
+
+static void on_virt(void *arg, const struct vhca_virt_event_data *data)
+{
+	struct vhca_domains *d = arg;
+
+	if (data->event == VHCA_VIRT_CONNECTED) {
+		vhca_virt_list(d->virt, on_list, d);
+		return;
+	}
+	if (data->event == VHCA_VIRT_DISCONNECTED) {
+		vhca_engine_virt_lost(d->engine);
+		return;
+	}
+	if (data->event == VHCA_VIRT_STARTED_MIGRATED)
+		set_incoming(d, &data->uuid, true);
+	else if (vhca_virt_ends_incoming(data))
+		set_incoming(d, &data->uuid, false);
+	vhca_domains_refresh(d, &data->uuid);
+}
+
+/* ---- effects ---- */
+
+struct call {
+	struct vhca_domains *d;
+	struct vhca_vf *vf;
+};
+
+static void on_call(void *arg, int rc, const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct call *call = arg;
+	struct vhca_effect_result res = {.rc = rc};
+
+	if (err)
+		res.err = *err;
+	vhca_engine_effect_done(call->d->engine, call->vf, &res);
+}
+
+void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	const struct vhca_claim *c = vf->claim;
+	struct call *call = calloc(1, sizeof(*call));
+	char alias[sizeof(VHCA_ALIAS_PREFIX) + VHCA_NAME_MAX];
+
+	if (!call) {
+		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
+		abort(); /* the engine would wait for ever; a restart recovers from the journal */
+	}
+	*call = (struct call){.d = d, .vf = vf};
+	if (effect == VHCA_EFFECT_ATTACH) {
+		vhca_virt_attach(d->virt, &c->domain, vf->bdf, c->name,
+				 c->has_guest ? &c->guest : NULL, on_call, call);
+		return;
+	}
+	(void)snprintf(alias, sizeof(alias), "%s%s", VHCA_ALIAS_PREFIX, c->name);
+	vhca_virt_detach(d->virt, &c->domain, alias, on_call, call);
+}
+
+/* ---- life ---- */
+
+int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine *engine,
+		     struct vhca_domains **ret, struct vhca_error *err)
+{
+	struct vhca_domains *d = calloc(1, sizeof(*d));
+	int r;
+
+	if (!d)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "libvirt");
+	d->engine = engine;
+	TAILQ_INIT(&d->looks);
+	TAILQ_INIT(&d->incoming);
+	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);
+	if (!r)
+		r = vhca_virt_new(loop, uri, on_virt, d, &d->virt);
+	if (r < 0) {
+		vhca_domains_free(d);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "libvirt", -r,
+				      "cannot start the libvirt adapter");
+	}
+	*ret = d;
+	return 0;
+}
+
+struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
+{
+	struct incoming *in;
+	struct look *look;
+
+	if (!d)
+		return NULL;
+	if (d->virt)
+		vhca_virt_free(d->virt);
+	vhca_timer_free(d->list_timer);
+	while ((in = TAILQ_FIRST(&d->incoming))) {
+		TAILQ_REMOVE(&d->incoming, in, link);
+		free(in);
+	}
+	while ((look = TAILQ_FIRST(&d->looks))) {
+		TAILQ_REMOVE(&d->looks, look, link);
+		free(look);
+	}
+	free(d);
+	return NULL;
+}
+
+struct vhca_virt *vhca_domains_virt(struct vhca_domains *d)
+{
+	return d->virt;
+}

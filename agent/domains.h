@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_DOMAINS_H
+#define VHCA_AGENT_DOMAINS_H
+/*
+ * Between libvirt (agent/virt.h) and the engine: every event about a domain becomes one look at its live XML (bursts become one or two),
+ * and the attach and detach effects become libvirt calls.
+ */
+#include "agent/engine.h"
+#include "agent/virt.h"
+
+struct vhca_domains;
+
+/* Starts connecting to libvirt at uri; an absent libvirtd is no error. */
+int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine *engine,
+		     struct vhca_domains **ret, struct vhca_error *err);
+/* Bounded, even when libvirtd hangs. Accepts NULL, returns NULL. */
+struct vhca_domains *vhca_domains_free(struct vhca_domains *d);
+struct vhca_virt *vhca_domains_virt(struct vhca_domains *d); /* borrowed */
+
+/* Reads the live XML again and tells the engine. */
+void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid);
+/* ATTACH or DETACH. */
+void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect);
+
+#endif

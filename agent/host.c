@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include <libudev.h>
+
+#include "agent/host_effect.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "sriov/enable.h"
+
+#define SCAN_DELAY_MS  50   /* udev events come in bursts: one per VF and link */
+#define STRAND_WAIT_MS 2000 /* at shutdown, for a job that is running */
+
+struct pf {
+	TAILQ_ENTRY(pf) link;
+	struct vhca_host *host;
+	struct vhca_bdf bdf;
+	struct vhca_strand *strand;
+	struct vhca_ports *ports;
+	bool enabling;
+	uint16_t
+		tried_vfs; /* the count that enabling failed for: not tried again until it changes */
+	bool tried;
+};
+
+struct vhca_host {
+	struct vhca_host_args args;
+	struct vhca_strand *scan_strand;
+	struct vhca_timer *scan_timer;
+	bool scanning, scan_again;
+	struct udev *udev;
+	struct udev_monitor *monitor;
+	struct vhca_watch *watch;
+	TAILQ_HEAD(, pf) pfs;
+};
+
+/* ---- PFs ---- */
+
+static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
+{
+	struct pf *pf;
+
+	TAILQ_FOREACH (pf, &host->pfs, link)
+		if (!vhca_bdf_cmp(pf->bdf, bdf))
+			return pf;
+	return NULL;
+}
+
+static struct pf *need_pf(struct vhca_host *host, struct vhca_bdf bdf)
+{
+	struct pf *pf = find_pf(host, bdf);
+	char name[32];
+
+	if (pf)
+		return pf;
+	pf = calloc(1, sizeof(*pf));
+	if (!pf)
+		return NULL;
+	pf->host = host;
+	pf->bdf = bdf;
+	(void)snprintf(name, sizeof(name), "pf %s", VHCA_BDF_STR(bdf));
+	if (vhca_strand_new(host->args.loop, name, &pf->strand) < 0) {
+		free(pf);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&host->pfs, pf, link);
+	return pf;
+}
+
+uint64_t vhca_host_busy_since(const struct vhca_host *host, struct vhca_bdf bdf)
+{
+	const struct pf *pf = find_pf(host, bdf);
+
+	return pf ? vhca_strand_busy_since(pf->strand) : 0;
+}
+
+/* ---- ports ---- */
+
+static void on_port(void *arg, enum vhca_port_event event, const struct vhca_port_state *state)
+{
+	struct pf *pf = arg;
+
+	vhca_engine_port(pf->host->args.engine, pf->bdf, event, state);
+	if (event == VHCA_PORT_GONE) {
+		pf->ports = vhca_ports_close(pf->ports);
+		vhca_host_rescan(pf->host);
+	}
+}
+
+static void watch_ports(struct vhca_host *host, struct pf *pf)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (pf->ports || !host->args.watch)
+		return;
+	if (vhca_ports_open(host->args.loop, pf->strand, host->args.sys, pf->bdf,
+			    host->args.poll_ms, on_port, pf, &pf->ports, &err) < 0)
+		vhca_log_warning("%s: %s", VHCA_BDF_STR(pf->bdf), err.msg);
+}
+
+/* ---- enabling ---- */
+
+struct enable_job {
+	struct pf *pf;
+	struct vhca_pf_facts before, after;
+	uint16_t count;
+	int rc;
+	struct vhca_error err;
+};
+
+static void enable_work(void *arg)
+{
+	struct enable_job *job = arg;
+
+	job->rc = vhca_enable_vfs(job->pf->host->args.sys, &job->before, job->count, &job->after,
+				  &job->err);
+}
+
+static void enable_done(void *arg)
+{
+	VHCA_AUTO_FREE struct enable_job *job = arg;
+	struct vhca_host *host = job->pf->host;
+	char problem[VHCA_REASON_MAX];
+
+	job->pf->enabling = false;
+	if (job->rc < 0) {
+		(void)snprintf(problem, sizeof(problem), "%s%s%s", job->err.msg,
+			       job->err.hint[0] ? "; " : "", job->err.hint);
+		vhca_engine_hca_problem(host->args.engine, job->pf->bdf, problem);
+		return;
+	}
+	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, "");
+	vhca_host_rescan(host);
+}
+
+static void enable(struct vhca_host *host, struct pf *pf, const struct vhca_hca *hca)
+{
+	struct enable_job *job;
+
+	if (!hca->managed || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
+	    hca->facts.num_vfs == hca->want_vfs) {
+		pf->tried = false;
+		vhca_engine_hca_problem(host->args.engine, pf->bdf, "");
+		return;
+	}
+	if (pf->enabling || (pf->tried && pf->tried_vfs == hca->want_vfs))
+		return;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return;
+	*job = (struct enable_job){.pf = pf, .before = hca->facts, .count = hca->want_vfs};
+	pf->enabling = pf->tried = true;
+	pf->tried_vfs = hca->want_vfs;
+	if (vhca_strand_submit(pf->strand, enable_work, enable_done, job) < 0) {
+		pf->enabling = pf->tried = false;
+		free(job);
+	}
+}
+
+/* ---- scanning ---- */
+
+struct scan_job {
+	struct vhca_host *host;
+	struct vhca_inventory *inv;
+	int rc;
+	struct vhca_error err;
+};
+
+static void scan_work(void *arg)
+{
+	struct scan_job *job = arg;
+
+	job->rc = vhca_inventory_scan(job->host->args.sys, &job->inv, &job->err);
+}
+
+static void use_inventory(struct vhca_host *host, const struct vhca_inventory *inv)
+{
+	struct vhca_model *m = vhca_engine_model(host->args.engine);
+
+	vhca_engine_inventory(host->args.engine, inv);
+	for (unsigned int i = 0; i < inv->n_pfs; i++) {
+		struct pf *pf = need_pf(host, inv->pfs[i].bdf);
+		const struct vhca_hca *hca = vhca_model_hca(m, inv->pfs[i].bdf);
+
+		if (!pf || !hca)
+			continue;
+		enable(host, pf, hca);
+		if (inv->pfs[i].ibdev[0])
+			watch_ports(host, pf);
+	}
+}
+
+static void scan_done(void *arg)
+{
+	VHCA_AUTO_FREE struct scan_job *job = arg;
+	struct vhca_host *host = job->host;
+
+	host->scanning = false;
+	if (job->rc < 0)
+		vhca_log_error("inventory: %s", job->err.msg);
+	else
+		use_inventory(host, job->inv);
+	vhca_inventory_free(job->inv);
+	if (host->scan_again || job->rc < 0)
+		vhca_host_rescan(host);
+}
+
+static void on_scan_timer(void *arg)
+{
+	struct vhca_host *host = arg;
+	struct scan_job *job;
+
+	host->scan_again = host->scanning;
+	if (host->scanning)
+		return;
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return;
+	job->host = host;
+	host->scanning = true;
+	if (vhca_strand_submit(host->scan_strand, scan_work, scan_done, job) < 0) {
+		host->scanning = false;
+		free(job);
+	}
+}
+
+void vhca_host_rescan(struct vhca_host *host)
+{
+	vhca_timer_arm_ms(host->scan_timer, SCAN_DELAY_MS);
+}
+
+/* ---- effects ---- */
+
+static void effect_done(void *arg)
+{
+	VHCA_AUTO_FREE struct vhca_host_job *job = arg;
+
+	vhca_engine_effect_done(job->engine, job->vf, &job->result);
+}
+
+/* The engine's answer is owed even when no job could be made: from the loop, as the contract says. */
+static void refuse_effect(struct vhca_host *host, struct vhca_host_job *job, int rc)
+{
+	job->result.rc = rc;
+	vhca_error_set(&job->result.err, VHCA_ERR_INTERNAL, "busy", -rc, "%s: its queue is full",
+		       VHCA_BDF_STR(job->vf->bdf));
+	if (vhca_loop_post(host->args.loop, effect_done, job, free) < 0)
+		effect_done(job);
+}
+
+void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	struct pf *pf = need_pf(host, vf->hca->facts.bdf);
+	struct vhca_host_job *job = vhca_host_job_new(host->args.sys, host->args.dev_root,
+						      host->args.engine, vf, effect);
+	int r;
+
+	if (!job) {
+		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
+		abort(); /* the engine would wait for ever; a restart recovers from the journal */
+	}
+	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
+	if (r < 0)
+		refuse_effect(host, job, r);
+}
+
+/* ---- udev ---- */
+
+static void on_udev(void *arg, uint32_t revents)
+{
+	struct vhca_host *host = arg;
+	struct udev_device *dev;
+
+	(void)revents;
+	/* Whatever it says (an overrun included), the answer is a scan. */
+	while ((dev = udev_monitor_receive_device(host->monitor)))
+		udev_device_unref(dev);
+	vhca_host_rescan(host);
+}
+
+static int watch_udev(struct vhca_host *host)
+{
+	host->udev = udev_new();
+	host->monitor = host->udev ? udev_monitor_new_from_netlink(host->udev, "udev") : NULL;
+	if (!host->monitor)
+		return -ENOMEM;
+	if (udev_monitor_filter_add_match_subsystem_devtype(host->monitor, "pci", NULL) < 0 ||
+	    udev_monitor_filter_add_match_subsystem_devtype(host->monitor, "infiniband", NULL) <
+		    0 ||
+	    udev_monitor_enable_receiving(host->monitor) < 0)
+		return -EIO;
+	return vhca_watch_new(host->args.loop, "udev", udev_monitor_get_fd(host->monitor), EPOLLIN,
+			      on_udev, host, &host->watch);
+}
+
+/* ---- life ---- */
+
+int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, struct vhca_error *err)
+{
+	struct vhca_host *host = calloc(1, sizeof(*host));
+	int r;
+
+	if (!host)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "host");
+	host->args = *args;
+	TAILQ_INIT(&host->pfs);
+	r = vhca_strand_new(args->loop, "scan", &host->scan_strand);
+	if (!r)
+		r = vhca_timer_new(args->loop, "scan", on_scan_timer, host, &host->scan_timer);
+	if (!r && args->watch)
+		r = watch_udev(host);
+	if (r < 0) {
+		vhca_host_free(host);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "host", -r,
+				      "cannot watch the hardware");
+	}
+	vhca_host_rescan(host);
+	*ret = host;
+	return 0;
+}
+
+struct vhca_host *vhca_host_free(struct vhca_host *host)
+{
+	struct pf *pf;
+
+	if (!host)
+		return NULL;
+	while ((pf = TAILQ_FIRST(&host->pfs))) {
+		TAILQ_REMOVE(&host->pfs, pf, link);
+		pf->ports = vhca_ports_close(pf->ports);
+		if (vhca_strand_free(pf->strand, STRAND_WAIT_MS))
+			free(pf); /* else its job still refers to it */
+	}
+	vhca_watch_free(host->watch);
+	udev_monitor_unref(host->monitor);
+	udev_unref(host->udev);
+	vhca_timer_free(host->scan_timer);
+	if (vhca_strand_free(host->scan_strand, STRAND_WAIT_MS))
+		free(host);
+	return NULL;
+}

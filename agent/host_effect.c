@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/host_effect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/file.h"
+#include "sriov/vfio.h"
+
+/* mlx4 creates iov/ after the RDMA device is announced, with no event: wait this long for it. */
+#define IOV_WAIT_MS  5000
+#define IOV_SLEEP_MS 50
+
+struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_root,
+					struct vhca_engine *engine, struct vhca_vf *vf,
+					enum vhca_effect effect)
+{
+	struct vhca_host_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	*job = (struct vhca_host_job){
+		.engine = engine,
+		.vf = vf,
+		.effect = effect,
+		.sys = sys,
+		.pf = vf->hca->facts.bdf,
+		.bdf = vf->bdf,
+		.family = vf->hca->facts.family,
+		.vf_index = vf->index,
+		.port = vf->hca->port,
+		.n_ports = vf->hca->facts.n_ports,
+		.iommu_group = vf->iommu_group,
+		.bind = vf->state == VHCA_VF_CLAIMED,
+	};
+	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
+	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */
+	if (vf->claim)
+		job->want = vf->claim->identity;
+	return job;
+}
+
+static const struct vhca_identity_ops *ops_of(const struct vhca_host_job *job)
+{
+	return job->family == VHCA_FAMILY_MLX4 ? &vhca_identity_mlx4 : NULL;
+}
+
+static struct vhca_identity_at place_of(const struct vhca_host_job *job)
+{
+	return (struct vhca_identity_at){
+		.sys = job->sys,
+		.pf = job->pf,
+		.ibdev = job->ibdev,
+		.vf_index = job->vf_index,
+		.port = job->port,
+		.n_ports = job->n_ports,
+	};
+}
+
+static int need_ops(const struct vhca_host_job *job, const struct vhca_identity_ops **ret,
+		    struct vhca_error *err)
+{
+	*ret = ops_of(job);
+	if (!*ret)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_identity", EOPNOTSUPP,
+				      "%s: GUIDs and P_Keys of %s VFs cannot be programmed by this "
+				      "version; the VF is not given away",
+				      VHCA_BDF_STR(job->bdf), vhca_family_to_string(job->family));
+	if (!job->ibdev[0])
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_rdma_device", ENODEV,
+				      "%s: its PF %s has no RDMA device (driver still starting?)",
+				      VHCA_BDF_STR(job->bdf), VHCA_BDF_STR(job->pf));
+	return 0;
+}
+
+/* Is somebody using the VF through vfio? A group without a device node is one that nobody can have open. */
+static int group_in_use(struct vhca_host_job *job)
+{
+	int r = job->iommu_group < 0 ? 0 : vhca_vfio_group_busy(job->dev_root, job->iommu_group);
+
+	job->result.in_use = r == 1;
+	if (r == 1)
+		return vhca_error_set(&job->result.err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
+				      "%s: somebody has its vfio group %d open",
+				      VHCA_BDF_STR(job->bdf), job->iommu_group);
+	if (r < 0 && r != -ENOENT)
+		return vhca_error_set(&job->result.err, VHCA_ERR_DEVICE, "vfio", -r,
+				      "%s: cannot tell whether vfio group %d is open",
+				      VHCA_BDF_STR(job->bdf), job->iommu_group);
+	return 0;
+}
+
+static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_ops *ops,
+		    struct vhca_identity_at *at)
+{
+	job->result.has_hw = ops->read(at, &job->result.hw, NULL) == 0;
+}
+
+static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_identity_at *at,
+			struct vhca_error *err)
+{
+	static const struct timespec pause = {.tv_nsec = IOV_SLEEP_MS * 1000000L};
+	uint64_t deadline = vhca_now_ms() + IOV_WAIT_MS;
+	struct vhca_identity_state state;
+	int r;
+
+	while ((r = ops->read(at, &state, err)) < 0 && vhca_now_ms() < deadline)
+		(void)nanosleep(&pause, NULL);
+	return r;
+}
+
+static int do_probe(struct vhca_host_job *job)
+{
+	int r = group_in_use(job);
+
+	return job->result.in_use ? 0 : r;
+}
+
+static int do_prepare(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	const struct vhca_identity_ops *ops;
+	struct vhca_error *err = &job->result.err;
+	int r = group_in_use(job);
+
+	if (!r)
+		r = vhca_vfio_bind(job->sys, job->bdf, err);
+	if (!r)
+		r = need_ops(job, &ops, err);
+	if (!r)
+		r = wait_for_iov(ops, &at, err);
+	if (!r)
+		r = ops->scrub(&at, err);
+	if (!r)
+		keep_hw(job, ops, &at);
+	return r;
+}
+
+static int do_program(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	const struct vhca_identity_ops *ops;
+	struct vhca_error *err = &job->result.err;
+	int r = need_ops(job, &ops, err);
+
+	/* Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed before anything prepared it. */
+	if (!r && job->bind)
+		r = vhca_vfio_bind(job->sys, job->bdf, err);
+	if (!r)
+		r = ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_read(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	const struct vhca_identity_ops *ops;
+	int r = need_ops(job, &ops, &job->result.err);
+
+	if (!r)
+		r = ops->read(&at, &job->result.hw, &job->result.err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_kick(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	const struct vhca_identity_ops *ops;
+	int r = need_ops(job, &ops, &job->result.err);
+
+	return r < 0 ? r : ops->kick(&at, &job->result.err);
+}
+
+static int do_scrub(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	const struct vhca_identity_ops *ops;
+	int r = group_in_use(job);
+
+	if (!r)
+		r = need_ops(job, &ops, &job->result.err);
+	if (!r)
+		r = ops->scrub(&at, &job->result.err);
+	if (!r)
+		keep_hw(job, ops, &at);
+	return r;
+}
+
+static int (*const effects[])(struct vhca_host_job *job) = {
+	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
+	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_READ] = do_read,
+	[VHCA_EFFECT_KICK] = do_kick,	    [VHCA_EFFECT_SCRUB] = do_scrub,
+};
+
+void vhca_host_job_work(void *arg)
+{
+	struct vhca_host_job *job = arg;
+
+	job->result.rc = effects[job->effect](job);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/vfs_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/loop/strand.h"
+
+#define SETTLE_MS    20 /* VFs appear one by one */
+#define TEXT_MAX     (VHCA_PFS_MAX * VHCA_VFS_MAX * VHCA_BDF_STRLEN)
+#define STOP_WAIT_MS 2000
+
+struct vhca_vfs_file {
+	struct vhca_model *model;
+	struct vhca_strand *strand;
+	struct vhca_timer *timer;
+	char path[128];
+	char *written; /* what the file holds, as far as we know */
+};
+
+struct write_job {
+	struct vhca_vfs_file *f;
+	char *text;
+	int rc;
+};
+
+static void write_work(void *arg)
+{
+	struct write_job *job = arg;
+
+	job->rc = vhca_write_file_atomic(job->f->path, job->text, strlen(job->text), 0644);
+}
+
+static void write_done(void *arg)
+{
+	VHCA_AUTO_FREE struct write_job *job = arg;
+
+	if (job->rc < 0) {
+		vhca_log_error("%s: cannot write: %s", job->f->path, strerror(-job->rc));
+		free(job->text);
+		vhca_timer_arm_ms(job->f->timer, 1000);
+		return;
+	}
+	free(job->f->written);
+	job->f->written = job->text;
+}
+
+static char *list_vfs(const struct vhca_model *m)
+{
+	char *text = malloc(TEXT_MAX);
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+	struct vhca_strbuf sb;
+
+	if (!text)
+		return NULL;
+	vhca_strbuf_init(&sb, text, TEXT_MAX);
+	TAILQ_FOREACH (hca, &m->hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vf->state != VHCA_VF_UNMANAGED)
+				vhca_strbuf_add(&sb, "%s\n", VHCA_BDF_STR(vf->bdf));
+	return text;
+}
+
+static void on_timer(void *arg)
+{
+	struct vhca_vfs_file *f = arg;
+	struct write_job *job;
+	char *text = list_vfs(f->model);
+
+	if (!text || (f->written && !strcmp(text, f->written))) {
+		free(text);
+		return;
+	}
+	job = calloc(1, sizeof(*job));
+	if (job)
+		*job = (struct write_job){.f = f, .text = text};
+	if (!job || vhca_strand_submit(f->strand, write_work, write_done, job) < 0) {
+		free(job);
+		free(text);
+	}
+}
+
+void vhca_vfs_file_changed(struct vhca_vfs_file *f)
+{
+	vhca_timer_arm_ms(f->timer, SETTLE_MS);
+}
+
+int vhca_vfs_file_new(struct vhca_loop *loop, const char *run_dir, struct vhca_model *model,
+		      struct vhca_vfs_file **ret, struct vhca_error *err)
+{
+	struct vhca_vfs_file *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s/vfs",
+				      run_dir);
+	f->model = model;
+	(void)snprintf(f->path, sizeof(f->path), "%s/vfs", run_dir);
+	r = vhca_strand_new(loop, "vfs file", &f->strand);
+	if (!r)
+		r = vhca_timer_new(loop, "vfs file", on_timer, f, &f->timer);
+	if (r < 0) {
+		vhca_vfs_file_free(f);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "%s/vfs", run_dir);
+	}
+	*ret = f;
+	return 0;
+}
+
+struct vhca_vfs_file *vhca_vfs_file_free(struct vhca_vfs_file *f)
+{
+	if (!f)
+		return NULL;
+	vhca_timer_free(f->timer);
+	if (!vhca_strand_free(f->strand, STOP_WAIT_MS))
+		return NULL; /* its job still refers to us */
+	free(f->written);
+	free(f);
+	return NULL;
+}
