@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_API_H
+#define VHCA_AGENT_API_H
+/* The agent's HTTP API (docs/openapi.yaml). Reads answer from memory; mutations answer when their transaction has ended. */
+#include "agent/engine.h"
+#include "agent/host.h"
+#include "agent/virt.h"
+#include "common/http/http_loop.h"
+
+struct vhca_api;
+
+struct vhca_api_args {
+	struct vhca_loop *loop;
+	struct vhca_engine *engine;
+	struct vhca_host *host;
+	struct vhca_virt *virt; /* NULL in tests without libvirt */
+	struct vhca_outbox *outbox;
+	struct vhca_events *events;
+	const struct vhca_sm_ops *sm;
+	const struct vhca_conf *conf;
+	const char *boot_id;
+};
+
+/* Listens on run_dir/vhcad.sock: mode 0600, or 0660 and the configured group. */
+int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err);
+struct vhca_api *vhca_api_free(struct vhca_api *api);
+
+#endif
