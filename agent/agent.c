@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "agent/api.h"
+#include "agent/domains.h"
+#include "agent/hookd.h"
+#include "agent/host.h"
+#include "agent/journal.h"
+#include "agent/vfs_file.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+
+#define READY_CHECK_MS 200
+#define READY_MAX_MS   30000U /* libvirtd waits behind us at boot: then it must start, VFs or not */
+
+struct vhca_agent {
+	struct vhca_agent_args args;
+	struct vhca_conf *conf;
+	struct vhca_loop *loop;
+	struct vhca_sysfs *sys;
+	struct vhca_events *events;
+	struct vhca_store *store;
+	struct vhca_engine *engine;
+	const struct vhca_sm_ops *sm;
+	struct vhca_http_loop_client *http;
+	struct vhca_outbox *outbox;
+	struct vhca_host *host;
+	struct vhca_domains *domains;
+	struct vhca_vfs_file *vfs_file;
+	struct vhca_api *api;
+	struct vhca_hookd *hookd;
+	struct vhca_strand *conf_strand;
+	struct vhca_timer *ready;
+	uint64_t ready_deadline;
+	char boot_id[VHCA_UUID_STRLEN];
+};
+
+/* ---- effects ---- */
+
+static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	struct vhca_agent *a = ctx;
+
+	if (effect == VHCA_EFFECT_ATTACH || effect == VHCA_EFFECT_DETACH)
+		vhca_domains_effect(a->domains, vf, effect);
+	else
+		vhca_host_effect(a->host, vf, effect);
+}
+
+static void refresh_domain(void *ctx, const struct vhca_uuid *uuid)
+{
+	const struct vhca_agent *a = ctx;
+
+	vhca_domains_refresh(a->domains, uuid);
+}
+
+static void vfs_changed(void *ctx)
+{
+	const struct vhca_agent *a = ctx;
+
+	vhca_vfs_file_changed(a->vfs_file);
+}
+
+static void on_hook(void *arg, const struct vhca_hook_request *req)
+{
+	const struct vhca_agent *a = arg;
+
+	/* No libvirt call now: its locks are held until the hook has ended. Events follow where the state changes. */
+	vhca_log_debug("%s: hook %s %s", req->name, req->op, req->subop);
+	(void)a;
+}
+
+/* ---- configuration ---- */
+
+struct reload {
+	struct vhca_agent *a;
+	struct vhca_conf *conf;
+	int rc;
+	struct vhca_error err;
+};
+
+static void reload_work(void *arg)
+{
+	struct reload *r = arg;
+
+	r->rc = vhca_conf_load(r->a->args.conf_path, &r->conf, &r->err);
+}
+
+/* What parts were made with stays; a changed value takes effect at the next start, and says so. */
+static bool needs_restart(const struct vhca_conf *a, const struct vhca_conf *b)
+{
+	return strcmp(a->state_dir, b->state_dir) || strcmp(a->run_dir, b->run_dir) ||
+	       strcmp(a->node_name, b->node_name) || strcmp(a->libvirt_uri, b->libvirt_uri) ||
+	       strcmp(a->sm_backend, b->sm_backend) || strcmp(a->api_group, b->api_group) ||
+	       a->n_sm_urls != b->n_sm_urls ||
+	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0;
+}
+
+static void reload_done(void *arg)
+{
+	VHCA_AUTO_FREE struct reload *r = arg;
+	struct vhca_agent *a = r->a;
+
+	if (r->rc < 0) {
+		vhca_log_error("reload refused, the old configuration stays: %s", r->err.msg);
+	} else if (needs_restart(a->conf, r->conf)) {
+		vhca_log_error("reload refused, the old configuration stays: node_name, "
+			       "directories, api, libvirt uri and sm "
+			       "backend and url change only by a restart (which touches no guest)");
+		free(r->conf);
+	} else {
+		vhca_log_set_level(r->conf->log_level);
+		/* The parts keep a pointer to the structure: its contents change, on the state thread. */
+		*a->conf = *r->conf;
+		free(r->conf);
+		vhca_engine_set_conf(a->engine, a->conf);
+		vhca_host_rescan(a->host);
+		vhca_log_notice("configuration reloaded");
+	}
+	(void)sd_notify(0, "READY=1");
+}
+
+static void on_reload(void *arg, int signo)
+{
+	struct vhca_agent *a = arg;
+	struct reload *r = calloc(1, sizeof(*r));
+
+	(void)signo;
+	if (!r)
+		return;
+	r->a = a;
+	(void)sd_notify(0, "RELOADING=1");
+	if (vhca_strand_submit(a->conf_strand, reload_work, reload_done, r) < 0)
+		free(r);
+}
+
+static void on_stop(void *arg, int signo)
+{
+	const struct vhca_agent *a = arg;
+
+	vhca_log_notice("stopping on %s; guests keep their VFs", strsignal(signo));
+	(void)sd_notify(0, "STOPPING=1");
+	vhca_loop_exit(a->loop, 0);
+}
+
+/* ---- readiness ---- */
+
+static void on_ready_timer(void *arg)
+{
+	const struct vhca_agent *a = arg;
+	const char *why = vhca_engine_not_ready(a->engine);
+
+	if (why && vhca_now_ms() < a->ready_deadline) {
+		vhca_timer_arm_ms(a->ready, READY_CHECK_MS);
+		return;
+	}
+	if (why)
+		vhca_log_warning("ready all the same after %u s: %s", READY_MAX_MS / 1000, why);
+	vhca_log_notice("ready");
+	(void)sd_notify(0, "READY=1");
+}
+
+/* ---- life ---- */
+
+static int read_boot_id(char buf[static VHCA_UUID_STRLEN])
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	int r = vhca_read_file("/proc/sys/kernel/random/boot_id", 64, &text, NULL);
+
+	if (r < 0)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	return vhca_strcpy(buf, VHCA_UUID_STRLEN, text);
+}
+
+static int make_dirs(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	const char *const dirs[] = {conf->state_dir, conf->run_dir};
+
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(dirs); i++) {
+		int r = vhca_mkdir_p(dirs[i], 0755);
+
+		if (r < 0)
+			return vhca_error_set(err, VHCA_ERR_INTERNAL, "directory", -r,
+					      "%s: cannot create", dirs[i]);
+	}
+	return 0;
+}
+
+static int open_basics(struct vhca_agent *a, struct vhca_error *err)
+{
+	const char *root = a->args.sysfs_root ? a->args.sysfs_root : vhca_sysfs_default_root();
+	char path[160];
+	int r = vhca_conf_load(a->args.conf_path, &a->conf, err);
+
+	if (!r)
+		r = make_dirs(a->conf, err);
+	if (r < 0)
+		return r;
+	vhca_log_set_level(a->conf->log_level);
+	r = read_boot_id(a->boot_id);
+	if (!r)
+		r = vhca_loop_new(&a->loop);
+	if (!r)
+		r = vhca_sysfs_open(root, &a->sys);
+	if (!r)
+		r = vhca_events_new(&a->events);
+	if (!r)
+		r = vhca_strand_new(a->loop, "conf", &a->conf_strand);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "start", -r, "cannot start");
+	(void)snprintf(path, sizeof(path), "%s/state.db", a->conf->state_dir);
+	return vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, a->loop,
+			       &a->store, err);
+}
+
+static int open_engine(struct vhca_agent *a, struct vhca_error *err)
+{
+	struct vhca_engine_args args = {
+		.loop = a->loop,
+		.store = a->store,
+		.events = a->events,
+		.conf = a->conf,
+		.effects = {start_effect, refresh_domain, vfs_changed, a},
+	};
+	const char *urls[VHCA_CONF_URLS_MAX];
+	struct vhca_outbox_conf ob = {
+		.urls = urls, .n_urls = a->conf->n_sm_urls, .timeout_ms = a->conf->sm_timeout_ms};
+	int r;
+
+	(void)vhca_strcpy(args.boot_id, sizeof(args.boot_id), a->boot_id); /* same size */
+	for (unsigned int i = 0; i < a->conf->n_sm_urls; i++)
+		urls[i] = a->conf->sm_urls[i];
+	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
+	if (!a->sm)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "sm_backend", 0,
+				      "sm.backend %s is unknown", a->conf->sm_backend);
+	r = vhca_engine_new(&args, &a->engine, err);
+	if (!r && vhca_http_loop_client_new(a->loop, &a->http) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "HTTP client");
+	if (!r)
+		r = vhca_outbox_new(&ob, a->loop, a->store, vhca_http_loop_client_multi(a->http),
+				    vhca_engine_sm_answer, a->engine, &a->outbox, err);
+	if (!r)
+		vhca_engine_set_outbox(a->engine, a->outbox);
+	return r;
+}
+
+static int open_world(struct vhca_agent *a, struct vhca_error *err)
+{
+	struct vhca_host_args host = {
+		.loop = a->loop,
+		.sys = a->sys,
+		.dev_root = a->args.dev_root ? a->args.dev_root : "/dev",
+		.engine = a->engine,
+		.poll_ms = a->conf->poll_ms,
+		.watch = a->args.watch_hardware,
+	};
+	int r = vhca_vfs_file_new(a->loop, a->conf->run_dir, vhca_engine_model(a->engine),
+				  &a->vfs_file, err);
+
+	if (!r)
+		r = vhca_host_new(&host, &a->host, err);
+	if (!r)
+		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
+	return r;
+}
+
+static int open_servers(struct vhca_agent *a, struct vhca_error *err)
+{
+	struct vhca_api_args api = {
+		.loop = a->loop,
+		.engine = a->engine,
+		.host = a->host,
+		.virt = vhca_domains_virt(a->domains),
+		.outbox = a->outbox,
+		.events = a->events,
+		.sm = a->sm,
+		.conf = a->conf,
+		.boot_id = a->boot_id,
+	};
+	char path[108];
+	int r = vhca_api_new(&api, &a->api, err);
+
+	(void)snprintf(path, sizeof(path), "%s/hook.sock", a->conf->run_dir);
+	if (!r)
+		r = vhca_hookd_new(a->loop, path, a->engine, on_hook, a, &a->hookd, err);
+	if (!r && (vhca_timer_new(a->loop, "ready", on_ready_timer, a, &a->ready) < 0 ||
+		   vhca_loop_on_signal(a->loop, SIGTERM, on_stop, a) < 0 ||
+		   vhca_loop_on_signal(a->loop, SIGINT, on_stop, a) < 0 ||
+		   vhca_loop_on_signal(a->loop, SIGHUP, on_reload, a) < 0))
+		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "start", ENOMEM, "cannot start");
+	return r;
+}
+
+int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
+		   struct vhca_error *err)
+{
+	struct vhca_agent *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "agent");
+	a->args = *args;
+	r = open_basics(a, err);
+	if (!r)
+		r = open_engine(a, err);
+	if (!r)
+		r = open_world(a, err);
+	if (!r)
+		r = open_servers(a, err);
+	if (r < 0) {
+		vhca_agent_free(a);
+		return r;
+	}
+	*ret = a;
+	return 0;
+}
+
+int vhca_agent_run(struct vhca_agent *a)
+{
+	int r;
+
+	a->ready_deadline = vhca_now_ms() + READY_MAX_MS;
+	vhca_timer_arm_ms(a->ready, READY_CHECK_MS);
+	(void)sd_event_set_watchdog(vhca_loop_event(a->loop),
+				    true); /* off where the unit has no WatchdogSec */
+	vhca_log_notice("node %s: started", a->conf->node_name);
+	r = vhca_loop_run(a->loop);
+	return r < 0 ? 1 : r;
+}
+
+struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
+{
+	if (!a)
+		return NULL;
+	/* First what brings events in, then the store (which commits what is queued), then who is told about it. */
+	vhca_hookd_free(a->hookd);
+	vhca_domains_free(a->domains);
+	vhca_host_free(a->host);
+	vhca_outbox_free(a->outbox);
+	if (a->store)
+		vhca_store_close(a->store);
+	vhca_engine_free(a->engine);
+	vhca_api_free(a->api);
+	vhca_vfs_file_free(a->vfs_file);
+	if (a->http)
+		vhca_http_loop_client_free(a->http);
+	(void)vhca_strand_free(a->conf_strand, READY_CHECK_MS);
+	vhca_timer_free(a->ready);
+	vhca_events_free(a->events);
+	vhca_sysfs_close(a->sys);
+	vhca_loop_free(a->loop);
+	free(a->conf);
+	free(a);
+	return NULL;
+}
