@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/sim/world.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "agent/journal.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+
+#define PF "0000:01:00.0"
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "# world: %s\n", what);
+	abort();
+}
+
+/* ---- ground truth ---- */
+
+static struct world_vf *truth(struct world *w, struct vhca_bdf bdf)
+{
+	for (unsigned int i = 0; i < WORLD_VFS; i++)
+		if (!vhca_bdf_cmp(w->vfs[i].bdf, bdf))
+			return &w->vfs[i];
+	abort();
+}
+
+/* What the mlx4 driver leaves behind when it loads: virtual 0 -> physical 0, a random GUID. */
+static void driver_reset(struct world_vf *vf, unsigned int i)
+{
+	vf->guid = 0x1405000000000000u + i;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
+		vf->map[k] = k ? -1 : 0;
+}
+
+bool world_clean(const struct world *w, unsigned int v)
+{
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
+		if (w->vfs[v].map[k] >= 0)
+			return false;
+	return w->vfs[v].guid == VHCA_GUID_ALL1;
+}
+
+int world_vf_of(const struct world *w, unsigned int i, const char *name)
+{
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		if (w->vfs[v].group_open &&
+		    vhca_uuid_equal(&w->vfs[v].user, &w->domains[i].info.uuid) &&
+		    !strcmp(w->vfs[v].name, name))
+			return (int)v;
+	return -1;
+}
+
+static const struct world_domain *domain_of(const struct world *w, const struct vhca_uuid *uuid)
+{
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
+		if (vhca_uuid_equal(&w->domains[i].info.uuid, uuid))
+			return &w->domains[i];
+	return NULL;
+}
+
+/* Is the P_Key one that the domain's metadata asks for? */
+static bool asked_for(const struct world_domain *d, uint16_t pkey)
+{
+	for (unsigned int r = 0; d && r < d->info.n_requests; r++)
+		if (strstr(d->info.requests[r].partition, VHCA_PKEY_STR(pkey)))
+			return true;
+	return false;
+}
+
+void world_check(const struct world *w)
+{
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		const struct world_vf *vf = &w->vfs[v];
+
+		/* A VF in a guest shows no key but its tenant's (VFs plugged by others have no name of ours). */
+		for (unsigned int k = 0;
+		     vf->group_open && vf->name[0] == 'i' && k < VHCA_VF_PKEYS_MAX; k++)
+			if (vf->map[k] >= 0 && w->port_pkeys[vf->map[k]])
+				must(asked_for(domain_of(w, &vf->user), w->port_pkeys[vf->map[k]]),
+				     "a guest's VF maps a key that its tenant did not ask for");
+		for (unsigned int o = 0; o < v; o++)
+			must(vf->guid == VHCA_GUID_ALL1 || vf->guid != w->vfs[o].guid,
+			     "two VFs request one GUID");
+	}
+}
+
+/* ---- the journal, seen from outside ---- */
+
+static void journaled(const struct world *w, struct vhca_bdf bdf, char ret[static 32])
+{
+	char path[96];
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st = NULL;
+
+	(void)snprintf(path, sizeof(path), "%s/state.db", w->dir);
+	must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK,
+	     "open the journal");
+	must(sqlite3_prepare_v2(db, "SELECT state FROM vfs WHERE bdf = ?1", -1, &st, NULL) ==
+		     SQLITE_OK,
+	     "read the journal");
+	sqlite3_bind_text(st, 1, VHCA_BDF_STR(bdf), -1, SQLITE_TRANSIENT);
+	(void)snprintf(ret, 32, "%s",
+		       sqlite3_step(st) == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0)
+						      : "");
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
+/* Intent before effect: the durable state must be one that stands for the effect. */
+static void check_intent(const struct world *w, const struct vhca_vf *vf, enum vhca_effect effect)
+{
+	static const char *const want[] = {
+		[VHCA_EFFECT_PREPARE] = "preparing",
+		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached",
+		[VHCA_EFFECT_SCRUB] = "scrubbing",
+		[VHCA_EFFECT_ATTACH] = "programmed",
+		[VHCA_EFFECT_DETACH] = "detaching",
+		[VHCA_EFFECT_KICK] = "attached",
+	};
+	char state[32];
+
+	if (effect >= VHCA_ARRAY_SIZE(want) || !want[effect])
+		return;
+	journaled(w, vf->bdf, state);
+	must(state[0] && strstr(want[effect], state), "an effect without its durable intent");
+}
+
+/* ---- effects ---- */
+
+struct job {
+	struct world *w;
+	struct vhca_engine *engine; /* the life it belongs to */
+	struct vhca_vf *vf;
+	enum vhca_effect effect;
+	struct vhca_identity want;
+	struct vhca_uuid domain;
+	char name[VHCA_NAME_MAX];
+	enum world_fault fault;
+};
+
+static void fill_hw(const struct world *w, const struct world_vf *t, struct vhca_identity_state *hw)
+{
+	memset(hw, 0, sizeof(*hw));
+	hw->requested = t->guid;
+	hw->granted = w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : 0;
+	hw->n_virtual = VHCA_VF_PKEYS_MAX;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++) {
+		hw->map[k] = t->map[k];
+		hw->value[k] = t->map[k] >= 0 ? w->port_pkeys[t->map[k]] : 0;
+	}
+}
+
+static void scrub(struct world_vf *t)
+{
+	t->guid = VHCA_GUID_ALL1;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
+		t->map[k] = -1;
+}
+
+static unsigned int program(const struct world *w, struct world_vf *t,
+			    const struct vhca_identity *want)
+{
+	unsigned int missing = 0;
+
+	scrub(t);
+	t->guid = want->guid;
+	for (unsigned int k = 0; k < want->n_pkeys; k++) {
+		t->map[k] = (int16_t)vhca_pkey_find(w->port_pkeys, WORLD_KEYS, want->pkeys[k]);
+		missing += t->map[k] < 0;
+	}
+	return missing;
+}
+
+static int plug(struct world *w, struct world_vf *t, const struct job *job, struct vhca_error *err)
+{
+	const struct world_domain *d = domain_of(w, &job->domain);
+
+	if (!d || !d->running)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
+	must(!t->group_open || vhca_uuid_equal(&t->user, &job->domain),
+	     "attach of a VF that another guest has");
+	must(!strcmp(t->driver, "vfio-pci"), "attach of a VF that is not on vfio-pci");
+	must(t->guid == job->want.guid, "attach of a VF whose GUID is not programmed");
+	t->group_open = t->guest_driver = true;
+	t->user = job->domain;
+	(void)snprintf(t->name, sizeof(t->name), "%s", job->name);
+	return 0;
+}
+
+static void unplug(struct world_vf *t)
+{
+	t->group_open = t->guest_driver = false;
+	t->name[0] = '\0';
+}
+
+static int apply(struct world *w, const struct job *job, struct vhca_effect_result *res)
+{
+	struct world_vf *t = truth(w, job->vf->bdf);
+	struct vhca_error *err = &res->err;
+
+	switch (job->effect) {
+	case VHCA_EFFECT_PROBE:
+		res->in_use = t->group_open;
+		return 0;
+	case VHCA_EFFECT_PREPARE:
+	case VHCA_EFFECT_SCRUB:
+		res->in_use = t->group_open;
+		if (t->group_open)
+			return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
+					      "group open");
+		(void)snprintf(t->driver, sizeof(t->driver), "vfio-pci");
+		if (w->vfs_lie)
+			return vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", 0,
+					      "read-back differs");
+		scrub(t);
+		return 0;
+	case VHCA_EFFECT_PROGRAM:
+		res->missing = program(w, t, &job->want);
+		return 0;
+	case VHCA_EFFECT_ATTACH:
+		return plug(w, t, job, err);
+	case VHCA_EFFECT_DETACH:
+		if (!w->deaf_guest)
+			unplug(t);
+		return 0;
+	case VHCA_EFFECT_READ:
+	case VHCA_EFFECT_KICK:
+	case VHCA_EFFECT_NONE:
+		break;
+	}
+	return 0;
+}
+
+static void on_job(void *arg)
+{
+	struct job *job = arg;
+	struct world *w = job->w;
+	struct vhca_effect_result res = {.rc = 0};
+
+	if (job->fault == WORLD_CRASH_BEFORE) {
+		w->crashed = true;
+		free(job);
+		return;
+	}
+	if (job->fault == WORLD_FAIL)
+		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
+					"injected failure");
+	else
+		res.rc = apply(w, job, &res);
+	world_check(w);
+	if (res.rc == 0 && job->effect <= VHCA_EFFECT_SCRUB && job->effect != VHCA_EFFECT_PROBE) {
+		fill_hw(w, truth(w, job->vf->bdf), &res.hw);
+		res.has_hw = true;
+	}
+	if (job->fault == WORLD_CRASH_AFTER)
+		w->crashed = true;
+	else
+		vhca_engine_effect_done(job->engine, job->vf, &res);
+	free(job);
+}
+
+static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	struct world *w = ctx;
+	struct job *job = calloc(1, sizeof(*job));
+
+	check_intent(w, vf, effect);
+	must(job != NULL, "out of memory");
+	*job = (struct job){.w = w, .engine = w->engine, .vf = vf, .effect = effect};
+	if (vf->claim) {
+		job->want = vf->claim->identity;
+		job->domain = vf->claim->domain;
+		(void)snprintf(job->name, sizeof(job->name), "%s", vf->claim->name);
+	}
+	if ((w->fault_effect == VHCA_EFFECT_NONE || w->fault_effect == effect) &&
+	    ++w->effects == w->fault_at)
+		job->fault = w->fault;
+	must(vhca_loop_post(w->loop, on_job, job, free) == 0, "post");
+}
+
+/* ---- libvirt ---- */
+
+static const struct vhca_dom_info *live_info(const struct world *w, unsigned int i,
+					     struct vhca_dom_info *ret)
+{
+	*ret = w->domains[i].info;
+	ret->n_hostdevs = 0;
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))
+			continue;
+		ret->hostdevs[ret->n_hostdevs++] =
+			(struct vhca_dom_hostdev){.host = w->vfs[v].bdf,
+						  .has_guest_addr = true,
+						  .guest = {.bus = (uint8_t)(v + 1)}};
+	}
+	ret->free_root_ports = 4 - ret->n_hostdevs;
+	return ret;
+}
+
+static void tell_domain(struct world *w, unsigned int i)
+{
+	struct vhca_dom_info info;
+
+	if (w->engine)
+		vhca_engine_domain(w->engine, &w->domains[i].info.uuid,
+				   w->domains[i].running ? live_info(w, i, &info) : NULL);
+}
+
+struct look {
+	struct world *w;
+	struct vhca_uuid uuid;
+};
+
+static void on_look(void *arg)
+{
+	struct look *look = arg;
+
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
+		if (vhca_uuid_equal(&look->w->domains[i].info.uuid, &look->uuid))
+			tell_domain(look->w, i);
+	free(look);
+}
+
+static void refresh(void *ctx, const struct vhca_uuid *uuid)
+{
+	struct look *look = calloc(1, sizeof(*look));
+
+	must(look != NULL, "out of memory");
+	*look = (struct look){.w = ctx, .uuid = *uuid};
+	must(vhca_loop_post(look->w->loop, on_look, look, free) == 0, "post");
+}
+
+static void vfs_changed(void *ctx)
+{
+	(void)ctx;
+}
+
+static void sync_domains(struct world *w)
+{
+	struct vhca_dom_info infos[WORLD_DOMAINS], *list[WORLD_DOMAINS];
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
+		if (!w->domains[i].running)
+			continue;
+		list[n] = &infos[n];
+		(void)live_info(w, i, &infos[n++]);
+	}
+	vhca_engine_virt_sync(w->engine, list, n);
+}
+
+struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char *partition)
+{
+	struct vhca_dom_info *info = &w->domains[i].info;
+
+	memset(info, 0, sizeof(*info));
+	info->uuid.b[0] = 0xd0;
+	info->uuid.b[15] = (uint8_t)i;
+	(void)snprintf(info->name, sizeof(info->name), "vm%u", i);
+	info->root_ports = 4;
+	if (partition) {
+		struct vhca_vf_request *r = &info->requests[info->n_requests++];
+
+		(void)snprintf(r->name, sizeof(r->name), "ib0");
+		(void)snprintf(r->fabric, sizeof(r->fabric), "default");
+		(void)snprintf(r->partition, sizeof(r->partition), "%s", partition);
+		r->numa = -1;
+	}
+	w->domains[i].running = true;
+	tell_domain(w, i);
+	return info->uuid;
+}
+
+void world_domain_stop(struct world *w, unsigned int i)
+{
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		if (w->vfs[v].group_open &&
+		    vhca_uuid_equal(&w->vfs[v].user, &w->domains[i].info.uuid))
+			unplug(&w->vfs[v]);
+	w->domains[i].running = false;
+	tell_domain(w, i);
+}
+
+void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name)
+{
+	(void)snprintf(w->vfs[v].driver, sizeof(w->vfs[v].driver), "vfio-pci");
+	w->vfs[v].group_open = true;
+	w->vfs[v].user = w->domains[i].info.uuid;
+	(void)snprintf(w->vfs[v].name, sizeof(w->vfs[v].name), "%s", name);
+	tell_domain(w, i);
+}
+
+/* ---- hardware as the engine sees it ---- */
+
+static void tell_port(struct world *w, enum vhca_port_event event)
+{
+	struct vhca_port_state port = {.port = 1,
+				       .state = 4,
+				       .is_ib = true,
+				       .lid = 2,
+				       .sm_lid = 1,
+				       .port_guid = 0x0002c90300000011,
+				       .n_pkeys = WORLD_KEYS};
+	struct vhca_bdf pf;
+
+	(void)vhca_bdf_parse(PF, &pf);
+	memcpy(port.pkeys, w->port_pkeys, sizeof(w->port_pkeys));
+	vhca_engine_port(w->engine, pf, event, &port);
+}
+
+void world_set_key(struct world *w, unsigned int index, uint16_t pkey)
+{
+	w->port_pkeys[index] = pkey;
+	if (w->engine)
+		tell_port(w, VHCA_PORT_PKEYS);
+}
+
+static void tell_inventory(struct world *w)
+{
+	struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
+	struct vhca_inventory inv = {.n_pfs = 1, .pfs = pf};
+
+	must(pf != NULL, "out of memory");
+	(void)vhca_bdf_parse(PF, &pf->bdf);
+	(void)snprintf(pf->driver, sizeof(pf->driver), "mlx4_core");
+	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "mlx4_0");
+	pf->numa_node = -1;
+	pf->n_ports = 1;
+	pf->n_vfs = pf->num_vfs = pf->total_vfs = WORLD_VFS;
+	for (uint16_t v = 0; v < WORLD_VFS; v++) {
+		pf->vfs[v] = (struct vhca_vf_facts){
+			.bdf = w->vfs[v].bdf, .index = v, .iommu_group = v + 1, .group_size = 1};
+		(void)snprintf(pf->vfs[v].driver, sizeof(pf->vfs[v].driver), "%s",
+			       w->vfs[v].driver);
+	}
+	vhca_engine_inventory(w->engine, &inv);
+	free(pf);
+}
+
+/* ---- life ---- */
+
+void world_init(struct world *w)
+{
+	memset(w, 0, sizeof(*w));
+	(void)snprintf(w->dir, sizeof(w->dir), "/tmp/vhca-world-XXXXXX");
+	must(mkdtemp(w->dir) != NULL, "temporary directory");
+	vhca_log_set_level(VHCA_LOG_ERROR);
+	vhca_conf_set_defaults(&w->conf);
+	w->conf.n_hcas = 1;
+	w->conf.hcas[0] = (struct vhca_conf_hca){.is_default = true,
+						 .manage = true,
+						 .vfs = VHCA_CONF_VFS_KEEP,
+						 .fabric = "default",
+						 .port = 1};
+	w->conf.sm_pkeys = VHCA_SM_PKEYS_DYNAMIC;
+	w->conf.poll_ms = 50;
+	w->conf.sm_timeout_ms = 50;
+	w->conf.pkey_timeout_ms = 300;
+	w->conf.detach_timeout_ms = 400;
+	w->conf.detach_retry_ms = 50;
+	w->sm_grants = true;
+	w->port_pkeys[0] = 0xffff;
+	w->port_pkeys[1] = 0x8001;
+	w->port_pkeys[2] = 0x8002;
+	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-1");
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		w->vfs[v].bdf = (struct vhca_bdf){.bus = 1, .fn = (uint8_t)(v + 1)};
+		driver_reset(&w->vfs[v], v);
+	}
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
+		w->domains[i].info.uuid.b[15] =
+			(uint8_t)(0x80 + i); /* nobody's, until it is started */
+}
+
+void world_start(struct world *w)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_engine_args args = {
+		.conf = &w->conf,
+		.effects = {start_effect, refresh, vfs_changed, w},
+	};
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "%s/state.db", w->dir);
+	must(vhca_loop_new(&w->loop) == 0, "loop");
+	must(vhca_events_new(&w->events) == 0, "events");
+	if (vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, w->loop,
+			    &w->store, &err) < 0)
+		must(false, err.msg);
+	args.loop = w->loop;
+	args.store = w->store;
+	args.events = w->events;
+	(void)snprintf(args.boot_id, sizeof(args.boot_id), "%s", w->boot_id);
+	if (vhca_engine_new(&args, &w->engine, &err) < 0)
+		must(false, err.msg);
+	tell_inventory(w);
+	tell_port(w, VHCA_PORT_CHANGED);
+	sync_domains(w);
+}
+
+void world_kill(struct world *w)
+{
+	if (!w->engine)
+		return;
+	/* Nothing runs any more: what was posted is dropped, what was queued for the store may or may not have become durable. */
+	vhca_store_close(w->store);
+	vhca_engine_free(w->engine);
+	vhca_events_free(w->events);
+	vhca_loop_free(w->loop);
+	w->engine = NULL;
+	w->store = NULL;
+	w->loop = NULL;
+	w->events = NULL;
+}
+
+void world_reboot(struct world *w)
+{
+	world_kill(w);
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		unplug(&w->vfs[v]);
+		driver_reset(&w->vfs[v], v);
+		w->vfs[v].driver[0] = '\0';
+	}
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
+		w->domains[i].running = false;
+	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-2");
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+void world_done(struct world *w)
+{
+	world_kill(w);
+	(void)nftw(w->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void round_of_life(struct world *w, int wait_ms)
+{
+	(void)vhca_loop_once(w->loop, wait_ms);
+	world_check(w);
+	if (!w->crashed)
+		return;
+	w->crashed = false;
+	world_kill(w);
+	world_start(w);
+}
+
+/* What stood still, for whoever reads a failed test. */
+static void explain(const struct world *w)
+{
+	const struct vhca_hca *hca = TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas);
+	const struct vhca_vf *vf;
+
+	TAILQ_FOREACH (vf, &hca->vfs, link)
+		fprintf(stderr, "# %s %s effect %s claim %s/%s ending %d granted %d: %s\n",
+			VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state),
+			vhca_effect_to_string(vf->effect), vf->claim ? vf->claim->domain_name : "-",
+			vf->claim ? vf->claim->name : "-", vf->claim && vf->claim->ending,
+			vf->granted, vf->reason);
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
+		const struct vhca_domain *d =
+			vhca_model_domain(vhca_engine_model(w->engine), &w->domains[i].info.uuid);
+		const struct vhca_request_state *r = d ? &d->requests[0] : NULL;
+
+		fprintf(stderr, "# domain %u %s ib0 on VF %d; %s, again in %lld ms\n", i,
+			d ? "runs," : "stopped,", world_vf_of(w, i, "ib0"),
+			r && r->problem.kind ? r->problem.msg : "no problem",
+			r ? (long long)(r->retry_ms - vhca_now_ms()) : 0);
+	}
+}
+
+bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
+		 const void *arg)
+{
+	uint64_t deadline = vhca_now_ms() + 5000;
+
+	while (!cond(w, arg)) {
+		if (vhca_now_ms() > deadline) {
+			explain(w);
+			return false;
+		}
+		round_of_life(w, 10);
+	}
+	return true;
+}
+
+void world_settle(struct world *w)
+{
+	uint64_t deadline = vhca_now_ms() + 60;
+
+	while (vhca_now_ms() < deadline)
+		round_of_life(w, 10);
+}

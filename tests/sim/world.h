@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SIM_WORLD_H
+#define VHCA_SIM_WORLD_H
+/*
+ * A host in memory for the production engine: one HCA with VFs whose identities, vfio groups and users are kept here, domains with
+ * live hostdevs, and a store on disk. The world carries out effects as the kernel and libvirt would, checks before each that the intent is
+ * durable (by a database connection of its own), and can fail an effect or crash the agent before or after it.
+ */
+#include <stdbool.h>
+
+#include "agent/engine.h"
+
+#define WORLD_VFS     4
+#define WORLD_DOMAINS 4
+#define WORLD_KEYS    8
+
+/* Ground truth of one VF. */
+struct world_vf {
+	struct vhca_bdf bdf;
+	char driver[32];
+	uint64_t guid;			/* requested; all ones = withdrawn */
+	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */
+	bool group_open;		/* a QEMU has it */
+	struct vhca_uuid user;		/* domain, while group_open */
+	char name[VHCA_NAME_MAX];
+	bool guest_driver; /* the guest's driver is up: an SM that works grants */
+};
+
+struct world_domain {
+	bool running;
+	struct vhca_dom_info info;
+};
+
+/* Where to interfere: at the n-th effect (from 1), counted over the life of the world. */
+enum world_fault { WORLD_NOTHING, WORLD_FAIL, WORLD_CRASH_BEFORE, WORLD_CRASH_AFTER };
+
+struct world {
+	char dir[64];
+	struct vhca_conf conf;
+	struct world_vf vfs[WORLD_VFS];
+	struct world_domain domains[WORLD_DOMAINS];
+	uint16_t port_pkeys[WORLD_KEYS];
+	bool sm_grants;	 /* OpenSM answers the driver */
+	bool deaf_guest; /* ignores unplug requests */
+	bool vfs_lie;	 /* the scrub's read-back differs */
+	enum world_fault fault;
+	unsigned int fault_at;
+	enum vhca_effect fault_effect; /* only effects of this kind count; NONE = all */
+	unsigned int effects;	       /* counted so far */
+	bool crashed;
+
+	/* the agent's life */
+	struct vhca_loop *loop;
+	struct vhca_store *store;
+	struct vhca_events *events;
+	struct vhca_engine *engine;
+	char boot_id[VHCA_UUID_STRLEN];
+};
+
+void world_init(struct world *w);
+void world_done(struct world *w);
+
+/* Starts an agent on the world: loads the journal, shows it the hardware, the port and all running domains. */
+void world_start(struct world *w);
+/* Ends it as SIGKILL would: nothing is finished. */
+void world_kill(struct world *w);
+void world_reboot(
+	struct world
+		*w); /* every guest gone, VFs reset by the driver, another boot id; no agent runs */
+
+/* A domain whose metadata asks for one VF "ib0" (partition NULL = asks for none). */
+struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char *partition);
+void world_domain_stop(struct world *w, unsigned int i);
+/* Somebody else plugs VF v into domain i, without us. */
+void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name);
+void world_set_key(struct world *w, unsigned int index,
+		   uint16_t pkey); /* the SM writes the port's table */
+
+/* Runs the loop until cond() holds; false after about 5 s. A crash asked for by `fault` kills and restarts the agent on the way. */
+bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
+		 const void *arg);
+/* Runs until nothing has happened for 60 ms. */
+void world_settle(struct world *w);
+
+/* Invariants that hold at every moment, from ground truth alone; aborts the test with the reason. */
+void world_check(const struct world *w);
+/* VF v belongs to nobody: scrubbed. */
+bool world_clean(const struct world *w, unsigned int v);
+/* The VF that domain i has under this name, or -1. */
+int world_vf_of(const struct world *w, unsigned int i, const char *name);
+
+#endif
