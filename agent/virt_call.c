@@ -182,8 +182,9 @@ int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, cons
 	r = lookup(conn, uuid, &dom, err);
 	if (r < 0)
 		return r;
+	/* Before the call: every function of libvirt forgets the last error, even this one. */
+	(void)snprintf(what, sizeof(what), "domain %.60s: detach %s", virDomainGetName(dom), alias);
 	if (virDomainDetachDeviceAlias(dom, alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
-	(void)snprintf(what, sizeof(what), "domain %.60s: detach %s", virDomainGetName(dom), alias);
 	return vhca_virt_error(err, what);
 }
