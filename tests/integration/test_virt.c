@@ -9,93 +9,30 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "tests/integration/libvirtd.h"
 #include "tests/unit/unit.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <libvirt/libvirt.h>
 
-#define LIBVIRTD    "/usr/sbin/libvirtd"
-#define NOBODY	    65534
 #define WAIT_MS	    15000
 #define MANY	    24
 #define OTHER_XMLNS "urn:vhcad:test"
 
 struct rig {
-	char dir[64], socket[128], uri[192];
-	pid_t daemon;
+	struct libvirtd daemon;
+	char uri[192];
 	struct vhca_loop *loop;
 	struct vhca_virt *virt;
 	unsigned int n_events;
 	struct vhca_virt_event_data events[256];
 };
-
-/* ---- the daemon ---- */
-
-/* As root libvirtd would be the system's; as anybody else it keeps to the directories in its environment. */
-static _Noreturn void exec_daemon(const struct rig *rig)
-{
-	int log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-
-	if (log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
-		_exit(127);
-	if (geteuid() == 0 && (setgid(NOBODY) < 0 || setuid(NOBODY) < 0))
-		_exit(127);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)setenv("HOME", rig->dir, 1);
-	(void)setenv("XDG_RUNTIME_DIR", rig->dir, 1);
-	(void)setenv("XDG_CONFIG_HOME", rig->dir, 1);
-	(void)setenv("XDG_CACHE_HOME", rig->dir, 1);
-	(void)execl(LIBVIRTD, LIBVIRTD, (char *)NULL);
-	_exit(127);
-}
-
-static void start_daemon(struct rig *rig)
-{
-	uint64_t deadline = vhca_now_ms() + WAIT_MS;
-	int fd;
-
-	rig->daemon = fork();
-	assert_true(rig->daemon >= 0);
-	if (rig->daemon == 0) {
-		if (chdir(rig->dir) < 0)
-			_exit(127);
-		exec_daemon(rig);
-	}
-	do {
-		fd = vhca_connect_unix(rig->socket, vhca_now_ms() + 1000);
-		if (fd < 0)
-			(void)usleep(20000);
-	} while (fd < 0 && vhca_now_ms() < deadline);
-	assert_true(fd >= 0);
-	(void)close(fd);
-}
-
-static void kill_daemon(struct rig *rig)
-{
-	assert_int_equal(kill(rig->daemon, SIGKILL), 0);
-	assert_int_equal(waitpid(rig->daemon, NULL, 0), rig->daemon);
-	rig->daemon = 0;
-	(void)unlink(rig->socket);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
 
 /* ---- fixture ---- */
 
@@ -145,12 +82,9 @@ static int setup(void **state)
 	struct rig *rig = calloc(1, sizeof(*rig));
 
 	assert_non_null(rig);
-	(void)snprintf(rig->dir, sizeof(rig->dir), "/tmp/vhca-virt-XXXXXX");
-	assert_non_null(mkdtemp(rig->dir));
-	if (geteuid() == 0)
-		assert_int_equal(chown(rig->dir, NOBODY, NOBODY), 0);
-	(void)snprintf(rig->socket, sizeof(rig->socket), "%s/libvirt/libvirt-sock", rig->dir);
-	(void)snprintf(rig->uri, sizeof(rig->uri), "test+unix:///default?socket=%s", rig->socket);
+	libvirtd_init(&rig->daemon);
+	(void)snprintf(rig->uri, sizeof(rig->uri), "test+unix:///default?socket=%s",
+		       rig->daemon.socket);
 	assert_int_equal(vhca_loop_new(&rig->loop), 0);
 	*state = rig;
 	return 0;
@@ -162,7 +96,7 @@ static int setup_connected(void **state)
 
 	(void)setup(state);
 	rig = *state;
-	start_daemon(rig);
+	libvirtd_start(&rig->daemon);
 	open_virt(rig);
 	(void)wait_event(rig, 0, VHCA_VIRT_CONNECTED);
 	return 0;
@@ -174,9 +108,7 @@ static int teardown(void **state)
 
 	rig->virt = vhca_virt_free(rig->virt);
 	rig->loop = vhca_loop_free(rig->loop);
-	if (rig->daemon > 0)
-		kill_daemon(rig);
-	(void)nftw(rig->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	libvirtd_done(&rig->daemon);
 	free(rig);
 	return 0;
 }
@@ -445,7 +377,7 @@ static void comes_back_after_daemon_restart(void **state)
 	virDomainPtr dom;
 	unsigned int from;
 
-	kill_daemon(rig);
+	libvirtd_kill(&rig->daemon);
 	(void)wait_event(rig, 0, VHCA_VIRT_DISCONNECTED);
 	assert_false(vhca_virt_connected(rig->virt));
 	list_now(rig, &a);
@@ -455,7 +387,7 @@ static void comes_back_after_daemon_restart(void **state)
 	assert_int_equal(a.n, 0);
 
 	from = rig->n_events;
-	start_daemon(rig);
+	libvirtd_start(&rig->daemon);
 	(void)wait_event(rig, from, VHCA_VIRT_CONNECTED);
 	assert_int_equal(list_now(rig, &a)->n, 1);
 	conn = operator_open(rig);
@@ -475,9 +407,9 @@ static void survives_many_restarts(void **state)
 	for (unsigned int i = 0; i < 3; i++) {
 		unsigned int from = rig->n_events;
 
-		kill_daemon(rig);
+		libvirtd_kill(&rig->daemon);
 		(void)wait_event(rig, from, VHCA_VIRT_DISCONNECTED);
-		start_daemon(rig);
+		libvirtd_start(&rig->daemon);
 		(void)wait_event(rig, from, VHCA_VIRT_CONNECTED);
 	}
 	for (unsigned int i = 0; i < rig->n_events; i++) {
@@ -498,7 +430,7 @@ static void absent_daemon_is_no_failure(void **state)
 	list_now(rig, &a);
 	assert_int_equal(a.rc, -ENOTCONN);
 	assert_int_equal(rig->n_events, 0);
-	start_daemon(rig);
+	libvirtd_start(&rig->daemon);
 	(void)wait_event(rig, 0, VHCA_VIRT_CONNECTED);
 	assert_int_equal(list_now(rig, &a)->rc, 0);
 }
@@ -507,7 +439,7 @@ static void free_before_connected(void **state)
 {
 	struct rig *rig = *state;
 
-	start_daemon(rig);
+	libvirtd_start(&rig->daemon);
 	open_virt(rig);
 	rig->virt = vhca_virt_free(rig->virt);
 	for (unsigned int i = 0; i < 5; i++)
@@ -540,14 +472,14 @@ static void hanging_daemon_is_lost_in_the_end(void **state)
 	struct answer a = {0};
 	uint64_t start = vhca_now_ms();
 
-	assert_int_equal(kill(rig->daemon, SIGSTOP), 0);
+	assert_int_equal(kill(rig->daemon.pid, SIGSTOP), 0);
 	vhca_virt_list(rig->virt, on_list, &a);
 	(void)wait_event_ms(rig, 0, VHCA_VIRT_DISCONNECTED, 30000);
 	assert_true(vhca_now_ms() - start > 10000);
 	wait_answer(rig, &a);
 	assert_int_equal(a.rc, -ENOTCONN);
 	assert_true(vhca_loop_max_callback_us(rig->loop) < 50000);
-	assert_int_equal(kill(rig->daemon, SIGCONT), 0);
+	assert_int_equal(kill(rig->daemon.pid, SIGCONT), 0);
 	(void)wait_event(rig, 0, VHCA_VIRT_CONNECTED);
 }
 
@@ -558,7 +490,7 @@ static void free_does_not_wait_for_a_hanging_daemon(void **state)
 	static struct answer a, b;
 	uint64_t start;
 
-	assert_int_equal(kill(rig->daemon, SIGSTOP), 0);
+	assert_int_equal(kill(rig->daemon.pid, SIGSTOP), 0);
 	vhca_virt_list(rig->virt, on_list, &a);
 	(void)vhca_loop_once(rig->loop, 200);
 	vhca_virt_list(rig->virt, on_list, &b);
@@ -568,7 +500,7 @@ static void free_does_not_wait_for_a_hanging_daemon(void **state)
 	assert_int_equal(a.called, 0); /* it hangs */
 	assert_int_equal(b.called, 1); /* it had not begun */
 	assert_int_equal(b.rc, -ECANCELED);
-	rig->daemon = 0;
+	rig->daemon.pid = 0;
 }
 
 int main(void)
@@ -596,8 +528,8 @@ int main(void)
 						setup_connected, teardown),
 	};
 
-	if (access(LIBVIRTD, X_OK) < 0) {
-		(void)printf("1..0 # SKIP no " LIBVIRTD "\n");
+	if (access(LIBVIRTD_PATH, X_OK) < 0) {
+		(void)printf("1..0 # SKIP no " LIBVIRTD_PATH "\n");
 		return 0;
 	}
 	vhca_log_set_level(VHCA_LOG_ERROR);
