@@ -175,7 +175,8 @@ static void on_ready_timer(void *arg)
 static int read_boot_id(char buf[static VHCA_UUID_STRLEN])
 {
 	VHCA_AUTO_FREE char *text = NULL;
-	int r = vhca_read_file("/proc/sys/kernel/random/boot_id", 64, &text, NULL);
+	size_t len = 0;
+	int r = vhca_read_file("/proc/sys/kernel/random/boot_id", 64, &text, &len);
 
 	if (r < 0)
 		return r;
