@@ -1,0 +1,245 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon vhcad itself on a host without adapters, against libvirt's test driver: start, sockets, API, reload, stop."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+import tap
+
+VHCAD = os.environ["VHCAD"]
+# libvirt hands its callbacks' data back from a thread of its own, after virConnectClose(): at exit one may still be on its way.
+ENV = {**os.environ, "LSAN_OPTIONS": "suppressions=" + os.path.join(os.path.dirname(__file__), "lsan.supp")}
+
+
+def conf_text(where, extra=""):
+    return (f"[agent]\nstate_dir = {where}/state\nrun_dir = {where}/run\nnode_name = node-a\n"
+            f"[libvirt]\nuri = test:///default\n[hca default]\nmanage = yes\n{extra}")
+
+
+class Agent:
+    """One vhcad in a directory of its own."""
+
+    def __init__(self, where):
+        self.where = where
+        self.conf = f"{where}/vhcad.conf"
+        self.process = None
+        self.write(conf_text(where))
+
+    def write(self, text):
+        with open(self.conf, "w", encoding="utf-8") as f:
+            f.write(text)
+
+    def start(self):
+        self.log = open(f"{self.where}/log", "ab")
+        self.process = subprocess.Popen([VHCAD, "-c", self.conf], stderr=self.log, stdout=self.log, env=ENV)
+        self.wait(lambda: self.get("/readyz")[0] == 200)
+
+    def wait(self, cond, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if cond():
+                    return
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError("time-out; log:\n" + self.log_text())
+
+    def log_text(self):
+        with open(f"{self.where}/log", encoding="utf-8") as f:
+            return f.read()
+
+    def request(self, method, path, body=None, headers=""):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30)
+            s.connect(f"{self.where}/run/vhcad.sock")
+            data = b"" if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode())
+            s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}"
+                      f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
+            answer = b""
+            while chunk := s.recv(65536):
+                answer += chunk
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(rest) if rest else None, head.decode()
+
+    def get(self, path, headers=""):
+        return self.request("GET", path, headers=headers)
+
+    def stop(self, signo=signal.SIGTERM):
+        self.process.send_signal(signo)
+        code = self.process.wait(20)
+        self.log.close()
+        self.process = None
+        return code
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.where = tempfile.mkdtemp(prefix="vhcad-")
+        self.agent = Agent(self.where)
+
+    def tearDown(self):
+        if self.agent.process:
+            self.agent.process.kill()
+            self.agent.process.wait()
+            self.agent.log.close()
+        shutil.rmtree(self.where)
+
+
+class Start(Case):
+    def run_once(self, *argv):
+        return subprocess.run([VHCAD, "-c", self.agent.conf, *argv], env=ENV, capture_output=True, text=True, timeout=20)
+
+    def test_check_config_says_ok_or_the_line(self):
+        self.assertEqual(self.run_once("--check-config").returncode, 0)
+        self.agent.write(conf_text(self.where, "[sm]\nbackend = carrier-pigeon\n"))
+        bad = self.run_once("--check-config")
+        self.assertNotEqual(bad.returncode, 0)
+        self.assertRegex(bad.stderr, r"vhcad\.conf:\d+: .*backend")
+
+    def test_wrong_value_refuses_to_start(self):
+        self.agent.write(conf_text(self.where, "[sm]\ntimout = 5s\n"))
+        bad = self.run_once()
+        self.assertNotEqual(bad.returncode, 0)
+        self.assertIn("timeout", bad.stderr)  # the nearest known key
+        self.assertFalse(os.path.exists(f"{self.where}/state/state.db"))
+
+    def test_plan_writes_nothing(self):
+        self.assertEqual(self.run_once("--plan").returncode, 0)
+        self.assertEqual(os.listdir(self.where), ["vhcad.conf"])
+
+    def test_stops_cleanly_and_starts_again(self):
+        for _ in range(3):
+            self.agent.start()
+            self.assertEqual(self.agent.stop(), 0, self.agent.log_text())
+
+    def test_killed_and_started_again(self):
+        for _ in range(3):
+            self.agent.start()
+            self.assertEqual(self.agent.stop(signal.SIGKILL), -signal.SIGKILL)
+        self.agent.start()
+
+    def test_database_of_a_newer_version_is_refused(self):
+        self.agent.start()
+        self.agent.stop()
+        subprocess.run(["sqlite3", f"{self.where}/state/state.db", "PRAGMA user_version = 999"], check=True, timeout=20)
+        bad = self.run_once()
+        self.assertNotEqual(bad.returncode, 0)
+        self.assertIn("999", bad.stderr)
+
+
+class Serve(Case):
+    def setUp(self):
+        super().setUp()
+        self.agent.start()
+
+    def test_only_the_owner_can_connect(self):
+        for name in ("vhcad.sock", "hook.sock"):
+            mode = os.stat(f"{self.where}/run/{name}").st_mode
+            self.assertTrue(stat.S_ISSOCK(mode))
+            self.assertEqual(stat.S_IMODE(mode), 0o600)
+        self.assertEqual(stat.S_IMODE(os.stat(f"{self.where}/state/state.db").st_mode), 0o600)
+
+    def test_every_read_answers(self):
+        for path, key in (("hcas", "hcas"), ("vfs", "vfs"), ("domains", "domains"), ("claims", "claims"), ("outbox", "outbox")):
+            status, doc, _ = self.agent.get(f"/v1/{path}")
+            self.assertEqual((status, type(doc[key])), (200, list))
+        node = self.agent.get("/v1/node")[1]
+        self.assertEqual((node["node_name"], node["api"], node["loop"]["blocking_calls"]), ("node-a", 1, 0))
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+    def test_unchanged_list_is_not_sent_again(self):
+        head = self.agent.get("/v1/vfs")[2]
+        etag = next(line.split(": ", 1)[1] for line in head.splitlines() if line.lower().startswith("etag"))
+        self.assertEqual(self.agent.get("/v1/vfs", f"If-None-Match: {etag}\r\n")[0], 304)
+
+    def test_errors_are_problem_documents_with_a_way_out(self):
+        cases = [
+            ("GET", "/v1/nothing", None, 404), ("GET", "/v1/vfs/0000:77:00.1", None, 404), ("PUT", "/v1/vfs", {}, 405),
+            ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001"}, 507),  # the test domain has no root port
+            ("POST", "/v1/domains/nobody/vfs/ib0", {"partition": "0x8001"}, 404),
+            ("POST", "/v1/domains/test/vfs/ib0", {}, 400), ("POST", "/v1/domains/test/vfs/ib0", b"{", 400),
+            ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001", "colour": "red"}, 400),
+            ("POST", "/v1/domains/test/vfs/" + "x" * 60, {"partition": "0x8001"}, 400),
+            ("DELETE", "/v1/domains/test/vfs/ib0", None, 404), ("DELETE", "/v1/claims/zzz", None, 404),
+            ("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001", "bdf": "7"}, 400),
+            ("GET", "/v1/events?since=x", None, 400), ("GET", "/v1/events?wait=9999", None, 400)]
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        for method, path, body, want in cases:
+            status, doc, _ = self.agent.request(method, path, body)
+            self.assertEqual(status, want, f"{method} {path}: {doc}")
+            for key in ("code", "detail", "retryable", "status"):
+                self.assertIn(key, doc)
+
+    def test_long_poll_waits_for_the_next_event(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        cursor = self.agent.get("/v1/events")[1]["cursor"]
+        started = time.monotonic()
+        status, doc, _ = self.agent.get(f"/v1/events?since={cursor}&wait=1")
+        self.assertEqual((status, doc["events"]), (200, []))
+        self.assertGreaterEqual(time.monotonic() - started, 0.9)
+
+    def test_a_hundred_polls_do_not_stop_the_api(self):
+        cursor = self.agent.get("/v1/events")[1]["cursor"]
+        threads = [threading.Thread(target=self.agent.get, args=(f"/v1/events?since={cursor}&wait=2",)) for _ in range(100)]
+        for t in threads:
+            t.start()
+        started = time.monotonic()
+        self.assertEqual(self.agent.get("/healthz")[0], 200)
+        self.assertLess(time.monotonic() - started, 1.5)
+        for t in threads:
+            t.join()
+
+    def test_reload_takes_good_and_keeps_the_old_for_bad(self):
+        self.agent.write(conf_text(self.where, "[partition storage]\npkey = 0x8003\n"))
+        self.agent.process.send_signal(signal.SIGHUP)
+        self.agent.wait(lambda: "configuration reloaded" in self.agent.log_text())
+        self.agent.write("[nonsense]\n")
+        self.agent.process.send_signal(signal.SIGHUP)
+        self.agent.wait(lambda: "reload refused" in self.agent.log_text())
+        self.assertEqual(self.agent.get("/v1/node")[1]["node_name"], "node-a")
+
+    def ask_hook(self, data, half_close=True):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(f"{self.where}/run/hook.sock")
+            s.sendall(data)
+            if half_close:
+                s.shutdown(socket.SHUT_WR)
+            answer = b""
+            while chunk := s.recv(4096):
+                answer += chunk
+        return answer
+
+    @staticmethod
+    def hook_frame(text):
+        return struct.pack(">I", len(text)) + text.encode()
+
+    def test_hook_is_answered_from_memory(self):
+        ask = self.hook_frame("version 1\nop prepare\nsubop begin\nextra -\nname vm1\nrequest 1\n")
+        self.assertEqual(self.ask_hook(ask)[4:], b"pass\n")
+
+    def test_hook_garbage_and_silence_do_no_harm(self):
+        for junk in (b"", b"\0", b"\xff" * 4, struct.pack(">I", 5) + b"hello", struct.pack(">I", 1 << 31), b"GET / HTTP/1.1\r\n\r\n"):
+            self.assertEqual(self.ask_hook(junk), b"")
+        started = time.monotonic()
+        self.assertEqual(self.ask_hook(b"\0", half_close=False), b"")  # closed by the agent
+        self.assertLess(time.monotonic() - started, 4)
+        self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+
+if __name__ == "__main__":
+    tap.main(__name__)
