@@ -260,9 +260,8 @@ int vhca_mlx4_write_admin_guid(const struct vhca_mlx4_fn *fn, uint8_t port, uint
 {
 	char attr[PATH_LEN], text[24];
 
-	/* Entry 0 is the port's own GUID: the driver swallows such a write and says "success". */
-	if (fn->gid_index == 0)
-		return -EINVAL;
+	/* Never entry 0, the port's own GUID (the driver would swallow the write and say "success"): the search for the
+	 * function only finds slaves from 1 on. */
 	snprintf(text, sizeof(text), "%" PRIx64, guid);
 	snprintf(attr, sizeof(attr), "iov/ports/%u/admin_guids/%u", port, fn->gid_index);
 	return vhca_sysfs_write(fn->dev, attr, text);

@@ -139,8 +139,6 @@ static void report(struct vhca_ports *ports, enum vhca_port_event event,
 
 static void report_gone(struct vhca_ports *ports)
 {
-	if (ports->gone)
-		return;
 	ports->gone = true;
 	stop_sources(ports);
 	report(ports, VHCA_PORT_GONE, NULL);

@@ -132,6 +132,22 @@ static void shared_group_is_counted(void **state)
 	assert_int_equal(f->inv->pfs[0].vfs[1].group_size, 2);
 }
 
+/* mlx5 firmware goes up to 127 */
+static void more_vfs_than_we_use_are_left_out(void **state)
+{
+	struct fixture *f = *state;
+	char bdf[VHCA_BDF_STRLEN];
+
+	two_adapters(f);
+	for (unsigned int i = 0; i < VHCA_VFS_MAX + 1; i++)
+		sim_add_vf(&f->tree, cx5.bdf, i, sim_vf_bdf(bdf, cx5.bdf, i), -1);
+	sim_put(&f->tree, DEV "0000:01:00.0/sriov_numvfs", "%d", VHCA_VFS_MAX + 1);
+	scan(f);
+	assert_int_equal(f->inv->pfs[0].num_vfs, VHCA_VFS_MAX + 1);
+	assert_int_equal(f->inv->pfs[0].n_vfs, VHCA_VFS_MAX);
+	assert_string_equal(VHCA_BDF_STR(f->inv->pfs[0].vfs[VHCA_VFS_MAX - 1].bdf), "0000:01:0f.6");
+}
+
 static void sriov_off_is_zero_vfs(void **state)
 {
 	struct fixture *f = *state;
@@ -220,6 +236,7 @@ int main(void)
 		T(adapters_are_sorted_and_complete),
 		T(vfs_follow_virtfn_links),
 		T(shared_group_is_counted),
+		T(more_vfs_than_we_use_are_left_out),
 		T(sriov_off_is_zero_vfs),
 		T(adapter_without_rdma_device),
 		T(missing_virtfn_is_a_change_under_way),

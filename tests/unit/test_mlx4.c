@@ -11,8 +11,15 @@
 #define IOV  "devices/pci0000:00/0000:03:00.0/infiniband/mlx4_0/iov/"
 #define GUID UINT64_C(0x0225c90012345678)
 
-static const struct sim_pf cx3 = {
-	"0000:03:00.0", "mlx4_core", "mlx4_0", 0x1003, 16, 2, UINT64_C(0x0002c90300a1b2c0)};
+#define N_PKEYS 16 /* short tables make the tests quick; one case has the real size */
+static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
+				  .driver = "mlx4_core",
+				  .ibdev = "mlx4_0",
+				  .device = 0x1003,
+				  .total_vfs = 16,
+				  .n_ports = 2,
+				  .node_guid = UINT64_C(0x0002c90300a1b2c0),
+				  .n_pkeys = N_PKEYS};
 static const struct vhca_identity_ops *ops = &vhca_identity_mlx4;
 
 struct fixture {
@@ -100,7 +107,7 @@ static void program_writes_guid_and_maps_by_value(void **state)
 	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/1", "4");
 	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/2", "none");
 	assert_int_equal(s.gid_index, 3);
-	assert_int_equal(s.n_virtual, SIM_PKEYS);
+	assert_int_equal(s.n_virtual, N_PKEYS);
 	assert_int_equal(s.value[0], 0x8001);
 	assert_int_equal(s.value[1], 0x0001);
 	assert_true(s.granted == 0);
@@ -179,7 +186,7 @@ static void scrub_takes_everything_on_all_ports(void **state)
 	struct vhca_identity_state s;
 
 	program(f, want(2, 0x8001, 0x8002), 0);
-	sim_put(&f->tree, IOV "0000:03:00.3/ports/2/pkey_idx/126", "1");
+	sim_put(&f->tree, IOV "0000:03:00.3/ports/2/pkey_idx/15", "1");
 	assert_int_equal(ops->scrub(&f->at, &err), 0);
 	for (uint8_t port = 1; port <= 2; port++) {
 		f->at.port = port;
@@ -246,6 +253,22 @@ static void function_is_found_by_gid_index_not_by_name(void **state)
 	assert_string_equal(err.code, "vf_not_in_iov");
 }
 
+/* A VF that has port 2 only (num_vfs=0,1) stands beside ours and is not it. */
+static void single_port_functions_are_passed_over(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	for (unsigned int slave = 1; slave <= 2; slave++)
+		sim_remove(&f->tree, SIM_PATH(IOV "0000:03:00.%u/ports/1", slave));
+	program(f, want(1, 0x8001, 0), 0);
+	f->at.vf_index = 0;
+	assert_int_equal(ops->scrub(&f->at, &err), -ENXIO);
+	f->at.port = 2;
+	assert_int_equal(ops->scrub(&f->at, &err), 0);
+	assert_file(f, IOV "0000:03:00.1/ports/2/pkey_idx/0", "none");
+}
+
 static void granted_is_the_low_half_of_the_gid(void **state)
 {
 	struct fixture *f = *state;
@@ -276,18 +299,25 @@ static void kick_repeats_the_request_only_while_not_granted(void **state)
 	assert_string_equal(err.code, "no_guid_requested");
 }
 
-static void port_table_is_read_whole(void **state)
+static void tables_are_read_whole(void **state)
 {
 	struct fixture *f = *state;
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state s;
+	struct sim_pf real = cx3;
 	uint16_t table[VHCA_PKEY_TABLE_MAX];
 	unsigned int n;
 
+	real.n_pkeys = SIM_PKEYS;
+	sim_add_iov(&f->tree, &real, 3);
+	sim_put(&f->tree, IOV "ports/1/pkeys/126", "0x8126");
 	assert_int_equal(ops->port_pkeys(&f->at, table, &n, &err), 0);
 	assert_int_equal(n, SIM_PKEYS);
 	assert_int_equal(table[0], 0xffff);
-	assert_int_equal(table[4], 0x0001);
-	assert_int_equal(table[126], 0);
+	assert_int_equal(table[126], 0x8126);
+	s = program(f, want(1, 0x8126, 0), 0);
+	assert_int_equal(s.n_virtual, SIM_PKEYS);
+	assert_int_equal(s.map[0], 126);
 }
 
 static void nonsense_is_refused_before_any_write(void **state)
@@ -331,9 +361,10 @@ int main(void)
 		T(renamed_device_is_enoent),
 		T(tree_that_is_not_there_yet_is_eagain),
 		T(function_is_found_by_gid_index_not_by_name),
+		T(single_port_functions_are_passed_over),
 		T(granted_is_the_low_half_of_the_gid),
 		T(kick_repeats_the_request_only_while_not_granted),
-		T(port_table_is_read_whole),
+		T(tables_are_read_whole),
 		T(nonsense_is_refused_before_any_write),
 	};
 

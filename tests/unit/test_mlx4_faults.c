@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "pkey/identity.h"
 #include "tests/sim/sysfs_sim.h"
 
@@ -20,7 +21,7 @@
 #define LINE	 256
 
 /* Small tables: what is tested here does not depend on their length, and every read goes through FUSE. */
-#define N_PKEYS 12
+#define N_PKEYS 8
 static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
 				  .driver = "mlx4_core",
 				  .ibdev = "mlx4_0",
@@ -154,7 +155,7 @@ static void dirty(struct fixture *f)
 	for (unsigned int port = 1; port <= 2; port++) {
 		sim_put(t, SIM_PATH(FN "/ports/%u/pkey_idx/0", port), "0");
 		sim_put(t, SIM_PATH(FN "/ports/%u/pkey_idx/1", port), "none");
-		sim_put(t, SIM_PATH(FN "/ports/%u/pkey_idx/9", port), "6");
+		sim_put(t, SIM_PATH(FN "/ports/%u/pkey_idx/4", port), "6");
 		sim_put(t, SIM_PATH(IOV "/ports/%u/admin_guids/%u", port, SLAVE),
 			"214050000000002");
 	}
@@ -187,8 +188,8 @@ static void keys_go_before_guid_and_come_after_it(void **state)
 	guid = position(f, IOV "/ports/1/admin_guids/2=225c90012345678 ");
 	other = position(f, IOV "/ports/2/admin_guids/2=ffffffffffffffff ");
 	assert_true(position(f, FN "/ports/1/pkey_idx/0=none ") < other);
-	assert_true(position(f, FN "/ports/1/pkey_idx/9=none ") < other);
-	assert_true(position(f, FN "/ports/2/pkey_idx/9=none ") < other);
+	assert_true(position(f, FN "/ports/1/pkey_idx/4=none ") < other);
+	assert_true(position(f, FN "/ports/2/pkey_idx/4=none ") < other);
 	assert_true(other >= 0 && other < guid);
 	assert_true(guid < position(f, FN "/ports/1/pkey_idx/0=5 "));
 	assert_true(guid < position(f, FN "/ports/1/pkey_idx/1=7 "));
@@ -198,18 +199,21 @@ static void keys_go_before_guid_and_come_after_it(void **state)
 static void moved_index_goes_through_none(void **state)
 {
 	struct fixture *f = ready(state);
+	uint64_t before;
 	int none;
 
 	dirty(f);
 	assert_int_equal(program(f, &tenant), 0);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 11, 0x8001);
+	sysfs_sim_set_pkey(f->sim, &cx3, 1, 3, 0x8001);
 	sysfs_sim_set_pkey(f->sim, &cx3, 1, 5, 0x8077);
 	sysfs_sim_clear_log(f->sim);
+	before = vhca_now_ms();
 	assert_int_equal(program(f, &tenant), 0);
-	assert_true(map_is(f, "11", "7"));
+	assert_true(vhca_now_ms() - before >= 200); /* for the guest to look in between */
+	assert_true(map_is(f, "3", "7"));
 	none = position(f, FN "/ports/1/pkey_idx/0=none ");
 	assert_int_equal(none, 0);
-	assert_int_equal(position(f, FN "/ports/1/pkey_idx/0=11 "), 1);
+	assert_int_equal(position(f, FN "/ports/1/pkey_idx/0=3 "), 1);
 	assert_int_equal(sysfs_sim_n_writes(f->sim), 2);
 }
 
@@ -260,9 +264,10 @@ static bool one_failing_write(struct fixture *f, unsigned int nth, int errnum, e
 		assert_int_equal(r, 0);
 	if (mode == REFUSED)
 		assert_true(r < 0);
-	/* and the next try repairs it */
-	assert_int_equal(is_scrub ? scrub(f) : program(f, &tenant), 0);
-	assert_true(is_scrub ? is_scrubbed(f) : is_programmed(f));
+	if (errnum == EIO) { /* the next try repairs it */
+		assert_int_equal(is_scrub ? scrub(f) : program(f, &tenant), 0);
+		assert_true(is_scrub ? is_scrubbed(f) : is_programmed(f));
+	}
 	return true;
 }
 
@@ -317,7 +322,7 @@ static void failing_reads_are_never_a_success(void **state)
 			break;
 		assert_true(r < 0);
 		runs++;
-		nth += runs < 8 ? 1 : 7;
+		nth += runs < 8 ? 1 : 3;
 	}
 	assert_true(runs > 15);
 	assert_true(is_programmed(f));
@@ -340,7 +345,7 @@ static void scrub_goes_on_after_a_failure(void **state)
 static void nothing_is_given_before_all_is_taken(void **state)
 {
 	struct fixture *f = ready(state);
-	const struct sim_fault fault = {.pattern = FN "/ports/2/pkey_idx/9", .errnum = EIO};
+	const struct sim_fault fault = {.pattern = FN "/ports/2/pkey_idx/4", .errnum = EIO};
 
 	dirty(f);
 	sysfs_sim_inject(f->sim, &fault);

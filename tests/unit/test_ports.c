@@ -359,11 +359,14 @@ static void fatal_event_is_the_last_report(void **state)
 	raise_event(VHCA_VERBS_FATAL, 0);
 	wait_for(f, &f->gone, 1);
 	fake.state[0].lid = 99;
+	run_for(f, QUIET_MS);
+	fake.queries = 0;
 	raise_event(VHCA_VERBS_PORT, 1);
 	vhca_ports_poll(f->ports);
 	run_for(f, QUIET_MS);
 	assert_int_equal(f->gone, 1);
 	assert_int_equal(f->changed[0], 1);
+	assert_int_equal(fake.queries, 0);
 }
 
 static void dead_device_and_failed_open_are_gone(void **state)

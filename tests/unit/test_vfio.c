@@ -130,6 +130,7 @@ static void every_errno_has_a_sentence_and_a_way_out(void **state)
 		inject_write_error(f, "*/sriov_numvfs", errnums[i]);
 		assert_int_equal(enable(f, 4), -errnums[i]);
 		assert_non_null(strstr(f->err.msg, PF ": enable 4 VFs: "));
+		assert_string_not_equal(f->err.code, "sriov_failed");
 		assert_true(strlen(f->err.hint) > 10);
 		(void)snprintf(seen[i], sizeof(seen[i]), "%s", f->err.msg);
 		for (size_t j = 0; j < i; j++)
@@ -271,6 +272,24 @@ static void no_failing_step_is_a_false_success(void **state)
 	}
 }
 
+/* Somebody else was quicker (udev, another daemon): what was wanted is there, whatever the write says. */
+static void quicker_others_are_no_failure(void **state)
+{
+	const struct sim_fault unbound = {
+		.pattern = "*/mlx5_core/unbind", .nth = 1, .errnum = ENODEV, .applied = true};
+	const struct sim_fault bound = {
+		.pattern = "*/vfio-pci/bind", .nth = 1, .errnum = EBUSY, .applied = true};
+	struct fixture *f = ready(state);
+
+	f->pf.autoprobe = false;
+	assert_int_equal(enable(f, 2), 0);
+	sysfs_sim_inject(f->sim, &unbound);
+	sysfs_sim_inject(f->sim, &bound);
+	assert_int_equal(vhca_vfio_bind(f->sys, vf0, &f->err), 0);
+	assert_int_equal(sysfs_sim_fault_hits(f->sim), 2);
+	assert_driver(f, "vfio-pci");
+}
+
 /* modprobe is found by PATH: one of our own makes the driver appear, or does not. */
 static void missing_driver_is_loaded_first(void **state)
 {
@@ -332,6 +351,7 @@ int main(void)
 		T(bad_groups_are_refused_before_any_write),
 		T(shared_group_is_refused_with_its_size),
 		T(no_failing_step_is_a_false_success),
+		T(quicker_others_are_no_failure),
 		T(missing_driver_is_loaded_first),
 		T(open_group_is_busy),
 	};
