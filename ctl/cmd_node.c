@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <json-c/json_object_iterator.h>
 
@@ -41,14 +42,18 @@ static void print_libvirt(struct json_object *libvirt)
 
 static void print_sm(struct json_object *sm)
 {
+	const char *backend = vhca_view_text(sm, "backend");
+	uint64_t pending = vhca_view_u64(sm, "pending");
 	char text[160];
 	struct vhca_strbuf sb;
-	uint64_t pending = vhca_view_u64(sm, "pending");
 
 	vhca_strbuf_init(&sb, text, sizeof(text));
-	vhca_strbuf_add(&sb, "%.16s: %s, %s", vhca_view_text(sm, "backend"),
-			vhca_view_is_true(sm, "reachable") ? "reachable" : "NOT reachable",
-			vhca_view_is_true(sm, "fenced") ? "fenced" : "not fenced");
+	if (strcmp(backend, "none") == 0)
+		vhca_strbuf_add(&sb, "none: partitions are made by hand, nobody is told");
+	else
+		vhca_strbuf_add(&sb, "%.16s: %s, %s", backend,
+				vhca_view_is_true(sm, "reachable") ? "reachable" : "NOT reachable",
+				vhca_view_is_true(sm, "fenced") ? "fenced" : "not fenced");
 	if (pending)
 		vhca_strbuf_add(&sb, ", %" PRIu64 " to report (vhcactl outbox)", pending);
 	print_line("SM", text);

@@ -199,6 +199,12 @@ class Tables(CtlCase):
             "VFs       3 free, 1 attached, 1 quarantined\n"
             "loop      longest callback 1.2 ms, 0 blocking calls\n"))
 
+    def test_node_without_subnet_manager(self):
+        self.agent({"GET /v1/node": {**NODE, "sm": {"backend": "none", "reachable": True}, "counts": {"free": 0}}})
+        text = self.ctl("node").stdout
+        self.assertIn("\nSM        none: partitions are made by hand, nobody is told\n", text)
+        self.assertIn("\nVFs       none\n", text)
+
     def test_empty_lists_say_so(self):
         self.agent({f"GET /v1/{k}": {k: []} for k in ("hcas", "vfs", "domains", "claims", "outbox")})
         for name in ("hcas", "vfs", "domains", "claims", "outbox"):
