@@ -77,13 +77,16 @@ static int get_body_guid(struct json_object *body, const char *key, uint64_t *re
 	return r < 0 ? r : get_guid(text, key, ret, err);
 }
 
-static int get_u16(struct json_object *body, const char *key, uint16_t *ret, struct vhca_error *err)
+static int read_place(struct json_object *body, struct vhca_osm_binding *b, struct vhca_error *err)
 {
-	uint64_t n = 0;
-	int r = vhca_json_get_u64(body, key, UINT16_MAX, &n, err);
+	uint64_t gid_index = 0, lid = 0;
+	int r = vhca_json_get_u64(body, "gid_index", UINT16_MAX, &gid_index, err);
 
 	if (r == 0)
-		*ret = (uint16_t)n;
+		r = vhca_json_opt_u64(body, "lid", UINT16_MAX, &lid,
+				      err); /* unknown yet: 0, null */
+	b->gid_index = (uint16_t)gid_index;
+	b->lid = (uint16_t)lid;
 	return r;
 }
 
@@ -101,9 +104,7 @@ static int read_binding(struct json_object *body, struct vhca_osm_binding *b,
 	if (r == 0)
 		r = get_body_guid(body, "port_guid", &b->port_guid, err);
 	if (r == 0)
-		r = get_u16(body, "gid_index", &b->gid_index, err);
-	if (r == 0)
-		r = get_u16(body, "lid", &b->lid, err);
+		r = read_place(body, b, err);
 	if (r == 0)
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
 	b->n_pkeys = (uint16_t)n;

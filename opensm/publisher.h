@@ -44,7 +44,7 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now);
 /* The next time at which one of the above may become true; UINT64_MAX = none. */
 uint64_t vhca_osm_publisher_deadline(const struct vhca_osm_publisher *p);
-/* Is the current file in effect? */
+/* Has a sweep taken over the current file? */
 bool vhca_osm_publisher_settled(const struct vhca_osm_publisher *p);
 
 /* From the sweeper's thread. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,6 +127,8 @@ static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
 				      s->partition_path);
 	free(s->text);
 	s->text = vhca_steal_ptr(&text);
+	vhca_log_info("%s: written for %zu bindings, %zu ports", s->partition_path,
+		      vhca_osm_table_bindings(s->table), vhca_osm_table_ports(s->table));
 	return 1;
 }
 
@@ -369,23 +372,36 @@ int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_bindi
 			 struct vhca_error *err)
 {
 	size_t pkeys_max = 0;
+	uint64_t revision;
 	int r = check_master(s, err);
 
 	if (r == 0)
 		r = check_pkeys(s, want->pkeys, want->n_pkeys, err);
 	if (r == 0)
 		r = check_port(s, want->port_guid, &pkeys_max, err);
-	if (r == 0)
-		r = vhca_osm_table_put(s->table, want, pkeys_max, err);
+	if (r < 0)
+		return r;
+	revision = vhca_osm_table_revision(s->table);
+	r = vhca_osm_table_put(s->table, want, pkeys_max, err);
+	if (r == 0 && revision != vhca_osm_table_revision(s->table))
+		vhca_log_info("%s: bound to port %s index %u at epoch %" PRIu64 ", %u keys",
+			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid),
+			      want->gid_index, want->epoch, want->n_pkeys);
 	return r;
 }
 
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
 			      struct vhca_error *err)
 {
+	uint64_t revision = vhca_osm_table_revision(s->table);
 	int r = check_master(s, err);
 
-	return r < 0 ? r : vhca_osm_table_withdraw(s->table, vguid, epoch, 0, err);
+	if (r < 0)
+		return r;
+	r = vhca_osm_table_withdraw(s->table, vguid, epoch, 0, err);
+	if (r == 0 && revision != vhca_osm_table_revision(s->table))
+		vhca_log_info("%s: withdrawn at epoch %" PRIu64, VHCA_GUID_STR(vguid), epoch);
+	return r;
 }
 
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
@@ -419,6 +435,13 @@ void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_o
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret)
 {
 	s->ops->status(s->ctx, ret);
+}
+
+bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
+{
+	return s->saved_revision == vhca_osm_table_revision(s->table) &&
+	       s->shown_needs == vhca_osm_table_needs_revision(s->table) &&
+	       vhca_osm_publisher_settled(&s->publisher);
 }
 
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s)

@@ -52,6 +52,9 @@ void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_o
 /* What keeps the partition file from being up to date, "" = nothing. Borrowed. */
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 
+/* True if a sweep has taken over all that was reported. */
+bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
+
 /* ---- publication ---- */
 /* Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now: vhca_now_ms() scale. Blocking. */
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now);

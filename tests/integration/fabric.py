@@ -76,11 +76,17 @@ class UnixConnection(http.client.HTTPConnection):
 class Api:
     """The plugin's HTTP API; each call returns (status, JSON body)."""
 
-    def __init__(self, path):
-        self.path = path
+    def __init__(self, listen):
+        self.listen = listen
+        self.path = listen.removeprefix("unix:")
+
+    def connection(self, timeout):
+        if self.listen.startswith("unix:"):
+            return UnixConnection(self.path, timeout)
+        return http.client.HTTPConnection(self.listen, timeout=timeout)
 
     def call(self, method, url, body=None, timeout=10):
-        conn = UnixConnection(self.path, timeout)
+        conn = self.connection(timeout)
         try:
             data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
             try:
@@ -178,12 +184,12 @@ class Fabric:
 class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
-    def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None):
+    def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.log_path = os.path.join(self.dir, "opensm.log")
         self.state_dir = os.path.join(self.dir, "state")
-        self.api = Api(os.path.join(self.dir, "run", "vhcasm.sock"))
+        self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
         self.process = None
@@ -208,7 +214,7 @@ class Manager:
 
     def start(self, wait=True):
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
-        conf = self._write("vhcasm.conf", f"[http]\nlisten = unix:{self.api.path}\n"
+        conf = self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
                            f"[state]\ndir = {self.state_dir}\n[partitions]\n{base}{self.conf}\n")
         main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
                            f"partition_config_file {self.state_dir}/partitions.conf\n"

@@ -81,6 +81,14 @@ class Basics(Case):
         self.check(self.api.withdraw(VGUID1, self.epoch), 200)
         self.wait_key(2, "0x8001", there=False)
 
+    def test_in_effect_says_when_a_sweep_took_it_over(self):
+        in_effect = lambda: self.api.call("GET", "/readyz")[1]["in_effect"]
+        fabric.wait_for("nothing pending", in_effect)
+        self.check(self.api.bind(VGUID1, self.epoch, 4, ["0x8001"], lid=None), 200)
+        self.assertFalse(in_effect())
+        fabric.wait_for("in effect", in_effect)
+        self.assertTrue(self.fabric.has(4, "0x8001"))
+
     def test_two_bindings_share_a_key(self):
         self.check(self.api.bind(VGUID1, self.epoch, 2, ["0x8001"]), 200)
         self.check(self.api.bind(VGUID2, self.epoch, 2, ["0x8001", "0x8002"]), 200)
@@ -158,7 +166,7 @@ class Basics(Case):
         self.check(put({**good, "pkeys": ["0x8001", "0x0001"]}), 409, "both_memberships")
         for wrong in ({"epoch": -1}, {"epoch": "1"}, {"port_guid": "0x0"}, {"port_guid": 7},
                       {"gid_index": 65536}, {"pkeys": ["0x8001", "0x8001"]}, {"pkeys": ["1_"]},
-                      {"pkeys": "0x8001"}, {"colour": "red"}, {"lid": None}):
+                      {"pkeys": "0x8001"}, {"colour": "red"}, {"lid": -1}):
             with self.subTest(wrong=wrong):
                 self.check(put({**good, **wrong}), 400, "bad_request")
         for body in (b"", b"{", b"[]", b"null", b"{}\0", b'{"epoch":' + b"[" * 100, b"\xff\xfe"):
@@ -341,6 +349,20 @@ class Configuration(Case):
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x0001"]), 200)
         self.wait_key(2, "0x8001")
         self.wait_key(2, "0x0001")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_tcp(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        sm = self.manager(listen=f"127.0.0.1:{port}").start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+        self.assertFalse(os.path.exists(os.path.join(sm.dir, "run")))
+        other = self.manager(host=2, listen=f"127.0.0.1:{port}").start(wait=False)
+        fabric.wait_for("the refusal", lambda: "not started" in other.log())
+        self.assertIn("Address already in use", other.log())
+        self.assertEqual(other.stop(), 0)
         self.assertEqual(sm.stop(), 0)
 
     def test_wrong_configuration_refuses_the_plugin(self):
