@@ -16,10 +16,10 @@ def read(path):
     return (ROOT / path).read_text("utf-8")
 
 
-def shipped_keys():
-    """{(section, key): default} of conf/vhcad.conf, where every key stands commented out."""
+def shipped_keys(path):
+    """{(section, key): default} of a shipped configuration, where keys stand with or without a '#'."""
     found, section = {}, None
-    for line in read("conf/vhcad.conf").splitlines():
+    for line in read(path).splitlines():
         if m := re.fullmatch(r"#?\[(\w+)[^\]]*\]", line):
             section = m.group(1)
         elif m := re.fullmatch(r"#?(\w+) =\s*(.*)", line):
@@ -27,12 +27,12 @@ def shipped_keys():
     return found
 
 
-def manual_keys():
-    """{(section, key): default} of vhcad.conf(5): 'key [default]' lines below section titles."""
+def manual_keys(path):
+    """{(section, key): default} of a manual page: 'key [default]' lines below section titles."""
     found, sections = {}, []
-    lines = read("docs/man/vhcad.conf.5.rst").splitlines()
+    lines = read(path).splitlines()
     for line, below in zip(lines, lines[1:]):
-        if set(below) == {"="} and line.startswith("["):
+        if set(below) in ({"="}, {"-"}) and line.startswith("["):
             sections = [s.split()[0] for s in re.findall(r"\[([^\]]+)\]", line)]
         elif below.startswith("    ") and not line.startswith((" ", ".", "|", "*")):
             for key, default in re.findall(r"(\w+)(?: \[([^\]]*)\])?(?:, |$)", line):
@@ -43,12 +43,17 @@ def manual_keys():
 
 class Configuration(unittest.TestCase):
     def test_manual_lists_every_key_with_its_default(self):
-        shipped, manual = shipped_keys(), manual_keys()
+        shipped, manual = shipped_keys("conf/vhcad.conf"), manual_keys("docs/man/vhcad.conf.5.rst")
         self.assertGreater(len(shipped), 15)
         self.assertEqual(shipped.keys(), manual.keys())
         for where, default in shipped.items():
             if default and where[0] != "partition":
                 self.assertEqual(manual[where], default, where)
+
+    def test_manual_of_the_plugin_lists_every_key_with_its_default(self):
+        shipped = shipped_keys("opensm/vhcasm.conf")
+        self.assertGreater(len(shipped), 5)
+        self.assertEqual(shipped, manual_keys("docs/man/libvhcasm.7.rst"))
 
 
 class Links(unittest.TestCase):
