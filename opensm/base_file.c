@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/base_file.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ struct parser {
 	const char *name;
 	size_t line;
 	bool open; /* inside a statement whose ';' has not come yet */
+	bool last; /* no further statement on this line */
 	struct vhca_osm_base *base;
 	struct vhca_error *err;
 };
@@ -23,14 +25,20 @@ static int bad(const struct parser *p, const char *what, const char *word)
 			      p->name, p->line, what, word ? ": " : "", word ? word : "");
 }
 
+/* Only these are blanks to OpenSM; a carriage return is not. */
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 static char *strip(char *s)
 {
 	size_t n;
 
-	while (isspace((unsigned char)*s))
+	while (is_blank(*s))
 		s++;
 	n = strlen(s);
-	while (n && isspace((unsigned char)s[n - 1]))
+	while (n && is_blank(s[n - 1]))
 		s[--n] = '\0';
 	return s;
 }
@@ -148,14 +156,31 @@ static int parse_member(const struct parser *p, char *token)
 	return 0;
 }
 
+/* "mgid=GID,flags": OpenSM reads the rest of the line as flags of this multicast group; a wrong one is no error there. */
+static int parse_mgid(const struct parser *p, char *body)
+{
+	char *rest = body, *gid;
+	const char *name = cut_pair(strsep(&rest, ","), &gid);
+	struct in6_addr addr;
+
+	if (strcmp(name, "mgid") != 0 || !gid || inet_pton(AF_INET6, gid, &addr) != 1 ||
+	    addr.s6_addr[0] != 0xff)
+		return bad(p, "not a multicast GID", gid ? gid : name);
+	if (!p->last)
+		return bad(p, "nothing may follow on the line of an mgid", NULL);
+	/* Otherwise OpenSM looks for flags behind the semicolon and reads on in an old line. */
+	if (!p->open && !rest)
+		return bad(p, "an mgid at the end of a statement needs a flag", gid);
+	return 0;
+}
+
 static int parse_members(const struct parser *p, char *body)
 {
 	char *save = NULL;
 
 	body = strip(body);
-	/* OpenSM reads the rest of such a line as flags of one multicast group; a wrong one is no error there. */
 	if (strncmp(body, "mgid", 4) == 0)
-		return 0;
+		return parse_mgid(p, body);
 	for (char *token = strtok_r(body, ",", &save); token; token = strtok_r(NULL, ",", &save)) {
 		int r = *strip(token) ? parse_member(p, token) : 0;
 
@@ -182,6 +207,9 @@ static int parse_segment(struct parser *p, char *segment, bool ends)
 		if (r < 0)
 			return r;
 	}
+	/* OpenSM takes what follows such a semicolon for members of the same partition. */
+	if (body == segment && *strip(body) == '\0')
+		return bad(p, "a semicolon must not stand alone", NULL);
 	p->open = !ends;
 	return parse_members(p, body);
 }
@@ -201,6 +229,7 @@ static int parse_line(struct parser *p, char *line)
 			*end = '\0';
 		if (!end && *strip(line) == '\0')
 			return 0;
+		p->last = !end || *strip(end + 1) == '\0';
 		r = parse_segment(p, line, end != NULL);
 		if (r < 0)
 			return r;

@@ -337,6 +337,29 @@ class Configuration(Case):
                         lambda: not sm.api.call("GET", "/readyz")[1]["problem"])
         self.assertEqual(sm.stop(), 0)
 
+    def test_opensm_understands_what_the_plugin_accepts(self):
+        accepted = ["Default=0x7fff, ipoib, mtu=4, rate=3 : ALL=limited, SELF=full ;\n"
+                    "storage = 0x0123 , sl=3,defmember=full :\n   0x0002c90300000021,\n"
+                    "   12 = both ; 0x8013:ALL_CAS;",
+                    "# nothing but a comment\n", "A=0x2,sl=1:ALL=full;A=0x0002:NONE;\n\n",
+                    "A=0x2:\n\tSELF ,\n\tALL_SWITCHES=limited; B=3 : ALL_ROUTERS,0x11=full;",
+                    "IP=0x44,ipoib:mgid=ff12:401b::16,Q_Key=0x1\n  ALL=full;"]
+        path = self.base(accepted[0])
+        sm = self.manager(base_file=path).start()
+        self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x8123"]), 200)
+        self.wait_key(2, "0x8123")
+        for text in accepted[1:]:
+            with self.subTest(text=text):
+                before = sm.sweeps()
+                self.base(text)
+                sm.resweep()
+                fabric.wait_for("a sweep", lambda: sm.sweeps() > before)
+                fabric.wait_for("in effect", lambda: sm.api.call("GET", "/readyz")[1]["in_effect"])
+                self.assertIsNone(sm.api.call("GET", "/readyz")[1]["problem"])
+                self.assertTrue(self.fabric.has(2, "0x8001") and self.fabric.has(2, "0x8123"))
+        self.assertEqual(re.findall(r"PARSE ERROR[^\n]*|retrying with default", sm.log() + sm.output()), [])
+        self.assertEqual(sm.stop(), 0)
+
     def test_allowed_keys(self):
         sm = self.manager(conf="allowed = 0x0001-0x000f 0x0100").start()
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x800f", "0x0100", "0xffff"]), 200)

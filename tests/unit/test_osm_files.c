@@ -174,6 +174,12 @@ static void base_file_mistakes_are_named(void **state)
 		{"A=0x1:0x0;", "not a port GUID"},
 		{"A=0x1:ALL=ful;", "membership"},
 		{";", "no partition definition"},
+		{"A=0x1:ALL\n;B=0x2:ALL;", "b:2: a semicolon"},
+		{"A=0x1:mgid=ff12::1;B=0x2:ALL;", "line of an mgid"},
+		{"A=0x1:mgid=ff12::1;", "needs a flag"},
+		{"A=0x1:ALL;\r\n", "no partition definition"},
+		{"A=0x1:mgid;", "multicast GID: mgid"},
+		{"A=0x1:mgid=fe80::1;", "multicast GID: fe80::1"},
 	};
 
 	(void)state;
