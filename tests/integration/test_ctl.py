@@ -434,6 +434,15 @@ class Usage(CtlCase):
         for option in set(re.findall(r"^  (--[a-z]+)", text, re.M)):
             self.assertIn(option, script)
 
+    def test_manual_knows_commands_and_options(self):
+        with open(os.path.join(SOURCE, "docs/man/vhcactl.1.rst"), encoding="utf-8") as f:
+            manual = f.read()
+        section = manual.split("COMMANDS\n")[1].split("OPTIONS\n")[0]
+        self.assertEqual(re.findall(r"^\*\*([a-z]+)\*\*", section, re.M), COMMANDS)
+        text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
+        for option in set(re.findall(r"^  (--[a-z]+)", text, re.M)):
+            self.assertIn(option, manual)
+
     def complete(self, *words):
         script = ('. "$1"; shift; COMP_WORDS=(vhcactl "$@"); COMP_CWORD=$#; _vhcactl; printf "%s\\n" "${COMPREPLY[@]}"')
         p = subprocess.run(["bash", "-c", script, "bash", os.path.join(SOURCE, "ctl/vhcactl.bash"), *words],
