@@ -43,7 +43,7 @@ struct work {
 	uint16_t vf_index;
 	uint8_t n_plans;
 	struct plan plans[PORTS_MAX];
-	struct plan *own; /* the plan of at->port */
+	uint8_t own; /* index of the plan of at->port */
 	unsigned int n_table;
 	uint16_t table[VHCA_PKEY_TABLE_MAX]; /* physical, of at->port */
 };
@@ -123,6 +123,7 @@ static void plan_nothing(struct plan *plan)
 static int load_plans(const struct vhca_identity_at *at, struct work *w, struct vhca_error *err)
 {
 	unsigned int mask;
+	bool found = false;
 	int r = vhca_mlx4_ib_ports(&w->fn, &mask);
 
 	if (r < 0)
@@ -137,11 +138,13 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 		r = load_plan(w, plan, err);
 		if (r < 0)
 			return r;
-		if (port == at->port)
-			w->own = plan;
+		if (port == at->port) {
+			w->own = w->n_plans;
+			found = true;
+		}
 		w->n_plans++;
 	}
-	if (w->own == NULL)
+	if (!found)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "port_not_ib", EINVAL,
 				      "%s: port %u is Ethernet", VHCA_BDF_STR(at->pf), at->port);
 	return 0;
@@ -158,6 +161,11 @@ static int open_work(const struct vhca_identity_at *at, struct work *w, struct v
 				      "%s: has no port %u", VHCA_BDF_STR(at->pf), at->port);
 	r = vhca_mlx4_open(at, &w->fn);
 	return r < 0 ? open_error(at, r, err) : 0;
+}
+
+static struct plan *own_plan(struct work *w)
+{
+	return &w->plans[w->own];
 }
 
 static int load_table(struct work *w, uint8_t port, struct vhca_error *err)
@@ -327,14 +335,14 @@ static int prove(const struct work *w, struct plan *plan, struct vhca_error *err
 
 static int apply(struct work *w, struct vhca_error *err)
 {
-	bool moves = has_live_moves(w->own);
+	bool moves = has_live_moves(own_plan(w));
 	int r = take_away(w, err);
 
 	if (r < 0)
 		return r;
 	if (moves)
 		settle();
-	r = give(w, w->own, err);
+	r = give(w, own_plan(w), err);
 	if (r < 0)
 		return r;
 	for (unsigned int i = 0; i < w->n_plans; i++) {
@@ -354,7 +362,7 @@ static int check_want(const struct work *w, const struct vhca_identity *want,
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", EINVAL,
 				      "%s VF %u: %s is no unicast GUID", VHCA_BDF_STR(w->pf),
 				      w->vf_index, VHCA_GUID_STR(want->guid));
-	if (want->n_pkeys > VHCA_VF_PKEYS_MAX || want->n_pkeys > w->own->n_virtual)
+	if (want->n_pkeys > VHCA_VF_PKEYS_MAX || want->n_pkeys > w->plans[w->own].n_virtual)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_pkeys", E2BIG,
 				      "%s VF %u: %u P_Keys wanted", VHCA_BDF_STR(w->pf),
 				      w->vf_index, want->n_pkeys);
@@ -378,7 +386,7 @@ static int16_t target_index(const struct work *w, int16_t now, uint16_t pkey)
 
 static unsigned int plan_identity(struct work *w, const struct vhca_identity *want)
 {
-	struct plan *plan = w->own;
+	struct plan *plan = own_plan(w);
 	unsigned int missing = 0;
 
 	plan->target_guid = want->guid;
@@ -393,7 +401,7 @@ static unsigned int plan_identity(struct work *w, const struct vhca_identity *wa
 /* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
 static int prove_values(struct work *w, const struct vhca_identity *want, struct vhca_error *err)
 {
-	struct plan *plan = w->own;
+	struct plan *plan = own_plan(w);
 	bool moved = false;
 
 	if (!plan->written)
@@ -440,7 +448,7 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 	if (r == 0)
 		r = prove_values(&w, want, err);
 	if (r == 0)
-		r = fill_state(&w, w.own, ret, err);
+		r = fill_state(&w, own_plan(&w), ret, err);
 	if (r == 0)
 		*ret_missing = missing;
 	return r;

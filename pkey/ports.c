@@ -77,10 +77,15 @@ const char *vhca_port_state_to_string(uint8_t state)
 
 /* ---- the end ---- */
 
+struct close_job {
+	struct vhca_verbs *verbs;
+};
+
 static void close_work(void *arg)
 {
-	(void)vhca_verbs_close(*(struct vhca_verbs **)arg);
-	*(struct vhca_verbs **)arg = NULL;
+	struct close_job *job = arg;
+
+	job->verbs = vhca_verbs_close(job->verbs);
 }
 
 static void close_done(void *arg)
@@ -91,16 +96,16 @@ static void close_done(void *arg)
 
 static void close_verbs(struct vhca_strand *strand, struct vhca_verbs *verbs)
 {
-	struct vhca_verbs **arg;
+	struct close_job *job;
 
 	if (verbs == NULL)
 		return;
-	arg = malloc(sizeof(*arg));
-	if (arg != NULL) {
-		*arg = verbs;
-		if (vhca_strand_submit(strand, close_work, close_done, arg) == 0)
+	job = malloc(sizeof(*job));
+	if (job != NULL) {
+		job->verbs = verbs;
+		if (vhca_strand_submit(strand, close_work, close_done, job) == 0)
 			return;
-		free(arg);
+		free(job);
 	}
 	/* The strand takes nothing any more, so the program is ending: nobody waits for the state thread. */
 	(void)vhca_verbs_close(verbs);

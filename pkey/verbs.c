@@ -27,7 +27,9 @@ static void free_list(struct ibv_device ***list)
 
 static int negative_errno(void)
 {
-	return errno > 0 ? -errno : -EIO; /* not every provider sets it */
+	int e = errno;
+
+	return e > 0 ? -e : -EIO; /* not every provider sets it */
 }
 
 static int open_context(const char *ibdev, struct ibv_context **ret)

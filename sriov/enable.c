@@ -111,7 +111,7 @@ static void hint_modprobe(struct vhca_error *err, uint16_t count)
 static enum vhca_enable_action plan_mlx4(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 					 uint16_t count, struct vhca_error *err)
 {
-	char text[128];
+	char text[128] = "";
 	int r = read_param(sys, "num_vfs", text, sizeof(text));
 
 	if (r < 0) {
@@ -141,7 +141,7 @@ static enum vhca_enable_action plan_mlx4(struct vhca_sysfs *sys, const struct vh
 /* The driver of the host must not take VFs for itself at boot; binding sorts it out, so this is advice. */
 static void advise_probe_vf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf)
 {
-	char text[128];
+	char text[128] = "";
 
 	if (read_param(sys, "probe_vf", text, sizeof(text)) == 0 && !param_is(text, 0))
 		vhca_log_notice("%s: mlx4_core was loaded with probe_vf='%s': the host's driver "

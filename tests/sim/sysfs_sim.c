@@ -104,9 +104,10 @@ struct sysfs_sim *sysfs_sim_stop(struct sysfs_sim *sim)
 	let_all_go(sim);
 	await_releases(sim);
 	/* Forced: ends the connection and with it the serving threads, even if a descriptor below the root is still open. */
-	(void)umount2(sim->mount, MNT_FORCE | MNT_DETACH);
-	fuse_unmount(sim->fuse);
+	if (umount2(sim->mount, MNT_FORCE | MNT_DETACH) < 0)
+		fuse_unmount(sim->fuse); /* not root: by fusermount3 */
 	(void)pthread_join(sim->thread, NULL);
+	fuse_unmount(sim->fuse);
 	fuse_destroy(sim->fuse);
 	(void)rmdir(sim->mount);
 	sysfs_sim_clear_log(sim);

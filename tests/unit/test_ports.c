@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -36,9 +37,9 @@ struct vhca_verbs {
 static struct {
 	pthread_mutex_t lock;
 	struct vhca_verbs verbs;
-	int open_result, query_result;
-	unsigned int query_ms;
-	unsigned int opened, closed, queries;
+	atomic_int open_result, query_result;
+	atomic_uint query_ms; /* how long a query takes */
+	atomic_uint opened, closed, queries;
 	struct queued queue[EVENTS_MAX];
 	unsigned int n_queued, n_taken;
 	struct vhca_port_state state[2];
@@ -153,8 +154,12 @@ static void reset_fake(void)
 	if (fake.verbs.fd > 0)
 		close(fake.verbs.fd);
 	fake.verbs.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	fake.open_result = fake.query_result = 0;
-	fake.query_ms = fake.opened = fake.closed = fake.queries = 0;
+	fake.open_result = 0;
+	fake.query_result = 0;
+	fake.query_ms = 0;
+	fake.opened = 0;
+	fake.closed = 0;
+	fake.queries = 0;
 	fake.n_queued = fake.n_taken = 0;
 	for (uint8_t i = 0; i < 2; i++)
 		fake.state[i] = (struct vhca_port_state){.port = (uint8_t)(i + 1),
@@ -223,6 +228,15 @@ static void wait_for(struct fixture *f, const unsigned int *counter, unsigned in
 	assert_int_equal(*counter, n);
 }
 
+static void wait_for_queries(struct fixture *f, unsigned int n)
+{
+	uint64_t end = vhca_now_ms() + WAIT_MS;
+
+	while (fake.queries < n && vhca_now_ms() < end)
+		(void)vhca_loop_once(f->loop, 10);
+	assert_int_equal(fake.queries, n);
+}
+
 static void run_for(struct fixture *f, unsigned int ms)
 {
 	uint64_t end = vhca_now_ms() + ms;
@@ -280,7 +294,7 @@ static void events_during_a_query_cause_one_more(void **state)
 	run_for(f, 15);
 	for (unsigned int i = 0; i < 20; i++)
 		raise_event(VHCA_VERBS_PORT, 2);
-	wait_for(f, &fake.queries, 4);
+	wait_for_queries(f, 4);
 	run_for(f, QUIET_MS);
 	assert_int_equal(fake.queries, 4);
 }
@@ -358,7 +372,9 @@ static void fatal_event_is_the_last_report(void **state)
 	open_and_settle(f, POLL_MS);
 	raise_event(VHCA_VERBS_FATAL, 0);
 	wait_for(f, &f->gone, 1);
+	pthread_mutex_lock(&fake.lock);
 	fake.state[0].lid = 99;
+	pthread_mutex_unlock(&fake.lock);
 	run_for(f, QUIET_MS);
 	fake.queries = 0;
 	raise_event(VHCA_VERBS_PORT, 1);
