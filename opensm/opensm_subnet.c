@@ -25,12 +25,12 @@ static osm_opensm_t *opensm_of(void *ctx)
 
 static void lock(osm_opensm_t *osm)
 {
-	CL_PLOCK_ACQUIRE(&osm->lock);
+	cl_plock_acquire(&osm->lock);
 }
 
 static void unlock(osm_opensm_t *osm)
 {
-	CL_PLOCK_RELEASE(&osm->lock);
+	cl_plock_release(&osm->lock);
 }
 
 /* ---- status ---- */
