@@ -50,10 +50,10 @@ void simhca_port_set_state(struct simhca *hca, int port, u8 state)
 	bool was_active = p->state == IB_PORT_ACTIVE;
 
 	p->state = state;
-	if (!was_active && state == IB_PORT_ACTIVE)
-		simhca_post(hca, SIMHCA_EV_PORT_UP, port, 0);
-	else if (was_active && state != IB_PORT_ACTIVE)
-		simhca_post(hca, SIMHCA_EV_PORT_DOWN, port, 0);
+	if (was_active == (state == IB_PORT_ACTIVE))
+		return;
+	simhca_slave_all_ports(hca, port, !was_active);
+	simhca_post(hca, was_active ? SIMHCA_EV_PORT_DOWN : SIMHCA_EV_PORT_UP, port, 0);
 }
 
 /* Does the link carry frames? */

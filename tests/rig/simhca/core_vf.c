@@ -227,13 +227,11 @@ void simhca_slave_port_event(struct simhca *hca, int fn, int port, bool valid)
 }
 EXPORT_SYMBOL_GPL(simhca_slave_port_event);
 
-/* mlx4_core/eq.c: MLX4_EVENT_TYPE_PORT_CHANGE on an InfiniBand port */
+/* mlx4_core/eq.c: MLX4_EVENT_TYPE_PORT_CHANGE on an InfiniBand port. Under hca->lock. */
 void simhca_slave_all_ports(struct simhca *hca, int port, bool up)
 {
-	unsigned long flags;
 	int fn;
 
-	spin_lock_irqsave(&hca->lock, flags);
 	for (fn = 0; fn <= hca->num_vfs; fn++) {
 		u8 *state = &hca->func[fn].port_state[port];
 
@@ -242,6 +240,4 @@ void simhca_slave_all_ports(struct simhca *hca, int port, bool up)
 		else if (*state == SIMHCA_SLAVE_DOWN)
 			*state = SIMHCA_SLAVE_PENDING_UP;
 	}
-	spin_unlock_irqrestore(&hca->lock, flags);
 }
-EXPORT_SYMBOL_GPL(simhca_slave_all_ports);

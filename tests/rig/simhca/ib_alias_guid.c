@@ -137,7 +137,7 @@ static bool settle_set(struct guid_query *q, struct simhca_guid_rec *rec, int i,
 		atomic_inc(&hca->stats.sa_declined);
 		return false;
 	}
-	if (!rec->required[i] && fn < SIMHCA_MAX_FUNCS)
+	if (!rec->required[i])
 		hca->func[fn].admin_guid[q->gp->port] = answer;
 	rec->required[i] = answer;
 	return true;
@@ -415,8 +415,6 @@ void simhca_alias_guid_invalidate_all(struct simhca_ib *dev, int port)
 	unsigned long flags;
 	int block;
 
-	if (!gp->wq)
-		return; /* the port came up before the service did */
 	spin_lock_irqsave(&dev->guid_lock, flags);
 	if (gp->need_init)
 		port_init(gp);

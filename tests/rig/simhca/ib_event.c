@@ -45,13 +45,6 @@ static void port_up(struct simhca_ib *dev, int port)
 	if (simhca_is_master(dev->hca))
 		simhca_alias_guid_invalidate_all(dev, port);
 	dispatch(dev, port, IB_EVENT_PORT_ACTIVE);
-	simhca_slave_all_ports(dev->hca, port, true);
-}
-
-static void port_down(struct simhca_ib *dev, int port)
-{
-	dispatch(dev, port, IB_EVENT_PORT_ERR);
-	simhca_slave_all_ports(dev->hca, port, false);
 }
 
 static void client_reregister(struct simhca_ib *dev, int port)
@@ -79,7 +72,7 @@ void simhca_ib_event(struct simhca *hca, void *priv, const struct simhca_event_i
 		port_up(dev, ev->port);
 		break;
 	case SIMHCA_EV_PORT_DOWN:
-		port_down(dev, ev->port);
+		dispatch(dev, ev->port, IB_EVENT_PORT_ERR);
 		break;
 	case SIMHCA_EV_LID_CHANGE:
 		dispatch(dev, ev->port, IB_EVENT_LID_CHANGE);

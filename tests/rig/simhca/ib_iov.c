@@ -30,8 +30,6 @@ static ssize_t admin_guid_show(struct kobject *kobj, struct kobj_attribute *attr
 {
 	struct simhca_iov_file *f = simhca_iov_file(attr);
 
-	if (f->index >= SIMHCA_MAX_FUNCS)
-		return sysfs_emit(buf, "%llx\n", 0ull);
 	return sysfs_emit(buf, "%llx\n", f->dev->hca->func[f->index].admin_guid[f->port]);
 }
 
@@ -44,7 +42,7 @@ static ssize_t admin_guid_store(struct kobject *kobj, struct kobj_attribute *att
 	u64 guid = STACK_GARBAGE;
 
 	atomic_inc(&f->dev->hca->stats.admin_guid_writes);
-	if (!f->index || f->index >= SIMHCA_MAX_FUNCS) {
+	if (!f->index) {
 		pr_err("GUID 0 block 0 is RO\n");
 		return len;
 	}

@@ -21,9 +21,9 @@
 #define SIMHCA_MAX_PORTS   2
 #define SIMHCA_PKEYS	   128 /* physical table; the last entry is the driver's "none" */
 #define SIMHCA_PKEY_NONE   (SIMHCA_PKEYS - 1)
-#define SIMHCA_GUIDS	   128 /* GuidCap */
-#define SIMHCA_MAX_VFS	   126 /* MLX4_MAX_NUM_VF */
-#define SIMHCA_MAX_FUNCS   (SIMHCA_MAX_VFS + 1)
+#define SIMHCA_GUIDS	   128	   /* GuidCap */
+#define SIMHCA_MAX_VFS	   126	   /* MLX4_MAX_NUM_VF */
+#define SIMHCA_MAX_FUNCS   128	   /* MLX4_MFUNC_MAX */
 #define SIMHCA_GUID_DELETE (~0ull) /* MLX4_GUID_FOR_DELETE_VAL */
 #define SIMHCA_VENDOR	   0x15b3
 #define SIMHCA_DEVICE_PF   0x1003
