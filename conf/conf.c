@@ -23,6 +23,7 @@ struct loader {
 	unsigned int file; /* number of the current file, from 1 */
 	unsigned int partition_file[VHCA_CONF_PARTITIONS_MAX]; /* file that had the section last */
 	unsigned int hca_file[VHCA_CONF_HCAS_MAX];
+	unsigned int peer_file[VHCA_CONF_PEERS_MAX];
 };
 
 void vhca_conf_set_defaults(struct vhca_conf *conf)
@@ -42,6 +43,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.sm_timeout_ms = 5000,
 		.pkey_timeout_ms = 20000,
 		.poll_ms = 5000,
+		.lease_ms = 120000,
 		.allow_default_partition = true,
 		.index_policy = VHCA_INDEX_FORCE_OFF,
 	};
@@ -128,6 +130,33 @@ static int open_hca(struct loader *l, const char *name, struct vhca_error *err)
 	return claim_for_file(&l->hca_file[hca - conf->hcas], l->file, err);
 }
 
+static struct vhca_conf_peer *find_peer(struct vhca_conf *conf, const char *name)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (strcmp(conf->peers[i].name, name) == 0)
+			return &conf->peers[i];
+	return NULL;
+}
+
+static int open_peer(struct loader *l, const char *name, struct vhca_error *err)
+{
+	struct vhca_conf *conf = l->conf;
+	struct vhca_conf_peer *p = find_peer(conf, name);
+
+	if (!vhca_name_is_valid(name))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
+				      "a peer's name is up to 31 letters, digits, \"_\" and "
+				      "\"-\"");
+	if (!p) {
+		if (conf->n_peers == VHCA_CONF_PEERS_MAX)
+			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many", 0,
+					      "more than %d peers", VHCA_CONF_PEERS_MAX);
+		p = &conf->peers[conf->n_peers++];
+		(void)vhca_strcpy(p->name, sizeof(p->name), name); /* length was checked */
+	}
+	return claim_for_file(&l->peer_file[p - conf->peers], l->file, err);
+}
+
 /* First pass over a file: makes the entries of its sections. */
 static int on_section(void *ctx, const char *section, const char *key, const char *value,
 		      unsigned int line, struct vhca_error *err)
@@ -145,6 +174,8 @@ static int on_section(void *ctx, const char *section, const char *key, const cha
 		return open_partition(ctx, arg, err);
 	if (scope == VHCA_CONF_HCA)
 		return open_hca(ctx, arg, err);
+	if (scope == VHCA_CONF_PEER)
+		return open_peer(ctx, arg, err);
 	return 0;
 }
 
@@ -156,6 +187,8 @@ static void *entry_of(struct vhca_conf *conf, enum vhca_conf_scope scope, const 
 		return find_partition(conf, arg);
 	if (scope == VHCA_CONF_HCA)
 		return parse_hca_name(arg, &like, NULL) < 0 ? NULL : find_hca(conf, &like);
+	if (scope == VHCA_CONF_PEER)
+		return find_peer(conf, arg);
 	return conf;
 }
 
@@ -340,4 +373,12 @@ const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct v
 			return hca;
 	}
 	return fallback;
+}
+
+const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (strcmp(conf->peers[i].name, name) == 0)
+			return &conf->peers[i];
+	return NULL;
 }

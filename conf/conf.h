@@ -3,7 +3,7 @@
 #define VHCA_CONF_CONF_H
 /*
  * Typed configuration: /etc/vhcad/vhcad.conf, then vhcad.conf.d/ *.conf in strcmp order; a later value wins, sections merge.
- * [hca ...] and [partition ...] may stand once a file. An unknown section or key is an error that names the nearest known one; a
+ * [hca ...], [partition ...] and [peer ...] may stand once a file. An unknown section or key is an error that names the nearest known one; a
  * wrong value is an error: the daemon does not start, and a reload keeps the old configuration. The shipped file conf/vhcad.conf
  * documents every key and equals the defaults (tested). Times carry a unit: 500ms, 5s, 2min, 1h.
  */
@@ -18,6 +18,7 @@
 #define VHCA_CONF_PARTITIONS_MAX 128
 #define VHCA_CONF_HCAS_MAX	 32
 #define VHCA_CONF_URLS_MAX	 8
+#define VHCA_CONF_PEERS_MAX	 256
 #define VHCA_CONF_VFS_KEEP	 UINT16_MAX /* manage the VFs that exist, whatever their number */
 
 struct vhca_conf_partition { /* [partition NAME] */
@@ -34,6 +35,13 @@ struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every Connect
 	uint8_t port; /* port = 1|2 [1]: the physical port that gets the VFs' identities */
 };
 
+struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own section is harmless */
+	char name[VHCA_NAME_MAX];
+	char agent[256];     /* agent = http://HOST:PORT, the other's [api] peer_listen; required */
+	char libvirt[256];   /* libvirt = URI that this host's libvirtd reaches it by; required */
+	char migration[256]; /* migration = URI of the memory's way [""]: libvirt chooses */
+};
+
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
 enum vhca_conf_sm_require { VHCA_SM_REQUIRE_NOTHING, VHCA_SM_REQUIRE_ATTACH };
 enum vhca_conf_index_policy { VHCA_INDEX_FORCE_OFF, VHCA_INDEX_ALARM };
@@ -47,6 +55,8 @@ struct vhca_conf {
 
 	/* [api] */
 	char api_group[33]; /* group [""]: group of the unix socket, besides root */
+	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
+	char peer_listen[128];
 
 	/* [libvirt] */
 	char libvirt_uri[256]; /* uri [qemu:///system] */
@@ -69,6 +79,10 @@ struct vhca_conf {
 	uint32_t pkey_timeout_ms;
 	uint32_t poll_ms; /* poll [5s]: slow poll of ports and grants */
 
+	/* [migration] */
+	/* lease [120s]: how long a VF stays reserved for a guest whose migration has not begun */
+	uint32_t lease_ms;
+
 	/* [policy] */
 	/* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */
 	bool allow_default_partition;
@@ -79,6 +93,8 @@ struct vhca_conf {
 	struct vhca_conf_partition partitions[VHCA_CONF_PARTITIONS_MAX];
 	unsigned int n_hcas;
 	struct vhca_conf_hca hcas[VHCA_CONF_HCAS_MAX];
+	unsigned int n_peers;
+	struct vhca_conf_peer peers[VHCA_CONF_PEERS_MAX];
 };
 
 /* The values in brackets above; node_name stays empty, loading fills it in. */
@@ -94,6 +110,9 @@ bool vhca_conf_nth_key(unsigned int n, const char **ret_section, const char **re
 
 /* The section that rules a PF: its own, else [hca default], else NULL. */
 const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
+
+/* The section [peer NAME], or NULL. */
+const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);
 
 /* Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order. Unknown names, one partition twice
  * (whatever the membership), more than max and, unless allowed, the default partition are errors that name the word. */

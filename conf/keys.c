@@ -10,14 +10,11 @@
 #include "conf/value.h"
 
 static const char *const scope_names[] = {
-	[VHCA_CONF_AGENT] = "agent",
-	[VHCA_CONF_API] = "api",
-	[VHCA_CONF_LIBVIRT] = "libvirt",
-	[VHCA_CONF_GUID] = "guid",
-	[VHCA_CONF_SM] = "sm",
-	[VHCA_CONF_POLICY] = "policy",
-	[VHCA_CONF_PARTITION] = "partition",
-	[VHCA_CONF_HCA] = "hca",
+	[VHCA_CONF_AGENT] = "agent",	 [VHCA_CONF_API] = "api",
+	[VHCA_CONF_LIBVIRT] = "libvirt", [VHCA_CONF_GUID] = "guid",
+	[VHCA_CONF_SM] = "sm",		 [VHCA_CONF_MIGRATION] = "migration",
+	[VHCA_CONF_POLICY] = "policy",	 [VHCA_CONF_PARTITION] = "partition",
+	[VHCA_CONF_HCA] = "hca",	 [VHCA_CONF_PEER] = "peer",
 };
 
 static const char *const log_level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
@@ -52,6 +49,11 @@ static int parse_urls(const char *value, const struct vhca_conf_type *type, void
 		.min = (lo), .max = (hi) \
 	}
 #define HCA(m) offsetof(struct vhca_conf_hca, m)
+#define PEER(m)                                                 \
+	offsetof(struct vhca_conf_peer, m),                     \
+	{                                                       \
+		.size = sizeof(((struct vhca_conf_peer *)0)->m) \
+	}
 
 static const struct key {
 	enum vhca_conf_scope scope;
@@ -65,6 +67,7 @@ static const struct key {
 	{VHCA_CONF_AGENT, "run_dir", vhca_conf_path, STRING(run_dir)},
 	{VHCA_CONF_AGENT, "log_level", vhca_conf_word, WORDS(log_level, log_level_words)},
 	{VHCA_CONF_API, "group", vhca_conf_text, STRING(api_group)},
+	{VHCA_CONF_API, "peer_listen", vhca_conf_listen, STRING(peer_listen)},
 	{VHCA_CONF_LIBVIRT, "uri", vhca_conf_uri, STRING(libvirt_uri)},
 	{VHCA_CONF_LIBVIRT, "detach_timeout", vhca_conf_duration,
 	 RANGE(detach_timeout_ms, 1 * S, 1 * H)},
@@ -83,6 +86,7 @@ static const struct key {
 	{VHCA_CONF_SM, "timeout", vhca_conf_duration, RANGE(sm_timeout_ms, 100 * MS, 5 * MIN)},
 	{VHCA_CONF_SM, "pkey_timeout", vhca_conf_duration, RANGE(pkey_timeout_ms, 1 * S, 10 * MIN)},
 	{VHCA_CONF_SM, "poll", vhca_conf_duration, RANGE(poll_ms, 100 * MS, 10 * MIN)},
+	{VHCA_CONF_MIGRATION, "lease", vhca_conf_duration, RANGE(lease_ms, 10 * S, 1 * H)},
 	{VHCA_CONF_POLICY,
 	 "allow_default_partition",
 	 vhca_conf_bool,
@@ -99,6 +103,9 @@ static const struct key {
 	{VHCA_CONF_HCA, "vfs", vhca_conf_vfs, HCA(vfs), {.min = 0, .max = VHCA_CONF_VFS_KEEP - 1}},
 	{VHCA_CONF_HCA, "fabric", vhca_conf_name, HCA(fabric), {0}},
 	{VHCA_CONF_HCA, "port", vhca_conf_port, HCA(port), {.min = 1, .max = 2}},
+	{VHCA_CONF_PEER, "agent", vhca_conf_agent, PEER(agent)},
+	{VHCA_CONF_PEER, "libvirt", vhca_conf_uri, PEER(libvirt)},
+	{VHCA_CONF_PEER, "migration", vhca_conf_uri, PEER(migration)},
 };
 
 static int add_url(struct vhca_conf *conf, const char *url, size_t len, struct vhca_error *err)

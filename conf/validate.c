@@ -52,10 +52,23 @@ static int check_partitions(const struct vhca_conf *conf, struct vhca_error *err
 	return 0;
 }
 
+static int check_peers(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++) {
+		const struct vhca_conf_peer *p = &conf->peers[i];
+
+		if (!p->agent[0] || !p->libvirt[0])
+			return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+					      "[peer %s] %s: missing", p->name,
+					      p->agent[0] ? "libvirt" : "agent");
+	}
+	return 0;
+}
+
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm, check_libvirt, check_guid, check_partitions};
+		check_sm, check_libvirt, check_guid, check_partitions, check_peers};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "conf/value.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "conf/conf.h"
+
+#define HOST_SIZE 254 /* the longest name of the DNS, with NUL */
 
 static int bad(struct vhca_error *err, const char *value, const char *want)
 {
@@ -195,5 +198,61 @@ int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *fi
 {
 	if (!strchr(value, ':'))
 		return bad(err, value, "a URI");
+	return vhca_conf_text(value, type, field, err);
+}
+
+/* Splits "HOST:PORT" or "[v6]:PORT"; the port is a number that can be connected to. */
+static int split_endpoint(const char *value, char host[static HOST_SIZE], bool *ret_v6)
+{
+	bool v6 = *value == '[';
+	const char *start = value + v6;
+	size_t len = strcspn(start, v6 ? "]" : ":");
+	const char *colon = start + len + (v6 && start[len] == ']');
+	uint32_t port;
+
+	if (len == 0 || len >= HOST_SIZE || *colon != ':' ||
+	    vhca_parse_u32(colon + 1, 10, UINT16_MAX, &port) < 0 || port == 0)
+		return -EINVAL;
+	memcpy(host, start, len);
+	host[len] = '\0';
+	*ret_v6 = v6;
+	return 0;
+}
+
+static bool is_address(const char *host, bool v6)
+{
+	struct in6_addr addr; /* the larger of the two */
+
+	return inet_pton(v6 ? AF_INET6 : AF_INET, host, &addr) == 1;
+}
+
+static bool is_host(const char *host, bool v6)
+{
+	static const char chars[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
+
+	return v6 ? is_address(host, true) : host[strspn(host, chars)] == '\0';
+}
+
+int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void *field,
+		     struct vhca_error *err)
+{
+	char host[HOST_SIZE];
+	bool v6;
+
+	if (value[0] && (split_endpoint(value, host, &v6) < 0 || !is_address(host, v6)))
+		return bad(err, value, "a numeric ADDRESS:PORT or [IPV6-ADDRESS]:PORT");
+	return vhca_conf_text(value, type, field, err);
+}
+
+int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
+		    struct vhca_error *err)
+{
+	char host[HOST_SIZE];
+	bool v6;
+
+	if (strncmp(value, "http://", 7) != 0 || split_endpoint(value + 7, host, &v6) < 0 ||
+	    !is_host(host, v6))
+		return bad(err, value, "http://HOST:PORT");
 	return vhca_conf_text(value, type, field, err);
 }

@@ -43,5 +43,9 @@ int vhca_conf_path(const char *value, const struct vhca_conf_type *type, void *f
 		   struct vhca_error *err); /* char[], absolute */
 int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
 		  struct vhca_error *err); /* char[], not empty, no blanks */
+int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void *field,
+		     struct vhca_error *err); /* char[]: numeric ADDRESS:PORT, [v6]:PORT or empty */
+int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
+		    struct vhca_error *err); /* char[]: http://HOST:PORT */
 
 #endif

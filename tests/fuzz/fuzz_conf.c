@@ -54,6 +54,24 @@ static void check_sm(const struct vhca_conf *conf)
 	FUZZ_ASSERT(conf->poll_ms >= 100 && conf->detach_retry_ms <= conf->detach_timeout_ms);
 }
 
+/* What a migration connects to is there, and no name stands twice. */
+static void check_peers(const struct vhca_conf *conf)
+{
+	FUZZ_ASSERT(conf->n_peers <= VHCA_CONF_PEERS_MAX);
+	for (unsigned int i = 0; i < conf->n_peers; i++) {
+		const struct vhca_conf_peer *p = &conf->peers[i];
+
+		FUZZ_ASSERT(vhca_name_is_valid(p->name) && vhca_conf_peer(conf, p->name) == p);
+		FUZZ_ASSERT(is_string(p->agent, sizeof(p->agent)) &&
+			    strncmp(p->agent, "http://", 7) == 0);
+		FUZZ_ASSERT(is_string(p->libvirt, sizeof(p->libvirt)) && strchr(p->libvirt, ':'));
+		FUZZ_ASSERT(is_string(p->migration, sizeof(p->migration)));
+	}
+	FUZZ_ASSERT(is_string(conf->peer_listen, sizeof(conf->peer_listen)));
+	FUZZ_ASSERT(!conf->peer_listen[0] || strchr(conf->peer_listen, ':'));
+	FUZZ_ASSERT(conf->lease_ms >= 10000 && conf->lease_ms <= 3600000);
+}
+
 static void check_accepted(const struct vhca_conf *conf)
 {
 	FUZZ_ASSERT(is_string(conf->node_name, sizeof(conf->node_name)) && conf->node_name[0]);
@@ -66,6 +84,7 @@ static void check_accepted(const struct vhca_conf *conf)
 	check_sm(conf);
 	check_hcas(conf);
 	check_partitions(conf);
+	check_peers(conf);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -94,12 +94,14 @@ static void shipped_values_are_the_defaults(void **state)
 	(void)state;
 	uncomment(text);
 	assert_int_equal(parse(text), 0);
-	assert_int_equal(conf->n_hcas, 1); /* the two example sections, then nothing is left */
+	assert_int_equal(conf->n_hcas, 1); /* the three example sections, then nothing is left */
 	assert_memory_equal(&conf->hcas[0], &hca, sizeof(hca));
 	assert_int_equal(conf->n_partitions, 1);
 	memset(conf->hcas, 0, sizeof(conf->hcas));
 	memset(conf->partitions, 0, sizeof(conf->partitions));
-	conf->n_hcas = conf->n_partitions = 0;
+	assert_int_equal(conf->n_peers, 1);
+	memset(conf->peers, 0, sizeof(conf->peers));
+	conf->n_hcas = conf->n_partitions = conf->n_peers = 0;
 	assert_equals_defaults(conf);
 }
 
@@ -128,7 +130,8 @@ static void every_kind_of_value_is_read(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("[agent]\nnode_name = hv1\nlog_level = debug\nrun_dir = /tmp/run\n"
-		      "[api]\ngroup = infra\n"
+		      "[api]\ngroup = infra\npeer_listen = 192.168.77.1:8514\n"
+		      "[migration]\nlease = 3min\n"
 		      "[libvirt]\ndetach_timeout = 2min\ndetach_retry = 500ms\n"
 		      "[guid]\nprefix = 0x0200000000000000\nprefix_bits = 8\n"
 		      "[sm]\nbackend = vhcasm\nurl = http://a:1  https://b/x\n"
@@ -141,6 +144,8 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(conf->log_level, VHCA_LOG_DEBUG);
 	assert_string_equal(conf->run_dir, "/tmp/run");
 	assert_string_equal(conf->api_group, "infra");
+	assert_string_equal(conf->peer_listen, "192.168.77.1:8514");
+	assert_int_equal(conf->lease_ms, 180000);
 	assert_int_equal(conf->detach_timeout_ms, 120000);
 	assert_int_equal(conf->detach_retry_ms, 500);
 	assert_true(conf->guid_prefix == UINT64_C(0x0200000000000000));
@@ -209,6 +214,24 @@ static const struct {
 	{"[hca default]\nfabric = a/b\n",
 	 "f.conf:2: fabric: \"a/b\" is not a name of up to 31 letters, digits, \"_\" and "
 	 "\"-\""},
+	{"[api]\npeer_listen = hv1:8514\n", "f.conf:2: peer_listen: \"hv1:8514\" is not a numeric "
+					    "ADDRESS:PORT or [IPV6-ADDRESS]:PORT"},
+	{"[migration]\nlease = 9s\n",
+	 "f.conf:2: lease: \"9s\" is not between 10000ms and 3600000ms"},
+	{"[peer]\n", "f.conf:1: [peer]: [peer] needs a name: [peer NAME]"},
+	{"[peer hv.2]\n",
+	 "f.conf:1: [peer hv.2]: a peer's name is up to 31 letters, digits, \"_\" and "
+	 "\"-\""},
+	{"[peer hv2]\nagnet = http://hv2:1\n",
+	 "f.conf:2: agnet: unknown key in [peer]; the nearest "
+	 "known one is \"agent\""},
+	{"[peer hv2]\nagent = https://hv2:8514\n",
+	 "f.conf:2: agent: \"https://hv2:8514\" is not http://HOST:PORT"},
+	{"[peer hv2]\nlibvirt = hv2\n", "f.conf:2: libvirt: \"hv2\" is not a URI"},
+	{"[peer hv2]\nmigration = hv2\n", "f.conf:2: migration: \"hv2\" is not a URI"},
+	{"[peer hv2]\nlibvirt = qemu+ssh://hv2/system\n", "f.conf: [peer hv2] agent: missing"},
+	{"[peer hv2]\nagent = http://hv2:8514\n", "f.conf: [peer hv2] libvirt: missing"},
+	{"[peer a]\n[peer b]\n[peer a]\n", "f.conf:3: [peer a]: section stands twice in this file"},
 	{"[hca 0000:0a:00.0]\n[sm]\n[hca 0000:0A:00.0]\n",
 	 "f.conf:3: [hca 0000:0A:00.0]: section stands twice in this file"},
 	{"[partition a]\npkey = 1\n[partition a]\n",
@@ -262,6 +285,94 @@ static void durations_know_four_units(void **state)
 	}
 }
 
+/* A file of the three pieces is accepted, or not. */
+static void assert_accepts(const char *before, const char *text, const char *after, bool good)
+{
+	char file[512];
+
+	(void)snprintf(file, sizeof(file), "%s%s%s", before, text, after);
+	if ((parse(file) == 0) != good)
+		fail_msg("\"%s\" was %s", text, good ? "refused" : "accepted");
+}
+
+static void addresses_to_listen_on_are_numeric(void **state)
+{
+	static const char *const good[] = {"", "0.0.0.0:1", "10.0.0.1:65535", "[::]:8514",
+					   "[fd00::1]:8514"};
+	static const char *const bad[] = {"10.0.0.1",	    "10.0.0.1:",       "10.0.0.1:0",
+					  "10.0.0.1:65536", ":8514",	       "10.0.1:8514",
+					  "fd00::1:8514",   "[fd00::1]",       "[fd00::1",
+					  "[fd00::1]8514",  "[10.0.0.1]:8514", "10.0.0.1:85 14",
+					  "10.0.0.1:+1",    "localhost:8514",  "*:8514"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(good); i++)
+		assert_accepts("[api]\npeer_listen = ", good[i], "\n", true);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
+		assert_accepts("[api]\npeer_listen = ", bad[i], "\n", false);
+}
+
+static void agents_of_peers_are_urls_without_a_path(void **state)
+{
+	static const char before[] = "[peer p]\nlibvirt = qemu:///system\nagent = ";
+	static const char *const good[] = {"http://hv2:8514", "http://192.168.77.2:1",
+					   "http://hv-2.example.org:65535",
+					   "http://[fd00::2]:8514"};
+	static const char *const bad[] = {"",
+					  "hv2:8514",
+					  "http://hv2",
+					  "http://hv2:8514/",
+					  "http://hv2:0",
+					  "http://:8514",
+					  "http://[hv2]:8514",
+					  "http://me@hv2:8514",
+					  "http://hv2:8514 http://hv3:8514",
+					  "http://[fd00::2:8514"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(good); i++)
+		assert_accepts(before, good[i], "\n", true);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
+		assert_accepts(before, bad[i], "\n", false);
+}
+
+static void peers_are_found_by_name(void **state)
+{
+	const struct vhca_conf_peer *peer;
+
+	(void)state;
+	assert_int_equal(parse("[peer hva]\nagent = http://a:1\nlibvirt = qemu+tcp://a/system\n"
+			       "[peer hvb]\nagent = http://b:2\nlibvirt = qemu+tcp://b/system\n"
+			       "migration = tcp://192.168.77.2\n"),
+			 0);
+	assert_int_equal(conf->n_peers, 2);
+	assert_string_equal(vhca_conf_peer(conf, "hva")->migration, "");
+	peer = vhca_conf_peer(conf, "hvb");
+	assert_string_equal(peer->name, "hvb");
+	assert_string_equal(peer->agent, "http://b:2");
+	assert_string_equal(peer->libvirt, "qemu+tcp://b/system");
+	assert_string_equal(peer->migration, "tcp://192.168.77.2");
+	assert_null(vhca_conf_peer(conf, "hv"));
+	assert_null(vhca_conf_peer(conf, ""));
+}
+
+static void too_many_peers_are_an_error(void **state)
+{
+	static char text[96 * (VHCA_CONF_PEERS_MAX + 1)];
+	struct vhca_strbuf sb;
+
+	(void)state;
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	for (int i = 0; i < VHCA_CONF_PEERS_MAX; i++)
+		vhca_strbuf_add(&sb, "[peer p%d]\nagent = http://p%d:1\nlibvirt = qemu://p%d/\n", i,
+				i, i);
+	assert_int_equal(parse(text), 0);
+	assert_string_equal(vhca_conf_peer(conf, "p255")->agent, "http://p255:1");
+	vhca_strbuf_add(&sb, "[peer one-more]\n");
+	assert_true(parse(text) < 0);
+	assert_non_null(strstr(err.msg, "more than 256 peers"));
+}
+
 static void limits_on_entries_are_errors(void **state)
 {
 	static char text[64 * (VHCA_CONF_PARTITIONS_MAX + 1)];
@@ -291,11 +402,12 @@ static void drop_ins_win_in_order_and_merge(void **state)
 	tree_init(&tree);
 	tree_put(&tree, "v.conf",
 		 "[sm]\npoll = 1s\ntimeout = 1s\nurl = http://a\n"
-		 "[hca default]\nmanage = yes\nvfs = 4\n");
+		 "[hca default]\nmanage = yes\nvfs = 4\n"
+		 "[peer b]\nagent = http://b:1\n");
 	tree_put(&tree, "v.conf.d/20-b.conf", "[sm]\npoll = 3s\n");
 	tree_put(&tree, "v.conf.d/10-a.conf",
 		 "[sm]\npoll = 2s\nurl = http://b http://c\n"
-		 "[hca default]\nvfs = 8\n");
+		 "[hca default]\nvfs = 8\n[peer b]\nlibvirt = qemu://b/system\n");
 	tree_put(&tree, "v.conf.d/30-c.conf.bak", "nonsense");
 	tree_put(&tree, "v.conf.d/.hidden.conf", "nonsense");
 	assert_int_equal(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err), 0);
@@ -306,6 +418,9 @@ static void drop_ins_win_in_order_and_merge(void **state)
 	assert_int_equal(conf->n_hcas, 1);
 	assert_true(conf->hcas[0].manage);
 	assert_int_equal(conf->hcas[0].vfs, 8);
+	assert_int_equal(conf->n_peers, 1);
+	assert_string_equal(conf->peers[0].agent, "http://b:1");
+	assert_string_equal(conf->peers[0].libvirt, "qemu://b/system");
 	tree_done(&tree);
 }
 
@@ -353,6 +468,10 @@ int main(void)
 		T(every_kind_of_value_is_read),
 		T(errors_name_place_and_reason),
 		T(durations_know_four_units),
+		T(addresses_to_listen_on_are_numeric),
+		T(agents_of_peers_are_urls_without_a_path),
+		T(peers_are_found_by_name),
+		T(too_many_peers_are_an_error),
 		T(limits_on_entries_are_errors),
 		T(drop_ins_win_in_order_and_merge),
 		T(bad_drop_in_and_missing_file_are_errors),
