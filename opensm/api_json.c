@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/api_json.h"
 
+#include "common/base/cleanup.h"
 #include "common/http/json.h"
 #include "config.h"
 
@@ -84,24 +85,48 @@ struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
 	return list("bindings", rows, 0);
 }
 
+static bool is_declared(const struct vhca_osm_need *need)
+{
+	return need->declared;
+}
+
+static bool is_bound(const struct vhca_osm_need *need)
+{
+	return need->bindings > 0;
+}
+
+static bool is_inherited(const struct vhca_osm_need *need)
+{
+	return need->inherited;
+}
+
+static bool is_needed(const struct vhca_osm_need *need)
+{
+	(void)need;
+	return true;
+}
+
 static struct json_object *member_to_json(uint64_t guid, const struct vhca_osm_port *p)
 {
+	static const struct {
+		const char *key;
+		bool (*has)(const struct vhca_osm_need *need);
+	} lists[] = {{"pkeys", is_declared},
+		     {"from_bindings", is_bound},
+		     {"inherited", is_inherited},
+		     {"effective", is_needed}};
 	struct json_object *obj = json_object_new_object();
-	uint16_t declared[VHCA_OSM_PORT_PKEYS_MAX], bound[VHCA_OSM_PORT_PKEYS_MAX],
-		all[VHCA_OSM_PORT_PKEYS_MAX];
-	size_t n_declared = 0, n_bound = 0, n_all = 0;
 
-	for (size_t i = 0; p && i < p->n_needs; i++) {
-		all[n_all++] = p->needs[i].pkey;
-		if (p->needs[i].declared)
-			declared[n_declared++] = p->needs[i].pkey;
-		if (p->needs[i].bindings)
-			bound[n_bound++] = p->needs[i].pkey;
-	}
 	vhca_json_add_guid(obj, "port_guid", guid);
-	vhca_json_add_pkeys(obj, "pkeys", declared, n_declared);
-	vhca_json_add_pkeys(obj, "from_bindings", bound, n_bound);
-	vhca_json_add_pkeys(obj, "effective", all, n_all);
+	for (size_t l = 0; l < VHCA_ARRAY_SIZE(lists); l++) {
+		uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+		size_t n = 0;
+
+		for (size_t i = 0; p && i < p->n_needs; i++)
+			if (lists[l].has(&p->needs[i]))
+				pkeys[n++] = p->needs[i].pkey;
+		vhca_json_add_pkeys(obj, lists[l].key, pkeys, n);
+	}
 	return obj;
 }
 

@@ -17,7 +17,7 @@ struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, 
 /* {bindings: [...], next}: next is the `after` of the next page, null at the end. Without tombstones. */
 struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
 					   const struct vhca_osm_page *page);
-/* {port_guid, pkeys, from_bindings, effective} */
+/* {port_guid, pkeys, from_bindings, inherited, effective} */
 struct json_object *vhca_osm_json_member_now(const struct vhca_osm_service *s, uint64_t guid);
 /* {members: [...], next} */
 struct json_object *vhca_osm_json_members(const struct vhca_osm_service *s,

@@ -154,6 +154,39 @@ static bool has_pkey(void *ctx, uint64_t port_guid, uint16_t pkey)
 	return found;
 }
 
+/* Keys of a port's table, without empty entries. */
+static size_t read_table(const osm_pkey_tbl_t *table, uint16_t ret[static VHCA_OSM_TABLE_MAX])
+{
+	size_t n = 0;
+
+	for (uint16_t i = 0; i < osm_pkey_tbl_get_num_blocks(table); i++) {
+		const ib_pkey_table_t *block = osm_pkey_tbl_block_get(table, i);
+
+		for (size_t k = 0; block && k < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; k++)
+			if (!ib_pkey_is_invalid(block->pkey_entry[k]) && n < VHCA_OSM_TABLE_MAX)
+				ret[n++] = cl_ntoh16(block->pkey_entry[k]);
+	}
+	return n;
+}
+
+static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	uint16_t pkeys[VHCA_OSM_TABLE_MAX];
+
+	lock(osm);
+	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+
+		if (port->p_physp && osm_node_get_type(port->p_node) == IB_NODE_TYPE_CA)
+			fn(arg, cl_ntoh64(port->guid), pkeys,
+			   read_table(&port->p_physp->pkeys, pkeys));
+	}
+	unlock(osm);
+}
+
 /* As OpenSM's own SIGHUP handler does it: the flag is a plain word that the sweeper polls. */
 static void sweep(void *ctx)
 {
@@ -168,5 +201,6 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.find_port = find_port,
 	.find_alias = find_alias,
 	.has_pkey = has_pkey,
+	.each_port = each_port,
 	.sweep = sweep,
 };

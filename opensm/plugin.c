@@ -3,7 +3,7 @@
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
  * Threads: one of our own serves HTTP and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes to an
- * eventfd, so a full disk or a slow client never delays a sweep. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * eventfd, so a full disk or a slow client never delays a sweep (but see wait_for_inheritance()). LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
  * before anything could take it again. delete() is followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be OpenSM's sweeper.
  */
@@ -18,12 +18,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
@@ -34,7 +36,8 @@
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_version.h>
 
-#define DEFAULT_CONF VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
+#define DEFAULT_CONF  VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
+#define INHERIT_MAX_S 5
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -44,6 +47,9 @@ struct plugin {
 	struct vhca_osm_api *api;
 	int wake_fd;
 	atomic_bool stop;
+	atomic_bool service_is_new;
+	atomic_bool inherit_wanted; /* by the sweeper, which waits for inherit_done */
+	sem_t inherit_done;
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -102,6 +108,10 @@ static void *thread_main(void *arg)
 		if (fds[0].revents)
 			(void)!read(p->wake_fd, &count,
 				    sizeof(count)); /* non-blocking, a counter */
+		if (atomic_exchange(&p->inherit_wanted, false)) {
+			vhca_osm_service_inherit(p->service, vhca_now_ms());
+			(void)sem_post(&p->inherit_done);
+		}
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
@@ -130,6 +140,42 @@ static void stop_thread(struct plugin *p)
 	wake(p);
 	(void)pthread_join(p->thread, NULL);
 	p->running = false;
+}
+
+/* ---- taking over ---- */
+
+/* Is OpenSM about to distribute partitions as a master that may know less than its predecessor? */
+static bool takes_over(const struct plugin *p)
+{
+	const osm_subn_t *subn = &p->osm->subn;
+
+	if (!p->conf.inherit_s)
+		return false;
+	return subn->coming_out_of_standby ||
+	       (subn->sm_state == IB_SMINFO_STATE_DISCOVERING && atomic_load(&p->service_is_new));
+}
+
+/*
+ * The one thing for which the sweeper waits: once in a mastership, before the partition file is read. The thread never waits for
+ * the sweeper while it does this, and a hung disk delays the sweep by no more than the time-out.
+ */
+static void wait_for_inheritance(struct plugin *p)
+{
+	struct timespec until;
+
+	while (sem_trywait(&p->inherit_done) == 0)
+		; /* the late end of an earlier one */
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += INHERIT_MAX_S;
+	atomic_store(&p->service_is_new, false);
+	atomic_store(&p->inherit_wanted, true);
+	wake(p);
+	while (sem_timedwait(&p->inherit_done, &until) < 0)
+		if (errno != EINTR) {
+			vhca_log_error("keys found on ports could not be kept in %d s",
+				       INHERIT_MAX_S);
+			return;
+		}
 }
 
 /* ---- OpenSM's options ---- */
@@ -197,6 +243,7 @@ static void plugin_free(struct plugin *p)
 	restore_partitions(p);
 	(void)vhca_osm_service_free(p->service);
 	vhca_close_cleanup(&p->wake_fd);
+	(void)sem_destroy(&p->inherit_done);
 	vhca_log_set_sink(NULL);
 	free(p);
 }
@@ -244,6 +291,7 @@ static int plugin_start(struct plugin *p, struct vhca_error *err)
 		r = vhca_osm_api_new(&p->conf, p->service, &p->api, err);
 	if (r < 0)
 		return r;
+	atomic_store(&p->service_is_new, vhca_osm_service_is_new(p->service));
 	r = redirect_partitions(p);
 	if (r == 0)
 		r = start_thread(p);
@@ -264,6 +312,7 @@ static void *create(osm_opensm_t *osm)
 	vhca_log_set_sink(to_opensm_log);
 	p->osm = osm;
 	p->subnet.osm = osm;
+	(void)sem_init(&p->inherit_done, 0, 0);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0 || plugin_start(p, &err) < 0) {
 		vhca_log_error("not started: %s%s%s", err.code ? err.msg : strerror(errno),
@@ -289,6 +338,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
+		if (takes_over(p))
+			wait_for_inheritance(p);
 		vhca_osm_service_on_discovered(p->service);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_service_on_subnet_up(p->service);

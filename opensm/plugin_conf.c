@@ -15,6 +15,7 @@ void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf)
 		.listen = "unix:/run/opensm/vhcasm.sock",
 		.socket_mode = 0660,
 		.state_dir = "/var/lib/vhcasm",
+		.inherit_s = 600,
 		.policy = {.n_allowed = 1, .allowed = {{0x0001, 0x7ffe}}, .ipoib = true},
 	};
 }
@@ -94,6 +95,14 @@ static int set_ipoib(struct vhca_osm_conf *conf, const char *value, struct vhca_
 	return 0;
 }
 
+static int set_inherit(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_u32(value, 10, 86400, &conf->inherit_s) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is no number of seconds up to 86400", value);
+	return 0;
+}
+
 static const struct {
 	const char *section, *key;
 	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
@@ -104,6 +113,7 @@ static const struct {
 	{"partitions", "base_file", set_base_file},
 	{"partitions", "allowed", set_allowed},
 	{"partitions", "default_members", set_default_members},
+	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
 };
 

@@ -16,6 +16,7 @@ struct vhca_osm_conf {
 	char state_dir[200]; /* [state] dir [/var/lib/vhcasm] */
 	char base_file
 		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
+	uint32_t inherit_s;	       /* [partitions] inherit [600]: seconds, 0 = off */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */
 };
 

@@ -32,6 +32,8 @@ struct vhca_osm_service {
 	struct stat base_stat; /* of the file that base came from */
 	atomic_bool base_check;
 
+	bool is_new;
+	uint64_t inherited_until; /* UINT64_MAX = nothing is inherited */
 	struct vhca_osm_publisher publisher;
 	char *text; /* what stands in the partition file; NULL = unknown */
 	char base_problem[256], write_problem[256];
@@ -159,10 +161,79 @@ static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 		ask_for_sweep(s);
 }
 
+/* ---- inherited keys ---- */
+
+struct heirs {
+	struct vhca_osm_service *s;
+	size_t failed;
+};
+
+/* With OpenSM's lock held: memory only. */
+static void inherit_port(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n)
+{
+	struct heirs *heirs = arg;
+	struct vhca_osm_service *s = heirs->s;
+	uint16_t kept[VHCA_OSM_TABLE_MAX];
+	size_t n_kept = 0;
+
+	for (size_t i = 0; i < n && i < VHCA_OSM_TABLE_MAX; i++)
+		if (vhca_pkey_base(pkeys[i]) != VHCA_PKEY_DEFAULT &&
+		    vhca_osm_policy_allows(&s->conf.policy, pkeys[i]) &&
+		    !vhca_osm_base_find(&s->base, vhca_pkey_base(pkeys[i])))
+			kept[n_kept++] = pkeys[i];
+	if (n_kept && vhca_osm_table_inherit(s->table, port_guid, kept, n_kept, NULL) < 0)
+		heirs->failed++;
+}
+
+static void start_inheritance(struct vhca_osm_service *s, uint64_t now)
+{
+	size_t n = vhca_osm_table_inherited(s->table);
+
+	s->inherited_until = n ? now + (uint64_t)s->conf.inherit_s * 1000 : UINT64_MAX;
+	if (n)
+		vhca_log_notice("%zu keys of ports stay for %u s although no binding needs them", n,
+				s->conf.inherit_s);
+}
+
+static void end_inheritance(struct vhca_osm_service *s)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	size_t n = vhca_osm_table_inherited(s->table);
+
+	s->inherited_until = UINT64_MAX;
+	vhca_osm_table_drop_inherited(s->table);
+	vhca_log_notice("%zu inherited keys were not reported in %u s and go", n,
+			s->conf.inherit_s);
+	if (vhca_osm_service_commit(s, &err) < 0)
+		vhca_log_error("%s; written with the next report", err.msg);
+}
+
+bool vhca_osm_service_is_new(const struct vhca_osm_service *s)
+{
+	return s->is_new && s->saved_revision == 0;
+}
+
+void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct heirs heirs = {.s = s};
+
+	s->is_new = false;
+	s->ops->each_port(s->ctx, inherit_port, &heirs);
+	if (heirs.failed)
+		vhca_log_error("the keys of %zu ports could not be kept", heirs.failed);
+	start_inheritance(s, now);
+	if (vhca_osm_service_commit(s, &err) < 0)
+		vhca_log_error("%s", err.msg);
+	publish_partitions(s, now); /* even if it was not saved: keeping is the safe side */
+}
+
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 {
 	if (atomic_exchange(&s->base_check, false))
 		recheck_base(s, now);
+	if (now >= s->inherited_until)
+		end_inheritance(s);
 	/* What is not durable yet must not take effect. */
 	if (s->saved_revision == vhca_osm_table_revision(s->table) &&
 	    vhca_osm_publisher_write_due(&s->publisher, now))
@@ -173,7 +244,9 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 
 uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s)
 {
-	return vhca_osm_publisher_deadline(&s->publisher);
+	uint64_t at = vhca_osm_publisher_deadline(&s->publisher);
+
+	return at < s->inherited_until ? at : s->inherited_until;
 }
 
 void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s)
@@ -217,7 +290,8 @@ static int load_state(struct vhca_osm_service *s, struct vhca_error *err)
 	size_t len;
 	int r = vhca_read_file(s->state_path, VHCA_OSM_STATE_MAX, &text, &len);
 
-	if (r == -ENOENT)
+	s->is_new = r == -ENOENT;
+	if (s->is_new)
 		return 0;
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_damaged", -r, "%s",
@@ -268,6 +342,7 @@ static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
 		return r;
 	s->saved_revision = vhca_osm_table_revision(s->table);
 	s->shown_needs = vhca_osm_table_needs_revision(s->table);
+	start_inheritance(s, vhca_now_ms());
 	return 0;
 }
 

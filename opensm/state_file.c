@@ -48,7 +48,19 @@ static size_t put_bindings(FILE *f, const struct vhca_osm_table *t)
 	return vhca_osm_table_bindings(t);
 }
 
-static size_t put_members(FILE *f, const struct vhca_osm_table *t)
+static bool is_declared(const struct vhca_osm_need *need)
+{
+	return need->declared;
+}
+
+static bool is_inherited(const struct vhca_osm_need *need)
+{
+	return need->inherited;
+}
+
+/* One line for each port with keys of this kind. */
+static size_t put_ports(FILE *f, const struct vhca_osm_table *t, char word,
+			bool (*has)(const struct vhca_osm_need *need))
 {
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	size_t lines = 0;
@@ -58,11 +70,11 @@ static size_t put_members(FILE *f, const struct vhca_osm_table *t)
 		size_t n = 0;
 
 		for (size_t k = 0; k < p->n_needs; k++)
-			if (p->needs[k].declared)
+			if (has(&p->needs[k]))
 				pkeys[n++] = p->needs[k].pkey;
 		if (n == 0)
 			continue;
-		(void)fprintf(f, "m %s", VHCA_GUID_STR(p->guid));
+		(void)fprintf(f, "%c %s", word, VHCA_GUID_STR(p->guid));
 		put_pkeys(f, pkeys, n);
 		lines++;
 	}
@@ -81,7 +93,8 @@ int vhca_osm_state_format(const struct vhca_osm_table *t, char **ret_text, size_
 	(void)fputs(HEADER "\n", f);
 	records = put_tombstones(f, t);
 	records += put_bindings(f, t);
-	records += put_members(f, t);
+	records += put_ports(f, t, 'm', is_declared);
+	records += put_ports(f, t, 'i', is_inherited);
 	(void)fprintf(f, "end %zu\n", records);
 	failed = ferror(f);
 	if (fclose(f) != 0 || failed) /* a memory stream fails only for want of memory */
@@ -165,16 +178,33 @@ static int load_binding(const struct line *l, struct vhca_osm_table *t, struct v
 	return vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, err);
 }
 
+static int parse_port(const struct line *l, uint64_t *ret_guid, uint16_t *ret_pkeys, size_t *ret_n)
+{
+	if (l->n != 3 || vhca_guid_parse(l->field[1], ret_guid) < 0 || *ret_guid == 0)
+		return -EINVAL;
+	return parse_pkeys(l->field[2], ret_pkeys, ret_n);
+}
+
 static int load_member(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	uint64_t guid;
 	size_t n;
 
-	if (l->n != 3 || vhca_guid_parse(l->field[1], &guid) < 0 || guid == 0 ||
-	    parse_pkeys(l->field[2], pkeys, &n) < 0)
+	if (parse_port(l, &guid, pkeys, &n) < 0)
 		return -EINVAL;
 	return vhca_osm_table_declare(t, guid, pkeys, n, VHCA_OSM_PORT_PKEYS_MAX, err);
+}
+
+static int load_inherited(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	uint64_t guid;
+	size_t n;
+
+	if (parse_port(l, &guid, pkeys, &n) < 0)
+		return -EINVAL;
+	return vhca_osm_table_inherit(t, guid, pkeys, n, err);
 }
 
 static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
@@ -182,7 +212,10 @@ static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca
 	static const struct {
 		const char *word;
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
-	} kinds[] = {{"t", load_tombstone}, {"b", load_binding}, {"m", load_member}};
+	} kinds[] = {{"t", load_tombstone},
+		     {"b", load_binding},
+		     {"m", load_member},
+		     {"i", load_inherited}};
 
 	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
 		if (strcmp(l->field[0], kinds[i].word) == 0)

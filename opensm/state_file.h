@@ -8,6 +8,7 @@
  *	t VGUID EPOCH PORT_GUID			tombstones, oldest first
  *	b VGUID EPOCH PORT_GUID GID_INDEX LID PKEY,...	("-" = no keys)
  *	m PORT_GUID PKEY,...			declared keys
+ *	i PORT_GUID PKEY,...			inherited keys
  *	end RECORDS
  *
  * The last line proves that nothing is missing. A file that does not match to the letter is refused as a whole: what it protects

@@ -7,6 +7,7 @@
  * short read and releases it: never call one with that lock held (LFT_CHANGE and TRAP events).
  */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define VHCA_OSM_PORT_ACTIVE 4 /* PortInfo:PortState */
@@ -30,12 +31,18 @@ struct vhca_osm_status {
 	const char *version;  /* OpenSM's version string */
 };
 
+#define VHCA_OSM_TABLE_MAX 128
+typedef void (*vhca_osm_port_fn)(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n);
+
 struct vhca_osm_subnet_ops {
 	void (*status)(void *ctx, struct vhca_osm_status *ret);
 	bool (*find_port)(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret);
 	/* Who holds this GUID: as alias, or as its own port GUID (index 0). */
 	bool (*find_alias)(void *ctx, uint64_t guid, struct vhca_osm_alias *ret);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
+	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
+	 * with OpenSM's lock held: it must not call any of these operations. */
+	void (*each_port)(void *ctx, vhca_osm_port_fn fn, void *arg);
 	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */
 	void (*sweep)(void *ctx);
 };

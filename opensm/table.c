@@ -78,148 +78,32 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 	return NULL;
 }
 
-/* ---- the keys of one port ---- */
+/* ---- ports ---- */
 
-static size_t need_index(const struct vhca_osm_port *p, uint16_t pkey)
+/* The port's record, made if needed; NULL after setting err. */
+static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
+				      struct vhca_error *err)
 {
-	size_t i = 0;
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, guid);
 
-	while (i < p->n_needs && p->needs[i].pkey < pkey)
-		i++;
-	return i;
-}
-
-static struct vhca_osm_need *need_find(struct vhca_osm_port *p, uint16_t pkey)
-{
-	size_t i = need_index(p, pkey);
-
-	return i < p->n_needs && p->needs[i].pkey == pkey ? &p->needs[i] : NULL;
-}
-
-static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
-{
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "both_memberships", 0,
-			       "port %s needs partition 0x%04x as full and as limited member",
-			       VHCA_GUID_STR(guid), vhca_pkey_base(pkey));
-
-	vhca_error_hint(err, "use one membership on this port, or set allow_both_pkeys TRUE in "
-			     "opensm.conf and restart OpenSM");
-	return r;
-}
-
-/* May this key be needed beside the others? */
-static int check_key(const struct vhca_osm_table *t, struct vhca_osm_port *p, uint16_t pkey,
-		     struct vhca_error *err)
-{
-	if (need_find(p, pkey))
-		return 0;
-	/* The default partition is exempt: OpenSM's own rule already gives it to every port. */
-	if (!t->both_memberships && vhca_pkey_base(pkey) != VHCA_PKEY_DEFAULT &&
-	    need_find(p, pkey ^ VHCA_PKEY_FULL))
-		return refuse_both(p->guid, pkey, err);
-	if (p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
-			      "port %s: %d of %d keys are in use", VHCA_GUID_STR(p->guid),
-			      VHCA_OSM_PORT_PKEYS_MAX, VHCA_OSM_PORT_PKEYS_MAX);
-}
-
-/* Finds or makes the entry of a key that was checked. */
-static struct vhca_osm_need *need_get(struct vhca_osm_port *p, uint16_t pkey)
-{
-	size_t i = need_index(p, pkey);
-
-	if (i < p->n_needs && p->needs[i].pkey == pkey)
-		return &p->needs[i];
-	memmove(&p->needs[i + 1], &p->needs[i], (p->n_needs - i) * sizeof(*p->needs));
-	p->n_needs++;
-	p->needs[i] = (struct vhca_osm_need){.pkey = pkey};
-	return &p->needs[i];
-}
-
-static void drop_unneeded(struct vhca_osm_port *p)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < p->n_needs; i++)
-		if (p->needs[i].declared || p->needs[i].bindings)
-			p->needs[kept++] = p->needs[i];
-	p->n_needs = kept;
-}
-
-static void release_keys(struct vhca_osm_port *p, const struct vhca_osm_binding *b)
-{
-	for (size_t i = 0; i < b->n_pkeys; i++) {
-		struct vhca_osm_need *need = need_find(p, b->pkeys[i]);
-
-		if (need && need->bindings)
-			need->bindings--;
+	if (p)
+		return p;
+	if (t->ports.n >= t->limits.ports) {
+		(void)vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+				     "port %s: %zu of %zu ports are in use", VHCA_GUID_STR(guid),
+				     t->ports.n, t->limits.ports);
+		return NULL;
 	}
-	drop_unneeded(p);
-}
-
-static int acquire_keys(const struct vhca_osm_table *t, struct vhca_osm_port *p,
-			const struct vhca_osm_binding *b, struct vhca_error *err)
-{
-	for (size_t i = 0; i < b->n_pkeys; i++) {
-		int r = check_key(t, p, b->pkeys[i], err);
-
-		if (r < 0)
-			return r;
-		need_get(p, b->pkeys[i])->bindings++;
-	}
-	return 0;
-}
-
-static int check_capacity(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
-			  size_t max, struct vhca_error *err)
-{
-	int r;
-
-	/* A table that shrank under keys in use (other HCA firmware) must not forbid to take keys away. */
-	if (after->n_needs <= max || after->n_needs <= before->n_needs)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
-			   "port %s: %zu keys are needed, its table has room for %zu",
-			   VHCA_GUID_STR(after->guid), after->n_needs, max);
-	vhca_error_hint(err, "spread the tenants over more hosts, or give back keys that are "
-			     "declared with PUT /v1/members");
-	return r;
-}
-
-static bool same_keys(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
-{
-	if (a->n_needs != b->n_needs)
-		return false;
-	for (size_t i = 0; i < a->n_needs; i++)
-		if (a->needs[i].pkey != b->needs[i].pkey)
-			return false;
-	return true;
-}
-
-/* The port's record, made if needed. */
-static int port_get(struct vhca_osm_table *t, uint64_t guid, struct vhca_osm_port **ret,
-		    struct vhca_error *err)
-{
-	VHCA_AUTO_FREE struct vhca_osm_port *p = NULL;
-
-	*ret = vhca_osm_guid_map_find(&t->ports, guid);
-	if (*ret)
-		return 0;
-	if (t->ports.n >= t->limits.ports)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
-				      "port %s: %zu of %zu ports are in use", VHCA_GUID_STR(guid),
-				      t->ports.n, t->limits.ports);
 	p = calloc(1, sizeof(*p));
-	if (!p)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
-				      VHCA_GUID_STR(guid));
-	p->guid = guid;
-	if (vhca_osm_guid_map_add(&t->ports, p) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
-				      VHCA_GUID_STR(guid));
-	*ret = vhca_steal_ptr(&p);
-	return 0;
+	if (p) {
+		p->guid = guid;
+		if (vhca_osm_guid_map_add(&t->ports, p) == 0)
+			return p;
+		free(p);
+	}
+	(void)vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
+			     VHCA_GUID_STR(guid));
+	return NULL;
 }
 
 static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
@@ -233,10 +117,19 @@ static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
 static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
 		       const struct vhca_osm_port *now)
 {
-	if (!same_keys(p, now))
+	if (!vhca_osm_port_same_keys(p, now))
 		t->needs_revision++;
 	*p = *now;
 	port_drop_if_empty(t, now->guid);
+}
+
+/* The same for changes that the records do not show. */
+static void port_store_reasons(struct vhca_osm_table *t, struct vhca_osm_port *p,
+			       const struct vhca_osm_port *now)
+{
+	if (!vhca_osm_port_same_needs(p, now))
+		t->revision++;
+	port_store(t, p, now);
 }
 
 static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
@@ -247,7 +140,7 @@ static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding
 	if (!p)
 		return;
 	now = *p;
-	release_keys(&now, b);
+	vhca_osm_port_release(&now, b->pkeys, b->n_pkeys);
 	port_store(t, p, &now);
 }
 
@@ -328,8 +221,8 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 {
 	*ret = *p;
 	if (old && !old->withdrawn && old->port_guid == want->port_guid)
-		release_keys(ret, old);
-	return acquire_keys(t, ret, want, err);
+		vhca_osm_port_release(ret, old->pkeys, old->n_pkeys);
+	return vhca_osm_port_acquire(ret, t->both_memberships, want->pkeys, want->n_pkeys, err);
 }
 
 /* Everything that can fail has been done. */
@@ -364,14 +257,14 @@ static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		    const struct vhca_osm_binding *want, size_t port_pkeys_max,
 		    struct vhca_error *err)
 {
-	struct vhca_osm_port *p = NULL, keys;
-	int r = port_get(t, want->port_guid, &p, err);
+	struct vhca_osm_port *p = port_get(t, want->port_guid, err), keys;
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!p)
+		return -ENOMEM;
 	r = plan_keys(t, p, old, want, &keys, err);
 	if (r == 0)
-		r = check_capacity(p, &keys, port_pkeys_max, err);
+		r = vhca_osm_port_check_room(p, &keys, port_pkeys_max, err);
 	if (r == 0)
 		r = put_new(t, old, want, &keys, err);
 	if (r < 0)
@@ -449,52 +342,48 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	return 0;
 }
 
-static int declare_keys(const struct vhca_osm_table *t, struct vhca_osm_port *p,
-			const uint16_t *pkeys, size_t n, struct vhca_error *err)
-{
-	for (size_t i = 0; i < p->n_needs; i++)
-		p->needs[i].declared = false;
-	drop_unneeded(p);
-	for (size_t i = 0; i < n; i++) {
-		int r = check_key(t, p, pkeys[i], err);
-
-		if (r < 0)
-			return r;
-		need_get(p, pkeys[i])->declared = true;
-	}
-	return 0;
-}
-
-static bool same_needs(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
-{
-	if (!same_keys(a, b))
-		return false;
-	for (size_t i = 0; i < a->n_needs; i++)
-		if (a->needs[i].declared != b->needs[i].declared)
-			return false;
-	return true;
-}
-
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err)
 {
-	struct vhca_osm_port *p = NULL, now;
-	int r = port_get(t, port_guid, &p, err);
+	struct vhca_osm_port *p = port_get(t, port_guid, err), now;
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!p)
+		return -ENOMEM;
 	now = *p;
-	r = declare_keys(t, &now, pkeys, n, err);
+	r = vhca_osm_port_declare(&now, t->both_memberships, pkeys, n, err);
 	if (r == 0)
-		r = check_capacity(p, &now, port_pkeys_max, err);
+		r = vhca_osm_port_check_room(p, &now, port_pkeys_max, err);
 	if (r < 0) {
 		port_drop_if_empty(t, port_guid);
 		return r;
 	}
-	if (!same_needs(p, &now))
-		t->revision++;
-	port_store(t, p, &now);
+	port_store_reasons(t, p, &now);
 	return 0;
+}
+
+int vhca_osm_table_inherit(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
+			   size_t n, struct vhca_error *err)
+{
+	struct vhca_osm_port *p = port_get(t, port_guid, err), now;
+
+	if (!p)
+		return -ENOMEM;
+	now = *p;
+	vhca_osm_port_inherit(&now, t->both_memberships, pkeys, n);
+	port_store_reasons(t, p, &now);
+	return 0;
+}
+
+void vhca_osm_table_drop_inherited(struct vhca_osm_table *t)
+{
+	for (size_t i = t->ports.n;
+	     i-- > 0;) { /* from the end: ports without needs leave the map */
+		struct vhca_osm_port *p = (void *)t->ports.items[i], now = *p;
+
+		vhca_osm_port_drop_inherited(&now);
+		port_store_reasons(t, p, &now);
+	}
 }
 
 /* ---- reading ---- */
@@ -507,6 +396,20 @@ const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *
 const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, uint64_t guid)
 {
 	return vhca_osm_guid_map_find(&t->ports, guid);
+}
+
+size_t vhca_osm_table_inherited(const struct vhca_osm_table *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->ports.n; i++) {
+		const struct vhca_osm_port *p = vhca_osm_table_port_at(t, i);
+
+		for (size_t k = 0; k < p->n_needs; k++)
+			n += p->needs[k].inherited && !p->needs[k].declared &&
+			     !p->needs[k].bindings;
+	}
+	return n;
 }
 
 size_t vhca_osm_table_records(const struct vhca_osm_table *t)

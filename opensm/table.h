@@ -9,8 +9,8 @@
  * port is "epoch_tie". A withdrawn record stays as a tombstone, so that a late report of the old owner is recognised; when there
  * are more than the limit, the tombstone that was withdrawn longest ago is forgotten.
  *
- * Keys. A port needs the union of the keys declared for it and of the keys of its bindings, counted per binding: a key leaves the
- * port only when the last one that needs it has gone. Every change is all or nothing.
+ * Keys. A port needs the union of the keys declared for it, of the keys of its bindings, counted per binding, and of inherited ones
+ * (port_keys.h): a key leaves the port only when the last reason for it has gone. Every change is all or nothing.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,13 +18,11 @@
 #include <sys/queue.h>
 
 #include "common/base/error.h"
+#include "opensm/port_keys.h"
 
 #define VHCA_OSM_BINDINGS_MAX	65536
 #define VHCA_OSM_TOMBSTONES_MAX 65536
 #define VHCA_OSM_PORTS_MAX	16384
-/* A ConnectX-3 port's table has 128 entries; the default partition takes one or two of them. */
-#define VHCA_OSM_PORT_PKEYS_MAX 126
-
 struct vhca_osm_limits {
 	size_t bindings, tombstones, ports;
 };
@@ -39,18 +37,6 @@ struct vhca_osm_binding {
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */
 	TAILQ_ENTRY(vhca_osm_binding) age;
-};
-
-struct vhca_osm_need {
-	uint16_t pkey;	   /* with the membership bit */
-	bool declared;	   /* by PUT /v1/members */
-	uint32_t bindings; /* number of bindings that use it */
-};
-
-struct vhca_osm_port {
-	uint64_t guid; /* key; must stay first */
-	size_t n_needs;
-	struct vhca_osm_need needs[VHCA_OSM_PORT_PKEYS_MAX]; /* sorted by pkey */
 };
 
 struct vhca_osm_table;
@@ -71,6 +57,14 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 /* Replaces the keys declared for a port. Errors: both_memberships, table_full. */
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err);
+
+/* Marks keys as inherited (port_keys.h); what has no room is left out. */
+int vhca_osm_table_inherit(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
+			   size_t n, struct vhca_error *err);
+/* Ends that for all ports. */
+void vhca_osm_table_drop_inherited(struct vhca_osm_table *t);
+/* Number of keys that only stay because they are inherited. */
+size_t vhca_osm_table_inherited(const struct vhca_osm_table *t);
 
 /* Records by key and, in GUID order, by index; borrowed until the next change. */
 const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *t, uint64_t vguid);

@@ -214,6 +214,8 @@ class Manager:
 
     def start(self, wait=True):
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
+        if "inherit" not in self.conf:
+            base += "inherit = 0\n"    # cases share a fabric: nothing is to come from the one before
         conf = self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
                            f"[state]\ndir = {self.state_dir}\n[partitions]\n{base}{self.conf}\n")
         main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"

@@ -428,6 +428,32 @@ class Masters(Case):
         self.assertEqual(standby.stop(), 0)
 
 
+    def test_a_stand_by_that_takes_over_leaves_the_keys_where_they_are(self):
+        timing = "sminfo_polling_timeout 300\npolling_retry_number 2"
+        master = self.manager(host=1, opensm_conf=f"sm_priority 5\n{timing}").start()
+        for i, key in enumerate(("0x8011", "0x8012", "0x8013")):
+            self.check(master.api.bind(f"0x02c9ab000000030{i}", 7, 3, [key]), 200)
+            self.wait_key(3, key)
+        self.check(master.api.withdraw("0x02c9ab0000000300", 7), 200)
+        self.wait_key(3, "0x8011", there=False)
+        before = self.fabric.pkeys(3)
+        standby = self.manager(host=2, conf="inherit = 3", opensm_conf=f"sm_priority 1\n{timing}")
+        standby.start(wait=False)
+        fabric.wait_for("the socket", lambda: os.path.exists(standby.api.path))
+        fabric.wait_for("standby", lambda: standby.api.call("GET", "/healthz")[1]["sm_state"] == "standby")
+        master.kill()
+        fabric.wait_for("take-over", lambda: standby.api.ready(), 20)
+        self.assertEqual(self.fabric.pkeys(3), before)
+        row = next(r for r in standby.api.call("GET", "/v1/members")[1]["members"]
+                   if r["port_guid"] == fabric.port_guid(3))
+        self.assertEqual((row["from_bindings"], row["inherited"]), ([], ["0x8012", "0x8013"]))
+        # One agent reports again; what nobody reports goes when the time is over.
+        self.check(standby.api.bind("0x02c9ab0000000302", 7, 3, ["0x8013"]), 200)
+        self.wait_key(3, "0x8012", there=False)
+        self.assertEqual({i: k for i, k in before.items() if k != "0x8012"}, self.fabric.pkeys(3))
+        self.assertEqual(standby.stop(), 0)
+
+
 class Stress(Case):
     REQUESTS = 1000
 

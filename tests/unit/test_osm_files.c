@@ -46,12 +46,13 @@ static void put(struct vhca_osm_table *t, uint64_t vguid, uint64_t port, uint16_
 	"b 0x0000000000000001 4 0x00000000000000aa 2 17 0x8001\n" \
 	"b 0x0000000000000002 5 0x00000000000000bb 2 17 -\n"      \
 	"m 0x00000000000000aa 0x0007,0x8005\n"                    \
-	"end 5\n"
+	"i 0x00000000000000aa 0x8001,0x8005,0x8009\n"             \
+	"end 6\n"
 
 static void state_survives_the_file(void **state)
 {
 	struct vhca_osm_table *t = new_table(false), *u = new_table(false);
-	const uint16_t declared[] = {0x8005, 0x0007};
+	const uint16_t declared[] = {0x8005, 0x0007}, inherited[] = {0x8009, 0x8005, 0x8001};
 	VHCA_AUTO_FREE char *text = NULL, *again = NULL;
 	size_t len;
 
@@ -62,6 +63,7 @@ static void state_survives_the_file(void **state)
 	put(t, 2, 0xbb, 0);
 	put(t, 1, 0xaa, 0x8001);
 	assert_int_equal(vhca_osm_table_declare(t, 0xaa, declared, 2, 126, NULL), 0);
+	assert_int_equal(vhca_osm_table_inherit(t, 0xaa, inherited, 3, NULL), 0);
 	assert_int_equal(vhca_osm_state_format(t, &text, &len), 0);
 	assert_string_equal(text, STATE);
 	assert_int_equal(len, strlen(STATE));
@@ -330,6 +332,7 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_int_equal(shipped.policy.n_allowed, defaults.policy.n_allowed);
 	assert_memory_equal(shipped.policy.allowed, defaults.policy.allowed,
 			    defaults.policy.n_allowed * sizeof(struct vhca_osm_range));
+	assert_int_equal(shipped.inherit_s, defaults.inherit_s);
 	assert_int_equal(shipped.policy.ipoib, defaults.policy.ipoib);
 	assert_int_equal(shipped.policy.default_limited, defaults.policy.default_limited);
 }
@@ -381,6 +384,7 @@ static void wrong_configuration_is_named(void **state)
 		{"[partitions]\nallowed = 0\n", "allowed"},
 		{"[partitions]\ndefault_members = both\n", "neither"},
 		{"[partitions]\nipoib = maybe\n", "ipoib"},
+		{"[partitions]\ninherit = 86401\n", "inherit"},
 		{"[partitions]\ncolour = red\n", "no such key"},
 		{"[paint]\nallowed = 1\n", "no such key"},
 	};

@@ -63,6 +63,14 @@ static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return false;
 }
 
+static void fake_each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
+{
+	struct fake *f = ctx;
+
+	fn(arg, PORT_A, f->pkeys, 4);
+	fn(arg, PORT_B, f->pkeys, 1);
+}
+
 static void fake_sweep(void *ctx)
 {
 	((struct fake *)ctx)->sweeps++;
@@ -73,6 +81,7 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 	.find_port = fake_port,
 	.find_alias = fake_alias,
 	.has_pkey = fake_has_pkey,
+	.each_port = fake_each_port,
 	.sweep = fake_sweep,
 };
 
@@ -375,6 +384,54 @@ static void policy_is_enforced(void **state)
 	assert_false(shown(w, "vhca_7fff"));
 }
 
+/* ---- taking over ---- */
+
+static void keys_found_on_ports_stay_for_a_while(void **state)
+{
+	struct world *w = *state;
+	uint64_t end;
+
+	assert_true(vhca_osm_service_is_new(w->service));
+	stop(w);
+	tree_put(&w->tree, "base", "D=0x7fff:ALL=full;A=0x0100:SELF;\n");
+	set_base(w, "base");
+	assert_int_equal(vhca_osm_policy_parse_allowed(&w->conf.policy, "0x1-0x1ff", NULL), 0);
+	assert_int_equal(start(w, NULL), 0);
+	/* The default partition, the base file's, one that is not allowed, one to keep. */
+	memcpy(w->fake.pkeys, (uint16_t[]){0x8001, 0x8100, 0x8200, 0xffff}, sizeof(w->fake.pkeys));
+	vhca_osm_service_inherit(w->service, vhca_now_ms());
+	assert_false(vhca_osm_service_is_new(w->service));
+	assert_true(shown(w, "vhca_0001=0x0001,ipoib:0x0002c90300000a01=full,"
+			     "0x0002c90300000b01=full;"));
+	assert_false(shown(w, "0x0200"));
+	assert_false(shown(w, "vhca_0100"));
+	/* Also over a restart. */
+	stop(w);
+	assert_int_equal(start(w, NULL), 0);
+	assert_false(vhca_osm_service_is_new(w->service));
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	end = vhca_osm_service_deadline(w->service);
+	assert_true(end > vhca_now_ms() + 590000 && end <= vhca_now_ms() + 600000);
+	vhca_osm_service_publish(w->service, end);
+	vhca_osm_service_publish(w->service, end + VHCA_OSM_BURST_MS);
+	assert_true(shown(w, "vhca_0001=0x0001,ipoib:0x0002c90300000a01=full;"));
+	assert_false(shown(w, "0x0002c90300000b01"));
+}
+
+static void the_last_state_is_no_inheritance(void **state)
+{
+	struct world *w = *state;
+
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	assert_false(vhca_osm_service_is_new(w->service));
+	stop(w);
+	assert_int_equal(start(w, NULL), 0);
+	assert_false(vhca_osm_service_is_new(w->service));
+	assert_int_equal(vhca_osm_service_deadline(w->service), UINT64_MAX);
+}
+
 /* ---- view ---- */
 
 static const struct vhca_osm_view *view(struct world *w)
@@ -487,6 +544,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reports_are_checked_against_the_subnet, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(policy_is_enforced, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_found_on_ports_stay_for_a_while, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_last_state_is_no_inheritance, setup, teardown),
 		cmocka_unit_test_setup_teardown(state_follows_the_sa, setup, teardown),
 		cmocka_unit_test_setup_teardown(findings_name_what_differs, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_port_that_left_is_named, setup, teardown),
