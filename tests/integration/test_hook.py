@@ -243,6 +243,12 @@ class AgentSilent(HookCase):
                 r = self.check_policy(op, subop)
                 self.assertEqual(r.seconds > 1.0, op in DECIDED)
 
+    def test_told_is_not_waited_for(self):
+        """The hook has left before an answer could come."""
+        self.agent(hangs)
+        fastest = min(self.hook("stopped", "end", HAS_VF).seconds for _ in range(5))
+        self.assertLess(fastest, 0.2)
+
     def test_never_accepts(self):
         """The backlog is full: connect() itself does not end."""
         listener = socket.socket(socket.AF_UNIX)
