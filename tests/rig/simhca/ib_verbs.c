@@ -157,7 +157,7 @@ static enum rdma_link_layer link_layer(struct ib_device *ib, u32 port)
 static void fw_string(struct ib_device *ib, char *text)
 {
 	snprintf(text, IB_FW_VERSION_NAME_MAX, "%d.%d.%d", (int)(FW_VER >> 32),
-		 (int)(FW_VER >> 16) & 0xffff, (int)FW_VER & 0xffff);
+		 (int)(FW_VER >> 16 & 0xffff), (int)(FW_VER & 0xffff));
 }
 
 static int alloc_ucontext(struct ib_ucontext *context, struct ib_udata *udata)
