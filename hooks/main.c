@@ -33,7 +33,7 @@
 
 #define STDIN_MAX (16u * 1024 * 1024)
 
-/* Exit status should the backstop fire now: 1 while a VF of ours cannot be ruled out. Written
+/* Exit status should the backstop fire now: 1 while what the policy refuses cannot be ruled out. Written
  * before, read in, the handler. */
 static volatile sig_atomic_t backstop_status;
 
@@ -130,9 +130,19 @@ static void fill_request(struct vhca_hook_request *req, char **argv, const struc
 	req->has_uuid = scan->has_uuid;
 	req->uuid = scan->uuid;
 	req->has_request = scan->has_request;
+	req->has_away = scan->has_away;
+	req->away = scan->away;
 	req->incomplete = !vhca_scan_is_complete(scan);
 	req->n_hostdevs = scan->n_hostdevs;
 	memcpy(req->hostdevs, scan->hostdevs, sizeof(req->hostdevs));
+}
+
+/* The exit status, should no answer come. */
+static bool refuses_silent(const struct run *run, bool has_vf)
+{
+	const struct vhca_hook_found found = {.has_vf = has_vf, .has_away = run->req.has_away};
+
+	return vhca_hook_rule_refuses(run->rule, VHCA_HOOK_SILENT, false, found);
 }
 
 /* A list that exists but cannot be used rules out no host device: an unproven VF in a guest is the
@@ -141,17 +151,16 @@ static void find_vf(struct run *run)
 {
 	int r;
 
+	backstop_status = refuses_silent(run, run->req.n_hostdevs > 0);
 	if (run->req.n_hostdevs == 0)
 		return;
-	backstop_status = vhca_hook_rule_refuses(run->rule, VHCA_HOOK_SILENT, false, true);
 	r = vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, run->req.n_hostdevs, &run->vf);
 	run->has_vf = r != 0;
 	if (r < 0) {
 		run->vfs_error = r;
 		run->vf = run->req.hostdevs[0];
 	}
-	if (!run->has_vf)
-		backstop_status = 0;
+	backstop_status = refuses_silent(run, run->has_vf);
 }
 
 /* ---- the verdict ---- */
@@ -174,31 +183,50 @@ static int refuse(const struct run *run, const char *reason)
 	return 1;
 }
 
+static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
+{
+	if (run->vfs_error)
+		vhca_strbuf_add(
+			sb,
+			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
+			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
+	else
+		vhca_strbuf_add(sb, "host device %s is an InfiniBand VF of vhcad",
+				VHCA_BDF_STR(run->vf));
+	vhca_strbuf_add(sb,
+			", and the agent that must vouch for it does not answer (%s: %s); see "
+			"'systemctl status vhcad', "
+			"start it, or remove the hostdev from the domain",
+			SOCKET_PATH, strerror(-error));
+}
+
+static void explain_away(const struct run *run, int error, struct vhca_strbuf *sb)
+{
+	vhca_strbuf_add(
+		sb,
+		"its InfiniBand VFs were taken out for migration %s, and the agent that must "
+		"put them in again here does not answer (%s: %s); see 'systemctl status "
+		"vhcad', start it, and try again",
+		VHCA_UUID_STR(&run->req.away), SOCKET_PATH, strerror(-error));
+}
+
 static int refuse_silent(const struct run *run, int error)
 {
 	char reason[512];
 	struct vhca_strbuf sb;
 
 	vhca_strbuf_init(&sb, reason, sizeof(reason));
-	if (run->vfs_error)
-		vhca_strbuf_add(
-			&sb,
-			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
-			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
+	if (run->rule->act[VHCA_HOOK_SILENT] == VHCA_HOOK_REFUSE_IF_AWAY)
+		explain_away(run, error, &sb);
 	else
-		vhca_strbuf_add(&sb, "host device %s is an InfiniBand VF of vhcad",
-				VHCA_BDF_STR(run->vf));
-	vhca_strbuf_add(&sb,
-			", and the agent that must vouch for it does not answer (%s: %s); see "
-			"'systemctl status vhcad', "
-			"start it, or remove the hostdev from the domain",
-			SOCKET_PATH, strerror(-error));
+		explain_vf(run, error, &sb);
 	return refuse(run, reason);
 }
 
 static int decide(struct run *run)
 {
-	bool ours = run->req.has_request || run->has_vf;
+	const struct vhca_hook_found found = {.has_vf = run->has_vf, .has_away = run->req.has_away};
+	bool ours = run->req.has_request || found.has_vf || found.has_away;
 	bool waits = vhca_hook_rule_waits(run->rule);
 	uint64_t deadline =
 		min_u64(run->start + ANSWER_MS, vhca_now_ms() + (waits ? ASK_MS : TELL_MS));
@@ -210,7 +238,7 @@ static int decide(struct run *run)
 		r = vhca_hook_ask(SOCKET_PATH, &run->req, deadline, waits ? &reply : NULL);
 		which = r < 0 ? VHCA_HOOK_SILENT : VHCA_HOOK_ANSWERED;
 	}
-	if (!vhca_hook_rule_refuses(run->rule, which, reply.pass, run->has_vf))
+	if (!vhca_hook_rule_refuses(run->rule, which, reply.pass, found))
 		return 0;
 	return which == VHCA_HOOK_SILENT ? refuse_silent(run, r) : refuse(run, reply.reason);
 }

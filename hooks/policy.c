@@ -7,8 +7,8 @@ static const struct vhca_hook_rule rules[] = {
 	/* op, subop		    not ours	     ours, agent answered      ours, agent silent */
 	{"prepare", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_REFUSE_IF_VF}},
 	{"start", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_REFUSE_IF_VF}},
-	{"migrate", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_PASS}},
-	{"restore", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_PASS}},
+	{"migrate", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_REFUSE_IF_AWAY}},
+	{"restore", "begin", {VHCA_HOOK_PASS, VHCA_HOOK_AGENT_DECIDES, VHCA_HOOK_REFUSE_IF_AWAY}},
 	/* started, stopped, release, attach, reconnect, and what a later libvirt may add */
 	{NULL, NULL, {VHCA_HOOK_PASS, VHCA_HOOK_PASS, VHCA_HOOK_PASS}},
 };
@@ -33,13 +33,15 @@ bool vhca_hook_rule_waits(const struct vhca_hook_rule *rule)
 }
 
 bool vhca_hook_rule_refuses(const struct vhca_hook_rule *rule, enum vhca_hook_case which,
-			    bool agent_passes, bool has_vf)
+			    bool agent_passes, struct vhca_hook_found found)
 {
 	switch (rule->act[which]) {
 	case VHCA_HOOK_AGENT_DECIDES:
 		return !agent_passes;
 	case VHCA_HOOK_REFUSE_IF_VF:
-		return has_vf;
+		return found.has_vf;
+	case VHCA_HOOK_REFUSE_IF_AWAY:
+		return found.has_away;
 	case VHCA_HOOK_PASS:
 		break;
 	}

@@ -63,6 +63,14 @@ static const struct {
 	{K_SOURCE, "address", K_ADDRESS, NULL},
 };
 
+/* The namespaces that mean something to us. */
+enum ns { NS_OTHER, NS_REQUEST, NS_AWAY };
+
+static const char *const ns_names[] = {
+	[NS_REQUEST] = VHCA_SCAN_NS,
+	[NS_AWAY] = VHCA_SCAN_NS_AWAY,
+};
+
 static const struct {
 	const char *name;
 	uint32_t max;
@@ -118,27 +126,35 @@ static bool text_is(const struct vhca_scan_text *text, const char *s)
 
 /* ---- namespaces ---- */
 
-static bool prefix_is_ours(const struct vhca_scan *scan, uint64_t prefix)
+static enum ns find_ns(const struct vhca_scan_text *name)
+{
+	for (size_t i = NS_OTHER + 1; i < VHCA_ARRAY_SIZE(ns_names); i++)
+		if (text_is(name, ns_names[i]))
+			return (enum ns)i;
+	return NS_OTHER;
+}
+
+static enum ns ns_of(const struct vhca_scan *scan, uint64_t prefix)
 {
 	for (unsigned int i = scan->n_prefixes; i-- > 0;)
 		if (scan->prefixes[i].hash == prefix)
-			return scan->prefixes[i].ours;
-	return false;
+			return (enum ns)scan->prefixes[i].ns;
+	return NS_OTHER;
 }
 
-/* Only declarations that change the answer of prefix_is_ours() are kept. */
+/* Only declarations that change the answer of ns_of() are kept. */
 static bool declare_prefix(struct vhca_scan *scan, uint64_t prefix)
 {
-	bool ours = text_is(&scan->value, VHCA_SCAN_NS);
+	enum ns ns = find_ns(&scan->value);
 
-	if (ours == prefix_is_ours(scan, prefix))
+	if (ns == ns_of(scan, prefix))
 		return true;
 	if (scan->n_prefixes == VHCA_SCAN_PREFIXES_MAX)
 		return false;
 	scan->prefixes[scan->n_prefixes++] = (struct vhca_scan_prefix){
 		.hash = prefix,
 		.depth = scan->depth,
-		.ours = ours,
+		.ns = (uint8_t)ns,
 	};
 	return true;
 }
@@ -182,6 +198,7 @@ static enum state begin_tag(struct vhca_scan *scan)
 	scan->type_matches = scan->wanted_type == NULL;
 	scan->address_bad = false;
 	memset(scan->address, 0, sizeof(scan->address));
+	memset(&scan->migration, 0, sizeof(scan->migration));
 	return S_TAG;
 }
 
@@ -198,6 +215,13 @@ static void on_address_attr(struct vhca_scan *scan)
 	}
 }
 
+/* Whether the tag is a marker shows only when all its attributes are known. */
+static void on_migration_attr(struct vhca_scan *scan)
+{
+	if (!scan->value.opaque)
+		(void)vhca_uuid_parse(scan->value.buf, &scan->migration); /* else it stays zero */
+}
+
 /* An attribute has been read. word is its name, or the prefix of its name. */
 static enum state on_attr(struct vhca_scan *scan)
 {
@@ -207,6 +231,8 @@ static enum state on_attr(struct vhca_scan *scan)
 		return S_TAG;
 	if (top(scan)->kind == K_ADDRESS)
 		on_address_attr(scan);
+	if (scan->metadata_depth && text_is(&scan->word, "migration"))
+		on_migration_attr(scan);
 	if (scan->wanted_type && text_is(&scan->word, "type"))
 		scan->type_matches = text_is(&scan->value, scan->wanted_type);
 	return S_TAG;
@@ -228,6 +254,19 @@ static void add_hostdev(struct vhca_scan *scan)
 	};
 }
 
+/* An element below /domain/metadata: the name does not matter in our namespaces. */
+static void on_metadata(struct vhca_scan *scan)
+{
+	enum ns ns = ns_of(scan, scan->prefix);
+
+	if (ns == NS_REQUEST)
+		scan->has_request = true;
+	if (ns == NS_AWAY && !scan->has_away) {
+		scan->has_away = true;
+		scan->away = scan->migration;
+	}
+}
+
 /* All attributes of a start tag have been read. */
 static enum state open_element(struct vhca_scan *scan)
 {
@@ -235,8 +274,8 @@ static enum state open_element(struct vhca_scan *scan)
 
 	if (!scan->type_matches)
 		el->kind = K_OTHER;
-	if (scan->metadata_depth && prefix_is_ours(scan, scan->prefix))
-		scan->has_request = true;
+	if (scan->metadata_depth)
+		on_metadata(scan);
 	if (el->kind == K_METADATA)
 		scan->metadata_depth = scan->depth;
 	if (el->kind == K_UUID)

@@ -4,7 +4,7 @@
 /*
  * A streaming scanner for libvirt's domain XML: one pass, no allocation, memory bounded by this
  * struct, so that the hook needs no XML library and the size of its input does not matter. It finds
- * three facts and knows just enough of XML not to be fooled: comments, CDATA, processing
+ * four facts and knows just enough of XML not to be fooled: comments, CDATA, processing
  * instructions and a DOCTYPE are skipped; entities are never expanded (a value that contains one
  * does not count); namespace prefixes are resolved, because libvirt keeps those that the user
  * chose.
@@ -21,9 +21,10 @@
 #include "common/base/text.h"
 
 #define VHCA_SCAN_NS	    "urn:vhcad:domain:1"
+#define VHCA_SCAN_NS_AWAY   "urn:vhcad:away:1"
 #define VHCA_SCAN_DEPTH_MAX 256 /* libxml2's own limit without XML_PARSE_HUGE */
 #define VHCA_SCAN_PREFIXES_MAX \
-	16		      /* declarations of our namespace, or hiding one, in force at a time */
+	16 /* declarations of our namespaces, or hiding one, in force at a time */
 #define VHCA_SCAN_TEXT_MAX 64 /* longest name or value that matters, with NUL */
 
 /* A piece of text that is kept while it fits. */
@@ -38,7 +39,7 @@ struct vhca_scan_prefix {
 	uint64_t hash; /* of the prefix, "" for the default namespace; prefixes have no maximum
 			  length */
 	unsigned int depth;
-	bool ours;
+	uint8_t ns; /* which of ours, see scan.c */
 };
 
 struct vhca_scan_element {
@@ -50,7 +51,9 @@ struct vhca_scan {
 	/* ---- results, valid at any time ---- */
 	bool has_uuid;
 	struct vhca_uuid uuid; /* /domain/uuid */
-	bool has_request;      /* an element in our namespace stands under /domain/metadata */
+	bool has_request;      /* an element in VHCA_SCAN_NS stands under /domain/metadata */
+	bool has_away;	       /* one in VHCA_SCAN_NS_AWAY: the marker of a migration */
+	struct vhca_uuid away; /* the first one's migration="UUID"; all zero if that is none */
 	unsigned int n_hostdevs;
 	struct vhca_bdf hostdevs[VHCA_HOOK_HOSTDEVS_MAX]; /* host addresses of PCI host devices */
 	bool overflow;					  /* there are more than that */
@@ -69,8 +72,9 @@ struct vhca_scan {
 	bool has_colon;		       /* in the name being read */
 	uint64_t hash;	 /* of the whole name (element), or of what follows the colon (attribute) */
 	uint64_t prefix; /* hash of the open tag's prefix */
-	const char *wanted_type; /* type attribute that the open tag's kind needs; NULL = none */
-	bool type_matches;	 /* the open tag has it */
+	struct vhca_uuid migration; /* attribute of the open tag, else all zero */
+	const char *wanted_type;    /* type attribute that the open tag's kind needs; NULL = none */
+	bool type_matches;	    /* the open tag has it */
 	bool address_bad;
 	uint32_t address[4]; /* domain, bus, slot, function of the open tag */
 	struct vhca_scan_element elements[VHCA_SCAN_DEPTH_MAX];

@@ -76,6 +76,8 @@ int vhca_hook_request_encode(const struct vhca_hook_request *req, uint8_t *frame
 	if (req->has_uuid)
 		add_text(&sb, "uuid", VHCA_UUID_STR(&req->uuid));
 	add_text(&sb, "request", req->has_request ? "1" : "0");
+	if (req->has_away)
+		add_text(&sb, "away", VHCA_UUID_STR(&req->away));
 	if (req->incomplete)
 		add_text(&sb, "incomplete", "1");
 	for (unsigned int i = 0; i < req->n_hostdevs && i < VHCA_HOOK_HOSTDEVS_MAX; i++)
@@ -167,6 +169,12 @@ static int set_request(struct vhca_hook_request *req, const char *value)
 	return parse_flag(value, &req->has_request);
 }
 
+static int set_away(struct vhca_hook_request *req, const char *value)
+{
+	req->has_away = true;
+	return vhca_uuid_parse(value, &req->away);
+}
+
 static int set_incomplete(struct vhca_hook_request *req, const char *value)
 {
 	return parse_flag(value, &req->incomplete);
@@ -184,13 +192,10 @@ static const struct {
 	int (*set)(struct vhca_hook_request *req, const char *value);
 	bool many;
 } request_keys[] = {
-	{"op", set_op, false},
-	{"subop", set_subop, false},
-	{"extra", set_extra, false},
-	{"name", set_name, false},
-	{"uuid", set_uuid, false},
-	{"request", set_request, false},
-	{"incomplete", set_incomplete, false},
+	{"op", set_op, false},		{"subop", set_subop, false},
+	{"extra", set_extra, false},	{"name", set_name, false},
+	{"uuid", set_uuid, false},	{"request", set_request, false},
+	{"away", set_away, false},	{"incomplete", set_incomplete, false},
 	{"hostdev", add_hostdev, true},
 };
 

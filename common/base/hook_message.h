@@ -7,7 +7,8 @@
  * lines "key value\n".
  *
  * Request: "version 1" first, then op, subop, extra, name, uuid (absent when the XML had none),
- * request 0|1, incomplete 1 (only if so) and a "hostdev 0000:01:00.2" line per PCI host device.
+ * request 0|1, away UUID (only with the marker of a migration), incomplete 1 (only if so) and a
+ * "hostdev 0000:01:00.2" line per PCI host device.
  * Reply: "pass\n" or "refuse REASON\n".
  *
  * Parsers accept nothing twice (except hostdev) and skip keys they do not know: what changes the
@@ -37,7 +38,9 @@ struct vhca_hook_request {
 	bool has_uuid;
 	struct vhca_uuid uuid;
 	bool has_request; /* the metadata has an element in our namespace */
-	bool incomplete;  /* the XML was not scanned to its end, or has more host devices than fit
+	bool has_away;	  /* the metadata has the marker of a migration: its VFs were taken out */
+	struct vhca_uuid away; /* which one; all zero when the marker names none */
+	bool incomplete; /* the XML was not scanned to its end, or has more host devices than fit
 			     here */
 	unsigned int n_hostdevs;
 	struct vhca_bdf hostdevs[VHCA_HOOK_HOSTDEVS_MAX];

@@ -19,6 +19,7 @@ static void check_request(const uint8_t *data, size_t size)
 	FUZZ_ASSERT(vhca_hook_payload_len(first, &payload) == 0);
 	FUZZ_ASSERT(payload + VHCA_HOOK_HEAD_LEN == n_first);
 	FUZZ_ASSERT(vhca_hook_request_parse(first + VHCA_HOOK_HEAD_LEN, payload, &again) == 0);
+	FUZZ_ASSERT(again.has_away == req.has_away && vhca_uuid_equal(&again.away, &req.away));
 	FUZZ_ASSERT(vhca_hook_request_encode(&again, second, sizeof(second), &n_second) == 0);
 	FUZZ_ASSERT(n_first == n_second && memcmp(first, second, n_first) == 0);
 }

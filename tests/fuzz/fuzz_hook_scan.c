@@ -20,6 +20,7 @@ static void compare(const struct vhca_scan *a, const struct vhca_scan *b)
 	FUZZ_ASSERT(a->has_request == b->has_request && a->overflow == b->overflow);
 	FUZZ_ASSERT(a->has_uuid == b->has_uuid);
 	FUZZ_ASSERT(!a->has_uuid || vhca_uuid_equal(&a->uuid, &b->uuid));
+	FUZZ_ASSERT(a->has_away == b->has_away && vhca_uuid_equal(&a->away, &b->away));
 	FUZZ_ASSERT(a->n_hostdevs == b->n_hostdevs && a->n_hostdevs <= VHCA_HOOK_HOSTDEVS_MAX);
 	for (unsigned int i = 0; i < a->n_hostdevs; i++)
 		FUZZ_ASSERT(vhca_bdf_cmp(a->hostdevs[i], b->hostdevs[i]) == 0);

@@ -23,6 +23,7 @@ OPS = [("prepare", "begin"), ("start", "begin"), ("started", "begin"), ("stopped
        ("attach", "begin")]
 DECIDED = {"prepare", "start", "migrate", "restore"}   # the agent's answer counts
 GUARDED = {"prepare", "start"}                         # refused without it when a VF is there
+GUARDED_AWAY = {"migrate", "restore"}                  # refused without it when VFs were taken out for a migration
 REQUEST = "<vhca:infiniband xmlns:vhca='urn:vhcad:domain:1'><vhca:vf name='ib0'/></vhca:infiniband>"
 
 
@@ -41,6 +42,9 @@ def domain(metadata="", devices="", before=""):
 PLAIN = domain("<a:b xmlns:a='urn:a'/>", hostdev(OTHER))
 WANTS = domain(REQUEST)
 HAS_VF = domain("", hostdev(OTHER) + hostdev(OUR_VF))
+MIGRATION = "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
+MARKER = f"<x:away xmlns:x='urn:vhcad:away:1' migration='{MIGRATION}'/>"
+AWAY = domain(MARKER)
 
 
 def frame(text):
@@ -176,6 +180,13 @@ class AgentAnswers(HookCase):
             f"version 1\nop prepare\nsubop begin\nextra -\nname a b\nuuid {UUID}\nrequest 1\n"
             f"hostdev {OTHER}\nhostdev {OUR_VF}\n"])
 
+    def test_request_names_the_migration(self):
+        agent = self.agent(answers("pass\n"))
+        self.hook("migrate", "begin", domain(REQUEST + MARKER))
+        self.hook("migrate", "begin", domain("<x:away xmlns:x='urn:vhcad:away:1'/>"))
+        self.assertEqual([r.split("\n", 6)[6] for r in agent.requests], [
+            f"request 1\naway {MIGRATION}\n", "request 0\naway 00000000-0000-0000-0000-000000000000\n"])
+
     def test_release_reason_is_forwarded(self):
         agent = self.agent(answers("pass\n"))
         self.hook("release", "end", HAS_VF, extra="migrated")
@@ -184,14 +195,14 @@ class AgentAnswers(HookCase):
     def test_pass(self):
         self.agent(answers("pass\n"))
         for op, subop in OPS:
-            for xml in (WANTS, HAS_VF):
+            for xml in (WANTS, HAS_VF, AWAY):
                 with self.subTest(op):
                     self.assertEqual(self.hook(op, subop, xml).code, 0)
 
     def test_refusal_counts_where_it_may(self):
         self.agent(answers("refuse 0000:01:00.2 is not claimed for it; claim it first\n"))
         for op, subop in OPS:
-            for xml in (WANTS, HAS_VF):
+            for xml in (WANTS, HAS_VF, AWAY):
                 with self.subTest(op):
                     r = self.hook(op, subop, xml)
                     self.assertEqual(r.code, int(op in DECIDED))
@@ -224,7 +235,18 @@ class AgentSilent(HookCase):
             for word in ("vm1", op, OUR_VF, "hook.sock", "systemctl status vhcad"):
                 self.assertIn(word, r.err.decode())
         self.assertEqual(self.hook(op, subop, WANTS).code, 0)
+        away = self.hook(op, subop, domain(MARKER + REQUEST))
+        self.assertEqual(away.code, int(op in GUARDED_AWAY))
+        if away.code:
+            for word in ("vm1", op, MIGRATION, "hook.sock", "systemctl status vhcad", "try again"):
+                self.assertIn(word, away.err.decode())
         return r
+
+    def test_reason_is_what_the_operation_is_about(self):
+        both = domain(MARKER, hostdev(OUR_VF))
+        self.assertIn(OUR_VF.encode(), self.hook("prepare", "begin", both).err)
+        self.assertIn(MIGRATION.encode(), self.hook("migrate", "begin", both).err)
+        self.assertEqual(self.hook("migrate", "begin", HAS_VF).code, 0)
 
     def test_absent(self):
         for op, subop in OPS:
@@ -273,6 +295,7 @@ class AgentSilent(HookCase):
             with self.subTest(name):
                 self.agent(sends(data))
                 self.check_policy("prepare", "begin")
+                self.check_policy("migrate", "begin")
                 self.check_policy("reconnect", "begin")
 
     def test_trickles(self):
@@ -411,6 +434,8 @@ class List(HookCase):
                 r = self.hook(op, subop, HAS_VF)
                 self.assertEqual(r.code, int(op in GUARDED))
                 self.assertGreater(r.seconds, 1.0)
+                self.assertEqual(self.hook(op, subop, domain(MARKER, hostdev(OTHER))).code,
+                                 int(op in GUARDED | GUARDED_AWAY))
 
 
 class Program(unittest.TestCase):

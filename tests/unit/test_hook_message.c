@@ -9,9 +9,11 @@
 #include "common/base/hook_message.h"
 
 #define UUID "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
+#define AWAY "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
 
-static const char full_text[] = "version 1\nop prepare\nsubop begin\nextra -\nname vm 1\nuuid " UUID
-				"\nrequest 1\nhostdev 0000:01:00.2\nhostdev 0001:af:1f.7\n";
+static const char full_text[] =
+	"version 1\nop prepare\nsubop begin\nextra -\nname vm 1\nuuid " UUID
+	"\nrequest 1\naway " AWAY "\nhostdev 0000:01:00.2\nhostdev 0001:af:1f.7\n";
 
 static struct vhca_hook_request full_request(void)
 {
@@ -22,11 +24,13 @@ static struct vhca_hook_request full_request(void)
 		.name = "vm 1",
 		.has_uuid = true,
 		.has_request = true,
+		.has_away = true,
 		.n_hostdevs = 2,
 		.hostdevs = {{0, 1, 0, 2}, {1, 0xaf, 0x1f, 7}},
 	};
 
 	assert_int_equal(vhca_uuid_parse(UUID, &req.uuid), 0);
+	assert_int_equal(vhca_uuid_parse(AWAY, &req.away), 0);
 	return req;
 }
 
@@ -68,6 +72,8 @@ static void request_is_read_as_written(void **state)
 	assert_true(back.has_uuid);
 	assert_true(vhca_uuid_equal(&back.uuid, &req.uuid));
 	assert_true(back.has_request);
+	assert_true(back.has_away);
+	assert_true(vhca_uuid_equal(&back.away, &req.away));
 	assert_false(back.incomplete);
 	assert_int_equal(back.n_hostdevs, 2);
 	assert_int_equal(vhca_bdf_cmp(back.hostdevs[0], req.hostdevs[0]), 0);
@@ -91,6 +97,7 @@ static void smallest_request_survives(void **state)
 	assert_string_equal(back.subop, "");
 	assert_false(back.has_uuid);
 	assert_false(back.has_request);
+	assert_false(back.has_away);
 	assert_true(back.incomplete);
 	assert_int_equal(back.n_hostdevs, 0);
 }
@@ -161,6 +168,9 @@ static void malformed_requests_are_refused(void **state)
 		"version 1\nop a\nname x\nrequest yes\n",
 		"version 1\nop a\nname x\nrequest\n",
 		"version 1\nop a\nname x\nuuid 1\n",
+		"version 1\nop a\nname x\naway 1\n",
+		"version 1\nop a\nname x\naway\n",
+		"version 1\nop a\nname x\naway " AWAY "\naway " AWAY "\n",
 		"version 1\nop a\nname x\nhostdev 01:00.1\n",
 		"version 1\nop a\nname x\nhostdev 0000:01:00.1 x\n",
 		"version 1\nop a\nname x\nincomplete 2\n",

@@ -6,8 +6,8 @@
 #include "common/base/cleanup.h"
 #include "hooks/policy.h"
 
-/* The table of docs/design/0001-foundation.md, spelt out: may the hook refuse? */
-enum may { NEVER, IF_AGENT_SAYS, IF_VF };
+/* The table of docs/man/vhca-qemu-hook.7, spelt out: may the hook refuse? */
+enum may { NEVER, IF_AGENT_SAYS, IF_VF, IF_AWAY };
 
 static const struct {
 	const char *op, *subop;
@@ -16,42 +16,45 @@ static const struct {
 } expected[] = {
 	{"prepare", "begin", true, IF_AGENT_SAYS, IF_VF},
 	{"start", "begin", true, IF_AGENT_SAYS, IF_VF},
-	{"migrate", "begin", true, IF_AGENT_SAYS, NEVER},
-	{"restore", "begin", true, IF_AGENT_SAYS, NEVER},
+	{"migrate", "begin", true, IF_AGENT_SAYS, IF_AWAY},
+	{"restore", "begin", true, IF_AGENT_SAYS, IF_AWAY},
 	{"started", "begin", false, NEVER, NEVER},
 	{"stopped", "end", false, NEVER, NEVER},
 	{"release", "end", false, NEVER, NEVER},
 	{"reconnect", "begin", false, NEVER, NEVER},
 	{"attach", "begin", false, NEVER, NEVER},
+	{"migrate", "end", false, NEVER, NEVER},
 	{"prepare", "end", false, NEVER, NEVER}, /* libvirt has no such thing; a later one may */
 	{"invented", "begin", false, NEVER, NEVER},
 	{"", "", false, NEVER, NEVER},
 	{"PREPARE", "begin", false, NEVER, NEVER},
 };
 
-static bool should_refuse(enum may may, bool agent_passes, bool has_vf)
+static bool should_refuse(enum may may, bool agent_passes, struct vhca_hook_found found)
 {
-	return may == IF_AGENT_SAYS ? !agent_passes : may == IF_VF && has_vf;
+	if (may == IF_AGENT_SAYS)
+		return !agent_passes;
+	return (may == IF_VF && found.has_vf) || (may == IF_AWAY && found.has_away);
 }
 
-static void check(size_t i, bool agent_passes, bool has_vf)
+static void check(size_t i, bool agent_passes, struct vhca_hook_found found)
 {
 	const struct vhca_hook_rule *rule = vhca_hook_rule(expected[i].op, expected[i].subop);
 
 	assert_int_equal(vhca_hook_rule_waits(rule), expected[i].waits);
-	assert_false(vhca_hook_rule_refuses(rule, VHCA_HOOK_NOT_OURS, agent_passes, has_vf));
-	assert_int_equal(vhca_hook_rule_refuses(rule, VHCA_HOOK_ANSWERED, agent_passes, has_vf),
-			 should_refuse(expected[i].answered, agent_passes, has_vf));
-	assert_int_equal(vhca_hook_rule_refuses(rule, VHCA_HOOK_SILENT, agent_passes, has_vf),
-			 should_refuse(expected[i].silent, agent_passes, has_vf));
+	assert_false(vhca_hook_rule_refuses(rule, VHCA_HOOK_NOT_OURS, agent_passes, found));
+	assert_int_equal(vhca_hook_rule_refuses(rule, VHCA_HOOK_ANSWERED, agent_passes, found),
+			 should_refuse(expected[i].answered, agent_passes, found));
+	assert_int_equal(vhca_hook_rule_refuses(rule, VHCA_HOOK_SILENT, agent_passes, found),
+			 should_refuse(expected[i].silent, agent_passes, found));
 }
 
 static void table_is_the_designs(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(expected); i++)
-		for (unsigned int bits = 0; bits < 4; bits++)
-			check(i, bits & 1, bits & 2);
+		for (unsigned int bits = 0; bits < 8; bits++)
+			check(i, bits & 1, (struct vhca_hook_found){bits & 2, bits & 4});
 }
 
 int main(void)

@@ -9,6 +9,9 @@
 
 #define UUID "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
 #define NS   "xmlns:vhca='urn:vhcad:domain:1'"
+#define AWAY "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
+#define NSA  "xmlns:x='urn:vhcad:away:1'"
+#define NIL  "00000000-0000-0000-0000-000000000000"
 #define DEV(src)                                                             \
 	"<domain><devices><hostdev mode='subsystem' type='pci'><source>" src \
 	"</source></hostdev></devices></domain>"
@@ -57,6 +60,7 @@ static const char live_xml[] =
 	"    <vhca:infiniband xmlns:vhca=\"urn:vhcad:domain:1\">\n"
 	"      <vhca:vf name=\"ib0\" partition=\"0x8001\"/>\n"
 	"    </vhca:infiniband>\n"
+	"    <x:away xmlns:x=\"urn:vhcad:away:1\" migration=\"" AWAY "\"/>\n"
 	"  </metadata>\n"
 	"  <devices>\n"
 	"    <!-- <hostdev type='pci'><source><address bus='0x09'/></source></hostdev> -->\n"
@@ -83,6 +87,8 @@ static void check_live(const struct vhca_scan *scan)
 	assert_true(scan->has_uuid);
 	assert_string_equal(VHCA_UUID_STR(&scan->uuid), UUID);
 	assert_true(scan->has_request);
+	assert_true(scan->has_away);
+	assert_string_equal(VHCA_UUID_STR(&scan->away), AWAY);
 	assert_int_equal(scan->n_hostdevs, 2);
 	assert_string_equal(VHCA_BDF_STR(scan->hostdevs[0]), "0000:01:00.2");
 	assert_string_equal(VHCA_BDF_STR(scan->hostdevs[1]), "0001:af:1f.7");
@@ -262,6 +268,93 @@ static void what_is_no_request(void **state)
 	assert_false(has_request(META("<x y='"
 				      "&lt;vhca:i>"
 				      "'/>")));
+}
+
+/* The id in the marker, in a buffer of the caller; NULL if there is no marker. */
+static const char *find_away(const char *xml, char buf[static VHCA_UUID_STRLEN])
+{
+	struct vhca_scan scan;
+
+	scan_all(&scan, xml);
+	assert_true(vhca_scan_is_complete(&scan));
+	assert_false(scan.has_request);
+	return scan.has_away ? vhca_uuid_format(buf, &scan.away) : NULL;
+}
+
+static void marker_names_the_migration(void **state)
+{
+	static const struct {
+		const char *xml, *id;
+	} rows[] = {
+		{META("<x:away " NSA " migration='" AWAY "'/>"), AWAY},
+		{META("<x:away migration = \"" AWAY "\" " NSA "></x:away>"), AWAY},
+		{META("<away xmlns='urn:vhcad:away:1' migration='" AWAY "' more='1'/>"), AWAY},
+		{"<domain " NSA "><metadata><x:away migration='" AWAY "'/></metadata></domain>",
+		 AWAY},
+		{META("<x:away " NSA " migration='" AWAY "'><x:vf migration='" UUID "'/></x:away>"),
+		 AWAY},
+		/* of two the first counts */
+		{META("<a " NSA "><x:away migration='" AWAY "'/><x:away migration='" UUID
+		      "'/></a>"),
+		 AWAY},
+		/* a marker that names no migration is one all the same */
+		{META("<x:away " NSA "/>"), NIL},
+		{META("<x:away " NSA " migration='1'/>"), NIL},
+		{META("<x:away " NSA " migration='" AWAY "x'/>"), NIL},
+		{META("<x:away " NSA " migration='" AWAY AWAY "'/>"), NIL},
+		{META("<x:away " NSA " migration='&id;'/>"), NIL},
+		{META("<x:away " NSA " x:migration='" AWAY "'/>"), NIL},
+		{META("<x:away " NSA " id='" AWAY "'/>"), NIL},
+	};
+	char buf[VHCA_UUID_STRLEN];
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		const char *id = find_away(rows[i].xml, buf);
+
+		if (!id || strcmp(id, rows[i].id) != 0)
+			fail_msg("%s: %s", rows[i].xml, id ? id : "no marker");
+	}
+}
+
+static void what_is_no_marker(void **state)
+{
+	static const char *const rows[] = {
+		"<domain " NSA "><x:away migration='" AWAY "'/></domain>", /* not in the metadata */
+		"<domain " NSA "><metadata/><x:away migration='" AWAY "'/></domain>",
+		META("<x:away migration='" AWAY "'/>"),	      /* undeclared */
+		META("<away " NSA " migration='" AWAY "'/>"), /* declared, not used */
+		META("<x:away xmlns:x='urn:vhcad:away:2' migration='" AWAY "'/>"),
+		META("<a " NSA "><x:away xmlns:x='urn:other' migration='" AWAY "'/></a>"),
+		META("<a><b " NSA "/><x:away migration='" AWAY "'/></a>"),
+		META("<!-- <x:away " NSA " migration='" AWAY "'/> -->"),
+		META("<![CDATA[<x:away " NSA " migration='" AWAY "'/>]]>"),
+	};
+	char buf[VHCA_UUID_STRLEN];
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++)
+		if (find_away(rows[i], buf))
+			fail_msg("%s", rows[i]);
+}
+
+/* Neither namespace hides the other, whichever prefix it has. */
+static void request_and_marker_are_told_apart(void **state)
+{
+	struct vhca_scan scan;
+
+	(void)state;
+	scan_all(&scan, META("<vhca:infiniband " NS " migration='" AWAY "'/>"));
+	assert_true(scan.has_request);
+	assert_false(scan.has_away);
+	scan_all(&scan, META("<a " NS "><vhca:away xmlns:vhca='urn:vhcad:away:1' migration='" AWAY
+			     "'/><vhca:infiniband/></a>"));
+	assert_true(scan.has_request);
+	assert_true(scan.has_away);
+	assert_string_equal(VHCA_UUID_STR(&scan.away), AWAY);
+	/* what another element said is not taken for the marker's */
+	scan_all(&scan, META("<a migration='" AWAY "'><x:away " NSA "/></a>"));
+	assert_string_equal(VHCA_UUID_STR(&scan.away), NIL);
 }
 
 static void long_prefixes_are_no_obstacle(void **state)
@@ -457,6 +550,9 @@ int main(void)
 		cmocka_unit_test(too_many_hostdevs_are_said),
 		cmocka_unit_test(namespaces_are_resolved),
 		cmocka_unit_test(what_is_no_request),
+		cmocka_unit_test(marker_names_the_migration),
+		cmocka_unit_test(what_is_no_marker),
+		cmocka_unit_test(request_and_marker_are_told_apart),
 		cmocka_unit_test(long_prefixes_are_no_obstacle),
 		cmocka_unit_test(other_declarations_are_not_counted),
 		cmocka_unit_test(many_declarations_stop_the_scan),
