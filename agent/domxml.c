@@ -430,10 +430,15 @@ static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info 
 	return 0;
 }
 
-static bool is_ours(const xmlNode *node)
+static bool in_namespace(const xmlNode *node, const char *uri)
 {
 	return node->type == XML_ELEMENT_NODE && node->ns && node->ns->href &&
-	       strcmp((const char *)node->ns->href, VHCA_DOMAIN_NS) == 0;
+	       strcmp((const char *)node->ns->href, uri) == 0;
+}
+
+static bool is_ours(const xmlNode *node)
+{
+	return in_namespace(node, VHCA_DOMAIN_NS);
 }
 
 static int unknown_element(struct vhca_error *err, const char *domain, const xmlNode *node,
@@ -487,6 +492,25 @@ static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct
 	return r;
 }
 
+/* ---- the marker of a migration ---- */
+
+static void read_away(const xmlNode *root, struct vhca_dom_info *info)
+{
+	const xmlNode *metadata = child_element(root, "metadata");
+
+	for (const xmlNode *n = metadata ? metadata->children : NULL; n; n = n->next) {
+		AUTO_XML_STRING id = NULL;
+
+		if (!in_namespace(n, VHCA_AWAY_NS) || strcmp((const char *)n->name, "away") != 0)
+			continue;
+		id = attribute(n, "migration");
+		info->has_away = true;
+		if (!id || vhca_uuid_parse((const char *)id, &info->away) < 0)
+			info->away = (struct vhca_uuid){{0}};
+		return; /* libvirt keeps one element of a namespace */
+	}
+}
+
 /* ---- the two entry points ---- */
 
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
@@ -511,6 +535,7 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	if (r < 0)
 		return r;
 
+	read_away(root, info);
 	r = read_requests(root, info, &info->request_error);
 	if (ret_request_error)
 		*ret_request_error = info->request_error;

@@ -13,6 +13,7 @@
 #define VHCA_DOM_VFS_MAX  16 /* <vhca:vf> elements of one domain */
 #define VHCA_DOM_DEVS_MAX 64 /* PCI host devices of one domain */
 #define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
+#define VHCA_AWAY_NS	  "urn:vhcad:away:1"
 #define VHCA_ALIAS_PREFIX "ua-vhca-"
 
 /* One <vhca:vf>. */
@@ -45,6 +46,11 @@ struct vhca_dom_info {
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
 	struct vhca_dom_hostdev hostdevs[VHCA_DOM_DEVS_MAX];
+	/* <vhca:away migration="ID"> of VHCA_AWAY_NS stands in the metadata: its VFs were taken
+	 * out for that migration. An ID that is no UUID reads as zero, which is no migration's:
+	 * a marker is never overlooked. */
+	bool has_away;
+	struct vhca_uuid away;
 	unsigned int root_ports;      /* pcie-root-port controllers */
 	unsigned int free_root_ports; /* hot-pluggable ones without a device behind them */
 };

@@ -202,6 +202,63 @@ static void other_namespaces_ask_for_nothing(void **state)
 	}
 }
 
+#define AWAY_TEXT   "0c6c1b6e-2222-4333-8444-ba9876543210"
+#define AWAY(attrs) "<metadata><a:away xmlns:a='urn:vhcad:away:1' " attrs "/></metadata></domain>"
+
+static void reads_the_marker_of_a_migration(void **state)
+{
+	static const struct {
+		const char *xml;
+		bool away, id;
+	} cases[] = {
+		{HEAD AWAY("migration='" AWAY_TEXT "'"), true, true},
+		{HEAD "<metadata><away xmlns='urn:vhcad:away:1' migration='" AWAY_TEXT
+		      "'/></metadata></domain>",
+		 true, true},
+		/* An unreadable one still says that the VFs are away. */
+		{HEAD AWAY("migration='7'"), true, false},
+		{HEAD AWAY(""), true, false},
+		{HEAD AWAY("a:migration='" AWAY_TEXT "'"), true, false},
+		{HEAD "</domain>", false, false},
+		{HEAD "<metadata/></domain>", false, false},
+		{HEAD "<metadata><away migration='" AWAY_TEXT "'/></metadata></domain>", false,
+		 false},
+		{HEAD "<metadata><a:home xmlns:a='urn:vhcad:away:1'/></metadata></domain>", false,
+		 false},
+		{HEAD "<a:away xmlns:a='urn:vhcad:away:1' migration='" AWAY_TEXT "'/></domain>",
+		 false, false},
+	};
+	struct vhca_uuid id, zero = {{0}};
+
+	(void)state;
+	assert_int_equal(vhca_uuid_parse(AWAY_TEXT, &id), 0);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		VHCA_AUTO_FREE struct vhca_dom_info *info = parse(cases[i].xml, 0);
+
+		if (info->has_away != cases[i].away ||
+		    !vhca_uuid_equal(&info->away, cases[i].id ? &id : &zero))
+			fail_msg("case %zu", i);
+		assert_int_equal(info->n_requests, 0);
+		assert_int_equal(request_err.kind, VHCA_ERR_NONE);
+	}
+}
+
+/* Both namespaces under one prefix, as libvirt writes them. */
+static void marker_stands_beside_the_request(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info =
+		parse(HEAD "<metadata><vhca:infiniband xmlns:vhca='urn:vhcad:domain:1'>"
+			   "<vhca:vf name='ib0' partition='0x8001'/></vhca:infiniband>"
+			   "<vhca:away xmlns:vhca='urn:vhcad:away:1' migration='" AWAY_TEXT
+			   "'/></metadata></domain>",
+		      0);
+
+	(void)state;
+	assert_true(info->has_away);
+	assert_int_equal(info->n_requests, 1);
+	assert_int_equal(request_err.kind, VHCA_ERR_NONE);
+}
+
 static void bad_requests_name_the_place(void **state)
 {
 	static const struct {
@@ -503,6 +560,8 @@ int main(void)
 		cmocka_unit_test(cuts_a_long_name),
 		cmocka_unit_test(prefix_of_namespace_is_free),
 		cmocka_unit_test(other_namespaces_ask_for_nothing),
+		cmocka_unit_test(reads_the_marker_of_a_migration),
+		cmocka_unit_test(marker_stands_beside_the_request),
 		cmocka_unit_test(bad_requests_name_the_place),
 		cmocka_unit_test(bad_request_leaves_the_rest),
 		cmocka_unit_test(bad_request_fails_who_cannot_take_it),
