@@ -7,6 +7,8 @@
 #include "agent/virt.h"
 
 #include "agent/virt_call.h"
+#include "agent/virt_lane.h"
+#include "agent/virt_migrate.h"
 #include "agent/virt_session.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -24,21 +26,13 @@
 /* How long vhca_virt_free() waits for calls that hang in libvirtd, in all. */
 #define FREE_WAIT_MS 2000
 
-/* The strand of one domain, while it has calls. */
-struct domain {
-	LIST_ENTRY(domain) link;
-	struct vhca_uuid uuid;
-	struct vhca_strand *strand;
-	unsigned int n_calls;
-};
-
 struct vhca_virt {
 	struct vhca_loop *loop;
 	char *uri;
 	vhca_virt_event_fn fn;
 	void *arg;
 	struct vhca_strand *connect_strand, *query_strand;
-	LIST_HEAD(, domain) domains;
+	struct vhca_virt_lanes lanes;
 
 	struct vhca_timer *retry;
 	struct vhca_backoff backoff;
@@ -199,20 +193,26 @@ bool vhca_virt_connected(const struct vhca_virt *virt)
 
 struct call {
 	struct vhca_virt *virt;
-	struct domain *domain; /* NULL = on the query strand */
+	enum vhca_virt_lane_kind kind; /* NONE: on the query strand */
+	struct vhca_virt_lane *lane;   /* NULL then */
 	int (*run)(struct call *call, const struct vhca_virt_session *s);
 	void (*report)(const struct call *call);
 
 	struct vhca_uuid uuid;
 	struct vhca_dom_hostdev dev; /* detach: alias only */
+	char dest_uri[VHCA_VIRT_URI_MAX], migrate_uri[VHCA_VIRT_URI_MAX];
+	struct vhca_uuid marker;
+	bool has_marker;
 
 	int rc;
 	struct vhca_error err;
 	struct vhca_dom_list list;
 	struct vhca_dom_info *info;
+	struct vhca_virt_job job;
 
 	vhca_virt_list_fn list_done;
 	vhca_virt_info_fn info_done;
+	vhca_virt_job_fn job_done;
 	vhca_virt_done_fn done;
 	void *arg;
 };
@@ -240,6 +240,31 @@ static int run_detach(struct call *call, const struct vhca_virt_session *s)
 				     &call->err);
 }
 
+/* On a connection of its own: see vhca_virt_call_migrate(). */
+static int run_migrate(struct call *call, const struct vhca_virt_session *s)
+{
+	(void)s;
+	return vhca_virt_call_migrate(call->virt->uri, &call->uuid, call->dest_uri,
+				      call->migrate_uri, &call->err);
+}
+
+/* On the query connection: on the other one it might wait for what it is to end. */
+static int run_abort(struct call *call, const struct vhca_virt_session *s)
+{
+	return vhca_virt_call_abort(vhca_virt_session_query(s), &call->uuid, &call->err);
+}
+
+static int run_job(struct call *call, const struct vhca_virt_session *s)
+{
+	return vhca_virt_call_job(vhca_virt_session_query(s), &call->uuid, &call->job, &call->err);
+}
+
+static int run_marker(struct call *call, const struct vhca_virt_session *s)
+{
+	return vhca_virt_call_marker(vhca_virt_session_action(s), &call->uuid,
+				     call->has_marker ? &call->marker : NULL, &call->err);
+}
+
 static void report_list(const struct call *call)
 {
 	call->list_done(call->arg, call->rc, call->list.info, call->list.n, &call->err);
@@ -249,6 +274,11 @@ static void report_info(const struct call *call)
 {
 	call->info_done(call->arg, call->rc, call->info,
 			call->info ? &call->info->request_error : &no_error, &call->err);
+}
+
+static void report_job(const struct call *call)
+{
+	call->job_done(call->arg, call->rc, &call->job, &call->err);
 }
 
 static void report_done(const struct call *call)
@@ -270,53 +300,34 @@ static void call_work(void *arg)
 	vhca_virt_session_unref(s);
 }
 
-/* ---- strands of domains ---- */
-
-static struct domain *domain_new(struct vhca_virt *virt, const struct vhca_uuid *uuid)
-{
-	VHCA_AUTO_FREE struct domain *d = calloc(1, sizeof(*d));
-	char name[32];
-
-	if (!d)
-		return NULL;
-	d->uuid = *uuid;
-	(void)snprintf(name, sizeof(name), "dom %.27s", VHCA_UUID_STR(uuid));
-	if (vhca_strand_new(virt->loop, name, &d->strand) < 0)
-		return NULL;
-	LIST_INSERT_HEAD(&virt->domains, d, link);
-	return vhca_steal_ptr(&d);
-}
-
-static struct domain *domain_get(struct vhca_virt *virt, const struct vhca_uuid *uuid)
-{
-	struct domain *d;
-
-	LIST_FOREACH(d, &virt->domains, link)
-	if (vhca_uuid_equal(&d->uuid, uuid))
-		return d;
-	return domain_new(virt, uuid);
-}
-
-static void domain_drop_if_idle(struct vhca_virt *virt, struct domain *d)
+static void lane_drop_if_idle(const struct vhca_virt *virt, struct vhca_virt_lane *lane)
 {
 	/* While closing, vhca_virt_free() is inside vhca_strand_free() of this very strand. */
-	if (!d || d->n_calls > 0 || virt->closing)
-		return;
-	LIST_REMOVE(d, link);
-	(void)vhca_strand_free(d->strand, 0); /* idle: nothing to wait for */
-	free(d);
+	if (lane && lane->n_calls == 0 && !virt->closing)
+		vhca_virt_lane_drop(lane);
 }
 
 static void call_done(void *arg)
 {
 	VHCA_AUTO_FREE struct call *call = arg;
 
-	if (call->domain)
-		call->domain->n_calls--;
-	domain_drop_if_idle(call->virt, call->domain);
+	if (call->lane)
+		call->lane->n_calls--;
+	lane_drop_if_idle(call->virt, call->lane);
 	call->report(call);
 	vhca_dom_list_done(&call->list);
 	free(call->info);
+}
+
+/* NULL without memory. */
+static struct vhca_strand *strand_for(struct call *call)
+{
+	struct vhca_virt *virt = call->virt;
+
+	if (call->kind == VHCA_LANE_NONE)
+		return virt->query_strand;
+	call->lane = vhca_virt_lane_get(&virt->lanes, virt->loop, &call->uuid, call->kind);
+	return call->lane ? call->lane->strand : NULL;
 }
 
 /* Takes a copy of *template. If there is no memory or no room for it, done() is called at once:
@@ -325,27 +336,25 @@ static void submit(const struct call *template)
 {
 	struct vhca_virt *virt = template->virt;
 	struct call *call = malloc(sizeof(*call));
-	struct vhca_strand *strand =
-		template->domain ? template->domain->strand : virt->query_strand;
 	struct call failed = *template;
-	int r = -ENOMEM;
+	struct vhca_strand *strand = virt->closing ? NULL : strand_for(&failed);
+	int r = virt->closing ? -ECANCELED : -ENOMEM;
 
 	/* What done() says if work() never runs. */
 	(void)vhca_error_set(&failed.err, VHCA_ERR_UNAVAILABLE, "shutting_down", ECANCELED,
 			     "libvirt");
 	failed.rc = -ECANCELED;
-	if (call) {
+	if (call && strand) {
 		*call = failed;
-		r = virt->closing ? -ECANCELED
-				  : vhca_strand_submit(strand, call_work, call_done, call);
+		r = vhca_strand_submit(strand, call_work, call_done, call);
 	}
 	if (r == 0) {
-		if (call->domain)
-			call->domain->n_calls++;
+		if (call->lane)
+			call->lane->n_calls++;
 		return;
 	}
 	free(call);
-	domain_drop_if_idle(virt, template->domain);
+	lane_drop_if_idle(virt, failed.lane);
 	failed.rc =
 		vhca_error_set(&failed.err, VHCA_ERR_EXHAUSTED, "too_many_calls", -r, "libvirt");
 	failed.report(&failed);
@@ -376,7 +385,7 @@ void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, stru
 		      void *arg)
 {
 	struct call call = {.virt = virt,
-			    .domain = domain_get(virt, uuid),
+			    .kind = VHCA_LANE_DEVICES,
 			    .run = run_attach,
 			    .report = report_done,
 			    .uuid = *uuid,
@@ -394,7 +403,7 @@ void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, cons
 		      vhca_virt_done_fn done, void *arg)
 {
 	struct call call = {.virt = virt,
-			    .domain = domain_get(virt, uuid),
+			    .kind = VHCA_LANE_DEVICES,
 			    .run = run_detach,
 			    .report = report_done,
 			    .uuid = *uuid,
@@ -403,6 +412,65 @@ void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, cons
 
 	/* One that does not fit exists in no domain: it becomes "", and libvirt says so. */
 	(void)vhca_strcpy(call.dev.alias, sizeof(call.dev.alias), alias);
+	submit(&call);
+}
+
+/* A URI that does not fit leaves the other empty as well: the call then refuses it. */
+void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
+		       const char *migrate_uri, vhca_virt_done_fn done, void *arg)
+{
+	struct call call = {.virt = virt,
+			    .kind = VHCA_LANE_MIGRATE,
+			    .run = run_migrate,
+			    .report = report_done,
+			    .uuid = *uuid,
+			    .done = done,
+			    .arg = arg};
+
+	if (vhca_strcpy(call.migrate_uri, sizeof(call.migrate_uri),
+			migrate_uri ? migrate_uri : "") == 0)
+		(void)vhca_strcpy(call.dest_uri, sizeof(call.dest_uri), dest_uri);
+	submit(&call);
+}
+
+void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			 vhca_virt_done_fn done, void *arg)
+{
+	submit(&(struct call){.virt = virt,
+			      .kind = VHCA_LANE_JOB,
+			      .run = run_abort,
+			      .report = report_done,
+			      .uuid = *uuid,
+			      .done = done,
+			      .arg = arg});
+}
+
+void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_job_fn done,
+		   void *arg)
+{
+	submit(&(struct call){.virt = virt,
+			      .kind = VHCA_LANE_JOB,
+			      .run = run_job,
+			      .report = report_job,
+			      .uuid = *uuid,
+			      .job_done = done,
+			      .arg = arg});
+}
+
+void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			  const struct vhca_uuid *migration, vhca_virt_done_fn done, void *arg)
+{
+	struct call call = {.virt = virt,
+			    .kind = VHCA_LANE_DEVICES,
+			    .run = run_marker,
+			    .report = report_done,
+			    .uuid = *uuid,
+			    .has_marker = migration != NULL,
+			    .done = done,
+			    .arg = arg};
+
+	if (migration)
+		call.marker = *migration;
 	submit(&call);
 }
 
@@ -418,7 +486,7 @@ static struct vhca_virt *virt_alloc(struct vhca_loop *loop, const char *uri)
 	virt->uri = strdup(uri);
 	virt->backoff =
 		(struct vhca_backoff){.first_ms = BACKOFF_FIRST_MS, .cap_ms = BACKOFF_CAP_MS};
-	LIST_INIT(&virt->domains);
+	LIST_INIT(&virt->lanes);
 	if (!virt->uri || pthread_mutex_init(&virt->lock, NULL) != 0) {
 		free(virt->uri);
 		free(virt);
@@ -465,13 +533,8 @@ static uint32_t left_ms(uint64_t deadline)
 static bool free_strands(struct vhca_virt *virt, uint64_t deadline)
 {
 	bool idle = vhca_strand_free(virt->query_strand, left_ms(deadline));
-	struct domain *d;
 
-	while ((d = LIST_FIRST(&virt->domains)) != NULL) {
-		idle &= vhca_strand_free(d->strand, left_ms(deadline));
-		LIST_REMOVE(d, link);
-		free(d);
-	}
+	idle &= vhca_virt_lanes_free(&virt->lanes, deadline);
 	return idle & vhca_strand_free(virt->connect_strand, left_ms(deadline));
 }
 

@@ -3,8 +3,8 @@
 #define VHCA_AGENT_VIRT_H
 /*
  * libvirt, off the state thread. libvirt's own event loop runs in a thread that only copies events
- * and posts them; calls run on strands, one per domain. Two connections: one for events and
- * queries, one for attach and detach. The connection is re-opened with back-off (0.5 s .. 10 s);
+ * and posts them; calls run on strands, up to three per domain. Two connections: one for events and
+ * queries, one for attach and detach; each migration has one of its own. The connection is re-opened with back-off (0.5 s .. 10 s);
  * after each (re)connect the owner gets VHCA_VIRT_CONNECTED and must reconcile: events of the gap
  * are lost.
  */
@@ -45,7 +45,8 @@ bool vhca_virt_ends_incoming(const struct vhca_virt_event_data *data);
 int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
 		  struct vhca_virt **ret);
 /* Waits at most 2 s for libvirtd. done() of calls still out is called from here, with -ECANCELED "shutting_down" if they were not
- * begun; that of a call that hangs in libvirtd is never called. */
+ * begun; that of a call that hangs in libvirtd is never called. A migration under way is such a call: libvirtd goes on with it
+ * without us, and vhca_virt_job() of the next life tells how far it is. */
 struct vhca_virt *vhca_virt_free(struct vhca_virt *virt);
 bool vhca_virt_connected(const struct vhca_virt *virt);
 
@@ -79,5 +80,42 @@ void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, stru
  * -ENOENT: "no_such_alias" (already gone) or "domain_gone". "guest_busy", "job_held": retry later. */
 void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *alias,
 		      vhca_virt_done_fn done, void *arg);
+
+/*
+ * ---- migration ----
+ * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job, abort.
+ */
+
+/* virDomainMigrateToURI3, peer to peer and live; PERSIST_DEST | UNDEFINE_SOURCE exactly if the domain is persistent here.
+ * dest_uri: the peer's libvirtd as this host's libvirtd reaches it; migrate_uri: where the memory goes ("tcp://192.168.77.2"),
+ * NULL or "" = libvirt chooses. done(): 0 = the guest runs (or is paused as before) at the destination and is gone here. Codes also:
+ * "migration_failed", "migration_cancelled" (-ECANCELED), "hook_refused" (-EACCES; with the hook's words), "peer_unreachable"
+ * (-EHOSTUNREACH), "job_held", "bad_uri". After a failure the guest mostly runs on here, but not surely ("libvirt_unreachable":
+ * libvirtd may even go on): ask vhca_virt_job() before deciding anything. */
+void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
+		       const char *migrate_uri, vhca_virt_done_fn done, void *arg);
+
+/* virDomainAbortJob. -ENOENT no such domain; success also if there is no job: a migration that libvirtd has not begun yet is not
+ * caught, so repeat it until the migration's done(). "not_abortable": too late, or not ours to abort (an incoming one). */
+void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			 vhca_virt_done_fn done, void *arg);
+
+/* Where the domain stands, for recovery and progress. The figures are of the memory copy, 0 without one. */
+struct vhca_virt_job {
+	bool active;
+	bool migrating_out;
+	int state, reason; /* virDomainState, its reason */
+	uint64_t total_bytes, processed_bytes, remaining_bytes;
+};
+/* active = false with rc 0: not active here. job is never NULL. */
+typedef void (*vhca_virt_job_fn)(void *arg, int rc, const struct vhca_virt_job *job,
+				 const struct vhca_error *err);
+void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_job_fn done,
+		   void *arg);
+
+/* The marker that travels with the guest, in its live metadata: <vhca:away xmlns:vhca="urn:vhcad:away:1" migration="ID"/>.
+ * migration NULL removes it (success if there is none). */
+void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+			  const struct vhca_uuid *migration, vhca_virt_done_fn done, void *arg);
 
 #endif

@@ -2,7 +2,6 @@
 #include "agent/virt_call.h"
 
 #include "agent/virt_error.h"
-#include "common/base/cleanup.h"
 #include "common/base/role.h"
 
 #include <errno.h>
@@ -12,12 +11,11 @@
 /* More running domains than any host has; bounds what one answer can make us parse. */
 #define DOMAINS_MAX 4096
 
-static void domain_freep(virDomainPtr *p)
+void vhca_virt_domain_free_cleanup(virDomainPtr *p)
 {
 	if (*p)
 		(void)virDomainFree(*p); /* only drops a reference */
 }
-#define AUTO_DOMAIN VHCA_CLEANUP(domain_freep) virDomainPtr
 
 struct domain_array {
 	virDomainPtr *domains;
@@ -66,8 +64,8 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 	return 0;
 }
 
-static int lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
-		  struct vhca_error *err)
+int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+			  struct vhca_error *err)
 {
 	*ret = virDomainLookupByUUID(conn, uuid->b);
 	return *ret ? 0 : vhca_virt_error(err, VHCA_UUID_STR(uuid));
@@ -76,11 +74,11 @@ static int lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr
 int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
 			struct vhca_dom_info **ret, struct vhca_error *err)
 {
-	AUTO_DOMAIN dom = NULL;
+	VHCA_AUTO_DOMAIN dom = NULL;
 	int r;
 
 	vhca_may_block("libvirt: domain XML");
-	r = lookup(conn, uuid, &dom, err);
+	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
 	return r < 0 ? r : read_info(dom, ret, err);
 }
 
@@ -145,7 +143,7 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 			  const struct vhca_dom_hostdev *dev, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
-	AUTO_DOMAIN dom = NULL;
+	VHCA_AUTO_DOMAIN dom = NULL;
 	char xml[VHCA_HOSTDEV_XML_MAX], what[160];
 	int r;
 
@@ -155,7 +153,7 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_name", -r, "attach %s",
 				      dev->alias);
-	r = lookup(conn, uuid, &dom, err);
+	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
 		r = read_info(dom, &info, err);
 	if (r == 0)
@@ -174,12 +172,12 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
 			  struct vhca_error *err)
 {
-	AUTO_DOMAIN dom = NULL;
+	VHCA_AUTO_DOMAIN dom = NULL;
 	char what[160];
 	int r;
 
 	vhca_may_block("libvirt: detach");
-	r = lookup(conn, uuid, &dom, err);
+	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
 	if (r < 0)
 		return r;
 	/* Before the call: every function of libvirt forgets the last error, even this one. */

@@ -8,6 +8,7 @@
 #include <libvirt/libvirt.h>
 
 #include "agent/domxml.h"
+#include "common/base/cleanup.h"
 
 struct vhca_dom_list {
 	struct vhca_dom_info **info;
@@ -15,6 +16,12 @@ struct vhca_dom_list {
 };
 /* Frees what the list holds, not the list. */
 void vhca_dom_list_done(struct vhca_dom_list *list);
+
+/* Of one domain: the handle that the others need. */
+int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+			  struct vhca_error *err);
+void vhca_virt_domain_free_cleanup(virDomainPtr *p);
+#define VHCA_AUTO_DOMAIN VHCA_CLEANUP(vhca_virt_domain_free_cleanup) virDomainPtr
 
 /* All active domains or an error: a list with holes would be taken for the truth. */
 int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);

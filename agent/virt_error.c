@@ -34,6 +34,13 @@ static const struct vhca_virt_class classes[] = {
 	 ENODEV,
 	 false,
 	 "the VF is not on vfio-pci"},
+	{VIR_ERR_OPERATION_INVALID,
+	 {"cannot abort"},
+	 VHCA_ERR_CONFLICT,
+	 "not_abortable",
+	 EBUSY,
+	 false,
+	 NULL},
 	{VIR_ERR_DEVICE_MISSING, {NULL}, VHCA_ERR_NOT_FOUND, "no_such_alias", ENOENT, false, NULL},
 	{VIR_ERR_OPERATION_TIMEOUT,
 	 {NULL},
@@ -125,6 +132,78 @@ static const struct vhca_virt_class classes[] = {
 	{-1, {NULL}, VHCA_ERR_DEVICE, "libvirt", EIO, false, NULL},
 };
 
+#define FAILED	  "migration_failed", EIO, false
+#define NO_PEER	  VHCA_ERR_UNAVAILABLE, "peer_unreachable", EHOSTUNREACH, true
+#define PEER_HINT "is libvirtd running there, and can this host's libvirtd reach it?"
+#define DENIED	  VHCA_ERR_DENIED, "libvirt_denied", EACCES, false
+
+static const struct vhca_virt_class migration_classes[] = {
+	{VIR_ERR_OPERATION_ABORTED,
+	 {NULL},
+	 VHCA_ERR_CONFLICT,
+	 "migration_cancelled",
+	 ECANCELED,
+	 true,
+	 NULL},
+	{VIR_ERR_HOOK_SCRIPT_FAILED,
+	 {NULL},
+	 VHCA_ERR_DENIED,
+	 "hook_refused",
+	 EACCES,
+	 false,
+	 "the libvirt hook of the destination host said so"},
+	{VIR_ERR_OPERATION_TIMEOUT,
+	 {"state change lock"},
+	 VHCA_ERR_CONFLICT,
+	 "job_held",
+	 EBUSY,
+	 true,
+	 "another operation on the domain has to end first"},
+	{VIR_ERR_OPERATION_INVALID,
+	 {"domain is not running"},
+	 VHCA_ERR_NOT_FOUND,
+	 "domain_gone",
+	 ENOENT,
+	 false,
+	 NULL},
+	{VIR_ERR_OPERATION_INVALID,
+	 {"cannot migrate domain"},
+	 VHCA_ERR_CONFLICT,
+	 FAILED,
+	 "a device of the domain forbids it"},
+	{VIR_ERR_OPERATION_INVALID,
+	 {"already running for domain"},
+	 VHCA_ERR_CONFLICT,
+	 "job_held",
+	 EBUSY,
+	 true,
+	 "another migration of the domain has to end first"},
+	{VIR_ERR_INTERNAL_ERROR,
+	 {"to the same host"},
+	 VHCA_ERR_INVALID,
+	 FAILED,
+	 "the peer's libvirt URI leads back to this host, or both have one host_uuid in "
+	 "libvirtd.conf"},
+
+	{VIR_ERR_OPERATION_FAILED, {"Failed to connect to remote libvirt"}, NO_PEER, PEER_HINT},
+	{VIR_ERR_OPERATION_FAILED, {"Lost connection to destination host"}, NO_PEER, PEER_HINT},
+	{-1, {"unable to connect to server"}, NO_PEER, PEER_HINT},
+	{-1, {"Failed to connect socket"}, NO_PEER, PEER_HINT},
+	{-1, {"client socket is closed"}, NO_PEER, PEER_HINT},
+	{-1, {"connection closed"}, NO_PEER, PEER_HINT},
+	{VIR_ERR_SYSTEM_ERROR, {"Cannot recv data"}, NO_PEER, PEER_HINT},
+	{VIR_ERR_SYSTEM_ERROR, {"Cannot write data"}, NO_PEER, PEER_HINT},
+	{VIR_ERR_RPC, {NULL}, NO_PEER, PEER_HINT},
+	{VIR_ERR_NO_CONNECT, {NULL}, NO_PEER, PEER_HINT},
+
+	{VIR_ERR_AUTH_FAILED, {NULL}, DENIED, NULL},
+	{VIR_ERR_ACCESS_DENIED, {NULL}, DENIED, NULL},
+	{VIR_ERR_OPERATION_DENIED, {NULL}, DENIED, NULL},
+	{-1, {NULL}, VHCA_ERR_DEVICE, FAILED, NULL},
+};
+
+static const struct vhca_virt_class connection_lost = {-1, {NULL}, UNREACHABLE, NULL};
+
 static bool class_matches(const struct vhca_virt_class *c, int code, const char *message)
 {
 	if (c->code >= 0 && c->code != code)
@@ -135,21 +214,28 @@ static bool class_matches(const struct vhca_virt_class *c, int code, const char 
 	return true;
 }
 
-const struct vhca_virt_class *vhca_virt_classify(int code, const char *message)
+/* The last one of a table matches everything. */
+static const struct vhca_virt_class *find_class(const struct vhca_virt_class *c, int code,
+						const char *message)
 {
-	const struct vhca_virt_class *c = classes;
-
 	while (!class_matches(c, code, message ? message : ""))
-		c++; /* the last one matches everything */
+		c++;
 	return c;
 }
 
-int vhca_virt_error(struct vhca_error *err, const char *what)
+const struct vhca_virt_class *vhca_virt_classify(int code, const char *message)
 {
-	const virError *last = virGetLastError();
-	const char *message = last && last->message ? last->message : "unknown error";
-	const struct vhca_virt_class *c = vhca_virt_classify(last ? last->code : 0, message);
+	return find_class(classes, code, message);
+}
 
+const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message)
+{
+	return find_class(migration_classes, code, message);
+}
+
+static int set_error(struct vhca_error *err, const struct vhca_virt_class *c, const char *what,
+		     const char *message)
+{
 	/* errnum 0: libvirt's own words are better than strerror() of our choice. */
 	(void)vhca_error_set(err, c->kind, c->word, 0, "%s: %s", what, message);
 	if (c->hint)
@@ -157,4 +243,35 @@ int vhca_virt_error(struct vhca_error *err, const char *what)
 	if (err)
 		err->errnum = c->errnum;
 	return -c->errnum;
+}
+
+int vhca_virt_error(struct vhca_error *err, const char *what)
+{
+	const virError *last = virGetLastError();
+	const char *message = last && last->message ? last->message : "unknown error";
+
+	return set_error(err, vhca_virt_classify(last ? last->code : 0, message), what, message);
+}
+
+/* libvirt puts the whole command line of the hook, with its environment, before what it said. */
+static const char *words_of_hook(const char *message)
+{
+	const char *status = strstr(message, "exit status ");
+	const char *words = status ? strstr(status, ": ") : NULL;
+
+	return words && words[2] ? words + 2 : message;
+}
+
+int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn)
+{
+	VHCA_AUTO_FREE char *message = strdup(virGetLastErrorMessage());
+	int code = virGetLastErrorCode();
+	const struct vhca_virt_class *c = vhca_virt_classify_migration(code, message);
+	const char *text = message ? message : "out of memory";
+
+	/* Asked last: it forgets the last error. */
+	if (virConnectIsAlive(conn) == 0)
+		c = &connection_lost;
+	return set_error(err, c, what,
+			 code == VIR_ERR_HOOK_SCRIPT_FAILED ? words_of_hook(text) : text);
 }

@@ -8,6 +8,8 @@
  */
 #include <stdbool.h>
 
+#include <libvirt/libvirt.h>
+
 #include "common/base/error.h"
 
 struct vhca_virt_class {
@@ -27,5 +29,13 @@ const struct vhca_virt_class *vhca_virt_classify(int code, const char *message);
 /* Fills err from the calling thread's last libvirt error; "what: message". Returns the class's
  * -errnum. */
 int vhca_virt_error(struct vhca_error *err, const char *what);
+
+/* The same for an error of virDomainMigrateToURI3, where "cannot connect" speaks of the peer and an
+ * unknown domain need not be ours. Never NULL. */
+const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message);
+
+/* As vhca_virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of a
+ * hook's refusal it keeps what the hook said. */
+int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
 #endif

@@ -45,24 +45,38 @@ static void session_free(struct vhca_virt_session *s)
 }
 VHCA_DEFINE_CLEANUP(struct vhca_virt_session, session_free)
 
-static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConnectPtr *ret,
-			   struct vhca_error *err)
+int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err)
 {
 	virConnectPtr conn = virConnectOpen(uri);
 	int r;
 
 	if (!conn)
 		return vhca_virt_error(err, uri);
+	/* > 0: the other side cannot do it; NO_SUPPORT: there is no other side. */
+	if (virConnectSetKeepAlive(conn, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT) < 0 &&
+	    virGetLastErrorCode() != VIR_ERR_NO_SUPPORT) {
+		r = vhca_virt_error(err, "set keepalive");
+		(void)virConnectClose(conn);
+		return r;
+	}
+	*ret = conn;
+	return 0;
+}
+
+static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConnectPtr *ret,
+			   struct vhca_error *err)
+{
+	virConnectPtr conn;
+	int r = vhca_virt_connect(uri, &conn, err);
+
+	if (r < 0)
+		return r;
 	r = vhca_virt_sink_watch_close(sink, conn, err);
 	if (r < 0) {
 		(void)virConnectClose(conn);
 		return r;
 	}
 	*ret = conn;
-	/* > 0: the other side cannot do it; NO_SUPPORT: there is no other side. */
-	if (virConnectSetKeepAlive(conn, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT) < 0 &&
-	    virGetLastErrorCode() != VIR_ERR_NO_SUPPORT)
-		return vhca_virt_error(err, "set keepalive");
 	return 0;
 }
 

@@ -11,6 +11,9 @@
 
 #include "agent/virt_event.h"
 
+/* Opens one connection with keepalives turned on. */
+int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err);
+
 struct vhca_virt_session;
 
 /* Connects, turns keepalives on and registers for events; they go to sink (borrowed; the session

@@ -10,14 +10,16 @@
 
 #include <libvirt/virterror.h>
 
-/* Messages as libvirt 9.0 with QEMU 7.2 sent them. */
-static const struct {
+struct error_case {
 	int code;
 	const char *message, *word;
 	enum vhca_err kind;
 	int errnum;
 	bool retryable;
-} cases[] = {
+};
+
+/* Messages as libvirt 9.0 with QEMU 7.2 sent them. */
+static const struct error_case cases[] = {
 	{VIR_ERR_NO_DOMAIN, "Domain not found: no domain with matching uuid", "domain_gone",
 	 VHCA_ERR_NOT_FOUND, ENOENT, false},
 	{VIR_ERR_OPERATION_INVALID, "Requested operation is not valid: domain is not running",
@@ -86,20 +88,79 @@ static const struct {
 	{9999, "a code of the future", "libvirt", VHCA_ERR_DEVICE, EIO, false},
 };
 
+static void assert_classes(const struct error_case *list, size_t n,
+			   const struct vhca_virt_class *(*classify)(int code, const char *message))
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct vhca_virt_class *c = classify(list[i].code, list[i].message);
+
+		if (strcmp(c->word, list[i].word) != 0)
+			fail_msg("%d \"%s\": %s, not %s", list[i].code, list[i].message, c->word,
+				 list[i].word);
+		assert_int_equal(c->kind, list[i].kind);
+		assert_int_equal(c->errnum, list[i].errnum);
+		assert_int_equal(c->retryable, list[i].retryable);
+	}
+}
+
 static void classifies_measured_messages(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
-		const struct vhca_virt_class *c =
-			vhca_virt_classify(cases[i].code, cases[i].message);
+	assert_classes(cases, VHCA_ARRAY_SIZE(cases), vhca_virt_classify);
+}
 
-		if (strcmp(c->word, cases[i].word) != 0)
-			fail_msg("%d \"%s\": %s, not %s", cases[i].code, cases[i].message, c->word,
-				 cases[i].word);
-		assert_int_equal(c->kind, cases[i].kind);
-		assert_int_equal(c->errnum, cases[i].errnum);
-		assert_int_equal(c->retryable, cases[i].retryable);
-	}
+/* What virDomainMigrateToURI3 says; the same words can mean something else than in other calls. */
+static const struct error_case migration_cases[] = {
+	{VIR_ERR_OPERATION_ABORTED, "operation aborted: job 'migration out' canceled by client",
+	 "migration_cancelled", VHCA_ERR_CONFLICT, ECANCELED, true},
+	{VIR_ERR_HOOK_SCRIPT_FAILED,
+	 "Hook script execution failed: internal error: Child process (LC_ALL=C "
+	 "/etc/libvirt/hooks/qemu vm1 migrate begin -) unexpected exit status 1: no room",
+	 "hook_refused", VHCA_ERR_DENIED, EACCES, false},
+	{VIR_ERR_OPERATION_INVALID,
+	 "Requested operation is not valid: cannot migrate domain: 0000:01:00.1: VFIO device "
+	 "doesn't support migration",
+	 "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
+	{VIR_ERR_OPERATION_INVALID, "Requested operation is not valid: domain is not running",
+	 "domain_gone", VHCA_ERR_NOT_FOUND, ENOENT, false},
+	{VIR_ERR_OPERATION_INVALID,
+	 "Requested operation is not valid: another migration job is already running for domain "
+	 "'vm1'",
+	 "job_held", VHCA_ERR_CONFLICT, EBUSY, true},
+	{VIR_ERR_OPERATION_TIMEOUT,
+	 "Timed out during operation: cannot acquire state change lock (held by "
+	 "monitor=remoteDispatchDomainSave)",
+	 "job_held", VHCA_ERR_CONFLICT, EBUSY, true},
+	{VIR_ERR_OPERATION_FAILED,
+	 "operation failed: job 'migration out' failed: Unable to write to socket: Broken pipe",
+	 "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	{VIR_ERR_INTERNAL_ERROR,
+	 "internal error: Attempt to migrate guest to the same host "
+	 "11111111-2222-4333-8444-555555555555",
+	 "migration_failed", VHCA_ERR_INVALID, EIO, false},
+	/* The destination lost it; here it runs on. */
+	{VIR_ERR_NO_DOMAIN, "Domain not found: no domain with matching name 'vm1'",
+	 "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	{VIR_ERR_OPERATION_FAILED,
+	 "operation failed: Failed to connect to remote libvirt URI qemu+tcp://b/system: unable to "
+	 "connect to server at 'b:16509': Connection refused",
+	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
+	{VIR_ERR_OPERATION_FAILED, "operation failed: Lost connection to destination host",
+	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
+	{VIR_ERR_SYSTEM_ERROR,
+	 "unable to connect to server at '192.168.77.2:49152': No route to host",
+	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
+	{VIR_ERR_AUTH_FAILED, "authentication failed: no agent callback available",
+	 "libvirt_denied", VHCA_ERR_DENIED, EACCES, false},
+	{9999, "a code of the future", "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	{0, NULL, "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+};
+
+static void classifies_errors_of_migrations(void **state)
+{
+	(void)state;
+	assert_classes(migration_cases, VHCA_ARRAY_SIZE(migration_cases),
+		       vhca_virt_classify_migration);
 }
 
 static void classifies_without_message(void **state)
@@ -153,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classifies_measured_messages),
+		cmocka_unit_test(classifies_errors_of_migrations),
 		cmocka_unit_test(classifies_without_message),
 		cmocka_unit_test(permanent_errors_have_a_hint),
 		cmocka_unit_test(maps_lifecycle_events),
