@@ -32,6 +32,7 @@ static const char schema_1[] =
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1},
 	{vhca_outbox_schema},
+	{vhca_outbox_schema_2},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 

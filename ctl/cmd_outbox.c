@@ -3,14 +3,33 @@
 #include "ctl/api.h"
 #include "ctl/view.h"
 
+#include <string.h>
+
 static void format_age(struct vhca_strbuf *sb, struct json_object *report)
 {
 	vhca_view_duration(sb, vhca_view_u64(report, "age_ms"));
 }
 
+static bool is_kind(struct json_object *report, const char *kind)
+{
+	return strcmp(vhca_view_text(report, "kind"), kind) == 0;
+}
+
+static void format_subject(struct vhca_strbuf *sb, struct json_object *report)
+{
+	if (is_kind(report, "members"))
+		vhca_strbuf_add(sb, "port %s", vhca_view_text(report, "port_guid"));
+	else
+		vhca_strbuf_add(sb, "%s", vhca_view_text(report, "vguid"));
+}
+
 static void format_report(struct vhca_strbuf *sb, struct json_object *report)
 {
-	if (vhca_view_member(report, "bound"))
+	if (is_kind(report, "members"))
+		vhca_strbuf_add(sb, "members");
+	else if (is_kind(report, "move"))
+		vhca_strbuf_add(sb, "moved");
+	else if (vhca_view_member(report, "bound"))
 		vhca_strbuf_add(sb, vhca_view_is_true(report, "bound") ? "bound" : "withdrawn");
 }
 
@@ -27,7 +46,7 @@ static void format_next_try(struct vhca_strbuf *sb, struct json_object *report)
 }
 
 static const struct vhca_column columns[] = {
-	{"SEQ", "seq", NULL},		{"VGUID", "vguid", NULL},
+	{"SEQ", "seq", NULL},		{"SUBJECT", NULL, format_subject},
 	{"EPOCH", "epoch", NULL},	{"REPORT", NULL, format_report},
 	{"STATE", "state", NULL},	{"AGE", NULL, format_age},
 	{"ATTEMPTS", "attempts", NULL}, {"NEXT", NULL, format_next_try},

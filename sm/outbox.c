@@ -14,7 +14,9 @@
 #include "common/base/role.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
+#include "sm/line.h"
 #include "sm/outbox_row.h"
+#include "sm/prepare.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +26,7 @@
 #define FLIGHTS_MAX	 8
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_CAP_MS	 30000
-#define URLS_MAX	 16
-#define URL_MAX		 512
+#define SNAPSHOT_MS	 5000
 
 enum report_state { HELD, READY, IN_FLIGHT };
 
@@ -34,8 +35,8 @@ struct report {
 	struct vhca_outbox *ob;
 	struct vhca_outbox_row row;
 	enum report_state state;
-	bool stored;		 /* has a row in the table */
-	unsigned int url, round; /* of the outbox when it was sent */
+	bool stored;	    /* has a row in the table */
+	unsigned int round; /* of the line when it was sent */
 	unsigned int attempts;
 	uint64_t next_try; /* vhca_now_ms() scale, 0 = now */
 	struct vhca_backoff backoff;
@@ -44,25 +45,24 @@ struct report {
 
 struct vhca_outbox {
 	const struct vhca_sm_ops *ops;
-	char *urls[URLS_MAX];
-	unsigned int n_urls, url; /* url: the one in use */
+	struct vhca_sm_line line;
 	uint32_t timeout_ms;
 	struct vhca_store *store;
 	struct vhca_http_multi *http;
 	struct vhca_timer *timer;
+	struct vhca_sm_prepares *prepares;
 	vhca_outbox_fn fn;
+	void (*members)(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
+			const char *reason);
+	void (*snapshot)(void *arg);
 	void *arg;
+	uint32_t snapshot_ms;
+	uint64_t snapshot_at; /* when the next one may be asked for */
 
-	TAILQ_HEAD(report_list, report) reports; /* lowest seq first */
-	uint64_t seq;				 /* the last one given out */
-	unsigned int n_reports, n_flights;
-	struct report *flights[FLIGHTS_MAX]; /* NULL = free */
-
-	bool down;	     /* the last exchange failed */
-	unsigned int round;  /* counts the changes of url */
-	unsigned int losses; /* URLs that failed one after the other */
-	uint64_t probe_at;   /* while down */
-	struct vhca_backoff backoff;
+	TAILQ_HEAD(report_list, report) reports;      /* lowest seq first */
+	uint64_t seq;				      /* the last one given out */
+	unsigned int n_reports, n_members, n_flights; /* n_members: among the reports */
+	struct report *flights[FLIGHTS_MAX];	      /* NULL = free */
 };
 
 /* ---- the list ---- */
@@ -78,10 +78,11 @@ static struct report *report_add(struct vhca_outbox *ob, const struct vhca_outbo
 	r->row = *row;
 	r->state = state;
 	r->stored = stored;
-	r->backoff = ob->backoff;
+	r->backoff = ob->line.backoff;
 	vhca_backoff_reset(&r->backoff);
 	TAILQ_INSERT_TAIL(&ob->reports, r, link);
 	ob->n_reports++;
+	ob->n_members += row->kind == VHCA_OUTBOX_MEMBERS;
 	return r;
 }
 
@@ -89,6 +90,7 @@ static void report_unlink(struct vhca_outbox *ob, struct report *r)
 {
 	TAILQ_REMOVE(&ob->reports, r, link);
 	ob->n_reports--;
+	ob->n_members -= r->row.kind == VHCA_OUTBOX_MEMBERS;
 }
 
 static void report_drop(struct vhca_outbox *ob, struct report *r)
@@ -107,22 +109,39 @@ static struct report *report_find(const struct vhca_outbox *ob, uint64_t ticket)
 	return NULL;
 }
 
-/* Another report of the same vGUID that is ready. */
+/* Another report of the same subject that is ready. */
 static struct report *ready_twin(const struct vhca_outbox *ob, const struct report *of)
 {
 	struct report *r;
 
 	TAILQ_FOREACH (r, &ob->reports, link)
-		if (r != of && r->state == READY && r->row.binding.vguid == of->row.binding.vguid)
+		if (r != of && r->state == READY && vhca_outbox_row_same_subject(&r->row, &of->row))
 			return r;
 	return NULL;
 }
 
-static bool vguid_in_flight(const struct vhca_outbox *ob, uint64_t vguid)
+static bool twin_in_flight(const struct vhca_outbox *ob, const struct report *of)
 {
 	for (unsigned int i = 0; i < FLIGHTS_MAX; i++)
-		if (ob->flights[i] && ob->flights[i]->row.binding.vguid == vguid)
+		if (ob->flights[i] && vhca_outbox_row_same_subject(&ob->flights[i]->row, &of->row))
 			return true;
+	return false;
+}
+
+/* True if a declaration would overtake a binding at its port, or the other way round. */
+static bool would_overtake(const struct vhca_outbox *ob, const struct report *late)
+{
+	const struct report *r;
+
+	if (ob->n_members == 0)
+		return false;
+	TAILQ_FOREACH (r, &ob->reports, link) {
+		if (r == late)
+			break;
+		if (r->row.kind != late->row.kind &&
+		    vhca_outbox_row_port(&r->row) == vhca_outbox_row_port(&late->row))
+			return true;
+	}
 	return false;
 }
 
@@ -134,8 +153,7 @@ static void take_off(struct vhca_outbox *ob, struct report *r)
 		ob->flights[i] = r;
 		ob->n_flights++;
 		r->state = IN_FLIGHT;
-		r->url = ob->url;
-		r->round = ob->round;
+		r->round = ob->line.round;
 		return;
 	}
 }
@@ -152,6 +170,26 @@ static void land(struct vhca_outbox *ob, struct report *r)
 
 /* ---- answers ---- */
 
+static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
+		 enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	if (row->kind == VHCA_OUTBOX_BINDING)
+		ob->fn(ob->arg, &row->binding, answer, reason, doc);
+	else if (ob->members)
+		ob->members(ob->arg, row->members.port_guid, answer, reason);
+}
+
+static void log_dropped(const struct report *r)
+{
+	if (r->row.kind == VHCA_OUTBOX_MEMBERS)
+		vhca_log_warning("port %s: the SM dropped the declaration of its partitions: %s",
+				 VHCA_GUID_STR(r->row.members.port_guid), r->reason);
+	else
+		vhca_log_warning("%s: the SM dropped the report of epoch %llu: %s",
+				 VHCA_GUID_STR(r->row.binding.vguid),
+				 (unsigned long long)r->row.binding.epoch, r->reason);
+}
+
 /* Takes r off the list and its row out of the table, and tells the owner. Consumes r. */
 static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer answer,
 		   struct json_object *doc)
@@ -165,36 +203,9 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 		vhca_txn_commit(txn, NULL, NULL);
 	}
 	if (answer != VHCA_SM_ACCEPTED)
-		vhca_log_warning("%s: the SM dropped the report of epoch %llu: %s",
-				 VHCA_GUID_STR(r->row.binding.vguid),
-				 (unsigned long long)r->row.binding.epoch, r->reason);
-	ob->fn(ob->arg, &r->row.binding, answer, r->reason, doc);
+		log_dropped(r);
+	tell(ob, &r->row, answer, r->reason, doc);
 	free(r);
-}
-
-static void sm_works(struct vhca_outbox *ob)
-{
-	if (ob->down)
-		vhca_log_notice("SM: %s answers", ob->urls[ob->url]);
-	ob->down = false;
-	ob->losses = 0;
-	vhca_backoff_reset(&ob->backoff);
-}
-
-/* A URL did not work. Eight requests may fail for the same reason: only the first one counts. */
-static void sm_lost(struct vhca_outbox *ob, const struct report *r)
-{
-	if (r->round != ob->round)
-		return;
-	if (!ob->down)
-		vhca_log_warning("SM: %s: %s", ob->urls[r->url], r->reason);
-	ob->down = true;
-	ob->round++;
-	ob->url = (r->url + 1) % ob->n_urls;
-	ob->losses++;
-	ob->probe_at = vhca_now_ms();
-	if (ob->losses % ob->n_urls == 0) /* all of them, once around */
-		ob->probe_at += vhca_backoff_next(&ob->backoff);
 }
 
 /* True if the answer speaks of this report only, and the SM is otherwise at work. */
@@ -205,33 +216,46 @@ static bool delays_one_report(int status)
 
 static void delay(struct vhca_outbox *ob, struct report *r, int status, struct json_object *doc)
 {
-	struct vhca_sm_binding binding = r->row.binding;
+	struct vhca_outbox_row row = r->row;
 	char reason[sizeof(r->reason)];
 
 	if (delays_one_report(status)) {
-		sm_works(ob);
+		vhca_sm_line_works(&ob->line);
 		r->next_try = vhca_now_ms() + vhca_backoff_next(&r->backoff);
 	} else {
-		sm_lost(ob, r);
+		vhca_sm_line_lost(&ob->line, r->round, r->reason);
 	}
 	memcpy(reason, r->reason, sizeof(reason));
 	if (ready_twin(ob, r))
 		report_drop(ob, r); /* its row was replaced when the newer one was written */
-	ob->fn(ob->arg, &binding, VHCA_SM_RETRY, reason, doc);
+	tell(ob, &row, VHCA_SM_RETRY, reason, doc);
+}
+
+/* The SM knows bindings only: the same state goes that way, at once. */
+static void send_as_binding(struct vhca_outbox *ob, struct report *r)
+{
+	r->row.plain = true;
+	if (ready_twin(ob, r))
+		report_drop(ob, r); /* as above */
+}
+
+static void ask_for_snapshot(struct vhca_outbox *ob)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (!ob->snapshot || now < ob->snapshot_at)
+		return;
+	ob->snapshot_at = now + ob->snapshot_ms;
+	ob->snapshot(ob->arg);
 }
 
 static void pump(struct vhca_outbox *ob);
 
-static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
-		      const struct vhca_error *err)
+static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
+			const struct vhca_http_result *res, const struct vhca_error *err)
 {
-	struct report *r = arg;
-	struct vhca_outbox *ob = r->ob;
-	enum vhca_sm_answer answer;
+	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &r->row, res, err);
 
-	(void)vhca_fault("outbox.answer");
-	land(ob, r);
-	answer = ob->ops->binding_answer(res->status, res->body, err);
 	(void)snprintf(r->reason, sizeof(r->reason), "%s",
 		       rc < 0			 ? err->msg
 		       : answer == VHCA_SM_RETRY ? "answer is none of ours"
@@ -239,9 +263,25 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	if (answer == VHCA_SM_RETRY) {
 		delay(ob, r, res->status, res->body);
 	} else {
-		sm_works(ob);
+		vhca_sm_line_works(&ob->line);
 		finish(ob, r, answer, res->body);
 	}
+	if (ob->ops->wants_snapshot(res->status, res->body))
+		ask_for_snapshot(ob);
+}
+
+static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
+		      const struct vhca_error *err)
+{
+	struct report *r = arg;
+	struct vhca_outbox *ob = r->ob;
+
+	(void)vhca_fault("outbox.answer");
+	land(ob, r);
+	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status))
+		send_as_binding(ob, r);
+	else
+		take_answer(ob, r, rc, res, err);
 	pump(ob);
 }
 
@@ -249,20 +289,18 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 
 static int send_request(struct vhca_outbox *ob, struct report *r, const struct vhca_sm_request *req)
 {
-	char url[URL_MAX];
+	char url[VHCA_SM_URL_MAX];
 	const struct vhca_http_call_args args = {
 		.method = req->method, .url = url, .body = req->body, .total_ms = ob->timeout_ms};
-	int n = snprintf(url, sizeof(url), "%s%s", ob->urls[ob->url], req->path);
+	int rc = vhca_sm_line_url(&ob->line, req->path, url);
 
-	if (n < 0 || (size_t)n >= sizeof(url))
-		return -ENAMETOOLONG;
-	return vhca_http_multi_start(ob->http, &args, on_answer, r);
+	return rc < 0 ? rc : vhca_http_multi_start(ob->http, &args, on_answer, r);
 }
 
 static void send_report(struct vhca_outbox *ob, struct report *r)
 {
 	struct vhca_sm_request req;
-	int rc = ob->ops->binding_request(&r->row.binding, &req);
+	int rc = vhca_outbox_row_request(ob->ops, &r->row, &req);
 
 	if (rc == 0) {
 		rc = send_request(ob, r, &req);
@@ -280,7 +318,7 @@ static void send_report(struct vhca_outbox *ob, struct report *r)
 /* When r may be sent; UINT64_MAX = not before something else happens, which calls pump(). */
 static uint64_t due(const struct vhca_outbox *ob, const struct report *r)
 {
-	if (r->state != READY || vguid_in_flight(ob, r->row.binding.vguid))
+	if (r->state != READY || twin_in_flight(ob, r) || would_overtake(ob, r))
 		return UINT64_MAX;
 	return r->next_try;
 }
@@ -301,12 +339,12 @@ static void finish_all(struct vhca_outbox *ob)
 /* Sends what may be sent now; returns when there is more to send, UINT64_MAX = an answer or a put will tell. */
 static uint64_t send_due(struct vhca_outbox *ob, uint64_t now)
 {
-	const unsigned int flights_max = ob->down ? 1 : FLIGHTS_MAX;
+	const unsigned int flights_max = ob->line.down ? 1 : FLIGHTS_MAX;
 	uint64_t next = UINT64_MAX;
 	struct report *r;
 
-	if (ob->down && ob->probe_at > now)
-		return ob->probe_at;
+	if (ob->line.down && ob->line.probe_at > now)
+		return ob->line.probe_at;
 	TAILQ_FOREACH (r, &ob->reports, link) {
 		uint64_t when = due(ob, r);
 
@@ -342,19 +380,55 @@ static void on_timer(void *arg)
 
 /* ---- owner's side ---- */
 
+static uint64_t put(struct vhca_outbox *ob, struct vhca_txn *txn, const struct vhca_outbox_row *row)
+{
+	if (ob->ops->sends)
+		vhca_outbox_row_put(txn, row);
+	/* Without memory the row is in the table all the same, and is sent after the next start. */
+	if (!report_add(ob, row, HELD, ob->ops->sends))
+		vhca_log_error("%s: report to the SM is delayed until a restart: out of memory",
+			       VHCA_GUID_STR(row->kind == VHCA_OUTBOX_MEMBERS
+						     ? row->members.port_guid
+						     : row->binding.vguid));
+	return row->seq;
+}
+
 uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 			 const struct vhca_sm_binding *binding)
 {
-	const struct vhca_outbox_row row = {
-		.seq = ++ob->seq, .created_ms = vhca_wall_ms(), .binding = *binding};
+	const struct vhca_outbox_row row = {.kind = VHCA_OUTBOX_BINDING,
+					    .seq = ++ob->seq,
+					    .created_ms = vhca_wall_ms(),
+					    .binding = *binding};
 
-	if (ob->ops->sends)
-		vhca_outbox_row_put(txn, &row);
-	/* Without memory the row is in the table all the same, and is sent after the next start. */
-	if (!report_add(ob, &row, HELD, ob->ops->sends))
-		vhca_log_error("%s: report to the SM is delayed until a restart: out of memory",
-			       VHCA_GUID_STR(binding->vguid));
-	return row.seq;
+	return put(ob, txn, &row);
+}
+
+static bool has_pkey(const struct vhca_sm_members *m, uint16_t pkey)
+{
+	for (unsigned int i = 0; i < m->n_pkeys; i++)
+		if (m->pkeys[i] == pkey)
+			return true;
+	return false;
+}
+
+uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t port_guid,
+				 const uint16_t *pkeys, size_t n)
+{
+	struct vhca_outbox_row row = {.kind = VHCA_OUTBOX_MEMBERS,
+				      .created_ms = vhca_wall_ms(),
+				      .members = {.port_guid = port_guid}};
+	struct vhca_sm_members *m = &row.members;
+
+	for (size_t i = 0; i < n; i++) {
+		if (has_pkey(m, pkeys[i]))
+			continue;
+		if (m->n_pkeys == VHCA_SM_PORT_PKEYS_MAX)
+			return 0;
+		m->pkeys[m->n_pkeys++] = pkeys[i];
+	}
+	row.seq = ++ob->seq;
+	return put(ob, txn, &row);
 }
 
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable)
@@ -363,14 +437,14 @@ void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable)
 
 	if (!r)
 		return;
-	if (!durable) {
+	if (durable) {
+		older = ready_twin(ob, r);
+		if (older)
+			report_drop(ob, older);
+		r->state = READY;
+	} else {
 		report_drop(ob, r);
-		return;
 	}
-	older = ready_twin(ob, r);
-	if (older)
-		report_drop(ob, older);
-	r->state = READY;
 	pump(ob);
 }
 
@@ -378,8 +452,7 @@ void vhca_outbox_kick(struct vhca_outbox *ob)
 {
 	struct report *r;
 
-	vhca_backoff_reset(&ob->backoff);
-	ob->probe_at = 0;
+	vhca_sm_line_kick(&ob->line);
 	TAILQ_FOREACH (r, &ob->reports, link) {
 		vhca_backoff_reset(&r->backoff);
 		r->next_try = 0;
@@ -387,9 +460,42 @@ void vhca_outbox_kick(struct vhca_outbox *ob)
 	pump(ob);
 }
 
+static int send_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding)
+{
+	char url[VHCA_SM_URL_MAX];
+	struct vhca_sm_request req;
+	int rc = ob->ops->prepare_request(binding, &req);
+
+	if (rc < 0)
+		return rc;
+	rc = vhca_sm_line_url(&ob->line, req.path, url);
+	if (rc == 0) {
+		const struct vhca_http_call_args args = {.method = req.method,
+							 .url = url,
+							 .body = req.body,
+							 .total_ms = ob->timeout_ms};
+
+		rc = vhca_sm_prepares_send(ob->prepares, &args, binding->vguid);
+	}
+	(void)json_object_put(req.body);
+	return rc;
+}
+
+void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding)
+{
+	int rc;
+
+	if (!ob->ops->sends || ob->line.down || !vhca_sm_binding_is_move(binding))
+		return;
+	rc = send_prepare(ob, binding);
+	if (rc < 0)
+		vhca_log_debug("%s: prepare: not sent: %s", VHCA_GUID_STR(binding->vguid),
+			       strerrordesc_np(-rc));
+}
+
 bool vhca_outbox_reachable(const struct vhca_outbox *ob)
 {
-	return !ob->down;
+	return !ob->line.down;
 }
 
 size_t vhca_outbox_pending(const struct vhca_outbox *ob)
@@ -408,21 +514,17 @@ static uint64_t next_try_ms(const struct vhca_outbox *ob, const struct report *r
 
 	if (r->state != READY)
 		return 0;
-	if (ob->down && ob->probe_at > when)
-		when = ob->probe_at;
+	if (ob->line.down && ob->line.probe_at > when)
+		when = ob->line.probe_at;
 	return ms_until(when, vhca_now_ms());
 }
 
 static struct json_object *report_to_json(const struct vhca_outbox *ob, const struct report *r)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = vhca_outbox_row_to_json(&r->row);
 	uint64_t next_try = next_try_ms(ob, r);
 	const char *state = r->state == IN_FLIGHT ? "in_flight" : next_try ? "waiting" : "pending";
 
-	vhca_json_add_u64(obj, "seq", r->row.seq);
-	vhca_json_add_guid(obj, "vguid", r->row.binding.vguid);
-	vhca_json_add_u64(obj, "epoch", r->row.binding.epoch);
-	vhca_json_add_bool(obj, "bound", r->row.binding.bound);
 	vhca_json_add_string(obj, "state", state);
 	vhca_json_add_u64(obj, "age_ms", ms_until(vhca_wall_ms(), r->row.created_ms));
 	vhca_json_add_u64(obj, "attempts", r->attempts);
@@ -451,26 +553,20 @@ static int load_report(void *ctx, const struct vhca_outbox_row *row)
 	return report_add(ob, row, READY, true) ? 0 : -ENOMEM;
 }
 
-static int copy_urls(struct vhca_outbox *ob, const struct vhca_outbox_conf *conf)
-{
-	if (conf->n_urls > URLS_MAX || (conf->ops->sends && conf->n_urls == 0))
-		return -EINVAL;
-	for (unsigned int i = 0; i < conf->n_urls; i++) {
-		size_t len = strlen(conf->urls[i]);
-
-		while (len > 0 && conf->urls[i][len - 1] == '/')
-			len--; /* paths begin with one */
-		ob->urls[i] = strndup(conf->urls[i], len);
-		if (!ob->urls[i])
-			return -ENOMEM;
-		ob->n_urls++;
-	}
-	return 0;
-}
-
 static void outbox_freep(struct vhca_outbox **p)
 {
 	(void)vhca_outbox_free(*p);
+}
+
+static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *conf)
+{
+	ob->ops = conf->ops;
+	ob->timeout_ms = conf->timeout_ms;
+	ob->members = conf->members;
+	ob->snapshot = conf->snapshot;
+	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
+	ob->line.backoff.first_ms = conf->backoff_ms ? conf->backoff_ms : BACKOFF_FIRST_MS;
+	ob->line.backoff.cap_ms = BACKOFF_CAP_MS;
 }
 
 int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
@@ -483,17 +579,19 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 	if (!ob)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "outbox");
 	TAILQ_INIT(&ob->reports);
-	ob->ops = conf->ops;
-	ob->timeout_ms = conf->timeout_ms;
+	configure(ob, conf);
 	ob->store = store;
 	ob->http = http;
 	ob->fn = fn;
 	ob->arg = arg;
-	ob->backoff.first_ms = conf->backoff_ms ? conf->backoff_ms : BACKOFF_FIRST_MS;
-	ob->backoff.cap_ms = BACKOFF_CAP_MS;
-	r = copy_urls(ob, conf);
+	r = conf->ops->sends && conf->n_urls == 0 ? -EINVAL : 0;
+	if (r == 0)
+		r = vhca_sm_line_set(&ob->line, conf->urls, conf->n_urls);
 	if (r == 0)
 		r = vhca_timer_new(loop, "outbox", on_timer, ob, &ob->timer);
+	ob->prepares = vhca_sm_prepares_new(http, VHCA_OUTBOX_PREPARES_MAX);
+	if (r == 0 && !ob->prepares)
+		r = -ENOMEM;
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "outbox", -r, "outbox: set up");
 	r = vhca_outbox_row_load(store, load_report, ob, err);
@@ -515,9 +613,9 @@ struct vhca_outbox *vhca_outbox_free(struct vhca_outbox *ob)
 			vhca_http_multi_cancel(ob->http, r);
 		report_drop(ob, r);
 	}
+	ob->prepares = vhca_sm_prepares_free(ob->prepares);
 	ob->timer = vhca_timer_free(ob->timer);
-	for (unsigned int i = 0; i < ob->n_urls; i++)
-		free(ob->urls[i]);
+	vhca_sm_line_done(&ob->line);
 	free(ob);
 	return NULL;
 }

@@ -2,10 +2,14 @@
 #ifndef VHCA_SM_OUTBOX_H
 #define VHCA_SM_OUTBOX_H
 /*
- * Durable outbox towards the SM. A report is the newest state of one vGUID: a newer one replaces an older one that was not sent
- * yet (rows: one per vGUID). Rows are written in the caller's transaction, together with the state that they report; sending starts
- * when that is durable. In order per vGUID, oldest first overall, one request in flight per vGUID, at most 8 in all; back-off
- * 0.5 s .. 30 s while the SM cannot be reached (one probe at a time then). A row leaves the table when it is in effect.
+ * Durable outbox towards the SM. A report is the newest state of one vGUID (where it is bound) or of one port (which partitions it
+ * needs beside those of its bindings): a newer one replaces an older one that was not sent yet (rows: one per vGUID, one per port).
+ * Rows are written in the caller's transaction, together with the state that they report; sending starts when that is durable. In order
+ * per vGUID, oldest first overall, one request in flight per vGUID, at most 8 in all; back-off 0.5 s .. 30 s while the SM cannot be
+ * reached (one probe at a time then). A row leaves the table when it is in effect.
+ *
+ * A port's declaration and the bindings at that port do not overtake each other: a key that one gives up after the other has
+ * asked for it never leaves the port in between.
  */
 #include "common/http/http_loop.h"
 #include "common/store/store.h"
@@ -19,6 +23,14 @@ struct vhca_outbox_conf {
 	unsigned int n_urls;
 	uint32_t timeout_ms; /* per request */
 	uint32_t backoff_ms; /* the first back-off; 0 = 500 */
+
+	/* Both get the arg of vhca_outbox_new(), may put and release, and must not free the outbox. Either may be NULL. */
+	/* Like vhca_outbox_fn, for vhca_outbox_put_members(). */
+	void (*members)(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
+			const char *reason);
+	/* The SM has lost its state (`rebuilding`) and wants every binding and declaration put again. */
+	void (*snapshot)(void *arg);
+	uint32_t snapshot_ms; /* the shortest time between two of these calls; 0 = 5000 */
 };
 
 /* Called on the state thread for every answer that ends or delays a report; reason is "" or the SM's words. `doc` (may be NULL) is
@@ -37,7 +49,16 @@ struct vhca_outbox *vhca_outbox_free(struct vhca_outbox *ob);
  * commit's completion (durable = true) or failure (false: forgotten). */
 uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 			 const struct vhca_sm_binding *binding);
+/* The same for the partitions that a port needs beside those of its bindings (repeated keys count once; n = 0: none). 0 instead of a
+ * ticket, and no report, if there are more than VHCA_SM_PORT_PKEYS_MAX different ones. */
+uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t port_guid,
+				 const uint16_t *pkeys, size_t n);
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable);
+
+/* Tells the SM that this move (vhca_sm_binding_is_move()) is coming. A hint: sent once, not durable, not awaited, and dropped
+ * while the SM cannot be reached or VHCA_OUTBOX_PREPARES_MAX of them are under way. */
+#define VHCA_OUTBOX_PREPARES_MAX 32
+void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding);
 
 /* The SM changed, or a subnet event came: try everything now. */
 void vhca_outbox_kick(struct vhca_outbox *ob);
@@ -45,11 +66,12 @@ void vhca_outbox_kick(struct vhca_outbox *ob);
 /* False from an exchange with the SM that failed to the next one that worked; true before the first. */
 bool vhca_outbox_reachable(const struct vhca_outbox *ob);
 size_t vhca_outbox_pending(const struct vhca_outbox *ob);
-/* [{seq, vguid, epoch, bound, state, age_ms, attempts, next_try_ms, reason}], oldest first; state is pending (may be sent
- * now), in_flight or waiting (for next_try_ms). Caller puts it. */
+/* [{seq, kind, vguid, epoch, bound, port_guid, state, age_ms, attempts, next_try_ms, reason}], oldest first; kind is binding, move or
+ * members (without vguid, epoch, bound); state is pending (may be sent now), in_flight or waiting (for next_try_ms). Caller puts it. */
 struct json_object *vhca_outbox_to_json(const struct vhca_outbox *ob);
 
-/* Schema of the outbox table, for the agent's migration list. */
+/* Schema of the outbox's tables, for the agent's migration list: in this order, others may stand between them. */
 extern const char vhca_outbox_schema[];
+extern const char vhca_outbox_schema_2[]; /* moves, members */
 
 #endif

@@ -22,46 +22,102 @@ const char vhca_outbox_schema[] = "CREATE TABLE outbox ("
 				  " pkeys TEXT NOT NULL"
 				  ") STRICT;";
 
-#define PKEYS_TEXT_MAX (VHCA_SM_PKEYS_MAX * VHCA_PKEY_STRLEN + 1)
+/* The columns of a move; move_id is a UUID, or empty. */
+const char vhca_outbox_schema_2[] =
+	"ALTER TABLE outbox ADD COLUMN moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1));"
+	"ALTER TABLE outbox ADD COLUMN move_id TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE outbox ADD COLUMN from_port_guid INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE outbox ADD COLUMN from_gid_index INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE outbox ADD COLUMN from_lid INTEGER NOT NULL DEFAULT 0;"
+	"CREATE TABLE outbox_members ("
+	" port_guid INTEGER PRIMARY KEY,"
+	" seq INTEGER NOT NULL UNIQUE,"
+	" created_ms INTEGER NOT NULL,"
+	" pkeys TEXT NOT NULL"
+	") STRICT;";
 
-void vhca_outbox_row_put(struct vhca_txn *txn, const struct vhca_outbox_row *row)
+#define PKEYS_TEXT_MAX (VHCA_SM_PORT_PKEYS_MAX * VHCA_PKEY_STRLEN + 1)
+
+static const char *format_pkeys(const uint16_t *pkeys, size_t n, char buf[static PKEYS_TEXT_MAX])
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, PKEYS_TEXT_MAX);
+	for (size_t i = 0; i < n; i++)
+		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(pkeys[i]));
+	return buf;
+}
+
+static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 {
 	const struct vhca_sm_binding *b = &row->binding;
 	char pkeys[PKEYS_TEXT_MAX];
-	struct vhca_strbuf sb;
 
-	vhca_strbuf_init(&sb, pkeys, sizeof(pkeys));
-	for (unsigned int i = 0; i < b->n_pkeys; i++)
-		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(b->pkeys[i]));
+	vhca_txn_exec(
+		txn,
+		"INSERT INTO outbox (vguid, seq, created_ms, epoch, bound, port_guid, gid_index,"
+		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+		" ON CONFLICT (vguid) DO UPDATE SET seq = excluded.seq,"
+		" created_ms = excluded.created_ms, epoch = excluded.epoch,"
+		" bound = excluded.bound, port_guid = excluded.port_guid,"
+		" gid_index = excluded.gid_index, lid = excluded.lid, pkeys = excluded.pkeys,"
+		" moved = excluded.moved, move_id = excluded.move_id,"
+		" from_port_guid = excluded.from_port_guid,"
+		" from_gid_index = excluded.from_gid_index, from_lid = excluded.from_lid"
+		" WHERE excluded.seq > outbox.seq",
+		"uuuuiuiisisuii", b->vguid, row->seq, row->created_ms, b->epoch, (int64_t)b->bound,
+		b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
+		format_pkeys(b->pkeys, b->n_pkeys, pkeys), (int64_t)b->moved,
+		b->moved ? VHCA_UUID_STR(&b->move_id) : "", b->from_port_guid,
+		(int64_t)b->from_gid_index, (int64_t)b->from_lid);
+}
+
+static void put_members(struct vhca_txn *txn, const struct vhca_outbox_row *row)
+{
+	const struct vhca_sm_members *m = &row->members;
+	char pkeys[PKEYS_TEXT_MAX];
+
 	vhca_txn_exec(txn,
-		      "INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-		      " ON CONFLICT (vguid) DO UPDATE SET seq = excluded.seq,"
-		      " created_ms = excluded.created_ms, epoch = excluded.epoch,"
-		      " bound = excluded.bound, port_guid = excluded.port_guid,"
-		      " gid_index = excluded.gid_index, lid = excluded.lid, pkeys = excluded.pkeys"
-		      " WHERE excluded.seq > outbox.seq",
-		      "uuuuiuiis", b->vguid, row->seq, row->created_ms, b->epoch, (int64_t)b->bound,
-		      b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid, pkeys);
+		      "INSERT INTO outbox_members (port_guid, seq, created_ms, pkeys)"
+		      " VALUES (?1, ?2, ?3, ?4)"
+		      " ON CONFLICT (port_guid) DO UPDATE SET seq = excluded.seq,"
+		      " created_ms = excluded.created_ms, pkeys = excluded.pkeys"
+		      " WHERE excluded.seq > outbox_members.seq",
+		      "uuus", m->port_guid, row->seq, row->created_ms,
+		      format_pkeys(m->pkeys, m->n_pkeys, pkeys));
+}
+
+void vhca_outbox_row_put(struct vhca_txn *txn, const struct vhca_outbox_row *row)
+{
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		put_members(txn, row);
+	else
+		put_binding(txn, row);
 }
 
 void vhca_outbox_row_delete(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 {
-	vhca_txn_exec(txn, "DELETE FROM outbox WHERE vguid = ?1 AND seq = ?2", "uu",
-		      row->binding.vguid, row->seq);
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		vhca_txn_exec(txn, "DELETE FROM outbox_members WHERE port_guid = ?1 AND seq = ?2",
+			      "uu", row->members.port_guid, row->seq);
+	else
+		vhca_txn_exec(txn, "DELETE FROM outbox WHERE vguid = ?1 AND seq = ?2", "uu",
+			      row->binding.vguid, row->seq);
 }
 
-static int read_pkeys(const char *text, struct vhca_sm_binding *b)
+static int read_pkeys(const char *text, uint16_t *ret, unsigned int max, uint8_t *ret_n)
 {
 	for (const char *p = text; *p; p += strspn(p, " ")) {
 		size_t len = strcspn(p, " ");
 		char one[VHCA_PKEY_STRLEN];
 
-		if (len >= sizeof(one) || b->n_pkeys == VHCA_SM_PKEYS_MAX)
+		if (len >= sizeof(one) || *ret_n == max)
 			return -EINVAL;
 		(void)snprintf(one, sizeof(one), "%.*s", (int)len, p);
-		if (vhca_pkey_parse(one, &b->pkeys[b->n_pkeys]) < 0)
+		if (vhca_pkey_parse(one, &ret[*ret_n]) < 0)
 			return -EINVAL;
-		b->n_pkeys++;
+		(*ret_n)++;
 		p += len;
 	}
 	return 0;
@@ -77,15 +133,24 @@ static int read_u16(const struct vhca_row *row, int col, uint16_t *ret)
 	return 0;
 }
 
+static int read_move(const struct vhca_row *db, struct vhca_sm_binding *b)
+{
+	b->moved = vhca_row_i64(db, 9) != 0;
+	b->from_port_guid = vhca_row_u64(db, 11);
+	if (read_u16(db, 12, &b->from_gid_index) < 0 || read_u16(db, 13, &b->from_lid) < 0)
+		return -EINVAL;
+	return b->moved ? vhca_uuid_parse(vhca_row_text(db, 10), &b->move_id) : 0;
+}
+
 struct loading {
 	int (*fn)(void *ctx, const struct vhca_outbox_row *row);
 	void *ctx;
 };
 
-static int load_row(void *ctx, const struct vhca_row *db)
+static int load_binding(const struct loading *loading, const struct vhca_row *db)
 {
-	const struct loading *loading = ctx;
 	struct vhca_outbox_row row = {
+		.kind = VHCA_OUTBOX_BINDING,
 		.seq = vhca_row_u64(db, 1),
 		.created_ms = vhca_row_u64(db, 2),
 		.binding = {.vguid = vhca_row_u64(db, 0),
@@ -93,11 +158,33 @@ static int load_row(void *ctx, const struct vhca_row *db)
 			    .bound = vhca_row_i64(db, 4) != 0,
 			    .port_guid = vhca_row_u64(db, 5)},
 	};
+	struct vhca_sm_binding *b = &row.binding;
 
-	if (read_u16(db, 6, &row.binding.gid_index) < 0 || read_u16(db, 7, &row.binding.lid) < 0 ||
-	    read_pkeys(vhca_row_text(db, 8), &row.binding) < 0)
+	if (read_u16(db, 6, &b->gid_index) < 0 || read_u16(db, 7, &b->lid) < 0 ||
+	    read_pkeys(vhca_row_text(db, 8), b->pkeys, VHCA_SM_PKEYS_MAX, &b->n_pkeys) < 0 ||
+	    read_move(db, b) < 0)
 		return -EBADMSG;
 	return loading->fn(loading->ctx, &row);
+}
+
+static int load_members(const struct loading *loading, const struct vhca_row *db)
+{
+	struct vhca_outbox_row row = {
+		.kind = VHCA_OUTBOX_MEMBERS,
+		.seq = vhca_row_u64(db, 1),
+		.created_ms = vhca_row_u64(db, 2),
+		.members = {.port_guid = vhca_row_u64(db, 0)},
+	};
+	struct vhca_sm_members *m = &row.members;
+
+	if (read_pkeys(vhca_row_text(db, 8), m->pkeys, VHCA_SM_PORT_PKEYS_MAX, &m->n_pkeys) < 0)
+		return -EBADMSG;
+	return loading->fn(loading->ctx, &row);
+}
+
+static int load_row(void *ctx, const struct vhca_row *db)
+{
+	return vhca_row_i64(db, 14) ? load_members(ctx, db) : load_binding(ctx, db);
 }
 
 int vhca_outbox_row_load(struct vhca_store *store,
@@ -108,7 +195,10 @@ int vhca_outbox_row_load(struct vhca_store *store,
 
 	return vhca_store_query(
 		store,
-		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid,"
-		" pkeys FROM outbox ORDER BY seq",
+		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid, pkeys,"
+		" moved, move_id, from_port_guid, from_gid_index, from_lid, 0 FROM outbox"
+		" UNION ALL"
+		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 1"
+		" FROM outbox_members ORDER BY seq",
 		load_row, &loading, err, "");
 }

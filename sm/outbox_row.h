@@ -1,19 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_SM_OUTBOX_ROW_H
 #define VHCA_SM_OUTBOX_ROW_H
-/* One row of the outbox table; there is at most one per vGUID. */
+/* One row of the outbox's tables; there is at most one per subject: a vGUID for bindings, a port for members. */
+#include "common/http/client.h"
 #include "common/store/store.h"
 #include "sm/sm.h"
 
+enum vhca_outbox_kind { VHCA_OUTBOX_BINDING, VHCA_OUTBOX_MEMBERS };
+
 struct vhca_outbox_row {
-	uint64_t seq;	     /* order of vhca_outbox_put() */
+	uint64_t seq;	     /* order of vhca_outbox_put() and vhca_outbox_put_members() */
 	uint64_t created_ms; /* wall clock */
-	struct vhca_sm_binding binding;
+	enum vhca_outbox_kind kind;
+	bool plain; /* a move that goes as a binding: the SM knows no moves; not stored */
+	struct vhca_sm_binding binding; /* one of these two, by kind */
+	struct vhca_sm_members members;
 };
 
-/* Inserts, or replaces the vGUID's row if that is older (lower seq). */
+/* The port that the report is about; 0 = unknown. */
+uint64_t vhca_outbox_row_port(const struct vhca_outbox_row *row);
+bool vhca_outbox_row_same_subject(const struct vhca_outbox_row *a, const struct vhca_outbox_row *b);
+
+/* A binding that is sent as a move. */
+bool vhca_outbox_row_is_move(const struct vhca_outbox_row *row);
+
+/* The request that carries the report (its body is the caller's), and what an answer to it means. */
+int vhca_outbox_row_request(const struct vhca_sm_ops *ops, const struct vhca_outbox_row *row,
+			    struct vhca_sm_request *ret);
+enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
+					   const struct vhca_outbox_row *row,
+					   const struct vhca_http_result *res,
+					   const struct vhca_error *err);
+/* What vhca_outbox_to_json() shows of the report itself. */
+struct json_object *vhca_outbox_row_to_json(const struct vhca_outbox_row *row);
+
+/* Inserts, or replaces the subject's row if that is older (lower seq). */
 void vhca_outbox_row_put(struct vhca_txn *txn, const struct vhca_outbox_row *row);
-/* Deletes this very report; a newer one of the same vGUID stays. */
+/* Deletes this very report; a newer one of the same subject stays. */
 void vhca_outbox_row_delete(struct vhca_txn *txn, const struct vhca_outbox_row *row);
 /* Calls fn for each row, lowest seq first. Blocking: start-up only. */
 int vhca_outbox_row_load(struct vhca_store *store,

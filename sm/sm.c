@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+bool vhca_sm_binding_is_move(const struct vhca_sm_binding *b)
+{
+	return b->bound && b->moved && b->from_port_guid != 0;
+}
+
 static const struct vhca_sm_ops *const back_ends[] = {&vhca_sm_vhcasm, &vhca_sm_none};
 
 const struct vhca_sm_ops *vhca_sm_find(const char *name)

@@ -15,8 +15,10 @@
 #include <json-c/json_object.h>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 
-#define VHCA_SM_PKEYS_MAX 32
+#define VHCA_SM_PKEYS_MAX      32
+#define VHCA_SM_PORT_PKEYS_MAX 128 /* the longest P_Key table of a port */
 
 /* One vGUID and where it is. bound = false: it was withdrawn from that place. */
 struct vhca_sm_binding {
@@ -28,9 +30,27 @@ struct vhca_sm_binding {
 	uint16_t lid; /* the port's LID as the agent sees it; 0 = unknown */
 	uint8_t n_pkeys;
 	uint16_t pkeys[VHCA_SM_PKEYS_MAX];
+
+	/* It came from another port with migration move_id; see vhca_sm_binding_is_move(). */
+	bool moved;
+	struct vhca_uuid move_id;
+	uint64_t from_port_guid;
+	uint16_t from_gid_index;
+	uint16_t from_lid; /* 0 = unknown */
 };
 
-/* What the SM answered to a binding. */
+/* True if the report is the commit of a move: bound, moved, and it is known where from. Any other is a plain binding, which the SM
+ * fences and evicts for just the same. */
+bool vhca_sm_binding_is_move(const struct vhca_sm_binding *b);
+
+/* The keys that a port needs beside those of its bindings; none is a declaration too. */
+struct vhca_sm_members {
+	uint64_t port_guid;
+	uint8_t n_pkeys;
+	uint16_t pkeys[VHCA_SM_PORT_PKEYS_MAX];
+};
+
+/* What the SM answered to a report. */
 enum vhca_sm_answer {
 	VHCA_SM_ACCEPTED,   /* in effect, or will be without further reports */
 	VHCA_SM_SUPERSEDED, /* a higher epoch is known: the report is dropped for good */
@@ -53,6 +73,16 @@ struct vhca_sm_ops {
 	int (*binding_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*binding_answer)(int status, struct json_object *body,
 					      const struct vhca_error *err);
+
+	/* NULL unless it sends. Requests of a move want vhca_sm_binding_is_move(). */
+	int (*commit_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
+	enum vhca_sm_answer (*commit_answer)(int status, struct json_object *body);
+	bool (*commit_unknown)(int status); /* an SM that has bindings only */
+	int (*prepare_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
+	int (*members_request)(const struct vhca_sm_members *m, struct vhca_sm_request *ret);
+	enum vhca_sm_answer (*members_answer)(int status, struct json_object *body);
+	/* The SM has lost its state and asks for all of it. */
+	bool (*wants_snapshot)(int status, struct json_object *body);
 };
 extern const struct vhca_sm_ops vhca_sm_vhcasm, vhca_sm_none;
 const struct vhca_sm_ops *vhca_sm_find(const char *name); /* NULL if unknown */

@@ -53,6 +53,62 @@ static int binding_request(const struct vhca_sm_binding *b, struct vhca_sm_reque
 	return 0;
 }
 
+/* Where a vGUID is, or was, in the words of /v1/moves. */
+static struct json_object *place(uint64_t port_guid, uint16_t gid_index, uint16_t lid)
+{
+	struct json_object *obj = json_object_new_object();
+
+	if (!obj)
+		return NULL;
+	vhca_json_add_guid(obj, "port_guid", port_guid);
+	vhca_json_add_u64(obj, "gid_index", gid_index);
+	vhca_json_add_u64(obj, "lid", lid);
+	return obj;
+}
+
+static int move_request(const struct vhca_sm_binding *b, const char *phase,
+			struct vhca_sm_request *ret)
+{
+	struct vhca_sm_request req = {.method = "POST", .path = "/v1/moves"};
+
+	req.body = json_object_new_object();
+	if (!req.body)
+		return -ENOMEM;
+	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
+	vhca_json_add_u64(req.body, "epoch", b->epoch);
+	vhca_json_add_guid(req.body, "vguid", b->vguid);
+	vhca_json_add_string(req.body, "phase", phase);
+	vhca_json_add(req.body, "from", place(b->from_port_guid, b->from_gid_index, b->from_lid));
+	vhca_json_add(req.body, "to", place(b->port_guid, b->gid_index, b->lid));
+	vhca_json_add_pkeys(req.body, "pkeys", b->pkeys, b->n_pkeys);
+	*ret = req;
+	return 0;
+}
+
+static int commit_request(const struct vhca_sm_binding *b, struct vhca_sm_request *ret)
+{
+	return move_request(b, "commit", ret);
+}
+
+static int prepare_request(const struct vhca_sm_binding *b, struct vhca_sm_request *ret)
+{
+	return move_request(b, "prepare", ret);
+}
+
+static int members_request(const struct vhca_sm_members *m, struct vhca_sm_request *ret)
+{
+	struct vhca_sm_request req = {.method = "PUT"};
+
+	/* It fits: a path of fixed length. */
+	(void)snprintf(req.path, sizeof(req.path), "/v1/members/%s", VHCA_GUID_STR(m->port_guid));
+	req.body = json_object_new_object();
+	if (!req.body)
+		return -ENOMEM;
+	vhca_json_add_pkeys(req.body, "pkeys", m->pkeys, m->n_pkeys);
+	*ret = req;
+	return 0;
+}
+
 /* The codes of docs/design/0001-foundation.md. */
 static const struct {
 	const char *code;
@@ -62,6 +118,7 @@ static const struct {
 	{"bad_request", VHCA_SM_REFUSED},	{"body_too_large", VHCA_SM_REFUSED},
 	{"unknown_partition", VHCA_SM_REFUSED}, {"unknown_port", VHCA_SM_RETRY},
 	{"not_master", VHCA_SM_RETRY},		{"table_full", VHCA_SM_RETRY},
+	{"rebuilding", VHCA_SM_RETRY},
 };
 
 static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
@@ -79,19 +136,50 @@ static enum vhca_sm_answer problem_answer(int status, struct json_object *proble
 	return retryable || status >= 500 ? VHCA_SM_RETRY : VHCA_SM_REFUSED;
 }
 
-static enum vhca_sm_answer binding_answer(int status, struct json_object *body,
-					  const struct vhca_error *err)
+/* Any web server says 200 to something; ours repeats what it took: member `key`, which has to be `value` unless that is NULL. */
+static enum vhca_sm_answer report_answer(int status, struct json_object *body, const char *key,
+					 const char *value)
 {
-	const char *vguid = NULL;
+	const char *said = NULL;
 
-	(void)err;
 	if (status == 0 || !json_object_is_type(body, json_type_object))
 		return VHCA_SM_RETRY;
 	if (status < 200 || status > 299)
 		return problem_answer(status, body);
-	/* Any web server says 200 to something; ours repeats whose binding it took. */
-	return vhca_json_opt_string(body, "vguid", &vguid, NULL) == 0 && vguid ? VHCA_SM_ACCEPTED
-									       : VHCA_SM_RETRY;
+	if (vhca_json_opt_string(body, key, &said, NULL) < 0 || !said)
+		return VHCA_SM_RETRY;
+	return !value || strcmp(said, value) == 0 ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY;
+}
+
+static enum vhca_sm_answer binding_answer(int status, struct json_object *body,
+					  const struct vhca_error *err)
+{
+	(void)err;
+	return report_answer(status, body, "vguid", NULL);
+}
+
+static enum vhca_sm_answer commit_answer(int status, struct json_object *body)
+{
+	return report_answer(status, body, "state", "committed");
+}
+
+static enum vhca_sm_answer members_answer(int status, struct json_object *body)
+{
+	return report_answer(status, body, "port_guid", NULL);
+}
+
+static bool commit_unknown(int status)
+{
+	return status == 404 || status == 405;
+}
+
+static bool wants_snapshot(int status, struct json_object *body)
+{
+	const char *code = NULL;
+
+	return status == 409 && json_object_is_type(body, json_type_object) &&
+	       vhca_json_opt_string(body, "code", &code, NULL) == 0 && code &&
+	       strcmp(code, "rebuilding") == 0;
 }
 
 const struct vhca_sm_ops vhca_sm_vhcasm = {
@@ -101,4 +189,11 @@ const struct vhca_sm_ops vhca_sm_vhcasm = {
 	.members = true,
 	.binding_request = binding_request,
 	.binding_answer = binding_answer,
+	.commit_request = commit_request,
+	.commit_answer = commit_answer,
+	.commit_unknown = commit_unknown,
+	.prepare_request = prepare_request,
+	.members_request = members_request,
+	.members_answer = members_answer,
+	.wants_snapshot = wants_snapshot,
 };

@@ -65,10 +65,17 @@ CLAIMS = {"claims": [
      "guid": "0x02c9ab0000000001", "epoch": 3, "pkeys": ["0x8001"], "way": "metadata", "created_ms": 1763617226000,
      "reason": None}]}
 OUTBOX = {"outbox": [
-    {"seq": 7, "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True, "state": "waiting", "age_ms": 125000,
-     "attempts": 4, "next_try_ms": 2500, "reason": "http://192.168.77.1:8515: Connection refused"},
-    {"seq": 8, "vguid": "0x02c9ab0000000002", "epoch": 1, "bound": False, "state": "in_flight", "age_ms": 400,
-     "attempts": 1, "next_try_ms": 0, "reason": None}]}
+    {"seq": 7, "kind": "binding", "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True,
+     "port_guid": "0x0002c90300000a01", "state": "waiting", "age_ms": 125000, "attempts": 4, "next_try_ms": 2500,
+     "reason": "http://192.168.77.1:8515: Connection refused"},
+    {"seq": 8, "kind": "binding", "vguid": "0x02c9ab0000000002", "epoch": 1, "bound": False,
+     "port_guid": "0x0002c90300000a01", "state": "in_flight", "age_ms": 400, "attempts": 1, "next_try_ms": 0,
+     "reason": None},
+    {"seq": 9, "kind": "move", "vguid": "0x02c9ab0000000003", "epoch": 5, "bound": True,
+     "port_guid": "0x0002c90300000a01", "state": "pending", "age_ms": 0, "attempts": 0, "next_try_ms": 0,
+     "reason": None},
+    {"seq": 10, "kind": "members", "port_guid": "0x0002c90300000a01", "state": "pending", "age_ms": 0,
+     "attempts": 0, "next_try_ms": 0, "reason": None}]}
 CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
 
 
@@ -189,6 +196,8 @@ class Tables(CtlCase):
         self.assertEqual(rows[1], ["7", "0x02c9ab0000000001", "3", "bound", "waiting", "2m05s", "4", "in 2.5s",
                                    "http://192.168.77.1:8515: Connection refused"])
         self.assertEqual(rows[2], ["8", "0x02c9ab0000000002", "1", "withdrawn", "in_flight", "0.4s", "1", "now", "-"])
+        self.assertEqual(rows[3][:4], ["9", "0x02c9ab0000000003", "5", "moved"])
+        self.assertEqual(rows[4][:4], ["10", "port 0x0002c90300000a01", "-", "members"])
 
     def test_node(self):
         self.agent({"GET /v1/node": NODE})

@@ -67,10 +67,11 @@ static void on_answer(void *arg, const struct vhca_sm_binding *binding, enum vhc
 
 static void open_store(struct fixture *f)
 {
-	static const struct vhca_migration migrations[] = {{vhca_outbox_schema}};
+	static const struct vhca_migration migrations[] = {{vhca_outbox_schema},
+							   {vhca_outbox_schema_2}};
 	struct vhca_error err;
 
-	assert_int_equal(vhca_store_open(TREE_PATH(&f->tree, "state.db"), migrations, 1, f->loop,
+	assert_int_equal(vhca_store_open(TREE_PATH(&f->tree, "state.db"), migrations, 2, f->loop,
 					 &f->store, &err),
 			 0);
 	assert_int_equal(vhca_http_loop_client_new(f->loop, &f->client), 0);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sm/line.h"
+
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *url_of(const struct vhca_sm_line *line, unsigned int round)
+{
+	return line->urls[round % line->n_urls];
+}
+
+int vhca_sm_line_set(struct vhca_sm_line *line, const char *const *urls, unsigned int n)
+{
+	if (n > VHCA_SM_URLS_MAX)
+		return -EINVAL;
+	for (unsigned int i = 0; i < n; i++) {
+		size_t len = strlen(urls[i]);
+
+		while (len > 0 && urls[i][len - 1] == '/')
+			len--; /* paths begin with one */
+		line->urls[i] = strndup(urls[i], len);
+		if (!line->urls[i])
+			return -ENOMEM;
+		line->n_urls++;
+	}
+	return 0;
+}
+
+void vhca_sm_line_done(struct vhca_sm_line *line)
+{
+	for (unsigned int i = 0; i < line->n_urls; i++)
+		free(line->urls[i]);
+	line->n_urls = 0;
+}
+
+int vhca_sm_line_url(const struct vhca_sm_line *line, const char *path,
+		     char ret[static VHCA_SM_URL_MAX])
+{
+	int n = snprintf(ret, VHCA_SM_URL_MAX, "%s%s", url_of(line, line->round), path);
+
+	return n < 0 || n >= VHCA_SM_URL_MAX ? -ENAMETOOLONG : 0;
+}
+
+void vhca_sm_line_works(struct vhca_sm_line *line)
+{
+	if (line->down)
+		vhca_log_notice("SM: %s answers", url_of(line, line->round));
+	line->down = false;
+	line->losses = 0;
+	vhca_backoff_reset(&line->backoff);
+}
+
+void vhca_sm_line_lost(struct vhca_sm_line *line, unsigned int round, const char *reason)
+{
+	if (round != line->round)
+		return;
+	if (!line->down)
+		vhca_log_warning("SM: %s: %s", url_of(line, round), reason);
+	line->down = true;
+	line->round++;
+	line->losses++;
+	line->probe_at = vhca_now_ms();
+	if (line->losses % line->n_urls == 0) /* all of them, once around */
+		line->probe_at += vhca_backoff_next(&line->backoff);
+}
+
+void vhca_sm_line_kick(struct vhca_sm_line *line)
+{
+	vhca_backoff_reset(&line->backoff);
+	line->probe_at = 0;
+}

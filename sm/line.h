@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SM_LINE_H
+#define VHCA_SM_LINE_H
+/*
+ * The line to the SM: its URLs, which one is in use, and, while none works, when to try the next one. A URL that did not work is left
+ * at once for the next; only when all have failed one after the other there is a pause.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/file.h"
+#include "common/loop/loop.h"
+
+#define VHCA_SM_URLS_MAX 16
+#define VHCA_SM_URL_MAX	 512
+
+struct vhca_sm_line {
+	char *urls[VHCA_SM_URLS_MAX];
+	unsigned int n_urls;
+	unsigned int
+		round; /* counts the changes of URL; a request remembers the one it was sent in */
+	bool down;     /* the last exchange failed */
+	unsigned int losses; /* URLs that failed one after the other */
+	uint64_t probe_at;   /* vhca_now_ms() scale, while down */
+	struct vhca_backoff backoff;
+};
+
+/* Copies the URLs; backoff is set by the caller before. -EINVAL: too many; vhca_sm_line_done() is due in any case. */
+int vhca_sm_line_set(struct vhca_sm_line *line, const char *const *urls, unsigned int n);
+void vhca_sm_line_done(struct vhca_sm_line *line);
+
+/* The whole URL of a path at the SM in use. -ENAMETOOLONG. */
+int vhca_sm_line_url(const struct vhca_sm_line *line, const char *path,
+		     char ret[static VHCA_SM_URL_MAX]);
+
+/* An exchange worked, or did not (reason is for the log). Several requests of one round may fail for the same reason: only the first
+ * one counts. */
+void vhca_sm_line_works(struct vhca_sm_line *line);
+void vhca_sm_line_lost(struct vhca_sm_line *line, unsigned int round, const char *reason);
+/* The next try is due now, and the pauses begin anew. */
+void vhca_sm_line_kick(struct vhca_sm_line *line);
+
+#endif

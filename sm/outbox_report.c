@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What a row says, whatever its kind; the tables are in outbox_row.c. */
+#include "sm/outbox_row.h"
+
+#include "common/http/json.h"
+
+uint64_t vhca_outbox_row_port(const struct vhca_outbox_row *row)
+{
+	return row->kind == VHCA_OUTBOX_MEMBERS ? row->members.port_guid : row->binding.port_guid;
+}
+
+bool vhca_outbox_row_same_subject(const struct vhca_outbox_row *a, const struct vhca_outbox_row *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	return a->kind == VHCA_OUTBOX_MEMBERS ? a->members.port_guid == b->members.port_guid
+					      : a->binding.vguid == b->binding.vguid;
+}
+
+bool vhca_outbox_row_is_move(const struct vhca_outbox_row *row)
+{
+	return row->kind == VHCA_OUTBOX_BINDING && !row->plain &&
+	       vhca_sm_binding_is_move(&row->binding);
+}
+
+int vhca_outbox_row_request(const struct vhca_sm_ops *ops, const struct vhca_outbox_row *row,
+			    struct vhca_sm_request *ret)
+{
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		return ops->members_request(&row->members, ret);
+	if (vhca_outbox_row_is_move(row))
+		return ops->commit_request(&row->binding, ret);
+	return ops->binding_request(&row->binding, ret);
+}
+
+enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
+					   const struct vhca_outbox_row *row,
+					   const struct vhca_http_result *res,
+					   const struct vhca_error *err)
+{
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		return ops->members_answer(res->status, res->body);
+	if (vhca_outbox_row_is_move(row))
+		return ops->commit_answer(res->status, res->body);
+	return ops->binding_answer(res->status, res->body, err);
+}
+
+static const char *kind_name(const struct vhca_outbox_row *row)
+{
+	if (row->kind == VHCA_OUTBOX_MEMBERS)
+		return "members";
+	return vhca_outbox_row_is_move(row) ? "move" : "binding";
+}
+
+struct json_object *vhca_outbox_row_to_json(const struct vhca_outbox_row *row)
+{
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_u64(obj, "seq", row->seq);
+	vhca_json_add_string(obj, "kind", kind_name(row));
+	if (row->kind == VHCA_OUTBOX_BINDING) {
+		vhca_json_add_guid(obj, "vguid", row->binding.vguid);
+		vhca_json_add_u64(obj, "epoch", row->binding.epoch);
+		vhca_json_add_bool(obj, "bound", row->binding.bound);
+	}
+	vhca_json_add_guid(obj, "port_guid", vhca_outbox_row_port(row));
+	return obj;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sm/prepare.h"
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+struct prepare {
+	LIST_ENTRY(prepare) link;
+	struct vhca_sm_prepares *all;
+	uint64_t vguid;
+};
+
+struct vhca_sm_prepares {
+	struct vhca_http_multi *http;
+	LIST_HEAD(, prepare) under_way;
+	unsigned int n, max;
+};
+
+static void drop(struct prepare *p)
+{
+	LIST_REMOVE(p, link);
+	p->all->n--;
+	free(p);
+}
+
+static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
+		      const struct vhca_error *err)
+{
+	struct prepare *p = arg;
+	const char *said =
+		rc < 0	    ? err->msg
+		: res->body ? json_object_to_json_string_ext(res->body, JSON_C_TO_STRING_PLAIN)
+			    : "";
+
+	vhca_log_debug("%s: prepare: the SM says %.400s", VHCA_GUID_STR(p->vguid), said);
+	drop(p);
+}
+
+struct vhca_sm_prepares *vhca_sm_prepares_new(struct vhca_http_multi *http, unsigned int max)
+{
+	struct vhca_sm_prepares *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	all->http = http;
+	all->max = max;
+	LIST_INIT(&all->under_way);
+	return all;
+}
+
+struct vhca_sm_prepares *vhca_sm_prepares_free(struct vhca_sm_prepares *all)
+{
+	struct prepare *p;
+
+	if (!all)
+		return NULL;
+	while ((p = LIST_FIRST(&all->under_way)) != NULL) {
+		vhca_http_multi_cancel(all->http, p);
+		drop(p);
+	}
+	free(all);
+	return NULL;
+}
+
+int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_http_call_args *args,
+			  uint64_t vguid)
+{
+	struct prepare *p;
+	int r;
+
+	if (all->n >= all->max)
+		return -EBUSY;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = (struct prepare){.all = all, .vguid = vguid};
+	LIST_INSERT_HEAD(&all->under_way, p, link);
+	all->n++;
+	r = vhca_http_multi_start(all->http, args, on_answer, p);
+	if (r < 0)
+		drop(p);
+	return r;
+}
