@@ -167,6 +167,20 @@ class Fabric:
     def has(self, host, key):
         return key in self.pkeys(host).values()
 
+    def sa_guid(self, method, host, index, guid):
+        """Lets a host ask the SA to grant (set) or withdraw (delete) an alias GUID, as an mlx4 driver does.
+
+        ibsim refuses what OpenSM then writes into the port; the SA's own tables, which are looked at here, show it all the same.
+        """
+        cwd = tempfile.mkdtemp(dir=self.dir)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sa_guidinfo.py")
+        done = subprocess.run(["/usr/bin/python3", script, method, str(self.lid(1)), str(self.lid(host)),
+                               str(index), guid], cwd=cwd, capture_output=True, text=True,
+                              env=self.env(host), timeout=30)
+        shutil.rmtree(cwd, ignore_errors=True)
+        if done.stdout.strip() != "0x0000":
+            raise AssertionError(f"SA {method}: {done.stdout}{done.stderr}")
+
     def manager(self, **args):
         sm = Manager(self, **args)
         self.managers.append(sm)

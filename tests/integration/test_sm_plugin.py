@@ -130,8 +130,30 @@ class Basics(Case):
         self.wait_key(3, "0x8001")
         self.wait_key(2, "0x8001", there=False)
 
-    def test_granted_elsewhere_and_findings(self):
-        """A port's own GUID counts as its alias at index 0; ibsim refuses other aliases (GUIDInfo)."""
+    def test_state_follows_the_aliases_that_the_sa_grants(self):
+        state = lambda: self.check(self.api.get(VGUID1), 200)["state"]
+        self.check(self.api.bind(VGUID1, self.epoch, 2, [], gid_index=3), 200)
+        self.assertEqual(state(), "pending")
+        self.fabric.sa_guid("set", 2, 3, VGUID1)
+        self.assertEqual(state(), "granted")
+        # The VF moves; OpenSM declines a second Set while the old place has the alias.
+        doc = self.check(self.api.bind(VGUID1, self.epoch + 1, 3, [], gid_index=9), 200)
+        self.fabric.sa_guid("set", 3, 9, VGUID1)
+        doc = self.check(self.api.get(VGUID1), 200)
+        self.assertEqual(doc["state"], "elsewhere")
+        self.assertIn(f"held by port {fabric.port_guid(2)} at index 3", doc["findings"][0])
+        self.fabric.sa_guid("delete", 2, 3, VGUID1)
+        self.assertEqual(state(), "pending")
+        self.fabric.sa_guid("set", 3, 9, VGUID1)
+        self.assertEqual(state(), "granted")
+        self.check(self.api.bind(VGUID1, self.epoch + 2, 3, [], gid_index=8), 200)
+        self.assertEqual(state(), "pending")
+        self.sm.resweep()
+        self.check(self.api.bind(VGUID1, self.epoch + 3, 3, [], gid_index=9), 200)
+        self.assertEqual(state(), "granted")
+        self.fabric.sa_guid("delete", 3, 9, VGUID1)
+
+    def test_a_ports_own_guid_is_its_alias_at_index_0(self):
         own = fabric.port_guid(2)
         doc = self.check(self.api.bind(own, self.epoch, 2, [], gid_index=0, lid=self.fabric.lid(2)), 200)
         self.assertEqual((doc["state"], doc["findings"]), ("granted", []))
