@@ -86,7 +86,9 @@ url = http://{SM_ADDRESS}
 """
 PLUGIN_CONF = f"""[http]
 listen = {SM_ADDRESS}
-"""
+[partitions]
+inherit = 0
+"""   # a reset wipes the plugin's state: keys of the story before must go at once
 OPENSM_CONF = """guid 0x0
 log_file /var/log/opensm.log
 sweep_interval 5
