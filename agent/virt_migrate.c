@@ -62,7 +62,7 @@ int vhca_virt_call_migrate(const char *uri, const struct vhca_uuid *uuid, const 
 {
 	VHCA_CLEANUP(connection_freep) virConnectPtr conn = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
-	unsigned int flags;
+	unsigned int flags = 0;
 	char what[160];
 	int r;
 

@@ -50,10 +50,12 @@ static bool is_control(char c)
 static void add_text(struct vhca_strbuf *sb, const char *key, const char *value)
 {
 	char line[VHCA_HOOK_REASON_MAX];
-	size_t n = strnlen(value, sizeof(line) - 1);
+	size_t n = strlen(value);
 
 	if (n == 0)
 		return;
+	if (n >= sizeof(line))
+		n = sizeof(line) - 1;
 	for (size_t i = 0; i < n; i++)
 		line[i] = is_control(value[i]) ? '?' : value[i];
 	line[n] = '\0';
