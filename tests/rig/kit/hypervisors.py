@@ -95,6 +95,7 @@ sweep_interval 5
 """
 OPENSM_PLUGIN = """event_plugin_name vhcasm
 event_plugin_options /etc/vhcad/vhcasm.conf
+partition_config_file /var/lib/vhcasm/partitions.conf
 """
 UNPACK = """set -e
 systemctl stop vhcad opensm-vhcad 2>/dev/null || true
