@@ -13,7 +13,7 @@ def attach_and_detach_at_run_time(rig):
     equal(guest.seen()["VF"], [], "VFs in the guest before")
     for partition, pkey in (("0x8001", 0x8001), ("0x8002", 0x8002)):
         host.vhcactl("attach", "vm1", "ib0", "--partition", partition, timeout=120)
-        vf = host.vf_of(guest.uuid)
+        vf = host.vf_of(guest)
         equal(vf.get("state"), "attached", "state after attach")
         equal(list(guest.live_hostdevs()), [vf["bdf"]], "host devices in the live XML")
         (seen,) = guest.wait_vfs(1)
@@ -30,8 +30,7 @@ def attach_and_detach_at_run_time(rig):
 def refused_requests_leave_nothing(rig):
     """An attach that must fail (no such domain, name taken, bad partition) says so and leaves all other VFs free."""
     host = rig.hva
-    rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
-    wait_for(lambda: host.vf_of(rig.guest(host, 1).uuid).get("state") == "attached", 90, "vm1's VF attached")
+    host.wait_attached(rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False))
     for args in (("nobody", "ib0", "--partition", "0x8001"), ("vm1", "ib0", "--partition", "0x8002"),
                  ("vm1", "ib1", "--partition", "no-such-partition"), ("vm1", "ib1", "--partition", "0x18001")):
         code, text = host.code("vhcactl attach " + " ".join(args), timeout=60)
@@ -49,8 +48,7 @@ def three_guests_at_once(rig):
               for n, keys in wanted.items()}
     for guest in guests.values():
         guest.start(wait=False)
-    vfs = {n: wait_for(lambda g=g: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
-        host.vf_of(g.uuid)), 180, f"{g.name}'s VF attached and granted", 0.5) for n, g in guests.items()}
+    vfs = {n: host.wait_attached(g, granted=True, timeout=180) for n, g in guests.items()}
     equal(len({v["bdf"] for v in vfs.values()}), 3, "different VFs")
     equal(len({v["requested"] for v in vfs.values()}), 3, "different GUIDs")
     facts = host.facts()
@@ -69,8 +67,7 @@ def two_vfs_of_one_guest(rig):
     host = rig.hva
     guest = rig.guest(host, 1, ("ib0", "0x8001"), ("ib1", "0x8002")).start()
     for name, pkey in (("ib0", 0x8001), ("ib1", 0x8002)):
-        vf = wait_for(lambda n=name: (lambda v: v if v.get("state") == "attached" else None)(
-            host.vf_of(guest.uuid, n)), 90, f"{name} attached")
+        vf = host.wait_attached(guest, name)
         equal(host.facts().pkey_map(vf["bdf"]), {0: pkey}, f"{name}: P_Key map")
     guest.wait_vfs(2)
     guest.destroy()

@@ -7,12 +7,6 @@ from kit.base import wait_for
 from kit.case import VFS, case, check, equal
 
 
-def attached(host, guest, name="ib0"):
-    """Wait for attached and granted; return the agent's view of the VF."""
-    return wait_for(lambda: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
-        host.vf_of(guest.uuid, name)), 150, f"{guest.name}: {name} attached and granted", 0.4)
-
-
 def identity(host, bdf):
     """What must not change under a running guest, from sysfs."""
     facts = host.facts()
@@ -28,13 +22,12 @@ def unchanged_over(rig, disturb):
     """Start a guest, disturb the host, and compare all that the guest and the hardware show."""
     host = rig.hva
     guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
-    vf = attached(host, guest)
+    vf = host.wait_attached(guest, granted=True)
     guest.wait_vfs(1)
     time.sleep(1)
     before = identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)
     disturb(host)
-    again = wait_for(lambda: (lambda v: v if v.get("state") == "attached" and v.get("granted") else None)(
-        host.vf_of(guest.uuid)), 60, "the VF to be known as attached and granted again", 0.4)
+    again = host.wait_attached(guest, granted=True, timeout=60)
     equal(again["bdf"], vf["bdf"], "VF of the guest afterwards")
     equal(again["claim"], vf["claim"], "claim afterwards")
     equal((identity(host, vf["bdf"]), guest.live_hostdevs(), guest_reports(guest)), before,
@@ -71,7 +64,7 @@ def guest_stops_while_agent_is_down(rig):
     """A guest that ended while the agent was away is noticed: its VF is scrubbed after the start."""
     host = rig.hva
     guest = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
-    vf = attached(host, guest)
+    vf = host.wait_attached(guest, granted=True)
     host.sh("systemctl stop vhcad")
     guest.destroy()
     check(host.facts().pkey_map(vf["bdf"]), "the map was scrubbed by nobody?")
@@ -85,7 +78,7 @@ def libvirtd_restarts(rig):
     """systemctl restart libvirtd under a running guest: nothing changes, the next guest is served."""
     unchanged_over(rig, lambda h: h.sh("systemctl restart libvirtd", timeout=60))
     wait_for(lambda: rig.hva.vhcactl("node")["libvirt"]["connected"], 30, "the agent to be connected again")
-    attached(rig.hva, rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False))
+    rig.hva.wait_attached(rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False), granted=True)
 
 
 @case
@@ -93,14 +86,14 @@ def hypervisor_reboots(rig):
     """The hypervisor reboots: its autostart guest comes back with a VF, a GUID and a map like before."""
     host = rig.hvb
     guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
-    vf = attached(host, guest)
+    vf = host.wait_attached(guest, granted=True)
     host.sh("virsh -q autostart vm1")
     boot = host.read("/proc/sys/kernel/random/boot_id")
     host.sh("systemd-run -q --on-active=1 systemctl reboot")
     wait_for(lambda: host.vm.reachable() and host.read("/proc/sys/kernel/random/boot_id") != boot, 180,
              "hvb to come back", 1)
     host.vm.wait()
-    again = attached(host, guest)
+    again = host.wait_attached(guest, granted=True)
     equal(again["requested"], vf["requested"], "GUID after the reboot")
     equal(host.facts().pkey_map(again["bdf"]), {0: 0x8001}, "P_Key map after the reboot")
     guest.wait_ready().wait_vfs(1)

@@ -39,11 +39,6 @@ class Watch:
         return shown, int(samples) / float(seconds)
 
 
-def attached(host, guest, name="ib0"):
-    return wait_for(lambda: (lambda v: v if v.get("state") == "attached" else None)(host.vf_of(guest.uuid, name)),
-                    120, f"{guest.name}: {name} attached", 0.4)
-
-
 @case
 def never_the_other_tenants_key(rig):
     """Start, stop, re-use of a VF by the other tenant: no map ever shows a foreign key or the default partition."""
@@ -51,7 +46,7 @@ def never_the_other_tenants_key(rig):
     watch = Watch(host)
     first = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
     other = rig.guest(host, 2, ("ib0", "0x8002")).start(wait=False)
-    vf_a, vf_b = attached(host, first)["bdf"], attached(host, other)["bdf"]
+    vf_a, vf_b = host.wait_attached(first)["bdf"], host.wait_attached(other)["bdf"]
     first.wait_ready()
     first.destroy()
     host.wait_vf(vf_a, "free", 60)
@@ -61,7 +56,7 @@ def never_the_other_tenants_key(rig):
     names = [f"ib{i}" for i in range(len(VFS))]
     many = rig.guest(host, 3, *((n, "0x8002") for n in names), ports=5).start(wait=False)
     for name in names:
-        attached(host, many, name)
+        host.wait_attached(many, name)
     equal(free_vfs(host), [], "free VFs while tenant B has all")
     many.destroy()
     wait_for(lambda: free_vfs(host) == VFS, 90, "all VFs free")

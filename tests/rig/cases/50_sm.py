@@ -17,15 +17,6 @@ for i in $(seq 100); do curl -s -o /dev/null http://{address}:{port}/healthz && 
 : > {file}"""
 
 
-def state_of(host, guest):
-    return host.vf_of(guest.uuid)
-
-
-def attached(host, guest):
-    return wait_for(lambda: (lambda v: v if v.get("state") == "attached" else None)(state_of(host, guest)), 120,
-                    f"{guest.name}: ib0 attached", 0.4)
-
-
 def restart_opensm(host, plugin):
     """With or without our plugin: without it the subnet lives on and the plugin's HTTP side is away."""
     host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + (OPENSM_PLUGIN if plugin else "")).encode())
@@ -44,8 +35,7 @@ def outbox(host):
 def whole_again(host, guest, bdf):
     """Everything that was owed has arrived: key mapped, GUID granted, binding known, outbox empty."""
     wait_for(lambda: host.facts().pkey_map(bdf) == {0: PKEY}, 90, f"{bdf}: map with 0x{PKEY:04x}", 0.5)
-    vf = wait_for(lambda: (lambda v: v if v.get("granted") else None)(state_of(host, guest)), 120,
-                  "the GUID to be granted", 0.5)
+    vf = host.wait_attached(guest, granted=True)
     guid = int(vf["requested"], 16)
     equal(host.facts().granted_guid(bdf), guid, "gids")
     wait_for(lambda: not outbox(host), 60, "an empty outbox", 0.5)
@@ -59,9 +49,9 @@ def plugin_http_down(rig):
     restart_opensm(host, plugin=False)
     try:
         guest = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
-        vf = attached(host, guest)
+        vf = host.wait_attached(guest)
         equal(host.facts().pkey_map(vf["bdf"]), {}, "P_Key map while nobody can make the port a member")
-        equal(state_of(host, guest)["missing"], ["0x8001"], "keys that the agent calls missing")
+        equal(host.vf_of(guest)["missing"], ["0x8001"], "keys that the agent calls missing")
         check(outbox(host), "the outbox is empty although nobody took the report")
         none_quarantined(host)
         guest.wait_ready().wait_vfs(1)
@@ -79,8 +69,8 @@ def opensm_down(rig):
     host.sh("systemctl stop opensm-vhcad")
     stays = rig.guest(host, 1, ("ib0", "0x8001")).start(wait=False)
     goes = rig.guest(host, 2, ("ib0", "0x8002")).start(wait=False)
-    vf, gone = attached(host, stays), attached(host, goes)
-    check(not state_of(host, stays).get("granted"), "granted without a subnet manager?")
+    vf, gone = host.wait_attached(stays), host.wait_attached(goes)
+    check(not host.vf_of(stays).get("granted"), "granted without a subnet manager?")
     goes.destroy()
     host.wait_vf(gone["bdf"], "free", 60)
     none_quarantined(host)
@@ -113,11 +103,11 @@ def reports_in_order_and_once(rig):
     try:
         # Nobody listens: three changes of state pile up for vm1's GUID, one for vm2's.
         guests = [rig.guest(host, n, ("ib0", "0x8001")).start(wait=False) for n in (1, 2)]
-        vfs = [attached(host, g) for g in guests]
+        vfs = [host.wait_attached(g) for g in guests]
         guests[0].destroy()
         host.wait_vf(vfs[0]["bdf"], "free", 60)
         guests[0].host.sh("virsh -q start vm1", timeout=120)
-        again = attached(host, guests[0])
+        again = host.wait_attached(guests[0])
         check(outbox(host), "nothing waits in the outbox")
         # It listens but fails; then it works.
         host.sh(f"touch {RECORD}.fail; " + START_RECORDER.format(file=RECORD, address=address, port=port)
@@ -129,7 +119,7 @@ def reports_in_order_and_once(rig):
         check_reports(reports, {again["requested"], vfs[1]["requested"]})
         count = len(recorded(host))
         host.sh("systemctl restart vhcad", timeout=90)
-        attached(host, guests[0])
+        host.wait_attached(guests[0])
         check_reports([r for r in recorded(host)[count:] if not r["failed"]], set(), reports)
     finally:
         host.sh("systemctl stop recorder")

@@ -68,12 +68,19 @@ class Host:
     def agent_vf(self, bdf):
         return self.agent_vfs().get(bdf, {})
 
-    def vf_of(self, domain, name="ib0"):
-        """The agent's view of the VF that a domain has under this name, or {}."""
+    def vf_of(self, guest, name="ib0"):
+        """The agent's view of the VF that a guest has under this name, or {}."""
         for vf in self.agent_vfs().values():
-            if vf.get("name") == name and domain in (vf.get("domain"), vf.get("domain_name")):
+            if vf["name"] == name and vf["domain"] in (guest.name, guest.uuid):
                 return vf
         return {}
+
+    def wait_attached(self, guest, name="ib0", granted=False, timeout=120):
+        """Wait until the agent calls the guest's VF attached (and granted); return its view."""
+        def there():
+            vf = self.vf_of(guest, name)
+            return vf if vf.get("state") == "attached" and (vf["granted"] or not granted) else None
+        return wait_for(there, timeout, f"{guest.name}: {name} attached{' and granted' if granted else ''}", 0.4)
 
     def wait_vf(self, bdf, state, timeout=60):
         return wait_for(lambda: (lambda v: v if v.get("state") == state else None)(self.agent_vf(bdf)), timeout,

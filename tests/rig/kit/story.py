@@ -96,8 +96,7 @@ class Story:
         self.show("SA: PKeyTableRecord of the port: " + " ".join(f"0x{v:04x}" for v in sorted(seen, reverse=True)))
 
     def guest_gets_its_vf(self):
-        vf = wait_for(lambda: (lambda v: v if v.get("state") == "attached" else None)(self.host.vf_of(self.guest.uuid)),
-                      90, "the agent to call vm1's VF attached", 0.4)
+        vf = self.host.wait_attached(self.guest)
         self.bdf, self.guid = vf["bdf"], int(vf["requested"], 16)
         devices = self.guest.live_hostdevs()
         equal(list(devices), [self.bdf], "PCI devices in vm1's live XML")
@@ -128,9 +127,8 @@ class Story:
         equal(guid_text(facts.admin_guid(self.bdf)), guid_text(self.guid), "admin_guids")
         lid, index = int(facts.lid, 16), facts.gid_index(self.bdf)
         equal(guid_text(self.sa_guids(lid).get(index, 0)), guid_text(self.guid), f"SA GUIDInfoRecord, LID {lid} index {index}")
-        vf = wait_for(lambda: (lambda v: v if v.get("granted") else None)(self.host.agent_vf(self.bdf)), 30,
-                      "the agent to call it granted")
-        equal(vf["state"], "attached", "state of the VF")
+        vf = self.host.wait_attached(self.guest, granted=True, timeout=30)
+        equal(vf["bdf"], self.bdf, "VF of vm1")
         self.show_agent("vfs")
         self.show(f"sysfs: admin_guids = gids = {guid_text(self.guid)} at index {index}, port LID {lid}\n"
                   f"SA: GUIDInfoRecord of LID {lid}: index {index} = {guid_text(self.guid)}")
