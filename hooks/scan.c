@@ -198,6 +198,8 @@ static enum state begin_tag(struct vhca_scan *scan)
 	scan->type_matches = scan->wanted_type == NULL;
 	scan->address_bad = false;
 	memset(scan->address, 0, sizeof(scan->address));
+	scan->may_be_marker = scan->metadata_depth && scan->depth == scan->metadata_depth + 1 &&
+			      text_is(&scan->word, "away");
 	memset(&scan->migration, 0, sizeof(scan->migration));
 	return S_TAG;
 }
@@ -231,7 +233,7 @@ static enum state on_attr(struct vhca_scan *scan)
 		return S_TAG;
 	if (top(scan)->kind == K_ADDRESS)
 		on_address_attr(scan);
-	if (scan->metadata_depth && text_is(&scan->word, "migration"))
+	if (scan->may_be_marker && text_is(&scan->word, "migration"))
 		on_migration_attr(scan);
 	if (scan->wanted_type && text_is(&scan->word, "type"))
 		scan->type_matches = text_is(&scan->value, scan->wanted_type);
@@ -254,14 +256,14 @@ static void add_hostdev(struct vhca_scan *scan)
 	};
 }
 
-/* An element below /domain/metadata: the name does not matter in our namespaces. */
+/* An element below /domain/metadata. Whatever stands in the request's namespace is a request: the agent knows better. */
 static void on_metadata(struct vhca_scan *scan)
 {
 	enum ns ns = ns_of(scan, scan->prefix);
 
 	if (ns == NS_REQUEST)
 		scan->has_request = true;
-	if (ns == NS_AWAY && !scan->has_away) {
+	if (ns == NS_AWAY && scan->may_be_marker && !scan->has_away) {
 		scan->has_away = true;
 		scan->away = scan->migration;
 	}

@@ -52,7 +52,7 @@ struct vhca_scan {
 	bool has_uuid;
 	struct vhca_uuid uuid; /* /domain/uuid */
 	bool has_request;      /* an element in VHCA_SCAN_NS stands under /domain/metadata */
-	bool has_away;	       /* one in VHCA_SCAN_NS_AWAY: the marker of a migration */
+	bool has_away;	       /* <away> in VHCA_SCAN_NS_AWAY: the marker of a migration */
 	struct vhca_uuid away; /* the first one's migration="UUID"; all zero if that is none */
 	unsigned int n_hostdevs;
 	struct vhca_bdf hostdevs[VHCA_HOOK_HOSTDEVS_MAX]; /* host addresses of PCI host devices */
@@ -72,6 +72,7 @@ struct vhca_scan {
 	bool has_colon;		       /* in the name being read */
 	uint64_t hash;	 /* of the whole name (element), or of what follows the colon (attribute) */
 	uint64_t prefix; /* hash of the open tag's prefix */
+	bool may_be_marker;	    /* the open tag, by its place and name */
 	struct vhca_uuid migration; /* attribute of the open tag, else all zero */
 	const char *wanted_type;    /* type attribute that the open tag's kind needs; NULL = none */
 	bool type_matches;	    /* the open tag has it */

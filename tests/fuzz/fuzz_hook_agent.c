@@ -42,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    scan.n_prefixes == VHCA_SCAN_PREFIXES_MAX);
 	if (vhca_scan_is_complete(&scan)) {
 		FUZZ_ASSERT(scan.has_request || (!info->n_requests && !request_err.kind));
+		FUZZ_ASSERT(!info->has_away ||
+			    (scan.has_away && vhca_uuid_equal(&scan.away, &info->away)));
 		for (unsigned int i = 0; i < info->n_hostdevs; i++)
 			FUZZ_ASSERT(has_hostdev(&scan, info->hostdevs[i].host));
 	}

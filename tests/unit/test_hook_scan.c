@@ -294,8 +294,11 @@ static void marker_names_the_migration(void **state)
 		{META("<x:away " NSA " migration='" AWAY "'><x:vf migration='" UUID "'/></x:away>"),
 		 AWAY},
 		/* of two the first counts */
-		{META("<a " NSA "><x:away migration='" AWAY "'/><x:away migration='" UUID
-		      "'/></a>"),
+		{META("<x:away " NSA " migration='" AWAY "'/><x:away " NSA " migration='" UUID
+		      "'/>"),
+		 AWAY},
+		{META("<x:note " NSA " migration='" UUID "'/><x:away " NSA " migration='" AWAY
+		      "'/>"),
 		 AWAY},
 		/* a marker that names no migration is one all the same */
 		{META("<x:away " NSA "/>"), NIL},
@@ -325,6 +328,8 @@ static void what_is_no_marker(void **state)
 		META("<x:away migration='" AWAY "'/>"),	      /* undeclared */
 		META("<away " NSA " migration='" AWAY "'/>"), /* declared, not used */
 		META("<x:away xmlns:x='urn:vhcad:away:2' migration='" AWAY "'/>"),
+		META("<x:gone " NSA " migration='" AWAY "'/>"),
+		META("<a " NSA "><x:away migration='" AWAY "'/></a>"), /* libvirt's are children */
 		META("<a " NSA "><x:away xmlns:x='urn:other' migration='" AWAY "'/></a>"),
 		META("<a><b " NSA "/><x:away migration='" AWAY "'/></a>"),
 		META("<!-- <x:away " NSA " migration='" AWAY "'/> -->"),
@@ -347,13 +352,13 @@ static void request_and_marker_are_told_apart(void **state)
 	scan_all(&scan, META("<vhca:infiniband " NS " migration='" AWAY "'/>"));
 	assert_true(scan.has_request);
 	assert_false(scan.has_away);
-	scan_all(&scan, META("<a " NS "><vhca:away xmlns:vhca='urn:vhcad:away:1' migration='" AWAY
-			     "'/><vhca:infiniband/></a>"));
+	scan_all(&scan, META("<vhca:away xmlns:vhca='urn:vhcad:away:1' migration='" AWAY
+			     "'/><vhca:infiniband " NS "/>"));
 	assert_true(scan.has_request);
 	assert_true(scan.has_away);
 	assert_string_equal(VHCA_UUID_STR(&scan.away), AWAY);
 	/* what another element said is not taken for the marker's */
-	scan_all(&scan, META("<a migration='" AWAY "'><x:away " NSA "/></a>"));
+	scan_all(&scan, META("<x:away migration='" AWAY "'/><x:away " NSA "/>"));
 	assert_string_equal(VHCA_UUID_STR(&scan.away), NIL);
 }
 
