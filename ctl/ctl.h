@@ -24,6 +24,8 @@ enum vhca_ctl_opt {
 	VHCA_OPT_FABRIC,
 	VHCA_OPT_STATE,
 	VHCA_OPT_SINCE,
+	VHCA_OPT_CANCEL,
+	VHCA_OPT_NO_WAIT,
 	VHCA_CTL_OPTS
 };
 #define VHCA_OPT_BIT(opt) (1u << (opt))
@@ -40,8 +42,9 @@ struct vhca_ctl_command {
 	const char *name;
 	const char *args[VHCA_CTL_ARGS_MAX]; /* names of the arguments, all of them required */
 	uint32_t required, optional;	     /* VHCA_OPT_BIT() of its own options */
-	const char *summary;		     /* a line of the command list */
-	const char *help; /* paragraphs behind it, "" if there is no more to say */
+	uint32_t first_arg_only; /* those of them with which only the first argument is taken */
+	const char *summary;	 /* a line of the command list */
+	const char *help;	 /* paragraphs behind it, "" if there is no more to say */
 	int (*run)(const struct vhca_ctl *ctl, struct vhca_error *err);
 };
 
@@ -50,6 +53,8 @@ extern const struct vhca_ctl_command vhca_cmd_claims;
 extern const struct vhca_ctl_command vhca_cmd_detach;
 extern const struct vhca_ctl_command vhca_cmd_domains;
 extern const struct vhca_ctl_command vhca_cmd_hcas;
+extern const struct vhca_ctl_command vhca_cmd_migrate;
+extern const struct vhca_ctl_command vhca_cmd_migrations;
 extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
 extern const struct vhca_ctl_command vhca_cmd_vfs;

@@ -29,12 +29,15 @@ static const struct {
 	[VHCA_OPT_FABRIC] = {"fabric", "NAME", "take a VF of this fabric [default]"},
 	[VHCA_OPT_STATE] = {"state", "STATE", "only VFs in this state"},
 	[VHCA_OPT_SINCE] = {"since", "CURSOR", "start behind this event; 0 = with the oldest kept"},
+	[VHCA_OPT_CANCEL] = {"cancel", NULL, "stop the migration of DOMAIN that is under way"},
+	[VHCA_OPT_NO_WAIT] = {"no-wait", NULL, "return when it has begun"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_CTL_OPTS, "one row an option");
 
 static const struct vhca_ctl_command *const commands[] = {
-	&vhca_cmd_node,	  &vhca_cmd_hcas,   &vhca_cmd_vfs,    &vhca_cmd_domains, &vhca_cmd_claims,
-	&vhca_cmd_attach, &vhca_cmd_detach, &vhca_cmd_outbox, &vhca_cmd_watch,
+	&vhca_cmd_node,	      &vhca_cmd_hcas,	&vhca_cmd_vfs,	  &vhca_cmd_domains,
+	&vhca_cmd_claims,     &vhca_cmd_attach, &vhca_cmd_detach, &vhca_cmd_migrate,
+	&vhca_cmd_migrations, &vhca_cmd_outbox, &vhca_cmd_watch,
 };
 
 static int usage(struct vhca_error *err, const char *command)
@@ -87,10 +90,14 @@ static void print_synopsis(FILE *out, const struct vhca_ctl_command *cmd)
 	for (size_t i = 0; i < VHCA_CTL_OPTS; i++) {
 		if (cmd->required & VHCA_OPT_BIT(i))
 			(void)fprintf(out, " %s", option_text(text, i));
-		if (cmd->optional & VHCA_OPT_BIT(i))
+		if (cmd->optional & ~cmd->first_arg_only & VHCA_OPT_BIT(i))
 			(void)fprintf(out, " [%s]", option_text(text, i));
 	}
 	(void)fputc('\n', out);
+	for (size_t i = 0; i < VHCA_CTL_OPTS; i++)
+		if (cmd->first_arg_only & VHCA_OPT_BIT(i))
+			(void)fprintf(out, "       vhcactl [OPTIONS] %s %s %s\n", cmd->name,
+				      cmd->args[0], option_text(text, i));
 }
 
 static void print_command(FILE *out, const struct vhca_ctl_command *cmd)
@@ -109,7 +116,8 @@ static void print_overview(FILE *out)
 {
 	(void)fputs("Usage: vhcactl [OPTIONS] COMMAND [ARGUMENTS]\n\n"
 		    "Looks at the InfiniBand VFs that vhcad keeps on this host, attaches and "
-		    "detaches them.\n\n"
+		    "detaches them, and\n"
+		    "migrates domains with them.\n\n"
 		    "Commands:\n",
 		    out);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(commands); i++)
@@ -203,12 +211,25 @@ static int check_options(const struct vhca_ctl *ctl, const struct vhca_ctl_comma
 	return 0;
 }
 
-static int take_args(struct vhca_ctl *ctl, const struct vhca_ctl_command *cmd, int argc,
-		     char **argv, struct vhca_error *err)
+/* How many arguments the command takes, together with the options that are given. */
+static int count_args(const struct vhca_ctl *ctl, const struct vhca_ctl_command *cmd)
 {
 	int n = 0;
 
-	while (n < VHCA_CTL_ARGS_MAX && cmd->args[n]) {
+	for (size_t i = 0; i < VHCA_CTL_OPTS; i++)
+		if (ctl->opts[i] && (cmd->first_arg_only & VHCA_OPT_BIT(i)))
+			return 1;
+	while (n < VHCA_CTL_ARGS_MAX && cmd->args[n])
+		n++;
+	return n;
+}
+
+static int take_args(struct vhca_ctl *ctl, const struct vhca_ctl_command *cmd, int argc,
+		     char **argv, struct vhca_error *err)
+{
+	int n = 0, want = count_args(ctl, cmd);
+
+	while (n < want) {
 		if (n == argc || !argv[n][0]) {
 			(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0, "%s needs %s",
 					     cmd->name, cmd->args[n]);

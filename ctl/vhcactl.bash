@@ -14,7 +14,7 @@ _vhcactl_names()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='node hcas vfs domains claims attach detach outbox watch help'
+	local commands='node hcas vfs domains claims attach detach migrate migrations outbox watch help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -51,6 +51,10 @@ _vhcactl()
 		esac
 		words+=" $common"
 		[[ $command == attach ]] && words+=' --partition --guid --fabric'
+		;;
+	migrate)
+		words="--cancel --no-wait $common"
+		((${#args[@]} == 0)) && words+=" $(_vhcactl_domains)"
 		;;
 	*) words=$common ;;
 	esac

@@ -23,7 +23,7 @@ import tap
 CTL = os.environ["VHCACTL"]
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
 UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
-COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "attach", "detach", "outbox", "watch"]
+COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
 
 NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
         "libvirt": {"uri": "qemu:///system", "connected": True},
@@ -76,6 +76,18 @@ OUTBOX = {"outbox": [
      "reason": None},
     {"seq": 10, "kind": "members", "port_guid": "0x0002c90300000a01", "state": "pending", "age_ms": 0,
      "attempts": 0, "next_try_ms": 0, "reason": None}]}
+MIGRATION = "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
+BEGUN = {"id": MIGRATION, "role": "source", "domain": UUID, "domain_name": "vm1", "peer": "hvb", "state": "claiming",
+         "step_ms": {}, "started_ms": 1763617226000, "ended_ms": None, "reason": None, "degraded": False,
+         "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "guid": "0x02c9ab0000000001", "epoch": 3, "state": "attached",
+                  "granted": True}]}
+STEPS = {"claiming": 43, "detaching": 1207, "handing_over": 80, "copying": 5310, "finishing": 1574}
+DONE = {**BEGUN, "state": "done", "step_ms": STEPS, "ended_ms": 1763617226000 + 8214}
+FAILED = {**BEGUN, "state": "failed", "step_ms": {"claiming": 43, "detaching": 1207, "aborting": 12, "restoring": 900},
+          "ended_ms": 1763617226000 + 2162, "reason": "the destination refused: no free VF"}
+INCOMING = {**BEGUN, "id": UUID, "role": "destination", "domain_name": "vm2", "domain": MIGRATION, "state": "incoming",
+            "degraded": True, "reason": "hva does not answer"}
+MIGRATIONS = {"migrations": [DONE, INCOMING, FAILED]}
 CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
 
 
@@ -215,8 +227,9 @@ class Tables(CtlCase):
         self.assertIn("\nVFs       none\n", text)
 
     def test_empty_lists_say_so(self):
-        self.agent({f"GET /v1/{k}": {k: []} for k in ("hcas", "vfs", "domains", "claims", "outbox")})
-        for name in ("hcas", "vfs", "domains", "claims", "outbox"):
+        names = ("hcas", "vfs", "domains", "claims", "migrations", "outbox")
+        self.agent({f"GET /v1/{k}": {k: []} for k in names})
+        for name in names:
             p = self.ctl(name)
             self.assertEqual((p.returncode, p.stdout.count("\n"), p.stderr), (0, 1, ""))
             self.assertNotIn("BDF", p.stdout)
@@ -226,9 +239,12 @@ class Tables(CtlCase):
         self.agent({"GET /v1/vfs": {"vfs": [{}, 7, None, {"bdf": [], "state": {}, "pkeys": "x", "missing": [3],
                                                           "granted": "maybe", "guid": 5, "new": 1}]},
                     "GET /v1/node": {}, "GET /v1/domains": {"domains": [{"vfs": 1, "requests": [None]}]},
-                    "GET /v1/hcas": {"hcas": [[], {"ports": [1]}]}})
-        for name in ("vfs", "node", "domains", "hcas"):
-            self.assertEqual(self.ctl(name).returncode, 0)
+                    "GET /v1/hcas": {"hcas": [[], {"ports": [1]}]},
+                    "GET /v1/migrations": {"migrations": [5, {}, {"started_ms": "x", "state": []}]},
+                    "POST /v1/migrations": {"id": "x"},
+                    "GET /v1/migrations/x": {"state": "done", "vfs": [1, {}], "step_ms": [{}]}})
+        for args in (["vfs"], ["node"], ["domains"], ["hcas"], ["migrations"], ["migrate", "a", "b"]):
+            self.assertEqual(self.ctl(*args).returncode, 0)
 
     def test_names_cannot_move_the_cursor(self):
         vf = {**VFS["vfs"][0], "domain": "a\x1b[2J\nb", "reason": "über\x7f"}
@@ -257,9 +273,218 @@ class Shapes(unittest.TestCase):
                 self.assertEqual(document.check(schema, doc), [])
 
 
+class Migrations(CtlCase):
+    PATH = f"/v1/migrations/{MIGRATION}"
+
+    def follow(self, *docs, begun=BEGUN, more=None):
+        """An agent that starts a migration, and then answers with one document after the other, the last for ever."""
+        left = list(docs)
+
+        def answer(_):
+            return 200, left.pop(0) if len(left) > 1 else left[0]
+        return self.agent({"POST /v1/migrations": (202, begun), f"GET {self.PATH}": (200, answer), **(more or {})})
+
+    @staticmethod
+    def at(state, **members):
+        """The document of a migration in a state, with the steps before it."""
+        names = list(STEPS)
+        steps = {k: STEPS[k] for k in names[:names.index(state)]}
+        return {**BEGUN, "state": state, "step_ms": steps, **members}
+
+    def test_prints_a_line_for_each_step(self):
+        server = self.follow(self.at("claiming"), self.at("claiming"), self.at("detaching"), self.at("copying"),
+                             {**self.at("copying"), "step_ms": {**self.at("copying")["step_ms"], "copying": 99}}, DONE)
+        p = self.ctl("migrate", "vm1", "hvb")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout.splitlines(), [
+            f"vm1: migration {MIGRATION} to hvb",
+            "claiming            0.043 s",
+            "detaching           1.207 s",
+            "handing_over        0.080 s",
+            "copying             5.310 s",
+            "finishing           1.574 s",
+            "vm1: moved to hvb in 8.214 s"])
+        self.assertEqual(server.seen[0], ("POST", "/v1/migrations", {"domain": "vm1", "peer": "hvb", "mode": "managed"}))
+        self.assertEqual({s[:2] for s in server.seen[1:]}, {("GET", self.PATH)})
+
+    def test_lines_come_when_the_step_ends(self):
+        gate = threading.Event()
+
+        def answer(_):
+            return 200, DONE if gate.is_set() else self.at("detaching")
+        self.agent({"POST /v1/migrations": (202, BEGUN), f"GET {self.PATH}": (200, answer)})
+        p = subprocess.Popen([CTL, "--socket", self.socket, "migrate", "vm1", "hvb"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (p.kill(), p.communicate()))
+        self.assertEqual([p.stdout.readline().split()[0] for _ in range(2)], ["vm1:", "claiming"])
+        gate.set()
+        self.assertEqual([p.stdout.readline().split()[0] for _ in range(5)],
+                         ["detaching", "handing_over", "copying", "finishing", "vm1:"])
+        self.assertEqual(p.wait(timeout=10), 0)
+
+    def test_says_what_is_not_granted(self):
+        vfs = [BEGUN["vfs"][0], {**BEGUN["vfs"][0], "name": "ib1", "granted": False}]
+        self.follow({**DONE, "vfs": vfs})
+        text = self.ctl("migrate", "vm1", "hvb").stdout
+        self.assertIn("ib1", text)
+        self.assertNotIn("ib0", text)
+        self.assertIn("vhcactl vfs on hvb", text)
+
+    def test_rolled_back(self):
+        self.follow(FAILED)
+        p = self.ctl("migrate", "vm1", "hvb")
+        self.assertEqual(p.returncode, 4)
+        self.assertEqual([line.split()[0] for line in p.stdout.splitlines()],
+                         ["vm1:", "claiming", "detaching", "aborting", "restoring"])
+        self.assertEqual(p.stderr, "vhcactl: vm1: not moved, all is back here as it was: "
+                                   "the destination refused: no free VF\n")
+
+    def test_not_all_vfs_are_in_the_guest(self):
+        for doc, words in (({**FAILED, "degraded": True}, "not all its VFs are back: the destination refused"),
+                           ({**DONE, "degraded": True, "reason": "ib0 does not attach"}, "is on hvb, but not with all")):
+            self.follow(doc)
+            p = self.ctl("migrate", "vm1", "hvb")
+            os.unlink(self.socket)
+            self.assertEqual(p.returncode, 6)
+            self.assertIn(words, p.stderr)
+            self.assertIn("hint: vhcactl domains", p.stderr)
+
+    def test_what_is_retried_is_said_once(self):
+        stuck = self.at("finishing", degraded=True, reason="hvb does not answer")
+        self.follow(stuck, stuck, stuck, {**stuck, "reason": "ib0 is not attached there"}, DONE)
+        p = self.ctl("migrate", "vm1", "hvb")
+        self.assertEqual(p.returncode, 0)
+        self.assertEqual([line for line in p.stdout.splitlines() if "retried" in line],
+                         ["finishing      retried: hvb does not answer",
+                          "finishing      retried: ib0 is not attached there"])
+
+    def test_refused(self):
+        self.agent({"POST /v1/migrations": problem(404, "not-found", "unknown_peer", "no [peer hvx]", "vhcad.conf(5)")})
+        p = self.ctl("migrate", "vm1", "hvx")
+        self.assertEqual((p.returncode, p.stdout), (3, ""))
+        self.assertEqual(p.stderr, "vhcactl: vm1: no [peer hvx]\nhint: vhcad.conf(5)\n")
+
+    def test_no_wait(self):
+        server = self.follow(DONE)
+        p = self.ctl("migrate", "--no-wait", "vm1", "hvb")
+        self.assertEqual((p.returncode, p.stdout), (0, f"vm1: migration {MIGRATION} to hvb\n"))
+        self.assertEqual(len(server.seen), 1)
+        self.assertEqual(json.loads(self.ctl("migrate", "--no-wait", "vm1", "hvb", "--json").stdout), BEGUN)
+
+    def test_json_is_the_last_answer(self):
+        for doc, code in ((DONE, 0), (FAILED, 4)):
+            self.follow(self.at("copying"), doc)
+            p = self.ctl("migrate", "vm1", "hvb", "--json")
+            os.unlink(self.socket)
+            self.assertEqual((p.returncode, json.loads(p.stdout)), (code, doc))
+
+    def test_timeout_ends_the_waiting_only(self):
+        self.follow(self.at("copying"))
+        p = self.ctl("migrate", "vm1", "hvb", "--timeout", "1")
+        self.assertEqual(p.returncode, 7)
+        self.assertIn("vm1: not over after 1 s (copying), and goes on\nhint: vhcactl migrations\n", p.stderr)
+
+    def test_outlives_a_restart_of_the_agent(self):
+        server = self.follow(self.at("copying"))
+        p = subprocess.Popen([CTL, "--socket", self.socket, "migrate", "vm1", "hvb"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (p.kill(), p.communicate()))
+        self.assertIn("migration", p.stdout.readline())
+        for _ in range(3):
+            p.stdout.readline()
+        server.shutdown()
+        server.server_close()
+        os.unlink(self.socket)
+        self.assertIn("waiting", p.stderr.readline())
+        self.follow(DONE)
+        out, err = p.communicate(timeout=20)
+        self.assertEqual((p.returncode, err), (0, ""))
+        self.assertIn("moved to hvb", out)
+
+    def test_silent_agent_is_not_waited_for_beyond_the_timeout(self):
+        self.agent({"POST /v1/migrations": (202, BEGUN),
+                    f"GET {self.PATH}": problem(503, "unavailable", "starting", "the agent starts")})
+        p = self.ctl("migrate", "vm1", "hvb", "--timeout", "1")
+        self.assertEqual(p.returncode, 7)
+        self.assertIn("vhcactl: the agent starts; waiting\n", p.stderr)
+
+    def test_forgotten_migration(self):
+        self.agent({"POST /v1/migrations": (202, BEGUN),
+                    f"GET {self.PATH}": problem(404, "not-found", "unknown_migration", "no such migration")})
+        self.assertEqual(self.ctl("migrate", "vm1", "hvb").returncode, 3)
+
+    def test_agent_absent(self):
+        self.assertEqual(self.ctl("migrate", "vm1", "hvb").returncode, 7)
+        self.assertEqual(self.ctl("migrate", "vm1", "--cancel").returncode, 7)
+
+    def cancel(self, last, *args, running=None):
+        running = running or self.at("copying")
+        server = self.follow(last, more={"GET /v1/migrations": {"migrations": [FAILED, INCOMING, running]},
+                                         f"POST {self.PATH}/abort": (202, running)})
+        p = self.ctl("migrate", "--cancel", *args)
+        os.unlink(self.socket)
+        return p, server
+
+    def test_cancel(self):
+        for name in ("vm1", UUID, UUID.upper()):
+            p, server = self.cancel({**FAILED, "reason": "cancelled"}, name)
+            self.assertEqual((p.returncode, p.stderr), (0, ""))
+            self.assertEqual([s[:2] for s in server.seen], [
+                ("GET", "/v1/migrations"), ("POST", f"{self.PATH}/abort"), ("GET", self.PATH)])
+            lines = p.stdout.splitlines()
+            self.assertEqual(lines[0], f"{name}: migration {MIGRATION} to hvb is being cancelled")
+            self.assertEqual(lines[-1], f"{name}: cancelled, all is back here as it was")
+
+    def test_cancel_comes_too_late(self):
+        p, _ = self.cancel(DONE, "vm1")
+        self.assertEqual(p.returncode, 4)
+        self.assertIn("vm1: too late, it is on hvb", p.stderr)
+
+    def test_cancel_that_leaves_work(self):
+        p, _ = self.cancel({**FAILED, "degraded": True}, "vm1")
+        self.assertEqual(p.returncode, 6)
+
+    def test_cancel_without_waiting(self):
+        p, server = self.cancel(DONE, "vm1", "--no-wait")
+        self.assertEqual((p.returncode, len(server.seen)), (0, 2))
+
+    def test_cancel_json(self):
+        p, _ = self.cancel(FAILED, "vm1", "--json")
+        self.assertEqual((p.returncode, json.loads(p.stdout)), (0, FAILED))
+
+    def test_cancel_of_nothing(self):
+        p, server = self.cancel(DONE, "vm3")
+        self.assertEqual((p.returncode, p.stdout), (3, ""))
+        self.assertIn("vm3: is not being migrated", p.stderr)
+        p, server = self.cancel(DONE, "vm1", running=DONE)   # only what is over
+        self.assertEqual(p.returncode, 3)
+        self.assertEqual(len(server.seen), 1)
+
+    def test_cancel_at_the_destination(self):
+        p, server = self.cancel(DONE, "vm2")
+        self.assertEqual((p.returncode, len(server.seen)), (4, 1))
+        self.assertIn("hint: vhcactl migrate --cancel vm2 on hvb", p.stderr)
+
+    def test_table(self):
+        self.agent({"GET /v1/migrations": MIGRATIONS})
+        rows = self.rows("migrations")
+        self.assertEqual(rows[0], ["ID", "ROLE", "DOMAIN", "PEER", "STATE", "AGE", "REASON"])
+        self.assertEqual([row[:5] + row[6:] for row in rows[1:]], [
+            [MIGRATION, "source", "vm1", "hvb", "done", "-"],
+            [UUID, "destination", "vm2", "hvb", "incoming (degraded)", "hva does not answer"],
+            [MIGRATION, "source", "vm1", "hvb", "failed", "the destination refused: no free VF"]])
+
+    def test_age_counts_from_the_begin(self):
+        docs = [{**DONE, "started_ms": int(time.time() * 1000) - ms} for ms in (125_000, -60_000)]
+        self.agent({"GET /v1/migrations": {"migrations": docs}})
+        ages = [row[5] for row in self.rows("migrations")[1:]]
+        self.assertRegex(ages[0], r"^2m\d\ds$")
+        self.assertEqual(ages[1], "0.0s")   # a clock that was set back
+
+
 class Json(CtlCase):
     def test_prints_what_the_agent_said(self):
-        docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS, "outbox": OUTBOX}
+        docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS, "outbox": OUTBOX,
+                "migrations": MIGRATIONS}
         self.agent({f"GET /v1/{k}": doc for k, doc in docs.items()})
         for name, doc in docs.items():
             for args in (("--json", name), (name, "--json")):
@@ -411,7 +636,8 @@ class Usage(CtlCase):
         for args in ([], ["nothing"], ["vfs", "extra"], ["attach", "vm1", "ib0"], ["attach", "--partition", "1"],
                      ["attach", "vm1", "", "--partition", "1"], ["detach", "vm1"], ["detach", "a", "b", "c"],
                      ["--what"], ["vfs", "--guid", "1"], ["vfs", "--state"], ["node", "--timeout", "0"],
-                     ["node", "--timeout", "1.5"], ["node", "--timeout", "99999"], ["watch", "--since", "x"],
+                     ["node", "--timeout", "1.5"], ["migrate", "vm1"], ["migrate", "--cancel"],
+                     ["migrate", "vm1", "hvb", "--cancel"], ["detach", "a", "b", "--no-wait"], ["node", "--timeout", "99999"], ["watch", "--since", "x"],
                      ["help", "nothing"]):
             with self.subTest(args):
                 p = self.ctl(*args)
@@ -428,6 +654,8 @@ class Usage(CtlCase):
             self.assertTrue(p.stdout.startswith(f"Usage: vhcactl [OPTIONS] {name}"))
             self.assertEqual(self.ctl(name, "--help").stdout, p.stdout)
         self.assertIn("DOMAIN NAME --partition P_KEYS [--guid GUID] [--fabric NAME]\n", self.ctl("help", "attach").stdout)
+        self.assertIn("migrate DOMAIN PEER [--no-wait]\n       vhcactl [OPTIONS] migrate DOMAIN --cancel\n",
+                      self.ctl("help", "migrate").stdout)
         for line in overview.splitlines():
             self.assertLessEqual(len(line), 100)
 
@@ -440,7 +668,7 @@ class Usage(CtlCase):
         words = re.search(r"commands='(.*)'", script).group(1).split()
         self.assertEqual(words, COMMANDS + ["help"])
         text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
-        for option in set(re.findall(r"^  (--[a-z]+)", text, re.M)):
+        for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
             self.assertIn(option, script)
 
     def test_manual_knows_commands_and_options(self):
@@ -449,7 +677,7 @@ class Usage(CtlCase):
         section = manual.split("COMMANDS\n")[1].split("OPTIONS\n")[0]
         self.assertEqual(re.findall(r"^\*\*([a-z]+)\*\*", section, re.M), COMMANDS)
         text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
-        for option in set(re.findall(r"^  (--[a-z]+)", text, re.M)):
+        for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
             self.assertIn(option, manual)
 
     def complete(self, *words):
@@ -463,6 +691,8 @@ class Usage(CtlCase):
         self.assertEqual(self.complete("--json", "vfs", "--st"), ["--state"])
         self.assertEqual(self.complete("vfs", "--state", "q"), ["quarantined"])
         self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])
+        self.assertEqual(self.complete("migrate", "vm1", "--c"), ["--cancel"])
+        self.assertEqual(self.complete("mig"), ["migrate", "migrations"])
 
 
 class Watch(CtlCase):

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "ctl/migration.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <json-c/json_object_iterator.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "ctl/api.h"
+#include "ctl/view.h"
+
+#define POLL_MS	   200
+#define SILENCE_MS 60000 /* an agent that is restarted takes less */
+
+struct follow {
+	const struct vhca_ctl *ctl;
+	char path[VHCA_CTL_PATH_MAX];
+	struct json_object *printed; /* object: steps whose line is out */
+	char waits_for[256];	     /* reason of the last line about a step that does not get on */
+	uint64_t start;		     /* vhca_now_ms() */
+	uint64_t silent_since;	     /* the same; 0 = the agent answers */
+};
+
+bool vhca_migration_is_over(struct json_object *migration)
+{
+	static const char *const words[] = {"done", "failed", "ended"};
+	const char *state = vhca_view_text(migration, "state");
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(words); i++)
+		if (strcmp(state, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static void print_step(struct follow *f, const char *step, uint64_t ms)
+{
+	(void)printf("%-14s %6" PRIu64 ".%03" PRIu64 " s\n", step, ms / 1000, ms % 1000);
+	(void)json_object_object_add(f->printed, step, json_object_new_boolean(true));
+}
+
+/* A step that is entered again after a retry is printed once, when it was left first. */
+static void print_steps(struct follow *f, struct json_object *migration)
+{
+	struct json_object *steps = vhca_view_member(migration, "step_ms");
+	const char *state = vhca_view_text(migration, "state");
+	struct json_object_iterator it, end;
+
+	if (!json_object_is_type(steps, json_type_object))
+		return;
+	it = json_object_iter_begin(steps);
+	end = json_object_iter_end(steps);
+	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+		const char *step = json_object_iter_peek_name(&it);
+
+		if (strcmp(step, state) != 0 && !vhca_view_member(f->printed, step) &&
+		    *vhca_view_text(steps, step))
+			print_step(f, step, vhca_view_u64(steps, step));
+	}
+}
+
+/* What is retried needs somebody: said once for each reason. */
+static void print_trouble(struct follow *f, struct json_object *migration)
+{
+	const char *reason = vhca_view_text(migration, "reason");
+
+	if (!vhca_view_is_true(migration, "degraded") || vhca_migration_is_over(migration) ||
+	    strncmp(f->waits_for, reason, sizeof(f->waits_for) - 1) == 0)
+		return;
+	(void)snprintf(f->waits_for, sizeof(f->waits_for), "%s", reason);
+	(void)printf("%-14s retried: %s\n", vhca_view_text(migration, "state"), reason);
+}
+
+static int ask(struct follow *f, struct json_object **ret, struct vhca_error *err)
+{
+	int r = vhca_ctl_call(f->ctl, "GET", f->path, NULL, VHCA_CTL_READ_MS, ret, err);
+
+	if (r < 0)
+		return r;
+	f->silent_since = 0;
+	if (f->ctl->opts[VHCA_OPT_JSON])
+		return 0;
+	print_steps(f, *ret);
+	print_trouble(f, *ret);
+	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
+	return 0;
+}
+
+/* The agent is being restarted, perhaps: the migration goes on then. */
+static int wait_for_agent(struct follow *f, int r, const struct vhca_error *err)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (err->kind != VHCA_ERR_UNAVAILABLE)
+		return r;
+	if (!f->silent_since) {
+		f->silent_since = now;
+		(void)fprintf(stderr, "vhcactl: %s; waiting\n", err->msg);
+	}
+	return now - f->silent_since < SILENCE_MS ? 0 : r;
+}
+
+static int check_time(const struct follow *f, struct json_object *migration, struct vhca_error *err)
+{
+	if (!f->ctl->timeout_ms || vhca_now_ms() - f->start < f->ctl->timeout_ms)
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "timed_out", 0,
+			     "%s: not over after %" PRIu32 " s (%s), and goes on", f->ctl->args[0],
+			     f->ctl->timeout_ms / 1000, vhca_view_text(migration, "state"));
+	vhca_error_hint(err, "vhcactl migrations");
+	return -1;
+}
+
+static int follow(struct follow *f, struct json_object *begun, struct json_object **ret,
+		  struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *migration = json_object_get(begun);
+
+	for (;;) {
+		struct json_object *answer = NULL;
+		int r = ask(f, &answer, err);
+
+		if (r < 0) {
+			r = wait_for_agent(f, r, err);
+		} else {
+			(void)json_object_put(migration);
+			migration = answer;
+		}
+		if (r == 0 && vhca_migration_is_over(migration)) {
+			*ret = vhca_steal_ptr(&migration);
+			return 0;
+		}
+		if (r == 0)
+			r = check_time(f, migration, err);
+		if (r < 0)
+			return r;
+		(void)poll(NULL, 0, POLL_MS);
+	}
+}
+
+int vhca_migration_follow(const struct vhca_ctl *ctl, struct json_object *migration,
+			  struct json_object **ret, struct vhca_error *err)
+{
+	struct follow f = {.ctl = ctl, .start = vhca_now_ms()};
+	struct vhca_strbuf sb;
+	int r;
+
+	vhca_strbuf_init(&sb, f.path, sizeof(f.path));
+	vhca_strbuf_add(&sb, "/v1/migrations/");
+	vhca_ctl_encode(&sb, vhca_view_text(migration, "id"));
+	f.printed = json_object_new_object();
+	r = follow(&f, migration, ret, err);
+	(void)json_object_put(f.printed);
+	return r;
+}
