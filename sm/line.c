@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sm/line.h"
 
+#include "common/base/file.h"
 #include "common/base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define URL_MAX 512
 
 static const char *url_of(const struct vhca_sm_line *line, unsigned int round)
 {
@@ -37,12 +40,17 @@ void vhca_sm_line_done(struct vhca_sm_line *line)
 	line->n_urls = 0;
 }
 
-int vhca_sm_line_url(const struct vhca_sm_line *line, const char *path,
-		     char ret[static VHCA_SM_URL_MAX])
+int vhca_sm_line_start(const struct vhca_sm_line *line, const struct vhca_sm_request *req,
+		       vhca_http_done_fn done, void *arg)
 {
-	int n = snprintf(ret, VHCA_SM_URL_MAX, "%s%s", url_of(line, line->round), path);
+	char url[URL_MAX];
+	const struct vhca_http_call_args args = {
+		.method = req->method, .url = url, .body = req->body, .total_ms = line->timeout_ms};
+	int n = snprintf(url, sizeof(url), "%s%s", url_of(line, line->round), req->path);
 
-	return n < 0 || n >= VHCA_SM_URL_MAX ? -ENAMETOOLONG : 0;
+	if (n < 0 || (size_t)n >= sizeof(url))
+		return -ENAMETOOLONG;
+	return vhca_http_multi_start(line->http, &args, done, arg);
 }
 
 void vhca_sm_line_works(struct vhca_sm_line *line)

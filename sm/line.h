@@ -9,13 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/file.h"
+#include "common/http/client.h"
 #include "common/loop/loop.h"
+#include "sm/sm.h"
 
 #define VHCA_SM_URLS_MAX 16
-#define VHCA_SM_URL_MAX	 512
 
 struct vhca_sm_line {
+	struct vhca_http_multi *http; /* borrowed */
+	uint32_t timeout_ms;	      /* per request */
 	char *urls[VHCA_SM_URLS_MAX];
 	unsigned int n_urls;
 	unsigned int
@@ -26,13 +28,13 @@ struct vhca_sm_line {
 	struct vhca_backoff backoff;
 };
 
-/* Copies the URLs; backoff is set by the caller before. -EINVAL: too many; vhca_sm_line_done() is due in any case. */
+/* Copies the URLs; http, timeout_ms and backoff are set by the caller before. -EINVAL: too many; vhca_sm_line_done() is due in any case. */
 int vhca_sm_line_set(struct vhca_sm_line *line, const char *const *urls, unsigned int n);
 void vhca_sm_line_done(struct vhca_sm_line *line);
 
-/* The whole URL of a path at the SM in use. -ENAMETOOLONG. */
-int vhca_sm_line_url(const struct vhca_sm_line *line, const char *path,
-		     char ret[static VHCA_SM_URL_MAX]);
+/* Starts a request to the SM in use, as vhca_http_multi_start(); req stays the caller's. -ENAMETOOLONG: its URL. */
+int vhca_sm_line_start(const struct vhca_sm_line *line, const struct vhca_sm_request *req,
+		       vhca_http_done_fn done, void *arg);
 
 /* An exchange worked, or did not (reason is for the log). Several requests of one round may fail for the same reason: only the first
  * one counts. */

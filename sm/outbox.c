@@ -46,9 +46,7 @@ struct report {
 struct vhca_outbox {
 	const struct vhca_sm_ops *ops;
 	struct vhca_sm_line line;
-	uint32_t timeout_ms;
 	struct vhca_store *store;
-	struct vhca_http_multi *http;
 	struct vhca_timer *timer;
 	struct vhca_sm_prepares *prepares;
 	vhca_outbox_fn fn;
@@ -287,23 +285,13 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 
 /* ---- sending ---- */
 
-static int send_request(struct vhca_outbox *ob, struct report *r, const struct vhca_sm_request *req)
-{
-	char url[VHCA_SM_URL_MAX];
-	const struct vhca_http_call_args args = {
-		.method = req->method, .url = url, .body = req->body, .total_ms = ob->timeout_ms};
-	int rc = vhca_sm_line_url(&ob->line, req->path, url);
-
-	return rc < 0 ? rc : vhca_http_multi_start(ob->http, &args, on_answer, r);
-}
-
 static void send_report(struct vhca_outbox *ob, struct report *r)
 {
 	struct vhca_sm_request req;
 	int rc = vhca_outbox_row_request(ob->ops, &r->row, &req);
 
 	if (rc == 0) {
-		rc = send_request(ob, r, &req);
+		rc = vhca_sm_line_start(&ob->line, &req, on_answer, r);
 		(void)json_object_put(req.body);
 	}
 	if (rc < 0) {
@@ -460,34 +448,18 @@ void vhca_outbox_kick(struct vhca_outbox *ob)
 	pump(ob);
 }
 
-static int send_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding)
-{
-	char url[VHCA_SM_URL_MAX];
-	struct vhca_sm_request req;
-	int rc = ob->ops->prepare_request(binding, &req);
-
-	if (rc < 0)
-		return rc;
-	rc = vhca_sm_line_url(&ob->line, req.path, url);
-	if (rc == 0) {
-		const struct vhca_http_call_args args = {.method = req.method,
-							 .url = url,
-							 .body = req.body,
-							 .total_ms = ob->timeout_ms};
-
-		rc = vhca_sm_prepares_send(ob->prepares, &args, binding->vguid);
-	}
-	(void)json_object_put(req.body);
-	return rc;
-}
-
 void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding)
 {
+	struct vhca_sm_request req;
 	int rc;
 
 	if (!ob->ops->sends || ob->line.down || !vhca_sm_binding_is_move(binding))
 		return;
-	rc = send_prepare(ob, binding);
+	rc = ob->ops->prepare_request(binding, &req);
+	if (rc == 0) {
+		rc = vhca_sm_prepares_send(ob->prepares, &req, binding->vguid);
+		(void)json_object_put(req.body);
+	}
 	if (rc < 0)
 		vhca_log_debug("%s: prepare: not sent: %s", VHCA_GUID_STR(binding->vguid),
 			       strerrordesc_np(-rc));
@@ -561,10 +533,10 @@ static void outbox_freep(struct vhca_outbox **p)
 static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *conf)
 {
 	ob->ops = conf->ops;
-	ob->timeout_ms = conf->timeout_ms;
 	ob->members = conf->members;
 	ob->snapshot = conf->snapshot;
 	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
+	ob->line.timeout_ms = conf->timeout_ms;
 	ob->line.backoff.first_ms = conf->backoff_ms ? conf->backoff_ms : BACKOFF_FIRST_MS;
 	ob->line.backoff.cap_ms = BACKOFF_CAP_MS;
 }
@@ -581,7 +553,7 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 	TAILQ_INIT(&ob->reports);
 	configure(ob, conf);
 	ob->store = store;
-	ob->http = http;
+	ob->line.http = http;
 	ob->fn = fn;
 	ob->arg = arg;
 	r = conf->ops->sends && conf->n_urls == 0 ? -EINVAL : 0;
@@ -589,7 +561,7 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 		r = vhca_sm_line_set(&ob->line, conf->urls, conf->n_urls);
 	if (r == 0)
 		r = vhca_timer_new(loop, "outbox", on_timer, ob, &ob->timer);
-	ob->prepares = vhca_sm_prepares_new(http, VHCA_OUTBOX_PREPARES_MAX);
+	ob->prepares = vhca_sm_prepares_new(&ob->line, VHCA_OUTBOX_PREPARES_MAX);
 	if (r == 0 && !ob->prepares)
 		r = -ENOMEM;
 	if (r < 0)
@@ -610,7 +582,7 @@ struct vhca_outbox *vhca_outbox_free(struct vhca_outbox *ob)
 		return NULL;
 	while ((r = TAILQ_FIRST(&ob->reports)) != NULL) {
 		if (r->state == IN_FLIGHT)
-			vhca_http_multi_cancel(ob->http, r);
+			vhca_http_multi_cancel(ob->line.http, r);
 		report_drop(ob, r);
 	}
 	ob->prepares = vhca_sm_prepares_free(ob->prepares);

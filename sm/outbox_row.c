@@ -192,8 +192,7 @@ int vhca_outbox_row_load(struct vhca_store *store,
 			 struct vhca_error *err)
 {
 	struct loading loading = {fn, ctx};
-
-	return vhca_store_query(
+	int r = vhca_store_query(
 		store,
 		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid, pkeys,"
 		" moved, move_id, from_port_guid, from_gid_index, from_lid, 0 FROM outbox"
@@ -201,4 +200,9 @@ int vhca_outbox_row_load(struct vhca_store *store,
 		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 1"
 		" FROM outbox_members ORDER BY seq",
 		load_row, &loading, err, "");
+
+	if (r == -EBADMSG)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store_corrupt", EBADMSG,
+				      "state database: the outbox holds a row that cannot be read");
+	return r;
 }

@@ -15,7 +15,7 @@ struct prepare {
 };
 
 struct vhca_sm_prepares {
-	struct vhca_http_multi *http;
+	const struct vhca_sm_line *line;
 	LIST_HEAD(, prepare) under_way;
 	unsigned int n, max;
 };
@@ -40,13 +40,13 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	drop(p);
 }
 
-struct vhca_sm_prepares *vhca_sm_prepares_new(struct vhca_http_multi *http, unsigned int max)
+struct vhca_sm_prepares *vhca_sm_prepares_new(const struct vhca_sm_line *line, unsigned int max)
 {
 	struct vhca_sm_prepares *all = calloc(1, sizeof(*all));
 
 	if (!all)
 		return NULL;
-	all->http = http;
+	all->line = line;
 	all->max = max;
 	LIST_INIT(&all->under_way);
 	return all;
@@ -59,14 +59,14 @@ struct vhca_sm_prepares *vhca_sm_prepares_free(struct vhca_sm_prepares *all)
 	if (!all)
 		return NULL;
 	while ((p = LIST_FIRST(&all->under_way)) != NULL) {
-		vhca_http_multi_cancel(all->http, p);
+		vhca_http_multi_cancel(all->line->http, p);
 		drop(p);
 	}
 	free(all);
 	return NULL;
 }
 
-int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_http_call_args *args,
+int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_request *req,
 			  uint64_t vguid)
 {
 	struct prepare *p;
@@ -80,7 +80,7 @@ int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_http_c
 	*p = (struct prepare){.all = all, .vguid = vguid};
 	LIST_INSERT_HEAD(&all->under_way, p, link);
 	all->n++;
-	r = vhca_http_multi_start(all->http, args, on_answer, p);
+	r = vhca_sm_line_start(all->line, req, on_answer, p);
 	if (r < 0)
 		drop(p);
 	return r;
