@@ -11,7 +11,7 @@
 
 bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s)
 {
-	bool is_bound = strcmp(s->method, "PUT") == 0;
+	bool is_bound = strcmp(s->method, "DELETE") != 0;
 	unsigned int i = 0;
 
 	while (i < sm->n_guids && sm->guids[i].vguid != s->vguid)
@@ -38,32 +38,90 @@ static void reply_problem(struct vhca_http_request *req, enum vhca_err kind, con
 	vhca_http_reply_error(req, &err);
 }
 
-static void reply_binding(struct false_sm *sm, struct vhca_http_request *req,
-			  const struct false_sm_seen *s)
+static void reply_binding(struct vhca_http_request *req, const struct false_sm_seen *s)
 {
-	struct json_object *body;
+	struct json_object *body = json_object_new_object();
 
-	if (sm->refuse_code && (sm->refuse_only == 0 || sm->refuse_only == s->vguid)) {
-		reply_problem(req, sm->refuse_kind, sm->refuse_code);
-		return;
-	}
-	if (!false_sm_take_effect(sm, s)) {
-		reply_problem(req, VHCA_ERR_CONFLICT, "superseded");
-		return;
-	}
-	body = json_object_new_object();
 	vhca_json_add_guid(body, "vguid", s->vguid);
 	vhca_json_add_u64(body, "epoch", s->epoch);
 	vhca_json_add_string(body, "state", "pending");
 	vhca_http_reply(req, 200, body);
 }
 
+static void reply_move(struct vhca_http_request *req, const struct false_sm_seen *s)
+{
+	struct json_object *body = json_object_new_object();
+	bool is_commit = strcmp(s->phase, "commit") == 0;
+
+	vhca_json_add_string(body, "id", "6b3e1c3a-0000-4000-8000-00000000000a");
+	vhca_json_add_string(body, "state", is_commit ? "committed" : "prepared");
+	vhca_json_add_u64(body, "smps", 2);
+	vhca_json_add_bool(body, "evicted", is_commit);
+	vhca_json_add(body, "findings", json_object_new_array());
+	vhca_http_reply(req, 200, body);
+}
+
+static void reply_members(struct vhca_http_request *req, const struct false_sm_seen *s)
+{
+	struct json_object *body = json_object_new_object();
+
+	vhca_json_add_guid(body, "port_guid", s->vguid);
+	vhca_http_reply(req, 200, body);
+}
+
+static bool is_members(const struct false_sm_seen *s)
+{
+	return strstr(s->path, "/members/") != NULL;
+}
+
+static void reply(struct false_sm *sm, struct vhca_http_request *req, const struct false_sm_seen *s)
+{
+	if (*s->phase && sm->moves_status) {
+		vhca_http_reply(req, sm->moves_status, NULL);
+		return;
+	}
+	if (sm->refuse_code && (sm->refuse_only == 0 || sm->refuse_only == s->vguid)) {
+		reply_problem(req, sm->refuse_kind, sm->refuse_code);
+		return;
+	}
+	if (!is_members(s) && strcmp(s->phase, "prepare") != 0 && !false_sm_take_effect(sm, s)) {
+		reply_problem(req, VHCA_ERR_CONFLICT, "superseded");
+		return;
+	}
+	if (is_members(s))
+		reply_members(req, s);
+	else if (*s->phase)
+		reply_move(req, s);
+	else
+		reply_binding(req, s);
+}
+
+static void take(struct false_sm *sm, struct vhca_http_request *req, struct false_sm_seen *s)
+{
+	struct json_object *body = vhca_http_body(req);
+
+	(void)snprintf(s->method, sizeof(s->method), "%s", vhca_http_method(req));
+	(void)snprintf(s->path, sizeof(s->path), "%s", vhca_http_path(req));
+	if (body)
+		(void)snprintf(s->body, sizeof(s->body), "%s",
+			       json_object_to_json_string_ext(body, JSON_C_TO_STRING_PLAIN));
+	assert_true(sm->n_seen < FALSE_SM_SEEN_MAX);
+	sm->seen[sm->n_seen++] = *s;
+	if (!sm->hold) {
+		reply(sm, req, s);
+		return;
+	}
+	assert_true(sm->n_held < VHCA_ARRAY_SIZE(sm->held));
+	sm->held[sm->n_held] = req;
+	sm->held_seen[sm->n_held++] = *s;
+	if (sm->n_held > sm->most_held)
+		sm->most_held = sm->n_held;
+}
+
 static void on_binding(void *ctx, struct vhca_http_request *req)
 {
-	struct false_sm *sm = ctx;
 	struct false_sm_seen s = {.epoch = 0};
 
-	(void)snprintf(s.method, sizeof(s.method), "%s", vhca_http_method(req));
 	assert_int_equal(vhca_guid_parse(vhca_http_param(req, 0), &s.vguid), 0);
 	if (vhca_http_query(req, "epoch"))
 		assert_int_equal(
@@ -72,29 +130,42 @@ static void on_binding(void *ctx, struct vhca_http_request *req)
 		assert_int_equal(
 			vhca_json_get_u64(vhca_http_body(req), "epoch", UINT64_MAX, &s.epoch, NULL),
 			0);
-	assert_true(sm->n_seen < FALSE_SM_SEEN_MAX);
-	sm->seen[sm->n_seen++] = s;
-	if (!sm->hold) {
-		reply_binding(sm, req, &s);
-		return;
-	}
-	assert_true(sm->n_held < VHCA_ARRAY_SIZE(sm->held));
-	sm->held[sm->n_held] = req;
-	sm->held_seen[sm->n_held++] = s;
-	if (sm->n_held > sm->most_held)
-		sm->most_held = sm->n_held;
+	take(ctx, req, &s);
+}
+
+static void on_members(void *ctx, struct vhca_http_request *req)
+{
+	struct false_sm_seen s = {.epoch = 0};
+
+	assert_int_equal(vhca_guid_parse(vhca_http_param(req, 0), &s.vguid), 0);
+	take(ctx, req, &s);
+}
+
+static void on_move(void *ctx, struct vhca_http_request *req)
+{
+	struct json_object *body = vhca_http_body(req);
+	struct false_sm_seen s = {.epoch = 0};
+	const char *phase = NULL;
+
+	assert_int_equal(vhca_json_get_guid(body, "vguid", &s.vguid, NULL), 0);
+	assert_int_equal(vhca_json_get_u64(body, "epoch", UINT64_MAX, &s.epoch, NULL), 0);
+	assert_int_equal(vhca_json_get_string(body, "phase", &phase, NULL), 0);
+	(void)snprintf(s.phase, sizeof(s.phase), "%s", phase);
+	take(ctx, req, &s);
 }
 
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", on_binding},
 	{"DELETE", "/v1/bindings/{}", on_binding},
+	{"PUT", "/v1/members/{}", on_members},
+	{"POST", "/v1/moves", on_move},
 	{NULL, NULL, NULL},
 };
 
 void false_sm_answer_held(struct false_sm *sm)
 {
 	for (unsigned int i = 0; i < sm->n_held; i++)
-		reply_binding(sm, sm->held[i], &sm->held_seen[i]);
+		reply(sm, sm->held[i], &sm->held_seen[i]);
 	sm->n_held = 0;
 	vhca_http_loop_kick(sm->attached);
 }

@@ -16,8 +16,11 @@
 
 /* One request as it came. */
 struct false_sm_seen {
-	char method[8];
-	uint64_t vguid, epoch;
+	char method[8], path[64];
+	char phase[8];	/* of a move, else "" */
+	uint64_t vguid; /* of members: the port's */
+	uint64_t epoch;
+	char body[512];
 };
 
 struct false_sm {
@@ -28,7 +31,9 @@ struct false_sm {
 
 	const char *refuse_code; /* answer every request with this problem, NULL = none */
 	enum vhca_err refuse_kind;
-	uint64_t refuse_only; /* only for this vGUID; 0 = all */
+	uint64_t refuse_only; /* only for this vGUID (members: port); 0 = all */
+	unsigned int
+		moves_status; /* answer moves with this and no document, as an older plugin; 0 = know them */
 	bool hold;	      /* keep the requests unanswered */
 	struct vhca_http_request *held[FALSE_SM_HELD_MAX];
 	struct false_sm_seen held_seen[FALSE_SM_HELD_MAX];

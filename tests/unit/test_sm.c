@@ -80,11 +80,55 @@ static void delete_carries_the_epoch(void **state)
 	assert_null(req.body);
 }
 
-static const struct {
+static void moves_carry_both_places(void **state)
+{
+	struct vhca_sm_binding b = bound;
+	struct vhca_sm_request req;
+
+	(void)state;
+	b.moved = true;
+	assert_false(vhca_sm_binding_is_move(&b)); /* from where? */
+	b.from_port_guid = UINT64_C(0x0002c90300000009);
+	b.from_gid_index = 2;
+	assert_true(vhca_sm_binding_is_move(&b));
+	assert_int_equal(vhca_uuid_parse("6B3E1C3A-1111-4222-8333-00000000000a", &b.move_id), 0);
+	assert_int_equal(vhca_sm_vhcasm.prepare_request(&b, &req), 0);
+	assert_string_equal(req.method, "POST");
+	assert_string_equal(req.path, "/v1/moves");
+	assert_string_equal(
+		json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+		"{\"id\":\"6b3e1c3a-1111-4222-8333-00000000000a\",\"epoch\":1311768467463790320,"
+		"\"vguid\":\"0x0002c90300a1b2c3\",\"phase\":\"prepare\",\"from\":{\"port_guid\":"
+		"\"0x0002c90300000009\",\"gid_index\":2,\"lid\":0},\"to\":{\"port_guid\":"
+		"\"0x0002c90300000001\",\"gid_index\":3,\"lid\":7},\"pkeys\":[\"0x8001\","
+		"\"0x7fff\"]}");
+	(void)json_object_put(req.body);
+	b.bound = false;
+	assert_false(vhca_sm_binding_is_move(&b));
+}
+
+static void members_are_the_keys_of_a_port(void **state)
+{
+	const struct vhca_sm_members m = {
+		.port_guid = UINT64_MAX, .n_pkeys = 2, .pkeys = {0x8001, 0x0002}};
+	struct vhca_sm_request req;
+
+	(void)state;
+	assert_int_equal(vhca_sm_vhcasm.members_request(&m, &req), 0);
+	assert_string_equal(req.method, "PUT");
+	assert_string_equal(req.path, "/v1/members/0xffffffffffffffff");
+	assert_string_equal(json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+			    "{\"pkeys\":[\"0x8001\",\"0x0002\"]}");
+	(void)json_object_put(req.body);
+}
+
+struct answer {
 	int status;
 	const char *body;
 	enum vhca_sm_answer answer;
-} answers[] = {
+};
+
+static const struct answer answers[] = {
 	{200, "{\"vguid\":\"0x0002c90300a1b2c3\",\"epoch\":1,\"state\":\"pending\"}",
 	 VHCA_SM_ACCEPTED},
 	{201, "{\"vguid\":\"0x0002c90300a1b2c3\"}", VHCA_SM_ACCEPTED},
@@ -114,21 +158,95 @@ static const struct {
 	{503, "{}", VHCA_SM_RETRY},
 };
 
+/* What is said of errors is the same for all reports; these differ. */
+static const struct answer commit_answers[] = {
+	{200, "{\"id\":\"x\",\"state\":\"committed\",\"evicted\":true}", VHCA_SM_ACCEPTED},
+	{200, "{\"id\":\"x\",\"state\":\"prepared\"}", VHCA_SM_RETRY},
+	{200, "{\"vguid\":\"0x0002c90300a1b2c3\"}", VHCA_SM_RETRY},
+	{409, "{\"code\":\"superseded\"}", VHCA_SM_SUPERSEDED},
+	{409, "{\"code\":\"rebuilding\",\"retryable\":true}", VHCA_SM_RETRY},
+	{403, "{\"code\":\"unknown_partition\"}", VHCA_SM_REFUSED},
+	{404, NULL, VHCA_SM_RETRY},
+	{0, NULL, VHCA_SM_RETRY},
+};
+
+static const struct answer members_answers[] = {
+	{200, "{\"port_guid\":\"0x0002c90300000001\",\"pkeys\":[],\"effective\":[]}",
+	 VHCA_SM_ACCEPTED},
+	{200, "{\"status\":\"ok\"}", VHCA_SM_RETRY},
+	{409, "{\"code\":\"unknown_port\"}", VHCA_SM_RETRY},
+	{400, "{\"code\":\"bad_request\"}", VHCA_SM_REFUSED},
+	{404, NULL, VHCA_SM_RETRY},
+	{0, NULL, VHCA_SM_RETRY},
+};
+
+static enum vhca_sm_answer binding_answer(int status, struct json_object *body)
+{
+	return vhca_sm_vhcasm.binding_answer(status, body, NULL);
+}
+
+static struct json_object *parse(const char *text)
+{
+	struct json_object *body = NULL;
+
+	if (text)
+		assert_int_equal(vhca_json_parse(text, strlen(text), &body, NULL), 0);
+	return body;
+}
+
+static void classify(enum vhca_sm_answer (*fn)(int status, struct json_object *body),
+		     const struct answer *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *body = parse(table[i].body);
+		enum vhca_sm_answer answer = fn(table[i].status, body);
+
+		if (answer != table[i].answer)
+			fail_msg("%d %s: %d, not %d", table[i].status, table[i].body, (int)answer,
+				 (int)table[i].answer);
+		(void)json_object_put(body);
+	}
+}
+
 static void classifies_answers(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(answers); i++) {
-		struct json_object *body = NULL;
-		enum vhca_sm_answer answer;
+	classify(binding_answer, answers, VHCA_ARRAY_SIZE(answers));
+	classify(vhca_sm_vhcasm.commit_answer, commit_answers, VHCA_ARRAY_SIZE(commit_answers));
+	classify(vhca_sm_vhcasm.members_answer, members_answers, VHCA_ARRAY_SIZE(members_answers));
+}
 
-		if (answers[i].body)
-			assert_int_equal(vhca_json_parse(answers[i].body, strlen(answers[i].body),
-							 &body, NULL),
-					 0);
-		answer = vhca_sm_vhcasm.binding_answer(answers[i].status, body, NULL);
-		if (answer != answers[i].answer)
-			fail_msg("%d %s: %d, not %d", answers[i].status, answers[i].body,
-				 (int)answer, (int)answers[i].answer);
+static void knows_an_older_plugin(void **state)
+{
+	(void)state;
+	assert_true(vhca_sm_vhcasm.commit_unknown(404));
+	assert_true(vhca_sm_vhcasm.commit_unknown(405));
+	assert_false(vhca_sm_vhcasm.commit_unknown(0));
+	assert_false(vhca_sm_vhcasm.commit_unknown(403));
+	assert_false(vhca_sm_vhcasm.commit_unknown(421));
+}
+
+static void knows_who_wants_a_snapshot(void **state)
+{
+	static const struct {
+		int status;
+		const char *body;
+		bool wants;
+	} table[] = {
+		{409, "{\"code\":\"rebuilding\"}", true},
+		{503, "{\"code\":\"rebuilding\"}", false},
+		{409, "{\"code\":\"superseded\"}", false},
+		{409, "{\"code\":null}", false},
+		{409, "[]", false},
+		{409, NULL, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		struct json_object *body = parse(table[i].body);
+
+		assert_int_equal(vhca_sm_vhcasm.wants_snapshot(table[i].status, body),
+				 table[i].wants);
 		(void)json_object_put(body);
 	}
 }
@@ -141,7 +259,11 @@ int main(void)
 		cmocka_unit_test(put_carries_the_state),
 		cmocka_unit_test(put_without_keys_has_an_empty_list),
 		cmocka_unit_test(delete_carries_the_epoch),
+		cmocka_unit_test(moves_carry_both_places),
+		cmocka_unit_test(members_are_the_keys_of_a_port),
 		cmocka_unit_test(classifies_answers),
+		cmocka_unit_test(knows_an_older_plugin),
+		cmocka_unit_test(knows_who_wants_a_snapshot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

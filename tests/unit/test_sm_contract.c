@@ -155,26 +155,44 @@ static struct vhca_sm_binding binding(uint64_t epoch, uint64_t port)
 					.pkeys = {0x8001}};
 }
 
+/* Sends req and consumes it; the caller frees res. */
+static void send_request(struct world *w, struct vhca_sm_request *req, struct vhca_http_result *res)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char url[160];
+	const struct vhca_http_call_args args = {
+		.unix_socket = w->socket, .method = req->method, .url = url, .body = req->body};
+	int r;
+
+	(void)snprintf(url, sizeof(url), "http://localhost%s", req->path);
+	r = vhca_http_call(&args, res, &err);
+	(void)snprintf(w->code, sizeof(w->code), "%s", r < 0 ? err.code : "");
+	(void)json_object_put(req->body);
+}
+
 static enum vhca_sm_answer report(struct world *w, struct vhca_sm_binding b)
 {
 	struct vhca_sm_request req;
 	struct vhca_http_result res;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_http_call_args args = {.unix_socket = w->socket};
 	enum vhca_sm_answer answer;
-	char url[160];
-	int r;
 
 	assert_int_equal(vhca_sm_vhcasm.binding_request(&b, &req), 0);
-	(void)snprintf(url, sizeof(url), "http://localhost%s", req.path);
-	args.method = req.method;
-	args.url = url;
-	args.body = req.body;
-	r = vhca_http_call(&args, &res, &err);
-	(void)snprintf(w->code, sizeof(w->code), "%s", r < 0 ? err.code : "");
-	answer = vhca_sm_vhcasm.binding_answer(res.status, res.body, &err);
+	send_request(w, &req, &res);
+	answer = vhca_sm_vhcasm.binding_answer(res.status, res.body, NULL);
 	vhca_http_result_done(&res);
-	(void)json_object_put(req.body);
+	return answer;
+}
+
+static enum vhca_sm_answer declare(struct world *w, struct vhca_sm_members m)
+{
+	struct vhca_sm_request req;
+	struct vhca_http_result res;
+	enum vhca_sm_answer answer;
+
+	assert_int_equal(vhca_sm_vhcasm.members_request(&m, &req), 0);
+	send_request(w, &req, &res);
+	answer = vhca_sm_vhcasm.members_answer(res.status, res.body);
+	vhca_http_result_done(&res);
 	return answer;
 }
 
@@ -254,6 +272,54 @@ static void a_standby_is_asked_again(void **state)
 	assert_string_equal(w->code, "not_master");
 }
 
+static void members_are_declared_and_given_back(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_sm_members two = {
+		.port_guid = PORT_A, .n_pkeys = 2, .pkeys = {0x8001, 0x8002}};
+	const struct vhca_sm_members none = {.port_guid = PORT_A};
+
+	assert_int_equal(declare(w, two), VHCA_SM_ACCEPTED);
+	assert_int_equal(declare(w, two), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(declare(w, none), VHCA_SM_ACCEPTED);
+	assert_int_equal(declare(w, none), VHCA_SM_ACCEPTED);
+	assert_string_equal(w->code, "");
+}
+
+static void members_of_unknown_ports_are_tried_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_members m = {.port_guid = PORT_A + 1, .n_pkeys = 1, .pkeys = {0x8001}};
+
+	assert_int_equal(declare(w, m), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "unknown_port");
+	m.n_pkeys = 0; /* a port that has gone gives back its keys */
+	assert_int_equal(declare(w, m), VHCA_SM_ACCEPTED);
+}
+
+static void wrong_members_are_refused(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_members m = {.port_guid = PORT_A};
+
+	for (unsigned int i = 0; i < VHCA_SM_PORT_PKEYS_MAX; i++)
+		m.pkeys[m.n_pkeys++] = (uint16_t)(0x8001 + i);
+	assert_int_equal(declare(w, m), VHCA_SM_REFUSED); /* one entry is the default partition's */
+	assert_string_equal(w->code, "bad_request");
+	m.n_pkeys = 1;
+	m.port_guid = UINT64_C(0x0100000000000000); /* multicast */
+	assert_int_equal(declare(w, m), VHCA_SM_REFUSED);
+}
+
+static void a_standby_is_asked_for_members_again(void **state)
+{
+	const struct vhca_sm_members m = {.port_guid = PORT_A, .n_pkeys = 1, .pkeys = {0x8001}};
+	struct world *w = *state;
+
+	assert_int_equal(declare(w, m), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "not_master");
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -266,7 +332,12 @@ int main(void)
 		CASE(ties_are_refused),
 		CASE(unknown_ports_are_tried_again),
 		CASE(wrong_reports_are_refused),
+		CASE(members_are_declared_and_given_back),
+		CASE(members_of_unknown_ports_are_tried_again),
+		CASE(wrong_members_are_refused),
 		cmocka_unit_test_setup_teardown(a_standby_is_asked_again, setup_standby, teardown),
+		cmocka_unit_test_setup_teardown(a_standby_is_asked_for_members_again, setup_standby,
+						teardown),
 	};
 
 	vhca_log_set_level(VHCA_LOG_ERROR);
