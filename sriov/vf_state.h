@@ -8,14 +8,16 @@
  *   state        means                                   effect in this state            leaves to
  *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (adopt/free'd by its user)
  *                or the PF is not configured
- *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use)
+ *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use) |
+ *                                                                                        claimed (its claim migrates)
  *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost) |
  *                                                                                        unmanaged (used without a claim)
  *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing
  *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing
  *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone)
  *   detaching    unplug requested                        unplug by alias, await removal  scrubbing | attached (given up)
- *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined
+ *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined |
+ *                                                                                        claimed (its claim migrates)
  *   quarantined  a proof failed; never given away        scrub again, backing off        free | preparing
  */
 #include <stdbool.h>
