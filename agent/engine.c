@@ -24,6 +24,14 @@ static void on_run(void *arg)
 		vf->dirty = false;
 		engine_step(e, vf);
 	}
+	if (e->listener)
+		e->listener(e->listener_arg);
+}
+
+void vhca_engine_listen(struct vhca_engine *e, void (*fn)(void *arg), void *arg)
+{
+	e->listener = fn;
+	e->listener_arg = arg;
 }
 
 void engine_mark(struct vhca_engine *e, struct vhca_vf *vf)
@@ -318,7 +326,8 @@ static void report_hca(struct vhca_engine *e, const struct vhca_hca *hca)
 	struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan)
+		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
+		    !c->away)
 			engine_report(e, c);
 }
 

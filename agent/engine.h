@@ -82,6 +82,45 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 /* Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE /v1/claims). */
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg);
+/* ---- for migrations (agent/migration.h); claims are those of the model ---- */
+
+/* A claim that is born away: a free VF is kept for this identity, which is not programmed. */
+struct vhca_reservation {
+	struct vhca_claim_request req; /* vf.partition and vf.guid are not looked at */
+	struct vhca_identity identity;
+	uint64_t epoch; /* of the owner now */
+	struct vhca_uuid migration;
+	bool has_guest;
+	struct vhca_bdf guest;
+	uint64_t from_port_guid; /* where it is now; 0 = unknown */
+	uint16_t from_gid_index, from_lid;
+};
+int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
+			struct vhca_claim **ret, struct vhca_error *err);
+/* The VF leaves its guest and is scrubbed; the claim stays, away. */
+void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
+		       const struct vhca_uuid *migration);
+/* The identity is ours (again), at this epoch: program, then attach where the domain runs. */
+void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/* Makes the epoch durable without using it: it is promised to somebody else. */
+void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/* The migration is over and the claim an ordinary one. */
+void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim);
+/* Ends the claim: detach if attached, scrub, free. */
+void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim);
+/* Declares to the SM the keys that claims on the move need on their ports, where that set has changed. */
+void vhca_engine_declare_members(struct vhca_engine *e);
+/* Tells the SM that the move will come (no effect, not durable). */
+void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim);
+/* The report that the claim's identity is bound here. */
+struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim);
+/* True if nothing of the claim is under way and its VF is in this state. */
+bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state);
+/* True if every key of the claim is in its port's table. */
+bool vhca_claim_keys_on_port(const struct vhca_claim *claim);
+/* fn(arg) after each round of steps: something may have changed. One listener. */
+void vhca_engine_listen(struct vhca_engine *e, void (*fn)(void *arg), void *arg);
+
 /* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err);

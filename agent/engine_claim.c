@@ -239,7 +239,8 @@ static int check_unique(struct vhca_engine *e, const struct vhca_claim_request *
 }
 
 static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
-		      const struct vhca_claim_request *req, const struct vhca_identity *id)
+		      const struct vhca_claim_request *req, const struct vhca_identity *id,
+		      uint64_t epoch)
 {
 	int r = vhca_uuid_random(&c->id);
 
@@ -251,32 +252,29 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
-	c->epoch = vhca_model_epoch(&e->model, id->guid) + 1;
+	c->epoch = epoch;
 	if (!r)
 		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
 	return r;
 }
 
-static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
-		      struct vhca_claim **ret, struct vhca_error *err)
+int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
+		      struct vhca_error *err)
 {
 	struct want want = {.vf = &req->vf, .has_bdf = req->has_bdf, .bdf = req->bdf};
-	struct vhca_identity id = {0};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];
-	int r;
+	int r = check_unique(e, req, id->guid, err);
 
-	r = resolve_identity(e, req, &id, err);
-	if (!r)
-		r = check_unique(e, req, id.guid, err);
 	if (r < 0)
 		return r;
 	vf = choose(e, &want);
 	if (!vf)
 		return no_vf(e, &want, err);
 	c = vhca_model_add_claim(&e->model);
-	if (!c || fill_claim(e, c, req, &id) < 0) {
+	if (!c || fill_claim(e, c, req, id, epoch) < 0) {
 		if (c)
 			vhca_model_drop_claim(&e->model, c);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
@@ -286,10 +284,21 @@ static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"%s with GUID %s, epoch %llu (%s)", VHCA_BDF_STR(vf->bdf),
-			VHCA_GUID_STR(id.guid), (unsigned long long)c->epoch,
+			VHCA_GUID_STR(id->guid), (unsigned long long)c->epoch,
 			vhca_way_to_string(c->way));
 	*ret = c;
 	return 0;
+}
+
+static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      struct vhca_claim **ret, struct vhca_error *err)
+{
+	struct vhca_identity id = {0};
+	int r = resolve_identity(e, req, &id, err);
+
+	if (r < 0)
+		return r;
+	return engine_make_claim(e, req, &id, vhca_model_epoch(&e->model, id.guid) + 1, ret, err);
 }
 
 static void unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)

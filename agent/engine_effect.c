@@ -61,15 +61,29 @@ static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
 	vf->in_use = res->in_use;
 }
 
+/* Scrubbed and proven: free, or kept (without identity) by a claim that a migration moves. */
+static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+
+	engine_no_reason(vf);
+	if (!c || !c->migrating || c->ending || c->failure.kind) {
+		engine_move(e, vf, VHCA_VF_FREE);
+		return;
+	}
+	c->away = true;
+	c->leaving = false;
+	engine_move(e, vf, VHCA_VF_CLAIMED);
+}
+
 static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 			 const struct vhca_effect_result *res)
 {
 	if (res->rc == 0) {
-		engine_no_reason(vf);
 		/* mlx4 resets all maps some time after iov/ appears: look again soon. */
 		vf->look_ms = vhca_now_ms() + 1500;
 		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
-		engine_move(e, vf, VHCA_VF_FREE);
+		proven_clean(e, vf);
 	} else {
 		engine_reason(vf, "%s", res->err.msg);
 		vf->probed = false;
@@ -147,9 +161,8 @@ static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
 		       const struct vhca_effect_result *res)
 {
 	if (res->rc == 0) {
-		engine_no_reason(vf);
 		vf->look_ms = 0;
-		engine_move(e, vf, VHCA_VF_FREE);
+		proven_clean(e, vf);
 	} else if (res->in_use && vhca_now_ms() < vf->deadline_ms) {
 		engine_reason(vf, "waits until its vfio group is closed");
 		engine_again(e, vf, GRANT_FIRST_MS);

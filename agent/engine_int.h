@@ -14,6 +14,8 @@ struct vhca_engine {
 	bool virt_synced; /* the domains of the model are all live domains */
 	bool inventory_seen;
 	STAILQ_HEAD(, vhca_vf) dirty;
+	void (*listener)(void *arg);
+	void *listener_arg;
 	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
 	struct vhca_timer *requests; /* next look at requests that could not be met */
 	char not_ready[VHCA_REASON_MAX];
@@ -53,8 +55,12 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
 /* Journals changes of the claim, the attachment or the binding without a change of state. */
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
+/* The same, and queues the claim's binding in the same transaction. */
+void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 /* Sends the claim's binding (again), e.g. with a new LID. */
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
+/* Queues the declaration of the keys in hca->declared. */
+void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 /* At the end: the store has said all that it will say. */
 void engine_drop_commits(struct vhca_engine *e);
 /* Ends a claim that was loaded from an earlier boot. */
@@ -63,6 +69,10 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim);
 /* ---- engine_claim.c ---- */
 /* Looks at what live domains ask for and claims VFs. */
 void engine_requests(struct vhca_engine *e);
+/* Claims a VF that fits for the identity, owned at this epoch. */
+int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
+		      struct vhca_error *err);
 /* Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set. */
 void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
 		 const struct vhca_error *err);

@@ -49,8 +49,20 @@ static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 		b.lid = claim_port(vf)->lid;
 		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
 	}
+	if (c->migrating && c->has_from) {
+		b.moved = true;
+		b.move_id = c->migration;
+		b.from_port_guid = c->from_port_guid;
+		b.from_gid_index = c->from_gid_index;
+		b.from_lid = c->from_lid;
+	}
 	memcpy(b.pkeys, c->identity.pkeys, c->identity.n_pkeys * sizeof(b.pkeys[0]));
 	return b;
+}
+
+struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
+{
+	return binding_of(claim, true);
 }
 
 static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c,
@@ -150,6 +162,10 @@ static void on_commit(void *arg, int rc)
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
 	}
+	if (vf->unsaved && vf->claim && !vf->committing) {
+		vf->unsaved = false;
+		engine_save(e, vf);
+	}
 	engine_mark(e, vf);
 	free_commit(c);
 }
@@ -188,14 +204,18 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	txn = vhca_txn_new(e->args.store);
 	if (vf->claim && to == VHCA_VF_FREE) {
 		c->ended = vf->claim;
-		c->ticket = put_report(e, txn, c->ended, false);
+		/* An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now. */
+		if (!c->ended->away)
+			c->ticket = put_report(e, txn, c->ended, false);
 		vhca_journal_claim_end(txn, c->ended);
 	} else if (vf->claim) {
 		vhca_journal_claim(txn, vf->claim);
 	}
-	if (vf->claim && to == VHCA_VF_CLAIMED)
-		c->ticket = put_report(e, txn, vf->claim, true);
-	if (vf->claim && to == VHCA_VF_ATTACHED)
+	/* A claim that becomes away has withdrawn its GUID; one that is born away owns nothing yet. */
+	if (vf->claim && to == VHCA_VF_CLAIMED && (!vf->claim->away || vf->state != VHCA_VF_FREE))
+		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
+	if (vf->claim &&
+	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))
 		vhca_journal_attachment(txn, vf->claim, vf->granted);
 	vhca_journal_vf(txn, vf, to, e->args.boot_id);
 	if (intents[to] != VHCA_EFFECT_NONE)
@@ -206,7 +226,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	vhca_txn_commit(txn, on_commit, c);
 }
 
-void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
+static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
 	struct engine_commit *c = new_commit(e, vf, false);
 	struct vhca_txn *txn;
@@ -220,7 +240,19 @@ void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
 		if (vf->state == VHCA_VF_ATTACHED)
 			vhca_journal_attachment(txn, vf->claim, vf->granted);
 	}
+	if (vf->claim && report)
+		c->ticket = put_report(e, txn, vf->claim, true);
 	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	save(e, vf, false);
+}
+
+void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	save(e, vf, true);
 }
 
 static void on_report(void *arg, int rc)
@@ -254,11 +286,21 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 	commit_report(e, txn, put_report(e, txn, claim, true));
 }
 
+void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
+{
+	struct vhca_txn *txn = vhca_txn_new(e->args.store);
+	uint64_t guid = hca->ports[hca->port - 1].port_guid;
+
+	commit_report(
+		e, txn,
+		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
+}
+
 void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	struct vhca_bdf bdf = claim->vf->bdf;
 	struct vhca_txn *txn = vhca_txn_new(e->args.store);
-	uint64_t ticket = put_report(e, txn, claim, false);
+	uint64_t ticket = claim->away ? 0 : put_report(e, txn, claim, false);
 	char label[192];
 
 	vhca_journal_claim_end(txn, claim);

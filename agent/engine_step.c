@@ -96,6 +96,13 @@ static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
 	return true;
 }
 
+bool vhca_claim_keys_on_port(const struct vhca_claim *claim)
+{
+	uint16_t missing;
+
+	return keys_on_port(claim->vf, &missing);
+}
+
 static enum membership refuse(struct vhca_claim *c, uint16_t pkey, const char *why,
 			      const char *hint)
 {
@@ -157,17 +164,24 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
 }
 
-/* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come is not. */
+/* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come, or that a migration brings, is
+ * not. */
 static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->ending || c->failure.kind ||
-	       (c->way != VHCA_WAY_CLAIM && e->virt_synced && !engine_claim_domain(e, c));
+	if (c->ending || c->failure.kind)
+		return true;
+	return c->way != VHCA_WAY_CLAIM && !c->migrating && e->virt_synced &&
+	       !engine_claim_domain(e, c);
 }
 
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
+		return;
+	}
+	if (vf->claim->away) {
+		engine_reason(vf, "identity withheld: the VM is on its way");
 		return;
 	}
 	switch (membership(e, vf)) {
@@ -284,7 +298,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	if (follow_table(e, vf))
 		return;
-	if (vf->claim->ending) {
+	if (vf->claim->ending || vf->claim->leaving) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}
@@ -302,7 +316,7 @@ static void detach_given_up(struct vhca_engine *e, struct vhca_vf *vf)
 	vhca_error_hint(
 		&err,
 		"is the guest running and past its boot loader? unload its driver, or try again");
-	vf->claim->ending = false;
+	vf->claim->ending = vf->claim->leaving = false;
 	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
 	engine_reason(vf, "%s", err.msg);
 	engine_move(e, vf, VHCA_VF_ATTACHED);

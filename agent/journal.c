@@ -29,10 +29,21 @@ static const char schema_1[] =
 	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"
 	" PRIMARY KEY (domain, name)) STRICT;";
 
+static const char schema_4[] =
+	"ALTER TABLE claims ADD COLUMN migration TEXT;"
+	"ALTER TABLE claims ADD COLUMN leaving INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE claims ADD COLUMN away INTEGER NOT NULL DEFAULT 0;"
+	"CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL,"
+	" domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT "
+	"NULL,"
+	" pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL,"
+	" code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL) STRICT;";
+
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1},
 	{vhca_outbox_schema},
 	{vhca_outbox_schema_2},
+	{schema_4},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -86,6 +97,9 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->ending = vhca_row_i64(row, 10) != 0;
 	c->created_ms = vhca_row_u64(row, 11);
 	c->has_guest = !vhca_bdf_parse(vhca_row_text(row, 12), &c->guest);
+	c->migrating = !vhca_uuid_parse(vhca_row_text(row, 13), &c->migration);
+	c->leaving = vhca_row_i64(row, 14) != 0;
+	c->away = vhca_row_i64(row, 15) != 0;
 	return 0;
 }
 
@@ -136,7 +150,8 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
 		 "pkeys, ending,"
-		 " created, attachments.guest FROM claims LEFT JOIN attachments ON "
+		 " created, attachments.guest, migration, leaving, away FROM claims LEFT JOIN "
+		 "attachments ON "
 		 "attachments.claim = claims.id"
 		 " ORDER BY created",
 		 load_claim},
@@ -177,12 +192,17 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(c->identity.pkeys[i]));
 	vhca_txn_exec(
 		txn,
-		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-		" ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, epoch = excluded.epoch,"
-		" bdf = excluded.bdf",
-		"sssssssuusiu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name,
+		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+		"?13, ?14,"
+		" ?15) ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, epoch = "
+		"excluded.epoch,"
+		" bdf = excluded.bdf, migration = excluded.migration, leaving = excluded.leaving,"
+		" away = excluded.away",
+		"sssssssuusiusii", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name,
 		c->name, c->fabric, vhca_way_to_string(c->way), VHCA_BDF_STR(c->vf->bdf),
-		c->identity.guid, c->epoch, text, (int64_t)c->ending, c->created_ms);
+		c->identity.guid, c->epoch, text, (int64_t)c->ending, c->created_ms,
+		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, (int64_t)c->leaving,
+		(int64_t)c->away);
 	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu", c->identity.guid,
 		      c->epoch);
 }

@@ -66,6 +66,15 @@ struct vhca_claim {
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
+	/* A migration keeps its claims in all states and is the only one that ends them. */
+	bool migrating;
+	struct vhca_uuid migration;
+	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
+	bool away;    /* scrubbed, and the identity is withheld: it may be somebody else's now */
+	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
+	bool has_from;
+	uint64_t from_port_guid;
+	uint16_t from_gid_index, from_lid;
 	bool orphan; /* loaded from an earlier boot, whose guests are gone */
 
 	enum vhca_told told;
@@ -115,6 +124,7 @@ struct vhca_vf {
 	bool probed, in_use;
 
 	bool committing;
+	bool unsaved;		 /* flags of the claim changed meanwhile: saved next */
 	enum vhca_vf_state next; /* what is being committed */
 	enum vhca_effect effect;
 	struct vhca_backoff backoff;
@@ -136,6 +146,8 @@ struct vhca_hca {
 	char fabric[VHCA_NAME_MAX];
 	uint8_t port; /* the port that carries the VFs' identities */
 	struct vhca_port_state ports[VHCA_PORTS_MAX];
+	uint16_t declared[VHCA_PKEY_TABLE_MAX]; /* keys declared to the SM for claims on the move */
+	uint16_t n_declared;
 	char problem[VHCA_REASON_MAX]; /* why VFs are missing; "" = none */
 	TAILQ_HEAD(, vhca_vf) vfs;
 };
