@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_MIGRATION_H
+#define VHCA_AGENT_MIGRATION_H
+/*
+ * Managed migrations, both sides (docs/design/0002-migration.md). Like the engine: the state is journaled before its effect starts,
+ * every effect is idempotent and done again after a restart, and one step function per state looks at the level of things.
+ *
+ *   source         effect                                     level that ends it                          next
+ *   claiming       peer: claim                                answered                                    detaching | aborting
+ *   detaching      claims leave their guest; marker set       every claim away                            handing_over | aborting
+ *   handing_over   epochs raised; peer: handover              answered                                    copying | aborting
+ *   copying        libvirt: migrate                           domain gone here | still here, no job       finishing | aborting
+ *   finishing      peer: status                               attached there                              done (claims end)
+ *   aborting       marker removed; peer: abort                withdrawn there (or never handed over)      restoring
+ *   restoring      claims return                              every claim attached | domain gone          failed
+ *
+ *   destination    effect                                     level that ends it                          next
+ *   reserving      a VF per request, away; keys declared      keys on the port                            reserved | ending
+ *   reserved       -                                          handover | lease over                       programming | ending
+ *   programming    claims return at their new epoch           every claim programmed                      incoming | ending
+ *   incoming       -                                          domain runs here | lease over               attaching | ending
+ *   attaching      (the engine attaches)                      every claim attached                        done
+ *   ending         claims end                                 no claim left                               ended
+ */
+#include "agent/engine.h"
+
+#define VHCA_MIGRATIONS_MAX	   64  /* running at once */
+#define VHCA_MIGRATION_HISTORY_MAX 100 /* ended ones kept for questions */
+#define VHCA_MIGRATION_VFS_MAX	   VHCA_DOM_VFS_MAX
+
+enum vhca_mig_state {
+	VHCA_MIG_CLAIMING,
+	VHCA_MIG_DETACHING,
+	VHCA_MIG_HANDING_OVER,
+	VHCA_MIG_COPYING,
+	VHCA_MIG_FINISHING,
+	VHCA_MIG_ABORTING,
+	VHCA_MIG_RESTORING,
+	VHCA_MIG_RESERVING,
+	VHCA_MIG_RESERVED,
+	VHCA_MIG_PROGRAMMING,
+	VHCA_MIG_INCOMING,
+	VHCA_MIG_ATTACHING,
+	VHCA_MIG_ENDING,
+	VHCA_MIG_DONE,	 /* either side: the VM is at the destination with its VFs */
+	VHCA_MIG_FAILED, /* source: everything is back as it was */
+	VHCA_MIG_ENDED,	 /* destination: given up, nothing is left */
+	VHCA_MIG_STATE_COUNT
+};
+/* "handing_over"; never NULL. */
+const char *vhca_mig_state_to_string(enum vhca_mig_state state);
+/* -EINVAL for another word. */
+int vhca_mig_state_parse(const char *word, enum vhca_mig_state *ret);
+/* done, failed or ended. */
+bool vhca_mig_state_is_final(enum vhca_mig_state state);
+
+enum vhca_mig_effect {
+	VHCA_MIG_EFFECT_NONE,
+	VHCA_MIG_EFFECT_CLAIM,	  /* peer: PUT claims */
+	VHCA_MIG_EFFECT_HANDOVER, /* peer: POST handover */
+	VHCA_MIG_EFFECT_STATUS,	  /* peer: GET claims */
+	VHCA_MIG_EFFECT_ABORT,	  /* peer: POST abort */
+	VHCA_MIG_EFFECT_MARK,	  /* libvirt: marker into the live metadata */
+	VHCA_MIG_EFFECT_UNMARK,
+	VHCA_MIG_EFFECT_COPY,	/* libvirt: migrate; ends when it ends */
+	VHCA_MIG_EFFECT_CANCEL, /* libvirt: abort the job; runs beside COPY */
+	VHCA_MIG_EFFECT_JOB,	/* libvirt: does the domain run here, is a job under way? */
+};
+
+struct vhca_mig_result {
+	int rc;
+	struct vhca_error err;
+	bool attached;	      /* STATUS: every VF is in the guest at the destination */
+	bool active, copying; /* JOB */
+};
+
+struct vhca_migrations;
+
+struct vhca_mig_waiter;
+/* Called once; m is borrowed. err NULL: the state that was waited for is reached (or passed). */
+struct vhca_mig;
+typedef void (*vhca_mig_waiter_fn)(void *arg, const struct vhca_mig *m,
+				   const struct vhca_error *err);
+
+struct vhca_mig {
+	TAILQ_ENTRY(vhca_mig) link;
+	struct vhca_migrations *owner;
+	struct vhca_uuid id, domain;
+	char domain_name[128];
+	char peer
+		[VHCA_NAME_MAX]; /* source: [peer NAME]; destination: the source's node name, shortened */
+	bool source;
+	enum vhca_mig_state state;
+	bool handed; /* an epoch has been promised to the destination */
+	bool pinned; /* destination: libvirt's migration has begun; the lease no longer counts */
+	bool cancel; /* source: somebody wants it to stop */
+	bool degraded;
+	struct vhca_error failure;	 /* why it did not succeed; kind NONE so far */
+	char reason[256];		 /* what it waits for, or why it ended */
+	uint64_t started_ms, updated_ms; /* wall clock */
+	uint64_t entered_ms;		 /* vhca_now_ms() */
+	uint32_t step_ms[VHCA_MIG_STATE_COUNT];
+
+	bool committing;
+	enum vhca_mig_state next;
+	enum vhca_mig_effect effect;
+	bool cancelling, marked, unmarked, loaded, answered;
+	uint64_t lease_until;
+	struct vhca_backoff backoff;
+	uint64_t not_before_ms;
+	struct vhca_timer *timer;
+	STAILQ_HEAD(, vhca_mig_waiter) waiters;
+};
+
+struct vhca_mig_effects {
+	/* Later, never from inside: vhca_migrations_effect_done(), exactly once. */
+	void (*start)(void *ctx, struct vhca_mig *m, enum vhca_mig_effect effect);
+	/* The keys that claims on the move need on their ports may have changed. */
+	void (*members)(void *ctx);
+	void *ctx;
+};
+
+struct vhca_migrations_args {
+	struct vhca_loop *loop;
+	struct vhca_store *store;
+	struct vhca_events *events;
+	struct vhca_engine *engine;
+	const struct vhca_conf *conf;
+	struct vhca_mig_effects effects;
+};
+
+/* Loads what is under way (blocking). */
+int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_migrations **ret,
+			struct vhca_error *err);
+/* Waiters get "shutting_down". Accepts NULL, returns NULL. */
+struct vhca_migrations *vhca_migrations_free(struct vhca_migrations *ms);
+void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
+				 const struct vhca_mig_result *res);
+
+/* ---- source ---- */
+/* Starts one for an active domain with attached VFs. *ret is borrowed. */
+int vhca_migrations_start(struct vhca_migrations *ms, const struct vhca_uuid *domain,
+			  const char *peer, const struct vhca_mig **ret, struct vhca_error *err);
+int vhca_migrations_cancel(struct vhca_migrations *ms, const struct vhca_uuid *id,
+			   struct vhca_error *err);
+
+/* ---- destination; fn is called exactly once, never from inside ---- */
+struct vhca_mig_offer {
+	struct vhca_uuid id, domain;
+	char domain_name[128];
+	char node[VHCA_NAME_MAX];
+	unsigned int n_vfs;
+	struct vhca_reservation vfs[VHCA_MIGRATION_VFS_MAX];
+};
+/* Answers when reserved. The same id again gets the answer of the first. */
+void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *offer,
+			   vhca_mig_waiter_fn fn, void *arg);
+/* The new epoch of each vGUID; answers when programmed. */
+void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
+			      const struct vhca_epoch *epochs, unsigned int n,
+			      vhca_mig_waiter_fn fn, void *arg);
+/* Answers when nothing is left; an unknown id is remembered as ended. */
+void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
+			 vhca_mig_waiter_fn fn, void *arg);
+/* The hook's `migrate begin`: 0 = pinned, or a negative errno with err: refuse. */
+int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id,
+			  struct vhca_error *err);
+
+/* ---- views ---- */
+const struct vhca_mig *vhca_migrations_find(struct vhca_migrations *ms,
+					    const struct vhca_uuid *id); /* borrowed or NULL */
+const struct vhca_mig *
+vhca_migrations_first(struct vhca_migrations *ms); /* oldest; then TAILQ_NEXT(m, link) */
+/* The claims of a migration, in the model's order: first with NULL; NULL at the end. */
+struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after);
+/* At the destination: every VF is in the guest. */
+bool vhca_migration_attached(const struct vhca_mig *m);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The source's side, one step function per state. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/migration_int.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+
+static bool all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (!is(c))
+			return false;
+	return true;
+}
+
+static bool is_away(const struct vhca_claim *c)
+{
+	return c->away && vhca_claim_rests_in(c, VHCA_VF_CLAIMED);
+}
+
+static bool is_attached(const struct vhca_claim *c)
+{
+	return c->vf->state == VHCA_VF_ATTACHED && !c->vf->committing;
+}
+
+static void fail_with(struct vhca_mig *m, enum vhca_mig_state to, const char *code,
+		      const char *text)
+{
+	struct vhca_error err;
+
+	vhca_error_set(&err, VHCA_ERR_CONFLICT, code, 0, "%s", text);
+	mig_fail(m, &err);
+	mig_move(m, to);
+}
+
+/* Somebody wants it to stop, or the guest has gone: true if that was seen to. */
+static bool interrupted(struct vhca_mig *m)
+{
+	if (m->cancel)
+		fail_with(m, VHCA_MIG_ABORTING, "cancelled", "cancelled by request");
+	else if (vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m))
+		fail_with(m, VHCA_MIG_ABORTING, "domain_gone",
+			  "the domain stopped before it was copied");
+	else
+		return false;
+	return true;
+}
+
+static void step_claiming(struct vhca_mig *m)
+{
+	if (!interrupted(m))
+		mig_start(m, VHCA_MIG_EFFECT_CLAIM);
+}
+
+static void done_claim(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc == 0) {
+		mig_move(m, VHCA_MIG_DETACHING);
+	} else if (res->err.kind == VHCA_ERR_UNAVAILABLE &&
+		   vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS) {
+		mig_retry(m, &res->err);
+	} else {
+		mig_fail(m, &res->err);
+		mig_move(m, VHCA_MIG_ABORTING);
+	}
+}
+
+/* A VF that the guest did not let go is attached again and no longer leaving. */
+static bool stayed(const struct vhca_claim *c)
+{
+	return c->vf->state == VHCA_VF_ATTACHED && !c->leaving && !c->vf->committing;
+}
+
+static void step_detaching(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	if (interrupted(m))
+		return;
+	if (!m->answered)
+		mig_members(
+			m); /* the keys stay on the port: a roll-back must not wait for the SM */
+	while ((c = vhca_migration_claim(m, c))) {
+		if (!stayed(c))
+			continue;
+		if (m->answered) {
+			fail_with(m, VHCA_MIG_ABORTING, "guest_did_not_release",
+				  "the guest did not let go of a VF");
+			return;
+		}
+		vhca_engine_leave(m->owner->args.engine, c, &m->id);
+	}
+	m->answered = true; /* asked every VF to leave, once in this life */
+	if (!all(m, is_away))
+		return;
+	if (m->marked)
+		mig_move(m, VHCA_MIG_HANDING_OVER);
+	else
+		mig_start(m, VHCA_MIG_EFFECT_MARK);
+}
+
+static void done_mark(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc < 0)
+		mig_retry(m, &res->err);
+	else
+		m->marked = true;
+}
+
+/* The epoch is spent before it is promised: after a crash the same one is promised again. */
+static void step_handing_over(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	if (!m->handed) {
+		while ((c = vhca_migration_claim(m, c)))
+			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+		m->handed = true;
+		mig_move(m, VHCA_MIG_HANDING_OVER);
+		return;
+	}
+	if (!all(m, is_away))
+		return; /* its epoch is not durable yet */
+	if (!interrupted(m))
+		mig_start(m, VHCA_MIG_EFFECT_HANDOVER);
+}
+
+static void done_handover(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc == 0) {
+		mig_move(m, VHCA_MIG_COPYING);
+	} else if (res->err.kind == VHCA_ERR_UNAVAILABLE &&
+		   vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS) {
+		mig_retry(m, &res->err);
+	} else {
+		mig_fail(m, &res->err);
+		mig_move(m, VHCA_MIG_ABORTING);
+	}
+}
+
+static void step_copying(struct vhca_mig *m)
+{
+	if (m->cancel && m->effect == VHCA_MIG_EFFECT_COPY && !m->cancelling) {
+		struct vhca_mig_effects *e = &m->owner->args.effects;
+
+		/* Again and again until the copy ends: libvirt cannot abort what it has not begun. */
+		m->cancelling = true;
+		e->start(e->ctx, m, VHCA_MIG_EFFECT_CANCEL);
+		return;
+	}
+	/* libvirt goes on with a copy when we die: look before starting another one. */
+	mig_start(m, m->loaded || m->answered ? VHCA_MIG_EFFECT_JOB : VHCA_MIG_EFFECT_COPY);
+}
+
+static void done_copy(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc == 0) {
+		mig_move(m, VHCA_MIG_FINISHING);
+		return;
+	}
+	mig_fail(m, &res->err);
+	m->answered = true; /* where the domain really is, JOB tells */
+}
+
+static void done_job(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc < 0) {
+		mig_retry(m, &res->err);
+	} else if (!res->active) {
+		mig_move(m, VHCA_MIG_FINISHING);
+	} else if (res->copying) {
+		m->not_before_ms = vhca_now_ms() + MIG_JOB_POLL_MS;
+	} else {
+		fail_with(m, VHCA_MIG_ABORTING, "copy_failed", "the copy did not take place");
+	}
+}
+
+static void step_finishing(struct vhca_mig *m)
+{
+	mig_start(m, VHCA_MIG_EFFECT_STATUS);
+}
+
+static void done_status(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	struct vhca_claim *c, *next;
+
+	if (res->rc < 0) {
+		mig_retry(m, &res->err);
+		return;
+	}
+	if (!res->attached) {
+		m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
+		return;
+	}
+	for (c = vhca_migration_claim(m, NULL); c; c = next) {
+		next = vhca_migration_claim(m, c);
+		vhca_engine_drop(m->owner->args.engine, c);
+	}
+	mig_members(m);
+	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
+	mig_reason(m, "%s", "");
+	mig_move(m, VHCA_MIG_DONE);
+}
+
+static void step_aborting(struct vhca_mig *m)
+{
+	/* Claims that are on their way out of the guest come to rest first. */
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (!is_away(c) && !stayed(c) && mig_domain(m))
+			return;
+	if (mig_domain(m) && mig_domain(m)->info->has_away && !m->unmarked)
+		mig_start(m, VHCA_MIG_EFFECT_UNMARK);
+	else
+		mig_start(m, VHCA_MIG_EFFECT_ABORT);
+}
+
+static void done_abort(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc == 0 || !m->handed) {
+		/* Without an epoch the destination can do nothing; its lease cleans up what the abort did not reach. */
+		mig_move(m, VHCA_MIG_RESTORING);
+	} else if (res->err.code && !strcmp(res->err.code, "too_late")) {
+		mig_move(m, VHCA_MIG_FINISHING);
+	} else {
+		m->degraded = true;
+		mig_retry(m, &res->err);
+	}
+}
+
+static void give_back(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (is_away(c))
+			vhca_engine_return(m->owner->args.engine, c, c->epoch + m->handed);
+}
+
+static void step_restoring(struct vhca_mig *m)
+{
+	bool gone = vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m);
+	struct vhca_claim *c, *next;
+
+	give_back(m);
+	if (!gone && !all(m, is_attached))
+		return;
+	mig_members(m);
+	for (c = vhca_migration_claim(m, NULL); c; c = next) {
+		next = vhca_migration_claim(m, c);
+		vhca_engine_settle(m->owner->args.engine, c);
+	}
+	m->degraded = false;
+	mig_move(m, VHCA_MIG_FAILED);
+}
+
+void (*const mig_source_steps[VHCA_MIG_STATE_COUNT])(struct vhca_mig *m) = {
+	[VHCA_MIG_CLAIMING] = step_claiming,	     [VHCA_MIG_DETACHING] = step_detaching,
+	[VHCA_MIG_HANDING_OVER] = step_handing_over, [VHCA_MIG_COPYING] = step_copying,
+	[VHCA_MIG_FINISHING] = step_finishing,	     [VHCA_MIG_ABORTING] = step_aborting,
+	[VHCA_MIG_RESTORING] = step_restoring,
+};
+
+static void done_unmark(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc < 0 && res->err.kind != VHCA_ERR_NOT_FOUND)
+		mig_retry(m, &res->err);
+	else
+		m->unmarked = true;
+}
+
+static void done_cancel(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	if (res->rc < 0)
+		mig_reason(m, "cannot cancel: %s", res->err.msg);
+}
+
+/* In which states (two at most) an answer counts. */
+static const struct {
+	enum vhca_mig_state state, or_state;
+	void (*done)(struct vhca_mig *m, const struct vhca_mig_result *res);
+} dones[] = {
+	[VHCA_MIG_EFFECT_CLAIM] = {VHCA_MIG_CLAIMING, VHCA_MIG_CLAIMING, done_claim},
+	[VHCA_MIG_EFFECT_HANDOVER] = {VHCA_MIG_HANDING_OVER, VHCA_MIG_HANDING_OVER, done_handover},
+	[VHCA_MIG_EFFECT_STATUS] = {VHCA_MIG_FINISHING, VHCA_MIG_FINISHING, done_status},
+	[VHCA_MIG_EFFECT_ABORT] = {VHCA_MIG_ABORTING, VHCA_MIG_ABORTING, done_abort},
+	[VHCA_MIG_EFFECT_MARK] = {VHCA_MIG_DETACHING, VHCA_MIG_DETACHING, done_mark},
+	[VHCA_MIG_EFFECT_UNMARK] = {VHCA_MIG_ABORTING, VHCA_MIG_ATTACHING, done_unmark},
+	[VHCA_MIG_EFFECT_COPY] = {VHCA_MIG_COPYING, VHCA_MIG_COPYING, done_copy},
+	[VHCA_MIG_EFFECT_CANCEL] = {VHCA_MIG_COPYING, VHCA_MIG_COPYING, done_cancel},
+	[VHCA_MIG_EFFECT_JOB] = {VHCA_MIG_COPYING, VHCA_MIG_COPYING, done_job},
+};
+
+void mig_source_done(struct vhca_mig *m, enum vhca_mig_effect effect,
+		     const struct vhca_mig_result *res)
+{
+	/* An answer to a question of an earlier state has nothing to say any more. */
+	if (effect < VHCA_ARRAY_SIZE(dones) && dones[effect].done &&
+	    (dones[effect].state == m->state || dones[effect].or_state == m->state))
+		dones[effect].done(m, res);
+}
