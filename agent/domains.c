@@ -184,6 +184,71 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 	vhca_virt_detach(d->virt, &c->domain, alias, on_call, call);
 }
 
+/* ---- migrations ---- */
+
+struct mig_call {
+	struct vhca_domains *d;
+	struct vhca_mig *m;
+	enum vhca_mig_effect effect;
+	struct vhca_uuid domain;
+};
+
+static void mig_done(struct mig_call *call, const struct vhca_mig_result *res)
+{
+	vhca_domains_refresh(call->d, &call->domain);
+	vhca_migrations_effect_done(call->m, call->effect, res);
+	free(call);
+}
+
+static void on_mig_call(void *arg, int rc, const struct vhca_error *err)
+{
+	struct vhca_mig_result res = {.rc = rc};
+
+	if (err)
+		res.err = *err;
+	mig_done(arg, &res);
+}
+
+static void on_mig_job(void *arg, int rc, const struct vhca_virt_job *job,
+		       const struct vhca_error *err)
+{
+	struct vhca_mig_result res = {
+		.rc = rc, .active = job->active, .copying = job->migrating_out};
+
+	if (err)
+		res.err = *err;
+	mig_done(arg, &res);
+}
+
+static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mig_call *call)
+{
+	const struct vhca_conf_peer *peer = vhca_conf_peer(conf, call->m->peer);
+
+	/* A peer that left the configuration: libvirt refuses the empty address, and the migration rolls back with that reason. */
+	vhca_virt_migrate(d->virt, &call->domain, peer ? peer->libvirt : "",
+			  peer && peer->migration[0] ? peer->migration : NULL, on_mig_call, call);
+}
+
+void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
+			    struct vhca_mig *m, enum vhca_mig_effect effect)
+{
+	struct mig_call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		abort(); /* the migration would wait for ever; a restart goes on from the journal */
+	*call = (struct mig_call){.d = d, .m = m, .effect = effect, .domain = m->domain};
+	if (effect == VHCA_MIG_EFFECT_MARK)
+		vhca_virt_set_marker(d->virt, &m->domain, &m->id, on_mig_call, call);
+	else if (effect == VHCA_MIG_EFFECT_UNMARK)
+		vhca_virt_set_marker(d->virt, &m->domain, NULL, on_mig_call, call);
+	else if (effect == VHCA_MIG_EFFECT_COPY)
+		copy(d, conf, call);
+	else if (effect == VHCA_MIG_EFFECT_CANCEL)
+		vhca_virt_abort_job(d->virt, &m->domain, on_mig_call, call);
+	else
+		vhca_virt_job(d->virt, &m->domain, on_mig_job, call);
+}
+
 /* ---- life ---- */
 
 int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine *engine,

@@ -6,6 +6,7 @@
  * and the attach and detach effects become libvirt calls.
  */
 #include "agent/engine.h"
+#include "agent/migration.h"
 #include "agent/virt.h"
 
 struct vhca_domains;
@@ -19,6 +20,9 @@ struct vhca_virt *vhca_domains_virt(struct vhca_domains *d); /* borrowed */
 
 /* Reads the live XML again and tells the engine. */
 void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid);
+/* MARK, UNMARK, COPY, CANCEL or JOB of a migration; conf tells where the peer is. */
+void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
+			    struct vhca_mig *m, enum vhca_mig_effect effect);
 /* ATTACH or DETACH. */
 void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect);
 
