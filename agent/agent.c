@@ -15,6 +15,8 @@
 #include "agent/hookd.h"
 #include "agent/host.h"
 #include "agent/journal.h"
+#include "agent/peer.h"
+#include "agent/peer_api.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -37,6 +39,9 @@ struct vhca_agent {
 	struct vhca_host *host;
 	struct vhca_domains *domains;
 	struct vhca_vfs_file *vfs_file;
+	struct vhca_peer *peer;
+	struct vhca_migrations *migrations;
+	struct vhca_peer_api *peer_api;
 	struct vhca_api *api;
 	struct vhca_hookd *hookd;
 	struct vhca_strand *conf_strand;
@@ -71,13 +76,32 @@ static void vfs_changed(void *ctx)
 	vhca_vfs_file_changed(a->vfs_file);
 }
 
-static void on_hook(void *arg, const struct vhca_hook_request *req)
+static void start_migration_effect(void *ctx, struct vhca_mig *m, enum vhca_mig_effect effect)
+{
+	struct vhca_agent *a = ctx;
+
+	if (effect <= VHCA_MIG_EFFECT_ABORT)
+		vhca_peer_effect(a->peer, m, effect);
+	else
+		vhca_domains_migration(a->domains, a->conf, m, effect);
+}
+
+static void declare_members(void *ctx)
+{
+	const struct vhca_agent *a = ctx;
+
+	vhca_engine_declare_members(a->engine);
+}
+
+/* libvirt's locks are held until the hook has ended: everything is answered from memory. */
+static int on_hook(void *arg, const struct vhca_hook_request *req, struct vhca_error *err)
 {
 	const struct vhca_agent *a = arg;
 
-	/* No libvirt call now: its locks are held until the hook has ended. Events follow where the state changes. */
 	vhca_log_debug("%s: hook %s %s", req->name, req->op, req->subop);
-	(void)a;
+	if (!strcmp(req->op, "migrate") && req->has_away)
+		return vhca_migrations_begin(a->migrations, &req->away, err);
+	return vhca_engine_hook(a->engine, req, err);
 }
 
 /* ---- configuration ---- */
@@ -102,7 +126,8 @@ static bool needs_restart(const struct vhca_conf *a, const struct vhca_conf *b)
 	return strcmp(a->state_dir, b->state_dir) || strcmp(a->run_dir, b->run_dir) ||
 	       strcmp(a->node_name, b->node_name) || strcmp(a->libvirt_uri, b->libvirt_uri) ||
 	       strcmp(a->sm_backend, b->sm_backend) || strcmp(a->api_group, b->api_group) ||
-	       strcmp(a->peer_listen, b->peer_listen) || a->n_sm_urls != b->n_sm_urls ||
+	       strcmp(a->peer_listen, b->peer_listen) || strcmp(a->peer_listen, b->peer_listen) ||
+	       a->n_sm_urls != b->n_sm_urls ||
 	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0;
 }
 
@@ -267,6 +292,14 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		.poll_ms = a->conf->poll_ms,
 		.watch = a->args.watch_hardware,
 	};
+	struct vhca_migrations_args mig = {
+		.loop = a->loop,
+		.store = a->store,
+		.events = a->events,
+		.engine = a->engine,
+		.conf = a->conf,
+		.effects = {start_migration_effect, declare_members, a},
+	};
 	int r = vhca_vfs_file_new(a->loop, a->conf->run_dir, vhca_engine_model(a->engine),
 				  &a->vfs_file, err);
 
@@ -274,6 +307,11 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_host_new(&host, &a->host, err);
 	if (!r)
 		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
+	if (!r &&
+	    vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf, &a->peer) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peers");
+	if (!r)
+		r = vhca_migrations_new(&mig, &a->migrations, err);
 	return r;
 }
 
@@ -285,6 +323,7 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.host = a->host,
 		.virt = vhca_domains_virt(a->domains),
 		.outbox = a->outbox,
+		.migrations = a->migrations,
 		.events = a->events,
 		.sm = a->sm,
 		.conf = a->conf,
@@ -295,7 +334,9 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 
 	(void)snprintf(path, sizeof(path), "%s/hook.sock", a->conf->run_dir);
 	if (!r)
-		r = vhca_hookd_new(a->loop, path, a->engine, on_hook, a, &a->hookd, err);
+		r = vhca_hookd_new(a->loop, path, on_hook, a, &a->hookd, err);
+	if (!r && a->conf->peer_listen[0])
+		r = vhca_peer_api_new(a->loop, a->conf, a->migrations, &a->peer_api, err);
 	if (!r && (vhca_timer_new(a->loop, "ready", on_ready_timer, a, &a->ready) < 0 ||
 		   vhca_loop_on_signal(a->loop, SIGTERM, on_stop, a) < 0 ||
 		   vhca_loop_on_signal(a->loop, SIGINT, on_stop, a) < 0 ||
@@ -352,8 +393,11 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_outbox_free(a->outbox);
 	if (a->store)
 		vhca_store_close(a->store);
+	vhca_peer_free(a->peer);
+	vhca_migrations_free(a->migrations);
 	vhca_engine_free(a->engine);
 	vhca_api_free(a->api);
+	vhca_peer_api_free(a->peer_api);
 	vhca_vfs_file_free(a->vfs_file);
 	if (a->http)
 		vhca_http_loop_client_free(a->http);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "agent/api_json.h"
+#include "agent/api_migrations.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/role.h"
@@ -325,10 +326,15 @@ static struct pending *new_pending(struct vhca_api *api, struct vhca_http_reques
 	return NULL;
 }
 
-/* A domain by UUID, or by the name of an active one. */
-static int find_domain(struct vhca_api *api, const char *text, struct vhca_claim_request *ret,
-		       struct vhca_error *err)
+const struct vhca_api_args *vhca_api_args_of(const void *ctx)
 {
+	return &((const struct vhca_api *)ctx)->args;
+}
+
+int vhca_api_find_domain(void *ctx, const char *text, struct vhca_claim_request *ret,
+			 struct vhca_error *err)
+{
+	const struct vhca_api *api = ctx;
 	struct vhca_model *m = vhca_engine_model(api->args.engine);
 	const struct vhca_domain *dom;
 
@@ -426,7 +432,7 @@ static void post_attach(void *ctx, struct vhca_http_request *req)
 	int r = body ? vhca_json_check_members(body, members, &err) : 0;
 
 	if (!r)
-		r = find_domain(ctx, vhca_http_param(req, 0), &want, &err);
+		r = vhca_api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
 	if (!r)
 		r = parse_vf(body, vhca_http_param(req, 1), &want.vf, &err);
 	if (r < 0)
@@ -454,7 +460,7 @@ static int parse_claim(struct vhca_api *api, struct json_object *body,
 	if (!r)
 		r = vhca_json_opt_string(body, "bdf", &bdf, err);
 	if (!r)
-		r = find_domain(api, domain, ret, err);
+		r = vhca_api_find_domain(api, domain, ret, err);
 	if (!r)
 		r = parse_vf(body, name, &ret->vf, err);
 	if (r < 0 || !bdf)
@@ -493,7 +499,7 @@ static void delete_attach(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_claim *claim = NULL;
 
-	if (find_domain(api, vhca_http_param(req, 0), &want, &err) < 0) {
+	if (vhca_api_find_domain(api, vhca_http_param(req, 0), &want, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
@@ -539,6 +545,10 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/claims", get_claims},
 	{"POST", "/v1/claims", post_claims},
 	{"DELETE", "/v1/claims/{}", delete_claim},
+	{"GET", "/v1/migrations", vhca_api_get_migrations},
+	{"POST", "/v1/migrations", vhca_api_post_migrations},
+	{"GET", "/v1/migrations/{}", vhca_api_get_migration},
+	{"POST", "/v1/migrations/{}/abort", vhca_api_abort_migration},
 	{"GET", "/v1/outbox", get_outbox},
 	{"GET", "/v1/events", get_events},
 	{"GET", "/healthz", get_healthz},

@@ -4,6 +4,7 @@
 /* The agent's HTTP API (docs/openapi.yaml). Reads answer from memory; mutations answer when their transaction has ended. */
 #include "agent/engine.h"
 #include "agent/host.h"
+#include "agent/migration.h"
 #include "agent/virt.h"
 #include "common/http/http_loop.h"
 
@@ -15,6 +16,7 @@ struct vhca_api_args {
 	struct vhca_host *host;
 	struct vhca_virt *virt; /* NULL in tests without libvirt */
 	struct vhca_outbox *outbox;
+	struct vhca_migrations *migrations;
 	struct vhca_events *events;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
@@ -23,6 +25,12 @@ struct vhca_api_args {
 
 /* Listens on run_dir/vhcad.sock: mode 0600, or 0660 and the configured group. */
 int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err);
-struct vhca_api *vhca_api_free(struct vhca_api *api);
+struct vhca_api *vhca_api_free(struct vhca_api *api); /* accepts NULL, returns NULL */
+
+/* ---- for the handlers in other files; ctx is what handlers get ---- */
+const struct vhca_api_args *vhca_api_args_of(const void *ctx); /* borrowed */
+/* A domain by UUID, or by the name of an active one: fills domain and domain_name. */
+int vhca_api_find_domain(void *ctx, const char *text, struct vhca_claim_request *ret,
+			 struct vhca_error *err);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,8 +26,7 @@ struct conn {
 
 struct vhca_hookd {
 	struct vhca_loop *loop;
-	struct vhca_engine *engine;
-	void (*told)(void *arg, const struct vhca_hook_request *req);
+	vhca_hookd_fn decide;
 	void *arg;
 	int fd;
 	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -53,7 +53,7 @@ static void on_timeout(void *arg)
 static void answer(struct conn *c, const struct vhca_hook_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_hook_reply reply = {.pass = vhca_engine_hook(c->h->engine, req, &err) == 0};
+	struct vhca_hook_reply reply = {.pass = c->h->decide(c->h->arg, req, &err) == 0};
 	uint8_t frame[VHCA_HOOK_FRAME_MAX];
 	size_t len = 0;
 
@@ -86,7 +86,6 @@ static void serve(struct conn *c, size_t payload)
 		return;
 	}
 	answer(c, &req);
-	c->h->told(c->h->arg, &req);
 }
 
 static void on_conn(void *arg, uint32_t revents)
@@ -163,8 +162,7 @@ static int listen_on(struct vhca_hookd *h, const char *path)
 	return 0;
 }
 
-int vhca_hookd_new(struct vhca_loop *loop, const char *path, struct vhca_engine *engine,
-		   void (*told)(void *arg, const struct vhca_hook_request *req), void *arg,
+int vhca_hookd_new(struct vhca_loop *loop, const char *path, vhca_hookd_fn decide, void *arg,
 		   struct vhca_hookd **ret, struct vhca_error *err)
 {
 	struct vhca_hookd *h = calloc(1, sizeof(*h));
@@ -172,8 +170,7 @@ int vhca_hookd_new(struct vhca_loop *loop, const char *path, struct vhca_engine 
 
 	if (!h)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "hook socket");
-	*h = (struct vhca_hookd){
-		.loop = loop, .engine = engine, .told = told, .arg = arg, .fd = -1};
+	*h = (struct vhca_hookd){.loop = loop, .decide = decide, .arg = arg, .fd = -1};
 	TAILQ_INIT(&h->conns);
 	r = listen_on(h, path);
 	if (!r)
