@@ -147,6 +147,8 @@ struct job {
 	struct vhca_identity want;
 	struct vhca_uuid domain;
 	char name[VHCA_NAME_MAX];
+	bool has_guest;
+	struct vhca_bdf guest;
 	enum world_fault fault;
 };
 
@@ -195,6 +197,8 @@ static int plug(struct world *w, struct world_vf *t, const struct job *job, stru
 	must(t->guid == job->want.guid, "attach of a VF whose GUID is not programmed");
 	t->group_open = t->guest_driver = true;
 	t->user = job->domain;
+	t->guest =
+		job->has_guest ? job->guest : (struct vhca_bdf){.bus = (uint8_t)(t - w->vfs + 1)};
 	(void)snprintf(t->name, sizeof(t->name), "%s", job->name);
 	return 0;
 }
@@ -282,6 +286,8 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	if (vf->claim) {
 		job->want = vf->claim->identity;
 		job->domain = vf->claim->domain;
+		job->has_guest = vf->claim->has_guest;
+		job->guest = vf->claim->guest;
 		(void)snprintf(job->name, sizeof(job->name), "%s", vf->claim->name);
 	}
 	if ((w->fault_effect == VHCA_EFFECT_NONE || w->fault_effect == effect) &&
@@ -300,10 +306,8 @@ static const struct vhca_dom_info *live_info(const struct world *w, unsigned int
 	for (unsigned int v = 0; v < WORLD_VFS; v++) {
 		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))
 			continue;
-		ret->hostdevs[ret->n_hostdevs++] =
-			(struct vhca_dom_hostdev){.host = w->vfs[v].bdf,
-						  .has_guest_addr = true,
-						  .guest = {.bus = (uint8_t)(v + 1)}};
+		ret->hostdevs[ret->n_hostdevs++] = (struct vhca_dom_hostdev){
+			.host = w->vfs[v].bdf, .has_guest_addr = true, .guest = w->vfs[v].guest};
 	}
 	ret->free_root_ports = 4 - ret->n_hostdevs;
 	return ret;
@@ -393,6 +397,19 @@ void world_domain_stop(struct world *w, unsigned int i)
 	tell_domain(w, i);
 }
 
+void world_look(struct world *w, unsigned int i)
+{
+	tell_domain(w, i);
+}
+
+void world_incoming(struct world *w, unsigned int i, bool incoming)
+{
+	w->domains[i].running = true;
+	tell_domain(w, i);
+	if (w->engine)
+		vhca_engine_domain_incoming(w->engine, &w->domains[i].info.uuid, incoming);
+}
+
 void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name)
 {
 	(void)snprintf(w->vfs[v].driver, sizeof(w->vfs[v].driver), "vfio-pci");
@@ -411,7 +428,7 @@ static void tell_port(struct world *w, enum vhca_port_event event)
 				       .is_ib = true,
 				       .lid = 2,
 				       .sm_lid = 1,
-				       .port_guid = 0x0002c90300000011,
+				       .port_guid = w->port_guid,
 				       .n_pkeys = WORLD_KEYS};
 	struct vhca_bdf pf;
 
@@ -471,6 +488,7 @@ void world_init(struct world *w)
 	w->conf.detach_timeout_ms = 400;
 	w->conf.detach_retry_ms = 50;
 	w->sm_grants = true;
+	w->port_guid = 0x0002c90300000011;
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
 	w->port_pkeys[2] = 0x8002;
@@ -505,6 +523,8 @@ void world_start(struct world *w)
 	(void)snprintf(args.boot_id, sizeof(args.boot_id), "%s", w->boot_id);
 	if (vhca_engine_new(&args, &w->engine, &err) < 0)
 		must(false, err.msg);
+	if (w->started)
+		w->started(w);
 	tell_inventory(w);
 	tell_port(w, VHCA_PORT_CHANGED);
 	sync_domains(w);
@@ -516,6 +536,8 @@ void world_kill(struct world *w)
 		return;
 	/* Nothing runs any more: what was posted is dropped, what was queued for the store may or may not have become durable. */
 	vhca_store_close(w->store);
+	if (w->stopping)
+		w->stopping(w);
 	vhca_engine_free(w->engine);
 	vhca_events_free(w->events);
 	vhca_loop_free(w->loop);
@@ -552,7 +574,7 @@ void world_done(struct world *w)
 	(void)nftw(w->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-static void round_of_life(struct world *w, int wait_ms)
+void world_round(struct world *w, int wait_ms)
 {
 	(void)vhca_loop_once(w->loop, wait_ms);
 	world_check(w);
@@ -597,7 +619,7 @@ bool world_until(struct world *w, bool (*cond)(const struct world *w, const void
 			explain(w);
 			return false;
 		}
-		round_of_life(w, 10);
+		world_round(w, 10);
 	}
 	return true;
 }
@@ -607,5 +629,5 @@ void world_settle(struct world *w)
 	uint64_t deadline = vhca_now_ms() + 60;
 
 	while (vhca_now_ms() < deadline)
-		round_of_life(w, 10);
+		world_round(w, 10);
 }

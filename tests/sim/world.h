@@ -23,7 +23,8 @@ struct world_vf {
 	bool group_open;		/* a QEMU has it */
 	struct vhca_uuid user;		/* domain, while group_open */
 	char name[VHCA_NAME_MAX];
-	bool guest_driver; /* the guest's driver is up: an SM that works grants */
+	struct vhca_bdf guest; /* PCI address in the guest, while group_open */
+	bool guest_driver;     /* the guest's driver is up: an SM that works grants */
 };
 
 struct world_domain {
@@ -54,6 +55,11 @@ struct world {
 	struct vhca_store *store;
 	struct vhca_events *events;
 	struct vhca_engine *engine;
+	uint64_t port_guid;
+	/* For a world that is one of two: after a start, before an end. */
+	void (*started)(struct world *w);
+	void (*stopping)(struct world *w);
+	void *pair;
 	char boot_id[VHCA_UUID_STRLEN];
 };
 
@@ -76,6 +82,12 @@ void world_plug(struct world *w, unsigned int v, unsigned int i, const char *nam
 void world_set_key(struct world *w, unsigned int index,
 		   uint16_t pkey); /* the SM writes the port's table */
 
+/* One round of the loop; a crash asked for by `fault` kills and restarts the agent. */
+void world_round(struct world *w, int wait_ms);
+/* The engine looks at domain i again. */
+void world_look(struct world *w, unsigned int i);
+/* Domain i is coming in by migration (its guest does not run yet), or runs here now. */
+void world_incoming(struct world *w, unsigned int i, bool incoming);
 /* Runs the loop until cond() holds; false after about 5 s. A crash asked for by `fault` kills and restarts the agent on the way. */
 bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
 		 const void *arg);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SIM_PAIR_H
+#define VHCA_SIM_PAIR_H
+/*
+ * Two hosts in memory (world.h) with the production engine and migration machine on each, and a libvirt between them: domains
+ * migrate as libvirt lets them (never with a VF, the destination's hook is asked first). It fails a step of the migration, or kills an
+ * agent before or after it, and checks at every moment that no vGUID is requested on both hosts.
+ */
+#include "agent/migration.h"
+#include "tests/sim/world.h"
+
+enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
+
+struct pair {
+	struct world w[2];
+	struct vhca_migrations *ms[2];
+	bool cut;	 /* the agents cannot reach each other */
+	bool copy_hangs; /* the memory copy goes on and on */
+	bool copying;	 /* libvirt is at it, from host 0 or 1 */
+	bool copy_cancelled;
+	bool copy_fails; /* ends with an error, the guest stays */
+	enum pair_fault fault;
+	unsigned int fault_at; /* at the n-th migration effect of either side */
+	unsigned int victim;   /* host whose agent is killed */
+	unsigned int effects;
+	int kill;	     /* host to kill in the next round, -1 = none */
+	unsigned int copies; /* completed migrations of domain 0 */
+};
+
+/* Both agents up, domain 0 with VF ib0 (0x8001) attached on host 0. */
+void pair_init(struct pair *p);
+void pair_done(struct pair *p);
+/* Both loops, until cond holds; false after about 15 s. */
+bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),
+		const void *arg);
+void pair_settle(struct pair *p);
+/* Starts a managed migration of domain 0 from host `from` to the other; the id, or aborts the test. */
+struct vhca_uuid pair_migrate(struct pair *p, unsigned int from);
+/* State of the newest migration on the host; VHCA_MIG_STATE_COUNT if there is none. */
+enum vhca_mig_state pair_state(const struct pair *p, unsigned int host);
+/* Domain 0 runs on `host` alone, with its VF attached and programmed there, and every other VF of both hosts is clean and free. */
+bool pair_at_home(const struct pair *p, unsigned int host);
+
+#endif

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Managed migration: the production machines of two agents on two simulated hosts (tests/sim/pair.h). */
+#include "agent/migration.h"
+
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "tests/sim/pair.h"
+
+static int setup(void **state)
+{
+	static struct pair p;
+
+	pair_init(&p);
+	*state = &p;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_done(*state);
+	return 0;
+}
+
+static bool at_home(const struct pair *p, const void *arg)
+{
+	return pair_at_home(p, *(const unsigned int *)arg);
+}
+
+static bool source_ended(const struct pair *p, const void *arg)
+{
+	return vhca_mig_state_is_final(pair_state(p, *(const unsigned int *)arg));
+}
+
+static const unsigned int zero = 0, one = 1;
+
+static const struct vhca_claim *claim_on(const struct pair *p, unsigned int host)
+{
+	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
+}
+
+static void test_there_and_back(void **state)
+{
+	struct pair *p = *state;
+	uint64_t guid = claim_on(p, 0)->identity.guid, epoch = claim_on(p, 0)->epoch;
+	struct vhca_bdf guest = claim_on(p, 0)->guest;
+
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+	assert_int_equal(claim_on(p, 1)->identity.guid, guid);
+	assert_true(claim_on(p, 1)->epoch > epoch);
+	assert_int_equal(vhca_bdf_cmp(claim_on(p, 1)->guest, guest), 0);
+	epoch = claim_on(p, 1)->epoch;
+	(void)pair_migrate(p, 1);
+	assert_true(pair_until(p, at_home, &zero));
+	assert_int_equal(claim_on(p, 0)->identity.guid, guid);
+	assert_true(claim_on(p, 0)->epoch > epoch);
+	assert_int_equal(p->copies, 2);
+}
+
+static void test_destination_without_a_vf(void **state)
+{
+	struct pair *p = *state;
+	int before = world_vf_of(&p->w[0], 0, "ib0");
+
+	p->w[1].conf.hcas[0].manage = false; /* no VF to give */
+	vhca_engine_set_conf(p->w[1].engine, &p->w[1].conf);
+	pair_settle(p);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_int_equal(world_vf_of(&p->w[0], 0, "ib0"), before); /* never left its guest */
+	assert_int_equal(p->copies, 0);
+}
+
+static void test_destination_without_the_key(void **state)
+{
+	struct pair *p = *state;
+
+	world_set_key(&p->w[1], 1, 0);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
+static void test_peer_down(void **state)
+{
+	struct pair *p = *state;
+
+	p->cut = true;
+	(void)pair_migrate(p, 0);
+	pair_settle(p);
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_CLAIMING);
+	p->cut = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
+static void test_copy_fails(void **state)
+{
+	struct pair *p = *state;
+	uint64_t epoch = claim_on(p, 0)->epoch;
+	struct vhca_bdf guest = claim_on(p, 0)->guest;
+
+	p->copy_fails = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, at_home, &zero));
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
+	assert_true(claim_on(p, 0)->epoch >= epoch + 2); /* one was promised away */
+	assert_int_equal(vhca_bdf_cmp(claim_on(p, 0)->guest, guest), 0);
+}
+
+static bool copying(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return p->copying;
+}
+
+static void test_cancelled_while_copying(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, at_home, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+}
+
+static void test_guest_that_does_not_let_go(void **state)
+{
+	struct pair *p = *state;
+
+	p->w[0].deaf_guest = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, at_home, &zero));
+	assert_int_equal(p->copies, 0);
+}
+
+static bool awaits_copy(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
+/* The network between the agents is cut for longer than the lease, while libvirt copies: the claim is pinned and nothing is rolled back. */
+static void test_cut_while_copying_longer_than_the_lease(void **state)
+{
+	struct pair *p = *state;
+	uint64_t deadline;
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	p->cut = true;
+	deadline = vhca_now_ms() + 2500;
+	while (vhca_now_ms() < deadline)
+		pair_settle(p);
+	assert_true(awaits_copy(p, NULL));
+	p->copy_hangs = false;
+	pair_settle(p);
+	p->cut = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
+/* Nobody comes back to a reservation: the lease ends it. */
+static void test_lease_frees_the_reservation(void **state)
+{
+	struct pair *p = *state;
+
+	p->fault = PAIR_KILL_AFTER; /* the source dies after its claim was granted... */
+	p->fault_at = 1;
+	p->victim = 0;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one)); /* ...and goes on after its restart */
+}
+
+static void test_a_domain_migrates_once_at_a_time(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_mig *m = NULL;
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_true(vhca_migrations_start(p->ms[0], &p->w[0].domains[0].info.uuid, "other", &m,
+					  &err) < 0);
+	assert_string_equal(err.code, "migrating");
+	assert_true(vhca_migrations_start(p->ms[0], &p->w[0].domains[0].info.uuid, "nobody", &m,
+					  &err) < 0);
+	assert_string_equal(err.code, "no_such_peer");
+	p->copy_hangs = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
+/* ---- every effect fails once; either agent is killed before and after every effect ---- */
+
+static bool home_somewhere(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return vhca_mig_state_is_final(pair_state(p, 0)) &&
+	       (pair_at_home(p, 0) || pair_at_home(p, 1));
+}
+
+static bool run_with(enum pair_fault fault, unsigned int victim, unsigned int at)
+{
+	static struct pair p;
+	bool reached;
+
+	pair_init(&p);
+	p.fault = fault;
+	p.victim = victim;
+	p.fault_at = at;
+	print_message("# fault %u of host %u at effect %u\n", fault, victim, at);
+	(void)pair_migrate(&p, 0);
+	assert_true(pair_until(&p, home_somewhere, NULL));
+	reached = p.effects >= at;
+	pair_done(&p);
+	return reached;
+}
+
+static void run_all(enum pair_fault fault, unsigned int victim)
+{
+	unsigned int at = 1;
+
+	while (run_with(fault, victim, at))
+		at++;
+	/* claim, mark, handover, copy, unmark at the destination: fewer would prove nothing */
+	assert_true(at > 5);
+}
+
+static void test_every_effect_fails_once(void **state)
+{
+	(void)state;
+	run_all(PAIR_FAIL, 0);
+}
+
+static void test_source_killed_before_every_effect(void **state)
+{
+	(void)state;
+	run_all(PAIR_KILL_BEFORE, 0);
+}
+
+static void test_source_killed_after_every_effect(void **state)
+{
+	(void)state;
+	run_all(PAIR_KILL_AFTER, 0);
+}
+
+static void test_destination_killed_before_every_effect(void **state)
+{
+	(void)state;
+	run_all(PAIR_KILL_BEFORE, 1);
+}
+
+static void test_destination_killed_after_every_effect(void **state)
+{
+	(void)state;
+	run_all(PAIR_KILL_AFTER, 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_there_and_back),
+		TEST(test_destination_without_a_vf),
+		TEST(test_destination_without_the_key),
+		TEST(test_peer_down),
+		TEST(test_copy_fails),
+		TEST(test_cancelled_while_copying),
+		TEST(test_guest_that_does_not_let_go),
+		TEST(test_cut_while_copying_longer_than_the_lease),
+		TEST(test_lease_frees_the_reservation),
+		TEST(test_a_domain_migrates_once_at_a_time),
+		cmocka_unit_test(test_every_effect_fails_once),
+		cmocka_unit_test(test_source_killed_before_every_effect),
+		cmocka_unit_test(test_source_killed_after_every_effect),
+		cmocka_unit_test(test_destination_killed_before_every_effect),
+		cmocka_unit_test(test_destination_killed_after_every_effect),
+	};
+
+	return cmocka_run_group_tests_name("migration", tests, NULL, NULL);
+}
