@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -202,7 +203,11 @@ static const struct vhca_virt_class migration_classes[] = {
 	{-1, {NULL}, VHCA_ERR_DEVICE, FAILED, NULL},
 };
 
-static const struct vhca_virt_class connection_lost = {-1, {NULL}, UNREACHABLE, NULL};
+static const struct vhca_virt_class connection_lost = {
+	-1,
+	{NULL},
+	UNREACHABLE,
+	"this host's libvirtd went away; how the migration ends shows when it is back"};
 
 static bool class_matches(const struct vhca_virt_class *c, int code, const char *message)
 {
@@ -254,12 +259,24 @@ int vhca_virt_error(struct vhca_error *err, const char *what)
 }
 
 /* libvirt puts the whole command line of the hook, with its environment, before what it said. */
-static const char *words_of_hook(const char *message)
+static char *words_of_hook(char *message)
 {
-	const char *status = strstr(message, "exit status ");
-	const char *words = status ? strstr(status, ": ") : NULL;
+	char *status = strstr(message, "exit status ");
+	char *words = status ? strstr(status, ": ") : NULL;
 
 	return words && words[2] ? words + 2 : message;
+}
+
+/* One line: hooks and QEMU write as many as they like. */
+static void flatten(char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0 && isspace((unsigned char)text[len - 1]))
+		text[--len] = '\0';
+	for (size_t i = 0; i < len; i++)
+		if (iscntrl((unsigned char)text[i]))
+			text[i] = ' ';
 }
 
 int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn)
@@ -267,11 +284,15 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	VHCA_AUTO_FREE char *message = strdup(virGetLastErrorMessage());
 	int code = virGetLastErrorCode();
 	const struct vhca_virt_class *c = vhca_virt_classify_migration(code, message);
-	const char *text = message ? message : "out of memory";
+	char *words = message;
 
+	if (!message)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+	flatten(message);
+	if (code == VIR_ERR_HOOK_SCRIPT_FAILED)
+		words = words_of_hook(message);
 	/* Asked last: it forgets the last error. */
 	if (virConnectIsAlive(conn) == 0)
 		c = &connection_lost;
-	return set_error(err, c, what,
-			 code == VIR_ERR_HOOK_SCRIPT_FAILED ? words_of_hook(text) : text);
+	return set_error(err, c, what, words);
 }
