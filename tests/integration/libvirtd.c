@@ -2,6 +2,7 @@
 #include "tests/integration/libvirtd.h"
 
 #include "common/base/file.h"
+#include "tests/integration/sandbox.h"
 #include "tests/unit/unit.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,12 +28,30 @@ void libvirtd_init(struct libvirtd *d)
 	(void)snprintf(d->socket, sizeof(d->socket), "%s/libvirt/libvirt-sock", d->dir);
 }
 
+void libvirtd_write(const struct libvirtd *d, const char *name, const void *data, size_t len,
+		    mode_t mode)
+{
+	char path[192];
+
+	/* Directories one by one: they are the daemon's user's as well. */
+	for (const char *p = strchr(name, '/'); p; p = strchr(p + 1, '/')) {
+		(void)snprintf(path, sizeof(path), "%s/%.*s", d->dir, (int)(p - name), name);
+		assert_int_equal(vhca_mkdir_p(path, 0755), 0);
+		if (geteuid() == 0)
+			assert_int_equal(chown(path, NOBODY, NOBODY), 0);
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", d->dir, name);
+	assert_int_equal(vhca_write_file_atomic(path, data, len, mode), 0);
+}
+
 /* As root libvirtd would be the system's; as anybody else it keeps to the directories in its environment. */
 static _Noreturn void exec_daemon(const struct libvirtd *d)
 {
 	int log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 
 	if (log < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+		_exit(127);
+	if (d->own_etc && sandbox_etc("etc") < 0)
 		_exit(127);
 	if (geteuid() == 0 && (setgid(NOBODY) < 0 || setuid(NOBODY) < 0))
 		_exit(127);

@@ -14,9 +14,13 @@ struct libvirtd {
 	char dir[64], socket[128];
 	pid_t pid;	  /* 0 = not running */
 	int death_signal; /* what it gets when the test dies; 0 = SIGKILL */
+	bool own_etc; /* its /etc is etc in its directory: hooks are in etc/libvirt/hooks (sandbox.h) */
 };
 
-void libvirtd_init(struct libvirtd *d);	 /* makes the directory, starts nothing */
+void libvirtd_init(struct libvirtd *d); /* makes the directory, starts nothing */
+/* A file of its own below its directory, which is also its home: configuration in libvirt/, see own_etc. */
+void libvirtd_write(const struct libvirtd *d, const char *name, const void *data, size_t len,
+		    mode_t mode);
 void libvirtd_start(struct libvirtd *d); /* returns when it accepts connections */
 void libvirtd_kill(struct libvirtd *d);
 void libvirtd_done(struct libvirtd *d); /* kills it if it runs, removes the directory */

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <libvirt/libvirt.h>
@@ -88,13 +87,8 @@ static void wait_event(enum vhca_virt_event event, const char *alias)
 static void write_qemu_conf(void)
 {
 	static const char text[] = "stdio_handler = \"file\"\n";
-	char path[128];
 
-	(void)snprintf(path, sizeof(path), "%s/libvirt", rig.daemon.dir);
-	assert_int_equal(vhca_mkdir_p(path, 0777), 0);
-	(void)chmod(path, 0777);
-	(void)snprintf(path, sizeof(path), "%s/libvirt/qemu.conf", rig.daemon.dir);
-	assert_int_equal(vhca_write_file_atomic(path, text, strlen(text), 0644), 0);
+	libvirtd_write(&rig.daemon, "libvirt/qemu.conf", text, strlen(text), 0644);
 }
 
 static int group_setup(void **state)
