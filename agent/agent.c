@@ -267,6 +267,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	(void)vhca_strcpy(args.boot_id, sizeof(args.boot_id), a->boot_id); /* same size */
 	for (unsigned int i = 0; i < a->conf->n_sm_urls; i++)
 		urls[i] = a->conf->sm_urls[i];
+	ob.snapshot = vhca_engine_snapshot;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
 	if (!a->sm)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "sm_backend", 0,

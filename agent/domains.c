@@ -8,7 +8,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 
-#define LIST_RETRY_MS 1000
+#define LIST_RETRY_FIRST_MS 1000
+#define LIST_RETRY_CAP_MS   60000
 
 /* A look at one domain: at most one call under way, at most one more to follow. */
 struct look {
@@ -28,6 +29,7 @@ struct vhca_domains {
 	struct vhca_engine *engine;
 	struct vhca_virt *virt;
 	struct vhca_timer *list_timer;
+	struct vhca_backoff list_backoff;
 	TAILQ_HEAD(, look) looks;
 	TAILQ_HEAD(, incoming) incoming;
 };
@@ -95,11 +97,12 @@ static void on_list(void *arg, int rc, struct vhca_dom_info *const *infos, unsig
 
 	if (rc == 0) {
 		vhca_log_info("libvirt: %u active domains", n);
+		vhca_backoff_reset(&d->list_backoff);
 		vhca_engine_virt_sync(d->engine, infos, n);
 		return;
 	}
 	vhca_log_warning("libvirt: cannot list domains: %s", err->msg);
-	vhca_timer_arm_ms(d->list_timer, LIST_RETRY_MS);
+	vhca_timer_arm_ms(d->list_timer, vhca_backoff_next(&d->list_backoff));
 }
 
 static void on_list_timer(void *arg)
@@ -260,6 +263,8 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	if (!d)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "libvirt");
 	d->engine = engine;
+	d->list_backoff =
+		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};
 	TAILQ_INIT(&d->looks);
 	TAILQ_INIT(&d->incoming);
 	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);

@@ -331,6 +331,17 @@ static void report_hca(struct vhca_engine *e, const struct vhca_hca *hca)
 			engine_report(e, c);
 }
 
+void vhca_engine_snapshot(void *engine)
+{
+	struct vhca_engine *e = engine;
+	const struct vhca_hca *hca;
+
+	vhca_events_add(e->args.events, "sm", e->conf->node_name,
+			"the SM rebuilds: all bindings are reported again");
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		report_hca(e, hca);
+}
+
 static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
 			 const struct vhca_port_state *now)
 {

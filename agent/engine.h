@@ -64,6 +64,8 @@ void vhca_engine_domain_incoming(struct vhca_engine *e, const struct vhca_uuid *
 				 bool incoming);
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
 			     const struct vhca_effect_result *result);
+/* A new SM rebuilds its table: everything that is bound here is reported again. */
+void vhca_engine_snapshot(void *engine);
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc);
 
