@@ -35,8 +35,6 @@ static void flush(struct vhca_osm_api *api)
 	if (api->n_waiting == 0)
 		return;
 	r = vhca_osm_service_commit(api->service, &err);
-	if (r < 0)
-		vhca_log_error("%s", err.msg);
 	for (size_t i = 0; i < api->n_waiting; i++) {
 		struct waiting *w = &api->waiting[i];
 

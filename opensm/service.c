@@ -35,13 +35,19 @@ struct vhca_osm_service {
 	bool is_new;
 	uint64_t inherited_until; /* UINT64_MAX = nothing is inherited */
 	struct vhca_osm_publisher publisher;
-	char *text; /* what stands in the partition file; NULL = unknown */
-	char base_problem[256], write_problem[256];
+	char *text;		/* what stands in the partition file; NULL = unknown */
+	uint64_t save_retry_at; /* only while something is not saved */
+	char base_problem[256], save_problem[256], write_problem[256];
 };
 
 static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
 					      .tombstones = VHCA_OSM_TOMBSTONES_MAX,
 					      .ports = VHCA_OSM_PORTS_MAX};
+
+static bool is_saved(const struct vhca_osm_service *s)
+{
+	return s->saved_revision == vhca_osm_table_revision(s->table);
+}
 
 static char *path_in(const struct vhca_osm_conf *conf, const char *name, char *buf)
 {
@@ -197,15 +203,13 @@ static void start_inheritance(struct vhca_osm_service *s, uint64_t now)
 
 static void end_inheritance(struct vhca_osm_service *s)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
 	size_t n = vhca_osm_table_inherited(s->table);
 
 	s->inherited_until = UINT64_MAX;
 	vhca_osm_table_drop_inherited(s->table);
 	vhca_log_notice("%zu inherited keys were not reported in %u s and go", n,
 			s->conf.inherit_s);
-	if (vhca_osm_service_commit(s, &err) < 0)
-		vhca_log_error("%s; written with the next report", err.msg);
+	(void)vhca_osm_service_commit(s, NULL); /* tried again by publish() */
 }
 
 bool vhca_osm_service_is_new(const struct vhca_osm_service *s)
@@ -215,7 +219,6 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s)
 
 void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
 	struct heirs heirs = {.s = s};
 
 	s->is_new = false;
@@ -223,8 +226,7 @@ void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 	if (heirs.failed)
 		vhca_log_error("the keys of %zu ports could not be kept", heirs.failed);
 	start_inheritance(s, now);
-	if (vhca_osm_service_commit(s, &err) < 0)
-		vhca_log_error("%s", err.msg);
+	(void)vhca_osm_service_commit(s, NULL); /* tried again by publish() */
 	publish_partitions(s, now); /* even if it was not saved: keeping is the safe side */
 }
 
@@ -234,9 +236,10 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
+	if (!is_saved(s) && now >= s->save_retry_at)
+		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */
-	if (s->saved_revision == vhca_osm_table_revision(s->table) &&
-	    vhca_osm_publisher_write_due(&s->publisher, now))
+	if (is_saved(s) && vhca_osm_publisher_write_due(&s->publisher, now))
 		publish_partitions(s, now);
 	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
 		ask_for_sweep(s);
@@ -244,8 +247,10 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 
 uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s)
 {
-	uint64_t at = vhca_osm_publisher_deadline(&s->publisher);
+	uint64_t at = s->save_retry_at; /* before that nothing can be published */
 
+	if (is_saved(s))
+		at = vhca_osm_publisher_deadline(&s->publisher);
 	return at < s->inherited_until ? at : s->inherited_until;
 }
 
@@ -305,6 +310,21 @@ static int load_state(struct vhca_osm_service *s, struct vhca_error *err)
 	return r;
 }
 
+/* Remembers the failure for /readyz and for the next attempt. */
+static int save_failed(struct vhca_osm_service *s, int errnum, struct vhca_error *err)
+{
+	struct vhca_error why = VHCA_ERROR_INIT;
+	int r = vhca_error_set(&why, VHCA_ERR_UNAVAILABLE, "state_not_saved", errnum, "%s",
+			       s->state_path);
+
+	vhca_log_error("%s; tried again in %d ms", why.msg, VHCA_OSM_REWRITE_MS);
+	(void)vhca_strcpy(s->save_problem, sizeof(s->save_problem), why.msg);
+	s->save_retry_at = vhca_now_ms() + VHCA_OSM_REWRITE_MS;
+	if (err)
+		*err = why;
+	return r;
+}
+
 int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
@@ -318,8 +338,8 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err)
 	if (r == 0)
 		r = vhca_write_file_atomic(s->state_path, text, len, 0644);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r, "%s",
-				      s->state_path);
+		return save_failed(s, -r, err);
+	s->save_problem[0] = '\0';
 	s->saved_revision = revision;
 	if (s->shown_needs != vhca_osm_table_needs_revision(s->table))
 		vhca_osm_publisher_changed(&s->publisher, vhca_now_ms());
@@ -514,12 +534,13 @@ void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_s
 
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
 {
-	return s->saved_revision == vhca_osm_table_revision(s->table) &&
-	       s->shown_needs == vhca_osm_table_needs_revision(s->table) &&
+	return is_saved(s) && s->shown_needs == vhca_osm_table_needs_revision(s->table) &&
 	       vhca_osm_publisher_settled(&s->publisher);
 }
 
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
 {
+	if (s->save_problem[0])
+		return s->save_problem;
 	return s->write_problem[0] ? s->write_problem : s->base_problem;
 }

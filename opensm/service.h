@@ -41,7 +41,8 @@ int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64
 			      struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
 			     size_t n, struct vhca_error *err);
-/* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved. */
+/* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved; what is in memory stays and publish()
+ * tries again. */
 int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 
 /* ---- reading ---- */
@@ -49,7 +50,7 @@ const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_servic
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
 void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
 			   struct vhca_osm_view *ret);
-/* What keeps the partition file from being up to date, "" = nothing. Borrowed. */
+/* What keeps reports from the disk or the partition file from being up to date, "" = nothing. Borrowed. */
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 
 /* True if a sweep has taken over all that was reported. */

@@ -260,6 +260,11 @@ class Manager:
         except FileNotFoundError:
             return ""
 
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def sweeps(self):
         return len(SWEEP.findall(self.log()))
 

@@ -300,6 +300,20 @@ class Restarts(Case):
         self.assertEqual(len(rows), 20)
         self.assertEqual(sm.stop(), 0)
 
+    def test_a_state_directory_that_vanishes(self):
+        sm = self.manager().start()
+        os.rename(sm.state_dir, sm.state_dir + ".away")
+        doc = self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 503, "state_not_saved")
+        self.assertTrue(doc["retryable"])
+        self.assertIn("bindings", sm.api.call("GET", "/readyz")[1]["problem"])
+        before = sm.cpu_seconds()
+        time.sleep(1.5)
+        self.assertLess(sm.cpu_seconds() - before, 0.5)
+        self.assertFalse(self.fabric.has(2, "0x8001"))
+        os.rename(sm.state_dir + ".away", sm.state_dir)
+        self.wait_key(2, "0x8001")    # saved and brought into effect without a further report
+        self.assertEqual(sm.stop(), 0)
+
     def test_damaged_state_refuses_the_plugin_not_opensm(self):
         sm = self.manager().start()
         self.fill(sm)

@@ -181,9 +181,8 @@ static void a_report_reaches_file_and_sweep(void **state)
 	struct world *w = *state;
 
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
-	settle(w);
-	assert_false(shown(w, "0x8001")); /* not durable: not in effect */
 	commit(w);
+	assert_false(shown(w, "0x0001"));
 	assert_true(vhca_osm_service_deadline(w->service) <= vhca_now_ms() + VHCA_OSM_QUIET_MS);
 	assert_int_equal(w->fake.sweeps, 0);
 	settle(w);
@@ -260,24 +259,44 @@ static void a_standby_does_not_sweep(void **state)
 	assert_int_equal(w->fake.sweeps, 0);
 }
 
-static void a_full_disk_is_reported_and_retried(void **state)
+/* A missing directory stands for any failing write, also for root. */
+static void state_that_cannot_be_saved_has_no_effect(void **state)
 {
 	struct world *w = *state;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	uint64_t now;
+	uint64_t retry;
 
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
-	tree_remove(&w->tree, "state"); /* stands for any failing write, also for root */
+	tree_remove(&w->tree, "state");
 	assert_true(vhca_osm_service_commit(w->service, &err) < 0);
 	assert_string_equal(err.code, "state_not_saved");
 	assert_int_equal(err.kind, VHCA_ERR_UNAVAILABLE);
+	assert_non_null(strstr(vhca_osm_service_problem(w->service), "bindings"));
+	/* No busy loop, nothing published, and a new attempt although nobody reports again. */
+	retry = vhca_osm_service_deadline(w->service);
+	assert_true(retry > vhca_now_ms() && retry <= vhca_now_ms() + VHCA_OSM_REWRITE_MS);
 	tree_mkdir(&w->tree, "state");
+	vhca_osm_service_publish(w->service, retry - 1);
+	assert_false(tree_has(&w->tree, "state/partitions.conf"));
+	assert_false(tree_has(&w->tree, "state/bindings"));
+	vhca_osm_service_publish(w->service, retry);
+	assert_true(tree_has(&w->tree, "state/bindings"));
+	assert_string_equal(vhca_osm_service_problem(w->service), "");
+}
+
+static void a_partition_file_that_cannot_be_written_is_retried(void **state)
+{
+	struct world *w = *state;
+	uint64_t now;
+
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
 	commit(w);
 	tree_remove(&w->tree, "state");
 	now = vhca_now_ms() + VHCA_OSM_BURST_MS;
 	vhca_osm_service_publish(w->service, now);
 	assert_non_null(strstr(vhca_osm_service_problem(w->service), "partitions.conf"));
 	assert_int_equal(w->fake.sweeps, 0);
+	assert_int_equal(vhca_osm_service_deadline(w->service), now + VHCA_OSM_REWRITE_MS);
 	tree_mkdir(&w->tree, "state");
 	vhca_osm_service_publish(w->service, now + VHCA_OSM_REWRITE_MS);
 	assert_string_equal(vhca_osm_service_problem(w->service), "");
@@ -535,8 +554,10 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_lost_sweep_is_asked_for_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_standby_does_not_sweep, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_disk_is_reported_and_retried, setup,
+		cmocka_unit_test_setup_teardown(state_that_cannot_be_saved_has_no_effect, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_partition_file_that_cannot_be_written_is_retried,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(base_file_changes_are_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_is_back_after_a_restart, setup,
 						teardown),
