@@ -23,9 +23,13 @@
 #define SOCKET_PATH VHCA_HOOK_RUN_DIR "/hook.sock"
 #define VFS_PATH    VHCA_HOOK_RUN_DIR "/vfs"
 
-/* The first three count from the start of the process, which has 2 s. libvirt writes stdin in one go: 1 s is for a machine in
- * trouble. TELL_MS is for an exchange without an answer: an agent that does not accept must not delay a shutdown. */
-#define STDIN_MS    1000u
+/*
+ * The first three count from the start of the process, which has 2 s. libvirt writes stdin in one
+ * go: most of STDIN_MS is for a machine in trouble, and what is left then is enough for an agent
+ * that answers from memory. TELL_MS is for an exchange without an answer: an agent that does not
+ * accept must not delay a shutdown.
+ */
+#define STDIN_MS    1400u
 #define ANSWER_MS   1700u
 #define BACKSTOP_MS 1800u /* for what no deadline covers: see on_backstop() */
 #define ASK_MS	    1500u

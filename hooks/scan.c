@@ -83,15 +83,23 @@ static const struct {
 
 /* ---- characters, text, hashes ---- */
 
+/* A table, because each byte of up to 16 MiB is asked for while libvirt waits. */
+enum { C_NAME, C_SPACE, C_MARKUP };
+
+static const uint8_t classes[256] = {
+	['\0'] = C_MARKUP, ['<'] = C_MARKUP, ['>'] = C_MARKUP, ['/'] = C_MARKUP, ['='] = C_MARKUP,
+	['\''] = C_MARKUP, ['"'] = C_MARKUP, ['&'] = C_MARKUP, ['!'] = C_MARKUP, ['?'] = C_MARKUP,
+	[' '] = C_SPACE,   ['\t'] = C_SPACE, ['\n'] = C_SPACE, ['\r'] = C_SPACE,
+};
+
 static bool is_space(char c)
 {
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+	return classes[(unsigned char)c] == C_SPACE;
 }
 
 static bool is_name(char c)
 {
-	return !is_space(c) &&
-	       !strchr("<>/='\"&!?", c); /* strchr also finds the NUL: no name has one */
+	return classes[(unsigned char)c] == C_NAME;
 }
 
 /* FNV-1a, 64 bits: names are compared by hash, so they need no space and have no maximum length. */
@@ -558,10 +566,26 @@ void vhca_scan_init(struct vhca_scan *scan)
 	memset(scan, 0, sizeof(*scan)); /* S_TEXT, nothing found */
 }
 
+/* Bytes at data that on_text() would do nothing with. */
+static size_t idle_text(const struct vhca_scan *scan, const char *data, size_t len)
+{
+	const char *lt;
+
+	if (scan->state != S_TEXT || kind_at(scan, scan->depth) == K_UUID)
+		return 0;
+	lt = memchr(data, '<', len);
+	return lt ? (size_t)(lt - data) : len;
+}
+
 bool vhca_scan_feed(struct vhca_scan *scan, const char *data, size_t len)
 {
-	for (size_t i = 0; i < len && scan->state < S_CLOSED; i++)
-		scan->state = (uint8_t)on_byte[scan->state](scan, data[i]);
+	size_t i = 0;
+
+	while (i < len && scan->state < S_CLOSED) {
+		i += idle_text(scan, data + i, len - i);
+		if (i < len)
+			scan->state = (uint8_t)on_byte[scan->state](scan, data[i++]);
+	}
 	return scan->state < S_CLOSED;
 }
 

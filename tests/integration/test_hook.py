@@ -83,6 +83,14 @@ class Agent(threading.Thread):
         except OSError:
             pass    # the hook has left: it does not wait for what it does not need
 
+    def wait_for(self, n):
+        """What the hook only tells may be read after it has left."""
+        for _ in range(500):
+            if len(self.requests) >= n:
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{len(self.requests)} requests, {n} expected")
+
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -190,6 +198,7 @@ class AgentAnswers(HookCase):
     def test_release_reason_is_forwarded(self):
         agent = self.agent(answers("pass\n"))
         self.hook("release", "end", HAS_VF, extra="migrated")
+        agent.wait_for(1)
         self.assertIn("op release\nsubop end\nextra migrated\n", agent.requests[0])
 
     def test_pass(self):
@@ -220,10 +229,7 @@ class AgentAnswers(HookCase):
         agent = self.agent(answers("pass\n"))
         for op, subop in OPS:
             self.hook(op, subop, HAS_VF)
-        for _ in range(100):
-            if len(agent.requests) == len(OPS):
-                break
-            time.sleep(0.01)
+        agent.wait_for(len(OPS))
         self.assertEqual({r.split("\n")[1] for r in agent.requests}, {f"op {op}" for op, _ in OPS})
 
 
@@ -389,6 +395,14 @@ class Input(HookCase):
                 p = subprocess.run(["/bin/sh", "-c", f'"$0" vm1 prepare begin - {close}', HOOK], input=HAS_VF,
                                    cwd=self.dir, timeout=20, capture_output=True, check=False)
                 self.assertEqual(p.returncode, 0 if "<" in close else 1)
+
+    def test_nobody_reads_stderr(self):
+        r, w = os.pipe()
+        os.close(r)
+        p = subprocess.run([HOOK, "vm1", "prepare", "begin", "-"], input=HAS_VF, cwd=self.dir, timeout=20, stderr=w,
+                           check=False)
+        os.close(w)
+        self.assertEqual(p.returncode, 1)
 
     def test_wrong_arguments_pass(self):
         for argv in ([], ["vm1"], ["vm1", "prepare"]):

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * vhca-qemu-hook: libvirt runs it as `vhcad DOMAIN OP SUBOP EXTRA` with the domain's XML on stdin,
+ * holds the domain's lock until it exits, and has no time-out. So: no libvirt call, no
+ * configuration file, a deadline on everything, and exit 0 whenever the domain is none of ours.
+ * stdout stays empty (libvirt would take it for XML); stdin may hold passwords and is never logged.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "common/base/file.h"
+#include "common/base/hook_message.h"
+#include "hooks/ask.h"
+#include "hooks/policy.h"
+#include "hooks/scan.h"
+#include "hooks/vfs.h"
+
+/* VHCA_HOOK_RUN_DIR comes from meson.build; tests build this file with another one. */
+#define SOCKET_PATH VHCA_HOOK_RUN_DIR "/hook.sock"
+#define VFS_PATH    VHCA_HOOK_RUN_DIR "/vfs"
+
+/* The first three count from the start of the process, which has 2 s. libvirt writes stdin in one go: most of STDIN_MS is for a
+ * machine in trouble, and what is left then is enough for an agent that answers from memory. TELL_MS is for an exchange without an answer: an agent that does not accept must not delay a shutdown. */
+#define STDIN_MS    1400u
+#define ANSWER_MS   1700u
+#define BACKSTOP_MS 1800u /* for what no deadline covers: see on_backstop() */
+#define ASK_MS	    1500u
+#define TELL_MS	    250u
+
+#define STDIN_MAX (16u * 1024 * 1024)
+
+/* Exit status should the backstop fire now: 1 while what the policy refuses cannot be ruled out. Written
+ * before, read in, the handler. */
+static volatile sig_atomic_t backstop_status;
+
+struct run {
+	uint64_t start; /* vhca_now_ms() scale */
+	const struct vhca_hook_rule *rule;
+	struct vhca_hook_request req;
+	bool has_vf; /* one of ours is among the host devices, or that cannot be ruled out */
+	struct vhca_bdf vf;
+	int vfs_error; /* negative errno why not */
+};
+
+static void write_stderr(const char *text, size_t len)
+{
+	if (write(STDERR_FILENO, text, len) < 0)
+		return; /* nobody listens; the exit status says it */
+}
+
+/* Whatever hangs, a page fault or a file that does not open: the domain's lock is not held for it. */
+static _Noreturn void on_backstop(int signo)
+{
+	static const char text[] =
+		"vhcad: the hook ran into its deadline; see 'systemctl status vhcad'\n";
+
+	(void)signo;
+	if (backstop_status)
+		write_stderr(text, sizeof(text) - 1);
+	_exit(backstop_status);
+}
+
+static void arm_backstop(void)
+{
+	const struct sigaction action = {.sa_handler = on_backstop};
+	const struct itimerval timer = {
+		.it_value = {.tv_sec = BACKSTOP_MS / 1000, .tv_usec = BACKSTOP_MS % 1000 * 1000},
+	};
+
+	(void)sigaction(SIGALRM, &action, NULL); /* neither fails with these arguments */
+	(void)setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- stdin ---- */
+
+/* The next piece of stdin: its length, 0 at the end, on an error, or when the deadline has passed.
+ */
+static size_t read_piece(char *buf, size_t size, uint64_t deadline)
+{
+	struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
+	uint64_t now = vhca_now_ms();
+	ssize_t n;
+
+	if (now >= deadline || poll(&pfd, 1, (int)(deadline - now)) <= 0)
+		return 0;
+	n = read(STDIN_FILENO, buf, size);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void scan_stdin(struct vhca_scan *scan, uint64_t deadline)
+{
+	char buf[64 * 1024]; /* the size of a pipe */
+	size_t total = 0, n;
+
+	vhca_scan_init(scan);
+	while (total < STDIN_MAX && (n = read_piece(buf, sizeof(buf), deadline)) > 0) {
+		total += n;
+		if (!vhca_scan_feed(scan, buf, n))
+			break; /* libvirt does not mind that the rest is not read */
+	}
+}
+
+/* ---- the request ---- */
+
+/* A word that is too long is cut: it matches nothing, and the name is for people (the UUID is the
+ * key). */
+static void copy_arg(char *dst, size_t size, const char *src)
+{
+	size_t n = strnlen(src, size - 1);
+
+	memcpy(dst, src, n);
+	dst[n] = '\0';
+}
+
+static void fill_request(struct vhca_hook_request *req, char **argv, const struct vhca_scan *scan)
+{
+	copy_arg(req->name, sizeof(req->name), argv[1]);
+	copy_arg(req->op, sizeof(req->op), argv[2]);
+	copy_arg(req->subop, sizeof(req->subop), argv[3]);
+	copy_arg(req->extra, sizeof(req->extra), argv[4] ? argv[4] : "-");
+	req->has_uuid = scan->has_uuid;
+	req->uuid = scan->uuid;
+	req->has_request = scan->has_request;
+	req->has_away = scan->has_away;
+	req->away = scan->away;
+	req->incomplete = !vhca_scan_is_complete(scan);
+	req->n_hostdevs = scan->n_hostdevs;
+	memcpy(req->hostdevs, scan->hostdevs, sizeof(req->hostdevs));
+}
+
+/* The exit status, should no answer come. */
+static bool refuses_silent(const struct run *run, bool has_vf)
+{
+	const struct vhca_hook_found found = {.has_vf = has_vf, .has_away = run->req.has_away};
+
+	return vhca_hook_rule_refuses(run->rule, VHCA_HOOK_SILENT, false, found);
+}
+
+/* A list that exists but cannot be used rules out no host device: an unproven VF in a guest is the
+ * worse mistake. */
+static void find_vf(struct run *run)
+{
+	int r;
+
+	backstop_status = refuses_silent(run, run->req.n_hostdevs > 0);
+	if (run->req.n_hostdevs == 0)
+		return;
+	r = vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, run->req.n_hostdevs, &run->vf);
+	run->has_vf = r != 0;
+	if (r < 0) {
+		run->vfs_error = r;
+		run->vf = run->req.hostdevs[0];
+	}
+	backstop_status = refuses_silent(run, run->has_vf);
+}
+
+/* ---- the verdict ---- */
+
+/* The one line that reaches whoever asked libvirt: it names the domain, the reason and the way out.
+ */
+static int refuse(const struct run *run, const char *reason)
+{
+	char line[2048];
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, line, sizeof(line) - 1);
+	vhca_strbuf_add(&sb, "vhcad: domain %s: %s refused: %s", run->req.name, run->req.op,
+			reason);
+	for (size_t i = 0; i < sb.len; i++)
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+	line[sb.len] = '\n';
+	write_stderr(line, sb.len + 1);
+	return 1;
+}
+
+static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
+{
+	if (run->vfs_error)
+		vhca_strbuf_add(
+			sb,
+			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
+			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
+	else
+		vhca_strbuf_add(sb, "host device %s is an InfiniBand VF of vhcad",
+				VHCA_BDF_STR(run->vf));
+	vhca_strbuf_add(sb,
+			", and the agent that must vouch for it does not answer (%s: %s); see "
+			"'systemctl status vhcad', "
+			"start it, or remove the hostdev from the domain",
+			SOCKET_PATH, strerror(-error));
+}
+
+static void explain_away(const struct run *run, int error, struct vhca_strbuf *sb)
+{
+	vhca_strbuf_add(
+		sb,
+		"its InfiniBand VFs were taken out for migration %s, and the agent that must "
+		"put them in again here does not answer (%s: %s); see 'systemctl status "
+		"vhcad', start it, and try again",
+		VHCA_UUID_STR(&run->req.away), SOCKET_PATH, strerror(-error));
+}
+
+static int refuse_silent(const struct run *run, int error)
+{
+	char reason[512];
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, reason, sizeof(reason));
+	if (run->rule->act[VHCA_HOOK_SILENT] == VHCA_HOOK_REFUSE_IF_AWAY)
+		explain_away(run, error, &sb);
+	else
+		explain_vf(run, error, &sb);
+	return refuse(run, reason);
+}
+
+static int decide(struct run *run)
+{
+	const struct vhca_hook_found found = {.has_vf = run->has_vf, .has_away = run->req.has_away};
+	bool ours = run->req.has_request || found.has_vf || found.has_away;
+	bool waits = vhca_hook_rule_waits(run->rule);
+	uint64_t deadline =
+		min_u64(run->start + ANSWER_MS, vhca_now_ms() + (waits ? ASK_MS : TELL_MS));
+	struct vhca_hook_reply reply = {.pass = true};
+	enum vhca_hook_case which = VHCA_HOOK_NOT_OURS;
+	int r = 0;
+
+	if (ours) {
+		r = vhca_hook_ask(SOCKET_PATH, &run->req, deadline, waits ? &reply : NULL);
+		which = r < 0 ? VHCA_HOOK_SILENT : VHCA_HOOK_ANSWERED;
+	}
+	if (!vhca_hook_rule_refuses(run->rule, which, reply.pass, found))
+		return 0;
+	return which == VHCA_HOOK_SILENT ? refuse_silent(run, r) : refuse(run, reply.reason);
+}
+
+int main(int argc, char **argv)
+{
+	static const char usage[] =
+		"libvirt runs this as 'vhcad DOMAIN OPERATION SUB-OPERATION EXTRA' with the "
+		"domain's XML on stdin; see vhca-qemu-hook(7)\n";
+	struct run run = {.start = vhca_now_ms()};
+	struct vhca_scan scan;
+
+	if (argc < 4) {
+		write_stderr(usage, sizeof(usage) - 1);
+		return 0; /* whatever libvirt meant, a refusal could kill a guest */
+	}
+	 /* a closing agent is an error number */
+	arm_backstop();
+	run.rule = vhca_hook_rule(argv[2], argv[3]);
+	scan_stdin(&scan, run.start + STDIN_MS);
+	fill_request(&run.req, argv, &scan);
+	find_vf(&run);
+	return decide(&run);
+}
