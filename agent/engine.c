@@ -11,6 +11,7 @@
 #include "agent/engine_int.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/http/json.h"
 
 /* The state database is opened before any HCA is seen: a VF known from it stands in the model, not present, until the kernel shows it. */
 
@@ -402,14 +403,45 @@ static const struct {
 	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
 };
 
+/* The SM knows a higher epoch, of a place that has given the vGUID up (this VM was stopped on another host), or of our own port (our
+ * database was lost). Then the next epoch is ours, and nobody is robbed. */
+static bool learn_epoch(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
+{
+	uint64_t known = 0, port = 0;
+	const char *port_text = NULL;
+	bool bound = true;
+
+	if (!doc || vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 1, &known, NULL) < 0 ||
+	    vhca_json_opt_bool(doc, "bound", &bound, NULL) < 0 ||
+	    vhca_json_opt_string(doc, "port_guid", &port_text, NULL) < 0 || known < c->epoch ||
+	    c->vf->committing)
+		return false;
+	if (port_text && vhca_guid_parse(port_text, &port) < 0)
+		return false;
+	if (bound && port != c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
+		return false;
+	vhca_events_add(
+		e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
+		"the SM knows epoch %llu, of a place that gave it up: going on with the next",
+		(unsigned long long)known);
+	c->epoch = known + 1;
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
+				   c->epoch); /* known: no memory needed */
+	engine_save_and_report(e, c->vf);
+	return true;
+}
+
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
 
-	(void)doc;
 	if (!binding->bound || !c || c->epoch != binding->epoch)
+		return;
+	if (answers[answer].told == VHCA_TOLD_REFUSED && learn_epoch(e, c, doc))
 		return;
 	if (c->told != answers[answer].told) {
 		c->told = answers[answer].told;

@@ -33,6 +33,7 @@ struct vhca_engine_args {
 	struct vhca_events *events;
 	const struct vhca_conf *conf; /* borrowed; replaced by vhca_engine_set_conf() */
 	struct vhca_effects effects;
+	bool fenced; /* the SM refuses lower epochs: it is asked before an identity is programmed */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

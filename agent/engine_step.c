@@ -114,6 +114,16 @@ static enum membership refuse(struct vhca_claim *c, uint16_t pkey, const char *w
 	return REFUSED;
 }
 
+static enum membership refused_by_sm(struct vhca_claim *c)
+{
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
+		       "the SM does not give GUID %s to this host: %s",
+		       VHCA_GUID_STR(c->identity.guid), c->told_reason);
+	vhca_error_hint(&c->failure, "see where the SM has it: GET /v1/bindings/%s at the SM",
+			VHCA_GUID_STR(c->identity.guid));
+	return REFUSED;
+}
+
 static enum membership unreachable_sm(struct vhca_engine *e, struct vhca_vf *vf, uint16_t pkey)
 {
 	if (e->conf->sm_require == VHCA_SM_REQUIRE_NOTHING)
@@ -131,22 +141,28 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 	uint64_t waited = vhca_now_ms() - c->told_ms;
 	uint16_t pkey = 0;
 
-	if (keys_on_port(vf, &pkey))
+	bool on_port = keys_on_port(vf, &pkey);
+
+	/* An SM that fences is asked first in any case: the vGUID may have another owner. */
+	if (on_port && (!e->args.fenced || c->told == VHCA_TOLD_ACCEPTED))
 		return MEMBER;
-	if (e->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC)
+	if (!on_port && e->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC)
 		return refuse(c, pkey, "keys are static",
 			      "add the port to the partition at the SM");
 	switch (c->told) {
 	case VHCA_TOLD_REFUSED:
-		return refuse(c, pkey, c->told_reason, "see the partition policy of the SM");
+		return on_port ? refused_by_sm(c)
+			       : refuse(c, pkey, c->told_reason,
+					"see the partition policy of the SM");
 	case VHCA_TOLD_UNREACHABLE:
-		return unreachable_sm(e, vf, pkey);
+		return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
 	case VHCA_TOLD_NOT_YET:
 		/* Twice the request's own time-out: then something is wrong with the SM, not with us. */
 		if (waited >= 2ULL * e->conf->sm_timeout_ms)
-			return unreachable_sm(e, vf, pkey);
+			return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
 		engine_again(e, vf, 2ULL * e->conf->sm_timeout_ms - waited);
-		break;
+		engine_reason(vf, "waits for the SM's answer");
+		return WAIT;
 	case VHCA_TOLD_ACCEPTED:
 		if (waited >= e->conf->pkey_timeout_ms)
 			return refuse(c, pkey, "the SM accepted it but never sent it",

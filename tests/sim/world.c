@@ -517,6 +517,7 @@ void world_start(struct world *w)
 	if (vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, w->loop,
 			    &w->store, &err) < 0)
 		must(false, err.msg);
+	args.fenced = w->fenced;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;

@@ -56,6 +56,7 @@ struct world {
 	struct vhca_events *events;
 	struct vhca_engine *engine;
 	uint64_t port_guid;
+	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */
 	/* For a world that is one of two: after a start, before an end. */
 	void (*started)(struct world *w);
 	void (*stopping)(struct world *w);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/http/json.h"
 #include "tests/sim/world.h"
 
 static int setup(void **state)
@@ -314,6 +315,67 @@ static void test_sm_down_blocks_nobody(void **state)
 	world_set_key(w, 6, 0x8003);
 	assert_true(world_until(w, mapped_late, NULL));
 	w->sm_grants = true;
+	assert_true(world_until(w, served, &zero));
+}
+
+static void sm_says_doc(struct world *w, enum vhca_sm_answer answer, const char *text)
+{
+	const struct vhca_claim *c = TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
+	struct vhca_sm_binding b = {.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	struct json_object *doc = NULL;
+
+	assert_int_equal(vhca_json_parse(text, strlen(text), &doc, NULL), 0);
+	vhca_engine_sm_answer(w->engine, &b, answer, "superseded", doc);
+	json_object_put(doc);
+}
+
+static const struct vhca_claim *first_claim(const struct world *w)
+{
+	return TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
+}
+
+/* The VM was stopped on another host: the SM remembers a higher epoch that nobody holds. */
+static void test_epoch_of_a_place_that_gave_up_is_learnt(void **state)
+{
+	struct world *w = *state;
+
+	w->fenced = true;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, not_served, NULL));
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_CLAIMED), 1); /* not programmed before the SM was asked */
+	sm_says_doc(w, VHCA_SM_SUPERSEDED, "{\"known_epoch\": 7, \"bound\": false}");
+	assert_int_equal(first_claim(w)->epoch, 8);
+	sm_says(w, VHCA_SM_ACCEPTED, "");
+	assert_true(world_until(w, served, &zero));
+}
+
+/* ...or somebody else holds it: then it is not ours. */
+static void test_vguid_that_is_bound_elsewhere_is_refused(void **state)
+{
+	struct world *w = *state;
+
+	w->fenced = true;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, not_served, NULL));
+	sm_says_doc(w, VHCA_SM_SUPERSEDED,
+		    "{\"known_epoch\": 7, \"bound\": true, \"port_guid\": \"0x0002c90300000999\"}");
+	assert_true(world_until(w, has_problem, "sm_refused"));
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+}
+
+static void test_fencing_sm_that_is_down_blocks_nobody(void **state)
+{
+	struct world *w = *state;
+
+	w->fenced = true;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, not_served, NULL));
+	sm_says(w, VHCA_SM_RETRY, "connection refused");
 	assert_true(world_until(w, served, &zero));
 }
 
@@ -667,6 +729,9 @@ int main(void)
 		TEST(test_key_that_never_comes_is_refused),
 		TEST(test_sm_refuses),
 		TEST(test_sm_down_blocks_nobody),
+		TEST(test_epoch_of_a_place_that_gave_up_is_learnt),
+		TEST(test_vguid_that_is_bound_elsewhere_is_refused),
+		TEST(test_fencing_sm_that_is_down_blocks_nobody),
 		TEST(test_sm_required),
 		TEST(test_index_that_changes_meaning_forces_off),
 		TEST(test_attach_and_detach_at_run_time),
