@@ -48,6 +48,7 @@ static void check_hostdevs(const struct vhca_dom_info *info)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vhca_error err = VHCA_ERROR_INIT, request_err = VHCA_ERROR_INIT;
+	struct vhca_uuid none = {{0}};
 	struct vhca_dom_info *info = NULL;
 
 	if (vhca_domxml_parse((const char *)data, size, &info, &request_err, &err) < 0) {
@@ -57,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_ASSERT(info->name[0] && memchr(info->name, '\0', sizeof(info->name)));
 	FUZZ_ASSERT(info->id >= -1 && info->free_root_ports <= info->root_ports);
 	FUZZ_ASSERT(request_err.kind == VHCA_ERR_NONE || request_err.msg[0]);
+	FUZZ_ASSERT(info->has_away || vhca_uuid_equal(&info->away, &none));
 	check_requests(info);
 	check_hostdevs(info);
 	free(info);

@@ -313,6 +313,26 @@ static void cancelled_copy_leaves_the_guest_here(void **state)
 	assert_int_equal(abort_now(&rig.b), -ENOENT);
 }
 
+/* libvirtd remembers it although there is no copy yet: our own hook may take a while. */
+static void cancelled_while_the_hook_thinks(void **state)
+{
+	uint64_t deadline = vhca_now_ms() + VIRT_HOST_WAIT_MS;
+	struct answer a;
+
+	(void)state;
+	virt_host_start_guest(&rig.a, false);
+	virt_host_hook_waits(&rig.b, true);
+	begin(&a);
+	while (!job_now(&rig.a).migrating_out && vhca_now_ms() < deadline)
+		continue;
+	assert_int_equal(abort_now(&rig.a), 0);
+	assert_false(a.called);
+	wait_answer(&a);
+	virt_host_hook_waits(&rig.b, false);
+	assert_failed(&a, -ECANCELED, "migration_cancelled", VHCA_ERR_CONFLICT);
+	assert_runs_at_source();
+}
+
 /* What the destination says of a guest on its way in. */
 static void incoming_guest_is_told_apart(void **state)
 {
@@ -434,6 +454,7 @@ int main(void)
 		CASE(transient_domain_stays_transient),
 		CASE(paused_guest_arrives_paused),
 		CASE(cancelled_copy_leaves_the_guest_here),
+		CASE(cancelled_while_the_hook_thinks),
 		CASE(incoming_guest_is_told_apart),
 		CASE(hook_refuses_in_its_own_words),
 		CASE(peer_is_unreachable),

@@ -82,23 +82,34 @@ static void write_hook(const struct virt_host *host)
 	(void)snprintf(text, sizeof(text),
 		       "#!/bin/sh\n"
 		       "cat > '%s/hook.'$2\n"
+		       "[ $2 = migrate ] && [ -e '%s/wait' ] && sleep 2\n"
 		       "[ $2 = migrate ] && [ -e '%s/refuse' ] || exit 0\n"
 		       "cat '%s/refuse' >&2\n"
 		       "exit 1\n",
-		       dir, dir, dir);
+		       dir, dir, dir, dir);
 	write_text(host, "etc/libvirt/hooks/qemu", text, 0755);
+}
+
+static void write_or_remove(const struct virt_host *host, const char *name, const char *text)
+{
+	char path[128];
+
+	if (text) {
+		write_text(host, name, text, 0644);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s", host->daemon.dir, name);
+	assert_int_equal(unlink(path), 0);
 }
 
 void virt_host_refuse(const struct virt_host *host, const char *words)
 {
-	char path[128];
+	write_or_remove(host, "refuse", words);
+}
 
-	if (words) {
-		write_text(host, "refuse", words, 0644);
-		return;
-	}
-	(void)snprintf(path, sizeof(path), "%s/refuse", host->daemon.dir);
-	assert_int_equal(unlink(path), 0);
+void virt_host_hook_waits(const struct virt_host *host, bool waits)
+{
+	write_or_remove(host, "wait", waits ? "" : NULL);
 }
 
 char *virt_host_hook_input(const struct virt_host *host, const char *operation)

@@ -38,6 +38,8 @@ void virt_host_wait_event(const struct virt_host *host, enum vhca_virt_event eve
 
 /* The hook refuses incoming guests, in these words. NULL: it does not. It keeps what it reads. */
 void virt_host_refuse(const struct virt_host *host, const char *words);
+/* It takes two seconds over an incoming guest. */
+void virt_host_hook_waits(const struct virt_host *host, bool waits);
 /* The domain XML that the hook got last for an operation; the caller frees it. */
 char *virt_host_hook_input(const struct virt_host *host, const char *operation);
 
