@@ -194,6 +194,17 @@ static void assert_failed(const struct answer *a, int rc, const char *code, enum
 
 /* ---- cases: success ---- */
 
+static int persistent_at(const struct virt_host *host)
+{
+	virDomainPtr dom = virt_host_find_guest(host);
+	int persistent;
+
+	assert_non_null(dom);
+	persistent = virDomainIsPersistent(dom);
+	(void)virDomainFree(dom);
+	return persistent;
+}
+
 static void guest_arrives_with_its_marker(void **state)
 {
 	VHCA_AUTO_FREE char *told = NULL;
@@ -217,6 +228,7 @@ static void guest_arrives_with_its_marker(void **state)
 	assert_true(a.info.has_away);
 	assert_true(vhca_uuid_equal(&a.info.away, &rig.migration));
 	assert_int_equal(a.info.n_requests, 1);
+	assert_int_equal(persistent_at(&rig.b), 0);
 	told = virt_host_hook_input(&rig.b, "migrate");
 	assert_non_null(strstr(told, "<vhca:away xmlns:vhca=\"" VHCA_AWAY_NS
 				     "\" migration=\"" MIGRATION "\"/>"));
@@ -255,26 +267,12 @@ static void persistent_domain_moves_for_good(void **state)
 	if (a.rc != 0)
 		fail_msg("%s", a.err.msg);
 	assert_null(virt_host_find_guest(&rig.a));
+	assert_int_equal(persistent_at(&rig.b), 1);
 	dom = virt_host_find_guest(&rig.b);
-	assert_non_null(dom);
-	assert_int_equal(virDomainIsPersistent(dom), 1);
 	/* The marker is of this run of the guest, not of the domain. */
 	xml = virDomainGetXMLDesc(dom, VIR_DOMAIN_XML_INACTIVE);
 	assert_null(strstr(xml, VHCA_AWAY_NS));
 	assert_non_null(strstr(xml, VHCA_DOMAIN_NS));
-	(void)virDomainFree(dom);
-}
-
-static void transient_domain_stays_transient(void **state)
-{
-	virDomainPtr dom;
-
-	(void)state;
-	virt_host_start_guest(&rig.a, false);
-	assert_int_equal(migrate_now().rc, 0);
-	dom = virt_host_find_guest(&rig.b);
-	assert_non_null(dom);
-	assert_int_equal(virDomainIsPersistent(dom), 0);
 	(void)virDomainFree(dom);
 }
 
@@ -451,7 +449,6 @@ int main(void)
 		CASE(guest_arrives_with_its_marker),
 		CASE(marker_can_be_changed_and_removed),
 		CASE(persistent_domain_moves_for_good),
-		CASE(transient_domain_stays_transient),
 		CASE(paused_guest_arrives_paused),
 		CASE(cancelled_copy_leaves_the_guest_here),
 		CASE(cancelled_while_the_hook_thinks),
