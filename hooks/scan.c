@@ -566,15 +566,30 @@ void vhca_scan_init(struct vhca_scan *scan)
 	memset(scan, 0, sizeof(*scan)); /* S_TEXT, nothing found */
 }
 
-/* Bytes at data that on_text() would do nothing with. */
-static size_t idle_text(const struct vhca_scan *scan, const char *data, size_t len)
+/* The byte that ends what the scanner is skipping; -1 if it must see each byte. */
+static int awaited_byte(const struct vhca_scan *scan)
 {
-	const char *lt;
+	if (scan->state == S_TEXT)
+		return kind_at(scan, scan->depth) == K_UUID ? -1 : '<';
+	if (scan->matched)
+		return -1;
+	if (scan->state == S_COMMENT)
+		return '-';
+	if (scan->state == S_CDATA)
+		return ']';
+	return scan->state == S_PI ? '?' : -1;
+}
 
-	if (scan->state != S_TEXT || kind_at(scan, scan->depth) == K_UUID)
+/* Bytes at data that change nothing: most of a long document, and memchr() is fast. */
+static size_t idle_bytes(const struct vhca_scan *scan, const char *data, size_t len)
+{
+	int awaited = awaited_byte(scan);
+	const char *found;
+
+	if (awaited < 0)
 		return 0;
-	lt = memchr(data, '<', len);
-	return lt ? (size_t)(lt - data) : len;
+	found = memchr(data, awaited, len);
+	return found ? (size_t)(found - data) : len;
 }
 
 bool vhca_scan_feed(struct vhca_scan *scan, const char *data, size_t len)
@@ -582,7 +597,7 @@ bool vhca_scan_feed(struct vhca_scan *scan, const char *data, size_t len)
 	size_t i = 0;
 
 	while (i < len && scan->state < S_CLOSED) {
-		i += idle_text(scan, data + i, len - i);
+		i += idle_bytes(scan, data + i, len - i);
 		if (i < len)
 			scan->state = (uint8_t)on_byte[scan->state](scan, data[i++]);
 	}
