@@ -267,7 +267,7 @@ class Shapes(unittest.TestCase):
         document = openapi.Document()
         for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
                             ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
-                            ("Released", {"state": "free"}), ("Events", {"cursor": 3, "events": Watch.events(1, 3)}),
+                            ("Released", {"state": "free"}), ("MigrationList", MIGRATIONS), ("Events", {"cursor": 3, "events": Watch.events(1, 3)}),
                             ("Problem", problem(404, "not-found", "c", "d")[1])):
             with self.subTest(schema):
                 self.assertEqual(document.check(schema, doc), [])

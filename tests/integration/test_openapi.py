@@ -15,8 +15,8 @@ ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",')
 
 
 def served_routes():
-    """From the route tables in agent/api*.c."""
-    return {m.groups() for path in sorted(AGENT.glob("api*.c")) for m in ROUTE.finditer(path.read_text("utf-8"))}
+    """From the route tables of both listeners: agent/api*.c and agent/peer_api*.c."""
+    return {m.groups() for path in sorted(AGENT.glob("*api*.c")) for m in ROUTE.finditer(path.read_text("utf-8"))}
 
 
 class Document(unittest.TestCase):
@@ -43,7 +43,14 @@ class Document(unittest.TestCase):
             with self.subTest(f"{method} {path}"):
                 self.assertTrue(op["summary"])
                 self.assertIn("default", op["responses"])
-                self.assertEqual(method == "post", "requestBody" in op)
+                takes_body = method == "put" or method == "post" and not path.endswith("/abort")
+                self.assertEqual(takes_body, "requestBody" in op)
+
+    def test_what_peers_ask_is_on_their_listener(self):
+        for path, _, method, op in self.document.operations():
+            with self.subTest(f"{method} {path}"):
+                self.assertEqual(op["tags"] == ["peer"], path.startswith("/v1/peer/"))
+                self.assertEqual("servers" in self.document.doc["paths"][path], path.startswith("/v1/peer/"))
 
     def test_references_resolve_and_all_is_used(self):
         used = set()
