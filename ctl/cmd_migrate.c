@@ -188,7 +188,6 @@ static void print_begun(const struct vhca_ctl *ctl, struct json_object *migratio
 		(void)printf("%s: migration %s to %s%s\n", ctl->args[0],
 			     vhca_view_text(migration, "id"), vhca_view_text(migration, "peer"),
 			     ctl->opts[VHCA_OPT_CANCEL] ? " is being cancelled" : "");
-	(void)fflush(stdout); /* steps may take long; main() reports a failure */
 }
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)

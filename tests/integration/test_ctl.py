@@ -347,6 +347,7 @@ class Migrations(CtlCase):
             self.assertEqual(p.returncode, 6)
             self.assertIn(words, p.stderr)
             self.assertIn("hint: vhcactl domains", p.stderr)
+            self.assertNotIn("retried", p.stdout)
 
     def test_what_is_retried_is_said_once(self):
         stuck = self.at("finishing", degraded=True, reason="hvb does not answer")

@@ -328,8 +328,12 @@ static void agents_of_peers_are_urls_without_a_path(void **state)
 					  "http://me@hv2:8514",
 					  "http://hv2:8514 http://hv3:8514",
 					  "http://[fd00::2:8514"};
+	char longest[300] = "http://";
 
 	(void)state;
+	memset(longest + 7, 'h', 254); /* a name of the DNS has 253 characters at most */
+	memcpy(longest + 7 + 254, ":1", 3);
+	assert_accepts(before, longest, "\n", false);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(good); i++)
 		assert_accepts(before, good[i], "\n", true);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
