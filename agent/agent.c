@@ -126,8 +126,7 @@ static bool needs_restart(const struct vhca_conf *a, const struct vhca_conf *b)
 	return strcmp(a->state_dir, b->state_dir) || strcmp(a->run_dir, b->run_dir) ||
 	       strcmp(a->node_name, b->node_name) || strcmp(a->libvirt_uri, b->libvirt_uri) ||
 	       strcmp(a->sm_backend, b->sm_backend) || strcmp(a->api_group, b->api_group) ||
-	       strcmp(a->peer_listen, b->peer_listen) || strcmp(a->peer_listen, b->peer_listen) ||
-	       a->n_sm_urls != b->n_sm_urls ||
+	       strcmp(a->peer_listen, b->peer_listen) || a->n_sm_urls != b->n_sm_urls ||
 	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0;
 }
 
