@@ -23,6 +23,8 @@ struct guid_query {
 	struct ib_sa_query *sa_query;
 	struct completion done;
 	int id;
+	bool sent;     /* id is known; under guid_lock */
+	bool answered; /* before that: the sender frees it; under guid_lock */
 	int block;
 	u8 entries; /* bit i: entry i was asked for */
 	u8 method;
@@ -215,11 +217,13 @@ static void finish(struct guid_query *q)
 		next_block(gp, &when);
 		queue_delayed_work(gp->wq, &gp->work, delay_until(when));
 	}
-	if (q->sa_query) {
-		list_del(&q->link);
-		kfree(q);
-	} else {
+	if (!q->sa_query) {
 		complete(&q->done);
+	} else {
+		list_del(&q->link);
+		q->answered = true;
+		if (q->sent)
+			kfree(q);
 	}
 	spin_unlock_irqrestore(&gp->dev->guid_lock, flags);
 }
@@ -248,10 +252,33 @@ static void answered(int status, struct ib_sa_guidinfo_rec *resp, void *context)
 	finish(q);
 }
 
+/*
+ * An SA on this host may have answered before the call that asked it returns. (The kernel writes
+ * query_id into memory that its handler has freed then.)
+ */
+static int sent(struct guid_query *q, int id)
+{
+	struct simhca_ib *dev = q->gp->dev;
+	unsigned long flags;
+	bool over;
+
+	spin_lock_irqsave(&dev->guid_lock, flags);
+	q->id = id;
+	q->sent = true;
+	over = q->answered;
+	if (id < 0)
+		list_del(&q->link);
+	spin_unlock_irqrestore(&dev->guid_lock, flags);
+	if (over || id < 0)
+		kfree(q);
+	return id < 0 ? -EAGAIN : 0;
+}
+
 static int send_query(struct guid_query *q, struct ib_sa_guidinfo_rec *rec)
 {
 	struct simhca_ib *dev = q->gp->dev;
 	unsigned long flags;
+	int id;
 
 	init_completion(&q->done);
 	spin_lock_irqsave(&dev->guid_lock, flags);
@@ -259,16 +286,10 @@ static int send_query(struct guid_query *q, struct ib_sa_guidinfo_rec *rec)
 	spin_unlock_irqrestore(&dev->guid_lock, flags);
 	atomic_inc(q->method == IB_SA_METHOD_DELETE ? &dev->hca->stats.sa_deletes
 						    : &dev->hca->stats.sa_sets);
-	q->id = ib_sa_guid_info_rec_query(&dev->sa_client, &dev->ib, q->gp->port, rec,
-					  comp_mask(q->entries), q->method, SA_TIMEOUT_MS,
-					  GFP_KERNEL, answered, q, &q->sa_query);
-	if (q->id >= 0)
-		return 0;
-	spin_lock_irqsave(&dev->guid_lock, flags);
-	list_del(&q->link);
-	spin_unlock_irqrestore(&dev->guid_lock, flags);
-	kfree(q);
-	return -EAGAIN;
+	id = ib_sa_guid_info_rec_query(&dev->sa_client, &dev->ib, q->gp->port, rec,
+				       comp_mask(q->entries), q->method, SA_TIMEOUT_MS, GFP_KERNEL,
+				       answered, q, &q->sa_query);
+	return sent(q, id);
 }
 
 static void try_later(struct simhca_guid_port *gp, int block, unsigned int seconds)
