@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The simulated adapter itself, without our agent: it grants nothing that the SM has not granted, and keeps mlx4's rules."""
+
+from kit.base import wait_for
+from kit.case import VFS, case, check, equal
+from kit.host import PF
+
+CONTROL = f"/sys/kernel/debug/simhca/{PF}"
+FIRST, SECOND = 0x0002C900_5AFE_0001, 0x0002C900_5AFE_0002
+LAST = 127
+NOBODY = 0xFFFFFFFFFFFFFFFF
+# What a write to pkey_idx/3 leaves there; None: the write fails with EINVAL and changes nothing.
+WRITES = (("none", "none"), ("5", "5"), ("Nothing", "none"), ("010", "8"), ("0x1f", "31"), ("126", "126"), ("127", None),
+          ("-1", None), ("x", None))
+
+
+# mlx4_ib forgets what our agent has asked of it; OpenSM, which has the device open, starts anew after that.
+QUIET = """set -e
+systemctl stop vhcad opensm-vhcad
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+modprobe -r mlx4_ib
+modprobe mlx4_ib
+udevadm settle
+for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/1/mcgs ] && break; sleep 0.1; done"""
+
+
+def only_the_adapter(rig):
+    """Our agent out of the way, the driver and the SM as after a boot. The reset after a dirty case starts the agent."""
+    for host in rig.hosts:
+        host.sh(QUIET % PF)
+    rig.hva.sh("systemctl start opensm-vhcad")
+    wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 60, "both ports to be ACTIVE")
+
+
+def device(host):
+    """Its name is udev's choice, not mlx4_0."""
+    return f"/sys/class/infiniband/{host.sh(f'ls /sys/bus/pci/devices/{PF}/infiniband').strip()}"
+
+
+def states(rig):
+    return [h.read(f"{device(h)}/ports/1/state").split()[1] for h in rig.hosts]
+
+
+def request(host, index, guid):
+    host.sh(f"echo {guid:x} > {device(host)}/iov/ports/1/admin_guids/{index}")
+
+
+def granted(host, index):
+    return int("".join(host.read(f"{device(host)}/iov/ports/1/gids/{index}").split(":")[4:]), 16)
+
+
+def wait_granted(host, index, guid, timeout=30):
+    wait_for(lambda: granted(host, index) == guid, timeout, f"{host.name}: gids/{index} to show 0x{guid:016x}")
+
+
+def stat(host, name):
+    lines = dict(line.split() for line in host.read(f"{CONTROL}/stats").splitlines())
+    return int(lines[name])
+
+
+@case(dirty=True)
+def grants_are_the_sms(rig):
+    """A GUID appears in gids only when OpenSM has granted it; after a new SM's start it is asked for again."""
+    only_the_adapter(rig)
+    host = rig.hva
+    request(host, 1, FIRST)
+    wait_granted(host, 1, FIRST)
+    host.sh("systemctl stop opensm-vhcad")
+    request(host, 2, SECOND)
+    before = stat(host, "sa_sets")
+    wait_for(lambda: stat(host, "sa_sets") > before + 1, 30, "the driver to ask again for what nobody answers")
+    equal(granted(host, 2), 0, "gids/2 without an SM")
+    host.sh("systemctl start opensm-vhcad")
+    for index, guid in ((1, FIRST), (2, SECOND)):
+        wait_granted(host, index, guid, 60)
+
+
+@case(dirty=True)
+def duplicates_are_declined(rig):
+    """OpenSM declines a GUID that another port has (ERR 5108); once that port has given it up, the request succeeds."""
+    only_the_adapter(rig)
+    request(rig.hva, 1, FIRST)
+    wait_granted(rig.hva, 1, FIRST)
+    request(rig.hvb, 2, FIRST)
+    wait_for(lambda: stat(rig.hvb, "sa_declined") > 0, 30, "hvb's request to be declined")
+    equal(granted(rig.hvb, 2), 0, "hvb: gids/2 of a declined request")
+    check("ERR 5108" in rig.hva.sh("grep -a 'ERR 5108' /var/log/opensm.log"), "OpenSM's log does not tell of the duplicate")
+    request(rig.hva, 1, NOBODY)
+    wait_granted(rig.hva, 1, 0)
+    wait_granted(rig.hvb, 2, FIRST, 90)
+
+
+@case(dirty=True)
+def deletes_starve_sets(rig):
+    """mlx4 and OpenSM 3.3.23 together: Deletes on a port that never had an alias stay pending and keep Sets of lower entries
+    of their block waiting for ever; one grant anywhere on the port ends it."""
+    # OpenSM answers such a Delete with the request's own all-ones (osm_sa_guidinfo_record.c:del_guidinfo, no p_guids), which
+    # mlx4 does not take for done (alias_GUID.c:mlx4_ib_notify_slaves_on_guid_change); set_required_record then picks the
+    # last pending entry of the block each time.
+    only_the_adapter(rig)
+    host = rig.hva
+    for index in (1, 2, 3, 4):
+        request(host, index, NOBODY)
+    wait_for(lambda: stat(host, "sa_deletes") > 0, 30, "the Deletes")
+    request(host, 1, FIRST)
+    wait_for(lambda: stat(host, "sa_deletes") > 1000, 60, "a flood of Deletes")
+    equal((granted(host, 1), stat(host, "sa_sets")), (0, 0), "gids/1 and Sets during the flood")
+    request(host, LAST, SECOND)
+    wait_granted(host, LAST, SECOND)
+    wait_granted(host, 1, FIRST)
+
+
+@case(dirty=True)
+def reset_withdraws(rig):
+    """A function level reset of a VF that nobody uses takes its alias GUID away, as vfio's open does."""
+    only_the_adapter(rig)
+    host = rig.hva
+    request(host, 1, FIRST)
+    wait_granted(host, 1, FIRST)
+    deletes = stat(host, "sa_deletes")
+    host.sh(f"echo 1 > /sys/bus/pci/devices/{VFS[0]}/reset")
+    wait_granted(host, 1, 0)
+    equal(stat(host, "sa_deletes"), deletes + 1, "GUIDInfoRecord Deletes")
+    equal(int(host.read(f"{device(host)}/iov/ports/1/admin_guids/1"), 16), FIRST, "admin_guids/1 after the reset")
+
+
+@case(dirty=True)
+def maps_keep_the_drivers_rules(rig):
+    """pkey_idx takes what mlx4 takes, the PF's map is fixed, and sriov_numvfs is refused with ENOENT."""
+    only_the_adapter(rig)
+    host = rig.hva
+    iov = f"{device(host)}/iov"
+    entry = f"{iov}/{VFS[0]}/ports/1/pkey_idx/3"
+    expected = ""
+    for text, result in WRITES:
+        code, out = host.code(f"echo {text} > {entry}")
+        equal(code == 0, result is not None, f"write of {text!r} succeeds ({out.strip()})")
+        expected = expected if result is None else result
+        equal(host.read(entry), expected, f"{entry} after {text!r}")
+    check("Invalid argument" in host.code(f"echo 0 > {iov}/{PF}/ports/1/pkey_idx/0")[1], "the PF's map can be written")
+    check("No such file" in host.code(f"echo 0 > /sys/bus/pci/devices/{PF}/sriov_numvfs")[1], "sriov_numvfs can be written")
+
+
+@case(dirty=True)
+def cable_carries_the_link(rig):
+    """The cable pulled at one end takes the link down at both; OpenSM brings both up again."""
+    only_the_adapter(rig)
+    rig.hvb.sh(f"echo port down > {CONTROL}/ctl")
+    wait_for(lambda: states(rig) == ["DOWN", "DOWN"], 30, "both ends of a pulled cable to be DOWN")
+    rig.hvb.sh(f"echo port up > {CONTROL}/ctl")
+    wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 90, "both ends to be ACTIVE again")
