@@ -204,3 +204,32 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.each_port = each_port,
 	.sweep = sweep,
 };
+
+/* ---- GUID tables ---- */
+
+/* As OpenSM's own SubnAdmSet(GUIDInfoRecord) makes it; freed with the physical port. */
+static void open_guid_table(osm_physp_t *physp)
+{
+	const unsigned int cap = physp->port_info.guid_cap;
+	const unsigned int blocks = (cap + GUIDS_IN_BLOCK - 1U) / GUIDS_IN_BLOCK;
+
+	if (cap < 2 || physp->p_guids)
+		return;
+	physp->p_guids = calloc((size_t)blocks * GUIDS_IN_BLOCK, sizeof(ib_net64_t));
+	if (physp->p_guids)
+		(*physp->p_guids)[0] = physp->port_guid;
+}
+
+void vhca_osm_open_guid_tables(struct osm_opensm *osm)
+{
+	cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		osm_port_t *port = (osm_port_t *)i;
+
+		if (port->p_physp)
+			open_guid_table(port->p_physp);
+	}
+	cl_plock_release(&osm->lock);
+}

@@ -342,6 +342,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 			wait_for_inheritance(p);
 		vhca_osm_service_on_discovered(p->service);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
+		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);
 	} else {
 		return;
