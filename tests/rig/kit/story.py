@@ -133,6 +133,15 @@ class Story:
         self.show(f"sysfs: admin_guids = gids = {guid_text(self.guid)} at index {index}, port LID {lid}\n"
                   f"SA: GUIDInfoRecord of LID {lid}: index {index} = {guid_text(self.guid)}")
 
+    def guest_has_its_port(self):
+        def own_port():
+            ports = [p for p in self.guest.seen()["IB"] if p["state"] == "4:ACTIVE"]
+            return ports[0] if ports and int("".join(ports[0]["gid"].split(":")[4:]), 16) == self.guid else None
+        port = wait_for(own_port, 60, "vm1 to see an ACTIVE port with its GUID", 0.4)
+        equal(port["lid"], self.host.facts().lid, "LID in the guest")
+        equal(port["pkeys"], f"0x{PKEY:04x},0x0000,0x0000", "first P_Keys in the guest")
+        self.show(f"vm1 serial: {port['dev']} {port['state']}, LID {port['lid']}, GID {port['gid']}, P_Keys {port['pkeys']}")
+
     def subnet_manager_knows(self):
         def granted():
             binding = self.bindings().get(self.guid, {})
@@ -168,6 +177,7 @@ STEPS = (
     (Story.guest_sees_it, "as the guest sees it"),
     (Story.map_shows_only_its_partition, "the VF's P_Key map shows the one partition"),
     (Story.guid_is_granted, "its GUID is granted by the subnet manager"),
+    (Story.guest_has_its_port, "the guest's port is ACTIVE, with its GUID and its P_Key only"),
     (Story.subnet_manager_knows, "the plugin's table agrees"),
     (Story.stopping_scrubs_it, "guest stopped: the VF is scrubbed and free"),
 )
