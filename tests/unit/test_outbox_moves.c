@@ -371,6 +371,8 @@ static void only_moves_are_prepared(void **state)
 				     move = box_move_of(VGUID(1), 7);
 
 	vhca_outbox_prepare(b->ob, &binding);
+	box_spin(b, 50);
+	assert_int_equal(b->sm.n_seen, 0);
 	false_sm_down(&b->sm);
 	box_put_epoch(b, VGUID(2), 1);
 	box_wait_until(b, !vhca_outbox_reachable(b->ob));
@@ -508,6 +510,38 @@ static void restart_sends_each_kind_as_it_was(void **state)
 	assert_true(b->sm.seen[3].epoch == UINT64_MAX - 1);
 	assert_string_equal(b->sm.seen[4].path, MEMBERS_PATH);
 	assert_string_equal(b->sm.seen[4].body, "{\"pkeys\":[\"0x8001\"]}");
+}
+
+/* A row that is replaced takes over all of the newer report, also what only moves have. */
+static void restart_sends_what_replaced_another_kind(void **state)
+{
+	struct box *b = *state;
+	struct vhca_sm_binding elsewhere = box_move_of(VGUID(1), 6);
+
+	false_sm_down(&b->sm);
+	elsewhere.from_port_guid = OTHER_PORT;
+	elsewhere.from_gid_index = 5;
+	elsewhere.from_lid = 6;
+	elsewhere.move_id.b[0] ^= 0xff;
+	box_put_binding(b, elsewhere);
+	box_put_binding(b, box_move_of(VGUID(1), 7));
+	box_put_binding(b, box_move_of(VGUID(2), 7));
+	box_put_epoch(b, VGUID(2), 8);
+	box_put_epoch(b, VGUID(3), 1);
+	box_put_binding(b, box_move_of(VGUID(3), 2));
+	box_wait_until(b, b->commits == 6);
+	box_close_store(b);
+
+	false_sm_up(&b->sm);
+	box_open_store(b);
+	box_open_outbox(b);
+	box_wait_all_done(b);
+	assert_int_equal(b->sm.n_seen, 3);
+	assert_string_equal(b->sm.seen[0].body, COMMIT_BODY);
+	assert_string_equal(b->sm.seen[1].method, "PUT");
+	assert_int_equal(b->sm.seen[1].epoch, 8);
+	assert_string_equal(b->sm.seen[2].phase, "commit");
+	assert_int_equal(b->sm.seen[2].epoch, 2);
 }
 
 /* The SM has acted, we die before we know: the same states go out again and change nothing. */
@@ -691,6 +725,7 @@ int main(void)
 		CASE(snapshots_are_asked_for_again),
 		CASE(other_conflicts_ask_for_no_snapshot),
 		CASE(restart_sends_each_kind_as_it_was),
+		CASE(restart_sends_what_replaced_another_kind),
 		CASE(death_between_answer_and_delete_is_harmless),
 		CASE(answers_delete_their_own_row),
 		CASE(rows_of_the_first_schema_are_bindings),

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/http/client.h"
 #include "common/http/json.h"
 #include "opensm/api.h"
@@ -183,6 +184,27 @@ static enum vhca_sm_answer report(struct world *w, struct vhca_sm_binding b)
 	return answer;
 }
 
+/* As the outbox does: a plugin without moves gets the binding. */
+static enum vhca_sm_answer commit_move(struct world *w, struct vhca_sm_binding b)
+{
+	struct vhca_sm_request req;
+	struct vhca_http_result res;
+	enum vhca_sm_answer answer;
+	bool unknown;
+
+	b.moved = true;
+	b.from_port_guid = PORT_A;
+	b.from_gid_index = 1;
+	assert_int_equal(vhca_uuid_random(&b.move_id), 0);
+	assert_true(vhca_sm_binding_is_move(&b));
+	assert_int_equal(vhca_sm_vhcasm.commit_request(&b, &req), 0);
+	send_request(w, &req, &res);
+	unknown = vhca_sm_vhcasm.commit_unknown(res.status);
+	answer = vhca_sm_vhcasm.commit_answer(res.status, res.body);
+	vhca_http_result_done(&res);
+	return unknown ? report(w, b) : answer;
+}
+
 static enum vhca_sm_answer declare(struct world *w, struct vhca_sm_members m)
 {
 	struct vhca_sm_request req;
@@ -320,6 +342,22 @@ static void a_standby_is_asked_for_members_again(void **state)
 	assert_string_equal(w->code, "not_master");
 }
 
+/* Whether or not the plugin knows moves, the agent's side of one ends the same way. */
+static void a_move_is_in_effect_and_fenced(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(commit_move(w, binding(4, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(commit_move(w, binding(5, PORT_B)), VHCA_SM_REFUSED);
+	assert_string_equal(w->code, "epoch_tie");
+	assert_int_equal(commit_move(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
+	assert_int_equal(commit_move(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(report(w, binding(5, 0)), VHCA_SM_SUPERSEDED); /* the source is late */
+	assert_int_equal(commit_move(w, binding(7, PORT_B + 1)), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "unknown_port");
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -332,6 +370,7 @@ int main(void)
 		CASE(ties_are_refused),
 		CASE(unknown_ports_are_tried_again),
 		CASE(wrong_reports_are_refused),
+		CASE(a_move_is_in_effect_and_fenced),
 		CASE(members_are_declared_and_given_back),
 		CASE(members_of_unknown_ports_are_tried_again),
 		CASE(wrong_members_are_refused),
