@@ -3,21 +3,39 @@
 """The three programs together: vhcad with libvirt's test driver, vhcactl and the hook as its clients, and
 docs/openapi.yaml as what the answers must be."""
 
+import http.client
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
+import uuid
 
 import openapi
 import tap
-from test_agent import Agent
+from test_agent import Agent, conf_text
 
 CTL, HOOK = os.environ["VHCACTL"], os.environ["VHCA_HOOK"]
 WANTS = b"<domain><metadata><v:x xmlns:v='urn:vhcad:domain:1'/></metadata></domain>"
+AWAY = b"<domain><metadata><v:away xmlns:v='urn:vhcad:away:1' migration='%s'/></metadata></domain>"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def offer(**members):
+    """What a source asks for; this host has no adapter."""
+    vf = {"name": "ib0", "way": "metadata", "fabric": "default", "guid": "0x02c9ab0000000001", "epoch": 3,
+          "pkeys": ["0x8001"], "guest_address": "0000:07:00.0", "port_guid": "0x0002c90300000a01", "gid_index": 1,
+          "lid": 4, **members}
+    return {"domain": str(uuid.uuid4()), "name": "vm1", "node": "hva", "vfs": [vf]}
 
 
 class Together(unittest.TestCase):
@@ -26,6 +44,9 @@ class Together(unittest.TestCase):
         cls.where = tempfile.mkdtemp(prefix="vhcad-")
         cls.run_dir = f"{cls.where}/run"
         cls.agent = Agent(cls.where)
+        cls.port = free_port()
+        cls.agent.write(conf_text(cls.where, f"[api]\npeer_listen = 127.0.0.1:{cls.port}\n"
+                                  "[peer there]\nagent = http://127.0.0.1:1\nlibvirt = test:///default\n"))
         cls.agent.start()
         cls.agent.wait(lambda: cls.agent.get("/v1/node")[1]["libvirt"]["synced"])
         cls.document = openapi.Document()
@@ -41,16 +62,25 @@ class Together(unittest.TestCase):
         return subprocess.run([CTL, "--socket", f"{self.run_dir}/vhcad.sock", *args], capture_output=True, text=True,
                               timeout=30, check=False)
 
-    def hook(self, op, subop):
+    def peer(self, method, path, body=None):
+        """As another agent asks: status and document."""
+        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        self.addCleanup(conn.close)
+        conn.request(method, path, None if body is None else json.dumps(body))
+        answer = conn.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def hook(self, op, subop, xml=WANTS):
         """Exit code and seconds."""
         started = time.monotonic()
-        code = subprocess.run([HOOK, "vm1", op, subop, "-"], input=WANTS, cwd=self.run_dir, capture_output=True,
+        code = subprocess.run([HOOK, "vm1", op, subop, "-"], input=xml, cwd=self.run_dir, capture_output=True,
                               timeout=30, check=False).returncode
         return code, time.monotonic() - started
 
     def test_answers_are_as_documented(self):
         for path, schema in (("/v1/node", "Node"), ("/v1/hcas", "HcaList"), ("/v1/vfs", "VfList"),
                              ("/v1/domains", "DomainList"), ("/v1/claims", "ClaimList"), ("/v1/outbox", "Outbox"),
+                             ("/v1/migrations", "MigrationList"),
                              ("/v1/events?since=0", "Events"), ("/healthz", "Health"), ("/readyz", "Readiness")):
             with self.subTest(path):
                 status, doc, _ = self.agent.get(path)
@@ -61,7 +91,10 @@ class Together(unittest.TestCase):
                 ("GET", "/v1/vfs/0000:01:00.1", None), ("GET", "/v1/nothing", None), ("PUT", "/v1/vfs", {}),
                 ("GET", "/v1/events?since=x", None), ("POST", "/v1/domains/nobody/vfs/ib0", {"partition": "0x8001"}),
                 ("POST", "/v1/domains/test/vfs/ib0", {}), ("DELETE", "/v1/claims/x", None),
-                ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001"}), ("POST", "/v1/claims", b"{")):
+                ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001"}), ("POST", "/v1/claims", b"{"),
+                ("GET", "/v1/migrations/x", None), ("POST", f"/v1/migrations/{uuid.uuid4()}/abort", None),
+                ("POST", "/v1/migrations", {"domain": "test"}),
+                ("POST", "/v1/migrations", {"domain": "test", "peer": "there", "mode": "by hand"})):
             with self.subTest(f"{method} {path}"):
                 status, doc, head = self.agent.request(method, path, body)
                 self.assertIn("application/problem+json", head)
@@ -69,7 +102,7 @@ class Together(unittest.TestCase):
                 self.assertEqual(doc["status"], status)
 
     def test_vhcactl_reads(self):
-        for command in ("node", "hcas", "vfs", "domains", "claims", "outbox"):
+        for command in ("node", "hcas", "vfs", "domains", "claims", "migrations", "outbox"):
             for args in ((command,), (command, "--json")):
                 p = self.ctl(*args)
                 self.assertEqual((p.returncode, p.stderr), (0, ""))
@@ -86,12 +119,57 @@ class Together(unittest.TestCase):
                 self.assertEqual((p.returncode, p.stdout), (code, ""), p.stderr)
                 self.assertIn(f"vhcactl: {args[1]}/{args[2]}: ", p.stderr)
 
+    def test_vhcactl_migrates_nothing(self):
+        for code, args in ((3, ("migrate", "nobody", "there")), (3, ("migrate", "test", "nowhere")),
+                           (4, ("migrate", "test", "there")), (3, ("migrate", "test", "--cancel"))):
+            with self.subTest(args):
+                p = self.ctl(*args)
+                self.assertEqual((p.returncode, p.stdout), (code, ""), p.stderr)
+                self.assertIn(f"vhcactl: {args[1]}: ", p.stderr)
+
+    def test_peers_are_answered_as_documented(self):
+        path = f"/v1/peer/claims/{uuid.uuid4()}"
+        for method, tail, body, want in (
+                ("GET", "", None, 404), ("PUT", "", {}, 400), ("PUT", "", offer(guid="0x0"), 400),
+                ("PUT", "", offer(way="by hand"), 400), ("PUT", "", {**offer(), "vfs": [7]}, 400),
+                ("POST", "/handover", {"vfs": [{"guid": "0x02c9ab0000000001", "epoch": 4}]}, 404)):
+            with self.subTest(f"{method} {tail} {body}"):
+                status, doc = self.peer(method, path + tail, body)
+                self.assertEqual((status, self.document.check("Problem", doc)), (want, []), doc)
+        self.assertEqual(self.document.check("PeerOffer", offer()), [])
+
+    def test_peer_is_refused_what_this_host_has_not(self):
+        path = f"/v1/peer/claims/{uuid.uuid4()}"
+        status, doc = self.peer("PUT", path, offer())
+        self.assertEqual((status, self.document.check("Problem", doc)), (507, []), doc)
+        self.assertEqual(self.agent.get("/v1/claims")[1], {"claims": []})
+
+    def test_given_up_before_it_was_asked_for(self):
+        path = f"/v1/peer/claims/{uuid.uuid4()}"
+        for _ in range(2):
+            status, doc = self.peer("POST", path + "/abort")
+            self.assertEqual((status, self.document.check("PeerClaims", doc)), (200, []))
+            self.assertEqual(doc["state"], "ended")
+        status, doc = self.peer("PUT", path, offer())
+        self.assertEqual((status, self.document.check("Problem", doc)), (409, []), doc)
+        self.assertEqual(self.peer("GET", path)[1]["state"], "ended")
+
+    def test_each_listener_serves_its_own(self):
+        for path in ("/v1/vfs", "/v1/node", "/v1/migrations", "/healthz"):
+            self.assertEqual(self.peer("GET", path)[0], 404, path)
+        self.assertEqual(self.agent.get(f"/v1/peer/claims/{uuid.uuid4()}")[1]["code"], self.agent.get("/v1/no")[1]["code"])
+
     def test_hook_is_answered(self):
         for op, subop in (("prepare", "begin"), ("start", "begin"), ("started", "begin"), ("stopped", "end"),
                           ("release", "end"), ("reconnect", "begin")):
             code, seconds = self.hook(op, subop)
             self.assertEqual(code, 0)
             self.assertLess(seconds, 1.0)
+
+    def test_hook_refuses_a_guest_that_nobody_awaits(self):
+        for migration in (str(uuid.uuid4()).encode(), b"unreadable"):
+            self.assertEqual(self.hook("migrate", "begin", AWAY % migration)[0], 1)
+        self.assertEqual(self.hook("migrate", "begin")[0], 0)
 
     def test_hook_while_the_agent_hangs(self):
         self.agent.process.send_signal(signal.SIGSTOP)
@@ -100,6 +178,9 @@ class Together(unittest.TestCase):
                 code, seconds = self.hook(op, subop)
                 self.assertEqual(code, 0)
                 self.assertLess(seconds, 2.0)
+            code, seconds = self.hook("migrate", "begin", AWAY % str(uuid.uuid4()).encode())
+            self.assertEqual(code, 1)
+            self.assertLess(seconds, 2.0)
         finally:
             self.agent.process.send_signal(signal.SIGCONT)
         self.assertEqual(self.ctl("node").returncode, 0)
