@@ -110,10 +110,10 @@ void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct 
 	vhca_http_reply_response(req, status, response);
 }
 
-void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
-			     const char *allow)
+/* Takes doc. */
+static void reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
+			  struct json_object *doc, const char *allow)
 {
-	struct json_object *doc = vhca_json_problem(err);
 	struct MHD_Response *response = NULL;
 	const char *text;
 	size_t len;
@@ -124,9 +124,21 @@ void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_er
 	vhca_http_reply_response(req, (unsigned int)vhca_json_problem_status(err), response);
 }
 
+void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
+			     const char *allow)
+{
+	reply_problem(req, err, vhca_json_problem(err), allow);
+}
+
 void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err)
 {
 	vhca_http_reply_problem(req, err, NULL);
+}
+
+void vhca_http_reply_error_doc(struct vhca_http_request *req, const struct vhca_error *err,
+			       struct json_object *doc)
+{
+	reply_problem(req, err, doc, NULL);
 }
 
 void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,

@@ -81,6 +81,10 @@ void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), v
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body);
 /* Problem document with the status of err->kind (vhca_err_to_http). */
 void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err);
+/* The same with a document (taken) that the caller made by vhca_json_problem(err) and added members
+ * to. */
+void vhca_http_reply_error_doc(struct vhca_http_request *req, const struct vhca_error *err,
+			       struct json_object *doc);
 void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,
 			  const char *content_type, const char *text);
 
