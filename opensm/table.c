@@ -80,6 +80,15 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 
 /* ---- ports ---- */
 
+static int check_ports(const struct vhca_osm_table *t, uint64_t guid, struct vhca_error *err)
+{
+	if (t->ports.n < t->limits.ports || vhca_osm_guid_map_find(&t->ports, guid))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "port %s: %zu of %zu ports are in use", VHCA_GUID_STR(guid),
+			      t->ports.n, t->limits.ports);
+}
+
 /* The port's record, made if needed; NULL after setting err. */
 static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
 				      struct vhca_error *err)
@@ -88,12 +97,8 @@ static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
 
 	if (p)
 		return p;
-	if (t->ports.n >= t->limits.ports) {
-		(void)vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
-				     "port %s: %zu of %zu ports are in use", VHCA_GUID_STR(guid),
-				     t->ports.n, t->limits.ports);
+	if (check_ports(t, guid, err) < 0)
 		return NULL;
-	}
 	p = calloc(1, sizeof(*p));
 	if (p) {
 		p->guid = guid;
@@ -254,17 +259,15 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 }
 
 static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
-		    const struct vhca_osm_binding *want, size_t port_pkeys_max,
-		    struct vhca_error *err)
+		    const struct vhca_osm_binding *want, struct vhca_error *err)
 {
-	struct vhca_osm_port *p = port_get(t, want->port_guid, err), keys;
+	const struct vhca_osm_port *p = port_get(t, want->port_guid, err);
+	struct vhca_osm_port keys;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
 	r = plan_keys(t, p, old, want, &keys, err);
-	if (r == 0)
-		r = vhca_osm_port_check_room(p, &keys, port_pkeys_max, err);
 	if (r == 0)
 		r = put_new(t, old, want, &keys, err);
 	if (r < 0)
@@ -272,18 +275,44 @@ static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	return r;
 }
 
+static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_binding *old,
+		      const struct vhca_osm_binding *want, size_t port_pkeys_max,
+		      struct vhca_error *err)
+{
+	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, want->port_guid);
+	const struct vhca_osm_port none = {.guid = want->port_guid};
+	struct vhca_osm_port keys;
+	int r;
+
+	if (!p)
+		p = &none;
+	r = plan_keys(t, p, old, want, &keys, err);
+	return r < 0 ? r : vhca_osm_port_check_room(p, &keys, port_pkeys_max, err);
+}
+
+int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+			 size_t port_pkeys_max, struct vhca_error *err)
+{
+	const struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
+	int r = old ? check_epoch(old, want, err) : 0;
+
+	if (r < 0 || (old && same_report(old, want)))
+		return r;
+	r = check_room(t, old, want, err);
+	if (r == 0)
+		r = check_ports(t, want->port_guid, err);
+	return r < 0 ? r : check_keys(t, old, want, port_pkeys_max, err);
+}
+
 int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 		       size_t port_pkeys_max, struct vhca_error *err)
 {
 	struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
-	int r = old ? check_epoch(old, want, err) : 0;
+	int r = vhca_osm_table_check(t, want, port_pkeys_max, err);
 
-	if (r < 0)
+	if (r < 0 || (old && same_report(old, want)))
 		return r;
-	if (old && same_report(old, want))
-		return 0;
-	r = check_room(t, old, want, err);
-	return r < 0 ? r : put_keys(t, old, want, port_pkeys_max, err);
+	return put_keys(t, old, want, err);
 }
 
 static void forget_oldest(struct vhca_osm_table *t)

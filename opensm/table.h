@@ -50,6 +50,9 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t);
  * VHCA_OSM_PORT_PKEYS_MAX. Errors: superseded, epoch_tie, both_memberships (conflict); table_full (exhausted). */
 int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 		       size_t port_pkeys_max, struct vhca_error *err);
+/* What the same call would return, without doing anything. */
+int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+			 size_t port_pkeys_max, struct vhca_error *err);
 /* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid is used only for those (0 = unknown).
  * Withdrawing twice is success. Errors: superseded. */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
