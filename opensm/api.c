@@ -17,6 +17,7 @@ struct waiting {
 	struct vhca_http_request *req;
 	struct json_object *(*answer)(const struct vhca_osm_service *s, uint64_t guid);
 	uint64_t guid;
+	struct json_object *body; /* the answer, if answer() is NULL */
 };
 
 struct vhca_osm_api {
@@ -38,10 +39,13 @@ static void flush(struct vhca_osm_api *api)
 	for (size_t i = 0; i < api->n_waiting; i++) {
 		struct waiting *w = &api->waiting[i];
 
-		if (r < 0)
-			vhca_http_reply_error(w->req, &err);
-		else
-			vhca_http_reply(w->req, 200, w->answer(api->service, w->guid));
+		if (r == 0) {
+			vhca_http_reply(w->req, 200,
+					w->answer ? w->answer(api->service, w->guid) : w->body);
+			continue;
+		}
+		(void)json_object_put(w->body);
+		vhca_http_reply_error(w->req, &err);
 	}
 	api->n_waiting = 0;
 }
@@ -51,6 +55,19 @@ static void reply_when_durable(struct vhca_osm_api *api, const struct waiting *w
 	if (api->n_waiting == VHCA_OSM_CONNECTIONS_MAX)
 		flush(api);
 	api->waiting[api->n_waiting++] = *w;
+}
+
+/* A refusal because of the epoch says what is known, so that the sender can go on from there. */
+static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req, uint64_t vguid,
+		   const struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known =
+		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
+	struct json_object *doc = vhca_json_problem(err);
+
+	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
+		vhca_osm_json_add_known(doc, known);
+	vhca_http_reply_error_doc(req, err, doc);
 }
 
 /* ---- reading requests ---- */
@@ -138,12 +155,75 @@ static int read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
 	return 0;
 }
 
+/* A place of a move: {port_guid, gid_index, lid}. */
+static int read_move_place(struct json_object *body, const char *key, struct vhca_osm_binding *ret,
+			   struct vhca_error *err)
+{
+	static const char *const members[] = {"port_guid", "gid_index", "lid", NULL};
+	struct json_object *place = json_object_object_get(body, key);
+	int r = vhca_json_check_members(place, members, err);
+
+	if (r == 0)
+		r = get_body_guid(place, "port_guid", &ret->port_guid, err);
+	if (r == 0)
+		r = read_place(place, ret, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", key);
+	return r;
+}
+
+static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
+			  struct vhca_osm_move *ret, struct vhca_error *err)
+{
+	static const char *const members[] = {"id",   "epoch", "vguid", "phase",
+					      "from", "to",    "pkeys", NULL};
+	const char *phase = NULL;
+	int r = vhca_json_check_members(body, members, err);
+
+	if (r == 0)
+		r = vhca_json_get_string(body, "id", &ret->id, err);
+	if (r == 0)
+		r = vhca_json_get_u64(body, "epoch", INT64_MAX, &b->epoch, err);
+	if (r == 0)
+		r = get_body_guid(body, "vguid", &b->vguid, err);
+	if (r == 0)
+		r = vhca_json_get_string(body, "phase", &phase, err);
+	if (r < 0)
+		return r;
+	ret->commit = strcmp(phase, "commit") == 0;
+	if (strlen(ret->id) > VHCA_OSM_MOVE_ID_MAX || (!ret->commit && strcmp(phase, "prepare")))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "phase must be prepare or commit, id at most %d bytes",
+				      VHCA_OSM_MOVE_ID_MAX);
+	return 0;
+}
+
+/* b as in read_binding(). */
+static int read_move(struct json_object *body, struct vhca_osm_binding *b,
+		     struct vhca_osm_move *ret, struct vhca_error *err)
+{
+	struct vhca_osm_binding from = {0};
+	size_t n = 0;
+	int r = read_move_head(body, b, ret, err);
+
+	if (r == 0)
+		r = read_move_place(body, "from", &from, err);
+	if (r == 0)
+		r = read_move_place(body, "to", b, err);
+	if (r == 0)
+		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
+	b->n_pkeys = (uint16_t)n;
+	ret->from_port = from.port_guid;
+	return r;
+}
+
 /* ---- handlers ---- */
 
 static void put_binding(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_eviction ev;
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
 	int r = get_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
@@ -151,11 +231,13 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = read_binding(vhca_http_body(req), &b, &err);
 	if (r == 0)
-		r = vhca_osm_service_put(api->service, &b, &err);
+		r = vhca_osm_service_put(api->service, &b, 0, &ev, &err);
 	if (r < 0)
-		vhca_http_reply_error(req, &err);
+		refuse(api, req, b.vguid, &err);
 	else
-		reply_when_durable(api, &(struct waiting){req, vhca_osm_json_binding_now, b.vguid});
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = b.vguid});
 }
 
 static void delete_binding(void *ctx, struct vhca_http_request *req)
@@ -170,9 +252,35 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_service_withdraw(api->service, vguid, epoch, &err);
 	if (r < 0)
-		vhca_http_reply_error(req, &err);
+		refuse(api, req, vguid, &err);
 	else
-		reply_when_durable(api, &(struct waiting){req, vhca_osm_json_binding_now, vguid});
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = vguid});
+}
+
+static void post_move(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_osm_service *s = api->service;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	struct vhca_osm_binding b = {.pkeys = pkeys};
+	struct vhca_osm_move move = {.commit = false};
+	int r = read_move(vhca_http_body(req), &b, &move, &err);
+
+	if (r == 0 && move.commit)
+		r = vhca_osm_service_put(s, &b, move.from_port, &move.eviction, &err);
+	else if (r == 0)
+		r = vhca_osm_service_prepare(s, &b, move.from_port, &move.eviction, &err);
+	if (r < 0)
+		refuse(api, req, b.vguid, &err);
+	else if (move.commit)
+		reply_when_durable(
+			api,
+			&(struct waiting){.req = req, .body = vhca_osm_json_move(s, &b, &move)});
+	else
+		vhca_http_reply(req, 200, vhca_osm_json_move(s, &b, &move));
 }
 
 static void get_binding(void *ctx, struct vhca_http_request *req)
@@ -223,7 +331,9 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
-		reply_when_durable(api, &(struct waiting){req, vhca_osm_json_member_now, guid});
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_member_now,
+							  .guid = guid});
 }
 
 static void list_members(void *ctx, struct vhca_http_request *req)
@@ -256,15 +366,11 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"PUT", "/v1/bindings/{}", put_binding},
-	{"DELETE", "/v1/bindings/{}", delete_binding},
-	{"GET", "/v1/bindings/{}", get_binding},
-	{"GET", "/v1/bindings", list_bindings},
-	{"PUT", "/v1/members/{}", put_member},
-	{"GET", "/v1/members", list_members},
-	{"GET", "/healthz", get_health},
-	{"GET", "/readyz", get_ready},
-	{NULL, NULL, NULL},
+	{"PUT", "/v1/bindings/{}", put_binding}, {"DELETE", "/v1/bindings/{}", delete_binding},
+	{"GET", "/v1/bindings/{}", get_binding}, {"GET", "/v1/bindings", list_bindings},
+	{"POST", "/v1/moves", post_move},	 {"PUT", "/v1/members/{}", put_member},
+	{"GET", "/v1/members", list_members},	 {"GET", "/healthz", get_health},
+	{"GET", "/readyz", get_ready},		 {NULL, NULL, NULL},
 };
 
 /* ---- life ---- */

@@ -38,6 +38,30 @@ static struct json_object *binding_to_json(const struct vhca_osm_service *s,
 	return obj;
 }
 
+void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_binding *known)
+{
+	vhca_json_add_u64(problem, "known_epoch", known->epoch);
+	vhca_json_add_bool(problem, "bound", !known->withdrawn);
+	vhca_json_add_guid(problem, "port_guid", known->withdrawn ? 0 : known->port_guid);
+}
+
+struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
+				       const struct vhca_osm_binding *b,
+				       const struct vhca_osm_move *move)
+{
+	struct json_object *obj = json_object_new_object();
+	struct vhca_osm_view view;
+
+	vhca_osm_service_view(s, b, &view);
+	vhca_json_add_string(obj, "id", move->id);
+	vhca_json_add_string(obj, "state", move->commit ? "committed" : "prepared");
+	vhca_json_add_u64(obj, "lid", view.lid);
+	vhca_json_add_u64(obj, "smps", move->eviction.smps);
+	vhca_json_add_bool(obj, "evicted", move->eviction.evicts);
+	vhca_json_add(obj, "findings", array_of_findings(&view));
+	return obj;
+}
+
 struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid)
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(vhca_osm_service_table(s), vguid);

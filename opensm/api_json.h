@@ -12,6 +12,22 @@ struct vhca_osm_page {
 	size_t limit;
 };
 
+#define VHCA_OSM_MOVE_ID_MAX 64
+/* A move as it was asked for, and what came of it. */
+struct vhca_osm_move {
+	const char *id; /* the sender's */
+	bool commit;	/* else prepare */
+	uint64_t from_port;
+	struct vhca_osm_eviction eviction;
+};
+
+/* Adds {known_epoch, bound, port_guid}: what a refusal because of the epoch is about. port_guid
+ * is null unless bound. */
+void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_binding *known);
+/* {id, state, lid, smps, evicted, findings}; b is the binding that it makes. */
+struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
+				       const struct vhca_osm_binding *b,
+				       const struct vhca_osm_move *move);
 /* {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state: "withdrawn"} */
 struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid);
 /* {bindings: [...], next}: next is the `after` of the next page, null at the end. Without tombstones. */

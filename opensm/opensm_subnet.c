@@ -3,11 +3,17 @@
 
 #include "common/base/cleanup.h"
 
+#include <errno.h>
+#include <stddef.h>
+
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
+#include <opensm/osm_guid.h>
+#include <opensm/osm_mcm_port.h>
+#include <opensm/osm_multicast.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_remote_sm.h>
@@ -128,6 +134,102 @@ static bool find_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
 	return port != NULL;
 }
 
+/* ---- eviction; the caller holds the lock exclusively ---- */
+
+/* cl_item_obj() without its typeof. */
+static const osm_mcm_port_t *member_of(const cl_list_item_t *item)
+{
+	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
+}
+
+/* Else the SA would refuse the next owner's joins: it takes them for those of another port. */
+static void leave_groups(osm_opensm_t *osm, const osm_port_t *port, ib_net64_t guid)
+{
+	const cl_list_item_t *item = cl_qlist_head(&port->mcm_list);
+
+	while (item != cl_qlist_end(&port->mcm_list)) {
+		const osm_mcm_port_t *member = member_of(item);
+		osm_mcm_alias_guid_t *alias = osm_mgrp_get_mcm_alias_guid(member->mgrp, guid);
+		ib_member_rec_t all = {.scope_state = 0xf};
+
+		item = cl_qlist_next(item); /* the item goes with the port's last member */
+		if (alias && alias->p_base_mcm_port == member)
+			(void)osm_mgrp_remove_port(&osm->subn, &osm->log, member->mgrp, alias,
+						   &all);
+	}
+}
+
+static bool clear_block(ib_net64_t *block, ib_net64_t guid)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < GUIDS_IN_BLOCK; i++)
+		if (block[i] == guid) {
+			block[i] = 0;
+			found = true;
+		}
+	return found;
+}
+
+/* Returns the number of blocks that OpenSM has to write. */
+static int clear_table(osm_opensm_t *osm, osm_port_t *port, ib_net64_t guid)
+{
+	const osm_physp_t *physp = port->p_physp;
+	int n = 0;
+
+	if (!physp || !physp->p_guids)
+		return 0;
+	for (unsigned int b = 0; b * GUIDS_IN_BLOCK < physp->port_info.guid_cap; b++)
+		if (clear_block(&(*physp->p_guids)[(size_t)b * GUIDS_IN_BLOCK], guid))
+			n += osm_queue_guidinfo(&osm->sa, port, (uint8_t)b);
+	return n;
+}
+
+/*
+ * The map's entry and the port's table go together. With the entry alone gone, OpenSM's next Set at
+ * that index would insert and remove the alias in one go (or free what it never allocated); with
+ * the table alone cleared, every other port's Set would be declined.
+ */
+static int remove_alias(osm_opensm_t *osm, osm_alias_guid_t *alias)
+{
+	osm_port_t *port = alias->p_base_port;
+	ib_net64_t guid = alias->alias_guid;
+	int n;
+
+	leave_groups(osm, port, guid);
+	n = clear_table(osm, port, guid);
+	cl_qmap_remove_item(&osm->subn.alias_port_guid_tbl, &alias->map_item);
+	osm_alias_guid_delete(&alias);
+	osm->sa.dirty = TRUE;
+	return n;
+}
+
+static bool stands_at(const osm_alias_guid_t *alias, const struct vhca_osm_alias *at)
+{
+	const osm_port_t *port = alias->p_base_port;
+
+	return port->guid != alias->alias_guid && cl_ntoh64(port->guid) == at->port_guid &&
+	       index_of(port, alias->alias_guid) == at->gid_index;
+}
+
+static int evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	osm_alias_guid_t *alias;
+	int n = -ENOENT;
+
+	cl_plock_excl_acquire(&osm->lock);
+	alias = osm_get_alias_guid_by_guid(&osm->subn, cl_hton64(guid));
+	if (alias && stands_at(alias, at))
+		n = remove_alias(osm, alias);
+	unlock(osm);
+	if (n > 0)
+		osm_sm_signal(&osm->sm, OSM_SIGNAL_GUID_PROCESS_REQUEST);
+	return n;
+}
+
+/* ---- keys ---- */
+
 static bool block_has(const ib_pkey_table_t *block, ib_net16_t pkey)
 {
 	for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
@@ -200,6 +302,7 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.status = get_status,
 	.find_port = find_port,
 	.find_alias = find_alias,
+	.evict = evict,
 	.has_pkey = has_pkey,
 	.each_port = each_port,
 	.sweep = sweep,

@@ -463,21 +463,46 @@ static int check_pkeys(const struct vhca_osm_service *s, const uint16_t *pkeys, 
 	return 0;
 }
 
-int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
-			 struct vhca_error *err)
+static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			size_t *ret_pkeys_max, struct vhca_error *err)
 {
-	size_t pkeys_max = 0;
-	uint64_t revision;
 	int r = check_master(s, err);
 
 	if (r == 0)
 		r = check_pkeys(s, want->pkeys, want->n_pkeys, err);
 	if (r == 0)
-		r = check_port(s, want->port_guid, &pkeys_max, err);
+		r = check_port(s, want->port_guid, ret_pkeys_max, err);
+	return r;
+}
+
+int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			     uint64_t from_port, struct vhca_osm_eviction *ret,
+			     struct vhca_error *err)
+{
+	size_t pkeys_max = 0;
+	int r = check_report(s, want, &pkeys_max, err);
+
+	if (r == 0)
+		r = vhca_osm_table_check(s->table, want, pkeys_max, err);
+	if (r == 0)
+		vhca_osm_eviction_plan(s->ops, s->ctx, s->table, want, from_port, ret);
+	return r;
+}
+
+int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err)
+{
+	size_t pkeys_max = 0;
+	uint64_t revision;
+	int r = check_report(s, want, &pkeys_max, err);
+
 	if (r < 0)
 		return r;
 	revision = vhca_osm_table_revision(s->table);
+	vhca_osm_eviction_plan(s->ops, s->ctx, s->table, want, from_port, ret);
 	r = vhca_osm_table_put(s->table, want, pkeys_max, err);
+	if (r == 0)
+		vhca_osm_eviction_run(s->ops, s->ctx, want->vguid, ret);
 	if (r == 0 && revision != vhca_osm_table_revision(s->table))
 		vhca_log_info("%s: bound to port %s index %u at epoch %" PRIu64 ", %u keys",
 			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid),

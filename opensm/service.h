@@ -14,6 +14,7 @@
  */
 #include <stdint.h>
 
+#include "opensm/eviction.h"
 #include "opensm/plugin_conf.h"
 #include "opensm/subnet.h"
 #include "opensm/table.h"
@@ -34,9 +35,14 @@ const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s);
 char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX]);
 
 /* ---- reports; in memory until vhca_osm_service_commit() ---- */
-/* Beside the table's errors: not_master, unknown_port, unknown_partition. */
+/* Takes over a binding, and evicts its alias as eviction.h says; from_port as there. Beside the
+ * table's errors: not_master, unknown_port, unknown_partition. */
 int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
-			 struct vhca_error *err);
+			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err);
+/* What the same call would do and return, without doing anything. */
+int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+			     uint64_t from_port, struct vhca_osm_eviction *ret,
+			     struct vhca_error *err);
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
 			      struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,

@@ -2,9 +2,10 @@
 #ifndef VHCA_OPENSM_SUBNET_H
 #define VHCA_OPENSM_SUBNET_H
 /*
- * The questions that the plugin asks OpenSM about the subnet, and the one thing that it tells it. An ops table, so that everything
- * above is tested without OpenSM; opensm_subnet.c is the real one. GUIDs are in host order. Each call takes OpenSM's lock for a
- * short read and releases it: never call one with that lock held (LFT_CHANGE and TRAP events).
+ * The questions that the plugin asks OpenSM about the subnet, and the two things that it tells it.
+ * An ops table, so that everything above is tested without OpenSM; opensm_subnet.c is the real one.
+ * GUIDs are in host order. Each call takes OpenSM's lock for a short time and releases it: never
+ * call one with that lock held (LFT_CHANGE and TRAP events).
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,12 @@ struct vhca_osm_subnet_ops {
 	bool (*find_port)(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret);
 	/* Who holds this GUID: as alias, or as its own port GUID (index 0). */
 	bool (*find_alias)(void *ctx, uint64_t guid, struct vhca_osm_alias *ret);
+	/* Takes an alias away from the place where it stands: all that the SA knows of it there
+	 * goes at once (the alias, its index in the port's GUID table, its multicast
+	 * memberships), and OpenSM is asked to write the table into the port. Returns the number
+	 * of GUIDInfo blocks that it writes, or -ENOENT if the alias does not stand at *at any
+	 * more or is the port's own GUID. */
+	int (*evict)(void *ctx, uint64_t guid, const struct vhca_osm_alias *at);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
 	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
 	 * with OpenSM's lock held: it must not call any of these operations. */

@@ -140,6 +140,7 @@ static void set_base(struct world *w, const char *name)
 static const char *put(struct world *w, uint64_t epoch, uint64_t port, uint16_t pkey)
 {
 	static struct vhca_error err;
+	struct vhca_osm_eviction ev;
 	struct vhca_osm_binding b = {.vguid = GUID_1,
 				     .epoch = epoch,
 				     .port_guid = port,
@@ -148,7 +149,7 @@ static const char *put(struct world *w, uint64_t epoch, uint64_t port, uint16_t 
 				     .pkeys = &pkey};
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	return vhca_osm_service_put(w->service, &b, &err) < 0 ? err.code : "";
+	return vhca_osm_service_put(w->service, &b, 0, &ev, &err) < 0 ? err.code : "";
 }
 
 static void commit(struct world *w)
@@ -490,6 +491,7 @@ static void state_follows_the_sa(void **state)
 static void findings_name_what_differs(void **state)
 {
 	struct world *w = *state;
+	struct vhca_osm_eviction ev;
 	uint16_t pkeys[] = {0x8001, 0x8002, 0x0003};
 	struct vhca_osm_binding b = {.vguid = GUID_1,
 				     .epoch = 1,
@@ -498,7 +500,7 @@ static void findings_name_what_differs(void **state)
 				     .n_pkeys = 3,
 				     .pkeys = pkeys};
 
-	assert_int_equal(vhca_osm_service_put(w->service, &b, NULL), 0);
+	assert_int_equal(vhca_osm_service_put(w->service, &b, 0, &ev, NULL), 0);
 	w->fake.ports[0].state = 2;
 	w->fake.pkeys[0] = 0x8002;
 	assert_int_equal(view(w)->lid, 5);

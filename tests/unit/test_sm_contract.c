@@ -36,6 +36,9 @@ struct world {
 	pthread_t thread;
 	atomic_bool stop;
 	char code[48]; /* of the last answer */
+	/* Problem members of the last answer. */
+	uint64_t known_epoch, port_guid;
+	bool bound;
 };
 
 /* ---- the false subnet: two active ports, no alias ---- */
@@ -167,6 +170,11 @@ static void send_request(struct world *w, struct vhca_sm_request *req, struct vh
 
 	(void)snprintf(url, sizeof(url), "http://localhost%s", req->path);
 	r = vhca_http_call(&args, res, &err);
+	w->known_epoch = w->port_guid = 0;
+	w->bound = false;
+	(void)vhca_json_opt_u64(res->body, "known_epoch", INT64_MAX, &w->known_epoch, NULL);
+	(void)vhca_json_opt_bool(res->body, "bound", &w->bound, NULL);
+	(void)vhca_json_get_guid(res->body, "port_guid", &w->port_guid, NULL);
 	(void)snprintf(w->code, sizeof(w->code), "%s", r < 0 ? err.code : "");
 	(void)json_object_put(req->body);
 }
@@ -184,25 +192,25 @@ static enum vhca_sm_answer report(struct world *w, struct vhca_sm_binding b)
 	return answer;
 }
 
-/* As the outbox does: a plugin without moves gets the binding. */
-static enum vhca_sm_answer commit_move(struct world *w, struct vhca_sm_binding b)
+static enum vhca_sm_answer move(struct world *w, struct vhca_sm_binding b, bool commit)
 {
 	struct vhca_sm_request req;
 	struct vhca_http_result res;
 	enum vhca_sm_answer answer;
-	bool unknown;
 
 	b.moved = true;
 	b.from_port_guid = PORT_A;
 	b.from_gid_index = 1;
 	assert_int_equal(vhca_uuid_random(&b.move_id), 0);
 	assert_true(vhca_sm_binding_is_move(&b));
-	assert_int_equal(vhca_sm_vhcasm.commit_request(&b, &req), 0);
+	assert_int_equal(commit ? vhca_sm_vhcasm.commit_request(&b, &req)
+				: vhca_sm_vhcasm.prepare_request(&b, &req),
+			 0);
 	send_request(w, &req, &res);
-	unknown = vhca_sm_vhcasm.commit_unknown(res.status);
+	assert_false(vhca_sm_vhcasm.commit_unknown(res.status));
 	answer = vhca_sm_vhcasm.commit_answer(res.status, res.body);
 	vhca_http_result_done(&res);
-	return unknown ? report(w, b) : answer;
+	return answer;
 }
 
 static enum vhca_sm_answer declare(struct world *w, struct vhca_sm_members m)
@@ -252,7 +260,10 @@ static void lower_epochs_are_superseded(void **state)
 	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(4, PORT_B)), VHCA_SM_SUPERSEDED);
 	assert_string_equal(w->code, "superseded");
+	assert_int_equal(w->known_epoch, 5);
+	assert_true(w->bound && w->port_guid == PORT_A);
 	assert_int_equal(report(w, binding(4, 0)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(w->known_epoch, 5);
 	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
 }
 
@@ -263,6 +274,14 @@ static void ties_are_refused(void **state)
 	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(5, PORT_B)), VHCA_SM_REFUSED);
 	assert_string_equal(w->code, "epoch_tie");
+	assert_int_equal(w->known_epoch, 5);
+	assert_true(w->bound && w->port_guid == PORT_A);
+	/* Withdrawn: what a host hears where the stopped guest is started next. */
+	assert_int_equal(report(w, binding(5, 0)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(1, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(w->known_epoch, 5);
+	assert_true(!w->bound && w->port_guid == 0);
+	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
 }
 
 static void unknown_ports_are_tried_again(void **state)
@@ -342,20 +361,32 @@ static void a_standby_is_asked_for_members_again(void **state)
 	assert_string_equal(w->code, "not_master");
 }
 
-/* Whether or not the plugin knows moves, the agent's side of one ends the same way. */
 static void a_move_is_in_effect_and_fenced(void **state)
 {
 	struct world *w = *state;
 
 	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(commit_move(w, binding(4, PORT_B)), VHCA_SM_SUPERSEDED);
-	assert_int_equal(commit_move(w, binding(5, PORT_B)), VHCA_SM_REFUSED);
+	assert_int_equal(move(w, binding(4, PORT_B), true), VHCA_SM_SUPERSEDED);
+	assert_int_equal(move(w, binding(5, PORT_B), true), VHCA_SM_REFUSED);
 	assert_string_equal(w->code, "epoch_tie");
-	assert_int_equal(commit_move(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
-	assert_int_equal(commit_move(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED); /* again */
+	assert_true(w->known_epoch == 5 && w->bound && w->port_guid == PORT_A);
+	assert_int_equal(move(w, binding(6, PORT_B), true), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(6, PORT_B), true), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(5, 0)), VHCA_SM_SUPERSEDED); /* the source is late */
-	assert_int_equal(commit_move(w, binding(7, PORT_B + 1)), VHCA_SM_RETRY);
+	assert_int_equal(move(w, binding(7, PORT_B + 1), true), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "unknown_port");
+}
+
+static void prepare_is_understood_and_no_commit(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(6, PORT_B), false), VHCA_SM_RETRY);
+	assert_string_equal(w->code, "");
+	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(4, PORT_B), false), VHCA_SM_SUPERSEDED);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -371,6 +402,7 @@ int main(void)
 		CASE(unknown_ports_are_tried_again),
 		CASE(wrong_reports_are_refused),
 		CASE(a_move_is_in_effect_and_fenced),
+		CASE(prepare_is_understood_and_no_commit),
 		CASE(members_are_declared_and_given_back),
 		CASE(members_of_unknown_ports_are_tried_again),
 		CASE(wrong_members_are_refused),
