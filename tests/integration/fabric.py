@@ -42,6 +42,12 @@ def port_guid(host):
     return f"0x{0x0002c90300000000 + host * 16 + 1:016x}"
 
 
+def guid_groups(guid):
+    """A GUID as the last four groups of an IPv6 address."""
+    digits = f"{int(guid, 0):016x}"
+    return ":".join(digits[i:i + 4] for i in range(0, 16, 4))
+
+
 def topology():
     text = f'Switch {HOSTS + 4} "S1"\n'
     text += "".join(f'[{h}] "H{h}"[1]\n' for h in range(1, HOSTS + 1))
@@ -113,6 +119,13 @@ class Api:
     def withdraw(self, vguid, epoch):
         return self.call("DELETE", f"/v1/bindings/{vguid}?epoch={epoch}")
 
+    def move(self, vguid, epoch, source, to, pkeys=(), phase="commit"):
+        """source, to: (host, gid_index)"""
+        place = lambda host, index: {"port_guid": port_guid(host), "gid_index": index, "lid": 0}
+        return self.call("POST", "/v1/moves", {
+            "id": "0b6c5a5e-3d5d-4e0e-9c53-0d6f5f1f0a01", "epoch": epoch, "vguid": vguid, "phase": phase,
+            "from": place(*source), "to": place(*to), "pkeys": list(pkeys)})
+
     def get(self, vguid):
         return self.call("GET", f"/v1/bindings/{vguid}")
 
@@ -167,19 +180,40 @@ class Fabric:
     def has(self, host, key):
         return key in self.pkeys(host).values()
 
+    def sa_request(self, method, host, index, guid):
+        """Status of the SA's answer to sa_request.py at a host."""
+        cwd = tempfile.mkdtemp(dir=self.dir)
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sa_request.py")
+        done = subprocess.run(["/usr/bin/python3", script, method, str(self.lid(1)), str(self.lid(host)),
+                               str(index), guid], cwd=cwd, capture_output=True, text=True,
+                              env=self.env(host), timeout=30)
+        shutil.rmtree(cwd, ignore_errors=True)
+        return done.stdout.strip() or done.stderr
+
     def sa_guid(self, method, host, index, guid):
         """Lets a host ask the SA to grant (set) or withdraw (delete) an alias GUID, as an mlx4 driver does.
 
         ibsim refuses what OpenSM then writes into the port; the SA's own tables, which are looked at here, show it all the same.
         """
-        cwd = tempfile.mkdtemp(dir=self.dir)
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sa_guidinfo.py")
-        done = subprocess.run(["/usr/bin/python3", script, method, str(self.lid(1)), str(self.lid(host)),
-                               str(index), guid], cwd=cwd, capture_output=True, text=True,
-                              env=self.env(host), timeout=30)
-        shutil.rmtree(cwd, ignore_errors=True)
-        if done.stdout.strip() != "0x0000":
-            raise AssertionError(f"SA {method}: {done.stdout}{done.stderr}")
+        status = self.sa_request(method, host, index, guid)
+        if status != "0x0000":
+            raise AssertionError(f"SA {method}: {status}")
+
+    def join(self, host, guid):
+        """Status of the SA's answer to a host that joins the broadcast group with a GUID."""
+        return self.sa_request("join", host, 0, guid)
+
+    def guids(self, host):
+        """The first block of a port's GUID table as the SA has it."""
+        out = self.query("saquery", "GUIDInfoRecord", f"{self.lid(host)}/0") or ""
+        return re.findall(r"0x[0-9a-f]{16}", out)
+
+    def path_lid(self, vguid):
+        """Where the SA sends host 1 that asks for a path to a GUID; None if it knows none."""
+        out = self.query("saquery", "PR", "--sgid", f"fe80::{guid_groups(port_guid(1))}",
+                         "--dgid", f"fe80::{guid_groups(vguid)}")
+        found = re.search(r"dlid\.*(\d+)", out or "")
+        return int(found.group(1)) if found else None
 
     def manager(self, **args):
         sm = Manager(self, **args)

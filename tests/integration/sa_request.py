@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""sa_guidinfo.py set|delete SM_LID PORT_LID INDEX GUID: what an mlx4 driver asks the SA when a VF wants its alias GUID.
+"""sa_request.py set|delete|join SM_LID PORT_LID INDEX GUID: what an mlx4 driver asks the SA when a VF wants its alias
+GUID, and gives it up; what IPoIB asks when it joins the broadcast group of the default partition (PORT_LID and INDEX count for nothing).
 
 Prints the status of the answer. Talks libibumad, so that it also runs on ibsim.
 """
@@ -10,19 +11,30 @@ import struct
 import sys
 
 METHODS = {"set": 0x02, "delete": 0x15}
-SA_CLASS, SA_VERSION, SA_QP, QKEY, GUIDINFO_RECORD = 3, 2, 1, 0x80010000, 0x30
+SA_CLASS, SA_VERSION, SA_QP, QKEY = 3, 2, 1, 0x80010000
+GUIDINFO_RECORD, MCMEMBER_RECORD = 0x30, 0x38
 PER_BLOCK = 8
+BROADCAST = bytes.fromhex("ff12401bffff000000000000ffffffff")
+FULL_MEMBER = 1
 
 
-def request(method, port_lid, index, guid):
+def mad(method, attribute, mask, record):
+    header = struct.pack(">BBBBHHQHHI", 1, SA_CLASS, SA_VERSION, method, 0, 0, 0x76686361, attribute, 0, 0)
+    return header + bytes(12) + struct.pack(">QHHQ", 0, 0, 0, mask) + record.ljust(200, b"\0")
+
+
+def guidinfo(method, port_lid, index, guid):
     """An SA MAD for one entry of a port's GUID table."""
     block, slot = divmod(index, PER_BLOCK)
-    header = struct.pack(">BBBBHHQHHI", 1, SA_CLASS, SA_VERSION, METHODS[method], 0, 0, 0x76686361,
-                         GUIDINFO_RECORD, 0, 0)
     mask = 1 << 0 | 1 << 1 | 1 << (4 + slot)    # LID, block, this GUID
     guids = [guid if i == slot else 0 for i in range(PER_BLOCK)]
-    record = struct.pack(">HBBI8Q", port_lid, block, 0, 0, *guids)
-    return header + bytes(12) + struct.pack(">QHHQ", 0, 0, 0, mask) + record.ljust(200, b"\0")
+    return mad(METHODS[method], GUIDINFO_RECORD, mask, struct.pack(">HBBI8Q", port_lid, block, 0, 0, *guids))
+
+
+def join(guid):
+    mask = 1 << 0 | 1 << 1 | 1 << 16    # MGID, port GID, join state
+    return mad(METHODS["set"], MCMEMBER_RECORD, mask,
+               BROADCAST + struct.pack(">QQ", 0xfe80 << 48, guid) + bytes(16) + bytes([FULL_MEMBER, 0, 0, 0]))
 
 
 def main():
@@ -37,7 +49,8 @@ def main():
         sys.exit("no port to send from")
     buf = ctypes.create_string_buffer(umad.umad_size() + 256)
     umad.umad_set_addr(buf, sm_lid, SA_QP, 0, QKEY)
-    ctypes.memmove(umad.umad_get_mad(buf), request(method, port_lid, index, guid), 256)
+    request = join(guid) if method == "join" else guidinfo(method, port_lid, index, guid)
+    ctypes.memmove(umad.umad_get_mad(buf), request, 256)
     if umad.umad_send(port, agent, buf, 256, 1000, 3) < 0:
         sys.exit("umad_send failed")
     length = ctypes.c_int(256)
