@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The simulated adapter itself, without our agent: it grants nothing that the SM has not granted, and keeps mlx4's rules."""
 
+import time
+
 from kit.base import wait_for
 from kit.case import VFS, case, check, equal
 from kit.host import PF
+from kit.hypervisors import OPENSM_CONF, OPENSM_PLUGIN
 
 CONTROL = f"/sys/kernel/debug/simhca/{PF}"
 FIRST, SECOND = 0x0002C900_5AFE_0001, 0x0002C900_5AFE_0002
@@ -12,8 +15,6 @@ NOBODY = 0xFFFFFFFFFFFFFFFF
 # What a write to pkey_idx/3 leaves there; None: the write fails with EINVAL and changes nothing.
 WRITES = (("none", "none"), ("5", "5"), ("Nothing", "none"), ("010", "8"), ("0x1f", "31"), ("126", "126"), ("127", None),
           ("-1", None), ("x", None))
-
-
 # mlx4_ib forgets what our agent has asked of it; OpenSM, which has the device open, starts anew after that.
 QUIET = """set -e
 systemctl stop vhcad opensm-vhcad
@@ -24,10 +25,11 @@ udevadm settle
 for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/1/mcgs ] && break; sleep 0.1; done"""
 
 
-def only_the_adapter(rig):
+def only_the_adapter(rig, plugin=True):
     """Our agent out of the way, the driver and the SM as after a boot. The reset after a dirty case starts the agent."""
     for host in rig.hosts:
         host.sh(QUIET % PF)
+    rig.hva.put("/etc/opensm/opensm.conf", (OPENSM_CONF + (OPENSM_PLUGIN if plugin else "")).encode())
     rig.hva.sh("systemctl start opensm-vhcad")
     wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 60, "both ports to be ACTIVE")
 
@@ -90,24 +92,43 @@ def duplicates_are_declined(rig):
     wait_granted(rig.hvb, 2, FIRST, 90)
 
 
+def withdraw_all_then_request(rig):
+    """What an agent does on a fresh port: it withdraws all VFs' random GUIDs, then asks for the first VF's."""
+    for index in (1, 2, 3, 4):
+        request(rig.hva, index, NOBODY)
+    wait_for(lambda: stat(rig.hva, "sa_deletes") > 0, 30, "the Deletes")
+    request(rig.hva, 1, FIRST)
+
+
 @case(dirty=True)
 def deletes_starve_sets(rig):
-    """mlx4 and OpenSM 3.3.23 together: Deletes on a port that never had an alias stay pending and keep Sets of lower entries
+    """mlx4 with stock OpenSM 3.3.23: Deletes on a port that never had an alias stay pending and keep Sets of lower entries
     of their block waiting for ever; one grant anywhere on the port ends it."""
     # OpenSM answers such a Delete with the request's own all-ones (osm_sa_guidinfo_record.c:del_guidinfo, no p_guids), which
     # mlx4 does not take for done (alias_GUID.c:mlx4_ib_notify_slaves_on_guid_change); set_required_record then picks the
     # last pending entry of the block each time.
-    only_the_adapter(rig)
     host = rig.hva
-    for index in (1, 2, 3, 4):
-        request(host, index, NOBODY)
-    wait_for(lambda: stat(host, "sa_deletes") > 0, 30, "the Deletes")
-    request(host, 1, FIRST)
-    wait_for(lambda: stat(host, "sa_deletes") > 1000, 60, "a flood of Deletes")
-    equal((granted(host, 1), stat(host, "sa_sets")), (0, 0), "gids/1 and Sets during the flood")
-    request(host, LAST, SECOND)
-    wait_granted(host, LAST, SECOND)
-    wait_granted(host, 1, FIRST)
+    only_the_adapter(rig, plugin=False)
+    try:
+        withdraw_all_then_request(rig)
+        wait_for(lambda: stat(host, "sa_deletes") > 1000, 60, "a flood of Deletes")
+        equal((granted(host, 1), stat(host, "sa_sets")), (0, 0), "gids/1 and Sets during the flood")
+        request(host, LAST, SECOND)
+        wait_granted(host, LAST, SECOND)
+        wait_granted(host, 1, FIRST)
+    finally:
+        host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + OPENSM_PLUGIN).encode())
+
+
+@case(dirty=True)
+def plugin_ends_starving(rig):
+    """With our plugin in OpenSM the same Deletes are settled, the Set is granted, and then there is silence."""
+    only_the_adapter(rig)
+    withdraw_all_then_request(rig)
+    wait_granted(rig.hva, 1, FIRST)
+    deletes = stat(rig.hva, "sa_deletes")
+    time.sleep(1)
+    equal(stat(rig.hva, "sa_deletes"), deletes, "Deletes a second after the grant")
 
 
 @case(dirty=True)
