@@ -87,7 +87,7 @@ static void sa_delete(struct sa *sa, int port, int index)
 	if (!guid)
 		return;
 	if (map_find(sa, guid))
-		map_find(sa, guid)->guid = 0;
+		map_remove(sa, guid);
 	sa->tables[port][index] = 0;
 }
 
