@@ -37,8 +37,9 @@ static uint64_t look_period(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (vf->state == VHCA_VF_FREE)
 		return FREE_LOOK_MS;
-	if (!vf->granted && since < e->conf->poll_ms)
-		return GRANT_FIRST_MS;
+	/* A grant is waited for: often at first, then in step with how long it has taken. */
+	if (!vf->granted && since < 8ULL * e->conf->poll_ms)
+		return since / 8 > GRANT_FIRST_MS ? since / 8 : GRANT_FIRST_MS;
 	TAILQ_FOREACH (other, &vf->hca->vfs, link)
 		attached += other->state == VHCA_VF_ATTACHED;
 	return e->conf->poll_ms * (1 + attached / 16);
