@@ -74,7 +74,8 @@ def down():
 
 # ---- the project in them ----
 
-SM_ADDRESS = "192.168.77.1:8515"
+PRIVATE = {"hva": "192.168.77.1", "hvb": "192.168.77.2"}  # addresses of the private link
+SM_ADDRESS = f"{PRIVATE['hva']}:8515"
 AGENT_CONF = f"""# The rig's own settings; everything else is the default.
 [hca default]
 manage = yes
@@ -83,6 +84,14 @@ vfs = {len(VFS)}
 [sm]
 backend = vhcasm
 url = http://{SM_ADDRESS}
+
+[api]
+peer_listen = %(own_address)s:8514
+
+[peer %(other)s]
+agent = http://%(other_address)s:8514
+libvirt = qemu+tcp://%(other)s/system
+migration = tcp://%(other_address)s
 """
 PLUGIN_CONF = f"""[http]
 listen = {SM_ADDRESS}
@@ -121,6 +130,12 @@ for i in $(seq 100); do [ -e /sys/bus/pci/devices/{PF}/virtfn3 ] && break; sleep
 """
 
 
+def agent_conf(name):
+    """The agent's configuration on this hypervisor."""
+    (other,) = set(NAMES) - {name}
+    return AGENT_CONF % {"own_address": PRIVATE[name], "other": other, "other_address": PRIVATE[other]}
+
+
 def compile_tree():
     """Build this tree as a distribution would and return a tar of what `meson install` puts in place."""
     where = CACHE / ("build-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
@@ -143,7 +158,7 @@ def install():
     def one(name):
         host = Host(name)
         host.sh(UNPACK, stdin=tar, timeout=120)
-        host.put("/etc/vhcad/vhcad.conf.d/rig.conf", AGENT_CONF.encode())
+        host.put("/etc/vhcad/vhcad.conf.d/rig.conf", agent_conf(name).encode())
         if name == "hva":
             host.put("/etc/vhcad/vhcasm.conf", PLUGIN_CONF.encode())
             host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + OPENSM_PLUGIN).encode())
