@@ -85,6 +85,7 @@ static void step_reserving(struct vhca_mig *m)
 		mig_members(m);
 	}
 	if (keys_there(m)) {
+		mig_reason(m, "%s", "");
 		announce(m);
 		mig_move(m, VHCA_MIG_RESERVED);
 	} else if (waited >= conf->pkey_timeout_ms) {
