@@ -58,8 +58,10 @@ static struct json_object *view(const struct vhca_mig *m)
 	vhca_json_add_u64(o, "started_ms", m->started_ms);
 	vhca_json_add(o, "ended_ms", final ? json_object_new_int64((int64_t)m->updated_ms) : NULL);
 	vhca_json_add(o, "step_ms", view_steps(m));
+	/* A claim that ends is no longer one of the guest's: what it lacks is nobody's trouble. */
 	while ((c = vhca_migration_claim(m, c)))
-		json_object_array_add(vfs, view_vf(c));
+		if (!c->ending)
+			json_object_array_add(vfs, view_vf(c));
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }
