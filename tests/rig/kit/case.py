@@ -59,13 +59,14 @@ def free_vfs(host):
     return sorted(b for b, v in host.agent_vfs().items() if v["state"] == "free")
 
 
-def assert_scrubbed(host, bdf):
-    """Truth, not the agent's word: no P_Key, no GUID, on vfio-pci, nobody has the group open."""
+def assert_scrubbed(host, *bdfs):
+    """Truth, not the agent's word: no P_Key, no GUID, on vfio-pci."""
     facts = host.facts()
-    equal(facts.pkey_map(bdf), {}, f"{host.name} {bdf}: P_Key map")
-    equal(f"{facts.admin_guid(bdf):016x}", "f" * 16, f"{host.name} {bdf}: admin_guids")
-    equal(facts.granted_guid(bdf), 0, f"{host.name} {bdf}: granted GUID")
-    equal(host.driver(bdf), "vfio-pci", f"{host.name} {bdf}: driver")
+    for bdf in bdfs:
+        equal(facts.pkey_map(bdf), {}, f"{host.name} {bdf}: P_Key map")
+        equal(f"{facts.admin_guid(bdf):016x}", "f" * 16, f"{host.name} {bdf}: admin_guids")
+        equal(facts.granted_guid(bdf), 0, f"{host.name} {bdf}: granted GUID")
+        equal(host.driver(bdf), "vfio-pci", f"{host.name} {bdf}: driver")
 
 
 __all__ = ["CASES", "Failure", "Guest", "Rig", "RigError", "VFS", "assert_scrubbed", "case", "check", "equal",
