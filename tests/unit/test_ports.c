@@ -420,11 +420,12 @@ static void owner_may_close_under_a_running_job(void **state)
 {
 	struct fixture *f = *state;
 
-	fake.query_ms = 500; /* long enough that the close below comes first, on a busy machine too */
+	fake.query_ms =
+		300; /* each of two ports: long enough that the close below comes first, on a busy machine too */
 	open_ports(f, POLL_MS);
 	wait_for_queries(f, 1);
 	f->ports = vhca_ports_close(f->ports);
-	run_for(f, 700);
+	run_for(f, 900);
 	assert_int_equal(f->changed[0] + f->gone, 0);
 	assert_int_equal(fake.closed, 1);
 	open_ports(f, POLL_MS); /* and before the open has even started */
