@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Run the project's checks: tools/check [lint] [unit] [integration] [rig]
+
+Without arguments all sections, in this order. Builds live outside the tree, under
+$VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
+"N passed, N failed[, N skipped]"; the exit code is 0 only if nothing failed.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SECTIONS = ("lint", "unit", "integration", "rig")
+# gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
+BUILDS = {
+    "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
+    "clang": ({"CC": "clang"}, ["-Dwerror=true"]),
+    "dev": ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-dev.ini"), "-Dfault-points=true"]),
+}
+BUILD_TIMEOUT = 1200
+TEST_TIMEOUT = 1800
+RIG_TIMEOUT = 5400
+
+
+def cache_dir():
+    """Where builds are kept: outside the tree, one folder per checkout."""
+    base = os.environ.get("VHCA_CACHE") or "/var/cache/vhcad-dev"
+    if not os.environ.get("VHCA_CACHE") and os.geteuid() != 0:
+        base = os.path.expanduser("~/.cache/vhcad-dev")
+    return pathlib.Path(base) / "build" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+
+
+class Tally:
+    """Counts results and prints one line for each."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.failures = []
+
+    def add(self, name, result, seconds=None, detail=""):
+        took = "" if seconds is None else f"  ({seconds:.1f} s)"
+        if result == "ok":
+            self.passed += 1
+        elif result == "skip":
+            self.skipped += 1
+        else:
+            self.failed += 1
+            self.failures.append(name)
+        print(f"{result:>5}  {name}{took}", flush=True)
+        if detail and result != "ok":
+            print("       " + detail.strip().replace("\n", "\n       "), flush=True)
+
+    def summary(self):
+        for name in self.failures:
+            print(f"failed: {name}")
+        tail = f", {self.skipped} skipped" if self.skipped else ""
+        print(f"{self.passed} passed, {self.failed} failed{tail}", flush=True)
+        return 1 if self.failed else 0
+
+
+def run(argv, timeout, env=None, cwd=ROOT):
+    """Run a command; return (exit code, output). A time-out is exit code 124."""
+    try:
+        p = subprocess.run(argv, cwd=cwd, env={**os.environ, **(env or {})}, timeout=timeout,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, errors="replace")
+        return p.returncode, p.stdout
+    except subprocess.TimeoutExpired as e:
+        out = e.stdout or b""
+        return 124, (out if isinstance(out, str) else out.decode(errors="replace")) + "\ntimed out"
+
+
+def tail(text, lines=40):
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def build(tally, name):
+    """Configure if needed, compile, count as one case. Return the directory, or None."""
+    env, options = BUILDS[name]
+    where = cache_dir() / name
+    started = time.monotonic()
+    if not (where / "build.ninja").exists():
+        where.mkdir(parents=True, exist_ok=True)
+        wipe = ["--wipe"] if (where / "meson-private").exists() else []
+        code, out = run(["meson", "setup", *wipe, *options, "-Dopensm-plugin=enabled", str(where)],
+                        BUILD_TIMEOUT, env)
+        if code:
+            tally.add(f"build {name}", "FAIL", time.monotonic() - started, tail(out))
+            return None
+    code, out = run(["ninja", "-C", str(where)], BUILD_TIMEOUT)
+    tally.add(f"build {name}", "ok" if code == 0 else "FAIL", time.monotonic() - started, tail(out))
+    return where if code == 0 else None
+
+
+def tap_counts(text):
+    """(ok, not ok, skip) of a TAP stream."""
+    good = len(re.findall(r"^ok\b(?!.*# *SKIP)", text, re.M))
+    return good, len(re.findall(r"^not ok\b", text, re.M)), len(re.findall(r"^ok\b.*# *SKIP", text, re.M))
+
+
+def add_meson_test(tally, entry):
+    """Count one line of meson's testlog.json: every TAP case, or the program as a whole."""
+    name, result, output = entry["name"].rpartition(" / ")[2], entry["result"], entry.get("stdout") or ""
+    good, bad, skipped = tap_counts(output)
+    seconds = entry.get("duration")
+    detail = tail(output + (entry.get("stderr") or ""), 60)
+    if result == "SKIP":
+        tally.add(name, "skip", seconds, detail)
+    elif result in ("OK", "EXPECTEDFAIL"):
+        tally.add(f"{name}" + (f" [{good}]" if good else ""), "ok", seconds)
+        tally.passed += max(good, 1) - 1
+        tally.skipped += skipped
+    else:
+        tally.add(f"{name}: {result}", "FAIL", seconds, detail)
+        tally.passed += good
+        tally.failed += max(bad, 1) - 1
+
+
+def meson_tests(tally, where, suite):
+    """Run one suite and count its cases."""
+    log = where / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    code, out = run(["meson", "test", "-C", str(where), "--no-rebuild", "--suite", suite], TEST_TIMEOUT)
+    entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    for entry in entries:
+        add_meson_test(tally, entry)
+    if code and not entries:
+        tally.add(f"meson test --suite {suite}", "FAIL", None, tail(out))
+
+
+def tracked(*patterns):
+    """Files of the tree that git knows (or, in an unpacked tarball, all of them)."""
+    code, out = run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-co", "--exclude-standard",
+                     *patterns], 60)
+    if code == 0:
+        return [f for f in out.splitlines() if (ROOT / f).is_file()]
+    return [str(p.relative_to(ROOT)) for pat in patterns for p in ROOT.rglob(pat) if p.is_file()]
+
+
+def shell_files():
+    """Everything that a POSIX shell or bash runs, by its first line."""
+    found = []
+    for name in tracked("*"):
+        with open(ROOT / name, "rb") as f:
+            if re.match(rb"#!.*/(ba)?sh\b", f.readline(64)):
+                found.append(name)
+    return found
+
+
+def lint_command(tally, name, argv):
+    started = time.monotonic()
+    code, out = run(argv, 600)
+    tally.add(name, "ok" if code == 0 else "FAIL", time.monotonic() - started, tail(out))
+
+
+def lint(tally, builds):
+    """Shell scripts, Python syntax, and the meson suite `lint`."""
+    lint_command(tally, "lint: shellcheck", ["shellcheck", *shell_files()])
+    scripts = tracked("*.py")
+    lint_command(tally, "lint: Python compiles",
+                 ["/usr/bin/python3", "-c", "import ast, sys\nfor f in sys.argv[1:]: "
+                  "ast.parse(open(f).read(), f)", *scripts])
+    if builds.get("dev"):
+        meson_tests(tally, builds["dev"], "lint")
+
+
+def unit(tally, builds):
+    """The unit tests with sanitizers, case by case; then once more as distributions build them."""
+    if builds.get("dev"):
+        meson_tests(tally, builds["dev"], "unit")
+    if builds.get("release"):
+        started = time.monotonic()
+        code, out = run(["meson", "test", "-C", str(builds["release"]), "--no-rebuild", "--suite", "unit"],
+                        TEST_TIMEOUT)
+        tally.add("unit tests in the release build", "ok" if code == 0 else "FAIL",
+                  time.monotonic() - started, tail(out))
+
+
+def integration(tally, builds):
+    if builds.get("dev"):
+        meson_tests(tally, builds["dev"], "integration")
+
+
+def rig(tally, builds):
+    """The cases on the two hypervisor VMs; run.py prints its own lines and leaves a result file."""
+    del builds
+    runner = ROOT / "tests/rig/run.py"
+    if not runner.exists():
+        return
+    if os.geteuid() != 0:
+        tally.add("rig", "skip", None, "needs root (it builds a root file system)")
+        return
+    results = cache_dir() / "rig-results.json"
+    results.unlink(missing_ok=True)
+    try:
+        code = subprocess.run([str(runner), "--results", str(results)], timeout=RIG_TIMEOUT).returncode
+    except subprocess.TimeoutExpired:
+        code = 124
+    found = json.loads(results.read_text()) if results.exists() else []
+    for case in found:
+        if case["result"] == "ok":
+            tally.passed += 1
+        elif case["result"] == "skip":
+            tally.skipped += 1
+        else:
+            tally.failed += 1
+            tally.failures.append(f"rig: {case['name']}")
+    if code and not any(c["result"] == "FAIL" for c in found):
+        tally.add(f"rig runner (exit code {code})", "FAIL")
+
+
+def main():
+    wanted = sys.argv[1:] or list(SECTIONS)
+    for name in wanted:
+        if name not in SECTIONS:
+            print(__doc__.strip(), file=sys.stderr)
+            return 2
+    # pyenv and friends in front of the system's python3 break meson's find_program().
+    os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+    os.environ["LC_ALL"] = "C.UTF-8"
+    groups = ["build", "test"] + (["rig"] if "rig" in wanted else [])
+    if subprocess.run([str(ROOT / "tools/deps"), *groups]).returncode:
+        return 1
+    tally = Tally()
+    builds = {}
+    if set(wanted) & {"lint", "unit", "integration"}:
+        print("== build", flush=True)
+        builds = {name: build(tally, name) for name in BUILDS}
+    for name in SECTIONS:
+        if name in wanted:
+            print(f"== {name}", flush=True)
+            globals()[name](tally, builds)
+    return tally.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
