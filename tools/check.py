@@ -199,10 +199,12 @@ def rig(tally, builds):
         return
     results = cache_dir() / "rig-results.json"
     results.unlink(missing_ok=True)
-    try:
-        code = subprocess.run([str(runner), "--results", str(results)], timeout=RIG_TIMEOUT).returncode
-    except subprocess.TimeoutExpired:
-        code = 124
+    with subprocess.Popen([str(runner), "--results", str(results)]) as p:
+        try:
+            code = p.wait(RIG_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            p.terminate()  # it ends its hypervisors
+            code = 124
     found = json.loads(results.read_text()) if results.exists() else []
     for case in found:
         if case["result"] == "ok":

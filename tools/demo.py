@@ -9,6 +9,7 @@ partition, granted by a real OpenSM. Every fact shown is also asserted; "demo: o
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,7 @@ def main():
     if os.geteuid() != 0:
         print("demo: needs root (it builds a root file system): sudo tools/demo", file=sys.stderr)
         return 1
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the hypervisors are ended
     keep = "--keep" in sys.argv
     clock = Clock()
     if subprocess.run([str(ROOT / "tools/deps"), "build", "rig"]).returncode:

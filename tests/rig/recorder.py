@@ -27,9 +27,10 @@ class Recorder(http.server.BaseHTTPRequestHandler):
         line = {"time": time.time(), "method": self.command, "path": self.path, "body": document, "failed": failing}
         with open(FILE, "a", encoding="utf-8") as f:
             f.write(json.dumps(line) + "\n")
-        vguid = self.path.split("?")[0].rpartition("/")[2]
+        subject = self.path.split("?")[0].rpartition("/")[2]  # of /v1/bindings/{vguid} and /v1/members/{port_guid}
         reply = json.dumps({"title": "made to fail", "status": 503} if failing else
-                           {"vguid": vguid, "epoch": document.get("epoch", 0), "lid": document.get("lid", 0),
+                           {"vguid": subject, "port_guid": subject,
+                            "epoch": document.get("epoch", 0), "lid": document.get("lid", 0),
                             "state": "granted" if self.command == "PUT" else "withdrawn",
                             "pkeys": document.get("pkeys", []), "findings": []}).encode()
         self.send_response(503 if failing else 200)

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import json
 import pathlib
+import signal
 import sys
 import time
 import traceback
@@ -17,12 +18,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from kit import hypervisors  # noqa: E402
-from kit.base import CACHE, Lock, RigError, say, wait_for  # noqa: E402
+from kit.base import RUN, Lock, RigError, say, wait_for  # noqa: E402
 from kit.case import CASES, Failure, Rig  # noqa: E402
 from kit.host import VFS  # noqa: E402
 from kit.vm import Vm  # noqa: E402
 
-ARTIFACTS = CACHE / "artifacts"
+ARTIFACTS = RUN / "artifacts"
 COLLECT = {
     "vhcad.log": "journalctl --no-pager -b -u vhcad -o short-monotonic",
     "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
@@ -33,6 +34,7 @@ COLLECT = {
     "outbox.json": "vhcactl --json outbox",
     "domains.txt": "virsh list --all; for d in $(virsh -q list --name); do virsh dumpxml $d; done",
     "dmesg.log": "dmesg | tail -n 200",
+    "adapter.log": "grep . /sys/kernel/debug/simhca/*/state /sys/kernel/debug/simhca/*/stats",
 }
 
 
@@ -140,6 +142,7 @@ def main():
         for one in cases:
             say(f"{one.name}\n    {one.shows}")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
     keep = args.keep or any(Vm(n).pid() for n in hypervisors.NAMES)
     results = []
     try:
