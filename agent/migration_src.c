@@ -7,6 +7,12 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
+static const struct vhca_error cancelled = {
+	.kind = VHCA_ERR_CONFLICT,
+	.code = "cancelled",
+	.msg = "cancelled by request",
+};
+
 static bool all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 {
 	struct vhca_claim *c = NULL;
@@ -40,13 +46,15 @@ static void fail_with(struct vhca_mig *m, enum vhca_mig_state to, const char *co
 /* Somebody wants it to stop, or the guest has gone: true if that was seen to. */
 static bool interrupted(struct vhca_mig *m)
 {
-	if (m->cancel)
-		fail_with(m, VHCA_MIG_ABORTING, "cancelled", "cancelled by request");
-	else if (vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m))
+	if (m->cancel) {
+		mig_fail(m, &cancelled);
+		mig_move(m, VHCA_MIG_ABORTING);
+	} else if (vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m)) {
 		fail_with(m, VHCA_MIG_ABORTING, "domain_gone",
 			  "the domain stopped before it was copied");
-	else
+	} else {
 		return false;
+	}
 	return true;
 }
 
@@ -162,6 +170,8 @@ static void done_copy(struct vhca_mig *m, const struct vhca_mig_result *res)
 		mig_move(m, VHCA_MIG_FINISHING);
 		return;
 	}
+	if (m->cancel) /* libvirt tells of "the client", not of who asked us */
+		mig_fail(m, &cancelled);
 	mig_fail(m, &res->err);
 	m->answered = true; /* where the domain really is, JOB tells */
 }

@@ -137,6 +137,7 @@ static void test_cancelled_while_copying(void **state)
 	assert_true(pair_until(p, source_ended, &zero));
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->reason, "cancelled by request");
 }
 
 static void test_guest_that_does_not_let_go(void **state)
