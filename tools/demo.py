@@ -3,7 +3,8 @@
 """sudo tools/demo [--keep]
 
 From nothing (or from the cache): two hypervisor VMs, a guest that gets an InfiniBand VF in its tenant's
-partition, granted by a real OpenSM. Every fact shown is also asserted; "demo: ok" is the last line only then.
+partition, granted by a real OpenSM, and migrates with it to the other one. Every fact shown
+is also asserted; "demo: ok" is the last line only then.
 --keep leaves everything running and says how to look around.
 """
 

@@ -7,6 +7,7 @@ says is compared with it.
 
 import json
 import re
+import time
 
 from kit.base import wait_for
 from kit.case import Guest, assert_scrubbed, check, equal, free_vfs, request
@@ -29,12 +30,19 @@ class Story:
         self.bdf = self.guid = None
 
     def show_agent(self, *args):
-        self.show(f"hva# vhcactl {' '.join(args)}\n" + self.host.sh("vhcactl " + " ".join(args)))
+        self.show(f"{self.host.name}# vhcactl {' '.join(args)}\n" + self.host.sh("vhcactl " + " ".join(args)))
 
     # ---- what OpenSM knows ----
 
     def sa(self, query):
-        return self.host.sh(f"saquery {query}", timeout=30, check=False)
+        return self.rig.hva.sh(f"saquery {query}", timeout=30, check=False)
+
+    def sa_path_lid(self, guid):
+        """LID to which the SA sends who asks hva's port for a path to a vGUID, 0 if it knows none."""
+        own = self.rig.hva.facts().raw["gid"]
+        gid = "fe80::" + ":".join(f"{guid:016x}"[i:i + 4] for i in range(0, 16, 4))
+        found = re.search(r"dlid\.+(\d+)", self.sa(f"--sgid-to-dgid {own}-{gid} PR"))
+        return int(found.group(1)) if found else 0
 
     def sa_guids(self, lid):
         """GUIDs that the SA has for a LID: {index: guid}. The first block holds all VFs of the rig."""
@@ -80,7 +88,7 @@ class Story:
     def port_is_not_yet_a_member(self):
         pkeys = self.host.facts().port_pkeys()
         check(PKEY not in pkeys.values(), f"0x{PKEY:04x} is already in the port's table {pkeys}")
-        self.show("hva: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in pkeys.values()))
+        self.show(f"{self.host.name}: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in pkeys.values()))
 
     def guest_asks_for_a_partition(self):
         self.show("domain XML: " + request(("ib0", f"0x{PKEY:04x}")))
@@ -92,7 +100,7 @@ class Story:
         facts = self.host.facts()
         seen = wait_for(lambda: (lambda s: s if PKEY in s else None)(self.sa_pkeys(int(facts.lid, 16))), 20,
                         f"0x{PKEY:04x} in the SA's P_Key table record")
-        self.show("hva: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in facts.port_pkeys().values()))
+        self.show(f"{self.host.name}: P_Key table of the port: " + " ".join(f"0x{v:04x}" for v in facts.port_pkeys().values()))
         self.show("SA: PKeyTableRecord of the port: " + " ".join(f"0x{v:04x}" for v in sorted(seen, reverse=True)))
 
     def guest_gets_its_vf(self):
@@ -153,6 +161,52 @@ class Story:
         equal(self.host.vhcactl("outbox")["outbox"], [], "outbox")
         self.show(f"plugin: {json.dumps(binding)}")
 
+    def paths_lead_here(self):
+        lid = int(self.host.facts().lid, 16)
+        wait_for(lambda: self.sa_path_lid(self.guid) == lid, 30, f"the SA's path to {guid_text(self.guid)} to lead to LID {lid}")
+        self.show(f"SA: PathRecord to {guid_text(self.guid)}: LID {lid}, which is {self.host.name}'s port")
+
+    def guest_migrates(self):
+        source, self.host = self.rig.hva, self.rig.hvb
+        self.left, self.address = self.bdf, self.guest.live_hostdevs()[self.bdf][1]
+        started = time.monotonic()
+        text = source.sh("vhcactl migrate vm1 hvb", timeout=420)
+        self.show("hva# vhcactl migrate vm1 hvb\n" + text)
+        self.guest.host = self.host
+        equal(self.guest.state(), "running", "vm1 on hvb")
+        check("vm1" not in source.sh("virsh -q list --all --name").split(), "libvirt on hva still has vm1")
+        vf = self.host.wait_attached(self.guest, granted=True)
+        granted = time.monotonic() - started
+        equal(int(vf["requested"], 16), self.guid, "vGUID on hvb")
+        self.bdf = vf["bdf"]
+        self.show_times(source, granted)
+
+    def show_times(self, source, granted):
+        """Who was without a VF for how long: the agents' own times, and ours for the grant."""
+        here, there = (h.vhcactl("migrations")["migrations"][-1]["step_ms"] for h in (source, self.host))
+        without = sum(here[s] for s in ("detaching", "handing_over", "copying", "finishing"))
+        self.show("timeline: " + ", ".join(f"{name} {ms / 1000:.1f} s" for name, ms in (
+            ("VF detached", here["detaching"]), ("memory copied", here["copying"]), ("VF attached", there["attaching"]),
+            ("without the VF", without), ("granted after", granted * 1000))))
+
+    def same_address_in_the_guest(self):
+        devices = self.guest.live_hostdevs()
+        equal(devices, {self.bdf: ("ua-vhca-ib0", self.address)}, "PCI devices in vm1's live XML on hvb")
+        (vf,) = self.guest.wait_vfs(1, timeout=120)
+        equal(vf["pci"], self.address, "PCI address in the guest")
+        self.show(f"libvirt on hvb: vm1 has {self.bdf} at guest address {self.address}, as before\n"
+                  f"vm1 serial: VF at {vf['pci']}, driver {vf['driver']}")
+
+    def source_is_scrubbed(self):
+        source = self.rig.hva
+        source.wait_vf(self.left, "free", 60)
+        assert_scrubbed(source, self.left)
+        lid = int(source.facts().lid, 16)
+        check(self.guid not in self.sa_guids(lid).values(), f"SA: LID {lid} still has {guid_text(self.guid)}")
+        equal(source.vhcactl("claims")["claims"], [], "claims on hva")
+        self.show(f"hva sysfs: {self.left} P_Key map all none, admin_guids withdrawn, on vfio-pci\n"
+                  f"SA: LID {lid} has no {guid_text(self.guid)} any more")
+
     def stopping_scrubs_it(self):
         self.guest.destroy()
         self.host.wait_vf(self.bdf, "free", 60)
@@ -161,7 +215,7 @@ class Story:
         wait_for(lambda: self.guid not in self.sa_guids(int(facts.lid, 16)).values(), 30, "the SA to forget the GUID")
         wait_for(lambda: PKEY not in self.host.facts().port_pkeys().values(), 60,
                  f"0x{PKEY:04x} to leave the port's table", 0.4)
-        self.show("hva# virsh destroy vm1")
+        self.show(f"{self.host.name}# virsh destroy vm1")
         self.show_agent("vfs")
         self.show(f"sysfs: {self.bdf} P_Key map all none, admin_guids withdrawn, on vfio-pci; "
                   "the SA has no GUID for it and the port has left the partition")
@@ -179,5 +233,14 @@ STEPS = (
     (Story.guid_is_granted, "its GUID is granted by the subnet manager"),
     (Story.guest_has_its_port, "the guest's port is ACTIVE, with its GUID and its P_Key only"),
     (Story.subnet_manager_knows, "the plugin's table agrees"),
+    (Story.paths_lead_here, "the SA's path record for its GUID leads to this host"),
+    (Story.guest_migrates, "the guest migrates to the other hypervisor"),
+    (Story.same_address_in_the_guest, "it has a VF there, at the same address in the guest"),
+    (Story.map_shows_only_its_partition, "that VF's P_Key map shows the one partition"),
+    (Story.guid_is_granted, "the same GUID is granted there"),
+    (Story.guest_has_its_port, "the guest's port is ACTIVE again, with the other host's LID"),
+    (Story.subnet_manager_knows, "the plugin's table has moved"),
+    (Story.paths_lead_here, "and the SA's path record with it"),
+    (Story.source_is_scrubbed, "the VF that it left is scrubbed and free"),
     (Story.stopping_scrubs_it, "guest stopped: the VF is scrubbed and free"),
 )
