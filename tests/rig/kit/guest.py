@@ -13,7 +13,7 @@ DOMAIN = """<domain type='kvm'>
  <memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
  <os><type arch='x86_64' machine='q35'>hvm</type>
   <kernel>/var/lib/libvirt/images/guest.vmlinuz</kernel><initrd>/var/lib/libvirt/images/guest.initrd</initrd>
-  <cmdline>console=ttyS0 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0</cmdline></os>
+  <cmdline>console=ttyS0 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0 {cmdline}</cmdline></os>
  <features><acpi/><apic/></features>
  <on_crash>preserve</on_crash>
  <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -41,11 +41,11 @@ def hostdev(bdf):
 class Guest:
     """One domain on one host. Used as: g = Guest(host, "vm1", 1, request(("ib0", "0x8001"))); g.start()."""
 
-    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192):
+    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192, cmdline=""):
         self.host, self.name = host, name
         self.uuid = f"5ca1ab1e-0000-4000-8000-{number:012d}"
         self.xml = DOMAIN.format(
-            name=name, uuid=self.uuid, metadata=metadata, memory=memory,
+            name=name, uuid=self.uuid, metadata=metadata, memory=memory, cmdline=cmdline,
             ports="".join(f"<controller type='pci' index='{i + 1}' model='pcie-root-port'/>" for i in range(ports)),
             hostdevs="".join(hostdev(b) for b in hostdevs))
 

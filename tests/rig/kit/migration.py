@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Migrations as cases see them: begun by the agent's API, judged by sysfs on both hosts, libvirt and OpenSM's SA."""
+
+import json
+import re
+
+from kit.base import wait_for
+from kit.case import VFS, assert_scrubbed, check, equal, free_vfs
+from kit.story import Story, guid_text
+
+SOCKET = "curl -s --unix-socket /run/vhcad/vhcad.sock"
+FINAL = ("done", "failed", "ended")
+# One pass over memory takes about a minute: enough to disturb it in the middle, little enough to wait for its end.
+SLOW_MIB_S = 1
+
+
+class Moving:
+    """A guest and what must not change when it moves: for each of its VFs vGUID, P_Keys and guest address."""
+
+    def __init__(self, rig, guest, names=("ib0",)):
+        self.rig, self.guest, self.names = rig, guest, names
+        self.story = Story(rig)
+        self.before = self.identity(guest.host)
+
+    # ---- facts ----
+
+    def identity(self, host):
+        """{name: (vGUID in admin_guids, P_Keys of the map, address in the guest)} from sysfs and libvirt."""
+        facts = host.facts()
+        found = {}
+        for bdf, (alias, address) in self.guest.live_hostdevs().items():
+            found[alias.removeprefix("ua-vhca-")] = (guid_text(facts.admin_guid(bdf)),
+                                                     sorted(facts.pkey_map(bdf).values()), address)
+        return found
+
+    def guids(self):
+        return [int(guid, 16) for guid, _, _ in self.before.values()]
+
+    def other(self, host):
+        (other,) = [h for h in self.rig.hosts if h is not host]
+        return other
+
+    # ---- requests ----
+
+    def speed(self, mib_s):
+        self.guest.host.sh(f"virsh -q migrate-setspeed {self.guest.name} {mib_s}")
+
+    def begin(self):
+        """Ask the agent of the guest's host; return the migration's id."""
+        host = self.guest.host
+        body = json.dumps({"domain": self.guest.name, "peer": self.other(host).name})
+        text = host.sh(f"{SOCKET} -X POST -H 'Content-Type: application/json' -d '{body}' http://a/v1/migrations")
+        document = json.loads(text)
+        check("id" in document, f"migration refused: {text}")
+        return document["id"]
+
+    def view(self, host, migration):
+        code, text = host.code(f"{SOCKET} http://a/v1/migrations/{migration}")
+        return json.loads(text) if not code and text.startswith("{") else {}
+
+    def wait_state(self, migration, *states, timeout=240, every=0.1):
+        """Wait until the source is in one of these states. An end that is not among them is a failure."""
+        host = self.guest.host
+
+        def there():
+            state = self.view(host, migration).get("state")
+            check(state not in FINAL or state in states, f"migration ended as {self.view(host, migration)}")
+            return state if state in states else None
+        return wait_for(there, timeout, f"migration in {states}", every)
+
+    def wait_copying(self, migration):
+        """Wait until libvirt has moved some memory and has much more to move."""
+        self.wait_state(migration, "copying", every=0.3)
+        wait_for(lambda: re.search(r"Memory processed:\s+[1-9]", self.guest.host.sh(
+            f"virsh domjobinfo {self.guest.name}", check=False)), 60, "the copy to have begun")
+
+    def wait_final(self, migration):
+        """Wait for the end; return the source's view of it."""
+        self.wait_state(migration, *FINAL, timeout=420, every=0.5)
+        return self.view(self.guest.host, migration)
+
+    # ---- judgements ----
+
+    def assert_owner(self, host):
+        """The guest runs here with all that it had; the other host has no trace of it. Nothing is taken from an agent's word."""
+        other, guest = self.other(host), self.guest
+        guest.host = host
+        equal(guest.state(), "running", f"{guest.name} on {host.name}")
+        check(guest.name not in other.sh("virsh -q list --name").split(), f"{guest.name} runs on {other.name} too")
+        wait_for(lambda: self.identity(host) == self.before, 60,
+                 f"{guest.name}: {self.before}; it has {self.identity(host)}", 0.5)
+        check("urn:vhcad:away:1" not in host.sh(f"virsh dumpxml {guest.name}"), f"{guest.name} still carries the marker")
+        guest.wait_vfs(len(self.names), timeout=120)
+        seen = {v["pci"] for v in guest.seen()["VF"]}
+        equal(seen, {address for _, _, address in self.before.values()}, "PCI addresses that the guest sees")
+        wait_for(lambda: free_vfs(other) == VFS, 60, f"{other.name}: all VFs free", 0.5)
+        assert_scrubbed(other, *VFS)
+        for one, count in ((host, len(self.names)), (other, 0)):
+            claims = one.vhcactl("claims")["claims"]
+            equal(len(claims), count, f"claims at {one.name}: {claims}")
+
+    def assert_granted(self, host):
+        """The port here holds the vGUIDs, the other does not; OpenSM's SA agrees, and its paths lead here."""
+        other = self.other(host)
+        for name in self.names:
+            host.wait_attached(self.guest, name, granted=True)
+        facts, others = host.facts(), other.facts()
+        lid = int(facts.lid, 16)
+        held = {int("".join(g.split(":")[4:]), 16) for g in facts.raw["gids"].values()}
+        for guid in self.guids():
+            check(guid in held, f"{host.name}: {guid_text(guid)} is not in the port's GUID table")
+            check(guid in self.story.sa_guids(lid).values(), f"SA: {guid_text(guid)} is not among the GUIDs of LID {lid}")
+            check(guid not in self.story.sa_guids(int(others.lid, 16)).values(), f"SA: {other.name} still has {guid_text(guid)}")
+            equal(self.story.sa_path_lid(guid), lid, f"LID in the SA's path record to {guid_text(guid)}")
+            wait_for(lambda g=guid: (self.bound(g) or {}).get("lid") == lid, 60, f"the plugin to have {guid_text(guid)} at LID {lid}")
+        for one in self.rig.hosts:
+            wait_for(lambda h=one: not h.vhcactl("outbox")["outbox"], 60, f"{one.name}: an empty outbox", 0.5)
+
+    def bound(self, guid):
+        """The plugin's binding of a vGUID if it calls it granted."""
+        binding = self.story.bindings().get(guid, {})
+        return binding if binding.get("state") == "granted" else None
+
+    def migrate(self):
+        """vhcactl migrate to the other host, and all that has to be true then. Returns the migration's times."""
+        source = self.guest.host
+        text = source.sh(f"vhcactl migrate {self.guest.name} {self.other(source).name}", timeout=420)
+        self.assert_owner(self.other(source))
+        self.assert_granted(self.guest.host)
+        return text
