@@ -466,7 +466,9 @@ int main(void)
 
 	if (why) {
 		(void)printf("1..0 # SKIP %s\n", why);
-		return 0;
+		(void)fflush(stdout);
+		/* Half-way into a new process namespace LeakSanitizer's helper would be its first process, and hang at exit. */
+		_exit(0);
 	}
 	vhca_log_set_level(VHCA_LOG_ERROR);
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
