@@ -708,8 +708,7 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 		m->handed = true;
 		mig_move(m, VHCA_MIG_PROGRAMMING);
 	} else {
-		m->answered = true;
-		mig_again(m, 0);
+		mig_again(m, 0); /* a source that was restarted asks again */
 	}
 }
 

@@ -71,6 +71,7 @@ struct vhca_mig_result {
 	int rc;
 	struct vhca_error err;
 	bool attached;	      /* STATUS: every VF is in the guest at the destination */
+	bool ended;	      /* STATUS: the destination has given this migration up */
 	bool active, copying; /* JOB */
 };
 

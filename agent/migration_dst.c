@@ -119,7 +119,7 @@ static void step_incoming(struct vhca_mig *m)
 	}
 	/* The incoming domain was here and has gone: the copy failed. The source will say so; if it cannot, the lease ends it. */
 	if (dom) {
-		m->answered = true;
+		m->answered = m->pinned = true; /* on its way in: no lease frees its VFs */
 	} else if (m->pinned && m->answered && vhca_engine_virt_synced(m->owner->args.engine)) {
 		m->pinned = m->answered = false;
 		m->lease_until = vhca_now_ms() + MIG_INCOMING_GONE_MS;

@@ -202,7 +202,7 @@ static void done_status(struct vhca_mig *m, const struct vhca_mig_result *res)
 		mig_retry(m, &res->err);
 		return;
 	}
-	if (!res->attached) {
+	if (!res->attached && !res->ended) {
 		m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
 		return;
 	}
@@ -212,7 +212,9 @@ static void done_status(struct vhca_mig *m, const struct vhca_mig_result *res)
 	}
 	mig_members(m);
 	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
-	mig_reason(m, "%s", "");
+	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */
+	m->degraded = !res->attached;
+	mig_reason(m, "%s", res->attached ? "" : "the destination had given up the VFs for it");
 	mig_move(m, VHCA_MIG_DONE);
 }
 

@@ -96,6 +96,7 @@ static void on_http(void *arg, int rc, const struct vhca_http_result *http,
 		    const struct vhca_error *err)
 {
 	struct call *call = arg;
+	const char *state = "";
 	bool attached = false;
 
 	call->res.rc = rc;
@@ -106,6 +107,10 @@ static void on_http(void *arg, int rc, const struct vhca_http_result *http,
 		call->res.rc =
 			vhca_json_opt_bool(http->body, "attached", &attached, &call->res.err);
 		call->res.attached = attached;
+		if (call->res.rc == 0)
+			call->res.rc =
+				vhca_json_opt_string(http->body, "state", &state, &call->res.err);
+		call->res.ended = state && !strcmp(state, "ended");
 	}
 	finish(call);
 }

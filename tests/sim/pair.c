@@ -130,6 +130,7 @@ static void ask_peer(struct job *job)
 	} else {
 		there = vhca_migrations_find(peer, &job->m->id);
 		res.attached = there && vhca_migration_attached(there);
+		res.ended = there && there->state == VHCA_MIG_ENDED;
 		reply(job, &res);
 	}
 }

@@ -178,6 +178,55 @@ static void test_cut_while_copying_longer_than_the_lease(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+static void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)m;
+	(void)err;
+}
+
+/* The first hand-over's answer was lost with the source's agent; the second one must not undo what libvirt has pinned. */
+static void test_handover_repeated_while_copying(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_epoch epoch = {0};
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	epoch.guid = claim_on(p, 0)->identity.guid;
+	epoch.epoch = claim_on(p, 0)->epoch;
+	vhca_migrations_handover(p->ms[1], &id, &epoch, 1, ignore_answer, NULL);
+	pair_settle(p);
+	assert_true(vhca_migrations_find(p->ms[1], &id)->pinned);
+	p->copy_hangs = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
+static bool source_let_go(const struct pair *p, const void *id)
+{
+	return !vhca_migration_claim(vhca_migrations_find(p->ms[0], id), NULL);
+}
+
+/* The destination gave the VFs up, and the domain arrived there all the same: the source lets go too. */
+static void test_destination_gave_up_while_copying(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
+	pair_settle(p);
+	p->copy_hangs = false;
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	assert_true(vhca_migrations_find(p->ms[0], &id)->degraded);
+	assert_true(pair_until(p, source_let_go, &id));
+}
+
 /* Nobody comes back to a reservation: the lease ends it. */
 static void test_lease_frees_the_reservation(void **state)
 {
@@ -288,6 +337,8 @@ int main(void)
 		TEST(test_cancelled_while_copying),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),
+		TEST(test_handover_repeated_while_copying),
+		TEST(test_destination_gave_up_while_copying),
 		TEST(test_lease_frees_the_reservation),
 		TEST(test_a_domain_migrates_once_at_a_time),
 		cmocka_unit_test(test_every_effect_fails_once),
