@@ -64,10 +64,12 @@ static void step_claiming(struct vhca_mig *m)
 		mig_start(m, VHCA_MIG_EFFECT_CLAIM);
 }
 
-static void done_claim(struct vhca_mig *m, const struct vhca_mig_result *res)
+/* Nothing was touched, or all of it can be taken back: a peer that stays silent is given up. */
+static void peer_answered(struct vhca_mig *m, const struct vhca_mig_result *res,
+			  enum vhca_mig_state next)
 {
 	if (res->rc == 0) {
-		mig_move(m, VHCA_MIG_DETACHING);
+		mig_move(m, next);
 	} else if (res->err.kind == VHCA_ERR_UNAVAILABLE &&
 		   vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS) {
 		mig_retry(m, &res->err);
@@ -75,6 +77,11 @@ static void done_claim(struct vhca_mig *m, const struct vhca_mig_result *res)
 		mig_fail(m, &res->err);
 		mig_move(m, VHCA_MIG_ABORTING);
 	}
+}
+
+static void done_claim(struct vhca_mig *m, const struct vhca_mig_result *res)
+{
+	peer_answered(m, res, VHCA_MIG_DETACHING);
 }
 
 /* A VF that the guest did not let go is attached again and no longer leaving. */
@@ -139,15 +146,7 @@ static void step_handing_over(struct vhca_mig *m)
 
 static void done_handover(struct vhca_mig *m, const struct vhca_mig_result *res)
 {
-	if (res->rc == 0) {
-		mig_move(m, VHCA_MIG_COPYING);
-	} else if (res->err.kind == VHCA_ERR_UNAVAILABLE &&
-		   vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS) {
-		mig_retry(m, &res->err);
-	} else {
-		mig_fail(m, &res->err);
-		mig_move(m, VHCA_MIG_ABORTING);
-	}
+	peer_answered(m, res, VHCA_MIG_COPYING);
 }
 
 static void step_copying(struct vhca_mig *m)
