@@ -324,6 +324,16 @@ void mig_fail(struct vhca_mig *m, const struct vhca_error *err)
 	mig_reason(m, "%s", m->failure.msg);
 }
 
+void mig_fail_to(struct vhca_mig *m, enum vhca_mig_state to, enum vhca_err kind, const char *code,
+		 const char *text)
+{
+	struct vhca_error err;
+
+	vhca_error_set(&err, kind, code, 0, "%s", text);
+	mig_fail(m, &err);
+	mig_move(m, to);
+}
+
 void mig_retry(struct vhca_mig *m, const struct vhca_error *err)
 {
 	uint32_t ms = vhca_backoff_next(&m->backoff);

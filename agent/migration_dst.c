@@ -15,15 +15,6 @@ static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
 	return true;
 }
 
-static void end_with(struct vhca_mig *m, enum vhca_err kind, const char *code, const char *text)
-{
-	struct vhca_error err;
-
-	vhca_error_set(&err, kind, code, 0, "%s", text);
-	mig_fail(m, &err);
-	mig_move(m, VHCA_MIG_ENDING);
-}
-
 /* Cancelled, or nobody came back in time: true if that was seen to. */
 static bool over(struct vhca_mig *m)
 {
@@ -35,7 +26,8 @@ static bool over(struct vhca_mig *m)
 		return true;
 	}
 	if (!vhca_migration_claim(m, NULL)) {
-		end_with(m, VHCA_ERR_CONFLICT, "claims_lost", "this host was restarted");
+		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "claims_lost",
+			    "this host was restarted");
 		return true;
 	}
 	while ((c = vhca_migration_claim(m, c))) {
@@ -48,7 +40,8 @@ static bool over(struct vhca_mig *m)
 	if (m->pinned)
 		return false;
 	if (now >= m->lease_until) {
-		end_with(m, VHCA_ERR_UNAVAILABLE, "lease_over", "the source did not go on in time");
+		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_UNAVAILABLE, "lease_over",
+			    "the source did not go on in time");
 		return true;
 	}
 	mig_again(m, m->lease_until - now);
@@ -90,8 +83,8 @@ static void step_reserving(struct vhca_mig *m)
 		mig_move(m, VHCA_MIG_RESERVED);
 	} else if (waited >= conf->pkey_timeout_ms) {
 		/* The guest would be cut off where it goes to: better not to begin. */
-		end_with(m, VHCA_ERR_CONFLICT, "pkey_not_on_port",
-			 "a P_Key of the domain is not in the table of the destination's port");
+		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "pkey_not_on_port",
+			    "a P_Key of the domain is not in the table of the destination's port");
 	} else {
 		mig_reason(m, "waits for the P_Keys on the port");
 		mig_again(m, conf->pkey_timeout_ms - waited);
@@ -132,8 +125,8 @@ static void step_attaching(struct vhca_mig *m)
 	struct vhca_claim *c, *next;
 
 	if (!mig_domain(m) && vhca_engine_virt_synced(m->owner->args.engine)) {
-		end_with(m, VHCA_ERR_CONFLICT, "domain_gone",
-			 "the domain stopped after it had arrived");
+		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "domain_gone",
+			    "the domain stopped after it had arrived");
 		return;
 	}
 	if (!vhca_migration_attached(m))

@@ -25,7 +25,6 @@ struct vhca_migrations {
 	struct vhca_model *model;
 	TAILQ_HEAD(, vhca_mig) list;
 	unsigned int n;
-	bool stepping;
 };
 
 /* ---- migration.c ---- */
@@ -33,6 +32,9 @@ struct vhca_migrations {
 void mig_move(struct vhca_mig *m, enum vhca_mig_state to);
 /* Remembers the first reason of failure. */
 void mig_fail(struct vhca_mig *m, const struct vhca_error *err);
+/* The same with an error made of these, and moves on. */
+void mig_fail_to(struct vhca_mig *m, enum vhca_mig_state to, enum vhca_err kind, const char *code,
+		 const char *text);
 void mig_start(struct vhca_mig *m, enum vhca_mig_effect effect);
 /* Steps again after ms at the latest. */
 void mig_again(struct vhca_mig *m, uint64_t ms);

@@ -33,16 +33,6 @@ static bool is_attached(const struct vhca_claim *c)
 	return c->vf->state == VHCA_VF_ATTACHED && !c->vf->committing;
 }
 
-static void fail_with(struct vhca_mig *m, enum vhca_mig_state to, const char *code,
-		      const char *text)
-{
-	struct vhca_error err;
-
-	vhca_error_set(&err, VHCA_ERR_CONFLICT, code, 0, "%s", text);
-	mig_fail(m, &err);
-	mig_move(m, to);
-}
-
 /* Somebody wants it to stop, or the guest has gone: true if that was seen to. */
 static bool interrupted(struct vhca_mig *m)
 {
@@ -50,8 +40,8 @@ static bool interrupted(struct vhca_mig *m)
 		mig_fail(m, &cancelled);
 		mig_move(m, VHCA_MIG_ABORTING);
 	} else if (vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m)) {
-		fail_with(m, VHCA_MIG_ABORTING, "domain_gone",
-			  "the domain stopped before it was copied");
+		mig_fail_to(m, VHCA_MIG_ABORTING, VHCA_ERR_CONFLICT, "domain_gone",
+			    "the domain stopped before it was copied");
 	} else {
 		return false;
 	}
@@ -103,8 +93,8 @@ static void step_detaching(struct vhca_mig *m)
 		if (!stayed(c))
 			continue;
 		if (m->answered) {
-			fail_with(m, VHCA_MIG_ABORTING, "guest_did_not_release",
-				  "the guest did not let go of a VF");
+			mig_fail_to(m, VHCA_MIG_ABORTING, VHCA_ERR_CONFLICT,
+				    "guest_did_not_release", "the guest did not let go of a VF");
 			return;
 		}
 		vhca_engine_leave(m->owner->args.engine, c, &m->id);
@@ -184,7 +174,8 @@ static void done_job(struct vhca_mig *m, const struct vhca_mig_result *res)
 	} else if (res->copying) {
 		m->not_before_ms = vhca_now_ms() + MIG_JOB_POLL_MS;
 	} else {
-		fail_with(m, VHCA_MIG_ABORTING, "copy_failed", "the copy did not take place");
+		mig_fail_to(m, VHCA_MIG_ABORTING, VHCA_ERR_CONFLICT, "copy_failed",
+			    "the copy did not take place");
 	}
 }
 
