@@ -110,6 +110,8 @@ class Vm:
                 except TimeoutError:
                     raise RigError(f"{self.name}: no result in {timeout} s: {script[:200]!r}; "
                                    f"so far {bytes(out[-500:])!r}") from None
+                except ConnectionError:
+                    break
                 if not data:
                     break
                 out += data
@@ -124,6 +126,13 @@ class Vm:
             return self.exchange("true", timeout=5)[0] == 0
         except (OSError, RigError):
             return False
+
+    def boot_id(self):
+        """The running kernel's boot id; empty while nothing answers, as in the middle of a reboot."""
+        try:
+            return self.exchange("cat /proc/sys/kernel/random/boot_id", timeout=5)[1].decode().strip()
+        except (OSError, RigError):
+            return ""
 
     def wait(self, timeout=BOOT_TIMEOUT):
         """Wait until the channel answers and systemd has reached its target."""
