@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "agent/api_explain.h"
 #include "agent/api_json.h"
 #include "agent/api_migrations.h"
 #include "common/base/cleanup.h"
@@ -128,22 +129,30 @@ static void get_vfs(void *ctx, struct vhca_http_request *req)
 	reply_list(req, "vfs", list);
 }
 
-static void get_vf(void *ctx, struct vhca_http_request *req)
+const struct vhca_vf *vhca_api_find_vf(const void *ctx, const char *text, struct vhca_error *err)
 {
 	const struct vhca_api *api = ctx;
-	struct vhca_error err;
-	struct vhca_bdf bdf;
 	const struct vhca_vf *vf = NULL;
+	struct vhca_bdf bdf;
 
-	if (!vhca_bdf_parse(vhca_http_param(req, 0), &bdf))
+	if (!vhca_bdf_parse(text, &bdf))
 		vf = vhca_model_vf(vhca_engine_model(api->args.engine), bdf);
-	if (vf) {
+	if (vf)
+		return vf;
+	vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", 0, "VF %.40s", text);
+	vhca_error_hint(err, "addresses look like 0000:03:00.1; vhcactl vfs lists them");
+	return NULL;
+}
+
+static void get_vf(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_vf *vf = vhca_api_find_vf(ctx, vhca_http_param(req, 0), &err);
+
+	if (vf)
 		vhca_http_reply(req, 200, vhca_view_vf(vf));
-		return;
-	}
-	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_vf", 0, "VF %s", vhca_http_param(req, 0));
-	vhca_error_hint(&err, "addresses look like 0000:03:00.1; vhcactl vfs lists them");
-	vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply_error(req, &err);
 }
 
 static void get_domains(void *ctx, struct vhca_http_request *req)
@@ -539,7 +548,9 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/hcas", get_hcas},
 	{"GET", "/v1/vfs", get_vfs},
 	{"GET", "/v1/vfs/{}", get_vf},
+	{"GET", "/v1/vfs/{}/explain", vhca_api_explain_vf},
 	{"GET", "/v1/domains", get_domains},
+	{"GET", "/v1/domains/{}/explain", vhca_api_explain_domain},
 	{"POST", "/v1/domains/{}/vfs/{}", post_attach},
 	{"DELETE", "/v1/domains/{}/vfs/{}", delete_attach},
 	{"GET", "/v1/claims", get_claims},

@@ -263,6 +263,7 @@ static void see_vf(struct vhca_engine *e, const struct vhca_pf_facts *pf,
 	vf->present = true;
 	vf->index = facts->index;
 	vf->iommu_group = facts->iommu_group;
+	vf->group_size = facts->group_size;
 	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
 }
 
@@ -311,13 +312,19 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	engine_mark_all(e);
 }
 
-void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf, const char *problem)
+void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
+			     const struct vhca_error *err)
 {
 	struct vhca_hca *hca = vhca_model_hca(&e->model, pf);
+	char problem[VHCA_REASON_MAX] = "";
 
+	if (err)
+		(void)snprintf(problem, sizeof(problem), "%s%s%s", err->msg,
+			       err->hint[0] ? "; " : "", err->hint);
 	if (!hca || !strcmp(hca->problem, problem))
 		return;
-	(void)snprintf(hca->problem, sizeof(hca->problem), "%s", problem);
+	(void)vhca_strcpy(hca->problem, sizeof(hca->problem), problem); /* same size */
+	(void)vhca_strcpy(hca->problem_fix, sizeof(hca->problem_fix), err ? err->hint : "");
 	if (problem[0])
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
 }

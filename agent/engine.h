@@ -49,8 +49,9 @@ void vhca_engine_set_conf(struct vhca_engine *e, const struct vhca_conf *conf);
 
 /* ---- inputs ---- */
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv);
-/* Why a managed PF does not have the VFs it should have; "" = it has. */
-void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf, const char *problem);
+/* Why a managed PF does not have the VFs it should have; NULL = it has. */
+void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
+			     const struct vhca_error *err);
 void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
 		      const struct vhca_port_state *state);
 /* A full listing of active domains (takes the infos), or libvirt was lost. */

@@ -127,17 +127,11 @@ static void enable_done(void *arg)
 {
 	VHCA_AUTO_FREE struct enable_job *job = arg;
 	struct vhca_host *host = job->pf->host;
-	char problem[VHCA_REASON_MAX];
 
 	job->pf->enabling = false;
-	if (job->rc < 0) {
-		(void)snprintf(problem, sizeof(problem), "%s%s%s", job->err.msg,
-			       job->err.hint[0] ? "; " : "", job->err.hint);
-		vhca_engine_hca_problem(host->args.engine, job->pf->bdf, problem);
-		return;
-	}
-	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, "");
-	vhca_host_rescan(host);
+	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, job->rc < 0 ? &job->err : NULL);
+	if (job->rc == 0)
+		vhca_host_rescan(host);
 }
 
 static void enable(struct vhca_host *host, struct pf *pf, const struct vhca_hca *hca)
@@ -147,7 +141,7 @@ static void enable(struct vhca_host *host, struct pf *pf, const struct vhca_hca 
 	if (!hca->managed || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
 	    hca->facts.num_vfs == hca->want_vfs) {
 		pf->tried = false;
-		vhca_engine_hca_problem(host->args.engine, pf->bdf, "");
+		vhca_engine_hca_problem(host->args.engine, pf->bdf, NULL);
 		return;
 	}
 	if (pf->enabling || (pf->tried && pf->tried_vfs == hca->want_vfs))

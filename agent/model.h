@@ -109,6 +109,7 @@ struct vhca_vf {
 	uint16_t index;
 	bool present;
 	int iommu_group;
+	uint16_t group_size; /* devices in that group */
 	char driver[32];
 
 	enum vhca_vf_state state; /* the durable one */
@@ -148,7 +149,8 @@ struct vhca_hca {
 	struct vhca_port_state ports[VHCA_PORTS_MAX];
 	uint16_t declared[VHCA_PKEY_TABLE_MAX]; /* keys declared to the SM for claims on the move */
 	uint16_t n_declared;
-	char problem[VHCA_REASON_MAX]; /* why VFs are missing; "" = none */
+	char problem[VHCA_REASON_MAX]; /* why VFs are missing, and the way out; "" = none */
+	char problem_fix[256];	       /* the way out alone */
 	TAILQ_HEAD(, vhca_vf) vfs;
 };
 

@@ -52,6 +52,7 @@ extern const struct vhca_ctl_command vhca_cmd_attach;
 extern const struct vhca_ctl_command vhca_cmd_claims;
 extern const struct vhca_ctl_command vhca_cmd_detach;
 extern const struct vhca_ctl_command vhca_cmd_domains;
+extern const struct vhca_ctl_command vhca_cmd_explain;
 extern const struct vhca_ctl_command vhca_cmd_hcas;
 extern const struct vhca_ctl_command vhca_cmd_migrate;
 extern const struct vhca_ctl_command vhca_cmd_migrations;

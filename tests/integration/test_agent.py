@@ -16,6 +16,7 @@ import time
 import unittest
 import urllib.parse
 
+import openapi
 import tap
 
 VHCAD = os.environ["VHCAD"]
@@ -168,7 +169,8 @@ class Serve(Case):
 
     def test_errors_are_problem_documents_with_a_way_out(self):
         cases = [
-            ("GET", "/v1/nothing", None, 404), ("GET", "/v1/vfs/0000:77:00.1", None, 404), ("PUT", "/v1/vfs", {}, 405),
+            ("GET", "/v1/nothing", None, 404), ("GET", "/v1/vfs/0000:77:00.1", None, 404),
+            ("GET", "/v1/vfs/0000:77:00.1/explain", None, 404), ("GET", "/v1/domains/nobody/explain", None, 404), ("PUT", "/v1/vfs", {}, 405),
             ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001"}, 507),  # the test domain has no root port
             ("POST", "/v1/domains/nobody/vfs/ib0", {"partition": "0x8001"}, 404),
             ("POST", "/v1/domains/test/vfs/ib0", {}, 400), ("POST", "/v1/domains/test/vfs/ib0", b"{", 400),
@@ -183,6 +185,13 @@ class Serve(Case):
             self.assertEqual(status, want, f"{method} {path}: {doc}")
             for key in ("code", "detail", "retryable", "status"):
                 self.assertIn(key, doc)
+
+    def test_explains_a_domain_without_infiniband(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        status, doc, _ = self.agent.get("/v1/domains/test/explain")
+        self.assertEqual((status, openapi.Document().check("DomainExplanation", doc)), (200, []))
+        self.assertEqual((doc["verdict"]["status"], doc["verdict"]["subject"]), ("warning", "test"))
+        self.assertIn("vhcactl attach test", doc["verdict"]["fix"])
 
     def test_long_poll_waits_for_the_next_event(self):
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])

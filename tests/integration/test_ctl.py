@@ -23,7 +23,7 @@ import tap
 CTL = os.environ["VHCACTL"]
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
 UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
-COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
+COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
 
 NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
         "libvirt": {"uri": "qemu:///system", "connected": True},
@@ -89,6 +89,13 @@ INCOMING = {**BEGUN, "id": UUID, "role": "destination", "domain_name": "vm2", "d
             "degraded": True, "reason": "hva does not answer"}
 MIGRATIONS = {"migrations": [DONE, INCOMING, FAILED]}
 CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
+
+PORT_DOWN = {"step": "physical port", "status": "wrong", "text": "port 1 is DOWN (Polling)", "fix": "plug the cable in"}
+VF_EXPLAINED = {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "state": "attached", "domain": "vm1", "name": "ib0",
+                "verdict": {**PORT_DOWN, "subject": "vm1/ib0 (0000:01:00.1)"},
+                "findings": [{"step": "GUID", "status": "ok", "text": "GUID is written", "fix": None}, PORT_DOWN]}
+DOMAIN_EXPLAINED = {"uuid": UUID, "name": "vm1", "verdict": VF_EXPLAINED["verdict"], "vfs": [VF_EXPLAINED],
+                    "findings": [{"step": "request", "status": "ok", "text": "ib0 has VF 0000:01:00.1", "fix": None}]}
 
 
 def problem(status, kind, code, detail, hint=""):
@@ -241,9 +248,11 @@ class Tables(CtlCase):
                     "GET /v1/node": {}, "GET /v1/domains": {"domains": [{"vfs": 1, "requests": [None]}]},
                     "GET /v1/hcas": {"hcas": [[], {"ports": [1]}]},
                     "GET /v1/migrations": {"migrations": [5, {}, {"started_ms": "x", "state": []}]},
+                    "GET /v1/domains/a/explain": {"verdict": [], "findings": [7, {}], "vfs": [1, {}]},
                     "POST /v1/migrations": {"id": "x"},
                     "GET /v1/migrations/x": {"state": "done", "vfs": [1, {}], "step_ms": [{}]}})
-        for args in (["vfs"], ["node"], ["domains"], ["hcas"], ["migrations"], ["migrate", "a", "b"]):
+        for args in (["vfs"], ["node"], ["domains"], ["hcas"], ["migrations"], ["migrate", "a", "b"],
+                     ["explain", "a"]):
             self.assertEqual(self.ctl(*args).returncode, 0)
 
     def test_names_cannot_move_the_cursor(self):
@@ -267,11 +276,53 @@ class Shapes(unittest.TestCase):
         document = openapi.Document()
         for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
                             ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
+                            ("VfExplanation", VF_EXPLAINED), ("DomainExplanation", DOMAIN_EXPLAINED),
                             ("Released", {"state": "free"}), ("MigrationList", MIGRATIONS), ("Events", {"cursor": 3, "events": Watch.events(1, 3)}),
                             ("Problem", problem(404, "not-found", "c", "d")[1])):
             with self.subTest(schema):
                 self.assertEqual(document.check(schema, doc), [])
 
+
+class Explain(CtlCase):
+    WALK = ["0000:01:00.1  vm1/ib0  attached",
+            "  ok       GUID           GUID is written",
+            "  wrong    physical port  port 1 is DOWN (Polling)",
+            "                          -> plug the cable in"]
+    VERDICT = ["WRONG  vm1/ib0 (0000:01:00.1): physical port: port 1 is DOWN (Polling)", "fix:  plug the cable in"]
+
+    def test_vf(self):
+        server = self.agent({"GET /v1/vfs/0000%3A01%3A00.1/explain": VF_EXPLAINED})
+        p = self.ctl("explain", "0000:01:00.1")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout.splitlines(), [*self.VERDICT, "", *self.WALK])
+        self.assertEqual(len(server.seen), 1)
+
+    def test_domain(self):
+        self.agent({"GET /v1/domains/vm1/explain": DOMAIN_EXPLAINED})
+        p = self.ctl("explain", "vm1")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout.splitlines(), [
+            *self.VERDICT, "", "  ok       request        ib0 has VF 0000:01:00.1", "", *self.WALK])
+
+    def test_nothing_is_wrong(self):
+        fine = {"subject": "vm1", "status": "ok", "step": None, "text": "nothing is wrong", "fix": None}
+        self.agent({"GET /v1/domains/vm1/explain": {**DOMAIN_EXPLAINED, "verdict": fine, "findings": [], "vfs": []}})
+        self.assertEqual(self.ctl("explain", "vm1").stdout, "OK  vm1: nothing is wrong\n")
+
+    def test_json_and_errors(self):
+        self.agent({"GET /v1/domains/vm1/explain": DOMAIN_EXPLAINED,
+                    "GET /v1/domains/vm2/explain": problem(404, "not-found", "no_such_domain", "no vm2", "virsh list")})
+        self.assertEqual(json.loads(self.ctl("explain", "vm1", "--json").stdout), DOMAIN_EXPLAINED)
+        p = self.ctl("explain", "vm2")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (3, "", "vhcactl: no vm2\nhint: virsh list\n"))
+
+    def test_texts_cannot_move_the_cursor(self):
+        bad = {**PORT_DOWN, "text": "a\x1b[2Jb", "fix": "c\nd"}
+        self.agent({"GET /v1/vfs/0000%3A01%3A00.1/explain": {**VF_EXPLAINED, "findings": [bad], "domain": "e\rf",
+                                                             "verdict": {**bad, "subject": "g\bh"}}})
+        text = self.ctl("explain", "0000:01:00.1").stdout
+        for word in ("a?[2Jb", "c?d", "e?f", "g?h"):
+            self.assertIn(word, text)
 
 class Migrations(CtlCase):
     PATH = f"/v1/migrations/{MIGRATION}"

@@ -80,7 +80,7 @@ class Together(unittest.TestCase):
     def test_answers_are_as_documented(self):
         for path, schema in (("/v1/node", "Node"), ("/v1/hcas", "HcaList"), ("/v1/vfs", "VfList"),
                              ("/v1/domains", "DomainList"), ("/v1/claims", "ClaimList"), ("/v1/outbox", "Outbox"),
-                             ("/v1/migrations", "MigrationList"),
+                             ("/v1/migrations", "MigrationList"), ("/v1/domains/test/explain", "DomainExplanation"),
                              ("/v1/events?since=0", "Events"), ("/healthz", "Health"), ("/readyz", "Readiness")):
             with self.subTest(path):
                 status, doc, _ = self.agent.get(path)
