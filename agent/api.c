@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
+#include "agent/api_adopt.h"
 #include "agent/api_explain.h"
 #include "agent/api_json.h"
 #include "agent/api_migrations.h"
@@ -335,6 +336,11 @@ static struct pending *new_pending(struct vhca_api *api, struct vhca_http_reques
 	return NULL;
 }
 
+void vhca_api_kick(void *ctx)
+{
+	vhca_http_loop_kick(((struct vhca_api *)ctx)->adapter);
+}
+
 const struct vhca_api_args *vhca_api_args_of(const void *ctx)
 {
 	return &((const struct vhca_api *)ctx)->args;
@@ -551,6 +557,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/vfs/{}/explain", vhca_api_explain_vf},
 	{"GET", "/v1/domains", get_domains},
 	{"GET", "/v1/domains/{}/explain", vhca_api_explain_domain},
+	{"POST", "/v1/domains/{}/adopt", vhca_api_adopt},
 	{"POST", "/v1/domains/{}/vfs/{}", post_attach},
 	{"DELETE", "/v1/domains/{}/vfs/{}", delete_attach},
 	{"GET", "/v1/claims", get_claims},

@@ -29,6 +29,8 @@ struct vhca_api *vhca_api_free(struct vhca_api *api); /* accepts NULL, returns N
 
 /* ---- for the handlers in other files; ctx is what handlers get ---- */
 const struct vhca_api_args *vhca_api_args_of(const void *ctx); /* borrowed */
+/* After a reply that is given later than in its handler. */
+void vhca_api_kick(void *ctx);
 /* A VF by its address; borrowed. NULL with err set if there is none. */
 const struct vhca_vf *vhca_api_find_vf(const void *ctx, const char *text, struct vhca_error *err);
 /* A domain by UUID, or by the name of an active one: fills domain and domain_name. */

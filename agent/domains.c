@@ -171,7 +171,8 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 {
 	const struct vhca_claim *c = vf->claim;
 	struct call *call = calloc(1, sizeof(*call));
-	char alias[sizeof(VHCA_ALIAS_PREFIX) + VHCA_NAME_MAX];
+	const struct vhca_dom_hostdev *dev = NULL;
+	char alias[sizeof(dev->alias)];
 
 	if (!call) {
 		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
@@ -183,7 +184,11 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 				 c->has_guest ? &c->guest : NULL, on_call, call);
 		return;
 	}
-	(void)snprintf(alias, sizeof(alias), "%s%s", VHCA_ALIAS_PREFIX, c->name);
+	/* A device that an orchestrator, or an adopted domain's XML, brought has an alias of its own. */
+	if (vhca_model_user(vhca_engine_model(d->engine), vf->bdf, &dev) && dev->alias[0])
+		(void)vhca_strcpy(alias, sizeof(alias), dev->alias); /* same size */
+	else
+		(void)snprintf(alias, sizeof(alias), "%s%s", VHCA_ALIAS_PREFIX, c->name);
 	vhca_virt_detach(d->virt, &c->domain, alias, on_call, call);
 }
 

@@ -182,6 +182,7 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	e->conf = args->conf;
 	STAILQ_INIT(&e->dirty);
 	TAILQ_INIT(&e->commits);
+	TAILQ_INIT(&e->adopts);
 	vhca_model_init(&e->model);
 	r = vhca_timer_new(args->loop, "engine", on_run, e, &e->run);
 	if (!r)
@@ -209,6 +210,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 		       "the agent is stopping; the claim stays as it is");
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		engine_tell(e, c, VHCA_VF_FREE, &err);
+	engine_drop_adopts(e, &err);
 	engine_drop_commits(e);
 	vhca_timer_free(e->run);
 	vhca_timer_free(e->requests);

@@ -8,6 +8,7 @@
  *
  *   state        step
  *   unmanaged    PF managed, address in no live XML, group closed (probe)            → preparing
+ *                adopted as it stands, in its domain's live XML                      → attached
  *   preparing    prepare                                       ok → free             failed → quarantined
  *   free         driver lost or drift → preparing; in a live XML without claim → unmanaged
  *   claimed      keys on the port, or the SM cannot be asked: program    ok → programmed   failed or refused → scrubbing
@@ -78,6 +79,7 @@ struct vhca_claim_request {
 	struct vhca_vf_request vf; /* name, partition, guid, fabric, pf, numa */
 	bool has_bdf;
 	struct vhca_bdf bdf; /* exactly this VF */
+	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	enum vhca_way way;   /* ATTACH or CLAIM */
 };
 /* CLAIM ends at programmed, ATTACH at attached. */
@@ -86,6 +88,11 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 /* Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE /v1/claims). */
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg);
+/* The VFs that a running domain holds without a claim are claimed as they stand, and nothing is written: all of them, or none. Refused
+ * "differs", and how, if one does not show what the domain's metadata asks for. fn's claim is NULL. */
+void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
+		       void *arg);
+
 /* ---- for migrations (agent/migration.h); claims are those of the model ---- */
 
 /* A claim that is born away: a free VF is kept for this identity, which is not programmed. */

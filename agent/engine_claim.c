@@ -32,18 +32,18 @@ static void on_waiter_call(void *arg)
 {
 	struct waiter_call *call = arg;
 
-	call->fn(call->arg, NULL, &call->err);
+	call->fn(call->arg, NULL, call->err.kind ? &call->err : NULL);
 	free(call);
 }
 
 /* An answer that is known at once is still given from the loop, as the contract says. */
-static void answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
+void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
 			 const struct vhca_error *err)
 {
 	struct waiter_call *call = calloc(1, sizeof(*call));
 
 	if (!call) {
-		fn(arg, NULL, err);
+		fn(arg, NULL, err->kind ? err : NULL);
 		return;
 	}
 	*call = (struct waiter_call){.fn = fn, .arg = arg, .err = *err};
@@ -51,7 +51,7 @@ static void answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
 		on_waiter_call(call);
 }
 
-static int add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
+int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
 		      void *arg)
 {
 	struct vhca_waiter *w = calloc(1, sizeof(*w));
@@ -107,14 +107,15 @@ struct want {
 	const struct vhca_vf_request *vf;
 	bool has_bdf;
 	struct vhca_bdf bdf;
+	bool as_it_is;
 };
 
 static bool fits(const struct vhca_vf *vf, const struct want *w)
 {
 	const struct vhca_hca *hca = vf->hca;
 
-	if (vf->state != VHCA_VF_FREE || vf->committing || vf->claim || vf->reprogram ||
-	    !vf->present || !hca->managed)
+	if (vf->state != (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) || vf->committing ||
+	    vf->claim || vf->reprogram || !vf->present || !hca->managed)
 		return false;
 	if (w->has_bdf)
 		return !vhca_bdf_cmp(vf->bdf, w->bdf);
@@ -188,7 +189,7 @@ static int check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 
 /* ---- making a claim ---- */
 
-static int resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
+int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err)
 {
 	size_t n = 0;
@@ -212,7 +213,7 @@ static int resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 	return 0;
 }
 
-static int check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
+int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
 			struct vhca_error *err)
 {
 	const struct vhca_claim *c = vhca_model_claim_of(&e->model, &req->domain, req->vf.name);
@@ -262,11 +263,14 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
 		      struct vhca_error *err)
 {
-	struct want want = {.vf = &req->vf, .has_bdf = req->has_bdf, .bdf = req->bdf};
+	struct want want = {.vf = &req->vf,
+			    .has_bdf = req->has_bdf,
+			    .bdf = req->bdf,
+			    .as_it_is = req->as_it_is};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];
-	int r = check_unique(e, req, id->guid, err);
+	int r = engine_check_unique(e, req, id->guid, err);
 
 	if (r < 0)
 		return r;
@@ -294,7 +298,7 @@ static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		      struct vhca_claim **ret, struct vhca_error *err)
 {
 	struct vhca_identity id = {0};
-	int r = resolve_identity(e, req, &id, err);
+	int r = engine_resolve_identity(e, req, &id, err);
 
 	if (r < 0)
 		return r;
@@ -327,11 +331,12 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 		r = check_root_ports(e, dom, &err);
 	if (!r)
 		r = make_claim(e, req, &c, &err);
-	if (!r && add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
-			     fn, arg) < 0)
+	if (!r &&
+	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
+			      fn, arg) < 0)
 		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
 	if (r < 0)
-		answer_later(e, fn, arg, &err);
+		engine_answer_later(e, fn, arg, &err);
 	else
 		unsuppress(e, &req->domain, req->vf.name);
 }
@@ -358,12 +363,12 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
 			       claim->domain_name);
 		vhca_error_hint(&err, "vhcactl detach %s %s", claim->domain_name, claim->name);
-		answer_later(e, fn, arg, &err);
+		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
-	if (add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
+	if (engine_add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
 		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
-		answer_later(e, fn, arg, &err);
+		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
 	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. */
@@ -419,6 +424,24 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 		request_failed(e, dom, claim->name, &claim->failure);
 }
 
+/* A domain that holds a VF which nobody claims may have what it asks for: a second one is not given on a guess. */
+static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
+			 struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < dom->info->n_hostdevs; i++) {
+		const struct vhca_vf *vf = vhca_model_vf(&e->model, dom->info->hostdevs[i].host);
+
+		if (!vf || vf->state != VHCA_VF_UNMANAGED || !vf->hca->managed)
+			continue;
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_adopted", 0,
+			       "domain %s holds %s without a claim", dom->info->name,
+			       VHCA_BDF_STR(vf->bdf));
+		vhca_error_hint(err, "vhcactl adopt %s", dom->info->name);
+		return -EBUSY;
+	}
+	return 0;
+}
+
 static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 			const struct vhca_vf_request *vf)
 {
@@ -434,7 +457,9 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 		return;
 	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
 			  dom->info->name); /* same size */
-	r = check_root_ports(e, dom, &err);
+	r = check_adopted(e, dom, &err);
+	if (!r)
+		r = check_root_ports(e, dom, &err);
 	if (!r)
 		r = make_claim(e, &req, &c, &err);
 	if (r < 0)

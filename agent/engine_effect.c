@@ -129,6 +129,10 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 {
 	unsigned int missing = 0;
 
+	if (vf->adopt) {
+		engine_adopt_read(vf, res);
+		return;
+	}
 	if (res->rc < 0) {
 		failed(e, vf, &res->err);
 		return;

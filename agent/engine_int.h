@@ -2,7 +2,8 @@
 #ifndef VHCA_AGENT_ENGINE_INT_H
 #define VHCA_AGENT_ENGINE_INT_H
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_effect.c (what
- * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters). */
+ * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_adopt.c
+ * (claims of what runs already). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -20,6 +21,7 @@ struct vhca_engine {
 	struct vhca_timer *requests; /* next look at requests that could not be met */
 	char not_ready[VHCA_REASON_MAX];
 	TAILQ_HEAD(, engine_commit) commits; /* transactions under way (engine_move.c) */
+	TAILQ_HEAD(, engine_adopt) adopts;   /* requests under way (engine_adopt.c) */
 };
 
 /* Times, with their reasons. */
@@ -76,10 +78,29 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 /* Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set. */
 void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
 		 const struct vhca_error *err);
+int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
+		      void *arg);
+/* Answers from the loop what is known at once; an err of kind NONE is success. */
+void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
+			 const struct vhca_error *err);
+/* P_Keys and GUID of a request. */
+int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    struct vhca_identity *ret, struct vhca_error *err);
+/* Neither the domain's VF name nor the GUID is anybody's. */
+int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
+			struct vhca_error *err);
 /* Remembers with the domain why its request failed. */
 void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
 /* "vm1/ib0", for messages. */
 const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
+
+/* ---- engine_adopt.c ---- */
+/* A step of an unmanaged VF that is being adopted; false if it is not. */
+bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf);
+/* The VF's hardware was read (or not). */
+void engine_adopt_read(struct vhca_vf *vf, const struct vhca_effect_result *res);
+/* At the end: whoever waits hears err. */
+void engine_drop_adopts(struct vhca_engine *e, const struct vhca_error *err);
 
 #endif

@@ -16,7 +16,7 @@ static void step_unmanaged(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
 
-	if (!vf->hca->managed)
+	if (engine_adopt_step(e, vf) || !vf->hca->managed)
 		return;
 	if (user) {
 		engine_reason(vf, "in use by domain %s without a claim; nothing of it is touched",

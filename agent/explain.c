@@ -398,18 +398,6 @@ static void check_partition(const struct look *l, struct vhca_finding *f)
 	}
 }
 
-/* The first virtual index that does not show what was asked for; -1 = none. */
-static int first_difference(const struct vhca_identity_state *hw, const struct vhca_identity *id)
-{
-	for (unsigned int i = 0; i < hw->n_virtual; i++) {
-		bool mapped = hw->map[i] != VHCA_PKEY_UNMAPPED;
-
-		if (i < id->n_pkeys ? !mapped || hw->value[i] != id->pkeys[i] : mapped)
-			return (int)i;
-	}
-	return -1;
-}
-
 static const char *shown(const struct vhca_identity_state *hw, unsigned int i,
 			 char buf[static VHCA_PKEY_STRLEN])
 {
@@ -433,7 +421,7 @@ static void say_difference(const struct look *l, unsigned int i, struct vhca_fin
 static void check_claimed_table(const struct look *l, struct vhca_finding *f)
 {
 	const struct vhca_identity *id = &l->claim->identity;
-	int i = first_difference(&l->vf->hw, id);
+	int i = vhca_identity_difference(&l->vf->hw, id);
 
 	if (i >= 0) {
 		say_difference(l, (unsigned int)i, f);
@@ -461,7 +449,7 @@ static void check_table(const struct look *l, struct vhca_finding *f)
 		say(f, VHCA_FINDING_UNKNOWN, "the VF's P_Key map was not read");
 	else if (l->claim && !withheld)
 		check_claimed_table(l, f);
-	else if (first_difference(&l->vf->hw, &nothing) < 0)
+	else if (vhca_identity_difference(&l->vf->hw, &nothing) < 0)
 		say(f, VHCA_FINDING_OK, "the VF shows no P_Key");
 	else
 		say(f, l->user ? VHCA_FINDING_OK : VHCA_FINDING_WARNING,
@@ -490,6 +478,7 @@ static void check_unmanaged(const struct look *l, struct vhca_finding *f)
 		say(f, VHCA_FINDING_WARNING,
 		    "domain %s has it without a claim: vhcad touches nothing of it",
 		    l->user->info->name);
+		fix(f, "vhcactl adopt %s", l->user->info->name);
 	} else {
 		say(f, VHCA_FINDING_WARNING, "it is not taken over: %s", reason_of(l->vf));
 		fix(f, "vhcactl vfs");

@@ -98,6 +98,7 @@ enum vhca_effect {
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
 
+struct engine_adopt;
 struct vhca_hca;
 
 struct vhca_vf {
@@ -123,6 +124,7 @@ struct vhca_vf {
 	bool granted;
 	bool reprogram; /* the P_Key table changed or a drift was seen */
 	bool probed, in_use;
+	struct engine_adopt *adopt; /* reads its hardware (engine_adopt.c) */
 
 	bool committing;
 	bool unsaved;		 /* flags of the claim changed meanwhile: saved next */

@@ -48,6 +48,7 @@ struct vhca_ctl_command {
 	int (*run)(const struct vhca_ctl *ctl, struct vhca_error *err);
 };
 
+extern const struct vhca_ctl_command vhca_cmd_adopt;
 extern const struct vhca_ctl_command vhca_cmd_attach;
 extern const struct vhca_ctl_command vhca_cmd_claims;
 extern const struct vhca_ctl_command vhca_cmd_detach;

@@ -35,9 +35,10 @@ static const struct {
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_CTL_OPTS, "one row an option");
 
 static const struct vhca_ctl_command *const commands[] = {
-	&vhca_cmd_node,	   &vhca_cmd_hcas,	 &vhca_cmd_vfs,	   &vhca_cmd_domains,
-	&vhca_cmd_claims,  &vhca_cmd_explain,	 &vhca_cmd_attach, &vhca_cmd_detach,
-	&vhca_cmd_migrate, &vhca_cmd_migrations, &vhca_cmd_outbox, &vhca_cmd_watch,
+	&vhca_cmd_node,	  &vhca_cmd_hcas,    &vhca_cmd_vfs,	   &vhca_cmd_domains,
+	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	   &vhca_cmd_attach,
+	&vhca_cmd_detach, &vhca_cmd_migrate, &vhca_cmd_migrations, &vhca_cmd_outbox,
+	&vhca_cmd_watch,
 };
 
 static int usage(struct vhca_error *err, const char *command)

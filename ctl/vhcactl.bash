@@ -14,7 +14,7 @@ _vhcactl_names()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='node hcas vfs domains claims explain attach detach migrate migrations outbox watch help'
+	local commands='node hcas vfs domains claims explain adopt attach detach migrate migrations outbox watch help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -44,7 +44,7 @@ _vhcactl()
 	help) words=$commands ;;
 	vfs) words="--state $common" ;;
 	watch) words="--since $common" ;;
-	explain) words="$(_vhcactl_domains) $common" ;;
+	explain | adopt) words="$(_vhcactl_domains) $common" ;;
 	attach | detach)
 		case ${#args[@]} in
 		0) words=$(_vhcactl_domains) ;;

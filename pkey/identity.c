@@ -30,6 +30,18 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
 	return true;
 }
 
+int vhca_identity_difference(const struct vhca_identity_state *state,
+			     const struct vhca_identity *want)
+{
+	for (unsigned int i = 0; i < state->n_virtual; i++) {
+		bool mapped = state->map[i] != VHCA_PKEY_UNMAPPED;
+
+		if (i < want->n_pkeys ? !mapped || state->value[i] != want->pkeys[i] : mapped)
+			return (int)i;
+	}
+	return -1;
+}
+
 int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey)
 {
 	/* An empty slot is 0: it must never be found, or a VF would be mapped to whatever comes there next. */

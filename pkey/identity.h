@@ -78,6 +78,10 @@ extern const struct vhca_identity_ops vhca_identity_mlx4;
 /* True if state shows exactly what `want` asks for, apart from keys that the port does not have (counted in *ret_missing). */
 bool vhca_identity_matches(const struct vhca_identity_state *state,
 			   const struct vhca_identity *want, unsigned int *ret_missing);
+/* The first virtual index whose P_Key is not the one that `want` has there (none counts as a difference), or -1. Nothing differs where the
+ * host sees no map (n_virtual 0). */
+int vhca_identity_difference(const struct vhca_identity_state *state,
+			     const struct vhca_identity *want);
 /* Physical index of the 16-bit value (membership bit included) in a table of n, or VHCA_PKEY_UNMAPPED. */
 int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey);
 

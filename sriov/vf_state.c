@@ -22,7 +22,7 @@ static_assert(VHCA_ARRAY_SIZE(names) == VHCA_VF_STATE_COUNT, "every state has a 
 
 /* The table of the header, row by row. */
 static const bool arrows[VHCA_VF_STATE_COUNT][VHCA_VF_STATE_COUNT] = {
-	[VHCA_VF_UNMANAGED] = {[VHCA_VF_PREPARING] = true},
+	[VHCA_VF_UNMANAGED] = {[VHCA_VF_PREPARING] = true, [VHCA_VF_ATTACHED] = true},
 	[VHCA_VF_PREPARING] = {[VHCA_VF_FREE] = true,
 			       [VHCA_VF_QUARANTINED] = true,
 			       [VHCA_VF_UNMANAGED] = true,

@@ -6,7 +6,8 @@
  * state is simply done again (all effects are idempotent and read back what they wrote).
  *
  *   state        means                                   effect in this state            leaves to
- *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (adopt/free'd by its user)
+ *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (its user has gone) |
+ *                                                                                        attached (adopted as it stands)
  *                or the PF is not configured
  *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use) |
  *                                                                                        claimed (its claim migrates)

@@ -170,7 +170,8 @@ class Serve(Case):
     def test_errors_are_problem_documents_with_a_way_out(self):
         cases = [
             ("GET", "/v1/nothing", None, 404), ("GET", "/v1/vfs/0000:77:00.1", None, 404),
-            ("GET", "/v1/vfs/0000:77:00.1/explain", None, 404), ("GET", "/v1/domains/nobody/explain", None, 404), ("PUT", "/v1/vfs", {}, 405),
+            ("GET", "/v1/vfs/0000:77:00.1/explain", None, 404), ("GET", "/v1/domains/nobody/explain", None, 404),
+            ("POST", "/v1/domains/nobody/adopt", None, 404), ("POST", "/v1/domains/test/adopt", None, 404), ("PUT", "/v1/vfs", {}, 405),
             ("POST", "/v1/domains/test/vfs/ib0", {"partition": "0x8001"}, 507),  # the test domain has no root port
             ("POST", "/v1/domains/nobody/vfs/ib0", {"partition": "0x8001"}, 404),
             ("POST", "/v1/domains/test/vfs/ib0", {}, 400), ("POST", "/v1/domains/test/vfs/ib0", b"{", 400),

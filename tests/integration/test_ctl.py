@@ -23,7 +23,7 @@ import tap
 CTL = os.environ["VHCACTL"]
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
 UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
-COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
+COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "adopt", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
 
 NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
         "libvirt": {"uri": "qemu:///system", "connected": True},
@@ -569,6 +569,17 @@ class Changes(CtlCase):
         self.assertIn("not granted", p.stdout)
         self.assertIn("partitions", p.stdout)
         self.assertEqual(server.seen[0][2], {"partition": "a", "guid": "0x02c9ab0000000009", "fabric": "f2"})
+
+    def test_adopt(self):
+        server = self.agent({"POST /v1/domains/vm1/adopt": CLAIMS,
+                             "POST /v1/domains/vm2/adopt": problem(409, "conflict", "differs", "it differs", "detach it")})
+        self.assertEqual(self.rows("adopt", "vm1"), [
+            ["DOMAIN/NAME", "BDF", "STATE", "GUID", "WAY", "P_KEYS"],
+            ["vm1/ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001", "metadata", "0x8001"]])
+        self.assertEqual(server.seen, [("POST", "/v1/domains/vm1/adopt", None)])
+        self.assertEqual(json.loads(self.ctl("adopt", "vm1", "--json").stdout), CLAIMS)
+        p = self.ctl("adopt", "vm2")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (4, "", "vhcactl: vm2: it differs\nhint: detach it\n"))
 
     def test_detach(self):
         server = self.agent({f"DELETE {self.PATH}": {"state": "free"}})

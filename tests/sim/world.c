@@ -306,8 +306,13 @@ static const struct vhca_dom_info *live_info(const struct world *w, unsigned int
 	for (unsigned int v = 0; v < WORLD_VFS; v++) {
 		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))
 			continue;
-		ret->hostdevs[ret->n_hostdevs++] = (struct vhca_dom_hostdev){
+		ret->hostdevs[ret->n_hostdevs] = (struct vhca_dom_hostdev){
 			.host = w->vfs[v].bdf, .has_guest_addr = true, .guest = w->vfs[v].guest};
+		(void)snprintf(ret->hostdevs[ret->n_hostdevs].alias, sizeof(ret->hostdevs[0].alias),
+			       "%s%s",
+			       strncmp(w->vfs[v].name, "hostdev", 7) ? VHCA_ALIAS_PREFIX : "",
+			       w->vfs[v].name);
+		ret->n_hostdevs++;
 	}
 	ret->free_root_ports = 4 - ret->n_hostdevs;
 	return ret;

@@ -333,7 +333,7 @@ static void unmanaged_vf_in_a_guest(void **state)
 
 	f->vf->state = VHCA_VF_UNMANAGED;
 	f->vf->claim = NULL;
-	WARNING(f, "guest", "domain vm1 has it without a claim", "");
+	WARNING(f, "guest", "domain vm1 has it without a claim", "vhcactl adopt vm1");
 	f->dom->info->n_hostdevs = 0;
 	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "somebody has its vfio group open");
 	WARNING(f, "GUID", "which vhcad did not give it", "");
