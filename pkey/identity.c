@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "pkey/identity.h"
 
+#include "common/base/cleanup.h"
+
+const char *vhca_link_policy_to_string(enum vhca_link_policy policy)
+{
+	static const char *const names[] = {"auto", "enable", "down"};
+
+	return (unsigned int)policy < VHCA_ARRAY_SIZE(names) ? names[policy] : "invalid";
+}
+
+bool vhca_identity_is_clean(const struct vhca_identity_state *state)
+{
+	for (unsigned int i = 0; i < state->n_virtual; i++) {
+		if (state->map[i] != VHCA_PKEY_UNMAPPED)
+			return false;
+	}
+	return state->requested == VHCA_GUID_ALL1;
+}
+
 static bool index_matches(const struct vhca_identity_state *state, unsigned int i, uint16_t pkey,
 			  unsigned int *missing)
 {
@@ -11,11 +29,22 @@ static bool index_matches(const struct vhca_identity_state *state, unsigned int 
 	return state->value[i] == pkey;
 }
 
+/* mlx5: who is a member of what is the SM's business. */
+static bool vport_matches(const struct vhca_identity_state *state, const struct vhca_identity *want)
+{
+	return state->requested == want->guid && state->node_guid == want->guid &&
+	       state->policy != VHCA_LINK_DOWN;
+}
+
 bool vhca_identity_matches(const struct vhca_identity_state *state,
 			   const struct vhca_identity *want, unsigned int *ret_missing)
 {
 	unsigned int missing = 0;
 
+	if (state->sm_pkeys) {
+		*ret_missing = 0;
+		return vport_matches(state, want);
+	}
 	if (state->requested != want->guid || want->n_pkeys > state->n_virtual)
 		return false;
 	for (unsigned int i = 0; i < want->n_pkeys; i++) {

@@ -7,6 +7,8 @@
  *
  *   programmed  the GUID request and the P_Key map are written and read back equal
  *   granted     the SM has confirmed the GUID (mlx4: gids equals admin_guids); comes later by nature
+ *
+ * mlx5 has no P_Key map on the host and no sight of the grant: docs/design/0003-mlx5.md.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,20 +29,36 @@ struct vhca_identity {
 		[VHCA_VF_PKEYS_MAX]; /* wanted value at virtual index i; all further indices are none */
 };
 
+/* Whether the VF's link is up: the kernel's IFLA_VF_LINK_STATE_*, in its order. */
+enum vhca_link_policy {
+	VHCA_LINK_AUTO, /* follows the physical port */
+	VHCA_LINK_ENABLE,
+	VHCA_LINK_DOWN,
+};
+const char *vhca_link_policy_to_string(enum vhca_link_policy policy); /* "auto" */
+
 /* What the hardware says now, for one VF on one port. */
 struct vhca_identity_state {
-	uint64_t requested;		  /* mlx4: admin_guids; VHCA_GUID_ALL1 = withdrawn */
-	uint64_t granted;		  /* low 64 bits of gids; 0 while not granted */
-	uint16_t gid_index;		  /* mlx4: slave number = index in the port's GUID table */
+	/* mlx4: admin_guids; mlx5: the port GUID. VHCA_GUID_ALL1 = withdrawn (mlx5: with the node GUID, and the link is down) */
+	uint64_t requested;
+	/* mlx4: low 64 bits of gids, 0 while not granted; mlx5: the port GUID while the link may be up */
+	uint64_t granted;
+	uint16_t gid_index; /* mlx4: slave number = index in the port's GUID table; mlx5: 0 */
+	bool sm_pkeys;	    /* P_Keys exist only at the SM (mlx5): n_virtual is 0 */
+	uint64_t node_guid; /* mlx5, as is policy */
+	enum vhca_link_policy policy;
 	uint16_t n_virtual;		  /* length of the virtual table */
 	int16_t map[VHCA_PKEY_TABLE_MAX]; /* virtual index -> physical index, VHCA_PKEY_UNMAPPED */
 	uint16_t value
 		[VHCA_PKEY_TABLE_MAX]; /* the P_Key behind map[i] in the port's table now; 0 = none or empty slot */
 };
 
+struct vhca_rtnl;
+
 /* Where a VF lives; borrowed strings. */
 struct vhca_identity_at {
 	struct vhca_sysfs *sys;
+	const struct vhca_rtnl *rtnl; /* mlx5; NULL = the kernel's (pkey/rtnl.h) */
 	struct vhca_bdf pf;
 	const char *
 		ibdev; /* name at the time of the call; -ENOENT if it was renamed: rescan and retry */
@@ -52,6 +70,8 @@ struct vhca_identity_at {
 struct vhca_identity_ops {
 	const char *name; /* "mlx4" */
 	bool host_pkey_map; /* the host maps P_Keys per VF (mlx4); else the SM does, by the vGUID (mlx5) */
+	bool sees_grant;  /* the host can tell whether the SM has granted the GUID */
+	bool link_policy; /* each VF has a link that can be taken down, and a node GUID */
 
 	int (*read)(const struct vhca_identity_at *at, struct vhca_identity_state *ret,
 		    struct vhca_error *err);
@@ -65,16 +85,18 @@ struct vhca_identity_ops {
 		       struct vhca_error *err);
 	/* P_Key map all none, GUID withdrawn, on every port; read back. */
 	int (*scrub)(const struct vhca_identity_at *at, struct vhca_error *err);
-	/* Asks again for a GUID that is not granted (the one allowed write that changes nothing). */
+	/* Asks again for a GUID that is not granted (the one allowed write that changes nothing). NULL: nobody can be asked. */
 	int (*kick)(const struct vhca_identity_at *at, struct vhca_error *err);
-	/* The port's physical P_Key table: n entries, 0 = empty. */
+	/* The port's physical P_Key table: n entries, 0 = empty. NULL without a map. */
 	int (*port_pkeys)(const struct vhca_identity_at *at,
 			  uint16_t ret[static VHCA_PKEY_TABLE_MAX], unsigned int *ret_n,
 			  struct vhca_error *err);
 };
 
-extern const struct vhca_identity_ops vhca_identity_mlx4;
+extern const struct vhca_identity_ops vhca_identity_mlx4, vhca_identity_mlx5;
 
+/* True if the VF shows nobody's identity: no key mapped, GUIDs withdrawn, link (where it has one) down. */
+bool vhca_identity_is_clean(const struct vhca_identity_state *state);
 /* True if state shows exactly what `want` asks for, apart from keys that the port does not have (counted in *ret_missing). */
 bool vhca_identity_matches(const struct vhca_identity_state *state,
 			   const struct vhca_identity *want, unsigned int *ret_missing);

@@ -11,6 +11,9 @@
 #include "common/loop/strand.h"
 #include "common/sysfs/sysfs.h"
 
+enum { VHCA_PORT_DOWN = 1, VHCA_PORT_ACTIVE = 4 };
+#define VHCA_LID_PERMISSIVE 0xffff /* 65535: no LID was assigned, on a port of a virtual HCA */
+
 struct vhca_port_state {
 	uint8_t port;	    /* 1-based */
 	uint8_t state;	    /* IB: 1 DOWN 2 INIT 3 ARMED 4 ACTIVE */

@@ -47,7 +47,7 @@ HOMES = {
     "libxml/": ["agent/domxml.c"],
     "gnutls/": ["pkey/guid.c"],
     "ini.h": ["common/ini/"],
-    "netlink/": ["pkey/"],
+    "netlink/": ["pkey/rtnl.c"],
     "opensm/": ["opensm/"],
     "complib/": ["opensm/"],
     "iba/": ["opensm/"],

@@ -151,7 +151,8 @@ static bool match(const char *pattern, const char *path, struct sim_parts *parts
 
 static sim_store_fn find_store(const char *path, struct sim_parts *parts)
 {
-	static const struct sim_store *const tables[] = {sim_pci_stores, sim_mlx4_stores};
+	static const struct sim_store *const tables[] = {sim_pci_stores, sim_mlx4_stores,
+							 sim_mlx5_stores};
 
 	for (size_t t = 0; t < VHCA_ARRAY_SIZE(tables); t++) {
 		for (const struct sim_store *s = tables[t]; s->pattern != NULL; s++) {

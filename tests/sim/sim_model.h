@@ -36,7 +36,8 @@ struct sim_store {
 	const char *pattern; /* components are literal or '*' */
 	sim_store_fn fn;
 };
-extern const struct sim_store sim_pci_stores[], sim_mlx4_stores[]; /* end with a NULL pattern */
+extern const struct sim_store sim_pci_stores[], sim_mlx4_stores[],
+	sim_mlx5_stores[]; /* end with a NULL pattern */
 
 /* Adds VF `index` in the group that the next VF gets; lock held. */
 void sim_model_add_vf(struct sim_model *m, const char *pf, unsigned int index);

@@ -258,6 +258,26 @@ char *sim_vf_bdf(char buf[static VHCA_BDF_STRLEN], const char *pf, unsigned int 
 	return vhca_bdf_format(buf, bdf);
 }
 
+/* net/core/net-sysfs.c: fmt_dec */
+void sim_add_netdev(const struct sim_tree *tree, const char *pf, const char *name,
+		    unsigned int type, unsigned int ifindex)
+{
+	const char *dev = SIM_PATH(SIM_PCI "/%s/net/%s", pf, name);
+
+	sim_put(tree, SIM_PATH("%s/type", dev), "%u", type);
+	sim_put(tree, SIM_PATH("%s/ifindex", dev), "%u", ifindex);
+}
+
+/* show_vf_node, show_vf_port, policy_show */
+void sim_add_ofed_vf(const struct sim_tree *tree, const char *pf, unsigned int index)
+{
+	const char *vf = SIM_PATH(SIM_PCI "/%s/sriov/%u", pf, index);
+
+	sim_put(tree, SIM_PATH("%s/node", vf), "00:00:00:00:00:00:00:00");
+	sim_put(tree, SIM_PATH("%s/port", vf), "00:00:00:00:00:00:00:00");
+	sim_put(tree, SIM_PATH("%s/policy", vf), "Down");
+}
+
 /* ---- iov, drivers/infiniband/hw/mlx4/sysfs.c ---- */
 
 /* get_name */

@@ -58,6 +58,11 @@ void sim_add_pf(const struct sim_tree *tree, const struct sim_pf *pf);
 /* Creates VF `index` of the PF with links both ways, in an IOMMU group of its own (group < 0: none); not bound. */
 void sim_add_vf(const struct sim_tree *tree, const char *pf, unsigned int index, const char *vf,
 		int group);
+/* A network device of the PF (drivers/net: net-sysfs.c); type 32 = IPoIB, 1 = Ethernet. */
+void sim_add_netdev(const struct sim_tree *tree, const char *pf, const char *name,
+		    unsigned int type, unsigned int ifindex);
+/* MLNX_OFED's files of a VF (sriov_sysfs.c there), as after sriov_numvfs: GUIDs zero, link down. */
+void sim_add_ofed_vf(const struct sim_tree *tree, const char *pf, unsigned int index);
 /* mlx4's iov tree after driver load: n_vfs + 1 functions, VF virtual 0 -> physical 0, random-looking admin GUIDs, nothing
  * granted, 0xffff at physical index 0. */
 void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs);
