@@ -24,6 +24,18 @@ static struct json_object *view_port(const struct vhca_port_state *port)
 	return o;
 }
 
+/* What nobody should expect of the host: on mlx5 it has no P_Key map and does not see the grant. */
+static struct json_object *view_capabilities(const struct vhca_hca *hca)
+{
+	const struct vhca_identity_ops *ops = vhca_hca_identity(hca);
+	struct json_object *o = json_object_new_object();
+
+	vhca_json_add_bool(o, "host_pkey_map", ops->host_pkey_map);
+	vhca_json_add_bool(o, "sees_grant", ops->sees_grant);
+	vhca_json_add_bool(o, "link_policy", ops->link_policy);
+	return o;
+}
+
 struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_since_ms)
 {
 	struct json_object *o = json_object_new_object(), *ports = json_object_new_array();
@@ -48,6 +60,7 @@ struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_sinc
 			      ? json_object_new_int64((int64_t)(vhca_now_ms() - busy_since_ms))
 			      : NULL);
 	vhca_json_add_string(o, "problem", hca->problem[0] ? hca->problem : NULL);
+	vhca_json_add(o, "capabilities", view_capabilities(hca));
 	for (unsigned int i = 0; i < VHCA_PORTS_MAX; i++)
 		if (hca->ports[i].port)
 			json_object_array_add(ports, view_port(&hca->ports[i]));
@@ -74,13 +87,14 @@ static struct json_object *view_map(const struct vhca_vf *vf)
 	return list;
 }
 
-/* Keys that were asked for and are not in the map. */
+/* Keys that were asked for and are not in the map. Without a map only the SM could tell. */
 static struct json_object *view_missing(const struct vhca_vf *vf)
 {
 	struct json_object *list = json_object_new_array();
 	const struct vhca_claim *c = vf->claim;
 
-	for (unsigned int i = 0; c && vf->hw_known && i < c->identity.n_pkeys; i++)
+	for (unsigned int i = 0; c && vf->hw_known && !vf->hw.sm_pkeys && i < c->identity.n_pkeys;
+	     i++)
 		if (vf->hw.map[i] == VHCA_PKEY_UNMAPPED)
 			json_object_array_add(
 				list, json_object_new_string(VHCA_PKEY_STR(c->identity.pkeys[i])));
@@ -92,6 +106,7 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	struct json_object *o = json_object_new_object();
 	const struct vhca_claim *c = vf->claim;
 	bool asked = vf->hw_known && vf->hw.requested != VHCA_GUID_ALL1;
+	bool vport = vf->hw_known && vhca_hca_identity(vf->hca)->link_policy;
 
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(vf->bdf));
 	vhca_json_add_string(o, "pf", VHCA_BDF_STR(vf->hca->facts.bdf));
@@ -113,6 +128,9 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	vhca_json_add_string(o, "claim", c ? VHCA_UUID_STR(&c->id) : NULL);
 	vhca_json_add_guid(o, "guid", c ? c->identity.guid : 0);
 	vhca_json_add_guid(o, "requested", asked ? vf->hw.requested : 0);
+	vhca_json_add_guid(o, "node_guid", vport && asked ? vf->hw.node_guid : 0);
+	vhca_json_add_string(o, "link_policy",
+			     vport ? vhca_link_policy_to_string(vf->hw.policy) : NULL);
 	vhca_json_add_bool(o, "granted", vf->granted);
 	vhca_json_add(o, "gid_index", vf->hw_known ? json_object_new_int(vf->hw.gid_index) : NULL);
 	vhca_json_add(o, "pkeys", view_map(vf));

@@ -35,6 +35,7 @@ struct vhca_engine_args {
 	const struct vhca_conf *conf; /* borrowed; replaced by vhca_engine_set_conf() */
 	struct vhca_effects effects;
 	bool fenced; /* the SM refuses lower epochs: it is asked before an identity is programmed */
+	bool no_vports; /* the SM is known to leave the ports of mlx5 VFs down */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

@@ -6,17 +6,23 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 
-static bool looks_scrubbed(const struct vhca_vf *vf)
+/* Where the host does not see the grant: all that it can know. What was granted is not doubted while the SM is away. */
+static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	for (unsigned int i = 0; i < vf->hw.n_virtual; i++)
-		if (vf->hw.map[i] != VHCA_PKEY_UNMAPPED)
-			return false;
-	return vf->hw.requested == VHCA_GUID_ALL1;
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+
+	if (vf->hw.granted != vf->claim->identity.guid)
+		return false;
+	if (vhca_hca_identity(vf->hca)->sees_grant)
+		return true;
+	return port->state == VHCA_PORT_ACTIVE && !e->args.no_vports &&
+	       (vf->claim->told == VHCA_TOLD_ACCEPTED ||
+		(vf->granted && vf->claim->told != VHCA_TOLD_REFUSED));
 }
 
 static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	bool granted = vf->hw.granted == vf->claim->identity.guid;
+	bool granted = is_granted(e, vf);
 	char label[192];
 
 	if (granted == vf->granted)
@@ -138,7 +144,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	}
 	vf->look_ms = vhca_now_ms() + look_period(e, vf);
-	if (vf->state == VHCA_VF_FREE && !looks_scrubbed(vf)) {
+	if (vf->state == VHCA_VF_FREE && !vhca_identity_is_clean(&vf->hw)) {
 		engine_reason(vf, "somebody changed its identity while it was free");
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
 		vf->reprogram = true;

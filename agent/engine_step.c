@@ -100,6 +100,8 @@ bool vhca_claim_keys_on_port(const struct vhca_claim *claim)
 {
 	uint16_t missing;
 
+	if (!vhca_hca_identity(claim->vf->hca)->host_pkey_map)
+		return true; /* the keys are the vGUID's, not the port's */
 	return keys_on_port(claim->vf, &missing);
 }
 
@@ -133,6 +135,26 @@ static enum membership unreachable_sm(struct vhca_engine *e, struct vhca_vf *vf,
 	return WAIT;
 }
 
+/* P_Keys that exist only at the SM: without its word the VF is nobody's member (sm.require = attach, forced). */
+static enum membership membership_at_sm(struct vhca_vf *vf)
+{
+	switch (vf->claim->told) {
+	case VHCA_TOLD_ACCEPTED:
+		return MEMBER;
+	case VHCA_TOLD_REFUSED:
+		return refused_by_sm(vf->claim);
+	case VHCA_TOLD_NOT_YET:
+	case VHCA_TOLD_UNREACHABLE:
+		break;
+	}
+	engine_reason(vf,
+		      "waits for the SM: only there can GUID %s become a member of its "
+		      "partitions%s%s",
+		      VHCA_GUID_STR(vf->claim->identity.guid),
+		      vf->claim->told_reason[0] ? ": " : "", vf->claim->told_reason);
+	return WAIT;
+}
+
 /* May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks nobody: a key that the port lacks stays
  * `none` in the map, which is safe, and is mapped when it comes. */
 static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
@@ -140,9 +162,11 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_claim *c = vf->claim;
 	uint64_t waited = vhca_now_ms() - c->told_ms;
 	uint16_t pkey = 0;
+	bool on_port;
 
-	bool on_port = keys_on_port(vf, &pkey);
-
+	if (!vhca_hca_identity(vf->hca)->host_pkey_map)
+		return membership_at_sm(vf);
+	on_port = keys_on_port(vf, &pkey);
 	/* An SM that fences is asked first in any case: the vGUID may have another owner. */
 	if (on_port && (!e->args.fenced || c->told == VHCA_TOLD_ACCEPTED))
 		return MEMBER;
@@ -276,6 +300,17 @@ static bool follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 	return true;
 }
 
+/* A vport that the SM does not know of keeps LID 65535; so does a PF that is a vport itself. */
+static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+
+	if (vhca_hca_identity(vf->hca)->sees_grant)
+		return false;
+	return e->args.no_vports ||
+	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
+}
+
 static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
@@ -283,9 +318,17 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (vf->granted) {
 		engine_no_reason(vf);
-	} else if (port->state != 4) {
+	} else if (sm_lacks_vports(e, vf)) {
+		engine_reason(vf,
+			      "not granted: this SM has no virtualization support, so the VF's "
+			      "port stays Down with LID 65535; ConnectX-4 and later need UFM or "
+			      "NVIDIA's OpenSM (virt_enabled 2)");
+	} else if (port->state != VHCA_PORT_ACTIVE) {
 		engine_reason(vf, "not granted: the host's port is %s, not ACTIVE",
 			      vhca_port_state_to_string(port->state));
+	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
+		engine_reason(vf,
+			      "not granted yet: the SM has not accepted the report of its GUID");
 	} else {
 		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
 				  "the guest's driver is not up)");

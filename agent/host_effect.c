@@ -28,7 +28,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 		.sys = sys,
 		.pf = vf->hca->facts.bdf,
 		.bdf = vf->bdf,
-		.family = vf->hca->facts.family,
+		.ops = vhca_hca_identity(vf->hca),
 		.vf_index = vf->index,
 		.port = vf->hca->port,
 		.n_ports = vf->hca->facts.n_ports,
@@ -42,15 +42,11 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 	return job;
 }
 
-static const struct vhca_identity_ops *ops_of(const struct vhca_host_job *job)
-{
-	return job->family == VHCA_FAMILY_MLX4 ? &vhca_identity_mlx4 : NULL;
-}
-
 static struct vhca_identity_at place_of(const struct vhca_host_job *job)
 {
 	return (struct vhca_identity_at){
 		.sys = job->sys,
+		.rtnl = job->rtnl,
 		.pf = job->pf,
 		.ibdev = job->ibdev,
 		.vf_index = job->vf_index,
@@ -59,15 +55,8 @@ static struct vhca_identity_at place_of(const struct vhca_host_job *job)
 	};
 }
 
-static int need_ops(const struct vhca_host_job *job, const struct vhca_identity_ops **ret,
-		    struct vhca_error *err)
+static int need_device(const struct vhca_host_job *job, struct vhca_error *err)
 {
-	*ret = ops_of(job);
-	if (!*ret)
-		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_identity", EOPNOTSUPP,
-				      "%s: GUIDs and P_Keys of %s VFs cannot be programmed by this "
-				      "version; the VF is not given away",
-				      VHCA_BDF_STR(job->bdf), vhca_family_to_string(job->family));
 	if (!job->ibdev[0])
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_rdma_device", ENODEV,
 				      "%s: its PF %s has no RDMA device (driver still starting?)",
@@ -92,10 +81,9 @@ static int group_in_use(struct vhca_host_job *job)
 	return 0;
 }
 
-static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_ops *ops,
-		    struct vhca_identity_at *at)
+static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_at *at)
 {
-	job->result.has_hw = ops->read(at, &job->result.hw, NULL) == 0;
+	job->result.has_hw = job->ops->read(at, &job->result.hw, NULL) == 0;
 }
 
 static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_identity_at *at,
@@ -106,6 +94,8 @@ static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_i
 	struct vhca_identity_state state;
 	int r;
 
+	if (!ops->host_pkey_map)
+		return 0;
 	while ((r = ops->read(at, &state, err)) < 0 && vhca_now_ms() < deadline)
 		(void)nanosleep(&pause, NULL);
 	return r;
@@ -121,35 +111,33 @@ static int do_probe(struct vhca_host_job *job)
 static int do_prepare(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	const struct vhca_identity_ops *ops;
 	struct vhca_error *err = &job->result.err;
 	int r = group_in_use(job);
 
 	if (!r)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
 	if (!r)
-		r = need_ops(job, &ops, err);
+		r = need_device(job, err);
 	if (!r)
-		r = wait_for_iov(ops, &at, err);
+		r = wait_for_iov(job->ops, &at, err);
 	if (!r)
-		r = ops->scrub(&at, err);
+		r = job->ops->scrub(&at, err);
 	if (!r)
-		keep_hw(job, ops, &at);
+		keep_hw(job, &at);
 	return r;
 }
 
 static int do_program(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	const struct vhca_identity_ops *ops;
 	struct vhca_error *err = &job->result.err;
-	int r = need_ops(job, &ops, err);
+	int r = need_device(job, err);
 
 	/* Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed before anything prepared it. */
 	if (!r && job->bind)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
 	if (!r)
-		r = ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+		r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
 	job->result.has_hw = r == 0;
 	return r;
 }
@@ -157,11 +145,10 @@ static int do_program(struct vhca_host_job *job)
 static int do_read(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	const struct vhca_identity_ops *ops;
-	int r = need_ops(job, &ops, &job->result.err);
+	int r = need_device(job, &job->result.err);
 
 	if (!r)
-		r = ops->read(&at, &job->result.hw, &job->result.err);
+		r = job->ops->read(&at, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
 }
@@ -169,24 +156,22 @@ static int do_read(struct vhca_host_job *job)
 static int do_kick(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	const struct vhca_identity_ops *ops;
-	int r = need_ops(job, &ops, &job->result.err);
+	int r = need_device(job, &job->result.err);
 
-	return r < 0 ? r : ops->kick(&at, &job->result.err);
+	return r < 0 || !job->ops->kick ? r : job->ops->kick(&at, &job->result.err);
 }
 
 static int do_scrub(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	const struct vhca_identity_ops *ops;
 	int r = group_in_use(job);
 
 	if (!r)
-		r = need_ops(job, &ops, &job->result.err);
+		r = need_device(job, &job->result.err);
 	if (!r)
-		r = ops->scrub(&at, &job->result.err);
+		r = job->ops->scrub(&at, &job->result.err);
 	if (!r)
-		keep_hw(job, ops, &at);
+		keep_hw(job, &at);
 	return r;
 }
 

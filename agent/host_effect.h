@@ -12,7 +12,8 @@ struct vhca_host_job {
 	char dev_root[64];
 	struct vhca_bdf pf, bdf;
 	char ibdev[64];
-	enum vhca_family family;
+	const struct vhca_identity_ops *ops;
+	const struct vhca_rtnl *rtnl; /* NULL = the kernel's; a test brings its own */
 	uint16_t vf_index;
 	uint8_t port, n_ports;
 	int iommu_group;

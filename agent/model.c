@@ -72,6 +72,16 @@ void vhca_model_done(struct vhca_model *m)
 	memset(m, 0, sizeof(*m));
 }
 
+const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca)
+{
+	static const struct vhca_identity_ops *const backs[] = {
+		[VHCA_FAMILY_MLX4] = &vhca_identity_mlx4,
+		[VHCA_FAMILY_MLX5] = &vhca_identity_mlx5,
+	};
+
+	return backs[hca->facts.family];
+}
+
 struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf)
 {
 	struct vhca_hca *hca;

@@ -201,6 +201,8 @@ void vhca_model_done(struct vhca_model *m); /* frees everything; waiters are not
 struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
 				    struct vhca_bdf bdf); /* NULL: out of memory */
+/* The back end that programs the HCA's VFs, and says what it can do. */
+const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
 struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
 struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);

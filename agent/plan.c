@@ -12,8 +12,12 @@
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs, vhca_sysfs_close)
 VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
 
-static void plan_vf(const struct vhca_vf_facts *vf, const char *dev_root)
+static void plan_vf(enum vhca_family family, const struct vhca_vf_facts *vf, const char *dev_root)
 {
+	static const char *const withdrawn[] = {
+		[VHCA_FAMILY_MLX4] = "no GUID, P_Key map none",
+		[VHCA_FAMILY_MLX5] = "no GUIDs, link down",
+	};
 	const char *driver = vf->driver[0] ? vf->driver : "no driver";
 
 	if (vf->iommu_group < 0)
@@ -28,13 +32,11 @@ static void plan_vf(const struct vhca_vf_facts *vf, const char *dev_root)
 		printf("  %s: in use (vfio group %d is open): not touched\n", VHCA_BDF_STR(vf->bdf),
 		       vf->iommu_group);
 	else if (!strcmp(driver, "vfio-pci"))
-		printf("  %s: on vfio-pci already; its GUID is withdrawn and its P_Key map set to "
-		       "none\n",
-		       VHCA_BDF_STR(vf->bdf));
+		printf("  %s: on vfio-pci already; its identity is withdrawn: %s\n",
+		       VHCA_BDF_STR(vf->bdf), withdrawn[family]);
 	else
-		printf("  %s: from %s to vfio-pci; its GUID is withdrawn and its P_Key map set to "
-		       "none\n",
-		       VHCA_BDF_STR(vf->bdf), driver);
+		printf("  %s: from %s to vfio-pci; its identity is withdrawn: %s\n",
+		       VHCA_BDF_STR(vf->bdf), driver, withdrawn[family]);
 }
 
 static void plan_count(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint16_t want)
@@ -70,7 +72,7 @@ static void plan_pf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 	if (c->vfs != VHCA_CONF_VFS_KEEP)
 		plan_count(sys, pf, c->vfs);
 	for (unsigned int i = 0; i < pf->n_vfs; i++)
-		plan_vf(&pf->vfs[i], dev_root);
+		plan_vf(pf->family, &pf->vfs[i], dev_root);
 }
 
 int vhca_plan_print(const struct vhca_conf *conf, const char *sysfs_root, const char *dev_root,

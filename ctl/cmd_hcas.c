@@ -5,8 +5,9 @@
 
 #define PKEYS_SHOWN 6 /* of up to 128 */
 
-static const char *const hca_members[] = {"bdf",     "family",	 "ibdev",     "managed",
-					  "num_vfs", "want_vfs", "total_vfs", "problem"};
+static const char *const hca_members[] = {"bdf",       "family",  "ibdev",
+					  "managed",   "num_vfs", "want_vfs",
+					  "total_vfs", "problem", "capabilities"};
 
 /* A row is a port with the members of its adapter that are shown; takes the row. */
 static void add_row(struct json_object *rows, struct json_object *hca, struct json_object *row)
@@ -53,11 +54,29 @@ static void format_pkeys(struct vhca_strbuf *sb, struct json_object *row)
 	vhca_view_strings(sb, vhca_view_array(row, "pkeys"), PKEYS_SHOWN);
 }
 
+/* Whose word puts a VF into its partitions. */
+static void format_keys_by(struct vhca_strbuf *sb, struct json_object *row)
+{
+	struct json_object *can = vhca_view_member(row, "capabilities");
+
+	if (can != NULL)
+		vhca_strbuf_add(sb, "%s", vhca_view_is_true(can, "host_pkey_map") ? "host" : "sm");
+}
+
 static const struct vhca_column columns[] = {
-	{"BDF", "bdf", NULL},	      {"FAMILY", "family", NULL},     {"DEVICE", "ibdev", NULL},
-	{"MANAGED", "managed", NULL}, {"VFS", NULL, format_vfs},      {"PORT", "port", NULL},
-	{"PORT_GUID", "guid", NULL},  {"LID", "lid", NULL},	      {"SM_LID", "sm_lid", NULL},
-	{"STATE", "state", NULL},     {"P_KEYS", NULL, format_pkeys}, {"PROBLEM", "problem", NULL},
+	{"BDF", "bdf", NULL},
+	{"FAMILY", "family", NULL},
+	{"DEVICE", "ibdev", NULL},
+	{"MANAGED", "managed", NULL},
+	{"VFS", NULL, format_vfs},
+	{"PORT", "port", NULL},
+	{"PORT_GUID", "guid", NULL},
+	{"LID", "lid", NULL},
+	{"SM_LID", "sm_lid", NULL},
+	{"STATE", "state", NULL},
+	{"KEYS_BY", NULL, format_keys_by},
+	{"P_KEYS", NULL, format_pkeys},
+	{"PROBLEM", "problem", NULL},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -79,6 +98,9 @@ const struct vhca_ctl_command vhca_cmd_hcas = {
 	.summary = "list the adapters and their ports",
 	.help = "\nVFS: there are / could be; 8->4/16 means that 8 exist and the configuration "
 		"wants 4. P_KEYS are\n"
-		"those of the host's port: a VF can only use a key that stands there.\n",
+		"those of the host's port. KEYS_BY host (mlx4): a VF can only use a key that "
+		"stands there. KEYS_BY sm\n"
+		"(mlx5): they say nothing about VFs, whose partitions exist only at the subnet "
+		"manager.\n",
 	.run = run,
 };

@@ -67,9 +67,10 @@ struct vhca_sm_request {
 
 struct vhca_sm_ops {
 	const char *name;
-	bool fenced;  /* refuses lower epochs */
-	bool sends;   /* false: reports are in effect at once, nothing leaves the host */
-	bool members; /* can put a port into partitions */
+	bool fenced;	/* refuses lower epochs */
+	bool sends;	/* false: reports are in effect at once, nothing leaves the host */
+	bool members;	/* can put a port into partitions */
+	bool no_vports; /* its SM is known to leave the ports of virtual HCAs (mlx5) down */
 	int (*binding_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*binding_answer)(int status, struct json_object *body,
 					      const struct vhca_error *err);

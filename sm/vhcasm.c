@@ -187,6 +187,7 @@ const struct vhca_sm_ops vhca_sm_vhcasm = {
 	.fenced = true,
 	.sends = true,
 	.members = true,
+	.no_vports = true, /* stock OpenSM, up to its head of 2026 */
 	.binding_request = binding_request,
 	.binding_answer = binding_answer,
 	.commit_request = commit_request,

@@ -34,12 +34,14 @@ HCAS = {"hcas": [
     {"bdf": "0000:01:00.0", "family": "mlx4", "driver": "mlx4_core", "ibdev": "mlx4_0", "node_guid": None, "numa": 0,
      "fabric": "default", "managed": True, "total_vfs": 16, "num_vfs": 8, "want_vfs": 4, "busy_since_ms": None,
      "problem": "8 VFs exist, 4 are configured: set num_vfs=4 in /etc/modprobe.d/vhcad.conf and reload mlx4_core",
+     "capabilities": {"host_pkey_map": True, "sees_grant": True, "link_policy": False},
      "ports": [{"port": 1, "guid": "0x0002c90300a1b2c3", "lid": 4, "sm_lid": 1, "state": "active",
                 "pkeys": ["0xffff", "0x8001"]},
                {"port": 2, "guid": "0x0002c90300a1b2c4", "lid": 0, "sm_lid": 0, "state": "down",
                 "pkeys": [f"0x80{i:02x}" for i in range(1, 17)]}]},
     {"bdf": "0000:41:00.0", "family": "mlx5", "driver": "mlx5_core", "ibdev": None, "fabric": "default",
-     "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "problem": None, "ports": []}]}
+     "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "problem": None,
+     "capabilities": {"host_pkey_map": False, "sees_grant": False, "link_policy": True}, "ports": []}]}
 VFS = {"vfs": [
     {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "index": 0, "numa": 0, "driver": "vfio-pci", "iommu_group": 12,
      "state": "attached", "since_ms": 1, "reason": None, "domain": "vm1", "name": "ib0", "claim": UUID,
@@ -198,11 +200,11 @@ class Tables(CtlCase):
         self.agent({"GET /v1/hcas": HCAS})
         rows = self.rows("hcas")
         self.assertEqual(rows[0][:6], ["BDF", "FAMILY", "DEVICE", "MANAGED", "VFS", "PORT"])
-        self.assertEqual(rows[1][:11], ["0000:01:00.0", "mlx4", "mlx4_0", "yes", "8->4/16", "1", "0x0002c90300a1b2c3",
-                                        "4", "1", "active", "0xffff 0x8001"])
-        self.assertIn("modprobe.d", rows[1][11])
-        self.assertEqual(rows[2][10], "0x8001 0x8002 0x8003 0x8004 0x8005 0x8006 +10")
-        self.assertEqual(rows[3], ["0000:41:00.0", "mlx5", "-", "no", "0/16"] + ["-"] * 7)
+        self.assertEqual(rows[1][:12], ["0000:01:00.0", "mlx4", "mlx4_0", "yes", "8->4/16", "1", "0x0002c90300a1b2c3",
+                                        "4", "1", "active", "host", "0xffff 0x8001"])
+        self.assertIn("modprobe.d", rows[1][12])
+        self.assertEqual(rows[2][11], "0x8001 0x8002 0x8003 0x8004 0x8005 0x8006 +10")
+        self.assertEqual(rows[3], ["0000:41:00.0", "mlx5", "-", "no", "0/16"] + ["-"] * 5 + ["sm", "-", "-"])
 
     def test_claims(self):
         self.agent({"GET /v1/claims": CLAIMS})

@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "tests/sim/world_mlx5.h"
 
 #define PF "0000:01:00.0"
 
@@ -152,8 +153,12 @@ struct job {
 	enum world_fault fault;
 };
 
-static void fill_hw(const struct world *w, const struct world_vf *t, struct vhca_identity_state *hw)
+static int fill_hw(const struct world *w, const struct world_vf *t, struct vhca_effect_result *res)
 {
+	struct vhca_identity_state *hw = &res->hw;
+
+	if (w->mlx5)
+		return world_mlx5_read(w, (unsigned int)(t - w->vfs), hw, &res->err);
 	memset(hw, 0, sizeof(*hw));
 	hw->requested = t->guid;
 	hw->granted = w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : 0;
@@ -162,6 +167,7 @@ static void fill_hw(const struct world *w, const struct world_vf *t, struct vhca
 		hw->map[k] = t->map[k];
 		hw->value[k] = t->map[k] >= 0 ? w->port_pkeys[t->map[k]] : 0;
 	}
+	return 0;
 }
 
 static void scrub(struct world_vf *t)
@@ -213,6 +219,7 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 {
 	struct world_vf *t = truth(w, job->vf->bdf);
 	struct vhca_error *err = &res->err;
+	unsigned int v = (unsigned int)(t - w->vfs);
 
 	switch (job->effect) {
 	case VHCA_EFFECT_PROBE:
@@ -228,9 +235,13 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 		if (w->vfs_lie)
 			return vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", 0,
 					      "read-back differs");
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		scrub(t);
 		return 0;
 	case VHCA_EFFECT_PROGRAM:
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		res->missing = program(w, t, &job->want);
 		return 0;
 	case VHCA_EFFECT_ATTACH:
@@ -265,8 +276,8 @@ static void on_job(void *arg)
 		res.rc = apply(w, job, &res);
 	world_check(w);
 	if (res.rc == 0 && job->effect <= VHCA_EFFECT_SCRUB && job->effect != VHCA_EFFECT_PROBE) {
-		fill_hw(w, truth(w, job->vf->bdf), &res.hw);
-		res.has_hw = true;
+		res.rc = fill_hw(w, truth(w, job->vf->bdf), &res);
+		res.has_hw = res.rc == 0;
 	}
 	if (job->fault == WORLD_CRASH_AFTER)
 		w->crashed = true;
@@ -456,8 +467,10 @@ static void tell_inventory(struct world *w)
 
 	must(pf != NULL, "out of memory");
 	(void)vhca_bdf_parse(PF, &pf->bdf);
-	(void)snprintf(pf->driver, sizeof(pf->driver), "mlx4_core");
-	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "mlx4_0");
+	pf->family = w->mlx5 ? VHCA_FAMILY_MLX5 : VHCA_FAMILY_MLX4;
+	(void)snprintf(pf->driver, sizeof(pf->driver), "%s_core",
+		       vhca_family_to_string(pf->family));
+	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_0", vhca_family_to_string(pf->family));
 	pf->numa_node = -1;
 	pf->n_ports = 1;
 	pf->n_vfs = pf->num_vfs = pf->total_vfs = WORLD_VFS;
@@ -523,6 +536,7 @@ void world_start(struct world *w)
 			    &w->store, &err) < 0)
 		must(false, err.msg);
 	args.fenced = w->fenced;
+	args.no_vports = w->no_vports;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;

@@ -55,6 +55,8 @@ struct world {
 	struct vhca_store *store;
 	struct vhca_events *events;
 	struct vhca_engine *engine;
+	struct world_mlx5 *mlx5; /* world_mlx5.h; NULL: the HCA is a mlx4 one */
+	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
 	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */
 	/* For a world that is one of two: after a start, before an end. */

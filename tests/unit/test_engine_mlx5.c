@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The production engine and the production mlx5 back end on a simulated kernel: what differs from mlx4. */
+#include "agent/engine.h"
+
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/api_json.h"
+#include "common/http/json.h"
+#include "tests/sim/world_mlx5.h"
+
+static int setup(void **state)
+{
+	static struct world w;
+	static struct world_mlx5 m;
+
+	world_init(&w);
+	world_mlx5_init(&w, &m);
+	*state = &w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_mlx5_done(*state);
+	world_done(*state);
+	return 0;
+}
+
+static struct vhca_hca *hca_of(const struct world *w)
+{
+	return TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas);
+}
+
+static struct vhca_vf *engine_vf(const struct world *w, unsigned int v)
+{
+	return vhca_model_vf(vhca_engine_model(w->engine), w->vfs[v].bdf);
+}
+
+static struct vhca_claim *claim_of(const struct world *w)
+{
+	return TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
+}
+
+static void sm_says(const struct world *w, enum vhca_sm_answer answer)
+{
+	const struct vhca_claim *c = claim_of(w);
+	struct vhca_sm_binding b;
+
+	if (!c)
+		return;
+	b = (struct vhca_sm_binding){.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	vhca_engine_sm_answer(w->engine, &b, answer, "", NULL);
+}
+
+/* What "free" promises: nobody's GUIDs, link down, in firmware. */
+static void assert_free_is_clean(const struct world *w)
+{
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		const struct vhca_vf *vf = engine_vf(w, v);
+
+		if (vf && vf->state == VHCA_VF_FREE && !vf->committing)
+			assert_true(world_clean(w, v));
+	}
+}
+
+static unsigned int count(const struct world *w, enum vhca_vf_state s)
+{
+	unsigned int n = 0;
+
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		n += engine_vf(w, v)->state == s && !engine_vf(w, v)->committing;
+	return n;
+}
+
+static bool all_free(const struct world *w, const void *arg)
+{
+	(void)arg;
+	assert_free_is_clean(w);
+	return count(w, VHCA_VF_FREE) == WORLD_VFS && !claim_of(w);
+}
+
+static bool waits_for_sm(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return count(w, VHCA_VF_CLAIMED) == 1;
+}
+
+static bool attached(const struct world *w, const void *arg)
+{
+	(void)arg;
+	assert_free_is_clean(w);
+	return count(w, VHCA_VF_ATTACHED) == 1;
+}
+
+static bool granted(const struct world *w, const void *arg)
+{
+	return attached(w, arg) && claim_of(w)->vf->granted && !claim_of(w)->vf->reason[0];
+}
+
+static bool not_granted_because(const struct world *w, const void *arg)
+{
+	return attached(w, NULL) && !claim_of(w)->vf->granted &&
+	       strstr(claim_of(w)->vf->reason, arg);
+}
+
+static const struct sim_rtnl_vf *firmware(const struct world *w, unsigned int v)
+{
+	return &w->mlx5->kernel.vfs[v];
+}
+
+/* ---- life ---- */
+
+static void test_former_tenants_are_scrubbed(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		assert_false(world_clean(w, v));
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+		assert_true(firmware(w, v)->port == 0 && firmware(w, v)->node == 0);
+		assert_int_equal(firmware(w, v)->policy, VHCA_LINK_DOWN);
+		assert_string_equal(w->vfs[v].driver, "vfio-pci");
+	}
+}
+
+/* A key that the host's port does not have: on mlx5 that says nothing. But the SM must have said yes. */
+static void test_a_tenant_comes_and_goes(void **state)
+{
+	struct world *w = *state;
+	uint64_t guid;
+	int v;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8055");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_RETRY);
+	world_settle(w);
+	world_settle(w); /* longer than twice sm.timeout, after which mlx4 would go on */
+	assert_int_equal(count(w, VHCA_VF_CLAIMED), 1);
+	assert_non_null(strstr(claim_of(w)->vf->reason, "waits for the SM"));
+	guid = claim_of(w)->identity.guid;
+	for (unsigned int i = 0; i < WORLD_VFS; i++)
+		assert_true(firmware(w, i)->port != guid);
+
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+	v = world_vf_of(w, 0, "ib0");
+	assert_true(v >= 0);
+	assert_true(firmware(w, (unsigned int)v)->port == guid);
+	assert_true(firmware(w, (unsigned int)v)->node == guid);
+	assert_int_equal(firmware(w, (unsigned int)v)->policy, VHCA_LINK_AUTO);
+
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, all_free, NULL));
+}
+
+static void test_sm_refuses(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_REFUSED);
+	assert_true(world_until(w, all_free, NULL));
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+}
+
+/* The SM's table of the host's port moves: nothing that concerns a mlx5 VF. */
+static void test_port_table_does_not_concern_vfs(void **state)
+{
+	struct world *w = *state;
+	unsigned int sets;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+	sets = w->mlx5->kernel.sets;
+	world_set_key(w, 1, 0x8009);
+	world_settle(w);
+	assert_true(world_until(w, granted, NULL));
+	assert_int_equal(w->mlx5->kernel.sets, sets);
+}
+
+static bool restored(const struct world *w, const void *arg)
+{
+	const struct sim_rtnl_vf *fw = firmware(w, *(const unsigned int *)arg);
+
+	return fw->port == claim_of(w)->identity.guid && fw->policy == VHCA_LINK_AUTO;
+}
+
+/* Somebody's `ip link set ib0 vf 0 state disable`. */
+static void test_drift_is_healed(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	w->mlx5->kernel.vfs[v].policy = VHCA_LINK_DOWN;
+	assert_true(world_until(w, restored, &v));
+	w->mlx5->kernel.vfs[v] = (struct sim_rtnl_vf){.policy = VHCA_LINK_DOWN}; /* reloaded */
+	assert_true(world_until(w, restored, &v));
+}
+
+/* A killed agent: what was programmed is proven again, by what it reads. */
+static void test_restart(void **state)
+{
+	struct world *w = *state;
+	unsigned int sets;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+	sets = w->mlx5->kernel.sets;
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, attached, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+	assert_int_equal(w->mlx5->kernel.sets, sets);
+}
+
+/* ---- what is told ---- */
+
+static void attach_one(struct world *w)
+{
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, attached, NULL));
+}
+
+static void test_sm_without_virtualization_is_named(void **state)
+{
+	struct world *w = *state;
+
+	w->no_vports = true;
+	attach_one(w);
+	assert_true(world_until(w, not_granted_because, "no virtualization support"));
+	assert_non_null(strstr(claim_of(w)->vf->reason, "LID 65535"));
+}
+
+static void tell_port(struct world *w, uint8_t port_state, uint16_t lid)
+{
+	const struct vhca_port_state port = {.port = 1,
+					     .state = port_state,
+					     .is_ib = true,
+					     .lid = lid,
+					     .port_guid = w->port_guid};
+
+	vhca_engine_port(w->engine, hca_of(w)->facts.bdf, VHCA_PORT_CHANGED, &port);
+}
+
+static void test_port_down_is_told_apart_from_lid_65535(void **state)
+{
+	struct world *w = *state;
+
+	attach_one(w);
+	assert_true(world_until(w, granted, NULL));
+	tell_port(w, VHCA_PORT_DOWN, 2);
+	assert_true(world_until(w, not_granted_because, "DOWN, not ACTIVE"));
+	tell_port(w, VHCA_PORT_DOWN, VHCA_LID_PERMISSIVE);
+	assert_true(world_until(w, not_granted_because, "no virtualization support"));
+	tell_port(w, VHCA_PORT_ACTIVE, 2);
+	assert_true(world_until(w, granted, NULL));
+	sm_says(w, VHCA_SM_RETRY); /* an SM that is away for a moment takes nothing back */
+	world_settle(w);
+	assert_true(claim_of(w)->vf->granted);
+}
+
+static void test_capabilities_are_honest(void **state)
+{
+	struct world *w = *state;
+	struct json_object *hca, *vf, *can, *value;
+
+	attach_one(w);
+	hca = vhca_view_hca(hca_of(w), 0);
+	assert_true(json_object_object_get_ex(hca, "capabilities", &can));
+	assert_string_equal(json_object_to_json_string_ext(can, JSON_C_TO_STRING_PLAIN),
+			    "{\"host_pkey_map\":false,\"sees_grant\":false,\"link_policy\":true}");
+	json_object_put(hca);
+	vf = vhca_view_vf(claim_of(w)->vf);
+	assert_true(json_object_object_get_ex(vf, "link_policy", &value));
+	assert_string_equal(json_object_get_string(value), "auto");
+	assert_true(json_object_object_get_ex(vf, "node_guid", &value));
+	assert_string_equal(json_object_get_string(value),
+			    VHCA_GUID_STR(claim_of(w)->identity.guid));
+	assert_true(json_object_object_get_ex(vf, "pkeys", &value));
+	assert_int_equal(json_object_array_length(value), 0);
+	assert_true(json_object_object_get_ex(vf, "missing", &value));
+	assert_int_equal(json_object_array_length(value), 0);
+	json_object_put(vf);
+}
+
+/* ---- one netlink call fails ---- */
+
+static bool quarantined_or_free(const struct world *w, const void *arg)
+{
+	(void)arg;
+	assert_free_is_clean(w);
+	return count(w, VHCA_VF_FREE) + count(w, VHCA_VF_QUARANTINED) == WORLD_VFS;
+}
+
+static void fail_in(struct world *w, enum vhca_effect effect, unsigned int nth)
+{
+	static const int errnums[] = {EBUSY, EOPNOTSUPP, EPERM, ENODEV, EINVAL};
+
+	w->mlx5->fail_effect = effect;
+	w->mlx5->fail_nth = nth;
+	w->mlx5->fail_errno = errnums[nth % 5];
+}
+
+static bool struck(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return w->mlx5->kernel.hit;
+}
+
+static void start_over(void **state)
+{
+	assert_int_equal(teardown(state), 0);
+	assert_int_equal(setup(state), 0);
+}
+
+/* Taking over the first VF: two reads and three writes. Its neighbours are not concerned. */
+static void test_prepare_failing_once(void **state)
+{
+	for (unsigned int nth = 1; nth <= 5; nth++) {
+		struct world *w = *state;
+
+		fail_in(w, VHCA_EFFECT_PREPARE, nth);
+		world_start(w);
+		assert_true(world_until(w, quarantined_or_free, NULL));
+		assert_true(w->mlx5->kernel.hit);
+		/* A GUID that cannot be zero becomes all ones; a look, the link and the proof have no second way. */
+		assert_int_equal(count(w, VHCA_VF_QUARANTINED), nth != 3 && nth != 4);
+		start_over(state);
+	}
+}
+
+/* A VF with a claim, then with a withdrawn one: nobody gets it while it shows half an identity. */
+static void test_program_failing_once(void **state)
+{
+	for (unsigned int nth = 1; nth <= 6; nth++) {
+		struct world *w = *state;
+
+		world_start(w);
+		assert_true(world_until(w, all_free, NULL));
+		world_domain_start(w, 0, "0x8001");
+		assert_true(world_until(w, waits_for_sm, NULL));
+		fail_in(w, VHCA_EFFECT_PROGRAM, nth);
+		sm_says(w, VHCA_SM_ACCEPTED);
+		assert_true(world_until(w, struck, NULL));
+		world_domain_stop(w, 0);
+		assert_true(world_until(w, quarantined_or_free, NULL));
+		start_over(state);
+	}
+}
+
+static void test_scrub_failing_once(void **state)
+{
+	for (unsigned int nth = 1; nth <= 5; nth++) {
+		struct world *w = *state;
+
+		attach_one(w);
+		fail_in(w, VHCA_EFFECT_SCRUB, nth);
+		world_domain_stop(w, 0);
+		assert_true(world_until(w, quarantined_or_free, NULL));
+		assert_true(w->mlx5->kernel.hit);
+		assert_int_equal(count(w, VHCA_VF_QUARANTINED), nth != 3 && nth != 4);
+		start_over(state);
+	}
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_former_tenants_are_scrubbed),
+		T(test_a_tenant_comes_and_goes),
+		T(test_sm_refuses),
+		T(test_port_table_does_not_concern_vfs),
+		T(test_drift_is_healed),
+		T(test_restart),
+		T(test_sm_without_virtualization_is_named),
+		T(test_port_down_is_told_apart_from_lid_65535),
+		T(test_capabilities_are_honest),
+		T(test_prepare_failing_once),
+		T(test_program_failing_once),
+		T(test_scrub_failing_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
