@@ -466,7 +466,7 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 				   "domain %s holds no VF of this host", dom->info->name);
 	if (n > 0 && new_adopt(e, dom, &a) < 0)
 		n = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
-	if (n <= 0) {
+	if (n <= 0 || !a) { /* a is there whenever n > 0; compilers want to hear it */
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
