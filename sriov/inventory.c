@@ -165,25 +165,54 @@ static int read_vf_at(struct vhca_sysfs *sys, struct vhca_sysfs_dir *pf_dir, uin
 	return 0;
 }
 
+/* The virtfnN links of a PF. */
+struct links {
+	uint16_t n;
+	bool seen[VHCA_VFS_MAX];
+};
+
+static int on_link(void *ctx, const char *name)
+{
+	static const char prefix[] = "virtfn";
+	struct links *links = ctx;
+	uint32_t index;
+
+	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    vhca_parse_u32(name + strlen(prefix), 10, UINT16_MAX, &index) < 0)
+		return 0;
+	links->n++;
+	if (index < VHCA_VFS_MAX)
+		links->seen[index] = true;
+	return 0;
+}
+
+/*
+ * The links are the count: sriov_numvfs says the same, but reading it waits for the PF's device lock (drivers/pci/iov.c:
+ * sriov_numvfs_show), and so for ever while somebody takes VFs away that a guest holds. Then the link of such a VF is gone already, and
+ * those of others may still be there.
+ */
 static int read_vfs(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
-	uint16_t n = pf->num_vfs;
-	int r;
+	struct links links = {0};
+	int r = vhca_sysfs_list(dir, "", on_link, &links);
 
-	if (n > VHCA_VFS_MAX) {
+	if (r < 0)
+		return r;
+	pf->num_vfs = links.n;
+	if (links.n > VHCA_VFS_MAX)
 		vhca_log_warning("%s: has %u VFs; only the first %d are used",
-				 VHCA_BDF_STR(pf->bdf), n, VHCA_VFS_MAX);
-		n = VHCA_VFS_MAX;
-	}
-	for (uint16_t i = 0; i < n; i++) {
-		r = read_vf_at(sys, dir, i, &pf->vfs[i]);
-		/* The PF is there and counts this VF: somebody is creating or deleting VFs right now. */
+				 VHCA_BDF_STR(pf->bdf), links.n, VHCA_VFS_MAX);
+	for (uint16_t i = 0; i < VHCA_VFS_MAX; i++) {
+		if (!links.seen[i])
+			continue;
+		r = read_vf_at(sys, dir, i, &pf->vfs[pf->n_vfs]);
+		/* It was there a moment ago: somebody is creating or deleting VFs right now. */
 		if (is_gone(r))
 			return -EAGAIN;
 		if (r < 0)
 			return r;
+		pf->n_vfs++;
 	}
-	pf->n_vfs = n;
 	return 0;
 }
 
@@ -243,9 +272,6 @@ static int read_sriov(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 		return 0;
 	if (r < 0)
 		return r;
-	r = read_u16(dir, "sriov_numvfs", 10, &pf->num_vfs);
-	if (r < 0)
-		return r;
 	r = read_u16(dir, "sriov_drivers_autoprobe", 10, &autoprobe);
 	if (r < 0)
 		return r;
@@ -274,7 +300,7 @@ static int read_pf_facts(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir,
 		return r;
 	pf->numa_node = read_numa(dir);
 	read_rdma(dir, pf);
-	return read_vfs(sys, dir, pf);
+	return pf->total_vfs ? read_vfs(sys, dir, pf) : 0;
 }
 
 int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,

@@ -4,8 +4,8 @@
 /*
  * What the host has: SR-IOV capable ConnectX PFs and their VFs, keyed on PCI address, never on mlx4_0-like names.
  * Enumerated by the device links below bus/pci/drivers/{mlx4_core,mlx5_core}, read through the sysfs door: one source, the same
- * in a test tree. (Hot-plug is watched with libudev, by the agent; an event only means "scan again".) Reads take device locks
- * (sriov_numvfs): a scan belongs on a strand.
+ * in a test tree. (Hot-plug is watched with libudev, by the agent; an event only means "scan again".) No attribute is read
+ * that waits for a device lock, so a PF on which a write hangs does not hold up the scan; it belongs on a strand all the same.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,12 +38,13 @@ struct vhca_pf_facts {
 	uint16_t vendor, device;
 	int numa_node;	    /* -1 = unknown */
 	uint16_t total_vfs; /* 0 = SR-IOV is off in the adapter's firmware */
-	uint16_t num_vfs;
+	uint16_t
+		num_vfs; /* that can be seen; fewer than exist while somebody creates or deletes some */
 	bool autoprobe;
 	uint8_t n_ports;
-	uint64_t node_guid;			/* 0 = unknown */
-	uint16_t n_vfs;				/* num_vfs, but at most VHCA_VFS_MAX */
-	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* by index; holes do not occur */
+	uint64_t node_guid; /* 0 = unknown */
+	uint16_t n_vfs;	    /* num_vfs, of which the indices below VHCA_VFS_MAX */
+	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* in the order of their indices */
 };
 
 struct vhca_inventory {

@@ -195,17 +195,19 @@ static unsigned int get_number(const struct sim_model *m, const char *path)
 	return get(m, path, text, sizeof(text)) ? (unsigned int)strtoul(text, NULL, 10) : 0;
 }
 
+/* iov.c: pci_iov_remove_virtfn takes the links away first, and then waits for whoever holds the VF */
 static void remove_vf(struct sim_model *m, const char *pf, unsigned int index)
 {
 	char vf[VHCA_BDF_STRLEN];
 	int group;
 
 	sim_vf_bdf(vf, pf, index);
+	sim_remove(&m->tree, SIM_PATH(SIM_PCI "/%s/virtfn%u", pf, index));
+	sim_remove(&m->tree, SIM_PATH(SIM_PCI "/%s/physfn", vf));
 	detach(m, vf);
 	group = group_of(m, vf);
 	sim_remove(&m->tree, SIM_PATH("bus/pci/devices/%s", vf));
 	sim_remove(&m->tree, SIM_PATH(SIM_PCI "/%s", vf));
-	sim_remove(&m->tree, SIM_PATH(SIM_PCI "/%s/virtfn%u", pf, index));
 	if (group >= 0)
 		sim_remove(&m->tree, SIM_PATH("kernel/iommu_groups/%d/devices/%s", group, vf));
 }
@@ -236,8 +238,8 @@ static int configure(struct sim_model *m, const char *pf, unsigned int n)
 	if (n > 0 && now > 0)
 		return -EBUSY;
 	n = n < m->max_vfs ? n : m->max_vfs;
-	for (unsigned int i = now; n == 0 && i > 0; i--)
-		remove_vf(m, pf, i - 1);
+	for (unsigned int i = 0; n == 0 && i < now; i++)
+		remove_vf(m, pf, i);
 	create_vfs(m, pf, n, driver);
 	sim_put(&m->tree, path, "%u", n);
 	return 0;

@@ -105,7 +105,6 @@ static void vfs_follow_virtfn_links(void **state)
 	sim_add_vf(&f->tree, cx5.bdf, 0, "0000:01:00.3", 12);
 	sim_add_vf(&f->tree, cx5.bdf, 1, "0000:01:00.2", -1);
 	sim_bind(&f->tree, "0000:01:00.3", "mlx5_core");
-	sim_put(&f->tree, DEV "0000:01:00.0/sriov_numvfs", "2");
 	scan(f);
 	assert_int_equal(f->inv->n_pfs, 2);
 	pf = &f->inv->pfs[0];
@@ -127,7 +126,6 @@ static void shared_group_is_counted(void **state)
 	two_adapters(f);
 	sim_add_vf(&f->tree, cx5.bdf, 0, "0000:01:00.1", 5);
 	sim_add_vf(&f->tree, cx5.bdf, 1, "0000:01:00.2", 5);
-	sim_put(&f->tree, DEV "0000:01:00.0/sriov_numvfs", "2");
 	scan(f);
 	assert_int_equal(f->inv->pfs[0].vfs[1].group_size, 2);
 }
@@ -141,7 +139,6 @@ static void more_vfs_than_we_use_are_left_out(void **state)
 	two_adapters(f);
 	for (unsigned int i = 0; i < VHCA_VFS_MAX + 1; i++)
 		sim_add_vf(&f->tree, cx5.bdf, i, sim_vf_bdf(bdf, cx5.bdf, i), -1);
-	sim_put(&f->tree, DEV "0000:01:00.0/sriov_numvfs", "%d", VHCA_VFS_MAX + 1);
 	scan(f);
 	assert_int_equal(f->inv->pfs[0].num_vfs, VHCA_VFS_MAX + 1);
 	assert_int_equal(f->inv->pfs[0].n_vfs, VHCA_VFS_MAX);
@@ -176,7 +173,26 @@ static void adapter_without_rdma_device(void **state)
 	assert_true(f->inv->pfs[0].node_guid == 0);
 }
 
-static void missing_virtfn_is_a_change_under_way(void **state)
+/* sriov_numvfs cannot be read while somebody takes VFs away that a guest holds; the link of that VF is gone then. */
+static void links_count_and_may_have_holes(void **state)
+{
+	struct fixture *f = *state;
+	const struct vhca_pf_facts *pf;
+
+	two_adapters(f);
+	sim_add_vf(&f->tree, cx5.bdf, 1, "0000:01:00.2", 13);
+	sim_add_vf(&f->tree, cx5.bdf, 3, "0000:01:00.4", 15);
+	sim_remove(&f->tree, DEV "0000:01:00.0/sriov_numvfs");
+	scan(f);
+	pf = &f->inv->pfs[0];
+	assert_int_equal(pf->num_vfs, 2);
+	assert_int_equal(pf->n_vfs, 2);
+	assert_int_equal(pf->vfs[0].index, 1);
+	assert_int_equal(pf->vfs[1].index, 3);
+	assert_string_equal(VHCA_BDF_STR(pf->vfs[1].bdf), "0000:01:00.4");
+}
+
+static void missing_vf_is_a_change_under_way(void **state)
 {
 	struct fixture *f = *state;
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -184,7 +200,8 @@ static void missing_virtfn_is_a_change_under_way(void **state)
 	struct vhca_bdf bdf = {.bus = 1};
 
 	two_adapters(f);
-	sim_put(&f->tree, DEV "0000:01:00.0/sriov_numvfs", "2");
+	sim_add_vf(&f->tree, cx5.bdf, 0, "0000:01:00.1", 12);
+	sim_remove(&f->tree, "bus/pci/devices/0000:01:00.1");
 	assert_int_equal(vhca_inventory_read_pf(f->sys, bdf, &pf, &err), -EAGAIN);
 	assert_string_equal(err.code, "vfs_changing");
 	assert_int_equal(pf.num_vfs, 77);
@@ -239,7 +256,8 @@ int main(void)
 		T(more_vfs_than_we_use_are_left_out),
 		T(sriov_off_is_zero_vfs),
 		T(adapter_without_rdma_device),
-		T(missing_virtfn_is_a_change_under_way),
+		T(links_count_and_may_have_holes),
+		T(missing_vf_is_a_change_under_way),
 		T(gone_adapter_and_foreign_driver_are_not_found),
 		T(garbage_is_an_error),
 		cmocka_unit_test(family_names),
