@@ -115,7 +115,7 @@ static bool fits(const struct vhca_vf *vf, const struct want *w)
 	const struct vhca_hca *hca = vf->hca;
 
 	if (vf->state != (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) || vf->committing ||
-	    vf->claim || vf->reprogram || !vf->present || !hca->managed)
+	    vf->claim || vf->reprogram || !vf->present || !hca->managed || hca->replacing)
 		return false;
 	if (w->has_bdf)
 		return !vhca_bdf_cmp(vf->bdf, w->bdf);

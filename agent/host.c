@@ -15,8 +15,9 @@
 #include "common/base/log.h"
 #include "sriov/enable.h"
 
-#define SCAN_DELAY_MS  50   /* udev events come in bursts: one per VF and link */
-#define STRAND_WAIT_MS 2000 /* at shutdown, for a job that is running */
+#define SCAN_DELAY_MS  50    /* udev events come in bursts: one per VF and link */
+#define STRAND_WAIT_MS 2000  /* at shutdown, for a job that is running */
+#define IN_USE_MS      30000 /* VFs that have to be replaced and are in use: look again */
 
 struct pf {
 	TAILQ_ENTRY(pf) link;
@@ -34,6 +35,7 @@ struct vhca_host {
 	struct vhca_host_args args;
 	struct vhca_strand *scan_strand;
 	struct vhca_timer *scan_timer;
+	struct vhca_timer *again_timer; /* VFs could not be replaced: another scan, later */
 	bool scanning, scan_again;
 	struct udev *udev;
 	struct udev_monitor *monitor;
@@ -111,6 +113,7 @@ struct enable_job {
 	struct pf *pf;
 	struct vhca_pf_facts before, after;
 	uint16_t count;
+	bool replace; /* the VFs that there are go first */
 	int rc;
 	struct vhca_error err;
 };
@@ -118,9 +121,12 @@ struct enable_job {
 static void enable_work(void *arg)
 {
 	struct enable_job *job = arg;
+	const struct vhca_host_args *a = &job->pf->host->args;
 
-	job->rc = vhca_enable_vfs(job->pf->host->args.sys, &job->before, job->count, &job->after,
-				  &job->err);
+	job->rc =
+		job->replace ? vhca_enable_clear(a->sys, a->dev_root, &job->before, &job->err) : 0;
+	if (job->rc == 0)
+		job->rc = vhca_enable_vfs(a->sys, &job->before, job->count, &job->after, &job->err);
 }
 
 static void enable_done(void *arg)
@@ -129,32 +135,80 @@ static void enable_done(void *arg)
 	struct vhca_host *host = job->pf->host;
 
 	job->pf->enabling = false;
+	/* Somebody has a VF open who stands in no live XML. */
+	if (job->rc < 0 && !strcmp(job->err.code, "vf_in_use")) {
+		job->pf->tried = false;
+		vhca_timer_arm_ms(host->again_timer, IN_USE_MS);
+	}
 	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, job->rc < 0 ? &job->err : NULL);
 	if (job->rc == 0)
 		vhca_host_rescan(host);
 }
 
-static void enable(struct vhca_host *host, struct pf *pf, const struct vhca_hca *hca)
+/* What live XML and claims say against taking all VFs of the HCA away; the vfio groups are probed right before it is done. */
+static int check_unused(struct vhca_host *host, const struct vhca_hca *hca, struct vhca_error *err)
 {
-	struct enable_job *job;
+	struct vhca_model *m = vhca_engine_model(host->args.engine);
+	const struct vhca_vf *vf;
 
+	if (!vhca_engine_virt_synced(host->args.engine))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_libvirt", EAGAIN,
+				      "%s: has %u VFs, %u wanted; whether a guest has one of them "
+				      "is not known before libvirt is connected",
+				      VHCA_BDF_STR(hca->facts.bdf), hca->facts.num_vfs,
+				      hca->want_vfs);
+	TAILQ_FOREACH (vf, &hca->vfs, link) {
+		const struct vhca_domain *user = vhca_model_user(m, vf->bdf, NULL);
+
+		if (!user && !vf->claim)
+			continue;
+		(void)vhca_error_set(
+			err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
+			"%s: has %u VFs, %u wanted; they stay: domain %s has %s",
+			VHCA_BDF_STR(hca->facts.bdf), hca->facts.num_vfs, hca->want_vfs,
+			user ? user->info->name : vf->claim->domain_name, VHCA_BDF_STR(vf->bdf));
+		vhca_error_hint(
+			err, "set vfs = %u in the configuration, or take the VFs from all guests",
+			hca->facts.num_vfs);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static void start_enable(struct pf *pf, struct vhca_hca *hca, bool replace)
+{
+	struct enable_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return;
+	*job = (struct enable_job){
+		.pf = pf, .before = hca->facts, .count = hca->want_vfs, .replace = replace};
+	if (vhca_strand_submit(pf->strand, enable_work, enable_done, job) < 0) {
+		free(job);
+		return;
+	}
+	pf->enabling = pf->tried = true;
+	pf->tried_vfs = hca->want_vfs;
+	hca->replacing = replace;
+}
+
+static void enable(struct vhca_host *host, struct pf *pf, struct vhca_hca *hca)
+{
+	bool replace = hca->facts.family == VHCA_FAMILY_MLX5 && hca->facts.num_vfs;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (pf->enabling)
+		return;
+	hca->replacing = false;
 	if (!hca->managed || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
 	    hca->facts.num_vfs == hca->want_vfs) {
 		pf->tried = false;
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, NULL);
-		return;
-	}
-	if (pf->enabling || (pf->tried && pf->tried_vfs == hca->want_vfs))
-		return;
-	job = calloc(1, sizeof(*job));
-	if (!job)
-		return;
-	*job = (struct enable_job){.pf = pf, .before = hca->facts, .count = hca->want_vfs};
-	pf->enabling = pf->tried = true;
-	pf->tried_vfs = hca->want_vfs;
-	if (vhca_strand_submit(pf->strand, enable_work, enable_done, job) < 0) {
-		pf->enabling = pf->tried = false;
-		free(job);
+	} else if (replace && check_unused(host, hca, &err) < 0) {
+		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
+		vhca_timer_arm_ms(host->again_timer, IN_USE_MS);
+	} else if (!pf->tried || pf->tried_vfs != hca->want_vfs) {
+		start_enable(pf, hca, replace);
 	}
 }
 
@@ -181,7 +235,7 @@ static void use_inventory(struct vhca_host *host, const struct vhca_inventory *i
 	vhca_engine_inventory(host->args.engine, inv);
 	for (unsigned int i = 0; i < inv->n_pfs; i++) {
 		struct pf *pf = need_pf(host, inv->pfs[i].bdf);
-		const struct vhca_hca *hca = vhca_model_hca(m, inv->pfs[i].bdf);
+		struct vhca_hca *hca = vhca_model_hca(m, inv->pfs[i].bdf);
 
 		if (!pf || !hca)
 			continue;
@@ -204,6 +258,11 @@ static void scan_done(void *arg)
 	vhca_inventory_free(job->inv);
 	if (host->scan_again || job->rc < 0)
 		vhca_host_rescan(host);
+}
+
+static void on_again_timer(void *arg)
+{
+	vhca_host_rescan(arg);
 }
 
 static void on_scan_timer(void *arg)
@@ -308,6 +367,8 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	r = vhca_strand_new(args->loop, "scan", &host->scan_strand);
 	if (!r)
 		r = vhca_timer_new(args->loop, "scan", on_scan_timer, host, &host->scan_timer);
+	if (!r)
+		r = vhca_timer_new(args->loop, "replace", on_again_timer, host, &host->again_timer);
 	if (!r && args->watch)
 		r = watch_udev(host);
 	if (r < 0) {
@@ -336,6 +397,7 @@ struct vhca_host *vhca_host_free(struct vhca_host *host)
 	udev_monitor_unref(host->monitor);
 	udev_unref(host->udev);
 	vhca_timer_free(host->scan_timer);
+	vhca_timer_free(host->again_timer);
 	if (vhca_strand_free(host->scan_strand, STRAND_WAIT_MS))
 		free(host);
 	return NULL;

@@ -146,6 +146,7 @@ struct vhca_hca {
 	bool present;
 	bool managed;
 	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
+	bool replacing;	   /* its VFs are being taken away: none is given out */
 	char fabric[VHCA_NAME_MAX];
 	uint8_t port; /* the port that carries the VFs' identities */
 	struct vhca_port_state ports[VHCA_PORTS_MAX];

@@ -51,6 +51,10 @@ static void plan_count(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, u
 		printf("  %u VFs are enabled (sriov_numvfs, with sriov_drivers_autoprobe off)\n",
 		       want);
 		break;
+	case VHCA_ENABLE_REPLACE:
+		printf("  its %u VFs are removed and %u made, if no guest has one of them\n",
+		       pf->num_vfs, want);
+		break;
 	case VHCA_ENABLE_RELOAD:
 	case VHCA_ENABLE_REFUSED:
 		printf("  not changed: %s%s%s\n", err.msg, err.hint[0] ? "; " : "", err.hint);

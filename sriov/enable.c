@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "sriov/vfio.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
@@ -50,6 +51,16 @@ static const struct numvfs_errno {
 	 "run as root with a writable /sys (systemd: ProtectKernelTunables=no)"},
 	{EROFS, VHCA_ERR_DENIED, "sriov_denied", "sysfs is mounted read-only here",
 	 "remount it writable, or run outside the container"},
+	/* The rest is what mlx5's firmware commands give back (mlx5/core/cmd.c: cmd_status_to_err, mlx5/core/sriov.c). */
+	{EAGAIN, VHCA_ERR_EXHAUSTED, "firmware_resources",
+	 "the firmware has no resources left for so many VFs",
+	 "try fewer VFs; lower NUM_VF_MSIX or PF_LOG_BAR_SIZE with mlxconfig"},
+	{EOPNOTSUPP, VHCA_ERR_DEVICE, "sriov_unsupported",
+	 "the driver does not create VFs on this function (SmartNIC host, or multi-host slave)",
+	 "enable them on the function that manages the adapter's switch"},
+	{ENOLINK, VHCA_ERR_DEVICE, "firmware_gone",
+	 "the firmware takes no commands (adapter in reset or in error)",
+	 "look into dmesg for mlx5_core health; mlxfwreset, or a power cycle"},
 	{ETIMEDOUT, VHCA_ERR_DEVICE, "firmware_timeout", "the firmware did not answer in time",
 	 "look into dmesg; reset the adapter (mlxfwreset) or the host"},
 };
@@ -173,6 +184,30 @@ static enum vhca_enable_action refuse_limit(const struct vhca_pf_facts *pf, uint
 	return VHCA_ENABLE_REFUSED;
 }
 
+/* Only VFs on vfio-pci, or on nothing, can be known to be unused. */
+static enum vhca_enable_action plan_replace(const struct vhca_pf_facts *pf, uint16_t count,
+					    struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < pf->n_vfs; i++) {
+		if (pf->vfs[i].driver[0] == '\0' || strcmp(pf->vfs[i].driver, "vfio-pci") == 0)
+			continue;
+		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_count_differs", EBUSY,
+				     "%s: has %u VFs, %u wanted, and %s is on %s: this host may "
+				     "use it",
+				     VHCA_BDF_STR(pf->bdf), pf->num_vfs, count,
+				     VHCA_BDF_STR(pf->vfs[i].bdf), pf->vfs[i].driver);
+		vhca_error_hint(err, "set vfs = %u in the configuration, or unbind it from %s",
+				pf->num_vfs, pf->vfs[i].driver);
+		return VHCA_ENABLE_REFUSED;
+	}
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_count_differs", EBUSY,
+			     "%s: has %u VFs, %u wanted", VHCA_BDF_STR(pf->bdf), pf->num_vfs,
+			     count);
+	vhca_error_hint(err, "set vfs = %u in the configuration, or take the VFs from all guests",
+			pf->num_vfs);
+	return VHCA_ENABLE_REPLACE;
+}
+
 enum vhca_enable_action vhca_enable_plan(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 					 uint16_t count, struct vhca_error *err)
 {
@@ -182,32 +217,32 @@ enum vhca_enable_action vhca_enable_plan(struct vhca_sysfs *sys, const struct vh
 		return refuse_limit(pf, count, err);
 	if (pf->family == VHCA_FAMILY_MLX4)
 		return plan_mlx4(sys, pf, count, err);
-	if (pf->num_vfs == 0)
-		return VHCA_ENABLE_WRITE;
-	(void)vhca_error_set(
-		err, VHCA_ERR_CONFLICT, "vf_count_differs", EBUSY,
-		"%s: has %u VFs, %u wanted; changing that would take VFs away from guests",
-		VHCA_BDF_STR(pf->bdf), pf->num_vfs, count);
-	vhca_error_hint(err,
-			"set num_vfs = %u in the configuration; or stop all guests with VFs of "
-			"this adapter, "
-			"write 0 to its sriov_numvfs and restart vhcad",
-			pf->num_vfs);
-	return VHCA_ENABLE_REFUSED;
+	return pf->num_vfs == 0 ? VHCA_ENABLE_WRITE : plan_replace(pf, count, err);
+}
+
+static int open_pf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
+		   struct vhca_sysfs_dir **ret, struct vhca_error *err)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "bus/pci/devices/%s", VHCA_BDF_STR(pf->bdf));
+	r = vhca_sysfs_opendir(sys, path, ret);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "pf_gone", -r, "%s: open",
+				      VHCA_BDF_STR(pf->bdf));
+	return 0;
 }
 
 static int write_numvfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint16_t count,
 			struct vhca_error *err)
 {
 	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
-	char text[64];
-	int r;
+	char text[8];
+	int r = open_pf(sys, pf, &dir, err);
 
-	snprintf(text, sizeof(text), "bus/pci/devices/%s", VHCA_BDF_STR(pf->bdf));
-	r = vhca_sysfs_opendir(sys, text, &dir);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "pf_gone", -r, "%s: open",
-				      VHCA_BDF_STR(pf->bdf));
+		return r;
 	/* First, so that the host's mlx5_core is not bound to each VF inside the next write. Stays 0 whatever happens then:
 	 * a later try, by hand or by us, wants it too. */
 	if (pf->autoprobe) {
@@ -235,17 +270,96 @@ static int check_count(const struct vhca_pf_facts *now, uint16_t count, struct v
 	return -EIO;
 }
 
+/*
+ * The facts come from a scan, which counts links and waits for nobody. sriov_numvfs waits for a write that is under way, so it says what
+ * there will be; facts that differ are read again.
+ */
+static int refresh(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
+		   struct vhca_pf_facts *ret, struct vhca_error *err)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+	uint64_t now = 0;
+	int r = open_pf(sys, pf, &dir, err);
+
+	if (r < 0)
+		return r;
+	r = vhca_sysfs_read_u64(dir, "sriov_numvfs", 10, UINT16_MAX, &now);
+	if (r < 0 && r != -ENOENT) /* SR-IOV is off: the plan says so */
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "pf_unreadable", -r,
+				      "%s: read sriov_numvfs", VHCA_BDF_STR(pf->bdf));
+	if (now != pf->num_vfs)
+		return vhca_inventory_read_pf(sys, pf->bdf, ret, err);
+	*ret = *pf;
+	return 0;
+}
+
+/* Nobody may have a VF open when the kernel is asked to take it away. */
+static int check_groups(const char *dev_root, const struct vhca_pf_facts *pf,
+			struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < pf->n_vfs; i++) {
+		const struct vhca_vf_facts *vf = &pf->vfs[i];
+		int r = vf->iommu_group < 0 ? 0 : vhca_vfio_group_busy(dev_root, vf->iommu_group);
+
+		/* No node: nobody can have it open. */
+		if (r == 0 || r == -ENOENT)
+			continue;
+		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", r > 0 ? EBUSY : -r,
+				     "%s: its VFs stay: %s is in use (vfio group %d)",
+				     VHCA_BDF_STR(pf->bdf), VHCA_BDF_STR(vf->bdf), vf->iommu_group);
+		vhca_error_hint(err,
+				"detach it from its guest, or end the process that fuser -v "
+				"/dev/vfio/%d names",
+				vf->iommu_group);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct vhca_pf_facts *pf,
+		      struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct vhca_pf_facts *now = malloc(sizeof(*now));
+	struct vhca_error why = VHCA_ERROR_INIT;
+	int r;
+
+	if (now == NULL)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "remove VFs");
+	r = refresh(sys, pf, now, err);
+	if (r < 0 || now->num_vfs == 0)
+		return r;
+	if (vhca_enable_plan(sys, now, 0, &why) != VHCA_ENABLE_REPLACE) {
+		if (err != NULL)
+			*err = why;
+		return -EBUSY;
+	}
+	r = check_groups(dev_root, now, err);
+	if (r == 0)
+		r = write_numvfs(sys, now, 0, err);
+	if (r == 0)
+		r = vhca_inventory_read_pf(sys, pf->bdf, now, err);
+	if (r == 0 && now->num_vfs != 0)
+		r = vhca_error_set(err, VHCA_ERR_DEVICE, "vfs_left", EIO,
+				   "%s: %u VFs are left after 0 was written", VHCA_BDF_STR(pf->bdf),
+				   now->num_vfs);
+	return r;
+}
+
 int vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint16_t count,
 		    struct vhca_pf_facts *ret_pf, struct vhca_error *err)
 {
 	struct vhca_error why = VHCA_ERROR_INIT;
 	VHCA_AUTO_FREE struct vhca_pf_facts *now = malloc(sizeof(*now));
-	enum vhca_enable_action action = vhca_enable_plan(sys, pf, count, &why);
-	int r = 0;
+	enum vhca_enable_action action;
+	int r;
 
 	if (now == NULL)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "enable VFs");
-	if (action == VHCA_ENABLE_RELOAD || action == VHCA_ENABLE_REFUSED) {
+	r = refresh(sys, pf, now, err);
+	if (r < 0)
+		return r;
+	action = vhca_enable_plan(sys, now, count, &why);
+	if (action != VHCA_ENABLE_NOTHING && action != VHCA_ENABLE_WRITE) {
 		if (err != NULL)
 			*err = why;
 		return -why.errnum;
@@ -253,7 +367,7 @@ int vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint
 	if (pf->family == VHCA_FAMILY_MLX4)
 		advise_probe_vf(sys, pf);
 	if (action == VHCA_ENABLE_WRITE)
-		r = write_numvfs(sys, pf, count, err);
+		r = write_numvfs(sys, now, count, err);
 	if (r < 0)
 		return r;
 	r = vhca_inventory_read_pf(sys, pf->bdf, now, err);

@@ -12,11 +12,20 @@
 enum vhca_enable_action {
 	VHCA_ENABLE_NOTHING, /* already so */
 	VHCA_ENABLE_WRITE,   /* sriov_numvfs will be written (mlx5) */
+	VHCA_ENABLE_REPLACE, /* there is another number of VFs (mlx5): vhca_enable_clear() first; err says so */
 	VHCA_ENABLE_RELOAD, /* module parameters must change and the driver be reloaded (mlx4); err's hint says how */
-	VHCA_ENABLE_REFUSED, /* would need 0 first while VFs exist, or exceeds a limit; err says why */
+	VHCA_ENABLE_REFUSED, /* the host's own driver has one of the VFs, or a limit is exceeded; err says why */
 };
 enum vhca_enable_action vhca_enable_plan(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 					 uint16_t count, struct vhca_error *err);
+
+/*
+ * Takes all VFs of the PF away (mlx5), so that another number can be made. The kernel would not refuse that for a VF which a guest has: it waits until
+ * the guest gives it up, for ever, and everything that concerns PCI waits with it. So each VF's group is probed before anything is
+ * written: VHCA_ERR_CONFLICT "vf_in_use" names the VF. The caller has looked into live XML before. dev_root as vhca_vfio_group_busy().
+ */
+int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct vhca_pf_facts *pf,
+		      struct vhca_error *err);
 
 /*
  * Makes the PF have `count` VFs and reads back. (mlx4: succeeds only if the driver's parameters made them already.) Never lowers or replaces an existing non-zero count (that would take VFs away

@@ -81,12 +81,37 @@ static void existing_vfs_are_never_replaced(void **state)
 	struct fixture *f = *state;
 
 	adapter(f, "mlx5_core", 8, 3);
-	assert_int_equal(plan(f, 4), VHCA_ENABLE_REFUSED);
+	assert_int_equal(plan(f, 4), VHCA_ENABLE_REPLACE);
 	assert_int_equal(vhca_enable_vfs(f->sys, &f->pf, 4, &f->after, &f->err), -EBUSY);
 	assert_int_equal(f->err.kind, VHCA_ERR_CONFLICT);
 	assert_string_equal(f->err.code, "vf_count_differs");
-	assert_non_null(strstr(f->err.hint, "num_vfs = 3"));
+	assert_non_null(strstr(f->err.hint, "vfs = 3"));
 	assert_int_equal(vhca_enable_vfs(f->sys, &f->pf, 0, &f->after, &f->err), -EBUSY);
+	assert_int_equal(vhca_sysfs_writes(f->sys), 0);
+}
+
+static void a_vf_on_the_hosts_driver_is_in_use(void **state)
+{
+	struct fixture *f = *state;
+
+	adapter(f, "mlx5_core", 8, 3);
+	sim_bind(&f->tree, "0000:01:00.2", "mlx5_core");
+	assert_int_equal(
+		vhca_inventory_read_pf(f->sys, (struct vhca_bdf){.bus = 1}, &f->pf, &f->err), 0);
+	assert_int_equal(plan(f, 4), VHCA_ENABLE_REFUSED);
+	assert_non_null(strstr(f->err.msg, "0000:01:00.2 is on mlx5_core"));
+	assert_int_equal(vhca_enable_clear(f->sys, "/dev", &f->pf, &f->err), -EBUSY);
+	assert_int_equal(vhca_sysfs_writes(f->sys), 0);
+}
+
+/* VFs of mlx4 come and go with its driver. */
+static void mlx4_vfs_are_never_cleared(void **state)
+{
+	struct fixture *f = *state;
+
+	adapter(f, "mlx4_core", 8, 3);
+	sim_put(&f->tree, PARAMS "num_vfs", "3");
+	assert_int_equal(vhca_enable_clear(f->sys, "/dev", &f->pf, &f->err), -EBUSY);
 	assert_int_equal(vhca_sysfs_writes(f->sys), 0);
 }
 
@@ -173,6 +198,8 @@ int main(void)
 		T(same_count_needs_nothing),
 		T(mlx5_without_vfs_is_written),
 		T(existing_vfs_are_never_replaced),
+		T(a_vf_on_the_hosts_driver_is_in_use),
+		T(mlx4_vfs_are_never_cleared),
 		T(limits_are_refused_with_the_number),
 		T(sriov_off_names_the_firmware_tool),
 		T(mlx4_parameters_decide_and_the_hint_says_the_line),

@@ -120,10 +120,11 @@ static void stale_facts_do_not_replace_vfs(void **state)
 
 static void every_errno_has_a_sentence_and_a_way_out(void **state)
 {
-	static const int errnums[] = {EINVAL, ERANGE, ENOENT, EBUSY,  ENOMEM, EIO,
-				      ENODEV, ENOSYS, EPERM,  EACCES, EROFS,  ETIMEDOUT};
+	static const int errnums[] = {EINVAL, ERANGE,	 ENOENT, EBUSY,	     ENOMEM,
+				      EIO,    ENODEV,	 ENOSYS, EPERM,	     EACCES,
+				      EROFS,  ETIMEDOUT, EAGAIN, EOPNOTSUPP, ENOLINK};
 	struct fixture *f = ready(state);
-	char seen[12][256];
+	char seen[15][256];
 
 	for (size_t i = 0; i < sizeof(errnums) / sizeof(errnums[0]); i++) {
 		sysfs_sim_clear_faults(f->sim);
@@ -140,6 +141,28 @@ static void every_errno_has_a_sentence_and_a_way_out(void **state)
 	inject_write_error(f, "*/sriov_numvfs", EXDEV);
 	assert_int_equal(enable(f, 4), -EXDEV);
 	assert_string_equal(f->err.code, "sriov_failed");
+}
+
+/* A guest has one of the VFs: the kernel would wait for it, so nothing is written. */
+static void vfs_in_use_stay_and_the_kernel_is_not_touched(void **state)
+{
+	struct fixture *f = ready(state);
+	struct vhca_vf_facts vf;
+
+	assert_int_equal(enable(f, 4), 0);
+	assert_int_equal(vhca_vfio_bind(f->sys, vf0, &f->err), 0);
+	assert_int_equal(vhca_inventory_read_vf(f->sys, vf0, &vf, &f->err), 0);
+	sysfs_sim_hold_group(f->sim, vf.iommu_group, true);
+	sysfs_sim_clear_log(f->sim);
+	assert_int_equal(vhca_enable_clear(f->sys, sysfs_sim_dev(f->sim), &f->after, &f->err),
+			 -EBUSY);
+	assert_string_equal(f->err.code, "vf_in_use");
+	assert_non_null(strstr(f->err.msg, "0000:01:00.1 is in use"));
+	assert_int_equal(sysfs_sim_n_writes(f->sim), 0);
+	sysfs_sim_hold_group(f->sim, vf.iommu_group, false);
+	assert_int_equal(vhca_enable_clear(f->sys, sysfs_sim_dev(f->sim), &f->after, &f->err), 0);
+	assert_int_equal(enable(f, 2), 0);
+	assert_int_equal(f->after.n_vfs, 2);
 }
 
 static void fewer_vfs_are_noticed_although_the_write_succeeds(void **state)
@@ -343,6 +366,7 @@ int main(void)
 		T(enable_again_writes_nothing),
 		T(stale_facts_do_not_replace_vfs),
 		T(every_errno_has_a_sentence_and_a_way_out),
+		T(vfs_in_use_stay_and_the_kernel_is_not_touched),
 		T(fewer_vfs_are_noticed_although_the_write_succeeds),
 		T(autoprobe_that_cannot_be_turned_off_stops_it),
 		T(bind_uses_override_then_bind),
