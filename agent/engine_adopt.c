@@ -105,7 +105,9 @@ static const char *own_name(const struct vhca_dom_hostdev *dev)
 
 static bool shows(const struct vhca_vf *vf, const struct vhca_identity *id)
 {
-	return vf->hw.requested == id->guid && vhca_identity_difference(&vf->hw, id) < 0;
+	unsigned int missing = 0;
+
+	return vhca_identity_matches(&vf->hw, id, &missing) && missing == 0;
 }
 
 /* The request that the VF serves: of its name, or else the one that asks for just what it shows, or else the first that nothing serves. */
@@ -143,6 +145,11 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0,
 				      "%s has no GUID of its own (%s)", VHCA_BDF_STR(p->vf->bdf),
 				      VHCA_GUID_STR(id->guid));
+	if (hw->sm_pkeys)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0,
+				      "%s: its partitions exist only at the subnet manager; a "
+				      "request in the domain's metadata has to name them",
+				      VHCA_BDF_STR(p->vf->bdf));
 	while (id->n_pkeys < VHCA_VF_PKEYS_MAX && id->n_pkeys < hw->n_virtual &&
 	       hw->map[id->n_pkeys] != VHCA_PKEY_UNMAPPED && hw->value[id->n_pkeys]) {
 		id->pkeys[id->n_pkeys] = hw->value[id->n_pkeys];
@@ -198,6 +205,11 @@ static int check_shows(const struct plan *p, struct vhca_error *err)
 			&sb, "%sP_Key index %d shows %s instead of %s", sb.len ? ", " : "", i,
 			hw->map[i] == VHCA_PKEY_UNMAPPED ? "none" : VHCA_PKEY_STR(hw->value[i]),
 			i < id->n_pkeys ? VHCA_PKEY_STR(id->pkeys[i]) : "none");
+	if (hw->sm_pkeys && hw->node_guid != id->guid)
+		vhca_strbuf_add(&sb, "%snode GUID %s", sb.len ? ", " : "",
+				VHCA_GUID_STR(hw->node_guid));
+	if (hw->sm_pkeys && hw->policy == VHCA_LINK_DOWN)
+		vhca_strbuf_add(&sb, "%slink down", sb.len ? ", " : "");
 	vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0, "%s is not what %s asks for: %s",
 		       VHCA_BDF_STR(p->vf->bdf), p->req.vf.name, text);
 	vhca_error_hint(err, "make guid and partition of the request in the domain's metadata what "

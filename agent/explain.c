@@ -200,9 +200,17 @@ static void check_claimed_guid(const struct look *l, struct vhca_finding *f)
 		    VHCA_GUID_STR(l->vf->hw.requested), VHCA_GUID_STR(guid));
 		fix(f,
 		    "vhcad writes it again by itself; stop whoever else writes it (vhcactl watch)");
-	} else {
+	} else if (is_mlx4(l)) {
 		say(f, VHCA_FINDING_OK, "GUID %s is written, at index %u of the port's GUID table",
 		    VHCA_GUID_STR(guid), l->vf->hw.gid_index);
+	} else if (l->vf->hw.node_guid != guid) {
+		say(f, VHCA_FINDING_WRONG, "its node GUID is %s instead of %s: somebody changed it",
+		    VHCA_GUID_STR(l->vf->hw.node_guid), VHCA_GUID_STR(guid));
+		fix(f,
+		    "vhcad writes it again by itself; stop whoever else writes it (vhcactl watch)");
+	} else {
+		say(f, VHCA_FINDING_OK, "GUID %s is written, as node and port GUID",
+		    VHCA_GUID_STR(guid));
 	}
 }
 
@@ -225,12 +233,27 @@ static void check_guid(const struct look *l, struct vhca_finding *f)
 
 static void check_link_policy(const struct look *l, struct vhca_finding *f)
 {
-	if (is_mlx4(l))
+	bool down = l->vf->hw.policy == VHCA_LINK_DOWN;
+	bool given = l->vf->state == VHCA_VF_PROGRAMMED || l->vf->state == VHCA_VF_ATTACHED ||
+		     l->vf->state == VHCA_VF_DETACHING;
+
+	if (is_mlx4(l)) {
 		say(f, VHCA_FINDING_OK,
 		    "mlx4 has none: the VF's port follows the host's once its GUID is granted");
-	else
-		say(f, VHCA_FINDING_UNKNOWN,
-		    "the VF's link policy is not known to this agent; it must be Follow or Up");
+	} else if (!l->vf->hw_known) {
+		say(f, VHCA_FINDING_UNKNOWN, "the VF's link policy was not read");
+	} else if (l->claim && given && down) {
+		say(f, VHCA_FINDING_WRONG, "the VF's link is taken down: somebody changed it");
+		fix(f, "vhcad raises it again by itself; stop whoever else does that (vhcactl "
+		       "watch)");
+	} else if (!l->claim && !l->user && !down) {
+		say(f, VHCA_FINDING_WARNING,
+		    "the VF's link policy is %s, although nobody has the VF",
+		    vhca_link_policy_to_string(l->vf->hw.policy));
+	} else {
+		say(f, VHCA_FINDING_OK, "the VF's link policy is %s",
+		    vhca_link_policy_to_string(l->vf->hw.policy));
+	}
 }
 
 /* ---- the fabric ---- */
@@ -259,6 +282,17 @@ static void say_down(const struct look *l, struct vhca_finding *f)
 	fix(f, "%s", known ? down[phys].fix : down[0].fix);
 }
 
+/* Only a virtual port is Down with this LID: the VF's behind an SM of this kind, or a PF that is a vport itself. */
+static void say_no_vports(struct vhca_finding *f, const char *what)
+{
+	say(f, VHCA_FINDING_WRONG,
+	    "%s: the subnet manager has no virtualization support and leaves ports of ConnectX-4 "
+	    "and later VFs Down, with LID 65535",
+	    what);
+	fix(f, "let UFM or NVIDIA's OpenSM (virt_enabled 2) manage the subnet; stock OpenSM serves "
+	       "VFs of mlx4 only");
+}
+
 static void check_port(const struct look *l, struct vhca_finding *f)
 {
 	const struct vhca_port_state *p = l->port;
@@ -272,6 +306,8 @@ static void check_port(const struct look *l, struct vhca_finding *f)
 		say(f, VHCA_FINDING_WRONG, "port %u of the adapter is Ethernet", p->port);
 		fix(f, "mstconfig -d %s set LINK_TYPE_P%u=1, then reboot; or port = in [hca %s]",
 		    VHCA_BDF_STR(l->hca->facts.bdf), p->port, VHCA_BDF_STR(l->hca->facts.bdf));
+	} else if (p->state == VHCA_PORT_DOWN && p->lid == VHCA_LID_PERMISSIVE && !is_mlx4(l)) {
+		say_no_vports(f, "the host's own port is a virtual one that is Down");
 	} else if (p->state <= 1) {
 		say_down(l, f);
 	} else {
@@ -321,6 +357,10 @@ static bool sm_takes_report(const struct look *l, struct vhca_finding *f)
 
 static void say_not_granted(const struct look *l, struct vhca_finding *f)
 {
+	if (!is_mlx4(l) && l->ex->sm->no_vports) {
+		say_no_vports(f, "the VF's port cannot come up");
+		return;
+	}
 	say(f, VHCA_FINDING_WARNING,
 	    "the subnet manager (LID %u) has not granted GUID %s at this port: the guest's driver "
 	    "is not up, or the subnet manager %s",

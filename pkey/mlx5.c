@@ -190,11 +190,12 @@ static int give_guids(struct work *w, uint64_t guid, struct vhca_error *err)
 	return r < 0 ? r : prove_guids(w, guid, err);
 }
 
+/* A link that is up with this address was given by us, or adopted as somebody had set it. */
 static int give_link(struct work *w, uint64_t guid, struct vhca_error *err)
 {
 	int r;
 
-	if (w->now.policy == VHCA_LINK_AUTO)
+	if (w->now.policy != VHCA_LINK_DOWN)
 		return 0;
 	r = put(w, VHCA_VPORT_POLICY, VHCA_LINK_AUTO, err);
 	if (r == 0)

@@ -12,6 +12,8 @@
 #include "common/http/json.h"
 #include "tests/sim/world_mlx5.h"
 
+#define GUID UINT64_C(0x02c9ab0000000e01) /* that somebody gave by hand */
+
 static int setup(void **state)
 {
 	static struct world w;
@@ -235,6 +237,91 @@ static void test_restart(void **state)
 	assert_int_equal(w->mlx5->kernel.sets, sets);
 }
 
+/* ---- adopt: what ran before the agent did ---- */
+
+/* A guest on VF 0 whose metadata asks for GUID; somebody set the VF by hand. */
+static void by_hand(struct world *w, uint64_t node, enum vhca_link_policy policy)
+{
+	struct vhca_vf_request *req;
+
+	w->mlx5->kernel.vfs[0] = (struct sim_rtnl_vf){.node = node,
+						      .port = GUID,
+						      .cached_node = node,
+						      .cached_port = GUID,
+						      .policy = policy};
+	w->vfs[0].guid = GUID;
+	world_domain_start(w, 0, "0x8001");
+	req = &w->domains[0].info.requests[0];
+	req->guid = GUID;
+	world_plug(w, 0, 0, "ib0");
+	world_start(w);
+}
+
+static bool others_free(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return count(w, VHCA_VF_FREE) == WORLD_VFS - 1;
+}
+
+static void on_adopted(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	struct vhca_error *ret = arg;
+
+	(void)claim;
+	*ret = err ? *err : (struct vhca_error){.code = "adopted"};
+}
+
+static bool answered(const struct world *w, const void *arg)
+{
+	(void)w;
+	return ((const struct vhca_error *)arg)->code != NULL;
+}
+
+static struct vhca_error adopt(struct world *w)
+{
+	struct vhca_error ret = {.code = NULL};
+
+	vhca_engine_adopt(w->engine, &w->domains[0].info.uuid, on_adopted, &ret);
+	assert_true(world_until(w, answered, &ret));
+	return ret;
+}
+
+static void test_adoption_writes_nothing(void **state)
+{
+	struct world *w = *state;
+	unsigned int sets;
+
+	by_hand(w, GUID, VHCA_LINK_ENABLE);
+	assert_true(world_until(w, others_free, NULL));
+	sets = w->mlx5->kernel.sets;
+	assert_string_equal(adopt(w).code, "adopted");
+	assert_true(world_until(w, attached, NULL));
+	world_set_key(w, 1, 0x8009); /* looks at every VF of the port */
+	world_settle(w);
+	assert_int_equal(w->mlx5->kernel.sets, sets);
+	assert_int_equal(firmware(w, 0)->policy, VHCA_LINK_ENABLE);
+}
+
+/* Adopting it all the same would take the guest's link down to set it right. */
+static void test_half_of_an_identity_is_not_adopted(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error err;
+
+	by_hand(w, GUID + 1, VHCA_LINK_DOWN);
+	assert_true(world_until(w, others_free, NULL));
+	err = adopt(w);
+	assert_string_equal(err.code, "differs");
+	assert_non_null(strstr(err.msg, "node GUID 0x02c9ab0000000e02, link down"));
+	assert_null(claim_of(w));
+	w->domains[0].info.n_requests = 0;
+	world_look(w, 0);
+	world_settle(w);
+	err = adopt(w);
+	assert_string_equal(err.code, "differs");
+	assert_non_null(strstr(err.msg, "only at the subnet manager"));
+}
+
 /* ---- what is told ---- */
 
 static void attach_one(struct world *w)
@@ -399,6 +486,8 @@ int main(void)
 		T(test_port_table_does_not_concern_vfs),
 		T(test_drift_is_healed),
 		T(test_restart),
+		T(test_adoption_writes_nothing),
+		T(test_half_of_an_identity_is_not_adopted),
 		T(test_sm_without_virtualization_is_named),
 		T(test_port_down_is_told_apart_from_lid_65535),
 		T(test_capabilities_are_honest),

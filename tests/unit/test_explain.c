@@ -348,11 +348,24 @@ static void mlx5_says_what_it_cannot_see(void **state)
 	struct fixture *f = *state;
 
 	f->hca->facts.family = VHCA_FAMILY_MLX5;
-	expect(f, "link policy", VHCA_FINDING_UNKNOWN, "Follow or Up", "");
-	assert_int_equal(f->found[8].status, VHCA_FINDING_UNKNOWN);
+	f->vf->hw.node_guid = GUID;
+	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "");
+	assert_string_equal(f->found[4].text,
+			    "GUID 0x02c9ab0000000001 is written, as node and port GUID");
+	assert_string_equal(f->found[5].text, "the VF's link policy is auto");
 	assert_int_equal(f->found[9].status, VHCA_FINDING_UNKNOWN);
 	f->vf->granted = false;
+	f->ex.sm = &vhca_sm_none;
 	WARNING(f, "SM", "no virtualization support", "65535");
+	f->ex.sm = &vhca_sm_vhcasm;
+	WRONG(f, "SM", "LID 65535", "virt_enabled 2");
+	f->hca->ports[0].state = VHCA_PORT_DOWN;
+	f->hca->ports[0].lid = VHCA_LID_PERMISSIVE;
+	WRONG(f, "physical port", "is a virtual one", "virt_enabled 2");
+	f->vf->hw.policy = VHCA_LINK_DOWN;
+	WRONG(f, "link policy", "taken down", "by itself");
+	f->vf->hw.node_guid = GUID + 1;
+	WRONG(f, "GUID", "node GUID is 0x02c9ab0000000002", "by itself");
 	f->hca->facts.ibdev[0] = '\0';
 	WRONG(f, "driver", "no RDMA device", "mlx5_ib");
 }
