@@ -245,9 +245,6 @@ static int parse_link(struct nlmsghdr *hdr, const struct vhca_rtnl_vf *at, struc
 	if (info->ifi_index != (int)at->ifindex || info->ifi_type != ARPHRD_INFINIBAND ||
 	    !is_child_of(tb[IFLA_PARENT_DEV_NAME], at->parent))
 		return -ESTALE;
-	if (tb[IFLA_NUM_VF] == NULL || nla_len(tb[IFLA_NUM_VF]) < (int)sizeof(uint32_t) ||
-	    nla_get_u32(tb[IFLA_NUM_VF]) <= at->vf)
-		return -ENXIO;
 	if (tb[IFLA_VFINFO_LIST] == NULL)
 		return -ENODATA;
 	return find_vf(tb[IFLA_VFINFO_LIST], at->vf, ret);
