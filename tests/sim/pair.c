@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/sim/pair.h"
+#include "tests/sim/world_mlx5.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -316,7 +317,7 @@ static bool home_0(const struct pair *p, const void *arg)
 	return pair_at_home(p, 0);
 }
 
-void pair_init(struct pair *p)
+static void init(struct pair *p, struct world_mlx5 *mlx5)
 {
 	memset(p, 0, sizeof(*p));
 	p->kill = -1;
@@ -330,6 +331,9 @@ void pair_init(struct pair *p)
 		w->port_guid += h * 0x100;
 		for (unsigned int v = 0; v < WORLD_VFS; v++)
 			w->vfs[v].guid += h * 0x100;
+		if (mlx5)
+			world_mlx5_init(w, &mlx5[h]);
+		w->sm_accepts = mlx5 != NULL;
 		w->conf.lease_ms = 2000;
 		w->conf.n_peers = 1;
 		(void)snprintf(w->conf.peers[0].name, sizeof(w->conf.peers[0].name), "other");
@@ -339,8 +343,21 @@ void pair_init(struct pair *p)
 	must(pair_until(p, home_0, NULL), "the guest did not get its VF");
 }
 
+void pair_init(struct pair *p)
+{
+	init(p, NULL);
+}
+
+void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5)
+{
+	init(p, mlx5);
+}
+
 void pair_done(struct pair *p)
 {
+	for (unsigned int h = 0; h < 2; h++)
+		if (p->w[h].mlx5)
+			world_mlx5_done(&p->w[h]);
 	world_done(&p->w[0]);
 	world_done(&p->w[1]);
 }

@@ -29,6 +29,9 @@ struct pair {
 
 /* Both agents up, domain 0 with VF ib0 (0x8001) attached on host 0. */
 void pair_init(struct pair *p);
+struct world_mlx5;
+/* The same with mlx5 adapters (an array of two), and an SM that accepts all reports. */
+void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5);
 void pair_done(struct pair *p);
 /* Both loops, until cond holds; false after about 15 s. */
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),

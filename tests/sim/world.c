@@ -594,9 +594,24 @@ void world_done(struct world *w)
 	(void)nftw(w->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static void accept_reports(struct world *w)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &vhca_engine_model(w->engine)->claims, link) {
+		const struct vhca_sm_binding b = {
+			.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+
+		if (!c->away && c->told != VHCA_TOLD_ACCEPTED)
+			vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+	}
+}
+
 void world_round(struct world *w, int wait_ms)
 {
 	(void)vhca_loop_once(w->loop, wait_ms);
+	if (w->sm_accepts)
+		accept_reports(w);
 	world_check(w);
 	if (!w->crashed)
 		return;

@@ -56,6 +56,7 @@ struct world {
 	struct vhca_events *events;
 	struct vhca_engine *engine;
 	struct world_mlx5 *mlx5; /* world_mlx5.h; NULL: the HCA is a mlx4 one */
+	bool sm_accepts;	 /* it says yes to whatever is reported */
 	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
 	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */

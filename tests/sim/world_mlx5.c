@@ -48,10 +48,10 @@ void world_mlx5_init(struct world *w, struct world_mlx5 *m)
 	sim_add_netdev(&m->tree, PF, "ib0", 32, IFINDEX);
 	assert(vhca_sysfs_open(m->tree.root, &m->sys) == 0);
 	for (unsigned int v = 0; v < WORLD_VFS; v++) {
-		m->kernel.vfs[v] = (struct sim_rtnl_vf){.node = STALE + v,
-							.port = STALE + v,
-							.cached_node = STALE + v,
-							.cached_port = STALE + v};
+		uint64_t guid = STALE + (w->port_guid & 0xff00) + v; /* another on each host */
+
+		m->kernel.vfs[v] = (struct sim_rtnl_vf){
+			.node = guid, .port = guid, .cached_node = guid, .cached_port = guid};
 		mirror(w, v);
 		memset(w->vfs[v].map, -1, sizeof(w->vfs[v].map));
 	}
