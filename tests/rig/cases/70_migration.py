@@ -1,36 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Guests move between the hypervisors and their InfiniBand identities move with them, or everything stays as it was."""
 
-from kit.case import case, check, equal
-from kit.migration import SLOW_MIB_S, Moving
+from kit.base import wait_for
+from kit.case import VFS, case, check, equal, free_vfs
+from kit.hypervisors import PLUGIN_CONF, SM_ADDRESS, agent_conf
+from kit.migration import SLOW_MIB_S, Moving, moving
 
 REFUSING_HOOK = "/etc/libvirt/hooks/qemu.d/zz-refuse"
-
-
-def moving(rig, *vfs, host=None, number=1, granted=True, **options):
-    """A guest that is up with its VFs, in OpenSM's books too."""
-    vfs = vfs or (("ib0", "0x8001"),)
-    guest = rig.guest(host or rig.hva, number, *vfs, **options).start(wait=False)
-    for name, _ in vfs:
-        guest.host.wait_attached(guest, name)
-    guest.wait_ready()
-    if granted:
-        guest.wait_vfs(len(vfs), timeout=120)
-        for name, _ in vfs:
-            guest.host.wait_attached(guest, name, granted=True)
-    return Moving(rig, guest, tuple(name for name, _ in vfs))
-
-
-def rolls_back(move, migration, *words):
-    """The migration fails with these words in its reason, and everything is at the source as it was."""
-    source = move.guest.host
-    view = move.wait_final(migration)
-    equal(view["state"], "failed", f"end of the migration ({view['reason']})")
-    for word in words:
-        check(word in (view["reason"] or ""), f"'{word}' is not in the reason: {view['reason']}")
-    move.assert_owner(source)
-    check(move.guest.name not in move.other(source).sh("virsh -q list --all --name").split(),
-          f"libvirt at {move.other(source).name} still knows {move.guest.name}")
+# A guest that never answers an unplug: both ways of hot-plug are off.
+DEAF = "acpiphp.disable=1 pcie_ports=compat"
 
 
 # ---- what goes well ----
@@ -45,7 +23,58 @@ def there_and_back(rig):
         check(move.guest.host is host, f"the guest is not on {host.name}")
 
 
+@case
+def two_vfs_move(rig):
+    """A guest with two VFs in two partitions moves, and both are at their addresses again."""
+    moving(rig, ("ib0", "0x8001"), ("ib1", "0x8002")).migrate()
+
+
+@case
+def three_guests_move(rig):
+    """Three guests of two tenants move one after the other; nobody gets another's keys."""
+    moves = [moving(rig, ("ib0", key), number=n, granted=False, memory=128)
+             for n, key in ((1, "0x8001"), (2, "0x8002"), (3, "0x8001"))]
+    migrations = [move.begin() for move in moves]
+    for move, migration in zip(moves, migrations):
+        equal(move.wait_final(migration)["state"], "done", f"migration of {move.guest.name}")
+        move.guest.host = rig.hvb
+    wait_for(lambda: free_vfs(rig.hva) == VFS, 60, "hva: all VFs free", 0.5)
+    for move in moves:
+        wait_for(lambda m=move: m.identity(rig.hvb) == m.before, 60, f"{move.guest.name}: {move.before}")
+        rig.hvb.wait_attached(move.guest, granted=True)
+        lid = int(rig.hvb.facts().lid, 16)
+        equal({move.story.sa_path_lid(g) for g in move.guids()}, {lid}, f"{move.guest.name}: path records")
+
+
 # ---- what fails before anything was touched ----
+
+@case
+def no_free_vf_there(rig):
+    """All VFs of the destination are taken: refused, and the guest keeps its VF without a break."""
+    move = moving(rig, granted=False)
+    names = [f"ib{i}" for i in range(len(VFS))]
+    rig.guest(rig.hvb, 4, *((n, "0x8002") for n in names), ports=5).start(wait=False)
+    wait_for(lambda: free_vfs(rig.hvb) == [], 90, "hvb: no free VF")
+    claims = rig.hva.vhcactl("claims")
+    equal(move.wait_final(move.begin())["state"], "failed", "end of the migration")
+    equal(rig.hva.vhcactl("claims"), claims, "claims at the source")
+    equal(move.identity(rig.hva), move.before, "identity at the source")
+    equal(len(rig.hvb.vhcactl("claims")["claims"]), len(VFS), "claims at the destination")
+
+
+@case
+def key_not_on_the_port_there(rig):
+    """The destination's port is not in the partition and nobody can put it there: refused, nothing is touched."""
+    move = moving(rig, granted=False)
+    conf = agent_conf("hvb").replace("backend = vhcasm", "backend = none\npkey_timeout = 3s").replace("url =", "#url =")
+    rig.hvb.put("/etc/vhcad/vhcad.conf.d/rig.conf", conf.encode())
+    try:
+        rig.hvb.sh("systemctl restart vhcad", timeout=90)
+        move.rolls_back(move.begin(), "P_Key")
+    finally:
+        rig.hvb.put("/etc/vhcad/vhcad.conf.d/rig.conf", agent_conf("hvb").encode())
+        rig.hvb.sh("systemctl restart vhcad", timeout=90)
+
 
 @case
 def destination_agent_down(rig):
@@ -68,10 +97,23 @@ def destination_hook_refuses(rig):
     move = moving(rig)
     rig.hvb.put(REFUSING_HOOK, b"#!/bin/sh\n[ \"$2\" = migrate ] || exit 0\necho 'not today' >&2\nexit 1\n", "755")
     try:
-        rolls_back(move, move.begin(), "not today")
+        move.rolls_back(move.begin(), "not today")
     finally:
         rig.hvb.sh(f"rm {REFUSING_HOOK}")
     move.assert_granted(rig.hva)
+
+
+@case
+def guest_refuses_the_unplug(rig):
+    """A guest that does not let go of its VF stays where it is, with the VF."""
+    guest = rig.guest(rig.hva, 1, ("ib0", "0x8001"), cmdline=DEAF).start(wait=False)
+    rig.hva.wait_attached(guest)
+    guest.wait_ready()
+    move = Moving(rig, guest)
+    view = move.wait_final(move.begin())
+    equal((view["state"], view["code"]), ("failed", "guest_did_not_release"), f"end of the migration ({view['reason']})")
+    equal(move.identity(rig.hva), move.before, "identity at the source")
+    wait_for(lambda: free_vfs(rig.hvb) == VFS, 60, "hvb: all VFs free")
 
 
 @case
@@ -82,7 +124,7 @@ def cancelled_while_copying(rig):
     migration = move.begin()
     move.wait_copying(migration)
     rig.hva.sh("vhcactl migrate --cancel vm1", timeout=240)
-    rolls_back(move, migration, "cancelled")
+    move.rolls_back(migration, "cancelled")
     move.assert_granted(rig.hva)
 
 
@@ -94,5 +136,45 @@ def destination_qemu_killed(rig):
     migration = move.begin()
     move.wait_copying(migration)
     rig.hvb.sh("kill -KILL $(pgrep -f guest=vm1)")
-    rolls_back(move, migration)
+    move.rolls_back(migration)
     move.assert_granted(rig.hva)
+
+
+# ---- the subnet manager is away ----
+
+def without_sm(rig, away, back):
+    """The guest moves while nobody listens to reports; the destination's port has the key from another guest."""
+    stays = rig.guest(rig.hvb, 2, ("ib0", "0x8001")).start(wait=False)
+    rig.hvb.wait_attached(stays)
+    move = moving(rig)
+    wait_for(lambda: 0x8001 in rig.hvb.facts().port_pkeys().values(), 90, "hvb: 0x8001 on the port")
+    accepted = "journalctl -b --no-pager -u vhcad | grep -c '0x%016x: report accepted' || true" % move.guids()[0]
+    rig.hva.sh(away)
+    try:
+        equal(move.wait_final(move.begin())["state"], "done", "end of the migration")
+        move.guest.host = rig.hvb
+        wait_for(lambda: move.identity(rig.hvb).items() >= move.before.items(), 60, f"vm1 on hvb: {move.before}")
+        move.guest.wait_vfs(1, timeout=120)
+        check(rig.hvb.vhcactl("outbox")["outbox"], "the outbox is empty although nobody took the report")
+        before = int(rig.hvb.sh(accepted))
+    finally:
+        rig.hva.sh(back)
+    rig.hvb.wait_attached(move.guest, granted=True, timeout=180)
+    move.assert_granted(rig.hvb)
+    equal(int(rig.hvb.sh(accepted)) - before, 1, "reports about the vGUID that took effect")
+
+
+@case
+def sm_endpoint_down(rig):
+    """OpenSM runs, but the plugin's address does not answer during the whole migration: the VM works, all is made good later."""
+    elsewhere = PLUGIN_CONF.replace(SM_ADDRESS, "127.0.0.1:8599")
+    rig.hva.put("/run/vhcasm.here", PLUGIN_CONF.encode())
+    rig.hva.put("/run/vhcasm.elsewhere", elsewhere.encode())
+    swap = "cp /run/vhcasm.%s /etc/vhcad/vhcasm.conf; systemctl restart opensm-vhcad"
+    without_sm(rig, swap % "elsewhere", swap % "here")
+
+
+@case
+def opensm_down_while_moving(rig):
+    """OpenSM is away during the whole migration: the VM works, all is made good later."""
+    without_sm(rig, "systemctl stop opensm-vhcad", "systemctl start opensm-vhcad")

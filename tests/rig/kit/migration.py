@@ -12,6 +12,7 @@ SOCKET = "curl -s --unix-socket /run/vhcad/vhcad.sock"
 FINAL = ("done", "failed", "ended")
 # One pass over memory takes about a minute: enough to disturb it in the middle, little enough to wait for its end.
 SLOW_MIB_S = 1
+FULL_MIB_S = 1000
 
 
 class Moving:
@@ -81,6 +82,17 @@ class Moving:
 
     # ---- judgements ----
 
+    def rolls_back(self, migration, *words):
+        """The migration fails with these words in its reason, and everything is at the source as it was."""
+        source = self.guest.host
+        view = self.wait_final(migration)
+        equal(view["state"], "failed", f"end of the migration ({view['reason']})")
+        for word in words:
+            check(word in (view["reason"] or ""), f"'{word}' is not in the reason: {view['reason']}")
+        self.assert_owner(source)
+        check(self.guest.name not in self.other(source).sh("virsh -q list --all --name").split(),
+              f"libvirt at {self.other(source).name} still knows {self.guest.name}")
+
     def assert_owner(self, host):
         """The guest runs here with all that it had; the other host has no trace of it. Nothing is taken from an agent's word."""
         other, guest = self.other(host), self.guest
@@ -128,3 +140,17 @@ class Moving:
         self.assert_owner(self.other(source))
         self.assert_granted(self.guest.host)
         return text
+
+
+def moving(rig, *vfs, host=None, number=1, granted=True, **options):
+    """A guest that is up with its VFs, in OpenSM's books too."""
+    vfs = vfs or (("ib0", "0x8001"),)
+    guest = rig.guest(host or rig.hva, number, *vfs, **options).start(wait=False)
+    for name, _ in vfs:
+        guest.host.wait_attached(guest, name)
+    guest.wait_ready()
+    if granted:
+        guest.wait_vfs(len(vfs), timeout=120)
+        for name, _ in vfs:
+            guest.host.wait_attached(guest, name, granted=True)
+    return Moving(rig, guest, tuple(name for name, _ in vfs))
