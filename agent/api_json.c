@@ -140,7 +140,8 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 
 struct json_object *vhca_view_claim(const struct vhca_claim *c)
 {
-	static const char *const told[] = {"not_yet", "accepted", "unreachable", "refused"};
+	static const char *const told[] = {"not_yet", "accepted", "unreachable", "refused",
+					   "superseded"};
 	struct json_object *o = json_object_new_object();
 
 	vhca_json_add_string(o, "id", VHCA_UUID_STR(&c->id));

@@ -221,7 +221,7 @@ static void on_mig_job(void *arg, int rc, const struct vhca_virt_job *job,
 		       const struct vhca_error *err)
 {
 	struct vhca_mig_result res = {
-		.rc = rc, .active = job->active, .copying = job->migrating_out};
+		.rc = rc, .active = job->active, .copying = job->migrating_out, .held = job->held};
 
 	if (err)
 		res.err = *err;

@@ -407,7 +407,8 @@ static const struct {
 	const char *word;
 } answers[] = {
 	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
-	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_REFUSED, "superseded: a higher epoch is known elsewhere"},
+	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_SUPERSEDED,
+				"superseded: a higher epoch is known elsewhere"},
 	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
 	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
 };
@@ -424,6 +425,9 @@ static bool learn_epoch(struct vhca_engine *e, struct vhca_claim *c, struct json
 	    vhca_json_opt_bool(doc, "bound", &bound, NULL) < 0 ||
 	    vhca_json_opt_string(doc, "port_guid", &port_text, NULL) < 0 || known < c->epoch ||
 	    c->vf->committing)
+		return false;
+	/* What was handed over is raised by who handed it over. */
+	if (c->migrating && !c->away)
 		return false;
 	if (port_text && vhca_guid_parse(port_text, &port) < 0)
 		return false;
@@ -447,16 +451,16 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 {
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
-	if (answers[answer].told == VHCA_TOLD_REFUSED && learn_epoch(e, c, doc))
+	if (refused && learn_epoch(e, c, doc))
 		return;
 	if (c->told != answers[answer].told) {
 		c->told = answers[answer].told;
 		c->told_ms = vhca_now_ms();
-		vhca_events_add(e->args.events,
-				answers[answer].told == VHCA_TOLD_REFUSED ? "alarm" : "sm",
+		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
 				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
 				answers[answer].word, reason[0] ? ": " : "", reason);
 	}

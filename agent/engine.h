@@ -116,6 +116,14 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /* Makes the epoch durable without using it: it is promised to somebody else. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/* Asks the SM for an identity that is still away, at the claim's epoch; claim->told is what it said last. Nothing, if a
+ * transaction is under way: ask again. */
+void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim);
+/* The VF of a claim that is away goes into its guest without the identity, which is programmed in place when it returns (not
+ * where a guest's driver would not see that). Not durable. */
+void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim);
+/* The SM refuses lower epochs: what it has accepted is nobody else's. */
+bool vhca_engine_fenced(const struct vhca_engine *e);
 /* The migration is over and the claim an ordinary one. */
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim);
 /* Ends the claim: detach if attached, scrub, free. */

@@ -17,7 +17,7 @@ static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 		return true;
 	return port->state == VHCA_PORT_ACTIVE && !e->args.no_vports &&
 	       (vf->claim->told == VHCA_TOLD_ACCEPTED ||
-		(vf->granted && vf->claim->told != VHCA_TOLD_REFUSED));
+		(vf->granted && !vhca_claim_is_refused(vf->claim)));
 }
 
 static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
@@ -103,7 +103,8 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 			   const struct vhca_effect_result *res)
 {
 	failed(e, vf, &res->err);
-	if (vf->state == VHCA_VF_CLAIMED && vf->backoff.next_ms > 8 * RETRY_FIRST_MS)
+	if (vf->state == VHCA_VF_CLAIMED && !vf->claim->away &&
+	    vf->backoff.next_ms > 8 * RETRY_FIRST_MS)
 		vf->claim->failure = res->err;
 }
 
@@ -134,6 +135,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		      const struct vhca_effect_result *res)
 {
 	unsigned int missing = 0;
+	struct vhca_identity want;
 
 	if (vf->adopt) {
 		engine_adopt_read(vf, res);
@@ -151,7 +153,8 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED))
 		return;
-	if (!vhca_identity_matches(&vf->hw, &vf->claim->identity, &missing)) {
+	want = vhca_claim_shows(vf->claim);
+	if (!vhca_identity_matches(&vf->hw, &want, &missing)) {
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"identity differs from what was programmed; restored");
 		vf->reprogram = true;
@@ -199,7 +202,8 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	}
 	failed(e, vf, &res->err);
-	if (!worth_retrying(&res->err))
+	/* A claim whose identity may be elsewhere is the migration's to end. */
+	if (!worth_retrying(&res->err) && !vf->claim->away)
 		vf->claim->failure = res->err;
 }
 

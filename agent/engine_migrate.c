@@ -65,24 +65,48 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 	keep(e, claim);
 }
 
-void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+/* Whatever was said of the claim's binding was said of another epoch. */
+static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
-	if (claim->vf->committing)
-		return; /* the caller looks again when the transaction has ended */
-	claim->away = claim->leaving = false;
 	claim->epoch = epoch;
 	claim->told = VHCA_TOLD_NOT_YET;
 	claim->told_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
 				   epoch); /* known: no memory needed */
+}
+
+void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	if (claim->vf->committing)
+		return; /* the caller looks again when the transaction has ended */
+	claim->away = claim->bare = claim->leaving = false;
+	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
+	raise_epoch(e, claim, epoch);
 	engine_save_and_report(e, claim->vf);
+}
+
+void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (!claim->vf->committing)
+		engine_save_and_report(e, claim->vf);
+}
+
+void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (!claim->away || claim->bare || !vhca_hca_identity(claim->vf->hca)->in_place)
+		return;
+	claim->bare = true;
+	engine_mark(e, claim->vf);
+}
+
+bool vhca_engine_fenced(const struct vhca_engine *e)
+{
+	return e->args.fenced;
 }
 
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
-	claim->epoch = epoch;
-	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
-				   epoch); /* known: no memory needed */
+	raise_epoch(e, claim, epoch);
 	keep(e, claim);
 }
 

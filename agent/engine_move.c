@@ -211,11 +211,11 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	} else if (vf->claim) {
 		vhca_journal_claim(txn, vf->claim);
 	}
-	/* A claim that becomes away has withdrawn its GUID; one that is born away owns nothing yet. What is adopted is not known to the SM as
-	 * ours yet. */
-	if (vf->claim &&
-	    ((to == VHCA_VF_CLAIMED && (!vf->claim->away || vf->state != VHCA_VF_FREE)) ||
-	     vf->state == VHCA_VF_UNMANAGED))
+	/* A claim that becomes away has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing any more. What is
+	 * adopted is not known to the SM as ours yet. */
+	if (vf->claim && ((to == VHCA_VF_CLAIMED &&
+			   (!vf->claim->away || (vf->state != VHCA_VF_FREE && !vf->claim->bare))) ||
+			  vf->state == VHCA_VF_UNMANAGED))
 		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
 	if (vf->claim &&
 	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))

@@ -142,6 +142,7 @@ static enum membership membership_at_sm(struct vhca_vf *vf)
 	case VHCA_TOLD_ACCEPTED:
 		return MEMBER;
 	case VHCA_TOLD_REFUSED:
+	case VHCA_TOLD_SUPERSEDED:
 		return refused_by_sm(vf->claim);
 	case VHCA_TOLD_NOT_YET:
 	case VHCA_TOLD_UNREACHABLE:
@@ -175,6 +176,7 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 			      "add the port to the partition at the SM");
 	switch (c->told) {
 	case VHCA_TOLD_REFUSED:
+	case VHCA_TOLD_SUPERSEDED:
 		return on_port ? refused_by_sm(c)
 			       : refuse(c, pkey, c->told_reason,
 					"see the partition policy of the SM");
@@ -222,6 +224,8 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	if (vf->claim->away) {
 		engine_reason(vf, "identity withheld: the VM is on its way");
+		if (vf->claim->bare)
+			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 		return;
 	}
 	switch (membership(e, vf)) {
@@ -257,7 +261,9 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
 	} else if (vf->reprogram) {
-		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+		/* Kept for a guest that is on its way: after a restart nobody has confirmed yet that it is still ours. */
+		if (dom || !vf->claim->migrating)
+			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->way != VHCA_WAY_CLAIM && dom && !dom->incoming) {
 		engine_start(e, vf, VHCA_EFFECT_ATTACH);
 	}
@@ -318,6 +324,9 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (vf->granted) {
 		engine_no_reason(vf);
+	} else if (vf->claim->away) {
+		engine_reason(vf, "identity withheld: nobody has confirmed that the other host "
+				  "gave it up (vhcactl migrations)");
 	} else if (sm_lacks_vports(e, vf)) {
 		engine_reason(vf,
 			      "not granted: this SM has no virtualization support, so the VF's "

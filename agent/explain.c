@@ -340,7 +340,7 @@ static bool sm_takes_report(const struct look *l, struct vhca_finding *f)
 {
 	const char *guid = l->claim ? VHCA_GUID_STR(l->claim->identity.guid) : "";
 
-	if (l->claim && l->claim->told == VHCA_TOLD_REFUSED) {
+	if (l->claim && vhca_claim_is_refused(l->claim)) {
 		say(f, VHCA_FINDING_WRONG, "the subnet manager refuses GUID %s here: %s", guid,
 		    l->claim->told_reason);
 		fix(f, "see where it has the GUID: GET /v1/bindings/%s at [sm] url", guid);
@@ -394,6 +394,7 @@ static void say_not_member(const struct look *l, uint16_t pkey, struct vhca_find
 		[VHCA_TOLD_ACCEPTED] = "accepted it and has not sent it",
 		[VHCA_TOLD_UNREACHABLE] = "does not answer",
 		[VHCA_TOLD_REFUSED] = "refused it",
+		[VHCA_TOLD_SUPERSEDED] = "knows a later owner of its GUID",
 	};
 	const char *port = VHCA_GUID_STR(l->port->port_guid);
 	bool by_hand = l->ex->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC || !l->ex->sm->members;

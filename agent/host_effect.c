@@ -38,7 +38,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
 	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */
 	if (vf->claim)
-		job->want = vf->claim->identity;
+		job->want = vhca_claim_shows(vf->claim);
 	return job;
 }
 
@@ -136,8 +136,15 @@ static int do_program(struct vhca_host_job *job)
 	/* Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed before anything prepared it. */
 	if (!r && job->bind)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
-	if (!r)
-		r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+	if (r < 0)
+		return r;
+	if (job->want.guid == VHCA_GUID_ALL1) { /* withheld: the proof that it shows nobody's */
+		r = job->ops->scrub(&at, err);
+		if (!r)
+			keep_hw(job, &at);
+		return r;
+	}
+	r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
 	job->result.has_hw = r == 0;
 	return r;
 }

@@ -22,6 +22,7 @@ static const char *const state_names[] = {
 	[VHCA_MIG_COPYING] = "copying",
 	[VHCA_MIG_FINISHING] = "finishing",
 	[VHCA_MIG_ABORTING] = "aborting",
+	[VHCA_MIG_ARBITRATING] = "arbitrating",
 	[VHCA_MIG_RESTORING] = "restoring",
 	[VHCA_MIG_RESERVING] = "reserving",
 	[VHCA_MIG_RESERVED] = "reserved",
@@ -422,7 +423,7 @@ struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 	STAILQ_INIT(&m->waiters);
 	for (old = TAILQ_FIRST(&ms->list); old && ms->n > VHCA_MIGRATION_HISTORY_MAX;
 	     old = TAILQ_FIRST(&ms->list)) {
-		if (!vhca_mig_state_is_final(old->state))
+		if (!vhca_mig_state_is_final(old->state) || old->effect != VHCA_MIG_EFFECT_NONE)
 			break;
 		mig_drop(old);
 	}
@@ -459,6 +460,8 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 	if (!ms)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migrations");
 	ms->args = *args;
+	if (!ms->args.abort_tries_ms)
+		ms->args.abort_tries_ms = MIG_ABORT_TRIES_MS;
 	ms->model = vhca_engine_model(args->engine);
 	TAILQ_INIT(&ms->list);
 	r = vhca_store_query(args->store, "SELECT * FROM migrations ORDER BY started", load_row, ms,

@@ -12,6 +12,10 @@
  *   copying        libvirt: migrate                           domain gone here | still here, no job       finishing | aborting
  *   finishing      peer: status                               attached there                              done (claims end)
  *   aborting       marker removed; peer: abort                withdrawn there (or never handed over)      restoring
+ *                                                             silent too long                             arbitrating
+ *   arbitrating    libvirt: is the guest here?                the SM has accepted | withdrawn there       restoring
+ *                  epochs raised; SM asked; no good word:     guest gone; the SM was asked                restoring
+ *                  claims go bare; peer: abort                guest gone; it was not asked                failed
  *   restoring      claims return                              every claim attached | domain gone          failed
  *
  *   destination    effect                                     level that ends it                          next
@@ -35,6 +39,7 @@ enum vhca_mig_state {
 	VHCA_MIG_COPYING,
 	VHCA_MIG_FINISHING,
 	VHCA_MIG_ABORTING,
+	VHCA_MIG_ARBITRATING,
 	VHCA_MIG_RESTORING,
 	VHCA_MIG_RESERVING,
 	VHCA_MIG_RESERVED,
@@ -73,6 +78,7 @@ struct vhca_mig_result {
 	bool attached;	      /* STATUS: every VF is in the guest at the destination */
 	bool ended;	      /* STATUS: the destination has given this migration up */
 	bool active, copying; /* JOB */
+	bool held; /* JOB: paused by libvirt for the migration, it may run at the destination */
 };
 
 struct vhca_migrations;
@@ -92,7 +98,7 @@ struct vhca_mig {
 		[VHCA_NAME_MAX]; /* source: [peer NAME]; destination: the source's node name, shortened */
 	bool source;
 	enum vhca_mig_state state;
-	bool handed; /* an epoch has been promised to the destination */
+	bool handed; /* an epoch has been promised to the destination, and ours is none above it */
 	bool pinned; /* destination: libvirt's migration has begun; the lease no longer counts */
 	bool cancel; /* source: somebody wants it to stop */
 	bool degraded;
@@ -106,6 +112,7 @@ struct vhca_mig {
 	enum vhca_mig_state next;
 	enum vhca_mig_effect effect;
 	bool cancelling, marked, unmarked, loaded, answered;
+	bool runs_here; /* arbitrating: libvirt has said so */
 	uint64_t lease_until;
 	struct vhca_backoff backoff;
 	uint64_t not_before_ms;
@@ -128,6 +135,7 @@ struct vhca_migrations_args {
 	struct vhca_engine *engine;
 	const struct vhca_conf *conf;
 	struct vhca_mig_effects effects;
+	uint32_t abort_tries_ms; /* a destination silent for so long is given up; 0 = 15000 */
 };
 
 /* Loads what is under way (blocking). */

@@ -31,6 +31,11 @@ static bool over(struct vhca_mig *m)
 		return true;
 	}
 	while ((c = vhca_migration_claim(m, c))) {
+		if (c->told == VHCA_TOLD_SUPERSEDED) {
+			mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "superseded",
+				    "the SM has given the identity to a later owner");
+			return true;
+		}
 		if (!c->failure.kind)
 			continue;
 		mig_fail(m, &c->failure);

@@ -10,6 +10,7 @@
 #define MIG_STATUS_POLL_MS 200 /* is it attached there? */
 #define MIG_CLAIM_TRIES_MS \
 	15000 /* a destination that cannot be reached so long is given up: nothing was touched yet */
+#define MIG_ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
 #define MIG_INCOMING_GONE_MS \
 	30000 /* destination: the incoming domain vanished; the source's abort should come, or the copy again */
 

@@ -33,6 +33,18 @@ const char *vhca_effect_to_string(enum vhca_effect effect)
 	return effect_names[effect];
 }
 
+bool vhca_claim_is_refused(const struct vhca_claim *claim)
+{
+	return claim->told == VHCA_TOLD_REFUSED || claim->told == VHCA_TOLD_SUPERSEDED;
+}
+
+struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)
+{
+	static const struct vhca_identity nobodys = {.guid = VHCA_GUID_ALL1};
+
+	return claim->away ? nobodys : claim->identity;
+}
+
 void vhca_model_init(struct vhca_model *m)
 {
 	memset(m, 0, sizeof(*m));

@@ -33,6 +33,7 @@ enum vhca_told {
 	VHCA_TOLD_ACCEPTED,
 	VHCA_TOLD_UNREACHABLE,
 	VHCA_TOLD_REFUSED,
+	VHCA_TOLD_SUPERSEDED, /* the SM knows a later owner elsewhere */
 };
 
 struct vhca_claim;
@@ -71,6 +72,7 @@ struct vhca_claim {
 	struct vhca_uuid migration;
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
 	bool away;    /* scrubbed, and the identity is withheld: it may be somebody else's now */
+	bool bare;    /* away, but its VF goes into the guest all the same: without the identity */
 	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
 	bool has_from;
 	uint64_t from_port_guid;
@@ -83,6 +85,11 @@ struct vhca_claim {
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
+
+/* The SM has said no, for whatever reason. */
+bool vhca_claim_is_refused(const struct vhca_claim *claim);
+/* What its VF must show: the identity, or nobody's (VHCA_GUID_ALL1, no keys) while that is withheld. */
+struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim);
 
 /* What runs for a VF outside of the state thread; at most one at a time. */
 enum vhca_effect {

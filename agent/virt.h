@@ -104,6 +104,7 @@ void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 struct vhca_virt_job {
 	bool active;
 	bool migrating_out;
+	bool held;	   /* paused by libvirt for a migration whose end it does not know */
 	int state, reason; /* virDomainState, its reason */
 	uint64_t total_bytes, processed_bytes, remaining_bytes;
 };

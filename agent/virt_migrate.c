@@ -142,6 +142,10 @@ static int read_state(virDomainPtr dom, struct vhca_virt_job *job, struct vhca_e
 		return vhca_virt_error(err, "state of the domain");
 	/* It may have stopped between the two. */
 	job->active = active && job->state != VIR_DOMAIN_SHUTOFF;
+	job->held = job->state == VIR_DOMAIN_PAUSED &&
+		    (job->reason == VIR_DOMAIN_PAUSED_MIGRATION ||
+		     job->reason == VIR_DOMAIN_PAUSED_POSTCOPY ||
+		     job->reason == VIR_DOMAIN_PAUSED_POSTCOPY_FAILED);
 	return job->active ? read_job(dom, job, err) : 0;
 }
 

@@ -70,6 +70,7 @@ struct vhca_identity_at {
 struct vhca_identity_ops {
 	const char *name; /* "mlx4" */
 	bool host_pkey_map; /* the host maps P_Keys per VF (mlx4); else the SM does, by the vGUID (mlx5) */
+	bool in_place;	  /* an identity may come while the guest's driver is up: it takes notice */
 	bool sees_grant;  /* the host can tell whether the SM has granted the GUID */
 	bool link_policy; /* each VF has a link that can be taken down, and a node GUID */
 

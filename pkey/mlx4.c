@@ -525,6 +525,7 @@ static int port_pkeys(const struct vhca_identity_at *at, uint16_t ret[static VHC
 const struct vhca_identity_ops vhca_identity_mlx4 = {
 	.name = "mlx4",
 	.host_pkey_map = true,
+	.in_place = true,
 	.sees_grant = true,
 	.read = read_state,
 	.program = program,

@@ -24,13 +24,32 @@ static unsigned int host_of(const struct pair *p, const struct world *w)
 
 /* ---- invariants over both hosts ---- */
 
+/* The SM has taken the vGUID from b and given it to a. */
+static bool evicted(const struct pair *p, unsigned int a, const struct world_vf *b)
+{
+	return p->fenced && pair_sm_outbids(&p->sm, b->guid, b->epoch, p->w[a].port_guid);
+}
+
 static void check(const struct pair *p)
 {
-	for (unsigned int a = 0; a < WORLD_VFS; a++)
-		for (unsigned int b = 0; b < WORLD_VFS; b++)
-			must(p->w[0].vfs[a].guid == VHCA_GUID_ALL1 ||
-				     p->w[0].vfs[a].guid != p->w[1].vfs[b].guid,
+	for (unsigned int a = 0; a < WORLD_VFS; a++) {
+		for (unsigned int b = 0; b < WORLD_VFS; b++) {
+			const struct world_vf *va = &p->w[0].vfs[a], *vb = &p->w[1].vfs[b];
+
+			must(va->guid == VHCA_GUID_ALL1 || va->guid != vb->guid ||
+				     evicted(p, 0, vb) || evicted(p, 1, va),
 			     "one vGUID is requested on both hosts");
+		}
+	}
+}
+
+static void programming(struct world *w, uint64_t guid, uint64_t epoch)
+{
+	struct pair *p = w->pair;
+	const struct world *other = &p->w[1 - host_of(p, w)];
+
+	must(!p->fenced || !pair_sm_outbids(&p->sm, guid, epoch, other->port_guid),
+	     "a host programs what the SM has given to the other one");
 }
 
 /* ---- effects of a migration ---- */
@@ -227,6 +246,7 @@ static void run(struct job *job)
 		p->copy_cancelled = p->copying;
 	res.active = p->w[job->host].domains[0].running;
 	res.copying = p->copying;
+	res.held = p->held;
 	reply(job, &res);
 }
 
@@ -291,8 +311,11 @@ static void started(struct world *w)
 		.engine = w->engine,
 		.conf = &w->conf,
 		.effects = {start_effect, members, w},
+		.abort_tries_ms = 100,
 	};
 
+	if (p->fenced)
+		pair_sm_started(&p->sm, host_of(p, w), w);
 	if (vhca_migrations_new(&args, &p->ms[host_of(p, w)], &err) < 0)
 		must(false, err.msg);
 }
@@ -309,6 +332,8 @@ static void stopping(struct world *w)
 		p->copying = false;
 	p->ms[host] = NULL;
 	vhca_migrations_free(ms);
+	if (p->fenced)
+		pair_sm_stopping(&p->sm, host);
 }
 
 static bool home_0(const struct pair *p, const void *arg)
@@ -317,10 +342,12 @@ static bool home_0(const struct pair *p, const void *arg)
 	return pair_at_home(p, 0);
 }
 
-static void init(struct pair *p, struct world_mlx5 *mlx5)
+static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 {
 	memset(p, 0, sizeof(*p));
 	p->kill = -1;
+	p->fenced = fenced;
+	pair_sm_init(&p->sm);
 	for (unsigned int h = 0; h < 2; h++) {
 		struct world *w = &p->w[h];
 
@@ -328,6 +355,8 @@ static void init(struct pair *p, struct world_mlx5 *mlx5)
 		w->pair = p;
 		w->started = started;
 		w->stopping = stopping;
+		w->programming = programming;
+		w->fenced = fenced;
 		w->port_guid += h * 0x100;
 		for (unsigned int v = 0; v < WORLD_VFS; v++)
 			w->vfs[v].guid += h * 0x100;
@@ -345,12 +374,17 @@ static void init(struct pair *p, struct world_mlx5 *mlx5)
 
 void pair_init(struct pair *p)
 {
-	init(p, NULL);
+	init(p, false, NULL);
 }
 
 void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5)
 {
-	init(p, mlx5);
+	init(p, false, mlx5);
+}
+
+void pair_init_fenced(struct pair *p)
+{
+	init(p, true, NULL);
 }
 
 void pair_done(struct pair *p)
@@ -360,17 +394,55 @@ void pair_done(struct pair *p)
 			world_mlx5_done(&p->w[h]);
 	world_done(&p->w[0]);
 	world_done(&p->w[1]);
+	pair_sm_done(&p->sm);
+}
+
+void pair_silence(struct pair *p, unsigned int host)
+{
+	world_kill(&p->w[host]);
+}
+
+void pair_revive(struct pair *p, unsigned int host)
+{
+	world_start(&p->w[host]);
+}
+
+/* One report of host h reaches the SM. What arbitration asks for counts as an effect of its own. */
+static void round_of_sm(struct pair *p, unsigned int h)
+{
+	bool hit = false;
+
+	if (p->sm_down) {
+		pair_sm_delay(&p->sm, h);
+		return;
+	}
+	if (!pair_sm_next(&p->sm, h))
+		return;
+	if (pair_state(p, h) == VHCA_MIG_ARBITRATING)
+		hit = ++p->effects == p->fault_at;
+	if (hit && p->fault == PAIR_KILL_AFTER)
+		pair_sm_lose(&p->sm, h);
+	else if (hit && p->fault == PAIR_FAIL)
+		pair_sm_delay(&p->sm, h);
+	else if (!hit)
+		pair_sm_take(&p->sm, h);
+	if (hit && p->fault != PAIR_FAIL)
+		p->kill = (int)p->victim;
 }
 
 static void round_of_both(struct pair *p)
 {
 	for (unsigned int h = 0; h < 2; h++) {
-		world_round(&p->w[h], 2);
-		check(p);
-		if (p->kill < 0)
+		if (!p->w[h].engine)
 			continue;
-		world_kill(&p->w[p->kill]);
-		world_start(&p->w[p->kill]);
+		world_round(&p->w[h], 2);
+		if (p->fenced)
+			round_of_sm(p, h);
+		check(p);
+		if (p->kill >= 0 && p->w[p->kill].engine) {
+			world_kill(&p->w[p->kill]);
+			world_start(&p->w[p->kill]);
+		}
 		p->kill = -1;
 	}
 }
@@ -378,9 +450,12 @@ static void round_of_both(struct pair *p)
 static void explain(const struct pair *p)
 {
 	for (unsigned int h = 0; h < 2; h++) {
-		const struct vhca_mig *m = vhca_migrations_first(p->ms[h]);
+		const struct vhca_mig *m;
 		const struct vhca_claim *c;
 
+		if (!p->ms[h])
+			continue;
+		m = vhca_migrations_first(p->ms[h]);
 		for (; m; m = TAILQ_NEXT(m, link))
 			fprintf(stderr, "# host %u: %s %s effect %d handed %d cancel %d: %s\n", h,
 				m->source ? "source" : "destination",
@@ -443,12 +518,24 @@ enum vhca_mig_state pair_state(const struct pair *p, unsigned int host)
 	return state;
 }
 
+bool pair_told(const struct pair *p, unsigned int host, const char *text)
+{
+	struct json_object *doc = vhca_events_to_json(p->w[host].events, 0);
+	bool told = strstr(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN), text);
+
+	json_object_put(doc);
+	return told;
+}
+
 static bool host_empty_but(const struct world *w, int v)
 {
-	const struct vhca_hca *hca = TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas);
+	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 	int i = 0;
 
+	if (!w->engine)
+		return false;
+	hca = TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas);
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
 		if (i++ == v)
 			continue;
@@ -465,7 +552,7 @@ bool pair_at_home(const struct pair *p, unsigned int host)
 	const struct vhca_claim *c;
 	int v = world_vf_of(w, 0, "ib0");
 
-	if (!w->domains[0].running || other->domains[0].running || v < 0)
+	if (!w->domains[0].running || other->domains[0].running || v < 0 || !w->engine)
 		return false;
 	c = vhca_model_claim_of(vhca_engine_model(w->engine), &w->domains[0].info.uuid, "ib0");
 	return c && c->vf->state == VHCA_VF_ATTACHED && !c->migrating && !c->vf->committing &&

@@ -4,9 +4,11 @@
 /*
  * Two hosts in memory (world.h) with the production engine and migration machine on each, and a libvirt between them: domains
  * migrate as libvirt lets them (never with a VF, the destination's hook is asked first). It fails a step of the migration, or kills an
- * agent before or after it, and checks at every moment that no vGUID is requested on both hosts.
+ * agent before or after it, and checks at every moment that no vGUID is requested on both hosts (unless the SM has given it to one of
+ * them at a higher epoch than the other one had it at).
  */
 #include "agent/migration.h"
+#include "tests/sim/pair_sm.h"
 #include "tests/sim/world.h"
 
 enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
@@ -14,11 +16,15 @@ enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
 struct pair {
 	struct world w[2];
 	struct vhca_migrations *ms[2];
+	bool fenced; /* there is an SM that fences */
+	struct pair_sm sm;
+	bool sm_down;
 	bool cut;	 /* the agents cannot reach each other */
 	bool copy_hangs; /* the memory copy goes on and on */
 	bool copying;	 /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
 	bool copy_fails; /* ends with an error, the guest stays */
+	bool held;	 /* ...paused: libvirt does not know whether it runs at the other host */
 	enum pair_fault fault;
 	unsigned int fault_at; /* at the n-th migration effect of either side */
 	unsigned int victim;   /* host whose agent is killed */
@@ -32,6 +38,7 @@ void pair_init(struct pair *p);
 struct world_mlx5;
 /* The same with mlx5 adapters (an array of two), and an SM that accepts all reports. */
 void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5);
+void pair_init_fenced(struct pair *p); /* the same, with an SM that fences */
 void pair_done(struct pair *p);
 /* Both loops, until cond holds; false after about 15 s. */
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),
@@ -39,6 +46,11 @@ bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *a
 void pair_settle(struct pair *p);
 /* Starts a managed migration of domain 0 from host `from` to the other; the id, or aborts the test. */
 struct vhca_uuid pair_migrate(struct pair *p, unsigned int from);
+/* The agent of this host is killed and stays away until pair_revive(). */
+void pair_silence(struct pair *p, unsigned int host);
+void pair_revive(struct pair *p, unsigned int host);
+/* Whether the agent of this host has said so, since it was started. */
+bool pair_told(const struct pair *p, unsigned int host, const char *text);
 /* State of the newest migration on the host; VHCA_MIG_STATE_COUNT if there is none. */
 enum vhca_mig_state pair_state(const struct pair *p, unsigned int host);
 /* Domain 0 runs on `host` alone, with its VF attached and programmed there, and every other VF of both hosts is clean and free. */

@@ -146,6 +146,7 @@ struct job {
 	struct vhca_vf *vf;
 	enum vhca_effect effect;
 	struct vhca_identity want;
+	uint64_t epoch;
 	struct vhca_uuid domain;
 	char name[VHCA_NAME_MAX];
 	bool has_guest;
@@ -240,6 +241,9 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 		scrub(t);
 		return 0;
 	case VHCA_EFFECT_PROGRAM:
+		if (w->programming && job->want.guid != VHCA_GUID_ALL1)
+			w->programming(w, job->want.guid, job->epoch);
+		t->epoch = job->epoch;
 		if (w->mlx5)
 			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		res->missing = program(w, t, &job->want);
@@ -295,7 +299,8 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	must(job != NULL, "out of memory");
 	*job = (struct job){.w = w, .engine = w->engine, .vf = vf, .effect = effect};
 	if (vf->claim) {
-		job->want = vf->claim->identity;
+		job->want = vhca_claim_shows(vf->claim);
+		job->epoch = vf->claim->epoch;
 		job->domain = vf->claim->domain;
 		job->has_guest = vf->claim->has_guest;
 		job->guest = vf->claim->guest;

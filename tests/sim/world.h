@@ -19,6 +19,7 @@ struct world_vf {
 	struct vhca_bdf bdf;
 	char driver[32];
 	uint64_t guid;			/* requested; all ones = withdrawn */
+	uint64_t epoch;			/* at which it was requested */
 	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */
 	bool group_open;		/* a QEMU has it */
 	struct vhca_uuid user;		/* domain, while group_open */
@@ -63,6 +64,7 @@ struct world {
 	/* For a world that is one of two: after a start, before an end. */
 	void (*started)(struct world *w);
 	void (*stopping)(struct world *w);
+	void (*programming)(struct world *w, uint64_t guid, uint64_t epoch); /* or NULL: about to */
 	void *pair;
 	char boot_id[VHCA_UUID_STRLEN];
 };
