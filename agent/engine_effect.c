@@ -80,6 +80,7 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	c->away = true;
 	c->leaving = false;
+	vf->granted = false; /* of the life that ended: nothing that comes later takes it back */
 	engine_move(e, vf, VHCA_VF_CLAIMED);
 }
 

@@ -118,6 +118,42 @@ static void test_copy_fails(void **state)
 	assert_int_equal(vhca_bdf_cmp(claim_on(p, 0)->guest, guest), 0);
 }
 
+static bool away(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->away;
+}
+
+static bool granted(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->vf->granted;
+}
+
+/* Read back in its guest. */
+static bool looked_at(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->vf->look_ms && claim_on(p, 0)->vf->state == VHCA_VF_ATTACHED;
+}
+
+/* Rolled back, and the SM takes its time: no grant is taken back that was not given since. */
+static void test_grant_after_a_roll_back(void **state)
+{
+	struct pair *p = *state;
+
+	assert_true(pair_until(p, granted, NULL));
+	p->copy_fails = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, away, NULL));
+	p->w[0].sm_grants = false;
+	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, looked_at, NULL));
+	assert_false(pair_told(p, 0, "no longer granted"));
+	p->w[0].sm_grants = true;
+	assert_true(pair_until(p, granted, NULL));
+}
+
 static bool copying(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -334,6 +370,7 @@ int main(void)
 		TEST(test_destination_without_the_key),
 		TEST(test_peer_down),
 		TEST(test_copy_fails),
+		TEST(test_grant_after_a_roll_back),
 		TEST(test_cancelled_while_copying),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),
