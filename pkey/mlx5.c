@@ -26,39 +26,42 @@ static struct work work_at(const struct vhca_identity_at *at)
 
 /* ---- errors ---- */
 
+/* Where the errno's own words would mislead, text stands for them. */
 static const struct {
 	int errnum;
 	enum vhca_err kind;
-	const char *code, *hint;
+	const char *code, *text, *hint;
 } causes[] = {
-	{ENONET, VHCA_ERR_UNAVAILABLE, "no_ipoib_device",
+	{ENONET, VHCA_ERR_UNAVAILABLE, "no_ipoib_device", ": the PF has no IPoIB network device",
 	 "load ib_ipoib; the PF's network device must be in vhcad's network namespace"},
-	{EPERM, VHCA_ERR_DENIED, "vports_not_ours",
+	{ENXIO, VHCA_ERR_NOT_FOUND, "no_vport", ": the PF's driver does not show this VF",
+	 "look at the kernel's log for mlx5_core"},
+	{ENODATA, VHCA_ERR_DEVICE, "no_vf_guids", ": the kernel does not read GUIDs of VFs back",
+	 "that needs Linux 5.5, or MLNX_OFED"},
+	{EOPNOTSUPP, VHCA_ERR_DEVICE, "no_vf_guids", NULL,
+	 "the PF's network device must belong to ib_ipoib on mlx5_ib"},
+	{EPERM, VHCA_ERR_DENIED, "vports_not_ours", NULL,
 	 "vhcad needs CAP_NET_ADMIN; the PF must be the manager of its vports (on BlueField that "
 	 "is "
 	 "the DPU)"},
-	{EOPNOTSUPP, VHCA_ERR_DEVICE, "no_vf_guids",
-	 "the PF's network device must belong to ib_ipoib on mlx5_ib"},
-	{ENODATA, VHCA_ERR_DEVICE, "no_vf_guids",
-	 "reading GUIDs back needs Linux 5.5 or MLNX_OFED"},
-	{ENXIO, VHCA_ERR_NOT_FOUND, "no_vport",
-	 "the PF's driver does not show this VF: look at the kernel's log for mlx5_core"},
 };
 
 static int fail(const struct work *w, int r, struct vhca_error *err, const char *what)
 {
 	enum vhca_err kind = VHCA_ERR_DEVICE;
-	const char *code = "identity_failed", *hint = NULL;
+	const char *code = "identity_failed", *text = NULL, *hint = NULL;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(causes); i++) {
 		if (causes[i].errnum != -r)
 			continue;
 		kind = causes[i].kind;
 		code = causes[i].code;
+		text = causes[i].text;
 		hint = causes[i].hint;
 	}
-	(void)vhca_error_set(err, kind, code, -r, "%s VF %u: %s by %s", VHCA_BDF_STR(w->at->pf),
-			     w->at->vf_index, what, w->door->name);
+	(void)vhca_error_set(err, kind, code, text != NULL ? 0 : -r, "%s VF %u: %s by %s%s",
+			     VHCA_BDF_STR(w->at->pf), w->at->vf_index, what, w->door->name,
+			     text != NULL ? text : "");
 	if (hint != NULL)
 		vhca_error_hint(err, "%s", hint);
 	return r;
