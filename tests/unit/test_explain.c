@@ -349,13 +349,18 @@ static void mlx5_says_what_it_cannot_see(void **state)
 
 	f->hca->facts.family = VHCA_FAMILY_MLX5;
 	f->vf->hw.node_guid = GUID;
-	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "");
+	assert_null(verdict(f));
+	assert_non_null(strstr(f->found[8].text, "has accepted the partitions"));
+	f->claim->told = VHCA_TOLD_NOT_YET;
+	WARNING(f, "partition", "not put GUID 0x02c9ab0000000001 into its partitions yet",
+		"outbox");
+	f->ex.sm = &vhca_sm_none;
+	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "in the guest");
 	assert_string_equal(f->found[4].text,
 			    "GUID 0x02c9ab0000000001 is written, as node and port GUID");
 	assert_string_equal(f->found[5].text, "the VF's link policy is auto");
-	assert_int_equal(f->found[9].status, VHCA_FINDING_UNKNOWN);
+	assert_int_equal(f->found[9].status, VHCA_FINDING_OK);
 	f->vf->granted = false;
-	f->ex.sm = &vhca_sm_none;
 	WARNING(f, "SM", "no virtualization support", "65535");
 	f->ex.sm = &vhca_sm_vhcasm;
 	WRONG(f, "SM", "LID 65535", "virt_enabled 2");
