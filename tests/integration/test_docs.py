@@ -56,6 +56,39 @@ class Configuration(unittest.TestCase):
         self.assertEqual(shipped, manual_keys("docs/man/libvhcasm.7.rst"))
 
 
+class Pitfalls(unittest.TestCase):
+    """docs/pitfalls.md: 25 rows, each with tests that exist and are run, or with what makes the pitfall impossible."""
+
+    def setUp(self):
+        rows = [line.strip("|").split("|") for line in read("docs/pitfalls.md").splitlines() if re.match(r"\| \d+ \|", line)]
+        self.rows = [[cell.strip() for cell in row] for row in rows]
+
+    def is_run(self, program, case):
+        """A case that is registered in its program; one that is only defined does not count."""
+        if program == "gates":
+            return re.search(rf"_GATES = \([^)]*\b{case}\b", read("tests/lint/gates.py"))
+        for path in (f"tests/unit/{program}.c", f"tests/integration/{program}.c"):
+            if (ROOT / path).exists():
+                folder, name = path.split("/")[1], program.removeprefix("test_")
+                self.assertIn(f"'{name}': [", read(f"tests/{folder}/meson.build"))
+                return re.search(rf"\b[A-Za-z_]+\({case}\)", read(path).split("int main(void)")[1])
+        return re.search(rf"^@case.*\ndef {case}\(rig\)", read(f"tests/rig/cases/{program}.py"), re.M)
+
+    def test_every_pitfall_has_a_row(self):
+        self.assertEqual([row[0] for row in self.rows], [str(n) for n in range(1, 26)])
+        for row in self.rows:
+            self.assertEqual((len(row), "" in row), (4, False), row[0])
+
+    def test_every_row_names_tests_that_are_run(self):
+        for number, _, _, tests in self.rows:
+            named = re.findall(r"`(\w+): (\w+)`", tests)
+            self.assertTrue(named, number)
+            self.assertEqual(re.sub(r"`\w+: \w+`", "", tests).strip(), "", number)
+            for program, case in named:
+                with self.subTest(f"{number} {program}: {case}"):
+                    self.assertTrue(self.is_run(program, case))
+
+
 class Links(unittest.TestCase):
     def test_links_lead_somewhere(self):
         for path in [ROOT / "README.md", ROOT / "NEWS.md", *ROOT.glob("docs/**/*.md")]:

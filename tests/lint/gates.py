@@ -76,6 +76,19 @@ def gate_sys_literal(report, path, text):
                    "only common/sysfs spells this path: use vhca_sysfs_open()")
 
 
+# Attributes of the PCI core that no product code may write, whatever for (docs/pitfalls.md 16, 23, 25).
+ATTRIBUTE = re.compile(r'"(?:[^"\\\n]*/)?(drivers_probe|new_id|remove_id|reset|rescan)"')
+
+
+def gate_attributes(report, path, text):
+    if not is_product(path):
+        return
+    code = source.strip(text, strings=False)
+    for match in ATTRIBUTE.finditer(code):
+        report.add("attribute", path, source.line_of(code, match.start()),
+                   f"{match.group(1)}: see docs/pitfalls.md")
+
+
 def gate_calls(report, path, text):
     if not is_product(path):
         return
@@ -116,7 +129,7 @@ def gate_prototypes(report, path, text):
 
 
 TEXT_GATES = (gate_spdx, gate_marks, gate_outside, gate_file_length)
-C_GATES = (gate_sys_literal, gate_calls, gate_function_length, gate_prototypes)
+C_GATES = (gate_sys_literal, gate_attributes, gate_calls, gate_function_length, gate_prototypes)
 
 
 def check_file(report, root, path):
