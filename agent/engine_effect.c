@@ -88,8 +88,6 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 			 const struct vhca_effect_result *res)
 {
 	if (res->rc == 0) {
-		/* mlx4 resets all maps some time after iov/ appears: look again soon. */
-		vf->look_ms = vhca_now_ms() + 1500;
 		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
 		proven_clean(e, vf);
 	} else {

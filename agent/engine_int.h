@@ -33,6 +33,7 @@ struct vhca_engine {
 	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
 #define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */
 #define REQUEST_CAP_MS	 300000
+#define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
 #define GROUP_CLOSE_MS \
 	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */

@@ -120,7 +120,9 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	    vf->state != VHCA_VF_QUARANTINED)
 		vhca_backoff_reset(&vf->backoff);
 	vf->not_before_ms = 0;
-	vf->look_ms = 0;
+	vf->look_ms = from == VHCA_VF_PREPARING && vf->state == VHCA_VF_FREE
+			      ? vhca_now_ms() + RESET_LOOK_MS
+			      : 0;
 	vf->deadline_ms =
 		vf->state == VHCA_VF_DETACHING ? vhca_now_ms() + e->conf->detach_timeout_ms : 0;
 	if (vf->state == VHCA_VF_SCRUBBING)
