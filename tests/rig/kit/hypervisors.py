@@ -136,13 +136,19 @@ def agent_conf(name):
     return AGENT_CONF % {"own_address": PRIVATE[name], "other": other, "other_address": PRIVATE[other]}
 
 
-def compile_tree():
-    """Build this tree as a distribution would and return a tar of what `meson install` puts in place."""
+def build_tree():
+    """Build this tree as a distribution would; return where."""
     where = CACHE / ("build-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
     if not (where / "build.ninja").exists():
         run(["meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var",
              "-Dopensm-plugin=enabled", where, ROOT])
     run(["ninja", "-C", where], timeout=1200)
+    return where
+
+
+def compile_tree():
+    """What `meson install` puts in place, as a tar."""
+    where = build_tree()
     with tempfile.TemporaryDirectory(dir=CACHE) as stage:
         run(["meson", "install", "-C", where, "--no-rebuild", "--quiet"], env={"DESTDIR": stage})
         return subprocess.run(["tar", "-C", stage, "-c", "--owner=root:0", "--group=root:0", "."],
