@@ -397,11 +397,10 @@ static int parse_names(const char *name, const char *fabric, struct vhca_vf_requ
 
 static int parse_guid(const char *guid, uint64_t *ret, struct vhca_error *err)
 {
-	if (!guid || !strcmp(guid, "auto"))
-		return 0;
-	if (vhca_guid_parse(guid, ret) || !vhca_guid_is_valid(*ret))
+	if (guid && vhca_guid_wish_parse(guid, ret) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
-				      "body: guid: \"%.40s\" is neither auto nor a unicast GUID",
+				      "body: guid: \"%.40s\" is neither auto nor a unicast GUID "
+				      "nor mac: and a unicast MAC address",
 				      guid);
 	return 0;
 }

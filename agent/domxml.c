@@ -305,14 +305,7 @@ static int set_partition(struct vhca_vf_request *req, const char *value)
 
 static int set_guid(struct vhca_vf_request *req, const char *value)
 {
-	uint64_t guid;
-
-	if (strcmp(value, "auto") == 0)
-		return 0;
-	if (vhca_guid_parse(value, &guid) < 0 || !vhca_guid_is_valid(guid))
-		return -EINVAL;
-	req->guid = guid;
-	return 0;
+	return vhca_guid_wish_parse(value, &req->guid);
 }
 
 static int set_pf(struct vhca_vf_request *req, const char *value)
@@ -341,7 +334,8 @@ static const struct vf_attribute {
 	{"partition", true, set_partition,
 	 "P_Keys such as 0x8001 and names of partitions, separated by blanks, 255 characters at "
 	 "most"},
-	{"guid", false, set_guid, "auto, or a unicast GUID such as 0x0002c90300a1b2c3"},
+	{"guid", false, set_guid,
+	 "auto, or a unicast GUID such as 0x0002c90300a1b2c3, or mac:fa:16:3e:12:34:56"},
 	{"fabric", false, set_fabric, "1 to 31 letters, digits, '_' or '-'"},
 	{"pf", false, set_pf, "a PCI address such as 0000:03:00.0"},
 	{"numa", false, set_numa, "a NUMA node number, 0 to 1023"},

@@ -83,6 +83,36 @@ int vhca_guid_parse(const char *s, uint64_t *ret)
 	return hex_groups(s, 4, 4, ret);
 }
 
+static int guid_of_mac(const char *s, uint64_t *ret)
+{
+	uint64_t mac;
+
+	if (hex_groups(s, 6, 2, &mac) < 0)
+		return -EINVAL;
+	*ret = mac >> 24 << 40 | (mac & 0xffffff);
+	return 0;
+}
+
+int vhca_guid_wish_parse(const char *s, uint64_t *ret)
+{
+	static const char mac[] = "mac:";
+	uint64_t guid;
+	int r;
+
+	if (strcmp(s, "auto") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	if (strncmp(s, mac, strlen(mac)) == 0)
+		r = guid_of_mac(s + strlen(mac), &guid);
+	else
+		r = vhca_guid_parse(s, &guid);
+	if (r < 0 || !vhca_guid_is_valid(guid))
+		return -EINVAL;
+	*ret = guid;
+	return 0;
+}
+
 char *vhca_guid_format(char buf[static VHCA_GUID_STRLEN], uint64_t guid)
 {
 	(void)snprintf(buf, VHCA_GUID_STRLEN, "0x%016llx", (unsigned long long)guid);

@@ -108,6 +108,37 @@ static void guid_of_a_port_is_unicast(void **state)
 	assert_false(vhca_guid_is_valid(UINT64_C(0x0102c90300a1b2c3)));
 }
 
+/* The same bits as eswitchd's: a Nova guest keeps its address when this agent takes over. */
+static void guid_wishes(void **state)
+{
+	static const char *const bad[] = {"",
+					  "Auto",
+					  "mac:",
+					  "mac:fa:16:3e:12:34",
+					  "mac:fa:16:3e:12:34:5",
+					  "mac:fa:16:3e:12:34:56:",
+					  "mac:fa163e123456",
+					  "fa:16:3e:12:34:56",
+					  "mac:fb:16:3e:12:34:56", /* multicast */
+					  "mac:00:00:00:00:00:00",
+					  "0x0102c90300a1b2c3",
+					  "0"};
+	uint64_t guid = 42;
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
+		if (vhca_guid_wish_parse(bad[i], &guid) != -EINVAL || guid != 42)
+			fail_msg("\"%s\" was accepted", bad[i]);
+	assert_int_equal(vhca_guid_wish_parse("mac:fa:16:3e:12:34:56", &guid), 0);
+	assert_true(guid == UINT64_C(0xfa163e0000123456));
+	assert_int_equal(vhca_guid_wish_parse("mac:00:02:C9:a1:b2:c3", &guid), 0);
+	assert_true(guid == UINT64_C(0x0002c90000a1b2c3));
+	assert_int_equal(vhca_guid_wish_parse("0x0002c90300a1b2c3", &guid), 0);
+	assert_true(guid == UINT64_C(0x0002c90300a1b2c3));
+	assert_int_equal(vhca_guid_wish_parse("auto", &guid), 0);
+	assert_true(guid == 0);
+}
+
 static void gid_splits_into_prefix_and_guid(void **state)
 {
 	uint64_t prefix = 1, guid = 2;
@@ -207,6 +238,7 @@ int main(void)
 		cmocka_unit_test(guid_has_four_text_forms),
 		cmocka_unit_test(guid_refuses_other_forms),
 		cmocka_unit_test(guid_of_a_port_is_unicast),
+		cmocka_unit_test(guid_wishes),
 		cmocka_unit_test(gid_splits_into_prefix_and_guid),
 		cmocka_unit_test(pkey_full_and_limited_of_one_key_differ),
 		cmocka_unit_test(pkey_text_forms),

@@ -277,6 +277,8 @@ static void bad_requests_name_the_place(void **state)
 		{ONE_VF("name='ib0' partition='1' guid='0x0'"), "guid=\"0x0\"", "auto, or"},
 		{ONE_VF("name='ib0' partition='1' guid='0x0102c90300a1b2c3'"), "guid=", "unicast"},
 		{ONE_VF("name='ib0' partition='1' guid='Auto'"), "guid=\"Auto\"", "auto, or"},
+		{ONE_VF("name='ib0' partition='1' guid='mac:fa:16:3e:12:34'"),
+		 "guid=\"mac:", "or mac:"},
 		{ONE_VF("name='ib0' partition='1' fabric=''"), "fabric=\"\"", "letters"},
 		{ONE_VF("name='ib0' partition='1' pf='03:00.0'"), "pf=\"03:00.0\"", "0000:03:00.0"},
 		{ONE_VF("name='ib0' partition='1' numa='-1'"), "numa=\"-1\"", "0 to 1023"},
