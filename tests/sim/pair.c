@@ -181,10 +181,17 @@ static int begin_copy(struct job *job, struct vhca_error *err)
 	    vhca_migrations_begin(p->ms[1 - job->host], &w->domains[0].info.away, err) < 0)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "hook_refused", 0,
 				      "the destination's hook refused");
-	p->w[1 - job->host].domains[0].info = w->domains[0].info;
-	world_incoming(&p->w[1 - job->host], 0, true);
 	p->copying = true;
 	return 0;
+}
+
+/* libvirtd has made the domain that the copy goes into. */
+static void come_in(struct pair *p, unsigned int host)
+{
+	if (p->w[host].domains[0].running)
+		return;
+	p->w[host].domains[0].info = p->w[1 - host].domains[0].info;
+	world_incoming(&p->w[host], 0, true);
 }
 
 static void end_copy(struct job *job, struct vhca_mig_result *res)
@@ -223,7 +230,10 @@ static void copy(struct job *job)
 			return;
 		}
 	}
-	if ((vhca_now_ms() < job->due || job->p->copy_hangs) && !job->p->copy_cancelled) {
+	if (!job->p->copy_begins)
+		come_in(job->p, 1 - job->host);
+	if ((vhca_now_ms() < job->due || job->p->copy_hangs || job->p->copy_begins) &&
+	    !job->p->copy_cancelled) {
 		later(job);
 		return;
 	}

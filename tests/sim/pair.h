@@ -21,7 +21,8 @@ struct pair {
 	bool sm_down;
 	bool cut;	 /* the agents cannot reach each other */
 	bool copy_hangs; /* the memory copy goes on and on */
-	bool copying;	 /* libvirt is at it, from host 0 or 1 */
+	bool copy_begins; /* stays between the hook's yes and the domain's appearance at the other host */
+	bool copying; /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
 	bool copy_fails; /* ends with an error, the guest stays */
 	bool held;	 /* ...paused: libvirt does not know whether it runs at the other host */

@@ -221,22 +221,24 @@ static void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca
 	(void)err;
 }
 
-/* The first hand-over's answer was lost with the source's agent; the second one must not undo what libvirt has pinned. */
+/* The first hand-over's answer was lost with the source's agent; the second one must not undo what libvirt has pinned, and comes before
+ * libvirt has made the domain. */
 static void test_handover_repeated_while_copying(void **state)
 {
 	struct pair *p = *state;
 	struct vhca_epoch epoch = {0};
 	struct vhca_uuid id;
 
-	p->copy_hangs = true;
+	p->copy_begins = true;
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
+	assert_false(p->w[1].domains[0].running);
 	epoch.guid = claim_on(p, 0)->identity.guid;
 	epoch.epoch = claim_on(p, 0)->epoch;
 	vhca_migrations_handover(p->ms[1], &id, &epoch, 1, ignore_answer, NULL);
 	pair_settle(p);
 	assert_true(vhca_migrations_find(p->ms[1], &id)->pinned);
-	p->copy_hangs = false;
+	p->copy_begins = false;
 	assert_true(pair_until(p, at_home, &one));
 }
 
