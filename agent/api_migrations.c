@@ -9,15 +9,11 @@
 
 static struct json_object *view_vf(const struct vhca_claim *c)
 {
-	struct json_object *o = json_object_new_object();
+	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
+	struct json_object *o = vhca_mig_vf_to_json(&vf);
 
-	vhca_json_add_string(o, "name", c->name);
-	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
-	vhca_json_add_guid(o, "guid", c->identity.guid);
-	vhca_json_add_u64(o, "epoch", c->epoch);
 	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
 	vhca_json_add_bool(o, "away", c->away);
-	vhca_json_add_bool(o, "granted", c->vf->granted);
 	return o;
 }
 
@@ -62,6 +58,8 @@ static struct json_object *view(const struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (!c->ending)
 			json_object_array_add(vfs, view_vf(c));
+	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)
+		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }

@@ -39,11 +39,10 @@ static const char schema_4[] =
 	" pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL,"
 	" code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL) STRICT;";
 
+static const char schema_5[] = "ALTER TABLE migrations ADD COLUMN vfs TEXT NOT NULL DEFAULT '[]';";
+
 const struct vhca_migration vhca_journal_migrations[] = {
-	{schema_1},
-	{vhca_outbox_schema},
-	{vhca_outbox_schema_2},
-	{schema_4},
+	{schema_1}, {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The machine: states, journal, waiters. What each state does stands in migration_src.c and migration_dst.c. */
+/* The machine: states, waiters, requests. What each state does stands in migration_src.c and migration_dst.c. */
 #include "agent/migration.h"
 
 #include <assert.h>
@@ -79,12 +79,18 @@ const struct vhca_mig *vhca_migrations_first(struct vhca_migrations *ms)
 	return TAILQ_FIRST(&ms->list);
 }
 
+static bool owns(const struct vhca_mig *m, const struct vhca_claim *c)
+{
+	return (c->migrating || (m->state == VHCA_MIG_DONE && !m->source)) &&
+	       vhca_uuid_equal(&c->migration, &m->id);
+}
+
 struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after)
 {
 	struct vhca_claim *c =
 		after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&m->owner->model->claims);
 
-	while (c && !(c->migrating && vhca_uuid_equal(&c->migration, &m->id)))
+	while (c && !owns(m, c))
 		c = TAILQ_NEXT(c, link);
 	return c;
 }
@@ -181,81 +187,6 @@ static void answer_later(struct vhca_migrations *ms, vhca_mig_waiter_fn fn, void
 	*a = (struct answer){.fn = fn, .arg = arg, .err = *err};
 	if (vhca_loop_post(ms->args.loop, on_answer, a, free) < 0)
 		on_answer(a);
-}
-
-/* ---- journal ---- */
-
-static void journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
-{
-	char steps[512] = "";
-	struct vhca_strbuf sb;
-
-	vhca_strbuf_init(&sb, steps, sizeof(steps));
-	for (unsigned int i = 0; i < VHCA_MIG_STATE_COUNT; i++)
-		if (m->step_ms[i])
-			vhca_strbuf_add(&sb, "%s%u:%u", sb.len ? " " : "", i, m->step_ms[i]);
-	vhca_txn_exec(txn,
-		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-		      "?9, ?10, ?11, ?12, ?13)",
-		      "ssssssiiuusss", VHCA_UUID_STR(&m->id), m->source ? "source" : "destination",
-		      VHCA_UUID_STR(&m->domain), m->domain_name, m->peer, state_names[state],
-		      (int64_t)m->handed, (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
-		      m->failure.kind ? m->failure.code : "", m->reason, steps);
-	vhca_txn_exec(
-		txn,
-		"DELETE FROM migrations WHERE state IN ('done', 'failed', 'ended') AND id NOT IN"
-		" (SELECT id FROM migrations ORDER BY updated DESC LIMIT ?1)",
-		"i", (int64_t)VHCA_MIGRATION_HISTORY_MAX);
-}
-
-static void load_steps(struct vhca_mig *m, const char *text)
-{
-	char copy[512], *save = NULL;
-
-	if (vhca_strcpy(copy, sizeof(copy), text) < 0)
-		return; /* timings are for people: not worth a refusal to start */
-	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
-		char *colon = strchr(w, ':');
-		uint32_t i, ms;
-
-		if (!colon)
-			continue;
-		*colon = '\0';
-		if (!vhca_parse_u32(w, 10, VHCA_MIG_STATE_COUNT - 1, &i) &&
-		    !vhca_parse_u32(colon + 1, 10, UINT32_MAX, &ms))
-			m->step_ms[i] = ms;
-	}
-}
-
-static int load_row(void *ctx, const struct vhca_row *row)
-{
-	struct vhca_migrations *ms = ctx;
-	struct vhca_uuid id;
-	struct vhca_mig *m;
-
-	if (vhca_uuid_parse(vhca_row_text(row, 0), &id))
-		return -EBADMSG;
-	m = mig_new(ms, &id);
-	if (!m)
-		return -ENOMEM;
-	m->source = !strcmp(vhca_row_text(row, 1), "source");
-	if (vhca_uuid_parse(vhca_row_text(row, 2), &m->domain) ||
-	    vhca_strcpy(m->domain_name, sizeof(m->domain_name), vhca_row_text(row, 3)) ||
-	    vhca_strcpy(m->peer, sizeof(m->peer), vhca_row_text(row, 4)) ||
-	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state))
-		return -EBADMSG;
-	m->handed = vhca_row_i64(row, 6) != 0;
-	m->pinned = vhca_row_i64(row, 7) != 0;
-	m->started_ms = vhca_row_u64(row, 8);
-	m->updated_ms = vhca_row_u64(row, 9);
-	(void)snprintf(m->reason, sizeof(m->reason), "%s", vhca_row_text(row, 11));
-	if (vhca_row_text(row, 10)[0])
-		vhca_error_set(&m->failure, VHCA_ERR_CONFLICT, "migration_failed", 0, "%s",
-			       m->reason);
-	load_steps(m, vhca_row_text(row, 12));
-	m->loaded = true;
-	m->lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
-	return 0;
 }
 
 /* ---- stepping ---- */
@@ -385,7 +316,7 @@ void mig_move(struct vhca_mig *m, enum vhca_mig_state to)
 	m->committing = true;
 	m->next = to;
 	(void)vhca_fault("migration.move");
-	journal(txn, m, to);
+	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);
 }
 
@@ -464,13 +395,10 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 		ms->args.abort_tries_ms = MIG_ABORT_TRIES_MS;
 	ms->model = vhca_engine_model(args->engine);
 	TAILQ_INIT(&ms->list);
-	r = vhca_store_query(args->store, "SELECT * FROM migrations ORDER BY started", load_row, ms,
-			     err, "");
+	r = mig_load(ms, err);
 	if (r < 0) {
 		vhca_migrations_free(ms);
-		return r == -EBADMSG ? vhca_error_set(err, VHCA_ERR_INTERNAL, "store_corrupt",
-						      EBADMSG, "state database: table migrations")
-				     : r;
+		return r;
 	}
 	TAILQ_FOREACH (m, &ms->list, link)
 		if (!vhca_mig_state_is_final(m->state))

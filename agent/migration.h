@@ -27,10 +27,10 @@
  *   ending         claims end                                 no claim left                               ended
  */
 #include "agent/engine.h"
+#include "agent/migration_vfs.h"
 
 #define VHCA_MIGRATIONS_MAX	   64  /* running at once */
 #define VHCA_MIGRATION_HISTORY_MAX 100 /* ended ones kept for questions */
-#define VHCA_MIGRATION_VFS_MAX	   VHCA_DOM_VFS_MAX
 
 enum vhca_mig_state {
 	VHCA_MIG_CLAIMING,
@@ -75,8 +75,10 @@ enum vhca_mig_effect {
 struct vhca_mig_result {
 	int rc;
 	struct vhca_error err;
-	bool attached;	      /* STATUS: every VF is in the guest at the destination */
-	bool ended;	      /* STATUS: the destination has given this migration up */
+	bool attached; /* STATUS: every VF is in the guest at the destination */
+	bool ended;    /* STATUS: the destination has given this migration up */
+	struct vhca_mig_vf vfs[VHCA_MIGRATION_VFS_MAX]; /* STATUS: of n_vfs */
+	unsigned int n_vfs;
 	bool active, copying; /* JOB */
 	bool held; /* JOB: paused by libvirt for the migration, it may run at the destination */
 };
@@ -102,6 +104,9 @@ struct vhca_mig {
 	bool pinned; /* destination: libvirt's migration has begun; the lease no longer counts */
 	bool cancel; /* source: somebody wants it to stop */
 	bool degraded;
+	struct vhca_mig_vf
+		vfs[VHCA_MIGRATION_VFS_MAX]; /* source: n_vfs at the destination, as it said last */
+	unsigned int n_vfs;
 	struct vhca_error failure;	 /* why it did not succeed; kind NONE so far */
 	char reason[256];		 /* what it waits for, or why it ended */
 	uint64_t started_ms, updated_ms; /* wall clock */
@@ -180,7 +185,8 @@ const struct vhca_mig *vhca_migrations_find(struct vhca_migrations *ms,
 					    const struct vhca_uuid *id); /* borrowed or NULL */
 const struct vhca_mig *
 vhca_migrations_first(struct vhca_migrations *ms); /* oldest; then TAILQ_NEXT(m, link) */
-/* The claims of a migration, in the model's order: first with NULL; NULL at the end. */
+/* The claims of a migration, in the model's order: first with NULL; NULL at the end. At the destination they are still found when it is
+ * done (until the agent is restarted). */
 struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after);
 /* At the destination: every VF is in the guest. */
 bool vhca_migration_attached(const struct vhca_mig *m);

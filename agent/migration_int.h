@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_MIGRATION_INT_H
 #define VHCA_AGENT_MIGRATION_INT_H
-/* Shared by migration.c (machine, journal), migration_src.c and migration_dst.c (the steps of each side). */
+/* Shared by migration.c (machine), migration_journal.c, migration_src.c and migration_dst.c (the steps of each side). */
 #include "agent/migration.h"
 
 #define MIG_RETRY_FIRST_MS 200
@@ -47,6 +47,12 @@ void mig_drop(struct vhca_mig *m);
 /* Tells the SM side that the keys which claims on the move need may have changed. */
 void mig_members(struct vhca_mig *m);
 struct vhca_domain *mig_domain(const struct vhca_mig *m);
+
+/* ---- migration_journal.c ---- */
+/* The migration's row, in this state. */
+void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state);
+/* Blocking. */
+int mig_load(struct vhca_migrations *ms, struct vhca_error *err);
 
 /* ---- the steps ---- */
 extern void (*const mig_source_steps[VHCA_MIG_STATE_COUNT])(struct vhca_mig *m);

@@ -276,6 +276,10 @@ static void done_status(struct vhca_mig *m, const struct vhca_mig_result *res)
 		mig_retry(m, &res->err);
 		return;
 	}
+	if (res->n_vfs) {
+		memcpy(m->vfs, res->vfs, sizeof(m->vfs));
+		m->n_vfs = res->n_vfs;
+	}
 	if (!res->attached && !res->ended) {
 		m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
 		return;

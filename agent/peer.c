@@ -111,6 +111,8 @@ static void on_http(void *arg, int rc, const struct vhca_http_result *http,
 			call->res.rc =
 				vhca_json_opt_string(http->body, "state", &state, &call->res.err);
 		call->res.ended = state && !strcmp(state, "ended");
+		call->res.n_vfs = vhca_mig_vfs_parse(json_object_object_get(http->body, "vfs"),
+						     call->res.vfs);
 	}
 	finish(call);
 }

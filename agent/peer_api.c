@@ -19,12 +19,10 @@ struct vhca_peer_api {
 
 static struct json_object *view_vf(const struct vhca_claim *c)
 {
-	struct json_object *o = json_object_new_object();
+	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
+	struct json_object *o = vhca_mig_vf_to_json(&vf);
 
-	vhca_json_add_string(o, "name", c->name);
-	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
 	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_bool(o, "granted", c->vf->granted);
 	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
 	return o;
 }

@@ -82,7 +82,7 @@ MIGRATION = "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
 BEGUN = {"id": MIGRATION, "role": "source", "domain": UUID, "domain_name": "vm1", "peer": "hvb", "state": "claiming",
          "step_ms": {}, "started_ms": 1763617226000, "ended_ms": None, "reason": None, "degraded": False,
          "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "guid": "0x02c9ab0000000001", "epoch": 3, "state": "attached",
-                  "granted": True}]}
+                  "attached": True, "granted": True}]}
 STEPS = {"claiming": 43, "detaching": 1207, "handing_over": 80, "copying": 5310, "finishing": 1574}
 DONE = {**BEGUN, "state": "done", "step_ms": STEPS, "ended_ms": 1763617226000 + 8214}
 FAILED = {**BEGUN, "state": "failed", "step_ms": {"claiming": 43, "detaching": 1207, "aborting": 12, "restoring": 900},

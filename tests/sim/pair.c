@@ -151,6 +151,8 @@ static void ask_peer(struct job *job)
 		there = vhca_migrations_find(peer, &job->m->id);
 		res.attached = there && vhca_migration_attached(there);
 		res.ended = there && there->state == VHCA_MIG_ENDED;
+		while (there && (c = vhca_migration_claim(there, c)))
+			res.vfs[res.n_vfs++] = vhca_mig_vf_of(c);
 		reply(job, &res);
 	}
 }

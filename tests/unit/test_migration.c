@@ -42,13 +42,28 @@ static const struct vhca_claim *claim_on(const struct pair *p, unsigned int host
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
+/* What the source says of the VFs when its own have gone. */
+static void assert_shows_peers_vf(const struct pair *p, const struct vhca_uuid *id)
+{
+	const struct vhca_mig *m = vhca_migrations_find(p->ms[0], id);
+	const struct vhca_claim *there = claim_on(p, 1);
+
+	assert_int_equal(m->n_vfs, 1);
+	assert_string_equal(m->vfs[0].name, "ib0");
+	assert_int_equal(vhca_bdf_cmp(m->vfs[0].bdf, there->vf->bdf), 0);
+	assert_int_equal(m->vfs[0].guid, there->identity.guid);
+	assert_int_equal(m->vfs[0].epoch, there->epoch);
+	assert_true(m->vfs[0].attached);
+	assert_null(vhca_migration_claim(m, NULL));
+}
+
 static void test_there_and_back(void **state)
 {
 	struct pair *p = *state;
 	uint64_t guid = claim_on(p, 0)->identity.guid, epoch = claim_on(p, 0)->epoch;
 	struct vhca_bdf guest = claim_on(p, 0)->guest;
+	struct vhca_uuid id = pair_migrate(p, 0);
 
-	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, at_home, &one));
 	assert_true(pair_until(p, source_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
@@ -56,6 +71,10 @@ static void test_there_and_back(void **state)
 	assert_int_equal(claim_on(p, 1)->identity.guid, guid);
 	assert_true(claim_on(p, 1)->epoch > epoch);
 	assert_int_equal(vhca_bdf_cmp(claim_on(p, 1)->guest, guest), 0);
+	assert_shows_peers_vf(p, &id);
+	world_kill(&p->w[0]);
+	world_start(&p->w[0]);
+	assert_shows_peers_vf(p, &id); /* after a restart as well */
 	epoch = claim_on(p, 1)->epoch;
 	(void)pair_migrate(p, 1);
 	assert_true(pair_until(p, at_home, &zero));
