@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/engine_int.h"
+#include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
@@ -239,6 +240,47 @@ int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *
 	return 0;
 }
 
+/* A set of partitions; P_Keys of one table are few. */
+struct keys {
+	unsigned int n;
+	uint16_t key[2 * VHCA_PKEY_TABLE_MAX];
+};
+
+static void add_keys(struct keys *set, const uint16_t *keys, unsigned int n)
+{
+	for (unsigned int i = 0; i < n && set->n < VHCA_ARRAY_SIZE(set->key); i++)
+		if (keys[i] && vhca_pkey_find(set->key, set->n, keys[i]) < 0)
+			set->key[set->n++] = keys[i];
+}
+
+/* The port's table must hold what is in it, what the adapter's claims ask for, and the new keys. Entries that nobody needs any more
+ * count until the SM has taken them out: trying again later is worth it. */
+static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
+		      const struct vhca_identity *id, struct vhca_error *err)
+{
+	const struct vhca_port_state *port = &hca->ports[hca->port - 1];
+	struct keys set = {0};
+	const struct vhca_claim *c;
+	unsigned int claimed;
+
+	if (!vhca_hca_identity(hca)->host_pkey_map || !port->n_pkeys)
+		return 0;
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->vf && c->vf->hca == hca)
+			add_keys(&set, c->identity.pkeys, c->identity.n_pkeys);
+	claimed = set.n;
+	add_keys(&set, port->pkeys, port->n_pkeys);
+	add_keys(&set, id->pkeys, id->n_pkeys);
+	if (set.n <= port->n_pkeys)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "pkey_table_full", ENOSPC,
+		       "port %u of %s has room for %u P_Keys and would need %u; the VFs that are "
+		       "claimed on it use %u",
+		       hca->port, VHCA_BDF_STR(hca->facts.bdf), port->n_pkeys, set.n, claimed);
+	vhca_error_hint(err, "use fewer partitions on this host, or another adapter");
+	return -ENOSPC;
+}
+
 static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 		      const struct vhca_claim_request *req, const struct vhca_identity *id,
 		      uint64_t epoch)
@@ -277,6 +319,9 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	vf = choose(e, &want);
 	if (!vf)
 		return no_vf(e, &want, err);
+	r = check_room(e, vf->hca, id, err);
+	if (r < 0)
+		return r;
 	c = vhca_model_add_claim(&e->model);
 	if (!c || fill_claim(e, c, req, id, epoch) < 0) {
 		if (c)

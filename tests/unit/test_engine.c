@@ -552,6 +552,31 @@ static bool served_one(const struct world *w, const void *arg)
 	return served(w, arg);
 }
 
+/* mlx4: 127 keys fit; here 8. Full is said with numbers, before the SM is asked; what is there already needs no room. */
+static void test_full_pkey_table_is_told_with_numbers(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_domain *d;
+
+	for (unsigned int i = 0; i < WORLD_KEYS; i++)
+		if (!w->port_pkeys[i])
+			w->port_pkeys[i] = (uint16_t)(0x8010 + i);
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, "0x8001 0x8002");
+	assert_true(world_until(w, served, &zero));
+	world_domain_start(w, 1, "0x8002 0x8030");
+	world_settle(w);
+	d = vhca_model_domain(vhca_engine_model(w->engine), &w->domains[1].info.uuid);
+	assert_string_equal(d->requests[0].problem.code, "pkey_table_full");
+	assert_non_null(strstr(d->requests[0].problem.msg,
+			       "room for 8 P_Keys and would need 9; the VFs that are claimed on "
+			       "it use 2"));
+	world_domain_stop(w, 1);
+	world_domain_start(w, 1, "0x8002");
+	assert_true(world_until(w, served, &one));
+}
+
 static void test_waiting_domain_gets_the_vf_that_becomes_free(void **state)
 {
 	static const char *const names[] = {"a", "b", "c", "d"};
@@ -750,6 +775,7 @@ int main(void)
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_bad_requests_are_refused),
 		TEST(test_exhaustion_is_told_with_numbers),
+		TEST(test_full_pkey_table_is_told_with_numbers),
 		TEST(test_waiting_domain_gets_the_vf_that_becomes_free),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_failed_scrub_is_quarantined_and_healed),
