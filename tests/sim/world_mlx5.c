@@ -21,14 +21,16 @@ static struct vhca_identity_at place(const struct world *w, unsigned int v)
 	};
 }
 
-/* The world's word for "withdrawn" is all ones. */
+/* The world's word for "withdrawn" is all ones; half of that is a number that is nobody's, and no other VF's. */
 static void mirror(struct world *w, unsigned int v)
 {
 	const struct sim_rtnl_vf *fw = &w->mlx5->kernel.vfs[v];
-	bool clean = (fw->port == 0 || fw->port == UINT64_MAX) &&
-		     (fw->node == 0 || fw->node == UINT64_MAX) && fw->policy == VHCA_LINK_DOWN;
+	bool no_port = fw->port == 0 || fw->port == UINT64_MAX;
+	bool no_node = fw->node == 0 || fw->node == UINT64_MAX;
 
-	w->vfs[v].guid = clean ? UINT64_MAX : fw->port;
+	w->vfs[v].guid = no_port ? v + 1 : fw->port;
+	if (no_port && no_node && fw->policy == VHCA_LINK_DOWN)
+		w->vfs[v].guid = UINT64_MAX;
 }
 
 void world_mlx5_init(struct world *w, struct world_mlx5 *m)
@@ -81,6 +83,8 @@ int world_mlx5_apply(struct world *w, unsigned int v, enum vhca_effect effect,
 	struct vhca_identity_at at = place(w, v);
 	int r;
 
+	if (effect == w->mlx5->left_out)
+		return 0;
 	arm(w->mlx5, effect);
 	if (effect == VHCA_EFFECT_PROGRAM)
 		r = ops->program(&at, want, &res->missing, &res->hw, &res->err);
