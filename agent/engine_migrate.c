@@ -112,7 +112,7 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->migrating = claim->leaving = false;
+	claim->migrating = claim->leaving = claim->has_from = false;
 	keep(e, claim);
 }
 

@@ -139,9 +139,16 @@ static bool satisfied(const struct vhca_mig *m, const struct vhca_mig_waiter *w)
 
 static bool hopeless(const struct vhca_mig *m, const struct vhca_mig_waiter *w)
 {
-	return w->until != VHCA_MIG_ENDED &&
-	       (m->state == VHCA_MIG_ENDING || m->state == VHCA_MIG_ENDED);
+	if (w->until == VHCA_MIG_ENDED)
+		return m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE;
+	return m->state == VHCA_MIG_ENDING || m->state == VHCA_MIG_ENDED;
 }
+
+static const struct vhca_error too_late = {
+	.kind = VHCA_ERR_CONFLICT,
+	.code = "too_late",
+	.msg = "the domain has arrived",
+};
 
 static void tell_waiters(struct vhca_mig *m)
 {
@@ -157,7 +164,10 @@ static void tell_waiters(struct vhca_mig *m)
 	}
 	while ((w = STAILQ_FIRST(&told))) {
 		STAILQ_REMOVE_HEAD(&told, link);
-		w->fn(w->arg, m, hopeless(m, w) ? &m->failure : NULL);
+		w->fn(w->arg, m,
+		      !hopeless(m, w)		   ? NULL
+		      : w->until == VHCA_MIG_ENDED ? &too_late
+						   : &m->failure);
 		free(w);
 	}
 }
@@ -665,10 +675,8 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 			m->state =
 				VHCA_MIG_ENDING; /* nothing to end, but a late offer must not start it */
 	}
-	if (!m || m->source || m->state == VHCA_MIG_DONE) {
-		vhca_error_set(&err, VHCA_ERR_CONFLICT, "too_late", 0, "migration %s is done",
-			       VHCA_UUID_STR(id));
-		answer_later(ms, fn, arg, &err);
+	if (!m || m->source || m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE) {
+		answer_later(ms, fn, arg, &too_late);
 		return;
 	}
 	vhca_error_set(&err, VHCA_ERR_CONFLICT, "aborted", 0, "given up by the source");
@@ -695,5 +703,7 @@ int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id
 				      VHCA_UUID_STR(id));
 	m->pinned =
 		true; /* durable with the next move; after a restart the lease starts anew and is long enough */
+	m->lease_until = vhca_now_ms() + ms->args.conf->lease_ms; /* for the domain to appear */
+	mig_again(m, ms->args.conf->lease_ms);
 	return 0;
 }

@@ -42,7 +42,7 @@ static bool over(struct vhca_mig *m)
 		mig_move(m, VHCA_MIG_ENDING);
 		return true;
 	}
-	if (m->pinned)
+	if (m->pinned && (m->answered || !vhca_engine_virt_synced(m->owner->args.engine)))
 		return false;
 	if (now >= m->lease_until) {
 		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_UNAVAILABLE, "lease_over",
@@ -145,6 +145,7 @@ static void step_attaching(struct vhca_mig *m)
 		vhca_engine_settle(m->owner->args.engine, c);
 	}
 	mig_members(m);
+	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
 	mig_reason(m, "%s", "");
 	mig_move(m, VHCA_MIG_DONE);
 }

@@ -122,6 +122,7 @@ static void offer(struct job *job, struct vhca_migrations *peer)
 		r->migration = o->id;
 		r->has_guest = c->has_guest;
 		r->guest = c->guest;
+		r->from_port_guid = job->p->w[job->host].port_guid;
 	}
 	vhca_migrations_offer(peer, o, on_peer, job);
 	free(o);

@@ -70,6 +70,7 @@ static void test_there_and_back(void **state)
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
 	assert_int_equal(claim_on(p, 1)->identity.guid, guid);
 	assert_true(claim_on(p, 1)->epoch > epoch);
+	assert_false(claim_on(p, 1)->has_from); /* the next report is no move */
 	assert_int_equal(vhca_bdf_cmp(claim_on(p, 1)->guest, guest), 0);
 	assert_shows_peers_vf(p, &id);
 	world_kill(&p->w[0]);
@@ -261,6 +262,79 @@ static void test_handover_repeated_while_copying(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+static bool dest_attaches(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_ATTACHING;
+}
+
+static void keep_code(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	(void)m;
+	*(const char **)arg = err ? err->code : "none";
+}
+
+/* The guest runs there: it cannot be called back, and the source must hear so at once. */
+static void test_abort_after_the_arrival(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id = pair_migrate(p, 0);
+	const char *code = "no answer";
+
+	assert_true(pair_until(p, dest_attaches, NULL));
+	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	pair_settle(p);
+	assert_string_equal(code, "too_late");
+	assert_true(pair_until(p, at_home, &one));
+	code = "no answer";
+	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	pair_settle(p);
+	assert_string_equal(code, "too_late");
+	assert_int_equal(vhca_migrations_find(p->ms[1], &id)->failure.kind, 0);
+}
+
+/* It was asked while the guest was about to resume there. */
+static void test_abort_at_the_arrival(void **state)
+{
+	struct pair *p = *state;
+	const char *code = "no answer";
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	world_incoming(&p->w[1], 0, false);
+	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	pair_settle(p);
+	assert_string_equal(code, "too_late");
+	p->copy_hangs = false;
+	assert_true(pair_until(p, at_home, &one));
+	assert_int_equal(vhca_migrations_find(p->ms[1], &id)->failure.kind, 0);
+}
+
+static bool dest_ended(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_ENDED;
+}
+
+/* libvirt asked the hook and then never made the domain, and the source says nothing any more. */
+static void test_domain_that_never_appears(void **state)
+{
+	struct pair *p = *state;
+
+	p->copy_begins = true;
+	p->w[1].conf.lease_ms = 300;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	pair_silence(p, 0);
+	assert_true(pair_until(p, dest_ended, NULL));
+	assert_true(world_clean(&p->w[1], 0));
+	p->copying = p->copy_begins = false;
+	pair_revive(p, 0);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
 static bool source_let_go(const struct pair *p, const void *id)
 {
 	return !vhca_migration_claim(vhca_migrations_find(p->ms[0], id), NULL);
@@ -396,6 +470,9 @@ int main(void)
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),
 		TEST(test_handover_repeated_while_copying),
+		TEST(test_abort_after_the_arrival),
+		TEST(test_abort_at_the_arrival),
+		TEST(test_domain_that_never_appears),
 		TEST(test_destination_gave_up_while_copying),
 		TEST(test_lease_frees_the_reservation),
 		TEST(test_a_domain_migrates_once_at_a_time),
