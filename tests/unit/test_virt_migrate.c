@@ -27,7 +27,7 @@ static struct {
 	const char *message;
 	bool has_error;
 	/* the domain */
-	int persistent, active, state, job, operation;
+	int persistent, active, state, reason, job, operation;
 	int lost; /* the connection is */
 	/* what was asked for */
 	unsigned int calls, flags;
@@ -121,7 +121,7 @@ int virDomainGetState(virDomainPtr dom, int *state, int *reason, unsigned int fl
 	(void)dom;
 	assert_int_equal(flags, 0);
 	*state = fake.state;
-	*reason = 5;
+	*reason = fake.reason;
 	return 0;
 }
 
@@ -165,6 +165,7 @@ static int setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.active = 1;
 	fake.state = VIR_DOMAIN_RUNNING;
+	fake.reason = VIR_DOMAIN_RUNNING_MIGRATION_CANCELED;
 	fake.operation = VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT;
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	assert_int_equal(vhca_uuid_parse(UUID_TEXT, &uuid), 0);
@@ -357,7 +358,7 @@ static void job_shows_the_copy(void **state)
 	job = job_now(state);
 	assert_true(job.active && job.migrating_out);
 	assert_int_equal(job.state, VIR_DOMAIN_RUNNING);
-	assert_int_equal(job.reason, 5);
+	assert_int_equal(job.reason, VIR_DOMAIN_RUNNING_MIGRATION_CANCELED);
 	assert_int_equal(job.total_bytes, 3000);
 	assert_int_equal(job.processed_bytes, 2000);
 	assert_int_equal(job.remaining_bytes, 1000);
@@ -392,6 +393,27 @@ static void incoming_domain_has_a_state_only(void **state)
 	assert_true(job.active);
 	assert_false(job.migrating_out);
 	assert_int_equal(job.state, VIR_DOMAIN_PAUSED);
+}
+
+/* libvirt does not know whether the guest has resumed at the destination; who paused it otherwise does. */
+static void guest_held_by_libvirt_may_run_elsewhere(void **state)
+{
+	static const struct {
+		int state, reason;
+		bool held;
+	} cases[] = {
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, true},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, true},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY_FAILED, true},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, false},
+		{VIR_DOMAIN_RUNNING, VIR_DOMAIN_PAUSED_MIGRATION, false},
+	};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		fake.state = cases[i].state;
+		fake.reason = cases[i].reason;
+		assert_int_equal(job_now(state).held, cases[i].held);
+	}
 }
 
 static void stopped_domain_is_not_active(void **state)
@@ -468,6 +490,7 @@ int main(void)
 		CASE(job_shows_the_copy),
 		CASE(other_jobs_are_no_migration),
 		CASE(incoming_domain_has_a_state_only),
+		CASE(guest_held_by_libvirt_may_run_elsewhere),
 		CASE(stopped_domain_is_not_active),
 		CASE(failing_question_is_an_error),
 		CASE(marker_is_of_the_running_domain_only),
