@@ -132,10 +132,9 @@ static int open_hca(struct loader *l, const char *name, struct vhca_error *err)
 
 static struct vhca_conf_peer *find_peer(struct vhca_conf *conf, const char *name)
 {
-	for (unsigned int i = 0; i < conf->n_peers; i++)
-		if (strcmp(conf->peers[i].name, name) == 0)
-			return &conf->peers[i];
-	return NULL;
+	const struct vhca_conf_peer *p = vhca_conf_peer(conf, name);
+
+	return p ? &conf->peers[p - conf->peers] : NULL;
 }
 
 static int open_peer(struct loader *l, const char *name, struct vhca_error *err)
