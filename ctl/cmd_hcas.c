@@ -3,11 +3,12 @@
 #include "ctl/api.h"
 #include "ctl/view.h"
 
-#define PKEYS_SHOWN 6 /* of up to 128 */
+#define PKEYS_SHOWN 6	 /* of up to 128 */
+#define BUSY_MS	    5000 /* what takes longer hangs: removing VFs, the slowest job, takes a second */
 
-static const char *const hca_members[] = {"bdf",       "family",  "ibdev",
-					  "managed",   "num_vfs", "want_vfs",
-					  "total_vfs", "problem", "capabilities"};
+static const char *const hca_members[] = {"bdf",	  "family",	  "ibdev",     "managed",
+					  "num_vfs",	  "want_vfs",	  "total_vfs", "problem",
+					  "capabilities", "busy_since_ms"};
 
 /* A row is a port with the members of its adapter that are shown; takes the row. */
 static void add_row(struct json_object *rows, struct json_object *hca, struct json_object *row)
@@ -63,6 +64,20 @@ static void format_keys_by(struct vhca_strbuf *sb, struct json_object *row)
 		vhca_strbuf_add(sb, "%s", vhca_view_is_true(can, "host_pkey_map") ? "host" : "sm");
 }
 
+/* A job that hangs is the problem, whatever else there is: nothing on this adapter goes on before it. */
+static void format_problem(struct vhca_strbuf *sb, struct json_object *row)
+{
+	uint64_t busy_ms = vhca_view_u64(row, "busy_since_ms");
+	const char *problem = vhca_view_text(row, "problem");
+
+	if (busy_ms >= BUSY_MS) {
+		vhca_strbuf_add(sb, "in the kernel for ");
+		vhca_view_duration(sb, busy_ms);
+		vhca_strbuf_add(sb, "%s", *problem ? "; " : "");
+	}
+	vhca_strbuf_add(sb, "%s", problem);
+}
+
 static const struct vhca_column columns[] = {
 	{"BDF", "bdf", NULL},
 	{"FAMILY", "family", NULL},
@@ -76,7 +91,7 @@ static const struct vhca_column columns[] = {
 	{"STATE", "state", NULL},
 	{"KEYS_BY", NULL, format_keys_by},
 	{"P_KEYS", NULL, format_pkeys},
-	{"PROBLEM", "problem", NULL},
+	{"PROBLEM", NULL, format_problem},
 };
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)

@@ -206,6 +206,13 @@ class Tables(CtlCase):
         self.assertEqual(rows[2][11], "0x8001 0x8002 0x8003 0x8004 0x8005 0x8006 +10")
         self.assertEqual(rows[3], ["0000:41:00.0", "mlx5", "-", "no", "0/16"] + ["-"] * 5 + ["sm", "-", "-"])
 
+    def test_adapter_that_hangs(self):
+        for busy, problem, words in ((34000, None, "in the kernel for 34s"), (900, None, "-"),
+                                     (65000, "4 wanted", "in the kernel for 1m05s; 4 wanted")):
+            self.agent({"GET /v1/hcas": {"hcas": [{**HCAS["hcas"][1], "busy_since_ms": busy, "problem": problem}]}})
+            self.assertEqual(self.rows("hcas")[1][-1], words)
+            os.unlink(self.socket)
+
     def test_claims(self):
         self.agent({"GET /v1/claims": CLAIMS})
         self.assertEqual(self.rows("claims")[1], [UUID, "vm1/ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001",
