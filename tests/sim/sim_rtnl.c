@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ANSWER_MAX 8192
+#define ANSWER_MAX 65536
 
 /* ---- attributes, by hand: the code under test uses libnl ---- */
 

@@ -8,7 +8,7 @@
  */
 #include "pkey/rtnl.h"
 
-#define SIM_RTNL_VFS 8
+#define SIM_RTNL_VFS 126
 
 struct sim_rtnl_vf {
 	uint64_t node, port; /* firmware */

@@ -214,6 +214,23 @@ static void answers_that_prove_nothing(void **state)
 	assert_int_equal(vhca_rtnl_get_vf(&sim->ops, &vf2, &v), -ESTALE);
 }
 
+/* A full adapter: one answer of all its VFs, far beyond a page. */
+static void the_last_of_126_is_found(void **state)
+{
+	struct sim_rtnl *sim = *state;
+	struct vhca_rtnl_vf last = vf2;
+	struct vhca_vport v;
+
+	sim_rtnl_init(sim, IFINDEX, "0000:03:00.0", SIM_RTNL_VFS);
+	last.vf = SIM_RTNL_VFS - 1;
+	for (uint32_t i = 0; i < SIM_RTNL_VFS; i++)
+		sim->vfs[i].cached_node = sim->vfs[i].cached_port = GUID + i;
+	assert_int_equal(vhca_rtnl_get_vf(&sim->ops, &last, &v), 0);
+	assert_true(v.port_guid == GUID + 125 && v.node_guid == GUID + 125);
+	last.vf++;
+	assert_int_equal(vhca_rtnl_get_vf(&sim->ops, &last, &v), -ENXIO);
+}
+
 /* ---- answers that are cut short or wrong inside ---- */
 
 struct canned {
@@ -322,6 +339,7 @@ int main(void)
 		T(two_guids_in_one_nest_lose_the_second),
 		T(errors_of_the_kernel_are_passed_on),
 		T(answers_that_prove_nothing),
+		T(the_last_of_126_is_found),
 		T(every_truncation_is_survived),
 		T(every_wrong_byte_is_survived),
 		T(real_kernel_refuses),
