@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The agent of either side dies in the middle of a migration: one owner afterwards, and no leak."""
+"""Agents die in the middle of a migration: one owner afterwards, and no leak."""
 
 from kit.base import wait_for
-from kit.case import case
+from kit.case import case, equal
 from kit.migration import FULL_MIB_S, SLOW_MIB_S, moving
 
 # Runs in the hypervisor: some states last a tenth of a second, and asking from outside takes longer.
@@ -79,3 +79,22 @@ def source_agent_killed(rig):
 def destination_agent_killed(rig):
     """SIGKILL of the destination's agent at the same points: one owner, no leak."""
     survives(rig, "destination")
+
+
+@case
+def destination_falls_silent(rig):
+    """The destination's agent is gone when the copy fails: the subnet manager decides, and the agent finds itself superseded later."""
+    move = moving(rig)
+    move.speed(SLOW_MIB_S)
+    migration = move.begin()
+    move.wait_copying(migration)
+    rig.hvb.sh("systemctl stop vhcad; kill -KILL $(pgrep -f guest=vm1)")
+    try:
+        equal(move.wait_final(migration)["state"], "failed", "end of the migration")
+        equal(move.identity(rig.hva), move.before, "identity at the source")
+        wait_for(lambda: (move.bound(move.guids()[0]) or {}).get("lid") == int(rig.hva.facts().lid, 16), 90,
+                 "the plugin to have the vGUID at the source")
+    finally:
+        rig.hvb.sh("systemctl start vhcad", timeout=90)
+    move.assert_owner(rig.hva)
+    move.assert_granted(rig.hva)
