@@ -33,11 +33,12 @@ class Device:
             run(["make", "-s", "-C", f"/lib/modules/{kernel}/build", f"M={source}", "modules"])
             self.host.put("/run/simvport.ko", (source / "simvport.ko").read_bytes())
         self.host.put("/run/vport", (build_tree() / "tests/rig/vport").read_bytes(), "755")
-        self.host.sh(f"insmod /run/simvport.ko pf={PF}")
+        # The adapter's own IPoIB device would be the PF's first.
+        self.host.sh(f"modprobe -r ib_ipoib; insmod /run/simvport.ko pf={PF}")
         return self
 
     def __exit__(self, *_):
-        self.host.sh("rmmod simvport")
+        self.host.sh("rmmod simvport; modprobe ib_ipoib")
 
     def name(self):
         return self.host.sh(f"ls /sys/bus/pci/devices/{PF}/net").strip()
