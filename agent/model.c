@@ -68,14 +68,17 @@ static void free_hca(struct vhca_hca *hca)
 
 void vhca_model_done(struct vhca_model *m)
 {
+	struct vhca_suppressed *s;
 	struct vhca_hca *hca;
 
 	while (TAILQ_FIRST(&m->claims))
 		vhca_model_drop_claim(m, TAILQ_FIRST(&m->claims));
 	while (TAILQ_FIRST(&m->domains))
 		vhca_model_drop_domain(m, TAILQ_FIRST(&m->domains));
-	while (TAILQ_FIRST(&m->suppressed))
-		(void)vhca_model_unsuppress(m, &TAILQ_FIRST(&m->suppressed)->domain, NULL);
+	while ((s = TAILQ_FIRST(&m->suppressed))) {
+		TAILQ_REMOVE(&m->suppressed, s, link);
+		free(s);
+	}
 	while ((hca = TAILQ_FIRST(&m->hcas))) {
 		TAILQ_REMOVE(&m->hcas, hca, link);
 		free_hca(hca);
