@@ -178,7 +178,7 @@ static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
 		proven_clean(e, vf);
 	} else if (res->in_use && vhca_now_ms() < vf->deadline_ms) {
 		engine_reason(vf, "waits until its vfio group is closed");
-		engine_again(e, vf, GRANT_FIRST_MS);
+		vf->not_before_ms = vhca_now_ms() + GROUP_LOOK_MS;
 	} else {
 		engine_reason(vf, "%s", res->err.msg);
 		engine_move(e, vf, VHCA_VF_QUARANTINED);
