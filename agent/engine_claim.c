@@ -419,7 +419,9 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. */
 	suppress(e, claim);
 	claim->ending = true;
-	if (!claim->vf->committing)
+	if (claim->vf->committing)
+		claim->vf->unsaved = true;
+	else
 		engine_save(e, claim->vf);
 	engine_mark(e, claim->vf);
 }

@@ -20,6 +20,8 @@ struct engine_commit {
 	struct vhca_claim *ended; /* dropped from the model when durable */
 	uint64_t ticket;	  /* of the outbox, 0 = none */
 	bool move;
+	enum vhca_vf_state
+		to; /* of a move. An effect that ends while a save is under way moves at once: two can be open */
 };
 
 /* The effect that a state is entered for; recorded as the intent. */
@@ -152,12 +154,12 @@ static void on_commit(void *arg, int rc)
 	enum vhca_vf_state from = vf->state;
 
 	release_ticket(e, c->ticket, rc == 0);
-	vf->committing = false;
+	vf->committing--;
 	if (rc < 0) {
 		commit_failed(e, vf, rc);
 	} else if (c->move) {
 		(void)vhca_fault("engine.moved");
-		vf->state = vf->next;
+		vf->state = c->to;
 		if (c->ended)
 			claim_ended(e, vf, c->ended);
 		entered(e, vf, from);
@@ -182,7 +184,7 @@ static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *v
 	*c = (struct engine_commit){.e = e, .vf = vf, .move = move};
 	TAILQ_INSERT_TAIL(&e->commits, c, link);
 	if (vf)
-		vf->committing = true;
+		vf->committing++;
 	return c;
 }
 
@@ -202,7 +204,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		engine_again(e, vf, RETRY_FIRST_MS);
 		return;
 	}
-	vf->next = to;
+	c->to = to;
 	txn = vhca_txn_new(e->args.store);
 	if (vf->claim && to == VHCA_VF_FREE) {
 		c->ended = vf->claim;

@@ -133,9 +133,8 @@ struct vhca_vf {
 	bool probed, in_use;
 	struct engine_adopt *adopt; /* reads its hardware (engine_adopt.c) */
 
-	bool committing;
+	unsigned int committing; /* transactions under way; no step meanwhile */
 	bool unsaved;		 /* flags of the claim changed meanwhile: saved next */
-	enum vhca_vf_state next; /* what is being committed */
 	enum vhca_effect effect;
 	struct vhca_backoff backoff;
 	uint64_t
