@@ -16,7 +16,10 @@
  *   attached     await granted, follow the P_Key table; release asked → detaching; gone from live XML → scrubbing
  *   detaching    detach, repeat until gone from live XML → scrubbing; out of time → attached
  *   scrubbing    scrub                                         ok → free, claim ends  failed → quarantined
- *   quarantined  after a back-off → preparing
+ *                in the claim's own domain after all: → detaching
+ *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
+ *
+ * Claimed to scrubbing: in the live XML of another domain than the claim's → quarantined, the claim is over.
  */
 #include "agent/effects.h"
 #include "agent/events.h"

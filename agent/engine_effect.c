@@ -91,9 +91,12 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
 		proven_clean(e, vf);
 	} else {
+		/* What was ours may still have an identity: only a VF that was just being taken over is left alone. */
+		bool stays_theirs = res->in_use && vf->probed && !vf->claim;
+
 		engine_reason(vf, "%s", res->err.msg);
 		vf->probed = false;
-		engine_move(e, vf, res->in_use ? VHCA_VF_UNMANAGED : VHCA_VF_QUARANTINED);
+		engine_move(e, vf, stays_theirs ? VHCA_VF_UNMANAGED : VHCA_VF_QUARANTINED);
 	}
 }
 
@@ -185,6 +188,15 @@ static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 }
 
+static void done_strip(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc < 0)
+		failed(e, vf, &res->err);
+	else
+		vf->look_ms = vhca_now_ms() + e->conf->poll_ms;
+}
+
 static bool worth_retrying(const struct vhca_error *err)
 {
 	return err->kind == VHCA_ERR_UNAVAILABLE;
@@ -219,7 +231,8 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 	[VHCA_EFFECT_PROBE] = done_probe,     [VHCA_EFFECT_PREPARE] = done_prepare,
 	[VHCA_EFFECT_PROGRAM] = done_program, [VHCA_EFFECT_READ] = done_read,
 	[VHCA_EFFECT_KICK] = done_kick,	      [VHCA_EFFECT_SCRUB] = done_scrub,
-	[VHCA_EFFECT_ATTACH] = done_attach,   [VHCA_EFFECT_DETACH] = done_detach,
+	[VHCA_EFFECT_STRIP] = done_strip,     [VHCA_EFFECT_ATTACH] = done_attach,
+	[VHCA_EFFECT_DETACH] = done_detach,
 };
 
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,

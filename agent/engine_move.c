@@ -28,7 +28,7 @@ struct engine_commit {
 static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
 	[VHCA_VF_PREPARING] = VHCA_EFFECT_PREPARE, [VHCA_VF_CLAIMED] = VHCA_EFFECT_PROGRAM,
 	[VHCA_VF_PROGRAMMED] = VHCA_EFFECT_ATTACH, [VHCA_VF_DETACHING] = VHCA_EFFECT_DETACH,
-	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,
+	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,   [VHCA_VF_QUARANTINED] = VHCA_EFFECT_STRIP,
 };
 
 static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
@@ -125,6 +125,8 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	vf->look_ms = from == VHCA_VF_PREPARING && vf->state == VHCA_VF_FREE
 			      ? vhca_now_ms() + RESET_LOOK_MS
 			      : 0;
+	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_UNMANAGED)
+		vf->probed = false;
 	vf->deadline_ms =
 		vf->state == VHCA_VF_DETACHING ? vhca_now_ms() + e->conf->detach_timeout_ms : 0;
 	if (vf->state == VHCA_VF_SCRUBBING)

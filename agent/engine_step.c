@@ -206,6 +206,27 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
 }
 
+/* Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under that guest; the claim is over. */
+static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_domain *dom = vhca_model_stranger(&e->model, vf);
+	struct vhca_claim *c = vf->claim;
+
+	if (!dom)
+		return false;
+	c->ending = true;
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_seized", 0,
+		       "%s was plugged into domain %s, which it is not claimed for; its identity "
+		       "is withdrawn",
+		       VHCA_BDF_STR(vf->bdf), dom->info->name);
+	vhca_error_hint(&c->failure, "unplug it from %s: virsh detach-device", dom->info->name);
+	engine_reason(vf, "%s", c->failure.msg);
+	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
+	engine_move(e, vf, VHCA_VF_QUARANTINED);
+	return true;
+}
+
 /* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come, or that a migration brings, is
  * not. */
 static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
@@ -218,6 +239,8 @@ static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
+	if (seized(e, vf))
+		return;
 	if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
 		return;
@@ -254,6 +277,8 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
 
+	if (seized(e, vf))
+		return;
 	if (used_by_own_domain(e, vf)) {
 		note_guest_address(e, vf);
 		engine_no_reason(vf);
@@ -355,6 +380,8 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
+	if (seized(e, vf))
+		return;
 	if (e->virt_synced && !vhca_model_user(&e->model, vf->bdf, NULL)) {
 		if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
 		    engine_claim_domain(e, vf->claim))
@@ -394,6 +421,8 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms();
 
+	if (seized(e, vf))
+		return;
 	if (!e->virt_synced) {
 		engine_reason(vf, "waits for libvirt");
 	} else if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
@@ -412,9 +441,11 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	/* Invariant 4: never while any live XML has the address. */
-	if (vhca_model_user(&e->model, vf->bdf, NULL)) {
-		engine_reason(vf, "cannot be scrubbed: it is in a live domain again");
+	if (seized(e, vf))
+		return;
+	/* Invariant 4: never while any live XML has the address. An attach that was under way when the claim ended has come after all. */
+	if (used_by_own_domain(e, vf)) {
+		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}
 	engine_start(e, vf, VHCA_EFFECT_SCRUB);
@@ -424,8 +455,13 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms();
 
-	if (vhca_model_user(&e->model, vf->bdf, NULL))
+	if (vhca_model_user(&e->model, vf->bdf, NULL)) {
+		if (now >= vf->look_ms)
+			engine_start(e, vf, VHCA_EFFECT_STRIP);
+		else
+			engine_again(e, vf, vf->look_ms - now);
 		return;
+	}
 	if (vf->not_before_ms == 0)
 		engine_back_off(e, vf);
 	else if (now >= vf->not_before_ms)

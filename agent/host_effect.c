@@ -168,13 +168,12 @@ static int do_kick(struct vhca_host_job *job)
 	return r < 0 || !job->ops->kick ? r : job->ops->kick(&at, &job->result.err);
 }
 
-static int do_scrub(struct vhca_host_job *job)
+/* Under a guest that has it: who holds the group does not matter, and a VF that is bound stays so. */
+static int do_strip(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
-	int r = group_in_use(job);
+	int r = need_device(job, &job->result.err);
 
-	if (!r)
-		r = need_device(job, &job->result.err);
 	if (!r)
 		r = job->ops->scrub(&at, &job->result.err);
 	if (!r)
@@ -182,10 +181,18 @@ static int do_scrub(struct vhca_host_job *job)
 	return r;
 }
 
+static int do_scrub(struct vhca_host_job *job)
+{
+	int r = group_in_use(job);
+
+	return r < 0 ? r : do_strip(job);
+}
+
 static int (*const effects[])(struct vhca_host_job *job) = {
 	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
 	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_READ] = do_read,
 	[VHCA_EFFECT_KICK] = do_kick,	    [VHCA_EFFECT_SCRUB] = do_scrub,
+	[VHCA_EFFECT_STRIP] = do_strip,
 };
 
 void vhca_host_job_work(void *arg)

@@ -10,7 +10,7 @@
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
 static const char *const effect_names[] = {"none", "probe", "prepare", "program", "read",
-					   "kick", "scrub", "attach",  "detach"};
+					   "kick", "scrub", "strip",   "attach",  "detach"};
 
 const char *vhca_way_to_string(enum vhca_way way)
 {
@@ -339,6 +339,22 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 				*ret_dev = &d->info->hostdevs[i];
 			return d;
 		}
+	}
+	return NULL;
+}
+
+const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const struct vhca_vf *vf)
+{
+	const struct vhca_domain *d;
+
+	if (!vf->claim)
+		return NULL;
+	TAILQ_FOREACH (d, &m->domains, link) {
+		if (!d->info || vhca_uuid_equal(&d->info->uuid, &vf->claim->domain))
+			continue;
+		for (unsigned int i = 0; i < d->info->n_hostdevs; i++)
+			if (!vhca_bdf_cmp(d->info->hostdevs[i].host, vf->bdf))
+				return d;
 	}
 	return NULL;
 }

@@ -100,8 +100,9 @@ enum vhca_effect {
 	VHCA_EFFECT_READ,    /* read the identity back */
 	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
 	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
-	VHCA_EFFECT_ATTACH,  /* hot-plug through libvirt */
-	VHCA_EFFECT_DETACH,  /* ask libvirt to unplug */
+	VHCA_EFFECT_STRIP, /* the same under a guest that must not have it, whatever it does with the group */
+	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
+	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
 
@@ -236,5 +237,7 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 /* The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if none. */
 struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 				    const struct vhca_dom_hostdev **ret_dev);
+/* A live domain that has the VF although its claim is another domain's, or NULL. */
+const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const struct vhca_vf *vf);
 
 #endif

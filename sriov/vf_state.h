@@ -13,13 +13,19 @@
  *                                                                                        claimed (its claim migrates)
  *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost) |
  *                                                                                        unmanaged (used without a claim)
- *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing
- *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing
- *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone)
- *   detaching    unplug requested                        unplug by alias, await removal  scrubbing | attached (given up)
- *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined |
- *                                                                                        claimed (its claim migrates)
- *   quarantined  a proof failed; never given away        scrub again, backing off        free | preparing
+ *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing | quarantined (seized)
+ *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing | quarantined (seized)
+ *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone) |
+ *                                                                                        quarantined (seized)
+ *   detaching    unplug requested                        unplug by alias, await removal  scrubbing | attached (given up) |
+ *                                                                                        quarantined (seized)
+ *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined | claimed (its claim
+ *                                                                                        migrates) | detaching (the guest got it)
+ *   quarantined  a proof failed, or it is in a guest     scrub again, backing off; while free | preparing
+ *                that it was not given to; never given   a live XML has it: taken its
+ *                away                                    identity, under the guest
+ *
+ * Seized: the live XML of another domain than the claim's shows the VF. libvirt plugs whatever a host administrator tells it to.
  */
 #include <stdbool.h>
 

@@ -126,6 +126,7 @@ static void check_intent(const struct world *w, const struct vhca_vf *vf, enum v
 		[VHCA_EFFECT_PREPARE] = "preparing",
 		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached",
 		[VHCA_EFFECT_SCRUB] = "scrubbing",
+		[VHCA_EFFECT_STRIP] = "quarantined",
 		[VHCA_EFFECT_ATTACH] = "programmed",
 		[VHCA_EFFECT_DETACH] = "detaching",
 		[VHCA_EFFECT_KICK] = "attached",
@@ -240,6 +241,11 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		scrub(t);
 		return 0;
+	case VHCA_EFFECT_STRIP:
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, VHCA_EFFECT_SCRUB, &job->want, res);
+		scrub(t);
+		return 0;
 	case VHCA_EFFECT_PROGRAM:
 		if (w->programming && job->want.guid != VHCA_GUID_ALL1)
 			w->programming(w, job->want.guid, job->epoch);
@@ -279,7 +285,7 @@ static void on_job(void *arg)
 	else
 		res.rc = apply(w, job, &res);
 	world_check(w);
-	if (res.rc == 0 && job->effect <= VHCA_EFFECT_SCRUB && job->effect != VHCA_EFFECT_PROBE) {
+	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
 		res.rc = fill_hw(w, truth(w, job->vf->bdf), &res);
 		res.has_hw = res.rc == 0;
 	}
