@@ -16,7 +16,7 @@ bool vhca_identity_is_clean(const struct vhca_identity_state *state)
 		if (state->map[i] != VHCA_PKEY_UNMAPPED)
 			return false;
 	}
-	return state->requested == VHCA_GUID_ALL1;
+	return state->requested == VHCA_GUID_ALL1 && !state->other_maps && !state->other_guids;
 }
 
 static bool index_matches(const struct vhca_identity_state *state, unsigned int i, uint16_t pkey,
@@ -45,7 +45,8 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
 		*ret_missing = 0;
 		return vport_matches(state, want);
 	}
-	if (state->requested != want->guid || want->n_pkeys > state->n_virtual)
+	if (state->other_maps || state->other_guids || state->requested != want->guid ||
+	    want->n_pkeys > state->n_virtual)
 		return false;
 	for (unsigned int i = 0; i < want->n_pkeys; i++) {
 		if (!index_matches(state, i, want->pkeys[i], &missing))
@@ -69,6 +70,17 @@ int vhca_identity_difference(const struct vhca_identity_state *state,
 			return (int)i;
 	}
 	return -1;
+}
+
+uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
+			       const struct vhca_identity *want)
+{
+	uint16_t n = state->other_maps;
+
+	for (unsigned int i = 0; i < state->n_virtual; i++)
+		n += state->map[i] != VHCA_PKEY_UNMAPPED &&
+		     (i >= want->n_pkeys || state->value[i] != want->pkeys[i]);
+	return n;
 }
 
 int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey)

@@ -51,6 +51,10 @@ struct vhca_identity_state {
 	int16_t map[VHCA_PKEY_TABLE_MAX]; /* virtual index -> physical index, VHCA_PKEY_UNMAPPED */
 	uint16_t value
 		[VHCA_PKEY_TABLE_MAX]; /* the P_Key behind map[i] in the port's table now; 0 = none or empty slot */
+	/* On the VF's other ports, where nothing may be: map entries, GUIDs. */
+	uint16_t other_maps, other_guids;
+	/* program: virtual indices at which it found another key than the wanted one. Counts even if it fails. */
+	uint16_t foreign;
 };
 
 struct vhca_rtnl;
@@ -96,7 +100,7 @@ struct vhca_identity_ops {
 
 extern const struct vhca_identity_ops vhca_identity_mlx4, vhca_identity_mlx5;
 
-/* True if the VF shows nobody's identity: no key mapped, GUIDs withdrawn, link (where it has one) down. */
+/* True if the VF shows nobody's identity: no key mapped, GUIDs withdrawn, on no port, link (where it has one) down. */
 bool vhca_identity_is_clean(const struct vhca_identity_state *state);
 /* True if state shows exactly what `want` asks for, apart from keys that the port does not have (counted in *ret_missing). */
 bool vhca_identity_matches(const struct vhca_identity_state *state,
@@ -105,6 +109,10 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
  * host sees no map (n_virtual 0). */
 int vhca_identity_difference(const struct vhca_identity_state *state,
 			     const struct vhca_identity *want);
+/* Virtual indices, of all ports, that are mapped to anything but the key that `want` has there;
+ * an emptied slot counts: whatever comes next stands in it. */
+uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
+			       const struct vhca_identity *want);
 /* Physical index of the 16-bit value (membership bit included) in a table of n, or VHCA_PKEY_UNMAPPED. */
 int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey);
 

@@ -182,20 +182,39 @@ static uint16_t value_at(const struct work *w, int16_t physical)
 	return w->table[physical];
 }
 
-static int fill_state(const struct work *w, const struct plan *plan,
-		      struct vhca_identity_state *ret, struct vhca_error *err)
+static void count_others(const struct work *w, struct vhca_identity_state *state)
 {
-	struct vhca_identity_state state = {.requested = plan->guid,
-					    .gid_index = w->fn.gid_index,
-					    .n_virtual = (uint16_t)plan->n_virtual};
+	for (unsigned int p = 0; p < w->n_plans; p++) {
+		if (p == w->own)
+			continue;
+		state->other_guids += w->plans[p].guid != VHCA_GUID_ALL1;
+		for (unsigned int i = 0; i < w->plans[p].n_virtual; i++)
+			state->other_maps += w->plans[p].map[i] != VHCA_PKEY_UNMAPPED;
+	}
+}
+
+/* What the plans have read or written last. */
+static void fill_map(const struct work *w, struct vhca_identity_state *state)
+{
+	const struct plan *plan = &w->plans[w->own];
+
+	state->n_virtual = (uint16_t)plan->n_virtual;
+	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++) {
+		state->map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
+		state->value[i] = value_at(w, state->map[i]);
+	}
+	count_others(w, state);
+}
+
+static int fill_state(const struct work *w, struct vhca_identity_state *ret, struct vhca_error *err)
+{
+	const struct plan *plan = &w->plans[w->own];
+	struct vhca_identity_state state = {.requested = plan->guid, .gid_index = w->fn.gid_index};
 	int r = vhca_mlx4_read_granted(&w->fn, plan->port, &state.granted);
 
 	if (r < 0)
 		return fail(w, plan->port, r, err, "read gids");
-	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++) {
-		state.map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
-		state.value[i] = value_at(w, state.map[i]);
-	}
+	fill_map(w, &state);
 	*ret = state;
 	return 0;
 }
@@ -399,7 +418,8 @@ static unsigned int plan_identity(struct work *w, const struct vhca_identity *wa
 }
 
 /* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
-static int prove_values(struct work *w, const struct vhca_identity *want, struct vhca_error *err)
+static int prove_values(struct work *w, const struct vhca_identity *want, uint16_t *foreign,
+			struct vhca_error *err)
 {
 	struct plan *plan = own_plan(w);
 	bool moved = false;
@@ -417,6 +437,7 @@ static int prove_values(struct work *w, const struct vhca_identity *want, struct
 		if (r == 0 && w->table[physical] == want->pkeys[i])
 			continue;
 		moved = true;
+		(*foreign)++;
 		r = write_index(w, plan, i, VHCA_PKEY_UNMAPPED, err);
 		if (r < 0)
 			return r;
@@ -432,6 +453,7 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 		   struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
+	struct vhca_identity_state before = {0};
 	unsigned int missing;
 	int r = open_work(at, &w, err);
 
@@ -443,14 +465,17 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 		r = check_want(&w, want, err);
 	if (r < 0)
 		return r;
+	fill_map(&w, &before);
+	before.foreign = vhca_identity_foreign(&before, want);
 	missing = plan_identity(&w, want);
 	r = apply(&w, err);
 	if (r == 0)
-		r = prove_values(&w, want, err);
+		r = prove_values(&w, want, &before.foreign, err);
 	if (r == 0)
-		r = fill_state(&w, own_plan(&w), ret, err);
+		r = fill_state(&w, ret, err);
 	if (r == 0)
 		*ret_missing = missing;
+	ret->foreign = before.foreign;
 	return r;
 }
 
@@ -472,15 +497,14 @@ static int read_state(const struct vhca_identity_at *at, struct vhca_identity_st
 		      struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
-	struct plan plan = {.port = at->port};
 	int r = open_work(at, &w, err);
 
 	if (r == 0)
 		r = load_table(&w, at->port, err);
 	if (r == 0)
-		r = load_plan(&w, &plan, err);
+		r = load_plans(at, &w, err);
 	if (r == 0)
-		r = fill_state(&w, &plan, ret, err);
+		r = fill_state(&w, ret, err);
 	return r;
 }
 

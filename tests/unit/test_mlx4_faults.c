@@ -404,6 +404,48 @@ static void renamed_device_is_enoent_and_a_reload_is_repaired(void **state)
 	assert_true(is_programmed(f));
 }
 
+/* The other port of a dual-port card: nothing may be there, so somebody has to look. */
+static void leftovers_on_the_other_port_are_seen(void **state)
+{
+	struct fixture *f = ready(state);
+	struct vhca_identity_state s;
+	unsigned int missing;
+
+	dirty(f);
+	assert_int_equal(program(f, &tenant), 0);
+	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
+	assert_true(vhca_identity_matches(&s, &tenant, &missing));
+	assert_int_equal(vhca_identity_foreign(&s, &tenant), 0);
+	sim_put(sysfs_sim_tree(f->sim), FN "/ports/2/pkey_idx/3", "6");
+	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
+	assert_false(vhca_identity_matches(&s, &tenant, &missing));
+	assert_int_equal(vhca_identity_foreign(&s, &tenant), 1);
+	assert_int_equal(scrub(f), 0);
+	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
+	assert_true(vhca_identity_is_clean(&s));
+	sim_put(sysfs_sim_tree(f->sim), SIM_PATH(IOV "/ports/2/admin_guids/%u", SLAVE),
+		"214050000000002");
+	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
+	assert_false(vhca_identity_is_clean(&s));
+}
+
+/* Who programs a VF in a guest hears that it had led to a foreign key, though the map is right afterwards. */
+static void foreign_keys_are_told(void **state)
+{
+	struct fixture *f = ready(state);
+	struct vhca_identity_state s;
+	unsigned int missing;
+
+	dirty(f);
+	assert_int_equal(program(f, &tenant), 0);
+	assert_int_equal(ops->program(&f->at, &tenant, &missing, &s, &f->err), 0);
+	assert_int_equal(s.foreign, 0);
+	sysfs_sim_set_pkey(f->sim, &cx3, 1, 3, 0x8001);
+	sysfs_sim_set_pkey(f->sim, &cx3, 1, 5, 0x8077);
+	assert_int_equal(ops->program(&f->at, &tenant, &missing, &s, &f->err), 0);
+	assert_int_equal(s.foreign, 1);
+}
+
 static void grant_comes_when_the_sm_answers(void **state)
 {
 	struct fixture *f = ready(state);
@@ -458,6 +500,8 @@ int main(void)
 		T(nothing_is_given_before_all_is_taken),
 		T(index_that_changes_meaning_meanwhile_is_unmapped),
 		T(renamed_device_is_enoent_and_a_reload_is_repaired),
+		T(leftovers_on_the_other_port_are_seen),
+		T(foreign_keys_are_told),
 		T(grant_comes_when_the_sm_answers),
 		cmocka_unit_test_setup_teardown(full_adapter_costs_what_changes, setup_full,
 						teardown),
