@@ -393,8 +393,10 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 			vhca_outbox_kick(e->outbox);
 	}
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
-		vf->reprogram |=
-			table && (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_PROGRAMMED);
+		if (table && (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_PROGRAMMED)) {
+			vf->reprogram = true;
+			vf->hw_known = false; /* what was read is of the table before */
+		}
 		engine_mark(e, vf);
 	}
 	vhca_timer_arm_ms(e->requests, 0);

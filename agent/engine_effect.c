@@ -113,6 +113,11 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 			 const struct vhca_effect_result *res)
 {
+	if (res->hw.foreign && vhca_model_user(&e->model, vf->bdf, NULL))
+		engine_force_off(
+			e, vf,
+			"the port's P_Key table changed while the VF was programmed: QPs may "
+			"keep a foreign key");
 	if (res->rc < 0) {
 		program_failed(e, vf, res);
 		return;

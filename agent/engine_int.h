@@ -53,6 +53,8 @@ void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
+/* The map of a VF in a guest led to a foreign key: alarm, and by policy the VF goes. */
+void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
 
 /* ---- engine_move.c ---- */
 /* Journals the transition; the state changes, and the VF is stepped, when it is durable. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* One step function per VF state: looks at the level of things, makes at most one move or starts at most one effect. */
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/engine_int.h"
@@ -294,40 +295,61 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-/* A physical index that an attached VF maps got another meaning: its QPs keep the index and would now talk in a foreign partition. */
-static bool index_changed_meaning(const struct vhca_vf *vf, unsigned int *ret_virtual)
+/* A QP keeps the physical index that it was given when it was modified. So once the map of a VF in a guest has led to another key than its
+ * own, whoever wrote the map or the table, a QP may talk with that key for ever, whatever the map says later. */
+void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
 {
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+	struct vhca_claim *c = vf->claim;
 
-	for (unsigned int i = 0; vf->hw_known && i < vf->hw.n_virtual; i++) {
-		int idx = vf->hw.map[i];
-
-		if (idx < 0 || idx >= port->n_pkeys || !vf->hw.value[i] ||
-		    port->pkeys[idx] == vf->hw.value[i])
-			continue;
-		*ret_virtual = i;
-		return true;
-	}
-	return false;
+	if (c->forced)
+		return;
+	engine_reason(vf, "%s", why);
+	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
+		return;
+	c->forced = c->ending = true;
+	engine_save(e, vf); /* before the map is repaired: a restart would find nothing wrong */
 }
 
+static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
+{
+	const struct vhca_identity *id = &vf->claim->identity;
+
+	if (vf->hw.other_maps)
+		(void)snprintf(
+			buf, size,
+			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
+
+	for (unsigned int i = 0; i < vf->hw.n_virtual; i++) {
+		uint16_t want = i < id->n_pkeys ? id->pkeys[i] : 0;
+
+		if (vf->hw.map[i] < 0 || (want && vf->hw.value[i] == want))
+			continue;
+		(void)snprintf(buf, size,
+			       "virtual P_Key index %u led to %s at physical index %d of the port "
+			       "instead of %s: QPs may keep it",
+			       i, VHCA_PKEY_STR(vf->hw.value[i]), vf->hw.map[i],
+			       want ? VHCA_PKEY_STR(want) : "none");
+		return;
+	}
+}
+
+/* The map is looked at before it is repaired: it may have to be remembered first. */
 static bool follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-	unsigned int i;
+	char why[200] = "";
 
 	if (!vf->reprogram)
 		return false;
-	if (index_changed_meaning(vf, &i)) {
-		engine_reason(vf,
-			      "the SM gave physical P_Key index %d to %s while this VF's QPs used "
-			      "it for %s",
-			      vf->hw.map[i], VHCA_PKEY_STR(port->pkeys[vf->hw.map[i]]),
-			      VHCA_PKEY_STR(vf->hw.value[i]));
-		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
-		vf->claim->ending |= e->conf->index_policy == VHCA_INDEX_FORCE_OFF;
+	if (!vf->hw_known) {
+		engine_start(e, vf, VHCA_EFFECT_READ);
+		return true;
 	}
-	engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+	name_foreign(vf, why, sizeof(why));
+	if (why[0])
+		engine_force_off(e, vf, why);
+	if (!vf->committing)
+		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	return true;
 }
 
@@ -428,7 +450,7 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
-	} else if (vf->deadline_ms && now >= vf->deadline_ms) {
+	} else if (vf->deadline_ms && now >= vf->deadline_ms && !vf->claim->forced) {
 		detach_given_up(e, vf);
 	} else if (now >= vf->look_ms) {
 		vf->look_ms = now + e->conf->detach_retry_ms;

@@ -29,6 +29,9 @@ static const char schema_1[] =
 	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"
 	" PRIMARY KEY (domain, name)) STRICT;";
 
+/* claims.ending: 0, 1, or this. */
+#define ENDING_FORCED 2
+
 static const char schema_4[] =
 	"ALTER TABLE claims ADD COLUMN migration TEXT;"
 	"ALTER TABLE claims ADD COLUMN leaving INTEGER NOT NULL DEFAULT 0;"
@@ -94,6 +97,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->identity.guid = vhca_row_u64(row, 7);
 	c->epoch = vhca_row_u64(row, 8);
 	c->ending = vhca_row_i64(row, 10) != 0;
+	c->forced = vhca_row_i64(row, 10) == ENDING_FORCED;
 	c->created_ms = vhca_row_u64(row, 11);
 	c->has_guest = !vhca_bdf_parse(vhca_row_text(row, 12), &c->guest);
 	c->migrating = !vhca_uuid_parse(vhca_row_text(row, 13), &c->migration);
@@ -199,9 +203,9 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		" away = excluded.away",
 		"sssssssuusiusii", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name,
 		c->name, c->fabric, vhca_way_to_string(c->way), VHCA_BDF_STR(c->vf->bdf),
-		c->identity.guid, c->epoch, text, (int64_t)c->ending, c->created_ms,
-		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, (int64_t)c->leaving,
-		(int64_t)c->away);
+		c->identity.guid, c->epoch, text, (int64_t)(c->forced ? ENDING_FORCED : c->ending),
+		c->created_ms, c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
+		(int64_t)c->leaving, (int64_t)c->away);
 	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu", c->identity.guid,
 		      c->epoch);
 }

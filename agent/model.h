@@ -67,6 +67,7 @@ struct vhca_claim {
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
+	bool forced; /* ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
 	/* A migration keeps its claims in all states and is the only one that ends them. */
 	bool migrating;
 	struct vhca_uuid migration;

@@ -45,6 +45,7 @@ struct world {
 	bool sm_grants;	 /* OpenSM answers the driver */
 	bool deaf_guest; /* ignores unplug requests */
 	bool vfs_lie;	 /* the scrub's read-back differs */
+	bool hostile_sm; /* it gives an index in use to others: what a guest's map shows is not the agent's fault */
 	enum world_fault fault;
 	unsigned int fault_at;
 	enum vhca_effect fault_effect; /* only effects of this kind count; NONE = all */

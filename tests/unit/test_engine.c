@@ -400,17 +400,66 @@ static bool detached(const struct world *w, const void *arg)
 	return world_vf_of(w, 0, "ib0") < 0;
 }
 
+/* The SM gives physical index 1, which the guest's QPs hold, to the other tenant. */
+static void change_meaning(struct world *w)
+{
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	w->hostile_sm = true;
+	world_set_key(w, 1, 0x8002);
+}
+
 static void test_index_that_changes_meaning_forces_off(void **state)
 {
 	struct world *w = *state;
 
-	world_start(w);
-	world_domain_start(w, 0, "0x8001");
-	assert_true(world_until(w, served, &zero));
-	/* The SM gives physical index 1, which the guest's QPs hold, to the other tenant. (Ground truth would show the breach, and the
-	 * engine can only hear of it afterwards; so the map is taken away as the hardware would see it.) */
-	w->vfs[world_vf_of(w, 0, "ib0")].map[0] = -1;
-	world_set_key(w, 1, 0x8002);
+	change_meaning(w);
+	assert_true(world_until(w, detached, NULL));
+}
+
+static bool unmapped(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return w->vfs[world_vf_of(w, 0, "ib0")].map[0] == -1;
+}
+
+static void test_index_that_changes_meaning_is_only_alarmed_by_policy(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.index_policy = VHCA_INDEX_ALARM;
+	change_meaning(w);
+	assert_true(world_until(w, unmapped, NULL));
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_ATTACHED), 1);
+}
+
+static bool is_detaching(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return count(w, VHCA_VF_DETACHING) == 1;
+}
+
+/* Its map is right again, but its QPs are not: neither a restart nor a deaf guest ends that. */
+static void test_forced_off_until_it_is_off(void **state)
+{
+	struct world *w = *state;
+
+	w->deaf_guest = true;
+	change_meaning(w);
+	assert_true(world_until(w, is_detaching, NULL));
+	assert_true(unmapped(w, NULL));
+	for (unsigned int round = 0; round < 2; round++) {
+		uint64_t until = vhca_now_ms() + w->conf.detach_timeout_ms + 200;
+
+		while (vhca_now_ms() < until)
+			world_round(w, 10);
+		assert_int_equal(count(w, VHCA_VF_DETACHING), 1);
+		world_kill(w);
+		world_start(w);
+	}
+	w->deaf_guest = false;
 	assert_true(world_until(w, detached, NULL));
 }
 
@@ -609,6 +658,49 @@ static void test_guest_that_does_not_let_go(void **state)
 	assert_false(world_clean(w, (unsigned int)world_vf_of(w, 0, "ib0")));
 }
 
+/* ---- administrators ---- */
+
+static bool quarantined_clean(const struct world *w, const void *arg)
+{
+	const unsigned int *v = arg;
+
+	return world_clean(w, *v) && engine_vf(w, *v)->state == VHCA_VF_QUARANTINED;
+}
+
+/* virsh attach-device asks neither the hook nor us. */
+static void test_vf_plugged_into_another_domain_loses_its_identity(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct answer a = {0};
+	unsigned int v;
+
+	world_start(w);
+	req.domain = world_domain_start(w, 0, NULL);
+	world_domain_start(w, 1, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	v = first_claim(w)->vf->index;
+	assert_int_equal(w->vfs[v].map[0], 1);
+	world_plug(w, v, 1, "other");
+	world_look(w, 1);
+	assert_true(world_until(w, quarantined_clean, &v));
+	world_settle(w);
+	assert_true(quarantined_clean(w, &v));
+	assert_true(w->vfs[v].group_open); /* nobody took it away */
+	world_kill(w);
+	world_start(w);
+	world_settle(w);
+	assert_true(quarantined_clean(w, &v));
+	world_domain_stop(w, 1);
+	assert_true(world_until(w, nothing_attached, NULL));
+}
+
 /* ---- proofs that fail ---- */
 
 static bool quarantined(const struct world *w, const void *arg)
@@ -771,6 +863,9 @@ int main(void)
 		TEST(test_fencing_sm_that_is_down_blocks_nobody),
 		TEST(test_sm_required),
 		TEST(test_index_that_changes_meaning_forces_off),
+		TEST(test_index_that_changes_meaning_is_only_alarmed_by_policy),
+		TEST(test_forced_off_until_it_is_off),
+		TEST(test_vf_plugged_into_another_domain_loses_its_identity),
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_bad_requests_are_refused),
