@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/sim/iso.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/host_effect.h"
+#include "agent/journal.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "tests/sim/vtime.h"
+
+uint32_t iso_random(struct iso *it, uint32_t n)
+{
+	/* xorshift64*: the run must be the same with every C library */
+	it->rng ^= it->rng >> 12;
+	it->rng ^= it->rng << 25;
+	it->rng ^= it->rng >> 27;
+	return (uint32_t)((it->rng * 0x2545f4914f6cdd1du) >> 33) % n;
+}
+
+/* ---- later ---- */
+
+struct call {
+	struct iso *it;
+	void (*fn)(struct iso *it, unsigned int v);
+	unsigned int v;
+};
+
+static void on_call(void *arg)
+{
+	struct call call = *(struct call *)arg;
+
+	free(arg);
+	call.fn(call.it, call.v);
+}
+
+void iso_later(struct iso *it, bool agent, uint64_t delay_ms,
+	       void (*fn)(struct iso *it, unsigned int v), unsigned int v)
+{
+	struct call *call = malloc(sizeof(*call));
+
+	assert(call);
+	*call = (struct call){it, fn, v};
+	vtime_after(agent ? VTIME_AGENT : VTIME_WORLD, delay_ms, on_call, call, free);
+}
+
+/* ---- the store: durable late, and heard of later still ---- */
+
+static void on_durable(void *arg, int rc)
+{
+	int *ret = arg;
+
+	*ret = rc;
+}
+
+static void on_told(void *arg)
+{
+	struct iso_commit *c = arg;
+
+	TAILQ_REMOVE(&c->iso->commits, c, link);
+	if (c->done)
+		c->done(c->arg, c->rc);
+	free(c);
+}
+
+void __real_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg);
+
+static void make_durable(struct iso_commit *c)
+{
+	struct iso *it = c->iso;
+	struct vhca_txn *txn = c->txn;
+
+	c->txn = NULL;
+	if (it->fail_commits) {
+		it->fail_commits--;
+		truth_delay(&it->truth);
+		iso_sm_commit(it, txn, false);
+		vhca_txn_abort(txn);
+		c->rc = -EIO;
+		return;
+	}
+	c->rc = 1;
+	__real_vhca_txn_commit(txn, on_durable, &c->rc);
+	while (c->rc > 0) /* the store's worker is the only one that posts to the real loop */
+		(void)vhca_loop_once(it->loop, -1);
+	iso_sm_commit(it, txn, c->rc == 0);
+	truth_reload(&it->truth);
+}
+
+static void on_commit(void *arg)
+{
+	struct iso_commit *c = arg;
+	struct iso *it = c->iso;
+	uint64_t at = vtime_now() + iso_random(it, 3);
+
+	make_durable(c);
+	it->told_ms = at > it->told_ms ? at : it->told_ms;
+	vtime_after(VTIME_AGENT, it->told_ms - vtime_now(), on_told, c, NULL);
+}
+
+static struct iso *the_iso; /* what is wrapped has no argument for it */
+
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg);
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg)
+{
+	struct iso_commit *c = calloc(1, sizeof(*c));
+
+	assert(c && txn);
+	*c = (struct iso_commit){.iso = the_iso, .txn = txn, .done = done, .arg = arg};
+	TAILQ_INSERT_TAIL(&the_iso->commits, c, link);
+	/* The same delay for all: they become durable in their order. */
+	vtime_after(VTIME_AGENT, 2, on_commit, c, NULL);
+}
+
+static void drop_commits(struct iso *it)
+{
+	bool durable = iso_random(it, 2);
+	struct iso_commit *c;
+
+	while ((c = TAILQ_FIRST(&it->commits))) {
+		durable = durable && iso_random(it, 3);
+		if (c->txn && durable)
+			make_durable(c);
+		if (c->txn) {
+			iso_sm_commit(it, c->txn, false);
+			vhca_txn_abort(c->txn);
+		}
+		TAILQ_REMOVE(&it->commits, c, link);
+		free(c);
+	}
+}
+
+int __wrap_vhca_uuid_random(struct vhca_uuid *ret);
+int __wrap_vhca_uuid_random(struct vhca_uuid *ret)
+{
+	for (unsigned int i = 0; i < sizeof(ret->b); i++)
+		ret->b[i] = (uint8_t)iso_random(the_iso, 256);
+	return 0;
+}
+
+/* ---- effects on the adapter ---- */
+
+static unsigned int vf_of(const struct vhca_vf *vf)
+{
+	return vf->index;
+}
+
+/* A QEMU that closes takes its time; the engine hears of nothing but errors. */
+static bool breaks(const struct iso *it, enum vhca_effect effect)
+{
+	return it->broken == ISO_NO_SCRUB && effect == VHCA_EFFECT_SCRUB;
+}
+
+static void on_done(void *arg)
+{
+	struct vhca_host_job *job = arg;
+
+	vhca_engine_effect_done(job->engine, job->vf, &job->result);
+	free(job);
+}
+
+static void on_job(void *arg)
+{
+	struct vhca_host_job *job = arg;
+	struct iso *it = the_iso;
+
+	truth_before_effect(&it->truth, vf_of(job->vf), vhca_effect_to_string(job->effect));
+	it->stats.scrubs += job->effect == VHCA_EFFECT_SCRUB;
+	if (!breaks(it, job->effect))
+		vhca_host_job_work(job);
+	if (it->dying) {
+		free(job);
+		return;
+	}
+	vtime_after(VTIME_AGENT, iso_random(it, 4), on_done, job, free);
+}
+
+static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	struct iso *it = ctx;
+	struct vhca_host_job *job;
+
+	truth_before_effect(&it->truth, vf_of(vf), vhca_effect_to_string(effect));
+	if (effect == VHCA_EFFECT_ATTACH) {
+		iso_virt_attach(it, vf);
+	} else if (effect == VHCA_EFFECT_DETACH) {
+		iso_virt_detach(it, vf);
+	} else {
+		job = vhca_host_job_new(NULL, "", it->engine, vf, effect);
+		assert(job);
+		it->strand_ms = (it->strand_ms > vtime_now() ? it->strand_ms : vtime_now()) +
+				iso_random(it, 4);
+		vtime_after(VTIME_AGENT, it->strand_ms - vtime_now(), on_job, job, free);
+	}
+}
+
+static void vfs_changed(void *ctx)
+{
+	(void)ctx;
+}
+
+/* ---- inventory ---- */
+
+void iso_tell_inventory(struct iso *it)
+{
+	struct hw *hw = &it->truth.hw;
+	struct vhca_pf_facts *pf;
+	struct vhca_inventory inv = {.n_pfs = 1};
+
+	if (!it->engine)
+		return;
+	inv.pfs = pf = calloc(1, sizeof(*pf));
+	assert(pf && !vhca_bdf_parse(HW_PF, &pf->bdf));
+	(void)vhca_strcpy(pf->driver, sizeof(pf->driver), "mlx4_core");
+	if (hw->registered)
+		(void)vhca_strcpy(pf->ibdev, sizeof(pf->ibdev), hw->ibdev);
+	pf->numa_node = -1;
+	pf->n_ports = HW_PORTS;
+	pf->n_vfs = pf->num_vfs = pf->total_vfs = HW_VFS;
+	for (uint16_t v = 0; v < HW_VFS; v++) {
+		struct vhca_vf_facts *vf = &pf->vfs[v];
+
+		vf->index = v;
+		vf->iommu_group = v + 1;
+		vf->group_size = 1;
+		assert(!vhca_bdf_parse(hw->vfs[v].bdf, &vf->bdf));
+		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), hw->vfs[v].driver);
+	}
+	vhca_engine_inventory(it->engine, &inv);
+	free(pf);
+}
+
+/* ---- lives ---- */
+
+static void on_log(enum vhca_log_level level, const char *msg)
+{
+	(void)level;
+	if (getenv("VHCA_ISO_LOG"))
+		fprintf(stderr, "# %llu %s\n", (unsigned long long)vtime_now(), msg);
+}
+
+static void on_tick(void *arg, uint64_t ms)
+{
+	struct iso *it = arg;
+
+	if (it->engine && it->virt_up && it->truth.hw.registered && !vtime_asleep())
+		truth_pass(&it->truth, ms);
+}
+
+static void configure(struct vhca_conf *conf)
+{
+	vhca_conf_set_defaults(conf);
+	conf->n_hcas = 1;
+	conf->hcas[0] = (struct vhca_conf_hca){.is_default = true,
+					       .manage = true,
+					       .vfs = VHCA_CONF_VFS_KEEP,
+					       .fabric = "default",
+					       .port = 1};
+	conf->sm_pkeys = VHCA_SM_PKEYS_DYNAMIC;
+}
+
+void iso_init(struct iso *it, uint64_t seed, enum iso_breakage broken)
+{
+	memset(it, 0, sizeof(*it));
+	the_iso = it;
+	it->rng = seed * 2654435761u + 88172645463325252u;
+	it->broken = broken;
+	it->virt_up = it->sm_up = true;
+	TAILQ_INIT(&it->commits);
+	TAILQ_INIT(&it->reports);
+	/* Memory, if there is some: a commit waits for the disk, and nothing here is about disks. */
+	(void)snprintf(it->dir, sizeof(it->dir), "%s/vhca-iso-XXXXXX",
+		       access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	assert(mkdtemp(it->dir));
+	vhca_log_set_level(VHCA_LOG_DEBUG);
+	vhca_log_set_sink(on_log);
+	vtime_reset(on_tick, it);
+	configure(&it->conf);
+	(void)snprintf(it->boot_id, sizeof(it->boot_id), "boot-1");
+	it->truth.boot = it->boot_id;
+	hw_init(&it->truth.hw);
+	memcpy(it->shown, it->truth.hw.pkeys[0], sizeof(it->shown));
+	for (unsigned int v = 0; v < HW_VFS; v++)
+		it->truth.vfs[v].drifted = true; /* as the driver made them */
+	iso_virt_init(it);
+	iso_door_use(it);
+}
+
+void iso_start(struct iso *it)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_engine_args args = {
+		.conf = &it->conf,
+		.fenced = true,
+		.effects = {start_effect, iso_virt_refresh, vfs_changed, it},
+	};
+	char path[96];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/state.db", it->dir);
+	assert(vhca_loop_new(&it->loop) == 0 && vhca_events_new(&it->events) == 0);
+	r = vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, it->loop,
+			    &it->store, &err);
+	args.loop = it->loop;
+	args.store = it->store;
+	args.events = it->events;
+	(void)vhca_strcpy(args.boot_id, sizeof(args.boot_id), it->boot_id);
+	if (r < 0 || vhca_engine_new(&args, &it->engine, &err) < 0) {
+		fprintf(stderr, "# %s\n", err.msg);
+		abort();
+	}
+	if (!it->truth.db)
+		truth_open(&it->truth, path);
+	/* Only its address counts: what it would be asked for is iso_sm.c's. */
+	vhca_engine_set_outbox(it->engine, (struct vhca_outbox *)it);
+	it->dying = false;
+	it->strand_ms = it->told_ms = 0;
+	iso_tell_inventory(it);
+	iso_sm_start(it);
+	if (it->virt_up)
+		iso_virt_sync(it);
+}
+
+void iso_kill(struct iso *it)
+{
+	if (!it->engine)
+		return;
+	it->stats.kills++;
+	it->die_in = 0;
+	drop_commits(it);
+	vtime_drop_agent();
+	truth_delay(&it->truth);
+	it->engine = vhca_engine_free(it->engine);
+	vtime_drop_agent(); /* the answers to those who waited */
+	iso_sm_forget(it, false);
+	it->store = vhca_store_close(it->store);
+	it->events = vhca_events_free(it->events);
+	it->loop = vhca_loop_free(it->loop);
+}
+
+static void on_restart(struct iso *it, unsigned int v)
+{
+	(void)v;
+	if (!it->engine)
+		iso_start(it);
+}
+
+void iso_run(struct iso *it, uint64_t ms)
+{
+	uint64_t until = vtime_now() + ms;
+
+	while (vtime_run_one(until) && !it->truth.violation[0]) {
+		truth_check(&it->truth);
+		if (!it->dying)
+			continue;
+		iso_kill(it);
+		iso_later(it, false, iso_random(it, 3000), on_restart, 0);
+	}
+	truth_check(&it->truth);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+void iso_done(struct iso *it)
+{
+	iso_kill(it);
+	iso_sm_forget(it, true);
+	truth_close(&it->truth);
+	vtime_reset(NULL, NULL);
+	(void)nftw(it->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	vhca_log_set_sink(NULL);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SIM_ISO_H
+#define VHCA_SIM_ISO_H
+/*
+ * A host for the isolation proof: the production engine, journal, store, effects (agent/host_effect.h) and mlx4 back end on the adapter of
+ * hw.h, with a libvirt, guests and an SM that are slow, forgetful or hostile as the test wants it. Everything is decided by one
+ * seed. One host per process at a time (see vtime.h). docs/design/0004-isolation.md.
+ *
+ *   iso.c        the agent's lives; its effects; what it commits
+ *   iso_door.c   the sysfs door on hw.h, and where the agent is disturbed: errors, its death, the world in the middle of an effect
+ *   iso_virt.c   libvirt, QEMUs and guests
+ *   iso_sm.c     the SM: bindings in, P_Key tables and grants out
+ */
+#include <sys/queue.h>
+
+#include "agent/engine.h"
+#include "tests/sim/truth.h"
+
+/* Broken agents: the test of the test. */
+enum iso_breakage {
+	ISO_SOUND,
+	ISO_NO_SCRUB,	      /* scrubbing does nothing and says that it worked */
+	ISO_DEFAULT_LEFT,     /* nobody unmaps virtual index 0 of what the driver made */
+	ISO_GUID_LEFT,	      /* nobody withdraws a GUID */
+	ISO_REORDER_IGNORED,  /* changes of the port's table are not followed */
+	ISO_GROUP_NOT_PROBED, /* nobody asks whether a QEMU still has the VF */
+	ISO_FOREIGN_IGNORED,  /* live XML of other domains is not looked at for our VFs */
+	ISO_BREAKAGES
+};
+
+struct iso_fault {
+	unsigned int in; /* strikes at the n-th access from now; 0 = none */
+	bool on_read;
+	int errnum;
+	bool applied, lost; /* a write: fails with effect, succeeds without */
+	unsigned int hits;
+};
+
+struct iso_domain {
+	bool running;
+	struct vhca_dom_info info; /* without its host devices */
+};
+
+struct iso_stats {
+	unsigned int steps, attaches, scrubs, kills, qps, reorders, drifts, detaches, foreign,
+		faults;
+};
+
+struct iso_commit {
+	TAILQ_ENTRY(iso_commit) link;
+	struct iso *iso;
+	struct vhca_txn *txn;
+	void (*done)(void *arg, int rc);
+	void *arg;
+	int rc;
+};
+
+struct iso_report {
+	TAILQ_ENTRY(iso_report) link;
+	struct vhca_txn *txn; /* NULL: durable */
+	struct vhca_sm_binding binding;
+};
+
+struct iso {
+	uint64_t rng;
+	struct truth truth;
+	enum iso_breakage broken;
+	struct iso_stats stats;
+	bool quiet; /* no more accidents: the host shall come to rest */
+
+	/* the agent's life */
+	char dir[64];
+	struct vhca_conf conf;
+	struct vhca_loop *loop;
+	struct vhca_store *store;
+	struct vhca_events *events;
+	struct vhca_engine *engine; /* NULL: it is down */
+	char boot_id[VHCA_UUID_STRLEN];
+	uint64_t strand_ms; /* when the PF's strand is free again */
+	TAILQ_HEAD(, iso_commit) commits;
+	uint64_t told_ms; /* completions come in order */
+	unsigned int fail_commits;
+
+	/* the door */
+	struct iso_fault fault;
+	unsigned int die_in,
+		meddle_in; /* accesses until the agent dies; until the world acts in between; 0 = never */
+	bool dying;
+	void (*meddle)(struct iso *it);
+
+	/* libvirt */
+	struct iso_domain domains[TRUTH_DOMAINS];
+	bool virt_up;
+	int listed[HW_VFS];	   /* in whose live XML */
+	bool ours[HW_VFS];	   /* attached by the agent: it has our alias */
+	unsigned int life[HW_VFS]; /* counts openings */
+	char names[HW_VFS][VHCA_NAME_MAX];
+	struct vhca_bdf guest[HW_VFS];
+
+	/* the SM */
+	bool sm_up, sm_sending, sm_writing;
+	uint16_t shown[HW_KEYS]; /* the table without what a broken agent does not follow */
+	TAILQ_HEAD(, iso_report) reports;
+	struct vhca_sm_binding bindings[64];
+	unsigned int n_bindings;
+};
+
+/* ---- iso.c ---- */
+void iso_init(struct iso *it, uint64_t seed, enum iso_breakage broken);
+void iso_done(struct iso *it);
+uint32_t iso_random(struct iso *it, uint32_t n); /* 0..n-1 */
+void iso_start(struct iso *it);
+void iso_kill(
+	struct iso *it); /* SIGKILL: of what was queued for the store, any first part is durable */
+/* Everything that is due in the next ms; the checker looks after each event. Stops at a violation. */
+void iso_run(struct iso *it, uint64_t ms);
+/* fn(it, v) in delay_ms, whether the agent lives or not; if (agent), only if this one does. */
+void iso_later(struct iso *it, bool agent, uint64_t delay_ms,
+	       void (*fn)(struct iso *it, unsigned int v), unsigned int v);
+void iso_tell_inventory(struct iso *it);
+
+/* ---- iso_door.c ---- */
+/* The host whose files are reached from now on. */
+void iso_door_use(struct iso *it);
+
+/* ---- iso_virt.c ---- */
+void iso_virt_init(struct iso *it);
+void iso_virt_attach(struct iso *it, struct vhca_vf *vf);
+void iso_virt_detach(struct iso *it, struct vhca_vf *vf);
+void iso_virt_refresh(void *it, const struct vhca_uuid *uuid);
+void iso_virt_sync(struct iso *it);
+/* The domain starts and asks for one VF (name "ib0") with some of its tenant's keys, or with the VFs that it has claims for. */
+void iso_domain_start(struct iso *it, unsigned int d);
+void iso_domain_stop(struct iso *it, unsigned int d);
+/* A host administrator plugs VF v into domain d, past the agent. */
+void iso_plug(struct iso *it, unsigned int v, unsigned int d);
+void iso_unplug(struct iso *it, unsigned int v);
+/* A guest modifies one of its QPs, whichever. */
+void iso_guest_acts(struct iso *it);
+/* Partition text with some of the domain's keys, in some order. */
+void iso_random_keys(struct iso *it, unsigned int d, char *buf, size_t size);
+
+/* ---- iso_sm.c ---- */
+/* The port's table as the agent hears of it, late. */
+void iso_tell_port(struct iso *it, enum vhca_port_event event);
+void iso_sm_start(
+	struct iso *it); /* the agent lives (again): durable reports go out, ports are polled */
+void iso_sm_forget(struct iso *it, bool all); /* undurable reports never were */
+/* The table is written anew in another order; what is in use is not spared. */
+void iso_sm_reorder(struct iso *it);
+void iso_sm_commit(struct iso *it, const struct vhca_txn *txn, bool durable);
+
+#endif
