@@ -284,17 +284,6 @@ static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 		see_vf(e, pf, &pf->vfs[i]);
 }
 
-static void end_orphans(struct vhca_engine *e)
-{
-	struct vhca_claim *c, *next;
-
-	for (c = TAILQ_FIRST(&e->model.claims); c; c = next) {
-		next = TAILQ_NEXT(c, link);
-		if (c->orphan)
-			engine_end_orphan(e, c);
-	}
-}
-
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
 {
 	struct vhca_hca *hca;
@@ -307,8 +296,6 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	}
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
-	if (!e->inventory_seen)
-		end_orphans(e);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

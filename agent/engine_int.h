@@ -69,8 +69,8 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 /* At the end: the store has said all that it will say. */
 void engine_drop_commits(struct vhca_engine *e);
-/* Ends a claim that was loaded from an earlier boot. */
-void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim);
+/* Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when that is durable. */
+void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_claim.c ---- */
 /* Looks at what live domains ask for and claims VFs. */

@@ -17,8 +17,9 @@ struct engine_commit {
 	TAILQ_ENTRY(engine_commit) link;
 	struct vhca_engine *e;
 	struct vhca_vf *vf;
-	struct vhca_claim *ended; /* dropped from the model when durable */
-	uint64_t ticket;	  /* of the outbox, 0 = none */
+	struct vhca_claim
+		*ended;	 /* dropped from the model when durable; without a move: an orphan */
+	uint64_t ticket; /* of the outbox, 0 = none */
 	bool move;
 	enum vhca_vf_state
 		to; /* of a move. An effect that ends while a save is under way moves at once: two can be open */
@@ -140,6 +141,16 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 		engine_tell(e, vf->claim, vf->state, NULL);
 }
 
+static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
+{
+	char label[192];
+
+	vhca_log_info("%s: claim of %s ended with the boot it was made in",
+		      engine_claim_label(c, label), VHCA_BDF_STR(vf->bdf));
+	vhca_model_drop_claim(&e->model, c);
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
 static void commit_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
 	engine_reason(vf, "state database: cannot commit: %s; see the disk of %s", strerror(-rc),
@@ -167,12 +178,15 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
+	} else if (c->ended) {
+		orphan_ended(e, vf, c->ended);
 	}
 	if (vf->unsaved && vf->claim && !vf->committing) {
 		vf->unsaved = false;
 		engine_save(e, vf);
 	}
-	engine_mark(e, vf);
+	if (rc == 0) /* else after the back-off */
+		engine_mark(e, vf);
 	free_commit(c);
 }
 
@@ -305,17 +319,20 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
 }
 
-void engine_end_orphan(struct vhca_engine *e, struct vhca_claim *claim)
+void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	struct vhca_bdf bdf = claim->vf->bdf;
-	struct vhca_txn *txn = vhca_txn_new(e->args.store);
-	uint64_t ticket = claim->away ? 0 : put_report(e, txn, claim, false);
-	char label[192];
+	struct engine_commit *c = new_commit(e, vf, false);
+	struct vhca_txn *txn;
 
-	vhca_journal_claim_end(txn, claim);
-	vhca_journal_intent_done(txn, bdf);
-	commit_report(e, txn, ticket);
-	vhca_log_info("%s: claim of %s ended with the boot it was made in",
-		      engine_claim_label(claim, label), VHCA_BDF_STR(bdf));
-	vhca_model_drop_claim(&e->model, claim);
+	if (!c) {
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return;
+	}
+	txn = vhca_txn_new(e->args.store);
+	c->ended = vf->claim;
+	if (!vf->claim->away)
+		c->ticket = put_report(e, txn, vf->claim, false);
+	vhca_journal_claim_end(txn, vf->claim);
+	vhca_journal_intent_done(txn, vf->bdf);
+	vhca_txn_commit(txn, on_commit, c);
 }

@@ -508,6 +508,10 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (vf->committing || vf->effect != VHCA_EFFECT_NONE)
 		return;
+	if (vf->claim && vf->claim->orphan) {
+		engine_end_orphan(e, vf);
+		return;
+	}
 	if (!vf->present) {
 		engine_reason(vf, "the kernel does not show this VF now");
 		return;
