@@ -360,7 +360,7 @@ struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 	m->started_ms = m->updated_ms = vhca_wall_ms();
 	m->entered_ms = vhca_now_ms();
 	m->backoff =
-		(struct vhca_backoff){.first_ms = MIG_RETRY_FIRST_MS, .cap_ms = MIG_RETRY_CAP_MS};
+		(struct vhca_backoff){.first_ms = ms->args.retry_ms, .cap_ms = MIG_RETRY_CAP_MS};
 	STAILQ_INIT(&m->waiters);
 	for (old = TAILQ_FIRST(&ms->list); old && ms->n > VHCA_MIGRATION_HISTORY_MAX;
 	     old = TAILQ_FIRST(&ms->list)) {
@@ -403,6 +403,8 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 	ms->args = *args;
 	if (!ms->args.abort_tries_ms)
 		ms->args.abort_tries_ms = MIG_ABORT_TRIES_MS;
+	if (!ms->args.retry_ms)
+		ms->args.retry_ms = MIG_RETRY_FIRST_MS;
 	ms->model = vhca_engine_model(args->engine);
 	TAILQ_INIT(&ms->list);
 	r = mig_load(ms, err);

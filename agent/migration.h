@@ -141,6 +141,7 @@ struct vhca_migrations_args {
 	const struct vhca_conf *conf;
 	struct vhca_mig_effects effects;
 	uint32_t abort_tries_ms; /* a destination silent for so long is given up; 0 = 15000 */
+	uint32_t retry_ms;	 /* the first back-off; 0 = 200 */
 };
 
 /* Loads what is under way (blocking). */

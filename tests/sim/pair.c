@@ -325,6 +325,7 @@ static void started(struct world *w)
 		.conf = &w->conf,
 		.effects = {start_effect, members, w},
 		.abort_tries_ms = 100,
+		.retry_ms = 20,
 	};
 
 	if (p->fenced)
