@@ -15,9 +15,9 @@
 #include "common/base/log.h"
 #include "sriov/enable.h"
 
-#define SCAN_DELAY_MS  50    /* udev events come in bursts: one per VF and link */
-#define STRAND_WAIT_MS 2000  /* at shutdown, for a job that is running */
-#define IN_USE_MS      30000 /* VFs that have to be replaced and are in use: look again */
+#define SCAN_DELAY_MS  50   /* udev events come in bursts: one per VF and link */
+#define STRAND_WAIT_MS 2000 /* at shutdown, for a job that is running */
+#define SCAN_POLLS     12   /* polls between two scans that no event asked for: a minute */
 
 struct pf {
 	TAILQ_ENTRY(pf) link;
@@ -35,7 +35,7 @@ struct vhca_host {
 	struct vhca_host_args args;
 	struct vhca_strand *scan_strand;
 	struct vhca_timer *scan_timer;
-	struct vhca_timer *again_timer; /* VFs could not be replaced: another scan, later */
+	struct vhca_timer *again_timer; /* the next scan, whatever udev says: events get lost */
 	bool scanning, scan_again;
 	struct udev *udev;
 	struct udev_monitor *monitor;
@@ -135,11 +135,9 @@ static void enable_done(void *arg)
 	struct vhca_host *host = job->pf->host;
 
 	job->pf->enabling = false;
-	/* Somebody has a VF open who stands in no live XML. */
-	if (job->rc < 0 && !strcmp(job->err.code, "vf_in_use")) {
+	/* Somebody has a VF open who stands in no live XML: tried again after the next scan. */
+	if (job->rc < 0 && !strcmp(job->err.code, "vf_in_use"))
 		job->pf->tried = false;
-		vhca_timer_arm_ms(host->again_timer, IN_USE_MS);
-	}
 	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, job->rc < 0 ? &job->err : NULL);
 	if (job->rc == 0)
 		vhca_host_rescan(host);
@@ -206,7 +204,6 @@ static void enable(struct vhca_host *host, struct pf *pf, struct vhca_hca *hca)
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, NULL);
 	} else if (replace && check_unused(host, hca, &err) < 0) {
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
-		vhca_timer_arm_ms(host->again_timer, IN_USE_MS);
 	} else if (!pf->tried || pf->tried_vfs != hca->want_vfs) {
 		start_enable(pf, hca, replace);
 	}
@@ -256,6 +253,7 @@ static void scan_done(void *arg)
 	else
 		use_inventory(host, job->inv);
 	vhca_inventory_free(job->inv);
+	vhca_timer_arm_ms(host->again_timer, (uint64_t)SCAN_POLLS * host->args.poll_ms);
 	if (host->scan_again || job->rc < 0)
 		vhca_host_rescan(host);
 }
@@ -368,7 +366,8 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	if (!r)
 		r = vhca_timer_new(args->loop, "scan", on_scan_timer, host, &host->scan_timer);
 	if (!r)
-		r = vhca_timer_new(args->loop, "replace", on_again_timer, host, &host->again_timer);
+		r = vhca_timer_new(args->loop, "scan again", on_again_timer, host,
+				   &host->again_timer);
 	if (!r && args->watch)
 		r = watch_udev(host);
 	if (r < 0) {

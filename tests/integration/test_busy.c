@@ -99,12 +99,12 @@ static struct fixture *ready(void **state)
 static void configure(struct fixture *f, const char *vfs)
 {
 	char path[96], text[512];
-	int n = snprintf(
-		text, sizeof(text),
-		"[agent]\nstate_dir = %s/state\nrun_dir = %s/run\nnode_name = a\n"
-		"log_level = error\n"
-		"[libvirt]\nuri = test:///default\n[hca default]\nmanage = yes\nvfs = %s\n",
-		f->dir, f->dir, vfs);
+	int n = snprintf(text, sizeof(text),
+			 "[agent]\nstate_dir = %s/state\nrun_dir = %s/run\nnode_name = a\n"
+			 "log_level = error\n"
+			 "[libvirt]\nuri = test:///default\n[sm]\npoll = 100ms\n[hca "
+			 "default]\nmanage = yes\nvfs = %s\n",
+			 f->dir, f->dir, vfs);
 
 	(void)snprintf(path, sizeof(path), "%s/vhcad.conf", f->dir);
 	assert_int_equal(vhca_write_file_atomic(path, text, (size_t)n, 0600), 0);
@@ -224,6 +224,11 @@ static bool says_in_use(struct json_object *hca)
 static bool has_a_vf_less(struct json_object *hca)
 {
 	return json_object_get_int(member(hca, "num_vfs")) == 1;
+}
+
+static bool has_no_vf(struct json_object *hca)
+{
+	return json_object_get_int(member(hca, "num_vfs")) == 0;
 }
 
 /* Every answer while it hangs is proof; the fastest one, which a loaded machine does not slow down, shows that no answer is slow by nature. */
@@ -359,6 +364,20 @@ static void number_of_vfs_is_changed_when_none_is_in_use(void **state)
 	assert_int_equal(blocking_calls(f), 0);
 }
 
+/* No event comes here at all: neither for an adapter, nor for VFs that somebody takes away. */
+static void what_no_event_tells_is_seen(void **state)
+{
+	struct fixture *f = ready(state);
+
+	make_vfs(f, "2");
+	start_agent(f, "keep");
+	wait_bound(f, 2);
+	sysfs_sim_add_mlx5(f->sim, &cx6);
+	assert_int_equal(put(f, "sriov_numvfs", "0"), 0);
+	wait_until(f, 1, is_there, "the second adapter");
+	wait_until(f, 0, has_no_vf, "the VFs are gone");
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -367,6 +386,7 @@ int main(void)
 		T(own_write_that_hangs),
 		T(foreign_write_that_hangs),
 		T(number_of_vfs_is_changed_when_none_is_in_use),
+		T(what_no_event_tells_is_seen),
 	};
 	sigset_t set;
 
