@@ -33,8 +33,8 @@ class Device:
             run(["make", "-s", "-C", f"/lib/modules/{kernel}/build", f"M={source}", "modules"])
             self.host.put("/run/simvport.ko", (source / "simvport.ko").read_bytes())
         self.host.put("/run/vport", (build_tree() / "tests/rig/vport").read_bytes(), "755")
-        # The adapter's own IPoIB device would be the PF's first.
-        self.host.sh(f"modprobe -r ib_ipoib; insmod /run/simvport.ko pf={PF}")
+        # The adapter's own IPoIB device would be the PF's first; udev renames the new one.
+        self.host.sh(f"modprobe -r ib_ipoib; insmod /run/simvport.ko pf={PF} && udevadm settle")
         return self
 
     def __exit__(self, *_):
