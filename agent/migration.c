@@ -469,6 +469,13 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 				err, VHCA_ERR_CONFLICT, "not_attached", EBUSY,
 				"domain %s: VF %s is %s; wait until it is attached, or detach it",
 				dom->info->name, c->name, vhca_vf_state_to_string(c->vf->state));
+		if (c->way == VHCA_WAY_CLAIM)
+			return vhca_error_set(err, VHCA_ERR_CONFLICT, "own_hostdev", 0,
+					      "domain %s: VF %s was claimed for a <hostdev> of the "
+					      "domain's own, which "
+					      "vhcad does not plug in again; detach it, migrate, "
+					      "and attach one there",
+					      dom->info->name, c->name);
 	}
 	if (!n)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "no_vf", 0,

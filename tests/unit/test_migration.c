@@ -389,6 +389,23 @@ static void test_a_domain_migrates_once_at_a_time(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+static void test_a_hostdev_of_its_own_is_refused(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_mig *m = NULL;
+	struct vhca_claim *c = TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims);
+
+	c->way = VHCA_WAY_CLAIM;
+	assert_true(vhca_migrations_start(p->ms[0], &p->w[0].domains[0].info.uuid, "other", &m,
+					  &err) < 0);
+	assert_string_equal(err.code, "own_hostdev");
+	assert_false(c->migrating);
+	c->way = VHCA_WAY_METADATA;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+}
+
 /* ---- every effect fails once; either agent is killed before and after every effect ---- */
 
 static bool home_somewhere(const struct pair *p, const void *arg)
@@ -475,6 +492,7 @@ int main(void)
 		TEST(test_domain_that_never_appears),
 		TEST(test_destination_gave_up_while_copying),
 		TEST(test_lease_frees_the_reservation),
+		TEST(test_a_hostdev_of_its_own_is_refused),
 		TEST(test_a_domain_migrates_once_at_a_time),
 		cmocka_unit_test(test_every_effect_fails_once),
 		cmocka_unit_test(test_source_killed_before_every_effect),
