@@ -147,6 +147,75 @@ static void what_stands_in_the_hardware_is_claimed(void **state)
 	assert_int_equal(w->effects, 0);
 }
 
+/* What the SM was told. */
+struct told {
+	struct vhca_outbox *outbox;
+	unsigned int n;
+	struct vhca_sm_binding last;
+};
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	struct world *w = arg;
+	struct told *told = w->pair;
+
+	told->n++;
+	told->last = *binding;
+	vhca_engine_sm_answer(w->engine, binding, answer, reason, doc);
+}
+
+static void open_outbox(struct world *w)
+{
+	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none}; /* hands over what is durable */
+	struct told *told = w->pair;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	assert_int_equal(
+		vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, w, &told->outbox, &err),
+		0);
+	vhca_engine_set_outbox(w->engine, told->outbox);
+}
+
+static void close_outbox(struct world *w)
+{
+	struct told *told = w->pair;
+
+	told->outbox = vhca_outbox_free(told->outbox);
+}
+
+static bool told_once(const struct world *w, const void *arg)
+{
+	(void)w;
+	return ((const struct told *)arg)->n == 1;
+}
+
+static void the_sm_is_told_who_has_the_guid(void **state)
+{
+	struct world *w = *state;
+	struct told told = {0};
+
+	w->started = open_outbox;
+	w->stopping = close_outbox;
+	w->pair = &told;
+	world_domain_start(w, 0, NULL);
+	by_hand(w, 0, "hostdev0", GUID, 1);
+	start(w, 1);
+	assert_int_equal(told.n, 0);
+	adopted(w);
+	assert_true(world_until(w, told_once, &told));
+	assert_true(told.last.bound);
+	assert_int_equal(told.last.vguid, GUID);
+	assert_int_equal(told.last.epoch, 1);
+	assert_int_equal(told.last.port_guid, w->port_guid);
+	assert_int_equal(told.last.n_pkeys, 1);
+	assert_int_equal(told.last.pkeys[0], 0x8001);
+	world_settle(w);
+	assert_int_equal(told.n, 1);
+	world_kill(w);
+	w->pair = NULL;
+}
+
 /* Our own alias, but no request: it was attached by hand through an agent whose database is lost. */
 static void an_alias_of_ours_gives_the_name(void **state)
 {
@@ -390,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(what_stands_in_the_hardware_is_claimed),
+		T(the_sm_is_told_who_has_the_guid),
 		T(an_alias_of_ours_gives_the_name),
 		T(adopting_again_changes_nothing),
 		T(it_survives_a_restart),
