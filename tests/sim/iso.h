@@ -129,7 +129,8 @@ void iso_virt_attach(struct iso *it, struct vhca_vf *vf);
 void iso_virt_detach(struct iso *it, struct vhca_vf *vf);
 void iso_virt_refresh(void *it, const struct vhca_uuid *uuid);
 void iso_virt_sync(struct iso *it);
-/* The domain starts and asks for one VF (name "ib0") with some of its tenant's keys, or with the VFs that it has claims for. */
+/* The domain starts, with the VFs that it has claims for, and asks for one more ("ib0") with these keys ("" = none), or with some. */
+void iso_domain_boot(struct iso *it, unsigned int d, const char *partition);
 void iso_domain_start(struct iso *it, unsigned int d);
 void iso_domain_stop(struct iso *it, unsigned int d);
 /* A host administrator plugs VF v into domain d, past the agent. */

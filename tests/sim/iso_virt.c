@@ -261,7 +261,7 @@ static bool start_with_claims(struct iso *it, unsigned int d)
 	return true;
 }
 
-void iso_domain_start(struct iso *it, unsigned int d)
+void iso_domain_boot(struct iso *it, unsigned int d, const char *partition)
 {
 	struct iso_domain *dom = &it->domains[d];
 	struct vhca_vf_request *req = &dom->info.requests[0];
@@ -270,12 +270,21 @@ void iso_domain_start(struct iso *it, unsigned int d)
 	if (dom->running || !it->engine || !start_with_claims(it, d))
 		return;
 	*req = (struct vhca_vf_request){.numa = -1};
-	dom->info.n_requests = iso_random(it, 4) != 0;
+	dom->info.n_requests = partition[0] != '\0';
 	(void)vhca_strcpy(req->name, sizeof(req->name), "ib0");
 	(void)vhca_strcpy(req->fabric, sizeof(req->fabric), "default");
-	iso_random_keys(it, d, req->partition, sizeof(req->partition));
+	(void)vhca_strcpy(req->partition, sizeof(req->partition), partition);
 	dom->running = true;
 	look_at(it, d);
+}
+
+void iso_domain_start(struct iso *it, unsigned int d)
+{
+	char keys[64] = "";
+
+	if (iso_random(it, 4))
+		iso_random_keys(it, d, keys, sizeof(keys));
+	iso_domain_boot(it, d, keys);
 }
 
 void iso_domain_stop(struct iso *it, unsigned int d)
