@@ -3,6 +3,7 @@
 
 from kit.base import wait_for
 from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
+from kit.host import PF
 
 
 @case
@@ -74,3 +75,21 @@ def two_vfs_of_one_guest(rig):
     wait_for(lambda: free_vfs(host) == VFS, 60, "all VFs free")
     for bdf in VFS:
         assert_scrubbed(host, bdf)
+
+
+@case
+def a_port_that_is_down_is_explained(rig):
+    """Somebody pulls the cable: explain finds nothing wrong before, names the port while it is out, and nothing again after."""
+    host = rig.hva
+    host.wait_attached(rig.guest(host, 1, ("ib0", "0x8001")).start(), granted=True)
+    cable = f"/sys/kernel/debug/simhca/{PF}/ctl"
+    host.sh("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+
+    def verdict():
+        return host.vhcactl("explain", "vm1")["verdict"]
+    check(verdict()["status"] != "wrong", f"explained although all is well: {verdict()}")
+    host.sh(f"echo 'port down' > {cable}")
+    wait_for(lambda: verdict()["status"] == "wrong", 30, f"explain to see the cable out; it says {verdict()}")
+    check("is DOWN" in verdict()["text"] and verdict()["fix"], f"the cable is out, and explain says {verdict()}")
+    host.sh(f"echo 'port up' > {cable}")
+    wait_for(lambda: verdict()["status"] != "wrong", 60, f"explain to see the port back; it says {verdict()}")

@@ -4,7 +4,7 @@
 import time
 
 from kit.base import wait_for
-from kit.case import VFS, case, check, equal
+from kit.case import VFS, assert_scrubbed, case, check, equal
 
 
 def identity(host, bdf):
@@ -102,7 +102,7 @@ def hypervisor_reboots(rig):
 
 @case(dirty=True)
 def first_start_touches_nothing(rig):
-    """First start on a host where a VM already runs on a VF: that VF is `unmanaged` and stays as it is."""
+    """First start on a host where a VM already runs on a VF: that VF is `unmanaged`, stays as it is, and is adopted without a write."""
     host = rig.hva
     bdf = VFS[1]
     host.sh("systemctl stop vhcad; rm -rf /var/lib/vhcad/* /run/vhcad/*")
@@ -120,3 +120,12 @@ def first_start_touches_nothing(rig):
     equal(host.agent_vf(bdf)["state"], "unmanaged", f"state of {bdf}")
     time.sleep(6)
     equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
+    host.sh("vhcactl adopt vm1")
+    vf = host.wait_attached(guest, name=host.agent_vf(bdf)["name"], granted=True)
+    equal((vf["bdf"], int(vf["requested"], 16)), (bdf, 0x02c9ab00000000f1), "what was adopted")
+    equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
+    wrong = [f for f in host.vhcactl("explain", bdf)["findings"] if f["status"] == "wrong"]
+    equal(wrong, [], "what explain finds wrong")
+    guest.destroy()
+    host.wait_vf(bdf, "free", 60)
+    assert_scrubbed(host, bdf)
