@@ -19,6 +19,7 @@
 #define GUEST_MS 12000 /* two looks at a VF in a guest */
 #define SCRUB_MS 6000
 #define REST_MS	 90000
+#define IDLE_MS	 600000 /* ten minutes: hundreds of looks */
 
 struct outcome {
 	unsigned int hits, attaches;
@@ -96,6 +97,35 @@ static void nothing_fails(void **state)
 	assert_false(out.quarantined);
 }
 
+/* Writes are what changes: GUID and keys of the tenant, and nothing while nothing changes, not even by a restarted agent. */
+static void only_changes_are_written(void **state)
+{
+	static struct iso it;
+	unsigned int before;
+
+	(void)state;
+	iso_init(&it, SEED, ISO_SOUND);
+	iso_start(&it);
+	iso_run(&it, 3000);
+	before = it.writes;
+	iso_domain_boot(&it, TENANT, "0x8020 0x0021 0x8022");
+	iso_run(&it, GUEST_MS);
+	assert_int_equal(count(&it, "attached"), 1);
+	assert_int_equal(it.writes - before, 1 + 3);
+	for (unsigned int round = 0; round < 2; round++) {
+		iso_run(&it, IDLE_MS);
+		assert_int_equal(it.writes - before, 1 + 3);
+		iso_kill(&it);
+		iso_start(&it);
+	}
+	iso_domain_stop(&it, TENANT);
+	iso_run(&it, GUEST_MS);
+	assert_int_equal(count(&it, "free"), HW_VFS);
+	assert_int_equal(it.writes - before, 2 * (1 + 3));
+	assert_string_equal(it.truth.violation, "");
+	iso_done(&it);
+}
+
 /* Every access once; how many there are. */
 static unsigned int sweep(struct iso_fault fault)
 {
@@ -139,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_fails),
+		cmocka_unit_test(only_changes_are_written),
 		cmocka_unit_test(every_write_fails_once),
 		cmocka_unit_test(every_read_fails_once),
 	};

@@ -87,6 +87,7 @@ struct iso {
 		meddle_in; /* accesses until the agent dies; until the world acts in between; 0 = never */
 	bool dying;
 	void (*meddle)(struct iso *it);
+	unsigned int writes; /* write(2) calls so far */
 
 	/* libvirt */
 	struct iso_domain domains[TRUTH_DOMAINS];

@@ -128,6 +128,7 @@ int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const 
 	struct hw_target target;
 	int r = strike(false, &lost, &applied), written;
 
+	door->writes++;
 	if ((r < 0 && !applied) || lost)
 		return r;
 	if (hw_target(&dir->hw, attr, &target)) {
