@@ -484,12 +484,13 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_again(e, vf, vf->look_ms - now);
 		return;
 	}
-	if (vf->not_before_ms == 0)
-		engine_back_off(e, vf);
-	else if (now >= vf->not_before_ms)
+	/* Not the back-off of effects: a guest that gets the VF meanwhile must not wait for it. */
+	if (!vf->deadline_ms)
+		vf->deadline_ms = now + vhca_backoff_next(&vf->backoff);
+	if (now >= vf->deadline_ms)
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	else
-		engine_again(e, vf, vf->not_before_ms - now);
+		engine_again(e, vf, vf->deadline_ms - now);
 }
 
 static void (*const steps[VHCA_VF_STATE_COUNT])(struct vhca_engine *e, struct vhca_vf *vf) = {
