@@ -134,6 +134,12 @@ static void query(struct truth *t, const char *sql, void (*fn)(struct truth *t, 
 	assert(sqlite3_finalize(st) == SQLITE_OK);
 }
 
+static bool is_meant(const struct truth *t, unsigned int v)
+{
+	return in_state(t, v, "claimed") || in_state(t, v, "programmed") ||
+	       in_state(t, v, "attached");
+}
+
 static bool is_his(const struct truth *t, unsigned int v, int d)
 {
 	return t->rows[v].claimed && !strcmp(t->rows[v].domain, t->domains[d].uuid);
@@ -148,7 +154,7 @@ void truth_reload(struct truth *t)
 	query(t, "SELECT bdf, state, boot_id FROM vfs", take_state);
 	query(t, "SELECT bdf, domain, guid, pkeys, ending FROM claims", take_claim);
 	for (unsigned int v = 0; v < HW_VFS; v++) /* who plugged it in early gets it after all */
-		if (t->vfs[v].foreign && !t->vfs[v].refused && is_his(t, v, t->vfs[v].user))
+		if (t->vfs[v].foreign && is_his(t, v, t->vfs[v].user) && is_meant(t, v))
 			t->vfs[v].foreign = false;
 }
 
