@@ -16,15 +16,14 @@
 #include "common/base/log.h"
 #include "common/http/client.h"
 #include "common/sysfs/sysfs.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/sysfs_fixture.h"
 
 #define PF     "bus/pci/devices/0000:01:00.0"
 #define WAIT_S 20
 #define CALLS  100
 
 struct fixture {
-	struct sysfs_sim *sim;
-	struct vhca_sysfs *sys;
+	struct sysfs_fixture base;
 	char dir[64];
 	pthread_t thread;
 	bool runs;
@@ -36,27 +35,22 @@ static const struct sim_pf cx6 = {"0000:41:00.0", "mlx5_core", "ibp65s0", 0x101b
 static int setup(void **state)
 {
 	static struct fixture f;
-	const char *reason;
 
 	memset(&f, 0, sizeof(f));
 	*state = &f;
-	if (!sysfs_sim_available(&reason)) {
-		print_message("# skipped: %s\n", reason);
+	if (!sysfs_fixture_begin(&f.base))
 		return 0;
-	}
 	vhca_log_set_level(VHCA_LOG_ERROR);
 	(void)snprintf(f.dir, sizeof(f.dir), "/tmp/vhca-busy-XXXXXX");
 	assert_non_null(mkdtemp(f.dir));
-	f.sim = sysfs_sim_start();
-	sysfs_sim_add_mlx5(f.sim, &cx5);
-	assert_int_equal(vhca_sysfs_open(sysfs_sim_root(f.sim), &f.sys), 0);
+	sysfs_sim_add_mlx5(f.base.sim, &cx5);
 	return 0;
 }
 
 static void hold_all(struct fixture *f, bool held)
 {
 	for (int group = 0; group < 64; group++) /* whichever they are in */
-		sysfs_sim_hold_group(f->sim, group, held);
+		sysfs_sim_hold_group(f->base.sim, group, held);
 }
 
 static void stop_agent(struct fixture *f)
@@ -73,25 +67,15 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 	struct sim_tree scratch = {0};
 
-	if (!f->sim)
+	if (!f->base.sim)
 		return 0;
-	sysfs_sim_release(f->sim);
+	sysfs_sim_release(f->base.sim);
 	hold_all(f, false);
 	stop_agent(f);
-	vhca_sysfs_close(f->sys);
-	sysfs_sim_stop(f->sim);
+	(void)sysfs_fixture_teardown(state);
 	(void)snprintf(scratch.root, sizeof(scratch.root), "%s", f->dir);
 	sim_tree_done(&scratch);
 	return 0;
-}
-
-static struct fixture *ready(void **state)
-{
-	struct fixture *f = *state;
-
-	if (!f->sim)
-		skip();
-	return f;
 }
 
 /* ---- the agent ---- */
@@ -115,8 +99,8 @@ static void *run_agent(void *arg)
 	struct fixture *f = arg;
 	char path[96];
 	struct vhca_agent_args args = {.conf_path = path,
-				       .sysfs_root = sysfs_sim_root(f->sim),
-				       .dev_root = sysfs_sim_dev(f->sim)};
+				       .sysfs_root = sysfs_sim_root(f->base.sim),
+				       .dev_root = sysfs_sim_dev(f->base.sim)};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_agent *agent = NULL;
 
@@ -268,7 +252,7 @@ static int blocking_calls(struct fixture *f)
 static int put(struct fixture *f, const char *attr, const char *text)
 {
 	struct vhca_sysfs_dir *dir = NULL;
-	int r = vhca_sysfs_opendir(f->sys, PF, &dir);
+	int r = vhca_sysfs_opendir(f->base.sys, PF, &dir);
 
 	if (r == 0)
 		r = vhca_sysfs_write(dir, attr, text);
@@ -296,7 +280,7 @@ static void wait_bound(struct fixture *f, unsigned int n)
 
 	for (unsigned int i = 1; i <= n; i++) {
 		(void)snprintf(path, sizeof(path), SIM_PCI "/0000:01:00.%u/driver", i);
-		while (!sim_readlink(sysfs_sim_tree(f->sim), path, target, sizeof(target)) ||
+		while (!sim_readlink(sysfs_sim_tree(f->base.sim), path, target, sizeof(target)) ||
 		       !strstr(target, "vfio-pci")) {
 			if (vhca_now_ms() > deadline)
 				fail_msg("VF %u is not bound", i);
@@ -309,16 +293,16 @@ static void wait_bound(struct fixture *f, unsigned int n)
 
 static void own_write_that_hangs(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault hang = {.pattern = "*/sriov_numvfs", .nth = 1, .hang = true};
 
-	sysfs_sim_inject(f->sim, &hang);
+	sysfs_sim_inject(f->base.sim, &hang);
 	start_agent(f, "4");
 	wait_until(f, 0, is_busy, "the adapter is not shown as busy");
 	answers_at_once(f);
 	assert_true(hca_is(f, 0, is_busy));
 	assert_int_equal(blocking_calls(f), 0);
-	sysfs_sim_release(f->sim);
+	sysfs_sim_release(f->base.sim);
 	wait_until(f, 0, is_idle_with_four, "four VFs, and idle");
 }
 
@@ -326,7 +310,7 @@ static void own_write_that_hangs(void **state)
  * second adapter is seen. */
 static void foreign_write_that_hangs(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	pthread_t thread;
 
 	make_vfs(f, "2");
@@ -335,7 +319,7 @@ static void foreign_write_that_hangs(void **state)
 	wait_bound(f, 2);
 	hold_all(f, true);
 	assert_int_equal(pthread_create(&thread, NULL, take_away, f), 0);
-	sysfs_sim_add_mlx5(f->sim, &cx6);
+	sysfs_sim_add_mlx5(f->base.sim, &cx6);
 	nudge_until(f, 0, has_a_vf_less, "the VF that is being taken away is still shown");
 	wait_until(f, 1, is_there, "the second adapter");
 	answers_at_once(f);
@@ -347,17 +331,17 @@ static void foreign_write_that_hangs(void **state)
 /* The configuration wants another number: VFs in use stay, and nothing is written; when nobody has one, they are replaced. */
 static void number_of_vfs_is_changed_when_none_is_in_use(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	char line[256];
 
 	make_vfs(f, "2");
 	start_agent(f, "keep");
 	wait_bound(f, 2);
 	hold_all(f, true);
-	sysfs_sim_clear_log(f->sim);
+	sysfs_sim_clear_log(f->base.sim);
 	configure(f, "4");
 	nudge_until(f, 0, says_in_use, "VFs in use are not found to be so");
-	for (size_t i = 0; sysfs_sim_log(f->sim, i, line, sizeof(line)); i++)
+	for (size_t i = 0; sysfs_sim_log(f->base.sim, i, line, sizeof(line)); i++)
 		assert_null(strstr(line, "sriov_numvfs"));
 	hold_all(f, false);
 	nudge_until(f, 0, is_idle_with_four, "two VFs are not replaced by four");
@@ -367,12 +351,12 @@ static void number_of_vfs_is_changed_when_none_is_in_use(void **state)
 /* No event comes here at all: neither for an adapter, nor for VFs that somebody takes away. */
 static void what_no_event_tells_is_seen(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	make_vfs(f, "2");
 	start_agent(f, "keep");
 	wait_bound(f, 2);
-	sysfs_sim_add_mlx5(f->sim, &cx6);
+	sysfs_sim_add_mlx5(f->base.sim, &cx6);
 	assert_int_equal(put(f, "sriov_numvfs", "0"), 0);
 	wait_until(f, 1, is_there, "the second adapter");
 	wait_until(f, 0, has_no_vf, "the VFs are gone");

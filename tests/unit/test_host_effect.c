@@ -12,7 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "tests/sim/sim_rtnl.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/sysfs_fixture.h"
 
 #define PF    "0000:03:00.0"
 #define VF    1
@@ -28,8 +28,7 @@ static const struct sim_pf cx6 = {.bdf = PF,
 				  .n_ports = 1};
 
 struct fixture {
-	struct sysfs_sim *sim;
-	struct vhca_sysfs *sys;
+	struct sysfs_fixture base;
 	struct sim_rtnl kernel;
 	struct vhca_model model;
 	struct vhca_vf *vf;
@@ -42,7 +41,7 @@ static void put(struct fixture *f, const char *attr, const char *value)
 {
 	struct vhca_sysfs_dir *dir = NULL;
 
-	assert_int_equal(vhca_sysfs_opendir(f->sys, "bus/pci/devices/" PF, &dir), 0);
+	assert_int_equal(vhca_sysfs_opendir(f->base.sys, "bus/pci/devices/" PF, &dir), 0);
 	assert_int_equal(vhca_sysfs_write(dir, attr, value), 0);
 	vhca_sysfs_closedir(dir);
 }
@@ -69,19 +68,14 @@ static void add_to_model(struct fixture *f)
 static int setup(void **state)
 {
 	static struct fixture f;
-	const char *reason;
 
 	memset(&f, 0, sizeof(f));
 	*state = &f;
-	if (!sysfs_sim_available(&reason)) {
-		print_message("# skipped: %s\n", reason);
+	if (!sysfs_fixture_begin(&f.base))
 		return 0;
-	}
 	vhca_log_set_level(VHCA_LOG_ERROR);
-	f.sim = sysfs_sim_start();
-	sysfs_sim_add_mlx5(f.sim, &cx6);
-	sim_add_netdev(sysfs_sim_tree(f.sim), PF, "ib0", 32, 5);
-	assert_int_equal(vhca_sysfs_open(sysfs_sim_root(f.sim), &f.sys), 0);
+	sysfs_sim_add_mlx5(f.base.sim, &cx6);
+	sim_add_netdev(sysfs_sim_tree(f.base.sim), PF, "ib0", 32, 5);
 	put(&f, "sriov_drivers_autoprobe", "0");
 	put(&f, "sriov_numvfs", "2"); /* groups 10 and 11 */
 	sim_rtnl_init(&f.kernel, 5, PF, 2);
@@ -93,27 +87,15 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	if (f->sim) {
+	if (f->base.sim)
 		vhca_model_done(&f->model);
-		vhca_sysfs_close(f->sys);
-	}
-	sysfs_sim_stop(f->sim);
-	return 0;
-}
-
-static struct fixture *ready(void **state)
-{
-	struct fixture *f = *state;
-
-	if (f->sim == NULL)
-		skip();
-	return f;
+	return sysfs_fixture_teardown(state);
 }
 
 static int run(struct fixture *f, enum vhca_effect effect)
 {
 	struct vhca_host_job *job =
-		vhca_host_job_new(f->sys, sysfs_sim_dev(f->sim), NULL, f->vf, effect);
+		vhca_host_job_new(f->base.sys, sysfs_sim_dev(f->base.sim), NULL, f->vf, effect);
 
 	assert_non_null(job);
 	job->rtnl = &f->kernel.ops;
@@ -149,14 +131,14 @@ static bool on_vfio(struct fixture *f)
 {
 	char target[SIM_PATH_MAX];
 
-	return sim_readlink(sysfs_sim_tree(f->sim), SIM_PCI "/" VF_AT "/driver", target,
+	return sim_readlink(sysfs_sim_tree(f->base.sim), SIM_PCI "/" VF_AT "/driver", target,
 			    sizeof(target)) &&
 	       strstr(target, "/vfio-pci");
 }
 
 static void unbind(struct fixture *f)
 {
-	const struct sim_tree *t = sysfs_sim_tree(f->sim);
+	const struct sim_tree *t = sysfs_sim_tree(f->base.sim);
 
 	sim_unbind(t, VF_AT);
 	sim_remove(t, "dev/vfio/11");
@@ -167,7 +149,7 @@ static void make_stale(struct fixture *f)
 {
 	if (f->unbound)
 		unbind(f);
-	sysfs_sim_clear_faults(f->sim);
+	sysfs_sim_clear_faults(f->base.sim);
 	f->kernel.fail_at = f->kernel.calls = f->kernel.sets = 0;
 	f->kernel.hit = false;
 	*firmware(f) = (struct sim_rtnl_vf){
@@ -178,7 +160,7 @@ static void make_stale(struct fixture *f)
 
 static void a_life(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	make_stale(f);
 	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
@@ -201,24 +183,24 @@ static void a_life(void **state)
 static void a_vf_in_use_is_not_touched(void **state)
 {
 	static const enum vhca_effect effects[] = {VHCA_EFFECT_PREPARE, VHCA_EFFECT_SCRUB};
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	make_stale(f);
 	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
 	make_stale(f);
-	sysfs_sim_hold_group(f->sim, 11, true);
+	sysfs_sim_hold_group(f->base.sim, 11, true);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(effects); i++) {
 		assert_int_equal(run(f, effects[i]), -EBUSY);
 		assert_true(f->res.in_use);
 	}
 	assert_int_equal(f->kernel.calls, 0);
 	assert_true(firmware(f)->port == STALE);
-	sysfs_sim_hold_group(f->sim, 11, false);
+	sysfs_sim_hold_group(f->base.sim, 11, false);
 }
 
 static void no_rdma_device_is_told(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	f->vf->hca->facts.ibdev[0] = '\0';
 	make_stale(f);
@@ -237,7 +219,7 @@ static void inject(struct fixture *f, enum where where, unsigned int nth, int er
 		.on_read = where == READS, .pattern = "*", .nth = nth, .errnum = errnum};
 
 	if (where != NETLINK) {
-		sysfs_sim_inject(f->sim, &fault);
+		sysfs_sim_inject(f->base.sim, &fault);
 		return;
 	}
 	f->kernel.fail_at = nth;
@@ -254,7 +236,7 @@ static bool one_failure(struct fixture *f, enum vhca_effect effect, enum where w
 	make_stale(f);
 	inject(f, where, nth, errnum);
 	r = run(f, effect);
-	struck = where == NETLINK ? f->kernel.hit : sysfs_sim_fault_hits(f->sim) > 0;
+	struck = where == NETLINK ? f->kernel.hit : sysfs_sim_fault_hits(f->base.sim) > 0;
 	if (r == 0)
 		assert_true(on_vfio(f) && (gives ? is_programmed(f) : is_clean(f)));
 	else
@@ -286,7 +268,7 @@ static void every_access_failing_once(void **state)
 {
 	static const enum vhca_effect effects[] = {VHCA_EFFECT_PREPARE, VHCA_EFFECT_PROGRAM,
 						   VHCA_EFFECT_SCRUB};
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(effects); i++) {
 		f->vf->state =

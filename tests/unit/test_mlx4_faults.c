@@ -11,7 +11,7 @@
 
 #include "common/base/file.h"
 #include "pkey/identity.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/sysfs_fixture.h"
 
 #define IOV	 SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
 #define FN	 IOV "/0000:03:00.2" /* VF 1 is slave 2 */
@@ -34,7 +34,7 @@ static const struct vhca_identity_ops *ops = &vhca_identity_mlx4;
 static const struct vhca_identity tenant = {.guid = GUID, .n_pkeys = 2, .pkeys = {0x8001, 0x0002}};
 
 struct fixture {
-	struct sysfs_sim *sim;
+	struct sysfs_fixture base;
 	struct vhca_identity_at at;
 	struct vhca_error err;
 };
@@ -42,20 +42,16 @@ struct fixture {
 static int setup_vfs(void **state, unsigned int n_vfs)
 {
 	static struct fixture f;
-	const char *reason;
 
 	memset(&f, 0, sizeof(f));
 	*state = &f;
-	if (!sysfs_sim_available(&reason)) {
-		print_message("# skipped: %s\n", reason);
+	if (!sysfs_fixture_begin(&f.base))
 		return 0;
-	}
-	f.sim = sysfs_sim_start();
-	sysfs_sim_add_mlx4(f.sim, &cx3, n_vfs);
-	sysfs_sim_set_pkey(f.sim, &cx3, 1, 5, 0x8001);
-	sysfs_sim_set_pkey(f.sim, &cx3, 1, 6, 0x8002);
-	sysfs_sim_set_pkey(f.sim, &cx3, 1, 7, 0x0002);
-	assert_int_equal(vhca_sysfs_open(sysfs_sim_root(f.sim), &f.at.sys), 0);
+	sysfs_sim_add_mlx4(f.base.sim, &cx3, n_vfs);
+	sysfs_sim_set_pkey(f.base.sim, &cx3, 1, 5, 0x8001);
+	sysfs_sim_set_pkey(f.base.sim, &cx3, 1, 6, 0x8002);
+	sysfs_sim_set_pkey(f.base.sim, &cx3, 1, 7, 0x0002);
+	f.at.sys = f.base.sys;
 	f.at.pf = (struct vhca_bdf){.bus = 3};
 	f.at.ibdev = "mlx4_0";
 	f.at.vf_index = 1;
@@ -72,24 +68,6 @@ static int setup(void **state)
 static int setup_full(void **state)
 {
 	return setup_vfs(state, 126);
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	vhca_sysfs_close(f->at.sys);
-	sysfs_sim_stop(f->sim);
-	return 0;
-}
-
-static struct fixture *ready(void **state)
-{
-	struct fixture *f = *state;
-
-	if (f->sim == NULL)
-		skip();
-	return f;
 }
 
 static int program(struct fixture *f, const struct vhca_identity *want)
@@ -113,7 +91,7 @@ static bool shows(struct fixture *f, const char *path, const char *expect)
 {
 	char text[64];
 
-	return sim_get(sysfs_sim_tree(f->sim), path, text, sizeof(text)) &&
+	return sim_get(sysfs_sim_tree(f->base.sim), path, text, sizeof(text)) &&
 	       strcmp(text, expect) == 0;
 }
 
@@ -150,7 +128,7 @@ static bool is_scrubbed(struct fixture *f)
 /* Back to what the driver leaves after load, plus another tenant's key. */
 static void dirty(struct fixture *f)
 {
-	const struct sim_tree *t = sysfs_sim_tree(f->sim);
+	const struct sim_tree *t = sysfs_sim_tree(f->base.sim);
 
 	for (unsigned int port = 1; port <= 2; port++) {
 		sim_put(t, SIM_PATH(FN "/ports/%u/pkey_idx/0", port), "0");
@@ -159,8 +137,8 @@ static void dirty(struct fixture *f)
 		sim_put(t, SIM_PATH(IOV "/ports/%u/admin_guids/%u", port, SLAVE),
 			"214050000000002");
 	}
-	sysfs_sim_clear_faults(f->sim);
-	sysfs_sim_clear_log(f->sim);
+	sysfs_sim_clear_faults(f->base.sim);
+	sysfs_sim_clear_log(f->base.sim);
 }
 
 /* Position of the first write that starts so, or -1. */
@@ -168,7 +146,7 @@ static int position(struct fixture *f, const char *start)
 {
 	char line[LINE];
 
-	for (size_t i = 0; sysfs_sim_log(f->sim, i, line, sizeof(line)); i++) {
+	for (size_t i = 0; sysfs_sim_log(f->base.sim, i, line, sizeof(line)); i++) {
 		if (strncmp(line, start, strlen(start)) == 0)
 			return (int)i;
 	}
@@ -179,7 +157,7 @@ static int position(struct fixture *f, const char *start)
 
 static void keys_go_before_guid_and_come_after_it(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	int guid, other;
 
 	dirty(f);
@@ -193,20 +171,20 @@ static void keys_go_before_guid_and_come_after_it(void **state)
 	assert_true(other >= 0 && other < guid);
 	assert_true(guid < position(f, FN "/ports/1/pkey_idx/0=5 "));
 	assert_true(guid < position(f, FN "/ports/1/pkey_idx/1=7 "));
-	assert_int_equal(sysfs_sim_n_writes(f->sim), 8);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 8);
 }
 
 static void moved_index_goes_through_none(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	uint64_t before;
 	int none;
 
 	dirty(f);
 	assert_int_equal(program(f, &tenant), 0);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 3, 0x8001);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 5, 0x8077);
-	sysfs_sim_clear_log(f->sim);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 3, 0x8001);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 5, 0x8077);
+	sysfs_sim_clear_log(f->base.sim);
 	before = vhca_now_ms();
 	assert_int_equal(program(f, &tenant), 0);
 	assert_true(vhca_now_ms() - before >= 200); /* for the guest to look in between */
@@ -214,20 +192,20 @@ static void moved_index_goes_through_none(void **state)
 	none = position(f, FN "/ports/1/pkey_idx/0=none ");
 	assert_int_equal(none, 0);
 	assert_int_equal(position(f, FN "/ports/1/pkey_idx/0=3 "), 1);
-	assert_int_equal(sysfs_sim_n_writes(f->sim), 2);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 2);
 }
 
 /* While the SM moves a key it stands twice in the table: no reason to touch the map. */
 static void key_at_two_places_moves_nothing(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	dirty(f);
 	assert_int_equal(program(f, &tenant), 0);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 2, 0x8001);
-	sysfs_sim_clear_log(f->sim);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 2, 0x8001);
+	sysfs_sim_clear_log(f->base.sim);
 	assert_int_equal(program(f, &tenant), 0);
-	assert_int_equal(sysfs_sim_n_writes(f->sim), 0);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 0);
 }
 
 enum mode { REFUSED, APPLIED, LOST, MODE_COUNT };
@@ -240,7 +218,7 @@ static void inject(struct fixture *f, unsigned int nth, int errnum, enum mode mo
 					.applied = mode == APPLIED,
 					.lost = mode == LOST};
 
-	sysfs_sim_inject(f->sim, &fault);
+	sysfs_sim_inject(f->base.sim, &fault);
 }
 
 /* Runs op with write number nth failing; false when there is no such write. */
@@ -252,7 +230,7 @@ static bool one_failing_write(struct fixture *f, unsigned int nth, int errnum, e
 	dirty(f);
 	inject(f, nth, errnum, mode);
 	r = is_scrub ? scrub(f) : program(f, &tenant);
-	if (sysfs_sim_fault_hits(f->sim) == 0) {
+	if (sysfs_sim_fault_hits(f->base.sim) == 0) {
 		assert_int_equal(r, 0);
 		return false;
 	}
@@ -292,14 +270,14 @@ static unsigned int all_failing_writes(struct fixture *f, bool is_scrub)
 
 static void every_write_of_program_failing_once(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(all_failing_writes(f, false), 8 * 6);
 }
 
 static void every_write_of_scrub_failing_once(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(all_failing_writes(f, true), 6 * 6);
 }
@@ -307,7 +285,7 @@ static void every_write_of_scrub_failing_once(void **state)
 /* A read that fails is an error, wherever it is: at the start, between, in the proof. */
 static void failing_reads_are_never_a_success(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	unsigned int nth = 1, runs = 0;
 
 	while (true) {
@@ -316,9 +294,9 @@ static void failing_reads_are_never_a_success(void **state)
 		int r;
 
 		dirty(f);
-		sysfs_sim_inject(f->sim, &fault);
+		sysfs_sim_inject(f->base.sim, &fault);
 		r = program(f, &tenant);
-		if (sysfs_sim_fault_hits(f->sim) == 0)
+		if (sysfs_sim_fault_hits(f->base.sim) == 0)
 			break;
 		assert_true(r < 0);
 		runs++;
@@ -331,11 +309,11 @@ static void failing_reads_are_never_a_success(void **state)
 /* What takes away is tried to the end: one index that cannot be unmapped does not leave the others mapped. */
 static void scrub_goes_on_after_a_failure(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault fault = {.pattern = FN "/ports/1/pkey_idx/0", .errnum = EIO};
 
 	dirty(f);
-	sysfs_sim_inject(f->sim, &fault);
+	sysfs_sim_inject(f->base.sim, &fault);
 	assert_int_equal(scrub(f), -EIO);
 	assert_true(map_is(f, "0", "none"));
 	assert_true(shows(f, SIM_PATH(IOV "/ports/1/admin_guids/%u", SLAVE), "ffffffffffffffff"));
@@ -344,11 +322,11 @@ static void scrub_goes_on_after_a_failure(void **state)
 /* A key that must go and cannot: the new tenant gets nothing at all. */
 static void nothing_is_given_before_all_is_taken(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault fault = {.pattern = FN "/ports/2/pkey_idx/4", .errnum = EIO};
 
 	dirty(f);
-	sysfs_sim_inject(f->sim, &fault);
+	sysfs_sim_inject(f->base.sim, &fault);
 	assert_int_equal(program(f, &tenant), -EIO);
 	assert_int_equal(position(f, FN "/ports/1/pkey_idx/0=5 "), -1);
 	assert_int_equal(position(f, IOV "/ports/1/admin_guids/2=225c90012345678 "), -1);
@@ -361,26 +339,26 @@ static void *program_thread(void *arg)
 
 static void wait_for_hit(struct fixture *f)
 {
-	for (unsigned int i = 0; i < 2000 && sysfs_sim_fault_hits(f->sim) == 0; i++)
+	for (unsigned int i = 0; i < 2000 && sysfs_sim_fault_hits(f->base.sim) == 0; i++)
 		usleep(1000);
-	assert_int_equal(sysfs_sim_fault_hits(f->sim), 1);
+	assert_int_equal(sysfs_sim_fault_hits(f->base.sim), 1);
 }
 
 /* The SM gives the physical index to another tenant after we read the table and before we map it. */
 static void index_that_changes_meaning_meanwhile_is_unmapped(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault fault = {
 		.pattern = FN "/ports/1/pkey_idx/1", .nth = 1, .hang = true};
 	pthread_t thread;
 	void *r;
 
 	dirty(f);
-	sysfs_sim_inject(f->sim, &fault);
+	sysfs_sim_inject(f->base.sim, &fault);
 	assert_int_equal(pthread_create(&thread, NULL, program_thread, f), 0);
 	wait_for_hit(f);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 7, 0x8099);
-	sysfs_sim_release(f->sim);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 7, 0x8099);
+	sysfs_sim_release(f->base.sim);
 	assert_int_equal(pthread_join(thread, &r), 0);
 	assert_true((intptr_t)r < 0);
 	assert_string_equal(f->err.code, "readback_differs");
@@ -389,17 +367,17 @@ static void index_that_changes_meaning_meanwhile_is_unmapped(void **state)
 
 static void renamed_device_is_enoent_and_a_reload_is_repaired(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	dirty(f);
 	assert_int_equal(program(f, &tenant), 0);
-	sysfs_sim_rename(f->sim, cx3.bdf, "mlx4_0", "ibp3s0");
+	sysfs_sim_rename(f->base.sim, cx3.bdf, "mlx4_0", "ibp3s0");
 	assert_int_equal(program(f, &tenant), -ENOENT);
 	assert_string_equal(f->err.code, "ibdev_renamed");
-	sysfs_sim_rename(f->sim, cx3.bdf, "ibp3s0", "mlx4_0");
-	sysfs_sim_reload_mlx4(f->sim, &cx3, 2);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 5, 0x8001);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 7, 0x0002);
+	sysfs_sim_rename(f->base.sim, cx3.bdf, "ibp3s0", "mlx4_0");
+	sysfs_sim_reload_mlx4(f->base.sim, &cx3, 2);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 5, 0x8001);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 7, 0x0002);
 	assert_int_equal(program(f, &tenant), 0);
 	assert_true(is_programmed(f));
 }
@@ -407,7 +385,7 @@ static void renamed_device_is_enoent_and_a_reload_is_repaired(void **state)
 /* The other port of a dual-port card: nothing may be there, so somebody has to look. */
 static void leftovers_on_the_other_port_are_seen(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	struct vhca_identity_state s;
 	unsigned int missing;
 
@@ -416,14 +394,14 @@ static void leftovers_on_the_other_port_are_seen(void **state)
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_true(vhca_identity_matches(&s, &tenant, &missing));
 	assert_int_equal(vhca_identity_foreign(&s, &tenant), 0);
-	sim_put(sysfs_sim_tree(f->sim), FN "/ports/2/pkey_idx/3", "6");
+	sim_put(sysfs_sim_tree(f->base.sim), FN "/ports/2/pkey_idx/3", "6");
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_false(vhca_identity_matches(&s, &tenant, &missing));
 	assert_int_equal(vhca_identity_foreign(&s, &tenant), 1);
 	assert_int_equal(scrub(f), 0);
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_true(vhca_identity_is_clean(&s));
-	sim_put(sysfs_sim_tree(f->sim), SIM_PATH(IOV "/ports/2/admin_guids/%u", SLAVE),
+	sim_put(sysfs_sim_tree(f->base.sim), SIM_PATH(IOV "/ports/2/admin_guids/%u", SLAVE),
 		"214050000000002");
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_false(vhca_identity_is_clean(&s));
@@ -432,7 +410,7 @@ static void leftovers_on_the_other_port_are_seen(void **state)
 /* Who programs a VF in a guest hears that it had led to a foreign key, though the map is right afterwards. */
 static void foreign_keys_are_told(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	struct vhca_identity_state s;
 	unsigned int missing;
 
@@ -440,52 +418,52 @@ static void foreign_keys_are_told(void **state)
 	assert_int_equal(program(f, &tenant), 0);
 	assert_int_equal(ops->program(&f->at, &tenant, &missing, &s, &f->err), 0);
 	assert_int_equal(s.foreign, 0);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 3, 0x8001);
-	sysfs_sim_set_pkey(f->sim, &cx3, 1, 5, 0x8077);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 3, 0x8001);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 5, 0x8077);
 	assert_int_equal(ops->program(&f->at, &tenant, &missing, &s, &f->err), 0);
 	assert_int_equal(s.foreign, 1);
 }
 
 static void grant_comes_when_the_sm_answers(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	struct vhca_identity_state s;
 
 	dirty(f);
-	sysfs_sim_set_auto_grant(f->sim, false);
+	sysfs_sim_set_auto_grant(f->base.sim, false);
 	assert_int_equal(program(f, &tenant), 0);
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_true(s.granted == 0 && s.requested == GUID);
-	sysfs_sim_clear_log(f->sim);
-	sysfs_sim_set_auto_grant(f->sim, true);
+	sysfs_sim_clear_log(f->base.sim);
+	sysfs_sim_set_auto_grant(f->base.sim, true);
 	assert_int_equal(ops->kick(&f->at, &f->err), 0);
 	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
 	assert_true(s.granted == GUID);
-	assert_int_equal(sysfs_sim_n_writes(f->sim), 1);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 1);
 }
 
 /* 126 VFs: what is written is what changes, and a second round is free. */
 static void full_adapter_costs_what_changes(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	struct vhca_identity want = {.n_pkeys = 1, .pkeys = {0x8001}};
 
 	for (unsigned int round = 0; round < 2; round++) {
-		sysfs_sim_clear_log(f->sim);
+		sysfs_sim_clear_log(f->base.sim);
 		for (uint16_t vf = 0; vf < 126; vf += 25) {
 			f->at.vf_index = vf;
 			want.guid = GUID + vf;
 			assert_int_equal(program(f, &want), 0);
 		}
 		/* six VFs: two unmaps, two GUIDs, one map each; then nothing */
-		assert_int_equal(sysfs_sim_n_writes(f->sim), round == 0 ? 6 * 5 : 0);
+		assert_int_equal(sysfs_sim_n_writes(f->base.sim), round == 0 ? 6 * 5 : 0);
 	}
 	assert_true(shows(f, IOV "/0000:03:15.6/ports/1/gid_idx/0", "126"));
 	assert_true(shows(f, IOV "/0000:03:15.6/ports/1/pkey_idx/0", "5"));
 	assert_true(shows(f, IOV "/ports/1/admin_guids/126", "225c900123456f5"));
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, sysfs_fixture_teardown)
 
 int main(void)
 {
@@ -504,7 +482,7 @@ int main(void)
 		T(foreign_keys_are_told),
 		T(grant_comes_when_the_sm_answers),
 		cmocka_unit_test_setup_teardown(full_adapter_costs_what_changes, setup_full,
-						teardown),
+						sysfs_fixture_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include "common/base/cleanup.h"
 #include "pkey/identity.h"
 #include "tests/sim/sim_rtnl.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/sysfs_fixture.h"
 
 #define GUID  UINT64_C(0x02c9ab0000000001)
 #define STALE UINT64_C(0x02c9ab00000000ff)
@@ -30,9 +30,9 @@ static const struct vhca_identity_ops *ops = &vhca_identity_mlx5;
 static const struct vhca_identity tenant = {.guid = GUID, .n_pkeys = 1, .pkeys = {0x8001}};
 
 struct fixture {
-	struct sim_tree tree;	/* netlink door */
-	struct sim_rtnl kernel; /* its other side */
-	struct sysfs_sim *sim;	/* sysfs door; NULL with netlink */
+	struct sysfs_fixture base; /* sysfs door; empty with netlink */
+	struct sim_tree tree;	   /* netlink door */
+	struct sim_rtnl kernel;	   /* its other side */
 	struct vhca_identity_at at;
 	struct vhca_identity_state hw;
 	struct vhca_error err;
@@ -76,19 +76,16 @@ static int teardown_netlink(void **state)
 static int setup_sysfs(void **state)
 {
 	struct fixture *f = new_fixture(state);
-	const char *reason;
 
-	if (!sysfs_sim_available(&reason)) {
-		print_message("# skipped: %s\n", reason);
+	if (!sysfs_fixture_begin(&f->base))
 		return 0;
-	}
-	f->sim = sysfs_sim_start();
-	sysfs_sim_add_mlx5(f->sim, &cx6);
+	f->at.sys = f->base.sys;
+	sysfs_sim_add_mlx5(f->base.sim, &cx6);
 	for (unsigned int i = 0; i < N_VFS; i++)
-		sim_add_ofed_vf(sysfs_sim_tree(f->sim), PF, i);
+		sim_add_ofed_vf(sysfs_sim_tree(f->base.sim), PF, i);
 	sim_rtnl_init(&f->kernel, 5, PF, N_VFS);
 	f->at.rtnl = &f->kernel.ops;
-	return vhca_sysfs_open(sysfs_sim_root(f->sim), &f->at.sys);
+	return 0;
 }
 
 static int teardown_sysfs(void **state)
@@ -97,18 +94,7 @@ static int teardown_sysfs(void **state)
 
 	assert_int_equal(f->kernel.calls,
 			 0); /* where the files are, nobody asks for a network device */
-	vhca_sysfs_close(f->at.sys);
-	sysfs_sim_stop(f->sim);
-	return 0;
-}
-
-static struct fixture *ready(void **state)
-{
-	struct fixture *f = *state;
-
-	if (f->sim == NULL)
-		skip();
-	return f;
+	return sysfs_fixture_teardown(state);
 }
 
 static int program(struct fixture *f)
@@ -151,11 +137,11 @@ static void read_ofed(struct fixture *f)
 	static const char *const words[] = {"Follow", "Up", "Down"};
 	char text[64];
 
-	assert_true(sim_get(sysfs_sim_tree(f->sim), OFED "/node", text, sizeof(text)));
+	assert_true(sim_get(sysfs_sim_tree(f->base.sim), OFED "/node", text, sizeof(text)));
 	assert_int_equal(vhca_guid_parse(text, &truth(f)->node), 0);
-	assert_true(sim_get(sysfs_sim_tree(f->sim), OFED "/port", text, sizeof(text)));
+	assert_true(sim_get(sysfs_sim_tree(f->base.sim), OFED "/port", text, sizeof(text)));
 	assert_int_equal(vhca_guid_parse(text, &truth(f)->port), 0);
-	assert_true(sim_get(sysfs_sim_tree(f->sim), OFED "/policy", text, sizeof(text)));
+	assert_true(sim_get(sysfs_sim_tree(f->base.sim), OFED "/policy", text, sizeof(text)));
 	for (uint32_t i = 0; i < VHCA_ARRAY_SIZE(words); i++)
 		if (!strcmp(text, words[i]))
 			truth(f)->policy = i;
@@ -164,7 +150,7 @@ static void read_ofed(struct fixture *f)
 /* What firmware holds, through either door. */
 static const struct sim_rtnl_vf *firmware(struct fixture *f)
 {
-	if (f->sim != NULL)
+	if (f->base.sim != NULL)
 		read_ofed(f);
 	return truth(f);
 }
@@ -197,23 +183,23 @@ static void make(struct fixture *f, uint64_t guid, enum vhca_link_policy policy)
 					 .cached_node = guid,
 					 .cached_port = guid,
 					 .policy = policy};
-	if (f->sim == NULL)
+	if (f->base.sim == NULL)
 		return;
-	t = sysfs_sim_tree(f->sim);
+	t = sysfs_sim_tree(f->base.sim);
 	assert_true(high == 0 || high == 0x02c9ab);
 	for (unsigned int i = 0; i < 2; i++)
 		sim_put(t, i ? OFED "/node" : OFED "/port", "%s:00:00:00:00:%02x",
 			high ? "02:c9:ab" : "00:00:00", low);
 	sim_put(t, OFED "/policy", "%s", words[policy]);
-	sysfs_sim_clear_faults(f->sim);
-	sysfs_sim_clear_log(f->sim);
+	sysfs_sim_clear_faults(f->base.sim);
+	sysfs_sim_clear_log(f->base.sim);
 }
 
 /* ---- both doors ---- */
 
 static unsigned int writes(struct fixture *f)
 {
-	return f->sim != NULL ? (unsigned int)sysfs_sim_n_writes(f->sim) : f->kernel.sets;
+	return f->base.sim != NULL ? (unsigned int)sysfs_sim_n_writes(f->base.sim) : f->kernel.sets;
 }
 
 static void a_life(struct fixture *f)
@@ -284,7 +270,7 @@ static void netlink_life(void **state)
 
 static void sysfs_life(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	a_life(f);
 	a_stale_tenant(f);
@@ -420,15 +406,15 @@ static void netlink_says_what_is_missing(void **state)
 
 static void sysfs_says_what_is_missing(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	f->at.vf_index = N_VFS;
 	assert_reason(f, -ENXIO, "no_vport", "mlx5_core");
 	f->at.vf_index = VF;
-	sim_put(sysfs_sim_tree(f->sim), OFED "/policy", "Invalid policy");
+	sim_put(sysfs_sim_tree(f->base.sim), OFED "/policy", "Invalid policy");
 	assert_int_equal(look(f), -EBADMSG);
-	sim_put(sysfs_sim_tree(f->sim), OFED "/policy", "Down");
-	sim_put(sysfs_sim_tree(f->sim), OFED "/port", "00:00");
+	sim_put(sysfs_sim_tree(f->base.sim), OFED "/policy", "Down");
+	sim_put(sysfs_sim_tree(f->base.sim), OFED "/port", "00:00");
 	assert_int_equal(look(f), -EBADMSG);
 }
 
@@ -445,8 +431,8 @@ static void inject(struct fixture *f, unsigned int nth, int errnum, enum mode mo
 					.applied = mode == APPLIED,
 					.lost = mode == LOST};
 
-	if (f->sim != NULL) {
-		sysfs_sim_inject(f->sim, &fault);
+	if (f->base.sim != NULL) {
+		sysfs_sim_inject(f->base.sim, &fault);
 		return;
 	}
 	f->kernel.fail_at = nth;
@@ -457,7 +443,7 @@ static void inject(struct fixture *f, unsigned int nth, int errnum, enum mode mo
 
 static bool struck(struct fixture *f)
 {
-	return f->sim != NULL ? sysfs_sim_fault_hits(f->sim) > 0 : f->kernel.hit;
+	return f->base.sim != NULL ? sysfs_sim_fault_hits(f->base.sim) > 0 : f->kernel.hit;
 }
 
 /* The nth access fails; false when there is no such access. */
@@ -481,8 +467,8 @@ static bool one_failure(struct fixture *f, unsigned int nth, int errnum, enum mo
 			    mode == APPLIED);
 	}
 	f->kernel.fail_at = 0;
-	if (f->sim != NULL)
-		sysfs_sim_clear_faults(f->sim);
+	if (f->base.sim != NULL)
+		sysfs_sim_clear_faults(f->base.sim);
 	assert_int_equal(is_scrub ? scrub(f) : program(f), 0); /* the next try repairs it */
 	assert_true(is_scrub ? is_scrubbed(f) : is_programmed(f));
 	return true;
@@ -516,7 +502,7 @@ static void netlink_every_call_failing_once(void **state)
 
 static void sysfs_every_write_failing_once(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_true(all_failures(f, false, false) >= 4 * 8);
 	assert_true(all_failures(f, false, true) >= 3 * 8);
@@ -524,7 +510,7 @@ static void sysfs_every_write_failing_once(void **state)
 
 static void sysfs_every_read_failing_once(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(all_failures(f, true, false), 9 * 6);
 	assert_int_equal(all_failures(f, true, true), 6 * 6);

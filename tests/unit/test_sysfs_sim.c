@@ -11,7 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/sysfs/sysfs.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/sysfs_fixture.h"
 
 #define PF  "bus/pci/devices/0000:01:00.0"
 #define IOV "bus/pci/devices/0000:03:00.0/infiniband/mlx4_0/iov"
@@ -32,44 +32,20 @@ static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
 				  .n_pkeys = 16};
 
 struct fixture {
-	struct sysfs_sim *sim;
-	struct vhca_sysfs *sys;
+	struct sysfs_fixture base;
 };
 
 static int setup(void **state)
 {
 	static struct fixture f;
-	const char *reason;
 
 	memset(&f, 0, sizeof(f));
 	*state = &f;
-	if (!sysfs_sim_available(&reason)) {
-		print_message("# skipped: %s\n", reason);
+	if (!sysfs_fixture_begin(&f.base))
 		return 0;
-	}
-	f.sim = sysfs_sim_start();
-	sysfs_sim_add_mlx5(f.sim, &cx5);
-	sysfs_sim_add_mlx4(f.sim, &cx3, 2);
-	assert_int_equal(vhca_sysfs_open(sysfs_sim_root(f.sim), &f.sys), 0);
+	sysfs_sim_add_mlx5(f.base.sim, &cx5);
+	sysfs_sim_add_mlx4(f.base.sim, &cx3, 2);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	vhca_sysfs_close(f->sys);
-	sysfs_sim_stop(f->sim);
-	return 0;
-}
-
-static struct fixture *ready(void **state)
-{
-	struct fixture *f = *state;
-
-	if (f->sim == NULL)
-		skip();
-	return f;
 }
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
@@ -85,7 +61,7 @@ static int put(struct fixture *f, const char *path, const char *value)
 	(void)snprintf(parent, sizeof(parent), "%s", path);
 	slash = strrchr(parent, '/');
 	*slash = '\0';
-	r = vhca_sysfs_opendir(f->sys, parent, &dir);
+	r = vhca_sysfs_opendir(f->base.sys, parent, &dir);
 	return r < 0 ? r : vhca_sysfs_write(dir, slash + 1, value);
 }
 
@@ -98,7 +74,7 @@ static const char *get(struct fixture *f, const char *path, char buf[static 64])
 	(void)snprintf(parent, sizeof(parent), "%s", path);
 	slash = strrchr(parent, '/');
 	*slash = '\0';
-	if (vhca_sysfs_opendir(f->sys, parent, &dir) < 0 ||
+	if (vhca_sysfs_opendir(f->base.sys, parent, &dir) < 0 ||
 	    vhca_sysfs_read(dir, slash + 1, buf, 64) < 0)
 		return "(unreadable)";
 	return buf;
@@ -109,12 +85,12 @@ static bool has(struct fixture *f, const char *path)
 {
 	VHCA_CLEANUP(vhca_sysfs_closedirp) struct vhca_sysfs_dir *dir = NULL;
 
-	return vhca_sysfs_opendir(f->sys, path, &dir) == 0;
+	return vhca_sysfs_opendir(f->base.sys, path, &dir) == 0;
 }
 
 static void numvfs_checks_in_the_kernels_order(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(put(f, PF "/sriov_numvfs", "x"), -EINVAL);
 	assert_int_equal(put(f, PF "/sriov_numvfs", "-1"), -EINVAL);
@@ -136,7 +112,7 @@ static void numvfs_checks_in_the_kernels_order(void **state)
 static void binding_rules(void **state)
 {
 	static const char vf[] = "0000:01:00.1";
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(put(f, PF "/sriov_drivers_autoprobe", "0"), 0);
 	assert_int_equal(put(f, PF "/sriov_numvfs", "1"), 0);
@@ -158,9 +134,9 @@ static void binding_rules(void **state)
 
 static void without_iommu_vfio_refuses(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
-	sysfs_sim_set_groups(f->sim, SIM_GROUPS_NONE);
+	sysfs_sim_set_groups(f->base.sim, SIM_GROUPS_NONE);
 	assert_int_equal(put(f, PF "/sriov_drivers_autoprobe", "0"), 0);
 	assert_int_equal(put(f, PF "/sriov_numvfs", "1"), 0);
 	assert_int_equal(put(f, "bus/pci/devices/0000:01:00.1/driver_override", "vfio-pci"), 0);
@@ -169,7 +145,7 @@ static void without_iommu_vfio_refuses(void **state)
 
 static void iov_map_semantics(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_string_equal(GET(f, FN1 "/pkey_idx/0"), "0"); /* the default partition */
 	assert_int_equal(put(f, FN1 "/pkey_idx/0", "None"), 0);
@@ -181,13 +157,14 @@ static void iov_map_semantics(void **state)
 	assert_int_equal(put(f, FN1 "/pkey_idx/0", "x"), -EINVAL);
 	assert_int_equal(put(f, IOV "/0000:03:00.0/ports/1/pkey_idx/0", "none"), -EINVAL);
 	assert_int_equal(put(f, IOV "/ports/1/pkeys/0", "0x8001"), -EACCES);
-	sim_put(sysfs_sim_tree(f->sim), "class/infiniband/mlx4_0/ports/1/link_layer", "Ethernet");
+	sim_put(sysfs_sim_tree(f->base.sim), "class/infiniband/mlx4_0/ports/1/link_layer",
+		"Ethernet");
 	assert_int_equal(put(f, FN1 "/pkey_idx/0", "0"), -EACCES);
 }
 
 static void guid_requests_and_grants(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 
 	assert_int_equal(put(f, IOV "/ports/1/admin_guids/0", "1"), 0); /* swallowed */
 	assert_string_equal(GET(f, IOV "/ports/1/admin_guids/0"), "2c90300a1b2c3");
@@ -195,11 +172,11 @@ static void guid_requests_and_grants(void **state)
 	assert_string_equal(GET(f, IOV "/ports/1/admin_guids/1"), "225c90000000001");
 	assert_string_equal(GET(f, IOV "/ports/1/gids/1"),
 			    "fe80:0000:0000:0000:0225:c900:0000:0001");
-	sysfs_sim_set_auto_grant(f->sim, false);
+	sysfs_sim_set_auto_grant(f->base.sim, false);
 	assert_int_equal(put(f, IOV "/ports/1/admin_guids/1", "ffffffffffffffff"), 0);
 	assert_string_equal(GET(f, IOV "/ports/1/gids/1"),
 			    "fe80:0000:0000:0000:0225:c900:0000:0001");
-	sysfs_sim_grant(f->sim, &cx3, 1, 1);
+	sysfs_sim_grant(f->base.sim, &cx3, 1, 1);
 	assert_string_equal(GET(f, IOV "/ports/1/gids/1"),
 			    "fe80:0000:0000:0000:0000:0000:0000:0000");
 }
@@ -234,7 +211,7 @@ static void start(struct access *a)
 /* An open group holds up the removal of its VF; the removal holds up readers and every other PF. */
 static void removal_waits_for_the_user_and_all_wait_for_it(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	struct access off = {f, PF "/sriov_numvfs", "0", -1, 0, 0};
 	struct access read = {f, PF "/sriov_numvfs", NULL, -1, 0, 0};
 	uint64_t released;
@@ -244,7 +221,7 @@ static void removal_waits_for_the_user_and_all_wait_for_it(void **state)
 	assert_int_equal(put(f, "bus/pci/devices/0000:01:00.1/driver_override", "vfio-pci"), 0);
 	assert_int_equal(put(f, "bus/pci/drivers/vfio-pci/bind", "0000:01:00.1"), 0);
 	for (int group = 0; group < 64; group++) /* whichever it is in */
-		sysfs_sim_hold_group(f->sim, group, true);
+		sysfs_sim_hold_group(f->base.sim, group, true);
 	start(&off);
 	usleep(30000);
 	start(&read);
@@ -252,7 +229,7 @@ static void removal_waits_for_the_user_and_all_wait_for_it(void **state)
 	assert_string_equal(GET(f, PF "/vendor"), "0x15b3"); /* others can be read */
 	released = vhca_now_ms();
 	for (int group = 0; group < 64; group++)
-		sysfs_sim_hold_group(f->sim, group, false);
+		sysfs_sim_hold_group(f->base.sim, group, false);
 	assert_int_equal(pthread_join(off.thread, NULL), 0);
 	assert_int_equal(pthread_join(read.thread, NULL), 0);
 	assert_int_equal(off.r, 0);
@@ -263,40 +240,40 @@ static void removal_waits_for_the_user_and_all_wait_for_it(void **state)
 
 static void faults_strike_where_and_when_told(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault second = {.pattern = "*/pkey_idx/*", .nth = 2, .errnum = ENOSPC};
 	const struct sim_fault slow = {
 		.on_read = true, .pattern = "*/vendor", .nth = 1, .delay_ms = 40};
 	uint64_t before;
 	char line[256];
 
-	sysfs_sim_inject(f->sim, &second);
+	sysfs_sim_inject(f->base.sim, &second);
 	assert_int_equal(put(f, FN1 "/pkey_idx/1", "1"), 0);
 	assert_int_equal(put(f, FN1 "/pkey_idx/1", "2"), -ENOSPC);
 	assert_int_equal(put(f, FN1 "/pkey_idx/1", "3"), 0);
-	assert_true(sysfs_sim_log(f->sim, 1, line, sizeof(line)));
+	assert_true(sysfs_sim_log(f->base.sim, 1, line, sizeof(line)));
 	assert_non_null(strstr(line, "/pkey_idx/1=2 -> 28"));
-	assert_int_equal(sysfs_sim_n_writes(f->sim), 3);
-	sysfs_sim_inject(f->sim, &slow);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 3);
+	sysfs_sim_inject(f->base.sim, &slow);
 	before = vhca_now_ms();
 	assert_string_equal(GET(f, PF "/vendor"), "0x15b3");
 	assert_true(vhca_now_ms() - before >= 40);
-	assert_int_equal(sysfs_sim_fault_hits(f->sim), 2);
+	assert_int_equal(sysfs_sim_fault_hits(f->base.sim), 2);
 }
 
 static void a_hanging_write_can_be_released(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault hang = {.pattern = "*/sriov_numvfs", .nth = 1, .hang = true};
 	struct access on = {f, PF "/sriov_numvfs", "2", -1, 0, 0};
 	uint64_t released;
 
-	sysfs_sim_inject(f->sim, &hang);
+	sysfs_sim_inject(f->base.sim, &hang);
 	start(&on);
 	usleep(30000);
 	assert_false(has(f, PF "/virtfn0"));
 	released = vhca_now_ms();
-	sysfs_sim_release(f->sim);
+	sysfs_sim_release(f->base.sim);
 	assert_int_equal(pthread_join(on.thread, NULL), 0);
 	assert_int_equal(on.r, 0);
 	assert_true(on.ended_ms >= released);
@@ -306,18 +283,18 @@ static void a_hanging_write_can_be_released(void **state)
 /* Stopping with somebody still hanging must not hang the test program. */
 static void stop_lets_everybody_go(void **state)
 {
-	struct fixture *f = ready(state);
+	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_fault hang = {.pattern = "*/sriov_numvfs", .nth = 1, .hang = true};
 	struct access on = {f, PF "/sriov_numvfs", "2", -1, 0, 0};
 
-	sysfs_sim_inject(f->sim, &hang);
+	sysfs_sim_inject(f->base.sim, &hang);
 	start(&on);
 	usleep(30000);
-	f->sim = sysfs_sim_stop(f->sim);
+	f->base.sim = sysfs_sim_stop(f->base.sim);
 	assert_int_equal(pthread_join(on.thread, NULL), 0);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, sysfs_fixture_teardown)
 
 int main(void)
 {
