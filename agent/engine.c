@@ -269,6 +269,16 @@ static void see_vf(struct vhca_engine *e, const struct vhca_pf_facts *pf,
 	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
 }
 
+static void look_soon(struct vhca_hca *hca)
+{
+	uint64_t soon = vhca_now_ms() + RESET_LOOK_MS;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (vf, &hca->vfs, link)
+		if (vf->look_ms > soon && vf->state != VHCA_VF_DETACHING)
+			vf->look_ms = soon;
+}
+
 static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 {
 	struct vhca_hca *hca = vhca_model_hca(&e->model, pf->bdf);
@@ -277,6 +287,9 @@ static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 		hca = vhca_model_add_hca(&e->model, pf->bdf);
 	if (!hca)
 		return;
+	/* Loaded again: maps and GUIDs are the driver's. */
+	if (pf->ibdev[0] && strcmp(hca->facts.ibdev, pf->ibdev) != 0)
+		look_soon(hca);
 	hca->facts = *pf;
 	hca->present = true;
 	apply_conf(e, hca);

@@ -46,11 +46,10 @@ static void step_preparing(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_start(e, vf, VHCA_EFFECT_PREPARE);
 }
 
-static void look_at_free(struct vhca_engine *e, struct vhca_vf *vf)
+static void look_again(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms();
 
-	engine_no_reason(vf);
 	if (now >= vf->look_ms)
 		engine_start(e, vf, VHCA_EFFECT_READ);
 	else
@@ -77,7 +76,8 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 		vf->reprogram = false;
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else {
-		look_at_free(e, vf);
+		engine_no_reason(vf);
+		look_again(e, vf);
 	}
 }
 
@@ -290,7 +290,9 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		/* Kept for a guest that is on its way: after a restart nobody has confirmed yet that it is still ours. */
 		if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
-	} else if (vf->claim->way != VHCA_WAY_CLAIM && dom && !dom->incoming) {
+	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
+		look_again(e, vf); /* it may stand so for long, and the hook vouches for it */
+	} else if (dom && !dom->incoming) {
 		engine_start(e, vf, VHCA_EFFECT_ATTACH);
 	}
 }
@@ -394,10 +396,7 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 			return;
 		}
 	}
-	if (now >= vf->look_ms)
-		engine_start(e, vf, VHCA_EFFECT_READ);
-	else
-		engine_again(e, vf, vf->look_ms - now);
+	look_again(e, vf);
 }
 
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)

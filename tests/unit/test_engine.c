@@ -667,26 +667,54 @@ static bool quarantined_clean(const struct world *w, const void *arg)
 	return world_clean(w, *v) && engine_vf(w, *v)->state == VHCA_VF_QUARANTINED;
 }
 
-/* virsh attach-device asks neither the hook nor us. */
-static void test_vf_plugged_into_another_domain_loses_its_identity(void **state)
+/* A VF that an orchestrator claimed stands programmed until its guest starts. */
+static unsigned int claim_for(struct world *w, const struct vhca_uuid *domain)
 {
-	struct world *w = *state;
-	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {
+		.domain = *domain, .way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
 	struct answer a = {0};
-	unsigned int v;
 
-	world_start(w);
-	req.domain = world_domain_start(w, 0, NULL);
-	world_domain_start(w, 1, NULL);
-	assert_true(world_until(w, all_free, NULL));
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
 	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
 	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
 	vhca_engine_claim(w->engine, &req, on_answer, &a);
 	assert_true(world_until(w, answered, &a));
 	assert_true(a.ok);
-	v = first_claim(w)->vf->index;
-	assert_int_equal(w->vfs[v].map[0], 1);
+	assert_int_equal(w->vfs[first_claim(w)->vf->index].map[0], 1);
+	return first_claim(w)->vf->index;
+}
+
+static bool maps_its_key(const struct world *w, const void *arg)
+{
+	return w->vfs[*(const unsigned int *)arg].map[0] == 1;
+}
+
+static void test_drift_of_a_vf_that_waits_for_its_guest_is_healed(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid domain;
+	unsigned int v;
+
+	world_start(w);
+	domain = world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	v = claim_for(w, &domain);
+	w->vfs[v].map[0] = 2;
+	assert_true(world_until(w, maps_its_key, &v));
+}
+
+/* virsh attach-device asks neither the hook nor us. */
+static void test_vf_plugged_into_another_domain_loses_its_identity(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid domain;
+	unsigned int v;
+
+	world_start(w);
+	domain = world_domain_start(w, 0, NULL);
+	world_domain_start(w, 1, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	v = claim_for(w, &domain);
 	world_plug(w, v, 1, "other");
 	world_look(w, 1);
 	assert_true(world_until(w, quarantined_clean, &v));
@@ -865,6 +893,7 @@ int main(void)
 		TEST(test_index_that_changes_meaning_forces_off),
 		TEST(test_index_that_changes_meaning_is_only_alarmed_by_policy),
 		TEST(test_forced_off_until_it_is_off),
+		TEST(test_drift_of_a_vf_that_waits_for_its_guest_is_healed),
 		TEST(test_vf_plugged_into_another_domain_loses_its_identity),
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_detached_stays_away_until_the_domain_stops),
