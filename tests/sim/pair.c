@@ -57,6 +57,7 @@ static void programming(struct world *w, uint64_t guid, uint64_t epoch)
 struct job {
 	struct pair *p;
 	unsigned int host;
+	unsigned int deaths; /* of that host: whose life the question is from */
 	struct vhca_mig *m;
 	enum vhca_mig_effect effect;
 	enum pair_fault fault;
@@ -81,8 +82,8 @@ static void on_peer(void *arg, const struct vhca_mig *m, const struct vhca_error
 	(void)m;
 	if (err)
 		res.err = *err;
-	/* The peer was killed with our question open, as a connection that breaks. */
-	if (job->p->kill == (int)job->host || !job->p->ms[job->host]) {
+	/* We were killed with our question open, and may live again; the peer answers all the same. */
+	if (job->p->kill == (int)job->host || job->deaths != job->p->deaths[job->host]) {
 		free(job);
 		return;
 	}
@@ -297,6 +298,7 @@ static void start_effect(void *ctx, struct vhca_mig *m, enum vhca_mig_effect eff
 
 	must(job != NULL, "out of memory");
 	*job = (struct job){.p = p, .host = host_of(p, w), .m = m, .effect = effect};
+	job->deaths = p->deaths[job->host];
 	/* Asking how it goes is repeated at will: only what changes something counts. */
 	if (effect != VHCA_MIG_EFFECT_STATUS && effect != VHCA_MIG_EFFECT_JOB &&
 	    ++p->effects == p->fault_at)
@@ -345,6 +347,7 @@ static void stopping(struct world *w)
 	    !p->w[1 - host].domains[0].running)
 		p->copying = false;
 	p->ms[host] = NULL;
+	p->deaths[host]++;
 	vhca_migrations_free(ms);
 	if (p->fenced)
 		pair_sm_stopping(&p->sm, host);

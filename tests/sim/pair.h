@@ -16,6 +16,7 @@ enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
 struct pair {
 	struct world w[2];
 	struct vhca_migrations *ms[2];
+	unsigned int deaths[2];
 	bool fenced; /* there is an SM that fences */
 	struct pair_sm sm;
 	bool sm_down;
