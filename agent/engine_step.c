@@ -317,23 +317,20 @@ static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
 {
 	const struct vhca_identity *id = &vf->claim->identity;
 
-	if (vf->hw.other_maps)
-		(void)snprintf(
-			buf, size,
-			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
-
 	for (unsigned int i = 0; i < vf->hw.n_virtual; i++) {
-		uint16_t want = i < id->n_pkeys ? id->pkeys[i] : 0;
-
-		if (vf->hw.map[i] < 0 || (want && vf->hw.value[i] == want))
+		if (!vhca_identity_is_foreign(&vf->hw, id, i))
 			continue;
 		(void)snprintf(buf, size,
 			       "virtual P_Key index %u led to %s at physical index %d of the port "
 			       "instead of %s: QPs may keep it",
 			       i, VHCA_PKEY_STR(vf->hw.value[i]), vf->hw.map[i],
-			       want ? VHCA_PKEY_STR(want) : "none");
+			       i < id->n_pkeys ? VHCA_PKEY_STR(id->pkeys[i]) : "none");
 		return;
 	}
+	if (vf->hw.other_maps)
+		(void)snprintf(
+			buf, size,
+			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
 }
 
 /* The map is looked at before it is repaired: it may have to be remembered first. */

@@ -72,14 +72,20 @@ int vhca_identity_difference(const struct vhca_identity_state *state,
 	return -1;
 }
 
+bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
+			      const struct vhca_identity *want, unsigned int i)
+{
+	return state->map[i] != VHCA_PKEY_UNMAPPED &&
+	       (i >= want->n_pkeys || state->value[i] != want->pkeys[i]);
+}
+
 uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
 			       const struct vhca_identity *want)
 {
 	uint16_t n = state->other_maps;
 
 	for (unsigned int i = 0; i < state->n_virtual; i++)
-		n += state->map[i] != VHCA_PKEY_UNMAPPED &&
-		     (i >= want->n_pkeys || state->value[i] != want->pkeys[i]);
+		n += vhca_identity_is_foreign(state, want, i);
 	return n;
 }
 

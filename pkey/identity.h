@@ -109,8 +109,10 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
  * host sees no map (n_virtual 0). */
 int vhca_identity_difference(const struct vhca_identity_state *state,
 			     const struct vhca_identity *want);
-/* Virtual indices, of all ports, that are mapped to anything but the key that `want` has there;
- * an emptied slot counts: whatever comes next stands in it. */
+/* Virtual index i is mapped to anything but the key that `want` has there; an emptied slot counts: whatever comes next stands in it. */
+bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
+			      const struct vhca_identity *want, unsigned int i);
+/* How many such indices there are, on all ports. */
 uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
 			       const struct vhca_identity *want);
 /* Physical index of the 16-bit value (membership bit included) in a table of n, or VHCA_PKEY_UNMAPPED. */
