@@ -103,6 +103,16 @@ static bool granted(const struct world *w, const void *arg)
 	return attached(w, arg) && claim_of(w)->vf->granted && !claim_of(w)->vf->reason[0];
 }
 
+/* The agent runs, and so does a guest whose VF is granted. */
+static void start_granted(struct world *w)
+{
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, waits_for_sm, NULL));
+	sm_says(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, granted, NULL));
+}
+
 static bool not_granted_because(const struct world *w, const void *arg)
 {
 	return attached(w, NULL) && !claim_of(w)->vf->granted &&
@@ -180,11 +190,7 @@ static void test_port_table_does_not_concern_vfs(void **state)
 	struct world *w = *state;
 	unsigned int sets;
 
-	world_start(w);
-	world_domain_start(w, 0, "0x8001");
-	assert_true(world_until(w, waits_for_sm, NULL));
-	sm_says(w, VHCA_SM_ACCEPTED);
-	assert_true(world_until(w, granted, NULL));
+	start_granted(w);
 	sets = w->mlx5->kernel.sets;
 	world_set_key(w, 1, 0x8009);
 	world_settle(w);
@@ -205,11 +211,7 @@ static void test_drift_is_healed(void **state)
 	struct world *w = *state;
 	unsigned int v;
 
-	world_start(w);
-	world_domain_start(w, 0, "0x8001");
-	assert_true(world_until(w, waits_for_sm, NULL));
-	sm_says(w, VHCA_SM_ACCEPTED);
-	assert_true(world_until(w, granted, NULL));
+	start_granted(w);
 	v = (unsigned int)world_vf_of(w, 0, "ib0");
 	w->mlx5->kernel.vfs[v].policy = VHCA_LINK_DOWN;
 	assert_true(world_until(w, restored, &v));
@@ -223,11 +225,7 @@ static void test_restart(void **state)
 	struct world *w = *state;
 	unsigned int sets;
 
-	world_start(w);
-	world_domain_start(w, 0, "0x8001");
-	assert_true(world_until(w, waits_for_sm, NULL));
-	sm_says(w, VHCA_SM_ACCEPTED);
-	assert_true(world_until(w, granted, NULL));
+	start_granted(w);
 	sets = w->mlx5->kernel.sets;
 	world_kill(w);
 	world_start(w);
