@@ -4,7 +4,7 @@
 from kit.base import wait_for
 from kit.case import VFS, case, check, equal, free_vfs
 from kit.hypervisors import PLUGIN_CONF, SM_ADDRESS, agent_conf
-from kit.migration import SLOW_MIB_S, Moving, moving
+from kit.migration import Moving, moving
 
 REFUSING_HOOK = "/etc/libvirt/hooks/qemu.d/zz-refuse"
 # A guest that never answers an unplug: both ways of hot-plug are off.
@@ -120,9 +120,7 @@ def guest_refuses_the_unplug(rig):
 def cancelled_while_copying(rig):
     """vhcactl migrate --cancel in the middle of the copy: back at the source, nothing left at the destination."""
     move = moving(rig)
-    move.speed(SLOW_MIB_S)
-    migration = move.begin()
-    move.wait_copying(migration)
+    migration = move.begin_and_wait_copying()
     rig.hva.sh("vhcactl migrate --cancel vm1", timeout=240)
     move.rolls_back(migration, "cancelled")
     move.assert_granted(rig.hva)
@@ -132,9 +130,7 @@ def cancelled_while_copying(rig):
 def destination_qemu_killed(rig):
     """The QEMU at the destination dies in the middle of the copy: back at the source."""
     move = moving(rig)
-    move.speed(SLOW_MIB_S)
-    migration = move.begin()
-    move.wait_copying(migration)
+    migration = move.begin_and_wait_copying()
     rig.hvb.sh("kill -KILL $(pgrep -f guest=vm1)")
     move.rolls_back(migration)
     move.assert_granted(rig.hva)

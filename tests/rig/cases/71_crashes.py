@@ -3,7 +3,7 @@
 
 from kit.base import wait_for
 from kit.case import case, equal
-from kit.migration import FULL_MIB_S, SLOW_MIB_S, moving
+from kit.migration import FULL_MIB_S, moving
 
 # Runs in the hypervisor: some states last a tenth of a second, and asking from outside takes longer.
 SIGNAL = r"""pid=$(systemctl show -P MainPID vhcad)
@@ -48,9 +48,7 @@ def after_detach(move, source, destination, victim):
 
 def during_copy(move, source, destination, victim):
     """libvirt has moved some memory and has much more to move."""
-    move.speed(SLOW_MIB_S)
-    migration = move.begin()
-    move.wait_copying(migration)
+    migration = move.begin_and_wait_copying()
     victim.sh(f"kill -KILL {agent_pid(victim)}")
     source.sh(f"virsh -q migrate-setspeed {move.guest.name} {FULL_MIB_S}", check=False)
     return migration
@@ -85,9 +83,7 @@ def destination_agent_killed(rig):
 def destination_falls_silent(rig):
     """The destination's agent is gone when the copy fails: the subnet manager decides, and the agent finds itself superseded later."""
     move = moving(rig)
-    move.speed(SLOW_MIB_S)
-    migration = move.begin()
-    move.wait_copying(migration)
+    migration = move.begin_and_wait_copying()
     rig.hvb.sh("systemctl stop vhcad; kill -KILL $(pgrep -f guest=vm1)")
     try:
         equal(move.wait_final(migration)["state"], "failed", "end of the migration")

@@ -75,6 +75,13 @@ class Moving:
         wait_for(lambda: re.search(r"Memory processed:\s+[1-9]", self.guest.host.sh(
             f"virsh domjobinfo {self.guest.name}", check=False)), 60, "the copy to have begun")
 
+    def begin_and_wait_copying(self):
+        """Begin a migration that copies slowly; return its id when libvirt is in the middle of it."""
+        self.speed(SLOW_MIB_S)
+        migration = self.begin()
+        self.wait_copying(migration)
+        return migration
+
     def wait_final(self, migration):
         """Wait for the end; return the source's view of it."""
         self.wait_state(migration, *FINAL, timeout=420, every=0.5)
