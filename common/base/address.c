@@ -103,6 +103,10 @@ int vhca_guid_wish_parse(const char *s, uint64_t *ret)
 		*ret = 0;
 		return 0;
 	}
+	if (strcmp(s, "sm") == 0) {
+		*ret = VHCA_GUID_BY_SM;
+		return 0;
+	}
 	if (strncmp(s, mac, strlen(mac)) == 0)
 		r = guid_of_mac(s + strlen(mac), &guid);
 	else

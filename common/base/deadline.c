@@ -14,13 +14,13 @@
 #include "common/base/role.h"
 #include "common/base/text.h"
 
-static int remaining_ms(uint64_t deadline)
+uint32_t vhca_left_ms(uint64_t deadline)
 {
 	uint64_t now = vhca_now_ms();
 
 	if (now >= deadline)
 		return 0;
-	return deadline - now > INT_MAX ? INT_MAX : (int)(deadline - now);
+	return deadline - now > INT_MAX ? INT_MAX : (uint32_t)(deadline - now);
 }
 
 static int wait_for(int fd, short events, uint64_t deadline)
@@ -28,7 +28,7 @@ static int wait_for(int fd, short events, uint64_t deadline)
 	struct pollfd p = {.fd = fd, .events = events};
 
 	for (;;) {
-		int n = poll(&p, 1, remaining_ms(deadline));
+		int n = poll(&p, 1, (int)vhca_left_ms(deadline));
 
 		if (n > 0)
 			return 0; /* errors and hang-ups show in the call that follows */
@@ -97,7 +97,7 @@ static int connect_until(int fd, const struct sockaddr_un *addr, uint64_t deadli
 	while (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) < 0) {
 		if (!is_transient(errno))
 			return -errno;
-		if (!remaining_ms(deadline))
+		if (!vhca_left_ms(deadline))
 			return -ETIMEDOUT;
 		(void)nanosleep(&pause, NULL); /* woken early: merely tries earlier */
 	}

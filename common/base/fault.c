@@ -2,19 +2,23 @@
 /* Built only with -Dfault-points=true: see role.h for the syntax of VHCA_FAULT. */
 #include "common/base/role.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 #define POINTS_MAX 16
 
-enum action { ACTION_KILL, ACTION_ERRNO, ACTION_DELAY };
+enum action { ACTION_KILL, ACTION_STOP, ACTION_ERRNO, ACTION_DELAY };
 
 struct point {
 	char name[64];
@@ -27,7 +31,7 @@ struct point {
 static struct point points[POINTS_MAX];
 static unsigned int n_points;
 
-/* "kill", "errno:N", "errno:N:K", "delay:MS". */
+/* "kill", "stop", "errno:N", "errno:N:K", "delay:MS". */
 static int parse_action(char *text, struct point *p)
 {
 	char *save = NULL;
@@ -38,8 +42,8 @@ static int parse_action(char *text, struct point *p)
 	if (!verb)
 		return -1;
 	p->at = 1;
-	if (strcmp(verb, "kill") == 0 && !value) {
-		p->action = ACTION_KILL;
+	if ((strcmp(verb, "kill") == 0 || strcmp(verb, "stop") == 0) && !value) {
+		p->action = *verb == 'k' ? ACTION_KILL : ACTION_STOP;
 		return 0;
 	}
 	if (!value || vhca_parse_u32(value, 10, 600000, &p->value) < 0)
@@ -92,6 +96,9 @@ static int act(struct point *p)
 	case ACTION_KILL:
 		(void)raise(SIGKILL); /* does not return */
 		return 0;
+	case ACTION_STOP:
+		(void)raise(SIGSTOP);
+		return 0;
 	case ACTION_DELAY:
 		(void)nanosleep(&delay, NULL); /* a signal may shorten it; tests allow for that */
 		return 0;
@@ -101,14 +108,53 @@ static int act(struct point *p)
 	return 0;
 }
 
-int vhca_fault(const char *point)
+static bool is_at(const struct point *p, const char *point, const char *what)
+{
+	size_t len = strlen(point);
+
+	if (strncmp(p->name, point, len) != 0)
+		return false;
+	return !p->name[len] ||
+	       (what && p->name[len] == '/' && strcmp(p->name + len + 1, what) == 0);
+}
+
+/* What the file arms now; false: nothing. */
+static bool read_file(const char *path, struct point *p)
+{
+	VHCA_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[128];
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	if (parse_item(text, p) < 0)
+		abort();
+	return true;
+}
+
+static int pass_file(const char *point, const char *what)
+{
+	const char *path = getenv("VHCA_FAULT_FILE");
+	struct point p = {0};
+
+	if (!path || !read_file(path, &p) || !is_at(&p, point, what))
+		return 0;
+	if (unlink(path) < 0)
+		return 0; /* another thread was there first */
+	return act(&p);
+}
+
+int vhca_fault_in(const char *point, const char *what)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	int r = 0;
+	int r;
 
 	(void)pthread_once(&once, arm); /* cannot fail with a valid control */
+	r = pass_file(point, what);
 	for (unsigned int i = 0; i < n_points && r == 0; i++)
-		if (strcmp(points[i].name, point) == 0)
+		if (is_at(&points[i], point, what))
 			r = act(&points[i]);
 	return r;
 }

@@ -13,22 +13,27 @@
 #include "common/base/role.h"
 #include "common/base/text.h"
 
-static uint64_t clock_ms(clockid_t clock)
+static uint64_t clock_us(clockid_t clock)
 {
 	struct timespec ts = {0};
 
-	(void)clock_gettime(clock, &ts); /* cannot fail for the two clocks used */
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	(void)clock_gettime(clock, &ts); /* cannot fail for the clocks used */
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
 uint64_t vhca_now_ms(void)
 {
-	return clock_ms(CLOCK_BOOTTIME);
+	return clock_us(CLOCK_BOOTTIME) / 1000;
+}
+
+uint64_t vhca_now_us(void)
+{
+	return clock_us(CLOCK_MONOTONIC);
 }
 
 uint64_t vhca_wall_ms(void)
 {
-	return clock_ms(CLOCK_REALTIME);
+	return clock_us(CLOCK_REALTIME) / 1000;
 }
 
 /* Reads to end of file. Grows by doubling, so that files whose st_size is 0 (proc) work as well. */

@@ -19,8 +19,13 @@ int vhca_mkdir_p(const char *path, mode_t mode);
 
 /* Monotonic clock in ms (CLOCK_BOOTTIME: goes on during suspend). */
 uint64_t vhca_now_ms(void);
+/* CLOCK_MONOTONIC in us, for measuring. */
+uint64_t vhca_now_us(void);
 /* Wall clock in ms since 1970, for records that people read. */
 uint64_t vhca_wall_ms(void);
+
+/* Until a deadline (vhca_now_ms() scale); 0 if it is over. At most INT_MAX. */
+uint32_t vhca_left_ms(uint64_t deadline);
 
 /* Read/write exactly len bytes on a socket before `deadline` (vhca_now_ms() scale): -ETIMEDOUT,
  * -ECONNRESET on early end of file, or the errno. The descriptor may be blocking or not. */

@@ -44,9 +44,11 @@ int vhca_gid_parse(const char *s, uint64_t *ret_prefix, uint64_t *ret_guid);
 /* A unicast GUID that a port may own: not 0, not all ones, multicast bit (0x01 of the first byte)
  * clear. */
 bool vhca_guid_is_valid(uint64_t guid);
+/* Not unicast: no adapter takes it, and it names nobody. */
+#define VHCA_GUID_BY_SM UINT64_C(0xff00000000000000)
 /*
- * What somebody wants: "auto" gives 0, "mac:fa:16:3e:12:34:56" the GUID that OpenStack derives from a port's MAC address
- * (networking-mlnx, eswitchd: the first three octets, 00:00, the last three), else a GUID. The result is 0 or a valid unicast GUID.
+ * What somebody wants: "auto" gives 0, "sm" VHCA_GUID_BY_SM, "mac:fa:16:3e:12:34:56" the GUID that OpenStack derives from a port's MAC address
+ * (networking-mlnx, eswitchd: the first three octets, 00:00, the last three), else a unicast GUID.
  */
 int vhca_guid_wish_parse(const char *s, uint64_t *ret);
 #define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){0}, (guid))

@@ -13,6 +13,7 @@
 #include <json-c/json_object.h>
 
 #include "common/base/error.h"
+#include "common/http/auth.h"
 
 struct vhca_http_call_args {
 	const char *method; /* "GET", "PUT", "POST", "DELETE" */
@@ -20,9 +21,10 @@ struct vhca_http_call_args {
 	const char *unix_socket;    /* path, or NULL */
 	struct json_object *body;   /* borrowed; NULL = none */
 	const char *const *headers; /* extra "Name: value" lines, NULL-terminated; NULL = none */
-	uint32_t connect_ms;	    /* 0 = 2000 */
-	uint32_t total_ms;	    /* 0 = 10000 */
-	size_t reply_max;	    /* bytes; 0 = 4 MiB; more is an error */
+	const struct vhca_http_auth *auth; /* borrowed until the request has ended; NULL = none */
+	uint32_t connect_ms;		   /* 0 = 2000 */
+	uint32_t total_ms;		   /* 0 = 10000 */
+	size_t reply_max;		   /* bytes; 0 = 4 MiB; more is an error */
 };
 
 struct vhca_http_result {

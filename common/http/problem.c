@@ -24,7 +24,8 @@ static const struct {
 	{"no_root_port", 507, false}, /* the domain has to be changed */
 	{"not_master", 421, true},    /* ask the master; mastership may come back */
 	{"rebuilding", 409, true},    /* the SM still collects the agents' bindings */
-	{"unknown_port", 409, true},  /* the port may come up */
+	{"unauthorized", 401, false},
+	{"unknown_port", 409, true}, /* the port may come up */
 };
 
 static const char *const titles[] = {

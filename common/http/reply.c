@@ -114,6 +114,7 @@ void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct 
 static void reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
 			  struct json_object *doc, const char *allow)
 {
+	unsigned int status = (unsigned int)vhca_json_problem_status(err);
 	struct MHD_Response *response = NULL;
 	const char *text;
 	size_t len;
@@ -121,7 +122,9 @@ static void reply_problem(struct vhca_http_request *req, const struct vhca_error
 	if (doc)
 		response = json_response(doc, "application/problem+json", &text, &len);
 	add_header(response, "Allow", allow);
-	vhca_http_reply_response(req, (unsigned int)vhca_json_problem_status(err), response);
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		add_header(response, "WWW-Authenticate", "Bearer");
+	vhca_http_reply_response(req, status, response);
 }
 
 void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,

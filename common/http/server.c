@@ -54,7 +54,7 @@ static enum MHD_Result queue_reply(struct vhca_http_request *req)
 	return r;
 }
 
-/* A body that announces itself as too large is refused before it is sent. */
+/* A body that announces itself as too large is refused before it is sent. So is one of somebody who is not let in, below. */
 static bool announces_too_much(const struct vhca_http_request *req)
 {
 	const char *text = vhca_http_header(req, "Content-Length");
@@ -66,16 +66,21 @@ static bool announces_too_much(const struct vhca_http_request *req)
 static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection *conn,
 			     const char *method, const char *path, struct vhca_http_request **ret)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_http_request *req;
 
 	req = *ret = vhca_http_request_new(srv, conn, method, path);
 	if (!req)
 		return MHD_NO;
-	if (!announces_too_much(req))
+	if (vhca_http_auth_check(req, &err) == 0 && !announces_too_much(req))
 		return MHD_YES;
-	req->received = srv->body_max + 1;
 	req->dispatched = true;
-	vhca_http_dispatch(req);
+	if (err.code) {
+		vhca_http_reply_problem(req, &err, NULL);
+	} else {
+		req->received = srv->body_max + 1;
+		vhca_http_dispatch(req);
+	}
 	return req->response ? queue_reply(req) : MHD_NO;
 }
 
@@ -155,13 +160,17 @@ static struct vhca_http_limits effective(const struct vhca_http_limits *limits)
 
 static struct MHD_Daemon *start(struct vhca_http_server *srv, const struct vhca_http_limits *limits)
 {
+	struct MHD_OptionItem tls[VHCA_HTTP_AUTH_OPTIONS];
+
+	vhca_http_auth_options(srv->auth, tls);
 	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		on_request, srv, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL, MHD_OPTION_LISTEN_SOCKET,
-		srv->listener.fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-		MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT,
-		limits->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s,
-		MHD_OPTION_END);
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+			vhca_http_auth_flags(srv->auth),
+		0, NULL, NULL, on_request, srv, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+		MHD_OPTION_LISTEN_SOCKET, srv->listener.fd, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+		MHD_OPTION_CONNECTION_LIMIT, limits->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
+		limits->idle_timeout_s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 /* libmicrohttpd's epoll descriptor goes into ours. */
@@ -187,6 +196,9 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 	struct vhca_http_limits l = effective(limits);
 	int r;
 
+	r = vhca_http_auth_serves(l.auth, listen, err);
+	if (r < 0)
+		return r;
 	srv = calloc(1, sizeof(*srv));
 	if (!srv)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s", listen);
@@ -195,6 +207,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.routes = routes,
 		.ctx = ctx,
 		.body_max = l.body_max,
+		.auth = l.auth,
 		.epoll_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);

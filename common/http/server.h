@@ -19,6 +19,7 @@
 #include <json-c/json_object.h>
 
 #include "common/base/error.h"
+#include "common/http/auth.h"
 
 struct vhca_http_server;
 struct vhca_http_request;
@@ -36,6 +37,8 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	size_t body_max;	      /* bytes [65536]; more: 413 */
 	unsigned int connections_max; /* [128]; more are refused */
 	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
+	const struct vhca_http_auth
+		*auth; /* borrowed: who is let in, and TLS; NULL = everybody, plain HTTP */
 };
 
 /* listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "common/http/auth.h"
 #include "common/http/listen.h"
 #include "common/http/route.h"
 #include "common/http/server.h"
@@ -26,6 +27,7 @@ struct vhca_http_server {
 	const struct vhca_http_route *routes;
 	void *ctx;
 	size_t body_max;
+	const struct vhca_http_auth *auth; /* NULL: everybody is let in */
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
@@ -70,6 +72,17 @@ int vhca_http_request_suspend(struct vhca_http_request *req);
 
 /* dispatch.c: finds the handler and calls it, or replies with an error */
 void vhca_http_dispatch(struct vhca_http_request *req);
+
+/* auth_server.c: what auth (may be NULL) means for libmicrohttpd, the list ending with MHD_OPTION_END, */
+#define VHCA_HTTP_AUTH_OPTIONS 5
+void vhca_http_auth_options(const struct vhca_http_auth *auth,
+			    struct MHD_OptionItem ret[static VHCA_HTTP_AUTH_OPTIONS]);
+unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
+/* whether it is one for a server at all, */
+int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
+			  struct vhca_error *err);
+/* and whether the sender of a request is let in. */
+int vhca_http_auth_check(const struct vhca_http_request *req, struct vhca_error *err);
 
 /* reply.c */
 void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,

@@ -10,6 +10,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "common/http/auth_private.h"
 #include "common/http/json.h"
 #include "config.h"
 
@@ -96,11 +97,25 @@ static bool add_header(struct vhca_http_transfer *t, const char *line)
 	return list != NULL;
 }
 
+/* Never in clear: whoever may read it on its way may use it. */
+static bool add_token(struct vhca_http_transfer *t, const struct vhca_http_call_args *args)
+{
+	char line[VHCA_HTTP_TOKEN_MAX + 32];
+	bool ok;
+
+	if (!args->auth || args->auth->n_tokens == 0 || strncmp(args->url, "https:", 6) != 0)
+		return true;
+	(void)snprintf(line, sizeof(line), "Authorization: Bearer %s", args->auth->tokens[0]);
+	ok = add_header(t, line);
+	explicit_bzero(line, sizeof(line));
+	return ok;
+}
+
 static bool set_headers(struct vhca_http_transfer *t, const struct vhca_http_call_args *args)
 {
 	/* No "Expect: 100-continue": it would cost a round trip, and bodies are small. */
 	bool ok = add_header(t, "Accept: application/json, application/problem+json") &&
-		  add_header(t, "Expect:");
+		  add_header(t, "Expect:") && add_token(t, args);
 
 	if (ok && args->body)
 		ok = add_header(t, "Content-Type: application/json");
@@ -133,6 +148,22 @@ static bool set_address(CURL *easy, const struct vhca_http_call_args *args)
 	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK;
 }
 
+/* The files were checked when they were loaded; curl reads them again for each connection, so a renewed certificate is used at once. */
+static bool set_trust(CURL *easy, const struct vhca_http_auth *auth)
+{
+	bool ok = curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) ==
+		  CURLE_OK;
+
+	/* CAPATH: the system's authorities are not meant when ours are named. */
+	if (ok && auth && auth->authority.path)
+		ok = curl_easy_setopt(easy, CURLOPT_CAINFO, auth->authority.path) == CURLE_OK &&
+		     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+	if (ok && auth && auth->certificate.path)
+		ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, auth->certificate.path) == CURLE_OK &&
+		     curl_easy_setopt(easy, CURLOPT_SSLKEY, auth->key.path) == CURLE_OK;
+	return ok;
+}
+
 static bool set_limits(CURL *easy, const struct vhca_http_call_args *args)
 {
 	long connect_ms = args->connect_ms ? (long)args->connect_ms : CONNECT_MS;
@@ -159,8 +190,8 @@ int vhca_http_transfer_init(struct vhca_http_transfer *t, const struct vhca_http
 	t->reply_max = args->reply_max ? args->reply_max : REPLY_MAX;
 	(void)snprintf(t->label, sizeof(t->label), "%s %s", args->method,
 		       args->unix_socket ? args->unix_socket : args->url);
-	if (t->easy && set_address(t->easy, args) && set_limits(t->easy, args) &&
-	    set_callbacks(t) && set_body(t, args) &&
+	if (t->easy && set_address(t->easy, args) && set_trust(t->easy, args->auth) &&
+	    set_limits(t->easy, args) && set_callbacks(t) && set_body(t, args) &&
 	    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, args->method) == CURLE_OK &&
 	    set_headers(t, args))
 		return 0;

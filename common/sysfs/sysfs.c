@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/role.h"
@@ -17,10 +20,16 @@
 
 struct vhca_sysfs {
 	int root_fd;
-	_Atomic uint64_t writes; /* strands of several PFs write at the same time */
+	bool ordinary; /* a tree of ordinary files, which keep the end of a longer value */
+	_Atomic uint64_t writes, reads, opens; /* strands of several PFs work at the same time */
 };
 
 struct vhca_sysfs_dir {
+	struct vhca_sysfs *sys; /* borrowed */
+	int fd;
+};
+
+struct vhca_sysfs_file {
 	struct vhca_sysfs *sys; /* borrowed */
 	int fd;
 };
@@ -52,12 +61,14 @@ VHCA_DEFINE_CLEANUP(struct vhca_sysfs, vhca_sysfs_close)
 int vhca_sysfs_open(const char *root, struct vhca_sysfs **ret)
 {
 	VHCA_CLEANUP(vhca_sysfs_closep) struct vhca_sysfs *sys = calloc(1, sizeof(*sys));
+	struct statfs fs;
 
 	if (!sys)
 		return -ENOMEM;
 	sys->root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (sys->root_fd < 0)
+	if (sys->root_fd < 0 || fstatfs(sys->root_fd, &fs) < 0)
 		return -errno;
+	sys->ordinary = fs.f_type != SYSFS_MAGIC;
 	*ret = vhca_steal_ptr(&sys);
 	return 0;
 }
@@ -73,23 +84,35 @@ struct vhca_sysfs *vhca_sysfs_close(struct vhca_sysfs *sys)
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
-int vhca_sysfs_opendir(struct vhca_sysfs *sys, const char *path, struct vhca_sysfs_dir **ret)
+static int open_dir(struct vhca_sysfs *sys, int at, const char *path, struct vhca_sysfs_dir **ret)
 {
 	VHCA_CLEANUP(vhca_sysfs_closedirp) struct vhca_sysfs_dir *dir = NULL;
 	int r = check_path(path);
 
-	vhca_may_block("sysfs opendir");
 	if (r < 0)
 		return r;
 	dir = calloc(1, sizeof(*dir));
 	if (!dir)
 		return -ENOMEM;
 	dir->sys = sys;
-	dir->fd = openat(sys->root_fd, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void)atomic_fetch_add(&sys->opens, 1);
+	dir->fd = openat(at, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir->fd < 0)
 		return -errno;
 	*ret = vhca_steal_ptr(&dir);
 	return 0;
+}
+
+int vhca_sysfs_opendir(struct vhca_sysfs *sys, const char *path, struct vhca_sysfs_dir **ret)
+{
+	vhca_may_block("sysfs opendir");
+	return open_dir(sys, sys->root_fd, path, ret);
+}
+
+int vhca_sysfs_subdir(struct vhca_sysfs_dir *dir, const char *path, struct vhca_sysfs_dir **ret)
+{
+	vhca_may_block("sysfs opendir");
+	return open_dir(dir->sys, dir->fd, path, ret);
 }
 
 struct vhca_sysfs_dir *vhca_sysfs_closedir(struct vhca_sysfs_dir *dir)
@@ -108,42 +131,39 @@ static int open_attr(struct vhca_sysfs_dir *dir, const char *attr, int flags)
 
 	if (r < 0)
 		return r;
+	(void)atomic_fetch_add(&dir->sys->opens, 1);
 	fd = openat(dir->fd, attr, flags | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
 	return fd;
 }
 
-/* Up to size bytes or end of file; the number read. */
-static ssize_t read_upto(int fd, char *buf, size_t size)
+/* From the start, up to size bytes or end of file; the number read. A show() gives all it has to the first read, so a newline at the
+ * end of less than was asked for is the end: no second read that only says so. */
+static ssize_t read_upto(struct vhca_sysfs *sys, int fd, char *buf, size_t size)
 {
 	size_t len = 0;
 
 	while (len < size) {
-		ssize_t n = read(fd, buf + len, size - len);
+		ssize_t n = pread(fd, buf + len, size - len, (off_t)len);
 
+		(void)atomic_fetch_add(&sys->reads, 1);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (n == 0)
-			break;
 		len += (size_t)n;
+		if (n == 0 || (len < size && buf[len - 1] == '\n'))
+			break;
 	}
 	return (ssize_t)len;
 }
 
-int vhca_sysfs_read(struct vhca_sysfs_dir *dir, const char *attr, char *buf, size_t size)
+static int read_value(struct vhca_sysfs *sys, int fd, char *buf, size_t size)
 {
-	VHCA_AUTO_CLOSE int fd = -1;
 	char value[VALUE_MAX + 2]; /* and its newline */
-	ssize_t len;
+	ssize_t len = read_upto(sys, fd, value, sizeof(value));
 
-	vhca_may_block("sysfs read");
-	fd = open_attr(dir, attr, O_RDONLY);
-	if (fd < 0)
-		return fd;
-	len = read_upto(fd, value, sizeof(value));
 	if (len < 0)
 		return (int)len;
 	if ((size_t)len == sizeof(value))
@@ -159,6 +179,15 @@ int vhca_sysfs_read(struct vhca_sysfs_dir *dir, const char *attr, char *buf, siz
 	return 0;
 }
 
+int vhca_sysfs_read(struct vhca_sysfs_dir *dir, const char *attr, char *buf, size_t size)
+{
+	VHCA_AUTO_CLOSE int fd = -1;
+
+	vhca_may_block("sysfs read");
+	fd = open_attr(dir, attr, O_RDONLY);
+	return fd < 0 ? fd : read_value(dir->sys, fd, buf, size);
+}
+
 int vhca_sysfs_read_u64(struct vhca_sysfs_dir *dir, const char *attr, unsigned int base,
 			uint64_t max, uint64_t *ret)
 {
@@ -171,28 +200,82 @@ int vhca_sysfs_read_u64(struct vhca_sysfs_dir *dir, const char *attr, unsigned i
 	return r == -EINVAL ? -EBADMSG : r;
 }
 
-int vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const char *value)
+static bool fits(const char *value)
 {
-	VHCA_AUTO_CLOSE int fd = -1;
+	return strlen(value) <= VALUE_MAX;
+}
+
+/* A value that fits. */
+static int write_value(struct vhca_sysfs *sys, int fd, const char *value)
+{
 	char line[VALUE_MAX + 2];
 	size_t len = strlen(value);
 	ssize_t n;
 
-	vhca_may_block("sysfs write");
-	if (len > VALUE_MAX)
-		return -E2BIG;
 	memcpy(line, value, len);
 	line[len++] = '\n'; /* InfiniBand attributes want it */
-	fd = open_attr(dir, attr, O_WRONLY | O_TRUNC);
-	if (fd < 0)
-		return fd;
 	do {
-		(void)atomic_fetch_add(&dir->sys->writes, 1);
-		n = write(fd, line, len);
+		(void)atomic_fetch_add(&sys->writes, 1);
+		n = pwrite(fd, line, len, 0);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
+}
+
+int vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const char *value)
+{
+	VHCA_AUTO_CLOSE int fd = -1;
+
+	vhca_may_block("sysfs write");
+	if (!fits(value))
+		return -E2BIG;
+	fd = open_attr(dir, attr, dir->sys->ordinary ? O_WRONLY | O_TRUNC : O_WRONLY);
+	return fd < 0 ? fd : write_value(dir->sys, fd, value);
+}
+
+VHCA_DEFINE_CLEANUP(struct vhca_sysfs_file, vhca_sysfs_file_close)
+
+int vhca_sysfs_file_open(struct vhca_sysfs_dir *dir, const char *attr, bool writable,
+			 struct vhca_sysfs_file **ret)
+{
+	VHCA_CLEANUP(vhca_sysfs_file_closep)
+	struct vhca_sysfs_file *file = calloc(1, sizeof(*file));
+
+	vhca_may_block("sysfs open");
+	if (!file)
+		return -ENOMEM;
+	file->sys = dir->sys;
+	file->fd = open_attr(dir, attr, writable ? O_RDWR : O_RDONLY);
+	if (file->fd < 0)
+		return file->fd;
+	*ret = vhca_steal_ptr(&file);
+	return 0;
+}
+
+struct vhca_sysfs_file *vhca_sysfs_file_close(struct vhca_sysfs_file *file)
+{
+	if (!file)
+		return NULL;
+	vhca_close_cleanup(&file->fd);
+	free(file);
+	return NULL;
+}
+
+int vhca_sysfs_file_read(struct vhca_sysfs_file *file, char *buf, size_t size)
+{
+	vhca_may_block("sysfs read");
+	return read_value(file->sys, file->fd, buf, size);
+}
+
+int vhca_sysfs_file_write(struct vhca_sysfs_file *file, const char *value)
+{
+	vhca_may_block("sysfs write");
+	if (!fits(value))
+		return -E2BIG;
+	if (file->sys->ordinary && ftruncate(file->fd, 0) < 0)
+		return -errno;
+	return write_value(file->sys, file->fd, value);
 }
 
 int vhca_sysfs_readlink(struct vhca_sysfs_dir *dir, const char *attr, char *buf, size_t size)
@@ -264,4 +347,14 @@ int vhca_sysfs_list(struct vhca_sysfs_dir *dir, const char *attr,
 uint64_t vhca_sysfs_writes(const struct vhca_sysfs *sys)
 {
 	return atomic_load(&sys->writes);
+}
+
+uint64_t vhca_sysfs_reads(const struct vhca_sysfs *sys)
+{
+	return atomic_load(&sys->reads);
+}
+
+uint64_t vhca_sysfs_opens(const struct vhca_sysfs *sys)
+{
+	return atomic_load(&sys->opens);
 }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "common/http/auth.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/text.h"
+#include "common/http/auth_private.h"
+
+#define FILE_SIZE_MAX	 (256 * 1024)
+#define CERTIFICATES_MAX 256
+
+VHCA_DEFINE_CLEANUP(struct vhca_http_auth, vhca_http_auth_free)
+
+__attribute__((format(printf, 3, 4))) static int bad(struct vhca_error *err, const char *path,
+						     const char *fmt, ...)
+{
+	char why[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return vhca_error_set(err, VHCA_ERR_INVALID, "credentials", 0, "%s: %s", path, why);
+}
+
+/* ---- files ---- */
+
+static bool is_named(const char *path)
+{
+	return path && *path;
+}
+
+static int read_pem(const char *path, struct vhca_http_pem *ret, struct vhca_error *err)
+{
+	int r;
+
+	if (!is_named(path))
+		return 0;
+	r = vhca_read_file(path, FILE_SIZE_MAX, &ret->text, &ret->len);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "credentials", -r, "%s", path);
+	ret->path = strdup(path);
+	return ret->path ? 0
+			 : vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", path);
+}
+
+/* The mistake of a careless "cp"; who may be in the file's group is the administrator's decision. */
+static int check_mode(const char *path, struct vhca_error *err)
+{
+	struct stat st;
+
+	if (!is_named(path))
+		return 0;
+	if (stat(path, &st) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "credentials", errno, "%s", path);
+	if (!(st.st_mode & S_IRWXO))
+		return 0;
+	(void)bad(err, path, "holds a secret, and its mode %04o lets everybody at it",
+		  (unsigned int)(st.st_mode & 07777));
+	vhca_error_hint(err, "chmod o= %s; if others could read it, replace what it holds", path);
+	return -EIO;
+}
+
+static void wipe(struct vhca_http_pem *pem)
+{
+	if (pem->text)
+		explicit_bzero(pem->text, pem->len);
+	free(pem->text);
+	free(pem->path);
+}
+
+/* ---- certificates ---- */
+
+struct certificates {
+	gnutls_x509_crt_t *list;
+	unsigned int n;
+};
+
+static void certificates_done(struct certificates *c)
+{
+	for (unsigned int i = 0; i < c->n; i++)
+		gnutls_x509_crt_deinit(c->list[i]);
+	gnutls_free(c->list);
+}
+
+static const char *day(time_t when, char buf[static 16])
+{
+	struct tm tm;
+
+	if (!gmtime_r(&when, &tm) || strftime(buf, 16, "%Y-%m-%d", &tm) == 0)
+		return "a date out of range";
+	return buf;
+}
+
+static int check_time(const char *path, gnutls_x509_crt_t crt, struct vhca_error *err)
+{
+	time_t now = time(NULL), from = gnutls_x509_crt_get_activation_time(crt),
+	       until = gnutls_x509_crt_get_expiration_time(crt);
+	char buf[16];
+
+	if (until != (time_t)-1 && until < now) {
+		(void)bad(err, path, "the certificate has expired on %s", day(until, buf));
+		vhca_error_hint(err, "renew it and start again");
+		return -EIO;
+	}
+	if (from != (time_t)-1 && from > now)
+		return bad(err, path, "the certificate is not valid before %s", day(from, buf));
+	return 0;
+}
+
+static int check_certificates(const struct vhca_http_pem *pem, struct vhca_error *err)
+{
+	VHCA_CLEANUP(certificates_done) struct certificates c = {.n = 0};
+	const gnutls_datum_t text = {(unsigned char *)pem->text, (unsigned int)pem->len};
+	int r;
+
+	if (!pem->text)
+		return 0;
+	r = gnutls_x509_crt_list_import2(&c.list, &c.n, &text, GNUTLS_X509_FMT_PEM, 0);
+	if (r < 0 || c.n > CERTIFICATES_MAX)
+		return bad(err, pem->path, "no certificates in PEM: %s",
+			   r < 0 ? gnutls_strerror(r) : "too many");
+	for (unsigned int i = 0; i < c.n; i++)
+		if (check_time(pem->path, c.list[i], err) < 0)
+			return -EIO;
+	return 0;
+}
+
+static void free_credentials(gnutls_certificate_credentials_t *cred)
+{
+	if (*cred)
+		gnutls_certificate_free_credentials(*cred);
+}
+
+static int check_pair(const struct vhca_http_auth *auth, struct vhca_error *err)
+{
+	VHCA_CLEANUP(free_credentials) gnutls_certificate_credentials_t cred = NULL;
+	const gnutls_datum_t crt = {(unsigned char *)auth->certificate.text,
+				    (unsigned int)auth->certificate.len};
+	const gnutls_datum_t key = {(unsigned char *)auth->key.text, (unsigned int)auth->key.len};
+	int r;
+
+	if (!auth->certificate.text && !auth->key.text)
+		return 0;
+	if (!auth->key.text)
+		return bad(err, auth->certificate.path,
+			   "a certificate needs its key, and no key is given");
+	if (!auth->certificate.text)
+		return bad(err, auth->key.path, "a key needs its certificate, and none is given");
+	r = gnutls_certificate_allocate_credentials(&cred);
+	if (r == 0)
+		r = gnutls_certificate_set_x509_key_mem(cred, &crt, &key, GNUTLS_X509_FMT_PEM);
+	if (r < 0)
+		return bad(err, auth->key.path, "no key in PEM for the certificate: %s",
+			   gnutls_strerror(r));
+	return 0;
+}
+
+/* ---- tokens ---- */
+
+/* The alphabet of RFC 6750. */
+static bool is_token(const char *text)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789-._~+/=";
+	size_t len = strlen(text);
+
+	return len >= VHCA_HTTP_TOKEN_MIN && len <= VHCA_HTTP_TOKEN_MAX &&
+	       strspn(text, alphabet) == len;
+}
+
+static int add_token(struct vhca_http_auth *auth, const char *path, unsigned int line,
+		     const char *text, struct vhca_error *err)
+{
+	if (!is_token(text))
+		return bad(err, path,
+			   "line %u: a token has %d to %d characters of A-Z a-z 0-9 - . _ ~ + / =",
+			   line, VHCA_HTTP_TOKEN_MIN, VHCA_HTTP_TOKEN_MAX);
+	if (auth->n_tokens == VHCA_HTTP_TOKENS_MAX)
+		return bad(err, path, "line %u: more than %d tokens", line, VHCA_HTTP_TOKENS_MAX);
+	return vhca_strcpy(auth->tokens[auth->n_tokens++], sizeof(auth->tokens[0]), text);
+}
+
+static int parse_tokens(struct vhca_http_auth *auth, const char *path, char *text,
+			struct vhca_error *err)
+{
+	unsigned int number = 0;
+	char *line;
+	int r = 0;
+
+	while (r == 0 && (line = strsep(&text, "\n")) != NULL) {
+		number++;
+		line[strcspn(line, "\r")] = '\0';
+		if (*line && *line != '#')
+			r = add_token(auth, path, number, line, err);
+	}
+	if (r == 0 && auth->n_tokens == 0)
+		return bad(err, path, "no token in it");
+	return r;
+}
+
+static int load_tokens(struct vhca_http_auth *auth, const char *path, struct vhca_error *err)
+{
+	VHCA_CLEANUP(wipe) struct vhca_http_pem file = {.path = NULL};
+	int r = read_pem(path, &file, err);
+
+	return r < 0 || !file.text ? r : parse_tokens(auth, path, file.text, err);
+}
+
+/* ---- life ---- */
+
+static int load(struct vhca_http_auth *auth, const struct vhca_http_auth_files *files,
+		struct vhca_error *err)
+{
+	if (read_pem(files->certificate, &auth->certificate, err) < 0 ||
+	    read_pem(files->key, &auth->key, err) < 0 ||
+	    read_pem(files->authority, &auth->authority, err) < 0 ||
+	    check_mode(files->key, err) < 0 || check_mode(files->tokens, err) < 0 ||
+	    check_certificates(&auth->certificate, err) < 0 ||
+	    check_certificates(&auth->authority, err) < 0 || check_pair(auth, err) < 0)
+		return -EIO;
+	return load_tokens(auth, files->tokens, err);
+}
+
+int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_http_auth **ret,
+			struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_auth_freep) struct vhca_http_auth *auth = NULL;
+	int r;
+
+	*ret = NULL;
+	if (!is_named(files->certificate) && !is_named(files->key) && !is_named(files->authority) &&
+	    !is_named(files->tokens))
+		return 0;
+	auth = calloc(1, sizeof(*auth));
+	if (!auth)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "credentials");
+	r = load(auth, files, err);
+	if (r == 0)
+		*ret = vhca_steal_ptr(&auth);
+	return r;
+}
+
+struct vhca_http_auth *vhca_http_auth_free(struct vhca_http_auth *auth)
+{
+	if (!auth)
+		return NULL;
+	wipe(&auth->certificate);
+	wipe(&auth->key);
+	wipe(&auth->authority);
+	explicit_bzero(auth, sizeof(*auth));
+	free(auth);
+	return NULL;
+}

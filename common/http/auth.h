@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_HTTP_AUTH_H
+#define VHCA_HTTP_AUTH_H
+/*
+ * Who one is and whom one trusts, for a server and a client alike: TLS certificates and bearer tokens.
+ *
+ *               server                                   client
+ *   certificate speaks TLS 1.2 or 1.3, nothing else      shows it when asked
+ *   authority   a certificate of it lets a client in     the server must have a certificate of it; none = the system's
+ *   tokens      one of them lets a client in             the first is sent, by https only
+ *
+ * A server with neither an authority nor tokens lets everybody in. The files are read once and checked when they are loaded; what they
+ * hold never goes into a message.
+ */
+#include "common/base/error.h"
+
+#define VHCA_HTTP_TOKENS_MAX 16
+#define VHCA_HTTP_TOKEN_MIN  16
+#define VHCA_HTTP_TOKEN_MAX  255
+
+struct vhca_http_auth;
+
+struct vhca_http_auth_files {	 /* NULL or "" = none */
+	const char *certificate; /* PEM: one's own, then those that lead to its authority */
+	const char *key;	 /* PEM: of the certificate */
+	const char *authority;	 /* PEM: one or more */
+	const char *tokens; /* one a line; empty lines and those that begin with # do not count */
+};
+
+/* *ret is NULL if there are no files. Errors name the file: it cannot be read, is no PEM, has expired, does not fit the key; a key or
+ * tokens that everybody may read. Blocking. */
+int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_http_auth **ret,
+			struct vhca_error *err);
+/* Wipes the secrets. Accepts NULL, returns NULL. */
+struct vhca_http_auth *vhca_http_auth_free(struct vhca_http_auth *auth);
+
+#endif
