@@ -35,6 +35,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.libvirt_uri = "qemu:///system",
 		.detach_timeout_ms = 60000,
 		.detach_retry_ms = 5000,
+		.detach_escalation = VHCA_ESCALATION_NONE,
 		.guid_prefix = UINT64_C(0x02c9ab0000000000),
 		.guid_prefix_bits = 24,
 		.sm_backend = "none",
@@ -44,6 +45,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.pkey_timeout_ms = 20000,
 		.poll_ms = 5000,
 		.lease_ms = 120000,
+		.external_lease_ms = 300000,
 		.allow_default_partition = true,
 		.index_policy = VHCA_INDEX_FORCE_OFF,
 	};

@@ -44,6 +44,8 @@ struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own sect
 
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
 enum vhca_conf_sm_require { VHCA_SM_REQUIRE_NOTHING, VHCA_SM_REQUIRE_ATTACH };
+/* What follows on unplug requests that a guest ignores. */
+enum vhca_conf_escalation { VHCA_ESCALATION_NONE, VHCA_ESCALATION_GUEST_AGENT };
 enum vhca_conf_index_policy { VHCA_INDEX_FORCE_OFF, VHCA_INDEX_ALARM };
 
 struct vhca_conf {
@@ -58,11 +60,18 @@ struct vhca_conf {
 	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
 	char peer_listen[128];
 
+	/* [tls]: PEM files towards the SM; "" = none */
+	char tls_certificate[256]; /* certificate [""]: this host's own */
+	char tls_key[256];	   /* key [""] */
+	char tls_ca[256]; /* ca [""]: whose certificates the SM must show; "" = the system's */
+
 	/* [libvirt] */
 	char libvirt_uri[256]; /* uri [qemu:///system] */
 	/* detach_timeout [60s]: whole time for a guest to let go, with retries */
 	uint32_t detach_timeout_ms;
 	uint32_t detach_retry_ms; /* detach_retry [5s] */
+	/* detach_escalation [none] : none | guest-agent; after half of detach_timeout */
+	enum vhca_conf_escalation detach_escalation;
 
 	/* [guid] */
 	uint64_t guid_prefix;	       /* prefix [0x02c9ab0000000000] */
@@ -72,9 +81,10 @@ struct vhca_conf {
 	char sm_backend[16]; /* backend [none] : vhcasm | none */
 	unsigned int n_sm_urls;
 	char sm_urls[VHCA_CONF_URLS_MAX][256]; /* url, blank-separated; required for vhcasm */
-	enum vhca_conf_sm_pkeys sm_pkeys;      /* pkeys [dynamic] : dynamic | static */
-	enum vhca_conf_sm_require sm_require;  /* require [nothing] : nothing | attach */
-	uint32_t sm_timeout_ms;		       /* timeout [5s] */
+	char sm_token_file[256];	      /* token_file [""]: the first of its tokens is sent */
+	enum vhca_conf_sm_pkeys sm_pkeys;     /* pkeys [dynamic] : dynamic | static */
+	enum vhca_conf_sm_require sm_require; /* require [nothing] : nothing | attach */
+	uint32_t sm_timeout_ms;		      /* timeout [5s] */
 	/* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
 	uint32_t pkey_timeout_ms;
 	uint32_t poll_ms; /* poll [5s]: slow poll of ports and grants */
@@ -82,6 +92,8 @@ struct vhca_conf {
 	/* [migration] */
 	/* lease [120s]: how long a VF stays reserved for a guest whose migration has not begun */
 	uint32_t lease_ms;
+	/* external_lease [300s]: how long a guest waits without its VFs for somebody who is to migrate or save it */
+	uint32_t external_lease_ms;
 
 	/* [policy] */
 	/* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */

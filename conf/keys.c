@@ -10,16 +10,23 @@
 #include "conf/value.h"
 
 static const char *const scope_names[] = {
-	[VHCA_CONF_AGENT] = "agent",	 [VHCA_CONF_API] = "api",
-	[VHCA_CONF_LIBVIRT] = "libvirt", [VHCA_CONF_GUID] = "guid",
-	[VHCA_CONF_SM] = "sm",		 [VHCA_CONF_MIGRATION] = "migration",
-	[VHCA_CONF_POLICY] = "policy",	 [VHCA_CONF_PARTITION] = "partition",
-	[VHCA_CONF_HCA] = "hca",	 [VHCA_CONF_PEER] = "peer",
+	[VHCA_CONF_AGENT] = "agent",
+	[VHCA_CONF_API] = "api",
+	[VHCA_CONF_TLS] = "tls",
+	[VHCA_CONF_LIBVIRT] = "libvirt",
+	[VHCA_CONF_GUID] = "guid",
+	[VHCA_CONF_SM] = "sm",
+	[VHCA_CONF_MIGRATION] = "migration",
+	[VHCA_CONF_POLICY] = "policy",
+	[VHCA_CONF_PARTITION] = "partition",
+	[VHCA_CONF_HCA] = "hca",
+	[VHCA_CONF_PEER] = "peer",
 };
 
 static const char *const log_level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const backend_words[] = {"none", "vhcasm", NULL};
 static const char *const sm_pkeys_words[] = {"dynamic", "static", NULL};
+static const char *const escalation_words[] = {"none", "guest-agent", NULL};
 static const char *const sm_require_words[] = {"nothing", "attach", NULL};
 static const char *const index_policy_words[] = {"force-off", "alarm", NULL};
 
@@ -68,11 +75,16 @@ static const struct key {
 	{VHCA_CONF_AGENT, "log_level", vhca_conf_word, WORDS(log_level, log_level_words)},
 	{VHCA_CONF_API, "group", vhca_conf_text, STRING(api_group)},
 	{VHCA_CONF_API, "peer_listen", vhca_conf_listen, STRING(peer_listen)},
+	{VHCA_CONF_TLS, "certificate", vhca_conf_file, STRING(tls_certificate)},
+	{VHCA_CONF_TLS, "key", vhca_conf_file, STRING(tls_key)},
+	{VHCA_CONF_TLS, "ca", vhca_conf_file, STRING(tls_ca)},
 	{VHCA_CONF_LIBVIRT, "uri", vhca_conf_uri, STRING(libvirt_uri)},
 	{VHCA_CONF_LIBVIRT, "detach_timeout", vhca_conf_duration,
 	 RANGE(detach_timeout_ms, 1 * S, 1 * H)},
 	{VHCA_CONF_LIBVIRT, "detach_retry", vhca_conf_duration,
 	 RANGE(detach_retry_ms, 100 * MS, 10 * MIN)},
+	{VHCA_CONF_LIBVIRT, "detach_escalation", vhca_conf_word,
+	 WORDS(detach_escalation, escalation_words)},
 	{VHCA_CONF_GUID, "prefix", vhca_conf_guid, FIELD(guid_prefix), {0}},
 	{VHCA_CONF_GUID, "prefix_bits", vhca_conf_uint, RANGE(guid_prefix_bits, 8, 48)},
 	{VHCA_CONF_SM,
@@ -81,12 +93,15 @@ static const struct key {
 	 FIELD(sm_backend),
 	 {.words = backend_words, .size = sizeof(((struct vhca_conf *)0)->sm_backend)}},
 	{VHCA_CONF_SM, "url", parse_urls, 0, {0}},
+	{VHCA_CONF_SM, "token_file", vhca_conf_file, STRING(sm_token_file)},
 	{VHCA_CONF_SM, "pkeys", vhca_conf_word, WORDS(sm_pkeys, sm_pkeys_words)},
 	{VHCA_CONF_SM, "require", vhca_conf_word, WORDS(sm_require, sm_require_words)},
 	{VHCA_CONF_SM, "timeout", vhca_conf_duration, RANGE(sm_timeout_ms, 100 * MS, 5 * MIN)},
 	{VHCA_CONF_SM, "pkey_timeout", vhca_conf_duration, RANGE(pkey_timeout_ms, 1 * S, 10 * MIN)},
 	{VHCA_CONF_SM, "poll", vhca_conf_duration, RANGE(poll_ms, 100 * MS, 10 * MIN)},
 	{VHCA_CONF_MIGRATION, "lease", vhca_conf_duration, RANGE(lease_ms, 10 * S, 1 * H)},
+	{VHCA_CONF_MIGRATION, "external_lease", vhca_conf_duration,
+	 RANGE(external_lease_ms, 10 * S, 24 * H)},
 	{VHCA_CONF_POLICY,
 	 "allow_default_partition",
 	 vhca_conf_bool,

@@ -19,6 +19,25 @@ static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/* A token in clear may be used by whoever reads it on its way. */
+static int check_token(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < conf->n_sm_urls && conf->sm_token_file[0]; i++)
+		if (strncmp(conf->sm_urls[i], "https:", 6) != 0)
+			return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+					      "[sm] token_file: %.120s is no https:// URL",
+					      conf->sm_urls[i]);
+	return 0;
+}
+
+static int check_tls(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	if (!conf->tls_certificate[0] == !conf->tls_key[0])
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0, "[tls] %s: missing",
+			      conf->tls_key[0] ? "certificate" : "key");
+}
+
 static int check_libvirt(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	if (conf->detach_retry_ms > conf->detach_timeout_ms)
@@ -68,7 +87,8 @@ static int check_peers(const struct vhca_conf *conf, struct vhca_error *err)
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm, check_libvirt, check_guid, check_partitions, check_peers};
+		check_sm,   check_token,      check_tls,  check_libvirt,
+		check_guid, check_partitions, check_peers};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

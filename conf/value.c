@@ -193,6 +193,12 @@ int vhca_conf_path(const char *value, const struct vhca_conf_type *type, void *f
 	return vhca_conf_text(value, type, field, err);
 }
 
+int vhca_conf_file(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err)
+{
+	return (value[0] ? vhca_conf_path : vhca_conf_text)(value, type, field, err);
+}
+
 int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
 		  struct vhca_error *err)
 {

@@ -41,6 +41,8 @@ int vhca_conf_text(const char *value, const struct vhca_conf_type *type, void *f
 		   struct vhca_error *err); /* char[], may be empty, no blanks inside */
 int vhca_conf_path(const char *value, const struct vhca_conf_type *type, void *field,
 		   struct vhca_error *err); /* char[], absolute */
+int vhca_conf_file(const char *value, const struct vhca_conf_type *type, void *field,
+		   struct vhca_error *err); /* char[], absolute or empty */
 int vhca_conf_uri(const char *value, const struct vhca_conf_type *type, void *field,
 		  struct vhca_error *err); /* char[], not empty, no blanks */
 int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void *field,
