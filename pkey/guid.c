@@ -9,6 +9,7 @@
 
 #define PREFIX_BITS_MIN 8
 #define PREFIX_BITS_MAX 48
+#define STAND_IN_MASK	(UINT64_MAX >> 8)
 #define SHA256_LEN	32
 
 /* First eight bytes of SHA-256 over UUID and name. The UUID has a fixed length, so that no two inputs run together. */
@@ -48,4 +49,23 @@ int vhca_guid_auto(uint64_t prefix, unsigned int prefix_bits, const struct vhca_
 		return -EINVAL;
 	*ret = guid;
 	return 0;
+}
+
+int vhca_guid_stand_in(uint64_t *ret)
+{
+	struct vhca_uuid random;
+	int r = vhca_uuid_random(&random);
+
+	if (r < 0)
+		return r;
+	*ret = 0;
+	for (unsigned int i = 0; i < sizeof(*ret); i++)
+		*ret = *ret << 8 | random.b[sizeof(random.b) - 1 - i];
+	*ret = VHCA_GUID_BY_SM | (*ret & STAND_IN_MASK);
+	return 0;
+}
+
+bool vhca_guid_is_stand_in(uint64_t guid)
+{
+	return (guid & ~STAND_IN_MASK) == VHCA_GUID_BY_SM && guid != VHCA_GUID_ALL1;
 }

@@ -72,6 +72,41 @@ int vhca_identity_difference(const struct vhca_identity_state *state,
 	return -1;
 }
 
+static void describe_vport(const struct vhca_identity_state *state,
+			   const struct vhca_identity *want, struct vhca_strbuf *sb)
+{
+	if (state->node_guid != want->guid)
+		vhca_strbuf_add(sb, "%snode GUID %s instead of %s", sb->len ? ", " : "",
+				VHCA_GUID_STR(state->node_guid), VHCA_GUID_STR(want->guid));
+	if (state->policy == VHCA_LINK_DOWN)
+		vhca_strbuf_add(sb, "%slink down", sb->len ? ", " : "");
+}
+
+void vhca_identity_describe(const struct vhca_identity_state *state,
+			    const struct vhca_identity *want,
+			    char buf[static VHCA_IDENTITY_TEXT_MAX])
+{
+	int i = vhca_identity_difference(state, want);
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, VHCA_IDENTITY_TEXT_MAX);
+	if (state->requested != want->guid)
+		vhca_strbuf_add(&sb, "GUID %s instead of %s", VHCA_GUID_STR(state->requested),
+				VHCA_GUID_STR(want->guid));
+	if (i >= 0)
+		vhca_strbuf_add(
+			&sb, "%sP_Key index %d shows %s instead of %s", sb.len ? ", " : "", i,
+			state->map[i] == VHCA_PKEY_UNMAPPED ? "none"
+							    : VHCA_PKEY_STR(state->value[i]),
+			i < want->n_pkeys ? VHCA_PKEY_STR(want->pkeys[i]) : "none");
+	if (state->other_maps || state->other_guids)
+		vhca_strbuf_add(&sb, "%s%u P_Keys and %s GUID on the adapter's other port",
+				sb.len ? ", " : "", state->other_maps,
+				state->other_guids ? "a" : "no");
+	if (state->sm_pkeys)
+		describe_vport(state, want, &sb);
+}
+
 bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
 			      const struct vhca_identity *want, unsigned int i)
 {

@@ -19,7 +19,7 @@
 
 #define VHCA_PKEY_TABLE_MAX 128
 #define VHCA_VF_PKEYS_MAX \
-	32 /* keys one VF may ask for; far above any known use, far below the table */
+	127 /* keys one VF may have: all that a port can (the driver keeps one entry) */
 #define VHCA_PKEY_UNMAPPED (-1)
 
 struct vhca_identity {
@@ -59,10 +59,20 @@ struct vhca_identity_state {
 
 struct vhca_rtnl;
 
+/*
+ * What calls for VFs of one adapter, one after another, share: attributes that stay open between them (mlx4: the port's P_Key table, 127
+ * files a port). Values are never kept: each look is a read. Not for two threads at once. What a reload of the driver has made stale is
+ * noticed and opened anew. new: NULL = out of memory.
+ */
+struct vhca_identity_kept;
+struct vhca_identity_kept *vhca_identity_kept_new(struct vhca_bdf pf);
+struct vhca_identity_kept *vhca_identity_kept_free(struct vhca_identity_kept *kept);
+
 /* Where a VF lives; borrowed strings. */
 struct vhca_identity_at {
 	struct vhca_sysfs *sys;
-	const struct vhca_rtnl *rtnl; /* mlx5; NULL = the kernel's (pkey/rtnl.h) */
+	struct vhca_identity_kept *kept; /* of this pf; NULL = nothing is shared */
+	const struct vhca_rtnl *rtnl;	 /* mlx5; NULL = the kernel's (pkey/rtnl.h) */
 	struct vhca_bdf pf;
 	const char *
 		ibdev; /* name at the time of the call; -ENOENT if it was renamed: rescan and retry */
@@ -90,12 +100,14 @@ struct vhca_identity_ops {
 		       struct vhca_error *err);
 	/* P_Key map all none, GUID withdrawn, on every port; read back. */
 	int (*scrub)(const struct vhca_identity_at *at, struct vhca_error *err);
-	/* Asks again for a GUID that is not granted (the one allowed write that changes nothing). NULL: nobody can be asked. */
+	/* Asks the SM again: for a GUID that is not granted (the one allowed write that changes nothing), or to take back what
+	 * the port holds for a VF that asks for nothing. NULL: nobody can be asked. */
 	int (*kick)(const struct vhca_identity_at *at, struct vhca_error *err);
-	/* The port's physical P_Key table: n entries, 0 = empty. NULL without a map. */
-	int (*port_pkeys)(const struct vhca_identity_at *at,
-			  uint16_t ret[static VHCA_PKEY_TABLE_MAX], unsigned int *ret_n,
-			  struct vhca_error *err);
+	/*
+	 * Lets the SM choose a GUID for a VF that has none, and waits a moment for it; the choice stays requested. NULL: no such way.
+	 * VHCA_ERR_UNAVAILABLE "no_guid_from_sm": asked, not answered yet.
+	 */
+	int (*choose)(const struct vhca_identity_at *at, uint64_t *ret, struct vhca_error *err);
 };
 
 extern const struct vhca_identity_ops vhca_identity_mlx4, vhca_identity_mlx5;
@@ -109,6 +121,11 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
  * host sees no map (n_virtual 0). */
 int vhca_identity_difference(const struct vhca_identity_state *state,
 			     const struct vhca_identity *want);
+/* Both in words, where they differ: "GUID 0x2 instead of 0x1, P_Key index 0 shows none instead of 0x8001"; "" if nothing does. */
+#define VHCA_IDENTITY_TEXT_MAX 224
+void vhca_identity_describe(const struct vhca_identity_state *state,
+			    const struct vhca_identity *want,
+			    char buf[static VHCA_IDENTITY_TEXT_MAX]);
 /* Virtual index i is mapped to anything but the key that `want` has there; an emptied slot counts: whatever comes next stands in it. */
 bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
 			      const struct vhca_identity *want, unsigned int i);

@@ -16,15 +16,14 @@
  * succeeded. A pass without a difference writes nothing.
  */
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "pkey/identity.h"
+#include "pkey/mlx4_int.h"
 #include "pkey/mlx4_tree.h"
 
-#define PORTS_MAX 2
 /* Between none and the new physical index of a key that moved: a running guest has to read its table in between, or it takes
  * the two events for no change. Its handler is a work item, so this is far more than it needs when it gets to run at all. */
 #define SETTLE_MS 200
@@ -39,13 +38,14 @@ struct plan {
 
 struct work {
 	struct vhca_mlx4_fn fn;
-	struct vhca_bdf pf;
-	uint16_t vf_index;
+	const struct vhca_identity_at *at;
 	uint8_t n_plans;
-	struct plan plans[PORTS_MAX];
+	struct plan plans[VHCA_MLX4_PORTS];
 	uint8_t own; /* index of the plan of at->port */
-	unsigned int n_table;
-	uint16_t table[VHCA_PKEY_TABLE_MAX]; /* physical, of at->port */
+	/* The physical table of at->port, as far as it was needed: on a card each entry is a firmware command. */
+	unsigned int n_table; /* 0 = not counted yet */
+	bool looked_up[VHCA_PKEY_TABLE_MAX];
+	uint16_t table[VHCA_PKEY_TABLE_MAX];
 };
 
 static void work_done(struct work *w)
@@ -57,16 +57,22 @@ static void work_done(struct work *w)
 
 /* ---- errors ---- */
 
-static int fail(const struct work *w, uint8_t port, int r, struct vhca_error *err, const char *what)
+int vhca_mlx4_fail(const struct vhca_identity_at *at, uint8_t port, int r, struct vhca_error *err,
+		   const char *what)
 {
 	return vhca_error_set(err, VHCA_ERR_DEVICE, "identity_failed", -r, "%s VF %u port %u: %s",
-			      VHCA_BDF_STR(w->pf), w->vf_index, port, what);
+			      VHCA_BDF_STR(at->pf), at->vf_index, port, what);
+}
+
+static int fail(const struct work *w, uint8_t port, int r, struct vhca_error *err, const char *what)
+{
+	return vhca_mlx4_fail(w->at, port, r, err, what);
 }
 
 static int differs(const struct work *w, uint8_t port, struct vhca_error *err, const char *what)
 {
 	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", EIO, "%s VF %u port %u: %s",
-			     VHCA_BDF_STR(w->pf), w->vf_index, port, what);
+			     VHCA_BDF_STR(w->at->pf), w->at->vf_index, port, what);
 	vhca_error_hint(err,
 			"it is tried again; if it stays so, somebody else writes the iov tree or "
 			"mlx4_ib has just been reloaded");
@@ -100,10 +106,12 @@ static int open_error(const struct vhca_identity_at *at, int r, struct vhca_erro
 
 /* ---- what is ---- */
 
-static int load_plan(const struct work *w, struct plan *plan, struct vhca_error *err)
+static int load_plan(struct work *w, struct plan *plan, struct vhca_error *err)
 {
-	int r = vhca_mlx4_read_map(&w->fn, plan->port, plan->map, &plan->n_virtual);
+	int r = 0;
 
+	for (unsigned int i = 0; i < plan->n_virtual && r == 0; i++)
+		r = vhca_mlx4_read_index(&w->fn, plan->port, i, &plan->map[i]);
 	if (r < 0)
 		return fail(w, plan->port, r, err, "read pkey_idx");
 	r = vhca_mlx4_read_admin_guid(&w->fn, plan->port, &plan->guid);
@@ -128,13 +136,16 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 
 	if (r < 0)
 		return fail(w, at->port, r, err, "list ports");
-	for (uint8_t port = 1; port <= PORTS_MAX; port++) {
+	for (uint8_t port = 1; port <= VHCA_MLX4_PORTS; port++) {
 		struct plan *plan = &w->plans[w->n_plans];
 
 		if ((mask & 1u << (port - 1)) == 0)
 			continue;
 		plan->port = port;
 		plan_nothing(plan);
+		r = vhca_mlx4_map_size(&w->fn, port, &plan->n_virtual);
+		if (r < 0)
+			return fail(w, port, r, err, "list pkey_idx");
 		r = load_plan(w, plan, err);
 		if (r < 0)
 			return r;
@@ -150,17 +161,23 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 	return 0;
 }
 
-static int open_work(const struct vhca_identity_at *at, struct work *w, struct vhca_error *err)
+int vhca_mlx4_open_at(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret,
+		      struct vhca_error *err)
 {
 	int r;
 
-	w->pf = at->pf;
-	w->vf_index = at->vf_index;
-	if (at->port < 1 || at->port > at->n_ports || at->n_ports > PORTS_MAX)
+	if (at->port < 1 || at->port > at->n_ports || at->n_ports > VHCA_MLX4_PORTS)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_port", EINVAL,
 				      "%s: has no port %u", VHCA_BDF_STR(at->pf), at->port);
-	r = vhca_mlx4_open(at, &w->fn);
+	r = vhca_mlx4_open(at, writable, ret);
 	return r < 0 ? open_error(at, r, err) : 0;
+}
+
+static int open_work(const struct vhca_identity_at *at, bool writable, struct work *w,
+		     struct vhca_error *err)
+{
+	w->at = at;
+	return vhca_mlx4_open_at(at, writable, &w->fn, err);
 }
 
 static struct plan *own_plan(struct work *w)
@@ -168,13 +185,32 @@ static struct plan *own_plan(struct work *w)
 	return &w->plans[w->own];
 }
 
-static int load_table(struct work *w, uint8_t port, struct vhca_error *err)
+/* Makes table[physical] known. */
+static int look_up(struct work *w, uint8_t port, unsigned int physical, struct vhca_error *err)
 {
-	int r = vhca_mlx4_read_table(&w->fn, port, w->table, &w->n_table);
+	int r = w->n_table ? 0 : vhca_mlx4_table_size(&w->fn, port, &w->n_table);
 
+	if (r == 0 && physical < w->n_table && !w->looked_up[physical]) {
+		r = vhca_mlx4_read_pkey(&w->fn, port, physical, &w->table[physical]);
+		w->looked_up[physical] = r == 0;
+	}
 	return r < 0 ? fail(w, port, r, err, "read pkeys") : 0;
 }
 
+/* The keys behind what is mapped now. */
+static int load_values(struct work *w, struct vhca_error *err)
+{
+	const struct plan *plan = own_plan(w);
+	int r = 0;
+
+	for (unsigned int i = 0; i < plan->n_virtual && r == 0; i++) {
+		if (plan->map[i] != VHCA_PKEY_UNMAPPED)
+			r = look_up(w, plan->port, (unsigned int)plan->map[i], err);
+	}
+	return r;
+}
+
+/* Of an index that was looked up. */
 static uint16_t value_at(const struct work *w, int16_t physical)
 {
 	if (physical < 0 || (unsigned int)physical >= w->n_table)
@@ -206,7 +242,7 @@ static void fill_map(const struct work *w, struct vhca_identity_state *state)
 	count_others(w, state);
 }
 
-static int fill_state(const struct work *w, struct vhca_identity_state *ret, struct vhca_error *err)
+static int fill_state(struct work *w, struct vhca_identity_state *ret, struct vhca_error *err)
 {
 	const struct plan *plan = &w->plans[w->own];
 	struct vhca_identity_state state = {.requested = plan->guid, .gid_index = w->fn.gid_index};
@@ -225,7 +261,7 @@ static int fill_state(const struct work *w, struct vhca_identity_state *ret, str
  * store_port_pkey changes the map first and then tells the VF; when only the telling fails (the VF is being reset, it reads
  * everything anew anyway), the errno comes although the value is in place. So after a failure the read-back decides.
  */
-static int write_index(const struct work *w, struct plan *plan, unsigned int virt, int16_t physical,
+static int write_index(struct work *w, struct plan *plan, unsigned int virt, int16_t physical,
 		       struct vhca_error *err)
 {
 	int16_t now;
@@ -239,14 +275,13 @@ static int write_index(const struct work *w, struct plan *plan, unsigned int vir
 								   : "map a P_Key index");
 		vhca_log_warning(
 			"%s VF %u port %u: writing pkey_idx/%u failed (errno %d) but took effect",
-			VHCA_BDF_STR(w->pf), w->vf_index, plan->port, virt, -r);
+			VHCA_BDF_STR(w->at->pf), w->at->vf_index, plan->port, virt, -r);
 	}
 	plan->map[virt] = physical;
 	return 0;
 }
 
-static int write_guid(const struct work *w, struct plan *plan, uint64_t guid,
-		      struct vhca_error *err)
+static int write_guid(struct work *w, struct plan *plan, uint64_t guid, struct vhca_error *err)
 {
 	uint64_t now;
 	int r = vhca_mlx4_write_admin_guid(&w->fn, plan->port, guid);
@@ -266,7 +301,7 @@ static void keep_first(int *first, int r)
 		*first = r;
 }
 
-static void unmap(const struct work *w, struct plan *plan, int *first, struct vhca_error *err)
+static void unmap(struct work *w, struct plan *plan, int *first, struct vhca_error *err)
 {
 	for (unsigned int i = 0; i < plan->n_virtual; i++) {
 		if (plan->map[i] == VHCA_PKEY_UNMAPPED || plan->map[i] == plan->target_map[i])
@@ -333,7 +368,7 @@ static int give(struct work *w, struct plan *plan, struct vhca_error *err)
 	return 0;
 }
 
-static int prove(const struct work *w, struct plan *plan, struct vhca_error *err)
+static int prove(struct work *w, struct plan *plan, struct vhca_error *err)
 {
 	int r;
 
@@ -379,42 +414,53 @@ static int check_want(const struct work *w, const struct vhca_identity *want,
 {
 	if (!vhca_guid_is_valid(want->guid))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", EINVAL,
-				      "%s VF %u: %s is no unicast GUID", VHCA_BDF_STR(w->pf),
-				      w->vf_index, VHCA_GUID_STR(want->guid));
+				      "%s VF %u: %s is no unicast GUID", VHCA_BDF_STR(w->at->pf),
+				      w->at->vf_index, VHCA_GUID_STR(want->guid));
 	if (want->n_pkeys > VHCA_VF_PKEYS_MAX || want->n_pkeys > w->plans[w->own].n_virtual)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_pkeys", E2BIG,
-				      "%s VF %u: %u P_Keys wanted", VHCA_BDF_STR(w->pf),
-				      w->vf_index, want->n_pkeys);
+				      "%s VF %u: %u P_Keys wanted", VHCA_BDF_STR(w->at->pf),
+				      w->at->vf_index, want->n_pkeys);
 	for (unsigned int i = 0; i < want->n_pkeys; i++) {
 		if (vhca_pkey_base(want->pkeys[i]) == 0)
 			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_pkey", EINVAL,
 					      "%s VF %u: P_Key %s is not valid",
-					      VHCA_BDF_STR(w->pf), w->vf_index,
+					      VHCA_BDF_STR(w->at->pf), w->at->vf_index,
 					      VHCA_PKEY_STR(want->pkeys[i]));
 	}
 	return 0;
 }
 
-/* A key may stand twice in the table while the SM moves it: an index that shows the wanted value stays where it is. */
-static int16_t target_index(const struct work *w, int16_t now, uint16_t pkey)
+/* Looks for a key from the front, where SMs put them; *ret: VHCA_PKEY_UNMAPPED = nowhere. */
+static int find_key(struct work *w, uint16_t pkey, int16_t *ret, struct vhca_error *err)
 {
-	if (value_at(w, now) == pkey)
-		return now;
-	return (int16_t)vhca_pkey_find(w->table, w->n_table, pkey);
+	unsigned int i = 0;
+	int r;
+
+	do {
+		r = look_up(w, own_plan(w)->port, i, err);
+		if (r < 0)
+			return r;
+	} while (w->table[i] != pkey && ++i < w->n_table);
+	*ret = i < w->n_table ? (int16_t)i : VHCA_PKEY_UNMAPPED;
+	return 0;
 }
 
-static unsigned int plan_identity(struct work *w, const struct vhca_identity *want)
+/* A key may stand twice in the table while the SM moves it: an index that shows the wanted value stays where it is. */
+static int plan_identity(struct work *w, const struct vhca_identity *want,
+			 unsigned int *ret_missing, struct vhca_error *err)
 {
 	struct plan *plan = own_plan(w);
-	unsigned int missing = 0;
+	int r = 0;
 
+	*ret_missing = 0;
 	plan->target_guid = want->guid;
-	for (unsigned int i = 0; i < want->n_pkeys; i++) {
-		plan->target_map[i] = target_index(w, plan->map[i], want->pkeys[i]);
-		if (plan->target_map[i] == VHCA_PKEY_UNMAPPED)
-			missing++;
+	for (unsigned int i = 0; i < want->n_pkeys && r == 0; i++) {
+		plan->target_map[i] = plan->map[i];
+		if (value_at(w, plan->map[i]) != want->pkeys[i])
+			r = find_key(w, want->pkeys[i], &plan->target_map[i], err);
+		*ret_missing += plan->target_map[i] == VHCA_PKEY_UNMAPPED;
 	}
-	return missing;
+	return r;
 }
 
 /* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
@@ -455,20 +501,21 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 	AUTO_WORK struct work w = {0};
 	struct vhca_identity_state before = {0};
 	unsigned int missing;
-	int r = open_work(at, &w, err);
+	int r = open_work(at, true, &w, err);
 
-	if (r == 0)
-		r = load_table(&w, at->port, err);
 	if (r == 0)
 		r = load_plans(at, &w, err);
 	if (r == 0)
 		r = check_want(&w, want, err);
+	if (r == 0)
+		r = load_values(&w, err);
 	if (r < 0)
 		return r;
 	fill_map(&w, &before);
 	before.foreign = vhca_identity_foreign(&before, want);
-	missing = plan_identity(&w, want);
-	r = apply(&w, err);
+	r = plan_identity(&w, want, &missing, err);
+	if (r == 0)
+		r = apply(&w, err);
 	if (r == 0)
 		r = prove_values(&w, want, &before.foreign, err);
 	if (r == 0)
@@ -484,7 +531,7 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 static int scrub(const struct vhca_identity_at *at, struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
-	int r = open_work(at, &w, err);
+	int r = open_work(at, true, &w, err);
 
 	if (r == 0)
 		r = load_plans(at, &w, err);
@@ -497,53 +544,15 @@ static int read_state(const struct vhca_identity_at *at, struct vhca_identity_st
 		      struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
-	int r = open_work(at, &w, err);
+	int r = open_work(at, false, &w, err);
 
-	if (r == 0)
-		r = load_table(&w, at->port, err);
 	if (r == 0)
 		r = load_plans(at, &w, err);
 	if (r == 0)
+		r = load_values(&w, err);
+	if (r == 0)
 		r = fill_state(&w, ret, err);
 	return r;
-}
-
-static int kick(const struct vhca_identity_at *at, struct vhca_error *err)
-{
-	AUTO_WORK struct work w = {0};
-	uint64_t requested = 0, granted = 0;
-	int r = open_work(at, &w, err);
-
-	if (r < 0)
-		return r;
-	r = vhca_mlx4_read_admin_guid(&w.fn, at->port, &requested);
-	if (r == 0)
-		r = vhca_mlx4_read_granted(&w.fn, at->port, &granted);
-	if (r < 0)
-		return fail(&w, at->port, r, err, "read GUIDs");
-	if (!vhca_guid_is_valid(requested))
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "no_guid_requested", EINVAL,
-				      "%s VF %u port %u: no GUID is requested",
-				      VHCA_BDF_STR(at->pf), at->vf_index, at->port);
-	if (granted == requested)
-		return 0;
-	r = vhca_mlx4_write_admin_guid(&w.fn, at->port, requested);
-	return r < 0 ? fail(&w, at->port, r, err, "write admin_guids") : 0;
-}
-
-static int port_pkeys(const struct vhca_identity_at *at, uint16_t ret[static VHCA_PKEY_TABLE_MAX],
-		      unsigned int *ret_n, struct vhca_error *err)
-{
-	AUTO_WORK struct work w = {0};
-	int r = open_work(at, &w, err);
-
-	if (r == 0)
-		r = load_table(&w, at->port, err);
-	if (r < 0)
-		return r;
-	memcpy(ret, w.table, w.n_table * sizeof(ret[0]));
-	*ret_n = w.n_table;
-	return 0;
 }
 
 const struct vhca_identity_ops vhca_identity_mlx4 = {
@@ -554,6 +563,6 @@ const struct vhca_identity_ops vhca_identity_mlx4 = {
 	.read = read_state,
 	.program = program,
 	.scrub = scrub,
-	.kick = kick,
-	.port_pkeys = port_pkeys,
+	.kick = vhca_mlx4_kick,
+	.choose = vhca_mlx4_choose,
 };

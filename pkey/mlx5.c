@@ -251,15 +251,17 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 
 /* ---- scrub ---- */
 
-/* Firmware may take zero for no GUID at all and refuse it: all ones is nobody's, too. */
+/* Firmware may take zero for no GUID at all and refuse it: all ones is nobody's, too. The driver's memory of either does not prove
+ * that firmware has it: a command that timed out may have been done all the same. */
 static int withdraw(struct work *w, enum vhca_vport_attr attr, struct vhca_error *err)
 {
 	uint64_t now = value_of(&w->now, attr);
-	int r;
+	int r = -EINVAL;
 
-	if (now == VHCA_GUID_ALL1 || (now == VHCA_GUID_NONE && !w->door->cached))
+	if (is_nobody(now) && !w->door->cached)
 		return 0;
-	r = put(w, attr, VHCA_GUID_NONE, NULL);
+	if (now != VHCA_GUID_ALL1)
+		r = put(w, attr, VHCA_GUID_NONE, NULL);
 	return r < 0 ? put(w, attr, VHCA_GUID_ALL1, err) : 0;
 }
 
