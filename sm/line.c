@@ -44,8 +44,11 @@ int vhca_sm_line_start(const struct vhca_sm_line *line, const struct vhca_sm_req
 		       vhca_http_done_fn done, void *arg)
 {
 	char url[URL_MAX];
-	const struct vhca_http_call_args args = {
-		.method = req->method, .url = url, .body = req->body, .total_ms = line->timeout_ms};
+	const struct vhca_http_call_args args = {.method = req->method,
+						 .url = url,
+						 .body = req->body,
+						 .auth = line->auth,
+						 .total_ms = line->timeout_ms};
 	int n = snprintf(url, sizeof(url), "%s%s", url_of(line, line->round), req->path);
 
 	if (n < 0 || (size_t)n >= sizeof(url))

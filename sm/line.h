@@ -16,8 +16,9 @@
 #define VHCA_SM_URLS_MAX 16
 
 struct vhca_sm_line {
-	struct vhca_http_multi *http; /* borrowed */
-	uint32_t timeout_ms;	      /* per request */
+	struct vhca_http_multi *http;	   /* borrowed */
+	const struct vhca_http_auth *auth; /* borrowed; NULL = none */
+	uint32_t timeout_ms;		   /* per request */
 	char *urls[VHCA_SM_URLS_MAX];
 	unsigned int n_urls;
 	unsigned int

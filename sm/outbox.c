@@ -536,6 +536,7 @@ static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *con
 	ob->members = conf->members;
 	ob->snapshot = conf->snapshot;
 	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
+	ob->line.auth = conf->auth;
 	ob->line.timeout_ms = conf->timeout_ms;
 	ob->line.backoff.first_ms = conf->backoff_ms ? conf->backoff_ms : BACKOFF_FIRST_MS;
 	ob->line.backoff.cap_ms = BACKOFF_CAP_MS;

@@ -21,8 +21,9 @@ struct vhca_outbox_conf {
 	const struct vhca_sm_ops *ops;
 	const char *const *urls; /* n base URLs, tried in turn; copied */
 	unsigned int n_urls;
-	uint32_t timeout_ms; /* per request */
-	uint32_t backoff_ms; /* the first back-off; 0 = 500 */
+	const struct vhca_http_auth *auth; /* borrowed; NULL = none */
+	uint32_t timeout_ms;		   /* per request */
+	uint32_t backoff_ms;		   /* the first back-off; 0 = 500 */
 
 	/* Both get the arg of vhca_outbox_new(), may put and release, and must not free the outbox. Either may be NULL. */
 	/* Like vhca_outbox_fn, for vhca_outbox_put_members(). */

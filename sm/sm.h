@@ -52,8 +52,8 @@ struct vhca_sm_members {
 
 /* What the SM answered to a report. */
 enum vhca_sm_answer {
-	VHCA_SM_ACCEPTED,   /* in effect, or will be without further reports */
-	VHCA_SM_SUPERSEDED, /* a higher epoch is known: the report is dropped for good */
+	VHCA_SM_ACCEPTED, /* in effect, or will be without further reports */
+	VHCA_SM_SUPERSEDED, /* another owner is known, at this epoch or a higher one: the report is dropped for good */
 	VHCA_SM_REFUSED, /* wrong for ever (bad request, unknown partition): dropped, reason kept */
 	VHCA_SM_RETRY,	 /* not reachable, not master, port not known yet: again later */
 };

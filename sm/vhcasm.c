@@ -42,8 +42,9 @@ static int binding_request(const struct vhca_sm_binding *b, struct vhca_sm_reque
 			     VHCA_GUID_STR(b->vguid));
 	} else {
 		(void)snprintf(req.method, sizeof(req.method), "DELETE");
-		n = snprintf(req.path, sizeof(req.path), "/v1/bindings/%s?epoch=%" PRIu64,
-			     VHCA_GUID_STR(b->vguid), b->epoch);
+		n = snprintf(req.path, sizeof(req.path),
+			     "/v1/bindings/%s?epoch=%" PRIu64 "&port_guid=%s",
+			     VHCA_GUID_STR(b->vguid), b->epoch, VHCA_GUID_STR(b->port_guid));
 	}
 	if (n < 0 || (size_t)n >= sizeof(req.path)) {
 		(void)json_object_put(req.body);
@@ -114,11 +115,11 @@ static const struct {
 	const char *code;
 	enum vhca_sm_answer answer;
 } codes[] = {
-	{"superseded", VHCA_SM_SUPERSEDED},	{"epoch_tie", VHCA_SM_REFUSED},
+	{"superseded", VHCA_SM_SUPERSEDED},	{"epoch_tie", VHCA_SM_SUPERSEDED},
 	{"bad_request", VHCA_SM_REFUSED},	{"body_too_large", VHCA_SM_REFUSED},
 	{"unknown_partition", VHCA_SM_REFUSED}, {"unknown_port", VHCA_SM_RETRY},
 	{"not_master", VHCA_SM_RETRY},		{"table_full", VHCA_SM_RETRY},
-	{"rebuilding", VHCA_SM_RETRY},
+	{"rebuilding", VHCA_SM_RETRY},		{"unauthorized", VHCA_SM_RETRY},
 };
 
 static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
