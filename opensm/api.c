@@ -11,6 +11,7 @@
 #include "common/http/json.h"
 #include "common/http/server.h"
 #include "opensm/api_json.h"
+#include "opensm/api_lids.h"
 
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
@@ -22,6 +23,8 @@ struct waiting {
 
 struct vhca_osm_api {
 	struct vhca_osm_service *service;
+	struct vhca_osm_mover *mover;
+	struct vhca_http_auth *auth;
 	struct vhca_http_server *server;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
@@ -136,6 +139,17 @@ static int read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhca_
 	return 0;
 }
 
+/* Who withdraws; an agent that does not say it yet is believed. */
+static int read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err)
+{
+	const char *text = vhca_http_query(req, "port_guid");
+
+	if (text && vhca_guid_parse(text, ret) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "query: port_guid is no GUID");
+	return 0;
+}
+
 static int read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
 		     struct vhca_error *err)
 {
@@ -175,9 +189,9 @@ static int read_move_place(struct json_object *body, const char *key, struct vhc
 static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
 			  struct vhca_osm_move *ret, struct vhca_error *err)
 {
-	static const char *const members[] = {"id",   "epoch", "vguid", "phase",
-					      "from", "to",    "pkeys", NULL};
-	const char *phase = NULL;
+	static const char *const members[] = {"id", "epoch", "vguid",	   "phase", "from",
+					      "to", "pkeys", "lid_policy", NULL};
+	const char *phase = NULL, *policy = "host";
 	int r = vhca_json_check_members(body, members, err);
 
 	if (r == 0)
@@ -188,8 +202,14 @@ static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
 		r = get_body_guid(body, "vguid", &b->vguid, err);
 	if (r == 0)
 		r = vhca_json_get_string(body, "phase", &phase, err);
+	if (r == 0)
+		r = vhca_json_opt_string(body, "lid_policy", &policy, err);
 	if (r < 0)
 		return r;
+	ret->lid_follows = strcmp(policy, "follow") == 0;
+	if (!ret->lid_follows && strcmp(policy, "host") != 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "lid_policy must be host or follow");
 	ret->commit = strcmp(phase, "commit") == 0;
 	if (strlen(ret->id) > VHCA_OSM_MOVE_ID_MAX || (!ret->commit && strcmp(phase, "prepare")))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
@@ -214,6 +234,10 @@ static int read_move(struct json_object *body, struct vhca_osm_binding *b,
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
 	b->n_pkeys = (uint16_t)n;
 	ret->from_port = from.port_guid;
+	ret->from_lid = from.lid;
+	if (r == 0 && ret->lid_follows && !from.lid)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "from: lid: needed with the lid_policy \"follow\"");
 	return r;
 }
 
@@ -244,13 +268,15 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	uint64_t vguid = 0, epoch = 0;
+	uint64_t vguid = 0, epoch = 0, port_guid = 0;
 	int r = get_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (r == 0)
 		r = read_epoch(req, &epoch, &err);
 	if (r == 0)
-		r = vhca_osm_service_withdraw(api->service, vguid, epoch, &err);
+		r = read_withdrawer(req, &port_guid, &err);
+	if (r == 0)
+		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
 	if (r < 0)
 		refuse(api, req, vguid, &err);
 	else
@@ -259,28 +285,90 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 							  .guid = vguid});
 }
 
+/* A move that is durable, and answered when its LID has moved. */
+struct following {
+	struct vhca_http_request *req;
+	struct json_object *body;
+};
+
+static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
+			  const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct following *f = arg;
+
+	if (err) {
+		(void)json_object_put(f->body);
+		vhca_http_reply_error(f->req, err);
+		return;
+	}
+	vhca_json_add(f->body, "lid_move", vhca_osm_json_lid_move(lid_move, false));
+	vhca_http_reply(f->req, 200, f->body);
+}
+
+/* The binding first: who repeats a move of which only that was done gets the rest done. */
+static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
+		    const struct vhca_osm_lid_move *want, struct json_object *body,
+		    struct vhca_error *err)
+{
+	struct following *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
+	*f = (struct following){.req = req, .body = body};
+	r = vhca_osm_service_commit(api->service, err);
+	if (r == 0)
+		r = vhca_osm_mover_submit(api->mover, want, lid_has_moved, f, err);
+	if (r < 0)
+		free(f);
+	return r;
+}
+
+/* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
+static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
+		    struct vhca_osm_move *move, struct vhca_osm_lid_move *lid_move,
+		    struct vhca_error *err)
+{
+	int r = 0;
+
+	*lid_move = (struct vhca_osm_lid_move){.lid = move->from_lid, .port_guid = b->port_guid};
+	if (move->lid_follows)
+		r = vhca_osm_mover_plan(api->mover, lid_move, err);
+	if (r < 0)
+		return r;
+	if (move->commit)
+		return vhca_osm_service_put(api->service, b, move->from_port, &move->eviction, err);
+	return vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction, err);
+}
+
 static void post_move(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
-	struct vhca_osm_service *s = api->service;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
 	struct vhca_osm_move move = {.commit = false};
+	struct vhca_osm_lid_move lid_move;
+	struct json_object *body;
 	int r = read_move(vhca_http_body(req), &b, &move, &err);
 
-	if (r == 0 && move.commit)
-		r = vhca_osm_service_put(s, &b, move.from_port, &move.eviction, &err);
-	else if (r == 0)
-		r = vhca_osm_service_prepare(s, &b, move.from_port, &move.eviction, &err);
-	if (r < 0)
+	if (r == 0)
+		r = put_move(api, &b, &move, &lid_move, &err);
+	if (r < 0) {
 		refuse(api, req, b.vguid, &err);
-	else if (move.commit)
-		reply_when_durable(
-			api,
-			&(struct waiting){.req = req, .body = vhca_osm_json_move(s, &b, &move)});
-	else
-		vhca_http_reply(req, 200, vhca_osm_json_move(s, &b, &move));
+		return;
+	}
+	body = vhca_osm_json_move(api->service, &b, &move);
+	if (move.commit && !move.lid_follows) {
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+	} else if (!move.commit) {
+		if (move.lid_follows)
+			vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(&lid_move, true));
+		vhca_http_reply(req, 200, body);
+	} else if (move_lid(api, req, &lid_move, body, &err) < 0) {
+		(void)json_object_put(body);
+		vhca_http_reply_error(req, &err);
+	}
 }
 
 static void get_binding(void *ctx, struct vhca_http_request *req)
@@ -365,31 +453,102 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 			vhca_osm_json_health(api->service, status.ready ? "ready" : "not-ready"));
 }
 
+static void put_lid(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+
+	vhca_osm_api_put_lid(api->mover, req);
+}
+
+static void get_lid(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+
+	vhca_osm_api_get_lid(api->mover, req);
+}
+
+static void get_fabric(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+
+	vhca_osm_api_get_fabric(api->mover, req);
+}
+
+static void get_metrics(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+
+	vhca_osm_api_get_metrics(api->mover, req);
+}
+
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", put_binding}, {"DELETE", "/v1/bindings/{}", delete_binding},
 	{"GET", "/v1/bindings/{}", get_binding}, {"GET", "/v1/bindings", list_bindings},
 	{"POST", "/v1/moves", post_move},	 {"PUT", "/v1/members/{}", put_member},
-	{"GET", "/v1/members", list_members},	 {"GET", "/healthz", get_health},
+	{"GET", "/v1/members", list_members},	 {"PUT", "/v1/lids/{}", put_lid},
+	{"GET", "/v1/lids/{}", get_lid},	 {"GET", "/v1/fabric", get_fabric},
+	{"GET", "/metrics", get_metrics},	 {"GET", "/healthz", get_health},
 	{"GET", "/readyz", get_ready},		 {NULL, NULL, NULL},
 };
 
 /* ---- life ---- */
 
-int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *service,
-		     struct vhca_osm_api **ret, struct vhca_error *err)
+VHCA_DEFINE_CLEANUP(struct vhca_osm_api, vhca_osm_api_free)
+
+static int load_auth(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
+		     struct vhca_error *err)
 {
-	static const struct vhca_http_limits limits = {
+	const struct vhca_http_auth_files files = {
+		.certificate = conf->tls_certificate,
+		.key = conf->tls_key,
+		.authority = conf->tls_ca,
+		.tokens = conf->token_file,
+	};
+	bool on_network = strncmp(conf->listen, "unix:", 5) != 0;
+	int r = vhca_http_auth_load(&files, &api->auth, err);
+
+	if (r < 0)
+		return r;
+	if (api->auth && !on_network)
+		return vhca_error_set(
+			err, VHCA_ERR_INVALID, "bad_config", 0,
+			"%s: TLS and tokens are for ADDRESS:PORT; socket_mode guards a unix socket",
+			conf->listen);
+	if (on_network && !conf->tls_ca[0] && !conf->token_file[0])
+		vhca_log_warning("%s: everybody who reaches it may report; tls_ca and token_file "
+				 "are not set",
+				 conf->listen);
+	return 0;
+}
+
+static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
+		     struct vhca_error *err)
+{
+	struct vhca_http_limits limits = {
 		.body_max = VHCA_OSM_BODY_MAX,
 		.connections_max = VHCA_OSM_CONNECTIONS_MAX,
 	};
-	VHCA_AUTO_FREE struct vhca_osm_api *api = calloc(1, sizeof(*api));
+	int r = load_auth(api, conf, err);
+
+	limits.auth = api->auth;
+	if (r < 0)
+		return r;
+	return vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,
+				    &api->server, err);
+}
+
+int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *service,
+		     struct vhca_osm_mover *mover, struct vhca_osm_api **ret,
+		     struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_osm_api_freep) struct vhca_osm_api *api = calloc(1, sizeof(*api));
 	int r;
 
 	if (!api)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "vhcasm");
 	api->service = service;
-	r = vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,
-				 &api->server, err);
+	api->mover = mover;
+	r = open_door(api, conf, err);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&api);
 	return r;
@@ -400,6 +559,7 @@ struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api)
 	if (!api)
 		return NULL;
 	(void)vhca_http_server_free(api->server);
+	(void)vhca_http_auth_free(api->auth);
 	free(api);
 	return NULL;
 }

@@ -5,6 +5,7 @@
  * The HTTP face of the service: the "SM API" of docs/design/0001-foundation.md. Driven from outside by one thread, as the server it
  * wraps. Reports that arrive together are made durable by one write, and answered after it.
  */
+#include "opensm/mover.h"
 #include "opensm/service.h"
 
 /* More connections are refused; each can hold one report that waits for the write. */
@@ -16,9 +17,11 @@
 
 struct vhca_osm_api;
 
-/* Listens as conf says. service is borrowed. */
+/* Listens as conf says. service and mover are borrowed; the owner calls vhca_osm_mover_run() before each
+ * vhca_osm_api_run(), and releases the mover first. */
 int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *service,
-		     struct vhca_osm_api **ret, struct vhca_error *err);
+		     struct vhca_osm_mover *mover, struct vhca_osm_api **ret,
+		     struct vhca_error *err);
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api);
 
 /* Readable when vhca_osm_api_run() has something to do. */

@@ -18,6 +18,8 @@ struct vhca_osm_move {
 	const char *id; /* the sender's */
 	bool commit;	/* else prepare */
 	uint64_t from_port;
+	uint16_t from_lid; /* 0 = not said */
+	bool lid_follows;  /* the vGUID's LID goes to the new port, too */
 	struct vhca_osm_eviction eviction;
 };
 

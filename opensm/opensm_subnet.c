@@ -67,6 +67,24 @@ static uint64_t find_master(const osm_subn_t *subn)
 	return 0;
 }
 
+bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o)
+{
+	const osm_subn_t *subn = &o->osm->subn;
+
+	return subn->sm_state == IB_SMINFO_STATE_MASTER && !subn->first_time_master_sweep &&
+	       !subn->force_first_time_master_sweep && atomic_load(&o->swept);
+}
+
+void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
+{
+	const osm_subn_t *subn = &o->osm->subn;
+
+	if (complete)
+		atomic_store(&o->swept, true);
+	else if (subn->sm_state != IB_SMINFO_STATE_MASTER || subn->coming_out_of_standby)
+		atomic_store(&o->swept, false);
+}
+
 static void get_status(void *ctx, struct vhca_osm_status *ret)
 {
 	osm_opensm_t *osm = opensm_of(ctx);
@@ -75,8 +93,7 @@ static void get_status(void *ctx, struct vhca_osm_status *ret)
 	lock(osm);
 	ret->sm_state = state_name(subn->sm_state);
 	ret->master = subn->sm_state == IB_SMINFO_STATE_MASTER;
-	/* Set when mastership begins, cleared at the end of the first sweep that completes. */
-	ret->ready = ret->master && !subn->first_time_master_sweep;
+	ret->ready = vhca_osm_opensm_is_ready(ctx);
 	ret->master_guid = find_master(subn);
 	unlock(osm);
 	ret->version = OSM_VERSION;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_OPENSM_SUBNET_H
 #define VHCA_OPENSM_OPENSM_SUBNET_H
-/* The subnet as OpenSM's own tables show it: the real operations of subnet.h. This and plugin.c are the only files that know OpenSM. */
+/* The subnet as OpenSM's own tables show it: the real operations of subnet.h. Only opensm_*.c and plugin.c know OpenSM. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
 #include "opensm/subnet.h"
 
 struct osm_opensm;
@@ -9,9 +12,17 @@ struct osm_opensm;
 /* ctx of the operations. */
 struct vhca_osm_opensm {
 	struct osm_opensm *osm; /* borrowed */
+	/* A heavy sweep of this mastership is complete. OpenSM's own flag says so for a moment before the first one, too: it becomes
+	 * master before it sets the flag. */
+	atomic_bool swept;
 };
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
+
+/* Is this the master, with its first sweep complete? The caller holds OpenSM's lock. */
+bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
+/* From OpenSM's sweeper: a sweep begins or the state has changed (else: a sweep is complete). */
+void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete);
 
 /*
  * Gives every port that can hold aliases its GUID table. Stock OpenSM makes it with the port's first alias, and until then answers a

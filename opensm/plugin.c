@@ -2,8 +2,8 @@
 /*
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
- * Threads: one of our own serves HTTP and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes to an
- * eventfd, so a full disk or a slow client never delays a sweep (but see wait_for_inheritance()). LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes
+ * to an eventfd. It waits for our thread in two places, both bounded: wait_for_inheritance(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
  * before anything could take it again. delete() is followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be OpenSM's sweeper.
  */
@@ -12,6 +12,10 @@
 #include "common/base/log.h"
 #include "config.h"
 #include "opensm/api.h"
+#include "opensm/gate.h"
+#include "opensm/mover.h"
+#include "opensm/opensm_lids.h"
+#include "opensm/opensm_routing.h"
 #include "opensm/opensm_subnet.h"
 #include "opensm/service.h"
 
@@ -44,6 +48,10 @@ struct plugin {
 	struct vhca_osm_opensm subnet;
 	struct vhca_osm_conf conf;
 	struct vhca_osm_service *service;
+	struct vhca_osm_gate gate; /* the sweeper, and moves */
+	struct vhca_osm_routing *routing;
+	struct vhca_osm_lids lids;
+	struct vhca_osm_mover *mover;
 	struct vhca_osm_api *api;
 	int wake_fd;
 	atomic_bool stop;
@@ -83,9 +91,12 @@ static void wake(const struct plugin *p)
 static int poll_timeout(const struct plugin *p)
 {
 	int http = vhca_osm_api_timeout_ms(p->api);
-	uint64_t at = vhca_osm_service_deadline(p->service), now = vhca_now_ms();
+	uint64_t now = vhca_now_ms(), at = vhca_osm_service_deadline(p->service);
+	uint64_t move = vhca_osm_mover_deadline(p->mover, now);
 	int own = -1;
 
+	if (move < at)
+		at = move;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
 	if (own < 0 || (http >= 0 && http < own))
@@ -112,6 +123,7 @@ static void *thread_main(void *arg)
 			vhca_osm_service_inherit(p->service, vhca_now_ms());
 			(void)sem_post(&p->inherit_done);
 		}
+		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
@@ -239,7 +251,10 @@ static void plugin_free(struct plugin *p)
 	if (!p)
 		return;
 	stop_thread(p);
+	(void)vhca_osm_mover_free(p->mover); /* before the requests that it would answer */
 	(void)vhca_osm_api_free(p->api);
+	(void)vhca_osm_routing_free(p->routing);
+	vhca_osm_gate_done(&p->gate);
 	restore_partitions(p);
 	(void)vhca_osm_service_free(p->service);
 	vhca_close_cleanup(&p->wake_fd);
@@ -277,6 +292,19 @@ static int load_conf(struct plugin *p, struct vhca_error *err)
 	return r;
 }
 
+static int make_mover(struct plugin *p, struct vhca_error *err)
+{
+	int r = vhca_osm_routing_new(p->osm, &p->routing);
+
+	p->lids =
+		(struct vhca_osm_lids){.osm = p->osm, .subnet = &p->subnet, .routing = p->routing};
+	if (r == 0)
+		r = vhca_osm_mover_new(&vhca_osm_opensm_lid_ops, &p->lids, &p->gate, &p->mover);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", -r, "vhcasm");
+	return 0;
+}
+
 static int plugin_start(struct plugin *p, struct vhca_error *err)
 {
 	int r = load_conf(p, err);
@@ -288,7 +316,9 @@ static int plugin_start(struct plugin *p, struct vhca_error *err)
 	if (r == 0)
 		r = make_socket_dir(p, err);
 	if (r == 0)
-		r = vhca_osm_api_new(&p->conf, p->service, &p->api, err);
+		r = make_mover(p, err);
+	if (r == 0)
+		r = vhca_osm_api_new(&p->conf, p->service, p->mover, &p->api, err);
 	if (r < 0)
 		return r;
 	atomic_store(&p->service_is_new, vhca_osm_service_is_new(p->service));
@@ -313,6 +343,7 @@ static void *create(osm_opensm_t *osm)
 	p->osm = osm;
 	p->subnet.osm = osm;
 	(void)sem_init(&p->inherit_done, 0, 0);
+	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0 || plugin_start(p, &err) < 0) {
 		vhca_log_error("not started: %s%s%s", err.code ? err.msg : strerror(errno),
@@ -335,6 +366,10 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 
 	(void)event;
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
+		if (!vhca_osm_gate_sweep_begin(&p->gate))
+			vhca_log_error("a sweep begins although a move has not ended");
+		vhca_osm_routing_wrap(p->routing);
+		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
@@ -344,6 +379,10 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);
+		vhca_osm_gate_sweep_end(&p->gate);
+		vhca_osm_opensm_swept(&p->subnet, true);
+	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {
+		vhca_osm_opensm_swept(&p->subnet, false);
 	} else {
 		return;
 	}

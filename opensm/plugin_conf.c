@@ -63,13 +63,40 @@ static int set_state_dir(struct vhca_osm_conf *conf, const char *value, struct v
 	return set_path(conf->state_dir, sizeof(conf->state_dir), value, err);
 }
 
-static int set_base_file(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+/* A path, or none. */
+static int set_file(char *dst, size_t size, const char *value, struct vhca_error *err)
 {
 	if (value[0] == '\0') {
-		conf->base_file[0] = '\0';
+		dst[0] = '\0';
 		return 0;
 	}
-	return set_path(conf->base_file, sizeof(conf->base_file), value, err);
+	return set_path(dst, size, value, err);
+}
+
+static int set_base_file(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_file(conf->base_file, sizeof(conf->base_file), value, err);
+}
+
+static int set_tls_certificate(struct vhca_osm_conf *conf, const char *value,
+			       struct vhca_error *err)
+{
+	return set_file(conf->tls_certificate, sizeof(conf->tls_certificate), value, err);
+}
+
+static int set_tls_key(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_file(conf->tls_key, sizeof(conf->tls_key), value, err);
+}
+
+static int set_tls_ca(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_file(conf->tls_ca, sizeof(conf->tls_ca), value, err);
+}
+
+static int set_token_file(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_file(conf->token_file, sizeof(conf->token_file), value, err);
 }
 
 static int set_allowed(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
@@ -109,6 +136,10 @@ static const struct {
 } keys[] = {
 	{"http", "listen", set_listen},
 	{"http", "socket_mode", set_socket_mode},
+	{"http", "tls_certificate", set_tls_certificate},
+	{"http", "tls_key", set_tls_key},
+	{"http", "tls_ca", set_tls_ca},
+	{"http", "token_file", set_token_file},
 	{"state", "dir", set_state_dir},
 	{"partitions", "base_file", set_base_file},
 	{"partitions", "allowed", set_allowed},

@@ -11,9 +11,13 @@
 #include "opensm/partitions.h"
 
 struct vhca_osm_conf {
-	char listen[256];    /* [http] listen [unix:/run/opensm/vhcasm.sock] */
-	mode_t socket_mode;  /* [http] socket_mode [0660] */
-	char state_dir[200]; /* [state] dir [/var/lib/vhcasm] */
+	char listen[256];	   /* [http] listen [unix:/run/opensm/vhcasm.sock] */
+	mode_t socket_mode;	   /* [http] socket_mode [0660] */
+	char tls_certificate[256]; /* [http] tls_certificate [""] */
+	char tls_key[256];	   /* [http] tls_key [""] */
+	char tls_ca[256];	   /* [http] tls_ca [""] */
+	char token_file[256];	   /* [http] token_file [""] */
+	char state_dir[200];	   /* [state] dir [/var/lib/vhcasm] */
 	char base_file
 		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
 	uint32_t inherit_s;	       /* [partitions] inherit [600]: seconds, 0 = off */

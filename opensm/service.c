@@ -511,14 +511,14 @@ int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_bindi
 }
 
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
-			      struct vhca_error *err)
+			      uint64_t port_guid, struct vhca_error *err)
 {
 	uint64_t revision = vhca_osm_table_revision(s->table);
 	int r = check_master(s, err);
 
 	if (r < 0)
 		return r;
-	r = vhca_osm_table_withdraw(s->table, vguid, epoch, 0, err);
+	r = vhca_osm_table_withdraw(s->table, vguid, epoch, port_guid, err);
 	if (r == 0 && revision != vhca_osm_table_revision(s->table))
 		vhca_log_info("%s: withdrawn at epoch %" PRIu64, VHCA_GUID_STR(vguid), epoch);
 	return r;

@@ -44,7 +44,7 @@ int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca
 			     uint64_t from_port, struct vhca_osm_eviction *ret,
 			     struct vhca_error *err);
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
-			      struct vhca_error *err);
+			      uint64_t port_guid, struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
 			     size_t n, struct vhca_error *err);
 /* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved; what is in memory stays and publish()

@@ -164,21 +164,28 @@ static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
 	return r;
 }
 
+static int refuse_tie(const struct vhca_osm_binding *old, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "epoch_tie", 0,
+			       "%s: epoch %" PRIu64 " belongs to port %s%s",
+			       VHCA_GUID_STR(old->vguid), old->epoch, VHCA_GUID_STR(old->port_guid),
+			       old->withdrawn ? ", which has withdrawn it" : "");
+
+	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
+	return r;
+}
+
+static bool is_tie(const struct vhca_osm_binding *old, uint64_t epoch, uint64_t port_guid)
+{
+	return epoch == old->epoch && port_guid && old->port_guid && port_guid != old->port_guid;
+}
+
 static int check_epoch(const struct vhca_osm_binding *old, const struct vhca_osm_binding *want,
 		       struct vhca_error *err)
 {
-	int r;
-
 	if (want->epoch < old->epoch)
 		return refuse_superseded(old, want->epoch, err);
-	if (want->epoch > old->epoch || want->port_guid == old->port_guid || old->port_guid == 0)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "epoch_tie", 0,
-			   "%s: epoch %" PRIu64 " belongs to port %s%s", VHCA_GUID_STR(want->vguid),
-			   old->epoch, VHCA_GUID_STR(old->port_guid),
-			   old->withdrawn ? ", which has withdrawn it" : "");
-	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
-	return r;
+	return is_tie(old, want->epoch, want->port_guid) ? refuse_tie(old, err) : 0;
 }
 
 static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_binding *b)
@@ -365,6 +372,8 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	}
 	if (epoch < b->epoch)
 		return refuse_superseded(b, epoch, err);
+	if (is_tie(b, epoch, port_guid))
+		return refuse_tie(b, err);
 	port_release(t, b);
 	b->epoch = epoch;
 	bury(t, b);

@@ -53,8 +53,8 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 /* What the same call would return, without doing anything. */
 int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 			 size_t port_pkeys_max, struct vhca_error *err);
-/* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid is used only for those (0 = unknown).
- * Withdrawing twice is success. Errors: superseded. */
+/* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid: who withdraws (0 = not said).
+ * Withdrawing twice is success. Errors: superseded; epoch_tie, the owner at this epoch is another port. */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
 /* Replaces the keys declared for a port. Errors: both_memberships, table_full. */

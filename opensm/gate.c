@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/gate.h"
+
+#include <errno.h>
+#include <time.h>
+
+int vhca_osm_gate_init(struct vhca_osm_gate *gate)
+{
+	pthread_condattr_t attr;
+	int r;
+
+	*gate = (struct vhca_osm_gate){.sweeping = false};
+	r = pthread_condattr_init(&attr);
+	if (r != 0)
+		return -r;
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	r = pthread_cond_init(&gate->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	if (r == 0)
+		r = pthread_mutex_init(&gate->lock, NULL);
+	return -r;
+}
+
+void vhca_osm_gate_done(struct vhca_osm_gate *gate)
+{
+	(void)pthread_cond_destroy(&gate->changed);
+	(void)pthread_mutex_destroy(&gate->lock);
+}
+
+bool vhca_osm_gate_enter(struct vhca_osm_gate *gate)
+{
+	bool free;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	free = !gate->sweeping;
+	if (free)
+		gate->moving = true;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return free;
+}
+
+void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	gate->moving = false;
+	(void)pthread_cond_broadcast(&gate->changed);
+	(void)pthread_mutex_unlock(&gate->lock);
+}
+
+void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	if (gate->waiting != waiting)
+		(void)pthread_cond_broadcast(&gate->changed);
+	gate->waiting = waiting;
+	(void)pthread_mutex_unlock(&gate->lock);
+}
+
+bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate)
+{
+	bool sweeping;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeping = gate->sweeping;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeping;
+}
+
+uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate)
+{
+	uint64_t sweeps;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeps = gate->sweeps;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeps;
+}
+
+static struct timespec after(int ms)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	return t;
+}
+
+bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
+{
+	struct timespec until = after(VHCA_OSM_GATE_YIELD_MS);
+	bool ended;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	while ((gate->moving || gate->waiting) &&
+	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
+		;
+	gate->sweeping = true;
+	until = after(VHCA_OSM_GATE_END_MS);
+	while (gate->moving &&
+	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
+		;
+	ended = !gate->moving;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return ended;
+}
+
+void vhca_osm_gate_sweep_end(struct vhca_osm_gate *gate)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	gate->sweeping = false;
+	gate->sweeps++;
+	(void)pthread_mutex_unlock(&gate->lock);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/metrics.h"
+
+#include <inttypes.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+
+static void head(struct vhca_strbuf *sb, const char *name, const char *type, const char *help)
+{
+	vhca_strbuf_add(sb, "# HELP vhcasm_%s %s\n# TYPE vhcasm_%s %s\n", name, help, name, type);
+}
+
+static void one(struct vhca_strbuf *sb, const char *name, const char *label, uint64_t value)
+{
+	vhca_strbuf_add(sb, "vhcasm_%s%s %" PRIu64 "\n", name, label, value);
+}
+
+static void moves(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
+{
+	head(sb, "moves_total", "counter", "Moves of LIDs that were answered, by outcome.");
+	one(sb, "moves_total", "{outcome=\"applied\",mode=\"deterministic\"}",
+	    s->by_mode[VHCA_OSM_DETERMINISTIC]);
+	one(sb, "moves_total", "{outcome=\"applied\",mode=\"skyline\"}",
+	    s->by_mode[VHCA_OSM_SKYLINE]);
+	one(sb, "moves_total", "{outcome=\"unchanged\"}", s->unchanged);
+	one(sb, "moves_total", "{outcome=\"refused\"}", s->refused);
+	one(sb, "moves_total", "{outcome=\"repairing\"}", s->lost);
+	head(sb, "moves_repaired_total", "counter", "Of those, acknowledged later.");
+	one(sb, "moves_repaired_total", "", s->repaired);
+	head(sb, "moves_repairing", "gauge", "Moves that are not acknowledged yet.");
+	one(sb, "moves_repairing", "", s->repairing);
+	head(sb, "moves_queued", "gauge", "Moves that wait or are under way.");
+	one(sb, "moves_queued", "", s->queued);
+}
+
+static void smps(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
+{
+	head(sb, "smps_total", "counter", "SMPs that moves have needed, without repetitions.");
+	one(sb, "smps_total", "{attribute=\"lft\"}", s->lft_smps);
+	one(sb, "smps_total", "{attribute=\"port_info\"}", s->port_smps);
+	head(sb, "heavy_sweeps_total", "counter", "Heavy sweeps that went to their end.");
+	one(sb, "heavy_sweeps_total", "", s->sweeps);
+}
+
+static void latency(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
+{
+	uint64_t n = 0;
+
+	head(sb, "move_seconds", "histogram", "From a move's first SMP to its last answer.");
+	for (size_t i = 0; i < VHCA_OSM_LATENCIES; i++) {
+		unsigned int ms = vhca_osm_latency_ms[i];
+
+		n += s->latency[i];
+		if (ms)
+			vhca_strbuf_add(sb,
+					"vhcasm_move_seconds_bucket{le=\"%u.%03u\"} %" PRIu64 "\n",
+					ms / 1000, ms % 1000, n);
+		else
+			vhca_strbuf_add(sb, "vhcasm_move_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n",
+					n);
+	}
+	vhca_strbuf_add(sb, "vhcasm_move_seconds_sum %" PRIu64 ".%06u\n", s->latency_us / 1000000,
+			(unsigned int)(s->latency_us % 1000000));
+	one(sb, "move_seconds_count", "", n);
+}
+
+void vhca_osm_metrics_render(const struct vhca_osm_mover_stats *stats, char *buf, size_t size)
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, size);
+	moves(&sb, stats);
+	smps(&sb, stats);
+	latency(&sb, stats);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_MOVER_H
+#define VHCA_OPENSM_MOVER_H
+/*
+ * Moves LIDs, one after the other, without ever waiting: vhca_osm_mover_run() does what can be done now.
+ *
+ *  state      what has happened                                     next
+ *  requested  in the queue                                          a sweep ends: remembered; 60 s over: refused sweep_in_progress
+ *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
+ *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing
+ *  applied    the answer                                            end
+ *  repairing  the answer; OpenSM is asked for a heavy sweep         a sweep or a late answer brings the rest: end
+ *
+ * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep gives the ports the LIDs of that file and
+ * computes all tables for them.
+ *
+ * One thread, the one that serves HTTP.
+ */
+#include <stdint.h>
+
+#include "opensm/gate.h"
+#include "opensm/lid_ops.h"
+
+#define VHCA_OSM_MOVES_MAX     1024  /* queued; more are refused */
+#define VHCA_OSM_MOVE_WAIT_MS  60000 /* a sweep of 11664 nodes takes up to 35 s */
+#define VHCA_OSM_REPAIRS_MAX   64    /* remembered for the report only */
+#define VHCA_OSM_RESWEEP_EVERY 10000
+#define VHCA_OSM_RESWEEPS_MAX  30
+
+struct vhca_osm_lid_move {
+	uint16_t lid;	    /* this LID ... */
+	uint64_t port_guid; /* ... to this port; its own goes to the present owner */
+	enum vhca_osm_move_mode mode;
+
+	/* the outcome */
+	bool changes; /* false: the port had the LID already, pair and cost are empty */
+	struct vhca_osm_lid_pair pair;
+	struct vhca_osm_lid_cost cost;
+	size_t missing;	      /* 0 = applied, else repairing */
+	uint64_t duration_us; /* from the first SMP queued to the last acknowledgement */
+};
+
+/* Upper bounds of the latency histogram, the last 0 = none. */
+#define VHCA_OSM_LATENCIES 12
+extern const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES];
+
+struct vhca_osm_mover_stats {
+	size_t queued, repairing;
+	uint64_t applied, unchanged, repaired,
+		refused;     /* repaired: of those that were answered "repairing" */
+	uint64_t by_mode[3]; /* applied, by enum vhca_osm_move_mode */
+	uint64_t lost;	     /* answered "repairing" */
+	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
+	uint64_t lft_smps, port_smps;			  /* first sending only */
+	uint64_t sweeps;				  /* heavy ones, to their end */
+};
+
+/* err NULL = done; valid during the call. */
+typedef void (*vhca_osm_move_fn)(void *arg, const struct vhca_osm_lid_move *move,
+				 const struct vhca_error *err);
+
+struct vhca_osm_mover;
+
+/* ops, ctx and gate are borrowed. */
+int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhca_osm_gate *gate,
+		       struct vhca_osm_mover **ret);
+/* Refuses what is not answered yet with "ending". NULL is fine. */
+struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
+
+/* Queues a move (lid, port_guid, mode of `want`); fn(arg) is called exactly once, by run() or free(). Errors: too_many_moves, what resolve() says. */
+int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
+/* Fills the outcome of what the same move would do now, without doing it. */
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_error *err);
+
+/* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */
+void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);
+/* When run() is to be called next; UINT64_MAX = when something is submitted or a sweep ends. */
+uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now);
+
+/* Reading: counters, who has a LID, the subnet (the last two take OpenSM's lock). */
+void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret);
+bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
+			 struct vhca_osm_lid_place *ret);
+void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret);
+
+#endif

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/opensm_lids.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "opensm/opensm_fabric.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_db.h>
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_msgdef.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
+#include <opensm/osm_switch.h>
+
+_Static_assert(VHCA_OSM_LFT_BLOCK == IB_SMP_DATA_SIZE, "one LID a byte");
+
+static osm_opensm_t *osm_of(void *ctx)
+{
+	struct vhca_osm_lids *lids = ctx;
+
+	return lids->osm;
+}
+
+/* ---- who, and may they ---- */
+
+/* A sweep empties OpenSM's table by LID and fills it again step by step; the ports know theirs all the time. Caller holds the lock. */
+static osm_port_t *port_by_lid(const osm_subn_t *subn, uint16_t lid)
+{
+	const cl_qmap_t *ports = &subn->port_guid_tbl;
+	osm_port_t *port = osm_get_port_by_lid_ho(subn, lid);
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); !port && lid && i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		if (((osm_port_t *)i)->lid == cl_hton16(lid))
+			port = (osm_port_t *)i;
+	return port;
+}
+
+/* Caller holds the lock. */
+static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	int r;
+
+	if (subn->sm_state != IB_SMINFO_STATE_MASTER || osm_exit_flag) {
+		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_master", 0,
+				   "this subnet manager is not the master");
+		vhca_error_hint(err, "send this to the master's plugin");
+		return r;
+	}
+	if (!vhca_osm_opensm_is_ready(lids->subnet))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+				      "the first sweep is not complete");
+	if (subn->opt.lmc || subn->opt.use_ucast_cache)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+				      "LIDs cannot move with `%s` in opensm.conf",
+				      subn->opt.lmc ? "lmc" : "use_ucast_cache");
+	if (vhca_osm_routing_can_move(lids->routing))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+			   "LIDs cannot move under the routing engine %s",
+			   vhca_osm_routing_name(lids->routing));
+	vhca_error_hint(err, "minhop, updn, dnup, ftree and dfsssp can");
+	return r;
+}
+
+/* Caller holds the lock. */
+static int check_port(const osm_subn_t *subn, const osm_port_t *port, struct vhca_error *err)
+{
+	const char *guid = VHCA_GUID_STR(cl_ntoh64(port->guid));
+
+	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "switch_lid", 0,
+				      "port %s is no HCA's: its LID stays", guid);
+	if (port->guid == subn->sm_port_guid)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "sm_port", 0,
+				      "port %s is this subnet manager's own: its LID stays", guid);
+	if (!port->p_physp || !port->p_physp->p_remote_physp ||
+	    !port->p_physp->p_remote_physp->p_node->sw)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				      "port %s is at no switch now", guid);
+	return 0;
+}
+
+static int find_ports(const struct vhca_osm_lids *lids, uint16_t lid, uint64_t port_guid,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	osm_subn_t *subn = &lids->osm->subn;
+	int r = check_subnet(lids, err);
+
+	if (r < 0)
+		return r;
+	ret[0] = port_by_lid(subn, lid);
+	ret[1] = osm_get_port_by_guid(subn, cl_hton64(port_guid));
+	if (!ret[0])
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
+				      "LID %u belongs to no port now", lid);
+	if (!ret[1])
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				      "port %s is not in the subnet now", VHCA_GUID_STR(port_guid));
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = check_port(subn, ret[i], err);
+	return r;
+}
+
+static int resolve(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca_osm_lid_pair *ret,
+		   struct vhca_error *err)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	osm_port_t *port[2];
+	int r;
+
+	cl_plock_acquire(&osm->lock);
+	r = find_ports(ctx, lid, port_guid, port, err);
+	if (r == 0 && port[0] == port[1]) {
+		r = 1;
+	} else if (r == 0) {
+		*ret = (struct vhca_osm_lid_pair){.guid = {cl_ntoh64(port[0]->guid), port_guid},
+						  .lid = {lid, cl_ntoh16(port[1]->lid)}};
+		if (port_by_lid(&osm->subn, ret->lid[1]) != port[1])
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+					   "port %s has no LID now", VHCA_GUID_STR(port_guid));
+	}
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/* ---- planning ---- */
+
+static int check_mode(const struct vhca_osm_lids *lids, enum vhca_osm_move_mode *mode,
+		      struct vhca_error *err)
+{
+	if (vhca_osm_routing_can_skyline(lids->routing))
+		return 0;
+	if (*mode == VHCA_OSM_SKYLINE)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+				      "no skyline moves under the routing engine %s",
+				      vhca_osm_routing_name(lids->routing));
+	*mode = VHCA_OSM_DETERMINISTIC;
+	return 0;
+}
+
+struct planned {
+	struct vhca_osm_snapshot s;
+	struct vhca_osm_lid_plan p;
+};
+
+static void planned_done(struct planned *planned)
+{
+	vhca_osm_lid_plan_done(&planned->p);
+	vhca_osm_snapshot_done(&planned->s);
+}
+
+/* The lock is held. */
+static int plan_on_tables(osm_opensm_t *osm, struct vhca_osm_swap *swap,
+			  osm_port_t *const port[static 2], struct planned *ret)
+{
+	int r = vhca_osm_snapshot_take(osm, &ret->s);
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 2 && r == 0; i++)
+		if (!vhca_osm_snapshot_place(&ret->s, port[i], &swap->at[i]))
+			r = -ENODEV;
+	if (r == 0)
+		r = vhca_osm_lid_plan(&ret->s.fabric, swap, &ret->p);
+	if (r < 0)
+		vhca_osm_snapshot_done(&ret->s);
+	return r;
+}
+
+/* Finds both ports again, and plans on tables as they are now. The lock is held; planned_done() after success. */
+static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
+{
+	struct vhca_osm_swap swap = {.lid = {pair->lid[0], pair->lid[1]}, .mode = mode};
+	osm_port_t *port[2];
+	int r = find_ports(lids, pair->lid[0], pair->guid[1], port, err);
+
+	if (r == 0 &&
+	    (cl_ntoh64(port[0]->guid) != pair->guid[0] || cl_ntoh16(port[1]->lid) != pair->lid[1]))
+		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+				   "LID %u has moved meanwhile", pair->lid[0]);
+	if (r == 0)
+		r = check_mode(lids, &swap.mode, err);
+	if (r < 0)
+		return r;
+	r = plan_on_tables(lids->osm, &swap, port, ret);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u",
+				      pair->lid[0]);
+	return 0;
+}
+
+static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		struct vhca_osm_lid_cost *ret, struct vhca_error *err)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	struct planned planned;
+	int r;
+
+	cl_plock_acquire(&osm->lock);
+	r = plan_now(ctx, pair, mode, &planned, err);
+	if (r == 0) {
+		*ret = (struct vhca_osm_lid_cost){.mode = planned.p.mode,
+						  .switches = planned.p.n,
+						  .lft_smps = planned.p.n_blocks,
+						  .port_smps = 2};
+		planned_done(&planned);
+	}
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/* ---- guid2lid ---- */
+
+static int remember(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
+	int r = 0;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (int i = 0; i < 2 && r == 0; i++) {
+		uint16_t lid = pair->lid[undo ? i : 1 - i];
+
+		r = osm_db_guid2lid_set(guid2lid, pair->guid[i], lid, lid);
+	}
+	cl_plock_release(&osm->lock);
+	if (r == 0)
+		r = osm_db_store(guid2lid, TRUE);
+	if (r != 0 && !undo)
+		(void)remember(ctx, pair, true);
+	return r == 0 ? 0 : -EIO;
+}
+
+/* ---- SMPs; the lock is held exclusively ---- */
+
+static bool send_block(osm_opensm_t *osm, osm_switch_t *sw, unsigned int block)
+{
+	osm_physp_t *physp = osm_node_get_physp_ptr(sw->p_node, 0);
+	uint8_t payload[IB_SMP_DATA_SIZE];
+	osm_madw_context_t context = {0};
+
+	if (!physp)
+		return false;
+	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
+	context.lft_context.set_method = TRUE;
+	(void)memcpy(payload, sw->new_lft + (size_t)block * IB_SMP_DATA_SIZE, sizeof(payload));
+	/* As OpenSM itself: the answer brings the content back; without one the next sweep sees that it differs. */
+	(void)memset(sw->lft + (size_t)block * IB_SMP_DATA_SIZE, 0, IB_SMP_DATA_SIZE);
+	return osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, sizeof(payload),
+			   IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
+			   ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
+			   &context) == IB_SUCCESS;
+}
+
+/* The client of a moved LID has to register anew with the SA: multicast groups, notices. */
+static bool reregister(const osm_opensm_t *osm, const osm_physp_t *physp)
+{
+	return !osm->subn.opt.no_clients_rereg &&
+	       (physp->port_info.capability_mask & IB_PORT_CAP_HAS_CLIENT_REREG);
+}
+
+static bool send_lid(osm_opensm_t *osm, const osm_port_t *port)
+{
+	osm_physp_t *physp = port->p_physp;
+	uint8_t payload[IB_SMP_DATA_SIZE] = {0};
+	ib_port_info_t info = physp->port_info;
+	osm_madw_context_t context = {0};
+
+	info.state_info2 = 0x02; /* physical state: no change; after link down: polling */
+	ib_port_info_set_port_state(&info, IB_LINK_NO_CHANGE);
+	info.m_key = osm->subn.opt.m_key;
+	info.base_lid = port->lid;
+	info.master_sm_base_lid = osm->subn.sm_base_lid;
+	ib_port_info_set_client_rereg(&info, reregister(osm, physp));
+	(void)memcpy(payload, &info, sizeof(info));
+	context.pi_context.node_guid = osm_node_get_node_guid(port->p_node);
+	context.pi_context.port_guid = osm_physp_get_port_guid(physp);
+	context.pi_context.set_method = TRUE;
+	context.pi_context.client_rereg = reregister(osm, physp);
+	return osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, sizeof(payload),
+			   IB_MAD_ATTR_PORT_INFO, cl_hton32(osm_physp_get_port_num(physp)), FALSE,
+			   ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
+			   &context) == IB_SUCCESS;
+}
+
+/* ---- what differs; the lock is held ---- */
+
+static bool block_differs(const osm_switch_t *sw, unsigned int block)
+{
+	size_t at = (size_t)block * IB_SMP_DATA_SIZE;
+
+	return sw->new_lft && at + IB_SMP_DATA_SIZE <= sw->lft_size &&
+	       memcmp(sw->lft + at, sw->new_lft + at, IB_SMP_DATA_SIZE) != 0;
+}
+
+/* Blocks of the pair's LIDs that switches do not have as they should. */
+static size_t lft_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, bool send)
+{
+	const cl_qmap_t *map = &osm->subn.sw_guid_tbl;
+	unsigned int block[2] = {pair->lid[0] / VHCA_OSM_LFT_BLOCK,
+				 pair->lid[1] / VHCA_OSM_LFT_BLOCK};
+	int blocks = block[0] == block[1] ? 1 : 2;
+	size_t n = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
+		osm_switch_t *sw = (osm_switch_t *)i;
+
+		for (int b = 0; b < blocks; b++) {
+			if (!block_differs(sw, block[b]))
+				continue;
+			n++;
+			if (send)
+				(void)send_block(osm, sw, block[b]);
+		}
+	}
+	return n;
+}
+
+/* Ports of the pair that have not acknowledged their LID. One that has got another LID since, or has gone, is none. */
+static size_t port_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, bool send)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+
+		if (!port || !port->p_physp || cl_ntoh16(port->lid) != pair->lid[1 - i] ||
+		    port->p_physp->port_info.base_lid == port->lid)
+			continue;
+		n++;
+		if (send)
+			(void)send_lid(osm, port);
+	}
+	return n;
+}
+
+static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair, bool resend)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	size_t n;
+
+	if (resend)
+		cl_plock_excl_acquire(&osm->lock);
+	else
+		cl_plock_acquire(&osm->lock);
+	n = port_difference(osm, pair, resend) + lft_difference(osm, pair, resend);
+	cl_plock_release(&osm->lock);
+	return n;
+}
+
+/* ---- the change ---- */
+
+static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+{
+	for (int i = 0; i < 2; i++) {
+		osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+
+		port->lid = cl_hton16(pair->lid[1 - i]);
+		osm_physp_set_base_lid(port->p_physp, 0); /* until the port says so itself */
+		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port);
+	}
+}
+
+static void change_tables(const struct planned *planned, const struct vhca_osm_lid_pair *pair)
+{
+	for (size_t c = 0; c < planned->p.n; c++) {
+		const struct vhca_osm_lft_change *change = &planned->p.changes[c];
+		osm_switch_t *sw = planned->s.switches[change->sw];
+
+		for (int i = 0; i < 2; i++)
+			if (pair->lid[i] < sw->lft_size)
+				sw->new_lft[pair->lid[i]] = change->port[i];
+	}
+}
+
+static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		     struct vhca_osm_lid_cost *ret, struct vhca_error *err)
+{
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	struct planned planned;
+	int r;
+
+	cl_plock_excl_acquire(&osm->lock);
+	r = plan_now(lids, pair, mode, &planned, err);
+	if (r == 0) {
+		change_ports(osm, pair);
+		change_tables(&planned, pair);
+		vhca_osm_routing_moved(lids->routing, pair->lid, planned.p.mode);
+		ret->mode = planned.p.mode;
+		ret->switches = planned.p.n;
+		ret->port_smps = port_difference(osm, pair, true);
+		ret->lft_smps = lft_difference(osm, pair, true);
+		planned_done(&planned);
+	}
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+static unsigned int timeout_ms(void *ctx)
+{
+	const osm_subn_opt_t *opt = &osm_of(ctx)->subn.opt;
+
+	return opt->transaction_timeout * (opt->transaction_retries + 1) + 200;
+}
+
+/* ---- reading ---- */
+
+static bool find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	const osm_port_t *port;
+
+	*ret = (struct vhca_osm_lid_place){0};
+	cl_plock_acquire(&osm->lock);
+	port = port_by_lid(&osm->subn, lid);
+	if (port) {
+		const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+		ret->port_guid = cl_ntoh64(port->guid);
+		ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
+		(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
+		if (there && there->p_node->sw && !ret->is_switch) {
+			ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
+			ret->switch_port = there->port_num;
+		}
+	}
+	cl_plock_release(&osm->lock);
+	return port != NULL;
+}
+
+static uint16_t highest_lid(const cl_qmap_t *ports)
+{
+	uint16_t highest = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
+
+		highest = lid > highest ? lid : highest;
+	}
+	return highest;
+}
+
+static void info(void *ctx, struct vhca_osm_fabric_info *ret)
+{
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+
+	cl_plock_acquire(&osm->lock);
+	*ret = (struct vhca_osm_fabric_info){
+		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
+		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
+		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
+		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),
+		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
+		.engine = vhca_osm_routing_name(lids->routing),
+	};
+	cl_plock_release(&osm->lock);
+}
+
+static void sweep(void *ctx)
+{
+	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
+}
+
+const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
+	.resolve = resolve,
+	.plan = plan,
+	.remember = remember,
+	.send = send_move,
+	.missing = missing,
+	.timeout_ms = timeout_ms,
+	.find = find,
+	.info = info,
+	.sweep = sweep,
+};

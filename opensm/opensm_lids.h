@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OPENSM_LIDS_H
+#define VHCA_OPENSM_OPENSM_LIDS_H
+/* Moving LIDs in OpenSM's own tables and on the wire: the real operations of lid_ops.h. */
+#include "opensm/lid_ops.h"
+#include "opensm/opensm_routing.h"
+#include "opensm/opensm_subnet.h"
+
+struct osm_opensm;
+
+/* ctx of the operations. */
+struct vhca_osm_lids {
+	struct osm_opensm *osm;		      /* borrowed */
+	const struct vhca_osm_opensm *subnet; /* borrowed */
+	struct vhca_osm_routing *routing;     /* borrowed */
+};
+
+extern const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops;
+
+#endif
