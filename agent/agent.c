@@ -21,6 +21,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "common/http/auth.h"
 
 #define READY_CHECK_MS 200
 #define READY_MAX_MS   30000U /* libvirtd waits behind us at boot: then it must start, VFs or not */
@@ -34,6 +35,7 @@ struct vhca_agent {
 	struct vhca_store *store;
 	struct vhca_engine *engine;
 	const struct vhca_sm_ops *sm;
+	struct vhca_http_auth *sm_auth;
 	struct vhca_http_loop_client *http;
 	struct vhca_outbox *outbox;
 	struct vhca_host *host;
@@ -41,6 +43,8 @@ struct vhca_agent {
 	struct vhca_vfs_file *vfs_file;
 	struct vhca_peer *peer;
 	struct vhca_migrations *migrations;
+	struct vhca_drain *drain;
+	struct vhca_host_memory *memory;
 	struct vhca_peer_api *peer_api;
 	struct vhca_api *api;
 	struct vhca_hookd *hookd;
@@ -56,7 +60,7 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct vhca_agent *a = ctx;
 
-	if (effect == VHCA_EFFECT_ATTACH || effect == VHCA_EFFECT_DETACH)
+	if (effect >= VHCA_EFFECT_ATTACH)
 		vhca_domains_effect(a->domains, vf, effect);
 	else
 		vhca_host_effect(a->host, vf, effect);
@@ -127,7 +131,10 @@ static bool needs_restart(const struct vhca_conf *a, const struct vhca_conf *b)
 	       strcmp(a->node_name, b->node_name) || strcmp(a->libvirt_uri, b->libvirt_uri) ||
 	       strcmp(a->sm_backend, b->sm_backend) || strcmp(a->api_group, b->api_group) ||
 	       strcmp(a->peer_listen, b->peer_listen) || a->n_sm_urls != b->n_sm_urls ||
-	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0;
+	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0 ||
+	       strcmp(a->sm_token_file, b->sm_token_file) ||
+	       strcmp(a->tls_certificate, b->tls_certificate) || strcmp(a->tls_key, b->tls_key) ||
+	       strcmp(a->tls_ca, b->tls_ca);
 }
 
 static void reload_done(void *arg)
@@ -140,7 +147,8 @@ static void reload_done(void *arg)
 	} else if (needs_restart(a->conf, r->conf)) {
 		vhca_log_error("reload refused, the old configuration stays: node_name, "
 			       "directories, api, libvirt uri and sm "
-			       "backend and url change only by a restart (which touches no guest)");
+			       "backend, url and token_file and [tls] change only by a restart "
+			       "(which touches no guest)");
 		free(r->conf);
 	} else {
 		vhca_log_set_level(r->conf->log_level);
@@ -249,6 +257,18 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 			       &a->store, err);
 }
 
+static int load_auth(struct vhca_agent *a, struct vhca_error *err)
+{
+	const struct vhca_http_auth_files files = {
+		.certificate = a->conf->tls_certificate,
+		.key = a->conf->tls_key,
+		.authority = a->conf->tls_ca,
+		.tokens = a->conf->sm_token_file,
+	};
+
+	return vhca_http_auth_load(&files, &a->sm_auth, err);
+}
+
 static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 {
 	struct vhca_engine_args args = {
@@ -266,6 +286,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	(void)vhca_strcpy(args.boot_id, sizeof(args.boot_id), a->boot_id); /* same size */
 	for (unsigned int i = 0; i < a->conf->n_sm_urls; i++)
 		urls[i] = a->conf->sm_urls[i];
+	ob.auth = a->sm_auth;
 	ob.snapshot = vhca_engine_snapshot;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
 	if (!a->sm)
@@ -282,6 +303,20 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	if (!r)
 		vhca_engine_set_outbox(a->engine, a->outbox);
 	return r;
+}
+
+static int open_drain(struct vhca_agent *a, struct vhca_error *err)
+{
+	struct vhca_drain_args args = {
+		.loop = a->loop,
+		.store = a->store,
+		.events = a->events,
+		.engine = a->engine,
+		.migrations = a->migrations,
+		.conf = a->conf,
+	};
+
+	return vhca_drain_new(&args, &a->drain, err);
 }
 
 static int open_world(struct vhca_agent *a, struct vhca_error *err)
@@ -314,7 +349,23 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peers");
 	if (!r)
 		r = vhca_migrations_new(&mig, &a->migrations, err);
+	if (!r)
+		r = open_drain(a, err);
 	return r;
+}
+
+static int open_peer_api(struct vhca_agent *a, struct vhca_error *err)
+{
+	struct vhca_peer_api_parts parts = {.migrations = a->migrations};
+	int r;
+
+	if (!a->conf->peer_listen[0])
+		return 0;
+	r = vhca_host_memory_new(a->loop, a->sys, NULL, &a->memory);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "peer API");
+	parts.memory = a->memory;
+	return vhca_peer_api_new(a->loop, a->conf, &parts, &a->peer_api, err);
 }
 
 static int open_servers(struct vhca_agent *a, struct vhca_error *err)
@@ -326,6 +377,7 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.virt = vhca_domains_virt(a->domains),
 		.outbox = a->outbox,
 		.migrations = a->migrations,
+		.drain = a->drain,
 		.events = a->events,
 		.sm = a->sm,
 		.conf = a->conf,
@@ -337,8 +389,8 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 	(void)snprintf(path, sizeof(path), "%s/hook.sock", a->conf->run_dir);
 	if (!r)
 		r = vhca_hookd_new(a->loop, path, on_hook, a, &a->hookd, err);
-	if (!r && a->conf->peer_listen[0])
-		r = vhca_peer_api_new(a->loop, a->conf, a->migrations, &a->peer_api, err);
+	if (!r)
+		r = open_peer_api(a, err);
 	if (!r && (vhca_timer_new(a->loop, "ready", on_ready_timer, a, &a->ready) < 0 ||
 		   vhca_loop_on_signal(a->loop, SIGTERM, on_stop, a) < 0 ||
 		   vhca_loop_on_signal(a->loop, SIGINT, on_stop, a) < 0 ||
@@ -357,6 +409,8 @@ int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "agent");
 	a->args = *args;
 	r = open_basics(a, err);
+	if (!r)
+		r = load_auth(a, err);
 	if (!r)
 		r = open_engine(a, err);
 	if (!r)
@@ -390,12 +444,14 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 		return NULL;
 	/* First what brings events in, then the store (which commits what is queued), then who is told about it. */
 	vhca_hookd_free(a->hookd);
+	vhca_host_memory_free(a->memory);
 	vhca_domains_free(a->domains);
 	vhca_host_free(a->host);
 	vhca_outbox_free(a->outbox);
 	if (a->store)
 		vhca_store_close(a->store);
 	vhca_peer_free(a->peer);
+	vhca_drain_free(a->drain);
 	vhca_migrations_free(a->migrations);
 	vhca_engine_free(a->engine);
 	vhca_api_free(a->api);
@@ -403,6 +459,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_vfs_file_free(a->vfs_file);
 	if (a->http)
 		vhca_http_loop_client_free(a->http);
+	(void)vhca_http_auth_free(a->sm_auth);
 	(void)vhca_strand_free(a->conf_strand, READY_CHECK_MS);
 	vhca_timer_free(a->ready);
 	vhca_events_free(a->events);

@@ -2,6 +2,8 @@
 #ifndef VHCA_AGENT_API_H
 #define VHCA_AGENT_API_H
 /* The agent's HTTP API (docs/openapi.yaml). Reads answer from memory; mutations answer when their transaction has ended. */
+#include "agent/api_pending.h"
+#include "agent/drain.h"
 #include "agent/engine.h"
 #include "agent/host.h"
 #include "agent/migration.h"
@@ -17,6 +19,7 @@ struct vhca_api_args {
 	struct vhca_virt *virt; /* NULL in tests without libvirt */
 	struct vhca_outbox *outbox;
 	struct vhca_migrations *migrations;
+	struct vhca_drain *drain;
 	struct vhca_events *events;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
@@ -29,8 +32,8 @@ struct vhca_api *vhca_api_free(struct vhca_api *api); /* accepts NULL, returns N
 
 /* ---- for the handlers in other files; ctx is what handlers get ---- */
 const struct vhca_api_args *vhca_api_args_of(const void *ctx); /* borrowed */
-/* After a reply that is given later than in its handler. */
-void vhca_api_kick(void *ctx);
+/* For a reply that is given later than in its handler. NULL: req has been answered. */
+struct vhca_pending *vhca_api_pend(void *ctx, struct vhca_http_request *req);
 /* A VF by its address; borrowed. NULL with err set if there is none. */
 const struct vhca_vf *vhca_api_find_vf(const void *ctx, const char *text, struct vhca_error *err);
 /* A domain by UUID, or by the name of an active one: fills domain and domain_name. */

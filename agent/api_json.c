@@ -6,6 +6,7 @@
 #include "common/base/file.h"
 #include "common/http/json.h"
 #include "conf/conf.h"
+#include "pkey/guid.h"
 
 static struct json_object *view_port(const struct vhca_port_state *port)
 {
@@ -101,6 +102,11 @@ static struct json_object *view_missing(const struct vhca_vf *vf)
 	return list;
 }
 
+static uint64_t guid_of(const struct vhca_claim *c)
+{
+	return c && !vhca_guid_is_stand_in(c->identity.guid) ? c->identity.guid : VHCA_GUID_NONE;
+}
+
 struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 {
 	struct json_object *o = json_object_new_object();
@@ -126,7 +132,7 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	vhca_json_add_string(o, "domain", c ? c->domain_name : NULL);
 	vhca_json_add_string(o, "name", c ? c->name : NULL);
 	vhca_json_add_string(o, "claim", c ? VHCA_UUID_STR(&c->id) : NULL);
-	vhca_json_add_guid(o, "guid", c ? c->identity.guid : 0);
+	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_guid(o, "requested", asked ? vf->hw.requested : 0);
 	vhca_json_add_guid(o, "node_guid", vport && asked ? vf->hw.node_guid : 0);
 	vhca_json_add_string(o, "link_policy",
@@ -152,7 +158,7 @@ struct json_object *vhca_view_claim(const struct vhca_claim *c)
 	vhca_json_add_string(o, "way", vhca_way_to_string(c->way));
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
 	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_guid(o, "guid", c->identity.guid);
+	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_u64(o, "epoch", c->epoch);
 	vhca_json_add_pkeys(o, "pkeys", c->identity.pkeys, c->identity.n_pkeys);
 	vhca_json_add_u64(o, "created_ms", c->created_ms);
@@ -171,6 +177,13 @@ static const char *problem_of(const struct vhca_domain *dom, const char *name)
 	return NULL;
 }
 
+static const char *guid_wish(char buf[static VHCA_GUID_STRLEN], uint64_t guid)
+{
+	if (guid == VHCA_GUID_BY_SM)
+		return "sm";
+	return guid ? vhca_guid_format(buf, guid) : "auto";
+}
+
 static struct json_object *view_requests(const struct vhca_domain *dom)
 {
 	struct json_object *list = json_object_new_array();
@@ -178,10 +191,11 @@ static struct json_object *view_requests(const struct vhca_domain *dom)
 	for (unsigned int i = 0; i < dom->info->n_requests; i++) {
 		const struct vhca_vf_request *r = &dom->info->requests[i];
 		struct json_object *o = json_object_new_object();
+		char guid[VHCA_GUID_STRLEN];
 
 		vhca_json_add_string(o, "name", r->name);
 		vhca_json_add_string(o, "partition", r->partition);
-		vhca_json_add_string(o, "guid", r->guid ? VHCA_GUID_STR(r->guid) : "auto");
+		vhca_json_add_string(o, "guid", guid_wish(guid, r->guid));
 		vhca_json_add_string(o, "fabric", r->fabric);
 		vhca_json_add_string(o, "problem", problem_of(dom, r->name));
 		json_object_array_add(list, o);
@@ -196,7 +210,7 @@ static struct json_object *view_attachment(const struct vhca_claim *c)
 	vhca_json_add_string(o, "name", c->name);
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
 	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_guid(o, "guid", c->identity.guid);
+	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_bool(o, "granted", c->vf->granted);
 	vhca_json_add_string(o, "guest_address", c->has_guest ? VHCA_BDF_STR(c->guest) : NULL);
 	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);

@@ -17,12 +17,7 @@ struct look {
 	struct vhca_domains *d;
 	struct vhca_uuid uuid;
 	bool again;
-};
-
-/* Domains into which a migration is coming: their guest does not run here yet. */
-struct incoming {
-	TAILQ_ENTRY(incoming) link;
-	struct vhca_uuid uuid;
+	bool stale; /* what it brings may be older than what an event has told; another look follows */
 };
 
 struct vhca_domains {
@@ -31,20 +26,9 @@ struct vhca_domains {
 	struct vhca_timer *list_timer;
 	struct vhca_backoff list_backoff;
 	TAILQ_HEAD(, look) looks;
-	TAILQ_HEAD(, incoming) incoming;
 };
 
 /* ---- looking ---- */
-
-static struct incoming *find_incoming(const struct vhca_domains *d, const struct vhca_uuid *uuid)
-{
-	struct incoming *in;
-
-	TAILQ_FOREACH (in, &d->incoming, link)
-		if (vhca_uuid_equal(&in->uuid, uuid))
-			return in;
-	return NULL;
-}
 
 static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		    const struct vhca_error *request_err, const struct vhca_error *err)
@@ -53,15 +37,14 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 	struct vhca_domains *d = look->d;
 
 	(void)request_err; /* inside info, too */
-	if (rc == 0 || rc == -ENOENT) {
+	if (look->stale)
+		look->stale = false;
+	else if (rc == 0 || rc == -ENOENT)
 		vhca_engine_domain(d->engine, &look->uuid, rc == 0 ? info : NULL);
-		vhca_engine_domain_incoming(d->engine, &look->uuid,
-					    find_incoming(d, &look->uuid) != NULL);
-	} else {
+	else
 		/* A connection that broke is followed by a full listing. */
 		vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid),
 				 err->msg);
-	}
 	if (look->again) {
 		look->again = false;
 		vhca_virt_info(d->virt, &look->uuid, on_info, look);
@@ -115,20 +98,27 @@ static void on_list_timer(void *arg)
 
 /* ---- events ---- */
 
-static void set_incoming(struct vhca_domains *d, const struct vhca_uuid *uuid, bool coming)
+static void forget_look(struct vhca_domains *d, const struct vhca_uuid *uuid)
 {
-	struct incoming *in = find_incoming(d, uuid);
+	struct look *look;
 
-	if (coming && !in) {
-		in = calloc(1, sizeof(*in));
-		if (!in)
-			return;
-		in->uuid = *uuid;
-		TAILQ_INSERT_TAIL(&d->incoming, in, link);
-	} else if (!coming && in) {
-		TAILQ_REMOVE(&d->incoming, in, link);
-		free(in);
-	}
+	TAILQ_FOREACH (look, &d->looks, link)
+		if (vhca_uuid_equal(&look->uuid, uuid))
+			look->stale = true;
+}
+
+/* What a guest's blackout would wait for is known at once. */
+static void tell(struct vhca_domains *d, const struct vhca_virt_event_data *data)
+{
+	bool is_here = data->event == VHCA_VIRT_RESUMED_MIGRATED;
+
+	if (data->event == VHCA_VIRT_DEVICE_REMOVED)
+		vhca_engine_device_removed(d->engine, &data->uuid, data->alias, data->at_us);
+	else if (is_here || data->event == VHCA_VIRT_RESUMED || data->event == VHCA_VIRT_SUSPENDED)
+		vhca_engine_guest_state(d->engine, &data->uuid, is_here, data->at_us);
+	else
+		return;
+	forget_look(d, &data->uuid);
 }
 
 static void on_virt(void *arg, const struct vhca_virt_event_data *data)
@@ -143,10 +133,7 @@ static void on_virt(void *arg, const struct vhca_virt_event_data *data)
 		vhca_engine_virt_lost(d->engine);
 		return;
 	}
-	if (data->event == VHCA_VIRT_STARTED_MIGRATED)
-		set_incoming(d, &data->uuid, true);
-	else if (vhca_virt_ends_incoming(data))
-		set_incoming(d, &data->uuid, false);
+	tell(d, data);
 	vhca_domains_refresh(d, &data->uuid);
 }
 
@@ -160,11 +147,30 @@ struct call {
 static void on_call(void *arg, int rc, const struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct call *call = arg;
-	struct vhca_effect_result res = {.rc = rc};
+	struct vhca_effect_result res = {.rc = rc, .called_us = vhca_virt_called_us(call->d->virt)};
 
 	if (err)
 		res.err = *err;
 	vhca_engine_effect_done(call->d->engine, call->vf, &res);
+}
+
+static void on_qga(void *arg, int rc, const struct vhca_qga_answer *answer,
+		   const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct call *call = arg;
+	struct vhca_effect_result res = {.rc = rc, .err = *err, .guest = *answer};
+
+	vhca_engine_effect_done(call->d->engine, call->vf, &res);
+}
+
+static void ask_guest(struct call *call, const struct vhca_dom_hostdev *dev)
+{
+	const struct vhca_vf *vf = call->vf;
+	struct vhca_qga_ask ask = {.pid = vf->escalation.pid};
+
+	if (dev)
+		ask.path = dev->path;
+	vhca_virt_qga(call->d->virt, &vf->claim->domain, &ask, on_qga, call);
 }
 
 void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect)
@@ -184,8 +190,13 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 				 c->has_guest ? &c->guest : NULL, on_call, call);
 		return;
 	}
+	(void)vhca_model_user(vhca_engine_model(d->engine), vf->bdf, &dev);
+	if (effect == VHCA_EFFECT_ASK) {
+		ask_guest(call, dev);
+		return;
+	}
 	/* A device that an orchestrator, or an adopted domain's XML, brought has an alias of its own. */
-	if (vhca_model_user(vhca_engine_model(d->engine), vf->bdf, &dev) && dev->alias[0])
+	if (dev && dev->alias[0])
 		(void)vhca_strcpy(alias, sizeof(alias), dev->alias); /* same size */
 	else
 		(void)snprintf(alias, sizeof(alias), "%s%s", VHCA_ALIAS_PREFIX, c->name);
@@ -210,11 +221,12 @@ static void mig_done(struct mig_call *call, const struct vhca_mig_result *res)
 
 static void on_mig_call(void *arg, int rc, const struct vhca_error *err)
 {
-	struct vhca_mig_result res = {.rc = rc};
+	struct mig_call *call = arg;
+	struct vhca_mig_result res = {.rc = rc, .called_us = vhca_virt_called_us(call->d->virt)};
 
 	if (err)
 		res.err = *err;
-	mig_done(arg, &res);
+	mig_done(call, &res);
 }
 
 static void on_mig_job(void *arg, int rc, const struct vhca_virt_job *job,
@@ -237,6 +249,14 @@ static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mi
 			  peer && peer->migration[0] ? peer->migration : NULL, on_mig_call, call);
 }
 
+/* The first call of a migration: what the last one would wait for is begun, too. */
+static void mark(struct vhca_domains *d, struct mig_call *call)
+{
+	if (call->m->mode == VHCA_MIG_MODE_MANAGED)
+		vhca_virt_expect_migration(d->virt, &call->domain);
+	vhca_virt_set_marker(d->virt, &call->domain, &call->m->id, on_mig_call, call);
+}
+
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
 			    struct vhca_mig *m, enum vhca_mig_effect effect)
 {
@@ -246,7 +266,7 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 		abort(); /* the migration would wait for ever; a restart goes on from the journal */
 	*call = (struct mig_call){.d = d, .m = m, .effect = effect, .domain = m->domain};
 	if (effect == VHCA_MIG_EFFECT_MARK)
-		vhca_virt_set_marker(d->virt, &m->domain, &m->id, on_mig_call, call);
+		mark(d, call);
 	else if (effect == VHCA_MIG_EFFECT_UNMARK)
 		vhca_virt_set_marker(d->virt, &m->domain, NULL, on_mig_call, call);
 	else if (effect == VHCA_MIG_EFFECT_COPY)
@@ -271,7 +291,6 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};
 	TAILQ_INIT(&d->looks);
-	TAILQ_INIT(&d->incoming);
 	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);
 	if (!r)
 		r = vhca_virt_new(loop, uri, on_virt, d, &d->virt);
@@ -286,7 +305,6 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 
 struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 {
-	struct incoming *in;
 	struct look *look;
 
 	if (!d)
@@ -294,10 +312,6 @@ struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 	if (d->virt)
 		vhca_virt_free(d->virt);
 	vhca_timer_free(d->list_timer);
-	while ((in = TAILQ_FIRST(&d->incoming))) {
-		TAILQ_REMOVE(&d->incoming, in, link);
-		free(in);
-	}
 	while ((look = TAILQ_FIRST(&d->looks))) {
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);

@@ -3,7 +3,7 @@
 #define VHCA_AGENT_DOMAINS_H
 /*
  * Between libvirt (agent/virt.h) and the engine: every event about a domain becomes one look at its live XML (bursts become one or two),
- * and the attach and detach effects become libvirt calls.
+ * and the attach, detach and ask effects become libvirt calls.
  */
 #include "agent/engine.h"
 #include "agent/migration.h"
@@ -23,7 +23,7 @@ void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid);
 /* MARK, UNMARK, COPY, CANCEL or JOB of a migration; conf tells where the peer is. */
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
 			    struct vhca_mig *m, enum vhca_mig_effect effect);
-/* ATTACH or DETACH. */
+/* ATTACH, DETACH or ASK. */
 void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/domxml.h"
 
+#include "agent/domxml_int.h"
+#include "agent/domxml_node.h"
 #include "common/base/cleanup.h"
 
 #include <errno.h>
@@ -13,7 +15,6 @@
 
 /* Host NUMA nodes are small numbers; the kernel's CONFIG_NODES_SHIFT is at most 10. */
 #define NUMA_NODE_MAX 1023
-#define BUS_COUNT     256
 
 static void ctxt_freep(xmlParserCtxtPtr *p)
 {
@@ -25,50 +26,6 @@ static void doc_freep(xmlDocPtr *p)
 {
 	if (*p)
 		xmlFreeDoc(*p);
-}
-
-static void xml_string_freep(xmlChar **p)
-{
-	if (*p)
-		xmlFree(*p);
-}
-#define AUTO_XML_STRING VHCA_CLEANUP(xml_string_freep) xmlChar *
-
-/* ---- tree access ---- */
-
-static bool is_element(const xmlNode *node, const char *name)
-{
-	return node->type == XML_ELEMENT_NODE && !node->ns &&
-	       strcmp((const char *)node->name, name) == 0;
-}
-
-/* First child element of that name, outside of any namespace, as all of libvirt's own are. */
-static xmlNode *child_element(const xmlNode *parent, const char *name)
-{
-	for (xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
-		if (is_element(n, name))
-			return n;
-	return NULL;
-}
-
-static xmlChar *attribute(const xmlNode *node, const char *name)
-{
-	return xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);
-}
-
-static bool attribute_is(const xmlNode *node, const char *name, const char *value)
-{
-	AUTO_XML_STRING have = attribute(node, name);
-
-	return have && strcmp((const char *)have, value) == 0;
-}
-
-/* -ENOENT without such an attribute. */
-static int attribute_u32(const xmlNode *node, const char *name, uint32_t max, uint32_t *ret)
-{
-	AUTO_XML_STRING text = attribute(node, name);
-
-	return text ? vhca_parse_u32((const char *)text, 0, max, ret) : -ENOENT;
 }
 
 static int bad_xml(struct vhca_error *err, const char *name, const char *what)
@@ -121,29 +78,14 @@ static int read_document(const char *xml, size_t len, xmlDocPtr *ret, struct vhc
 	return 0;
 }
 
-/* ---- uuid, name, memory ---- */
-
-static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
-{
-	const xmlNode *node = child_element(root, "memory");
-	AUTO_XML_STRING text = node ? xmlNodeGetContent(node) : NULL;
-	AUTO_XML_STRING unit = node ? attribute(node, "unit") : NULL;
-
-	/* libvirt writes KiB whatever the unit was at definition. */
-	if (unit && strcmp((const char *)unit, "KiB") != 0)
-		return bad_xml(err, info->name, "<memory>: unit is not KiB");
-	if (text &&
-	    vhca_parse_u64((const char *)text, 10, UINT64_MAX / 1024, &info->memory_kib) < 0)
-		return bad_xml(err, info->name, "<memory>: not a number");
-	return 0;
-}
+/* ---- uuid, name ---- */
 
 static int read_head(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const xmlNode *name_node = child_element(root, "name");
-	const xmlNode *uuid_node = child_element(root, "uuid");
-	AUTO_XML_STRING name = name_node ? xmlNodeGetContent(name_node) : NULL;
-	AUTO_XML_STRING uuid = uuid_node ? xmlNodeGetContent(uuid_node) : NULL;
+	const xmlNode *name_node = domxml_child_element(root, "name");
+	const xmlNode *uuid_node = domxml_child_element(root, "uuid");
+	DOMXML_AUTO_STRING name = name_node ? xmlNodeGetContent(name_node) : NULL;
+	DOMXML_AUTO_STRING uuid = uuid_node ? xmlNodeGetContent(uuid_node) : NULL;
 	uint32_t id;
 
 	if (!name || !*name)
@@ -151,20 +93,27 @@ static int read_head(const xmlNode *root, struct vhca_dom_info *info, struct vhc
 	(void)snprintf(info->name, sizeof(info->name), "%s", (const char *)name);
 	if (!uuid || vhca_uuid_parse((const char *)uuid, &info->uuid) < 0)
 		return bad_xml(err, info->name, "<uuid> missing or malformed");
-	info->id = attribute_u32(root, "id", INT_MAX, &id) == 0 ? (int)id : -1;
-	return read_memory(root, info, err);
+	info->id = domxml_attribute_u32(root, "id", INT_MAX, &id) == 0 ? (int)id : -1;
+	return 0;
+}
+
+static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	const char *wrong = domxml_memory(root, &info->memory);
+
+	return wrong ? bad_xml(err, info->name, wrong) : 0;
 }
 
 /* ---- PCI host devices ---- */
 
-static int read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
+int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
 {
 	uint32_t domain = 0, bus, slot, function;
-	int r = attribute_u32(node, "domain", UINT16_MAX, &domain);
+	int r = domxml_attribute_u32(node, "domain", UINT16_MAX, &domain);
 
-	if ((r < 0 && r != -ENOENT) || attribute_u32(node, "bus", 0xff, &bus) < 0 ||
-	    attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
-	    attribute_u32(node, "function", 7, &function) < 0)
+	if ((r < 0 && r != -ENOENT) || domxml_attribute_u32(node, "bus", 0xff, &bus) < 0 ||
+	    domxml_attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
+	    domxml_attribute_u32(node, "function", 7, &function) < 0)
 		return -EINVAL;
 	*ret = (struct vhca_bdf){.domain = (uint16_t)domain,
 				 .bus = (uint8_t)bus,
@@ -174,31 +123,32 @@ static int read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
 }
 
 /* The device's place in the guest; NULL if it has none, or none on PCI. */
-static const xmlNode *guest_pci_address(const xmlNode *device)
+const xmlNode *domxml_guest_address(const xmlNode *device)
 {
-	const xmlNode *address = child_element(device, "address");
+	const xmlNode *address = domxml_child_element(device, "address");
 
-	return address && attribute_is(address, "type", "pci") ? address : NULL;
+	return address && domxml_attribute_is(address, "type", "pci") ? address : NULL;
 }
 
 static bool is_pci_hostdev(const xmlNode *node)
 {
 	const xmlNode *address;
 
-	if (is_element(node, "hostdev"))
-		return attribute_is(node, "mode", "subsystem") && attribute_is(node, "type", "pci");
-	if (!is_element(node, "interface") || !attribute_is(node, "type", "hostdev"))
+	if (domxml_is_element(node, "hostdev"))
+		return domxml_attribute_is(node, "mode", "subsystem") &&
+		       domxml_attribute_is(node, "type", "pci");
+	if (!domxml_is_element(node, "interface") || !domxml_attribute_is(node, "type", "hostdev"))
 		return false;
-	address = child_element(child_element(node, "source"), "address");
-	return address && attribute_is(address, "type", "pci");
+	address = domxml_child_element(domxml_child_element(node, "source"), "address");
+	return address && domxml_attribute_is(address, "type", "pci");
 }
 
 static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const xmlNode *host = child_element(child_element(node, "source"), "address");
-	const xmlNode *guest = guest_pci_address(node);
-	const xmlNode *alias_node = child_element(node, "alias");
-	AUTO_XML_STRING alias = alias_node ? attribute(alias_node, "name") : NULL;
+	const xmlNode *host = domxml_child_element(domxml_child_element(node, "source"), "address");
+	const xmlNode *guest = domxml_guest_address(node);
+	const xmlNode *alias_node = domxml_child_element(node, "alias");
+	DOMXML_AUTO_STRING alias = alias_node ? domxml_attribute(alias_node, "name") : NULL;
 	struct vhca_dom_hostdev *dev;
 
 	if (info->n_hostdevs == VHCA_DOM_DEVS_MAX)
@@ -206,10 +156,10 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 				      "domain %s: more than %d PCI host devices", info->name,
 				      VHCA_DOM_DEVS_MAX);
 	dev = &info->hostdevs[info->n_hostdevs];
-	if (!host || read_pci_address(host, &dev->host) < 0)
+	if (!host || domxml_read_pci_address(host, &dev->host) < 0)
 		return bad_xml(err, info->name,
 			       "PCI host device without a readable <source> address");
-	if (guest && read_pci_address(guest, &dev->guest) < 0)
+	if (guest && domxml_read_pci_address(guest, &dev->guest) < 0)
 		return bad_xml(err, info->name, "PCI host device with an unreadable guest address");
 	dev->has_guest_addr = guest != NULL;
 	if (alias)
@@ -218,42 +168,9 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	return 0;
 }
 
-/* ---- root ports ---- */
-
-/* A controller's index is the number of the bus behind it. */
-static void count_root_port(const xmlNode *node, struct vhca_dom_info *info, bool spare[BUS_COUNT])
-{
-	const xmlNode *target = child_element(node, "target");
-	uint32_t index;
-
-	if (!is_element(node, "controller") || !attribute_is(node, "type", "pci") ||
-	    !attribute_is(node, "model", "pcie-root-port"))
-		return;
-	info->root_ports++;
-	if (attribute_u32(node, "index", BUS_COUNT - 1, &index) == 0)
-		spare[index] = !target || !attribute_is(target, "hotplug", "off");
-}
-
-static void read_root_ports(const xmlNode *devices, struct vhca_dom_info *info)
-{
-	bool spare[BUS_COUNT] = {false};
-
-	for (const xmlNode *n = devices->children; n; n = n->next)
-		count_root_port(n, info, spare);
-	for (const xmlNode *n = devices->children; n; n = n->next) {
-		const xmlNode *address = n->type == XML_ELEMENT_NODE ? guest_pci_address(n) : NULL;
-		uint32_t bus;
-
-		if (address && attribute_u32(address, "bus", BUS_COUNT - 1, &bus) == 0)
-			spare[bus] = false;
-	}
-	for (unsigned int i = 0; i < BUS_COUNT; i++)
-		info->free_root_ports += spare[i];
-}
-
 static int read_devices(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const xmlNode *devices = child_element(root, "devices");
+	const xmlNode *devices = domxml_child_element(root, "devices");
 
 	if (!devices)
 		return 0;
@@ -263,7 +180,7 @@ static int read_devices(const xmlNode *root, struct vhca_dom_info *info, struct 
 		if (r < 0)
 			return r;
 	}
-	read_root_ports(devices, info);
+	domxml_read_buses(devices, info);
 	return 0;
 }
 
@@ -332,10 +249,10 @@ static const struct vf_attribute {
 } vf_attributes[] = {
 	{"name", true, set_name, "1 to 31 letters, digits, '_' or '-'"},
 	{"partition", true, set_partition,
-	 "P_Keys such as 0x8001 and names of partitions, separated by blanks, 255 characters at "
+	 "P_Keys such as 0x8001 and names of partitions, separated by blanks, 1023 characters at "
 	 "most"},
 	{"guid", false, set_guid,
-	 "auto, or a unicast GUID such as 0x0002c90300a1b2c3, or mac:fa:16:3e:12:34:56"},
+	 "auto, sm, a unicast GUID such as 0x0002c90300a1b2c3, or mac:fa:16:3e:12:34:56"},
 	{"fabric", false, set_fabric, "1 to 31 letters, digits, '_' or '-'"},
 	{"pf", false, set_pf, "a PCI address such as 0000:03:00.0"},
 	{"numa", false, set_numa, "a NUMA node number, 0 to 1023"},
@@ -394,7 +311,7 @@ static int read_vf(const xmlNode *node, struct vf_place at, struct vhca_vf_reque
 	*req = (struct vhca_vf_request){.fabric = "default", .numa = -1};
 	for (size_t i = 0; r == 0 && i < VHCA_ARRAY_SIZE(vf_attributes); i++) {
 		const struct vf_attribute *attr = &vf_attributes[i];
-		AUTO_XML_STRING value = attribute(node, attr->name);
+		DOMXML_AUTO_STRING value = domxml_attribute(node, attr->name);
 
 		if (value ? attr->set(req, (const char *)value) < 0 : attr->required)
 			r = bad_vf(err, at, attr, (const char *)value);
@@ -444,11 +361,40 @@ static int unknown_element(struct vhca_error *err, const char *domain, const xml
 	return -EINVAL;
 }
 
+static int bad_attribute(struct vhca_error *err, const char *domain, const xmlAttr *a)
+{
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
+			     "domain %s: <vhca:infiniband>: attribute %s is unknown or has a wrong "
+			     "value",
+			     domain, (const char *)a->name);
+	vhca_error_hint(err, "known: detach_escalation=\"none\" or \"guest-agent\"");
+	return -EINVAL;
+}
+
+static int read_escalation(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
+{
+	static const char name[] = "detach_escalation";
+
+	for (const xmlAttr *a = node->properties; a; a = a->next) {
+		if (a->ns)
+			continue;
+		if (strcmp((const char *)a->name, name) != 0)
+			return bad_attribute(err, info->name, a);
+		if (domxml_attribute_is(node, name, "none"))
+			info->escalation = VHCA_DOM_ESCALATION_NONE;
+		else if (domxml_attribute_is(node, name, "guest-agent"))
+			info->escalation = VHCA_DOM_ESCALATION_GUEST_AGENT;
+		else
+			return bad_attribute(err, info->name, a);
+	}
+	return 0;
+}
+
 /* Reads all of one <vhca:infiniband>; returns the first error after the last element. */
 static int read_infiniband(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
 {
 	struct vf_place at = {info->name, 0};
-	int first = 0;
+	int first = read_escalation(node, info, err);
 
 	for (const xmlNode *n = node->children; n; n = n->next) {
 		struct vhca_error *e = first == 0 ? err : NULL;
@@ -470,7 +416,7 @@ static int read_infiniband(const xmlNode *node, struct vhca_dom_info *info, stru
 
 static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const xmlNode *metadata = child_element(root, "metadata");
+	const xmlNode *metadata = domxml_child_element(root, "metadata");
 	bool seen = false;
 	int r = 0;
 
@@ -490,14 +436,14 @@ static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct
 
 static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 {
-	const xmlNode *metadata = child_element(root, "metadata");
+	const xmlNode *metadata = domxml_child_element(root, "metadata");
 
 	for (const xmlNode *n = metadata ? metadata->children : NULL; n; n = n->next) {
-		AUTO_XML_STRING id = NULL;
+		DOMXML_AUTO_STRING id = NULL;
 
 		if (!in_namespace(n, VHCA_AWAY_NS) || strcmp((const char *)n->name, "away") != 0)
 			continue;
-		id = attribute(n, "migration");
+		id = domxml_attribute(n, "migration");
 		info->has_away = true;
 		if (!id || vhca_uuid_parse((const char *)id, &info->away) < 0)
 			info->away = (struct vhca_uuid){{0}};
@@ -521,9 +467,11 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	if (!info)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
 	root = xmlDocGetRootElement(doc);
-	if (!root || !is_element(root, "domain"))
+	if (!root || !domxml_is_element(root, "domain"))
 		return bad_xml(err, "", "root element is not <domain>");
 	r = read_head(root, info, err);
+	if (r == 0)
+		r = read_memory(root, info, err);
 	if (r == 0)
 		r = read_devices(root, info, err);
 	if (r < 0)

@@ -5,6 +5,7 @@
  * Domain XML, with libxml2 (entities, network and DTD loading off; at most VHCA_XML_MAX bytes):
  * what a domain asks for, and which PCI host devices it has.
  */
+#include "agent/guest_memory.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "pkey/identity.h"
@@ -12,6 +13,7 @@
 #define VHCA_XML_MAX	  (8u * 1024 * 1024)
 #define VHCA_DOM_VFS_MAX  16 /* <vhca:vf> elements of one domain */
 #define VHCA_DOM_DEVS_MAX 64 /* PCI host devices of one domain */
+#define VHCA_DOM_HOPS_MAX 8  /* bridges on the way to a device, and the device */
 #define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
 #define VHCA_AWAY_NS	  "urn:vhcad:away:1"
 #define VHCA_ALIAS_PREFIX "ua-vhca-"
@@ -20,12 +22,22 @@
 struct vhca_vf_request {
 	char name[VHCA_NAME_MAX];
 	char fabric[VHCA_NAME_MAX]; /* "default" if absent */
-	char partition[256]; /* as written: numbers and names, blank-separated; resolved against the
+	char partition
+		[1024]; /* as written: numbers and names, blank-separated; resolved against the
 				configuration later */
-	uint64_t guid;	     /* 0 = auto */
+	uint64_t guid;	/* 0 = auto */
 	bool has_pf;
 	struct vhca_bdf pf; /* only on this PF */
 	int numa;	    /* -1 = any */
+};
+
+/* The way from the guest's bus 0 to a device: slot and function on each bus. Bus numbers of libvirt
+ * are its own; this is what the guest sees, too. */
+struct vhca_dom_path {
+	uint8_t n; /* 0 = unknown */
+	struct vhca_dom_hop {
+		uint8_t dev, fn;
+	} hops[VHCA_DOM_HOPS_MAX];
 };
 
 /* One PCI host device of the live XML. */
@@ -34,15 +46,24 @@ struct vhca_dom_hostdev {
 	char alias[80]; /* "" if none, or longer than any of ours */
 	bool has_guest_addr;
 	struct vhca_bdf guest;
+	struct vhca_dom_path path;
+};
+
+/* detach_escalation of <vhca:infiniband>; without it the configuration's holds. */
+enum vhca_dom_escalation {
+	VHCA_DOM_ESCALATION_UNSAID,
+	VHCA_DOM_ESCALATION_NONE,
+	VHCA_DOM_ESCALATION_GUEST_AGENT,
 };
 
 struct vhca_dom_info {
 	struct vhca_uuid uuid;
 	char name[128]; /* a label: longer names are cut */
 	int id;		/* libvirt's number of this run of the domain; -1 = not active */
-	uint64_t memory_kib;
+	struct vhca_guest_memory memory;
 	/* kind NONE: every <vhca:vf> is good; else the first bad one */
 	struct vhca_error request_error;
+	enum vhca_dom_escalation escalation;
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
 	struct vhca_dom_hostdev hostdevs[VHCA_DOM_DEVS_MAX];
@@ -51,6 +72,9 @@ struct vhca_dom_info {
 	 * a marker is never overlooked. */
 	bool has_away;
 	struct vhca_uuid away;
+	/* Not of the XML: libvirt holds it for a migration; its guest does not run here yet, or
+	 * nobody knows whether it does. */
+	bool held;
 	unsigned int root_ports;      /* pcie-root-port controllers */
 	unsigned int free_root_ports; /* hot-pluggable ones without a device behind them */
 };
@@ -58,7 +82,7 @@ struct vhca_dom_info {
 /*
  * Parses the XML of virDomainGetXMLDesc. Caller frees *ret with free().
  *
- * A bad <vhca:vf> is an error that names element, attribute, value and what is allowed. It goes to
+ * A bad <vhca:vf>, or attribute of <vhca:infiniband>, is an error that names element, attribute, value and what is allowed. It goes to
  * *ret_request_error (and to (*ret)->request_error) and the call succeeds: uuid, name, host devices
  * and the good requests are filled all the same, so that a tenant's typing error cannot hide which
  * VFs the domain holds. With ret_request_error NULL it fails the call instead.

@@ -9,6 +9,7 @@
  * inside start(), calls vhca_engine_effect_done() exactly once. All effects are idempotent.
  */
 #include "agent/model.h"
+#include "agent/qga.h"
 
 /* Outcome of an effect. Which members count depends on the effect. */
 struct vhca_effect_result {
@@ -18,6 +19,8 @@ struct vhca_effect_result {
 	bool has_hw; /* hw below was read */
 	struct vhca_identity_state hw;
 	unsigned int missing; /* PROGRAM */
+	uint64_t called_us;   /* ATTACH: when libvirt was told to (vhca_now_us()); 0 = it was not */
+	struct vhca_qga_answer guest; /* ASK */
 };
 
 struct vhca_effects {

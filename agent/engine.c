@@ -11,13 +11,13 @@
 #include "agent/engine_int.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
-#include "common/http/json.h"
 
 /* The state database is opened before any HCA is seen: a VF known from it stands in the model, not present, until the kernel shows it. */
 
 static void on_run(void *arg)
 {
 	struct vhca_engine *e = arg;
+	struct vhca_engine_listener *listener;
 	struct vhca_vf *vf;
 
 	while ((vf = STAILQ_FIRST(&e->dirty))) {
@@ -25,14 +25,23 @@ static void on_run(void *arg)
 		vf->dirty = false;
 		engine_step(e, vf);
 	}
-	if (e->listener)
-		e->listener(e->listener_arg);
+	TAILQ_FOREACH (listener, &e->listeners, link)
+		listener->fn(listener->arg);
 }
 
-void vhca_engine_listen(struct vhca_engine *e, void (*fn)(void *arg), void *arg)
+void vhca_engine_listen(struct vhca_engine *e, struct vhca_engine_listener *listener)
 {
-	e->listener = fn;
-	e->listener_arg = arg;
+	TAILQ_INSERT_TAIL(&e->listeners, listener, link);
+}
+
+void vhca_engine_unlisten(struct vhca_engine *e, struct vhca_engine_listener *listener)
+{
+	TAILQ_REMOVE(&e->listeners, listener, link);
+}
+
+void vhca_engine_stir(struct vhca_engine *e)
+{
+	vhca_timer_arm_ms(e->run, 0);
 }
 
 void engine_mark(struct vhca_engine *e, struct vhca_vf *vf)
@@ -183,6 +192,8 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	STAILQ_INIT(&e->dirty);
 	TAILQ_INIT(&e->commits);
 	TAILQ_INIT(&e->adopts);
+	TAILQ_INIT(&e->takeovers);
+	TAILQ_INIT(&e->listeners);
 	vhca_model_init(&e->model);
 	r = vhca_timer_new(args->loop, "engine", on_run, e, &e->run);
 	if (!r)
@@ -212,6 +223,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 		engine_tell(e, c, VHCA_VF_FREE, &err);
 	engine_drop_adopts(e, &err);
 	engine_drop_commits(e);
+	engine_drop_takeovers(e);
 	vhca_timer_free(e->run);
 	vhca_timer_free(e->requests);
 	vhca_model_done(&e->model);
@@ -269,14 +281,17 @@ static void see_vf(struct vhca_engine *e, const struct vhca_pf_facts *pf,
 	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
 }
 
+/* The RDMA device is there (again). What failed for want of it does not wait out its back-off: a stranger's guest may have the VF. */
 static void look_soon(struct vhca_hca *hca)
 {
 	uint64_t soon = vhca_now_ms() + RESET_LOOK_MS;
 	struct vhca_vf *vf;
 
-	TAILQ_FOREACH (vf, &hca->vfs, link)
+	TAILQ_FOREACH (vf, &hca->vfs, link) {
+		vf->not_before_ms = 0;
 		if (vf->look_ms > soon && vf->state != VHCA_VF_DETACHING)
 			vf->look_ms = soon;
+	}
 }
 
 static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
@@ -331,7 +346,9 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
 }
 
-static void report_hca(struct vhca_engine *e, const struct vhca_hca *hca)
+/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost here: what it knows already changes
+ * nothing there. Bindings first: no key that one of them needs leaves the port in between. */
+static void report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 {
 	struct vhca_claim *c;
 
@@ -339,12 +356,13 @@ static void report_hca(struct vhca_engine *e, const struct vhca_hca *hca)
 		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
 		    !c->away)
 			engine_report(e, c);
+	engine_declare_again(e, hca);
 }
 
 void vhca_engine_snapshot(void *engine)
 {
 	struct vhca_engine *e = engine;
-	const struct vhca_hca *hca;
+	struct vhca_hca *hca;
 
 	vhca_events_add(e->args.events, "sm", e->conf->node_name,
 			"the SM rebuilds: all bindings are reported again");
@@ -402,76 +420,6 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 	vhca_timer_arm_ms(e->requests, 0);
 }
 
-/* ---- the SM ---- */
-
-static const struct {
-	enum vhca_told told;
-	const char *word;
-} answers[] = {
-	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
-	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_SUPERSEDED,
-				"superseded: a higher epoch is known elsewhere"},
-	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
-	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
-};
-
-/* The SM knows a higher epoch, of a place that has given the vGUID up (this VM was stopped on another host), or of our own port (our
- * database was lost). Then the next epoch is ours, and nobody is robbed. */
-static bool learn_epoch(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
-{
-	uint64_t known = 0, port = 0;
-	const char *port_text = NULL;
-	bool bound = true;
-
-	if (!doc || vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 1, &known, NULL) < 0 ||
-	    vhca_json_opt_bool(doc, "bound", &bound, NULL) < 0 ||
-	    vhca_json_opt_string(doc, "port_guid", &port_text, NULL) < 0 || known < c->epoch ||
-	    c->vf->committing)
-		return false;
-	/* What was handed over is raised by who handed it over. */
-	if (c->migrating && !c->away)
-		return false;
-	if (port_text && vhca_guid_parse(port_text, &port) < 0)
-		return false;
-	if (bound && port != c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
-		return false;
-	vhca_events_add(
-		e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
-		"the SM knows epoch %llu, of a place that gave it up: going on with the next",
-		(unsigned long long)known);
-	c->epoch = known + 1;
-	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
-	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
-				   c->epoch); /* known: no memory needed */
-	engine_save_and_report(e, c->vf);
-	return true;
-}
-
-void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
-			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
-{
-	struct vhca_engine *e = engine;
-	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
-	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
-
-	if (!binding->bound || !c || c->epoch != binding->epoch)
-		return;
-	if (refused && learn_epoch(e, c, doc))
-		return;
-	if (c->told != answers[answer].told) {
-		c->told = answers[answer].told;
-		c->told_ms = vhca_now_ms();
-		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
-				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
-				answers[answer].word, reason[0] ? ": " : "", reason);
-	}
-	(void)snprintf(c->told_reason, sizeof(c->told_reason), "%s",
-		       reason[0] ? reason : answers[answer].word);
-	if (c->vf)
-		engine_mark(e, c->vf);
-}
-
 /* ---- libvirt ---- */
 
 static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
@@ -483,6 +431,7 @@ static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
 	*copy = *info;
 	free(d->info);
 	d->info = copy;
+	d->incoming = info->held;
 	d->request_error = info->request_error;
 	return 0;
 }
@@ -500,6 +449,7 @@ static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhc
 		vhca_model_drop_domain(&e->model, d);
 		return NULL;
 	}
+	engine_note_memory(e, info);
 	if (is_new && d->request_error.kind)
 		vhca_events_add(e->args.events, "alarm", info->name, "%s", d->request_error.msg);
 	return d;
@@ -558,16 +508,6 @@ void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 		(void)update_domain(e, info); /* out of memory: the next refresh tries again */
 	else if (d)
 		drop_domain(e, d);
-	domains_changed(e);
-}
-
-void vhca_engine_domain_incoming(struct vhca_engine *e, const struct vhca_uuid *uuid, bool incoming)
-{
-	struct vhca_domain *d = vhca_model_domain(&e->model, uuid);
-
-	if (!d || d->incoming == incoming)
-		return;
-	d->incoming = incoming;
 	domains_changed(e);
 }
 

@@ -14,7 +14,7 @@
  *   claimed      keys on the port, or the SM cannot be asked: program    ok → programmed   failed or refused → scrubbing
  *   programmed   claim attaches and domain runs: attach; seen in the domain's live XML → attached; claim over → scrubbing
  *   attached     await granted, follow the P_Key table; release asked → detaching; gone from live XML → scrubbing
- *   detaching    detach, repeat until gone from live XML → scrubbing; out of time → attached
+ *   detaching    detach, repeat, ask the guest's agent, until gone from live XML → scrubbing; out of time → attached
  *   scrubbing    scrub                                         ok → free, claim ends  failed → quarantined
  *                in the claim's own domain after all: → detaching
  *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
@@ -38,7 +38,8 @@ struct vhca_engine_args {
 	const struct vhca_conf *conf; /* borrowed; replaced by vhca_engine_set_conf() */
 	struct vhca_effects effects;
 	bool fenced; /* the SM refuses lower epochs: it is asked before an identity is programmed */
-	bool no_vports; /* the SM is known to leave the ports of mlx5 VFs down */
+	bool no_vports;	   /* the SM is known to leave the ports of mlx5 VFs down */
+	uint32_t adopt_ms; /* an adoption may read its VFs so long; 0 = 10 s */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 
@@ -66,9 +67,12 @@ void vhca_engine_virt_lost(struct vhca_engine *e);
 /* One domain's live XML; info NULL = not active. Copies. */
 void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 			const struct vhca_dom_info *info);
-/* The domain is coming in by migration (true), or runs here now (false). */
-void vhca_engine_domain_incoming(struct vhca_engine *e, const struct vhca_uuid *uuid,
-				 bool incoming);
+/* What an event of libvirt says by itself, ahead of the live XML that is read after it. at_us: when it was heard (vhca_now_us()). */
+void vhca_engine_device_removed(struct vhca_engine *e, const struct vhca_uuid *uuid,
+				const char *alias, uint64_t at_us);
+/* It was resumed, or paused: where it comes in by migration, it may be here now, or surely is. */
+void vhca_engine_guest_state(struct vhca_engine *e, const struct vhca_uuid *uuid, bool is_here,
+			     uint64_t at_us);
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
 			     const struct vhca_effect_result *result);
 /* A new SM rebuilds its table: everything that is bound here is reported again. */
@@ -96,6 +100,13 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
  * "differs", and how, if one does not show what the domain's metadata asks for. fn's claim is NULL. */
 void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
 		       void *arg);
+
+/* For VHCA_TAKEOVER_MS from now, what the domain asks for is taken from a host that still holds it at the SM; evidence (why that host
+ * is known to be dead) goes into the event. Not durable: a claim that has taken over is. Refused "not_fenced" without an SM that evicts. */
+#define VHCA_TAKEOVER_MS  600000
+#define VHCA_EVIDENCE_MAX 160
+int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
+			 const char *evidence, struct vhca_error *err);
 
 /* ---- for migrations (agent/migration.h); claims are those of the model ---- */
 
@@ -137,12 +148,27 @@ void vhca_engine_declare_members(struct vhca_engine *e);
 void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim);
 /* The report that the claim's identity is bound here. */
 struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim);
+/* The domain's memory allows no VF to be plugged in (anew): says so in err, -ENOMEM, and has the domain looked at again; else 0. */
+int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
+			     struct vhca_error *err);
 /* True if nothing of the claim is under way and its VF is in this state. */
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state);
 /* True if every key of the claim is in its port's table. */
 bool vhca_claim_keys_on_port(const struct vhca_claim *claim);
-/* fn(arg) after each round of steps: something may have changed. One listener. */
-void vhca_engine_listen(struct vhca_engine *e, void (*fn)(void *arg), void *arg);
+/* fn(arg) after each round of steps: something may have changed. The listener is its owner's, who takes it back before he goes, and not
+ * from inside fn. Several are called in the order in which they came. */
+struct vhca_engine_listener {
+	TAILQ_ENTRY(vhca_engine_listener) link;
+	void (*fn)(void *arg);
+	void *arg;
+};
+void vhca_engine_listen(struct vhca_engine *e, struct vhca_engine_listener *listener);
+void vhca_engine_unlisten(struct vhca_engine *e, struct vhca_engine_listener *listener);
+/* Something else has changed that listeners may care for: a round soon, even if there is nothing to step. */
+void vhca_engine_stir(struct vhca_engine *e);
+
+/* A drained host claims no VF any more, for nobody, and starts no domain with one; what has been claimed stays (agent/drain.h). */
+void vhca_engine_set_drained(struct vhca_engine *e, bool drained);
 
 /* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,

@@ -11,6 +11,7 @@
 
 #include "agent/engine_int.h"
 #include "common/base/file.h"
+#include "pkey/guid.h"
 
 #define ADOPT_WAIT_MS \
 	10000 /* reading takes milliseconds; an adapter that hangs must not hang the caller */
@@ -110,6 +111,17 @@ static bool shows(const struct vhca_vf *vf, const struct vhca_identity *id)
 	return vhca_identity_matches(&vf->hw, id, &missing) && missing == 0;
 }
 
+/* Of a request for a GUID of the SM's choice, the one that stands there is as good as any. */
+static int resolve(struct vhca_engine *e, const struct vhca_claim_request *req,
+		   const struct vhca_vf *vf, struct vhca_identity *ret, struct vhca_error *err)
+{
+	int r = engine_resolve_identity(e, req, ret, err);
+
+	if (!r && vhca_guid_is_stand_in(ret->guid) && vhca_guid_is_valid(vf->hw.requested))
+		ret->guid = vf->hw.requested;
+	return r;
+}
+
 /* The request that the VF serves: of its name, or else the one that asks for just what it shows, or else the first that nothing serves. */
 static const struct vhca_vf_request *find_request(struct vhca_engine *e, const struct plans *ps,
 						  const struct plan *p)
@@ -126,7 +138,7 @@ static const struct vhca_vf_request *find_request(struct vhca_engine *e, const s
 		if (name_taken(e, ps, req.vf.name))
 			continue;
 		if (name ? !strcmp(name, req.vf.name)
-			 : !engine_resolve_identity(e, &req, &id, NULL) && shows(p->vf, &id))
+			 : !resolve(e, &req, p->vf, &id, NULL) && shows(p->vf, &id))
 			return &info->requests[i];
 		if (!first)
 			first = &info->requests[i];
@@ -190,30 +202,17 @@ static int check_shows(const struct plan *p, struct vhca_error *err)
 {
 	const struct vhca_identity_state *hw = &p->vf->hw;
 	const struct vhca_identity *id = &p->identity;
-	int i = vhca_identity_difference(hw, id);
-	char text[160] = "";
-	struct vhca_strbuf sb;
+	char text[VHCA_IDENTITY_TEXT_MAX];
 
 	if (shows(p->vf, id))
 		return 0;
-	vhca_strbuf_init(&sb, text, sizeof(text));
-	if (hw->requested != id->guid)
-		vhca_strbuf_add(&sb, "GUID %s instead of %s", VHCA_GUID_STR(hw->requested),
-				VHCA_GUID_STR(id->guid));
-	if (i >= 0)
-		vhca_strbuf_add(
-			&sb, "%sP_Key index %d shows %s instead of %s", sb.len ? ", " : "", i,
-			hw->map[i] == VHCA_PKEY_UNMAPPED ? "none" : VHCA_PKEY_STR(hw->value[i]),
-			i < id->n_pkeys ? VHCA_PKEY_STR(id->pkeys[i]) : "none");
-	if (hw->sm_pkeys && hw->node_guid != id->guid)
-		vhca_strbuf_add(&sb, "%snode GUID %s", sb.len ? ", " : "",
-				VHCA_GUID_STR(hw->node_guid));
-	if (hw->sm_pkeys && hw->policy == VHCA_LINK_DOWN)
-		vhca_strbuf_add(&sb, "%slink down", sb.len ? ", " : "");
+	vhca_identity_describe(hw, id, text);
 	vhca_error_set(err, VHCA_ERR_CONFLICT, "differs", 0, "%s is not what %s asks for: %s",
 		       VHCA_BDF_STR(p->vf->bdf), p->req.vf.name, text);
-	vhca_error_hint(err, "make guid and partition of the request in the domain's metadata what "
-			     "the VF shows, or detach the VF: then it is given anew");
+	vhca_error_hint(
+		err,
+		"make guid and partition of the request in the domain's metadata what "
+		"the VF shows (and clear its other port), or detach the VF: then it is given anew");
 	return -EIO;
 }
 
@@ -247,7 +246,7 @@ static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan
 	if (want) {
 		p->req.vf = *want;
 		p->req.way = VHCA_WAY_METADATA;
-		r = engine_resolve_identity(a->e, &p->req, &p->identity, err);
+		r = resolve(a->e, &p->req, p->vf, &p->identity, err);
 	} else {
 		name_by_hand(a->e, ps, p);
 		r = identity_of_hardware(a->e, p, err);
@@ -291,7 +290,7 @@ static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
 	struct vhca_engine *e = a->e;
 	struct vhca_claim *c;
 	int r = engine_make_claim(e, &p->req, &p->identity,
-				  vhca_model_epoch(&e->model, p->identity.guid) + 1, &c, &a->err);
+				  vhca_model_next_epoch(&e->model, p->identity.guid), &c, &a->err);
 
 	if (!r && engine_add_waiter(c, VHCA_VF_ATTACHED, on_journaled, a) < 0)
 		r = vhca_error_set(&a->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
@@ -441,7 +440,7 @@ static int new_adopt(struct vhca_engine *e, const struct vhca_domain *dom,
 	a->domain = dom->info->uuid;
 	(void)snprintf(a->domain_name, sizeof(a->domain_name), "%s", dom->info->name);
 	TAILQ_INSERT_TAIL(&e->adopts, a, link);
-	vhca_timer_arm_ms(a->timer, ADOPT_WAIT_MS);
+	vhca_timer_arm_ms(a->timer, e->args.adopt_ms ? e->args.adopt_ms : ADOPT_WAIT_MS);
 	*ret = a;
 	return 0;
 }

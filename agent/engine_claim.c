@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From requests (a domain's metadata, the API) to claims; who waits for them; what the hook is told. */
+/* From requests (a domain's metadata, the API) to claims; who waits for them. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,6 +201,11 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 		return r;
 	ret->n_pkeys = (uint8_t)n;
 	ret->guid = req->vf.guid;
+	if (ret->guid == VHCA_GUID_BY_SM) {
+		r = vhca_guid_stand_in(&ret->guid);
+		return r < 0 ? vhca_error_set(err, VHCA_ERR_INTERNAL, "guid", -r, "random numbers")
+			     : 0;
+	}
 	if (!ret->guid) {
 		r = vhca_guid_auto(e->conf->guid_prefix, e->conf->guid_prefix_bits, &req->domain,
 				   req->vf.name, &ret->guid);
@@ -214,18 +219,11 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 	return 0;
 }
 
-int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
-			struct vhca_error *err)
+int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err)
 {
-	const struct vhca_claim *c = vhca_model_claim_of(&e->model, &req->domain, req->vf.name);
+	const struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
 	struct vhca_hca *hca;
 
-	if (c)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "exists", EEXIST,
-				      "%s/%s has VF %s already (%s)", req->domain_name,
-				      req->vf.name, VHCA_BDF_STR(c->vf->bdf),
-				      vhca_vf_state_to_string(c->vf->state));
-	c = vhca_model_claim_by_guid(&e->model, guid);
 	if (c)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
 				      "GUID %s belongs to %s/%s", VHCA_GUID_STR(guid),
@@ -238,6 +236,19 @@ int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *
 						      VHCA_GUID_STR(guid),
 						      VHCA_BDF_STR(hca->facts.bdf));
 	return 0;
+}
+
+int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
+			struct vhca_error *err)
+{
+	const struct vhca_claim *c = vhca_model_claim_of(&e->model, &req->domain, req->vf.name);
+
+	if (c)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "exists", EEXIST,
+				      "%s/%s has VF %s already (%s)", req->domain_name,
+				      req->vf.name, VHCA_BDF_STR(c->vf->bdf),
+				      vhca_vf_state_to_string(c->vf->state));
+	return engine_check_free(e, guid, err);
 }
 
 /* A set of partitions; P_Keys of one table are few. */
@@ -285,8 +296,10 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 		      const struct vhca_claim_request *req, const struct vhca_identity *id,
 		      uint64_t epoch)
 {
+	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
 	int r = vhca_uuid_random(&c->id);
 
+	c->memory_kib = dom ? dom->info->memory.kib : 0;
 	c->domain = req->domain;
 	c->way = req->way;
 	c->identity = *id;
@@ -296,9 +309,22 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
 	c->epoch = epoch;
-	if (!r)
+	if (!r && !vhca_guid_is_stand_in(id->guid))
 		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
 	return r;
+}
+
+static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *id,
+			 struct vhca_error *err)
+{
+	if (!vhca_guid_is_stand_in(id->guid) || vhca_hca_identity(vf->hca)->choose)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "no_guid_from_sm", 0,
+		       "the SM chooses no GUIDs for VFs of %s, an adapter of family %s",
+		       VHCA_BDF_STR(vf->hca->facts.bdf),
+		       vhca_family_to_string(vf->hca->facts.family));
+	vhca_error_hint(err, "guid=\"auto\", or a GUID");
+	return -EOPNOTSUPP;
 }
 
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
@@ -312,14 +338,19 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];
-	int r = engine_check_unique(e, req, id->guid, err);
+	/* What a guest has already is no new claim, whoever gave it. */
+	int r = req->as_it_is ? 0 : engine_check_drained(e, err);
 
+	if (!r)
+		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;
 	vf = choose(e, &want);
 	if (!vf)
 		return no_vf(e, &want, err);
-	r = check_room(e, vf->hca, id, err);
+	r = check_chooses(vf, id, err);
+	if (!r)
+		r = check_room(e, vf->hca, id, err);
 	if (r < 0)
 		return r;
 	c = vhca_model_add_claim(&e->model);
@@ -333,8 +364,9 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"%s with GUID %s, epoch %llu (%s)", VHCA_BDF_STR(vf->bdf),
-			VHCA_GUID_STR(id->guid), (unsigned long long)c->epoch,
-			vhca_way_to_string(c->way));
+			vhca_guid_is_stand_in(id->guid) ? "of the SM's choice"
+							: VHCA_GUID_STR(id->guid),
+			(unsigned long long)c->epoch, vhca_way_to_string(c->way));
 	*ret = c;
 	return 0;
 }
@@ -347,7 +379,7 @@ static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 
 	if (r < 0)
 		return r;
-	return engine_make_claim(e, req, &id, vhca_model_epoch(&e->model, id.guid) + 1, ret, err);
+	return engine_make_claim(e, req, &id, vhca_model_next_epoch(&e->model, id.guid), ret, err);
 }
 
 static void unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)
@@ -374,6 +406,8 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 				   "domain %s does not run here", req->domain_name);
 	if (!r && req->way == VHCA_WAY_ATTACH)
 		r = check_root_ports(e, dom, &err);
+	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = engine_check_memory(e, dom, &err);
 	if (!r)
 		r = make_claim(e, req, &c, &err);
 	if (!r &&
@@ -508,6 +542,8 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 	if (!r)
 		r = check_root_ports(e, dom, &err);
 	if (!r)
+		r = engine_check_memory(e, dom, &err);
+	if (!r)
 		r = make_claim(e, &req, &c, &err);
 	if (r < 0)
 		request_failed(e, dom, vf->name, &err);
@@ -539,6 +575,13 @@ static uint64_t next_try(struct vhca_engine *e, uint64_t now)
 	return next;
 }
 
+void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		dom->requests[i].retry_ms = 0;
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
 void engine_requests(struct vhca_engine *e)
 {
 	struct vhca_domain *dom;
@@ -553,43 +596,4 @@ void engine_requests(struct vhca_engine *e)
 	wait = next_try(e, vhca_now_ms());
 	if (wait)
 		vhca_timer_arm_ms(e->requests, wait);
-}
-
-/* ---- the hook ---- */
-
-static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
-			 struct vhca_bdf bdf, struct vhca_error *err)
-{
-	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
-	bool his;
-
-	if (!vf || vf->state == VHCA_VF_UNMANAGED)
-		return 0;
-	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
-	if (his && (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
-		return 0;
-	if (his)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
-				      "%s is claimed for this domain but not programmed yet (%s); "
-				      "start it again in a moment",
-				      VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state));
-	return vhca_error_set(err, VHCA_ERR_DENIED, "not_claimed", 0,
-			      "%s is an InfiniBand VF that vhcad manages, and it is not claimed "
-			      "for this domain; remove its <hostdev> "
-			      "and ask by metadata, or claim it first (POST /v1/claims)",
-			      VHCA_BDF_STR(bdf));
-}
-
-int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
-		     struct vhca_error *err)
-{
-	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
-		return 0;
-	for (unsigned int i = 0; i < req->n_hostdevs; i++) {
-		int r = check_hostdev(e, req, req->hostdevs[i], err);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }

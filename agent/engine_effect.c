@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What the outcome of an effect means: one function per effect. */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/engine_int.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "pkey/guid.h"
 
 /* Where the host does not see the grant: all that it can know. What was granted is not doubted while the SM is away. */
 static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
@@ -20,18 +22,40 @@ static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 		(vf->granted && !vhca_claim_is_refused(vf->claim)));
 }
 
+/* The guest's driver may have let it go, or the SM has taken it away for another host, of which nothing but this may ever get here:
+ * the SM is asked. */
+static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	return e->args.fenced && !vf->granted && vf->state == VHCA_VF_ATTACHED &&
+	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating && !c->away && !c->ending &&
+	       !vhca_claim_is_refused(c) &&
+	       vf->hca->ports[vf->hca->port - 1].state == VHCA_PORT_ACTIVE;
+}
+
 static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	bool granted = is_granted(e, vf);
+	struct vhca_claim *c = vf->claim;
 	char label[192];
 
 	if (granted == vf->granted)
 		return;
 	vf->granted = granted;
-	vhca_events_add(e->args.events, "grant", engine_claim_label(vf->claim, label),
-			"%s %s on %s", VHCA_GUID_STR(vf->claim->identity.guid),
-			granted ? "granted" : "no longer granted", VHCA_BDF_STR(vf->bdf));
-	engine_save(e, vf);
+	if (granted)
+		c->granted_us = vhca_now_us();
+	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",
+			VHCA_GUID_STR(c->identity.guid), granted ? "granted" : "no longer granted",
+			VHCA_BDF_STR(vf->bdf));
+	c->doubtful = is_doubtful(e, vf);
+	if (!c->doubtful) {
+		engine_save(e, vf);
+		return;
+	}
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	engine_save_and_report(e, vf);
 }
 
 /* Reading attached VFs costs some 250 small reads each: the period grows with their number. */
@@ -42,7 +66,7 @@ static uint64_t look_period(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_vf *other;
 
 	if (vf->state == VHCA_VF_FREE)
-		return FREE_LOOK_MS;
+		return vf->hw.granted ? KICK_AFTER_MS : FREE_LOOK_MS;
 	/* A grant is waited for: often at first, then in step with how long it has taken. */
 	if (!vf->granted && since < 8ULL * e->conf->poll_ms)
 		return since / 8 > GRANT_FIRST_MS ? since / 8 : GRANT_FIRST_MS;
@@ -78,7 +102,7 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_FREE);
 		return;
 	}
-	c->away = true;
+	c->away = c->withdrawn = true;
 	c->leaving = false;
 	vf->granted = false; /* of the life that ended: nothing that comes later takes it back */
 	engine_move(e, vf, VHCA_VF_CLAIMED);
@@ -141,6 +165,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		      const struct vhca_effect_result *res)
 {
+	char text[VHCA_IDENTITY_TEXT_MAX];
 	unsigned int missing = 0;
 	struct vhca_identity want;
 
@@ -162,8 +187,9 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	want = vhca_claim_shows(vf->claim);
 	if (!vhca_identity_matches(&vf->hw, &want, &missing)) {
+		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
-				"identity differs from what was programmed; restored");
+				"is not what was programmed: %s; it is restored", text);
 		vf->reprogram = true;
 	}
 	vf->reprogram |= missing < vf->missing;
@@ -176,6 +202,43 @@ static void done_kick(struct vhca_engine *e, struct vhca_vf *vf,
 {
 	if (res->rc < 0)
 		failed(e, vf, &res->err);
+	else
+		vf->look_ms = vhca_now_ms() + GRANT_FIRST_MS;
+}
+
+/* The claim goes on as if it had asked for this GUID. */
+static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid)
+{
+	struct vhca_claim *c = vf->claim;
+	char label[192];
+
+	c->identity.guid = guid;
+	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
+			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),
+			(unsigned long long)c->epoch);
+	engine_no_reason(vf);
+	engine_save_and_report(e, vf);
+}
+
+static void done_choose(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	struct vhca_error err = res->err;
+	uint64_t guid = res->hw.requested;
+
+	if (res->rc == 0 && res->has_hw && vhca_guid_is_valid(guid) &&
+	    !engine_check_free(e, guid, &err)) {
+		take_choice(e, vf, guid);
+		return;
+	}
+	if (!err.kind)
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
+			       "the GUID that the SM has chosen cannot be read");
+	failed(e, vf, &err);
 }
 
 static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
@@ -210,6 +273,8 @@ static bool worth_retrying(const struct vhca_error *err)
 static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 			const struct vhca_effect_result *res)
 {
+	if (!vf->claim->attach_us)
+		vf->claim->attach_us = res->called_us;
 	/* Whatever was said: the live XML tells. */
 	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
 	if (res->rc == 0 || res->err.kind == VHCA_ERR_NOT_FOUND) {
@@ -218,8 +283,8 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	}
 	failed(e, vf, &res->err);
-	/* A claim whose identity may be elsewhere is the migration's to end. */
-	if (!worth_retrying(&res->err) && !vf->claim->away)
+	/* A claim on the move is the migration's to end; where the guest has arrived, or is back, it is tried again for ever. */
+	if (!worth_retrying(&res->err) && !vf->claim->migrating)
 		vf->claim->failure = res->err;
 }
 
@@ -235,9 +300,10 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 			     const struct vhca_effect_result *res) = {
 	[VHCA_EFFECT_PROBE] = done_probe,     [VHCA_EFFECT_PREPARE] = done_prepare,
 	[VHCA_EFFECT_PROGRAM] = done_program, [VHCA_EFFECT_READ] = done_read,
-	[VHCA_EFFECT_KICK] = done_kick,	      [VHCA_EFFECT_SCRUB] = done_scrub,
-	[VHCA_EFFECT_STRIP] = done_strip,     [VHCA_EFFECT_ATTACH] = done_attach,
-	[VHCA_EFFECT_DETACH] = done_detach,
+	[VHCA_EFFECT_KICK] = done_kick,	      [VHCA_EFFECT_CHOOSE] = done_choose,
+	[VHCA_EFFECT_SCRUB] = done_scrub,     [VHCA_EFFECT_STRIP] = done_strip,
+	[VHCA_EFFECT_ATTACH] = done_attach,   [VHCA_EFFECT_DETACH] = done_detach,
+	[VHCA_EFFECT_ASK] = engine_done_ask,
 };
 
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_ENGINE_INT_H
 #define VHCA_AGENT_ENGINE_INT_H
-/* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_effect.c (what
- * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_adopt.c
- * (claims of what runs already). */
+/* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
+ * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_event.c (libvirt's events), engine_hook.c (what the hook
+ * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -14,14 +15,16 @@ struct vhca_engine {
 	struct vhca_outbox *outbox;
 	bool virt_synced; /* the domains of the model are all live domains */
 	bool inventory_seen;
+	bool drained; /* no new claims */
 	STAILQ_HEAD(, vhca_vf) dirty;
-	void (*listener)(void *arg);
-	void *listener_arg;
+	TAILQ_HEAD(, vhca_engine_listener) listeners;
 	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
 	struct vhca_timer *requests; /* next look at requests that could not be met */
 	char not_ready[VHCA_REASON_MAX];
 	TAILQ_HEAD(, engine_commit) commits; /* transactions under way (engine_move.c) */
 	TAILQ_HEAD(, engine_adopt) adopts;   /* requests under way (engine_adopt.c) */
+	TAILQ_HEAD(, engine_takeover) takeovers;
+	unsigned int n_takeovers;
 };
 
 /* Times, with their reasons. */
@@ -56,6 +59,15 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
 /* The map of a VF in a guest led to a foreign key: alarm, and by policy the VF goes. */
 void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
 
+/* ---- engine_detach.c ---- */
+/* The time in which its guest is to let go of the VF begins. */
+void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf);
+/* The step of a VF that its guest is to let go. */
+void engine_detach(struct vhca_engine *e, struct vhca_vf *vf);
+/* What the guest's agent has said, or why nothing. */
+void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
+		     const struct vhca_effect_result *res);
+
 /* ---- engine_move.c ---- */
 /* Journals the transition; the state changes, and the VF is stepped, when it is durable. */
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
@@ -75,6 +87,8 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 /* ---- engine_claim.c ---- */
 /* Looks at what live domains ask for and claims VFs. */
 void engine_requests(struct vhca_engine *e);
+/* What was refused to the domain is tried again now, not after its back-off. */
+void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom);
 /* Claims a VF that fits for the identity, owned at this epoch. */
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
@@ -87,10 +101,14 @@ int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_w
 /* Answers from the loop what is known at once; an err of kind NONE is success. */
 void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
 			 const struct vhca_error *err);
+/* This host is being drained: says so in err, -EBUSY; else 0. */
+int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err);
 /* P_Keys and GUID of a request. */
 int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err);
 /* Neither the domain's VF name nor the GUID is anybody's. */
+/* No claim and no port here has the GUID. */
+int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err);
 int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
 			struct vhca_error *err);
 /* Remembers with the domain why its request failed. */
@@ -98,6 +116,26 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
 /* "vm1/ib0", for messages. */
 const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
+
+/* ---- engine_migrate.c ---- */
+/* Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared before. */
+void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
+
+/* ---- engine_memory.c ---- */
+/* A VF cannot be plugged in because of the domain's memory: says so in err, -ENOMEM; else 0. */
+int engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
+			struct vhca_error *err);
+/* Remembers how much memory stands behind the domain's claims. */
+void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info);
+/* The time that this may take on top, where QEMU lets go of a VF. */
+uint64_t engine_memory_ms(const struct vhca_vf *vf);
+/* How long the VF's guest may take to let go of it. */
+uint64_t engine_detach_ms(const struct vhca_engine *e, const struct vhca_vf *vf);
+
+/* ---- engine_takeover.c ---- */
+/* Somebody vouches that the domain runs nowhere else. */
+bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
+void engine_drop_takeovers(struct vhca_engine *e);
 
 /* ---- engine_adopt.c ---- */
 /* A step of an unmanaged VF that is being adopted; false if it is not. */

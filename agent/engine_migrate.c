@@ -61,6 +61,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration)
 {
 	claim->migrating = claim->leaving = true;
+	claim->removed_us = 0;
 	claim->migration = *migration;
 	keep(e, claim);
 }
@@ -69,6 +70,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
 	claim->epoch = epoch;
+	claim->withdrawn = false;
 	claim->told = VHCA_TOLD_NOT_YET;
 	claim->told_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
@@ -128,6 +130,29 @@ bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state stat
 	       claim->vf->effect == VHCA_EFFECT_NONE;
 }
 
+/* ---- a host that is emptied ---- */
+
+void vhca_engine_set_drained(struct vhca_engine *e, bool drained)
+{
+	struct vhca_domain *dom;
+
+	e->drained = drained;
+	if (drained)
+		return;
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		engine_ask_again(e, dom);
+}
+
+int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
+{
+	if (!e->drained)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "drained", EBUSY,
+		       "this host is drained: it gives no guest an InfiniBand VF");
+	vhca_error_hint(err, "start the domain on another host; vhcactl undrain ends the drain");
+	return -EBUSY;
+}
+
 /* ---- what the SM is told ahead ---- */
 
 static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
@@ -154,21 +179,31 @@ static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *h
 	return n;
 }
 
+static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
+{
+	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
+	uint16_t n = keys_on_the_move(e, hca, keys);
+
+	if (!hca->ports[hca->port - 1].port_guid ||
+	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
+		return;
+	memcpy(hca->declared, keys, sizeof(keys));
+	hca->n_declared = n;
+	if (e->outbox)
+		engine_put_members(e, hca);
+}
+
 void vhca_engine_declare_members(struct vhca_engine *e)
 {
 	struct vhca_hca *hca;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
-		uint16_t n = keys_on_the_move(e, hca, keys);
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		declare(e, hca, false);
+}
 
-		if (!e->outbox || !hca->ports[hca->port - 1].port_guid ||
-		    (n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
-			continue;
-		memcpy(hca->declared, keys, sizeof(keys));
-		hca->n_declared = n;
-		engine_put_members(e, hca);
-	}
+void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca)
+{
+	declare(e, hca, true);
 }
 
 void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim)

@@ -11,6 +11,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
+#include "pkey/guid.h"
 
 /* A transaction under way. vf is NULL for a report alone. */
 struct engine_commit {
@@ -73,8 +74,9 @@ static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const st
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
 
-	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. */
-	if (!e->outbox || (bound && !b.port_guid))
+	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
+	 * neither. */
+	if (!e->outbox || (bound && !b.port_guid) || vhca_guid_is_stand_in(b.vguid))
 		return 0;
 	return vhca_outbox_put(e->outbox, txn, &b);
 }
@@ -128,10 +130,12 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 			      : 0;
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_UNMANAGED)
 		vf->probed = false;
-	vf->deadline_ms =
-		vf->state == VHCA_VF_DETACHING ? vhca_now_ms() + e->conf->detach_timeout_ms : 0;
+	vf->deadline_ms = 0;
+	vf->escalation = (struct vhca_escalation){.next_ms = 0};
+	if (vf->state == VHCA_VF_DETACHING)
+		engine_begin_detach(e, vf);
 	if (vf->state == VHCA_VF_SCRUBBING)
-		vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS;
+		vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
 	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf), "%s -> %s%s%s",
 			vhca_vf_state_to_string(from), vhca_vf_state_to_string(vf->state),
 			vf->reason[0] ? ": " : "", vf->reason);
@@ -171,7 +175,7 @@ static void on_commit(void *arg, int rc)
 	if (rc < 0) {
 		commit_failed(e, vf, rc);
 	} else if (c->move) {
-		(void)vhca_fault("engine.moved");
+		(void)vhca_fault_in("engine.moved", vhca_vf_state_to_string(c->to));
 		vf->state = c->to;
 		if (c->ended)
 			claim_ended(e, vf, c->ended);
@@ -245,7 +249,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		vhca_journal_intent(txn, vf->bdf, intents[to]);
 	else
 		vhca_journal_intent_done(txn, vf->bdf);
-	(void)vhca_fault("engine.move");
+	(void)vhca_fault_in("engine.move", vhca_vf_state_to_string(to));
 	vhca_txn_commit(txn, on_commit, c);
 }
 
@@ -302,10 +306,24 @@ static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t 
 	vhca_txn_commit(txn, on_report, c);
 }
 
+/* Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's last one. */
+static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	const struct engine_commit *c;
+
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->ended == claim)
+			return true;
+	return false;
+}
+
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	struct vhca_txn *txn = vhca_txn_new(e->args.store);
+	struct vhca_txn *txn;
 
+	if (is_withdrawn(e, claim))
+		return;
+	txn = vhca_txn_new(e->args.store);
 	commit_report(e, txn, put_report(e, txn, claim, true));
 }
 

@@ -5,6 +5,7 @@
 
 #include "agent/engine_int.h"
 #include "common/base/file.h"
+#include "pkey/guid.h"
 
 static bool used_by_own_domain(struct vhca_engine *e, const struct vhca_vf *vf)
 {
@@ -56,6 +57,29 @@ static void look_again(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_again(e, vf, vf->look_ms - now);
 }
 
+/* The SM is asked again, now and then. */
+static bool kick(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (vhca_wall_ms() - vf->since_ms <= KICK_AFTER_MS || now - vf->kicked_ms <= KICK_AFTER_MS)
+		return false;
+	vf->kicked_ms = now;
+	engine_start(e, vf, VHCA_EFFECT_KICK);
+	return true;
+}
+
+static void rest_free(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (vf->hw.granted)
+		engine_reason(vf, "the SM has not taken GUID %s back yet",
+			      VHCA_GUID_STR(vf->hw.granted));
+	else
+		engine_no_reason(vf);
+	if (!vf->hw.granted || !kick(e, vf))
+		look_again(e, vf);
+}
+
 static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
@@ -76,8 +100,7 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 		vf->reprogram = false;
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else {
-		engine_no_reason(vf);
-		look_again(e, vf);
+		rest_free(e, vf);
 	}
 }
 
@@ -122,8 +145,15 @@ static enum membership refused_by_sm(struct vhca_claim *c)
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
 		       "the SM does not give GUID %s to this host: %s",
 		       VHCA_GUID_STR(c->identity.guid), c->told_reason);
-	vhca_error_hint(&c->failure, "see where the SM has it: GET /v1/bindings/%s at the SM",
-			VHCA_GUID_STR(c->identity.guid));
+	if (c->told == VHCA_TOLD_SUPERSEDED)
+		vhca_error_hint(&c->failure,
+				"if the host that has it is dead and fenced: vhcactl takeover %s "
+				"EVIDENCE",
+				c->domain_name);
+	else
+		vhca_error_hint(&c->failure,
+				"see where the SM has it: GET /v1/bindings/%s at the SM",
+				VHCA_GUID_STR(c->identity.guid));
 	return REFUSED;
 }
 
@@ -176,8 +206,9 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 		return refuse(c, pkey, "keys are static",
 			      "add the port to the partition at the SM");
 	switch (c->told) {
+	case VHCA_TOLD_SUPERSEDED: /* whether the key is there or not */
+		return refused_by_sm(c);
 	case VHCA_TOLD_REFUSED:
-	case VHCA_TOLD_SUPERSEDED:
 		return on_port ? refused_by_sm(c)
 			       : refuse(c, pkey, c->told_reason,
 					"see the partition policy of the SM");
@@ -207,6 +238,12 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
 }
 
+static void alarm_about(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
+{
+	engine_reason(vf, "%s", why);
+	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+}
+
 /* Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under that guest; the claim is over. */
 static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
 {
@@ -221,11 +258,27 @@ static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
 		       "is withdrawn",
 		       VHCA_BDF_STR(vf->bdf), dom->info->name);
 	vhca_error_hint(&c->failure, "unplug it from %s: virsh detach-device", dom->info->name);
-	engine_reason(vf, "%s", c->failure.msg);
-	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+	alarm_about(e, vf, c->failure.msg);
 	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
 	engine_move(e, vf, VHCA_VF_QUARANTINED);
 	return true;
+}
+
+/* The SM has given the vGUID to another host at a higher epoch (a take-over, or an eviction while this host was cut off): the claim is
+ * over. In a migration that is for the migration to judge. */
+static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+
+	if (c->told != VHCA_TOLD_SUPERSEDED || c->away || c->migrating || c->ending)
+		return;
+	c->ending = true;
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "superseded", 0,
+		       "another host owns GUID %s now: %s", VHCA_GUID_STR(c->identity.guid),
+		       c->told_reason);
+	vhca_error_hint(&c->failure, "if domain %s runs twice, stop the copy that is not wanted",
+			c->domain_name);
+	alarm_about(e, vf, c->failure.msg);
 }
 
 /* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come, or that a migration brings, is
@@ -238,12 +291,32 @@ static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 	       !engine_claim_domain(e, c);
 }
 
+/* Everything else hangs on the GUID: the report to the SM, the epoch, the attach. */
+static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+
+	if (vhca_now_ms() - c->told_ms < e->conf->pkey_timeout_ms) {
+		engine_start(e, vf, VHCA_EFFECT_CHOOSE);
+		return;
+	}
+	vhca_error_set(&c->failure, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", 0,
+		       "the SM has chosen no GUID for %s", VHCA_BDF_STR(vf->bdf));
+	vhca_error_hint(&c->failure, "is the port ACTIVE, and does the SM assign alias GUIDs? "
+				     "guid=\"auto\" needs nobody");
+	give_up_claim(e, vf);
+}
+
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))
 		return;
 	if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
+		return;
+	}
+	if (vhca_guid_is_stand_in(vf->claim->identity.guid)) {
+		await_choice(e, vf);
 		return;
 	}
 	if (vf->claim->away) {
@@ -280,6 +353,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (seized(e, vf))
 		return;
+	note_superseded(e, vf);
 	if (used_by_own_domain(e, vf)) {
 		note_guest_address(e, vf);
 		engine_no_reason(vf);
@@ -305,8 +379,7 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 
 	if (c->forced)
 		return;
-	engine_reason(vf, "%s", why);
-	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+	alarm_about(e, vf, why);
 	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
 		return;
 	c->forced = c->ending = true;
@@ -363,10 +436,32 @@ static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *v
 	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
 }
 
+/* The SM takes a request for an address that nobody shows just now, though its owner is another host: only who is known to own it asks. */
+static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return !e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED;
+}
+
+/* Whose it is, only the SM can say, and it does not answer. */
+static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE ||
+			       vhca_now_ms() - c->told_ms >= 2ULL * e->conf->sm_timeout_ms);
+}
+
+static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	static const char why[] =
+		"no longer granted, and the SM does not say whether it is still this host's: "
+		"another one may have taken it over; it is not asked for again before";
+
+	if (strcmp(vf->reason, why))
+		alarm_about(e, vf, why);
+}
+
 static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-	uint64_t now = vhca_now_ms(), since = vhca_wall_ms() - vf->since_ms;
 
 	if (vf->granted) {
 		engine_no_reason(vf);
@@ -384,14 +479,13 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
 		engine_reason(vf,
 			      "not granted yet: the SM has not accepted the report of its GUID");
+	} else if (is_in_doubt(e, vf->claim)) {
+		say_in_doubt(e, vf);
 	} else {
 		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
 				  "the guest's driver is not up)");
-		if (since > KICK_AFTER_MS && now - vf->kicked_ms > KICK_AFTER_MS) {
-			vf->kicked_ms = now;
-			engine_start(e, vf, VHCA_EFFECT_KICK);
+		if (may_ask_for_grant(e, vf) && kick(e, vf))
 			return;
-		}
 	}
 	look_again(e, vf);
 }
@@ -411,6 +505,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	if (follow_table(e, vf))
 		return;
+	note_superseded(e, vf);
 	if (vf->claim->ending || vf->claim->leaving) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
@@ -418,43 +513,10 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	await_grant(e, vf);
 }
 
-static void detach_given_up(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	struct vhca_error err;
-
-	vhca_error_set(
-		&err, VHCA_ERR_CONFLICT, "guest_did_not_release", 0,
-		"%s: the guest did not let go of the VF in %u s; it stays attached and working",
-		VHCA_BDF_STR(vf->bdf), e->conf->detach_timeout_ms / 1000);
-	vhca_error_hint(
-		&err,
-		"is the guest running and past its boot loader? unload its driver, or try again");
-	vf->claim->ending = vf->claim->leaving = false;
-	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
-	engine_reason(vf, "%s", err.msg);
-	engine_move(e, vf, VHCA_VF_ATTACHED);
-}
-
 static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	uint64_t now = vhca_now_ms();
-
-	if (seized(e, vf))
-		return;
-	if (!e->virt_synced) {
-		engine_reason(vf, "waits for libvirt");
-	} else if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
-		engine_no_reason(vf);
-		engine_move(e, vf, VHCA_VF_SCRUBBING);
-	} else if (vf->deadline_ms && now >= vf->deadline_ms && !vf->claim->forced) {
-		detach_given_up(e, vf);
-	} else if (now >= vf->look_ms) {
-		vf->look_ms = now + e->conf->detach_retry_ms;
-		engine_reason(vf, "waits for the guest to let go");
-		engine_start(e, vf, VHCA_EFFECT_DETACH);
-	} else {
-		engine_again(e, vf, vf->look_ms - now);
-	}
+	if (!seized(e, vf))
+		engine_detach(e, vf);
 }
 
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)

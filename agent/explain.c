@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/explain_int.h"
+#include "pkey/guid.h"
 
 #define HANGS_MS 5000 /* a healthy write to an adapter takes a second at most (removal of VFs) */
 
@@ -190,7 +191,10 @@ static void check_claimed_guid(const struct explain_look *l, struct vhca_finding
 	uint64_t guid = l->claim->identity.guid;
 	const struct vhca_vf *other = same_request(l);
 
-	if (other) {
+	if (vhca_guid_is_stand_in(guid)) {
+		explain_say(f, VHCA_FINDING_WARNING, "the SM has not chosen its GUID yet");
+		explain_fix(f, "vhcactl watch; see the SM's log");
+	} else if (other) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s shows the same GUID %s",
 			    VHCA_BDF_STR(other->bdf), VHCA_GUID_STR(guid));
 		explain_fix(f, "vhcactl explain %s", VHCA_BDF_STR(other->bdf));

@@ -24,6 +24,7 @@ struct pf {
 	struct vhca_host *host;
 	struct vhca_bdf bdf;
 	struct vhca_strand *strand;
+	struct vhca_identity_kept *kept; /* used on the strand only; NULL = no memory for it */
 	struct vhca_ports *ports;
 	bool enabling;
 	uint16_t
@@ -37,6 +38,7 @@ struct vhca_host {
 	struct vhca_timer *scan_timer;
 	struct vhca_timer *again_timer; /* the next scan, whatever udev says: events get lost */
 	bool scanning, scan_again;
+	bool stopping; /* what a scan has found interests nobody any more */
 	struct udev *udev;
 	struct udev_monitor *monitor;
 	struct vhca_watch *watch;
@@ -72,6 +74,7 @@ static struct pf *need_pf(struct vhca_host *host, struct vhca_bdf bdf)
 		free(pf);
 		return NULL;
 	}
+	pf->kept = vhca_identity_kept_new(bdf);
 	TAILQ_INSERT_TAIL(&host->pfs, pf, link);
 	return pf;
 }
@@ -248,6 +251,10 @@ static void scan_done(void *arg)
 	struct vhca_host *host = job->host;
 
 	host->scanning = false;
+	if (host->stopping) {
+		vhca_inventory_free(job->inv);
+		return;
+	}
 	if (job->rc < 0)
 		vhca_log_error("inventory: %s", job->err.msg);
 	else
@@ -317,6 +324,7 @@ void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effe
 		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
 		abort(); /* the engine would wait for ever; a restart recovers from the journal */
 	}
+	job->kept = pf ? pf->kept : NULL;
 	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
 	if (r < 0)
 		refuse_effect(host, job, r);
@@ -386,11 +394,14 @@ struct vhca_host *vhca_host_free(struct vhca_host *host)
 
 	if (!host)
 		return NULL;
+	host->stopping = true;
 	while ((pf = TAILQ_FIRST(&host->pfs))) {
 		TAILQ_REMOVE(&host->pfs, pf, link);
 		pf->ports = vhca_ports_close(pf->ports);
-		if (vhca_strand_free(pf->strand, STRAND_WAIT_MS))
-			free(pf); /* else its job still refers to it */
+		if (!vhca_strand_free(pf->strand, STRAND_WAIT_MS))
+			continue; /* its job still refers to it */
+		vhca_identity_kept_free(pf->kept);
+		free(pf);
 	}
 	vhca_watch_free(host->watch);
 	udev_monitor_unref(host->monitor);

@@ -46,6 +46,7 @@ static struct vhca_identity_at place_of(const struct vhca_host_job *job)
 {
 	return (struct vhca_identity_at){
 		.sys = job->sys,
+		.kept = job->kept,
 		.rtnl = job->rtnl,
 		.pf = job->pf,
 		.ibdev = job->ibdev,
@@ -168,6 +169,19 @@ static int do_kick(struct vhca_host_job *job)
 	return r < 0 || !job->ops->kick ? r : job->ops->kick(&at, &job->result.err);
 }
 
+static int do_choose(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	uint64_t guid;
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->choose(&at, &guid, &job->result.err);
+	if (!r)
+		keep_hw(job, &at);
+	return r;
+}
+
 /* Under a guest that has it: who holds the group does not matter, and a VF that is bound stays so. */
 static int do_strip(struct vhca_host_job *job)
 {
@@ -191,8 +205,8 @@ static int do_scrub(struct vhca_host_job *job)
 static int (*const effects[])(struct vhca_host_job *job) = {
 	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
 	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_READ] = do_read,
-	[VHCA_EFFECT_KICK] = do_kick,	    [VHCA_EFFECT_SCRUB] = do_scrub,
-	[VHCA_EFFECT_STRIP] = do_strip,
+	[VHCA_EFFECT_KICK] = do_kick,	    [VHCA_EFFECT_CHOOSE] = do_choose,
+	[VHCA_EFFECT_SCRUB] = do_scrub,	    [VHCA_EFFECT_STRIP] = do_strip,
 };
 
 void vhca_host_job_work(void *arg)

@@ -13,7 +13,8 @@ struct vhca_host_job {
 	struct vhca_bdf pf, bdf;
 	char ibdev[64];
 	const struct vhca_identity_ops *ops;
-	const struct vhca_rtnl *rtnl; /* NULL = the kernel's; a test brings its own */
+	struct vhca_identity_kept *kept; /* the PF's, or NULL; borrowed */
+	const struct vhca_rtnl *rtnl;	 /* NULL = the kernel's; a test brings its own */
 	uint16_t vf_index;
 	uint8_t port, n_ports;
 	int iommu_group;

@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "pkey/guid.h"
 #include "sm/outbox.h"
 
 /*
@@ -44,8 +45,19 @@ static const char schema_4[] =
 
 static const char schema_5[] = "ALTER TABLE migrations ADD COLUMN vfs TEXT NOT NULL DEFAULT '[]';";
 
+/* lease_until: CLOCK_BOOTTIME; of an earlier boot it is cut to the lease's length. */
+static const char schema_6[] =
+	"ALTER TABLE migrations ADD COLUMN mode TEXT NOT NULL DEFAULT 'managed';"
+	"ALTER TABLE migrations ADD COLUMN lease INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE migrations ADD COLUMN lease_until INTEGER NOT NULL DEFAULT 0;";
+
+/* At most one row: this host is drained. */
+static const char schema_7[] = "CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1),"
+			       " peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;";
+
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1}, {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
+	{schema_6}, {schema_7},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -102,7 +114,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->has_guest = !vhca_bdf_parse(vhca_row_text(row, 12), &c->guest);
 	c->migrating = !vhca_uuid_parse(vhca_row_text(row, 13), &c->migration);
 	c->leaving = vhca_row_i64(row, 14) != 0;
-	c->away = vhca_row_i64(row, 15) != 0;
+	c->away = c->withdrawn = vhca_row_i64(row, 15) != 0;
 	return 0;
 }
 
@@ -199,15 +211,17 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		"?13, ?14,"
 		" ?15) ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, epoch = "
 		"excluded.epoch,"
-		" bdf = excluded.bdf, migration = excluded.migration, leaving = excluded.leaving,"
+		" bdf = excluded.bdf, guid = excluded.guid, migration = excluded.migration, "
+		"leaving = excluded.leaving,"
 		" away = excluded.away",
 		"sssssssuusiusii", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name,
 		c->name, c->fabric, vhca_way_to_string(c->way), VHCA_BDF_STR(c->vf->bdf),
 		c->identity.guid, c->epoch, text, (int64_t)(c->forced ? ENDING_FORCED : c->ending),
 		c->created_ms, c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
 		(int64_t)c->leaving, (int64_t)c->away);
-	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu", c->identity.guid,
-		      c->epoch);
+	if (!vhca_guid_is_stand_in(c->identity.guid))
+		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu",
+			      c->identity.guid, c->epoch);
 }
 
 void vhca_journal_claim_end(struct vhca_txn *txn, const struct vhca_claim *claim)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The destination's side, one step function per state. */
+/* The destination's side. */
 #include <errno.h>
 
 #include "agent/migration_int.h"
+#include "common/base/cleanup.h"
 #include "common/base/file.h"
 
 static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
@@ -15,158 +16,247 @@ static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
 	return true;
 }
 
-/* Cancelled, or nobody came back in time: true if that was seen to. */
-static bool over(struct vhca_mig *m)
+static bool has_failed(const struct vhca_mig *m)
 {
-	uint64_t now = vhca_now_ms();
-	struct vhca_claim *c = NULL;
-
-	if (m->cancel) {
-		mig_move(m, VHCA_MIG_ENDING);
-		return true;
-	}
-	if (!vhca_migration_claim(m, NULL)) {
-		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "claims_lost",
-			    "this host was restarted");
-		return true;
-	}
-	while ((c = vhca_migration_claim(m, c))) {
-		if (c->told == VHCA_TOLD_SUPERSEDED) {
-			mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "superseded",
-				    "the SM has given the identity to a later owner");
-			return true;
-		}
-		if (!c->failure.kind)
-			continue;
-		mig_fail(m, &c->failure);
-		mig_move(m, VHCA_MIG_ENDING);
-		return true;
-	}
-	if (m->pinned && (m->answered || !vhca_engine_virt_synced(m->owner->args.engine)))
-		return false;
-	if (now >= m->lease_until) {
-		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_UNAVAILABLE, "lease_over",
-			    "the source did not go on in time");
-		return true;
-	}
-	mig_again(m, m->lease_until - now);
-	return false;
+	return m->failure.kind != VHCA_ERR_NONE;
 }
 
-static bool keys_there(const struct vhca_mig *m)
-{
-	struct vhca_claim *c = NULL;
+/* ---- what ends it before the guest is here ---- */
 
-	while ((c = vhca_migration_claim(m, c)))
-		if (!vhca_claim_keys_on_port(c))
-			return false;
-	return true;
+static bool has_no_claims(const struct vhca_mig *m)
+{
+	return !vhca_migration_claim(m, NULL);
+}
+
+static void fail_claims_lost(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost", "this host was restarted");
+}
+
+static bool in_order(const struct vhca_claim *c)
+{
+	return c->told != VHCA_TOLD_SUPERSEDED && !c->failure.kind;
+}
+
+static bool a_claim_failed(const struct vhca_mig *m)
+{
+	return !mig_all(m, in_order);
+}
+
+static void fail_as_the_claim(struct vhca_mig *m)
+{
+	struct vhca_claim *c = vhca_migration_claim(m, NULL);
+
+	while (in_order(c))
+		c = vhca_migration_claim(m, c);
+	if (c->told == VHCA_TOLD_SUPERSEDED)
+		mig_fail_with(m, VHCA_ERR_CONFLICT, "superseded",
+			      "the SM has given the identity to a later owner");
+	else
+		mig_fail(m, &c->failure);
+}
+
+static bool guest_runs_here(const struct vhca_mig *m)
+{
+	return mig_domain(m) && !mig_domain(m)->incoming;
+}
+
+/* It may run here: only libvirt can tell. */
+static bool nobody_knows_where_it_is(const struct vhca_mig *m)
+{
+	return (m->pinned || m->revived) && !mig_domain(m) &&
+	       !vhca_engine_virt_synced(m->owner->args.engine);
+}
+
+static bool is_called_back(const struct vhca_mig *m)
+{
+	return m->cancel && !nobody_knows_where_it_is(m) && !(m->pinned && guest_runs_here(m));
+}
+
+static bool lease_counts(const struct vhca_mig *m)
+{
+	return !m->pinned || (!m->answered && vhca_engine_virt_synced(m->owner->args.engine));
+}
+
+static bool lease_is_over(const struct vhca_mig *m)
+{
+	return lease_counts(m) && vhca_now_ms() >= m->lease_until;
+}
+
+static void fail_lease_over(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "lease_over", "the source did not go on in time");
+}
+
+static void await_the_lease(struct vhca_mig *m)
+{
+	if (lease_counts(m))
+		mig_again(m, m->lease_until - vhca_now_ms());
+}
+
+/* ---- reserving ---- */
+
+static bool keys_are_undeclared(const struct vhca_mig *m)
+{
+	return !m->answered && all_in(m, VHCA_VF_CLAIMED);
+}
+
+static void declare_keys(struct vhca_mig *m)
+{
+	m->answered = true;
+	mig_members(m);
+	mig_again(m, 0);
+}
+
+static bool vfs_and_keys_are_there(const struct vhca_mig *m)
+{
+	return all_in(m, VHCA_VF_CLAIMED) && mig_all(m, vhca_claim_keys_on_port);
 }
 
 static void announce(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
+	mig_reason(m, "%s", "");
 	while ((c = vhca_migration_claim(m, c)))
 		vhca_engine_announce(m->owner->args.engine, c);
 }
 
-static void step_reserving(struct vhca_mig *m)
+static uint64_t waited_ms(const struct vhca_mig *m)
 {
-	const struct vhca_conf *conf = m->owner->args.conf;
-	uint64_t waited = vhca_now_ms() - m->entered_ms;
-
-	if (over(m) || !all_in(m, VHCA_VF_CLAIMED))
-		return;
-	if (!m->answered) {
-		m->answered = true;
-		mig_members(m);
-	}
-	if (keys_there(m)) {
-		mig_reason(m, "%s", "");
-		announce(m);
-		mig_move(m, VHCA_MIG_RESERVED);
-	} else if (waited >= conf->pkey_timeout_ms) {
-		/* The guest would be cut off where it goes to: better not to begin. */
-		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "pkey_not_on_port",
-			    "a P_Key of the domain is not in the table of the destination's port");
-	} else {
-		mig_reason(m, "waits for the P_Keys on the port");
-		mig_again(m, conf->pkey_timeout_ms - waited);
-	}
+	return vhca_now_ms() - m->entered_ms;
 }
 
-static void step_reserved(struct vhca_mig *m)
+static bool keys_are_late(const struct vhca_mig *m)
 {
-	(void)over(m);
+	return all_in(m, VHCA_VF_CLAIMED) && waited_ms(m) >= m->owner->args.conf->pkey_timeout_ms;
 }
 
-static void step_programming(struct vhca_mig *m)
+/* The guest would be cut off where it goes to: better not to begin. */
+static void fail_key_not_on_port(struct vhca_mig *m)
 {
-	if (!over(m) && all_in(m, VHCA_VF_PROGRAMMED))
-		mig_move(m, VHCA_MIG_INCOMING);
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "pkey_not_on_port",
+		      "a P_Key of the domain is not in the table of the destination's port");
 }
 
-static void step_incoming(struct vhca_mig *m)
+static bool vfs_are_there(const struct vhca_mig *m)
 {
-	const struct vhca_domain *dom = mig_domain(m);
-
-	if (dom && !dom->incoming) {
-		mig_move(m, VHCA_MIG_ATTACHING);
-		return;
-	}
-	/* The incoming domain was here and has gone: the copy failed. The source will say so; if it cannot, the lease ends it. */
-	if (dom) {
-		m->answered = m->pinned = true; /* on its way in: no lease frees its VFs */
-	} else if (m->pinned && m->answered && vhca_engine_virt_synced(m->owner->args.engine)) {
-		m->pinned = m->answered = false;
-		m->lease_until = vhca_now_ms() + MIG_INCOMING_GONE_MS;
-	}
-	(void)over(m);
+	return all_in(m, VHCA_VF_CLAIMED);
 }
 
-static void step_attaching(struct vhca_mig *m)
+static void await_keys(struct vhca_mig *m)
 {
-	struct vhca_claim *c, *next;
+	uint64_t waited = waited_ms(m), limit = m->owner->args.conf->pkey_timeout_ms;
 
-	if (!mig_domain(m) && vhca_engine_virt_synced(m->owner->args.engine)) {
-		mig_fail_to(m, VHCA_MIG_ENDING, VHCA_ERR_CONFLICT, "domain_gone",
-			    "the domain stopped after it had arrived");
-		return;
-	}
-	if (!vhca_migration_attached(m))
-		return;
-	if (!m->unmarked) {
-		mig_start(m, VHCA_MIG_EFFECT_UNMARK);
-		return;
-	}
-	for (c = vhca_migration_claim(m, NULL); c; c = next) {
-		next = vhca_migration_claim(m, c);
-		vhca_engine_settle(m->owner->args.engine, c);
-	}
-	mig_members(m);
+	mig_reason(m, "waits for the P_Keys on the port");
+	await_the_lease(m);
+	if (waited < limit && vhca_now_ms() + limit - waited < m->lease_until)
+		mig_again(m, limit - waited);
+}
+
+/* ---- programming, incoming ---- */
+
+static void note_handed(struct vhca_mig *m)
+{
+	m->handed = true;
+}
+
+/* Where the guest is here already, the first of several may be in it before the last is programmed. */
+static bool is_programmed(const struct vhca_claim *c)
+{
+	return vhca_claim_rests_in(c, VHCA_VF_PROGRAMMED) || c->vf->state == VHCA_VF_ATTACHED;
+}
+
+static bool vfs_are_programmed(const struct vhca_mig *m)
+{
+	return mig_all(m, is_programmed);
+}
+
+static bool guest_comes(const struct vhca_mig *m)
+{
+	return mig_domain(m) && !(m->answered && m->pinned);
+}
+
+/* On its way in: no lease frees its VFs. */
+static void note_guest_comes(struct vhca_mig *m)
+{
+	m->answered = m->pinned = true;
+	mig_again(m, 0);
+}
+
+/* The incoming domain was here and has gone: the copy failed. The source will say so; if it cannot, the lease ends it. */
+static bool guest_vanished(const struct vhca_mig *m)
+{
+	return m->pinned && m->answered && mig_guest_is_gone(m);
+}
+
+static void shorten_the_lease(struct vhca_mig *m)
+{
+	m->pinned = m->answered = false;
+	m->lease_until = vhca_now_ms() + MIG_INCOMING_GONE_MS;
+	mig_again(m, 0);
+}
+
+/* ---- attaching ---- */
+
+static void fail_guest_gone(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_gone",
+		      "the domain stopped after it had arrived");
+}
+
+static bool vfs_are_attached(const struct vhca_mig *m)
+{
+	return vhca_migration_attached(m);
+}
+
+static bool vfs_are_attached_and_marked(const struct vhca_mig *m)
+{
+	return vfs_are_attached(m) && !m->unmarked;
+}
+
+static void settle(struct vhca_mig *m)
+{
+	mig_settle_claims(m);
 	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
 	mig_reason(m, "%s", "");
-	mig_move(m, VHCA_MIG_DONE);
 }
 
-static void step_ending(struct vhca_mig *m)
-{
-	struct vhca_claim *c = NULL;
-	unsigned int left = 0;
+#define ADMITTED     (MIG_IN(RESERVED) | MIG_IN(PROGRAMMING) | MIG_IN(INCOMING))
+#define NOT_HERE_YET (MIG_IN(RESERVING) | ADMITTED)
 
-	while ((c = vhca_migration_claim(m, c))) {
-		left++;
-		if (!c->ending)
-			vhca_engine_drop(m->owner->args.engine, c);
-	}
-	mig_members(m);
-	if (left == 0)
-		mig_move(m, VHCA_MIG_ENDED);
-}
+static const struct mig_rule rules[] = {
+	MIG_RULE(MIG_NEW, OFFER, has_failed, NULL, NONE, VHCA_MIG_ENDING),
+	MIG_RULE(MIG_NEW, OFFER, NULL, NULL, NONE, VHCA_MIG_RESERVING),
+	/* Some of its VFs were not known. */
+	MIG_RULE(MIG_IN(RESERVED), OFFER, NULL, NULL, NONE, VHCA_MIG_RESERVING),
 
-void (*const mig_destination_steps[VHCA_MIG_STATE_COUNT])(struct vhca_mig *m) = {
-	[VHCA_MIG_RESERVING] = step_reserving,	   [VHCA_MIG_RESERVED] = step_reserved,
-	[VHCA_MIG_PROGRAMMING] = step_programming, [VHCA_MIG_INCOMING] = step_incoming,
-	[VHCA_MIG_ATTACHING] = step_attaching,	   [VHCA_MIG_ENDING] = step_ending,
+	/* Once the guest runs here, nobody can call it back. */
+	MIG_RULE(MIG_IN(INCOMING), LOOK, guest_runs_here, NULL, NONE, VHCA_MIG_ATTACHING),
+	MIG_RULE(ADMITTED, LOOK, guest_comes, note_guest_comes, NONE, MIG_STAY),
+	MIG_RULE(ADMITTED, LOOK, guest_vanished, shorten_the_lease, NONE, MIG_STAY),
+
+	MIG_RULE(NOT_HERE_YET, LOOK, is_called_back, NULL, NONE, MIG_UNDO),
+	MIG_RULE(NOT_HERE_YET, LOOK, has_no_claims, fail_claims_lost, NONE, MIG_UNDO),
+	MIG_RULE(NOT_HERE_YET, LOOK, a_claim_failed, fail_as_the_claim, NONE, MIG_UNDO),
+	MIG_RULE(NOT_HERE_YET, LOOK, lease_is_over, fail_lease_over, NONE, MIG_UNDO),
+
+	MIG_RULE(MIG_IN(RESERVING), LOOK, keys_are_undeclared, declare_keys, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(RESERVING), LOOK, vfs_and_keys_are_there, announce, NONE,
+		 VHCA_MIG_RESERVED),
+	MIG_RULE(MIG_IN(RESERVING), LOOK, keys_are_late, fail_key_not_on_port, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(RESERVING), LOOK, vfs_are_there, await_keys, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(RESERVED), HANDED, NULL, note_handed, NONE, VHCA_MIG_PROGRAMMING),
+	MIG_RULE(MIG_IN(PROGRAMMING), LOOK, vfs_are_programmed, NULL, NONE, VHCA_MIG_INCOMING),
+	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_the_lease, NONE, MIG_STAY),
+
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached_and_marked, NULL, UNMARK, MIG_STAY),
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached, settle, NONE, VHCA_MIG_DONE),
+	MIG_RULE(MIG_IN(ATTACHING), UNMARK, mig_cannot_unmark, mig_ask_again_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(ATTACHING), UNMARK, NULL, mig_note_unmarked, NONE, MIG_STAY),
+
+	MIG_RULE(MIG_IN(ENDING), LOOK, has_no_claims, mig_members, NONE, VHCA_MIG_ENDED),
+	MIG_RULE(MIG_IN(ENDING), LOOK, NULL, mig_let_go, NONE, MIG_STAY),
 };
+const struct mig_rules mig_destination_rules = {rules, VHCA_ARRAY_SIZE(rules)};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of migrations: a row for each, with what people want to read of it afterwards. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,25 +18,52 @@ static struct json_object *vfs_doc(const struct vhca_mig *m)
 	return list;
 }
 
+#define STEPS_MAX 768
+
+/* "claiming:12 detaching:3010 removed_to_migrate:6120": states in ms, the others in us. */
+static const char *steps_of(const struct vhca_mig *m, char buf[static STEPS_MAX])
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, STEPS_MAX);
+	vhca_strbuf_add(&sb, "%s", "");
+	for (unsigned int i = 0; i < VHCA_MIG_STATE_COUNT; i++)
+		if (m->step_ms[i])
+			vhca_strbuf_add(&sb, "%s%s:%u", sb.len ? " " : "", mig_states[i].name,
+					m->step_ms[i]);
+	for (unsigned int i = 0; i < VHCA_MIG_TIME_COUNT; i++)
+		if (m->time_us[i])
+			vhca_strbuf_add(&sb, "%s%s:%" PRIu64, sb.len ? " " : "",
+					vhca_mig_time_to_string((enum vhca_mig_time)i),
+					m->time_us[i]);
+	return buf;
+}
+
+void mig_journal_times(const struct vhca_mig *m)
+{
+	struct vhca_txn *txn = vhca_txn_new(m->owner->args.store);
+	char steps[STEPS_MAX];
+
+	vhca_txn_exec(txn, "UPDATE migrations SET steps = ?1 WHERE id = ?2", "ss",
+		      steps_of(m, steps), VHCA_UUID_STR(&m->id));
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
 	struct json_object *vfs = vfs_doc(m);
-	char steps[512] = "";
-	struct vhca_strbuf sb;
+	char steps[STEPS_MAX];
 
-	vhca_strbuf_init(&sb, steps, sizeof(steps));
-	for (unsigned int i = 0; i < VHCA_MIG_STATE_COUNT; i++)
-		if (m->step_ms[i])
-			vhca_strbuf_add(&sb, "%s%u:%u", sb.len ? " " : "", i, m->step_ms[i]);
 	vhca_txn_exec(txn,
 		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-		      "?9, ?10, ?11, ?12, ?13, ?14)",
-		      "ssssssiiuussss", VHCA_UUID_STR(&m->id), m->source ? "source" : "destination",
-		      VHCA_UUID_STR(&m->domain), m->domain_name, m->peer,
-		      vhca_mig_state_to_string(state), (int64_t)m->handed, (int64_t)m->pinned,
-		      m->started_ms, vhca_wall_ms(), m->failure.kind ? m->failure.code : "",
-		      m->reason, steps,
-		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN));
+		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+		      "ssssssiiuusssssuu", VHCA_UUID_STR(&m->id),
+		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
+		      m->domain_name, m->peer, vhca_mig_state_to_string(state), (int64_t)m->handed,
+		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
+		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
+		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
+		      vhca_mig_mode_to_string(m->mode), m->lease_ms, m->lease_until);
 	json_object_put(vfs);
 	vhca_txn_exec(
 		txn,
@@ -46,20 +74,24 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 
 static void load_steps(struct vhca_mig *m, const char *text)
 {
-	char copy[512], *save = NULL;
+	char copy[STEPS_MAX], *save = NULL;
 
 	if (vhca_strcpy(copy, sizeof(copy), text) < 0)
 		return; /* timings are for people: not worth a refusal to start */
 	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
 		char *colon = strchr(w, ':');
-		uint32_t i, ms;
+		enum vhca_mig_state state;
+		uint64_t n;
 
 		if (!colon)
 			continue;
 		*colon = '\0';
-		if (!vhca_parse_u32(w, 10, VHCA_MIG_STATE_COUNT - 1, &i) &&
-		    !vhca_parse_u32(colon + 1, 10, UINT32_MAX, &ms))
-			m->step_ms[i] = ms;
+		if (vhca_parse_u64(colon + 1, 10, UINT64_MAX, &n) < 0)
+			continue;
+		if (!vhca_mig_state_parse(w, &state))
+			m->step_ms[state] = (uint32_t)n;
+		else
+			mig_load_time(m, w, n);
 	}
 }
 
@@ -71,6 +103,14 @@ static void load_vfs(struct vhca_mig *m, const char *text)
 		return; /* for people, too */
 	m->n_vfs = vhca_mig_vfs_parse(list, m->vfs);
 	json_object_put(list);
+}
+
+/* CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a lease lasts no longer than it is long. */
+static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
+{
+	uint64_t longest = vhca_now_ms() + m->lease_ms;
+
+	return m->lease_ms && until > longest ? longest : until;
 }
 
 static int load_row(void *ctx, const struct vhca_row *row)
@@ -88,7 +128,8 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	if (vhca_uuid_parse(vhca_row_text(row, 2), &m->domain) ||
 	    vhca_strcpy(m->domain_name, sizeof(m->domain_name), vhca_row_text(row, 3)) ||
 	    vhca_strcpy(m->peer, sizeof(m->peer), vhca_row_text(row, 4)) ||
-	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state))
+	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state) ||
+	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode))
 		return -EBADMSG;
 	m->handed = vhca_row_i64(row, 6) != 0;
 	m->pinned = vhca_row_i64(row, 7) != 0;
@@ -100,8 +141,10 @@ static int load_row(void *ctx, const struct vhca_row *row)
 			       m->reason);
 	load_steps(m, vhca_row_text(row, 12));
 	load_vfs(m, vhca_row_text(row, 13));
-	m->loaded = true;
-	m->lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
+	m->loaded = m->revived = true;
+	m->lease_ms = vhca_row_u64(row, 15);
+	m->lease_until = m->source ? lease_of(m, vhca_row_u64(row, 16))
+				   : vhca_now_ms() + ms->args.conf->lease_ms;
 	return 0;
 }
 

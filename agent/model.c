@@ -9,8 +9,9 @@
 
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
-static const char *const effect_names[] = {"none", "probe", "prepare", "program", "read",
-					   "kick", "scrub", "strip",   "attach",  "detach"};
+static const char *const effect_names[] = {"none",  "probe",  "prepare", "program",
+					   "read",  "kick",   "choose",	 "scrub",
+					   "strip", "attach", "detach",	 "ask"};
 
 const char *vhca_way_to_string(enum vhca_way way)
 {
@@ -320,10 +321,30 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 		m->epochs = p;
 		m->epochs_size = size;
 	}
-	if (!e)
+	if (!e) {
 		e = &m->epochs[m->n_epochs++];
-	*e = (struct vhca_epoch){.guid = guid, .epoch = epoch};
+		*e = (struct vhca_epoch){.guid = guid};
+	}
+	e->owned = e->owned && e->epoch == epoch;
+	e->epoch = epoch;
 	return 0;
+}
+
+void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
+{
+	struct vhca_epoch *e = find_epoch(m, guid);
+
+	if (e && e->epoch == epoch)
+		e->owned = true;
+}
+
+uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid)
+{
+	const struct vhca_epoch *e = find_epoch(m, guid);
+
+	if (!e || !e->epoch)
+		return 1;
+	return e->owned ? e->epoch + 1 : e->epoch;
 }
 
 struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,

@@ -73,12 +73,19 @@ struct vhca_claim {
 	struct vhca_uuid migration;
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
 	bool away;    /* scrubbed, and the identity is withheld: it may be somebody else's now */
-	bool bare;    /* away, but its VF goes into the guest all the same: without the identity */
+	bool withdrawn; /* at this epoch: the SM may hear of that after whatever is said at the same one */
+	bool bare; /* away, but its VF goes into the guest all the same: without the identity */
 	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
 	bool has_from;
 	uint64_t from_port_guid;
 	uint16_t from_gid_index, from_lid;
-	bool orphan; /* loaded from an earlier boot, whose guests are gone */
+	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
+	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
+	bool orphan;   /* loaded from an earlier boot, whose guests are gone */
+	/* vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it (first), the SM granted it (last) */
+	uint64_t removed_us, attach_us, granted_us;
+	struct vhca_error
+		kept; /* why its guest has it still, since the last detach; kind NONE = no such thing */
 
 	enum vhca_told told;
 	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */
@@ -100,12 +107,23 @@ enum vhca_effect {
 	VHCA_EFFECT_PROGRAM, /* write the claim's identity, prove */
 	VHCA_EFFECT_READ,    /* read the identity back */
 	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
+	VHCA_EFFECT_CHOOSE,  /* let the SM choose the claim's GUID */
 	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
 	VHCA_EFFECT_STRIP, /* the same under a guest that must not have it, whatever it does with the group */
+	/* from here on libvirt's (agent/domains.h), before the host's (agent/host.h) */
 	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
 	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
+	VHCA_EFFECT_ASK,    /* ask the guest's own agent for the VF, or how far that is */
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
+
+/* How far the guest's agent is with what it is asked for, in this detach (agent/engine_detach.c); forgotten by a restart. */
+struct vhca_escalation {
+	uint64_t next_ms; /* ask, or ask again (vhca_now_ms); 0 = not in this detach any more */
+	uint64_t pid;	  /* of the program in the guest; 0 = not begun */
+	bool begun;	  /* it was told to people */
+	struct vhca_error outcome; /* what came of it; kind NONE = nothing yet */
+};
 
 struct engine_adopt;
 struct vhca_hca;
@@ -143,6 +161,7 @@ struct vhca_vf {
 		not_before_ms; /* no new effect before this (vhca_now_ms): back-off after a failure */
 	uint64_t look_ms;      /* attached: next read-back; detaching: next unplug request */
 	uint64_t deadline_ms; /* of a detach */
+	struct vhca_escalation escalation;
 	uint64_t kicked_ms;
 	struct vhca_timer *timer;
 	void *engine; /* for the timer */
@@ -178,7 +197,9 @@ struct vhca_domain {
 	struct vhca_dom_info *info; /* owned; live XML as parsed last */
 	struct vhca_error request_error;
 	bool incoming; /* migration is coming in; the guest does not run here yet */
-	bool seen;     /* mark of a full listing */
+	uint64_t
+		arrived_us; /* the last event that may have said that it does (vhca_now_us()); 0 = none */
+	bool seen;	    /* mark of a full listing */
 	struct vhca_request_state requests[VHCA_DOM_VFS_MAX];
 };
 
@@ -191,6 +212,7 @@ struct vhca_suppressed {
 
 struct vhca_epoch {
 	uint64_t guid, epoch;
+	bool owned; /* the SM has accepted it from here; not durable */
 };
 
 struct vhca_model {
@@ -234,6 +256,10 @@ bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain,
 /* Last epoch used for the vGUID here; 0 = never. */
 uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+/* The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is used again, else a host that is refused
+ * would take the vGUID from its owner by asking twice. */
+uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
 /* The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if none. */
 struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,

@@ -51,14 +51,18 @@ static struct json_object *claim_doc(const struct vhca_claim *c)
 static struct json_object *offer_doc(const struct vhca_peer *p, const struct vhca_mig *m)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
+	const struct vhca_dom_info *guest = vhca_migration_guest(m);
 	struct vhca_claim *c = NULL;
 
 	vhca_json_add_string(o, "domain", VHCA_UUID_STR(&m->domain));
 	vhca_json_add_string(o, "name", m->domain_name);
 	vhca_json_add_string(o, "node", p->conf->node_name);
+	vhca_json_add_string(o, "mode", vhca_mig_mode_to_string(m->mode));
 	while ((c = vhca_migration_claim(m, c)))
 		json_object_array_add(vfs, claim_doc(c));
 	vhca_json_add(o, "vfs", vfs);
+	if (guest && guest->memory.kib)
+		vhca_json_add(o, "memory", vhca_guest_memory_to_json(&guest->memory));
 	return o;
 }
 
@@ -92,27 +96,36 @@ static void on_failed(void *arg)
 	finish(arg);
 }
 
+static int read_status(struct json_object *body, struct vhca_mig_result *res)
+{
+	const char *state = "";
+	int r = vhca_json_opt_bool(body, "attached", &res->attached, &res->err);
+
+	if (!r)
+		r = vhca_json_opt_bool(body, "begun", &res->begun, &res->err);
+	if (!r)
+		r = vhca_json_opt_string(body, "state", &state, &res->err);
+	if (r < 0 || !state)
+		return r;
+	res->ended = !strcmp(state, "ended");
+	res->waits = !strcmp(state, "reserved");
+	res->arrived = !strcmp(state, "attaching") || !strcmp(state, "done");
+	res->n_vfs = vhca_mig_vfs_parse(json_object_object_get(body, "vfs"), res->vfs);
+	return 0;
+}
+
 static void on_http(void *arg, int rc, const struct vhca_http_result *http,
 		    const struct vhca_error *err)
 {
 	struct call *call = arg;
-	const char *state = "";
-	bool attached = false;
 
 	call->res.rc = rc;
 	if (rc < 0) {
 		call->res.err = *err;
 		vhca_error_prefix(&call->res.err, "peer %s", call->m->peer);
-	} else if (http->body && call->effect == VHCA_MIG_EFFECT_STATUS) {
-		call->res.rc =
-			vhca_json_opt_bool(http->body, "attached", &attached, &call->res.err);
-		call->res.attached = attached;
-		if (call->res.rc == 0)
-			call->res.rc =
-				vhca_json_opt_string(http->body, "state", &state, &call->res.err);
-		call->res.ended = state && !strcmp(state, "ended");
-		call->res.n_vfs = vhca_mig_vfs_parse(json_object_object_get(http->body, "vfs"),
-						     call->res.vfs);
+	} else if (http->body && (call->effect == VHCA_MIG_EFFECT_STATUS ||
+				  call->effect == VHCA_MIG_EFFECT_HANDOVER)) {
+		call->res.rc = read_status(http->body, &call->res);
 	}
 	finish(call);
 }

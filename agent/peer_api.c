@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/api_pending.h"
 #include "common/base/cleanup.h"
+#include "common/base/log.h"
 #include "common/http/json.h"
 
 struct vhca_peer_api {
 	struct vhca_migrations *ms;
+	struct vhca_host_memory *memory;
 	struct vhca_http_server *server;
 	struct vhca_http_loop_server *adapter;
 };
@@ -35,40 +38,24 @@ static struct json_object *view(const struct vhca_mig *m)
 	vhca_json_add_string(o, "id", VHCA_UUID_STR(&m->id));
 	vhca_json_add_string(o, "state", vhca_mig_state_to_string(m->state));
 	vhca_json_add_bool(o, "attached", vhca_migration_attached(m));
+	vhca_json_add_bool(o, "begun", vhca_migration_begun(m));
 	while ((c = vhca_migration_claim(m, c)))
 		json_object_array_add(vfs, view_vf(c));
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }
 
-struct pending {
-	struct vhca_peer_api *api;
-	struct vhca_http_request *req;
-};
-
 static void on_done(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
-	VHCA_AUTO_FREE struct pending *p = arg;
-
 	if (err)
-		vhca_http_reply_error(p->req, err);
+		vhca_pending_refuse(arg, err);
 	else
-		vhca_http_reply(p->req, 200, view(m));
-	vhca_http_loop_kick(p->api->adapter);
+		vhca_pending_reply(arg, view(m));
 }
 
-static struct pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
+static struct vhca_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
 {
-	struct pending *p = calloc(1, sizeof(*p));
-	struct vhca_error err;
-
-	if (p) {
-		*p = (struct pending){.api = api, .req = req};
-		return p;
-	}
-	vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
-	vhca_http_reply_error(req, &err);
-	return NULL;
+	return vhca_pending_new(api, req, api->adapter);
 }
 
 /* ---- parsing ---- */
@@ -182,7 +169,7 @@ static int get_vfs(struct json_object *body, struct json_object **ret, size_t *r
 
 static int parse_offer(struct json_object *body, struct vhca_mig_offer *ret, struct vhca_error *err)
 {
-	const char *domain = NULL, *name = NULL, *node = NULL;
+	const char *domain = NULL, *name = NULL, *node = NULL, *mode = "external";
 	struct json_object *vfs = NULL;
 	size_t n = 0;
 	int r = get_vfs(body, &vfs, &n, err);
@@ -193,17 +180,81 @@ static int parse_offer(struct json_object *body, struct vhca_mig_offer *ret, str
 		r = vhca_json_get_string(body, "name", &name, err);
 	if (!r)
 		r = vhca_json_get_string(body, "node", &node, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "mode", &mode, err);
 	if (r < 0)
 		return r;
 	if (vhca_uuid_parse(domain, &ret->domain) ||
 	    vhca_strcpy(ret->domain_name, sizeof(ret->domain_name), name))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
 				      "body: domain or name");
+	if (!mode || vhca_mig_mode_parse(mode, &ret->mode) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: mode: managed or external");
 	(void)snprintf(ret->node, sizeof(ret->node), "%s", node);
+	r = vhca_guest_memory_parse(json_object_object_get(body, "memory"), &ret->memory, err);
 	for (size_t i = 0; i < n && !r; i++)
 		r = parse_vf(json_object_array_get_idx(vfs, i), ret, &ret->vfs[i], err);
 	ret->n_vfs = (unsigned int)n;
 	return r;
+}
+
+/* ---- room for the guest ---- */
+
+/* An offer that waits for what the host says of its memory. */
+struct look {
+	struct vhca_peer_api *api;
+	struct vhca_pending *p;
+	struct vhca_mig_offer offer;
+};
+
+static int check_room(const struct look *look, const struct vhca_memory_room *room,
+		      const struct vhca_error *unread, struct vhca_error *err)
+{
+	const struct vhca_mig_offer *offer = &look->offer;
+	uint64_t coming = vhca_migrations_memory_coming(look->api->ms, &offer->memory);
+
+	if (!unread)
+		return vhca_guest_memory_check_room(&offer->memory, offer->domain_name, room,
+						    coming, err);
+	*err = *unread;
+	if (err->kind == VHCA_ERR_UNAVAILABLE)
+		return -EAGAIN;
+	/* What cannot be read refuses nobody. */
+	vhca_log_warning("%s: its memory is not checked: %s", offer->domain_name, err->msg);
+	return 0;
+}
+
+static void on_room(void *arg, const struct vhca_memory_room *room, const struct vhca_error *unread)
+{
+	VHCA_AUTO_FREE struct look *look = arg;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (check_room(look, room, unread, &err) < 0)
+		vhca_pending_refuse(look->p, &err);
+	else
+		vhca_migrations_offer(look->api->ms, &look->offer, on_done, look->p);
+}
+
+/* One that is known already was checked, and its guest may be here by now. */
+static bool needs_a_look(const struct vhca_peer_api *api, const struct vhca_mig_offer *offer)
+{
+	return api->memory && offer->memory.kib && offer->memory.pages != VHCA_PAGES_MIXED &&
+	       !vhca_migrations_find(api->ms, &offer->id);
+}
+
+static void take_offer(struct vhca_peer_api *api, struct vhca_pending *p,
+		       const struct vhca_mig_offer *offer)
+{
+	struct look *look = needs_a_look(api, offer) ? calloc(1, sizeof(*look)) : NULL;
+
+	if (look) {
+		*look = (struct look){.api = api, .p = p, .offer = *offer};
+		if (vhca_host_memory_ask(api->memory, &offer->memory, on_room, look) == 0)
+			return;
+		free(look);
+	}
+	vhca_migrations_offer(api->ms, offer, on_done, p);
 }
 
 /* ---- handlers ---- */
@@ -213,7 +264,7 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 	VHCA_AUTO_FREE struct vhca_mig_offer *offer = calloc(1, sizeof(*offer));
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
-	struct pending *p;
+	struct vhca_pending *p;
 	int r = offer ? parse_id(req, &offer->id, &err)
 		      : vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
 
@@ -225,7 +276,7 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 	}
 	p = pend(api, req);
 	if (p)
-		vhca_migrations_offer(api->ms, offer, on_done, p);
+		take_offer(api, p, offer);
 }
 
 static void get_claims(void *ctx, struct vhca_http_request *req)
@@ -271,7 +322,7 @@ static void post_handover(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct pending *p;
+	struct vhca_pending *p;
 	unsigned int n = 0;
 	int r = parse_id(req, &id, &err);
 
@@ -291,7 +342,7 @@ static void post_abort(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct pending *p;
+	struct vhca_pending *p;
 
 	if (parse_id(req, &id, &err) < 0) {
 		vhca_http_reply_error(req, &err);
@@ -313,7 +364,7 @@ static const struct vhca_http_route routes[] = {
 /* ---- life ---- */
 
 int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
-		      struct vhca_migrations *ms, struct vhca_peer_api **ret,
+		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
@@ -321,7 +372,8 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 
 	if (!api)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
-	api->ms = ms;
+	api->ms = parts->migrations;
+	api->memory = parts->memory;
 	r = vhca_http_server_new(conf->peer_listen, 0600, NULL, routes, api, &api->server, err);
 	if (!r && vhca_http_loop_attach(loop, api->server, &api->adapter) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");

@@ -2,14 +2,21 @@
 #ifndef VHCA_AGENT_PEER_API_H
 #define VHCA_AGENT_PEER_API_H
 /* What other agents may ask of this one, on the configured address only ([api] peer_listen). */
+#include "agent/host_memory.h"
 #include "agent/migration.h"
 #include "common/http/http_loop.h"
 
 struct vhca_peer_api;
 
+/* Borrowed. */
+struct vhca_peer_api_parts {
+	struct vhca_migrations *migrations;
+	struct vhca_host_memory *memory; /* NULL: the room for a guest is not looked at */
+};
+
 /* Listens on conf->peer_listen, which must not be "". */
 int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
-		      struct vhca_migrations *ms, struct vhca_peer_api **ret,
+		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err);
 /* After the migrations (whose waiters answer through it). Accepts NULL, returns NULL. */
 struct vhca_peer_api *vhca_peer_api_free(struct vhca_peer_api *api);

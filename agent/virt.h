@@ -3,12 +3,13 @@
 #define VHCA_AGENT_VIRT_H
 /*
  * libvirt, off the state thread. libvirt's own event loop runs in a thread that only copies events
- * and posts them; calls run on strands, up to three per domain. Two connections: one for events and
+ * and posts them; calls run on strands, up to four per domain. Two connections: one for events and
  * queries, one for attach and detach; each migration has one of its own. The connection is re-opened with back-off (0.5 s .. 10 s);
  * after each (re)connect the owner gets VHCA_VIRT_CONNECTED and must reconcile: events of the gap
  * are lost.
  */
 #include "agent/domxml.h"
+#include "agent/qga.h"
 #include "common/base/error.h"
 #include "common/loop/loop.h"
 
@@ -20,6 +21,7 @@ enum vhca_virt_event {
 	VHCA_VIRT_STARTED,	    /* lifecycle STARTED, any detail but MIGRATED */
 	VHCA_VIRT_STARTED_MIGRATED, /* incoming migration: guest not running here yet */
 	VHCA_VIRT_RESUMED,	    /* detail in `detail` (virDomainEventResumedDetailType) */
+	VHCA_VIRT_RESUMED_MIGRATED, /* incoming migration: the guest runs here, and nowhere else */
 	VHCA_VIRT_SUSPENDED,	    /* detail likewise */
 	VHCA_VIRT_STOPPED,	    /* detail likewise: MIGRATED, DESTROYED, ... */
 	VHCA_VIRT_DEVICE_ADDED,	    /* alias */
@@ -34,12 +36,9 @@ struct vhca_virt_event_data {
 	char name[128];
 	int detail;
 	char alias[80];
+	uint64_t at_us; /* libvirt told it then (vhca_now_us()) */
 };
 typedef void (*vhca_virt_event_fn)(void *arg, const struct vhca_virt_event_data *data);
-
-/* Does the event end a migration into this host, one way or the other? RESUMED does (but for post-copy, whose memory is still
- * coming); a guest that was paused before says SUSPENDED/PAUSED instead; STOPPED ends the attempt. */
-bool vhca_virt_ends_incoming(const struct vhca_virt_event_data *data);
 
 /* Starts connecting. uri: "qemu:///system". Never fails for an absent libvirtd. */
 int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
@@ -71,6 +70,8 @@ void vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_v
 		    void *arg);
 
 typedef void (*vhca_virt_done_fn)(void *arg, int rc, const struct vhca_error *err);
+/* Inside done() of an attach or a migration: when libvirt's own function was called (vhca_now_us()); 0 = it was not. */
+uint64_t vhca_virt_called_us(const struct vhca_virt *virt);
 /* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host address. Codes also:
  * "no_root_port", "vf_in_use", "vf_not_bound", "alias_in_use", "no_passthrough"; "job_held" (retry later). */
 void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, struct vhca_bdf host,
@@ -81,9 +82,17 @@ void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, stru
 void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *alias,
 		      vhca_virt_done_fn done, void *arg);
 
+/* virDomainQemuAgentCommand: begins a program in the guest, or asks how far it is (agent/qga.h). Bounded to some 10 s. Its answer is the
+ * guest's and proves nothing. Codes also: "no_guest_agent", "guest_agent_silent", "guest_agent_refused", "bad_guest_answer".
+ * answer is never NULL, and counts when rc is 0. */
+typedef void (*vhca_virt_qga_fn)(void *arg, int rc, const struct vhca_qga_answer *answer,
+				 const struct vhca_error *err);
+void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+		   const struct vhca_qga_ask *ask, vhca_virt_qga_fn done, void *arg);
+
 /*
  * ---- migration ----
- * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job, abort.
+ * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job, abort | guest agent.
  */
 
 /* virDomainMigrateToURI3, peer to peer and live; PERSIST_DEST | UNDEFINE_SOURCE exactly if the domain is persistent here.
@@ -94,6 +103,9 @@ void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, cons
  * libvirtd may even go on): ask vhca_virt_job() before deciding anything. */
 void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
 		       const char *migrate_uri, vhca_virt_done_fn done, void *arg);
+
+/* One is coming soon: connects for it ahead. */
+void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid);
 
 /* virDomainAbortJob. -ENOENT no such domain; success also if there is no job: a migration that libvirtd has not begun yet is not
  * caught, so repeat it until the migration's done(). "not_abortable": too late, or not ours to abort (an incoming one). */

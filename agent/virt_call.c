@@ -2,6 +2,7 @@
 #include "agent/virt_call.h"
 
 #include "agent/virt_error.h"
+#include "common/base/file.h"
 #include "common/base/role.h"
 
 #include <errno.h>
@@ -44,15 +45,27 @@ static int domain_gone(struct vhca_error *err, const char *what)
 	return -ENOENT;
 }
 
+bool vhca_virt_state_is_held(int state, int reason)
+{
+	return (state == VIR_DOMAIN_PAUSED &&
+		(reason == VIR_DOMAIN_PAUSED_MIGRATION || reason == VIR_DOMAIN_PAUSED_POSTCOPY ||
+		 reason == VIR_DOMAIN_PAUSED_POSTCOPY_FAILED)) ||
+	       (state == VIR_DOMAIN_RUNNING && reason == VIR_DOMAIN_RUNNING_POSTCOPY);
+}
+
 /* Live XML, parsed. -ENOENT when the domain is not active (libvirt would answer with its stored XML
  * then). */
 static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
-	VHCA_AUTO_FREE char *xml = virDomainGetXMLDesc(dom, 0);
+	VHCA_AUTO_FREE char *xml = NULL;
 	struct vhca_error request_error;
-	int r;
+	int r, state, reason;
 
+	/* Before the XML: a guest that comes to run meanwhile is looked at again for that. */
+	if (virDomainGetState(dom, &state, &reason, 0) < 0)
+		return vhca_virt_error(err, "state of the domain");
+	xml = virDomainGetXMLDesc(dom, 0);
 	if (!xml)
 		return vhca_virt_error(err, "domain XML");
 	r = vhca_domxml_parse(xml, strlen(xml), &info, &request_error, err);
@@ -60,6 +73,7 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 		return r;
 	if (info->id < 0)
 		return domain_gone(err, info->name);
+	info->held = vhca_virt_state_is_held(state, reason);
 	*ret = vhca_steal_ptr(&info);
 	return 0;
 }
@@ -140,7 +154,8 @@ static void add_port_figures(const struct vhca_dom_info *info, int rc, struct vh
 }
 
 int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_dom_hostdev *dev, struct vhca_error *err)
+			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
+			  struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
@@ -160,6 +175,8 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 		r = find_attached(info, dev, err);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	if (ret_called_us)
+		*ret_called_us = vhca_now_us();
 	if (virDomainAttachDeviceFlags(dom, xml, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
 	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,

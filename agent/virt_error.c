@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <libvirt/virterror.h>
@@ -108,6 +109,15 @@ static const struct vhca_virt_class classes[] = {
 	 ENODEV,
 	 false,
 	 "the VF is not on vfio-pci"},
+	{VIR_ERR_INTERNAL_ERROR,
+	 {"vfio_dma_map(", "Cannot allocate memory"},
+	 VHCA_ERR_CONFLICT,
+	 "memory_not_pinned",
+	 ENOMEM,
+	 false,
+	 "VFIO pins all of the guest's memory: is a <hard_limit> in its <memtune>, or too little "
+	 "memory "
+	 "free on the host?"},
 	{VIR_ERR_INTERNAL_ERROR, {"client socket is closed"}, UNREACHABLE, NULL},
 	{VIR_ERR_INTERNAL_ERROR, {"connection closed"}, UNREACHABLE, NULL},
 
@@ -203,6 +213,31 @@ static const struct vhca_virt_class migration_classes[] = {
 	{-1, {NULL}, VHCA_ERR_DEVICE, FAILED, NULL},
 };
 
+/* The first one's text ends in the guest's own words, which may be those of any other. */
+static const struct vhca_virt_class agent_classes[] = {
+	{-1,
+	 {"QEMU agent command"},
+	 VHCA_ERR_CONFLICT,
+	 "guest_agent_refused",
+	 EACCES,
+	 false,
+	 "does the agent in the guest allow guest-exec?"},
+	{-1,
+	 {"guest agent is not configured"},
+	 VHCA_ERR_CONFLICT,
+	 "no_guest_agent",
+	 EOPNOTSUPP,
+	 false,
+	 "add the channel org.qemu.guest_agent.0 to the domain"},
+	{-1,
+	 {"uest agent"},
+	 VHCA_ERR_UNAVAILABLE,
+	 "guest_agent_silent",
+	 ETIMEDOUT,
+	 true,
+	 "does qemu-ga run in the guest?"},
+};
+
 static const struct vhca_virt_class connection_lost = {
 	-1,
 	{NULL},
@@ -295,4 +330,29 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	if (virConnectIsAlive(conn) == 0)
 		c = &connection_lost;
 	return set_error(err, c, what, words);
+}
+
+const struct vhca_virt_class *vhca_virt_classify_agent(const char *message)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(agent_classes); i++)
+		if (class_matches(&agent_classes[i], -1, message))
+			return &agent_classes[i];
+	return NULL;
+}
+
+#define AGENT_WORDS_MAX 140
+
+int vhca_virt_agent_error(struct vhca_error *err, const char *what)
+{
+	const virError *last = virGetLastError();
+	const char *message = last && last->message ? last->message : "unknown error";
+	const struct vhca_virt_class *c = vhca_virt_classify_agent(message);
+	char words[AGENT_WORDS_MAX + 1];
+
+	(void)snprintf(words, sizeof(words), "%s", message);
+	for (char *p = words; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	return set_error(err, c ? c : vhca_virt_classify(last ? last->code : 0, message), what,
+			 words);
 }

@@ -3,6 +3,7 @@
 
 #include "agent/virt_error.h"
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/loop/post.h"
 #include "common/loop/thread.h"
@@ -164,7 +165,7 @@ static void post_event(struct vhca_virt_sink *sink, const struct vhca_virt_event
 /* Reading name and UUID of a virDomainPtr is no call to libvirtd. */
 static struct vhca_virt_event_data event_of(virDomainPtr dom, enum vhca_virt_event event)
 {
-	struct vhca_virt_event_data data = {.event = event};
+	struct vhca_virt_event_data data = {.event = event, .at_us = vhca_now_us()};
 	const char *name = virDomainGetName(dom);
 
 	(void)virDomainGetUUID(dom, data.uuid.b);
@@ -181,6 +182,7 @@ static const struct lifecycle {
 } lifecycles[] = {
 	{VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_MIGRATED, VHCA_VIRT_STARTED_MIGRATED},
 	{VIR_DOMAIN_EVENT_STARTED, -1, VHCA_VIRT_STARTED},
+	{VIR_DOMAIN_EVENT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED, VHCA_VIRT_RESUMED_MIGRATED},
 	{VIR_DOMAIN_EVENT_RESUMED, -1, VHCA_VIRT_RESUMED},
 	{VIR_DOMAIN_EVENT_SUSPENDED, -1, VHCA_VIRT_SUSPENDED},
 	{VIR_DOMAIN_EVENT_STOPPED, -1, VHCA_VIRT_STOPPED},
@@ -318,13 +320,4 @@ int vhca_virt_sink_watch_close(struct vhca_virt_sink *sink, virConnectPtr conn,
 void vhca_virt_sink_unwatch_close(virConnectPtr conn)
 {
 	(void)virConnectUnregisterCloseCallback(conn, on_close);
-}
-
-bool vhca_virt_ends_incoming(const struct vhca_virt_event_data *data)
-{
-	return data->event == VHCA_VIRT_STOPPED ||
-	       (data->event == VHCA_VIRT_RESUMED &&
-		data->detail != VIR_DOMAIN_EVENT_RESUMED_POSTCOPY) ||
-	       (data->event == VHCA_VIRT_SUSPENDED &&
-		data->detail == VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
 }

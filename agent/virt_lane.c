@@ -9,8 +9,10 @@
 static struct vhca_virt_lane *lane_new(struct vhca_virt_lanes *lanes, struct vhca_loop *loop,
 				       const struct vhca_uuid *uuid, enum vhca_virt_lane_kind kind)
 {
-	static const char *const prefix[] = {
-		[VHCA_LANE_DEVICES] = "dom", [VHCA_LANE_MIGRATE] = "mig", [VHCA_LANE_JOB] = "job"};
+	static const char *const prefix[] = {[VHCA_LANE_DEVICES] = "dom",
+					     [VHCA_LANE_MIGRATE] = "mig",
+					     [VHCA_LANE_JOB] = "job",
+					     [VHCA_LANE_QGA] = "qga"};
 	VHCA_AUTO_FREE struct vhca_virt_lane *lane = calloc(1, sizeof(*lane));
 	char name[32];
 
@@ -50,10 +52,7 @@ bool vhca_virt_lanes_free(struct vhca_virt_lanes *lanes, uint64_t deadline_ms)
 	bool idle = true;
 
 	while ((lane = LIST_FIRST(lanes)) != NULL) {
-		uint64_t now = vhca_now_ms();
-
-		idle &= vhca_strand_free(lane->strand,
-					 now < deadline_ms ? (uint32_t)(deadline_ms - now) : 0);
+		idle &= vhca_strand_free(lane->strand, vhca_left_ms(deadline_ms));
 		LIST_REMOVE(lane, link);
 		free(lane);
 	}

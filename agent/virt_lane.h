@@ -2,7 +2,7 @@
 #ifndef VHCA_AGENT_VIRT_LANE_H
 #define VHCA_AGENT_VIRT_LANE_H
 /*
- * The strands of domains: up to three for each, made when there is a call and given back after the
+ * The strands of domains: up to four for each, made when there is a call and given back after the
  * last one, so that a migration of minutes delays neither its own cancellation nor other domains.
  */
 #include <sys/queue.h>
@@ -15,6 +15,7 @@ enum vhca_virt_lane_kind {
 	VHCA_LANE_DEVICES, /* changes to the domain: each waits up to 30 s for a job's end */
 	VHCA_LANE_MIGRATE, /* as long as the copy takes */
 	VHCA_LANE_JOB,	   /* looks at the job, or ends it: short */
+	VHCA_LANE_QGA,	   /* asks the guest's agent: 10 s if that is silent */
 };
 
 struct vhca_virt_lane {

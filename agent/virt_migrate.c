@@ -3,8 +3,8 @@
 
 #include "agent/virt_call.h"
 #include "agent/virt_error.h"
-#include "agent/virt_session.h"
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/role.h"
 
 #include <errno.h>
@@ -12,12 +12,6 @@
 #include <string.h>
 
 #include <libvirt/virterror.h>
-
-static void connection_freep(virConnectPtr *p)
-{
-	if (*p)
-		(void)virConnectClose(*p); /* nothing can be done about one that does not close */
-}
 
 struct params {
 	virTypedParameterPtr list;
@@ -57,10 +51,9 @@ static int migrate(virDomainPtr dom, const char *dest_uri, const char *migrate_u
 	return virDomainMigrateToURI3(dom, dest_uri, params.list, (unsigned int)params.n, flags);
 }
 
-int vhca_virt_call_migrate(const char *uri, const struct vhca_uuid *uuid, const char *dest_uri,
-			   const char *migrate_uri, struct vhca_error *err)
+int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
+			   const char *migrate_uri, uint64_t *ret_called_us, struct vhca_error *err)
 {
-	VHCA_CLEANUP(connection_freep) virConnectPtr conn = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
 	unsigned int flags = 0;
 	char what[160];
@@ -71,9 +64,7 @@ int vhca_virt_call_migrate(const char *uri, const struct vhca_uuid *uuid, const 
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_uri", EINVAL,
 				      "migration URIs: one is missing or longer than %d characters",
 				      VHCA_VIRT_URI_MAX - 1);
-	r = vhca_virt_connect(uri, &conn, err);
-	if (r == 0)
-		r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
 		r = migrate_flags(dom, &flags, err);
 	if (r < 0)
@@ -81,6 +72,8 @@ int vhca_virt_call_migrate(const char *uri, const struct vhca_uuid *uuid, const 
 	/* Before the call: every function of libvirt forgets the last error, even this one. */
 	(void)snprintf(what, sizeof(what), "domain %.60s: migrate to %.60s", virDomainGetName(dom),
 		       dest_uri);
+	if (ret_called_us)
+		*ret_called_us = vhca_now_us();
 	if (migrate(dom, dest_uri, migrate_uri, flags) == 0)
 		return 0;
 	return vhca_virt_migrate_error(err, what, conn);
@@ -142,10 +135,7 @@ static int read_state(virDomainPtr dom, struct vhca_virt_job *job, struct vhca_e
 		return vhca_virt_error(err, "state of the domain");
 	/* It may have stopped between the two. */
 	job->active = active && job->state != VIR_DOMAIN_SHUTOFF;
-	job->held = job->state == VIR_DOMAIN_PAUSED &&
-		    (job->reason == VIR_DOMAIN_PAUSED_MIGRATION ||
-		     job->reason == VIR_DOMAIN_PAUSED_POSTCOPY ||
-		     job->reason == VIR_DOMAIN_PAUSED_POSTCOPY_FAILED);
+	job->held = vhca_virt_state_is_held(job->state, job->reason);
 	return job->active ? read_job(dom, job, err) : 0;
 }
 

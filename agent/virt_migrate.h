@@ -12,11 +12,13 @@
 #define VHCA_VIRT_URI_MAX 256 /* with NUL */
 
 /*
- * On a connection of its own, made here from uri: libvirtd stops reading from a client, keepalives
- * included, while five of its calls are under way, and migrations take minutes.
+ * On a connection of its own: libvirtd stops reading from a client, keepalives
+ * included, while five of its calls are under way, and migrations take minutes. *ret_called_us: when libvirt was told to
+ * (vhca_now_us()); may be NULL.
  */
-int vhca_virt_call_migrate(const char *uri, const struct vhca_uuid *uuid, const char *dest_uri,
-			   const char *migrate_uri, struct vhca_error *err);
+int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
+			   const char *migrate_uri, uint64_t *ret_called_us,
+			   struct vhca_error *err);
 int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err);
 int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
 		       struct vhca_error *err);

@@ -22,6 +22,9 @@ struct vhca_virt_session {
 	atomic_uint refs;
 	virConnectPtr query, action;
 	struct vhca_virt_registration events; /* on query */
+	pthread_mutex_t lock;		      /* guards the spares: workers take them */
+	virConnectPtr spares[VHCA_VIRT_SPARES];
+	unsigned int n_spares;
 };
 
 static void close_connection(virConnectPtr conn)
@@ -41,6 +44,9 @@ static void session_free(struct vhca_virt_session *s)
 		vhca_virt_sink_deregister(s->query, &s->events);
 	close_connection(s->query);
 	close_connection(s->action);
+	while (s->n_spares)
+		(void)virConnectClose(s->spares[--s->n_spares]); /* as above */
+	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 VHCA_DEFINE_CLEANUP(struct vhca_virt_session, session_free)
@@ -63,6 +69,12 @@ int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *er
 	return 0;
 }
 
+void vhca_virt_connection_freep(virConnectPtr *p)
+{
+	if (*p)
+		(void)virConnectClose(*p); /* nothing can be done about one that does not close */
+}
+
 static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConnectPtr *ret,
 			   struct vhca_error *err)
 {
@@ -80,18 +92,31 @@ static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConn
 	return 0;
 }
 
+static struct vhca_virt_session *session_alloc(void)
+{
+	struct vhca_virt_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	if (pthread_mutex_init(&s->lock, NULL) != 0) {
+		free(s);
+		return NULL;
+	}
+	atomic_init(&s->refs, 1);
+	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++)
+		s->events.ids[i] = -1;
+	return s;
+}
+
 int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
 			   struct vhca_virt_session **ret, struct vhca_error *err)
 {
-	VHCA_CLEANUP(session_freep) struct vhca_virt_session *s = calloc(1, sizeof(*s));
+	VHCA_CLEANUP(session_freep) struct vhca_virt_session *s = session_alloc();
 	int r;
 
 	vhca_may_block("libvirt: connect");
 	if (!s)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", uri);
-	atomic_init(&s->refs, 1);
-	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++)
-		s->events.ids[i] = -1;
 	r = open_connection(uri, sink, &s->query, err);
 	if (r == 0)
 		r = open_connection(uri, sink, &s->action, err);
@@ -133,6 +158,41 @@ void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_
 		return;
 	if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) != 0)
 		(void)pthread_detach(thread);
+}
+
+static bool keep_spare(struct vhca_virt_session *s, virConnectPtr conn)
+{
+	bool kept;
+
+	(void)pthread_mutex_lock(&s->lock);
+	kept = s->n_spares < VHCA_VIRT_SPARES;
+	if (kept)
+		s->spares[s->n_spares++] = conn;
+	(void)pthread_mutex_unlock(&s->lock);
+	return kept;
+}
+
+void vhca_virt_session_open_spare(struct vhca_virt_session *s, const char *uri)
+{
+	virConnectPtr conn;
+
+	vhca_may_block("libvirt: connect");
+	if (vhca_virt_connect(uri, &conn, NULL) == 0 && !keep_spare(s, conn))
+		(void)virConnectClose(conn); /* as many migrations as there are spares have begun */
+}
+
+virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s)
+{
+	virConnectPtr conn;
+
+	do {
+		(void)pthread_mutex_lock(&s->lock);
+		conn = s->n_spares ? s->spares[--s->n_spares] : NULL;
+		(void)pthread_mutex_unlock(&s->lock);
+		if (!conn || virConnectIsAlive(conn) == 1)
+			return conn;
+		(void)virConnectClose(conn);
+	} while (true);
 }
 
 virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s)

@@ -13,6 +13,8 @@
 
 /* Opens one connection with keepalives turned on. */
 int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err);
+void vhca_virt_connection_freep(virConnectPtr *p);
+#define VHCA_AUTO_CONNECTION VHCA_CLEANUP(vhca_virt_connection_freep) virConnectPtr
 
 struct vhca_virt_session;
 
@@ -24,6 +26,13 @@ struct vhca_virt_session *vhca_virt_session_ref(struct vhca_virt_session *s);
 void vhca_virt_session_unref(struct vhca_virt_session *s); /* the last one closes; accepts NULL */
 /* The same in a thread of its own, for shutdown: waits at most wait_ms for it. */
 void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_ms);
+
+/* A migration has a connection of its own, and opening it takes time: opens one ahead, unless
+ * VHCA_VIRT_SPARES are there. Failure is no error: the migration opens its own. */
+#define VHCA_VIRT_SPARES 4
+void vhca_virt_session_open_spare(struct vhca_virt_session *s, const char *uri);
+/* One that still lives, which the caller closes; NULL if there is none. */
+virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s);
 
 virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s);  /* events, lists, XML */
 virConnectPtr vhca_virt_session_action(const struct vhca_virt_session *s); /* attach, detach */

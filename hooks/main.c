@@ -91,10 +91,10 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 static size_t read_piece(char *buf, size_t size, uint64_t deadline)
 {
 	struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
-	uint64_t now = vhca_now_ms();
+	uint32_t left_ms = vhca_left_ms(deadline);
 	ssize_t n;
 
-	if (now >= deadline || poll(&pfd, 1, (int)(deadline - now)) <= 0)
+	if (!left_ms || poll(&pfd, 1, (int)left_ms) <= 0)
 		return 0;
 	n = read(STDIN_FILENO, buf, size);
 	return n > 0 ? (size_t)n : 0;

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/api_events.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+
+#include "common/base/text.h"
+
+#define POLLS_MAX	 64 /* long polls waiting at once; more are answered at once */
+#define POLL_SECONDS_MAX 60
+
+/* A GET /v1/events that waits for something to tell. */
+struct poll {
+	TAILQ_ENTRY(poll) link;
+	struct vhca_api_polls *all;
+	struct vhca_http_request *req;
+	struct vhca_timer *timer;
+	uint64_t since;
+};
+
+struct vhca_api_polls {
+	TAILQ_HEAD(, poll) list;
+	unsigned int n;
+	struct vhca_loop *loop;
+	struct vhca_events *events;
+	struct vhca_http_loop_server *adapter;
+	struct vhca_timer *wake; /* answers from the loop, not from where the event happened */
+};
+
+static void free_poll(struct poll *p)
+{
+	TAILQ_REMOVE(&p->all->list, p, link);
+	p->all->n--;
+	vhca_timer_free(p->timer);
+	free(p);
+}
+
+static void answer_poll(struct poll *p)
+{
+	vhca_http_reply(p->req, 200, vhca_events_to_json(p->all->events, p->since));
+	vhca_http_loop_kick(p->all->adapter);
+	free_poll(p);
+}
+
+static void on_poll_timer(void *arg)
+{
+	answer_poll(arg);
+}
+
+static void on_poll_cancel(void *arg)
+{
+	answer_poll(arg); /* nobody reads it; the handle is owed a reply all the same */
+}
+
+static void on_wake(void *arg)
+{
+	struct vhca_api_polls *all = arg;
+	struct poll *p, *next;
+
+	for (p = TAILQ_FIRST(&all->list); p; p = next) {
+		next = TAILQ_NEXT(p, link);
+		if (p->since < vhca_events_cursor(all->events))
+			answer_poll(p);
+	}
+}
+
+static void on_event(void *arg)
+{
+	struct vhca_api_polls *all = arg;
+
+	if (all->n)
+		vhca_timer_arm_ms(all->wake, 0);
+}
+
+static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req, uint64_t since,
+		      uint64_t seconds)
+{
+	struct poll *p = calloc(1, sizeof(*p));
+
+	if (!p || vhca_timer_new(all->loop, "poll", on_poll_timer, p, &p->timer) < 0) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->all = all;
+	p->req = req;
+	p->since = since;
+	TAILQ_INSERT_TAIL(&all->list, p, link);
+	all->n++;
+	vhca_timer_arm_ms(p->timer, seconds * 1000);
+	vhca_http_on_cancel(req, on_poll_cancel, p);
+	return 0;
+}
+
+void vhca_api_polls_answer(struct vhca_api_polls *all, struct vhca_http_request *req)
+{
+	const char *since_text = vhca_http_query(req, "since"),
+		   *wait_text = vhca_http_query(req, "wait");
+	uint64_t since = 0, wait = 0;
+	struct vhca_error err;
+
+	if ((since_text && vhca_parse_u64(since_text, 10, UINT64_MAX, &since)) ||
+	    (wait_text && vhca_parse_u64(wait_text, 10, POLL_SECONDS_MAX, &wait))) {
+		vhca_error_set(&err, VHCA_ERR_INVALID, "bad_request", 0,
+			       "since is a cursor, wait is 0..%d seconds", POLL_SECONDS_MAX);
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	if (since == vhca_events_cursor(all->events) && wait && all->n < POLLS_MAX &&
+	    start_poll(all, req, since, wait) == 0)
+		return;
+	vhca_http_reply(req, 200, vhca_events_to_json(all->events, since));
+}
+
+int vhca_api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
+		       struct vhca_http_loop_server *adapter, struct vhca_api_polls **ret)
+{
+	struct vhca_api_polls *all = calloc(1, sizeof(*all));
+
+	if (!all || vhca_timer_new(loop, "events", on_wake, all, &all->wake) < 0) {
+		free(all);
+		return -ENOMEM;
+	}
+	TAILQ_INIT(&all->list);
+	all->loop = loop;
+	all->events = events;
+	all->adapter = adapter;
+	vhca_events_listen(events, on_event, all);
+	*ret = all;
+	return 0;
+}
+
+struct vhca_api_polls *vhca_api_polls_free(struct vhca_api_polls *all)
+{
+	if (!all)
+		return NULL;
+	vhca_events_listen(all->events, NULL, NULL);
+	while (TAILQ_FIRST(&all->list))
+		answer_poll(TAILQ_FIRST(&all->list));
+	vhca_timer_free(all->wake);
+	free(all);
+	return NULL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the qemu hook is told. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+
+static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
+			 struct vhca_bdf bdf, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+	bool his;
+
+	if (!vf || vf->state == VHCA_VF_UNMANAGED)
+		return 0;
+	if (engine_check_drained(e, err) < 0)
+		return -EBUSY;
+	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	if (his && (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
+		return 0;
+	if (his)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
+				      "%s is claimed for this domain but not programmed yet (%s); "
+				      "start it again in a moment",
+				      VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state));
+	return vhca_error_set(err, VHCA_ERR_DENIED, "not_claimed", 0,
+			      "%s is an InfiniBand VF that vhcad manages, and it is not claimed "
+			      "for this domain; remove its <hostdev> "
+			      "and ask by metadata, or claim it first (POST /v1/claims)",
+			      VHCA_BDF_STR(bdf));
+}
+
+/* A guest whose VFs were reserved before the drain began: it is on its way here. */
+static bool is_coming(const struct vhca_engine *e, const struct vhca_hook_request *req)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid))
+			return true;
+	return false;
+}
+
+int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
+		     struct vhca_error *err)
+{
+	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
+		return 0;
+	if (req->has_request && !is_coming(e, req) && engine_check_drained(e, err) < 0)
+		return -EBUSY;
+	for (unsigned int i = 0; i < req->n_hostdevs; i++) {
+		int r = check_hostdev(e, req, req->hostdevs[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

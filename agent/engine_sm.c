@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the subnet manager answers to reports. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+#include "common/http/json.h"
+
+static const struct {
+	enum vhca_told told;
+	const char *word;
+} answers[] = {
+	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
+	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_SUPERSEDED, "superseded: another owner is known"},
+	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
+	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
+};
+
+/* What the SM knows of a vGUID that it does not give us. */
+struct known_owner {
+	uint64_t epoch;
+	uint64_t port_guid; /* 0 = not said */
+	bool bound;	    /* false: that owner has given it up */
+};
+
+static bool parse_owner(struct json_object *doc, struct known_owner *ret)
+{
+	const char *port = NULL;
+
+	*ret = (struct known_owner){.bound = true};
+	return doc &&
+	       vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 1, &ret->epoch, NULL) >= 0 &&
+	       vhca_json_opt_bool(doc, "bound", &ret->bound, NULL) >= 0 &&
+	       vhca_json_opt_string(doc, "port_guid", &port, NULL) >= 0 &&
+	       (!port || vhca_guid_parse(port, &ret->port_guid) == 0);
+}
+
+/* Why the next epoch may be ours: nobody is robbed, or an operator answers for it. NULL = it may not. */
+static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
+			    const struct known_owner *owner)
+{
+	if (owner->epoch < c->epoch)
+		return NULL;
+	/* What was handed over is raised by who handed it over. */
+	if (c->migrating && !c->away)
+		return NULL;
+	if (!owner->bound)
+		return "of a place that gave it up"; /* this VM was stopped on another host */
+	if (owner->port_guid == c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
+		return "of this port"; /* our database was lost */
+	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
+}
+
+/* The SM has refused an epoch. True: the answer is not the last word, another report is under way. */
+static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
+{
+	struct known_owner owner;
+	const char *why = parse_owner(doc, &owner) ? why_ours(e, c, &owner) : NULL;
+
+	if (!why)
+		return false;
+	if (c->vf->committing) {
+		engine_report(e, c); /* the claim is being written: the SM will say it again */
+		return true;
+	}
+	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
+			"the SM knows epoch %" PRIu64 ", %s: going on with the next", owner.epoch,
+			why);
+	c->epoch = owner.epoch + 1;
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
+				   c->epoch); /* known: no memory needed */
+	engine_save_and_report(e, c->vf);
+	return true;
+}
+
+void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
+			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
+
+	if (!binding->bound || !c || c->epoch != binding->epoch)
+		return;
+	if (answer == VHCA_SM_ACCEPTED) {
+		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
+		c->doubtful = false;
+	}
+	if (refused && go_on_from(e, c, doc))
+		return;
+	if (c->told != answers[answer].told) {
+		c->told = answers[answer].told;
+		c->told_ms = vhca_now_ms();
+		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
+				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
+				answers[answer].word, reason[0] ? ": " : "", reason);
+	}
+	(void)snprintf(c->told_reason, sizeof(c->told_reason), "%s",
+		       reason[0] ? reason : answers[answer].word);
+	if (c->vf)
+		engine_mark(e, c->vf);
+}
