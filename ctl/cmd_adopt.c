@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
-
 #include "common/base/cleanup.h"
 #include "ctl/api.h"
+#include "ctl/domain.h"
 #include "ctl/view.h"
 
 static void print_pkeys(struct vhca_strbuf *sb, struct json_object *claim)
@@ -22,28 +21,12 @@ static const struct vhca_column columns[] = {
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
-	char path[VHCA_CTL_PATH_MAX];
-	struct json_object *claims;
-	struct vhca_strbuf sb;
-	int r;
+	int r = vhca_ctl_domain(ctl, "adopt", NULL, &doc, err);
 
-	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/domains/");
-	vhca_ctl_encode(&sb, ctl->args[0]);
-	vhca_strbuf_add(&sb, "/adopt");
-	if (sb.truncated)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG, "domain name");
-	r = vhca_ctl_call(ctl, "POST", path, NULL, VHCA_CTL_CHANGE_MS, &doc, err);
-	if (r < 0) {
-		vhca_error_prefix(err, "%s", ctl->args[0]);
-		return r;
-	}
-	claims = vhca_view_array(doc, "claims");
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(doc);
-	else
-		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns), claims);
-	return 0;
+	if (r == 0)
+		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns),
+				 vhca_view_array(doc, "claims"));
+	return r;
 }
 
 const struct vhca_ctl_command vhca_cmd_adopt = {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "common/base/cleanup.h"
-#include "ctl/domain_vf.h"
+#include "ctl/domain.h"
 #include "ctl/view.h"
 
 static struct json_object *new_body(const struct vhca_ctl *ctl)

@@ -9,11 +9,6 @@
 #include "ctl/migration.h"
 #include "ctl/view.h"
 
-static void add_string(struct json_object *obj, const char *key, const char *value)
-{
-	(void)json_object_object_add(obj, key, json_object_new_string(value));
-}
-
 /* ---- how it ended ---- */
 
 static const char *reason_of(struct json_object *migration)
@@ -101,81 +96,25 @@ static int report_cancelled(const struct vhca_ctl *ctl, struct json_object *migr
 	return 0;
 }
 
-/* ---- begin ---- */
+/* ---- the orchestrator's turn ---- */
 
-static int begin(const struct vhca_ctl *ctl, struct json_object **ret, struct vhca_error *err)
+static int report_ready(const struct vhca_ctl *ctl, struct json_object *migration)
 {
-	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object();
-	int r;
+	const char *memory = vhca_view_text(migration, "peer_migration");
 
-	add_string(body, "domain", ctl->args[0]);
-	add_string(body, "peer", ctl->args[1]);
-	add_string(body, "mode", "managed");
-	r = vhca_ctl_call(ctl, "POST", "/v1/migrations", body, VHCA_CTL_READ_MS, ret, err);
-	if (r < 0)
-		vhca_error_prefix(err, "%s", ctl->args[0]);
-	return r;
-}
-
-/* ---- cancel ---- */
-
-static bool is_of(struct json_object *migration, const char *domain)
-{
-	return strcmp(vhca_view_text(migration, "domain_name"), domain) == 0 ||
-	       strcasecmp(vhca_view_text(migration, "domain"), domain) == 0;
-}
-
-static int check_role(const char *domain, struct json_object *migration, struct vhca_error *err)
-{
-	const char *peer = vhca_view_text(migration, "peer");
-
-	if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
+	if (ctl->opts[VHCA_OPT_JSON]) {
+		vhca_ctl_print_json(migration);
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
-			     "%s: comes from %s, which alone can cancel it", domain, peer);
-	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
-	return -EIO;
-}
-
-/* The running migration of a domain, borrowed from the list. */
-static int find_running(const char *domain, struct json_object *list, struct json_object **ret,
-			struct vhca_error *err)
-{
-	for (size_t i = 0; i < vhca_view_count(list); i++) {
-		struct json_object *migration = json_object_array_get_idx(list, i);
-
-		if (!is_of(migration, domain) || vhca_migration_is_over(migration))
-			continue;
-		*ret = migration;
-		return check_role(domain, migration, err);
 	}
-	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_migration", 0,
-			      "%s: is not being migrated", domain);
-}
-
-static int cancel(const struct vhca_ctl *ctl, struct json_object **ret, struct vhca_error *err)
-{
-	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL, *answer = NULL;
-	struct json_object *running = NULL;
-	char path[VHCA_CTL_PATH_MAX];
-	struct vhca_strbuf sb;
-	int r = vhca_ctl_call(ctl, "GET", "/v1/migrations", NULL, VHCA_CTL_READ_MS, &doc, err);
-
-	if (r < 0)
-		return r;
-	r = find_running(ctl->args[0], vhca_view_array(doc, "migrations"), &running, err);
-	if (r < 0)
-		return r;
-	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/migrations/");
-	vhca_ctl_encode(&sb, vhca_view_text(running, "id"));
-	vhca_strbuf_add(&sb, "/abort");
-	r = vhca_ctl_call(ctl, "POST", path, NULL, VHCA_CTL_READ_MS, &answer, err);
-	if (r < 0)
-		vhca_error_prefix(err, "%s", ctl->args[0]);
-	else
-		*ret = json_object_get(running);
-	return r;
+	(void)printf(
+		"%s: ready. Within %" PRIu64
+		" s, migrate it, for instance (--persistent --undefinesource if it is "
+		"defined):\n  virsh migrate --live --p2p %s %s%s%s\nAll else follows by itself. "
+		"To have its VFs back here instead: vhcactl migrate --cancel %s\n",
+		ctl->args[0], vhca_view_u64(migration, "lease_left_ms") / 1000, ctl->args[0],
+		vhca_view_text(migration, "peer_libvirt"), *memory ? " --migrateuri " : "", memory,
+		ctl->args[0]);
+	return 0;
 }
 
 /* ---- the command ---- */
@@ -194,23 +133,29 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *migration = NULL, *last = NULL;
 	bool cancelling = ctl->opts[VHCA_OPT_CANCEL] != NULL;
-	int r = cancelling ? cancel(ctl, &migration, err) : begin(ctl, &migration, err);
+	const char *mode = ctl->opts[VHCA_OPT_EXTERNAL] ? "external" : "managed";
+	int r = cancelling ? vhca_migration_cancel(ctl, &migration, err)
+			   : vhca_migration_begin(ctl, mode, ctl->args[1], &migration, err);
 
 	if (r < 0)
 		return r;
 	print_begun(ctl, migration);
 	if (ctl->opts[VHCA_OPT_NO_WAIT])
 		return 0;
-	r = vhca_migration_follow(ctl, migration, &last, err);
+	r = vhca_migration_follow(ctl, migration, ctl->opts[VHCA_OPT_EXTERNAL] ? "ready" : NULL,
+				  &last, err);
 	if (r < 0)
 		return r;
+	if (!cancelling && strcmp(vhca_view_text(last, "state"), "ready") == 0)
+		return report_ready(ctl, last);
 	return cancelling ? report_cancelled(ctl, last, err) : report(ctl, last, err);
 }
 
 const struct vhca_ctl_command vhca_cmd_migrate = {
 	.name = "migrate",
 	.args = {"DOMAIN", "PEER"},
-	.optional = VHCA_OPT_BIT(VHCA_OPT_CANCEL) | VHCA_OPT_BIT(VHCA_OPT_NO_WAIT),
+	.optional = VHCA_OPT_BIT(VHCA_OPT_CANCEL) | VHCA_OPT_BIT(VHCA_OPT_NO_WAIT) |
+		    VHCA_OPT_BIT(VHCA_OPT_EXTERNAL) | VHCA_OPT_BIT(VHCA_OPT_LEASE),
 	.first_arg_only = VHCA_OPT_BIT(VHCA_OPT_CANCEL),
 	.summary = "move a running domain with its VFs to another hypervisor",
 	.help = "\nPEER is a [peer PEER] of vhcad.conf. The guest keeps the GUIDs, P_Keys and PCI "
@@ -218,6 +163,10 @@ const struct vhca_ctl_command vhca_cmd_migrate = {
 		"each step with its time when it has ended. If anything fails, the VFs come back "
 		"here: exit status 4; 6 if\n"
 		"that is not complete yet. Interrupting vhcactl does not stop the migration, "
-		"--cancel does.\n",
+		"--cancel does.\n\nWith --external, libvirt's part is left to somebody else: "
+		"returns "
+		"when the domain may be migrated, and says\nhow. vhcad sees by itself how that "
+		"ends. "
+		"Whoever does not migrate it within the lease leaves it here with its VFs.\n",
 	.run = run,
 };

@@ -26,6 +26,8 @@ enum vhca_ctl_opt {
 	VHCA_OPT_SINCE,
 	VHCA_OPT_CANCEL,
 	VHCA_OPT_NO_WAIT,
+	VHCA_OPT_EXTERNAL,
+	VHCA_OPT_LEASE,
 	VHCA_CTL_OPTS
 };
 #define VHCA_OPT_BIT(opt) (1u << (opt))
@@ -34,6 +36,8 @@ enum vhca_ctl_opt {
 struct vhca_ctl {
 	const char *opts[VHCA_CTL_OPTS]; /* value, "" for a flag, NULL if not given */
 	const char *args[VHCA_CTL_ARGS_MAX];
+	char *const *rest; /* further arguments, of a command that takes them */
+	int n_rest;
 	const char *socket_path;
 	uint32_t timeout_ms; /* 0 = the command's own default */
 };
@@ -41,10 +45,11 @@ struct vhca_ctl {
 struct vhca_ctl_command {
 	const char *name;
 	const char *args[VHCA_CTL_ARGS_MAX]; /* names of the arguments, all of them required */
-	uint32_t required, optional;	     /* VHCA_OPT_BIT() of its own options */
-	uint32_t first_arg_only; /* those of them with which only the first argument is taken */
-	const char *summary;	 /* a line of the command list */
-	const char *help;	 /* paragraphs behind it, "" if there is no more to say */
+	const char *rest;	     /* name of any number of arguments behind them; NULL: none */
+	uint32_t required, optional; /* VHCA_OPT_BIT() of its own options */
+	uint32_t first_arg_only;     /* those of them with which only the first argument is taken */
+	const char *summary;	     /* a line of the command list */
+	const char *help;	     /* paragraphs behind it, "" if there is no more to say */
 	int (*run)(const struct vhca_ctl *ctl, struct vhca_error *err);
 };
 
@@ -53,12 +58,17 @@ extern const struct vhca_ctl_command vhca_cmd_attach;
 extern const struct vhca_ctl_command vhca_cmd_claims;
 extern const struct vhca_ctl_command vhca_cmd_detach;
 extern const struct vhca_ctl_command vhca_cmd_domains;
+extern const struct vhca_ctl_command vhca_cmd_drain;
 extern const struct vhca_ctl_command vhca_cmd_explain;
 extern const struct vhca_ctl_command vhca_cmd_hcas;
 extern const struct vhca_ctl_command vhca_cmd_migrate;
 extern const struct vhca_ctl_command vhca_cmd_migrations;
 extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
+extern const struct vhca_ctl_command vhca_cmd_park;
+extern const struct vhca_ctl_command vhca_cmd_takeover;
+extern const struct vhca_ctl_command vhca_cmd_undrain;
+extern const struct vhca_ctl_command vhca_cmd_unpark;
 extern const struct vhca_ctl_command vhca_cmd_vfs;
 extern const struct vhca_ctl_command vhca_cmd_watch;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ctl/migration.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct follow {
 	char waits_for[256];	     /* reason of the last line about a step that does not get on */
 	uint64_t start;		     /* vhca_now_ms() */
 	uint64_t silent_since;	     /* the same; 0 = the agent answers */
+	const char *until;	     /* a state before the end; NULL = the end */
 };
 
 bool vhca_migration_is_over(struct json_object *migration)
@@ -62,12 +64,20 @@ static void print_steps(struct follow *f, struct json_object *migration)
 	}
 }
 
+/* A guest that does not let go is asked in other ways. */
+static bool is_deaf(struct json_object *migration)
+{
+	return strcmp(vhca_view_text(migration, "state"), "detaching") == 0 &&
+	       *vhca_view_text(migration, "reason") && !*vhca_view_text(migration, "code");
+}
+
 /* What is retried needs somebody: said once for each reason. */
 static void print_trouble(struct follow *f, struct json_object *migration)
 {
 	const char *reason = vhca_view_text(migration, "reason");
 
-	if (!vhca_view_is_true(migration, "degraded") || vhca_migration_is_over(migration) ||
+	if ((!vhca_view_is_true(migration, "degraded") && !is_deaf(migration)) ||
+	    vhca_migration_is_over(migration) ||
 	    strncmp(f->waits_for, reason, sizeof(f->waits_for) - 1) == 0)
 		return;
 	(void)snprintf(f->waits_for, sizeof(f->waits_for), "%s", reason);
@@ -114,6 +124,12 @@ static int check_time(const struct follow *f, struct json_object *migration, str
 	return -1;
 }
 
+static bool is_reached(const struct follow *f, struct json_object *migration)
+{
+	return vhca_migration_is_over(migration) ||
+	       (f->until && !strcmp(vhca_view_text(migration, "state"), f->until));
+}
+
 static int follow(struct follow *f, struct json_object *begun, struct json_object **ret,
 		  struct vhca_error *err)
 {
@@ -129,7 +145,7 @@ static int follow(struct follow *f, struct json_object *begun, struct json_objec
 			(void)json_object_put(migration);
 			migration = answer;
 		}
-		if (r == 0 && vhca_migration_is_over(migration)) {
+		if (r == 0 && is_reached(f, migration)) {
 			*ret = vhca_steal_ptr(&migration);
 			return 0;
 		}
@@ -142,9 +158,9 @@ static int follow(struct follow *f, struct json_object *begun, struct json_objec
 }
 
 int vhca_migration_follow(const struct vhca_ctl *ctl, struct json_object *migration,
-			  struct json_object **ret, struct vhca_error *err)
+			  const char *until, struct json_object **ret, struct vhca_error *err)
 {
-	struct follow f = {.ctl = ctl, .start = vhca_now_ms()};
+	struct follow f = {.ctl = ctl, .start = vhca_now_ms(), .until = until};
 	struct vhca_strbuf sb;
 	int r;
 
@@ -154,5 +170,107 @@ int vhca_migration_follow(const struct vhca_ctl *ctl, struct json_object *migrat
 	f.printed = json_object_new_object();
 	r = follow(&f, migration, ret, err);
 	(void)json_object_put(f.printed);
+	return r;
+}
+
+/* ---- begin ---- */
+
+static void add_string(struct json_object *obj, const char *key, const char *value)
+{
+	(void)json_object_object_add(obj, key, json_object_new_string(value));
+}
+
+static int add_lease(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	const char *text = ctl->opts[VHCA_OPT_LEASE];
+	uint32_t seconds = 0;
+
+	if (!text)
+		return 0;
+	if (vhca_parse_u32(text, 10, UINT32_MAX, &seconds) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				      "--lease: '%s' is no number of seconds", text);
+	(void)json_object_object_add(body, "lease", json_object_new_int64(seconds));
+	return 0;
+}
+
+int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const char *peer,
+			 struct json_object **ret, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object();
+	int r;
+
+	add_string(body, "domain", ctl->args[0]);
+	if (peer)
+		add_string(body, "peer", peer);
+	add_string(body, "mode", mode);
+	r = add_lease(ctl, body, err);
+	if (r < 0)
+		return r;
+	r = vhca_ctl_call(ctl, "POST", "/v1/migrations", body, VHCA_CTL_READ_MS, ret, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", ctl->args[0]);
+	return r;
+}
+
+/* ---- cancel ---- */
+
+static bool is_of(struct json_object *migration, const char *domain)
+{
+	return strcmp(vhca_view_text(migration, "domain_name"), domain) == 0 ||
+	       strcasecmp(vhca_view_text(migration, "domain"), domain) == 0;
+}
+
+static int check_role(const char *domain, struct json_object *migration, struct vhca_error *err)
+{
+	const char *peer = vhca_view_text(migration, "peer");
+
+	if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
+			     "%s: comes from %s, which alone can cancel it", domain, peer);
+	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
+	return -EIO;
+}
+
+/* The running migration of a domain, borrowed from the list. */
+static int find_running(const char *domain, struct json_object *list, struct json_object **ret,
+			struct vhca_error *err)
+{
+	for (size_t i = 0; i < vhca_view_count(list); i++) {
+		struct json_object *migration = json_object_array_get_idx(list, i);
+
+		if (!is_of(migration, domain) || vhca_migration_is_over(migration))
+			continue;
+		*ret = migration;
+		return check_role(domain, migration, err);
+	}
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_migration", 0,
+			      "%s: is not being migrated", domain);
+}
+
+int vhca_migration_cancel(const struct vhca_ctl *ctl, struct json_object **ret,
+			  struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL, *answer = NULL;
+	struct json_object *running = NULL;
+	char path[VHCA_CTL_PATH_MAX];
+	struct vhca_strbuf sb;
+	int r = vhca_ctl_call(ctl, "GET", "/v1/migrations", NULL, VHCA_CTL_READ_MS, &doc, err);
+
+	if (r < 0)
+		return r;
+	r = find_running(ctl->args[0], vhca_view_array(doc, "migrations"), &running, err);
+	if (r < 0)
+		return r;
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	vhca_strbuf_add(&sb, "/v1/migrations/");
+	vhca_ctl_encode(&sb, vhca_view_text(running, "id"));
+	vhca_strbuf_add(&sb, "/abort");
+	r = vhca_ctl_call(ctl, "POST", path, NULL, VHCA_CTL_READ_MS, &answer, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", ctl->args[0]);
+	else
+		*ret = json_object_get(running);
 	return r;
 }

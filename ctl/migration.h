@@ -9,10 +9,18 @@
 /* True for a migration that goes on no more. */
 bool vhca_migration_is_over(struct json_object *migration);
 
-/* Asks for a migration (borrowed; its id counts) until it is over and prints, unless --json is given, a line for each of its steps when that has ended. A
+/* Begins one for ctl->args[0] in a mode; peer NULL: none. The lease is that of --lease. Caller puts *ret. */
+int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const char *peer,
+			 struct json_object **ret, struct vhca_error *err);
+
+/* Asks for a migration (borrowed; its id counts) until it is over, or in state `until` if that is not NULL, and prints, unless --json is given, a line for each of its steps when that has ended. A
  * silent agent is waited for (it may be restarted in the middle), but not for ever; --timeout limits the whole. On success *ret is
  * the last answer; caller puts it. */
 int vhca_migration_follow(const struct vhca_ctl *ctl, struct json_object *migration,
-			  struct json_object **ret, struct vhca_error *err);
+			  const char *until, struct json_object **ret, struct vhca_error *err);
+
+/* Asks the agent to stop the migration of ctl->args[0] that is under way; *ret is how it was, caller puts it. */
+int vhca_migration_cancel(const struct vhca_ctl *ctl, struct json_object **ret,
+			  struct vhca_error *err);
 
 #endif

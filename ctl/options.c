@@ -31,14 +31,17 @@ static const struct {
 	[VHCA_OPT_SINCE] = {"since", "CURSOR", "start behind this event; 0 = with the oldest kept"},
 	[VHCA_OPT_CANCEL] = {"cancel", NULL, "stop the migration of DOMAIN that is under way"},
 	[VHCA_OPT_NO_WAIT] = {"no-wait", NULL, "return when it has begun"},
+	[VHCA_OPT_EXTERNAL] = {"external", NULL, "let somebody else call libvirt"},
+	[VHCA_OPT_LEASE] = {"lease", "SECONDS", "how long the guest may wait without its VFs"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_CTL_OPTS, "one row an option");
 
 static const struct vhca_ctl_command *const commands[] = {
-	&vhca_cmd_node,	  &vhca_cmd_hcas,    &vhca_cmd_vfs,	   &vhca_cmd_domains,
-	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	   &vhca_cmd_attach,
-	&vhca_cmd_detach, &vhca_cmd_migrate, &vhca_cmd_migrations, &vhca_cmd_outbox,
-	&vhca_cmd_watch,
+	&vhca_cmd_node,	  &vhca_cmd_hcas,    &vhca_cmd_vfs,	&vhca_cmd_domains,
+	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	&vhca_cmd_takeover,
+	&vhca_cmd_attach, &vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,
+	&vhca_cmd_unpark, &vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations,
+	&vhca_cmd_outbox, &vhca_cmd_watch,
 };
 
 static int usage(struct vhca_error *err, const char *command)
@@ -88,6 +91,8 @@ static void print_synopsis(FILE *out, const struct vhca_ctl_command *cmd)
 	(void)fprintf(out, "Usage: vhcactl [OPTIONS] %s", cmd->name);
 	for (size_t i = 0; i < VHCA_CTL_ARGS_MAX && cmd->args[i]; i++)
 		(void)fprintf(out, " %s", cmd->args[i]);
+	if (cmd->rest)
+		(void)fprintf(out, " [%s...]", cmd->rest);
 	for (size_t i = 0; i < VHCA_CTL_OPTS; i++) {
 		if (cmd->required & VHCA_OPT_BIT(i))
 			(void)fprintf(out, " %s", option_text(text, i));
@@ -238,6 +243,11 @@ static int take_args(struct vhca_ctl *ctl, const struct vhca_ctl_command *cmd, i
 		}
 		ctl->args[n] = argv[n];
 		n++;
+	}
+	if (cmd->rest) {
+		ctl->rest = argv + n;
+		ctl->n_rest = argc - n;
+		return 0;
 	}
 	if (n == argc)
 		return 0;

@@ -14,7 +14,7 @@ _vhcactl_names()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='node hcas vfs domains claims explain adopt attach detach migrate migrations outbox watch help'
+	local commands='node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -27,14 +27,14 @@ _vhcactl()
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 		;;
-	--timeout | --partition | --guid | --fabric | --since)
+	--timeout | --partition | --guid | --fabric | --since | --lease)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--socket | --timeout | --state | --partition | --guid | --fabric | --since) ((i++)) ;;
+		--socket | --timeout | --state | --partition | --guid | --fabric | --since | --lease) ((i++)) ;;
 		-*) ;;
 		*) if [[ $command ]]; then args+=("$word"); else command=$word; fi ;;
 		esac
@@ -44,7 +44,14 @@ _vhcactl()
 	help) words=$commands ;;
 	vfs) words="--state $common" ;;
 	watch) words="--since $common" ;;
+	park) words="$(_vhcactl_domains) --no-wait --lease $common" ;;
+	drain) words="--no-wait $common" ;;
+	unpark) words="$(_vhcactl_domains) --no-wait $common" ;;
 	explain | adopt) words="$(_vhcactl_domains) $common" ;;
+	takeover)
+		words=$common
+		((${#args[@]} == 0)) && words+=" $(_vhcactl_domains)"
+		;;
 	attach | detach)
 		case ${#args[@]} in
 		0) words=$(_vhcactl_domains) ;;
@@ -54,7 +61,7 @@ _vhcactl()
 		[[ $command == attach ]] && words+=' --partition --guid --fabric'
 		;;
 	migrate)
-		words="--cancel --no-wait $common"
+		words="--cancel --no-wait --external --lease $common"
 		((${#args[@]} == 0)) && words+=" $(_vhcactl_domains)"
 		;;
 	*) words=$common ;;
