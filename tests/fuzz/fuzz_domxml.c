@@ -42,6 +42,10 @@ static void check_hostdevs(const struct vhca_dom_info *info)
 
 		FUZZ_ASSERT(bdf_is_valid(dev->host) && bdf_is_valid(dev->guest));
 		FUZZ_ASSERT(memchr(dev->alias, '\0', sizeof(dev->alias)));
+		FUZZ_ASSERT(dev->path.n <= VHCA_DOM_HOPS_MAX &&
+			    (dev->has_guest_addr || !dev->path.n));
+		for (unsigned int h = 0; h < dev->path.n; h++)
+			FUZZ_ASSERT(dev->path.hops[h].dev <= 31 && dev->path.hops[h].fn <= 7);
 	}
 }
 
@@ -57,6 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	FUZZ_ASSERT(info->name[0] && memchr(info->name, '\0', sizeof(info->name)));
 	FUZZ_ASSERT(info->id >= -1 && info->free_root_ports <= info->root_ports);
+	FUZZ_ASSERT(info->memory.pages < VHCA_PAGES_COUNT);
+	FUZZ_ASSERT(info->memory.pages == VHCA_PAGES_HUGE || !info->memory.page_kib);
 	FUZZ_ASSERT(request_err.kind == VHCA_ERR_NONE || request_err.msg[0]);
 	FUZZ_ASSERT(info->has_away || vhca_uuid_equal(&info->away, &none));
 	check_requests(info);

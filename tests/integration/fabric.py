@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -134,17 +135,17 @@ class Api:
 
 
 class Fabric:
-    """ibsim with one switch and HOSTS hosts, named H1, H2, ..."""
+    """ibsim with hosts named H1, H2, ...: by default HOSTS of them at one switch."""
 
-    def __init__(self):
+    def __init__(self, net=None, console=False, options=()):
         self.dir = tempfile.mkdtemp(prefix="vhca-fabric.")
         self.sock_name = os.path.basename(self.dir)
         with open(os.path.join(self.dir, "net"), "w") as f:
-            f.write(topology())
+            f.write(net or topology())
         self.log = open(os.path.join(self.dir, "ibsim.log"), "w")
-        self.sim = subprocess.Popen([tool("ibsim"), "-s", "-n", "net"], cwd=self.dir,
-                                    env=self.env(), stdin=subprocess.DEVNULL, stdout=self.log,
-                                    stderr=self.log)
+        self.sim = subprocess.Popen([tool("ibsim"), "-s", *([] if console else ["-n"]), *options, "net"],
+                                    cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
+                                    stdin=subprocess.PIPE if console else subprocess.DEVNULL)
         self.managers = []
         wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None)
 
@@ -152,6 +153,16 @@ class Fabric:
         env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
         return {**env, "IBSIM_SOCKNAME": self.sock_name, "SIM_HOST": f"H{host}",
                 "LD_PRELOAD": preload if preload else ""}
+
+    def console(self, line):
+        """A command to ibsim itself, which must have a console."""
+        def prompts():
+            with open(self.log.name, errors="replace") as f:
+                return f.read().count("sim>")
+        before = prompts()
+        self.sim.stdin.write(f"{line}\n".encode())
+        self.sim.stdin.flush()
+        wait_for(f"ibsim does {line}", lambda: prompts() > before)
 
     def query(self, *argv, host=1):
         """Output of a diagnostic tool that is attached at a host; None if it fails."""
@@ -225,6 +236,8 @@ class Fabric:
             sm.kill()
         self.sim.kill()
         self.sim.wait()
+        if self.sim.stdin:
+            self.sim.stdin.close()
         self.log.close()
         shutil.rmtree(self.dir, ignore_errors=True)
 
@@ -232,7 +245,8 @@ class Fabric:
 class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
-    def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None):
+    def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
+                 counter=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.log_path = os.path.join(self.dir, "opensm.log")
@@ -240,6 +254,7 @@ class Manager:
         self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
+        self.counter = counter      # smpcount.c as a library
         self.process = None
 
     def _write(self, name, text):
@@ -249,18 +264,18 @@ class Manager:
 
     def _environment(self):
         plugin = os.environ["VHCA_PLUGIN"]
-        preload = UMAD2SIM
+        preload = f"{self.counter} {UMAD2SIM}" if self.counter else UMAD2SIM
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
         asan = re.search(r"libasan\S* => (\S+)", linked)
         if asan:    # its run time has to come first
-            preload = f"{asan.group(1)} {UMAD2SIM}"
+            preload = f"{asan.group(1)} {preload}"
         return {**self.fabric.env(self.host, preload), "OSM_CACHE_DIR": self.dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
-                "UBSAN_OPTIONS": "halt_on_error=1"}
+                "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}
 
-    def start(self, wait=True):
+    def start(self, wait=True, timeout=20):
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
         if "inherit" not in self.conf:
             base += "inherit = 0\n"    # cases share a fabric: nothing is to come from the one before
@@ -275,8 +290,16 @@ class Manager:
                                             env=self._environment(), stdin=subprocess.DEVNULL,
                                             stdout=out, stderr=out)
         if wait:
-            wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), 20)
+            wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), timeout)
         return self
+
+    def counts_path(self):
+        return os.path.join(self.dir, "smps")
+
+    def smps(self):
+        """What this OpenSM has sent, counted outside of it: {"lft", "port_info", "all"} (see smpcount.c)."""
+        with open(self.counts_path(), "rb") as f:
+            return dict(zip(("lft", "port_info", "all"), struct.unpack("3Q", f.read(24))))
 
     def alive(self):
         if self.process.poll() is not None:

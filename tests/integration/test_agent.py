@@ -179,6 +179,16 @@ class Serve(Case):
             ("POST", "/v1/domains/test/vfs/" + "x" * 60, {"partition": "0x8001"}, 400),
             ("DELETE", "/v1/domains/test/vfs/ib0", None, 404), ("DELETE", "/v1/claims/zzz", None, 404),
             ("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001", "bdf": "7"}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx"}, 404),  # no [peer hvx]
+            ("POST", "/v1/migrations", {"domain": "test", "mode": "park"}, 409),  # nothing to park
+            ("POST", "/v1/migrations", {"domain": "test", "mode": "external"}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "mode": "park", "peer": "hvx"}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "mode": "park", "lease": 9}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "lease": 60}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "mode": "magic"}, 400),
+            ("POST", "/v1/migrations/zzz/lease", {"lease": 60}, 404), ("POST", "/v1/migrations/zzz/lease", {}, 400),
+            ("POST", "/v1/drain", {"peers": ["hvx"]}, 404), ("POST", "/v1/drain", {"peers": "hvx"}, 400), ("POST", "/v1/drain", {"peers": [1]}, 400),
+            ("GET", "/v1/vfs?state=foo", None, 400), ("GET", "/v1/vfs?state=", None, 400),
             ("GET", "/v1/events?since=x", None, 400), ("GET", "/v1/events?wait=9999", None, 400)]
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         for method, path, body, want in cases:
@@ -186,6 +196,25 @@ class Serve(Case):
             self.assertEqual(status, want, f"{method} {path}: {doc}")
             for key in ("code", "detail", "retryable", "status"):
                 self.assertIn(key, doc)
+
+    def test_drain_outlives_a_restart(self):
+        self.assertFalse(self.agent.get("/v1/node")[1]["drained"])
+        self.assertEqual(self.agent.request("POST", "/v1/drain", {"peers": []})[0], 202)
+        self.agent.wait(lambda: self.agent.get("/v1/drain")[1]["done"])
+        status, doc, _ = self.agent.request("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001"})
+        self.assertEqual((status, doc["code"]), (409, "drained"))
+        self.assertEqual(self.agent.stop(), 0)
+        self.agent.start()
+        self.assertTrue(self.agent.get("/v1/node")[1]["drained"])
+        self.assertEqual(self.agent.request("DELETE", "/v1/drain")[1]["drained"], False)
+
+    def test_a_state_that_is_none_is_answered_with_those_there_are(self):
+        known = openapi.Document().doc["components"]["schemas"]["VfState"]["enum"]
+        for state in known:
+            self.assertEqual(self.agent.get(f"/v1/vfs?state={state}")[0], 200)
+        status, doc, _ = self.agent.get("/v1/vfs?state=Free")
+        self.assertEqual((status, doc["code"]), (400, "bad_request"))
+        self.assertEqual(doc["hint"], "state is one of " + ", ".join(known))
 
     def test_explains_a_domain_without_infiniband(self):
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])

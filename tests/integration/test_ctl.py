@@ -23,7 +23,7 @@ import tap
 CTL = os.environ["VHCACTL"]
 SOURCE = os.environ["VHCA_SOURCE_DIR"]
 UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
-COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "adopt", "attach", "detach", "migrate", "migrations", "outbox", "watch"]
+COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch"]
 
 NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
         "libvirt": {"uri": "qemu:///system", "connected": True},
@@ -80,15 +80,15 @@ OUTBOX = {"outbox": [
      "attempts": 0, "next_try_ms": 0, "reason": None}]}
 MIGRATION = "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"
 BEGUN = {"id": MIGRATION, "role": "source", "domain": UUID, "domain_name": "vm1", "peer": "hvb", "state": "claiming",
-         "step_ms": {}, "started_ms": 1763617226000, "ended_ms": None, "reason": None, "degraded": False,
+         "step_ms": {}, "blackout_us": {}, "started_ms": 1763617226000, "ended_ms": None, "reason": None, "degraded": False,
          "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "guid": "0x02c9ab0000000001", "epoch": 3, "state": "attached",
                   "attached": True, "granted": True}]}
 STEPS = {"claiming": 43, "detaching": 1207, "handing_over": 80, "copying": 5310, "finishing": 1574}
-DONE = {**BEGUN, "state": "done", "step_ms": STEPS, "ended_ms": 1763617226000 + 8214}
+DONE = {**BEGUN, "state": "done", "step_ms": STEPS, "blackout_us": {"removed_to_migrate": 6120}, "ended_ms": 1763617226000 + 8214}
 FAILED = {**BEGUN, "state": "failed", "step_ms": {"claiming": 43, "detaching": 1207, "aborting": 12, "restoring": 900},
           "ended_ms": 1763617226000 + 2162, "reason": "the destination refused: no free VF"}
 INCOMING = {**BEGUN, "id": UUID, "role": "destination", "domain_name": "vm2", "domain": MIGRATION, "state": "incoming",
-            "degraded": True, "reason": "hva does not answer"}
+            "blackout_us": {"resumed_to_attach": 1909, "resumed_to_granted": 402013}, "degraded": True, "reason": "hva does not answer"}
 MIGRATIONS = {"migrations": [DONE, INCOMING, FAILED]}
 CLAIM_RESULT = {**CLAIMS["claims"][0], "vf": VFS["vfs"][0]}
 
@@ -367,6 +367,74 @@ class Migrations(CtlCase):
         self.assertEqual(server.seen[0], ("POST", "/v1/migrations", {"domain": "vm1", "peer": "hvb", "mode": "managed"}))
         self.assertEqual({s[:2] for s in server.seen[1:]}, {("GET", self.PATH)})
 
+    READY = {**BEGUN, "mode": "external", "state": "ready", "lease_left_ms": 300500, "peer_libvirt": "qemu+tcp://hvb/system",
+             "peer_migration": None, "step_ms": {"claiming": 43, "detaching": 1207, "handing_over": 80}}
+
+    def test_external_says_what_to_run(self):
+        server = self.follow(self.at("detaching"), self.READY)
+        p = self.ctl("migrate", "--external", "vm1", "hvb", "--lease", "300")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(server.seen[0], ("POST", "/v1/migrations", {"domain": "vm1", "peer": "hvb", "mode": "external", "lease": 300}))
+        lines = p.stdout.splitlines()
+        self.assertEqual([line.split()[0] for line in lines[:5]], ["vm1:", "claiming", "detaching", "handing_over", "vm1:"])
+        self.assertIn("  virsh migrate --live --p2p vm1 qemu+tcp://hvb/system", lines)
+        self.assertIn("Within 300 s", p.stdout)
+        os.unlink(self.socket)
+        self.follow({**self.READY, "peer_migration": "tcp://192.168.77.2"})
+        self.assertIn("  virsh migrate --live --p2p vm1 qemu+tcp://hvb/system --migrateuri tcp://192.168.77.2\n",
+                      self.ctl("migrate", "--external", "vm1", "hvb").stdout)
+        os.unlink(self.socket)
+        self.follow(FAILED)
+        self.assertEqual(self.ctl("migrate", "--external", "vm1", "hvb").returncode, 4)
+
+    def test_lease_is_a_number(self):
+        self.agent({})
+        p = self.ctl("migrate", "--external", "vm1", "hvb", "--lease", "1h")
+        self.assertEqual((p.returncode, p.stderr), (2, "vhcactl: --lease: '1h' is no number of seconds\n"))
+
+    def test_park_and_unpark(self):
+        parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 60000, "step_ms": {"detaching": 1207}}
+        server = self.follow(self.at("detaching"), parked)
+        p = self.ctl("park", "vm1")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(server.seen[0], ("POST", "/v1/migrations", {"domain": "vm1", "mode": "park"}))
+        self.assertIn("vm1: runs without its VFs for 60 s, or until vhcactl unpark vm1.", p.stdout)
+        os.unlink(self.socket)
+        for last, code, words in (({**FAILED, "reason": "cancelled by request"}, 0, "vm1: has its VFs again"), (DONE, 4, "does not run here any more")):
+            server = self.follow(last, more={"GET /v1/migrations": {"migrations": [parked]}, f"POST {self.PATH}/abort": (202, parked)})
+            p = self.ctl("unpark", "vm1")
+            self.assertEqual(p.returncode, code)
+            self.assertIn(words, p.stdout + p.stderr)
+            self.assertIn("POST", [s[0] for s in server.seen])
+            os.unlink(self.socket)
+        self.follow({**FAILED, "reason": "the guest did not let go of a VF"})
+        p = self.ctl("park", "vm1")
+        self.assertEqual((p.returncode, p.stderr), (4, "vhcactl: vm1: not parked, all is as it was: the guest did not let go of a VF\n"))
+
+    def test_drain(self):
+        def doc(done, *domains, drained=True):
+            return {"drained": drained, "since_ms": 1, "peers": ["hvb"], "done": done, "claims": len(domains),
+                    "domains": [{"domain": UUID, "domain_name": n, "state": s, "reason": r} for n, s, r in domains]}
+        left = [doc(False, ("vm1", "moving", None), ("vm2", "waiting", "hvb has no free VF")),
+                doc(False, ("vm1", "moving", None), ("vm2", "moving", None)), doc(True)]
+        server = self.agent({"POST /v1/drain": (202, left[0]), "DELETE /v1/drain": (200, doc(False, drained=False)),
+                             "GET /v1/drain": lambda _: (200, left.pop(0) if len(left) > 1 else left[0])})
+        p = self.ctl("drain", "hvb", "hvc")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(server.seen[0], ("POST", "/v1/drain", {"peers": ["hvb", "hvc"]}))
+        self.assertEqual(p.stdout.splitlines(), ["vm1: moving", "vm2: waiting: hvb has no free VF", "vm2: moving",
+                                                 "drained: no guest has a VF of this host"])
+        server.seen.clear()
+        self.assertEqual((self.ctl("drain", "--no-wait").returncode, server.seen), (0, [("POST", "/v1/drain", {"peers": []})]))
+        left[:] = [doc(True, ("vm1", "parked", None))]
+        self.assertEqual(self.ctl("drain").stdout.splitlines(), ["vm1: parked", "drained: 1 domains run on without their VFs"])
+        left[:] = [doc(False, ("vm1", "waiting", None))]
+        p = self.ctl("drain", "--timeout", "1")
+        self.assertEqual((p.returncode, "1 VFs are still claimed" in p.stderr), (7, True))
+        left[:] = [doc(False, drained=False)]
+        self.assertEqual(self.ctl("drain").returncode, 4)
+        self.assertEqual(self.ctl("undrain").stdout, "no longer drained\n")
+
     def test_lines_come_when_the_step_ends(self):
         gate = threading.Event()
 
@@ -417,6 +485,15 @@ class Migrations(CtlCase):
         self.assertEqual([line for line in p.stdout.splitlines() if "retried" in line],
                          ["finishing      retried: hvb does not answer",
                           "finishing      retried: ib0 is not attached there"])
+
+    def test_a_guest_that_does_not_let_go_is_told(self):
+        self.follow(self.at("detaching", reason="waits; its guest agent was asked"), DONE)
+        p = self.ctl("migrate", "vm1", "hvb")
+        self.assertEqual([line for line in p.stdout.splitlines() if "retried" in line],
+                         ["detaching      retried: waits; its guest agent was asked"])
+        os.unlink(self.socket)
+        self.follow(self.at("detaching", reason="cancelled by request", code="cancelled"), FAILED)
+        self.assertNotIn("retried", self.ctl("migrate", "vm1", "hvb").stdout)
 
     def test_refused(self):
         self.agent({"POST /v1/migrations": problem(404, "not-found", "unknown_peer", "no [peer hvx]", "vhcad.conf(5)")})
@@ -528,11 +605,11 @@ class Migrations(CtlCase):
     def test_table(self):
         self.agent({"GET /v1/migrations": MIGRATIONS})
         rows = self.rows("migrations")
-        self.assertEqual(rows[0], ["ID", "ROLE", "DOMAIN", "PEER", "STATE", "AGE", "REASON"])
+        self.assertEqual(rows[0], ["ID", "ROLE", "DOMAIN", "PEER", "STATE", "AGE", "OVERHEAD", "REASON"])
         self.assertEqual([row[:5] + row[6:] for row in rows[1:]], [
-            [MIGRATION, "source", "vm1", "hvb", "done", "-"],
-            [UUID, "destination", "vm2", "hvb", "incoming (degraded)", "hva does not answer"],
-            [MIGRATION, "source", "vm1", "hvb", "failed", "the destination refused: no free VF"]])
+            [MIGRATION, "source", "vm1", "hvb", "done", "6.1ms", "-"],
+            [UUID, "destination", "vm2", "hvb", "incoming (degraded)", "1.9ms, granted 402.0ms", "hva does not answer"],
+            [MIGRATION, "source", "vm1", "hvb", "failed", "-", "the destination refused: no free VF"]])
 
     def test_age_counts_from_the_begin(self):
         docs = [{**DONE, "started_ms": int(time.time() * 1000) - ms} for ms in (125_000, -60_000)]
@@ -589,6 +666,19 @@ class Changes(CtlCase):
         self.assertEqual(json.loads(self.ctl("adopt", "vm1", "--json").stdout), CLAIMS)
         p = self.ctl("adopt", "vm2")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (4, "", "vhcactl: vm2: it differs\nhint: detach it\n"))
+
+    def test_takeover(self):
+        uuid = "5ca1ab1e-0000-4000-8000-000000000001"
+        answer = {"domain": uuid, "evidence": "hvb: fenced at 12:03", "seconds": 600}
+        server = self.agent({f"POST /v1/domains/{uuid}/takeover": answer,
+                             "POST /v1/domains/vm2/takeover": problem(403, "denied", "not_fenced", "nobody evicts", "do it by hand")})
+        p = self.ctl("takeover", uuid, "hvb: fenced at 12:03")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertIn(f"{uuid} may take its addresses over for 600 seconds", p.stdout)
+        self.assertEqual(server.seen, [("POST", f"/v1/domains/{uuid}/takeover", {"evidence": "hvb: fenced at 12:03"})])
+        self.assertEqual(json.loads(self.ctl("takeover", uuid, "hvb: fenced at 12:03", "--json").stdout), answer)
+        self.assertIn("vm2: nobody evicts\nhint: do it by hand", self.ctl("takeover", "vm2", "x").stderr)
+        self.assertEqual(self.ctl("takeover", "vm2").returncode, 2)
 
     def test_detach(self):
         server = self.agent({f"DELETE {self.PATH}": {"state": "free"}})
@@ -726,7 +816,7 @@ class Usage(CtlCase):
             self.assertTrue(p.stdout.startswith(f"Usage: vhcactl [OPTIONS] {name}"))
             self.assertEqual(self.ctl(name, "--help").stdout, p.stdout)
         self.assertIn("DOMAIN NAME --partition P_KEYS [--guid GUID] [--fabric NAME]\n", self.ctl("help", "attach").stdout)
-        self.assertIn("migrate DOMAIN PEER [--no-wait]\n       vhcactl [OPTIONS] migrate DOMAIN --cancel\n",
+        self.assertIn("migrate DOMAIN PEER [--no-wait] [--external] [--lease SECONDS]\n       vhcactl [OPTIONS] migrate DOMAIN --cancel\n",
                       self.ctl("help", "migrate").stdout)
         for line in overview.splitlines():
             self.assertLessEqual(len(line), 100)
@@ -759,7 +849,7 @@ class Usage(CtlCase):
         return p.stdout.split()
 
     def test_completion_completes(self):
-        self.assertEqual(self.complete("d"), ["domains", "detach"])
+        self.assertEqual(self.complete("d"), ["domains", "detach", "drain"])
         self.assertEqual(self.complete("--json", "vfs", "--st"), ["--state"])
         self.assertEqual(self.complete("vfs", "--state", "q"), ["quarantined"])
         self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])

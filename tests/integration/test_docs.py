@@ -5,6 +5,7 @@
 import os
 import pathlib
 import re
+import subprocess
 import unittest
 
 import tap
@@ -87,6 +88,14 @@ class Pitfalls(unittest.TestCase):
             for program, case in named:
                 with self.subTest(f"{number} {program}: {case}"):
                     self.assertTrue(self.is_run(program, case))
+
+
+class MigrationStates(unittest.TestCase):
+    def test_page_is_what_the_table_prints(self):
+        printed = subprocess.run([os.environ["VHCA_MIGRATION_DOC"]], capture_output=True, check=True, text=True).stdout
+        self.assertGreater(len(printed.splitlines()), 60)
+        self.assertEqual(read("docs/migration-states.md"), printed,
+                         "write it anew: tests/integration/migration_doc > docs/migration-states.md")
 
 
 class Links(unittest.TestCase):

@@ -144,6 +144,22 @@ class Together(unittest.TestCase):
         self.assertEqual((status, self.document.check("Problem", doc)), (507, []), doc)
         self.assertEqual(self.agent.get("/v1/claims")[1], {"claims": []})
 
+    def test_peer_is_refused_what_this_hosts_memory_cannot_hold(self):
+        tib = 1 << 30  # in KiB
+        for memory, want, code, words in (
+                ({"kib": 1024 * tib}, 507, "guest_memory", "needs 1048576 GiB of memory"),
+                ({"kib": tib, "pages": "huge", "page_kib": 3}, 507, "guest_memory", "none of that size is available"),
+                ({"kib": 1 << 20, "hard_limit_kib": 1 << 19}, 409, "hard_limit", "<hard_limit> of 512 MiB"),
+                ({"kib": "much"}, 400, "bad_request", "kib"),
+                ({"kib": 1024}, 507, "no_free_vf", "no free VF"),
+                ({"kib": 1024 * tib, "pages": "mixed"}, 507, "no_free_vf", "no free VF")):
+            with self.subTest(memory):
+                status, doc = self.peer("PUT", f"/v1/peer/claims/{uuid.uuid4()}", {**offer(), "memory": memory})
+                self.assertEqual((status, doc["code"], self.document.check("Problem", doc)), (want, code, []), doc)
+                self.assertIn(words, doc["detail"])
+        self.assertEqual(self.document.check("PeerOffer", {**offer(), "memory": {
+            "kib": tib, "hard_limit_kib": 0, "pages": "huge", "page_kib": 2048}}), [])
+
     def test_given_up_before_it_was_asked_for(self):
         path = f"/v1/peer/claims/{uuid.uuid4()}"
         for _ in range(2):

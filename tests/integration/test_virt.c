@@ -221,7 +221,7 @@ static void lists_active_domains(void **state)
 	assert_int_equal(a.n, 1);
 	assert_string_equal(a.info.name, "test");
 	assert_true(a.info.id > 0);
-	assert_int_equal(a.info.memory_kib, 8388608);
+	assert_int_equal(a.info.memory.kib, 8388608);
 	assert_int_equal(info_now(rig, a.info.uuid, &(struct answer){0})->rc, 0);
 }
 

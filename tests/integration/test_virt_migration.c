@@ -73,6 +73,7 @@ struct answer {
 	struct vhca_dom_info info;
 	struct vhca_virt_job job;
 	struct vhca_error err;
+	uint64_t called_us; /* of a migration */
 };
 
 static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
@@ -94,6 +95,12 @@ static void on_job(void *arg, int rc, const struct vhca_virt_job *job, const str
 static void on_done(void *arg, int rc, const struct vhca_error *err)
 {
 	*(struct answer *)arg = (struct answer){.called = true, .rc = rc, .err = *err};
+}
+
+static void on_migrated(void *arg, int rc, const struct vhca_error *err)
+{
+	on_done(arg, rc, err);
+	((struct answer *)arg)->called_us = vhca_virt_called_us(rig.a.virt);
 }
 
 static void wait_answer(const struct answer *a)
@@ -146,7 +153,7 @@ static int mark_now(const struct virt_host *host, const struct vhca_uuid *migrat
 static void begin(struct answer *a)
 {
 	*a = (struct answer){.called = false};
-	vhca_virt_migrate(rig.a.virt, &rig.uuid, rig.b.uri, rig.memory_uri, on_done, a);
+	vhca_virt_migrate(rig.a.virt, &rig.uuid, rig.b.uri, rig.memory_uri, on_migrated, a);
 }
 
 static struct answer migrate_now(void)
@@ -205,6 +212,14 @@ static int persistent_at(const struct virt_host *host)
 	return persistent;
 }
 
+/* The calls of a guest's blackout can be measured: the migration's begin is before all that the destination tells of a guest. */
+static void assert_began_before_it_arrived(uint64_t called_us)
+{
+	assert_true(called_us > 0);
+	for (unsigned int i = 0; i < rig.b.n_events; i++)
+		assert_true(!rig.b.events[i].at_us || rig.b.events[i].at_us > called_us);
+}
+
 static void guest_arrives_with_its_marker(void **state)
 {
 	VHCA_AUTO_FREE char *told = NULL;
@@ -213,18 +228,21 @@ static void guest_arrives_with_its_marker(void **state)
 	(void)state;
 	virt_host_start_guest(&rig.a, false);
 	assert_runs_at_source();
+	vhca_virt_expect_migration(rig.a.virt, &rig.uuid);
 	assert_int_equal(mark_now(&rig.a, &rig.migration), 0);
 	a = migrate_now();
 	if (a.rc != 0)
 		fail_msg("%s", a.err.msg);
+	assert_began_before_it_arrived(a.called_us);
 	assert_false(job_now(&rig.a).active);
 	assert_int_equal(info_now(&rig.a).rc, -ENOENT);
 	assert_null(virt_host_find_guest(&rig.a));
 	virt_host_wait_event(&rig.a, VHCA_VIRT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_MIGRATED);
 	virt_host_wait_event(&rig.b, VHCA_VIRT_STARTED_MIGRATED, VIR_DOMAIN_EVENT_STARTED_MIGRATED);
-	virt_host_wait_event(&rig.b, VHCA_VIRT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED);
+	virt_host_wait_event(&rig.b, VHCA_VIRT_RESUMED_MIGRATED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED);
 	assert_int_equal(job_now(&rig.b).state, VIR_DOMAIN_RUNNING);
 	a = info_now(&rig.b);
+	assert_false(a.info.held);
 	assert_true(a.info.has_away);
 	assert_true(vhca_uuid_equal(&a.info.away, &rig.migration));
 	assert_int_equal(a.info.n_requests, 1);
@@ -288,8 +306,9 @@ static void paused_guest_arrives_paused(void **state)
 	assert_int_equal(migrate_now().rc, 0);
 	virt_host_wait_event(&rig.b, VHCA_VIRT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
 	for (unsigned int i = 0; i < rig.b.n_events; i++)
-		assert_int_not_equal(rig.b.events[i].event, VHCA_VIRT_RESUMED);
+		assert_int_not_equal(rig.b.events[i].event, VHCA_VIRT_RESUMED_MIGRATED);
 	assert_int_equal(job_now(&rig.b).state, VIR_DOMAIN_PAUSED);
+	assert_false(info_now(&rig.b).info.held);
 }
 
 /* ---- cases: failure ---- */
@@ -345,6 +364,8 @@ static void incoming_guest_is_told_apart(void **state)
 	assert_false(job.migrating_out);
 	assert_int_equal(job.state, VIR_DOMAIN_PAUSED);
 	assert_int_equal(job.reason, VIR_DOMAIN_PAUSED_MIGRATION);
+	assert_true(info_now(&rig.b).info.held);
+	assert_false(info_now(&rig.a).info.held);
 	virt_host_limit_copy(&rig.a, 1000);
 	wait_answer(&a);
 	assert_int_equal(a.rc, 0);
@@ -437,7 +458,7 @@ static void agent_goes_during_the_copy(void **state)
 	assert_true(vhca_now_ms() - start < 3500);
 	assert_false(a.called);
 	virt_host_limit_copy(&rig.a, 1000);
-	virt_host_wait_event(&rig.b, VHCA_VIRT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED);
+	virt_host_wait_event(&rig.b, VHCA_VIRT_RESUMED_MIGRATED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED);
 	assert_false(a.called);
 }
 

@@ -27,7 +27,7 @@
 #define WAIT_MS 20000
 #define UUID	"6b3e0f5c-1111-4222-8333-0123456789ab"
 
-/* Three root ports, none of them in use: nothing else in this guest is on PCI Express. */
+/* Three root ports, of which the two for hot-plug are free: nothing else in this guest is on PCI Express. */
 static const char domain_xml[] =
 	"<domain type='qemu'><name>vm1</name><uuid>" UUID "</uuid>"
 	"<metadata><vhca:infiniband xmlns:vhca='" VHCA_DOMAIN_NS "'>"
@@ -41,6 +41,8 @@ static const char domain_xml[] =
 	"<controller type='pci' index='2' model='pcie-root-port'/>"
 	"<controller type='pci' index='3' model='pcie-root-port'><target "
 	"hotplug='off'/></controller>"
+	"<controller type='virtio-serial' index='0'>"
+	"<address type='pci' domain='0' bus='3' slot='0' function='0'/></controller>"
 	"<controller type='usb' index='0' model='none'/><memballoon model='none'/>"
 	"</devices></domain>";
 
@@ -175,6 +177,24 @@ static struct answer detach_now(const char *alias)
 	return a;
 }
 
+static void on_qga(void *arg, int rc, const struct vhca_qga_answer *answer,
+		   const struct vhca_error *err)
+{
+	(void)answer;
+	on_done(arg, rc, err);
+}
+
+static struct answer ask_guest_now(void)
+{
+	static const struct vhca_qga_ask ask = {.path = {.n = 2, .hops = {{.dev = 1}, {0, 0}}}};
+	struct answer a = {.called = false};
+
+	vhca_virt_qga(rig.virt, &rig.uuid, &ask, on_qga, &a);
+	wait_answer(&a);
+	assert_true(a.rc < 0);
+	return a;
+}
+
 /* What the operator plugs in. Returns 0 or -1 with libvirt's error set. */
 static int plug_rng(const char *alias)
 {
@@ -206,7 +226,7 @@ static void start_is_reported(void **state)
 	a = info_now();
 	assert_int_equal(a.rc, 0);
 	assert_int_equal(a.info.n_requests, 1);
-	assert_int_equal(a.info.memory_kib, 32 * 1024);
+	assert_int_equal(a.info.memory.kib, 32 * 1024);
 	assert_int_equal(a.info.root_ports, 3);
 	assert_int_equal(a.info.free_root_ports, 2);
 	assert_int_equal(a.info.n_hostdevs, 0);
@@ -263,6 +283,19 @@ static void unplug_is_reported_when_it_happens(void **state)
 	assert_false(has_event(VHCA_VIRT_DEVICE_REMOVED, "ua-vhca-ib1"));
 }
 
+/* There is no system in this guest, so none of its agents is ever there. */
+static void missing_guest_agent_is_told_apart(void **state)
+{
+	static const char channel[] = "<channel type='unix'><target type='virtio' "
+				      "name='org.qemu.guest_agent.0'/></channel>";
+
+	(void)state;
+	assert_string_equal(ask_guest_now().err.code, "no_guest_agent");
+	if (virDomainAttachDeviceFlags(rig.dom, channel, VIR_DOMAIN_AFFECT_LIVE) < 0)
+		fail_msg("%s", virGetLastErrorMessage());
+	assert_string_equal(ask_guest_now().err.code, "guest_agent_silent");
+}
+
 static void a_vf_that_is_no_device_is_an_error(void **state)
 {
 	struct answer a = {.called = false};
@@ -301,6 +334,7 @@ int main(void)
 		cmocka_unit_test(full_ports_are_told_apart),
 		cmocka_unit_test(unknown_alias_is_told_apart),
 		cmocka_unit_test(unplug_is_reported_when_it_happens),
+		cmocka_unit_test(missing_guest_agent_is_told_apart),
 		cmocka_unit_test(a_vf_that_is_no_device_is_an_error),
 		cmocka_unit_test(stop_is_reported),
 	};

@@ -12,10 +12,14 @@
 
 /* ---- what happens by itself ---- */
 
-void hw_init(struct hw *hw)
+void hw_init(struct hw *hw, enum hw_card card, unsigned int n_keys, struct sim_rtnl *kernel)
 {
 	memset(hw, 0, sizeof(*hw));
-	(void)snprintf(hw->ibdev, sizeof(hw->ibdev), "mlx4_0");
+	hw->card = card;
+	hw->n_ports = card == HW_MLX4 ? HW_PORTS : 1;
+	hw->n_keys = n_keys;
+	hw->kernel = kernel;
+	(void)snprintf(hw->ibdev, sizeof(hw->ibdev), card == HW_MLX4 ? "mlx4_0" : "mlx5_0");
 	hw->registered = hw->sm_grants = true;
 	for (unsigned int p = 0; p < HW_PORTS; p++)
 		hw->pkeys[p][0] = 0xffff;
@@ -39,6 +43,10 @@ void hw_reset_maps(struct hw *hw)
 void hw_driver_start(struct hw *hw)
 {
 	hw->reload++;
+	if (hw->card != HW_MLX4) {
+		hw_vports_start(hw);
+		return;
+	}
 	hw_reset_maps(hw);
 	for (unsigned int v = 0; v < HW_VFS; v++) {
 		for (unsigned int p = 0; p < HW_PORTS; p++) {
@@ -64,6 +72,7 @@ void hw_close(struct hw *hw, unsigned int v)
 	vf->open = vf->guest_driver = false;
 	memset(vf->qps, 0, sizeof(vf->qps));
 	memset(vf->granted, 0, sizeof(vf->granted));
+	hw->vports[v].known = 0;
 }
 
 void hw_guest_driver(struct hw *hw, unsigned int v)
@@ -150,8 +159,10 @@ int hw_opendir(const struct hw *hw, const char *path, struct hw_dir *ret)
 	char want[96];
 
 	*ret = (struct hw_dir){.reload = hw->reload};
+	if (hw->card != HW_MLX4 && hw_mlx5_opendir(hw, path, ret))
+		return 0;
 	(void)snprintf(want, sizeof(want), "bus/pci/devices/%s/infiniband/%s", HW_PF, hw->ibdev);
-	if (!strcmp(path, want) && hw->registered)
+	if (!strcmp(path, want) && hw->registered && hw->card == HW_MLX4)
 		return 0;
 	for (unsigned int v = 0; v < HW_VFS; v++) {
 		(void)snprintf(want, sizeof(want), "bus/pci/devices/%s", hw->vfs[v].bdf);
@@ -179,7 +190,7 @@ static int read_fn(const struct hw *hw, const struct place *p, char *buf, size_t
 		(void)snprintf(buf, size, "%u", p->slave);
 		return 0;
 	}
-	if (strcmp(p->file, "pkey_idx") != 0 || p->n >= HW_KEYS || !p->slave)
+	if (strcmp(p->file, "pkey_idx") != 0 || p->n >= hw->n_keys || !p->slave)
 		return -ENOENT;
 	/* show_port_pkey(): "none\n" or "%d\n" */
 	phys = hw->vfs[p->slave - 1].map[p->port][p->n];
@@ -200,7 +211,8 @@ static int read_gid(uint64_t guid, char *buf, size_t size)
 
 static int read_port(const struct hw *hw, const struct place *p, char *buf, size_t size)
 {
-	if (!strcmp(p->file, "pkeys") && p->n < HW_KEYS) { /* show_phys_port_pkey(): "0x%04x\n" */
+	if (!strcmp(p->file, "pkeys") &&
+	    p->n < hw->n_keys) { /* show_phys_port_pkey(): "0x%04x\n" */
 		(void)snprintf(buf, size, "0x%04x", hw->pkeys[p->port][p->n]);
 		return 0;
 	}
@@ -221,6 +233,8 @@ int hw_read(const struct hw *hw, const struct hw_dir *dir, const char *attr, cha
 
 	if (gone(hw, dir))
 		return -ENODEV;
+	if (dir->kind == HW_DIR_PF || dir->kind == HW_DIR_VPORT)
+		return hw_mlx5_read(hw, dir, attr, buf, size);
 	if (dir->kind != HW_DIR_IBDEV)
 		return -ENOENT;
 	if (!strcmp(attr, "ports/1/link_layer") || !strcmp(attr, "ports/2/link_layer")) {
@@ -251,20 +265,22 @@ bool hw_exists(const struct hw *hw, const struct hw_dir *dir, const char *attr)
 {
 	if (dir->kind == HW_DIR_VF)
 		return !strcmp(attr, "physfn");
+	if (dir->kind == HW_DIR_PF)
+		return hw->card == HW_MLX5_OFED && !strcmp(attr, "sriov");
 	return dir->kind == HW_DIR_IBDEV && !gone(hw, dir) && !strcmp(attr, "iov");
 }
 
 /* ---- listing ---- */
 
-static unsigned int table_size(const char *attr)
+static unsigned int table_size(const struct hw *hw, const char *attr)
 {
 	char fn[32], file[16];
 	unsigned int port;
 
 	if (sscanf(attr, "iov/ports/%u/%15s", &port, file) == 2)
-		return !strcmp(file, "pkeys") ? HW_KEYS : 0;
+		return !strcmp(file, "pkeys") ? hw->n_keys : 0;
 	if (sscanf(attr, "iov/%31[^/]/ports/%u/%15s", fn, &port, file) == 3)
-		return !strcmp(file, "pkey_idx") ? HW_KEYS : 0;
+		return !strcmp(file, "pkey_idx") ? hw->n_keys : 0;
 	return 0;
 }
 
@@ -279,6 +295,8 @@ bool hw_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, un
 	}
 	if (gone(hw, dir))
 		return false;
+	if (dir->kind == HW_DIR_PF || dir->kind == HW_DIR_VPORT)
+		return hw_mlx5_name(hw, dir, attr, i, buf, size);
 	if (!strcmp(attr, "iov")) {
 		if (i <= HW_VFS)
 			fn_name(i, buf, size);
@@ -291,7 +309,7 @@ bool hw_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, un
 		return i < HW_PORTS;
 	}
 	(void)snprintf(buf, size, "%u", i);
-	return i < table_size(attr);
+	return i < table_size(hw, attr);
 }
 
 /* ---- writing ---- */
@@ -305,11 +323,11 @@ static int store_pkey(struct hw *hw, const struct place *p, const char *text)
 
 	if (p->slave == 0) /* "do not allow remapping Dom0 virtual pkey table" */
 		return -EINVAL;
-	if (p->n >= HW_KEYS)
+	if (p->n >= hw->n_keys)
 		return -ENOENT;
 	if (strncasecmp(text, "no", 2) != 0) {
 		n = strtol(text, &end, 0);
-		if (end == text || n < 0 || n >= HW_KEYS)
+		if (end == text || n < 0 || n >= (long)hw->n_keys)
 			return -EINVAL;
 		phys = (int16_t)n;
 	}
@@ -377,6 +395,8 @@ int hw_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const ch
 			       "%.15s", text);
 		return 0;
 	}
+	if (dir->kind == HW_DIR_VPORT)
+		return hw_mlx5_write(hw, dir, attr, text);
 	if (parse_fn(attr, &p) && !strcmp(p.file, "pkey_idx"))
 		return store_pkey(hw, &p, text);
 	if (parse_port(attr, &p) && !strcmp(p.file, "admin_guids"))

@@ -2,22 +2,27 @@
 #ifndef VHCA_SIM_HW_H
 #define VHCA_SIM_HW_H
 /*
- * A ConnectX-3 with its mlx4 driver, in memory: what sysfs shows and does (formats and rules: Linux 6.1, the function stands with each
- * in hw.c), and what no map shows: the live QPs of guests, which keep the physical P_Key index that they were given when they were
- * modified. Shares nothing with the product. No file, no thread, no clock.
+ * An adapter with its driver, in memory: what sysfs shows and does (formats and rules: Linux 6.1 and MLNX_OFED, the function stands with
+ * each). Shares nothing with the product. No file, no thread, no clock.
+ *
+ *   mlx4   ConnectX-3 (hw.c): the iov tree, and what no map shows: the live QPs of guests, which keep the physical P_Key index that they
+ *          were given when they were modified
+ *   mlx5   ConnectX-4 and later (hw_mlx5.c): what firmware holds of each vport, what the driver remembers of it, and the P_Keys that the SM
+ *          gave to the port. Reached by rtnetlink (sim_rtnl.h), or by the files of MLNX_OFED
  */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define HW_VFS	 5
-#define HW_PORTS 2
-#define HW_KEYS \
-	16 /* usable P_Key entries of a port; 127 on a card, where nothing is different but the time a scan takes */
-#define HW_QPS	   3
-#define HW_NONE	   (-1)
-#define HW_NO_GUID UINT64_MAX /* admin_guids: withdrawn */
-#define HW_PF	   "0000:03:00.0"
+#define HW_VFS	     5
+#define HW_PORTS     2
+#define HW_KEYS	     127 /* usable P_Key entries of a port of a card */
+#define HW_KEYS_FEW  16	 /* of a card on which scarcity and reuse are common */
+#define HW_QPS	     3
+#define HW_VPORT_MAX 8 /* keys that the SM gives to one vport */
+#define HW_NONE	     (-1)
+#define HW_NO_GUID   UINT64_MAX /* admin_guids: withdrawn */
+#define HW_PF	     "0000:03:00.0"
 
 struct hw_qp {
 	bool live;
@@ -34,7 +39,26 @@ struct hw_vf {
 	struct hw_qp qps[HW_QPS];
 };
 
+/* A VF of mlx5. Values as in IFLA_VF_*: a GUID that is 0 or all ones is nobody's. */
+enum hw_link { HW_LINK_AUTO, HW_LINK_UP, HW_LINK_DOWN };
+struct hw_vport {
+	uint64_t node, port; /* firmware */
+	enum hw_link link;   /* firmware */
+	uint64_t cached_node,
+		cached_port; /* what the driver will apply when the VF is made again */
+	uint64_t known; /* port GUID under which the SM has made the port ACTIVE; 0 = it is down */
+	uint16_t keys[HW_VPORT_MAX]; /* that it has there; 0 ends them */
+};
+
+enum hw_card { HW_MLX4, HW_MLX5, HW_MLX5_OFED };
+
+struct sim_rtnl;
+
 struct hw {
+	enum hw_card card;
+	unsigned int n_ports, n_keys;
+	struct sim_rtnl *kernel; /* mlx5: what agents read and write */
+	struct hw_vport vports[HW_VFS];
 	char ibdev[16];
 	bool registered;     /* the RDMA device is there, with its iov tree */
 	unsigned int reload; /* counts: an old descriptor reaches nothing */
@@ -46,12 +70,12 @@ struct hw {
 
 /* A directory opened once. */
 struct hw_dir {
-	enum { HW_DIR_IBDEV, HW_DIR_VF, HW_DIR_DRIVER } kind;
+	enum { HW_DIR_IBDEV, HW_DIR_PF, HW_DIR_VPORT, HW_DIR_VF, HW_DIR_DRIVER } kind;
 	unsigned int vf, reload;
 	char name[24];
 };
 
-void hw_init(struct hw *hw);
+void hw_init(struct hw *hw, enum hw_card card, unsigned int n_keys, struct sim_rtnl *kernel);
 /* The driver's start: every map and GUID as it makes them. */
 void hw_driver_start(struct hw *hw);
 /* Its last act, some time after the files have appeared: the maps again. */
@@ -82,5 +106,24 @@ struct hw_target {
 	bool is_map;
 };
 bool hw_target(const struct hw_dir *dir, const char *attr, struct hw_target *ret);
+
+/* ---- hw_mlx5.c ---- */
+bool hw_is_nobody(uint64_t guid);
+/* It is up and has an address: what the SM may find. */
+bool hw_vport_is_up(const struct hw *hw, unsigned int vf);
+/* What the kernel has of VF v is what firmware has; a port that is not up any more has lost its keys. */
+void hw_vport_sync(struct hw *hw, unsigned int vf);
+/* The host's start; mlx5_core's recovery, which applies what it remembers. */
+void hw_vports_start(struct hw *hw);
+void hw_vports_recover(struct hw *hw);
+/* The SM finds the port and gives it these keys. */
+void hw_vport_give(struct hw *hw, unsigned int vf, const uint16_t *keys, unsigned int n);
+
+bool hw_mlx5_opendir(const struct hw *hw, const char *path, struct hw_dir *ret);
+int hw_mlx5_read(const struct hw *hw, const struct hw_dir *dir, const char *attr, char *buf,
+		 size_t size);
+int hw_mlx5_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const char *text);
+bool hw_mlx5_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, unsigned int i,
+		  char *buf, size_t size);
 
 #endif

@@ -153,9 +153,11 @@ static unsigned int vf_of(const struct vhca_vf *vf)
 }
 
 /* A QEMU that closes takes its time; the engine hears of nothing but errors. */
-static bool breaks(const struct iso *it, enum vhca_effect effect)
+static bool breaks(const struct iso *it, const struct vhca_host_job *job)
 {
-	return it->broken == ISO_NO_SCRUB && effect == VHCA_EFFECT_SCRUB;
+	if (it->broken == ISO_GUID_LATE)
+		return job->effect == VHCA_EFFECT_PROGRAM && job->bind;
+	return it->broken == ISO_NO_SCRUB && job->effect == VHCA_EFFECT_SCRUB;
 }
 
 static void on_done(void *arg)
@@ -173,7 +175,7 @@ static void on_job(void *arg)
 
 	truth_before_effect(&it->truth, vf_of(job->vf), vhca_effect_to_string(job->effect));
 	it->stats.scrubs += job->effect == VHCA_EFFECT_SCRUB;
-	if (!breaks(it, job->effect))
+	if (!breaks(it, job))
 		vhca_host_job_work(job);
 	if (it->dying) {
 		free(job);
@@ -195,6 +197,8 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	} else {
 		job = vhca_host_job_new(NULL, "", it->engine, vf, effect);
 		assert(job);
+		job->rtnl = &it->rtnl;
+		job->kept = it->kept;
 		it->strand_ms = (it->strand_ms > vtime_now() ? it->strand_ms : vtime_now()) +
 				iso_random(it, 4);
 		vtime_after(VTIME_AGENT, it->strand_ms - vtime_now(), on_job, job, free);
@@ -218,11 +222,13 @@ void iso_tell_inventory(struct iso *it)
 		return;
 	inv.pfs = pf = calloc(1, sizeof(*pf));
 	assert(pf && !vhca_bdf_parse(HW_PF, &pf->bdf));
-	(void)vhca_strcpy(pf->driver, sizeof(pf->driver), "mlx4_core");
+	(void)vhca_strcpy(pf->driver, sizeof(pf->driver),
+			  hw->card == HW_MLX4 ? "mlx4_core" : "mlx5_core");
+	pf->family = hw->card == HW_MLX4 ? VHCA_FAMILY_MLX4 : VHCA_FAMILY_MLX5;
 	if (hw->registered)
 		(void)vhca_strcpy(pf->ibdev, sizeof(pf->ibdev), hw->ibdev);
 	pf->numa_node = -1;
-	pf->n_ports = HW_PORTS;
+	pf->n_ports = (uint8_t)hw->n_ports;
 	pf->n_vfs = pf->num_vfs = pf->total_vfs = HW_VFS;
 	for (uint16_t v = 0; v < HW_VFS; v++) {
 		struct vhca_vf_facts *vf = &pf->vfs[v];
@@ -250,8 +256,11 @@ static void on_tick(void *arg, uint64_t ms)
 {
 	struct iso *it = arg;
 
-	if (it->engine && it->virt_up && it->truth.hw.registered && !vtime_asleep())
-		truth_pass(&it->truth, ms);
+	if (!it->engine || !it->virt_up || !it->truth.hw.registered || vtime_asleep())
+		return;
+	truth_pass(&it->truth, ms);
+	if (it->sm_up)
+		truth_sm_pass(&it->truth, ms);
 }
 
 static void configure(struct vhca_conf *conf)
@@ -266,29 +275,45 @@ static void configure(struct vhca_conf *conf)
 	conf->sm_pkeys = VHCA_SM_PKEYS_DYNAMIC;
 }
 
-void iso_init(struct iso *it, uint64_t seed, enum iso_breakage broken)
+/* Memory, if there is some: a commit waits for the disk, and nothing here is about disks. */
+static void make_dir(struct iso *it)
 {
-	memset(it, 0, sizeof(*it));
-	the_iso = it;
-	it->rng = seed * 2654435761u + 88172645463325252u;
-	it->broken = broken;
-	it->virt_up = it->sm_up = true;
-	TAILQ_INIT(&it->commits);
-	TAILQ_INIT(&it->reports);
-	/* Memory, if there is some: a commit waits for the disk, and nothing here is about disks. */
 	(void)snprintf(it->dir, sizeof(it->dir), "%s/vhca-iso-XXXXXX",
 		       access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 	assert(mkdtemp(it->dir));
+}
+
+static void make_adapter(struct iso *it, const struct iso_plan *plan)
+{
+	struct hw *hw = &it->truth.hw;
+
+	sim_rtnl_init(&it->kernel, 4, HW_PF, HW_VFS);
+	it->rtnl = (struct vhca_rtnl){iso_door_rtnl, it};
+	hw_init(hw, plan->card, plan->n_keys, &it->kernel);
+	for (unsigned int i = 0; i < plan->strangers; i++)
+		hw->pkeys[0][1 + i] = (uint16_t)(ISO_STRANGER + i);
+	memcpy(it->shown, hw->pkeys[0], sizeof(it->shown));
+	for (unsigned int v = 0; v < HW_VFS; v++)
+		it->truth.vfs[v].drifted = true; /* as the driver made them */
+}
+
+void iso_init(struct iso *it, const struct iso_plan *plan)
+{
+	memset(it, 0, sizeof(*it));
+	the_iso = it;
+	it->rng = plan->seed * 2654435761u + 88172645463325252u;
+	it->broken = plan->broken;
+	it->virt_up = it->sm_up = true;
+	TAILQ_INIT(&it->commits);
+	TAILQ_INIT(&it->reports);
+	make_dir(it);
 	vhca_log_set_level(VHCA_LOG_DEBUG);
 	vhca_log_set_sink(on_log);
 	vtime_reset(on_tick, it);
 	configure(&it->conf);
 	(void)snprintf(it->boot_id, sizeof(it->boot_id), "boot-1");
 	it->truth.boot = it->boot_id;
-	hw_init(&it->truth.hw);
-	memcpy(it->shown, it->truth.hw.pkeys[0], sizeof(it->shown));
-	for (unsigned int v = 0; v < HW_VFS; v++)
-		it->truth.vfs[v].drifted = true; /* as the driver made them */
+	make_adapter(it, plan);
 	iso_virt_init(it);
 	iso_door_use(it);
 }
@@ -301,10 +326,12 @@ void iso_start(struct iso *it)
 		.fenced = true,
 		.effects = {start_effect, iso_virt_refresh, vfs_changed, it},
 	};
+	struct vhca_bdf pf;
 	char path[96];
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/state.db", it->dir);
+	assert(vhca_bdf_parse(HW_PF, &pf) == 0 && (it->kept = vhca_identity_kept_new(pf)));
 	assert(vhca_loop_new(&it->loop) == 0 && vhca_events_new(&it->events) == 0);
 	r = vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, it->loop,
 			    &it->store, &err);
@@ -342,6 +369,7 @@ void iso_kill(struct iso *it)
 	iso_sm_forget(it, false);
 	it->store = vhca_store_close(it->store);
 	it->events = vhca_events_free(it->events);
+	it->kept = vhca_identity_kept_free(it->kept);
 	it->loop = vhca_loop_free(it->loop);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A subnet manager that gives each port the keys of the bindings at it, takes away what no binding needs any more, and in its bad hours
- * writes the table in another order. Reports reach it when they are durable, late, and again after a restart. */
+/* A subnet manager that gives each port (mlx4: the host's; mlx5: the vport that shows the address) the keys of the bindings at it, takes
+ * away what no binding needs any more, and in its bad hours writes the table in another order. Reports reach it when they are durable, late, and again after a restart. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -51,11 +51,11 @@ void iso_tell_port(struct iso *it, enum vhca_port_event event)
 			  .lid = 7,
 			  .sm_lid = 1,
 			  .port_guid = PORT_GUID,
-			  .n_pkeys = HW_KEYS},
+			  .n_pkeys = (uint16_t)it->truth.hw.n_keys},
 	};
 	memcpy(news->state.pkeys,
 	       it->broken == ISO_REORDER_IGNORED ? it->shown : it->truth.hw.pkeys[0],
-	       sizeof(it->shown));
+	       it->truth.hw.n_keys * sizeof(it->shown[0]));
 	/* In the order in which they were read: the strand of the PF reads and posts one after the other. */
 	vtime_after(VTIME_AGENT, 5, on_port_news, news, free);
 }
@@ -82,7 +82,7 @@ static bool needed(const struct iso *it, uint16_t key)
 
 static bool has(const uint16_t *table, uint16_t key)
 {
-	for (unsigned int i = 0; i < HW_KEYS; i++)
+	for (unsigned int i = 0; i < HW_KEYS; i++) /* empty beyond the port's size */
 		if (table[i] == key)
 			return true;
 	return false;
@@ -91,24 +91,68 @@ static bool has(const uint16_t *table, uint16_t key)
 static void put_key(struct iso *it, uint16_t key)
 {
 	uint16_t *table = it->truth.hw.pkeys[0];
-	unsigned int i = iso_random(it, HW_KEYS);
+	unsigned int size = it->truth.hw.n_keys, i = iso_random(it, size);
 
-	for (unsigned int n = 0; n < HW_KEYS; n++, i = (i + 1) % HW_KEYS) {
+	for (unsigned int n = 0; n < size; n++, i = (i + 1) % size) {
 		if (table[i])
 			continue;
 		table[i] = it->shown[i] = key;
 		return;
 	}
-	assert(!"the table is large enough for all tenants");
+	assert(!"what does not fit is not accepted");
 }
 
+static bool is_fixed(uint16_t key)
+{
+	return key == 0xffff || (key & 0xff00) == ISO_STRANGER;
+}
+
+/* Does the VF, or a QP of its guest, refer to this entry? */
+static bool refers(const struct hw *hw, unsigned int v, int16_t phys)
+{
+	const struct hw_vf *vf = &hw->vfs[v];
+
+	for (unsigned int k = 0; k < hw->n_keys; k++)
+		if (vf->map[0][k] == phys)
+			return true;
+	for (unsigned int q = 0; q < HW_QPS; q++)
+		if (vf->qps[q].live && vf->qps[q].port == 0 && vf->qps[q].phys == phys)
+			return true;
+	return false;
+}
+
+/* The SM has not taken the report of VF v's claim: it was away, or has no room for its keys. */
+static bool is_not_accepted(const struct iso *it, unsigned int v)
+{
+	const struct iso_report *r;
+
+	TAILQ_FOREACH (r, &it->reports, link)
+		if (r->not_before && r->binding.bound && r->binding.vguid == it->truth.rows[v].guid)
+			return true;
+	return false;
+}
+
+/* Entries that VFs or their guests refer to have got another meaning. */
+static void taint_changed(struct iso *it, const uint16_t *before,
+			  bool (*is_excused)(const struct iso *it, unsigned int v))
+{
+	const struct hw *hw = &it->truth.hw;
+
+	for (int16_t i = 0; i < (int16_t)hw->n_keys; i++)
+		for (unsigned int v = 0; v < HW_VFS && hw->pkeys[0][i] != before[i]; v++)
+			if (refers(hw, v, i) && (!is_excused || is_excused(it, v)))
+				truth_taint(&it->truth, v);
+}
+
+/* A key goes with the last binding that was accepted, although another VF may have found it on the port and mapped it. */
 static void update_table(struct iso *it)
 {
-	uint16_t *table = it->truth.hw.pkeys[0];
+	uint16_t *table = it->truth.hw.pkeys[0], before[HW_KEYS];
 	bool changed = false;
 
-	for (unsigned int i = 1; i < HW_KEYS; i++) {
-		if (!table[i] || table[i] == 0xffff || needed(it, table[i]))
+	memcpy(before, table, sizeof(before));
+	for (unsigned int i = 0; i < it->truth.hw.n_keys; i++) {
+		if (!table[i] || is_fixed(table[i]) || needed(it, table[i]))
 			continue;
 		table[i] = it->shown[i] = 0;
 		changed = true;
@@ -121,41 +165,43 @@ static void update_table(struct iso *it)
 			put_key(it, it->bindings[b].pkeys[k]);
 			changed = true;
 		}
+	taint_changed(it, before, is_not_accepted);
 	if (changed)
 		table_changed(it);
 }
 
-/* Does the VF, or a QP of its guest, refer to this entry? */
-static bool refers(const struct hw_vf *vf, int16_t phys)
-{
-	for (unsigned int k = 0; k < HW_KEYS; k++)
-		if (vf->map[0][k] == phys)
-			return true;
-	for (unsigned int q = 0; q < HW_QPS; q++)
-		if (vf->qps[q].live && vf->qps[q].port == 0 && vf->qps[q].phys == phys)
-			return true;
-	return false;
-}
-
 void iso_sm_reorder(struct iso *it)
 {
+	unsigned int size = it->truth.hw.n_keys;
 	uint16_t *table = it->truth.hw.pkeys[0], before[HW_KEYS];
 
 	memcpy(before, table, sizeof(before));
 	for (unsigned int n = 1 + iso_random(it, 3); n; n--) {
-		unsigned int a = iso_random(it, HW_KEYS), b = iso_random(it, HW_KEYS);
+		unsigned int a = iso_random(it, size), b = iso_random(it, size);
 		uint16_t key = table[a];
 
 		table[a] = table[b];
 		table[b] = key;
 	}
-	for (int16_t i = 0; i < HW_KEYS; i++)
-		for (unsigned int v = 0; v < HW_VFS && table[i] != before[i]; v++)
-			if (refers(&it->truth.hw.vfs[v], i))
-				truth_taint(&it->truth, v);
+	taint_changed(it, before, NULL);
 	vhca_log_debug("world: the SM writes another table");
 	it->stats.reorders++;
 	table_changed(it);
+}
+
+/* ---- ports of vports: each has a table of its own, by the address that it shows ---- */
+
+static void update_vport(struct iso *it, unsigned int v)
+{
+	struct hw *hw = &it->truth.hw;
+	const struct vhca_sm_binding *b = it->bindings;
+
+	while (b < it->bindings + it->n_bindings && b->vguid != hw->vports[v].port)
+		b++;
+	if (b < it->bindings + it->n_bindings && b->bound)
+		hw_vport_give(hw, v, b->pkeys, b->n_pkeys);
+	else
+		hw_vport_give(hw, v, NULL, 0);
 }
 
 /* ---- reports ---- */
@@ -164,7 +210,50 @@ static void on_write(struct iso *it, unsigned int v)
 {
 	(void)v;
 	it->sm_writing = false;
-	update_table(it);
+	if (it->truth.hw.card == HW_MLX4) {
+		update_table(it);
+		return;
+	}
+	for (v = 0; v < HW_VFS; v++)
+		if (hw_vport_is_up(&it->truth.hw, v))
+			update_vport(it, v);
+}
+
+/* The SM waits for more before it writes. */
+static void write_soon(struct iso *it)
+{
+	if (!it->sm_writing)
+		iso_later(it, false, 30, on_write, 0);
+	it->sm_writing = true;
+}
+
+void iso_sm_vports(struct iso *it)
+{
+	if (it->truth.hw.card != HW_MLX4)
+		write_soon(it);
+}
+
+/* Would the table hold the keys of all, with this binding? */
+static bool fits(struct iso *it, const struct vhca_sm_binding *b)
+{
+	uint16_t table[HW_KEYS] = {0};
+	unsigned int n = 0;
+
+	if (it->truth.hw.card != HW_MLX4 || !b->bound)
+		return true;
+	for (unsigned int i = 0; i < it->truth.hw.n_keys; i++)
+		if (is_fixed(it->truth.hw.pkeys[0][i]))
+			table[n++] = it->truth.hw.pkeys[0][i];
+	for (unsigned int i = 0; i <= it->n_bindings; i++) {
+		const struct vhca_sm_binding *o = i < it->n_bindings ? &it->bindings[i] : b;
+
+		for (unsigned int k = 0;
+		     o->bound && (o == b || o->vguid != b->vguid) && k < o->n_pkeys && n < HW_KEYS;
+		     k++)
+			if (!has(table, o->pkeys[k]))
+				table[n++] = o->pkeys[k];
+	}
+	return n <= it->truth.hw.n_keys;
 }
 
 static void bind(struct iso *it, const struct vhca_sm_binding *b)
@@ -180,10 +269,10 @@ static void bind(struct iso *it, const struct vhca_sm_binding *b)
 		return;
 	}
 	it->bindings[i] = *b;
-	/* The plugin waits for more reports before it has a table written. */
-	if (!it->sm_writing)
-		iso_later(it, false, 30, on_write, 0);
-	it->sm_writing = true;
+	vhca_log_debug("world: the SM %s %s at epoch %llu", b->bound ? "binds" : "withdraws",
+		       VHCA_GUID_STR(b->vguid), (unsigned long long)b->epoch);
+	truth_member(&it->truth, b->vguid, b->bound);
+	write_soon(it);
 }
 
 struct answer {
@@ -211,20 +300,33 @@ static void answer(struct iso *it, const struct vhca_sm_binding *b, enum vhca_sm
 
 static void send_after(struct iso *it, uint64_t ms);
 
-/* The oldest durable report goes out. */
+static bool sm_takes(struct iso *it, struct iso_report *r)
+{
+	if (it->sm_up && fits(it, &r->binding))
+		return true;
+	r->not_before = vtime_now() + 2000;
+	return false;
+}
+
+/* The oldest durable report goes out; one for which there was no room waits for itself. */
 static void on_send(struct iso *it, unsigned int v)
 {
 	struct iso_report *r;
+	bool taken;
 
 	(void)v;
 	it->sm_sending = false;
 	TAILQ_FOREACH (r, &it->reports, link)
-		if (!r->txn)
+		if (!r->txn && r->not_before <= vtime_now())
 			break;
-	if (!r)
+	if (!r) {
+		if (!TAILQ_EMPTY(&it->reports))
+			send_after(it, 500);
 		return;
-	answer(it, &r->binding, it->sm_up ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY);
-	if (it->sm_up) {
+	}
+	taken = sm_takes(it, r);
+	answer(it, &r->binding, taken ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY);
+	if (taken) {
 		bind(it, &r->binding);
 		TAILQ_REMOVE(&it->reports, r, link);
 		free(r);
@@ -282,12 +384,15 @@ void iso_sm_commit(struct iso *it, const struct vhca_txn *txn, bool durable)
 		if (!durable) {
 			TAILQ_REMOVE(&it->reports, r, link);
 			free(r);
+		} else if (it->broken == ISO_SM_NOT_AWAITED) {
+			answer(it, &r->binding, VHCA_SM_ACCEPTED);
 		}
 	}
 	if (!durable)
 		return;
 	drop_replaced(it);
-	send_after(it, 2);
+	/* Who does not wait must meet an SM that takes its time. */
+	send_after(it, it->broken == ISO_SM_NOT_AWAITED ? 30000 : 2);
 }
 
 void iso_sm_forget(struct iso *it, bool all)
@@ -310,8 +415,11 @@ uint64_t __wrap_vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 uint64_t __wrap_vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 				const struct vhca_sm_binding *binding)
 {
-	struct iso_report *r = calloc(1, sizeof(*r));
+	struct iso_report *r;
 
+	if (of(ob)->broken == ISO_WITHDRAWAL_LEFT && !binding->bound)
+		return 0;
+	r = calloc(1, sizeof(*r));
 	assert(r);
 	*r = (struct iso_report){.txn = txn, .binding = *binding};
 	TAILQ_INSERT_TAIL(&of(ob)->reports, r, link);

@@ -31,7 +31,7 @@ void iso_virt_init(struct iso *it)
 		info->uuid.b[0] = 0xd0;
 		info->uuid.b[15] = (uint8_t)d;
 		(void)snprintf(info->name, sizeof(info->name), "vm%u", d);
-		info->memory_kib = 1 << 20;
+		info->memory.kib = 1 << 20;
 		(void)vhca_strcpy(t->uuid, sizeof(t->uuid), VHCA_UUID_STR(&info->uuid));
 		t->keys = tenants[d % VHCA_ARRAY_SIZE(tenants)];
 	}
@@ -145,8 +145,10 @@ static bool same_life(const struct iso *it, unsigned int s)
 
 static void on_guest_driver(struct iso *it, unsigned int s)
 {
-	if (same_life(it, s) && it->truth.hw.vfs[s & 0xff].open)
-		hw_guest_driver(&it->truth.hw, s & 0xff);
+	if (!same_life(it, s) || !it->truth.hw.vfs[s & 0xff].open)
+		return;
+	hw_guest_driver(&it->truth.hw, s & 0xff);
+	iso_sm_vports(it);
 }
 
 static void on_group_closed(struct iso *it, unsigned int s)
@@ -208,6 +210,11 @@ void iso_guest_acts(struct iso *it)
 	if (n > HW_VFS)
 		return;
 	it->stats.qps++;
+	if (it->truth.hw.card != HW_MLX4) {
+		it->truth.hw.vports[v].known = 0;
+		iso_sm_vports(it);
+		return;
+	}
 	hw_modify_qp(&it->truth.hw, v, iso_random(it, HW_QPS), iso_random(it, 8) == 0,
 		     iso_random(it, 3));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/sim/pair.h"
+#include "tests/sim/pair_copy.h"
 #include "tests/sim/world_mlx5.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #include "common/base/file.h"
 
-static void must(bool ok, const char *what)
+void pair_must(bool ok, const char *what)
 {
 	if (ok)
 		return;
@@ -36,9 +37,9 @@ static void check(const struct pair *p)
 		for (unsigned int b = 0; b < WORLD_VFS; b++) {
 			const struct world_vf *va = &p->w[0].vfs[a], *vb = &p->w[1].vfs[b];
 
-			must(va->guid == VHCA_GUID_ALL1 || va->guid != vb->guid ||
-				     evicted(p, 0, vb) || evicted(p, 1, va),
-			     "one vGUID is requested on both hosts");
+			pair_must(va->guid == VHCA_GUID_ALL1 || va->guid != vb->guid ||
+					  evicted(p, 0, vb) || evicted(p, 1, va),
+				  "one vGUID is requested on both hosts");
 		}
 	}
 }
@@ -48,8 +49,8 @@ static void programming(struct world *w, uint64_t guid, uint64_t epoch)
 	struct pair *p = w->pair;
 	const struct world *other = &p->w[1 - host_of(p, w)];
 
-	must(!p->fenced || !pair_sm_outbids(&p->sm, guid, epoch, other->port_guid),
-	     "a host programs what the SM has given to the other one");
+	pair_must(!p->fenced || !pair_sm_outbids(&p->sm, guid, epoch, other->port_guid),
+		  "a host programs what the SM has given to the other one");
 }
 
 /* ---- effects of a migration ---- */
@@ -61,7 +62,7 @@ struct job {
 	struct vhca_mig *m;
 	enum vhca_mig_effect effect;
 	enum pair_fault fault;
-	uint64_t due;
+	uint64_t due, called_us;
 };
 
 static void reply(struct job *job, const struct vhca_mig_result *res)
@@ -79,9 +80,10 @@ static void on_peer(void *arg, const struct vhca_mig *m, const struct vhca_error
 	struct job *job = arg;
 	struct vhca_mig_result res = {.rc = err ? -EIO : 0};
 
-	(void)m;
 	if (err)
 		res.err = *err;
+	else
+		res.begun = vhca_migration_begun(m);
 	/* We were killed with our question open, and may live again; the peer answers all the same. */
 	if (job->p->kill == (int)job->host || job->deaths != job->p->deaths[job->host]) {
 		free(job);
@@ -101,12 +103,16 @@ static void unreachable(struct job *job)
 
 static void offer(struct job *job, struct vhca_migrations *peer)
 {
+	const struct vhca_dom_info *guest = vhca_migration_guest(job->m);
 	struct vhca_mig_offer *o = calloc(1, sizeof(*o));
 	struct vhca_claim *c = NULL;
 
-	must(o != NULL, "out of memory");
+	pair_must(o != NULL, "out of memory");
+	if (guest)
+		o->memory = guest->memory;
 	o->id = job->m->id;
 	o->domain = job->m->domain;
+	o->mode = job->m->mode;
 	(void)snprintf(o->domain_name, sizeof(o->domain_name), "%s", job->m->domain_name);
 	(void)snprintf(o->node, sizeof(o->node), "host%u", job->host);
 	while ((c = vhca_migration_claim(job->m, c))) {
@@ -138,7 +144,8 @@ static void ask_peer(struct job *job)
 	struct vhca_claim *c = NULL;
 	unsigned int n = 0;
 
-	if (job->p->cut || !peer) {
+	if (job->p->cut || !peer ||
+	    (job->p->cut_handover && job->effect == VHCA_MIG_EFFECT_HANDOVER)) {
 		unreachable(job);
 	} else if (job->effect == VHCA_MIG_EFFECT_CLAIM) {
 		offer(job, peer);
@@ -153,6 +160,10 @@ static void ask_peer(struct job *job)
 		there = vhca_migrations_find(peer, &job->m->id);
 		res.attached = there && vhca_migration_attached(there);
 		res.ended = there && there->state == VHCA_MIG_ENDED;
+		res.waits = there && there->state == VHCA_MIG_RESERVED;
+		res.begun = there && vhca_migration_begun(there);
+		res.arrived = there &&
+			      (there->state == VHCA_MIG_ATTACHING || there->state == VHCA_MIG_DONE);
 		while (there && (c = vhca_migration_claim(there, c)))
 			res.vfs[res.n_vfs++] = vhca_mig_vf_of(c);
 		reply(job, &res);
@@ -171,55 +182,11 @@ static void mark(struct pair *p, unsigned int host, const struct vhca_uuid *id)
 	world_look(&p->w[host], 0);
 }
 
-static int begin_copy(struct job *job, struct vhca_error *err)
-{
-	struct pair *p = job->p;
-	const struct world *w = &p->w[job->host];
-
-	if (!w->domains[0].running)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
-		must(!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &job->m->domain),
-		     "a migration was begun with a VF in the guest");
-	if (!p->ms[1 - job->host] ||
-	    vhca_migrations_begin(p->ms[1 - job->host], &w->domains[0].info.away, err) < 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "hook_refused", 0,
-				      "the destination's hook refused");
-	p->copying = true;
-	return 0;
-}
-
-/* libvirtd has made the domain that the copy goes into. */
-static void come_in(struct pair *p, unsigned int host)
-{
-	if (p->w[host].domains[0].running)
-		return;
-	p->w[host].domains[0].info = p->w[1 - host].domains[0].info;
-	world_incoming(&p->w[host], 0, true);
-}
-
-static void end_copy(struct job *job, struct vhca_mig_result *res)
-{
-	struct pair *p = job->p;
-
-	p->copying = false;
-	if (p->copy_cancelled || p->copy_fails) {
-		p->copy_cancelled = p->copy_fails = false;
-		world_domain_stop(&p->w[1 - job->host], 0);
-		res->rc = vhca_error_set(&res->err, VHCA_ERR_CONFLICT, "migration_failed", 0,
-					 "the copy failed");
-		return;
-	}
-	world_incoming(&p->w[1 - job->host], 0, false);
-	world_domain_stop(&p->w[job->host], 0);
-	p->copies++;
-}
-
 static void on_job(void *arg);
 
 static void later(struct job *job)
 {
-	must(vhca_loop_post(job->p->w[job->host].loop, on_job, job, free) == 0, "post");
+	pair_must(vhca_loop_post(job->p->w[job->host].loop, on_job, job, free) == 0, "post");
 }
 
 static void copy(struct job *job)
@@ -227,21 +194,23 @@ static void copy(struct job *job)
 	struct vhca_mig_result res = {0};
 
 	if (!job->p->copying && job->due == 0) {
-		res.rc = begin_copy(job, &res.err);
+		res.rc = pair_copy_begin(job->p, job->host, &res.err);
 		job->due = vhca_now_ms() + 30;
+		job->called_us = vhca_now_us();
 		if (res.rc < 0) {
 			reply(job, &res);
 			return;
 		}
 	}
 	if (!job->p->copy_begins)
-		come_in(job->p, 1 - job->host);
+		pair_copy_comes(job->p, 1 - job->host);
 	if ((vhca_now_ms() < job->due || job->p->copy_hangs || job->p->copy_begins) &&
 	    !job->p->copy_cancelled) {
 		later(job);
 		return;
 	}
-	end_copy(job, &res);
+	res.called_us = job->called_us;
+	res.rc = pair_copy_end(job->p, job->host, &res.err);
 	reply(job, &res);
 }
 
@@ -296,7 +265,7 @@ static void start_effect(void *ctx, struct vhca_mig *m, enum vhca_mig_effect eff
 	struct pair *p = w->pair;
 	struct job *job = calloc(1, sizeof(*job));
 
-	must(job != NULL, "out of memory");
+	pair_must(job != NULL, "out of memory");
 	*job = (struct job){.p = p, .host = host_of(p, w), .m = m, .effect = effect};
 	job->deaths = p->deaths[job->host];
 	/* Asking how it goes is repeated at will: only what changes something counts. */
@@ -326,14 +295,24 @@ static void started(struct world *w)
 		.engine = w->engine,
 		.conf = &w->conf,
 		.effects = {start_effect, members, w},
-		.abort_tries_ms = 100,
+		.abort_tries_ms = p->patience_ms,
 		.retry_ms = 20,
+		.renew_ms = 30,
 	};
 
 	if (p->fenced)
 		pair_sm_started(&p->sm, host_of(p, w), w);
 	if (vhca_migrations_new(&args, &p->ms[host_of(p, w)], &err) < 0)
-		must(false, err.msg);
+		pair_must(false, err.msg);
+}
+
+static void end_copy(struct pair *p, unsigned int from)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (p->w[1 - from].domains[0].running)
+		(void)pair_copy_end(p, from, &err);
+	p->copying = false;
 }
 
 static void stopping(struct world *w)
@@ -343,9 +322,8 @@ static void stopping(struct world *w)
 	struct vhca_migrations *ms = p->ms[host];
 
 	/* What libvirt was doing for the killed agent goes on without it: a copy ends at once here, for brevity. */
-	if (p->copying && !p->copy_hangs && w->domains[0].running &&
-	    !p->w[1 - host].domains[0].running)
-		p->copying = false;
+	if (p->copying && !p->copy_hangs && w->domains[0].running && !w->domains[0].incoming)
+		end_copy(p, host);
 	p->ms[host] = NULL;
 	p->deaths[host]++;
 	vhca_migrations_free(ms);
@@ -363,6 +341,8 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 {
 	memset(p, 0, sizeof(*p));
 	p->kill = -1;
+	p->patience_ms = 100;
+	p->wait_ms = 2;
 	p->fenced = fenced;
 	pair_sm_init(&p->sm);
 	for (unsigned int h = 0; h < 2; h++) {
@@ -381,12 +361,13 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 			world_mlx5_init(w, &mlx5[h]);
 		w->sm_accepts = mlx5 != NULL;
 		w->conf.lease_ms = 2000;
+		w->conf.external_lease_ms = 60000;
 		w->conf.n_peers = 1;
 		(void)snprintf(w->conf.peers[0].name, sizeof(w->conf.peers[0].name), "other");
 		world_start(w);
 	}
 	(void)world_domain_start(&p->w[0], 0, "0x8001");
-	must(pair_until(p, home_0, NULL), "the guest did not get its VF");
+	pair_must(pair_until(p, home_0, NULL), "the guest did not get its VF");
 }
 
 void pair_init(struct pair *p)
@@ -452,7 +433,7 @@ static void round_of_both(struct pair *p)
 	for (unsigned int h = 0; h < 2; h++) {
 		if (!p->w[h].engine)
 			continue;
-		world_round(&p->w[h], 2);
+		world_round(&p->w[h], p->wait_ms);
 		if (p->fenced)
 			round_of_sm(p, h);
 		check(p);
@@ -514,15 +495,21 @@ void pair_settle(struct pair *p)
 		round_of_both(p);
 }
 
-struct vhca_uuid pair_migrate(struct pair *p, unsigned int from)
+struct vhca_uuid pair_request(struct pair *p, unsigned int from, enum vhca_mig_mode mode)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const struct vhca_mig *m = NULL;
+	struct vhca_mig_request req = {
+		.domain = p->w[from].domains[0].info.uuid, .peer = "other", .mode = mode};
 
-	if (vhca_migrations_start(p->ms[from], &p->w[from].domains[0].info.uuid, "other", &m,
-				  &err) < 0)
-		must(false, err.msg);
+	if (vhca_migrations_request(p->ms[from], &req, &m, &err) < 0)
+		pair_must(false, err.msg);
 	return m->id;
+}
+
+struct vhca_uuid pair_migrate(struct pair *p, unsigned int from)
+{
+	return pair_request(p, from, VHCA_MIG_MODE_MANAGED);
 }
 
 enum vhca_mig_state pair_state(const struct pair *p, unsigned int host)
@@ -537,11 +524,7 @@ enum vhca_mig_state pair_state(const struct pair *p, unsigned int host)
 
 bool pair_told(const struct pair *p, unsigned int host, const char *text)
 {
-	struct json_object *doc = vhca_events_to_json(p->w[host].events, 0);
-	bool told = strstr(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN), text);
-
-	json_object_put(doc);
-	return told;
+	return world_told(&p->w[host], text);
 }
 
 static bool host_empty_but(const struct world *w, int v)

@@ -20,8 +20,9 @@ struct pair {
 	bool fenced; /* there is an SM that fences */
 	struct pair_sm sm;
 	bool sm_down;
-	bool cut;	 /* the agents cannot reach each other */
-	bool copy_hangs; /* the memory copy goes on and on */
+	bool cut;	   /* the agents cannot reach each other */
+	bool cut_handover; /* one request is lost again and again */
+	bool copy_hangs;   /* the memory copy goes on and on */
 	bool copy_begins; /* stays between the hook's yes and the domain's appearance at the other host */
 	bool copying; /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
@@ -31,8 +32,10 @@ struct pair {
 	unsigned int fault_at; /* at the n-th migration effect of either side */
 	unsigned int victim;   /* host whose agent is killed */
 	unsigned int effects;
-	int kill;	     /* host to kill in the next round, -1 = none */
-	unsigned int copies; /* completed migrations of domain 0 */
+	int kill;	      /* host to kill in the next round, -1 = none */
+	int wait_ms;	      /* for events, in a round of each host */
+	uint32_t patience_ms; /* abort_tries_ms of agents that start from now on */
+	unsigned int copies;  /* completed migrations of domain 0 */
 };
 
 /* Both agents up, domain 0 with VF ib0 (0x8001) attached on host 0. */
@@ -48,6 +51,9 @@ bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *a
 void pair_settle(struct pair *p);
 /* Starts a managed migration of domain 0 from host `from` to the other; the id, or aborts the test. */
 struct vhca_uuid pair_migrate(struct pair *p, unsigned int from);
+struct vhca_uuid pair_request(struct pair *p, unsigned int from, enum vhca_mig_mode mode);
+/* Ends the test with these words if it is not so. */
+void pair_must(bool ok, const char *what);
 /* The agent of this host is killed and stays away until pair_revive(). */
 void pair_silence(struct pair *p, unsigned int host);
 void pair_revive(struct pair *p, unsigned int host);

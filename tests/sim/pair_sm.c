@@ -125,7 +125,7 @@ void pair_sm_take(struct pair_sm *sm, unsigned int h)
 	}
 	doc = what_is_known(sm, b.vguid);
 	vhca_engine_sm_answer(line->w->engine, &b,
-			      strcmp(err.code, "superseded") ? VHCA_SM_REFUSED : VHCA_SM_SUPERSEDED,
+			      err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
 			      err.msg, doc);
 	json_object_put(doc);
 }

@@ -9,7 +9,8 @@
 
 #include "tests/sim/sim_model.h"
 
-#define DELETED UINT64_MAX
+#define DELETED	  UINT64_MAX
+#define SM_CHOICE UINT64_C(0x0014050000000100) /* and the index */
 
 static char *iov_of(char buf[static SIM_PATH_MAX], const struct sim_parts *p)
 {
@@ -70,15 +71,20 @@ void sim_model_grant(struct sim_model *m, const char *iov, const char *port, con
 		(unsigned int)guid & 0xffff);
 }
 
-/* store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack garbage, here: 0) */
+/* store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack garbage, here: 0). A request for 0 is
+ * for the SM to choose, and its choice is kept as if it had been asked for (alias_GUID.c: aliasguid_query_handler). */
 static int store_admin_guid(struct sim_model *m, const struct sim_parts *p, const char *text)
 {
 	const char *iov = iov_of((char[SIM_PATH_MAX]){0}, p);
+	uint64_t guid;
 
 	if (strcmp(p->part[3], "0") == 0)
 		return 0;
+	guid = strtoull(text, NULL, 16);
+	if (!guid && m->auto_grant)
+		guid = SM_CHOICE + strtoull(p->part[3], NULL, 10);
 	sim_put(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, p->part[2], p->part[3]),
-		"%" PRIx64, (uint64_t)strtoull(text, NULL, 16));
+		"%" PRIx64, guid);
 	if (m->auto_grant)
 		sim_model_grant(m, iov, p->part[2], p->part[3]);
 	return 0;

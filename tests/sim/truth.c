@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/sim/truth.h"
+#include "tests/sim/truth_int.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -11,12 +11,14 @@
 
 #define DEFAULT_PARTITION 0xffff
 
+static const struct truth_card *card_of(const struct truth *t)
+{
+	return t->hw.card == HW_MLX4 ? &truth_mlx4 : &truth_mlx5;
+}
+
 /* ---- words ---- */
 
-/* "0>5=8010": virtual index, physical, key there; QPs as "qp>5=8010" */
-static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
+size_t truth_add(char *buf, size_t size, size_t at, const char *fmt, ...)
 {
 	va_list ap;
 	int n;
@@ -29,27 +31,16 @@ static size_t add(char *buf, size_t size, size_t at, const char *fmt, ...)
 
 static void describe(const struct truth *t, unsigned int v, char *buf, size_t size)
 {
-	const struct hw_vf *vf = &t->hw.vfs[v];
-	size_t at = add(buf, size, 0, "user %d%s", t->vfs[v].user,
-			t->vfs[v].foreign ? " (foreign)" : "");
+	size_t at = truth_add(buf, size, 0, "user %d%s", t->vfs[v].user,
+			      t->vfs[v].foreign ? " (foreign)" : "");
 
-	for (unsigned int p = 0; p < HW_PORTS; p++) {
-		at = add(buf, size, at, "; port %u guid %llx", p + 1,
-			 (unsigned long long)vf->admin[p]);
-		for (unsigned int k = 0; k < HW_KEYS; k++)
-			if (vf->map[p][k] != HW_NONE)
-				at = add(buf, size, at, " %u>%d=%04x", k, vf->map[p][k],
-					 t->hw.pkeys[p][vf->map[p][k]]);
-		for (unsigned int q = 0; q < HW_QPS; q++)
-			if (vf->qps[q].live && vf->qps[q].port == p && vf->qps[q].phys != HW_NONE)
-				at = add(buf, size, at, " qp>%d=%04x", vf->qps[q].phys,
-					 t->hw.pkeys[p][vf->qps[q].phys]);
-	}
+	at = card_of(t)->describe(t, v, buf, size, at);
 	if (t->rows[v].claimed)
-		(void)add(buf, size, at, "; claimed for %llx", (unsigned long long)t->rows[v].guid);
+		(void)truth_add(buf, size, at, "; claimed for %llx",
+				(unsigned long long)t->rows[v].guid);
 }
 
-static void violate(struct truth *t, unsigned int v, const char *what)
+void truth_violate(struct truth *t, unsigned int v, const char *what)
 {
 	char text[300];
 
@@ -60,7 +51,7 @@ static void violate(struct truth *t, unsigned int v, const char *what)
 		       t->rows[v].state, what, text);
 }
 
-static bool in_state(const struct truth *t, unsigned int v, const char *state)
+bool truth_in_state(const struct truth *t, unsigned int v, const char *state)
 {
 	return !strcmp(t->rows[v].state, state);
 }
@@ -91,7 +82,7 @@ static void parse_keys(struct truth_row *row, const char *text)
 {
 	char *end;
 
-	for (row->n_pkeys = 0; *text && row->n_pkeys < HW_KEYS; text = end) {
+	for (row->n_pkeys = 0; *text && row->n_pkeys < TRUTH_KEYS; text = end) {
 		row->pkeys[row->n_pkeys++] = (uint16_t)strtoul(text, &end, 16);
 		assert(end != text);
 		while (*end == ' ')
@@ -136,8 +127,8 @@ static void query(struct truth *t, const char *sql, void (*fn)(struct truth *t, 
 
 static bool is_meant(const struct truth *t, unsigned int v)
 {
-	return in_state(t, v, "claimed") || in_state(t, v, "programmed") ||
-	       in_state(t, v, "attached");
+	return truth_in_state(t, v, "claimed") || truth_in_state(t, v, "programmed") ||
+	       truth_in_state(t, v, "attached");
 }
 
 static bool is_his(const struct truth *t, unsigned int v, int d)
@@ -168,80 +159,28 @@ static bool tenant_has(const struct truth *t, int d, uint16_t key)
 	return false;
 }
 
-/* May the user of VF v talk with this key? Who had a VF before the agent came keeps what the driver gave it. */
-static bool may(const struct truth *t, unsigned int v, uint16_t key)
+bool truth_may(const struct truth *t, unsigned int v, uint16_t key)
 {
 	if ((key & 0x7fff) == 0)
 		return true;
 	return tenant_has(t, t->vfs[v].user, key) ||
-	       (key == DEFAULT_PARTITION && in_state(t, v, "unmanaged"));
+	       (key == DEFAULT_PARTITION && truth_in_state(t, v, "unmanaged"));
 }
 
 bool truth_clean(const struct truth *t, unsigned int v)
 {
-	const struct hw_vf *vf = &t->hw.vfs[v];
-
-	for (unsigned int p = 0; p < HW_PORTS; p++) {
-		if (vf->admin[p] != HW_NO_GUID)
-			return false;
-		for (unsigned int k = 0; k < HW_KEYS; k++)
-			if (vf->map[p][k] != HW_NONE)
-				return false;
-	}
-	return true;
-}
-
-static const char *wrong_map(const struct truth *t, unsigned int v)
-{
-	const struct hw_vf *vf = &t->hw.vfs[v];
-
-	for (unsigned int p = 0; p < HW_PORTS; p++)
-		for (unsigned int k = 0; k < HW_KEYS; k++)
-			if (vf->map[p][k] != HW_NONE && !may(t, v, t->hw.pkeys[p][vf->map[p][k]]))
-				return "its map shows its guest a key of somebody else";
-	return NULL;
-}
-
-/* What counts in the end: the key with which a QP sends and receives. */
-static const char *wrong_qp(const struct truth *t, unsigned int v)
-{
-	const struct hw_vf *vf = &t->hw.vfs[v];
-
-	for (unsigned int i = 0; i < HW_QPS; i++)
-		if (vf->qps[i].live && vf->qps[i].phys != HW_NONE &&
-		    !may(t, v, t->hw.pkeys[vf->qps[i].port][vf->qps[i].phys]))
-			return "a QP of its guest talks with a key of somebody else";
-	return NULL;
-}
-
-/* A QP whose index the map no longer has: dead, or the next one to talk with a foreign key. */
-static bool has_stale_qp(const struct truth *t, unsigned int v)
-{
-	const struct hw_vf *vf = &t->hw.vfs[v];
-
-	for (unsigned int i = 0; i < HW_QPS; i++) {
-		const struct hw_qp *qp = &vf->qps[i];
-		bool mapped = !qp->live || qp->phys == HW_NONE;
-
-		for (unsigned int k = 0; k < HW_KEYS && !mapped; k++)
-			mapped = vf->map[qp->port][k] == qp->phys;
-		if (!mapped)
-			return true;
-	}
-	return false;
+	return card_of(t)->clean(t, v);
 }
 
 /* The agent touches no VF that it did not give; it may have been changed by others before or since. */
 static bool left_alone(const struct truth *t, unsigned int v)
 {
-	return in_state(t, v, "unmanaged") && t->vfs[v].drifted;
+	return truth_in_state(t, v, "unmanaged") && t->vfs[v].drifted;
 }
 
 static const char *wrong(const struct truth *t, unsigned int v)
 {
-	const char *why = NULL;
-
-	if (in_state(t, v, "free") && !truth_clean(t, v))
+	if (truth_in_state(t, v, "free") && !truth_clean(t, v))
 		return "free, but not scrubbed";
 	if (!t->hw.vfs[v].open)
 		return NULL;
@@ -249,32 +188,14 @@ static const char *wrong(const struct truth *t, unsigned int v)
 		return left_alone(t, v) || truth_clean(t, v)
 			       ? NULL
 			       : "somebody else's guest has it with an identity";
-	why = wrong_map(t, v);
-	return why ? why : wrong_qp(t, v);
-}
-
-static bool matches_claim(const struct truth *t, unsigned int v)
-{
-	const struct truth_row *row = &t->rows[v];
-	const struct hw_vf *vf = &t->hw.vfs[v];
-
-	if (vf->admin[0] != row->guid || vf->admin[1] != HW_NO_GUID)
-		return false;
-	for (unsigned int k = 0; k < HW_KEYS; k++) {
-		if (vf->map[1][k] != HW_NONE)
-			return false;
-		if (vf->map[0][k] != HW_NONE &&
-		    (k >= row->n_pkeys || t->hw.pkeys[0][vf->map[0][k]] != row->pkeys[k]))
-			return false;
-	}
-	return true;
+	return card_of(t)->wrong(t, v);
 }
 
 /* Nothing of the taint is left. */
 static bool in_order(const struct truth *t, unsigned int v)
 {
-	return !t->vfs[v].foreign && !has_stale_qp(t, v) && !wrong(t, v) &&
-	       (truth_clean(t, v) || (t->rows[v].claimed && matches_claim(t, v)));
+	return !t->vfs[v].foreign && !card_of(t)->is_loose(t, v) && !wrong(t, v) &&
+	       (truth_clean(t, v) || (t->rows[v].claimed && card_of(t)->matches_claim(t, v)));
 }
 
 /* ---- at every moment ---- */
@@ -296,6 +217,8 @@ void truth_delay(struct truth *t)
 	for (unsigned int v = 0; v < HW_VFS; v++)
 		if (t->vfs[v].left_ms < TRUTH_DELAY_MS)
 			t->vfs[v].left_ms = TRUTH_DELAY_MS;
+	for (unsigned int i = 0; i < TRUTH_MEMBERS; i++)
+		t->members[i].left_ms = TRUTH_DELAY_MS;
 }
 
 void truth_pass(struct truth *t, uint64_t healthy_ms)
@@ -310,6 +233,36 @@ void truth_pass(struct truth *t, uint64_t healthy_ms)
 	}
 }
 
+static bool has_owner(const struct truth *t, uint64_t guid)
+{
+	for (unsigned int v = 0; v < HW_VFS; v++)
+		if (t->rows[v].claimed && t->rows[v].guid == guid)
+			return true;
+	return false;
+}
+
+void truth_sm_pass(struct truth *t, uint64_t healthy_ms)
+{
+	for (unsigned int i = 0; i < TRUTH_MEMBERS && t->members[i].guid; i++) {
+		struct truth_member *m = &t->members[i];
+
+		if (!m->bound || has_owner(t, m->guid))
+			m->left_ms = TRUTH_DELAY_MS;
+		else
+			m->left_ms -= healthy_ms < m->left_ms ? healthy_ms : m->left_ms;
+	}
+}
+
+void truth_member(struct truth *t, uint64_t guid, bool bound)
+{
+	unsigned int i = 0;
+
+	while (i < TRUTH_MEMBERS && t->members[i].guid && t->members[i].guid != guid)
+		i++;
+	assert(i < TRUTH_MEMBERS);
+	t->members[i] = (struct truth_member){guid, bound, TRUTH_DELAY_MS};
+}
+
 static void check_vf(struct truth *t, unsigned int v)
 {
 	const char *why = wrong(t, v);
@@ -318,27 +271,37 @@ static void check_vf(struct truth *t, unsigned int v)
 		t->vfs[v].tainted = t->vfs[v].drifted = false;
 	if (t->vfs[v].tainted && t->vfs[v].left_ms)
 		return;
-	if (!why && t->vfs[v].tainted && !t->vfs[v].foreign && has_stale_qp(t, v))
+	if (!why && t->vfs[v].tainted && !t->vfs[v].foreign && card_of(t)->is_loose(t, v))
 		why = "a QP whose index changed its meaning was not forced off";
 	if (why)
-		violate(t, v, why);
+		truth_violate(t, v, why);
 	else
 		t->vfs[v].tainted = false;
 }
 
 static void check_pair(struct truth *t, unsigned int a, unsigned int b)
 {
-	if (left_alone(t, a) || left_alone(t, b))
-		return;
-	for (unsigned int p = 0; p < HW_PORTS; p++)
-		for (unsigned int q = 0; q < HW_PORTS; q++) {
-			uint64_t guid = t->hw.vfs[a].admin[p];
+	uint64_t of_a[HW_PORTS], of_b[HW_PORTS];
+	unsigned int n_a, n_b;
 
-			if (guid && guid != HW_NO_GUID && guid == t->hw.vfs[b].admin[q] &&
-			    !(t->vfs[a].tainted && t->vfs[a].left_ms) &&
-			    !(t->vfs[b].tainted && t->vfs[b].left_ms))
-				violate(t, a, "has the vGUID of another VF");
-		}
+	if (left_alone(t, a) || left_alone(t, b) || (t->vfs[a].tainted && t->vfs[a].left_ms) ||
+	    (t->vfs[b].tainted && t->vfs[b].left_ms))
+		return;
+	n_a = card_of(t)->addresses(t, a, of_a);
+	n_b = card_of(t)->addresses(t, b, of_b);
+	for (unsigned int i = 0; i < n_a; i++)
+		for (unsigned int k = 0; k < n_b; k++)
+			if (of_a[i] == of_b[k])
+				truth_violate(t, a, "has the vGUID of another VF");
+}
+
+/* An address that nobody has any more, and everybody could take. */
+static void check_member(struct truth *t, const struct truth_member *m)
+{
+	if (m->bound && !m->left_ms && !t->violation[0])
+		(void)snprintf(t->violation, sizeof(t->violation),
+			       "%llx is nobody's, and the SM still has it in its partitions",
+			       (unsigned long long)m->guid);
 }
 
 void truth_check(struct truth *t)
@@ -348,24 +311,15 @@ void truth_check(struct truth *t)
 			check_pair(t, v, o);
 		check_vf(t, v);
 	}
+	for (unsigned int i = 0; i < TRUTH_MEMBERS && t->members[i].guid; i++)
+		check_member(t, &t->members[i]);
 }
 
 /* ---- what the agent does ---- */
 
-/* Invariant 4. A guest that has what it was given keeps it: no GUID goes, no key that is right. */
-void truth_before_write(struct truth *t, const struct hw_target *target, const char *text)
+bool truth_is_settled(const struct truth *t, unsigned int v)
 {
-	const struct hw_vf *vf = &t->hw.vfs[target->vf];
-	int16_t phys = vf->map[target->port][target->virt];
-
-	if (!vf->open || t->vfs[target->vf].tainted || t->vfs[target->vf].foreign ||
-	    t->vfs[target->vf].refused)
-		return;
-	if (!target->is_map && vf->admin[target->port] != HW_NO_GUID &&
-	    strtoull(text, NULL, 16) != vf->admin[target->port])
-		violate(t, target->vf, "its GUID is changed while a guest has it");
-	if (target->is_map && phys != HW_NONE && t->hw.pkeys[target->port][phys] != 0)
-		violate(t, target->vf, "a good key is taken away while a guest has it");
+	return t->hw.vfs[v].open && !t->vfs[v].tainted && !t->vfs[v].foreign && !t->vfs[v].refused;
 }
 
 /* Invariant 5: these states stand for the effect. */
@@ -380,30 +334,31 @@ void truth_before_effect(struct truth *t, unsigned int v, const char *effect)
 		{"strip", "quarantined", "stripped without a durable intent"},
 		{"attach", "programmed", "attached without a durable intent"},
 		{"detach", "detaching", "detached without a durable intent"},
-		{"kick", "attached", "asked for again without a durable intent"},
+		{"kick", "attached free", "asked for again without a durable intent"},
 	};
 
 	for (unsigned int i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (!strcmp(effect, table[i].effect) && !strstr(table[i].states, t->rows[v].state))
-			violate(t, v, table[i].without);
+			truth_violate(t, v, table[i].without);
 }
 
 void truth_opened(struct truth *t, unsigned int v, int d)
 {
-	bool refused = in_state(t, v, "quarantined") || in_state(t, v, "preparing");
+	bool refused = truth_in_state(t, v, "quarantined") || truth_in_state(t, v, "preparing");
 	bool his = is_his(t, v, d) && !refused;
-	bool given = his && (in_state(t, v, "programmed") || in_state(t, v, "attached"));
+	bool given =
+		his && (truth_in_state(t, v, "programmed") || truth_in_state(t, v, "attached"));
 
 	t->hw.vfs[v].open = true;
 	t->vfs[v].user = d;
 	t->vfs[v].foreign = !his;
-	t->vfs[v].refused = refused || in_state(t, v, "scrubbing");
+	t->vfs[v].refused = refused || truth_in_state(t, v, "scrubbing");
 	if (!given)
 		excuse(t, v);
 	if (!his)
 		t->vfs[v].left_ms = TRUTH_FOREIGN_MS;
-	if (given && !t->vfs[v].tainted && !matches_claim(t, v))
-		violate(t, v, "reaches a guest unproven");
+	if (given && !t->vfs[v].tainted && !card_of(t)->matches_claim(t, v))
+		truth_violate(t, v, "reaches a guest unproven");
 }
 
 void truth_closed(struct truth *t, unsigned int v)

@@ -3,7 +3,10 @@
 #define VHCA_SIM_TRUTH_H
 /*
  * What is really so on a simulated host, and the checker of DESIGN's invariants 1 to 5 on it: from the adapter (tests/sim/hw.h), from who
- * holds which VF, and from the agent's database, by a connection of its own. Shares no code with the product.
+ * holds which VF, from what the SM has been told, and from the agent's database, by a connection of its own. Shares no code with the product.
+ *
+ *   truth.c        what holds on every card, and when something is excused
+ *   truth_mlx4.c   maps, QPs and the GUIDs asked for      truth_mlx5.c   vports: GUIDs, link, the keys that the SM gave
  *
  * What the agent cannot prevent (an SM that gives an index in use to somebody else, somebody's echo into sysfs, a reload of the driver, an
  * administrator who plugs a VF elsewhere) taints the VF. A tainted VF is excused for some seconds of a healthy host, and only until it is in
@@ -23,6 +26,8 @@
 /* The longest back-off after a failure is half a minute. */
 #define TRUTH_DELAY_MS 40000
 #define TRUTH_NOBODY   (-1)
+#define TRUTH_MEMBERS  64
+#define TRUTH_KEYS     32 /* of a claim */
 
 struct truth_domain {
 	char uuid[37];
@@ -35,8 +40,15 @@ struct truth_row {
 	bool claimed, ending;
 	char domain[37];
 	uint64_t guid;
-	uint16_t pkeys[HW_KEYS];
+	uint16_t pkeys[TRUTH_KEYS];
 	unsigned int n_pkeys;
+};
+
+/* An address that the SM has made a member of partitions. */
+struct truth_member {
+	uint64_t guid;
+	bool bound;
+	uint64_t left_ms; /* how long it may have no owner */
 };
 
 struct truth {
@@ -50,7 +62,8 @@ struct truth {
 		uint64_t left_ms;
 	} vfs[HW_VFS];
 	struct truth_row rows[HW_VFS]; /* as durable now */
-	const char *boot;	       /* rows of another boot say nothing about the adapter */
+	struct truth_member members[TRUTH_MEMBERS];
+	const char *boot; /* rows of another boot say nothing about the adapter */
 	struct sqlite3 *db;
 	char violation[480]; /* the first one; "" = none */
 };
@@ -66,16 +79,23 @@ void truth_delay(struct truth *t);
 /* Time has passed on a host on which the agent runs and can reach everything. */
 void truth_pass(struct truth *t, uint64_t healthy_ms);
 
+/* The same, where the SM can be reached, too. */
+void truth_sm_pass(struct truth *t, uint64_t healthy_ms);
+/* The SM binds or withdraws an address. */
+void truth_member(struct truth *t, uint64_t guid, bool bound);
+
 /* All that holds at every moment. */
 void truth_check(struct truth *t);
 /* The agent is about to write; text as written. */
 void truth_before_write(struct truth *t, const struct hw_target *target, const char *text);
+/* The agent has set something of VF v's vport; before is how it was. */
+void truth_vport_set(struct truth *t, unsigned int v, const struct hw_vport *before);
 /* The agent starts an effect: its intent must be durable. */
 void truth_before_effect(struct truth *t, unsigned int v, const char *effect);
 /* The QEMU of domain d opens VF v. */
 void truth_opened(struct truth *t, unsigned int v, int d);
 void truth_closed(struct truth *t, unsigned int v);
-/* Neither a key nor a GUID. */
+/* Nobody's: neither a key nor a GUID, and a link that is down. */
 bool truth_clean(const struct truth *t, unsigned int v);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <time.h>
 
@@ -10,6 +11,7 @@
 
 #define START_MS 1000000u
 #define WALL_MS	 1700000000000u
+#define OWNERS	 16
 
 struct event {
 	TAILQ_ENTRY(event) link; /* by time, then by age */
@@ -21,7 +23,8 @@ struct event {
 };
 
 struct vhca_timer {
-	LIST_ENTRY(vhca_timer) link;
+	TAILQ_ENTRY(vhca_timer) link; /* of the armed ones */
+	enum vtime_owner owner;
 	bool armed;
 	uint64_t at, age;
 	void (*fn)(void *arg);
@@ -33,7 +36,11 @@ static struct {
 	uint64_t now, age;
 	bool asleep;
 	TAILQ_HEAD(event_list, event) events;
-	LIST_HEAD(, vhca_timer) timers;
+	TAILQ_HEAD(timer_list, vhca_timer) timers; /* armed, by time and age */
+	enum vtime_owner (*owner_of)(const struct vhca_loop *loop);
+	enum vtime_owner running; /* who hears of the time */
+	int64_t wall[OWNERS];
+	uint64_t stalled[OWNERS];
 	void (*tick)(void *arg, uint64_t ms);
 	void *arg;
 } vt;
@@ -48,26 +55,53 @@ static void drop_event(struct event *e)
 	free(e);
 }
 
-static void drop_events(bool all)
+void vtime_drop(enum vtime_owner owner)
 {
 	struct event *e, *next;
 
 	for (e = TAILQ_FIRST(&vt.events); e; e = next) {
 		next = TAILQ_NEXT(e, link);
-		if (all || e->owner == VTIME_AGENT)
+		if (e->owner == owner)
 			drop_event(e);
 	}
 }
 
 void vtime_reset(void (*tick)(void *arg, uint64_t ms), void *arg)
 {
-	if (!vt.now)
+	if (!vt.now) {
 		TAILQ_INIT(&vt.events);
-	drop_events(true);
+		TAILQ_INIT(&vt.timers);
+	}
+	while (TAILQ_FIRST(&vt.events))
+		drop_event(TAILQ_FIRST(&vt.events));
 	vt.now = START_MS;
 	vt.age = 0;
+	vt.owner_of = NULL;
+	vt.running = VTIME_AGENT;
+	memset(vt.wall, 0, sizeof(vt.wall));
+	memset(vt.stalled, 0, sizeof(vt.stalled));
 	vt.tick = tick;
 	vt.arg = arg;
+}
+
+void vtime_set_owners(enum vtime_owner (*owner_of)(const struct vhca_loop *loop))
+{
+	vt.owner_of = owner_of;
+}
+
+static enum vtime_owner owner_of(const struct vhca_loop *loop)
+{
+	return vt.owner_of ? vt.owner_of(loop) : VTIME_AGENT;
+}
+
+void vtime_set_wall(enum vtime_owner owner, int64_t ms)
+{
+	vt.wall[owner] = ms;
+}
+
+void vtime_stall(enum vtime_owner owner, uint64_t until)
+{
+	vt.stalled[owner] = until;
 }
 
 uint64_t vtime_now(void)
@@ -75,14 +109,10 @@ uint64_t vtime_now(void)
 	return vt.now;
 }
 
-void vtime_after(enum vtime_owner owner, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
-		 void (*drop)(void *arg))
+static void insert(struct event *e)
 {
-	struct event *e = malloc(sizeof(*e)), *pos;
+	struct event *pos;
 
-	assert(e);
-	*e = (struct event){
-		.owner = owner, .at = vt.now + delay_ms, .fn = fn, .arg = arg, .drop = drop};
 	TAILQ_FOREACH_REVERSE(pos, &vt.events, event_list, link)
 	if (pos->at <= e->at)
 		break;
@@ -90,6 +120,17 @@ void vtime_after(enum vtime_owner owner, uint64_t delay_ms, void (*fn)(void *arg
 		TAILQ_INSERT_AFTER(&vt.events, pos, e, link);
 	else
 		TAILQ_INSERT_HEAD(&vt.events, e, link);
+}
+
+void vtime_after(enum vtime_owner owner, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
+		 void (*drop)(void *arg))
+{
+	struct event *e = malloc(sizeof(*e));
+
+	assert(e && owner < OWNERS);
+	*e = (struct event){
+		.owner = owner, .at = vt.now + delay_ms, .fn = fn, .arg = arg, .drop = drop};
+	insert(e);
 }
 
 static void pass_to(uint64_t at)
@@ -101,15 +142,29 @@ static void pass_to(uint64_t at)
 		vt.tick(vt.arg, ms);
 }
 
-static struct vhca_timer *next_timer(void)
+static void arm(struct vhca_timer *t, uint64_t at)
 {
-	struct vhca_timer *t, *first = NULL;
+	struct vhca_timer *pos;
 
-	LIST_FOREACH(t, &vt.timers, link)
-	if (t->armed &&
-	    (!first || t->at < first->at || (t->at == first->at && t->age < first->age)))
-		first = t;
-	return first;
+	if (t->armed)
+		TAILQ_REMOVE(&vt.timers, t, link);
+	t->armed = true;
+	t->at = at;
+	t->age = ++vt.age;
+	TAILQ_FOREACH_REVERSE(pos, &vt.timers, timer_list, link)
+	if (pos->at <= at)
+		break;
+	if (pos)
+		TAILQ_INSERT_AFTER(&vt.timers, pos, t, link);
+	else
+		TAILQ_INSERT_HEAD(&vt.timers, t, link);
+}
+
+static void disarm(struct vhca_timer *t)
+{
+	if (t->armed)
+		TAILQ_REMOVE(&vt.timers, t, link);
+	t->armed = false;
 }
 
 static void run_event(struct event *e)
@@ -119,23 +174,39 @@ static void run_event(struct event *e)
 
 	pass_to(e->at);
 	TAILQ_REMOVE(&vt.events, e, link);
+	if (vt.stalled[e->owner] > vt.now) {
+		e->at = vt.stalled[e->owner];
+		insert(e);
+		return;
+	}
+	vt.running = e->owner;
 	free(e);
 	fn(arg);
+}
+
+static void run_timer(struct vhca_timer *t)
+{
+	pass_to(t->at);
+	if (vt.stalled[t->owner] > vt.now) {
+		arm(t, vt.stalled[t->owner]);
+		return;
+	}
+	disarm(t);
+	vt.running = t->owner;
+	t->fn(t->arg);
 }
 
 bool vtime_run_one(uint64_t until)
 {
 	struct event *e = TAILQ_FIRST(&vt.events);
-	struct vhca_timer *t = next_timer();
+	struct vhca_timer *t = TAILQ_FIRST(&vt.timers);
 
 	if (e && e->at <= until && (!t || e->at <= t->at)) {
 		run_event(e);
 		return true;
 	}
 	if (t && t->at <= until) {
-		pass_to(t->at);
-		t->armed = false;
-		t->fn(t->arg);
+		run_timer(t);
 		return true;
 	}
 	pass_to(until);
@@ -144,7 +215,7 @@ bool vtime_run_one(uint64_t until)
 
 void vtime_drop_agent(void)
 {
-	drop_events(false);
+	vtime_drop(VTIME_AGENT);
 }
 
 /* The agent sleeps: the world goes on, its own events wait. */
@@ -179,10 +250,16 @@ uint64_t __wrap_vhca_now_ms(void)
 	return vt.now;
 }
 
+uint64_t __wrap_vhca_now_us(void);
+uint64_t __wrap_vhca_now_us(void)
+{
+	return vt.now * 1000;
+}
+
 uint64_t __wrap_vhca_wall_ms(void);
 uint64_t __wrap_vhca_wall_ms(void)
 {
-	return WALL_MS + vt.now;
+	return WALL_MS + vt.now + (uint64_t)vt.wall[vt.running];
 }
 
 int __wrap_nanosleep(const struct timespec *req, struct timespec *rem);
@@ -198,8 +275,7 @@ int __wrap_vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *a
 int __wrap_vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
 			  void (*drop)(void *arg))
 {
-	(void)loop;
-	vtime_after(VTIME_AGENT, 0, fn, arg, drop);
+	vtime_after(owner_of(loop), 0, fn, arg, drop);
 	return 0;
 }
 
@@ -210,11 +286,9 @@ int __wrap_vhca_timer_new(struct vhca_loop *loop, const char *name, void (*fn)(v
 {
 	struct vhca_timer *t = calloc(1, sizeof(*t));
 
-	(void)loop;
 	(void)name;
 	assert(t);
-	*t = (struct vhca_timer){.fn = fn, .arg = arg};
-	LIST_INSERT_HEAD(&vt.timers, t, link);
+	*t = (struct vhca_timer){.owner = owner_of(loop), .fn = fn, .arg = arg};
 	*ret = t;
 	return 0;
 }
@@ -222,15 +296,13 @@ int __wrap_vhca_timer_new(struct vhca_loop *loop, const char *name, void (*fn)(v
 void __wrap_vhca_timer_arm_ms(struct vhca_timer *t, uint64_t delay_ms);
 void __wrap_vhca_timer_arm_ms(struct vhca_timer *t, uint64_t delay_ms)
 {
-	t->armed = true;
-	t->at = vt.now + delay_ms;
-	t->age = ++vt.age;
+	arm(t, vt.now + delay_ms);
 }
 
 void __wrap_vhca_timer_stop(struct vhca_timer *t);
 void __wrap_vhca_timer_stop(struct vhca_timer *t)
 {
-	t->armed = false;
+	disarm(t);
 }
 
 struct vhca_timer *__wrap_vhca_timer_free(struct vhca_timer *t);
@@ -238,7 +310,7 @@ struct vhca_timer *__wrap_vhca_timer_free(struct vhca_timer *t)
 {
 	if (!t)
 		return NULL;
-	LIST_REMOVE(t, link);
+	disarm(t);
 	free(t);
 	return NULL;
 }

@@ -11,11 +11,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum vtime_owner { VTIME_AGENT, VTIME_WORLD };
+struct vhca_loop;
+
+enum vtime_owner { VTIME_AGENT, VTIME_WORLD, VTIME_AGENTS };
+/* Where there are several agents: of the i-th. */
+#define VTIME_AGENT_OF(i) ((enum vtime_owner)(VTIME_AGENTS + (i)))
 
 /* Forgets everything; the clock starts again. tick(arg, ms) hears of each piece of time that passes. */
 void vtime_reset(void (*tick)(void *arg, uint64_t ms), void *arg);
+/* Whose a loop is, if there are several agents; forgotten by vtime_reset(). */
+void vtime_set_owners(enum vtime_owner (*owner_of)(const struct vhca_loop *loop));
 uint64_t vtime_now(void); /* ms */
+/* The owner's wall clock is wrong by so much from now on. */
+void vtime_set_wall(enum vtime_owner owner, int64_t ms);
+/* The owner's process (or its host) stands still: its events and timers wait until then. */
+void vtime_stall(enum vtime_owner owner, uint64_t until);
 /* fn(arg) at now + delay_ms, in order among equals; drop(arg) (may be NULL) if it never comes to that. */
 void vtime_after(enum vtime_owner owner, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
 		 void (*drop)(void *arg));
@@ -25,5 +35,6 @@ bool vtime_run_one(uint64_t until);
 bool vtime_asleep(void);
 /* Ends the process's part: its events are dropped; its timers must be freed by their owner. */
 void vtime_drop_agent(void);
+void vtime_drop(enum vtime_owner owner);
 
 #endif

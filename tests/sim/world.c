@@ -31,7 +31,7 @@ static void must(bool ok, const char *what)
 
 static struct world_vf *truth(struct world *w, struct vhca_bdf bdf)
 {
-	for (unsigned int i = 0; i < WORLD_VFS; i++)
+	for (unsigned int i = 0; i < w->n_vfs; i++)
 		if (!vhca_bdf_cmp(w->vfs[i].bdf, bdf))
 			return &w->vfs[i];
 	abort();
@@ -53,14 +53,34 @@ bool world_clean(const struct world *w, unsigned int v)
 	return w->vfs[v].guid == VHCA_GUID_ALL1;
 }
 
+bool world_told(const struct world *w, const char *text)
+{
+	struct json_object *doc = vhca_events_to_json(w->events, 0);
+	bool told = strstr(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN), text);
+
+	json_object_put(doc);
+	return told;
+}
+
+static bool has(const struct world *w, unsigned int i, unsigned int v)
+{
+	return w->vfs[v].group_open && vhca_uuid_equal(&w->vfs[v].user, &w->domains[i].info.uuid);
+}
+
 int world_vf_of(const struct world *w, unsigned int i, const char *name)
 {
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
-		if (w->vfs[v].group_open &&
-		    vhca_uuid_equal(&w->vfs[v].user, &w->domains[i].info.uuid) &&
-		    !strcmp(w->vfs[v].name, name))
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (has(w, i, v) && !strcmp(w->vfs[v].name, name))
 			return (int)v;
 	return -1;
+}
+
+bool world_has_vf(const struct world *w, unsigned int i)
+{
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (has(w, i, v))
+			return true;
+	return false;
 }
 
 static const struct world_domain *domain_of(const struct world *w, const struct vhca_uuid *uuid)
@@ -82,7 +102,7 @@ static bool asked_for(const struct world_domain *d, uint16_t pkey)
 
 void world_check(const struct world *w)
 {
-	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		const struct world_vf *vf = &w->vfs[v];
 
 		/* A VF in a guest shows no key but its tenant's (VFs plugged by others have no name of ours). */
@@ -106,6 +126,10 @@ static void journaled(const struct world *w, struct vhca_bdf bdf, char ret[stati
 	sqlite3 *db = NULL;
 	sqlite3_stmt *st = NULL;
 
+	if (w->hooks) {
+		w->hooks->journaled(w, bdf, ret);
+		return;
+	}
 	(void)snprintf(path, sizeof(path), "%s/state.db", w->dir);
 	must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK,
 	     "open the journal");
@@ -130,7 +154,9 @@ static void check_intent(const struct world *w, const struct vhca_vf *vf, enum v
 		[VHCA_EFFECT_STRIP] = "quarantined",
 		[VHCA_EFFECT_ATTACH] = "programmed",
 		[VHCA_EFFECT_DETACH] = "detaching",
-		[VHCA_EFFECT_KICK] = "attached",
+		[VHCA_EFFECT_ASK] = "detaching",
+		[VHCA_EFFECT_KICK] = "attached free",
+		[VHCA_EFFECT_CHOOSE] = "claimed",
 	};
 	char state[32];
 
@@ -142,7 +168,7 @@ static void check_intent(const struct world *w, const struct vhca_vf *vf, enum v
 
 /* ---- effects ---- */
 
-struct job {
+struct world_job {
 	struct world *w;
 	struct vhca_engine *engine; /* the life it belongs to */
 	struct vhca_vf *vf;
@@ -153,6 +179,7 @@ struct job {
 	char name[VHCA_NAME_MAX];
 	bool has_guest;
 	struct vhca_bdf guest;
+	uint64_t pid; /* of the program in the guest */
 	enum world_fault fault;
 };
 
@@ -164,8 +191,10 @@ static int fill_hw(const struct world *w, const struct world_vf *t, struct vhca_
 		return world_mlx5_read(w, (unsigned int)(t - w->vfs), hw, &res->err);
 	memset(hw, 0, sizeof(*hw));
 	hw->requested = t->guid;
-	hw->granted = w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : 0;
+	hw->granted =
+		w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : t->held;
 	hw->n_virtual = VHCA_VF_PKEYS_MAX;
+	hw->other_maps = t->other_maps;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++) {
 		hw->map[k] = t->map[k];
 		hw->value[k] = t->map[k] >= 0 ? w->port_pkeys[t->map[k]] : 0;
@@ -173,11 +202,22 @@ static int fill_hw(const struct world *w, const struct world_vf *t, struct vhca_
 	return 0;
 }
 
-static void scrub(struct world_vf *t)
+static void clear(struct world_vf *t)
 {
 	t->guid = VHCA_GUID_ALL1;
+	t->other_maps = 0;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
 		t->map[k] = -1;
+}
+
+/* An SM that was away does not know what the port holds (pkey/mlx4_grant.c). */
+static void scrub(const struct world *w, struct world_vf *t)
+{
+	if (!w->sm_deaf)
+		t->held = 0;
+	else if (t->guid != VHCA_GUID_ALL1)
+		t->held = t->guid;
+	clear(t);
 }
 
 static unsigned int program(const struct world *w, struct world_vf *t,
@@ -185,7 +225,7 @@ static unsigned int program(const struct world *w, struct world_vf *t,
 {
 	unsigned int missing = 0;
 
-	scrub(t);
+	clear(t);
 	t->guid = want->guid;
 	for (unsigned int k = 0; k < want->n_pkeys; k++) {
 		t->map[k] = (int16_t)vhca_pkey_find(w->port_pkeys, WORLD_KEYS, want->pkeys[k]);
@@ -194,22 +234,57 @@ static unsigned int program(const struct world *w, struct world_vf *t,
 	return missing;
 }
 
-static int plug(struct world *w, struct world_vf *t, const struct job *job, struct vhca_error *err)
+static bool has_at(const struct world *w, const struct vhca_uuid *domain, struct vhca_bdf guest)
+{
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (w->vfs[v].group_open && vhca_uuid_equal(&w->vfs[v].user, domain) &&
+		    !vhca_bdf_cmp(w->vfs[v].guest, guest))
+			return true;
+	return false;
+}
+
+/* Another one each time: whoever has to give a VF its old address back must have remembered that. */
+static struct vhca_bdf choose_address(struct world *w, const struct vhca_uuid *domain)
+{
+	struct vhca_bdf ret;
+
+	do
+		ret = (struct vhca_bdf){.bus = (uint8_t)(1 + w->plugs++ % 250)};
+	while (has_at(w, domain, ret));
+	return ret;
+}
+
+static int plug(struct world *w, struct world_vf *t, const struct world_job *job,
+		struct vhca_error *err)
 {
 	const struct world_domain *d = domain_of(w, &job->domain);
 
 	if (!d || !d->running)
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
+	must(!d->incoming, "attach to a guest that is still coming in");
 	must(!t->group_open || vhca_uuid_equal(&t->user, &job->domain),
 	     "attach of a VF that another guest has");
 	must(!strcmp(t->driver, "vfio-pci"), "attach of a VF that is not on vfio-pci");
 	must(t->guid == job->want.guid, "attach of a VF whose GUID is not programmed");
+	if (t->group_open)
+		return 0; /* is there already */
+	if (job->has_guest && has_at(w, &job->domain, job->guest))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "address_in_use", 0,
+				      "the guest has another device at this address");
+	t->guest = job->has_guest ? job->guest : choose_address(w, &job->domain);
 	t->group_open = t->guest_driver = true;
 	t->user = job->domain;
-	t->guest =
-		job->has_guest ? job->guest : (struct vhca_bdf){.bus = (uint8_t)(t - w->vfs + 1)};
 	(void)snprintf(t->name, sizeof(t->name), "%s", job->name);
 	return 0;
+}
+
+static void tell_removed(const struct world *w, const struct world_vf *t)
+{
+	char alias[80];
+
+	(void)snprintf(alias, sizeof(alias), "%s%s", VHCA_ALIAS_PREFIX, t->name);
+	if (w->engine && !w->virt_down && !w->events_lost)
+		vhca_engine_device_removed(w->engine, &t->user, alias, vhca_now_us());
 }
 
 static void unplug(struct world_vf *t)
@@ -218,7 +293,28 @@ static void unplug(struct world_vf *t)
 	t->name[0] = '\0';
 }
 
-static int apply(struct world *w, const struct job *job, struct vhca_effect_result *res)
+static int ask_guest(struct world *w, struct world_vf *t, uint64_t pid,
+		     struct vhca_effect_result *res)
+{
+	if (!t->group_open)
+		return vhca_error_set(&res->err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "too late");
+	if (w->guest_agent == WORLD_AGENT_NONE)
+		return vhca_error_set(&res->err, VHCA_ERR_CONFLICT, "no_guest_agent", 0,
+				      "no guest agent");
+	w->asked += !pid;
+	res->guest = (struct vhca_qga_answer){
+		.pid = 7,
+		.exited = pid && w->guest_agent != WORLD_AGENT_HANGS,
+		.exit_code = w->guest_agent == WORLD_AGENT_NO_SLOT ? 11 : 0,
+	};
+	if (w->guest_agent == WORLD_AGENT_HELPS) {
+		tell_removed(w, t);
+		unplug(t);
+	}
+	return 0;
+}
+
+static int apply(struct world *w, const struct world_job *job, struct vhca_effect_result *res)
 {
 	struct world_vf *t = truth(w, job->vf->bdf);
 	struct vhca_error *err = &res->err;
@@ -240,12 +336,12 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 					      "read-back differs");
 		if (w->mlx5)
 			return world_mlx5_apply(w, v, job->effect, &job->want, res);
-		scrub(t);
+		scrub(w, t);
 		return 0;
 	case VHCA_EFFECT_STRIP:
 		if (w->mlx5)
 			return world_mlx5_apply(w, v, VHCA_EFFECT_SCRUB, &job->want, res);
-		scrub(t);
+		scrub(w, t);
 		return 0;
 	case VHCA_EFFECT_PROGRAM:
 		if (w->programming && job->want.guid != VHCA_GUID_ALL1)
@@ -255,14 +351,28 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		res->missing = program(w, t, &job->want);
 		return 0;
+	case VHCA_EFFECT_CHOOSE:
+		if (!w->sm_choice)
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
+					      "the SM has not chosen a GUID yet");
+		t->guid = w->sm_choice;
+		return 0;
 	case VHCA_EFFECT_ATTACH:
+		res->called_us = vhca_now_us();
 		return plug(w, t, job, err);
 	case VHCA_EFFECT_DETACH:
-		if (!w->deaf_guest)
+		if (!w->deaf_guest && !(w->deaf_vfs & 1U << v) && t->group_open) {
+			tell_removed(w, t);
 			unplug(t);
+		}
+		return 0;
+	case VHCA_EFFECT_ASK:
+		return ask_guest(w, t, job->pid, res);
+	case VHCA_EFFECT_KICK:
+		if (!w->sm_deaf)
+			t->held = 0;
 		return 0;
 	case VHCA_EFFECT_READ:
-	case VHCA_EFFECT_KICK:
 	case VHCA_EFFECT_NONE:
 		break;
 	}
@@ -271,10 +381,12 @@ static int apply(struct world *w, const struct job *job, struct vhca_effect_resu
 
 static void on_job(void *arg)
 {
-	struct job *job = arg;
+	struct world_job *job = arg;
 	struct world *w = job->w;
 	struct vhca_effect_result res = {.rc = 0};
 
+	if (w->hooks)
+		job->fault = w->hooks->interfere(w, job->vf, job->effect);
 	if (job->fault == WORLD_CRASH_BEFORE) {
 		w->crashed = true;
 		free(job);
@@ -286,6 +398,8 @@ static void on_job(void *arg)
 	else
 		res.rc = apply(w, job, &res);
 	world_check(w);
+	if (w->hooks && res.rc == 0)
+		w->hooks->happened(w, (unsigned int)(truth(w, job->vf->bdf) - w->vfs), job->effect);
 	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
 		res.rc = fill_hw(w, truth(w, job->vf->bdf), &res);
 		res.has_hw = res.rc == 0;
@@ -297,14 +411,23 @@ static void on_job(void *arg)
 	free(job);
 }
 
+static void later(struct world *w, void (*fn)(void *arg), void *arg)
+{
+	if (w->hooks)
+		w->hooks->later(w, fn, arg);
+	else
+		must(vhca_loop_post(w->loop, fn, arg, free) == 0, "post");
+}
+
 static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct world *w = ctx;
-	struct job *job = calloc(1, sizeof(*job));
+	struct world_job *job = calloc(1, sizeof(*job));
 
 	check_intent(w, vf, effect);
 	must(job != NULL, "out of memory");
-	*job = (struct job){.w = w, .engine = w->engine, .vf = vf, .effect = effect};
+	*job = (struct world_job){
+		.w = w, .engine = w->engine, .vf = vf, .effect = effect, .pid = vf->escalation.pid};
 	if (vf->claim) {
 		job->want = vhca_claim_shows(vf->claim);
 		job->epoch = vf->claim->epoch;
@@ -316,7 +439,17 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	if ((w->fault_effect == VHCA_EFFECT_NONE || w->fault_effect == effect) &&
 	    ++w->effects == w->fault_at)
 		job->fault = w->fault;
-	must(vhca_loop_post(w->loop, on_job, job, free) == 0, "post");
+	if (job->fault == WORLD_HANG)
+		w->hung = job;
+	else
+		later(w, on_job, job);
+}
+
+void world_release(struct world *w)
+{
+	must(w->hung != NULL, "nothing hangs");
+	later(w, on_job, w->hung);
+	w->hung = NULL;
 }
 
 /* ---- libvirt ---- */
@@ -325,12 +458,16 @@ static const struct vhca_dom_info *live_info(const struct world *w, unsigned int
 					     struct vhca_dom_info *ret)
 {
 	*ret = w->domains[i].info;
+	ret->held = w->domains[i].incoming;
 	ret->n_hostdevs = 0;
-	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))
 			continue;
-		ret->hostdevs[ret->n_hostdevs] = (struct vhca_dom_hostdev){
-			.host = w->vfs[v].bdf, .has_guest_addr = true, .guest = w->vfs[v].guest};
+		ret->hostdevs[ret->n_hostdevs] =
+			(struct vhca_dom_hostdev){.host = w->vfs[v].bdf,
+						  .has_guest_addr = true,
+						  .guest = w->vfs[v].guest,
+						  .path = {.n = w->odd_bus ? 0 : 2}};
 		(void)snprintf(ret->hostdevs[ret->n_hostdevs].alias, sizeof(ret->hostdevs[0].alias),
 			       "%s%s",
 			       strncmp(w->vfs[v].name, "hostdev", 7) ? VHCA_ALIAS_PREFIX : "",
@@ -345,7 +482,7 @@ static void tell_domain(struct world *w, unsigned int i)
 {
 	struct vhca_dom_info info;
 
-	if (w->engine)
+	if (w->engine && !w->virt_down)
 		vhca_engine_domain(w->engine, &w->domains[i].info.uuid,
 				   w->domains[i].running ? live_info(w, i, &info) : NULL);
 }
@@ -371,7 +508,7 @@ static void refresh(void *ctx, const struct vhca_uuid *uuid)
 
 	must(look != NULL, "out of memory");
 	*look = (struct look){.w = ctx, .uuid = *uuid};
-	must(vhca_loop_post(look->w->loop, on_look, look, free) == 0, "post");
+	later(look->w, on_look, look);
 }
 
 static void vfs_changed(void *ctx)
@@ -379,11 +516,13 @@ static void vfs_changed(void *ctx)
 	(void)ctx;
 }
 
-static void sync_domains(struct world *w)
+void world_sync_domains(struct world *w)
 {
 	struct vhca_dom_info infos[WORLD_DOMAINS], *list[WORLD_DOMAINS];
 	unsigned int n = 0;
 
+	if (!w->engine || w->virt_down)
+		return;
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
 		if (!w->domains[i].running)
 			continue;
@@ -391,6 +530,16 @@ static void sync_domains(struct world *w)
 		(void)live_info(w, i, &infos[n++]);
 	}
 	vhca_engine_virt_sync(w->engine, list, n);
+}
+
+static void add_request(struct vhca_dom_info *info, const char *name, const char *partition)
+{
+	struct vhca_vf_request *r = &info->requests[info->n_requests++];
+
+	(void)snprintf(r->name, sizeof(r->name), "%s", name);
+	(void)snprintf(r->fabric, sizeof(r->fabric), "default");
+	(void)snprintf(r->partition, sizeof(r->partition), "%s", partition);
+	r->numa = -1;
 }
 
 struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char *partition)
@@ -402,26 +551,26 @@ struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char 
 	info->uuid.b[15] = (uint8_t)i;
 	(void)snprintf(info->name, sizeof(info->name), "vm%u", i);
 	info->root_ports = 4;
-	if (partition) {
-		struct vhca_vf_request *r = &info->requests[info->n_requests++];
-
-		(void)snprintf(r->name, sizeof(r->name), "ib0");
-		(void)snprintf(r->fabric, sizeof(r->fabric), "default");
-		(void)snprintf(r->partition, sizeof(r->partition), "%s", partition);
-		r->numa = -1;
-	}
+	if (partition)
+		add_request(info, "ib0", partition);
 	w->domains[i].running = true;
 	tell_domain(w, i);
 	return info->uuid;
 }
 
+void world_ask(struct world *w, unsigned int i, const char *name, const char *partition)
+{
+	add_request(&w->domains[i].info, name, partition);
+	tell_domain(w, i);
+}
+
 void world_domain_stop(struct world *w, unsigned int i)
 {
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
-		if (w->vfs[v].group_open &&
-		    vhca_uuid_equal(&w->vfs[v].user, &w->domains[i].info.uuid))
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (has(w, i, v))
 			unplug(&w->vfs[v]);
-	w->domains[i].running = false;
+	w->domains[i].running = w->domains[i].incoming = false;
+	w->domains[i].stopped_ms = vhca_now_ms();
 	tell_domain(w, i);
 }
 
@@ -433,9 +582,10 @@ void world_look(struct world *w, unsigned int i)
 void world_incoming(struct world *w, unsigned int i, bool incoming)
 {
 	w->domains[i].running = true;
+	w->domains[i].incoming = incoming;
+	if (!incoming && w->engine && !w->virt_down && !w->events_lost)
+		vhca_engine_guest_state(w->engine, &w->domains[i].info.uuid, true, vhca_now_us());
 	tell_domain(w, i);
-	if (w->engine)
-		vhca_engine_domain_incoming(w->engine, &w->domains[i].info.uuid, incoming);
 }
 
 void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name)
@@ -485,8 +635,8 @@ static void tell_inventory(struct world *w)
 	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_0", vhca_family_to_string(pf->family));
 	pf->numa_node = -1;
 	pf->n_ports = 1;
-	pf->n_vfs = pf->num_vfs = pf->total_vfs = WORLD_VFS;
-	for (uint16_t v = 0; v < WORLD_VFS; v++) {
+	pf->n_vfs = pf->num_vfs = pf->total_vfs = (uint16_t)w->n_vfs;
+	for (uint16_t v = 0; v < w->n_vfs; v++) {
 		pf->vfs[v] = (struct vhca_vf_facts){
 			.bdf = w->vfs[v].bdf, .index = v, .iommu_group = v + 1, .group_size = 1};
 		(void)snprintf(pf->vfs[v].driver, sizeof(pf->vfs[v].driver), "%s",
@@ -518,13 +668,15 @@ void world_init(struct world *w)
 	w->conf.detach_timeout_ms = 400;
 	w->conf.detach_retry_ms = 50;
 	w->sm_grants = true;
+	w->n_vfs = WORLD_VFS;
 	w->port_guid = 0x0002c90300000011;
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
 	w->port_pkeys[2] = 0x8002;
 	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-1");
-	for (unsigned int v = 0; v < WORLD_VFS; v++) {
-		w->vfs[v].bdf = (struct vhca_bdf){.bus = 1, .fn = (uint8_t)(v + 1)};
+	for (unsigned int v = 0; v < WORLD_VFS_MAX; v++) {
+		w->vfs[v].bdf = (struct vhca_bdf){
+			.bus = 1, .dev = (uint8_t)((v + 1) / 8), .fn = (uint8_t)((v + 1) % 8)};
 		driver_reset(&w->vfs[v], v);
 	}
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
@@ -549,6 +701,7 @@ void world_start(struct world *w)
 		must(false, err.msg);
 	args.fenced = w->fenced;
 	args.no_vports = w->no_vports;
+	args.adopt_ms = w->adopt_ms;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;
@@ -559,7 +712,7 @@ void world_start(struct world *w)
 		w->started(w);
 	tell_inventory(w);
 	tell_port(w, VHCA_PORT_CHANGED);
-	sync_domains(w);
+	world_sync_domains(w);
 }
 
 void world_kill(struct world *w)
@@ -573,6 +726,8 @@ void world_kill(struct world *w)
 	vhca_engine_free(w->engine);
 	vhca_events_free(w->events);
 	vhca_loop_free(w->loop);
+	free(w->hung);
+	w->hung = NULL;
 	w->engine = NULL;
 	w->store = NULL;
 	w->loop = NULL;
@@ -582,7 +737,7 @@ void world_kill(struct world *w)
 void world_reboot(struct world *w)
 {
 	world_kill(w);
-	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		unplug(&w->vfs[v]);
 		driver_reset(&w->vfs[v], v);
 		w->vfs[v].driver[0] = '\0';

@@ -10,7 +10,8 @@
 
 #include "agent/engine.h"
 
-#define WORLD_VFS     4
+#define WORLD_VFS     4 /* unless the test sets n_vfs */
+#define WORLD_VFS_MAX 12
 #define WORLD_DOMAINS 4
 #define WORLD_KEYS    8
 
@@ -25,32 +26,80 @@ struct world_vf {
 	struct vhca_uuid user;		/* domain, while group_open */
 	char name[VHCA_NAME_MAX];
 	struct vhca_bdf guest; /* PCI address in the guest, while group_open */
+	uint16_t other_maps;   /* P_Keys on the adapter's second port, where none should be */
 	bool guest_driver;     /* the guest's driver is up: an SM that works grants */
+	uint64_t
+		held; /* in the port's table though withdrawn, 0 = none: the SM has not heard of it */
 };
 
 struct world_domain {
 	bool running;
+	uint64_t stopped_ms; /* vhca_now_ms() when it ended, or went */
+	bool incoming;	     /* held by libvirt: its guest does not run here yet, or no longer */
 	struct vhca_dom_info info;
 };
 
+/* The agent in every guest. */
+enum world_agent {
+	WORLD_AGENT_NONE, /* the domain has no channel for one */
+	WORLD_AGENT_HELPS,
+	WORLD_AGENT_NO_SLOT, /* its kernel has none */
+	WORLD_AGENT_HANGS,   /* the program does not end */
+	WORLD_AGENT_LIES,    /* says that it let go, and has not */
+};
+
 /* Where to interfere: at the n-th effect (from 1), counted over the life of the world. */
-enum world_fault { WORLD_NOTHING, WORLD_FAIL, WORLD_CRASH_BEFORE, WORLD_CRASH_AFTER };
+enum world_fault {
+	WORLD_NOTHING,
+	WORLD_FAIL,
+	WORLD_CRASH_BEFORE,
+	WORLD_CRASH_AFTER,
+	WORLD_HANG, /* until world_release() */
+};
+
+struct world_job;
+
+struct world;
+/* For a world that is one of several, in time that the test makes (tests/sim/chaos.h). */
+struct world_hooks {
+	/* What the journal says of the VF. */
+	void (*journaled)(const struct world *w, struct vhca_bdf bdf, char ret[static 32]);
+	/* Instead of fault_at: asked when the effect is about to happen. */
+	enum world_fault (*interfere)(struct world *w, const struct vhca_vf *vf,
+				      enum vhca_effect effect);
+	/* fn(arg) some time later in this life of the agent, else free(arg). */
+	void (*later)(struct world *w, void (*fn)(void *arg), void *arg);
+	/* The effect has happened. */
+	void (*happened)(struct world *w, unsigned int v, enum vhca_effect effect);
+};
 
 struct world {
 	char dir[64];
 	struct vhca_conf conf;
-	struct world_vf vfs[WORLD_VFS];
+	struct world_vf vfs[WORLD_VFS_MAX];
+	unsigned int n_vfs;
+	unsigned int plugs; /* the last PCI address that libvirt chose in a guest */
 	struct world_domain domains[WORLD_DOMAINS];
 	uint16_t port_pkeys[WORLD_KEYS];
-	bool sm_grants;	 /* OpenSM answers the driver */
-	bool deaf_guest; /* ignores unplug requests */
-	bool vfs_lie;	 /* the scrub's read-back differs */
+	bool sm_grants;	    /* OpenSM answers the driver */
+	bool sm_deaf;	    /* it hears of no withdrawal */
+	uint64_t sm_choice; /* the GUID that it chooses; 0: it does not answer */
+	bool deaf_guest;    /* ignores unplug requests */
+	uint32_t deaf_vfs;  /* ...or just those for these, by number */
+	enum world_agent guest_agent;
+	unsigned int asked; /* times that it was asked to begin */
+	bool odd_bus;	    /* how a guest gets to its VFs is not known */
+	bool vfs_lie;	    /* the scrub's read-back differs */
+	bool virt_down;	    /* nothing is heard of libvirt */
+	bool events_lost;   /* only its live XML is */
 	bool hostile_sm; /* it gives an index in use to others: what a guest's map shows is not the agent's fault */
 	enum world_fault fault;
 	unsigned int fault_at;
 	enum vhca_effect fault_effect; /* only effects of this kind count; NONE = all */
 	unsigned int effects;	       /* counted so far */
 	bool crashed;
+	struct world_job *hung;
+	uint32_t adopt_ms; /* as in struct vhca_engine_args */
 
 	/* the agent's life */
 	struct vhca_loop *loop;
@@ -67,6 +116,7 @@ struct world {
 	void (*stopping)(struct world *w);
 	void (*programming)(struct world *w, uint64_t guid, uint64_t epoch); /* or NULL: about to */
 	void *pair;
+	const struct world_hooks *hooks; /* or NULL */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 
@@ -83,12 +133,18 @@ void world_reboot(
 
 /* A domain whose metadata asks for one VF "ib0" (partition NULL = asks for none). */
 struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char *partition);
+/* It asks for one more, by this name. */
+void world_ask(struct world *w, unsigned int i, const char *name, const char *partition);
 void world_domain_stop(struct world *w, unsigned int i);
 /* Somebody else plugs VF v into domain i, without us. */
 void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name);
 void world_set_key(struct world *w, unsigned int index,
 		   uint16_t pkey); /* the SM writes the port's table */
 
+void world_release(struct world *w); /* the effect that hangs comes to its end */
+
+/* A full listing of the domains; nothing, while no agent runs. */
+void world_sync_domains(struct world *w);
 /* One round of the loop; a crash asked for by `fault` kills and restarts the agent. */
 void world_round(struct world *w, int wait_ms);
 /* The engine looks at domain i again. */
@@ -105,7 +161,11 @@ void world_settle(struct world *w);
 void world_check(const struct world *w);
 /* VF v belongs to nobody: scrubbed. */
 bool world_clean(const struct world *w, unsigned int v);
+/* An event whose JSON contains this was told. */
+bool world_told(const struct world *w, const char *text);
 /* The VF that domain i has under this name, or -1. */
 int world_vf_of(const struct world *w, unsigned int i, const char *name);
+/* Domain i has any VF. */
+bool world_has_vf(const struct world *w, unsigned int i);
 
 #endif

@@ -83,8 +83,6 @@ int world_mlx5_apply(struct world *w, unsigned int v, enum vhca_effect effect,
 	struct vhca_identity_at at = place(w, v);
 	int r;
 
-	if (effect == w->mlx5->left_out)
-		return 0;
 	arm(w->mlx5, effect);
 	if (effect == VHCA_EFFECT_PROGRAM)
 		r = ops->program(&at, want, &res->missing, &res->hw, &res->err);

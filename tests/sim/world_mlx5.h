@@ -10,7 +10,6 @@ struct world_mlx5 {
 	struct sim_rtnl kernel;
 	struct sim_tree tree;
 	struct vhca_sysfs *sys;
-	enum vhca_effect left_out; /* a broken agent: says that it was done, and does nothing */
 	/* The next effect of this kind: its nth call to the kernel (1 = first) fails. 0: none does. */
 	enum vhca_effect fail_effect;
 	unsigned int fail_nth;

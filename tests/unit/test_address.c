@@ -135,6 +135,8 @@ static void guid_wishes(void **state)
 	assert_true(guid == UINT64_C(0x0002c90000a1b2c3));
 	assert_int_equal(vhca_guid_wish_parse("0x0002c90300a1b2c3", &guid), 0);
 	assert_true(guid == UINT64_C(0x0002c90300a1b2c3));
+	assert_int_equal(vhca_guid_wish_parse("sm", &guid), 0);
+	assert_true(guid == VHCA_GUID_BY_SM && !vhca_guid_is_valid(guid));
 	assert_int_equal(vhca_guid_wish_parse("auto", &guid), 0);
 	assert_true(guid == 0);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/file.h"
 #include "tests/sim/world.h"
 
 #define GUID UINT64_C(0x0011223344556677)
@@ -372,6 +373,23 @@ static void all_of_a_domain_or_none(void **state)
 	assert_non_null(claim_named(w, "ib1"));
 }
 
+/* A request, or none: what a dual-port card's driver has put on the other port is not what anybody could ask for. */
+static void the_other_port_counts(void **state)
+{
+	struct world *w = *state;
+
+	world_domain_start(w, 0, NULL);
+	by_hand(w, 0, "hostdev0", GUID, 1);
+	w->vfs[0].other_maps = 1;
+	start(w, 1);
+	refused(w, "differs", "1 P_Keys and no GUID on the adapter's other port");
+	assert_int_equal(w->vfs[0].other_maps, 1);
+	w->vfs[0].other_maps = 0;
+	adopted(w);
+	world_settle(w);
+	assert_int_equal(w->effects, 0);
+}
+
 static void the_default_partition_is_policy(void **state)
 {
 	struct world *w = *state;
@@ -432,6 +450,30 @@ static void an_adapter_that_cannot_be_read(void **state)
 	adopted(w);
 }
 
+/* The caller is not kept waiting for the kernel, and what comes late is nobody's. */
+static void an_adapter_that_hangs(void **state)
+{
+	struct world *w = *state;
+	uint64_t began;
+
+	w->adopt_ms = 100;
+	world_domain_start(w, 0, NULL);
+	by_hand(w, 0, "hostdev0", GUID, 1);
+	start(w, 1);
+	world_settle(w);
+	w->fault = WORLD_HANG;
+	w->fault_effect = VHCA_EFFECT_READ;
+	w->fault_at = w->effects + 1;
+	began = vhca_now_ms();
+	refused(w, "adapter_busy", "vm0 cannot be read");
+	assert_true(vhca_now_ms() - began >= w->adopt_ms);
+	world_release(w);
+	world_settle(w);
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims));
+	adopted(w);
+}
+
 /* Killed while the hardware is read or the claim is journaled: the caller hears, and nothing or all of it stands. */
 static void whoever_waits_is_answered_at_the_end(void **state)
 {
@@ -467,11 +509,13 @@ int main(void)
 		T(requests_are_matched_by_value),
 		T(differences_are_named),
 		T(all_of_a_domain_or_none),
+		T(the_other_port_counts),
 		T(the_default_partition_is_policy),
 		T(a_guid_has_one_owner),
 		T(nothing_to_adopt),
 		T(an_adapter_that_is_not_managed_is_left_alone),
 		T(an_adapter_that_cannot_be_read),
+		T(an_adapter_that_hangs),
 		T(whoever_waits_is_answered_at_the_end),
 	};
 

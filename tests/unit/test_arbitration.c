@@ -45,6 +45,12 @@ static bool copying(const struct pair *p, const void *arg)
 	return p->copying;
 }
 
+static bool handed_over(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return vhca_migrations_first(p->ms[0])->delivered;
+}
+
 /* The copy fails, and at the same moment the destination falls silent, with everything programmed there. */
 static struct vhca_uuid fall_silent(struct pair *p)
 {
@@ -53,6 +59,8 @@ static struct vhca_uuid fall_silent(struct pair *p)
 	p->copy_hangs = true;
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
+	if (!p->cut_handover)
+		assert_true(pair_until(p, handed_over, NULL));
 	pair_silence(p, 1);
 	p->copy_fails = true;
 	p->copy_hangs = false;
@@ -272,6 +280,35 @@ static void test_held_guest_is_ended(void **state)
 	assert_true(pair_sm_outbids(&p->sm, guid, epoch, p->w[1].port_guid));
 }
 
+static bool at_the_other(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return is_over(p, NULL) && pair_at_home(p, 1);
+}
+
+static bool finishes(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_FINISHING;
+}
+
+/* ...and waits for what it was not given: the source owes it that. */
+static void test_held_guest_is_ended_before_the_hand_over(void **state)
+{
+	struct pair *p = *state;
+
+	p->held = p->cut_handover = true;
+	(void)fall_silent(p);
+	assert_true(pair_until(p, waits, "libvirt"));
+	p->w[1].domains[0] = p->w[0].domains[0];
+	world_domain_stop(&p->w[0], 0);
+	assert_true(pair_until(p, finishes, NULL));
+	p->cut_handover = false;
+	pair_revive(p, 1);
+	assert_true(pair_until(p, at_the_other, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+}
+
 /* ---- nobody decides but the destination ---- */
 
 static void test_without_an_arbiter(void **state)
@@ -403,6 +440,28 @@ static void test_source_killed_while_it_restores(void **state)
 	}
 }
 
+static bool is_away(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->away;
+}
+
+/* The request that withdrew the identity when it left was stuck somewhere, and comes when it is bound here again. */
+static void test_late_withdrawal(void **state)
+{
+	struct pair *p = *state;
+	uint64_t guid = claim_on(p, 0)->identity.guid, epoch = claim_on(p, 0)->epoch;
+	struct vhca_uuid id = pair_migrate(p, 0);
+
+	assert_true(pair_until(p, is_away, NULL));
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, NULL), 0);
+	assert_true(pair_until(p, is_over, &id));
+	assert_true(pair_until(p, at_home, NULL));
+	settle(p);
+	assert_true(vhca_osm_table_withdraw(p->sm.table, guid, epoch, 0, NULL) < 0);
+	assert_false(vhca_osm_table_find(p->sm.table, guid)->withdrawn);
+}
+
 #define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define TEST_FENCED(f) cmocka_unit_test_setup_teardown(f, setup_fenced, teardown)
 
@@ -416,6 +475,8 @@ int main(void)
 		TEST_FENCED(test_guest_stops_meanwhile),
 		TEST_FENCED(test_guest_starts_again),
 		TEST_FENCED(test_held_guest_is_ended),
+		TEST_FENCED(test_held_guest_is_ended_before_the_hand_over),
+		TEST_FENCED(test_late_withdrawal),
 		TEST(test_without_an_arbiter),
 		cmocka_unit_test(test_source_killed_before_every_question),
 		cmocka_unit_test(test_source_killed_after_every_question),

@@ -131,8 +131,9 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(
 		parse("[agent]\nnode_name = hv1\nlog_level = debug\nrun_dir = /tmp/run\n"
 		      "[api]\ngroup = infra\npeer_listen = 192.168.77.1:8514\n"
-		      "[migration]\nlease = 3min\n"
+		      "[migration]\nlease = 3min\nexternal_lease = 2h\n"
 		      "[libvirt]\ndetach_timeout = 2min\ndetach_retry = 500ms\n"
+		      "detach_escalation = guest-agent\n"
 		      "[guid]\nprefix = 0x0200000000000000\nprefix_bits = 8\n"
 		      "[sm]\nbackend = vhcasm\nurl = http://a:1  https://b/x\n"
 		      "pkeys = static\nrequire = attach\n"
@@ -146,8 +147,10 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(conf->api_group, "infra");
 	assert_string_equal(conf->peer_listen, "192.168.77.1:8514");
 	assert_int_equal(conf->lease_ms, 180000);
+	assert_int_equal(conf->external_lease_ms, 7200000);
 	assert_int_equal(conf->detach_timeout_ms, 120000);
 	assert_int_equal(conf->detach_retry_ms, 500);
+	assert_int_equal(conf->detach_escalation, VHCA_ESCALATION_GUEST_AGENT);
 	assert_true(conf->guid_prefix == UINT64_C(0x0200000000000000));
 	assert_int_equal(conf->guid_prefix_bits, 8);
 	assert_string_equal(conf->sm_backend, "vhcasm");
@@ -239,6 +242,11 @@ static const struct {
 	{"[sm]\nbackend = vhcasm\n", "f.conf: [sm] url: needed with backend = vhcasm"},
 	{"[sm]\nrequire = attach\n",
 	 "f.conf: [sm] require: attach cannot be fulfilled with backend = none"},
+	{"[sm]\nurl = https://a http://b\ntoken_file = /t\n",
+	 "f.conf: [sm] token_file: http://b is no https:// URL"},
+	{"[sm]\ntoken_file = t\n", "f.conf:2: token_file: \"t\" is not an absolute path"},
+	{"[tls]\nkey = /k\n", "f.conf: [tls] certificate: missing"},
+	{"[tls]\ncertificate = /c\n", "f.conf: [tls] key: missing"},
 	{"[libvirt]\ndetach_timeout = 2s\n",
 	 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
 	{"[guid]\nprefix = 0x0300000000000000\n",

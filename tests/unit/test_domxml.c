@@ -86,7 +86,84 @@ static void reads_head(void **state)
 	assert_string_equal(info->name, "vm1");
 	assert_string_equal(VHCA_UUID_STR(&info->uuid), UUID_TEXT);
 	assert_int_equal(info->id, 7);
-	assert_int_equal(info->memory_kib, 1048576);
+	assert_int_equal(info->memory.kib, 1048576);
+}
+
+/* What stands after <memory> in the guest's XML. */
+static struct vhca_guest_memory memory_of(const char *inner)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	char xml[1024];
+
+	(void)snprintf(xml, sizeof(xml), HEAD "%s</domain>", inner);
+	info = parse(xml, 0);
+	assert_int_equal(info->memory.kib, 1048576);
+	return info->memory;
+}
+
+static void reads_what_pins_the_memory(void **state)
+{
+	struct vhca_guest_memory m = memory_of("");
+
+	(void)state;
+	assert_int_equal(m.pages, VHCA_PAGES_ORDINARY);
+	assert_int_equal(m.hard_limit_kib, 0);
+	m = memory_of("<memtune><soft_limit unit='KiB'>7</soft_limit>"
+		      "<hard_limit unit='KiB'>2097152</hard_limit></memtune>");
+	assert_int_equal(m.hard_limit_kib, 2097152);
+	/* A limit that cannot be read hides nothing of the domain. */
+	m = memory_of("<memtune><hard_limit unit='KiB'>much</hard_limit></memtune>");
+	assert_int_equal(m.hard_limit_kib, 0);
+	m = memory_of("<memoryBacking><locked/></memoryBacking>");
+	assert_int_equal(m.pages, VHCA_PAGES_ORDINARY);
+}
+
+#define HUGE(inner) "<memoryBacking><hugepages>" inner "</hugepages></memoryBacking>"
+#define CELLS(n)    "<cpu><numa>" n "</numa></cpu>"
+
+static void reads_the_size_of_huge_pages(void **state)
+{
+	static const struct {
+		const char *xml;
+		enum vhca_pages pages;
+		uint64_t page_kib;
+	} cases[] = {
+		{"<memoryBacking><hugepages/></memoryBacking>", VHCA_PAGES_HUGE, 0},
+		{HUGE("<page size='2048' unit='KiB'/>"), VHCA_PAGES_HUGE, 2048},
+		/* as Nova writes it: one for each node of the guest */
+		{HUGE("<page size='1048576' unit='KiB' nodeset='0'/>") CELLS("<cell id='0'/>"),
+		 VHCA_PAGES_HUGE, 1048576},
+		{HUGE("<page size='2048' unit='KiB' nodeset='0'/><page size='2048' unit='KiB' "
+		      "nodeset='1'/>") CELLS("<cell id='0'/><cell id='1'/>"),
+		 VHCA_PAGES_HUGE, 2048},
+		/* the other node has ordinary pages */
+		{HUGE("<page size='2048' unit='KiB' nodeset='0'/>")
+			 CELLS("<cell id='0'/><cell id='1'/>"),
+		 VHCA_PAGES_MIXED, 0},
+		{HUGE("<page size='2048' unit='KiB' nodeset='0'/><page size='1048576' unit='KiB' "
+		      "nodeset='1'/>") CELLS("<cell id='0'/><cell id='1'/>"),
+		 VHCA_PAGES_MIXED, 0},
+		{HUGE("<page size='2' unit='M'/>"), VHCA_PAGES_MIXED, 0},
+		{HUGE("<page/>"), VHCA_PAGES_MIXED, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		struct vhca_guest_memory m = memory_of(cases[i].xml);
+
+		assert_int_equal(m.pages, cases[i].pages);
+		assert_int_equal(m.page_kib, cases[i].page_kib);
+	}
+}
+
+static void the_sm_may_choose_the_guid(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info =
+		parse(ONE_VF("name='ib0' partition='1' guid='sm'"), 0);
+
+	(void)state;
+	assert_int_equal(request_err.kind, VHCA_ERR_NONE);
+	assert_true(info->requests[0].guid == VHCA_GUID_BY_SM);
 }
 
 static void reads_two_requests(void **state)
@@ -273,10 +350,10 @@ static void bad_requests_name_the_place(void **state)
 		{ONE_VF("name='ib0' partition='   '"), "partition=\"   \"", "P_Keys"},
 		{ONE_VF("name='ib0' partition='0x8001,0xffff'"), "partition=\"0x8001,0xffff\"",
 		 "separated by blanks"},
-		{ONE_VF("name='ib0' partition='1' guid='0'"), "guid=\"0\"", "auto, or"},
-		{ONE_VF("name='ib0' partition='1' guid='0x0'"), "guid=\"0x0\"", "auto, or"},
+		{ONE_VF("name='ib0' partition='1' guid='0'"), "guid=\"0\"", "auto, sm"},
+		{ONE_VF("name='ib0' partition='1' guid='0x0'"), "guid=\"0x0\"", "auto, sm"},
 		{ONE_VF("name='ib0' partition='1' guid='0x0102c90300a1b2c3'"), "guid=", "unicast"},
-		{ONE_VF("name='ib0' partition='1' guid='Auto'"), "guid=\"Auto\"", "auto, or"},
+		{ONE_VF("name='ib0' partition='1' guid='Auto'"), "guid=\"Auto\"", "auto, sm"},
 		{ONE_VF("name='ib0' partition='1' guid='mac:fa:16:3e:12:34'"),
 		 "guid=\"mac:", "or mac:"},
 		{ONE_VF("name='ib0' partition='1' fabric=''"), "fabric=\"\"", "letters"},
@@ -555,6 +632,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_head),
+		cmocka_unit_test(reads_what_pins_the_memory),
+		cmocka_unit_test(reads_the_size_of_huge_pages),
+		cmocka_unit_test(the_sm_may_choose_the_guid),
 		cmocka_unit_test(reads_two_requests),
 		cmocka_unit_test(reads_hostdevs_of_both_kinds),
 		cmocka_unit_test(counts_root_ports),

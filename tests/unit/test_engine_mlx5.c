@@ -215,6 +215,7 @@ static void test_drift_is_healed(void **state)
 	v = (unsigned int)world_vf_of(w, 0, "ib0");
 	w->mlx5->kernel.vfs[v].policy = VHCA_LINK_DOWN;
 	assert_true(world_until(w, restored, &v));
+	assert_true(world_told(w, "is not what was programmed: link down"));
 	w->mlx5->kernel.vfs[v] = (struct sim_rtnl_vf){.policy = VHCA_LINK_DOWN}; /* reloaded */
 	assert_true(world_until(w, restored, &v));
 }
@@ -310,7 +311,8 @@ static void test_half_of_an_identity_is_not_adopted(void **state)
 	assert_true(world_until(w, others_free, NULL));
 	err = adopt(w);
 	assert_string_equal(err.code, "differs");
-	assert_non_null(strstr(err.msg, "node GUID 0x02c9ab0000000e02, link down"));
+	assert_non_null(strstr(err.msg, "node GUID 0x02c9ab0000000e02 instead of "));
+	assert_non_null(strstr(err.msg, ", link down"));
 	assert_null(claim_of(w));
 	w->domains[0].info.n_requests = 0;
 	world_look(w, 0);

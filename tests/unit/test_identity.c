@@ -86,6 +86,44 @@ static void every_difference_is_seen(void **state)
 	assert_false(vhca_identity_matches(&s, &wanted, &missing));
 }
 
+static void differences_are_told_with_what_should_be(void **state)
+{
+	struct vhca_identity_state s = shown();
+	char text[VHCA_IDENTITY_TEXT_MAX];
+
+	(void)state;
+	vhca_identity_describe(&s, &wanted, text);
+	assert_string_equal(text, "");
+	s.requested = GUID + 1;
+	s.map[1] = VHCA_PKEY_UNMAPPED;
+	s.other_guids = 1;
+	vhca_identity_describe(&s, &wanted, text);
+	assert_string_equal(text, "GUID 0x0225c90012345679 instead of 0x0225c90012345678, "
+				  "P_Key index 1 shows none instead of 0xffff, "
+				  "0 P_Keys and a GUID on the adapter's other port");
+	s = shown();
+	s.map[2] = 7;
+	s.value[2] = 0x8003;
+	vhca_identity_describe(&s, &wanted, text);
+	assert_string_equal(text, "P_Key index 2 shows 0x8003 instead of none");
+}
+
+static void differences_of_a_vport_are_told(void **state)
+{
+	struct vhca_identity_state s = {
+		.sm_pkeys = true, .requested = GUID, .node_guid = GUID, .policy = VHCA_LINK_ENABLE};
+	char text[VHCA_IDENTITY_TEXT_MAX];
+
+	(void)state;
+	vhca_identity_describe(&s, &wanted, text);
+	assert_string_equal(text, "");
+	s.node_guid = 0;
+	s.policy = VHCA_LINK_DOWN;
+	vhca_identity_describe(&s, &wanted, text);
+	assert_string_equal(
+		text, "node GUID 0x0000000000000000 instead of 0x0225c90012345678, link down");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +132,8 @@ int main(void)
 		cmocka_unit_test(equal_state_matches),
 		cmocka_unit_test(unmapped_wanted_key_is_missing_not_different),
 		cmocka_unit_test(every_difference_is_seen),
+		cmocka_unit_test(differences_are_told_with_what_should_be),
+		cmocka_unit_test(differences_of_a_vport_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Managed migration: the production machines of two agents on two simulated hosts (tests/sim/pair.h). */
-#include "agent/migration.h"
-
-#include "tests/unit/unit.h"
+#include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include <sqlite3.h>
+
 #include "common/base/file.h"
-#include "tests/sim/pair.h"
 
 static int setup(void **state)
 {
@@ -17,29 +16,6 @@ static int setup(void **state)
 	pair_init(&p);
 	*state = &p;
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_done(*state);
-	return 0;
-}
-
-static bool at_home(const struct pair *p, const void *arg)
-{
-	return pair_at_home(p, *(const unsigned int *)arg);
-}
-
-static bool source_ended(const struct pair *p, const void *arg)
-{
-	return vhca_mig_state_is_final(pair_state(p, *(const unsigned int *)arg));
-}
-
-static const unsigned int zero = 0, one = 1;
-
-static const struct vhca_claim *claim_on(const struct pair *p, unsigned int host)
-{
-	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
 /* What the source says of the VFs when its own have gone. */
@@ -65,7 +41,7 @@ static void test_there_and_back(void **state)
 	struct vhca_uuid id = pair_migrate(p, 0);
 
 	assert_true(pair_until(p, at_home, &one));
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
 	assert_int_equal(claim_on(p, 1)->identity.guid, guid);
@@ -84,6 +60,60 @@ static void test_there_and_back(void **state)
 	assert_int_equal(p->copies, 2);
 }
 
+static unsigned int declared_on(const struct pair *p, unsigned int host)
+{
+	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->hcas)->n_declared;
+}
+
+static bool both_declare(const struct pair *p, const void *arg)
+{
+	return declared_on(p, 0) == 1 && declared_on(p, 1) == *(const unsigned int *)arg;
+}
+
+/* What is declared for a VF on the move is not left to the port when it has come to rest, or a key would stay there for ever. */
+static void test_declared_keys_go_with_the_move(void **state)
+{
+	struct pair *p = *state;
+
+	for (int fails = 0; fails < 2; fails++) {
+		p->copy_fails = fails;
+		(void)pair_migrate(p, 0);
+		if (!fails)
+			assert_true(pair_until(p, both_declare, &one));
+		assert_true(pair_until(p, has_ended, &zero));
+		assert_true(pair_until(p, at_home, fails ? &zero : &one));
+		pair_settle(p);
+		assert_int_equal(declared_on(p, 0), 0);
+		assert_int_equal(declared_on(p, 1), 0);
+		if (!fails) {
+			(void)pair_migrate(p, 1);
+			assert_true(pair_until(p, at_home, &zero));
+		}
+	}
+}
+
+static bool copying(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return p->copying;
+}
+
+/* What was declared is not in the journal: an agent that starts must not wait for the next move to know it. */
+static void test_declared_keys_outlive_a_restart(void **state)
+{
+	struct pair *p = *state;
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	world_kill(&p->w[1]);
+	world_start(&p->w[1]);
+	pair_settle(p);
+	assert_int_equal(declared_on(p, 1), 1);
+	p->copy_hangs = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
 static void test_destination_without_a_vf(void **state)
 {
 	struct pair *p = *state;
@@ -93,7 +123,7 @@ static void test_destination_without_a_vf(void **state)
 	vhca_engine_set_conf(p->w[1].engine, &p->w[1].conf);
 	pair_settle(p);
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_int_equal(world_vf_of(&p->w[0], 0, "ib0"), before); /* never left its guest */
 	assert_int_equal(p->copies, 0);
@@ -105,7 +135,7 @@ static void test_destination_without_the_key(void **state)
 
 	world_set_key(&p->w[1], 1, 0);
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_true(pair_until(p, at_home, &zero));
 }
@@ -130,7 +160,7 @@ static void test_copy_fails(void **state)
 
 	p->copy_fails = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
@@ -167,17 +197,11 @@ static void test_grant_after_a_roll_back(void **state)
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, away, NULL));
 	p->w[0].sm_grants = false;
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_true(pair_until(p, looked_at, NULL));
 	assert_false(pair_told(p, 0, "no longer granted"));
 	p->w[0].sm_grants = true;
 	assert_true(pair_until(p, granted, NULL));
-}
-
-static bool copying(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return p->copying;
 }
 
 static void test_cancelled_while_copying(void **state)
@@ -190,7 +214,7 @@ static void test_cancelled_while_copying(void **state)
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
 	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->reason, "cancelled by request");
@@ -202,7 +226,7 @@ static void test_guest_that_does_not_let_go(void **state)
 
 	p->w[0].deaf_guest = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(p->copies, 0);
@@ -223,6 +247,7 @@ static void test_cut_while_copying_longer_than_the_lease(void **state)
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, awaits_copy, NULL));
 	p->cut = true;
 	deadline = vhca_now_ms() + 2500;
 	while (vhca_now_ms() < deadline)
@@ -349,13 +374,109 @@ static void test_destination_gave_up_while_copying(void **state)
 	p->copy_hangs = true;
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, awaits_copy, NULL));
 	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
 	pair_settle(p);
 	p->copy_hangs = false;
-	assert_true(pair_until(p, source_ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
 	assert_true(vhca_migrations_find(p->ms[0], &id)->degraded);
 	assert_true(pair_until(p, source_let_go, &id));
+}
+
+static bool source_gone(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return !p->w[0].domains[0].running;
+}
+
+/* The destination's agent has missed the event that said so: the guest does not run there yet, and gets no VF. */
+static void test_destination_restarted_while_copying(void **state)
+{
+	struct pair *p = *state;
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_true(p->w[1].domains[0].incoming);
+	pair_silence(p, 1);
+	pair_revive(p, 1);
+	pair_settle(p);
+	assert_true(pair_until(p, awaits_copy, NULL));
+	p->copy_hangs = false;
+	assert_true(pair_until(p, source_gone, NULL));
+	assert_true(pair_until(p, at_home, &one));
+}
+
+static unsigned int run_with_failing_attach(struct pair *p, unsigned int host, bool copy_fails)
+{
+	struct vhca_bdf guest = claim_on(p, 0)->guest;
+
+	p->copy_fails = copy_fails;
+	p->w[host].fault = WORLD_FAIL;
+	p->w[host].fault_effect = VHCA_EFFECT_ATTACH;
+	p->w[host].effects = 0; /* none of this kind so far */
+	p->w[host].fault_at = 1;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, host ? &one : &zero));
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(vhca_bdf_cmp(claim_on(p, host)->guest, guest), 0);
+	return p->w[host].effects;
+}
+
+/* libvirt refuses once to plug the VF in where the guest has arrived, or where it is back: the claim, and the guest's PCI address with it,
+ * stays, and it is tried again. */
+static void test_attach_fails_after_the_arrival(void **state)
+{
+	assert_int_equal(run_with_failing_attach(*state, 1, false), 2);
+}
+
+static void test_attach_fails_after_a_roll_back(void **state)
+{
+	assert_int_equal(run_with_failing_attach(*state, 0, true), 2);
+}
+
+/* Killed when the migration's end was durable, and that its claim is an ordinary one was not. */
+static void test_killed_before_the_claim_is_settled(void **state)
+{
+	struct pair *p = *state;
+	char path[128];
+	sqlite3 *db;
+
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	pair_silence(p, 1);
+	(void)snprintf(path, sizeof(path), "%s/state.db", p->w[1].dir);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				      "UPDATE claims SET migration = (SELECT id FROM migrations)",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	assert_int_equal(sqlite3_changes(db), 1);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+	pair_revive(p, 1);
+	assert_true(pair_until(p, at_home, &one));
+	(void)pair_migrate(p, 1);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
+/* The agent does not know the domain, whose marker has to go, when it takes the migration back. */
+static void test_roll_back_while_libvirt_is_away(void **state)
+{
+	struct pair *p = *state;
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	pair_silence(p, 0);
+	world_domain_stop(&p->w[1], 0);
+	p->copying = false;
+	p->w[0].virt_down = true;
+	pair_revive(p, 0);
+	pair_settle(p);
+	p->w[0].virt_down = false;
+	world_sync_domains(&p->w[0]);
+	assert_true(pair_until(p, at_home, &zero));
 }
 
 /* Nobody comes back to a reservation: the lease ends it. */
@@ -472,12 +593,12 @@ static void test_destination_killed_after_every_effect(void **state)
 	run_all(PAIR_KILL_AFTER, 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_there_and_back),
+		TEST(test_declared_keys_go_with_the_move),
+		TEST(test_declared_keys_outlive_a_restart),
 		TEST(test_destination_without_a_vf),
 		TEST(test_destination_without_the_key),
 		TEST(test_peer_down),
@@ -491,6 +612,11 @@ int main(void)
 		TEST(test_abort_at_the_arrival),
 		TEST(test_domain_that_never_appears),
 		TEST(test_destination_gave_up_while_copying),
+		TEST(test_destination_restarted_while_copying),
+		TEST(test_attach_fails_after_the_arrival),
+		TEST(test_attach_fails_after_a_roll_back),
+		TEST(test_killed_before_the_claim_is_settled),
+		TEST(test_roll_back_while_libvirt_is_away),
 		TEST(test_lease_frees_the_reservation),
 		TEST(test_a_hostdev_of_its_own_is_refused),
 		TEST(test_a_domain_migrates_once_at_a_time),

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Managed migration between two hosts with mlx5 adapters, by the production back end. */
-#include "agent/migration.h"
+#include "tests/unit/migration_pair.h"
 
-#include "tests/unit/unit.h"
-
-#include <string.h>
-
-#include "tests/sim/pair.h"
 #include "tests/sim/world_mlx5.h"
 
 static int setup(void **state)
@@ -18,24 +13,6 @@ static int setup(void **state)
 	*state = &p;
 	return 0;
 }
-
-static int teardown(void **state)
-{
-	pair_done(*state);
-	return 0;
-}
-
-static bool at_home(const struct pair *p, const void *arg)
-{
-	return pair_at_home(p, *(const unsigned int *)arg);
-}
-
-static bool ended(const struct pair *p, const void *arg)
-{
-	return vhca_mig_state_is_final(pair_state(p, *(const unsigned int *)arg));
-}
-
-static const unsigned int zero = 0, one = 1;
 
 /* How many vports of the host's firmware show the GUID, with their link up. */
 static unsigned int shown(const struct pair *p, unsigned int host, uint64_t guid)
@@ -50,20 +27,15 @@ static unsigned int shown(const struct pair *p, unsigned int host, uint64_t guid
 	return n;
 }
 
-static uint64_t guid_on(const struct pair *p, unsigned int host)
-{
-	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims)->identity.guid;
-}
-
 static void test_the_address_moves_from_vport_to_vport(void **state)
 {
 	struct pair *p = *state;
-	uint64_t guid = guid_on(p, 0);
+	uint64_t guid = claim_on(p, 0)->identity.guid;
 
 	assert_int_equal(shown(p, 0, guid), 1);
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, at_home, &one));
-	assert_true(pair_until(p, ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
 	assert_int_equal(shown(p, 0, guid), 0);
 	assert_int_equal(shown(p, 1, guid), 1);
@@ -83,24 +55,22 @@ static void test_keys_of_the_port_do_not_matter(void **state)
 static void test_copy_fails(void **state)
 {
 	struct pair *p = *state;
-	uint64_t guid = guid_on(p, 0);
+	uint64_t guid = claim_on(p, 0)->identity.guid;
 
 	p->copy_fails = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, ended, &zero));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(shown(p, 0, guid), 1);
 	assert_int_equal(shown(p, 1, guid), 0);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_the_address_moves_from_vport_to_vport),
-		T(test_keys_of_the_port_do_not_matter),
-		T(test_copy_fails),
+		TEST(test_the_address_moves_from_vport_to_vport),
+		TEST(test_keys_of_the_port_do_not_matter),
+		TEST(test_copy_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -294,27 +294,40 @@ static void kick_repeats_the_request_only_while_not_granted(void **state)
 	mark(f);
 	assert_int_equal(ops->kick(&f->at, &err), 0);
 	assert_int_equal(writes_since_mark(f), 0);
-	assert_int_equal(ops->scrub(&f->at, &err), 0);
+	sim_put(&f->tree, IOV "ports/1/admin_guids/3", "0");
 	assert_int_equal(ops->kick(&f->at, &err), -EINVAL);
 	assert_string_equal(err.code, "no_guid_requested");
 }
 
-static void tables_are_read_whole(void **state)
+/* Another GUID takes its place, and goes: that is all that an SM can be made to see. */
+static void kick_displaces_what_the_port_holds_for_nobody(void **state)
 {
 	struct fixture *f = *state;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_identity_state s;
+
+	sim_put(&f->tree, IOV "ports/1/gids/0", "fe80:0000:0000:0000:0002:c903:0001:0001");
+	sim_put(&f->tree, IOV "ports/1/gids/3", "fe80:0000:0000:0000:0000:0000:0000:0000");
+	assert_int_equal(ops->scrub(&f->at, &err), 0);
+	mark(f);
+	assert_int_equal(ops->kick(&f->at, &err), 0);
+	assert_int_equal(writes_since_mark(f), 0);
+	sim_put(&f->tree, IOV "ports/1/gids/3", "fe80:0000:0000:0000:0225:c900:1234:5678");
+	assert_int_equal(ops->kick(&f->at, &err), 0);
+	assert_int_equal(writes_since_mark(f), 2);
+	assert_int_equal(ops->read(&f->at, &s, &err), 0);
+	assert_true(s.requested == VHCA_GUID_ALL1);
+}
+
+static void a_key_is_found_at_the_end_of_the_table(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity_state s;
 	struct sim_pf real = cx3;
-	uint16_t table[VHCA_PKEY_TABLE_MAX];
-	unsigned int n;
 
 	real.n_pkeys = SIM_PKEYS;
 	sim_add_iov(&f->tree, &real, 3);
 	sim_put(&f->tree, IOV "ports/1/pkeys/126", "0x8126");
-	assert_int_equal(ops->port_pkeys(&f->at, table, &n, &err), 0);
-	assert_int_equal(n, SIM_PKEYS);
-	assert_int_equal(table[0], 0xffff);
-	assert_int_equal(table[126], 0x8126);
 	s = program(f, want(1, 0x8126, 0), 0);
 	assert_int_equal(s.n_virtual, SIM_PKEYS);
 	assert_int_equal(s.map[0], 126);
@@ -364,7 +377,8 @@ int main(void)
 		T(single_port_functions_are_passed_over),
 		T(granted_is_the_low_half_of_the_gid),
 		T(kick_repeats_the_request_only_while_not_granted),
-		T(tables_are_read_whole),
+		T(kick_displaces_what_the_port_holds_for_nobody),
+		T(a_key_is_found_at_the_end_of_the_table),
 		T(nonsense_is_refused_before_any_write),
 	};
 

@@ -442,6 +442,52 @@ static void grant_comes_when_the_sm_answers(void **state)
 	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 1);
 }
 
+/* What the SM has chosen stays: it is what the driver asks for from then on, and programming it writes no GUID. */
+static void the_sm_chooses(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	struct vhca_identity chosen = tenant;
+	struct vhca_identity_state s;
+	uint64_t again;
+
+	assert_int_equal(scrub(f), 0);
+	sysfs_sim_set_auto_grant(f->base.sim, false);
+	assert_int_equal(ops->choose(&f->at, &chosen.guid, &f->err), -EAGAIN);
+	assert_string_equal(f->err.code, "no_guid_from_sm");
+	sysfs_sim_set_auto_grant(f->base.sim, true);
+	assert_int_equal(ops->choose(&f->at, &chosen.guid, &f->err), 0);
+	assert_true(vhca_guid_is_valid(chosen.guid));
+	sysfs_sim_clear_log(f->base.sim);
+	assert_int_equal(ops->choose(&f->at, &again, &f->err), 0);
+	assert_true(again == chosen.guid);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 0);
+	assert_int_equal(program(f, &chosen), 0);
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), chosen.n_pkeys);
+	assert_int_equal(ops->read(&f->at, &s, &f->err), 0);
+	assert_true(s.requested == chosen.guid && s.granted == chosen.guid && !s.other_guids);
+}
+
+/* The port's table stays open from call to call; the SM's changes show in it, and after a change of the device it is opened anew. */
+static void what_stays_open_is_opened_anew_with_the_device(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	struct vhca_identity other = {.guid = GUID, .n_pkeys = 2, .pkeys = {0x8002, 0x0002}};
+
+	f->at.kept = vhca_identity_kept_new(f->at.pf);
+	assert_int_equal(program(f, &tenant), 0);
+	assert_true(is_programmed(f));
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 5, 0x8002);
+	sysfs_sim_set_pkey(f->base.sim, &cx3, 1, 6, 0x8001);
+	assert_int_equal(program(f, &tenant), 0);
+	assert_true(map_is(f, "6", "7"));
+	sysfs_sim_rename(f->base.sim, cx3.bdf, "mlx4_0", "ibp3s0");
+	f->at.ibdev = "ibp3s0";
+	assert_int_equal(program(f, &other), 0);
+	sysfs_sim_rename(f->base.sim, cx3.bdf, "ibp3s0", "mlx4_0");
+	assert_true(map_is(f, "5", "7"));
+	f->at.kept = vhca_identity_kept_free(f->at.kept);
+}
+
 /* 126 VFs: what is written is what changes, and a second round is free. */
 static void full_adapter_costs_what_changes(void **state)
 {
@@ -481,6 +527,8 @@ int main(void)
 		T(leftovers_on_the_other_port_are_seen),
 		T(foreign_keys_are_told),
 		T(grant_comes_when_the_sm_answers),
+		T(the_sm_chooses),
+		T(what_stays_open_is_opened_anew_with_the_device),
 		cmocka_unit_test_setup_teardown(full_adapter_costs_what_changes, setup_full,
 						sysfs_fixture_teardown),
 	};

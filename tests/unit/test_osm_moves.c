@@ -327,7 +327,7 @@ static void a_withdrawn_owner_is_evicted_too(void **state)
 	struct world *w = *state;
 
 	settle_at_a(w);
-	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, NULL), 0);
+	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL), 0);
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
 }

@@ -378,7 +378,7 @@ static void reports_are_checked_against_the_subnet(void **state)
 	assert_string_equal(put(w, 1, 0x1234, 0x8001), "unknown_port");
 	w->fake.status.master = false;
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "not_master");
-	assert_true(vhca_osm_service_withdraw(w->service, GUID_1, 1, NULL) < 0);
+	assert_true(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL) < 0);
 	w->fake.status.master = true;
 	for (uint16_t i = 0; i < 32; i++)
 		many[i] = (uint16_t)(0x8001 + i);
@@ -483,7 +483,7 @@ static void state_follows_the_sa(void **state)
 	assert_non_null(strstr(view(w)->findings[0], "0x0002c90300000b01"));
 	w->fake.alias = (struct vhca_osm_alias){PORT_B, -1};
 	assert_non_null(strstr(view(w)->findings[0], "at no index"));
-	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, NULL), 0);
+	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL), 0);
 	assert_int_equal(view(w)->state, VHCA_OSM_WITHDRAWN);
 	assert_int_equal(view(w)->n_findings, 0);
 }

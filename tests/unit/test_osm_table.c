@@ -173,6 +173,21 @@ static void one_epoch_has_one_port(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+static void nobody_else_withdraws_at_the_owners_epoch(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_true(vhca_osm_table_withdraw(t, GUID_1, 5, PORT_B, &err) < 0);
+	assert_string_equal(err.code, "epoch_tie");
+	assert_true(needs(t, PORT_A, 0x8001));
+	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 5, PORT_A, &err), 0);
+	assert_false(needs(t, PORT_A, 0x8001));
+	(void)vhca_osm_table_free(t);
+}
+
 static void a_withdrawn_epoch_is_remembered(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -388,6 +403,7 @@ int main(void)
 		cmocka_unit_test(a_higher_epoch_moves_binding_and_keys),
 		cmocka_unit_test(lower_epochs_are_superseded),
 		cmocka_unit_test(one_epoch_has_one_port),
+		cmocka_unit_test(nobody_else_withdraws_at_the_owners_epoch),
 		cmocka_unit_test(a_withdrawn_epoch_is_remembered),
 		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
 		cmocka_unit_test(the_oldest_tombstone_goes_first),

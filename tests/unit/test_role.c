@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,7 +31,11 @@ static int in_child(void (*fn)(void))
 		fn();
 		_exit(0);
 	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	if (WIFSTOPPED(status)) {
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+	}
 	return status;
 }
 
@@ -102,6 +107,49 @@ static void kill_itself(void)
 	(void)vhca_fault("k");
 }
 
+static void stop_itself(void)
+{
+	(void)setenv("VHCA_FAULT", "s/here=stop", 1);
+	(void)vhca_fault_in("s", "there");
+	(void)vhca_fault("s");
+	(void)vhca_fault_in("s/h", "ere");
+	(void)vhca_fault_in("s", "here");
+}
+
+/* A point is armed with and without what it is about. */
+static void fail_in(void)
+{
+	(void)setenv("VHCA_FAULT", "a=errno:5:2,a/x=errno:28", 1);
+	if (vhca_fault_in("a", "y") != 0 || vhca_fault_in("a", "y") != -EIO)
+		_exit(1);
+	if (vhca_fault_in("a", "x") != -ENOSPC || vhca_fault_in("ab", "x") != 0)
+		_exit(2);
+}
+
+#define FAULT_FILE "fault-file-of-test-role"
+
+static void put(const char *text)
+{
+	FILE *f = fopen(FAULT_FILE, "w");
+
+	if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+		_exit(9);
+}
+
+/* Armed while it runs, and once only. */
+static void fail_by_file(void)
+{
+	(void)setenv("VHCA_FAULT_FILE", FAULT_FILE, 1);
+	(void)unlink(FAULT_FILE);
+	if (vhca_fault_in("a", "x") != 0)
+		_exit(1);
+	put("a/x=errno:5\n");
+	if (vhca_fault_in("a", "y") != 0 || vhca_fault_in("a", "x") != -EIO)
+		_exit(2);
+	if (vhca_fault_in("a", "x") != 0 || access(FAULT_FILE, F_OK) == 0)
+		_exit(3);
+}
+
 static void misspelt(void)
 {
 	(void)setenv("VHCA_FAULT", "k=errrno:5", 1);
@@ -122,6 +170,10 @@ static void fault_points_act_as_armed(void **state)
 	assert_int_equal(in_child(delay), 0);
 	status = in_child(kill_itself);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(in_child(fail_in), 0);
+	assert_int_equal(in_child(fail_by_file), 0);
+	status = in_child(stop_itself);
+	assert_true(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
 	status = in_child(misspelt);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }

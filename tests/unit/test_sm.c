@@ -76,7 +76,10 @@ static void delete_carries_the_epoch(void **state)
 	b.epoch = UINT64_MAX;
 	assert_int_equal(vhca_sm_vhcasm.binding_request(&b, &req), 0);
 	assert_string_equal(req.method, "DELETE");
-	assert_string_equal(req.path, "/v1/bindings/0x0002c90300a1b2c3?epoch=18446744073709551615");
+	assert_string_equal(
+		req.path,
+		"/v1/bindings/"
+		"0x0002c90300a1b2c3?epoch=18446744073709551615&port_guid=0x0002c90300000001");
 	assert_null(req.body);
 }
 
@@ -138,11 +141,12 @@ static const struct answer answers[] = {
 	{204, NULL, VHCA_SM_RETRY},
 	{0, NULL, VHCA_SM_RETRY},
 	{409, "{\"code\":\"superseded\",\"retryable\":false}", VHCA_SM_SUPERSEDED},
-	{409, "{\"code\":\"epoch_tie\"}", VHCA_SM_REFUSED},
+	{409, "{\"code\":\"epoch_tie\"}", VHCA_SM_SUPERSEDED},
 	{409, "{\"code\":\"unknown_port\",\"retryable\":true}", VHCA_SM_RETRY},
 	{409, "{\"code\":\"rebuilding\",\"retryable\":true}", VHCA_SM_RETRY},
 	{400, "{\"code\":\"bad_request\"}", VHCA_SM_REFUSED},
 	{403, "{\"code\":\"unknown_partition\"}", VHCA_SM_REFUSED},
+	{401, "{\"code\":\"unauthorized\",\"retryable\":false}", VHCA_SM_RETRY},
 	{413, "{\"code\":\"body_too_large\"}", VHCA_SM_REFUSED},
 	{421, "{\"code\":\"not_master\"}", VHCA_SM_RETRY},
 	{507, "{\"code\":\"table_full\"}", VHCA_SM_RETRY},

@@ -116,6 +116,60 @@ static void write_adds_a_newline_and_is_counted(void **state)
 	assert_int_equal(vhca_sysfs_writes(sys), 2);
 }
 
+/* Each read asks anew, a shorter value leaves nothing of a longer one, and all that is counted. */
+static void a_kept_file_is_opened_once(void **state)
+{
+	struct vhca_sysfs_file *file = NULL;
+	uint64_t opens = vhca_sysfs_opens(sys);
+	char buf[16];
+
+	(void)state;
+	assert_int_equal(vhca_sysfs_file_open(dir, "attr", true, &file), 0);
+	assert_int_equal(vhca_sysfs_file_read(file, buf, sizeof(buf)), 0);
+	assert_string_equal(buf, "0x8001");
+	tree_put(&tree, "devices/vf0/attr", "0x8002 and more\n");
+	assert_int_equal(vhca_sysfs_file_read(file, buf, sizeof(buf)), 0);
+	assert_string_equal(buf, "0x8002 and more");
+	assert_int_equal(vhca_sysfs_file_write(file, "none"), 0);
+	tree_assert(&tree, "devices/vf0/attr", "none\n");
+	assert_int_equal(vhca_sysfs_file_read(file, buf, sizeof(buf)), 0);
+	assert_string_equal(buf, "none");
+	assert_int_equal(vhca_sysfs_writes(sys), 1);
+	assert_int_equal(vhca_sysfs_reads(sys), 3);
+	assert_int_equal(vhca_sysfs_opens(sys) - opens, 1);
+	assert_null(vhca_sysfs_file_close(file));
+}
+
+static void a_kept_file_is_writable_only_if_asked_for(void **state)
+{
+	struct vhca_sysfs_file *file = NULL;
+
+	(void)state;
+	assert_int_equal(vhca_sysfs_file_open(dir, "none", true, &file), -ENOENT);
+	assert_int_equal(vhca_sysfs_file_open(dir, "../vf0/attr", true, &file), -EINVAL);
+	assert_null(file);
+	assert_int_equal(vhca_sysfs_file_open(dir, "attr", false, &file), 0);
+	assert_true(vhca_sysfs_file_write(file, "none") < 0);
+	tree_assert(&tree, "devices/vf0/attr", "0x8001\n");
+	assert_null(vhca_sysfs_file_close(file));
+}
+
+static void directories_below_have_a_life_of_their_own(void **state)
+{
+	struct vhca_sysfs_dir *parent = NULL, *below = NULL;
+	char buf[16];
+
+	(void)state;
+	assert_int_equal(vhca_sysfs_opendir(sys, "devices", &parent), 0);
+	assert_int_equal(vhca_sysfs_subdir(parent, "none", &below), -ENOENT);
+	assert_int_equal(vhca_sysfs_subdir(parent, "../bus", &below), -EINVAL);
+	assert_int_equal(vhca_sysfs_subdir(parent, "vf0", &below), 0);
+	assert_null(vhca_sysfs_closedir(parent));
+	assert_int_equal(vhca_sysfs_read(below, "attr", buf, sizeof(buf)), 0);
+	assert_string_equal(buf, "0x8001");
+	assert_null(vhca_sysfs_closedir(below));
+}
+
 static void write_never_creates(void **state)
 {
 	(void)state;
@@ -263,6 +317,9 @@ int main(void)
 		T(nul_in_a_value_is_refused),
 		T(typed_reader_rejects_trailing_text),
 		T(write_adds_a_newline_and_is_counted),
+		T(a_kept_file_is_opened_once),
+		T(a_kept_file_is_writable_only_if_asked_for),
+		T(directories_below_have_a_life_of_their_own),
 		T(write_never_creates),
 		T(errno_of_write_is_reported),
 		T(short_write_is_eio),

@@ -119,7 +119,7 @@ static int teardown(void **state)
 
 static void attaches_live_only(void **state)
 {
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), 0);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
 	assert_int_equal(fake.attaches, 1);
 	assert_int_equal(fake.flags, VIR_DOMAIN_AFFECT_LIVE);
 	assert_non_null(strstr(fake.xml, "<alias name='ua-vhca-ib0'/>"));
@@ -134,7 +134,7 @@ static void attaches_at_the_guest_address(void **state)
 
 	at.has_guest_addr = true;
 	at.guest = (struct vhca_bdf){.bus = 5};
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &at, &err), 0);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &at, NULL, &err), 0);
 	assert_non_null(strstr(fake.xml, "<address type='pci' domain='0x0000' bus='0x05'"));
 }
 
@@ -145,14 +145,14 @@ static void attaches_at_the_guest_address(void **state)
 static void attached_already_is_success(void **state)
 {
 	fake.devices = HOSTDEV("2");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), 0);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
 	assert_int_equal(fake.attaches, 0);
 }
 
 static void alias_of_another_device_is_a_conflict(void **state)
 {
 	fake.devices = HOSTDEV("3");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), -EEXIST);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EEXIST);
 	assert_int_equal(fake.attaches, 0);
 	assert_string_equal(err.code, "alias_in_use");
 	assert_non_null(strstr(err.msg, "ua-vhca-ib0 is 0000:3b:00.3 already, not 0000:3b:00.2"));
@@ -161,7 +161,7 @@ static void alias_of_another_device_is_a_conflict(void **state)
 static void inactive_domain_gets_nothing(void **state)
 {
 	fake.id = "";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), -ENOENT);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
 	assert_int_equal(fake.attaches, 0);
 	assert_string_equal(err.code, "domain_gone");
 }
@@ -170,7 +170,7 @@ static void unknown_domain_gets_nothing(void **state)
 {
 	uuid.b[0] ^= 1;
 	(void)fail_with(VIR_ERR_NO_DOMAIN, "Domain not found");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), -ENOENT);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
 	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), -ENOENT);
 	assert_int_equal(fake.attaches + fake.detaches, 0);
 	assert_string_equal(err.code, "domain_gone");
@@ -181,7 +181,7 @@ static void bad_name_never_reaches_libvirt(void **state)
 	struct vhca_dom_hostdev bad = vf;
 
 	(void)snprintf(bad.alias, sizeof(bad.alias), "ua-vhca-a'/><b");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &bad, &err), -EINVAL);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &bad, NULL, &err), -EINVAL);
 	assert_int_equal(fake.attaches, 0);
 }
 
@@ -192,7 +192,7 @@ static void no_slot_is_told_with_figures(void **state)
 		   "<rng><address type='pci' bus='0x02' slot='0' function='0'/></rng>";
 	next_code = VIR_ERR_INTERNAL_ERROR;
 	next_message = "internal error: No more available PCI slots";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), -ENOSPC);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOSPC);
 	assert_string_equal(err.code, "no_root_port");
 	assert_int_equal(err.kind, VHCA_ERR_EXHAUSTED);
 	assert_non_null(strstr(err.msg, "2 pcie-root-ports, 0 free"));
@@ -203,7 +203,7 @@ static void attach_errors_are_classified(void **state)
 {
 	next_code = VIR_ERR_OPERATION_TIMEOUT;
 	next_message = "Timed out during operation: cannot acquire state change lock";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, &err), -EBUSY);
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
 	assert_string_equal(err.code, "job_held");
 	assert_non_null(
 		strstr(err.msg, "domain vm1: attach 0000:3b:00.2 as ua-vhca-ib0: Timed out"));

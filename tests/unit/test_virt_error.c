@@ -66,6 +66,12 @@ static const struct error_case cases[] = {
 	 "internal error: unable to execute QEMU command 'device_add': vfio 0000:01:00.1: failed "
 	 "to open /dev/vfio/7: No such file or directory",
 	 "vf_not_bound", VHCA_ERR_DEVICE, ENODEV, false},
+	{VIR_ERR_INTERNAL_ERROR,
+	 "internal error: unable to execute QEMU command 'device_add': vfio 0000:01:00.1: failed "
+	 "to setup container for group 6: memory listener initialization failed: Region pc.ram: "
+	 "vfio_dma_map(0x55d0a1b2c3d0, 0x0, 0x80000000, 0x7f3a40000000) = -12 (Cannot allocate "
+	 "memory)",
+	 "memory_not_pinned", VHCA_ERR_CONFLICT, ENOMEM, false},
 	{VIR_ERR_INTERNAL_ERROR, "internal error: client socket is closed", "libvirt_unreachable",
 	 VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
 	{VIR_ERR_INTERNAL_ERROR, "internal error: qemu unexpectedly closed the monitor", "libvirt",
@@ -198,7 +204,7 @@ static void maps_lifecycle_events(void **state)
 		VHCA_VIRT_STARTED_MIGRATED);
 	assert_int_equal(
 		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED),
-		VHCA_VIRT_RESUMED);
+		VHCA_VIRT_RESUMED_MIGRATED);
 	assert_int_equal(
 		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED),
 		VHCA_VIRT_SUSPENDED);

@@ -159,6 +159,7 @@ int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const
 
 static struct vhca_error err;
 static struct vhca_uuid uuid;
+static virConnectPtr conn;
 
 static int setup(void **state)
 {
@@ -169,7 +170,7 @@ static int setup(void **state)
 	fake.operation = VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT;
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	assert_int_equal(vhca_uuid_parse(UUID_TEXT, &uuid), 0);
-	*state = virConnectOpen(URI);
+	*state = conn = virConnectOpen(URI);
 	assert_non_null(*state);
 	return 0;
 }
@@ -188,7 +189,7 @@ static void will_fail(int code, const char *message)
 
 static int migrate(void)
 {
-	return vhca_virt_call_migrate(URI, &uuid, PEER, "tcp://192.168.77.2", &err);
+	return vhca_virt_call_migrate(conn, &uuid, PEER, "tcp://192.168.77.2", NULL, &err);
 }
 
 /* ---- migrate ---- */
@@ -225,14 +226,14 @@ static void unknown_persistence_is_an_error(void **state)
 static void libvirt_chooses_the_way_of_the_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(URI, &uuid, PEER, "", &err), 0);
+	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, PEER, "", NULL, &err), 0);
 	assert_string_equal(fake.memory, "none");
 }
 
 static void missing_uri_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(URI, &uuid, "", "", &err), -EINVAL);
+	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, "", "", NULL, &err), -EINVAL);
 	assert_string_equal(err.code, "bad_uri");
 	assert_int_equal(err.kind, VHCA_ERR_INVALID);
 	assert_int_equal(fake.calls, 0);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The agents' own share of a guest's time without its VF: bench_blackout [RUNS]. One guest goes to and fro between two simulated hosts
+ * (tests/sim/pair.h) with the production engine, migration machine and journal; the journals are on the disk of /tmp. VFs, libvirt and the
+ * way between the agents cost nothing here, so what is left is what the agents do, and above all wait for: the disk. Beside it, in
+ * turn, as many bare commits to the same journal as invariant 5 (intent before effect) asks for in that time. Exit 1 if the median
+ * of ours is far from that.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/text.h"
+#include "common/store/store.h"
+#include "tests/sim/pair.h"
+
+#define RUNS_DEFAULT 200
+#define RUNS_MAX     5000
+/* The VF is being scrubbed; it is, and its claim away; the epoch is promised and libvirt copies. Nothing, once the guest has arrived. */
+#define COMMITS	  3
+#define RATIO_MAX 5
+
+enum series { TO_MIGRATE, THREE_COMMITS, TO_ATTACH, TO_GRANTED, SERIES_COUNT };
+static const char *const names[] = {
+	[TO_MIGRATE] = "DEVICE_REMOVED -> migrate",
+	[THREE_COMMITS] = "three bare commits",
+	[TO_ATTACH] = "RESUMED -> attach",
+	[TO_GRANTED] = "RESUMED -> granted",
+};
+
+struct bench {
+	struct pair p;
+	unsigned int runs;
+	uint64_t us[SERIES_COUNT][RUNS_MAX];
+};
+
+struct wait {
+	unsigned int from;
+	struct vhca_uuid id;
+};
+
+static uint64_t time_of(const struct pair *p, unsigned int host, const struct vhca_uuid *id,
+			enum vhca_mig_time time)
+{
+	return vhca_migrations_find(p->ms[host], id)->time_us[time];
+}
+
+static bool is_over(const struct pair *p, const void *arg)
+{
+	const struct wait *w = arg;
+
+	return pair_at_home(p, 1 - w->from) &&
+	       vhca_mig_state_is_final(vhca_migrations_find(p->ms[w->from], &w->id)->state) &&
+	       time_of(p, 1 - w->from, &w->id, VHCA_MIG_RESUMED_TO_GRANTED);
+}
+
+/* ---- bare commits ---- */
+
+static void on_commit(void *arg, int rc)
+{
+	pair_must(rc == 0, "a bare commit failed");
+	*(bool *)arg = true;
+}
+
+static void commit_once(struct world *w)
+{
+	struct vhca_txn *txn = vhca_txn_new(w->store);
+	bool done = false;
+
+	vhca_txn_exec(txn, "UPDATE vfs SET reason = ?1", "s", "");
+	vhca_txn_commit(txn, on_commit, &done);
+	while (!done)
+		(void)vhca_loop_once(w->loop, 0);
+}
+
+/* ---- measuring ---- */
+
+static void run_once(struct bench *b, unsigned int i)
+{
+	struct wait w = {.from = i % 2};
+	uint64_t start;
+
+	w.id = pair_migrate(&b->p, w.from);
+	pair_must(pair_until(&b->p, is_over, &w), "the migration did not end");
+	b->us[TO_MIGRATE][i] = time_of(&b->p, w.from, &w.id, VHCA_MIG_REMOVED_TO_MIGRATE);
+	b->us[TO_ATTACH][i] = time_of(&b->p, 1 - w.from, &w.id, VHCA_MIG_RESUMED_TO_ATTACH);
+	b->us[TO_GRANTED][i] = time_of(&b->p, 1 - w.from, &w.id, VHCA_MIG_RESUMED_TO_GRANTED);
+	start = vhca_now_us();
+	for (unsigned int n = 0; n < COMMITS; n++)
+		commit_once(&b->p.w[w.from]);
+	b->us[THREE_COMMITS][i] = vhca_now_us() - start;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void print_ms(uint64_t us)
+{
+	printf("%7" PRIu64 ".%02" PRIu64, us / 1000, us % 1000 / 10);
+}
+
+static int report(struct bench *b)
+{
+	double ratio;
+
+	printf("%u migrations, ms%20s%10s%10s\n", b->runs, "p50", "p99", "max");
+	for (unsigned int s = 0; s < SERIES_COUNT; s++) {
+		uint64_t *us = b->us[s];
+
+		qsort(us, b->runs, sizeof(us[0]), ascending);
+		printf("%-26s", names[s]);
+		print_ms(us[b->runs / 2]);
+		print_ms(us[b->runs * 99 / 100]);
+		print_ms(us[b->runs - 1]);
+		printf("\n");
+	}
+	ratio = (double)b->us[TO_MIGRATE][b->runs / 2] / (double)b->us[THREE_COMMITS][b->runs / 2];
+	printf("migrate / bare commits, medians: %.2f (at most %d)\n", ratio, RATIO_MAX);
+	return ratio <= RATIO_MAX ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	uint32_t runs = RUNS_DEFAULT;
+	int r;
+
+	if (!b || argc > 2 ||
+	    (argc == 2 && (vhca_parse_u32(argv[1], 10, RUNS_MAX, &runs) < 0 || !runs))) {
+		fprintf(stderr, "usage: bench_blackout [RUNS], at most %d\n", RUNS_MAX);
+		free(b);
+		return 2;
+	}
+	b->runs = runs;
+	pair_init(&b->p);
+	b->p.wait_ms =
+		0; /* each host has a thread of its own in life: neither waits for the other's events */
+	for (unsigned int i = 0; i < b->runs; i++)
+		run_once(b, i);
+	r = report(b);
+	pair_done(&b->p);
+	free(b);
+	return r;
+}

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Fat-trees on ibsim, and what is true in them after a move."""
+
+import os
+import re
+import unittest
+
+import fabric
+
+RADIX = 36
+PORT_INFO, LFT = 21, 25     # attributes
+
+
+def node(kind, name, guid, cables):
+    """cables: [(port, name of the other end, its port)]"""
+    size = 1 if kind == "Hca" else RADIX
+    word = "caguid" if kind == "Hca" else "switchguid"
+    return f'{word}=0x{guid:x}\n{kind} {size} "{name}"\n' + "".join(f'[{p}] "{n}"[{q}]\n' for p, n, q in cables) + "\n"
+
+
+def hosts_of(first_leaf, leaves, hosts):
+    """Hosts H1.., port GUIDs as fabric.port_guid(), at leaf switches L1.."""
+    return "".join(node("Hca", f"H{(leaf - 1) * hosts + p}", 0x0002c90300000000 + ((leaf - 1) * hosts + p) * 16, [(1, f"L{leaf}", p)])
+                   for leaf in range(first_leaf, first_leaf + leaves) for p in range(1, hosts + 1))
+
+
+def leaf_switch(leaf, hosts, ups):
+    return node("Switch", f"L{leaf}", 0x0002c90400000000 + leaf * 16,
+                [(p, f"H{(leaf - 1) * hosts + p}", 1) for p in range(1, hosts + 1)] + ups)
+
+
+def two_levels(leaves, spines, hosts):
+    """Each leaf has a cable to each spine S1.."""
+    text = hosts_of(1, leaves, hosts)
+    for leaf in range(1, leaves + 1):
+        text += leaf_switch(leaf, hosts, [(hosts + s, f"S{s}", leaf) for s in range(1, spines + 1)])
+    for s in range(1, spines + 1):
+        text += node("Switch", f"S{s}", 0x0002c90500000000 + s * 16, [(leaf, f"L{leaf}", hosts + s) for leaf in range(1, leaves + 1)])
+    return text
+
+
+def three_levels(pods, leaves, spines, hosts):
+    """Pods of two levels, with spines M1..; the n-th spine of each pod has a cable to each of the n-th group of top switches S1.., as many as a pod has leaves."""
+    text = hosts_of(1, pods * leaves, hosts)
+    for pod in range(pods):
+        for leaf in range(1, leaves + 1):
+            text += leaf_switch(pod * leaves + leaf, hosts, [(hosts + m, f"M{pod * spines + m}", leaf) for m in range(1, spines + 1)])
+        for m in range(1, spines + 1):
+            text += node("Switch", f"M{pod * spines + m}", 0x0002c90600000000 + (pod * spines + m) * 16,
+                         [(leaf, f"L{pod * leaves + leaf}", hosts + m) for leaf in range(1, leaves + 1)] +
+                         [(leaves + t, f"S{(m - 1) * leaves + t}", pod + 1) for t in range(1, leaves + 1)])
+    for m in range(1, spines + 1):
+        for t in range(1, leaves + 1):
+            s = (m - 1) * leaves + t
+            text += node("Switch", f"S{s}", 0x0002c90500000000 + s * 16,
+                         [(pod + 1, f"M{pod * spines + m}", leaves + t) for pod in range(pods)])
+    return text
+
+
+class FatTree(fabric.Fabric):
+    """Of two levels, or of three with pods."""
+
+    def __init__(self, leaves, spines, hosts, pods=0, **args):
+        net = three_levels(pods, leaves, spines, hosts) if pods else two_levels(leaves, spines, hosts)
+        super().__init__(net, **args)
+        self.per_leaf = hosts
+        self.sm_lid = None    # it never moves
+        self.hosts = (pods or 1) * leaves * hosts
+        self.switches = pods * (leaves + spines) + spines * leaves if pods else leaves + spines
+
+    def lose(self, node, attribute, percent=100):
+        """A node does not see so many of the SMPs with this attribute."""
+        self.console(f'Error "{node}" {percent} {attribute}')
+
+    def who(self, lid, host=1):
+        """Description of the node that an SMP reaches which is routed by LID from a host: through the switches' own tables."""
+        out = self.query("smpquery", "nodedesc", str(lid), host=host) or ""
+        found = re.search(r"Node Description:\.*(\S+)", out)
+        return found.group(1) if found else None
+
+    def record_guid(self, lid):
+        """Port GUID that the SA names for a path to a LID."""
+        self.sm_lid = self.sm_lid or self.lid(1)
+        out = self.query("saquery", "PR", "--slid", str(self.sm_lid), "--dlid", str(lid)) or ""
+        found = re.search(r"dgid\.*fe80::([0-9a-f:]+)", out)
+        return found and f"0x{''.join(g.zfill(4) for g in found.group(1).split(':'))}"
+
+
+def heavy_sweep(sm, timeout=30):
+    """Lets one run to its end."""
+    def done():
+        return sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+    before = done()
+    sm.resweep()
+    fabric.wait_for("a heavy sweep", lambda: done() > before, timeout)
+
+
+class Lids:
+    """Which host has which LID, as the plugin says it; the moves keep it up to date."""
+
+    def __init__(self, tree, sm):
+        self.tree, self.sm = tree, sm
+        self.of = {}
+        for lid in range(1, sm.api.call("GET", "/v1/fabric")[1]["max_lid"] + 1):
+            status, row = sm.api.call("GET", f"/v1/lids/{lid}")
+            if status == 200 and not row["is_switch"]:
+                self.of[int(row["node"].lstrip("H"))] = lid
+
+    def put(self, a, b, mode="auto", plan=False):
+        """Asks for the LID of host a at host b (and so the reverse)."""
+        return self.sm.api.call("PUT", f"/v1/lids/{self.of[a]}" + ("?plan=yes" if plan else ""),
+                                {"port_guid": fabric.port_guid(b), "mode": mode}, timeout=70)
+
+    def move(self, a, b, mode="auto"):
+        """Moves, and returns (answer, what was sent on the wire)."""
+        before = self.sm.smps()
+        status, answer = self.put(a, b, mode)
+        if status != 200:
+            raise AssertionError(f"H{a} <-> H{b} {mode}: {status} {answer}")
+        self.of[a], self.of[b] = self.of[b], self.of[a]
+        return answer, {kind: n - before[kind] for kind, n in self.sm.smps().items()}
+
+    def wrong(self, hosts, vantage):
+        """Hosts whose LID does not lead to them, from each of some hosts."""
+        return [(h, v, self.of[h]) for h in hosts for v in vantage if self.tree.who(self.of[h], v) != f"H{h}"]
+
+    def guid2lid(self):
+        """{host: LID} of OpenSM's file."""
+        found = {}
+        with open(f"{self.sm.dir}/guid2lid") as f:
+            for guid, low, _ in re.findall(r"^0x([0-9a-f]+) (0x[0-9a-f]+) (0x[0-9a-f]+)", f.read(), re.M):
+                host = (int(guid, 16) - 0x0002c90300000001) / 16
+                if host in self.of:
+                    found[int(host)] = int(low, 16)
+        return found
+
+
+@unittest.skipIf(fabric.missing(), fabric.missing())
+class Case(unittest.TestCase):
+    TREE = (4, 3, 4)    # leaves, spines, hosts a leaf
+    CONSOLE = False
+
+    @classmethod
+    def setUpClass(cls):
+        cls.tree = FatTree(*cls.TREE, console=cls.CONSOLE)
+        cls.addClassCleanup(cls.tree.close)
+
+    def manager(self, engine="ftree", conf="", **args):
+        sm = self.tree.manager(opensm_conf=f"routing_engine {engine}\n{conf}", counter=os.environ["VHCA_SMPCOUNT_LIB"], **args)
+        self.addCleanup(sm.kill)
+        return sm
+
+    def check(self, answer, status, code=None):
+        self.assertEqual(answer[0], status, answer)
+        if code:
+            self.assertEqual(answer[1]["code"], code, answer)
+        return answer[1]
+
+    def heavy_sweep(self, sm):
+        """LFT SMPs of one more heavy sweep."""
+        before = sm.smps()["lft"]
+        heavy_sweep(sm)
+        return sm.smps()["lft"] - before
+
+    def check_places(self, sm, lids, hosts, vantage):
+        """What is true right after a move of these hosts."""
+        self.assertEqual(lids.wrong(hosts, vantage), [])
+        for host in hosts:
+            self.assertEqual(self.tree.path_lid(fabric.port_guid(host)), lids.of[host])
+            self.assertEqual(self.tree.record_guid(lids.of[host]), fabric.port_guid(host))
+            self.assertEqual(lids.guid2lid()[host], lids.of[host])
+
+
+class EachEngine:
+    """Cases that call run_engine(engine, modes of a move that it allows), for each routing engine."""
+
+    def test_minhop(self):
+        self.run_engine("minhop", ("auto", "deterministic", "skyline"))
+
+    def test_updn(self):
+        self.run_engine("updn", ("auto", "deterministic", "skyline"))
+
+    def test_ftree(self):
+        self.run_engine("ftree", ("auto", "deterministic", "skyline"))
+
+    def test_dfsssp(self):
+        self.run_engine("dfsssp", ("auto", "deterministic"))

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* make_certs DIRECTORY: the certificates of tests/unit/certs.h, for tests in Python. */
+#include "tests/unit/certs.h"
+
+int main(int argc, char *argv[])
+{
+	return argc == 2 && certs_make(argv[1]) == 0 ? 0 : 1;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * sim_host CONFIGURATION: the whole agent, on a simulated /sys with one ConnectX-3 and a VF, whose port is in the partition 0x8001.
+ * libibverbs sees nothing of that: the port, ACTIVE, is described by SIM_PORT_GUID and SIM_LID in the environment. Ends on SIGTERM as vhcad
+ * does; exit status 77 where there is no FUSE.
+ */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "pkey/ports.h"
+#include "tests/sim/sysfs_sim.h"
+
+#define SKIPPED 77
+#define VFS	1
+#define KEYS	4 /* every entry is a file that is read a few times, and the machine may be busy */
+#define KEY	0x8001
+
+/* ---- instead of pkey/ports.c ---- */
+
+struct vhca_ports {
+	struct vhca_timer *timer;
+	vhca_port_fn fn;
+	void *arg;
+};
+
+static void say(void *arg)
+{
+	struct vhca_ports *p = arg;
+	struct vhca_port_state state = {.port = 1,
+					.state = VHCA_PORT_ACTIVE,
+					.phys_state = 5,
+					.is_ib = true,
+					.sm_lid = 1,
+					.gid_prefix = UINT64_C(0xfe80000000000000),
+					.n_pkeys = KEYS,
+					.pkeys = {0xffff, KEY}};
+	uint32_t lid = 0;
+
+	if (vhca_guid_parse(getenv("SIM_PORT_GUID"), &state.port_guid) < 0 ||
+	    vhca_parse_u32(getenv("SIM_LID"), 10, UINT16_MAX, &lid) < 0)
+		abort();
+	state.lid = (uint16_t)lid;
+	p->fn(p->arg, VHCA_PORT_CHANGED, &state);
+}
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for what stands in */
+struct vhca_ports *__wrap_vhca_ports_close(struct vhca_ports *ports);
+void __wrap_vhca_ports_poll(struct vhca_ports *ports);
+int __wrap_vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand,
+			   struct vhca_sysfs *sys, struct vhca_bdf pf, uint32_t poll_ms,
+			   vhca_port_fn fn, void *arg, struct vhca_ports **ret,
+			   struct vhca_error *err);
+
+struct vhca_ports *__wrap_vhca_ports_close(struct vhca_ports *ports)
+{
+	if (ports)
+		vhca_timer_free(ports->timer);
+	free(ports);
+	return NULL;
+}
+
+void __wrap_vhca_ports_poll(struct vhca_ports *ports)
+{
+	vhca_timer_arm_ms(ports->timer, 0);
+}
+
+int __wrap_vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand,
+			   struct vhca_sysfs *sys, struct vhca_bdf pf, uint32_t poll_ms,
+			   vhca_port_fn fn, void *arg, struct vhca_ports **ret,
+			   struct vhca_error *err)
+{
+	struct vhca_ports *p = calloc(1, sizeof(*p));
+
+	(void)strand, (void)sys, (void)pf, (void)poll_ms, (void)err;
+	if (!p)
+		return -ENOMEM;
+	*p = (struct vhca_ports){.fn = fn, .arg = arg};
+	if (vhca_timer_new(loop, "port", say, p, &p->timer) < 0) {
+		free(p);
+		return -ENOMEM;
+	}
+	vhca_timer_arm_ms(p->timer, 0);
+	*ret = p;
+	return 0;
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+/* ---- the agent ---- */
+
+static int run(struct sysfs_sim *sim, const char *conf)
+{
+	static const struct sim_pf pf = {
+		"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, VFS, 1, 1, KEYS};
+	const struct vhca_agent_args args = {.conf_path = conf,
+					     .sysfs_root = sysfs_sim_root(sim),
+					     .dev_root = sysfs_sim_dev(sim),
+					     .watch_hardware = true};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_agent *agent = NULL;
+	int status;
+
+	sysfs_sim_add_mlx4(sim, &pf, VFS);
+	sysfs_sim_set_pkey(sim, &pf, 1, 1, KEY);
+	if (vhca_agent_new(&args, &agent, &err) < 0) {
+		vhca_log_error("cannot start: %s", err.msg);
+		return vhca_err_to_exit(err.kind);
+	}
+	status = vhca_agent_run(agent);
+	vhca_agent_free(agent);
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	struct sysfs_sim *sim;
+	const char *reason;
+	sigset_t set;
+	int status;
+
+	if (argc != 2)
+		return 2;
+	if (!sysfs_sim_available(&reason)) {
+		(void)fprintf(stderr, "%s\n", reason);
+		return SKIPPED;
+	}
+	/* Before any thread, as in agent/main.c. */
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return 1;
+	sim = sysfs_sim_start();
+	status = run(sim, argv[1]);
+	sysfs_sim_stop(sim);
+	return status;
+}

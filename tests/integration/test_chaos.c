@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Random schedules (docs/design/0006-chaos.md): what hosts, guests, network and actions there are comes from a seed; the checker of
+ * tests/sim/chaos_check.c looks after every event, and everything must come to rest in the end.
+ *
+ *   test_chaos                            the schedules of a check, as TAP
+ *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
+ *   test_chaos --seed S [--steps M] [--only 3,7,9] [--trace]    one schedule, or the first M of its actions, or just these
+ *   test_chaos --seed S --shrink          the fewest actions of it that still break something
+ */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "tests/sim/chaos_schedule.h"
+
+#define CHECK_MIGRATIONS 1000 /* of a check with sanitizers; tools/check runs many more without */
+
+/* ---- in processes of their own: a run may also end by an abort ---- */
+
+static void be_cheap(void)
+{
+	(void)mallopt(M_TRIM_THRESHOLD, 512 << 20);
+	(void)mallopt(M_TOP_PAD, 16 << 20);
+	(void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
+}
+
+static bool holds(const struct chaos_schedule *s, bool quiet)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		static struct chaos_play r;
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+		be_cheap();
+		if (quiet)
+			(void)dup2(null, STDERR_FILENO);
+		if (!chaos_play(&r, s, false)) {
+			fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)s->seed, r.c.why);
+			_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+struct shared {
+	unsigned int migrations, schedules, kills, messages, lost;
+	uint64_t events;
+	uint64_t now[16]; /* the seed that each process is at */
+};
+
+static void add(struct shared *sh, const struct chaos_play *r)
+{
+	__atomic_add_fetch(&sh->migrations, r->c.stats.started, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->kills, r->c.stats.kills, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->messages, r->c.stats.messages, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->lost, r->c.stats.lost, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->schedules, 1, __ATOMIC_RELAXED);
+}
+
+static _Noreturn void work(struct shared *sh, uint64_t first, unsigned int jobs, unsigned int job,
+			   unsigned int migrations)
+{
+	static struct chaos_play r;
+
+	be_cheap();
+	for (uint64_t seed = first + job; sh->migrations < migrations; seed += jobs) {
+		const struct chaos_schedule s = {.seed = seed};
+
+		sh->now[job] = seed;
+		if (!chaos_play(&r, &s, false)) {
+			fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)seed, r.c.why);
+			_exit(1);
+		}
+		add(sh, &r);
+	}
+	_exit(0);
+}
+
+/* True: all of them held. */
+static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
+{
+	struct shared *sh =
+		mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pids[16];
+	bool ok = true;
+
+	assert_true(sh != MAP_FAILED && jobs >= 1 && jobs <= VHCA_ARRAY_SIZE(pids));
+	for (unsigned int j = 0; j < jobs; j++) {
+		pids[j] = fork();
+		assert_true(pids[j] >= 0);
+		if (pids[j] == 0)
+			work(sh, first, jobs, j, migrations);
+	}
+	for (unsigned int j = 0; j < jobs; j++) {
+		int status = 0;
+
+		assert_int_equal(waitpid(pids[j], &status, 0), pids[j]);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			continue;
+		ok = false;
+		print_message("# broken: test_chaos --seed %llu --shrink\n",
+			      (unsigned long long)sh->now[j]);
+	}
+	print_message(
+		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u messages, %u lost\n",
+		(unsigned long long)first, sh->schedules, sh->migrations, sh->kills, sh->messages,
+		sh->lost);
+	(void)munmap(sh, sizeof(*sh));
+	return ok;
+}
+
+/* ---- shrinking ---- */
+
+static void shrink(struct chaos_schedule *s)
+{
+	unsigned int left = 0;
+
+	if (holds(s, true)) {
+		print_message("# seed %llu holds\n", (unsigned long long)s->seed);
+		return;
+	}
+	/* Pieces of half, a quarter, ... of the actions, then single ones, again until nothing helps. */
+	for (unsigned int size = CHAOS_ACTIONS / 2; size >= 1; size /= 2) {
+		for (unsigned int at = 0; at < CHAOS_ACTIONS; at += size) {
+			struct chaos_schedule less = *s;
+
+			for (unsigned int i = at; i < at + size && i < CHAOS_ACTIONS; i++)
+				less.leave_out[i] = true;
+			if (memcmp(&less, s, sizeof(less)) != 0 && !holds(&less, true))
+				*s = less;
+		}
+	}
+	printf("# test_chaos --seed %llu --trace --only ", (unsigned long long)s->seed);
+	for (unsigned int i = 0; i < CHAOS_ACTIONS; i++)
+		if (!s->leave_out[i])
+			printf("%s%u", left++ ? "," : "", i);
+	printf("\n");
+	(void)holds(s, false);
+}
+
+/* ---- command line ---- */
+
+static void leave_only(struct chaos_schedule *s, char *list)
+{
+	char *save = NULL;
+
+	memset(s->leave_out, true, sizeof(s->leave_out));
+	for (char *w = strtok_r(list, ",", &save); w; w = strtok_r(NULL, ",", &save))
+		if (strtoul(w, NULL, 10) < CHAOS_ACTIONS)
+			s->leave_out[strtoul(w, NULL, 10)] = false;
+}
+
+static void test_schedules(void **state)
+{
+	(void)state;
+	assert_true(run_many(1, 1, CHECK_MIGRATIONS));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"seed", required_argument, NULL, 's'},
+		{"steps", required_argument, NULL, 'm'},
+		{"only", required_argument, NULL, 'o'},
+		{"migrations", required_argument, NULL, 'n'},
+		{"jobs", required_argument, NULL, 'j'},
+		{"trace", no_argument, NULL, 't'},
+		{"shrink", no_argument, NULL, 'x'},
+		{NULL, 0, NULL, 0},
+	};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules)};
+	unsigned int migrations = 0, jobs = 1;
+	struct chaos_schedule s = {.seed = 1};
+	bool trace = false, small = false;
+	static struct chaos_play r;
+	int opt;
+
+	if (argc == 1)
+		return cmocka_run_group_tests_name("chaos", tests, NULL, NULL);
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (opt == 's')
+			s.seed = strtoull(optarg, NULL, 10);
+		else if (opt == 'm')
+			for (size_t i = strtoul(optarg, NULL, 10); i < CHAOS_ACTIONS; i++)
+				s.leave_out[i] = true;
+		else if (opt == 'o')
+			leave_only(&s, optarg);
+		else if (opt == 'n')
+			migrations = (unsigned int)strtoul(optarg, NULL, 10);
+		else if (opt == 'j')
+			jobs = (unsigned int)strtoul(optarg, NULL, 10);
+		else if (opt == 't')
+			trace = true;
+		else if (opt == 'x')
+			small = true;
+		else
+			return 2;
+	}
+	if (small)
+		shrink(&s);
+	else if (!migrations)
+		return chaos_play(&r, &s, trace) ? 0 : 1;
+	return migrations && !run_many(s.seed, jobs, migrations) ? 1 : 0;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The crash matrix in its fast form (docs/design/0006-chaos.md): in each of a few migrations, at each step that any agent takes (they are
+ * counted in a run where nothing happens), right before it and right after it, one party goes away for a while, alone or together with the
+ * link between the hosts. Afterwards everything must be as if nothing had been. The result is compared with docs/crash-matrix.md;
+ * `test_crash_matrix --write FILE` writes it.
+ */
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "tests/sim/chaos.h"
+#include "tests/sim/vtime.h"
+
+#define STEPS_MAX 256
+#define SEED	  7
+#define SETTLE_MS 900000
+
+enum party { SOURCE_AGENT, DEST_AGENT, SOURCE_VIRT, DEST_VIRT, SM, PARTIES };
+
+/* How long it stays away: an agent is restarted by systemd; the link and the SM stay away long enough for the agents to give up waiting. */
+static const struct {
+	const char *name;
+	unsigned int away_ms;
+} parties[PARTIES] = {
+	[SOURCE_AGENT] = {"source agent", 400},	   [DEST_AGENT] = {"destination agent", 400},
+	[SOURCE_VIRT] = {"source libvirtd", 3000}, [DEST_VIRT] = {"destination libvirtd", 3000},
+	[SM] = {"OpenSM with the plugin", 20000},
+};
+#define CUT_MS 45000
+
+enum scenario { MOVES, COPY_FAILS, DEST_SILENT, SCENARIOS };
+
+static const struct {
+	const char *name, *text;
+} scenarios[SCENARIOS] = {
+	[MOVES] = {"Nothing fails", "The guest moves."},
+	[COPY_FAILS] = {"The copy fails",
+			"libvirt's migration ends with an error; the guest stays."},
+	[DEST_SILENT] = {"The copy fails, and the destination's agent is away",
+			 "It is killed while the memory is copied, and started again two minutes "
+			 "later: meanwhile the SM has decided."},
+};
+
+struct step {
+	unsigned int host;
+	enum chaos_when when;
+	char label[64];
+};
+
+/* Of this process: what is to be done at which step, and what the run without it has shown. */
+struct plan {
+	enum scenario scenario;
+	bool recording;
+	unsigned int n;
+	struct step steps[2 * STEPS_MAX];
+	unsigned int strike_at; /* UINT_MAX = never */
+	enum party party;
+	bool cut;
+};
+
+/* ---- one cell ---- */
+
+struct later {
+	struct chaos *c;
+	enum party party;
+	unsigned int host;
+};
+
+static void on_back(void *arg)
+{
+	struct later *l = arg;
+
+	if (l->party <= DEST_AGENT)
+		chaos_start(&l->c->hosts[l->host]);
+	else if (l->party <= DEST_VIRT)
+		chaos_virt(&l->c->hosts[l->host], true);
+	else
+		l->c->sm_down = false;
+	free(l);
+}
+
+static void on_whole(void *arg)
+{
+	chaos_cut(arg, 0, 1, false);
+}
+
+static void go_away(struct chaos *c, enum party party, unsigned int ms)
+{
+	struct later *l = malloc(sizeof(*l));
+	unsigned int host = party == DEST_AGENT || party == DEST_VIRT;
+
+	assert_non_null(l);
+	*l = (struct later){c, party, host};
+	if (party <= DEST_AGENT)
+		chaos_kill(&c->hosts[host]);
+	else if (party == SM)
+		c->sm_down = true;
+	vtime_after(VTIME_WORLD, ms, on_back, l, free);
+}
+
+/* Not from inside of an agent: libvirt's loss is told to it at once. */
+static void on_virt_goes(void *arg)
+{
+	struct later *l = arg;
+
+	chaos_virt(&l->c->hosts[l->host], false);
+	free(l);
+}
+
+static void strike(struct chaos *c, const struct plan *p)
+{
+	if (p->party == SOURCE_VIRT || p->party == DEST_VIRT) {
+		struct later *l = malloc(sizeof(*l));
+
+		assert_non_null(l);
+		*l = (struct later){c, p->party, p->party == DEST_VIRT};
+		vtime_after(VTIME_WORLD, 0, on_virt_goes, l, free);
+	}
+	go_away(c, p->party, parties[p->party].away_ms);
+	if (!p->cut)
+		return;
+	chaos_cut(c, 0, 1, true);
+	vtime_after(VTIME_WORLD, CUT_MS, on_whole, c, NULL);
+}
+
+static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when, const char *label)
+{
+	struct plan *p = c->arg;
+	unsigned int i = p->n++;
+
+	if (p->recording) {
+		assert_true(i < VHCA_ARRAY_SIZE(p->steps));
+		p->steps[i] = (struct step){.host = h->n, .when = when};
+		(void)snprintf(p->steps[i].label, sizeof(p->steps[i].label), "%s", label);
+	}
+	if (p->scenario == DEST_SILENT && when == CHAOS_AFTER && h->n == 1 &&
+	    !strcmp(label, "destination: incoming") && !c->cut[0][0]) {
+		c->cut[0][0] = true; /* once; nobody talks to himself */
+		go_away(c, DEST_AGENT, 120000);
+	}
+	if (i == p->strike_at)
+		strike(c, p);
+}
+
+/* Goes on from the state in which all guests are at rest. */
+static bool run_cell(struct chaos *c, struct plan *p)
+{
+	c->on_step = on_step;
+	c->wants_labels = true;
+	c->arg = p;
+	c->next_copy_fails = p->scenario != MOVES;
+	return chaos_migrate(c, 0, 1) && chaos_settle(c, SETTLE_MS);
+}
+
+/* In a process of its own: 't' there, 'b' back, '!' not as it should be. */
+static char cell(struct chaos *c, struct plan *p)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		bool ok = run_cell(c, p);
+
+		if (!ok)
+			fprintf(stderr, "# not at rest: %s\n", c->why);
+		_exit(!ok ? 2 : c->guests[0].at == 1 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) > 1)
+		return '!';
+	return WEXITSTATUS(status) == 0 ? 't' : 'b';
+}
+
+/* ---- the matrix ---- */
+
+struct matrix {
+	struct chaos *c;
+	FILE *out;
+	unsigned int cells, failed;
+};
+
+/* What happens at the n-th BEFORE and its AFTER, in the order in which they began. */
+static unsigned int find_after(const struct plan *p, unsigned int before)
+{
+	const struct step *s = &p->steps[before];
+	unsigned int open = 1;
+
+	for (unsigned int i = before + 1; i < p->n; i++) {
+		const struct step *o = &p->steps[i];
+
+		if (o->host != s->host || strcmp(o->label, s->label) != 0)
+			continue;
+		if (o->when == CHAOS_AFTER && --open == 0)
+			return i;
+		open += o->when == CHAOS_BEFORE;
+	}
+	return before; /* it had no end: what it asked for was not answered */
+}
+
+static void row(struct matrix *m, const struct plan *good, unsigned int before, unsigned int number)
+{
+	unsigned int at[2] = {before, find_after(good, before)};
+
+	fprintf(m->out, "| %u | %s | %s |", number, good->steps[before].host ? "dest" : "source",
+		good->steps[before].label);
+	for (unsigned int party = 0; party < PARTIES; party++) {
+		for (unsigned int k = 0; k < 4; k++) {
+			struct plan p = {.scenario = good->scenario,
+					 .party = party,
+					 .strike_at = at[k % 2],
+					 .cut = k >= 2};
+			char r = cell(m->c, &p);
+
+			m->cells++;
+			m->failed += r == '!';
+			if (r == '!')
+				print_message("# %s: %s %s '%s' of host %u%s: failed\n",
+					      scenarios[p.scenario].name, parties[party].name,
+					      k % 2 ? "after" : "before", good->steps[before].label,
+					      good->steps[before].host, p.cut ? ", link cut" : "");
+			fprintf(m->out, " %c", r);
+		}
+		fprintf(m->out, " |");
+	}
+	fprintf(m->out, "\n");
+}
+
+/* The run without any fault, which tells the steps; its process ends with it. */
+static void record(struct chaos *c, struct plan *p)
+{
+	int fds[2], status = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		p->recording = true;
+		p->strike_at = UINT32_MAX;
+		if (!run_cell(c, p)) {
+			fprintf(stderr, "# %s: not at rest: %s\n", scenarios[p->scenario].name,
+				c->why);
+			_exit(2);
+		}
+		for (size_t done = 0; done < sizeof(*p);) {
+			ssize_t n = write(fds[1], (char *)p + done, sizeof(*p) - done);
+
+			if (n <= 0)
+				_exit(3);
+			done += (size_t)n;
+		}
+		_exit(0);
+	}
+	close(fds[1]);
+	for (size_t done = 0; done < sizeof(*p);) {
+		ssize_t n = read(fds[0], (char *)p + done, sizeof(*p) - done);
+
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void table(struct matrix *m, enum scenario scenario)
+{
+	static struct plan good;
+	unsigned int number = 0;
+
+	good = (struct plan){.scenario = scenario};
+	record(m->c, &good);
+	fprintf(m->out, "\n## %s\n\n%s\n\n| # | agent | step |", scenarios[scenario].name,
+		scenarios[scenario].text);
+	for (unsigned int party = 0; party < PARTIES; party++)
+		fprintf(m->out, " %s |", parties[party].name);
+	fprintf(m->out, "\n|--|--|--|");
+	for (unsigned int party = 0; party < PARTIES; party++)
+		fprintf(m->out, "--|");
+	fprintf(m->out, "\n");
+	for (unsigned int i = 0; i < good.n; i++)
+		if (good.steps[i].when == CHAOS_BEFORE)
+			row(m, &good, i, ++number);
+}
+
+static void head(FILE *out)
+{
+	fprintf(out,
+		"# Crash matrix\n\n"
+		"Written by `tests/integration/test_crash_matrix.c` (`test_crash_matrix --write "
+		"docs/crash-matrix.md`), which fails when this page is not what it finds.\n\n"
+		"Each row is a step of a migration: a transaction of an agent, an effect on a VF, "
+		"a request, a call to libvirt; they are counted in a run where nothing happens. "
+		"Each column is a party that goes away at that moment (agents: SIGKILL, back after "
+		"0.4 s; libvirtd: 3 s; OpenSM: 20 s), with four cells: right before the step, "
+		"right after it, and the same with the link between the agents and between the "
+		"libvirtds cut for 45 s. `t`: in the end the guest is there, at the destination; "
+		"`b`: it is back, at the source. In either case there is exactly one owner of its "
+		"vGUID, the guest has its VF with its vGUID, its P_Keys and its PCI address, the "
+		"SM knows that, no other VF is claimed, quarantined or unscrubbed, no migration is "
+		"open and all outboxes are empty; `!` would mean that it is not so.\n");
+}
+
+static char *run_all(unsigned int *ret_cells, unsigned int *ret_failed)
+{
+	static struct chaos c;
+	struct matrix m = {.c = &c};
+	char *text = NULL;
+	size_t len = 0;
+
+	chaos_init(&c, SEED, &(struct chaos_size){.hosts = 2, .guests = 1, .vfs = 1});
+	assert_true(chaos_settle(&c, 10000));
+	m.out = open_memstream(&text, &len);
+	assert_non_null(m.out);
+	head(m.out);
+	for (unsigned int s = 0; s < SCENARIOS; s++)
+		table(&m, s);
+	fprintf(m.out, "\n%u cells, %u failed.\n", m.cells, m.failed);
+	(void)fclose(m.out);
+	chaos_done(&c);
+	*ret_cells = m.cells;
+	*ret_failed = m.failed;
+	return text;
+}
+
+static char *read_page(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	char *text = calloc(1, 1 << 20);
+
+	assert_non_null(text);
+	if (f) {
+		assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+		(void)fclose(f);
+	}
+	return text;
+}
+
+static void test_every_cell(void **state)
+{
+	VHCA_AUTO_FREE char *page = read_page(PAGE);
+	VHCA_AUTO_FREE char *text = NULL;
+	unsigned int cells = 0, failed = 0;
+
+	(void)state;
+	text = run_all(&cells, &failed);
+	print_message("# %u cells, %u failed\n", cells, failed);
+	assert_true(cells > 1000);
+	assert_int_equal(failed, 0);
+	/* Not assert_string_equal(): two pages of table would bury the sentence. */
+	if (strcmp(page, text) != 0)
+		fail_msg("docs/crash-matrix.md is not what was found: write it with "
+			 "test_crash_matrix --write docs/crash-matrix.md");
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_cell)};
+	unsigned int cells, failed;
+
+	if (argc == 3 && !strcmp(argv[1], "--write")) {
+		VHCA_AUTO_FREE char *text = run_all(&cells, &failed);
+		FILE *f = fopen(argv[2], "w");
+
+		return f && fputs(text, f) >= 0 && fclose(f) == 0 && failed == 0 ? 0 : 1;
+	}
+	return cmocka_run_group_tests_name("crash_matrix", tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""tests/model/fencing.pml in spin: no error as it is, and an error in each variant that leaves a fence out."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import tap
+
+MODEL = pathlib.Path(os.environ["VHCA_SOURCE_DIR"]) / "tests/model/fencing.pml"
+
+
+def search(variant, seconds=60):
+    """All interleavings of one variant: (number of errors, what spin said)."""
+    with tempfile.TemporaryDirectory() as where:
+        subprocess.run(["spin", "-a", *variant, str(MODEL)], cwd=where, check=True, timeout=seconds,
+                       stdout=subprocess.PIPE)
+        subprocess.run(["cc", "-O2", "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=2048", "-o", "pan", "pan.c"],
+                       cwd=where, check=True, timeout=seconds)
+        out = subprocess.run(["./pan", "-m200000"], cwd=where, check=True, timeout=seconds,
+                             stdout=subprocess.PIPE, text=True).stdout
+    complete = "max search depth too small" not in out and "out of memory" not in out
+    errors = int(out.split("errors:")[1].split()[0])
+    return errors if errors or complete else None, out
+
+
+class Fencing(unittest.TestCase):
+    def test_one_owner_in_every_interleaving(self):
+        errors, said = search([])
+        self.assertEqual(errors, 0, said)
+
+    def test_an_sm_without_epochs_is_refuted(self):
+        self.assertEqual(search(["-DBROKEN_SM"])[0], 1)
+
+    def test_a_source_without_an_arbiter_is_refuted(self):
+        self.assertEqual(search(["-DBROKEN_SOURCE"])[0], 1)
+
+
+tap.main(__name__)

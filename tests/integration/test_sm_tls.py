@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The plugin's door on the network: TLS, client certificates and tokens; a real OpenSM with the plugin, the whole agent as its client."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import unittest
+
+import fabric
+import tap
+from test_agent import ENV, Agent, conf_text
+
+TOKEN, OTHER = "s3cret-of-the-agents", "s3cret-of-somebody"
+HOST = 2
+DOMAIN = "6d3a0000-0000-4000-8000-000000000001"
+WAIT = 100    # for an agent on FUSE on a busy machine
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class SimHost(Agent):
+    """The agent on a simulated /sys. Ended by SIGTERM only: that takes the file system down, too."""
+
+    def __init__(self, where, extra):
+        super().__init__(where)
+        self.write(conf_text(where, f"vfs = keep\n[sm]\nbackend = vhcasm\npoll = 200ms\n{extra}"))
+
+    def start(self):
+        self.log = open(f"{self.where}/log", "ab")
+        self.process = subprocess.Popen([os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
+                                        env={**ENV, "SIM_PORT_GUID": fabric.port_guid(HOST), "SIM_LID": "3"})
+
+    def until_ready(self):
+        self.wait(lambda: self.process.poll() is not None or self.get("/readyz")[0] == 200, WAIT)
+
+    def end(self):
+        """Its exit code."""
+        if self.process:
+            self.process.send_signal(signal.SIGTERM)
+            self.code = self.process.wait()
+            self.log.close()
+            self.process = None
+        return self.code
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if fabric.missing():
+            raise unittest.SkipTest(fabric.missing())
+        cls.fabric = fabric.Fabric()
+        cls.dir = tempfile.mkdtemp(prefix="vhca-tls.")
+        subprocess.run([os.environ["VHCA_MAKE_CERTS"], cls.dir], check=True, timeout=60)
+        cls.secret("tokens", TOKEN)
+        cls.secret("wrong", OTHER)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.fabric.close()
+        shutil.rmtree(cls.dir)
+
+    @classmethod
+    def secret(cls, name, text):
+        with open(os.open(f"{cls.dir}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as f:
+            f.write(text + "\n")
+
+    def http_conf(self, **keys):
+        """More lines for [http]."""
+        return "[http]\n" + "".join(f"{key} = {self.dir}/{name}\n" for key, name in keys.items())
+
+    def manager(self, listen=None, **keys):
+        self.port = free_port()
+        return self.fabric.manager(listen=listen or f"127.0.0.1:{self.port}", conf=self.http_conf(**keys))
+
+    def started(self, sm):
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", token=TOKEN, client="client")[0] == 200, 20)
+        return sm
+
+    def ask(self, path, token=None, client=None, method="GET", body=None):
+        """As an agent that knows the plugin's authority: (status, document)."""
+        trust = ssl.create_default_context(cafile=f"{self.dir}/ca.pem")
+        if client:
+            trust.load_cert_chain(f"{self.dir}/{client}.pem", f"{self.dir}/{client}.key")
+        conn = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=trust)
+        try:
+            head = {"Authorization": f"Bearer {token}"} if token else {}
+            conn.request(method, path, None if body is None else json.dumps(body), head)
+            answer = conn.getresponse()
+            return answer.status, json.loads(answer.read())
+        except OSError:
+            return 0, None
+        finally:
+            conn.close()
+
+    def no_secret_in(self, text):
+        for secret in (TOKEN, OTHER, "PRIVATE KEY"):
+            self.assertNotIn(secret, text)
+
+
+class Door(Case):
+    def test_a_token_is_asked_for(self):
+        sm = self.started(self.manager(tls_certificate="server.pem", tls_key="server.key", token_file="tokens"))
+        for token, client in ((None, None), (OTHER, None), (None, "client")):
+            for method, path in (("GET", "/v1/bindings"), ("GET", "/healthz"), ("GET", "/nothing"), ("PUT", "/v1/lids/3")):
+                status, doc = self.ask(path, token, client, method, {} if method == "PUT" else None)
+                self.assertEqual((status, doc["code"], doc["retryable"]), (401, "unauthorized", False))
+        self.assertEqual(self.ask("/v1/bindings", TOKEN)[0], 200)
+        with socket.create_connection(("127.0.0.1", self.port), 10) as s:    # plain HTTP
+            s.sendall(f"GET /healthz HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode())
+            try:
+                self.assertNotIn(b"HTTP/1.1 200", s.recv(4096))
+            except ConnectionResetError:
+                pass
+        self.assertEqual(self.ask("/v1/bindings", TOKEN)[0], 200)
+        self.assertEqual(sm.stop(), 0)
+        self.no_secret_in(sm.log())
+        self.no_secret_in(sm.output())
+
+    def test_a_client_certificate_is_asked_for(self):
+        sm = self.started(self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem"))
+        self.assertEqual(self.ask("/v1/bindings", client="client")[0], 200)
+        for client in (None, "stranger", "expired"):
+            self.assertIn(self.ask("/v1/bindings", client=client)[0], (0, 401))
+        self.assertEqual(sm.stop(), 0)
+
+    def test_wrong_files_refuse_the_plugin_and_are_named(self):
+        good = {"tls_certificate": "server.pem", "tls_key": "server.key"}
+        self.secret("open", TOKEN)
+        os.chmod(f"{self.dir}/open", 0o644)
+        for keys, words in (({**good, "tls_certificate": "expired.pem", "tls_key": "expired.key"}, "expired.pem: the certificate has expired"),
+                            ({**good, "tls_certificate": "none.pem"}, "none.pem: No such file"),
+                            ({**good, "tls_ca": "none.pem"}, "none.pem: No such file"),
+                            ({**good, "tls_key": "client.key"}, "client.key: no key in PEM for the certificate"),
+                            ({**good, "token_file": "open"}, "open: holds a secret"),
+                            ({"token_file": "tokens"}, "without a certificate")):
+            with self.subTest(words):
+                sm = self.manager(**keys).start(wait=False)
+                fabric.wait_for("the reason", lambda: "not started" in sm.log())
+                self.assertIn(words, sm.log())
+                self.no_secret_in(sm.log())
+                self.assertEqual(sm.stop(), 0)
+
+    def test_a_unix_socket_has_its_mode(self):
+        sm = self.manager(f"unix:{self.dir}/s.sock", tls_certificate="server.pem", tls_key="server.key").start(wait=False)
+        fabric.wait_for("the reason", lambda: "not started" in sm.log())
+        self.assertIn("socket_mode guards a unix socket", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+
+class Together(Case):
+    def host(self, lines):
+        where = tempfile.mkdtemp(prefix="vhcad-", dir=self.dir)
+        host = SimHost(where, lines)
+        host.start()
+        self.addCleanup(host.end)
+        host.until_ready()
+        if host.process.poll() == 77:
+            self.skipTest(host.log_text())
+        return host
+
+    def bound(self):
+        rows = self.ask("/v1/bindings", TOKEN, "client")[1]["bindings"]
+        return [row["port_guid"] for row in rows]
+
+    def test_a_report_waits_for_the_right_token(self):
+        sm = self.started(self.manager(tls_certificate="server.pem", tls_key="server.key", token_file="tokens"))
+        self.secret("token", OTHER)
+        host = self.host(f"url = https://127.0.0.1:{self.port}\ntoken_file = {self.dir}/token\n[tls]\nca = {self.dir}/ca.pem\n")
+        status, doc, _ = host.request("POST", "/v1/claims", {"domain": DOMAIN, "name": "ib0", "partition": "0x8001"})
+        self.assertEqual(status, 201, doc)
+
+        def waiting():
+            return [r for r in host.get("/v1/outbox")[1]["outbox"] if "token that this server knows" in (r["reason"] or "")]
+        fabric.wait_for("a report that waits", waiting, WAIT)
+        self.no_secret_in(json.dumps(waiting()))
+        self.assertEqual(self.bound(), [])
+        self.assertEqual(host.end(), 0)
+        self.secret("token", TOKEN)
+        host.start()
+        host.until_ready()
+        fabric.wait_for("the report", lambda: self.bound() == [fabric.port_guid(HOST)], WAIT)
+        fabric.wait_for("its answer", lambda: not host.get("/v1/outbox")[1]["outbox"], WAIT)
+        self.assertEqual(host.end(), 0)
+        self.no_secret_in(host.log_text())
+        self.assertEqual(sm.stop(), 0)
+        self.no_secret_in(sm.log())
+
+    def test_the_agent_names_a_wrong_file(self):
+        host = self.host(f"url = https://127.0.0.1:1\n[tls]\ncertificate = {self.dir}/expired.pem\nkey = {self.dir}/expired.key\n")
+        self.assertNotEqual(host.end(), 0)
+        self.assertIn("expired.pem: the certificate has expired", host.log_text())
+
+
+tap.main(__name__)

@@ -1,0 +1,204 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""LIDs that must not move, and moves that are disturbed: refusals, restarts, kills, lost SMPs."""
+
+import http.client
+import random
+import threading
+
+import fabric
+import fattree
+import tap
+
+
+class Refusals(fattree.Case):
+    def metrics(self, sm):
+        conn = sm.api.connection(10)
+        conn.request("GET", "/metrics")
+        reply = conn.getresponse()
+        self.assertEqual((reply.status, reply.getheader("Content-Type")), (200, "text/plain; version=0.0.4"))
+        text = reply.read().decode()
+        conn.close()
+        return text
+
+    def test_what_must_not_move(self):
+        sm = self.manager().start()
+        lids = fattree.Lids(self.tree, sm)
+        fabric_now = sm.api.call("GET", "/v1/fabric")[1]
+        switch = next(n for n in range(1, fabric_now["max_lid"] + 1)
+                      if sm.api.call("GET", f"/v1/lids/{n}")[1].get("is_switch"))
+        before = sm.smps()["lft"]
+
+        def put(lid, body, query=""):
+            return sm.api.call("PUT", f"/v1/lids/{lid}{query}", body)
+        to = {"port_guid": fabric.port_guid(3)}
+        for plan in ("", "?plan=yes"):
+            self.check(put(lids.of[1], to, plan), 409, "sm_port")
+            self.check(put(lids.of[3], {"port_guid": fabric.port_guid(1)}, plan), 409, "sm_port")
+            self.check(put(switch, to, plan), 409, "switch_lid")
+            self.check(put(4711, to, plan), 404, "unknown_lid")
+            self.check(put(0xffff, to, plan), 404, "unknown_lid")
+            self.check(put(lids.of[2], {"port_guid": "0x0002c903deadbeef"}, plan), 409, "unknown_port")
+            self.check(put(lids.of[2], {"port_guid": "0x0002c90400000010"}, plan), 409, "switch_lid")
+        for lid in ("0", "65536", "0x2", "-1", "one", "2x"):
+            self.check(put(lid, to), 400, "bad_request")
+        for body in ({}, {"port_guid": 7}, {"port_guid": "x"}, {**to, "mode": "best"}, {**to, "more": 1}, [], None, b"{"):
+            self.check(put(lids.of[2], body), 400, "bad_request")
+        self.check(put(lids.of[2], to, "?plan=perhaps"), 400, "bad_request")
+        self.check(sm.api.call("GET", "/v1/lids/4711"), 404, "unknown_lid")
+        # What is so already is a success without any effect.
+        answer = self.check(put(lids.of[3], to), 200)
+        self.assertEqual((answer["state"], answer["exchanged"], answer["smps"]["lft"]), ("applied", None, 0))
+        self.assertEqual(sm.smps()["lft"], before)
+        self.assertIn('vhcasm_moves_total{outcome="unchanged"} 1', self.metrics(sm))
+        row = self.check(sm.api.call("GET", f"/v1/lids/{lids.of[2]}"), 200)
+        self.assertEqual((row["node"], row["switch_guid"], row["switch_port"]), ("H2", "0x0002c90400000010", 2))
+        self.assertEqual(sm.stop(), 0)
+
+    def test_lmc_and_other_engines(self):
+        for conf, word in (("lmc 1", "lmc"), ("routing_engine lash", "lash")):
+            sm = self.manager("minhop", conf).start()
+            lid = sm.api.call("GET", "/v1/fabric")[1]["sm_lid"] + 1
+            answer = self.check(sm.api.call("PUT", f"/v1/lids/{lid}", {"port_guid": fabric.port_guid(3)}), 409, "cannot_move")
+            self.assertIn(word, answer["detail"])
+            self.assertEqual(sm.stop(), 0)
+
+    def test_no_skyline_under_dfsssp(self):
+        sm = self.manager("dfsssp").start()
+        lids = fattree.Lids(self.tree, sm)
+        self.check(lids.put(2, 3, "skyline"), 409, "cannot_move")
+        self.assertEqual(lids.move(2, 3, "auto")[0]["mode"], "deterministic")
+        self.assertEqual(sm.stop(), 0)
+
+
+class Follow(fattree.Case):
+    """POST /v1/moves of a vGUID whose LID goes with it."""
+
+    VGUID = "0x02c9ab0000000001"
+
+    def post(self, sm, epoch, source, to, lid, phase="commit", policy="follow"):
+        def place(host, lid):
+            return {"port_guid": fabric.port_guid(host), "gid_index": 0, "lid": lid}
+        return sm.api.call("POST", "/v1/moves", {
+            "id": "m1", "epoch": epoch, "vguid": self.VGUID, "phase": phase, "from": place(source, lid),
+            "to": place(to, 0), "pkeys": [], "lid_policy": policy})
+
+    def test_the_lid_follows(self):
+        sm = self.manager().start()
+        lids = fattree.Lids(self.tree, sm)
+        lid, other = lids.of[2], lids.of[7]
+        self.check(sm.api.bind(self.VGUID, 1, 2, [], gid_index=0, lid=lid), 200)
+        before = sm.smps()["lft"]
+        plan = self.check(self.post(sm, 2, 2, 7, lid, "prepare"), 200)
+        self.assertEqual((plan["state"], plan["lid_move"]["state"]), ("prepared", "planned"))
+        self.assertEqual(sm.smps()["lft"], before)
+        done = self.check(self.post(sm, 2, 2, 7, lid), 200)
+        self.assertEqual((done["state"], done["lid_move"]["state"]), ("committed", "applied"))
+        self.assertEqual(done["lid_move"]["smps"], plan["lid_move"]["smps"])
+        self.assertEqual(done["lid_move"]["exchanged"], {"lid": other, "port_guid": fabric.port_guid(2)})
+        self.assertEqual(sm.smps()["lft"] - before, done["lid_move"]["smps"]["lft"])
+        again = self.check(self.post(sm, 2, 2, 7, lid), 200)    # its answer was lost
+        self.assertIsNone(again["lid_move"]["exchanged"])
+        self.assertEqual(self.check(sm.api.get(self.VGUID), 200)["lid"], lid)
+        self.assertEqual([self.tree.who(lid, 5), self.tree.who(other, 5)], ["H7", "H2"])
+        # Somebody who comes late changes neither; what the LID is refused for leaves the binding alone.
+        self.check(self.post(sm, 1, 7, 2, lid), 409, "superseded")
+        self.check(self.post(sm, 3, 7, 1, lid), 409, "sm_port")
+        self.check(self.post(sm, 3, 7, 2, 0), 400, "bad_request")
+        self.check(self.post(sm, 3, 7, 2, lid, policy="stay"), 400, "bad_request")
+        self.assertEqual(sm.api.get(self.VGUID)[1]["epoch"], 2)
+        self.assertEqual(self.tree.who(lid, 5), "H7")
+        self.assertEqual(sm.stop(), 0)
+
+
+class Lasting(fattree.Case):
+    def random_moves(self, lids, rng, n, stop=lambda: False):
+        """Moves until told to stop; the LIDs in flight at that moment are whatever OpenSM made of them."""
+        for _ in range(n):
+            if stop():
+                return
+            a, b = rng.sample(range(2, self.tree.hosts + 1), 2)
+            answer, _ = lids.move(a, b, rng.choice(("auto", "deterministic", "skyline")))
+            self.assertEqual(answer["state"], "applied")
+
+    def all_right(self, sm, lids):
+        hosts = range(2, self.tree.hosts + 1)
+        self.assertEqual(fattree.Lids(self.tree, sm).of, lids.of)
+        self.assertEqual(lids.guid2lid(), lids.of)
+        self.assertEqual(lids.wrong(hosts, (3,)), [])
+        self.assertEqual(lids.wrong((15,), hosts[::5]), [])
+
+    def test_a_restart_keeps_them(self):
+        sm = self.manager().start()
+        lids = fattree.Lids(self.tree, sm)
+        self.random_moves(lids, random.Random(1), 10)
+        self.assertEqual(sm.stop(), 0)
+        sm.start()
+        self.all_right(sm, lids)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.random_moves(lids, random.Random(2), 5)
+        self.all_right(sm, lids)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_a_kill_in_a_move_leaves_nothing_half(self):
+        sm = self.manager("minhop").start()
+        lids, failed = fattree.Lids(self.tree, sm), []
+
+        def client():
+            try:
+                self.random_moves(lids, random.Random(3), 10000)
+            except (OSError, http.client.HTTPException) as e:
+                failed.append(e)
+        thread = threading.Thread(target=client)
+        thread.start()
+        applied = lambda: sm.api.call("GET", "/v1/fabric")[1]["moves"]["applied"]
+        fabric.wait_for("some moves", lambda: applied() > 20)
+        sm.kill()
+        thread.join()
+        self.assertEqual(len(failed), 1)
+        sm.start()
+        now = fattree.Lids(self.tree, sm)
+        self.assertEqual(sorted(now.of.values()), sorted(lids.of.values()))
+        self.assertLessEqual(sum(now.of[h] != lids.of[h] for h in lids.of), 2)    # at most the one without an answer
+        self.all_right(sm, now)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.assertEqual(sm.stop(), 0)
+
+
+class Loss(fattree.Case):
+    CONSOLE = True
+
+    def test_a_switch_that_loses_a_block(self):
+        sm = self.manager("minhop").start()
+        lids = fattree.Lids(self.tree, sm)
+        pair = next((a, b) for a in range(2, 5) for b in range(5, self.tree.hosts + 1)
+                    if lids.put(a, b, "deterministic", plan=True)[1]["switches"] == self.tree.switches)
+        self.tree.lose("S1", fattree.LFT)
+        answer, wire = lids.move(*pair)
+        self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
+        self.assertEqual(wire["lft"], answer["smps"]["lft"] + 1)    # the lost one again
+        self.assertEqual(sm.api.call("GET", "/v1/fabric")[1]["moves"]["repairing"], 1)
+        self.tree.lose("S1", fattree.LFT, 0)
+        self.repaired(sm, lids)
+
+    def test_a_port_that_does_not_take_its_lid(self):
+        sm = self.manager("minhop").start()
+        lids = fattree.Lids(self.tree, sm)
+        self.tree.lose("H6", fattree.PORT_INFO)
+        answer, _ = lids.move(6, 11)
+        self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
+        self.tree.lose("H6", fattree.PORT_INFO, 0)
+        self.repaired(sm, lids)
+
+    def repaired(self, sm, lids):
+        def all_there():
+            self.heavy_sweep(sm)
+            return (sm.api.call("GET", "/v1/fabric")[1]["moves"]["repaired"] == 1 and
+                    fattree.Lids(self.tree, sm).of == lids.of)
+        fabric.wait_for("the repair", all_there, 30, 0.5)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.assertEqual(lids.wrong(range(2, self.tree.hosts + 1), (9,)), [])
+        self.assertEqual(sm.stop(), 0)
+
+
+tap.main(__name__)

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Random moves while OpenSM sweeps without a pause, under four routing engines: after each of them everything is in its place.
+
+VHCA_SEED begins the random numbers (default 1), VHCA_MOVES is the number of moves under each engine.
+"""
+
+import os
+import random
+import threading
+import time
+
+import fabric
+import fattree
+import tap
+import vantage
+
+SEED = os.environ.get("VHCA_SEED", "1")
+MOVES = int(os.environ.get("VHCA_MOVES", "130"))
+
+
+class Sweeps:
+    """One heavy sweep after the other. Not by the clock: asked again while it discovers, OpenSM begins anew and never gets to the end."""
+
+    def __init__(self, sm):
+        self.sm, self.over = sm, threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self.over.is_set():
+            fattree.heavy_sweep(self.sm, 300)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+class Moves(fattree.EachEngine, fattree.Case):
+    def look_around(self):
+        """From a host at each leaf; the first is the subnet manager's."""
+        self.seen_from = [vantage.Vantage(self.tree, 1 + leaf * self.tree.per_leaf) for leaf in range(self.TREE[0])]
+        for place in self.seen_from:
+            self.addCleanup(place.close)
+
+    def paths(self, lids, hosts):
+        """What the SA says about them, by GID and by LID. In the middle of a sweep OpenSM does not know LIDs for a moment: then it says nothing, but never something else."""
+        wanted = [(int(fabric.port_guid(h), 0), None) for h in hosts] + [(None, lids.of[h]) for h in hosts]
+        ask = lambda: self.seen_from[0].ask("paths", lids.of[1], int(fabric.port_guid(1), 0), *wanted)
+        end = time.monotonic() + 20
+        answer = ask()
+        while None in answer and time.monotonic() < end:
+            self.waited += 1
+            again = ask()
+            answer = [old or new for old, new in zip(answer, again)]
+        return answer
+
+    def check_all(self, lids, when):
+        hosts = sorted(lids.of.keys() - {1})    # OpenSM has no LID for its own port at the beginning of a sweep
+        for place in self.seen_from:
+            self.assertEqual(place.ask("who", *(lids.of[h] for h in hosts)), [f"H{h}" for h in hosts], f"from H{place.host}, {when}")
+        self.assertEqual(self.paths(lids, hosts), [[int(fabric.port_guid(h), 0), lids.of[h]] for h in hosts] * 2, when)
+        self.assertEqual(lids.guid2lid(), lids.of, when)
+
+    def run_engine(self, engine, modes):
+        rng = random.Random(f"{SEED} {engine}")
+        sm = self.manager(engine, "max_wire_smps 64").start(timeout=120)
+        lids = fattree.Lids(self.tree, sm)
+        sweeps = lambda: sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+        self.look_around()
+        self.waited, before, start = 0, sweeps(), time.monotonic()
+        with Sweeps(sm):
+            for i in range(MOVES):
+                a, b = rng.sample(range(2, self.tree.hosts + 1), 2)
+                mode = rng.choice(modes)
+                self.assertEqual(lids.move(a, b, mode)[0]["state"], "applied", f"seed {SEED}, move {i}")
+                self.check_all(lids, f"seed {SEED}, move {i}: H{a} <-> H{b} {mode}")
+        swept = sweeps() - before
+        print(f"# {engine}: seed {SEED}, {MOVES} moves and {swept} sweeps in {time.monotonic() - start:.1f} s, "
+              f"{self.waited} times no answer of the SA", flush=True)
+        self.assertGreater(swept, MOVES // 20)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.check_all(lids, "in the end")
+        self.assertEqual(sm.stop(), 0)
+        self.assertNotIn(" ERR ", sm.log())
+
+
+tap.main(__name__)

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vantage.py: looks at the fabric from the host where it is attached, as often as it is asked, without starting a program each time.
+
+A line on standard input is a JSON array; its answer is one, a line too, in the same order:
+  ["who", LID, ...]                              name of the node that a LID-routed SMP reaches, null without an answer
+  ["paths", SM_LID, MY_GUID, [GUID, LID], ...]   port GUID and LID of the SA's record for a path from here; asked for by
+                                                 the GID, or by the LID if the GUID is null; null if the SA has none
+"""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import umad
+
+NODE_DESCRIPTION, PATH_RECORD = 0x10, 0x35
+DGID, SGID, DLID, SLID, NUMB_PATH = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 12
+PREFIX = 0xfe80 << 48
+SMP_DATA, SA_DATA = 64, 56
+WAIT_MS = 4500      # longer than a request and its repetitions take
+
+
+# ---- the program ----
+
+def exchange(agent, requests):
+    """The answers to [(LID, function that makes the datagram of a transaction)]; None where there is none."""
+    for tid, (lid, make) in enumerate(requests):
+        agent.send(lid, make(tid + 1))
+    answers = {}
+    while len(answers) < len(requests):
+        mad = agent.receive(WAIT_MS)
+        if mad is None:
+            break
+        good = struct.unpack_from(">H", mad, 4)[0] & 0x7fff == 0
+        answers[struct.unpack_from(">Q", mad, 8)[0] & 0xffffffff] = mad if good else None
+    return [answers.get(tid + 1) for tid in range(len(requests))]
+
+
+def who(agent, lids):
+    answers = exchange(agent, [(lid, lambda tid: umad.smp(NODE_DESCRIPTION, tid)) for lid in lids])
+    return [mad and mad[SMP_DATA:].split(b"\0")[0].decode() for mad in answers]
+
+
+def path_request(me, sm_lid, guid, lid, tid):
+    mask = NUMB_PATH | (DGID | SGID if guid else DLID | SLID)
+    return umad.sa(umad.GET, PATH_RECORD, mask,
+                   struct.pack(">QQQQQHHIBB", 0, PREFIX, guid or 0, PREFIX, me, lid or 0, sm_lid, 0, 0, 1), tid)
+
+
+def paths(agent, sm_lid, me, wanted):
+    answers = exchange(agent, [(sm_lid, lambda tid, row=row: path_request(me, sm_lid, *row, tid)) for row in wanted])
+    return [mad and (struct.unpack_from(">Q", mad, SA_DATA + 16)[0], struct.unpack_from(">H", mad, SA_DATA + 40)[0])
+            for mad in answers]
+
+
+def main():
+    smi, sa = umad.Agent(umad.SUBN, 1), umad.Agent(umad.SA, 2)
+    for line in sys.stdin:
+        what, *args = json.loads(line)
+        answer = who(smi, args) if what == "who" else paths(sa, args[0], args[1], args[2:])
+        print(json.dumps(answer), flush=True)
+
+
+# ---- and who asks it ----
+
+class Vantage:
+    """One that is attached at a host of a fabric. Paths only from the subnet manager's host, whose LID never changes."""
+
+    def __init__(self, fabric, host):
+        self.host, self.dir = host, tempfile.mkdtemp(dir=fabric.dir)    # umad2sim makes its sys-PID there
+        self.process = subprocess.Popen(["/usr/bin/python3", os.path.abspath(__file__)], cwd=self.dir, env=fabric.env(host),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, *question):
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        """It ends with its input, and so leaves ibsim as a client should."""
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SIM_CHAOS_H
+#define VHCA_SIM_CHAOS_H
+/*
+ * Two to five hosts (world.h) with the whole production agent of each between the hooks of libvirt and the kernel: engine, migration machine,
+ * journal, outbox, and both ends of the peer protocol with its JSON. Between them a network that loses, delays, repeats and cuts, an
+ * SM (the plugin's own table), and libvirt with its migrations. All of it on one thread, in time that the seed makes (vtime.h), with the
+ * journal in memory (memstore.h). docs/design/0006-chaos.md.
+ *
+ * A step is what an agent does that others, or its next life, can see: a transaction, an effect on a VF, a request, a call to libvirt. Before
+ * and after each, on_step() may kill somebody.
+ */
+#include "agent/drain.h"
+#include "agent/migration.h"
+#include "agent/peer.h"
+#include "agent/peer_api.h"
+#include "common/http/server.h"
+#include "opensm/table.h"
+#include "tests/sim/memstore.h"
+#include "tests/sim/world.h"
+
+#define CHAOS_HOSTS_MAX	 5
+#define CHAOS_GUESTS_MAX WORLD_DOMAINS
+#define CHAOS_VFS_MAX	 3 /* of one guest */
+
+enum chaos_when { CHAOS_BEFORE, CHAOS_AFTER };
+
+struct chaos;
+struct chaos_call;
+
+struct chaos_commit {
+	TAILQ_ENTRY(chaos_commit) link;
+	struct chaos_host *host;
+	struct memstore_commit mem;
+	int rc;
+};
+
+struct chaos_host {
+	struct world w;
+	struct chaos *chaos;
+	unsigned int n;
+	unsigned int life; /* counts the starts */
+	bool dying;
+	TAILQ_HEAD(, chaos_commit) commits;
+	uint64_t told_ms; /* in order */
+	struct vhca_migrations *ms;
+	struct vhca_drain *drain;
+	struct vhca_peer *peer;
+	struct vhca_peer_api *peer_api;
+	struct vhca_outbox *outbox;
+	const struct vhca_http_route *routes;
+	void *routes_ctx;
+};
+
+/* libvirt's migration of one guest. */
+struct chaos_job {
+	bool active, cancel;
+	unsigned int serial; /* tells jobs apart */
+	unsigned int from, to;
+	unsigned int life; /* of the agent that waits for it */
+	uint64_t begun_us;
+	struct vhca_mig *m;
+};
+
+/* What a VF must be, wherever its guest runs. */
+struct chaos_vf {
+	char name[16];
+	uint16_t pkey;
+	uint64_t guid;
+	struct vhca_bdf guest; /* PCI address there */
+};
+
+enum chaos_plan {
+	CHAOS_PLAN_MIGRATES, /* parked: saves the guest, and restores it later */
+	CHAOS_PLAN_BLINDLY,  /* migrates without looking whether the guest is ready, or still is */
+	CHAOS_PLAN_CANCELS,
+	CHAOS_PLAN_EXTENDS, /* the lease, and migrates then */
+	CHAOS_PLAN_DIES,
+	CHAOS_PLANS
+};
+
+/* Who moves a guest by himself; one at a time. */
+struct chaos_orch {
+	enum vhca_mig_mode mode;
+	enum chaos_plan plan;
+	unsigned int to;
+	uint64_t lease_ms;
+	uint64_t think_ms; /* from the moment in which it sees that the guest is ready */
+	/* of chaos_orch.c */
+	bool on;
+	unsigned int serial; /* tells them apart */
+	unsigned int from;
+	struct vhca_uuid id;
+	uint64_t begun_ms, ready_ms, lease_from;
+};
+
+struct chaos_guest {
+	unsigned int at; /* the host where it runs */
+	bool down;	 /* saved, and not restored yet */
+	bool held; /* ...and is paused there, or a second copy is: libvirt does not know how the migration ended */
+	struct chaos_job job;
+	unsigned int n_vfs;
+	struct chaos_vf vfs[CHAOS_VFS_MAX];
+	bool fresh; /* somewhere the VFs were plugged in anew: their addresses are not the old ones */
+	struct chaos_orch orch;
+	uint64_t bare_since; /* it lacks a VF; 0 = it does not */
+};
+
+/* What the environment does, each in 1/1000 of the cases; 0 = never. */
+struct chaos_odds {
+	unsigned int lost, repeated, late; /* messages */
+	unsigned int copy_fails, confirm_lost, effect_fails;
+	unsigned int slow_copy; /* takes longer than a lease */
+};
+
+struct chaos_stats {
+	unsigned int started, done, failed, kills, messages, lost, steps;
+};
+
+struct chaos {
+	uint64_t rng;
+	unsigned int n_hosts, n_guests;
+	bool fenced;
+	struct chaos_host hosts[CHAOS_HOSTS_MAX];
+	struct chaos_guest guests[CHAOS_GUESTS_MAX];
+	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
+	struct vhca_osm_table *table;
+	bool sm_down;
+	struct chaos_odds odds;
+	bool next_copy_fails;
+	uint64_t
+		trouble_until; /* agents, links, libvirtds, SM, or guests are not as they should be */
+	TAILQ_HEAD(, chaos_call) calls;
+	uint64_t last_call;
+	void (*on_step)(struct chaos *c, struct chaos_host *h, enum chaos_when when,
+			const char *label);
+	void *arg;	   /* on_step's */
+	bool wants_labels; /* on_step does; they cost time */
+	struct chaos_stats stats;
+	bool trace;
+	bool broken;   /* a violation was found... */
+	char why[256]; /* ...this one */
+};
+
+struct chaos_size {
+	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
+};
+/* All agents up, every guest with its VFs on a host. */
+void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size);
+void chaos_done(struct chaos *c);
+void chaos_run(struct chaos *c, uint64_t ms);
+/* Runs until chaos_at_rest() or for so long; false: not reached, and what is missing is told in c->why. */
+bool chaos_settle(struct chaos *c, uint64_t ms);
+uint32_t chaos_random(struct chaos *c, uint32_t n);
+bool chaos_odd(struct chaos *c, unsigned int of_1000);
+/* A violation; the first one counts. */
+void chaos_broken(struct chaos *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void chaos_trace(const struct chaos *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- what can be done to it ---- */
+/* True if the source's agent took it. */
+bool chaos_migrate(struct chaos *c, unsigned int guest, unsigned int to);
+/* The same by a program of its own: mode, plan, to and times are the caller's. */
+bool chaos_orchestrate(struct chaos *c, unsigned int guest, const struct chaos_orch *orch);
+/* Drained: its guests go to this peer, or, if that is the host itself, have their VFs parked. False: ask again. */
+bool chaos_drain(struct chaos_host *h, unsigned int peer);
+bool chaos_undrain(struct chaos_host *h);
+/* Somebody is in trouble from now on for so long: nobody can be expected to be quick. */
+void chaos_trouble(struct chaos *c, uint64_t ms);
+void chaos_cancel(struct chaos *c, unsigned int guest);
+/* SIGKILL now or, from inside an agent, when it returns. Nothing, if it is down. */
+void chaos_kill(struct chaos_host *h);
+void chaos_start(struct chaos_host *h);
+void chaos_cut(struct chaos *c, unsigned int a, unsigned int b, bool cut);
+/* libvirtd goes: its migrations fail, its guests stay. */
+void chaos_virt(struct chaos_host *h, bool up);
+/* The other side's QEMU of a migration that is coming in dies. */
+void chaos_kill_incoming(struct chaos *c, unsigned int guest);
+
+/* ---- between the files of the simulation ---- */
+/* A step of h; false: h dies here. */
+bool chaos_step(struct chaos_host *h, enum chaos_when when, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* chaos_net.c */
+void chaos_net_dead(struct chaos_host *h);
+/* chaos.c */
+void chaos_net_serve(unsigned int host, const struct vhca_http_route *routes, void *ctx);
+/* True if the source's agent took it. */
+bool chaos_request(struct chaos *c, unsigned int guest, unsigned int to,
+		   const struct vhca_mig_request *req, struct vhca_uuid *ret_id);
+unsigned int chaos_guest_of(const struct chaos *c, const struct vhca_uuid *domain);
+/* chaos_sm.c: an answer to a request; the status, *ret is the caller's. */
+int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
+		    struct json_object **ret);
+const struct vhca_osm_binding *chaos_sm_owner(const struct chaos *c, uint64_t vguid);
+/* chaos_virt.c */
+void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
+/* An orchestrator's virsh migrate. */
+int chaos_virt_migrate(struct chaos *c, unsigned int guest, unsigned int to,
+		       struct vhca_error *err);
+/* The guest stops for good, or to be saved; false: libvirt cannot do it now. */
+bool chaos_virt_stop(struct chaos *c, unsigned int guest);
+bool chaos_virt_start(struct chaos *c, unsigned int guest, unsigned int at);
+/* chaos_orch.c: once a second */
+void chaos_look_after_guests(void *chaos);
+/* chaos_check.c */
+void chaos_check_vfs(struct chaos *c);
+void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned int v,
+			enum vhca_effect effect);
+void chaos_check_call(struct chaos *c, const struct chaos_host *h, const struct vhca_mig *m,
+		      enum vhca_mig_effect effect);
+void chaos_check_commit(struct chaos *c, const struct chaos_host *h, const char *label);
+bool chaos_at_rest(struct chaos *c);
+void chaos_path(const struct chaos_host *h, char ret[static 96]);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_SIM_CHAOS_SCHEDULE_H
+#define VHCA_SIM_CHAOS_SCHEDULE_H
+/* A random schedule: hosts, guests, odds and a list of actions, all from a seed. Each action has a number of its own to draw from, so that leaving one
+ * out leaves the others as they are. */
+#include "tests/sim/chaos.h"
+
+#define CHAOS_ACTIONS 100
+
+struct chaos_schedule {
+	uint64_t seed;
+	bool leave_out[CHAOS_ACTIONS];
+};
+
+/* Who is killed at which of his steps. */
+struct chaos_ambush {
+	int host; /* -1: nobody */
+	unsigned int in;
+};
+
+struct chaos_play {
+	struct chaos c;
+	struct chaos_ambush ambush;
+	unsigned int last_guest;
+};
+
+/* True: nothing was broken, and everything came to rest; else p->c.why says what. */
+bool chaos_play(struct chaos_play *p, const struct chaos_schedule *s, bool trace);
+
+#endif

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tests/unit/certs.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+
+#define DAY 86400
+
+struct pair {
+	gnutls_x509_crt_t crt;
+	gnutls_x509_privkey_t key;
+};
+
+struct wish {
+	const char *name;
+	bool authority;
+	long from, until; /* seconds from now */
+};
+
+static void pair_done(struct pair *p)
+{
+	if (p->crt)
+		gnutls_x509_crt_deinit(p->crt);
+	if (p->key)
+		gnutls_x509_privkey_deinit(p->key);
+}
+
+static int describe(gnutls_x509_crt_t crt, const struct wish *w)
+{
+	static const unsigned char address[] = {127, 0, 0, 1};
+	time_t now = time(NULL);
+	char dn[64];
+	unsigned int serial = (unsigned int)w->name[0] << 8 | (unsigned char)w->name[1];
+
+	(void)snprintf(dn, sizeof(dn), "CN=%s", w->name);
+	if (gnutls_x509_crt_set_version(crt, 3) < 0 ||
+	    gnutls_x509_crt_set_serial(crt, &serial, sizeof(serial)) < 0 ||
+	    gnutls_x509_crt_set_activation_time(crt, now + w->from) < 0 ||
+	    gnutls_x509_crt_set_expiration_time(crt, now + w->until) < 0 ||
+	    gnutls_x509_crt_set_dn(crt, dn, NULL) < 0 ||
+	    gnutls_x509_crt_set_basic_constraints(crt, w->authority, -1) < 0)
+		return -1;
+	if (w->authority)
+		return gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN);
+	if (gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, address,
+						 sizeof(address), GNUTLS_FSAN_SET) < 0)
+		return -1;
+	return gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, "localhost", 9,
+						    GNUTLS_FSAN_APPEND);
+}
+
+static int save(const char *dir, const char *name, const char *suffix, gnutls_datum_t *text,
+		mode_t mode)
+{
+	char path[256];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s.%s", dir, name, suffix);
+	r = vhca_write_file_atomic(path, text->data, text->size, mode);
+	gnutls_free(text->data);
+	return r;
+}
+
+static int save_pair(const char *dir, const char *name, const struct pair *p)
+{
+	gnutls_datum_t crt = {NULL, 0}, key = {NULL, 0};
+
+	if (gnutls_x509_crt_export2(p->crt, GNUTLS_X509_FMT_PEM, &crt) < 0 ||
+	    save(dir, name, "pem", &crt, 0644) < 0 ||
+	    gnutls_x509_privkey_export2(p->key, GNUTLS_X509_FMT_PEM, &key) < 0)
+		return -1;
+	return save(dir, name, "key", &key, 0600);
+}
+
+/* issuer NULL: it signs itself. */
+static int make(const char *dir, const struct wish *w, const struct pair *issuer, struct pair *ret)
+{
+	const unsigned int bits = GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
+	const struct pair *by = issuer ? issuer : ret;
+
+	if (gnutls_x509_crt_init(&ret->crt) < 0 || gnutls_x509_privkey_init(&ret->key) < 0 ||
+	    gnutls_x509_privkey_generate(ret->key, GNUTLS_PK_ECDSA, bits, 0) < 0 ||
+	    describe(ret->crt, w) < 0 || gnutls_x509_crt_set_key(ret->crt, ret->key) < 0 ||
+	    gnutls_x509_crt_sign2(ret->crt, by->crt, by->key, GNUTLS_DIG_SHA256, 0) < 0)
+		return -1;
+	return save_pair(dir, w->name, ret);
+}
+
+static int make_all(const char *dir, const struct wish *authority, const struct wish *others,
+		    size_t n)
+{
+	VHCA_CLEANUP(pair_done) struct pair ca = {NULL, NULL};
+	int r = make(dir, authority, NULL, &ca);
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		VHCA_CLEANUP(pair_done) struct pair p = {NULL, NULL};
+
+		r = make(dir, &others[i], &ca, &p);
+	}
+	return r;
+}
+
+int certs_make(const char *dir)
+{
+	static const struct wish ca = {"ca", true, -DAY, DAY},
+				 other_ca = {"other-ca", true, -DAY, DAY};
+	static const struct wish ours[] = {
+		{"server", false, -DAY, DAY},
+		{"client", false, -DAY, DAY},
+		{"expired", false, -2 * DAY, -DAY},
+		{"future", false, DAY, 2 * DAY},
+	};
+	static const struct wish theirs[] = {{"stranger", false, -DAY, DAY}};
+
+	if (make_all(dir, &ca, ours, VHCA_ARRAY_SIZE(ours)) < 0)
+		return -1;
+	return make_all(dir, &other_ca, theirs, VHCA_ARRAY_SIZE(theirs));
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_TEST_MIGRATION_PAIR_H
+#define VHCA_TEST_MIGRATION_PAIR_H
+/* What tests of migrations between two simulated hosts (tests/sim/pair.h) have in common. */
+#include "agent/migration.h"
+
+#include "tests/unit/unit.h"
+
+#include "tests/sim/pair.h"
+
+static const unsigned int zero = 0, one = 1;
+
+static inline int teardown(void **state)
+{
+	pair_done(*state);
+	return 0;
+}
+
+/* Of host *arg. */
+static inline bool at_home(const struct pair *p, const void *arg)
+{
+	return pair_at_home(p, *(const unsigned int *)arg);
+}
+
+/* The newest migration on host *arg. */
+static inline bool has_ended(const struct pair *p, const void *arg)
+{
+	return vhca_mig_state_is_final(pair_state(p, *(const unsigned int *)arg));
+}
+
+static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned int host)
+{
+	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+#endif

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Requests to the production engine at run time: what is served, refused, waited for and told. */
+#include "tests/unit/engine_world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- requests ---- */
+
+static struct answer attach(struct world *w, unsigned int i, const char *name,
+			    const char *partition)
+{
+	struct vhca_claim_request req = {
+		.domain = w->domains[i].info.uuid, .way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	struct answer a = {0};
+
+	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm%u", i);
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "%s", name);
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "%s", partition);
+	/* The checker asks the metadata what a tenant may have: let it know. */
+	w->domains[i].info.requests[w->domains[i].info.n_requests] = req.vf;
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static struct answer release(struct world *w, unsigned int i, const char *name,
+			     bool forbid_attached)
+{
+	struct vhca_claim *c =
+		vhca_model_claim_of(vhca_engine_model(w->engine), &w->domains[i].info.uuid, name);
+	struct answer a = {0};
+
+	assert_non_null(c);
+	vhca_engine_release(w->engine, c, forbid_attached, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static void test_attach_and_detach_at_run_time(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	a = attach(w, 0, "ib1", "0x8001");
+	assert_true(a.ok);
+	assert_true(world_vf_of(w, 0, "ib1") >= 0);
+	a = release(w, 0, "ib1", false);
+	assert_true(a.ok);
+	assert_int_equal(world_vf_of(w, 0, "ib1"), -1);
+	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS - 1);
+}
+
+static void test_detached_stays_away_until_the_domain_stops(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	assert_true(release(w, 0, "ib0", false).ok);
+	world_settle(w);
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_settle(w);
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+	world_domain_stop(w, 0);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+}
+
+static void test_bad_requests_are_refused(void **state)
+{
+	static const struct {
+		const char *name, *partition, *code;
+	} bad[] = {
+		{"ib1", "0x8001 0x8001", NULL},
+		{"ib1", "nonsense", NULL},
+		{"ib0", "0x8001", "exists"},
+	};
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct answer a = attach(w, 0, bad[i].name, bad[i].partition);
+
+		assert_false(a.ok);
+		if (bad[i].code)
+			assert_string_equal(a.code, bad[i].code);
+	}
+	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS - 1);
+	assert_string_equal(release(w, 0, "ib0", true).code, "attached");
+}
+
+static void test_exhaustion_is_told_with_numbers(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, NULL);
+	world_domain_start(w, 1, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	for (unsigned int i = 0; i < WORLD_VFS; i++)
+		assert_true(attach(w, 0, names[i], "0x8001").ok);
+	assert_string_equal(attach(w, 0, "e", "0x8001").code, "no_root_port");
+	assert_string_equal(attach(w, 1, "e", "0x8001").code, "no_free_vf");
+}
+
+static bool served_one(const struct world *w, const void *arg)
+{
+	return served(w, arg);
+}
+
+/* mlx4: 127 keys fit; here 8. Full is said with numbers, before the SM is asked; what is there already needs no room. */
+static void test_full_pkey_table_is_told_with_numbers(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_domain *d;
+
+	for (unsigned int i = 0; i < WORLD_KEYS; i++)
+		if (!w->port_pkeys[i])
+			w->port_pkeys[i] = (uint16_t)(0x8010 + i);
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, "0x8001 0x8002");
+	assert_true(world_until(w, served, &zero));
+	world_domain_start(w, 1, "0x8002 0x8030");
+	world_settle(w);
+	d = vhca_model_domain(vhca_engine_model(w->engine), &w->domains[1].info.uuid);
+	assert_string_equal(d->requests[0].problem.code, "pkey_table_full");
+	assert_non_null(strstr(d->requests[0].problem.msg,
+			       "room for 8 P_Keys and would need 9; the VFs that are claimed on "
+			       "it use 2"));
+	world_domain_stop(w, 1);
+	world_domain_start(w, 1, "0x8002");
+	assert_true(world_until(w, served, &one));
+}
+
+static void test_waiting_domain_gets_the_vf_that_becomes_free(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	for (unsigned int i = 0; i < WORLD_VFS; i++)
+		assert_true(attach(w, 0, names[i], "0x8001").ok);
+	world_domain_start(w, 1, "0x8002");
+	world_settle(w);
+	assert_int_equal(world_vf_of(w, 1, "ib0"), -1);
+	assert_true(release(w, 0, "b", false).ok);
+	assert_true(world_until(w, served_one, &one));
+}
+
+static void test_guest_that_does_not_let_go(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	w->deaf_guest = true;
+	a = release(w, 0, "ib0", false);
+	assert_string_equal(a.code, "guest_did_not_release");
+	assert_true(world_until(w, served, &zero));
+	assert_false(world_clean(w, (unsigned int)world_vf_of(w, 0, "ib0")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_attach_and_detach_at_run_time),
+		TEST(test_detached_stays_away_until_the_domain_stops),
+		TEST(test_bad_requests_are_refused),
+		TEST(test_exhaustion_is_told_with_numbers),
+		TEST(test_full_pkey_table_is_told_with_numbers),
+		TEST(test_waiting_domain_gets_the_vf_that_becomes_free),
+		TEST(test_guest_that_does_not_let_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

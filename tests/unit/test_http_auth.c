@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Certificates and tokens: what is refused when loaded, and who gets through between our server and our client. */
+#include "common/http/auth.h"
+
+#include "tests/unit/unit.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/http/client.h"
+#include "common/http/json.h"
+#include "common/http/server.h"
+#include "tests/unit/certs.h"
+#include "tests/unit/tree.h"
+
+#define TOKEN	  "s3cret-s3cret-s3cret"
+#define NEW_TOKEN "n3wer-n3wer-n3wer=="
+
+static struct tree dir;
+
+/* ---- the files ---- */
+
+static void put_tokens(const char *name, const char *text, mode_t mode)
+{
+	tree_put(&dir, name, text);
+	assert_int_equal(chmod(TREE_PATH(&dir, name), mode), 0);
+}
+
+static int setup_files(void **state)
+{
+	(void)state;
+	tree_init(&dir);
+	assert_int_equal(certs_make(dir.root), 0);
+	put_tokens("tokens", "# the agents'\n" TOKEN "\n\n" NEW_TOKEN "\r\n", 0600);
+	put_tokens("new", NEW_TOKEN "\n", 0640);
+	put_tokens("wrong", "another-token-of-somebody", 0600);
+	return 0;
+}
+
+static int teardown_files(void **state)
+{
+	(void)state;
+	tree_done(&dir);
+	return 0;
+}
+
+/* Names in the tree instead of paths; NULL = none. */
+static int load(const char *certificate, const char *key, const char *authority, const char *tokens,
+		struct vhca_http_auth **ret, struct vhca_error *err)
+{
+	const struct vhca_http_auth_files files = {
+		.certificate = certificate ? TREE_PATH(&dir, certificate) : NULL,
+		.key = key ? TREE_PATH(&dir, key) : "",
+		.authority = authority ? TREE_PATH(&dir, authority) : NULL,
+		.tokens = tokens ? TREE_PATH(&dir, tokens) : NULL,
+	};
+
+	return vhca_http_auth_load(&files, ret, err);
+}
+
+static struct vhca_http_auth *loaded(const char *certificate, const char *key,
+				     const char *authority, const char *tokens)
+{
+	struct vhca_http_auth *auth = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (load(certificate, key, authority, tokens, &auth, &err) < 0)
+		fail_msg("%s", err.msg);
+	return auth;
+}
+
+/* ---- loading ---- */
+
+static void wrong_files_are_named(void **state)
+{
+	static const struct {
+		const char *certificate, *key, *authority, *tokens;
+		const char *file, *why;
+	} table[] = {
+		{"none.pem", "server.key", NULL, NULL, "none.pem", "No such file"},
+		{"server.pem", "none.key", NULL, NULL, "none.key", "No such file"},
+		{"server.pem", "server.key", "none.pem", NULL, "none.pem", "No such file"},
+		{NULL, NULL, NULL, "none", "none", "No such file"},
+		{"expired.pem", "expired.key", NULL, NULL, "expired.pem", "has expired on 20"},
+		{"future.pem", "future.key", NULL, NULL, "future.pem", "not valid before 20"},
+		{NULL, NULL, "expired.pem", NULL, "expired.pem", "has expired on 20"},
+		{"server.pem", "client.key", NULL, NULL, "client.key", "no key in PEM for"},
+		{"server.pem", "tokens", NULL, NULL, "tokens", "no key in PEM for"},
+		{"tokens", "server.key", NULL, NULL, "tokens", "no certificates in PEM"},
+		{"server.pem", NULL, NULL, NULL, "server.pem", "needs its key"},
+		{NULL, "server.key", NULL, NULL, "server.key", "needs its certificate"},
+		{"server.pem", "open.key", NULL, NULL, "open.key", "mode 0644"},
+		{NULL, NULL, NULL, "open", "open", "mode 0604"},
+		{NULL, NULL, NULL, "empty", "empty", "no token in it"},
+		{NULL, NULL, NULL, "short", "short", "line 2: a token has 16 to 255"},
+		{NULL, NULL, NULL, "blank", "blank", "line 1: a token has 16 to 255"},
+	};
+
+	(void)state;
+	put_tokens("open.key", "never read", 0644);
+	put_tokens("open", TOKEN "\n", 0604);
+	put_tokens("empty", "\n# nothing\n", 0600);
+	put_tokens("short", TOKEN "\n0123456789abcde\n", 0600);
+	put_tokens("blank", "secret words with blanks\n", 0600);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		struct vhca_http_auth *auth = NULL;
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		assert_true(load(table[i].certificate, table[i].key, table[i].authority,
+				 table[i].tokens, &auth, &err) < 0);
+		assert_null(auth);
+		if (!strstr(err.msg, TREE_PATH(&dir, table[i].file)) ||
+		    !strstr(err.msg, table[i].why))
+			fail_msg("%zu: %s", i, err.msg);
+		assert_null(strstr(err.msg, "secret words"));
+		assert_null(strstr(err.msg, "0123456789abcde"));
+	}
+}
+
+static void no_files_are_no_auth(void **state)
+{
+	(void)state;
+	assert_null(loaded(NULL, NULL, NULL, NULL));
+	assert_null(vhca_http_auth_free(NULL));
+}
+
+/* ---- a server in a thread of its own ---- */
+
+struct door {
+	struct vhca_http_auth *auth;
+	struct vhca_http_server *srv;
+	pthread_t thread;
+	atomic_bool stop;
+	atomic_uint served, tokens_seen;
+	bool late;
+	struct vhca_http_request *waiting;
+};
+
+static void on_report(void *ctx, struct vhca_http_request *req)
+{
+	struct door *d = ctx;
+
+	atomic_fetch_add(&d->served, 1);
+	if (vhca_http_header(req, "Authorization"))
+		atomic_fetch_add(&d->tokens_seen, 1);
+	if (d->late) {
+		d->waiting = req;
+		return;
+	}
+	vhca_http_reply(req, 200, json_object_get(vhca_http_body(req)));
+}
+
+static const struct vhca_http_route routes[] = {{"PUT", "/report", on_report}, {NULL, NULL, NULL}};
+
+static void *serve(void *arg)
+{
+	struct door *d = arg;
+
+	while (!atomic_load(&d->stop)) {
+		struct pollfd p = {.fd = vhca_http_server_fd(d->srv), .events = POLLIN};
+		int ms = vhca_http_server_timeout_ms(d->srv);
+
+		(void)poll(&p, 1, ms < 0 || ms > 5 ? 5 : ms);
+		vhca_http_server_run(d->srv);
+		if (d->waiting) {
+			struct vhca_http_request *req = vhca_steal_ptr(&d->waiting);
+
+			vhca_http_reply(req, 200, json_object_get(vhca_http_body(req)));
+		}
+	}
+	return NULL;
+}
+
+static void door_open(struct door *d, struct vhca_http_auth *auth)
+{
+	const struct vhca_http_limits limits = {.auth = auth};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	d->auth = auth;
+	if (vhca_http_server_new("127.0.0.1:0", 0, &limits, routes, d, &d->srv, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(pthread_create(&d->thread, NULL, serve, d), 0);
+}
+
+static void door_close(struct door *d)
+{
+	atomic_store(&d->stop, true);
+	assert_int_equal(pthread_join(d->thread, NULL), 0);
+	d->srv = vhca_http_server_free(d->srv);
+	d->auth = vhca_http_auth_free(d->auth);
+}
+
+/* What the client makes of a report: its HTTP status, or 0 and the reason. The client's auth is freed. */
+static int report(const struct door *d, const char *scheme, size_t size,
+		  struct vhca_http_auth *auth, struct vhca_error *err)
+{
+	struct json_object *body = json_object_new_object();
+	struct vhca_http_result res;
+	char url[64], *text = malloc(size + 1);
+	int status;
+
+	assert_non_null(text);
+	memset(text, 'x', size);
+	text[size] = '\0';
+	vhca_json_add_string(body, "text", text);
+	(void)snprintf(url, sizeof(url), "%s://127.0.0.1:%u/report", scheme,
+		       vhca_http_server_port(d->srv));
+	*err = (struct vhca_error)VHCA_ERROR_INIT;
+	(void)vhca_http_call(
+		&(struct vhca_http_call_args){
+			.method = "PUT", .url = url, .body = body, .auth = auth},
+		&res, err);
+	status = res.status;
+	if (status == 200)
+		assert_true(json_object_equal(res.body, body));
+	vhca_http_result_done(&res);
+	(void)json_object_put(body);
+	(void)vhca_http_auth_free(auth);
+	free(text);
+	return status;
+}
+
+/* ---- who gets through ---- */
+
+static void a_token_lets_in(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", NULL, "tokens"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "tokens"), &err),
+			 200);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "new"), &err), 200);
+	assert_int_equal(atomic_load(&d.served), 2);
+
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", NULL), &err), 401);
+	assert_string_equal(err.code, "unauthorized");
+	assert_int_equal(err.kind, VHCA_ERR_DENIED);
+	assert_non_null(strstr(err.hint, "token_file"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "wrong"), &err), 401);
+	assert_null(strstr(err.msg, "somebody"));
+	/* a certificate is no token, and a body that is too large does not come first */
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		401);
+	assert_int_equal(report(&d, "https", 100000, loaded(NULL, NULL, "ca.pem", NULL), &err),
+			 401);
+	assert_int_equal(atomic_load(&d.served), 2);
+	door_close(&d);
+}
+
+/* NAME.pem and NAME.key take the place of others. */
+static void replace_pair(const char *name, const char *place)
+{
+	static const char *const suffixes[] = {"pem", "key"};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(suffixes); i++) {
+		char from[32], to[32];
+		char *text = NULL;
+		size_t len = 0;
+
+		(void)snprintf(from, sizeof(from), "%s.%s", name, suffixes[i]);
+		(void)snprintf(to, sizeof(to), "%s.%s", place, suffixes[i]);
+		assert_int_equal(vhca_read_file(TREE_PATH(&dir, from), 65536, &text, &len), 0);
+		tree_put_bytes(&dir, to, text, len);
+		assert_int_equal(chmod(TREE_PATH(&dir, to), 0600), 0);
+		free(text);
+	}
+}
+
+static void a_certificate_lets_in(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_http_auth *auth;
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", NULL));
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		200);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", NULL), &err), 401);
+	assert_non_null(strstr(err.hint, "tls_ca"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "tokens"), &err),
+			 401);
+	assert_int_not_equal(report(&d, "https", 10,
+				    loaded("stranger.pem", "stranger.key", "ca.pem", NULL), &err),
+			     200);
+	/* Loaded when it was right: the client reads it for each connection. */
+	replace_pair("client", "aging");
+	auth = loaded("aging.pem", "aging.key", "ca.pem", NULL);
+	replace_pair("expired", "aging");
+	assert_int_not_equal(report(&d, "https", 10, auth, &err), 200);
+	assert_int_equal(atomic_load(&d.served), 1);
+	door_close(&d);
+}
+
+static void either_lets_in_where_both_are_asked_for(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", "tokens"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "new"), &err), 200);
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		200);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "wrong"), &err), 401);
+	door_close(&d);
+}
+
+static void a_false_server_gets_no_report(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("stranger.pem", "stranger.key", NULL, "tokens"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "tokens"), &err), 0);
+	assert_int_equal(err.kind, VHCA_ERR_UNAVAILABLE);
+	/* nor one whom only the system would know, where an authority is named or not */
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, NULL, "tokens"), &err), 0);
+	assert_int_equal(report(&d, "https", 10, NULL, &err), 0);
+	assert_int_equal(atomic_load(&d.served), 0);
+	door_close(&d);
+}
+
+static void nothing_is_said_in_clear(void **state)
+{
+	struct door d = {.late = false}, plain = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", NULL, NULL));
+	assert_int_equal(report(&d, "http", 10, NULL, &err), 0); /* plain HTTP at a TLS port */
+	assert_int_equal(atomic_load(&d.served), 0);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", NULL), &err), 200);
+	door_close(&d);
+
+	/* the token stays at home */
+	door_open(&plain, NULL);
+	assert_int_equal(report(&plain, "http", 10, loaded(NULL, NULL, NULL, "tokens"), &err), 200);
+	assert_int_equal(atomic_load(&plain.tokens_seen), 0);
+	door_close(&plain);
+}
+
+static void a_server_needs_a_certificate_for_what_is_secret(void **state)
+{
+	static const char *const names[][2] = {{NULL, "tokens"}, {"ca.pem", NULL}};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(names); i++) {
+		struct vhca_http_auth *auth = loaded(NULL, NULL, names[i][0], names[i][1]);
+		const struct vhca_http_limits limits = {.auth = auth};
+		struct vhca_http_server *srv = NULL;
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		assert_true(vhca_http_server_new("127.0.0.1:0", 0, &limits, routes, NULL, &srv,
+						 &err) < 0);
+		assert_null(srv);
+		assert_non_null(strstr(err.msg, "without a certificate"));
+		(void)vhca_http_auth_free(auth);
+	}
+}
+
+/* What libmicrohttpd and our loop have to get right together: records that wait decrypted, suspended connections. */
+static void long_and_late_answers_pass(void **state)
+{
+	struct door d = {.late = true};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", NULL, "tokens"));
+	assert_int_equal(report(&d, "https", 60000, loaded(NULL, NULL, "ca.pem", "tokens"), &err),
+			 200);
+	assert_int_equal(report(&d, "https", 1, loaded(NULL, NULL, "ca.pem", "tokens"), &err), 200);
+	assert_int_equal(report(&d, "https", 70000, loaded(NULL, NULL, "ca.pem", "tokens"), &err),
+			 413);
+	door_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(wrong_files_are_named),
+		cmocka_unit_test(no_files_are_no_auth),
+		cmocka_unit_test(a_token_lets_in),
+		cmocka_unit_test(a_certificate_lets_in),
+		cmocka_unit_test(either_lets_in_where_both_are_asked_for),
+		cmocka_unit_test(a_false_server_gets_no_report),
+		cmocka_unit_test(nothing_is_said_in_clear),
+		cmocka_unit_test(a_server_needs_a_certificate_for_what_is_secret),
+		cmocka_unit_test(long_and_late_answers_pass),
+	};
+
+	return cmocka_run_group_tests(tests, setup_files, teardown_files);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What programming a full adapter costs: 126 VFs, a GUID and 127 P_Keys each. Counted at the sysfs door; tests/bench measures. */
+#include "tests/unit/unit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pkey/identity.h"
+#include "tests/sim/sysfs_tree.h"
+
+#define IOV  SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
+#define GUID UINT64_C(0x0225c90000000000)
+#define VFS  126u
+#define KEYS 127u
+#define FIXED \
+	12u /* of each call, however long the tables: device, directories, GUIDs, link layer */
+
+static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
+				  .driver = "mlx4_core",
+				  .ibdev = "mlx4_0",
+				  .device = 0x1003,
+				  .total_vfs = VFS,
+				  .n_ports = 1,
+				  .node_guid = 7,
+				  .n_pkeys = KEYS};
+static const struct vhca_identity_ops *ops = &vhca_identity_mlx4;
+
+struct cost {
+	uint64_t writes, reads, opens;
+};
+
+struct fixture {
+	struct sim_tree tree;
+	struct vhca_identity_at at;
+};
+
+static uint16_t key_at(unsigned int physical)
+{
+	return (uint16_t)(0x8001 + physical);
+}
+
+static void scrub(struct fixture *f, unsigned int vf)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	f->at.vf_index = (uint16_t)vf;
+	assert_int_equal(ops->scrub(&f->at, &err), 0);
+}
+
+static void scrub_all(struct fixture *f)
+{
+	for (unsigned int vf = 0; vf < VFS; vf++)
+		scrub(f, vf);
+}
+
+/* One tree for all tests: it has 16,000 files. */
+static int setup_group(void **state)
+{
+	static struct fixture f = {
+		.at = {.pf = {.bus = 3}, .ibdev = "mlx4_0", .port = 1, .n_ports = 1}};
+
+	*state = &f;
+	sim_tree_init(&f.tree);
+	sim_add_driver(&f.tree, "mlx4_core");
+	sim_add_pf(&f.tree, &cx3);
+	sim_add_iov(&f.tree, &cx3, VFS);
+	for (unsigned int i = 0; i < KEYS; i++)
+		sim_put(&f.tree, SIM_PATH(IOV "/ports/1/pkeys/%u", i), "0x%04x", key_at(i));
+	return vhca_sysfs_open(f.tree.root, &f.at.sys);
+}
+
+static int teardown_group(void **state)
+{
+	struct fixture *f = *state;
+
+	vhca_sysfs_close(f->at.sys);
+	sim_tree_done(&f->tree);
+	return 0;
+}
+
+static struct cost now(const struct fixture *f)
+{
+	return (struct cost){vhca_sysfs_writes(f->at.sys), vhca_sysfs_reads(f->at.sys),
+			     vhca_sysfs_opens(f->at.sys)};
+}
+
+static struct cost since(const struct fixture *f, struct cost before)
+{
+	struct cost c = now(f);
+
+	return (struct cost){c.writes - before.writes, c.reads - before.reads,
+			     c.opens - before.opens};
+}
+
+/* A GUID of its own, and the first n keys of the port's table. */
+static struct vhca_identity want_of(unsigned int vf, unsigned int n)
+{
+	struct vhca_identity want = {.guid = GUID + vf, .n_pkeys = (uint8_t)n};
+
+	for (unsigned int i = 0; i < n; i++)
+		want.pkeys[i] = key_at(i);
+	return want;
+}
+
+static struct cost program(struct fixture *f, unsigned int vf, const struct vhca_identity *want)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state state;
+	struct cost before = now(f);
+	unsigned int missing;
+
+	f->at.vf_index = (uint16_t)vf;
+	assert_int_equal(ops->program(&f->at, want, &missing, &state, &err), 0);
+	assert_int_equal(missing, 0);
+	assert_true(vhca_identity_matches(&state, want, &missing));
+	return since(f, before);
+}
+
+static void program_all(struct fixture *f, unsigned int keys, struct cost *ret)
+{
+	struct cost before = now(f);
+
+	for (unsigned int vf = 0; vf < VFS; vf++) {
+		struct vhca_identity want = want_of(vf, keys);
+
+		(void)program(f, vf, &want);
+	}
+	*ret = since(f, before);
+}
+
+static void assert_programmed(struct fixture *f, unsigned int vf)
+{
+	char text[80], name[32], expect[80];
+
+	sim_iov_name(name, cx3.bdf, vf + 1);
+	for (unsigned int i = 0; i < KEYS; i++) {
+		(void)snprintf(expect, sizeof(expect), "%u", i);
+		assert_true(sim_get(&f->tree, SIM_PATH(IOV "/%s/ports/1/pkey_idx/%u", name, i),
+				    text, sizeof(text)));
+		assert_string_equal(text, expect);
+	}
+	(void)snprintf(expect, sizeof(expect), "%" PRIx64, GUID + vf);
+	assert_true(sim_get(&f->tree, SIM_PATH(IOV "/ports/1/admin_guids/%u", vf + 1), text,
+			    sizeof(text)));
+	assert_string_equal(text, expect);
+}
+
+static void full_adapter_writes_what_changes_and_then_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cost;
+
+	scrub_all(f);
+	program_all(f, KEYS, &cost);
+	assert_int_equal(cost.writes, VFS * (KEYS + 1));
+	for (unsigned int vf = 0; vf < VFS; vf += 25)
+		assert_programmed(f, vf);
+	/* Looked at once before and once after; opened once. */
+	assert_in_range(cost.reads, VFS * 4 * KEYS, VFS * (4 * KEYS + FIXED));
+	assert_in_range(cost.opens, VFS * 2 * KEYS, VFS * (2 * KEYS + FIXED));
+
+	program_all(f, KEYS, &cost);
+	assert_int_equal(cost.writes, 0);
+	assert_in_range(cost.reads, VFS * 2 * KEYS, VFS * (2 * KEYS + FIXED));
+	assert_in_range(cost.opens, VFS * 2 * KEYS, VFS * (2 * KEYS + FIXED));
+}
+
+/* The agent's strand of a PF keeps the port's table open from VF to VF; and never takes another PF's for it. */
+static void the_table_is_opened_once_for_all(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(0, KEYS);
+	struct cost cost;
+
+	scrub_all(f);
+	f->at.kept = vhca_identity_kept_new(f->at.pf);
+	program_all(f, KEYS, &cost);
+	assert_int_equal(cost.writes, VFS * (KEYS + 1));
+	assert_in_range(cost.reads, VFS * 4 * KEYS, VFS * (4 * KEYS + FIXED));
+	assert_in_range(cost.opens, VFS * KEYS, VFS * (KEYS + FIXED) + KEYS);
+	vhca_identity_kept_free(f->at.kept);
+
+	f->at.kept = vhca_identity_kept_new((struct vhca_bdf){.bus = 4});
+	(void)program(f, 0, &want); /* leaves nothing open there */
+	cost = program(f, 0, &want);
+	assert_int_equal(cost.writes, 0);
+	assert_in_range(cost.opens, 2 * KEYS, 2 * KEYS + FIXED);
+	f->at.kept = vhca_identity_kept_free(f->at.kept);
+}
+
+/* Each entry of the port's table is a firmware command on a card: only those before the key, and the key once more. */
+static void one_key_looks_only_at_the_front_of_the_table(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = {.guid = GUID, .n_pkeys = 1, .pkeys = {key_at(4)}};
+	struct cost cost;
+
+	scrub(f, VFS - 1);
+	cost = program(f, VFS - 1, &want);
+	assert_int_equal(cost.writes, 2);
+	assert_in_range(cost.reads, 2 * KEYS + 5 + 1, 2 * KEYS + 5 + 1 + FIXED);
+	assert_in_range(cost.opens, KEYS + 5, KEYS + 5 + FIXED);
+	cost = program(f, VFS - 1, &want);
+	assert_int_equal(cost.writes, 0);
+	assert_in_range(cost.reads, KEYS + 1, KEYS + 1 + FIXED);
+}
+
+static void a_change_costs_a_change(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(7, KEYS);
+
+	scrub(f, 7);
+	assert_int_equal(program(f, 7, &want).writes, KEYS + 1);
+	want.guid++;
+	assert_int_equal(program(f, 7, &want).writes, 1);
+	want.n_pkeys--;
+	assert_int_equal(program(f, 7, &want).writes, 1);
+	want.n_pkeys++;
+	assert_int_equal(program(f, 7, &want).writes, 1);
+}
+
+/* Nor does the number of its neighbours matter to a VF: the last one is found as quickly as the first. */
+static void reading_a_free_vf_leaves_the_table_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state shown;
+	struct cost cost, before;
+
+	scrub(f, VFS - 1);
+	before = now(f);
+	assert_int_equal(ops->read(&f->at, &shown, &err), 0);
+	cost = since(f, before);
+	assert_true(vhca_identity_is_clean(&shown));
+	assert_int_equal(cost.writes, 0);
+	assert_in_range(cost.reads, KEYS, KEYS + FIXED);
+	assert_in_range(cost.opens, KEYS, KEYS + FIXED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(full_adapter_writes_what_changes_and_then_nothing),
+		cmocka_unit_test(the_table_is_opened_once_for_all),
+		cmocka_unit_test(one_key_looks_only_at_the_front_of_the_table),
+		cmocka_unit_test(a_change_costs_a_change),
+		cmocka_unit_test(reading_a_free_vf_leaves_the_table_alone),
+	};
+
+	return cmocka_run_group_tests(tests, setup_group, teardown_group);
+}
