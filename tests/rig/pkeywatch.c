@@ -141,20 +141,27 @@ static void show_change(const struct watch *w, struct function *f, const uint16_
 	fflush(stdout);
 }
 
-/* One sample. The table is read before and after the map: if it moved in between, the pair means nothing. */
+static bool read_functions(const struct watch *w, const uint16_t *table,
+			   uint16_t keys[static FUNCTIONS][KEYS_PER_SET])
+{
+	for (unsigned int i = 0; i < w->n_functions; i++)
+		if (!read_function(&w->functions[i], table, w->n_table, keys[i]))
+			return false;
+	return true;
+}
+
+/* One sample. The table is read before and after the maps: if it moved in between, they mean nothing together. */
 static bool sample(struct watch *w)
 {
-	uint16_t before[TABLE_SIZE], after[TABLE_SIZE], keys[KEYS_PER_SET];
+	uint16_t before[TABLE_SIZE], after[TABLE_SIZE], keys[FUNCTIONS][KEYS_PER_SET];
 
-	for (unsigned int i = 0; i < w->n_functions; i++) {
-		do {
-			if (!read_table(w, before) ||
-			    !read_function(&w->functions[i], before, w->n_table, keys) ||
-			    !read_table(w, after))
-				return false;
-		} while (memcmp(before, after, w->n_table * sizeof(*before)));
-		show_change(w, &w->functions[i], keys);
-	}
+	do {
+		if (!read_table(w, before) || !read_functions(w, before, keys) ||
+		    !read_table(w, after))
+			return false;
+	} while (memcmp(before, after, w->n_table * sizeof(*before)));
+	for (unsigned int i = 0; i < w->n_functions; i++)
+		show_change(w, &w->functions[i], keys[i]);
 	return true;
 }
 

@@ -2,10 +2,12 @@
 """Two tenants on one host, under the eyes of a watcher that shares nothing with the agent."""
 
 import os
+import re
 import tempfile
 
 from kit.base import RIG, run, wait_for
 from kit.case import VFS, case, check, equal, free_vfs
+from kit.host import PF
 
 A, B = 0x8001, 0x8002
 SAMPLES_PER_SECOND = 20
@@ -70,3 +72,83 @@ def never_the_other_tenants_key(rig):
         equal(sets[-1], frozenset(), f"{bdf}: last sight")
     check(frozenset({A}) in shown[vf_a] and frozenset({B}) in shown[vf_a],
           f"{vf_a} was not used by both tenants: {shown[vf_a]}")
+
+
+SIMHCA = f"/sys/kernel/debug/simhca/{PF}"
+# The SM gives a guest's key another place, and its place to another tenant; the agent looks away while the QPs are looked at.
+MOVE = f"""pid=$(systemctl show -P MainPID vhcad)
+kill -STOP $pid
+echo pkey {{to}} {{key}} > {SIMHCA}/ctl
+echo pkey {{place}} {{other}} > {SIMHCA}/ctl
+cat {SIMHCA}/qps
+kill -CONT $pid"""
+POLICY = "/etc/vhcad/vhcad.conf.d/policy.conf"
+
+
+def queue_pairs(text):
+    """{vf: (physical index, key with which it was opened, key that stands there now)} of simhca's `qps`."""
+    found = re.findall(r"^vf (\d+) port 1 physical (\d+) opened 0x(\w+) now 0x(\w+)$", text, re.M)
+    return {int(vf): (int(at), int(opened, 16), int(now, 16)) for vf, at, opened, now in found}
+
+
+def steady_queue_pair(host):
+    """The guest's QP once it does not change any more: a guest on a busy machine hears late of what the host does."""
+    seen = [{}]
+
+    def steady():
+        seen.append(queue_pairs(host.read(f"{SIMHCA}/qps")))
+        return seen[-1] and seen[-1] == seen[-2]
+    wait_for(steady, 60, f"a QP of the guest: {seen[-1]}", 1)
+    (qp,) = seen[-1].values()
+    return qp
+
+
+def move_key(host, place, to):
+    """A's key goes from one index to another and B's key comes into its place: so does the guest's QP work with B's, be it the old one
+    or one that a quick guest has opened since."""
+    text = host.sh(MOVE.format(place=place, to=to, key=A, other=B))
+    equal([now for _, _, now in queue_pairs(text).values()], [B], "key of the guest's QP after the SM has moved its key")
+
+
+def pkey_writes(host):
+    return int(dict(line.split() for line in host.read(f"{SIMHCA}/stats").splitlines())["pkey_idx_writes"])
+
+
+def alarms(host, bdf):
+    events = host.api("GET", "events?since=0")["events"]
+    return [e["text"] for e in events if e["kind"] == "alarm" and e["subject"] == bdf]
+
+
+def wait_led_to_other(host, vf, place):
+    wait_for(lambda: any(f"led to 0x{B:04x} at physical index {place} " in text for text in alarms(host, vf["bdf"])), 30,
+             f"an alarm for index {place}: {alarms(host, vf['bdf'])}")
+
+
+@case(dirty=True)
+def a_moved_key_is_followed_and_by_policy_the_vf_taken_off(rig):
+    """The SM gives a guest's physical index to another tenant: alarm, the key is followed through `none`, and QPs that kept the index go."""
+    host = rig.hvb
+    host.sh("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
+    host.put(POLICY, b"[policy]\npkey_index_changed = alarm\n")
+    host.sh("systemctl reload vhcad")
+    guest = rig.guest(host, 1, ("ib0", f"0x{A:04x}")).start(wait=False)
+    try:
+        vf = host.wait_attached(guest, granted=True, timeout=180)
+        place, *keys = steady_queue_pair(host)
+        equal(keys, [A, A], "keys of the guest's QP, opened and now")
+
+        writes = pkey_writes(host)
+        move_key(host, place, 20)
+        wait_led_to_other(host, vf, place)
+        wait_for(lambda: host.facts().raw[f"map {vf['bdf']}"]["0"] == "20", 30, "the map to follow the key")
+        equal(pkey_writes(host) - writes, 2, "writes to the map, `none` between the two indices")
+        equal(host.vf_of(guest)["claim"], vf["claim"], "claim of the VF, which by policy stays")
+    finally:
+        host.sh(f"rm {POLICY}; systemctl reload vhcad")
+
+    steady_queue_pair(host)  # it has been opened anew, or its guest was too slow to notice `none` and it has B's key still
+    move_key(host, 20, 21)
+    wait_led_to_other(host, vf, 20)
+    wait_for(lambda: host.vf_of(guest).get("claim", vf["claim"]) != vf["claim"], 60, "the VF to be taken off and given anew")
+    host.wait_attached(guest)
+    equal(steady_queue_pair(host)[1:], (A, A), "keys of the QP that the guest has on its new VF, opened and now")

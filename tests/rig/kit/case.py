@@ -28,18 +28,19 @@ class Rig:
 class Case:
     """A function and how to treat what is around it."""
 
-    def __init__(self, function, story, dirty):
-        self.function, self.story, self.dirty = function, story, dirty
+    def __init__(self, function, story, dirty, long):
+        self.function, self.story, self.dirty, self.long = function, story, dirty, long
         area = function.__module__.rpartition(".")[2].lstrip("0123456789_")
         self.name = f"{area}: {function.__name__.replace('_', ' ')}"
         self.shows = (function.__doc__ or "").strip().splitlines()[0]
 
 
-def case(function=None, *, story=False, dirty=False):
+def case(function=None, *, story=False, dirty=False, long=False):
     """Register a case. story=True: it continues where the one before it stopped, nothing is cleaned between.
-    dirty=True: it leaves what the agent cannot tidy up; the hypervisors are reset after it."""
+    dirty=True: it leaves what the agent cannot tidy up; the hypervisors are reset after it.
+    long=True: five minutes and more on a machine of its own; it runs only when it is asked for."""
     def register(f):
-        CASES.append(Case(f, story, dirty))
+        CASES.append(Case(f, story, dirty, long))
         return f
     return register(function) if function else register
 

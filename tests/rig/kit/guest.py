@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A nested guest of a hypervisor: its domain XML, its life, and what it says on its serial line."""
 
+import json
 import re
+import shlex
 
 from kit.base import RigError, wait_for
 
@@ -11,19 +13,22 @@ DOMAIN = """<domain type='kvm'>
  <name>{name}</name><uuid>{uuid}</uuid>
  <metadata>{metadata}</metadata>
  <memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
- <os><type arch='x86_64' machine='q35'>hvm</type>
-  <kernel>/var/lib/libvirt/images/guest.vmlinuz</kernel><initrd>/var/lib/libvirt/images/guest.initrd</initrd>
+ <os><type arch='x86_64' machine='{machine}'>hvm</type>
+  <kernel>/var/lib/libvirt/images/guest.vmlinuz</kernel><initrd>/var/lib/libvirt/images/{initrd}.initrd</initrd>
   <cmdline>console=ttyS0 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0 {cmdline}</cmdline></os>
  <features><acpi/><apic/></features>
  <on_crash>preserve</on_crash>
  <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
   <controller type='usb' model='none'/>
   <controller type='pci' index='0' model='pcie-root'/>
-  {ports}{hostdevs}
+  {ports}{hostdevs}{agent}
   <serial type='file'><source path='/var/log/libvirt/qemu/{name}.serial' append='off'/><target port='0'/></serial>
   <memballoon model='none'/>
  </devices>
 </domain>"""
+# The controller on bus 0, so that it takes no root port from the VFs.
+AGENT = """<controller type='virtio-serial' index='0'><address type='pci' domain='0' bus='0' slot='0x10' function='0'/></controller>
+ <channel type='unix'><target type='virtio' name='org.qemu.guest_agent.0'/></channel>"""
 HOSTDEV = """<hostdev mode='subsystem' type='pci' managed='no'><source>
  <address domain='0x{0}' bus='0x{1}' slot='0x{2}' function='0x{3}'/></source></hostdev>"""
 
@@ -38,14 +43,30 @@ def hostdev(bdf):
     return HOSTDEV.format(*re.split("[:.]", bdf))
 
 
+def hostdevs_of(xml):
+    """Host addresses of the PCI devices in a domain's XML, {address: (alias, guest address)}."""
+    found = {}
+    for block in re.findall(r"<hostdev .*?</hostdev>", xml, re.S):
+        address = re.findall(
+            r"<address (?:type='pci' )?domain='0x(\w+)' bus='0x(\w+)' slot='0x(\w+)' function='0x(\w+)'", block)
+        if not address:
+            raise RigError(f"hostdev without address: {block}")
+        names = [f"{d}:{b}:{s}.{f}" for d, b, s, f in address]
+        alias = re.search(r"<alias name='([^']*)'", block)
+        found[names[0]] = (alias.group(1) if alias else "", names[1] if len(names) > 1 else "")
+    return found
+
+
 class Guest:
     """One domain on one host. Used as: g = Guest(host, "vm1", 1, request(("ib0", "0x8001"))); g.start()."""
 
-    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192, cmdline=""):
+    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192, cmdline="",
+                 machine="q35", agent=False):
         self.host, self.name = host, name
         self.uuid = f"5ca1ab1e-0000-4000-8000-{number:012d}"
         self.xml = DOMAIN.format(
             name=name, uuid=self.uuid, metadata=metadata, memory=memory, cmdline=cmdline,
+            machine=machine, initrd="guest-agent" if agent else "guest", agent=AGENT if agent else "",
             ports="".join(f"<controller type='pci' index='{i + 1}' model='pcie-root-port'/>" for i in range(ports)),
             hostdevs="".join(hostdev(b) for b in hostdevs))
 
@@ -69,6 +90,12 @@ class Guest:
 
     def undefine(self):
         self.host.sh(f"virsh -q undefine {self.name}")
+
+    def run(self, script, timeout=60):
+        """Have the guest's agent run a script in the guest; wait until it has begun. For guests with agent=True."""
+        command = json.dumps({"execute": "guest-exec", "arguments": {"path": "/bin/sh", "arg": ["-c", script]}})
+        wait_for(lambda: not self.host.code(shlex.join(["virsh", "qemu-agent-command", self.name, command]))[0], timeout,
+                 f"{self.name}: its agent to take a command", 1)
 
     def state(self):
         return self.host.sh(f"virsh domstate {self.name}", check=False).strip()
@@ -97,14 +124,4 @@ class Guest:
 
     def live_hostdevs(self):
         """Host addresses of the PCI devices in the live XML, {address: (alias, guest address)}."""
-        xml = self.host.sh(f"virsh dumpxml {self.name}", check=False)
-        found = {}
-        for block in re.findall(r"<hostdev .*?</hostdev>", xml, re.S):
-            address = re.findall(
-                r"<address (?:type='pci' )?domain='0x(\w+)' bus='0x(\w+)' slot='0x(\w+)' function='0x(\w+)'", block)
-            if not address:
-                raise RigError(f"{self.name}: hostdev without address: {block}")
-            names = [f"{d}:{b}:{s}.{f}" for d, b, s, f in address]
-            alias = re.search(r"<alias name='([^']*)'", block)
-            found[names[0]] = (alias.group(1) if alias else "", names[1] if len(names) > 1 else "")
-        return found
+        return hostdevs_of(self.host.sh(f"virsh dumpxml {self.name}", check=False))

@@ -8,6 +8,7 @@ from kit.base import RigError, wait_for
 from kit.vm import Vm
 
 PF = "0000:01:00.0"
+SOCKET = "/run/vhcad/vhcad.sock"
 VFS = [f"0000:01:00.{n}" for n in range(1, 5)]
 # Everything that the HCA's sysfs says, as lines "file NUL value": one process, because a loop in a shell takes 15 s on a busy
 # machine. Formats: drivers/infiniband/hw/mlx4/sysfs.c.
@@ -75,6 +76,11 @@ class Host:
         text = self.sh(shlex.join(["vhcactl", "--json", *args]), timeout=timeout)
         return json.loads(text)
 
+    def api(self, method, path, body=None, timeout=60):
+        """The agent's answer to a request to /v1/PATH, whatever its status."""
+        data = f"-H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))} " if body else ""
+        return json.loads(self.sh(f"curl -s --unix-socket {SOCKET} -X {method} {data}{shlex.quote(f'http://a/v1/{path}')}", timeout=timeout))
+
     def agent_vfs(self):
         return {v["bdf"]: v for v in self.vhcactl("vfs")["vfs"]}
 
@@ -140,6 +146,15 @@ class Facts:
 
     def admin_guid(self, bdf):
         return int(self.raw["admin_guids"][str(self.gid_index(bdf))], 16)
+
+    def held_guids(self):
+        """The port's GUID table."""
+        return {int("".join(gid.split(":")[4:]), 16) for gid in self.raw["gids"].values()}
+
+    def identity(self, hostdevs):
+        """What a guest has on its VFs (Guest.live_hostdevs): {name: (vGUID, P_Keys, address in the guest)}."""
+        return {alias.removeprefix("ua-vhca-"): (f"0x{self.admin_guid(bdf):016x}", sorted(self.pkey_map(bdf).values()), address)
+                for bdf, (alias, address) in hostdevs.items()}
 
     def granted_guid(self, bdf):
         """The alias GUID in the port's GUID table, 0 while not granted."""

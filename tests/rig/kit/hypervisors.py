@@ -2,6 +2,7 @@
 """Both hypervisors together: up, down, install, reset."""
 
 import concurrent.futures
+import fcntl
 import hashlib
 import socket
 import subprocess
@@ -123,6 +124,8 @@ for d in $(virsh -q list --all --name); do virsh -q undefine $d; done
 rm -rf /var/lib/vhcad/* /run/vhcad/* /var/lib/vhcasm/* /var/cache/opensm/* /var/log/opensm.log
 rm -f /var/log/libvirt/qemu/*
 systemctl stop 'rig-cable@*'
+echo > /sys/bus/pci/devices/{PF}/driver_override
+modprobe -r mlx5_core
 modprobe -r mlx4_ib
 modprobe -r mlx4_core
 modprobe mlx4_ib
@@ -136,13 +139,15 @@ def agent_conf(name):
     return AGENT_CONF % {"own_address": PRIVATE[name], "other": other, "other_address": PRIVATE[other]}
 
 
-def build_tree():
-    """Build this tree as a distribution would; return where."""
-    where = CACHE / ("build-" + hashlib.sha256(str(ROOT).encode()).hexdigest()[:8])
-    if not (where / "build.ninja").exists():
-        run(["meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var",
-             "-Dopensm-plugin=enabled", where, ROOT])
-    run(["ninja", "-C", where], timeout=1200)
+def build_tree(*switches):
+    """Build this tree as a distribution would, but with these boolean options on; return where."""
+    where = CACHE / "-".join(["build", hashlib.sha256(str(ROOT).encode()).hexdigest()[:8], *switches])
+    with open(f"{where}.lock", "w", encoding="ascii") as lock:  # several pairs install the same tree
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (where / "build.ninja").exists():
+            run(["meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var",
+                 "-Dopensm-plugin=enabled", *(f"-D{s}=true" for s in switches), where, ROOT])
+        run(["ninja", "-C", where], timeout=1200)
     return where
 
 

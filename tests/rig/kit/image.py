@@ -40,6 +40,9 @@ DISABLED = ["opensm.service"]
 FIXED_CTIME = ["/usr/sbin/libvirtd", "/usr/bin/qemu-system-x86_64"]
 BOOT_MODULES = ["virtio_pci", "virtio_blk", "ext4", "crc32c_generic"]
 GUEST_MODULES = ["ib_core", "ib_uverbs"]
+# Of guests with a QEMU guest agent, besides.
+AGENT_MODULES = ["virtio_pci", "virtio_console"]
+AGENT = "/usr/sbin/qemu-ga"
 SIMHCA = RIG / "simhca"
 KEEP = 2
 
@@ -162,13 +165,24 @@ class Image:
         run(["depmod", "-b", stage, self.kernel])
         return [m.stem for m in modules]
 
-    def _initramfs(self, stage, modules, init, out):
-        """A busybox initramfs with modules (and what they need) numbered in loading order."""
+    @staticmethod
+    def _add_program(top, program):
+        """A program of this machine, in bin/, and its shared libraries where they are here."""
+        shutil.copy(program, top / "bin")
+        for library in re.findall(r"(/\S+) \(0x", run(["ldd", program])):
+            target = top / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+
+    def _initramfs(self, stage, modules, init, out, program=None):
+        """A busybox initramfs with modules (and what they need) numbered in loading order, and perhaps one program more."""
         with tempfile.TemporaryDirectory(dir=CACHE) as name:
             top = pathlib.Path(name)
-            for d in ("bin", "mods", "new", "proc", "sys", "dev"):
+            for d in ("bin", "mods", "new", "proc", "sys", "dev", "tmp"):
                 (top / d).mkdir()
             shutil.copy("/bin/busybox", top / "bin/busybox")
+            if program:
+                self._add_program(top, program)
             (top / "bin/sh").symlink_to("busybox")
             files = []
             for m in modules:
@@ -184,6 +198,7 @@ class Image:
         images = stage / "var/lib/libvirt/images"
         shutil.copy(stage / f"boot/vmlinuz-{self.kernel}", images / "guest.vmlinuz")
         self._initramfs(stage, GUEST_MODULES + modules, RIG / "guest/init", images / "guest.initrd")
+        self._initramfs(stage, AGENT_MODULES + GUEST_MODULES + modules, RIG / "guest/init", images / "guest-agent.initrd", AGENT)
 
     def _boot_initrd(self, stage, out):
         self._initramfs(stage, BOOT_MODULES, RIG / "guest/boot-init", out)

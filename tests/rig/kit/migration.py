@@ -27,12 +27,7 @@ class Moving:
 
     def identity(self, host):
         """{name: (vGUID in admin_guids, P_Keys of the map, address in the guest)} from sysfs and libvirt."""
-        facts = host.facts()
-        found = {}
-        for bdf, (alias, address) in self.guest.live_hostdevs().items():
-            found[alias.removeprefix("ua-vhca-")] = (guid_text(facts.admin_guid(bdf)),
-                                                     sorted(facts.pkey_map(bdf).values()), address)
-        return found
+        return host.facts().identity(self.guest.live_hostdevs())
 
     def guids(self):
         return [int(guid, 16) for guid, _, _ in self.before.values()]
@@ -108,7 +103,7 @@ class Moving:
         check(guest.name not in other.sh("virsh -q list --name").split(), f"{guest.name} runs on {other.name} too")
         wait_for(lambda: self.identity(host) == self.before, 60,
                  f"{guest.name}: {self.before}; it has {self.identity(host)}", 0.5)
-        check("urn:vhcad:away:1" not in host.sh(f"virsh dumpxml {guest.name}"), f"{guest.name} still carries the marker")
+        wait_for(lambda: "urn:vhcad:away:1" not in host.sh(f"virsh dumpxml {guest.name}"), 30, f"{guest.name} without the marker", 0.5)
         guest.wait_vfs(len(self.names), timeout=120)
         seen = {v["pci"] for v in guest.seen()["VF"]}
         equal(seen, {address for _, _, address in self.before.values()}, "PCI addresses that the guest sees")
@@ -125,9 +120,8 @@ class Moving:
             host.wait_attached(self.guest, name, granted=True)
         facts, others = host.facts(), other.facts()
         lid = int(facts.lid, 16)
-        held = {int("".join(g.split(":")[4:]), 16) for g in facts.raw["gids"].values()}
         for guid in self.guids():
-            check(guid in held, f"{host.name}: {guid_text(guid)} is not in the port's GUID table")
+            check(guid in facts.held_guids(), f"{host.name}: {guid_text(guid)} is not in the port's GUID table")
             check(guid in self.story.sa_guids(lid).values(), f"SA: {guid_text(guid)} is not among the GUIDs of LID {lid}")
             check(guid not in self.story.sa_guids(int(others.lid, 16)).values(), f"SA: {other.name} still has {guid_text(guid)}")
             equal(self.story.sa_path_lid(guid), lid, f"LID in the SA's path record to {guid_text(guid)}")

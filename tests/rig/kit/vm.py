@@ -44,16 +44,16 @@ class Vm:
         except (OSError, ValueError):
             return None
 
-    def start(self, image, link_ports):
-        """Start QEMU. link_ports: UDP ports of the private link, own and other."""
+    def start(self, image, link_ports, vfs=4):
+        """Start QEMU. link_ports: UDP ports of the private link, own and other. vfs: how many the adapter can have."""
         RUN.mkdir(parents=True, exist_ok=True)
         port = free_port(socket.SOCK_STREAM)
         n = self.index
         self.log.write_bytes(b"")
         self.info_file.write_text(json.dumps({"port": port, "image": image.key, "started": time.time()}))
         append = APPEND.format(name=self.name, index=n, machine_id=f"{n:032x}")
-        nvme = ("nvme,id=nv0,serial=RIG%d,bus=rp1,subsys=ss0,sriov_max_vfs=4,sriov_vq_flexible=8,"
-                "sriov_vi_flexible=4,max_ioqpairs=18,msix_qsize=17" % n)
+        nvme = (f"nvme,id=nv0,serial=RIG{n},bus=rp1,subsys=ss0,sriov_max_vfs={vfs},sriov_vq_flexible={2 * vfs},"
+                f"sriov_vi_flexible={vfs},max_ioqpairs={2 * vfs + 10},msix_qsize={vfs + 13}")
         link = ("dgram,id=priv,local.type=inet,local.host=127.0.0.1,local.port=%d,"
                 "remote.type=inet,remote.host=127.0.0.1,remote.port=%d" % link_ports)
         argv = ["qemu-system-x86_64", "-name", f"rig-{self.name}", "-nodefaults", "-no-user-config",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test's own way in: /sys/kernel/debug/simhca/<bdf>/{ctl,state,stats}. Nothing of the product
+ * The test's own way in: /sys/kernel/debug/simhca/<bdf>/{ctl,state,stats,qps}. Nothing of the product
  * reads it. ctl takes one command per write; port is optional and 1 without.
  */
 #include "simhca.h"
@@ -158,6 +158,13 @@ static int stats_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(stats);
 
+static int qps_show(struct seq_file *s, void *unused)
+{
+	simhca_qp_show(s, s->private);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(qps);
+
 void simhca_debugfs_init(void)
 {
 	root = debugfs_create_dir("simhca", NULL);
@@ -174,6 +181,7 @@ void simhca_debugfs_add(struct simhca *hca)
 	debugfs_create_file("ctl", 0200, hca->debugfs, hca, &ctl_fops);
 	debugfs_create_file("state", 0400, hca->debugfs, hca, &state_fops);
 	debugfs_create_file("stats", 0400, hca->debugfs, hca, &stats_fops);
+	debugfs_create_file("qps", 0400, hca->debugfs, hca, &qps_fops);
 }
 
 void simhca_debugfs_remove(struct simhca *hca)

@@ -139,6 +139,16 @@ static u8 symbol(const struct simhca_mailbox *m)
 	return KIND_SYMBOL | (m->pos ? 0 : START) | nibble;
 }
 
+/* The guest has the whole report. */
+static void report_arrived(struct simhca *hca, int fn, struct simhca_mailbox *m)
+{
+	const u8 *first = &m->sent[m->port][FIXED];
+	bool has_key = report_len(m->sent[m->port]) > FIXED + 1 && !first[0];
+
+	simhca_qp_guest_sees(hca, fn, m->port, has_key ? get_unaligned_be16(&first[1]) : 0);
+	m->port = 0;
+}
+
 /*
  * One step of the PF, which has just read reg: 0 = leave the register alone, else what to write.
  * The caller keeps calling while *busy.
@@ -152,7 +162,7 @@ u8 simhca_mail_step(struct simhca *hca, int fn, u8 reg, bool *busy)
 		return 0;
 	if (m->port && reg == ((symbol(m) & ~KIND_MASK) | KIND_ACK)) {
 		if (++m->pos == 2 * report_len(m->sent[m->port]))
-			m->port = 0;
+			report_arrived(hca, fn, m);
 	} else if (m->port) {
 		*busy = true;
 		return reg == symbol(m) ? 0 : symbol(m);

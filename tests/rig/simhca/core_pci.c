@@ -44,15 +44,33 @@ static int ports = 1;
 module_param(ports, int, 0444);
 MODULE_PARM_DESC(ports, "simhca: InfiniBand ports of each adapter, 1 or 2");
 
-static unsigned int total_vfs(void)
+/* main.c:__mlx4_init_one: the values of num_vfs, by how many there are. Places: VFs of port 1, of port 2, of both. */
+static unsigned int vfs_of(int place)
 {
-	unsigned int total = 0;
+	static const int param_map[3][3] = {{2, 0, 0}, {0, 1, 2}, {0, 1, 2}};
 	int i;
 
 	for (i = 0; i < num_vfs_argc; i++)
-		total += num_vfs[i];
-	return total;
+		if (param_map[num_vfs_argc - 1][i] == place)
+			return num_vfs[i];
+	return 0;
 }
+
+static unsigned int total_vfs(void)
+{
+	return vfs_of(0) + vfs_of(1) + vfs_of(2);
+}
+
+/* main.c:mlx4_load_one, dev_vfs: VFs of port 1 come first, then those of port 2, then those of both. */
+bool simhca_func_has_port(const struct simhca *hca, int fn, int port)
+{
+	int single = vfs_of(0) + vfs_of(1);
+
+	if (!simhca_is_master(hca) || fn == 0 || fn > single)
+		return true;
+	return port == (fn <= vfs_of(0) ? 1 : 2);
+}
+EXPORT_SYMBOL_GPL(simhca_func_has_port);
 
 static int check_parameters(struct pci_dev *pdev)
 {
@@ -69,10 +87,20 @@ static int check_parameters(struct pci_dev *pdev)
 			total_vfs(), SIMHCA_MAX_VFS);
 		return -EINVAL;
 	}
-	if (total_vfs() > MAX_VF_P_PORT) {
+	for (i = 0; i < SIMHCA_MAX_PORTS; i++)
+		if (vfs_of(i) + vfs_of(2) > MAX_VF_P_PORT) {
+			dev_err(&pdev->dev,
+				"Requested more VF's (%u) for port (%d) than allowed by driver "
+				"(%d)\n",
+				vfs_of(i) + vfs_of(2), i + 1, MAX_VF_P_PORT);
+			return -EINVAL;
+		}
+	/* main.c:mlx4_load_one */
+	if (num_vfs_argc > 1 && ports < 2) {
 		dev_err(&pdev->dev,
-			"Requested more VF's (%u) for port (%d) than allowed by driver (%d)\n",
-			total_vfs(), 1, MAX_VF_P_PORT);
+			"Error: Trying to configure VFs on port 2, but HCA has only %d physical "
+			"ports\n",
+			ports);
 		return -EINVAL;
 	}
 	return 0;
@@ -82,23 +110,22 @@ static int check_parameters(struct pci_dev *pdev)
  * A VF has its PF's vendor already (drivers/pci/iov.c:pci_iov_add_virtfn). vfio-pci hands a VF's
  * ids on to the guest (vfio_pci_config.c:vfio_config_init).
  */
-static void wear_connectx_ids(struct pci_dev *pdev, bool is_vf)
+void simhca_wear_ids(struct pci_dev *pdev, u16 device)
 {
-	if (pdev->device != HOST_DEVICE)
-		return;
 	pdev->vendor = SIMHCA_VENDOR;
-	pdev->device = is_vf ? SIMHCA_DEVICE_VF : SIMHCA_DEVICE_PF;
+	pdev->device = device;
 	pdev->class = CLASS_CONNECTX;
 }
+EXPORT_SYMBOL_GPL(simhca_wear_ids);
 
-/* Our VFs get their ids before their first uevent: device_add notifies the bus first. */
+/* Our VFs, whose device id is the one after their PF's, get their ids before their first uevent: device_add notifies the bus first. */
 static int on_bus_event(struct notifier_block *nb, unsigned long action, void *data)
 {
 	struct pci_dev *pdev = to_pci_dev(data);
 
 	if (action == BUS_NOTIFY_ADD_DEVICE && pdev->is_virtfn &&
 	    pci_physfn(pdev)->vendor == SIMHCA_VENDOR)
-		wear_connectx_ids(pdev, true);
+		simhca_wear_ids(pdev, pci_physfn(pdev)->device + 1);
 	return NOTIFY_DONE;
 }
 
@@ -170,7 +197,7 @@ static void init_functions(struct simhca *hca)
 		}
 }
 
-static struct simhca *alloc_hca(struct pci_dev *pdev, bool is_vf)
+static struct simhca *alloc_hca(struct pci_dev *pdev, const struct simhca_family *family)
 {
 	struct simhca *hca = kzalloc(sizeof(*hca), GFP_KERNEL);
 
@@ -182,8 +209,9 @@ static struct simhca *alloc_hca(struct pci_dev *pdev, bool is_vf)
 		return NULL;
 	}
 	hca->pdev = pdev;
-	hca->is_vf = is_vf;
-	hca->num_ports = clamp(ports, 1, SIMHCA_MAX_PORTS);
+	hca->family = family;
+	hca->is_vf = function_is_vf(pdev);
+	hca->num_ports = clamp(ports, 1, family->max_ports);
 	spin_lock_init(&hca->lock);
 	INIT_DELAYED_WORK(&hca->pulse, simhca_port_pulse_work);
 	return hca;
@@ -213,7 +241,8 @@ static int start_pf(struct simhca *hca)
 
 	if (ret)
 		return ret;
-	enable_sriov(hca);
+	if (hca->family->vfs_at_probe)
+		enable_sriov(hca);
 	simhca_vf_start(hca);
 	schedule_delayed_work(&hca->pulse, 0);
 	simhca_debugfs_add(hca);
@@ -235,13 +264,14 @@ static int start_vf(struct simhca *hca)
 	return simhca_mail_listen(hca);
 }
 
-static int load_one(struct pci_dev *pdev, bool is_vf)
+static int load_one(struct pci_dev *pdev, const struct simhca_family *family, void *priv)
 {
-	struct simhca *hca = alloc_hca(pdev, is_vf);
+	struct simhca *hca = alloc_hca(pdev, family);
 	int ret;
 
 	if (!hca)
 		return -ENOMEM;
+	hca->family_priv = priv;
 	ret = simhca_add(hca);
 	if (ret) {
 		free_hca(hca);
@@ -249,7 +279,7 @@ static int load_one(struct pci_dev *pdev, bool is_vf)
 	}
 	set_identity(hca);
 	pci_set_drvdata(pdev, hca);
-	ret = is_vf ? start_vf(hca) : start_pf(hca);
+	ret = hca->is_vf ? start_vf(hca) : start_pf(hca);
 	if (ret) {
 		simhca_remove(hca);
 		simhca_free_events(hca);
@@ -261,30 +291,44 @@ static int load_one(struct pci_dev *pdev, bool is_vf)
 	return 0;
 }
 
-static int simhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+int simhca_load(struct pci_dev *pdev, const struct simhca_family *family, void *priv)
 {
-	bool is_vf = function_is_vf(pdev);
-	int ret;
+	int ret = pci_enable_device(pdev);
 
-	wear_connectx_ids(pdev, is_vf);
-	pr_info(DRV_NAME ": Initializing %s\n", pci_name(pdev));
-	ret = check_parameters(pdev);
 	if (ret)
 		return ret;
-	ret = pci_enable_device(pdev);
-	if (ret)
-		return ret;
-	ret = pci_request_regions(pdev, DRV_NAME);
+	ret = pci_request_regions(pdev, pdev->driver->name);
 	if (ret)
 		goto disable;
 	pci_set_master(pdev);
-	ret = skip_own_vf(pdev) ? -ENODEV : load_one(pdev, is_vf);
+	ret = load_one(pdev, family, priv);
 	if (!ret)
 		return 0;
 	pci_release_regions(pdev);
 disable:
 	pci_disable_device(pdev);
 	return ret;
+}
+EXPORT_SYMBOL_GPL(simhca_load);
+
+static const struct simhca_family mlx4_family = {
+	.ib_name = "mlx4_%d",
+	.node_desc = "MT4099 ConnectX-3 (simhca)",
+	.vfs_at_probe = true,
+	.max_ports = SIMHCA_MAX_PORTS,
+};
+
+static int simhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	int ret;
+
+	if (pdev->device == HOST_DEVICE)
+		simhca_wear_ids(pdev, function_is_vf(pdev) ? SIMHCA_DEVICE_VF : SIMHCA_DEVICE_PF);
+	pr_info(DRV_NAME ": Initializing %s\n", pci_name(pdev));
+	ret = check_parameters(pdev);
+	if (!ret && skip_own_vf(pdev))
+		ret = -ENODEV;
+	return ret ? ret : simhca_load(pdev, &mlx4_family, NULL);
 }
 
 /* main.c:mlx4_remove_one: SR-IOV stays when a VF's driver is still running. */
@@ -301,7 +345,7 @@ static void disable_sriov(struct simhca *hca, int active)
 	pci_disable_sriov(hca->pdev);
 }
 
-static void simhca_pci_remove(struct pci_dev *pdev)
+void simhca_unload(struct pci_dev *pdev)
 {
 	struct simhca *hca = pci_get_drvdata(pdev);
 	int active = simhca_vf_active_count(hca);
@@ -319,6 +363,7 @@ static void simhca_pci_remove(struct pci_dev *pdev)
 	pci_release_regions(pdev);
 	pci_disable_device(pdev);
 }
+EXPORT_SYMBOL_GPL(simhca_unload);
 
 /* A guest that shuts down tells its host; mlx4_shutdown unloads everything, this much matters. */
 static void simhca_pci_shutdown(struct pci_dev *pdev)
@@ -342,7 +387,7 @@ static struct pci_driver simhca_driver = {
 	.name = DRV_NAME,
 	.id_table = simhca_ids,
 	.probe = simhca_probe,
-	.remove = simhca_pci_remove,
+	.remove = simhca_unload,
 	.shutdown = simhca_pci_shutdown,
 };
 

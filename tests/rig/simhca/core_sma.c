@@ -48,7 +48,7 @@ static __be16 node_info(struct sma_call *c)
 	n->node_guid = cpu_to_be64(c->hca->guid);
 	n->port_guid = cpu_to_be64(simhca_port_guid(c->hca, c->port));
 	n->partition_cap = cpu_to_be16(simhca_pkey_table_len(c->hca));
-	n->device_id = cpu_to_be16(SIMHCA_DEVICE_PF);
+	n->device_id = cpu_to_be16(c->hca->pdev->device);
 	n->local_port_num = c->port;
 	n->vendor_id[1] = 0x02;
 	n->vendor_id[2] = 0xc9;

@@ -42,6 +42,7 @@ static void set_active(struct simhca *hca, int fn, bool active)
 		simhca_post(hca, SIMHCA_EV_SLAVE_INIT, 0, fn);
 	} else {
 		atomic_inc(&hca->stats.slave_shutdowns);
+		simhca_qp_forget(hca, fn);
 		simhca_post(hca, SIMHCA_EV_SLAVE_SHUTDOWN, 0, fn);
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The iov/ tree, function half: iov/<fn>/ports/<p>/{pkey_idx,gid_idx,smi_enabled,enable_smi_admin}.
- * Checked against hw/mlx4/sysfs.c: register_one_pkey_tree, add_port, store_port_pkey,
+ * Checked against hw/mlx4/sysfs.c: register_one_pkey_tree (a VF has its own ports only), add_port, store_port_pkey,
  * add_vf_smi_entries; mlx4_core/cmd.c:mlx4_vf_set_enable_smi_admin.
  */
 #include "iov_dir.h"
@@ -171,7 +171,8 @@ struct simhca_iov_fn *simhca_iov_fn_create(struct simhca_ib *dev, struct kobject
 	if (!ret)
 		ret = simhca_iov_dir_create(&f->ports, "ports", f->dir.kobj);
 	for (like.port = 1; like.port <= dev->hca->num_ports && !ret; like.port++)
-		ret = add_port(f, &like);
+		if (simhca_func_has_port(dev->hca, fn, like.port))
+			ret = add_port(f, &like);
 	if (ret) {
 		simhca_iov_fn_destroy(f);
 		return NULL;

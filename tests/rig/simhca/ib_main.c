@@ -31,8 +31,10 @@ static void init_device(struct simhca_ib *dev, struct simhca *hca)
 	dev->ib.num_comp_vectors = 1;
 	dev->ib.node_guid = cpu_to_be64(hca->guid);
 	dev->ib.dev.parent = &hca->pdev->dev;
-	strscpy(dev->ib.node_desc, "MT4099 ConnectX-3 (simhca)", sizeof(dev->ib.node_desc));
+	strscpy(dev->ib.node_desc, hca->family->node_desc, sizeof(dev->ib.node_desc));
 	ib_set_device_ops(&dev->ib, &simhca_ib_ops);
+	if (hca->family->ib_ops)
+		ib_set_device_ops(&dev->ib, hca->family->ib_ops);
 }
 
 /* mlx4_ib_init_sriov, and for sm_guid_assign mlx4_ib_init_alias_guid_service */
@@ -72,7 +74,7 @@ static void *add(struct simhca *hca)
 		return NULL;
 	init_device(dev, hca);
 	simhca_client_ready(hca, dev);
-	if (ib_register_device(&dev->ib, "mlx4_%d", NULL))
+	if (ib_register_device(&dev->ib, hca->family->ib_name, NULL))
 		goto free;
 	msleep(add_delay_ms);
 	if (init_sriov(dev))

@@ -103,6 +103,13 @@ enum simhca_frame_kind { SIMHCA_FRAME_MAD = 1, SIMHCA_FRAME_PULSE = 2 };
 
 struct simhca_mailbox;
 
+/* What matters here of a guest's queue pair. */
+struct simhca_qp_context {
+	u16 pkey; /* what the guest has seen at virtual index 0, 0 = nothing yet */
+	u8 physical;
+	bool live;
+};
+
 /* A virtual function as the PF's driver knows it (mlx4.h: struct mlx4_slave_state). */
 struct simhca_func {
 	struct pci_dev *vf; /* NULL for the PF */
@@ -115,6 +122,7 @@ struct simhca_func {
 	struct simhca_mailbox *mail;
 	u64 admin_guid[SIMHCA_MAX_PORTS + 1];
 	u8 virt2phys[SIMHCA_MAX_PORTS + 1][SIMHCA_PKEYS];
+	struct simhca_qp_context ipoib[SIMHCA_MAX_PORTS + 1];
 };
 
 /* What debugfs counts. */
@@ -134,9 +142,21 @@ struct simhca_stats {
 };
 
 struct simhca_wire;
+struct ib_device_ops;
+
+/* What differs between the families of adapters: mlx4's is in core_pci.c, mlx5's in mlx5_pci.c. */
+struct simhca_family {
+	const char *ib_name; /* pattern for the name of the ib_device */
+	const char *node_desc;
+	bool vfs_at_probe;
+	int max_ports;
+	const struct ib_device_ops *ib_ops; /* besides simhca_ib_ops, or NULL */
+};
 
 struct simhca {
 	struct pci_dev *pdev;
+	const struct simhca_family *family;
+	void *family_priv;
 	struct list_head link;	      /* in the list of all adapters */
 	struct list_head master_link; /* in core_vf.c's list, for resets of VFs */
 	int index;		      /* position among this host's adapters */
@@ -198,6 +218,12 @@ static inline u64 simhca_port_guid(const struct simhca *hca, int port)
 	return hca->guid + port;
 }
 
+/* core_pci.c: what every family's probe and remove do */
+int simhca_load(struct pci_dev *pdev, const struct simhca_family *family, void *priv);
+void simhca_unload(struct pci_dev *pdev);
+void simhca_wear_ids(struct pci_dev *pdev, u16 device);
+bool simhca_func_has_port(const struct simhca *hca, int fn, int port);
+
 /* core_event.c */
 int simhca_register_client(const struct simhca_client *client);
 void simhca_unregister_client(const struct simhca_client *client);
@@ -242,6 +268,12 @@ int simhca_vf_active_count(struct simhca *hca);
 void simhca_vf_announce(struct pci_dev *pdev, bool up);
 void simhca_slave_port_event(struct simhca *hca, int func, int port, bool valid);
 void simhca_slave_all_ports(struct simhca *hca, int port, bool up);
+
+/* core_qp.c: QPs of guests */
+struct seq_file;
+void simhca_qp_guest_sees(struct simhca *hca, int fn, int port, u16 pkey);
+void simhca_qp_forget(struct simhca *hca, int fn);
+void simhca_qp_show(struct seq_file *s, struct simhca *hca);
 
 /* core_mailbox.c: the PF's reports to a VF's driver */
 struct simhca_mailbox *simhca_mail_create(struct simhca *hca);

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Guests that let go of a VF late, in another way, only when they run again, or through their agent. One that never does: 70_migration.py."""
+
+import time
+
+from kit.base import say, wait_for
+from kit.case import assert_scrubbed, case, check, equal
+
+PKEY = 0x8001
+CONF = "/etc/vhcad/vhcad.conf.d/escalation.conf"
+# Time enough for a guest on a busy machine to begin a program, after half of it.
+ESCALATION = b"[libvirt]\ndetach_escalation = guest-agent\ndetach_timeout = 30s\ndetach_retry = 2s\n"
+DEAF = "echo disable > /sys/firmware/acpi/interrupts/gpe01"  # the event by which QEMU asks for an ACPI slot
+NATIVE = "pc-q35-6.0"  # PCI Express hot-plug by the guest's own driver; newer machines use ACPI
+
+
+def attach(host, guest):
+    """Give the guest its VF, wait until its driver is up; return the VF's address."""
+    host.vhcactl("attach", guest.name, "ib0", "--partition", f"0x{PKEY:04x}", timeout=120)
+    guest.wait_vfs(1, timeout=120)
+    return host.vf_of(guest)["bdf"]
+
+
+def assert_gone(host, guest, bdf, outcome, started):
+    """The VF is out of the guest and nobody's."""
+    equal(guest.live_hostdevs(), {}, "host devices after the detach")
+    host.wait_vf(bdf, "free", 30)
+    assert_scrubbed(host, bdf)
+    say(f"       {outcome}: detached after {time.monotonic() - started:.1f} s")
+
+
+def detach(host, guest, bdf, outcome):
+    started = time.monotonic()
+    host.vhcactl("detach", guest.name, "ib0", timeout=120)
+    assert_gone(host, guest, bdf, outcome, started)
+
+
+@case
+def acpi_and_paused_guest(rig):
+    """ACPI hot-plug lets go at once; a paused guest keeps its VF, unscrubbed, and lets go when it runs again."""
+    host = rig.hva
+    guest = rig.story["guest"] = rig.guest(host, 1, agent=True).start()
+    detach(host, guest, attach(host, guest), "ACPI")
+    bdf = attach(host, guest)
+    host.sh("virsh -q suspend vm1")
+    started = time.monotonic()
+    host.sh("systemd-run -q --collect --unit=detach vhcactl detach vm1 ib0")
+    host.wait_vf(bdf, "detaching", 20)
+    time.sleep(8)  # longer than libvirt waits, and than one retry
+    equal(list(guest.live_hostdevs()), [bdf], "host devices of the paused guest")
+    equal(host.facts().pkey_map(bdf), {0: PKEY}, "P_Key map under the paused guest")
+    host.sh("virsh -q resume vm1")
+    wait_for(lambda: not guest.live_hostdevs(), 60, "the VF to leave the resumed guest")
+    assert_gone(host, guest, bdf, "paused for 8 s", started)
+    check(host.code("systemctl is-failed -q detach")[0], "vhcactl detach failed")
+
+
+@case(story=True)
+def guest_agent_helps(rig):
+    """A guest that has become deaf to ACPI leaves its VF because its agent was asked to power the slot off."""
+    host, guest = rig.hva, rig.story["guest"]
+    bdf = attach(host, guest)
+    host.put(CONF, ESCALATION)
+    try:
+        host.sh("systemctl reload vhcad")
+        guest.run(DEAF)
+        detach(host, guest, bdf, "guest agent")
+    finally:
+        host.sh(f"rm {CONF} && systemctl reload vhcad")
+    told = [e["text"] for e in host.api("GET", "events?since=0")["events"] if e["subject"] == bdf]
+    check(any(text.startswith("escalated: domain vm1") for text in told), f"no event of an escalation: {told}")
+
+
+@case
+def native_hotplug_and_firmware(rig):
+    """A request that the firmware loses is sent again until the guest's driver hears it; native hot-plug takes its 5 s."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", f"0x{PKEY:04x}"), machine=NATIVE).start(wait=False)
+    bdf = host.wait_attached(guest)["bdf"]
+    detach(host, guest, bdf, "asked in the firmware")
+    guest.wait_ready()
+    detach(host, guest, attach(host, guest), "native PCI Express hot-plug")
