@@ -27,6 +27,7 @@ BUILDS = {
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
+MIGRATIONS = 100000
 
 
 def cache_dir():
@@ -184,12 +185,19 @@ def unit(tally, builds):
 
 
 def integration(tally, builds):
+    """With sanitizers; then random schedules of migrations, as many as a fast build can do in a minute or two."""
     if builds.get("dev"):
         meson_tests(tally, builds["dev"], "integration")
+    if builds.get("release"):
+        started = time.monotonic()
+        code, out = run([str(builds["release"] / "tests/integration/test_chaos"), "--migrations", str(MIGRATIONS),
+                         "--jobs", str(min(os.cpu_count() or 1, 16))], TEST_TIMEOUT)
+        tally.add(f"random schedules: {MIGRATIONS} migrations", "ok" if code == 0 else "FAIL",
+                  time.monotonic() - started, tail(out))
 
 
 def rig(tally, builds):
-    """The cases on the two hypervisor VMs; run.py prints its own lines and leaves a result file."""
+    """The cases on pairs of hypervisor VMs; run.py prints its own lines and leaves a result file."""
     del builds
     runner = ROOT / "tests/rig/run.py"
     if not runner.exists():
@@ -199,7 +207,7 @@ def rig(tally, builds):
         return
     results = cache_dir() / "rig-results.json"
     results.unlink(missing_ok=True)
-    with subprocess.Popen([str(runner), "--results", str(results)]) as p:
+    with subprocess.Popen([str(runner), "--pairs", "auto", "--results", str(results)]) as p:
         try:
             code = p.wait(RIG_TIMEOUT)
         except subprocess.TimeoutExpired:
