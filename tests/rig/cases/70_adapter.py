@@ -15,20 +15,28 @@ NOBODY = 0xFFFFFFFFFFFFFFFF
 # What a write to pkey_idx/3 leaves there; None: the write fails with EINVAL and changes nothing.
 WRITES = (("none", "none"), ("5", "5"), ("Nothing", "none"), ("010", "8"), ("0x1f", "31"), ("126", "126"), ("127", None),
           ("-1", None), ("x", None))
-# mlx4_ib forgets what our agent has asked of it; OpenSM, which has the device open, starts anew after that.
+# The drivers forget what our agent and the cases before have asked of them, mlx4_core its counters; OpenSM, which has the
+# device open, starts anew after that.
 QUIET = """set -e
-systemctl stop vhcad opensm-vhcad
+systemctl stop vhcad opensm-vhcad 'rig-cable@*'
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 modprobe -r mlx4_ib
+modprobe -r mlx4_core
+modprobe mlx4_core ports=%d
 modprobe mlx4_ib
 udevadm settle
-for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/1/mcgs ] && break; sleep 0.1; done"""
+for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/%d/mcgs ] && break; sleep 0.1; done"""
+
+
+def quiet(host, ports=1):
+    """Our agent and the SM out of the way, the drivers as after a boot."""
+    host.sh(QUIET % (ports, PF, ports))
 
 
 def only_the_adapter(rig, plugin=True):
-    """Our agent out of the way, the driver and the SM as after a boot. The reset after a dirty case starts the agent."""
+    """The drivers and the SM as after a boot, without our agent. The reset after a dirty case starts the agent."""
     for host in rig.hosts:
-        host.sh(QUIET % PF)
+        quiet(host)
     rig.hva.put("/etc/opensm/opensm.conf", (OPENSM_CONF + (OPENSM_PLUGIN if plugin else "")).encode())
     rig.hva.sh("systemctl start opensm-vhcad")
     wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 60, "both ports to be ACTIVE")
@@ -170,3 +178,25 @@ def cable_carries_the_link(rig):
     wait_for(lambda: states(rig) == ["DOWN", "DOWN"], 30, "both ends of a pulled cable to be DOWN")
     rig.hvb.sh(f"echo port up > {CONTROL}/ctl")
     wait_for(lambda: states(rig) == ["ACTIVE", "ACTIVE"], 90, "both ends to be ACTIVE again")
+
+
+MAP = "for p in 1 2; do echo $(cat {iov}/{vf}/ports/$p/pkey_idx/0) $(cat {iov}/ports/$p/admin_guids/1); done"
+
+
+@case(dirty=True)
+def both_ports_are_cleared(rig):
+    """A dual-port card's driver puts each VF into the default partition of both ports; our agent clears both, and what comes back on the second."""
+    host = rig.hvb
+    quiet(host, ports=2)
+    iov = f"{device(host)}/iov"
+
+    def shown():
+        return [tuple(line.split()) for line in host.sh(MAP.format(iov=iov, vf=VFS[0])).splitlines()]
+    wait_for(lambda: [index for index, _ in shown()] == ["0", "0"], 10, f"the driver's own maps: {shown()}")
+    host.sh("systemctl start vhcad")
+    cleared = [("none", f"{NOBODY:x}")] * 2
+    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on both ports: {shown()}")
+    host.wait_vf(VFS[0], "free")
+    host.sh(f"echo 0 > {iov}/{VFS[0]}/ports/2/pkey_idx/0; systemctl restart vhcad")
+    wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on the second port again: {shown()}")
+    equal([p["port"] for p in host.vhcactl("hcas")["hcas"][0]["ports"]], [1, 2], "ports of the adapter")
