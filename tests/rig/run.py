@@ -1,15 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run cases on the rig: run.py [--list] [--keep] [--no-install] [--results FILE] [WORD...]
+"""Run cases on the rig: run.py [--long] [--list] [--keep] [--no-install] [--pairs N] [--shuffle SEED] [--results FILE] [WORD...]
 
 WORDs select the cases whose names contain one of them. Hypervisors that were up stay up.
+--pairs shares the cases out among N pairs of hypervisors that run at the same time; "auto" takes as many as fit.
 """
 
 import argparse
 import importlib
 import json
+import os
 import pathlib
+import random
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -21,9 +25,21 @@ from kit import hypervisors  # noqa: E402
 from kit.base import RUN, Lock, RigError, say, wait_for  # noqa: E402
 from kit.case import CASES, Failure, Rig  # noqa: E402
 from kit.host import VFS  # noqa: E402
+from kit.share import Share, pairs_that_fit  # noqa: E402
 from kit.vm import Vm  # noqa: E402
 
 ARTIFACTS = RUN / "artifacts"
+MATRIX_HEAD = """# Crash matrix on the rig
+
+Written by `tests/rig/run.py --matrix FILE matrix:`. Real kernels, vfio, libvirt and OpenSM;
+`docs/crash-matrix.md` is the fast form, with every step. In each cell an agent stops at a transaction (its migration or its VF enters a state),
+before or after that is durable; then somebody gets SIGKILL, with or without the link between the hypervisors being cut for four seconds, and comes
+back. Afterwards, from libvirt, sysfs, SA and plugin: one owner of the vGUID; the guest has its VF with vGUID, P_Keys and PCI address where it runs, and
+the port holds the vGUID there and not elsewhere; all other VFs are free and clean; no claim, migration or report is left over.
+
+| # | away | the guest |
+|--|--|--|
+"""
 COLLECT = {
     "vhcad.log": "journalctl --no-pager -b -u vhcad -o short-monotonic",
     "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
@@ -69,13 +85,13 @@ def run_case(rig, one):
     """Run one case; return its result record."""
     name = one.name
     started = time.monotonic()
-    problem = ""
+    problem, cells = "", []
     try:
         if not one.story:
             rig.story = {}
         elif "stopped" in rig.story:
             raise Failure(f"not reached: the story stopped at '{rig.story['stopped']}'")
-        one.function(rig)
+        cells = one.function(rig) or []
     except (Failure, RigError) as e:
         problem = str(e)
     except Exception:  # a bug in the case is a failed case too
@@ -86,7 +102,7 @@ def run_case(rig, one):
         rig.story.setdefault("stopped", name)
         say("       " + problem.strip().replace("\n", "\n       "))
         say(f"       logs: {collect(name)}")
-    return {"name": name, "result": "FAIL" if problem else "ok", "seconds": round(seconds, 1), "problem": problem}
+    return {"name": name, "result": "FAIL" if problem else "ok", "seconds": round(seconds, 1), "problem": problem, "cells": cells}
 
 
 def tidy(rig, record, dirty):
@@ -107,17 +123,16 @@ def tidy(rig, record, dirty):
         hypervisors.install()
 
 
-def run_cases(cases, rig):
-    results = []
-    for i, one in enumerate(cases):
-        results.append(run_case(rig, one))
-        if not (i + 1 < len(cases) and cases[i + 1].story):
-            tidy(rig, results[-1], one.dirty)
+def run_group(group, rig):
+    """Run cases that belong together, then clean up after the last one; return their records."""
+    results = [run_case(rig, one) for one in group]
+    tidy(rig, results[-1], group[-1].dirty)
     return results
 
 
-def select(words):
-    """Cases in file order. A story's later parts need its earlier ones, so a match selects the whole story."""
+def select(words, long):
+    """Groups of cases in file order, which begins with the longest so that pairs end together. A story's later parts need its
+    earlier ones: they are one group, matched as a whole. Long ones have to be asked for, by a word or by this flag."""
     for file in sorted((pathlib.Path(__file__).parent / "cases").glob("[0-9]*.py")):
         importlib.import_module(f"cases.{file.stem}")
     groups = []
@@ -126,23 +141,22 @@ def select(words):
             groups[-1].append(entry)
         else:
             groups.append([entry])
-    return [e for g in groups if not words or any(w in e.name for w in words for e in g) for e in g]
+    if words:
+        return [g for g in groups if any(w in e.name for w in words for e in g)]
+    return [g for g in groups if long or not g[0].long]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="only print the cases and what they show")
-    parser.add_argument("--keep", action="store_true", help="leave the hypervisors running")
-    parser.add_argument("--no-install", action="store_true", help="test what is installed there already")
-    parser.add_argument("--results", help="write a JSON list of results here")
-    parser.add_argument("words", nargs="*", help="run only cases whose name contains one of these")
-    args = parser.parse_args()
-    cases = select(args.words)
-    if args.list:
-        for one in cases:
-            say(f"{one.name}\n    {one.shows}")
-        return 0
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
+def left_out(groups):
+    """Records of the cases that are not among these groups for being long."""
+    run = {e.name for g in groups for e in g}
+    records = [{"name": e.name, "result": "skip", "seconds": 0, "problem": "long"} for e in CASES if e.long and e.name not in run]
+    for record in records:
+        say(f" skip  rig: {record['name']}: takes long; tests/rig/run.py --long runs it")
+    return records
+
+
+def run_here(groups, args):
+    """Take groups from the share until none is left, on this run's pair of hypervisors."""
     keep = args.keep or any(Vm(n).pid() for n in hypervisors.NAMES)
     results = []
     try:
@@ -151,17 +165,89 @@ def main():
                 hypervisors.up()
                 if not args.no_install:
                     hypervisors.install()
-                results = run_cases(cases, Rig())
+                rig = Rig()
+                for i in Share(args.share).take(len(groups)):
+                    results += run_group(groups[i], rig)
             finally:
                 if not keep:
                     hypervisors.down()
     except (RigError, OSError) as e:
         results.append({"name": "the rig itself", "result": "FAIL", "seconds": 0, "problem": str(e)})
         say(f" FAIL  rig: {e}")
+    return results
+
+
+def run_pairs(pairs, args):
+    """Run this program once for each pair, on cases out of one share; return all records."""
+    share = Share.new()
+    children = []
+    try:
+        hypervisors.build()
+        if not args.no_install:
+            hypervisors.build_tree()
+        for i in range(1, pairs + 1):
+            name = f"{RUN.name.removeprefix('run-')}-{i}"
+            results = RUN / f"results-{i}.json"
+            results.unlink(missing_ok=True)
+            argv = [sys.argv[0], "--share", share.path, "--results", results, *args.words]
+            argv += [] if args.shuffle is None else ["--shuffle", args.shuffle]
+            argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long)) if on]
+            children.append((subprocess.Popen([str(a) for a in argv], env={**os.environ, "VHCA_RIG": name}), name, results))
+        return [r for child in children for r in outcome(*child)]
+    finally:
+        for process, _, _ in children:
+            if process.poll() is None:
+                process.terminate()  # it ends its hypervisors
+                process.wait()
+
+
+def outcome(process, name, results):
+    """What one pair's run left behind. A run that ended without a word has failed."""
+    code = process.wait()
+    if results.exists():
+        return json.loads(results.read_text())
+    return [{"name": f"the pair {name}", "result": "FAIL", "seconds": 0, "problem": f"ended with exit code {code}"}]
+
+
+def matrix_page(results):
+    """The cells of all cases as a page of docs/."""
+    cells = [cell for r in results for cell in r.get("cells", ())]
+    rows = "".join(f"| {i} | {cell} | {guest} |\n" for i, (cell, guest) in enumerate(cells, 1))
+    return f"{MATRIX_HEAD}{rows}\n{len(cells)} cells, {sum(r['result'] == 'FAIL' for r in results)} cases failed.\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="only print the cases and what they show")
+    parser.add_argument("--keep", action="store_true", help="leave the hypervisors running")
+    parser.add_argument("--no-install", action="store_true", help="test what is installed there already")
+    parser.add_argument("--results", help="write a JSON list of results here")
+    parser.add_argument("--matrix", help="write a page of what the cells of the crash matrix showed")
+    parser.add_argument("--long", action="store_true", help="also the cases that take more than five minutes each")
+    parser.add_argument("--pairs", default="1", help="pairs of hypervisors that run at the same time: a number, or auto")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="in another order, which finds cases that lean on the one before")
+    parser.add_argument("--share", help=argparse.SUPPRESS)  # a run for one of several pairs: cases come from there
+    parser.add_argument("words", nargs="*", help="run only cases whose name contains one of these")
+    args = parser.parse_args()
+    groups = select(args.words, args.long)
+    if args.shuffle is not None:
+        random.Random(args.shuffle).shuffle(groups)
+    if args.list:
+        for one in (one for group in groups for one in group):
+            say(f"{one.name}\n    {one.shows}")
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
+    pairs = min(pairs_that_fit() if args.pairs == "auto" else int(args.pairs), len(groups))
+    results = run_pairs(pairs, args) if pairs > 1 else run_here(groups, args)
+    if not args.words and not args.share:
+        results += left_out(groups)
     if args.results:
         pathlib.Path(args.results).write_text(json.dumps(results))
+    if args.matrix:
+        pathlib.Path(args.matrix).write_text(matrix_page(results))
     failed = sum(r["result"] == "FAIL" for r in results)
-    say(f"rig: {len(results) - failed} passed, {failed} failed")
+    passed = sum(r["result"] == "ok" for r in results)
+    say(f"rig: {passed} passed, {failed} failed" + (f", {len(results) - passed - failed} skipped" if passed + failed < len(results) else ""))
     return 1 if failed else 0
 
 
