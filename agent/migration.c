@@ -332,6 +332,8 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 		ms->args.retry_ms = MIG_RETRY_FIRST_MS;
 	if (!ms->args.renew_ms)
 		ms->args.renew_ms = MIG_RENEW_MS;
+	if (!ms->args.alone_ms)
+		ms->args.alone_ms = MIG_ALONE_MS;
 	ms->model = vhca_engine_model(args->engine);
 	TAILQ_INIT(&ms->list);
 	r = mig_load(ms, err);

@@ -138,7 +138,9 @@ struct vhca_mig {
 	bool runs_here; /* arbitrating: libvirt has said so */
 	uint64_t lease_ms;    /* source: in ready and parked; 0 = no end */
 	uint64_t lease_until; /* vhca_now_ms(); 0 = no end */
-	uint64_t renewed_ms;  /* source: the destination's lease */
+	uint64_t
+		arrived_ms; /* destination: the guest was seen here before the hand-over; 0 = not so */
+	uint64_t renewed_ms; /* source: the destination's lease */
 	struct vhca_backoff backoff;
 	uint64_t not_before_ms;
 	struct vhca_timer *timer;
@@ -167,6 +169,8 @@ struct vhca_migrations_args {
 	uint32_t abort_tries_ms;
 	uint32_t retry_ms; /* the first back-off; 0 = 200 */
 	uint32_t renew_ms; /* ready: between two renewals of the lease there; 0 = 2000 */
+	uint32_t
+		alone_ms; /* how long a guest that has arrived waits for the hand-over; 0 = 15000 */
 };
 
 /* Loads what is under way (blocking). */

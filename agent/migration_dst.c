@@ -154,6 +154,52 @@ static void await_keys(struct vhca_mig *m)
 		mig_again(m, limit - waited);
 }
 
+/* ---- reserved: the guest is here before the hand-over ---- */
+
+/* Its VFs at the source are withdrawn and the next epoch is in the journal there: without that no managed copy begins. */
+static bool guest_came_first(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->pinned && guest_runs_here(m);
+}
+
+static void await_the_hand_over(struct vhca_mig *m)
+{
+	uint64_t now = vhca_now_ms();
+
+	if (!m->arrived_ms)
+		m->arrived_ms = now;
+	if (now < m->arrived_ms + m->owner->args.alone_ms)
+		mig_again(m, m->arrived_ms + m->owner->args.alone_ms - now);
+	mig_reason(m, "the guest is here; its addresses are not handed over yet");
+}
+
+static bool is_ready_to_take(const struct vhca_claim *c)
+{
+	return mig_claim_is_away(c) || (!c->away && !c->vf->committing);
+}
+
+/* The source is dead, or cut off: its promise is as good as its word. */
+static bool nobody_hands_over(const struct vhca_mig *m)
+{
+	return guest_came_first(m) && m->arrived_ms &&
+	       vhca_now_ms() >= m->arrived_ms + m->owner->args.alone_ms &&
+	       mig_all(m, is_ready_to_take);
+}
+
+static void take_what_was_promised(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	vhca_events_add(m->owner->args.events, "migration", m->domain_name,
+			"the source is silent; the guest is here and goes on with the addresses "
+			"that were promised");
+	mig_reason(m, "%s", "");
+	m->handed = true;
+	while ((c = vhca_migration_claim(m, c)))
+		if (c->away)
+			vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
+}
+
 /* ---- programming, incoming ---- */
 
 static void note_handed(struct vhca_mig *m)
@@ -247,6 +293,9 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(RESERVING), LOOK, keys_are_late, fail_key_not_on_port, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(RESERVING), LOOK, vfs_are_there, await_keys, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(RESERVED), HANDED, NULL, note_handed, NONE, VHCA_MIG_PROGRAMMING),
+	MIG_RULE(MIG_IN(RESERVED), LOOK, nobody_hands_over, take_what_was_promised, NONE,
+		 VHCA_MIG_PROGRAMMING),
+	MIG_RULE(MIG_IN(RESERVED), LOOK, guest_came_first, await_the_hand_over, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(PROGRAMMING), LOOK, vfs_are_programmed, NULL, NONE, VHCA_MIG_INCOMING),
 	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_the_lease, NONE, MIG_STAY),
 

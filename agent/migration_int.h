@@ -13,6 +13,8 @@
 #define MIG_ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
 #define MIG_RENEW_MS \
 	2000 /* ready: the lease there is renewed, and it is asked whether libvirt came */
+#define MIG_ALONE_MS \
+	15000 /* destination: the guest is here, and so long nobody has handed over what was promised for it */
 #define MIG_INCOMING_GONE_MS \
 	30000 /* destination: the incoming domain vanished; the source's abort should come, or the copy again */
 

@@ -176,6 +176,11 @@ end:	do
 		destination = ENDING } /* the lease */
 	:: atomic { destination == ENDING -> programmed[D] = false; destination = GIVEN_UP }
 
+	/* The guest is here, and the source silent: the next epoch was promised before the copy began. */
+	:: atomic { early && destination == RESERVED && guest == D ->
+		destination_epoch++;
+		destination = PROGRAMMING }
+
 	:: atomic { to_d?HANDOVER,e ->
 		if
 		:: destination == RESERVED && e > destination_epoch ->

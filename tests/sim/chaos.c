@@ -301,6 +301,7 @@ static void started(struct world *w)
 		.engine = w->engine,
 		.conf = &w->conf,
 		.effects = {chaos_virt_effect, members, h},
+		.alone_ms = h->chaos->alone_ms,
 	};
 	struct vhca_drain_args drain = {.loop = w->loop,
 					.store = w->store,
@@ -480,6 +481,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;
+	c->alone_ms = size->alone_ms;
 	TAILQ_INIT(&c->calls);
 	vtime_reset(NULL, NULL);
 	vtime_set_owners(owner_of_loop);

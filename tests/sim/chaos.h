@@ -121,6 +121,7 @@ struct chaos {
 	uint64_t rng;
 	unsigned int n_hosts, n_guests;
 	bool fenced;
+	uint32_t alone_ms; /* as in struct chaos_size */
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
@@ -144,6 +145,8 @@ struct chaos {
 
 struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
+	uint32_t
+		alone_ms; /* for a guest that has arrived before the hand-over; 0 = the agents' own */
 };
 /* All agents up, every guest with its VFs on a host. */
 void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size);

@@ -334,9 +334,12 @@ static void make_all_well(struct chaos_play *r)
 bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace)
 {
 	struct dice setup = {.state = mix(s->seed)};
+	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
 	const struct chaos_size size = {.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1),
 					.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX),
-					.vfs = CHAOS_VFS_MAX};
+					.vfs = CHAOS_VFS_MAX,
+					.alone_ms =
+						roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000)};
 
 	memset(r, 0, sizeof(*r));
 	r->c.trace = trace;

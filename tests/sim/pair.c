@@ -298,6 +298,7 @@ static void started(struct world *w)
 		.abort_tries_ms = p->patience_ms,
 		.retry_ms = 20,
 		.renew_ms = 30,
+		.alone_ms = p->alone_ms,
 	};
 
 	if (p->fenced)

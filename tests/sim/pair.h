@@ -34,6 +34,7 @@ struct pair {
 	unsigned int effects;
 	int kill;	      /* host to kill in the next round, -1 = none */
 	int wait_ms;	      /* for events, in a round of each host */
+	uint32_t alone_ms;    /* alone_ms of agents that start from now on */
 	uint32_t patience_ms; /* abort_tries_ms of agents that start from now on */
 	unsigned int copies;  /* completed migrations of domain 0 */
 };

@@ -83,6 +83,43 @@ static void test_either_agent_dies_meanwhile(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+/* The source's host is gone for good: what it promised is taken after a while. It comes back all the same, and has nothing any more. */
+static void test_source_dies_before_it_hands_over(void **state)
+{
+	struct pair *p = *state;
+	uint64_t epoch;
+
+	p->alone_ms = 150;
+	pair_silence(p, 1);
+	pair_revive(p, 1);
+	(void)arrive_without_hand_over(p);
+	epoch = claim_on(p, 1)->epoch;
+	pair_silence(p, 0);
+	assert_true(pair_until(p, has_ended, &one));
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+	assert_int_equal(claim_on(p, 1)->epoch, epoch + 1);
+	p->cut_handover = false;
+	pair_revive(p, 0);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	assert_true(pair_until(p, at_home, &one));
+}
+
+/* Killed while it waits, it waits anew, and then goes on. */
+static void test_destination_dies_while_it_waits_alone(void **state)
+{
+	struct pair *p = *state;
+
+	p->alone_ms = 150;
+	(void)arrive_without_hand_over(p);
+	pair_silence(p, 0);
+	pair_silence(p, 1);
+	pair_revive(p, 1);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_RESERVED);
+	assert_true(pair_until(p, has_ended, &one));
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+}
+
 static void keep_code(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	(void)m;
@@ -160,6 +197,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_guest_is_faster),
 		TEST(test_either_agent_dies_meanwhile),
+		TEST(test_source_dies_before_it_hands_over),
+		TEST(test_destination_dies_while_it_waits_alone),
 		TEST(test_arrived_guest_is_not_called_back),
 		TEST(test_refused_hand_over_stops_the_copy),
 		TEST(test_orchestrator_has_to_wait),
