@@ -253,8 +253,15 @@ static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mi
 static void mark(struct vhca_domains *d, struct mig_call *call)
 {
 	if (call->m->mode == VHCA_MIG_MODE_MANAGED)
-		vhca_virt_expect_migration(d->virt, &call->domain);
+		vhca_virt_expect_migration(d->virt, &call->domain, true);
 	vhca_virt_set_marker(d->virt, &call->domain, &call->m->id, on_mig_call, call);
+}
+
+static void unmark(struct vhca_domains *d, struct mig_call *call)
+{
+	if (call->m->source)
+		vhca_virt_expect_migration(d->virt, &call->domain, false);
+	vhca_virt_set_marker(d->virt, &call->domain, NULL, on_mig_call, call);
 }
 
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
@@ -268,7 +275,7 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 	if (effect == VHCA_MIG_EFFECT_MARK)
 		mark(d, call);
 	else if (effect == VHCA_MIG_EFFECT_UNMARK)
-		vhca_virt_set_marker(d->virt, &m->domain, NULL, on_mig_call, call);
+		unmark(d, call);
 	else if (effect == VHCA_MIG_EFFECT_COPY)
 		copy(d, conf, call);
 	else if (effect == VHCA_MIG_EFFECT_CANCEL)

@@ -107,7 +107,7 @@ static int run_detach(struct call *call, struct vhca_virt_session *s)
 /* On a connection of its own: see vhca_virt_call_migrate(). */
 static int run_migrate(struct call *call, struct vhca_virt_session *s)
 {
-	VHCA_AUTO_CONNECTION conn = vhca_virt_session_take_spare(s);
+	VHCA_AUTO_CONNECTION conn = vhca_virt_session_take_spare(s, &call->uuid);
 	int r = conn ? 0 : vhca_virt_connect(uri_of(call), &conn, &call->err);
 
 	if (r < 0)
@@ -118,7 +118,15 @@ static int run_migrate(struct call *call, struct vhca_virt_session *s)
 
 static int run_spare(struct call *call, struct vhca_virt_session *s)
 {
-	vhca_virt_session_open_spare(s, uri_of(call));
+	vhca_virt_session_open_spare(s, &call->uuid, uri_of(call));
+	return 0;
+}
+
+static int run_forget(struct call *call, struct vhca_virt_session *s)
+{
+	virConnectPtr conn = vhca_virt_session_take_spare(s, &call->uuid);
+
+	vhca_virt_connection_freep(&conn);
 	return 0;
 }
 
@@ -326,11 +334,11 @@ static void report_nothing(const struct call *call)
 	(void)call;
 }
 
-void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid)
+void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid, bool expected)
 {
 	submit(&(struct call){.virt = virt,
 			      .kind = VHCA_LANE_MIGRATE,
-			      .run = run_spare,
+			      .run = expected ? run_spare : run_forget,
 			      .report = report_nothing,
 			      .uuid = *uuid});
 }

@@ -104,8 +104,9 @@ void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
 		       const char *migrate_uri, vhca_virt_done_fn done, void *arg);
 
-/* One is coming soon: connects for it ahead. */
-void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid);
+/* One is coming soon: connects for it ahead. Not any more: closes that again, if no migration has taken it. */
+void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+				bool expected);
 
 /* virDomainAbortJob. -ENOENT no such domain; success also if there is no job: a migration that libvirtd has not begun yet is not
  * caught, so repeat it until the migration's done(). "not_abortable": too late, or not ours to abort (an incoming one). */

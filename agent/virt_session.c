@@ -18,12 +18,17 @@
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_COUNT	     3
 
+struct spare {
+	struct vhca_uuid domain;
+	virConnectPtr conn;
+};
+
 struct vhca_virt_session {
 	atomic_uint refs;
 	virConnectPtr query, action;
 	struct vhca_virt_registration events; /* on query */
 	pthread_mutex_t lock;		      /* guards the spares: workers take them */
-	virConnectPtr spares[VHCA_VIRT_SPARES];
+	struct spare spares[VHCA_VIRT_SPARES];
 	unsigned int n_spares;
 };
 
@@ -45,7 +50,7 @@ static void session_free(struct vhca_virt_session *s)
 	close_connection(s->query);
 	close_connection(s->action);
 	while (s->n_spares)
-		(void)virConnectClose(s->spares[--s->n_spares]); /* as above */
+		(void)virConnectClose(s->spares[--s->n_spares].conn); /* as above */
 	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -160,39 +165,73 @@ void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_
 		(void)pthread_detach(thread);
 }
 
-static bool keep_spare(struct vhca_virt_session *s, virConnectPtr conn)
+/* Its index, or VHCA_VIRT_SPARES. Under the lock. */
+static unsigned int find_spare(const struct vhca_virt_session *s, const struct vhca_uuid *domain)
+{
+	for (unsigned int i = 0; i < s->n_spares; i++)
+		if (vhca_uuid_equal(&s->spares[i].domain, domain))
+			return i;
+	return VHCA_VIRT_SPARES;
+}
+
+static bool wants_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain)
+{
+	bool wants;
+
+	(void)pthread_mutex_lock(&s->lock);
+	wants = s->n_spares < VHCA_VIRT_SPARES && find_spare(s, domain) == VHCA_VIRT_SPARES;
+	(void)pthread_mutex_unlock(&s->lock);
+	return wants;
+}
+
+static bool keep_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
+		       virConnectPtr conn)
 {
 	bool kept;
 
 	(void)pthread_mutex_lock(&s->lock);
 	kept = s->n_spares < VHCA_VIRT_SPARES;
 	if (kept)
-		s->spares[s->n_spares++] = conn;
+		s->spares[s->n_spares++] = (struct spare){*domain, conn};
 	(void)pthread_mutex_unlock(&s->lock);
 	return kept;
 }
 
-void vhca_virt_session_open_spare(struct vhca_virt_session *s, const char *uri)
+void vhca_virt_session_open_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
+				  const char *uri)
 {
 	virConnectPtr conn;
 
 	vhca_may_block("libvirt: connect");
-	if (vhca_virt_connect(uri, &conn, NULL) == 0 && !keep_spare(s, conn))
-		(void)virConnectClose(conn); /* as many migrations as there are spares have begun */
+	if (wants_spare(s, domain) && vhca_virt_connect(uri, &conn, NULL) == 0 &&
+	    !keep_spare(s, domain, conn))
+		(void)virConnectClose(conn); /* others were faster */
 }
 
-virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s)
+static virConnectPtr find_and_take(struct vhca_virt_session *s, const struct vhca_uuid *domain)
 {
-	virConnectPtr conn;
+	virConnectPtr conn = NULL;
+	unsigned int i;
 
-	do {
-		(void)pthread_mutex_lock(&s->lock);
-		conn = s->n_spares ? s->spares[--s->n_spares] : NULL;
-		(void)pthread_mutex_unlock(&s->lock);
-		if (!conn || virConnectIsAlive(conn) == 1)
-			return conn;
-		(void)virConnectClose(conn);
-	} while (true);
+	(void)pthread_mutex_lock(&s->lock);
+	i = find_spare(s, domain);
+	if (i < VHCA_VIRT_SPARES) {
+		conn = s->spares[i].conn;
+		s->spares[i] = s->spares[--s->n_spares];
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return conn;
+}
+
+virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s,
+					   const struct vhca_uuid *domain)
+{
+	virConnectPtr conn = find_and_take(s, domain);
+
+	if (!conn || virConnectIsAlive(conn) == 1)
+		return conn;
+	(void)virConnectClose(conn);
+	return NULL;
 }
 
 virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s)

@@ -13,6 +13,7 @@
 #include "tests/integration/virt_host.h"
 #include "tests/unit/unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -228,7 +229,7 @@ static void guest_arrives_with_its_marker(void **state)
 	(void)state;
 	virt_host_start_guest(&rig.a, false);
 	assert_runs_at_source();
-	vhca_virt_expect_migration(rig.a.virt, &rig.uuid);
+	vhca_virt_expect_migration(rig.a.virt, &rig.uuid, true);
 	assert_int_equal(mark_now(&rig.a, &rig.migration), 0);
 	a = migrate_now();
 	if (a.rc != 0)
@@ -250,6 +251,43 @@ static void guest_arrives_with_its_marker(void **state)
 	told = virt_host_hook_input(&rig.b, "migrate");
 	assert_non_null(strstr(told, "<vhca:away xmlns:vhca=\"" VHCA_AWAY_NS
 				     "\" migration=\"" MIGRATION "\"/>"));
+}
+
+static unsigned int open_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	(void)closedir(dir);
+	return n;
+}
+
+/* Once it is or is not so: a connection comes and goes in a worker. */
+static void wait_more_descriptors(unsigned int than, bool more)
+{
+	uint64_t deadline = vhca_now_ms() + VIRT_HOST_WAIT_MS;
+
+	while ((open_descriptors() > than) != more && vhca_now_ms() < deadline)
+		(void)vhca_loop_once(rig.loop, 50);
+	assert_int_equal(open_descriptors() > than, more);
+}
+
+static void what_was_expected_in_vain_is_closed(void **state)
+{
+	unsigned int before;
+
+	(void)state;
+	virt_host_start_guest(&rig.a, false);
+	assert_runs_at_source();
+	before = open_descriptors();
+	vhca_virt_expect_migration(rig.a.virt, &rig.uuid, true);
+	wait_more_descriptors(before, true);
+	vhca_virt_expect_migration(rig.a.virt, &rig.uuid, true);
+	vhca_virt_expect_migration(rig.a.virt, &rig.uuid, false);
+	wait_more_descriptors(before, false);
 }
 
 static void marker_can_be_changed_and_removed(void **state)
@@ -468,6 +506,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(guest_arrives_with_its_marker),
+		CASE(what_was_expected_in_vain_is_closed),
 		CASE(marker_can_be_changed_and_removed),
 		CASE(persistent_domain_moves_for_good),
 		CASE(paused_guest_arrives_paused),
