@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A host seems dead; its guest starts on the other one, and the first one's agent comes back."""
+"""A host is dead, or seems so; its guest starts on the other one, and the first one comes back."""
 
 from kit.base import wait_for
-from kit.case import case, check, equal, free_vfs
+from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
 from kit.migration import moving
 
 
@@ -10,6 +10,12 @@ def refused(host, guest):
     """What `vhcactl explain` says once the plugin has said no."""
     code, text = host.code(f"vhcactl explain {guest.name}")
     return text if not code and "does not give GUID" in text else None
+
+
+def assert_bound_at(host, move, guid):
+    lid = int(host.facts().lid, 16)
+    wait_for(lambda: (move.bound(guid) or {}).get("lid") == lid, 60, f"the plugin to have the vGUID at {host.name}")
+    equal(move.story.sa_path_lid(guid), lid, "LID in the SA's path record")
 
 
 @case
@@ -34,6 +40,28 @@ def silent_host_comes_back(rig):
     equal(old.guest.live_hostdevs(), {}, "host devices of the old copy")
     wait_for(lambda: len(free_vfs(rig.hvb)) == 4, 60, "hvb: all VFs free between two requests of the old copy")
     check(rig.hvb.facts().admin_guid(lost) != guid, "hvb still asks for the vGUID")
-    lid = int(rig.hva.facts().lid, 16)
-    wait_for(lambda: (old.bound(guid) or {}).get("lid") == lid, 60, "the plugin to have the vGUID at hva")
-    equal(old.story.sa_path_lid(guid), lid, "LID in the SA's path record")
+    assert_bound_at(rig.hva, old, guid)
+
+
+@case
+def dead_host_comes_back(rig):
+    """hvb loses power with its guest in it. That starts on hva, and has its address when somebody vouches; with the power back, hvb has nothing of it."""
+    old = moving(rig, host=rig.hvb)
+    (guid,) = old.guids()
+    boot = rig.hvb.vm.boot_id()
+    rig.hvb.vm.qmp("stop")
+    rig.hvb.vm.qmp("system_reset")
+    try:
+        guest = rig.guest(rig.hva, 1, ("ib0", "0x8001")).start(wait=False)
+        rig.hva.sh(f"vhcactl takeover {guest.uuid} 'the rig took hvb its power'")
+        # The two adapters share a cable: until hvb is back, hva's port is down, and nothing can be granted.
+        rig.hva.wait_attached(guest, timeout=180)
+    finally:
+        rig.hvb.vm.qmp("cont")
+    wait_for(lambda: rig.hvb.vm.boot_id() not in ("", boot), 180, "hvb to come back", 1)
+    rig.hvb.vm.wait()
+    vf = rig.hva.wait_attached(guest, granted=True, timeout=180)
+    equal(int(vf["requested"], 16), guid, "vGUID at hva")
+    wait_for(lambda: free_vfs(rig.hvb) == VFS, 60, "hvb: all VFs free")
+    assert_scrubbed(rig.hvb, *VFS)
+    assert_bound_at(rig.hva, old, guid)
