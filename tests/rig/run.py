@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from kit import hypervisors  # noqa: E402
-from kit.base import RUN, Lock, RigError, say, wait_for  # noqa: E402
+from kit.base import RUN, SLOW, Lock, RigError, say, wait_for  # noqa: E402
 from kit.case import CASES, Failure, Rig  # noqa: E402
 from kit.host import VFS  # noqa: E402
 from kit.share import Share, pairs_that_fit  # noqa: E402
@@ -178,7 +178,7 @@ def run_here(groups, args):
 
 
 def run_pairs(pairs, args):
-    """Run this program once for each pair, on cases out of one share; return all records."""
+    """Run this program once for each pair, on cases out of one share; return all records. Pairs are in each other's way: time-outs grow with them."""
     share = Share.new()
     children = []
     try:
@@ -192,7 +192,8 @@ def run_pairs(pairs, args):
             argv = [sys.argv[0], "--share", share.path, "--results", results, *args.words]
             argv += [] if args.shuffle is None else ["--shuffle", args.shuffle]
             argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long)) if on]
-            children.append((subprocess.Popen([str(a) for a in argv], env={**os.environ, "VHCA_RIG": name}), name, results))
+            env = {**os.environ, "VHCA_RIG": name, "VHCA_RIG_SLOW": str(SLOW * pairs)}
+            children.append((subprocess.Popen([str(a) for a in argv], env=env), name, results))
         return [r for child in children for r in outcome(*child)]
     finally:
         for process, _, _ in children:

@@ -3,11 +3,12 @@
 
 import re
 
+from kit.base import SLOW
 from kit.case import VFS, case, check, equal
 
 HOOK = "/etc/libvirt/hooks/qemu.d/vhcad"
 DEADLINE = 2.0
-SLACK = 0.5  # starting a process under TCG
+SLACK = 0.5 * SLOW  # starting a process under TCG
 XML = """<domain type='kvm'><name>{name}</name><uuid>5ca1ab1e-0000-4000-8000-0000000000{n:02d}</uuid>{metadata}
 <devices>{devices}</devices></domain>"""
 METADATA = ("<metadata><vhca:infiniband xmlns:vhca='urn:vhcad:domain:1'><vhca:vf name='ib0' partition='0x8001'/>"

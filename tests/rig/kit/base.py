@@ -42,14 +42,17 @@ def run(argv, timeout=600, cwd=None, stdin=None, env=None, check=True):
 
 
 def wait_for(condition, timeout, what, every=0.2):
-    """Poll until condition() is true and return its value; RigError after timeout seconds."""
-    end = time.monotonic() + timeout * SLOW
+    """Poll until condition() is true and return its value; RigError after timeout seconds. What comes near that is told."""
+    start, limit = time.monotonic(), timeout * SLOW
     while True:
         value = condition()
+        took = time.monotonic() - start
         if value:
+            if took > limit / 2:
+                say(f"       note: {took:.0f} s of {limit:.0f} s until {what[:100]}")
             return value
-        if time.monotonic() > end:
-            raise RigError(f"not within {timeout} s: {what}")
+        if took > limit:
+            raise RigError(f"not within {limit:.0f} s: {what}")
         time.sleep(every)
 
 
