@@ -36,10 +36,21 @@ static bool parse_owner(struct json_object *doc, struct known_owner *ret)
 	       (!port || vhca_guid_parse(port, &ret->port_guid) == 0);
 }
 
-/* Why the next epoch may be ours: nobody is robbed, or an operator answers for it. NULL = it may not. */
-static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
-			    const struct known_owner *owner)
+/*
+ * Above all that the dead host has raised by itself while the SM did not hear it: back again, it would withdraw its last one, and bury a
+ * binding at a lower epoch. Only take-overs count here: 2^31 of them, and 2^32 epochs between two. False: there are no more.
+ */
+static bool next_generation(uint64_t epoch, uint64_t *ret)
 {
+	*ret = ((epoch >> 32) + 1) << 32;
+	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
+}
+
+/* Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it may not. */
+static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
+			    const struct known_owner *owner, uint64_t *ret)
+{
+	*ret = owner->epoch + 1;
 	if (owner->epoch < c->epoch)
 		return NULL;
 	/* What was handed over is raised by who handed it over. */
@@ -49,6 +60,8 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 		return "of a place that gave it up"; /* this VM was stopped on another host */
 	if (owner->port_guid == c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
 		return "of this port"; /* our database was lost */
+	if (!next_generation(owner->epoch, ret))
+		return NULL;
 	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
 }
 
@@ -56,7 +69,8 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
 {
 	struct known_owner owner;
-	const char *why = parse_owner(doc, &owner) ? why_ours(e, c, &owner) : NULL;
+	uint64_t epoch;
+	const char *why = parse_owner(doc, &owner) ? why_ours(e, c, &owner, &epoch) : NULL;
 
 	if (!why)
 		return false;
@@ -65,9 +79,9 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 		return true;
 	}
 	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
-			"the SM knows epoch %" PRIu64 ", %s: going on with the next", owner.epoch,
-			why);
-	c->epoch = owner.epoch + 1;
+			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
+			why, epoch);
+	c->epoch = epoch;
 	c->told = VHCA_TOLD_NOT_YET;
 	c->told_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, c->identity.guid,

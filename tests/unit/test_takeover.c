@@ -11,6 +11,7 @@
 #include "tests/sim/world.h"
 
 #define OTHER_PORT UINT64_C(0x0002c90300000999)
+#define GENERATION (UINT64_C(1) << 32)
 
 static int setup(void **state)
 {
@@ -97,9 +98,25 @@ static void takes_over_from_a_dead_host(void **state)
 	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
 	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* at once, not after the back-off */
 	sm_answers(w, 7);
-	assert_int_equal(claim(w)->epoch, 8);
+	assert_int_equal(claim(w)->epoch, GENERATION);
 	sm_answers(w, 0);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/* Taken over and over again; whoever has it was taken over from as well, and has raised its epoch since. */
+static void each_takeover_is_a_generation(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	sm_answers(w, GENERATION + 5);
+	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	sm_answers(w, INT64_MAX - 1); /* there is no generation after this one */
+	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
+	assert_int_equal(claim(w)->told, VHCA_TOLD_SUPERSEDED);
 }
 
 /* The claim is being written when the answer comes: the SM is asked again instead of giving the claim up. */
@@ -115,7 +132,7 @@ static void answer_during_a_commit_is_asked_for_again(void **state)
 	claim(w)->vf->committing--;
 	assert_int_equal(claim(w)->told, VHCA_TOLD_NOT_YET);
 	sm_answers(w, 7);
-	assert_int_equal(claim(w)->epoch, 8);
+	assert_int_equal(claim(w)->epoch, GENERATION);
 }
 
 static void another_domain_takes_nothing_over(void **state)
@@ -281,9 +298,9 @@ static void refused_vf_in_a_guest_is_asked_for_again(void **state)
 	assert_true(world_until(w, is_told_more, &before));
 	sm_answers(w, 7);
 	before = told.n;
-	assert_int_equal(claim(w)->epoch, 8);
+	assert_int_equal(claim(w)->epoch, GENERATION);
 	assert_true(world_until(w, is_told_more, &before));
-	assert_int_equal(told.epoch, 8);
+	assert_int_equal(told.epoch, GENERATION);
 	sm_answers(w, 0);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED)); /* nobody pulls at it any more */
 	world_settle(w);
@@ -411,6 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(takes_over_from_a_dead_host),
+		T(each_takeover_is_a_generation),
 		T(answer_during_a_commit_is_asked_for_again),
 		T(another_domain_takes_nothing_over),
 		T(needs_an_sm_that_fences),
