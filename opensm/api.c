@@ -12,6 +12,7 @@
 #include "common/http/server.h"
 #include "opensm/api_json.h"
 #include "opensm/api_lids.h"
+#include "opensm/api_read.h"
 
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
@@ -73,174 +74,6 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 	vhca_http_reply_error_doc(req, err, doc);
 }
 
-/* ---- reading requests ---- */
-
-static int get_guid(const char *text, const char *what, uint64_t *ret, struct vhca_error *err)
-{
-	uint64_t guid;
-
-	if (vhca_guid_parse(text, &guid) < 0 || !vhca_guid_is_valid(guid))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "%s: \"%.40s\" is no unicast GUID", what, text);
-	*ret = guid;
-	return 0;
-}
-
-static int get_body_guid(struct json_object *body, const char *key, uint64_t *ret,
-			 struct vhca_error *err)
-{
-	const char *text = NULL;
-	int r = vhca_json_get_string(body, key, &text, err);
-
-	return r < 0 ? r : get_guid(text, key, ret, err);
-}
-
-static int read_place(struct json_object *body, struct vhca_osm_binding *b, struct vhca_error *err)
-{
-	uint64_t gid_index = 0, lid = 0;
-	int r = vhca_json_get_u64(body, "gid_index", UINT16_MAX, &gid_index, err);
-
-	if (r == 0)
-		r = vhca_json_opt_u64(body, "lid", UINT16_MAX, &lid,
-				      err); /* unknown yet: 0, null */
-	b->gid_index = (uint16_t)gid_index;
-	b->lid = (uint16_t)lid;
-	return r;
-}
-
-/* b->pkeys points to room for VHCA_OSM_PORT_PKEYS_MAX keys. */
-static int read_binding(struct json_object *body, struct vhca_osm_binding *b,
-			struct vhca_error *err)
-{
-	static const char *const members[] = {"epoch", "port_guid", "gid_index",
-					      "lid",   "pkeys",	    NULL};
-	size_t n = 0;
-	int r = vhca_json_check_members(body, members, err);
-
-	if (r == 0)
-		r = vhca_json_get_u64(body, "epoch", INT64_MAX, &b->epoch, err);
-	if (r == 0)
-		r = get_body_guid(body, "port_guid", &b->port_guid, err);
-	if (r == 0)
-		r = read_place(body, b, err);
-	if (r == 0)
-		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
-	b->n_pkeys = (uint16_t)n;
-	return r;
-}
-
-static int read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err)
-{
-	const char *text = vhca_http_query(req, "epoch");
-
-	if (!text || vhca_parse_u64(text, 10, INT64_MAX, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "query: epoch=NUMBER is required");
-	return 0;
-}
-
-/* Who withdraws; an agent that does not say it yet is believed. */
-static int read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err)
-{
-	const char *text = vhca_http_query(req, "port_guid");
-
-	if (text && vhca_guid_parse(text, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "query: port_guid is no GUID");
-	return 0;
-}
-
-static int read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
-		     struct vhca_error *err)
-{
-	const char *limit = vhca_http_query(req, "limit"), *after = vhca_http_query(req, "after"),
-		   *port = vhca_http_query(req, "port_guid");
-	uint32_t n = VHCA_OSM_PAGE_MAX;
-
-	*ret = (struct vhca_osm_page){.limit = VHCA_OSM_PAGE_MAX};
-	if (limit && (vhca_parse_u32(limit, 10, VHCA_OSM_PAGE_MAX, &n) < 0 || n == 0))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "query: limit must be 1..%d", VHCA_OSM_PAGE_MAX);
-	ret->limit = n;
-	if (after && get_guid(after, "query: after", &ret->after, err) < 0)
-		return -EINVAL;
-	if (port && get_guid(port, "query: port_guid", &ret->port_guid, err) < 0)
-		return -EINVAL;
-	return 0;
-}
-
-/* A place of a move: {port_guid, gid_index, lid}. */
-static int read_move_place(struct json_object *body, const char *key, struct vhca_osm_binding *ret,
-			   struct vhca_error *err)
-{
-	static const char *const members[] = {"port_guid", "gid_index", "lid", NULL};
-	struct json_object *place = json_object_object_get(body, key);
-	int r = vhca_json_check_members(place, members, err);
-
-	if (r == 0)
-		r = get_body_guid(place, "port_guid", &ret->port_guid, err);
-	if (r == 0)
-		r = read_place(place, ret, err);
-	if (r < 0)
-		vhca_error_prefix(err, "%s", key);
-	return r;
-}
-
-static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
-			  struct vhca_osm_move *ret, struct vhca_error *err)
-{
-	static const char *const members[] = {"id", "epoch", "vguid",	   "phase", "from",
-					      "to", "pkeys", "lid_policy", NULL};
-	const char *phase = NULL, *policy = "host";
-	int r = vhca_json_check_members(body, members, err);
-
-	if (r == 0)
-		r = vhca_json_get_string(body, "id", &ret->id, err);
-	if (r == 0)
-		r = vhca_json_get_u64(body, "epoch", INT64_MAX, &b->epoch, err);
-	if (r == 0)
-		r = get_body_guid(body, "vguid", &b->vguid, err);
-	if (r == 0)
-		r = vhca_json_get_string(body, "phase", &phase, err);
-	if (r == 0)
-		r = vhca_json_opt_string(body, "lid_policy", &policy, err);
-	if (r < 0)
-		return r;
-	ret->lid_follows = strcmp(policy, "follow") == 0;
-	if (!ret->lid_follows && strcmp(policy, "host") != 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "lid_policy must be host or follow");
-	ret->commit = strcmp(phase, "commit") == 0;
-	if (strlen(ret->id) > VHCA_OSM_MOVE_ID_MAX || (!ret->commit && strcmp(phase, "prepare")))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "phase must be prepare or commit, id at most %d bytes",
-				      VHCA_OSM_MOVE_ID_MAX);
-	return 0;
-}
-
-/* b as in read_binding(). */
-static int read_move(struct json_object *body, struct vhca_osm_binding *b,
-		     struct vhca_osm_move *ret, struct vhca_error *err)
-{
-	struct vhca_osm_binding from = {0};
-	size_t n = 0;
-	int r = read_move_head(body, b, ret, err);
-
-	if (r == 0)
-		r = read_move_place(body, "from", &from, err);
-	if (r == 0)
-		r = read_move_place(body, "to", b, err);
-	if (r == 0)
-		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
-	b->n_pkeys = (uint16_t)n;
-	ret->from_port = from.port_guid;
-	ret->from_lid = from.lid;
-	if (r == 0 && ret->lid_follows && !from.lid)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "from: lid: needed with the lid_policy \"follow\"");
-	return r;
-}
-
 /* ---- handlers ---- */
 
 static void put_binding(void *ctx, struct vhca_http_request *req)
@@ -250,10 +83,10 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_eviction ev;
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
-	int r = get_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
 
 	if (r == 0)
-		r = read_binding(vhca_http_body(req), &b, &err);
+		r = vhca_osm_read_binding(vhca_http_body(req), &b, &err);
 	if (r == 0)
 		r = vhca_osm_service_put(api->service, &b, 0, &ev, &err);
 	if (r < 0)
@@ -269,12 +102,12 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_api *api = ctx;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint64_t vguid = 0, epoch = 0, port_guid = 0;
-	int r = get_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (r == 0)
-		r = read_epoch(req, &epoch, &err);
+		r = vhca_osm_read_epoch(req, &epoch, &err);
 	if (r == 0)
-		r = read_withdrawer(req, &port_guid, &err);
+		r = vhca_osm_read_withdrawer(req, &port_guid, &err);
 	if (r == 0)
 		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
 	if (r < 0)
@@ -331,8 +164,12 @@ static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
 {
 	int r = 0;
 
-	*lid_move = (struct vhca_osm_lid_move){.lid = move->from_lid, .port_guid = b->port_guid};
-	if (move->lid_follows)
+	*lid_move = (struct vhca_osm_lid_move){
+		.want = {.lid = move->from_lid, .port_guid = b->port_guid}};
+	if (move->lid_policy == VHCA_OSM_LID_OF_VPORT)
+		lid_move->want = (struct vhca_osm_lid_want){
+			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_mover_plan(api->mover, lid_move, err);
 	if (r < 0)
 		return r;
@@ -350,7 +187,7 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_move move = {.commit = false};
 	struct vhca_osm_lid_move lid_move;
 	struct json_object *body;
-	int r = read_move(vhca_http_body(req), &b, &move, &err);
+	int r = vhca_osm_read_move(vhca_http_body(req), &b, &move, &err);
 
 	if (r == 0)
 		r = put_move(api, &b, &move, &lid_move, &err);
@@ -359,10 +196,10 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 		return;
 	}
 	body = vhca_osm_json_move(api->service, &b, &move);
-	if (move.commit && !move.lid_follows) {
+	if (move.commit && move.lid_policy == VHCA_OSM_LID_HOST) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 	} else if (!move.commit) {
-		if (move.lid_follows)
+		if (move.lid_policy != VHCA_OSM_LID_HOST)
 			vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(&lid_move, true));
 		vhca_http_reply(req, 200, body);
 	} else if (move_lid(api, req, &lid_move, body, &err) < 0) {
@@ -376,7 +213,7 @@ static void get_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_api *api = ctx;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint64_t vguid = 0;
-	int r = get_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (r == 0 && !vhca_osm_table_find(vhca_osm_service_table(api->service), vguid))
 		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "unknown_binding", 0,
@@ -393,7 +230,7 @@ static void list_bindings(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_page page;
 
-	if (read_page(req, &page, &err) < 0)
+	if (vhca_osm_read_page(req, &page, &err) < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		vhca_http_reply(req, 200, vhca_osm_json_bindings(api->service, &page));
@@ -408,7 +245,7 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	uint64_t guid = 0;
 	size_t n = 0;
-	int r = get_guid(vhca_http_param(req, 0), "path", &guid, &err);
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
 
 	if (r == 0)
 		r = vhca_json_check_members(body, members, &err);
@@ -430,7 +267,7 @@ static void list_members(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_page page;
 
-	if (read_page(req, &page, &err) < 0)
+	if (vhca_osm_read_page(req, &page, &err) < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		vhca_http_reply(req, 200, vhca_osm_json_members(api->service, &page));

@@ -12,8 +12,6 @@
 #define VHCA_OSM_CONNECTIONS_MAX 256
 /* A binding with all of a port's keys is below 2 KiB. */
 #define VHCA_OSM_BODY_MAX 8192
-/* Rows of one list answer, unless ?limit= says less. */
-#define VHCA_OSM_PAGE_MAX 8192
 
 struct vhca_osm_api;
 

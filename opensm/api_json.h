@@ -6,6 +6,8 @@
 
 #include "opensm/service.h"
 
+/* Rows of one list answer, unless ?limit= says less. */
+#define VHCA_OSM_PAGE_MAX 8192
 /* Which part of a list: at most `limit` rows with a GUID above `after`; of bindings only those of port_guid (0 = all). */
 struct vhca_osm_page {
 	uint64_t after, port_guid;
@@ -13,13 +15,22 @@ struct vhca_osm_page {
 };
 
 #define VHCA_OSM_MOVE_ID_MAX 64
+#define VHCA_OSM_VPORT_MAX   253 /* a switch has 254 ports, and one is the PF's */
+
+enum vhca_osm_lid_policy {
+	VHCA_OSM_LID_HOST,    /* the vGUID has none of its own */
+	VHCA_OSM_LID_FOLLOWS, /* from_lid goes to the new port */
+	VHCA_OSM_LID_OF_VPORT /* the vGUID is a port's own GUID, and at its new place already */
+};
+
 /* A move as it was asked for, and what came of it. */
 struct vhca_osm_move {
 	const char *id; /* the sender's */
 	bool commit;	/* else prepare */
 	uint64_t from_port;
 	uint16_t from_lid; /* 0 = not said */
-	bool lid_follows;  /* the vGUID's LID goes to the new port, too */
+	enum vhca_osm_lid_policy lid_policy;
+	uint16_t vport; /* where it goes; 0 = not said */
 	struct vhca_osm_eviction eviction;
 };
 

@@ -30,7 +30,7 @@ static int read_move(struct json_object *body, struct vhca_osm_lid_move *ret,
 	int r = vhca_json_check_members(body, members, err);
 
 	if (r == 0)
-		r = vhca_json_get_guid(body, "port_guid", &ret->port_guid, err);
+		r = vhca_json_get_guid(body, "port_guid", &ret->want.port_guid, err);
 	if (r == 0)
 		r = vhca_json_opt_string(body, "mode", &mode, err);
 	if (r == 0 && vhca_osm_move_mode_parse(mode, &ret->mode) < 0)
@@ -76,7 +76,7 @@ static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *mov
 		return NULL;
 	obj = json_object_new_object();
 	vhca_json_add_u64(obj, "lid", move->pair.lid[1]);
-	vhca_json_add_guid(obj, "port_guid", move->pair.guid[0]);
+	vhca_json_add_guid(obj, "port_guid", move->pair.guid[move->pair.vports ? 1 : 0]);
 	return obj;
 }
 
@@ -84,9 +84,10 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move,
 {
 	struct json_object *obj = json_object_new_object();
 	enum vhca_osm_move_mode mode = move->changes ? move->cost.mode : move->mode;
+	const struct vhca_osm_lid_want *want = &move->want;
 
-	vhca_json_add_u64(obj, "lid", move->lid);
-	vhca_json_add_guid(obj, "port_guid", move->port_guid);
+	vhca_json_add_u64(obj, "lid", want->vguid ? move->pair.lid[0] : want->lid);
+	vhca_json_add_guid(obj, "port_guid", want->vguid ? want->vguid : want->port_guid);
 	vhca_json_add_string(obj, "state", state_of(move, planned));
 	vhca_json_add_string(obj, "mode", vhca_osm_move_mode_to_string(mode));
 	vhca_json_add(obj, "exchanged", exchanged_to_json(move));
@@ -129,7 +130,7 @@ void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.mode = VHCA_OSM_AUTO};
 	bool plan = false;
-	int r = read_lid(req, &move.lid, &err);
+	int r = read_lid(req, &move.want.lid, &err);
 
 	if (r == 0)
 		r = read_plan(req, &plan, &err);

@@ -9,10 +9,19 @@
 #include "common/base/error.h"
 #include "opensm/lid_plan.h"
 
-/* guid[i] has lid[i]; they exchange them. */
+/* What is asked for: a LID at a port; or, if vguid is not 0, a virtual port at another place, with its LID. */
+struct vhca_osm_lid_want {
+	uint16_t lid;	    /* 0 with a vguid: the one that it has */
+	uint64_t port_guid; /* with a vguid: of the HCA that it goes to */
+	uint64_t vguid;
+	uint16_t vport; /* there: the vport-th port after the HCA's own on the same switch */
+};
+
+/* guid[i] has lid[i]. They exchange their LIDs; or, if they are `vports`, their places, and each keeps GUID and LID. */
 struct vhca_osm_lid_pair {
 	uint64_t guid[2];
 	uint16_t lid[2];
+	bool vports;
 };
 
 struct vhca_osm_lid_cost {
@@ -37,13 +46,14 @@ struct vhca_osm_fabric_info {
 };
 
 struct vhca_osm_lid_ops {
-	/* Who has to exchange LIDs so that port_guid gets lid. 1: it has it already. Errors: see libvhcasm(7). */
-	int (*resolve)(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca_osm_lid_pair *ret,
-		       struct vhca_error *err);
+	/* Who has to exchange what so that it is so. 1: it is so already. Errors: see libvhcasm(7). */
+	int (*resolve)(void *ctx, const struct vhca_osm_lid_want *want,
+		       struct vhca_osm_lid_pair *ret, struct vhca_error *err);
 	/* What the exchange would cost now. */
 	int (*plan)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		    struct vhca_osm_lid_cost *ret, struct vhca_error *err);
-	/* Writes the LIDs as they will be (or, with `undo`, as they are) to OpenSM's guid2lid file. Blocking (fsync). */
+	/* Writes the LIDs as they will be (or, with `undo`, as they are) to OpenSM's guid2lid file. Blocking (fsync). Vports keep theirs:
+	 * nothing to do. */
 	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo);
 	/* Changes OpenSM's tables and queues the SMPs. An error means that nothing was changed. */
 	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,

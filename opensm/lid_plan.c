@@ -53,11 +53,30 @@ static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *
 	return vhca_osm_fabric_reaches(f, ret, to);
 }
 
-static enum vhca_osm_move_mode choose(const struct vhca_osm_swap *swap)
+/* A hypervisor that is a switch of its own belongs to the leaf that all its cables lead to. */
+static uint32_t leaf_of(const struct vhca_osm_fabric *f, uint32_t sw)
 {
+	const struct vhca_osm_switch *s = &f->switches[sw];
+	uint32_t leaf = VHCA_OSM_NO_SWITCH;
+
+	for (unsigned int p = 1; p <= s->n_ports; p++) {
+		if (s->peers[p] == VHCA_OSM_NO_SWITCH || s->peers[p] == leaf)
+			continue;
+		if (leaf != VHCA_OSM_NO_SWITCH)
+			return sw;
+		leaf = s->peers[p];
+	}
+	return leaf == VHCA_OSM_NO_SWITCH ? sw : leaf;
+}
+
+static enum vhca_osm_move_mode choose(const struct vhca_osm_fabric *f,
+				      const struct vhca_osm_swap *swap)
+{
+	uint32_t a = swap->at[0].sw, b = swap->at[1].sw;
+
 	if (swap->mode != VHCA_OSM_AUTO)
 		return swap->mode;
-	return swap->at[0].sw == swap->at[1].sw ? VHCA_OSM_SKYLINE : VHCA_OSM_DETERMINISTIC;
+	return a == b || leaf_of(f, a) == leaf_of(f, b) ? VHCA_OSM_SKYLINE : VHCA_OSM_DETERMINISTIC;
 }
 
 /* Adds what differs on one switch. */
@@ -82,7 +101,7 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 	VHCA_AUTO_FREE uint8_t *ports = calloc(f->n, 2);
 	int r = 0;
 
-	*ret = (struct vhca_osm_lid_plan){.mode = choose(swap)};
+	*ret = (struct vhca_osm_lid_plan){.mode = choose(f, swap)};
 	ret->changes = calloc(f->n, sizeof(*ret->changes));
 	if (ports && ret->changes)
 		r = 1;

@@ -68,8 +68,8 @@ static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int t
 
 static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
 {
-	vhca_log_error("LID %u to port %s: %zu SMPs were not acknowledged; left to a heavy sweep",
-		       e->move.lid, VHCA_GUID_STR(e->move.port_guid), e->move.missing);
+	vhca_log_error("LIDs %u and %u: %zu SMPs were not acknowledged; left to a heavy sweep",
+		       e->move.pair.lid[0], e->move.pair.lid[1], e->move.missing);
 	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX)
 		m->repairs[m->stats.repairing++] = e->move.pair;
 	ask_for_sweep(m, now, 0);
@@ -111,7 +111,7 @@ static void end_active(struct vhca_osm_mover *m, uint64_t now)
 static int begin(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
 {
 	struct vhca_osm_lid_move *move = &e->move;
-	int r = m->ops->resolve(m->ctx, move->lid, move->port_guid, &move->pair, err);
+	int r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
 
 	move->changes = r == 0;
 	if (r != 0)
@@ -247,7 +247,7 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 {
 	struct vhca_osm_lid_pair pair;
 	struct entry *e;
-	int r = m->ops->resolve(m->ctx, want->lid, want->port_guid, &pair, err);
+	int r = m->ops->resolve(m->ctx, &want->want, &pair, err);
 
 	if (r < 0)
 		return r;
@@ -257,8 +257,7 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
-	e->move = (struct vhca_osm_lid_move){
-		.lid = want->lid, .port_guid = want->port_guid, .mode = want->mode};
+	e->move = (struct vhca_osm_lid_move){.want = want->want, .mode = want->mode};
 	e->fn = fn;
 	e->arg = arg;
 	TAILQ_INSERT_TAIL(&m->queue, e, link);
@@ -270,7 +269,7 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_error *err)
 {
-	int r = m->ops->resolve(m->ctx, move->lid, move->port_guid, &move->pair, err);
+	int r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
 
 	move->changes = r == 0;
 	if (r != 0)

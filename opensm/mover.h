@@ -12,7 +12,8 @@
  *  repairing  the answer; OpenSM is asked for a heavy sweep         a sweep or a late answer brings the rest: end
  *
  * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep gives the ports the LIDs of that file and
- * computes all tables for them.
+ * computes all tables for them. For vports the hardware decides, which has changed before the move is asked for: such a sweep finds each
+ * GUID where it is, and gives it the LID that it always had.
  *
  * One thread, the one that serves HTTP.
  */
@@ -28,12 +29,11 @@
 #define VHCA_OSM_RESWEEPS_MAX  30
 
 struct vhca_osm_lid_move {
-	uint16_t lid;	    /* this LID ... */
-	uint64_t port_guid; /* ... to this port; its own goes to the present owner */
+	struct vhca_osm_lid_want want;
 	enum vhca_osm_move_mode mode;
 
 	/* the outcome */
-	bool changes; /* false: the port had the LID already, pair and cost are empty */
+	bool changes; /* false: it was so already, pair and cost are empty */
 	struct vhca_osm_lid_pair pair;
 	struct vhca_osm_lid_cost cost;
 	size_t missing;	      /* 0 = applied, else repairing */
@@ -67,7 +67,7 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 /* Refuses what is not answered yet with "ending". NULL is fine. */
 struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
 
-/* Queues a move (lid, port_guid, mode of `want`); fn(arg) is called exactly once, by run() or free(). Errors: too_many_moves, what resolve() says. */
+/* Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free(). Errors: too_many_moves, what resolve() says. */
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
 /* Fills the outcome of what the same move would do now, without doing it. */

@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "opensm/opensm_fabric.h"
+#include "opensm/opensm_vports.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -92,28 +93,56 @@ static int check_port(const osm_subn_t *subn, const osm_port_t *port, struct vhc
 	return 0;
 }
 
-static int find_ports(const struct vhca_osm_lids *lids, uint16_t lid, uint64_t port_guid,
-		      osm_port_t *ret[static 2], struct vhca_error *err)
+static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
+		    osm_port_t *ret[static 2], struct vhca_error *err)
 {
-	osm_subn_t *subn = &lids->osm->subn;
-	int r = check_subnet(lids, err);
-
-	if (r < 0)
-		return r;
-	ret[0] = port_by_lid(subn, lid);
-	ret[1] = osm_get_port_by_guid(subn, cl_hton64(port_guid));
+	ret[0] = port_by_lid(subn, want->lid);
+	ret[1] = osm_get_port_by_guid(subn, cl_hton64(want->port_guid));
 	if (!ret[0])
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
-				      "LID %u belongs to no port now", lid);
+				      "LID %u belongs to no port now", want->lid);
 	if (!ret[1])
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
-				      "port %s is not in the subnet now", VHCA_GUID_STR(port_guid));
+				      "port %s is not in the subnet now",
+				      VHCA_GUID_STR(want->port_guid));
+	return 0;
+}
+
+/* What changes when a vport comes or goes, OpenSM finds out by itself: here both places are taken before and after. */
+static int find_vport(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	int r = 0;
+
+	ret[0] = osm_get_port_by_guid(subn, cl_hton64(want->vguid));
+	ret[1] = vhca_osm_vport_at(subn, want->port_guid, want->vport);
+	if (!ret[0])
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				   "no port has the GUID %s now", VHCA_GUID_STR(want->vguid));
+	else if (!ret[1])
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				   "nothing is at vport %u of the HCA with port %s now",
+				   want->vport, VHCA_GUID_STR(want->port_guid));
+	if (r < 0)
+		vhca_error_hint(err, "OpenSM's next heavy sweep finds the GUID where it is, and "
+				     "its LID with it");
+	return r;
+}
+
+static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	int r = check_subnet(lids, err);
+
+	if (r == 0)
+		r = want->vguid ? find_vport(subn, want, ret, err) : find_lid(subn, want, ret, err);
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = check_port(subn, ret[i], err);
 	return r;
 }
 
-static int resolve(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca_osm_lid_pair *ret,
+static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
 		   struct vhca_error *err)
 {
 	osm_opensm_t *osm = osm_of(ctx);
@@ -121,17 +150,38 @@ static int resolve(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca_osm_
 	int r;
 
 	cl_plock_acquire(&osm->lock);
-	r = find_ports(ctx, lid, port_guid, port, err);
-	if (r == 0 && port[0] == port[1]) {
-		r = 1;
-	} else if (r == 0) {
-		*ret = (struct vhca_osm_lid_pair){.guid = {cl_ntoh64(port[0]->guid), port_guid},
-						  .lid = {lid, cl_ntoh16(port[1]->lid)}};
-		if (port_by_lid(&osm->subn, ret->lid[1]) != port[1])
-			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
-					   "port %s has no LID now", VHCA_GUID_STR(port_guid));
+	r = find_ports(ctx, want, port, err);
+	if (r == 0) {
+		*ret = (struct vhca_osm_lid_pair){.vports = want->vguid != 0};
+		for (int i = 0; i < 2; i++) {
+			ret->guid[i] = cl_ntoh64(port[i]->guid);
+			ret->lid[i] = cl_ntoh16(port[i]->lid);
+		}
+		r = port[0] == port[1];
 	}
+	for (int i = 0; i < 2 && r == 0; i++)
+		if (port_by_lid(&osm->subn, ret->lid[i]) != port[i])
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
 	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/* The same two ports again, if they still are what they were. The lock is held. */
+static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		     osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	int r = check_subnet(lids, err);
+
+	for (int i = 0; i < 2 && r == 0; i++) {
+		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
+		if (!ret[i] || cl_ntoh16(ret[i]->lid) != pair->lid[i])
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+					   "LID %u has moved meanwhile", pair->lid[i]);
+		else
+			r = check_port(subn, ret[i], err);
+	}
 	return r;
 }
 
@@ -185,12 +235,8 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 {
 	struct vhca_osm_swap swap = {.lid = {pair->lid[0], pair->lid[1]}, .mode = mode};
 	osm_port_t *port[2];
-	int r = find_ports(lids, pair->lid[0], pair->guid[1], port, err);
+	int r = find_pair(lids, pair, port, err);
 
-	if (r == 0 &&
-	    (cl_ntoh64(port[0]->guid) != pair->guid[0] || cl_ntoh16(port[1]->lid) != pair->lid[1]))
-		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
-				   "LID %u has moved meanwhile", pair->lid[0]);
 	if (r == 0)
 		r = check_mode(lids, &swap.mode, err);
 	if (r < 0)
@@ -230,6 +276,8 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo)
 	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
 	int r = 0;
 
+	if (pair->vports)
+		return 0;
 	cl_plock_excl_acquire(&osm->lock);
 	for (int i = 0; i < 2 && r == 0; i++) {
 		uint16_t lid = pair->lid[undo ? i : 1 - i];
@@ -329,6 +377,11 @@ static size_t lft_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *
 	return n;
 }
 
+static uint16_t lid_after(const struct vhca_osm_lid_pair *pair, int i)
+{
+	return pair->lid[pair->vports ? i : 1 - i];
+}
+
 /* Ports of the pair that have not acknowledged their LID. One that has got another LID since, or has gone, is none. */
 static size_t port_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, bool send)
 {
@@ -337,7 +390,7 @@ static size_t port_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair 
 	for (int i = 0; i < 2; i++) {
 		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
 
-		if (!port || !port->p_physp || cl_ntoh16(port->lid) != pair->lid[1 - i] ||
+		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after(pair, i) ||
 		    port->p_physp->port_info.base_lid == port->lid)
 			continue;
 		n++;
@@ -363,15 +416,36 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair, bool rese
 
 /* ---- the change ---- */
 
-static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
+			osm_port_t *const port[static 2])
 {
 	for (int i = 0; i < 2; i++) {
-		osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-
-		port->lid = cl_hton16(pair->lid[1 - i]);
-		osm_physp_set_base_lid(port->p_physp, 0); /* until the port says so itself */
-		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port);
+		port[i]->lid = cl_hton16(pair->lid[1 - i]);
+		osm_physp_set_base_lid(port[i]->p_physp, 0); /* until the port says so itself */
+		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port[i]);
 	}
+}
+
+static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+{
+	osm_port_t *port[2];
+
+	for (int i = 0; i < 2; i++)
+		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+	if (pair->vports)
+		vhca_osm_vports_exchange(osm, port);
+	else
+		change_lids(osm, pair, port);
+}
+
+/* Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite the same ones. So vports
+ * keep theirs like skyline moves, where that is possible. */
+static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
+				       const struct vhca_osm_lid_pair *pair,
+				       enum vhca_osm_move_mode mode)
+{
+	return pair->vports && vhca_osm_routing_can_skyline(lids->routing) ? VHCA_OSM_SKYLINE
+									   : mode;
 }
 
 static void change_tables(const struct planned *planned, const struct vhca_osm_lid_pair *pair)
@@ -399,7 +473,8 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	if (r == 0) {
 		change_ports(osm, pair);
 		change_tables(&planned, pair);
-		vhca_osm_routing_moved(lids->routing, pair->lid, planned.p.mode);
+		vhca_osm_routing_moved(lids->routing, pair->lid,
+				       kept_as(lids, pair, planned.p.mode));
 		ret->mode = planned.p.mode;
 		ret->switches = planned.p.n;
 		ret->port_smps = port_difference(osm, pair, true);

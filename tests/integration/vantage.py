@@ -6,6 +6,7 @@ A line on standard input is a JSON array; its answer is one, a line too, in the 
   ["who", LID, ...]                              name of the node that a LID-routed SMP reaches, null without an answer
   ["paths", SM_LID, MY_GUID, [GUID, LID], ...]   port GUID and LID of the SA's record for a path from here; asked for by
                                                  the GID, or by the LID if the GUID is null; null if the SA has none
+  ["records", SM_LID, MY_GUID, [GUID, LID], ...] the same records as they are, in hexadecimal
 """
 
 import json
@@ -21,7 +22,7 @@ import umad
 NODE_DESCRIPTION, PATH_RECORD = 0x10, 0x35
 DGID, SGID, DLID, SLID, NUMB_PATH = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 12
 PREFIX = 0xfe80 << 48
-SMP_DATA, SA_DATA = 64, 56
+SMP_DATA, SA_DATA, RECORD = 64, 56, 64
 WAIT_MS = 4500      # longer than a request and its repetitions take
 
 
@@ -52,17 +53,26 @@ def path_request(me, sm_lid, guid, lid, tid):
                    struct.pack(">QQQQQHHIBB", 0, PREFIX, guid or 0, PREFIX, me, lid or 0, sm_lid, 0, 0, 1), tid)
 
 
-def paths(agent, sm_lid, me, wanted):
+def records(agent, sm_lid, me, wanted):
     answers = exchange(agent, [(sm_lid, lambda tid, row=row: path_request(me, sm_lid, *row, tid)) for row in wanted])
-    return [mad and (struct.unpack_from(">Q", mad, SA_DATA + 16)[0], struct.unpack_from(">H", mad, SA_DATA + 40)[0])
-            for mad in answers]
+    return [mad and mad[SA_DATA:SA_DATA + RECORD] for mad in answers]
+
+
+def paths(agent, sm_lid, me, wanted):
+    return [record and (struct.unpack_from(">Q", record, 16)[0], struct.unpack_from(">H", record, 40)[0])
+            for record in records(agent, sm_lid, me, wanted)]
 
 
 def main():
     smi, sa = umad.Agent(umad.SUBN, 1), umad.Agent(umad.SA, 2)
     for line in sys.stdin:
         what, *args = json.loads(line)
-        answer = who(smi, args) if what == "who" else paths(sa, args[0], args[1], args[2:])
+        if what == "who":
+            answer = who(smi, args)
+        elif what == "paths":
+            answer = paths(sa, args[0], args[1], args[2:])
+        else:
+            answer = [record and record.hex() for record in records(sa, args[0], args[1], args[2:])]
         print(json.dumps(answer), flush=True)
 
 

@@ -250,6 +250,41 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 	vhca_osm_fabric_done(&f);
 }
 
+/* Leaves 0 and 5 below the spines 3 and 4; 1 and 2 are hypervisors at leaf 0, 6 is one at leaf 5. LIDs 1, 2, 3 are at their ports 2. */
+static void hypervisors_at_one_leaf_are_inside_it(void **state)
+{
+	enum { NO = VHCA_OSM_NO_SWITCH };
+	static const uint32_t peers[7][5] = {
+		{NO, 1, 2, 3, 4},   {NO, 0, NO, NO, NO}, {NO, 0, NO, NO, NO}, {NO, 0, 5, NO, NO},
+		{NO, 0, 5, NO, NO}, {NO, 6, NO, 3, 4},	 {NO, 5, NO, NO, NO}};
+	static const uint8_t lft[7][4] = {{255, 1, 2, 3}, {255, 2, 1, 1}, {255, 1, 2, 1},
+					  {255, 1, 1, 2}, {255, 1, 1, 2}, {255, 3, 4, 1},
+					  {255, 1, 1, 2}};
+	struct vhca_osm_swap swap = {.lid = {1, 2}, .at = {{1, 2}, {2, 2}}, .mode = VHCA_OSM_AUTO};
+	struct vhca_osm_lid_plan p;
+	struct vhca_osm_fabric f;
+
+	(void)state;
+	assert_int_equal(vhca_osm_fabric_init(&f, 7, 28), 0);
+	for (size_t s = 0; s < 7; s++) {
+		struct vhca_osm_switch *sw = vhca_osm_fabric_add(&f, s + 1, 4);
+
+		(void)memcpy(sw->peers, peers[s], sizeof(peers[s]));
+		sw->lft = lft[s];
+		sw->lft_size = 4;
+	}
+	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &p), 0);
+	assert_int_equal(p.mode, VHCA_OSM_SKYLINE);
+	assert_int_equal(p.n_blocks, 3); /* leaf 5 keeps its ways by the other spine */
+	vhca_osm_lid_plan_done(&p);
+	swap.lid[1] = 3;
+	swap.at[1].sw = 6;
+	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &p), 0);
+	assert_int_equal(p.mode, VHCA_OSM_DETERMINISTIC);
+	vhca_osm_lid_plan_done(&p);
+	vhca_osm_fabric_done(&f);
+}
+
 static void kept_entries_survive_the_engine(void **state)
 {
 	VHCA_CLEANUP(net_freep) struct net *n = net_new();
@@ -306,6 +341,7 @@ int main(void)
 		cmocka_unit_test(skyline_costs_no_more),
 		cmocka_unit_test(many_moves_of_all_kinds),
 		cmocka_unit_test(ways_that_are_not_shortest_make_no_loop),
+		cmocka_unit_test(hypervisors_at_one_leaf_are_inside_it),
 		cmocka_unit_test(kept_entries_survive_the_engine),
 		cmocka_unit_test(a_lid_beyond_a_table_is_dropped_there),
 		cmocka_unit_test(modes_have_names),

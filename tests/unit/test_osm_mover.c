@@ -32,10 +32,12 @@ static int refuse(struct vhca_error *err, const char *code)
 	return vhca_error_set(err, VHCA_ERR_CONFLICT, code, 0, "fake");
 }
 
-static int fake_resolve(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca_osm_lid_pair *ret,
-			struct vhca_error *err)
+static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
+			struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
 	struct world *w = ctx;
+	uint16_t lid = want->lid;
+	uint64_t port_guid = want->port_guid;
 
 	if (!w->owner[lid])
 		return refuse(err, "unknown_lid");
@@ -43,7 +45,8 @@ static int fake_resolve(void *ctx, uint16_t lid, uint64_t port_guid, struct vhca
 		return 1;
 	for (uint16_t l = 1; l < 10; l++)
 		if (w->owner[l] == port_guid) {
-			*ret = (struct vhca_osm_lid_pair){{w->owner[lid], port_guid}, {lid, l}};
+			*ret = (struct vhca_osm_lid_pair){.guid = {w->owner[lid], port_guid},
+							  .lid = {lid, l}};
 			return 0;
 		}
 	return refuse(err, "unknown_port");
@@ -159,8 +162,8 @@ static int teardown(void **state)
 
 static void submit(struct world *w, uint16_t lid, uint64_t port)
 {
-	const struct vhca_osm_lid_move want = {
-		.lid = lid, .port_guid = port, .mode = VHCA_OSM_SKYLINE};
+	const struct vhca_osm_lid_move want = {.want = {.lid = lid, .port_guid = port},
+					       .mode = VHCA_OSM_SKYLINE};
 
 	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
 }
@@ -216,12 +219,12 @@ static void what_is_so_already_changes_nothing(void **state)
 static void wrong_requests_are_refused_at_once(void **state)
 {
 	struct world *w = *state;
-	struct vhca_osm_lid_move want = {.lid = 5, .port_guid = PORT_B};
+	struct vhca_osm_lid_move want = {.want = {.lid = 5, .port_guid = PORT_B}};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	assert_true(vhca_osm_mover_submit(w->m, &want, on_answer, w, &err) < 0);
 	assert_string_equal(err.code, "unknown_lid");
-	want = (struct vhca_osm_lid_move){.lid = 1, .port_guid = 99};
+	want = (struct vhca_osm_lid_move){.want = {.lid = 1, .port_guid = 99}};
 	assert_true(vhca_osm_mover_plan(w->m, &want, &err) < 0);
 	assert_string_equal(err.code, "unknown_port");
 	vhca_osm_mover_run(w->m, 0);
@@ -231,7 +234,7 @@ static void wrong_requests_are_refused_at_once(void **state)
 static void a_plan_does_nothing(void **state)
 {
 	struct world *w = *state;
-	struct vhca_osm_lid_move want = {.lid = 1, .port_guid = PORT_B};
+	struct vhca_osm_lid_move want = {.want = {.lid = 1, .port_guid = PORT_B}};
 
 	assert_int_equal(vhca_osm_mover_plan(w->m, &want, NULL), 0);
 	assert_true(want.changes);
@@ -360,7 +363,7 @@ static void sweeps_for_what_never_answers_end(void **state)
 static void moves_go_in_order_and_are_bounded(void **state)
 {
 	struct world *w = *state;
-	const struct vhca_osm_lid_move want = {.lid = 1, .port_guid = PORT_B};
+	const struct vhca_osm_lid_move want = {.want = {.lid = 1, .port_guid = PORT_B}};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	for (int i = 0; i < VHCA_OSM_MOVES_MAX; i++)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OPENSM_VPORTS_H
+#define VHCA_OPENSM_OPENSM_VPORTS_H
+/*
+ * Virtual ports in OpenSM's tables: a hypervisor is a switch, its HCA's own port (the PF) is at one of its ports, and the vport with number
+ * n at the n-th port after that. OpenSM knows a vport as it knows every end port: by its GUID.
+ *
+ * When the hypervisors have exchanged the GUIDs of two vports, OpenSM's objects stay what they are, with GUID, LID, groups and keys;
+ * only what belongs to the place goes to the other one. So nothing that is found by GUID or by LID has to be found anew.
+ */
+#include <stdint.h>
+
+struct osm_opensm;
+struct osm_port;
+struct osm_subn;
+
+/* The end port at that place; NULL if there is none, or the HCA is not in the subnet. The caller holds OpenSM's lock. */
+struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
+				   uint16_t vport);
+/* Both are plugged in at switches. Their LIDs are unconfirmed after it, and their groups' trees are asked for anew. The caller
+ * holds OpenSM's lock exclusively. */
+void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);
+
+#endif

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Virtual ports that go to another hypervisor with GUID, GID and LID: the plugin in a real OpenSM, hypervisors that are switches on ibsim.
+SMPs are counted on the wire, ways followed through the switches, path records compared byte by byte."""
+
+import os
+import random
+import unittest
+
+import fabric
+import fattree
+import tap
+import vantage
+import vswitches
+
+VGUID = "0x02c9ab0000000011"
+INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
+SL = slice(104, 108)    # in a path record, as hexadecimal digits
+
+
+@unittest.skipIf(fabric.missing(), fabric.missing())
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.net = vswitches.VSwitches()
+        self.addCleanup(self.net.close)
+
+    def manager(self, engine="ftree"):
+        """A subnet in which VGUID is at the first VF of hypervisor 1."""
+        self.one_sl = engine != "dfsssp"    # else a path has the SL that keeps it free of deadlocks
+        self.net.program(1, 1, VGUID)
+        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n", counter=os.environ["VHCA_SMPCOUNT_LIB"])
+        self.sm.start()
+        self.lids = vswitches.lids(self.sm)
+        self.assertEqual(len(self.lids), vswitches.HYPERVISORS * (1 + vswitches.VFS))
+        self.epoch = 1
+        self.check(self.sm.api.bind(VGUID, 1, 1, [], gid_index=0), 200)
+        self.watches = {}
+        for host in (1, 4, 6):    # their own LIDs stay
+            self.watches[host] = vantage.Vantage(self.net, host)
+            self.addCleanup(self.watches[host].close)
+        self.records = self.peers_records()
+
+    def check(self, answer, status, code=None):
+        self.assertEqual(answer[0], status, answer)
+        if code:
+            self.assertEqual(answer[1]["code"], code, answer)
+        return answer[1]
+
+    def peers_records(self):
+        """What the SA tells each watch about every vport: by GID and by LID."""
+        sm_lid = self.lids[fabric.port_guid(1)]
+        wanted = [(int(guid, 0), None) for guid in self.net.guid.values()]
+        wanted += [(None, self.lids[guid]) for guid in self.net.guid.values()]
+        wanted.sort(key=str)
+        answers = {}
+        for host, watch in self.watches.items():
+            found = watch.ask("records", sm_lid, int(fabric.port_guid(host), 0), *wanted)
+            self.assertNotIn(None, found)
+            answers[host] = found if self.one_sl else [r[:SL.start] + r[SL.stop:] for r in found]
+        return answers
+
+    def announce(self, to):
+        """What comes before the hardware changes: the binding, at the next epoch."""
+        self.epoch += 1
+        source = self.net.place(VGUID)
+        self.check(vswitches.move(self.sm, VGUID, self.epoch, source, to, "host"), 200)
+        return source
+
+    def report(self, source, to):
+        """The report of a VF that is programmed: (answer, what went over the wire for it)."""
+        before = self.sm.smps()
+        answer = self.check(vswitches.move(self.sm, VGUID, self.epoch, source, to), 200)
+        self.assertEqual(answer["state"], "committed")
+        return answer["lid_move"], {kind: n - before[kind] for kind, n in self.sm.smps().items()}
+
+    def moved(self, to):
+        source = self.announce(to)
+        self.net.exchange(source, to)
+        return source, *self.report(source, to)
+
+    def all_right(self):
+        """Every LID leads to the place where its GUID is, and nobody has to know that it is another one than before."""
+        for watch in self.watches.values():
+            names = watch.ask("who", *(self.lids[guid] for guid in self.net.guid.values()))
+            self.assertEqual(names, [f"F{n}-{v}" for n, v in self.net.guid])
+        self.assertEqual(self.peers_records(), self.records)
+        self.assertEqual(vswitches.lids(self.sm), self.lids)
+
+    def heavy_sweep(self):
+        """LFT SMPs of one more heavy sweep."""
+        before = self.sm.smps()["lft"]
+        fattree.heavy_sweep(self.sm)
+        return self.sm.smps()["lft"] - before
+
+    def end(self):
+        self.assertEqual(self.sm.stop(), 0)
+        self.assertNotIn(" ERR ", self.sm.log())
+
+
+class Moves(Case):
+    def test_inside_a_leaf(self):
+        self.manager()
+        kept, sweeps = vswitches.guid2lid(self.sm), self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+        source = self.announce((2, 3))
+        other = self.net.guid[2, 3]
+        self.net.exchange(source, (2, 3))
+        plan = self.check(vswitches.move(self.sm, VGUID, self.epoch, source, (2, 3), phase="prepare"), 200)["lid_move"]
+        self.assertEqual(plan["state"], "planned")
+        answer, wire = self.report(source, (2, 3))
+        self.assertEqual((answer["state"], answer["lid"], answer["port_guid"]), ("applied", self.lids[VGUID], VGUID))
+        self.assertEqual(answer["exchanged"], {"lid": self.lids[other], "port_guid": other})
+        self.assertEqual((answer["mode"], answer["smps"]), ("skyline", plan["smps"]))
+        self.assertEqual(answer["smps"], {"lft": wire["lft"], "port_info": 2})
+        self.assertEqual(wire["all"], wire["lft"] + wire["port_info"])
+        self.assertLessEqual(wire["all"], INSIDE_A_LEAF)
+        print(f"# inside a leaf: {wire['lft']} LFT and {wire['port_info']} PortInfo SMPs, {answer['duration_us']} us", flush=True)
+        self.all_right()
+        self.assertEqual(vswitches.guid2lid(self.sm), kept)
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"], sweeps)    # OpenSM has computed nothing
+        again, wire = self.report(source, (2, 3))    # the answer was lost
+        self.assertEqual((again["state"], again["exchanged"], again["lid"], wire["all"]), ("applied", None, self.lids[VGUID], 0))
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.all_right()
+        self.end()
+
+    def test_on_one_hypervisor(self):
+        self.manager()
+        _, answer, wire = self.moved((1, 2))
+        self.assertEqual((answer["switches"], wire["all"]), (1, 3))
+        self.all_right()
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.end()
+
+    def test_a_sweep_that_comes_first_does_the_work(self):
+        self.manager()
+        source = self.announce((5, 1))
+        self.net.exchange(source, (5, 1))
+        fattree.heavy_sweep(self.sm)
+        self.all_right()
+        answer, wire = self.report(source, (5, 1))
+        self.assertEqual((answer["state"], answer["exchanged"], wire["all"]), ("applied", None, 0))
+        self.all_right()
+        self.end()
+
+    def test_a_subnet_manager_that_was_away(self):
+        self.manager()
+        source = self.announce((3, 1))
+        self.assertEqual(self.sm.stop(), 0)
+        self.net.exchange(source, (3, 1))
+        self.sm.start()
+        self.all_right()
+        self.assertIsNone(self.report(source, (3, 1))[0]["exchanged"])
+        self.moved((4, 2))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
+
+
+class Refusals(Case):
+    def test_what_is_no_place_and_what_is_no_vport(self):
+        self.manager()
+        before = self.sm.smps()["all"]
+
+        def post(vguid, to, epoch=2):
+            return vswitches.move(self.sm, vguid, epoch, (1, 1), to)
+        self.check(post(VGUID, (2, 0)), 400, "bad_request")
+        self.check(post(VGUID, (2, 254)), 400, "bad_request")
+        self.check(post(VGUID, (2, vswitches.VFS + 1)), 409, "unknown_port")
+        self.check(post(VGUID, (2, 253)), 409, "unknown_port")
+        self.check(post(VGUID, (99, 1)), 409, "unknown_port")
+        self.check(post("0x02c9ab0000000021", (2, 1)), 409, "unknown_port")
+        self.check(post(fabric.port_guid(1), (2, 1)), 409, "sm_port")
+        self.check(post("0x0002c90400000010", (2, 1)), 409, "switch_lid")
+        self.assertEqual(self.check(self.sm.api.get(VGUID), 200)["epoch"], 1)
+        self.assertEqual(self.sm.smps()["all"], before)
+        self.all_right()
+        self.end()
+
+
+class Engines(fattree.EachEngine, Case):
+    MOVES = 12
+
+    def run_engine(self, engine, _modes):
+        rng = random.Random(engine)
+        self.manager(engine)
+        places = sorted(self.net.guid)
+        for i in range(self.MOVES):
+            to = rng.choice([at for at in places if at != self.net.place(VGUID)])
+            _, answer, wire = self.moved(to)
+            self.assertEqual((answer["state"], answer["smps"]), ("applied", {"lft": wire["lft"], "port_info": 2}))
+            self.all_right()
+            if i % 4 == 3:
+                self.assertEqual(self.heavy_sweep(), 0)
+        self.all_right()
+        self.end()
+
+
+tap.main(__name__)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The vSwitch model on ibsim: each hypervisor is a switch, and behind it its PF and its VFs are HCAs with a port each.
+
+Hypervisor n is the switch Vn: port 1 leads to its leaf, at port 2 is the PF Hn, at port 2 + v is the VF Fn-v.
+"""
+
+import os
+import re
+
+import fabric
+import fattree
+
+LEAVES, SPINES, PER_LEAF, VFS = 3, 2, 2, 3
+HYPERVISORS = LEAVES * PER_LEAF
+UPLINK, PF = 1, 2
+
+
+def own_guid(n, v):
+    """Port GUID of a VF before any guest: a vport always has one, and so a LID."""
+    return f"0x{0x0002c90700000000 + (n * 64 + v) * 16 + 1:016x}"
+
+
+def hypervisor(n):
+    leaf, port = (n - 1) // PER_LEAF + 1, (n - 1) % PER_LEAF + 1
+    vfs = range(1, VFS + 1)
+    text = fattree.node("Hca", f"H{n}", int(fabric.port_guid(n), 0) - 1, [(1, f"V{n}", PF)])
+    for v in vfs:
+        text += fattree.node("Hca", f"F{n}-{v}", int(own_guid(n, v), 0) - 1, [(1, f"V{n}", PF + v)])
+    return text + fattree.node("Switch", f"V{n}", 0x0002c90800000000 + n * 16,
+                               [(UPLINK, f"L{leaf}", port), (PF, f"H{n}", 1), *((PF + v, f"F{n}-{v}", 1) for v in vfs)])
+
+
+def network():
+    text = "".join(hypervisor(n) for n in range(1, HYPERVISORS + 1))
+    for leaf in range(1, LEAVES + 1):
+        text += fattree.node("Switch", f"L{leaf}", 0x0002c90400000000 + leaf * 16,
+                             [(p, f"V{(leaf - 1) * PER_LEAF + p}", UPLINK) for p in range(1, PER_LEAF + 1)] +
+                             [(PER_LEAF + s, f"S{s}", leaf) for s in range(1, SPINES + 1)])
+    for s in range(1, SPINES + 1):
+        text += fattree.node("Switch", f"S{s}", 0x0002c90500000000 + s * 16,
+                             [(leaf, f"L{leaf}", PER_LEAF + s) for leaf in range(1, LEAVES + 1)])
+    return text
+
+
+class VSwitches(fabric.Fabric):
+    """The hypervisors' hardware: who has which GUID is up to them, the subnet manager only sees it."""
+
+    def __init__(self):
+        super().__init__(network(), console=True)
+        self.guid = {(n, v): own_guid(n, v) for n in range(1, HYPERVISORS + 1) for v in range(1, VFS + 1)}
+
+    def program(self, n, v, guid):
+        """ibsim's HCAs have the port GUID that follows their node GUID."""
+        self.console(f'Guid "F{n}-{v}" 0x{int(guid, 0) - 1:x}')
+        self.guid[n, v] = guid
+
+    def exchange(self, a, b):
+        """Two vports exchange their GUIDs: never is one at two places."""
+        guid = self.guid[a], self.guid[b]
+        self.program(*a, "0x0002c9ffffffff01")
+        self.program(*b, guid[0])
+        self.program(*a, guid[1])
+
+    def place(self, guid):
+        """(hypervisor, VF) where a GUID is."""
+        return next(at for at, g in self.guid.items() if g == guid)
+
+    def who(self, lid, host):
+        """(hypervisor, VF) of the node that an SMP reaches which is routed by LID, from the PF of a hypervisor."""
+        out = self.query("smpquery", "nodedesc", str(lid), host=host) or ""
+        found = re.search(r"Node Description:\.*F(\d+)-(\d+)", out)
+        return found and (int(found.group(1)), int(found.group(2)))
+
+
+def lids(sm):
+    """{port GUID: LID} of all HCAs, as the plugin says it."""
+    found = {}
+    for lid in range(1, sm.api.call("GET", "/v1/fabric")[1]["max_lid"] + 1):
+        status, row = sm.api.call("GET", f"/v1/lids/{lid}")
+        if status == 200 and not row["is_switch"]:
+            found[row["port_guid"]] = lid
+    return found
+
+
+def guid2lid(sm):
+    with open(os.path.join(sm.dir, "guid2lid"), encoding="ascii") as f:
+        return f.read()
+
+
+def move(sm, vguid, epoch, source, to, policy="vport", phase="commit"):
+    """What a destination's agent reports of a VM that comes from another hypervisor; source, to: (hypervisor, VF)."""
+    body = {"id": "0b6c5a5e-3d5d-4e0e-9c53-0d6f5f1f0a01", "epoch": epoch, "vguid": vguid, "phase": phase,
+            "from": {"port_guid": fabric.port_guid(source[0]), "gid_index": 0, "lid": 0},
+            "to": {"port_guid": fabric.port_guid(to[0]), "gid_index": 0, "lid": 0}, "pkeys": []}
+    if policy == "vport":
+        body["lid_policy"], body["to"]["vport"] = policy, to[1]
+    return sm.api.call("POST", "/v1/moves", body, timeout=70)
