@@ -38,6 +38,14 @@ static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
 	return &vf->hca->ports[vf->hca->port - 1];
 }
 
+/* The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The PF's is vport 0. */
+static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	if (e->conf->lid_policy != VHCA_LID_VPORT || vhca_hca_identity(vf->hca)->host_pkey_map)
+		return 0;
+	return (uint16_t)(vf->index + 1);
+}
+
 static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 {
 	const struct vhca_vf *vf = c->vf;
@@ -69,16 +77,39 @@ struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
 	return binding_of(claim, true);
 }
 
-static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c,
-			   bool bound)
+/* An SM that is told of a vport before that shows the GUID would find it elsewhere in its next sweep. */
+static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
+{
+	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
+}
+
+/* state: the VF's when the report is durable. */
+static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn,
+			      const struct vhca_claim *c, bool bound, enum vhca_vf_state state)
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
+
+	if (bound && vhca_sm_binding_is_move(&b) && shows_guid(c, state))
+		b.vport = own_vport(e, c->vf);
 
 	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
 	 * neither. */
 	if (!e->outbox || (bound && !b.port_guid) || vhca_guid_is_stand_in(b.vguid))
 		return 0;
 	return vhca_outbox_put(e->outbox, txn, &b);
+}
+
+static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c,
+			   bool bound)
+{
+	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
+}
+
+/* The binding was reported with the claim; now that the vport shows the GUID, its LID may follow. */
+static bool vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+			 enum vhca_vf_state to)
+{
+	return to == VHCA_VF_PROGRAMMED && c->migrating && c->has_from && own_vport(e, c->vf);
 }
 
 static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
@@ -241,6 +272,8 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 			   (!vf->claim->away || (vf->state != VHCA_VF_FREE && !vf->claim->bare))) ||
 			  vf->state == VHCA_VF_UNMANAGED))
 		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
+	if (vf->claim && vport_is_due(e, vf->claim, to))
+		c->ticket = put_report_in(e, txn, vf->claim, true, to);
 	if (vf->claim &&
 	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))
 		vhca_journal_attachment(txn, vf->claim, vf->granted);

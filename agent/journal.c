@@ -57,7 +57,7 @@ static const char schema_7[] = "CREATE TABLE drain (one INTEGER PRIMARY KEY CHEC
 
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1}, {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
-	{schema_6}, {schema_7},
+	{schema_6}, {schema_7},		  {vhca_outbox_schema_3},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 

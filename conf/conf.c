@@ -40,6 +40,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.guid_prefix_bits = 24,
 		.sm_backend = "none",
 		.sm_pkeys = VHCA_SM_PKEYS_DYNAMIC,
+		.lid_policy = VHCA_LID_HOST,
 		.sm_require = VHCA_SM_REQUIRE_NOTHING,
 		.sm_timeout_ms = 5000,
 		.pkey_timeout_ms = 20000,

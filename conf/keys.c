@@ -26,6 +26,7 @@ static const char *const scope_names[] = {
 static const char *const log_level_words[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const backend_words[] = {"none", "vhcasm", NULL};
 static const char *const sm_pkeys_words[] = {"dynamic", "static", NULL};
+static const char *const lid_policy_words[] = {"host", "vport", NULL};
 static const char *const escalation_words[] = {"none", "guest-agent", NULL};
 static const char *const sm_require_words[] = {"nothing", "attach", NULL};
 static const char *const index_policy_words[] = {"force-off", "alarm", NULL};
@@ -96,6 +97,7 @@ static const struct key {
 	{VHCA_CONF_SM, "token_file", vhca_conf_file, STRING(sm_token_file)},
 	{VHCA_CONF_SM, "pkeys", vhca_conf_word, WORDS(sm_pkeys, sm_pkeys_words)},
 	{VHCA_CONF_SM, "require", vhca_conf_word, WORDS(sm_require, sm_require_words)},
+	{VHCA_CONF_SM, "lid_policy", vhca_conf_word, WORDS(lid_policy, lid_policy_words)},
 	{VHCA_CONF_SM, "timeout", vhca_conf_duration, RANGE(sm_timeout_ms, 100 * MS, 5 * MIN)},
 	{VHCA_CONF_SM, "pkey_timeout", vhca_conf_duration, RANGE(pkey_timeout_ms, 1 * S, 10 * MIN)},
 	{VHCA_CONF_SM, "poll", vhca_conf_duration, RANGE(poll_ms, 100 * MS, 10 * MIN)},

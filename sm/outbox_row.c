@@ -36,6 +36,9 @@ const char vhca_outbox_schema_2[] =
 	" pkeys TEXT NOT NULL"
 	") STRICT;";
 
+const char vhca_outbox_schema_3[] =
+	"ALTER TABLE outbox ADD COLUMN vport INTEGER NOT NULL DEFAULT 0;";
+
 #define PKEYS_TEXT_MAX (VHCA_SM_PORT_PKEYS_MAX * VHCA_PKEY_STRLEN + 1)
 
 static const char *format_pkeys(const uint16_t *pkeys, size_t n, char buf[static PKEYS_TEXT_MAX])
@@ -56,21 +59,22 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 	vhca_txn_exec(
 		txn,
 		"INSERT INTO outbox (vguid, seq, created_ms, epoch, bound, port_guid, gid_index,"
-		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid, vport)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
 		" ON CONFLICT (vguid) DO UPDATE SET seq = excluded.seq,"
 		" created_ms = excluded.created_ms, epoch = excluded.epoch,"
 		" bound = excluded.bound, port_guid = excluded.port_guid,"
 		" gid_index = excluded.gid_index, lid = excluded.lid, pkeys = excluded.pkeys,"
 		" moved = excluded.moved, move_id = excluded.move_id,"
 		" from_port_guid = excluded.from_port_guid,"
-		" from_gid_index = excluded.from_gid_index, from_lid = excluded.from_lid"
+		" from_gid_index = excluded.from_gid_index, from_lid = excluded.from_lid,"
+		" vport = excluded.vport"
 		" WHERE excluded.seq > outbox.seq",
-		"uuuuiuiisisuii", b->vguid, row->seq, row->created_ms, b->epoch, (int64_t)b->bound,
+		"uuuuiuiisisuiii", b->vguid, row->seq, row->created_ms, b->epoch, (int64_t)b->bound,
 		b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
 		format_pkeys(b->pkeys, b->n_pkeys, pkeys), (int64_t)b->moved,
 		b->moved ? VHCA_UUID_STR(&b->move_id) : "", b->from_port_guid,
-		(int64_t)b->from_gid_index, (int64_t)b->from_lid);
+		(int64_t)b->from_gid_index, (int64_t)b->from_lid, (int64_t)b->vport);
 }
 
 static void put_members(struct vhca_txn *txn, const struct vhca_outbox_row *row)
@@ -137,7 +141,8 @@ static int read_move(const struct vhca_row *db, struct vhca_sm_binding *b)
 {
 	b->moved = vhca_row_i64(db, 9) != 0;
 	b->from_port_guid = vhca_row_u64(db, 11);
-	if (read_u16(db, 12, &b->from_gid_index) < 0 || read_u16(db, 13, &b->from_lid) < 0)
+	if (read_u16(db, 12, &b->from_gid_index) < 0 || read_u16(db, 13, &b->from_lid) < 0 ||
+	    read_u16(db, 14, &b->vport) < 0)
 		return -EINVAL;
 	return b->moved ? vhca_uuid_parse(vhca_row_text(db, 10), &b->move_id) : 0;
 }
@@ -184,7 +189,7 @@ static int load_members(const struct loading *loading, const struct vhca_row *db
 
 static int load_row(void *ctx, const struct vhca_row *db)
 {
-	return vhca_row_i64(db, 14) ? load_members(ctx, db) : load_binding(ctx, db);
+	return vhca_row_i64(db, 15) ? load_members(ctx, db) : load_binding(ctx, db);
 }
 
 int vhca_outbox_row_load(struct vhca_store *store,
@@ -195,9 +200,9 @@ int vhca_outbox_row_load(struct vhca_store *store,
 	int r = vhca_store_query(
 		store,
 		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid, pkeys,"
-		" moved, move_id, from_port_guid, from_gid_index, from_lid, 0 FROM outbox"
+		" moved, move_id, from_port_guid, from_gid_index, from_lid, vport, 0 FROM outbox"
 		" UNION ALL"
-		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 1"
+		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 0, 1"
 		" FROM outbox_members ORDER BY seq",
 		load_row, &loading, err, "");
 

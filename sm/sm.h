@@ -37,6 +37,8 @@ struct vhca_sm_binding {
 	uint64_t from_port_guid;
 	uint16_t from_gid_index;
 	uint16_t from_lid; /* 0 = unknown */
+	/* Not 0: this vport of the HCA shows the vGUID as its own GUID by now, and the vGUID's LID shall be there. */
+	uint16_t vport;
 };
 
 /* True if the report is the commit of a move: bound, moved, and it is known where from. Any other is a plain binding, which the SM

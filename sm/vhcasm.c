@@ -67,20 +67,34 @@ static struct json_object *place(uint64_t port_guid, uint16_t gid_index, uint16_
 	return obj;
 }
 
+/* Once the vport shows it: until then the SM would find the vGUID elsewhere. */
+static void add_vport(struct json_object *body, struct json_object *to, uint16_t vport)
+{
+	if (!vport)
+		return;
+	vhca_json_add_string(body, "lid_policy", "vport");
+	vhca_json_add_u64(to, "vport", vport);
+}
+
 static int move_request(const struct vhca_sm_binding *b, const char *phase,
 			struct vhca_sm_request *ret)
 {
 	struct vhca_sm_request req = {.method = "POST", .path = "/v1/moves"};
+	struct json_object *to = place(b->port_guid, b->gid_index, b->lid);
 
 	req.body = json_object_new_object();
-	if (!req.body)
+	if (!req.body || !to) {
+		(void)json_object_put(req.body);
+		(void)json_object_put(to);
 		return -ENOMEM;
+	}
+	add_vport(req.body, to, b->vport);
 	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
 	vhca_json_add_u64(req.body, "epoch", b->epoch);
 	vhca_json_add_guid(req.body, "vguid", b->vguid);
 	vhca_json_add_string(req.body, "phase", phase);
 	vhca_json_add(req.body, "from", place(b->from_port_guid, b->from_gid_index, b->from_lid));
-	vhca_json_add(req.body, "to", place(b->port_guid, b->gid_index, b->lid));
+	vhca_json_add(req.body, "to", to);
 	vhca_json_add_pkeys(req.body, "pkeys", b->pkeys, b->n_pkeys);
 	*ret = req;
 	return 0;

@@ -65,12 +65,83 @@ static void test_copy_fails(void **state)
 	assert_int_equal(shown(p, 1, guid), 0);
 }
 
+/* What host 1 reports of the address that comes to it, and whether a vport of its showed it at that moment. */
+struct reports {
+	const struct pair *p;
+	unsigned int n, with_vport;
+	uint16_t vport;
+	bool early;
+};
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	struct reports *r = arg;
+
+	(void)answer;
+	(void)reason;
+	(void)doc;
+	if (!binding->bound)
+		return;
+	r->n++;
+	if (!binding->vport)
+		return;
+	assert_true(vhca_sm_binding_is_move(binding));
+	r->with_vport++;
+	r->vport = binding->vport;
+	r->early |= shown(r->p, 1, binding->vguid) != 1 || shown(r->p, 0, binding->vguid) != 0;
+}
+
+/* Migrates domain 0 to host 1, whose reports go through a real outbox. */
+static struct reports migrate_and_listen(struct pair *p, enum vhca_conf_lid_policy policy)
+{
+	struct reports reports = {.p = p};
+	const struct vhca_outbox_conf conf = {
+		.ops = &vhca_sm_none}; /* hands over what is durable */
+	struct vhca_outbox *outbox = NULL;
+	struct world *w = &p->w[1];
+
+	w->conf.lid_policy = policy;
+	assert_int_equal(
+		vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, &reports, &outbox, NULL),
+		0);
+	vhca_engine_set_outbox(w->engine, outbox);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	assert_true(pair_until(p, has_ended, &zero));
+	vhca_engine_set_outbox(w->engine, NULL);
+	(void)vhca_outbox_free(outbox);
+	return reports;
+}
+
+static void test_a_vport_is_reported_when_it_shows_the_address(void **state)
+{
+	struct pair *p = *state;
+	struct reports r = migrate_and_listen(p, VHCA_LID_VPORT);
+
+	assert_true(r.with_vport > 0);
+	assert_true(r.n > r.with_vport); /* first the binding: the SM has to accept it before */
+	assert_int_equal(r.vport, claim_on(p, 1)->vf->index + 1);
+	assert_false(r.early);
+}
+
+static void test_vports_are_not_reported_unasked(void **state)
+{
+	struct pair *p = *state;
+	struct reports r = migrate_and_listen(p, VHCA_LID_HOST);
+
+	assert_true(r.n > 0);
+	assert_int_equal(r.with_vport, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_the_address_moves_from_vport_to_vport),
 		TEST(test_keys_of_the_port_do_not_matter),
 		TEST(test_copy_fails),
+		TEST(test_a_vport_is_reported_when_it_shows_the_address),
+		TEST(test_vports_are_not_reported_unasked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -528,7 +528,9 @@ static void restart_sends_what_replaced_another_kind(void **state)
 	box_put_binding(b, box_move_of(VGUID(2), 7));
 	box_put_epoch(b, VGUID(2), 8);
 	box_put_epoch(b, VGUID(3), 1);
-	box_put_binding(b, box_move_of(VGUID(3), 2));
+	elsewhere = box_move_of(VGUID(3), 2);
+	elsewhere.vport = 9;
+	box_put_binding(b, elsewhere);
 	box_wait_until(b, b->commits == 6);
 	box_close_store(b);
 
@@ -542,6 +544,7 @@ static void restart_sends_what_replaced_another_kind(void **state)
 	assert_int_equal(b->sm.seen[1].epoch, 8);
 	assert_string_equal(b->sm.seen[2].phase, "commit");
 	assert_int_equal(b->sm.seen[2].epoch, 2);
+	assert_non_null(strstr(b->sm.seen[2].body, "\"vport\":9"));
 }
 
 /* The SM has acted, we die before we know: the same states go out again and change nothing. */
@@ -627,9 +630,10 @@ static void rows_of_the_first_schema_are_bindings(void **state)
 static void wrong_rows_are_told(void **state)
 {
 	static const char *const rows[] = {
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536)",
 		"INSERT INTO outbox_members VALUES (7, 1, 0, 'nonsense')",
 	};
 	struct box *b = *state;

@@ -106,6 +106,13 @@ static void moves_carry_both_places(void **state)
 		"\"0x0002c90300000001\",\"gid_index\":3,\"lid\":7},\"pkeys\":[\"0x8001\","
 		"\"0x7fff\"]}");
 	(void)json_object_put(req.body);
+	b.vport = 4;
+	assert_int_equal(vhca_sm_vhcasm.commit_request(&b, &req), 0);
+	assert_non_null(strstr(json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+			       "\"gid_index\":3,\"lid\":7,\"vport\":4}"));
+	assert_non_null(strstr(json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+			       "\"lid_policy\":\"vport\""));
+	(void)json_object_put(req.body);
 	b.bound = false;
 	assert_false(vhca_sm_binding_is_move(&b));
 }
