@@ -3,6 +3,9 @@
  * sim_host CONFIGURATION: the whole agent, on a simulated /sys with one ConnectX-3 and a VF, whose port is in the partition 0x8001.
  * libibverbs sees nothing of that: the port, ACTIVE, is described by SIM_PORT_GUID and SIM_LID in the environment. Ends on SIGTERM as vhcad
  * does; exit status 77 where there is no FUSE.
+ *
+ * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID that is written for the VF goes there as
+ * a line, and takes effect with the answer.
  */
 #include "agent/agent.h"
 
@@ -10,9 +13,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/sysfs/sysfs.h"
 #include "pkey/ports.h"
 #include "tests/sim/sysfs_sim.h"
 
@@ -89,14 +98,56 @@ int __wrap_vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand,
 	*ret = p;
 	return 0;
 }
+
+/* ---- on top of common/sysfs ---- */
+
+int __real_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const char *value);
+int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const char *value);
+
+static int tell_firmware(const char *path, const char *guid)
+{
+	VHCA_AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char line[64];
+
+	(void)vhca_strcpy(addr.sun_path, sizeof(addr.sun_path), path);
+	(void)snprintf(line, sizeof(line), "%s\n", guid);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
+	    write(fd, line, strlen(line)) < 0 || read(fd, line, sizeof(line)) <= 0)
+		return -EIO;
+	return 0;
+}
+
+int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const char *value)
+{
+	const char *firmware = getenv("SIM_FIRMWARE");
+
+	if (firmware && strcmp(attr, "port") == 0 && tell_firmware(firmware, value) < 0)
+		return -EIO;
+	return __real_vhca_sysfs_write(dir, attr, value);
+}
 /* NOLINTEND(bugprone-reserved-identifier) */
 
 /* ---- the agent ---- */
 
+static void add_adapter(struct sysfs_sim *sim)
+{
+	static const struct sim_pf cx3 = {
+		"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, VFS, 1, 1, KEYS};
+	static const struct sim_pf cx5 = {
+		"0000:01:00.0", "mlx5_core", "mlx5_0", 0x1017, VFS, 1, 1, KEYS};
+
+	if (getenv("SIM_FIRMWARE")) {
+		sysfs_sim_add_mlx5(sim, &cx5);
+		sim_add_ofed_vf(sysfs_sim_tree(sim), cx5.bdf, 0);
+		return;
+	}
+	sysfs_sim_add_mlx4(sim, &cx3, VFS);
+	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
+}
+
 static int run(struct sysfs_sim *sim, const char *conf)
 {
-	static const struct sim_pf pf = {
-		"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, VFS, 1, 1, KEYS};
 	const struct vhca_agent_args args = {.conf_path = conf,
 					     .sysfs_root = sysfs_sim_root(sim),
 					     .dev_root = sysfs_sim_dev(sim),
@@ -105,8 +156,7 @@ static int run(struct sysfs_sim *sim, const char *conf)
 	struct vhca_agent *agent = NULL;
 	int status;
 
-	sysfs_sim_add_mlx4(sim, &pf, VFS);
-	sysfs_sim_set_pkey(sim, &pf, 1, 1, KEY);
+	add_adapter(sim);
 	if (vhca_agent_new(&args, &agent, &err) < 0) {
 		vhca_log_error("cannot start: %s", err.msg);
 		return vhca_err_to_exit(err.kind);
