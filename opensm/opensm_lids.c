@@ -426,16 +426,19 @@ static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
 	}
 }
 
-static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+/* True if OpenSM should look at the ports soon. */
+static bool change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
 {
 	osm_port_t *port[2];
 
 	for (int i = 0; i < 2; i++)
 		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-	if (pair->vports)
-		vhca_osm_vports_exchange(osm, port);
-	else
+	if (!pair->vports) {
 		change_lids(osm, pair, port);
+		return false;
+	}
+	vhca_osm_vports_exchange(osm, port);
+	return vhca_osm_vports_keys_differ(port[0], port[1]);
 }
 
 /* Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite the same ones. So vports
@@ -460,18 +463,24 @@ static void change_tables(const struct planned *planned, const struct vhca_osm_l
 	}
 }
 
+static void sweep(void *ctx)
+{
+	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
+}
+
 static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		     struct vhca_osm_lid_cost *ret, struct vhca_error *err)
 {
 	struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	struct planned planned;
+	bool sweep_now = false;
 	int r;
 
 	cl_plock_excl_acquire(&osm->lock);
 	r = plan_now(lids, pair, mode, &planned, err);
 	if (r == 0) {
-		change_ports(osm, pair);
+		sweep_now = change_ports(osm, pair);
 		change_tables(&planned, pair);
 		vhca_osm_routing_moved(lids->routing, pair->lid,
 				       kept_as(lids, pair, planned.p.mode));
@@ -482,6 +491,8 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 		planned_done(&planned);
 	}
 	cl_plock_release(&osm->lock);
+	if (sweep_now)
+		sweep(ctx);
 	return r;
 }
 
@@ -544,11 +555,6 @@ static void info(void *ctx, struct vhca_osm_fabric_info *ret)
 		.engine = vhca_osm_routing_name(lids->routing),
 	};
 	cl_plock_release(&osm->lock);
-}
-
-static void sweep(void *ctx)
-{
-	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
 }
 
 const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {

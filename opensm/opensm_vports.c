@@ -2,6 +2,7 @@
 #include "opensm/opensm_vports.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
 
@@ -9,8 +10,11 @@
 #include <opensm/osm_mcm_port.h>
 #include <opensm/osm_multicast.h>
 #include <opensm/osm_opensm.h>
+#include <opensm/osm_pkey.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_sm.h>
+
+#define TABLES_UNKNOWN 2 /* osm_physp_t.need_update, as of a port that OpenSM has just found */
 
 struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
 				   uint16_t vport)
@@ -41,6 +45,8 @@ static void note_neighbours(osm_opensm_t *osm, const osm_physp_t *a, const osm_p
 static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
 {
 	osm_physp_link(physp, there);
+	physp->need_update =
+		TABLES_UNKNOWN; /* of a switch's port it would also mean a new routing */
 	note_neighbours(osm, physp, there);
 	osm_physp_set_base_lid(physp, 0); /* until the port says so itself */
 }
@@ -78,4 +84,24 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++)
 		reroute_groups(osm, port[i]);
+}
+
+static const ib_pkey_table_t *key_block(const osm_pkey_tbl_t *table, uint16_t i)
+{
+	static const ib_pkey_table_t none;
+	const ib_pkey_table_t *block =
+		i < osm_pkey_tbl_get_num_blocks(table) ? osm_pkey_tbl_block_get(table, i) : NULL;
+
+	return block ? block : &none;
+}
+
+bool vhca_osm_vports_keys_differ(const struct osm_port *a, const struct osm_port *b)
+{
+	const osm_pkey_tbl_t *x = &a->p_physp->pkeys, *y = &b->p_physp->pkeys;
+	uint16_t n = osm_pkey_tbl_get_num_blocks(x), other = osm_pkey_tbl_get_num_blocks(y);
+
+	for (uint16_t i = 0; i < n || i < other; i++)
+		if (memcmp(key_block(x, i), key_block(y, i), sizeof(ib_pkey_table_t)) != 0)
+			return true;
+	return false;
 }

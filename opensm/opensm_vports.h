@@ -8,6 +8,7 @@
  * When the hypervisors have exchanged the GUIDs of two vports, OpenSM's objects stay what they are, with GUID, LID, groups and keys;
  * only what belongs to the place goes to the other one. So nothing that is found by GUID or by LID has to be found anew.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 struct osm_opensm;
@@ -17,8 +18,10 @@ struct osm_subn;
 /* The end port at that place; NULL if there is none, or the HCA is not in the subnet. The caller holds OpenSM's lock. */
 struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
 				   uint16_t vport);
-/* Both are plugged in at switches. Their LIDs are unconfirmed after it, and their groups' trees are asked for anew. The caller
- * holds OpenSM's lock exclusively. */
+/* Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are asked for anew, and OpenSM's next heavy
+ * sweep reads the P_Key tables of both places and writes what they shall have. The caller holds OpenSM's lock exclusively. */
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);
+/* Whether the places of these two have other P_Keys than theirs, so that such a sweep should not wait. The caller holds the lock. */
+bool vhca_osm_vports_keys_differ(const struct osm_port *a, const struct osm_port *b);
 
 #endif

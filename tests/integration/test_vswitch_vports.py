@@ -131,6 +131,31 @@ class Moves(Case):
         self.assertEqual(self.heavy_sweep(), 0)
         self.end()
 
+    def test_groups_follow(self):
+        self.manager("minhop")
+        for name, guid in (("F1-1", VGUID), ("H6", fabric.port_guid(6))):
+            self.assertEqual(self.net.join(name, guid), "0x0000")
+
+        def members():
+            ports = vswitches.group_ports(self.net)
+            return {name: ports[name] for name in ("V1", "V4", "V6")}
+        uplink, pf = vswitches.UPLINK, vswitches.PF
+        fabric.wait_for("the tree", lambda: members() == {"V1": [uplink, pf + 1], "V4": [], "V6": [uplink, pf]}, 20, 0.5)
+        self.moved((4, 2))
+        fabric.wait_for("the new tree", lambda: members() == {"V1": [], "V4": [uplink, pf + 2], "V6": [uplink, pf]}, 20, 0.5)
+        self.all_right()
+        self.end()
+
+    def test_keys_follow(self):
+        self.manager("minhop")
+        self.check(self.sm.api.call("PUT", f"/v1/members/{VGUID}", {"pkeys": ["0x8001"]}), 200)
+        fabric.wait_for("the key", lambda: self.net.has("F1-1", "0x8001"), 20)
+        self.moved((2, 2))
+        fabric.wait_for("the key there", lambda: self.net.has("F2-2", "0x8001"), 20)
+        fabric.wait_for("no key here", lambda: not self.net.has("F1-1", "0x8001"), 20)
+        self.all_right()
+        self.end()
+
     def test_a_sweep_that_comes_first_does_the_work(self):
         self.manager()
         source = self.announce((5, 1))

@@ -49,6 +49,11 @@ class VSwitches(fabric.Fabric):
         super().__init__(network(), console=True)
         self.guid = {(n, v): own_guid(n, v) for n in range(1, HYPERVISORS + 1) for v in range(1, VFS + 1)}
 
+    def env(self, host=1, preload=fabric.UMAD2SIM):
+        """host: of a PF its hypervisor, or the name of a VF."""
+        env = super().env(host, preload)
+        return {**env, "SIM_HOST": host} if isinstance(host, str) else env
+
     def program(self, n, v, guid):
         """ibsim's HCAs have the port GUID that follows their node GUID."""
         self.console(f'Guid "F{n}-{v}" 0x{int(guid, 0) - 1:x}')
@@ -70,6 +75,15 @@ class VSwitches(fabric.Fabric):
         out = self.query("smpquery", "nodedesc", str(lid), host=host) or ""
         found = re.search(r"Node Description:\.*F(\d+)-(\d+)", out)
         return found and (int(found.group(1)), int(found.group(2)))
+
+
+def group_ports(net):
+    """{switch: its ports in the broadcast group's tree}, as the switches' own tables have it. A row has a blank or an x for each port."""
+    found = {}
+    for name, rows in re.findall(r"\((\w+)\):\n(.*?)valid mlids dumped", net.query("dump_mfts") or "", re.S):
+        row = re.search(r"^0xc000 {6}(.*)$", rows, re.M)
+        found[name] = [i // 2 for i in range(0, len(row.group(1)), 2) if row.group(1)[i] == "x"] if row else []
+    return found
 
 
 def lids(sm):
