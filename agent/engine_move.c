@@ -83,14 +83,26 @@ static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
 	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
 }
 
+/* An identity that has come back came from a host whose port is not known here: it may have been as far as to be reported there. */
+static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
+		       struct vhca_sm_binding *b)
+{
+	b->vport = own_vport(e, c->vf);
+	if (!b->vport || b->moved)
+		return;
+	b->moved = true;
+	b->move_id = c->migration;
+	b->from_port_guid = b->port_guid;
+}
+
 /* state: the VF's when the report is durable. */
 static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn,
 			      const struct vhca_claim *c, bool bound, enum vhca_vf_state state)
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
 
-	if (bound && vhca_sm_binding_is_move(&b) && shows_guid(c, state))
-		b.vport = own_vport(e, c->vf);
+	if (bound && c->migrating && shows_guid(c, state))
+		name_vport(e, c, &b);
 
 	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
 	 * neither. */
@@ -109,7 +121,7 @@ static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const st
 static bool vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
 			 enum vhca_vf_state to)
 {
-	return to == VHCA_VF_PROGRAMMED && c->migrating && c->has_from && own_vport(e, c->vf);
+	return to == VHCA_VF_PROGRAMMED && c->migrating && own_vport(e, c->vf);
 }
 
 static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)

@@ -180,6 +180,29 @@ class Moves(Case):
         self.assertEqual(self.sm.stop(), 0)
 
 
+class Loss(Case):
+    def lost(self, node, attribute, to):
+        self.manager("minhop")
+        self.net.console(f'Error "{node}" 100 {attribute}')
+        _, answer, _ = self.moved(to)
+        self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
+        self.net.console(f'Error "{node}" 0 {attribute}')
+
+        def repaired():
+            self.heavy_sweep()
+            return self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["repaired"] == 1
+        fabric.wait_for("the repair", repaired, 60, 0.5)
+        self.all_right()
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_a_hypervisor_that_loses_a_block(self):
+        self.lost("V2", fattree.LFT, (2, 1))
+
+    def test_a_vport_that_does_not_take_its_lid(self):
+        self.lost("F5-3", fattree.PORT_INFO, (5, 3))
+
+
 class Refusals(Case):
     def test_what_is_no_place_and_what_is_no_vport(self):
         self.manager()

@@ -65,9 +65,10 @@ static void test_copy_fails(void **state)
 	assert_int_equal(shown(p, 1, guid), 0);
 }
 
-/* What host 1 reports of the address that comes to it, and whether a vport of its showed it at that moment. */
+/* What a host reports of the address, and whether a vport of its alone showed it at that moment. */
 struct reports {
 	const struct pair *p;
+	unsigned int host;
 	unsigned int n, with_vport;
 	uint16_t vport;
 	bool early;
@@ -89,17 +90,19 @@ static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhc
 	assert_true(vhca_sm_binding_is_move(binding));
 	r->with_vport++;
 	r->vport = binding->vport;
-	r->early |= shown(r->p, 1, binding->vguid) != 1 || shown(r->p, 0, binding->vguid) != 0;
+	r->early |= shown(r->p, r->host, binding->vguid) != 1 ||
+		    shown(r->p, 1 - r->host, binding->vguid) != 0;
 }
 
-/* Migrates domain 0 to host 1, whose reports go through a real outbox. */
-static struct reports migrate_and_listen(struct pair *p, enum vhca_conf_lid_policy policy)
+/* Migrates domain 0 to host 1; the reports of the host where it ends go through a real outbox. */
+static struct reports migrate_and_listen(struct pair *p, unsigned int end,
+					 enum vhca_conf_lid_policy policy)
 {
-	struct reports reports = {.p = p};
+	struct reports reports = {.p = p, .host = end};
 	const struct vhca_outbox_conf conf = {
 		.ops = &vhca_sm_none}; /* hands over what is durable */
 	struct vhca_outbox *outbox = NULL;
-	struct world *w = &p->w[1];
+	struct world *w = &p->w[end];
 
 	w->conf.lid_policy = policy;
 	assert_int_equal(
@@ -107,7 +110,7 @@ static struct reports migrate_and_listen(struct pair *p, enum vhca_conf_lid_poli
 		0);
 	vhca_engine_set_outbox(w->engine, outbox);
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, at_home, &one));
+	assert_true(pair_until(p, at_home, &end));
 	assert_true(pair_until(p, has_ended, &zero));
 	vhca_engine_set_outbox(w->engine, NULL);
 	(void)vhca_outbox_free(outbox);
@@ -117,7 +120,7 @@ static struct reports migrate_and_listen(struct pair *p, enum vhca_conf_lid_poli
 static void test_a_vport_is_reported_when_it_shows_the_address(void **state)
 {
 	struct pair *p = *state;
-	struct reports r = migrate_and_listen(p, VHCA_LID_VPORT);
+	struct reports r = migrate_and_listen(p, 1, VHCA_LID_VPORT);
 
 	assert_true(r.with_vport > 0);
 	assert_true(r.n > r.with_vport); /* first the binding: the SM has to accept it before */
@@ -125,10 +128,23 @@ static void test_a_vport_is_reported_when_it_shows_the_address(void **state)
 	assert_false(r.early);
 }
 
+/* The destination may have reported it as its own. */
+static void test_a_vport_that_comes_back_is_reported(void **state)
+{
+	struct pair *p = *state;
+	struct reports r;
+
+	p->copy_fails = true;
+	r = migrate_and_listen(p, 0, VHCA_LID_VPORT);
+	assert_true(r.with_vport > 0);
+	assert_int_equal(r.vport, claim_on(p, 0)->vf->index + 1);
+	assert_false(r.early);
+}
+
 static void test_vports_are_not_reported_unasked(void **state)
 {
 	struct pair *p = *state;
-	struct reports r = migrate_and_listen(p, VHCA_LID_HOST);
+	struct reports r = migrate_and_listen(p, 1, VHCA_LID_HOST);
 
 	assert_true(r.n > 0);
 	assert_int_equal(r.with_vport, 0);
@@ -141,6 +157,7 @@ int main(void)
 		TEST(test_keys_of_the_port_do_not_matter),
 		TEST(test_copy_fails),
 		TEST(test_a_vport_is_reported_when_it_shows_the_address),
+		TEST(test_a_vport_that_comes_back_is_reported),
 		TEST(test_vports_are_not_reported_unasked),
 	};
 
