@@ -10,6 +10,8 @@
 
 #include "common/base/file.h"
 
+#define SETTLE_ROUNDS 20
+
 void pair_must(bool ok, const char *what)
 {
 	if (ok)
@@ -492,7 +494,8 @@ void pair_settle(struct pair *p)
 {
 	uint64_t deadline = vhca_now_ms() + 60;
 
-	while (vhca_now_ms() < deadline)
+	/* A busy machine gives us few rounds in that time. */
+	for (unsigned int n = 0; n < SETTLE_ROUNDS || vhca_now_ms() < deadline; n++)
 		round_of_both(p);
 }
 

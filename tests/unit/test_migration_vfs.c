@@ -105,6 +105,12 @@ static void test_repeated_offer_completes_the_reservation(void **state)
 	assert_null(vhca_migration_claim(m, (struct vhca_claim *)second));
 }
 
+static bool nothing_is_reserved(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return TAILQ_EMPTY(&vhca_engine_model(p->w[1].engine)->claims);
+}
+
 static void test_reservation_that_cannot_be_completed(void **state)
 {
 	static const unsigned int two = 2;
@@ -115,21 +121,15 @@ static void test_reservation_that_cannot_be_completed(void **state)
 	offer(b, 2);
 	assert_true(pair_until(&b->p, answered, &two));
 	assert_string_equal(b->refused, "guid_in_use");
-	pair_settle(&b->p);
+	assert_true(pair_until(&b->p, has_ended, &one));
 	assert_int_equal(pair_state(&b->p, 1), VHCA_MIG_ENDED);
-	assert_true(TAILQ_EMPTY(&vhca_engine_model(b->p.w[1].engine)->claims));
+	assert_true(pair_until(&b->p, nothing_is_reserved, NULL));
 }
 
 static bool is_durable(const struct pair *p, const void *claim)
 {
 	(void)p;
 	return vhca_claim_rests_in(claim, VHCA_VF_CLAIMED);
-}
-
-static bool nothing_is_reserved(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return TAILQ_EMPTY(&vhca_engine_model(p->w[1].engine)->claims);
 }
 
 /* The claim is durable, and the agent is killed before its migration is. */
