@@ -13,6 +13,7 @@
 #include "opensm/api_json.h"
 #include "opensm/api_lids.h"
 #include "opensm/api_read.h"
+#include "opensm/descriptors.h"
 
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
@@ -363,7 +364,8 @@ static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 {
 	struct vhca_http_limits limits = {
 		.body_max = VHCA_OSM_BODY_MAX,
-		.connections_max = VHCA_OSM_CONNECTIONS_MAX,
+		.connections_max = vhca_osm_descriptors_for(VHCA_OSM_CONNECTIONS_MAX),
+		.connection_memory = VHCA_OSM_CONNECTION_MEMORY,
 	};
 	int r = load_auth(api, conf, err);
 

@@ -8,8 +8,10 @@
 #include "opensm/mover.h"
 #include "opensm/service.h"
 
-/* More connections are refused; each can hold one report that waits for the write. */
-#define VHCA_OSM_CONNECTIONS_MAX 256
+/* More wait to be accepted; each can hold one report that waits for the write. All agents of the largest subnet keep one. */
+#define VHCA_OSM_CONNECTIONS_MAX 4096
+/* Header lines of a request; what libmicrohttpd would take by itself is four times as much. */
+#define VHCA_OSM_CONNECTION_MEMORY 8192
 /* A binding with all of a port's keys is below 2 KiB. */
 #define VHCA_OSM_BODY_MAX 8192
 

@@ -14,8 +14,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 
-#define BACKLOG	  64
-#define HOST_SIZE 64 /* an IPv6 address with scope */
+#define BACKLOG	  4096 /* a storm of agents; the kernel cuts it to net.core.somaxconn */
+#define HOST_SIZE 64   /* an IPv6 address with scope */
 
 VHCA_DEFINE_CLEANUP(struct addrinfo, freeaddrinfo)
 

@@ -22,6 +22,7 @@ VHCA_DEFINE_CLEANUP(struct vhca_http_server, vhca_http_server_free)
 static const struct vhca_http_limits default_limits = {
 	.body_max = 65536,
 	.connections_max = 128,
+	.connection_memory = 32768,
 	.idle_timeout_s = 30,
 };
 
@@ -45,11 +46,20 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *conn, char *s)
 	return strlen(s);
 }
 
+/* Those who wait to be accepted get their turn. */
+static bool is_crowded(const struct vhca_http_server *srv)
+{
+	return srv->connections > srv->connections_max - srv->connections_max / 4;
+}
+
 static enum MHD_Result queue_reply(struct vhca_http_request *req)
 {
 	struct MHD_Response *response = vhca_steal_ptr(&req->response);
-	enum MHD_Result r = MHD_queue_response(req->conn, req->status, response);
+	enum MHD_Result r;
 
+	if (is_crowded(req->srv)) /* fails only without memory */
+		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	r = MHD_queue_response(req->conn, req->status, response);
 	MHD_destroy_response(response); /* drops our reference only */
 	return r;
 }
@@ -146,6 +156,19 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 		vhca_http_request_free(req);
 }
 
+static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_cls,
+			  enum MHD_ConnectionNotificationCode code)
+{
+	struct vhca_http_server *srv = cls;
+
+	(void)conn;
+	(void)socket_cls;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		srv->connections++;
+	else
+		srv->connections--;
+}
+
 /* ---- life ---- */
 
 static struct vhca_http_limits effective(const struct vhca_http_limits *limits)
@@ -154,6 +177,8 @@ static struct vhca_http_limits effective(const struct vhca_http_limits *limits)
 
 	l.body_max = l.body_max ? l.body_max : default_limits.body_max;
 	l.connections_max = l.connections_max ? l.connections_max : default_limits.connections_max;
+	l.connection_memory =
+		l.connection_memory ? l.connection_memory : default_limits.connection_memory;
 	l.idle_timeout_s = l.idle_timeout_s ? l.idle_timeout_s : default_limits.idle_timeout_s;
 	return l;
 }
@@ -169,8 +194,10 @@ static struct MHD_Daemon *start(struct vhca_http_server *srv, const struct vhca_
 		0, NULL, NULL, on_request, srv, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
 		MHD_OPTION_LISTEN_SOCKET, srv->listener.fd, MHD_OPTION_NOTIFY_COMPLETED,
 		on_completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, limits->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
-		limits->idle_timeout_s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, srv, MHD_OPTION_CONNECTION_LIMIT,
+		limits->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		limits->connection_memory, MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s,
+		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 /* libmicrohttpd's epoll descriptor goes into ours. */
@@ -207,6 +234,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.routes = routes,
 		.ctx = ctx,
 		.body_max = l.body_max,
+		.connections_max = l.connections_max,
 		.auth = l.auth,
 		.epoll_fd = -1,
 	};

@@ -35,13 +35,17 @@ struct vhca_http_route {
 
 struct vhca_http_limits {	      /* zero = the default in brackets */
 	size_t body_max;	      /* bytes [65536]; more: 413 */
-	unsigned int connections_max; /* [128]; more are refused */
+	unsigned int connections_max; /* [128]; more wait to be accepted */
+	size_t connection_memory;     /* bytes of each, for its header lines [32768] */
 	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
 	const struct vhca_http_auth
 		*auth; /* borrowed: who is let in, and TLS; NULL = everybody, plain HTTP */
 };
 
-/* listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode
+/* Clients keep their connections, so that the first to come would hold them all while others wait: above
+ * three quarters of connections_max each answer closes its connection.
+ *
+ * listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode
  * `sock_mode`, stale ones are replaced. routes (ends with a NULL method) and ctx are borrowed. */
 int vhca_http_server_new(const char *listen, mode_t sock_mode,
 			 const struct vhca_http_limits *limits,

@@ -28,6 +28,7 @@ struct vhca_http_server {
 	void *ctx;
 	size_t body_max;
 	const struct vhca_http_auth *auth; /* NULL: everybody is let in */
+	unsigned int connections, connections_max;
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
