@@ -74,6 +74,38 @@ static void state_survives_the_file(void **state)
 	(void)vhca_osm_table_free(u);
 }
 
+/* More than the first piece of memory, and numbers as large as they get. */
+static void a_large_state_survives_too(void **state)
+{
+	struct vhca_osm_table *t = new_table(false), *u = new_table(false);
+	VHCA_AUTO_FREE char *text = NULL, *again = NULL;
+	uint16_t pkeys[] = {0xffff, 0x8001};
+	struct vhca_osm_binding b = {.epoch = INT64_MAX,
+				     .port_guid = UINT64_C(0xfedcba9876543210),
+				     .gid_index = UINT16_MAX,
+				     .lid = UINT16_MAX,
+				     .n_pkeys = 2,
+				     .pkeys = pkeys};
+	size_t len, again_len;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 1000; i++) {
+		b.vguid = i << 32;
+		assert_int_equal(vhca_osm_table_put(t, &b, 126, NULL), 0);
+	}
+	assert_int_equal(vhca_osm_state_format(t, &text, &len), 0);
+	assert_non_null(strstr(text, "\nb 0x000003e800000000 9223372036854775807 "
+				     "0xfedcba9876543210 65535 65535 0xffff,0x8001\nend 1000\n"));
+	assert_int_equal(strlen(text), len);
+	again = strdup(text);
+	assert_int_equal(vhca_osm_state_parse(again, u, NULL), 0);
+	free(again);
+	assert_int_equal(vhca_osm_state_format(u, &again, &again_len), 0);
+	assert_string_equal(again, text);
+	(void)vhca_osm_table_free(t);
+	(void)vhca_osm_table_free(u);
+}
+
 static void expect_damaged(const char *text, const char *where)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -405,6 +437,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_survives_the_file),
+		cmocka_unit_test(a_large_state_survives_too),
 		cmocka_unit_test(damaged_state_is_refused),
 		cmocka_unit_test(a_truncated_state_is_refused_at_every_byte),
 		cmocka_unit_test(base_file_is_understood),
