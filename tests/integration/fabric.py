@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ HOSTS = 4
 ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:replace_intrin=0"
 SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
+DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
 
 
@@ -32,6 +34,10 @@ def missing():
         if not shutil.which(tool, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
             return f"{tool} is not installed"
     return None if os.path.exists(UMAD2SIM) else f"{UMAD2SIM} is missing"
+
+
+def few_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
 
 
 def tool(name):
@@ -147,7 +153,7 @@ class Fabric:
                                     cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
                                     stdin=subprocess.PIPE if console else subprocess.DEVNULL)
         self.managers = []
-        wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None)
+        wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None, 60)
 
     def env(self, host=1, preload=UMAD2SIM):
         env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
@@ -288,7 +294,7 @@ class Manager:
         with open(os.path.join(self.dir, "stdout.log"), "a") as out:
             self.process = subprocess.Popen([tool("opensm"), "-F", main], cwd=self.dir,
                                             env=self._environment(), stdin=subprocess.DEVNULL,
-                                            stdout=out, stderr=out)
+                                            stdout=out, stderr=out, preexec_fn=few_descriptors)
         if wait:
             wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), timeout)
         return self
@@ -328,10 +334,10 @@ class Manager:
     def resweep(self):
         self.process.send_signal(signal.SIGHUP)
 
-    def stop(self):
+    def stop(self, timeout=20):
         """Ends it as an administrator does; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout)
 
     def kill(self):
         if self.process and self.process.poll() is None:

@@ -88,8 +88,8 @@ class FatTree(fabric.Fabric):
 
 def heavy_sweep(sm, timeout=30):
     """Lets one run to its end."""
-    def done():
-        return sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+    def done():     # the plugin answers when OpenSM lets go of its lock: in a large tree that is the whole computation of ways
+        return sm.api.call("GET", "/v1/fabric", timeout=timeout)[1]["sweeps"]
     before = done()
     sm.resweep()
     fabric.wait_for("a heavy sweep", lambda: done() > before, timeout)
