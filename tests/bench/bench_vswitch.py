@@ -30,7 +30,7 @@ ROUNDS = 20
 def sweep(sm):
     """(SMPs, LFT SMPs, seconds) of a heavy sweep."""
     before, start = sm.smps(), time.monotonic()
-    fattree.heavy_sweep(sm, 600)
+    fattree.heavy_sweep(sm, 3600)
     after = sm.smps()
     return after["all"] - before["all"], after["lft"] - before["lft"], time.monotonic() - start
 
@@ -47,33 +47,52 @@ def search(lids, pairs, mode, want):
     return best[1:]
 
 
-def times(lids, pairs, mode):
-    """Median (SMPs, ms) of some moves."""
-    rows = []
-    for a, b in pairs:
-        answer, wire = lids.move(a, b, mode)
-        assert answer["state"] == "applied", answer
-        rows.append((wire["lft"], answer["duration_us"] / 1000))
-    return tuple(statistics.median(column) for column in zip(*rows))
+def move(lids, a, b, mode):
+    """(LFT SMPs on the wire, ms)"""
+    answer, wire = lids.move(a, b, mode)
+    assert answer["state"] == "applied", answer
+    return wire["lft"], answer["duration_us"] / 1000
+
+
+def to_and_fro(lids, pairs, first, second):
+    """Medians of (LFT SMPs, ms) of moves in two modes, with the same pairs: there in one, back in the other."""
+    rows = [(*move(lids, a, b, first), *move(lids, a, b, second)) for a, b in pairs]
+    median = [statistics.median(column) for column in zip(*rows)]
+    return median[:2], median[2:]
+
+
+def computations(sm):
+    """How often OpenSM has computed ways, by its own log."""
+    return sm.log().count("tables configured on all switches")
+
+
+def cell(smps, ms, of):
+    return f"{smps:7.0f} {ms:8.1f} 1:{of / ms:<7.0f}"
 
 
 def measure(tree, sm, paper):
     lids, rng = fattree.Lids(tree, sm), random.Random(1)
-    hosts = range(2, tree.hosts + 1)
+    lid_count, full, least, most = paper
+    first, computed = sm.smps()["lft"], computations(sm)
     near = [(a, b) for a in range(2, tree.per_leaf) for b in range(a + 1, tree.per_leaf + 1)]
     far = [(rng.randrange(2, tree.per_leaf), rng.randrange(tree.hosts * 3 // 4, tree.hosts)) for _ in range(500)]
-    first = sm.smps()["lft"]
-    best = lids.move(*search(lids, near, "skyline", 1), "auto")
-    worst = lids.move(*search(lids, far, "deterministic", paper[3]), "auto")
-    everywhere = [rng.sample(hosts, 2) for _ in range(ROUNDS)]
-    det, sky = times(lids, everywhere, "deterministic"), times(lids, rng.sample(near, ROUNDS), "skyline")
+    best = to_and_fro(lids, [search(lids, near, "skyline", least)], "skyline", "deterministic")
+    worst = to_and_fro(lids, [search(lids, far, "deterministic", most)], "deterministic", "skyline")
+    leaf = to_and_fro(lids, rng.sample(near, ROUNDS), "skyline", "deterministic")
+    any_two = to_and_fro(lids, [rng.sample(range(2, tree.hosts + 1), 2) for _ in range(ROUNDS)], "deterministic", "skyline")
+    computed = computations(sm) - computed
     smps, lft, seconds = sweep(sm)
-    print(f"{tree.hosts:6} nodes {tree.switches:5} switches: first sweep {first} LFT SMPs (paper {paper[1]}), best {best[1]['lft']} ({paper[2]}), worst "
-          f"{worst[1]['lft']} ({paper[3]}, {worst[0]['duration_us'] / 1000:.1f} ms)\n"
-          f"       heavy sweep {smps} SMPs {seconds * 1000:.0f} ms, of them LFT after all these moves: {lft}\n"
-          f"       deterministic, any two: {det[0]:.0f} LFT SMPs {det[1]:.1f} ms (1 : {seconds * 1000 / det[1]:.0f})"
-          f"   skyline, inside a leaf: {sky[0]:.0f} LFT SMPs {sky[1]:.1f} ms (1 : {seconds * 1000 / sky[1]:.0f})", flush=True)
-    return (first, best[1]["lft"], worst[1]["lft"], lft) == (*paper[1:4], 0)
+    assert computations(sm), "OpenSM's log has other words for it"
+    of = seconds * 1000
+    print(f"{tree.hosts} nodes, {tree.switches} switches, {lid_count} LIDs: first sweep {first} LFT SMPs (paper {full}), path computations during the moves {computed}, "
+          f"LFT SMPs of a heavy sweep after all these moves {lft}\n"
+          f"{'':26}|{'paper':^8}|{'OpenSM heavy sweep':^20}|{'plugin deterministic':^28}|{'plugin skyline':^28}\n"
+          f"{'':26}|{'LFT SMPs':^8}|{'all SMPs':>9} {'ms':>8}  |" + f"{'LFT SMPs':>9} {'ms':>8} {'ratio':<9}|" * 2)
+    for name, said, (det, sky) in (("best", least, best[::-1]), ("worst", most, worst),
+                                   (f"in a leaf, median of {ROUNDS}", "", leaf[::-1]), (f"any two, median of {ROUNDS}", "", any_two)):
+        print(f"{name:26}|{said:>7} |{smps:9} {of:8.0f}  | {cell(*det, of)} | {cell(*sky, of)} |")
+    print(flush=True)
+    return (first, best[0][0], worst[0][0], computed, lft) == (full, least, most, 0, 0)
 
 
 def main():
@@ -85,9 +104,9 @@ def main():
         tree = fattree.FatTree(leaves, spines, hosts, pods=pods, options=LIMITS)
         try:
             sm = tree.manager(opensm_conf="routing_engine ftree", counter=build / "tests/integration/libsmpcount.so")
-            sm.start(timeout=600)
+            sm.start(timeout=3600)
             right = measure(tree, sm, paper) and right
-            sm.stop()
+            sm.stop(timeout=600)
         finally:
             tree.close()
     return 0 if right else 1
