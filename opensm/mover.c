@@ -11,7 +11,9 @@
 #include "common/base/text.h"
 
 #define SENDINGS 2 /* then it is left to a heavy sweep */
-#define POLL_MS	 1 /* answers to PortInfo raise no event */
+/* As long as answers come in, a move is not sent again; a sweep waits for it no longer than VHCA_OSM_GATE_END_MS. */
+#define PATIENCE_MS 3000
+#define POLL_MS	    1 /* answers to PortInfo raise no event */
 
 const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES] = {1,   2,	5,   10,   20,	 50,
 							      100, 200, 500, 1000, 5000, 0};
@@ -22,6 +24,8 @@ struct entry {
 	void *arg;
 	uint64_t
 		until; /* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
+	uint64_t latest; /* sent: `until` goes no further while answers come in */
+	size_t seen;	 /* sent: what was missing at the last look */
 	unsigned int sendings;
 	uint64_t sent_us;
 	TAILQ_ENTRY(entry) link;
@@ -137,6 +141,8 @@ static void start(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		m->stats.port_smps += e->move.cost.port_smps;
 		e->sendings = 1;
 		e->until = now + m->ops->timeout_ms(m->ctx);
+		e->latest = now + PATIENCE_MS;
+		e->seen = m->ops->missing(m->ctx, &e->move.pair, false);
 		m->active = e;
 		return;
 	}
@@ -146,6 +152,20 @@ static void start(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	finish(m, e, r < 0 ? &err : NULL);
 }
 
+/* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
+static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	uint64_t until = now + m->ops->timeout_ms(m->ctx);
+
+	if (e->move.missing >= e->seen)
+		return;
+	e->seen = e->move.missing;
+	if (until > e->latest)
+		until = e->latest;
+	if (until > e->until)
+		e->until = until;
+}
+
 /* True if it ended. */
 static bool look(struct vhca_osm_mover *m, uint64_t now)
 {
@@ -153,8 +173,10 @@ static bool look(struct vhca_osm_mover *m, uint64_t now)
 	bool late = now >= e->until;
 
 	e->move.missing = m->ops->missing(m->ctx, &e->move.pair, late && e->sendings < SENDINGS);
-	if (e->move.missing && !late)
+	if (e->move.missing && !late) {
+		wait_for_more(m, e, now);
 		return false;
+	}
 	if (e->move.missing && e->sendings < SENDINGS) {
 		e->sendings++;
 		e->until = now + m->ops->timeout_ms(m->ctx);

@@ -299,6 +299,24 @@ static void but_not_for_ever(void **state)
 	assert_int_equal(w->remembered, 0);
 }
 
+static void answers_that_come_in_are_waited_for(void **state)
+{
+	struct world *w = *state;
+	uint64_t t = 0;
+
+	w->missing = 3000;
+	submit(w, 1, PORT_B);
+	for (; w->resent == 0 && t < VHCA_OSM_GATE_END_MS; t += TIMEOUT / 2) {
+		vhca_osm_mover_run(w->m, t);
+		w->missing--;
+	}
+	assert_int_equal(w->answers, 0);
+	assert_in_range(t, 2 * TIMEOUT + 1, VHCA_OSM_GATE_END_MS - 1); /* but not for ever */
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, t);
+	assert_int_equal(stats(w).applied, 1);
+}
+
 static void what_is_lost_is_sent_again(void **state)
 {
 	struct world *w = *state;
@@ -478,6 +496,7 @@ int main(void)
 		CASE(what_cannot_be_sent_is_rolled_back),
 		CASE(a_move_waits_for_the_sweep),
 		CASE(but_not_for_ever),
+		CASE(answers_that_come_in_are_waited_for),
 		CASE(what_is_lost_is_sent_again),
 		CASE(what_stays_lost_is_repaired_by_sweeps),
 		CASE(sweeps_for_what_never_answers_end),
