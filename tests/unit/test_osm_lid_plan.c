@@ -250,10 +250,11 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 	vhca_osm_fabric_done(&f);
 }
 
+#define NO VHCA_OSM_NO_SWITCH
+
 /* Leaves 0 and 5 below the spines 3 and 4; 1 and 2 are hypervisors at leaf 0, 6 is one at leaf 5. LIDs 1, 2, 3 are at their ports 2. */
 static void hypervisors_at_one_leaf_are_inside_it(void **state)
 {
-	enum { NO = VHCA_OSM_NO_SWITCH };
 	static const uint32_t peers[7][5] = {
 		{NO, 1, 2, 3, 4},   {NO, 0, NO, NO, NO}, {NO, 0, NO, NO, NO}, {NO, 0, 5, NO, NO},
 		{NO, 0, 5, NO, NO}, {NO, 6, NO, 3, 4},	 {NO, 5, NO, NO, NO}};
