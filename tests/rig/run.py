@@ -155,25 +155,37 @@ def left_out(groups):
     return records
 
 
+def rig_failed(problem):
+    """The record of what no case is to blame for."""
+    say(f" FAIL  rig: {problem}")
+    return {"name": "the rig itself", "result": "FAIL", "seconds": 0, "problem": str(problem)}
+
+
+def run_locked(run):
+    """run() while nobody else has this rig: two runs of the same name would take each other's cases out of one share."""
+    try:
+        with Lock():
+            return run()
+    except (RigError, OSError) as e:
+        return [rig_failed(e)]
+
+
 def run_here(groups, args):
     """Take groups from the share until none is left, on this run's pair of hypervisors."""
     keep = args.keep or any(Vm(n).pid() for n in hypervisors.NAMES)
     results = []
     try:
-        with Lock():
-            try:
-                hypervisors.up()
-                if not args.no_install:
-                    hypervisors.install()
-                rig = Rig()
-                for i in Share(args.share).take(len(groups)):
-                    results += run_group(groups[i], rig)
-            finally:
-                if not keep:
-                    hypervisors.down()
+        hypervisors.up()
+        if not args.no_install:
+            hypervisors.install()
+        rig = Rig()
+        for i in Share(args.share).take(len(groups)):
+            results += run_group(groups[i], rig)
     except (RigError, OSError) as e:
-        results.append({"name": "the rig itself", "result": "FAIL", "seconds": 0, "problem": str(e)})
-        say(f" FAIL  rig: {e}")
+        results.append(rig_failed(e))
+    finally:
+        if not keep:
+            hypervisors.down()
     return results
 
 
@@ -239,7 +251,7 @@ def main():
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
     pairs = min(pairs_that_fit() if args.pairs == "auto" else int(args.pairs), len(groups))
-    results = run_pairs(pairs, args) if pairs > 1 else run_here(groups, args)
+    results = run_locked(lambda: run_pairs(pairs, args) if pairs > 1 else run_here(groups, args))
     if not args.words and not args.share:
         results += left_out(groups)
     if args.results:
