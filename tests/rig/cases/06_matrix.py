@@ -34,7 +34,7 @@ def destination_agent(rig):
     return broken(rig, both_sides_of("destination", DESTINATION_STEPS, "destination agent"))
 
 
-@case
+@case(long=True)
 def libvirtd(rig):
     """SIGKILL of either libvirtd while an agent is about to need it."""
     return broken(rig, [
