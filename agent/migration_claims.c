@@ -27,6 +27,11 @@ bool mig_claim_is_away(const struct vhca_claim *c)
 	return c->away && vhca_claim_rests_in(c, VHCA_VF_CLAIMED);
 }
 
+bool mig_claim_can_take(const struct vhca_claim *c)
+{
+	return c->away ? mig_claim_is_away(c) : !c->vf->committing;
+}
+
 bool mig_claim_stayed(const struct vhca_claim *c)
 {
 	return c->vf->state == VHCA_VF_ATTACHED && !c->leaving && !c->vf->committing;

@@ -173,17 +173,12 @@ static void await_the_hand_over(struct vhca_mig *m)
 	mig_reason(m, "the guest is here; its addresses are not handed over yet");
 }
 
-static bool is_ready_to_take(const struct vhca_claim *c)
-{
-	return mig_claim_is_away(c) || (!c->away && !c->vf->committing);
-}
-
 /* The source is dead, or cut off: its promise is as good as its word. */
 static bool nobody_hands_over(const struct vhca_mig *m)
 {
 	return guest_came_first(m) && m->arrived_ms &&
 	       vhca_now_ms() >= m->arrived_ms + m->owner->args.alone_ms &&
-	       mig_all(m, is_ready_to_take);
+	       mig_all(m, mig_claim_can_take);
 }
 
 static void take_what_was_promised(struct vhca_mig *m)

@@ -68,6 +68,8 @@ bool mig_any(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 bool mig_all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 /* A VF that the guest has given up, scrubbed. */
 bool mig_claim_is_away(const struct vhca_claim *c);
+/* At the destination: it may take an epoch, or has taken it, and nothing of it is under way. */
+bool mig_claim_can_take(const struct vhca_claim *c);
 /* A VF that the guest did not let go is attached again and no longer leaving. */
 bool mig_claim_stayed(const struct vhca_claim *c);
 /* Its scrub failed, and is tried again and again. */

@@ -346,16 +346,6 @@ static int take_epochs(struct vhca_mig *m, const struct vhca_epoch *epochs, unsi
 	return 0;
 }
 
-static bool at_rest(const struct vhca_mig *m)
-{
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->vf->committing || (c->away && !vhca_claim_rests_in(c, VHCA_VF_CLAIMED)))
-			return false;
-	return true;
-}
-
 void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid *id,
 			      const struct vhca_epoch *epochs, unsigned int n,
 			      vhca_mig_waiter_fn fn, void *arg)
@@ -368,7 +358,8 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0, "migration %s",
 				   VHCA_UUID_STR(id));
 	else if (m->state < VHCA_MIG_RESERVED ||
-		 (m->state == VHCA_MIG_RESERVED && (m->committing || !at_rest(m))))
+		 (m->state == VHCA_MIG_RESERVED &&
+		  (m->committing || !mig_all(m, mig_claim_can_take))))
 		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "not_reserved", EAGAIN,
 				   "migration %s is not reserved yet", VHCA_UUID_STR(id));
 	else if (m->state == VHCA_MIG_RESERVED)
