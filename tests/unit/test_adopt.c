@@ -2,6 +2,7 @@
 /* Adopting on the simulated host (tests/sim/world.h): the VFs of guests that ran before the agent did. */
 #include "agent/engine.h"
 
+#include "tests/unit/engine_outbox.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -168,14 +169,9 @@ static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhc
 
 static void open_outbox(struct world *w)
 {
-	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none}; /* hands over what is durable */
 	struct told *told = w->pair;
-	struct vhca_error err = VHCA_ERROR_INIT;
 
-	assert_int_equal(
-		vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, w, &told->outbox, &err),
-		0);
-	vhca_engine_set_outbox(w->engine, told->outbox);
+	engine_outbox_open(w, on_report, NULL, w, &told->outbox);
 }
 
 static void close_outbox(struct world *w)

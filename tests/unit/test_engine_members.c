@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* When the production engine tells the SM which keys its port needs beside those of its bindings. */
+#include "tests/unit/engine_outbox.h"
 #include "tests/unit/engine_world.h"
 
 static struct told {
@@ -31,14 +32,7 @@ static void on_members(void *arg, uint64_t port_guid, enum vhca_sm_answer answer
 
 static void open_outbox(struct world *w)
 {
-	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none, /* hands over what is durable */
-					.members = on_members};
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	assert_int_equal(vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, NULL,
-					 &told.outbox, &err),
-			 0);
-	vhca_engine_set_outbox(w->engine, told.outbox);
+	engine_outbox_open(w, on_report, on_members, NULL, &told.outbox);
 }
 
 static void close_outbox(struct world *w)

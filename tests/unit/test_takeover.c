@@ -2,6 +2,7 @@
 /* A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on the simulated host. */
 #include "agent/engine.h"
 
+#include "tests/unit/engine_outbox.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -249,13 +250,7 @@ static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhc
 
 static void open_outbox(struct world *w)
 {
-	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none}; /* hands over what is durable */
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	assert_int_equal(vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, NULL,
-					 &told.outbox, &err),
-			 0);
-	vhca_engine_set_outbox(w->engine, told.outbox);
+	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
 }
 
 static void close_outbox(struct world *w)
