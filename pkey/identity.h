@@ -61,8 +61,8 @@ struct vhca_rtnl;
 
 /*
  * What calls for VFs of one adapter, one after another, share: attributes that stay open between them (mlx4: the port's P_Key table, 127
- * files a port). Values are never kept: each look is a read. Not for two threads at once. What a reload of the driver has made stale is
- * noticed and opened anew. new: NULL = out of memory.
+ * files a port), and for some milliseconds where each key was, as a guess that is proven. Not for two threads at once. What a reload of the
+ * driver has made stale is noticed and opened anew. new: NULL = out of memory.
  */
 struct vhca_identity_kept;
 struct vhca_identity_kept *vhca_identity_kept_new(struct vhca_bdf pf);

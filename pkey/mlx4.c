@@ -22,11 +22,14 @@
 #include "common/base/log.h"
 #include "pkey/identity.h"
 #include "pkey/mlx4_int.h"
+#include "pkey/mlx4_keys.h"
 #include "pkey/mlx4_tree.h"
 
 /* Between none and the new physical index of a key that moved: a running guest has to read its table in between, or it takes
  * the two events for no change. Its handler is a work item, so this is far more than it needs when it gets to run at all. */
 #define SETTLE_MS 200
+
+#define READ_PKEYS "read pkeys"
 
 struct plan {
 	uint8_t port;
@@ -41,11 +44,8 @@ struct work {
 	const struct vhca_identity_at *at;
 	uint8_t n_plans;
 	struct plan plans[VHCA_MLX4_PORTS];
-	uint8_t own; /* index of the plan of at->port */
-	/* The physical table of at->port, as far as it was needed: on a card each entry is a firmware command. */
-	unsigned int n_table; /* 0 = not counted yet */
-	bool looked_up[VHCA_PKEY_TABLE_MAX];
-	uint16_t table[VHCA_PKEY_TABLE_MAX];
+	uint8_t own;		    /* index of the plan of at->port */
+	struct vhca_mlx4_keys keys; /* of at->port */
 };
 
 static void work_done(struct work *w)
@@ -177,24 +177,14 @@ static int open_work(const struct vhca_identity_at *at, bool writable, struct wo
 		     struct vhca_error *err)
 {
 	w->at = at;
+	w->keys.fn = &w->fn;
+	w->keys.port = at->port;
 	return vhca_mlx4_open_at(at, writable, &w->fn, err);
 }
 
 static struct plan *own_plan(struct work *w)
 {
 	return &w->plans[w->own];
-}
-
-/* Makes table[physical] known. */
-static int look_up(struct work *w, uint8_t port, unsigned int physical, struct vhca_error *err)
-{
-	int r = w->n_table ? 0 : vhca_mlx4_table_size(&w->fn, port, &w->n_table);
-
-	if (r == 0 && physical < w->n_table && !w->looked_up[physical]) {
-		r = vhca_mlx4_read_pkey(&w->fn, port, physical, &w->table[physical]);
-		w->looked_up[physical] = r == 0;
-	}
-	return r < 0 ? fail(w, port, r, err, "read pkeys") : 0;
 }
 
 /* The keys behind what is mapped now. */
@@ -205,17 +195,9 @@ static int load_values(struct work *w, struct vhca_error *err)
 
 	for (unsigned int i = 0; i < plan->n_virtual && r == 0; i++) {
 		if (plan->map[i] != VHCA_PKEY_UNMAPPED)
-			r = look_up(w, plan->port, (unsigned int)plan->map[i], err);
+			r = vhca_mlx4_keys_look(&w->keys, (unsigned int)plan->map[i]);
 	}
-	return r;
-}
-
-/* Of an index that was looked up. */
-static uint16_t value_at(const struct work *w, int16_t physical)
-{
-	if (physical < 0 || (unsigned int)physical >= w->n_table)
-		return 0;
-	return w->table[physical];
+	return r < 0 ? fail(w, plan->port, r, err, READ_PKEYS) : 0;
 }
 
 static void count_others(const struct work *w, struct vhca_identity_state *state)
@@ -237,7 +219,7 @@ static void fill_map(const struct work *w, struct vhca_identity_state *state)
 	state->n_virtual = (uint16_t)plan->n_virtual;
 	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++) {
 		state->map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
-		state->value[i] = value_at(w, state->map[i]);
+		state->value[i] = vhca_mlx4_keys_at(&w->keys, state->map[i]);
 	}
 	count_others(w, state);
 }
@@ -430,21 +412,6 @@ static int check_want(const struct work *w, const struct vhca_identity *want,
 	return 0;
 }
 
-/* Looks for a key from the front, where SMs put them; *ret: VHCA_PKEY_UNMAPPED = nowhere. */
-static int find_key(struct work *w, uint16_t pkey, int16_t *ret, struct vhca_error *err)
-{
-	unsigned int i = 0;
-	int r;
-
-	do {
-		r = look_up(w, own_plan(w)->port, i, err);
-		if (r < 0)
-			return r;
-	} while (w->table[i] != pkey && ++i < w->n_table);
-	*ret = i < w->n_table ? (int16_t)i : VHCA_PKEY_UNMAPPED;
-	return 0;
-}
-
 /* A key may stand twice in the table while the SM moves it: an index that shows the wanted value stays where it is. */
 static int plan_identity(struct work *w, const struct vhca_identity *want,
 			 unsigned int *ret_missing, struct vhca_error *err)
@@ -456,11 +423,11 @@ static int plan_identity(struct work *w, const struct vhca_identity *want,
 	plan->target_guid = want->guid;
 	for (unsigned int i = 0; i < want->n_pkeys && r == 0; i++) {
 		plan->target_map[i] = plan->map[i];
-		if (value_at(w, plan->map[i]) != want->pkeys[i])
-			r = find_key(w, want->pkeys[i], &plan->target_map[i], err);
+		if (vhca_mlx4_keys_at(&w->keys, plan->map[i]) != want->pkeys[i])
+			r = vhca_mlx4_keys_find(&w->keys, want->pkeys[i], &plan->target_map[i]);
 		*ret_missing += plan->target_map[i] == VHCA_PKEY_UNMAPPED;
 	}
-	return r;
+	return r < 0 ? fail(w, plan->port, r, err, READ_PKEYS) : 0;
 }
 
 /* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
@@ -478,9 +445,8 @@ static int prove_values(struct work *w, const struct vhca_identity *want, uint16
 
 		if (physical == VHCA_PKEY_UNMAPPED)
 			continue;
-		r = vhca_mlx4_read_pkey(&w->fn, plan->port, (unsigned int)physical,
-					&w->table[physical]);
-		if (r == 0 && w->table[physical] == want->pkeys[i])
+		r = vhca_mlx4_keys_look_again(&w->keys, (unsigned int)physical);
+		if (r == 0 && vhca_mlx4_keys_at(&w->keys, physical) == want->pkeys[i])
 			continue;
 		moved = true;
 		(*foreign)++;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
@@ -16,9 +17,18 @@ VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
 /* ---- what stays open ---- */
 
+/* What an entry of a port's table showed to a call that began at ms. */
+struct seen {
+	bool valid;
+	uint16_t pkey;
+	uint64_t ms;
+};
+
 struct vhca_identity_kept {
 	struct vhca_bdf pf;
-	struct vhca_mlx4_table pkeys[VHCA_MLX4_PORTS]; /* by port - 1 */
+	/* by port - 1 */
+	struct vhca_mlx4_table pkeys[VHCA_MLX4_PORTS];
+	struct seen seen[VHCA_MLX4_PORTS][VHCA_PKEY_TABLE_MAX];
 };
 
 static void close_table(struct vhca_mlx4_table *t)
@@ -103,7 +113,8 @@ static int find_function(struct search *s)
 int vhca_mlx4_open(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret)
 {
 	AUTO_DIR struct vhca_sysfs_dir *dev = NULL;
-	struct vhca_mlx4_fn fn = {.writable = writable, .kept = kept_of(at)};
+	struct vhca_mlx4_fn fn = {
+		.writable = writable, .kept = kept_of(at), .since_ms = vhca_now_ms()};
 	struct search search = {.at = at, .fn = &fn};
 	char path[PATH_LEN];
 	int r, n;
@@ -256,6 +267,14 @@ static bool was_kept(struct vhca_mlx4_fn *fn, uint8_t port)
 	return fn->kept && pkeys_of(fn, port)->dir;
 }
 
+/* Of a device that has gone; its successor begins anew. */
+static void close_pkeys(struct vhca_mlx4_fn *fn, uint8_t port)
+{
+	close_table(pkeys_of(fn, port));
+	if (fn->kept)
+		memset(fn->kept->seen[port - 1], 0, sizeof(fn->kept->seen[port - 1]));
+}
+
 int vhca_mlx4_table_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret)
 {
 	bool again = was_kept(fn, port);
@@ -263,7 +282,7 @@ int vhca_mlx4_table_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *re
 
 	if (r == 0 || !again)
 		return r;
-	close_table(pkeys_of(fn, port));
+	close_pkeys(fn, port);
 	return count_pkeys(fn, port, ret);
 }
 
@@ -285,7 +304,7 @@ int vhca_mlx4_read_pkey(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int phys
 	int r = read_entry(fn, port, physical, text, sizeof(text));
 
 	if (r < 0 && again) {
-		close_table(pkeys_of(fn, port));
+		close_pkeys(fn, port);
 		r = read_entry(fn, port, physical, text, sizeof(text));
 	}
 	if (r < 0)
@@ -294,7 +313,20 @@ int vhca_mlx4_read_pkey(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int phys
 	if (vhca_parse_u64(text, 16, UINT16_MAX, &pkey) < 0)
 		return -EBADMSG;
 	*ret = (uint16_t)pkey;
+	if (fn->kept)
+		fn->kept->seen[port - 1][physical] = (struct seen){true, *ret, fn->since_ms};
 	return 0;
+}
+
+bool vhca_mlx4_seen_pkey(const struct vhca_mlx4_fn *fn, uint8_t port, unsigned int physical,
+			 uint16_t *ret)
+{
+	const struct seen *seen = fn->kept ? &fn->kept->seen[port - 1][physical] : NULL;
+
+	if (!seen || !seen->valid || fn->since_ms - seen->ms > VHCA_MLX4_SEEN_MS)
+		return false;
+	*ret = seen->pkey;
+	return true;
 }
 
 static int open_map(struct vhca_mlx4_fn *fn, uint8_t port)

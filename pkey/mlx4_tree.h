@@ -23,6 +23,7 @@ struct vhca_mlx4_fn {
 	uint16_t gid_index; /* slave number = index in admin_guids and gids; never 0 for a VF */
 	bool writable;
 	struct vhca_identity_kept *kept; /* borrowed, or NULL */
+	uint64_t since_ms;		 /* vhca_now_ms() when it was opened */
 	/* by port - 1 */
 	struct vhca_mlx4_table maps[VHCA_MLX4_PORTS], own_pkeys[VHCA_MLX4_PORTS];
 	struct vhca_sysfs_file *admin_guid[VHCA_MLX4_PORTS];
@@ -40,6 +41,13 @@ int vhca_mlx4_ib_ports(const struct vhca_mlx4_fn *fn, unsigned int *ret_mask);
 int vhca_mlx4_table_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret);
 int vhca_mlx4_read_pkey(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int physical,
 			uint16_t *ret);
+/*
+ * What the entry showed to a call for another VF of this adapter that began at most VHCA_MLX4_SEEN_MS before this one; false: nobody has
+ * read it, or too long ago. For a guess that is proven: a VF's own looks and writes take up to 10 ms.
+ */
+#define VHCA_MLX4_SEEN_MS 20
+bool vhca_mlx4_seen_pkey(const struct vhca_mlx4_fn *fn, uint8_t port, unsigned int physical,
+			 uint16_t *ret);
 
 /* Virtual to physical index, VHCA_PKEY_UNMAPPED for "none": the map's length, one entry, and writing one. */
 int vhca_mlx4_map_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret);

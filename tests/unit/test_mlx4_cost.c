@@ -2,6 +2,7 @@
 /* What programming a full adapter costs: 126 VFs, a GUID and 127 P_Keys each. Counted at the sysfs door; tests/bench measures. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,15 @@ static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
 				  .n_pkeys = KEYS};
 static const struct vhca_identity_ops *ops = &vhca_identity_mlx4;
 
+/* Stands still, so that no machine is too slow for what holds for some milliseconds. */
+static uint64_t clock_ms = 1000;
+
+uint64_t __wrap_vhca_now_ms(void);
+uint64_t __wrap_vhca_now_ms(void)
+{
+	return clock_ms;
+}
+
 struct cost {
 	uint64_t writes, reads, opens;
 };
@@ -38,6 +48,11 @@ struct fixture {
 static uint16_t key_at(unsigned int physical)
 {
 	return (uint16_t)(0x8001 + physical);
+}
+
+static void set_key(struct fixture *f, unsigned int physical, uint16_t pkey)
+{
+	sim_put(&f->tree, SIM_PATH(IOV "/ports/1/pkeys/%u", physical), "0x%04x", pkey);
 }
 
 static void scrub(struct fixture *f, unsigned int vf)
@@ -66,7 +81,7 @@ static int setup_group(void **state)
 	sim_add_pf(&f.tree, &cx3);
 	sim_add_iov(&f.tree, &cx3, VFS);
 	for (unsigned int i = 0; i < KEYS; i++)
-		sim_put(&f.tree, SIM_PATH(IOV "/ports/1/pkeys/%u", i), "0x%04x", key_at(i));
+		set_key(&f, i, key_at(i));
 	return vhca_sysfs_open(f.tree.root, &f.at.sys);
 }
 
@@ -103,6 +118,13 @@ static struct vhca_identity want_of(unsigned int vf, unsigned int n)
 	return want;
 }
 
+static int try(struct fixture *f, unsigned int vf, const struct vhca_identity *want,
+	       unsigned int *ret_missing, struct vhca_identity_state *ret, struct vhca_error *err)
+{
+	f->at.vf_index = (uint16_t)vf;
+	return ops->program(&f->at, want, ret_missing, ret, err);
+}
+
 static struct cost program(struct fixture *f, unsigned int vf, const struct vhca_identity *want)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -110,8 +132,7 @@ static struct cost program(struct fixture *f, unsigned int vf, const struct vhca
 	struct cost before = now(f);
 	unsigned int missing;
 
-	f->at.vf_index = (uint16_t)vf;
-	assert_int_equal(ops->program(&f->at, want, &missing, &state, &err), 0);
+	assert_int_equal(try(f, vf, want, &missing, &state, &err), 0);
 	assert_int_equal(missing, 0);
 	assert_true(vhca_identity_matches(&state, want, &missing));
 	return since(f, before);
@@ -129,16 +150,23 @@ static void program_all(struct fixture *f, unsigned int keys, struct cost *ret)
 	*ret = since(f, before);
 }
 
-static void assert_programmed(struct fixture *f, unsigned int vf)
+static void assert_maps(struct fixture *f, unsigned int vf, unsigned int virt, const char *expect)
 {
-	char text[80], name[32], expect[80];
+	char text[80], name[32];
 
 	sim_iov_name(name, cx3.bdf, vf + 1);
+	assert_true(sim_get(&f->tree, SIM_PATH(IOV "/%s/ports/1/pkey_idx/%u", name, virt), text,
+			    sizeof(text)));
+	assert_string_equal(text, expect);
+}
+
+static void assert_programmed(struct fixture *f, unsigned int vf)
+{
+	char text[80], expect[80];
+
 	for (unsigned int i = 0; i < KEYS; i++) {
 		(void)snprintf(expect, sizeof(expect), "%u", i);
-		assert_true(sim_get(&f->tree, SIM_PATH(IOV "/%s/ports/1/pkey_idx/%u", name, i),
-				    text, sizeof(text)));
-		assert_string_equal(text, expect);
+		assert_maps(f, vf, i, expect);
 	}
 	(void)snprintf(expect, sizeof(expect), "%" PRIx64, GUID + vf);
 	assert_true(sim_get(&f->tree, SIM_PATH(IOV "/ports/1/admin_guids/%u", vf + 1), text,
@@ -166,27 +194,115 @@ static void full_adapter_writes_what_changes_and_then_nothing(void **state)
 	assert_in_range(cost.opens, VFS * 2 * KEYS, VFS * (2 * KEYS + FIXED));
 }
 
-/* The agent's strand of a PF keeps the port's table open from VF to VF; and never takes another PF's for it. */
-static void the_table_is_opened_once_for_all(void **state)
+static void begin_kept(struct fixture *f)
+{
+	scrub_all(f);
+	f->at.kept = vhca_identity_kept_new(f->at.pf);
+}
+
+static void end_kept(struct fixture *f)
+{
+	f->at.kept = vhca_identity_kept_free(f->at.kept);
+}
+
+/* The agent's strand of a PF keeps the port's table open from VF to VF, and what the last proof has read is the next VF's first look. */
+static void one_look_serves_the_proof_and_the_next_vf(void **state)
+{
+	struct fixture *f = *state;
+	struct cost cost;
+
+	begin_kept(f);
+	program_all(f, KEYS, &cost);
+	assert_int_equal(cost.writes, VFS * (KEYS + 1));
+	assert_in_range(cost.reads, VFS * 3 * KEYS + KEYS, VFS * (3 * KEYS + FIXED) + KEYS);
+	assert_in_range(cost.opens, VFS * KEYS, VFS * (KEYS + FIXED) + KEYS);
+	end_kept(f);
+}
+
+static void another_adapters_table_is_not_this_ones(void **state)
 {
 	struct fixture *f = *state;
 	struct vhca_identity want = want_of(0, KEYS);
 	struct cost cost;
-
-	scrub_all(f);
-	f->at.kept = vhca_identity_kept_new(f->at.pf);
-	program_all(f, KEYS, &cost);
-	assert_int_equal(cost.writes, VFS * (KEYS + 1));
-	assert_in_range(cost.reads, VFS * 4 * KEYS, VFS * (4 * KEYS + FIXED));
-	assert_in_range(cost.opens, VFS * KEYS, VFS * (KEYS + FIXED) + KEYS);
-	vhca_identity_kept_free(f->at.kept);
 
 	f->at.kept = vhca_identity_kept_new((struct vhca_bdf){.bus = 4});
 	(void)program(f, 0, &want); /* leaves nothing open there */
 	cost = program(f, 0, &want);
 	assert_int_equal(cost.writes, 0);
 	assert_in_range(cost.opens, 2 * KEYS, 2 * KEYS + FIXED);
-	f->at.kept = vhca_identity_kept_free(f->at.kept);
+	end_kept(f);
+}
+
+static void what_was_seen_too_long_ago_is_read_again(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(0, KEYS);
+	struct cost cost;
+
+	begin_kept(f);
+	(void)program(f, 0, &want);
+	clock_ms += 21;
+	want.guid++;
+	cost = program(f, 1, &want);
+	assert_in_range(cost.reads, 4 * KEYS, 4 * KEYS + FIXED);
+	end_kept(f);
+}
+
+/* What a VF's map leads to is never guessed: nothing would be written, and so nothing proven. */
+static void a_mapped_index_is_read(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(0, 3);
+
+	begin_kept(f);
+	(void)program(f, 0, &want);
+	set_key(f, 1, key_at(KEYS));
+	set_key(f, 7, key_at(1)); /* until now key 7's */
+	assert_int_equal(program(f, 0, &want).writes, 2);
+	assert_maps(f, 0, 1, "7");
+	set_key(f, 1, key_at(1));
+	set_key(f, 7, key_at(7));
+	end_kept(f);
+}
+
+static void a_wrong_guess_is_found(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(0, 3);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state shown;
+	unsigned int missing;
+
+	begin_kept(f);
+	(void)program(f, 0, &want);
+	set_key(f, 1, key_at(KEYS));
+	set_key(f, 7, key_at(1));
+	want.guid++;
+	assert_int_equal(try(f, 1, &want, &missing, &shown, &err), -EIO);
+	assert_string_equal(err.code, "readback_differs");
+	assert_maps(f, 1, 1, "none");
+	(void)program(f, 1, &want);
+	assert_maps(f, 1, 1, "7");
+	set_key(f, 1, key_at(1));
+	set_key(f, 7, key_at(7));
+	end_kept(f);
+}
+
+/* The SM brought it a moment after the last VF's look. */
+static void a_key_is_not_guessed_to_be_missing(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity want = want_of(0, 3);
+
+	begin_kept(f);
+	(void)program(f, 0, &want);
+	set_key(f, 2, key_at(KEYS));
+	want.pkeys[2] = key_at(KEYS);
+	want.guid++;
+	(void)program(f, 1, &want);
+	assert_maps(f, 1, 2, "2");
+	set_key(f, 2, key_at(2));
+	end_kept(f);
 }
 
 /* Each entry of the port's table is a firmware command on a card: only those before the key, and the key once more. */
@@ -243,7 +359,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(full_adapter_writes_what_changes_and_then_nothing),
-		cmocka_unit_test(the_table_is_opened_once_for_all),
+		cmocka_unit_test(one_look_serves_the_proof_and_the_next_vf),
+		cmocka_unit_test(another_adapters_table_is_not_this_ones),
+		cmocka_unit_test(what_was_seen_too_long_ago_is_read_again),
+		cmocka_unit_test(a_mapped_index_is_read),
+		cmocka_unit_test(a_wrong_guess_is_found),
+		cmocka_unit_test(a_key_is_not_guessed_to_be_missing),
 		cmocka_unit_test(one_key_looks_only_at_the_front_of_the_table),
 		cmocka_unit_test(a_change_costs_a_change),
 		cmocka_unit_test(reading_a_free_vf_leaves_the_table_alone),
