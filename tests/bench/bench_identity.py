@@ -9,7 +9,6 @@ that changes nothing writes, or one writes more than changes. docs/design/0004-i
 """
 
 import pathlib
-import socket
 import sys
 
 sys.dont_write_bytecode = True
@@ -17,9 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "rig"))
 
 from kit import hypervisors  # noqa: E402
 from kit.base import Lock, say  # noqa: E402
-from kit.host import PF, Host  # noqa: E402
-from kit.image import Image  # noqa: E402
-from kit.vm import Vm, free_port  # noqa: E402
+from kit.host import PF  # noqa: E402
 
 PORTS = (63, 63)
 VFS = sum(PORTS)
@@ -61,17 +58,6 @@ for took in ${{best[@]}}; do sum=$((sum + took)); done
 echo shell $sum $((n * ({last} + 2))) 0 $((n * ({last} + 2)))"""
 
 
-def hypervisor():
-    """hva alone, with an adapter that can have 126 VFs."""
-    image = Image()
-    image.ensure(hypervisors.first_boot)
-    hypervisors.down()
-    vm = Vm("hva")
-    vm.start(image, (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)), vfs=VFS)
-    vm.wait()
-    return Host("hva")
-
-
 def measure(host, rounds):
     """{pass: (microseconds, writes, reads, opens)}"""
     host.put("/run/identity_cost", (hypervisors.build_tree() / "tests/rig/identity_cost").read_bytes(), "755")
@@ -98,7 +84,7 @@ def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     with Lock("bench_identity"):
         try:
-            return int(report(measure(hypervisor(), rounds)))
+            return int(report(measure(hypervisors.alone(VFS), rounds)))
         finally:
             hypervisors.down()
 

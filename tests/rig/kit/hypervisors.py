@@ -68,6 +68,17 @@ def up():
     say(f"  hypervisors up in {time.monotonic() - started:.1f} s ({', '.join(states.values())})")
 
 
+def alone(vfs=4):
+    """hva, started anew, without its peer, agent and SM, for a benchmark. vfs: how many its adapter can have."""
+    image = Image()
+    image.ensure(first_boot)
+    down()
+    vm = Vm("hva")
+    vm.start(image, (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)), vfs=vfs)
+    vm.wait()
+    return Host("hva")
+
+
 def down():
     for name in NAMES:
         Vm(name).stop()
