@@ -124,31 +124,18 @@ static void reload_work(void *arg)
 	r->rc = vhca_conf_load(r->a->args.conf_path, &r->conf, &r->err);
 }
 
-/* What parts were made with stays; a changed value takes effect at the next start, and says so. */
-static bool needs_restart(const struct vhca_conf *a, const struct vhca_conf *b)
-{
-	return strcmp(a->state_dir, b->state_dir) || strcmp(a->run_dir, b->run_dir) ||
-	       strcmp(a->node_name, b->node_name) || strcmp(a->libvirt_uri, b->libvirt_uri) ||
-	       strcmp(a->sm_backend, b->sm_backend) || strcmp(a->api_group, b->api_group) ||
-	       strcmp(a->peer_listen, b->peer_listen) || a->n_sm_urls != b->n_sm_urls ||
-	       memcmp(a->sm_urls, b->sm_urls, sizeof(a->sm_urls)) != 0 ||
-	       strcmp(a->sm_token_file, b->sm_token_file) ||
-	       strcmp(a->tls_certificate, b->tls_certificate) || strcmp(a->tls_key, b->tls_key) ||
-	       strcmp(a->tls_ca, b->tls_ca);
-}
-
 static void reload_done(void *arg)
 {
 	VHCA_AUTO_FREE struct reload *r = arg;
 	struct vhca_agent *a = r->a;
+	const char *fixed = r->rc < 0 ? NULL : vhca_conf_fixed_difference(a->conf, r->conf);
 
 	if (r->rc < 0) {
 		vhca_log_error("reload refused, the old configuration stays: %s", r->err.msg);
-	} else if (needs_restart(a->conf, r->conf)) {
-		vhca_log_error("reload refused, the old configuration stays: node_name, "
-			       "directories, api, libvirt uri and sm "
-			       "backend, url and token_file and [tls] change only by a restart "
-			       "(which touches no guest)");
+	} else if (fixed) {
+		vhca_log_error("reload refused, the old configuration stays: %s changes only by a "
+			       "restart (which touches no guest)",
+			       fixed);
 		free(r->conf);
 	} else {
 		vhca_log_set_level(r->conf->log_level);

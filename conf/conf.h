@@ -122,6 +122,9 @@ int vhca_conf_parse(const char *name, const char *text, size_t len, struct vhca_
 /* The n-th key that a file may contain, with its section ("agent", "hca"); false after the last. For tests of the documentation. */
 bool vhca_conf_nth_key(unsigned int n, const char **ret_section, const char **ret_key);
 
+/* Parts of the agent are made with some keys, which a reload must not change: the first that differs ("[sm] url"), or NULL. */
+const char *vhca_conf_fixed_difference(const struct vhca_conf *a, const struct vhca_conf *b);
+
 /* The section that rules a PF: its own, else [hca default], else NULL. */
 const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
 

@@ -249,6 +249,9 @@ class Serve(Case):
         self.agent.write("[nonsense]\n")
         self.agent.process.send_signal(signal.SIGHUP)
         self.agent.wait(lambda: "reload refused" in self.agent.log_text())
+        self.agent.write(conf_text(self.where, "[sm]\npoll = 1s\n"))
+        self.agent.process.send_signal(signal.SIGHUP)
+        self.agent.wait(lambda: "[sm] poll changes only by a restart" in self.agent.log_text())
         self.assertEqual(self.agent.get("/v1/node")[1]["node_name"], "node-a")
 
     def ask_hook(self, data, half_close=True):

@@ -469,6 +469,37 @@ static void pf_is_ruled_by_its_own_section_first(void **state)
 	assert_true(vhca_conf_hca(conf, other)->manage);
 }
 
+static void what_parts_are_made_with_does_not_change(void **state)
+{
+	static const struct {
+		const char *text, *fixed;
+	} table[] = {
+		{"[sm]\nurl = http://a:1\n[partition x]\npkey = 0x8001\n", NULL},
+		{"[sm]\nurl = http://a:1\npkeys = static\n[migration]\nlease = 1min\n", NULL},
+		{"[sm]\nurl = http://b:1\n", "[sm] url"},
+		{"[sm]\nurl = http://a:1 http://b:1\n", "[sm] url"},
+		{"[sm]\nurl = http://a:1\npoll = 1s\n", "[sm] poll"},
+		{"[sm]\nurl = http://a:1\n[tls]\nca = /ca\n", "[tls] ca"},
+		{"[sm]\nurl = http://a:1\n[agent]\nnode_name = hv1\n", "[agent] node_name"},
+	};
+	struct vhca_conf *before;
+
+	(void)state;
+	assert_int_equal(parse("[sm]\nurl = http://a:1\n"), 0);
+	before = vhca_steal_ptr(&conf);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		const char *found;
+
+		assert_int_equal(parse(table[i].text), 0);
+		found = vhca_conf_fixed_difference(before, conf);
+		if (table[i].fixed)
+			assert_string_equal(found, table[i].fixed);
+		else
+			assert_null(found);
+	}
+	free(before);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -489,6 +520,7 @@ int main(void)
 		T(drop_ins_win_in_order_and_merge),
 		T(bad_drop_in_and_missing_file_are_errors),
 		T(pf_is_ruled_by_its_own_section_first),
+		T(what_parts_are_made_with_does_not_change),
 	};
 
 	return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
