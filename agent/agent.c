@@ -35,7 +35,7 @@ struct vhca_agent {
 	struct vhca_store *store;
 	struct vhca_engine *engine;
 	const struct vhca_sm_ops *sm;
-	struct vhca_http_auth *sm_auth;
+	struct vhca_http_auth *sm_auth, *peer_auth; /* NULL = plain HTTP */
 	struct vhca_http_loop_client *http;
 	struct vhca_outbox *outbox;
 	struct vhca_host *host;
@@ -244,16 +244,18 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 			       &a->store, err);
 }
 
+/* The token is the SM's: other agents neither get it nor come in by it. */
 static int load_auth(struct vhca_agent *a, struct vhca_error *err)
 {
-	const struct vhca_http_auth_files files = {
+	struct vhca_http_auth_files files = {
 		.certificate = a->conf->tls_certificate,
 		.key = a->conf->tls_key,
 		.authority = a->conf->tls_ca,
-		.tokens = a->conf->sm_token_file,
 	};
+	int r = vhca_http_auth_load(&files, &a->peer_auth, err);
 
-	return vhca_http_auth_load(&files, &a->sm_auth, err);
+	files.tokens = a->conf->sm_token_file;
+	return r < 0 ? r : vhca_http_auth_load(&files, &a->sm_auth, err);
 }
 
 static int open_engine(struct vhca_agent *a, struct vhca_error *err)
@@ -331,8 +333,8 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_host_new(&host, &a->host, err);
 	if (!r)
 		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
-	if (!r &&
-	    vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf, &a->peer) < 0)
+	if (!r && vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf,
+				a->peer_auth, &a->peer) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peers");
 	if (!r)
 		r = vhca_migrations_new(&mig, &a->migrations, err);
@@ -352,6 +354,12 @@ static int open_peer_api(struct vhca_agent *a, struct vhca_error *err)
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "peer API");
 	parts.memory = a->memory;
+	if (a->conf->tls_certificate[0])
+		parts.auth = a->peer_auth;
+	else
+		vhca_log_warning("[api] peer_listen: whoever reaches %s may ask for VFs: without "
+				 "[tls] it is plain HTTP",
+				 a->conf->peer_listen);
 	return vhca_peer_api_new(a->loop, a->conf, &parts, &a->peer_api, err);
 }
 
@@ -447,6 +455,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	if (a->http)
 		vhca_http_loop_client_free(a->http);
 	(void)vhca_http_auth_free(a->sm_auth);
+	(void)vhca_http_auth_free(a->peer_auth);
 	(void)vhca_strand_free(a->conf_strand, READY_CHECK_MS);
 	vhca_timer_free(a->ready);
 	vhca_events_free(a->events);

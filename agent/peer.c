@@ -25,6 +25,7 @@ struct vhca_peer {
 	struct vhca_loop *loop;
 	struct vhca_http_multi *http;
 	const struct vhca_conf *conf;
+	const struct vhca_http_auth *auth;
 	TAILQ_HEAD(, call) calls;
 };
 
@@ -158,6 +159,7 @@ static int send_request(struct call *call)
 		.url = url,
 		.connect_ms = PEER_CONNECT_MS,
 		.total_ms = PEER_TOTAL_MS,
+		.auth = call->p->auth,
 	};
 	int r;
 
@@ -191,13 +193,14 @@ void vhca_peer_effect(struct vhca_peer *p, struct vhca_mig *m, enum vhca_mig_eff
 /* ---- life ---- */
 
 int vhca_peer_new(struct vhca_loop *loop, struct vhca_http_multi *http,
-		  const struct vhca_conf *conf, struct vhca_peer **ret)
+		  const struct vhca_conf *conf, const struct vhca_http_auth *auth,
+		  struct vhca_peer **ret)
 {
 	struct vhca_peer *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct vhca_peer){.loop = loop, .http = http, .conf = conf};
+	*p = (struct vhca_peer){.loop = loop, .http = http, .conf = conf, .auth = auth};
 	TAILQ_INIT(&p->calls);
 	*ret = p;
 	return 0;

@@ -7,9 +7,10 @@
 
 struct vhca_peer;
 
-/* http is borrowed. */
+/* All but ret is borrowed. auth: who this host is, and who a peer at an https:// URL must be; NULL = nobody. */
 int vhca_peer_new(struct vhca_loop *loop, struct vhca_http_multi *http,
-		  const struct vhca_conf *conf, struct vhca_peer **ret);
+		  const struct vhca_conf *conf, const struct vhca_http_auth *auth,
+		  struct vhca_peer **ret);
 /* Requests under way are forgotten. Accepts NULL, returns NULL. */
 struct vhca_peer *vhca_peer_free(struct vhca_peer *p);
 /* Answers with vhca_migrations_effect_done(). */

@@ -367,6 +367,7 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
+	const struct vhca_http_limits limits = {.auth = parts->auth};
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
 	int r;
 
@@ -374,7 +375,7 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
 	api->ms = parts->migrations;
 	api->memory = parts->memory;
-	r = vhca_http_server_new(conf->peer_listen, 0600, NULL, routes, api, &api->server, err);
+	r = vhca_http_server_new(conf->peer_listen, 0600, &limits, routes, api, &api->server, err);
 	if (!r && vhca_http_loop_attach(loop, api->server, &api->adapter) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
 	if (r < 0) {

@@ -11,7 +11,8 @@ struct vhca_peer_api;
 /* Borrowed. */
 struct vhca_peer_api_parts {
 	struct vhca_migrations *migrations;
-	struct vhca_host_memory *memory; /* NULL: the room for a guest is not looked at */
+	struct vhca_host_memory *memory;   /* NULL: the room for a guest is not looked at */
+	const struct vhca_http_auth *auth; /* who may ask; NULL: everybody, by plain HTTP */
 };
 
 /* Listens on conf->peer_listen, which must not be "". */

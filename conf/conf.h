@@ -37,7 +37,7 @@ struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every Connect
 
 struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own section is harmless */
 	char name[VHCA_NAME_MAX];
-	char agent[256];     /* agent = http://HOST:PORT, the other's [api] peer_listen; required */
+	char agent[256]; /* agent = http[s]://HOST:PORT, the other's [api] peer_listen; required */
 	char libvirt[256];   /* libvirt = URI that this host's libvirtd reaches it by; required */
 	char migration[256]; /* migration = URI of the memory's way [""]: libvirt chooses */
 };
@@ -61,10 +61,12 @@ struct vhca_conf {
 	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
 	char peer_listen[128];
 
-	/* [tls]: PEM files towards the SM; "" = none */
-	char tls_certificate[256]; /* certificate [""]: this host's own */
-	char tls_key[256];	   /* key [""] */
-	char tls_ca[256]; /* ca [""]: whose certificates the SM must show; "" = the system's */
+	/* [tls]: PEM files towards the SM and other agents; "" = none */
+	/* certificate [""]: this host's own; with it peer_listen serves HTTPS only, and then ca is required */
+	char tls_certificate[256];
+	char tls_key[256]; /* key [""] */
+	/* ca [""]: whose certificates the SM and agents must show, "" = the system's; and who may ask at peer_listen */
+	char tls_ca[256];
 
 	/* [libvirt] */
 	char libvirt_uri[256]; /* uri [qemu:///system] */

@@ -36,10 +36,15 @@ static int check_token(const struct vhca_conf *conf, struct vhca_error *err)
 
 static int check_tls(const struct vhca_conf *conf, struct vhca_error *err)
 {
-	if (!conf->tls_certificate[0] == !conf->tls_key[0])
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0, "[tls] %s: missing",
-			      conf->tls_key[0] ? "certificate" : "key");
+	if (!conf->tls_certificate[0] != !conf->tls_key[0])
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0, "[tls] %s: missing",
+				      conf->tls_key[0] ? "certificate" : "key");
+	/* Encrypted, and open to all, would look safer than it is. */
+	if (conf->tls_certificate[0] && conf->peer_listen[0] && !conf->tls_ca[0])
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[tls] ca: missing: it says which agents may ask at [api] "
+				      "peer_listen");
+	return 0;
 }
 
 static int check_libvirt(const struct vhca_conf *conf, struct vhca_error *err)

@@ -254,11 +254,12 @@ int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void 
 int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
 		    struct vhca_error *err)
 {
+	size_t scheme = strncmp(value, "https://", 8) == 0 ? 8 : 7;
 	char host[HOST_SIZE];
 	bool v6;
 
-	if (strncmp(value, "http://", 7) != 0 || split_endpoint(value + 7, host, &v6) < 0 ||
-	    !is_host(host, v6))
-		return bad(err, value, "http://HOST:PORT");
+	if ((scheme == 7 && strncmp(value, "http://", 7) != 0) ||
+	    split_endpoint(value + scheme, host, &v6) < 0 || !is_host(host, v6))
+		return bad(err, value, "http://HOST:PORT or https://HOST:PORT");
 	return vhca_conf_text(value, type, field, err);
 }

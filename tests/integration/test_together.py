@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -45,7 +46,9 @@ class Together(unittest.TestCase):
         cls.run_dir = f"{cls.where}/run"
         cls.agent = Agent(cls.where)
         cls.port = free_port()
+        subprocess.run([os.environ["VHCA_MAKE_CERTS"], cls.where], check=True, timeout=60)
         cls.agent.write(conf_text(cls.where, f"[api]\npeer_listen = 127.0.0.1:{cls.port}\n"
+                                  f"[tls]\ncertificate = {cls.where}/server.pem\nkey = {cls.where}/server.key\nca = {cls.where}/ca.pem\n"
                                   "[peer there]\nagent = http://127.0.0.1:1\nlibvirt = test:///default\n"))
         cls.agent.start()
         cls.agent.wait(lambda: cls.agent.get("/v1/node")[1]["libvirt"]["synced"])
@@ -62,9 +65,12 @@ class Together(unittest.TestCase):
         return subprocess.run([CTL, "--socket", f"{self.run_dir}/vhcad.sock", *args], capture_output=True, text=True,
                               timeout=30, check=False)
 
-    def peer(self, method, path, body=None):
+    def peer(self, method, path, body=None, certificate="client"):
         """As another agent asks: status and document."""
-        conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        trust = ssl.create_default_context(cafile=f"{self.where}/ca.pem")
+        if certificate:
+            trust.load_cert_chain(f"{self.where}/{certificate}.pem", f"{self.where}/{certificate}.key")
+        conn = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=trust)
         self.addCleanup(conn.close)
         conn.request(method, path, None if body is None else json.dumps(body))
         answer = conn.getresponse()
@@ -169,6 +175,11 @@ class Together(unittest.TestCase):
         status, doc = self.peer("PUT", path, offer())
         self.assertEqual((status, self.document.check("Problem", doc)), (409, []), doc)
         self.assertEqual(self.peer("GET", path)[1]["state"], "ended")
+
+    def test_peer_without_a_certificate_is_refused(self):
+        for method, path, body in (("GET", "/v1/nothing", None), ("PUT", f"/v1/peer/claims/{uuid.uuid4()}", offer())):
+            status, doc = self.peer(method, path, body, certificate=None)
+            self.assertEqual((status, doc["code"], self.document.check("Problem", doc)), (401, "unauthorized", []), doc)
 
     def test_each_listener_serves_its_own(self):
         for path in ("/v1/vfs", "/v1/node", "/v1/migrations", "/healthz"):

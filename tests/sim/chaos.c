@@ -313,7 +313,7 @@ static void started(struct world *w)
 			     &h->outbox, &err),
 	     &err);
 	vhca_engine_set_outbox(w->engine, h->outbox);
-	must(vhca_peer_new(w->loop, http, &w->conf, &h->peer), &err);
+	must(vhca_peer_new(w->loop, http, &w->conf, NULL, &h->peer), &err);
 	must(vhca_migrations_new(&args, &h->ms, &err), &err);
 	drain.migrations = h->ms;
 	must(vhca_drain_new(&drain, &h->drain, &err), &err);

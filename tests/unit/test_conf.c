@@ -229,8 +229,8 @@ static const struct {
 	{"[peer hv2]\nagnet = http://hv2:1\n",
 	 "f.conf:2: agnet: unknown key in [peer]; the nearest "
 	 "known one is \"agent\""},
-	{"[peer hv2]\nagent = https://hv2:8514\n",
-	 "f.conf:2: agent: \"https://hv2:8514\" is not http://HOST:PORT"},
+	{"[peer hv2]\nagent = ftp://hv2:8514\n",
+	 "f.conf:2: agent: \"ftp://hv2:8514\" is not http://HOST:PORT or https://HOST:PORT"},
 	{"[peer hv2]\nlibvirt = hv2\n", "f.conf:2: libvirt: \"hv2\" is not a URI"},
 	{"[peer hv2]\nmigration = hv2\n", "f.conf:2: migration: \"hv2\" is not a URI"},
 	{"[peer hv2]\nlibvirt = qemu+ssh://hv2/system\n", "f.conf: [peer hv2] agent: missing"},
@@ -248,6 +248,8 @@ static const struct {
 	{"[sm]\ntoken_file = t\n", "f.conf:2: token_file: \"t\" is not an absolute path"},
 	{"[tls]\nkey = /k\n", "f.conf: [tls] certificate: missing"},
 	{"[tls]\ncertificate = /c\n", "f.conf: [tls] key: missing"},
+	{"[api]\npeer_listen = 10.0.0.1:1\n[tls]\ncertificate = /c\nkey = /k\n",
+	 "f.conf: [tls] ca: missing: it says which agents may ask at [api] peer_listen"},
 	{"[libvirt]\ndetach_timeout = 2s\n",
 	 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
 	{"[guid]\nprefix = 0x0300000000000000\n",
@@ -324,13 +326,16 @@ static void addresses_to_listen_on_are_numeric(void **state)
 static void agents_of_peers_are_urls_without_a_path(void **state)
 {
 	static const char before[] = "[peer p]\nlibvirt = qemu:///system\nagent = ";
-	static const char *const good[] = {"http://hv2:8514", "http://192.168.77.2:1",
-					   "http://hv-2.example.org:65535",
-					   "http://[fd00::2]:8514"};
+	static const char *const good[] = {
+		"http://hv2:8514",	 "http://192.168.77.2:1", "http://hv-2.example.org:65535",
+		"http://[fd00::2]:8514", "https://hv2:8514",	  "https://[fd00::2]:8514"};
 	static const char *const bad[] = {"",
 					  "hv2:8514",
 					  "http://hv2",
 					  "http://hv2:8514/",
+					  "https://hv2:8514/",
+					  "https://hv2",
+					  "http:https://hv2:1",
 					  "http://hv2:0",
 					  "http://:8514",
 					  "http://[hv2]:8514",

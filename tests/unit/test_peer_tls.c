@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Both ends of what agents ask each other, with certificates: who gets through, and whom a source believes. */
+#include "agent/peer.h"
+
+#include "tests/unit/unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "agent/peer_api.h"
+#include "common/base/cleanup.h"
+#include "common/http/http_loop.h"
+#include "tests/unit/certs.h"
+#include "tests/unit/tree.h"
+
+static struct tree dir;
+static struct vhca_mig_result answer;
+static unsigned int answers;
+
+/* No migration is known behind the door: whoever is let in hears that. */
+const struct vhca_mig *__wrap_vhca_migrations_find(struct vhca_migrations *ms,
+						   const struct vhca_uuid *id);
+const struct vhca_mig *__wrap_vhca_migrations_find(struct vhca_migrations *ms,
+						   const struct vhca_uuid *id)
+{
+	(void)ms;
+	(void)id;
+	return NULL;
+}
+
+void __wrap_vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
+					const struct vhca_mig_result *res);
+void __wrap_vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
+					const struct vhca_mig_result *res)
+{
+	(void)m;
+	assert_int_equal(effect, VHCA_MIG_EFFECT_STATUS);
+	answer = *res;
+	answers++;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	tree_init(&dir);
+	return certs_make(dir.root);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	tree_done(&dir);
+	return 0;
+}
+
+/* Names in the tree; NULL = none. */
+static struct vhca_http_auth *auth_of(const char *certificate, const char *key,
+				      const char *authority)
+{
+	const struct vhca_http_auth_files files = {
+		.certificate = certificate ? TREE_PATH(&dir, certificate) : NULL,
+		.key = key ? TREE_PATH(&dir, key) : NULL,
+		.authority = authority ? TREE_PATH(&dir, authority) : NULL,
+	};
+	struct vhca_http_auth *auth = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (vhca_http_auth_load(&files, &auth, &err) < 0)
+		fail_msg("%s", err.msg);
+	return auth;
+}
+
+/* An agent's files: its own certificate, and whose it believes. */
+static struct vhca_http_auth *agent(void)
+{
+	return auth_of("client.pem", "client.key", "ca.pem");
+}
+
+static struct vhca_http_auth *door(void)
+{
+	return auth_of("server.pem", "server.key", "ca.pem");
+}
+
+static unsigned int free_port(void)
+{
+	struct sockaddr_in here = {.sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(here);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&here, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&here, &len), 0);
+	(void)close(fd);
+	return ntohs(here.sin_port);
+}
+
+struct hosts {
+	struct vhca_loop *loop;
+	struct vhca_conf conf;
+	struct vhca_http_auth *door_auth;
+	struct vhca_peer_api *door;
+	struct vhca_http_loop_client *client;
+};
+
+static void hosts_begin(struct hosts *h, const char *scheme, struct vhca_http_auth *door_auth)
+{
+	const struct vhca_peer_api_parts parts = {.auth = door_auth};
+	struct vhca_conf_peer *peer = &h->conf.peers[0];
+	struct vhca_error err = VHCA_ERROR_INIT;
+	unsigned int port = free_port();
+
+	h->conf.n_peers = 1;
+	h->door_auth = door_auth;
+	(void)snprintf(peer->name, sizeof(peer->name), "hvb");
+	(void)snprintf(peer->agent, sizeof(peer->agent), "%s://127.0.0.1:%u", scheme, port);
+	(void)snprintf(h->conf.peer_listen, sizeof(h->conf.peer_listen), "127.0.0.1:%u", port);
+	assert_int_equal(vhca_loop_new(&h->loop), 0);
+	if (vhca_peer_api_new(h->loop, &h->conf, &parts, &h->door, &err) < 0)
+		fail_msg("%s", err.msg);
+	assert_int_equal(vhca_http_loop_client_new(h->loop, &h->client), 0);
+}
+
+static void hosts_end(struct hosts *h)
+{
+	(void)vhca_http_loop_client_free(h->client);
+	(void)vhca_peer_api_free(h->door);
+	(void)vhca_http_auth_free(h->door_auth);
+	(void)vhca_loop_free(h->loop);
+}
+
+/* The code of the answer to a source that shows `auth` (freed); "" = success. */
+static const char *ask(struct hosts *h, struct vhca_http_auth *auth)
+{
+	struct vhca_mig mig = {.peer = "hvb"};
+	struct vhca_peer *source = NULL;
+
+	assert_int_equal(vhca_peer_new(h->loop, vhca_http_loop_client_multi(h->client), &h->conf,
+				       auth, &source),
+			 0);
+	answers = 0;
+	vhca_peer_effect(source, &mig, VHCA_MIG_EFFECT_STATUS);
+	while (!answers)
+		assert_true(vhca_loop_once(h->loop, 60000) > 0);
+	(void)vhca_peer_free(source);
+	(void)vhca_http_auth_free(auth);
+	return answer.rc < 0 ? answer.err.code : "";
+}
+
+static void only_certificates_of_the_authority_are_let_in(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	hosts_begin(&h, "https", door());
+	assert_string_equal(ask(&h, agent()), "no_such_migration");
+	assert_string_equal(ask(&h, auth_of(NULL, NULL, "ca.pem")), "unauthorized");
+	assert_non_null(strstr(answer.err.msg, "peer hvb"));
+	assert_string_not_equal(ask(&h, auth_of("stranger.pem", "stranger.key", "ca.pem")),
+				"no_such_migration");
+	assert_string_equal(ask(&h, agent()), "no_such_migration");
+	hosts_end(&h);
+}
+
+static void a_source_believes_only_its_authority(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	hosts_begin(&h, "https", door());
+	assert_string_equal(ask(&h, auth_of("client.pem", "client.key", "other-ca.pem")),
+			    "unreachable");
+	assert_non_null(strstr(answer.err.msg, "certificate"));
+	assert_string_equal(ask(&h, NULL), "unreachable"); /* the system knows no such authority */
+	hosts_end(&h);
+}
+
+static void a_door_with_a_certificate_speaks_no_plain_http(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	hosts_begin(&h, "http", door());
+	assert_string_equal(ask(&h, agent()), "unreachable");
+	hosts_end(&h);
+}
+
+static void without_certificates_everybody_is_let_in(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	hosts_begin(&h, "http", NULL);
+	assert_string_equal(ask(&h, NULL), "no_such_migration");
+	assert_string_equal(ask(&h, agent()), "no_such_migration");
+	hosts_end(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_certificates_of_the_authority_are_let_in),
+		cmocka_unit_test(a_source_believes_only_its_authority),
+		cmocka_unit_test(a_door_with_a_certificate_speaks_no_plain_http),
+		cmocka_unit_test(without_certificates_everybody_is_let_in),
+	};
+
+	return cmocka_run_group_tests_name("peer_tls", tests, setup, teardown);
+}
