@@ -407,7 +407,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	if (!r && req->way == VHCA_WAY_ATTACH)
 		r = check_root_ports(e, dom, &err);
 	if (!r && req->way == VHCA_WAY_ATTACH)
-		r = engine_check_memory(e, dom, &err);
+		r = engine_check_plug(e, dom, &err);
 	if (!r)
 		r = make_claim(e, req, &c, &err);
 	if (!r &&
@@ -542,7 +542,7 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 	if (!r)
 		r = check_root_ports(e, dom, &err);
 	if (!r)
-		r = engine_check_memory(e, dom, &err);
+		r = engine_check_plug(e, dom, &err);
 	if (!r)
 		r = make_claim(e, &req, &c, &err);
 	if (r < 0)

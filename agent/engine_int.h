@@ -122,9 +122,8 @@ const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 1
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_memory.c ---- */
-/* A VF cannot be plugged in because of the domain's memory: says so in err, -ENOMEM; else 0. */
-int engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
-			struct vhca_error *err);
+/* No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM; else 0. */
+int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err);
 /* Remembers how much memory stands behind the domain's claims. */
 void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info);
 /* The time that this may take on top, where QEMU lets go of a VF. */

@@ -13,8 +13,7 @@ int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *do
 	return r;
 }
 
-int engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
-			struct vhca_error *err)
+int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err)
 {
 	/* With a host device in the guest it is pinned already, whatever the limit says now. */
 	return dom->info->n_hostdevs ? 0 : vhca_engine_check_memory(e, dom, err);
