@@ -7,7 +7,7 @@ import re
 import sqlite3
 import tempfile
 
-from kit.base import wait_for
+from kit.base import say, wait_for
 from kit.case import VFS, case, check, equal, free_vfs
 from kit.cells import ended
 from kit.hypervisors import both
@@ -15,6 +15,7 @@ from kit.host import Host
 from kit.migration import moving
 
 ROUNDS = 25
+LOOK_ROUNDS = 5
 WARM_ROUNDS = 4  # libvirt's and the agents' caches are full; an even number: the guests are where they began
 RSS_GROWTH = 1.05
 KEPT = "migrations"  # the history, which has a limit of its own
@@ -57,6 +58,11 @@ def footprint(name):
     return int(rss), collections.Counter(map(kind, targets)), rows(host)
 
 
+def resident(name):
+    """RSS of an agent, in KiB."""
+    return int(Host(name).sh(MEMORY).splitlines()[0])
+
+
 def at_rest(rig):
     def is_at_rest(host):
         states = {vf["state"] for vf in host.agent_vfs().values()}
@@ -78,17 +84,20 @@ def move_all(moves, host):
 def fifty_migrations(rig):
     """25 times two guests with two VFs each move together: memory, descriptors and journal of both agents are as after the first rounds."""
     moves = [moving(rig, ("ib0", key), ("ib1", key), number=n, memory=128) for n, key in ((1, "0x8001"), (2, "0x8002"))]
-    first = None
+    first, course = None, []
     for number in range(ROUNDS):
         if number == WARM_ROUNDS:
             at_rest(rig)
             first = both(footprint)
         move_all(moves, rig.hva if number % 2 else rig.hvb)
+        if number % LOOK_ROUNDS == LOOK_ROUNDS - 1:
+            course.append(both(resident))
     at_rest(rig)
     equal(free_vfs(rig.hva), VFS, "free VFs at hva")
     move_all(moves, rig.hva)
     at_rest(rig)
     for name, (rss, descriptors, journal) in both(footprint).items():
-        check(rss <= first[name][0] * RSS_GROWTH, f"{name}: RSS {first[name][0]} -> {rss} KiB")
+        say(f"       {name}: RSS {first[name][0]} -> {rss} KiB, on the way {[look[name] for look in course]}")
+        check(rss <= first[name][0] * RSS_GROWTH, f"{name}: RSS has grown")
         check(descriptors == first[name][1], f"{name}: descriptors: {difference(first[name][1], descriptors)}")
         equal(journal, first[name][2], f"{name}: rows")
