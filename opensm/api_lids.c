@@ -103,6 +103,9 @@ static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stat
 	struct json_object *obj = json_object_new_object();
 
 	vhca_json_add_u64(obj, "queued", stats->queued);
+	vhca_json_add_u64(obj, "under_way", stats->under_way);
+	vhca_json_add_u64(obj, "together", stats->together);
+	vhca_json_add_u64(obj, "most_at_once", stats->most_at_once);
 	vhca_json_add_u64(obj, "applied", stats->applied);
 	vhca_json_add_u64(obj, "unchanged", stats->unchanged);
 	vhca_json_add_u64(obj, "refused", stats->refused);

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long a sweep lets waiting moves go first, and how long it waits after that for the one in progress (which ends by its
- * own deadline; if our thread hangs on a disk, the sweep goes on without it). */
+/* How long a sweep lets waiting moves go first, and how long it waits after that for those in progress (which end by their
+ * own deadlines; if our thread hangs on a disk, the sweep goes on without it). */
 #define VHCA_OSM_GATE_YIELD_MS 500
 #define VHCA_OSM_GATE_END_MS   5000
 
@@ -31,8 +31,10 @@ int vhca_osm_gate_init(struct vhca_osm_gate *gate);
 void vhca_osm_gate_done(struct vhca_osm_gate *gate);
 
 /* ---- the plugin's thread ---- */
-/* Begins a move unless a sweep is in progress. */
+/* Lets moves begin unless a sweep is in progress. Those that go together are inside as one: entering again says whether one more may
+ * begin. */
 bool vhca_osm_gate_enter(struct vhca_osm_gate *gate);
+/* The last of them has ended. */
 void vhca_osm_gate_leave(struct vhca_osm_gate *gate);
 /* Says whether more moves are queued. */
 void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting);
@@ -41,7 +43,7 @@ bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate);
 uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate);
 
 /* ---- OpenSM's sweeper ---- */
-/* Blocking, see above. False if a move was still in progress. */
+/* Blocking, see above. False if moves were still in progress. */
 bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate);
 void vhca_osm_gate_sweep_end(struct vhca_osm_gate *gate);
 

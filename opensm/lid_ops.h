@@ -8,6 +8,7 @@
  */
 #include "common/base/error.h"
 #include "opensm/lid_plan.h"
+#include "opensm/switch_set.h"
 
 /* What is asked for: a LID at a port; or, if vguid is not 0, a virtual port at another place, with its LID. */
 struct vhca_osm_lid_want {
@@ -46,20 +47,26 @@ struct vhca_osm_fabric_info {
 };
 
 struct vhca_osm_lid_ops {
-	/* Who has to exchange what so that it is so. 1: it is so already. Errors: see libvhcasm(7). */
+	/* Who has to exchange what so that it is so. 1: it is so already, and both of the pair are the port that has it. Errors: see
+	 * libvhcasm(7). */
 	int (*resolve)(void *ctx, const struct vhca_osm_lid_want *want,
 		       struct vhca_osm_lid_pair *ret, struct vhca_error *err);
-	/* What the exchange would cost now. */
+	/* What the exchange would cost now, and which switches it would change (the caller releases the set after success). */
 	int (*plan)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		    struct vhca_osm_lid_cost *ret, struct vhca_error *err);
-	/* Writes the LIDs as they will be (or, with `undo`, as they are) to OpenSM's guid2lid file. Blocking (fsync). Vports keep theirs:
-	 * nothing to do. */
-	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo);
-	/* Changes OpenSM's tables and queues the SMPs. An error means that nothing was changed. */
+		    struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		    struct vhca_error *err);
+	/* Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with `undo`, as they are) to OpenSM's guid2lid
+	 * file: all or none. Blocking (one fsync). Vports keep theirs: nothing to do. */
+	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo);
+	/* Changes OpenSM's tables and queues the SMPs. An error means that nothing was changed; so it is if other switches than `at`, or
+	 * more, have to change now (changed_meanwhile). */
 	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		    struct vhca_osm_lid_cost *ret, struct vhca_error *err);
-	/* How many of its SMPs were not acknowledged; resend: and queues those again. */
-	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair, bool resend);
+		    const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		    struct vhca_error *err);
+	/* How many of its SMPs were not acknowledged; resend: and queues those again. Looks at these switches, or at all (NULL): a block
+	 * in which the pair's LIDs are may be under way to another switch for somebody else. */
+	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
+			  const struct vhca_osm_switch_set *at, bool resend);
 	/* After this time an SMP that has no answer gets none. */
 	unsigned int (*timeout_ms)(void *ctx);
 	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);

@@ -34,6 +34,16 @@ static void moves(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
 	one(sb, "moves_queued", "", s->queued);
 }
 
+static void together(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
+{
+	head(sb, "moves_under_way", "gauge", "Moves whose SMPs are under way.");
+	one(sb, "moves_under_way", "", s->under_way);
+	head(sb, "moves_together_total", "counter", "Moves begun while another was under way.");
+	one(sb, "moves_together_total", "", s->together);
+	head(sb, "moves_at_once_max", "gauge", "Most moves that were under way at the same time.");
+	one(sb, "moves_at_once_max", "", s->most_at_once);
+}
+
 static void smps(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
 {
 	head(sb, "smps_total", "counter", "SMPs that moves have needed, without repetitions.");
@@ -71,6 +81,7 @@ void vhca_osm_metrics_render(const struct vhca_osm_mover_stats *stats, char *buf
 
 	vhca_strbuf_init(&sb, buf, size);
 	moves(&sb, stats);
+	together(&sb, stats);
 	smps(&sb, stats);
 	latency(&sb, stats);
 }

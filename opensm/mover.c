@@ -28,6 +28,8 @@ struct entry {
 	size_t seen;	 /* sent: what was missing at the last look */
 	unsigned int sendings;
 	uint64_t sent_us;
+	bool planned; /* queued: pair and switches are what they would be now */
+	struct vhca_osm_switch_set switches; /* that it changes: nobody else does meanwhile */
 	TAILQ_ENTRY(entry) link;
 };
 
@@ -37,8 +39,10 @@ struct vhca_osm_mover {
 	const struct vhca_osm_lid_ops *ops;
 	void *ctx;
 	struct vhca_osm_gate *gate;
-	struct queue queue;
-	struct entry *active; /* sent, and inside the gate */
+	struct queue queue;	/* in the order in which they were asked for */
+	struct queue active;	/* sent, and inside the gate */
+	bool settled;		/* nothing has ended or come since the queue was looked through */
+	uint64_t planned_after; /* so many sweeps */
 	struct vhca_osm_mover_stats stats;
 	struct vhca_osm_lid_pair repairs[VHCA_OSM_REPAIRS_MAX];
 	uint64_t resweep_at; /* only while something is repaired */
@@ -60,6 +64,7 @@ static void finish(struct vhca_osm_mover *m, struct entry *e, const struct vhca_
 	if (err)
 		m->stats.refused++;
 	e->fn(e->arg, &e->move, err);
+	vhca_osm_switch_set_done(&e->switches);
 	free(e);
 }
 
@@ -96,60 +101,25 @@ static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_
 	stats->latency_us += move->duration_us;
 }
 
-static void end_active(struct vhca_osm_mover *m, uint64_t now)
+static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	struct entry *e = m->active;
-
-	m->active = NULL;
+	TAILQ_REMOVE(&m->active, e, link);
+	m->stats.under_way--;
+	m->settled = false;
 	e->move.duration_us = now_us() - e->sent_us;
-	vhca_osm_gate_leave(m->gate);
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
 	count(&m->stats, &e->move);
 	if (e->move.missing)
 		repair(m, e, now);
 	finish(m, e, NULL);
 }
 
-/* ---- one move ---- */
+/* ---- one that is under way ---- */
 
-/* Remembers and sends; an error means that all is as before. */
-static int begin(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
+static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
 {
-	struct vhca_osm_lid_move *move = &e->move;
-	int r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
-
-	move->changes = r == 0;
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = m->ops->remember(m->ctx, &move->pair, false);
-	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
-				      "OpenSM's guid2lid file");
-	e->sent_us = now_us();
-	r = m->ops->send(m->ctx, &move->pair, move->mode, &move->cost, err);
-	if (r < 0)
-		(void)m->ops->remember(m->ctx, &move->pair, true);
-	return r;
-}
-
-static void start(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-	int r = begin(m, e, &err);
-
-	if (r == 0 && e->move.changes) {
-		m->stats.lft_smps += e->move.cost.lft_smps;
-		m->stats.port_smps += e->move.cost.port_smps;
-		e->sendings = 1;
-		e->until = now + m->ops->timeout_ms(m->ctx);
-		e->latest = now + PATIENCE_MS;
-		e->seen = m->ops->missing(m->ctx, &e->move.pair, false);
-		m->active = e;
-		return;
-	}
-	vhca_osm_gate_leave(m->gate);
-	if (r == 0)
-		m->stats.unchanged++;
-	finish(m, e, r < 0 ? &err : NULL);
+	return m->ops->missing(m->ctx, &e->move.pair, &e->switches, resend);
 }
 
 /* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
@@ -166,37 +136,209 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint6
 		e->until = until;
 }
 
-/* True if it ended. */
-static bool look(struct vhca_osm_mover *m, uint64_t now)
+static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	struct entry *e = m->active;
 	bool late = now >= e->until;
 
-	e->move.missing = m->ops->missing(m->ctx, &e->move.pair, late && e->sendings < SENDINGS);
+	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
 	if (e->move.missing && !late) {
 		wait_for_more(m, e, now);
-		return false;
-	}
-	if (e->move.missing && e->sendings < SENDINGS) {
+	} else if (e->move.missing && e->sendings < SENDINGS) {
 		e->sendings++;
 		e->until = now + m->ops->timeout_ms(m->ctx);
-		return false;
+	} else {
+		end_active(m, e, now);
 	}
-	end_active(m, now);
-	return true;
+}
+
+static void look_at_all(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct entry *e, *next;
+
+	for (e = TAILQ_FIRST(&m->active); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		look(m, e, now);
+	}
+}
+
+/* ---- who may begin ---- */
+
+static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
+{
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 2; j++)
+			if (a->lid[i] == b->lid[j] || a->guid[i] == b->guid[j])
+				return true;
+	return false;
+}
+
+/* Up to `end`, without it; NULL = all. */
+static bool meets_any(const struct queue *queue, const struct entry *end, const struct entry *e)
+{
+	const struct entry *other;
+
+	TAILQ_FOREACH (other, queue, link) {
+		if (other == end)
+			return false;
+		if (share_a_port(&other->move.pair, &e->move.pair) ||
+		    vhca_osm_switch_set_meets(&other->switches, &e->switches))
+			return true;
+	}
+	return false;
+}
+
+static void forget_plan(struct entry *e)
+{
+	vhca_osm_switch_set_done(&e->switches);
+	e->planned = false;
+}
+
+/*
+ * What a waiting move would change now. That stays true until a sweep, or until a move begins that shares a port with it: then it is
+ * planned anew, and as the tables change when a move begins, not when it ends, the new plan holds for the time after that.
+ */
+static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	int r;
+
+	if (e->planned)
+		return 0;
+	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	move->changes = r == 0;
+	if (r == 0)
+		r = m->ops->plan(m->ctx, &move->pair, move->mode, &move->cost, &e->switches, err);
+	e->planned = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+static void forget_plans_of_before(struct vhca_osm_mover *m)
+{
+	uint64_t sweeps = vhca_osm_gate_sweeps(m->gate);
+	struct entry *e;
+
+	if (m->planned_after == sweeps)
+		return;
+	m->planned_after = sweeps;
+	TAILQ_FOREACH (e, &m->queue, link)
+		forget_plan(e);
+}
+
+static void take(struct vhca_osm_mover *m, struct entry *e)
+{
+	TAILQ_REMOVE(&m->queue, e, link);
+	m->settled = false;
+	m->stats.queued--;
+	vhca_osm_gate_queued(m->gate, m->stats.queued > 0);
+}
+
+/* Takes those that may begin together. A later one never overtakes one that it meets. */
+static void choose(struct vhca_osm_mover *m, struct queue *ret)
+{
+	struct entry *e = TAILQ_FIRST(&m->queue), *next;
+	size_t n = 0;
+
+	forget_plans_of_before(m);
+	for (size_t seen = 0;
+	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
+	     seen++, e = next) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		next = TAILQ_NEXT(e, link);
+		if (make_plan(m, e, &err) < 0) {
+			take(m, e);
+			finish(m, e, &err);
+		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
+			   !meets_any(&m->queue, e, e)) {
+			take(m, e);
+			TAILQ_INSERT_TAIL(ret, e, link);
+			n++;
+		}
+	}
+}
+
+/* ---- beginning ---- */
+
+static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
+{
+	struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
+			forget_plan(e);
+}
+
+static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_mover_stats *stats = &m->stats;
+
+	stats->lft_smps += e->move.cost.lft_smps;
+	stats->port_smps += e->move.cost.port_smps;
+	stats->together += stats->under_way > 0;
+	stats->under_way++;
+	if (stats->most_at_once < stats->under_way)
+		stats->most_at_once = stats->under_way;
+	e->sendings = 1;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->latest = now + PATIENCE_MS;
+	e->seen = missing(m, e, false);
+	TAILQ_INSERT_TAIL(&m->active, e, link);
+	forget_plans_that_meet(m, e);
+}
+
+/* Remembered already; an error means that all is as before. */
+static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	e->sent_us = now_us();
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) == 0) {
+		activate(m, e, now);
+		return;
+	}
+	(void)m->ops->remember(m->ctx, &move->pair, 1, true);
+	finish(m, e, &err);
+}
+
+/* One file and one fsync for all that begin together. */
+static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct vhca_error *err)
+{
+	struct vhca_osm_lid_pair pairs[VHCA_OSM_MOVES_AT_ONCE];
+	const struct entry *e;
+	size_t n = 0;
+	int r = 0;
+
+	TAILQ_FOREACH (e, batch, link)
+		if (e->move.changes)
+			pairs[n++] = e->move.pair;
+	if (n > 0)
+		r = m->ops->remember(m->ctx, pairs, n, false);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
+				      "OpenSM's guid2lid file");
+	return 0;
+}
+
+static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = remember(m, batch, &err);
+	struct entry *e;
+
+	while ((e = TAILQ_FIRST(batch))) {
+		TAILQ_REMOVE(batch, e, link);
+		if (e->move.changes && r == 0) {
+			send(m, e, now);
+			continue;
+		}
+		if (!e->move.changes)
+			m->stats.unchanged++;
+		finish(m, e, e->move.changes ? &err : NULL);
+	}
 }
 
 /* ---- the queue ---- */
-
-static struct entry *take(struct vhca_osm_mover *m)
-{
-	struct entry *e = TAILQ_FIRST(&m->queue);
-
-	TAILQ_REMOVE(&m->queue, e, link);
-	m->stats.queued--;
-	vhca_osm_gate_queued(m->gate, m->stats.queued > 0);
-	return e;
-}
 
 static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 {
@@ -209,8 +351,10 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
 			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
 	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
-	while (!TAILQ_EMPTY(&m->queue) && now >= TAILQ_FIRST(&m->queue)->until)
-		finish(m, take(m), &err);
+	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
+		take(m, e);
+		finish(m, e, &err);
+	}
 }
 
 /* Gives up after a while: a device that never answers right must not cost a sweep every few seconds for good. */
@@ -221,7 +365,7 @@ static void check_repairs(struct vhca_osm_mover *m, uint64_t now)
 	if (m->stats.repairing == 0 || vhca_osm_gate_is_sweeping(m->gate))
 		return;
 	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (m->ops->missing(m->ctx, &m->repairs[i], false) > 0)
+		if (m->ops->missing(m->ctx, &m->repairs[i], NULL, false) > 0)
 			m->repairs[kept++] = m->repairs[i];
 		else
 			m->stats.repaired++;
@@ -239,25 +383,39 @@ static void check_repairs(struct vhca_osm_mover *m, uint64_t now)
 	m->stats.repairing = 0;
 }
 
+/* True if something has begun, or was answered. */
+static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct queue batch = TAILQ_HEAD_INITIALIZER(batch);
+
+	if (TAILQ_EMPTY(&m->queue))
+		return false;
+	if (!vhca_osm_gate_enter(m->gate)) {
+		refuse_late(m, now);
+		m->settled = false;
+		return false;
+	}
+	if (!m->settled) {
+		m->settled = true;
+		choose(m, &batch);
+		begin(m, &batch, now);
+	}
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
+	return !m->settled;
+}
+
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 {
-	while (m->active || !TAILQ_EMPTY(&m->queue)) {
-		if (m->active && !look(m, now))
-			return;
-		if (TAILQ_EMPTY(&m->queue))
-			break;
-		if (!vhca_osm_gate_enter(m->gate)) {
-			refuse_late(m, now);
-			break;
-		}
-		start(m, take(m), now);
-	}
+	do
+		look_at_all(m, now);
+	while (begin_some(m, now));
 	check_repairs(m, now);
 }
 
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
 {
-	if (m->active)
+	if (!TAILQ_EMPTY(&m->active))
 		return now + POLL_MS;
 	if (!TAILQ_EMPTY(&m->queue))
 		return TAILQ_FIRST(&m->queue)->until; /* 0: at once */
@@ -283,6 +441,7 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 	e->fn = fn;
 	e->arg = arg;
 	TAILQ_INSERT_TAIL(&m->queue, e, link);
+	m->settled = false;
 	m->stats.queued++;
 	vhca_osm_gate_queued(m->gate, true);
 	return 0;
@@ -291,12 +450,12 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_error *err)
 {
-	int r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	struct entry e = {.move = *move};
+	int r = make_plan(m, &e, err);
 
-	move->changes = r == 0;
-	if (r != 0)
-		return r < 0 ? r : 0;
-	return m->ops->plan(m->ctx, &move->pair, move->mode, &move->cost, err);
+	*move = e.move;
+	vhca_osm_switch_set_done(&e.switches);
+	return r;
 }
 
 /* ---- life ---- */
@@ -312,6 +471,7 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 	m->ctx = ctx;
 	m->gate = gate;
 	TAILQ_INIT(&m->queue);
+	TAILQ_INIT(&m->active);
 	*ret = m;
 	return 0;
 }
@@ -319,17 +479,22 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct entry *e;
 
 	if (!m)
 		return NULL;
 	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
 	vhca_error_hint(&err, "ask again: a move that was begun is carried out by the next sweep");
-	if (m->active) {
+	if (!TAILQ_EMPTY(&m->active))
 		vhca_osm_gate_leave(m->gate);
-		finish(m, m->active, &err);
+	while ((e = TAILQ_FIRST(&m->active))) {
+		TAILQ_REMOVE(&m->active, e, link);
+		finish(m, e, &err);
 	}
-	while (!TAILQ_EMPTY(&m->queue))
-		finish(m, take(m), &err);
+	while ((e = TAILQ_FIRST(&m->queue))) {
+		take(m, e);
+		finish(m, e, &err);
+	}
 	free(m);
 	return NULL;
 }
@@ -337,7 +502,7 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret)
 {
 	*ret = m->stats;
-	ret->queued += m->active ? 1 : 0;
+	ret->queued += m->stats.under_way;
 	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
 }
 

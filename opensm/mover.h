@@ -2,10 +2,12 @@
 #ifndef VHCA_OPENSM_MOVER_H
 #define VHCA_OPENSM_MOVER_H
 /*
- * Moves LIDs, one after the other, without ever waiting: vhca_osm_mover_run() does what can be done now.
+ * Moves LIDs without ever waiting: vhca_osm_mover_run() does what can be done now. Moves in disjoint parts of the subnet go together,
+ * others one after the other: a move begins when it shares no switch that it changes, no LID and no port with one that is under way,
+ * nor with one that was asked for earlier and still waits.
  *
  *  state      what has happened                                     next
- *  requested  in the queue                                          a sweep ends: remembered; 60 s over: refused sweep_in_progress
+ *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
  *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing
  *  applied    the answer                                            end
@@ -22,7 +24,12 @@
 #include "opensm/gate.h"
 #include "opensm/lid_ops.h"
 
-#define VHCA_OSM_MOVES_MAX     1024  /* queued; more are refused */
+#define VHCA_OSM_MOVES_MAX 1024 /* queued; more are refused */
+/* Under way together: to begin one is two plans under OpenSM's lock, 20 ms in a tree of 11664 nodes, and the first one's answers have to be
+ * looked at long before its time-out. */
+#define VHCA_OSM_MOVES_AT_ONCE 16
+/* Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one. */
+#define VHCA_OSM_MOVES_AHEAD   32
 #define VHCA_OSM_MOVE_WAIT_MS  60000 /* a sweep of 11664 nodes takes up to 35 s */
 #define VHCA_OSM_REPAIRS_MAX   64    /* remembered for the report only */
 #define VHCA_OSM_RESWEEP_EVERY 10000
@@ -53,6 +60,8 @@ struct vhca_osm_mover_stats {
 	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
 	uint64_t lft_smps, port_smps;			  /* first sending only */
 	uint64_t sweeps;				  /* heavy ones, to their end */
+	size_t under_way, most_at_once;
+	uint64_t together; /* begun while another was under way */
 };
 
 /* err NULL = done; valid during the call. */

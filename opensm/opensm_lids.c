@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "opensm/opensm_fabric.h"
+#include "opensm/opensm_smps.h"
 #include "opensm/opensm_vports.h"
 
 #include <errno.h>
@@ -22,8 +23,6 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_sm.h>
 #include <opensm/osm_switch.h>
-
-_Static_assert(VHCA_OSM_LFT_BLOCK == IB_SMP_DATA_SIZE, "one LID a byte");
 
 static osm_opensm_t *osm_of(void *ctx)
 {
@@ -248,8 +247,36 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 	return 0;
 }
 
+static uint64_t guid_of(const struct planned *planned, size_t change)
+{
+	return planned->s.fabric.switches[planned->p.changes[change].sw].guid;
+}
+
+static int switches_of(const struct planned *planned, struct vhca_osm_switch_set *ret,
+		       struct vhca_error *err)
+{
+	if (vhca_osm_switch_set_init(ret, planned->p.n) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
+	for (size_t c = 0; c < planned->p.n; c++)
+		vhca_osm_switch_set_add(ret, guid_of(planned, c));
+	vhca_osm_switch_set_sort(ret);
+	return 0;
+}
+
+/* OpenSM may have computed other ways since the switches were reserved for this move. */
+static int check_switches(const struct planned *planned, const struct vhca_osm_switch_set *at,
+			  struct vhca_error *err)
+{
+	for (size_t c = 0; c < planned->p.n; c++)
+		if (!vhca_osm_switch_set_has(at, guid_of(planned, c)))
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+					      "the ways through the subnet have changed meanwhile");
+	return 0;
+}
+
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		struct vhca_osm_lid_cost *ret, struct vhca_error *err)
+		struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		struct vhca_error *err)
 {
 	osm_opensm_t *osm = osm_of(ctx);
 	struct planned planned;
@@ -262,6 +289,7 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 						  .switches = planned.p.n,
 						  .lft_smps = planned.p.n_blocks,
 						  .port_smps = 2};
+		r = switches_of(&planned, at, err);
 		planned_done(&planned);
 	}
 	cl_plock_release(&osm->lock);
@@ -270,137 +298,44 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 
 /* ---- guid2lid ---- */
 
-static int remember(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo)
+/* The lock is held exclusively. */
+static int set_lids(osm_db_domain_t *guid2lid, const struct vhca_osm_lid_pair *pair, bool undo)
 {
-	osm_opensm_t *osm = osm_of(ctx);
-	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
 	int r = 0;
 
-	if (pair->vports)
-		return 0;
-	cl_plock_excl_acquire(&osm->lock);
 	for (int i = 0; i < 2 && r == 0; i++) {
 		uint16_t lid = pair->lid[undo ? i : 1 - i];
 
 		r = osm_db_guid2lid_set(guid2lid, pair->guid[i], lid, lid);
 	}
+	return r;
+}
+
+static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
+	bool changes = false;
+	int r = 0;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (!pairs[i].vports) {
+			changes = true;
+			r = set_lids(guid2lid, &pairs[i], undo);
+		}
 	cl_plock_release(&osm->lock);
-	if (r == 0)
+	if (r == 0 && changes)
 		r = osm_db_store(guid2lid, TRUE);
 	if (r != 0 && !undo)
-		(void)remember(ctx, pair, true);
+		(void)remember(ctx, pairs, n, true);
 	return r == 0 ? 0 : -EIO;
 }
 
-/* ---- SMPs; the lock is held exclusively ---- */
+/* ---- acknowledgements ---- */
 
-static bool send_block(osm_opensm_t *osm, osm_switch_t *sw, unsigned int block)
-{
-	osm_physp_t *physp = osm_node_get_physp_ptr(sw->p_node, 0);
-	uint8_t payload[IB_SMP_DATA_SIZE];
-	osm_madw_context_t context = {0};
-
-	if (!physp)
-		return false;
-	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
-	context.lft_context.set_method = TRUE;
-	(void)memcpy(payload, sw->new_lft + (size_t)block * IB_SMP_DATA_SIZE, sizeof(payload));
-	/* As OpenSM itself: the answer brings the content back; without one the next sweep sees that it differs. */
-	(void)memset(sw->lft + (size_t)block * IB_SMP_DATA_SIZE, 0, IB_SMP_DATA_SIZE);
-	return osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, sizeof(payload),
-			   IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
-			   ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
-			   &context) == IB_SUCCESS;
-}
-
-/* The client of a moved LID has to register anew with the SA: multicast groups, notices. */
-static bool reregister(const osm_opensm_t *osm, const osm_physp_t *physp)
-{
-	return !osm->subn.opt.no_clients_rereg &&
-	       (physp->port_info.capability_mask & IB_PORT_CAP_HAS_CLIENT_REREG);
-}
-
-static bool send_lid(osm_opensm_t *osm, const osm_port_t *port)
-{
-	osm_physp_t *physp = port->p_physp;
-	uint8_t payload[IB_SMP_DATA_SIZE] = {0};
-	ib_port_info_t info = physp->port_info;
-	osm_madw_context_t context = {0};
-
-	info.state_info2 = 0x02; /* physical state: no change; after link down: polling */
-	ib_port_info_set_port_state(&info, IB_LINK_NO_CHANGE);
-	info.m_key = osm->subn.opt.m_key;
-	info.base_lid = port->lid;
-	info.master_sm_base_lid = osm->subn.sm_base_lid;
-	ib_port_info_set_client_rereg(&info, reregister(osm, physp));
-	(void)memcpy(payload, &info, sizeof(info));
-	context.pi_context.node_guid = osm_node_get_node_guid(port->p_node);
-	context.pi_context.port_guid = osm_physp_get_port_guid(physp);
-	context.pi_context.set_method = TRUE;
-	context.pi_context.client_rereg = reregister(osm, physp);
-	return osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, sizeof(payload),
-			   IB_MAD_ATTR_PORT_INFO, cl_hton32(osm_physp_get_port_num(physp)), FALSE,
-			   ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
-			   &context) == IB_SUCCESS;
-}
-
-/* ---- what differs; the lock is held ---- */
-
-static bool block_differs(const osm_switch_t *sw, unsigned int block)
-{
-	size_t at = (size_t)block * IB_SMP_DATA_SIZE;
-
-	return sw->new_lft && at + IB_SMP_DATA_SIZE <= sw->lft_size &&
-	       memcmp(sw->lft + at, sw->new_lft + at, IB_SMP_DATA_SIZE) != 0;
-}
-
-/* Blocks of the pair's LIDs that switches do not have as they should. */
-static size_t lft_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, bool send)
-{
-	const cl_qmap_t *map = &osm->subn.sw_guid_tbl;
-	unsigned int block[2] = {pair->lid[0] / VHCA_OSM_LFT_BLOCK,
-				 pair->lid[1] / VHCA_OSM_LFT_BLOCK};
-	int blocks = block[0] == block[1] ? 1 : 2;
-	size_t n = 0;
-
-	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
-		osm_switch_t *sw = (osm_switch_t *)i;
-
-		for (int b = 0; b < blocks; b++) {
-			if (!block_differs(sw, block[b]))
-				continue;
-			n++;
-			if (send)
-				(void)send_block(osm, sw, block[b]);
-		}
-	}
-	return n;
-}
-
-static uint16_t lid_after(const struct vhca_osm_lid_pair *pair, int i)
-{
-	return pair->lid[pair->vports ? i : 1 - i];
-}
-
-/* Ports of the pair that have not acknowledged their LID. One that has got another LID since, or has gone, is none. */
-static size_t port_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, bool send)
-{
-	size_t n = 0;
-
-	for (int i = 0; i < 2; i++) {
-		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-
-		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after(pair, i) ||
-		    port->p_physp->port_info.base_lid == port->lid)
-			continue;
-		n++;
-		if (send)
-			(void)send_lid(osm, port);
-	}
-	return n;
-}
-
-static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair, bool resend)
+static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
+		      const struct vhca_osm_switch_set *at, bool resend)
 {
 	osm_opensm_t *osm = osm_of(ctx);
 	size_t n;
@@ -409,7 +344,7 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair, bool rese
 		cl_plock_excl_acquire(&osm->lock);
 	else
 		cl_plock_acquire(&osm->lock);
-	n = port_difference(osm, pair, resend) + lft_difference(osm, pair, resend);
+	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend);
 	cl_plock_release(&osm->lock);
 	return n;
 }
@@ -468,8 +403,26 @@ static void sweep(void *ctx)
 	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
 }
 
+/* The lock is held exclusively. Returns whether OpenSM should look at the ports soon. */
+static bool carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		      const struct vhca_osm_switch_set *at, const struct planned *planned,
+		      struct vhca_osm_lid_cost *ret)
+{
+	osm_opensm_t *osm = lids->osm;
+	bool sweep_now = change_ports(osm, pair);
+
+	change_tables(planned, pair);
+	vhca_osm_routing_moved(lids->routing, pair->lid, kept_as(lids, pair, planned->p.mode));
+	ret->mode = planned->p.mode;
+	ret->switches = planned->p.n;
+	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
+	ret->lft_smps = vhca_osm_smps_blocks(osm, pair, at, true);
+	return sweep_now;
+}
+
 static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     struct vhca_osm_lid_cost *ret, struct vhca_error *err)
+		     const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		     struct vhca_error *err)
 {
 	struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
@@ -480,14 +433,9 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	cl_plock_excl_acquire(&osm->lock);
 	r = plan_now(lids, pair, mode, &planned, err);
 	if (r == 0) {
-		sweep_now = change_ports(osm, pair);
-		change_tables(&planned, pair);
-		vhca_osm_routing_moved(lids->routing, pair->lid,
-				       kept_as(lids, pair, planned.p.mode));
-		ret->mode = planned.p.mode;
-		ret->switches = planned.p.n;
-		ret->port_smps = port_difference(osm, pair, true);
-		ret->lft_smps = lft_difference(osm, pair, true);
+		r = check_switches(&planned, at, err);
+		if (r == 0)
+			sweep_now = carry_out(lids, pair, at, &planned, ret);
 		planned_done(&planned);
 	}
 	cl_plock_release(&osm->lock);

@@ -3,6 +3,7 @@
 
 import os
 import re
+import threading
 import unittest
 
 import fabric
@@ -117,8 +118,11 @@ class Lids:
         status, answer = self.put(a, b, mode)
         if status != 200:
             raise AssertionError(f"H{a} <-> H{b} {mode}: {status} {answer}")
-        self.of[a], self.of[b] = self.of[b], self.of[a]
+        self.exchanged(a, b)
         return answer, {kind: n - before[kind] for kind, n in self.sm.smps().items()}
+
+    def exchanged(self, a, b):
+        self.of[a], self.of[b] = self.of[b], self.of[a]
 
     def wrong(self, hosts, vantage):
         """Hosts whose LID does not lead to them, from each of some hosts."""
@@ -133,6 +137,25 @@ class Lids:
                 if host in self.of:
                     found[int(host)] = int(low, 16)
         return found
+
+
+class Asked:
+    """A move that is asked for while others are: of hosts that nobody else moves meanwhile."""
+
+    def __init__(self, lids, a, b, mode):
+        self.hosts, self.answer = (a, b), None
+        self.thread = threading.Thread(target=self._run, args=(lids, a, b, mode))
+        self.thread.start()
+
+    def _run(self, lids, a, b, mode):
+        self.answer = lids.put(a, b, mode)
+
+    def result(self):
+        self.thread.join()
+        status, answer = self.answer
+        if (status, answer.get("state")) != (200, "applied"):
+            raise AssertionError(f"{self.hosts}: {status} {answer}")
+        return answer
 
 
 @unittest.skipIf(fabric.missing(), fabric.missing())

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Random moves while OpenSM sweeps without a pause, under four routing engines: after each of them everything is in its place.
 
-VHCA_SEED begins the random numbers (default 1), VHCA_MOVES is the number of moves under each engine.
+Up to four are asked for at a time. VHCA_SEED begins the random numbers (default 1), VHCA_MOVES is the number of moves under each engine.
 """
 
 import os
@@ -64,6 +64,18 @@ class Moves(fattree.EachEngine, fattree.Case):
         self.assertEqual(self.paths(lids, hosts), [[int(fabric.port_guid(h), 0), lids.of[h]] for h in hosts] * 2, when)
         self.assertEqual(lids.guid2lid(), lids.of, when)
 
+    def pairs(self, rng):
+        """One to four pairs that share no host; half of the time each at a leaf of its own."""
+        n = rng.choice((1, 2, 4))
+        if rng.random() < 0.5:
+            return [rng.sample(self.leaf(leaf), 2) for leaf in rng.sample(range(self.TREE[0]), n)]
+        hosts = rng.sample(range(2, self.tree.hosts + 1), 2 * n)
+        return list(zip(hosts[::2], hosts[1::2]))
+
+    def leaf(self, n):
+        """Its hosts, without the subnet manager's."""
+        return range(max(2, n * self.tree.per_leaf + 1), (n + 1) * self.tree.per_leaf + 1)
+
     def run_engine(self, engine, modes):
         rng = random.Random(f"{SEED} {engine}")
         sm = self.manager(engine, "max_wire_smps 64").start(timeout=120)
@@ -71,15 +83,21 @@ class Moves(fattree.EachEngine, fattree.Case):
         sweeps = lambda: sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
         self.look_around()
         self.waited, before, start = 0, sweeps(), time.monotonic()
+        moves = 0
         with Sweeps(sm):
-            for i in range(MOVES):
-                a, b = rng.sample(range(2, self.tree.hosts + 1), 2)
-                mode = rng.choice(modes)
-                self.assertEqual(lids.move(a, b, mode)[0]["state"], "applied", f"seed {SEED}, move {i}")
-                self.check_all(lids, f"seed {SEED}, move {i}: H{a} <-> H{b} {mode}")
+            while moves < MOVES:
+                asked = [fattree.Asked(lids, *pair, rng.choice(modes)) for pair in self.pairs(rng)]
+                when = f"seed {SEED}, after move {moves}: {[move.hosts for move in asked]}"
+                for move in asked:
+                    move.result()
+                    lids.exchanged(*move.hosts)
+                self.check_all(lids, when)
+                moves += len(asked)
         swept = sweeps() - before
-        print(f"# {engine}: seed {SEED}, {MOVES} moves and {swept} sweeps in {time.monotonic() - start:.1f} s, "
-              f"{self.waited} times no answer of the SA", flush=True)
+        seen = sm.api.call("GET", "/v1/fabric")[1]["moves"]
+        print(f"# {engine}: seed {SEED}, {moves} moves ({seen['together']} begun while another was under way) and {swept} sweeps "
+              f"in {time.monotonic() - start:.1f} s, {self.waited} times no answer of the SA", flush=True)
+        self.assertEqual(seen["applied"], moves)
         self.assertGreater(swept, MOVES // 20)
         self.assertEqual(self.heavy_sweep(sm), 0)
         self.check_all(lids, "in the end")

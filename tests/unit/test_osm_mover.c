@@ -1,179 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The mover's states, on a fake OpenSM that can refuse each step, lose SMPs and sweep. */
-#include "tests/unit/unit.h"
+/* The mover's states, one move at a time. */
+#include "tests/unit/osm_world.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "opensm/metrics.h"
-#include "opensm/mover.h"
 
-#define PORT_A	UINT64_C(0xa)
-#define PORT_B	UINT64_C(0xb)
-#define TIMEOUT 1000
-
-struct world {
-	uint64_t owner[10], file[10]; /* by LID: OpenSM's tables, the guid2lid file */
-	size_t missing;		      /* SMPs without an answer yet */
-	bool resend_helps, refuse_remember, refuse_send;
-	int remembered, sent, resent, sweeps;
-	struct vhca_osm_gate gate;
-	struct vhca_osm_mover *m;
-
-	int answers;
-	const char *code; /* of the last answer; "" = done */
-	struct vhca_osm_lid_move got;
-};
-
-static int refuse(struct vhca_error *err, const char *code)
+static void no_answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
 {
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, code, 0, "fake");
-}
-
-static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
-			struct vhca_osm_lid_pair *ret, struct vhca_error *err)
-{
-	struct world *w = ctx;
-	uint16_t lid = want->lid;
-	uint64_t port_guid = want->port_guid;
-
-	if (!w->owner[lid])
-		return refuse(err, "unknown_lid");
-	if (w->owner[lid] == port_guid)
-		return 1;
-	for (uint16_t l = 1; l < 10; l++)
-		if (w->owner[l] == port_guid) {
-			*ret = (struct vhca_osm_lid_pair){.guid = {w->owner[lid], port_guid},
-							  .lid = {lid, l}};
-			return 0;
-		}
-	return refuse(err, "unknown_port");
-}
-
-static int fake_plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     struct vhca_osm_lid_cost *ret, struct vhca_error *err)
-{
-	(void)ctx;
-	(void)pair;
+	(void)arg;
+	(void)move;
 	(void)err;
-	*ret = (struct vhca_osm_lid_cost){
-		.mode = mode, .switches = 3, .lft_smps = 4, .port_smps = 2};
-	return 0;
-}
-
-static int fake_remember(void *ctx, const struct vhca_osm_lid_pair *pair, bool undo)
-{
-	struct world *w = ctx;
-
-	if (w->refuse_remember && !undo)
-		return -EIO;
-	w->remembered++;
-	for (int i = 0; i < 2; i++)
-		w->file[pair->lid[i]] = pair->guid[undo ? i : 1 - i];
-	return 0;
-}
-
-static int fake_send(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     struct vhca_osm_lid_cost *ret, struct vhca_error *err)
-{
-	struct world *w = ctx;
-
-	/* the intent is on disk before the first effect */
-	assert_int_equal(w->file[pair->lid[0]], pair->guid[1]);
-	assert_false(vhca_osm_gate_is_sweeping(&w->gate));
-	if (w->refuse_send)
-		return refuse(err, "changed_meanwhile");
-	w->sent++;
-	for (int i = 0; i < 2; i++)
-		w->owner[pair->lid[i]] = pair->guid[1 - i];
-	return fake_plan(ctx, pair, mode, ret, err);
-}
-
-static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair, bool resend)
-{
-	struct world *w = ctx;
-	size_t missing = w->missing;
-
-	(void)pair;
-	if (resend) {
-		w->resent++;
-		if (w->resend_helps)
-			w->missing = 0;
-	}
-	return missing;
-}
-
-static unsigned int fake_timeout(void *ctx)
-{
-	(void)ctx;
-	return TIMEOUT;
-}
-
-static void fake_sweep(void *ctx)
-{
-	struct world *w = ctx;
-
-	w->sweeps++;
-}
-
-static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
-					    .plan = fake_plan,
-					    .remember = fake_remember,
-					    .send = fake_send,
-					    .missing = fake_missing,
-					    .timeout_ms = fake_timeout,
-					    .sweep = fake_sweep};
-
-static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
-{
-	struct world *w = arg;
-
-	w->answers++;
-	w->got = *move;
-	w->code = err ? err->code : "";
-}
-
-static int setup(void **state)
-{
-	struct world *w = calloc(1, sizeof(*w));
-
-	if (!w)
-		return -1;
-	w->owner[1] = w->file[1] = PORT_A;
-	w->owner[2] = w->file[2] = PORT_B;
-	*state = w;
-	return vhca_osm_gate_init(&w->gate) == 0 &&
-			       vhca_osm_mover_new(&ops, w, &w->gate, &w->m) == 0
-		       ? 0
-		       : -1;
-}
-
-static int teardown(void **state)
-{
-	struct world *w = *state;
-
-	(void)vhca_osm_mover_free(w->m);
-	vhca_osm_gate_done(&w->gate);
-	free(w);
-	return 0;
-}
-
-static void submit(struct world *w, uint16_t lid, uint64_t port)
-{
-	const struct vhca_osm_lid_move want = {.want = {.lid = lid, .port_guid = port},
-					       .mode = VHCA_OSM_SKYLINE};
-
-	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
-}
-
-static struct vhca_osm_mover_stats stats(const struct world *w)
-{
-	struct vhca_osm_mover_stats s;
-
-	vhca_osm_mover_stats(w->m, &s);
-	return s;
+	fail_msg("answered");
 }
 
 static void a_move_ends_with_the_last_acknowledgement(void **state)
@@ -181,11 +21,11 @@ static void a_move_ends_with_the_last_acknowledgement(void **state)
 	struct world *w = *state;
 
 	w->missing = 3;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	assert_int_equal(w->answers, 0);
 	assert_int_equal(w->sent, 1);
-	assert_int_equal(stats(w).queued, 1);
+	assert_int_equal(world_stats(w).queued, 1);
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 5), 6);
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, 10);
@@ -197,7 +37,7 @@ static void a_move_ends_with_the_last_acknowledgement(void **state)
 	assert_int_equal(w->got.cost.mode, VHCA_OSM_SKYLINE);
 	assert_int_equal(w->owner[1], PORT_B);
 	assert_int_equal(w->owner[2], PORT_A);
-	assert_int_equal(stats(w).applied, 1);
+	assert_int_equal(world_stats(w).applied, 1);
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 10), UINT64_MAX);
 }
 
@@ -205,15 +45,15 @@ static void what_is_so_already_changes_nothing(void **state)
 {
 	struct world *w = *state;
 
-	submit(w, 1, PORT_B);
-	submit(w, 1, PORT_B); /* the client repeats it */
+	world_submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B); /* the client repeats it */
 	vhca_osm_mover_run(w->m, 0);
 	vhca_osm_mover_run(w->m, 0);
 	assert_int_equal(w->answers, 2);
 	assert_false(w->got.changes);
 	assert_int_equal(w->sent, 1);
 	assert_int_equal(w->owner[1], PORT_B);
-	assert_int_equal(stats(w).unchanged, 1);
+	assert_int_equal(world_stats(w).unchanged, 1);
 }
 
 static void wrong_requests_are_refused_at_once(void **state)
@@ -222,7 +62,7 @@ static void wrong_requests_are_refused_at_once(void **state)
 	struct vhca_osm_lid_move want = {.want = {.lid = 5, .port_guid = PORT_B}};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
-	assert_true(vhca_osm_mover_submit(w->m, &want, on_answer, w, &err) < 0);
+	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
 	assert_string_equal(err.code, "unknown_lid");
 	want = (struct vhca_osm_lid_move){.want = {.lid = 1, .port_guid = 99}};
 	assert_true(vhca_osm_mover_plan(w->m, &want, &err) < 0);
@@ -247,7 +87,7 @@ static void without_a_durable_intent_nothing_is_sent(void **state)
 	struct world *w = *state;
 
 	w->refuse_remember = true;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	assert_string_equal(w->code, "state_not_saved");
 	assert_int_equal(w->sent, 0);
@@ -261,12 +101,12 @@ static void what_cannot_be_sent_is_rolled_back(void **state)
 	struct world *w = *state;
 
 	w->refuse_send = true;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	assert_string_equal(w->code, "changed_meanwhile");
 	assert_int_equal(w->file[1], PORT_A);
 	assert_int_equal(w->file[2], PORT_B);
-	assert_int_equal(stats(w).refused, 1);
+	assert_int_equal(world_stats(w).refused, 1);
 }
 
 static void a_move_waits_for_the_sweep(void **state)
@@ -274,7 +114,7 @@ static void a_move_waits_for_the_sweep(void **state)
 	struct world *w = *state;
 
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	assert_int_equal(w->sent, 0);
 	vhca_osm_gate_sweep_end(&w->gate);
@@ -289,7 +129,7 @@ static void but_not_for_ever(void **state)
 	struct world *w = *state;
 
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 100);
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 100), 100 + VHCA_OSM_MOVE_WAIT_MS);
 	vhca_osm_mover_run(w->m, 99 + VHCA_OSM_MOVE_WAIT_MS);
@@ -305,7 +145,7 @@ static void answers_that_come_in_are_waited_for(void **state)
 	uint64_t t = 0;
 
 	w->missing = 3000;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	for (; w->resent == 0 && t < VHCA_OSM_GATE_END_MS; t += TIMEOUT / 2) {
 		vhca_osm_mover_run(w->m, t);
 		w->missing--;
@@ -314,7 +154,7 @@ static void answers_that_come_in_are_waited_for(void **state)
 	assert_in_range(t, 2 * TIMEOUT + 1, VHCA_OSM_GATE_END_MS - 1); /* but not for ever */
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, t);
-	assert_int_equal(stats(w).applied, 1);
+	assert_int_equal(world_stats(w).applied, 1);
 }
 
 static void what_is_lost_is_sent_again(void **state)
@@ -323,7 +163,7 @@ static void what_is_lost_is_sent_again(void **state)
 
 	w->missing = 1;
 	w->resend_helps = true;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	vhca_osm_mover_run(w->m, TIMEOUT - 1);
 	assert_int_equal(w->resent, 0);
@@ -332,7 +172,7 @@ static void what_is_lost_is_sent_again(void **state)
 	assert_int_equal(w->answers, 0);
 	vhca_osm_mover_run(w->m, TIMEOUT + 1);
 	assert_int_equal(w->got.missing, 0);
-	assert_int_equal(stats(w).applied, 1);
+	assert_int_equal(world_stats(w).applied, 1);
 	assert_int_equal(w->sweeps, 0);
 }
 
@@ -342,7 +182,7 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	uint64_t t = 2 * TIMEOUT;
 
 	w->missing = 2;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	vhca_osm_mover_run(w->m, TIMEOUT);
 	vhca_osm_mover_run(w->m, t);
@@ -350,7 +190,7 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	assert_string_equal(w->code, "");
 	assert_int_equal(w->got.missing, 2);
 	assert_int_equal(w->sweeps, 1);
-	assert_int_equal(stats(w).repairing, 1);
+	assert_int_equal(world_stats(w).repairing, 1);
 	/* the sweep did not bring it: once more, later */
 	vhca_osm_mover_run(w->m, t + VHCA_OSM_RESWEEP_EVERY - 1);
 	assert_int_equal(w->sweeps, 1);
@@ -358,8 +198,8 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	assert_int_equal(w->sweeps, 2);
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, t + VHCA_OSM_RESWEEP_EVERY + 1);
-	assert_int_equal(stats(w).repairing, 0);
-	assert_int_equal(stats(w).repaired, 1);
+	assert_int_equal(world_stats(w).repairing, 0);
+	assert_int_equal(world_stats(w).repaired, 1);
 	assert_int_equal(vhca_osm_mover_deadline(w->m, t), UINT64_MAX);
 }
 
@@ -369,13 +209,13 @@ static void sweeps_for_what_never_answers_end(void **state)
 	uint64_t t = 2 * TIMEOUT;
 
 	w->missing = 1;
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	vhca_osm_mover_run(w->m, TIMEOUT);
 	for (int i = 0; i < 2 * VHCA_OSM_RESWEEPS_MAX; i++, t += VHCA_OSM_RESWEEP_EVERY)
 		vhca_osm_mover_run(w->m, t);
 	assert_int_equal(w->sweeps, VHCA_OSM_RESWEEPS_MAX);
-	assert_int_equal(stats(w).repairing, 0);
+	assert_int_equal(world_stats(w).repairing, 0);
 }
 
 static void moves_go_in_order_and_are_bounded(void **state)
@@ -385,8 +225,8 @@ static void moves_go_in_order_and_are_bounded(void **state)
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	for (int i = 0; i < VHCA_OSM_MOVES_MAX; i++)
-		submit(w, 1, i % 2 ? PORT_A : PORT_B);
-	assert_true(vhca_osm_mover_submit(w->m, &want, on_answer, w, &err) < 0);
+		world_submit(w, 1, i % 2 ? PORT_A : PORT_B);
+	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
 	assert_string_equal(err.code, "too_many_moves");
 	for (int i = 0; i < VHCA_OSM_MOVES_MAX; i++)
 		vhca_osm_mover_run(w->m, (uint64_t)i);
@@ -400,8 +240,8 @@ static void freeing_refuses_what_is_not_answered(void **state)
 	struct world *w = *state;
 
 	w->missing = 1;
-	submit(w, 1, PORT_B);
-	submit(w, 1, PORT_A);
+	world_submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_A);
 	vhca_osm_mover_run(w->m, 0);
 	w->m = vhca_osm_mover_free(w->m);
 	assert_int_equal(w->answers, 2);
@@ -421,13 +261,13 @@ static void metrics_say_what_happened(void **state)
 	char text[VHCA_OSM_METRICS_MAX];
 	struct vhca_osm_mover_stats s;
 
-	submit(w, 1, PORT_B);
-	submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
+	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	w->refuse_send = true;
-	submit(w, 1, PORT_A);
+	world_submit(w, 1, PORT_A);
 	vhca_osm_mover_run(w->m, 1);
-	s = stats(w);
+	s = world_stats(w);
 	s.latency[0] = 2; /* times are what they are: the figures of a good day */
 	s.latency[VHCA_OSM_LATENCIES - 1] = 1;
 	s.latency_us = 7001234;
@@ -436,6 +276,9 @@ static void metrics_say_what_happened(void **state)
 	assert_line(text, "vhcasm_moves_total{outcome=\"applied\",mode=\"deterministic\"} 0\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"unchanged\"} 1\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"refused\"} 1\n");
+	assert_line(text, "vhcasm_moves_under_way 0\n");
+	assert_line(text, "vhcasm_moves_together_total 0\n");
+	assert_line(text, "vhcasm_moves_at_once_max 1\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"lft\"} 4\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"port_info\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"0.001\"} 2\n");
@@ -483,7 +326,7 @@ static void a_sweep_waits_for_the_move_in_progress(void **state)
 	assert_true(vhca_osm_gate_enter(&w->gate));
 }
 
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define CASE(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
 
 int main(void)
 {
