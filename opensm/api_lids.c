@@ -93,6 +93,7 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move,
 	vhca_json_add(obj, "exchanged", exchanged_to_json(move));
 	vhca_json_add_u64(obj, "switches", move->cost.switches);
 	vhca_json_add(obj, "smps", cost_to_json(&move->cost));
+	vhca_json_add_u64(obj, "drain_smps", move->cost.drain_smps);
 	vhca_json_add_u64(obj, "missing", move->missing);
 	vhca_json_add_u64(obj, "duration_us", move->duration_us);
 	return obj;
@@ -113,6 +114,7 @@ static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stat
 	vhca_json_add_u64(obj, "repaired", stats->repaired);
 	vhca_json_add_u64(obj, "lft_smps", stats->lft_smps);
 	vhca_json_add_u64(obj, "port_info_smps", stats->port_smps);
+	vhca_json_add_u64(obj, "drain_smps", stats->drain_smps);
 	return obj;
 }
 

@@ -29,6 +29,7 @@ struct vhca_osm_lid_cost {
 	enum vhca_osm_move_mode mode; /* the one taken */
 	size_t switches;
 	size_t lft_smps, port_smps;
+	size_t drain_smps; /* LFT SMPs before those; 0 = is not drained */
 };
 
 struct vhca_osm_lid_place {
@@ -58,7 +59,11 @@ struct vhca_osm_lid_ops {
 	/* Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with `undo`, as they are) to OpenSM's guid2lid
 	 * file: all or none. Blocking (one fsync). Vports keep theirs: nothing to do. */
 	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo);
-	/* Changes OpenSM's tables and queues the SMPs. An error means that nothing was changed; so it is if other switches than `at`, or
+	/* Before anything else changes: these switches shall drop what is for the pair's LIDs. Returns how many blocks do not do so yet; send:
+	 * queues those. 0 at once where that is not configured. Not kept in OpenSM's tables: missing() with resend undoes it. */
+	size_t (*drain)(void *ctx, const struct vhca_osm_lid_pair *pair,
+			const struct vhca_osm_switch_set *at, bool send);
+	/* Changes OpenSM's tables and queues the SMPs (all but drain_smps of `ret`). An error means that nothing was changed; so it is if other switches than `at`, or
 	 * more, have to change now (changed_meanwhile). */
 	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		    const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,

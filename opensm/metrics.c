@@ -48,6 +48,7 @@ static void smps(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
 {
 	head(sb, "smps_total", "counter", "SMPs that moves have needed, without repetitions.");
 	one(sb, "smps_total", "{attribute=\"lft\"}", s->lft_smps);
+	one(sb, "smps_total", "{attribute=\"lft\",step=\"drain\"}", s->drain_smps);
 	one(sb, "smps_total", "{attribute=\"port_info\"}", s->port_smps);
 	head(sb, "heavy_sweeps_total", "counter", "Heavy sweeps that went to their end.");
 	one(sb, "heavy_sweeps_total", "", s->sweeps);

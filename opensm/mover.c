@@ -28,6 +28,7 @@ struct entry {
 	size_t seen;	 /* sent: what was missing at the last look */
 	unsigned int sendings;
 	uint64_t sent_us;
+	bool draining;
 	bool planned; /* queued: pair and switches are what they would be now */
 	struct vhca_osm_switch_set switches; /* that it changes: nobody else does meanwhile */
 	TAILQ_ENTRY(entry) link;
@@ -101,25 +102,91 @@ static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_
 	stats->latency_us += move->duration_us;
 }
 
-static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+/* ---- sending; it is remembered already ---- */
+
+static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
 {
-	TAILQ_REMOVE(&m->active, e, link);
-	m->stats.under_way--;
-	m->settled = false;
-	e->move.duration_us = now_us() - e->sent_us;
-	if (TAILQ_EMPTY(&m->active))
-		vhca_osm_gate_leave(m->gate);
-	count(&m->stats, &e->move);
-	if (e->move.missing)
-		repair(m, e, now);
-	finish(m, e, NULL);
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 2; j++)
+			if (a->lid[i] == b->lid[j] || a->guid[i] == b->guid[j])
+				return true;
+	return false;
 }
 
-/* ---- one that is under way ---- */
+static void forget_plan(struct entry *e)
+{
+	vhca_osm_switch_set_done(&e->switches);
+	e->planned = false;
+}
+
+static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
+{
+	struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
+			forget_plan(e);
+}
 
 static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
 {
 	return m->ops->missing(m->ctx, &e->move.pair, &e->switches, resend);
+}
+
+static void leave(struct vhca_osm_mover *m, struct entry *e)
+{
+	TAILQ_REMOVE(&m->active, e, link);
+	m->stats.under_way--;
+	m->settled = false;
+}
+
+static void roll_back(struct vhca_osm_mover *m, struct entry *e, const struct vhca_error *err)
+{
+	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
+	if (e->draining) {
+		(void)missing(m, e, true);
+		m->ops->sweep(m->ctx); /* looks whether that has arrived */
+	}
+	leave(m, e);
+	finish(m, e, err);
+}
+
+static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) < 0) {
+		roll_back(m, e, &err);
+		return;
+	}
+	forget_plans_that_meet(m, e);
+	e->draining = false;
+	m->stats.lft_smps += move->cost.lft_smps;
+	m->stats.port_smps += move->cost.port_smps;
+	e->sendings = 1;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->latest = now + PATIENCE_MS;
+	e->seen = missing(m, e, false);
+}
+
+/* What does not drop in time is changed all the same: nothing is wrong then that would not be without this step. */
+static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->switches, false) == 0)
+		send(m, e, now);
+}
+
+/* ---- one that is under way ---- */
+
+static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	leave(m, e);
+	e->move.duration_us = now_us() - e->sent_us;
+	count(&m->stats, &e->move);
+	if (e->move.missing)
+		repair(m, e, now);
+	finish(m, e, NULL);
 }
 
 /* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
@@ -140,6 +207,10 @@ static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	bool late = now >= e->until;
 
+	if (e->draining) {
+		look_at_drained(m, e, now);
+		return;
+	}
 	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
 	if (e->move.missing && !late) {
 		wait_for_more(m, e, now);
@@ -155,22 +226,17 @@ static void look_at_all(struct vhca_osm_mover *m, uint64_t now)
 {
 	struct entry *e, *next;
 
+	if (TAILQ_EMPTY(&m->active))
+		return;
 	for (e = TAILQ_FIRST(&m->active); e; e = next) {
 		next = TAILQ_NEXT(e, link);
 		look(m, e, now);
 	}
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
 }
 
 /* ---- who may begin ---- */
-
-static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
-{
-	for (int i = 0; i < 2; i++)
-		for (int j = 0; j < 2; j++)
-			if (a->lid[i] == b->lid[j] || a->guid[i] == b->guid[j])
-				return true;
-	return false;
-}
 
 /* Up to `end`, without it; NULL = all. */
 static bool meets_any(const struct queue *queue, const struct entry *end, const struct entry *e)
@@ -185,12 +251,6 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
 			return true;
 	}
 	return false;
-}
-
-static void forget_plan(struct entry *e)
-{
-	vhca_osm_switch_set_done(&e->switches);
-	e->planned = false;
 }
 
 /*
@@ -259,46 +319,23 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 
 /* ---- beginning ---- */
 
-static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
-{
-	struct entry *e;
-
-	TAILQ_FOREACH (e, &m->queue, link)
-		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
-			forget_plan(e);
-}
-
 static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
+	struct vhca_osm_lid_move *move = &e->move;
 	struct vhca_osm_mover_stats *stats = &m->stats;
 
-	stats->lft_smps += e->move.cost.lft_smps;
-	stats->port_smps += e->move.cost.port_smps;
 	stats->together += stats->under_way > 0;
 	stats->under_way++;
 	if (stats->most_at_once < stats->under_way)
 		stats->most_at_once = stats->under_way;
-	e->sendings = 1;
-	e->until = now + m->ops->timeout_ms(m->ctx);
-	e->latest = now + PATIENCE_MS;
-	e->seen = missing(m, e, false);
 	TAILQ_INSERT_TAIL(&m->active, e, link);
-	forget_plans_that_meet(m, e);
-}
-
-/* Remembered already; an error means that all is as before. */
-static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
-{
-	struct vhca_osm_lid_move *move = &e->move;
-	struct vhca_error err = VHCA_ERROR_INIT;
-
 	e->sent_us = now_us();
-	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) == 0) {
-		activate(m, e, now);
-		return;
-	}
-	(void)m->ops->remember(m->ctx, &move->pair, 1, true);
-	finish(m, e, &err);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
+	stats->drain_smps += move->cost.drain_smps;
+	e->draining = move->cost.drain_smps > 0;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	if (!e->draining)
+		send(m, e, now);
 }
 
 /* One file and one fsync for all that begin together. */
@@ -329,7 +366,7 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 	while ((e = TAILQ_FIRST(batch))) {
 		TAILQ_REMOVE(batch, e, link);
 		if (e->move.changes && r == 0) {
-			send(m, e, now);
+			activate(m, e, now);
 			continue;
 		}
 		if (!e->move.changes)

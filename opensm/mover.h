@@ -9,6 +9,7 @@
  *  state      what has happened                                     next
  *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
+ *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
  *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing
  *  applied    the answer                                            end
  *  repairing  the answer; OpenSM is asked for a heavy sweep         a sweep or a late answer brings the rest: end
@@ -58,7 +59,7 @@ struct vhca_osm_mover_stats {
 	uint64_t by_mode[3]; /* applied, by enum vhca_osm_move_mode */
 	uint64_t lost;	     /* answered "repairing" */
 	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
-	uint64_t lft_smps, port_smps;			  /* first sending only */
+	uint64_t lft_smps, port_smps, drain_smps;	  /* first sending only */
 	uint64_t sweeps;				  /* heavy ones, to their end */
 	size_t under_way, most_at_once;
 	uint64_t together; /* begun while another was under way */

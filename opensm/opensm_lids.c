@@ -274,21 +274,33 @@ static int check_switches(const struct planned *planned, const struct vhca_osm_s
 	return 0;
 }
 
+/* Both LIDs are drained at each switch, and so each of their blocks has to be written again. */
+static void add_drain(const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_cost *ret)
+{
+	bool one_block = pair->lid[0] / VHCA_OSM_LFT_BLOCK == pair->lid[1] / VHCA_OSM_LFT_BLOCK;
+
+	ret->lft_smps = ret->switches * (one_block ? 1 : 2);
+	ret->drain_smps = ret->lft_smps;
+}
+
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
 		struct vhca_error *err)
 {
-	osm_opensm_t *osm = osm_of(ctx);
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
 	struct planned planned;
 	int r;
 
 	cl_plock_acquire(&osm->lock);
-	r = plan_now(ctx, pair, mode, &planned, err);
+	r = plan_now(lids, pair, mode, &planned, err);
 	if (r == 0) {
 		*ret = (struct vhca_osm_lid_cost){.mode = planned.p.mode,
 						  .switches = planned.p.n,
 						  .lft_smps = planned.p.n_blocks,
 						  .port_smps = 2};
+		if (lids->drain)
+			add_drain(pair, ret);
 		r = switches_of(&planned, at, err);
 		planned_done(&planned);
 	}
@@ -345,6 +357,24 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	else
 		cl_plock_acquire(&osm->lock);
 	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend);
+	cl_plock_release(&osm->lock);
+	return n;
+}
+
+static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
+		    const struct vhca_osm_switch_set *at, bool send)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	size_t n;
+
+	if (!lids->drain)
+		return 0;
+	if (send)
+		cl_plock_excl_acquire(&osm->lock);
+	else
+		cl_plock_acquire(&osm->lock);
+	n = vhca_osm_smps_undrained(osm, pair, at, send);
 	cl_plock_release(&osm->lock);
 	return n;
 }
@@ -509,6 +539,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.resolve = resolve,
 	.plan = plan,
 	.remember = remember,
+	.drain = drain,
 	.send = send_move,
 	.missing = missing,
 	.timeout_ms = timeout_ms,

@@ -13,6 +13,7 @@ struct vhca_osm_lids {
 	struct osm_opensm *osm;		      /* borrowed */
 	const struct vhca_osm_opensm *subnet; /* borrowed */
 	struct vhca_osm_routing *routing;     /* borrowed */
+	bool drain; /* moves drop packets to their LIDs before they change ways */
 };
 
 extern const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops;

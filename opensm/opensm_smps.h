@@ -17,6 +17,9 @@ struct osm_opensm;
 /* Table blocks of the pair's LIDs at these switches, or at all (NULL). One that has gone has nothing to acknowledge. */
 size_t vhca_osm_smps_blocks(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
 			    const struct vhca_osm_switch_set *at, bool send);
+/* The same of tables in which the pair's LIDs are dropped. OpenSM's own tables do not know of it: to it, what was drained differs. */
+size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			       const struct vhca_osm_switch_set *at, bool send);
 /* Ports of the pair that have not acknowledged their LID. One that has got another LID since, or has gone, is none. */
 size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair, bool send);
 

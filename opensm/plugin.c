@@ -296,8 +296,8 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 {
 	int r = vhca_osm_routing_new(p->osm, &p->routing);
 
-	p->lids =
-		(struct vhca_osm_lids){.osm = p->osm, .subnet = &p->subnet, .routing = p->routing};
+	p->lids = (struct vhca_osm_lids){
+		.osm = p->osm, .subnet = &p->subnet, .routing = p->routing, .drain = p->conf.drain};
 	if (r == 0)
 		r = vhca_osm_mover_new(&vhca_osm_opensm_lid_ops, &p->lids, &p->gate, &p->mover);
 	if (r < 0)

@@ -130,6 +130,14 @@ static int set_inherit(struct vhca_osm_conf *conf, const char *value, struct vhc
 	return 0;
 }
 
+static int set_drain(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_bool(value, &conf->drain) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither yes nor no", value);
+	return 0;
+}
+
 static const struct {
 	const char *section, *key;
 	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
@@ -146,6 +154,7 @@ static const struct {
 	{"partitions", "default_members", set_default_members},
 	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
+	{"lids", "drain", set_drain},
 };
 
 static int on_pair(void *ctx, const char *section, const char *key, const char *value,

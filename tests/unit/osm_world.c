@@ -83,6 +83,22 @@ static void occupy(struct world *w, const struct vhca_osm_lid_pair *pair, bool b
 	}
 }
 
+static size_t fake_drain(void *ctx, const struct vhca_osm_lid_pair *pair,
+			 const struct vhca_osm_switch_set *at, bool send)
+{
+	struct world *w = ctx;
+	size_t undrained = w->undrained;
+
+	assert_true(vhca_osm_switch_set_has(at, leaf_of(pair->guid[0]) + 1));
+	assert_int_equal(w->file[pair->lid[0]], pair->guid[1]);	 /* durable before that, too */
+	assert_int_equal(w->owner[pair->lid[0]], pair->guid[0]); /* and before the change */
+	if (send && undrained)
+		w->drained++;
+	if (w->drains_at_once)
+		w->undrained = 0;
+	return undrained;
+}
+
 static int fake_send(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		     const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
 		     struct vhca_error *err)
@@ -117,6 +133,7 @@ static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	(void)at;
 	if (resend) {
 		w->resent++;
+		w->undone += w->owner[pair->lid[0]] == pair->guid[0];
 		if (w->resend_helps)
 			w->missing = *lost = 0;
 	}
@@ -139,6 +156,7 @@ static void fake_sweep(void *ctx)
 static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .plan = fake_plan,
 					    .remember = fake_remember,
+					    .drain = fake_drain,
 					    .send = fake_send,
 					    .missing = fake_missing,
 					    .timeout_ms = fake_timeout,

@@ -29,7 +29,10 @@ struct world {
 	bool resend_helps, refuse_remember, refuse_send;
 	uint64_t refuse_send_to; /* port GUID */
 	int remembered, saved, sent, resent, sweeps,
-		plans; /* remembered: moves; saved: files written */
+		plans;	  /* remembered: moves; saved: files written */
+	size_t undrained; /* blocks of each move; 0 = it is not configured */
+	bool drains_at_once;
+	int drained, undone; /* moves */
 	bool busy[LEAVES], spine_busy;
 	struct vhca_osm_gate gate;
 	struct vhca_osm_mover *m;

@@ -367,6 +367,7 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_int_equal(shipped.inherit_s, defaults.inherit_s);
 	assert_int_equal(shipped.policy.ipoib, defaults.policy.ipoib);
 	assert_int_equal(shipped.policy.default_limited, defaults.policy.default_limited);
+	assert_int_equal(shipped.drain, defaults.drain);
 }
 
 static int load_text(const char *text, struct vhca_osm_conf *ret, struct vhca_error *err)
@@ -390,7 +391,8 @@ static void configuration_is_read(void **state)
 	assert_int_equal(load_text("[http]\nlisten = 192.168.77.1:8515\nsocket_mode = 600\n"
 				   "[state]\ndir = /x\n"
 				   "[partitions]\nbase_file = /y\nallowed = 0x10 0x20-0x2f\n"
-				   "default_members = limited\nipoib = no\n",
+				   "default_members = limited\nipoib = no\n"
+				   "[lids]\ndrain = yes\n",
 				   &conf, NULL),
 			 0);
 	assert_string_equal(conf.listen, "192.168.77.1:8515");
@@ -399,6 +401,7 @@ static void configuration_is_read(void **state)
 	assert_string_equal(conf.base_file, "/y");
 	assert_true(conf.policy.default_limited);
 	assert_false(conf.policy.ipoib);
+	assert_true(conf.drain);
 	assert_true(vhca_osm_policy_allows(&conf.policy, 0x8010));
 	assert_true(vhca_osm_policy_allows(&conf.policy, 0x002f));
 	assert_false(vhca_osm_policy_allows(&conf.policy, 0x8011));
@@ -417,6 +420,7 @@ static void wrong_configuration_is_named(void **state)
 		{"[partitions]\ndefault_members = both\n", "neither"},
 		{"[partitions]\nipoib = maybe\n", "ipoib"},
 		{"[partitions]\ninherit = 86401\n", "inherit"},
+		{"[lids]\ndrain = perhaps\n", "drain"},
 		{"[partitions]\ncolour = red\n", "no such key"},
 		{"[paint]\nallowed = 1\n", "no such key"},
 	};

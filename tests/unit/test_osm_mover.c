@@ -280,6 +280,7 @@ static void metrics_say_what_happened(void **state)
 	assert_line(text, "vhcasm_moves_together_total 0\n");
 	assert_line(text, "vhcasm_moves_at_once_max 1\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"lft\"} 4\n");
+	assert_line(text, "vhcasm_smps_total{attribute=\"lft\",step=\"drain\"} 0\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"port_info\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"0.001\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"5.000\"} 2\n");

@@ -230,6 +230,82 @@ static void freeing_refuses_all_of_them(void **state)
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate)); /* does not wait for them */
 }
 
+/* ---- drained first ---- */
+
+static void a_move_is_drained_before_it_is_sent(void **state)
+{
+	struct world *w = *state;
+
+	w->undrained = 2;
+	w->missing = 1;
+	inside(w, 0);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, TIMEOUT - 1);
+	assert_int_equal(w->drained, 1);
+	assert_int_equal(w->sent, 0);
+	assert_int_equal(world_stats(w).under_way, 1);
+	assert_int_equal(world_stats(w).drain_smps, 2);
+	w->undrained = 0;
+	vhca_osm_mover_run(w->m, TIMEOUT - 1);
+	assert_int_equal(w->sent, 1);
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT - 2); /* its own time-out begins with the change */
+	assert_int_equal(w->resent, 0);
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT - 2);
+	assert_int_equal(world_stats(w).applied, 1);
+	assert_int_equal(w->got.cost.drain_smps, 2);
+}
+
+static void what_does_not_drain_is_changed_all_the_same(void **state)
+{
+	struct world *w = *state;
+
+	w->undrained = 2;
+	inside(w, 0);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, TIMEOUT);
+	assert_int_equal(w->drained, 1);
+	vhca_osm_mover_run(w->m, TIMEOUT);
+	assert_int_equal(world_stats(w).applied, 1);
+}
+
+static void a_drained_move_that_cannot_be_sent_is_undone(void **state)
+{
+	struct world *w = *state;
+
+	w->undrained = 2;
+	w->refuse_send = true;
+	inside(w, 0);
+	vhca_osm_mover_run(w->m, 0);
+	w->undrained = 0;
+	vhca_osm_mover_run(w->m, 1);
+	assert_string_equal(w->code, "changed_meanwhile");
+	assert_int_equal(w->file[LID(0, 0)], PORT(0, 0));
+	assert_int_equal(w->undone, 1);
+	assert_int_equal(w->sweeps, 1);
+	assert_true(vhca_osm_gate_sweep_begin(&w->gate)); /* nobody is inside */
+}
+
+/* What the second one means is only known when the first one has changed the tables. */
+static void one_that_waits_for_a_drained_one_is_planned_after_it(void **state)
+{
+	struct world *w = *state;
+
+	w->undrained = 2;
+	world_submit(w, LID(0, 0), PORT(1, 0));
+	world_submit(w, LID(0, 0), PORT(2, 0));
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(w->sent, 0);
+	w->drains_at_once = true;
+	for (uint64_t t = 2; t < 6; t++)
+		vhca_osm_mover_run(w->m, t);
+	assert_int_equal(world_stats(w).applied, 2);
+	assert_int_equal(w->owner[LID(0, 0)], PORT(2, 0));
+	assert_int_equal(w->owner[LID(1, 0)], PORT(0, 0));
+	assert_int_equal(w->owner[LID(2, 0)], PORT(1, 0));
+}
+
 /* ---- with a real sweeper thread ---- */
 
 struct sweeper {
@@ -347,6 +423,10 @@ int main(void)
 		CASE(a_refusal_disturbs_nobody_else),
 		CASE(a_file_that_cannot_be_written_refuses_them_all),
 		CASE(freeing_refuses_all_of_them),
+		CASE(a_move_is_drained_before_it_is_sent),
+		CASE(what_does_not_drain_is_changed_all_the_same),
+		CASE(a_drained_move_that_cannot_be_sent_is_undone),
+		CASE(one_that_waits_for_a_drained_one_is_planned_after_it),
 		CASE(a_sweep_waits_for_all_of_them),
 		CASE(it_comes_out_as_if_one_after_the_other),
 	};
