@@ -12,6 +12,7 @@ import time
 import unittest
 
 import fabric
+import masters
 import tap
 
 VGUID1, VGUID2 = "0x02c9ab0000000001", "0x02c9ab0000000002"
@@ -581,48 +582,14 @@ class Configuration(Case):
         self.assertEqual(sm.stop(), 0)
 
 
-class Masters(Case):
-    """Two OpenSMs. About one take-over in twenty hangs in OpenSM's own sweeper on a busy machine, also without any
-    plugin (it waits for an answer that ibsim never gave): such a try does not count, on a new fabric it is made again."""
-
-    TRIES = 4
-
-    def setUp(self):
-        self.fabric = fabric.Fabric()
-        self.addCleanup(self.fabric.close)
+class Masters(masters.Masters, Case):
+    def new_fabric(self):
+        return fabric.Fabric()
 
     def pair(self, inherit=0):
-        timing = "sminfo_polling_timeout 300\npolling_retry_number 2"
-        master = self.manager(host=1, opensm_conf=f"sm_priority 5\n{timing}").start()
-        standby = self.manager(host=2, conf=f"inherit = {inherit}", opensm_conf=f"sm_priority 1\n{timing}")
+        master = self.manager(host=1, opensm_conf=masters.MASTER).start()
+        standby = self.manager(host=2, conf=f"inherit = {inherit}", opensm_conf=masters.STANDBY)
         return master, standby
-
-    def enter_standby(self, standby):
-        standby.start(wait=False)
-        fabric.wait_for("standby", lambda: self.sm_state(standby) == "standby")
-
-    def sm_state(self, sm):
-        try:
-            return sm.api.call("GET", "/healthz")[1]["sm_state"]
-        except OSError:    # no socket yet, or one that does not listen yet
-            return None
-
-    def repeat(self, scenario):
-        """Runs scenario() until it returns true: the stand-by took over."""
-        for _ in range(self.TRIES):
-            if scenario():
-                return
-            self.fabric.close()
-            self.setUp()
-        self.fail(f"no take-over in {self.TRIES} tries")
-
-    def took_over(self, standby):
-        try:
-            fabric.wait_for("take-over", standby.api.ready, 8)
-        except AssertionError:
-            print("# this take-over hung in OpenSM", flush=True)
-            return False
-        return True
 
     def test_a_standby_sends_to_the_master_and_takes_over(self):
         self.repeat(self.refuse_and_take_over)
