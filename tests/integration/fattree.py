@@ -7,9 +7,10 @@ import threading
 import unittest
 
 import fabric
+import vantage
 
 RADIX = 36
-PORT_INFO, LFT = 21, 25     # attributes
+ALL, PORT_INFO, LFT = 0, 21, 25     # attributes
 
 
 def node(kind, name, guid, cables):
@@ -131,7 +132,7 @@ class Lids:
     def guid2lid(self):
         """{host: LID} of OpenSM's file."""
         found = {}
-        with open(f"{self.sm.dir}/guid2lid") as f:
+        with open(f"{self.sm.cache_dir}/guid2lid") as f:
             for guid, low, _ in re.findall(r"^0x([0-9a-f]+) (0x[0-9a-f]+) (0x[0-9a-f]+)", f.read(), re.M):
                 host = (int(guid, 16) - 0x0002c90300000001) / 16
                 if host in self.of:
@@ -192,6 +193,28 @@ class Case(unittest.TestCase):
             self.assertEqual(self.tree.path_lid(fabric.port_guid(host)), lids.of[host])
             self.assertEqual(self.tree.record_guid(lids.of[host]), fabric.port_guid(host))
             self.assertEqual(lids.guid2lid()[host], lids.of[host])
+
+    def check_everywhere(self, sm, lids, seen_from):
+        """Every LID leads to its host from each of some hosts, and the SA and OpenSM's file say the same."""
+        hosts = sorted(lids.of)
+        for host in seen_from:
+            self.assertEqual(self.ask(host, "who", *(lids.of[h] for h in hosts)), [f"H{h}" for h in hosts], f"from H{host}")
+        others = [h for h in hosts if h != sm.host]    # in the middle of a sweep OpenSM does not know LIDs for a moment
+        wanted = [(int(fabric.port_guid(h), 0), None) for h in others] + [(None, lids.of[h]) for h in others]
+        answer = fabric.wait_for("the SA's answer", lambda: self.all_of(
+            self.ask(sm.host, "paths", lids.of[sm.host], int(fabric.port_guid(sm.host), 0), *wanted)), 20)
+        self.assertEqual(answer, [[int(fabric.port_guid(h), 0), lids.of[h]] for h in others] * 2)
+        self.assertEqual(lids.guid2lid(), lids.of)
+
+    def all_of(self, answers):
+        return None if None in answers else answers
+
+    def ask(self, host, *question):
+        place = vantage.Vantage(self.tree, host)
+        try:
+            return place.ask(*question)
+        finally:
+            place.close()
 
 
 class EachEngine:

@@ -3,6 +3,7 @@
 """LIDs that must not move, and moves that are disturbed: refusals, restarts, kills, lost SMPs."""
 
 import http.client
+import json
 import random
 import threading
 
@@ -165,21 +166,83 @@ class Lasting(fattree.Case):
         self.assertEqual(sm.stop(), 0)
 
 
-class Loss(fattree.Case):
-    CONSOLE = True
+class Disturbed(fattree.Case):
+    """A fabric that is disturbed, and what is true when it is left alone again."""
 
+    CONSOLE = True
+    VANTAGE = (1, 6, 9, 15)    # a host at each leaf
+
+    def moves(self, sm):
+        return sm.api.call("GET", "/v1/fabric")[1]["moves"]
+
+    def everywhere(self, lids):
+        """Hosts whose move concerns all switches."""
+        return next((a, b) for a in range(2, 5) for b in range(5, self.tree.hosts + 1)
+                    if lids.put(a, b, "deterministic", plan=True)[1]["switches"] == self.tree.switches)
+
+    def repaired(self, sm, lids, n=1):
+        """So many moves were answered `repairing`."""
+        def all_there():
+            self.heavy_sweep(sm)
+            now = self.moves(sm)
+            return (now["repairing"], now["repaired"]) == (0, n) and fattree.Lids(self.tree, sm).of == lids.of
+        fabric.wait_for("the repair", all_there, 60, 0.5)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.check_everywhere(sm, lids, self.VANTAGE)
+        self.assertEqual(sm.stop(), 0)
+
+
+class Loss(Disturbed):
     def test_a_switch_that_loses_a_block(self):
         sm = self.manager("minhop").start()
         lids = fattree.Lids(self.tree, sm)
-        pair = next((a, b) for a in range(2, 5) for b in range(5, self.tree.hosts + 1)
-                    if lids.put(a, b, "deterministic", plan=True)[1]["switches"] == self.tree.switches)
         self.tree.lose("S1", fattree.LFT)
-        answer, wire = lids.move(*pair)
+        answer, wire = lids.move(*self.everywhere(lids))
         self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
         self.assertEqual(wire["lft"], answer["smps"]["lft"] + 1)    # the lost one again
-        self.assertEqual(sm.api.call("GET", "/v1/fabric")[1]["moves"]["repairing"], 1)
+        self.assertEqual(self.moves(sm)["repairing"], 1)
         self.tree.lose("S1", fattree.LFT, 0)
         self.repaired(sm, lids)
+
+    def test_a_switch_that_loses_everything(self):
+        """Also what should go through it. The sweeps that are to repair the move find it gone, and the ways go round it; then it is back, with
+        tables of before the move."""
+        sm = self.manager("minhop").start()
+        lids = fattree.Lids(self.tree, sm)
+        pair = self.everywhere(lids)
+        self.tree.lose("S1", fattree.ALL)
+        answer, _ = lids.move(*pair, "deterministic")
+        self.assertEqual(answer["state"], "repairing")
+        self.assertLess(answer["missing"], answer["smps"]["lft"] + answer["smps"]["port_info"])    # L1's was not lost
+        fabric.wait_for("ways round it", lambda: sm.api.call("GET", "/v1/fabric")[1]["switches"] == self.tree.switches - 1, 30)
+        fabric.wait_for("the repair", lambda: self.moves(sm)["repaired"] == 1, 30)
+        self.assertEqual(lids.wrong(pair, self.VANTAGE), [])
+        answer, _ = lids.move(*pair, "skyline")
+        self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
+        self.tree.lose("S1", fattree.ALL, 0)
+        fabric.wait_for("it is back", lambda: self.heavy_sweep(sm) >= 0 and
+                        sm.api.call("GET", "/v1/fabric")[1]["switches"] == self.tree.switches, 30)
+        self.repaired(sm, lids)
+
+    def test_a_switch_that_loses_some(self):
+        """Which ones is ibsim's to choose: it draws the same numbers in each run, but not for the same SMPs."""
+        seed = random.randrange(1 << 32)
+        print(f"# seed {seed}", flush=True)
+        rng = random.Random(seed)
+        sm = self.manager("minhop").start()
+        lids, states, more = fattree.Lids(self.tree, sm), [], 0
+        self.tree.lose("S1", fattree.ALL, 30)
+        for _ in range(12):
+            answer, wire = lids.move(*rng.sample(range(2, self.tree.hosts + 1), 2), rng.choice(("auto", "deterministic", "skyline")))
+            states.append(answer["state"])
+            more += wire["lft"] + wire["port_info"] - answer["smps"]["lft"] - answer["smps"]["port_info"]
+            self.assertEqual(answer["state"], "repairing" if answer["missing"] else "applied")
+        self.tree.lose("S1", fattree.ALL, 0)
+        lost = states.count("repairing")
+        print(f"# {len(states)} moves, {more} SMPs more than planned, {lost} moves repaired", flush=True)
+        self.assertGreater(more, 0)
+        self.assertEqual(self.moves(sm)["applied"], len(states) - lost)
+        self.repaired(sm, lids, lost)
 
     def test_a_port_that_does_not_take_its_lid(self):
         sm = self.manager("minhop").start()
@@ -190,15 +253,89 @@ class Loss(fattree.Case):
         self.tree.lose("H6", fattree.PORT_INFO, 0)
         self.repaired(sm, lids)
 
-    def repaired(self, sm, lids):
-        def all_there():
-            self.heavy_sweep(sm)
-            return (sm.api.call("GET", "/v1/fabric")[1]["moves"]["repaired"] == 1 and
-                    fattree.Lids(self.tree, sm).of == lids.of)
-        fabric.wait_for("the repair", all_there, 30, 0.5)
-        self.assertEqual(self.heavy_sweep(sm), 0)
-        self.assertEqual(lids.wrong(range(2, self.tree.hosts + 1), (9,)), [])
-        self.assertEqual(sm.stop(), 0)
+
+class Opened(Disturbed):
+    """A switch that does not answer keeps a move open: what happens meanwhile happens in the middle of it."""
+
+    OPEN = "transaction_timeout 400\n"    # for 3.6 s; a sweep that comes meanwhile would not wait for more than 5.5 s
+
+    def begin(self, sm, lids, pair, mode="deterministic"):
+        """Starts a move in which S1 loses its block: (thread, the list in which its answer will be)."""
+        answers, before = [], sm.smps()["lft"]
+        thread = threading.Thread(target=lambda: answers.append(lids.put(*pair, mode)))
+        self.tree.lose("S1", fattree.LFT)
+        thread.start()
+        fabric.wait_for("the SMPs", lambda: sm.smps()["lft"] - before >= self.tree.switches, every=0.005)
+        return thread, answers
+
+    def end(self, lids, pair, thread, answers):
+        self.assertEqual(answers, [])    # it was the middle of the move
+        thread.join()
+        self.tree.lose("S1", fattree.LFT, 0)
+        answer = self.check(answers[0], 200)
+        self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
+        a, b = pair
+        lids.of[a], lids.of[b] = lids.of[b], lids.of[a]
+
+    def unlinked(self, which):
+        """A cable goes in the middle, and comes back after the repair; `which` says its end, a node and a port, for a pair of hosts."""
+        sm = self.manager("minhop", self.OPEN).start()
+        lids = fattree.Lids(self.tree, sm)
+        pair = self.everywhere(lids)
+        end = which(pair)
+        thread, answers = self.begin(sm, lids, pair)
+        self.tree.console(f"Unlink {end}")
+        self.end(lids, pair, thread, answers)
+        alive = [h for h in range(1, self.tree.hosts + 1) if not end.startswith(f'"H{h}"')]
+        fabric.wait_for("the repair", lambda: self.moves(sm)["repaired"] == 1, 30)
+        self.assertEqual(lids.wrong(alive[1:], [h for h in self.VANTAGE if h in alive]), [])
+        self.tree.console(f"ReLink {end}")
+        self.repaired(sm, lids)
+
+    def test_a_cable_between_switches_goes(self):
+        self.unlinked(lambda pair: f'"S2"[{(pair[0] - 1) // self.tree.per_leaf + 1}]')
+
+    def test_a_cable_of_the_switch_that_is_waited_for_goes(self):
+        self.unlinked(lambda pair: f'"S1"[{(pair[1] - 1) // self.tree.per_leaf + 1}]')
+
+    def test_the_cable_of_a_port_that_moves_goes(self):
+        self.unlinked(lambda pair: f'"H{pair[1]}"[1]')
+
+    def test_a_client_that_does_not_wait_for_its_answer(self):
+        sm = self.manager("minhop", self.OPEN).start()
+        lids = fattree.Lids(self.tree, sm)
+        pair = self.everywhere(lids)
+        a, b = pair
+        self.tree.lose("S1", fattree.LFT)
+        conn = sm.api.connection(10)
+        conn.request("PUT", f"/v1/lids/{lids.of[a]}", json.dumps({"port_guid": fabric.port_guid(b)}))
+        before = self.moves(sm)
+        fabric.wait_for("the move", lambda: self.moves(sm)["queued"] == 1, every=0.005)
+        conn.close()
+        fabric.wait_for("its end", lambda: self.moves(sm)["queued"] == 0)
+        now = self.moves(sm)
+        self.assertEqual((now["repairing"] + now["repaired"] - before["repairing"] - before["repaired"], now["refused"]), (1, before["refused"]))
+        self.tree.lose("S1", fattree.LFT, 0)
+        fabric.wait_for("the repair", lambda: self.moves(sm)["repaired"] == 1, 30)
+        again = self.check(lids.put(a, b), 200)
+        self.assertEqual((again["state"], again["exchanged"], again["smps"]["lft"]), ("applied", None, 0))
+        lids.of[a], lids.of[b] = lids.of[b], lids.of[a]
+        self.repaired(sm, lids)
+
+    def test_a_client_that_dies_in_its_request(self):
+        sm = self.manager("minhop", self.OPEN).start()
+        lids = fattree.Lids(self.tree, sm)
+        before, body = self.moves(sm), json.dumps({"port_guid": fabric.port_guid(7)})
+        request = f"PUT /v1/lids/{lids.of[3]} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        for n in (3, request.index("\r\n\r\n"), len(request) - len(body), len(request) - 1):
+            conn = sm.api.connection(10)
+            conn.connect()
+            conn.sock.sendall(request[:n].encode())
+            conn.close()
+        self.assertEqual(self.moves(sm), before)
+        self.assertEqual(fattree.Lids(self.tree, sm).of, lids.of)
+        self.assertEqual(lids.move(3, 7)[0]["state"], "applied")
+        self.repaired(sm, lids, 0)
 
 
 tap.main(__name__)
