@@ -252,9 +252,10 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None):
+                 counter=None, cache_dir=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
+        self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
         self.log_path = os.path.join(self.dir, "opensm.log")
         self.state_dir = os.path.join(self.dir, "state")
         self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
@@ -276,7 +277,7 @@ class Manager:
         asan = re.search(r"libasan\S* => (\S+)", linked)
         if asan:    # its run time has to come first
             preload = f"{asan.group(1)} {preload}"
-        return {**self.fabric.env(self.host, preload), "OSM_CACHE_DIR": self.dir,
+        return {**self.fabric.env(self.host, preload), "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}

@@ -97,7 +97,7 @@ def lids(sm):
 
 
 def guid2lid(sm):
-    with open(os.path.join(sm.dir, "guid2lid"), encoding="ascii") as f:
+    with open(os.path.join(sm.cache_dir, "guid2lid"), encoding="ascii") as f:
         return f.read()
 
 

@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""LIDs that have moved, or are moving, when the master dies: the standby has to make the best of what it finds. Its SMPs are counted."""
+
+import http.client
+import os
+import random
+import shutil
+import threading
+
+import fabric
+import fattree
+import masters
+import tap
+
+HONOUR = "honor_guid2lid_file TRUE\n"
+
+
+class Case(masters.Masters, fattree.Case):
+    CONSOLE = True
+    VANTAGE = (2, 7, 16)    # the standby, and hosts at two other leaves
+
+    def new_fabric(self):
+        self.tree = fattree.FatTree(*self.TREE, console=True)
+        self.hosts = range(3, self.tree.hosts + 1)    # 1 and 2 manage the subnet
+        return self.tree
+
+    def pair(self, engine, conf="", **args):
+        master = self.manager(engine, masters.MASTER + conf, host=1, **args).start()
+        return master, self.manager(engine, masters.STANDBY + conf, host=2, **args)
+
+    def stand_by(self, master, standby):
+        """Lets it enter, and the master end the sweep that this costs. False: try again, see masters.py."""
+        before = master.api.call("GET", "/v1/fabric")[1]["sweeps"]
+        self.enter_standby(standby)
+        return self.in_time("the sweep", lambda: master.api.call("GET", "/v1/fabric")[1]["sweeps"] > before)
+
+    def shared(self):
+        """A directory of both, for OpenSM's files."""
+        path = os.path.join(self.tree.dir, "shared")
+        os.mkdir(path)
+        return path
+
+    def random_moves(self, lids, seed, n=10):
+        rng = random.Random(seed)
+        for i in range(n):
+            a, b = rng.sample(self.hosts, 2)
+            self.assertEqual(lids.move(a, b, ("skyline", "deterministic")[i % 2])[0]["state"], "applied")
+
+    def all_right(self, sm, of):
+        lids = fattree.Lids(self.tree, sm)
+        self.assertEqual(lids.of, of)
+        self.check_everywhere(sm, lids, self.VANTAGE)
+        return lids
+
+    def go_on(self, sm, of):
+        """The new master knows where all LIDs are, changes nothing any more, and moves them."""
+        lids = self.all_right(sm, of)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.random_moves(lids, "new master", 4)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        return self.all_right(sm, lids.of)
+
+
+class AfterMoves(Case):
+    def test_minhop(self):
+        self.repeat(self.die, "minhop")
+
+    def test_ftree(self):
+        self.repeat(self.die, "ftree")
+
+    def die(self, engine):
+        """A file of LIDs at the standby that is older than the moves undoes none."""
+        master, standby = self.pair(engine)
+        lids = fattree.Lids(self.tree, master)
+        shutil.copy(os.path.join(master.cache_dir, "guid2lid"), standby.cache_dir)
+        self.random_moves(lids, engine)
+        if not self.stand_by(master, standby):
+            return False
+        master.kill()
+        if not self.took_over(standby):
+            return False
+        print(f"# {engine}: the standby sent {standby.smps()['lft']} LFT SMPs", flush=True)
+        self.assertEqual(standby.smps()["lft"], self.tree.switches)    # all blocks, as in any first sweep
+        self.go_on(standby, lids.of)
+        self.assertEqual(standby.stop(), 0)
+        return True
+
+    def test_a_shared_file_is_right_for_whoever_comes_back(self):
+        self.repeat(self.die_and_come_back)
+
+    def die_and_come_back(self):
+        master, standby = self.pair("minhop", HONOUR, cache_dir=self.shared())
+        lids = fattree.Lids(self.tree, master)
+        self.random_moves(lids, "shared")
+        if not self.stand_by(master, standby):
+            return False
+        master.kill()
+        if not self.took_over(standby):
+            return False
+        now = self.go_on(standby, lids.of)
+        standby.kill()
+        master.start()    # alone, as it was
+        self.go_on(master, now.of)
+        self.assertEqual(master.stop(), 0)
+        return True
+
+
+class InAMove(Case):
+    """A switch that does not answer keeps the move open until its master is dead."""
+
+    OPEN = "transaction_timeout 400\n"    # for 3.6 s
+
+    def killed(self, sm, lids, pair):
+        before, failed = sm.smps()["lft"], []
+
+        def client():
+            try:
+                lids.put(*pair, "deterministic")
+            except (OSError, http.client.HTTPException) as e:
+                failed.append(e)
+        thread = threading.Thread(target=client)
+        self.tree.lose("S1", fattree.LFT)
+        thread.start()
+        fabric.wait_for("the SMPs", lambda: sm.smps()["lft"] - before >= self.tree.switches, every=0.005)
+        sm.kill()
+        thread.join()
+        self.assertEqual(len(failed), 1)    # no answer
+        self.tree.lose("S1", fattree.LFT, 0)
+
+    def everywhere(self, lids):
+        """Hosts whose move concerns all switches."""
+        return next((a, b) for a in range(3, 5) for b in range(5, self.tree.hosts + 1)
+                    if lids.put(a, b, "deterministic", plan=True)[1]["switches"] == self.tree.switches)
+
+    def after(self, of, a, b):
+        return {**of, a: of[b], b: of[a]}
+
+    def test_ports_that_have_their_lids_keep_them(self):
+        self.repeat(self.both_took_theirs)
+
+    def both_took_theirs(self):
+        master, standby = self.pair("minhop", self.OPEN)
+        lids = fattree.Lids(self.tree, master)
+        pair = self.everywhere(lids)
+        if not self.stand_by(master, standby):
+            return False
+        self.killed(master, lids, pair)
+        if not self.took_over(standby):
+            return False
+        now = self.all_right(standby, self.after(lids.of, *pair))
+        lids.sm = standby
+        again = self.check(lids.put(*pair), 200)    # there was no answer
+        self.assertEqual((again["state"], again["exchanged"], again["smps"]["lft"]), ("applied", None, 0))
+        self.go_on(standby, now.of)
+        self.assertEqual(standby.stop(), 0)
+        return True
+
+    def test_a_shared_file_ends_what_was_begun(self):
+        self.repeat(self.one_took_its_lid, True)
+
+    def test_without_a_shared_file_each_port_has_one_lid(self):
+        self.repeat(self.one_took_its_lid, False)
+
+    def one_took_its_lid(self, share):
+        """Then two ports have the same LID, and none has the other."""
+        master, standby = self.pair("minhop", self.OPEN + (HONOUR if share else ""), cache_dir=self.shared() if share else None)
+        lids = fattree.Lids(self.tree, master)
+        pair = self.everywhere(lids)
+        if not self.stand_by(master, standby):
+            return False
+        self.tree.lose(f"H{pair[0]}", fattree.PORT_INFO)
+        self.killed(master, lids, pair)
+        self.tree.lose(f"H{pair[0]}", fattree.PORT_INFO, 0)
+        if not self.took_over(standby):
+            return False
+        now = fattree.Lids(self.tree, standby)
+        if share:
+            self.assertEqual(now.of, self.after(lids.of, *pair))
+        self.assertEqual(sorted(now.of.values()), sorted(lids.of.values()))
+        self.all_right(standby, now.of)
+        lids.sm = standby
+        self.assertEqual(self.check(lids.put(*pair), 200)["state"], "applied")    # asked again: there was no answer
+        self.go_on(standby, self.after(lids.of, *pair))
+        self.assertEqual(standby.stop(), 0)
+        return True
+
+
+tap.main(__name__)
