@@ -2,6 +2,7 @@
 #include "opensm/opensm_subnet.h"
 
 #include "common/base/cleanup.h"
+#include "opensm/opensm_vports.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -149,6 +150,17 @@ static bool find_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
 	}
 	unlock(osm);
 	return port != NULL;
+}
+
+static bool is_vport_of(void *ctx, uint64_t port_guid, uint64_t hca_port_guid)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	bool is;
+
+	lock(osm);
+	is = vhca_osm_vport_is_of(&osm->subn, port_guid, hca_port_guid);
+	unlock(osm);
+	return is;
 }
 
 /* ---- eviction; the caller holds the lock exclusively ---- */
@@ -320,6 +332,7 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.find_port = find_port,
 	.find_alias = find_alias,
 	.evict = evict,
+	.is_vport_of = is_vport_of,
 	.has_pkey = has_pkey,
 	.each_port = each_port,
 	.sweep = sweep,

@@ -16,14 +16,30 @@
 
 #define TABLES_UNKNOWN 2 /* osm_physp_t.need_update, as of a port that OpenSM has just found */
 
+/* The switch's port that an HCA's is plugged into; NULL if it is at no switch. */
+static const osm_physp_t *plugged_into(const struct osm_subn *subn, uint64_t port_guid)
+{
+	const osm_port_t *port = osm_get_port_by_guid(subn, cl_hton64(port_guid));
+	const osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	return there && there->p_node->sw ? there : NULL;
+}
+
+bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid)
+{
+	const osm_physp_t *at = plugged_into(subn, port_guid),
+			  *hca = plugged_into(subn, hca_port_guid);
+
+	return at && hca && at->p_node == hca->p_node && at->port_num > hca->port_num;
+}
+
 struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
 				   uint16_t vport)
 {
-	const osm_port_t *hca = osm_get_port_by_guid(subn, cl_hton64(hca_port_guid));
-	const osm_physp_t *there = hca && hca->p_physp ? hca->p_physp->p_remote_physp : NULL;
+	const osm_physp_t *there = plugged_into(subn, hca_port_guid);
 	const osm_physp_t *at;
 
-	if (!there || !there->p_node->sw ||
+	if (!there ||
 	    (unsigned int)there->port_num + vport >= osm_node_get_num_physp(there->p_node))
 		return NULL;
 	at = osm_node_get_physp_ptr(there->p_node, (uint8_t)(there->port_num + vport));

@@ -18,6 +18,8 @@ struct osm_subn;
 /* The end port at that place; NULL if there is none, or the HCA is not in the subnet. The caller holds OpenSM's lock. */
 struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
 				   uint16_t vport);
+/* Whether the port is at such a place of the HCA. The caller holds the lock. */
+bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid);
 /* Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are asked for anew, and OpenSM's next heavy
  * sweep reads the P_Key tables of both places and writes what they shall have. The caller holds OpenSM's lock exclusively. */
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);

@@ -15,6 +15,7 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "opensm/base_file.h"
+#include "opensm/own_ports.h"
 #include "opensm/publisher.h"
 #include "opensm/state_file.h"
 
@@ -30,7 +31,7 @@ struct vhca_osm_service {
 
 	struct vhca_osm_base base;
 	struct stat base_stat; /* of the file that base came from */
-	atomic_bool base_check;
+	atomic_bool base_check, ports_check;
 
 	bool is_new;
 	uint64_t inherited_until; /* UINT64_MAX = nothing is inherited */
@@ -236,6 +237,8 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
+	if (atomic_exchange(&s->ports_check, false))
+		vhca_osm_own_ports_found(s->ops, s->ctx, s->table);
 	if (!is_saved(s) && now >= s->save_retry_at)
 		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */
@@ -267,6 +270,7 @@ void vhca_osm_service_on_discovered(struct vhca_osm_service *s)
 
 void vhca_osm_service_on_subnet_up(struct vhca_osm_service *s)
 {
+	atomic_store(&s->ports_check, true);
 	vhca_osm_publisher_on_subnet_up(&s->publisher);
 }
 
@@ -472,6 +476,8 @@ static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_
 		r = check_pkeys(s, want->pkeys, want->n_pkeys, err);
 	if (r == 0)
 		r = check_port(s, want->port_guid, ret_pkeys_max, err);
+	if (r == 0 && want->own_port) /* one that has gone for a while is as large as the other */
+		(void)check_port(s, want->vguid, ret_pkeys_max, NULL);
 	return r;
 }
 
@@ -479,11 +485,12 @@ int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca
 			     uint64_t from_port, struct vhca_osm_eviction *ret,
 			     struct vhca_error *err)
 {
+	struct vhca_osm_binding b = vhca_osm_own_port_of(s->ops, s->ctx, s->table, want);
 	size_t pkeys_max = 0;
-	int r = check_report(s, want, &pkeys_max, err);
+	int r = check_report(s, &b, &pkeys_max, err);
 
 	if (r == 0)
-		r = vhca_osm_table_check(s->table, want, pkeys_max, err);
+		r = vhca_osm_table_check(s->table, &b, pkeys_max, err);
 	if (r == 0)
 		vhca_osm_eviction_plan(s->ops, s->ctx, s->table, want, from_port, ret);
 	return r;
@@ -492,15 +499,16 @@ int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca
 int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err)
 {
+	struct vhca_osm_binding b = vhca_osm_own_port_of(s->ops, s->ctx, s->table, want);
 	size_t pkeys_max = 0;
 	uint64_t revision;
-	int r = check_report(s, want, &pkeys_max, err);
+	int r = check_report(s, &b, &pkeys_max, err);
 
 	if (r < 0)
 		return r;
 	revision = vhca_osm_table_revision(s->table);
 	vhca_osm_eviction_plan(s->ops, s->ctx, s->table, want, from_port, ret);
-	r = vhca_osm_table_put(s->table, want, pkeys_max, err);
+	r = vhca_osm_table_put(s->table, &b, pkeys_max, err);
 	if (r == 0)
 		vhca_osm_eviction_run(s->ops, s->ctx, want->vguid, ret);
 	if (r == 0 && revision != vhca_osm_table_revision(s->table))

@@ -93,7 +93,7 @@ static void put_pkeys(struct text *t, const uint16_t *pkeys, size_t n)
 	put_string(t, "\n");
 }
 
-/* "b VGUID EPOCH PORT", as of a tombstone. */
+/* "b VGUID EPOCH PORT", as of a tombstone; "v" if the keys are at the vGUID's own port. */
 static void put_owner(struct text *t, const char *word, const struct vhca_osm_binding *b)
 {
 	put_string(t, word);
@@ -123,7 +123,7 @@ static size_t put_bindings(struct text *t, const struct vhca_osm_table *table)
 
 		if (b->withdrawn || !reserve_line(t, b->n_pkeys))
 			continue;
-		put_owner(t, "b ", b);
+		put_owner(t, b->own_port ? "v " : "b ", b);
 		put_string(t, " ");
 		put_decimal(t, b->gid_index);
 		put_string(t, " ");
@@ -248,7 +248,7 @@ static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct
 static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
-	struct vhca_osm_binding b = {.pkeys = pkeys};
+	struct vhca_osm_binding b = {.pkeys = pkeys, .own_port = l->field[0][0] == 'v'};
 	uint32_t gid_index, lid;
 	size_t n;
 
@@ -299,6 +299,7 @@ static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
 	} kinds[] = {{"t", load_tombstone},
 		     {"b", load_binding},
+		     {"v", load_binding},
 		     {"m", load_member},
 		     {"i", load_inherited}};
 

@@ -46,6 +46,8 @@ struct vhca_osm_subnet_ops {
 	 * of GUIDInfo blocks that it writes, or -ENOENT if the alias does not stand at *at any
 	 * more or is the port's own GUID. */
 	int (*evict)(void *ctx, uint64_t guid, const struct vhca_osm_alias *at);
+	/* True if the port is a virtual one of the HCA: after it, on the switch that is their hypervisor. */
+	bool (*is_vport_of)(void *ctx, uint64_t port_guid, uint64_t hca_port_guid);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
 	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
 	 * with OpenSM's lock held: it must not call any of these operations. */

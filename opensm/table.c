@@ -139,7 +139,7 @@ static void port_store_reasons(struct vhca_osm_table *t, struct vhca_osm_port *p
 
 static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
 {
-	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, b->port_guid);
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, vhca_osm_binding_keys_at(b));
 	struct vhca_osm_port now;
 
 	if (!p)
@@ -191,7 +191,8 @@ static int check_epoch(const struct vhca_osm_binding *old, const struct vhca_osm
 static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_binding *b)
 {
 	return !a->withdrawn && a->epoch == b->epoch && a->port_guid == b->port_guid &&
-	       a->gid_index == b->gid_index && a->lid == b->lid && a->n_pkeys == b->n_pkeys &&
+	       a->own_port == b->own_port && a->gid_index == b->gid_index && a->lid == b->lid &&
+	       a->n_pkeys == b->n_pkeys &&
 	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
 }
 
@@ -232,7 +233,7 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 		     struct vhca_osm_port *ret, struct vhca_error *err)
 {
 	*ret = *p;
-	if (old && !old->withdrawn && old->port_guid == want->port_guid)
+	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) == p->guid)
 		vhca_osm_port_release(ret, old->pkeys, old->n_pkeys);
 	return vhca_osm_port_acquire(ret, t->both_memberships, want->pkeys, want->n_pkeys, err);
 }
@@ -241,9 +242,9 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		       struct vhca_osm_binding *now, const struct vhca_osm_port *keys)
 {
-	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, now->port_guid);
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->guid);
 
-	if (old && !old->withdrawn && old->port_guid != now->port_guid)
+	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->guid)
 		port_release(t, old);
 	port_store(t, p, keys);
 	if (old)
@@ -268,7 +269,7 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		    const struct vhca_osm_binding *want, struct vhca_error *err)
 {
-	const struct vhca_osm_port *p = port_get(t, want->port_guid, err);
+	const struct vhca_osm_port *p = port_get(t, vhca_osm_binding_keys_at(want), err);
 	struct vhca_osm_port keys;
 	int r;
 
@@ -278,7 +279,7 @@ static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	if (r == 0)
 		r = put_new(t, old, want, &keys, err);
 	if (r < 0)
-		port_drop_if_empty(t, want->port_guid);
+		port_drop_if_empty(t, vhca_osm_binding_keys_at(want));
 	return r;
 }
 
@@ -286,8 +287,8 @@ static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_bind
 		      const struct vhca_osm_binding *want, size_t port_pkeys_max,
 		      struct vhca_error *err)
 {
-	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, want->port_guid);
-	const struct vhca_osm_port none = {.guid = want->port_guid};
+	const struct vhca_osm_port none = {.guid = vhca_osm_binding_keys_at(want)};
+	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, none.guid);
 	struct vhca_osm_port keys;
 	int r;
 
@@ -307,7 +308,7 @@ int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_b
 		return r;
 	r = check_room(t, old, want, err);
 	if (r == 0)
-		r = check_ports(t, want->port_guid, err);
+		r = check_ports(t, vhca_osm_binding_keys_at(want), err);
 	return r < 0 ? r : check_keys(t, old, want, port_pkeys_max, err);
 }
 
@@ -336,6 +337,7 @@ static void forget_oldest(struct vhca_osm_table *t)
 static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
 	b->withdrawn = true;
+	b->own_port = false;
 	b->gid_index = b->lid = b->n_pkeys = 0;
 	TAILQ_INSERT_TAIL(&t->tombstones, b, age);
 	t->n_tombstones++;

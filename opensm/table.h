@@ -34,10 +34,17 @@ struct vhca_osm_binding {
 	uint16_t gid_index;
 	uint16_t lid;	/* as reported; 0 = unknown */
 	bool withdrawn; /* tombstone: only vguid, epoch and port_guid count */
+	bool own_port; /* a port of the subnet has the vGUID as its own: the keys are needed there */
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */
 	TAILQ_ENTRY(vhca_osm_binding) age;
 };
+
+/* The port that needs the binding's keys. */
+static inline uint64_t vhca_osm_binding_keys_at(const struct vhca_osm_binding *b)
+{
+	return b->own_port ? b->vguid : b->port_guid;
+}
 
 struct vhca_osm_table;
 

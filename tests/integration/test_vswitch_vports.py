@@ -180,6 +180,75 @@ class Moves(Case):
         self.assertEqual(self.sm.stop(), 0)
 
 
+class Members(Case):
+    """A binding's keys are the vGUID's own port's, if there is one, and no other's."""
+
+    KEY = "0x8001"
+
+    def wait_key(self, place, there=True):
+        fabric.wait_for(f"{self.KEY} {'on' if there else 'off'} {place}", lambda: self.net.has(place, self.KEY) == there, 20)
+
+    def settled(self):
+        """No sweep is under way that a report has asked for."""
+        fabric.wait_for("in effect", lambda: self.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
+
+    def has_key(self):
+        places = [*range(2, vswitches.HYPERVISORS + 1), *(f"F{n}-{v}" for n, v in self.net.guid)]    # H1 is OpenSM's own
+        return [place for place in places if self.net.has(place, self.KEY)]
+
+    def row(self, vguid=VGUID):
+        row = self.check(self.sm.api.get(vguid), 200)
+        rows = self.sm.api.call("GET", "/v1/bindings")[1]["bindings"]
+        self.assertEqual([r for r in rows if r["vguid"] == vguid], [row])
+        return row["state"], row["port_guid"], row["lid"], row["findings"]
+
+    def test_keys_go_with_the_vport(self):
+        self.manager("minhop")
+        self.check(self.sm.api.bind(VGUID, 2, 3, [self.KEY], gid_index=0), 200)
+        state, _, lid, findings = self.row()
+        self.assertEqual((state, lid), ("elsewhere", self.lids[VGUID]))    # the hardware has not changed
+        self.assertIn("no virtual port of the HCA", findings[0])
+        self.settled()
+        self.net.exchange((1, 1), (3, 2))
+        self.check(vswitches.move(self.sm, VGUID, 2, (1, 1), (3, 2), pkeys=[self.KEY]), 200)
+        self.wait_key("F3-2")
+        fabric.wait_for("the SM's own copy", lambda: self.row() == ("granted", fabric.port_guid(3), self.lids[VGUID], []))
+        self.assertEqual(self.has_key(), ["F3-2"])
+        self.sm.kill()
+        self.sm.start()
+        self.assertEqual(self.row(), ("granted", fabric.port_guid(3), self.lids[VGUID], []))
+        self.assertEqual(self.has_key(), ["F3-2"])
+        self.check(self.sm.api.withdraw(VGUID, 2), 200)
+        self.wait_key("F3-2", False)
+        # At the beginning of a sweep OpenSM has no LID for its own port.
+        fabric.wait_for("the records", lambda: self.peers_records() == self.records, 20, 0.5)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_a_port_that_comes_later(self):
+        """As of a VF that is programmed after it was claimed: until then its HCA's port has the key."""
+        self.manager("minhop")
+        late, stand_in = "0x02c9ab0000000022", self.net.guid[4, 3]
+        self.check(self.sm.api.bind(late, 1, 4, [self.KEY], gid_index=0), 200)
+        self.wait_key(4)
+        self.assertEqual(self.row(late)[0], "pending")
+        self.settled()
+        self.net.program(4, 3, late)
+        self.heavy_sweep()
+        self.wait_key("F4-3")
+        self.wait_key(4, False)
+        fabric.wait_for("the SM's own copy", lambda: self.row(late)[::3] == ("granted", []))
+        self.settled()
+        self.net.program(4, 3, stand_in)    # as of a guest's reset: the key waits
+        self.heavy_sweep()
+        self.check(self.sm.api.bind(late, 2, 4, [self.KEY], gid_index=0), 200)
+        self.heavy_sweep()
+        self.assertEqual((self.row(late)[0], self.has_key()), ("pending", []))
+        self.net.program(4, 3, late)
+        self.heavy_sweep()
+        self.assertEqual(self.has_key(), ["F4-3"])    # in the sweep that finds it
+        self.end()
+
+
 class Loss(Case):
     def lost(self, node, attribute, to):
         self.manager("minhop")

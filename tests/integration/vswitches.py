@@ -101,11 +101,11 @@ def guid2lid(sm):
         return f.read()
 
 
-def move(sm, vguid, epoch, source, to, policy="vport", phase="commit"):
+def move(sm, vguid, epoch, source, to, policy="vport", phase="commit", pkeys=()):
     """What a destination's agent reports of a VM that comes from another hypervisor; source, to: (hypervisor, VF)."""
     body = {"id": "0b6c5a5e-3d5d-4e0e-9c53-0d6f5f1f0a01", "epoch": epoch, "vguid": vguid, "phase": phase,
             "from": {"port_guid": fabric.port_guid(source[0]), "gid_index": 0, "lid": 0},
-            "to": {"port_guid": fabric.port_guid(to[0]), "gid_index": 0, "lid": 0}, "pkeys": []}
+            "to": {"port_guid": fabric.port_guid(to[0]), "gid_index": 0, "lid": 0}, "pkeys": list(pkeys)}
     if policy == "vport":
         body["lid_policy"], body["to"]["vport"] = policy, to[1]
     return sm.api.call("POST", "/v1/moves", body, timeout=70)
