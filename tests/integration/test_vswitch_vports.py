@@ -3,8 +3,10 @@
 """Virtual ports that go to another hypervisor with GUID, GID and LID: the plugin in a real OpenSM, hypervisors that are switches on ibsim.
 SMPs are counted on the wire, ways followed through the switches, path records compared byte by byte."""
 
+import http.client
 import os
 import random
+import threading
 import unittest
 
 import fabric
@@ -24,11 +26,11 @@ class Case(unittest.TestCase):
         self.net = vswitches.VSwitches()
         self.addCleanup(self.net.close)
 
-    def manager(self, engine="ftree"):
+    def manager(self, engine="ftree", conf=""):
         """A subnet in which VGUID is at the first VF of hypervisor 1."""
         self.one_sl = engine != "dfsssp"    # else a path has the SL that keeps it free of deadlocks
         self.net.program(1, 1, VGUID)
-        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n", counter=os.environ["VHCA_SMPCOUNT_LIB"])
+        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", counter=os.environ["VHCA_SMPCOUNT_LIB"])
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
         self.assertEqual(len(self.lids), vswitches.HYPERVISORS * (1 + vswitches.VFS))
@@ -85,6 +87,10 @@ class Case(unittest.TestCase):
             self.assertEqual(names, [f"F{n}-{v}" for n, v in self.net.guid])
         self.assertEqual(self.peers_records(), self.records)
         self.assertEqual(vswitches.lids(self.sm), self.lids)
+
+    def records_are_back(self):
+        """After what asks for a sweep, as a start of OpenSM does: at the beginning of one it has no LID for its own port."""
+        fabric.wait_for("the records", lambda: self.peers_records() == self.records, 20, 0.5)
 
     def heavy_sweep(self):
         """LFT SMPs of one more heavy sweep."""
@@ -220,8 +226,7 @@ class Members(Case):
         self.assertEqual(self.has_key(), ["F3-2"])
         self.check(self.sm.api.withdraw(VGUID, 2), 200)
         self.wait_key("F3-2", False)
-        # At the beginning of a sweep OpenSM has no LID for its own port.
-        fabric.wait_for("the records", lambda: self.peers_records() == self.records, 20, 0.5)
+        self.records_are_back()
         self.assertEqual(self.sm.stop(), 0)
 
     def test_a_port_that_comes_later(self):
@@ -270,6 +275,36 @@ class Loss(Case):
 
     def test_a_vport_that_does_not_take_its_lid(self):
         self.lost("F5-3", fattree.PORT_INFO, (5, 3))
+
+    def test_a_kill_in_the_move(self):
+        """A hypervisor that does not answer keeps it open until OpenSM is dead."""
+        self.manager("minhop", "transaction_timeout 400\n")
+        source, failed = self.announce((2, 1)), []
+        self.net.exchange(source, (2, 1))
+        self.net.console(f'Error "V2" 100 {fattree.LFT}')
+        before = self.sm.smps()["lft"]
+
+        def client():
+            try:
+                self.report(source, (2, 1))
+            except (OSError, http.client.HTTPException) as e:
+                failed.append(e)
+        thread = threading.Thread(target=client)
+        thread.start()
+        fabric.wait_for("the SMPs", lambda: self.sm.smps()["lft"] > before, every=0.005)
+        self.sm.kill()
+        thread.join()
+        self.assertEqual(len(failed), 1)    # no answer
+        self.net.console(f'Error "V2" 0 {fattree.LFT}')
+        self.sm.start()
+        self.records_are_back()
+        self.all_right()
+        answer, wire = self.report(source, (2, 1))    # so it is told again
+        self.assertEqual((answer["state"], answer["exchanged"], wire["all"]), ("applied", None, 0))
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.moved((4, 2))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
 
 
 class Refusals(Case):
