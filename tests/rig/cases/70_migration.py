@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Guests move between the hypervisors and their InfiniBand identities move with them, or everything stays as it was."""
 
+import time
+
 from kit.base import wait_for
 from kit.case import VFS, case, check, equal, free_vfs
 from kit.hypervisors import PLUGIN_CONF, SM_ADDRESS, agent_conf
 from kit.migration import Moving, moving
 
 REFUSING_HOOK = "/etc/libvirt/hooks/qemu.d/zz-refuse"
+LEASE_S = 30  # enough to begin, less than a copy takes
+LEASE_CONF = "/etc/vhcad/vhcad.conf.d/lease.conf"
+# At hvb: neither is its agent asked by others, nor does it reach the plugin. The guest's memory goes by other ports.
+CUT = "iptables -I INPUT -i eth1 -p tcp --dport 8514 -j DROP; iptables -I OUTPUT -o eth1 -p tcp --dport 8515 -j DROP"
 # A guest that never answers an unplug: both ways of hot-plug are off.
 DEAF = "acpiphp.disable=1 pcie_ports=compat"
 
@@ -174,3 +180,36 @@ def sm_endpoint_down(rig):
 def opensm_down_while_moving(rig):
     """OpenSM is away during the whole migration: the VM works, all is made good later."""
     without_sm(rig, "systemctl stop opensm-vhcad", "systemctl start opensm-vhcad")
+
+
+# ---- the agents cannot talk ----
+
+def cut_off_while_copying(move, there):
+    """Returns the migration when the guest is at the other host with all that it had, and nobody there could ask or tell anybody."""
+    migration = move.begin_and_wait_copying()
+    started = time.monotonic()
+    there.sh(CUT)
+    wait_for(lambda: move.guest.name in there.sh("virsh -q list --state-running --name").split(), 420, f"{there.name}: vm1 running", 0.5)
+    lasted = time.monotonic() - started
+    check(lasted > LEASE_S, f"the copy took only {lasted:.0f} s more")
+    wait_for(lambda: move.identity(there) == move.before, 90, f"vm1 on {there.name}: {move.before}", 0.5)
+    check(there.vhcactl("outbox")["outbox"], "the outbox is empty although nobody took the report")
+    return migration
+
+
+@case(long=True)
+def network_cut_while_copying(rig):
+    """The agents and the SM are cut off from each other during a copy that outlasts the lease, and beyond its end: the guest has its VF there all the same."""
+    move = moving(rig)
+    try:
+        for host in rig.hosts:
+            host.put(LEASE_CONF, f"[migration]\nlease = {LEASE_S}s\n".encode())
+            host.sh("systemctl reload vhcad")
+        migration = cut_off_while_copying(move, rig.hvb)
+    finally:
+        rig.hvb.sh(CUT.replace(" -I ", " -D "), check=False)
+        for host in rig.hosts:
+            host.sh(f"rm -f {LEASE_CONF} && systemctl reload vhcad")
+    equal(move.wait_final(migration)["state"], "done", "end of the migration")
+    move.assert_owner(rig.hvb)
+    move.assert_granted(rig.hvb)
