@@ -357,6 +357,15 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
 	return 0;
 }
 
+/* Of what an earlier move has left to a sweep: asked for again, it is there in the tables, and perhaps not in the fabric. */
+static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
+{
+	for (size_t i = 0; i < m->stats.repairing; i++)
+		if (m->repairs[i].lid[0] == lid || m->repairs[i].lid[1] == lid)
+			return m->ops->missing(m->ctx, &m->repairs[i], NULL, false);
+	return 0;
+}
+
 static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -369,8 +378,10 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 			activate(m, e, now);
 			continue;
 		}
-		if (!e->move.changes)
+		if (!e->move.changes) {
 			m->stats.unchanged++;
+			e->move.missing = still_missing(m, e->move.pair.lid[0]);
+		}
 		finish(m, e, e->move.changes ? &err : NULL);
 	}
 }

@@ -196,6 +196,12 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	assert_int_equal(w->sweeps, 1);
 	vhca_osm_mover_run(w->m, t + VHCA_OSM_RESWEEP_EVERY);
 	assert_int_equal(w->sweeps, 2);
+	/* asked for again: it is not done yet */
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, t + VHCA_OSM_RESWEEP_EVERY);
+	assert_int_equal(w->answers, 2);
+	assert_false(w->got.changes);
+	assert_int_equal(w->got.missing, 2);
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, t + VHCA_OSM_RESWEEP_EVERY + 1);
 	assert_int_equal(world_stats(w).repairing, 0);
