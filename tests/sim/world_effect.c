@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the engine does to a host: each effect happens some time after it was begun, if its intent is durable, and may fail or be the agent's last. */
+#include "tests/sim/world_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "tests/sim/world_mlx5.h"
+
+/* ---- the journal, seen from outside ---- */
+
+static void journaled(const struct world *w, struct vhca_bdf bdf, char ret[static 32])
+{
+	char path[96];
+	sqlite3 *db = NULL;
+	sqlite3_stmt *st = NULL;
+
+	if (w->hooks) {
+		w->hooks->journaled(w, bdf, ret);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "%s/state.db", w->dir);
+	world_must(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK,
+		   "open the journal");
+	world_must(sqlite3_prepare_v2(db, "SELECT state FROM vfs WHERE bdf = ?1", -1, &st, NULL) ==
+			   SQLITE_OK,
+		   "read the journal");
+	sqlite3_bind_text(st, 1, VHCA_BDF_STR(bdf), -1, SQLITE_TRANSIENT);
+	(void)snprintf(ret, 32, "%s",
+		       sqlite3_step(st) == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0)
+						      : "");
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
+/* Intent before effect: the durable state must be one that stands for the effect. */
+static void check_intent(const struct world *w, const struct vhca_vf *vf, enum vhca_effect effect)
+{
+	static const char *const want[] = {
+		[VHCA_EFFECT_PREPARE] = "preparing",
+		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached",
+		[VHCA_EFFECT_SCRUB] = "scrubbing",
+		[VHCA_EFFECT_STRIP] = "quarantined",
+		[VHCA_EFFECT_ATTACH] = "programmed",
+		[VHCA_EFFECT_DETACH] = "detaching",
+		[VHCA_EFFECT_ASK] = "detaching",
+		[VHCA_EFFECT_KICK] = "attached free",
+		[VHCA_EFFECT_CHOOSE] = "claimed",
+	};
+	char state[32];
+
+	if (effect >= VHCA_ARRAY_SIZE(want) || !want[effect])
+		return;
+	journaled(w, vf->bdf, state);
+	world_must(state[0] && strstr(want[effect], state), "an effect without its durable intent");
+}
+
+/* ---- effects ---- */
+
+struct world_job {
+	struct world *w;
+	struct vhca_engine *engine; /* the life it belongs to */
+	struct vhca_vf *vf;
+	enum vhca_effect effect;
+	struct vhca_identity want;
+	uint64_t epoch;
+	struct vhca_uuid domain;
+	char name[VHCA_NAME_MAX];
+	bool has_guest;
+	struct vhca_bdf guest;
+	uint64_t pid; /* of the program in the guest */
+	enum world_fault fault;
+};
+
+/* ---- what kernel and libvirt do ---- */
+
+static bool has_at(const struct world *w, const struct vhca_uuid *domain, struct vhca_bdf guest)
+{
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (w->vfs[v].group_open && vhca_uuid_equal(&w->vfs[v].user, domain) &&
+		    !vhca_bdf_cmp(w->vfs[v].guest, guest))
+			return true;
+	return false;
+}
+
+/* Another one each time: whoever has to give a VF its old address back must have remembered that. */
+static struct vhca_bdf choose_address(struct world *w, const struct vhca_uuid *domain)
+{
+	struct vhca_bdf ret;
+
+	do
+		ret = (struct vhca_bdf){.bus = (uint8_t)(1 + w->plugs++ % 250)};
+	while (has_at(w, domain, ret));
+	return ret;
+}
+
+static int plug(struct world *w, struct world_vf *t, const struct world_job *job,
+		struct vhca_error *err)
+{
+	const struct world_domain *d = world_domain_of(w, &job->domain);
+
+	if (!d || !d->running)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
+	world_must(!d->incoming, "attach to a guest that is still coming in");
+	world_must(!t->group_open || vhca_uuid_equal(&t->user, &job->domain),
+		   "attach of a VF that another guest has");
+	world_must(!strcmp(t->driver, "vfio-pci"), "attach of a VF that is not on vfio-pci");
+	world_must(t->guid == job->want.guid, "attach of a VF whose GUID is not programmed");
+	if (t->group_open)
+		return 0; /* is there already */
+	if (job->has_guest && has_at(w, &job->domain, job->guest))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "address_in_use", 0,
+				      "the guest has another device at this address");
+	t->guest = job->has_guest ? job->guest : choose_address(w, &job->domain);
+	t->group_open = t->guest_driver = true;
+	t->user = job->domain;
+	(void)snprintf(t->name, sizeof(t->name), "%s", job->name);
+	return 0;
+}
+
+static int ask_guest(struct world *w, struct world_vf *t, uint64_t pid,
+		     struct vhca_effect_result *res)
+{
+	if (!t->group_open)
+		return vhca_error_set(&res->err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "too late");
+	if (w->guest_agent == WORLD_AGENT_NONE)
+		return vhca_error_set(&res->err, VHCA_ERR_CONFLICT, "no_guest_agent", 0,
+				      "no guest agent");
+	w->asked += !pid;
+	res->guest = (struct vhca_qga_answer){
+		.pid = 7,
+		.exited = pid && w->guest_agent != WORLD_AGENT_HANGS,
+		.exit_code = w->guest_agent == WORLD_AGENT_NO_SLOT ? 11 : 0,
+	};
+	if (w->guest_agent == WORLD_AGENT_HELPS) {
+		world_tell_removed(w, t);
+		world_vf_unplug(t);
+	}
+	return 0;
+}
+
+static int apply(struct world *w, const struct world_job *job, struct vhca_effect_result *res)
+{
+	struct world_vf *t = world_truth(w, job->vf->bdf);
+	struct vhca_error *err = &res->err;
+	unsigned int v = (unsigned int)(t - w->vfs);
+
+	switch (job->effect) {
+	case VHCA_EFFECT_PROBE:
+		res->in_use = t->group_open;
+		return 0;
+	case VHCA_EFFECT_PREPARE:
+	case VHCA_EFFECT_SCRUB:
+		res->in_use = t->group_open;
+		if (t->group_open)
+			return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
+					      "group open");
+		(void)snprintf(t->driver, sizeof(t->driver), "vfio-pci");
+		if (w->vfs_lie)
+			return vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", 0,
+					      "read-back differs");
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, job->effect, &job->want, res);
+		world_vf_scrub(w, t);
+		return 0;
+	case VHCA_EFFECT_STRIP:
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, VHCA_EFFECT_SCRUB, &job->want, res);
+		world_vf_scrub(w, t);
+		return 0;
+	case VHCA_EFFECT_PROGRAM:
+		if (w->programming && job->want.guid != VHCA_GUID_ALL1)
+			w->programming(w, job->want.guid, job->epoch);
+		t->epoch = job->epoch;
+		if (w->mlx5)
+			return world_mlx5_apply(w, v, job->effect, &job->want, res);
+		res->missing = world_vf_program(w, t, &job->want);
+		return 0;
+	case VHCA_EFFECT_CHOOSE:
+		if (!w->sm_choice)
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
+					      "the SM has not chosen a GUID yet");
+		t->guid = w->sm_choice;
+		return 0;
+	case VHCA_EFFECT_ATTACH:
+		res->called_us = vhca_now_us();
+		return plug(w, t, job, err);
+	case VHCA_EFFECT_DETACH:
+		if (!w->deaf_guest && !(w->deaf_vfs & 1U << v) && t->group_open) {
+			world_tell_removed(w, t);
+			world_vf_unplug(t);
+		}
+		return 0;
+	case VHCA_EFFECT_ASK:
+		return ask_guest(w, t, job->pid, res);
+	case VHCA_EFFECT_KICK:
+		if (!w->sm_deaf)
+			t->held = 0;
+		return 0;
+	case VHCA_EFFECT_READ:
+	case VHCA_EFFECT_NONE:
+		break;
+	}
+	return 0;
+}
+
+/* ---- when ---- */
+
+static void on_job(void *arg)
+{
+	struct world_job *job = arg;
+	struct world *w = job->w;
+	struct vhca_effect_result res = {.rc = 0};
+
+	if (w->hooks)
+		job->fault = w->hooks->interfere(w, job->vf, job->effect);
+	if (job->fault == WORLD_CRASH_BEFORE) {
+		w->crashed = true;
+		free(job);
+		return;
+	}
+	if (job->fault == WORLD_FAIL)
+		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
+					"injected failure");
+	else
+		res.rc = apply(w, job, &res);
+	world_check(w);
+	if (w->hooks && res.rc == 0)
+		w->hooks->happened(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs),
+				   job->effect);
+	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
+		res.rc = world_vf_read(w, world_truth(w, job->vf->bdf), &res);
+		res.has_hw = res.rc == 0;
+	}
+	if (job->fault == WORLD_CRASH_AFTER)
+		w->crashed = true;
+	else
+		vhca_engine_effect_done(job->engine, job->vf, &res);
+	free(job);
+}
+
+void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
+{
+	struct world *w = ctx;
+	struct world_job *job = calloc(1, sizeof(*job));
+
+	check_intent(w, vf, effect);
+	world_must(job != NULL, "out of memory");
+	*job = (struct world_job){
+		.w = w, .engine = w->engine, .vf = vf, .effect = effect, .pid = vf->escalation.pid};
+	if (vf->claim) {
+		job->want = vhca_claim_shows(vf->claim);
+		job->epoch = vf->claim->epoch;
+		job->domain = vf->claim->domain;
+		job->has_guest = vf->claim->has_guest;
+		job->guest = vf->claim->guest;
+		(void)snprintf(job->name, sizeof(job->name), "%s", vf->claim->name);
+	}
+	if ((w->fault_effect == VHCA_EFFECT_NONE || w->fault_effect == effect) &&
+	    ++w->effects == w->fault_at)
+		job->fault = w->fault;
+	if (job->fault == WORLD_HANG)
+		w->hung = job;
+	else
+		world_later(w, on_job, job);
+}
+
+void world_release(struct world *w)
+{
+	world_must(w->hung != NULL, "nothing hangs");
+	world_later(w, on_job, w->hung);
+	w->hung = NULL;
+}
