@@ -154,7 +154,24 @@ static void await_keys(struct vhca_mig *m)
 		mig_again(m, limit - waited);
 }
 
-/* ---- reserved: the guest is here before the hand-over ---- */
+/* ---- the guest is here before the hand-over ---- */
+
+/*
+ * It runs here, and no copy of it was let in: it was started here, after its source had died. What is kept is promised by a host that will not
+ * hand it over; what the guest gets, its metadata asks for. (A managed copy may have been let in by an agent that was killed before it
+ * wrote so.)
+ */
+static bool was_started_here(const struct vhca_mig *m)
+{
+	return guest_runs_here(m) &&
+	       (m->mode != VHCA_MIG_MODE_MANAGED || !(m->pinned || m->revived));
+}
+
+static void fail_started_here(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "started_here",
+		      "the domain was started here, not migrated");
+}
 
 /* Its VFs at the source are withdrawn and the next epoch is in the journal there: without that no managed copy begins. */
 static bool guest_came_first(const struct vhca_mig *m)
@@ -265,6 +282,7 @@ static void settle(struct vhca_mig *m)
 
 #define ADMITTED     (MIG_IN(RESERVED) | MIG_IN(PROGRAMMING) | MIG_IN(INCOMING))
 #define NOT_HERE_YET (MIG_IN(RESERVING) | ADMITTED)
+#define NOT_HANDED   (MIG_IN(RESERVING) | MIG_IN(RESERVED))
 
 static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_NEW, OFFER, has_failed, NULL, NONE, VHCA_MIG_ENDING),
@@ -274,6 +292,7 @@ static const struct mig_rule rules[] = {
 
 	/* Once the guest runs here, nobody can call it back. */
 	MIG_RULE(MIG_IN(INCOMING), LOOK, guest_runs_here, NULL, NONE, VHCA_MIG_ATTACHING),
+	MIG_RULE(NOT_HANDED, LOOK, was_started_here, fail_started_here, NONE, MIG_UNDO),
 	MIG_RULE(ADMITTED, LOOK, guest_comes, note_guest_comes, NONE, MIG_STAY),
 	MIG_RULE(ADMITTED, LOOK, guest_vanished, shorten_the_lease, NONE, MIG_STAY),
 

@@ -14,9 +14,11 @@ static bool lease_is_over(const struct vhca_mig *m)
 
 /* ---- ready ---- */
 
+/* Claims that ended with an earlier boot are not spoken for. */
 static bool renewal_is_due(const struct vhca_mig *m)
 {
-	return vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
+	return vhca_migration_claim(m, NULL) &&
+	       vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
 }
 
 static void note_renewal(struct vhca_mig *m)

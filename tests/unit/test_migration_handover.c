@@ -105,6 +105,40 @@ static void test_source_dies_before_it_hands_over(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+static bool is_given_up(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_ENDED;
+}
+
+static bool is_reserved(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_RESERVED;
+}
+
+static bool is_served(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return world_vf_of(&p->w[1], 0, "ib0") >= 0;
+}
+
+/* The source is dead, and somebody starts the guest where it was to go: it waits for no hand-over, its metadata asks for its VF. */
+static void test_guest_is_started_at_its_destination(void **state)
+{
+	struct pair *p = *state;
+
+	(void)pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+	assert_true(pair_until(p, is_reserved, NULL));
+	pair_silence(p, 0);
+	world_reboot(&p->w[0]);
+	p->w[1].domains[0].info = p->w[0].domains[0].info;
+	p->w[1].domains[0].info.has_away = false;
+	world_incoming(&p->w[1], 0, false);
+	assert_true(pair_until(p, is_given_up, NULL));
+	assert_true(pair_until(p, is_served, NULL));
+}
+
 /* Killed while it waits, it waits anew, and then goes on. */
 static void test_destination_dies_while_it_waits_alone(void **state)
 {
@@ -198,6 +232,7 @@ int main(void)
 		TEST(test_guest_is_faster),
 		TEST(test_either_agent_dies_meanwhile),
 		TEST(test_source_dies_before_it_hands_over),
+		TEST(test_guest_is_started_at_its_destination),
 		TEST(test_destination_dies_while_it_waits_alone),
 		TEST(test_arrived_guest_is_not_called_back),
 		TEST(test_refused_hand_over_stops_the_copy),
