@@ -128,6 +128,8 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration);
 /* The identity is ours (again), at this epoch: program, then attach where the domain runs. */
 void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/* The same at its source, after a migration that failed: if the SM knows a later epoch of a place that gave it up, the next one is ours. */
+void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /* Makes the epoch durable without using it: it is promised to somebody else. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /* Asks the SM for an identity that is still away, at the claim's epoch; claim->told is what it said last. Nothing, if a

@@ -375,11 +375,16 @@ static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		      struct vhca_claim **ret, struct vhca_error *err)
 {
 	struct vhca_identity id = {0};
+	uint64_t last;
 	int r = engine_resolve_identity(e, req, &id, err);
 
 	if (r < 0)
 		return r;
-	return engine_make_claim(e, req, &id, vhca_model_next_epoch(&e->model, id.guid), ret, err);
+	last = vhca_model_epoch(&e->model, id.guid);
+	r = engine_make_claim(e, req, &id, vhca_model_next_epoch(&e->model, id.guid), ret, err);
+	if (r == 0)
+		(*ret)->reused = last && (*ret)->epoch == last;
+	return r;
 }
 
 static void unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)
@@ -551,10 +556,22 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 		st->problem = (struct vhca_error)VHCA_ERROR_INIT;
 }
 
+/* A guest that is on its way gets nothing more: a VF that came late would hold it here. */
+static bool is_moved(const struct vhca_engine *e, const struct vhca_domain *dom)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && vhca_uuid_equal(&c->domain, &dom->info->uuid))
+			return true;
+	return false;
+}
+
 static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
 		   const struct vhca_vf_request *vf)
 {
-	return !dom->incoming && !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
+	return !dom->incoming && !is_moved(e, dom) &&
+	       !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
 	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
 }
 

@@ -61,6 +61,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration)
 {
 	claim->migrating = claim->leaving = true;
+	claim->restored = false;
 	claim->removed_us = 0;
 	claim->migration = *migration;
 	keep(e, claim);
@@ -85,6 +86,12 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
 	raise_epoch(e, claim, epoch);
 	engine_save_and_report(e, claim->vf);
+}
+
+void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	claim->restored = true;
+	vhca_engine_return(e, claim, epoch);
 }
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
@@ -114,8 +121,9 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->migrating = claim->leaving = claim->has_from = false;
+	claim->migrating = claim->leaving = claim->has_from = claim->restored = false;
 	keep(e, claim);
+	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
 }
 
 void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)

@@ -54,7 +54,7 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 	if (owner->epoch < c->epoch)
 		return NULL;
 	/* What was handed over is raised by who handed it over. */
-	if (c->migrating && !c->away)
+	if (c->migrating && !c->away && !c->restored)
 		return NULL;
 	if (!owner->bound)
 		return "of a place that gave it up"; /* this VM was stopped on another host */
@@ -63,6 +63,31 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 	if (!next_generation(owner->epoch, ret))
 		return NULL;
 	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
+}
+
+static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t epoch)
+{
+	c->epoch = epoch;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
+				   c->epoch); /* known: no memory needed */
+	engine_save_and_report(e, c->vf);
+}
+
+/*
+ * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say): that request may come late, or once more, and would
+ * bury this one. Now that the SM has accepted it from here, it is ours to raise.
+ */
+static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (c->away || c->migrating || c->ending) {
+		c->reused = false; /* whoever moves or ends it has its own way with epochs */
+	} else if (c->vf->committing) {
+		engine_report(e, c); /* the SM will say it again */
+	} else {
+		c->reused = false;
+		raise_epoch(e, c, c->epoch + 1);
+	}
 }
 
 /* The SM has refused an epoch. True: the answer is not the last word, another report is under way. */
@@ -81,12 +106,9 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
-	c->epoch = epoch;
 	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
-	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
-				   c->epoch); /* known: no memory needed */
-	engine_save_and_report(e, c->vf);
+	c->reused = false;
+	raise_epoch(e, c, epoch);
 	return true;
 }
 
@@ -102,6 +124,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->doubtful = false;
+		if (c->reused)
+			leave_the_old_epoch(e, c);
 	}
 	if (refused && go_on_from(e, c, doc))
 		return;

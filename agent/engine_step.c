@@ -187,6 +187,13 @@ static enum membership membership_at_sm(struct vhca_vf *vf)
 	return WAIT;
 }
 
+/* By a take-over, the SM has named the owner who is to be evicted: before it has done so, that one may show the vGUID. */
+static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return e->args.fenced && vhca_epoch_begins_generation(c->epoch) &&
+	       (c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_UNREACHABLE);
+}
+
 /* May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks nobody: a key that the port lacks stays
  * `none` in the map, which is safe, and is mapped when it comes. */
 static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
@@ -198,6 +205,11 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (!vhca_hca_identity(vf->hca)->host_pkey_map)
 		return membership_at_sm(vf);
+	if (is_to_be_evicted(e, c)) {
+		engine_reason(vf, "waits for the SM: GUID %s is taken over from another host",
+			      VHCA_GUID_STR(c->identity.guid));
+		return WAIT;
+	}
 	on_port = keys_on_port(vf, &pkey);
 	/* An SM that fences is asked first in any case: the vGUID may have another owner. */
 	if (on_port && (!e->args.fenced || c->told == VHCA_TOLD_ACCEPTED))

@@ -241,7 +241,7 @@ static void give_back(struct vhca_mig *m)
 
 	while ((c = vhca_migration_claim(m, c)))
 		if (is_withheld(c))
-			vhca_engine_return(m->owner->args.engine, c, c->epoch + c->withdrawn);
+			vhca_engine_restore(m->owner->args.engine, c, c->epoch + c->withdrawn);
 	mig_again(m, 0);
 }
 

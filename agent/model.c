@@ -330,6 +330,11 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 	return 0;
 }
 
+bool vhca_epoch_begins_generation(uint64_t epoch)
+{
+	return epoch && !(epoch & UINT32_MAX);
+}
+
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 {
 	struct vhca_epoch *e = find_epoch(m, guid);

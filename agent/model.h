@@ -74,7 +74,9 @@ struct vhca_claim {
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
 	bool away;    /* scrubbed, and the identity is withheld: it may be somebody else's now */
 	bool withdrawn; /* at this epoch: the SM may hear of that after whatever is said at the same one */
-	bool bare; /* away, but its VF goes into the guest all the same: without the identity */
+	bool restored; /* given back to its guest by a migration that failed; not durable */
+	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
+	bool bare;   /* away, but its VF goes into the guest all the same: without the identity */
 	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
 	bool has_from;
 	uint64_t from_port_guid;
@@ -255,6 +257,8 @@ bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain,
 
 /* Last epoch used for the vGUID here; 0 = never. */
 uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
+/* It is the first one after a take-over. */
+bool vhca_epoch_begins_generation(uint64_t epoch);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 /* The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is used again, else a host that is refused

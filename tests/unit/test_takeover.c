@@ -104,6 +104,43 @@ static void takes_over_from_a_dead_host(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
+/* The SM has named an owner: it may be alive all the same, and show the vGUID until it is evicted. */
+static void nothing_is_programmed_before_the_eviction(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	w->conf.sm_timeout_ms = 20;
+	uuid = start_guest(w);
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	sm_answers(w, 7);
+	for (unsigned int i = 0; i < 3; i++) /* longer than it waits for an SM that is away */
+		world_settle(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_non_null(strstr(claim(w)->vf->reason, "taken over"));
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/* Its host was restarted, say: the last withdrawal may be heard of after the new report, at the same epoch. */
+static void an_epoch_that_was_withdrawn_is_left(void **state)
+{
+	struct world *w = *state;
+
+	(void)start_guest(w);
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nobody_claims, NULL));
+	(void)world_domain_start(w, 0, "0x8001");
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_int_equal(claim(w)->epoch, 1);
+	sm_answers(w, 0);
+	assert_int_equal(claim(w)->epoch, 2);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	sm_answers(w, 0);
+	assert_int_equal(claim(w)->epoch, 2);
+}
+
 /* Taken over and over again; whoever has it was taken over from as well, and has raised its epoch since. */
 static void each_takeover_is_a_generation(void **state)
 {
@@ -114,6 +151,7 @@ static void each_takeover_is_a_generation(void **state)
 	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
 	sm_answers(w, GENERATION + 5);
 	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
+	sm_answers(w, 0);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 	sm_answers(w, INT64_MAX - 1); /* there is no generation after this one */
 	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
@@ -423,6 +461,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(takes_over_from_a_dead_host),
+		T(nothing_is_programmed_before_the_eviction),
+		T(an_epoch_that_was_withdrawn_is_left),
 		T(each_takeover_is_a_generation),
 		T(answer_during_a_commit_is_asked_for_again),
 		T(another_domain_takes_nothing_over),
