@@ -6,6 +6,7 @@
  *   test_chaos                            the schedules of a check, as TAP
  *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
  *   test_chaos --seed S [--steps M] [--only 3,7,9] [--trace]    one schedule, or the first M of its actions, or just these
+ *   test_chaos --seed S --broken B                                the same with something broken (enum chaos_breakage)
  *   test_chaos --seed S --shrink          the fewest actions of it that still break something
  */
 #include "tests/unit/unit.h"
@@ -24,6 +25,7 @@
 #include "common/base/cleanup.h"
 #include "tests/sim/chaos_schedule.h"
 
+#define BROKEN_SCHEDULES 500  /* at most, until one catches it */
 #define CHECK_MIGRATIONS 1000 /* of a check with sanitizers; tools/check runs many more without */
 
 /* ---- in processes of their own: a run may also end by an abort ---- */
@@ -59,7 +61,7 @@ static bool holds(const struct chaos_schedule *s, bool quiet)
 }
 
 struct shared {
-	unsigned int migrations, schedules, kills, messages, lost;
+	unsigned int migrations, schedules, kills, messages, lost, power_offs, takeovers;
 	uint64_t events;
 	uint64_t now[16]; /* the seed that each process is at */
 };
@@ -70,6 +72,8 @@ static void add(struct shared *sh, const struct chaos_play *r)
 	__atomic_add_fetch(&sh->kills, r->c.stats.kills, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->messages, r->c.stats.messages, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->lost, r->c.stats.lost, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->power_offs, r->c.stats.power_offs, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->takeovers, r->c.stats.takeovers, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->schedules, 1, __ATOMIC_RELAXED);
 }
 
@@ -118,9 +122,10 @@ static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
 			      (unsigned long long)sh->now[j]);
 	}
 	print_message(
-		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u messages, %u lost\n",
-		(unsigned long long)first, sh->schedules, sh->migrations, sh->kills, sh->messages,
-		sh->lost);
+		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u power failures, %u "
+		"take-overs, %u messages, %u lost\n",
+		(unsigned long long)first, sh->schedules, sh->migrations, sh->kills, sh->power_offs,
+		sh->takeovers, sh->messages, sh->lost);
 	(void)munmap(sh, sizeof(*sh));
 	return ok;
 }
@@ -172,6 +177,26 @@ static void test_schedules(void **state)
 	assert_true(run_many(1, 1, CHECK_MIGRATIONS));
 }
 
+/* The seed plays a schedule that the broken agent, or host, does not survive. */
+static bool is_caught(enum chaos_breakage breakage, uint64_t first)
+{
+	for (uint64_t seed = first; seed < first + BROKEN_SCHEDULES; seed++)
+		if (!holds(&(struct chaos_schedule){.seed = seed, .breakage = breakage}, true))
+			return true;
+	return false;
+}
+
+static void what_is_broken_is_caught(void **state)
+{
+	/* Where one was found: it is near, as long as schedules are as they are. */
+	static const uint64_t first[CHAOS_BREAKAGES] = {
+		[CHAOS_OLD_GENERATION] = 21, [CHAOS_UNASKED] = 15, [CHAOS_SAME_BOOT] = 7};
+
+	(void)state;
+	for (enum chaos_breakage b = CHAOS_INTACT + 1; b < CHAOS_BREAKAGES; b++)
+		assert_true(is_caught(b, first[b]));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -182,9 +207,11 @@ int main(int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'},
 		{"trace", no_argument, NULL, 't'},
 		{"shrink", no_argument, NULL, 'x'},
+		{"broken", required_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules),
+					   cmocka_unit_test(what_is_broken_is_caught)};
 	unsigned int migrations = 0, jobs = 1;
 	struct chaos_schedule s = {.seed = 1};
 	bool trace = false, small = false;
@@ -207,6 +234,8 @@ int main(int argc, char **argv)
 			jobs = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (opt == 't')
 			trace = true;
+		else if (opt == 'b')
+			s.breakage = (enum chaos_breakage)strtoul(optarg, NULL, 10);
 		else if (opt == 'x')
 			small = true;
 		else

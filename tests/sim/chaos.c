@@ -112,6 +112,11 @@ static enum vtime_owner owner_of_loop(const struct vhca_loop *loop)
 	return owner_of((const struct chaos_host *)loop);
 }
 
+struct chaos *chaos_of_loop(const struct vhca_loop *loop)
+{
+	return ((const struct chaos_host *)loop)->chaos;
+}
+
 int __wrap_vhca_loop_new(struct vhca_loop **ret);
 int __wrap_vhca_loop_new(struct vhca_loop **ret)
 {
@@ -336,7 +341,7 @@ static void stopping(struct world *w)
 
 void chaos_start(struct chaos_host *h)
 {
-	if (h->w.engine)
+	if (h->w.engine || h->off)
 		return;
 	h->life++;
 	h->told_ms = 0;
@@ -370,9 +375,14 @@ void chaos_kill(struct chaos_host *h)
 
 static void kill_the_dying(struct chaos *c)
 {
-	for (unsigned int i = 0; i < c->n_hosts; i++)
-		if (c->hosts[i].dying || c->hosts[i].w.crashed)
-			kill_now(&c->hosts[i]);
+	for (unsigned int i = 0; i < c->n_hosts; i++) {
+		struct chaos_host *h = &c->hosts[i];
+
+		if (h->dying || h->w.crashed)
+			kill_now(h);
+		if (h->failing)
+			chaos_power_fails(h);
+	}
 }
 
 void chaos_cut(struct chaos *c, unsigned int a, unsigned int b, bool cut)
@@ -400,7 +410,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->n_vfs = n_vfs;
 	w->plugs = n * 50;
 	for (unsigned int v = 0; v < n_vfs; v++)
-		w->vfs[v].guid += n * 0x100;
+		w->vfs[v].guid = w->vfs[v].boot_guid += n * 0x100;
 	w->conf.poll_ms = 5000;
 	w->conf.sm_timeout_ms = 5000;
 	w->conf.pkey_timeout_ms = 20000;
@@ -478,6 +488,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	the_chaos = c;
 	c->trace = trace;
 	c->fenced = true;
+	c->breakage = size->breakage;
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;

@@ -41,6 +41,9 @@ struct chaos_host {
 	unsigned int n;
 	unsigned int life; /* counts the starts */
 	bool dying;
+	bool failing; /* its power does, as soon as no agent runs */
+	bool off;
+	uint64_t off_ms; /* so long */
 	TAILQ_HEAD(, chaos_commit) commits;
 	uint64_t told_ms; /* in order */
 	struct vhca_migrations *ms;
@@ -96,7 +99,7 @@ struct chaos_orch {
 
 struct chaos_guest {
 	unsigned int at; /* the host where it runs */
-	bool down;	 /* saved, and not restored yet */
+	bool down;	 /* saved, or lost with its host, and not started again yet */
 	bool held; /* ...and is paused there, or a second copy is: libvirt does not know how the migration ended */
 	struct chaos_job job;
 	unsigned int n_vfs;
@@ -104,6 +107,10 @@ struct chaos_guest {
 	bool fresh; /* somewhere the VFs were plugged in anew: their addresses are not the old ones */
 	struct chaos_orch orch;
 	uint64_t bare_since; /* it lacks a VF; 0 = it does not */
+	unsigned int lost;   /* times, with its host; tells operators apart */
+	bool vouched;	     /* ...for it, at least once */
+	uint64_t
+		asks_ms; /* nobody does: so seldom its agent asks again for what another host had */
 };
 
 /* What the environment does, each in 1/1000 of the cases; 0 = never. */
@@ -113,13 +120,23 @@ struct chaos_odds {
 	unsigned int slow_copy; /* takes longer than a lease */
 };
 
+/* What the simulation breaks on purpose: the checker must see it. */
+enum chaos_breakage {
+	CHAOS_INTACT,
+	CHAOS_OLD_GENERATION, /* a take-over goes on at the next epoch */
+	CHAOS_UNASKED,	      /* an agent takes over though nobody has vouched */
+	CHAOS_SAME_BOOT,      /* an agent does not see that its host was restarted */
+	CHAOS_BREAKAGES
+};
+
 struct chaos_stats {
-	unsigned int started, done, failed, kills, messages, lost, steps;
+	unsigned int started, kills, messages, lost, steps, power_offs, takeovers;
 };
 
 struct chaos {
 	uint64_t rng;
 	unsigned int n_hosts, n_guests;
+	enum chaos_breakage breakage;
 	bool fenced;
 	uint32_t alone_ms; /* as in struct chaos_size */
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
@@ -147,6 +164,7 @@ struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
 	uint32_t
 		alone_ms; /* for a guest that has arrived before the hand-over; 0 = the agents' own */
+	enum chaos_breakage breakage;
 };
 /* All agents up, every guest with its VFs on a host. */
 void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size);
@@ -174,6 +192,11 @@ void chaos_cancel(struct chaos *c, unsigned int guest);
 /* SIGKILL now or, from inside an agent, when it returns. Nothing, if it is down. */
 void chaos_kill(struct chaos_host *h);
 void chaos_start(struct chaos_host *h);
+/* Its power fails, now or when its agent returns, for so long: guests and the VFs' registers are lost, the journal is not. Operators look after
+ * the guests. */
+void chaos_power_off(struct chaos_host *h, uint64_t ms);
+/* At once. */
+void chaos_power_on(struct chaos_host *h);
 void chaos_cut(struct chaos *c, unsigned int a, unsigned int b, bool cut);
 /* libvirtd goes: its migrations fail, its guests stay. */
 void chaos_virt(struct chaos_host *h, bool up);
@@ -187,6 +210,7 @@ bool chaos_step(struct chaos_host *h, enum chaos_when when, const char *fmt, ...
 /* chaos_net.c */
 void chaos_net_dead(struct chaos_host *h);
 /* chaos.c */
+struct chaos *chaos_of_loop(const struct vhca_loop *loop);
 void chaos_net_serve(unsigned int host, const struct vhca_http_route *routes, void *ctx);
 /* True if the source's agent took it. */
 bool chaos_request(struct chaos *c, unsigned int guest, unsigned int to,
@@ -201,12 +225,20 @@ void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effe
 /* An orchestrator's virsh migrate. */
 int chaos_virt_migrate(struct chaos *c, unsigned int guest, unsigned int to,
 		       struct vhca_error *err);
+/* Its QEMU ends with its host: what libvirt did with it at this host ends, too. */
+void chaos_virt_lose(struct chaos_host *h, unsigned int guest);
 /* The guest stops for good, or to be saved; false: libvirt cannot do it now. */
 bool chaos_virt_stop(struct chaos *c, unsigned int guest);
 bool chaos_virt_start(struct chaos *c, unsigned int guest, unsigned int at);
 /* chaos_orch.c: once a second */
 void chaos_look_after_guests(void *chaos);
+/* chaos_power.c: no agent runs */
+void chaos_power_fails(struct chaos_host *h);
 /* chaos_check.c */
+bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain);
+/* The SM had `old`, all 0 if nothing, and has accepted b. */
+void chaos_check_generation(struct chaos *c, const struct vhca_osm_binding *old,
+			    const struct vhca_osm_binding *b);
 void chaos_check_vfs(struct chaos *c);
 void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned int v,
 			enum vhca_effect effect);

@@ -52,7 +52,7 @@ void chaos_check_vfs(struct chaos *c)
 /* ---- never from under a guest ---- */
 
 /* The journal of the host says that the guest is on its way out, or to be given back to. */
-static bool leaves(const struct chaos_host *h, const struct vhca_uuid *domain)
+bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain)
 {
 	char path[96], buf[16];
 
@@ -76,7 +76,7 @@ static bool is_superseded(const struct chaos *c, const struct chaos_host *h,
 /* ...or was here a moment ago: an effect that had been begun is not called back. */
 static bool is_here(const struct chaos_host *h, unsigned int g)
 {
-	return h->w.domains[g].running || leaves(h, &h->w.domains[g].info.uuid) ||
+	return h->w.domains[g].running || chaos_leaves(h, &h->w.domains[g].info.uuid) ||
 	       vhca_now_ms() - h->w.domains[g].stopped_ms < LATE_EFFECT_MS;
 }
 
@@ -91,20 +91,75 @@ static void check_reason(struct chaos *c, const struct chaos_host *h, unsigned i
 					h->n, c->guests[g].vfs[k].name, g);
 }
 
+/* No migration takes it: the SM has given the vGUID to another host. If it comes back, libvirt chooses where. */
+static void check_taken(struct chaos *c, const struct chaos_host *h, unsigned int v)
+{
+	const struct world_vf *vf = &h->w.vfs[v];
+
+	if (!is_superseded(c, h, vf))
+		chaos_broken(c, "4: host %u: VF %u is pulled from under its guest", h->n, v);
+	for (unsigned int g = 0; g < c->n_guests; g++)
+		if (vhca_uuid_equal(&h->w.domains[g].info.uuid, &vf->user))
+			c->guests[g].fresh = true;
+}
+
 void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned int v,
 			enum vhca_effect effect)
 {
 	const struct world_vf *vf = &h->w.vfs[v];
 
-	if ((effect == VHCA_EFFECT_DETACH || effect == VHCA_EFFECT_ASK) && !leaves(h, &vf->user) &&
-	    !is_superseded(c, h, vf))
-		chaos_broken(c, "4: host %u: VF %u is pulled from under its guest", h->n, v);
+	if ((effect == VHCA_EFFECT_DETACH || effect == VHCA_EFFECT_ASK) &&
+	    !chaos_leaves(h, &vf->user))
+		check_taken(c, h, v);
 	if (effect == VHCA_EFFECT_STRIP && vf->group_open)
 		chaos_broken(c, "4: host %u: VF %u is stripped under its guest", h->n, v);
 	if (effect == VHCA_EFFECT_PROGRAM)
 		check_reason(c, h, v);
 	if (effect == VHCA_EFFECT_PROGRAM || effect == VHCA_EFFECT_ATTACH)
 		chaos_check_vfs(c);
+}
+
+/* ---- nobody takes what nobody vouched for ---- */
+
+static unsigned int guest_with(const struct chaos *c, uint64_t vguid)
+{
+	for (unsigned int g = 0; g < c->n_guests; g++)
+		for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
+			if (c->guests[g].vfs[k].guid == vguid)
+				return g;
+	return CHAOS_GUESTS_MAX; /* as guests are started first */
+}
+
+/* No migration that the host knows of has brought it. */
+static bool has_never_moved(const struct chaos *c, uint64_t port_guid, unsigned int g)
+{
+	char path[96], buf[16] = "";
+
+	for (unsigned int i = 0; i < c->n_hosts; i++) {
+		if (c->hosts[i].w.port_guid != port_guid)
+			continue;
+		chaos_path(&c->hosts[i], path);
+		memstore_ask(path, "SELECT count(*) FROM migrations WHERE domain = ?1",
+			     VHCA_UUID_STR(&c->hosts[i].w.domains[g].info.uuid), buf, sizeof(buf));
+	}
+	return !strcmp(buf, "0");
+}
+
+void chaos_check_generation(struct chaos *c, const struct vhca_osm_binding *old,
+			    const struct vhca_osm_binding *b)
+{
+	bool begins = b->epoch >> 32 > old->epoch >> 32;
+	unsigned int g = guest_with(c, b->vguid);
+
+	if (g == CHAOS_GUESTS_MAX)
+		return;
+	if (begins && !c->guests[g].vouched)
+		chaos_broken(c, "3: vGUID 0x%llx is taken over, and nobody has vouched for it",
+			     (unsigned long long)b->vguid);
+	if (!begins && old->epoch && !old->withdrawn && old->port_guid != b->port_guid &&
+	    has_never_moved(c, b->port_guid, g))
+		chaos_broken(c, "3: vGUID 0x%llx is taken over, and no generation begins",
+			     (unsigned long long)b->vguid);
 }
 
 /* ---- intent before effect ---- */

@@ -192,6 +192,10 @@ static void on_request(void *arg)
 		return;
 	}
 	h = &req->c->hosts[req->to];
+	if (h->off) {
+		free_request(req);
+		return;
+	}
 	req->life = h->life;
 	for (const struct vhca_http_route *r = h->routes; h->w.engine && r && r->method; r++) {
 		if (!matches(req, r))

@@ -186,7 +186,7 @@ static void look_at(struct chaos *c, unsigned int g)
 	}
 	guest->bare_since = guest->bare_since ? guest->bare_since : now;
 	since = later(later(guest->bare_since, guest->orch.lease_from), c->trouble_until);
-	if (now > since + guest->orch.lease_ms + MARGIN_MS)
+	if (now > since + guest->orch.lease_ms + guest->asks_ms + MARGIN_MS)
 		chaos_broken(c,
 			     "8: guest %u: without a VF for %llu s, all is well, and its lease was "
 			     "%llu s",

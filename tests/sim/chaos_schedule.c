@@ -123,6 +123,10 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 	if (r->ambush.host != (int)h->n || --r->ambush.in > 0)
 		return;
 	r->ambush.host = -1;
+	if (r->ambush.power) {
+		chaos_power_off(h, r->ambush.off_ms);
+		return;
+	}
 	chaos_kill(h);
 	chaos_trouble(c, 3300);
 	vtime_after(VTIME_WORLD, 300 + chaos_random(c, 3000), on_start, end_of(r, h->n, 0), free);
@@ -202,6 +206,33 @@ static void act_ambush(struct chaos_play *r, struct dice *d)
 		(struct chaos_ambush){.host = (int)roll(d, r->c.n_hosts), .in = 1 + roll(d, 60)};
 }
 
+/* It takes a while to boot. Whoever does not know of the host's guests waits for nobody: this is no trouble. */
+static uint64_t off_ms(struct dice *d)
+{
+	return 5000 + roll(d, roll(d, 3) ? 40000 : 900000);
+}
+
+static void act_power(struct chaos_play *r, struct dice *d)
+{
+	if (!r->power)
+		return;
+	chaos_power_off(&r->c.hosts[roll(d, r->c.n_hosts)], off_ms(d));
+}
+
+/* Mostly that of a migration's source. */
+static void act_power_at_step(struct chaos_play *r, struct dice *d)
+{
+	unsigned int any = roll(d, r->c.n_hosts);
+
+	if (!r->power)
+		return;
+	r->ambush = (struct chaos_ambush){
+		.host = (int)(roll(d, 2) ? r->c.guests[r->last_guest].at : any),
+		.in = 1 + roll(d, 60),
+		.power = true,
+		.off_ms = off_ms(d)};
+}
+
 static void act_cut(struct chaos_play *r, struct dice *d)
 {
 	unsigned int a = roll(d, r->c.n_hosts),
@@ -213,6 +244,8 @@ static void act_cut(struct chaos_play *r, struct dice *d)
 
 static void act_sm(struct chaos_play *r, struct dice *d)
 {
+	if (r->power)
+		return;
 	r->c.sm_down = true;
 	vtime_after(VTIME_WORLD, trouble_ms(r, d), on_sm, end_of(r, 0, 0), free);
 }
@@ -266,13 +299,15 @@ static const struct action {
 	unsigned int weight;
 	void (*act)(struct chaos_play *r, struct dice *d);
 } actions[] = {
-	{"migrate", 37, act_migrate},
+	{"migrate", 33, act_migrate},
 	{"external", 14, act_external},
 	{"park", 4, act_park},
 	{"drain", 2, act_drain},
 	{"cancel", 4, act_cancel},
 	{"kill", 5, act_kill},
 	{"kill at a step", 8, act_ambush},
+	{"power fails", 1, act_power},
+	{"power fails at a step", 3, act_power_at_step},
 	{"cut", 4, act_cut},
 	{"SM away", 3, act_sm},
 	{"libvirtd away", 3, act_virt},
@@ -326,6 +361,8 @@ static void make_all_well(struct chaos_play *r)
 	chaos_run(c, 1); /* whoever dies, does so now */
 	c->trouble_until = vtime_now();
 	for (unsigned int a = 0; a < c->n_hosts; a++) {
+		chaos_power_on(&c->hosts[a]);
+		chaos_virt(&c->hosts[a], true);
 		chaos_start(&c->hosts[a]);
 		(void)chaos_undrain(&c->hosts[a]);
 	}
@@ -338,6 +375,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	const struct chaos_size size = {.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1),
 					.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX),
 					.vfs = CHAOS_VFS_MAX,
+					.breakage = s->breakage,
 					.alone_ms =
 						roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000)};
 
@@ -346,6 +384,9 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);
 	set_odds(&r->c, &setup);
+	r->power = roll(&patience, 3) == 0;
+	if (r->power)
+		r->c.odds.lost = 0;
 	r->c.on_step = on_step;
 	r->c.arg = r;
 	for (unsigned int i = 0; i < CHAOS_ACTIONS && !r->c.broken; i++) {

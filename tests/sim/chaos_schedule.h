@@ -10,18 +10,22 @@
 struct chaos_schedule {
 	uint64_t seed;
 	bool leave_out[CHAOS_ACTIONS];
+	enum chaos_breakage breakage;
 };
 
 /* Who is killed at which of his steps. */
 struct chaos_ambush {
 	int host; /* -1: nobody */
 	unsigned int in;
+	bool power; /* his host's fails */
+	uint64_t off_ms;
 };
 
 struct chaos_play {
 	struct chaos c;
 	struct chaos_ambush ambush;
 	unsigned int last_guest;
+	bool power; /* may fail; then the SM is always there (0006: what is not played) */
 };
 
 /* True: nothing was broken, and everything came to rest; else p->c.why says what. */

@@ -313,6 +313,23 @@ int chaos_virt_migrate(struct chaos *c, unsigned int g, unsigned int to, struct 
 	return begin_job(c, g, &job, err);
 }
 
+void chaos_virt_lose(struct chaos_host *h, unsigned int g)
+{
+	struct chaos *c = h->chaos;
+	struct chaos_guest *guest = &c->guests[g];
+	struct chaos_job *job = &guest->job;
+
+	if (job->active && guest->held && job->from == h->n)
+		guest->held = job->active = false; /* the copy here goes; the guest runs on */
+	else if (job->active && (job->from == h->n || job->to == h->n))
+		fail_job(c, g, "the host lost its power");
+	if (guest->at != h->n || guest->down)
+		return;
+	chaos_trace(c, "guest %u is lost with its host", g);
+	guest->down = true;
+	guest->lost++;
+}
+
 bool chaos_virt_stop(struct chaos *c, unsigned int g)
 {
 	struct chaos_guest *guest = &c->guests[g];
@@ -334,7 +351,8 @@ bool chaos_virt_start(struct chaos *c, unsigned int g, unsigned int at)
 	struct chaos_host *h = &c->hosts[at];
 
 	info.has_away = false;
-	if (h->w.virt_down || ask_hook(h, &info, &err) < 0)
+	if (h->w.virt_down || c->guests[g].held || h->w.domains[g].running ||
+	    ask_hook(h, &info, &err) < 0)
 		return false;
 	chaos_trace(c, "guest %u starts at host %u", g, at);
 	guest->at = at;
@@ -438,7 +456,7 @@ void chaos_virt(struct chaos_host *h, bool up)
 {
 	struct chaos *c = h->chaos;
 
-	if (up != h->w.virt_down)
+	if (up != h->w.virt_down || (up && h->off))
 		return;
 	chaos_trace(c, "host %u: libvirtd is %s", h->n, up ? "up" : "down");
 	h->w.virt_down = !up;

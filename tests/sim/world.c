@@ -94,6 +94,13 @@ static void tell_inventory(struct world *w)
 
 /* ---- life ---- */
 
+static void boot(struct world *w)
+{
+	for (unsigned int v = 0; v < WORLD_VFS_MAX; v++)
+		world_vf_reset(&w->vfs[v]);
+	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-%u", ++w->boots);
+}
+
 void world_init(struct world *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -119,12 +126,12 @@ void world_init(struct world *w)
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
 	w->port_pkeys[2] = 0x8002;
-	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-1");
 	for (unsigned int v = 0; v < WORLD_VFS_MAX; v++) {
 		w->vfs[v].bdf = (struct vhca_bdf){
 			.bus = 1, .dev = (uint8_t)((v + 1) / 8), .fn = (uint8_t)((v + 1) % 8)};
-		world_vf_reset(&w->vfs[v], v);
+		w->vfs[v].boot_guid = 0x1405000000000000u + v;
 	}
+	boot(w);
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
 		w->domains[i].info.uuid.b[15] =
 			(uint8_t)(0x80 + i); /* nobody's, until it is started */
@@ -183,14 +190,10 @@ void world_kill(struct world *w)
 void world_reboot(struct world *w)
 {
 	world_kill(w);
-	for (unsigned int v = 0; v < w->n_vfs; v++) {
-		world_vf_unplug(&w->vfs[v]);
-		world_vf_reset(&w->vfs[v], v);
-		w->vfs[v].driver[0] = '\0';
-	}
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
-		w->domains[i].running = false;
-	(void)snprintf(w->boot_id, sizeof(w->boot_id), "boot-2");
+		if (w->domains[i].running)
+			world_domain_stop(w, i);
+	boot(w);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)

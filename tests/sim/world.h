@@ -20,6 +20,7 @@ struct world_vf {
 	struct vhca_bdf bdf;
 	char driver[32];
 	uint64_t guid;			/* requested; all ones = withdrawn */
+	uint64_t boot_guid;		/* which the driver gives it when it loads */
 	uint64_t epoch;			/* at which it was requested */
 	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */
 	bool group_open;		/* a QEMU has it */
@@ -117,6 +118,7 @@ struct world {
 	void (*programming)(struct world *w, uint64_t guid, uint64_t epoch); /* or NULL: about to */
 	void *pair;
 	const struct world_hooks *hooks; /* or NULL */
+	unsigned int boots;
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

@@ -16,10 +16,13 @@ struct world_vf *world_truth(struct world *w, struct vhca_bdf bdf)
 	abort();
 }
 
-/* What the mlx4 driver leaves behind when it loads: virtual 0 -> physical 0, a random GUID. */
-void world_vf_reset(struct world_vf *vf, unsigned int i)
+void world_vf_reset(struct world_vf *vf)
 {
-	vf->guid = 0x1405000000000000u + i;
+	world_vf_unplug(vf);
+	vf->driver[0] = '\0';
+	vf->guid = vf->boot_guid;
+	vf->held = vf->epoch = 0;
+	vf->other_maps = 0;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
 		vf->map[k] = k ? -1 : 0;
 }
