@@ -11,6 +11,7 @@ struct chaos_schedule {
 	uint64_t seed;
 	bool leave_out[CHAOS_ACTIONS];
 	enum chaos_breakage breakage;
+	bool power; /* fails in every third one */
 };
 
 /* Who is killed at which of his steps. */
