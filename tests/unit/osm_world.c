@@ -214,3 +214,20 @@ struct vhca_osm_mover_stats world_stats(const struct world *w)
 	vhca_osm_mover_stats(w->m, &s);
 	return s;
 }
+
+static void *sweep(void *arg)
+{
+	struct world_sweeper *s = arg;
+
+	s->alone = vhca_osm_gate_sweep_begin(s->gate);
+	atomic_store(&s->begun, true);
+	return NULL;
+}
+
+void world_sweep_begin(struct world *w, struct world_sweeper *ret)
+{
+	*ret = (struct world_sweeper){.gate = &w->gate};
+	assert_int_equal(pthread_create(&ret->thread, NULL, sweep, ret), 0);
+	while (!vhca_osm_gate_is_sweeping(&w->gate))
+		assert_false(atomic_load(&ret->begun));
+}

@@ -8,6 +8,9 @@
  */
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "opensm/mover.h"
 
 #define LEAVES	   20
@@ -48,5 +51,15 @@ int world_teardown(void **state);
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port);
 struct vhca_osm_mover_stats world_stats(const struct world *w);
+
+/* A sweeper in a thread of its own, to be joined. */
+struct world_sweeper {
+	struct vhca_osm_gate *gate;
+	pthread_t thread;
+	atomic_bool begun;
+	bool alone;
+};
+/* Returns when it waits for those inside; asserts that it does wait. */
+void world_sweep_begin(struct world *w, struct world_sweeper *ret);
 
 #endif

@@ -2,7 +2,6 @@
 /* The mover's states, one move at a time. */
 #include "tests/unit/osm_world.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,36 +297,18 @@ static void metrics_say_what_happened(void **state)
 
 /* ---- the gate, with a real sweeper thread ---- */
 
-struct sweeper {
-	struct vhca_osm_gate *gate;
-	atomic_bool begun;
-	bool alone;
-};
-
-static void *sweep_thread(void *arg)
-{
-	struct sweeper *s = arg;
-
-	s->alone = vhca_osm_gate_sweep_begin(s->gate);
-	atomic_store(&s->begun, true);
-	return NULL;
-}
-
 static void a_sweep_waits_for_the_move_in_progress(void **state)
 {
 	struct world *w = *state;
-	struct sweeper s = {.gate = &w->gate};
-	pthread_t thread;
+	struct world_sweeper s;
 
 	assert_true(vhca_osm_gate_enter(&w->gate));
 	vhca_osm_gate_queued(&w->gate,
 			     true); /* it yields for a while to those, then closes the gate */
-	assert_int_equal(pthread_create(&thread, NULL, sweep_thread, &s), 0);
-	while (!vhca_osm_gate_is_sweeping(&w->gate))
-		assert_false(atomic_load(&s.begun));
+	world_sweep_begin(w, &s);
 	assert_false(vhca_osm_gate_enter(&w->gate) || atomic_load(&s.begun));
 	vhca_osm_gate_leave(&w->gate);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_true(s.alone);
 	vhca_osm_gate_sweep_end(&w->gate);
 	assert_true(vhca_osm_gate_enter(&w->gate));

@@ -2,7 +2,6 @@
 /* Moves that go together: who may, who has to wait for whom, and that they do not disturb each other. */
 #include "tests/unit/osm_world.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,26 +307,10 @@ static void one_that_waits_for_a_drained_one_is_planned_after_it(void **state)
 
 /* ---- with a real sweeper thread ---- */
 
-struct sweeper {
-	struct vhca_osm_gate *gate;
-	atomic_bool begun;
-	bool alone;
-};
-
-static void *sweep_thread(void *arg)
-{
-	struct sweeper *s = arg;
-
-	s->alone = vhca_osm_gate_sweep_begin(s->gate);
-	atomic_store(&s->begun, true);
-	return NULL;
-}
-
 static void a_sweep_waits_for_all_of_them(void **state)
 {
 	struct world *w = *state;
-	struct sweeper s = {.gate = &w->gate};
-	pthread_t thread;
+	struct world_sweeper s;
 	int planned;
 
 	w->lost[0] = w->lost[1] = 1;
@@ -336,9 +319,7 @@ static void a_sweep_waits_for_all_of_them(void **state)
 	across(w, 0, 1); /* waits, planned already */
 	vhca_osm_mover_run(w->m, 0);
 	planned = w->plans;
-	assert_int_equal(pthread_create(&thread, NULL, sweep_thread, &s), 0);
-	while (!vhca_osm_gate_is_sweeping(&w->gate))
-		assert_false(atomic_load(&s.begun));
+	world_sweep_begin(w, &s);
 	inside(w, 2); /* too late */
 	w->lost[0] = 0;
 	vhca_osm_mover_run(w->m, 1);
@@ -346,7 +327,7 @@ static void a_sweep_waits_for_all_of_them(void **state)
 	assert_false(atomic_load(&s.begun)); /* one is still inside */
 	w->lost[1] = 0;
 	vhca_osm_mover_run(w->m, 2);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_true(s.alone);
 	assert_int_equal(w->sent, 2);
 	vhca_osm_gate_sweep_end(&w->gate);
