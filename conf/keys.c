@@ -128,9 +128,9 @@ static const struct key {
 static int add_url(struct vhca_conf *conf, const char *url, size_t len, struct vhca_error *err)
 {
 	char *dst = conf->sm_urls[conf->n_sm_urls];
-	size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : 8;
+	size_t scheme = vhca_conf_http_scheme(url);
 
-	if ((scheme == 8 && strncmp(url, "https://", 8) != 0) || len <= scheme)
+	if (!scheme || len <= scheme)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.*s\" is not an http:// or https:// URL",
 				      len > 80 ? 80 : (int)len, url);

@@ -251,15 +251,21 @@ int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void 
 	return vhca_conf_text(value, type, field, err);
 }
 
+size_t vhca_conf_http_scheme(const char *url)
+{
+	if (strncmp(url, "http://", 7) == 0)
+		return 7;
+	return strncmp(url, "https://", 8) == 0 ? 8 : 0;
+}
+
 int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
 		    struct vhca_error *err)
 {
-	size_t scheme = strncmp(value, "https://", 8) == 0 ? 8 : 7;
+	size_t scheme = vhca_conf_http_scheme(value);
 	char host[HOST_SIZE];
 	bool v6;
 
-	if ((scheme == 7 && strncmp(value, "http://", 7) != 0) ||
-	    split_endpoint(value + scheme, host, &v6) < 0 || !is_host(host, v6))
+	if (!scheme || split_endpoint(value + scheme, host, &v6) < 0 || !is_host(host, v6))
 		return bad(err, value, "http://HOST:PORT or https://HOST:PORT");
 	return vhca_conf_text(value, type, field, err);
 }
