@@ -43,19 +43,23 @@ static int look_or_guess(struct vhca_mlx4_keys *k, unsigned int physical, bool g
 	return r;
 }
 
-/* From the front, where SMs put them. */
+/* From behind the last hit: SMs fill the table from the front, and a claim asks for its keys in the same order. */
 static int search(struct vhca_mlx4_keys *k, uint16_t pkey, bool guess, int16_t *ret)
 {
 	uint16_t shown;
 
 	*ret = VHCA_PKEY_UNMAPPED;
-	for (unsigned int i = 0; i < k->n; i++) {
-		int r = look_or_guess(k, i, guess, &shown);
+	for (unsigned int looked = 0, i = k->next; looked < k->n; looked++, i++) {
+		int r;
 
+		if (i >= k->n)
+			i = 0;
+		r = look_or_guess(k, i, guess, &shown);
 		if (r < 0)
 			return r;
 		if (shown == pkey) {
 			*ret = (int16_t)i;
+			k->next = i + 1;
 			break;
 		}
 	}

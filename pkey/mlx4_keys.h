@@ -11,7 +11,8 @@ struct vhca_mlx4_keys {
 	struct vhca_mlx4_fn
 		*fn; /* borrowed; this and the port are set by the owner, the rest begins as 0 */
 	uint8_t port;
-	unsigned int n; /* entries; 0 = not counted yet */
+	unsigned int n;	   /* entries; 0 = not counted yet */
+	unsigned int next; /* where the next search begins */
 	bool looked_at[VHCA_PKEY_TABLE_MAX];
 	uint16_t value[VHCA_PKEY_TABLE_MAX];
 };
@@ -22,8 +23,8 @@ int vhca_mlx4_keys_look_again(struct vhca_mlx4_keys *k, unsigned int physical);
 /* Of an entry that was looked at; 0 = an empty one, or none (VHCA_PKEY_UNMAPPED). */
 uint16_t vhca_mlx4_keys_at(const struct vhca_mlx4_keys *k, int16_t physical);
 /*
- * Where a key is; *ret: VHCA_PKEY_UNMAPPED = nowhere, after a look at each entry. Where it is may be a guess: what the last VF's proof has
- * read a moment ago says so. Whoever writes the index into a map proves it afterwards, with look_again().
+ * Where a key is (any such place); *ret: VHCA_PKEY_UNMAPPED = nowhere, after a look at each entry. Where it is may be a guess: what the
+ * last VF's proof has read a moment ago says so. Whoever writes the index into a map proves it afterwards, with look_again().
  */
 int vhca_mlx4_keys_find(struct vhca_mlx4_keys *k, uint16_t pkey, int16_t *ret);
 
