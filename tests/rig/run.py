@@ -45,7 +45,7 @@ COLLECT = {
     "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
     "opensm.log": "tail -n 1000 /var/log/opensm.log",
     "libvirt.log": "tail -n 60 /var/log/libvirt/qemu/*.log",
-    "serial.log": "tail -n 60 /var/log/libvirt/qemu/*.serial",
+    "serial.log": "tail -n 60 /var/log/libvirt/qemu/*.serial /var/log/libvirt/qemu/*.console",
     "vfs.json": "vhcactl --json vfs",
     "outbox.json": "vhcactl --json outbox",
     "domains.txt": "virsh list --all; for d in $(virsh -q list --name); do virsh dumpxml $d; done",

@@ -15,7 +15,7 @@ DOMAIN = """<domain type='kvm'>
  <memory unit='MiB'>{memory}</memory><vcpu>1</vcpu>
  <os><type arch='x86_64' machine='{machine}'>hvm</type>
   <kernel>/var/lib/libvirt/images/guest.vmlinuz</kernel><initrd>/var/lib/libvirt/images/{initrd}.initrd</initrd>
-  <cmdline>console=ttyS0 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0 {cmdline}</cmdline></os>
+  <cmdline>console=ttyS1 quiet no_timer_check tsc=reliable mitigations=off nokaslr net.ifnames=0 {cmdline}</cmdline></os>
  <features><acpi/><apic/></features>
  <on_crash>preserve</on_crash>
  <devices><emulator>/usr/bin/qemu-system-x86_64</emulator>
@@ -23,6 +23,7 @@ DOMAIN = """<domain type='kvm'>
   <controller type='pci' index='0' model='pcie-root'/>
   {ports}{hostdevs}{agent}
   <serial type='file'><source path='/var/log/libvirt/qemu/{name}.serial' append='off'/><target port='0'/></serial>
+  <serial type='file'><source path='/var/log/libvirt/qemu/{name}.console' append='off'/><target port='1'/></serial>
   <memballoon model='none'/>
  </devices>
 </domain>"""
@@ -101,6 +102,7 @@ class Guest:
         return self.host.sh(f"virsh domstate {self.name}", check=False).strip()
 
     def serial(self):
+        """What the guest's init has written. Its kernel has a line of its own, so that it never writes between two words of a report."""
         return self.host.sh(f"cat /var/log/libvirt/qemu/{self.name}.serial", check=False)
 
     def seen(self):
