@@ -140,7 +140,7 @@ struct vhca_mig {
 	uint64_t lease_until; /* vhca_now_ms(); 0 = no end */
 	uint64_t
 		arrived_ms; /* destination: the guest was seen here before the hand-over; 0 = not so */
-	uint64_t renewed_ms; /* source: the destination's lease */
+	uint64_t renewed_ms; /* source: the destination's lease, in this life of the agent */
 	struct vhca_backoff backoff;
 	uint64_t not_before_ms;
 	struct vhca_timer *timer;
@@ -168,7 +168,7 @@ struct vhca_migrations_args {
 	/* A destination silent for so long, or a VF quarantined for so long on the way back, is given up; 0 = 15000. */
 	uint32_t abort_tries_ms;
 	uint32_t retry_ms; /* the first back-off; 0 = 200 */
-	uint32_t renew_ms; /* ready: between two renewals of the lease there; 0 = 2000 */
+	uint32_t renew_ms; /* between two renewals of the lease there; 0 = 2000 */
 	uint32_t
 		alone_ms; /* how long a guest that has arrived waits for the hand-over; 0 = 15000 */
 };

@@ -19,12 +19,25 @@ void mig_spend_an_epoch(struct vhca_mig *m)
 	m->delivered = false;
 }
 
+/* Of the destination's lease, by the hand-over once more. Claims that ended with an earlier boot are not spoken for. */
+bool mig_renewal_is_due(const struct vhca_mig *m)
+{
+	return vhca_migration_claim(m, NULL) &&
+	       vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
+}
+
+/* libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its lease until then. */
+static bool is_to_be_renewed(const struct vhca_mig *m)
+{
+	return m->state == VHCA_MIG_COPYING && mig_renewal_is_due(m);
+}
+
 /* Never while an epoch is on its way to the disk, nor an identity on a VF here. */
 bool mig_hand_over_is_due(const struct vhca_mig *m)
 {
-	return m->handed && !m->delivered && !m->handing && vhca_migration_claim(m, NULL) &&
-	       m->effect != VHCA_MIG_EFFECT_HANDOVER && vhca_now_ms() >= m->hand_not_before_ms &&
-	       mig_all(m, mig_claim_is_away);
+	return m->handed && (!m->delivered || is_to_be_renewed(m)) && !m->handing &&
+	       vhca_migration_claim(m, NULL) && m->effect != VHCA_MIG_EFFECT_HANDOVER &&
+	       vhca_now_ms() >= m->hand_not_before_ms && mig_all(m, mig_claim_is_away);
 }
 
 /* Beside the copy, so not by a rule. */
@@ -40,6 +53,8 @@ void mig_hand_over(struct vhca_mig *m)
 void mig_note_delivered(struct vhca_mig *m)
 {
 	m->delivered = true;
+	m->renewed_ms = vhca_now_ms();
+	vhca_timer_arm_ms(m->hand_timer, m->owner->args.renew_ms);
 	if (!m->failure.kind)
 		mig_reason(m, "%s", "");
 	vhca_backoff_reset(&m->hand_backoff);

@@ -12,7 +12,7 @@
 	15000 /* a destination that cannot be reached so long is given up: nothing was touched yet */
 #define MIG_ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
 #define MIG_RENEW_MS \
-	2000 /* ready: the lease there is renewed, and it is asked whether libvirt came */
+	2000 /* ready and copying: the lease there is renewed, and it is asked whether libvirt came */
 #define MIG_ALONE_MS \
 	15000 /* destination: the guest is here, and so long nobody has handed over what was promised for it */
 #define MIG_INCOMING_GONE_MS \
@@ -102,6 +102,7 @@ void mig_spend_an_epoch(struct vhca_mig *m);
 bool mig_hand_over_is_due(const struct vhca_mig *m);
 void mig_hand_over(struct vhca_mig *m);
 void mig_note_delivered(struct vhca_mig *m);
+bool mig_renewal_is_due(const struct vhca_mig *m);
 void mig_hand_over_later(struct vhca_mig *m);
 
 /* ---- migration_times.c ---- */

@@ -352,6 +352,7 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 {
 	struct vhca_mig *m = mig_find(ms, id);
 	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t lease_until;
 	int r = 0;
 
 	if (!m || m->source)
@@ -374,8 +375,10 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 		mig_event(m, MIG_ON_HANDED);
 		return;
 	}
-	/* A source that was restarted asks again; one that waits for an orchestrator does so every now and then. */
-	m->lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
+	/* A source that was restarted asks again; one that waits for an orchestrator, or for libvirt's copy, every now and then. */
+	lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
+	if (m->lease_until < lease_until) /* a big guest may have longer already */
+		m->lease_until = lease_until;
 	mig_again(m, 0);
 }
 

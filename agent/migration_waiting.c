@@ -14,13 +14,6 @@ static bool lease_is_over(const struct vhca_mig *m)
 
 /* ---- ready ---- */
 
-/* Claims that ended with an earlier boot are not spoken for. */
-static bool renewal_is_due(const struct vhca_mig *m)
-{
-	return vhca_migration_claim(m, NULL) &&
-	       vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
-}
-
 static void note_renewal(struct vhca_mig *m)
 {
 	m->renewed_ms = vhca_now_ms();
@@ -92,7 +85,7 @@ static void await_the_lease(struct vhca_mig *m)
 
 static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(READY), EXTEND, NULL, mig_start_lease, NONE, VHCA_MIG_READY),
-	MIG_RULE(MIG_IN(READY), LOOK, renewal_is_due, note_renewal, HANDOVER, MIG_STAY),
+	MIG_RULE(MIG_IN(READY), LOOK, mig_renewal_is_due, note_renewal, HANDOVER, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), LOOK, NULL, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), HANDOVER, mig_succeeded, note_whether_begun, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), HANDOVER, nothing_is_known, say_why_not_renewed, NONE, MIG_STAY),

@@ -360,15 +360,32 @@ static void test_domain_that_never_appears(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
+/* libvirt takes longer than the lease to show the domain, on a host that has too much to do: the source renews the lease meanwhile. */
+static void test_domain_that_appears_late(void **state)
+{
+	struct pair *p = *state;
+	uint64_t deadline;
+
+	p->copy_begins = true;
+	p->w[1].conf.lease_ms = 300;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, awaits_copy, NULL));
+	deadline = vhca_now_ms() + 1200;
+	while (vhca_now_ms() < deadline)
+		pair_settle(p);
+	assert_true(awaits_copy(p, NULL));
+	p->copy_begins = false;
+	assert_true(pair_until(p, at_home, &one));
+}
+
 static bool source_let_go(const struct pair *p, const void *id)
 {
 	return !vhca_migration_claim(vhca_migrations_find(p->ms[0], id), NULL);
 }
 
-/* The destination gave the VFs up, and the domain arrived there all the same: the source lets go too. */
-static void test_destination_gave_up_while_copying(void **state)
+static struct vhca_uuid copy_to_who_gave_up(struct pair *p)
 {
-	struct pair *p = *state;
 	struct vhca_uuid id;
 
 	p->copy_hangs = true;
@@ -376,7 +393,28 @@ static void test_destination_gave_up_while_copying(void **state)
 	assert_true(pair_until(p, copying, NULL));
 	assert_true(pair_until(p, awaits_copy, NULL));
 	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
-	pair_settle(p);
+	return id;
+}
+
+/* It says so when its lease is to be renewed: the guest would have no VF there, and has one here. */
+static void test_destination_gave_up_while_copying(void **state)
+{
+	struct pair *p = *state;
+
+	(void)copy_to_who_gave_up(p);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, at_home, &zero));
+	assert_int_equal(p->copies, 0);
+}
+
+/* And it is not heard before the domain arrives there: the source lets go, too. */
+static void test_destination_gave_up_unheard(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id = copy_to_who_gave_up(p);
+
+	p->cut_handover = true;
 	p->copy_hangs = false;
 	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
@@ -611,7 +649,9 @@ int main(void)
 		TEST(test_abort_after_the_arrival),
 		TEST(test_abort_at_the_arrival),
 		TEST(test_domain_that_never_appears),
+		TEST(test_domain_that_appears_late),
 		TEST(test_destination_gave_up_while_copying),
+		TEST(test_destination_gave_up_unheard),
 		TEST(test_destination_restarted_while_copying),
 		TEST(test_attach_fails_after_the_arrival),
 		TEST(test_attach_fails_after_a_roll_back),
