@@ -144,12 +144,18 @@ def destination_qemu_killed(rig):
 
 # ---- the subnet manager is away ----
 
-def without_sm(rig, away, back):
-    """The guest moves while nobody listens to reports; the destination's port has the key from another guest."""
+def moving_to_where_the_key_is(rig):
+    """...and the other guest from which hvb's port has the key: with the SM away, or out of reach, nobody would put it there."""
     stays = rig.guest(rig.hvb, 2, ("ib0", "0x8001")).start(wait=False)
     rig.hvb.wait_attached(stays)
     move = moving(rig)
     wait_for(lambda: 0x8001 in rig.hvb.facts().port_pkeys().values(), 90, "hvb: 0x8001 on the port")
+    return move, stays
+
+
+def without_sm(rig, away, back):
+    """The guest moves while nobody listens to reports."""
+    move, _ = moving_to_where_the_key_is(rig)
     accepted = "journalctl -b --no-pager -u vhcad | grep -c '0x%016x: report accepted' || true" % move.guids()[0]
     rig.hva.sh(away)
     try:
@@ -200,7 +206,7 @@ def cut_off_while_copying(move, there):
 @case(long=True)
 def network_cut_while_copying(rig):
     """The agents and the SM are cut off from each other during a copy that outlasts the lease, and beyond its end: the guest has its VF there all the same."""
-    move = moving(rig)
+    move, stays = moving_to_where_the_key_is(rig)
     try:
         for host in rig.hosts:
             host.put(LEASE_CONF, f"[migration]\nlease = {LEASE_S}s\n".encode())
@@ -211,5 +217,7 @@ def network_cut_while_copying(rig):
         for host in rig.hosts:
             host.sh(f"rm -f {LEASE_CONF} && systemctl reload vhcad")
     equal(move.wait_final(migration)["state"], "done", "end of the migration")
+    stays.destroy()
+    wait_for(lambda: len(rig.hvb.vhcactl("claims")["claims"]) == 1, 60, f"{stays.name}: its claim at an end", 0.5)
     move.assert_owner(rig.hvb)
     move.assert_granted(rig.hvb)
