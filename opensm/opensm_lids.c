@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "opensm/opensm_fabric.h"
+#include "opensm/opensm_places.h"
 #include "opensm/opensm_smps.h"
 #include "opensm/opensm_vports.h"
 
@@ -15,7 +16,6 @@
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
-#include <complib/cl_qmap.h>
 #include <opensm/osm_db.h>
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_msgdef.h>
@@ -32,19 +32,6 @@ static osm_opensm_t *osm_of(void *ctx)
 }
 
 /* ---- who, and may they ---- */
-
-/* A sweep empties OpenSM's table by LID and fills it again step by step; the ports know theirs all the time. Caller holds the lock. */
-static osm_port_t *port_by_lid(const osm_subn_t *subn, uint16_t lid)
-{
-	const cl_qmap_t *ports = &subn->port_guid_tbl;
-	osm_port_t *port = osm_get_port_by_lid_ho(subn, lid);
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); !port && lid && i != cl_qmap_end(ports);
-	     i = cl_qmap_next(i))
-		if (((osm_port_t *)i)->lid == cl_hton16(lid))
-			port = (osm_port_t *)i;
-	return port;
-}
 
 /* Caller holds the lock. */
 static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err)
@@ -95,7 +82,7 @@ static int check_port(const osm_subn_t *subn, const osm_port_t *port, struct vhc
 static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
 		    osm_port_t *ret[static 2], struct vhca_error *err)
 {
-	ret[0] = port_by_lid(subn, want->lid);
+	ret[0] = vhca_osm_port_by_lid(subn, want->lid);
 	ret[1] = osm_get_port_by_guid(subn, cl_hton64(want->port_guid));
 	if (!ret[0])
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
@@ -159,7 +146,7 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 		r = port[0] == port[1];
 	}
 	for (int i = 0; i < 2 && r == 0; i++)
-		if (port_by_lid(&osm->subn, ret->lid[i]) != port[i])
+		if (vhca_osm_port_by_lid(&osm->subn, ret->lid[i]) != port[i])
 			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
 	cl_plock_release(&osm->lock);
@@ -481,60 +468,6 @@ static unsigned int timeout_ms(void *ctx)
 	return opt->transaction_timeout * (opt->transaction_retries + 1) + 200;
 }
 
-/* ---- reading ---- */
-
-static bool find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
-{
-	osm_opensm_t *osm = osm_of(ctx);
-	const osm_port_t *port;
-
-	*ret = (struct vhca_osm_lid_place){0};
-	cl_plock_acquire(&osm->lock);
-	port = port_by_lid(&osm->subn, lid);
-	if (port) {
-		const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
-
-		ret->port_guid = cl_ntoh64(port->guid);
-		ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
-		(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
-		if (there && there->p_node->sw && !ret->is_switch) {
-			ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
-			ret->switch_port = there->port_num;
-		}
-	}
-	cl_plock_release(&osm->lock);
-	return port != NULL;
-}
-
-static uint16_t highest_lid(const cl_qmap_t *ports)
-{
-	uint16_t highest = 0;
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
-
-		highest = lid > highest ? lid : highest;
-	}
-	return highest;
-}
-
-static void info(void *ctx, struct vhca_osm_fabric_info *ret)
-{
-	struct vhca_osm_lids *lids = ctx;
-	osm_opensm_t *osm = lids->osm;
-
-	cl_plock_acquire(&osm->lock);
-	*ret = (struct vhca_osm_fabric_info){
-		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
-		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
-		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
-		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),
-		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
-		.engine = vhca_osm_routing_name(lids->routing),
-	};
-	cl_plock_release(&osm->lock);
-}
-
 const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.resolve = resolve,
 	.plan = plan,
@@ -543,7 +476,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.send = send_move,
 	.missing = missing,
 	.timeout_ms = timeout_ms,
-	.find = find,
-	.info = info,
+	.find = vhca_osm_place_find,
+	.info = vhca_osm_place_info,
 	.sweep = sweep,
 };

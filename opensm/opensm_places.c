@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/opensm_places.h"
+
+#include "common/base/text.h"
+#include "opensm/opensm_lids.h"
+
+#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+
+struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
+{
+	const cl_qmap_t *ports = &subn->port_guid_tbl;
+	osm_port_t *port = osm_get_port_by_lid_ho(subn, lid);
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); !port && lid && i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		if (((osm_port_t *)i)->lid == cl_hton16(lid))
+			port = (osm_port_t *)i;
+	return port;
+}
+
+bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	const osm_port_t *port;
+
+	*ret = (struct vhca_osm_lid_place){0};
+	cl_plock_acquire(&osm->lock);
+	port = vhca_osm_port_by_lid(&osm->subn, lid);
+	if (port) {
+		const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+		ret->port_guid = cl_ntoh64(port->guid);
+		ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
+		(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
+		if (there && there->p_node->sw && !ret->is_switch) {
+			ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
+			ret->switch_port = there->port_num;
+		}
+	}
+	cl_plock_release(&osm->lock);
+	return port != NULL;
+}
+
+static uint16_t highest_lid(const cl_qmap_t *ports)
+{
+	uint16_t highest = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
+
+		highest = lid > highest ? lid : highest;
+	}
+	return highest;
+}
+
+void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+
+	cl_plock_acquire(&osm->lock);
+	*ret = (struct vhca_osm_fabric_info){
+		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
+		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
+		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
+		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),
+		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
+		.engine = vhca_osm_routing_name(lids->routing),
+	};
+	cl_plock_release(&osm->lock);
+}

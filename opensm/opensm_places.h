@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OPENSM_PLACES_H
+#define VHCA_OPENSM_OPENSM_PLACES_H
+/* Who has a LID, and where: read from OpenSM's tables. */
+#include "opensm/lid_ops.h"
+
+struct osm_port;
+struct osm_subn;
+
+/* A sweep empties OpenSM's table by LID and fills it again step by step; the ports know theirs all the time. NULL if nobody has it. The
+ * caller holds OpenSM's lock. */
+struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid);
+
+/* Two of the operations of lid_ops.h; ctx is a struct vhca_osm_lids. */
+bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
+void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret);
+
+#endif
