@@ -97,6 +97,25 @@ def heavy_sweep(sm, timeout=30):
     fabric.wait_for("a heavy sweep", lambda: done() > before, timeout)
 
 
+class Sweeps:
+    """One heavy sweep after the other. Not by the clock: asked again while it discovers, OpenSM begins anew and never gets to the end."""
+
+    def __init__(self, sm):
+        self.sm, self.over = sm, threading.Event()
+        self.thread = threading.Thread(target=self._run)
+
+    def _run(self):
+        while not self.over.is_set():
+            heavy_sweep(self.sm, 300)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
 class Lids:
     """Which host has which LID, as the plugin says it; the moves keep it up to date."""
 

@@ -7,7 +7,6 @@ Up to four are asked for at a time. VHCA_SEED begins the random numbers (default
 
 import os
 import random
-import threading
 import time
 
 import fabric
@@ -17,25 +16,6 @@ import vantage
 
 SEED = os.environ.get("VHCA_SEED", "1")
 MOVES = int(os.environ.get("VHCA_MOVES", "130"))
-
-
-class Sweeps:
-    """One heavy sweep after the other. Not by the clock: asked again while it discovers, OpenSM begins anew and never gets to the end."""
-
-    def __init__(self, sm):
-        self.sm, self.over = sm, threading.Event()
-        self.thread = threading.Thread(target=self._run)
-
-    def _run(self):
-        while not self.over.is_set():
-            fattree.heavy_sweep(self.sm, 300)
-
-    def __enter__(self):
-        self.thread.start()
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
 
 
 class Moves(fattree.EachEngine, fattree.Case):
@@ -84,7 +64,7 @@ class Moves(fattree.EachEngine, fattree.Case):
         self.look_around()
         self.waited, before, start = 0, sweeps(), time.monotonic()
         moves = 0
-        with Sweeps(sm):
+        with fattree.Sweeps(sm):
             while moves < MOVES:
                 asked = [fattree.Asked(lids, *pair, rng.choice(modes)) for pair in self.pairs(rng)]
                 when = f"seed {SEED}, after move {moves}: {[move.hosts for move in asked]}"
