@@ -77,48 +77,6 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 
 /* ---- handlers ---- */
 
-static void put_binding(void *ctx, struct vhca_http_request *req)
-{
-	struct vhca_osm_api *api = ctx;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_eviction ev;
-	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
-	struct vhca_osm_binding b = {.pkeys = pkeys};
-	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
-
-	if (r == 0)
-		r = vhca_osm_read_binding(vhca_http_body(req), &b, &err);
-	if (r == 0)
-		r = vhca_osm_service_put(api->service, &b, 0, &ev, &err);
-	if (r < 0)
-		refuse(api, req, b.vguid, &err);
-	else
-		reply_when_durable(api, &(struct waiting){.req = req,
-							  .answer = vhca_osm_json_binding_now,
-							  .guid = b.vguid});
-}
-
-static void delete_binding(void *ctx, struct vhca_http_request *req)
-{
-	struct vhca_osm_api *api = ctx;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	uint64_t vguid = 0, epoch = 0, port_guid = 0;
-	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
-
-	if (r == 0)
-		r = vhca_osm_read_epoch(req, &epoch, &err);
-	if (r == 0)
-		r = vhca_osm_read_withdrawer(req, &port_guid, &err);
-	if (r == 0)
-		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
-	if (r < 0)
-		refuse(api, req, vguid, &err);
-	else
-		reply_when_durable(api, &(struct waiting){.req = req,
-							  .answer = vhca_osm_json_binding_now,
-							  .guid = vguid});
-}
-
 /* A move that is durable, and answered when its LID has moved. */
 struct following {
 	struct vhca_http_request *req;
@@ -158,6 +116,93 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 	return r;
 }
 
+/* The same after the binding: what the LID is refused for is known before that changes. */
+static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
+			const struct vhca_osm_binding *b, struct vhca_error *err)
+{
+	struct vhca_osm_lid_move move = {.want = {.port_guid = b->port_guid,
+						  .vguid = b->vguid,
+						  .dynamic = VHCA_OSM_LID_GIVEN}};
+	struct vhca_osm_eviction ev;
+	struct json_object *body;
+	int r = vhca_osm_mover_plan(api->mover, &move, err);
+
+	if (r == 0)
+		r = vhca_osm_service_put(api->service, b, 0, &ev, err);
+	if (r < 0)
+		return r;
+	body = vhca_osm_json_binding_now(api->service, b->vguid);
+	r = move_lid(api, req, &move, body, err);
+	if (r < 0)
+		(void)json_object_put(body);
+	return r;
+}
+
+static void put_binding(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_eviction ev;
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	struct vhca_osm_binding b = {.pkeys = pkeys};
+	bool dynamic = false;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
+
+	if (r == 0)
+		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &err);
+	if (r == 0)
+		r = dynamic ? put_with_lid(api, req, &b, &err)
+			    : vhca_osm_service_put(api->service, &b, 0, &ev, &err);
+	if (r < 0)
+		refuse(api, req, b.vguid, &err);
+	else if (!dynamic)
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = b.vguid});
+}
+
+/* Of the vGUID that is withdrawn; answers later if there is one to be freed. */
+static int free_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
+		    const struct vhca_osm_lid_move *move, struct vhca_error *err)
+{
+	struct json_object *body = vhca_osm_json_binding_now(api->service, move->want.vguid);
+	int r = move_lid(api, req, move, body, err);
+
+	if (r < 0)
+		(void)json_object_put(body);
+	return r;
+}
+
+static void delete_binding(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
+	uint64_t vguid = 0, epoch = 0, port_guid = 0;
+	bool keep = false;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+
+	if (r == 0)
+		r = vhca_osm_read_epoch(req, &epoch, &err);
+	if (r == 0)
+		r = vhca_osm_read_withdrawer(req, &port_guid, &err);
+	if (r == 0)
+		r = vhca_osm_read_keep(req, &keep, &err);
+	move.want.vguid = vguid;
+	if (r == 0 && !keep)
+		r = vhca_osm_mover_plan(api->mover, &move, &err);
+	if (r == 0)
+		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
+	if (r == 0 && move.changes)
+		r = free_lid(api, req, &move, &err);
+	if (r < 0)
+		refuse(api, req, vguid, &err);
+	else if (!move.changes)
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = vguid});
+}
+
 /* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
 static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
 		    struct vhca_osm_move *move, struct vhca_osm_lid_move *lid_move,
@@ -170,6 +215,10 @@ static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
 	if (move->lid_policy == VHCA_OSM_LID_OF_VPORT)
 		lid_move->want = (struct vhca_osm_lid_want){
 			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
+	if (move->lid_policy == VHCA_OSM_LID_DYNAMIC)
+		lid_move->want = (struct vhca_osm_lid_want){.port_guid = b->port_guid,
+							    .vguid = b->vguid,
+							    .dynamic = VHCA_OSM_LID_GIVEN};
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_mover_plan(api->mover, lid_move, err);
 	if (r < 0)

@@ -18,9 +18,10 @@ struct vhca_osm_page {
 #define VHCA_OSM_VPORT_MAX   253 /* a switch has 254 ports, and one is the PF's */
 
 enum vhca_osm_lid_policy {
-	VHCA_OSM_LID_HOST,    /* the vGUID has none of its own */
-	VHCA_OSM_LID_FOLLOWS, /* from_lid goes to the new port */
-	VHCA_OSM_LID_OF_VPORT /* the vGUID is a port's own GUID, and at its new place already */
+	VHCA_OSM_LID_HOST,     /* the vGUID has none of its own */
+	VHCA_OSM_LID_FOLLOWS,  /* from_lid goes to the new port */
+	VHCA_OSM_LID_OF_VPORT, /* the vGUID is a port's own GUID, and at its new place already */
+	VHCA_OSM_LID_DYNAMIC,  /* the vGUID's own, by the ways to the port that is reported */
 };
 
 /* A move as it was asked for, and what came of it. */

@@ -72,7 +72,7 @@ static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *mov
 {
 	struct json_object *obj;
 
-	if (!move->changes)
+	if (!move->changes || move->pair.dynamic)
 		return NULL;
 	obj = json_object_new_object();
 	vhca_json_add_u64(obj, "lid", move->pair.lid[1]);
@@ -167,6 +167,7 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 	}
 	obj = json_object_new_object();
 	vhca_json_add_u64(obj, "lid", lid);
+	vhca_json_add_guid(obj, "vguid", place.vguid);
 	vhca_json_add_guid(obj, "port_guid", place.port_guid);
 	vhca_json_add_string(obj, "node", place.node);
 	vhca_json_add_bool(obj, "is_switch", place.is_switch);
@@ -186,6 +187,8 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
 	vhca_json_add_u64(obj, "switches", info.switches);
 	vhca_json_add_u64(obj, "ports", info.ports);
 	vhca_json_add_u64(obj, "max_lid", info.max_lid);
+	vhca_json_add_u64(obj, "dynamic_lids", info.dynamic_lids);
+	vhca_json_add_u64(obj, "dynamic_max", info.dynamic_max);
 	vhca_json_add_u64(obj, "sm_lid", info.sm_lid);
 	vhca_json_add_guid(obj, "sm_port_guid", info.sm_port_guid);
 	vhca_json_add_string(obj, "routing_engine", info.engine);

@@ -41,12 +41,43 @@ static int read_place(struct json_object *body, struct vhca_osm_binding *b, stru
 	return r;
 }
 
+static int read_policy(const char *text, enum vhca_osm_lid_policy *ret, struct vhca_error *err)
+{
+	static const char *const names[] = {[VHCA_OSM_LID_HOST] = "host",
+					    [VHCA_OSM_LID_FOLLOWS] = "follow",
+					    [VHCA_OSM_LID_OF_VPORT] = "vport",
+					    [VHCA_OSM_LID_DYNAMIC] = "dynamic"};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(names); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret = (enum vhca_osm_lid_policy)i;
+			return 0;
+		}
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			      "lid_policy must be host, follow, vport or dynamic");
+}
+
+static int read_dynamic(struct json_object *body, bool *ret, struct vhca_error *err)
+{
+	enum vhca_osm_lid_policy policy = VHCA_OSM_LID_HOST;
+	const char *text = "host";
+	int r = vhca_json_opt_string(body, "lid_policy", &text, err);
+
+	if (r == 0)
+		r = read_policy(text, &policy, err);
+	*ret = policy == VHCA_OSM_LID_DYNAMIC;
+	if (r == 0 && policy != VHCA_OSM_LID_HOST && !*ret)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				   "lid_policy of a binding must be host or dynamic");
+	return r;
+}
+
 /* b->pkeys points to room for VHCA_OSM_PORT_PKEYS_MAX keys. */
-int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b,
+int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, bool *ret_dynamic,
 			  struct vhca_error *err)
 {
-	static const char *const members[] = {"epoch", "port_guid", "gid_index",
-					      "lid",   "pkeys",	    NULL};
+	static const char *const members[] = {"epoch", "port_guid",  "gid_index", "lid",
+					      "pkeys", "lid_policy", NULL};
 	size_t n = 0;
 	int r = vhca_json_check_members(body, members, err);
 
@@ -58,6 +89,8 @@ int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b,
 		r = read_place(body, b, err);
 	if (r == 0)
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
+	if (r == 0)
+		r = read_dynamic(body, ret_dynamic, err);
 	b->n_pkeys = (uint16_t)n;
 	return r;
 }
@@ -80,6 +113,17 @@ int vhca_osm_read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struc
 	if (text && vhca_guid_parse(text, ret) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
 				      "query: port_guid is no GUID");
+	return 0;
+}
+
+int vhca_osm_read_keep(struct vhca_http_request *req, bool *ret, struct vhca_error *err)
+{
+	const char *text = vhca_http_query(req, "keep_lid");
+
+	*ret = false;
+	if (text && vhca_parse_bool(text, ret) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "query: keep_lid must be yes or no");
 	return 0;
 }
 
@@ -119,21 +163,6 @@ static int read_move_place(struct json_object *body, const char *key, struct vhc
 	if (r < 0)
 		vhca_error_prefix(err, "%s", key);
 	return r;
-}
-
-static int read_policy(const char *text, enum vhca_osm_lid_policy *ret, struct vhca_error *err)
-{
-	static const char *const names[] = {[VHCA_OSM_LID_HOST] = "host",
-					    [VHCA_OSM_LID_FOLLOWS] = "follow",
-					    [VHCA_OSM_LID_OF_VPORT] = "vport"};
-
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(names); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*ret = (enum vhca_osm_lid_policy)i;
-			return 0;
-		}
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-			      "lid_policy must be host, follow or vport");
 }
 
 static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,

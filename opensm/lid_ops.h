@@ -10,19 +10,32 @@
 #include "opensm/lid_plan.h"
 #include "opensm/switch_set.h"
 
-/* What is asked for: a LID at a port; or, if vguid is not 0, a virtual port at another place, with its LID. */
+/* A dynamic LID is the vGUID's, whether OpenSM knows a port with that GUID or not, and reached by the ways to a PF. */
+enum vhca_osm_dynamic {
+	VHCA_OSM_NOT_DYNAMIC,
+	VHCA_OSM_LID_GIVEN, /* the vGUID gets one, or the one that it has goes to another PF */
+	VHCA_OSM_LID_FREED,
+};
+
+/* What is asked for: a LID at a port; or, if vguid is not 0, a virtual port at another place, with its LID; or a dynamic LID. */
 struct vhca_osm_lid_want {
 	uint16_t lid;	    /* 0 with a vguid: the one that it has */
 	uint64_t port_guid; /* with a vguid: of the HCA that it goes to */
 	uint64_t vguid;
 	uint16_t vport; /* there: the vport-th port after the HCA's own on the same switch */
+	enum vhca_osm_dynamic dynamic;
 };
 
-/* guid[i] has lid[i]. They exchange their LIDs; or, if they are `vports`, their places, and each keeps GUID and LID. */
+/*
+ * guid[i] has lid[i]. They exchange their LIDs; or, if they are `vports`, their places, and each keeps GUID and LID. Dynamic: the first is
+ * the vGUID with its LID, the second its PF with the PF's LID (0 = not in the subnet now), of which nothing changes.
+ */
 struct vhca_osm_lid_pair {
 	uint64_t guid[2];
 	uint16_t lid[2];
 	bool vports;
+	enum vhca_osm_dynamic dynamic;
+	uint64_t old_pf; /* dynamic, given: where the LID was; 0 = it is a new one */
 };
 
 struct vhca_osm_lid_cost {
@@ -33,6 +46,8 @@ struct vhca_osm_lid_cost {
 };
 
 struct vhca_osm_lid_place {
+	uint64_t
+		vguid; /* whose dynamic LID this is, 0 = it is none; without a port of its own the place is the PF's */
 	uint64_t port_guid,
 		switch_guid; /* switch: what the port is plugged into; 0 = none, or a switch itself */
 	uint8_t switch_port;
@@ -43,6 +58,7 @@ struct vhca_osm_lid_place {
 struct vhca_osm_fabric_info {
 	size_t switches, ports; /* ports: end ports, switches' own included */
 	uint16_t max_lid, sm_lid;
+	size_t dynamic_lids, dynamic_max;
 	uint64_t sm_port_guid;
 	const char *engine; /* routing engine in use, "none" before the first sweep */
 };
@@ -57,10 +73,10 @@ struct vhca_osm_lid_ops {
 		    struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
 		    struct vhca_error *err);
 	/* Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with `undo`, as they are) to OpenSM's guid2lid
-	 * file: all or none. Blocking (one fsync). Vports keep theirs: nothing to do. */
+	 * file, dynamic ones to a file of our own: all or none. Blocking (one fsync for each file). Vports keep theirs: nothing to do. */
 	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo);
 	/* Before anything else changes: these switches shall drop what is for the pair's LIDs. Returns how many blocks do not do so yet; send:
-	 * queues those. 0 at once where that is not configured. Not kept in OpenSM's tables: missing() with resend undoes it. */
+	 * queues those. 0 at once where that is not configured, and for dynamic LIDs. Not kept in OpenSM's tables: missing() with resend undoes it. */
 	size_t (*drain)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			const struct vhca_osm_switch_set *at, bool send);
 	/* Changes OpenSM's tables and queues the SMPs (all but drain_smps of `ret`). An error means that nothing was changed; so it is if other switches than `at`, or

@@ -120,6 +120,36 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 	return 0;
 }
 
+void vhca_osm_lid_copy(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+		       uint8_t *ret)
+{
+	for (uint32_t s = 0; s < f->n; s++)
+		if (!copy->from)
+			ret[s] = VHCA_OSM_NO_PATH;
+		else if (copy->own && s == copy->sw)
+			ret[s] = copy->own;
+		else
+			ret[s] = vhca_osm_switch_entry(&f->switches[s], copy->from);
+}
+
+int vhca_osm_lid_copy_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+			   struct vhca_osm_lid_plan *ret)
+{
+	const struct vhca_osm_swap lid = {.lid = {copy->lid, copy->lid}};
+	VHCA_AUTO_FREE uint8_t *ports = calloc(f->n + 1, 1);
+
+	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	ret->changes = calloc(f->n + 1, sizeof(*ret->changes));
+	if (!ports || !ret->changes) {
+		vhca_osm_lid_plan_done(ret);
+		return -ENOMEM;
+	}
+	vhca_osm_lid_copy(f, copy, ports);
+	for (uint32_t s = 0; s < f->n; s++)
+		compare(f, &lid, s, (uint8_t[]){ports[s], ports[s]}, ret);
+	return 0;
+}
+
 void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan)
 {
 	free(plan->changes);

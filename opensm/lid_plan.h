@@ -2,8 +2,8 @@
 #ifndef VHCA_OPENSM_LID_PLAN_H
 #define VHCA_OPENSM_LID_PLAN_H
 /*
- * Which entries of which switches change when two end ports exchange their LIDs. No path is computed: a LID takes over entries
- * that led to its new place before.
+ * Which entries of which switches change when two end ports exchange their LIDs, or a LID takes the ways of another one. No path is
+ * computed: a LID takes over entries that led to its new place before.
  *
  *  deterministic  On every switch the two LIDs exchange their entries. All paths and their balance stay as the routing engine made them.
  *  skyline	   A switch keeps its entry if that still lies on a shortest way to the LID's new place. Inside one leaf
@@ -47,6 +47,20 @@ void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan);
  */
 int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,
 		      const struct vhca_osm_goal *goal, const uint8_t *now, uint8_t *ret);
+
+/* A LID to which the ways are those to another one, up to the switch that is its hypervisor. */
+struct vhca_osm_copy {
+	uint16_t lid, from; /* from 0: nothing leads to it */
+	uint32_t sw;	    /* the hypervisor */
+	uint8_t own;	    /* its port for this LID; 0 = the same as for the other one */
+};
+
+/* The exit ports that it gets: f->n ports. */
+void vhca_osm_lid_copy(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+		       uint8_t *ret);
+/* What has to change for that, as vhca_osm_lid_plan(): both ports of a change are that of `lid`. */
+int vhca_osm_lid_copy_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+			   struct vhca_osm_lid_plan *ret);
 
 /* "auto", "deterministic", "skyline". Never NULL. */
 const char *vhca_osm_move_mode_to_string(enum vhca_osm_move_mode mode);

@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "opensm/opensm_dynamic.h"
 #include "opensm/opensm_fabric.h"
 #include "opensm/opensm_places.h"
 #include "opensm/opensm_smps.h"
@@ -61,9 +62,24 @@ static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err
 	return r;
 }
 
-/* Caller holds the lock. */
-static int check_port(const osm_subn_t *subn, const osm_port_t *port, struct vhca_error *err)
+static int check_not_dynamic(const struct vhca_osm_lids *lids, uint64_t guid,
+			     struct vhca_error *err)
 {
+	int r;
+
+	if (!vhca_osm_dynamic_lids_find(lids->dynamic, guid))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "dynamic_lid", 0,
+			   "port %s has a dynamic LID: it is not exchanged", VHCA_GUID_STR(guid));
+	vhca_error_hint(err, "report where it is, with lid_policy \"dynamic\"");
+	return r;
+}
+
+/* Caller holds the lock. */
+static int check_port(const struct vhca_osm_lids *lids, const osm_port_t *port,
+		      struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
 	const char *guid = VHCA_GUID_STR(cl_ntoh64(port->guid));
 
 	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
@@ -76,7 +92,7 @@ static int check_port(const osm_subn_t *subn, const osm_port_t *port, struct vhc
 	    !port->p_physp->p_remote_physp->p_node->sw)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
 				      "port %s is at no switch now", guid);
-	return 0;
+	return check_not_dynamic(lids, cl_ntoh64(port->guid), err);
 }
 
 static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
@@ -124,7 +140,26 @@ static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	if (r == 0)
 		r = want->vguid ? find_vport(subn, want, ret, err) : find_lid(subn, want, ret, err);
 	for (int i = 0; i < 2 && r == 0; i++)
-		r = check_port(subn, ret[i], err);
+		r = check_port(lids, ret[i], err);
+	return r;
+}
+
+/* What nobody has is freed already, whatever OpenSM is at. */
+static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
+			   struct vhca_osm_lid_pair *ret, struct vhca_error *err)
+{
+	osm_opensm_t *osm = lids->osm;
+	int r;
+
+	*ret = (struct vhca_osm_lid_pair){.guid = {want->vguid}, .dynamic = want->dynamic};
+	if (want->dynamic == VHCA_OSM_LID_FREED &&
+	    !vhca_osm_dynamic_lids_find(lids->dynamic, want->vguid))
+		return 1;
+	cl_plock_acquire(&osm->lock);
+	r = check_subnet(lids, err);
+	if (r == 0)
+		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, ret, err);
+	cl_plock_release(&osm->lock);
 	return r;
 }
 
@@ -135,6 +170,8 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 	osm_port_t *port[2];
 	int r;
 
+	if (want->dynamic)
+		return resolve_dynamic(ctx, want, ret, err);
 	cl_plock_acquire(&osm->lock);
 	r = find_ports(ctx, want, port, err);
 	if (r == 0) {
@@ -166,7 +203,7 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
 					   "LID %u has moved meanwhile", pair->lid[i]);
 		else
-			r = check_port(subn, ret[i], err);
+			r = check_port(lids, ret[i], err);
 	}
 	return r;
 }
@@ -197,6 +234,29 @@ static void planned_done(struct planned *planned)
 	vhca_osm_snapshot_done(&planned->s);
 }
 
+/* Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of its own. */
+static int plan_copy(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, struct planned *ret)
+{
+	const struct vhca_osm_dynamic_lid row = {
+		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+	struct vhca_osm_copy copy = {.lid = row.lid};
+	bool changes;
+	int r = vhca_osm_snapshot_take(osm, &ret->s);
+
+	if (r < 0)
+		return r;
+	if (pair->dynamic == VHCA_OSM_LID_FREED)
+		changes = vhca_osm_dynamic_is_to_be_dropped(osm, &row);
+	else
+		changes = vhca_osm_dynamic_copy(osm, &row, &ret->s, &copy);
+	ret->p = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	if (changes)
+		r = vhca_osm_lid_copy_plan(&ret->s.fabric, &copy, &ret->p);
+	if (r < 0)
+		vhca_osm_snapshot_done(&ret->s);
+	return r;
+}
+
 /* The lock is held. */
 static int plan_on_tables(osm_opensm_t *osm, struct vhca_osm_swap *swap,
 			  osm_port_t *const port[static 2], struct planned *ret)
@@ -215,23 +275,41 @@ static int plan_on_tables(osm_opensm_t *osm, struct vhca_osm_swap *swap,
 	return r;
 }
 
+static int cannot_plan(const struct vhca_osm_lid_pair *pair, int r, struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u", pair->lid[0]);
+}
+
+static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+			struct planned *ret, struct vhca_error *err)
+{
+	int r = check_subnet(lids, err);
+
+	if (r == 0)
+		r = vhca_osm_dynamic_check(lids->osm, pair, err);
+	if (r < 0)
+		return r;
+	r = plan_copy(lids->osm, pair, ret);
+	return r < 0 ? cannot_plan(pair, r, err) : 0;
+}
+
 /* Finds both ports again, and plans on tables as they are now. The lock is held; planned_done() after success. */
 static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
 {
 	struct vhca_osm_swap swap = {.lid = {pair->lid[0], pair->lid[1]}, .mode = mode};
 	osm_port_t *port[2];
-	int r = find_pair(lids, pair, port, err);
+	int r;
 
+	if (pair->dynamic)
+		return plan_dynamic(lids, pair, ret, err);
+	r = find_pair(lids, pair, port, err);
 	if (r == 0)
 		r = check_mode(lids, &swap.mode, err);
 	if (r < 0)
 		return r;
 	r = plan_on_tables(lids->osm, &swap, port, ret);
-	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u",
-				      pair->lid[0]);
-	return 0;
+	return r < 0 ? cannot_plan(pair, r, err) : 0;
 }
 
 static uint64_t guid_of(const struct planned *planned, size_t change)
@@ -285,8 +363,8 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 		*ret = (struct vhca_osm_lid_cost){.mode = planned.p.mode,
 						  .switches = planned.p.n,
 						  .lft_smps = planned.p.n_blocks,
-						  .port_smps = 2};
-		if (lids->drain)
+						  .port_smps = pair->dynamic ? 0 : 2};
+		if (lids->drain && !pair->dynamic)
 			add_drain(pair, ret);
 		r = switches_of(&planned, at, err);
 		planned_done(&planned);
@@ -310,22 +388,40 @@ static int set_lids(osm_db_domain_t *guid2lid, const struct vhca_osm_lid_pair *p
 	return r;
 }
 
+/* Which files have to be written. */
+struct dirty {
+	bool guid2lid, dynamic;
+};
+
+/* The lock is held exclusively. */
+static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair, bool undo,
+		    struct dirty *dirty)
+{
+	if (pair->vports)
+		return 0;
+	if (pair->dynamic) {
+		dirty->dynamic = true;
+		return vhca_osm_dynamic_set(lids->osm, lids->dynamic, pair, undo);
+	}
+	dirty->guid2lid = true;
+	return set_lids(lids->osm->sm.lid_mgr.p_g2l, pair, undo);
+}
+
 static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo)
 {
-	osm_opensm_t *osm = osm_of(ctx);
-	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
-	bool changes = false;
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	struct dirty dirty = {0};
 	int r = 0;
 
 	cl_plock_excl_acquire(&osm->lock);
 	for (size_t i = 0; i < n && r == 0; i++)
-		if (!pairs[i].vports) {
-			changes = true;
-			r = set_lids(guid2lid, &pairs[i], undo);
-		}
+		r = set_pair(lids, &pairs[i], undo, &dirty);
 	cl_plock_release(&osm->lock);
-	if (r == 0 && changes)
-		r = osm_db_store(guid2lid, TRUE);
+	if (r == 0 && dirty.guid2lid)
+		r = osm_db_store(osm->sm.lid_mgr.p_g2l, TRUE);
+	if (r == 0 && dirty.dynamic)
+		r = vhca_osm_dynamic_lids_save(lids->dynamic_path, lids->dynamic);
 	if (r != 0 && !undo)
 		(void)remember(ctx, pairs, n, true);
 	return r == 0 ? 0 : -EIO;
@@ -355,7 +451,7 @@ static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
 	osm_opensm_t *osm = lids->osm;
 	size_t n;
 
-	if (!lids->drain)
+	if (!lids->drain || pair->dynamic)
 		return 0;
 	if (send)
 		cl_plock_excl_acquire(&osm->lock);
@@ -403,13 +499,16 @@ static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
 									   : mode;
 }
 
+/* Of a dynamic LID's pair, nothing changes for the PF. */
 static void change_tables(const struct planned *planned, const struct vhca_osm_lid_pair *pair)
 {
+	int lids = pair->dynamic ? 1 : 2;
+
 	for (size_t c = 0; c < planned->p.n; c++) {
 		const struct vhca_osm_lft_change *change = &planned->p.changes[c];
 		osm_switch_t *sw = planned->s.switches[change->sw];
 
-		for (int i = 0; i < 2; i++)
+		for (int i = 0; i < lids; i++)
 			if (pair->lid[i] < sw->lft_size)
 				sw->new_lft[pair->lid[i]] = change->port[i];
 	}
@@ -426,10 +525,15 @@ static bool carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 		      struct vhca_osm_lid_cost *ret)
 {
 	osm_opensm_t *osm = lids->osm;
-	bool sweep_now = change_ports(osm, pair);
+	bool sweep_now = !pair->dynamic && change_ports(osm, pair);
 
 	change_tables(planned, pair);
-	vhca_osm_routing_moved(lids->routing, pair->lid, kept_as(lids, pair, planned->p.mode));
+	if (pair->dynamic)
+		vhca_osm_routing_copied(lids->routing, pair->lid,
+					pair->dynamic == VHCA_OSM_LID_GIVEN);
+	else
+		vhca_osm_routing_moved(lids->routing, pair->lid,
+				       kept_as(lids, pair, planned->p.mode));
 	ret->mode = planned->p.mode;
 	ret->switches = planned->p.n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);

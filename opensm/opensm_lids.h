@@ -2,6 +2,7 @@
 #ifndef VHCA_OPENSM_OPENSM_LIDS_H
 #define VHCA_OPENSM_OPENSM_LIDS_H
 /* Moving LIDs in OpenSM's own tables and on the wire: the real operations of lid_ops.h. */
+#include "opensm/dynamic_lids.h"
 #include "opensm/lid_ops.h"
 #include "opensm/opensm_routing.h"
 #include "opensm/opensm_subnet.h"
@@ -10,9 +11,11 @@ struct osm_opensm;
 
 /* ctx of the operations. */
 struct vhca_osm_lids {
-	struct osm_opensm *osm;		      /* borrowed */
-	const struct vhca_osm_opensm *subnet; /* borrowed */
-	struct vhca_osm_routing *routing;     /* borrowed */
+	struct osm_opensm *osm;		       /* borrowed */
+	const struct vhca_osm_opensm *subnet;  /* borrowed */
+	struct vhca_osm_routing *routing;      /* borrowed */
+	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
+	const char *dynamic_path;	       /* its file; borrowed */
 	bool drain; /* moves drop packets to their LIDs before they change ways */
 };
 

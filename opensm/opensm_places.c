@@ -23,26 +23,35 @@ struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
 	return port;
 }
 
+static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
+{
+	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	ret->port_guid = cl_ntoh64(port->guid);
+	ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
+	(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
+	if (there && there->p_node->sw && !ret->is_switch) {
+		ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
+		ret->switch_port = there->port_num;
+	}
+}
+
 bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
 {
 	const struct vhca_osm_lids *lids = ctx;
+	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(lids->dynamic, lid);
 	osm_opensm_t *osm = lids->osm;
 	const osm_port_t *port;
 
 	*ret = (struct vhca_osm_lid_place){0};
 	cl_plock_acquire(&osm->lock);
 	port = vhca_osm_port_by_lid(&osm->subn, lid);
-	if (port) {
-		const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
-
-		ret->port_guid = cl_ntoh64(port->guid);
-		ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
-		(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
-		if (there && there->p_node->sw && !ret->is_switch) {
-			ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
-			ret->switch_port = there->port_num;
-		}
-	}
+	if (row && (!port || cl_ntoh64(port->guid) == row->vguid))
+		ret->vguid = row->vguid; /* OpenSM has not given it to somebody else */
+	if (!port && row)
+		port = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
+	if (port)
+		describe(port, ret);
 	cl_plock_release(&osm->lock);
 	return port != NULL;
 }
@@ -69,6 +78,8 @@ void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
 		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
 		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
 		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
+		.dynamic_lids = lids->dynamic->n,
+		.dynamic_max = lids->dynamic->max,
 		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),
 		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
 		.engine = vhca_osm_routing_name(lids->routing),

@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "opensm/opensm_dynamic.h"
 #include "opensm/opensm_fabric.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ enum pending { SETTLED, MOVED, SHOWN };
 
 struct vhca_osm_routing {
 	osm_opensm_t *osm;
+	const struct vhca_osm_dynamic_lids *dynamic;
 	size_t n;
 	struct wrapped engines[ENGINES_MAX];
 	bool kept[LIDS];	  /* moved by a skyline plan */
@@ -97,6 +99,12 @@ void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
 		return;
 	r->path_of[lid[0]] = r->path_of[lid[1]];
 	r->path_of[lid[1]] = path;
+}
+
+void vhca_osm_routing_copied(struct vhca_osm_routing *r, const uint16_t lid[2], bool has)
+{
+	r->kept[lid[0]] = false;
+	r->path_of[lid[0]] = has ? r->path_of[lid[1]] : cl_hton16(lid[0]);
 }
 
 /* ---- ports that have not acknowledged their LID ---- */
@@ -199,16 +207,46 @@ static int keep_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *
 	return 0;
 }
 
+static void copy_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *s, uint8_t *buf)
+{
+	for (size_t i = 0; i < r->dynamic->n; i++) {
+		const struct vhca_osm_dynamic_lid *row = &r->dynamic->rows[i];
+		struct vhca_osm_copy copy;
+
+		if (!vhca_osm_dynamic_copy(r->osm, row, s, &copy))
+			continue;
+		vhca_osm_lid_copy(&s->fabric, &copy, buf);
+		for (size_t sw = 0; sw < s->fabric.n; sw++)
+			if (row->lid < s->switches[sw]->lft_size)
+				s->switches[sw]->new_lft[row->lid] = buf[sw];
+		r->path_of[row->lid] = cl_hton16(copy.from);
+	}
+}
+
+/* What moves have left behind first: a PF may be among them. */
+static int put_on_top(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *s)
+{
+	VHCA_AUTO_FREE uint8_t *buf = calloc(s->fabric.n + 1, 1);
+
+	if (!buf || keep_all(r, s) < 0)
+		return -ENOMEM;
+	copy_all(r, s, buf);
+	return 0;
+}
+
 static void after_engine(struct vhca_osm_routing *r)
 {
 	struct vhca_osm_snapshot s;
 
+	vhca_osm_dynamic_keep_room(r->osm);
 	for (size_t lid = 0; lid < LIDS; lid++)
 		r->path_of[lid] = cl_hton16((uint16_t)lid);
-	if (!memchr(r->kept, true, sizeof(r->kept)) || vhca_osm_snapshot_take(r->osm, &s) < 0)
+	if ((!memchr(r->kept, true, sizeof(r->kept)) && r->dynamic->n == 0) ||
+	    vhca_osm_snapshot_take(r->osm, &s) < 0)
 		return;
-	if (keep_all(r, &s) < 0)
-		vhca_log_error("out of memory: moved LIDs get the routing engine's paths");
+	if (put_on_top(r, &s) < 0)
+		vhca_log_error("out of memory: moved and dynamic LIDs get the routing engine's "
+			       "paths");
 	vhca_osm_snapshot_done(&s);
 }
 
@@ -219,6 +257,7 @@ static int build_lid_matrices(void *context)
 	struct wrapped *w = context;
 	int ret = 1; /* OpenSM's own */
 
+	vhca_osm_dynamic_make_room(w->routing->osm, w->routing->dynamic);
 	show_pending(w->routing);
 	if (w->own.build_lid_matrices)
 		ret = w->own.build_lid_matrices(w->own.context);
@@ -344,13 +383,15 @@ void vhca_osm_routing_wrap(struct vhca_osm_routing *r)
 
 /* ---- life ---- */
 
-int vhca_osm_routing_new(struct osm_opensm *osm, struct vhca_osm_routing **ret)
+int vhca_osm_routing_new(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *dynamic,
+			 struct vhca_osm_routing **ret)
 {
 	struct vhca_osm_routing *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return -ENOMEM;
 	r->osm = osm;
+	r->dynamic = dynamic;
 	for (size_t lid = 0; lid < LIDS; lid++)
 		r->path_of[lid] = cl_hton16((uint16_t)lid);
 	*ret = r;

@@ -144,7 +144,7 @@ size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid
 
 static uint16_t lid_after(const struct vhca_osm_lid_pair *pair, int i)
 {
-	return pair->lid[pair->vports ? i : 1 - i];
+	return pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
 }
 
 size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair, bool send)

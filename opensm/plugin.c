@@ -12,8 +12,10 @@
 #include "common/base/log.h"
 #include "config.h"
 #include "opensm/api.h"
+#include "opensm/dynamic_lids.h"
 #include "opensm/gate.h"
 #include "opensm/mover.h"
+#include "opensm/opensm_dynamic.h"
 #include "opensm/opensm_lids.h"
 #include "opensm/opensm_routing.h"
 #include "opensm/opensm_subnet.h"
@@ -50,6 +52,8 @@ struct plugin {
 	struct vhca_osm_service *service;
 	struct vhca_osm_gate gate; /* the sweeper, and moves */
 	struct vhca_osm_routing *routing;
+	struct vhca_osm_dynamic_lids dynamic;
+	char dynamic_path[VHCA_OSM_PATH_MAX];
 	struct vhca_osm_lids lids;
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_api *api;
@@ -254,6 +258,7 @@ static void plugin_free(struct plugin *p)
 	(void)vhca_osm_mover_free(p->mover); /* before the requests that it would answer */
 	(void)vhca_osm_api_free(p->api);
 	(void)vhca_osm_routing_free(p->routing);
+	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
 	restore_partitions(p);
 	(void)vhca_osm_service_free(p->service);
@@ -292,12 +297,27 @@ static int load_conf(struct plugin *p, struct vhca_error *err)
 	return r;
 }
 
+/* The state directory is locked. */
+static int load_dynamic(struct plugin *p, struct vhca_error *err)
+{
+	p->dynamic.max = p->conf.dynamic;
+	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
+		       p->conf.state_dir);
+	return vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
+}
+
 static int make_mover(struct plugin *p, struct vhca_error *err)
 {
-	int r = vhca_osm_routing_new(p->osm, &p->routing);
+	int r = vhca_osm_routing_new(p->osm, &p->dynamic, &p->routing);
 
 	p->lids = (struct vhca_osm_lids){
-		.osm = p->osm, .subnet = &p->subnet, .routing = p->routing, .drain = p->conf.drain};
+		.osm = p->osm,
+		.subnet = &p->subnet,
+		.routing = p->routing,
+		.dynamic = &p->dynamic,
+		.dynamic_path = p->dynamic_path,
+		.drain = p->conf.drain,
+	};
 	if (r == 0)
 		r = vhca_osm_mover_new(&vhca_osm_opensm_lid_ops, &p->lids, &p->gate, &p->mover);
 	if (r < 0)
@@ -315,6 +335,8 @@ static int plugin_start(struct plugin *p, struct vhca_error *err)
 	r = vhca_osm_service_new(&p->conf, &vhca_osm_opensm_ops, &p->subnet, &p->service, err);
 	if (r == 0)
 		r = make_socket_dir(p, err);
+	if (r == 0)
+		r = load_dynamic(p, err);
 	if (r == 0)
 		r = make_mover(p, err);
 	if (r == 0)
@@ -369,6 +391,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
 		vhca_osm_routing_wrap(p->routing);
+		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {

@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/ini/ini_file.h"
+#include "opensm/dynamic_lids.h"
 
 void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf)
 {
@@ -138,6 +139,15 @@ static int set_drain(struct vhca_osm_conf *conf, const char *value, struct vhca_
 	return 0;
 }
 
+static int set_dynamic(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_u32(value, 10, VHCA_OSM_DYNAMIC_MAX, &conf->dynamic) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is no number of LIDs up to %d", value,
+				      VHCA_OSM_DYNAMIC_MAX);
+	return 0;
+}
+
 static const struct {
 	const char *section, *key;
 	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
@@ -155,6 +165,7 @@ static const struct {
 	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
 	{"lids", "drain", set_drain},
+	{"lids", "dynamic", set_dynamic},
 };
 
 static int on_pair(void *ctx, const char *section, const char *key, const char *value,

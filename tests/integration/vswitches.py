@@ -66,6 +66,20 @@ class VSwitches(fabric.Fabric):
         self.program(*b, guid[0])
         self.program(*a, guid[1])
 
+    def take(self, n, v):
+        """The VF has no port any more: it has no guest, or that has no driver."""
+        self.console(f'Unlink "F{n}-{v}"')
+
+    def give(self, n, v, guid):
+        """It has one again, with this GUID."""
+        self.program(n, v, guid)
+        self.console(f'ReLink "F{n}-{v}"')
+
+    def tables(self):
+        """{switch: {LID: exit port}}, as the switches themselves have it; 255 where they drop."""
+        return {name: {int(lid, 16): int(port) for lid, port in re.findall(r"^(0x[0-9a-f]+) +(\d+)", rows, re.M)}
+                for name, rows in re.findall(r"\((\w+)\):\n(.*?)lids dumped", self.query("dump_lfts", "-a", "-n") or "", re.S)}
+
     def place(self, guid):
         """(hypervisor, VF) where a GUID is."""
         return next(at for at, g in self.guid.items() if g == guid)

@@ -10,6 +10,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "opensm/base_file.h"
+#include "opensm/dynamic_lids.h"
 #include "opensm/partitions.h"
 #include "opensm/plugin_conf.h"
 #include "opensm/state_file.h"
@@ -368,6 +369,7 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_int_equal(shipped.policy.ipoib, defaults.policy.ipoib);
 	assert_int_equal(shipped.policy.default_limited, defaults.policy.default_limited);
 	assert_int_equal(shipped.drain, defaults.drain);
+	assert_int_equal(shipped.dynamic, defaults.dynamic);
 }
 
 static int load_text(const char *text, struct vhca_osm_conf *ret, struct vhca_error *err)
@@ -392,7 +394,7 @@ static void configuration_is_read(void **state)
 				   "[state]\ndir = /x\n"
 				   "[partitions]\nbase_file = /y\nallowed = 0x10 0x20-0x2f\n"
 				   "default_members = limited\nipoib = no\n"
-				   "[lids]\ndrain = yes\n",
+				   "[lids]\ndrain = yes\ndynamic = 32768\n",
 				   &conf, NULL),
 			 0);
 	assert_string_equal(conf.listen, "192.168.77.1:8515");
@@ -402,6 +404,7 @@ static void configuration_is_read(void **state)
 	assert_true(conf.policy.default_limited);
 	assert_false(conf.policy.ipoib);
 	assert_true(conf.drain);
+	assert_int_equal(conf.dynamic, VHCA_OSM_DYNAMIC_MAX);
 	assert_true(vhca_osm_policy_allows(&conf.policy, 0x8010));
 	assert_true(vhca_osm_policy_allows(&conf.policy, 0x002f));
 	assert_false(vhca_osm_policy_allows(&conf.policy, 0x8011));
@@ -421,6 +424,7 @@ static void wrong_configuration_is_named(void **state)
 		{"[partitions]\nipoib = maybe\n", "ipoib"},
 		{"[partitions]\ninherit = 86401\n", "inherit"},
 		{"[lids]\ndrain = perhaps\n", "drain"},
+		{"[lids]\ndynamic = 32769\n", "dynamic"},
 		{"[partitions]\ncolour = red\n", "no such key"},
 		{"[paint]\nallowed = 1\n", "no such key"},
 	};

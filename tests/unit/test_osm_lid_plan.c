@@ -309,6 +309,66 @@ static void kept_entries_survive_the_engine(void **state)
 	assert_memory_equal(want, now, 3);
 }
 
+/* Plans a copy, applies it, and checks that nothing else would have to change, and what it costs. */
+static size_t copy(struct net *n, const struct vhca_osm_copy *copy)
+{
+	uint8_t old[SWITCHES][LIDS], want[SWITCHES];
+	struct vhca_osm_lid_plan p;
+	size_t changes;
+
+	(void)memcpy(old, n->lft, sizeof(old));
+	vhca_osm_lid_copy(&n->f, copy, want);
+	assert_int_equal(vhca_osm_lid_copy_plan(&n->f, copy, &p), 0);
+	for (size_t c = 0; c < p.n; c++)
+		n->lft[p.changes[c].sw][copy->lid] = p.changes[c].port[0];
+	for (size_t s = 0; s < SWITCHES; s++)
+		assert_int_equal(n->lft[s][copy->lid], want[s]);
+	assert_int_equal(p.n_blocks, blocks_that_differ(n, old));
+	assert_int_equal(p.n, p.n_blocks);
+	changes = p.n;
+	vhca_osm_lid_plan_done(&p);
+	return changes;
+}
+
+#define NEW_LID (N_LIDS + 3)
+
+static void a_copy_has_the_same_ways(void **state)
+{
+	VHCA_CLEANUP(net_freep) struct net *n = net_new();
+	struct vhca_osm_copy to = {.lid = NEW_LID, .from = 1, .sw = n->at[1].sw};
+	size_t differ = 0;
+
+	(void)state;
+	assert_int_equal(copy(n, &to), SWITCHES);
+	assert_int_equal(copy(n, &to), 0);
+	for (size_t s = 0; s < SWITCHES; s++)
+		assert_int_equal(n->lft[s][NEW_LID], n->lft[s][1]);
+	/* another place with the same spine: what differs between the two that it copies, and no more */
+	for (size_t s = 0; s < SWITCHES; s++)
+		differ += n->lft[s][1] != n->lft[s][1 + SPINES * LEAVES];
+	to.from = 1 + SPINES * LEAVES; /* at the same leaf */
+	assert_int_equal(differ, 1);
+	assert_int_equal(copy(n, &to), differ);
+	/* freed: dropped everywhere, and nobody else is */
+	to.from = 0;
+	assert_int_equal(copy(n, &to), SWITCHES);
+	assert_int_equal(n->lft[0][NEW_LID], VHCA_OSM_NO_PATH);
+	assert_all_arrive(n);
+}
+
+static void its_own_port_is_one_entry_at_its_hypervisor(void **state)
+{
+	VHCA_CLEANUP(net_freep) struct net *n = net_new();
+	struct vhca_osm_copy to = {.lid = NEW_LID, .from = 1, .sw = n->at[1].sw};
+
+	(void)state;
+	(void)copy(n, &to);
+	to.own = HOSTS;
+	assert_int_equal(copy(n, &to), 1);
+	assert_int_equal(n->lft[to.sw][NEW_LID], HOSTS);
+	assert_int_equal(n->lft[to.sw][1], n->at[1].port);
+}
+
 static void a_lid_beyond_a_table_is_dropped_there(void **state)
 {
 	VHCA_CLEANUP(net_freep) struct net *n = net_new();
@@ -344,6 +404,8 @@ int main(void)
 		cmocka_unit_test(ways_that_are_not_shortest_make_no_loop),
 		cmocka_unit_test(hypervisors_at_one_leaf_are_inside_it),
 		cmocka_unit_test(kept_entries_survive_the_engine),
+		cmocka_unit_test(a_copy_has_the_same_ways),
+		cmocka_unit_test(its_own_port_is_one_entry_at_its_hypervisor),
 		cmocka_unit_test(a_lid_beyond_a_table_is_dropped_there),
 		cmocka_unit_test(modes_have_names),
 	};

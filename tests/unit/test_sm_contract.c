@@ -32,6 +32,8 @@ struct world {
 	struct vhca_osm_status status;
 	struct vhca_osm_conf conf;
 	struct vhca_osm_service *service;
+	struct vhca_osm_gate gate;
+	struct vhca_osm_mover *mover;
 	struct vhca_osm_api *api;
 	pthread_t thread;
 	atomic_bool stop;
@@ -85,6 +87,19 @@ static const struct vhca_osm_subnet_ops subnet = {
 	.sweep = subnet_sweep,
 };
 
+/* A withdrawal asks whether a dynamic LID has to be freed: none ever. */
+static int no_lid(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
+		  struct vhca_error *err)
+{
+	(void)ctx;
+	(void)want;
+	(void)ret;
+	(void)err;
+	return 1;
+}
+
+static const struct vhca_osm_lid_ops lids = {.resolve = no_lid};
+
 /* ---- fixture ---- */
 
 static void *serve(void *arg)
@@ -116,7 +131,9 @@ static int setup_as(void **state, bool master)
 				     w->tree.root) < sizeof(w->conf.listen));
 	(void)snprintf(w->conf.state_dir, sizeof(w->conf.state_dir), "%s/state", w->tree.root);
 	assert_int_equal(vhca_osm_service_new(&w->conf, &subnet, w, &w->service, &err), 0);
-	assert_int_equal(vhca_osm_api_new(&w->conf, w->service, NULL, &w->api, &err), 0);
+	assert_int_equal(vhca_osm_gate_init(&w->gate), 0);
+	assert_int_equal(vhca_osm_mover_new(&lids, w, &w->gate, &w->mover), 0);
+	assert_int_equal(vhca_osm_api_new(&w->conf, w->service, w->mover, &w->api, &err), 0);
 	assert_int_equal(pthread_create(&w->thread, NULL, serve, w), 0);
 	*state = w;
 	return 0;
@@ -138,7 +155,9 @@ static int teardown(void **state)
 
 	atomic_store(&w->stop, true);
 	assert_int_equal(pthread_join(w->thread, NULL), 0);
+	w->mover = vhca_osm_mover_free(w->mover);
 	w->api = vhca_osm_api_free(w->api);
+	vhca_osm_gate_done(&w->gate);
 	w->service = vhca_osm_service_free(w->service);
 	tree_done(&w->tree);
 	free(w);
