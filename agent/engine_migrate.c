@@ -123,6 +123,12 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->migrating = claim->leaving = claim->has_from = claim->restored = false;
 	keep(e, claim);
+	/* That was for the migration to judge. Now it is asked for like any other. */
+	if (claim->told == VHCA_TOLD_SUPERSEDED) {
+		claim->told = VHCA_TOLD_NOT_YET;
+		claim->told_ms = vhca_now_ms();
+		engine_report(e, claim);
+	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
 }
 

@@ -35,19 +35,25 @@ static struct vhca_claim *claim(const struct world *w)
 	return TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
 }
 
-/* The SM's answer to the claim's report. epoch 0: accepted; else another port has it at that epoch. */
-static void sm_answers(struct world *w, uint64_t epoch)
+static void sm_knows(struct world *w, uint64_t epoch, bool bound)
 {
 	const struct vhca_claim *c = claim(w);
 	struct vhca_sm_binding b = {.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
 	struct json_object *doc = json_object_new_object();
 
 	vhca_json_add_u64(doc, "known_epoch", epoch);
-	vhca_json_add_bool(doc, "bound", true);
-	vhca_json_add_string(doc, "port_guid", VHCA_GUID_STR(OTHER_PORT));
+	vhca_json_add_bool(doc, "bound", bound);
+	if (bound)
+		vhca_json_add_string(doc, "port_guid", VHCA_GUID_STR(OTHER_PORT));
 	vhca_engine_sm_answer(w->engine, &b, epoch ? VHCA_SM_SUPERSEDED : VHCA_SM_ACCEPTED,
-			      epoch ? "bound elsewhere" : "", doc);
+			      epoch ? "not yours" : "", doc);
 	json_object_put(doc);
+}
+
+/* The SM's answer to the claim's report. epoch 0: accepted; else another port has it at that epoch. */
+static void sm_answers(struct world *w, uint64_t epoch)
+{
+	sm_knows(w, epoch, true);
 }
 
 static bool in_state(const struct world *w, const void *arg)
@@ -139,6 +145,28 @@ static void an_epoch_that_was_withdrawn_is_left(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 	sm_answers(w, 0);
 	assert_int_equal(claim(w)->epoch, 2);
+}
+
+/* It is served while the SM is away, at an epoch that it has withdrawn in an earlier life, and is to migrate when the SM says so. */
+static void a_migration_puts_the_question_off(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.sm_timeout_ms = 20;
+	(void)start_guest(w);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	claim(w)->migrating = true;
+	sm_knows(w, claim(w)->epoch, false);
+	world_settle(w);
+	assert_int_equal(claim(w)->epoch, 1);	 /* what the destination was offered */
+	vhca_engine_settle(w->engine, claim(w)); /* it has failed */
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED);
+	sm_knows(w, claim(w)->epoch, false);
+	assert_int_equal(claim(w)->epoch, 2);
+	sm_answers(w, 0);
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED);
 }
 
 /* Taken over and over again; whoever has it was taken over from as well, and has raised its epoch since. */
@@ -463,6 +491,7 @@ int main(void)
 		T(takes_over_from_a_dead_host),
 		T(nothing_is_programmed_before_the_eviction),
 		T(an_epoch_that_was_withdrawn_is_left),
+		T(a_migration_puts_the_question_off),
 		T(each_takeover_is_a_generation),
 		T(answer_during_a_commit_is_asked_for_again),
 		T(another_domain_takes_nothing_over),
