@@ -154,11 +154,11 @@ static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding
 static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
 			     struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "superseded", 0,
-			       "%s: epoch %" PRIu64 " is older than %" PRIu64 ", %s port %s",
-			       VHCA_GUID_STR(old->vguid), epoch, old->epoch,
-			       old->withdrawn ? "withdrawn from" : "bound to",
-			       VHCA_GUID_STR(old->port_guid));
+	int r = vhca_error_set(
+		err, VHCA_ERR_CONFLICT, "superseded", 0,
+		"%s: epoch %" PRIu64 " is %s %" PRIu64 ", %s port %s", VHCA_GUID_STR(old->vguid),
+		epoch, epoch < old->epoch ? "older than" : "no later than", old->epoch,
+		old->withdrawn ? "withdrawn from" : "bound to", VHCA_GUID_STR(old->port_guid));
 
 	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
 	return r;
@@ -166,10 +166,9 @@ static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
 
 static int refuse_tie(const struct vhca_osm_binding *old, struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "epoch_tie", 0,
-			       "%s: epoch %" PRIu64 " belongs to port %s%s",
-			       VHCA_GUID_STR(old->vguid), old->epoch, VHCA_GUID_STR(old->port_guid),
-			       old->withdrawn ? ", which has withdrawn it" : "");
+	int r = vhca_error_set(
+		err, VHCA_ERR_CONFLICT, "epoch_tie", 0, "%s: epoch %" PRIu64 " belongs to port %s",
+		VHCA_GUID_STR(old->vguid), old->epoch, VHCA_GUID_STR(old->port_guid));
 
 	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
 	return r;
@@ -183,7 +182,7 @@ static bool is_tie(const struct vhca_osm_binding *old, uint64_t epoch, uint64_t 
 static int check_epoch(const struct vhca_osm_binding *old, const struct vhca_osm_binding *want,
 		       struct vhca_error *err)
 {
-	if (want->epoch < old->epoch)
+	if (want->epoch < old->epoch || (old->withdrawn && want->epoch == old->epoch))
 		return refuse_superseded(old, want->epoch, err);
 	return is_tie(old, want->epoch, want->port_guid) ? refuse_tie(old, err) : 0;
 }

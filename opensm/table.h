@@ -6,8 +6,9 @@
  * no files; one thread at a time. (The prefix is vhca_osm_: vhca_sm_ is the agent's side, sm/.)
  *
  * Epochs. A record remembers the highest epoch it has seen. A report with a lower one is "superseded"; the same epoch from another
- * port is "epoch_tie". A withdrawn record stays as a tombstone, so that a late report of the old owner is recognised; when there
- * are more than the limit, the tombstone that was withdrawn longest ago is forgotten.
+ * port is "epoch_tie". A withdrawn record stays as a tombstone, so that a late report of the old owner is recognised: its epoch is
+ * over, and binds nobody again ("superseded", too). When there are more than the limit, the tombstone that was withdrawn longest ago
+ * is forgotten.
  *
  * Keys. A port needs the union of the keys declared for it, of the keys of its bindings, counted per binding, and of inherited ones
  * (port_keys.h): a key leaves the port only when the last reason for it has gone. Every change is all or nothing.

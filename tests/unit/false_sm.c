@@ -19,7 +19,8 @@ bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s)
 	if (i == sm->n_guids) {
 		assert_true(sm->n_guids < FALSE_SM_GUIDS_MAX);
 		sm->guids[sm->n_guids++].vguid = s->vguid;
-	} else if (s->epoch < sm->guids[i].epoch) {
+	} else if (s->epoch < sm->guids[i].epoch ||
+		   (s->epoch == sm->guids[i].epoch && is_bound && !sm->guids[i].bound)) {
 		return false;
 	} else if (s->epoch == sm->guids[i].epoch && is_bound == sm->guids[i].bound) {
 		return true;

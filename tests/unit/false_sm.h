@@ -54,7 +54,7 @@ void false_sm_up(struct false_sm *sm);
 void false_sm_down(
 	struct false_sm *sm); /* drops connections and held requests; also when down already */
 void false_sm_answer_held(struct false_sm *sm);
-/* Takes a state as the plugin does; false: a higher epoch is known. */
+/* Takes a state as the plugin does; false: superseded. */
 bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s);
 /* How often the vGUID's state changed. */
 unsigned int false_sm_effects(const struct false_sm *sm, uint64_t vguid);

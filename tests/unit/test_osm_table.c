@@ -198,13 +198,32 @@ static void a_withdrawn_epoch_is_remembered(void **state)
 	assert_true(vhca_osm_table_find(t, GUID_1)->withdrawn);
 	assert_int_equal(vhca_osm_table_bindings(t), 0);
 	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "superseded");
-	assert_string_equal(PUT(t, GUID_1, 6, PORT_B, 0x8001, 0), "epoch_tie");
-	assert_string_equal(PUT(t, GUID_1, 6, PORT_A, 0x8001, 0),
-			    ""); /* restart on the same host */
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_B, 0x8001, 0), "superseded");
 	assert_string_equal(withdraw(t, GUID_1, 6), "");
 	assert_string_equal(withdraw(t, GUID_1, 3), ""); /* a late repetition of a withdrawal */
 	assert_int_equal(vhca_osm_table_find(t, GUID_1)->epoch, 6);
 	assert_string_equal(PUT(t, GUID_1, 7, PORT_B, 0x8001, 0), "");
+	(void)vhca_osm_table_free(t);
+}
+
+/* The report of a host's earlier life comes late, or once more. */
+static void a_withdrawn_epoch_binds_nobody_again(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	struct vhca_osm_binding late = {.vguid = GUID_1, .epoch = 5, .port_guid = PORT_A};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), ""); /* bound: nothing is over */
+	assert_string_equal(withdraw(t, GUID_1, 5), "");
+	assert_true(vhca_osm_table_put(t, &late, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0);
+	assert_string_equal(err.code, "superseded");
+	assert_non_null(strstr(err.msg, "epoch 5 is no later than 5, withdrawn from"));
+	assert_true(vhca_osm_table_check(t, &late, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0);
+	assert_true(vhca_osm_table_find(t, GUID_1)->withdrawn);
+	assert_null(vhca_osm_table_port(t, PORT_A));
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_A, 0x8001, 0), "");
 	(void)vhca_osm_table_free(t);
 }
 
@@ -215,8 +234,8 @@ static void withdrawing_the_unknown_leaves_a_tombstone(void **state)
 	(void)state;
 	assert_string_equal(withdraw(t, GUID_1, 9), "");
 	assert_string_equal(PUT(t, GUID_1, 8, PORT_A, 0x8001, 0), "superseded");
-	/* Where epoch 9 was is not known: its owner may come back, wherever it is. */
-	assert_string_equal(PUT(t, GUID_1, 9, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 9, PORT_A, 0x8001, 0), "superseded");
+	assert_string_equal(PUT(t, GUID_1, 10, PORT_A, 0x8001, 0), "");
 	(void)vhca_osm_table_free(t);
 }
 
@@ -405,6 +424,7 @@ int main(void)
 		cmocka_unit_test(one_epoch_has_one_port),
 		cmocka_unit_test(nobody_else_withdraws_at_the_owners_epoch),
 		cmocka_unit_test(a_withdrawn_epoch_is_remembered),
+		cmocka_unit_test(a_withdrawn_epoch_binds_nobody_again),
 		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
 		cmocka_unit_test(both_memberships_need_the_option),

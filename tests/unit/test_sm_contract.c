@@ -258,6 +258,19 @@ static void binding_is_taken_and_withdrawn(void **state)
 	assert_string_equal(w->code, "");
 }
 
+static void withdrawn_epoch_is_over(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(3, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(3, 0)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(3, PORT_A)), VHCA_SM_SUPERSEDED);
+	assert_string_equal(w->code, "superseded");
+	assert_int_equal(w->known_epoch, 3);
+	assert_true(!w->bound && w->port_guid == 0);
+	assert_int_equal(report(w, binding(4, PORT_A)), VHCA_SM_ACCEPTED);
+}
+
 static void unknown_vguid_is_withdrawn_all_the_same(void **state)
 {
 	assert_int_equal(report(*state, binding(7, 0)), VHCA_SM_ACCEPTED);
@@ -414,6 +427,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(binding_is_taken_and_withdrawn),
+		CASE(withdrawn_epoch_is_over),
 		CASE(unknown_vguid_is_withdrawn_all_the_same),
 		CASE(no_keys_is_a_binding_too),
 		CASE(lower_epochs_are_superseded),
