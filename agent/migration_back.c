@@ -227,6 +227,18 @@ static void ask_everybody_again(struct vhca_mig *m)
 		   res->rc < 0 ? res->err.msg : "the destination gave it up", arbiter_says(m));
 }
 
+void mig_own_what_was_asked_for(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	if (!m->source || m->handed ||
+	    (m->state != VHCA_MIG_ARBITRATING && m->state != VHCA_MIG_RESTORING))
+		return;
+	while ((c = vhca_migration_claim(m, c)))
+		if (c->orphan)
+			c->away = false;
+}
+
 /* ---- restoring ---- */
 
 static bool some_are_withheld(const struct vhca_mig *m)

@@ -249,6 +249,24 @@ static void test_guest_stops_meanwhile(void **state)
 	assert_string_equal(vhca_migrations_find(p->ms[1], &id)->failure.code, "superseded");
 }
 
+/* ...with its host: the SM has given the identity back to a boot that is over. */
+static void test_host_dies_meanwhile(void **state)
+{
+	struct pair *p = *state;
+	uint64_t guid = claim_on(p, 0)->identity.guid, epoch = claim_on(p, 0)->epoch;
+
+	p->sm_down = true;
+	(void)fall_silent(p);
+	assert_true(pair_until(p, is_bare, NULL));
+	pair_sm_lose(&p->sm, 0); /* taken, but nobody here has heard so */
+	assert_true(pair_sm_outbids(&p->sm, guid, epoch + 1, p->w[0].port_guid));
+	world_reboot(&p->w[0]);
+	pair_revive(p, 0);
+	p->sm_down = false;
+	assert_true(pair_until(p, no_claims, NULL));
+	assert_true(pair_until(p, sm_knows_nobody, &guid));
+}
+
 /* ...or started again: it gets the device again, and the report that asks for the identity still stands. */
 static void test_guest_starts_again(void **state)
 {
@@ -473,6 +491,7 @@ int main(void)
 		TEST_FENCED(test_somebody_is_ahead),
 		TEST_FENCED(test_not_without_libvirts_word),
 		TEST_FENCED(test_guest_stops_meanwhile),
+		TEST_FENCED(test_host_dies_meanwhile),
 		TEST_FENCED(test_guest_starts_again),
 		TEST_FENCED(test_held_guest_is_ended),
 		TEST_FENCED(test_held_guest_is_ended_before_the_hand_over),
