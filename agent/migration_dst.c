@@ -255,6 +255,23 @@ static void shorten_the_lease(struct vhca_mig *m)
 	mig_again(m, 0);
 }
 
+/*
+ * Started here, it seems, after its source had died; it may have been elsewhere in between, and its identities with it. (Or it was too quick
+ * for us: then the SM says again what it said before.)
+ */
+static bool guest_was_not_seen_coming(const struct vhca_mig *m)
+{
+	return guest_runs_here(m) && !m->pinned;
+}
+
+static void ask_sm_again(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		vhca_engine_contest(m->owner->args.engine, c);
+}
+
 /* ---- attaching ---- */
 
 static void fail_guest_gone(struct vhca_mig *m)
@@ -291,6 +308,8 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(RESERVED), OFFER, NULL, NULL, NONE, VHCA_MIG_RESERVING),
 
 	/* Once the guest runs here, nobody can call it back. */
+	MIG_RULE(MIG_IN(INCOMING), LOOK, guest_was_not_seen_coming, ask_sm_again, NONE,
+		 VHCA_MIG_ATTACHING),
 	MIG_RULE(MIG_IN(INCOMING), LOOK, guest_runs_here, NULL, NONE, VHCA_MIG_ATTACHING),
 	MIG_RULE(NOT_HANDED, LOOK, was_started_here, fail_started_here, NONE, MIG_UNDO),
 	MIG_RULE(ADMITTED, LOOK, guest_comes, note_guest_comes, NONE, MIG_STAY),

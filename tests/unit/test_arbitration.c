@@ -267,6 +267,44 @@ static void test_host_dies_meanwhile(void **state)
 	assert_true(pair_until(p, sm_knows_nobody, &guid));
 }
 
+static bool is_prepared(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_READY && pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
+static bool is_bound_there_above(const struct pair *p, const void *epoch)
+{
+	const struct vhca_claim *c = claim_on(p, 1);
+
+	return c && c->vf->state == VHCA_VF_ATTACHED &&
+	       pair_sm_outbids(&p->sm, c->identity.guid, *(const uint64_t *)epoch,
+			       p->w[1].port_guid);
+}
+
+/* Its host dies before the orchestrator migrates it, it is started elsewhere, and after that where it was to go: what that host was handed is over. */
+static void test_guest_comes_by_a_detour(void **state)
+{
+	struct pair *p = *state;
+	uint16_t pkey = 0x8001;
+	struct vhca_osm_binding detour = {
+		.epoch = UINT64_C(1) << 32, .port_guid = 0x77, .n_pkeys = 1, .pkeys = &pkey};
+
+	(void)pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+	assert_true(pair_until(p, is_prepared, NULL));
+	detour.vguid = claim_on(p, 1)->identity.guid;
+	pair_silence(p, 0);
+	world_reboot(&p->w[0]);
+	assert_int_equal(vhca_osm_table_put(p->sm.table, &detour, 128, NULL), 0);
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, detour.vguid, detour.epoch,
+						 detour.port_guid, NULL),
+			 0);
+	p->w[1].domains[0].info = p->w[0].domains[0].info;
+	p->w[1].domains[0].info.has_away = false;
+	world_incoming(&p->w[1], 0, false);
+	assert_true(pair_until(p, is_bound_there_above, &detour.epoch));
+}
+
 /* ...or started again: it gets the device again, and the report that asks for the identity still stands. */
 static void test_guest_starts_again(void **state)
 {
@@ -492,6 +530,7 @@ int main(void)
 		TEST_FENCED(test_not_without_libvirts_word),
 		TEST_FENCED(test_guest_stops_meanwhile),
 		TEST_FENCED(test_host_dies_meanwhile),
+		TEST_FENCED(test_guest_comes_by_a_detour),
 		TEST_FENCED(test_guest_starts_again),
 		TEST_FENCED(test_held_guest_is_ended),
 		TEST_FENCED(test_held_guest_is_ended_before_the_hand_over),
