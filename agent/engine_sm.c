@@ -75,8 +75,8 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t ep
 }
 
 /*
- * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say): that request may come late, or once more, and would
- * bury this one. Now that the SM has accepted it from here, it is ours to raise.
+ * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say), and the SM has not heard so, else it had refused this
+ * one: that request may still come, and would bury it. Now that the SM has accepted it from here, it is ours to raise.
  */
 static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 {

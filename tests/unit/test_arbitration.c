@@ -143,6 +143,25 @@ static void test_sm_gives_it_back(void **state)
 	assert_int_equal(claim_on(p, 0)->epoch, epoch + 2);
 }
 
+/* The copy fails, and a host of an earlier life has withdrawn an epoch above the one that the source goes on with. */
+static void test_given_back_below_a_withdrawn_epoch(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_claim before = *claim_on(p, 0);
+
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, handed_over, NULL));
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, before.identity.guid, 99, 0x77, NULL),
+			 0);
+	p->copy_fails = true;
+	p->copy_hangs = false;
+	assert_true(pair_until(p, at_home, NULL));
+	assert_true(vhca_uuid_equal(&claim_on(p, 0)->id, &before.id)); /* not served anew */
+	assert_int_equal(claim_on(p, 0)->epoch, 100);
+}
+
 /* The SM is away as well: the guest gets its device, and the identity when the SM has spoken, in place. */
 static void test_sm_comes_later(void **state)
 {
@@ -525,6 +544,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_FENCED(test_sm_gives_it_back),
+		TEST_FENCED(test_given_back_below_a_withdrawn_epoch),
 		TEST_FENCED(test_sm_comes_later),
 		TEST_FENCED(test_somebody_is_ahead),
 		TEST_FENCED(test_not_without_libvirts_word),
