@@ -417,11 +417,19 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 	mig_again(m, 0);
 }
 
+static bool is_of_an_earlier_boot(const struct vhca_claim *c)
+{
+	return c->orphan;
+}
+
 /* Of a managed migration the hand-over comes while the guest does; an orchestrator has been told when to begin. */
 static bool admits(const struct vhca_mig *m)
 {
 	enum vhca_mig_state state = m->committing ? m->next : m->state;
 
+	/* This host was restarted, and the migration has not got to that yet. */
+	if (!vhca_migration_claim(m, NULL) || mig_any(m, is_of_an_earlier_boot))
+		return false;
 	if (m->mode == VHCA_MIG_MODE_MANAGED &&
 	    (state == VHCA_MIG_RESERVED || state == VHCA_MIG_PROGRAMMING))
 		return true;

@@ -117,6 +117,12 @@ static bool is_reserved(const struct pair *p, const void *arg)
 	return pair_state(p, 1) == VHCA_MIG_RESERVED;
 }
 
+static bool is_prepared(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
 static bool is_served(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -226,6 +232,21 @@ static void test_orchestrator_has_to_wait(void **state)
 	assert_string_equal(err.code, "not_prepared");
 }
 
+/* The destination was restarted since, and the hook asks before that has come to mind. */
+static void test_nothing_is_prepared_after_a_reboot(void **state)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct pair *p = *state;
+	struct vhca_uuid id = pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+
+	assert_true(pair_until(p, is_prepared, NULL));
+	world_reboot(&p->w[1]);
+	pair_revive(p, 1);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_INCOMING);
+	assert_true(vhca_migrations_begin(p->ms[1], &id, &err) < 0);
+	assert_string_equal(err.code, "not_prepared");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +258,7 @@ int main(void)
 		TEST(test_arrived_guest_is_not_called_back),
 		TEST(test_refused_hand_over_stops_the_copy),
 		TEST(test_orchestrator_has_to_wait),
+		TEST(test_nothing_is_prepared_after_a_reboot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
