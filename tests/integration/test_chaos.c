@@ -6,7 +6,6 @@
  *   test_chaos                            the schedules of a check, as TAP
  *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
  *   test_chaos --seed S [--steps M] [--only 3,7,9] [--trace]    one schedule, or the first M of its actions, or just these
- *   test_chaos ... --power                with hosts that lose their power in every third schedule
  *   test_chaos --seed S --broken B                                the same with something broken (enum chaos_breakage)
  *   test_chaos --seed S --shrink          the fewest actions of it that still break something
  */
@@ -79,13 +78,13 @@ static void add(struct shared *sh, const struct chaos_play *r)
 }
 
 static _Noreturn void work(struct shared *sh, uint64_t first, unsigned int jobs, unsigned int job,
-			   unsigned int migrations, bool power)
+			   unsigned int migrations)
 {
 	static struct chaos_play r;
 
 	be_cheap();
 	for (uint64_t seed = first + job; sh->migrations < migrations; seed += jobs) {
-		const struct chaos_schedule s = {.seed = seed, .power = power};
+		const struct chaos_schedule s = {.seed = seed};
 
 		sh->now[job] = seed;
 		if (!chaos_play(&r, &s, false)) {
@@ -98,7 +97,7 @@ static _Noreturn void work(struct shared *sh, uint64_t first, unsigned int jobs,
 }
 
 /* True: all of them held. */
-static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations, bool power)
+static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
 {
 	struct shared *sh =
 		mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -110,7 +109,7 @@ static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations,
 		pids[j] = fork();
 		assert_true(pids[j] >= 0);
 		if (pids[j] == 0)
-			work(sh, first, jobs, j, migrations, power);
+			work(sh, first, jobs, j, migrations);
 	}
 	for (unsigned int j = 0; j < jobs; j++) {
 		int status = 0;
@@ -175,17 +174,14 @@ static void leave_only(struct chaos_schedule *s, char *list)
 static void test_schedules(void **state)
 {
 	(void)state;
-	assert_true(run_many(1, 1, CHECK_MIGRATIONS, true));
+	assert_true(run_many(1, 1, CHECK_MIGRATIONS));
 }
 
 /* The seed plays a schedule that the broken agent, or host, does not survive. */
 static bool is_caught(enum chaos_breakage breakage, uint64_t first)
 {
 	for (uint64_t seed = first; seed < first + BROKEN_SCHEDULES; seed++)
-		if (!holds(&(struct chaos_schedule){.seed = seed,
-						    .breakage = breakage,
-						    .power = true},
-			   true))
+		if (!holds(&(struct chaos_schedule){.seed = seed, .breakage = breakage}, true))
 			return true;
 	return false;
 }
@@ -211,7 +207,6 @@ int main(int argc, char **argv)
 		{"jobs", required_argument, NULL, 'j'},
 		{"trace", no_argument, NULL, 't'},
 		{"shrink", no_argument, NULL, 'x'},
-		{"power", no_argument, NULL, 'p'},
 		{"broken", required_argument, NULL, 'b'},
 		{NULL, 0, NULL, 0},
 	};
@@ -239,8 +234,6 @@ int main(int argc, char **argv)
 			jobs = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (opt == 't')
 			trace = true;
-		else if (opt == 'p')
-			s.power = true;
 		else if (opt == 'b')
 			s.breakage = (enum chaos_breakage)strtoul(optarg, NULL, 10);
 		else if (opt == 'x')
@@ -252,5 +245,5 @@ int main(int argc, char **argv)
 		shrink(&s);
 	else if (!migrations)
 		return chaos_play(&r, &s, trace) ? 0 : 1;
-	return migrations && !run_many(s.seed, jobs, migrations, s.power) ? 1 : 0;
+	return migrations && !run_many(s.seed, jobs, migrations) ? 1 : 0;
 }

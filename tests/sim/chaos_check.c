@@ -242,6 +242,18 @@ static const char *what_is_wrong(const struct chaos_host *h, unsigned int g, uns
 	return vhca_bdf_cmp(h->w.vfs[v].guest, want->guest) != 0 ? "has another address" : NULL;
 }
 
+/* It was started elsewhere when its host had lost its power, and is just coming back. */
+static bool comes_by_another(const struct chaos_host *h, const struct vhca_mig *failed)
+{
+	const struct vhca_mig *m;
+
+	for (m = vhca_migrations_first(h->ms); m; m = TAILQ_NEXT(m, link))
+		if (!m->source && !vhca_mig_state_is_final(m->state) &&
+		    vhca_uuid_equal(&m->domain, &failed->domain))
+			return true;
+	return false;
+}
+
 /* The source says that all is as before. */
 static void check_given_back(struct chaos *c, const struct chaos_host *h)
 {
@@ -255,7 +267,7 @@ static void check_given_back(struct chaos *c, const struct chaos_host *h)
 			continue;
 		g = chaos_guest_of(c, &m->domain);
 		if (c->guests[g].at != h->n || c->guests[g].held || c->guests[g].fresh ||
-		    !h->w.domains[g].running)
+		    !h->w.domains[g].running || comes_by_another(h, m))
 			continue;
 		for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
 			if ((wrong = what_is_wrong(h, g, k)))

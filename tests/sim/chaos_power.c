@@ -117,7 +117,9 @@ static void look_after(struct chaos_host *h, unsigned int g)
 			   .lost = h->chaos->guests[g].lost,
 			   .host = h->n,
 			   .plan = plans[chaos_random(h->chaos, VHCA_ARRAY_SIZE(plans))]};
-	h->chaos->guests[g].asks_ms = 0;
+	if (d->plan !=
+	    WAITS) /* where it was it goes on asking, if another host has what it asks for */
+		h->chaos->guests[g].asks_ms = 0;
 	if (d->plan == STARTS_ELSEWHERE) { /* it gets its VFs there when this host lets them go */
 		h->chaos->guests[g].asks_ms = REQUEST_CAP_MS;
 		chaos_trouble(h->chaos, h->off_ms);

@@ -384,7 +384,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);
 	set_odds(&r->c, &setup);
-	r->power = s->power && roll(&patience, 3) == 0;
+	r->power = roll(&patience, 3) == 0;
 	if (r->power)
 		r->c.odds.lost = 0;
 	r->c.on_step = on_step;

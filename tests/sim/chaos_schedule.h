@@ -11,7 +11,6 @@ struct chaos_schedule {
 	uint64_t seed;
 	bool leave_out[CHAOS_ACTIONS];
 	enum chaos_breakage breakage;
-	bool power; /* fails in every third one */
 };
 
 /* Who is killed at which of his steps. */
