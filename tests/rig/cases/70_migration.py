@@ -198,6 +198,7 @@ def cut_off_while_copying(move, there):
     wait_for(lambda: move.guest.name in there.sh("virsh -q list --state-running --name").split(), 420, f"{there.name}: vm1 running", 0.5)
     lasted = time.monotonic() - started
     check(lasted > LEASE_S, f"the copy took only {lasted:.0f} s more")
+    move.guest.host = there
     wait_for(lambda: move.identity(there) == move.before, 90, f"vm1 on {there.name}: {move.before}", 0.5)
     check(there.vhcactl("outbox")["outbox"], "the outbox is empty although nobody took the report")
     return migration
