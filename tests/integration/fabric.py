@@ -308,6 +308,15 @@ class Manager:
         with open(self.counts_path(), "rb") as f:
             return dict(zip(("lft", "port_info", "all"), struct.unpack("3Q", f.read(24))))
 
+    def rest(self):
+        """Until it sends nothing for half a second. A changed cable makes OpenSM sweep by itself, before or after the sweep that one asks for."""
+        seen = []
+
+        def unchanged():
+            seen.append(self.smps())
+            return len(seen) > 1 and seen[-1] == seen[-2]
+        wait_for("OpenSM at rest", unchanged, 60, 0.5)
+
     def alive(self):
         if self.process.poll() is not None:
             raise AssertionError(f"OpenSM ended with {self.process.returncode}: {self.output()[-2000:]}")

@@ -53,6 +53,7 @@ class Case(unittest.TestCase):
 
     def wire(self, request):
         """(what it returns, what went over the wire meanwhile)"""
+        self.sm.rest()
         before = self.sm.smps()
         answer = request()
         return answer, {kind: n - before[kind] for kind, n in self.sm.smps().items()}
