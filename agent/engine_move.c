@@ -3,6 +3,7 @@
  * Journaled transitions. A move collects everything that changes with it (VF row, claim, attachment, intent, report to the SM) in one
  * transaction, and takes effect in memory when that is durable. So whatever an effect does later, the store already says why.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 		return 0;
 	return (uint16_t)(vf->index + 1);
 }
+
+static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
 
 static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 {

@@ -11,6 +11,7 @@
 #include "agent/api_json.h"
 #include "common/http/json.h"
 #include "tests/sim/world_mlx5.h"
+#include "tests/unit/engine_outbox.h"
 
 #define GUID UINT64_C(0x02c9ab0000000e01) /* that somebody gave by hand */
 
@@ -490,6 +491,53 @@ static void test_scrub_failing_once(void **state)
 	}
 }
 
+/* ---- as many keys as a VF may have ---- */
+
+static struct vhca_sm_binding reported;
+static struct vhca_outbox *outbox;
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	const struct world *w = arg;
+
+	reported = *binding;
+	vhca_engine_sm_answer(w->engine, binding, answer, reason, doc);
+}
+
+static void open_outbox(struct world *w)
+{
+	engine_outbox_open(w, on_report, NULL, w, &outbox);
+}
+
+static void close_outbox(struct world *w)
+{
+	(void)w;
+	outbox = vhca_outbox_free(outbox);
+}
+
+static void test_every_key_is_reported(void **state)
+{
+	struct world *w = *state;
+	char partition[1024] = "";
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, partition, sizeof(partition));
+	for (unsigned int i = 1; i <= VHCA_VF_PKEYS_MAX; i++)
+		vhca_strbuf_add(&sb, "%s0x%04x", i > 1 ? " " : "", 0x8000U + i);
+	w->started = open_outbox;
+	w->stopping = close_outbox;
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, partition);
+	assert_true(world_until(w, attached, NULL));
+	assert_true(reported.bound);
+	assert_int_equal(reported.n_pkeys, VHCA_VF_PKEYS_MAX);
+	for (unsigned int i = 0; i < VHCA_VF_PKEYS_MAX; i++)
+		assert_int_equal(reported.pkeys[i], 0x8001U + i);
+	assert_int_equal(reported.port_guid, w->port_guid);
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -509,6 +557,7 @@ int main(void)
 		T(test_prepare_failing_once),
 		T(test_program_failing_once),
 		T(test_scrub_failing_once),
+		T(test_every_key_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
