@@ -29,7 +29,8 @@ static const struct numvfs_errno {
 	 "look into dmesg for the driver's reason; try fewer VFs"},
 	{ERANGE, VHCA_ERR_EXHAUSTED, "too_many_vfs",
 	 "more VFs than the adapter offers (sriov_totalvfs)",
-	 "lower num_vfs, or raise NUM_OF_VFS with mlxconfig and reset the firmware"},
+	 "lower vfs in the configuration, or raise NUM_OF_VFS with mlxconfig and reset the "
+	 "firmware"},
 	{ENOENT, VHCA_ERR_DEVICE, "no_sriov_configure",
 	 "no driver is bound, or the driver cannot create VFs at run time",
 	 "bind mlx5_core to the adapter; with mlx4 the module parameters decide"},
@@ -179,8 +180,8 @@ static enum vhca_enable_action refuse_limit(const struct vhca_pf_facts *pf, uint
 	(void)vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_vfs", ERANGE,
 			     "%s: %u VFs wanted, the adapter offers %u (and vhcad uses at most %d)",
 			     VHCA_BDF_STR(pf->bdf), count, pf->total_vfs, VHCA_VFS_MAX);
-	vhca_error_hint(err,
-			"lower num_vfs, or raise NUM_OF_VFS with mlxconfig and reset the firmware");
+	vhca_error_hint(err, "lower vfs in the configuration, or raise NUM_OF_VFS with mlxconfig "
+			     "and reset the firmware");
 	return VHCA_ENABLE_REFUSED;
 }
 
@@ -265,7 +266,7 @@ static int check_count(const struct vhca_pf_facts *now, uint16_t count, struct v
 	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "fewer_vfs", EIO,
 			     "%s: asked for %u VFs, the adapter has %u", VHCA_BDF_STR(now->bdf),
 			     count, now->num_vfs);
-	vhca_error_hint(err, "dmesg says why; set num_vfs = %u in the configuration to accept it",
+	vhca_error_hint(err, "dmesg says why; set vfs = %u in the configuration to accept it",
 			now->num_vfs);
 	return -EIO;
 }
