@@ -38,9 +38,9 @@ struct vhca_engine {
 #define REQUEST_CAP_MS	 300000
 #define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
-#define GROUP_LOOK_MS	 200   /* ...and is asked for this often until then */
 #define GROUP_CLOSE_MS \
 	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
+#define GROUP_LOOK_MS 200 /* ...and is asked for this often until then */
 
 /* ---- engine.c ---- */
 void engine_mark(struct vhca_engine *e, struct vhca_vf *vf);

@@ -68,7 +68,7 @@ struct vhca_claim {
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
 	bool forced; /* ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
-	/* A migration keeps its claims in all states and is the only one that ends them. */
+	/* A migration keeps its claims in all states. Whoever asks for the release of one ends it all the same. */
 	bool migrating;
 	struct vhca_uuid migration;
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */

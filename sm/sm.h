@@ -5,7 +5,7 @@
  * What the subnet manager must know, as states (never deltas), and the back ends that can carry it.
  *
  *   back end   carries                         fenced
- *   vhcasm     our OpenSM plugin, docs/sm-api  yes: it refuses lower epochs
+ *   vhcasm     our OpenSM plugin, libvhcasm(7) yes: it refuses lower epochs
  *   none       nothing (keys are static)       no
  */
 #include <stdbool.h>

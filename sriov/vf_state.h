@@ -7,8 +7,7 @@
  *
  *   state        means                                   effect in this state            leaves to
  *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (its user has gone) |
- *                                                                                        attached (adopted as it stands)
- *                or the PF is not configured
+ *                or the PF is not configured                                             attached (adopted as it stands)
  *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use) |
  *                                                                                        claimed (its claim migrates)
  *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost) |

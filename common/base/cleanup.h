@@ -49,9 +49,6 @@ static inline int vhca_steal_fd(int *fd)
 	return r;
 }
 
-#define vhca_container_of(ptr, type, member) \
-	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
-
 #define VHCA_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif
