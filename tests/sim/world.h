@@ -156,7 +156,7 @@ void world_incoming(struct world *w, unsigned int i, bool incoming);
 /* Runs the loop until cond() holds; false after about 5 s. A crash asked for by `fault` kills and restarts the agent on the way. */
 bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
 		 const void *arg);
-/* Runs until nothing has happened for 60 ms. */
+/* Runs for 60 ms: enough for nothing to happen, not for something. */
 void world_settle(struct world *w);
 
 /* Invariants that hold at every moment, from ground truth alone; aborts the test with the reason. */
