@@ -273,7 +273,7 @@ static bool is_awaited(const struct vhca_mig *m)
 
 struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 {
-	struct vhca_mig *m = calloc(1, sizeof(*m)), *old;
+	struct vhca_mig *m = calloc(1, sizeof(*m)), *old, *next;
 
 	if (!m || make_timers(ms, m) < 0) {
 		free(m);
@@ -286,11 +286,10 @@ struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 	m->backoff = m->hand_backoff =
 		(struct vhca_backoff){.first_ms = ms->args.retry_ms, .cap_ms = MIG_RETRY_CAP_MS};
 	STAILQ_INIT(&m->waiters);
-	for (old = TAILQ_FIRST(&ms->list); old && ms->n > VHCA_MIGRATION_HISTORY_MAX;
-	     old = TAILQ_FIRST(&ms->list)) {
-		if (!vhca_mig_state_is_final(old->state) || is_awaited(old))
-			break;
-		mig_drop(old);
+	for (old = TAILQ_FIRST(&ms->list); old && ms->n > VHCA_MIGRATION_HISTORY_MAX; old = next) {
+		next = TAILQ_NEXT(old, link);
+		if (vhca_mig_state_is_final(old->state) && !is_awaited(old))
+			mig_drop(old);
 	}
 	TAILQ_INSERT_TAIL(&ms->list, m, link);
 	ms->n++;

@@ -404,6 +404,48 @@ static void test_parked_and_back(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
+static void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)m;
+	(void)err;
+}
+
+static unsigned int known_on(struct pair *p, unsigned int host)
+{
+	const struct vhca_mig *m = vhca_migrations_first(p->ms[host]);
+	unsigned int n = 0;
+
+	for (; m; m = TAILQ_NEXT(m, link))
+		n++;
+	return n;
+}
+
+/* Of which nobody has heard here: it is remembered as ended. */
+static void end_another(struct pair *p)
+{
+	struct vhca_uuid id;
+
+	assert_int_equal(vhca_uuid_random(&id), 0);
+	vhca_migrations_end(p->ms[0], &id, ignore_answer, NULL);
+	world_round(&p->w[0], 1);
+}
+
+/* A guest that is parked for days is the oldest migration, and the history behind it has its limit all the same. */
+static void test_parked_beside_a_long_history(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id = park(p);
+
+	for (unsigned int i = 0; i < VHCA_MIGRATION_HISTORY_MAX + 20; i++)
+		end_another(p);
+	pair_settle(p);
+	end_another(p);
+	assert_true(known_on(p, 0) <= VHCA_MIGRATION_HISTORY_MAX + 1);
+	assert_non_null(vhca_migrations_find(p->ms[0], &id));
+	assert_int_equal(mig_on(p, 0, &id)->state, VHCA_MIG_PARKED);
+}
+
 /* The SM may still hear that the VF was withdrawn at its epoch, after all that is said now. */
 static void test_unparked_at_a_new_epoch(void **state)
 {
@@ -481,6 +523,7 @@ int main(void)
 		TEST(test_copy_held_here_not_yet_there),
 		cmocka_unit_test(test_faults_at_every_effect),
 		TEST(test_parked_and_back),
+		TEST(test_parked_beside_a_long_history),
 		TEST(test_parked_and_saved),
 		TEST(test_unparked_at_a_new_epoch),
 		TEST(test_parked_too_long),
