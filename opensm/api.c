@@ -97,7 +97,7 @@ static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
 	vhca_http_reply(f->req, 200, f->body);
 }
 
-/* The binding first: who repeats a move of which only that was done gets the rest done. */
+/* The binding first: who repeats a move of which only that was done gets the rest done. Takes the body, whatever comes of it. */
 static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		    const struct vhca_osm_lid_move *want, struct json_object *body,
 		    struct vhca_error *err)
@@ -105,37 +105,41 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 	struct following *f = calloc(1, sizeof(*f));
 	int r;
 
-	if (!f)
+	if (!f) {
+		(void)json_object_put(body);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
+	}
 	*f = (struct following){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
 	if (r == 0)
 		r = vhca_osm_mover_submit(api->mover, want, lid_has_moved, f, err);
-	if (r < 0)
+	if (r < 0) {
+		(void)json_object_put(body);
 		free(f);
+	}
 	return r;
 }
 
-/* The same after the binding: what the LID is refused for is known before that changes. */
+/* What the vGUID of a binding wants that is to have a LID of its own. */
+static struct vhca_osm_lid_want lid_of_its_own(const struct vhca_osm_binding *b)
+{
+	return (struct vhca_osm_lid_want){
+		.port_guid = b->port_guid, .vguid = b->vguid, .dynamic = VHCA_OSM_LID_GIVEN};
+}
+
+/* What the LID is refused for is known before the binding changes. */
 static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 			const struct vhca_osm_binding *b, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move move = {.want = {.port_guid = b->port_guid,
-						  .vguid = b->vguid,
-						  .dynamic = VHCA_OSM_LID_GIVEN}};
+	struct vhca_osm_lid_move move = {.want = lid_of_its_own(b)};
 	struct vhca_osm_eviction ev;
-	struct json_object *body;
 	int r = vhca_osm_mover_plan(api->mover, &move, err);
 
 	if (r == 0)
 		r = vhca_osm_service_put(api->service, b, 0, &ev, err);
 	if (r < 0)
 		return r;
-	body = vhca_osm_json_binding_now(api->service, b->vguid);
-	r = move_lid(api, req, &move, body, err);
-	if (r < 0)
-		(void)json_object_put(body);
-	return r;
+	return move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, b->vguid), err);
 }
 
 static void put_binding(void *ctx, struct vhca_http_request *req)
@@ -161,18 +165,6 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 							  .guid = b.vguid});
 }
 
-/* Of the vGUID that is withdrawn; answers later if there is one to be freed. */
-static int free_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
-		    const struct vhca_osm_lid_move *move, struct vhca_error *err)
-{
-	struct json_object *body = vhca_osm_json_binding_now(api->service, move->want.vguid);
-	int r = move_lid(api, req, move, body, err);
-
-	if (r < 0)
-		(void)json_object_put(body);
-	return r;
-}
-
 static void delete_binding(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
@@ -194,7 +186,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
 	if (r == 0 && move.changes)
-		r = free_lid(api, req, &move, &err);
+		r = move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, vguid), &err);
 	if (r < 0)
 		refuse(api, req, vguid, &err);
 	else if (!move.changes)
@@ -216,9 +208,7 @@ static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
 		lid_move->want = (struct vhca_osm_lid_want){
 			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
 	if (move->lid_policy == VHCA_OSM_LID_DYNAMIC)
-		lid_move->want = (struct vhca_osm_lid_want){.port_guid = b->port_guid,
-							    .vguid = b->vguid,
-							    .dynamic = VHCA_OSM_LID_GIVEN};
+		lid_move->want = lid_of_its_own(b);
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_mover_plan(api->mover, lid_move, err);
 	if (r < 0)
@@ -253,7 +243,6 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 			vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(&lid_move, true));
 		vhca_http_reply(req, 200, body);
 	} else if (move_lid(api, req, &lid_move, body, &err) < 0) {
-		(void)json_object_put(body);
 		vhca_http_reply_error(req, &err);
 	}
 }

@@ -89,15 +89,22 @@ static int keep_lid(osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 	return 0;
 }
 
+/* Does OpenSM no longer keep it for this GUID? */
+static bool is_lost(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+{
+	uint16_t known = 0;
+
+	return !known_lid(osm, guid, &known) || known != lid;
+}
+
 /* Has OpenSM given it to another port, which may be away now? */
 static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 {
 	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, lid);
-	uint16_t known = 0;
 
 	if (has)
 		return cl_ntoh64(has->guid) != guid;
-	return osm->sm.lid_mgr.used_lids[lid] && !(known_lid(osm, guid, &known) && known == lid);
+	return osm->sm.lid_mgr.used_lids[lid] && is_lost(osm, guid, lid);
 }
 
 bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
@@ -254,14 +261,6 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 	return r;
 }
 
-/* Has OpenSM given it to somebody else? */
-static bool is_lost(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
-{
-	uint16_t lid = 0;
-
-	return !known_lid(osm, row->vguid, &lid) || lid != row->lid;
-}
-
 static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *t, uint64_t vguid,
 		   uint16_t *ret, struct vhca_error *err)
 {
@@ -316,7 +315,7 @@ int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm
 		.lid = {row ? row->lid : 0, cl_ntoh16(pf->lid)},
 		.dynamic = VHCA_OSM_LID_GIVEN,
 	};
-	if (row && !is_lost(osm, row)) {
+	if (row && !is_lost(osm, row->vguid, row->lid)) {
 		ret->old_pf = row->pf_guid;
 		return row->pf_guid == want->port_guid;
 	}
