@@ -33,6 +33,13 @@ static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned i
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
+static inline void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)m;
+	(void)err;
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

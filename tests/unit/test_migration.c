@@ -259,13 +259,6 @@ static void test_cut_while_copying_longer_than_the_lease(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
-static void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
-{
-	(void)arg;
-	(void)m;
-	(void)err;
-}
-
 /* The first hand-over's answer was lost with the source's agent; the second one must not undo what libvirt has pinned, and comes before
  * libvirt has made the domain. */
 static void test_handover_repeated_while_copying(void **state)

@@ -404,13 +404,6 @@ static void test_parked_and_back(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
-static void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
-{
-	(void)arg;
-	(void)m;
-	(void)err;
-}
-
 static unsigned int known_on(struct pair *p, unsigned int host)
 {
 	const struct vhca_mig *m = vhca_migrations_first(p->ms[host]);
