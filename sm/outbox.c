@@ -202,7 +202,10 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	}
 	if (answer != VHCA_SM_ACCEPTED)
 		log_dropped(r);
-	tell(ob, &r->row, answer, r->reason, doc);
+	/* What was said of a state that has been replaced since does not hold for the newer one, although its epoch may be the same: that one
+	 * gets an answer of its own. */
+	if (!ready_twin(ob, r))
+		tell(ob, &r->row, answer, r->reason, doc);
 	free(r);
 }
 
@@ -214,7 +217,7 @@ static bool delays_one_report(int status)
 
 static void delay(struct vhca_outbox *ob, struct report *r, int status, struct json_object *doc)
 {
-	struct vhca_outbox_row row = r->row;
+	struct vhca_outbox_row row;
 	char reason[sizeof(r->reason)];
 
 	if (delays_one_report(status)) {
@@ -223,9 +226,12 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 	} else {
 		vhca_sm_line_lost(&ob->line, r->round, r->reason);
 	}
-	memcpy(reason, r->reason, sizeof(reason));
-	if (ready_twin(ob, r))
+	if (ready_twin(ob, r)) {
 		report_drop(ob, r); /* its row was replaced when the newer one was written */
+		return;
+	}
+	row = r->row; /* the owner may put a newer one, which ends this */
+	memcpy(reason, r->reason, sizeof(reason));
 	tell(ob, &row, VHCA_SM_RETRY, reason, doc);
 }
 

@@ -34,7 +34,8 @@ struct vhca_outbox_conf {
 	uint32_t snapshot_ms; /* the shortest time between two of these calls; 0 = 5000 */
 };
 
-/* Called on the state thread for every answer that ends or delays a report; reason is "" or the SM's words. `doc` (may be NULL) is
+/* Called on the state thread for every answer that ends or delays a report, but for those to a state that a newer report has replaced
+ * meanwhile; reason is "" or the SM's words. `doc` (may be NULL) is
  * the SM's JSON answer. May put and release; must not free the outbox. */
 typedef void (*vhca_outbox_fn)(void *arg, const struct vhca_sm_binding *binding,
 			       enum vhca_sm_answer answer, const char *reason,

@@ -80,6 +80,8 @@ struct iso_report {
 	TAILQ_ENTRY(iso_report) link;
 	struct vhca_txn *txn; /* NULL: durable */
 	uint64_t not_before;
+	bool in_flight; /* the SM's answer is on its way */
+	bool turned_away; /* the agent knows that the SM has not taken it, or not the one that it replaced */
 	struct vhca_sm_binding binding;
 };
 

@@ -121,13 +121,14 @@ static bool refers(const struct hw *hw, unsigned int v, int16_t phys)
 	return false;
 }
 
-/* The SM has not taken the report of VF v's claim: it was away, or has no room for its keys. */
+/* The SM has not taken the report of VF v's claim, and the agent knows it: it was away, or has no room for its keys. */
 static bool is_not_accepted(const struct iso *it, unsigned int v)
 {
 	const struct iso_report *r;
 
 	TAILQ_FOREACH (r, &it->reports, link)
-		if (r->not_before && r->binding.bound && r->binding.vguid == it->truth.rows[v].guid)
+		if (r->turned_away && r->binding.bound &&
+		    r->binding.vguid == it->truth.rows[v].guid)
 			return true;
 	return false;
 }
@@ -277,24 +278,57 @@ static void bind(struct iso *it, const struct vhca_sm_binding *b)
 
 struct answer {
 	struct iso *it;
+	struct iso_report *report; /* NULL: nobody sent it */
 	struct vhca_sm_binding binding;
 	enum vhca_sm_answer answer;
 };
+
+/* Another durable report of the same address. */
+static struct iso_report *twin_of(struct iso *it, const struct iso_report *of, bool in_flight)
+{
+	struct iso_report *r;
+
+	TAILQ_FOREACH (r, &it->reports, link)
+		if (r != of && !r->txn && r->in_flight == in_flight &&
+		    r->binding.vguid == of->binding.vguid)
+			return r;
+	return NULL;
+}
+
+static void drop(struct iso *it, struct iso_report *r)
+{
+	TAILQ_REMOVE(&it->reports, r, link);
+	free(r);
+}
+
+/* As the outbox does: what was replaced meanwhile is told to nobody, and stays only if the SM has not taken it. */
+static bool lands(struct iso *it, struct iso_report *r, enum vhca_sm_answer answer)
+{
+	bool is_newest = !twin_of(it, r, false);
+
+	r->in_flight = false;
+	r->turned_away = true;
+	if (answer == VHCA_SM_ACCEPTED || !is_newest)
+		drop(it, r);
+	return is_newest;
+}
 
 static void on_answer(void *arg)
 {
 	struct answer *a = arg;
 
-	vhca_engine_sm_answer(a->it->engine, &a->binding, a->answer, "", NULL);
+	if (!a->report || lands(a->it, a->report, a->answer))
+		vhca_engine_sm_answer(a->it->engine, &a->binding, a->answer, "", NULL);
 	free(a);
 }
 
-static void answer(struct iso *it, const struct vhca_sm_binding *b, enum vhca_sm_answer what)
+static void answer(struct iso *it, const struct vhca_sm_binding *b, struct iso_report *report,
+		   enum vhca_sm_answer what)
 {
 	struct answer *a = malloc(sizeof(*a));
 
 	assert(a);
-	*a = (struct answer){it, *b, what};
+	*a = (struct answer){it, report, *b, what};
 	vtime_after(VTIME_AGENT, 1 + iso_random(it, 5), on_answer, a, free);
 }
 
@@ -317,7 +351,8 @@ static void on_send(struct iso *it, unsigned int v)
 	(void)v;
 	it->sm_sending = false;
 	TAILQ_FOREACH (r, &it->reports, link)
-		if (!r->txn && r->not_before <= vtime_now())
+		if (!r->txn && !r->in_flight && r->not_before <= vtime_now() &&
+		    !twin_of(it, r, true))
 			break;
 	if (!r) {
 		if (!TAILQ_EMPTY(&it->reports))
@@ -325,12 +360,10 @@ static void on_send(struct iso *it, unsigned int v)
 		return;
 	}
 	taken = sm_takes(it, r);
-	answer(it, &r->binding, taken ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY);
-	if (taken) {
+	r->in_flight = true;
+	answer(it, &r->binding, r, taken ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY);
+	if (taken)
 		bind(it, &r->binding);
-		TAILQ_REMOVE(&it->reports, r, link);
-		free(r);
-	}
 	send_after(it, it->sm_up ? 1 : 2000);
 }
 
@@ -355,7 +388,7 @@ void iso_sm_start(struct iso *it)
 	on_poll(it, 0);
 }
 
-/* One report per vGUID: the newest. */
+/* One report per vGUID: the newest, beside one that is on its way. */
 static void drop_replaced(struct iso *it)
 {
 	struct iso_report *r, *next, *newer;
@@ -367,8 +400,10 @@ static void drop_replaced(struct iso *it)
 				break;
 		if (!newer || r->txn)
 			continue;
-		TAILQ_REMOVE(&it->reports, r, link);
-		free(r);
+		if (newer->binding.bound)
+			newer->turned_away |= r->turned_away && r->binding.bound;
+		if (!r->in_flight)
+			drop(it, r);
 	}
 }
 
@@ -382,10 +417,9 @@ void iso_sm_commit(struct iso *it, const struct vhca_txn *txn, bool durable)
 			continue;
 		r->txn = NULL;
 		if (!durable) {
-			TAILQ_REMOVE(&it->reports, r, link);
-			free(r);
+			drop(it, r);
 		} else if (it->broken == ISO_SM_NOT_AWAITED) {
-			answer(it, &r->binding, VHCA_SM_ACCEPTED);
+			answer(it, &r->binding, NULL, VHCA_SM_ACCEPTED);
 		}
 	}
 	if (!durable)
@@ -401,11 +435,12 @@ void iso_sm_forget(struct iso *it, bool all)
 
 	for (r = TAILQ_FIRST(&it->reports); r; r = next) {
 		next = TAILQ_NEXT(r, link);
-		if (!r->txn && !all)
-			continue;
-		TAILQ_REMOVE(&it->reports, r, link);
-		free(r);
+		r->in_flight =
+			false; /* nobody hears the answer: the row is there still, and goes out again */
+		if (r->txn || all)
+			drop(it, r);
 	}
+	drop_replaced(it);
 }
 
 /* ---- the outbox, as the engine sees it ---- */
