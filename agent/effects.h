@@ -15,7 +15,7 @@
 struct vhca_effect_result {
 	int rc; /* 0 or negative errno with err set */
 	struct vhca_error err;
-	bool in_use; /* PROBE; PREPARE and SCRUB when rc is -EBUSY */
+	bool in_use; /* PROBE; PREPARE, PROGRAM and SCRUB when rc is -EBUSY */
 	bool has_hw; /* hw below was read */
 	struct vhca_identity_state hw;
 	unsigned int missing; /* PROGRAM */

@@ -316,14 +316,16 @@ static void refuse_effect(struct vhca_host *host, struct vhca_host_job *job, int
 void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct pf *pf = need_pf(host, vf->hca->facts.bdf);
-	struct vhca_host_job *job = vhca_host_job_new(host->args.sys, host->args.dev_root,
-						      host->args.engine, vf, effect);
+	struct vhca_host_job *job =
+		vhca_host_job_new(host->args.sys, host->args.dev_root,
+				  vhca_engine_model(host->args.engine), vf, effect);
 	int r;
 
 	if (!job) {
 		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
 		abort(); /* the engine would wait for ever; a restart recovers from the journal */
 	}
+	job->engine = host->args.engine;
 	job->kept = pf ? pf->kept : NULL;
 	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
 	if (r < 0)

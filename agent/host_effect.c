@@ -14,7 +14,7 @@
 #define IOV_SLEEP_MS 50
 
 struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_root,
-					struct vhca_engine *engine, struct vhca_vf *vf,
+					struct vhca_model *model, struct vhca_vf *vf,
 					enum vhca_effect effect)
 {
 	struct vhca_host_job *job = calloc(1, sizeof(*job));
@@ -22,7 +22,6 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 	if (!job)
 		return NULL;
 	*job = (struct vhca_host_job){
-		.engine = engine,
 		.vf = vf,
 		.effect = effect,
 		.sys = sys,
@@ -34,6 +33,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 		.n_ports = vf->hca->facts.n_ports,
 		.iommu_group = vf->iommu_group,
 		.bind = vf->state == VHCA_VF_CLAIMED,
+		.unused = vhca_model_is_unused(model, vf),
 	};
 	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
 	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */
@@ -132,8 +132,10 @@ static int do_program(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
 	struct vhca_error *err = &job->result.err;
-	int r = need_device(job, err);
+	int r = job->unused ? group_in_use(job) : 0;
 
+	if (!r)
+		r = need_device(job, err);
 	/* Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed before anything prepared it. */
 	if (!r && job->bind)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);

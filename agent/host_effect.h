@@ -18,14 +18,15 @@ struct vhca_host_job {
 	uint16_t vf_index;
 	uint8_t port, n_ports;
 	int iommu_group;
-	bool bind; /* PROGRAM: make sure of vfio-pci first */
+	bool bind;   /* PROGRAM: make sure of vfio-pci first */
+	bool unused; /* PROGRAM: nobody may have its group open (vhca_model_is_unused()) */
 	struct vhca_identity want;
 	struct vhca_effect_result result;
 };
 
-/* NULL: out of memory. */
+/* NULL: out of memory. The model says who has the VF now. */
 struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_root,
-					struct vhca_engine *engine, struct vhca_vf *vf,
+					struct vhca_model *model, struct vhca_vf *vf,
 					enum vhca_effect effect);
 void vhca_host_job_work(void *job);
 

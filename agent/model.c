@@ -369,6 +369,11 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 	return NULL;
 }
 
+bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf)
+{
+	return vf->state == VHCA_VF_CLAIMED && !vhca_model_user(m, vf->bdf, NULL);
+}
+
 const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const struct vhca_vf *vf)
 {
 	const struct vhca_domain *d;

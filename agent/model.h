@@ -265,6 +265,9 @@ void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
  * would take the vGUID from its owner by asking twice. */
 uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
+/* Claimed, and no guest is known to have it: whoever has its vfio group open then is a stranger. */
+bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf);
+
 /* The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if none. */
 struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 				    const struct vhca_dom_hostdev **ret_dev);

@@ -195,8 +195,9 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	} else if (effect == VHCA_EFFECT_DETACH) {
 		iso_virt_detach(it, vf);
 	} else {
-		job = vhca_host_job_new(NULL, "", it->engine, vf, effect);
+		job = vhca_host_job_new(NULL, "", vhca_engine_model(it->engine), vf, effect);
 		assert(job);
+		job->engine = it->engine;
 		job->rtnl = &it->rtnl;
 		job->kept = it->kept;
 		it->strand_ms = (it->strand_ms > vtime_now() ? it->strand_ms : vtime_now()) +

@@ -68,6 +68,7 @@ struct world_job {
 	struct vhca_engine *engine; /* the life it belongs to */
 	struct vhca_vf *vf;
 	enum vhca_effect effect;
+	bool unused;
 	struct vhca_identity want;
 	uint64_t epoch;
 	struct vhca_uuid domain;
@@ -145,6 +146,14 @@ static int ask_guest(struct world *w, struct world_vf *t, uint64_t pid,
 	return 0;
 }
 
+static int group_is_open(const struct world_vf *t, struct vhca_effect_result *res)
+{
+	res->in_use = t->group_open;
+	return t->group_open ? vhca_error_set(&res->err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
+					      "group open")
+			     : 0;
+}
+
 static int apply(struct world *w, const struct world_job *job, struct vhca_effect_result *res)
 {
 	struct world_vf *t = world_truth(w, job->vf->bdf);
@@ -157,10 +166,8 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 		return 0;
 	case VHCA_EFFECT_PREPARE:
 	case VHCA_EFFECT_SCRUB:
-		res->in_use = t->group_open;
-		if (t->group_open)
-			return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
-					      "group open");
+		if (group_is_open(t, res))
+			return -EBUSY;
 		(void)snprintf(t->driver, sizeof(t->driver), "vfio-pci");
 		if (w->vfs_lie)
 			return vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", 0,
@@ -175,6 +182,8 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 		world_vf_scrub(w, t);
 		return 0;
 	case VHCA_EFFECT_PROGRAM:
+		if (job->unused && group_is_open(t, res))
+			return -EBUSY;
 		if (w->programming && job->want.guid != VHCA_GUID_ALL1)
 			w->programming(w, job->want.guid, job->epoch);
 		t->epoch = job->epoch;
@@ -254,6 +263,7 @@ void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	world_must(job != NULL, "out of memory");
 	*job = (struct world_job){
 		.w = w, .engine = w->engine, .vf = vf, .effect = effect, .pid = vf->escalation.pid};
+	job->unused = vhca_model_is_unused(vhca_engine_model(w->engine), vf);
 	if (vf->claim) {
 		job->want = vhca_claim_shows(vf->claim);
 		job->epoch = vf->claim->epoch;

@@ -182,6 +182,38 @@ static unsigned int claim_for(struct world *w, const struct vhca_uuid *domain)
 	return first_claim(w)->vf->index;
 }
 
+static bool is_refused_as_used(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return strstr(engine_vf(w, 2)->reason, "group open") != NULL;
+}
+
+/* The same of a VF that is still to be programmed, before libvirt has told who has it. */
+static void test_vf_in_foreign_hands_is_not_programmed(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {
+		.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}, .has_bdf = true};
+	struct answer a = {0};
+
+	world_start(w);
+	req.domain = world_domain_start(w, 0, NULL);
+	world_domain_start(w, 1, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	req.bdf = engine_vf(w, 2)->bdf;
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	w->vfs[2].group_open = true;
+	w->vfs[2].user = w->domains[1].info.uuid;
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, is_refused_as_used, NULL));
+	assert_true(world_clean(w, 2));
+	world_look(w, 1);
+	world_settle(w);
+	assert_true(world_clean(w, 2));
+}
+
 static bool maps_its_key(const struct world *w, const void *arg)
 {
 	return w->vfs[*(const unsigned int *)arg].map[0] == 1;
@@ -381,6 +413,7 @@ int main(void)
 		TEST(test_reboot),
 		TEST(test_drift_of_a_vf_that_waits_for_its_guest_is_healed),
 		TEST(test_vf_plugged_into_another_domain_loses_its_identity),
+		TEST(test_vf_in_foreign_hands_is_not_programmed),
 		TEST(test_failed_scrub_is_quarantined_and_healed),
 		TEST(test_drift_of_a_free_vf_is_healed),
 		TEST(test_reset_after_prepare_is_noticed),

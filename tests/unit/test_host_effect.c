@@ -94,8 +94,8 @@ static int teardown(void **state)
 
 static int run(struct fixture *f, enum vhca_effect effect)
 {
-	struct vhca_host_job *job =
-		vhca_host_job_new(f->base.sys, sysfs_sim_dev(f->base.sim), NULL, f->vf, effect);
+	struct vhca_host_job *job = vhca_host_job_new(f->base.sys, sysfs_sim_dev(f->base.sim),
+						      &f->model, f->vf, effect);
 
 	assert_non_null(job);
 	job->rtnl = &f->kernel.ops;
@@ -198,6 +198,26 @@ static void a_vf_in_use_is_not_touched(void **state)
 	sysfs_sim_hold_group(f->base.sim, 11, false);
 }
 
+/* Somebody plugged a free VF into a guest of his own while a claim waited for the SM: an identity would go to the wrong tenant. */
+static void nobody_else_is_shown_an_identity(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+
+	make_stale(f);
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+	f->vf->state = VHCA_VF_CLAIMED;
+	sysfs_sim_hold_group(f->base.sim, 11, true);
+	assert_int_equal(run(f, VHCA_EFFECT_PROGRAM), -EBUSY);
+	assert_string_equal(f->res.err.code, "vf_in_use");
+	assert_true(is_clean(f));
+	f->vf->state = VHCA_VF_ATTACHED; /* now it is its own guest that has it */
+	assert_int_equal(run(f, VHCA_EFFECT_PROGRAM), 0);
+	assert_true(is_programmed(f));
+	sysfs_sim_hold_group(f->base.sim, 11, false);
+	f->vf->state = VHCA_VF_UNMANAGED;
+	assert_int_equal(run(f, VHCA_EFFECT_SCRUB), 0);
+}
+
 static void no_rdma_device_is_told(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -289,6 +309,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_life),
 		T(a_vf_in_use_is_not_touched),
+		T(nobody_else_is_shown_an_identity),
 		T(no_rdma_device_is_told),
 		T(every_access_failing_once),
 	};
