@@ -387,6 +387,9 @@ static void test_hook_answers(void **state)
 	req.uuid = world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, served, &zero));
 	req.hostdevs[0] = w->vfs[world_vf_of(w, 0, "ib0")].bdf;
+	assert_true(vhca_engine_hook(w->engine, &req, &err) < 0); /* not this time, but the last */
+	assert_string_equal(err.code, "still_attached");
+	snprintf(req.op, sizeof(req.op), "start"); /* libvirt may show the XML before */
 	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0);
 	req.uuid.b[3] ^= 1; /* another domain wants it */
 	assert_true(vhca_engine_hook(w->engine, &req, &err) < 0);
