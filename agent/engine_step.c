@@ -547,6 +547,11 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms();
 
+	/* It started again, or somebody plugged it in by hand; what that guest's QPs hold, nobody knows. */
+	if (used_by_own_domain(e, vf)) {
+		engine_move(e, vf, VHCA_VF_DETACHING);
+		return;
+	}
 	if (vhca_model_user(&e->model, vf->bdf, NULL)) {
 		if (now >= vf->look_ms)
 			engine_start(e, vf, VHCA_EFFECT_STRIP);

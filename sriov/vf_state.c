@@ -45,7 +45,7 @@ static const bool arrows[VHCA_VF_STATE_COUNT][VHCA_VF_STATE_COUNT] = {
 			       [VHCA_VF_QUARANTINED] = true,
 			       [VHCA_VF_CLAIMED] = true,
 			       [VHCA_VF_DETACHING] = true},
-	[VHCA_VF_QUARANTINED] = {[VHCA_VF_FREE] = true, [VHCA_VF_PREPARING] = true},
+	[VHCA_VF_QUARANTINED] = {[VHCA_VF_PREPARING] = true, [VHCA_VF_DETACHING] = true},
 };
 
 const char *vhca_vf_state_to_string(enum vhca_vf_state state)

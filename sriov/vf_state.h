@@ -20,9 +20,9 @@
  *                                                                                        quarantined (seized)
  *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined | claimed (its claim
  *                                                                                        migrates) | detaching (the guest got it)
- *   quarantined  a proof failed, or it is in a guest     scrub again, backing off; while free | preparing
- *                that it was not given to; never given   a live XML has it: taken its
- *                away                                    identity, under the guest
+ *   quarantined  a proof failed, or it is in a guest     scrub again, backing off; while preparing | detaching (its own guest
+ *                that it was not given to; never given   a foreign guest has it:      has it)
+ *                away                                    taken its identity, under it
  *
  * Seized: the live XML of another domain than the claim's shows the VF. libvirt plugs whatever a host administrator tells it to.
  */

@@ -284,6 +284,32 @@ static void test_failed_scrub_is_quarantined_and_healed(void **state)
 	assert_true(world_until(w, nothing_attached, NULL));
 }
 
+static bool is_unplugged(const struct world *w, const void *arg)
+{
+	return !w->vfs[*(const unsigned int *)arg].group_open;
+}
+
+/* What could not be scrubbed is in its own guest again: it is unplugged there, not stripped under it. */
+static void test_quarantined_in_its_own_guest_is_unplugged(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	w->vfs_lie = true;
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, quarantined, NULL));
+	world_domain_start(w, 0, "0x8001");
+	world_plug(w, v, 0, "other");
+	w->vfs_lie = false;
+	assert_true(world_until(w, is_unplugged, &v));
+	assert_true(world_told(w, "quarantined -> detaching"));
+}
+
 static bool clean_again(const struct world *w, const void *arg)
 {
 	(void)arg;
@@ -418,6 +444,7 @@ int main(void)
 		TEST(test_vf_plugged_into_another_domain_loses_its_identity),
 		TEST(test_vf_in_foreign_hands_is_not_programmed),
 		TEST(test_failed_scrub_is_quarantined_and_healed),
+		TEST(test_quarantined_in_its_own_guest_is_unplugged),
 		TEST(test_drift_of_a_free_vf_is_healed),
 		TEST(test_reset_after_prepare_is_noticed),
 		cmocka_unit_test(test_every_effect_fails_once),

@@ -41,7 +41,7 @@ static const char *const allowed[] = {
 	"free>preparing",	  "claimed>programmed",	   "claimed>scrubbing",
 	"programmed>attached",	  "programmed>scrubbing",  "attached>detaching",
 	"attached>scrubbing",	  "detaching>scrubbing",   "detaching>attached",
-	"scrubbing>free",	  "scrubbing>quarantined", "quarantined>free",
+	"scrubbing>free",	  "scrubbing>quarantined", "quarantined>detaching",
 	"quarantined>preparing",  "scrubbing>detaching",   "claimed>quarantined",
 	"programmed>quarantined", "attached>quarantined",  "detaching>quarantined",
 };
