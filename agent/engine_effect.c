@@ -186,7 +186,9 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED))
 		return;
 	want = vhca_claim_shows(vf->claim);
-	if (!vhca_identity_matches(&vf->hw, &want, &missing)) {
+	/* A key that the port lacks is not mapped; one more of them, and the port's table as it was: somebody unmapped it. */
+	if (!vhca_identity_matches(&vf->hw, &want, &missing) ||
+	    (missing > vf->missing && !vf->reprogram)) {
 		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"is not what was programmed: %s; it is restored", text);

@@ -234,6 +234,20 @@ static void test_drift_of_a_vf_that_waits_for_its_guest_is_healed(void **state)
 	assert_true(world_told(w, "is not what was programmed: P_Key index 0 shows 0x"));
 }
 
+static void test_key_that_somebody_unmaps_is_mapped_again(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	w->vfs[v].map[0] = VHCA_PKEY_UNMAPPED;
+	assert_true(world_until(w, maps_its_key, &v));
+	assert_true(world_told(w, "is not what was programmed: P_Key index 0"));
+}
+
 /* virsh attach-device asks neither the hook nor us. */
 static void test_vf_plugged_into_another_domain_loses_its_identity(void **state)
 {
@@ -441,6 +455,7 @@ int main(void)
 		TEST(test_domain_stopped_while_agent_was_down),
 		TEST(test_reboot),
 		TEST(test_drift_of_a_vf_that_waits_for_its_guest_is_healed),
+		TEST(test_key_that_somebody_unmaps_is_mapped_again),
 		TEST(test_vf_plugged_into_another_domain_loses_its_identity),
 		TEST(test_vf_in_foreign_hands_is_not_programmed),
 		TEST(test_failed_scrub_is_quarantined_and_healed),
