@@ -317,9 +317,11 @@ void truth_check(struct truth *t)
 
 /* ---- what the agent does ---- */
 
+/* Has a guest what it was given? While its claim waits for the SM (somebody plugged the VF in by hand), nothing was. */
 bool truth_is_settled(const struct truth *t, unsigned int v)
 {
-	return t->hw.vfs[v].open && !t->vfs[v].tainted && !t->vfs[v].foreign && !t->vfs[v].refused;
+	return t->hw.vfs[v].open && !truth_in_state(t, v, "claimed") && !t->vfs[v].tainted &&
+	       !t->vfs[v].foreign && !t->vfs[v].refused;
 }
 
 /* Invariant 5: these states stand for the effect. */

@@ -116,6 +116,7 @@ static unsigned int addresses(const struct truth *t, unsigned int v, uint64_t re
 void truth_before_write(struct truth *t, const struct hw_target *target, const char *text)
 {
 	const struct hw_vf *vf = &t->hw.vfs[target->vf];
+	const struct truth_row *row = &t->rows[target->vf];
 	int16_t phys = vf->map[target->port][target->virt];
 
 	if (!truth_is_settled(t, target->vf))
@@ -123,7 +124,8 @@ void truth_before_write(struct truth *t, const struct hw_target *target, const c
 	if (!target->is_map && vf->admin[target->port] != HW_NO_GUID &&
 	    strtoull(text, NULL, 16) != vf->admin[target->port])
 		truth_violate(t, target->vf, "its GUID is changed while a guest has it");
-	if (target->is_map && phys != HW_NONE && t->hw.pkeys[target->port][phys] != 0)
+	if (target->is_map && phys != HW_NONE && target->virt < row->n_pkeys &&
+	    t->hw.pkeys[target->port][phys] == row->pkeys[target->virt])
 		truth_violate(t, target->vf, "a good key is taken away while a guest has it");
 }
 

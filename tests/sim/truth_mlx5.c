@@ -47,12 +47,13 @@ static bool is_loose(const struct truth *t, unsigned int v)
 	return false;
 }
 
+/* Somebody who turns `auto` into `enable` shows nobody anything else: an adopted guest may have it so. */
 static bool matches_claim(const struct truth *t, unsigned int v)
 {
 	const struct hw_vport *vp = &t->hw.vports[v];
 
 	return vp->node == t->rows[v].guid && vp->port == t->rows[v].guid &&
-	       vp->link == HW_LINK_AUTO;
+	       vp->link != HW_LINK_DOWN;
 }
 
 static unsigned int addresses(const struct truth *t, unsigned int v, uint64_t ret[HW_PORTS])
