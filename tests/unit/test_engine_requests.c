@@ -76,6 +76,36 @@ static void test_detached_stays_away_until_the_domain_stops(void **state)
 	assert_true(world_until(w, served, &zero));
 }
 
+static bool knows_no_domain(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return TAILQ_EMPTY(&vhca_engine_model(w->engine)->domains);
+}
+
+/* An orchestrator that takes its claim back when the domain has gone asks nobody to stay without a VF. */
+static void test_claim_that_is_taken_back_forbids_nothing(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct answer a = {0};
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	req.domain = world_domain_start(w, 0, NULL);
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, knows_no_domain, NULL));
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(release(w, 0, "ib0", true).ok);
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->suppressed));
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+}
+
 static void test_bad_requests_are_refused(void **state)
 {
 	static const struct {
@@ -192,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_detached_stays_away_until_the_domain_stops),
+		TEST(test_claim_that_is_taken_back_forbids_nothing),
 		TEST(test_bad_requests_are_refused),
 		TEST(test_exhaustion_is_told_with_numbers),
 		TEST(test_full_pkey_table_is_told_with_numbers),
