@@ -457,13 +457,30 @@ static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhc
 
 static void drop_domain(struct vhca_engine *e, struct vhca_domain *d)
 {
-	if (vhca_model_unsuppress(&e->model, &d->info->uuid, NULL)) {
-		struct vhca_txn *txn = vhca_txn_new(e->args.store);
-
-		vhca_journal_unsuppress(txn, &d->info->uuid, NULL);
-		vhca_txn_commit(txn, NULL, NULL);
-	}
+	engine_unsuppress(e, &d->info->uuid, NULL);
 	vhca_model_drop_domain(&e->model, d);
+}
+
+static const struct vhca_suppressed *suppressed_of_nobody(struct vhca_engine *e)
+{
+	const struct vhca_suppressed *s;
+
+	TAILQ_FOREACH (s, &e->model.suppressed, link)
+		if (!vhca_model_domain(&e->model, &s->domain))
+			return s;
+	return NULL;
+}
+
+/* What a domain was denied ends with it, although it stopped while nobody looked: the agent was away, or the host. */
+static void forget_denials_of_the_gone(struct vhca_engine *e)
+{
+	const struct vhca_suppressed *s;
+
+	while ((s = suppressed_of_nobody(e)) != NULL) {
+		struct vhca_uuid domain = s->domain;
+
+		engine_unsuppress(e, &domain, NULL);
+	}
 }
 
 static void domains_changed(struct vhca_engine *e)
@@ -489,6 +506,7 @@ void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *i
 		if (!d->seen)
 			drop_domain(e, d);
 	}
+	forget_denials_of_the_gone(e);
 	e->virt_synced = true;
 	domains_changed(e);
 }

@@ -387,7 +387,7 @@ static int make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	return r;
 }
 
-static void unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)
+void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)
 {
 	struct vhca_txn *txn;
 
@@ -422,7 +422,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);
 	else
-		unsuppress(e, &req->domain, req->vf.name);
+		engine_unsuppress(e, &req->domain, req->vf.name);
 }
 
 static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)

@@ -87,6 +87,8 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 /* ---- engine_claim.c ---- */
 /* Looks at what live domains ask for and claims VFs. */
 void engine_requests(struct vhca_engine *e);
+/* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
+void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
 /* What was refused to the domain is tried again now, not after its back-off. */
 void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom);
 /* Claims a VF that fits for the identity, owned at this epoch. */

@@ -76,6 +76,23 @@ static void test_detached_stays_away_until_the_domain_stops(void **state)
 	assert_true(world_until(w, served, &zero));
 }
 
+/* Though it stops while the agent is away: at a reboot of the host, say. */
+static void test_detached_comes_back_although_nobody_saw_the_stop(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	assert_true(release(w, 0, "ib0", false).ok);
+	world_kill(w);
+	world_domain_stop(w, 0);
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+}
+
 static bool knows_no_domain(const struct world *w, const void *arg)
 {
 	(void)arg;
@@ -222,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_detached_stays_away_until_the_domain_stops),
+		TEST(test_detached_comes_back_although_nobody_saw_the_stop),
 		TEST(test_claim_that_is_taken_back_forbids_nothing),
 		TEST(test_bad_requests_are_refused),
 		TEST(test_exhaustion_is_told_with_numbers),
