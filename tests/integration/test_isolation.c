@@ -8,6 +8,7 @@
 #include "tests/sim/iso_walk.h"
 
 #define STEPS	     20000
+#define RUNS	     4
 #define LARGE_STEPS  3000
 #define BROKEN_STEPS 1000
 
@@ -16,15 +17,16 @@ static void tenants_stay_apart(void **state)
 {
 	(void)state;
 	assert_true(iso_walk_sound(
-		&(struct iso_plan){.seed = 1, .n_keys = HW_KEYS_FEW, .strangers = 8}, STEPS));
+		&(struct iso_plan){.seed = 1, .n_keys = HW_KEYS_FEW, .strangers = 8}, RUNS, STEPS));
 }
 
 /* A card's table, with keys of many others. */
 static void tenants_stay_apart_in_a_large_table(void **state)
 {
 	(void)state;
-	assert_true(iso_walk_sound(
-		&(struct iso_plan){.seed = 2, .n_keys = HW_KEYS, .strangers = 100}, LARGE_STEPS));
+	assert_true(
+		iso_walk_sound(&(struct iso_plan){.seed = 2, .n_keys = HW_KEYS, .strangers = 100},
+			       1, LARGE_STEPS));
 }
 
 static void a_seed_is_a_run(void **state)

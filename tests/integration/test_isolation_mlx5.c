@@ -8,6 +8,7 @@
 #include "tests/sim/iso_walk.h"
 
 #define STEPS	     20000
+#define RUNS	     2
 #define OFED_STEPS   5000
 #define BROKEN_STEPS 1000
 
@@ -15,14 +16,15 @@ static void tenants_stay_apart_by_rtnetlink(void **state)
 {
 	(void)state;
 	assert_true(iso_walk_sound(
-		&(struct iso_plan){.seed = 1, .card = HW_MLX5, .n_keys = HW_KEYS_FEW}, STEPS));
+		&(struct iso_plan){.seed = 1, .card = HW_MLX5, .n_keys = HW_KEYS_FEW}, RUNS,
+		STEPS));
 }
 
 static void tenants_stay_apart_by_files(void **state)
 {
 	(void)state;
 	assert_true(iso_walk_sound(
-		&(struct iso_plan){.seed = 2, .card = HW_MLX5_OFED, .n_keys = HW_KEYS_FEW},
+		&(struct iso_plan){.seed = 2, .card = HW_MLX5_OFED, .n_keys = HW_KEYS_FEW}, 1,
 		OFED_STEPS));
 }
 

@@ -415,18 +415,15 @@ static uint64_t number(const char *name, uint64_t otherwise)
 	return text && !vhca_parse_u64(text, 10, UINT64_MAX, &n) ? n : otherwise;
 }
 
-bool iso_walk_sound(const struct iso_plan *plan, unsigned int n_steps)
+static bool run_is_sound(const struct iso_plan *plan, unsigned int n)
 {
 	static struct iso it;
-	struct iso_plan mine = *plan;
 	const struct iso_stats *s = &it.stats;
-	unsigned int n = (unsigned int)number("VHCA_ISO_STEPS", n_steps);
 	bool ok;
 
-	mine.seed = number("VHCA_ISO_SEED", plan->seed);
-	printf("# seed %llu, %u steps, tables of %u\n", (unsigned long long)mine.seed, n,
-	       mine.n_keys);
-	ok = iso_walk(&it, &mine, n);
+	printf("# seed %llu, %u steps, tables of %u\n", (unsigned long long)plan->seed, n,
+	       plan->n_keys);
+	ok = iso_walk(&it, plan, n);
 	printf("# %u attaches, %u detaches, %u scrubs, %u acts of guests, %u reorders, %u drifts, "
 	       "%u foreign plugs, %u kills, %u faults\n",
 	       s->attaches, s->detaches, s->scrubs, s->qps, s->reorders, s->drifts, s->foreign,
@@ -434,6 +431,19 @@ bool iso_walk_sound(const struct iso_plan *plan, unsigned int n_steps)
 	/* A host on which little happens proves little. */
 	return ok && s->attaches > n / 50 && s->scrubs > n / 50 && s->qps > n / 50 &&
 	       s->kills > n / 100;
+}
+
+bool iso_walk_sound(const struct iso_plan *plan, unsigned int n_runs, unsigned int n_steps)
+{
+	unsigned int n = (unsigned int)number("VHCA_ISO_STEPS", n_steps);
+	unsigned int runs = (unsigned int)number("VHCA_ISO_RUNS", n_runs);
+	struct iso_plan mine = *plan;
+	bool ok = true;
+
+	mine.seed = number("VHCA_ISO_SEED", plan->seed);
+	for (unsigned int i = 0; i < runs; i++, mine.seed++)
+		ok &= run_is_sound(&mine, n);
+	return ok;
 }
 
 bool iso_walk_catches(const struct iso_plan *plan, unsigned int n_steps)

@@ -9,8 +9,8 @@
 
 /* False: something was violated, and printed; or the host did not come to rest. */
 bool iso_walk(struct iso *it, const struct iso_plan *plan, unsigned int n_steps);
-/* The proof: nothing is violated, and much happens. */
-bool iso_walk_sound(const struct iso_plan *plan, unsigned int n_steps);
+/* The proof: in n_runs runs, from plan->seed on, nothing is violated, and much happens. */
+bool iso_walk_sound(const struct iso_plan *plan, unsigned int n_runs, unsigned int n_steps);
 /* The test of the test: an agent broken in this way is caught in one of eight runs at least. */
 bool iso_walk_catches(const struct iso_plan *plan, unsigned int n_steps);
 
