@@ -7,6 +7,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
+#define ZOMBIE_AFTER_MS 5000 /* libvirt ends a guest without memory within this, or never */
+
 static void fail_guest_gone(struct vhca_mig *m)
 {
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_gone",
@@ -242,6 +244,34 @@ static void look_there_later(struct vhca_mig *m)
 	m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
 }
 
+/* It runs there, and libvirt has it here, too, paused by its migration: about to be ended, or for ever, because the word of that was lost. */
+static bool copy_is_left(const struct vhca_mig *m)
+{
+	const struct vhca_domain *d = vhca_model_domain(m->owner->model, &m->domain);
+
+	return m->res->attached && d && d->incoming;
+}
+
+static bool copy_may_be_about_to_go(const struct vhca_mig *m)
+{
+	const struct vhca_domain *d = vhca_model_domain(m->owner->model, &m->domain);
+
+	return copy_is_left(m) &&
+	       vhca_now_ms() - m->entered_ms <
+		       ZOMBIE_AFTER_MS + vhca_guest_memory_ms(d->info->memory.kib);
+}
+
+/* It is given no VF (engine_requests()), and who may resume it, nobody here can know. */
+static void say_zombie(struct vhca_mig *m)
+{
+	m->degraded = true;
+	mig_reason(m,
+		   "zombie_source: the domain runs at %s, and libvirt still has a paused copy of "
+		   "it here; never resume that: virsh destroy %s",
+		   m->peer, m->domain_name);
+	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
+}
+
 static void end_claims(struct vhca_mig *m)
 {
 	note_vfs_there(m);
@@ -250,6 +280,8 @@ static void end_claims(struct vhca_mig *m)
 	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */
 	m->degraded = !m->res->attached;
 	mig_reason(m, "%s", m->res->attached ? "" : "the destination had given up the VFs for it");
+	if (copy_is_left(m))
+		say_zombie(m);
 }
 
 #define BEFORE_COPY (MIG_IN(CLAIMING) | MIG_IN(DETACHING) | MIG_IN(HANDING_OVER))
@@ -315,6 +347,8 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, mig_succeeded, mig_note_delivered, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, NULL, mig_hand_over_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_be_about_to_go, look_there_later, NONE,
+		 MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, is_settled_there, end_claims, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, never_set_out, fail_guest_gone, NONE,
 		 VHCA_MIG_ABORTING),

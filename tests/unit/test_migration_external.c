@@ -28,8 +28,9 @@ static bool dest_in(const struct pair *p, const void *arg)
 }
 
 static const enum vhca_mig_state ready = VHCA_MIG_READY, parked = VHCA_MIG_PARKED,
-				 copying = VHCA_MIG_COPYING, done = VHCA_MIG_DONE,
-				 failed = VHCA_MIG_FAILED, ended = VHCA_MIG_ENDED;
+				 copying = VHCA_MIG_COPYING, finishing = VHCA_MIG_FINISHING,
+				 done = VHCA_MIG_DONE, failed = VHCA_MIG_FAILED,
+				 ended = VHCA_MIG_ENDED;
 
 static const struct vhca_mig *mig_on(const struct pair *p, unsigned int host,
 				     const struct vhca_uuid *id)
@@ -281,16 +282,43 @@ static struct vhca_uuid hold(struct pair *p)
 	return id;
 }
 
-/* Lost confirm: the guest runs there; here libvirt holds a paused copy. */
+static bool is_attached_there(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 1) && claim_on(p, 1)->vf->state == VHCA_VF_ATTACHED;
+}
+
+/* libvirt here is late: the guest runs there already. */
+static void test_copy_held_here_goes(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id = hold(p);
+
+	world_incoming(&p->w[0], 0, true);
+	world_incoming(&p->w[1], 0, false);
+	assert_true(pair_until(p, is_attached_there, NULL));
+	assert_true(pair_until(p, source_in, &finishing));
+	pair_settle(p);
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FINISHING);
+	world_domain_stop(&p->w[0], 0);
+	assert_true(pair_until(p, source_in, &done));
+	assert_false(mig_on(p, 0, &id)->degraded);
+}
+
+/* Lost confirm: the guest runs there; here libvirt holds a paused copy for good. */
 static void test_copy_held_here_runs_there(void **state)
 {
 	struct pair *p = *state;
 	struct vhca_uuid id = hold(p);
 
+	world_incoming(&p->w[0], 0, true);
 	world_incoming(&p->w[1], 0, false);
 	assert_true(pair_until(p, source_in, &done));
-	assert_false(mig_on(p, 0, &id)->degraded);
-	assert_true(claim_on(p, 1)->vf->state == VHCA_VF_ATTACHED);
+	assert_true(mig_on(p, 0, &id)->degraded);
+	assert_true(world_told(&p->w[0], "zombie_source: the domain runs at"));
+	assert_true(is_attached_there(p, NULL));
+	pair_settle(p);
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(p->w[0].engine)->claims));
 }
 
 /* Post-copy that failed: libvirt can resume it, so nothing is taken from the destination. */
@@ -512,6 +540,7 @@ int main(void)
 		TEST(test_nothing_is_rolled_back_under_a_copy),
 		TEST(test_guest_stops_while_ready),
 		TEST(test_destination_gives_up),
+		TEST(test_copy_held_here_goes),
 		TEST(test_copy_held_here_runs_there),
 		TEST(test_copy_held_here_not_yet_there),
 		cmocka_unit_test(test_faults_at_every_effect),
