@@ -220,7 +220,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 	vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "shutting_down", 0,
 		       "the agent is stopping; the claim stays as it is");
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		engine_tell(e, c, VHCA_VF_FREE, &err);
+		engine_tell(e, c, VHCA_VF_UNMANAGED, &err); /* a state that nobody waits for */
 	engine_drop_adopts(e, &err);
 	engine_drop_commits(e);
 	engine_drop_takeovers(e);

@@ -123,6 +123,22 @@ static void test_claim_that_is_taken_back_forbids_nothing(void **state)
 	assert_true(world_until(w, served, &zero));
 }
 
+/* The guest has its VF still: whoever waits for the end has not seen it. */
+static void test_release_under_way_at_shutdown_is_no_success(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	vhca_engine_release(w->engine, (struct vhca_claim *)first_claim(w), false, on_answer, &a);
+	world_kill(w);
+	assert_true(a.called);
+	assert_string_equal(a.code, "shutting_down");
+	assert_true(world_vf_of(w, 0, "ib0") >= 0);
+}
+
 static void test_bad_requests_are_refused(void **state)
 {
 	static const struct {
@@ -241,6 +257,7 @@ int main(void)
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_detached_comes_back_although_nobody_saw_the_stop),
 		TEST(test_claim_that_is_taken_back_forbids_nothing),
+		TEST(test_release_under_way_at_shutdown_is_no_success),
 		TEST(test_bad_requests_are_refused),
 		TEST(test_exhaustion_is_told_with_numbers),
 		TEST(test_full_pkey_table_is_told_with_numbers),
