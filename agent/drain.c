@@ -30,8 +30,9 @@ struct vhca_drain {
 	struct vhca_engine_listener listener;
 	struct vhca_timer *timer; /* the next guest that is to be tried again, or the journal */
 	bool on;
-	bool saved, saving; /* what is in memory is durable; is being written */
-	uint64_t since_ms;  /* wall clock */
+	bool saved;	     /* what is in memory is written, or being so */
+	unsigned int saving; /* transactions under way; durable only after the last of them */
+	uint64_t since_ms;   /* wall clock */
 	unsigned int n_peers;
 	char peers[VHCA_CONF_PEERS_MAX][VHCA_NAME_MAX];
 	TAILQ_HEAD(, guest) guests;
@@ -43,7 +44,7 @@ static void on_saved(void *arg, int rc)
 {
 	struct vhca_drain *d = arg;
 
-	d->saving = false;
+	d->saving--;
 	if (rc < 0) {
 		vhca_log_error("drain: state database: %s", strerror(-rc));
 		d->saved = false;
@@ -66,7 +67,8 @@ static void save(struct vhca_drain *d)
 	if (d->on)
 		vhca_txn_exec(txn, "INSERT INTO drain VALUES (1, ?1, ?2)", "su", peers,
 			      d->since_ms);
-	d->saved = d->saving = true;
+	d->saved = true;
+	d->saving++;
 	vhca_txn_commit(txn, on_saved, d);
 }
 

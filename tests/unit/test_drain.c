@@ -61,6 +61,48 @@ static void restart(struct box *b)
 
 static const unsigned int zero = 0, one = 1;
 
+/* Transactions on their way to the store: the first of them is durable, the next is kept back. */
+static struct {
+	bool on, first_is_durable;
+	struct vhca_txn *txn;
+	void (*fn)(void *arg, int rc);
+	void *arg;
+	void (*first_fn)(void *arg, int rc);
+	void *first_arg;
+} keep;
+
+void __real_vhca_txn_commit(struct vhca_txn *txn, void (*fn)(void *arg, int rc), void *arg);
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*fn)(void *arg, int rc), void *arg);
+
+static void on_first(void *arg, int rc)
+{
+	(void)arg;
+	keep.first_is_durable = true;
+	keep.first_fn(keep.first_arg, rc);
+}
+
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*fn)(void *arg, int rc), void *arg)
+{
+	if (keep.on && !keep.first_fn) {
+		keep.first_fn = fn;
+		keep.first_arg = arg;
+		__real_vhca_txn_commit(txn, on_first, NULL);
+	} else if (keep.on && !keep.txn) {
+		keep.txn = txn;
+		keep.fn = fn;
+		keep.arg = arg;
+	} else {
+		__real_vhca_txn_commit(txn, fn, arg);
+	}
+}
+
+static bool first_is_durable(const struct pair *p, const void *arg)
+{
+	(void)p;
+	(void)arg;
+	return keep.first_is_durable;
+}
+
 static bool at_home(const struct pair *p, const void *arg)
 {
 	return pair_at_home(p, *(const unsigned int *)arg);
@@ -190,6 +232,25 @@ static void test_other_peers_outlive_the_agent(void **state)
 	assert_true(pair_until(&b->p, at_home, &one));
 }
 
+/* Who asks twice in a row is served when the second word is durable, not the first. */
+static void test_nothing_is_begun_before_the_last_word_is_durable(void **state)
+{
+	struct box *b = *state;
+
+	memset(&keep, 0, sizeof(keep));
+	keep.on = true;
+	drain_to(b, "other");
+	drain_to(b, NULL);
+	keep.on = false;
+	assert_non_null(keep.txn);
+	assert_true(pair_until(&b->p, first_is_durable, NULL));
+	pair_settle(&b->p);
+	assert_int_equal(pair_state(&b->p, 0), VHCA_MIG_STATE_COUNT);
+	__real_vhca_txn_commit(keep.txn, keep.fn, keep.arg);
+	assert_true(pair_until(&b->p, is_done, b->drain));
+	assert_int_equal(pair_state(&b->p, 0), VHCA_MIG_PARKED);
+}
+
 static void test_nothing_new_while_drained(void **state)
 {
 	struct box *b = *state;
@@ -291,6 +352,7 @@ int main(void)
 		TEST(test_without_a_peer_vfs_are_parked),
 		TEST(test_undrain_outlives_the_agent),
 		TEST(test_other_peers_outlive_the_agent),
+		TEST(test_nothing_is_begun_before_the_last_word_is_durable),
 		TEST(test_nothing_new_while_drained),
 		TEST(test_no_guest_comes_in),
 		TEST(test_guest_that_does_not_go_is_asked_again),
