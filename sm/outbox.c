@@ -282,7 +282,7 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 
 	(void)vhca_fault("outbox.answer");
 	land(ob, r);
-	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status))
+	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status, res->body))
 		send_as_binding(ob, r);
 	else
 		take_answer(ob, r, rc, res, err);

@@ -80,7 +80,8 @@ struct vhca_sm_ops {
 	/* NULL unless it sends. Requests of a move want vhca_sm_binding_is_move(). */
 	int (*commit_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*commit_answer)(int status, struct json_object *body);
-	bool (*commit_unknown)(int status); /* an SM that has bindings only */
+	/* An SM that has bindings only says so; whoever else answers at its URL does not. */
+	bool (*commit_unknown)(int status, struct json_object *body);
 	int (*prepare_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
 	int (*members_request)(const struct vhca_sm_members *m, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*members_answer)(int status, struct json_object *body);

@@ -136,12 +136,22 @@ static const struct {
 	{"rebuilding", VHCA_SM_RETRY},		{"unauthorized", VHCA_SM_RETRY},
 };
 
-static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
+/* Of a problem document; "" if it is none. */
+static const char *code_of(struct json_object *problem)
 {
 	const char *code = NULL;
+
+	if (json_object_is_type(problem, json_type_object))
+		(void)vhca_json_opt_string(problem, "code", &code, NULL);
+	return code ? code : "";
+}
+
+static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
+{
+	const char *code = code_of(problem);
 	bool retryable = true;
 
-	if (vhca_json_opt_string(problem, "code", &code, NULL) < 0 || !code)
+	if (!*code)
 		return VHCA_SM_RETRY;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(codes); i++)
 		if (strcmp(codes[i].code, code) == 0)
@@ -183,18 +193,15 @@ static enum vhca_sm_answer members_answer(int status, struct json_object *body)
 	return report_answer(status, body, "port_guid", NULL);
 }
 
-static bool commit_unknown(int status)
+static bool commit_unknown(int status, struct json_object *body)
 {
-	return status == 404 || status == 405;
+	return (status == 404 && strcmp(code_of(body), "no_such_path") == 0) ||
+	       (status == 405 && strcmp(code_of(body), "method_not_allowed") == 0);
 }
 
 static bool wants_snapshot(int status, struct json_object *body)
 {
-	const char *code = NULL;
-
-	return status == 409 && json_object_is_type(body, json_type_object) &&
-	       vhca_json_opt_string(body, "code", &code, NULL) == 0 && code &&
-	       strcmp(code, "rebuilding") == 0;
+	return status == 409 && strcmp(code_of(body), "rebuilding") == 0;
 }
 
 const struct vhca_sm_ops vhca_sm_vhcasm = {

@@ -81,6 +81,10 @@ static void reply(struct false_sm *sm, struct vhca_http_request *req, const stru
 		vhca_http_reply(req, sm->moves_status, NULL);
 		return;
 	}
+	if (*s->phase && sm->moves_code) {
+		reply_problem(req, sm->moves_kind, sm->moves_code);
+		return;
+	}
 	if (sm->refuse_code && (sm->refuse_only == 0 || sm->refuse_only == s->vguid)) {
 		reply_problem(req, sm->refuse_kind, sm->refuse_code);
 		return;

@@ -33,8 +33,10 @@ struct false_sm {
 	enum vhca_err refuse_kind;
 	uint64_t refuse_only; /* only for this vGUID (members: port); 0 = all */
 	unsigned int
-		moves_status; /* answer moves with this and no document, as an older plugin; 0 = know them */
-	bool hold;	      /* keep the requests unanswered */
+		moves_status; /* answer moves with this and no document, as a stranger; 0 = know them */
+	const char *moves_code; /* ...with this problem, as an older plugin; NULL = know them */
+	enum vhca_err moves_kind;
+	bool hold; /* keep the requests unanswered */
 	struct vhca_http_request *held[FALSE_SM_HELD_MAX];
 	struct false_sm_seen held_seen[FALSE_SM_HELD_MAX];
 	unsigned int n_held, most_held;

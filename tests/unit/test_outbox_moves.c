@@ -119,7 +119,8 @@ static void newer_members_wait_for_those_in_flight(void **state)
 	false_sm_answer_held(&b->sm);
 	box_wait_all_done(b);
 	assert_string_equal(last_seen(b)->body, "{\"pkeys\":[]}");
-	assert_int_equal(box_count_answers(b, VHCA_SM_ACCEPTED), 2); /* nobody asks for the replaced one's */
+	assert_int_equal(box_count_answers(b, VHCA_SM_ACCEPTED),
+			 2); /* nobody asks for the replaced one's */
 }
 
 static void refused_members_are_dropped(void **state)
@@ -272,12 +273,17 @@ static void superseded_moves_are_dropped(void **state)
 	assert_string_equal(b->answers[1].code, "superseded");
 }
 
-static void an_older_plugin_gets_the_binding(struct box *b, unsigned int status)
+static void knows_no_moves(struct box *b)
+{
+	b->sm.moves_code = "no_such_path";
+	b->sm.moves_kind = VHCA_ERR_NOT_FOUND;
+}
+
+static void an_older_plugin_gets_the_binding(struct box *b)
 {
 	uint64_t start = vhca_now_ms();
 
 	box_reopen_outbox(b, 20000);
-	b->sm.moves_status = status;
 	box_put_binding(b, box_move_of(VGUID(1), 7));
 	box_wait_all_done(b);
 	assert_int_equal(b->sm.n_seen, 2);
@@ -292,19 +298,24 @@ static void an_older_plugin_gets_the_binding(struct box *b, unsigned int status)
 
 static void without_the_route_a_move_is_a_binding(void **state)
 {
-	an_older_plugin_gets_the_binding(*state, 404);
+	struct box *b = *state;
+
+	knows_no_moves(b);
+	an_older_plugin_gets_the_binding(b);
 }
 
 static void without_the_method_a_move_is_a_binding(void **state)
 {
-	an_older_plugin_gets_the_binding(*state, 405);
-}
-
-static void other_failures_of_a_move_are_no_reason(void **state)
-{
 	struct box *b = *state;
 
-	b->sm.moves_status = 503;
+	b->sm.moves_code = "method_not_allowed";
+	b->sm.moves_kind = VHCA_ERR_INVALID;
+	an_older_plugin_gets_the_binding(b);
+}
+
+static void a_move_stays_one(struct box *b, unsigned int status)
+{
+	b->sm.moves_status = status;
 	box_put_binding(b, box_move_of(VGUID(1), 7));
 	box_wait_until(b, box_count_answers(b, VHCA_SM_RETRY) == 2);
 	b->sm.moves_status = 0;
@@ -313,12 +324,28 @@ static void other_failures_of_a_move_are_no_reason(void **state)
 		assert_string_equal(b->sm.seen[i].path, "/v1/moves");
 }
 
+static void other_failures_of_a_move_are_no_reason(void **state)
+{
+	a_move_stays_one(*state, 503);
+}
+
+/* As a proxy says it while it knows no master. */
+static void no_such_page_is_no_word_of_a_plugin(void **state)
+{
+	a_move_stays_one(*state, 404);
+}
+
+static void no_such_method_is_no_word_of_a_plugin(void **state)
+{
+	a_move_stays_one(*state, 405);
+}
+
 /* While the old plugin says no, a newer state comes: the older one is not sent once more. */
 static void newer_replaces_a_move_that_is_unknown(void **state)
 {
 	struct box *b = *state;
 
-	b->sm.moves_status = 404;
+	knows_no_moves(b);
 	b->sm.hold = true;
 	box_put_binding(b, box_move_of(VGUID(1), 7));
 	box_wait_until(b, b->sm.n_held == 1);
@@ -672,7 +699,7 @@ static void each_kind_shows_itself(void **state)
 	struct json_object *list;
 
 	b->sm.hold = true;
-	b->sm.moves_status = 404;
+	knows_no_moves(b);
 	box_put_binding(b, box_move_of(VGUID(1), 7));
 	box_put_epoch(b, VGUID(2), 1);
 	box_put_members(b, OTHER_PORT, keys, 1);
@@ -718,6 +745,8 @@ int main(void)
 		CASE(without_the_route_a_move_is_a_binding),
 		CASE(without_the_method_a_move_is_a_binding),
 		CASE(other_failures_of_a_move_are_no_reason),
+		CASE(no_such_page_is_no_word_of_a_plugin),
+		CASE(no_such_method_is_no_word_of_a_plugin),
 		CASE(newer_replaces_a_move_that_is_unknown),
 		CASE(prepare_is_sent_once),
 		CASE(prepare_takes_no_effect),

@@ -229,12 +229,30 @@ static void classifies_answers(void **state)
 
 static void knows_an_older_plugin(void **state)
 {
+	static const struct {
+		int status;
+		const char *body;
+		bool unknown;
+	} table[] = {
+		{404, "{\"code\":\"no_such_path\"}", true},
+		{405, "{\"code\":\"method_not_allowed\"}", true},
+		{404, "{\"code\":\"unknown_lid\"}", false},
+		{404, "{\"error\":\"no such page\"}", false},
+		{404, "[]", false},
+		{404, NULL, false},
+		{405, NULL, false},
+		{403, "{\"code\":\"no_such_path\"}", false},
+		{0, NULL, false},
+	};
+
 	(void)state;
-	assert_true(vhca_sm_vhcasm.commit_unknown(404));
-	assert_true(vhca_sm_vhcasm.commit_unknown(405));
-	assert_false(vhca_sm_vhcasm.commit_unknown(0));
-	assert_false(vhca_sm_vhcasm.commit_unknown(403));
-	assert_false(vhca_sm_vhcasm.commit_unknown(421));
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		struct json_object *body = parse(table[i].body);
+
+		assert_int_equal(vhca_sm_vhcasm.commit_unknown(table[i].status, body),
+				 table[i].unknown);
+		(void)json_object_put(body);
+	}
 }
 
 static void knows_who_wants_a_snapshot(void **state)

@@ -226,7 +226,7 @@ static enum vhca_sm_answer move(struct world *w, struct vhca_sm_binding b, bool 
 				: vhca_sm_vhcasm.prepare_request(&b, &req),
 			 0);
 	send_request(w, &req, &res);
-	assert_false(vhca_sm_vhcasm.commit_unknown(res.status));
+	assert_false(vhca_sm_vhcasm.commit_unknown(res.status, res.body));
 	answer = vhca_sm_vhcasm.commit_answer(res.status, res.body);
 	vhca_http_result_done(&res);
 	return answer;
