@@ -104,7 +104,7 @@ static int on_hook(void *arg, const struct vhca_hook_request *req, struct vhca_e
 
 	vhca_log_debug("%s: hook %s %s", req->name, req->op, req->subop);
 	if (!strcmp(req->op, "migrate") && req->has_away)
-		return vhca_migrations_begin(a->migrations, &req->away, err);
+		return vhca_migrations_begin(a->migrations, &req->away, &req->uuid, err);
 	return vhca_engine_hook(a->engine, req, err);
 }
 

@@ -226,9 +226,10 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 /* Answers when nothing is left; an unknown id is remembered as ended. */
 void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 			 vhca_mig_waiter_fn fn, void *arg);
-/* The hook's `migrate begin`: 0 = pinned, or a negative errno with err: refuse. */
+/* The hook's `migrate begin` of a domain with this migration's marker: 0 = pinned, or a negative errno with err: refuse. A marker goes
+ * with any copy of a domain's XML: it is worth something for the migration's own domain only. */
 int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id,
-			  struct vhca_error *err);
+			  const struct vhca_uuid *domain, struct vhca_error *err);
 
 /* ---- views ---- */
 const struct vhca_mig *vhca_migrations_find(struct vhca_migrations *ms,

@@ -437,12 +437,12 @@ static bool admits(const struct vhca_mig *m)
 }
 
 int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id,
-			  struct vhca_error *err)
+			  const struct vhca_uuid *domain, struct vhca_error *err)
 {
 	struct vhca_mig *m = mig_find(ms, id);
 	uint64_t lease_ms;
 
-	if (!m || m->source || m->cancel || !admits(m))
+	if (!m || m->source || !vhca_uuid_equal(&m->domain, domain) || m->cancel || !admits(m))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_prepared", 0,
 				      "this host has no InfiniBand VFs ready for migration %s of "
 				      "this domain; start it with vhcactl migrate "

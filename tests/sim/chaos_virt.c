@@ -230,7 +230,7 @@ static int ask_hook(const struct chaos_host *there, const struct vhca_dom_info *
 	if (info->has_away && (!there->ms || there->dying))
 		return failed(err, "the destination's hook refused: the agent is down");
 	if (info->has_away)
-		return vhca_migrations_begin(there->ms, &info->away, err);
+		return vhca_migrations_begin(there->ms, &info->away, &info->uuid, err);
 	return there->ms && !there->dying ? vhca_engine_hook(there->w.engine, &req, err) : 0;
 }
 

@@ -12,7 +12,8 @@ int pair_copy_begin(struct pair *p, unsigned int from, struct vhca_error *err)
 		pair_must(!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &info->uuid),
 			  "a migration was begun with a VF in the guest");
 	if (!p->ms[1 - from] ||
-	    (info->has_away && vhca_migrations_begin(p->ms[1 - from], &info->away, err) < 0))
+	    (info->has_away &&
+	     vhca_migrations_begin(p->ms[1 - from], &info->away, &info->uuid, err) < 0))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "hook_refused", 0,
 				      "the destination's hook refused");
 	p->copying = true;

@@ -211,6 +211,11 @@ static void test_refused_hand_over_stops_the_copy(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
+static int begin(struct pair *p, const struct vhca_uuid *id, struct vhca_error *err)
+{
+	return vhca_migrations_begin(p->ms[1], id, &p->w[0].domains[0].info.uuid, err);
+}
+
 static bool hands_over(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -228,7 +233,7 @@ static void test_orchestrator_has_to_wait(void **state)
 	id = pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
 	assert_true(pair_until(p, hands_over, NULL));
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_RESERVED);
-	assert_true(vhca_migrations_begin(p->ms[1], &id, &err) < 0);
+	assert_true(begin(p, &id, &err) < 0);
 	assert_string_equal(err.code, "not_prepared");
 }
 
@@ -243,8 +248,24 @@ static void test_nothing_is_prepared_after_a_reboot(void **state)
 	world_reboot(&p->w[1]);
 	pair_revive(p, 1);
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_INCOMING);
-	assert_true(vhca_migrations_begin(p->ms[1], &id, &err) < 0);
+	assert_true(begin(p, &id, &err) < 0);
 	assert_string_equal(err.code, "not_prepared");
+}
+
+/* A copy of the guest's XML under another UUID has its marker, too. */
+static void test_marker_of_another_domain_pins_nothing(void **state)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct pair *p = *state;
+	struct vhca_uuid id = pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL), other;
+
+	assert_true(pair_until(p, is_prepared, NULL));
+	other = p->w[0].domains[0].info.uuid;
+	other.b[15] ^= 1;
+	assert_true(vhca_migrations_begin(p->ms[1], &id, &other, &err) < 0);
+	assert_string_equal(err.code, "not_prepared");
+	assert_false(vhca_migration_begun(vhca_migrations_find(p->ms[1], &id)));
+	assert_int_equal(begin(p, &id, &err), 0);
 }
 
 int main(void)
@@ -259,6 +280,7 @@ int main(void)
 		TEST(test_refused_hand_over_stops_the_copy),
 		TEST(test_orchestrator_has_to_wait),
 		TEST(test_nothing_is_prepared_after_a_reboot),
+		TEST(test_marker_of_another_domain_pins_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
