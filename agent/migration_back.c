@@ -92,7 +92,7 @@ static bool is_marked(const struct vhca_mig *m)
 
 static bool is_too_late(const struct vhca_mig *m)
 {
-	return m->res->rc < 0 && m->res->err.code && !strcmp(m->res->err.code, "too_late");
+	return m->res->rc < 0 && !strcmp(m->res->err.code, "too_late");
 }
 
 /* Without an epoch the destination can do nothing; its lease cleans up what the abort did not reach. */

@@ -368,7 +368,7 @@ static void *create(osm_opensm_t *osm)
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0 || plugin_start(p, &err) < 0) {
-		vhca_log_error("not started: %s%s%s", err.code ? err.msg : strerror(errno),
+		vhca_log_error("not started: %s%s%s", err.kind ? err.msg : strerror(errno),
 			       err.hint[0] ? "; " : "", err.hint);
 		return NULL;
 	}

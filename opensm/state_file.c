@@ -319,9 +319,9 @@ static bool is_end(const struct line *l, size_t records)
 
 static int damaged(struct vhca_error *err, size_t line, const char *what)
 {
-	struct vhca_error why = err && err->code ? *err : (struct vhca_error)VHCA_ERROR_INIT;
+	struct vhca_error why = err && err->kind ? *err : (struct vhca_error)VHCA_ERROR_INIT;
 	int r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", EINVAL, "line %zu: %s", line,
-			       why.code ? why.msg : what);
+			       why.kind ? why.msg : what);
 
 	vhca_error_hint(err, "restore the file, or move it away: OpenSM then starts without "
 			     "bindings and the agents must report again");

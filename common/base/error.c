@@ -46,7 +46,7 @@ int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code,
 	if (err) {
 		err->kind = kind;
 		err->errnum = errnum;
-		err->code = code;
+		(void)snprintf(err->code, sizeof(err->code), "%s", code); /* words of ours fit */
 		err->hint[0] = '\0';
 		va_start(ap, fmt);
 		(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);

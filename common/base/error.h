@@ -29,10 +29,12 @@ enum vhca_err {
 	VHCA_ERR_COUNT
 };
 
+#define VHCA_ERROR_CODE_MAX 48 /* with NUL */
+
 struct vhca_error {
 	enum vhca_err kind;
-	int errnum;	  /* positive errno, 0 if none applies */
-	const char *code; /* static string, e.g. "pkey_not_on_port"; never NULL once set */
+	int errnum;			/* positive errno, 0 if none applies */
+	char code[VHCA_ERROR_CODE_MAX]; /* e.g. "pkey_not_on_port"; never "" once set */
 	char msg[256];
 	char hint[256]; /* the way out; "" if there is none */
 };

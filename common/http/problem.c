@@ -3,7 +3,6 @@
 #include "common/http/json.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,45 +40,9 @@ static const char *const titles[] = {
 };
 _Static_assert(VHCA_ARRAY_SIZE(titles) == VHCA_ERR_COUNT, "one title a kind");
 
-#define CODE_MAX  48
-#define CODES_MAX 64
-
-/*
- * vhca_error.code is a static string by contract, but a peer's code comes in a message. Codes seen
- * are kept here for the life of the process; a peer that sends ever new ones fills the table and
- * gets the kind's word instead.
- */
-static struct {
-	pthread_mutex_t lock;
-	size_t n;
-	char codes[CODES_MAX][CODE_MAX];
-} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static const char *intern_locked(const char *code)
-{
-	for (size_t i = 0; i < seen.n; i++)
-		if (strcmp(seen.codes[i], code) == 0)
-			return seen.codes[i];
-	if (seen.n == CODES_MAX || vhca_strcpy(seen.codes[seen.n], CODE_MAX, code) < 0)
-		return NULL;
-	return seen.codes[seen.n++];
-}
-
-static const char *intern(const char *code, enum vhca_err kind)
-{
-	const char *kept = NULL;
-
-	if (code && *code) {
-		pthread_mutex_lock(&seen.lock);
-		kept = intern_locked(code);
-		pthread_mutex_unlock(&seen.lock);
-	}
-	return kept ? kept : vhca_err_to_string(kind);
-}
-
 int vhca_json_problem_status(const struct vhca_error *err)
 {
-	for (size_t i = 0; err->code && i < VHCA_ARRAY_SIZE(exceptions); i++)
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(exceptions); i++)
 		if (strcmp(exceptions[i].code, err->code) == 0)
 			return exceptions[i].status;
 	return vhca_err_to_http(err->kind);
@@ -87,7 +50,7 @@ int vhca_json_problem_status(const struct vhca_error *err)
 
 bool vhca_json_problem_retryable(const struct vhca_error *err)
 {
-	for (size_t i = 0; err->code && i < VHCA_ARRAY_SIZE(exceptions); i++)
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(exceptions); i++)
 		if (strcmp(exceptions[i].code, err->code) == 0)
 			return exceptions[i].retryable;
 	return err->kind == VHCA_ERR_UNAVAILABLE || err->kind == VHCA_ERR_EXHAUSTED;
@@ -95,7 +58,7 @@ bool vhca_json_problem_retryable(const struct vhca_error *err)
 
 struct json_object *vhca_json_problem(const struct vhca_error *err)
 {
-	const char *code = err->code ? err->code : vhca_err_to_string(err->kind);
+	const char *code = *err->code ? err->code : vhca_err_to_string(err->kind);
 	enum vhca_err kind = err->kind < VHCA_ERR_COUNT ? err->kind : VHCA_ERR_INTERNAL;
 	struct json_object *doc = json_object_new_object();
 	char type[96];
@@ -149,8 +112,10 @@ void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca
 	const char *detail = member(doc, "detail");
 	const char *hint = member(doc, "hint");
 	enum vhca_err kind = word ? vhca_err_from_string(word) : kind_of_status(status);
-	const char *code = intern(member(doc, "code"), kind);
+	const char *code = member(doc, "code");
 
+	if (!code || !*code || strlen(code) >= sizeof(ret->code))
+		code = vhca_err_to_string(kind);
 	if (detail && *detail)
 		(void)vhca_error_set(ret, kind, code, 0, "%s", detail);
 	else

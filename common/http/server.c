@@ -85,7 +85,7 @@ static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection
 	if (vhca_http_auth_check(req, &err) == 0 && !announces_too_much(req))
 		return MHD_YES;
 	req->dispatched = true;
-	if (err.code) {
+	if (err.kind != VHCA_ERR_NONE) {
 		vhca_http_reply_problem(req, &err, NULL);
 	} else {
 		req->received = srv->body_max + 1;

@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_conf *conf = NULL;
 
 	if (vhca_conf_parse("f", (const char *)data, size, &conf, &err) < 0) {
-		FUZZ_ASSERT(!conf && err.kind == VHCA_ERR_INVALID && err.code);
+		FUZZ_ASSERT(!conf && err.kind == VHCA_ERR_INVALID && *err.code);
 		FUZZ_ASSERT(err.msg[0] == 'f' && err.msg[1] == ':');
 		return 0;
 	}

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_dom_info *info = NULL;
 
 	if (vhca_domxml_parse((const char *)data, size, &info, &request_err, &err) < 0) {
-		FUZZ_ASSERT(!info && err.code && err.msg[0]);
+		FUZZ_ASSERT(!info && *err.code && err.msg[0]);
 		return 0;
 	}
 	FUZZ_ASSERT(info->name[0] && memchr(info->name, '\0', sizeof(info->name)));

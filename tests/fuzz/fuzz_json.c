@@ -12,7 +12,7 @@
 /* Each getter either succeeds or sets an error of the caller's kind. */
 static void check_outcome(int r, const struct vhca_error *err)
 {
-	FUZZ_ASSERT(r >= 0 || (err->kind == VHCA_ERR_INVALID && err->code && err->msg[0]));
+	FUZZ_ASSERT(r >= 0 || (err->kind == VHCA_ERR_INVALID && *err->code && err->msg[0]));
 }
 
 static void check_pkeys(struct json_object *body)
@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_members(body);
 	check_round_trip(body);
 	vhca_json_problem_to_error(body, 409, &problem);
-	FUZZ_ASSERT(problem.kind != VHCA_ERR_NONE && problem.code);
+	FUZZ_ASSERT(problem.kind != VHCA_ERR_NONE && *problem.code);
 	FUZZ_ASSERT(memchr(problem.msg, '\0', sizeof(problem.msg)));
 	(void)json_object_put(body);
 	return 0;

@@ -195,8 +195,8 @@ static void assert_runs_at_source(void)
 
 static void assert_failed(const struct answer *a, int rc, const char *code, enum vhca_err kind)
 {
-	if (a->rc != rc || a->err.kind != kind || strcmp(a->err.code ? a->err.code : "", code) != 0)
-		fail_msg("%d %s: %s", a->rc, a->err.code ? a->err.code : "-", a->err.msg);
+	if (a->rc != rc || a->err.kind != kind || strcmp(a->err.code, code) != 0)
+		fail_msg("%d %s: %s", a->rc, a->err.code, a->err.msg);
 	assert_non_null(strstr(a->err.msg, "domain vm1: migrate to qemu+unix:"));
 }
 

@@ -75,7 +75,7 @@ static inline const struct vhca_claim *first_claim(const struct world *w)
 
 struct answer {
 	bool called, ok;
-	char code[32];
+	char code[VHCA_ERROR_CODE_MAX];
 };
 
 static inline void on_answer(void *arg, const struct vhca_claim *claim,

@@ -2,6 +2,7 @@
 #include "tests/unit/osm_world.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,7 +169,7 @@ static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 
 	w->answers++;
 	w->got = *move;
-	w->code = err ? err->code : "";
+	(void)snprintf(w->code, sizeof(w->code), "%s", err ? err->code : "");
 	if (!err && move->changes)
 		occupy(w, &move->pair, false);
 }

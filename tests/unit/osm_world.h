@@ -41,7 +41,7 @@ struct world {
 	struct vhca_osm_mover *m;
 
 	int answers;
-	const char *code; /* of the last answer; "" = done */
+	char code[VHCA_ERROR_CODE_MAX]; /* of the last answer; "" = done */
 	struct vhca_osm_lid_move got;
 };
 

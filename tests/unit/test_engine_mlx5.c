@@ -274,12 +274,12 @@ static void on_adopted(void *arg, const struct vhca_claim *claim, const struct v
 static bool answered(const struct world *w, const void *arg)
 {
 	(void)w;
-	return ((const struct vhca_error *)arg)->code != NULL;
+	return ((const struct vhca_error *)arg)->code[0];
 }
 
 static struct vhca_error adopt(struct world *w)
 {
-	struct vhca_error ret = {.code = NULL};
+	struct vhca_error ret = VHCA_ERROR_INIT;
 
 	vhca_engine_adopt(w->engine, &w->domains[0].info.uuid, on_adopted, &ret);
 	assert_true(world_until(w, answered, &ret));

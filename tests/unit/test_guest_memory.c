@@ -246,7 +246,7 @@ static void unreadable_figures_are_errors(void **state)
 struct told {
 	unsigned int times;
 	uint64_t kib;
-	char code[32];
+	char code[VHCA_ERROR_CODE_MAX];
 };
 
 static void on_room(void *arg, const struct vhca_memory_room *room, const struct vhca_error *err)

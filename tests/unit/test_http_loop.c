@@ -31,7 +31,7 @@ struct call {
 	unsigned int number, n_done;
 	int rc, status;
 	uint64_t answer;
-	char code[32];
+	char code[VHCA_ERROR_CODE_MAX];
 	bool free_client;  /* by done() */
 	struct call *next; /* started by done() */
 };

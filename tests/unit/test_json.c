@@ -262,8 +262,9 @@ static void some_codes_have_their_own_status(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
-		struct vhca_error err = {.kind = table[i].kind, .code = table[i].code};
+		struct vhca_error err = VHCA_ERROR_INIT;
 
+		(void)vhca_error_set(&err, table[i].kind, table[i].code, 0, "x");
 		assert_int_equal(vhca_json_problem_status(&err), table[i].status);
 		assert_int_equal(vhca_json_problem_retryable(&err), table[i].retryable);
 	}
@@ -284,7 +285,8 @@ static void foreign_answers_become_errors_too(void **state)
 	assert_string_equal(err.code, "internal");
 }
 
-static void a_flood_of_codes_is_bounded(void **state)
+/* One that sends ever new codes takes nothing from those who say what we act upon. */
+static void a_flood_of_codes_drowns_none(void **state)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	char text[64];
@@ -295,7 +297,25 @@ static void a_flood_of_codes_is_bounded(void **state)
 		AUTO_PUT doc = parse(text);
 		vhca_json_problem_to_error(doc, 403, &err);
 	}
-	assert_string_equal(err.code, "denied");
+	AUTO_PUT late = parse("{\"kind\":\"conflict\",\"code\":\"too_late\"}");
+	vhca_json_problem_to_error(late, 409, &err);
+	assert_string_equal(err.code, "too_late");
+}
+
+static void a_code_that_does_not_fit_is_its_kind(void **state)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char code[VHCA_ERROR_CODE_MAX + 1], text[128];
+
+	(void)state;
+	for (size_t len = VHCA_ERROR_CODE_MAX - 1; len <= VHCA_ERROR_CODE_MAX; len++) {
+		memset(code, 'x', len);
+		code[len] = '\0';
+		(void)snprintf(text, sizeof(text), "{\"kind\":\"denied\",\"code\":\"%s\"}", code);
+		AUTO_PUT doc = parse(text);
+		vhca_json_problem_to_error(doc, 403, &err);
+		assert_string_equal(err.code, len < VHCA_ERROR_CODE_MAX ? code : "denied");
+	}
 }
 
 int main(void)
@@ -313,7 +333,8 @@ int main(void)
 		cmocka_unit_test(problems_survive_the_wire),
 		cmocka_unit_test(some_codes_have_their_own_status),
 		cmocka_unit_test(foreign_answers_become_errors_too),
-		cmocka_unit_test(a_flood_of_codes_is_bounded),
+		cmocka_unit_test(a_flood_of_codes_drowns_none),
+		cmocka_unit_test(a_code_that_does_not_fit_is_its_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

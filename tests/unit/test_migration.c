@@ -289,7 +289,7 @@ static bool dest_attaches(const struct pair *p, const void *arg)
 static void keep_code(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	(void)m;
-	*(const char **)arg = err ? err->code : "none";
+	(void)snprintf(arg, VHCA_ERROR_CODE_MAX, "%s", err ? err->code : "none");
 }
 
 /* The guest runs there: it cannot be called back, and the source must hear so at once. */
@@ -297,15 +297,15 @@ static void test_abort_after_the_arrival(void **state)
 {
 	struct pair *p = *state;
 	struct vhca_uuid id = pair_migrate(p, 0);
-	const char *code = "no answer";
+	char code[VHCA_ERROR_CODE_MAX] = "no answer";
 
 	assert_true(pair_until(p, dest_attaches, NULL));
-	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	vhca_migrations_end(p->ms[1], &id, keep_code, code);
 	pair_settle(p);
 	assert_string_equal(code, "too_late");
 	assert_true(pair_until(p, at_home, &one));
-	code = "no answer";
-	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	code[0] = '\0';
+	vhca_migrations_end(p->ms[1], &id, keep_code, code);
 	pair_settle(p);
 	assert_string_equal(code, "too_late");
 	assert_int_equal(vhca_migrations_find(p->ms[1], &id)->failure.kind, 0);
@@ -315,14 +315,14 @@ static void test_abort_after_the_arrival(void **state)
 static void test_abort_at_the_arrival(void **state)
 {
 	struct pair *p = *state;
-	const char *code = "no answer";
+	char code[VHCA_ERROR_CODE_MAX] = "no answer";
 	struct vhca_uuid id;
 
 	p->copy_hangs = true;
 	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
 	world_incoming(&p->w[1], 0, false);
-	vhca_migrations_end(p->ms[1], &id, keep_code, &code);
+	vhca_migrations_end(p->ms[1], &id, keep_code, code);
 	pair_settle(p);
 	assert_string_equal(code, "too_late");
 	p->copy_hangs = false;

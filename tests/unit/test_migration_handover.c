@@ -2,6 +2,7 @@
 /* The hand-over of a managed migration, which goes on beside libvirt's copy, when it is slower than that. */
 #include "tests/unit/migration_pair.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/file.h"
@@ -163,23 +164,22 @@ static void test_destination_dies_while_it_waits_alone(void **state)
 static void keep_code(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	(void)m;
-	*(const char **)arg = err ? err->code : "none";
+	(void)snprintf(arg, VHCA_ERROR_CODE_MAX, "%s", err ? err->code : "none");
 }
 
 static bool is_answered(const struct pair *p, const void *arg)
 {
-	const char *const *code = arg;
-
 	(void)p;
-	return strcmp(*code, NOT_YET) != 0;
+	return strcmp(arg, NOT_YET) != 0;
 }
 
 static const char *end_at_destination(struct pair *p, const struct vhca_uuid *id)
 {
-	const char *code = NOT_YET;
+	static char code[VHCA_ERROR_CODE_MAX];
 
-	vhca_migrations_end(p->ms[1], id, keep_code, &code);
-	assert_true(pair_until(p, is_answered, &code));
+	(void)snprintf(code, sizeof(code), NOT_YET);
+	vhca_migrations_end(p->ms[1], id, keep_code, code);
+	assert_true(pair_until(p, is_answered, code));
 	return code;
 }
 

@@ -34,7 +34,7 @@ static bool copying(const struct pair *p, const void *arg)
 static void keep_code(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	(void)m;
-	*(const char **)arg = err ? err->code : "none";
+	(void)snprintf(arg, VHCA_ERROR_CODE_MAX, "%s", err ? err->code : "none");
 }
 
 /* A guest "vm9" that nobody knows yet, with one VF. */
@@ -90,11 +90,11 @@ static void test_limit_is_refused_at_the_destination(void **state)
 {
 	const struct vhca_guest_memory low = {.kib = 16 * GIB, .hard_limit_kib = 8 * GIB};
 	struct vhca_mig_offer *o = offer(&low);
-	static const char *code; /* outlives a failure, which ends the pair after the test */
+	static char code
+		[VHCA_ERROR_CODE_MAX]; /* outlives a failure, which ends the pair after the test */
 	struct pair *p = *state;
 
-	code = "no answer";
-	vhca_migrations_offer(p->ms[1], o, keep_code, &code);
+	vhca_migrations_offer(p->ms[1], o, keep_code, code);
 	pair_settle(p);
 	assert_string_equal(code, "hard_limit");
 	assert_null(vhca_migrations_find(p->ms[1], &o->id));
@@ -113,12 +113,13 @@ static void test_memory_of_those_to_come_is_counted(void **state)
 	const struct vhca_guest_memory memory = {.kib = 16 * GIB};
 	const struct vhca_guest_memory huge = {.kib = 1, .pages = VHCA_PAGES_HUGE};
 	struct vhca_mig_offer *o = offer(&memory);
-	static const char *code; /* outlives a failure, which ends the pair after the test */
+	static char code
+		[VHCA_ERROR_CODE_MAX]; /* outlives a failure, which ends the pair after the test */
 	struct pair *p = *state;
 
 	p->w[1].conf.lease_ms = 300;
 	assert_true(nobody_comes(p, &memory));
-	vhca_migrations_offer(p->ms[1], o, keep_code, &code);
+	vhca_migrations_offer(p->ms[1], o, keep_code, code);
 	assert_int_equal(vhca_migrations_memory_coming(p->ms[1], &memory), 16 * GIB);
 	assert_int_equal(vhca_migrations_memory_coming(p->ms[1], &huge), 0);
 	assert_true(pair_until(p, nobody_comes, &memory)); /* the lease is over */

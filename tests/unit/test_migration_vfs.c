@@ -9,7 +9,7 @@ struct box {
 	struct pair p;
 	struct vhca_mig_offer offer; /* to host 1, of two VFs */
 	unsigned int answers;
-	char refused[32];
+	char refused[VHCA_ERROR_CODE_MAX];
 };
 
 static void on_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)

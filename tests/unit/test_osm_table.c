@@ -35,7 +35,7 @@ static const char *put(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 				     .lid = 5,
 				     .n_pkeys = (uint16_t)((pkeys[0] != 0) + (pkeys[1] != 0)),
 				     .pkeys = copy};
-	struct vhca_error err = VHCA_ERROR_INIT;
+	static struct vhca_error err; /* outlives its code */
 
 	return vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0 ? err.code : "";
 }
@@ -44,7 +44,7 @@ static const char *put(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 
 static const char *withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
+	static struct vhca_error err; /* outlives its code */
 
 	return vhca_osm_table_withdraw(t, vguid, epoch, 0, &err) < 0 ? err.code : "";
 }

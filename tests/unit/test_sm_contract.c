@@ -37,7 +37,7 @@ struct world {
 	struct vhca_osm_api *api;
 	pthread_t thread;
 	atomic_bool stop;
-	char code[48]; /* of the last answer */
+	char code[VHCA_ERROR_CODE_MAX]; /* of the last answer */
 	/* Problem members of the last answer. */
 	uint64_t known_epoch, port_guid;
 	bool bound;

@@ -276,7 +276,7 @@ static void no_failing_step_is_a_false_success(void **state)
 			assert_int_equal(sysfs_sim_fault_hits(f->base.sim), 1);
 			assert_int_equal(vhca_inventory_read_vf(f->base.sys, vf0, &vf, NULL), 0);
 			assert_int_equal(r == 0, strcmp(vf.driver, "vfio-pci") == 0);
-			assert_true(r == 0 || f->err.code != NULL);
+			assert_true(r == 0 || *f->err.code);
 		}
 	}
 }
