@@ -17,7 +17,9 @@
 
 #define SCAN_DELAY_MS  50   /* udev events come in bursts: one per VF and link */
 #define STRAND_WAIT_MS 2000 /* at shutdown, for a job that is running */
-#define SCAN_POLLS     12   /* polls between two scans that no event asked for: a minute */
+#define RETRY_FIRST_MS 500  /* after a scan that failed, if no event comes before */
+#define RETRY_CAP_MS   30000
+#define SCAN_POLLS     12 /* polls between two scans that no event asked for: a minute */
 
 struct pf {
 	TAILQ_ENTRY(pf) link;
@@ -37,6 +39,7 @@ struct vhca_host {
 	struct vhca_strand *scan_strand;
 	struct vhca_timer *scan_timer;
 	struct vhca_timer *again_timer; /* the next scan, whatever udev says: events get lost */
+	struct vhca_backoff backoff;	/* of scans that fail */
 	bool scanning, scan_again;
 	bool stopping; /* what a scan has found interests nobody any more */
 	struct udev *udev;
@@ -245,6 +248,14 @@ static void use_inventory(struct vhca_host *host, const struct vhca_inventory *i
 	}
 }
 
+static void scan_later(struct vhca_host *host, const char *why)
+{
+	uint32_t ms = vhca_backoff_next(&host->backoff);
+
+	vhca_log_error("inventory: %s; again in %u ms", why, ms);
+	vhca_timer_arm_ms(host->scan_timer, ms);
+}
+
 static void scan_done(void *arg)
 {
 	VHCA_AUTO_FREE struct scan_job *job = arg;
@@ -255,13 +266,15 @@ static void scan_done(void *arg)
 		vhca_inventory_free(job->inv);
 		return;
 	}
-	if (job->rc < 0)
-		vhca_log_error("inventory: %s", job->err.msg);
-	else
+	if (job->rc < 0) {
+		scan_later(host, job->err.msg);
+	} else {
+		vhca_backoff_reset(&host->backoff);
 		use_inventory(host, job->inv);
+	}
 	vhca_inventory_free(job->inv);
 	vhca_timer_arm_ms(host->again_timer, (uint64_t)SCAN_POLLS * host->args.poll_ms);
-	if (host->scan_again || job->rc < 0)
+	if (host->scan_again)
 		vhca_host_rescan(host);
 }
 
@@ -274,18 +287,20 @@ static void on_scan_timer(void *arg)
 {
 	struct vhca_host *host = arg;
 	struct scan_job *job;
+	int r = -ENOMEM;
 
 	host->scan_again = host->scanning;
 	if (host->scanning)
 		return;
 	job = calloc(1, sizeof(*job));
-	if (!job)
-		return;
-	job->host = host;
-	host->scanning = true;
-	if (vhca_strand_submit(host->scan_strand, scan_work, scan_done, job) < 0) {
-		host->scanning = false;
+	if (job) {
+		job->host = host;
+		r = vhca_strand_submit(host->scan_strand, scan_work, scan_done, job);
+	}
+	host->scanning = r == 0;
+	if (r < 0) {
 		free(job);
+		scan_later(host, strerrordesc_np(-r));
 	}
 }
 
@@ -371,6 +386,7 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	if (!host)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "host");
 	host->args = *args;
+	host->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	TAILQ_INIT(&host->pfs);
 	r = vhca_strand_new(args->loop, "scan", &host->scan_strand);
 	if (!r)
