@@ -153,14 +153,20 @@ static void on_reload(void *arg, int signo)
 {
 	struct vhca_agent *a = arg;
 	struct reload *r = calloc(1, sizeof(*r));
+	int rc = -ENOMEM;
 
 	(void)signo;
-	if (!r)
-		return;
-	r->a = a;
-	(void)sd_notify(0, "RELOADING=1");
-	if (vhca_strand_submit(a->conf_strand, reload_work, reload_done, r) < 0)
+	if (r) {
+		r->a = a;
+		rc = vhca_strand_submit(a->conf_strand, reload_work, reload_done, r);
+	}
+	if (rc < 0) {
+		vhca_log_error("reload refused, the old configuration stays: %s",
+			       strerrordesc_np(-rc));
 		free(r);
+		return;
+	}
+	(void)sd_notify(0, "RELOADING=1"); /* what ends it comes from the loop, so later */
 }
 
 static void on_stop(void *arg, int signo)
