@@ -23,6 +23,8 @@
 #include "common/base/log.h"
 #include "common/http/auth.h"
 
+_Static_assert(VHCA_CONF_URLS_MAX == VHCA_SM_URLS_MAX, "what may be configured can be used");
+
 #define READY_CHECK_MS 200
 #define READY_MAX_MS   30000U /* libvirtd waits behind us at boot: then it must start, VFs or not */
 
@@ -273,7 +275,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 		.conf = a->conf,
 		.effects = {start_effect, refresh_domain, vfs_changed, a},
 	};
-	const char *urls[VHCA_CONF_URLS_MAX];
+	const char *urls[VHCA_SM_URLS_MAX];
 	struct vhca_outbox_conf ob = {
 		.urls = urls, .n_urls = a->conf->n_sm_urls, .timeout_ms = a->conf->sm_timeout_ms};
 	int r;

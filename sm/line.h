@@ -13,8 +13,6 @@
 #include "common/loop/loop.h"
 #include "sm/sm.h"
 
-#define VHCA_SM_URLS_MAX 16
-
 struct vhca_sm_line {
 	struct vhca_http_multi *http;	   /* borrowed */
 	const struct vhca_http_auth *auth; /* borrowed; NULL = none */

@@ -17,6 +17,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 
+#define VHCA_SM_URLS_MAX       8   /* of one SM: its master and those that may become it */
 #define VHCA_SM_PKEYS_MAX      127 /* all that one VF may have */
 #define VHCA_SM_PORT_PKEYS_MAX 128 /* the longest P_Key table of a port */
 
