@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/base/cleanup.h"
-
 #define MSG_MAX 1024
 
 /* Process-wide by nature: there is one stderr. All three may change while other threads log. */
@@ -32,17 +30,6 @@ static const struct {
 void vhca_log_set_level(enum vhca_log_level level)
 {
 	atomic_store(&max_level, (int)level);
-}
-
-int vhca_log_level_parse(const char *word, enum vhca_log_level *ret_level)
-{
-	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(levels); i++) {
-		if (strcmp(word, levels[i].word) == 0) {
-			*ret_level = (enum vhca_log_level)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
 }
 
 void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg))

@@ -18,9 +18,6 @@ enum vhca_log_level {
 /* Messages above this level are dropped; default VHCA_LOG_INFO. May be called at any time. */
 void vhca_log_set_level(enum vhca_log_level level);
 
-/* "error" "warning" "notice" "info" "debug"; -EINVAL for another word. */
-int vhca_log_level_parse(const char *word, enum vhca_log_level *ret_level);
-
 /* Sends each formatted message (no newline, no priority) to fn instead of stderr; NULL undoes it.
  * For OpenSM's own log and for tests. fn is called from any thread. */
 void vhca_log_set_sink(void (*fn)(enum vhca_log_level level, const char *msg));

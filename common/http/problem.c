@@ -17,8 +17,7 @@ static const struct {
 } exceptions[] = {
 	{"body_too_large", 413, false},
 	{"guest_busy", 409, true}, /* it is still at the last plug or unplug */
-	{"headers_too_large", 431, false},
-	{"job_held", 409, true}, /* libvirt: another operation on the domain ends */
+	{"job_held", 409, true},   /* libvirt: another operation on the domain ends */
 	{"method_not_allowed", 405, false},
 	{"no_root_port", 507, false}, /* the domain has to be changed */
 	{"not_master", 421, true},    /* ask the master; mastership may come back */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
@@ -182,28 +181,4 @@ const char *vhca_http_header(const struct vhca_http_request *req, const char *na
 struct json_object *vhca_http_body(const struct vhca_http_request *req)
 {
 	return req->body;
-}
-
-static struct ucred peer(const struct vhca_http_request *req)
-{
-	struct ucred cred = {.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	socklen_t len = sizeof(cred);
-	int fd = connection_fd(req);
-
-	/* Only the kernel's word about a unix socket counts; on failure nobody is who he claims to
-	 * be. */
-	if (!req->srv->listener.path || fd < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
-		return (struct ucred){.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	return cred;
-}
-
-uid_t vhca_http_peer_uid(const struct vhca_http_request *req)
-{
-	return peer(req).uid;
-}
-
-pid_t vhca_http_peer_pid(const struct vhca_http_request *req)
-{
-	return peer(req).pid;
 }

@@ -73,9 +73,6 @@ const char *vhca_http_header(const struct vhca_http_request *req,
 /* Parsed body (borrowed); NULL for an empty one. A body that is no JSON was answered 400 before the
  * handler. */
 struct json_object *vhca_http_body(const struct vhca_http_request *req);
-/* SO_PEERCRED of a unix-socket client; (uid_t)-1 and 0 for TCP, and when the client has gone. */
-uid_t vhca_http_peer_uid(const struct vhca_http_request *req);
-pid_t vhca_http_peer_pid(const struct vhca_http_request *req);
 
 /* If the request is answered later: fn(arg) is called once when the client goes away before, or the
  * server is freed. After the former the handle stays valid until replied, which fn itself may do;

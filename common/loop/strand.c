@@ -217,21 +217,10 @@ int vhca_strand_submit(struct vhca_strand *strand, void (*work)(void *arg), void
 	return 0;
 }
 
-size_t vhca_strand_pending(const struct vhca_strand *strand)
+uint64_t vhca_strand_busy_since(const struct vhca_strand *strand)
 {
 	pthread_mutex_t *lock =
 		(pthread_mutex_t *)&strand->lock; /* locking does not change the strand */
-	size_t n;
-
-	pthread_mutex_lock(lock);
-	n = strand->n_queued + (strand->running ? 1 : 0);
-	pthread_mutex_unlock(lock);
-	return n;
-}
-
-uint64_t vhca_strand_busy_since(const struct vhca_strand *strand)
-{
-	pthread_mutex_t *lock = (pthread_mutex_t *)&strand->lock; /* as above */
 	uint64_t since;
 
 	pthread_mutex_lock(lock);

@@ -28,8 +28,6 @@ int vhca_strand_new(struct vhca_loop *loop, const char *name, struct vhca_strand
 int vhca_strand_submit(struct vhca_strand *strand, void (*work)(void *arg), void (*done)(void *arg),
 		       void *arg);
 
-/* Jobs queued or running. */
-size_t vhca_strand_pending(const struct vhca_strand *strand);
 /* When the running job was started (vhca_now_ms() scale), 0 when idle: "busy since". */
 uint64_t vhca_strand_busy_since(const struct vhca_strand *strand);
 

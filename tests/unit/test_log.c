@@ -83,20 +83,6 @@ static void errno_survives(void **state)
 	assert_int_equal(errno, EXDEV);
 }
 
-static void level_words(void **state)
-{
-	enum vhca_log_level level = VHCA_LOG_INFO;
-
-	(void)state;
-	assert_int_equal(vhca_log_level_parse("error", &level), 0);
-	assert_int_equal(level, VHCA_LOG_ERROR);
-	assert_int_equal(vhca_log_level_parse("debug", &level), 0);
-	assert_int_equal(level, VHCA_LOG_DEBUG);
-	assert_int_equal(vhca_log_level_parse("Debug", &level), -EINVAL);
-	assert_int_equal(vhca_log_level_parse("", &level), -EINVAL);
-	assert_int_equal(level, VHCA_LOG_DEBUG);
-}
-
 /* Logs one message in a child whose stderr is a pipe; `journal`: JOURNAL_STREAM names that pipe. */
 static void log_in_child(bool journal, char *out, size_t size)
 {
@@ -148,7 +134,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(long_message_is_cut_and_worst_case_fits, use_sink,
 						drop_sink),
 		cmocka_unit_test_setup_teardown(errno_survives, use_sink, drop_sink),
-		cmocka_unit_test(level_words),
 		cmocka_unit_test(journal_gets_priorities_and_others_a_time),
 	};
 
