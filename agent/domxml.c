@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libxml/parser.h>
@@ -166,6 +167,18 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 		(void)vhca_strcpy(dev->alias, sizeof(dev->alias), (const char *)alias);
 	info->n_hostdevs++;
 	return 0;
+}
+
+/* So many will be read. */
+static unsigned int count_hostdevs(const xmlNode *root)
+{
+	const xmlNode *devices = domxml_child_element(root, "devices");
+	const xmlNode *node = devices ? devices->children : NULL;
+	unsigned int n = 0;
+
+	for (; node && n < VHCA_DOM_DEVS_MAX; node = node->next)
+		n += is_pci_hostdev(node);
+	return n;
 }
 
 static int read_devices(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
@@ -451,7 +464,32 @@ static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 	}
 }
 
-/* ---- the two entry points ---- */
+/* ---- what others call ---- */
+
+/* Empty, with room for so many host devices. */
+static struct vhca_dom_info *new_info(unsigned int n_hostdevs)
+{
+	struct vhca_dom_info *info =
+		calloc(1, sizeof(*info) + n_hostdevs * sizeof(*info->hostdevs));
+
+	if (info)
+		info->hostdevs = (struct vhca_dom_hostdev *)(info + 1);
+	return info;
+}
+
+struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info)
+{
+	struct vhca_dom_info *copy = new_info(info->n_hostdevs);
+	struct vhca_dom_hostdev *hostdevs = copy ? copy->hostdevs : NULL;
+
+	if (!copy)
+		return NULL;
+	*copy = *info;
+	copy->hostdevs = hostdevs;
+	for (unsigned int i = 0; i < info->n_hostdevs; i++)
+		hostdevs[i] = info->hostdevs[i];
+	return copy;
+}
 
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		      struct vhca_error *ret_request_error, struct vhca_error *err)
@@ -463,12 +501,12 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 
 	if (r < 0)
 		return r;
-	info = calloc(1, sizeof(*info));
-	if (!info)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
 	root = xmlDocGetRootElement(doc);
 	if (!root || !domxml_is_element(root, "domain"))
 		return bad_xml(err, "", "root element is not <domain>");
+	info = new_info(count_hostdevs(root));
+	if (!info)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
 	r = read_head(root, info, err);
 	if (r == 0)
 		r = read_memory(root, info, err);

@@ -11,9 +11,9 @@
 #include "pkey/identity.h"
 
 #define VHCA_XML_MAX	  (8u * 1024 * 1024)
-#define VHCA_DOM_VFS_MAX  16 /* <vhca:vf> elements of one domain */
-#define VHCA_DOM_DEVS_MAX 64 /* PCI host devices of one domain */
-#define VHCA_DOM_HOPS_MAX 8  /* bridges on the way to a device, and the device */
+#define VHCA_DOM_VFS_MAX  16   /* <vhca:vf> elements of one domain */
+#define VHCA_DOM_DEVS_MAX 2048 /* PCI host devices of one domain: 8 to a bus */
+#define VHCA_DOM_HOPS_MAX 8    /* bridges on the way to a device, and the device */
 #define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
 #define VHCA_AWAY_NS	  "urn:vhcad:away:1"
 #define VHCA_ALIAS_PREFIX "ua-vhca-"
@@ -66,7 +66,7 @@ struct vhca_dom_info {
 	enum vhca_dom_escalation escalation;
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
-	struct vhca_dom_hostdev hostdevs[VHCA_DOM_DEVS_MAX];
+	struct vhca_dom_hostdev *hostdevs; /* in one allocation with this struct */
 	/* <vhca:away migration="ID"> of VHCA_AWAY_NS stands in the metadata: its VFs were taken
 	 * out for that migration. An ID that is no UUID reads as zero, which is no migration's:
 	 * a marker is never overlooked. */
@@ -93,6 +93,9 @@ struct vhca_dom_info {
  */
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		      struct vhca_error *ret_request_error, struct vhca_error *err);
+
+/* With a copy of the host devices; to be freed with free(). NULL: out of memory. */
+struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info);
 
 #define VHCA_HOSTDEV_XML_MAX 512
 /* <hostdev managed='no'> for hot-plug, into buf. guest may be NULL (libvirt chooses the port).

@@ -424,11 +424,10 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 
 static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
 {
-	struct vhca_dom_info *copy = malloc(sizeof(*copy));
+	struct vhca_dom_info *copy = vhca_dom_info_dup(info);
 
 	if (!copy)
 		return -ENOMEM;
-	*copy = *info;
 	free(d->info);
 	d->info = copy;
 	d->incoming = info->held;

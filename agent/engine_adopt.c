@@ -40,7 +40,7 @@ struct plan {
 struct plans {
 	const struct vhca_domain *dom;
 	unsigned int n;
-	struct plan plan[VHCA_DOM_DEVS_MAX];
+	struct plan plan[]; /* as many as the domain has host devices */
 };
 
 /* ---- the end ---- */
@@ -190,12 +190,9 @@ static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct p
 		(void)snprintf(p->req.vf.name, VHCA_NAME_MAX, "%s", name);
 		return;
 	}
-	/* At most one name for each claim and plan is taken. */
-	for (unsigned int i = 0; i <= ps->n + VHCA_DOM_DEVS_MAX; i++) {
+	/* It ends: each claim and plan takes one name. */
+	for (unsigned int i = 0; i == 0 || name_taken(e, ps, p->req.vf.name); i++)
 		(void)snprintf(p->req.vf.name, VHCA_NAME_MAX, "ib%u", i);
-		if (!name_taken(e, ps, p->req.vf.name))
-			return;
-	}
 }
 
 static int check_shows(const struct plan *p, struct vhca_error *err)
@@ -307,16 +304,29 @@ static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
 	return 0;
 }
 
-/* Everything is looked at again: the domain may have changed while its VFs were read. */
+/* Everything is looked at again: the domain may have changed while its VFs were read. NULL: a->err says why not. */
+static struct plans *new_plans(struct engine_adopt *a)
+{
+	const struct vhca_domain *dom = vhca_model_domain(&a->e->model, &a->domain);
+	struct plans *ps;
+
+	if (!dom) {
+		vhca_error_set(&a->err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
+			       "domain %s does not run here any more", a->domain_name);
+		return NULL;
+	}
+	ps = calloc(1, sizeof(*ps) + dom->info->n_hostdevs * sizeof(*ps->plan));
+	if (ps)
+		ps->dom = dom;
+	else
+		vhca_error_set(&a->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
+	return ps;
+}
+
 static int plan_all(struct engine_adopt *a, struct plans *ps)
 {
-	const struct vhca_dom_info *info;
+	const struct vhca_dom_info *info = ps->dom->info;
 
-	ps->dom = vhca_model_domain(&a->e->model, &a->domain);
-	if (!ps->dom)
-		return vhca_error_set(&a->err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				      "domain %s does not run here any more", a->domain_name);
-	info = ps->dom->info;
 	for (unsigned int i = 0; i < info->n_hostdevs; i++) {
 		struct plan *p = &ps->plan[ps->n];
 		int r;
@@ -337,12 +347,10 @@ static int plan_all(struct engine_adopt *a, struct plans *ps)
 
 static void decide(struct engine_adopt *a)
 {
-	struct plans *ps = calloc(1, sizeof(*ps));
-	int r = ps ? 0 : vhca_error_set(&a->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
+	struct plans *ps = new_plans(a);
+	int r = ps ? plan_all(a, ps) : -ENOENT;
 
 	vhca_timer_stop(a->timer);
-	if (!r)
-		r = plan_all(a, ps);
 	for (unsigned int i = 0; !r && i < ps->n; i++)
 		r = claim_as_it_is(a, &ps->plan[i]);
 	free(ps);

@@ -51,16 +51,24 @@ static int domain_of(const struct iso *it, const struct vhca_uuid *uuid)
 
 /* ---- live XML ---- */
 
+struct live {
+	struct vhca_dom_info info;
+	struct vhca_dom_hostdev hostdevs[HW_VFS];
+};
+
 struct look {
 	struct iso *it;
 	struct vhca_uuid uuid;
 	bool active;
-	struct vhca_dom_info info;
+	struct live live;
 };
 
-static void take_info(const struct iso *it, unsigned int d, struct vhca_dom_info *ret)
+static struct vhca_dom_info *take_info(const struct iso *it, unsigned int d, struct live *live)
 {
+	struct vhca_dom_info *ret = &live->info;
+
 	*ret = it->domains[d].info;
+	ret->hostdevs = live->hostdevs;
 	ret->id = 1;
 	ret->root_ports = 4;
 	for (unsigned int v = 0; v < HW_VFS; v++) {
@@ -68,6 +76,7 @@ static void take_info(const struct iso *it, unsigned int d, struct vhca_dom_info
 
 		if (it->listed[v] != (int)d || (it->broken == ISO_FOREIGN_IGNORED && !it->ours[v]))
 			continue;
+		*dev = (struct vhca_dom_hostdev){.has_guest_addr = false};
 		assert(!vhca_bdf_parse(it->truth.hw.vfs[v].bdf, &dev->host));
 		dev->has_guest_addr = true;
 		dev->guest = it->guest[v];
@@ -77,6 +86,7 @@ static void take_info(const struct iso *it, unsigned int d, struct vhca_dom_info
 		ret->n_hostdevs++;
 	}
 	ret->free_root_ports = 4 - (ret->n_hostdevs < 4 ? ret->n_hostdevs : 4);
+	return ret;
 }
 
 static void on_look(void *arg)
@@ -85,7 +95,7 @@ static void on_look(void *arg)
 
 	if (look->it->virt_up)
 		vhca_engine_domain(look->it->engine, &look->uuid,
-				   look->active ? &look->info : NULL);
+				   look->active ? &look->live.info : NULL);
 	free(look);
 }
 
@@ -100,7 +110,7 @@ static void look_at(struct iso *it, unsigned int d)
 	look->it = it;
 	look->uuid = it->domains[d].info.uuid;
 	look->active = it->domains[d].running;
-	take_info(it, d, &look->info);
+	(void)take_info(it, d, &look->live);
 	vtime_after(VTIME_AGENT, LOOK_MS, on_look, look, free);
 }
 
@@ -115,20 +125,19 @@ void iso_virt_refresh(void *ctx, const struct vhca_uuid *uuid)
 
 void iso_virt_sync(struct iso *it)
 {
-	struct vhca_dom_info *infos = calloc(TRUTH_DOMAINS, sizeof(*infos));
+	struct live *lives = calloc(TRUTH_DOMAINS, sizeof(*lives));
 	struct vhca_dom_info *list[TRUTH_DOMAINS];
 	unsigned int n = 0;
 
-	assert(infos);
+	assert(lives);
 	for (unsigned int d = 0; d < TRUTH_DOMAINS; d++) {
 		if (!it->domains[d].running)
 			continue;
-		take_info(it, d, &infos[n]);
-		list[n] = &infos[n];
+		list[n] = take_info(it, d, &lives[n]);
 		n++;
 	}
 	vhca_engine_virt_sync(it->engine, list, n);
-	free(infos);
+	free(lives);
 }
 
 /* ---- QEMU and its guest ---- */

@@ -25,10 +25,18 @@ void world_tell_removed(const struct world *w, const struct world_vf *t)
 		vhca_engine_device_removed(w->engine, &t->user, alias, vhca_now_us());
 }
 
-static const struct vhca_dom_info *live_info(const struct world *w, unsigned int i,
-					     struct vhca_dom_info *ret)
+/* What libvirt shows of a domain now. */
+struct live {
+	struct vhca_dom_info info;
+	struct vhca_dom_hostdev hostdevs[WORLD_VFS_MAX];
+};
+
+static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, struct live *live)
 {
+	struct vhca_dom_info *ret = &live->info;
+
 	*ret = w->domains[i].info;
+	ret->hostdevs = live->hostdevs;
 	ret->held = w->domains[i].incoming;
 	ret->n_hostdevs = 0;
 	for (unsigned int v = 0; v < w->n_vfs; v++) {
@@ -51,11 +59,11 @@ static const struct vhca_dom_info *live_info(const struct world *w, unsigned int
 
 static void tell_domain(struct world *w, unsigned int i)
 {
-	struct vhca_dom_info info;
+	struct live live;
 
 	if (w->engine && !w->virt_down)
 		vhca_engine_domain(w->engine, &w->domains[i].info.uuid,
-				   w->domains[i].running ? live_info(w, i, &info) : NULL);
+				   w->domains[i].running ? live_info(w, i, &live) : NULL);
 }
 
 struct look {
@@ -84,7 +92,8 @@ void world_refresh(void *ctx, const struct vhca_uuid *uuid)
 
 void world_sync_domains(struct world *w)
 {
-	struct vhca_dom_info infos[WORLD_DOMAINS], *list[WORLD_DOMAINS];
+	struct live lives[WORLD_DOMAINS];
+	struct vhca_dom_info *list[WORLD_DOMAINS];
 	unsigned int n = 0;
 
 	if (!w->engine || w->virt_down)
@@ -92,8 +101,8 @@ void world_sync_domains(struct world *w)
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
 		if (!w->domains[i].running)
 			continue;
-		list[n] = &infos[n];
-		(void)live_info(w, i, &infos[n++]);
+		list[n] = live_info(w, i, &lives[n]);
+		n++;
 	}
 	vhca_engine_virt_sync(w->engine, list, n);
 }

@@ -461,10 +461,25 @@ static struct vhca_dom_info *parse_many_hostdevs(unsigned int n, int want)
 {
 	VHCA_AUTO_FREE char *xml = repeat(HEAD "<devices>", n,
 					  "<hostdev mode='subsystem' type='pci'><source><address "
-					  "domain='0' slot='0' function='1' bus='",
+					  "bus='0' slot='0' function='1' domain='",
 					  "'/></source></hostdev>", "</devices></domain>");
 
 	return parse(xml, want);
+}
+
+/* One domain that cannot be read holds up all of the host: what a guest can have is read. */
+static void any_guest_can_be_read(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = parse_many_hostdevs(255 * 8, 0);
+	struct vhca_dom_info *copy = vhca_dom_info_dup(info);
+
+	(void)state;
+	assert_non_null(copy);
+	info->hostdevs[2039].host.fn = 7;
+	assert_int_equal(copy->n_hostdevs, 2040);
+	assert_int_equal(copy->hostdevs[2039].host.domain, 2039);
+	assert_int_equal(copy->hostdevs[2039].host.fn, 1);
+	free(copy);
 }
 
 /* A cut list would say "this VF is in no domain" of one that is. */
@@ -474,6 +489,8 @@ static void too_many_hostdevs_fail(void **state)
 
 	(void)state;
 	assert_int_equal(full->n_hostdevs, VHCA_DOM_DEVS_MAX);
+	for (unsigned int i = 0; i < VHCA_DOM_DEVS_MAX; i++)
+		assert_int_equal(full->hostdevs[i].host.domain, i);
 	(void)parse_many_hostdevs(VHCA_DOM_DEVS_MAX + 1, -E2BIG);
 }
 
@@ -648,6 +665,7 @@ int main(void)
 		cmocka_unit_test(bad_request_leaves_the_rest),
 		cmocka_unit_test(bad_request_fails_who_cannot_take_it),
 		cmocka_unit_test(requests_are_bounded),
+		cmocka_unit_test(any_guest_can_be_read),
 		cmocka_unit_test(too_many_hostdevs_fail),
 		cmocka_unit_test(unreadable_hostdevs_fail),
 		cmocka_unit_test(long_alias_is_not_ours),

@@ -65,6 +65,8 @@ static void add_hca(struct fixture *f)
 
 static void give_to_guest(struct fixture *f)
 {
+	struct vhca_dom_hostdev dev = {.host = f->vf->bdf};
+	const struct vhca_dom_info info = {.n_hostdevs = 1, .hostdevs = &dev};
 	struct vhca_claim *c = f->claim = vhca_model_add_claim(&f->model);
 
 	assert_non_null(c);
@@ -82,12 +84,10 @@ static void give_to_guest(struct fixture *f)
 	f->vf->hw.value[0] = 0x8001;
 	f->dom = vhca_model_add_domain(&f->model);
 	assert_non_null(f->dom);
-	f->dom->info = calloc(1, sizeof(*f->dom->info));
+	f->dom->info = vhca_dom_info_dup(&info);
 	assert_non_null(f->dom->info);
 	f->dom->info->uuid = c->domain;
 	(void)snprintf(f->dom->info->name, sizeof(f->dom->info->name), "vm1");
-	f->dom->info->n_hostdevs = 1;
-	f->dom->info->hostdevs[0].host = f->vf->bdf;
 	f->dom->info->n_requests = 1;
 	(void)snprintf(f->dom->info->requests[0].name, VHCA_NAME_MAX, "ib0");
 	(void)snprintf(f->dom->info->requests[0].partition, 16, "0x8001");
