@@ -359,6 +359,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 			vhca_model_drop_claim(&e->model, c);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
 	}
+	engine_forget_epochs(e);
 	c->vf = vf;
 	vf->claim = c;
 	engine_mark(e, vf);

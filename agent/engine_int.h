@@ -119,6 +119,10 @@ struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca
 /* "vm1/ib0", for messages. */
 const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
 
+/* ---- engine_sm.c ---- */
+/* Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1; if the SM knows better, it says so. */
+void engine_forget_epochs(struct vhca_engine *e);
+
 /* ---- engine_migrate.c ---- */
 /* Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared before. */
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);

@@ -141,3 +141,19 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	if (c->vf)
 		engine_mark(e, c->vf);
 }
+
+static void forget_epoch(void *ctx, uint64_t guid)
+{
+	vhca_journal_forget_epoch(ctx, guid);
+}
+
+void engine_forget_epochs(struct vhca_engine *e)
+{
+	struct vhca_txn *txn;
+
+	if (e->model.n_epochs <= VHCA_EPOCHS_MAX)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_model_forget_epochs(&e->model, forget_epoch, txn);
+	vhca_txn_commit(txn, NULL, NULL);
+}

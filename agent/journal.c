@@ -55,9 +55,12 @@ static const char schema_6[] =
 static const char schema_7[] = "CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1),"
 			       " peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;";
 
+/* When the epoch was written, by the wall clock: which ones are forgotten first. */
+static const char schema_9[] = "ALTER TABLE vguids ADD COLUMN used INTEGER NOT NULL DEFAULT 0;";
+
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1}, {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
-	{schema_6}, {schema_7},		  {vhca_outbox_schema_3},
+	{schema_6}, {schema_7},		  {vhca_outbox_schema_3}, {schema_9},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -161,7 +164,7 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		vhca_row_fn fn;
 	} tables[] = {
 		{"vfs", "SELECT bdf, state, since, reason, boot_id, pf, idx FROM vfs", load_vf},
-		{"vguids", "SELECT guid, epoch FROM vguids", load_epoch},
+		{"vguids", "SELECT guid, epoch FROM vguids ORDER BY used", load_epoch},
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
 		 "pkeys, ending,"
@@ -220,8 +223,13 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		c->created_ms, c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
 		(int64_t)c->leaving, (int64_t)c->away);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
-		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2)", "uu",
-			      c->identity.guid, c->epoch);
+		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2, ?3)", "uuu",
+			      c->identity.guid, c->epoch, vhca_wall_ms());
+}
+
+void vhca_journal_forget_epoch(struct vhca_txn *txn, uint64_t guid)
+{
+	vhca_txn_exec(txn, "DELETE FROM vguids WHERE guid = ?1", "u", guid);
 }
 
 void vhca_journal_claim_end(struct vhca_txn *txn, const struct vhca_claim *claim)

@@ -7,6 +7,8 @@
 
 #include "common/base/cleanup.h"
 
+#define EPOCHS_AT_ONCE 1024 /* are forgotten: to sort them for each would be a waste */
+
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
 static const char *const effect_names[] = {"none",  "probe",  "prepare", "program",
@@ -327,7 +329,34 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 	}
 	e->owned = e->owned && e->epoch == epoch;
 	e->epoch = epoch;
+	e->used = ++m->epoch_uses;
 	return 0;
+}
+
+static int by_use(const void *a, const void *b)
+{
+	const struct vhca_epoch *x = a, *y = b;
+
+	return (x->used < y->used) - (x->used > y->used);
+}
+
+void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
+			      void *ctx)
+{
+	size_t kept = 0;
+
+	if (m->n_epochs <= VHCA_EPOCHS_MAX)
+		return;
+	qsort(m->epochs, m->n_epochs, sizeof(*m->epochs), by_use);
+	for (size_t i = 0; i < m->n_epochs; i++) {
+		struct vhca_epoch e = m->epochs[i];
+
+		if (i < VHCA_EPOCHS_MAX - EPOCHS_AT_ONCE || vhca_model_claim_by_guid(m, e.guid))
+			m->epochs[kept++] = e;
+		else
+			forgotten(ctx, e.guid);
+	}
+	m->n_epochs = kept;
 }
 
 bool vhca_epoch_begins_generation(uint64_t epoch)

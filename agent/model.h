@@ -214,16 +214,21 @@ struct vhca_suppressed {
 
 struct vhca_epoch {
 	uint64_t guid, epoch;
-	bool owned; /* the SM has accepted it from here; not durable */
+	uint64_t used; /* the higher, the later it was set; not durable */
+	bool owned;    /* the SM has accepted it from here; not durable */
 };
+/* Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the SM knows: it says so when it refuses the
+ * first report, and the claim goes on above that (agent/engine_sm.c). */
+#define VHCA_EPOCHS_MAX 8192
 
 struct vhca_model {
 	TAILQ_HEAD(, vhca_hca) hcas; /* by address */
 	TAILQ_HEAD(, vhca_claim) claims;
 	TAILQ_HEAD(, vhca_domain) domains;
 	TAILQ_HEAD(, vhca_suppressed) suppressed;
-	struct vhca_epoch *epochs; /* every vGUID ever owned here */
+	struct vhca_epoch *epochs; /* of the vGUIDs that were owned here */
 	size_t n_epochs, epochs_size;
+	uint64_t epoch_uses;
 };
 
 /* Empty, and empty again. */
@@ -255,11 +260,14 @@ int vhca_model_suppress(struct vhca_model *m, const struct vhca_uuid *domain, co
 /* Forgets all of a domain (name == NULL) or one; true if there was one. */
 bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain, const char *name);
 
-/* Last epoch used for the vGUID here; 0 = never. */
+/* Last epoch used for the vGUID here; 0 = never, or long ago. */
 uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
 /* It is the first one after a take-over. */
 bool vhca_epoch_begins_generation(uint64_t epoch);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+/* Where there are more than VHCA_EPOCHS_MAX: forgets those that were set longest ago, many at once, and says which. */
+void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
+			      void *ctx);
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 /* The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is used again, else a host that is refused
  * would take the vGUID from its owner by asking twice. */

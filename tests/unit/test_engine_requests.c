@@ -139,6 +139,42 @@ static void test_release_under_way_at_shutdown_is_no_success(void **state)
 	assert_true(world_vf_of(w, 0, "ib0") >= 0);
 }
 
+static void ended(struct world *w, unsigned int i, const char *name)
+{
+	assert_true(attach(w, i, name, "0x8001").ok);
+	assert_true(release(w, i, name, false).ok);
+}
+
+/* A host has had any number of guests: the epochs of the last of them are remembered, here and on disk. */
+static void test_epochs_of_old_are_forgotten(void **state)
+{
+	struct world *w = *state;
+	struct vhca_model *m;
+	uint64_t old, kept, last;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	m = vhca_engine_model(w->engine);
+	kept = first_claim(w)->identity.guid;
+	ended(w, 0, "ib1");
+	old = m->epochs[1].guid;
+	assert_int_equal(vhca_model_epoch(m, old), 1);
+	for (uint64_t n = 0; m->n_epochs < VHCA_EPOCHS_MAX; n++)
+		assert_int_equal(vhca_model_set_epoch(m, UINT64_C(0x0214050000000000) + n, 1), 0);
+	ended(w, 0, "ib2");
+	assert_in_range(m->n_epochs, 2, VHCA_EPOCHS_MAX);
+	last = m->epochs[0].guid;
+	assert_int_equal(vhca_model_epoch(m, old), 0);
+	world_kill(w);
+	world_start(w);
+	m = vhca_engine_model(w->engine);
+	assert_int_equal(m->n_epochs, 2);
+	assert_int_equal(vhca_model_epoch(m, old), 0);
+	assert_true(vhca_model_epoch(m, kept) > 0);
+	assert_true(vhca_model_epoch(m, last) > 0);
+}
+
 static void test_bad_requests_are_refused(void **state)
 {
 	static const struct {
@@ -258,6 +294,7 @@ int main(void)
 		TEST(test_detached_comes_back_although_nobody_saw_the_stop),
 		TEST(test_claim_that_is_taken_back_forbids_nothing),
 		TEST(test_release_under_way_at_shutdown_is_no_success),
+		TEST(test_epochs_of_old_are_forgotten),
 		TEST(test_bad_requests_are_refused),
 		TEST(test_exhaustion_is_told_with_numbers),
 		TEST(test_full_pkey_table_is_told_with_numbers),
