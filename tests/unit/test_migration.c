@@ -401,6 +401,12 @@ static void test_destination_gave_up_while_copying(void **state)
 	assert_int_equal(p->copies, 0);
 }
 
+static bool destination_gave_up(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_ENDED;
+}
+
 /* And it is not heard before the domain arrives there: the source lets go, too. */
 static void test_destination_gave_up_unheard(void **state)
 {
@@ -408,6 +414,7 @@ static void test_destination_gave_up_unheard(void **state)
 	struct vhca_uuid id = copy_to_who_gave_up(p);
 
 	p->cut_handover = true;
+	assert_true(pair_until(p, destination_gave_up, NULL));
 	p->copy_hangs = false;
 	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
