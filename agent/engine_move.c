@@ -49,6 +49,8 @@ static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 
 static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
 
+/* At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port alone: it names the one that the SM was told
+ * of, whatever there is now, and whether it has been seen yet. */
 static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 {
 	const struct vhca_vf *vf = c->vf;
@@ -60,7 +62,7 @@ static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 	};
 
 	if (vf) {
-		b.port_guid = claim_port(vf)->port_guid;
+		b.port_guid = bound ? claim_port(vf)->port_guid : c->port_guid;
 		b.lid = claim_port(vf)->lid;
 		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
 	}
@@ -98,9 +100,18 @@ static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
 	b->from_port_guid = b->port_guid;
 }
 
+/* Before the SM hears of it: what it has heard of is withdrawn one day. */
+static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
+{
+	if (c->port_guid == port_guid)
+		return;
+	c->port_guid = port_guid;
+	vhca_journal_claim_port(txn, c);
+}
+
 /* state: the VF's when the report is durable. */
-static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn,
-			      const struct vhca_claim *c, bool bound, enum vhca_vf_state state)
+static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			      bool bound, enum vhca_vf_state state)
 {
 	struct vhca_sm_binding b = binding_of(c, bound);
 
@@ -108,13 +119,15 @@ static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn,
 		name_vport(e, c, &b);
 
 	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
-	 * neither. */
-	if (!e->outbox || (bound && !b.port_guid) || vhca_guid_is_stand_in(b.vguid))
+	 * neither. And what was never reported is not withdrawn: it could only be another host's. */
+	if (!e->outbox || !b.port_guid || vhca_guid_is_stand_in(b.vguid))
 		return 0;
+	if (bound)
+		remember_port(txn, c, b.port_guid);
 	return vhca_outbox_put(e->outbox, txn, &b);
 }
 
-static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c,
+static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
 			   bool bound)
 {
 	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);

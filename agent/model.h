@@ -62,6 +62,7 @@ struct vhca_claim {
 	enum vhca_way way;
 	struct vhca_identity identity;
 	uint64_t epoch;	     /* of identity.guid */
+	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
 	uint64_t created_ms; /* wall clock */
 	struct vhca_vf *vf;
 	bool has_guest; /* guest-side PCI address, once seen in live XML */

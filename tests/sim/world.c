@@ -68,6 +68,12 @@ void world_set_key(struct world *w, unsigned int index, uint16_t pkey)
 		tell_port(w, VHCA_PORT_PKEYS);
 }
 
+void world_show_port(struct world *w)
+{
+	w->port_unseen = false;
+	tell_port(w, VHCA_PORT_CHANGED);
+}
+
 static void tell_inventory(struct world *w)
 {
 	struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
@@ -164,7 +170,8 @@ void world_start(struct world *w)
 	if (w->started)
 		w->started(w);
 	tell_inventory(w);
-	tell_port(w, VHCA_PORT_CHANGED);
+	if (!w->port_unseen)
+		tell_port(w, VHCA_PORT_CHANGED);
 	world_sync_domains(w);
 }
 

@@ -111,6 +111,7 @@ struct world {
 	bool sm_accepts;	 /* it says yes to whatever is reported */
 	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
+	bool port_unseen; /* the RDMA device is not up yet: world_start() says nothing of the port */
 	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */
 	/* For a world that is one of two: after a start, before an end. */
 	void (*started)(struct world *w);
@@ -142,6 +143,9 @@ void world_domain_stop(struct world *w, unsigned int i);
 void world_plug(struct world *w, unsigned int v, unsigned int i, const char *name);
 void world_set_key(struct world *w, unsigned int index,
 		   uint16_t pkey); /* the SM writes the port's table */
+
+/* The RDMA device is up. */
+void world_show_port(struct world *w);
 
 void world_release(struct world *w); /* the effect that hangs comes to its end */
 
