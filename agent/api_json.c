@@ -60,6 +60,8 @@ struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_sinc
 		      busy_since_ms
 			      ? json_object_new_int64((int64_t)(vhca_now_ms() - busy_since_ms))
 			      : NULL);
+	vhca_json_add_u64(o, "port", hca->port);
+	vhca_json_add_u64(o, "want_port", hca->want_port);
 	vhca_json_add_string(o, "problem", hca->problem[0] ? hca->problem : NULL);
 	vhca_json_add(o, "capabilities", view_capabilities(hca));
 	for (unsigned int i = 0; i < VHCA_PORTS_MAX; i++)

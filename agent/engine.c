@@ -247,7 +247,7 @@ static void apply_conf(struct vhca_engine *e, struct vhca_hca *hca)
 
 	hca->managed = c && c->manage;
 	hca->want_vfs = c ? c->vfs : VHCA_CONF_VFS_KEEP;
-	hca->port = c ? c->port : 1;
+	engine_set_port(e, hca, c ? c->port : 1);
 	(void)vhca_strcpy(hca->fabric, sizeof(hca->fabric),
 			  c ? c->fabric : "default"); /* valid names fit */
 }

@@ -384,6 +384,7 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->claim = NULL;
 	engine_tell(e, c, VHCA_VF_UNMANAGED, &err);
 	vhca_model_drop_claim(&e->model, c);
+	engine_settle_port(e, vf->hca);
 }
 
 bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)

@@ -361,6 +361,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	}
 	engine_forget_epochs(e);
 	c->vf = vf;
+	c->port = vf->hca->port;
 	vf->claim = c;
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),

@@ -4,7 +4,7 @@
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
  * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_event.c (libvirt's events), engine_hook.c (what the hook
  * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
- * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs). */
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -122,6 +122,12 @@ const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 1
 /* ---- engine_sm.c ---- */
 /* Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1; if the SM knows better, it says so. */
 void engine_forget_epochs(struct vhca_engine *e);
+
+/* ---- engine_port.c ---- */
+/* The configuration says which port carries the identities of the HCA's VFs; taken at once, unless there are claims on another. */
+void engine_set_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t want);
+/* A claim has ended: the configured port may be free to be taken. */
+void engine_settle_port(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_migrate.c ---- */
 /* Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared before. */

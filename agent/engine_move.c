@@ -174,6 +174,7 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 	vhca_model_drop_claim(&e->model, c);
 	vf->granted = false;
 	vf->missing = 0;
+	engine_settle_port(e, vf->hca);
 }
 
 static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)

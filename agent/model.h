@@ -65,6 +65,7 @@ struct vhca_claim {
 	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
 	uint64_t created_ms; /* wall clock */
 	struct vhca_vf *vf;
+	uint8_t port;	/* of the HCA, that carries its identity; 0 = not known yet */
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
@@ -178,7 +179,8 @@ struct vhca_hca {
 	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
 	bool replacing;	   /* its VFs are being taken away: none is given out */
 	char fabric[VHCA_NAME_MAX];
-	uint8_t port; /* the port that carries the VFs' identities */
+	uint8_t port;	   /* the port that carries the VFs' identities */
+	uint8_t want_port; /* the one that is configured; 0 = not known yet */
 	struct vhca_port_state ports[VHCA_PORTS_MAX];
 	uint16_t declared[VHCA_PKEY_TABLE_MAX]; /* keys declared to the SM for claims on the move */
 	uint16_t n_declared;

@@ -32,7 +32,7 @@ NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "start
         "counts": {"unmanaged": 0, "free": 3, "attached": 1, "quarantined": 1}}
 HCAS = {"hcas": [
     {"bdf": "0000:01:00.0", "family": "mlx4", "driver": "mlx4_core", "ibdev": "mlx4_0", "node_guid": None, "numa": 0,
-     "fabric": "default", "managed": True, "total_vfs": 16, "num_vfs": 8, "want_vfs": 4, "busy_since_ms": None,
+     "fabric": "default", "managed": True, "total_vfs": 16, "num_vfs": 8, "want_vfs": 4, "busy_since_ms": None, "port": 1, "want_port": 1,
      "problem": "8 VFs exist, 4 are configured: set num_vfs=4 in /etc/modprobe.d/vhcad.conf and reload mlx4_core",
      "capabilities": {"host_pkey_map": True, "sees_grant": True, "link_policy": False},
      "ports": [{"port": 1, "guid": "0x0002c90300a1b2c3", "lid": 4, "sm_lid": 1, "state": "active",
@@ -40,7 +40,7 @@ HCAS = {"hcas": [
                {"port": 2, "guid": "0x0002c90300a1b2c4", "lid": 0, "sm_lid": 0, "state": "down",
                 "pkeys": [f"0x80{i:02x}" for i in range(1, 17)]}]},
     {"bdf": "0000:41:00.0", "family": "mlx5", "driver": "mlx5_core", "ibdev": None, "fabric": "default",
-     "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "problem": None,
+     "managed": False, "total_vfs": 16, "num_vfs": 0, "want_vfs": None, "port": 1, "want_port": 1, "problem": None,
      "capabilities": {"host_pkey_map": False, "sees_grant": False, "link_policy": True}, "ports": []}]}
 VFS = {"vfs": [
     {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "index": 0, "numa": 0, "driver": "vfio-pci", "iommu_group": 12,

@@ -23,6 +23,7 @@ struct world_vf {
 	uint64_t boot_guid;		/* which the driver gives it when it loads */
 	uint64_t epoch;			/* at which it was requested */
 	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */
+	uint8_t port;			/* which these are on */
 	bool group_open;		/* a QEMU has it */
 	struct vhca_uuid user;		/* domain, while group_open */
 	char name[VHCA_NAME_MAX];

@@ -75,6 +75,7 @@ struct world_job {
 	char name[VHCA_NAME_MAX];
 	bool has_guest;
 	struct vhca_bdf guest;
+	uint8_t port;
 	uint64_t pid; /* of the program in the guest */
 	enum world_fault fault;
 };
@@ -190,6 +191,7 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 		if (w->mlx5)
 			return world_mlx5_apply(w, v, job->effect, &job->want, res);
 		res->missing = world_vf_program(w, t, &job->want);
+		t->port = job->port;
 		return 0;
 	case VHCA_EFFECT_CHOOSE:
 		if (!w->sm_choice)
@@ -244,7 +246,7 @@ static void on_job(void *arg)
 		w->hooks->happened(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs),
 				   job->effect);
 	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
-		res.rc = world_vf_read(w, world_truth(w, job->vf->bdf), &res);
+		res.rc = world_vf_read(w, world_truth(w, job->vf->bdf), job->port, &res);
 		res.has_hw = res.rc == 0;
 	}
 	if (job->fault == WORLD_CRASH_AFTER)
@@ -261,8 +263,12 @@ void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 
 	check_intent(w, vf, effect);
 	world_must(job != NULL, "out of memory");
-	*job = (struct world_job){
-		.w = w, .engine = w->engine, .vf = vf, .effect = effect, .pid = vf->escalation.pid};
+	*job = (struct world_job){.w = w,
+				  .engine = w->engine,
+				  .vf = vf,
+				  .effect = effect,
+				  .port = vf->hca->port,
+				  .pid = vf->escalation.pid};
 	job->unused = vhca_model_is_unused(vhca_engine_model(w->engine), vf);
 	if (vf->claim) {
 		job->want = vhca_claim_shows(vf->claim);

@@ -23,6 +23,7 @@ void world_vf_reset(struct world_vf *vf)
 	vf->guid = vf->boot_guid;
 	vf->held = vf->epoch = 0;
 	vf->other_maps = 0;
+	vf->port = 1;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
 		vf->map[k] = k ? -1 : 0;
 }
@@ -85,17 +86,32 @@ void world_check(const struct world *w)
 	}
 }
 
-int world_vf_read(const struct world *w, const struct world_vf *t, struct vhca_effect_result *res)
+/* Whoever looks at the other port finds nobody's VF there, and keys on the one that he takes for the other. */
+static void read_beside(const struct world_vf *t, struct vhca_identity_state *hw)
+{
+	hw->requested = VHCA_GUID_ALL1;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++) {
+		hw->map[k] = -1;
+		hw->other_maps += t->map[k] >= 0;
+	}
+}
+
+int world_vf_read(const struct world *w, const struct world_vf *t, uint8_t port,
+		  struct vhca_effect_result *res)
 {
 	struct vhca_identity_state *hw = &res->hw;
 
 	if (w->mlx5)
 		return world_mlx5_read(w, (unsigned int)(t - w->vfs), hw, &res->err);
 	memset(hw, 0, sizeof(*hw));
+	hw->n_virtual = VHCA_VF_PKEYS_MAX;
+	if (port != t->port) {
+		read_beside(t, hw);
+		return 0;
+	}
 	hw->requested = t->guid;
 	hw->granted =
 		w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : t->held;
-	hw->n_virtual = VHCA_VF_PKEYS_MAX;
 	hw->other_maps = t->other_maps;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++) {
 		hw->map[k] = t->map[k];

@@ -138,6 +138,109 @@ static void test_a_port_that_comes_late_is_remembered(void **state)
 	assert_int_equal(told.port_guid, w->port_guid);
 }
 
+/* ---- which port ---- */
+
+/* vhcad.conf is changed and loaded again. */
+static void configure_port(struct world *w, uint8_t port)
+{
+	w->conf.hcas[0].port = port;
+	vhca_engine_set_conf(w->engine, &w->conf);
+}
+
+static const struct vhca_hca *the_hca(const struct world *w)
+{
+	return TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas);
+}
+
+static bool uses_port(const struct world *w, const void *arg)
+{
+	return the_hca(w)->port == *(const uint8_t *)arg;
+}
+
+static bool was_read_twice(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return w->effects >= 2;
+}
+
+/* The guest's VF is looked at: no foreign key is seen, the VF stays, and nothing is written. */
+static void look_at_the_guest(struct world *w)
+{
+	const struct world_vf before = w->vfs[world_vf_of(w, 0, "ib0")];
+
+	w->effects = 0;
+	w->fault_at = UINT32_MAX;
+	w->fault_effect = VHCA_EFFECT_READ;
+	assert_true(world_until(w, was_read_twice, NULL));
+	assert_true(world_until(w, served, &zero));
+	assert_false(first_claim(w)->forced);
+	assert_memory_equal(&before, &w->vfs[world_vf_of(w, 0, "ib0")], sizeof(before));
+}
+
+static const uint8_t port_1 = 1, port_2 = 2;
+
+static void test_another_port_waits_for_the_last_claim(void **state)
+{
+	struct world *w = *state;
+
+	serve(w);
+	configure_port(w, 2);
+	look_at_the_guest(w);
+	assert_true(world_told(w, "port 2 is configured"));
+	assert_int_equal(the_hca(w)->port, 1);
+	assert_int_equal(the_hca(w)->want_port, 2);
+	world_domain_stop(w, 0);
+	world_sync_domains(w);
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_true(world_until(w, uses_port, &port_2));
+	assert_int_equal(told.port_guid, w->port_guid); /* of port 1 */
+}
+
+/* What the configuration says now is not where the VFs were programmed. */
+static void test_another_port_waits_over_a_restart(void **state)
+{
+	struct world *w = *state;
+
+	serve(w);
+	world_kill(w);
+	w->conf.hcas[0].port = 2;
+	start(w);
+	assert_true(world_until(w, served, &zero));
+	look_at_the_guest(w);
+	assert_int_equal(the_hca(w)->port, 1);
+	assert_true(world_told(w, "port 2 is configured"));
+	configure_port(w, 1); /* taken back */
+	configure_port(w, 2);
+	assert_int_equal(the_hca(w)->port, 1);
+}
+
+static void test_a_port_without_claims_changes_at_once(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	assert_true(world_until(w, all_free, NULL));
+	configure_port(w, 2);
+	assert_true(uses_port(w, &port_2));
+	assert_true(world_until(w, all_free, NULL));
+	configure_port(w, 1);
+	assert_true(uses_port(w, &port_1));
+}
+
+/* Nothing of a VF survives a reboot, so nothing is held by what was claimed before it. */
+static void test_another_port_is_taken_at_a_reboot(void **state)
+{
+	struct world *w = *state;
+
+	serve(w);
+	world_reboot(w);
+	w->conf.hcas[0].port = 2;
+	start(w);
+	assert_true(uses_port(w, &port_2));
+	assert_true(world_until(w, has_no_claim, NULL));
+	assert_int_equal(told.port_guid, w->port_guid); /* of port 1 */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -146,6 +249,10 @@ int main(void)
 		TEST(test_a_restarted_agent_withdraws_from_the_port_before_it_sees_it),
 		TEST(test_what_the_sm_was_never_told_is_not_withdrawn),
 		TEST(test_a_port_that_comes_late_is_remembered),
+		TEST(test_another_port_waits_for_the_last_claim),
+		TEST(test_another_port_waits_over_a_restart),
+		TEST(test_a_port_without_claims_changes_at_once),
+		TEST(test_another_port_is_taken_at_a_reboot),
 	};
 
 	return cmocka_run_group_tests_name("engine_hardware", tests, NULL, NULL);
