@@ -9,8 +9,16 @@
 #include "common/base/file.h"
 #include "common/http/json.h"
 
+/* Free, unless it has gone. */
+static void add_released(struct json_object *body, const struct vhca_vf *vf)
+{
+	vhca_json_add_string(body, "state", vhca_vf_state_to_string(vf->state));
+	vhca_json_add_string(body, "reason", vf->reason[0] ? vf->reason : NULL);
+}
+
 static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
+	const struct vhca_pending *p = arg;
 	struct json_object *body;
 
 	if (err) {
@@ -21,7 +29,7 @@ static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca
 	if (claim)
 		vhca_json_add(body, "vf", vhca_view_vf(claim->vf));
 	else
-		vhca_json_add_string(body, "state", "free");
+		add_released(body, p->vf);
 	vhca_pending_reply(arg, body);
 }
 
@@ -157,9 +165,10 @@ static void release(void *ctx, struct vhca_http_request *req, struct vhca_claim 
 {
 	struct vhca_pending *p = vhca_api_pend(ctx, req);
 
-	if (p)
-		vhca_engine_release(vhca_api_args_of(ctx)->engine, claim, forbid_attached, on_done,
-				    p);
+	if (!p)
+		return;
+	p->vf = claim->vf;
+	vhca_engine_release(vhca_api_args_of(ctx)->engine, claim, forbid_attached, on_done, p);
 }
 
 void vhca_api_delete_attach(void *ctx, struct vhca_http_request *req)

@@ -11,6 +11,7 @@ struct vhca_pending {
 	struct vhca_http_loop_server *adapter; /* borrowed */
 	unsigned int status;		       /* of the good answer; 200 */
 	struct vhca_uuid domain;	       /* for who needs it */
+	const struct vhca_vf *vf;	       /* of a claim that ends, which it outlives */
 };
 
 /* NULL: there is no memory, and req has been answered. */

@@ -312,6 +312,24 @@ static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 		see_vf(e, pf, &pf->vfs[i]);
 }
 
+/* VFs that the inventory lacks: since when? */
+static void miss_vfs(struct vhca_engine *e)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		TAILQ_FOREACH (vf, &hca->vfs, link) {
+			if (vf->present) {
+				vf->absent_ms = 0;
+			} else if (!vf->absent_ms) {
+				vf->absent_ms = vhca_now_ms();
+				vf->probed = false;
+			}
+		}
+	}
+}
+
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
 {
 	struct vhca_hca *hca;
@@ -324,6 +342,7 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	}
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
+	miss_vfs(e);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

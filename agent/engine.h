@@ -19,6 +19,7 @@
  *                in the claim's own domain after all: → detaching
  *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
  *
+ * Any with a claim, not shown by the kernel: agent/engine_absent.c.
  * Claimed to scrubbing: in the live XML of another domain than the claim's → quarantined, the claim is over.
  */
 #include "agent/effects.h"
@@ -38,8 +39,9 @@ struct vhca_engine_args {
 	const struct vhca_conf *conf; /* borrowed; replaced by vhca_engine_set_conf() */
 	struct vhca_effects effects;
 	bool fenced; /* the SM refuses lower epochs: it is asked before an identity is programmed */
-	bool no_vports;	   /* the SM is known to leave the ports of mlx5 VFs down */
-	uint32_t adopt_ms; /* an adoption may read its VFs so long; 0 = 10 s */
+	bool no_vports;	    /* the SM is known to leave the ports of mlx5 VFs down */
+	uint32_t adopt_ms;  /* an adoption may read its VFs so long; 0 = 10 s */
+	uint32_t absent_ms; /* a VF may be away so long and come back; 0 = 10 s */
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

@@ -4,7 +4,7 @@
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
  * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_event.c (libvirt's events), engine_hook.c (what the hook
  * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
- * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on). */
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -40,7 +40,8 @@ struct vhca_engine {
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
 #define GROUP_CLOSE_MS \
 	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
-#define GROUP_LOOK_MS 200 /* ...and is asked for this often until then */
+#define ABSENT_MS     10000 /* a VF may be away so long, while its adapter is reset or loaded anew */
+#define GROUP_LOOK_MS 200   /* ...and is asked for this often until then */
 
 /* ---- engine.c ---- */
 void engine_mark(struct vhca_engine *e, struct vhca_vf *vf);
@@ -58,6 +59,10 @@ void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
 /* The map of a VF in a guest led to a foreign key: alarm, and by policy the VF goes. */
 void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
+
+/* ---- engine_absent.c ---- */
+/* The step of a VF that the kernel does not show. */
+void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_detach.c ---- */
 /* The time in which its guest is to let go of the VF begins. */
@@ -81,6 +86,8 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 /* At the end: the store has said all that it will say. */
 void engine_drop_commits(struct vhca_engine *e);
+/* Ends the claim of a quarantined VF that has gone. */
+void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
 /* Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when that is durable. */
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 

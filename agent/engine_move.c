@@ -242,8 +242,10 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
-	} else if (c->ended) {
+	} else if (c->ended && c->ended->orphan) {
 		orphan_ended(e, vf, c->ended);
+	} else if (c->ended) {
+		claim_ended(e, vf, c->ended);
 	}
 	if (vf->unsaved && vf->claim && !vf->committing) {
 		vf->unsaved = false;
@@ -268,6 +270,15 @@ static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *v
 	return c;
 }
 
+/* An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now. */
+static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_claim *claim)
+{
+	c->ended = claim;
+	if (!claim->away)
+		c->ticket = put_report(c->e, txn, claim, false);
+	vhca_journal_claim_end(txn, claim);
+}
+
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to)
 {
 	struct engine_commit *c;
@@ -287,11 +298,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	c->to = to;
 	txn = vhca_txn_new(e->args.store);
 	if (vf->claim && to == VHCA_VF_FREE) {
-		c->ended = vf->claim;
-		/* An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now. */
-		if (!c->ended->away)
-			c->ticket = put_report(e, txn, c->ended, false);
-		vhca_journal_claim_end(txn, c->ended);
+		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
 		vhca_journal_claim(txn, vf->claim);
 	}
@@ -409,10 +416,22 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	txn = vhca_txn_new(e->args.store);
-	c->ended = vf->claim;
-	if (!vf->claim->away)
-		c->ticket = put_report(e, txn, vf->claim, false);
-	vhca_journal_claim_end(txn, vf->claim);
+	put_end(txn, c, vf->claim);
 	vhca_journal_intent_done(txn, vf->bdf);
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct engine_commit *c = new_commit(e, vf, false);
+	struct vhca_txn *txn;
+
+	if (!c) {
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return;
+	}
+	txn = vhca_txn_new(e->args.store);
+	put_end(txn, c, vf->claim);
+	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
 	vhca_txn_commit(txn, on_commit, c);
 }

@@ -589,7 +589,7 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	if (!vf->present) {
-		engine_reason(vf, "the kernel does not show this VF now");
+		engine_step_absent(e, vf);
 		return;
 	}
 	steps[vf->state](e, vf);

@@ -140,6 +140,7 @@ struct vhca_vf {
 	struct vhca_bdf bdf;
 	uint16_t index;
 	bool present;
+	uint64_t absent_ms; /* since when it is not (vhca_now_ms) */
 	int iommu_group;
 	uint16_t group_size; /* devices in that group */
 	char driver[32];

@@ -687,6 +687,12 @@ class Changes(CtlCase):
         self.assertIn("vm1/ib0: detached", p.stdout)
         self.assertEqual(server.seen, [("DELETE", self.PATH, None)])
 
+    def test_detach_of_a_vf_that_has_gone(self):
+        self.agent({f"DELETE {self.PATH}": {"state": "quarantined", "reason": "the kernel does not show this VF now"}})
+        p = self.ctl("detach", "vm1", "ib0")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(p.stdout, "vm1/ib0: released; the VF is quarantined: the kernel does not show this VF now\n")
+
     def test_json(self):
         self.agent({f"DELETE {self.PATH}": {"state": "free"}})
         self.assertEqual(json.loads(self.ctl("detach", "vm1", "ib0", "--json").stdout), {"state": "free"})

@@ -74,7 +74,7 @@ void world_show_port(struct world *w)
 	tell_port(w, VHCA_PORT_CHANGED);
 }
 
-static void tell_inventory(struct world *w)
+void world_show_hardware(struct world *w)
 {
 	struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
 	struct vhca_inventory inv = {.n_pfs = 1, .pfs = pf};
@@ -87,12 +87,16 @@ static void tell_inventory(struct world *w)
 	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_0", vhca_family_to_string(pf->family));
 	pf->numa_node = -1;
 	pf->n_ports = 1;
-	pf->n_vfs = pf->num_vfs = pf->total_vfs = (uint16_t)w->n_vfs;
+	pf->total_vfs = (uint16_t)w->n_vfs;
 	for (uint16_t v = 0; v < w->n_vfs; v++) {
-		pf->vfs[v] = (struct vhca_vf_facts){
+		struct vhca_vf_facts *vf = &pf->vfs[pf->n_vfs];
+
+		if (w->vfs[v].gone)
+			continue;
+		*vf = (struct vhca_vf_facts){
 			.bdf = w->vfs[v].bdf, .index = v, .iommu_group = v + 1, .group_size = 1};
-		(void)snprintf(pf->vfs[v].driver, sizeof(pf->vfs[v].driver), "%s",
-			       w->vfs[v].driver);
+		(void)snprintf(vf->driver, sizeof(vf->driver), "%s", w->vfs[v].driver);
+		pf->num_vfs = ++pf->n_vfs;
 	}
 	vhca_engine_inventory(w->engine, &inv);
 	free(pf);
@@ -161,6 +165,7 @@ void world_start(struct world *w)
 	args.fenced = w->fenced;
 	args.no_vports = w->no_vports;
 	args.adopt_ms = w->adopt_ms;
+	args.absent_ms = w->absent_ms;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;
@@ -169,7 +174,7 @@ void world_start(struct world *w)
 		world_must(false, err.msg);
 	if (w->started)
 		w->started(w);
-	tell_inventory(w);
+	world_show_hardware(w);
 	if (!w->port_unseen)
 		tell_port(w, VHCA_PORT_CHANGED);
 	world_sync_domains(w);

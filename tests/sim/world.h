@@ -24,6 +24,8 @@ struct world_vf {
 	uint64_t epoch;			/* at which it was requested */
 	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */
 	uint8_t port;			/* which these are on */
+	bool gone;			/* the kernel does not show it... */
+	bool lost;			/* ...and neither can its adapter reach it */
 	bool group_open;		/* a QEMU has it */
 	struct vhca_uuid user;		/* domain, while group_open */
 	char name[VHCA_NAME_MAX];
@@ -101,7 +103,7 @@ struct world {
 	unsigned int effects;	       /* counted so far */
 	bool crashed;
 	struct world_job *hung;
-	uint32_t adopt_ms; /* as in struct vhca_engine_args */
+	uint32_t adopt_ms, absent_ms; /* as in struct vhca_engine_args */
 
 	/* the agent's life */
 	struct vhca_loop *loop;
@@ -145,6 +147,8 @@ void world_plug(struct world *w, unsigned int v, unsigned int i, const char *nam
 void world_set_key(struct world *w, unsigned int index,
 		   uint16_t pkey); /* the SM writes the port's table */
 
+/* The engine looks at the adapter again. */
+void world_show_hardware(struct world *w);
 /* The RDMA device is up. */
 void world_show_port(struct world *w);
 

@@ -161,6 +161,8 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 	struct vhca_error *err = &res->err;
 	unsigned int v = (unsigned int)(t - w->vfs);
 
+	if (t->lost && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE)
+		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_vf", ENODEV, "it has gone");
 	switch (job->effect) {
 	case VHCA_EFFECT_PROBE:
 		res->in_use = t->group_open;

@@ -81,7 +81,8 @@ void world_check(const struct world *w)
 						  w->port_pkeys[vf->map[k]]),
 					"a guest's VF maps a key that its tenant did not ask for");
 		for (unsigned int o = 0; o < v; o++)
-			world_must(vf->guid == VHCA_GUID_ALL1 || vf->guid != w->vfs[o].guid,
+			world_must(vf->guid == VHCA_GUID_ALL1 || vf->guid != w->vfs[o].guid ||
+					   vf->lost || w->vfs[o].lost,
 				   "two VFs request one GUID");
 	}
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the production engine says and does when the hardware is not (yet, or any more) what it was when a claim was made. */
+#include <string.h>
+
 #include "tests/unit/engine_outbox.h"
 #include "tests/unit/engine_world.h"
 
@@ -241,6 +243,213 @@ static void test_another_port_is_taken_at_a_reboot(void **state)
 	assert_int_equal(told.port_guid, w->port_guid); /* of port 1 */
 }
 
+/* ---- VFs that go ---- */
+
+static bool says(const struct world *w, const void *arg)
+{
+	return first_claim(w) && strstr(first_claim(w)->vf->reason, arg);
+}
+
+static void take_away(struct world *w, unsigned int v)
+{
+	w->vfs[v].gone = w->vfs[v].lost = true;
+	world_show_hardware(w);
+}
+
+/* Its driver has loaded anew. */
+static void bring_back(struct world *w, unsigned int v)
+{
+	w->vfs[v].gone = w->vfs[v].lost = false;
+	w->vfs[v].driver[0] = '\0';
+	w->vfs[v].map[0] = 0;
+	w->vfs[v].guid = w->vfs[v].boot_guid;
+	world_show_hardware(w);
+}
+
+static void stop_domain(struct world *w)
+{
+	world_domain_stop(w, 0);
+	world_sync_domains(w);
+}
+
+static bool quarantined(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_QUARANTINED && !vf->claim && !vf->committing;
+}
+
+static void test_a_claim_ends_though_its_vf_never_comes_back(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	take_away(w, v);
+	stop_domain(w);
+	assert_true(world_until(w, quarantined, &v));
+	assert_true(has_no_claim(w, NULL));
+	assert_int_equal(told.withdrawn, 1);
+	assert_int_equal(told.port_guid, w->port_guid);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	assert_int_not_equal(world_vf_of(w, 0, "ib0"), v);
+	assert_false(world_clean(w, v));
+	bring_back(w, v);
+	stop_domain(w);
+	assert_true(world_until(w, nothing_attached, NULL)); /* it, too, is free */
+	assert_true(world_clean(w, v));
+}
+
+static void test_a_claim_ends_whose_vf_and_domain_went_while_the_agent_was_down(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	world_kill(w);
+	world_domain_stop(w, 0);
+	w->vfs[v].gone = w->vfs[v].lost = true;
+	start(w);
+	assert_true(world_until(w, quarantined, &v));
+	assert_int_equal(told.withdrawn, 1);
+	world_kill(w); /* durable */
+	start(w);
+	assert_true(world_until(w, quarantined, &v));
+	assert_true(has_no_claim(w, NULL));
+}
+
+/* Removed from PCI by hand, say: the adapter's own files still lead to it. */
+static void test_what_the_adapter_still_reaches_is_proven(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	take_away(w, v);
+	w->vfs[v].lost = false;
+	stop_domain(w);
+	assert_true(world_until(w, has_no_claim, NULL));
+	assert_true(world_clean(w, v));
+	assert_int_equal(engine_vf(w, v)->state, VHCA_VF_FREE);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	assert_int_not_equal(world_vf_of(w, 0, "ib0"), v);
+}
+
+static void test_a_vf_that_comes_back_in_time_is_scrubbed_as_ever(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 60000;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	take_away(w, v);
+	stop_domain(w);
+	assert_true(world_until(w, says, "may come back"));
+	bring_back(w, v);
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_false(world_told(w, "quarantined"));
+}
+
+/* The kernel waits for the guest (docs/design/0005-explain.md): the VF is the guest's until it lets go. */
+static void test_what_a_guest_has_is_not_ended_before_it_is_asked_to(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	take_away(w, v);
+	assert_true(world_until(w, says, "has it"));
+	world_settle(w);
+	assert_int_equal(engine_vf(w, v)->state, VHCA_VF_ATTACHED);
+	vhca_engine_release(w->engine, engine_vf(w, v)->claim, false, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(quarantined(w, &v));
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+}
+
+/* libvirt has forgotten its QEMU, which has the VF still. */
+static void test_a_vfio_group_that_is_open_holds_the_claim(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	take_away(w, v);
+	stop_domain(w);
+	w->vfs[v].group_open = true;
+	assert_true(world_until(w, says, "group"));
+	world_settle(w);
+	assert_false(has_no_claim(w, NULL));
+	w->vfs[v].group_open = false;
+	assert_true(world_until(w, quarantined, &v));
+}
+
+static bool served_by_another(const struct world *w, const void *arg)
+{
+	return served(w, &zero) && world_vf_of(w, 0, "ib0") != (int)*(const unsigned int *)arg;
+}
+
+static void test_a_running_guest_gets_another_vf(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	w->absent_ms = 20;
+	serve(w);
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	w->vfs[v].group_open = false; /* QEMU was told to let go */
+	take_away(w, v);
+	world_sync_domains(w);
+	assert_true(world_until(w, served_by_another, &v));
+	assert_true(quarantined(w, &v));
+}
+
+/* After a reboot there are fewer VFs. What was claimed for an XML to come waits; whoever releases it is answered. */
+static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct answer a = {0};
+	unsigned int v;
+
+	w->absent_ms = 20;
+	start(w);
+	req.domain = world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	v = first_claim(w)->vf->index;
+	world_reboot(w);
+	w->vfs[v].gone = w->vfs[v].lost = true;
+	start(w);
+	assert_true(world_until(w, says, "stays until it is released"));
+	world_settle(w);
+	a = (struct answer){0};
+	vhca_engine_release(w->engine, engine_vf(w, v)->claim, true, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(has_no_claim(w, NULL) && quarantined(w, &v));
+	assert_int_equal(told.withdrawn, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +462,14 @@ int main(void)
 		TEST(test_another_port_waits_over_a_restart),
 		TEST(test_a_port_without_claims_changes_at_once),
 		TEST(test_another_port_is_taken_at_a_reboot),
+		TEST(test_a_claim_ends_though_its_vf_never_comes_back),
+		TEST(test_a_claim_ends_whose_vf_and_domain_went_while_the_agent_was_down),
+		TEST(test_what_the_adapter_still_reaches_is_proven),
+		TEST(test_a_vf_that_comes_back_in_time_is_scrubbed_as_ever),
+		TEST(test_what_a_guest_has_is_not_ended_before_it_is_asked_to),
+		TEST(test_a_vfio_group_that_is_open_holds_the_claim),
+		TEST(test_a_running_guest_gets_another_vf),
+		TEST(test_a_claim_for_a_vf_that_has_gone_can_be_released),
 	};
 
 	return cmocka_run_group_tests_name("engine_hardware", tests, NULL, NULL);
