@@ -34,6 +34,8 @@ struct vhca_osm_lid_pair {
 	uint64_t guid[2];
 	uint16_t lid[2];
 	bool vports;
+	uint64_t hca_guid; /* vports: the second is at this HCA's ... */
+	uint16_t vport;	   /* ... vport-th, until somebody exchanges them: we or a sweep */
 	enum vhca_osm_dynamic dynamic;
 	uint64_t old_pf; /* dynamic, given: where the LID was; 0 = it is a new one */
 };

@@ -175,7 +175,9 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 	cl_plock_acquire(&osm->lock);
 	r = find_ports(ctx, want, port, err);
 	if (r == 0) {
-		*ret = (struct vhca_osm_lid_pair){.vports = want->vguid != 0};
+		*ret = (struct vhca_osm_lid_pair){.vports = want->vguid != 0,
+						  .hca_guid = want->port_guid,
+						  .vport = want->vport};
 		for (int i = 0; i < 2; i++) {
 			ret->guid[i] = cl_ntoh64(port[i]->guid);
 			ret->lid[i] = cl_ntoh16(port[i]->lid);
@@ -188,6 +190,17 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
 	cl_plock_release(&osm->lock);
 	return r;
+}
+
+/* Vports keep their LIDs, so these do not tell that a sweep has found both where they are to be: to exchange them once more would undo that. */
+static int check_vports(const osm_subn_t *subn, const struct vhca_osm_lid_pair *pair,
+			const osm_port_t *second, struct vhca_error *err)
+{
+	if (!pair->vports || vhca_osm_vport_at(subn, pair->hca_guid, pair->vport) == second)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+			      "vport %u of the HCA with port %s has changed meanwhile", pair->vport,
+			      VHCA_GUID_STR(pair->hca_guid));
 }
 
 /* The same two ports again, if they still are what they were. The lock is held. */
@@ -205,7 +218,7 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 		else
 			r = check_port(lids, ret[i], err);
 	}
-	return r;
+	return r == 0 ? check_vports(subn, pair, ret[1], err) : r;
 }
 
 /* ---- planning ---- */

@@ -17,6 +17,7 @@ import vswitches
 
 VGUID = "0x02c9ab0000000011"
 INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
+LOST = "Send completed with error"    # in OpenSM's log
 SL = slice(104, 108)    # in a path record, as hexadecimal digits
 
 
@@ -26,11 +27,11 @@ class Case(unittest.TestCase):
         self.net = vswitches.VSwitches()
         self.addCleanup(self.net.close)
 
-    def manager(self, engine="ftree", conf=""):
+    def manager(self, engine="ftree", conf="", plugin=""):
         """A subnet in which VGUID is at the first VF of hypervisor 1."""
         self.one_sl = engine != "dfsssp"    # else a path has the SL that keeps it free of deadlocks
         self.net.program(1, 1, VGUID)
-        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", counter=os.environ["VHCA_SMPCOUNT_LIB"])
+        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", conf=plugin, counter=os.environ["VHCA_SMPCOUNT_LIB"])
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
         self.assertEqual(len(self.lids), vswitches.HYPERVISORS * (1 + vswitches.VFS))
@@ -304,6 +305,96 @@ class Loss(Case):
         self.assertEqual(self.heavy_sweep(), 0)
         self.moved((4, 2))
         self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
+
+
+class Drain(Case):
+    """`[lids] drain = yes`: both vports are unreachable, they alone, until all switches that change drop what is for them."""
+
+    TIMEOUT = 4000    # ms; of a transaction. A step waits for four: time to see that nobody answers, which takes seconds
+
+    def manager(self, engine="ftree", conf=""):
+        super().manager(engine, conf, "[lids]\ndrain = yes\n")
+
+    def drained(self, to):
+        """Each switch that changes gets each of its blocks twice, and nothing else is sent but the two LIDs."""
+        source, answer, wire = self.moved(to)
+        self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
+        self.assertEqual(answer["drain_smps"], answer["smps"]["lft"])
+        self.assertEqual(wire, {"lft": 2 * answer["drain_smps"], "port_info": 2, "all": 2 * answer["drain_smps"] + 2})
+        self.all_right()
+        return source
+
+    def test_each_block_twice(self):
+        for engine in ("ftree", "minhop"):
+            self.manager(engine)
+            for to in ((1, 2), (2, 3), (5, 1), (1, 1)):
+                source = self.drained(to)
+            again, wire = self.report(source, (1, 1))
+            self.assertEqual((again["state"], again["exchanged"], again["drain_smps"], wire["all"]), ("applied", None, 0, 0))
+            self.assertEqual(self.heavy_sweep(), 0)
+            self.all_right()
+            self.end()
+
+    def held(self, to):
+        """A move whose drain waits for the new hypervisor: (source, thread of the report, its answers)."""
+        source, answers = self.announce(to), []
+        self.net.exchange(source, to)
+        self.net.console(f'Error "V{to[0]}" 100 {fattree.LFT}')
+
+        def client():
+            try:
+                answers.append(vswitches.move(self.sm, VGUID, self.epoch, source, to))
+            except (OSError, http.client.HTTPException) as e:
+                answers.append(e)
+        thread = threading.Thread(target=client)
+        thread.start()
+        fabric.wait_for("the hypervisor has lost it", lambda: LOST in self.sm.log(), 30)
+        lids = [self.lids[self.net.guid[at]] for at in (source, to)]
+        fabric.wait_for("nobody at another leaf reaches them", lambda: not any(self.watches[6].ask("who", *lids)), 30)
+        self.net.console(f'Error "V{to[0]}" 0 {fattree.LFT}')
+        return source, thread, answers
+
+    def test_dropped_before_the_change(self):
+        self.manager("ftree", f"transaction_timeout {self.TIMEOUT}\n")
+        _, thread, answers = self.held((2, 2))
+        others = [at for at in self.net.guid if at not in ((1, 1), (2, 2))]
+        names = self.watches[6].ask("who", *(self.lids[self.net.guid[at]] for at in others))
+        self.assertEqual(names, [f"F{n}-{v}" for n, v in others])
+        thread.join()
+        answer = self.check(answers[0], 200)["lid_move"]    # not drained in time is changed all the same
+        self.assertEqual((answer["state"], answer["missing"], answer["drain_smps"]), ("applied", 0, answer["switches"]))
+        self.all_right()
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_a_kill_while_they_drain(self):
+        self.manager("minhop", f"transaction_timeout {self.TIMEOUT}\n")
+        source, thread, answers = self.held((4, 2))
+        self.sm.kill()
+        thread.join()
+        self.assertIsInstance(answers[0], Exception)
+        self.sm.start()
+        self.records_are_back()
+        self.all_right()
+        self.assertIsNone(self.report(source, (4, 2))[0]["exchanged"])
+        self.drained((1, 3))
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_a_sweep_while_they_drain(self):
+        """It does not wait for ever. It finds both vports where they are: to exchange them after it would undo that."""
+        self.manager("minhop", f"transaction_timeout {self.TIMEOUT}\n")
+        source, thread, answers = self.held((4, 2))
+        sweeps = self.sm.sweeps()
+        self.sm.resweep()
+        fabric.wait_for("the sweep", lambda: self.sm.sweeps() > sweeps, 40)
+        thread.join()
+        self.check(answers[0], 503, "changed_meanwhile")
+        self.records_are_back()
+        self.all_right()
+        self.assertIsNone(self.report(source, (4, 2))[0]["exchanged"])
+        self.drained((1, 3))
+        self.assertEqual(self.heavy_sweep(), 0)
         self.assertEqual(self.sm.stop(), 0)
 
 
