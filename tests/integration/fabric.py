@@ -271,7 +271,7 @@ class Manager:
 
     def _environment(self):
         plugin = os.environ["VHCA_PLUGIN"]
-        preload = f"{self.counter} {UMAD2SIM}" if self.counter else UMAD2SIM
+        preload = " ".join(str(lib) for lib in (self.counter, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
         asan = re.search(r"libasan\S* => (\S+)", linked)

@@ -30,10 +30,10 @@ class Case(masters.Masters, fattree.Case):
         return master, self.manager(engine, masters.STANDBY + conf, host=2, **args)
 
     def stand_by(self, master, standby):
-        """Lets it enter, and the master end the sweep that this costs. False: try again, see masters.py."""
+        """Lets it enter, and the master end the sweep that this costs."""
         before = master.api.call("GET", "/v1/fabric")[1]["sweeps"]
         self.enter_standby(standby)
-        return self.in_time("the sweep", lambda: master.api.call("GET", "/v1/fabric")[1]["sweeps"] > before)
+        fabric.wait_for("the sweep", lambda: master.api.call("GET", "/v1/fabric")[1]["sweeps"] > before, 30)
 
     def shared(self):
         """A directory of both, for OpenSM's files."""
@@ -64,10 +64,10 @@ class Case(masters.Masters, fattree.Case):
 
 class AfterMoves(Case):
     def test_minhop(self):
-        self.repeat(self.die, "minhop")
+        self.die("minhop")
 
     def test_ftree(self):
-        self.repeat(self.die, "ftree")
+        self.die("ftree")
 
     def die(self, engine):
         """A file of LIDs at the standby that is older than the moves undoes none."""
@@ -75,35 +75,52 @@ class AfterMoves(Case):
         lids = fattree.Lids(self.tree, master)
         shutil.copy(os.path.join(master.cache_dir, "guid2lid"), standby.cache_dir)
         self.random_moves(lids, engine)
-        if not self.stand_by(master, standby):
-            return False
+        self.stand_by(master, standby)
         master.kill()
-        if not self.took_over(standby):
-            return False
+        self.takes_over(standby)
         print(f"# {engine}: the standby sent {standby.smps()['lft']} LFT SMPs", flush=True)
         self.assertEqual(standby.smps()["lft"], self.tree.switches)    # all blocks, as in any first sweep
         self.go_on(standby, lids.of)
         self.assertEqual(standby.stop(), 0)
-        return True
 
     def test_a_shared_file_is_right_for_whoever_comes_back(self):
-        self.repeat(self.die_and_come_back)
-
-    def die_and_come_back(self):
         master, standby = self.pair("minhop", HONOUR, cache_dir=self.shared())
         lids = fattree.Lids(self.tree, master)
         self.random_moves(lids, "shared")
-        if not self.stand_by(master, standby):
-            return False
+        self.stand_by(master, standby)
         master.kill()
-        if not self.took_over(standby):
-            return False
+        self.takes_over(standby)
         now = self.go_on(standby, lids.of)
         standby.kill()
         master.start()    # alone, as it was
         self.go_on(master, now.of)
         self.assertEqual(master.stop(), 0)
-        return True
+
+
+class HandOver(Case):
+    """Both live: the master gives way to one that starts with a higher priority, and with a file of LIDs that is older than the moves."""
+
+    def test_minhop(self):
+        self.give_way("minhop")
+
+    def test_ftree(self):
+        self.give_way("ftree")
+
+    def give_way(self, engine):
+        first = self.manager(engine, masters.MASTER, host=1).start()
+        second = self.manager(engine, masters.HIGHER, host=2)
+        lids = fattree.Lids(self.tree, first)
+        shutil.copy(os.path.join(first.cache_dir, "guid2lid"), second.cache_dir)
+        self.random_moves(lids, engine)
+        second.start()
+        self.wait_standby(first)
+        self.check(lids.put(3, 4), 421, "not_master")
+        print(f"# {engine}: the new master sent {second.smps()['lft']} LFT SMPs", flush=True)
+        now = self.go_on(second, lids.of)
+        self.assertEqual(second.stop(), 0)
+        self.takes_over(first)    # with what it knew when it gave way
+        self.go_on(first, now.of)
+        self.assertEqual(first.stop(), 0)
 
 
 class InAMove(Case):
@@ -137,43 +154,35 @@ class InAMove(Case):
         return {**of, a: of[b], b: of[a]}
 
     def test_ports_that_have_their_lids_keep_them(self):
-        self.repeat(self.both_took_theirs)
-
-    def both_took_theirs(self):
         master, standby = self.pair("minhop", self.OPEN)
         lids = fattree.Lids(self.tree, master)
         pair = self.everywhere(lids)
-        if not self.stand_by(master, standby):
-            return False
+        self.stand_by(master, standby)
         self.killed(master, lids, pair)
-        if not self.took_over(standby):
-            return False
+        self.takes_over(standby)
         now = self.all_right(standby, self.after(lids.of, *pair))
         lids.sm = standby
         again = self.check(lids.put(*pair), 200)    # there was no answer
         self.assertEqual((again["state"], again["exchanged"], again["smps"]["lft"]), ("applied", None, 0))
         self.go_on(standby, now.of)
         self.assertEqual(standby.stop(), 0)
-        return True
 
     def test_a_shared_file_ends_what_was_begun(self):
-        self.repeat(self.one_took_its_lid, True)
+        self.one_took_its_lid(True)
 
     def test_without_a_shared_file_each_port_has_one_lid(self):
-        self.repeat(self.one_took_its_lid, False)
+        self.one_took_its_lid(False)
 
     def one_took_its_lid(self, share):
         """Then two ports have the same LID, and none has the other."""
         master, standby = self.pair("minhop", self.OPEN + (HONOUR if share else ""), cache_dir=self.shared() if share else None)
         lids = fattree.Lids(self.tree, master)
         pair = self.everywhere(lids)
-        if not self.stand_by(master, standby):
-            return False
+        self.stand_by(master, standby)
         self.tree.lose(f"H{pair[0]}", fattree.PORT_INFO)
         self.killed(master, lids, pair)
         self.tree.lose(f"H{pair[0]}", fattree.PORT_INFO, 0)
-        if not self.took_over(standby):
-            return False
+        self.takes_over(standby)
         now = fattree.Lids(self.tree, standby)
         if share:
             self.assertEqual(now.of, self.after(lids.of, *pair))
@@ -183,7 +192,6 @@ class InAMove(Case):
         self.assertEqual(self.check(lids.put(*pair), 200)["state"], "applied")    # asked again: there was no answer
         self.go_on(standby, self.after(lids.of, *pair))
         self.assertEqual(standby.stop(), 0)
-        return True
 
 
 tap.main(__name__)
