@@ -19,7 +19,6 @@
 #include <complib/cl_ptr_vector.h>
 #include <opensm/osm_db.h>
 #include <opensm/osm_db_pack.h>
-#include <opensm/osm_msgdef.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_sm.h>
@@ -38,15 +37,16 @@ static osm_opensm_t *osm_of(void *ctx)
 static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err)
 {
 	const osm_subn_t *subn = &lids->osm->subn;
+	struct vhca_osm_status status;
 	int r;
 
-	if (subn->sm_state != IB_SMINFO_STATE_MASTER || osm_exit_flag) {
-		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_master", 0,
-				   "this subnet manager is not the master");
-		vhca_error_hint(err, "send this to the master's plugin");
+	vhca_osm_opensm_status(lids->subnet, &status);
+	if (osm_exit_flag)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
+	r = vhca_osm_check_master(&status, err);
+	if (r < 0)
 		return r;
-	}
-	if (!vhca_osm_opensm_is_ready(lids->subnet))
+	if (!status.ready)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
 				      "the first sweep is not complete");
 	if (subn->opt.lmc || subn->opt.use_ucast_cache)

@@ -86,18 +86,24 @@ void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
 		atomic_store(&o->swept, false);
 }
 
+void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret)
+{
+	const osm_subn_t *subn = &o->osm->subn;
+
+	*ret = (struct vhca_osm_status){.sm_state = state_name(subn->sm_state),
+					.master = subn->sm_state == IB_SMINFO_STATE_MASTER,
+					.ready = vhca_osm_opensm_is_ready(o),
+					.master_guid = find_master(subn),
+					.version = OSM_VERSION};
+}
+
 static void get_status(void *ctx, struct vhca_osm_status *ret)
 {
 	osm_opensm_t *osm = opensm_of(ctx);
-	const osm_subn_t *subn = &osm->subn;
 
 	lock(osm);
-	ret->sm_state = state_name(subn->sm_state);
-	ret->master = subn->sm_state == IB_SMINFO_STATE_MASTER;
-	ret->ready = vhca_osm_opensm_is_ready(ctx);
-	ret->master_guid = find_master(subn);
+	vhca_osm_opensm_status(ctx, ret);
 	unlock(osm);
-	ret->version = OSM_VERSION;
 }
 
 /* ---- ports ---- */

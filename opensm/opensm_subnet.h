@@ -19,6 +19,8 @@ struct vhca_osm_opensm {
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
 
+/* What the operation `status` says. The caller holds OpenSM's lock. */
+void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret);
 /* Is this the master, with its first sweep complete? The caller holds OpenSM's lock. */
 bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
 /* From OpenSM's sweeper: a sweep begins or the state has changed (else: a sweep is complete). */

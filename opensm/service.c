@@ -418,16 +418,9 @@ const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s)
 static int check_master(const struct vhca_osm_service *s, struct vhca_error *err)
 {
 	struct vhca_osm_status status;
-	int r;
 
 	s->ops->status(s->ctx, &status);
-	if (status.master)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_master", 0,
-			   "this subnet manager is %s, the master is %s", status.sm_state,
-			   status.master_guid ? VHCA_GUID_STR(status.master_guid) : "not known");
-	vhca_error_hint(err, "send this to the master's plugin");
-	return r;
+	return vhca_osm_check_master(&status, err);
 }
 
 static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *ret_pkeys_max,

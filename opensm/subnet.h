@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/error.h"
+
 #define VHCA_OSM_PORT_ACTIVE 4 /* PortInfo:PortState */
 
 struct vhca_osm_port_info {
@@ -31,6 +33,9 @@ struct vhca_osm_status {
 	uint64_t master_guid; /* port GUID of the master as far as known, 0 = unknown */
 	const char *version;  /* OpenSM's version string */
 };
+
+/* 0, or not_master: says where to go instead. */
+int vhca_osm_check_master(const struct vhca_osm_status *status, struct vhca_error *err);
 
 #define VHCA_OSM_TABLE_MAX 128
 typedef void (*vhca_osm_port_fn)(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n);
