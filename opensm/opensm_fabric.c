@@ -34,8 +34,6 @@ static void add_switch(struct vhca_osm_snapshot *s, size_t n, osm_switch_t *sw)
 		vhca_osm_fabric_add(&s->fabric, cl_ntoh64(osm_node_get_node_guid(sw->p_node)),
 				    (uint8_t)(sw->num_ports - 1));
 
-	ret->lft = sw->new_lft;
-	ret->lft_size = sw->lft_size;
 	for (uint8_t p = 1; p < sw->num_ports; p++) {
 		osm_physp_t *here = osm_node_get_physp_ptr(sw->p_node, p);
 		const osm_physp_t *there = here ? here->p_remote_physp : NULL;
@@ -43,6 +41,20 @@ static void add_switch(struct vhca_osm_snapshot *s, size_t n, osm_switch_t *sw)
 		if (there && there->p_node->sw && osm_link_is_healthy(here))
 			ret->peers[p] = index_of(s, n, there->p_node->sw);
 	}
+}
+
+/* Others change the tables, and a computation of ways may replace them. */
+static int look_at_tables(struct vhca_osm_snapshot *s)
+{
+	for (size_t i = 0; i < s->fabric.n; i++) {
+		const osm_switch_t *sw = s->switches[i];
+
+		if (!sw->new_lft || !sw->lft)
+			return -EAGAIN;
+		s->fabric.switches[i].lft = sw->new_lft;
+		s->fabric.switches[i].lft_size = sw->lft_size;
+	}
+	return 0;
 }
 
 int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret)
@@ -56,10 +68,6 @@ int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret
 		return -ENOMEM;
 	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i)) {
 		ret->switches[n] = (osm_switch_t *)i;
-		if (!ret->switches[n]->new_lft || !ret->switches[n]->lft) {
-			vhca_osm_snapshot_done(ret);
-			return -EAGAIN;
-		}
 		ports += ret->switches[n++]->num_ports;
 	}
 	qsort(ret->switches, n, sizeof(*ret->switches), by_address);
@@ -69,6 +77,10 @@ int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret
 	}
 	for (size_t i = 0; i < n; i++)
 		add_switch(ret, n, ret->switches[i]);
+	if (look_at_tables(ret) < 0) {
+		vhca_osm_snapshot_done(ret);
+		return -EAGAIN;
+	}
 	return 0;
 }
 
@@ -77,6 +89,32 @@ void vhca_osm_snapshot_done(struct vhca_osm_snapshot *s)
 	vhca_osm_fabric_done(&s->fabric);
 	free(s->switches);
 	*s = (struct vhca_osm_snapshot){0};
+}
+
+/* Counted at the end, too: what was taken in the middle shows switches that may be gone. */
+void vhca_osm_kept_snapshot_swept(struct vhca_osm_kept_snapshot *k, bool begins)
+{
+	atomic_fetch_add(&k->sweeps, 1);
+	atomic_store(&k->sweeping, begins);
+}
+
+int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_opensm *osm,
+			       const struct vhca_osm_snapshot **ret)
+{
+	bool sweeping = atomic_load(&k->sweeping);
+	uint64_t at = atomic_load(&k->sweeps);
+
+	*ret = &k->s;
+	if (k->s.switches && !sweeping && k->at == at)
+		return look_at_tables(&k->s);
+	vhca_osm_snapshot_done(&k->s);
+	k->at = at;
+	return vhca_osm_snapshot_take(osm, &k->s);
+}
+
+void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k)
+{
+	vhca_osm_snapshot_done(&k->s);
 }
 
 bool vhca_osm_snapshot_place(const struct vhca_osm_snapshot *s, const struct osm_port *port,

@@ -4,7 +4,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "opensm/opensm_dynamic.h"
-#include "opensm/opensm_fabric.h"
 #include "opensm/opensm_places.h"
 #include "opensm/opensm_smps.h"
 #include "opensm/opensm_vports.h"
@@ -237,55 +236,41 @@ static int check_mode(const struct vhca_osm_lids *lids, enum vhca_osm_move_mode 
 }
 
 struct planned {
-	struct vhca_osm_snapshot s;
+	const struct vhca_osm_snapshot *s; /* of the lock */
 	struct vhca_osm_lid_plan p;
 };
 
-static void planned_done(struct planned *planned)
-{
-	vhca_osm_lid_plan_done(&planned->p);
-	vhca_osm_snapshot_done(&planned->s);
-}
-
 /* Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of its own. */
-static int plan_copy(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair, struct planned *ret)
+static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		     struct planned *ret)
 {
 	const struct vhca_osm_dynamic_lid row = {
 		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
 	struct vhca_osm_copy copy = {.lid = row.lid};
+	osm_opensm_t *osm = lids->osm;
 	bool changes;
-	int r = vhca_osm_snapshot_take(osm, &ret->s);
+	int r = vhca_osm_kept_snapshot_get(lids->kept, osm, &ret->s);
 
 	if (r < 0)
 		return r;
 	if (pair->dynamic == VHCA_OSM_LID_FREED)
 		changes = vhca_osm_dynamic_is_to_be_dropped(osm, &row);
 	else
-		changes = vhca_osm_dynamic_copy(osm, &row, &ret->s, &copy);
+		changes = vhca_osm_dynamic_copy(osm, &row, ret->s, &copy);
 	ret->p = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
-	if (changes)
-		r = vhca_osm_lid_copy_plan(&ret->s.fabric, &copy, &ret->p);
-	if (r < 0)
-		vhca_osm_snapshot_done(&ret->s);
-	return r;
+	return changes ? vhca_osm_lid_copy_plan(&ret->s->fabric, &copy, &ret->p) : 0;
 }
 
 /* The lock is held. */
-static int plan_on_tables(osm_opensm_t *osm, struct vhca_osm_swap *swap,
+static int plan_on_tables(const struct vhca_osm_lids *lids, struct vhca_osm_swap *swap,
 			  osm_port_t *const port[static 2], struct planned *ret)
 {
-	int r = vhca_osm_snapshot_take(osm, &ret->s);
+	int r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &ret->s);
 
-	if (r < 0)
-		return r;
 	for (int i = 0; i < 2 && r == 0; i++)
-		if (!vhca_osm_snapshot_place(&ret->s, port[i], &swap->at[i]))
+		if (!vhca_osm_snapshot_place(ret->s, port[i], &swap->at[i]))
 			r = -ENODEV;
-	if (r == 0)
-		r = vhca_osm_lid_plan(&ret->s.fabric, swap, &ret->p);
-	if (r < 0)
-		vhca_osm_snapshot_done(&ret->s);
-	return r;
+	return r == 0 ? vhca_osm_lid_plan(&ret->s->fabric, swap, &ret->p) : r;
 }
 
 static int cannot_plan(const struct vhca_osm_lid_pair *pair, int r, struct vhca_error *err)
@@ -302,11 +287,11 @@ static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_
 		r = vhca_osm_dynamic_check(lids->osm, pair, err);
 	if (r < 0)
 		return r;
-	r = plan_copy(lids->osm, pair, ret);
+	r = plan_copy(lids, pair, ret);
 	return r < 0 ? cannot_plan(pair, r, err) : 0;
 }
 
-/* Finds both ports again, and plans on tables as they are now. The lock is held; planned_done() after success. */
+/* Finds both ports again, and plans on tables as they are now. The lock is held; vhca_osm_lid_plan_done() after success. */
 static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
 {
@@ -321,13 +306,13 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 		r = check_mode(lids, &swap.mode, err);
 	if (r < 0)
 		return r;
-	r = plan_on_tables(lids->osm, &swap, port, ret);
+	r = plan_on_tables(lids, &swap, port, ret);
 	return r < 0 ? cannot_plan(pair, r, err) : 0;
 }
 
 static uint64_t guid_of(const struct planned *planned, size_t change)
 {
-	return planned->s.fabric.switches[planned->p.changes[change].sw].guid;
+	return planned->s->fabric.switches[planned->p.changes[change].sw].guid;
 }
 
 static int switches_of(const struct planned *planned, struct vhca_osm_switch_set *ret,
@@ -380,7 +365,7 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 		if (lids->drain && !pair->dynamic)
 			add_drain(pair, ret);
 		r = switches_of(&planned, at, err);
-		planned_done(&planned);
+		vhca_osm_lid_plan_done(&planned.p);
 	}
 	cl_plock_release(&osm->lock);
 	return r;
@@ -519,7 +504,7 @@ static void change_tables(const struct planned *planned, const struct vhca_osm_l
 
 	for (size_t c = 0; c < planned->p.n; c++) {
 		const struct vhca_osm_lft_change *change = &planned->p.changes[c];
-		osm_switch_t *sw = planned->s.switches[change->sw];
+		osm_switch_t *sw = planned->s->switches[change->sw];
 
 		for (int i = 0; i < lids; i++)
 			if (pair->lid[i] < sw->lft_size)
@@ -570,7 +555,7 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 		r = check_switches(&planned, at, err);
 		if (r == 0)
 			sweep_now = carry_out(lids, pair, at, &planned, ret);
-		planned_done(&planned);
+		vhca_osm_lid_plan_done(&planned.p);
 	}
 	cl_plock_release(&osm->lock);
 	if (sweep_now)

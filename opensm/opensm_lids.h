@@ -5,6 +5,7 @@
 #include "opensm/dynamic_lids.h"
 #include "opensm/lid_ops.h"
 #include "opensm/opensm_routing.h"
+#include "opensm/opensm_fabric.h"
 #include "opensm/opensm_subnet.h"
 
 struct osm_opensm;
@@ -16,6 +17,7 @@ struct vhca_osm_lids {
 	struct vhca_osm_routing *routing;      /* borrowed */
 	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
 	const char *dynamic_path;	       /* its file; borrowed */
+	struct vhca_osm_kept_snapshot *kept;   /* borrowed */
 	bool drain; /* moves drop packets to their LIDs before they change ways */
 };
 

@@ -54,6 +54,7 @@ struct plugin {
 	struct vhca_osm_routing *routing;
 	struct vhca_osm_dynamic_lids dynamic;
 	char dynamic_path[VHCA_OSM_PATH_MAX];
+	struct vhca_osm_kept_snapshot kept;
 	struct vhca_osm_lids lids;
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_api *api;
@@ -257,6 +258,7 @@ static void plugin_free(struct plugin *p)
 	stop_thread(p);
 	(void)vhca_osm_mover_free(p->mover); /* before the requests that it would answer */
 	(void)vhca_osm_api_free(p->api);
+	vhca_osm_kept_snapshot_done(&p->kept);
 	(void)vhca_osm_routing_free(p->routing);
 	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
@@ -316,6 +318,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 		.routing = p->routing,
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,
+		.kept = &p->kept,
 		.drain = p->conf.drain,
 	};
 	if (r == 0)
@@ -390,6 +393,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
+		vhca_osm_kept_snapshot_swept(&p->kept, true);
 		vhca_osm_routing_wrap(p->routing);
 		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
 		vhca_osm_opensm_swept(&p->subnet, false);
@@ -402,6 +406,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);
+		vhca_osm_kept_snapshot_swept(&p->kept, false);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_opensm_swept(&p->subnet, true);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

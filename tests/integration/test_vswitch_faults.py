@@ -254,6 +254,28 @@ class Loss(Disturbed):
         self.repaired(sm, lids)
 
 
+class Switches(Disturbed):
+    def test_moves_see_the_switches_of_the_last_sweep(self):
+        """One goes between two moves, and comes back between others."""
+        sm = self.manager("minhop").start()
+        lids = fattree.Lids(self.tree, sm)
+        self.assertEqual(lids.move(2, 15)[0]["state"], "applied")
+        for command, there in (("Unlink", self.tree.switches - 1), ("ReLink", self.tree.switches)):
+            self.tree.console(f'{command} "S1"')
+
+            def found():
+                self.heavy_sweep(sm)
+                return sm.api.call("GET", "/v1/fabric")[1]["switches"] == there
+            fabric.wait_for(command, found, 30, 0.5)
+            sm.rest()
+            for mode in ("skyline", "deterministic"):
+                answer, wire = lids.move(2, 15, mode)
+                self.assertEqual((answer["state"], answer["smps"]["lft"]), ("applied", wire["lft"]))
+            self.check_everywhere(sm, lids, self.VANTAGE)
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        self.assertEqual(sm.stop(), 0)
+
+
 class Opened(Disturbed):
     """A switch that does not answer keeps a move open: what happens meanwhile happens in the middle of it."""
 
