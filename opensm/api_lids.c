@@ -130,6 +130,33 @@ static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct
 
 /* ---- requests ---- */
 
+static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at)
+{
+	struct json_object *rows = json_object_new_array();
+
+	for (size_t i = 0; i < at->n; i++)
+		(void)json_object_array_add(rows,
+					    json_object_new_string(VHCA_GUID_STR(at->guids[i])));
+	return rows;
+}
+
+static void answer_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_switch_set at = {0};
+	struct json_object *obj;
+
+	if (vhca_osm_mover_plan_at(m, move, &at, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	obj = vhca_osm_json_lid_move(move, true);
+	vhca_json_add(obj, "switch_guids", switches_to_json(&at));
+	vhca_osm_switch_set_done(&at);
+	vhca_http_reply(req, 200, obj);
+}
+
 void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -141,13 +168,14 @@ void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 		r = read_plan(req, &plan, &err);
 	if (r == 0)
 		r = read_move(vhca_http_body(req), &move, &err);
+	if (r == 0 && plan) {
+		answer_plan(m, &move, req);
+		return;
+	}
 	if (r == 0)
-		r = plan ? vhca_osm_mover_plan(m, &move, &err)
-			 : vhca_osm_mover_submit(m, &move, answer, req, &err);
+		r = vhca_osm_mover_submit(m, &move, answer, req, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
-	else if (plan)
-		vhca_http_reply(req, 200, vhca_osm_json_lid_move(&move, true));
 }
 
 void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)

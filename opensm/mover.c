@@ -495,14 +495,24 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 	return 0;
 }
 
-int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_error *err)
+int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err)
 {
 	struct entry e = {.move = *move};
 	int r = make_plan(m, &e, err);
 
 	*move = e.move;
-	vhca_osm_switch_set_done(&e.switches);
+	*ret_at = e.switches;
+	return r;
+}
+
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_error *err)
+{
+	struct vhca_osm_switch_set at = {0};
+	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+
+	vhca_osm_switch_set_done(&at);
 	return r;
 }
 

@@ -83,6 +83,9 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 /* Fills the outcome of what the same move would do now, without doing it. */
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_error *err);
+/* The same, and which switches it would change (the caller releases the set after success). */
+int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err);
 
 /* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);

@@ -23,7 +23,9 @@ class Paper(fattree.Case):
         self.fail(f"no pair for {cost} SMPs")
 
     def one_move(self, sm, lids, pair, mode, cost):
+        plan = self.check(lids.put(*pair, mode, plan=True), 200)
         answer, wire = lids.move(*pair, mode)
+        self.assertEqual(len(set(plan["switch_guids"])), answer["switches"])
         self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
         self.assertEqual(answer["smps"], {"lft": cost, "port_info": 2})
         self.assertEqual(wire, {"lft": cost, "port_info": 2, "all": cost + 2})
@@ -43,6 +45,8 @@ class Paper(fattree.Case):
         far = ((a, b) for a in range(2, 10) for b in range(self.tree.hosts, self.tree.hosts - 60, -1))
         best = self.pair(lids, self.BEST, "skyline", near)
         before = sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+        leaf = self.check(sm.api.call("GET", f"/v1/lids/{lids.of[best[0]]}"), 200)["switch_guid"]
+        self.assertEqual(lids.put(*best, plan=True)[1]["switch_guids"], [leaf])
         self.assertEqual(self.one_move(sm, lids, best, "auto", self.BEST)["switches"], 1)
         worst = self.pair(lids, self.WORST, "deterministic", far)
         self.assertEqual(self.one_move(sm, lids, worst, "auto", self.WORST)["switches"], self.tree.switches)
