@@ -197,6 +197,7 @@ struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const
 	vhca_json_add_u64(obj, "bindings", vhca_osm_table_bindings(vhca_osm_service_table(s)));
 	vhca_json_add_u64(obj, "ports", vhca_osm_table_ports(vhca_osm_service_table(s)));
 	vhca_json_add_bool(obj, "in_effect", vhca_osm_service_in_effect(s));
+	vhca_json_add_bool(obj, "rebuilding", vhca_osm_service_is_rebuilding(s));
 	vhca_json_add_string(obj, "problem", problem[0] ? problem : NULL);
 	return obj;
 }

@@ -564,6 +564,11 @@ bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
 	       vhca_osm_publisher_settled(&s->publisher);
 }
 
+bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s)
+{
+	return s->inherited_until != UINT64_MAX && vhca_osm_table_inherited(s->table) > 0;
+}
+
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
 {
 	if (s->save_problem[0])

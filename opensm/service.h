@@ -62,6 +62,9 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 /* True if a sweep has taken over all that was reported. */
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
+/* True while keys stay on ports only because they were found there: agents have time to report. */
+bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s);
+
 /* ---- publication ---- */
 /* Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now: vhca_now_ms() scale. Blocking. */
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now);

@@ -630,6 +630,33 @@ class Masters(masters.Masters, Case):
         self.assertEqual(standby.stop(), 0)
 
 
+    def test_masters_that_live_hand_over_what_the_agents_reported(self):
+        """There and back: what the first one remembers is then older than what the ports show."""
+        first = self.manager(host=1, conf="inherit = 600", opensm_conf=masters.MASTER).start()
+        second = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.HIGHER)
+        self.check(first.api.bind(VGUID1, 1, 3, ["0x8011"]), 200)
+        self.wait_key(3, "0x8011")
+        rebuilding = lambda sm: sm.api.call("GET", "/healthz")[1]["rebuilding"]
+        self.assertFalse(rebuilding(first))
+        second.start()
+        self.wait_standby(first)
+        self.check(first.api.bind(VGUID1, 2, 4, ["0x8011"]), 421, "not_master")
+        self.assertTrue(rebuilding(second))
+        self.wait_key(3, "0x8011")
+        self.check(second.api.bind(VGUID1, 1, 3, ["0x8011"]), 200)    # the agent finds it
+        self.assertFalse(rebuilding(second))
+        self.check(second.api.bind(VGUID2, 1, 4, ["0x8012"]), 200)
+        self.wait_key(4, "0x8012")
+        self.assertEqual(second.stop(), 0)
+        self.takes_over(first)
+        self.assertTrue(rebuilding(first))
+        self.wait_key(3, "0x8011")
+        self.wait_key(4, "0x8012")
+        self.check(first.api.bind(VGUID2, 1, 4, ["0x8012"]), 200)
+        self.assertFalse(rebuilding(first))
+        self.assertEqual(first.stop(), 0)
+
+
 class Stress(Case):
     REQUESTS = 1000
 

@@ -412,6 +412,7 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	uint64_t end;
 
 	assert_true(vhca_osm_service_is_new(w->service));
+	assert_false(vhca_osm_service_is_rebuilding(w->service));
 	stop(w);
 	tree_put(&w->tree, "base", "D=0x7fff:ALL=full;A=0x0100:SELF;\n");
 	set_base(w, "base");
@@ -421,6 +422,7 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	memcpy(w->fake.pkeys, (uint16_t[]){0x8001, 0x8100, 0x8200, 0xffff}, sizeof(w->fake.pkeys));
 	vhca_osm_service_inherit(w->service, vhca_now_ms());
 	assert_false(vhca_osm_service_is_new(w->service));
+	assert_true(vhca_osm_service_is_rebuilding(w->service));
 	assert_true(shown(w, "vhca_0001=0x0001,ipoib:0x0002c90300000a01=full,"
 			     "0x0002c90300000b01=full;"));
 	assert_false(shown(w, "0x0200"));
@@ -429,6 +431,7 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	stop(w);
 	assert_int_equal(start(w, NULL), 0);
 	assert_false(vhca_osm_service_is_new(w->service));
+	assert_true(vhca_osm_service_is_rebuilding(w->service));
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
 	commit(w);
 	end = vhca_osm_service_deadline(w->service);
@@ -437,6 +440,7 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	vhca_osm_service_publish(w->service, end + VHCA_OSM_BURST_MS);
 	assert_true(shown(w, "vhca_0001=0x0001,ipoib:0x0002c90300000a01=full;"));
 	assert_false(shown(w, "0x0002c90300000b01"));
+	assert_false(vhca_osm_service_is_rebuilding(w->service));
 }
 
 static void the_last_state_is_no_inheritance(void **state)
