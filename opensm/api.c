@@ -171,7 +171,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
 	uint64_t vguid = 0, epoch = 0, port_guid = 0;
-	bool keep = false;
+	bool keep = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
 	if (r == 0)
@@ -185,11 +185,13 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)
 		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
-	if (r == 0 && move.changes)
+	/* Behind the request for it, whose sender may be gone. */
+	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
+	if (r == 0 && frees)
 		r = move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, vguid), &err);
 	if (r < 0)
 		refuse(api, req, vguid, &err);
-	else if (!move.changes)
+	else if (!frees)
 		reply_when_durable(api, &(struct waiting){.req = req,
 							  .answer = vhca_osm_json_binding_now,
 							  .guid = vguid});

@@ -17,6 +17,9 @@
 
 void vhca_osm_dynamic_lids_done(struct vhca_osm_dynamic_lids *t)
 {
+	if (t->leaving)
+		vhca_osm_dynamic_lids_done(t->leaving);
+	free(t->leaving);
 	free(t->rows);
 	*t = (struct vhca_osm_dynamic_lids){0};
 }
@@ -99,6 +102,20 @@ void vhca_osm_dynamic_lids_remove(struct vhca_osm_dynamic_lids *t, uint64_t vgui
 		return;
 	t->n--;
 	(void)memmove(&t->rows[at], &t->rows[at + 1], (t->n - at) * sizeof(*t->rows));
+}
+
+int vhca_osm_dynamic_lids_leave(struct vhca_osm_dynamic_lids *t,
+				const struct vhca_osm_dynamic_lid *row)
+{
+	if (!t->leaving)
+		t->leaving = calloc(1, sizeof(*t->leaving));
+	return t->leaving ? vhca_osm_dynamic_lids_set(t->leaving, row) : -ENOMEM;
+}
+
+void vhca_osm_dynamic_lids_return(struct vhca_osm_dynamic_lids *t, uint64_t vguid)
+{
+	if (t->leaving)
+		vhca_osm_dynamic_lids_remove(t->leaving, vguid);
 }
 
 /* ---- as a text ---- */

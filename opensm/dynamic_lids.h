@@ -26,6 +26,8 @@ struct vhca_osm_dynamic_lids {
 	struct vhca_osm_dynamic_lid *rows; /* by vGUID */
 	size_t n, room;
 	size_t max; /* no more are given; those that are there stay */
+	/* Freed, while a port had them: theirs until that goes. Not in the file. NULL = none. */
+	struct vhca_osm_dynamic_lids *leaving;
 };
 
 /* Empty again, and max 0. */
@@ -41,6 +43,10 @@ int vhca_osm_dynamic_lids_set(struct vhca_osm_dynamic_lids *t,
 			      const struct vhca_osm_dynamic_lid *row);
 /* Nothing happens if there is none. */
 void vhca_osm_dynamic_lids_remove(struct vhca_osm_dynamic_lids *t, uint64_t vguid);
+/* Remembers a freed one, or forgets it again. 0 or -ENOMEM. */
+int vhca_osm_dynamic_lids_leave(struct vhca_osm_dynamic_lids *t,
+				const struct vhca_osm_dynamic_lid *row);
+void vhca_osm_dynamic_lids_return(struct vhca_osm_dynamic_lids *t, uint64_t vguid);
 
 /* Writes the text into a malloc'ed buffer that the caller frees. */
 int vhca_osm_dynamic_lids_format(const struct vhca_osm_dynamic_lids *t, char **ret_text,

@@ -495,6 +495,16 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 	return 0;
 }
 
+bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid)
+{
+	const struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->move.want.dynamic && e->move.want.vguid == vguid)
+			return true;
+	return false;
+}
+
 int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err)
 {

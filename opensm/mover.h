@@ -80,6 +80,8 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
 /* Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free(). Errors: too_many_moves, what resolve() says. */
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
+/* Is a dynamic LID of this vGUID waited for? Then plan() does not know of it yet. */
+bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid);
 /* Fills the outcome of what the same move would do now, without doing it. */
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_error *err);

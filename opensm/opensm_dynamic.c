@@ -114,15 +114,43 @@ bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
 	       !is_somebody_elses(osm, row->vguid, row->lid);
 }
 
-/* A port that is there goes on with its LID as any other one. */
-static void release_lid(osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+static bool has_port(const osm_opensm_t *osm, uint64_t guid)
 {
-	const struct vhca_osm_dynamic_lid row = {.vguid = guid, .lid = lid};
+	return osm_get_port_by_guid(&osm->subn, cl_hton64(guid)) != NULL;
+}
 
-	if (!vhca_osm_dynamic_is_to_be_dropped(osm, &row))
+static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
+{
+	if (!vhca_osm_dynamic_is_to_be_dropped(osm, row))
 		return;
-	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, guid);
-	osm->sm.lid_mgr.used_lids[lid] = 0;
+	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, row->vguid);
+	osm->sm.lid_mgr.used_lids[row->lid] = 0;
+}
+
+/* A port that is there goes on with its LID as any other one. (The guest has mostly gone a moment ago, and OpenSM has not seen it.) */
+static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
+			  const struct vhca_osm_dynamic_lid *row)
+{
+	vhca_osm_dynamic_lids_remove(t, row->vguid);
+	if (!has_port(osm, row->vguid))
+		release_lid(osm, row);
+	else if (vhca_osm_dynamic_lids_leave(t, row) < 0)
+		vhca_log_error("out of memory: LID %u stays reserved for %s", row->lid,
+			       VHCA_GUID_STR(row->vguid));
+}
+
+void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t i = t->leaving ? t->leaving->n : 0; i > 0; i--) {
+		const struct vhca_osm_dynamic_lid row = t->leaving->rows[i - 1];
+
+		if (has_port(osm, row.vguid))
+			continue;
+		release_lid(osm, &row);
+		vhca_osm_dynamic_lids_return(t, row.vguid);
+	}
+	cl_plock_release(&osm->lock);
 }
 
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
@@ -375,10 +403,10 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 	else if (!given && !undo)
 		row.pf_guid = 0;
 	if (!row.pf_guid) {
-		vhca_osm_dynamic_lids_remove(t, row.vguid);
-		release_lid(osm, row.vguid, row.lid);
+		free_or_leave(osm, t, &row);
 		return 0;
 	}
+	vhca_osm_dynamic_lids_return(t, row.vguid);
 	if (vhca_osm_dynamic_lids_set(t, &row) < 0)
 		return -ENOMEM;
 	return keep_lid(osm, row.vguid, row.lid);

@@ -7,7 +7,8 @@
  * that, the way to it is a copy of the way to the PF. Where the two contradict each other (the port is at another hypervisor than
  * the one that was reported), the ways are left to the routing engine: they lead to the port.
  *
- * The table of dynamic LIDs is changed with OpenSM's lock held exclusively, by the plugin's thread only.
+ * The table of dynamic LIDs is changed with OpenSM's lock held exclusively, by the plugin's thread only; by the sweeper's,
+ * what is left of freed ones.
  */
 #include "opensm/dynamic_lids.h"
 #include "opensm/lid_ops.h"
@@ -15,6 +16,8 @@
 
 /* Sweeper, without the lock, before OpenSM gives LIDs to ports: OpenSM's file of them may be older than ours. */
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t);
+/* Sweeper, without the lock, at the end of a sweep: LIDs that were freed while a port had them, and whose port has gone, are free. */
+void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t);
 /* Sweeper, exclusively locked, before a routing engine runs: the switches' tables get room for as many LIDs as may still be given. */
 void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t);
 /* After it, the same: the engine may have lowered the switches' highest LID. */

@@ -21,6 +21,7 @@ LFT = 25    # attribute
 DROPPED = 255
 SEED = os.environ.get("VHCA_SEED", "1")
 ROUNDS = 25
+TIMEOUT = 2000    # ms, of a transaction; a move waits for four: time for all that has to happen while it is under way
 MANY = [f"0x02c9ab00000002{n}1" for n in range(6)]
 
 
@@ -33,9 +34,9 @@ class Case(unittest.TestCase):
             self.net.take(*place)
         self.epoch = 0
 
-    def manager(self, engine="minhop", limit=16, conf=""):
+    def manager(self, engine="minhop", limit=16, conf="", listen=None):
         self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", conf=f"[lids]\ndynamic = {limit}",
-                                   counter=os.environ["VHCA_SMPCOUNT_LIB"])
+                                   counter=os.environ["VHCA_SMPCOUNT_LIB"], listen=listen)
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
         self.assertEqual(len(self.lids), vswitches.HYPERVISORS)
@@ -50,6 +51,12 @@ class Case(unittest.TestCase):
         self.epoch += 1
         return self.sm.api.call("PUT", f"/v1/bindings/{vguid}", {
             "epoch": self.epoch, "port_guid": fabric.port_guid(host), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}, timeout)
+
+    def broken_off(self, *args):
+        try:
+            self.ask(*args)
+        except (OSError, fabric.http.client.HTTPException):
+            pass
 
     def wire(self, request):
         """(what it returns, what went over the wire meanwhile)"""
@@ -117,6 +124,13 @@ class Case(unittest.TestCase):
         """LID that OpenSM's own file has for it."""
         found = re.search(rf"^{vguid} (0x[0-9a-f]+) ", vswitches.guid2lid(self.sm), re.M)
         return found and int(found.group(1), 16)
+
+    def await_free(self, lid, vguid):
+        """OpenSM writes its file in heavy sweeps; one that has begun may still know the port."""
+        def free():
+            fattree.heavy_sweep(self.sm)
+            return self.sm.api.call("GET", f"/v1/lids/{lid}")[0] == 404 and self.in_file(vguid) is None
+        fabric.wait_for(f"LID {lid} free", free, 60)
 
     def end(self):
         self.assertEqual(self.sm.stop(), 0)
@@ -217,12 +231,6 @@ class Durable(Case):
         self.assertEqual((self.check(answer, 200)["lid_move"]["lid"], wire["all"]), (row["lid"], 0))
         self.assertEqual(self.sm.stop(), 0)
 
-    def broken_off(self, *args):
-        try:
-            self.ask(*args)
-        except (OSError, fabric.http.client.HTTPException):
-            pass    # the subnet manager is killed meanwhile
-
     def test_a_disk_that_takes_nothing(self):
         """Nothing is sent that is not on disk."""
         self.manager()
@@ -300,6 +308,32 @@ class Contradictions(Case):
         self.assertEqual(self.heavy_sweep(), 0)
         self.lids[fabric.port_guid(2)], self.lids[fabric.port_guid(5)] = pf[5], pf[2]
         self.check_there(VGUID, lid, (2, 1))
+        self.end()
+
+    def test_a_port_that_leaves_later(self):
+        """Its guest stops: the withdrawal is here before OpenSM sees that the port has gone. Then the LID is free."""
+        self.manager()
+        lid, _ = self.given(VGUID, 3)
+        self.comes(VGUID, lid, (3, 1))
+        self.check(self.sm.api.withdraw(VGUID, self.epoch), 200)
+        self.assertEqual((self.who(1, lid), self.row(lid)["vguid"]), (["F3-1"], None))
+        self.assertEqual(self.check(self.ask(OTHER, 5), 200)["lid_move"]["lid"], lid + 1)    # it is still that port's
+        self.net.take(3, 1)
+        self.await_free(lid, VGUID)
+        self.assertEqual({table[lid] for table in self.net.tables().values()}, {DROPPED})
+        self.assertEqual(self.check(self.ask(THIRD, 3), 200)["lid_move"]["lid"], lid)
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.end()
+
+    def test_a_port_that_leaves_and_comes_back(self):
+        """The vGUID was given its LID again in between."""
+        self.manager()
+        lid, _ = self.given(VGUID, 3)
+        self.comes(VGUID, lid, (3, 1))
+        self.check(self.sm.api.withdraw(VGUID, self.epoch), 200)
+        self.check(self.ask(VGUID, 3), 200)
+        self.goes(lid, (3, 1))
+        self.assertEqual((self.in_file(VGUID), self.row(lid)["vguid"]), (lid, VGUID))
         self.end()
 
     def test_lids_that_went_to_others(self):
@@ -487,6 +521,31 @@ class Moves(Case):
         self.assertEqual(self.heavy_sweep(), 0)
         self.end()
 
+
+    def moves_in_all(self, n):
+        fabric.wait_for(f"{n} moves", lambda: self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["queued"] == n)
+
+    def test_withdrawn_before_it_was_given(self):
+        """The request for it waits for another one at the same switches, and its sender has not waited for the answer."""
+        self.manager(limit=4, conf=f"transaction_timeout {TIMEOUT}")
+        self.net.console(f'Error "S1" 100 {LFT}')
+        other = threading.Thread(target=self.ask, args=(OTHER, 3))
+        other.start()
+        self.moves_in_all(1)
+        self.broken_off(VGUID, 2, 0.5)
+        self.moves_in_all(2)
+        answers = []
+        withdrawn = threading.Thread(target=lambda: answers.append(
+            self.sm.api.call("DELETE", f"/v1/bindings/{VGUID}?epoch={self.epoch}", timeout=70)))
+        withdrawn.start()
+        self.moves_in_all(3)
+        self.net.console(f'Error "S1" 0 {LFT}')
+        for thread in (other, withdrawn):
+            thread.join()
+        self.assertEqual(self.check(answers[0], 200)["state"], "withdrawn")
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 1)
+        self.assertEqual(self.given(THIRD, 4)[0], len(self.lids) + SWITCHES + 2)    # OTHER has the first
+        self.assertEqual(self.sm.stop(), 0)
 
     def test_an_owner_that_hands_over(self):
         """Nobody gets the LID between its withdrawal and the next owner's report."""

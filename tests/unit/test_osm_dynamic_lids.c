@@ -46,6 +46,23 @@ static void a_vguid_has_one_row(void **state)
 	vhca_osm_dynamic_lids_done(&t);
 }
 
+static void a_freed_one_is_remembered_apart(void **state)
+{
+	struct vhca_osm_dynamic_lids t = {0};
+	const struct vhca_osm_dynamic_lid row = {.vguid = 2, .pf_guid = 0xaa, .lid = 7};
+
+	(void)state;
+	vhca_osm_dynamic_lids_return(&t, 2);
+	assert_int_equal(vhca_osm_dynamic_lids_leave(&t, &row), 0);
+	assert_null(vhca_osm_dynamic_lids_find(&t, 2));
+	assert_int_equal(vhca_osm_dynamic_lids_find(t.leaving, 2)->lid, 7);
+	vhca_osm_dynamic_lids_return(&t, 2);
+	assert_int_equal(t.leaving->n, 0);
+	assert_int_equal(vhca_osm_dynamic_lids_leave(&t, &row), 0);
+	vhca_osm_dynamic_lids_done(&t);
+	assert_null(t.leaving);
+}
+
 static void rows_are_found_in_whatever_order_they_came(void **state)
 {
 	struct vhca_osm_dynamic_lids t = {0};
@@ -124,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vguid_has_one_row),
+		cmocka_unit_test(a_freed_one_is_remembered_apart),
 		cmocka_unit_test(rows_are_found_in_whatever_order_they_came),
 		cmocka_unit_test(the_table_survives_its_file),
 		cmocka_unit_test(a_damaged_file_is_refused_with_its_line),

@@ -15,6 +15,16 @@ static void no_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 	fail_msg("answered");
 }
 
+static void count_answers(void *arg, const struct vhca_osm_lid_move *move,
+			  const struct vhca_error *err)
+{
+	struct world *w = arg;
+
+	(void)move;
+	(void)err;
+	w->answers++;
+}
+
 static void a_move_ends_with_the_last_acknowledgement(void **state)
 {
 	struct world *w = *state;
@@ -121,6 +131,22 @@ static void a_move_waits_for_the_sweep(void **state)
 	vhca_osm_mover_run(w->m, 101);
 	assert_int_equal(w->answers, 1);
 	assert_int_equal(w->sent, 1);
+}
+
+static void a_dynamic_lid_that_is_waited_for(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_osm_lid_move want = {
+		.want = {.lid = 1, .port_guid = PORT_B, .vguid = 7, .dynamic = VHCA_OSM_LID_GIVEN}};
+
+	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
+	assert_int_equal(vhca_osm_mover_submit(w->m, &want, count_answers, w, NULL), 0);
+	vhca_osm_mover_run(w->m, 0);
+	assert_true(vhca_osm_mover_has_queued(w->m, 7));
+	assert_false(vhca_osm_mover_has_queued(w->m, 8));
+	vhca_osm_gate_sweep_end(&w->gate);
+	vhca_osm_mover_run(w->m, 1);
+	assert_false(vhca_osm_mover_has_queued(w->m, 7)); /* begun: it is in the table */
 }
 
 static void but_not_for_ever(void **state)
@@ -326,6 +352,7 @@ int main(void)
 		CASE(without_a_durable_intent_nothing_is_sent),
 		CASE(what_cannot_be_sent_is_rolled_back),
 		CASE(a_move_waits_for_the_sweep),
+		CASE(a_dynamic_lid_that_is_waited_for),
 		CASE(but_not_for_ever),
 		CASE(answers_that_come_in_are_waited_for),
 		CASE(what_is_lost_is_sent_again),
