@@ -290,7 +290,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "sm_backend", 0,
 				      "sm.backend %s is unknown", a->conf->sm_backend);
 	args.fenced = a->sm->sends && a->sm->fenced;
-	args.no_vports = a->sm->no_vports && a->conf->lid_policy != VHCA_LID_VPORT;
+	args.no_vports = a->sm->no_vports && a->conf->lid_policy == VHCA_LID_HOST;
 	r = vhca_engine_new(&args, &a->engine, err);
 	if (!r && vhca_http_loop_client_new(a->loop, &a->http) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "HTTP client");

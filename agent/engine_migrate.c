@@ -83,6 +83,7 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 	if (claim->vf->committing)
 		return; /* the caller looks again when the transaction has ended */
 	claim->away = claim->bare = claim->leaving = false;
+	claim->kept_epoch = 0;
 	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
 	raise_epoch(e, claim, epoch);
 	engine_save_and_report(e, claim->vf);

@@ -39,12 +39,17 @@ static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
 	return &vf->hca->ports[vf->hca->port - 1];
 }
 
+/* Where its VFs are ports of their own. */
+static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf,
+			   enum vhca_conf_lid_policy policy)
+{
+	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
+}
+
 /* The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The PF's is vport 0. */
 static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	if (e->conf->lid_policy != VHCA_LID_VPORT || vhca_hca_identity(vf->hca)->host_pkey_map)
-		return 0;
-	return (uint16_t)(vf->index + 1);
+	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
 }
 
 static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
@@ -109,6 +114,18 @@ static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t p
 	vhca_journal_claim_port(txn, c);
 }
 
+/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
+ * neither. And what was never reported is not withdrawn: it could only be another host's. */
+static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			    const struct vhca_sm_binding *b)
+{
+	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
+		return 0;
+	if (b->bound)
+		remember_port(txn, c, b->port_guid);
+	return vhca_outbox_put(e->outbox, txn, b);
+}
+
 /* state: the VF's when the report is durable. */
 static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
 			      bool bound, enum vhca_vf_state state)
@@ -117,20 +134,44 @@ static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 
 	if (bound && c->migrating && shows_guid(c, state))
 		name_vport(e, c, &b);
-
-	/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
-	 * neither. And what was never reported is not withdrawn: it could only be another host's. */
-	if (!e->outbox || !b.port_guid || vhca_guid_is_stand_in(b.vguid))
-		return 0;
-	if (bound)
-		remember_port(txn, c, b.port_guid);
-	return vhca_outbox_put(e->outbox, txn, &b);
+	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
+	b.keep_lid = !bound && c->away && c->kept_epoch;
+	return put_binding(e, txn, c, &b);
 }
 
 static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
 			   bool bound)
 {
 	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
+}
+
+/* Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing any more. */
+static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
+{
+	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
+	       !vf->claim->bare;
+}
+
+/* The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or for its return. */
+static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
+		c->kept_epoch = c->epoch;
+}
+
+/*
+ * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now; but its LID was kept, and if
+ * nobody has come for it, nobody will. The epoch of then says so: whoever came has a higher one, and the SM drops this.
+ */
+static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
+{
+	struct vhca_sm_binding b = binding_of(c, false);
+
+	if (c->away && !c->kept_epoch)
+		return 0;
+	if (c->away)
+		b.epoch = c->kept_epoch;
+	return put_binding(e, txn, c, &b);
 }
 
 /* The binding was reported with the claim; now that the vport shows the GUID, its LID may follow. */
@@ -270,12 +311,10 @@ static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *v
 	return c;
 }
 
-/* An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now. */
 static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_claim *claim)
 {
 	c->ended = claim;
-	if (!claim->away)
-		c->ticket = put_report(c->e, txn, claim, false);
+	c->ticket = put_last_word(c->e, txn, claim);
 	vhca_journal_claim_end(txn, claim);
 }
 
@@ -300,12 +339,12 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	if (vf->claim && to == VHCA_VF_FREE) {
 		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
+		if (becomes_away(vf, to))
+			note_kept_lid(e, vf->claim);
 		vhca_journal_claim(txn, vf->claim);
 	}
-	/* A claim that becomes away has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing any more. What is
-	 * adopted is not known to the SM as ours yet. */
-	if (vf->claim && ((to == VHCA_VF_CLAIMED &&
-			   (!vf->claim->away || (vf->state != VHCA_VF_FREE && !vf->claim->bare))) ||
+	/* What is adopted is not known to the SM as ours yet. */
+	if (vf->claim && ((to == VHCA_VF_CLAIMED && (!vf->claim->away || becomes_away(vf, to))) ||
 			  vf->state == VHCA_VF_UNMANAGED))
 		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
 	if (vf->claim && vport_is_due(e, vf->claim, to))

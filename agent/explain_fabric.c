@@ -113,7 +113,7 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 static void say_not_granted(const struct explain_look *l, struct vhca_finding *f)
 {
 	if (!explain_is_mlx4(l) && l->ex->sm->no_vports &&
-	    l->ex->conf->lid_policy != VHCA_LID_VPORT) {
+	    l->ex->conf->lid_policy == VHCA_LID_HOST) {
 		say_no_vports(f, "the VF's port cannot come up");
 		return;
 	}

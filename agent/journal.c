@@ -65,10 +65,12 @@ static const char schema_10[] =
 /* 0 for claims of an earlier version: the configured one. */
 static const char schema_11[] = "ALTER TABLE claims ADD COLUMN port INTEGER NOT NULL DEFAULT 0;";
 
+static const char schema_12[] = "ALTER TABLE claims ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;";
+
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
 	{schema_6},  {schema_7},	   {vhca_outbox_schema_3}, {schema_9}, {schema_10},
-	{schema_11},
+	{schema_11}, {schema_12},	   {vhca_outbox_schema_4},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -128,6 +130,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->away = c->withdrawn = vhca_row_i64(row, 15) != 0;
 	c->port_guid = vhca_row_u64(row, 16);
 	c->port = (uint8_t)vhca_row_i64(row, 17);
+	c->kept_epoch = vhca_row_u64(row, 18);
 	return c->port <= VHCA_PORTS_MAX ? 0 : -EBADMSG;
 }
 
@@ -178,7 +181,8 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
 		 "pkeys, ending,"
-		 " created, attachments.guest, migration, leaving, away, port_guid, port FROM "
+		 " created, attachments.guest, migration, leaving, away, port_guid, port, kept "
+		 "FROM "
 		 "claims "
 		 "LEFT JOIN "
 		 "attachments ON "
@@ -224,17 +228,19 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		txn,
 		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14,"
-		" ?15, ?16, ?17) ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, epoch = "
+		" ?15, ?16, ?17, ?18) ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, "
+		"epoch = "
 		"excluded.epoch,"
 		" bdf = excluded.bdf, guid = excluded.guid, migration = excluded.migration, "
 		"leaving = excluded.leaving,"
-		" away = excluded.away, port_guid = excluded.port_guid, port = excluded.port",
-		"sssssssuusiusiiui", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		" away = excluded.away, port_guid = excluded.port_guid, port = excluded.port,"
+		" kept = excluded.kept",
+		"sssssssuusiusiiuiu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
 		c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
 		VHCA_BDF_STR(c->vf->bdf), c->identity.guid, c->epoch, text,
 		(int64_t)(c->forced ? ENDING_FORCED : c->ending), c->created_ms,
 		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, (int64_t)c->leaving,
-		(int64_t)c->away, c->port_guid, (int64_t)c->port);
+		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2, ?3)", "uuu",
 			      c->identity.guid, c->epoch, vhca_wall_ms());

@@ -43,7 +43,7 @@ struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own sect
 };
 
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
-enum vhca_conf_lid_policy { VHCA_LID_HOST, VHCA_LID_VPORT };
+enum vhca_conf_lid_policy { VHCA_LID_HOST, VHCA_LID_VPORT, VHCA_LID_DYNAMIC };
 enum vhca_conf_sm_require { VHCA_SM_REQUIRE_NOTHING, VHCA_SM_REQUIRE_ATTACH };
 /* What follows on unplug requests that a guest ignores. */
 enum vhca_conf_escalation { VHCA_ESCALATION_NONE, VHCA_ESCALATION_GUEST_AGENT };
@@ -87,7 +87,7 @@ struct vhca_conf {
 	char sm_token_file[256];	      /* token_file [""]: the first of its tokens is sent */
 	enum vhca_conf_sm_pkeys sm_pkeys;     /* pkeys [dynamic] : dynamic | static */
 	enum vhca_conf_sm_require sm_require; /* require [nothing] : nothing | attach */
-	enum vhca_conf_lid_policy lid_policy; /* lid_policy [host] : host | vport */
+	enum vhca_conf_lid_policy lid_policy; /* lid_policy [host] : host | vport | dynamic */
 	uint32_t sm_timeout_ms;		      /* timeout [5s] */
 	/* pkey_timeout [20s]: from the SM's acceptance to the key in the port's table */
 	uint32_t pkey_timeout_ms;

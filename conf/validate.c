@@ -17,9 +17,9 @@ static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 			err, VHCA_ERR_INVALID, "contradiction", 0,
 			"[sm] require: attach cannot be fulfilled with backend = none");
 	if (none && conf->lid_policy != VHCA_LID_HOST)
-		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "contradiction", 0,
-			"[sm] lid_policy: vport cannot be fulfilled with backend = none");
+		return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+				      "[sm] lid_policy: %s cannot be fulfilled with backend = none",
+				      conf->lid_policy == VHCA_LID_VPORT ? "vport" : "dynamic");
 	return 0;
 }
 

@@ -177,9 +177,20 @@ static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row
 		ob->members(ob->arg, row->members.port_guid, answer, reason);
 }
 
-static void log_dropped(const struct report *r)
+/* A withdrawal that a later owner has overtaken is how a hand-over ends. */
+static bool came_too_late(const struct report *r, enum vhca_sm_answer answer)
 {
-	if (r->row.kind == VHCA_OUTBOX_MEMBERS)
+	return r->row.kind == VHCA_OUTBOX_BINDING && !r->row.binding.bound &&
+	       answer == VHCA_SM_SUPERSEDED;
+}
+
+static void log_dropped(const struct report *r, enum vhca_sm_answer answer)
+{
+	if (came_too_late(r, answer))
+		vhca_log_info("%s: another owner was there before the withdrawal of epoch %llu",
+			      VHCA_GUID_STR(r->row.binding.vguid),
+			      (unsigned long long)r->row.binding.epoch);
+	else if (r->row.kind == VHCA_OUTBOX_MEMBERS)
 		vhca_log_warning("port %s: the SM dropped the declaration of its partitions: %s",
 				 VHCA_GUID_STR(r->row.members.port_guid), r->reason);
 	else
@@ -201,7 +212,7 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 		vhca_txn_commit(txn, NULL, NULL);
 	}
 	if (answer != VHCA_SM_ACCEPTED)
-		log_dropped(r);
+		log_dropped(r, answer);
 	/* What was said of a state that has been replaced since does not hold for the newer one, although its epoch may be the same: that one
 	 * gets an answer of its own. */
 	if (!ready_twin(ob, r))

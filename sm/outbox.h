@@ -76,5 +76,6 @@ struct json_object *vhca_outbox_to_json(const struct vhca_outbox *ob);
 extern const char vhca_outbox_schema[];
 extern const char vhca_outbox_schema_2[]; /* moves, members */
 extern const char vhca_outbox_schema_3[]; /* vports */
+extern const char vhca_outbox_schema_4[]; /* dynamic LIDs */
 
 #endif

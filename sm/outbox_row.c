@@ -39,6 +39,12 @@ const char vhca_outbox_schema_2[] =
 const char vhca_outbox_schema_3[] =
 	"ALTER TABLE outbox ADD COLUMN vport INTEGER NOT NULL DEFAULT 0;";
 
+const char vhca_outbox_schema_4[] =
+	"ALTER TABLE outbox ADD COLUMN dynamic_lid INTEGER NOT NULL DEFAULT 0"
+	" CHECK (dynamic_lid IN (0, 1));"
+	"ALTER TABLE outbox ADD COLUMN keep_lid INTEGER NOT NULL DEFAULT 0"
+	" CHECK (keep_lid IN (0, 1));";
+
 #define PKEYS_TEXT_MAX (VHCA_SM_PORT_PKEYS_MAX * VHCA_PKEY_STRLEN + 1)
 
 static const char *format_pkeys(const uint16_t *pkeys, size_t n, char buf[static PKEYS_TEXT_MAX])
@@ -59,8 +65,10 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 	vhca_txn_exec(
 		txn,
 		"INSERT INTO outbox (vguid, seq, created_ms, epoch, bound, port_guid, gid_index,"
-		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid, vport)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+		" lid, pkeys, moved, move_id, from_port_guid, from_gid_index, from_lid, vport,"
+		" dynamic_lid, keep_lid)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
+		" ?17)"
 		" ON CONFLICT (vguid) DO UPDATE SET seq = excluded.seq,"
 		" created_ms = excluded.created_ms, epoch = excluded.epoch,"
 		" bound = excluded.bound, port_guid = excluded.port_guid,"
@@ -68,13 +76,15 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 		" moved = excluded.moved, move_id = excluded.move_id,"
 		" from_port_guid = excluded.from_port_guid,"
 		" from_gid_index = excluded.from_gid_index, from_lid = excluded.from_lid,"
-		" vport = excluded.vport"
+		" vport = excluded.vport, dynamic_lid = excluded.dynamic_lid,"
+		" keep_lid = excluded.keep_lid"
 		" WHERE excluded.seq > outbox.seq",
-		"uuuuiuiisisuiii", b->vguid, row->seq, row->created_ms, b->epoch, (int64_t)b->bound,
-		b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
+		"uuuuiuiisisuiiiii", b->vguid, row->seq, row->created_ms, b->epoch,
+		(int64_t)b->bound, b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
 		format_pkeys(b->pkeys, b->n_pkeys, pkeys), (int64_t)b->moved,
 		b->moved ? VHCA_UUID_STR(&b->move_id) : "", b->from_port_guid,
-		(int64_t)b->from_gid_index, (int64_t)b->from_lid, (int64_t)b->vport);
+		(int64_t)b->from_gid_index, (int64_t)b->from_lid, (int64_t)b->vport,
+		(int64_t)b->dynamic_lid, (int64_t)b->keep_lid);
 }
 
 static void put_members(struct vhca_txn *txn, const struct vhca_outbox_row *row)
@@ -137,6 +147,12 @@ static int read_u16(const struct vhca_row *row, int col, uint16_t *ret)
 	return 0;
 }
 
+static void read_lid(const struct vhca_row *db, struct vhca_sm_binding *b)
+{
+	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
+	b->keep_lid = vhca_row_i64(db, 16) != 0;
+}
+
 static int read_move(const struct vhca_row *db, struct vhca_sm_binding *b)
 {
 	b->moved = vhca_row_i64(db, 9) != 0;
@@ -169,6 +185,7 @@ static int load_binding(const struct loading *loading, const struct vhca_row *db
 	    read_pkeys(vhca_row_text(db, 8), b->pkeys, VHCA_SM_PKEYS_MAX, &b->n_pkeys) < 0 ||
 	    read_move(db, b) < 0)
 		return -EBADMSG;
+	read_lid(db, b);
 	return loading->fn(loading->ctx, &row);
 }
 
@@ -189,7 +206,7 @@ static int load_members(const struct loading *loading, const struct vhca_row *db
 
 static int load_row(void *ctx, const struct vhca_row *db)
 {
-	return vhca_row_i64(db, 15) ? load_members(ctx, db) : load_binding(ctx, db);
+	return vhca_row_i64(db, 17) ? load_members(ctx, db) : load_binding(ctx, db);
 }
 
 int vhca_outbox_row_load(struct vhca_store *store,
@@ -200,9 +217,11 @@ int vhca_outbox_row_load(struct vhca_store *store,
 	int r = vhca_store_query(
 		store,
 		"SELECT vguid, seq, created_ms, epoch, bound, port_guid, gid_index, lid, pkeys,"
-		" moved, move_id, from_port_guid, from_gid_index, from_lid, vport, 0 FROM outbox"
+		" moved, move_id, from_port_guid, from_gid_index, from_lid, vport,"
+		" dynamic_lid, keep_lid, 0 FROM outbox"
 		" UNION ALL"
-		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 0, 1"
+		" SELECT port_guid, seq, created_ms, 0, 0, 0, 0, 0, pkeys, 0, '', 0, 0, 0, 0, 0, "
+		"0, 1"
 		" FROM outbox_members ORDER BY seq",
 		load_row, &loading, err, "");
 

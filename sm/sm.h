@@ -40,6 +40,9 @@ struct vhca_sm_binding {
 	uint16_t from_lid; /* 0 = unknown */
 	/* Not 0: this vport of the HCA shows the vGUID as its own GUID by now, and the vGUID's LID shall be there. */
 	uint16_t vport;
+	/* Bound: the vGUID shall have a LID of its own, by the ways to the hypervisor with this port. Withdrawing frees that LID, whoever asked
+	 * for it, unless keep_lid: then it stays the vGUID's, for the report of its next owner. */
+	bool dynamic_lid, keep_lid;
 };
 
 /* True if the report is the commit of a move: bound, moved, and it is known where from. Any other is a plain binding, which the SM
@@ -64,7 +67,7 @@ enum vhca_sm_answer {
 /* The HTTP request that carries a report; fixed strings are inside. body is owned by the struct's user. */
 struct vhca_sm_request {
 	char method[8];
-	char path[96];
+	char path[112];
 	struct json_object *body;
 };
 

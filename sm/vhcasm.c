@@ -14,6 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static void add_dynamic(struct json_object *body, const struct vhca_sm_binding *b)
+{
+	if (b->dynamic_lid)
+		vhca_json_add_string(body, "lid_policy", "dynamic");
+}
+
 static struct json_object *binding_body(const struct vhca_sm_binding *b)
 {
 	struct json_object *body = json_object_new_object();
@@ -25,6 +31,7 @@ static struct json_object *binding_body(const struct vhca_sm_binding *b)
 	vhca_json_add_u64(body, "gid_index", b->gid_index);
 	vhca_json_add_u64(body, "lid", b->lid);
 	vhca_json_add_pkeys(body, "pkeys", b->pkeys, b->n_pkeys);
+	add_dynamic(body, b);
 	return body;
 }
 
@@ -43,8 +50,9 @@ static int binding_request(const struct vhca_sm_binding *b, struct vhca_sm_reque
 	} else {
 		(void)snprintf(req.method, sizeof(req.method), "DELETE");
 		n = snprintf(req.path, sizeof(req.path),
-			     "/v1/bindings/%s?epoch=%" PRIu64 "&port_guid=%s",
-			     VHCA_GUID_STR(b->vguid), b->epoch, VHCA_GUID_STR(b->port_guid));
+			     "/v1/bindings/%s?epoch=%" PRIu64 "&port_guid=%s%s",
+			     VHCA_GUID_STR(b->vguid), b->epoch, VHCA_GUID_STR(b->port_guid),
+			     b->keep_lid ? "&keep_lid=yes" : "");
 	}
 	if (n < 0 || (size_t)n >= sizeof(req.path)) {
 		(void)json_object_put(req.body);
@@ -89,6 +97,7 @@ static int move_request(const struct vhca_sm_binding *b, const char *phase,
 		return -ENOMEM;
 	}
 	add_vport(req.body, to, b->vport);
+	add_dynamic(req.body, b);
 	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
 	vhca_json_add_u64(req.body, "epoch", b->epoch);
 	vhca_json_add_guid(req.body, "vguid", b->vguid);

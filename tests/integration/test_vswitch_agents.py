@@ -18,6 +18,7 @@ import uuid
 import fabric
 import fattree
 import tap
+import test_vswitch_dynamic
 import vantage
 import vswitches
 from test_agent import ENV, Agent, conf_text
@@ -78,14 +79,27 @@ def free_port():
         return s.getsockname()[1]
 
 
+class Ports(Firmware):
+    """VFs have ports only while they have tenants."""
+
+    def write(self, n, text):
+        guid = int(text.replace(":", ""), 16)
+        at = (n, 1)
+        if guid not in NOBODY:
+            self.tenants[at] = guid
+            self.net.give(*at, f"0x{guid:016x}")
+        elif self.tenants.pop(at, None):
+            self.net.take(*at)
+
+
 class Host(Agent):
     """The whole agent of hypervisor n. Ended by SIGTERM only: that takes its /sys down, too."""
 
-    def __init__(self, n, where, sm, lid, firmware):
+    def __init__(self, n, where, sm, lid, firmware, policy):
         super().__init__(where)
         self.peer_port = free_port()
         self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": str(lid), "SIM_FIRMWARE": firmware}
-        self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = vport\npoll = 200ms\n"
+        self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = {policy}\npoll = 200ms\n"
                                     f"[api]\npeer_listen = 127.0.0.1:{self.peer_port}\n"))
 
     def start(self):
@@ -117,29 +131,65 @@ class Host(Agent):
             self.stop()
 
 
-@unittest.skipIf(fabric.missing(), fabric.missing())
-class Agents(unittest.TestCase):
-    def setUp(self):
+class Hosts:
+    """Of a test case: agents, and what a source asks of its destination."""
+
+    def begin(self, firmware):
         self.dir = tempfile.mkdtemp(prefix="vhca-vswitch.")
         self.addCleanup(shutil.rmtree, self.dir, True)
-        self.net = vswitches.VSwitches()
-        self.addCleanup(self.net.close)
-        self.firmware = Firmware(self.net)
+        self.firmware = firmware
         self.addCleanup(self.firmware.close)
-        port = free_port()
-        self.sm = self.net.manager(opensm_conf="routing_engine ftree\n", counter=os.environ["VHCA_SMPCOUNT_LIB"],
-                                   listen=f"127.0.0.1:{port}")
-        self.sm.start()
-        self.lids = vswitches.lids(self.sm)
 
     def host(self, n):
-        host = Host(n, tempfile.mkdtemp(dir=self.dir), self.sm, self.lids[fabric.port_guid(n)], self.firmware.serve(n))
+        host = Host(n, tempfile.mkdtemp(dir=self.dir), self.sm, self.lids[fabric.port_guid(n)], self.firmware.serve(n), self.POLICY)
         host.start()
         self.addCleanup(host.end)
         if host.process.poll() == 77:
             self.skipTest(host.log_text())
         host.await_vf("free")
         return host
+
+    def claim(self, host):
+        status, doc, _ = host.request("POST", "/v1/claims", {"domain": DOMAIN, "name": "ib0", "partition": "0xffff", "guid": VGUID})
+        self.assertEqual(status, 201, doc)
+        host.await_reports()
+        return host.get("/v1/claims")[1]["claims"][0]
+
+    def release(self, host, claim):
+        status, doc, _ = host.request("DELETE", f"/v1/claims/{claim['id']}")
+        self.assertIn(status, (200, 202, 204), doc)
+        host.await_vf("free")
+        host.await_reports()
+
+    def offer(self, destination, claim):
+        """Path of the migration at the destination, which keeps a VF for it."""
+        path = f"/v1/peer/claims/{uuid.uuid4()}"
+        vf = {"name": "ib0", "way": "metadata", "fabric": "default", "guid": VGUID, "epoch": claim["epoch"], "pkeys": ["0xffff"],
+              "guest_address": "0000:07:00.0", "port_guid": fabric.port_guid(SOURCE), "gid_index": 0, "lid": self.lids[fabric.port_guid(SOURCE)]}
+        status, doc = destination.peer("PUT", path, {"domain": DOMAIN, "name": "vm1", "node": "hva", "mode": "external", "vfs": [vf]})
+        self.assertIn(status, (200, 201, 202), doc)
+        destination.wait(lambda: destination.peer("GET", path)[1]["state"] == "reserved", WAIT)
+        return path
+
+    def hand_over(self, destination, path, claim):
+        status, doc = destination.peer("POST", f"{path}/handover", {"vfs": [{"guid": VGUID, "epoch": claim["epoch"] + 1}]})
+        self.assertEqual(status, 200, doc)
+        destination.await_vf("programmed")
+        destination.await_reports()
+
+
+@unittest.skipIf(fabric.missing(), fabric.missing())
+class Agents(unittest.TestCase, Hosts):
+    POLICY = "vport"
+
+    def setUp(self):
+        self.net = vswitches.VSwitches()
+        self.addCleanup(self.net.close)
+        self.begin(Firmware(self.net))
+        self.sm = self.net.manager(opensm_conf="routing_engine ftree\n", counter=os.environ["VHCA_SMPCOUNT_LIB"],
+                                   listen=f"127.0.0.1:{free_port()}")
+        self.sm.start()
+        self.lids = vswitches.lids(self.sm)
 
     def seen(self, watch):
         """The SA's records of paths from a peer to all vports, and where their LIDs lead to."""
@@ -151,30 +201,16 @@ class Agents(unittest.TestCase):
 
     def claimed(self, source):
         """A guest's VF at the source, in a fabric that has settled."""
-        status, doc, _ = source.request("POST", "/v1/claims", {"domain": DOMAIN, "name": "ib0", "partition": "0xffff", "guid": VGUID})
-        self.assertEqual(status, 201, doc)
-        source.await_reports()
+        claim = self.claim(source)
         fattree.heavy_sweep(self.sm)
         self.lids = vswitches.lids(self.sm)
         self.assertIn(VGUID, self.lids)
-        return source.get("/v1/claims")[1]["claims"][0]
+        return claim
 
     def migrate(self, source, destination, claim):
-        """The source's side: what its agent asks of the destination's, and the VF given up in between."""
-        path = f"/v1/peer/claims/{uuid.uuid4()}"
-        vf = {"name": "ib0", "way": "metadata", "fabric": "default", "guid": VGUID, "epoch": claim["epoch"], "pkeys": ["0xffff"],
-              "guest_address": "0000:07:00.0", "port_guid": fabric.port_guid(SOURCE), "gid_index": 0, "lid": self.lids[fabric.port_guid(SOURCE)]}
-        status, doc = destination.peer("PUT", path, {"domain": DOMAIN, "name": "vm1", "node": "hva", "mode": "external", "vfs": [vf]})
-        self.assertIn(status, (200, 201, 202), doc)
-        destination.wait(lambda: destination.peer("GET", path)[1]["state"] == "reserved", WAIT)
-        status, doc, _ = source.request("DELETE", f"/v1/claims/{claim['id']}")
-        self.assertIn(status, (200, 202, 204), doc)
-        source.await_vf("free")
-        source.await_reports()
-        status, doc = destination.peer("POST", f"{path}/handover", {"vfs": [{"guid": VGUID, "epoch": claim["epoch"] + 1}]})
-        self.assertEqual(status, 200, doc)
-        destination.await_vf("programmed")
-        destination.await_reports()
+        path = self.offer(destination, claim)
+        self.release(source, claim)
+        self.hand_over(destination, path, claim)
 
     def test_guid_and_lid_follow_the_guest(self):
         source, destination = self.host(SOURCE), self.host(DESTINATION)
@@ -203,6 +239,86 @@ class Agents(unittest.TestCase):
         fattree.heavy_sweep(self.sm)
         self.assertEqual(self.sm.smps()["lft"], lft)
         self.assertEqual(vswitches.lids(self.sm), self.lids)
+        for host in (source, destination):
+            host.end()
+        self.assertEqual(self.sm.stop(), 0)
+
+
+class DynamicLids(test_vswitch_dynamic.Case, Hosts):
+    """A guest's VF has a LID from its claim to its end, by the ways to whatever hypervisor it is at."""
+    POLICY = "dynamic"
+
+    def setUp(self):
+        super().setUp()
+        self.begin(Ports(self.net))
+        self.manager("ftree", limit=4, listen=f"127.0.0.1:{free_port()}")
+
+    def lid(self):
+        """The vGUID's, 0 = none."""
+        rows = {lid: self.sm.api.call("GET", f"/v1/lids/{lid}") for lid in range(1, self.sm.api.call("GET", "/v1/fabric")[1]["max_lid"] + 5)}
+        return next((lid for lid, (status, row) in rows.items() if status == 200 and row["vguid"] == VGUID), 0)
+
+    def sent(self):
+        return self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["lft_smps"]
+
+    def leaves_guest(self, lid):
+        """The source's guest has let go of its VF; its agent withdraws, as it does in a migration. (Without a libvirt it does not migrate.)"""
+        pf = fabric.port_guid(SOURCE)
+        self.firmware.write(SOURCE, "0")
+        self.wait_port(lid, pf)
+        epoch = self.sm.api.get(VGUID)[1]["epoch"]
+        answer = self.sm.api.call("DELETE", f"/v1/bindings/{VGUID}?epoch={epoch}&port_guid={pf}&keep_lid=yes")
+        self.assertNotIn("lid_move", self.check(answer, 200))
+
+    def test_a_lid_for_a_guest(self):
+        source, destination = self.host(SOURCE), self.host(DESTINATION)
+        pf = {n: self.lids[fabric.port_guid(n)] for n in (SOURCE, DESTINATION)}
+        claim = self.claim(source)
+        source.await_vf("programmed")
+        lid = self.lid()
+        self.assertEqual(self.sent(), test_vswitch_dynamic.SWITCHES)
+        self.wait_port(lid, VGUID)
+        self.check_there(VGUID, lid, (SOURCE, 1))
+
+        path = self.offer(destination, claim)
+        self.leaves_guest(lid)
+        self.check_ways(lid, pf[SOURCE])
+        sent, other = self.sent(), sum(table[pf[SOURCE]] != table[pf[DESTINATION]] for table in self.net.tables().values())
+        self.hand_over(destination, path, claim)
+        self.assertEqual((self.lid(), self.sent() - sent), (lid, other))
+        self.wait_port(lid, VGUID)
+        self.check_there(VGUID, lid, (DESTINATION, 1))
+        self.release(source, claim)    # its last word comes too late
+        self.assertEqual((self.lid(), self.sent() - sent), (lid, other))
+        print(f"# moved with {other} LFT SMPs of {test_vswitch_dynamic.SWITCHES}", flush=True)
+
+        self.assertEqual(destination.peer("POST", f"{path}/abort")[0], 200)
+        destination.await_vf("free")
+        destination.await_reports()
+        self.await_free(lid, VGUID)
+        self.assertEqual(self.lid(), 0)
+        self.assertEqual({table[lid] for table in self.net.tables().values()}, {test_vswitch_dynamic.DROPPED})
+        for host in (source, destination):
+            host.end()
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_a_guest_that_comes_back(self):
+        """The destination had reported it; then it withdraws, and the source reports it at its next epoch."""
+        source, destination = self.host(SOURCE), self.host(DESTINATION)
+        claim = self.claim(source)
+        source.await_vf("programmed")
+        self.wait_port(self.lid(), VGUID)
+        path = self.offer(destination, claim)
+        self.leaves_guest(self.lid())
+        self.hand_over(destination, path, claim)
+        self.release(source, claim)
+        self.assertEqual(destination.peer("POST", f"{path}/abort")[0], 200)
+        destination.await_reports()
+        self.claim(source)
+        source.await_vf("programmed")
+        self.wait_port(self.lid(), VGUID)
+        self.check_there(VGUID, self.lid(), (SOURCE, 1))
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 1)
         for host in (source, destination):
             host.end()
         self.assertEqual(self.sm.stop(), 0)

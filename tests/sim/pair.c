@@ -362,7 +362,8 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 			w->vfs[v].guid += h * 0x100;
 		if (mlx5)
 			world_mlx5_init(w, &mlx5[h]);
-		w->sm_accepts = mlx5 != NULL;
+		w->sm_accepts = mlx5 && !fenced;
+		w->conf.lid_policy = mlx5 && fenced ? VHCA_LID_DYNAMIC : VHCA_LID_HOST;
 		w->conf.lease_ms = 2000;
 		w->conf.external_lease_ms = 60000;
 		w->conf.n_peers = 1;
@@ -386,6 +387,11 @@ void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5)
 void pair_init_fenced(struct pair *p)
 {
 	init(p, true, NULL);
+}
+
+void pair_init_dynamic(struct pair *p, struct world_mlx5 *mlx5)
+{
+	init(p, true, mlx5);
 }
 
 void pair_done(struct pair *p)

@@ -45,6 +45,8 @@ struct world_mlx5;
 /* The same with mlx5 adapters (an array of two), and an SM that accepts all reports. */
 void pair_init_mlx5(struct pair *p, struct world_mlx5 *mlx5);
 void pair_init_fenced(struct pair *p); /* the same, with an SM that fences */
+/* mlx5 and an SM that fences, and gives each vGUID a LID of its own. */
+void pair_init_dynamic(struct pair *p, struct world_mlx5 *mlx5);
 void pair_done(struct pair *p);
 /* Both loops, until cond holds; false after about 15 s. */
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),

@@ -82,7 +82,18 @@ const struct pair_sm_report *pair_sm_next(const struct pair_sm *sm, unsigned int
 	return sm->lines[h].n ? &sm->lines[h].reports[0] : NULL;
 }
 
-static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+/* As the plugin does it, when the binding is in effect. */
+static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
+{
+	if (!b->bound && !b->keep_lid)
+		sm->lid_at = 0;
+	if (!b->dynamic_lid)
+		return;
+	sm->lids_given += sm->lid_at == 0;
+	sm->lid_at = b->port_guid;
+}
+
+static int put_binding(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
 {
 	struct vhca_sm_binding copy = *b;
 	struct vhca_osm_binding want = {
@@ -98,6 +109,15 @@ static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_
 	if (!b->bound)
 		return vhca_osm_table_withdraw(sm->table, b->vguid, b->epoch, b->port_guid, err);
 	return vhca_osm_table_put(sm->table, &want, PORT_KEYS, err);
+}
+
+static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+{
+	int r = put_binding(sm, b, err);
+
+	if (r == 0)
+		move_lid(sm, b);
+	return r;
 }
 
 static struct json_object *what_is_known(const struct pair_sm *sm, uint64_t vguid)

@@ -26,6 +26,8 @@ struct pair_sm_line {
 
 struct pair_sm {
 	struct vhca_osm_table *table;
+	uint64_t lid_at; /* the port to which the one dynamic LID leads; 0 = nobody has it */
+	unsigned int lids_given;
 	struct pair_sm_line lines[2];
 };
 

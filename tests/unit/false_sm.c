@@ -128,6 +128,7 @@ static void on_binding(void *ctx, struct vhca_http_request *req)
 	struct false_sm_seen s = {.epoch = 0};
 
 	assert_int_equal(vhca_guid_parse(vhca_http_param(req, 0), &s.vguid), 0);
+	s.keep_lid = vhca_http_query(req, "keep_lid") != NULL;
 	if (vhca_http_query(req, "epoch"))
 		assert_int_equal(
 			vhca_parse_u64(vhca_http_query(req, "epoch"), 10, UINT64_MAX, &s.epoch), 0);

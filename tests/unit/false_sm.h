@@ -20,6 +20,7 @@ struct false_sm_seen {
 	char phase[8];	/* of a move, else "" */
 	uint64_t vguid; /* of members: the port's */
 	uint64_t epoch;
+	bool keep_lid; /* of a withdrawal */
 	char body[512];
 };
 

@@ -53,11 +53,13 @@ static void on_snapshot(void *arg)
 
 void box_open_store(struct box *b)
 {
-	static const struct vhca_migration migrations[] = {
-		{vhca_outbox_schema}, {vhca_outbox_schema_2}, {vhca_outbox_schema_3}};
+	static const struct vhca_migration migrations[] = {{vhca_outbox_schema},
+							   {vhca_outbox_schema_2},
+							   {vhca_outbox_schema_3},
+							   {vhca_outbox_schema_4}};
 	struct vhca_error err;
 
-	assert_int_equal(vhca_store_open(TREE_PATH(&b->tree, "state.db"), migrations, 3, b->loop,
+	assert_int_equal(vhca_store_open(TREE_PATH(&b->tree, "state.db"), migrations, 4, b->loop,
 					 &b->store, &err),
 			 0);
 	assert_int_equal(vhca_http_loop_client_new(b->loop, &b->client), 0);

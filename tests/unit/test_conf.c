@@ -136,7 +136,7 @@ static void every_kind_of_value_is_read(void **state)
 		      "detach_escalation = guest-agent\n"
 		      "[guid]\nprefix = 0x0200000000000000\nprefix_bits = 8\n"
 		      "[sm]\nbackend = vhcasm\nurl = http://a:1  https://b/x\n"
-		      "pkeys = static\nrequire = attach\nlid_policy = vport\n"
+		      "pkeys = static\nrequire = attach\nlid_policy = dynamic\n"
 		      "[policy]\nallow_default_partition = no\npkey_index_changed = alarm\n"
 		      "[partition storage]\npkey = 0x8001\n"
 		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"),
@@ -159,7 +159,7 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(conf->sm_urls[1], "https://b/x");
 	assert_int_equal(conf->sm_pkeys, VHCA_SM_PKEYS_STATIC);
 	assert_int_equal(conf->sm_require, VHCA_SM_REQUIRE_ATTACH);
-	assert_int_equal(conf->lid_policy, VHCA_LID_VPORT);
+	assert_int_equal(conf->lid_policy, VHCA_LID_DYNAMIC);
 	assert_false(conf->allow_default_partition);
 	assert_int_equal(conf->index_policy, VHCA_INDEX_ALARM);
 	assert_int_equal(conf->partitions[0].pkey, 0x8001);

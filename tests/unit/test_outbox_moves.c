@@ -558,20 +558,32 @@ static void restart_sends_what_replaced_another_kind(void **state)
 	elsewhere = box_move_of(VGUID(3), 2);
 	elsewhere.vport = 9;
 	box_put_binding(b, elsewhere);
-	box_wait_until(b, b->commits == 6);
+	box_put_epoch(b, VGUID(4), 1);
+	elsewhere = box_binding_of(VGUID(4), 2, true);
+	elsewhere.dynamic_lid = true;
+	box_put_binding(b, elsewhere);
+	box_put_epoch(b, VGUID(5), 1);
+	elsewhere = box_binding_of(VGUID(5), 2, false);
+	elsewhere.keep_lid = true;
+	box_put_binding(b, elsewhere);
+	box_wait_until(b, b->commits == 10);
 	box_close_store(b);
 
 	false_sm_up(&b->sm);
 	box_open_store(b);
 	box_open_outbox(b);
 	box_wait_all_done(b);
-	assert_int_equal(b->sm.n_seen, 3);
+	assert_int_equal(b->sm.n_seen, 5);
 	assert_string_equal(b->sm.seen[0].body, COMMIT_BODY);
 	assert_string_equal(b->sm.seen[1].method, "PUT");
 	assert_int_equal(b->sm.seen[1].epoch, 8);
 	assert_string_equal(b->sm.seen[2].phase, "commit");
 	assert_int_equal(b->sm.seen[2].epoch, 2);
 	assert_non_null(strstr(b->sm.seen[2].body, "\"vport\":9"));
+	assert_null(strstr(b->sm.seen[2].body, "dynamic"));
+	assert_non_null(strstr(b->sm.seen[3].body, "\"lid_policy\":\"dynamic\""));
+	assert_string_equal(b->sm.seen[4].method, "DELETE");
+	assert_true(b->sm.seen[4].keep_lid);
 }
 
 /* The SM has acted, we die before we know: the same states go out again and change nothing. */
@@ -652,15 +664,19 @@ static void rows_of_the_first_schema_are_bindings(void **state)
 	assert_int_equal(b->sm.n_seen, 1);
 	assert_string_equal(b->sm.seen[0].method, "PUT");
 	assert_string_equal(b->sm.seen[0].path, "/v1/bindings/0x0000000000000007");
+	assert_null(strstr(b->sm.seen[0].body, "lid_policy"));
 }
 
 static void wrong_rows_are_told(void **state)
 {
 	static const char *const rows[] = {
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1, 0)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1, 0)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0)",
-		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 1, 'no uuid', 3, 1, 1, 0, "
+		"0, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 65536, 1, 0, 0, "
+		"0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, -1, 0, 0, 0)",
+		"INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '', 0, '', 3, 1, 1, 65536, 0, "
+		"0)",
 		"INSERT INTO outbox_members VALUES (7, 1, 0, 'nonsense')",
 	};
 	struct box *b = *state;

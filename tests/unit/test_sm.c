@@ -81,6 +81,28 @@ static void delete_carries_the_epoch(void **state)
 		"/v1/bindings/"
 		"0x0002c90300a1b2c3?epoch=18446744073709551615&port_guid=0x0002c90300000001");
 	assert_null(req.body);
+	b.keep_lid = true; /* for its next owner */
+	assert_int_equal(vhca_sm_vhcasm.binding_request(&b, &req), 0);
+	assert_non_null(strstr(req.path, "&port_guid=0x0002c90300000001&keep_lid=yes"));
+}
+
+static void a_dynamic_lid_is_asked_for_with_the_binding(void **state)
+{
+	struct vhca_sm_binding b = bound;
+	struct vhca_sm_request req;
+
+	(void)state;
+	b.dynamic_lid = true;
+	assert_int_equal(vhca_sm_vhcasm.binding_request(&b, &req), 0);
+	assert_non_null(strstr(json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+			       "\"lid_policy\":\"dynamic\""));
+	(void)json_object_put(req.body);
+	b.moved = true;
+	b.from_port_guid = UINT64_C(0x0002c90300000009);
+	assert_int_equal(vhca_sm_vhcasm.commit_request(&b, &req), 0);
+	assert_non_null(strstr(json_object_to_json_string_ext(req.body, JSON_C_TO_STRING_PLAIN),
+			       "\"lid_policy\":\"dynamic\""));
+	(void)json_object_put(req.body);
 }
 
 static void moves_carry_both_places(void **state)
@@ -288,6 +310,7 @@ int main(void)
 		cmocka_unit_test(put_carries_the_state),
 		cmocka_unit_test(put_without_keys_has_an_empty_list),
 		cmocka_unit_test(delete_carries_the_epoch),
+		cmocka_unit_test(a_dynamic_lid_is_asked_for_with_the_binding),
 		cmocka_unit_test(moves_carry_both_places),
 		cmocka_unit_test(members_are_the_keys_of_a_port),
 		cmocka_unit_test(classifies_answers),
