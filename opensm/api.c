@@ -181,6 +181,8 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_keep(req, &keep, &err);
 	move.want.vguid = vguid;
+	keep = keep || vhca_osm_table_is_another_owners(vhca_osm_service_table(api->service), vguid,
+							epoch, port_guid);
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)

@@ -381,6 +381,14 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	return 0;
 }
 
+bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t vguid,
+				      uint64_t epoch, uint64_t port_guid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
+
+	return b && (epoch < b->epoch || is_tie(b, epoch, port_guid));
+}
+
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err)
 {

@@ -65,6 +65,10 @@ int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_b
  * Withdrawing twice is success. Errors: superseded; epoch_tie, the owner at this epoch is another port. */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
+/* Is another owner than the one that withdraws so the last one known, even if it has withdrawn, too? What that one has left of the
+ * vGUID's (a dynamic LID) is not this one's to end. */
+bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t vguid,
+				      uint64_t epoch, uint64_t port_guid);
 /* Replaces the keys declared for a port. Errors: both_memberships, table_full. */
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err);

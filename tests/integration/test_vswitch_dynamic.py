@@ -563,5 +563,23 @@ class Moves(Case):
         self.assertEqual(self.given(THIRD, 4)[0], lid)
         self.end()
 
+    def test_an_earlier_owner_that_is_late(self):
+        """The last word of its claim comes when the next owner has handed the vGUID over, too: the LID is not the earlier one's to free."""
+        self.manager(limit=2)
+        lid, _ = self.given(VGUID, 2)
+        withdraw = f"/v1/bindings/{VGUID}?epoch={{}}&port_guid={{}}"
+        self.check(self.sm.api.call("DELETE", withdraw.format(1, fabric.port_guid(2)) + "&keep_lid=yes"), 200)
+        self.assertEqual(self.given(VGUID, 5)[0], lid)
+        self.check(self.sm.api.call("DELETE", withdraw.format(2, fabric.port_guid(5)) + "&keep_lid=yes"), 200)
+        for epoch, host in ((1, 2), (2, 2)):    # the second: it was refused that epoch when the other one had it
+            answer, wire = self.wire(lambda e=epoch, h=host: self.sm.api.call("DELETE", withdraw.format(e, fabric.port_guid(h))))
+            self.assertNotIn("lid_move", self.check(answer, 200))
+            self.assertEqual((wire["all"], self.row(lid)["vguid"]), (0, VGUID))
+        self.check_ways(lid, self.lids[fabric.port_guid(5)])
+        self.assertEqual(self.given(OTHER, 3)[0], lid + 1)
+        self.assertEqual(self.check(self.sm.api.call("DELETE", withdraw.format(2, fabric.port_guid(5))), 200)["lid_move"]["lid"], lid)
+        self.check(self.sm.api.call("GET", f"/v1/lids/{lid}"), 404, "unknown_lid")
+        self.end()
+
 
 tap.main(__name__)

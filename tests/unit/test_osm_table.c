@@ -206,6 +206,24 @@ static void a_withdrawn_epoch_is_remembered(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* It succeeds, but ends nothing that the later owner has left. */
+static void a_late_withdrawal_is_not_the_last_owners(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_A));
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_B, 0x8001, 0), "");
+	assert_string_equal(withdraw(t, GUID_1, 6), "");
+	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_A));
+	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_B));
+	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 6, PORT_A));
+	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 6, PORT_B));
+	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 6, 0)); /* says not who */
+	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 7, PORT_A));
+	(void)vhca_osm_table_free(t);
+}
+
 /* The report of a host's earlier life comes late, or once more. */
 static void a_withdrawn_epoch_binds_nobody_again(void **state)
 {
@@ -424,6 +442,7 @@ int main(void)
 		cmocka_unit_test(one_epoch_has_one_port),
 		cmocka_unit_test(nobody_else_withdraws_at_the_owners_epoch),
 		cmocka_unit_test(a_withdrawn_epoch_is_remembered),
+		cmocka_unit_test(a_late_withdrawal_is_not_the_last_owners),
 		cmocka_unit_test(a_withdrawn_epoch_binds_nobody_again),
 		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
