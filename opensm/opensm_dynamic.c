@@ -391,6 +391,15 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
 
 /* ---- the change ---- */
 
+/* What somebody else is given was lost to its vGUID, which gets another one when it is reported again. */
+static void end_lost(struct vhca_osm_dynamic_lids *t, const struct vhca_osm_dynamic_lid *given)
+{
+	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(t, given->lid);
+
+	if (row && row->vguid != given->vguid)
+		vhca_osm_dynamic_lids_remove(t, row->vguid);
+}
+
 int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t,
 			 const struct vhca_osm_lid_pair *pair, bool undo)
 {
@@ -407,6 +416,7 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 		return 0;
 	}
 	vhca_osm_dynamic_lids_return(t, row.vguid);
+	end_lost(t, &row);
 	if (vhca_osm_dynamic_lids_set(t, &row) < 0)
 		return -ENOMEM;
 	return keep_lid(osm, row.vguid, row.lid);

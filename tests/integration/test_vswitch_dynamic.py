@@ -341,16 +341,8 @@ class Contradictions(Case):
         withdrawn takes nothing from the port."""
         self.manager()
         lids = [self.given(VGUID, 2)[0], self.given(OTHER, 3)[0]]
-        fattree.heavy_sweep(self.sm)
-        self.assertEqual(self.sm.stop(), 0)
         strangers = [vswitches.own_guid(4, 2), vswitches.own_guid(5, 1)]
-        self.net.give(4, 2, strangers[0])
-        self.net.give(5, 1, strangers[1])
-        with open(f"{self.sm.cache_dir}/guid2lid", "r+", encoding="ascii") as f:
-            text = f.read().replace(VGUID, strangers[0]).replace(OTHER, strangers[1])
-            f.seek(0)
-            f.write(text)
-        self.sm.start()
+        self.lose_to({VGUID: (strangers[0], (4, 2)), OTHER: (strangers[1], (5, 1))})
         self.assertEqual([self.in_file(guid) for guid in strangers], lids)
         self.assertIn(f"LID {lids[0]} of {VGUID} now belongs to another port", self.sm.log())
         self.assertEqual(self.who(1, *lids), ["F4-2", "F5-1"])
@@ -368,6 +360,32 @@ class Contradictions(Case):
         fabric.wait_for("it has gone", lambda: self.status(lids[1]) == 404, 20)
         fattree.heavy_sweep(self.sm)
         self.assertEqual(self.given(OTHER, 3)[0], again + 1)    # not that of a port which is only away
+        self.assertEqual(self.sm.stop(), 0)
+
+    def lose_to(self, strangers):
+        """Of vGUIDs without a port, the LIDs become those of others' ports; strangers: {vGUID: (another's, its place)}"""
+        fattree.heavy_sweep(self.sm)
+        self.assertEqual(self.sm.stop(), 0)
+        with open(f"{self.sm.cache_dir}/guid2lid", "r+", encoding="ascii") as f:
+            text = f.read()
+            for vguid, (stranger, place) in strangers.items():
+                self.net.give(*place, stranger)
+                text = text.replace(vguid, stranger)
+            f.seek(0)
+            f.write(text)
+        self.sm.start()
+
+    def test_a_lid_that_went_to_another_guest(self):
+        """Which is reported, too: one LID has one owner, also for whoever starts from the file."""
+        self.manager(limit=2)
+        lid, _ = self.given(VGUID, 2)
+        self.lose_to({VGUID: (OTHER, (4, 2))})
+        self.assertEqual(self.given(OTHER, 4)[0], lid)
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 1)
+        self.assertEqual(self.sm.stop(), 0)
+        self.sm.start()
+        self.check_there(OTHER, lid, (4, 2))
+        self.assertEqual(self.given(VGUID, 2)[0], lid + 1)
         self.assertEqual(self.sm.stop(), 0)
 
     def test_a_pf_that_is_away(self):
