@@ -24,6 +24,13 @@ void vhca_osm_dynamic_lids_done(struct vhca_osm_dynamic_lids *t)
 	*t = (struct vhca_osm_dynamic_lids){0};
 }
 
+void vhca_osm_dynamic_lids_clear(struct vhca_osm_dynamic_lids *t)
+{
+	t->n = 0;
+	if (t->leaving)
+		t->leaving->n = 0;
+}
+
 /* ---- in memory ---- */
 
 /* Where the vGUID is, or would be. */

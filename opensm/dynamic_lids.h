@@ -32,6 +32,8 @@ struct vhca_osm_dynamic_lids {
 
 /* Empty again, and max 0. */
 void vhca_osm_dynamic_lids_done(struct vhca_osm_dynamic_lids *t);
+/* Empty again, also of freed ones; max stays. */
+void vhca_osm_dynamic_lids_clear(struct vhca_osm_dynamic_lids *t);
 
 /* Valid until the table changes; NULL if there is none. */
 const struct vhca_osm_dynamic_lid *vhca_osm_dynamic_lids_find(const struct vhca_osm_dynamic_lids *t,

@@ -153,10 +153,25 @@ void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 	cl_plock_release(&osm->lock);
 }
 
+void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
+{
+	size_t n = t->n;
+
+	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_dynamic_lids_clear(t);
+	cl_plock_release(&osm->lock);
+	if (n)
+		vhca_log_notice("%zu dynamic LIDs of an earlier time as master are forgotten; the "
+				"agents report those that there are",
+				n);
+}
+
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
 {
+	size_t n = osm->subn.coming_out_of_standby ? 0 : t->n;
+
 	cl_plock_excl_acquire(&osm->lock);
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct vhca_osm_dynamic_lid *row = &t->rows[i];
 		uint16_t lid = 0;
 

@@ -8,13 +8,17 @@
  * the one that was reported), the ways are left to the routing engine: they lead to the port.
  *
  * The table of dynamic LIDs is changed with OpenSM's lock held exclusively, by the plugin's thread only; by the sweeper's,
- * what is left of freed ones.
+ * what is left of freed ones. Nothing in it outlives a time as standby: the other master may have freed these LIDs and given them to others.
+ * The agents' reports make it anew, and a port that is there keeps its LID meanwhile as any other.
  */
 #include "opensm/dynamic_lids.h"
 #include "opensm/lid_ops.h"
 #include "opensm/opensm_fabric.h"
 
-/* Sweeper, without the lock, before OpenSM gives LIDs to ports: OpenSM's file of them may be older than ours. */
+/* Plugin's thread, without the lock, while a sweep of the new master waits before OpenSM gives LIDs to ports: knows none any more. */
+void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t);
+/* Sweeper, without the lock, before OpenSM gives LIDs to ports: OpenSM's file of them may be older than ours. Does nothing for a new master
+ * that was a standby. */
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t);
 /* Sweeper, without the lock, at the end of a sweep: LIDs that were freed while a port had them, and whose port has gone, are free. */
 void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t);

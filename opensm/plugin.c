@@ -3,7 +3,7 @@
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
  * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes
- * to an eventfd. It waits for our thread in two places, both bounded: wait_for_inheritance(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * to an eventfd. It waits for our thread in two places, both bounded: wait_for_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
  * before anything could take it again. delete() is followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be OpenSM's sweeper.
  */
@@ -42,8 +42,8 @@
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_version.h>
 
-#define DEFAULT_CONF  VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
-#define INHERIT_MAX_S 5
+#define DEFAULT_CONF	VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
+#define TAKE_OVER_MAX_S 5
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -61,8 +61,9 @@ struct plugin {
 	int wake_fd;
 	atomic_bool stop;
 	atomic_bool service_is_new;
-	atomic_bool inherit_wanted; /* by the sweeper, which waits for inherit_done */
-	sem_t inherit_done;
+	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
+	atomic_bool was_standby;
+	sem_t take_over_done;
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -109,6 +110,25 @@ static int poll_timeout(const struct plugin *p)
 	return own;
 }
 
+/* What the other master has done since ours is not on this disk. */
+static void forget_dynamic(struct plugin *p)
+{
+	vhca_osm_dynamic_forget(p->osm, &p->dynamic);
+	if (vhca_osm_dynamic_lids_save(p->dynamic_path, &p->dynamic) < 0)
+		vhca_log_error("%s: not written; move it away before OpenSM is started again, "
+			       "unless a dynamic LID is given or freed before",
+			       p->dynamic_path);
+}
+
+static void take_over(struct plugin *p)
+{
+	if (atomic_exchange(&p->was_standby, false))
+		forget_dynamic(p);
+	if (p->conf.inherit_s)
+		vhca_osm_service_inherit(p->service, vhca_now_ms());
+	(void)sem_post(&p->take_over_done);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -124,10 +144,8 @@ static void *thread_main(void *arg)
 		if (fds[0].revents)
 			(void)!read(p->wake_fd, &count,
 				    sizeof(count)); /* non-blocking, a counter */
-		if (atomic_exchange(&p->inherit_wanted, false)) {
-			vhca_osm_service_inherit(p->service, vhca_now_ms());
-			(void)sem_post(&p->inherit_done);
-		}
+		if (atomic_exchange(&p->take_over_wanted, false))
+			take_over(p);
 		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
@@ -161,36 +179,37 @@ static void stop_thread(struct plugin *p)
 
 /* ---- taking over ---- */
 
-/* Is OpenSM about to distribute partitions as a master that may know less than its predecessor? */
+/* Is OpenSM about to distribute partitions and LIDs as a master that may know less than its predecessor? */
 static bool takes_over(const struct plugin *p)
 {
 	const osm_subn_t *subn = &p->osm->subn;
 
-	if (!p->conf.inherit_s)
-		return false;
 	return subn->coming_out_of_standby ||
-	       (subn->sm_state == IB_SMINFO_STATE_DISCOVERING && atomic_load(&p->service_is_new));
+	       (p->conf.inherit_s && subn->sm_state == IB_SMINFO_STATE_DISCOVERING &&
+		atomic_load(&p->service_is_new));
 }
 
 /*
  * The one thing for which the sweeper waits: once in a mastership, before the partition file is read. The thread never waits for
  * the sweeper while it does this, and a hung disk delays the sweep by no more than the time-out.
  */
-static void wait_for_inheritance(struct plugin *p)
+static void wait_for_take_over(struct plugin *p)
 {
 	struct timespec until;
 
-	while (sem_trywait(&p->inherit_done) == 0)
+	while (sem_trywait(&p->take_over_done) == 0)
 		; /* the late end of an earlier one */
 	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += INHERIT_MAX_S;
+	until.tv_sec += TAKE_OVER_MAX_S;
 	atomic_store(&p->service_is_new, false);
-	atomic_store(&p->inherit_wanted, true);
+	if (p->osm->subn.coming_out_of_standby)
+		atomic_store(&p->was_standby, true);
+	atomic_store(&p->take_over_wanted, true);
 	wake(p);
-	while (sem_timedwait(&p->inherit_done, &until) < 0)
+	while (sem_timedwait(&p->take_over_done, &until) < 0)
 		if (errno != EINTR) {
 			vhca_log_error("keys found on ports could not be kept in %d s",
-				       INHERIT_MAX_S);
+				       TAKE_OVER_MAX_S);
 			return;
 		}
 }
@@ -265,7 +284,7 @@ static void plugin_free(struct plugin *p)
 	restore_partitions(p);
 	(void)vhca_osm_service_free(p->service);
 	vhca_close_cleanup(&p->wake_fd);
-	(void)sem_destroy(&p->inherit_done);
+	(void)sem_destroy(&p->take_over_done);
 	vhca_log_set_sink(NULL);
 	free(p);
 }
@@ -367,7 +386,7 @@ static void *create(osm_opensm_t *osm)
 	vhca_log_set_sink(to_opensm_log);
 	p->osm = osm;
 	p->subnet.osm = osm;
-	(void)sem_init(&p->inherit_done, 0, 0);
+	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0 || plugin_start(p, &err) < 0) {
@@ -401,7 +420,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		if (takes_over(p))
-			wait_for_inheritance(p);
+			wait_for_take_over(p);
 		vhca_osm_service_on_discovered(p->service);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);

@@ -59,6 +59,12 @@ static void a_freed_one_is_remembered_apart(void **state)
 	vhca_osm_dynamic_lids_return(&t, 2);
 	assert_int_equal(t.leaving->n, 0);
 	assert_int_equal(vhca_osm_dynamic_lids_leave(&t, &row), 0);
+	set(&t, 3, 9, 0xaa);
+	t.max = 5;
+	vhca_osm_dynamic_lids_clear(&t);
+	assert_null(vhca_osm_dynamic_lids_find(&t, 3));
+	assert_null(vhca_osm_dynamic_lids_find(t.leaving, 2));
+	assert_int_equal(t.max, 5);
 	vhca_osm_dynamic_lids_done(&t);
 	assert_null(t.leaving);
 }
