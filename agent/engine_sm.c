@@ -30,7 +30,7 @@ static bool parse_owner(struct json_object *doc, struct known_owner *ret)
 
 	*ret = (struct known_owner){.bound = true};
 	return doc &&
-	       vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 1, &ret->epoch, NULL) >= 0 &&
+	       vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 2, &ret->epoch, NULL) >= 0 &&
 	       vhca_json_opt_bool(doc, "bound", &ret->bound, NULL) >= 0 &&
 	       vhca_json_opt_string(doc, "port_guid", &port, NULL) >= 0 &&
 	       (!port || vhca_guid_parse(port, &ret->port_guid) == 0);
@@ -46,11 +46,18 @@ static bool next_generation(uint64_t epoch, uint64_t *ret)
 	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
 }
 
+/* The one after an epoch may be promised: to the destination of a migration that the SM has not heard of yet, and that goes on when the SM
+ * cannot be asked. */
+static uint64_t above_what_was_promised(uint64_t epoch)
+{
+	return epoch + 2;
+}
+
 /* Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it may not. */
 static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
 			    const struct known_owner *owner, uint64_t *ret)
 {
-	*ret = owner->epoch + 1;
+	*ret = above_what_was_promised(owner->epoch);
 	if (owner->epoch < c->epoch)
 		return NULL;
 	/* What was handed over is raised by who handed it over. */
@@ -86,7 +93,7 @@ static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 		engine_report(e, c); /* the SM will say it again */
 	} else {
 		c->reused = false;
-		raise_epoch(e, c, c->epoch + 1);
+		raise_epoch(e, c, above_what_was_promised(c->epoch));
 	}
 }
 
