@@ -60,6 +60,24 @@ static void test_there_and_back(void **state)
 	assert_int_equal(p->copies, 2);
 }
 
+static bool is_settled_there(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 1) && !claim_on(p, 1)->migrating;
+}
+
+/* Though the end of the migration is still on its way to the disk. */
+static void test_settled_vfs_are_shown(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id = pair_migrate(p, 0);
+
+	assert_true(pair_until(p, is_settled_there, NULL));
+	assert_non_null(vhca_migration_claim(vhca_migrations_find(p->ms[1], &id), NULL));
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(vhca_migrations_find(p->ms[0], &id)->n_vfs, 1);
+}
+
 static unsigned int declared_on(const struct pair *p, unsigned int host)
 {
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->hcas)->n_declared;
@@ -635,6 +653,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_there_and_back),
+		TEST(test_settled_vfs_are_shown),
 		TEST(test_declared_keys_go_with_the_move),
 		TEST(test_declared_keys_outlive_a_restart),
 		TEST(test_destination_without_a_vf),
