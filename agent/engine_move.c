@@ -445,32 +445,39 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
 }
 
-void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
+/* The claim's end without a move of its VF; *ret_txn may say more. NULL when out of memory: the VF is stepped again later. */
+static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf,
+				       struct vhca_txn **ret_txn)
 {
 	struct engine_commit *c = new_commit(e, vf, false);
-	struct vhca_txn *txn;
 
 	if (!c) {
 		engine_again(e, vf, RETRY_FIRST_MS);
-		return;
+		return NULL;
 	}
-	txn = vhca_txn_new(e->args.store);
-	put_end(txn, c, vf->claim);
+	*ret_txn = vhca_txn_new(e->args.store);
+	put_end(*ret_txn, c, vf->claim);
+	return c;
+}
+
+void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_txn *txn;
+	struct engine_commit *c = begin_end(e, vf, &txn);
+
+	if (!c)
+		return;
 	vhca_journal_intent_done(txn, vf->bdf);
 	vhca_txn_commit(txn, on_commit, c);
 }
 
 void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	struct engine_commit *c = new_commit(e, vf, false);
 	struct vhca_txn *txn;
+	struct engine_commit *c = begin_end(e, vf, &txn);
 
-	if (!c) {
-		engine_again(e, vf, RETRY_FIRST_MS);
+	if (!c)
 		return;
-	}
-	txn = vhca_txn_new(e->args.store);
-	put_end(txn, c, vf->claim);
 	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
 	vhca_txn_commit(txn, on_commit, c);
 }
