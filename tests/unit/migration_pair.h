@@ -33,6 +33,32 @@ static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned i
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
+/* A migration from host 0 in which the at-th effect fails, or the victim's agent is killed at it. False: there are not so many. */
+static inline bool migrate_with(struct pair *p, enum pair_fault fault, unsigned int victim,
+				unsigned int at,
+				bool (*home)(const struct pair *p, const void *arg))
+{
+	p->fault = fault;
+	p->victim = victim;
+	p->fault_at = at;
+	print_message("# fault %u of host %u at effect %u\n", fault, victim, at);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, home, NULL));
+	return p->effects >= at;
+}
+
+/* At each effect in turn. */
+static inline void run_all(bool (*run)(enum pair_fault fault, unsigned int victim, unsigned int at),
+			   enum pair_fault fault, unsigned int victim)
+{
+	unsigned int at = 1;
+
+	while (run(fault, victim, at))
+		at++;
+	/* claim, mark, handover, copy, unmark at the destination: fewer would prove nothing */
+	assert_true(at > 5);
+}
+
 static inline void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	(void)arg;
