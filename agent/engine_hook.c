@@ -37,6 +37,31 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 			      VHCA_BDF_STR(bdf));
 }
 
+static bool manages_vfs(const struct vhca_engine *e)
+{
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vf->state != VHCA_VF_UNMANAGED)
+				return true;
+	return false;
+}
+
+/* Those that the hook could not name may be of ours. */
+static int check_unnamed(const struct vhca_engine *e, const struct vhca_hook_request *req,
+			 struct vhca_error *err)
+{
+	if (!req->incomplete || !manages_vfs(e))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
+			      "not all host devices of this domain could be looked at: it has more "
+			      "than %d, or its XML could not be read to its end (16 MiB) in time; "
+			      "remove some, or start it again when the host is less busy",
+			      VHCA_HOOK_HOSTDEVS_MAX);
+}
+
 /* A guest whose VFs were reserved before the drain began: it is on its way here. */
 static bool is_coming(const struct vhca_engine *e, const struct vhca_hook_request *req)
 {
@@ -61,5 +86,5 @@ int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return check_unnamed(e, req, err);
 }

@@ -47,6 +47,7 @@ struct run {
 	struct vhca_hook_request req;
 	bool has_vf; /* one of ours is among the host devices, or that cannot be ruled out */
 	struct vhca_bdf vf;
+	bool unseen;   /* it may be one of those that the request has no room for */
 	int vfs_error; /* negative errno why not */
 };
 
@@ -149,9 +150,9 @@ static bool refuses_silent(const struct run *run, bool has_vf)
 	return vhca_hook_rule_refuses(run->rule, VHCA_HOOK_SILENT, false, found);
 }
 
-/* A list that exists but cannot be used rules out no host device: an unproven VF in a guest is the
- * worse mistake. */
-static void find_vf(struct run *run)
+/* Neither a list that exists but cannot be used rules out a host device, nor a request without room
+ * for all of them: an unproven VF in a guest is the worse mistake. */
+static void find_vf(struct run *run, bool more_hostdevs)
 {
 	int r;
 
@@ -159,6 +160,10 @@ static void find_vf(struct run *run)
 	if (run->req.n_hostdevs == 0)
 		return;
 	r = vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, run->req.n_hostdevs, &run->vf);
+	if (r == 0 && more_hostdevs) {
+		r = vhca_hook_vfs_any(VFS_PATH);
+		run->unseen = r > 0;
+	}
 	run->has_vf = r != 0;
 	if (r < 0) {
 		run->vfs_error = r;
@@ -194,6 +199,11 @@ static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
 			sb,
 			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
 			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
+	else if (run->unseen)
+		vhca_strbuf_add(sb,
+				"whether an InfiniBand VF of vhcad is among its host devices "
+				"beyond the first %d is unknown",
+				VHCA_HOOK_HOSTDEVS_MAX);
 	else
 		vhca_strbuf_add(sb, "host device %s is an InfiniBand VF of vhcad",
 				VHCA_BDF_STR(run->vf));
@@ -264,6 +274,6 @@ int main(int argc, char **argv)
 	run.rule = vhca_hook_rule(argv[2], argv[3]);
 	scan_stdin(&scan, run.start + STDIN_MS);
 	fill_request(&run.req, argv, &scan);
-	find_vf(&run);
+	find_vf(&run, scan.overflow);
 	return decide(&run);
 }

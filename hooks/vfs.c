@@ -16,16 +16,24 @@ static const struct vhca_bdf *find_dev(const struct vhca_bdf *devs, unsigned int
 	return NULL;
 }
 
+/* The list's text; empty if there is no list. */
+static int read_list(const char *path, char **ret)
+{
+	size_t len;
+	int r = vhca_read_file(path, VHCA_HOOK_VFS_MAX, ret, &len);
+
+	return r == -ENOENT ? 0 : r;
+}
+
 int vhca_hook_vfs_find(const char *path, const struct vhca_bdf *devs, unsigned int n,
 		       struct vhca_bdf *ret)
 {
 	VHCA_AUTO_FREE char *data = NULL;
 	char *pos, *line;
-	size_t len;
-	int r = vhca_read_file(path, VHCA_HOOK_VFS_MAX, &data, &len);
+	int r = read_list(path, &data);
 
 	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		return r;
 	pos = data;
 	while ((line = strsep(&pos, "\n"))) {
 		const struct vhca_bdf *dev;
@@ -42,4 +50,14 @@ int vhca_hook_vfs_find(const char *path, const struct vhca_bdf *devs, unsigned i
 		}
 	}
 	return 0;
+}
+
+int vhca_hook_vfs_any(const char *path)
+{
+	VHCA_AUTO_FREE char *data = NULL;
+	int r = read_list(path, &data);
+
+	if (r < 0)
+		return r;
+	return data && data[strspn(data, "\n")] != '\0';
 }

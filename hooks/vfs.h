@@ -17,4 +17,7 @@
 int vhca_hook_vfs_find(const char *path, const struct vhca_bdf *devs, unsigned int n,
 		       struct vhca_bdf *ret);
 
+/* 1 if the list names any VF at all, 0 if none or no such file, or a negative errno as above. */
+int vhca_hook_vfs_any(const char *path);
+
 #endif

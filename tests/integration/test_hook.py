@@ -252,6 +252,32 @@ class AgentAnswers(HookCase):
         self.assertEqual({r.split("\n")[1] for r in agent.requests}, {f"op {op}" for op, _ in OPS})
 
 
+class ManyHostDevices(HookCase):
+    """More than a request names: the others may be of ours."""
+    FIRST = "".join(hostdev(f"0000:{0x10 + i // 8:02x}:00.{i % 8}") for i in range(64))
+
+    def test_the_agent_decides(self):
+        agent = self.agent(answers("refuse no\n"))
+        self.assertEqual(self.hook("prepare", "begin", domain("", self.FIRST)).code, 0)
+        self.assertEqual(self.hook("prepare", "begin", domain("", self.FIRST + hostdev(OUR_VF))).code, 1)
+        self.assertEqual(len(agent.requests), 1)
+        self.assertIn("\nincomplete 1\n", agent.requests[0])
+
+    def test_refused_without_agent(self):
+        r = self.hook("start", "begin", domain("", self.FIRST + hostdev(OTHER)))
+        self.assertEqual(r.code, 1)
+        self.assertIn(b"beyond the first 64", r.err)
+
+    def test_a_host_without_vfs_does_not_care(self):
+        for text in (None, "", "\n"):
+            with self.subTest(text=text):
+                if text is None:
+                    os.unlink(self.path("vfs"))
+                else:
+                    self.write_vfs(text)
+                self.assertEqual(self.hook("prepare", "begin", domain("", self.FIRST + hostdev(OUR_VF))).code, 0)
+
+
 class AgentSilent(HookCase):
     def check_policy(self, op, subop):
         r = self.hook(op, subop, HAS_VF)

@@ -443,6 +443,22 @@ static void test_hook_answers(void **state)
 	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0);
 }
 
+/* Of a domain with more host devices than a request has room for, the last ones are not named. */
+static void test_unnamed_host_devices_do_not_pass(void **state)
+{
+	struct world *w = *state;
+	struct vhca_hook_request req = {.op = "prepare", .subop = "begin", .incomplete = true};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	world_start(w);
+	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0); /* no VF is managed yet */
+	assert_true(world_until(w, all_free, NULL));
+	assert_true(vhca_engine_hook(w->engine, &req, &err) < 0);
+	assert_string_equal(err.code, "host_devices_unknown");
+	(void)snprintf(req.op, sizeof(req.op), "release");
+	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_killed_before_every_effect),
 		cmocka_unit_test(test_killed_after_every_effect),
 		TEST(test_hook_answers),
+		TEST(test_unnamed_host_devices_do_not_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
