@@ -15,7 +15,7 @@ import tap
 import vantage
 
 SEED = os.environ.get("VHCA_SEED", "1")
-MOVES = int(os.environ.get("VHCA_MOVES", "130"))
+MOVES = int(os.environ.get("VHCA_MOVES", "520"))
 
 
 class Moves(fattree.EachEngine, fattree.Case):
