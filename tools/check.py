@@ -28,6 +28,7 @@ BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
 MIGRATIONS = 100000
+SAME_MIGRATIONS = 5000
 
 
 def cache_dir():
@@ -184,6 +185,16 @@ def unit(tally, builds):
                   time.monotonic() - started, tail(out))
 
 
+def same_schedules(tally, builds):
+    """One seed is one schedule, whoever compiled it: the digests that both builds print say so."""
+    started = time.monotonic()
+    said = {run([str(builds[name] / "tests/integration/test_chaos"), "--migrations", str(SAME_MIGRATIONS)],
+                TEST_TIMEOUT) for name in ("release", "clang")}
+    same = len(said) == 1 and not next(iter(said))[0]
+    tally.add(f"random schedules: the same from gcc and clang, {SAME_MIGRATIONS} migrations",
+              "ok" if same else "FAIL", time.monotonic() - started, "\n".join(tail(out) for _, out in said))
+
+
 def integration(tally, builds):
     """With sanitizers; then random schedules of migrations, as many as a fast build can do in a minute or two."""
     if builds.get("dev"):
@@ -194,6 +205,8 @@ def integration(tally, builds):
                          "--jobs", str(min(os.cpu_count() or 1, 16))], TEST_TIMEOUT)
         tally.add(f"random schedules: {MIGRATIONS} migrations", "ok" if code == 0 else "FAIL",
                   time.monotonic() - started, tail(out))
+    if builds.get("release") and builds.get("clang"):
+        same_schedules(tally, builds)
 
 
 def rig(tally, builds):

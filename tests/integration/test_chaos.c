@@ -62,7 +62,7 @@ static bool holds(const struct chaos_schedule *s, bool quiet)
 
 struct shared {
 	unsigned int migrations, schedules, kills, messages, lost, power_offs, takeovers;
-	uint64_t events;
+	uint64_t digest;  /* the sum of theirs: in any order */
 	uint64_t now[16]; /* the seed that each process is at */
 };
 
@@ -74,6 +74,7 @@ static void add(struct shared *sh, const struct chaos_play *r)
 	__atomic_add_fetch(&sh->lost, r->c.stats.lost, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->power_offs, r->c.stats.power_offs, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->takeovers, r->c.stats.takeovers, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&sh->digest, r->c.stats.digest, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sh->schedules, 1, __ATOMIC_RELAXED);
 }
 
@@ -123,9 +124,9 @@ static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
 	}
 	print_message(
 		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u power failures, %u "
-		"take-overs, %u messages, %u lost\n",
+		"take-overs, %u messages, %u lost, digest %016llx\n",
 		(unsigned long long)first, sh->schedules, sh->migrations, sh->kills, sh->power_offs,
-		sh->takeovers, sh->messages, sh->lost);
+		sh->takeovers, sh->messages, sh->lost, (unsigned long long)sh->digest);
 	(void)munmap(sh, sizeof(*sh));
 	return ok;
 }

@@ -66,6 +66,12 @@ void chaos_broken(struct chaos *c, const char *fmt, ...)
 	chaos_trace(c, "VIOLATION: %s", c->why);
 }
 
+static void digest(struct chaos *c, uint64_t what)
+{
+	c->stats.digest = (c->stats.digest ^ what) * UINT64_C(0x9e3779b97f4a7c15);
+	c->stats.digest ^= c->stats.digest >> 32;
+}
+
 bool chaos_step(struct chaos_host *h, enum chaos_when when, const char *fmt, ...)
 {
 	char label[128] = "";
@@ -79,6 +85,8 @@ bool chaos_step(struct chaos_host *h, enum chaos_when when, const char *fmt, ...
 		va_end(ap);
 	}
 	h->chaos->stats.steps++;
+	digest(h->chaos, vtime_now() << 4 | h->n << 1 | (when == CHAOS_AFTER));
+	digest(h->chaos, h->chaos->rng);
 	chaos_trace(h->chaos, "host %u %s %s", h->n, when == CHAOS_BEFORE ? "begins" : "ended ",
 		    label);
 	if (h->chaos->on_step)

@@ -131,6 +131,7 @@ enum chaos_breakage {
 
 struct chaos_stats {
 	unsigned int started, kills, messages, lost, steps, power_offs, takeovers;
+	uint64_t digest; /* of who took a step when, after which draws */
 };
 
 struct chaos {

@@ -19,7 +19,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* The random numbers of one action: the i-th is the same whatever else happens. */
+/* The random numbers of one action: the i-th is the same whatever else happens. One draw to a full expression: C leaves open in which order
+ * arguments and initializers are evaluated, and a seed is to be one schedule whoever compiled it. */
 struct dice {
 	uint64_t state;
 };
@@ -159,22 +160,23 @@ static enum chaos_plan roll_looking(struct dice *d)
 
 static void act_external(struct chaos_play *r, struct dice *d)
 {
-	struct chaos_orch orch = {.mode = VHCA_MIG_MODE_EXTERNAL,
-				  .plan = roll_looking(d),
-				  .lease_ms = 5000 + roll(d, 95000),
-				  .think_ms = roll(d, roll(d, 4) ? 4000 : 100000)};
-	unsigned int guest = roll_guest(r, d, &orch.to);
+	struct chaos_orch orch = {.mode = VHCA_MIG_MODE_EXTERNAL};
+	unsigned int guest;
 
+	orch.plan = roll_looking(d);
+	orch.lease_ms = 5000 + roll(d, 95000);
+	orch.think_ms = roll(d, roll(d, 4) ? 4000 : 100000);
+	guest = roll_guest(r, d, &orch.to);
 	(void)chaos_orchestrate(&r->c, guest, &orch);
 }
 
 static void act_park(struct chaos_play *r, struct dice *d)
 {
-	const struct chaos_orch orch = {.mode = VHCA_MIG_MODE_PARK,
-					.plan = roll(d, CHAOS_PLANS),
-					.lease_ms = 5000 + roll(d, 95000),
-					.think_ms = roll(d, 10000)};
+	struct chaos_orch orch = {.mode = VHCA_MIG_MODE_PARK};
 
+	orch.plan = roll(d, CHAOS_PLANS);
+	orch.lease_ms = 5000 + roll(d, 95000);
+	orch.think_ms = roll(d, 10000);
 	r->last_guest = roll(d, r->c.n_guests);
 	(void)chaos_orchestrate(&r->c, r->last_guest, &orch);
 }
@@ -202,8 +204,8 @@ static void act_kill(struct chaos_play *r, struct dice *d)
 
 static void act_ambush(struct chaos_play *r, struct dice *d)
 {
-	r->ambush =
-		(struct chaos_ambush){.host = (int)roll(d, r->c.n_hosts), .in = 1 + roll(d, 60)};
+	r->ambush = (struct chaos_ambush){.host = (int)roll(d, r->c.n_hosts)};
+	r->ambush.in = 1 + roll(d, 60);
 }
 
 /* It takes a while to boot. Whoever does not know of the host's guests waits for nobody: this is no trouble. */
@@ -214,9 +216,10 @@ static uint64_t off_ms(struct dice *d)
 
 static void act_power(struct chaos_play *r, struct dice *d)
 {
-	if (!r->power)
-		return;
-	chaos_power_off(&r->c.hosts[roll(d, r->c.n_hosts)], off_ms(d));
+	unsigned int h = roll(d, r->c.n_hosts);
+
+	if (r->power)
+		chaos_power_off(&r->c.hosts[h], off_ms(d));
 }
 
 /* Mostly that of a migration's source. */
@@ -226,11 +229,10 @@ static void act_power_at_step(struct chaos_play *r, struct dice *d)
 
 	if (!r->power)
 		return;
-	r->ambush = (struct chaos_ambush){
-		.host = (int)(roll(d, 2) ? r->c.guests[r->last_guest].at : any),
-		.in = 1 + roll(d, 60),
-		.power = true,
-		.off_ms = off_ms(d)};
+	r->ambush = (struct chaos_ambush){.power = true};
+	r->ambush.host = (int)(roll(d, 2) ? r->c.guests[r->last_guest].at : any);
+	r->ambush.in = 1 + roll(d, 60);
+	r->ambush.off_ms = off_ms(d);
 }
 
 static void act_cut(struct chaos_play *r, struct dice *d)
@@ -277,8 +279,9 @@ static void act_deaf(struct chaos_play *r, struct dice *d)
 
 static void act_clock(struct chaos_play *r, struct dice *d)
 {
-	vtime_set_wall(VTIME_AGENT_OF(roll(d, r->c.n_hosts)),
-		       (int64_t)roll(d, 200000000) - 100000000);
+	unsigned int h = roll(d, r->c.n_hosts);
+
+	vtime_set_wall(VTIME_AGENT_OF(h), (int64_t)roll(d, 200000000) - 100000000);
 }
 
 static void act_stall(struct chaos_play *r, struct dice *d)
@@ -333,15 +336,13 @@ static void set_odds(struct chaos *c, struct dice *d)
 {
 	bool wild = roll(d, 3) == 0;
 
-	c->odds = (struct chaos_odds){
-		.lost = wild ? roll(d, 100) : 0,
-		.repeated = roll(d, 2) ? roll(d, 100) : 0,
-		.late = roll(d, 50),
-		.copy_fails = roll(d, 150),
-		.confirm_lost = roll(d, 30),
-		.effect_fails = roll(d, 3) ? 0 : roll(d, 30),
-		.slow_copy = roll(d, 20),
-	};
+	c->odds.lost = wild ? roll(d, 100) : 0;
+	c->odds.repeated = roll(d, 2) ? roll(d, 100) : 0;
+	c->odds.late = roll(d, 50);
+	c->odds.copy_fails = roll(d, 150);
+	c->odds.confirm_lost = roll(d, 30);
+	c->odds.effect_fails = roll(d, 3) ? 0 : roll(d, 30);
+	c->odds.slow_copy = roll(d, 20);
 }
 
 static void make_all_well(struct chaos_play *r)
@@ -372,13 +373,11 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 {
 	struct dice setup = {.state = mix(s->seed)};
 	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
-	const struct chaos_size size = {.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1),
-					.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX),
-					.vfs = CHAOS_VFS_MAX,
-					.breakage = s->breakage,
-					.alone_ms =
-						roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000)};
+	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .breakage = s->breakage};
 
+	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
+	size.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX);
+	size.alone_ms = roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000);
 	memset(r, 0, sizeof(*r));
 	r->c.trace = trace;
 	r->ambush.host = -1;

@@ -212,7 +212,7 @@ void iso_unplug(struct iso *it, unsigned int v)
 
 void iso_guest_acts(struct iso *it)
 {
-	unsigned int v = iso_random(it, HW_VFS), n = 0;
+	unsigned int v = iso_random(it, HW_VFS), n = 0, qp, port;
 
 	while (!it->truth.hw.vfs[v].guest_driver && n++ < HW_VFS)
 		v = (v + 1) % HW_VFS;
@@ -224,8 +224,9 @@ void iso_guest_acts(struct iso *it)
 		iso_sm_vports(it);
 		return;
 	}
-	hw_modify_qp(&it->truth.hw, v, iso_random(it, HW_QPS), iso_random(it, 8) == 0,
-		     iso_random(it, 3));
+	qp = iso_random(it, HW_QPS);
+	port = iso_random(it, 8) == 0;
+	hw_modify_qp(&it->truth.hw, v, qp, port, iso_random(it, 3));
 }
 
 /* ---- domains ---- */

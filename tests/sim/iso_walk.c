@@ -113,10 +113,13 @@ static void drift_map(struct iso *it, unsigned int v)
 	struct hw_vf *vf = &hw->vfs[v];
 	unsigned int port = iso_random(it, HW_PORTS);
 
-	if (iso_random(it, 4))
-		vf->map[port][iso_random(it, 4)] = (int16_t)(iso_random(it, hw->n_keys + 1) - 1);
-	else
+	if (iso_random(it, 4)) {
+		unsigned int i = iso_random(it, 4);
+
+		vf->map[port][i] = (int16_t)(iso_random(it, hw->n_keys + 1) - 1);
+	} else {
 		vf->admin[port] = hw->vfs[iso_random(it, HW_VFS)].admin[0];
+	}
 }
 
 /* Somebody's `ip link set ... vf`. */
@@ -225,11 +228,10 @@ static void step_fault(struct iso *it)
 	unsigned int shape = iso_random(it, 8);
 
 	it->stats.faults += it->fault.hits;
-	it->fault = (struct iso_fault){
-		.in = 1 + iso_random(it, iso_random(it, 2) ? 4 : 100),
-		.on_read = iso_random(it, 2),
-		.errnum = errnums[iso_random(it, VHCA_ARRAY_SIZE(errnums))],
-	};
+	it->fault = (struct iso_fault){0};
+	it->fault.in = 1 + iso_random(it, iso_random(it, 2) ? 4 : 100);
+	it->fault.on_read = iso_random(it, 2);
+	it->fault.errnum = errnums[iso_random(it, VHCA_ARRAY_SIZE(errnums))];
 	it->fault.applied = !it->fault.on_read && !iso_random(it, 3);
 	it->fault.lost = !it->fault.on_read && !it->fault.applied && !iso_random(it, 3);
 	it->fault.silent = shape == 0;
@@ -425,9 +427,9 @@ static bool run_is_sound(const struct iso_plan *plan, unsigned int n)
 	       plan->n_keys);
 	ok = iso_walk(&it, plan, n);
 	printf("# %u attaches, %u detaches, %u scrubs, %u acts of guests, %u reorders, %u drifts, "
-	       "%u foreign plugs, %u kills, %u faults\n",
+	       "%u foreign plugs, %u kills, %u faults, last draw %016llx\n",
 	       s->attaches, s->detaches, s->scrubs, s->qps, s->reorders, s->drifts, s->foreign,
-	       s->kills, s->faults);
+	       s->kills, s->faults, (unsigned long long)it.rng);
 	/* A host on which little happens proves little. */
 	return ok && s->attaches > n / 50 && s->scrubs > n / 50 && s->qps > n / 50 &&
 	       s->kills > n / 100;
