@@ -71,7 +71,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
 	claim->epoch = epoch;
-	claim->withdrawn = false;
+	claim->withdrawn = claim->contested = false;
 	claim->told = VHCA_TOLD_NOT_YET;
 	claim->told_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
@@ -97,8 +97,10 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	if (!claim->vf->committing)
-		engine_save_and_report(e, claim->vf);
+	if (claim->vf->committing)
+		return;
+	claim->contested = true;
+	engine_save_and_report(e, claim->vf);
 }
 
 void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)

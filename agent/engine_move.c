@@ -161,15 +161,16 @@ static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
 
 /*
  * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now; but its LID was kept, and if
- * nobody has come for it, nobody will. The epoch of then says so: whoever came has a higher one, and the SM drops this.
+ * nobody has come for it, nobody will. The epoch of then says so: whoever came has a higher one, and the SM drops this. One that the SM was
+ * asked for since would be given to nobody.
  */
 static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
 {
 	struct vhca_sm_binding b = binding_of(c, false);
 
-	if (c->away && !c->kept_epoch)
+	if (c->away && !c->contested && !c->kept_epoch)
 		return 0;
-	if (c->away)
+	if (c->away && !c->contested)
 		b.epoch = c->kept_epoch;
 	return put_binding(e, txn, c, &b);
 }

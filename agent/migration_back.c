@@ -237,6 +237,8 @@ void mig_own_what_was_asked_for(struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->orphan)
 			c->away = false;
+		else
+			c->contested = c->away;
 }
 
 /* ---- restoring ---- */

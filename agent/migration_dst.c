@@ -30,7 +30,8 @@ static bool has_no_claims(const struct vhca_mig *m)
 
 static void fail_claims_lost(struct vhca_mig *m)
 {
-	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost", "this host was restarted");
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost",
+		      "its VFs were detached, or this host was restarted");
 }
 
 static bool in_order(const struct vhca_claim *c)

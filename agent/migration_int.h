@@ -96,8 +96,8 @@ void mig_let_go(struct vhca_mig *m);
 /* The end of a migration and the end of its hold on the claims are transactions of their own: an agent that was killed between them
  * does the second one when it starts. */
 void mig_end_leftovers(struct vhca_migrations *ms);
-/* Its claims ended with an earlier boot, and the SM may have given them back their identities: ended like claims that have theirs, they are
- * withdrawn. */
+/* The SM may have given its claims back their identities in an earlier life of the agent: whoever ends them withdraws those. That is now, if
+ * it was an earlier boot. */
 void mig_own_what_was_asked_for(struct vhca_mig *m);
 
 /* ---- migration_handover.c ---- */

@@ -38,7 +38,8 @@ static bool lacks_claims(const struct vhca_mig *m)
 
 static void fail_claims_lost(struct vhca_mig *m)
 {
-	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost", "the agent was restarted as it began");
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost",
+		      "its VFs were detached, or the agent was restarted as it began");
 }
 
 /* In this life of the agent. It is set while the guest lets go of its VFs: nothing has to wait for it later. */
