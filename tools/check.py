@@ -27,7 +27,7 @@ BUILDS = {
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
-MIGRATIONS = 100000
+MIGRATIONS = 200000
 SAME_MIGRATIONS = 5000
 
 
@@ -196,7 +196,7 @@ def same_schedules(tally, builds):
 
 
 def integration(tally, builds):
-    """With sanitizers; then random schedules of migrations, as many as a fast build can do in a minute or two."""
+    """With sanitizers; then random schedules of migrations, as many as a fast build can do in two or three minutes."""
     if builds.get("dev"):
         meson_tests(tally, builds["dev"], "integration")
     if builds.get("release"):
