@@ -299,6 +299,7 @@ static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
 	c->guest = p->dev->guest;
 	p->vf->granted = p->vf->hw.granted == p->identity.guid;
 	p->vf->missing = 0;
+	p->vf->missing_known = true;
 	engine_no_reason(p->vf);
 	engine_move(e, p->vf, VHCA_VF_ATTACHED);
 	return 0;

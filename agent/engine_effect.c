@@ -147,6 +147,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	}
 	vf->missing = res->missing;
+	vf->missing_known = true;
 	if (vf->state == VHCA_VF_CLAIMED) {
 		if (res->missing && vf->claim->told == VHCA_TOLD_ACCEPTED) {
 			engine_back_off(
@@ -186,16 +187,18 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED))
 		return;
 	want = vhca_claim_shows(vf->claim);
-	/* A key that the port lacks is not mapped; one more of them, and the port's table as it was: somebody unmapped it. */
+	/* A key that the port lacks is not mapped; one more of them, and the port's table as it was: somebody unmapped it. After a restart
+	 * nobody knows how many they were: it is tried, and no alarm. */
 	if (!vhca_identity_matches(&vf->hw, &want, &missing) ||
-	    (missing > vf->missing && !vf->reprogram)) {
+	    (missing > vf->missing && vf->missing_known && !vf->reprogram)) {
 		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"is not what was programmed: %s; it is restored", text);
 		vf->reprogram = true;
 	}
-	vf->reprogram |= missing < vf->missing;
+	vf->reprogram |= missing < vf->missing || (missing && !vf->missing_known);
 	vf->missing = missing;
+	vf->missing_known = true;
 	update_grant(e, vf);
 }
 

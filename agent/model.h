@@ -156,6 +156,7 @@ struct vhca_vf {
 	bool hw_known;
 	struct vhca_identity_state hw; /* as read last */
 	unsigned int missing;	       /* keys of the claim that the port's table lacks */
+	bool missing_known;	       /* ...and since this agent was started, that was seen */
 	bool granted;
 	bool reprogram; /* the P_Key table changed or a drift was seen */
 	bool probed, in_use;

@@ -106,6 +106,53 @@ static void test_sm_down_blocks_nobody(void **state)
 	assert_true(world_until(w, served, &zero));
 }
 
+static bool maps_first_key(const struct world *w, const void *arg)
+{
+	return w->vfs[*(const unsigned int *)arg].map[0] >= 0;
+}
+
+static bool lacks_a_key(const struct world *w, const void *arg)
+{
+	const struct vhca_claim *c = first_claim(w);
+
+	(void)arg;
+	return c && c->vf->missing == 1;
+}
+
+/* What the port lacked before is no news, and nobody's doing. */
+static void test_key_that_never_came_is_no_alarm_after_a_restart(void **state)
+{
+	struct world *w = *state;
+
+	w->sm_grants = false;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001 0x8003");
+	assert_true(world_until(w, not_served, NULL));
+	sm_says(w, VHCA_SM_RETRY, "connection refused");
+	assert_true(world_until(w, attached, NULL));
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, lacks_a_key, NULL));
+	world_settle(w);
+	assert_false(world_told(w, "is not what was programmed"));
+}
+
+/* ...but what was unmapped while the agent was away is mapped again. */
+static void test_key_that_was_unmapped_before_a_restart_is_mapped(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	world_kill(w);
+	w->vfs[v].map[0] = -1;
+	world_start(w);
+	assert_true(world_until(w, maps_first_key, &v));
+}
+
 static void sm_says_doc(struct world *w, enum vhca_sm_answer answer, const char *text)
 {
 	const struct vhca_claim *c = TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
@@ -276,6 +323,8 @@ int main(void)
 		TEST(test_key_that_never_comes_is_refused),
 		TEST(test_sm_refuses),
 		TEST(test_sm_down_blocks_nobody),
+		TEST(test_key_that_never_came_is_no_alarm_after_a_restart),
+		TEST(test_key_that_was_unmapped_before_a_restart_is_mapped),
 		TEST(test_epoch_of_a_place_that_gave_up_is_learnt),
 		TEST(test_vguid_that_is_bound_elsewhere_is_refused),
 		TEST(test_fencing_sm_that_is_down_blocks_nobody),
