@@ -17,7 +17,8 @@ static uint64_t patience_ms(const struct vhca_engine *e)
 }
 
 /* Would the claim go on if the VF came back? Not from a state that leads to its end, and not if it waits for no particular VF: its domain may
- * have another one. An orchestrator's is for an XML that names this one; that of a migration is the migration's to end. */
+ * have another one. An orchestrator's is for an XML that names this one; that of a migration is the migration's to end, but if a guest is to
+ * get this VF here, the migration has to hear that it will not. */
 static bool goes_on(const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
@@ -25,7 +26,7 @@ static bool goes_on(const struct vhca_vf *vf)
 	if (c->ending || c->failure.kind)
 		return false;
 	if (c->migrating)
-		return true;
+		return c->away || vf->state == VHCA_VF_QUARANTINED;
 	return c->way == VHCA_WAY_CLAIM &&
 	       (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED);
 }

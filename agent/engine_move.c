@@ -288,6 +288,7 @@ static void on_commit(void *arg, int rc)
 		orphan_ended(e, vf, c->ended);
 	} else if (c->ended) {
 		claim_ended(e, vf, c->ended);
+		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
 	if (vf->unsaved && vf->claim && !vf->committing) {
 		vf->unsaved = false;

@@ -18,6 +18,15 @@ static int setup(void **state)
 	return 0;
 }
 
+static int setup_fenced(void **state)
+{
+	static struct pair p;
+
+	pair_init_fenced(&p);
+	*state = &p;
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	pair_done(*state);
@@ -132,13 +141,90 @@ static void test_scrub_that_fails_once(void **state)
 	assert_true(pair_until(p, at_home, NULL));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+/* ---- a VF that goes while its claim is on the move ---- */
+
+static bool copying(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return p->copying && vhca_migrations_first(p->ms[0])->delivered;
+}
+
+/* The VF of the only claim on the host, which its agent does not wait for. */
+static void take_away(struct pair *p, unsigned int host)
+{
+	struct world *w = &p->w[host];
+
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
+		const struct vhca_vf *vf =
+			vhca_model_vf(vhca_engine_model(w->engine), w->vfs[v].bdf);
+
+		w->vfs[v].gone = w->vfs[v].lost = vf->claim;
+	}
+	world_show_hardware(w);
+}
+
+/* Agents that give up a VF soon, and the guest on its way. */
+static void set_out(struct pair *p)
+{
+	for (unsigned int h = 0; h < 2; h++) {
+		p->w[h].absent_ms = 20;
+		pair_silence(p, h);
+		pair_revive(p, h);
+	}
+	assert_true(pair_until(p, at_home, NULL));
+	p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+}
+
+static bool is_served(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return source_ended(p, NULL) && at_rest(p, (const char *const[]){"ib0", NULL});
+}
+
+/* The guest stays, and its VF was taken away meanwhile: it gets another one. */
+static void test_vf_at_the_source_goes(void **state)
+{
+	struct pair *p = *state;
+
+	set_out(p);
+	take_away(p, 0);
+	p->copy_fails = true;
+	p->copy_hangs = false;
+	assert_true(pair_until(p, is_served, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+}
+
+static bool both_ended(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return source_ended(p, NULL) && vhca_mig_state_is_final(pair_state(p, 1));
+}
+
+/* What it was to get there was taken away: it is better off where it is. */
+static void test_vf_at_the_destination_goes(void **state)
+{
+	struct pair *p = *state;
+
+	set_out(p);
+	take_away(p, 1);
+	assert_true(pair_until(p, both_ended, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
+	assert_true(pair_until(p, is_served, NULL));
+}
+
+#define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define FENCED_TEST(f) cmocka_unit_test_setup_teardown(f, setup_fenced, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_scrub_that_fails_holds_nothing_up),
 		TEST(test_scrub_that_fails_once),
+		FENCED_TEST(test_vf_at_the_source_goes),
+		FENCED_TEST(test_vf_at_the_destination_goes),
 	};
 
 	return cmocka_run_group_tests_name("migration_stuck", tests, NULL, NULL);
