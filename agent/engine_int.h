@@ -2,7 +2,7 @@
 #ifndef VHCA_AGENT_ENGINE_INT_H
 #define VHCA_AGENT_ENGINE_INT_H
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
- * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_event.c (libvirt's events), engine_hook.c (what the hook
+ * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_request.c (what live domains ask for), engine_event.c (libvirt's events), engine_hook.c (what the hook
  * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
  * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone). */
 #include "agent/engine.h"
@@ -91,13 +91,23 @@ void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
 /* Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when that is durable. */
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 
-/* ---- engine_claim.c ---- */
+/* ---- engine_request.c ---- */
 /* Looks at what live domains ask for and claims VFs. */
 void engine_requests(struct vhca_engine *e);
-/* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
-void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
 /* What was refused to the domain is tried again now, not after its back-off. */
 void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom);
+/* Remembers with the domain why its request failed. */
+void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
+
+/* ---- engine_claim.c ---- */
+/* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
+void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
+/* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
+int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
+			    struct vhca_error *err);
+/* Claims a VF that fits, with the identity that is asked for, at its next epoch. */
+int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request *req,
+			  struct vhca_claim **ret, struct vhca_error *err);
 /* Claims a VF that fits for the identity, owned at this epoch. */
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
@@ -115,13 +125,11 @@ int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err);
 /* P_Keys and GUID of a request. */
 int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err);
-/* Neither the domain's VF name nor the GUID is anybody's. */
 /* No claim and no port here has the GUID. */
 int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err);
+/* ...and none is the domain's VF of this name. */
 int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
 			struct vhca_error *err);
-/* Remembers with the domain why its request failed. */
-void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
 /* "vm1/ib0", for messages. */
 const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);

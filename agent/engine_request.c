@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What live domains ask for in their metadata: who is owed a VF, and when what was refused is tried again. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/engine_int.h"
+#include "common/base/file.h"
+
+static struct vhca_request_state *request_state(struct vhca_domain *dom, const char *name)
+{
+	struct vhca_request_state *empty = NULL;
+
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+		if (!strcmp(dom->requests[i].name, name))
+			return &dom->requests[i];
+		if (!empty && !dom->requests[i].name[0])
+			empty = &dom->requests[i];
+	}
+	if (!empty) /* names of earlier metadata fill the table: start over */
+		empty = memset(dom->requests, 0, sizeof(dom->requests));
+	(void)vhca_strcpy(empty->name, sizeof(empty->name), name); /* a valid name */
+	empty->backoff =
+		(struct vhca_backoff){.first_ms = REQUEST_FIRST_MS, .cap_ms = REQUEST_CAP_MS};
+	return empty;
+}
+
+static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const char *name,
+			   const struct vhca_error *err)
+{
+	struct vhca_request_state *st = request_state(dom, name);
+	/* A full host is not the request's fault: looked at whenever a VF becomes free, at a steady pace else. */
+	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? REQUEST_FIRST_MS
+						      : vhca_backoff_next(&st->backoff);
+	char label[192];
+
+	if (strcmp(st->problem.msg, err->msg)) {
+		(void)snprintf(label, sizeof(label), "%s/%s", dom->info->name, name);
+		vhca_events_add(e->args.events, "domain", label, "%s", err->msg);
+	}
+	st->problem = *err;
+	st->retry_ms = vhca_now_ms() + ms;
+}
+
+void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_domain *dom = engine_claim_domain(e, claim);
+
+	if (dom && claim->way == VHCA_WAY_METADATA)
+		request_failed(e, dom, claim->name, &claim->failure);
+}
+
+/* A domain that holds a VF which nobody claims may have what it asks for: a second one is not given on a guess. */
+static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
+			 struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < dom->info->n_hostdevs; i++) {
+		const struct vhca_vf *vf = vhca_model_vf(&e->model, dom->info->hostdevs[i].host);
+
+		if (!vf || vf->state != VHCA_VF_UNMANAGED || !vf->hca->managed)
+			continue;
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_adopted", 0,
+			       "domain %s holds %s without a claim", dom->info->name,
+			       VHCA_BDF_STR(vf->bdf));
+		vhca_error_hint(err, "vhcactl adopt %s", dom->info->name);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
+			const struct vhca_vf_request *vf)
+{
+	struct vhca_claim_request req = {
+		.domain = dom->info->uuid, .vf = *vf, .way = VHCA_WAY_METADATA};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_request_state *st = request_state(dom, vf->name);
+	struct vhca_claim *c;
+	int r;
+
+	/* A freed VF is worth a try at once; everything else keeps its back-off. */
+	if (vhca_now_ms() < st->retry_ms && st->problem.kind != VHCA_ERR_EXHAUSTED)
+		return;
+	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
+			  dom->info->name); /* same size */
+	r = check_adopted(e, dom, &err);
+	if (!r)
+		r = engine_check_root_ports(e, dom, &err);
+	if (!r)
+		r = engine_check_plug(e, dom, &err);
+	if (!r)
+		r = engine_claim_as_asked(e, &req, &c, &err);
+	if (r < 0)
+		request_failed(e, dom, vf->name, &err);
+	else
+		st->problem = (struct vhca_error)VHCA_ERROR_INIT;
+}
+
+/* A guest that is on its way gets nothing more: a VF that came late would hold it here. */
+static bool is_moved(const struct vhca_engine *e, const struct vhca_domain *dom)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && vhca_uuid_equal(&c->domain, &dom->info->uuid))
+			return true;
+	return false;
+}
+
+static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
+		   const struct vhca_vf_request *vf)
+{
+	return !dom->incoming && !is_moved(e, dom) &&
+	       !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
+	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
+}
+
+/* Time until the earliest request may be tried again; 0 = none waits. */
+static uint64_t next_try(struct vhca_engine *e, uint64_t now)
+{
+	const struct vhca_domain *dom;
+	uint64_t next = 0;
+
+	TAILQ_FOREACH (dom, &e->model.domains, link) {
+		for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+			uint64_t at = dom->requests[i].retry_ms;
+
+			if (at > now && (!next || at - now < next))
+				next = at - now;
+		}
+	}
+	return next;
+}
+
+void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		dom->requests[i].retry_ms = 0;
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+void engine_requests(struct vhca_engine *e)
+{
+	struct vhca_domain *dom;
+	uint64_t wait;
+
+	if (!e->virt_synced || !e->inventory_seen)
+		return;
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		for (unsigned int i = 0; i < dom->info->n_requests; i++)
+			if (wanted(e, dom, &dom->info->requests[i]))
+				try_request(e, dom, &dom->info->requests[i]);
+	wait = next_try(e, vhca_now_ms());
+	if (wait)
+		vhca_timer_arm_ms(e->requests, wait);
+}
