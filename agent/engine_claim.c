@@ -456,9 +456,9 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
-	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. A claim for an XML to
-	 * come has no domain yet, or no more: nobody would ever take that back. */
-	if (claim->way != VHCA_WAY_CLAIM || engine_claim_domain(e, claim))
+	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. A domain that does not
+	 * run here (yet, or any more) would never take that back. */
+	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
 	claim->ending = true;
 	if (claim->vf->committing)

@@ -248,6 +248,20 @@ static void ready_at_the_destination(void **state)
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
 }
 
+/* The guest has not been there: nothing is denied to it when it is started there one day. */
+static void and_started_there_later(void **state)
+{
+	struct pair *p = *state;
+
+	ready_at_the_destination(state);
+	world_domain_stop(&p->w[0], 0);
+	assert_true(pair_until(p, is_empty, &zero));
+	p->w[1].domains[0].info = p->w[0].domains[0].info;
+	p->w[1].domains[0].info.has_away = false;
+	world_incoming(&p->w[1], 0, false);
+	assert_true(pair_until(p, at_home, &one));
+}
+
 static void copying_at_the_destination(void **state)
 {
 	struct pair *p = *state;
@@ -271,6 +285,7 @@ int main(void)
 		TEST(arbitrating),
 		TEST(arbitrating_after_a_restart),
 		TEST(ready_at_the_destination),
+		TEST(and_started_there_later),
 		TEST(copying_at_the_destination),
 	};
 
