@@ -275,6 +275,97 @@ static void copying_at_the_destination(void **state)
 	assert_true(pair_until(p, both_have_ended, NULL));
 }
 
+static bool hangs(const struct pair *p, const void *arg)
+{
+	return p->w[*(const unsigned int *)arg].hung;
+}
+
+/* The next effect of this kind on the host hangs. */
+static void let_hang(struct pair *p, unsigned int host, enum vhca_effect effect)
+{
+	p->w[host].fault = WORLD_HANG;
+	p->w[host].fault_effect = effect;
+	p->w[host].fault_at = p->w[host].effects + 1;
+}
+
+static bool has_two(const struct pair *p, const void *arg)
+{
+	const struct vhca_claim *c;
+	unsigned int n = 0;
+
+	(void)arg;
+	TAILQ_FOREACH (c, &vhca_engine_model(p->w[0].engine)->claims, link)
+		n += vhca_claim_rests_in(c, VHCA_VF_ATTACHED);
+	return n == 2;
+}
+
+static bool has_the_other_only(const struct pair *p, const void *arg)
+{
+	const struct vhca_claim *c = claim_on(p, 0);
+
+	(void)arg;
+	return has_ended(p, &zero) && c && !TAILQ_NEXT(c, link) && !strcmp(c->name, "ib1") &&
+	       vhca_claim_rests_in(c, VHCA_VF_ATTACHED) && world_vf_of(&p->w[0], 0, "ib1") >= 0;
+}
+
+/* The destination has been offered both: it takes no hand-over of one, and the guest stays. */
+static void one_of_two(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_dom_info *info = &p->w[0].domains[0].info;
+
+	info->requests[1] = info->requests[0];
+	memcpy(info->requests[1].name, "ib1", sizeof("ib1"));
+	info->n_requests = 2;
+	world_look(&p->w[0], 0);
+	assert_true(pair_until(p, has_two, NULL));
+	p->w[0].deaf_guest = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, is_on_its_way_out, NULL));
+	assert_string_equal(claim_on(p, 0)->name, "ib0");
+	release(p, 0);
+	p->w[0].deaf_guest = false;
+	assert_true(pair_until(p, is_released, NULL));
+	assert_true(pair_until(p, has_the_other_only, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, is_empty, &one));
+}
+
+static void attaching(void **state)
+{
+	struct pair *p = *state;
+
+	let_hang(p, 1, VHCA_EFFECT_ATTACH);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, hangs, &one));
+	release(p, 1);
+	world_release(&p->w[1]);
+	assert_released(p, 1);
+	assert_true(pair_until(p, both_have_ended, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_DONE);
+	settle(p);
+	assert_true(is_empty(p, &zero) && is_empty(p, &one));
+}
+
+static void restoring(void **state)
+{
+	struct pair *p = *state;
+	uint64_t guid = claim_on(p, 0)->identity.guid;
+
+	p->copy_fails = true;
+	let_hang(p, 0, VHCA_EFFECT_PROGRAM);
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, hangs, &zero));
+	release(p, 0);
+	world_release(&p->w[0]);
+	assert_released(p, 0);
+	assert_true(pair_until(p, both_have_ended, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, nobody_has_it, &guid));
+	settle(p);
+	assert_true(is_empty(p, &zero) && is_empty(p, &one));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +378,9 @@ int main(void)
 		TEST(ready_at_the_destination),
 		TEST(and_started_there_later),
 		TEST(copying_at_the_destination),
+		TEST(one_of_two),
+		TEST(attaching),
+		TEST(restoring),
 	};
 
 	return cmocka_run_group_tests_name("migration_release", tests, NULL, NULL);
