@@ -14,6 +14,7 @@
 #include "opensm/api_lids.h"
 #include "opensm/api_read.h"
 #include "opensm/descriptors.h"
+#include "opensm/metrics.h"
 
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
@@ -357,8 +358,23 @@ static void get_fabric(void *ctx, struct vhca_http_request *req)
 static void get_metrics(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_osm_api *api = ctx;
+	const struct vhca_osm_service *s = api->service;
+	char text[VHCA_OSM_METRICS_MAX];
+	struct vhca_osm_fabric_info info;
+	struct vhca_osm_status status;
+	struct vhca_osm_metrics now = {
+		.rebuilding = vhca_osm_service_is_rebuilding(s),
+		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
+	};
 
-	vhca_osm_api_get_metrics(api->mover, req);
+	vhca_osm_service_status(s, &status);
+	vhca_osm_service_smps(s, &now.smps);
+	vhca_osm_mover_info(api->mover, &info);
+	vhca_osm_mover_stats(api->mover, &now.moves);
+	now.master = status.master;
+	now.dynamic_lids = info.dynamic_lids;
+	vhca_osm_metrics_render(&now, text, sizeof(text));
+	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", text);
 }
 
 static const struct vhca_http_route routes[] = {

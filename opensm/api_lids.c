@@ -6,7 +6,6 @@
 
 #include "common/base/text.h"
 #include "common/http/json.h"
-#include "opensm/metrics.h"
 
 /* ---- reading ---- */
 
@@ -110,6 +109,7 @@ static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stat
 	vhca_json_add_u64(obj, "applied", stats->applied);
 	vhca_json_add_u64(obj, "unchanged", stats->unchanged);
 	vhca_json_add_u64(obj, "refused", stats->refused);
+	vhca_json_add_u64(obj, "rolled_back", stats->rolled_back);
 	vhca_json_add_u64(obj, "repairing", stats->repairing);
 	vhca_json_add_u64(obj, "repaired", stats->repaired);
 	vhca_json_add_u64(obj, "lft_smps", stats->lft_smps);
@@ -223,14 +223,4 @@ void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request 
 	vhca_json_add_u64(obj, "sweeps", stats.sweeps);
 	vhca_json_add(obj, "moves", moves_to_json(&stats));
 	vhca_http_reply(req, 200, obj);
-}
-
-void vhca_osm_api_get_metrics(struct vhca_osm_mover *m, struct vhca_http_request *req)
-{
-	char text[VHCA_OSM_METRICS_MAX];
-	struct vhca_osm_mover_stats stats;
-
-	vhca_osm_mover_stats(m, &stats);
-	vhca_osm_metrics_render(&stats, text, sizeof(text));
-	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", text);
 }

@@ -14,7 +14,5 @@ void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
 /* GET /v1/fabric */
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req);
-/* GET /metrics */
-void vhca_osm_api_get_metrics(struct vhca_osm_mover *m, struct vhca_http_request *req);
 
 #endif

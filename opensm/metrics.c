@@ -25,6 +25,7 @@ static void moves(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
 	    s->by_mode[VHCA_OSM_SKYLINE]);
 	one(sb, "moves_total", "{outcome=\"unchanged\"}", s->unchanged);
 	one(sb, "moves_total", "{outcome=\"refused\"}", s->refused);
+	one(sb, "moves_total", "{outcome=\"rolled_back\"}", s->rolled_back);
 	one(sb, "moves_total", "{outcome=\"repairing\"}", s->lost);
 	head(sb, "moves_repaired_total", "counter", "Of those, acknowledged later.");
 	one(sb, "moves_repaired_total", "", s->repaired);
@@ -44,12 +45,16 @@ static void together(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *
 	one(sb, "moves_at_once_max", "", s->most_at_once);
 }
 
-static void smps(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s)
+static void smps(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s,
+		 const struct vhca_osm_smps *others)
 {
-	head(sb, "smps_total", "counter", "SMPs that moves have needed, without repetitions.");
+	head(sb, "smps_total", "counter",
+	     "SMPs sent for moves (without repetitions), evictions and partitions.");
 	one(sb, "smps_total", "{attribute=\"lft\"}", s->lft_smps);
 	one(sb, "smps_total", "{attribute=\"lft\",step=\"drain\"}", s->drain_smps);
 	one(sb, "smps_total", "{attribute=\"port_info\"}", s->port_smps);
+	one(sb, "smps_total", "{attribute=\"guid_info\"}", others->guid_info);
+	one(sb, "smps_total", "{attribute=\"pkey_table\"}", others->pkey_table);
 	head(sb, "heavy_sweeps_total", "counter", "Heavy sweeps that went to their end.");
 	one(sb, "heavy_sweeps_total", "", s->sweeps);
 }
@@ -76,13 +81,29 @@ static void latency(struct vhca_strbuf *sb, const struct vhca_osm_mover_stats *s
 	one(sb, "move_seconds_count", "", n);
 }
 
-void vhca_osm_metrics_render(const struct vhca_osm_mover_stats *stats, char *buf, size_t size)
+static void gauge(struct vhca_strbuf *sb, const char *name, uint64_t value, const char *help)
+{
+	head(sb, name, "gauge", help);
+	one(sb, name, "", value);
+}
+
+static void present(struct vhca_strbuf *sb, const struct vhca_osm_metrics *now)
+{
+	gauge(sb, "master", now->master, "1: this subnet manager is the master.");
+	gauge(sb, "rebuilding", now->rebuilding,
+	      "1: keys stay on ports only because this master found them there.");
+	gauge(sb, "bindings", now->bindings, "Virtual GUIDs that are bound to a port.");
+	gauge(sb, "lids_dynamic", now->dynamic_lids, "Dynamic LIDs that are given.");
+}
+
+void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size)
 {
 	struct vhca_strbuf sb;
 
 	vhca_strbuf_init(&sb, buf, size);
-	moves(&sb, stats);
-	together(&sb, stats);
-	smps(&sb, stats);
-	latency(&sb, stats);
+	present(&sb, now);
+	moves(&sb, &now->moves);
+	together(&sb, &now->moves);
+	smps(&sb, &now->moves, &now->smps);
+	latency(&sb, &now->moves);
 }

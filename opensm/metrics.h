@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_METRICS_H
 #define VHCA_OPENSM_METRICS_H
-/* The mover's counters in the text format of Prometheus. */
+/* What the plugin has counted, and what is now, in the text format of Prometheus. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "opensm/mover.h"
+#include "opensm/subnet.h"
 
 #define VHCA_OSM_METRICS_MAX 8192
 
+struct vhca_osm_metrics {
+	struct vhca_osm_mover_stats moves;
+	struct vhca_osm_smps smps;
+	bool master, rebuilding;
+	size_t bindings, dynamic_lids;
+};
+
 /* Renders into buf; what does not fit (it does) is cut off. */
-void vhca_osm_metrics_render(const struct vhca_osm_mover_stats *stats, char *buf, size_t size);
+void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size);
 
 #endif

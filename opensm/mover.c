@@ -60,13 +60,17 @@ static uint64_t now_us(void)
 
 /* ---- ends ---- */
 
-static void finish(struct vhca_osm_mover *m, struct entry *e, const struct vhca_error *err)
+static void finish(struct entry *e, const struct vhca_error *err)
 {
-	if (err)
-		m->stats.refused++;
 	e->fn(e->arg, &e->move, err);
 	vhca_osm_switch_set_done(&e->switches);
 	free(e);
+}
+
+static void refuse(struct vhca_osm_mover *m, struct entry *e, const struct vhca_error *err)
+{
+	m->stats.refused++;
+	finish(e, err);
 }
 
 static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int times_before)
@@ -148,7 +152,8 @@ static void roll_back(struct vhca_osm_mover *m, struct entry *e, const struct vh
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
 	}
 	leave(m, e);
-	finish(m, e, err);
+	m->stats.rolled_back++;
+	finish(e, err);
 }
 
 static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
@@ -186,7 +191,7 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	count(&m->stats, &e->move);
 	if (e->move.missing)
 		repair(m, e, now);
-	finish(m, e, NULL);
+	finish(e, NULL);
 }
 
 /* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
@@ -307,7 +312,7 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 		next = TAILQ_NEXT(e, link);
 		if (make_plan(m, e, &err) < 0) {
 			take(m, e);
-			finish(m, e, &err);
+			refuse(m, e, &err);
 		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
 			   !meets_any(&m->queue, e, e)) {
 			take(m, e);
@@ -378,11 +383,13 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 			activate(m, e, now);
 			continue;
 		}
-		if (!e->move.changes) {
-			m->stats.unchanged++;
-			e->move.missing = still_missing(m, e->move.pair.lid[0]);
+		if (e->move.changes) {
+			refuse(m, e, &err);
+			continue;
 		}
-		finish(m, e, e->move.changes ? &err : NULL);
+		m->stats.unchanged++;
+		e->move.missing = still_missing(m, e->move.pair.lid[0]);
+		finish(e, NULL);
 	}
 }
 
@@ -401,7 +408,7 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
 	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
 		take(m, e);
-		finish(m, e, &err);
+		refuse(m, e, &err);
 	}
 }
 
@@ -557,11 +564,11 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 		vhca_osm_gate_leave(m->gate);
 	while ((e = TAILQ_FIRST(&m->active))) {
 		TAILQ_REMOVE(&m->active, e, link);
-		finish(m, e, &err);
+		finish(e, &err);
 	}
 	while ((e = TAILQ_FIRST(&m->queue))) {
 		take(m, e);
-		finish(m, e, &err);
+		finish(e, &err);
 	}
 	free(m);
 	return NULL;

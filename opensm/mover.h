@@ -54,10 +54,11 @@ extern const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES];
 
 struct vhca_osm_mover_stats {
 	size_t queued, repairing;
-	uint64_t applied, unchanged, repaired,
-		refused;     /* repaired: of those that were answered "repairing" */
-	uint64_t by_mode[3]; /* applied, by enum vhca_osm_move_mode */
-	uint64_t lost;	     /* answered "repairing" */
+	uint64_t applied, unchanged;
+	uint64_t refused, rolled_back; /* rolled back: begun, and refused all the same */
+	uint64_t repaired;	       /* of those that were answered "repairing" */
+	uint64_t by_mode[3];	       /* applied, by enum vhca_osm_move_mode */
+	uint64_t lost;		       /* answered "repairing" */
 	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
 	uint64_t lft_smps, port_smps, drain_smps;	  /* first sending only */
 	uint64_t sweeps;				  /* heavy ones, to their end */

@@ -249,7 +249,8 @@ static bool stands_at(const osm_alias_guid_t *alias, const struct vhca_osm_alias
 
 static int evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 {
-	osm_opensm_t *osm = opensm_of(ctx);
+	struct vhca_osm_opensm *o = ctx;
+	osm_opensm_t *osm = o->osm;
 	osm_alias_guid_t *alias;
 	int n = -ENOENT;
 
@@ -258,8 +259,10 @@ static int evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 	if (alias && stands_at(alias, at))
 		n = remove_alias(osm, alias);
 	unlock(osm);
-	if (n > 0)
+	if (n > 0) {
+		o->guid_info_smps += (unsigned int)n;
 		osm_sm_signal(&osm->sm, OSM_SIGNAL_GUID_PROCESS_REQUEST);
+	}
 	return n;
 }
 
@@ -333,6 +336,14 @@ static void sweep(void *ctx)
 	osm_sm_signal(&osm->sm, OSM_SIGNAL_SWEEP);
 }
 
+static void get_smps(void *ctx, struct vhca_osm_smps *ret)
+{
+	const struct vhca_osm_opensm *o = ctx;
+
+	*ret = (struct vhca_osm_smps){.guid_info = o->guid_info_smps,
+				      .pkey_table = atomic_load(&o->pkeys.sent)};
+}
+
 const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.status = get_status,
 	.find_port = find_port,
@@ -342,6 +353,7 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.has_pkey = has_pkey,
 	.each_port = each_port,
 	.sweep = sweep,
+	.smps = get_smps,
 };
 
 /* ---- GUID tables ---- */

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "opensm/opensm_pkeys.h"
 #include "opensm/subnet.h"
 
 struct osm_opensm;
@@ -15,6 +16,8 @@ struct vhca_osm_opensm {
 	/* A heavy sweep of this mastership is complete. OpenSM's own flag says so for a moment before the first one, too: it becomes
 	 * master before it sets the flag. */
 	atomic_bool swept;
+	uint64_t guid_info_smps; /* of evictions; the plugin's thread only */
+	struct vhca_osm_pkey_watch pkeys;
 };
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;

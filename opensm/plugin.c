@@ -282,6 +282,7 @@ static void plugin_free(struct plugin *p)
 	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
 	restore_partitions(p);
+	vhca_osm_pkeys_forget(&p->subnet.pkeys);
 	(void)vhca_osm_service_free(p->service);
 	vhca_close_cleanup(&p->wake_fd);
 	(void)sem_destroy(&p->take_over_done);
@@ -404,24 +405,34 @@ static void delete (void *data)
 	plugin_free(data);
 }
 
+/* A heavy sweep has computed and sent the switches' tables, and the ports' keys before those. */
+static bool is_routed(osm_epi_event_id_t id, const void *event)
+{
+	return id == OSM_EVENT_ID_UCAST_ROUTING_DONE &&
+	       (uintptr_t)event == UCAST_ROUTING_HEAVY_SWEEP;
+}
+
 static void report(void *data, osm_epi_event_id_t id, void *event)
 {
 	struct plugin *p = data;
 
-	(void)event;
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
 		vhca_osm_kept_snapshot_swept(&p->kept, true);
 		vhca_osm_routing_wrap(p->routing);
 		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+		vhca_osm_pkeys_forget(&p->subnet.pkeys);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		if (takes_over(p))
 			wait_for_take_over(p);
+		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
+	} else if (is_routed(id, event)) {
+		vhca_osm_pkeys_sent(p->osm, &p->subnet.pkeys);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);

@@ -558,6 +558,11 @@ void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_s
 	s->ops->status(s->ctx, ret);
 }
 
+void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret)
+{
+	s->ops->smps(s->ctx, ret);
+}
+
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
 {
 	return is_saved(s) && s->shown_needs == vhca_osm_table_needs_revision(s->table) &&

@@ -54,6 +54,7 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 /* ---- reading ---- */
 const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s);
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
+void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret);
 void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
 			   struct vhca_osm_view *ret);
 /* What keeps reports from the disk or the partition file from being up to date, "" = nothing. Borrowed. */

@@ -37,6 +37,13 @@ struct vhca_osm_status {
 /* 0, or not_master: says where to go instead. */
 int vhca_osm_check_master(const struct vhca_osm_status *status, struct vhca_error *err);
 
+/* What OpenSM was handed for sending on the plugin's account, beside the SMPs of moves (mover.h). */
+struct vhca_osm_smps {
+	uint64_t guid_info; /* GUID tables from which aliases were evicted */
+	uint64_t
+		pkey_table; /* what the partition file says, to ports and to the switch ports in front of them */
+};
+
 #define VHCA_OSM_TABLE_MAX 128
 typedef void (*vhca_osm_port_fn)(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n);
 
@@ -59,6 +66,7 @@ struct vhca_osm_subnet_ops {
 	void (*each_port)(void *ctx, vhca_osm_port_fn fn, void *arg);
 	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */
 	void (*sweep)(void *ctx);
+	void (*smps)(void *ctx, struct vhca_osm_smps *ret);
 };
 
 #endif

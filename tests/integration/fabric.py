@@ -25,6 +25,7 @@ ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:replace_intrin=0"
 SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
+SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
 SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
 
 
@@ -111,6 +112,34 @@ class Api:
             return reply.status, json.loads(text) if text else None
         finally:
             conn.close()
+
+    def metrics(self):
+        """{"name{labels}": value} of GET /metrics; each has its HELP and its TYPE before it."""
+        conn = self.connection(10)
+        try:
+            conn.request("GET", "/metrics")
+            reply = conn.getresponse()
+            head, lines = (reply.status, reply.getheader("Content-Type")), reply.read().decode().splitlines()
+        finally:
+            conn.close()
+        if head != (200, "text/plain; version=0.0.4"):
+            raise AssertionError(head)
+        values, described = {}, set()
+        for line in lines:
+            if line.startswith("# "):
+                described.add(tuple(line.split()[1:3]))
+                continue
+            key, value = line.split()
+            name = re.sub(r"_(bucket|sum|count)$", "", key.split("{")[0])
+            if key in values or not described >= {("HELP", name), ("TYPE", name)}:
+                raise AssertionError(line)
+            values[key] = float(value)
+        return values
+
+    def counted(self):
+        """{kind: number} of SMPs, as Manager.smps(), by the plugin's own count."""
+        values = self.metrics()
+        return {kind: values[f'vhcasm_smps_total{{attribute="{kind}"}}'] for kind in SMPS if kind != "all"}
 
     def ready(self):
         try:
@@ -304,9 +333,9 @@ class Manager:
         return os.path.join(self.dir, "smps")
 
     def smps(self):
-        """What this OpenSM has sent, counted outside of it: {"lft", "port_info", "all"} (see smpcount.c)."""
+        """What this OpenSM has sent, counted outside of it: {kind: number} (see smpcount.c)."""
         with open(self.counts_path(), "rb") as f:
-            return dict(zip(("lft", "port_info", "all"), struct.unpack("3Q", f.read(24))))
+            return dict(zip(SMPS, struct.unpack(f"{len(SMPS)}Q", f.read(8 * len(SMPS)))))
 
     def rest(self):
         """Until it sends nothing for half a second. A changed cable makes OpenSM sweep by itself, before or after the sweep that one asks for."""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(), independently of OpenSM's own counters and of
- * the plugin's. The counters are three 64-bit words in the file that $VHCA_SMPCOUNT names: Set(LinearForwardingTable), Set(PortInfo), all
+ * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, and all
  * requests. They start at zero with the process.
  */
 #include <dlfcn.h>
@@ -17,13 +17,19 @@
 #define CLASS_DIRECTED	 0x81
 #define METHOD_SET	 0x02
 #define METHOD_RESPONSE	 0x80
-#define ATTR_PORT_INFO	 0x15
-#define ATTR_LFT	 0x19
+
+static const uint16_t attributes[] = {
+	0x19, /* LinearForwardingTable */
+	0x15, /* PortInfo */
+	0x14, /* GUIDInfo */
+	0x16, /* P_KeyTable */
+};
+#define ATTRIBUTES (sizeof(attributes) / sizeof(*attributes))
 
 int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries);
 
 static struct {
-	uint64_t lft, port_info, all;
+	uint64_t set[ATTRIBUTES], all;
 } * counts;
 
 static int (*next_send)(int fd, int agent, void *umad, int length, int timeout, int retries);
@@ -54,10 +60,9 @@ static void count(const uint8_t *mad)
 	(void)memcpy(&attribute, mad + 16, sizeof(attribute));
 	attribute = be16toh(attribute);
 	(void)__atomic_add_fetch(&counts->all, 1, __ATOMIC_SEQ_CST);
-	if (mad[3] == METHOD_SET && attribute == ATTR_LFT)
-		(void)__atomic_add_fetch(&counts->lft, 1, __ATOMIC_SEQ_CST);
-	if (mad[3] == METHOD_SET && attribute == ATTR_PORT_INFO)
-		(void)__atomic_add_fetch(&counts->port_info, 1, __ATOMIC_SEQ_CST);
+	for (size_t i = 0; i < ATTRIBUTES; i++)
+		if (mad[3] == METHOD_SET && attribute == attributes[i])
+			(void)__atomic_add_fetch(&counts->set[i], 1, __ATOMIC_SEQ_CST);
 }
 
 int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries)

@@ -24,11 +24,13 @@ class Paper(fattree.Case):
 
     def one_move(self, sm, lids, pair, mode, cost):
         plan = self.check(lids.put(*pair, mode, plan=True), 200)
+        before = sm.api.counted()
         answer, wire = lids.move(*pair, mode)
         self.assertEqual(len(set(plan["switch_guids"])), answer["switches"])
         self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
         self.assertEqual(answer["smps"], {"lft": cost, "port_info": 2})
-        self.assertEqual(wire, {"lft": cost, "port_info": 2, "all": cost + 2})
+        self.assertEqual(wire, {"lft": cost, "port_info": 2, "guid_info": 0, "pkey_table": 0, "all": cost + 2})
+        self.assertEqual({**{kind: n - before[kind] for kind, n in sm.api.counted().items()}, "all": wire["all"]}, wire)
         print(f"# H{pair[0]} <-> H{pair[1]} {answer['mode']}: {cost} LFT SMPs, {answer['duration_us']} us", flush=True)
         self.check_places(sm, lids, pair, (3, self.tree.hosts))
         return answer

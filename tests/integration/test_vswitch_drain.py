@@ -25,7 +25,7 @@ class Drain(fattree.Case):
         self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
         self.assertEqual((answer["smps"], answer["drain_smps"]), (plan["smps"], plan["drain_smps"]))
         self.assertEqual(answer["drain_smps"], answer["switches"])      # all LIDs are in one block
-        self.assertEqual(wire, {"lft": 2 * answer["switches"], "port_info": 2, "all": 2 * answer["switches"] + 2})
+        self.assertEqual(wire, {"lft": 2 * answer["switches"], "port_info": 2, "guid_info": 0, "pkey_table": 0, "all": 2 * answer["switches"] + 2})
         self.check_places(self.sm, self.lids, (a, b), (4, self.tree.hosts))
         return answer
 

@@ -325,7 +325,7 @@ class Drain(Case):
         source, answer, wire = self.moved(to)
         self.assertEqual((answer["state"], answer["missing"]), ("applied", 0))
         self.assertEqual(answer["drain_smps"], answer["smps"]["lft"])
-        self.assertEqual(wire, {"lft": 2 * answer["drain_smps"], "port_info": 2, "all": 2 * answer["drain_smps"] + 2})
+        self.assertEqual(wire, {"lft": 2 * answer["drain_smps"], "port_info": 2, "guid_info": 0, "pkey_table": 0, "all": 2 * answer["drain_smps"] + 2})
         self.all_right()
         return source
 

@@ -115,7 +115,7 @@ static void what_cannot_be_sent_is_rolled_back(void **state)
 	assert_string_equal(w->code, "changed_meanwhile");
 	assert_int_equal(w->file[1], PORT_A);
 	assert_int_equal(w->file[2], PORT_B);
-	assert_int_equal(world_stats(w).refused, 1);
+	assert_int_equal(world_stats(w).rolled_back, 1);
 }
 
 static void a_move_waits_for_the_sweep(void **state)
@@ -290,7 +290,11 @@ static void metrics_say_what_happened(void **state)
 {
 	struct world *w = *state;
 	char text[VHCA_OSM_METRICS_MAX];
-	struct vhca_osm_mover_stats s;
+	struct vhca_osm_metrics now = {.smps = {.guid_info = 3, .pkey_table = 7},
+				       .master = true,
+				       .bindings = 11,
+				       .dynamic_lids = 5};
+	struct vhca_osm_mover_stats *s = &now.moves;
 
 	world_submit(w, 1, PORT_B);
 	world_submit(w, 1, PORT_B);
@@ -298,21 +302,31 @@ static void metrics_say_what_happened(void **state)
 	w->refuse_send = true;
 	world_submit(w, 1, PORT_A);
 	vhca_osm_mover_run(w->m, 1);
-	s = world_stats(w);
-	s.latency[0] = 2; /* times are what they are: the figures of a good day */
-	s.latency[VHCA_OSM_LATENCIES - 1] = 1;
-	s.latency_us = 7001234;
-	vhca_osm_metrics_render(&s, text, sizeof(text));
+	w->refuse_remember = true;
+	world_submit(w, 1, PORT_A);
+	vhca_osm_mover_run(w->m, 2);
+	*s = world_stats(w);
+	s->latency[0] = 2; /* times are what they are: the figures of a good day */
+	s->latency[VHCA_OSM_LATENCIES - 1] = 1;
+	s->latency_us = 7001234;
+	vhca_osm_metrics_render(&now, text, sizeof(text));
 	assert_line(text, "vhcasm_moves_total{outcome=\"applied\",mode=\"skyline\"} 1\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"applied\",mode=\"deterministic\"} 0\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"unchanged\"} 1\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"refused\"} 1\n");
+	assert_line(text, "vhcasm_moves_total{outcome=\"rolled_back\"} 1\n");
 	assert_line(text, "vhcasm_moves_under_way 0\n");
 	assert_line(text, "vhcasm_moves_together_total 0\n");
 	assert_line(text, "vhcasm_moves_at_once_max 1\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"lft\"} 4\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"lft\",step=\"drain\"} 0\n");
 	assert_line(text, "vhcasm_smps_total{attribute=\"port_info\"} 2\n");
+	assert_line(text, "vhcasm_smps_total{attribute=\"guid_info\"} 3\n");
+	assert_line(text, "vhcasm_smps_total{attribute=\"pkey_table\"} 7\n");
+	assert_line(text, "vhcasm_master 1\n");
+	assert_line(text, "vhcasm_rebuilding 0\n");
+	assert_line(text, "vhcasm_bindings 11\n");
+	assert_line(text, "vhcasm_lids_dynamic 5\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"0.001\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"5.000\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"+Inf\"} 3\n");

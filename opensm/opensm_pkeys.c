@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/opensm_pkeys.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+
+#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_node.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_pkey.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_subnet.h>
+#include <opensm/osm_switch.h>
+
+struct vhca_osm_pkey_block {
+	bool known; /* OpenSM has read or written it */
+	ib_pkey_table_t keys;
+};
+
+/* The blocks of one table. */
+struct known_table {
+	const struct vhca_osm_pkey_block *blocks;
+	size_t n;
+};
+
+struct vhca_osm_pkeys_of_port {
+	ib_net64_t guid;
+	struct known_table own, at_switch;
+};
+
+/* ---- which tables ---- */
+
+/* The switch port in front of an end port, if it is to let through that one's keys only; else NULL. */
+static const osm_physp_t *enforcer_of(const osm_opensm_t *osm, const osm_port_t *port)
+{
+	const osm_physp_t *peer = port->p_physp->p_remote_physp;
+
+	if (osm->subn.opt.part_enforce_enum == OSM_PARTITION_ENFORCE_TYPE_OFF || !peer ||
+	    osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH)
+		return NULL;
+	return peer->p_node->sw && peer->p_node->sw->switch_info.enforce_cap ? peer : NULL;
+}
+
+static size_t blocks_at(const osm_physp_t *physp)
+{
+	return physp ? osm_pkey_tbl_get_num_blocks(&physp->pkeys) : 0;
+}
+
+/* ---- before ---- */
+
+static size_t count_blocks(const osm_opensm_t *osm)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	size_t n = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+
+		if (port->p_physp)
+			n += blocks_at(port->p_physp) + blocks_at(enforcer_of(osm, port));
+	}
+	return n;
+}
+
+/* Copies a table to *at, and moves that on. */
+static struct known_table remember_table(const osm_physp_t *physp, struct vhca_osm_pkey_block **at)
+{
+	struct known_table table = {.blocks = *at, .n = blocks_at(physp)};
+
+	for (uint16_t b = 0; b < table.n; b++, (*at)++) {
+		const ib_pkey_table_t *keys = osm_pkey_tbl_block_get(&physp->pkeys, b);
+
+		(*at)->known = keys != NULL;
+		if (keys)
+			(*at)->keys = *keys;
+	}
+	return table;
+}
+
+static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	struct vhca_osm_pkey_block *at = watch->blocks;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+
+		if (port->p_physp)
+			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
+				.guid = port->guid,
+				.own = remember_table(port->p_physp, &at),
+				.at_switch = remember_table(enforcer_of(osm, port), &at)};
+	}
+}
+
+void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	vhca_osm_pkeys_forget(watch);
+	cl_plock_acquire(&osm->lock);
+	watch->ports = calloc(cl_qmap_count(&osm->subn.port_guid_tbl) + 1, sizeof(*watch->ports));
+	watch->blocks = calloc(count_blocks(osm) + 1, sizeof(*watch->blocks));
+	if (watch->ports && watch->blocks)
+		remember_all(osm, watch);
+	else
+		vhca_log_error("out of memory: this sweep's P_Key table SMPs are not counted");
+	cl_plock_release(&osm->lock);
+}
+
+/* ---- after ---- */
+
+static bool was_sent(const struct known_table *before, size_t block, const ib_pkey_table_t *wanted)
+{
+	return block >= before->n || !before->blocks[block].known ||
+	       memcmp(&before->blocks[block].keys, wanted, sizeof(*wanted)) != 0;
+}
+
+static size_t sent_to_port(const osm_physp_t *physp, const struct known_table *before)
+{
+	static const ib_pkey_table_t empty = {{0}};
+	size_t n = 0;
+
+	for (uint16_t b = 0; b < before->n; b++) {
+		const ib_pkey_table_t *wanted = osm_pkey_tbl_new_block_get(&physp->pkeys, b);
+
+		n += was_sent(before, b, wanted ? wanted : &empty);
+	}
+	return n;
+}
+
+static bool is_wanted(const osm_pkey_tbl_t *table, ib_net16_t pkey)
+{
+	size_t blocks = cl_ptr_vector_get_size(&table->new_blocks);
+
+	for (uint16_t b = 0; b < blocks; b++) {
+		const ib_pkey_table_t *block = osm_pkey_tbl_new_block_get(table, b);
+
+		for (size_t i = 0; block && i < IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++)
+			if (block->pkey_entry[i] == pkey)
+				return true;
+	}
+	return false;
+}
+
+/* The full form of a key lets the limited one's packets through. */
+static bool is_enforced(const osm_pkey_tbl_t *table, ib_net16_t pkey)
+{
+	return !ib_pkey_is_invalid(pkey) &&
+	       (ib_pkey_is_full_member(pkey) || !is_wanted(table, pkey | IB_PKEY_TYPE_MASK));
+}
+
+/* A switch port gets the end port's keys without the gaps between them. */
+static size_t sent_to_switch(const osm_physp_t *physp, const struct known_table *before,
+			     size_t blocks_max)
+{
+	const osm_pkey_tbl_t *table = &physp->pkeys;
+	ib_pkey_table_t wanted = {{0}};
+	size_t n = 0, block = 0, sent = 0;
+
+	for (size_t i = 0; i < table->used_blocks * (size_t)IB_NUM_PKEY_ELEMENTS_IN_BLOCK; i++) {
+		const ib_pkey_table_t *from = osm_pkey_tbl_new_block_get(
+			table, (uint16_t)(i / IB_NUM_PKEY_ELEMENTS_IN_BLOCK));
+		ib_net16_t pkey = from ? from->pkey_entry[i % IB_NUM_PKEY_ELEMENTS_IN_BLOCK] : 0;
+
+		if (block == blocks_max || !is_enforced(table, pkey))
+			continue;
+		wanted.pkey_entry[n++] = pkey;
+		if (n < IB_NUM_PKEY_ELEMENTS_IN_BLOCK)
+			continue;
+		sent += was_sent(before, block++, &wanted);
+		wanted = (ib_pkey_table_t){{0}};
+		n = 0;
+	}
+	return n ? sent + was_sent(before, block, &wanted) : sent;
+}
+
+static size_t sent_for(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_port *before)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, before->guid);
+	const osm_physp_t *peer;
+	size_t n;
+
+	if (!port || !port->p_physp) /* dropped before the tables were sent */
+		return 0;
+	n = sent_to_port(port->p_physp, &before->own);
+	peer = enforcer_of(osm, port);
+	if (!peer)
+		return n;
+	return n + sent_to_switch(port->p_physp, &before->at_switch,
+				  (cl_ntoh16(peer->p_node->sw->switch_info.enforce_cap) +
+				   IB_NUM_PKEY_ELEMENTS_IN_BLOCK - 1U) /
+					  IB_NUM_PKEY_ELEMENTS_IN_BLOCK);
+}
+
+void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	size_t n = 0;
+
+	cl_plock_acquire(&osm->lock);
+	for (size_t i = 0; i < watch->n_ports; i++)
+		n += sent_for(osm, &watch->ports[i]);
+	cl_plock_release(&osm->lock);
+	atomic_fetch_add(&watch->sent, n);
+	vhca_osm_pkeys_forget(watch);
+}
+
+void vhca_osm_pkeys_forget(struct vhca_osm_pkey_watch *watch)
+{
+	free(watch->ports);
+	free(watch->blocks);
+	watch->ports = NULL;
+	watch->blocks = NULL;
+	watch->n_ports = 0;
+}
