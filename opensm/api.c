@@ -94,7 +94,7 @@ static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
 		vhca_http_reply_error(f->req, err);
 		return;
 	}
-	vhca_json_add(f->body, "lid_move", vhca_osm_json_lid_move(lid_move, false));
+	vhca_json_add(f->body, "lid_move", vhca_osm_json_lid_move(lid_move));
 	vhca_http_reply(f->req, 200, f->body);
 }
 
@@ -200,27 +200,62 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 							  .guid = vguid});
 }
 
-/* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
-static int put_move(struct vhca_osm_api *api, const struct vhca_osm_binding *b,
-		    struct vhca_osm_move *move, struct vhca_osm_lid_move *lid_move,
-		    struct vhca_error *err)
+static struct vhca_osm_lid_want lid_that_moves(const struct vhca_osm_binding *b,
+					       const struct vhca_osm_move *move)
 {
-	int r = 0;
-
-	*lid_move = (struct vhca_osm_lid_move){
-		.want = {.lid = move->from_lid, .port_guid = b->port_guid}};
 	if (move->lid_policy == VHCA_OSM_LID_OF_VPORT)
-		lid_move->want = (struct vhca_osm_lid_want){
+		return (struct vhca_osm_lid_want){
 			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
 	if (move->lid_policy == VHCA_OSM_LID_DYNAMIC)
-		lid_move->want = lid_of_its_own(b);
+		return lid_of_its_own(b);
+	return (struct vhca_osm_lid_want){.lid = move->from_lid, .port_guid = b->port_guid};
+}
+
+/* Answers if it is done: nothing was changed. */
+static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
+			const struct vhca_osm_binding *b, struct vhca_osm_move *move,
+			struct vhca_error *err)
+{
+	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct json_object *plan = NULL, *body;
+	int r = 0;
+
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
-		r = vhca_osm_mover_plan(api->mover, lid_move, err);
+		r = vhca_osm_json_lid_plan(api->mover, &lid_move, &plan, err);
+	if (r == 0)
+		r = vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction,
+					     err);
+	if (r < 0) {
+		(void)json_object_put(plan);
+		return r;
+	}
+	body = vhca_osm_json_move(api->service, b, move);
+	if (plan)
+		vhca_json_add(body, "lid_move", plan);
+	vhca_http_reply(req, 200, body);
+	return 0;
+}
+
+/* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
+static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
+		       const struct vhca_osm_binding *b, struct vhca_osm_move *move,
+		       struct vhca_error *err)
+{
+	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct json_object *body;
+	int r = 0;
+
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
+		r = vhca_osm_mover_plan(api->mover, &lid_move, err);
+	if (r == 0)
+		r = vhca_osm_service_put(api->service, b, move->from_port, &move->eviction, err);
 	if (r < 0)
 		return r;
-	if (move->commit)
-		return vhca_osm_service_put(api->service, b, move->from_port, &move->eviction, err);
-	return vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction, err);
+	body = vhca_osm_json_move(api->service, b, move);
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
+		return move_lid(api, req, &lid_move, body, err);
+	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+	return 0;
 }
 
 static void post_move(void *ctx, struct vhca_http_request *req)
@@ -230,26 +265,13 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
 	struct vhca_osm_move move = {.commit = false};
-	struct vhca_osm_lid_move lid_move;
-	struct json_object *body;
 	int r = vhca_osm_read_move(vhca_http_body(req), &b, &move, &err);
 
 	if (r == 0)
-		r = put_move(api, &b, &move, &lid_move, &err);
-	if (r < 0) {
+		r = move.commit ? commit_move(api, req, &b, &move, &err)
+				: prepare_move(api, req, &b, &move, &err);
+	if (r < 0)
 		refuse(api, req, b.vguid, &err);
-		return;
-	}
-	body = vhca_osm_json_move(api->service, &b, &move);
-	if (move.commit && move.lid_policy == VHCA_OSM_LID_HOST) {
-		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
-	} else if (!move.commit) {
-		if (move.lid_policy != VHCA_OSM_LID_HOST)
-			vhca_json_add(body, "lid_move", vhca_osm_json_lid_move(&lid_move, true));
-		vhca_http_reply(req, 200, body);
-	} else if (move_lid(api, req, &lid_move, body, &err) < 0) {
-		vhca_http_reply_error(req, &err);
-	}
 }
 
 static void get_binding(void *ctx, struct vhca_http_request *req)

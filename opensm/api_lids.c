@@ -51,13 +51,6 @@ static int read_plan(struct vhca_http_request *req, bool *ret, struct vhca_error
 
 /* ---- answers ---- */
 
-static const char *state_of(const struct vhca_osm_lid_move *move, bool planned)
-{
-	if (planned)
-		return "planned";
-	return move->missing ? "repairing" : "applied";
-}
-
 static struct json_object *cost_to_json(const struct vhca_osm_lid_cost *cost)
 {
 	struct json_object *obj = json_object_new_object();
@@ -79,7 +72,7 @@ static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *mov
 	return obj;
 }
 
-struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move, bool planned)
+static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, const char *state)
 {
 	struct json_object *obj = json_object_new_object();
 	enum vhca_osm_move_mode mode = move->changes ? move->cost.mode : move->mode;
@@ -87,7 +80,7 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move,
 
 	vhca_json_add_u64(obj, "lid", want->vguid ? move->pair.lid[0] : want->lid);
 	vhca_json_add_guid(obj, "port_guid", want->vguid ? want->vguid : want->port_guid);
-	vhca_json_add_string(obj, "state", state_of(move, planned));
+	vhca_json_add_string(obj, "state", state);
 	vhca_json_add_string(obj, "mode", vhca_osm_move_mode_to_string(mode));
 	vhca_json_add(obj, "exchanged", exchanged_to_json(move));
 	vhca_json_add_u64(obj, "switches", move->cost.switches);
@@ -96,6 +89,35 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move,
 	vhca_json_add_u64(obj, "missing", move->missing);
 	vhca_json_add_u64(obj, "duration_us", move->duration_us);
 	return obj;
+}
+
+struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move)
+{
+	return move_to_json(move, move->missing ? "repairing" : "applied");
+}
+
+static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at)
+{
+	struct json_object *rows = json_object_new_array();
+
+	for (size_t i = 0; i < at->n; i++)
+		(void)json_object_array_add(rows,
+					    json_object_new_string(VHCA_GUID_STR(at->guids[i])));
+	return rows;
+}
+
+int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct json_object **ret, struct vhca_error *err)
+{
+	struct vhca_osm_switch_set at = {0};
+	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+
+	if (r < 0)
+		return r;
+	*ret = move_to_json(move, "planned");
+	vhca_json_add(*ret, "switch_guids", switches_to_json(&at));
+	vhca_osm_switch_set_done(&at);
+	return 0;
 }
 
 static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stats)
@@ -125,36 +147,21 @@ static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct
 	if (err)
 		vhca_http_reply_error(req, err);
 	else
-		vhca_http_reply(req, 200, vhca_osm_json_lid_move(move, false));
+		vhca_http_reply(req, 200, vhca_osm_json_lid_move(move));
 }
 
 /* ---- requests ---- */
-
-static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at)
-{
-	struct json_object *rows = json_object_new_array();
-
-	for (size_t i = 0; i < at->n; i++)
-		(void)json_object_array_add(rows,
-					    json_object_new_string(VHCA_GUID_STR(at->guids[i])));
-	return rows;
-}
 
 static void answer_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_switch_set at = {0};
-	struct json_object *obj;
+	struct json_object *plan = NULL;
 
-	if (vhca_osm_mover_plan_at(m, move, &at, &err) < 0) {
+	if (vhca_osm_json_lid_plan(m, move, &plan, &err) == 0)
+		vhca_http_reply(req, 200, plan);
+	else
 		vhca_http_reply_error(req, &err);
-		return;
-	}
-	obj = vhca_osm_json_lid_move(move, true);
-	vhca_json_add(obj, "switch_guids", switches_to_json(&at));
-	vhca_osm_switch_set_done(&at);
-	vhca_http_reply(req, 200, obj);
 }
 
 void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)

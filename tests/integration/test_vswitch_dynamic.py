@@ -532,6 +532,7 @@ class Moves(Case):
         self.assertEqual((plan["state"], plan["lid"], wire["all"]), ("planned", lid, 0))
         done, wire = self.wire(lambda: self.check(move(7, "commit"), 200)["lid_move"])
         self.assertEqual((done["state"], done["lid"], wire["lft"]), ("applied", lid, plan["smps"]["lft"]))
+        self.assertEqual(done["switches"], len(set(plan["switch_guids"])))
         self.check_ways(lid, self.lids[fabric.port_guid(6)])
         self.check(self.ask(VGUID, 2), 409, "superseded")
         self.check(self.sm.api.withdraw(VGUID, 3), 409, "superseded")

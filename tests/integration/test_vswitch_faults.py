@@ -84,9 +84,11 @@ class Follow(fattree.Case):
         plan = self.check(self.post(sm, 2, 2, 7, lid, "prepare"), 200)
         self.assertEqual((plan["state"], plan["lid_move"]["state"]), ("prepared", "planned"))
         self.assertEqual(sm.smps()["lft"], before)
+        self.assertEqual(plan["lid_move"], self.check(sm.api.call("PUT", f"/v1/lids/{lid}?plan=yes", {"port_guid": fabric.port_guid(7)}), 200))
         done = self.check(self.post(sm, 2, 2, 7, lid), 200)
         self.assertEqual((done["state"], done["lid_move"]["state"]), ("committed", "applied"))
         self.assertEqual(done["lid_move"]["smps"], plan["lid_move"]["smps"])
+        self.assertEqual(done["lid_move"]["switches"], len(set(plan["lid_move"]["switch_guids"])))
         self.assertEqual(done["lid_move"]["exchanged"], {"lid": other, "port_guid": fabric.port_guid(2)})
         self.assertEqual(sm.smps()["lft"] - before, done["lid_move"]["smps"]["lft"])
         again = self.check(self.post(sm, 2, 2, 7, lid), 200)    # its answer was lost
@@ -94,8 +96,9 @@ class Follow(fattree.Case):
         self.assertEqual(self.check(sm.api.get(self.VGUID), 200)["lid"], lid)
         self.assertEqual([self.tree.who(lid, 5), self.tree.who(other, 5)], ["H7", "H2"])
         # Somebody who comes late changes neither; what the LID is refused for leaves the binding alone.
-        self.check(self.post(sm, 1, 7, 2, lid), 409, "superseded")
-        self.check(self.post(sm, 3, 7, 1, lid), 409, "sm_port")
+        for phase in ("prepare", "commit"):
+            self.check(self.post(sm, 3, 7, 1, lid, phase), 409, "sm_port")
+            self.check(self.post(sm, 1, 7, 2, lid, phase), 409, "superseded")
         self.check(self.post(sm, 3, 7, 2, 0), 400, "bad_request")
         self.check(self.post(sm, 3, 7, 2, lid, policy="stay"), 400, "bad_request")
         self.assertEqual(sm.api.get(self.VGUID)[1]["epoch"], 2)

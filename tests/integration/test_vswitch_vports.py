@@ -119,7 +119,7 @@ class Moves(Case):
         answer, wire = self.report(source, (2, 3))
         self.assertEqual((answer["state"], answer["lid"], answer["port_guid"]), ("applied", self.lids[VGUID], VGUID))
         self.assertEqual(answer["exchanged"], {"lid": self.lids[other], "port_guid": other})
-        self.assertEqual((answer["mode"], answer["smps"]), ("skyline", plan["smps"]))
+        self.assertEqual((answer["mode"], answer["smps"], answer["switches"]), ("skyline", plan["smps"], len(set(plan["switch_guids"]))))
         self.assertEqual(answer["smps"], {"lft": wire["lft"], "port_info": 2})
         self.assertEqual(wire["all"], wire["lft"] + wire["port_info"])
         self.assertLessEqual(wire["all"], INSIDE_A_LEAF)
