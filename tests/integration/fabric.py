@@ -4,6 +4,7 @@
 Every process lives in a directory of its own, is known by its process object, and is ended by it.
 """
 
+import functools
 import http.client
 import json
 import os
@@ -16,6 +17,8 @@ import struct
 import subprocess
 import tempfile
 import time
+
+import openapi
 
 UMAD2SIM = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 HOSTS = 4
@@ -87,6 +90,20 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
+@functools.cache
+def document():
+    return openapi.Document("openapi-vhcasm.yaml")
+
+
+def check_exchange(method, url, data, status, answer):
+    """Fails the test if docs/openapi-vhcasm.yaml does not know such an answer of the plugin, or the request that was accepted."""
+    errors = document().check_answer(method, url, status, answer)
+    if status == 200:
+        errors += document().check_request(method, url, data and json.loads(data))
+    if errors:
+        raise AssertionError(f"{method} {url} {data}: {status} {answer}: {errors}")
+
+
 class Api:
     """The plugin's HTTP API; each call returns (status, JSON body)."""
 
@@ -108,10 +125,11 @@ class Api:
             except BrokenPipeError:
                 pass    # refused before the body was read; the answer is there all the same
             reply = conn.getresponse()
-            text = reply.read()
-            return reply.status, json.loads(text) if text else None
+            answer = json.loads(reply.read())
         finally:
             conn.close()
+        check_exchange(method, url, data, reply.status, answer)
+        return reply.status, answer
 
     def metrics(self):
         """{"name{labels}": value} of GET /metrics; each has its HELP and its TYPE before it."""

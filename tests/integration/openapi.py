@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""docs/openapi.yaml for tests: routes, and as much of JSON Schema as the document uses. Needs python3-yaml."""
+"""docs/openapi*.yaml for tests: routes, and as much of JSON Schema as the documents use. Needs python3-yaml."""
 
-import os
 import pathlib
 import re
+import urllib.parse
 
 import yaml
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
 TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list, "null": type(None)}
 # Keywords that say nothing about a value.
@@ -14,9 +15,8 @@ SILENT = {"description", "examples", "default", "format"}
 
 
 class Document:
-    def __init__(self, path=None):
-        path = path or pathlib.Path(os.environ["VHCA_SOURCE_DIR"]) / "docs/openapi.yaml"
-        with open(path, encoding="utf-8") as f:
+    def __init__(self, name="openapi.yaml"):
+        with open(ROOT / "docs" / name, encoding="utf-8") as f:
             self.doc = yaml.safe_load(f)
 
     def routes(self):
@@ -38,6 +38,57 @@ class Document:
                 target = target[part]
             node = target
         return node
+
+    def find(self, method, url):
+        """(operation, {parameter: its text}, {parameter: its schema}) of a request; None if there is no such operation."""
+        path, _, query = url.partition("?")
+        for pattern, shared, name, op in self.operations():
+            found = re.fullmatch(re.sub(r"\{([^}]*)\}", r"(?P<\1>[^/]+)", pattern), path)
+            if found and name == method.lower():
+                schemas = {(p["in"], p["name"]): self.resolve(p["schema"]) for p in map(self.resolve, shared + op.get("parameters", []))}
+                given = {("path", k): v for k, v in found.groupdict().items()}
+                given.update({("query", k): v for k, v in urllib.parse.parse_qsl(query, keep_blank_values=True)})
+                return op, given, schemas
+        return None
+
+    def check_answer(self, method, url, status, doc):
+        """Errors of a JSON answer, members that are not described included. What no operation promises has to be a problem."""
+        found = self.find(method, url)
+        promised = self.resolve(found[0]["responses"].get(str(status), {}) if found else {})
+        if promised:
+            schema = promised["content"]["application/json"]["schema"]
+            return self.check(schema, doc) + self.undescribed(schema, doc)
+        errors = self.check("Problem", doc) + self.undescribed(self.doc["components"]["schemas"]["Problem"], doc)
+        return errors or ([] if doc["status"] == status else [f"$.status: {doc['status']}, but HTTP says {status}"])
+
+    def check_request(self, method, url, body):
+        """Errors of a request that was accepted: then it ought to be described."""
+        op, given, schemas = self.find(method, url)
+        errors = [f"{key}: is not described" for key in given.keys() - schemas.keys()]
+        for key in given.keys() & schemas.keys():
+            number = schemas[key].get("type") == "integer"
+            errors += self.check(schemas[key], int(given[key]) if number else given[key], str(key))
+        if "requestBody" in op:
+            errors += self.check(op["requestBody"]["content"]["application/json"]["schema"], body)
+        return errors
+
+    def parts(self, schema):
+        """A schema and those that it is made of."""
+        schema = self.resolve(schema)
+        yield schema
+        for part in schema.get("allOf", []) + schema.get("anyOf", []):
+            yield from self.parts(part)
+
+    def undescribed(self, schema, value, where="$"):
+        """Members that an answer may have, but does not say so. Errors as of check()."""
+        parts = list(self.parts(schema))
+        if isinstance(value, list):
+            return [e for s in parts if "items" in s for i, v in enumerate(value) for e in self.undescribed(s["items"], v, f"{where}[{i}]")]
+        if not isinstance(value, dict):
+            return []
+        described = {k: s for part in parts for k, s in part.get("properties", {}).items()}
+        errors = [f"{where}: {k} is not described" for k in sorted(value.keys() - described.keys())]
+        return errors + [e for k in sorted(value.keys() & described.keys()) for e in self.undescribed(described[k], value[k], f"{where}.{k}")]
 
     def check(self, schema, value, where="$"):
         """Errors of a value against a schema (or the name of one), as a list of sentences."""
@@ -87,10 +138,14 @@ class Document:
         return [] if ok else [f"{where}: {value!r} does not match {schema['pattern']}"]
 
     def check_minimum(self, schema, value, where):
-        return [] if value >= schema["minimum"] else [f"{where}: {value} is too small"]
+        return [] if not isinstance(value, int) or value >= schema["minimum"] else [f"{where}: {value} is too small"]
 
     def check_maximum(self, schema, value, where):
-        return [] if value <= schema["maximum"] else [f"{where}: {value} is too large"]
+        return [] if not isinstance(value, int) or value <= schema["maximum"] else [f"{where}: {value} is too large"]
 
     def check_allOf(self, schema, value, where):
         return [e for s in schema["allOf"] for e in self.check(s, value, where)]
+
+    def check_anyOf(self, schema, value, where):
+        """The errors of the one that comes nearest."""
+        return min((self.check(s, value, where) for s in schema["anyOf"]), key=len)

@@ -1,33 +1,38 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""docs/openapi.yaml is whole, and lists the routes that the agent serves: no more, no fewer."""
+"""docs/openapi.yaml and docs/openapi-vhcasm.yaml are whole, and list the routes that agent and plugin serve: no more, no fewer."""
 
-import os
-import pathlib
 import re
 import unittest
 
 import openapi
 import tap
 
-AGENT = pathlib.Path(os.environ["VHCA_SOURCE_DIR"]) / "agent"
 ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",')
+CODE = re.compile(r'VHCA_ERR_\w+,\s*"(\w+)"')
 
 
-def served_routes():
-    """From the route tables of both listeners: agent/api*.c and agent/peer_api*.c."""
-    return {m.groups() for path in sorted(AGENT.glob("*api*.c")) for m in ROUTE.finditer(path.read_text("utf-8"))}
+def sources(*patterns):
+    """The text of these files."""
+    return "".join(path.read_text("utf-8") for pattern in patterns for path in sorted(openapi.ROOT.glob(pattern)))
 
 
-class Document(unittest.TestCase):
-    def setUp(self):
-        self.document = openapi.Document()
+class Checks:
+    """What holds for either document."""
 
-    def test_routes_are_the_agents(self):
-        served, written = served_routes(), self.document.routes()
-        self.assertTrue(served, "no route table found in agent/api*.c")
-        self.assertEqual(sorted(served - written), [], "served, but not in docs/openapi.yaml")
-        self.assertEqual(sorted(written - served), [], "in docs/openapi.yaml, but not served")
+    NAME = ROUTES = None
+    BODILESS = ()    # how the paths of POSTs without a body end
+
+    @classmethod
+    def setUpClass(cls):
+        cls.document = openapi.Document(cls.NAME)
+
+    def test_routes_are_those_served(self):
+        served = {m.groups() for m in ROUTE.finditer(sources(self.ROUTES))}
+        written = self.document.routes()
+        self.assertTrue(served, f"no route table found in {self.ROUTES}")
+        self.assertEqual(sorted(served - written), [], f"served, but not in docs/{self.NAME}")
+        self.assertEqual(sorted(written - served), [], f"in docs/{self.NAME}, but not served")
 
     def test_path_parameters_are_declared(self):
         for path, shared, method, op in self.document.operations():
@@ -39,21 +44,17 @@ class Document(unittest.TestCase):
     def test_operations_are_complete(self):
         ids = [op["operationId"] for *_, op in self.document.operations()]
         self.assertEqual(len(ids), len(set(ids)))
+        tags = {tag["name"] for tag in self.document.doc["tags"]}
         for path, _, method, op in self.document.operations():
             with self.subTest(f"{method} {path}"):
                 self.assertTrue(op["summary"])
+                self.assertLessEqual(set(op["tags"]), tags)
                 self.assertIn("default", op["responses"])
-                takes_body = method == "put" or method == "post" and not path.endswith(("/abort", "/adopt"))
+                takes_body = method == "put" or method == "post" and not path.endswith(self.BODILESS)
                 self.assertEqual(takes_body, "requestBody" in op)
 
-    def test_what_peers_ask_is_on_their_listener(self):
-        for path, _, method, op in self.document.operations():
-            with self.subTest(f"{method} {path}"):
-                self.assertEqual(op["tags"] == ["peer"], path.startswith("/v1/peer/"))
-                self.assertEqual("servers" in self.document.doc["paths"][path], path.startswith("/v1/peer/"))
-
     def test_references_resolve_and_all_is_used(self):
-        used = set()
+        used = {name for rule in self.document.doc.get("security", []) for name in rule}
 
         def walk(node):
             if isinstance(node, dict):
@@ -79,11 +80,23 @@ class Document(unittest.TestCase):
         def walk(schema):
             for keyword in schema.keys() - openapi.SILENT - {"$ref"}:
                 self.assertTrue(hasattr(self.document, "check_" + keyword), f"{keyword} in {schema}")
-            for child in [*schema.get("properties", {}).values(), *schema.get("allOf", []), schema.get("items")]:
+            for child in [*schema.get("properties", {}).values(), *schema.get("allOf", []), *schema.get("anyOf", []), schema.get("items")]:
                 if child:
                     walk(child)
         for schema in self.document.doc["components"]["schemas"].values():
             walk(schema)
+
+
+class Agent(Checks, unittest.TestCase):
+    """With the routes of both listeners."""
+
+    NAME, ROUTES, BODILESS = "openapi.yaml", "agent/*api*.c", ("/abort", "/adopt")
+
+    def test_what_peers_ask_is_on_their_listener(self):
+        for path, _, method, op in self.document.operations():
+            with self.subTest(f"{method} {path}"):
+                self.assertEqual(op["tags"] == ["peer"], path.startswith("/v1/peer/"))
+                self.assertEqual("servers" in self.document.doc["paths"][path], path.startswith("/v1/peer/"))
 
     def test_checker_finds_errors(self):
         """The other tests lean on check(): it must not be a yes-man."""
@@ -93,6 +106,42 @@ class Document(unittest.TestCase):
             with self.subTest(schema):
                 self.assertNotEqual(self.document.check(schema, value), [])
         self.assertEqual(self.document.check("Released", {"state": "free"}), [])
+
+
+class Plugin(Checks, unittest.TestCase):
+    NAME, ROUTES = "openapi-vhcasm.yaml", "opensm/api*.c"
+
+    def codes(self):
+        return set(self.document.doc["components"]["schemas"]["ProblemCode"]["enum"])
+
+    def test_codes_are_those_of_the_manual(self):
+        manual = (openapi.ROOT / "docs/man/libvhcasm.7.rst").read_text("utf-8")
+        rows = re.findall(r"^(\w+) +(\d{3}) +(?:yes|no) ", manual, re.M)
+        self.assertEqual(self.codes(), {code for code, _ in rows})
+        self.assertEqual(len(rows), len(self.codes()))
+
+    def test_codes_are_in_the_sources(self):
+        self.assertEqual(self.codes() - set(CODE.findall(sources("opensm/*.c", "common/http/*.c"))), set())
+
+    def test_exchanges(self):
+        """What fabric.py leans on: check_answer() and check_request() are no yes-men either."""
+        guid, rest = "0x02c9ab0000000001", {"port_guid": "0x02c9ab0000000002", "gid_index": 1, "pkeys": ["0x8001"]}
+        url, bound = f"/v1/bindings/{guid}", {"vguid": guid, "epoch": 1, "state": "granted", "lid": 3, "findings": [], **rest}
+        problem = {"type": "", "title": "", "status": 409, "detail": "", "code": "epoch_tie", "kind": "conflict", "hint": "", "retryable": False}
+        answers = (("PUT", url, 200, bound), ("PUT", url, 409, problem), ("GET", "/nowhere", 409, problem), ("PUT", "/readyz", 409, problem),
+                   ("GET", "/v1/bindings?limit=3", 200, {"bindings": [bound], "next": None}),
+                   ("DELETE", url, 200, {"vguid": guid, "epoch": 1, "state": "withdrawn"}))
+        for answer in answers:
+            self.assertEqual(self.document.check_answer(*answer), [])
+        for method, where, status, doc in ((*answers[0][:3], {**bound, "more": 1}), (*answers[0][:3], {**bound, "lid": None}), ("GET", "/nowhere", 200, bound),
+                                           ("PUT", url, 201, bound), ("PUT", url, 400, problem), ("PUT", url, 409, {**problem, "code": "sorry"}),
+                                           ("GET", "/v1/bindings", 200, {"bindings": [{**bound, "more": 1}], "next": None})):
+            self.assertNotEqual(self.document.check_answer(method, where, status, doc), [], doc)
+        report = {"epoch": 1, **rest}
+        self.assertEqual(self.document.check_request("PUT", url, report), [])
+        for method, where, body in (("PUT", url, {**report, "more": 1}), ("PUT", url, None), ("PUT", url + "?x=1", report), ("PUT", "/v1/bindings/7", report),
+                                    ("GET", "/v1/bindings?limit=0", None)):
+            self.assertNotEqual(self.document.check_request(method, where, body), [], where)
 
 
 tap.main(__name__)

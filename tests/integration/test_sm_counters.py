@@ -3,6 +3,7 @@
 """What the plugin says that it has had sent, beside what OpenSM hands to umad_send()."""
 
 import os
+import re
 
 import fabric
 import tap
@@ -95,6 +96,11 @@ class Counters(test_sm_plugin.Case):
         self.check(self.api.move(VGUID1, 3, (3, 9), (2, 3)), 200)    # again: nobody is evicted
         self.settle()
         self.assertEqual((self.sm.smps()["guid_info"], self.count("guid_info")), (5, 2))
+
+    def test_names(self):
+        described = fabric.document().doc["paths"]["/metrics"]["get"]["description"]
+        names = {re.sub(r"(_(bucket|sum|count))?(\{.*\})?$", "", key) for key in self.api.metrics()}
+        self.assertEqual(names, set(re.findall(r"`(vhcasm_\w+)`", described)))
 
     def test_what_is_now(self):
         gauges = lambda: [self.api.metrics()[f"vhcasm_{name}"] for name in ("master", "rebuilding", "bindings", "lids_dynamic")]

@@ -96,9 +96,12 @@ class Case(unittest.TestCase):
         conn = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=trust)
         try:
             head = {"Authorization": f"Bearer {token}"} if token else {}
-            conn.request(method, path, None if body is None else json.dumps(body), head)
+            data = None if body is None else json.dumps(body)
+            conn.request(method, path, data, head)
             answer = conn.getresponse()
-            return answer.status, json.loads(answer.read())
+            doc = json.loads(answer.read())
+            fabric.check_exchange(method, path, data, answer.status, doc)
+            return answer.status, doc
         except OSError:
             return 0, None
         finally:
