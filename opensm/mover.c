@@ -474,7 +474,9 @@ uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
 		return now + POLL_MS;
 	if (!TAILQ_EMPTY(&m->queue))
 		return TAILQ_FIRST(&m->queue)->until; /* 0: at once */
-	return m->stats.repairing ? m->resweep_at : UINT64_MAX;
+	/* What is due in a sweep waits for its end, which calls run(). */
+	return m->stats.repairing && !vhca_osm_gate_is_sweeping(m->gate) ? m->resweep_at
+									 : UINT64_MAX;
 }
 
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,

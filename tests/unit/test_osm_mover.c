@@ -201,6 +201,24 @@ static void what_is_lost_is_sent_again(void **state)
 	assert_int_equal(w->sweeps, 0);
 }
 
+/* Else the thread would run without a pause until a long sweep is over. */
+static void a_repair_that_is_due_waits_for_the_end_of_the_sweep(void **state)
+{
+	struct world *w = *state;
+	const uint64_t due = 2 * TIMEOUT + VHCA_OSM_RESWEEP_EVERY;
+
+	w->missing = 1;
+	world_submit(w, 1, PORT_B);
+	for (uint64_t t = 0; t <= 2 * TIMEOUT; t += TIMEOUT)
+		vhca_osm_mover_run(w->m, t);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, due), due);
+	assert_true(vhca_osm_gate_sweep_begin(&w->gate));
+	vhca_osm_mover_run(w->m, due);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, due), UINT64_MAX);
+	vhca_osm_gate_sweep_end(&w->gate);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, due), due);
+}
+
 static void what_stays_lost_is_repaired_by_sweeps(void **state)
 {
 	struct world *w = *state;
@@ -370,6 +388,7 @@ int main(void)
 		CASE(but_not_for_ever),
 		CASE(answers_that_come_in_are_waited_for),
 		CASE(what_is_lost_is_sent_again),
+		CASE(a_repair_that_is_due_waits_for_the_end_of_the_sweep),
 		CASE(what_stays_lost_is_repaired_by_sweeps),
 		CASE(sweeps_for_what_never_answers_end),
 		CASE(moves_go_in_order_and_are_bounded),
