@@ -7,6 +7,7 @@
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
 
 #include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
@@ -21,6 +22,21 @@ struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
 		if (((osm_port_t *)i)->lid == cl_hton16(lid))
 			port = (osm_port_t *)i;
 	return port;
+}
+
+/* A port has several LIDs only under LMC, where none of them moves. */
+void vhca_osm_places_unlist(struct osm_opensm *osm)
+{
+	cl_ptr_vector_t *by_lid = &osm->subn.port_lid_tbl;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t lid = 1; !osm->subn.opt.lmc && lid < cl_ptr_vector_get_size(by_lid); lid++) {
+		const osm_port_t *port = cl_ptr_vector_get(by_lid, lid);
+
+		if (port && cl_ntoh16(osm_port_get_base_lid(port)) != lid)
+			(void)cl_ptr_vector_set(by_lid, lid, NULL);
+	}
+	cl_plock_release(&osm->lock);
 }
 
 static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)

@@ -17,6 +17,7 @@
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
 #include "opensm/opensm_lids.h"
+#include "opensm/opensm_places.h"
 #include "opensm/opensm_routing.h"
 #include "opensm/opensm_subnet.h"
 #include "opensm/service.h"
@@ -420,6 +421,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
 		vhca_osm_kept_snapshot_swept(&p->kept, true);
+		vhca_osm_places_unlist(p->osm);
 		vhca_osm_routing_wrap(p->routing);
 		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
 		vhca_osm_pkeys_forget(&p->subnet.pkeys);
@@ -429,6 +431,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		if (takes_over(p))
 			wait_for_take_over(p);
+		vhca_osm_places_unlist(p->osm);
 		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
 	} else if (is_routed(id, event)) {

@@ -6,6 +6,7 @@ import http.client
 import json
 import random
 import threading
+import time
 
 import fabric
 import fattree
@@ -316,6 +317,49 @@ class Opened(Disturbed):
 
     def test_the_cable_of_a_port_that_moves_goes(self):
         self.unlinked(lambda pair: f'"H{pair[1]}"[1]')
+
+    def keep_asking(self, sm, lid, over):
+        """Requests that are sent without waiting for answers: the plugin is never without one."""
+        conn = sm.api.connection(10)
+        conn.connect()
+        conn.sock.setblocking(False)
+        request = f"GET /v1/lids/{lid} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 50
+        while not over.is_set():
+            for work in (lambda: conn.sock.send(request), lambda: conn.sock.recv(1 << 20)):
+                try:
+                    work()
+                except OSError:    # as much as there is room for
+                    time.sleep(0.0002)
+        conn.close()
+
+    def test_a_port_that_moves_goes_and_is_asked_for(self):
+        """OpenSM forgets it in the sweep that does not find it any more, and until that gives LIDs nobody may look at what is left of it."""
+        sm = self.manager("minhop", self.OPEN).start()
+        lids = fattree.Lids(self.tree, sm)
+        a, b = 6, 11
+        to, found, over = lids.of[a], [], threading.Event()
+        self.tree.lose(f"H{b}", fattree.PORT_INFO)
+        thread = threading.Thread(target=lambda: found.append(lids.put(a, b, "skyline")))
+        thread.start()
+        fabric.wait_for("the move", lambda: self.moves(sm)["under_way"] == 1, every=0.005)
+        self.tree.console(f'Unlink "H{b}"[1]')
+        for host in range(2, b):
+            self.check(sm.api.declare(host, [f"0x80{n:02x}" for n in range(1, 40)]), 200)
+        asking = [threading.Thread(target=self.keep_asking, args=(sm, to, over)) for _ in range(4)]
+        for asker in asking:
+            asker.start()
+        try:
+            thread.join()
+            fabric.wait_for("OpenSM forgets it", lambda: sm.alive() and sm.api.call("GET", f"/v1/lids/{to}")[0] == 404, 20)
+        finally:
+            over.set()
+            for asker in asking:
+                asker.join()
+        self.assertEqual(self.check(found[0], 200)["state"], "repairing")
+        self.tree.lose(f"H{b}", fattree.PORT_INFO, 0)
+        self.tree.console(f'ReLink "H{b}"[1]')
+        lids.exchanged(a, b)
+        self.repaired(sm, lids)
 
     def test_a_client_that_does_not_wait_for_its_answer(self):
         sm = self.manager("minhop", self.OPEN).start()
