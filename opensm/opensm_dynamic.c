@@ -168,10 +168,10 @@ void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 
 void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
 {
-	size_t n = osm->subn.coming_out_of_standby ? 0 : t->n;
+	bool forgets = osm->subn.coming_out_of_standby;
 
 	cl_plock_excl_acquire(&osm->lock);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < t->n && !forgets; i++) {
 		const struct vhca_osm_dynamic_lid *row = &t->rows[i];
 		uint16_t lid = 0;
 
