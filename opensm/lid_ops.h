@@ -90,6 +90,8 @@ struct vhca_osm_lid_ops {
 	 * in which the pair's LIDs are may be under way to another switch for somebody else. */
 	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_switch_set *at, bool resend);
+	/* Does not wait for OpenSM's lock, which a sweep holds for long. */
+	bool (*is_master)(void *ctx);
 	/* After this time an SMP that has no answer gets none. */
 	unsigned int (*timeout_ms)(void *ctx);
 	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);

@@ -13,7 +13,8 @@
 #define SENDINGS 2 /* then it is left to a heavy sweep */
 /* As long as answers come in, a move is not sent again; a sweep waits for it no longer than VHCA_OSM_GATE_END_MS. */
 #define PATIENCE_MS 3000
-#define POLL_MS	    1 /* answers to PortInfo raise no event */
+#define POLL_MS	    1	 /* answers to PortInfo raise no event */
+#define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
 
 const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES] = {1,   2,	5,   10,   20,	 50,
 							      100, 200, 500, 1000, 5000, 0};
@@ -395,6 +396,25 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 
 /* ---- the queue ---- */
 
+/* The sweep in which OpenSM gives way to another master has no end: who waits for that asks the wrong one. */
+static void refuse_all_if_standby(struct vhca_osm_mover *m)
+{
+	struct vhca_osm_lid_pair pair;
+	struct entry *e, *next;
+
+	if (m->ops->is_master(m->ctx))
+		return;
+	for (e = TAILQ_FIRST(&m->queue); e; e = next) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		next = TAILQ_NEXT(e, link);
+		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
+			continue;
+		take(m, e);
+		finish(m, e, &err);
+	}
+}
+
 static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -446,6 +466,7 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
 	if (!vhca_osm_gate_enter(m->gate)) {
+		refuse_all_if_standby(m);
 		refuse_late(m, now);
 		m->settled = false;
 		return false;
@@ -470,10 +491,12 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
 {
+	const struct entry *first = TAILQ_FIRST(&m->queue);
+
 	if (!TAILQ_EMPTY(&m->active))
 		return now + POLL_MS;
-	if (!TAILQ_EMPTY(&m->queue))
-		return TAILQ_FIRST(&m->queue)->until; /* 0: at once */
+	if (first)
+		return first->until < now + LOOK_MS ? first->until : now + LOOK_MS; /* 0: at once */
 	/* What is due in a sweep waits for its end, which calls run(). */
 	return m->stats.repairing && !vhca_osm_gate_is_sweeping(m->gate) ? m->resweep_at
 									 : UINT64_MAX;

@@ -7,7 +7,7 @@
  * nor with one that was asked for earlier and still waits.
  *
  *  state      what has happened                                     next
- *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress
+ *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
  *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
  *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing

@@ -563,6 +563,12 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	return r;
 }
 
+/* A byte that OpenSM's sweeper writes. */
+static bool is_master(void *ctx)
+{
+	return osm_of(ctx)->subn.sm_state == IB_SMINFO_STATE_MASTER;
+}
+
 static unsigned int timeout_ms(void *ctx)
 {
 	const osm_subn_opt_t *opt = &osm_of(ctx)->subn.opt;
@@ -577,6 +583,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.drain = drain,
 	.send = send_move,
 	.missing = missing,
+	.is_master = is_master,
 	.timeout_ms = timeout_ms,
 	.find = vhca_osm_place_find,
 	.info = vhca_osm_place_info,

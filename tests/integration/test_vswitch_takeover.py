@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import threading
+import time
 
 import fabric
 import fattree
@@ -106,15 +107,27 @@ class HandOver(Case):
     def test_ftree(self):
         self.give_way("ftree")
 
+    def ask_until_refused(self, lids, pair):
+        self.refusal = (200, None)
+        while self.refusal[0] == 200:
+            begin = time.monotonic()
+            self.refusal = lids.put(*pair)
+            self.waited = time.monotonic() - begin
+
     def give_way(self, engine):
         first = self.manager(engine, masters.MASTER, host=1).start()
         second = self.manager(engine, masters.HIGHER, host=2)
         lids = fattree.Lids(self.tree, first)
         shutil.copy(os.path.join(first.cache_dir, "guid2lid"), second.cache_dir)
         self.random_moves(lids, engine)
+        asked = threading.Thread(target=self.ask_until_refused, args=(lids, (3, 4)))
+        asked.start()
         second.start()
         self.wait_standby(first)
-        self.check(lids.put(3, 4), 421, "not_master")
+        asked.join()
+        self.check(self.refusal, 421, "not_master")    # also who waits for the sweep in which it gives way, which has no end
+        self.assertLess(self.waited, 20)
+        lids.exchanged(3, 4)
         print(f"# {engine}: the new master sent {second.smps()['lft']} LFT SMPs", flush=True)
         now = self.go_on(second, lids.of)
         self.assertEqual(second.stop(), 0)

@@ -23,6 +23,8 @@ static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
 	uint16_t lid = want->lid;
 	uint64_t port_guid = want->port_guid;
 
+	if (w->standby)
+		return refuse(err, "not_master");
 	if (!w->owner[lid])
 		return refuse(err, "unknown_lid");
 	for (uint16_t l = 1; l < WORLD_LIDS; l++)
@@ -154,12 +156,20 @@ static void fake_sweep(void *ctx)
 	w->sweeps++;
 }
 
+static bool fake_is_master(void *ctx)
+{
+	const struct world *w = ctx;
+
+	return !w->standby;
+}
+
 static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .plan = fake_plan,
 					    .remember = fake_remember,
 					    .drain = fake_drain,
 					    .send = fake_send,
 					    .missing = fake_missing,
+					    .is_master = fake_is_master,
 					    .timeout_ms = fake_timeout,
 					    .sweep = fake_sweep};
 
