@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Any request, in any order: clients send what comes to their mind to a real OpenSM, beside heavy sweeps, drivers and hardware that changes.
+"""Any request, in any order: clients send what comes to their mind to a real OpenSM, or to two, beside heavy sweeps, drivers and hardware that changes.
 
 In between nobody asks for anything: then each LID has one owner, is reached from everywhere, and a heavy sweep has nothing to write.
 VHCA_SEED begins the random numbers (default 1); VHCA_ROUNDS and VHCA_SECONDS say how many rounds there are before the one in which OpenSM is killed, and how long each is.
@@ -18,6 +18,7 @@ import unittest
 
 import fabric
 import fattree
+import masters
 import tap
 import vantage
 import vswitches
@@ -29,7 +30,7 @@ CLIENTS = 6
 TIMEOUT = 70    # s; a move waits for sweeps, and one that is not acknowledged for its time-outs
 DYNAMIC = 6
 
-ANSWERS = {200, 400, 404, 405, 409, 413, 501, 503, 507}
+ANSWERS = {200, 400, 404, 405, 409, 413, 421, 501, 503, 507}
 HOSTS = range(1, vswitches.HYPERVISORS + 1)
 PFS = [fabric.port_guid(n) for n in HOSTS]
 VPORTS = [vswitches.own_guid(n, v) for n in HOSTS for v in range(1, vswitches.VFS + 1)]
@@ -46,7 +47,7 @@ class Client:
 
     def __init__(self, case, name):
         self.rng = random.Random(f"{SEED} {name}")
-        self.case, self.api = case, case.sm.api
+        self.case = case
 
     def mostly(self, good, bad, part=0.06):
         return self.rng.choice(bad if self.rng.random() < part else good)
@@ -123,23 +124,25 @@ class Client:
         while not self.case.over.is_set():
             method, path, body = self.rng.choices(kinds, weights)[0]()
             path = path.replace(" ", "%20")
+            api = self.rng.choice(self.case.managers).api
             try:
                 if self.rng.random() < 0.03:
-                    self.ask_and_go(method, path, body)
+                    self.ask_and_go(api, method, path, body)
                     continue
-                status, answer = self.api.call(method, path, body, TIMEOUT)
+                status, answer = api.call(method, path, body, TIMEOUT)
             except (OSError, http.client.HTTPException) as e:
                 if not self.case.killed.is_set():
                     self.case.wrong.append((method, path, body, repr(e)))
-                return
+                time.sleep(0.01)
+                continue
             code = answer.get("code", "done") if status != 200 else answer.get("state", "done")
             self.case.seen[f"{status} {code}"] += 1
             if status not in ANSWERS or status == 200 and not self.is_right(answer):
                 self.case.wrong.append((method, path, body, status, answer))
 
-    def ask_and_go(self, method, path, body):
+    def ask_and_go(self, api, method, path, body):
         """Does not wait for the answer."""
-        conn = self.api.connection(TIMEOUT)
+        conn = api.connection(TIMEOUT)
         try:
             conn.request(method, path, body if isinstance(body, bytes) else json.dumps(body))
         except BrokenPipeError:
@@ -154,17 +157,19 @@ class Client:
 
 
 @unittest.skipIf(fabric.missing(), fabric.missing())
-class Anything(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.rng = random.Random(SEED)
         self.net = vswitches.VSwitches()
         self.addCleanup(self.net.close)
         self.engine = self.rng.choice(("minhop", "updn", "ftree", "dfsssp"))
-        drain = self.rng.choice(("yes", "no"))
-        print(f"# seed {SEED}: {self.engine}, drain = {drain}", flush=True)
-        self.sm = self.net.manager(opensm_conf=f"routing_engine {self.engine}\n", conf=f"[lids]\ndynamic = {DYNAMIC}\ndrain = {drain}",
-                                   counter=os.environ["VHCA_SMPCOUNT_LIB"]).start()
+        self.drain = self.rng.choice(("yes", "no"))
+        print(f"# seed {SEED}: {self.engine}, drain = {self.drain}", flush=True)
         self.seen, self.wrong, self.over, self.killed = collections.Counter(), [], threading.Event(), threading.Event()
+
+    def manager(self, conf="", **args):
+        return self.net.manager(opensm_conf=f"routing_engine {self.engine}\n{conf}", conf=f"[lids]\ndynamic = {DYNAMIC}\ndrain = {self.drain}",
+                                counter=os.environ["VHCA_SMPCOUNT_LIB"], **args)
 
     def hardware(self):
         """Guests come, go and migrate without anybody's report, and SMPs get lost."""
@@ -207,21 +212,21 @@ class Anything(unittest.TestCase):
                     self.wrong.append("no sweep")
                 return
 
-    def burst(self, round_, kills):
+    def burst(self, name, others, what):
+        """Clients, the hardware and others are at work, before and after what happens in the middle."""
         self.over.clear()
-        threads = [threading.Thread(target=work) for work in (self.hardware, self.drivers, self.sweeps)]
-        threads += [threading.Thread(target=Client(self, f"{round_} {n}").run) for n in range(CLIENTS)]
-        before = self.sm.sweeps()
+        threads = [threading.Thread(target=work) for work in (self.hardware, *others)]
+        threads += [threading.Thread(target=Client(self, f"{name} {n}").run) for n in range(CLIENTS)]
         for thread in threads:
             thread.start()
-        time.sleep(SECONDS)
-        if kills:
-            self.kill()
-        self.over.set()
-        for thread in threads:
-            thread.join()
+        try:
+            self.over.wait(SECONDS / 2)
+            what()
+        finally:
+            self.over.set()
+            for thread in threads:
+                thread.join()
         self.assertEqual(self.wrong, [], f"seed {SEED}")
-        self.assertGreater(self.sm.sweeps(), before)
 
     # ---- what is true when nobody asks for anything ----
 
@@ -293,11 +298,22 @@ class Anything(unittest.TestCase):
         self.check_lids()
         self.check_bindings()
 
+    def end(self):
+        print(f"# {sum(self.seen.values())} answers: {dict(self.seen.most_common())}", flush=True)
+        self.assertEqual(self.sm.stop(), 0)
+
+
+class OneManager(Case):
+    def wait(self):
+        time.sleep(SECONDS / 2)
+
     def test_anything(self):
+        self.sm = self.manager().start()
+        self.managers, others = [self.sm], (self.drivers, self.sweeps)
         for round_ in range(ROUNDS):
-            self.burst(round_, kills=False)
+            self.burst(round_, others, self.wait)
             self.check_all()
-        self.burst("the last", kills=True)
+        self.burst("the last", others, self.kill)
         self.sm.start()
         self.check_all()
         before = self.owners()
@@ -305,8 +321,42 @@ class Anything(unittest.TestCase):
         self.sm.start()
         fattree.heavy_sweep(self.sm)
         self.assertEqual(self.owners(), before)
-        print(f"# {sum(self.seen.values())} answers: {dict(self.seen.most_common())}", flush=True)
-        self.assertEqual(self.sm.stop(), 0)
+        self.assertNotIn("421 not_master", self.seen)
+        self.end()
 
 
+class TwoManagers(Case):
+    """A second one enters with a higher priority, and goes: the first is master, standby, and master again while it is asked."""
+
+    def setUp(self):
+        super().setUp()
+        self.killed.set()    # a socket that is not there is no fault
+
+    def enter(self):
+        self.second.start(timeout=60)
+        self.managers.append(self.second)
+        time.sleep(SECONDS / 2)
+
+    def go(self):
+        if self.rng.random() < 0.5:
+            self.assertEqual(self.second.stop(), 0)
+        else:
+            self.second.kill()
+        fabric.wait_for("the take-over", self.sm.api.ready, 30)
+
+    def test_anything(self):
+        self.sm = self.manager(masters.MASTER).start()
+        self.second = self.manager(masters.HIGHER, host=vswitches.HYPERVISORS)
+        self.managers = [self.sm]
+        self.burst("it enters", (), self.enter)
+        fabric.wait_for("standby", lambda: self.sm.api.call("GET", "/healthz")[1]["sm_state"] == "standby", 30)
+        self.burst("it goes", (), self.go)
+        self.managers = [self.sm]
+        self.settle()
+        self.check_bindings()
+        self.assertIn("421 not_master", self.seen)
+        self.end()
+
+
+del Case
 tap.main(__name__)
