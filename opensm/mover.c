@@ -411,7 +411,7 @@ static void refuse_all_if_standby(struct vhca_osm_mover *m)
 		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
 			continue;
 		take(m, e);
-		finish(m, e, &err);
+		refuse(m, e, &err);
 	}
 }
 
