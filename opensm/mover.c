@@ -145,8 +145,9 @@ static void leave(struct vhca_osm_mover *m, struct entry *e)
 	m->settled = false;
 }
 
-static void roll_back(struct vhca_osm_mover *m, struct entry *e, const struct vhca_error *err)
+static void roll_back(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
 {
+	vhca_error_hint(err, "rolled back: the LIDs are where they were; ask again");
 	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
 	if (e->draining) {
 		(void)missing(m, e, true);

@@ -180,6 +180,7 @@ static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 	w->answers++;
 	w->got = *move;
 	(void)snprintf(w->code, sizeof(w->code), "%s", err ? err->code : "");
+	w->hinted = err && err->hint[0];
 	if (!err && move->changes)
 		occupy(w, &move->pair, false);
 }

@@ -42,6 +42,7 @@ struct world {
 
 	int answers;
 	char code[VHCA_ERROR_CODE_MAX]; /* of the last answer; "" = done */
+	bool hinted;			/* it says what to do */
 	struct vhca_osm_lid_move got;
 };
 

@@ -113,6 +113,7 @@ static void what_cannot_be_sent_is_rolled_back(void **state)
 	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
 	assert_string_equal(w->code, "changed_meanwhile");
+	assert_true(w->hinted); /* "rolled back" */
 	assert_int_equal(w->file[1], PORT_A);
 	assert_int_equal(w->file[2], PORT_B);
 	assert_int_equal(world_stats(w).rolled_back, 1);
