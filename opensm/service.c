@@ -426,7 +426,8 @@ static int check_master(const struct vhca_osm_service *s, struct vhca_error *err
 static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *ret_pkeys_max,
 		      struct vhca_error *err)
 {
-	size_t reserved = s->conf.policy.both_memberships ? 2 : 1; /* the default partition's */
+	unsigned int reserved =
+		s->conf.policy.both_memberships ? 2 : 1; /* the default partition's */
 	struct vhca_osm_port_info info;
 	int r;
 
@@ -437,8 +438,8 @@ static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *r
 		return r;
 	}
 	*ret_pkeys_max = VHCA_OSM_PORT_PKEYS_MAX;
-	if (info.pkey_cap && info.pkey_cap - reserved < *ret_pkeys_max)
-		*ret_pkeys_max = info.pkey_cap - reserved;
+	if (info.pkey_cap && info.pkey_cap < *ret_pkeys_max + reserved)
+		*ret_pkeys_max = info.pkey_cap > reserved ? info.pkey_cap - reserved : 0;
 	return 0;
 }
 

@@ -388,6 +388,18 @@ static void reports_are_checked_against_the_subnet(void **state)
 	assert_int_equal(vhca_osm_service_declare(w->service, 0x1234, NULL, 0, NULL), 0);
 }
 
+static void a_table_that_the_default_partition_fills_has_no_room(void **state)
+{
+	struct world *w = *state;
+
+	stop(w);
+	w->fake.ports[1].pkey_cap = 1;
+	w->conf.policy.both_memberships = true; /* of the default partition */
+	assert_int_equal(start(w, NULL), 0);
+	assert_string_equal(put(w, 1, PORT_B, 0x8001), "table_full");
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+}
+
 static void policy_is_enforced(void **state)
 {
 	struct world *w = *state;
@@ -560,6 +572,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_lost_sweep_is_asked_for_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_standby_does_not_sweep, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_table_that_the_default_partition_fills_has_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(state_that_cannot_be_saved_has_no_effect, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_partition_file_that_cannot_be_written_is_retried,
