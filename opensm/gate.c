@@ -27,24 +27,44 @@ void vhca_osm_gate_done(struct vhca_osm_gate *gate)
 	(void)pthread_mutex_destroy(&gate->lock);
 }
 
-bool vhca_osm_gate_enter(struct vhca_osm_gate *gate)
+static bool take(struct vhca_osm_gate *gate, bool *ret_inside)
 {
 	bool free;
 
 	(void)pthread_mutex_lock(&gate->lock);
 	free = !gate->sweeping;
 	if (free)
-		gate->moving = true;
+		*ret_inside = true;
 	(void)pthread_mutex_unlock(&gate->lock);
 	return free;
 }
 
-void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
+static void give_back(struct vhca_osm_gate *gate, bool *inside)
 {
 	(void)pthread_mutex_lock(&gate->lock);
-	gate->moving = false;
+	*inside = false;
 	(void)pthread_cond_broadcast(&gate->changed);
 	(void)pthread_mutex_unlock(&gate->lock);
+}
+
+bool vhca_osm_gate_enter(struct vhca_osm_gate *gate)
+{
+	return take(gate, &gate->moving);
+}
+
+void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
+{
+	give_back(gate, &gate->moving);
+}
+
+bool vhca_osm_gate_hold(struct vhca_osm_gate *gate)
+{
+	return take(gate, &gate->held);
+}
+
+void vhca_osm_gate_release(struct vhca_osm_gate *gate)
+{
+	give_back(gate, &gate->held);
 }
 
 void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting)
@@ -90,21 +110,26 @@ static struct timespec after(int ms)
 	return t;
 }
 
+static bool is_inside(const struct vhca_osm_gate *gate)
+{
+	return gate->moving || gate->held;
+}
+
 bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
 {
 	struct timespec until = after(VHCA_OSM_GATE_YIELD_MS);
 	bool ended;
 
 	(void)pthread_mutex_lock(&gate->lock);
-	while ((gate->moving || gate->waiting) &&
+	while ((is_inside(gate) || gate->waiting) &&
 	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
 		;
 	gate->sweeping = true;
 	until = after(VHCA_OSM_GATE_END_MS);
-	while (gate->moving &&
+	while (is_inside(gate) &&
 	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
 		;
-	ended = !gate->moving;
+	ended = !is_inside(gate);
 	(void)pthread_mutex_unlock(&gate->lock);
 	return ended;
 }

@@ -20,7 +20,7 @@
 struct vhca_osm_gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool sweeping, moving;
+	bool sweeping, moving, held;
 	bool waiting;	 /* moves are queued */
 	uint64_t sweeps; /* that are over */
 };
@@ -36,6 +36,9 @@ void vhca_osm_gate_done(struct vhca_osm_gate *gate);
 bool vhca_osm_gate_enter(struct vhca_osm_gate *gate);
 /* The last of them has ended. */
 void vhca_osm_gate_leave(struct vhca_osm_gate *gate);
+/* The same for something short that is no move, beside those that are under way or not. False in a sweep. */
+bool vhca_osm_gate_hold(struct vhca_osm_gate *gate);
+void vhca_osm_gate_release(struct vhca_osm_gate *gate);
 /* Says whether more moves are queued. */
 void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting);
 bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate);

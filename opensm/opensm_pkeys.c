@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/log.h"
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
@@ -17,6 +18,9 @@
 #include <opensm/osm_port.h>
 #include <opensm/osm_subnet.h>
 #include <opensm/osm_switch.h>
+
+/* What a heavy sweep does about keys. Exported, and declared in no header: OpenSM's own files declare it so, too. Takes the lock. */
+extern int osm_pkey_mgr_process(osm_opensm_t *p_osm);
 
 struct vhca_osm_pkey_block {
 	bool known; /* OpenSM has read or written it */
@@ -197,16 +201,88 @@ static size_t sent_for(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_p
 					  IB_NUM_PKEY_ELEMENTS_IN_BLOCK);
 }
 
+/* waits: NULL = who has been sent something does not matter; else it has room for all. */
+static void count_sent(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
+		       struct vhca_osm_pkey_waits *waits)
+{
+	size_t sum = 0;
+
+	cl_plock_acquire(&osm->lock);
+	for (size_t i = 0; i < watch->n_ports; i++) {
+		size_t n = sent_for(osm, &watch->ports[i]);
+
+		sum += n;
+		if (waits && n > 0)
+			waits->guids[waits->n++] = watch->ports[i].guid;
+	}
+	cl_plock_release(&osm->lock);
+	atomic_fetch_add(&watch->sent, sum);
+	vhca_osm_pkeys_forget(watch);
+}
+
 void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	count_sent(osm, watch, NULL);
+}
+
+/* ---- without a sweep ---- */
+
+static void forget_waits(struct vhca_osm_pkey_waits *waits)
+{
+	free(waits->guids);
+	*waits = (struct vhca_osm_pkey_waits){0};
+}
+
+bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	bool applied;
+
+	forget_waits(&watch->waits);
+	vhca_osm_pkeys_discovered(osm, watch);
+	watch->waits.guids = calloc(watch->n_ports + 1, sizeof(*watch->waits.guids));
+	if (!watch->ports || !watch->blocks || !watch->waits.guids) {
+		vhca_osm_pkeys_forget(watch);
+		return false;
+	}
+	applied = osm_pkey_mgr_process(osm) == 0;
+	count_sent(osm, watch, &watch->waits);
+	return applied;
+}
+
+static size_t missing_at(const osm_opensm_t *osm, ib_net64_t guid)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, guid);
+	const osm_physp_t *enforcer;
+	struct vhca_osm_pkeys_of_port now = {.guid = guid};
+	VHCA_AUTO_FREE struct vhca_osm_pkey_block *blocks = NULL;
+	struct vhca_osm_pkey_block *at;
+
+	if (!port || !port->p_physp)
+		return 0;
+	enforcer = enforcer_of(osm, port);
+	at = blocks = calloc(blocks_at(port->p_physp) + blocks_at(enforcer) + 1, sizeof(*blocks));
+	if (!blocks)
+		return 1;
+	now.own = remember_table(port->p_physp, &at);
+	now.at_switch = remember_table(enforcer, &at);
+	return sent_for(osm, &now);
+}
+
+size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
 	size_t n = 0;
 
 	cl_plock_acquire(&osm->lock);
-	for (size_t i = 0; i < watch->n_ports; i++)
-		n += sent_for(osm, &watch->ports[i]);
+	for (size_t i = 0; i < watch->waits.n; i++)
+		n += missing_at(osm, watch->waits.guids[i]) > 0;
 	cl_plock_release(&osm->lock);
-	atomic_fetch_add(&watch->sent, n);
+	return n;
+}
+
+void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch)
+{
 	vhca_osm_pkeys_forget(watch);
+	forget_waits(&watch->waits);
 }
 
 void vhca_osm_pkeys_forget(struct vhca_osm_pkey_watch *watch)

@@ -2,13 +2,14 @@
 #ifndef VHCA_OPENSM_OPENSM_PKEYS_H
 #define VHCA_OPENSM_OPENSM_PKEYS_H
 /*
- * How many P_Key table SMPs OpenSM sends for the partition file. It sends them itself, in each heavy sweep between the end of discovery and
- * routing, and keeps no count: a block is sent if it differs from what the port was known to have. So that is remembered before, and compared
+ * P_Key table SMPs for the partition file: OpenSM's own P_Key manager sends them, here and in each heavy sweep between the end of discovery and
+ * routing. It keeps no count: a block is sent if it differs from what the port was known to have. So that is remembered before, and compared
  * with what OpenSM wanted then. An SMP that is lost leaves the difference, is sent again in the next sweep, and counts again.
  *
- * The functions are called by OpenSM's sweeper, without its lock, and take it.
+ * The functions are called without OpenSM's lock, and take it: by its sweeper, except where another thread is named.
  */
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,10 +17,17 @@ struct osm_opensm;
 struct vhca_osm_pkeys_of_port;
 struct vhca_osm_pkey_block;
 
+struct vhca_osm_pkey_waits {
+	uint64_t *guids; /* network order */
+	size_t n;
+};
+
 struct vhca_osm_pkey_watch {
 	struct vhca_osm_pkeys_of_port *ports; /* before; NULL = not known */
 	struct vhca_osm_pkey_block *blocks;   /* of all of them */
 	size_t n_ports;
+	struct vhca_osm_pkey_waits
+		waits; /* ports that apply() has sent something; the plugin's thread only */
 	atomic_uint_fast64_t sent; /* may be read by any thread */
 };
 
@@ -27,7 +35,17 @@ struct vhca_osm_pkey_watch {
 void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
 /* The tables have been sent: counts, and forgets what was before. */
 void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
-/* Forgets what was before: a sweep that ended early has sent nothing. Also releases everything. */
+
+/* ---- the plugin's thread, not in a sweep ---- */
+/* What the sweep does about keys, and nothing else of it: OpenSM reads the partition file, and sends the blocks that differ. False: without memory,
+ * or OpenSM could not. */
+bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
+/* How many of the ports that were sent something then have not got it as far as OpenSM knows. One that has gone is not waited for. */
+size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
+/* Releases everything. */
+void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch);
+
+/* Forgets what was before: a sweep that ended early has sent nothing. */
 void vhca_osm_pkeys_forget(struct vhca_osm_pkey_watch *watch);
 
 #endif

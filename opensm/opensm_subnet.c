@@ -327,6 +327,27 @@ static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 	unlock(osm);
 }
 
+static bool apply(void *ctx)
+{
+	struct vhca_osm_opensm *o = ctx;
+	struct vhca_osm_status status;
+	bool applied;
+
+	get_status(ctx, &status);
+	if (!status.ready || !vhca_osm_gate_hold(o->gate))
+		return false;
+	applied = vhca_osm_pkeys_apply(o->osm, &o->pkeys);
+	vhca_osm_gate_release(o->gate);
+	return applied;
+}
+
+static size_t unanswered(void *ctx)
+{
+	struct vhca_osm_opensm *o = ctx;
+
+	return vhca_osm_pkeys_unanswered(o->osm, &o->pkeys);
+}
+
 /* As OpenSM's own SIGHUP handler does it: the flag is a plain word that the sweeper polls. */
 static void sweep(void *ctx)
 {
@@ -352,6 +373,8 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.is_vport_of = is_vport_of,
 	.has_pkey = has_pkey,
 	.each_port = each_port,
+	.apply = apply,
+	.unanswered = unanswered,
 	.sweep = sweep,
 	.smps = get_smps,
 };

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "opensm/gate.h"
 #include "opensm/opensm_pkeys.h"
 #include "opensm/subnet.h"
 
@@ -13,6 +14,7 @@ struct osm_opensm;
 /* ctx of the operations. */
 struct vhca_osm_opensm {
 	struct osm_opensm *osm; /* borrowed */
+	struct vhca_osm_gate *gate;
 	/* A heavy sweep of this mastership is complete. OpenSM's own flag says so for a moment before the first one, too: it becomes
 	 * master before it sets the flag. */
 	atomic_bool swept;

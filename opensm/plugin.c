@@ -283,7 +283,7 @@ static void plugin_free(struct plugin *p)
 	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
 	restore_partitions(p);
-	vhca_osm_pkeys_forget(&p->subnet.pkeys);
+	vhca_osm_pkeys_done(&p->subnet.pkeys);
 	(void)vhca_osm_service_free(p->service);
 	vhca_close_cleanup(&p->wake_fd);
 	(void)sem_destroy(&p->take_over_done);
@@ -388,6 +388,7 @@ static void *create(osm_opensm_t *osm)
 	vhca_log_set_sink(to_opensm_log);
 	p->osm = osm;
 	p->subnet.osm = osm;
+	p->subnet.gate = &p->gate;
 	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -22,10 +22,17 @@ static uint64_t write_at(const struct vhca_osm_publisher *p)
 	return earlier(p->last_change + VHCA_OSM_QUIET_MS, p->first_change + VHCA_OSM_BURST_MS);
 }
 
+static uint64_t look_at(const struct vhca_osm_publisher *p)
+{
+	return p->look_at && !vhca_osm_publisher_settled(p) ? p->look_at : UINT64_MAX;
+}
+
 static uint64_t resweep_at(const struct vhca_osm_publisher *p)
 {
 	if (vhca_osm_publisher_settled(p))
 		return UINT64_MAX;
+	if (p->look_at)
+		return p->asked + VHCA_OSM_ANSWER_MS;
 	return p->asked + (atomic_load(&p->read) == atomic_load(&p->written) ? VHCA_OSM_SWEEP_MAX_MS
 									     : VHCA_OSM_RESWEEP_MS);
 }
@@ -45,9 +52,29 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 	if (!replaced)
 		return false;
 	p->asked = now;
+	p->look_at = 0; /* what was applied is no longer the current file */
 	/* The order matters: a sweep that is seen discovering after this samples the new generation when it ends discovery. */
 	atomic_fetch_add(&p->written, 1);
 	return !atomic_load(&p->discovering);
+}
+
+void vhca_osm_publisher_applied(struct vhca_osm_publisher *p, uint64_t now)
+{
+	p->asked = p->look_at = now;
+}
+
+bool vhca_osm_publisher_look_due(const struct vhca_osm_publisher *p, uint64_t now)
+{
+	return now >= look_at(p);
+}
+
+void vhca_osm_publisher_looked(struct vhca_osm_publisher *p, bool all_answered, uint64_t now)
+{
+	if (all_answered) {
+		atomic_store(&p->read, atomic_load(&p->written));
+		atomic_store(&p->in_effect, atomic_load(&p->written));
+	}
+	p->look_at = all_answered ? 0 : now + VHCA_OSM_LOOK_MS;
 }
 
 bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now)
@@ -55,12 +82,13 @@ bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now)
 	if (now < resweep_at(p))
 		return false;
 	p->asked = now;
+	p->look_at = 0;
 	return true;
 }
 
 uint64_t vhca_osm_publisher_deadline(const struct vhca_osm_publisher *p)
 {
-	return earlier(write_at(p), resweep_at(p));
+	return earlier(write_at(p), earlier(look_at(p), resweep_at(p)));
 }
 
 bool vhca_osm_publisher_settled(const struct vhca_osm_publisher *p)

@@ -151,6 +151,20 @@ static void ask_for_sweep(const struct vhca_osm_service *s)
 		s->ops->sweep(s->ctx);
 }
 
+/* A sweep asks every port of the subnet for all that there is to know: not for a key at one of them, if that can be helped. */
+static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
+{
+	if (s->ops->apply(s->ctx))
+		vhca_osm_publisher_applied(&s->publisher, now);
+	else
+		ask_for_sweep(s);
+}
+
+static void look_for_answers(struct vhca_osm_service *s, uint64_t now)
+{
+	vhca_osm_publisher_looked(&s->publisher, s->ops->unanswered(s->ctx) == 0, now);
+}
+
 static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -165,7 +179,7 @@ static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 		s->write_problem[0] = '\0';
 	}
 	if (vhca_osm_publisher_written(&s->publisher, r<0, r> 0, now))
-		ask_for_sweep(s);
+		bring_into_effect(s, now);
 }
 
 /* ---- inherited keys ---- */
@@ -244,6 +258,8 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 	/* What is not durable yet must not take effect. */
 	if (is_saved(s) && vhca_osm_publisher_write_due(&s->publisher, now))
 		publish_partitions(s, now);
+	if (vhca_osm_publisher_look_due(&s->publisher, now))
+		look_for_answers(s, now);
 	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
 		ask_for_sweep(s);
 }

@@ -30,11 +30,13 @@ class Counters(test_sm_plugin.Case):
         fabric.wait_for("in effect", lambda: self.api.call("GET", "/healthz")[1]["in_effect"])
         self.sm.rest()
 
+    def sweeps(self):
+        return self.api.metrics()["vhcasm_heavy_sweeps_total"]
+
     def sweep(self):
-        done = lambda: self.api.metrics()["vhcasm_heavy_sweeps_total"]
-        before = done()
+        before = self.sweeps()
         self.sm.resweep()
-        fabric.wait_for("a sweep", lambda: done() > before)
+        fabric.wait_for("a sweep", lambda: self.sweeps() > before)
 
     def count(self, kind):
         return self.api.counted()[kind]
@@ -59,6 +61,20 @@ class Counters(test_sm_plugin.Case):
         self.assertEqual(self.sent(lambda: self.check(self.api.declare(4, many), 200)), 2 * port_and_switch)
         self.assertEqual(self.sent(lambda: self.check(self.api.declare(4, []), 200)), port_and_switch + 1)    # OpenSM leaves the switch's second block
 
+    def test_a_key_costs_one_smp_and_no_sweep(self):
+        self.assertEqual(self.sm.stop(), 0)
+        self.sm = self.manager(counter=os.environ["VHCA_SMPCOUNT_LIB"], opensm_conf="part_enforce off\n").start()    # else ibsim's switches forget it, and are told again
+        self.api = self.sm.api
+        self.settle()
+        sweeps, before = self.sweeps(), self.sm.smps()["all"]
+        for n, keys in enumerate((["0x8001"], ["0x8001", "0x0002"], ["0x0002"], [])):
+            self.assertEqual(self.sent(lambda k=keys: self.check(self.api.declare(4, k), 200)), 1)
+            self.assertEqual(self.sm.smps()["all"] - before, n + 1)
+            for key in ("0x8001", "0x0002"):
+                self.assertEqual(self.fabric.has(4, key), key in keys)
+        self.assertEqual(self.sweeps(), sweeps)
+        self.assertEqual(self.sent(self.sweep), 0)
+
     def test_keys_of_the_base_file(self):
         """The plugin's file is what OpenSM distributes, whoever wants it so."""
         def change():
@@ -69,10 +85,12 @@ class Counters(test_sm_plugin.Case):
         self.assertEqual(self.sent(change), 2 * fabric.HOSTS + 1)    # and the switch's own port
 
     def test_lost_key_tables(self):
-        """What the port has not acknowledged is sent again by OpenSM's next sweep, and counted again."""
+        """What the port has not acknowledged is left to a sweep, sent again by each, and counted again."""
         self.addCleanup(self.fabric.console, 'Error "H3" 0 0x16')
         self.fabric.console('Error "H3" 100 0x16')
-        self.assertEqual(self.sent(lambda: self.check(self.api.bind(VGUID1, 1, 3, ["0x8001"]), 200)), 2)
+        before = self.sweeps()
+        self.assertEqual(self.sent(lambda: self.check(self.api.bind(VGUID1, 1, 3, ["0x8001"]), 200)), 2 + self.sweeps() - before)
+        self.assertGreater(self.sweeps(), before)
         self.assertEqual(self.sent(self.sweep), 1)
         self.fabric.console('Error "H3" 0 0x16')
         self.assertEqual(self.sent(self.sweep), 1)

@@ -151,6 +151,12 @@ static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return true;
 }
 
+static bool fake_apply(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void fake_sweep(void *ctx)
 {
 	(void)ctx;
@@ -162,6 +168,7 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 	.find_alias = fake_alias,
 	.evict = fake_evict,
 	.has_pkey = fake_has_pkey,
+	.apply = fake_apply,
 	.sweep = fake_sweep,
 };
 

@@ -27,6 +27,9 @@ struct fake {
 	struct vhca_osm_alias alias; /* of GUID_1 */
 	uint16_t pkeys[4];	     /* of any port's table */
 	int sweeps;
+	bool applies; /* without a sweep */
+	int applied;
+	size_t unanswered;
 };
 
 static void fake_status(void *ctx, struct vhca_osm_status *ret)
@@ -71,6 +74,19 @@ static void fake_each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 	fn(arg, PORT_B, f->pkeys, 1);
 }
 
+static bool fake_apply(void *ctx)
+{
+	struct fake *f = ctx;
+
+	f->applied += f->applies;
+	return f->applies;
+}
+
+static size_t fake_unanswered(void *ctx)
+{
+	return ((struct fake *)ctx)->unanswered;
+}
+
 static void fake_sweep(void *ctx)
 {
 	((struct fake *)ctx)->sweeps++;
@@ -82,6 +98,8 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 	.find_alias = fake_alias,
 	.has_pkey = fake_has_pkey,
 	.each_port = fake_each_port,
+	.apply = fake_apply,
+	.unanswered = fake_unanswered,
 	.sweep = fake_sweep,
 };
 
@@ -246,6 +264,62 @@ static void a_lost_sweep_is_asked_for_again(void **state)
 	assert_int_equal(w->fake.sweeps, 2);
 	vhca_osm_service_publish(w->service, now + VHCA_OSM_RESWEEP_MS + VHCA_OSM_SWEEP_MAX_MS);
 	assert_int_equal(w->fake.sweeps, 3);
+}
+
+static void at(struct world *w, uint64_t ms_later)
+{
+	w->skew += ms_later;
+	vhca_osm_service_publish(w->service, vhca_now_ms() + w->skew);
+}
+
+static void where_it_can_be_a_key_costs_no_sweep(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = true;
+	w->fake.unanswered = 1;
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	settle(w);
+	assert_int_equal(w->fake.applied, 1);
+	assert_false(vhca_osm_service_in_effect(w->service)); /* one port has not answered */
+	w->fake.unanswered = 0;
+	at(w, VHCA_OSM_LOOK_MS);
+	assert_true(vhca_osm_service_in_effect(w->service));
+	assert_string_equal(put(w, 2, PORT_A, 0x8002), "");
+	commit(w);
+	settle(w);
+	assert_true(vhca_osm_service_in_effect(w->service));
+	assert_int_equal(w->fake.applied, 2);
+	at(w, VHCA_OSM_SWEEP_MAX_MS);
+	assert_int_equal(w->fake.sweeps, 0);
+}
+
+/* One that has lost it, or has gone. */
+static void who_does_not_answer_is_left_to_a_sweep(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = true;
+	w->fake.unanswered = 1;
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	settle(w);
+	at(w, VHCA_OSM_ANSWER_MS / 2);
+	assert_int_equal(w->fake.sweeps, 0);
+	at(w, VHCA_OSM_ANSWER_MS / 2);
+	assert_int_equal(w->fake.sweeps, 1);
+	w->fake.unanswered = 0; /* of what the sweep sends, the sweep knows */
+	at(w, 1);
+	assert_false(vhca_osm_service_in_effect(w->service));
+	at(w, VHCA_OSM_RESWEEP_MS); /* that sweep came to nothing */
+	assert_int_equal(w->fake.sweeps, 2);
+	vhca_osm_service_on_sweep_start(w->service);
+	vhca_osm_service_on_discovered(w->service);
+	vhca_osm_service_on_subnet_up(w->service);
+	assert_true(vhca_osm_service_in_effect(w->service));
+	at(w, VHCA_OSM_SWEEP_MAX_MS);
+	assert_int_equal(w->fake.sweeps, 2);
 }
 
 static void a_standby_does_not_sweep(void **state)
@@ -571,6 +645,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_sweep_that_is_about_to_read_is_enough, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_lost_sweep_is_asked_for_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(where_it_can_be_a_key_costs_no_sweep, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(who_does_not_answer_is_left_to_a_sweep, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_standby_does_not_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_table_that_the_default_partition_fills_has_no_room, setup, teardown),

@@ -74,6 +74,12 @@ static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return false;
 }
 
+static bool subnet_apply(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void subnet_sweep(void *ctx)
 {
 	(void)ctx;
@@ -84,6 +90,7 @@ static const struct vhca_osm_subnet_ops subnet = {
 	.find_port = subnet_port,
 	.find_alias = subnet_alias,
 	.has_pkey = subnet_has_pkey,
+	.apply = subnet_apply,
 	.sweep = subnet_sweep,
 };
 
