@@ -175,11 +175,16 @@ static void commit(struct world *w)
 	assert_int_equal(vhca_osm_service_commit(w->service, NULL), 0);
 }
 
+static void at(struct world *w, uint64_t ms_later)
+{
+	w->skew += ms_later;
+	vhca_osm_service_publish(w->service, vhca_now_ms() + w->skew);
+}
+
 /* Lets the time of a burst pass. */
 static void settle(struct world *w)
 {
-	w->skew += VHCA_OSM_BURST_MS;
-	vhca_osm_service_publish(w->service, vhca_now_ms() + w->skew);
+	at(w, VHCA_OSM_BURST_MS);
 }
 
 static bool shown(struct world *w, const char *text)
@@ -266,21 +271,21 @@ static void a_lost_sweep_is_asked_for_again(void **state)
 	assert_int_equal(w->fake.sweeps, 3);
 }
 
-static void at(struct world *w, uint64_t ms_later)
+/* Without a sweep, to a port that does not answer yet. */
+static void send_a_key(struct world *w)
 {
-	w->skew += ms_later;
-	vhca_osm_service_publish(w->service, vhca_now_ms() + w->skew);
+	w->fake.applies = true;
+	w->fake.unanswered = 1;
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	settle(w);
 }
 
 static void where_it_can_be_a_key_costs_no_sweep(void **state)
 {
 	struct world *w = *state;
 
-	w->fake.applies = true;
-	w->fake.unanswered = 1;
-	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
-	commit(w);
-	settle(w);
+	send_a_key(w);
 	assert_int_equal(w->fake.applied, 1);
 	assert_false(vhca_osm_service_in_effect(w->service)); /* one port has not answered */
 	w->fake.unanswered = 0;
@@ -300,11 +305,7 @@ static void who_does_not_answer_is_left_to_a_sweep(void **state)
 {
 	struct world *w = *state;
 
-	w->fake.applies = true;
-	w->fake.unanswered = 1;
-	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
-	commit(w);
-	settle(w);
+	send_a_key(w);
 	at(w, VHCA_OSM_ANSWER_MS / 2);
 	assert_int_equal(w->fake.sweeps, 0);
 	at(w, VHCA_OSM_ANSWER_MS / 2);
