@@ -327,18 +327,19 @@ static void each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 	unlock(osm);
 }
 
-static bool apply(void *ctx)
+static int apply(void *ctx)
 {
 	struct vhca_osm_opensm *o = ctx;
 	struct vhca_osm_status status;
-	bool applied;
+	int r = -EAGAIN;
 
+	if (!vhca_osm_gate_hold(o->gate))
+		return -EBUSY;
 	get_status(ctx, &status);
-	if (!status.ready || !vhca_osm_gate_hold(o->gate))
-		return false;
-	applied = vhca_osm_pkeys_apply(o->osm, &o->pkeys);
+	if (status.ready && vhca_osm_pkeys_apply(o->osm, &o->pkeys))
+		r = 0;
 	vhca_osm_gate_release(o->gate);
-	return applied;
+	return r;
 }
 
 static size_t unanswered(void *ctx)

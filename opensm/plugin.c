@@ -442,8 +442,9 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_service_on_subnet_up(p->service);
 		vhca_osm_kept_snapshot_swept(&p->kept, false);
 		vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
-		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_opensm_swept(&p->subnet, true);
+		vhca_osm_gate_sweep_end(&p->gate);
+		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {
 		vhca_osm_opensm_swept(&p->subnet, false);
 	} else {

@@ -33,6 +33,8 @@ static uint64_t resweep_at(const struct vhca_osm_publisher *p)
 		return UINT64_MAX;
 	if (p->look_at)
 		return p->asked + VHCA_OSM_ANSWER_MS;
+	if (p->postponed)
+		return p->asked + VHCA_OSM_SWEEP_MAX_MS;
 	return p->asked + (atomic_load(&p->read) == atomic_load(&p->written) ? VHCA_OSM_SWEEP_MAX_MS
 									     : VHCA_OSM_RESWEEP_MS);
 }
@@ -53,6 +55,7 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 		return false;
 	p->asked = now;
 	p->look_at = 0; /* what was applied is no longer the current file */
+	p->postponed = false;
 	/* The order matters: a sweep that is seen discovering after this samples the new generation when it ends discovery. */
 	atomic_fetch_add(&p->written, 1);
 	return !atomic_load(&p->discovering);
@@ -61,6 +64,19 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 void vhca_osm_publisher_applied(struct vhca_osm_publisher *p, uint64_t now)
 {
 	p->asked = p->look_at = now;
+}
+
+void vhca_osm_publisher_postponed(struct vhca_osm_publisher *p)
+{
+	p->postponed = true;
+}
+
+bool vhca_osm_publisher_apply_due(struct vhca_osm_publisher *p)
+{
+	if (!atomic_exchange(&p->swept, false) || !p->postponed)
+		return false;
+	p->postponed = false;
+	return !vhca_osm_publisher_settled(p);
 }
 
 bool vhca_osm_publisher_look_due(const struct vhca_osm_publisher *p, uint64_t now)
@@ -83,6 +99,7 @@ bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now)
 		return false;
 	p->asked = now;
 	p->look_at = 0;
+	p->postponed = false;
 	return true;
 }
 
@@ -110,4 +127,9 @@ void vhca_osm_publisher_on_discovered(struct vhca_osm_publisher *p)
 void vhca_osm_publisher_on_subnet_up(struct vhca_osm_publisher *p)
 {
 	atomic_store(&p->in_effect, atomic_load(&p->read));
+}
+
+void vhca_osm_publisher_on_sweep_over(struct vhca_osm_publisher *p)
+{
+	atomic_store(&p->swept, true);
 }

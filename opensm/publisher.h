@@ -32,10 +32,12 @@ struct vhca_osm_publisher {
 	uint64_t retry_at;		    /* after a failed write; 0 = none */
 	uint64_t asked;	  /* when the last sweep was asked for, or the file applied without one */
 	uint64_t look_at; /* applied without one: when to look for answers; 0 = not */
+	bool postponed;	  /* to be applied when the sweep in progress is over */
 	atomic_uint_fast64_t written;	/* generation of the file */
 	atomic_uint_fast64_t read;	/* generation that the last discovery ended with */
 	atomic_uint_fast64_t in_effect; /* generation in effect */
 	atomic_bool discovering;	/* the sweep in progress has not read the file yet */
+	atomic_bool swept;		/* a sweep is over; apply_due() has not seen it yet */
 };
 
 /* Something changed that the file has to show. */
@@ -48,6 +50,10 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 				uint64_t now);
 /* OpenSM has read the current file without a sweep, and sent what has changed. */
 void vhca_osm_publisher_applied(struct vhca_osm_publisher *p, uint64_t now);
+/* OpenSM could not, because a sweep is under way that has read the file before. */
+void vhca_osm_publisher_postponed(struct vhca_osm_publisher *p);
+/* Is that sweep over, without having taken over the current file? True once. */
+bool vhca_osm_publisher_apply_due(struct vhca_osm_publisher *p);
 /* Is it time to look for the answers? */
 bool vhca_osm_publisher_look_due(const struct vhca_osm_publisher *p, uint64_t now);
 /* The outcome. */
@@ -63,5 +69,7 @@ bool vhca_osm_publisher_settled(const struct vhca_osm_publisher *p);
 void vhca_osm_publisher_on_sweep_start(struct vhca_osm_publisher *p);
 void vhca_osm_publisher_on_discovered(struct vhca_osm_publisher *p);
 void vhca_osm_publisher_on_subnet_up(struct vhca_osm_publisher *p);
+/* The file can be applied without a sweep again. */
+void vhca_osm_publisher_on_sweep_over(struct vhca_osm_publisher *p);
 
 #endif

@@ -154,8 +154,12 @@ static void ask_for_sweep(const struct vhca_osm_service *s)
 /* A sweep asks every port of the subnet for all that there is to know: not for a key at one of them, if that can be helped. */
 static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
 {
-	if (s->ops->apply(s->ctx))
+	int r = s->ops->apply(s->ctx);
+
+	if (r == 0)
 		vhca_osm_publisher_applied(&s->publisher, now);
+	else if (r == -EBUSY)
+		vhca_osm_publisher_postponed(&s->publisher);
 	else
 		ask_for_sweep(s);
 }
@@ -258,6 +262,8 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 	/* What is not durable yet must not take effect. */
 	if (is_saved(s) && vhca_osm_publisher_write_due(&s->publisher, now))
 		publish_partitions(s, now);
+	if (vhca_osm_publisher_apply_due(&s->publisher))
+		bring_into_effect(s, now);
 	if (vhca_osm_publisher_look_due(&s->publisher, now))
 		look_for_answers(s, now);
 	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
@@ -288,6 +294,11 @@ void vhca_osm_service_on_subnet_up(struct vhca_osm_service *s)
 {
 	atomic_store(&s->ports_check, true);
 	vhca_osm_publisher_on_subnet_up(&s->publisher);
+}
+
+void vhca_osm_service_on_sweep_over(struct vhca_osm_service *s)
+{
+	vhca_osm_publisher_on_sweep_over(&s->publisher);
 }
 
 /* ---- state ---- */

@@ -84,5 +84,7 @@ void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s);
 void vhca_osm_service_on_discovered(
 	struct vhca_osm_service *s); /* the partition file is read next */
 void vhca_osm_service_on_subnet_up(struct vhca_osm_service *s);
+/* After that, and when OpenSM can be had to do something between sweeps again. */
+void vhca_osm_service_on_sweep_over(struct vhca_osm_service *s);
 
 #endif

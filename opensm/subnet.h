@@ -64,9 +64,9 @@ struct vhca_osm_subnet_ops {
 	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
 	 * with OpenSM's lock held: it must not call any of these operations. */
 	void (*each_port)(void *ctx, vhca_osm_port_fn fn, void *arg);
-	/* Has OpenSM read the partition file, and send each port what has changed in its table. False: it is not ready, or in a sweep, or
-	 * cannot; then it has to be asked for a sweep. */
-	bool (*apply)(void *ctx);
+	/* Has OpenSM read the partition file, and send each port what has changed in its table. -EBUSY: a sweep is under way; -EAGAIN: OpenSM is
+	 * not ready, or cannot, and has to be asked for a sweep. */
+	int (*apply)(void *ctx);
 	/* Of the ports that have been sent something by the last apply(), how many have not answered. */
 	size_t (*unanswered)(void *ctx);
 	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */

@@ -6,6 +6,7 @@ SMPs are counted on the wire, ways followed through the switches, path records c
 import http.client
 import os
 import random
+import signal
 import threading
 import time
 import unittest
@@ -232,6 +233,40 @@ class Members(Case):
         self.wait_key("F3-2", False)
         self.records_are_back()
         self.assertEqual(self.sm.stop(), 0)
+
+    def stop_in_a_sweep(self):
+        """Nothing answers any more from where a sweep has read the file; False if that was over too soon. ibsim forgets that its switch ports
+        enforce partitions, so each sweep says so after that."""
+        read, before = self.sm.sweeps(), self.sm.smps()["port_info"]
+        swept = self.swept()
+        self.sm.resweep()
+        while self.sm.smps()["port_info"] == before:
+            self.sm.alive()
+        self.net.sim.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        if self.sm.sweeps() > read and self.swept() == swept:
+            return True
+        self.net.sim.send_signal(signal.SIGCONT)
+        self.sm.rest()
+        return False
+
+    def swept(self):
+        return self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+
+    def test_a_key_that_comes_late_in_a_sweep_costs_no_other(self):
+        self.manager("minhop", "transaction_timeout 3000\nmax_smps_on_wire 1\n")
+        self.addCleanup(self.net.sim.send_signal, signal.SIGCONT)
+        fabric.wait_for("a sweep that lasts", self.stop_in_a_sweep, 60)
+        swept = self.swept()
+        self.check(self.sm.api.bind(VGUID, 2, 1, [self.KEY], gid_index=0), 200)
+        time.sleep(0.5)    # longer than the plugin waits for more reports
+        self.assertEqual(self.swept(), swept)
+        self.net.sim.send_signal(signal.SIGCONT)
+        self.wait_key("F1-1")
+        self.settled()
+        self.sm.rest()
+        self.assertEqual(self.swept(), swept + 1)    # the one that it came in
+        self.end()
 
     def test_a_port_that_comes_later(self):
         """As of a VF that is programmed after it was claimed: until then its HCA's port has the key."""

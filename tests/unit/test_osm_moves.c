@@ -151,10 +151,10 @@ static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return true;
 }
 
-static bool fake_apply(void *ctx)
+static int fake_apply(void *ctx)
 {
 	(void)ctx;
-	return false;
+	return -EAGAIN;
 }
 
 static void fake_sweep(void *ctx)

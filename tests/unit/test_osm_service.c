@@ -2,6 +2,7 @@
 /* opensm/service, view, publisher: on a fake subnet and a real state directory. */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,7 @@ struct fake {
 	uint16_t pkeys[4];	     /* of any port's table */
 	int sweeps;
 	bool applies; /* without a sweep */
+	bool sweeping;
 	int applied;
 	size_t unanswered;
 };
@@ -74,12 +76,14 @@ static void fake_each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 	fn(arg, PORT_B, f->pkeys, 1);
 }
 
-static bool fake_apply(void *ctx)
+static int fake_apply(void *ctx)
 {
 	struct fake *f = ctx;
 
+	if (f->sweeping)
+		return -EBUSY;
 	f->applied += f->applies;
-	return f->applies;
+	return f->applies ? 0 : -EAGAIN;
 }
 
 static size_t fake_unanswered(void *ctx)
@@ -321,6 +325,49 @@ static void who_does_not_answer_is_left_to_a_sweep(void **state)
 	assert_true(vhca_osm_service_in_effect(w->service));
 	at(w, VHCA_OSM_SWEEP_MAX_MS);
 	assert_int_equal(w->fake.sweeps, 2);
+}
+
+/* One that has read the file before is no reason for another: it is applied when that is over. */
+static void a_key_that_comes_late_in_a_sweep_waits_for_its_end(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = w->fake.sweeping = true;
+	vhca_osm_service_on_sweep_start(w->service);
+	vhca_osm_service_on_discovered(w->service);
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	settle(w);
+	at(w, VHCA_OSM_RESWEEP_MS);
+	assert_int_equal(w->fake.sweeps, 0);
+	vhca_osm_service_on_subnet_up(w->service);
+	at(w, 1);
+	assert_int_equal(w->fake.applied, 0); /* it is not over yet */
+	w->fake.sweeping = false;
+	vhca_osm_service_on_sweep_over(w->service);
+	at(w, 1);
+	assert_int_equal(w->fake.applied, 1);
+	at(w, VHCA_OSM_LOOK_MS);
+	assert_true(vhca_osm_service_in_effect(w->service));
+	vhca_osm_service_on_sweep_over(w->service);
+	at(w, 1);
+	assert_int_equal(w->fake.applied, 1);
+	assert_int_equal(w->fake.sweeps, 0);
+}
+
+/* It left early, without a word. */
+static void a_key_does_not_wait_for_a_sweep_for_ever(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = w->fake.sweeping = true;
+	vhca_osm_service_on_sweep_start(w->service);
+	vhca_osm_service_on_discovered(w->service);
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	commit(w);
+	settle(w);
+	at(w, VHCA_OSM_SWEEP_MAX_MS);
+	assert_int_equal(w->fake.sweeps, 1);
 }
 
 static void a_standby_does_not_sweep(void **state)
@@ -649,6 +696,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(where_it_can_be_a_key_costs_no_sweep, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(who_does_not_answer_is_left_to_a_sweep, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_key_that_comes_late_in_a_sweep_waits_for_its_end,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_key_does_not_wait_for_a_sweep_for_ever, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_standby_does_not_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -74,10 +74,10 @@ static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return false;
 }
 
-static bool subnet_apply(void *ctx)
+static int subnet_apply(void *ctx)
 {
 	(void)ctx;
-	return false;
+	return -EAGAIN;
 }
 
 static void subnet_sweep(void *ctx)
