@@ -162,6 +162,18 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	return r;
 }
 
+/* An SMP that is lost is sent again to the same place, where another port would be by then. The lock is held. */
+static int check_keys(const struct vhca_osm_lids *lids, const osm_port_t *port,
+		      struct vhca_error *err)
+{
+	uint64_t guid = cl_ntoh64(port->guid);
+
+	if (!vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
+}
+
 static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
 		   struct vhca_error *err)
 {
@@ -187,6 +199,8 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 		if (vhca_osm_port_by_lid(&osm->subn, ret->lid[i]) != port[i])
 			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
+	for (int i = 0; i < 2 && r == 0 && want->vguid; i++)
+		r = check_keys(ctx, port[i], err);
 	cl_plock_release(&osm->lock);
 	return r;
 }
@@ -427,6 +441,16 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, 
 
 /* ---- acknowledgements ---- */
 
+/* The keys belong to the GUID, their tables to the place. So those of a vport are part of its move. */
+static size_t missing_keys(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2 && pair->vports; i++)
+		n += vhca_osm_pkeys_missing(osm, pair->guid[i]);
+	return n;
+}
+
 static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		      const struct vhca_osm_switch_set *at, bool resend)
 {
@@ -437,7 +461,8 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		cl_plock_excl_acquire(&osm->lock);
 	else
 		cl_plock_acquire(&osm->lock);
-	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend);
+	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
+	    missing_keys(osm, pair);
 	cl_plock_release(&osm->lock);
 	return n;
 }
@@ -472,19 +497,16 @@ static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
 	}
 }
 
-/* True if OpenSM should look at the ports soon. */
-static bool change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
 {
 	osm_port_t *port[2];
 
 	for (int i = 0; i < 2; i++)
 		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-	if (!pair->vports) {
+	if (pair->vports)
+		vhca_osm_vports_exchange(osm, port);
+	else
 		change_lids(osm, pair, port);
-		return false;
-	}
-	vhca_osm_vports_exchange(osm, port);
-	return vhca_osm_vports_keys_differ(port[0], port[1]);
 }
 
 /* Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite the same ones. So vports
@@ -517,14 +539,27 @@ static void sweep(void *ctx)
 	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
 }
 
-/* The lock is held exclusively. Returns whether OpenSM should look at the ports soon. */
-static bool carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+static void send_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+{
+	osm_opensm_t *osm = lids->osm;
+	size_t n;
+
+	cl_plock_acquire(&osm->lock);
+	n = missing_keys(osm, pair);
+	cl_plock_release(&osm->lock);
+	if (n > 0 && vhca_osm_opensm_ops.apply(lids->subnet) < 0)
+		vhca_osm_opensm_ops.sweep(lids->subnet);
+}
+
+/* The lock is held exclusively. */
+static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		      const struct vhca_osm_switch_set *at, const struct planned *planned,
 		      struct vhca_osm_lid_cost *ret)
 {
 	osm_opensm_t *osm = lids->osm;
-	bool sweep_now = !pair->dynamic && change_ports(osm, pair);
 
+	if (!pair->dynamic)
+		change_ports(osm, pair);
 	change_tables(planned, pair);
 	if (pair->dynamic)
 		vhca_osm_routing_copied(lids->routing, pair->lid,
@@ -536,7 +571,6 @@ static bool carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 	ret->switches = planned->p.n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
 	ret->lft_smps = vhca_osm_smps_blocks(osm, pair, at, true);
-	return sweep_now;
 }
 
 static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
@@ -546,7 +580,6 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	struct planned planned;
-	bool sweep_now = false;
 	int r;
 
 	cl_plock_excl_acquire(&osm->lock);
@@ -554,12 +587,12 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	if (r == 0) {
 		r = check_switches(&planned, at, err);
 		if (r == 0)
-			sweep_now = carry_out(lids, pair, at, &planned, ret);
+			carry_out(lids, pair, at, &planned, ret);
 		vhca_osm_lid_plan_done(&planned.p);
 	}
 	cl_plock_release(&osm->lock);
-	if (sweep_now)
-		sweep(ctx);
+	if (r == 0)
+		send_keys(lids, pair);
 	return r;
 }
 

@@ -13,7 +13,7 @@ struct osm_opensm;
 /* ctx of the operations. */
 struct vhca_osm_lids {
 	struct osm_opensm *osm;		       /* borrowed */
-	const struct vhca_osm_opensm *subnet;  /* borrowed */
+	struct vhca_osm_opensm *subnet;	       /* borrowed */
 	struct vhca_osm_routing *routing;      /* borrowed */
 	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
 	const char *dynamic_path;	       /* its file; borrowed */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
@@ -58,6 +59,15 @@ static size_t blocks_at(const osm_physp_t *physp)
 
 /* ---- before ---- */
 
+static void forget_before(struct vhca_osm_pkey_watch *watch)
+{
+	free(watch->ports);
+	free(watch->blocks);
+	watch->ports = NULL;
+	watch->blocks = NULL;
+	watch->n_ports = 0;
+}
+
 static size_t count_blocks(const osm_opensm_t *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
@@ -103,17 +113,31 @@ static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *wa
 	}
 }
 
-void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+/* Before OpenSM's P_Key manager runs. */
+static void look_before(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
 {
-	vhca_osm_pkeys_forget(watch);
-	cl_plock_acquire(&osm->lock);
+	forget_before(watch);
+	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_key_tables_settle(osm);
 	watch->ports = calloc(cl_qmap_count(&osm->subn.port_guid_tbl) + 1, sizeof(*watch->ports));
 	watch->blocks = calloc(count_blocks(osm) + 1, sizeof(*watch->blocks));
 	if (watch->ports && watch->blocks)
 		remember_all(osm, watch);
 	else
-		vhca_log_error("out of memory: this sweep's P_Key table SMPs are not counted");
+		vhca_log_error("out of memory: P_Key table SMPs are not counted");
 	cl_plock_release(&osm->lock);
+}
+
+void vhca_osm_pkeys_sweep_begins(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	forget_before(watch);
+	vhca_osm_key_places_remember(osm, &watch->places);
+}
+
+void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	vhca_osm_key_places_compare(osm, &watch->places);
+	look_before(osm, watch);
 }
 
 /* ---- after ---- */
@@ -217,7 +241,7 @@ static void count_sent(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
 	}
 	cl_plock_release(&osm->lock);
 	atomic_fetch_add(&watch->sent, sum);
-	vhca_osm_pkeys_forget(watch);
+	forget_before(watch);
 }
 
 void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
@@ -233,17 +257,25 @@ static void forget_waits(struct vhca_osm_pkey_waits *waits)
 	*waits = (struct vhca_osm_pkey_waits){0};
 }
 
+static uint64_t no_answer_after(const osm_opensm_t *osm)
+{
+	unsigned int ms = osm->subn.opt.transaction_timeout;
+
+	return vhca_now_ms() + (uint64_t)ms * ((unsigned int)osm->subn.opt.transaction_retries + 1);
+}
+
 bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
 {
 	bool applied;
 
 	forget_waits(&watch->waits);
-	vhca_osm_pkeys_discovered(osm, watch);
+	look_before(osm, watch);
 	watch->waits.guids = calloc(watch->n_ports + 1, sizeof(*watch->waits.guids));
 	if (!watch->ports || !watch->blocks || !watch->waits.guids) {
-		vhca_osm_pkeys_forget(watch);
+		forget_before(watch);
 		return false;
 	}
+	watch->waits.until = no_answer_after(osm);
 	applied = osm_pkey_mgr_process(osm) == 0;
 	count_sent(osm, watch, &watch->waits);
 	return applied;
@@ -279,17 +311,25 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 	return n;
 }
 
-void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch)
+size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
 {
-	vhca_osm_pkeys_forget(watch);
-	forget_waits(&watch->waits);
+	return missing_at(osm, cl_hton64(port_guid));
 }
 
-void vhca_osm_pkeys_forget(struct vhca_osm_pkey_watch *watch)
+bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
+			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
 {
-	free(watch->ports);
-	free(watch->blocks);
-	watch->ports = NULL;
-	watch->blocks = NULL;
-	watch->n_ports = 0;
+	if (vhca_now_ms() >= watch->waits.until)
+		return false;
+	for (size_t i = 0; i < watch->waits.n; i++)
+		if (watch->waits.guids[i] == cl_hton64(port_guid))
+			return missing_at(osm, watch->waits.guids[i]) > 0;
+	return false;
+}
+
+void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch)
+{
+	forget_before(watch);
+	forget_waits(&watch->waits);
+	vhca_osm_key_places_done(&watch->places);
 }

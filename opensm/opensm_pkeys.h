@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "opensm/opensm_key_tables.h"
+
 struct osm_opensm;
 struct vhca_osm_pkeys_of_port;
 struct vhca_osm_pkey_block;
@@ -20,6 +22,7 @@ struct vhca_osm_pkey_block;
 struct vhca_osm_pkey_waits {
 	uint64_t *guids; /* network order */
 	size_t n;
+	uint64_t until; /* by then an SMP that has no answer is sent no more; ms */
 };
 
 struct vhca_osm_pkey_watch {
@@ -28,24 +31,31 @@ struct vhca_osm_pkey_watch {
 	size_t n_ports;
 	struct vhca_osm_pkey_waits
 		waits; /* ports that apply() has sent something; the plugin's thread only */
-	atomic_uint_fast64_t sent; /* may be read by any thread */
+	struct vhca_osm_key_places places; /* in a sweep: when it began */
+	atomic_uint_fast64_t sent;	   /* may be read by any thread */
 };
 
-/* Discovery has ended. Without memory this sweep's SMPs are not counted. */
+/* A heavy sweep begins; what the one before has left, if it ended early, is forgotten. */
+void vhca_osm_pkeys_sweep_begins(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
+
+/* Discovery has ended. Without memory this sweep's SMPs are not counted, and all tables are written. */
 void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
 /* The tables have been sent: counts, and forgets what was before. */
 void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
 
-/* ---- the plugin's thread, not in a sweep ---- */
-/* What the sweep does about keys, and nothing else of it: OpenSM reads the partition file, and sends the blocks that differ. False: without memory,
- * or OpenSM could not. */
+/* ---- the plugin's thread ---- */
+/* Not in a sweep: what that does about keys, and nothing else of it. OpenSM reads the partition file, and sends the blocks that differ. False:
+ * without memory, or OpenSM could not. */
 bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
 /* How many of the ports that were sent something then have not got it as far as OpenSM knows. One that has gone is not waited for. */
 size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch);
+/* How many blocks OpenSM wants to be otherwise than it knows them, at this port and at the switch port in front of it. 0 of one that has gone. The caller
+ * holds OpenSM's lock. */
+size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid);
+/* Whether apply() has sent such a block a moment ago, so that it may still be sent again, to where the port is now. The caller holds the lock. */
+bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
+			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid);
 /* Releases everything. */
 void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch);
-
-/* Forgets what was before: a sweep that ended early has sent nothing. */
-void vhca_osm_pkeys_forget(struct vhca_osm_pkey_watch *watch);
 
 #endif

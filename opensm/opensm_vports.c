@@ -4,13 +4,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "opensm/opensm_key_tables.h"
+
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
 
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_mcm_port.h>
 #include <opensm/osm_multicast.h>
 #include <opensm/osm_opensm.h>
-#include <opensm/osm_pkey.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_sm.h>
 
@@ -96,28 +97,9 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	b->ext_port_info = ext_info;
 	a->dr_path = b->dr_path;
 	b->dr_path = path;
+	vhca_osm_key_tables_exchange(&osm->subn, a, b);
 	plug_in(osm, a, at_b);
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++)
 		reroute_groups(osm, port[i]);
-}
-
-static const ib_pkey_table_t *key_block(const osm_pkey_tbl_t *table, uint16_t i)
-{
-	static const ib_pkey_table_t none;
-	const ib_pkey_table_t *block =
-		i < osm_pkey_tbl_get_num_blocks(table) ? osm_pkey_tbl_block_get(table, i) : NULL;
-
-	return block ? block : &none;
-}
-
-bool vhca_osm_vports_keys_differ(const struct osm_port *a, const struct osm_port *b)
-{
-	const osm_pkey_tbl_t *x = &a->p_physp->pkeys, *y = &b->p_physp->pkeys;
-	uint16_t n = osm_pkey_tbl_get_num_blocks(x), other = osm_pkey_tbl_get_num_blocks(y);
-
-	for (uint16_t i = 0; i < n || i < other; i++)
-		if (memcmp(key_block(x, i), key_block(y, i), sizeof(ib_pkey_table_t)) != 0)
-			return true;
-	return false;
 }

@@ -20,10 +20,8 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 				   uint16_t vport);
 /* Whether the port is at such a place of the HCA. The caller holds the lock. */
 bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid);
-/* Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are asked for anew, and OpenSM's next heavy
- * sweep reads the P_Key tables of both places and writes what they shall have. The caller holds OpenSM's lock exclusively. */
+/* Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are asked for anew, and what OpenSM knows of the
+ * P_Key tables is what is at the new places: it has to be told to write what they shall have. The caller holds OpenSM's lock exclusively. */
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);
-/* Whether the places of these two have other P_Keys than theirs, so that such a sweep should not wait. The caller holds the lock. */
-bool vhca_osm_vports_keys_differ(const struct osm_port *a, const struct osm_port *b);
 
 #endif

@@ -425,7 +425,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_places_unlist(p->osm);
 		vhca_osm_routing_wrap(p->routing);
 		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
-		vhca_osm_pkeys_forget(&p->subnet.pkeys);
+		vhca_osm_pkeys_sweep_begins(p->osm, &p->subnet.pkeys);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {

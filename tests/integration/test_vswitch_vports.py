@@ -19,6 +19,7 @@ import vswitches
 
 VGUID = "0x02c9ab0000000011"
 INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
+PKEY_TABLE = 22    # attribute ID
 LOST = "Send completed with error"    # in OpenSM's log
 SL = slice(104, 108)    # in a path record, as hexadecimal digits
 SEED = os.environ.get("VHCA_SEED", "1")
@@ -103,6 +104,14 @@ class Case(unittest.TestCase):
         fattree.heavy_sweep(self.sm)
         return self.sm.smps()["lft"] - before
 
+    def keys(self, guid, *pkeys):
+        self.check(self.sm.api.call("PUT", f"/v1/members/{guid}", {"pkeys": list(pkeys)}), 200)
+        fabric.wait_for("in effect", lambda: self.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
+
+    def tables(self, *places):
+        """The keys at these places, as the ports themselves have them."""
+        return [sorted(key for key in ("0x8001", "0x8002", "0x8003") if self.net.has(place, key)) for place in places]
+
     def end(self):
         self.assertEqual(self.sm.stop(), 0)
         self.assertNotIn(" ERR ", self.sm.log())
@@ -152,18 +161,51 @@ class Moves(Case):
             return {name: ports[name] for name in ("V1", "V4", "V6")}
         uplink, pf = vswitches.UPLINK, vswitches.PF
         fabric.wait_for("the tree", lambda: members() == {"V1": [uplink, pf + 1], "V4": [], "V6": [uplink, pf]}, 20, 0.5)
+        sweeps = self.sm.sweeps()
         self.moved((4, 2))
         fabric.wait_for("the new tree", lambda: members() == {"V1": [], "V4": [uplink, pf + 2], "V6": [uplink, pf]}, 20, 0.5)
+        self.assertEqual(self.sm.sweeps(), sweeps)
         self.all_right()
         self.end()
 
     def test_keys_follow(self):
+        """With the answer to the report, and without a sweep."""
         self.manager("minhop")
-        self.check(self.sm.api.call("PUT", f"/v1/members/{VGUID}", {"pkeys": ["0x8001"]}), 200)
-        fabric.wait_for("the key", lambda: self.net.has("F1-1", "0x8001"), 20)
+        self.keys(VGUID, "0x8001")
+        sweeps = self.sm.sweeps()
+        _, answer, wire = self.moved((2, 2))
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001"], []])
+        self.assertEqual((answer["state"], wire["pkey_table"]), ("applied", 4))    # two ports, and the switch ports in front of them
+        self.assertEqual(wire["all"], sum(wire[kind] for kind in ("lft", "port_info", "pkey_table")))
+        self.assertEqual(self.sm.sweeps(), sweeps)
+        self.all_right()
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001"], []])
+        self.end()
+
+    def two_tables(self):
+        """A key that both tables have has another index in each."""
+        self.manager("minhop")
+        other = self.net.guid[2, 2]
+        for guid, keys in ((VGUID, ("0x8001",)), (VGUID, ("0x8001", "0x8002")), (other, ("0x8002",)), (other, ("0x8002", "0x8003"))):
+            self.keys(guid, *keys)
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8001", "0x8002"], ["0x8002", "0x8003"]])
+
+    def test_keys_that_share_an_index(self):
+        self.two_tables()
         self.moved((2, 2))
-        fabric.wait_for("the key there", lambda: self.net.has("F2-2", "0x8001"), 20)
-        fabric.wait_for("no key here", lambda: not self.net.has("F1-1", "0x8001"), 20)
+        for _ in range(3):
+            self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001", "0x8002"], ["0x8002", "0x8003"]])
+            self.assertEqual(self.heavy_sweep(), 0)
+        self.all_right()
+        self.end()
+
+    def test_a_sweep_that_finds_keys_at_the_same_index(self):
+        self.two_tables()
+        self.net.exchange(self.announce((2, 2)), (2, 2))
+        for _ in range(3):
+            fattree.heavy_sweep(self.sm)
+            self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001", "0x8002"], ["0x8002", "0x8003"]])
         self.all_right()
         self.end()
 
@@ -294,8 +336,10 @@ class Members(Case):
 
 
 class Loss(Case):
-    def lost(self, node, attribute, to):
+    def lost(self, node, attribute, to, keys=()):
         self.manager("minhop")
+        if keys:
+            self.keys(VGUID, *keys)
         self.net.console(f'Error "{node}" 100 {attribute}')
         _, answer, _ = self.moved(to)
         self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
@@ -314,6 +358,26 @@ class Loss(Case):
 
     def test_a_vport_that_does_not_take_its_lid(self):
         self.lost("F5-3", fattree.PORT_INFO, (5, 3))
+
+    def test_a_vport_that_does_not_take_its_keys(self):
+        self.lost("F5-3", PKEY_TABLE, (5, 3), ("0x8001",))
+        self.assertEqual(self.tables("F5-3", "F1-1"), [["0x8001"], []])
+
+    def test_keys_on_the_way(self):
+        """Sent to the place where the vport was, and perhaps once more: by then another one may be there."""
+        self.manager("minhop", "transaction_timeout 500\n")
+        source = self.announce((2, 2))
+        self.net.console(f'Error "F1-1" 100 {PKEY_TABLE}')
+        before = self.sm.smps()["pkey_table"]
+        self.check(self.sm.api.call("PUT", f"/v1/members/{VGUID}", {"pkeys": ["0x8001"]}), 200)
+        fabric.wait_for("the keys", lambda: self.sm.smps()["pkey_table"] > before, every=0.005)
+        self.check(vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2)), 503, "keys_on_the_way")
+        self.net.console(f'Error "F1-1" 0 {PKEY_TABLE}')
+        self.net.exchange(source, (2, 2))
+        fabric.wait_for("the move", lambda: vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2))[0] == 200)
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001"], []])
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
 
     def test_a_kill_in_the_move(self):
         """A hypervisor that does not answer keeps it open until OpenSM is dead."""
