@@ -22,6 +22,7 @@ import umad
 NODE_DESCRIPTION, PATH_RECORD = 0x10, 0x35
 DGID, SGID, DLID, SLID, NUMB_PATH = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 12
 PREFIX = 0xfe80 << 48
+METHOD, RESPONSE = 3, 0x80
 SMP_DATA, SA_DATA, RECORD = 64, 56, 64
 WAIT_MS = 4500      # longer than a request and its repetitions take
 
@@ -37,6 +38,8 @@ def exchange(agent, requests):
         mad = agent.receive(WAIT_MS)
         if mad is None:
             break
+        if not mad[METHOD] & RESPONSE:
+            continue    # ibsim gives a request back to its sender, now and then, where OpenSM was killed and started again at the same host
         good = struct.unpack_from(">H", mad, 4)[0] & 0x7fff == 0
         answers[struct.unpack_from(">Q", mad, 8)[0] & 0xffffffff] = mad if good else None
     return [answers.get(tid + 1) for tid in range(len(requests))]
