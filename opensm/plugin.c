@@ -17,6 +17,7 @@
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
 #include "opensm/opensm_lids.h"
+#include "opensm/opensm_past_master.h"
 #include "opensm/opensm_places.h"
 #include "opensm/opensm_routing.h"
 #include "opensm/opensm_subnet.h"
@@ -430,6 +431,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_service_on_sweep_start(p->service);
 	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_DONE) {
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
+		vhca_osm_past_master_heed(p->osm);
 		if (takes_over(p))
 			wait_for_take_over(p);
 		vhca_osm_places_unlist(p->osm);

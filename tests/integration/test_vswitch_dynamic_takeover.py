@@ -89,6 +89,24 @@ class TakeOver(Case):
             self.sm.start()
         self.check_there(VGUID, old[0], (3, 1))
 
+    def test_a_former_master_that_comes_back_alone(self):
+        """The other one has given a LID to another guest since."""
+        former, other = self.pair()
+        old = [self.given(vguid, 4)[0] for vguid in dynamic.MANY[:2]]
+        self.dies(former, other)
+        lid = self.check(self.ask(VGUID, 3), 200)["lid_move"]["lid"]
+        self.assertEqual(lid, old[0])
+        self.comes(VGUID, lid, (3, 1))
+        other.kill()
+        self.sm = former.start()
+
+        self.assertEqual((self.known(), self.file(former)), (0, "vhcasm-dynamic-lids 1\nend 0\n"))
+        self.assertEqual([self.in_file(vguid) for vguid in (VGUID, *dynamic.MANY[:2])], [lid, None, None])
+        self.assertEqual((self.row(lid)["port_guid"], self.who(6, lid)), (VGUID, ["F3-1"]))
+        self.assertEqual(self.check(self.ask(VGUID, 3), 200)["lid_move"]["lid"], lid)
+        self.check_there(VGUID, lid, (3, 1))
+        self.assertEqual(self.heavy_sweep(), 0)
+
     def test_a_shared_guid2lid(self):
         """What the last heavy sweep of the master has written holds, also for a guest without a port: its own LID comes back with its report."""
         shared = os.path.join(self.net.dir, "shared")

@@ -15,6 +15,7 @@ import masters
 import tap
 
 HONOUR = "honor_guid2lid_file TRUE\n"
+AWAY = "another OpenSM was master since this one was"
 
 
 class Case(masters.Masters, fattree.Case):
@@ -96,6 +97,56 @@ class AfterMoves(Case):
         master.start()    # alone, as it was
         self.go_on(master, now.of)
         self.assertEqual(master.stop(), 0)
+
+
+class ComesBackAlone(Case):
+    """A former master that finds no other one, with the file of LIDs that it had."""
+
+    def test_minhop(self):
+        self.was_away("minhop")
+
+    def test_ftree(self):
+        self.was_away("ftree")
+
+    def was_away(self, engine):
+        """The other one has moved LIDs since, and they stay where it put them."""
+        former, other = self.pair(engine)
+        lids = fattree.Lids(self.tree, former)
+        self.random_moves(lids, "former")
+        old = lids.of.copy()
+        self.stand_by(former, other)
+        former.kill()
+        self.takes_over(other)
+        lids.sm = other
+        for a, b in ((3, 9), (4, 5), (7, 16), (9, 12)):
+            self.assertEqual(lids.move(a, b, "deterministic")[0]["state"], "applied")
+        other.kill()
+        lids.sm = former
+        self.assertEqual(lids.guid2lid(), old)    # a file that is older than what the ports show
+
+        former.start()
+        now = self.go_on(former, lids.of)
+        self.assertEqual(former.log().count(AWAY), 1)
+        former.kill()
+        former.start()    # it was the last master now
+        self.assertEqual(former.log().count(AWAY), 1)
+        self.go_on(former, now.of)
+        self.assertEqual(former.stop(), 0)
+
+    def test_the_last_master_goes_by_its_file(self):
+        """Also when its own port has lost its LID meanwhile: that is in the file."""
+        sm = self.manager("minhop", host=1).start()
+        lids = fattree.Lids(self.tree, sm)
+        self.random_moves(lids, "last")
+        for own_port in ([], [("H1", 0x10000)]):    # 0 on the wire; ibsim takes no 0
+            sm.kill()
+            for node, lid in own_port + [("H5", 40), ("H6", 41)]:
+                self.tree.console(f'Baselid "{node}"[1] {lid}')
+            sm.start()
+            self.all_right(sm, lids.of)
+        self.assertEqual(sm.log().count(AWAY), 0)
+        self.go_on(sm, lids.of)
+        self.assertEqual(sm.stop(), 0)
 
 
 class HandOver(Case):
