@@ -109,11 +109,17 @@ static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_
 
 /* ---- sending; it is remembered already ---- */
 
+/* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
+static bool are_one(uint64_t a, uint64_t b)
+{
+	return a && a == b;
+}
+
 static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
 {
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 2; j++)
-			if (a->lid[i] == b->lid[j] || a->guid[i] == b->guid[j])
+			if (are_one(a->lid[i], b->lid[j]) || are_one(a->guid[i], b->guid[j]))
 				return true;
 	return false;
 }
@@ -368,7 +374,7 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
 static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
 {
 	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (m->repairs[i].lid[0] == lid || m->repairs[i].lid[1] == lid)
+		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
 			return m->ops->missing(m->ctx, &m->repairs[i], NULL, false);
 	return 0;
 }

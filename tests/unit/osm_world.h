@@ -51,6 +51,8 @@ int world_setup(void **state);
 int world_teardown(void **state);
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port);
+/* Of a PF that is away, PORT_B: the dynamic LID of a vGUID, which is not its own if another one's. */
+void world_submit_freed(struct world *w, uint16_t lid, uint64_t vguid);
 struct vhca_osm_mover_stats world_stats(const struct world *w);
 
 /* A sweeper in a thread of its own, to be joined. */

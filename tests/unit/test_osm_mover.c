@@ -274,6 +274,28 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	assert_int_equal(vhca_osm_mover_deadline(w->m, t), UINT64_MAX);
 }
 
+/* A LID that is freed while its PF is away, and nothing that is freed, because there was nothing: no LID of theirs is the same one. */
+static void no_lid_is_nobodys(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	world_submit_freed(w, LID(0, 0), PORT_A);
+	vhca_osm_mover_run(w->m, 0);
+	world_submit_freed(w, LID(1, 0), PORT_A);
+	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(w->answers, 0); /* of one vGUID: in order */
+	world_submit_freed(w, LID(1, 0), PORT(2, 0));
+	vhca_osm_mover_run(w->m, 2);
+	assert_int_equal(w->answers, 1);
+	assert_false(w->got.changes);
+	vhca_osm_mover_run(w->m, TIMEOUT);
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT);
+	assert_int_equal(w->answers, 3);
+	assert_int_equal(world_stats(w).repairing, 1);
+	assert_int_equal(w->got.missing, 0); /* the last one's: nothing of it is repaired */
+}
+
 static void sweeps_for_what_never_answers_end(void **state)
 {
 	struct world *w = *state;
@@ -413,6 +435,7 @@ int main(void)
 		CASE(what_is_lost_is_sent_again),
 		CASE(a_repair_that_is_due_waits_for_the_end_of_the_sweep),
 		CASE(what_stays_lost_is_repaired_by_sweeps),
+		CASE(no_lid_is_nobodys),
 		CASE(sweeps_for_what_never_answers_end),
 		CASE(moves_go_in_order_and_are_bounded),
 		CASE(freeing_refuses_what_is_not_answered),
