@@ -4,6 +4,7 @@
 Every process lives in a directory of its own, is known by its process object, and is ended by it.
 """
 
+import collections
 import functools
 import http.client
 import json
@@ -29,6 +30,7 @@ SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
+LIDS = 65536
 SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
 
 
@@ -303,7 +305,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None):
+                 counter=None, cache_dir=None, client_reregister=False):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -313,6 +315,7 @@ class Manager:
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
         self.counter = counter      # smpcount.c as a library
+        self.client_reregister = {"VHCA_CLIENT_REREGISTER": "1"} if client_reregister else {}
         self.process = None
 
     def _write(self, name, text):
@@ -328,7 +331,7 @@ class Manager:
         asan = re.search(r"libasan\S* => (\S+)", linked)
         if asan:    # its run time has to come first
             preload = f"{asan.group(1)} {preload}"
-        return {**self.fabric.env(self.host, preload), "OSM_CACHE_DIR": self.cache_dir,
+        return {**self.fabric.env(self.host, preload), **self.client_reregister, "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}
@@ -354,10 +357,18 @@ class Manager:
     def counts_path(self):
         return os.path.join(self.dir, "smps")
 
+    def _counts(self, first, n):
+        with open(self.counts_path(), "rb") as f:
+            f.seek(8 * first)
+            return struct.unpack(f"{n}Q", f.read(8 * n))
+
     def smps(self):
         """What this OpenSM has sent, counted outside of it: {kind: number} (see smpcount.c)."""
-        with open(self.counts_path(), "rb") as f:
-            return dict(zip(SMPS, struct.unpack(f"{len(SMPS)}Q", f.read(8 * len(SMPS)))))
+        return dict(zip(SMPS, self._counts(0, len(SMPS))))
+
+    def reregisters(self):
+        """{LID: how many Set(PortInfo) gave it with the bit ClientReregister}, counted in the same way."""
+        return collections.Counter(dict(enumerate(self._counts(len(SMPS), LIDS))))
 
     def rest(self):
         """Until it sends nothing for half a second. A changed cable makes OpenSM sweep by itself, before or after the sweep that one asks for."""

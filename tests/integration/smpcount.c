@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(), independently of OpenSM's own counters and of
- * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, and all
- * requests. They start at zero with the process.
+ * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, all
+ * requests, and for each LID how many Set(PortInfo) gave it with the bit ClientReregister. They start at zero with the process.
+ *
+ * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do: in
+ * what OpenSM gets by umad_recv().
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -18,21 +21,35 @@
 #define METHOD_SET	 0x02
 #define METHOD_RESPONSE	 0x80
 
+#define PORT_INFO 0x15
+
+/* Offsets in a datagram: PortInfo as struct ib_port_info in <rdma/ib_smi.h> of the kernel has it, at the 64 bytes of data. */
+#define METHOD		       3
+#define ATTRIBUTE	       16
+#define PORT_INFO_LID	       (64 + 16)
+#define PORT_INFO_CAPABILITIES (64 + 20)
+#define PORT_INFO_REREGISTER   (64 + 51)
+#define CAN_REREGISTER	       0x02 /* bit 25 of 32: IB_PORT_CAP_HAS_CLIENT_REREG in OpenSM's ib_types.h */
+#define CLIENT_REREGISTER      0x80
+
 static const uint16_t attributes[] = {
-	0x19, /* LinearForwardingTable */
-	0x15, /* PortInfo */
-	0x14, /* GUIDInfo */
-	0x16, /* P_KeyTable */
+	0x19,	   /* LinearForwardingTable */
+	PORT_INFO, /* PortInfo */
+	0x14,	   /* GUIDInfo */
+	0x16,	   /* P_KeyTable */
 };
 #define ATTRIBUTES (sizeof(attributes) / sizeof(*attributes))
 
 int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries);
+int umad_recv(int fd, void *umad, int *length, int timeout);
 
 static struct {
-	uint64_t set[ATTRIBUTES], all;
+	uint64_t set[ATTRIBUTES], all, reregister[UINT16_MAX + 1];
 } * counts;
 
+static const char *can_reregister;
 static int (*next_send)(int fd, int agent, void *umad, int length, int timeout, int retries);
+static int (*next_recv)(int fd, void *umad, int *length, int timeout);
 static void *(*get_mad)(void *umad);
 
 __attribute__((constructor)) static void start(void)
@@ -42,7 +59,9 @@ __attribute__((constructor)) static void start(void)
 	void *map;
 
 	*(void **)&next_send = dlsym(RTLD_NEXT, "umad_send");
+	*(void **)&next_recv = dlsym(RTLD_NEXT, "umad_recv");
 	*(void **)&get_mad = dlsym(RTLD_DEFAULT, "umad_get_mad");
+	can_reregister = getenv("VHCA_CLIENT_REREGISTER");
 	if (fd < 0 || ftruncate(fd, sizeof(*counts)) < 0)
 		return;
 	map = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -51,18 +70,38 @@ __attribute__((constructor)) static void start(void)
 		counts = map;
 }
 
+static uint16_t word(const uint8_t *mad, size_t offset)
+{
+	uint16_t value;
+
+	(void)memcpy(&value, mad + offset, sizeof(value));
+	return be16toh(value);
+}
+
+static int is_smp(const uint8_t *mad)
+{
+	return mad[1] == CLASS_DIRECTED || mad[1] == CLASS_LID_ROUTED;
+}
+
+static void add_one(uint64_t *counter)
+{
+	(void)__atomic_add_fetch(counter, 1, __ATOMIC_SEQ_CST);
+}
+
 static void count(const uint8_t *mad)
 {
-	uint16_t attribute;
+	uint16_t attribute = word(mad, ATTRIBUTE);
 
-	if ((mad[1] != CLASS_DIRECTED && mad[1] != CLASS_LID_ROUTED) || (mad[3] & METHOD_RESPONSE))
+	if (!is_smp(mad) || (mad[METHOD] & METHOD_RESPONSE))
 		return;
-	(void)memcpy(&attribute, mad + 16, sizeof(attribute));
-	attribute = be16toh(attribute);
-	(void)__atomic_add_fetch(&counts->all, 1, __ATOMIC_SEQ_CST);
+	add_one(&counts->all);
+	if (mad[METHOD] != METHOD_SET)
+		return;
 	for (size_t i = 0; i < ATTRIBUTES; i++)
-		if (mad[3] == METHOD_SET && attribute == attributes[i])
-			(void)__atomic_add_fetch(&counts->set[i], 1, __ATOMIC_SEQ_CST);
+		if (attribute == attributes[i])
+			add_one(&counts->set[i]);
+	if (attribute == PORT_INFO && (mad[PORT_INFO_REREGISTER] & CLIENT_REREGISTER))
+		add_one(&counts->reregister[word(mad, PORT_INFO_LID)]);
 }
 
 int umad_send(int fd, int agent, void *umad, int length, int timeout, int retries)
@@ -70,4 +109,19 @@ int umad_send(int fd, int agent, void *umad, int length, int timeout, int retrie
 	if (counts && get_mad)
 		count(get_mad(umad));
 	return next_send(fd, agent, umad, length, timeout, retries);
+}
+
+static void show_capability(uint8_t *mad)
+{
+	if (is_smp(mad) && (mad[METHOD] & METHOD_RESPONSE) && word(mad, ATTRIBUTE) == PORT_INFO)
+		mad[PORT_INFO_CAPABILITIES] |= CAN_REREGISTER;
+}
+
+int umad_recv(int fd, void *umad, int *length, int timeout)
+{
+	int agent = next_recv(fd, umad, length, timeout);
+
+	if (agent >= 0 && can_reregister && get_mad)
+		show_capability(get_mad(umad));
+	return agent;
 }
