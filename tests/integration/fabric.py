@@ -366,9 +366,18 @@ class Manager:
         """What this OpenSM has sent, counted outside of it: {kind: number} (see smpcount.c)."""
         return dict(zip(SMPS, self._counts(0, len(SMPS))))
 
+    def _counts_of(self, nth):
+        """{value: how many}, of the nth table behind those."""
+        table = self._counts(len(SMPS) + nth * LIDS, LIDS)
+        return collections.Counter({value: n for value, n in enumerate(table) if n})
+
     def reregisters(self):
         """{LID: how many Set(PortInfo) gave it with the bit ClientReregister}, counted in the same way."""
-        return collections.Counter(dict(enumerate(self._counts(len(SMPS), LIDS))))
+        return self._counts_of(0)
+
+    def switch_infos(self):
+        """{LinearFDBTop: how many Set(SwitchInfo) had it}, counted in the same way."""
+        return self._counts_of(1)
 
     def rest(self):
         """Until it sends nothing for half a second. A changed cable makes OpenSM sweep by itself, before or after the sweep that one asks for."""

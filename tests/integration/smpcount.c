@@ -2,7 +2,8 @@
 /*
  * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(), independently of OpenSM's own counters and of
  * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, all
- * requests, and for each LID how many Set(PortInfo) gave it with the bit ClientReregister. They start at zero with the process.
+ * requests, for each LID how many Set(PortInfo) gave it with the bit ClientReregister, and for each LinearFDBTop how many Set(SwitchInfo) had it.
+ * They start at zero with the process.
  *
  * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do: in
  * what OpenSM gets by umad_recv().
@@ -21,7 +22,8 @@
 #define METHOD_SET	 0x02
 #define METHOD_RESPONSE	 0x80
 
-#define PORT_INFO 0x15
+#define SWITCH_INFO 0x12
+#define PORT_INFO   0x15
 
 /* Offsets in a datagram: PortInfo as struct ib_port_info in <rdma/ib_smi.h> of the kernel has it, at the 64 bytes of data. */
 #define METHOD		       3
@@ -31,6 +33,9 @@
 #define PORT_INFO_REREGISTER   (64 + 51)
 #define CAN_REREGISTER	       0x02 /* bit 25 of 32: IB_PORT_CAP_HAS_CLIENT_REREG in OpenSM's ib_types.h */
 #define CLIENT_REREGISTER      0x80
+#define SWITCH_INFO_TOP	       (64 + 6) /* ib_switch_info_t, lin_top, in OpenSM's ib_types.h */
+
+#define LIDS (UINT16_MAX + 1)
 
 static const uint16_t attributes[] = {
 	0x19,	   /* LinearForwardingTable */
@@ -44,7 +49,7 @@ int umad_send(int fd, int agent, void *umad, int length, int timeout, int retrie
 int umad_recv(int fd, void *umad, int *length, int timeout);
 
 static struct {
-	uint64_t set[ATTRIBUTES], all, reregister[UINT16_MAX + 1];
+	uint64_t set[ATTRIBUTES], all, reregister[LIDS], top[LIDS];
 } * counts;
 
 static const char *can_reregister;
@@ -100,6 +105,8 @@ static void count(const uint8_t *mad)
 	for (size_t i = 0; i < ATTRIBUTES; i++)
 		if (attribute == attributes[i])
 			add_one(&counts->set[i]);
+	if (attribute == SWITCH_INFO)
+		add_one(&counts->top[word(mad, SWITCH_INFO_TOP)]);
 	if (attribute == PORT_INFO && (mad[PORT_INFO_REREGISTER] & CLIENT_REREGISTER))
 		add_one(&counts->reregister[word(mad, PORT_INFO_LID)]);
 }

@@ -191,6 +191,62 @@ class Life(Case):
         self.run_engine("dfsssp")
 
 
+class Room(Case):
+    """LinearFDBTop, as the switches answer, is ahead of all LIDs that may be given: it is raised in sweeps, and by nothing else."""
+
+    LIMIT = 4
+
+    def check_tops(self, top):
+        tops = self.net.tops()
+        self.assertEqual((set(tops.values()), len(tops)), ({top}, SWITCHES), tops)
+
+    def run_engine(self, engine):
+        self.manager(engine, limit=self.LIMIT)
+        highest = self.sm.api.call("GET", "/v1/fabric")[1]["max_lid"]
+        top, told = highest + self.LIMIT, self.sm.switch_infos()
+        self.check_tops(top)
+        self.assertEqual(told[top], SWITCHES)
+        lids = [self.given(vguid, host)[0] for vguid, host in zip(MANY, (2, 3, 3))]
+        self.assertEqual(lids, [highest + 1, highest + 2, highest + 3])
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.check_tops(top)
+        self.assertEqual(self.sm.switch_infos(), told)
+
+        self.comes(MANY[0], lids[0], (2, 1))
+        self.check_tops(top)
+        self.assertEqual(set(self.sm.switch_infos()), set(told))    # OpenSM tells a switch that it has seen its cable change: by the top that it has
+        stranger = vswitches.own_guid(4, 2)
+        self.net.give(4, 2, stranger)
+        fabric.wait_for("the last LID", lambda: vswitches.lids(self.sm).get(stranger) == top, 20)
+        self.wait_port(top, stranger)
+        self.check_tops(top + 1)
+        told = self.sm.switch_infos()
+        self.assertEqual(told[top + 1], SWITCHES)
+
+        self.assertEqual([self.given(MANY[3], host)[0] for host in (5, 6)], [top + 1] * 2)
+        self.check_tops(top + 1)
+        self.assertEqual(self.sm.switch_infos(), told)
+        self.sm.kill()
+        self.sm.start()
+        self.check(self.sm.api.withdraw(MANY[3], self.epoch), 200)
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.check_tops(top + 1)
+        self.assertEqual(self.sm.switch_infos(), {})    # since the start
+        self.end()
+
+    def test_minhop(self):
+        self.run_engine("minhop")
+
+    def test_updn(self):
+        self.run_engine("updn")
+
+    def test_ftree(self):
+        self.run_engine("ftree")
+
+    def test_dfsssp(self):
+        self.run_engine("dfsssp")
+
+
 class Durable(Case):
     def restart(self):
         self.sm.kill()

@@ -80,6 +80,12 @@ class VSwitches(fabric.Fabric):
         return {name: {int(lid, 16): int(port) for lid, port in re.findall(r"^(0x[0-9a-f]+) +(\d+)", rows, re.M)}
                 for name, rows in re.findall(r"\((\w+)\):\n(.*?)lids dumped", self.query("dump_lfts", "-a", "-n") or "", re.S)}
 
+    def tops(self):
+        """{switch: LinearFDBTop}, as the switches themselves answer when they are asked by LID."""
+        lids = dict(re.findall(r'"(\w+)" base port 0 lid (\d+)', self.query("ibswitches") or ""))
+        answers = {name: self.query("smpquery", "switchinfo", lid) or "" for name, lid in lids.items()}
+        return {name: int(re.search(r"^LinearFdbTop:\.*(\d+)", answer, re.M).group(1)) for name, answer in answers.items()}
+
     def place(self, guid):
         """(hypervisor, VF) where a GUID is."""
         return next(at for at, g in self.guid.items() if g == guid)
