@@ -8,6 +8,7 @@ sends a single changed block. Times are the plugin's, from the first SMP to the 
 together and one after the other: wall clock, as a client sees it. Exit 1 if a figure of the paper is missed.
 """
 
+import argparse
 import json
 import os
 import pathlib
@@ -126,15 +127,31 @@ def measure(tree, sm, paper):
     return (first, best[0][0], worst[0][0], computed, lft) == (full, least, most, 0, 0)
 
 
+def build_directory(name):
+    build = pathlib.Path(name).resolve()
+    if not (build / "opensm/libvhcasm.so").exists():
+        raise argparse.ArgumentTypeError(f"{name} is no build directory with the plugin")
+    return build
+
+
+def tree_size(text):
+    if not text.isdigit() or int(text) not in TREES:
+        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(map(str, TREES))}")
+    return int(text)
+
+
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
-    os.environ["VHCA_PLUGIN"] = str(build / "opensm/libvhcasm.so")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", metavar="BUILD", type=build_directory)
+    parser.add_argument("nodes", metavar="NODES", type=tree_size, nargs="*")
+    args = parser.parse_args()
+    os.environ["VHCA_PLUGIN"] = str(args.build / "opensm/libvhcasm.so")
     right = True
-    for nodes in map(int, sys.argv[2:] or ("324", "648")):
+    for nodes in args.nodes or (324, 648):
         pods, leaves, hosts, spines, *paper = TREES[nodes]
         tree = fattree.FatTree(leaves, spines, hosts, pods=pods, options=LIMITS)
         try:
-            sm = tree.manager(opensm_conf="routing_engine ftree", counter=build / "tests/integration/libsmpcount.so")
+            sm = tree.manager(opensm_conf="routing_engine ftree", counter=args.build / "tests/integration/libsmpcount.so")
             sm.start(timeout=3600)
             right = measure(tree, sm, paper) and right
             sm.stop(timeout=600)
