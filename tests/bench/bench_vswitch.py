@@ -5,7 +5,7 @@
 BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664, default 324 648. Real OpenSM (ftree) on ibsim. SMPs are
 counted outside of OpenSM (tests/integration/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs before it
 sends a single changed block. Times are the plugin's, from the first SMP to the last answer; of a sweep, wall clock. In the end moves in up to 36 leaves, asked for
-together and one after the other: wall clock, as a client sees it. Exit 1 if a figure of the paper is missed.
+together and one after the other, and keys that one port after the other gets: wall clock, as a client sees it. Exit 1 if a figure of the paper is missed, or a key costs a sweep.
 """
 
 import argparse
@@ -92,6 +92,31 @@ def together(tree, sm, lids):
           f"at most {seen['most_at_once']} at once, {(seen['together'] - before) / ROUNDS:.1f} of them begun while another was under way\n", flush=True)
 
 
+def key(sm, host, pkeys):
+    """(P_Key table SMPs, all SMPs, ms until it is in effect) of a port that is to have these keys."""
+    before, start = sm.smps(), time.monotonic()
+    status, answer = sm.api.declare(host, pkeys)
+    assert status == 200, answer
+    fabric.wait_for("in effect", lambda: sm.api.call("GET", "/healthz")[1]["in_effect"], 60, 0.001)
+    took = time.monotonic() - start
+    return *(sm.smps()[kind] - before[kind] for kind in ("pkey_table", "all")), took * 1000
+
+
+def keys(tree, sm):
+    """A key for each of some ports. By an OpenSM that lets no switch enforce partitions: ibsim's switches forget that, and each is told again with each key.
+    False if that has cost a sweep."""
+    sm.stop(timeout=600)
+    sm.opensm_conf += "\npart_enforce off"
+    sm.start(timeout=3600)
+    of = sweep(sm)[2] * 1000
+    swept = lambda: sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
+    hosts, before = range(2, tree.hosts, tree.hosts // ROUNDS)[:ROUNDS], swept()
+    smps, all_smps, ms = map(statistics.median, zip(*(key(sm, host, ["0x8001"]) for host in hosts)))
+    print(f"a key at a port, median of {ROUNDS}: {smps:.0f} P_Key table SMP of {all_smps:.0f} SMPs, in effect after {ms:.1f} ms; a heavy sweep without enforcement: {of:.0f} ms, "
+          f"1:{of / ms:.0f}\n", flush=True)
+    return swept() == before
+
+
 def computations(sm):
     """How often OpenSM has computed ways, by its own log."""
     return sm.log().count("tables configured on all switches")
@@ -153,7 +178,7 @@ def main():
         try:
             sm = tree.manager(opensm_conf="routing_engine ftree", counter=args.build / "tests/integration/libsmpcount.so")
             sm.start(timeout=3600)
-            right = measure(tree, sm, paper) and right
+            right = measure(tree, sm, paper) and keys(tree, sm) and right
             sm.stop(timeout=600)
         finally:
             tree.close()
