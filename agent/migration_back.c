@@ -227,12 +227,14 @@ static void ask_everybody_again(struct vhca_mig *m)
 		   res->rc < 0 ? res->err.msg : "the destination gave it up", arbiter_says(m));
 }
 
+/* One that has failed may have left the claim of a VF that is stuck to its end. */
+#define MAY_HAVE_ASKED (MIG_IN(ARBITRATING) | MIG_IN(RESTORING) | MIG_IN(FAILED))
+
 void mig_own_what_was_asked_for(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	if (!m->source || m->handed ||
-	    (m->state != VHCA_MIG_ARBITRATING && m->state != VHCA_MIG_RESTORING))
+	if (!m->source || m->handed || !(MAY_HAVE_ASKED & 1U << m->state))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->orphan)

@@ -215,6 +215,69 @@ static void test_vf_at_the_destination_goes(void **state)
 	assert_true(pair_until(p, is_served, NULL));
 }
 
+/* ---- an identity that the SM gives back to a VF which cannot take it ---- */
+
+static const struct vhca_claim *only_claim(const struct pair *p)
+{
+	return TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims);
+}
+
+/* In its guest without the identity, for which the SM has been asked. */
+static bool is_bare(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return only_claim(p)->away && vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
+}
+
+static bool is_stuck(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return only_claim(p)->away && only_claim(p)->vf->state == VHCA_VF_QUARANTINED;
+}
+
+/* The destination is silent, the SM does not answer yet, and the guest lets go of its VF, which from then on cannot be scrubbed. */
+static void arbitrate_and_get_stuck(struct pair *p)
+{
+	struct world_vf *vf;
+
+	p->sm_down = p->copy_hangs = true;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	pair_silence(p, 1);
+	p->copy_fails = true;
+	p->copy_hangs = false;
+	assert_true(pair_until(p, is_bare, NULL));
+	vf = &p->w[0].vfs[world_vf_of(&p->w[0], 0, "ib0")];
+	p->w[0].vfs_lie = true;
+	vf->group_open = vf->guest_driver = false;
+	world_look(&p->w[0], 0);
+	assert_true(pair_until(p, is_stuck, NULL));
+}
+
+static bool is_nobodys(const struct pair *p, const void *guid)
+{
+	return TAILQ_EMPTY(&vhca_engine_model(p->w[0].engine)->claims) &&
+	       vhca_osm_table_find(p->sm.table, *(const uint64_t *)guid)->withdrawn;
+}
+
+/* The agent is killed when the migration has failed, and the claim of the stuck VF has not ended: it still knows what the SM was asked for. */
+static void test_sm_gave_it_to_a_vf_that_is_stuck(void **state)
+{
+	struct pair *p = *state;
+	uint64_t guid = only_claim(p)->identity.guid, epoch = only_claim(p)->epoch;
+
+	arbitrate_and_get_stuck(p);
+	p->sm_down = false;
+	assert_true(pair_until(p, source_ended, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_sm_outbids(&p->sm, guid, epoch + 1, p->w[0].port_guid));
+	pair_silence(p, 0);
+	world_domain_stop(&p->w[0], 0);
+	p->w[0].vfs_lie = false;
+	pair_revive(p, 0);
+	assert_true(pair_until(p, is_nobodys, &guid));
+}
+
 #define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
 #define FENCED_TEST(f) cmocka_unit_test_setup_teardown(f, setup_fenced, teardown)
 
@@ -225,6 +288,7 @@ int main(void)
 		TEST(test_scrub_that_fails_once),
 		FENCED_TEST(test_vf_at_the_source_goes),
 		FENCED_TEST(test_vf_at_the_destination_goes),
+		FENCED_TEST(test_sm_gave_it_to_a_vf_that_is_stuck),
 	};
 
 	return cmocka_run_group_tests_name("migration_stuck", tests, NULL, NULL);
