@@ -144,9 +144,10 @@ static bool was_not_heard(const struct vhca_mig *m)
 	return m->res->err.kind == VHCA_ERR_UNAVAILABLE;
 }
 
-/* The destination does not take it: the guest is better off here. */
+/* The destination does not take it: the guest is better off here. Until libvirt has stopped it is asked again, but not all the time. */
 static void call_the_guest_back(struct vhca_mig *m)
 {
+	mig_hand_over_later(m);
 	mig_fail_as_told(m);
 	m->cancel = true;
 }

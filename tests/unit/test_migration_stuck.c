@@ -163,8 +163,8 @@ static void take_away(struct pair *p, unsigned int host)
 	world_show_hardware(w);
 }
 
-/* Agents that give up a VF soon, and the guest on its way. */
-static void set_out(struct pair *p)
+/* Agents that do not wait for a VF that has gone. */
+static void give_up_soon(struct pair *p)
 {
 	for (unsigned int h = 0; h < 2; h++) {
 		p->w[h].absent_ms = 20;
@@ -172,6 +172,12 @@ static void set_out(struct pair *p)
 		pair_revive(p, h);
 	}
 	assert_true(pair_until(p, at_home, NULL));
+}
+
+/* ...and the guest on its way. */
+static void set_out(struct pair *p)
+{
+	give_up_soon(p);
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, copying, NULL));
@@ -212,6 +218,41 @@ static void test_vf_at_the_destination_goes(void **state)
 	assert_true(pair_until(p, both_ended, NULL));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
+	assert_true(pair_until(p, is_served, NULL));
+}
+
+static bool is_prepared(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_READY && pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
+static bool is_refused(const struct pair *p, const void *arg)
+{
+	const struct vhca_mig *m = vhca_migrations_first(p->ms[0]);
+
+	(void)arg;
+	return m->state == VHCA_MIG_COPYING && m->failure.kind;
+}
+
+/* An orchestrator's copy takes its time, which nobody here can cut short: the destination has said what it has to say. */
+static void test_who_refuses_is_not_asked_all_the_time(void **state)
+{
+	struct pair *p = *state;
+	unsigned int before;
+
+	give_up_soon(p);
+	(void)pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+	assert_true(pair_until(p, is_prepared, NULL));
+	p->copying = true;
+	take_away(p, 1);
+	assert_true(pair_until(p, is_refused, NULL));
+	before = p->effects;
+	for (int i = 0; i < 20; i++)
+		pair_settle(p);
+	assert_in_range(p->effects - before, 0, 20);
+	p->copying = false;
+	assert_true(pair_until(p, both_ended, NULL));
 	assert_true(pair_until(p, is_served, NULL));
 }
 
@@ -288,6 +329,7 @@ int main(void)
 		TEST(test_scrub_that_fails_once),
 		FENCED_TEST(test_vf_at_the_source_goes),
 		FENCED_TEST(test_vf_at_the_destination_goes),
+		FENCED_TEST(test_who_refuses_is_not_asked_all_the_time),
 		FENCED_TEST(test_sm_gave_it_to_a_vf_that_is_stuck),
 	};
 
