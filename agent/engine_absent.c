@@ -54,6 +54,25 @@ static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_end_absent(e, vf);
 }
 
+/*
+ * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the VF. Whoever has lent the identity to this
+ * host would take the end of the claim for the proof, and show it, too; where the SM fences, that one is asked before. Who releases the
+ * claim vouches for the VF.
+ */
+static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->lent && !c->away && !c->released && !e->args.fenced;
+}
+
+static void keep_for_proof(struct vhca_vf *vf)
+{
+	engine_reason(vf,
+		      GONE "; the host that %s came from waits for the proof that GUID %s is "
+			   "withdrawn; if the VF never comes back: vhcactl detach %s %s",
+		      vf->claim->domain_name, VHCA_GUID_STR(vf->claim->identity.guid),
+		      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
+}
+
 static void keep_claim(struct vhca_vf *vf)
 {
 	if (vf->claim->migrating) {
@@ -76,6 +95,8 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_again(e, vf, patience_ms(e));
 	} else if (goes_on(vf)) {
 		keep_claim(vf);
+	} else if (is_owed_proof(e, vf->claim)) {
+		keep_for_proof(vf);
 	} else {
 		end_claim(e, vf);
 	}

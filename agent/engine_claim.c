@@ -460,7 +460,7 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	 * run here (yet, or any more) would never take that back. */
 	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
-	claim->ending = true;
+	claim->ending = claim->released = true;
 	if (claim->vf->committing)
 		claim->vf->unsaved = true;
 	else

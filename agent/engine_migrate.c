@@ -45,7 +45,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	if (r < 0)
 		return r;
-	c->migrating = c->away = true;
+	c->migrating = c->away = c->lent = true;
 	c->migration = res->migration;
 	c->has_guest = res->has_guest;
 	c->guest = res->guest;
@@ -124,7 +124,8 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->migrating = claim->leaving = claim->has_from = claim->restored = false;
+	claim->migrating = claim->leaving = claim->has_from = false;
+	claim->restored = claim->lent = false;
 	keep(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
 	if (claim->told == VHCA_TOLD_SUPERSEDED) {

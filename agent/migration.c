@@ -349,8 +349,10 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 		if (!vhca_mig_state_is_final(m->state))
 			vhca_log_notice("%s: migration %s goes on: %s", m->domain_name,
 					VHCA_UUID_STR(&m->id), vhca_mig_state_to_string(m->state));
-	TAILQ_FOREACH (m, &ms->list, link)
+	TAILQ_FOREACH (m, &ms->list, link) {
 		mig_own_what_was_asked_for(m);
+		mig_owe_what_was_lent(m);
+	}
 	mig_end_leftovers(ms);
 	ms->listener = (struct vhca_engine_listener){.fn = on_round, .arg = ms};
 	vhca_engine_listen(args->engine, &ms->listener);

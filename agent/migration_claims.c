@@ -137,6 +137,14 @@ void mig_settle_claims(struct vhca_mig *m)
 	mig_members(m); /* from here on a claim's own binding keeps its keys on the port */
 }
 
+void mig_owe_what_was_lent(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while (!m->source && (c = vhca_migration_claim(m, c)))
+		c->lent = m->state != VHCA_MIG_DONE;
+}
+
 void mig_end_leftovers(struct vhca_migrations *ms)
 {
 	struct vhca_claim *c, *next;

@@ -93,6 +93,8 @@ bool mig_cannot_unmark(const struct vhca_mig *m);
 void mig_note_unmarked(struct vhca_mig *m);
 void mig_settle_claims(struct vhca_mig *m);
 void mig_let_go(struct vhca_mig *m);
+/* Claims of a destination, loaded from the journal: who lends them waits for the proof. */
+void mig_owe_what_was_lent(struct vhca_mig *m);
 /* The end of a migration and the end of its hold on the claims are transactions of their own: an agent that was killed between them
  * does the second one when it starts. */
 void mig_end_leftovers(struct vhca_migrations *ms);

@@ -86,6 +86,9 @@ struct vhca_claim {
 	bool has_from;
 	uint64_t from_port_guid;
 	uint16_t from_gid_index, from_lid;
+	/* Destination: who lends it takes it back when it is proven withdrawn here (after a restart, the migration says so again). */
+	bool lent;
+	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
 	bool orphan;   /* loaded from an earlier boot, whose guests are gone */

@@ -256,12 +256,101 @@ static void test_who_refuses_is_not_asked_all_the_time(void **state)
 	assert_true(pair_until(p, is_served, NULL));
 }
 
-/* ---- an identity that the SM gives back to a VF which cannot take it ---- */
+/* ---- ...and no SM keeps the source from showing its identity ---- */
 
 static const struct vhca_claim *only_claim(const struct pair *p)
 {
 	return TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims);
 }
+
+static const struct vhca_claim *claim_there(const struct pair *p)
+{
+	return TAILQ_FIRST(&vhca_engine_model(p->w[1].engine)->claims);
+}
+
+static bool waits_for_proof(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_ENDING && claim_there(p) &&
+	       strstr(claim_there(p)->vf->reason, "waits for the proof");
+}
+
+static bool is_aborting(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_ABORTING;
+}
+
+/* In its guest, without the identity. */
+static bool is_back_bare(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_ARBITRATING && only_claim(p)->away &&
+	       vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
+}
+
+/* The VF may come back with what it had, in this life of the destination's agent or in a later one. */
+static void lose_it_there(struct pair *p)
+{
+	set_out(p);
+	take_away(p, 1);
+	assert_true(pair_until(p, waits_for_proof, NULL));
+	assert_true(pair_until(p, is_aborting, NULL));
+	pair_silence(p, 1);
+	assert_true(pair_until(p, is_back_bare, NULL));
+	pair_revive(p, 1);
+	assert_true(pair_until(p, waits_for_proof, NULL));
+	for (int i = 0; i < 5; i++)
+		pair_settle(p);
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_ARBITRATING);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDING);
+	assert_true(only_claim(p)->away && claim_there(p));
+}
+
+static void assert_given_back(struct pair *p)
+{
+	assert_true(pair_until(p, both_ended, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
+	assert_true(pair_until(p, is_served, NULL));
+}
+
+static void test_vf_at_the_destination_comes_back(void **state)
+{
+	struct pair *p = *state;
+	struct world *w = &p->w[1];
+
+	lose_it_there(p);
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		w->vfs[v].gone = w->vfs[v].lost = false;
+	world_show_hardware(w);
+	assert_given_back(p);
+	assert_true(pair_at_home(p, 0));
+}
+
+static void on_released(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)claim;
+	(void)err;
+}
+
+/* Its adapter was taken out. */
+static void test_somebody_vouches_for_the_vf_at_the_destination(void **state)
+{
+	struct pair *p = *state;
+	struct world *w = &p->w[1];
+
+	lose_it_there(p);
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (w->vfs[v].lost)
+			w->vfs[v].guid = VHCA_GUID_ALL1;
+	vhca_engine_release(w->engine, (struct vhca_claim *)claim_there(p), false, on_released,
+			    NULL);
+	assert_given_back(p);
+}
+
+/* ---- an identity that the SM gives back to a VF which cannot take it ---- */
 
 /* In its guest without the identity, for which the SM has been asked. */
 static bool is_bare(const struct pair *p, const void *arg)
@@ -330,6 +419,8 @@ int main(void)
 		FENCED_TEST(test_vf_at_the_source_goes),
 		FENCED_TEST(test_vf_at_the_destination_goes),
 		FENCED_TEST(test_who_refuses_is_not_asked_all_the_time),
+		TEST(test_vf_at_the_destination_comes_back),
+		TEST(test_somebody_vouches_for_the_vf_at_the_destination),
 		FENCED_TEST(test_sm_gave_it_to_a_vf_that_is_stuck),
 	};
 
