@@ -321,24 +321,40 @@ static bool has_taken(const struct vhca_claim *c, uint64_t epoch)
 	return !c->away && c->epoch == epoch;
 }
 
+/* Whoever is at the source reads this: the peer's hint does not get there. */
+static int check_handed(const struct vhca_claim *c, const struct vhca_epoch *epochs, unsigned int n,
+			struct vhca_error *err)
+{
+	const struct vhca_epoch *handed = NULL;
+
+	for (unsigned int i = 0; i < n; i++)
+		if (epochs[i].guid == c->identity.guid)
+			handed = &epochs[i];
+	if (!handed)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_handed_over", 0,
+				      "VF %s was offered and is not handed over: at the source it "
+				      "was detached meanwhile; migrate again, and the domain goes "
+				      "without it",
+				      c->name);
+	if (handed->epoch <= c->epoch && !has_taken(c, handed->epoch))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "stale_epoch", 0,
+				      "GUID %s: epoch %llu was handed over, %llu is known",
+				      VHCA_GUID_STR(c->identity.guid),
+				      (unsigned long long)handed->epoch,
+				      (unsigned long long)c->epoch);
+	return 0;
+}
+
 static int take_epochs(struct vhca_mig *m, const struct vhca_epoch *epochs, unsigned int n,
 		       struct vhca_error *err)
 {
 	struct vhca_claim *c = NULL;
+	int r = 0;
 
-	while ((c = vhca_migration_claim(m, c))) {
-		uint64_t epoch = 0;
-
-		for (unsigned int i = 0; i < n; i++)
-			if (epochs[i].guid == c->identity.guid)
-				epoch = epochs[i].epoch;
-		if (epoch <= c->epoch && !has_taken(c, epoch))
-			return vhca_error_set(err, VHCA_ERR_CONFLICT, "stale_epoch", 0,
-					      "GUID %s: epoch %llu was handed over, %llu is known",
-					      VHCA_GUID_STR(c->identity.guid),
-					      (unsigned long long)epoch,
-					      (unsigned long long)c->epoch);
-	}
+	while (!r && (c = vhca_migration_claim(m, c)))
+		r = check_handed(c, epochs, n, err);
+	if (r < 0)
+		return r;
 	while ((c = vhca_migration_claim(m, c)))
 		for (unsigned int i = 0; i < n; i++)
 			if (epochs[i].guid == c->identity.guid && !has_taken(c, epochs[i].epoch))

@@ -313,6 +313,8 @@ static void one_of_two(void **state)
 {
 	struct pair *p = *state;
 	struct vhca_dom_info *info = &p->w[0].domains[0].info;
+	const struct vhca_error *why;
+	struct vhca_uuid id;
 
 	info->requests[1] = info->requests[0];
 	memcpy(info->requests[1].name, "ib1", sizeof("ib1"));
@@ -320,7 +322,7 @@ static void one_of_two(void **state)
 	world_look(&p->w[0], 0);
 	assert_true(pair_until(p, has_two, NULL));
 	p->w[0].deaf_guest = true;
-	(void)pair_migrate(p, 0);
+	id = pair_migrate(p, 0);
 	assert_true(pair_until(p, is_on_its_way_out, NULL));
 	assert_string_equal(claim_on(p, 0)->name, "ib0");
 	release(p, 0);
@@ -328,6 +330,9 @@ static void one_of_two(void **state)
 	assert_true(pair_until(p, is_released, NULL));
 	assert_true(pair_until(p, has_the_other_only, NULL));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	why = &vhca_migrations_find(p->ms[0], &id)->failure;
+	assert_string_equal(why->code, "vf_not_handed_over");
+	assert_non_null(strstr(why->msg, "VF ib0 was offered"));
 	assert_true(pair_until(p, is_empty, &one));
 }
 
