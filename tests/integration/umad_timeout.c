@@ -3,6 +3,7 @@
  * Preloaded into OpenSM before libumad2sim: what the kernel does for a sender of management packets, and ibsim does not. A request without an answer
  * is sent again after its time-out, as often as its sender said, and then comes back with the status ETIMEDOUT. Without that OpenSM's sweeper waits
  * for ever for an answer that does not come: ibsim drops every TrapRepress, and OpenSM itself does not answer every Get(SMInfo) that comes in its first sweep.
+ * And an answer for which no request waits any more, as the second one to a request that was sent again, is dropped.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -83,9 +84,11 @@ static bool is_same(const struct request *r, const uint8_t *mad)
 		      MAD_TRANSACTION_SIZE) == 0;
 }
 
-static void forget(const uint8_t *mad)
+/* False if there is none. */
+static bool forget(const uint8_t *mad)
 {
 	struct request *r;
+	bool found;
 
 	(void)pthread_mutex_lock(&lock);
 	TAILQ_FOREACH (r, &requests, link)
@@ -94,7 +97,9 @@ static void forget(const uint8_t *mad)
 	if (r)
 		TAILQ_REMOVE(&requests, r, link);
 	(void)pthread_mutex_unlock(&lock);
+	found = r != NULL;
 	free(r);
+	return found;
 }
 
 /* One whose time is over: sent again, or taken out. */
@@ -132,11 +137,17 @@ static int bring_back(struct request *r, ib_user_mad_t *ret, int *length)
 	return agent;
 }
 
+/* A request of our own that could not be sent. */
+static bool is_returned(const ib_user_mad_t *umad)
+{
+	return umad->status != 0;
+}
+
 static bool is_answer(const ib_user_mad_t *umad)
 {
 	uint8_t method = mad_of(umad)[MAD_METHOD];
 
-	return umad->status || (method & METHOD_RESPONSE) || method == METHOD_TRAP_REPRESS;
+	return is_returned(umad) || (method & METHOD_RESPONSE) || method == METHOD_TRAP_REPRESS;
 }
 
 int umad_send(int port, int agent, void *umad, int length, int timeout, int retries)
@@ -149,7 +160,7 @@ int umad_send(int port, int agent, void *umad, int length, int timeout, int retr
 		remember(port, agent, umad, length, timeout, retries);
 	r = next_send(port, agent, umad, length, timeout, retries);
 	if (r < 0 && timeout > 0)
-		forget(sent);
+		(void)forget(sent);
 	return r;
 }
 
@@ -162,8 +173,8 @@ int umad_recv(int port, void *umad, int *length, int timeout)
 		int r = next_recv(port, umad, &size, timeout == 0 ? 0 : LOOK_MS);
 		struct request *late;
 
-		if (r >= 0 && is_answer(umad))
-			forget(mad_of(umad));
+		if (r >= 0 && is_answer(umad) && !forget(mad_of(umad)) && !is_returned(umad))
+			continue;
 		if (r != -ETIMEDOUT) {
 			*length = size;
 			return r;
