@@ -556,10 +556,22 @@ class BesideSweeps(fattree.EachEngine, Case):
             time.sleep(0.02)
         self.assertEqual((answer["lid_move"]["state"], answer["lid_move"]["lid"]), ("applied", self.lids[VGUID]), when)
 
+    def tables_of_all(self):
+        """Keys of vports, in tables in which the same key has another index."""
+        sets = (("0x8001", "0x8002"), ("0x8002", "0x8003"), ("0x8003", "0x8001"), ())
+        kept = {guid: sets[i % len(sets)] for i, guid in enumerate(sorted(self.net.guid.values()))}
+        for guid, keys in kept.items():
+            for n in range(len(keys)):
+                self.keys(guid, *keys[:n + 1])
+        return {guid: sorted(keys) for guid, keys in kept.items()}
+
+    def has_its_keys(self, at, kept):
+        self.assertEqual(self.tables("F%u-%u" % at), [kept[self.net.guid[at]]], at)
+
     def run_engine(self, engine, _modes):
         rng, self.repeated = random.Random(f"{SEED} {engine}"), 0
         self.manager(engine)
-        places = sorted(self.net.guid)
+        places, kept = sorted(self.net.guid), self.tables_of_all()
         before = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
         with fattree.Sweeps(self.sm):
             for n in range(ROUNDS):
@@ -567,10 +579,13 @@ class BesideSweeps(fattree.EachEngine, Case):
                 source = self.announce(to)
                 self.net.exchange(source, to)
                 self.report_until_it_is_in_effect(source, to, f"seed {SEED}, move {n}: {source} to {to}")
+                self.has_its_keys(to, kept)    # the other one may be known to the next sweep only
         swept = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"] - before
         print(f"# {engine}: seed {SEED}, {ROUNDS} moves, {swept} sweeps, {self.repeated} reports repeated", flush=True)
         fattree.heavy_sweep(self.sm)    # ibsim raises no trap for a vport that the last one has missed
         self.all_right()
+        for place in places:
+            self.has_its_keys(place, kept)
         self.assertEqual(self.heavy_sweep(), 0)
         self.end()
 
