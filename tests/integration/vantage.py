@@ -33,15 +33,20 @@ def exchange(agent, requests):
     """The answers to [(LID, function that makes the datagram of a transaction)]; None where there is none."""
     for tid, (lid, make) in enumerate(requests):
         agent.send(lid, make(tid + 1))
-    answers = {}
+    answers, once = {}, set(range(1, len(requests) + 1))
     while len(answers) < len(requests):
         mad = agent.receive(WAIT_MS)
         if mad is None:
             break
-        if not mad[METHOD] & RESPONSE:
-            continue    # ibsim gives a request back to its sender, now and then, where OpenSM was killed and started again at the same host
+        tid = struct.unpack_from(">Q", mad, 8)[0] & 0xffffffff
+        if not mad[METHOD] & RESPONSE:    # ibsim gives one back to its sender, now and then, where OpenSM was killed and started again
+            if tid in once:
+                once.remove(tid)
+                lid, make = requests[tid - 1]
+                agent.send(lid, make(tid))
+            continue
         good = struct.unpack_from(">H", mad, 4)[0] & 0x7fff == 0
-        answers[struct.unpack_from(">Q", mad, 8)[0] & 0xffffffff] = mad if good else None
+        answers[tid] = mad if good else None
     return [answers.get(tid + 1) for tid in range(len(requests))]
 
 
