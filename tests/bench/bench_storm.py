@@ -11,7 +11,6 @@ exchange LIDs, while one heavy sweep follows the other. In the end OpenSM is kil
 BUILD is a release build directory. Exit 1 if anything is lost, refused or in the wrong place, or if one of the bounds below is missed.
 """
 
-import os
 import pathlib
 import random
 import sys
@@ -20,8 +19,9 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 
+import bench_args  # noqa: E402
 import fattree  # noqa: E402
-import storm    # noqa: E402
+import storm  # noqa: E402
 
 VFS, WINDOW = 16, 64
 AT_ONCE = 96    # agents that register; each opens up to 8 connections
@@ -87,18 +87,20 @@ def measure(tree, sm, agents, moves, lid_moves):
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--own-ports"]
-    build = pathlib.Path(words[0]).resolve()
-    os.environ["VHCA_PLUGIN"] = str(build / "opensm/libvhcasm.so")
-    count, moves, lid_moves = (*map(int, words[1:]), *(2891, 1000, 100)[len(words) - 1:])
-    tree = fattree.FatTree(18, 18, 18, pods=9 if len(words) < len(sys.argv) - 1 else 0, options=LIMITS)
+    parser = bench_args.parser(__doc__)
+    parser.add_argument("agents", metavar="AGENTS", type=bench_args.count, nargs="?", default=2891)
+    parser.add_argument("moves", metavar="MOVES", type=bench_args.count, nargs="?", default=1000)
+    parser.add_argument("lid_moves", metavar="LID_MOVES", type=bench_args.count, nargs="?", default=100)
+    parser.add_argument("--own-ports", action="store_true", help="2916 hosts: one for each agent")
+    args = bench_args.parse(parser)
+    tree = fattree.FatTree(18, 18, 18, pods=9 if args.own_ports else 0, options=LIMITS)
     address = f"127.0.0.1:{storm.free_port()}"
-    print(f"{count} agents x {VFS} VFs = {count * VFS} bindings at {tree.hosts - 1} hosts, {tree.switches} switches", flush=True)
+    print(f"{args.agents} agents x {VFS} VFs = {args.agents * VFS} bindings at {tree.hosts - 1} hosts, {tree.switches} switches", flush=True)
     try:
-        sm = tree.manager(opensm_conf="routing_engine ftree\nlog_flags 0x03", listen=address, counter=build / "tests/integration/libsmpcount.so")
+        sm = tree.manager(opensm_conf="routing_engine ftree\nlog_flags 0x03", listen=address, counter=args.build / "tests/integration/libsmpcount.so")
         sm.start(timeout=3600)
-        with storm.Agents(build / "tests/integration/storm_agents", f"http://{address}", count, VFS, tree.hosts) as agents:
-            measure(tree, sm, agents, moves, min(lid_moves, tree.hosts // 2 - 1))
+        with storm.Agents(args.build / "tests/integration/storm_agents", f"http://{address}", args.agents, VFS, tree.hosts) as agents:
+            measure(tree, sm, agents, args.moves, min(args.lid_moves, tree.hosts // 2 - 1))
         sm.stop(timeout=600)
     finally:
         tree.close()

@@ -10,7 +10,6 @@ together and one after the other, and keys that one port after the other gets: w
 
 import argparse
 import json
-import os
 import pathlib
 import random
 import statistics
@@ -21,6 +20,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration"))
 
+import bench_args  # noqa: E402
 import fabric  # noqa: E402
 import fattree  # noqa: E402
 
@@ -152,13 +152,6 @@ def measure(tree, sm, paper):
     return (first, best[0][0], worst[0][0], computed, lft) == (full, least, most, 0, 0)
 
 
-def build_directory(name):
-    build = pathlib.Path(name).resolve()
-    if not (build / "opensm/libvhcasm.so").exists():
-        raise argparse.ArgumentTypeError(f"{name} is no build directory with the plugin")
-    return build
-
-
 def tree_size(text):
     if not text.isdigit() or int(text) not in TREES:
         raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(map(str, TREES))}")
@@ -166,11 +159,9 @@ def tree_size(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", metavar="BUILD", type=build_directory)
+    parser = bench_args.parser(__doc__)
     parser.add_argument("nodes", metavar="NODES", type=tree_size, nargs="*")
-    args = parser.parse_args()
-    os.environ["VHCA_PLUGIN"] = str(args.build / "opensm/libvhcasm.so")
+    args = bench_args.parse(parser)
     right = True
     for nodes in args.nodes or (324, 648):
         pods, leaves, hosts, spines, *paper = TREES[nodes]
