@@ -236,17 +236,21 @@ class Case(unittest.TestCase):
             place.close()
 
 
+MODES = {"minhop": ("auto", "deterministic", "skyline"), "updn": ("auto", "deterministic", "skyline"),
+         "ftree": ("auto", "deterministic", "skyline"), "dfsssp": ("auto", "deterministic")}    # of a move, that each engine allows
+
+
 class EachEngine:
-    """Cases that call run_engine(engine, modes of a move that it allows), for each routing engine."""
+    """Cases that call run_engine(engine) for each routing engine."""
 
     def test_minhop(self):
-        self.run_engine("minhop", ("auto", "deterministic", "skyline"))
+        self.run_engine("minhop")
 
     def test_updn(self):
-        self.run_engine("updn", ("auto", "deterministic", "skyline"))
+        self.run_engine("updn")
 
     def test_ftree(self):
-        self.run_engine("ftree", ("auto", "deterministic", "skyline"))
+        self.run_engine("ftree")
 
     def test_dfsssp(self):
-        self.run_engine("dfsssp", ("auto", "deterministic"))
+        self.run_engine("dfsssp")

@@ -74,7 +74,7 @@ del Paper    # its two sizes run
 class Engines(fattree.EachEngine, fattree.Case):
     MOVES = 8
 
-    def run_engine(self, engine, modes):
+    def run_engine(self, engine):
         rng = random.Random(engine)
         sm = self.manager(engine).start()
         self.assertEqual(sm.api.call("GET", "/v1/fabric")[1]["routing_engine"], engine)
@@ -82,7 +82,7 @@ class Engines(fattree.EachEngine, fattree.Case):
         hosts = range(2, self.tree.hosts + 1)
         for i in range(self.MOVES):
             a, b = rng.sample(hosts, 2)
-            answer, wire = lids.move(a, b, rng.choice(modes))
+            answer, wire = lids.move(a, b, rng.choice(fattree.MODES[engine]))
             self.assertEqual(answer["state"], "applied")
             self.assertEqual((answer["smps"]["lft"], 2), (wire["lft"], wire["port_info"]))
             if i % 4 == 3:

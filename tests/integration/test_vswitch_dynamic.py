@@ -137,7 +137,7 @@ class Case(unittest.TestCase):
         self.assertEqual([line for line in self.sm.log().splitlines() if " ERR " in line], [])
 
 
-class Life(Case):
+class Life(fattree.EachEngine, Case):
     """Of a guest: it starts, moves over the tree, moves inside a leaf, ends."""
 
     def run_engine(self, engine):
@@ -178,20 +178,8 @@ class Life(Case):
         self.assertNotIn("lid_move", self.check(self.sm.api.withdraw(VGUID, self.epoch), 200))
         self.end()
 
-    def test_minhop(self):
-        self.run_engine("minhop")
 
-    def test_updn(self):
-        self.run_engine("updn")
-
-    def test_ftree(self):
-        self.run_engine("ftree")
-
-    def test_dfsssp(self):
-        self.run_engine("dfsssp")
-
-
-class Room(Case):
+class Room(fattree.EachEngine, Case):
     """LinearFDBTop, as the switches answer, is ahead of all LIDs that may be given: it is raised in sweeps, and by nothing else."""
 
     LIMIT = 4
@@ -233,18 +221,6 @@ class Room(Case):
         self.check_tops(top + 1)
         self.assertEqual(self.sm.switch_infos(), {})    # since the start
         self.end()
-
-    def test_minhop(self):
-        self.run_engine("minhop")
-
-    def test_updn(self):
-        self.run_engine("updn")
-
-    def test_ftree(self):
-        self.run_engine("ftree")
-
-    def test_dfsssp(self):
-        self.run_engine("dfsssp")
 
 
 class Durable(Case):

@@ -56,7 +56,7 @@ class Moves(fattree.EachEngine, fattree.Case):
         """Its hosts, without the subnet manager's."""
         return range(max(2, n * self.tree.per_leaf + 1), (n + 1) * self.tree.per_leaf + 1)
 
-    def run_engine(self, engine, modes):
+    def run_engine(self, engine):
         rng = random.Random(f"{SEED} {engine}")
         sm = self.manager(engine, "max_wire_smps 64").start(timeout=120)
         lids = fattree.Lids(self.tree, sm)
@@ -66,7 +66,7 @@ class Moves(fattree.EachEngine, fattree.Case):
         moves = 0
         with fattree.Sweeps(sm):
             while moves < MOVES:
-                asked = [fattree.Asked(lids, *pair, rng.choice(modes)) for pair in self.pairs(rng)]
+                asked = [fattree.Asked(lids, *pair, rng.choice(fattree.MODES[engine])) for pair in self.pairs(rng)]
                 when = f"seed {SEED}, after move {moves}: {[move.hosts for move in asked]}"
                 for move in asked:
                     move.result()

@@ -525,7 +525,7 @@ class Refusals(Case):
 class Engines(fattree.EachEngine, Case):
     MOVES = 12
 
-    def run_engine(self, engine, _modes):
+    def run_engine(self, engine):
         rng = random.Random(engine)
         self.manager(engine)
         places = sorted(self.net.guid)
@@ -568,7 +568,7 @@ class BesideSweeps(fattree.EachEngine, Case):
     def has_its_keys(self, at, kept):
         self.assertEqual(self.tables("F%u-%u" % at), [kept[self.net.guid[at]]], at)
 
-    def run_engine(self, engine, _modes):
+    def run_engine(self, engine):
         rng, self.repeated = random.Random(f"{SEED} {engine}"), 0
         self.manager(engine)
         places, kept = sorted(self.net.guid), self.tables_of_all()
