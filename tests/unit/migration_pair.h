@@ -10,6 +10,24 @@
 
 static const unsigned int zero = 0, one = 1;
 
+static inline int setup_pair(void **state)
+{
+	static struct pair p;
+
+	pair_init(&p);
+	*state = &p;
+	return 0;
+}
+
+static inline int setup_fenced(void **state)
+{
+	static struct pair p;
+
+	pair_init_fenced(&p);
+	*state = &p;
+	return 0;
+}
+
 static inline int teardown(void **state)
 {
 	pair_done(*state);
@@ -47,17 +65,55 @@ static inline bool migrate_with(struct pair *p, enum pair_fault fault, unsigned 
 	return p->effects >= at;
 }
 
+struct each_effect {
+	/* A migration with this fault; false: it has fewer effects. */
+	bool (*run)(enum pair_fault fault, unsigned int victim, unsigned int at);
+};
+
 /* At each effect in turn. */
-static inline void run_all(bool (*run)(enum pair_fault fault, unsigned int victim, unsigned int at),
-			   enum pair_fault fault, unsigned int victim)
+static inline void run_all(const struct each_effect *each, enum pair_fault fault,
+			   unsigned int victim)
 {
 	unsigned int at = 1;
 
-	while (run(fault, victim, at))
+	while (each->run(fault, victim, at))
 		at++;
 	/* claim, mark, handover, copy, unmark at the destination: fewer would prove nothing */
 	assert_true(at > 5);
 }
+
+static inline void test_every_effect_fails_once(void **state)
+{
+	run_all(*state, PAIR_FAIL, 0);
+}
+
+static inline void test_source_killed_before_every_effect(void **state)
+{
+	run_all(*state, PAIR_KILL_BEFORE, 0);
+}
+
+static inline void test_source_killed_after_every_effect(void **state)
+{
+	run_all(*state, PAIR_KILL_AFTER, 0);
+}
+
+static inline void test_destination_killed_before_every_effect(void **state)
+{
+	run_all(*state, PAIR_KILL_BEFORE, 1);
+}
+
+static inline void test_destination_killed_after_every_effect(void **state)
+{
+	run_all(*state, PAIR_KILL_AFTER, 1);
+}
+
+/* All of them, for a static struct each_effect. */
+#define TESTS_OF(each)                                                                           \
+	cmocka_unit_test_prestate(test_every_effect_fails_once, &(each)),                        \
+		cmocka_unit_test_prestate(test_source_killed_before_every_effect, &(each)),      \
+		cmocka_unit_test_prestate(test_source_killed_after_every_effect, &(each)),       \
+		cmocka_unit_test_prestate(test_destination_killed_before_every_effect, &(each)), \
+		cmocka_unit_test_prestate(test_destination_killed_after_every_effect, &(each))
 
 static inline void ignore_answer(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
@@ -66,6 +122,8 @@ static inline void ignore_answer(void *arg, const struct vhca_mig *m, const stru
 	(void)err;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST_WITH(setup, f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f)		    TEST_WITH(setup_pair, f)
+#define TEST_FENCED(f)	    TEST_WITH(setup_fenced, f)
 
 #endif

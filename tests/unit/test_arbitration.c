@@ -1,43 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A destination that falls silent after the hand-over: who has the identity, and what the guest gets meanwhile. */
-#include "agent/migration.h"
-
-#include "tests/unit/unit.h"
+#include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "tests/sim/pair.h"
-
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
-static int setup_fenced(void **state)
-{
-	static struct pair p;
-
-	pair_init_fenced(&p);
-	*state = &p;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_done(*state);
-	return 0;
-}
-
-static const struct vhca_claim *claim_on(const struct pair *p, unsigned int host)
-{
-	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
-}
 
 static bool copying(const struct pair *p, const void *arg)
 {
@@ -83,7 +51,7 @@ static bool is_bare(const struct pair *p, const void *arg)
 	       claim_on(p, 0)->vf->state == VHCA_VF_ATTACHED;
 }
 
-static bool at_home(const struct pair *p, const void *arg)
+static bool back_home(const struct pair *p, const void *arg)
 {
 	(void)arg;
 	return is_over(p, NULL) && pair_at_home(p, 0) && vhca_mig_state_is_final(pair_state(p, 1));
@@ -137,7 +105,7 @@ static void test_sm_gives_it_back(void **state)
 
 	/* It comes back with all that it had, finds itself superseded, and lets go. */
 	pair_revive(p, 1);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
 	assert_string_equal(vhca_migrations_find(p->ms[1], &id)->failure.code, "superseded");
 	assert_int_equal(claim_on(p, 0)->epoch, epoch + 2);
@@ -157,7 +125,7 @@ static void test_given_back_below_a_withdrawn_epoch(void **state)
 			 0);
 	p->copy_fails = true;
 	p->copy_hangs = false;
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	assert_true(vhca_uuid_equal(&claim_on(p, 0)->id, &before.id)); /* not served anew */
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
@@ -183,7 +151,7 @@ static void test_sm_comes_later(void **state)
 	assert_int_equal(world_vf_of(&p->w[0], 0, "ib0"), v);
 	assert_false(pair_told(p, 0, "alarm")); /* it was meant to change */
 	pair_revive(p, 1);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 }
 
 /* A third owner is ahead, whatever the destination says. */
@@ -207,7 +175,7 @@ static void test_somebody_is_ahead(void **state)
 	assert_true(is_bare(p, NULL));
 	/* It gives up: then the next epoch is ours. */
 	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, ahead.vguid, 99, 0x77, NULL), 0);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
 
@@ -397,7 +365,7 @@ static void test_without_an_arbiter(void **state)
 	settle(p);
 	assert_true(is_bare(p, NULL));
 	pair_revive(p, 1); /* the abort reaches it */
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
 	assert_true(claim_on(p, 0)->epoch >= epoch + 2);
 }
@@ -417,7 +385,7 @@ static void finish(struct pair *p)
 	p->sm_down = false;
 	p->w[1].conf.lease_ms = 200; /* reported before it was superseded: then this ends it */
 	pair_revive(p, 1);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	pair_done(p);
 }
@@ -443,7 +411,7 @@ static bool run_with(enum pair_fault fault, unsigned int at, enum sm sm)
 	return p.effects >= first + at;
 }
 
-static void run_all(enum pair_fault fault, enum sm sm)
+static void run_at_each_question(enum pair_fault fault, enum sm sm)
 {
 	unsigned int at = 1;
 
@@ -456,20 +424,20 @@ static void run_all(enum pair_fault fault, enum sm sm)
 static void test_source_killed_before_every_question(void **state)
 {
 	(void)state;
-	run_all(PAIR_KILL_BEFORE, SM_UP);
-	run_all(PAIR_KILL_BEFORE, SM_NONE);
+	run_at_each_question(PAIR_KILL_BEFORE, SM_UP);
+	run_at_each_question(PAIR_KILL_BEFORE, SM_NONE);
 }
 
 static void test_source_killed_after_every_question(void **state)
 {
 	(void)state;
-	run_all(PAIR_KILL_AFTER, SM_UP);
+	run_at_each_question(PAIR_KILL_AFTER, SM_UP);
 }
 
 static void test_every_question_fails_once(void **state)
 {
 	(void)state;
-	run_all(PAIR_FAIL, SM_DOWN);
+	run_at_each_question(PAIR_FAIL, SM_DOWN);
 }
 
 static bool crash_with(enum vhca_effect effect, enum world_fault fault, unsigned int at,
@@ -531,14 +499,11 @@ static void test_late_withdrawal(void **state)
 	assert_true(pair_until(p, is_away, NULL));
 	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, NULL), 0);
 	assert_true(pair_until(p, is_over, &id));
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, back_home, NULL));
 	settle(p);
 	assert_true(vhca_osm_table_withdraw(p->sm.table, guid, epoch, 0, NULL) < 0);
 	assert_false(vhca_osm_table_find(p->sm.table, guid)->withdrawn);
 }
-
-#define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define TEST_FENCED(f) cmocka_unit_test_setup_teardown(f, setup_fenced, teardown)
 
 int main(void)
 {

@@ -9,15 +9,6 @@
 
 #include "common/base/file.h"
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
 /* What the source says of the VFs when its own have gone. */
 static void assert_shows_peers_vf(const struct pair *p, const struct vhca_uuid *id)
 {
@@ -603,35 +594,7 @@ static bool run_with(enum pair_fault fault, unsigned int victim, unsigned int at
 	return reached;
 }
 
-static void test_every_effect_fails_once(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_FAIL, 0);
-}
-
-static void test_source_killed_before_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_BEFORE, 0);
-}
-
-static void test_source_killed_after_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_AFTER, 0);
-}
-
-static void test_destination_killed_before_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_BEFORE, 1);
-}
-
-static void test_destination_killed_after_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_AFTER, 1);
-}
+static struct each_effect each_effect = {run_with};
 
 int main(void)
 {
@@ -663,11 +626,7 @@ int main(void)
 		TEST(test_lease_frees_the_reservation),
 		TEST(test_a_hostdev_of_its_own_is_refused),
 		TEST(test_a_domain_migrates_once_at_a_time),
-		cmocka_unit_test(test_every_effect_fails_once),
-		cmocka_unit_test(test_source_killed_before_every_effect),
-		cmocka_unit_test(test_source_killed_after_every_effect),
-		cmocka_unit_test(test_destination_killed_before_every_effect),
-		cmocka_unit_test(test_destination_killed_after_every_effect),
+		TESTS_OF(each_effect),
 	};
 
 	return cmocka_run_group_tests_name("migration", tests, NULL, NULL);

@@ -12,15 +12,6 @@
 /* Of a program that is built with the address sanitizer, whose allocator mallinfo2() does not know. */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
 static size_t allocated(void)
 {
 	if (__sanitizer_get_current_allocated_bytes)

@@ -9,15 +9,6 @@
 
 #define NOT_YET "no answer"
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
 static bool copying(const struct pair *p, const void *arg)
 {
 	(void)arg;

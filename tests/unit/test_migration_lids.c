@@ -179,51 +179,19 @@ static bool run_with(enum pair_fault fault, unsigned int victim, unsigned int at
 	return reached;
 }
 
-static void test_every_effect_fails_once(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_FAIL, 0);
-}
-
-static void test_source_killed_before_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_BEFORE, 0);
-}
-
-static void test_source_killed_after_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_AFTER, 0);
-}
-
-static void test_destination_killed_before_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_BEFORE, 1);
-}
-
-static void test_destination_killed_after_every_effect(void **state)
-{
-	(void)state;
-	run_all(run_with, PAIR_KILL_AFTER, 1);
-}
+static struct each_effect each_effect = {run_with};
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_the_lid_follows_and_is_freed),
-		TEST(test_kept_while_nobody_has_the_guest),
-		TEST(test_a_guest_that_stays),
-		TEST(test_a_parked_guest_keeps_it),
-		TEST(test_a_parked_guest_that_stops),
-		TEST(test_a_parked_guest_that_stops_after_a_restart),
-		TEST(test_power_fails_while_parked),
-		cmocka_unit_test(test_every_effect_fails_once),
-		cmocka_unit_test(test_source_killed_before_every_effect),
-		cmocka_unit_test(test_source_killed_after_every_effect),
-		cmocka_unit_test(test_destination_killed_before_every_effect),
-		cmocka_unit_test(test_destination_killed_after_every_effect),
+		TEST_WITH(setup, test_the_lid_follows_and_is_freed),
+		TEST_WITH(setup, test_kept_while_nobody_has_the_guest),
+		TEST_WITH(setup, test_a_guest_that_stays),
+		TEST_WITH(setup, test_a_parked_guest_keeps_it),
+		TEST_WITH(setup, test_a_parked_guest_that_stops),
+		TEST_WITH(setup, test_a_parked_guest_that_stops_after_a_restart),
+		TEST_WITH(setup, test_power_fails_while_parked),
+		TESTS_OF(each_effect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

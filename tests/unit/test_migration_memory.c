@@ -9,15 +9,6 @@
 
 #define GIB (UINT64_C(1024) * 1024)
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
 static void set_memory(struct pair *p, uint64_t kib, uint64_t hard_limit_kib)
 {
 	p->w[0].domains[0].info.memory =

@@ -153,12 +153,12 @@ static void test_vports_are_not_reported_unasked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_the_address_moves_from_vport_to_vport),
-		TEST(test_keys_of_the_port_do_not_matter),
-		TEST(test_copy_fails),
-		TEST(test_a_vport_is_reported_when_it_shows_the_address),
-		TEST(test_a_vport_that_comes_back_is_reported),
-		TEST(test_vports_are_not_reported_unasked),
+		TEST_WITH(setup, test_the_address_moves_from_vport_to_vport),
+		TEST_WITH(setup, test_keys_of_the_port_do_not_matter),
+		TEST_WITH(setup, test_copy_fails),
+		TEST_WITH(setup, test_a_vport_is_reported_when_it_shows_the_address),
+		TEST_WITH(setup, test_a_vport_that_comes_back_is_reported),
+		TEST_WITH(setup, test_vports_are_not_reported_unasked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,15 +5,6 @@
 
 #include <string.h>
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init_fenced(&p);
-	*state = &p;
-	return 0;
-}
-
 static void on_released(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
 	(void)claim;
@@ -374,18 +365,18 @@ static void restoring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(parked),
-		TEST(detaching),
-		TEST(copying_and_it_arrives),
-		TEST(copying_and_it_fails),
-		TEST(arbitrating),
-		TEST(arbitrating_after_a_restart),
-		TEST(ready_at_the_destination),
-		TEST(and_started_there_later),
-		TEST(copying_at_the_destination),
-		TEST(one_of_two),
-		TEST(attaching),
-		TEST(restoring),
+		TEST_FENCED(parked),
+		TEST_FENCED(detaching),
+		TEST_FENCED(copying_and_it_arrives),
+		TEST_FENCED(copying_and_it_fails),
+		TEST_FENCED(arbitrating),
+		TEST_FENCED(arbitrating_after_a_restart),
+		TEST_FENCED(ready_at_the_destination),
+		TEST_FENCED(and_started_there_later),
+		TEST_FENCED(copying_at_the_destination),
+		TEST_FENCED(one_of_two),
+		TEST_FENCED(attaching),
+		TEST_FENCED(restoring),
 	};
 
 	return cmocka_run_group_tests_name("migration_release", tests, NULL, NULL);

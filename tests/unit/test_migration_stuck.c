@@ -1,49 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A VF of a migration that cannot be proven clean: the others, and the guest, do not wait for it. */
-#include "agent/migration.h"
-
-#include "tests/unit/unit.h"
+#include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "tests/sim/pair.h"
-
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
-static int setup_fenced(void **state)
-{
-	static struct pair p;
-
-	pair_init_fenced(&p);
-	*state = &p;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	pair_done(*state);
-	return 0;
-}
-
-static bool at_home(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return pair_at_home(p, 0);
-}
-
-static bool source_ended(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return vhca_mig_state_is_final(pair_state(p, 0));
-}
 
 static const char *const both[] = {"ib0", "ib1", NULL};
 
@@ -103,7 +63,7 @@ static void test_scrub_that_fails_holds_nothing_up(void **state)
 	assert_true(pair_until(p, one_hangs, NULL));
 	p->w[0].vfs_lie = true;
 	world_release(&p->w[0]);
-	assert_true(pair_until(p, source_ended, NULL));
+	assert_true(pair_until(p, has_ended, &zero));
 	m = vhca_migrations_find(p->ms[0], &id);
 	assert_int_equal(m->state, VHCA_MIG_FAILED);
 	assert_true(m->degraded);
@@ -131,14 +91,14 @@ static void test_scrub_that_fails_once(void **state)
 	p->patience_ms = 15000;
 	pair_silence(p, 0);
 	pair_revive(p, 0);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, at_home, &zero));
 	epoch = TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims)->epoch;
 	id = pair_migrate(p, 0);
-	assert_true(pair_until(p, source_ended, NULL));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->failure.code, "vf_quarantined");
 	assert_true(TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims)->epoch > epoch);
 	assert_false(vhca_migrations_find(p->ms[0], &id)->degraded);
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, at_home, &zero));
 }
 
 /* ---- a VF that goes while its claim is on the move ---- */
@@ -171,7 +131,7 @@ static void give_up_soon(struct pair *p)
 		pair_silence(p, h);
 		pair_revive(p, h);
 	}
-	assert_true(pair_until(p, at_home, NULL));
+	assert_true(pair_until(p, at_home, &zero));
 }
 
 /* ...and the guest on its way. */
@@ -186,7 +146,7 @@ static void set_out(struct pair *p)
 static bool is_served(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return source_ended(p, NULL) && at_rest(p, (const char *const[]){"ib0", NULL});
+	return has_ended(p, &zero) && at_rest(p, (const char *const[]){"ib0", NULL});
 }
 
 /* The guest stays, and its VF was taken away meanwhile: it gets another one. */
@@ -205,7 +165,7 @@ static void test_vf_at_the_source_goes(void **state)
 static bool both_ended(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return source_ended(p, NULL) && vhca_mig_state_is_final(pair_state(p, 1));
+	return has_ended(p, &zero) && has_ended(p, &one);
 }
 
 /* What it was to get there was taken away: it is better off where it is. */
@@ -398,7 +358,7 @@ static void test_sm_gave_it_to_a_vf_that_is_stuck(void **state)
 
 	arbitrate_and_get_stuck(p);
 	p->sm_down = false;
-	assert_true(pair_until(p, source_ended, NULL));
+	assert_true(pair_until(p, has_ended, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_true(pair_sm_outbids(&p->sm, guid, epoch + 1, p->w[0].port_guid));
 	pair_silence(p, 0);
@@ -408,20 +368,17 @@ static void test_sm_gave_it_to_a_vf_that_is_stuck(void **state)
 	assert_true(pair_until(p, is_nobodys, &guid));
 }
 
-#define TEST(f)	       cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define FENCED_TEST(f) cmocka_unit_test_setup_teardown(f, setup_fenced, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_scrub_that_fails_holds_nothing_up),
 		TEST(test_scrub_that_fails_once),
-		FENCED_TEST(test_vf_at_the_source_goes),
-		FENCED_TEST(test_vf_at_the_destination_goes),
-		FENCED_TEST(test_who_refuses_is_not_asked_all_the_time),
+		TEST_FENCED(test_vf_at_the_source_goes),
+		TEST_FENCED(test_vf_at_the_destination_goes),
+		TEST_FENCED(test_who_refuses_is_not_asked_all_the_time),
 		TEST(test_vf_at_the_destination_comes_back),
 		TEST(test_somebody_vouches_for_the_vf_at_the_destination),
-		FENCED_TEST(test_sm_gave_it_to_a_vf_that_is_stuck),
+		TEST_FENCED(test_sm_gave_it_to_a_vf_that_is_stuck),
 	};
 
 	return cmocka_run_group_tests_name("migration_stuck", tests, NULL, NULL);

@@ -4,15 +4,6 @@
 
 #include "common/base/file.h"
 
-static int setup(void **state)
-{
-	static struct pair p;
-
-	pair_init(&p);
-	*state = &p;
-	return 0;
-}
-
 static uint64_t time_of(const struct pair *p, unsigned int host, const struct vhca_uuid *id,
 			enum vhca_mig_time time)
 {
