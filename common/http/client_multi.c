@@ -19,7 +19,7 @@ struct request {
 };
 
 struct vhca_http_multi {
-	CURLM *curl;
+	CURLM *curl; /* NULL: it has no connections */
 	const struct vhca_http_multi_ops *ops;
 	void *ctx;
 	TAILQ_HEAD(, request) requests;
@@ -56,6 +56,37 @@ static int on_timer(CURLM *curl, long ms, void *arg)
 	return 0;
 }
 
+/* ---- connections ---- */
+
+static int open_connections(struct vhca_http_multi *m)
+{
+	CURLM *curl = curl_multi_init();
+
+	if (!curl || curl_multi_setopt(curl, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK ||
+	    curl_multi_setopt(curl, CURLMOPT_SOCKETDATA, m) != CURLM_OK ||
+	    curl_multi_setopt(curl, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
+	    curl_multi_setopt(curl, CURLMOPT_TIMERDATA, m) != CURLM_OK ||
+	    curl_multi_setopt(curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, CONNECTIONS_MAX) != CURLM_OK) {
+		(void)curl_multi_cleanup(curl);
+		return -ENOMEM;
+	}
+	m->curl = curl;
+	return 0;
+}
+
+static void close_connections(struct vhca_http_multi *m)
+{
+	(void)curl_multi_cleanup(m->curl); /* fails only for a handle that is none */
+	m->curl = NULL;
+}
+
+/* curl looks at idle connections only when it has a request: one that its server has closed would be a socket of this process until then. */
+static void close_when_idle(struct vhca_http_multi *m)
+{
+	if (m->n_requests == 0 && m->curl)
+		m->ops->timer(m->ctx, VHCA_HTTP_MULTI_IDLE_MS);
+}
+
 /* ---- life ---- */
 
 int vhca_http_multi_new(const struct vhca_http_multi_ops *ops, void *ctx,
@@ -69,14 +100,6 @@ int vhca_http_multi_new(const struct vhca_http_multi_ops *ops, void *ctx,
 	TAILQ_INIT(&m->requests);
 	m->ops = ops;
 	m->ctx = ctx;
-	m->curl = curl_multi_init();
-	if (!m->curl ||
-	    curl_multi_setopt(m->curl, CURLMOPT_SOCKETFUNCTION, on_socket) != CURLM_OK ||
-	    curl_multi_setopt(m->curl, CURLMOPT_SOCKETDATA, m) != CURLM_OK ||
-	    curl_multi_setopt(m->curl, CURLMOPT_TIMERFUNCTION, on_timer) != CURLM_OK ||
-	    curl_multi_setopt(m->curl, CURLMOPT_TIMERDATA, m) != CURLM_OK ||
-	    curl_multi_setopt(m->curl, CURLMOPT_MAX_TOTAL_CONNECTIONS, CONNECTIONS_MAX) != CURLM_OK)
-		return -ENOMEM;
 	*ret = vhca_steal_ptr(&m);
 	return 0;
 }
@@ -105,6 +128,7 @@ void vhca_http_multi_cancel(struct vhca_http_multi *m, const void *arg)
 		detach(m, req);
 		free_request(req);
 	}
+	close_when_idle(m);
 }
 
 struct vhca_http_multi *vhca_http_multi_free(struct vhca_http_multi *m)
@@ -117,8 +141,7 @@ struct vhca_http_multi *vhca_http_multi_free(struct vhca_http_multi *m)
 		detach(m, req);
 		free_request(req);
 	}
-	(void)curl_multi_cleanup(m->curl); /* fails only for a handle that is none */
-	m->curl = NULL;
+	close_connections(m);
 	m->freed = true;
 	if (!m->delivering)
 		free(m);
@@ -135,6 +158,9 @@ int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call
 		return -ESHUTDOWN;
 	if (m->n_requests >= VHCA_HTTP_MULTI_MAX)
 		return -EAGAIN;
+	r = m->curl ? 0 : open_connections(m);
+	if (r < 0)
+		return r;
 	req = calloc(1, sizeof(*req));
 	if (!req)
 		return -ENOMEM;
@@ -200,6 +226,8 @@ static void act(struct vhca_http_multi *m, curl_socket_t fd, int events)
 		deliver(m, req, code);
 	if (m->freed)
 		free(m);
+	else
+		close_when_idle(m);
 }
 
 void vhca_http_multi_ready(struct vhca_http_multi *m, int fd, uint32_t revents)
@@ -217,5 +245,8 @@ void vhca_http_multi_ready(struct vhca_http_multi *m, int fd, uint32_t revents)
 
 void vhca_http_multi_timeout(struct vhca_http_multi *m)
 {
-	act(m, CURL_SOCKET_TIMEOUT, 0);
+	if (m->n_requests == 0)
+		close_connections(m);
+	else
+		act(m, CURL_SOCKET_TIMEOUT, 0);
 }

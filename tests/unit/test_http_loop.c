@@ -5,6 +5,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,6 +331,74 @@ static void a_server_that_goes_away_is_an_error(void **state)
 	assert_string_equal(after.code, "unreachable");
 }
 
+/* ---- a client whose timer does not run ---- */
+
+struct by_hand {
+	struct vhca_http_multi *multi;
+	int fd;
+	uint32_t events;
+	long ms;
+};
+
+static void watch_by_hand(void *ctx, int fd, uint32_t events)
+{
+	struct by_hand *h = ctx;
+
+	h->fd = fd;
+	h->events = events;
+}
+
+static void time_by_hand(void *ctx, long ms)
+{
+	((struct by_hand *)ctx)->ms = ms;
+}
+
+static void ask_by_hand(struct fixture *f, struct by_hand *h)
+{
+	const struct vhca_http_call_args args = {
+		.method = "GET", .url = "http://localhost/number/1", .unix_socket = f->path};
+	struct call c = {.f = f};
+	uint64_t deadline = vhca_now_ms() + 5000;
+
+	assert_int_equal(vhca_http_multi_start(h->multi, &args, on_done, &c), 0);
+	while (c.n_done == 0 && vhca_now_ms() < deadline) {
+		assert_true(vhca_loop_once(f->loop, 1) >= 0);
+		if (h->events)
+			vhca_http_multi_ready(h->multi, h->fd, h->events);
+		else
+			vhca_http_multi_timeout(h->multi);
+	}
+	assert_int_equal(c.n_done, 1);
+	assert_int_equal(c.rc, 0);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void connections_are_kept_until_the_client_is_idle(void **state)
+{
+	static const struct vhca_http_multi_ops ops = {watch_by_hand, time_by_hand};
+	struct fixture *f = *state;
+	struct by_hand h = {.fd = -1, .ms = -1};
+	int fd;
+
+	assert_int_equal(vhca_http_multi_new(&ops, &h, &h.multi), 0);
+	vhca_http_multi_cancel(h.multi, f);
+	assert_int_equal(h.ms, -1); /* there is nothing to close */
+	ask_by_hand(f, &h);
+	fd = h.fd;
+	ask_by_hand(f, &h);
+	assert_int_equal(h.fd, fd);
+	assert_int_equal(h.ms, VHCA_HTTP_MULTI_IDLE_MS);
+	assert_true(is_open(fd));
+	vhca_http_multi_timeout(h.multi);
+	assert_false(is_open(fd));
+	ask_by_hand(f, &h);
+	(void)vhca_http_multi_free(h.multi);
+}
+
 static void too_many_requests_are_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -356,6 +425,7 @@ int main(void)
 		T(freeing_the_client_forgets_what_is_under_way),
 		T(a_cancelled_request_is_never_done),
 		T(a_server_that_goes_away_is_an_error),
+		T(connections_are_kept_until_the_client_is_idle),
 		T(too_many_requests_are_refused),
 	};
 
