@@ -163,15 +163,18 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 }
 
 /* An SMP that is lost is sent again to the same place, where another port would be by then. The lock is held. */
-static int check_keys(const struct vhca_osm_lids *lids, const osm_port_t *port,
+static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[static 2],
 		      struct vhca_error *err)
 {
-	uint64_t guid = cl_ntoh64(port->guid);
+	for (int i = 0; i < 2; i++) {
+		uint64_t guid = cl_ntoh64(port[i]->guid);
 
-	if (!vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
-			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
+		if (vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+					      "port %s has not acknowledged its P_Keys yet",
+					      VHCA_GUID_STR(guid));
+	}
+	return 0;
 }
 
 static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
@@ -199,21 +202,25 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 		if (vhca_osm_port_by_lid(&osm->subn, ret->lid[i]) != port[i])
 			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
-	for (int i = 0; i < 2 && r == 0 && want->vguid; i++)
-		r = check_keys(ctx, port[i], err);
+	if (r == 0 && want->vguid)
+		r = check_keys(ctx, port, err);
 	cl_plock_release(&osm->lock);
 	return r;
 }
 
 /* Vports keep their LIDs, so these do not tell that a sweep has found both where they are to be: to exchange them once more would undo that. */
-static int check_vports(const osm_subn_t *subn, const struct vhca_osm_lid_pair *pair,
-			const osm_port_t *second, struct vhca_error *err)
+static int check_vports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+			osm_port_t *const port[static 2], struct vhca_error *err)
 {
-	if (!pair->vports || vhca_osm_vport_at(subn, pair->hca_guid, pair->vport) == second)
+	const osm_subn_t *subn = &lids->osm->subn;
+
+	if (!pair->vports)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
-			      "vport %u of the HCA with port %s has changed meanwhile", pair->vport,
-			      VHCA_GUID_STR(pair->hca_guid));
+	if (vhca_osm_vport_at(subn, pair->hca_guid, pair->vport) != port[1])
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+				      "vport %u of the HCA with port %s has changed meanwhile",
+				      pair->vport, VHCA_GUID_STR(pair->hca_guid));
+	return check_keys(lids, port, err);
 }
 
 /* The same two ports again, if they still are what they were. The lock is held. */
@@ -231,7 +238,7 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 		else
 			r = check_port(lids, ret[i], err);
 	}
-	return r == 0 ? check_vports(subn, pair, ret[1], err) : r;
+	return r == 0 ? check_vports(lids, pair, ret, err) : r;
 }
 
 /* ---- planning ---- */

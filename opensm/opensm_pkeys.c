@@ -319,7 +319,7 @@ size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
 			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
 {
-	if (vhca_now_ms() >= watch->waits.until)
+	if (vhca_now_ms() >= watch->waits.until && osm->stats.qp0_mads_outstanding == 0)
 		return false;
 	for (size_t i = 0; i < watch->waits.n; i++)
 		if (watch->waits.guids[i] == cl_hton64(port_guid))

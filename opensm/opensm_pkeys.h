@@ -22,7 +22,7 @@ struct vhca_osm_pkey_block;
 struct vhca_osm_pkey_waits {
 	uint64_t *guids; /* network order */
 	size_t n;
-	uint64_t until; /* by then an SMP that has no answer is sent no more; ms */
+	uint64_t until; /* ms; by then an SMP is given up that did not wait in OpenSM's queue */
 };
 
 struct vhca_osm_pkey_watch {
@@ -52,7 +52,8 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 /* How many blocks OpenSM wants to be otherwise than it knows them, at this port and at the switch port in front of it. 0 of one that has gone. The caller
  * holds OpenSM's lock. */
 size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid);
-/* Whether apply() has sent such a block a moment ago, so that it may still be sent again, to where the port is now. The caller holds the lock. */
+/* Whether apply() has sent such a block a moment ago, or it may still be in OpenSM's queue: so it may be sent once more, to where the port is now. The caller
+ * holds the lock. */
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
 			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid);
 /* Releases everything. */

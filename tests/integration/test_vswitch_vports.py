@@ -379,6 +379,27 @@ class Loss(Case):
         self.all_right()
         self.assertEqual(self.sm.stop(), 0)
 
+    def test_keys_in_the_queue(self):
+        """OpenSM sends four SMPs at a time: with no answer to any, these are on the way for longer than one is."""
+        self.manager("minhop", "transaction_timeout 200\n")
+        source, other = self.announce((2, 2)), self.net.guid[1, 2]
+        self.addCleanup(self.net.sim.send_signal, signal.SIGCONT)
+        self.net.sim.send_signal(signal.SIGSTOP)
+        for guid in (other, VGUID):    # two SMPs each, and those of the first once more
+            before = self.sm.api.counted()["pkey_table"]
+            self.check(self.sm.api.call("PUT", f"/v1/members/{guid}", {"pkeys": ["0x8001"]}), 200)
+            fabric.wait_for("the key", lambda: self.sm.api.counted()["pkey_table"] > before, every=0.005)
+        begun = time.monotonic()
+        while time.monotonic() < begun + 1.2:    # one is given up after 0.8 s; after 2 s OpenSM is asked for a sweep
+            self.check(vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2)), 503, "keys_on_the_way")
+            time.sleep(0.05)
+        self.net.sim.send_signal(signal.SIGCONT)
+        self.net.exchange(source, (2, 2))
+        fabric.wait_for("the move", lambda: vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2))[0] == 200, 60, 0.5)
+        fabric.wait_for("the keys", lambda: self.tables("F2-2", "F1-1") == [["0x8001"], []], 60, 0.5)
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
+
     def test_a_kill_in_the_move(self):
         """A hypervisor that does not answer keeps it open until OpenSM is dead."""
         self.manager("minhop", "transaction_timeout 400\n")
@@ -451,6 +472,7 @@ class Drain(Case):
             except (OSError, http.client.HTTPException) as e:
                 answers.append(e)
         thread = threading.Thread(target=client)
+        self.asked = time.monotonic()
         thread.start()
         fabric.wait_for("the hypervisor has lost it", lambda: LOST in self.sm.log(), 30)
         lids = [self.lids[self.net.guid[at]] for at in (source, to)]
@@ -482,6 +504,32 @@ class Drain(Case):
         self.all_right()
         self.assertIsNone(self.report(source, (4, 2))[0]["exchanged"])
         self.drained((1, 3))
+        self.assertEqual(self.sm.stop(), 0)
+
+    def keys_as_the_drain_ends(self, to, key):
+        """A key for the vport goes to where it was a second before its move: (the place that it leaves, the move's answer)."""
+        source, thread, answers = self.held(to)
+        self.net.console(f'Error "F{source[0]}-{source[1]}" 100 {PKEY_TABLE}')
+        time.sleep(max(0, self.asked + 4 * self.TIMEOUT / 1000 - 0.8 - time.monotonic()))    # not earlier: after two seconds without an answer OpenSM would sweep
+        before = self.sm.smps()["pkey_table"]
+        self.check(self.sm.api.call("PUT", f"/v1/members/{VGUID}", {"pkeys": [key]}), 200)
+        fabric.wait_for("the keys", lambda: self.sm.smps()["pkey_table"] > before)
+        thread.join()
+        self.net.console(f'Error "F{source[0]}-{source[1]}" 0 {PKEY_TABLE}')
+        return source, answers[0]
+
+    def test_keys_on_the_way_while_they_drain(self):
+        """Another vport is in hardware at the place that they are sent to."""
+        self.manager("minhop", f"transaction_timeout {self.TIMEOUT}\n")
+        for to, key in (((4, 2), "0x8001"), ((2, 3), "0x8002"), ((5, 1), "0x8003")):
+            source, answer = self.keys_as_the_drain_ends(to, key)
+            if self.check(answer, 503)["code"] == "keys_on_the_way":
+                break
+            self.report(source, to)    # a slow machine: a sweep was sooner
+        self.check(answer, 503, "keys_on_the_way")
+        fabric.wait_for("the move", lambda: vswitches.move(self.sm, VGUID, self.epoch, source, to)[0] == 200, 60, 0.5)
+        self.assertEqual(self.tables(f"F{to[0]}-{to[1]}", f"F{source[0]}-{source[1]}"), [[key], []])
+        self.all_right()
         self.assertEqual(self.sm.stop(), 0)
 
     def test_a_sweep_while_they_drain(self):
