@@ -3,9 +3,9 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/text.h"
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
 
@@ -26,60 +26,103 @@ struct vhca_osm_key_place {
 
 /* ---- one table ---- */
 
-static void forget(osm_pkey_tbl_t *table)
+/* How many blocks the hardware has where the port is: OpenSM reads no more. */
+static size_t blocks_there(const osm_physp_t *physp)
 {
-	uint16_t n = osm_pkey_tbl_get_num_blocks(table);
+	return (cl_ntoh16(physp->p_node->node_info.partition_cap) + IB_NUM_PKEY_ELEMENTS_IN_BLOCK -
+		1U) /
+	       IB_NUM_PKEY_ELEMENTS_IN_BLOCK;
+}
 
-	cl_map_remove_all(&table->keys); /* points into the blocks */
-	for (uint16_t i = 0; i < n; i++) {
-		free(osm_pkey_tbl_block_get(table, i));
+static void drop_blocks(osm_pkey_tbl_t *table, size_t first)
+{
+	size_t n = cl_ptr_vector_get_size(&table->blocks);
+
+	for (size_t i = first; i < n; i++) {
+		free(cl_ptr_vector_get(&table->blocks, i));
 		(void)cl_ptr_vector_set(&table->blocks, i, NULL);
 	}
 }
 
-static bool is_known(const osm_pkey_tbl_t *table)
+/* OpenSM writes a table as far as it knows one; where that is not what the hardware has, keys would stay there, or it would write to nowhere. */
+static void fit(osm_physp_t *physp)
+{
+	size_t n = blocks_there(physp);
+
+	drop_blocks(&physp->pkeys, n);
+	if (cl_ptr_vector_set_size(&physp->pkeys.blocks, n) != CL_SUCCESS)
+		vhca_log_error("out of memory: not all of the P_Key table of port %s is written",
+			       VHCA_GUID_STR(cl_ntoh64(osm_physp_get_port_guid(physp))));
+}
+
+/* OpenSM finds keys by pointers into the blocks. */
+static void find_keys(const struct osm_subn *subn, osm_pkey_tbl_t *table)
 {
 	uint16_t n = osm_pkey_tbl_get_num_blocks(table);
 
-	for (uint16_t i = 0; i < n; i++)
-		if (!osm_pkey_tbl_block_get(table, i))
-			return false;
-	return true;
+	cl_map_remove_all(&table->keys);
+	for (uint16_t i = 0; i < n; i++) {
+		const ib_pkey_table_t *block = osm_pkey_tbl_block_get(table, i);
+		ib_pkey_table_t keys;
+
+		if (!block)
+			continue;
+		keys = *block;
+		/* Looks through the other blocks, too. */
+		(void)osm_pkey_tbl_set(table, i, &keys, subn->opt.allow_both_pkeys);
+		return;
+	}
 }
 
-/* Both are known. */
-static void exchange_block(const struct osm_subn *subn, osm_pkey_tbl_t *x, osm_pkey_tbl_t *y,
-			   uint16_t i)
+static void forget(osm_physp_t *physp)
 {
-	ib_pkey_table_t *of_x = osm_pkey_tbl_block_get(x, i);
-	ib_pkey_table_t *of_y = osm_pkey_tbl_block_get(y, i);
-	ib_pkey_table_t keys;
+	cl_map_remove_all(&physp->pkeys.keys);
+	drop_blocks(&physp->pkeys, 0);
+	fit(physp);
+}
 
-	if (!of_x || !of_y)
-		return;
-	keys = *of_x;
-	(void)osm_pkey_tbl_set(x, i, of_y, subn->opt.allow_both_pkeys);
-	(void)osm_pkey_tbl_set(y, i, &keys, subn->opt.allow_both_pkeys);
+static void exchange_blocks(osm_physp_t *a, osm_physp_t *b)
+{
+	cl_ptr_vector_t blocks = a->pkeys.blocks;
+
+	a->pkeys.blocks = b->pkeys.blocks;
+	b->pkeys.blocks = blocks;
+}
+
+static void exchange_capacities(osm_node_t *a, osm_node_t *b)
+{
+	ib_net16_t capacity = a->node_info.partition_cap;
+
+	a->node_info.partition_cap = b->node_info.partition_cap;
+	b->node_info.partition_cap = capacity;
 }
 
 void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b)
 {
-	osm_pkey_tbl_t *x = &a->pkeys, *y = &b->pkeys;
-	uint16_t n = osm_pkey_tbl_get_num_blocks(x);
+	struct osm_physp *const both[2] = {a, b};
 
-	if (n != osm_pkey_tbl_get_num_blocks(y) || !is_known(x) || !is_known(y)) {
-		forget(x);
-		forget(y);
-		return;
+	exchange_capacities(a->p_node, b->p_node);
+	exchange_blocks(a, b);
+	for (int i = 0; i < 2; i++) {
+		fit(both[i]);
+		find_keys(subn, &both[i]->pkeys);
 	}
-	for (uint16_t i = 0; i < n; i++)
-		exchange_block(subn, x, y, i);
 }
 
 /* ---- indexes ---- */
 
+/* Is each index that OpenSM remembers one of the table's? */
+static bool has_room(osm_pkey_tbl_t *table, uint16_t capacity)
+{
+	for (cl_map_iterator_t i = cl_map_head(&table->accum_pkeys);
+	     i != cl_map_end(&table->accum_pkeys); i = cl_map_next(i))
+		if ((uintptr_t)cl_map_obj(i) > capacity) /* counted from 1 */
+			return false;
+	return true;
+}
+
 /* Does each key of the table have the index there that OpenSM remembers? */
-static bool is_settled(osm_pkey_tbl_t *table)
+static bool is_as_remembered(osm_pkey_tbl_t *table)
 {
 	for (cl_map_iterator_t i = cl_map_head(&table->keys); i != cl_map_end(&table->keys);
 	     i = cl_map_next(i)) {
@@ -94,17 +137,23 @@ static bool is_settled(osm_pkey_tbl_t *table)
 	return true;
 }
 
+static bool is_settled(osm_physp_t *physp)
+{
+	return is_as_remembered(&physp->pkeys) &&
+	       has_room(&physp->pkeys, cl_ntoh16(physp->p_node->node_info.partition_cap));
+}
+
 void vhca_osm_key_tables_settle(struct osm_opensm *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
+		osm_physp_t *physp = ((const osm_port_t *)i)->p_physp;
 
-		if (!port->p_physp || is_settled(&port->p_physp->pkeys))
+		if (!physp || is_settled(physp))
 			continue;
-		cl_map_remove_all(&port->p_physp->pkeys.accum_pkeys);
-		port->p_physp->pkeys.last_pkey_idx = 0;
+		cl_map_remove_all(&physp->pkeys.accum_pkeys);
+		physp->pkeys.last_pkey_idx = 0;
 	}
 }
 
@@ -151,7 +200,7 @@ static void forget_all(const osm_opensm_t *osm)
 	vhca_log_error("out of memory: all P_Key tables are written again");
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i))
 		if (((osm_port_t *)i)->p_physp)
-			forget(&((osm_port_t *)i)->p_physp->pkeys);
+			forget(((osm_port_t *)i)->p_physp);
 }
 
 void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
@@ -163,7 +212,7 @@ void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_pla
 		osm_port_t *port = osm_get_port_by_guid(&osm->subn, places->of[i].guid);
 
 		if (has_moved(&places->of[i], port))
-			forget(&port->p_physp->pkeys);
+			forget(port->p_physp);
 	}
 	cl_plock_release(&osm->lock);
 	vhca_osm_key_places_done(places);

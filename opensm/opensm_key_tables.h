@@ -3,8 +3,8 @@
 #define VHCA_OPENSM_OPENSM_KEY_TABLES_H
 /*
  * What OpenSM knows of the P_Key tables of ports, and when that is not so any more. A table is the hardware's, and stays where it is when a vport's
- * GUID goes to another place; OpenSM keeps what it knows with the GUID, and reads a table again only where a link comes up. Whatever it does
- * not know (no block) it writes.
+ * GUID goes to another place; OpenSM keeps what it knows with the GUID, how many blocks it has too, and reads a table again only where a link comes
+ * up. Whatever it does not know (no block) it writes.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -20,10 +20,11 @@ struct vhca_osm_key_places {
 };
 
 /* ---- the caller holds OpenSM's lock exclusively ---- */
-/* The two ports exchange their places, and what is known of the tables there. */
+/* The two ports, each the only one of its node, exchange their places, and what is known of the tables there. */
 void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b);
 /* OpenSM goes by the index that it gave a key first, if the port has not got the key; were that another one's index by now, each would take the
- * place of the other for ever. Where what it remembers is not what the table shows, it forgets it: keys that are there stay where they are. */
+ * place of the other for ever, and were it beyond the table, the key would not come. Where what it remembers
+ * is not what the table shows, it forgets it: keys that are there stay where they are. */
 void vhca_osm_key_tables_settle(struct osm_opensm *osm);
 
 /* ---- OpenSM's sweeper, which must not hold the lock ---- */

@@ -305,7 +305,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, client_reregister=False):
+                 counter=None, cache_dir=None, hardware=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -315,7 +315,7 @@ class Manager:
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
         self.counter = counter      # smpcount.c as a library
-        self.client_reregister = {"VHCA_CLIENT_REREGISTER": "1"} if client_reregister else {}
+        self.hardware = hardware or {}    # what smpcount.c says of it
         self.process = None
 
     def _write(self, name, text):
@@ -331,7 +331,7 @@ class Manager:
         asan = re.search(r"libasan\S* => (\S+)", linked)
         if asan:    # its run time has to come first
             preload = f"{asan.group(1)} {preload}"
-        return {**self.fabric.env(self.host, preload), **self.client_reregister, "OSM_CACHE_DIR": self.cache_dir,
+        return {**self.fabric.env(self.host, preload), **self.hardware, "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}

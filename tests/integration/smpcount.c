@@ -5,8 +5,10 @@
  * requests, for each LID how many Set(PortInfo) gave it with the bit ClientReregister, and for each LinearFDBTop how many Set(SwitchInfo) had it.
  * They start at zero with the process.
  *
- * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do: in
- * what OpenSM gets by umad_recv().
+ * It also changes what OpenSM gets by umad_recv(), where ibsim's hardware is all alike:
+ * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do.
+ * All its adapters have P_Key tables of 64 entries. Those whose SystemImageGUID is in $VHCA_SMALL_TABLES, separated by commas, say that theirs have
+ * 32: ibsim's Guid command leaves that GUID as it is, so it names the place, whoever is there.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -22,12 +24,18 @@
 #define METHOD_SET	 0x02
 #define METHOD_RESPONSE	 0x80
 
+#define NODE_INFO   0x11
 #define SWITCH_INFO 0x12
 #define PORT_INFO   0x15
 
-/* Offsets in a datagram: PortInfo as struct ib_port_info in <rdma/ib_smi.h> of the kernel has it, at the 64 bytes of data. */
+#define SMALL_TABLES_MAX 16
+#define SMALL_TABLE	 32
+
+/* Offsets in a datagram: NodeInfo and PortInfo as struct ib_node_info and ib_port_info in <rdma/ib_smi.h> of the kernel have them, at the 64 bytes of data. */
 #define METHOD		       3
 #define ATTRIBUTE	       16
+#define NODE_INFO_SYSTEM       (64 + 4)
+#define NODE_INFO_PARTITIONS   (64 + 28)
 #define PORT_INFO_LID	       (64 + 16)
 #define PORT_INFO_CAPABILITIES (64 + 20)
 #define PORT_INFO_REREGISTER   (64 + 51)
@@ -53,9 +61,22 @@ static struct {
 } * counts;
 
 static const char *can_reregister;
+static uint64_t small_tables[SMALL_TABLES_MAX]; /* 0 = no more of them */
 static int (*next_send)(int fd, int agent, void *umad, int length, int timeout, int retries);
 static int (*next_recv)(int fd, void *umad, int *length, int timeout);
 static void *(*get_mad)(void *umad);
+
+static void read_small_tables(void)
+{
+	const char *list = getenv("VHCA_SMALL_TABLES");
+
+	for (size_t i = 0; list && *list && i < SMALL_TABLES_MAX; i++) {
+		char *end;
+
+		small_tables[i] = strtoull(list, &end, 0);
+		list = *end ? end + 1 : end;
+	}
+}
 
 __attribute__((constructor)) static void start(void)
 {
@@ -67,6 +88,7 @@ __attribute__((constructor)) static void start(void)
 	*(void **)&next_recv = dlsym(RTLD_NEXT, "umad_recv");
 	*(void **)&get_mad = dlsym(RTLD_DEFAULT, "umad_get_mad");
 	can_reregister = getenv("VHCA_CLIENT_REREGISTER");
+	read_small_tables();
 	if (fd < 0 || ftruncate(fd, sizeof(*counts)) < 0)
 		return;
 	map = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -118,17 +140,34 @@ int umad_send(int fd, int agent, void *umad, int length, int timeout, int retrie
 	return next_send(fd, agent, umad, length, timeout, retries);
 }
 
-static void show_capability(uint8_t *mad)
+static int has_small_table(const uint8_t *node_info)
 {
-	if (is_smp(mad) && (mad[METHOD] & METHOD_RESPONSE) && word(mad, ATTRIBUTE) == PORT_INFO)
+	uint64_t system;
+
+	(void)memcpy(&system, node_info + NODE_INFO_SYSTEM, sizeof(system));
+	for (size_t i = 0; i < SMALL_TABLES_MAX && small_tables[i]; i++)
+		if (small_tables[i] == be64toh(system))
+			return 1;
+	return 0;
+}
+
+static void show(uint8_t *mad)
+{
+	uint16_t attribute = word(mad, ATTRIBUTE);
+
+	if (!is_smp(mad) || !(mad[METHOD] & METHOD_RESPONSE))
+		return;
+	if (attribute == PORT_INFO && can_reregister)
 		mad[PORT_INFO_CAPABILITIES] |= CAN_REREGISTER;
+	if (attribute == NODE_INFO && has_small_table(mad))
+		mad[NODE_INFO_PARTITIONS + 1] = SMALL_TABLE;
 }
 
 int umad_recv(int fd, void *umad, int *length, int timeout)
 {
 	int agent = next_recv(fd, umad, length, timeout);
 
-	if (agent >= 0 && can_reregister && get_mad)
-		show_capability(get_mad(umad));
+	if (agent >= 0 && get_mad)
+		show(get_mad(umad));
 	return agent;
 }

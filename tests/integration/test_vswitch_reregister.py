@@ -51,11 +51,11 @@ class Exchange(Wire, fattree.Case):
         return there, before
 
     def test_both_are_told(self):
-        told, lids = self.exchange(client_reregister=True)
+        told, lids = self.exchange(hardware={"VHCA_CLIENT_REREGISTER": "1"})
         self.assertEqual(told, dict.fromkeys(lids, 1))
 
     def test_not_where_opensm_is_not_to(self):
-        self.assertEqual(self.exchange(client_reregister=True, conf="no_clients_rereg TRUE")[0], {})
+        self.assertEqual(self.exchange(hardware={"VHCA_CLIENT_REREGISTER": "1"}, conf="no_clients_rereg TRUE")[0], {})
 
     def test_not_a_port_that_does_not_know_it(self):
         """As ibsim's own."""
@@ -69,7 +69,7 @@ class Vports(Wire, unittest.TestCase):
         self.net = vswitches.VSwitches()
         self.addCleanup(self.net.close)
         self.net.program(*source, VGUID)
-        self.sm = self.net.manager(opensm_conf="routing_engine ftree\n", counter=os.environ["VHCA_SMPCOUNT_LIB"], client_reregister=True).start()
+        self.sm = self.net.manager(opensm_conf="routing_engine ftree\n", counter=os.environ["VHCA_SMPCOUNT_LIB"], hardware={"VHCA_CLIENT_REREGISTER": "1"}).start()
         lids, other = vswitches.lids(self.sm), self.net.guid[to]
         ports = [f"F{n}-{v}" for n, v in (source, to)]
         self.assertEqual(self.sm.api.bind(VGUID, 1, source[0], [], gid_index=0)[0], 200)

@@ -32,11 +32,12 @@ class Case(unittest.TestCase):
         self.net = vswitches.VSwitches()
         self.addCleanup(self.net.close)
 
-    def manager(self, engine="ftree", conf="", plugin=""):
+    def manager(self, engine="ftree", conf="", plugin="", hardware=None):
         """A subnet in which VGUID is at the first VF of hypervisor 1."""
         self.one_sl = engine != "dfsssp"    # else a path has the SL that keeps it free of deadlocks
         self.net.program(1, 1, VGUID)
-        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", conf=plugin, counter=os.environ["VHCA_SMPCOUNT_LIB"])
+        self.sm = self.net.manager(opensm_conf=f"routing_engine {engine}\n{conf}", conf=plugin, counter=os.environ["VHCA_SMPCOUNT_LIB"],
+                                   hardware=hardware)
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
         self.assertEqual(len(self.lids), vswitches.HYPERVISORS * (1 + vswitches.VFS))
@@ -206,6 +207,44 @@ class Moves(Case):
         for _ in range(3):
             fattree.heavy_sweep(self.sm)
             self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001", "0x8002"], ["0x8002", "0x8003"]])
+        self.all_right()
+        self.end()
+
+    def tables_of_two_sizes(self):
+        """The first VF of hypervisor 1 has room for 32 keys, that of hypervisor 2 for 64: in its second block are a tenant's."""
+        self.manager("minhop", hardware={"VHCA_SMALL_TABLES": hex(int(vswitches.own_guid(1, 1), 0) - 1)})
+        other, keys = self.net.guid[2, 1], [f"0x{0x8010 + n:04x}" for n in range(40)]
+        self.keys(VGUID, "0x8001")
+        self.keys(other, *keys)
+        self.keys(other, *keys[-4:])
+        self.assertGreater(min(index for index, key in self.net.pkeys("F2-1").items() if key in keys), 31)
+        return keys[-4:]
+
+    def have_moved(self, keys):
+        """In the larger table nothing of them is left, and the smaller one has room for them."""
+        small, large = self.net.pkeys("F1-1"), self.net.pkeys("F2-1")
+        self.assertEqual(sorted(large.values()), ["0x8001", "0xffff"])
+        self.assertEqual(sorted(small.values()), sorted([*keys, "0xffff"]))
+        self.assertLess(max(small), 32)
+
+    def test_keys_in_tables_of_two_sizes(self):
+        keys = self.tables_of_two_sizes()
+        _, answer, wire = self.moved((2, 1))
+        self.have_moved(keys)
+        self.assertEqual((answer["state"], wire["pkey_table"]), ("applied", 5))    # three blocks, two switch ports
+        self.moved((1, 1))
+        self.assertEqual([sorted(self.net.pkeys(place).values()) for place in ("F1-1", "F2-1")],
+                         [["0x8001", "0xffff"], sorted([*keys, "0xffff"])])
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.all_right()
+        self.end()
+
+    def test_a_sweep_that_finds_tables_of_two_sizes(self):
+        keys = self.tables_of_two_sizes()
+        self.net.exchange(self.announce((2, 1)), (2, 1))
+        for _ in range(2):
+            fattree.heavy_sweep(self.sm)
+            self.have_moved(keys)
         self.all_right()
         self.end()
 
