@@ -41,9 +41,12 @@ static bool was_another(const osm_opensm_t *osm)
 
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
 		const osm_port_t *port = (const osm_port_t *)i;
-		uint16_t master = cl_ntoh16(port->p_physp->port_info.master_sm_base_lid);
+		uint16_t master;
 
-		if (master == 0 || port->guid == osm->subn.sm_port_guid)
+		if (!port->p_physp || port->guid == osm->subn.sm_port_guid)
+			continue;
+		master = cl_ntoh16(port->p_physp->port_info.master_sm_base_lid);
+		if (master == 0)
 			continue;
 		if (master == own)
 			us++;
