@@ -61,6 +61,12 @@ static uint64_t now_us(void)
 
 /* ---- ends ---- */
 
+/* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
+static bool are_one(uint64_t a, uint64_t b)
+{
+	return a && a == b;
+}
+
 static void finish(struct entry *e, const struct vhca_error *err)
 {
 	e->fn(e->arg, &e->move, err);
@@ -81,8 +87,27 @@ static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int t
 	m->ops->sweep(m->ctx);
 }
 
+/* What an earlier move of the LID has left to a sweep. */
+static const struct vhca_osm_lid_pair *find_repair(const struct vhca_osm_mover *m, uint16_t lid)
+{
+	for (size_t i = 0; i < m->stats.repairing; i++)
+		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
+			return &m->repairs[i];
+	return NULL;
+}
+
+/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
+static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
+{
+	const struct vhca_osm_lid_pair *pair = find_repair(m, lid);
+
+	return pair ? m->ops->missing(m->ctx, pair, NULL, false) : 0;
+}
+
 static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
 {
+	if (!e->move.changes && find_repair(m, e->move.pair.lid[0]))
+		return; /* asks again and again */
 	vhca_log_error("LIDs %u and %u: %zu SMPs were not acknowledged; left to a heavy sweep",
 		       e->move.pair.lid[0], e->move.pair.lid[1], e->move.missing);
 	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX)
@@ -90,16 +115,10 @@ static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now
 	ask_for_sweep(m, now, 0);
 }
 
-static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
+static void count_latency(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
 {
 	size_t i = 0;
 
-	if (move->missing) {
-		stats->lost++;
-	} else {
-		stats->applied++;
-		stats->by_mode[move->cost.mode]++;
-	}
 	while (vhca_osm_latency_ms[i] &&
 	       move->duration_us > vhca_osm_latency_ms[i] * UINT64_C(1000))
 		i++;
@@ -107,13 +126,21 @@ static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_
 	stats->latency_us += move->duration_us;
 }
 
-/* ---- sending; it is remembered already ---- */
-
-/* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
-static bool are_one(uint64_t a, uint64_t b)
+static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
 {
-	return a && a == b;
+	if (move->missing) {
+		stats->lost++;
+	} else if (move->changes) {
+		stats->applied++;
+		stats->by_mode[move->cost.mode]++;
+	} else {
+		stats->unchanged++;
+	}
+	if (move->changes)
+		count_latency(stats, move);
 }
+
+/* ---- sending; it is remembered already ---- */
 
 static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
 {
@@ -194,12 +221,14 @@ static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t 
 
 static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
+
 	leave(m, e);
 	e->move.duration_us = now_us() - e->sent_us;
 	count(&m->stats, &e->move);
 	if (e->move.missing)
 		repair(m, e, now);
-	finish(e, NULL);
+	finish(e, m->ops->check_done(m->ctx, &e->move.pair, &err) < 0 ? &err : NULL);
 }
 
 /* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
@@ -334,7 +363,6 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 
 static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	struct vhca_osm_lid_move *move = &e->move;
 	struct vhca_osm_mover_stats *stats = &m->stats;
 
 	stats->together += stats->under_way > 0;
@@ -343,10 +371,17 @@ static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		stats->most_at_once = stats->under_way;
 	TAILQ_INSERT_TAIL(&m->active, e, link);
 	e->sent_us = now_us();
-	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
-	stats->drain_smps += move->cost.drain_smps;
-	e->draining = move->cost.drain_smps > 0;
 	e->until = now + m->ops->timeout_ms(m->ctx);
+}
+
+static void change(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+
+	activate(m, e, now);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
+	m->stats.drain_smps += move->cost.drain_smps;
+	e->draining = move->cost.drain_smps > 0;
 	if (!e->draining)
 		send(m, e, now);
 }
@@ -370,13 +405,18 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
 	return 0;
 }
 
-/* Of what an earlier move has left to a sweep: asked for again, it is there in the tables, and perhaps not in the fabric. */
-static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
+/* What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has sent. */
+static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
-			return m->ops->missing(m->ctx, &m->repairs[i], NULL, false);
-	return 0;
+	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
+		activate(m, e, now);
+		e->latest = e->until;
+		e->sendings = SENDINGS; /* they are not this one's to send */
+		return;
+	}
+	m->stats.unchanged++;
+	e->move.missing = still_missing(m, e->move.pair.lid[0]);
+	finish(e, NULL);
 }
 
 static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
@@ -387,17 +427,12 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 
 	while ((e = TAILQ_FIRST(batch))) {
 		TAILQ_REMOVE(batch, e, link);
-		if (e->move.changes && r == 0) {
-			activate(m, e, now);
-			continue;
-		}
-		if (e->move.changes) {
+		if (!e->move.changes)
+			confirm(m, e, now);
+		else if (r == 0)
+			change(m, e, now);
+		else
 			refuse(m, e, &err);
-			continue;
-		}
-		m->stats.unchanged++;
-		e->move.missing = still_missing(m, e->move.pair.lid[0]);
-		finish(e, NULL);
 	}
 }
 

@@ -162,6 +162,12 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	return r;
 }
 
+static int keys_on_the_way(uint64_t guid, struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
+}
+
 /* An SMP that is lost is sent again to the same place, where another port would be by then. The lock is held. */
 static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[static 2],
 		      struct vhca_error *err)
@@ -170,9 +176,7 @@ static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[s
 		uint64_t guid = cl_ntoh64(port[i]->guid);
 
 		if (vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
-			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
-					      "port %s has not acknowledged its P_Keys yet",
-					      VHCA_GUID_STR(guid));
+			return keys_on_the_way(guid, err);
 	}
 	return 0;
 }
@@ -474,6 +478,20 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	return n;
 }
 
+/* The other one's keys hold up nobody but its own report: its hypervisor may be dead. */
+static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	bool there;
+
+	if (!pair->vports)
+		return 0;
+	cl_plock_acquire(&osm->lock);
+	there = vhca_osm_pkeys_are_there(osm, pair->guid[0]);
+	cl_plock_release(&osm->lock);
+	return there ? 0 : keys_on_the_way(pair->guid[0], err);
+}
+
 static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
 		    const struct vhca_osm_switch_set *at, bool send)
 {
@@ -623,6 +641,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.drain = drain,
 	.send = send_move,
 	.missing = missing,
+	.check_done = check_done,
 	.is_master = is_master,
 	.timeout_ms = timeout_ms,
 	.find = vhca_osm_place_find,

@@ -148,16 +148,20 @@ static bool was_sent(const struct known_table *before, size_t block, const ib_pk
 	       memcmp(&before->blocks[block].keys, wanted, sizeof(*wanted)) != 0;
 }
 
-static size_t sent_to_port(const osm_physp_t *physp, const struct known_table *before)
+static const ib_pkey_table_t *wanted_block(const osm_physp_t *physp, uint16_t block)
 {
 	static const ib_pkey_table_t empty = {{0}};
+	const ib_pkey_table_t *wanted = osm_pkey_tbl_new_block_get(&physp->pkeys, block);
+
+	return wanted ? wanted : &empty;
+}
+
+static size_t sent_to_port(const osm_physp_t *physp, const struct known_table *before)
+{
 	size_t n = 0;
 
-	for (uint16_t b = 0; b < before->n; b++) {
-		const ib_pkey_table_t *wanted = osm_pkey_tbl_new_block_get(&physp->pkeys, b);
-
-		n += was_sent(before, b, wanted ? wanted : &empty);
-	}
+	for (uint16_t b = 0; b < before->n; b++)
+		n += was_sent(before, b, wanted_block(physp, b));
 	return n;
 }
 
@@ -314,6 +318,25 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
 {
 	return missing_at(osm, cl_hton64(port_guid));
+}
+
+static bool has_block(const osm_physp_t *physp, uint16_t block)
+{
+	const ib_pkey_table_t *has = osm_pkey_tbl_block_get(&physp->pkeys, block);
+
+	return has && memcmp(has, wanted_block(physp, block), sizeof(*has)) == 0;
+}
+
+bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, uint64_t port_guid)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
+
+	if (!port || !port->p_physp)
+		return false;
+	for (uint16_t b = 0; b < blocks_at(port->p_physp); b++)
+		if (!has_block(port->p_physp, b))
+			return false;
+	return true;
 }
 
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,

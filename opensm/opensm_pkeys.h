@@ -52,6 +52,8 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 /* How many blocks OpenSM wants to be otherwise than it knows them, at this port and at the switch port in front of it. 0 of one that has gone. The caller
  * holds OpenSM's lock. */
 size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid);
+/* Whether the port itself is known to have just what it is to have; false of one that has gone. The caller holds OpenSM's lock. */
+bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, uint64_t port_guid);
 /* Whether apply() has sent such a block a moment ago, or it may still be in OpenSM's queue: so it may be sent once more, to where the port is now. The caller
  * holds the lock. */
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,

@@ -375,10 +375,8 @@ class Members(Case):
 
 
 class Loss(Case):
-    def lost(self, node, attribute, to, keys=()):
+    def lost(self, node, attribute, to):
         self.manager("minhop")
-        if keys:
-            self.keys(VGUID, *keys)
         self.net.console(f'Error "{node}" 100 {attribute}')
         _, answer, _ = self.moved(to)
         self.assertEqual((answer["state"], answer["missing"]), ("repairing", 1))
@@ -398,9 +396,40 @@ class Loss(Case):
     def test_a_vport_that_does_not_take_its_lid(self):
         self.lost("F5-3", fattree.PORT_INFO, (5, 3))
 
-    def test_a_vport_that_does_not_take_its_keys(self):
-        self.lost("F5-3", PKEY_TABLE, (5, 3), ("0x8001",))
-        self.assertEqual(self.tables("F5-3", "F1-1"), [["0x8001"], []])
+    def refused_until_keys_are_there(self, source, to):
+        def report():
+            status, answer = vswitches.move(self.sm, VGUID, self.epoch, source, to)
+            self.assertTrue(status == 200 or answer["retryable"], answer)
+            return status == 200
+        self.check(vswitches.move(self.sm, VGUID, self.epoch, source, to), 503, "keys_on_the_way")
+        self.assertFalse(report())    # a sweep that cannot read the table either drops the port
+        self.net.console('Error "F%u-%u" 0 %u' % (*to, PKEY_TABLE))
+        fabric.wait_for("the report", report, 60, 0.2)
+        self.assertEqual(self.tables("F%u-%u" % to, "F%u-%u" % source), [["0x8001"], ["0x8002"]])
+        fabric.wait_for("repaired", lambda: self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["repairing"] == 0, 60)
+
+    def lost_keys(self):
+        """Hardware that has changed, and a port that answers no Set(P_KeyTable): it keeps the keys of the tenant before."""
+        self.manager("minhop")
+        self.keys(VGUID, "0x8001")
+        self.keys(self.net.guid[2, 2], "0x8002")
+        source = self.announce((2, 2))
+        self.net.exchange(source, (2, 2))
+        self.net.console(f'Error "F2-2" 100 {PKEY_TABLE}')
+        return source
+
+    def test_keys_that_are_lost(self):
+        source = self.lost_keys()
+        self.refused_until_keys_are_there(source, (2, 2))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_keys_that_a_sweep_has_lost(self):
+        source = self.lost_keys()
+        fattree.heavy_sweep(self.sm)
+        self.refused_until_keys_are_there(source, (2, 2))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
 
     def test_keys_on_the_way(self):
         """Sent to the place where the vport was, and perhaps once more: by then another one may be there."""

@@ -157,6 +157,14 @@ static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	return missing;
 }
 
+static int fake_check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
+{
+	const struct world *w = ctx;
+
+	(void)pair;
+	return w->keys_missing ? refuse(err, "keys_on_the_way") : 0;
+}
+
 static unsigned int fake_timeout(void *ctx)
 {
 	(void)ctx;
@@ -183,6 +191,7 @@ static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .drain = fake_drain,
 					    .send = fake_send,
 					    .missing = fake_missing,
+					    .check_done = fake_check_done,
 					    .is_master = fake_is_master,
 					    .timeout_ms = fake_timeout,
 					    .sweep = fake_sweep};
@@ -195,7 +204,7 @@ static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 	w->got = *move;
 	(void)snprintf(w->code, sizeof(w->code), "%s", err ? err->code : "");
 	w->hinted = err && err->hint[0];
-	if (!err && move->changes)
+	if (move->changes && (!err || w->keys_missing))
 		occupy(w, &move->pair, false);
 }
 

@@ -29,6 +29,7 @@ struct world {
 		file[WORLD_LIDS]; /* by LID: OpenSM's tables, the guid2lid file */
 	size_t missing;		  /* SMPs of each move without an answer yet */
 	size_t lost[LEAVES];	  /* and of those whose first port is at this leaf */
+	bool keys_missing;	  /* are among those */
 	bool resend_helps, refuse_remember, refuse_send, standby;
 	uint64_t refuse_send_to; /* port GUID */
 	int remembered, saved, sent, resent, sweeps,

@@ -274,6 +274,57 @@ static void what_stays_lost_is_repaired_by_sweeps(void **state)
 	assert_int_equal(vhca_osm_mover_deadline(w->m, t), UINT64_MAX);
 }
 
+static void a_move_without_its_keys_is_not_done(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->keys_missing = true;
+	world_submit(w, 1, PORT_B);
+	for (uint64_t t = 0; t <= 2 * TIMEOUT; t += TIMEOUT)
+		vhca_osm_mover_run(w->m, t);
+	assert_int_equal(w->answers, 1);
+	assert_string_equal(w->code, "keys_on_the_way");
+	assert_int_equal(w->owner[1], PORT_B);
+	assert_int_equal(world_stats(w).repairing, 1);
+	assert_int_equal(w->sweeps, 1);
+	/* asked for again: waits for them, too */
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT + 1);
+	assert_int_equal(w->answers, 1);
+	w->missing = 0;
+	w->keys_missing = false;
+	vhca_osm_mover_run(w->m, 2 * TIMEOUT + 2);
+	assert_int_equal(w->answers, 2);
+	assert_string_equal(w->code, "");
+	assert_int_equal(world_stats(w).unchanged, 1);
+	assert_int_equal(world_stats(w).repaired, 1);
+}
+
+/* A sweep has found it so, and lost its keys. */
+static void what_is_so_without_its_keys_is_not_done(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->keys_missing = true;
+	for (uint64_t t = 0; t < 4 * TIMEOUT; t += 2 * TIMEOUT) {
+		world_submit(w, 1, PORT_A);
+		vhca_osm_mover_run(w->m, t);
+		vhca_osm_mover_run(w->m, t + TIMEOUT - 1);
+		assert_int_equal(w->answers, t / (2 * TIMEOUT));
+		vhca_osm_mover_run(w->m, t + TIMEOUT);
+		assert_int_equal(w->answers, t / (2 * TIMEOUT) + 1);
+		assert_string_equal(w->code, "keys_on_the_way");
+		assert_int_equal(w->sweeps, 1); /* one for all who ask */
+		assert_int_equal(world_stats(w).repairing, 1);
+	}
+	assert_int_equal(w->sent + w->resent, 0);
+	assert_int_equal(world_stats(w).lost, 2);
+	assert_int_equal(world_stats(w).latency_us, 0);
+	assert_true(vhca_osm_gate_sweep_begin(&w->gate)); /* it is free again */
+}
+
 /* A LID that is freed while its PF is away, and nothing that is freed, because there was nothing: no LID of theirs is the same one. */
 static void no_lid_is_nobodys(void **state)
 {
@@ -435,6 +486,8 @@ int main(void)
 		CASE(what_is_lost_is_sent_again),
 		CASE(a_repair_that_is_due_waits_for_the_end_of_the_sweep),
 		CASE(what_stays_lost_is_repaired_by_sweeps),
+		CASE(a_move_without_its_keys_is_not_done),
+		CASE(what_is_so_without_its_keys_is_not_done),
 		CASE(no_lid_is_nobodys),
 		CASE(sweeps_for_what_never_answers_end),
 		CASE(moves_go_in_order_and_are_bounded),
