@@ -106,8 +106,10 @@ static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
 
 static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
 {
-	if (!e->move.changes && find_repair(m, e->move.pair.lid[0]))
-		return; /* asks again and again */
+	/* Who finds it so asks again and again. */
+	if (!e->move.changes &&
+	    (find_repair(m, e->move.pair.lid[0]) || m->stats.repairing == VHCA_OSM_REPAIRS_MAX))
+		return;
 	vhca_log_error("LIDs %u and %u: %zu SMPs were not acknowledged; left to a heavy sweep",
 		       e->move.pair.lid[0], e->move.pair.lid[1], e->move.missing);
 	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX)
@@ -222,13 +224,17 @@ static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t 
 static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
+	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
 
 	leave(m, e);
 	e->move.duration_us = now_us() - e->sent_us;
-	count(&m->stats, &e->move);
+	if (done || e->move.missing)
+		count(&m->stats, &e->move);
+	else
+		m->stats.refused++; /* the port has gone meanwhile */
 	if (e->move.missing)
 		repair(m, e, now);
-	finish(e, m->ops->check_done(m->ctx, &e->move.pair, &err) < 0 ? &err : NULL);
+	finish(e, done ? NULL : &err);
 }
 
 /* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
@@ -497,7 +503,7 @@ static void check_repairs(struct vhca_osm_mover *m, uint64_t now)
 		return;
 	}
 	vhca_log_error("%zu moves are still not acknowledged; OpenSM's own sweeps go on", kept);
-	m->stats.repairing = 0;
+	m->resweep_at = UINT64_MAX; /* until one more is lost */
 }
 
 /* True if something has begun, or was answered. */

@@ -359,7 +359,59 @@ static void sweeps_for_what_never_answers_end(void **state)
 	for (int i = 0; i < 2 * VHCA_OSM_RESWEEPS_MAX; i++, t += VHCA_OSM_RESWEEP_EVERY)
 		vhca_osm_mover_run(w->m, t);
 	assert_int_equal(w->sweeps, VHCA_OSM_RESWEEPS_MAX);
-	assert_int_equal(world_stats(w).repairing, 0);
+	assert_int_equal(world_stats(w).repairing, 1);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, t), UINT64_MAX);
+	/* nor do reports that find it so, and lack their keys, begin anew */
+	w->keys_missing = true;
+	for (int i = 0; i < 3; i++, t += TIMEOUT) {
+		world_submit(w, 1, PORT_B);
+		vhca_osm_mover_run(w->m, t);
+		vhca_osm_mover_run(w->m, t + TIMEOUT);
+		assert_string_equal(w->code, "keys_on_the_way");
+	}
+	assert_int_equal(w->sweeps, VHCA_OSM_RESWEEPS_MAX);
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, t);
+	assert_int_equal(world_stats(w).repaired, 1);
+}
+
+static void a_port_that_goes_before_its_keys_are_there_is_refused(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	w->keys_missing = true;
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 0);
+	w->missing = 0; /* nothing is wanted of it any more */
+	vhca_osm_mover_run(w->m, 1);
+	assert_string_equal(w->code, "keys_on_the_way");
+	assert_int_equal(world_stats(w).refused, 1);
+	assert_int_equal(world_stats(w).applied + world_stats(w).lost, 0);
+	assert_int_equal(w->sweeps, 0);
+}
+
+/* More than are remembered. */
+static void reports_without_room_for_a_repair_ask_for_no_sweep(void **state)
+{
+	struct world *w = *state;
+	uint64_t t = 0;
+
+	w->missing = 1;
+	for (int i = 0; i < VHCA_OSM_REPAIRS_MAX; i++, t += 2 * TIMEOUT) {
+		world_submit(w, 1, i % 2 ? PORT_A : PORT_B);
+		vhca_osm_mover_run(w->m, t);
+		vhca_osm_mover_run(w->m, t + TIMEOUT);
+		vhca_osm_mover_run(w->m, t + 2 * TIMEOUT);
+	}
+	assert_int_equal(world_stats(w).repairing, VHCA_OSM_REPAIRS_MAX);
+	w->sweeps = 0;
+	w->keys_missing = true;
+	world_submit(w, LID(2, 0), PORT(2, 0));
+	vhca_osm_mover_run(w->m, t);
+	vhca_osm_mover_run(w->m, t + TIMEOUT);
+	assert_string_equal(w->code, "keys_on_the_way");
+	assert_int_equal(w->sweeps, 0);
 }
 
 static void moves_go_in_order_and_are_bounded(void **state)
@@ -490,6 +542,8 @@ int main(void)
 		CASE(what_is_so_without_its_keys_is_not_done),
 		CASE(no_lid_is_nobodys),
 		CASE(sweeps_for_what_never_answers_end),
+		CASE(a_port_that_goes_before_its_keys_are_there_is_refused),
+		CASE(reports_without_room_for_a_repair_ask_for_no_sweep),
 		CASE(moves_go_in_order_and_are_bounded),
 		CASE(freeing_refuses_what_is_not_answered),
 		CASE(metrics_say_what_happened),
