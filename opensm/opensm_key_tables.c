@@ -26,12 +26,15 @@ struct vhca_osm_key_place {
 
 /* ---- one table ---- */
 
-/* How many blocks the hardware has where the port is: OpenSM reads no more. */
-static size_t blocks_there(const osm_physp_t *physp)
+size_t vhca_osm_key_blocks(uint16_t capacity)
 {
-	return (cl_ntoh16(physp->p_node->node_info.partition_cap) + IB_NUM_PKEY_ELEMENTS_IN_BLOCK -
-		1U) /
-	       IB_NUM_PKEY_ELEMENTS_IN_BLOCK;
+	return (capacity + IB_NUM_PKEY_ELEMENTS_IN_BLOCK - 1U) / IB_NUM_PKEY_ELEMENTS_IN_BLOCK;
+}
+
+/* Of the hardware where the port is. */
+static uint16_t capacity_there(const osm_physp_t *physp)
+{
+	return cl_ntoh16(physp->p_node->node_info.partition_cap);
 }
 
 static void drop_blocks(osm_pkey_tbl_t *table, size_t first)
@@ -47,7 +50,7 @@ static void drop_blocks(osm_pkey_tbl_t *table, size_t first)
 /* OpenSM writes a table as far as it knows one; where that is not what the hardware has, keys would stay there, or it would write to nowhere. */
 static void fit(osm_physp_t *physp)
 {
-	size_t n = blocks_there(physp);
+	size_t n = vhca_osm_key_blocks(capacity_there(physp));
 
 	drop_blocks(&physp->pkeys, n);
 	if (cl_ptr_vector_set_size(&physp->pkeys.blocks, n) != CL_SUCCESS)
@@ -139,8 +142,7 @@ static bool is_as_remembered(osm_pkey_tbl_t *table)
 
 static bool is_settled(osm_physp_t *physp)
 {
-	return is_as_remembered(&physp->pkeys) &&
-	       has_room(&physp->pkeys, cl_ntoh16(physp->p_node->node_info.partition_cap));
+	return is_as_remembered(&physp->pkeys) && has_room(&physp->pkeys, capacity_there(physp));
 }
 
 void vhca_osm_key_tables_settle(struct osm_opensm *osm)

@@ -19,6 +19,9 @@ struct vhca_osm_key_places {
 	size_t n;
 };
 
+/* How many blocks a table with room for so many keys has: PartitionCap, or a switch's PartitionEnforcementCap. */
+size_t vhca_osm_key_blocks(uint16_t capacity);
+
 /* ---- the caller holds OpenSM's lock exclusively ---- */
 /* The two ports, each the only one of its node, exchange their places, and what is known of the tables there. */
 void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b);

@@ -142,10 +142,17 @@ void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watc
 
 /* ---- after ---- */
 
+/* OpenSM's rule for what to send. had: NULL = not known. */
+static bool differs(const ib_pkey_table_t *had, const ib_pkey_table_t *wanted)
+{
+	return !had || memcmp(had, wanted, sizeof(*wanted)) != 0;
+}
+
 static bool was_sent(const struct known_table *before, size_t block, const ib_pkey_table_t *wanted)
 {
-	return block >= before->n || !before->blocks[block].known ||
-	       memcmp(&before->blocks[block].keys, wanted, sizeof(*wanted)) != 0;
+	bool known = block < before->n && before->blocks[block].known;
+
+	return differs(known ? &before->blocks[block].keys : NULL, wanted);
 }
 
 static const ib_pkey_table_t *wanted_block(const osm_physp_t *physp, uint16_t block)
@@ -224,9 +231,8 @@ static size_t sent_for(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_p
 	if (!peer)
 		return n;
 	return n + sent_to_switch(port->p_physp, &before->at_switch,
-				  (cl_ntoh16(peer->p_node->sw->switch_info.enforce_cap) +
-				   IB_NUM_PKEY_ELEMENTS_IN_BLOCK - 1U) /
-					  IB_NUM_PKEY_ELEMENTS_IN_BLOCK);
+				  vhca_osm_key_blocks(
+					  cl_ntoh16(peer->p_node->sw->switch_info.enforce_cap)));
 }
 
 /* waits: NULL = who has been sent something does not matter; else it has room for all. */
@@ -320,23 +326,15 @@ size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
 	return missing_at(osm, cl_hton64(port_guid));
 }
 
-static bool has_block(const osm_physp_t *physp, uint16_t block)
-{
-	const ib_pkey_table_t *has = osm_pkey_tbl_block_get(&physp->pkeys, block);
-
-	return has && memcmp(has, wanted_block(physp, block), sizeof(*has)) == 0;
-}
-
 bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, uint64_t port_guid)
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
+	const osm_physp_t *physp = port ? port->p_physp : NULL;
 
-	if (!port || !port->p_physp)
-		return false;
-	for (uint16_t b = 0; b < blocks_at(port->p_physp); b++)
-		if (!has_block(port->p_physp, b))
+	for (uint16_t b = 0; b < blocks_at(physp); b++)
+		if (differs(osm_pkey_tbl_block_get(&physp->pkeys, b), wanted_block(physp, b)))
 			return false;
-	return true;
+	return physp != NULL;
 }
 
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
