@@ -10,7 +10,7 @@ import fabric
 import vantage
 
 RADIX = 36
-ALL, PORT_INFO, LFT = 0, 21, 25     # attributes
+ALL, PORT_INFO, PKEY_TABLE, LFT = 0, 21, 22, 25     # attributes
 
 
 def node(kind, name, guid, cables):

@@ -26,7 +26,7 @@ from test_agent import ENV, Agent, conf_text
 VGUID = "0x02c9ab0000000011"
 DOMAIN = "6d3a0000-0000-4000-8000-000000000001"
 SOURCE, DESTINATION = 3, 4    # hypervisors at one leaf
-KEY, PKEY_TABLE = "0x8005", 22    # another tenant's; attribute ID
+KEY = "0x8005"    # another tenant's
 WAIT = 100    # for an agent on FUSE on a busy machine
 NOBODY = (0, 0xffffffffffffffff)
 
@@ -253,11 +253,11 @@ class Agents(unittest.TestCase, Hosts):
         fabric.wait_for("the other one's key", lambda: self.net.has(place, KEY), 20)
         path = self.offer(destination, claim)
         self.release(source, claim)
-        self.net.console(f'Error "{place}" 100 {PKEY_TABLE}')
+        self.net.console(f'Error "{place}" 100 {fattree.PKEY_TABLE}')
         self.assertEqual(destination.peer("POST", f"{path}/handover", {"vfs": [{"guid": VGUID, "epoch": claim["epoch"] + 1}]})[0], 200)
         destination.await_vf("programmed")
         destination.wait(lambda: "has not acknowledged its P_Keys yet" in json.dumps(destination.get("/v1/outbox")[1]), WAIT)
-        self.net.console(f'Error "{place}" 0 {PKEY_TABLE}')
+        self.net.console(f'Error "{place}" 0 {fattree.PKEY_TABLE}')
         destination.await_reports()
         self.assertFalse(self.net.has(place, KEY))
         self.assertTrue(self.net.has(f"F{SOURCE}-1", KEY))

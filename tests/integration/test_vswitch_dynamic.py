@@ -17,7 +17,6 @@ import vswitches
 
 VGUID, OTHER, THIRD = (f"0x02c9ab00000000{n}1" for n in (1, 2, 3))
 SWITCHES = vswitches.HYPERVISORS + vswitches.LEAVES + vswitches.SPINES
-LFT = 25    # attribute
 DROPPED = 255
 SEED = os.environ.get("VHCA_SEED", "1")
 ROUNDS = 25
@@ -247,14 +246,14 @@ class Durable(Case):
 
     def test_killed_before_the_last_switch(self):
         self.manager()
-        self.net.console(f'Error "S1" 100 {LFT}')
+        self.net.console(f'Error "S1" 100 {fattree.LFT}')
         asked = threading.Thread(target=self.broken_off, args=(VGUID, 3))
         before = self.sm.smps()["lft"]
         asked.start()
         fabric.wait_for("SMPs", lambda: self.sm.smps()["lft"] >= before + SWITCHES)
         self.sm.kill()
         asked.join()
-        self.net.console(f'Error "S1" 0 {LFT}')
+        self.net.console(f'Error "S1" 0 {fattree.LFT}')
         self.sm.start()
         row = self.row(self.in_file(VGUID))
         self.assertEqual((row["vguid"], row["port_guid"]), (VGUID, fabric.port_guid(3)))
@@ -282,10 +281,10 @@ class Durable(Case):
 
     def test_a_switch_that_loses_its_block(self):
         self.manager()
-        self.net.console(f'Error "S2" 100 {LFT}')
+        self.net.console(f'Error "S2" 100 {fattree.LFT}')
         move = self.check(self.ask(VGUID, 5), 200)["lid_move"]
         self.assertEqual((move["state"], move["missing"]), ("repairing", 1))
-        self.net.console(f'Error "S2" 0 {LFT}')
+        self.net.console(f'Error "S2" 0 {fattree.LFT}')
         fabric.wait_for("the repair", lambda: self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["repaired"] == 1, 60, 0.5)
         self.check_ways(move["lid"], self.lids[fabric.port_guid(5)])
         self.assertEqual(self.sm.stop(), 0)
@@ -579,7 +578,7 @@ class Moves(Case):
     def test_withdrawn_before_it_was_given(self):
         """The request for it waits for another one at the same switches, and its sender has not waited for the answer."""
         self.manager(limit=4, conf=f"transaction_timeout {TIMEOUT}")
-        self.net.console(f'Error "S1" 100 {LFT}')
+        self.net.console(f'Error "S1" 100 {fattree.LFT}')
         other = threading.Thread(target=self.ask, args=(OTHER, 3))
         other.start()
         self.moves_in_all(1)
@@ -590,7 +589,7 @@ class Moves(Case):
             self.sm.api.call("DELETE", f"/v1/bindings/{VGUID}?epoch={self.epoch}", timeout=70)))
         withdrawn.start()
         self.moves_in_all(3)
-        self.net.console(f'Error "S1" 0 {LFT}')
+        self.net.console(f'Error "S1" 0 {fattree.LFT}')
         for thread in (other, withdrawn):
             thread.join()
         self.assertEqual(self.check(answers[0], 200)["state"], "withdrawn")
