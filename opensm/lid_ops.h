@@ -90,8 +90,8 @@ struct vhca_osm_lid_ops {
 	 * in which the pair's LIDs are may be under way to another switch for somebody else. */
 	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_switch_set *at, bool resend);
-	/* Nothing is missing that forbids to call it done, if less than everything has come: at a vport's place are the keys of the one before it until
-	 * its own are acknowledged, and by that answer its agent would give it to a guest. Errors: keys_on_the_way. */
+	/* May it be called done, even if something is missing? Not if that is a vport's keys: at its place are those of the one before it, and
+	 * by that answer its agent would give it to a guest. Errors: keys_on_the_way. */
 	int (*check_done)(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err);
 	/* Does not wait for OpenSM's lock, which a sweep holds for long. */
 	bool (*is_master)(void *ctx);

@@ -10,9 +10,11 @@
  *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
  *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
+ *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then repairing
  *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing
  *  applied    the answer                                            end
- *  repairing  the answer; OpenSM is asked for a heavy sweep         a sweep or a late answer brings the rest: end
+ *  repairing  the answer, keys_on_the_way if a vport lacks its keys; OpenSM is asked for a heavy sweep
+ *                                                                   a sweep or a late answer brings the rest: end
  *
  * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep gives the ports the LIDs of that file and
  * computes all tables for them. For vports the hardware decides, which has changed before the move is asked for: such a sweep finds each
@@ -30,9 +32,10 @@
  * looked at long before its time-out. */
 #define VHCA_OSM_MOVES_AT_ONCE 16
 /* Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one. */
-#define VHCA_OSM_MOVES_AHEAD   32
-#define VHCA_OSM_MOVE_WAIT_MS  60000 /* a sweep of 11664 nodes takes up to 35 s */
-#define VHCA_OSM_REPAIRS_MAX   64    /* remembered for the report only */
+#define VHCA_OSM_MOVES_AHEAD  32
+#define VHCA_OSM_MOVE_WAIT_MS 60000 /* a sweep of 11664 nodes takes up to 35 s */
+/* Remembered for the report, and so that who finds it so without its keys, and asks again and again, begins no sweeps anew. */
+#define VHCA_OSM_REPAIRS_MAX   64
 #define VHCA_OSM_RESWEEP_EVERY 10000
 #define VHCA_OSM_RESWEEPS_MAX  30
 
@@ -56,9 +59,9 @@ struct vhca_osm_mover_stats {
 	size_t queued, repairing;
 	uint64_t applied, unchanged;
 	uint64_t refused, rolled_back; /* rolled back: begun, and refused all the same */
-	uint64_t repaired;	       /* of those that were answered "repairing" */
+	uint64_t repaired;	       /* of those that were left to sweeps */
 	uint64_t by_mode[3];	       /* applied, by enum vhca_osm_move_mode */
-	uint64_t lost;		       /* answered "repairing" */
+	uint64_t lost;		       /* answered "repairing", or refused without their keys */
 	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
 	uint64_t lft_smps, port_smps, drain_smps;	  /* first sending only */
 	uint64_t sweeps;				  /* heavy ones, to their end */
