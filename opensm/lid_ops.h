@@ -91,7 +91,7 @@ struct vhca_osm_lid_ops {
 	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_switch_set *at, bool resend);
 	/* May it be called done, even if something is missing? Not if that is a vport's keys: at its place are those of the one before it, and
-	 * by that answer its agent would give it to a guest. Errors: keys_on_the_way. */
+	 * by that answer its agent would give it to a guest. Nor if OpenSM does not know yet which keys those are. Errors: keys_on_the_way. */
 	int (*check_done)(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err);
 	/* Does not wait for OpenSM's lock, which a sweep holds for long. */
 	bool (*is_master)(void *ctx);

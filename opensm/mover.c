@@ -231,7 +231,7 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	if (done || e->move.missing)
 		count(&m->stats, &e->move);
 	else
-		m->stats.refused++; /* the port has gone meanwhile */
+		m->stats.refused++; /* OpenSM does not know its keys yet, or not the port any more */
 	if (e->move.missing)
 		repair(m, e, now);
 	finish(e, done ? NULL : &err);
@@ -251,6 +251,11 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint6
 		e->until = until;
 }
 
+static bool is_done(const struct vhca_osm_mover *m, const struct entry *e)
+{
+	return e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+}
+
 static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	bool late = now >= e->until;
@@ -260,13 +265,13 @@ static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		return;
 	}
 	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
-	if (e->move.missing && !late) {
-		wait_for_more(m, e, now);
-	} else if (e->move.missing && e->sendings < SENDINGS) {
+	if (is_done(m, e) || (late && e->sendings == SENDINGS)) {
+		end_active(m, e, now);
+	} else if (late) {
 		e->sendings++;
 		e->until = now + m->ops->timeout_ms(m->ctx);
 	} else {
-		end_active(m, e, now);
+		wait_for_more(m, e, now);
 	}
 }
 

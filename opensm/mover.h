@@ -10,8 +10,9 @@
  *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
  *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
- *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then repairing
- *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged: applied; not in time: sent again, then repairing
+ *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then as sent
+ *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged, a vport's keys there: applied; not in time: sent again, then
+ *                                                                   repairing; or, if OpenSM does not know a vport's newest keys, refused
  *  applied    the answer                                            end
  *  repairing  the answer, keys_on_the_way if a vport lacks its keys; OpenSM is asked for a heavy sweep
  *                                                                   a sweep or a late answer brings the rest: end

@@ -478,14 +478,31 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	return n;
 }
 
+/* What OpenSM wants a port to have is of the file that it has read last. */
+static int keys_not_shown(const struct vhca_osm_service *service, uint64_t guid,
+			  struct vhca_error *err)
+{
+	const char *problem = vhca_osm_service_problem(service);
+	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			       "OpenSM has not read the newest P_Keys of port %s yet",
+			       VHCA_GUID_STR(guid));
+
+	if (problem[0])
+		vhca_error_hint(err, "%s", problem);
+	return r;
+}
+
 /* The other one's keys hold up nobody but its own report: its hypervisor may be dead. */
 static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
 {
-	osm_opensm_t *osm = osm_of(ctx);
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
 	bool there;
 
 	if (!pair->vports)
 		return 0;
+	if (!vhca_osm_service_has_shown(lids->service, pair->guid[0]))
+		return keys_not_shown(lids->service, pair->guid[0], err);
 	cl_plock_acquire(&osm->lock);
 	there = vhca_osm_pkeys_are_there(osm, pair->guid[0]);
 	cl_plock_release(&osm->lock);

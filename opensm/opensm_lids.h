@@ -7,17 +7,19 @@
 #include "opensm/opensm_routing.h"
 #include "opensm/opensm_fabric.h"
 #include "opensm/opensm_subnet.h"
+#include "opensm/service.h"
 
 struct osm_opensm;
 
 /* ctx of the operations. */
 struct vhca_osm_lids {
-	struct osm_opensm *osm;		       /* borrowed */
-	struct vhca_osm_opensm *subnet;	       /* borrowed */
-	struct vhca_osm_routing *routing;      /* borrowed */
-	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
-	const char *dynamic_path;	       /* its file; borrowed */
-	struct vhca_osm_kept_snapshot *kept;   /* borrowed */
+	struct osm_opensm *osm;			/* borrowed */
+	struct vhca_osm_opensm *subnet;		/* borrowed */
+	const struct vhca_osm_service *service; /* borrowed */
+	struct vhca_osm_routing *routing;	/* borrowed */
+	struct vhca_osm_dynamic_lids *dynamic;	/* borrowed */
+	const char *dynamic_path;		/* its file; borrowed */
+	struct vhca_osm_kept_snapshot *kept;	/* borrowed */
 	bool drain; /* moves drop packets to their LIDs before they change ways */
 };
 

@@ -337,6 +337,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 	p->lids = (struct vhca_osm_lids){
 		.osm = p->osm,
 		.subnet = &p->subnet,
+		.service = p->service,
 		.routing = p->routing,
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,

@@ -64,6 +64,7 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 void vhca_osm_publisher_applied(struct vhca_osm_publisher *p, uint64_t now)
 {
 	p->asked = p->look_at = now;
+	p->applied = atomic_load(&p->written);
 }
 
 void vhca_osm_publisher_postponed(struct vhca_osm_publisher *p)
@@ -106,6 +107,18 @@ bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now)
 uint64_t vhca_osm_publisher_deadline(const struct vhca_osm_publisher *p)
 {
 	return earlier(write_at(p), earlier(look_at(p), resweep_at(p)));
+}
+
+uint64_t vhca_osm_publisher_generation(const struct vhca_osm_publisher *p)
+{
+	return atomic_load(&p->written);
+}
+
+uint64_t vhca_osm_publisher_read(const struct vhca_osm_publisher *p)
+{
+	uint64_t swept = atomic_load(&p->in_effect);
+
+	return swept > p->applied ? swept : p->applied;
 }
 
 bool vhca_osm_publisher_settled(const struct vhca_osm_publisher *p)

@@ -32,6 +32,7 @@ struct vhca_osm_publisher {
 	uint64_t retry_at;		    /* after a failed write; 0 = none */
 	uint64_t asked;	  /* when the last sweep was asked for, or the file applied without one */
 	uint64_t look_at; /* applied without one: when to look for answers; 0 = not */
+	uint64_t applied; /* generation that was applied last without one */
 	bool postponed;	  /* to be applied when the sweep in progress is over */
 	atomic_uint_fast64_t written;	/* generation of the file */
 	atomic_uint_fast64_t read;	/* generation that the last discovery ended with */
@@ -62,6 +63,9 @@ void vhca_osm_publisher_looked(struct vhca_osm_publisher *p, bool all_answered, 
 bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now);
 /* The next time at which one of the above may become true; UINT64_MAX = none. */
 uint64_t vhca_osm_publisher_deadline(const struct vhca_osm_publisher *p);
+/* Generation of the file, and the newest that OpenSM has read to the end: its ports may not have answered yet. */
+uint64_t vhca_osm_publisher_generation(const struct vhca_osm_publisher *p);
+uint64_t vhca_osm_publisher_read(const struct vhca_osm_publisher *p);
 /* Has a sweep taken over the current file? */
 bool vhca_osm_publisher_settled(const struct vhca_osm_publisher *p);
 

@@ -174,6 +174,7 @@ static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint64_t needs = vhca_osm_table_needs_revision(s->table);
 	int r = write_partitions(s, &err);
+	bool apply;
 
 	if (r < 0) {
 		vhca_log_error("%s; tried again in %d ms", err.msg, VHCA_OSM_REWRITE_MS);
@@ -182,7 +183,11 @@ static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 		s->shown_needs = needs;
 		s->write_problem[0] = '\0';
 	}
-	if (vhca_osm_publisher_written(&s->publisher, r<0, r> 0, now))
+	apply = vhca_osm_publisher_written(&s->publisher, r<0, r> 0, now);
+	if (r >= 0)
+		vhca_osm_changed_ports_written(vhca_osm_table_changed_ports(s->table),
+					       vhca_osm_publisher_generation(&s->publisher));
+	if (apply)
 		bring_into_effect(s, now);
 }
 
@@ -268,6 +273,8 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		look_for_answers(s, now);
 	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
 		ask_for_sweep(s);
+	vhca_osm_changed_ports_read(vhca_osm_table_changed_ports(s->table),
+				    vhca_osm_publisher_read(&s->publisher));
 }
 
 uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s)
@@ -393,6 +400,8 @@ static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
 		return r;
 	s->saved_revision = vhca_osm_table_revision(s->table);
 	s->shown_needs = vhca_osm_table_needs_revision(s->table);
+	vhca_osm_changed_ports_written(vhca_osm_table_changed_ports(s->table),
+				       vhca_osm_publisher_generation(&s->publisher));
 	start_inheritance(s, vhca_now_ms());
 	return 0;
 }
@@ -595,6 +604,11 @@ bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
 {
 	return is_saved(s) && s->shown_needs == vhca_osm_table_needs_revision(s->table) &&
 	       vhca_osm_publisher_settled(&s->publisher);
+}
+
+bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid)
+{
+	return !vhca_osm_changed_ports_has(vhca_osm_table_changed_ports(s->table), port_guid);
 }
 
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s)

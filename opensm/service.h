@@ -63,6 +63,9 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 /* True if a sweep has taken over all that was reported. */
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
+/* True if OpenSM has read all that was reported about the port's keys. It may not have been sent them yet. */
+bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid);
+
 /* True while keys stay on ports only because they were found there: agents have time to report. */
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s);
 

@@ -20,6 +20,7 @@ struct vhca_osm_table {
 	struct tombstones tombstones;	  /* oldest first */
 	size_t n_tombstones;
 	uint64_t revision, needs_revision;
+	struct vhca_osm_changed_ports changed;
 };
 
 static void record_free(void *p)
@@ -74,6 +75,7 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 		return NULL;
 	vhca_osm_guid_map_done(&t->records, record_free);
 	vhca_osm_guid_map_done(&t->ports, free);
+	vhca_osm_changed_ports_done(&t->changed);
 	free(t);
 	return NULL;
 }
@@ -122,8 +124,10 @@ static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
 static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
 		       const struct vhca_osm_port *now)
 {
-	if (!vhca_osm_port_same_keys(p, now))
+	if (!vhca_osm_port_same_keys(p, now)) {
 		t->needs_revision++;
+		vhca_osm_changed_ports_add(&t->changed, now->guid);
+	}
 	*p = *now;
 	port_drop_if_empty(t, now->guid);
 }
@@ -508,4 +512,9 @@ uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t)
 uint64_t vhca_osm_table_needs_revision(const struct vhca_osm_table *t)
 {
 	return t->needs_revision;
+}
+
+struct vhca_osm_changed_ports *vhca_osm_table_changed_ports(struct vhca_osm_table *t)
+{
+	return &t->changed;
 }

@@ -19,6 +19,7 @@
 #include <sys/queue.h>
 
 #include "common/base/error.h"
+#include "opensm/changed_ports.h"
 #include "opensm/port_keys.h"
 
 #define VHCA_OSM_BINDINGS_MAX	65536
@@ -98,5 +99,7 @@ size_t vhca_osm_table_bindings(const struct vhca_osm_table *t); /* without tombs
 /* Grow with every change of what is stored, and of what any port needs. Equal = nothing changed. */
 uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t);
 uint64_t vhca_osm_table_needs_revision(const struct vhca_osm_table *t);
+/* Whose keys have changed: the table puts ports down, its owner says what has become of them. */
+struct vhca_osm_changed_ports *vhca_osm_table_changed_ports(struct vhca_osm_table *t);
 
 #endif

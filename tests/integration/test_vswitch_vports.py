@@ -348,6 +348,43 @@ class Members(Case):
         self.assertEqual(self.swept(), swept + 1)    # the one that it came in
         self.end()
 
+    def test_keys_that_come_with_the_report(self):
+        """The answer waits for the partition file, which waits for more reports."""
+        self.manager("minhop")
+        source = self.announce((2, 2))
+        self.net.exchange(source, (2, 2))
+        self.check(vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2), pkeys=[self.KEY]), 200)
+        self.assertEqual(self.tables("F2-2", "F1-1"), [[self.KEY], []])
+        self.check(vswitches.move(self.sm, VGUID, self.epoch, source, (2, 2), pkeys=["0x8002"]), 200)    # is there already
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8002"], []])
+        self.settled()
+        self.all_right()
+        self.end()
+
+    def test_keys_that_a_sweep_has_not_read(self):
+        """One tenant withdraws and the next binds while a sweep goes on: as it ends, OpenSM wants the first one's keys where they are."""
+        self.manager("minhop", "transaction_timeout 1000\nmax_smps_on_wire 1\n")
+        self.check(self.sm.api.bind(VGUID, 2, 1, [self.KEY], gid_index=0), 200)
+        self.wait_key("F1-1")
+        self.settled()
+        self.net.console(f'Error "F1-1" 100 {fattree.PKEY_TABLE}')    # the next keys will be lost
+        self.addCleanup(self.net.sim.send_signal, signal.SIGCONT)
+        fabric.wait_for("a sweep that lasts", self.stop_in_a_sweep, 60)
+        self.check(self.sm.api.withdraw(VGUID, 2), 200)
+        answers = []
+        report = threading.Thread(target=lambda: answers.append(vswitches.move(self.sm, VGUID, 3, (1, 1), (1, 1), pkeys=["0x8002"])))
+        report.start()
+        time.sleep(0.5)    # longer than the plugin waits for more reports
+        self.assertEqual(answers, [])
+        self.net.sim.send_signal(signal.SIGCONT)
+        report.join()
+        self.check(answers[0], 503, "keys_on_the_way")
+        self.net.console(f'Error "F1-1" 0 {fattree.PKEY_TABLE}')
+        fabric.wait_for("the report", lambda: vswitches.move(self.sm, VGUID, 3, (1, 1), (1, 1), pkeys=["0x8002"])[0] == 200, 60)
+        self.assertEqual(self.tables("F1-1"), [["0x8002"]])
+        self.records_are_back()
+        self.assertEqual(self.sm.stop(), 0)
+
     def test_a_port_that_comes_later(self):
         """As of a VF that is programmed after it was claimed: until then its HCA's port has the key."""
         self.manager("minhop")

@@ -375,16 +375,43 @@ static void sweeps_for_what_never_answers_end(void **state)
 	assert_int_equal(world_stats(w).repaired, 1);
 }
 
-static void a_port_that_goes_before_its_keys_are_there_is_refused(void **state)
+/* Nothing is missing of what OpenSM wants, but it has not read yet what that is to be. */
+static void newer_keys_are_waited_for(void **state)
 {
 	struct world *w = *state;
 
-	w->missing = 1;
 	w->keys_missing = true;
 	world_submit(w, 1, PORT_B);
 	vhca_osm_mover_run(w->m, 0);
-	w->missing = 0; /* nothing is wanted of it any more */
 	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(w->answers, 0);
+	w->keys_missing = false;
+	vhca_osm_mover_run(w->m, 2);
+	assert_string_equal(w->code, "");
+	assert_int_equal(world_stats(w).applied, 1);
+	/* the same for what is so already */
+	w->keys_missing = true;
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 3);
+	vhca_osm_mover_run(w->m, 4);
+	assert_int_equal(w->answers, 1);
+	w->keys_missing = false;
+	vhca_osm_mover_run(w->m, 5);
+	assert_int_equal(w->answers, 2);
+	assert_int_equal(world_stats(w).unchanged, 1);
+}
+
+/* It cannot be written, say: no sweep would help. */
+static void newer_keys_are_not_waited_for_for_ever(void **state)
+{
+	struct world *w = *state;
+
+	w->keys_missing = true;
+	world_submit(w, 1, PORT_B);
+	for (uint64_t t = 0; t <= 2 * TIMEOUT; t += TIMEOUT) {
+		assert_int_equal(w->answers, 0);
+		vhca_osm_mover_run(w->m, t);
+	}
 	assert_string_equal(w->code, "keys_on_the_way");
 	assert_int_equal(world_stats(w).refused, 1);
 	assert_int_equal(world_stats(w).applied + world_stats(w).lost, 0);
@@ -542,7 +569,8 @@ int main(void)
 		CASE(what_is_so_without_its_keys_is_not_done),
 		CASE(no_lid_is_nobodys),
 		CASE(sweeps_for_what_never_answers_end),
-		CASE(a_port_that_goes_before_its_keys_are_there_is_refused),
+		CASE(newer_keys_are_waited_for),
+		CASE(newer_keys_are_not_waited_for_for_ever),
 		CASE(reports_without_room_for_a_repair_ask_for_no_sweep),
 		CASE(moves_go_in_order_and_are_bounded),
 		CASE(freeing_refuses_what_is_not_answered),

@@ -382,6 +382,110 @@ static void a_standby_does_not_sweep(void **state)
 	assert_int_equal(w->fake.sweeps, 0);
 }
 
+/* ---- whose newest keys OpenSM has read ---- */
+
+static bool has_shown(const struct world *w)
+{
+	bool a = vhca_osm_service_has_shown(w->service, PORT_A);
+
+	assert_true(vhca_osm_service_has_shown(w->service,
+					       PORT_B)); /* one port waits for itself only */
+	return a;
+}
+
+static void a_report(struct world *w, uint64_t epoch, uint16_t pkey)
+{
+	assert_string_equal(put(w, epoch, PORT_A, pkey), "");
+	commit(w);
+	assert_false(has_shown(w));
+}
+
+static void keys_that_are_sent_are_shown(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = true;
+	w->fake.unanswered = 1; /* whose, others know */
+	assert_true(has_shown(w));
+	a_report(w, 1, 0x8001);
+	settle(w);
+	assert_true(has_shown(w));
+	assert_string_equal(put(w, 2, PORT_A, 0x8001), ""); /* the same ones */
+	assert_true(has_shown(w));
+	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 2, PORT_A, NULL), 0);
+	commit(w);
+	assert_false(has_shown(w)); /* it still has them */
+	settle(w);
+	assert_true(has_shown(w));
+}
+
+/* In the time of a burst to others, and back to what the file says. */
+static void keys_that_are_those_of_the_file_again_are_shown(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = true;
+	a_report(w, 1, 0x8001);
+	settle(w);
+	a_report(w, 2, 0x8002);
+	a_report(w, 3, 0x8001);
+	settle(w);
+	assert_int_equal(w->fake.applied, 1);
+	assert_true(has_shown(w));
+}
+
+static void keys_that_a_sweep_has_not_read_are_not_shown(void **state)
+{
+	struct world *w = *state;
+
+	a_report(w, 1, 0x8001);
+	vhca_osm_service_on_sweep_start(w->service);
+	settle(w);
+	vhca_osm_service_on_discovered(w->service); /* the first are read, ... */
+	a_report(w, 2, 0x8002);
+	settle(w); /* ... the second come too late */
+	vhca_osm_service_on_subnet_up(w->service);
+	at(w, 1);
+	assert_false(has_shown(w));
+	vhca_osm_service_on_sweep_start(w->service);
+	vhca_osm_service_on_discovered(w->service);
+	at(w, 1);
+	assert_false(has_shown(w)); /* that one may end early */
+	vhca_osm_service_on_subnet_up(w->service);
+	at(w, 1);
+	assert_true(has_shown(w));
+}
+
+static void keys_that_cannot_be_written_are_not_shown(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.applies = true;
+	a_report(w, 1, 0x8001);
+	tree_remove(&w->tree, "state");
+	settle(w);
+	vhca_osm_service_on_discovered(w->service);
+	vhca_osm_service_on_subnet_up(w->service);
+	at(w, 1);
+	assert_false(has_shown(w));
+	tree_mkdir(&w->tree, "state");
+	at(w, VHCA_OSM_REWRITE_MS);
+	assert_true(has_shown(w));
+}
+
+static void what_was_known_at_the_start_is_shown(void **state)
+{
+	struct world *w = *state;
+
+	a_report(w, 1, 0x8001);
+	stop(w);
+	assert_int_equal(start(w, NULL), 0);
+	vhca_osm_service_on_discovered(w->service);
+	vhca_osm_service_on_subnet_up(w->service);
+	at(w, 0);
+	assert_true(has_shown(w));
+}
+
 /* A missing directory stands for any failing write, also for root. */
 static void state_that_cannot_be_saved_has_no_effect(void **state)
 {
@@ -702,6 +806,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_key_does_not_wait_for_a_sweep_for_ever, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_standby_does_not_sweep, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_that_are_sent_are_shown, setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_that_are_those_of_the_file_again_are_shown,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(keys_that_a_sweep_has_not_read_are_not_shown, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(keys_that_cannot_be_written_are_not_shown, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_was_known_at_the_start_is_shown, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(
 			a_table_that_the_default_partition_fills_has_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(state_that_cannot_be_saved_has_no_effect, setup,
