@@ -27,12 +27,12 @@ void vhca_osm_gate_done(struct vhca_osm_gate *gate)
 	(void)pthread_mutex_destroy(&gate->lock);
 }
 
-static bool take(struct vhca_osm_gate *gate, bool *ret_inside)
+static bool take(struct vhca_osm_gate *gate, bool *ret_inside, bool until_all_end)
 {
 	bool free;
 
 	(void)pthread_mutex_lock(&gate->lock);
-	free = !gate->sweeping;
+	free = !gate->sweeping || (until_all_end && gate->ending);
 	if (free)
 		*ret_inside = true;
 	(void)pthread_mutex_unlock(&gate->lock);
@@ -49,7 +49,7 @@ static void give_back(struct vhca_osm_gate *gate, bool *inside)
 
 bool vhca_osm_gate_enter(struct vhca_osm_gate *gate)
 {
-	return take(gate, &gate->moving);
+	return take(gate, &gate->moving, false);
 }
 
 void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
@@ -59,7 +59,7 @@ void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
 
 bool vhca_osm_gate_hold(struct vhca_osm_gate *gate)
 {
-	return take(gate, &gate->held);
+	return take(gate, &gate->held, true);
 }
 
 void vhca_osm_gate_release(struct vhca_osm_gate *gate)
@@ -115,20 +115,37 @@ static bool is_inside(const struct vhca_osm_gate *gate)
 	return gate->moving || gate->held;
 }
 
+static bool is_wanted(const struct vhca_osm_gate *gate)
+{
+	return is_inside(gate) || gate->waiting;
+}
+
+static bool is_held(const struct vhca_osm_gate *gate)
+{
+	return gate->held;
+}
+
+/* With the lock, which it gives back meanwhile. */
+static void wait_while(struct vhca_osm_gate *gate, bool (*is_so)(const struct vhca_osm_gate *),
+		       int ms)
+{
+	struct timespec until = after(ms);
+
+	while (is_so(gate) &&
+	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
+		;
+}
+
 bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
 {
-	struct timespec until = after(VHCA_OSM_GATE_YIELD_MS);
 	bool ended;
 
 	(void)pthread_mutex_lock(&gate->lock);
-	while ((is_inside(gate) || gate->waiting) &&
-	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
-		;
-	gate->sweeping = true;
-	until = after(VHCA_OSM_GATE_END_MS);
-	while (is_inside(gate) &&
-	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
-		;
+	wait_while(gate, is_wanted, VHCA_OSM_GATE_YIELD_MS);
+	gate->sweeping = gate->ending = true;
+	wait_while(gate, is_inside, VHCA_OSM_GATE_END_MS);
+	gate->ending = false;
+	wait_while(gate, is_held, VHCA_OSM_GATE_HOLD_MS);
 	ended = !is_inside(gate);
 	(void)pthread_mutex_unlock(&gate->lock);
 	return ended;

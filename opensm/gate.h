@@ -13,14 +13,16 @@
 #include <stdint.h>
 
 /* How long a sweep lets waiting moves go first, and how long it waits after that for those in progress (which end by their
- * own deadlines; if our thread hangs on a disk, the sweep goes on without it). */
+ * own deadlines; if our thread hangs on a disk, the sweep goes on without it), and then for what was let in at the last moment. */
 #define VHCA_OSM_GATE_YIELD_MS 500
 #define VHCA_OSM_GATE_END_MS   5000
+#define VHCA_OSM_GATE_HOLD_MS  1000
 
 struct vhca_osm_gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool sweeping, moving, held;
+	bool ending;	 /* a sweep waits for those inside: it has not begun */
 	bool waiting;	 /* moves are queued */
 	uint64_t sweeps; /* that are over */
 };
@@ -36,7 +38,8 @@ void vhca_osm_gate_done(struct vhca_osm_gate *gate);
 bool vhca_osm_gate_enter(struct vhca_osm_gate *gate);
 /* The last of them has ended. */
 void vhca_osm_gate_leave(struct vhca_osm_gate *gate);
-/* The same for something short that is no move, beside those that are under way or not. False in a sweep. */
+/* The same for something short that is no move, or a part of one. A sweep that waits for moves to end waits for it, too: without their keys
+ * some would not. False in a sweep. */
 bool vhca_osm_gate_hold(struct vhca_osm_gate *gate);
 void vhca_osm_gate_release(struct vhca_osm_gate *gate);
 /* Says whether more moves are queued. */

@@ -2,6 +2,8 @@
 /* The mover's states, one move at a time. */
 #include "tests/unit/osm_world.h"
 
+#include <unistd.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -539,11 +541,34 @@ static void a_sweep_waits_for_the_move_in_progress(void **state)
 			     true); /* it yields for a while to those, then closes the gate */
 	world_sweep_begin(w, &s);
 	assert_false(vhca_osm_gate_enter(&w->gate) || atomic_load(&s.begun));
+	assert_true(vhca_osm_gate_hold(&w->gate)); /* the keys of the one that is inside */
 	vhca_osm_gate_leave(&w->gate);
+	for (int i = 0; i < 50; i++) {
+		assert_false(atomic_load(&s.begun));
+		(void)usleep(1000);
+	}
+	vhca_osm_gate_release(&w->gate);
 	assert_int_equal(pthread_join(s.thread, NULL), 0);
 	assert_true(s.alone);
+	assert_false(vhca_osm_gate_hold(&w->gate));
 	vhca_osm_gate_sweep_end(&w->gate);
 	assert_true(vhca_osm_gate_enter(&w->gate));
+}
+
+static void a_sweep_goes_on_beside_a_move_but_not_beside_its_keys(void **state)
+{
+	struct world *w = *state;
+	struct world_sweeper s;
+
+	assert_true(vhca_osm_gate_enter(&w->gate)); /* it never ends */
+	world_sweep_begin(w, &s);
+	assert_true(vhca_osm_gate_hold(&w->gate));
+	(void)usleep((VHCA_OSM_GATE_END_MS + VHCA_OSM_GATE_HOLD_MS / 2) * 1000);
+	assert_false(atomic_load(&s.begun));
+	vhca_osm_gate_release(&w->gate);
+	assert_int_equal(pthread_join(s.thread, NULL), 0);
+	assert_false(s.alone);
+	assert_false(vhca_osm_gate_hold(&w->gate));
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, world_setup, world_teardown)
@@ -576,6 +601,7 @@ int main(void)
 		CASE(freeing_refuses_what_is_not_answered),
 		CASE(metrics_say_what_happened),
 		CASE(a_sweep_waits_for_the_move_in_progress),
+		CASE(a_sweep_goes_on_beside_a_move_but_not_beside_its_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
