@@ -326,15 +326,29 @@ size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
 	return missing_at(osm, cl_hton64(port_guid));
 }
 
+/* Than there are: so it was at the place where it was when OpenSM worked that out. */
+static bool wants_more_blocks(const osm_physp_t *physp)
+{
+	const ib_pkey_table_t empty = {{0}};
+	size_t wanted = cl_ptr_vector_get_size(&physp->pkeys.new_blocks);
+
+	for (size_t b = blocks_at(physp); b < wanted; b++)
+		if (differs(&empty, wanted_block(physp, (uint16_t)b)))
+			return true;
+	return false;
+}
+
 bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, uint64_t port_guid)
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
 	const osm_physp_t *physp = port ? port->p_physp : NULL;
 
+	if (!physp || wants_more_blocks(physp))
+		return false;
 	for (uint16_t b = 0; b < blocks_at(physp); b++)
 		if (differs(osm_pkey_tbl_block_get(&physp->pkeys, b), wanted_block(physp, b)))
 			return false;
-	return physp != NULL;
+	return true;
 }
 
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,

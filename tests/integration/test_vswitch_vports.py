@@ -22,6 +22,7 @@ INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
 LOST = "Send completed with error"    # in OpenSM's log
 SL = slice(104, 108)    # in a path record, as hexadecimal digits
 SEED = os.environ.get("VHCA_SEED", "1")
+MANY = [f"0x{0x8010 + n:04x}" for n in range(40)]    # keys, more than a block has
 ROUNDS = int(os.environ.get("VHCA_ROUNDS", "30"))
 
 
@@ -209,15 +210,22 @@ class Moves(Case):
         self.all_right()
         self.end()
 
+    def small_table(self, n):
+        """The first VF of hypervisor n has room for 32 keys, all others for 64."""
+        self.manager("minhop", hardware={"VHCA_SMALL_TABLES": hex(int(vswitches.own_guid(n, 1), 0) - 1)})
+
+    def keys_behind(self, place, guid):
+        """Keys that are in the second block of the table there."""
+        self.keys(guid, *MANY)
+        self.keys(guid, *MANY[-4:])
+        self.assertGreater(min(index for index, key in self.net.pkeys(place).items() if key in MANY), 31)
+        return MANY[-4:]
+
     def tables_of_two_sizes(self):
-        """The first VF of hypervisor 1 has room for 32 keys, that of hypervisor 2 for 64: in its second block are a tenant's."""
-        self.manager("minhop", hardware={"VHCA_SMALL_TABLES": hex(int(vswitches.own_guid(1, 1), 0) - 1)})
-        other, keys = self.net.guid[2, 1], [f"0x{0x8010 + n:04x}" for n in range(40)]
+        """Room for 32 keys where VGUID is, and for 64 at hypervisor 2: in its second block are a tenant's."""
+        self.small_table(1)
         self.keys(VGUID, "0x8001")
-        self.keys(other, *keys)
-        self.keys(other, *keys[-4:])
-        self.assertGreater(min(index for index, key in self.net.pkeys("F2-1").items() if key in keys), 31)
-        return keys[-4:]
+        return self.keys_behind("F2-1", self.net.guid[2, 1])
 
     def have_moved(self, keys):
         """In the larger table nothing of them is left, and the smaller one has room for them."""
@@ -234,6 +242,18 @@ class Moves(Case):
         self.moved((1, 1))
         self.assertEqual([sorted(self.net.pkeys(place).values()) for place in ("F1-1", "F2-1")],
                          [["0x8001", "0xffff"], sorted([*keys, "0xffff"])])
+        self.assertEqual(self.heavy_sweep(), 0)
+        self.all_right()
+        self.end()
+
+    def test_keys_from_behind_the_end_of_the_new_table(self):
+        """In what both tables have room for is nothing to write."""
+        self.small_table(2)
+        keys = self.keys_behind("F1-1", VGUID)
+        _, answer, _ = self.moved((2, 1))
+        small, large = self.net.pkeys("F2-1"), self.net.pkeys("F1-1")
+        self.assertEqual((answer["state"], sorted(small.values()), list(large.values())), ("applied", sorted([*keys, "0xffff"]), ["0xffff"]))
+        self.assertLess(max(small), 32)
         self.assertEqual(self.heavy_sweep(), 0)
         self.all_right()
         self.end()
