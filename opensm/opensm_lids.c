@@ -130,6 +130,20 @@ static int find_vport(const osm_subn_t *subn, const struct vhca_osm_lid_want *wa
 	return r;
 }
 
+/* What OpenSM knows of a node goes with a vport: so that must be its only one. */
+static int check_alone(osm_port_t *const port[static 2], struct vhca_error *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2 && r == 0 && port[0] != port[1]; i++)
+		if (port[i]->p_node->node_info.num_ports > 1)
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+					   "port %s shares its node with another: virtual ports "
+					   "cannot go from there, nor to there",
+					   VHCA_GUID_STR(cl_ntoh64(port[i]->guid)));
+	return r;
+}
+
 static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
 		      osm_port_t *ret[static 2], struct vhca_error *err)
 {
@@ -140,6 +154,8 @@ static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 		r = want->vguid ? find_vport(subn, want, ret, err) : find_lid(subn, want, ret, err);
 	for (int i = 0; i < 2 && r == 0; i++)
 		r = check_port(lids, ret[i], err);
+	if (r == 0 && want->vguid)
+		r = check_alone(ret, err);
 	return r;
 }
 

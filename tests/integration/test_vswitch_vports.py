@@ -692,6 +692,24 @@ class Refusals(Case):
         self.end()
 
 
+    def test_what_shares_a_node_with_another_port(self):
+        """Node and tables are not one port's alone: they cannot go where it goes."""
+        self.net.close()
+        self.net = vswitches.VSwitches(vswitches.with_two_ports(2, 1, vswitches.network()))
+        self.addCleanup(self.net.close)
+        sm = self.net.manager(counter=os.environ["VHCA_SMPCOUNT_LIB"])
+        sm.start()
+        two, one = self.net.guid[2, 1], self.net.guid[2, 2]
+        before = sm.smps()["all"]
+        for vguid, source, to in ((two, (2, 1), (3, 1)), (one, (2, 2), (2, 1))):
+            answer = self.check(vswitches.move(sm, vguid, 1, source, to), 409, "cannot_move")
+            self.assertIn(two, answer["detail"])
+            self.assertEqual(sm.api.get(vguid)[0], 404)
+        self.assertEqual(self.check(vswitches.move(sm, two, 1, (2, 1), (2, 1)), 200)["lid_move"]["exchanged"], None)    # it is there
+        self.assertEqual(sm.smps()["all"], before)
+        self.assertEqual(sm.stop(), 0)
+
+
 class Engines(fattree.EachEngine, Case):
     MOVES = 12
 

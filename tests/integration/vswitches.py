@@ -30,6 +30,12 @@ def hypervisor(n):
                                [(UPLINK, f"L{leaf}", port), (PF, f"H{n}", 1), *((PF + v, f"F{n}-{v}", 1) for v in vfs)])
 
 
+def with_two_ports(n, v, text):
+    """The network, but this VF has a second port, at the switch's port after all VFs."""
+    one, switch, last = f'Hca 1 "F{n}-{v}"\n[1] "V{n}"[{PF + v}]\n', f'[{PF + VFS}] "F{n}-{VFS}"[1]\n', PF + VFS + 1
+    return text.replace(one, one.replace("Hca 1", "Hca 2") + f'[2] "V{n}"[{last}]\n').replace(switch, switch + f'[{last}] "F{n}-{v}"[2]\n')
+
+
 def network():
     text = "".join(hypervisor(n) for n in range(1, HYPERVISORS + 1))
     for leaf in range(1, LEAVES + 1):
@@ -45,8 +51,8 @@ def network():
 class VSwitches(fabric.Fabric):
     """The hypervisors' hardware: who has which GUID is up to them, the subnet manager only sees it."""
 
-    def __init__(self):
-        super().__init__(network(), console=True)
+    def __init__(self, text=None):
+        super().__init__(text or network(), console=True)
         self.guid = {(n, v): own_guid(n, v) for n in range(1, HYPERVISORS + 1) for v in range(1, VFS + 1)}
 
     def env(self, host=1, preload=fabric.UMAD2SIM):
