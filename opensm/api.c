@@ -211,6 +211,15 @@ static struct vhca_osm_lid_want lid_that_moves(const struct vhca_osm_binding *b,
 	return (struct vhca_osm_lid_want){.lid = move->from_lid, .port_guid = b->port_guid};
 }
 
+/* Nothing is changed for a vGUID whose keys have no room at its new place. */
+static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_binding *b,
+		       const struct vhca_osm_move *move, struct vhca_error *err)
+{
+	if (move->lid_policy != VHCA_OSM_LID_OF_VPORT)
+		return 0;
+	return vhca_osm_service_check_place(api->service, b, move->vport, err);
+}
+
 /* Answers if it is done: nothing was changed. */
 static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 			const struct vhca_osm_binding *b, struct vhca_osm_move *move,
@@ -222,6 +231,8 @@ static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_json_lid_plan(api->mover, &lid_move, &plan, err);
+	if (r == 0)
+		r = check_place(api, b, move, err);
 	if (r == 0)
 		r = vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction,
 					     err);
@@ -247,6 +258,8 @@ static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
 		r = vhca_osm_mover_plan(api->mover, &lid_move, err);
+	if (r == 0)
+		r = check_place(api, b, move, err);
 	if (r == 0)
 		r = vhca_osm_service_put(api->service, b, move->from_port, &move->eviction, err);
 	if (r < 0)

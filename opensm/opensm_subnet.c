@@ -108,22 +108,40 @@ static void get_status(void *ctx, struct vhca_osm_status *ret)
 
 /* ---- ports ---- */
 
+/* False of none. Caller holds the lock. */
+static bool read_port(const osm_port_t *port, struct vhca_osm_port_info *ret)
+{
+	if (!port || !port->p_physp)
+		return false;
+	ret->lid = cl_ntoh16(osm_port_get_base_lid(port));
+	ret->state = osm_physp_get_port_state(port->p_physp);
+	ret->pkey_cap = cl_ntoh16(port->p_node->node_info.partition_cap);
+	return true;
+}
+
 static bool find_port(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret)
 {
 	osm_opensm_t *osm = opensm_of(ctx);
 	const osm_port_t *port;
+	bool found;
 
 	lock(osm);
 	port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
-	if (port && port->p_physp) {
-		ret->lid = cl_ntoh16(osm_port_get_base_lid(port));
-		ret->state = osm_physp_get_port_state(port->p_physp);
-		ret->pkey_cap = cl_ntoh16(port->p_node->node_info.partition_cap);
-	} else {
-		port = NULL;
-	}
+	found = read_port(port, ret);
 	unlock(osm);
-	return port != NULL;
+	return found;
+}
+
+static bool find_vport(void *ctx, uint64_t hca_port_guid, uint16_t vport,
+		       struct vhca_osm_port_info *ret)
+{
+	osm_opensm_t *osm = opensm_of(ctx);
+	bool found;
+
+	lock(osm);
+	found = read_port(vhca_osm_vport_at(&osm->subn, hca_port_guid, vport), ret);
+	unlock(osm);
+	return found;
 }
 
 /* Index of an alias in the port's GUID table as OpenSM keeps it, or -1. Caller holds the lock. */
@@ -369,6 +387,7 @@ static void get_smps(void *ctx, struct vhca_osm_smps *ret)
 const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.status = get_status,
 	.find_port = find_port,
+	.find_vport = find_vport,
 	.find_alias = find_alias,
 	.evict = evict,
 	.is_vport_of = is_vport_of,

@@ -459,11 +459,19 @@ static int check_master(const struct vhca_osm_service *s, struct vhca_error *err
 	return vhca_osm_check_master(&status, err);
 }
 
+/* For keys beside the default partition's one or two. */
+static size_t room_at(const struct vhca_osm_service *s, const struct vhca_osm_port_info *info)
+{
+	unsigned int reserved = s->conf.policy.both_memberships ? 2 : 1;
+
+	if (!info->pkey_cap || info->pkey_cap >= VHCA_OSM_PORT_PKEYS_MAX + reserved)
+		return VHCA_OSM_PORT_PKEYS_MAX;
+	return info->pkey_cap > reserved ? info->pkey_cap - reserved : 0;
+}
+
 static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *ret_pkeys_max,
 		      struct vhca_error *err)
 {
-	unsigned int reserved =
-		s->conf.policy.both_memberships ? 2 : 1; /* the default partition's */
 	struct vhca_osm_port_info info;
 	int r;
 
@@ -473,9 +481,7 @@ static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *r
 		vhca_error_hint(err, "the port must be up and discovered by the subnet manager");
 		return r;
 	}
-	*ret_pkeys_max = VHCA_OSM_PORT_PKEYS_MAX;
-	if (info.pkey_cap && info.pkey_cap < *ret_pkeys_max + reserved)
-		*ret_pkeys_max = info.pkey_cap > reserved ? info.pkey_cap - reserved : 0;
+	*ret_pkeys_max = room_at(s, &info);
 	return 0;
 }
 
@@ -545,6 +551,23 @@ int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_bindi
 		vhca_log_info("%s: bound to port %s index %u at epoch %" PRIu64 ", %u keys",
 			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid),
 			      want->gid_index, want->epoch, want->n_pkeys);
+	return r;
+}
+
+int vhca_osm_service_check_place(const struct vhca_osm_service *s,
+				 const struct vhca_osm_binding *want, uint16_t vport,
+				 struct vhca_error *err)
+{
+	struct vhca_osm_binding b = vhca_osm_own_port_of(s->ops, s->ctx, s->table, want);
+	struct vhca_osm_port_info info;
+	int r;
+
+	if (!s->ops->find_vport(s->ctx, want->port_guid, vport, &info))
+		return 0;
+	r = vhca_osm_table_check_place(s->table, &b, room_at(s, &info), err);
+	if (r < 0)
+		vhca_error_prefix(err, "vport %u of the HCA with port %s", vport,
+				  VHCA_GUID_STR(want->port_guid));
 	return r;
 }
 

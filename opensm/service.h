@@ -43,6 +43,11 @@ int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_bindi
 int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			     uint64_t from_port, struct vhca_osm_eviction *ret,
 			     struct vhca_error *err);
+/* Have its keys room where its vGUID's own port goes to? vport: of the HCA with its port, as in lid_ops.h. Of a place that is none, somebody else says so.
+ * Errors: table_full, both_memberships. */
+int vhca_osm_service_check_place(const struct vhca_osm_service *s,
+				 const struct vhca_osm_binding *want, uint16_t vport,
+				 struct vhca_error *err);
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
 			      uint64_t port_guid, struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,

@@ -58,6 +58,9 @@ struct vhca_osm_subnet_ops {
 	 * of GUIDInfo blocks that it writes, or -ENOENT if the alias does not stand at *at any
 	 * more or is the port's own GUID. */
 	int (*evict)(void *ctx, uint64_t guid, const struct vhca_osm_alias *at);
+	/* The same of the port that is the HCA's vport-th virtual one now (lid_ops.h). */
+	bool (*find_vport)(void *ctx, uint64_t hca_port_guid, uint16_t vport,
+			   struct vhca_osm_port_info *ret);
 	/* True if the port is a virtual one of the HCA: after it, on the switch that is their hypervisor. */
 	bool (*is_vport_of)(void *ctx, uint64_t port_guid, uint64_t hca_port_guid);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);

@@ -286,10 +286,11 @@ static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	return r;
 }
 
-static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_binding *old,
-		      const struct vhca_osm_binding *want, size_t port_pkeys_max,
-		      struct vhca_error *err)
+/* arrives: what it has where it is does not count. */
+static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+		      bool arrives, size_t pkeys_max, struct vhca_error *err)
 {
+	const struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
 	const struct vhca_osm_port none = {.guid = vhca_osm_binding_keys_at(want)};
 	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, none.guid);
 	struct vhca_osm_port keys;
@@ -298,7 +299,15 @@ static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_bind
 	if (!p)
 		p = &none;
 	r = plan_keys(t, p, old, want, &keys, err);
-	return r < 0 ? r : vhca_osm_port_check_room(p, &keys, port_pkeys_max, err);
+	if (r < 0)
+		return r;
+	return vhca_osm_port_check_room(arrives ? &none : p, &keys, pkeys_max, err);
+}
+
+int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+			       size_t place_pkeys_max, struct vhca_error *err)
+{
+	return check_keys(t, want, true, place_pkeys_max, err);
 }
 
 int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
@@ -312,7 +321,7 @@ int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_b
 	r = check_room(t, old, want, err);
 	if (r == 0)
 		r = check_ports(t, vhca_osm_binding_keys_at(want), err);
-	return r < 0 ? r : check_keys(t, old, want, port_pkeys_max, err);
+	return r < 0 ? r : check_keys(t, want, false, port_pkeys_max, err);
 }
 
 int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *want,

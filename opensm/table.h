@@ -62,6 +62,9 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 /* What the same call would return, without doing anything. */
 int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 			 size_t port_pkeys_max, struct vhca_error *err);
+/* Have its keys room at a place where there is another port now? Errors: table_full, both_memberships. */
+int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
+			       size_t place_pkeys_max, struct vhca_error *err);
 /* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid: who withdraws (0 = not said).
  * Withdrawing twice is success. Errors: superseded; epoch_tie, the owner at this epoch is another port. */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,

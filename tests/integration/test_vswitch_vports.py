@@ -49,6 +49,10 @@ class Case(unittest.TestCase):
             self.addCleanup(self.watches[host].close)
         self.records = self.peers_records()
 
+    def small_table(self, n):
+        """The first VF of hypervisor n has room for 32 keys, all others for 64."""
+        self.manager("minhop", hardware={"VHCA_SMALL_TABLES": hex(int(vswitches.own_guid(n, 1), 0) - 1)})
+
     def check(self, answer, status, code=None):
         self.assertEqual(answer[0], status, answer)
         if code:
@@ -209,10 +213,6 @@ class Moves(Case):
             self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8001", "0x8002"], ["0x8002", "0x8003"]])
         self.all_right()
         self.end()
-
-    def small_table(self, n):
-        """The first VF of hypervisor n has room for 32 keys, all others for 64."""
-        self.manager("minhop", hardware={"VHCA_SMALL_TABLES": hex(int(vswitches.own_guid(n, 1), 0) - 1)})
 
     def keys_behind(self, place, guid):
         """Keys that are in the second block of the table there."""
@@ -691,6 +691,25 @@ class Refusals(Case):
         self.all_right()
         self.end()
 
+
+    def test_keys_that_have_no_room_at_the_new_place(self):
+        self.small_table(2)
+        self.check(self.sm.api.bind(VGUID, 2, 1, MANY, gid_index=0), 200)
+        fabric.wait_for("in effect", lambda: self.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
+        self.assertEqual(len(self.net.pkeys("F1-1")), len(MANY) + 1)
+        self.net.exchange((1, 1), (2, 1))
+        before = self.sm.smps()["all"]
+        for phase in ("prepare", "commit", "commit"):
+            answer = self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 1), phase=phase, pkeys=MANY), 507, "table_full")
+            self.assertIn("40 keys are needed, its table has room for 31", answer["detail"])
+        self.assertEqual(self.check(self.sm.api.get(VGUID), 200)["epoch"], 2)
+        self.assertEqual(self.sm.smps()["all"], before)
+        fattree.heavy_sweep(self.sm)    # it is there now, and OpenSM has left out what has no room
+        self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 1), pkeys=MANY), 507, "table_full")
+        self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 1), pkeys=MANY[-31:]), 200)
+        self.assertEqual(sorted(self.net.pkeys("F2-1").values()), sorted([*MANY[-31:], "0xffff"]))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
 
     def test_what_shares_a_node_with_another_port(self):
         """Node and tables are not one port's alone: they cannot go where it goes."""

@@ -365,6 +365,30 @@ static void inherited_keys_stay_until_dropped(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* With what it has already, too, and with what nobody takes from it; but not with what it is about to lose. */
+static void a_place_has_room_for_all_keys_or_not(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	uint16_t pkeys[] = {0x8001, 0x8002, 0x8003};
+	const uint16_t declared = 0x8009;
+	struct vhca_osm_binding b = {
+		.vguid = GUID_1, .epoch = 1, .port_guid = PORT_A, .pkeys = pkeys, .n_pkeys = 3};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	assert_true(vhca_osm_table_check_place(t, &b, 2, &err) < 0);
+	assert_string_equal(err.code, "table_full");
+	assert_int_equal(vhca_osm_table_put(t, &b, 3, NULL), 0);
+	assert_int_equal(vhca_osm_table_put(t, &b, 2, NULL), 0); /* it stays where it is */
+	assert_true(vhca_osm_table_check_place(t, &b, 2, NULL) < 0);
+	assert_int_equal(vhca_osm_table_check_place(t, &b, 3, NULL), 0);
+	assert_int_equal(vhca_osm_table_declare(t, PORT_A, &declared, 1, 4, NULL), 0);
+	assert_true(vhca_osm_table_check_place(t, &b, 3, NULL) < 0);
+	b.n_pkeys = 2;
+	assert_int_equal(vhca_osm_table_check_place(t, &b, 3, NULL), 0);
+	(void)vhca_osm_table_free(t);
+}
+
 static void inheriting_leaves_out_what_has_no_room(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -450,6 +474,7 @@ int main(void)
 		cmocka_unit_test(limits_refuse_with_numbers),
 		cmocka_unit_test(a_port_holds_no_more_keys_than_its_table),
 		cmocka_unit_test(inherited_keys_stay_until_dropped),
+		cmocka_unit_test(a_place_has_room_for_all_keys_or_not),
 		cmocka_unit_test(inheriting_leaves_out_what_has_no_room),
 		cmocka_unit_test(random_changes_match_a_count),
 	};
