@@ -22,6 +22,7 @@ INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
 LOST = "Send completed with error"    # in OpenSM's log
 SL = slice(104, 108)    # in a path record, as hexadecimal digits
 SEED = os.environ.get("VHCA_SEED", "1")
+KEYS = ("0x8001", "0x8002", "0x8003", "0x8004", "0x8005")
 MANY = [f"0x{0x8010 + n:04x}" for n in range(40)]    # keys, more than a block has
 ROUNDS = int(os.environ.get("VHCA_ROUNDS", "30"))
 
@@ -115,7 +116,7 @@ class Case(unittest.TestCase):
 
     def tables(self, *places):
         """The keys at these places, as the ports themselves have them."""
-        return [sorted(key for key in ("0x8001", "0x8002", "0x8003") if self.net.has(place, key)) for place in places]
+        return [sorted(key for key in KEYS if self.net.has(place, key)) for place in places]
 
     def end(self):
         self.assertEqual(self.sm.stop(), 0)
@@ -750,11 +751,11 @@ class Engines(fattree.EachEngine, Case):
 class BesideSweeps(fattree.EachEngine, Case):
     """One heavy sweep follows the other, and each finds the hardware as it happens to be: before, in the middle, after."""
 
-    def report_until_it_is_in_effect(self, source, to, when):
+    def report_until_it_is_in_effect(self, source, to, pkeys, when):
         """As an agent does: what is to be tried again is."""
         end = time.monotonic() + 60
         while True:
-            status, answer = vswitches.move(self.sm, VGUID, self.epoch, source, to)
+            status, answer = vswitches.move(self.sm, VGUID, self.epoch, source, to, pkeys=pkeys)
             if status == 200:
                 break
             self.assertTrue(answer.get("retryable"), f"{when}: {answer}")
@@ -785,10 +786,12 @@ class BesideSweeps(fattree.EachEngine, Case):
                 to = rng.choice([at for at in places if at != self.net.place(VGUID)])
                 source = self.announce(to)
                 self.net.exchange(source, to)
-                self.report_until_it_is_in_effect(source, to, f"seed {SEED}, move {n}: {source} to {to}")
-                self.has_its_keys(to, kept)    # the other one may be known to the next sweep only
+                pkeys = rng.choice(((), KEYS[3:4], KEYS[4:], KEYS[3:]))    # often others than with the report before
+                self.report_until_it_is_in_effect(source, to, pkeys, f"seed {SEED}, move {n}: {source} to {to}")
+                self.has_its_keys(to, {**kept, VGUID: sorted({*kept[VGUID], *pkeys})})    # the other one may be known to the next sweep only
         swept = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"] - before
         print(f"# {engine}: seed {SEED}, {ROUNDS} moves, {swept} sweeps, {self.repeated} reports repeated", flush=True)
+        kept[VGUID] = sorted({*kept[VGUID], *pkeys})
         fattree.heavy_sweep(self.sm)    # ibsim raises no trap for a vport that the last one has missed
         self.all_right()
         for place in places:
