@@ -4,7 +4,7 @@
 /*
  * The keys that one port needs, and why: declared for it, used by bindings (counted), or inherited. A key is *inherited* when a
  * subnet manager that has just become master found it on the port without knowing why: taking it away could break a guest
- * whose agent has not reported yet, so it stays until a time-out. Plain values; copy a port to try something out.
+ * whose agent has not reported yet, so it stays until a time-out; on a vGUID's own port, until the report of that vGUID. Plain values; copy a port to try something out.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -199,6 +199,23 @@ static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_
 	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
 }
 
+/* What was found on the vGUID's own port is explained by its report, or was another one's: that port has no other guest. */
+static bool explains(const struct vhca_osm_table *t, const struct vhca_osm_binding *want)
+{
+	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, want->vguid);
+
+	for (size_t i = 0; want->own_port && p && i < p->n_needs; i++)
+		if (p->needs[i].inherited)
+			return true;
+	return false;
+}
+
+static bool changes_nothing(const struct vhca_osm_table *t, const struct vhca_osm_binding *old,
+			    const struct vhca_osm_binding *want)
+{
+	return old && same_report(old, want) && !explains(t, want);
+}
+
 static void unlink_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
 	TAILQ_REMOVE(&t->tombstones, b, age);
@@ -238,6 +255,8 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 	*ret = *p;
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) == p->guid)
 		vhca_osm_port_release(ret, old->pkeys, old->n_pkeys);
+	if (want->own_port)
+		vhca_osm_port_drop_inherited(ret);
 	return vhca_osm_port_acquire(ret, t->both_memberships, want->pkeys, want->n_pkeys, err);
 }
 
@@ -316,7 +335,7 @@ int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_b
 	const struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
 	int r = old ? check_epoch(old, want, err) : 0;
 
-	if (r < 0 || (old && same_report(old, want)))
+	if (r < 0 || changes_nothing(t, old, want))
 		return r;
 	r = check_room(t, old, want, err);
 	if (r == 0)
@@ -330,7 +349,7 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 	struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
 	int r = vhca_osm_table_check(t, want, port_pkeys_max, err);
 
-	if (r < 0 || (old && same_report(old, want)))
+	if (r < 0 || changes_nothing(t, old, want))
 		return r;
 	return put_keys(t, old, want, err);
 }

@@ -6,6 +6,7 @@ SMPs are counted on the wire, ways followed through the switches, path records c
 import http.client
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -404,6 +405,29 @@ class Members(Case):
         fabric.wait_for("the report", lambda: vswitches.move(self.sm, VGUID, 3, (1, 1), (1, 1), pkeys=["0x8002"])[0] == 200, 60)
         self.assertEqual(self.tables("F1-1"), [["0x8002"]])
         self.records_are_back()
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_keys_that_a_new_master_has_found(self):
+        """It keeps what it finds on ports until agents report; but where vports have moved meanwhile, that is another tenant's."""
+        self.manager("minhop", plugin="inherit = 600\n")
+        other = self.net.guid[2, 2]
+        self.check(self.sm.api.bind(VGUID, 2, 1, ["0x8001"], gid_index=0), 200)
+        self.check(self.sm.api.bind(other, 2, 2, ["0x8002"], gid_index=0), 200)
+        self.settled()
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8001"], ["0x8002"]])
+        self.sm.kill()
+        shutil.rmtree(self.sm.state_dir)
+        self.net.exchange((1, 1), (2, 2))
+        self.sm.start()
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8001"], ["0x8002"]])    # nobody has reported yet
+        self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 2), pkeys=["0x8001"]), 200)
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8001"], ["0x8001"]])
+        self.check(self.sm.api.bind(other, 3, 1, ["0x8002"], gid_index=0), 200)
+        self.settled()
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8002"], ["0x8001"]])
+        self.sm.kill()    # again, with what is known, and nothing has changed
+        self.sm.start()
+        self.assertEqual(self.tables("F1-1", "F2-2"), [["0x8002"], ["0x8001"]])
         self.assertEqual(self.sm.stop(), 0)
 
     def test_a_port_that_comes_later(self):

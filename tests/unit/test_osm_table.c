@@ -389,6 +389,44 @@ static void a_place_has_room_for_all_keys_or_not(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* A vGUID's own port is nobody else's: what its report does not name was the one's who was there before. */
+static void a_report_explains_what_was_found_on_its_own_port(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	const uint16_t found[] = {0x8001, 0x8002};
+	const uint16_t declared = 0x8003;
+	uint16_t pkey = 0x8001;
+	struct vhca_osm_binding b = {
+		.vguid = GUID_1, .epoch = 1, .port_guid = PORT_A, .pkeys = &pkey, .n_pkeys = 1};
+
+	(void)state;
+	assert_int_equal(vhca_osm_table_declare(t, GUID_1, &declared, 1, 126, NULL), 0);
+	for (int again = 0; again < 2; again++) { /* the second time its report is known */
+		assert_int_equal(vhca_osm_table_inherit(t, GUID_1, found, 2, NULL), 0);
+		assert_int_equal(vhca_osm_table_inherit(t, PORT_A, found, 2, NULL), 0);
+		assert_true(needs(t, GUID_1, 0x8002));
+		b.own_port = true;
+		assert_int_equal(vhca_osm_table_put(t, &b, 126, NULL), 0);
+		assert_true(needs(t, GUID_1, 0x8001) && needs(t, GUID_1, 0x8003));
+		assert_false(needs(t, GUID_1, 0x8002));
+		assert_true(needs(t, PORT_A, 0x8002)); /* guests of others may need it */
+	}
+	(void)vhca_osm_table_free(t);
+}
+
+/* Then all guests there need the port's keys. */
+static void an_alias_explains_nothing(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	const uint16_t found = 0x8002;
+
+	(void)state;
+	assert_int_equal(vhca_osm_table_inherit(t, PORT_A, &found, 1, NULL), 0);
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_A, 0x8001, 0), "");
+	assert_true(needs(t, PORT_A, 0x8002));
+	(void)vhca_osm_table_free(t);
+}
+
 static void inheriting_leaves_out_what_has_no_room(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -475,6 +513,8 @@ int main(void)
 		cmocka_unit_test(a_port_holds_no_more_keys_than_its_table),
 		cmocka_unit_test(inherited_keys_stay_until_dropped),
 		cmocka_unit_test(a_place_has_room_for_all_keys_or_not),
+		cmocka_unit_test(a_report_explains_what_was_found_on_its_own_port),
+		cmocka_unit_test(an_alias_explains_nothing),
 		cmocka_unit_test(inheriting_leaves_out_what_has_no_room),
 		cmocka_unit_test(random_changes_match_a_count),
 	};
