@@ -130,11 +130,12 @@ static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
 				      s->partition_path);
 	if (s->text && strcmp(s->text, text) == 0)
 		return 0;
+	free(s->text);
+	s->text = NULL; /* one that fails may have replaced the file all the same */
 	r = vhca_write_file_atomic(s->partition_path, text, len, 0644);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "partitions_not_written", -r, "%s",
 				      s->partition_path);
-	free(s->text);
 	s->text = vhca_steal_ptr(&text);
 	vhca_log_info("%s: written for %zu bindings, %zu ports", s->partition_path,
 		      vhca_osm_table_bindings(s->table), vhca_osm_table_ports(s->table));

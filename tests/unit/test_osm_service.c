@@ -531,6 +531,24 @@ static void a_partition_file_that_cannot_be_written_is_retried(void **state)
 	assert_int_equal(w->fake.sweeps, 1);
 }
 
+/* What failed may have replaced it, and the text before is wanted again. */
+static void a_partition_file_that_may_be_another_is_written(void **state)
+{
+	struct world *w = *state;
+
+	a_report(w, 1, 0x8001);
+	settle(w);
+	a_report(w, 2, 0x8002);
+	tree_remove(&w->tree, "state");
+	settle(w);
+	tree_mkdir(&w->tree, "state");
+	a_report(w, 3, 0x8001);
+	at(w, VHCA_OSM_REWRITE_MS);
+	assert_true(tree_has(&w->tree, "state/partitions.conf"));
+	assert_false(has_shown(w)); /* OpenSM may have read the other one */
+	assert_int_equal(w->fake.sweeps, 2);
+}
+
 static void base_file_changes_are_merged(void **state)
 {
 	struct world *w = *state;
@@ -820,6 +838,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(state_that_cannot_be_saved_has_no_effect, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_partition_file_that_cannot_be_written_is_retried,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_partition_file_that_may_be_another_is_written,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(base_file_changes_are_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_is_back_after_a_restart, setup,
