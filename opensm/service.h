@@ -44,7 +44,7 @@ int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca
 			     uint64_t from_port, struct vhca_osm_eviction *ret,
 			     struct vhca_error *err);
 /* Have its keys room where its vGUID's own port goes to? vport: of the HCA with its port, as in lid_ops.h. Of a place that is none, somebody else says so.
- * Errors: table_full, both_memberships. */
+ * Errors: the table's. */
 int vhca_osm_service_check_place(const struct vhca_osm_service *s,
 				 const struct vhca_osm_binding *want, uint16_t vport,
 				 struct vhca_error *err);

@@ -326,7 +326,10 @@ static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_bind
 int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 			       size_t place_pkeys_max, struct vhca_error *err)
 {
-	return check_keys(t, want, true, place_pkeys_max, err);
+	const struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
+	int r = old ? check_epoch(old, want, err) : 0;
+
+	return r < 0 ? r : check_keys(t, want, true, place_pkeys_max, err);
 }
 
 int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,

@@ -62,7 +62,7 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 /* What the same call would return, without doing anything. */
 int vhca_osm_table_check(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 			 size_t port_pkeys_max, struct vhca_error *err);
-/* Have its keys room at a place where there is another port now? Errors: table_full, both_memberships. */
+/* Have its keys room at a place where there is another port now? Errors: those of put(). */
 int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
 			       size_t place_pkeys_max, struct vhca_error *err);
 /* Makes the record a tombstone at this epoch; an unknown vGUID gets one too. port_guid: who withdraws (0 = not said).

@@ -386,6 +386,9 @@ static void a_place_has_room_for_all_keys_or_not(void **state)
 	assert_true(vhca_osm_table_check_place(t, &b, 3, NULL) < 0);
 	b.n_pkeys = 2;
 	assert_int_equal(vhca_osm_table_check_place(t, &b, 3, NULL), 0);
+	b.epoch = 0; /* a former owner's */
+	assert_true(vhca_osm_table_check_place(t, &b, 1, &err) < 0);
+	assert_string_equal(err.code, "superseded");
 	(void)vhca_osm_table_free(t);
 }
 
