@@ -77,10 +77,22 @@ static void find_keys(const struct osm_subn *subn, osm_pkey_tbl_t *table)
 	}
 }
 
-static void forget(osm_physp_t *physp)
+void vhca_osm_key_table_forget(struct osm_physp *physp)
 {
 	cl_map_remove_all(&physp->pkeys.keys);
 	drop_blocks(&physp->pkeys, 0);
+}
+
+void vhca_osm_key_block_forget(const struct osm_subn *subn, struct osm_physp *physp, uint16_t block)
+{
+	free(cl_ptr_vector_get(&physp->pkeys.blocks, block));
+	(void)cl_ptr_vector_set(&physp->pkeys.blocks, block, NULL);
+	find_keys(subn, &physp->pkeys);
+}
+
+static void forget_elsewhere(osm_physp_t *physp)
+{
+	vhca_osm_key_table_forget(physp);
 	fit(physp);
 }
 
@@ -202,7 +214,7 @@ static void forget_all(const osm_opensm_t *osm)
 	vhca_log_error("out of memory: all P_Key tables are written again");
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i))
 		if (((osm_port_t *)i)->p_physp)
-			forget(((osm_port_t *)i)->p_physp);
+			forget_elsewhere(((osm_port_t *)i)->p_physp);
 }
 
 void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
@@ -214,7 +226,7 @@ void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_pla
 		osm_port_t *port = osm_get_port_by_guid(&osm->subn, places->of[i].guid);
 
 		if (has_moved(&places->of[i], port))
-			forget(port->p_physp);
+			forget_elsewhere(port->p_physp);
 	}
 	cl_plock_release(&osm->lock);
 	vhca_osm_key_places_done(places);

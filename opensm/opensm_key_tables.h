@@ -23,6 +23,11 @@ struct vhca_osm_key_places {
 size_t vhca_osm_key_blocks(uint16_t capacity);
 
 /* ---- the caller holds OpenSM's lock exclusively ---- */
+/* What this port, or a switch's, has is not known any more. */
+void vhca_osm_key_table_forget(struct osm_physp *physp);
+/* The same of one of its blocks. */
+void vhca_osm_key_block_forget(const struct osm_subn *subn, struct osm_physp *physp,
+			       uint16_t block);
 /* The two ports, each the only one of its node, exchange their places, and what is known of the tables there. */
 void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b);
 /* OpenSM goes by the index that it gave a key first, if the port has not got the key; were that another one's index by now, each would take the

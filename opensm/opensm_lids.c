@@ -469,12 +469,12 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, 
 /* ---- acknowledgements ---- */
 
 /* The keys belong to the GUID, their tables to the place. So those of a vport are part of its move. */
-static size_t missing_keys(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
 {
 	size_t n = 0;
 
 	for (int i = 0; i < 2 && pair->vports; i++)
-		n += vhca_osm_pkeys_missing(osm, pair->guid[i]);
+		n += vhca_osm_pkeys_missing(lids->osm, &lids->subnet->pkeys, pair->guid[i]);
 	return n;
 }
 
@@ -489,7 +489,7 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	else
 		cl_plock_acquire(&osm->lock);
 	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
-	    missing_keys(osm, pair);
+	    missing_keys(ctx, pair);
 	cl_plock_release(&osm->lock);
 	return n;
 }
@@ -520,7 +520,7 @@ static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vh
 	if (!vhca_osm_service_has_shown(lids->service, pair->guid[0]))
 		return keys_not_shown(lids->service, pair->guid[0], err);
 	cl_plock_acquire(&osm->lock);
-	there = vhca_osm_pkeys_are_there(osm, pair->guid[0]);
+	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
 	cl_plock_release(&osm->lock);
 	return there ? 0 : keys_on_the_way(pair->guid[0], err);
 }
@@ -555,16 +555,20 @@ static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
 	}
 }
 
-static void change_ports(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
 {
+	osm_opensm_t *osm = lids->osm;
 	osm_port_t *port[2];
 
 	for (int i = 0; i < 2; i++)
 		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-	if (pair->vports)
-		vhca_osm_vports_exchange(osm, port);
-	else
+	if (!pair->vports) {
 		change_lids(osm, pair, port);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		vhca_osm_pkeys_moves(osm, &lids->subnet->pkeys, pair->guid[i]);
+	vhca_osm_vports_exchange(osm, port);
 }
 
 /* Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite the same ones. So vports
@@ -603,7 +607,7 @@ static void send_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	size_t n;
 
 	cl_plock_acquire(&osm->lock);
-	n = missing_keys(osm, pair);
+	n = missing_keys(lids, pair);
 	cl_plock_release(&osm->lock);
 	if (n > 0 && vhca_osm_opensm_ops.apply(lids->subnet) < 0)
 		vhca_osm_opensm_ops.sweep(lids->subnet);
@@ -617,7 +621,7 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 	osm_opensm_t *osm = lids->osm;
 
 	if (!pair->dynamic)
-		change_ports(osm, pair);
+		change_ports(lids, pair);
 	change_tables(planned, pair);
 	if (pair->dynamic)
 		vhca_osm_routing_copied(lids->routing, pair->lid,

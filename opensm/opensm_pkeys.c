@@ -37,14 +37,15 @@ struct known_table {
 struct vhca_osm_pkeys_of_port {
 	ib_net64_t guid;
 	struct known_table own, at_switch;
+	struct known_table asked; /* what it was sent before, if it has not acknowledged that */
 };
 
 /* ---- which tables ---- */
 
 /* The switch port in front of an end port, if it is to let through that one's keys only; else NULL. */
-static const osm_physp_t *enforcer_of(const osm_opensm_t *osm, const osm_port_t *port)
+static osm_physp_t *enforcer_of(const osm_opensm_t *osm, const osm_port_t *port)
 {
-	const osm_physp_t *peer = port->p_physp->p_remote_physp;
+	osm_physp_t *peer = port->p_physp->p_remote_physp;
 
 	if (osm->subn.opt.part_enforce_enum == OSM_PARTITION_ENFORCE_TYPE_OFF || !peer ||
 	    osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH)
@@ -57,90 +58,7 @@ static size_t blocks_at(const osm_physp_t *physp)
 	return physp ? osm_pkey_tbl_get_num_blocks(&physp->pkeys) : 0;
 }
 
-/* ---- before ---- */
-
-static void forget_before(struct vhca_osm_pkey_watch *watch)
-{
-	free(watch->ports);
-	free(watch->blocks);
-	watch->ports = NULL;
-	watch->blocks = NULL;
-	watch->n_ports = 0;
-}
-
-static size_t count_blocks(const osm_opensm_t *osm)
-{
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-	size_t n = 0;
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
-
-		if (port->p_physp)
-			n += blocks_at(port->p_physp) + blocks_at(enforcer_of(osm, port));
-	}
-	return n;
-}
-
-/* Copies a table to *at, and moves that on. */
-static struct known_table remember_table(const osm_physp_t *physp, struct vhca_osm_pkey_block **at)
-{
-	struct known_table table = {.blocks = *at, .n = blocks_at(physp)};
-
-	for (uint16_t b = 0; b < table.n; b++, (*at)++) {
-		const ib_pkey_table_t *keys = osm_pkey_tbl_block_get(&physp->pkeys, b);
-
-		(*at)->known = keys != NULL;
-		if (keys)
-			(*at)->keys = *keys;
-	}
-	return table;
-}
-
-static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
-{
-	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-	struct vhca_osm_pkey_block *at = watch->blocks;
-
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		const osm_port_t *port = (const osm_port_t *)i;
-
-		if (port->p_physp)
-			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
-				.guid = port->guid,
-				.own = remember_table(port->p_physp, &at),
-				.at_switch = remember_table(enforcer_of(osm, port), &at)};
-	}
-}
-
-/* Before OpenSM's P_Key manager runs. */
-static void look_before(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
-{
-	forget_before(watch);
-	cl_plock_excl_acquire(&osm->lock);
-	vhca_osm_key_tables_settle(osm);
-	watch->ports = calloc(cl_qmap_count(&osm->subn.port_guid_tbl) + 1, sizeof(*watch->ports));
-	watch->blocks = calloc(count_blocks(osm) + 1, sizeof(*watch->blocks));
-	if (watch->ports && watch->blocks)
-		remember_all(osm, watch);
-	else
-		vhca_log_error("out of memory: P_Key table SMPs are not counted");
-	cl_plock_release(&osm->lock);
-}
-
-void vhca_osm_pkeys_sweep_begins(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
-{
-	forget_before(watch);
-	vhca_osm_key_places_remember(osm, &watch->places);
-}
-
-void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
-{
-	vhca_osm_key_places_compare(osm, &watch->places);
-	look_before(osm, watch);
-}
-
-/* ---- after ---- */
+/* ---- what OpenSM wants, and sends ---- */
 
 /* OpenSM's rule for what to send. had: NULL = not known. */
 static bool differs(const ib_pkey_table_t *had, const ib_pkey_table_t *wanted)
@@ -161,6 +79,30 @@ static const ib_pkey_table_t *wanted_block(const osm_physp_t *physp, uint16_t bl
 	const ib_pkey_table_t *wanted = osm_pkey_tbl_new_block_get(&physp->pkeys, block);
 
 	return wanted ? wanted : &empty;
+}
+
+/* Copies a table to *at, and moves that on. */
+static struct known_table remember_table(const osm_physp_t *physp, struct vhca_osm_pkey_block **at)
+{
+	struct known_table table = {.blocks = *at, .n = blocks_at(physp)};
+
+	for (uint16_t b = 0; b < table.n; b++, (*at)++) {
+		const ib_pkey_table_t *keys = osm_pkey_tbl_block_get(&physp->pkeys, b);
+
+		(*at)->known = keys != NULL;
+		if (keys)
+			(*at)->keys = *keys;
+	}
+	return table;
+}
+
+static struct known_table remember_wanted(const osm_physp_t *physp, struct vhca_osm_pkey_block **at)
+{
+	struct known_table table = {.blocks = *at, .n = blocks_at(physp)};
+
+	for (uint16_t b = 0; b < table.n; b++, (*at)++)
+		(*at)->keys = *wanted_block(physp, b);
+	return table;
 }
 
 static size_t sent_to_port(const osm_physp_t *physp, const struct known_table *before)
@@ -194,9 +136,11 @@ static bool is_enforced(const osm_pkey_tbl_t *table, ib_net16_t pkey)
 }
 
 /* A switch port gets the end port's keys without the gaps between them. */
-static size_t sent_to_switch(const osm_physp_t *physp, const struct known_table *before,
-			     size_t blocks_max)
+static size_t sent_to_switch(const osm_physp_t *physp, const osm_physp_t *enforcer,
+			     const struct known_table *before)
 {
+	const size_t blocks_max =
+		vhca_osm_key_blocks(cl_ntoh16(enforcer->p_node->sw->switch_info.enforce_cap));
 	const osm_pkey_tbl_t *table = &physp->pkeys;
 	ib_pkey_table_t wanted = {{0}};
 	size_t n = 0, block = 0, sent = 0;
@@ -230,41 +174,72 @@ static size_t sent_for(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_p
 	peer = enforcer_of(osm, port);
 	if (!peer)
 		return n;
-	return n + sent_to_switch(port->p_physp, &before->at_switch,
-				  vhca_osm_key_blocks(
-					  cl_ntoh16(peer->p_node->sw->switch_info.enforce_cap)));
+	return n + sent_to_switch(port->p_physp, peer, &before->at_switch);
 }
 
-/* waits: NULL = who has been sent something does not matter; else it has room for all. */
-static void count_sent(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
-		       struct vhca_osm_pkey_waits *waits)
+/* ---- without an answer ---- */
+
+static int by_guid(const void *a, const void *b)
 {
-	size_t sum = 0;
+	const ib_net64_t *guid = a;
+	const struct vhca_osm_pkey_wait *wait = b;
 
-	cl_plock_acquire(&osm->lock);
-	for (size_t i = 0; i < watch->n_ports; i++) {
-		size_t n = sent_for(osm, &watch->ports[i]);
-
-		sum += n;
-		if (waits && n > 0)
-			waits->guids[waits->n++] = watch->ports[i].guid;
-	}
-	cl_plock_release(&osm->lock);
-	atomic_fetch_add(&watch->sent, sum);
-	forget_before(watch);
+	return (*guid > wait->guid) - (*guid < wait->guid);
 }
 
-void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+static struct vhca_osm_pkey_wait *find_wait(const struct vhca_osm_pkey_watch *watch,
+					    ib_net64_t guid)
 {
-	count_sent(osm, watch, NULL);
+	const struct vhca_osm_pkey_waits *waits = &watch->waits;
+
+	return waits->n ? bsearch(&guid, waits->of, waits->n, sizeof(*waits->of), by_guid) : NULL;
 }
 
-/* ---- without a sweep ---- */
-
-static void forget_waits(struct vhca_osm_pkey_waits *waits)
+static uint64_t overtaken_at(const struct vhca_osm_pkey_watch *watch, ib_net64_t guid)
 {
-	free(waits->guids);
-	*waits = (struct vhca_osm_pkey_waits){0};
+	const struct vhca_osm_pkey_wait *wait = find_wait(watch, guid);
+
+	return wait ? wait->overtaken : 0;
+}
+
+static size_t missing_in(const osm_physp_t *physp)
+{
+	size_t n = 0;
+
+	for (uint16_t b = 0; b < blocks_at(physp); b++)
+		n += differs(osm_pkey_tbl_block_get(&physp->pkeys, b), wanted_block(physp, b));
+	return n;
+}
+
+static size_t missing_in_front_of(const osm_physp_t *physp, const osm_physp_t *enforcer)
+{
+	VHCA_AUTO_FREE struct vhca_osm_pkey_block *blocks =
+		calloc(blocks_at(enforcer) + 1, sizeof(*blocks));
+	struct vhca_osm_pkey_block *at = blocks;
+	struct known_table now;
+
+	if (!blocks)
+		return 1;
+	now = remember_table(enforcer, &at);
+	return sent_to_switch(physp, enforcer, &now);
+}
+
+static size_t blocks_missing_at(const osm_opensm_t *osm, ib_net64_t guid)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, guid);
+	const osm_physp_t *enforcer;
+
+	if (!port || !port->p_physp)
+		return 0;
+	enforcer = enforcer_of(osm, port);
+	return missing_in(port->p_physp) +
+	       (enforcer ? missing_in_front_of(port->p_physp, enforcer) : 0);
+}
+
+static size_t missing_at(const osm_opensm_t *osm, const struct vhca_osm_pkey_watch *watch,
+			 ib_net64_t guid)
+{
+	return blocks_missing_at(osm, guid) + (overtaken_at(watch, guid) != 0);
 }
 
 static uint64_t no_answer_after(const osm_opensm_t *osm)
@@ -274,40 +249,249 @@ static uint64_t no_answer_after(const osm_opensm_t *osm)
 	return vhca_now_ms() + (uint64_t)ms * ((unsigned int)osm->subn.opt.transaction_retries + 1);
 }
 
-bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+static bool is_under_way(const osm_opensm_t *osm, uint64_t until)
 {
-	bool applied;
-
-	forget_waits(&watch->waits);
-	look_before(osm, watch);
-	watch->waits.guids = calloc(watch->n_ports + 1, sizeof(*watch->waits.guids));
-	if (!watch->ports || !watch->blocks || !watch->waits.guids) {
-		forget_before(watch);
-		return false;
-	}
-	watch->waits.until = no_answer_after(osm);
-	applied = osm_pkey_mgr_process(osm) == 0;
-	count_sent(osm, watch, &watch->waits);
-	return applied;
+	return vhca_now_ms() < until || osm->stats.qp0_mads_outstanding > 0;
 }
 
-static size_t missing_at(const osm_opensm_t *osm, ib_net64_t guid)
+/* ---- before ---- */
+
+static void forget_before(struct vhca_osm_pkey_watch *watch)
+{
+	free(watch->ports);
+	free(watch->blocks);
+	free(watch->next);
+	watch->ports = NULL;
+	watch->blocks = NULL;
+	watch->next = NULL;
+	watch->n_ports = 0;
+}
+
+static size_t count_blocks(const osm_opensm_t *osm, const struct vhca_osm_pkey_watch *watch)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	size_t n = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+
+		if (port->p_physp)
+			n += blocks_at(port->p_physp) + blocks_at(enforcer_of(osm, port)) +
+			     (find_wait(watch, port->guid) ? blocks_at(port->p_physp) : 0);
+	}
+	return n;
+}
+
+static struct known_table remember_asked(const osm_opensm_t *osm,
+					 const struct vhca_osm_pkey_watch *watch,
+					 const osm_port_t *port, struct vhca_osm_pkey_block **at)
+{
+	if (!find_wait(watch, port->guid) || blocks_missing_at(osm, port->guid) == 0)
+		return (struct known_table){0};
+	return remember_wanted(port->p_physp, at);
+}
+
+static void remember_all(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	struct vhca_osm_pkey_block *at = watch->blocks;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+
+		if (port->p_physp)
+			watch->ports[watch->n_ports++] = (struct vhca_osm_pkeys_of_port){
+				.guid = port->guid,
+				.own = remember_table(port->p_physp, &at),
+				.at_switch = remember_table(enforcer_of(osm, port), &at),
+				.asked = remember_asked(osm, watch, port, &at)};
+	}
+}
+
+static bool has_looked(const struct vhca_osm_pkey_watch *watch)
+{
+	return watch->ports && watch->blocks && watch->next;
+}
+
+/* Before OpenSM's P_Key manager runs. With the lock; without memory nothing is remembered. */
+static void look_before(osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
+{
+	size_t n = cl_qmap_count(&osm->subn.port_guid_tbl) + 1;
+
+	forget_before(watch);
+	vhca_osm_key_tables_settle(osm);
+	watch->ports = calloc(n, sizeof(*watch->ports));
+	watch->blocks = calloc(count_blocks(osm, watch) + 1, sizeof(*watch->blocks));
+	watch->next = calloc(n, sizeof(*watch->next));
+	if (has_looked(watch)) {
+		remember_all(osm, watch);
+		return;
+	}
+	forget_before(watch);
+	vhca_log_error("out of memory: P_Key table SMPs are not counted");
+}
+
+/* ---- after ---- */
+
+/* Whole tables, or what has no answer. */
+static void forget_tables(const osm_opensm_t *osm, ib_net64_t guid, bool all)
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, guid);
-	const osm_physp_t *enforcer;
-	struct vhca_osm_pkeys_of_port now = {.guid = guid};
-	VHCA_AUTO_FREE struct vhca_osm_pkey_block *blocks = NULL;
-	struct vhca_osm_pkey_block *at;
+	osm_physp_t *physp = port ? port->p_physp : NULL, *enforcer;
+
+	if (!physp)
+		return;
+	enforcer = enforcer_of(osm, port);
+	if (enforcer && (all || missing_in_front_of(physp, enforcer) > 0))
+		vhca_osm_key_table_forget(enforcer);
+	for (uint16_t b = 0; b < blocks_at(physp); b++)
+		if (all ||
+		    differs(osm_pkey_tbl_block_get(&physp->pkeys, b), wanted_block(physp, b)))
+			vhca_osm_key_block_forget(&osm->subn, physp, b);
+}
+
+/*
+ * A port that has not acknowledged what it was sent may have taken it, or may do so yet, and OpenSM still takes for its table what that was before.
+ * Where these are to be had again, it sends nothing; and where it does send something, an SMP of before that is sent once more comes after it and
+ * undoes it, which no answer tells. So as soon as that one is given up, the table is forgotten, and sent once more.
+ */
+static bool wants_other_keys(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_port *before)
+{
+	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, before->guid);
 
 	if (!port || !port->p_physp)
-		return 0;
-	enforcer = enforcer_of(osm, port);
-	at = blocks = calloc(blocks_at(port->p_physp) + blocks_at(enforcer) + 1, sizeof(*blocks));
-	if (!blocks)
-		return 1;
-	now.own = remember_table(port->p_physp, &at);
-	now.at_switch = remember_table(enforcer, &at);
-	return sent_for(osm, &now);
+		return false;
+	for (uint16_t b = 0; b < before->asked.n; b++)
+		if (differs(&before->asked.blocks[b].keys, wanted_block(port->p_physp, b)))
+			return true;
+	return false;
+}
+
+static bool may_be_undone(const osm_opensm_t *osm, const struct vhca_osm_pkey_wait *wait)
+{
+	return wait->overtaken && !is_under_way(osm, wait->overtaken);
+}
+
+static void forget_what_is_not_sure(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
+				    bool in_sweep)
+{
+	for (size_t i = 0; i < watch->waits.n; i++) {
+		struct vhca_osm_pkey_wait *wait = &watch->waits.of[i];
+
+		/* A sweep has waited for all answers. */
+		if (!in_sweep && !may_be_undone(osm, wait))
+			continue;
+		forget_tables(osm, wait->guid, wait->overtaken != 0);
+		wait->overtaken = 0;
+	}
+}
+
+static void replace_waits(struct vhca_osm_pkey_watch *watch,
+			  const struct vhca_osm_pkey_waits *waits)
+{
+	if (!has_looked(watch))
+		return;
+	free(watch->waits.of);
+	watch->waits = *waits;
+	watch->next = NULL;
+	forget_before(watch);
+}
+
+/* Returns how many SMPs were sent. */
+static size_t note_sent(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
+{
+	struct vhca_osm_pkey_waits waits = {.of = watch->next, .until = no_answer_after(osm)};
+	size_t sum = 0;
+
+	for (size_t i = 0; i < watch->n_ports; i++) {
+		const struct vhca_osm_pkeys_of_port *port = &watch->ports[i];
+		struct vhca_osm_pkey_wait wait = {.guid = port->guid,
+						  .overtaken = overtaken_at(watch, port->guid)};
+		size_t n = sent_for(osm, port);
+
+		sum += n;
+		if (wants_other_keys(osm, port))
+			wait.overtaken = watch->waits.until;
+		if (n > 0 || wait.overtaken)
+			waits.of[waits.n++] = wait;
+	}
+	replace_waits(watch, &waits);
+	return sum;
+}
+
+/* The same of a sweep, which has waited for answers. */
+static size_t note_lost(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
+{
+	struct vhca_osm_pkey_waits waits = {.of = watch->next, .until = vhca_now_ms()};
+	size_t sum = 0;
+
+	for (size_t i = 0; i < watch->n_ports; i++) {
+		ib_net64_t guid = watch->ports[i].guid;
+		size_t n = sent_for(osm, &watch->ports[i]);
+
+		sum += n;
+		if (n > 0 && blocks_missing_at(osm, guid) > 0)
+			waits.of[waits.n++] = (struct vhca_osm_pkey_wait){.guid = guid};
+	}
+	replace_waits(watch, &waits);
+	return sum;
+}
+
+/* ---- in a sweep ---- */
+
+void vhca_osm_pkeys_sweep_begins(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	(void)note_lost(osm, watch); /* of one that ended early, nobody knows what it has sent */
+	cl_plock_release(&osm->lock);
+	vhca_osm_key_places_remember(osm, &watch->places);
+}
+
+void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	vhca_osm_key_places_compare(osm, &watch->places);
+	cl_plock_excl_acquire(&osm->lock);
+	forget_what_is_not_sure(osm, watch, true);
+	look_before(osm, watch);
+	cl_plock_release(&osm->lock);
+}
+
+void vhca_osm_pkeys_sent(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	atomic_fetch_add(&watch->sent, note_lost(osm, watch));
+	cl_plock_release(&osm->lock);
+}
+
+/* ---- without a sweep ---- */
+
+bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
+{
+	bool done;
+
+	cl_plock_excl_acquire(&osm->lock);
+	forget_what_is_not_sure(osm, watch, false);
+	look_before(osm, watch);
+	done = has_looked(watch);
+	cl_plock_release(&osm->lock);
+	if (!done)
+		return false;
+	done = osm_pkey_mgr_process(osm) == 0;
+	cl_plock_excl_acquire(&osm->lock);
+	atomic_fetch_add(&watch->sent, note_sent(osm, watch));
+	cl_plock_release(&osm->lock);
+	return done;
+}
+
+bool vhca_osm_pkeys_may_be_undone(struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch)
+{
+	bool may = false;
+
+	cl_plock_acquire(&osm->lock);
+	for (size_t i = 0; i < watch->waits.n && !may; i++)
+		may = may_be_undone(osm, &watch->waits.of[i]);
+	cl_plock_release(&osm->lock);
+	return may;
 }
 
 size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch)
@@ -316,14 +500,15 @@ size_t vhca_osm_pkeys_unanswered(struct osm_opensm *osm, struct vhca_osm_pkey_wa
 
 	cl_plock_acquire(&osm->lock);
 	for (size_t i = 0; i < watch->waits.n; i++)
-		n += missing_at(osm, watch->waits.guids[i]) > 0;
+		n += missing_at(osm, watch, watch->waits.of[i].guid) > 0;
 	cl_plock_release(&osm->lock);
 	return n;
 }
 
-size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, uint64_t port_guid)
+size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch,
+			      uint64_t port_guid)
 {
-	return missing_at(osm, cl_hton64(port_guid));
+	return missing_at(osm, watch, cl_hton64(port_guid));
 }
 
 /* Than there are: so it was at the place where it was when OpenSM worked that out. */
@@ -338,33 +523,42 @@ static bool wants_more_blocks(const osm_physp_t *physp)
 	return false;
 }
 
-bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, uint64_t port_guid)
+bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch,
+			      uint64_t port_guid)
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(port_guid));
 	const osm_physp_t *physp = port ? port->p_physp : NULL;
 
-	if (!physp || wants_more_blocks(physp))
-		return false;
-	for (uint16_t b = 0; b < blocks_at(physp); b++)
-		if (differs(osm_pkey_tbl_block_get(&physp->pkeys, b), wanted_block(physp, b)))
-			return false;
-	return true;
+	return physp && !overtaken_at(watch, port->guid) && !wants_more_blocks(physp) &&
+	       missing_in(physp) == 0;
 }
 
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
 			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
 {
-	if (vhca_now_ms() >= watch->waits.until && osm->stats.qp0_mads_outstanding == 0)
-		return false;
-	for (size_t i = 0; i < watch->waits.n; i++)
-		if (watch->waits.guids[i] == cl_hton64(port_guid))
-			return missing_at(osm, watch->waits.guids[i]) > 0;
-	return false;
+	ib_net64_t guid = cl_hton64(port_guid);
+
+	return find_wait(watch, guid) && is_under_way(osm, watch->waits.until) &&
+	       missing_at(osm, watch, guid) > 0;
+}
+
+void vhca_osm_pkeys_moves(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch,
+			  uint64_t port_guid)
+{
+	struct vhca_osm_pkey_waits *waits = &watch->waits;
+	struct vhca_osm_pkey_wait *wait = find_wait(watch, cl_hton64(port_guid));
+
+	if (!wait)
+		return;
+	forget_tables(osm, wait->guid, wait->overtaken != 0);
+	waits->n--;
+	memmove(wait, wait + 1, (size_t)(waits->of + waits->n - wait) * sizeof(*wait));
 }
 
 void vhca_osm_pkeys_done(struct vhca_osm_pkey_watch *watch)
 {
 	forget_before(watch);
-	forget_waits(&watch->waits);
+	free(watch->waits.of);
+	watch->waits = (struct vhca_osm_pkey_waits){0};
 	vhca_osm_key_places_done(&watch->places);
 }

@@ -364,6 +364,8 @@ static size_t unanswered(void *ctx)
 {
 	struct vhca_osm_opensm *o = ctx;
 
+	if (vhca_osm_pkeys_may_be_undone(o->osm, &o->pkeys))
+		(void)apply(ctx); /* if not now, they stay without an answer */
 	return vhca_osm_pkeys_unanswered(o->osm, &o->pkeys);
 }
 

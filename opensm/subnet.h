@@ -70,7 +70,8 @@ struct vhca_osm_subnet_ops {
 	/* Has OpenSM read the partition file, and send each port what has changed in its table. -EBUSY: a sweep is under way; -EAGAIN: OpenSM is
 	 * not ready, or cannot, and has to be asked for a sweep. */
 	int (*apply)(void *ctx);
-	/* Of the ports that have been sent something by the last apply(), how many have not answered. */
+	/* Of the ports that have been sent something by the last apply(), how many have not answered. What an older SMP may have undone meanwhile is sent
+	 * once more. */
 	size_t (*unanswered)(void *ctx);
 	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */
 	void (*sweep)(void *ctx);
