@@ -522,7 +522,9 @@ static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vh
 	cl_plock_acquire(&osm->lock);
 	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
 	cl_plock_release(&osm->lock);
-	return there ? 0 : keys_on_the_way(pair->guid[0], err);
+	if (!there)
+		return keys_on_the_way(pair->guid[0], err);
+	return vhca_osm_service_check_keys(lids->service, pair->guid[0], err);
 }
 
 static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,

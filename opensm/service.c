@@ -635,6 +635,33 @@ bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_
 	return !vhca_osm_changed_ports_has(vhca_osm_table_changed_ports(s->table), port_guid);
 }
 
+static int key_left_out(uint64_t port_guid, uint16_t pkey, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			       "port %s has not got P_Key %s", VHCA_GUID_STR(port_guid),
+			       VHCA_PKEY_STR(pkey));
+
+	vhca_error_hint(err, "OpenSM's log says why: partitions of base_file for all ports may "
+			     "leave no room in its table");
+	return r;
+}
+
+int vhca_osm_service_check_keys(const struct vhca_osm_service *s, uint64_t port_guid,
+				struct vhca_error *err)
+{
+	const struct vhca_osm_port *port = vhca_osm_table_port(s->table, port_guid);
+
+	for (size_t i = 0; port && i < port->n_needs; i++) {
+		uint16_t pkey = port->needs[i].pkey;
+
+		/* In which form it has the default one is the base file's business. */
+		if (vhca_pkey_base(pkey) != VHCA_PKEY_DEFAULT &&
+		    !s->ops->has_pkey(s->ctx, port_guid, pkey))
+			return key_left_out(port_guid, pkey, err);
+	}
+	return 0;
+}
+
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s)
 {
 	return s->inherited_until != UINT64_MAX && vhca_osm_table_inherited(s->table) > 0;

@@ -70,6 +70,10 @@ bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
 /* True if OpenSM has read all that was reported about the port's keys. It may not have been sent them yet. */
 bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid);
+/* Has the port got all that it needs, as far as the subnet manager knows? Not if OpenSM has left something out, for want of room or because it could not
+ * read the partition file. Error: keys_on_the_way, which names a key. */
+int vhca_osm_service_check_keys(const struct vhca_osm_service *s, uint64_t port_guid,
+				struct vhca_error *err);
 
 /* True while keys stay on ports only because they were found there: agents have time to report. */
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s);

@@ -132,6 +132,27 @@ class Tables(Case):
         self.all_right()
         self.assertEqual(self.sm.stop(), 0)
 
+    def test_keys_that_opensm_leaves_out(self):
+        """The place has room for them, but not beside the operator's own partitions for all ports."""
+        base = os.path.join(self.net.dir, "base.conf")
+        with open(base, "w", encoding="ascii") as f:
+            f.write("Default=0x7fff:ALL=full;\n" + "".join(f"Own{n}=0x{0x100 + n:04x}:ALL=full;\n" for n in range(4)))
+        self.small_table(2, base_file=base)
+        self.check(self.sm.api.bind(VGUID, 2, 1, MANY[:30], gid_index=0), 200)
+        fabric.wait_for("in effect", lambda: self.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
+        self.assertEqual(len(self.net.pkeys("F1-1")), 5 + 30)
+        self.net.exchange((1, 1), (2, 1))
+        left_out = set()
+        for _ in range(2):    # it moves, and it is there
+            answer = self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 1), pkeys=MANY[:30]), 503, "keys_on_the_way")
+            left_out |= set(MANY[:30]) - set(self.net.pkeys("F2-1").values())
+            self.assertIn(answer["detail"].split("P_Key ")[1][:6], left_out)
+        self.assertEqual(len(left_out), 3)
+        self.check(vswitches.move(self.sm, VGUID, 3, (1, 1), (2, 1), pkeys=MANY[:27]), 200)
+        self.assertLessEqual(set(MANY[:27]), set(self.net.pkeys("F2-1").values()))
+        self.all_right()
+        self.assertEqual(self.sm.stop(), 0)
+
 
 class Members(Case):
     """A binding's keys are the vGUID's own port's, if there is one, and no other's."""

@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/text.h"
 #include "opensm/publisher.h"
 #include "opensm/service.h"
 #include "tests/unit/tree.h"
@@ -549,6 +550,23 @@ static void a_partition_file_that_may_be_another_is_written(void **state)
 	assert_int_equal(w->fake.sweeps, 2);
 }
 
+static void a_key_that_is_left_out_is_named(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const uint16_t default_key = VHCA_PKEY_DEFAULT;
+
+	assert_int_equal(vhca_osm_service_check_keys(w->service, PORT_A, &err), 0);
+	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
+	assert_int_equal(vhca_osm_service_declare(w->service, PORT_A, &default_key, 1, NULL), 0);
+	memset(w->fake.pkeys, 0, sizeof(w->fake.pkeys));
+	assert_true(vhca_osm_service_check_keys(w->service, PORT_A, &err) < 0);
+	assert_string_equal(err.code, "keys_on_the_way");
+	assert_non_null(strstr(err.msg, "0x8001"));
+	w->fake.pkeys[3] = 0x8001; /* and the other form of the default one */
+	assert_int_equal(vhca_osm_service_check_keys(w->service, PORT_A, &err), 0);
+}
+
 static void base_file_changes_are_merged(void **state)
 {
 	struct world *w = *state;
@@ -841,6 +859,7 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_partition_file_that_may_be_another_is_written,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_key_that_is_left_out_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(base_file_changes_are_merged, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_is_back_after_a_restart, setup,
 						teardown),
