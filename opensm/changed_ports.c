@@ -30,6 +30,11 @@ void vhca_osm_changed_ports_add(struct vhca_osm_changed_ports *c, uint64_t port_
 			return;
 		free(p);
 	}
+	vhca_osm_changed_ports_add_all(c); /* out of memory */
+}
+
+void vhca_osm_changed_ports_add_all(struct vhca_osm_changed_ports *c)
+{
 	c->unknown = NOT_WRITTEN;
 }
 

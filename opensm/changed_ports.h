@@ -12,12 +12,14 @@
 
 struct vhca_osm_changed_ports {
 	struct vhca_osm_guid_map ports; /* owned */
-	uint64_t unknown; /* for want of memory any port may have changed: until then; 0 = none */
-	uint64_t read;	  /* generation that OpenSM has read */
+	uint64_t unknown;		/* any port may have changed: until then; 0 = none */
+	uint64_t read;			/* generation that OpenSM has read */
 };
 
 /* The port needs other keys than before. */
 void vhca_osm_changed_ports_add(struct vhca_osm_changed_ports *c, uint64_t port_guid);
+/* Nobody knows which ports do. */
+void vhca_osm_changed_ports_add_all(struct vhca_osm_changed_ports *c);
 /* All that has been added is in the file of this generation. */
 void vhca_osm_changed_ports_written(struct vhca_osm_changed_ports *c, uint64_t generation);
 /* OpenSM has read that file. */

@@ -113,6 +113,7 @@ static void recheck_base(struct vhca_osm_service *s, uint64_t now)
 	s->base = base;
 	s->base_stat = st;
 	s->base_problem[0] = '\0';
+	vhca_osm_changed_ports_add_all(vhca_osm_table_changed_ports(s->table));
 	vhca_osm_publisher_changed(&s->publisher, now);
 }
 

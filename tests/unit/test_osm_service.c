@@ -585,12 +585,20 @@ static void base_file_changes_are_merged(void **state)
 	settle(w);
 	assert_true(shown(w, "A=0x0100:ALL;"));
 	assert_non_null(strstr(vhca_osm_service_problem(w->service), "base:1:"));
+	assert_true(has_shown(w));
 	tree_put(&w->tree, "base", "B=0x0200:ALL;\n");
 	vhca_osm_service_on_sweep_start(w->service);
 	settle(w);
 	settle(w);
 	assert_string_equal(vhca_osm_service_problem(w->service), "");
 	assert_true(shown(w, "B=0x0200:ALL;"));
+	/* Which ports this is about, nobody knows. */
+	assert_false(vhca_osm_service_has_shown(w->service, PORT_A));
+	assert_false(vhca_osm_service_has_shown(w->service, PORT_B));
+	vhca_osm_service_on_discovered(w->service);
+	vhca_osm_service_on_subnet_up(w->service);
+	settle(w);
+	assert_true(has_shown(w));
 }
 
 /* ---- durability ---- */
