@@ -140,17 +140,28 @@ void vhca_osm_port_drop_inherited(struct vhca_osm_port *p)
 	drop_unneeded(p);
 }
 
+/* Beside the default partition, for which the table has room anyway. */
+static size_t count_keys(const struct vhca_osm_port *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_needs; i++)
+		n += vhca_pkey_base(p->needs[i].pkey) != VHCA_PKEY_DEFAULT;
+	return n;
+}
+
 int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
 			     size_t max, struct vhca_error *err)
 {
+	size_t n = count_keys(after);
 	int r;
 
 	/* A table that shrank under keys in use (other HCA firmware) must not forbid to take keys away. */
-	if (after->n_needs <= max || after->n_needs <= before->n_needs)
+	if (n <= max || n <= count_keys(before))
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
 			   "port %s: %zu keys are needed, its table has room for %zu",
-			   VHCA_GUID_STR(after->guid), after->n_needs, max);
+			   VHCA_GUID_STR(after->guid), n, max);
 	vhca_error_hint(err, "spread the tenants over more hosts, or give back keys that are "
 			     "declared with PUT /v1/members");
 	return r;

@@ -42,7 +42,7 @@ void vhca_osm_port_inherit(struct vhca_osm_port *p, bool both, const uint16_t *p
 /* Ends that for all keys; those without another reason go. */
 void vhca_osm_port_drop_inherited(struct vhca_osm_port *p);
 
-/* Refuses (table_full) if `after` has more keys than max, and more than `before`. */
+/* Refuses (table_full) if `after` has more keys than max, and more than `before`, beside the default partition's. */
 int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
 			     size_t max, struct vhca_error *err);
 /* Same keys, whatever the reasons; and same keys for the same reasons. */

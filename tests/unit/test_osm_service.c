@@ -655,6 +655,8 @@ static void reports_are_checked_against_the_subnet(void **state)
 	assert_int_equal(vhca_osm_service_declare(w->service, PORT_B, many, 31, NULL), 0);
 	/* 32 entries, one of them for the default partition. */
 	assert_true(vhca_osm_service_declare(w->service, PORT_B, many, 32, NULL) < 0);
+	many[31] = VHCA_PKEY_DEFAULT | VHCA_PKEY_FULL; /* that one */
+	assert_int_equal(vhca_osm_service_declare(w->service, PORT_B, many, 32, NULL), 0);
 	assert_int_equal(vhca_osm_service_declare(w->service, 0x1234, NULL, 0, NULL), 0);
 }
 
