@@ -254,6 +254,11 @@ static bool is_under_way(const osm_opensm_t *osm, uint64_t until)
 	return vhca_now_ms() < until || osm->stats.qp0_mads_outstanding > 0;
 }
 
+static bool may_come_again(const osm_opensm_t *osm, const struct vhca_osm_pkey_wait *wait)
+{
+	return wait->again && is_under_way(osm, wait->again);
+}
+
 /* ---- before ---- */
 
 static void forget_before(struct vhca_osm_pkey_watch *watch)
@@ -286,7 +291,9 @@ static struct known_table remember_asked(const osm_opensm_t *osm,
 					 const struct vhca_osm_pkey_watch *watch,
 					 const osm_port_t *port, struct vhca_osm_pkey_block **at)
 {
-	if (!find_wait(watch, port->guid) || blocks_missing_at(osm, port->guid) == 0)
+	const struct vhca_osm_pkey_wait *wait = find_wait(watch, port->guid);
+
+	if (!wait || (!may_come_again(osm, wait) && blocks_missing_at(osm, port->guid) == 0))
 		return (struct known_table){0};
 	return remember_wanted(port->p_physp, at);
 }
@@ -397,6 +404,26 @@ static void replace_waits(struct vhca_osm_pkey_watch *watch,
 	forget_before(watch);
 }
 
+/* until: when what was sent now is given up. */
+static struct vhca_osm_pkey_wait wait_of(const osm_opensm_t *osm,
+					 const struct vhca_osm_pkey_watch *watch,
+					 const struct vhca_osm_pkeys_of_port *port, size_t sent,
+					 uint64_t until)
+{
+	const struct vhca_osm_pkey_wait *before = find_wait(watch, port->guid);
+	struct vhca_osm_pkey_wait wait = {.guid = port->guid};
+
+	if (before)
+		wait.overtaken = before->overtaken;
+	if (wants_other_keys(osm, port))
+		wait.overtaken = watch->waits.until;
+	else if (port->asked.n > 0 && sent > 0)
+		wait.again = until;
+	else if (before && may_come_again(osm, before))
+		wait.again = before->again;
+	return wait;
+}
+
 /* Returns how many SMPs were sent. */
 static size_t note_sent(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch)
 {
@@ -404,15 +431,12 @@ static size_t note_sent(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *wat
 	size_t sum = 0;
 
 	for (size_t i = 0; i < watch->n_ports; i++) {
-		const struct vhca_osm_pkeys_of_port *port = &watch->ports[i];
-		struct vhca_osm_pkey_wait wait = {.guid = port->guid,
-						  .overtaken = overtaken_at(watch, port->guid)};
-		size_t n = sent_for(osm, port);
+		size_t n = sent_for(osm, &watch->ports[i]);
+		struct vhca_osm_pkey_wait wait =
+			wait_of(osm, watch, &watch->ports[i], n, waits.until);
 
 		sum += n;
-		if (wants_other_keys(osm, port))
-			wait.overtaken = watch->waits.until;
-		if (n > 0 || wait.overtaken)
+		if (n > 0 || wait.overtaken || wait.again)
 			waits.of[waits.n++] = wait;
 	}
 	replace_waits(watch, &waits);
@@ -426,12 +450,15 @@ static size_t note_lost(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *wat
 	size_t sum = 0;
 
 	for (size_t i = 0; i < watch->n_ports; i++) {
-		ib_net64_t guid = watch->ports[i].guid;
+		struct vhca_osm_pkey_wait wait = {
+			.guid = watch->ports[i].guid,
+			/* Only if it has not waited for a thread that hung. */
+			.overtaken = overtaken_at(watch, watch->ports[i].guid)};
 		size_t n = sent_for(osm, &watch->ports[i]);
 
 		sum += n;
-		if (n > 0 && blocks_missing_at(osm, guid) > 0)
-			waits.of[waits.n++] = (struct vhca_osm_pkey_wait){.guid = guid};
+		if (wait.overtaken || (n > 0 && blocks_missing_at(osm, wait.guid) > 0))
+			waits.of[waits.n++] = wait;
 	}
 	replace_waits(watch, &waits);
 	return sum;
@@ -537,9 +564,10 @@ bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
 			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
 {
 	ib_net64_t guid = cl_hton64(port_guid);
+	const struct vhca_osm_pkey_wait *wait = find_wait(watch, guid);
 
-	return find_wait(watch, guid) && is_under_way(osm, watch->waits.until) &&
-	       missing_at(osm, watch, guid) > 0;
+	return wait && (may_come_again(osm, wait) || (is_under_way(osm, watch->waits.until) &&
+						      missing_at(osm, watch, guid) > 0));
 }
 
 void vhca_osm_pkeys_moves(struct osm_opensm *osm, struct vhca_osm_pkey_watch *watch,

@@ -24,6 +24,8 @@ struct vhca_osm_pkey_wait {
 	/* ms; until then an SMP may be sent once more whose keys are no longer to be had. So long, and until they have been sent again, it is not
 	 * known which it has. 0 = it is */
 	uint64_t overtaken;
+	/* ms; until then an SMP with these keys may be sent once more although they are acknowledged: there have been two. 0 = none may */
+	uint64_t again;
 };
 
 struct vhca_osm_pkey_waits {
@@ -67,8 +69,8 @@ size_t vhca_osm_pkeys_missing(const struct osm_opensm *osm, const struct vhca_os
 /* Whether the port itself is known to have just what it is to have; false of one that has gone. The caller holds OpenSM's lock. */
 bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch,
 			      uint64_t port_guid);
-/* Whether apply() has sent such a block a moment ago, or it may still be in OpenSM's queue: so it may be sent once more, to where the port is now. The caller
- * holds the lock. */
+/* Whether apply() has sent such a block a moment ago, or it may still be in OpenSM's queue: so it may be sent once more, to where the port is now. So may one
+ * of two, of which the other one is acknowledged. The caller holds the lock. */
 bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
 			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid);
 /* It is about to be at another place, which takes over what is known of the tables there. The caller holds the lock exclusively. */

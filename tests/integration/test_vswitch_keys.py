@@ -463,6 +463,36 @@ class Lost(Case):
         self.records_are_back()
         self.assertEqual(self.sm.stop(), 0)
 
+    def keys_sent_twice(self):
+        """Of the same keys, one SMP is lost, and will be sent once more in a second; the next one, for which another port's keys gave the occasion,
+        is acknowledged."""
+        self.manager("minhop", "transaction_timeout 1000\nmax_wire_smps 100\n", hardware={"VHCA_SILENT_LOSS": "1"})
+        self.keys(VGUID, "0x8001")
+        self.net.console(f'Error "F1-1" 100 {fattree.PKEY_TABLE}')
+        self.declare(VGUID, "0x8002")
+        self.net.console(f'Error "F1-1" 0 {fattree.PKEY_TABLE}')
+        self.declare(self.net.guid[3, 1], "0x8003")
+        self.assertEqual(self.tables("F1-1"), [["0x8002"]])
+
+    def test_keys_that_come_twice(self):
+        self.keys_sent_twice()
+        self.check(self.sm.api.call("PUT", f"/v1/members/{VGUID}", {"pkeys": ["0x8001"]}), 200)
+        self.reported((1, 1))
+        self.assertEqual(self.tables("F1-1"), [["0x8001"]])
+        time.sleep(1.2)
+        self.assertEqual(self.tables("F1-1"), [["0x8001"]])
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_keys_that_come_twice_to_where_another_vport_is(self):
+        self.keys_sent_twice()
+        source = self.announce((2, 2))
+        self.net.exchange(source, (2, 2))
+        self.reported((2, 2))
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8002"], []])
+        time.sleep(1.2)
+        self.assertEqual(self.tables("F2-2", "F1-1"), [["0x8002"], []])
+        self.assertEqual(self.sm.stop(), 0)
+
     def test_keys_in_the_queue(self):
         """OpenSM sends four SMPs at a time: with no answer to any, these are on the way for longer than one is."""
         self.manager("minhop", "transaction_timeout 200\n")

@@ -5,6 +5,9 @@
  * for ever for an answer that does not come: ibsim drops every TrapRepress, and OpenSM itself does not answer every Get(SMInfo) that comes in its first sweep.
  * And an answer for which no request waits any more, as the second one to a request that was sent again, is dropped.
  *
+ * What ibsim is told to lose it gives back at once, as if all its time were over. With $VHCA_SILENT_LOSS it is lost as on a cable: nothing comes back, and it is
+ * sent again.
+ *
  * As long as there is a file that $VHCA_NO_KEY_ANSWERS names, the answers to Set(P_KeyTable) are lost on their way back: ibsim itself can only lose
  * requests, and then nothing has changed at the port.
  */
@@ -184,6 +187,8 @@ static bool is_lost(const ib_user_mad_t *umad)
 {
 	const char *while_it_is_there = getenv("VHCA_NO_KEY_ANSWERS");
 
+	if (is_returned(umad) && getenv("VHCA_SILENT_LOSS"))
+		return true;
 	return while_it_is_there && !is_returned(umad) && is_about_set_keys(mad_of(umad)) &&
 	       access(while_it_is_there, F_OK) == 0;
 }
