@@ -27,6 +27,8 @@ BUILDS = {
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
+# Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
+TESTS_PER_CPU = 2
 MIGRATIONS = 200000
 SAME_MIGRATIONS = 5000
 
@@ -125,11 +127,15 @@ def add_meson_test(tally, entry):
         tally.failed += max(bad, 1) - 1
 
 
+def meson_test(where, suite):
+    return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(TESTS_PER_CPU * (os.cpu_count() or 1)), "--suite", suite]
+
+
 def meson_tests(tally, where, suite):
     """Run one suite and count its cases."""
     log = where / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
-    code, out = run(["meson", "test", "-C", str(where), "--no-rebuild", "--suite", suite], TEST_TIMEOUT)
+    code, out = run(meson_test(where, suite), TEST_TIMEOUT)
     entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     for entry in entries:
         add_meson_test(tally, entry)
@@ -179,8 +185,7 @@ def unit(tally, builds):
         meson_tests(tally, builds["dev"], "unit")
     if builds.get("release"):
         started = time.monotonic()
-        code, out = run(["meson", "test", "-C", str(builds["release"]), "--no-rebuild", "--suite", "unit"],
-                        TEST_TIMEOUT)
+        code, out = run(meson_test(builds["release"], "unit"), TEST_TIMEOUT)
         tally.add("unit tests in the release build", "ok" if code == 0 else "FAIL",
                   time.monotonic() - started, tail(out))
 
