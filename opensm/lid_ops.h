@@ -81,11 +81,14 @@ struct vhca_osm_lid_ops {
 	 * queues those. 0 at once where that is not configured, and for dynamic LIDs. Not kept in OpenSM's tables: missing() with resend undoes it. */
 	size_t (*drain)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			const struct vhca_osm_switch_set *at, bool send);
-	/* Changes OpenSM's tables and queues the SMPs (all but drain_smps of `ret`). An error means that nothing was changed; so it is if other switches than `at`, or
-	 * more, have to change now (changed_meanwhile). */
+	/* Changes OpenSM's tables and queues the SMPs: all but drain_smps of `ret`, and but the keys. An error means that nothing was changed; so it
+	 * is if other switches than `at`, or more, have to change now (changed_meanwhile). */
 	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		    const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
 		    struct vhca_error *err);
+	/* Queues the P_Key tables of all vports that were sent to other places since it was last called. OpenSM looks at every port for that, so
+	 * it is one call for all that begin together, before any of them is looked at again. */
+	void (*send_keys)(void *ctx);
 	/* How many of its SMPs were not acknowledged; resend: and queues those again. Looks at these switches, or at all (NULL): a block
 	 * in which the pair's LIDs are may be under way to another switch for somebody else. */
 	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,

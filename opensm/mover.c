@@ -536,9 +536,13 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 {
-	do
+	bool more;
+
+	do {
 		look_at_all(m, now);
-	while (begin_some(m, now));
+		more = begin_some(m, now);
+		m->ops->send_keys(m->ctx);
+	} while (more);
 	check_repairs(m, now);
 }
 

@@ -603,16 +603,13 @@ static void sweep(void *ctx)
 	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
 }
 
-static void send_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+static void send_keys(void *ctx)
 {
-	osm_opensm_t *osm = lids->osm;
-	size_t n;
+	struct vhca_osm_lids *lids = ctx;
 
-	cl_plock_acquire(&osm->lock);
-	n = missing_keys(lids, pair);
-	cl_plock_release(&osm->lock);
-	if (n > 0 && vhca_osm_opensm_ops.apply(lids->subnet) < 0)
+	if (lids->keys_lack && vhca_osm_opensm_ops.apply(lids->subnet) < 0)
 		vhca_osm_opensm_ops.sweep(lids->subnet);
+	lids->keys_lack = false;
 }
 
 /* The lock is held exclusively. */
@@ -635,6 +632,7 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 	ret->switches = planned->p.n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
 	ret->lft_smps = vhca_osm_smps_blocks(osm, pair, at, true);
+	lids->keys_lack |= missing_keys(lids, pair) > 0;
 }
 
 static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
@@ -655,8 +653,6 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 		vhca_osm_lid_plan_done(&planned.p);
 	}
 	cl_plock_release(&osm->lock);
-	if (r == 0)
-		send_keys(lids, pair);
 	return r;
 }
 
@@ -679,6 +675,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.remember = remember,
 	.drain = drain,
 	.send = send_move,
+	.send_keys = send_keys,
 	.missing = missing,
 	.check_done = check_done,
 	.is_master = is_master,

@@ -20,7 +20,8 @@ struct vhca_osm_lids {
 	struct vhca_osm_dynamic_lids *dynamic;	/* borrowed */
 	const char *dynamic_path;		/* its file; borrowed */
 	struct vhca_osm_kept_snapshot *kept;	/* borrowed */
-	bool drain; /* moves drop packets to their LIDs before they change ways */
+	bool drain;	/* moves drop packets to their LIDs before they change ways */
+	bool keys_lack; /* vports have exchanged places since keys were sent */
 };
 
 extern const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops;

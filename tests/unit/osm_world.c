@@ -134,10 +134,19 @@ static int fake_send(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	if (w->refuse_send || w->refuse_send_to == pair->guid[1])
 		return refuse(err, "changed_meanwhile");
 	w->sent++;
+	w->keys_lack = true;
 	occupy(w, pair, true);
 	for (int i = 0; i < 2; i++)
 		w->owner[pair->lid[i]] = pair->guid[1 - i];
 	return 0;
+}
+
+static void fake_send_keys(void *ctx)
+{
+	struct world *w = ctx;
+
+	w->keys_sent += w->keys_lack;
+	w->keys_lack = false;
 }
 
 static size_t fake_missing(void *ctx, const struct vhca_osm_lid_pair *pair,
@@ -190,6 +199,7 @@ static const struct vhca_osm_lid_ops ops = {.resolve = fake_resolve,
 					    .remember = fake_remember,
 					    .drain = fake_drain,
 					    .send = fake_send,
+					    .send_keys = fake_send_keys,
 					    .missing = fake_missing,
 					    .check_done = fake_check_done,
 					    .is_master = fake_is_master,
@@ -204,8 +214,10 @@ static void on_answer(void *arg, const struct vhca_osm_lid_move *move, const str
 	w->got = *move;
 	(void)snprintf(w->code, sizeof(w->code), "%s", err ? err->code : "");
 	w->hinted = err && err->hint[0];
-	if (move->changes && (!err || w->keys_missing))
+	if (move->changes && (!err || w->keys_missing)) {
+		assert_false(w->keys_lack);
 		occupy(w, &move->pair, false);
+	}
 }
 
 int world_setup(void **state)

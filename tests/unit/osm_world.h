@@ -37,6 +37,8 @@ struct world {
 	size_t undrained; /* blocks of each move; 0 = it is not configured */
 	bool drains_at_once;
 	int drained, undone; /* moves */
+	bool keys_lack;	     /* of a move that was sent */
+	int keys_sent;
 	bool busy[LEAVES], spine_busy;
 	struct vhca_osm_gate gate;
 	struct vhca_osm_mover *m;

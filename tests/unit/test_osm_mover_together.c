@@ -31,10 +31,12 @@ static void disjoint_moves_go_together(void **state)
 	assert_int_equal(world_stats(w).queued, 3);
 	assert_int_equal(w->remembered, 3);
 	assert_int_equal(w->saved, 1); /* one file for all */
+	assert_int_equal(w->keys_sent, 1);
 	assert_int_equal(w->answers, 0);
 	w->missing = 0;
 	vhca_osm_mover_run(w->m, 1);
 	assert_int_equal(w->answers, 3);
+	assert_int_equal(w->keys_sent, 1);
 	assert_int_equal(world_stats(w).applied, 3);
 	assert_int_equal(world_stats(w).together, 2);
 	assert_int_equal(world_stats(w).most_at_once, 3);
@@ -248,6 +250,7 @@ static void a_move_is_drained_before_it_is_sent(void **state)
 	w->undrained = 0;
 	vhca_osm_mover_run(w->m, TIMEOUT - 1);
 	assert_int_equal(w->sent, 1);
+	assert_int_equal(w->keys_sent, 1);
 	vhca_osm_mover_run(w->m, 2 * TIMEOUT - 2); /* its own time-out begins with the change */
 	assert_int_equal(w->resent, 0);
 	w->missing = 0;
