@@ -63,7 +63,8 @@ static void check_peers(const struct vhca_conf *conf)
 
 		FUZZ_ASSERT(vhca_name_is_valid(p->name) && vhca_conf_peer(conf, p->name) == p);
 		FUZZ_ASSERT(is_string(p->agent, sizeof(p->agent)) &&
-			    strncmp(p->agent, "http://", 7) == 0);
+			    (strncmp(p->agent, "http://", 7) == 0 ||
+			     strncmp(p->agent, "https://", 8) == 0));
 		FUZZ_ASSERT(is_string(p->libvirt, sizeof(p->libvirt)) && strchr(p->libvirt, ':'));
 		FUZZ_ASSERT(is_string(p->migration, sizeof(p->migration)));
 	}
