@@ -93,7 +93,7 @@ def build(tally, name):
     if not (where / "build.ninja").exists():
         where.mkdir(parents=True, exist_ok=True)
         wipe = ["--wipe"] if (where / "meson-private").exists() else []
-        code, out = run(["meson", "setup", *wipe, *options, "-Dopensm-plugin=enabled", str(where)],
+        code, out = run(["meson", "setup", *wipe, *options, "-Dtests=true", "-Dopensm-plugin=enabled", str(where)],
                         BUILD_TIMEOUT, env)
         if code:
             tally.add(f"build {name}", "FAIL", time.monotonic() - started, tail(out))

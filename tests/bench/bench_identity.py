@@ -60,7 +60,7 @@ echo shell $sum $((n * ({last} + 2))) 0 $((n * ({last} + 2)))"""
 
 def measure(host, rounds):
     """{pass: (microseconds, writes, reads, opens)}"""
-    host.put("/run/identity_cost", (hypervisors.build_tree() / "tests/rig/identity_cost").read_bytes(), "755")
+    host.put("/run/identity_cost", hypervisors.build_tool("identity_cost").read_bytes(), "755")
     ibdev = host.sh(LOAD, timeout=300).split()[-1]
     words = {"pf": PF, "ibdev": ibdev, "rounds": rounds, "ports": len(PORTS), "last": KEYS - 1, "keys": KEYS,
              "vfs": " ".join(map(str, PORTS))}

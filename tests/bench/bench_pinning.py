@@ -32,7 +32,7 @@ basename $(readlink iommu_group)"""
 
 def measure(host, mib):
     """{kind: (pin, unpin)}, microseconds, each the shortest of all rounds."""
-    host.put("/run/pinning", (hypervisors.build_tree() / "tests/rig/pinning").read_bytes(), "755")
+    host.put("/run/pinning", hypervisors.build_tool("pinning").read_bytes(), "755")
     group = host.sh(PREPARE.format(pages=mib // 2)).split()[-1]
     found = {}
     for _ in range(ROUNDS):

@@ -12,7 +12,7 @@ from kit.base import wait_for
 from kit.blocking import Watch, Write, answered_throughout, holding_guest
 from kit.case import VFS, case, check, equal, free_vfs
 from kit.host import PF
-from kit.hypervisors import build_tree
+from kit.hypervisors import build_tool
 
 A, B = 0x02C9_AB00_0000_0002, 0x02C9_AB00_0000_0009
 NOBODY = (0, 0, "disable")
@@ -36,7 +36,7 @@ class Adapter:
 
     def __init__(self, host):
         self.host = host
-        host.put("/run/vport", (build_tree() / "tests/rig/vport").read_bytes(), "755")
+        host.put("/run/vport", build_tool("vport").read_bytes(), "755")
 
     def become(self, ofed=False):
         """Fresh from the driver, without VFs."""

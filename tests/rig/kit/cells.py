@@ -52,7 +52,7 @@ class Cell(typing.NamedTuple):
 @contextlib.contextmanager
 def fault_points():
     """The agents of both hypervisors can be stopped at their steps."""
-    binary = (hypervisors.build_tree("fault-points") / "agent/vhcad").read_bytes()
+    binary = (hypervisors.build_tree("fault-points", targets=["agent/vhcad"]) / "agent/vhcad").read_bytes()
 
     def put(name):
         host = Host(name)

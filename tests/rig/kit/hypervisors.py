@@ -150,16 +150,22 @@ def agent_conf(name):
     return AGENT_CONF % {"own_address": PRIVATE[name], "other": other, "other_address": PRIVATE[other]}
 
 
-def build_tree(*switches):
-    """Build this tree as a distribution would, but with these boolean options on; return where."""
+def build_tree(*switches, targets=()):
+    """Build these targets (else all) as a distribution would, but with these boolean options on; return where."""
     where = CACHE / "-".join(["build", hashlib.sha256(str(ROOT).encode()).hexdigest()[:8], *switches])
     with open(f"{where}.lock", "w", encoding="ascii") as lock:  # several pairs install the same tree
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (where / "build.ninja").exists():
             run(["meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", "--localstatedir=/var",
                  "-Dopensm-plugin=enabled", *(f"-D{s}=true" for s in switches), where, ROOT])
-        run(["ninja", "-C", where], timeout=1200)
+        run(["ninja", "-C", where, *targets], timeout=1200)
     return where
+
+
+def build_tool(name):
+    """A program of tests/rig that a case runs in a hypervisor; its path."""
+    target = f"tests/rig/{name}"
+    return build_tree("tests", targets=[target]) / target
 
 
 def compile_tree():
