@@ -1,23 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [lint] [unit] [integration] [rig]
+"""Run the project's checks: tools/check [lint] [selftest] [unit] [integration] [pristine] [rig]
 
 Without arguments all sections, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
 "N passed, N failed[, N skipped]"; the exit code is 0 only if nothing failed.
 """
 
+import collections
 import hashlib
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECTIONS = ("lint", "unit", "integration", "rig")
+SECTIONS = ("lint", "selftest", "unit", "integration", "pristine", "rig")
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
     "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
@@ -27,6 +29,8 @@ BUILDS = {
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
+PRISTINE_TIMEOUT = 1800
+GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
 MIGRATIONS = 200000
@@ -41,6 +45,12 @@ def cache_dir():
     return pathlib.Path(base) / "build" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
 
 
+def allowed_skips():
+    """Names of the tests that may be skipped, from tests/skips.txt."""
+    lines = (ROOT / "tests/skips.txt").read_text().splitlines()
+    return {line.partition(" -- ")[0] for line in lines if line and not line.startswith("#")}
+
+
 class Tally:
     """Counts results and prints one line for each."""
 
@@ -52,8 +62,12 @@ class Tally:
         took = "" if seconds is None else f"  ({seconds:.1f} s)"
         if result == "ok":
             self.passed += 1
-        elif result == "skip":
+        elif result == "skip" and name in allowed_skips():
             self.skipped += 1
+        elif result == "skip":
+            result, detail = "FAIL", f"{detail}\nskipped, and not in tests/skips.txt"
+            self.failed += 1
+            self.failures.append(name)
         else:
             self.failed += 1
             self.failures.append(name)
@@ -69,16 +83,33 @@ class Tally:
         return 1 if self.failed else 0
 
 
+def end_group(p):
+    """End a command and what it started, politely at first: meson ends its tests then."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(p.pid, number)
+            p.wait(GRACE)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
 def run(argv, timeout, env=None, cwd=ROOT):
     """Run a command; return (exit code, output). A time-out is exit code 124."""
-    try:
-        p = subprocess.run(argv, cwd=cwd, env={**os.environ, **(env or {})}, timeout=timeout,
-                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.STDOUT, text=True, errors="replace")
-        return p.returncode, p.stdout
-    except subprocess.TimeoutExpired as e:
-        out = e.stdout or b""
-        return 124, (out if isinstance(out, str) else out.decode(errors="replace")) + "\ntimed out"
+    with subprocess.Popen(argv, cwd=cwd, env={**os.environ, **(env or {})}, start_new_session=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace") as p:
+        try:
+            out = p.communicate(timeout=timeout)[0]
+            return p.returncode, out
+        except subprocess.TimeoutExpired as e:
+            end_group(p)
+            out = e.stdout or b""
+            return 124, (out if isinstance(out, str) else out.decode(errors="replace")) + "\ntimed out"
+        except BaseException:
+            end_group(p)
+            raise
 
 
 def tail(text, lines=40):
@@ -104,9 +135,9 @@ def build(tally, name):
 
 
 def tap_counts(text):
-    """(ok, not ok, skip) of a TAP stream."""
-    good = len(re.findall(r"^ok\b(?!.*# *SKIP)", text, re.M))
-    return good, len(re.findall(r"^not ok\b", text, re.M)), len(re.findall(r"^ok\b.*# *SKIP", text, re.M))
+    """(ok, not ok) of a TAP stream, and the line of each case that was skipped."""
+    skipped = re.findall(r"^ok\b[ \d-]*(.*# *SKIP.*)", text, re.M)
+    return len(re.findall(r"^ok\b(?!.*# *SKIP)", text, re.M)), len(re.findall(r"^not ok\b", text, re.M)), skipped
 
 
 def add_meson_test(tally, entry):
@@ -120,7 +151,8 @@ def add_meson_test(tally, entry):
     elif result in ("OK", "EXPECTEDFAIL"):
         tally.add(f"{name}" + (f" [{good}]" if good else ""), "ok", seconds)
         tally.passed += max(good, 1) - 1
-        tally.skipped += skipped
+        for reason in skipped:
+            tally.add(f"{name}: {reason}", "skip")
     else:
         tally.add(f"{name}: {result}", "FAIL", seconds, detail)
         tally.passed += good
@@ -131,16 +163,40 @@ def meson_test(where, suite):
     return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(TESTS_PER_CPU * (os.cpu_count() or 1)), "--suite", suite]
 
 
+def read_log(log):
+    """The entries of meson's testlog.json; a meson that was killed leaves half a line at its end."""
+    entries = []
+    for line in log.read_text().splitlines() if log.exists() else []:
+        try:
+            entries.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return entries
+
+
+def listed_tests(where, suite):
+    """Names of the tests of one suite, by meson's own list of what it has configured."""
+    code, out = run(["meson", "introspect", "--tests", str(where)], 60)
+    if code:
+        return []
+    return [t["name"] for t in json.loads(out) if suite in [s.rpartition(":")[2] for s in t["suite"]]]
+
+
 def meson_tests(tally, where, suite):
-    """Run one suite and count its cases."""
+    """Run one suite and count its cases; a test that is listed and left no result has failed."""
     log = where / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
+    failed = tally.failed
     code, out = run(meson_test(where, suite), TEST_TIMEOUT)
-    entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    entries = read_log(log)
     for entry in entries:
         add_meson_test(tally, entry)
-    if code and not entries:
-        tally.add(f"meson test --suite {suite}", "FAIL", None, tail(out))
+    names = listed_tests(where, suite)
+    missing = collections.Counter(names) - collections.Counter(e["name"].rpartition(" / ")[2] for e in entries)
+    for name in missing.elements():
+        tally.add(f"{name}: no result (meson's exit code was {code})", "FAIL")
+    if (code and tally.failed == failed) or not names:
+        tally.add(f"meson test --suite {suite}: {len(names)} tests, exit code {code}", "FAIL", None, tail(out))
 
 
 def tracked(*patterns):
@@ -231,17 +287,68 @@ def rig(tally, builds):
         except subprocess.TimeoutExpired:
             p.terminate()  # it ends its hypervisors
             code = 124
-    found = json.loads(results.read_text()) if results.exists() else []
+        except BaseException:
+            p.terminate()
+            raise
+    count_rig(tally, code, json.loads(results.read_text()) if results.exists() else [])
+
+
+def rig_cases(*options):
+    """Names of the rig's cases, as its runner lists them."""
+    code, out = run([str(ROOT / "tests/rig/run.py"), "--list", *options], 60)
+    return [] if code else [line for line in out.splitlines() if not line.startswith(" ")]
+
+
+def count_rig(tally, code, found):
+    """Count the runner's records, whose lines it has printed itself; a case without a record has failed."""
+    allowed = allowed_skips()
+    names = collections.Counter(rig_cases("--long"))
+    failed = tally.failed
     for case in found:
+        name = f"rig: {case['name']}"
         if case["result"] == "ok":
             tally.passed += 1
-        elif case["result"] == "skip":
+        elif case["result"] == "skip" and name in allowed:
             tally.skipped += 1
+        elif case["result"] == "skip":
+            tally.add(f"{name}: skipped, and not in tests/skips.txt", "FAIL")
         else:
             tally.failed += 1
-            tally.failures.append(f"rig: {case['name']}")
-    if code and not any(c["result"] == "FAIL" for c in found):
-        tally.add(f"rig runner (exit code {code})", "FAIL")
+            tally.failures.append(name)
+    for name in (names - collections.Counter(c["name"] for c in found)).elements():
+        tally.add(f"rig: {name}: no result (the runner's exit code was {code})", "FAIL")
+    if (code and tally.failed == failed) or not names:
+        tally.add(f"rig runner: {sum(names.values())} cases, exit code {code}", "FAIL")
+
+
+def tap_program(tally, argv, timeout):
+    """Run a program that prints TAP and count its cases; without a plan that fits them it has failed."""
+    code, out = run(argv, timeout)
+    lines = re.findall(r"^(ok|not ok)\b[ \d-]*(.*)", out, re.M)
+    for result, name in lines:
+        result = "skip" if "# SKIP" in name else "ok" if result == "ok" else "FAIL"
+        tally.add(name.partition(" # ")[0], result)
+    plan = re.search(r"^1\.\.(\d+)$", out, re.M)
+    bad = sum(result != "ok" for result, _ in lines)
+    if not plan or int(plan[1]) != len(lines) or not lines or bool(code) != bool(bad):
+        tally.add(f"{argv[0]}: ended early, exit code {code}", "FAIL", None, tail(out))
+    elif bad:
+        print("       " + tail(out).replace("\n", "\n       "), flush=True)
+
+
+def selftest(tally, builds):
+    """Sabotages that the counting above has to catch."""
+    del builds
+    tap_program(tally, [str(ROOT / "tests/selftest/run.py")], 300)
+
+
+def pristine(tally, builds):
+    """README's own commands on a Debian that has nothing of ours."""
+    del builds
+    if os.geteuid() != 0:
+        tally.add("pristine", "skip", None, "needs root (it builds a root file system)")
+        return
+    tap_program(tally, [str(ROOT / "tests/pristine/run.py")], PRISTINE_TIMEOUT)
 
 
 def main():
@@ -253,10 +360,20 @@ def main():
     # pyenv and friends in front of the system's python3 break meson's find_program().
     os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["LC_ALL"] = "C.UTF-8"
-    groups = ["build", "test"] + (["rig"] if "rig" in wanted else [])
+    groups = ["build", "test"] + (["rig"] if {"rig", "pristine"} & set(wanted) else [])
     if subprocess.run([str(ROOT / "tools/deps"), *groups]).returncode:
         return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     tally = Tally()
+    try:
+        play(tally, wanted)
+    except KeyboardInterrupt:
+        tally.add("tools/check was interrupted", "FAIL")
+    return tally.summary()
+
+
+def play(tally, wanted):
+    """These sections, in their order."""
     builds = {}
     if set(wanted) & {"lint", "unit", "integration"}:
         print("== build", flush=True)
@@ -264,8 +381,10 @@ def main():
     for name in SECTIONS:
         if name in wanted:
             print(f"== {name}", flush=True)
+            before = tally.passed + tally.failed + tally.skipped
             globals()[name](tally, builds)
-    return tally.summary()
+            if tally.passed + tally.failed + tally.skipped == before:
+                tally.add(f"{name}: nothing was counted", "FAIL")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Sabotages of the suite itself, each played against tools/check.py: what is broken on purpose has to be counted as failed.
+
+A small meson project of shell scripts stands in for the product; meson is the real one. Prints TAP.
+"""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOOD = "echo 1..2; echo ok 1; echo ok 2"
+RUNNER = """#!/bin/sh
+[ "$1" = --list ] && printf 'a: one\\n    shows\\nb: two\\n    shows\\n' && exit 0
+printf '%s' '{results}' > "$4"
+{end}
+"""
+
+
+def load_check():
+    spec = importlib.util.spec_from_file_location("check", ROOT / "tools/check.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Bench:
+    """tools/check.py on a tree of its own."""
+
+    def __init__(self, top, skips=""):
+        self.top, self.check = top, load_check()
+        self.check.ROOT = top
+        os.environ["VHCA_CACHE"] = str(top / "cache")
+        (top / "tests/rig").mkdir(parents=True)
+        (top / "tests/skips.txt").write_text(skips)
+        self.tally = self.check.Tally()
+
+    def counted(self, play, *args):
+        """(passed, failed, skipped), and what was said, after play(tally, ...)."""
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            play(self.tally, *args)
+        return (self.tally.passed, self.tally.failed, self.tally.skipped), said.getvalue()
+
+    def meson(self, **scripts):
+        """Run tests of these names, which are shell scripts, as the suite `unit`."""
+        lines = ["project('sabotage')", "sh = find_program('sh')"]
+        for name, script in scripts.items():
+            (self.top / f"{name}.sh").write_text(script + "\n")
+            lines.append(f"test('{name}', sh, args: files('{name}.sh'), suite: 'unit', protocol: 'tap', timeout: 2, "
+                         f"is_parallel: false, priority: {-len(lines)})")
+        (self.top / "meson.build").write_text("\n".join(lines) + "\n")
+        build = self.top / "build"
+        subprocess.run(["meson", "setup", build, self.top], check=True, stdout=subprocess.DEVNULL)
+        return self.counted(self.check.meson_tests, build, "unit")
+
+    def rig(self, results, end="exit 0"):
+        """Run a rig's runner that leaves these results and ends in this way."""
+        runner = self.top / "tests/rig/run.py"
+        runner.write_text(RUNNER.format(results=results, end=end))
+        runner.chmod(0o755)
+        self.check.cache_dir().mkdir(parents=True)
+        return self.counted(self.check.rig, {})
+
+
+def record(name, result, problem=""):
+    return {"name": name, "result": result, "seconds": 0, "problem": problem}
+
+
+def expect(found, counts, *words):
+    """These counts, and each of these words was said."""
+    if found[0] != counts or any(word not in found[1] for word in words):
+        raise AssertionError(f"expected {counts} and {words}, found {found[0]}:\n{found[1]}")
+
+
+def good_tests_pass(bench):
+    expect(bench.meson(a=GOOD, b=GOOD), (4, 0, 0))
+
+
+def killed_meson(bench):
+    """What ended before is lost, too: its log was not yet written."""
+    expect(bench.meson(a=GOOD, b="kill -9 $PPID; sleep 1", c=GOOD), (0, 3, 0), "b: no result", "c: no result")
+
+
+def meson_at_its_timeout(bench):
+    bench.check.TEST_TIMEOUT = 3
+    bench.check.GRACE = 3
+    started = time.monotonic()
+    expect(bench.meson(a=GOOD, b="trap '' TERM; sleep 1; sleep 1; exec sleep 30", c="exec sleep 31"), (2, 2, 0), "c: ")
+    if time.monotonic() - started > 25:
+        raise AssertionError("it was waited for")
+
+
+def failing_case(bench):
+    expect(bench.meson(a="echo 1..2; echo ok 1; echo not ok 2"), (1, 1, 0))
+
+
+def crash_after_its_cases(bench):
+    expect(bench.meson(a=GOOD + "; kill -SEGV $$"), (2, 1, 0))
+
+
+def exit_code_after_its_cases(bench):
+    expect(bench.meson(a=GOOD + "; exit 3"), (2, 1, 0))
+
+
+def plan_not_fulfilled(bench):
+    expect(bench.meson(a="echo 1..3; echo ok 1; echo ok 2"), (2, 1, 0))
+
+
+def hanging_test(bench):
+    expect(bench.meson(a="echo 1..1; exec sleep 30"), (0, 1, 0), "TIMEOUT")
+
+
+def empty_suite(bench):
+    expect(bench.meson(), (0, 1, 0), "0 tests")
+
+
+def skip_nobody_allowed(bench):
+    expect(bench.meson(a="echo '1..0 # SKIP no card'"), (0, 1, 0), "tests/skips.txt")
+
+
+def skipped_case_nobody_allowed(bench):
+    expect(bench.meson(a="echo 1..2; echo ok 1; echo 'ok 2 - x # SKIP no card'"), (1, 1, 0), "tests/skips.txt")
+
+
+def allowed_skip(bench):
+    (bench.top / "tests/skips.txt").write_text("a -- needs a card\n")
+    expect(bench.meson(a="echo '1..0 # SKIP no card'", b=GOOD), (2, 0, 1))
+
+
+def rig_good(bench):
+    expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "ok")])), (2, 0, 0))
+
+
+def rig_says_nothing(bench):
+    expect(bench.rig("[]"), (0, 2, 0), "a: one: no result", "b: two: no result")
+
+
+def rig_forgets_case(bench):
+    expect(bench.rig(json.dumps([record("a: one", "ok")])), (1, 1, 0), "b: two: no result")
+
+
+def rig_killed(bench):
+    expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "ok")]), "kill -9 $$"), (2, 1, 0), "exit code -9")
+
+
+def rig_skips_case(bench):
+    expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "skip")])), (1, 1, 0), "tests/skips.txt")
+
+
+def rig_fails_with_good_code(bench):
+    expect(bench.rig(json.dumps([record("a: one", "FAIL"), record("b: two", "ok")])), (1, 1, 0))
+
+
+def tap_of_section_cut(bench):
+    expect(bench.counted(bench.check.tap_program, ["sh", "-c", "echo 1..2; echo ok 1 - x"], 5), (1, 1, 0), "ended early")
+
+
+def section_crashes_after_cases(bench):
+    expect(bench.counted(bench.check.tap_program, ["sh", "-c", "echo 1..1; echo ok 1 - x; exit 1"], 5), (1, 1, 0), "ended early")
+
+
+SABOTAGES = (good_tests_pass, killed_meson, meson_at_its_timeout, failing_case, crash_after_its_cases,
+             exit_code_after_its_cases, plan_not_fulfilled, hanging_test, empty_suite, skip_nobody_allowed,
+             skipped_case_nobody_allowed, allowed_skip, rig_good, rig_says_nothing, rig_forgets_case, rig_killed,
+             rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases)
+
+
+def main():
+    print(f"1..{len(SABOTAGES)}")
+    bad = 0
+    for i, play in enumerate(SABOTAGES, 1):
+        with tempfile.TemporaryDirectory(prefix="vhcad-selftest.") as top:
+            problem = ""
+            try:
+                play(Bench(pathlib.Path(top)))
+            except Exception as e:  # pylint: disable=broad-except
+                problem = f"{type(e).__name__}: {e}"
+        bad += bool(problem)
+        print(f"{'not ok' if problem else 'ok'} {i} - selftest: {play.__name__.replace('_', ' ')}")
+        for line in problem.splitlines():
+            print(f"# {line}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
