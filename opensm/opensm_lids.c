@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "opensm/opensm_dynamic.h"
+#include "opensm/opensm_lid_file.h"
 #include "opensm/opensm_places.h"
 #include "opensm/opensm_smps.h"
 #include "opensm/opensm_vports.h"
@@ -458,7 +459,7 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, 
 		r = set_pair(lids, &pairs[i], undo, &dirty);
 	cl_plock_release(&osm->lock);
 	if (r == 0 && dirty.guid2lid)
-		r = osm_db_store(osm->sm.lid_mgr.p_g2l, TRUE);
+		r = vhca_osm_lid_file_save(osm);
 	if (r == 0 && dirty.dynamic)
 		r = vhca_osm_dynamic_lids_save(lids->dynamic_path, lids->dynamic);
 	if (r != 0 && !undo)

@@ -16,6 +16,7 @@
 #include "opensm/gate.h"
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
+#include "opensm/opensm_lid_file.h"
 #include "opensm/opensm_lids.h"
 #include "opensm/opensm_past_master.h"
 #include "opensm/opensm_places.h"
@@ -58,6 +59,7 @@ struct plugin {
 	char dynamic_path[VHCA_OSM_PATH_MAX];
 	struct vhca_osm_kept_snapshot kept;
 	struct vhca_osm_lids lids;
+	struct vhca_osm_lid_file lid_file; /* the thread's */
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_api *api;
 	int wake_fd;
@@ -65,6 +67,7 @@ struct plugin {
 	atomic_bool service_is_new;
 	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
 	atomic_bool was_standby;
+	atomic_bool swept; /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
 	bool running;
 	pthread_t thread;
@@ -148,6 +151,9 @@ static void *thread_main(void *arg)
 				    sizeof(count)); /* non-blocking, a counter */
 		if (atomic_exchange(&p->take_over_wanted, false))
 			take_over(p);
+		if (atomic_exchange(&p->swept, false) &&
+		    p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
+			vhca_osm_lid_file_check(&p->lid_file, p->osm);
 		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
@@ -446,6 +452,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_kept_snapshot_swept(&p->kept, false);
 		vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
 		vhca_osm_opensm_swept(&p->subnet, true);
+		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

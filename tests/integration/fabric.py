@@ -5,6 +5,7 @@ Every process lives in a directory of its own, is known by its process object, a
 """
 
 import collections
+import ctypes
 import functools
 import http.client
 import json
@@ -31,6 +32,8 @@ SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
 LIDS = 65536
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 0x40000
 SWEEP = re.compile(r"HEAVY SWEEP COMPLETE")
 
 
@@ -44,6 +47,14 @@ def missing():
 
 def few_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
+
+
+def small_disk(path, size):
+    """In a process that is about to begin: a disk of so many bytes at a directory, in a mount namespace of its own."""
+    for done in (LIBC.unshare(CLONE_NEWNS), LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None),
+                 LIBC.mount(b"tmpfs", path.encode(), b"tmpfs", 0, f"size={size}".encode())):
+        if done != 0:
+            raise OSError(ctypes.get_errno(), path)
 
 
 def tool(name):
@@ -305,10 +316,11 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, hardware=None):
+                 counter=None, cache_dir=None, cache_size=None, hardware=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
+        self.cache_size = cache_size    # bytes of a disk of its own, which ends with the process
         self.log_path = os.path.join(self.dir, "opensm.log")
         self.state_dir = os.path.join(self.dir, "state")
         self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
@@ -336,6 +348,16 @@ class Manager:
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}
 
+    def _prepare(self):
+        few_descriptors()
+        if self.cache_size:
+            small_disk(self.cache_dir, self.cache_size)
+
+    def cache_path(self, name):
+        """A file of its cache directory, as it is seen from here."""
+        path = os.path.join(self.cache_dir, name)
+        return f"/proc/{self.process.pid}/root{path}" if self.cache_size else path
+
     def start(self, wait=True, timeout=20):
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
         if "inherit" not in self.conf:
@@ -349,7 +371,7 @@ class Manager:
         with open(os.path.join(self.dir, "stdout.log"), "a") as out:
             self.process = subprocess.Popen([tool("opensm"), "-F", main], cwd=self.dir,
                                             env=self._environment(), stdin=subprocess.DEVNULL,
-                                            stdout=out, stderr=out, preexec_fn=few_descriptors)
+                                            stdout=out, stderr=out, preexec_fn=self._prepare)
         if wait:
             wait_for("OpenSM is ready", lambda: self.alive() and self.api.ready(), timeout)
         return self

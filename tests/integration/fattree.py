@@ -151,7 +151,7 @@ class Lids:
     def guid2lid(self):
         """{host: LID} of OpenSM's file."""
         found = {}
-        with open(f"{self.sm.cache_dir}/guid2lid") as f:
+        with open(self.sm.cache_path("guid2lid")) as f:
             for guid, low, _ in re.findall(r"^0x([0-9a-f]+) (0x[0-9a-f]+) (0x[0-9a-f]+)", f.read(), re.M):
                 host = (int(guid, 16) - 0x0002c90300000001) / 16
                 if host in self.of:

@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """LIDs that must not move, and moves that are disturbed: refusals, restarts, kills, lost SMPs."""
 
+import errno
 import http.client
 import json
+import os
 import random
+import tempfile
 import threading
 import time
+import unittest
 
 import fabric
 import fattree
@@ -158,6 +162,38 @@ class Lasting(fattree.Case):
         self.assertLessEqual(sum(now.of[h] != lids.of[h] for h in lids.of), 2)    # at most the one without an answer
         self.all_right(sm, now)
         self.assertEqual(self.heavy_sweep(sm), 0)
+        self.assertEqual(sm.stop(), 0)
+
+
+@unittest.skipIf(os.geteuid(), "a mount namespace needs root")
+class Disk(fattree.Case):
+    """OpenSM renames what it could not write over its file of LIDs."""
+
+    def fill(self, sm):
+        path = sm.cache_path("ballast")
+        with open(path, "wb", buffering=0) as f, self.assertRaises(OSError) as full:
+            while True:
+                f.write(b"0" * 4096)
+        self.assertEqual(full.exception.errno, errno.ENOSPC)
+        return path
+
+    def test_a_full_disk(self):
+        sm = self.manager("minhop", cache_dir=tempfile.mkdtemp(dir=self.tree.dir), cache_size=1 << 20).start()
+        lids = fattree.Lids(self.tree, sm)
+        self.assertEqual(lids.move(2, 7)[0]["state"], "applied")
+        before, sent = dict(lids.of), sm.smps()["lft"]
+        ballast = self.fill(sm)
+        for _ in range(3):
+            self.check(lids.put(3, 9), 503, "state_not_saved")
+            self.assertEqual(lids.guid2lid(), before)
+        self.assertEqual((sm.smps()["lft"], fattree.Lids(self.tree, sm).of), (sent, before))
+        # OpenSM has a change to store, and empties its file itself; what was written last is back after the sweep.
+        self.assertEqual(self.heavy_sweep(sm), 0)
+        fabric.wait_for("the file", lambda: lids.guid2lid() == before)
+        self.check(lids.put(3, 9), 503, "state_not_saved")
+        os.unlink(ballast)
+        self.assertEqual(lids.move(3, 9)[0]["state"], "applied")
+        self.assertEqual(lids.guid2lid(), lids.of)
         self.assertEqual(sm.stop(), 0)
 
 
