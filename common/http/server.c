@@ -15,8 +15,8 @@
 
 VHCA_DEFINE_CLEANUP(struct vhca_http_server, vhca_http_server_free)
 
-/* An oversized body of unknown length is read and thrown away up to this many times the limit, so
- * that the client gets its 413; beyond that the connection is cut. */
+/* The body of a refused request is read and thrown away up to this many times the limit; beyond
+ * that the connection is cut. */
 #define DISCARD_FACTOR 16
 
 static const struct vhca_http_limits default_limits = {
@@ -64,13 +64,33 @@ static enum MHD_Result queue_reply(struct vhca_http_request *req)
 	return r;
 }
 
-/* A body that announces itself as too large is refused before it is sent. So is one of somebody who is not let in, below. */
-static bool announces_too_much(const struct vhca_http_request *req)
+static bool announces_over(const struct vhca_http_request *req, uint64_t limit)
 {
 	const char *text = vhca_http_header(req, "Content-Length");
 	uint64_t len;
 
-	return text && vhca_parse_u64(text, 10, req->srv->body_max, &len) < 0;
+	return text && vhca_parse_u64(text, 10, limit, &len) < 0;
+}
+
+/* A refusal follows the body: a connection that is closed under a client that still sends takes the
+ * answer with it. It comes at once to one that waits for leave to send, or has more than is read. */
+static bool reads_rest(const struct vhca_http_request *req)
+{
+	return !vhca_http_header(req, "Expect") &&
+	       !announces_over(req, (uint64_t)req->srv->body_max * DISCARD_FACTOR);
+}
+
+static enum MHD_Result refuse(struct vhca_http_request *req, const struct vhca_error *err)
+{
+	req->dispatched = true;
+	req->received = req->srv->body_max + 1; /* what comes now is counted, not kept */
+	if (err->kind != VHCA_ERR_NONE)
+		vhca_http_reply_problem(req, err, NULL);
+	else
+		vhca_http_dispatch(req);
+	if (!req->response)
+		return MHD_NO;
+	return reads_rest(req) ? MHD_YES : queue_reply(req);
 }
 
 static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection *conn,
@@ -82,16 +102,9 @@ static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection
 	req = *ret = vhca_http_request_new(srv, conn, method, path);
 	if (!req)
 		return MHD_NO;
-	if (vhca_http_auth_check(req, &err) == 0 && !announces_too_much(req))
+	if (vhca_http_auth_check(req, &err) == 0 && !announces_over(req, srv->body_max))
 		return MHD_YES;
-	req->dispatched = true;
-	if (err.kind != VHCA_ERR_NONE) {
-		vhca_http_reply_problem(req, &err, NULL);
-	} else {
-		req->received = srv->body_max + 1;
-		vhca_http_dispatch(req);
-	}
-	return req->response ? queue_reply(req) : MHD_NO;
+	return refuse(req, &err);
 }
 
 static enum MHD_Result receive(struct vhca_http_request *req, const char *data, size_t len)

@@ -371,6 +371,43 @@ static void an_endless_body_is_cut_off(void **state)
 	assert_true(sent < 100 * 1024);
 }
 
+/* A connection that ended under a client that still sends would take the answer with it. */
+static void a_refusal_waits_for_the_body(void **state)
+{
+	const struct fixture *f = *state;
+	VHCA_AUTO_CLOSE int fd = dial(f);
+	VHCA_AUTO_FREE char *reply = malloc(REPLY_MAX);
+	static const char head[] =
+		"PUT /v1/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 8000\r\n\r\n";
+	static const char next[] = "GET /v1/empty HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+	char piece[500];
+
+	assert_non_null(reply);
+	memset(piece, ' ', sizeof(piece));
+	send_bytes(fd, head, sizeof(head) - 1);
+	for (size_t sent = 0; sent < 8000; sent += sizeof(piece)) {
+		pump(f, 0);
+		send_bytes(fd, piece, sizeof(piece));
+		pump(f, 0);
+	}
+	send_bytes(fd, next, sizeof(next) - 1);
+	assert_true(drain(f, fd, reply, REPLY_MAX) > 0);
+	assert_int_equal(strncmp(reply, "HTTP/1.1 413 ", 13), 0);
+	assert_non_null(strstr(reply, "HTTP/1.1 204 "));
+}
+
+static void no_body_is_awaited_in_vain(void **state)
+{
+	static const char *const heads[] = {
+		"PUT /v1/echo HTTP/1.1\r\nContent-Length: 8000\r\nExpect: 100-continue",
+		"PUT /v1/echo HTTP/1.1\r\nContent-Length: 99999999999999999999999",
+		"PUT /v1/echo HTTP/1.1\r\nContent-Length: 100000",
+	};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(heads); i++)
+		assert_int_equal(ask(*state, heads[i], NULL, NULL), 413);
+}
+
 static void head_answers_as_get_without_a_body(void **state)
 {
 	VHCA_AUTO_FREE char *reply = NULL;
@@ -720,6 +757,8 @@ int main(void)
 		T(a_wrong_method_is_told_the_right_ones),
 		T(bodies_are_bounded),
 		T(an_endless_body_is_cut_off),
+		T(a_refusal_waits_for_the_body),
+		T(no_body_is_awaited_in_vain),
 		T(head_answers_as_get_without_a_body),
 		T(big_answers_arrive_whole),
 		T(text_is_sent_as_it_is),
