@@ -281,7 +281,8 @@ def rig(tally, builds):
         return
     results = cache_dir() / "rig-results.json"
     results.unlink(missing_ok=True)
-    with subprocess.Popen([str(runner), "--pairs", "auto", "--results", str(results)]) as p:
+    with subprocess.Popen([str(runner), "--pairs", "auto", "--results", str(results),
+                           "--matrix", str(cache_dir() / "crash-matrix-rig.md")]) as p:
         try:
             code = p.wait(RIG_TIMEOUT)
         except subprocess.TimeoutExpired:

@@ -25,21 +25,11 @@ from kit import hypervisors  # noqa: E402
 from kit.base import RUN, SLOW, Lock, RigError, say, wait_for  # noqa: E402
 from kit.case import CASES, Failure, Rig  # noqa: E402
 from kit.host import VFS  # noqa: E402
+from kit.matrix import merged_page  # noqa: E402
 from kit.share import Share, pairs_that_fit  # noqa: E402
 from kit.vm import Vm  # noqa: E402
 
 ARTIFACTS = RUN / "artifacts"
-MATRIX_HEAD = """# Crash matrix on the rig
-
-Written by `tests/rig/run.py --matrix FILE matrix:`. Real kernels, vfio, libvirt and OpenSM;
-`docs/crash-matrix.md` is the fast form, with every step. In each cell an agent stops at a transaction (its migration or its VF enters a state),
-before or after that is durable; then somebody gets SIGKILL, with or without the link between the hypervisors being cut for four seconds, and comes
-back. Afterwards, from libvirt, sysfs, SA and plugin: one owner of the vGUID; the guest has its VF with vGUID, P_Keys and PCI address where it runs, and
-the port holds the vGUID there and not elsewhere; all other VFs are free and clean; no claim, migration or report is left over.
-
-| # | away | the guest |
-|--|--|--|
-"""
 COLLECT = {
     "vhcad.log": "journalctl --no-pager -b -u vhcad -o short-monotonic",
     "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
@@ -222,20 +212,13 @@ def outcome(process, name, results):
     return [{"name": f"the pair {name}", "result": "FAIL", "seconds": 0, "problem": f"ended with exit code {code}"}]
 
 
-def matrix_page(results):
-    """The cells of all cases as a page of docs/."""
-    cells = [cell for r in results for cell in r.get("cells", ())]
-    rows = "".join(f"| {i} | {cell} | {guest} |\n" for i, (cell, guest) in enumerate(cells, 1))
-    return f"{MATRIX_HEAD}{rows}\n{len(cells)} cells, {sum(r['result'] == 'FAIL' for r in results)} cases failed.\n"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="only print the cases and what they show")
     parser.add_argument("--keep", action="store_true", help="leave the hypervisors running")
     parser.add_argument("--no-install", action="store_true", help="test what is installed there already")
     parser.add_argument("--results", help="write a JSON list of results here")
-    parser.add_argument("--matrix", help="write a page of what the cells of the crash matrix showed")
+    parser.add_argument("--matrix", help="write the page of the crash matrix with what was played now")
     parser.add_argument("--long", action="store_true", help="also the cases that take more than five minutes each")
     parser.add_argument("--pairs", default="1", help="pairs of hypervisors that run at the same time: a number, or auto")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in another order, which finds cases that lean on the one before")
@@ -257,7 +240,7 @@ def main():
     if args.results:
         pathlib.Path(args.results).write_text(json.dumps(results))
     if args.matrix:
-        pathlib.Path(args.matrix).write_text(matrix_page(results))
+        pathlib.Path(args.matrix).write_text(merged_page([cell for r in results for cell in r.get("cells", ())]))
     failed = sum(r["result"] == "FAIL" for r in results)
     passed = sum(r["result"] == "ok" for r in results)
     say(f"rig: {passed} passed, {failed} failed" + (f", {len(results) - passed - failed} skipped" if passed + failed < len(results) else ""))

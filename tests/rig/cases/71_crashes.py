@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Agents die while libvirt copies (06_matrix.py has the steps before and after): one owner afterwards, and no leak."""
+"""Agents die while libvirt copies (kit/matrix.py has the steps before and after): one owner afterwards, and no leak."""
 
 from kit.base import wait_for
 from kit.case import case, equal

@@ -44,6 +44,7 @@ class Cell(typing.NamedTuple):
     step: str
     party: str
     cut: bool = False
+    cancelled: bool = False
 
     def __str__(self):
         return f"{self.party} {'and the link ' if self.cut else ''}away {self.when} {self.side}'s {self.step}"
@@ -87,18 +88,20 @@ class Breaker:
         source = self.move.guest.host
         return source if who.startswith("source") else self.move.other(source)
 
-    def run(self, cells, begin=None):
-        """Each of these cells; begin(breaker, cell) starts a migration in the background that will reach the step."""
+    def run(self, cells):
         for cell in cells:
             try:
-                self.break_at(cell, begin or Breaker.migrate)
+                self.break_at(cell)
             except (Failure, RigError) as e:
                 raise Failure(f"{cell}: {e}") from None
 
-    def break_at(self, cell, begin):
+    def break_at(self, cell):
         source, victim = self.move.guest.host, self.host(cell.side)
         self.arm(cell)
-        begin(self, cell)
+        if cell.cancelled:
+            self.cancel_in_the_copy(cell)
+        else:
+            self.migrate()
         code, _ = victim.code(STOPPED, timeout=120)
         check(code == 0, f"the step was not reached; {self.why_not(source)}")
         self.strike(cell, victim)
@@ -110,7 +113,7 @@ class Breaker:
         text = f"{POINTS[kind, cell.when]}/{state}=stop"
         self.host(cell.side).sh(f"echo {text} > {FAULT}.new && mv {FAULT}.new {FAULT}")
 
-    def migrate(self, _cell):
+    def migrate(self):
         """The request is answered late, or by nobody: its agent may be the one that stops."""
         source = self.move.guest.host
         body = f'{{"domain": "{self.move.guest.name}", "peer": "{self.move.other(source).name}"}}'
