@@ -121,8 +121,9 @@ def run_group(group, rig):
 
 
 def select(words, long):
-    """Groups of cases in file order, which begins with the longest so that pairs end together. A story's later parts need its
-    earlier ones: they are one group, matched as a whole. Long ones have to be asked for, by a word or by this flag."""
+    """Groups of cases. A story's later parts need its earlier ones: they are one group, matched as a whole. The longest
+    stories come first, since one pair plays a story alone, then file order, so that pairs end together. Long cases have
+    to be asked for, by a word or by this flag."""
     for file in sorted((pathlib.Path(__file__).parent / "cases").glob("[0-9]*.py")):
         importlib.import_module(f"cases.{file.stem}")
     groups = []
@@ -131,6 +132,7 @@ def select(words, long):
             groups[-1].append(entry)
         else:
             groups.append([entry])
+    groups.sort(key=len, reverse=True)
     if words:
         return [g for g in groups if any(w in e.name for w in words for e in g)]
     return [g for g in groups if long or not g[0].long]
