@@ -135,8 +135,9 @@ def build(tally, name):
 
 
 def tap_counts(text):
-    """(ok, not ok) of a TAP stream, and the line of each case that was skipped."""
-    skipped = re.findall(r"^ok\b[ \d-]*(.*# *SKIP.*)", text, re.M)
+    """(ok, not ok) of a TAP stream, and (name, reason) of each case that was skipped; cmocka puts the name behind."""
+    found = re.findall(r"^ok\b[ \d-]*(.*?) *# *SKIP *(.*)", text, re.M)
+    skipped = [(before or after, after if before else "") for before, after in found]
     return len(re.findall(r"^ok\b(?!.*# *SKIP)", text, re.M)), len(re.findall(r"^not ok\b", text, re.M)), skipped
 
 
@@ -151,8 +152,8 @@ def add_meson_test(tally, entry):
     elif result in ("OK", "EXPECTEDFAIL"):
         tally.add(f"{name}" + (f" [{good}]" if good else ""), "ok", seconds)
         tally.passed += max(good, 1) - 1
-        for reason in skipped:
-            tally.add(f"{name}: {reason}", "skip")
+        for case, reason in skipped:
+            tally.add(f"{name}: {case}", "skip", None, reason)
     else:
         tally.add(f"{name}: {result}", "FAIL", seconds, detail)
         tally.passed += good

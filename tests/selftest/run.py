@@ -138,6 +138,11 @@ def allowed_skip(bench):
     expect(bench.meson(a="echo '1..0 # SKIP no card'", b=GOOD), (2, 0, 1))
 
 
+def skip_as_cmocka_says_it(bench):
+    (bench.top / "tests/skips.txt").write_text("a: needs_card -- none here\n")
+    expect(bench.meson(a="echo 1..2; echo ok 1 - x; echo ok 2 '# SKIP needs_card'"), (1, 0, 1), "a: needs_card")
+
+
 def rig_good(bench):
     expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "ok")])), (2, 0, 0))
 
@@ -172,7 +177,8 @@ def section_crashes_after_cases(bench):
 
 SABOTAGES = (good_tests_pass, killed_meson, meson_at_its_timeout, failing_case, crash_after_its_cases,
              exit_code_after_its_cases, plan_not_fulfilled, hanging_test, empty_suite, skip_nobody_allowed,
-             skipped_case_nobody_allowed, allowed_skip, rig_good, rig_says_nothing, rig_forgets_case, rig_killed,
+             skipped_case_nobody_allowed, allowed_skip,
+             skip_as_cmocka_says_it, rig_good, rig_says_nothing, rig_forgets_case, rig_killed,
              rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases)
 
 
