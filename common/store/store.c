@@ -47,11 +47,13 @@ static int open_connection(const char *path, int flags, sqlite3 **ret)
 	return vhca_sql_errno(rc);
 }
 
-/* quick_check answers with rows of text: one "ok", or what is wrong. */
+/* quick_check answers with rows of text: one "ok", or what is wrong. SQLite 3.46 takes an argument
+ * of pragma_quick_check() for the name of a table, so the number of rows is the statement's. */
 static int check_sound(sqlite3 *db)
 {
 	int64_t sound;
-	int r = vhca_sql_number(db, "SELECT quick_check = 'ok' FROM pragma_quick_check(1)", &sound);
+	int r = vhca_sql_number(db, "SELECT quick_check = 'ok' FROM pragma_quick_check LIMIT 1",
+				&sound);
 
 	if (r < 0)
 		return r;
