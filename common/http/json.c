@@ -41,6 +41,27 @@ static const char *skip_blanks(const char *p, const char *end)
 	return p;
 }
 
+/* Length of the run at the start of text that is either all ASCII or all not. */
+static size_t run_length(const char *text, size_t len)
+{
+	size_t n = 1;
+
+	while (n < len && (unsigned char)text[n] >> 7 == (unsigned char)text[0] >> 7)
+		n++;
+	return n;
+}
+
+/* Gives json-c one run. When strict, its 0.18 takes every byte beyond ASCII in a string for a
+ * control character (char is signed there); elsewhere such a byte is an error in any case. */
+static struct json_object *parse_run(struct json_tokener *tok, const char *text, size_t len)
+{
+	bool ascii = (unsigned char)text[0] < 0x80;
+
+	json_tokener_set_flags(tok, JSON_TOKENER_ALLOW_TRAILING_CHARS | JSON_TOKENER_VALIDATE_UTF8 |
+					    (ascii ? JSON_TOKENER_STRICT : 0));
+	return json_tokener_parse_ex(tok, text, (int)len);
+}
+
 /*
  * Parses one value and says where it ended. A number at the very end is complete only when json-c
  * sees what follows it: it gets a blank.
@@ -48,12 +69,20 @@ static const char *skip_blanks(const char *p, const char *end)
 static enum json_tokener_error parse_text(struct json_tokener *tok, const char *text, size_t len,
 					  struct json_object **ret, size_t *ret_end)
 {
-	*ret = json_tokener_parse_ex(tok, text, (int)len);
-	*ret_end = json_tokener_get_parse_end(tok);
-	if (json_tokener_get_error(tok) == json_tokener_continue) {
-		*ret = json_tokener_parse_ex(tok, "\n", 1);
-		*ret_end = len;
+	enum json_tokener_error e = json_tokener_continue;
+	size_t n;
+
+	*ret_end = 0;
+	for (size_t done = 0; e == json_tokener_continue && done < len; done += n) {
+		n = run_length(text + done, len - done);
+		*ret = parse_run(tok, text + done, n);
+		*ret_end = done + json_tokener_get_parse_end(tok);
+		e = json_tokener_get_error(tok);
 	}
+	if (e != json_tokener_continue)
+		return e;
+	*ret = parse_run(tok, "\n", 1);
+	*ret_end = len;
 	return json_tokener_get_error(tok);
 }
 
@@ -71,8 +100,6 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 	tok = json_tokener_new_ex(VHCA_JSON_DEPTH_MAX);
 	if (!tok)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", ENOMEM, "body");
-	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_ALLOW_TRAILING_CHARS |
-					    JSON_TOKENER_VALIDATE_UTF8);
 	e = parse_text(tok, text, len, &obj, &end);
 	if (e != json_tokener_success)
 		return bad(err, "no JSON: %s", json_tokener_error_desc(e));
