@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A token file, a line "%%", and the Authorization line of a request: let in is who has one of the file's tokens behind "Bearer ", letter by
+ * letter, and nobody else. The same file as certificates is refused by name, without a word of what it holds.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "common/base/cleanup.h"
+#include "common/http/auth.h"
+#include "common/http/server_private.h"
+#include "tests/fuzz/input.h"
+
+static const char *authorization;
+
+/* ---- what stands in for the production symbol ---- */
+
+const char *__wrap_vhca_http_header(const struct vhca_http_request *req, const char *name);
+const char *__wrap_vhca_http_header(const struct vhca_http_request *req, const char *name)
+{
+	(void)req;
+	return strcasecmp(name, "Authorization") == 0 ? authorization : NULL;
+}
+
+/* ---- what is expected ---- */
+
+static bool is_line_of(const char *token, const char *file, size_t len)
+{
+	size_t n = strlen(token);
+
+	for (size_t at = 0; at + n <= len; at++)
+		if (memcmp(file + at, token, n) == 0 && (at == 0 || file[at - 1] == '\n') &&
+		    (at + n == len || strchr("\r\n", file[at + n])))
+			return true;
+	return false;
+}
+
+static bool may_pass(const char *file, size_t len)
+{
+	const char *token;
+
+	if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0)
+		return false;
+	token = authorization + 7;
+	return strlen(token) >= VHCA_HTTP_TOKEN_MIN && strlen(token) <= VHCA_HTTP_TOKEN_MAX &&
+	       token[0] != '#' && is_line_of(token, file, len);
+}
+
+static void check_request(const struct vhca_http_auth *auth, const char *file, size_t len)
+{
+	struct vhca_http_server srv = {.auth = auth};
+	struct vhca_http_request req = {.srv = &srv};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	bool passed = vhca_http_auth_check(&req, &err) == 0;
+
+	FUZZ_ASSERT(passed == may_pass(file, len));
+	FUZZ_ASSERT(passed || (err.kind == VHCA_ERR_DENIED && !strcmp(err.code, "unauthorized")));
+}
+
+/* A secret is no part of a message, not even of a damaged file. */
+static void check_refused(const struct vhca_http_auth *auth, const struct vhca_error *err,
+			  const char *path)
+{
+	FUZZ_ASSERT(!auth && err->kind == VHCA_ERR_INVALID && !strcmp(err->code, "credentials"));
+	FUZZ_ASSERT(strncmp(err->msg, path, strlen(path)) == 0);
+}
+
+static void check_tokens(const char *file, size_t len)
+{
+	const char *path = input_file((const uint8_t *)file, len);
+	const struct vhca_http_auth_files files = {.tokens = path};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_http_auth *auth = NULL;
+
+	if (vhca_http_auth_load(&files, &auth, &err) < 0)
+		check_refused(auth, &err, path);
+	else
+		check_request(auth, file, len);
+	(void)vhca_http_auth_free(auth);
+}
+
+static void check_authority(const char *file, size_t len)
+{
+	const char *path = input_file((const uint8_t *)file, len);
+	const struct vhca_http_auth_files files = {.authority = path};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_http_auth *auth = NULL;
+
+	if (vhca_http_auth_load(&files, &auth, &err) < 0)
+		check_refused(auth, &err, path);
+	(void)vhca_http_auth_free(auth);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	VHCA_AUTO_FREE char *file = NULL, *line = NULL;
+	size_t len = 0, line_len = 0;
+
+	file = input_part(&data, &size, &len);
+	if (!file)
+		return 0;
+	line = input_part(&data, &size, &line_len);
+	authorization = line;
+	check_tokens(file, len);
+	if (memmem(file, len, "-----BEGIN", 10))
+		check_authority(file, len);
+	authorization = NULL;
+	return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The plugin's configuration: refused with file and line, or within every limit. */
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+
+#include "opensm/dynamic_lids.h"
+#include "opensm/plugin_conf.h"
+#include "tests/fuzz/input.h"
+
+static bool is_file(const char *path, size_t size)
+{
+	return memchr(path, '\0', size) && (!path[0] || path[0] == '/');
+}
+
+static void check_policy(const struct vhca_osm_policy *policy)
+{
+	FUZZ_ASSERT(policy->n_allowed <= VHCA_OSM_RANGES_MAX);
+	for (size_t i = 0; i < policy->n_allowed; i++) {
+		const struct vhca_osm_range *range = &policy->allowed[i];
+
+		FUZZ_ASSERT(range->first >= 1 && range->first <= range->last &&
+			    range->last <= 0x7fff);
+		FUZZ_ASSERT(vhca_osm_policy_allows(policy, range->first));
+		FUZZ_ASSERT(vhca_osm_policy_allows(policy, range->last | 0x8000));
+	}
+}
+
+static void check_accepted(const struct vhca_osm_conf *conf)
+{
+	FUZZ_ASSERT(memchr(conf->listen, '\0', sizeof(conf->listen)) && strchr(conf->listen, ':'));
+	FUZZ_ASSERT(conf->socket_mode <= 0777);
+	FUZZ_ASSERT(is_file(conf->tls_certificate, sizeof(conf->tls_certificate)));
+	FUZZ_ASSERT(is_file(conf->tls_key, sizeof(conf->tls_key)));
+	FUZZ_ASSERT(is_file(conf->tls_ca, sizeof(conf->tls_ca)));
+	FUZZ_ASSERT(is_file(conf->token_file, sizeof(conf->token_file)));
+	FUZZ_ASSERT(is_file(conf->base_file, sizeof(conf->base_file)));
+	FUZZ_ASSERT(conf->state_dir[0] == '/' && is_file(conf->state_dir, sizeof(conf->state_dir)));
+	FUZZ_ASSERT(conf->inherit_s <= 86400 && conf->dynamic <= VHCA_OSM_DYNAMIC_MAX);
+	check_policy(&conf->policy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct vhca_osm_conf untouched;
+	const char *path = input_file(data, size);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_conf conf = untouched;
+
+	if (vhca_osm_conf_load(path, &conf, &err) == 0) {
+		check_accepted(&conf);
+		return 0;
+	}
+	FUZZ_ASSERT(memcmp(&conf, &untouched, sizeof(conf)) == 0);
+	FUZZ_ASSERT(err.kind == VHCA_ERR_INVALID && *err.code);
+	FUZZ_ASSERT(strncmp(err.msg, path, strlen(path)) == 0);
+	return 0;
+}
