@@ -43,7 +43,7 @@ int vhca_json_check_members(struct json_object *obj, const char *const *allowed,
 
 /* Builders; they abort on out-of-memory never: a NULL child is stored as null. */
 void vhca_json_add_string(struct json_object *obj, const char *key,
-			  const char *value); /* NULL -> null */
+			  const char *value); /* NULL -> null; what is no UTF-8 -> "?" */
 void vhca_json_add_u64(struct json_object *obj, const char *key, uint64_t value);
 void vhca_json_add_bool(struct json_object *obj, const char *key, bool value);
 void vhca_json_add_guid(struct json_object *obj, const char *key,

@@ -3,6 +3,9 @@
  * aborts. */
 #include "common/http/json.h"
 
+#include <string.h>
+
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 
 void vhca_json_add(struct json_object *obj, const char *key, struct json_object *child)
@@ -11,9 +14,41 @@ void vhca_json_add(struct json_object *obj, const char *key, struct json_object 
 		(void)json_object_put(child);
 }
 
+/* Bytes of the UTF-8 character at p, 0 if there is none: RFC 3629, without overlong forms and surrogates. */
+static size_t character(const unsigned char *p)
+{
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+
+	if (n == 0 || p[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+/* Messages repeat what somebody sent, cut where the buffer ended: readers refuse a document with half a character in it. */
+static struct json_object *new_string(const char *value)
+{
+	VHCA_AUTO_FREE char *copy = strdup(value);
+	char *p = copy;
+
+	while (p && *p) {
+		size_t n = character((const unsigned char *)p);
+
+		if (n == 0)
+			*p = '?';
+		p += n ? n : 1;
+	}
+	return copy ? json_object_new_string(copy) : NULL;
+}
+
 void vhca_json_add_string(struct json_object *obj, const char *key, const char *value)
 {
-	vhca_json_add(obj, key, value ? json_object_new_string(value) : NULL);
+	vhca_json_add(obj, key, value ? new_string(value) : NULL);
 }
 
 void vhca_json_add_u64(struct json_object *obj, const char *key, uint64_t value)

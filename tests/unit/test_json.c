@@ -352,6 +352,40 @@ static void a_code_that_does_not_fit_is_its_kind(void **state)
 	}
 }
 
+/* What is told is what was asked, cut somewhere: /v1/vfs/%ff, or 40 bytes that end inside of a character. */
+static void whatever_is_written_can_be_read(void **state)
+{
+	static const struct {
+		const char *text, *told;
+	} strings[] = {
+		{"vm1", "vm1"},
+		{"g\xc3\xa4ste \xe2\x82\xac \xf0\x9f\x90\xa7",
+		 "g\xc3\xa4ste \xe2\x82\xac \xf0\x9f\x90\xa7"},
+		{"\xff", "?"},
+		{"cut \xc3", "cut ?"},
+		{"cut \xe2\x82", "cut ??"},
+		{"cut \xf0\x9f\x90", "cut ???"},
+		{"\xe2x", "?x"},
+		{"\xc0\xaf", "??"},
+		{"\xe0\x80\xaf", "???"},
+		{"\xed\xa0\x80", "???"},
+		{"\xf4\x90\x80\x80", "????"},
+		{"\xf5\x80\x80\x80", "????"},
+		{"\x80", "?"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+		AUTO_PUT doc = json_object_new_object();
+		const char *told = NULL;
+
+		vhca_json_add_string(doc, "detail", strings[i].text);
+		AUTO_PUT again = parse(json_object_to_json_string(doc));
+		assert_int_equal(vhca_json_get_string(again, "detail", &told, NULL), 0);
+		assert_string_equal(told, strings[i].told);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +399,7 @@ int main(void)
 		cmocka_unit_test(addresses_come_as_text),
 		cmocka_unit_test(unknown_members_are_named),
 		cmocka_unit_test(builders_write_what_accessors_read),
+		cmocka_unit_test(whatever_is_written_can_be_read),
 		cmocka_unit_test(problems_survive_the_wire),
 		cmocka_unit_test(some_codes_have_their_own_status),
 		cmocka_unit_test(foreign_answers_become_errors_too),
