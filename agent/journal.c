@@ -81,14 +81,34 @@ struct load {
 	void *ctx;
 };
 
+int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret)
+{
+	const char *text = vhca_row_text(row, col);
+
+	return vhca_uuid_parse(text, ret) || strcmp(VHCA_UUID_STR(ret), text) ? -EBADMSG : 0;
+}
+
+int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret)
+{
+	const char *text = vhca_row_text(row, col);
+
+	return vhca_bdf_parse(text, ret) || strcmp(VHCA_BDF_STR(*ret), text) ? -EBADMSG : 0;
+}
+
+/* Before it is narrowed: 257 is not 1. */
+static bool is_up_to(const struct vhca_row *row, int col, int64_t max)
+{
+	return vhca_row_i64(row, col) >= 0 && vhca_row_i64(row, col) <= max;
+}
+
 static int load_vf(void *ctx, const struct vhca_row *row)
 {
 	struct load *l = ctx;
 	struct vhca_journal_vf vf = {.since_ms = vhca_row_u64(row, 2),
 				     .index = (uint16_t)vhca_row_i64(row, 6)};
 
-	if (vhca_bdf_parse(vhca_row_text(row, 0), &vf.bdf) ||
-	    vhca_bdf_parse(vhca_row_text(row, 5), &vf.pf) ||
+	if (!is_up_to(row, 6, VHCA_VFS_MAX - 1) || vhca_journal_bdf(row, 0, &vf.bdf) ||
+	    vhca_journal_bdf(row, 5, &vf.pf) ||
 	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) ||
 	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) ||
 	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)))
@@ -109,29 +129,42 @@ static int parse_pkeys(const char *text, struct vhca_identity *id)
 	return 0;
 }
 
+/* What NULL stands for is not so; any other text has to be what it should. */
+static int load_guest(const struct vhca_row *row, struct vhca_claim *c)
+{
+	c->has_guest = vhca_row_text(row, 12)[0] != '\0';
+	return c->has_guest ? vhca_journal_bdf(row, 12, &c->guest) : 0;
+}
+
+static int load_migration(const struct vhca_row *row, struct vhca_claim *c)
+{
+	c->migrating = vhca_row_text(row, 13)[0] != '\0';
+	return c->migrating ? vhca_journal_uuid(row, 13, &c->migration) : 0;
+}
+
 static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
-	if (vhca_uuid_parse(vhca_row_text(row, 0), &c->id) ||
-	    vhca_uuid_parse(vhca_row_text(row, 1), &c->domain) ||
+	if (vhca_journal_uuid(row, 0, &c->id) || vhca_journal_uuid(row, 1, &c->domain) ||
 	    vhca_strcpy(c->domain_name, sizeof(c->domain_name), vhca_row_text(row, 2)) ||
 	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, 3)) ||
 	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, 4)) ||
 	    vhca_way_parse(vhca_row_text(row, 5), &c->way) ||
-	    parse_pkeys(vhca_row_text(row, 9), &c->identity))
+	    parse_pkeys(vhca_row_text(row, 9), &c->identity) || load_guest(row, c) ||
+	    load_migration(row, c) || !is_up_to(row, 17, VHCA_PORTS_MAX))
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, 7);
 	c->epoch = vhca_row_u64(row, 8);
 	c->ending = vhca_row_i64(row, 10) != 0;
 	c->forced = vhca_row_i64(row, 10) == ENDING_FORCED;
 	c->created_ms = vhca_row_u64(row, 11);
-	c->has_guest = !vhca_bdf_parse(vhca_row_text(row, 12), &c->guest);
-	c->migrating = !vhca_uuid_parse(vhca_row_text(row, 13), &c->migration);
 	c->leaving = vhca_row_i64(row, 14) != 0;
 	c->away = c->withdrawn = vhca_row_i64(row, 15) != 0;
 	c->port_guid = vhca_row_u64(row, 16);
 	c->port = (uint8_t)vhca_row_i64(row, 17);
 	c->kept_epoch = vhca_row_u64(row, 18);
-	return c->port <= VHCA_PORTS_MAX ? 0 : -EBADMSG;
+	return vhca_name_is_valid(c->name) && vhca_name_is_valid(c->fabric) && c->identity.guid
+		       ? 0
+		       : -EBADMSG;
 }
 
 static int load_claim(void *ctx, const struct vhca_row *row)
@@ -139,16 +172,12 @@ static int load_claim(void *ctx, const struct vhca_row *row)
 	struct load *l = ctx;
 	struct vhca_claim *c = vhca_model_add_claim(l->m);
 	struct vhca_bdf bdf;
-	int r;
 
 	if (!c)
 		return -ENOMEM;
-	r = vhca_bdf_parse(vhca_row_text(row, 6), &bdf);
-	if (!r)
-		r = fill_claim(c, row);
-	if (!r)
-		r = l->sink->claim(l->ctx, c, bdf);
-	return r;
+	if (vhca_journal_bdf(row, 6, &bdf) || fill_claim(c, row))
+		return -EBADMSG;
+	return l->sink->claim(l->ctx, c, bdf);
 }
 
 static int load_epoch(void *ctx, const struct vhca_row *row)
@@ -163,8 +192,7 @@ static int load_suppressed(void *ctx, const struct vhca_row *row)
 	struct load *l = ctx;
 	struct vhca_uuid domain;
 
-	if (vhca_uuid_parse(vhca_row_text(row, 0), &domain) ||
-	    !vhca_name_is_valid(vhca_row_text(row, 1)))
+	if (vhca_journal_uuid(row, 0, &domain) || !vhca_name_is_valid(vhca_row_text(row, 1)))
 		return -EBADMSG;
 	return vhca_model_suppress(l->m, &domain, vhca_row_text(row, 1));
 }

@@ -32,6 +32,10 @@ struct vhca_journal_sink {
 int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		      const struct vhca_journal_sink *sink, void *ctx, struct vhca_error *err);
 
+/* Columns as they are written here, 0 or -EBADMSG. Another spelling would be another key to the database, and the same to the model. */
+int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret);
+int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret);
+
 /* Rows of a transaction. */
 void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_vf_state state,
 		     const char *boot_id);

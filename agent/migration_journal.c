@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/journal.h"
 #include "agent/migration_int.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
@@ -113,22 +114,33 @@ static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
 	return m->lease_ms && until > longest ? longest : until;
 }
 
+/* A state of the other side has no rules here: the migration would stand still for ever. */
+static int parse_role(const char *role, struct vhca_mig *m)
+{
+	m->source = !strcmp(role, "source");
+	if (!m->source && strcmp(role, "destination") != 0)
+		return -EBADMSG;
+	return (m->source ? mig_states[m->state].source : mig_states[m->state].destination)
+		       ? 0
+		       : -EBADMSG;
+}
+
 static int load_row(void *ctx, const struct vhca_row *row)
 {
 	struct vhca_migrations *ms = ctx;
 	struct vhca_uuid id;
 	struct vhca_mig *m;
 
-	if (vhca_uuid_parse(vhca_row_text(row, 0), &id))
+	if (vhca_journal_uuid(row, 0, &id))
 		return -EBADMSG;
 	m = mig_new(ms, &id);
 	if (!m)
 		return -ENOMEM;
-	m->source = !strcmp(vhca_row_text(row, 1), "source");
-	if (vhca_uuid_parse(vhca_row_text(row, 2), &m->domain) ||
+	if (vhca_journal_uuid(row, 2, &m->domain) ||
 	    vhca_strcpy(m->domain_name, sizeof(m->domain_name), vhca_row_text(row, 3)) ||
 	    vhca_strcpy(m->peer, sizeof(m->peer), vhca_row_text(row, 4)) ||
 	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state) ||
+	    parse_role(vhca_row_text(row, 1), m) ||
 	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode))
 		return -EBADMSG;
 	m->handed = vhca_row_i64(row, 6) != 0;
