@@ -215,7 +215,12 @@ static int load_tokens(struct vhca_http_auth *auth, const char *path, struct vhc
 	VHCA_CLEANUP(wipe) struct vhca_http_pem file = {.path = NULL};
 	int r = read_pem(path, &file, err);
 
-	return r < 0 || !file.text ? r : parse_tokens(auth, path, file.text, err);
+	if (r < 0 || !file.text)
+		return r;
+	/* What stands in front of it would be taken for a token, and what stands behind it not be seen. */
+	if (strlen(file.text) != file.len)
+		return bad(err, path, "contains a NUL byte");
+	return parse_tokens(auth, path, file.text, err);
 }
 
 /* ---- life ---- */
