@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [lint] [selftest] [unit] [integration] [pristine] [rig]
+"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [pristine] [rig]
 
 Without arguments all sections, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
@@ -18,14 +18,21 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import fuzzing  # pylint: disable=wrong-import-position
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECTIONS = ("lint", "selftest", "unit", "integration", "pristine", "rig")
+SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "pristine", "rig")
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
     "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
     "clang": ({"CC": "clang"}, ["-Dwerror=true"]),
     "dev": ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-dev.ini"), "-Dfault-points=true"]),
 }
+# Of its own: only libFuzzer's programs, and for the section that runs them.
+FUZZ_BUILD = ({"CC": "clang"}, ["-Dfuzzing=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
+FUZZ_SECONDS = 3
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
@@ -116,9 +123,9 @@ def tail(text, lines=40):
     return "\n".join(text.splitlines()[-lines:])
 
 
-def build(tally, name):
+def build(tally, name, kind=None, targets=()):
     """Configure if needed, compile, count as one case. Return the directory, or None."""
-    env, options = BUILDS[name]
+    env, options = kind or BUILDS[name]
     where = cache_dir() / name
     started = time.monotonic()
     if not (where / "build.ninja").exists():
@@ -129,7 +136,7 @@ def build(tally, name):
         if code:
             tally.add(f"build {name}", "FAIL", time.monotonic() - started, tail(out))
             return None
-    code, out = run(["ninja", "-C", str(where)], BUILD_TIMEOUT)
+    code, out = run(["ninja", "-C", str(where), *targets], BUILD_TIMEOUT)
     tally.add(f"build {name}", "ok" if code == 0 else "FAIL", time.monotonic() - started, tail(out))
     return where if code == 0 else None
 
@@ -245,6 +252,25 @@ def unit(tally, builds):
         code, out = run(meson_test(builds["release"], "unit"), TEST_TIMEOUT)
         tally.add("unit tests in the release build", "ok" if code == 0 else "FAIL",
                   time.monotonic() - started, tail(out))
+
+
+def fuzz_targets(tally, where):
+    """Each target searches for a few seconds from its corpus, which stays as it is."""
+    findings = cache_dir() / "fuzz-findings"
+
+    def one(name):
+        return fuzzing.search(where / f"tests/fuzz/fuzz_{name}", ROOT / "tests/fuzz/corpus" / name, FUZZ_SECONDS, findings)
+
+    for name, (problem, runs) in fuzzing.search_all(fuzzing.targets(ROOT), one):
+        tally.add(f"fuzz: {name}, {runs} inputs", "FAIL" if problem else "ok", None, problem or "")
+
+
+def fuzz(tally, builds):
+    """libFuzzer on every parser of outside data; tools/fuzz is the same for long."""
+    del builds
+    where = build(tally, "fuzz", FUZZ_BUILD, ["fuzzers"])
+    if where:
+        fuzz_targets(tally, where)
 
 
 def same_schedules(tally, builds):

@@ -72,6 +72,24 @@ class Bench:
         self.check.cache_dir().mkdir(parents=True)
         return self.counted(self.check.rig, {})
 
+    def fuzz(self, bug, compiled=True):
+        """Run the target `broken` (fuzz_broken.c) with this bug."""
+        tests = self.top / "tests/fuzz"
+        (tests / "corpus/broken").mkdir(parents=True)
+        (tests / "corpus/broken/seed").write_text("seed")
+        (tests / "meson.build").write_text("fuzz_targets += {'broken': [[], [], []]}\n")
+        program = self.top / "build/tests/fuzz/fuzz_broken"
+        program.parent.mkdir(parents=True)
+        if compiled:
+            subprocess.run(["clang", "-g", "-fsanitize=address" + ("" if bug == "NO_TARGET" else ",fuzzer"), f"-DBUG_{bug}", "-o", program,
+                            ROOT / "tests/selftest/fuzz_broken.c"], check=True)
+        self.check.FUZZ_SECONDS = 1
+        self.check.fuzzing.INPUT_SECONDS, self.check.fuzzing.MEMORY_MB = 1, 256
+        found = self.counted(self.check.fuzz_targets, self.top / "build")
+        if os.listdir(tests / "corpus/broken") != ["seed"]:
+            raise AssertionError("the corpus was changed")
+        return found
+
 
 def record(name, result, problem=""):
     return {"name": name, "result": result, "seconds": 0, "problem": problem}
@@ -175,11 +193,50 @@ def section_crashes_after_cases(bench):
     expect(bench.counted(bench.check.tap_program, ["sh", "-c", "echo 1..1; echo ok 1 - x; exit 1"], 5), (1, 1, 0), "ended early")
 
 
+def fuzz_without_bug(bench):
+    expect(bench.fuzz("NONE"), (1, 0, 0))
+
+
+def fuzz_crash(bench):
+    expect(bench.fuzz("CRASH"), (0, 1, 0), "fuzz: broken", "deadly signal", "reproducer: ", "fuzz-findings/fuzz_broken-crash-", "base64: ")
+
+
+def fuzz_overflow(bench):
+    expect(bench.fuzz("OVERFLOW"), (0, 1, 0), "heap-buffer-overflow", "reproducer: ")
+
+
+def fuzz_leak(bench):
+    expect(bench.fuzz("LEAK"), (0, 1, 0), "detected memory leaks", "reproducer: ")
+
+
+def fuzz_hang(bench):
+    expect(bench.fuzz("HANG"), (0, 1, 0), "timeout", "fuzz_broken-timeout-")
+
+
+def fuzz_out_of_memory(bench):
+    expect(bench.fuzz("MEMORY"), (0, 1, 0), "out-of-memory", "fuzz_broken-oom-")
+
+
+def fuzz_ends_at_once(bench):
+    """exit(0) out of a parser: libFuzzer itself takes that for a finding."""
+    expect(bench.fuzz("EXIT"), (0, 1, 0), "fuzz target exited")
+
+
+def fuzz_searches_nothing(bench):
+    """A program that is no target, and content with everything."""
+    expect(bench.fuzz("NO_TARGET"), (0, 1, 0), "searched nothing")
+
+
+def fuzz_not_built(bench):
+    expect(bench.fuzz("NONE", compiled=False), (0, 1, 0), "is missing")
+
+
 SABOTAGES = (good_tests_pass, killed_meson, meson_at_its_timeout, failing_case, crash_after_its_cases,
              exit_code_after_its_cases, plan_not_fulfilled, hanging_test, empty_suite, skip_nobody_allowed,
-             skipped_case_nobody_allowed, allowed_skip,
-             skip_as_cmocka_says_it, rig_good, rig_says_nothing, rig_forgets_case, rig_killed,
-             rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases)
+             skipped_case_nobody_allowed, allowed_skip, skip_as_cmocka_says_it, rig_good, rig_says_nothing, rig_forgets_case,
+             rig_killed, rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases,
+             fuzz_without_bug, fuzz_crash, fuzz_overflow, fuzz_leak, fuzz_hang, fuzz_out_of_memory, fuzz_ends_at_once,
+             fuzz_searches_nothing, fuzz_not_built)
 
 
 def main():
