@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [pristine] [rig]
+"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig]
 
 Without arguments all sections, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import fuzzing  # pylint: disable=wrong-import-position
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "pristine", "rig")
+SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "threads", "pristine", "rig")
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
     "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
@@ -33,6 +33,8 @@ BUILDS = {
 # Of its own: only libFuzzer's programs, and for the section that runs them.
 FUZZ_BUILD = ({"CC": "clang"}, ["-Dfuzzing=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
 FUZZ_SECONDS = 3
+# Of the suite `threads` only what it needs is built.
+TSAN = ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-tsan.ini"), "-Dfault-points=true"])
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
@@ -123,9 +125,9 @@ def tail(text, lines=40):
     return "\n".join(text.splitlines()[-lines:])
 
 
-def build(tally, name, kind=None, targets=()):
+def build(tally, name, how, *targets):
     """Configure if needed, compile, count as one case. Return the directory, or None."""
-    env, options = kind or BUILDS[name]
+    env, options = how
     where = cache_dir() / name
     started = time.monotonic()
     if not (where / "build.ninja").exists():
@@ -167,8 +169,9 @@ def add_meson_test(tally, entry):
         tally.failed += max(bad, 1) - 1
 
 
-def meson_test(where, suite):
-    return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(TESTS_PER_CPU * (os.cpu_count() or 1)), "--suite", suite]
+def meson_test(where, suite, wrapper=None):
+    return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(TESTS_PER_CPU * (os.cpu_count() or 1)), "--suite", suite,
+            *(["--wrapper", str(wrapper)] if wrapper else [])]
 
 
 def read_log(log):
@@ -190,12 +193,12 @@ def listed_tests(where, suite):
     return [t["name"] for t in json.loads(out) if suite in [s.rpartition(":")[2] for s in t["suite"]]]
 
 
-def meson_tests(tally, where, suite):
+def meson_tests(tally, where, suite, wrapper=None):
     """Run one suite and count its cases; a test that is listed and left no result has failed."""
-    log = where / "meson-logs/testlog.json"
+    log = where / f"meson-logs/testlog{f'-{wrapper.name}' if wrapper else ''}.json"
     log.unlink(missing_ok=True)
     failed = tally.failed
-    code, out = run(meson_test(where, suite), TEST_TIMEOUT)
+    code, out = run(meson_test(where, suite, wrapper), TEST_TIMEOUT)
     entries = read_log(log)
     for entry in entries:
         add_meson_test(tally, entry)
@@ -268,7 +271,7 @@ def fuzz_targets(tally, where):
 def fuzz(tally, builds):
     """libFuzzer on every parser of outside data; tools/fuzz is the same for long."""
     del builds
-    where = build(tally, "fuzz", FUZZ_BUILD, ["fuzzers"])
+    where = build(tally, "fuzz", FUZZ_BUILD, "fuzzers")
     if where:
         fuzz_targets(tally, where)
 
@@ -295,6 +298,14 @@ def integration(tally, builds):
                   time.monotonic() - started, tail(out))
     if builds.get("release") and builds.get("clang"):
         same_schedules(tally, builds)
+
+
+def threads(tally, builds):
+    """Where threads of ours meet, under the thread sanitizer: strands, store, HTTP, libvirt's events, the plugin in OpenSM."""
+    del builds
+    where = build(tally, "tsan", TSAN, "threads")
+    if where:
+        meson_tests(tally, where, "threads", ROOT / "tests/threads.py")
 
 
 def rig(tally, builds):
@@ -405,7 +416,7 @@ def play(tally, wanted):
     builds = {}
     if set(wanted) & {"lint", "unit", "integration"}:
         print("== build", flush=True)
-        builds = {name: build(tally, name) for name in BUILDS}
+        builds = {name: build(tally, name, how) for name, how in BUILDS.items()}
     for name in SECTIONS:
         if name in wanted:
             print(f"== {name}", flush=True)

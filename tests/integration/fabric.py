@@ -340,9 +340,9 @@ class Manager:
         preload = " ".join(str(lib) for lib in (self.counter, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
-        asan = re.search(r"libasan\S* => (\S+)", linked)
-        if asan:    # its run time has to come first
-            preload = f"{asan.group(1)} {preload}"
+        sanitizer = re.search(r"lib[at]san\S* => (\S+)", linked)
+        if sanitizer:    # its run time has to come first
+            preload = f"{sanitizer.group(1)} {preload}"
         return {**self.fabric.env(self.host, preload), **self.hardware, "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
