@@ -56,10 +56,12 @@ class Together(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.agent.process.kill()
-        cls.agent.process.wait()
-        cls.agent.log.close()
-        shutil.rmtree(cls.where)
+        try:
+            code = cls.agent.stop()
+            if code:
+                raise AssertionError(f"the agent ended with {code}:\n{cls.agent.log_text()}")
+        finally:
+            shutil.rmtree(cls.where)
 
     def ctl(self, *args):
         return subprocess.run([CTL, "--socket", f"{self.run_dir}/vhcad.sock", *args], capture_output=True, text=True,
