@@ -217,12 +217,18 @@ class Fabric:
                                     cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
                                     stdin=subprocess.PIPE if console else subprocess.DEVNULL)
         self.managers = []
+        wait_for("ibsim listens", self.listens, 60, 0.005)    # umad2sim tries again after seconds only
         wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None, 60)
 
     def env(self, host=1, preload=UMAD2SIM):
         env = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
         return {**env, "IBSIM_SOCKNAME": self.sock_name, "SIM_HOST": f"H{host}",
                 "LD_PRELOAD": preload if preload else ""}
+
+    def listens(self):
+        """Its socket for those that attach themselves; the name is filled with zero bytes, which are shown as @."""
+        with open("/proc/net/unix", encoding="ascii") as f:
+            return self.sim.poll() is not None or f"@{self.sock_name}:ctl@" in f.read()
 
     def console(self, line):
         """A command to ibsim itself, which must have a console."""
