@@ -6,7 +6,7 @@ import struct
 
 SUBN, SA = 1, 3            # management classes
 GET, SET, SA_DELETE = 0x01, 0x02, 0x15
-SIZE = 256
+SIZE, SMP_DATA = 256, 64
 QKEY = 0x80010000
 
 
@@ -14,14 +14,14 @@ def header(mgmt_class, version, method, attribute, modifier=0, tid=0x76686361):
     return struct.pack(">BBBBHHQHHI", 1, mgmt_class, version, method, 0, 0, tid, attribute, 0, modifier)
 
 
-def sa(method, attribute, mask, record, tid=0x76686361):
+def sa(method, attribute, mask, record, tid=0x76686361, key=0):
     """A request to the SA."""
-    return header(SA, 2, method, attribute, tid=tid) + bytes(12) + struct.pack(">QHHQ", 0, 0, 0, mask) + record.ljust(200, b"\0")
+    return header(SA, 2, method, attribute, tid=tid) + bytes(12) + struct.pack(">QHHQ", key, 0, 0, mask) + record.ljust(200, b"\0")
 
 
-def smp(attribute, tid):
-    """A Get that switches route by LID."""
-    return header(SUBN, 1, GET, attribute, tid=tid).ljust(SIZE, b"\0")
+def smp(attribute, tid, modifier=0, method=GET, data=b""):
+    """One that switches route by LID."""
+    return (header(SUBN, 1, method, attribute, modifier, tid).ljust(SMP_DATA, b"\0") + data).ljust(SIZE, b"\0")
 
 
 class Agent:

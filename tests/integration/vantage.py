@@ -7,6 +7,9 @@ A line on standard input is a JSON array; its answer is one, a line too, in the 
   ["paths", SM_LID, MY_GUID, [GUID, LID], ...]   port GUID and LID of the SA's record for a path from here; asked for by
                                                  the GID, or by the LID if the GUID is null; null if the SA has none
   ["records", SM_LID, MY_GUID, [GUID, LID], ...] the same records as they are, in hexadecimal
+  ["sa", SM_LID, [ATTRIBUTE, MASK, RECORD], ...] what the SA has for these components of a record, which is in hexadecimal, null if it has none
+  ["get", [LID, ATTRIBUTE, MODIFIER], ...]       the 64 bytes that whoever has the LID answers, in hexadecimal, null without an answer
+  ["set", [LID, ATTRIBUTE, MODIFIER, DATA], ...] the same, after it was told these, in hexadecimal
 """
 
 import json
@@ -21,9 +24,10 @@ import umad
 
 NODE_DESCRIPTION, PATH_RECORD = 0x10, 0x35
 DGID, SGID, DLID, SLID, NUMB_PATH = 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 12
+SM_KEY = 1    # OpenSM's own, without which it hides P_Keys
 PREFIX = 0xfe80 << 48
 METHOD, RESPONSE = 3, 0x80
-SMP_DATA, SA_DATA, RECORD = 64, 56, 64
+SMP_DATA, SMP_SIZE, SA_DATA, RECORD = umad.SMP_DATA, 64, 56, 64
 WAIT_MS = 4500      # longer than a request and its repetitions take
 
 
@@ -71,12 +75,28 @@ def paths(agent, sm_lid, me, wanted):
             for record in records(agent, sm_lid, me, wanted)]
 
 
+def smps(agent, method, wanted):
+    answers = exchange(agent, [(lid, lambda tid, a=attribute, m=modifier, d=data: umad.smp(a, tid, m, method, bytes.fromhex("".join(d))))
+                               for lid, attribute, modifier, *data in wanted])
+    return [mad and mad[SMP_DATA:SMP_DATA + SMP_SIZE].hex() for mad in answers]
+
+
+def sa_gets(agent, sm_lid, wanted):
+    answers = exchange(agent, [(sm_lid, lambda tid, a=attribute, m=mask, r=record: umad.sa(umad.GET, a, m, bytes.fromhex(r), tid, SM_KEY))
+                               for attribute, mask, record in wanted])
+    return [mad and mad[SA_DATA:].hex() for mad in answers]
+
+
 def main():
     smi, sa = umad.Agent(umad.SUBN, 1), umad.Agent(umad.SA, 2)
     for line in sys.stdin:
         what, *args = json.loads(line)
         if what == "who":
             answer = who(smi, args)
+        elif what in ("get", "set"):
+            answer = smps(smi, umad.GET if what == "get" else umad.SET, args)
+        elif what == "sa":
+            answer = sa_gets(sa, args[0], args[1:])
         elif what == "paths":
             answer = paths(sa, args[0], args[1], args[2:])
         else:
