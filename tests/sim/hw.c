@@ -8,7 +8,12 @@
 #include <string.h>
 #include <strings.h>
 
-#define VFIO "vfio-pci"
+#include "tests/sim/sim_scan.h"
+
+#define VFIO	  "vfio-pci"
+#define HW_GUIDS  128
+#define PORT_GUID UINT64_C(0x0002c90300a10001) /* of port 1 */
+#define SM_CHOICE UINT64_C(0x0014050000000100) /* and the VF and port */
 
 /* ---- what happens by itself ---- */
 
@@ -52,16 +57,30 @@ void hw_driver_start(struct hw *hw)
 		for (unsigned int p = 0; p < HW_PORTS; p++) {
 			hw->vfs[v].admin[p] = 0x0214050000000000 + hw->reload * 256u + v * 16u + p;
 			hw->vfs[v].granted[p] = 0;
+			hw->vfs[v].required[p] = HW_NO_GUID;
+			hw->vfs[v].pending[p] = false;
 		}
 	}
 }
 
-static void grant(const struct hw *hw, struct hw_vf *vf, unsigned int port)
+/* alias_GUID.c aliasguid_query_handler(): what the SM chose is what the administrator wants from now on. */
+static void settle(struct hw *hw, unsigned int v, unsigned int port)
 {
-	uint64_t guid = vf->admin[port];
+	struct hw_vf *vf = &hw->vfs[v];
 
-	if (hw->sm_grants)
-		vf->granted[port] = guid == HW_NO_GUID ? 0 : guid;
+	if (!hw->sm_grants || !vf->pending[port])
+		return;
+	if (!vf->required[port])
+		vf->required[port] = vf->admin[port] = SM_CHOICE + v * HW_PORTS + port;
+	vf->granted[port] = vf->required[port] == HW_NO_GUID ? 0 : vf->required[port];
+	vf->pending[port] = false;
+}
+
+static void require(struct hw *hw, unsigned int v, unsigned int port, uint64_t guid)
+{
+	hw->vfs[v].required[port] = guid;
+	hw->vfs[v].pending[port] = true;
+	settle(hw, v, port);
 }
 
 /* mlx4_ib_slave_alias_guid_event(slave_init = 0) at MLX4_DEV_EVENT_SLAVE_SHUTDOWN deletes the alias at the SM */
@@ -71,15 +90,27 @@ void hw_close(struct hw *hw, unsigned int v)
 
 	vf->open = vf->guest_driver = false;
 	memset(vf->qps, 0, sizeof(vf->qps));
-	memset(vf->granted, 0, sizeof(vf->granted));
+	for (unsigned int p = 0; p < HW_PORTS; p++)
+		if (vf->required[p] && vf->required[p] != HW_NO_GUID)
+			require(hw, v, p, HW_NO_GUID);
 	hw->vports[v].known = 0;
 }
 
+/* slave_init = 1: what is withdrawn is not asked for */
 void hw_guest_driver(struct hw *hw, unsigned int v)
 {
 	hw->vfs[v].guest_driver = true;
 	for (unsigned int p = 0; p < HW_PORTS; p++)
-		grant(hw, &hw->vfs[v], p);
+		if (hw->vfs[v].admin[p] != HW_NO_GUID)
+			require(hw, v, p, hw->vfs[v].admin[p]);
+}
+
+void hw_sm(struct hw *hw, bool answers)
+{
+	hw->sm_grants = answers;
+	for (unsigned int v = 0; v < HW_VFS; v++)
+		for (unsigned int p = 0; p < HW_PORTS; p++)
+			settle(hw, v, p);
 }
 
 /* net mlx4/resource_tracker.c update_pkey_index(), from RST2INIT and INIT2RTR wrappers */
@@ -190,10 +221,10 @@ static int read_fn(const struct hw *hw, const struct place *p, char *buf, size_t
 		(void)snprintf(buf, size, "%u", p->slave);
 		return 0;
 	}
-	if (strcmp(p->file, "pkey_idx") != 0 || p->n >= hw->n_keys || !p->slave)
+	if (strcmp(p->file, "pkey_idx") != 0 || p->n >= hw->n_keys)
 		return -ENOENT;
-	/* show_port_pkey(): "none\n" or "%d\n" */
-	phys = hw->vfs[p->slave - 1].map[p->port][p->n];
+	/* show_port_pkey(): "none\n" or "%d\n"; the PF's is the identity */
+	phys = p->slave ? hw->vfs[p->slave - 1].map[p->port][p->n] : (int16_t)p->n;
 	if (phys == HW_NONE)
 		(void)snprintf(buf, size, "none");
 	else
@@ -209,6 +240,23 @@ static int read_gid(uint64_t guid, char *buf, size_t size)
 	return 0;
 }
 
+/* The port's own, those of VFs, and those of functions that are not there: drawn as well, and never granted */
+static uint64_t admin_of(const struct hw *hw, const struct place *p)
+{
+	if (!p->n)
+		return PORT_GUID + p->port;
+	if (p->n <= HW_VFS)
+		return hw->vfs[p->n - 1].admin[p->port];
+	return UINT64_C(0x0214050100000000) + p->n * 16u + p->port;
+}
+
+static uint64_t granted_of(const struct hw *hw, const struct place *p)
+{
+	if (!p->n)
+		return PORT_GUID + p->port;
+	return p->n <= HW_VFS ? hw->vfs[p->n - 1].granted[p->port] : 0;
+}
+
 static int read_port(const struct hw *hw, const struct place *p, char *buf, size_t size)
 {
 	if (!strcmp(p->file, "pkeys") &&
@@ -216,14 +264,14 @@ static int read_port(const struct hw *hw, const struct place *p, char *buf, size
 		(void)snprintf(buf, size, "0x%04x", hw->pkeys[p->port][p->n]);
 		return 0;
 	}
-	if (p->n < 1 || p->n > HW_VFS)
+	if (p->n >= HW_GUIDS)
 		return -ENOENT;
 	if (!strcmp(p->file, "gids")) /* show_port_gid() */
-		return read_gid(hw->vfs[p->n - 1].granted[p->port], buf, size);
+		return read_gid(granted_of(hw, p), buf, size);
 	if (strcmp(p->file, "admin_guids") != 0)
 		return -ENOENT;
 	/* show_admin_alias_guid(): "%llx\n" */
-	(void)snprintf(buf, size, "%" PRIx64, hw->vfs[p->n - 1].admin[p->port]);
+	(void)snprintf(buf, size, "%" PRIx64, admin_of(hw, p));
 	return 0;
 }
 
@@ -314,20 +362,18 @@ bool hw_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, un
 
 /* ---- writing ---- */
 
-/* store_port_pkey(): "no..." in any case, else "%i" (octal and hex as in C), within the table */
+/* store_port_pkey(): "no..." in any case, else "%i", within the table */
 static int store_pkey(struct hw *hw, const struct place *p, const char *text)
 {
 	int16_t *entry, phys = HW_NONE;
-	char *end;
-	long n;
+	int n;
 
 	if (p->slave == 0) /* "do not allow remapping Dom0 virtual pkey table" */
 		return -EINVAL;
 	if (p->n >= hw->n_keys)
 		return -ENOENT;
 	if (strncasecmp(text, "no", 2) != 0) {
-		n = strtol(text, &end, 0);
-		if (end == text || n < 0 || n >= (long)hw->n_keys)
+		if (!sim_scan_int(text, &n) || n < 0 || n >= (int)hw->n_keys)
 			return -EINVAL;
 		phys = (int16_t)n;
 	}
@@ -337,21 +383,31 @@ static int store_pkey(struct hw *hw, const struct place *p, const char *text)
 	return 0;
 }
 
-/* store_admin_alias_guid(): entry 0 is ignored; the request goes to the SM at once */
+/* store_admin_alias_guid(): entry 0 is ignored, what is no number is not refused; the request goes to the SM at once. Nobody here writes the
+ * entries of functions that are not there. */
 static int store_guid(struct hw *hw, const struct place *p, const char *text)
 {
 	struct hw_vf *vf;
-	uint64_t guid = strtoull(text, NULL, 16);
+	uint64_t guid = UINT64_C(0xdeadbeefdeadbeef);
 
 	if (p->n == 0)
 		return 0;
 	if (p->n > HW_VFS)
 		return -ENOENT;
 	vf = &hw->vfs[p->n - 1];
+	(void)sim_scan_hex(text, &guid);
 	hw->writes += vf->admin[p->port] != guid;
 	vf->admin[p->port] = guid;
-	grant(hw, vf, p->port);
+	require(hw, p->n - 1, p->port, guid);
 	return 0;
+}
+
+/* No store function, no opening for writing, not even for root (fs/kernfs/file.c kernfs_fop_open()) */
+static int store_nothing(const struct hw *hw, const struct hw_dir *dir, const char *attr)
+{
+	char shown[64];
+
+	return hw_read(hw, dir, attr, shown, sizeof(shown)) < 0 ? -ENOENT : -EACCES;
 }
 
 /* drivers/base/bus.c bind_store(), unbind_store(); drivers/pci/pci-driver.c pci_match_device() */
@@ -401,5 +457,5 @@ int hw_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const ch
 		return store_pkey(hw, &p, text);
 	if (parse_port(attr, &p) && !strcmp(p.file, "admin_guids"))
 		return store_guid(hw, &p, text);
-	return -ENOENT;
+	return store_nothing(hw, dir, attr);
 }

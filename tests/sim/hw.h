@@ -34,7 +34,10 @@ struct hw_vf {
 	char bdf[16], driver[16], override[16];
 	int16_t map[HW_PORTS][HW_KEYS];
 	uint64_t admin[HW_PORTS], granted[HW_PORTS];
-	bool open; /* a QEMU has the vfio group */
+	uint64_t required
+		[HW_PORTS]; /* what the driver wants of the SM: the admin GUID, or none while no guest uses it */
+	bool pending[HW_PORTS]; /* which the SM has not answered yet */
+	bool open;		/* a QEMU has the vfio group */
 	bool guest_driver;
 	struct hw_qp qps[HW_QPS];
 };
@@ -84,6 +87,8 @@ void hw_reset_maps(struct hw *hw);
 void hw_close(struct hw *hw, unsigned int vf);
 /* The guest's driver comes up: its alias is asked for. */
 void hw_guest_driver(struct hw *hw, unsigned int vf);
+/* The SM hears and answers, or does not; what has waited is asked again. */
+void hw_sm(struct hw *hw, bool answers);
 /* The guest modifies a QP: virtual index -> physical, now. */
 void hw_modify_qp(struct hw *hw, unsigned int vf, unsigned int qp, unsigned int port,
 		  unsigned int virt);

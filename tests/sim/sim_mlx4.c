@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "tests/sim/sim_model.h"
+#include "tests/sim/sim_scan.h"
 
 #define DELETED	  UINT64_MAX
 #define SM_CHOICE UINT64_C(0x0014050000000100) /* and the index */
@@ -17,15 +18,6 @@ static char *iov_of(char buf[static SIM_PATH_MAX], const struct sim_parts *p)
 	return sim_path(buf, SIM_PCI "/%s/infiniband/%s/iov", p->part[0], p->part[1]);
 }
 
-/* sscanf(buf, "%i"): octal and hex as in C, trailing text ignored */
-static bool parse_index(const char *text, long *ret)
-{
-	char *end;
-
-	*ret = strtol(text, &end, 0);
-	return end != text && *ret >= 0;
-}
-
 /* store_port_pkey; parts: PF, device, function, port, virtual index */
 static int store_pkey_idx(struct sim_model *m, const struct sim_parts *p, const char *text)
 {
@@ -33,7 +25,7 @@ static int store_pkey_idx(struct sim_model *m, const struct sim_parts *p, const 
 				    p->part[2], p->part[3]);
 	const char *path = SIM_PATH("%s/pkey_idx/%s", port, p->part[4]);
 	char slave[16], pkey[16];
-	long physical;
+	int physical;
 
 	/* "do not allow remapping Dom0 virtual pkey table" */
 	if (sim_get(&m->tree, SIM_PATH("%s/gid_idx/0", port), slave, sizeof(slave)) &&
@@ -44,25 +36,45 @@ static int store_pkey_idx(struct sim_model *m, const struct sim_parts *p, const 
 		return 0;
 	}
 	/* an index past the table (caps.pkey_table_len) */
-	if (!parse_index(text, &physical) ||
+	if (!sim_scan_int(text, &physical) || physical < 0 ||
 	    !sim_get(&m->tree,
-		     SIM_PATH("%s/ports/%s/pkeys/%ld", iov_of((char[SIM_PATH_MAX]){0}, p),
+		     SIM_PATH("%s/ports/%s/pkeys/%d", iov_of((char[SIM_PATH_MAX]){0}, p),
 			      p->part[3], physical),
 		     pkey, sizeof(pkey)))
 		return -EINVAL;
-	sim_put(&m->tree, path, "%ld", physical);
+	sim_put(&m->tree, path, "%d", physical);
 	return 0;
 }
 
-/* The alias as the SM keeps it: what is requested, or nothing. */
+/* What the driver wants of the SM, beside the tree of /sys: no file shows it (alias_GUID.c, all_recs). */
+static char *required_of(char buf[static SIM_PATH_MAX], const char *iov, const char *port,
+			 const char *index)
+{
+	return sim_path(buf, "required/%s/%s/%s", iov, port, index);
+}
+
+static void put_guid(struct sim_model *m, const char *iov, const char *port, const char *index,
+		     uint64_t guid)
+{
+	sim_put(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, port, index), "%" PRIx64,
+		guid);
+}
+
 void sim_model_grant(struct sim_model *m, const char *iov, const char *port, const char *index)
 {
+	const char *required = required_of((char[SIM_PATH_MAX]){0}, iov, port, index);
 	char text[32];
-	uint64_t guid = 0;
+	uint64_t guid;
 
-	if (sim_get(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, port, index), text,
-		    sizeof(text)))
-		guid = strtoull(text, NULL, 16);
+	if (!sim_get(&m->tree, required, text, sizeof(text)))
+		return; /* nothing was ever asked for */
+	guid = strtoull(text, NULL, 16);
+	/* its choice is kept as if it had been asked for (aliasguid_query_handler) */
+	if (!guid) {
+		guid = SM_CHOICE + strtoull(index, NULL, 10);
+		sim_put(&m->tree, required, "%" PRIx64, guid);
+		put_guid(m, iov, port, index, guid);
+	}
 	if (guid == DELETED)
 		guid = 0;
 	sim_put(&m->tree, SIM_PATH("%s/ports/%s/gids/%s", iov, port, index),
@@ -71,22 +83,42 @@ void sim_model_grant(struct sim_model *m, const char *iov, const char *port, con
 		(unsigned int)guid & 0xffff);
 }
 
+static void require(struct sim_model *m, const char *iov, const char *port, const char *index,
+		    uint64_t guid)
+{
+	sim_put(&m->tree, required_of((char[SIM_PATH_MAX]){0}, iov, port, index), "%" PRIx64, guid);
+	if (m->auto_grant)
+		sim_model_grant(m, iov, port, index);
+}
+
+/* mlx4_ib_slave_alias_guid_event: what is withdrawn is not asked for, what is not held is not deleted */
+void sim_model_slave(struct sim_model *m, const char *iov, const char *port, const char *index,
+		     bool up)
+{
+	const char *path = up ? SIM_PATH("%s/ports/%s/admin_guids/%s", iov, port, index)
+			      : required_of((char[SIM_PATH_MAX]){0}, iov, port, index);
+	char text[32];
+	uint64_t guid;
+
+	if (!sim_get(&m->tree, path, text, sizeof(text)))
+		return;
+	guid = strtoull(text, NULL, 16);
+	if (guid != DELETED && (up || guid))
+		require(m, iov, port, index, up ? guid : DELETED);
+}
+
 /* store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack garbage, here: 0). A request for 0 is
- * for the SM to choose, and its choice is kept as if it had been asked for (alias_GUID.c: aliasguid_query_handler). */
+ * for the SM to choose. */
 static int store_admin_guid(struct sim_model *m, const struct sim_parts *p, const char *text)
 {
 	const char *iov = iov_of((char[SIM_PATH_MAX]){0}, p);
-	uint64_t guid;
+	uint64_t guid = 0;
 
 	if (strcmp(p->part[3], "0") == 0)
 		return 0;
-	guid = strtoull(text, NULL, 16);
-	if (!guid && m->auto_grant)
-		guid = SM_CHOICE + strtoull(p->part[3], NULL, 10);
-	sim_put(&m->tree, SIM_PATH("%s/ports/%s/admin_guids/%s", iov, p->part[2], p->part[3]),
-		"%" PRIx64, guid);
-	if (m->auto_grant)
-		sim_model_grant(m, iov, p->part[2], p->part[3]);
+	(void)sim_scan_hex(text, &guid);
+	put_guid(m, iov, p->part[2], p->part[3], guid);
+	require(m, iov, p->part[2], p->part[3], guid);
 	return 0;
 }
 

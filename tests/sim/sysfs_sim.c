@@ -206,8 +206,9 @@ void sysfs_sim_reload_mlx4(struct sysfs_sim *sim, const struct sim_pf *pf, unsig
 	struct sim_model *m = &sim->model;
 
 	pthread_mutex_lock(&m->lock);
-	sim_remove(&m->tree, SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev));
-	sim_add_iov(&m->tree, pf, n_vfs);
+	sim_remove(&m->tree,
+		   SIM_PATH("required/" SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev));
+	sim_reset_maps(&m->tree, pf, n_vfs);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -252,6 +253,20 @@ void sysfs_sim_grant(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned in
 	pthread_mutex_lock(&sim->model.lock);
 	sim_model_grant(&sim->model, SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev),
 			p, index);
+	pthread_mutex_unlock(&sim->model.lock);
+}
+
+void sysfs_sim_slave(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned int index, bool up)
+{
+	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
+	char p[12], i[12];
+
+	(void)snprintf(i, sizeof(i), "%u", index);
+	pthread_mutex_lock(&sim->model.lock);
+	for (unsigned int port = 1; port <= pf->n_ports; port++) {
+		(void)snprintf(p, sizeof(p), "%u", port);
+		sim_model_slave(&sim->model, iov, p, i, up);
+	}
 	pthread_mutex_unlock(&sim->model.lock);
 }
 

@@ -45,7 +45,7 @@ void sysfs_sim_set_groups(struct sysfs_sim *sim, enum sim_groups groups);
 void sysfs_sim_limit_vfs(struct sysfs_sim *sim, unsigned int n);
 /* udev renames the RDMA device: old path gone, new one there. */
 void sysfs_sim_rename(struct sysfs_sim *sim, const char *pf, const char *from, const char *to);
-/* mlx4_ib is loaded again: maps and GUID requests as after sysfs_sim_add_mlx4(). */
+/* mlx4_ib is loaded again: maps as after sysfs_sim_add_mlx4(), nothing is asked for. What mlx4_core and the port hold stays. */
 void sysfs_sim_reload_mlx4(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned int n_vfs);
 
 /* ---- the world outside ---- */
@@ -59,6 +59,9 @@ void sysfs_sim_set_pkey(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned
 void sysfs_sim_set_auto_grant(struct sysfs_sim *sim, bool on);
 void sysfs_sim_grant(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned int port,
 		     unsigned int gid_index);
+
+/* The driver of VF `index` (from 1, as in the iov tree) comes up in its guest, or ends there; a reset is an end. */
+void sysfs_sim_slave(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned int index, bool up);
 
 /* ---- faults ---- */
 

@@ -321,17 +321,25 @@ static void add_iov_function(const struct sim_tree *tree, const struct sim_pf *p
 	}
 }
 
-void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs)
+void sim_reset_maps(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs)
 {
 	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
 	char name[32];
 
 	for (unsigned int p = 1; p <= pf->n_ports; p++) {
-		add_iov_port(tree, pf, SIM_PATH("%s/ports/%u", iov, p));
 		for (unsigned int slave = 0; slave <= n_vfs; slave++)
 			add_iov_function(tree, pf,
 					 SIM_PATH("%s/%s/ports/%u", iov,
 						  sim_iov_name(name, pf->bdf, slave), p),
 					 slave);
 	}
+}
+
+void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs)
+{
+	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
+
+	for (unsigned int p = 1; p <= pf->n_ports; p++)
+		add_iov_port(tree, pf, SIM_PATH("%s/ports/%u", iov, p));
+	sim_reset_maps(tree, pf, n_vfs);
 }

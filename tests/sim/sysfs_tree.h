@@ -66,6 +66,8 @@ void sim_add_ofed_vf(const struct sim_tree *tree, const char *pf, unsigned int i
 /* mlx4's iov tree after driver load: n_vfs + 1 functions, VF virtual 0 -> physical 0, random-looking admin GUIDs, nothing
  * granted, 0xffff at physical index 0. */
 void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs);
+/* The maps as mlx4_ib makes them when it is loaded. */
+void sim_reset_maps(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs);
 /* Directory of slave n below iov/, as mlx4 names it. */
 char *sim_iov_name(char buf[static 32], const char *pf, unsigned int slave);
 /* Address of VF `index` with offset 1 and stride 1. */

@@ -32,6 +32,7 @@ struct world_vf {
 	struct vhca_bdf guest; /* PCI address in the guest, while group_open */
 	uint16_t other_maps;   /* P_Keys on the adapter's second port, where none should be */
 	bool guest_driver;     /* the guest's driver is up: an SM that works grants */
+	bool asked; /* the GUID was asked for after the last reset: it grants that as well, whoever uses the VF */
 	uint64_t
 		held; /* in the port's table though withdrawn, 0 = none: the SM has not heard of it */
 };

@@ -200,6 +200,7 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
 					      "the SM has not chosen a GUID yet");
 		t->guid = w->sm_choice;
+		t->asked = true;
 		return 0;
 	case VHCA_EFFECT_ATTACH:
 		res->called_us = vhca_now_us();

@@ -111,8 +111,9 @@ int world_vf_read(const struct world *w, const struct world_vf *t, uint8_t port,
 		return 0;
 	}
 	hw->requested = t->guid;
-	hw->granted =
-		w->sm_grants && t->guest_driver && t->guid != VHCA_GUID_ALL1 ? t->guid : t->held;
+	hw->granted = w->sm_grants && (t->guest_driver || t->asked) && t->guid != VHCA_GUID_ALL1
+			      ? t->guid
+			      : t->held;
 	hw->other_maps = t->other_maps;
 	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++) {
 		hw->map[k] = t->map[k];
@@ -145,6 +146,7 @@ unsigned int world_vf_program(const struct world *w, struct world_vf *t,
 	unsigned int missing = 0;
 
 	clear(t);
+	t->asked = true;
 	t->guid = want->guid;
 	for (unsigned int k = 0; k < want->n_pkeys; k++) {
 		t->map[k] = (int16_t)vhca_pkey_find(w->port_pkeys, WORLD_KEYS, want->pkeys[k]);
@@ -155,6 +157,6 @@ unsigned int world_vf_program(const struct world *w, struct world_vf *t,
 
 void world_vf_unplug(struct world_vf *t)
 {
-	t->group_open = t->guest_driver = false;
+	t->group_open = t->guest_driver = t->asked = false; /* its reset */
 	t->name[0] = '\0';
 }
