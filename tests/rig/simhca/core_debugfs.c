@@ -165,14 +165,21 @@ static int qps_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(qps);
 
-void simhca_debugfs_init(void)
+int simhca_debugfs_init(void)
 {
+	int ret;
+
 	root = debugfs_create_dir("simhca", NULL);
+	ret = simhca_sight_init(root);
+	if (ret)
+		debugfs_remove_recursive(root);
+	return ret;
 }
 
 void simhca_debugfs_exit(void)
 {
 	debugfs_remove_recursive(root);
+	simhca_sight_exit();
 }
 
 void simhca_debugfs_add(struct simhca *hca)

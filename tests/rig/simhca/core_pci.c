@@ -126,6 +126,8 @@ static int on_bus_event(struct notifier_block *nb, unsigned long action, void *d
 	if (action == BUS_NOTIFY_ADD_DEVICE && pdev->is_virtfn &&
 	    pci_physfn(pdev)->vendor == SIMHCA_VENDOR)
 		simhca_wear_ids(pdev, pci_physfn(pdev)->device + 1);
+	if (action == BUS_NOTIFY_UNBOUND_DRIVER && pdev->is_virtfn)
+		simhca_vf_unbound(pdev);
 	return NOTIFY_DONE;
 }
 
@@ -397,7 +399,11 @@ static int __init simhca_init(void)
 
 	if (ret)
 		return ret;
-	simhca_debugfs_init();
+	ret = simhca_debugfs_init();
+	if (ret) {
+		simhca_vf_exit();
+		return ret;
+	}
 	bus_register_notifier(&pci_bus_type, &bus_notifier);
 	ret = pci_register_driver(&simhca_driver);
 	if (ret) {

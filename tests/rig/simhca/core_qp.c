@@ -27,6 +27,7 @@ void simhca_qp_guest_sees(struct simhca *hca, int fn, int port, u16 pkey)
 		qp->pkey = pkey;
 		qp->live = pkey != FULL_MEMBER;
 		qp->physical = hca->func[fn].virt2phys[port][0];
+		simhca_table_changed(hca);
 	}
 	spin_unlock_irqrestore(&hca->lock, flags);
 }

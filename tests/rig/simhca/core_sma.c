@@ -180,8 +180,10 @@ static __be16 pkey_table(struct sma_call *c)
 		}
 		out[i] = cpu_to_be16(c->p->pkey[n]);
 	}
-	if (changed)
+	if (changed) {
+		simhca_table_changed(c->hca);
 		simhca_post_bitmap(c->hca, SIMHCA_EV_PKEY_TABLE, c->port, block, changed);
+	}
 	return 0;
 }
 
@@ -200,8 +202,10 @@ static __be16 guid_info(struct sma_call *c)
 			c->p->guid[n] = be64_to_cpu(in[i]);
 		out[i] = cpu_to_be64(c->p->guid[n]);
 	}
-	if (c->set)
+	if (c->set) {
+		simhca_table_changed(c->hca);
 		simhca_post(c->hca, SIMHCA_EV_GUID_INFO, c->port, c->modifier);
+	}
 	return 0;
 }
 
@@ -278,6 +282,7 @@ int simhca_sma_set_pkey(struct simhca *hca, int port, int index, u16 pkey)
 		return -EINVAL;
 	spin_lock_irqsave(&hca->lock, flags);
 	hca->port[port].pkey[index] = pkey;
+	simhca_table_changed(hca);
 	spin_unlock_irqrestore(&hca->lock, flags);
 	simhca_post_bitmap(hca, SIMHCA_EV_PKEY_TABLE, port, index / KEYS_PER_BLOCK,
 			   1u << index % KEYS_PER_BLOCK);
@@ -300,6 +305,7 @@ void simhca_sma_rotate_pkeys(struct simhca *hca, int port)
 		first = key[1];
 		memmove(&key[1], &key[2], (last - 1) * sizeof(*key));
 		key[last] = first;
+		simhca_table_changed(hca);
 	}
 	spin_unlock_irqrestore(&hca->lock, flags);
 	for (i = 0; last > 1 && i <= last / KEYS_PER_BLOCK; i++)

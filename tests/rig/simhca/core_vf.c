@@ -118,23 +118,50 @@ static void function_reset(struct simhca *hca, int fn)
 	set_active(hca, fn, false);
 }
 
+/* Which function of this adapter it is; 0: none. */
+static int number_of(const struct simhca *hca, struct pci_dev *pdev)
+{
+	int fn = pci_physfn(pdev) == hca->pdev ? pci_iov_vf_id(pdev) + 1 : 0;
+
+	return fn > 0 && fn < SIMHCA_MAX_FUNCS ? fn : 0;
+}
+
 /* int pcie_reset_flr(struct pci_dev *dev, bool probe) */
 static int on_flr(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct pci_dev *pdev = (struct pci_dev *)regs_get_kernel_argument(regs, 0);
 	bool only_asked = regs_get_kernel_argument(regs, 1) & 1;
+	char uuid[SIMHCA_UUID + 1];
 	struct simhca *hca;
 	unsigned long flags;
 	int fn;
 
 	if (only_asked || !pdev->is_virtfn)
 		return 0;
+	simhca_current_domain(uuid);
 	spin_lock_irqsave(&masters_lock, flags);
-	list_for_each_entry(hca, &masters, master_link) for (fn = 1; fn <= hca->num_vfs;
-							     fn++) if (hca->func[fn].vf == pdev)
-		function_reset(hca, fn);
+	list_for_each_entry(hca, &masters, master_link)
+	{
+		fn = number_of(hca, pdev);
+		if (fn && hca->func[fn].vf)
+			function_reset(hca, fn);
+		if (fn && uuid[0])
+			simhca_sight_held(hca, fn, pdev, uuid);
+	}
 	spin_unlock_irqrestore(&masters_lock, flags);
 	return 0;
+}
+
+/* A VF has no driver any more: vfio-pci let it go, so nobody has it open. */
+void simhca_vf_unbound(struct pci_dev *pdev)
+{
+	struct simhca *hca;
+	unsigned long flags;
+
+	spin_lock_irqsave(&masters_lock, flags);
+	list_for_each_entry(hca, &masters, master_link) if (number_of(hca, pdev))
+		simhca_sight_held(hca, number_of(hca, pdev), NULL, "");
+	spin_unlock_irqrestore(&masters_lock, flags);
 }
 
 static struct kprobe flr_probe = {.symbol_name = "pcie_reset_flr", .pre_handler = on_flr};

@@ -140,7 +140,7 @@ static bool settle_set(struct guid_query *q, struct simhca_guid_rec *rec, int i,
 		return false;
 	}
 	if (!rec->required[i])
-		hca->func[fn].admin_guid[q->gp->port] = answer;
+		simhca_set_admin_guid(hca, fn, q->gp->port, answer);
 	rec->required[i] = answer;
 	return true;
 }
@@ -371,7 +371,7 @@ void simhca_alias_guid_admin(struct simhca_ib *dev, int port, int index, u64 gui
 
 	spin_lock_irqsave(&dev->guid_lock, flags);
 	require(gp, index, guid);
-	dev->hca->func[index].admin_guid[port] = guid;
+	simhca_set_admin_guid(dev->hca, index, port, guid);
 	run_in(gp, 0);
 	spin_unlock_irqrestore(&dev->guid_lock, flags);
 }

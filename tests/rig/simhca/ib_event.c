@@ -26,7 +26,7 @@ void simhca_init_pkeys(struct simhca_ib *dev)
 	for (fn = 0; fn <= hca->num_vfs; fn++)
 		for (port = 1; port <= hca->num_ports; port++)
 			for (i = 0; i < SIMHCA_PKEYS; i++)
-				hca->func[fn].virt2phys[port][i] = !fn || !i ? i : SIMHCA_PKEY_NONE;
+				simhca_set_map(hca, fn, port, i, !fn || !i ? i : SIMHCA_PKEY_NONE);
 }
 
 static void slave_event(struct simhca_ib *dev, int fn, bool init)

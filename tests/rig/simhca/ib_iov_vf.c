@@ -22,15 +22,15 @@ struct simhca_iov_fn {
 	struct fn_port port[SIMHCA_MAX_PORTS + 1];
 };
 
-static u8 *map_entry(const struct simhca_iov_file *f)
+static u8 map_entry(const struct simhca_iov_file *f)
 {
-	return &f->dev->hca->func[f->fn].virt2phys[f->port][f->index];
+	return READ_ONCE(f->dev->hca->func[f->fn].virt2phys[f->port][f->index]);
 }
 
 static ssize_t pkey_idx_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
 	struct simhca_iov_file *f = simhca_iov_file(attr);
-	int physical = READ_ONCE(*map_entry(f));
+	int physical = map_entry(f);
 
 	if (physical >= simhca_pkey_table_len(f->dev->hca))
 		return sysfs_emit(buf, "none\n");
@@ -53,7 +53,7 @@ static ssize_t pkey_idx_store(struct kobject *kobj, struct kobj_attribute *attr,
 	else if (sscanf(buf, "%i", &physical) != 1 ||
 		 physical >= simhca_pkey_table_len(f->dev->hca) || physical < 0)
 		return -EINVAL;
-	WRITE_ONCE(*map_entry(f), physical);
+	simhca_set_map(f->dev->hca, f->fn, f->port, f->index, physical);
 	return len;
 }
 

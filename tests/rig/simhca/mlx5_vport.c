@@ -45,6 +45,16 @@ static void copy_selected(struct mlx5_vport *to, enum mlx5_select select,
 		to->policy = from->policy;
 }
 
+/* Under the lock. To the record of what guests see; an adapter that is not loaded yet has no guests. */
+static void show_vport(struct mlx5 *m, int vf)
+{
+	struct simhca *hca = pci_get_drvdata(m->pdev);
+	const struct mlx5_vport *v = &m->vf[vf].firmware;
+
+	if (hca)
+		simhca_set_vport_guids(hca, vf + 1, v->node_guid, v->port_guid);
+}
+
 /* Under the lock. mlx5_core_modify_hca_vport_context */
 static int modify_firmware(struct mlx5 *m, int vf, enum mlx5_select select,
 			   const struct mlx5_vport *want)
@@ -57,6 +67,7 @@ static int modify_firmware(struct mlx5 *m, int vf, enum mlx5_select select,
 	if (!f || is_refused(select, want))
 		return -EINVAL;
 	copy_selected(&f->firmware, select, want);
+	show_vport(m, vf);
 	return 0;
 }
 
@@ -114,6 +125,7 @@ void mlx5_enable_vports(struct mlx5 *m, int n)
 	for (vf = 0; vf < n; vf++) {
 		m->vf[vf].enabled = true;
 		m->vf[vf].firmware = (struct mlx5_vport){};
+		show_vport(m, vf);
 		restore(m, vf);
 	}
 	mutex_unlock(&m->lock);

@@ -30,6 +30,8 @@
 #define SIMHCA_DEVICE_VF   0x1004
 
 #define SIMHCA_MAD_SIZE 256
+#define SIMHCA_UUID	36 /* characters of a domain's UUID */
+#define SIMHCA_SEEN	8  /* keys that are told apart in a record */
 
 /* What the adapter reports to its client; port is 1..2, or 0 where it means nothing. */
 enum simhca_event {
@@ -110,6 +112,16 @@ struct simhca_qp_context {
 	bool live;
 };
 
+/* What a virtual machine that holds a VF sees on one of its ports. Zeroed before it is filled: it is compared as memory. */
+struct simhca_sight {
+	char holder[SIMHCA_UUID + 1]; /* UUID of the domain; empty: nobody has the VF open */
+	u64 requested;
+	u64 granted;
+	u16 keys[SIMHCA_SEEN];
+	u16 n_keys;
+	bool more;
+};
+
 /* A virtual function as the PF's driver knows it (mlx4.h: struct mlx4_slave_state). */
 struct simhca_func {
 	struct pci_dev *vf; /* NULL for the PF */
@@ -123,6 +135,9 @@ struct simhca_func {
 	u64 admin_guid[SIMHCA_MAX_PORTS + 1];
 	u8 virt2phys[SIMHCA_MAX_PORTS + 1][SIMHCA_PKEYS];
 	struct simhca_qp_context ipoib[SIMHCA_MAX_PORTS + 1];
+	struct pci_dev *held; /* this and the next two: core_sight.c */
+	char holder[SIMHCA_UUID + 1];
+	struct simhca_sight sight[SIMHCA_MAX_PORTS + 1];
 };
 
 /* What debugfs counts. */
@@ -266,6 +281,7 @@ void simhca_vf_start(struct simhca *hca);
 void simhca_vf_stop(struct simhca *hca);
 int simhca_vf_active_count(struct simhca *hca);
 void simhca_vf_announce(struct pci_dev *pdev, bool up);
+void simhca_vf_unbound(struct pci_dev *pdev);
 void simhca_slave_port_event(struct simhca *hca, int func, int port, bool valid);
 void simhca_slave_all_ports(struct simhca *hca, int port, bool up);
 
@@ -283,8 +299,18 @@ u8 simhca_mail_step(struct simhca *hca, int fn, u8 reg, bool *busy);
 int simhca_mail_listen(struct simhca *hca);
 void simhca_mail_unlisten(struct simhca *hca);
 
+/* core_sight.c: what guests see, recorded in the writes that change it */
+void simhca_set_map(struct simhca *hca, int fn, int port, int index, u8 physical);
+void simhca_set_admin_guid(struct simhca *hca, int fn, int port, u64 guid);
+void simhca_table_changed(struct simhca *hca);
+void simhca_current_domain(char uuid[SIMHCA_UUID + 1]);
+void simhca_sight_held(struct simhca *hca, int fn, struct pci_dev *vf, const char *uuid);
+void simhca_set_vport_guids(struct simhca *hca, int fn, u64 node, u64 port);
+int simhca_sight_init(struct dentry *root);
+void simhca_sight_exit(void);
+
 /* core_debugfs.c */
-void simhca_debugfs_init(void);
+int simhca_debugfs_init(void);
 void simhca_debugfs_exit(void);
 void simhca_debugfs_add(struct simhca *hca);
 void simhca_debugfs_remove(struct simhca *hca);
