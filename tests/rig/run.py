@@ -15,109 +15,17 @@ import random
 import signal
 import subprocess
 import sys
-import time
-import traceback
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from kit import hypervisors  # noqa: E402
-from kit.base import RUN, SLOW, Lock, RigError, say, wait_for  # noqa: E402
-from kit.case import CASES, Failure, Rig  # noqa: E402
-from kit.host import VFS  # noqa: E402
+from kit.base import RUN, SLOW, Lock, RigError, say  # noqa: E402
+from kit.case import CASES  # noqa: E402
 from kit.matrix import merged_page  # noqa: E402
+from kit.runner import run_group, watched_rig  # noqa: E402
 from kit.share import Share, pairs_that_fit  # noqa: E402
 from kit.vm import Vm  # noqa: E402
-
-ARTIFACTS = RUN / "artifacts"
-COLLECT = {
-    "vhcad.log": "journalctl --no-pager -b -u vhcad -o short-monotonic",
-    "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
-    "opensm.log": "tail -n 1000 /var/log/opensm.log",
-    "libvirt.log": "tail -n 60 /var/log/libvirt/qemu/*.log",
-    "serial.log": "tail -n 60 /var/log/libvirt/qemu/*.serial /var/log/libvirt/qemu/*.console",
-    "vfs.json": "vhcactl --json vfs",
-    "outbox.json": "vhcactl --json outbox",
-    "domains.txt": "virsh list --all; for d in $(virsh -q list --name); do virsh dumpxml $d; done",
-    "dmesg.log": "dmesg | tail -n 200",
-    "adapter.log": "grep . /sys/kernel/debug/simhca/*/state /sys/kernel/debug/simhca/*/stats",
-}
-
-
-def collect(name):
-    """Save what explains a failure; return where."""
-    where = ARTIFACTS / name.replace(": ", "-").replace(" ", "-")
-    where.mkdir(parents=True, exist_ok=True)
-    for host in Rig().hosts:
-        for file, script in COLLECT.items():
-            try:
-                (where / f"{host.name}.{file}").write_bytes(host.vm.exchange(script, timeout=30)[1])
-            except (OSError, RigError) as e:
-                (where / f"{host.name}.{file}").write_text(str(e))
-    return where
-
-
-def clean(rig):
-    """End all domains; then the agents themselves must bring every VF back to `free`."""
-    for host in rig.hosts:
-        host.sh("for d in $(virsh -q list --name); do virsh -q destroy $d; done; "
-                "for d in $(virsh -q list --all --name); do virsh -q undefine $d; done; "
-                "systemctl start vhcad; systemctl is-active -q libvirtd || systemctl restart libvirtd", timeout=120)
-    rig.hva.sh("systemctl start opensm-vhcad")
-    for host in rig.hosts:
-        def all_free(h=host):
-            states = {b: v["state"] for b, v in h.agent_vfs().items()}
-            return set(states) == set(VFS) and set(states.values()) == {"free"}
-        wait_for(all_free, 60, f"{host.name}: all VFs free again after the case", 0.5)
-
-
-def run_case(rig, one):
-    """Run one case; return its result record."""
-    name = one.name
-    started = time.monotonic()
-    problem, cells = "", []
-    try:
-        if not one.story:
-            rig.story = {}
-        elif "stopped" in rig.story:
-            raise Failure(f"not reached: the story stopped at '{rig.story['stopped']}'")
-        cells = one.function(rig) or []
-    except (Failure, RigError) as e:
-        problem = str(e)
-    except Exception:  # a bug in the case is a failed case too
-        problem = traceback.format_exc()
-    seconds = time.monotonic() - started
-    say(f"{'FAIL' if problem else 'ok':>5}  rig: {name}  ({seconds:.1f} s)")
-    if problem:
-        rig.story.setdefault("stopped", name)
-        say("       " + problem.strip().replace("\n", "\n       "))
-        say(f"       logs: {collect(name)}")
-    return {"name": name, "result": "FAIL" if problem else "ok", "seconds": round(seconds, 1), "problem": problem, "cells": cells}
-
-
-def tidy(rig, record, dirty):
-    """Clean up after a case. A VF that does not come back is that case's failure, and the next one starts from reset."""
-    try:
-        if record["result"] == "ok" and not dirty:
-            clean(rig)
-            return
-    except (OSError, RigError, ValueError) as e:
-        record.update(result="FAIL", problem=f"afterwards: {e}")
-        say(f" FAIL  rig: {record['name']}, afterwards\n       {e}\n       logs: {collect(record['name'])}")
-    try:
-        hypervisors.reset()
-    except (OSError, RigError) as e:
-        say(f"       reset: {e}; starting the hypervisors anew")
-        hypervisors.down()
-        hypervisors.up()
-        hypervisors.install()
-
-
-def run_group(group, rig):
-    """Run cases that belong together, then clean up after the last one; return their records."""
-    results = [run_case(rig, one) for one in group]
-    tidy(rig, results[-1], group[-1].dirty)
-    return results
 
 
 def select(words, long):
@@ -170,7 +78,7 @@ def run_here(groups, args):
         hypervisors.up()
         if not args.no_install:
             hypervisors.install()
-        rig = Rig()
+        rig = watched_rig()
         for i in Share(args.share).take(len(groups)):
             results += run_group(groups[i], rig)
     except (RigError, OSError) as e:

@@ -4,7 +4,7 @@
 from kit.base import say
 from kit.case import case, equal
 from kit.cells import Breaker, fault_points
-from kit.matrix import CELLS, COLUMNS, PAGE, cells_of, differences, rows_of, turn
+from kit.matrix import CELLS, COLUMNS, PAGE, cells_of, differences, kills_of, rows_of, turn
 from kit.migration import moving
 
 
@@ -18,44 +18,44 @@ def broken(rig, cells):
     return breaker.results
 
 
-@case
+@case(kills=kills_of(cells_of(turn())))
 def rotation(rig):
     """SIGKILL at four of the fifty cells, other ones after each commit."""
     equal(list(rows_of(PAGE.read_text())), [str(cell) for cell in CELLS], f"cells of {PAGE.name}")
     return broken(rig, cells_of(turn()))
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["source agent"]))
 def source_agent(rig):
     """SIGKILL of the source's agent before and after each of its transactions."""
     return broken(rig, COLUMNS["source agent"])
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["destination agent"]))
 def destination_agent(rig):
     """SIGKILL of the destination's agent before and after each of its transactions."""
     return broken(rig, COLUMNS["destination agent"])
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["libvirtd"]))
 def libvirtd(rig):
     """SIGKILL of either libvirtd while an agent is about to need it."""
     return broken(rig, COLUMNS["libvirtd"])
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["OpenSM"]))
 def opensm(rig):
     """SIGKILL of OpenSM with the plugin where its answer is waited for."""
     return broken(rig, COLUMNS["OpenSM"])
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["link cut"]))
 def link_cut(rig):
     """The same with the link between the hypervisors cut for a while, IB cable and libvirt's connection included."""
     return broken(rig, COLUMNS["link cut"])
 
 
-@case(long=True)
+@case(long=True, kills=kills_of(COLUMNS["cancelled"]))
 def cancelled(rig):
     """A copy that was cancelled: SIGKILL on the way back."""
     return broken(rig, COLUMNS["cancelled"])

@@ -13,7 +13,7 @@ def attach_and_detach_at_run_time(rig):
     guest = rig.guest(host, 1).start()
     equal(guest.seen()["VF"], [], "VFs in the guest before")
     for partition, pkey in (("0x8001", 0x8001), ("0x8002", 0x8002)):
-        host.vhcactl("attach", "vm1", "ib0", "--partition", partition, timeout=120)
+        guest.attach("ib0", partition)
         vf = host.vf_of(guest)
         equal(vf.get("state"), "attached", "state after attach")
         equal(list(guest.live_hostdevs()), [vf["bdf"]], "host devices in the live XML")

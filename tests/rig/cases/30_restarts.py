@@ -40,13 +40,13 @@ def answers(host):
     return host.code("vhcactl --json node")[0] == 0
 
 
-@case
+@case(kills=("hva vhcad",))
 def agent_restarts(rig):
     """systemctl restart vhcad under a running guest: nothing changes, the agent knows its VF again."""
     unchanged_over(rig, lambda h: h.sh("systemctl restart vhcad", timeout=90))
 
 
-@case
+@case(kills=("hva vhcad",))
 def agent_is_killed(rig):
     """SIGKILL of the agent: systemd starts it again, the guest keeps its VF, detach works afterwards."""
     def kill(host):
@@ -59,7 +59,7 @@ def agent_is_killed(rig):
     rig.hva.wait_vf(vf["bdf"], "free", 60)
 
 
-@case
+@case(kills=("hva vhcad",))
 def guest_stops_while_agent_is_down(rig):
     """A guest that ended while the agent was away is noticed: its VF is scrubbed after the start."""
     host = rig.hva
@@ -73,7 +73,7 @@ def guest_stops_while_agent_is_down(rig):
     equal(host.facts().pkey_map(vf["bdf"]), {}, "P_Key map afterwards")
 
 
-@case
+@case(kills=("hva libvirtd",))
 def libvirtd_restarts(rig):
     """systemctl restart libvirtd under a running guest: nothing changes, the next guest is served."""
     unchanged_over(rig, lambda h: h.sh("systemctl restart libvirtd", timeout=60))
@@ -81,7 +81,7 @@ def libvirtd_restarts(rig):
     rig.hva.wait_attached(rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False), granted=True)
 
 
-@case
+@case(kills=("hvb boot",))
 def hypervisor_reboots(rig):
     """The hypervisor reboots: its autostart guest comes back with a VF, a GUID and a map like before."""
     host = rig.hvb
@@ -100,7 +100,7 @@ def hypervisor_reboots(rig):
         equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf} after the reboot")
 
 
-@case(dirty=True)
+@case(dirty=True, kills=("hva vhcad",), expects=("EXPOSURE: vm1 on VF 2 sees P_Key 0x[7f]fff and asked for nothing",))
 def first_start_touches_nothing(rig):
     """First start on a host where a VM already runs on a VF: that VF is `unmanaged`, stays as it is, and is adopted without a write."""
     host = rig.hva

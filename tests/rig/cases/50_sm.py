@@ -41,7 +41,7 @@ def whole_again(host, guest, bdf):
     return guid
 
 
-@case
+@case(kills=("hva opensm-vhcad",))
 def plugin_http_down(rig):
     """The plugin's HTTP side is away: the VF is attached without the key, the report waits, all is made good later."""
     host = rig.hva
@@ -61,7 +61,7 @@ def plugin_http_down(rig):
     none_quarantined(host)
 
 
-@case
+@case(kills=("hva opensm-vhcad",))
 def opensm_down(rig):
     """OpenSM itself is away: attach and detach work, nothing is granted nor quarantined, all is made good later."""
     host = rig.hva
@@ -96,7 +96,7 @@ def epoch_of(report):
     return int(found.group(1), 0) if found else report["body"]["epoch"]
 
 
-@case
+@case(kills=("hva opensm-vhcad",))
 def reports_in_order_and_once(rig):
     """Reports that waited arrive in order, and each takes effect once (a recorder stands in for the plugin)."""
     host = rig.hva
@@ -138,7 +138,7 @@ def check_reports(reports, bound):
         check(last.get(guid, (0, ""))[1] == "PUT", f"last word on {guid}: {last.get(guid)} of {sorted(last)}")
 
 
-@case
+@case(kills=("hvb vhcad",))
 def the_sm_chooses_a_guid(rig):
     """guid = sm: OpenSM gives a VF a GUID of its own choice, and the claim goes on with that."""
     host = rig.hvb

@@ -58,7 +58,7 @@ def libvirtd_is_confined(rig):
     equal(label, f"libvirt-{guest.uuid} (enforce)", "AppArmor label of the guest")
 
 
-@case
+@case(kills=("hva vhcad",))
 def agent_down(rig):
     """Agent down: a VF of ours is refused, a request alone and foreign domains pass, reconnect passes."""
     rig.hva.sh("systemctl stop vhcad")
@@ -71,7 +71,7 @@ def agent_down(rig):
         equal(ask(rig.hva, xml, op)[0], 0, f"{op} of {what}")
 
 
-@case
+@case(kills=("hva vhcad",))
 def agent_down_seen_by_libvirt(rig):
     """Agent down: libvirt does not start a domain with a VF of ours, starts any other, and says why."""
     rig.hva.sh("systemctl stop vhcad")
@@ -82,7 +82,7 @@ def agent_down_seen_by_libvirt(rig):
     rig.guest(rig.hva, 2, ("ib0", "0x8001")).start(wait=False)
 
 
-@case
+@case(kills=("hva vhcad",))
 def agent_hung(rig):
     """Agent accepts and never answers: same exit codes, within the deadline."""
     rig.hva.sh(HUNG)
@@ -97,7 +97,7 @@ def agent_hung(rig):
         rig.hva.sh(UNHUNG)
 
 
-@case
+@case(kills=("hva vhcad",))
 def ten_megabytes_of_xml(rig):
     """10 MB of XML: scanned to its end, the hostdev behind it is seen, the deadline holds."""
     filler = "<description>" + "x" * 1000 + "</description>"
@@ -110,7 +110,7 @@ def ten_megabytes_of_xml(rig):
     equal(ask(rig.hva, plain)[0], 0, "prepare of 10 MB, agent up")
 
 
-@case
+@case(kills=("hva vhcad",))
 def garbage_and_entities(rig):
     """Garbage, entities that explode, truncated XML: no crash, no wait, decided by what was seen before."""
     laughs = "".join(f"<!ENTITY l{i} '{f'&l{i - 1};' * 10}'>" for i in range(1, 10))

@@ -26,6 +26,7 @@ modprobe mlx4_core ports=%d
 modprobe mlx4_ib
 udevadm settle
 for i in $(seq 100); do [ -e /sys/bus/pci/devices/%s/infiniband/*/iov/ports/%d/mcgs ] && break; sleep 0.1; done"""
+ENDED = ("vhcad", "hva opensm-vhcad", "adapter")  # by only_the_adapter
 
 
 def quiet(host, ports=1):
@@ -68,7 +69,7 @@ def stat(host, name):
     return int(lines[name])
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def grants_are_the_sms(rig):
     """A GUID appears in gids only when OpenSM has granted it; after a new SM's start it is asked for again."""
     only_the_adapter(rig)
@@ -85,7 +86,7 @@ def grants_are_the_sms(rig):
         wait_granted(host, index, guid, 60)
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def duplicates_are_declined(rig):
     """OpenSM declines a GUID that another port has (ERR 5108); once that port has given it up, the request succeeds."""
     only_the_adapter(rig)
@@ -108,7 +109,7 @@ def withdraw_all_then_request(rig):
     request(rig.hva, 1, FIRST)
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def deletes_starve_sets(rig):
     """mlx4 with stock OpenSM 3.3.23: Deletes on a port that never had an alias stay pending and keep Sets of lower entries
     of their block waiting for ever; one grant anywhere on the port ends it."""
@@ -128,7 +129,7 @@ def deletes_starve_sets(rig):
         host.put("/etc/opensm/opensm.conf", (OPENSM_CONF + OPENSM_PLUGIN).encode())
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def plugin_ends_starving(rig):
     """With our plugin in OpenSM the same Deletes are settled, the Set is granted, and then there is silence."""
     only_the_adapter(rig)
@@ -139,7 +140,7 @@ def plugin_ends_starving(rig):
     equal(stat(rig.hva, "sa_deletes"), deletes, "Deletes a second after the grant")
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def reset_withdraws(rig):
     """A function level reset of a VF that nobody uses takes its alias GUID away, as vfio's open does."""
     only_the_adapter(rig)
@@ -153,7 +154,7 @@ def reset_withdraws(rig):
     equal(int(host.read(f"{device(host)}/iov/ports/1/admin_guids/1"), 16), FIRST, "admin_guids/1 after the reset")
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def maps_keep_the_drivers_rules(rig):
     """pkey_idx takes what mlx4 takes, the PF's map is fixed, and sriov_numvfs is refused with ENOENT."""
     only_the_adapter(rig)
@@ -170,7 +171,7 @@ def maps_keep_the_drivers_rules(rig):
     check("No such file" in host.code(f"echo 0 > /sys/bus/pci/devices/{PF}/sriov_numvfs")[1], "sriov_numvfs can be written")
 
 
-@case(dirty=True)
+@case(dirty=True, kills=ENDED)
 def cable_carries_the_link(rig):
     """The cable pulled at one end takes the link down at both; OpenSM brings both up again."""
     only_the_adapter(rig)
@@ -183,7 +184,7 @@ def cable_carries_the_link(rig):
 MAP = "for p in 1 2; do echo $(cat {iov}/{vf}/ports/$p/pkey_idx/0) $(cat {iov}/ports/$p/admin_guids/1); done"
 
 
-@case(dirty=True)
+@case(dirty=True, kills=("hvb vhcad", "hvb adapter"))
 def both_ports_are_cleared(rig):
     """A dual-port card's driver puts each VF into the default partition of both ports; our agent clears both, and what comes back on the second."""
     host = rig.hvb

@@ -68,7 +68,7 @@ def no_free_vf_there(rig):
     equal(len(rig.hvb.vhcactl("claims")["claims"]), len(VFS), "claims at the destination")
 
 
-@case
+@case(kills=("hvb vhcad",))
 def key_not_on_the_port_there(rig):
     """The destination's port is not in the partition and nobody can put it there: refused, nothing is touched."""
     move = moving(rig, granted=False)
@@ -82,7 +82,7 @@ def key_not_on_the_port_there(rig):
         rig.hvb.sh("systemctl restart vhcad", timeout=90)
 
 
-@case
+@case(kills=("hvb vhcad",))
 def destination_agent_down(rig):
     """No agent at the destination: given up after a while, the guest keeps its VF."""
     move = moving(rig, granted=False)
@@ -172,7 +172,7 @@ def without_sm(rig, away, back):
     equal(int(rig.hvb.sh(accepted)) - before, 1, "reports about the vGUID that took effect")
 
 
-@case
+@case(kills=("hva opensm-vhcad",))
 def sm_endpoint_down(rig):
     """OpenSM runs, but the plugin's address does not answer during the whole migration: the VM works, all is made good later."""
     elsewhere = PLUGIN_CONF.replace(SM_ADDRESS, "127.0.0.1:8599")
@@ -182,7 +182,7 @@ def sm_endpoint_down(rig):
     without_sm(rig, swap % "elsewhere", swap % "here")
 
 
-@case
+@case(kills=("hva opensm-vhcad",))
 def opensm_down_while_moving(rig):
     """OpenSM is away during the whole migration: the VM works, all is made good later."""
     without_sm(rig, "systemctl stop opensm-vhcad", "systemctl start opensm-vhcad")

@@ -18,7 +18,7 @@ def killed_while_copying(move, victim):
     move.assert_granted(move.guest.host)
 
 
-@case
+@case(kills=("hva vhcad", "hvb vhcad"))
 def agents_killed_while_copying(rig):
     """SIGKILL of the source's agent, then of the destination's, in the middle of the copy: one owner, no leak."""
     move = moving(rig)
@@ -26,7 +26,7 @@ def agents_killed_while_copying(rig):
     killed_while_copying(move, move.other(move.guest.host))
 
 
-@case
+@case(kills=("hvb vhcad",))
 def destination_falls_silent(rig):
     """The destination's agent is gone when the copy fails: the subnet manager decides, and the agent finds itself superseded later."""
     move = moving(rig)

@@ -18,7 +18,7 @@ def assert_bound_at(host, move, guid):
     equal(move.story.sa_path_lid(guid), lid, "LID in the SA's path record")
 
 
-@case
+@case(kills=("hvb vhcad",))
 def silent_host_comes_back(rig):
     """hvb's agent is away while its guest starts on hva, once somebody vouches; back again, it finds itself superseded and lets go."""
     old = moving(rig, host=rig.hvb)
@@ -43,7 +43,7 @@ def silent_host_comes_back(rig):
     assert_bound_at(rig.hva, old, guid)
 
 
-@case
+@case(kills=("hvb boot",))
 def dead_host_comes_back(rig):
     """hvb loses power with its guest in it. That starts on hva, and has its address when somebody vouches; with the power back, hvb has nothing of it."""
     old = moving(rig, host=rig.hvb)

@@ -62,7 +62,7 @@ def parked_saved_and_restored(rig):
     move.guest.wait_vfs(1, timeout=120)
 
 
-@case(story=True)
+@case(story=True, kills=("hvb vhcad",))
 def a_host_is_drained(rig):
     """vhcactl drain hva on hvb: the guest goes to hva, a new one is refused with the reason, until undrain."""
     move = rig.story["move"]

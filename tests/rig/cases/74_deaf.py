@@ -16,7 +16,7 @@ NATIVE = "pc-q35-6.0"  # PCI Express hot-plug by the guest's own driver; newer m
 
 def attach(host, guest):
     """Give the guest its VF, wait until its driver is up; return the VF's address."""
-    host.vhcactl("attach", guest.name, "ib0", "--partition", f"0x{PKEY:04x}", timeout=120)
+    guest.attach("ib0", f"0x{PKEY:04x}")
     guest.wait_vfs(1, timeout=120)
     return host.vf_of(guest)["bdf"]
 

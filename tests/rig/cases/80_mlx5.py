@@ -90,7 +90,7 @@ def colons(guid):
     return guid.to_bytes(8, "big").hex(":")
 
 
-@case
+@case(kills=("hva vhcad", "hva opensm-vhcad"))
 def the_kernel_takes_our_vf_guids(rig):
     """A tenant, the next one, nobody: what our back end says and what ip reads agree, and no other VF is touched."""
     adapter = rig.story["adapter"] = Adapter(rig.hva)
@@ -146,7 +146,7 @@ def vfs_made_anew_have_their_former_tenants(rig):
     adapter.set_vfs(0)
 
 
-@case(story=True)
+@case(story=True, kills=("hva vhcad", "hva opensm-vhcad"))
 def agent_makes_and_scrubs_its_vfs(rig):
     """No VFs: the agent makes as many as are configured, takes them to vfio-pci, and withdraws what a former tenant left in them."""
     host, adapter = rig.hva, rig.story["adapter"]
@@ -224,7 +224,7 @@ def vf_count_is_taken_from_a_guest(rig):
     wait_for(lambda: free_vfs(host) == VFS, 90, f"all VFs made again and free: {host.agent_vfs()}")
 
 
-@case(story=True, dirty=True)
+@case(story=True, dirty=True, kills=("hva vhcad", "hva opensm-vhcad"))
 def ofeds_files_take_our_vf_guids(rig):
     """MLNX_OFED's sysfs files and no network device: our back end and the agent work through them."""
     host, adapter = rig.hva, rig.story["adapter"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A nested guest of a hypervisor: its domain XML, its life, and what it says on its serial line."""
 
+import collections
 import json
 import re
 import shlex
@@ -9,6 +10,9 @@ from kit.base import RigError, wait_for
 
 NAMESPACE = "urn:vhcad:domain:1"
 READY_TIMEOUT = 150
+# Of the case that runs, by UUID of the domain: P_Keys that it asked for by metadata or at run time, and its name.
+ASKED = collections.defaultdict(set)
+NAMES = {}
 DOMAIN = """<domain type='kvm'>
  <name>{name}</name><uuid>{uuid}</uuid>
  <metadata>{metadata}</metadata>
@@ -40,6 +44,15 @@ def request(*vfs):
     return f"<vhca:infiniband xmlns:vhca='{NAMESPACE}'>{lines}</vhca:infiniband>" if vfs else ""
 
 
+def uuid_of(number):
+    return f"5ca1ab1e-0000-4000-8000-{number:012d}"
+
+
+def asks_for(uuid, text):
+    """A domain asks for the partitions that this text names by number."""
+    ASKED[uuid].update(int(key, 16) for key in re.findall(r"\b0x[0-9a-fA-F]{1,4}\b", text))
+
+
 def hostdev(bdf):
     return HOSTDEV.format(*re.split("[:.]", bdf))
 
@@ -64,7 +77,9 @@ class Guest:
     def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192, cmdline="",
                  machine="q35", agent=False):
         self.host, self.name = host, name
-        self.uuid = f"5ca1ab1e-0000-4000-8000-{number:012d}"
+        self.uuid = uuid_of(number)
+        NAMES[self.uuid] = name
+        asks_for(self.uuid, " ".join(re.findall(r"partition='([^']*)'", metadata)))
         self.xml = DOMAIN.format(
             name=name, uuid=self.uuid, metadata=metadata, memory=memory, cmdline=cmdline,
             machine=machine, initrd="guest-agent" if agent else "guest", agent=AGENT if agent else "",
@@ -85,6 +100,11 @@ class Guest:
     def wait_ready(self):
         wait_for(lambda: "GUEST-READY" in self.serial(), READY_TIMEOUT, f"{self.name}: its init to run", 0.5)
         return self
+
+    def attach(self, name, partition):
+        """Ask for a VF at run time."""
+        asks_for(self.uuid, partition)
+        self.host.vhcactl("attach", self.name, name, "--partition", partition, timeout=120)
 
     def destroy(self):
         self.host.sh(f"virsh -q destroy {self.name}", timeout=60)

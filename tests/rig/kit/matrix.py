@@ -70,6 +70,7 @@ COLUMNS = {
         + both_sides_of("destination", ("migration ending",), "destination agent", cancelled=True)),
 }
 CELLS = [cell for column in COLUMNS.values() for cell in column]
+UNITS = {"agent": "vhcad", "libvirtd": "libvirtd", "OpenSM": "hva opensm-vhcad"}
 
 
 def git(*args):
@@ -87,6 +88,11 @@ def cells_of(number):
     """The cells that are played at this turn."""
     first = number * TURN
     return [CELLS[place * STRIDE % len(CELLS)] for place in range(first, first + TURN)]
+
+
+def kills_of(cells):
+    """What a case with these cells ends; the agents are started anew for their fault points."""
+    return tuple(sorted({"vhcad"} | {UNITS[cell.party.split()[-1]] for cell in cells}))
 
 
 def rows_of(page):

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What must not happen while a case runs, whatever the case itself looks at: one exchange with each hypervisor after each case.
+
+Restarts and abnormal ends of services, what kernel and services call an error, stalls of the agent, and exposures: what simhca has
+recorded of the VFs that guests hold (core_sight.c), compared with what the case's guests asked for.
+"""
+
+import collections
+import json
+import re
+import typing
+
+from kit.base import RigError
+from kit.guest import ASKED, NAMES
+from kit.host import SOCKET
+from kit.hypervisors import both
+
+UNITS = ("vhcad", "opensm-vhcad", "libvirtd")
+KERNEL = "segfault|Oops|BUG|WARNING|DENIED|general protection|oom-kill|Out of memory|blocked for more than"
+ERROR = 3  # syslog's
+SIGHTS = "/sys/kernel/debug/simhca/sights"
+FIELDS = "MESSAGE,PRIORITY,_PID,_SYSTEMD_UNIT,UNIT,EXIT_CODE,EXIT_STATUS"
+SOURCES = " + ".join([f"_SYSTEMD_UNIT={u}.service " + " ".join(f"PRIORITY={p}" for p in range(ERROR + 1)) for u in UNITS]
+                     + [f"_PID=1 UNIT={u}.service" for u in UNITS])
+# The marks of the look before: cursor of the journal, and how many sights need not be kept any more.
+SCRIPT = f"""mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+cat /proc/sys/kernel/random/boot_id; echo //
+systemctl show -p Id,MainPID,InvocationID {' '.join(UNITS)}; echo //
+dmesg -r > /run/watch.dmesg; tail -n 1 /run/watch.dmesg; echo //
+grep -E '{KERNEL}' /run/watch.dmesg; echo //
+journalctl -q --no-pager -o json --output-fields={FIELDS} %(since)s {SOURCES}; echo //
+curl -s --unix-socket {SOCKET} http://a/v1/node; echo; echo //
+[ ! -e {SIGHTS} ] || {{ echo %(forget)d > {SIGHTS}; cat {SIGHTS}; }}"""
+NOBODY = (0, (1 << 64) - 1)
+FULL_MEMBER = 0x8000
+
+
+class Noise(typing.NamedTuple):
+    """A sentence that may come in any case, or (`after`) in one that declares the end of this party, and why."""
+
+    pattern: str
+    why: str
+    after: str = ""
+
+
+NOISE = ()
+
+
+class Sight:
+    """One line of simhca's record: "SEQ TIME PF vf N port P UUID requested GUID granted GUID keys K,K"; "-" is nobody, or no key."""
+
+    def __init__(self, line):
+        _, _, _, _, self.vf, _, self.port, holder, _, requested, _, granted, _, keys = line.split()
+        self.holder = holder.strip("-")
+        self.requested, self.granted = int(requested, 16), int(granted, 16)
+        self.keys = [k for k in keys.split(",") if k != "-"]
+
+
+class Look:
+    """One hypervisor, now; with a look before, what has happened since."""
+
+    def __init__(self, host, before=None):
+        since = f"--after-cursor='{before.cursor}'" if before and before.cursor else "-b"
+        text = host.sh(SCRIPT % {"since": since, "forget": before.next_sight if before else 0}, check=False, timeout=120)
+        parts = [part.strip() for part in text.split("//\n")]
+        if len(parts) != 7:
+            raise RigError(f"{host.name}: cannot be watched: {text[-500:]}")
+        self.boot, units, last, kernel, journal, node, sights = parts
+        self.units = dict(self._unit(block) for block in units.split("\n\n"))
+        self.kernel_time = self._kernel_time(last)
+        self.kernel = kernel.splitlines()
+        self.journal = [json.loads(line) for line in journal.splitlines()]
+        self.cursor = self.journal[-1]["__CURSOR"] if self.journal else before.cursor if before else ""
+        self.node = json.loads(node) if node.startswith("{") else {}
+        self._read_sights(sights)
+
+    @staticmethod
+    def _unit(block):
+        found = dict(line.split("=", 1) for line in block.splitlines())
+        return found["Id"].removesuffix(".service"), (found["MainPID"], found["InvocationID"])
+
+    @staticmethod
+    def _kernel_time(line):
+        found = re.search(r"\[ *(\d+\.\d+)\]", line)
+        return float(found.group(1)) if found else 0.0
+
+    def _read_sights(self, text):
+        head, *self.sights = text.splitlines() or ["record - first 0 next 0"]
+        _, self.record, _, first, _, following = head.split()
+        self.first_sight, self.next_sight = int(first), int(following)
+
+    def kernel_since(self, before):
+        """Lines of the kernel that look like trouble."""
+        since = before.kernel_time if before.boot == self.boot else -1.0
+        return [line for line in self.kernel if self._kernel_time(line) > since]
+
+
+def unit_of(entry):
+    return (entry.get("UNIT") or entry.get("_SYSTEMD_UNIT", "")).removesuffix(".service")
+
+
+def message_of(entry):
+    """The journal gives what is no text as a list of bytes."""
+    message = entry.get("MESSAGE", "")
+    return bytes(message).decode(errors="replace") if isinstance(message, list) else message
+
+
+def is_error(entry):
+    return int(entry.get("PRIORITY", ERROR + 1)) <= ERROR and "EXIT_CODE" not in entry
+
+
+class Watch:
+    """Looks at both hypervisors, from one case to the next."""
+
+    def __init__(self, hosts):
+        self.hosts = {host.name: host for host in hosts}
+        self.before = {}
+        self.owners = {}
+
+    def begin(self):
+        """Whatever happened until now is nobody's fault, and all guests are gone."""
+        ASKED.clear()
+        self.owners.clear()
+        self.before = both(lambda name: Look(self.hosts[name], self.before.get(name)))
+
+    def sentences(self, case, must=True):
+        """What has happened since the last look and this case did not declare. must: what it did declare has to be there, too."""
+        before = self.before
+        self.before = now = both(lambda name: Look(self.hosts[name], before[name]))
+        gone, found = set(), []
+        for name in self.hosts:
+            gone |= self.gone(name, before[name], now[name])
+        for name in self.hosts:
+            found += self.restarts(name, before[name], now[name], case.kills)
+            found += [f"{name}: {s}" for s in self.alarms(before[name], now[name], case.kills, name)]
+            found += self.exposures(name, now[name], before[name])
+        left = [s for s in found if not self.is_declared(s, case)]
+        if must:
+            left += [f"'{k}' is declared to end in this case and did not" for k in case.kills if not any(g.endswith(k) for g in gone)]
+            left += [f"'{e}' is expected in this case and was not seen" for e in case.expects if not any(re.search(e, s) for s in found)]
+        return left
+
+    def peek(self, host):
+        """Lines of simhca's record since the last look, which stay there for the next one."""
+        return Look(host, self.before[host.name]).sights
+
+    @staticmethod
+    def is_declared(sentence, case):
+        def is_noise(noise):
+            return re.search(noise.pattern, sentence) and (not noise.after or any(k.endswith(noise.after) for k in case.kills))
+        return any(re.search(e, sentence) for e in case.expects) or any(map(is_noise, NOISE))
+
+    @staticmethod
+    def gone(name, before, now):
+        """Parties that ended at this hypervisor: "hva vhcad", "hva boot", "hva adapter"."""
+        return {f"{name} {what}" for what, changed in (
+            ("boot", before.boot != now.boot), ("adapter", before.boot == now.boot and before.record != now.record),
+            *((unit, before.units[unit] != now.units[unit]) for unit in UNITS)) if changed}
+
+    def restarts(self, name, before, now, kills):
+        """Who ended without leave. A reboot ends all."""
+        gone = self.gone(name, before, now)
+        if f"{name} boot" in gone:
+            gone = {f"{name} boot"}
+        for party in sorted(gone):
+            if not any(party.endswith(k) for k in kills):
+                unit = party.split()[1]
+                yield f"{party} ended: {before.units.get(unit, before.boot)} -> {now.units.get(unit, now.boot)}"
+
+    @staticmethod
+    def alarms(before, now, kills, name):
+        """A case that declares the end of a service may have killed it; nobody may crash."""
+        for entry in now.journal:
+            unit, code, status = unit_of(entry), entry.get("EXIT_CODE"), entry.get("EXIT_STATUS")
+            killed = (code, status) in (("killed", "KILL"), ("killed", "9")) and any(f"{name} {unit}".endswith(k) for k in kills)
+            if (code and not killed) or is_error(entry):
+                yield f"{unit}: {message_of(entry)}"
+        yield from now.kernel_since(before)
+        calls = now.node.get("loop", {}).get("blocking_calls", 0)
+        if calls:
+            yield f"vhcad: {calls} blocking calls on the state thread"
+
+    def exposures(self, name, now, before):
+        """What guests saw and should not have."""
+        if now.record == before.record and now.first_sight > before.next_sight:
+            yield f"{name}: {now.first_sight - before.next_sight} entries of simhca's record are lost"
+        told = collections.Counter()
+        for line in now.sights:
+            for sentence in self.exposed(line):
+                told[sentence] += 1
+                if told[sentence] == 1:
+                    yield f"{name}: {sentence}: {line}"
+
+    def exposed(self, line):
+        """What is wrong with one sight."""
+        sight = Sight(line)
+        vf, holder, who = sight.vf, sight.holder, NAMES.get(sight.holder, sight.holder)
+        if not holder:
+            return
+        for key in sight.keys:
+            if key == "more" or not {int(key, 16), int(key, 16) | FULL_MEMBER} & ASKED[holder]:
+                asked = ", ".join(f"0x{k:04x}" for k in sorted(ASKED[holder])) or "nothing"
+                yield f"EXPOSURE: {who} on VF {vf} sees P_Key {key} and asked for {asked}"
+        for guid in {sight.requested, sight.granted} - set(NOBODY):
+            owner = self.owners.setdefault(guid, holder)
+            if owner != holder:
+                yield f"EXPOSURE: {who} on VF {vf} has GUID 0x{guid:016x} of {NAMES.get(owner, owner)}"
