@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The agents' own share of a guest's time without its VF: bench_blackout [RUNS]. One guest goes to and fro between two simulated hosts
- * (tests/sim/pair.h) with the production engine, migration machine and journal; the journals are on the disk of /tmp. VFs, libvirt and the
- * way between the agents cost nothing here, so what is left is what the agents do, and above all wait for: the disk. Beside it, in
- * turn, as many bare commits to the same journal as invariant 5 (intent before effect) asks for in that time: the ratio to them is
- * near 1 on a disk that takes its time, and says little on one that does not. Exit 1 if our share is longer than it may be.
+ * The agents' own share of a guest's time without its VF: bench_blackout RUNS WAIT_MS, for bench_blackout.py, which judges. One guest
+ * goes to and fro between two simulated hosts (tests/sim/pair.h) with the production engine, migration machine and journal; the journals
+ * are on the disk of /tmp. VFs, libvirt and the way between the agents cost nothing here, so what is left is what the agents do, and above
+ * all wait for: the disk. Beside it, in turn, as many bare commits to the same journal as invariant 5 (intent before effect) asks for in
+ * that time. WAIT_MS makes the hosts wait for each other: 0 measures, more is a planted slow-down. Prints p50, p99 and max, in us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,18 +16,17 @@
 #include "common/store/store.h"
 #include "tests/sim/pair.h"
 
-#define RUNS_DEFAULT 200
-#define RUNS_MAX     5000
+#define RUNS_MAX    5000
+#define WAIT_MS_MAX 1000
 /* The VF is being scrubbed; it is, and its claim away; the epoch is promised and libvirt copies. Nothing, once the guest has arrived. */
-#define COMMITS	   3
-#define P99_MAX_US 10000 /* of each of the two that are the agents' own */
+#define COMMITS 3
 
 enum series { TO_MIGRATE, THREE_COMMITS, TO_ATTACH, TO_GRANTED, SERIES_COUNT };
 static const char *const names[] = {
-	[TO_MIGRATE] = "DEVICE_REMOVED -> migrate",
-	[THREE_COMMITS] = "three bare commits",
-	[TO_ATTACH] = "RESUMED -> attach",
-	[TO_GRANTED] = "RESUMED -> granted",
+	[TO_MIGRATE] = "removed_to_migrate",
+	[THREE_COMMITS] = "three_commits",
+	[TO_ATTACH] = "resumed_to_attach",
+	[TO_GRANTED] = "resumed_to_granted",
 };
 
 struct bench {
@@ -100,58 +99,38 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print_ms(uint64_t us)
-{
-	printf("%7" PRIu64 ".%02" PRIu64, us / 1000, us % 1000 / 10);
-}
-
 static uint64_t percentile(const struct bench *b, enum series s, unsigned int percent)
 {
 	return b->us[s][b->runs * percent / 100];
 }
 
-static int report(struct bench *b)
+static void report(struct bench *b)
 {
-	bool good;
-
-	printf("%u migrations, ms%20s%10s%10s\n", b->runs, "p50", "p99", "max");
 	for (unsigned int s = 0; s < SERIES_COUNT; s++) {
 		qsort(b->us[s], b->runs, sizeof(b->us[s][0]), ascending);
-		printf("%-26s", names[s]);
-		print_ms(percentile(b, s, 50));
-		print_ms(percentile(b, s, 99));
-		print_ms(b->us[s][b->runs - 1]);
-		printf("\n");
+		printf("%s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", names[s], percentile(b, s, 50),
+		       percentile(b, s, 99), b->us[s][b->runs - 1]);
 	}
-	printf("migrate / bare commits, medians: %.2f\n",
-	       (double)percentile(b, TO_MIGRATE, 50) / (double)percentile(b, THREE_COMMITS, 50));
-	good = percentile(b, TO_MIGRATE, 99) <= P99_MAX_US &&
-	       percentile(b, TO_ATTACH, 99) <= P99_MAX_US;
-	printf("p99 of the agents' own share: %s (at most %d ms)\n", good ? "ok" : "too long",
-	       P99_MAX_US / 1000);
-	return good ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench *b = calloc(1, sizeof(*b));
-	uint32_t runs = RUNS_DEFAULT;
-	int r;
+	VHCA_AUTO_FREE struct bench *b = calloc(1, sizeof(*b));
+	uint32_t runs, wait_ms;
 
-	if (!b || argc > 2 ||
-	    (argc == 2 && (vhca_parse_u32(argv[1], 10, RUNS_MAX, &runs) < 0 || !runs))) {
-		fprintf(stderr, "usage: bench_blackout [RUNS], at most %d\n", RUNS_MAX);
-		free(b);
+	if (!b || argc != 3 || vhca_parse_u32(argv[1], 10, RUNS_MAX, &runs) < 0 || !runs ||
+	    vhca_parse_u32(argv[2], 10, WAIT_MS_MAX, &wait_ms) < 0) {
+		fprintf(stderr, "usage: bench_blackout RUNS WAIT_MS, at most %d and %d\n", RUNS_MAX,
+			WAIT_MS_MAX);
 		return 2;
 	}
 	b->runs = runs;
 	pair_init(&b->p);
-	b->p.wait_ms =
-		0; /* each host has a thread of its own in life: neither waits for the other's events */
+	/* Each host has a thread of its own in life: neither waits for the other's events. */
+	b->p.wait_ms = (int)wait_ms;
 	for (unsigned int i = 0; i < b->runs; i++)
 		run_once(b, i);
-	r = report(b);
+	report(b);
 	pair_done(&b->p);
-	free(b);
-	return r;
+	return 0;
 }

@@ -2,25 +2,30 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sudo tests/bench/bench_identity.py [ROUNDS]: programming all identities of a full ConnectX-3 beside the bare writes and a shell.
 
-126 VFs (63 on each port: mlx4_core allows 64 a port), each with a GUID and all 127 P_Keys of its port, on the real sysfs of a hypervisor of the
-rig that has no agent. All write the same values. Prints for each the time, the number of write(2) and read(2) calls and of opened files, and the
-ratio to the bare loop: open, write, close, by paths made beforehand. Times are the sum of each VF's shortest in all rounds. Exit 1 if a pass
-that changes nothing writes, or one writes more than changes. docs/design/0004-isolation.md says what the figures mean.
+126 VFs (63 on each port: mlx4_core allows 64 a port), each with a GUID and all 127 P_Keys of its port,
+on the real sysfs of a hypervisor of the rig that has no agent. All write the same values. For each the
+time, the number of write(2) and read(2) calls and of opened files, and the ratio to the bare loop: open,
+write, close, by paths made beforehand. Times are the sum of each VF's shortest in all rounds. Exit 1 if a
+bound is broken: a pass that changes nothing writes, or one writes more than changes, or takes too long.
+docs/design/0004-isolation.md says what the figures mean.
 """
 
-import pathlib
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "rig"))
-
-from kit import hypervisors  # noqa: E402
-from kit.base import Lock, say  # noqa: E402
-from kit.host import PF  # noqa: E402
+import figures
+from kit import hypervisors
+from kit.base import Lock
+from kit.host import PF
 
 PORTS = (63, 63)
 VFS = sum(PORTS)
 KEYS = 127
+CHANGES = VFS * (KEYS + 1)
+PASSES = {"program": "all programmed", "again": "the same again", "scrub": "all scrubbed",
+          "cheapest": "bare loop, files kept open", "shell": "a shell"}
+BOUNDS = {"all programmed, writes": f"value == {CHANGES}", "the same again, writes": "value == 0",
+          "all scrubbed, writes": f"value == {CHANGES}", "all programmed": "ratio <= 2", "the same again": "ratio <= 2",
+          "all scrubbed": "ratio <= 2"}
 LOAD = f"""set -e
 systemctl stop 'rig-cable@*'
 modprobe -r mlx4_ib
@@ -70,21 +75,25 @@ def measure(host, rounds):
 
 
 def report(found):
-    changes = VFS * (KEYS + 1)
-    say(f"{VFS} VFs, a GUID and {KEYS} P_Keys each: {changes} values change")
-    say("                time   writes    reads    opens   ratio to bare")
-    for name, (microseconds, writes, reads, opens) in found.items():
-        if name in ("bare", "cheapest"):
-            writes, reads, opens = changes, 0, changes
-        say(f"{name:8} {microseconds / 1000:8.1f} ms {writes:8} {reads:8} {opens:8}   {microseconds / found['bare'][0]:.2f}")
-    return found["again"][1] != 0 or found["program"][1] != changes or found["scrub"][1] != changes
+    ret = figures.Figures("identity", BOUNDS)
+    bare = found["bare"][0] / 1000
+    ret.add("bare loop", bare, "ms")
+    for name, what in PASSES.items():
+        microseconds, writes, reads, opens = found[name]
+        ret.add(what, microseconds / 1000, "ms", "bare loop", bare)
+        if name != "cheapest":
+            for kind, number in (("writes", writes), ("reads", reads), ("opens", opens)):
+                ret.add(f"{what}, {kind}", number)
+    return ret.end()
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    parser = figures.parser(__doc__, build=False)
+    parser.add_argument("rounds", metavar="ROUNDS", type=figures.count, nargs="?", default=5)
+    args = parser.parse_args()
     with Lock("bench_identity"):
         try:
-            return int(report(measure(hypervisors.alone(VFS), rounds)))
+            return report(measure(hypervisors.alone(VFS), args.rounds))
         finally:
             hypervisors.down()
 

@@ -2,23 +2,25 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """sudo tests/bench/bench_pinning.py [MIB]: what a GiB of a guest's memory costs when its first VF is plugged in, and when its last one goes.
 
-On a hypervisor of the rig (real vfio, vfio-pci and VT-d code, emulated CPU), as QEMU does it: VFIO_IOMMU_MAP_DMA over all of the guest's memory. Beside
-it, in the same run, what it costs to write that memory once: take the ratios to a real host, not the seconds. docs/design/0009-big-guests.md says what
-follows. tests/rig/pinning runs on any host that has a VF to spare. Exit 1 if huge pages are not cheaper.
+On a hypervisor of the rig (real vfio, vfio-pci and VT-d code, emulated CPU), as QEMU does it:
+VFIO_IOMMU_MAP_DMA over all of the guest's memory. Beside it, in the same run, what it costs to write that
+memory once: take the ratios to a real host, not the seconds. docs/design/0009-big-guests.md says what
+follows. tests/rig/pinning runs on any host that has a VF to spare. Exit 1 if a bound is broken.
 """
 
-import pathlib
 import sys
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "rig"))
-
-from kit import hypervisors  # noqa: E402
-from kit.base import Lock, say  # noqa: E402
-from kit.host import VFS  # noqa: E402
+import figures
+from kit import hypervisors
+from kit.base import Lock
+from kit.host import VFS
 
 ROUNDS = 3
 VF = VFS[0]
+CLEAR = "writing it once"
+KINDS = {"4k": "4 KiB pages, never touched", "4k-used": "4 KiB pages, touched", "2m": "huge pages, never touched",
+         "2m-used": "huge pages, touched"}
+BOUNDS = {"huge pages, touched, pin": "ratio <= 0.05", "huge pages, beside 4 KiB, touched, pin": "ratio <= 0.9"}
 PREPARE = f"""set -e
 modprobe vfio-pci
 cd /sys/bus/pci/devices/{VF}
@@ -43,20 +45,25 @@ def measure(host, mib):
 
 
 def report(found, mib):
-    per_gib = 1024 / mib / 1e6
-    clear = found["clear"][0]
-    say(f"{mib} MiB; seconds for a GiB, and the ratio to writing that memory once")
-    say("                 pin    ratio    unpin    ratio")
-    for kind, (pin, unpin) in found.items():
-        say(f"{kind:8} {pin * per_gib:11.3f} {pin / clear:8.3f} {unpin * per_gib:8.3f} {unpin / clear:8.3f}")
-    return found["2m-used"][0] >= found["4k-used"][0]
+    """All for a GiB."""
+    ret = figures.Figures("pinning", BOUNDS)
+    seconds = {kind: [us * 1024 / mib / 1e6 for us in row] for kind, row in found.items()}
+    clear = seconds["clear"][0]
+    ret.add(CLEAR, clear, "s")
+    for kind, what in KINDS.items():
+        for part, value in zip(("pin", "unpin"), seconds[kind]):
+            ret.add(f"{what}, {part}", value, "s", CLEAR, clear)
+    ret.add("huge pages, beside 4 KiB, touched, pin", seconds["2m-used"][0], "s", "4 KiB pages, touched, pin", seconds["4k-used"][0])
+    return ret.end()
 
 
 def main():
-    mib = int(sys.argv[1]) if len(sys.argv) > 1 else 512
+    parser = figures.parser(__doc__, build=False)
+    parser.add_argument("mib", metavar="MIB", type=figures.count, nargs="?", default=512)
+    args = parser.parse_args()
     with Lock("bench_pinning"):
         try:
-            return int(report(measure(hypervisors.alone(), mib), mib))
+            return report(measure(hypervisors.alone(), args.mib), args.mib)
         finally:
             hypervisors.down()
 

@@ -2,27 +2,26 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """tests/bench/bench_vswitch.py BUILD [NODES...]: what a moved LID costs, beside what OpenSM's own way costs, on the paper's four fat-trees.
 
-BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664, default 324 648. Real OpenSM (ftree) on ibsim. SMPs are
-counted outside of OpenSM (tests/integration/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs before it
-sends a single changed block. Times are the plugin's, from the first SMP to the last answer; of a sweep, wall clock. In the end moves in up to 36 leaves, asked for
-together and one after the other, and keys that one port after the other gets: wall clock, as a client sees it. Exit 1 if a figure of the paper is missed, or a key costs a sweep.
+BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664,
+default 324 648. Real OpenSM (ftree) on ibsim. SMPs are counted outside of OpenSM
+(tests/integration/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs
+before it sends a single changed block. Times are the plugin's, from the first SMP to the last answer;
+of a sweep, wall clock. "best" is a pair inside a leaf whose LIDs share a block, "worst" one of other
+pods; each pair is moved there in one mode and back in the other. In the end moves in up to 36 leaves,
+asked for together and one after the other, and keys that one port after the other gets: wall clock, as
+a client sees it. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
 """
 
 import argparse
 import json
-import pathlib
 import random
 import statistics
 import sys
 import time
 
-sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/integration"))
-
-import bench_args  # noqa: E402
-import fabric  # noqa: E402
-import fattree  # noqa: E402
+import figures
+import fabric
+import fattree
 
 # nodes: pods, leaves a pod, hosts a leaf, spines (of a pod), table I: LIDs, first sweep, best, worst
 TREES = {324: (0, 18, 18, 18, 360, 216, 1, 72), 648: (0, 36, 18, 18, 702, 594, 1, 108),
@@ -30,6 +29,19 @@ TREES = {324: (0, 18, 18, 18, 360, 216, 1, 72), 648: (0, 36, 18, 18, 702, 594, 1
 LIMITS = ("-N", "14000", "-S", "2000", "-P", "90000", "-L", "49152")
 ROUNDS = 20
 LEAVES = 36    # with a move at the same time
+SWEEP = "heavy sweep"
+MODES = ("deterministic", "skyline")
+
+
+def bounds(nodes):
+    """What has to hold in a tree. SMPs of sweeps and moves are Table I of the paper."""
+    full, least, most = TREES[nodes][5:]
+    exact = {"first sweep, LFT SMPs": full, "best, skyline, LFT SMPs": least, "worst, deterministic, LFT SMPs": most,
+             "path computations during the moves": 0, "heavy sweep after the moves, LFT SMPs": 0, "a key, P_Key table SMPs": 1,
+             "sweeps while keys were given": 0}
+    slow = {f"{kind}, {mode}": "ratio <= 0.1" for kind in ("best", "worst", "in a leaf", "any two") for mode in MODES}
+    slow |= {"moves, asked for together": "ratio <= 0.7", "a key": "ratio <= 2"}
+    return {f"{nodes}: {name}": bound for name, bound in ({n: f"value == {v}" for n, v in exact.items()} | slow).items()}
 
 
 def sweep(sm):
@@ -81,15 +93,15 @@ def ask(lids, pairs, at_a_time):
     return time.monotonic() - start
 
 
-def together(tree, sm, lids):
+def together(tree, sm, lids, tell):
     """A move in each of some leaves: medians, all asked for together beside one after the other, in turns."""
     pairs = [(a, a + 1) for a in range(2, tree.hosts, tree.per_leaf)][:LEAVES]
-    before = sm.api.call("GET", "/v1/fabric")[1]["moves"]["together"]
     rows = [(ask(lids, pairs, len(pairs)), ask(lids, pairs, 1)) for _ in range(ROUNDS)]
-    seen = sm.api.call("GET", "/v1/fabric")[1]["moves"]
     all_at_once, in_turn = (statistics.median(column) * 1000 for column in zip(*rows))
-    print(f"{len(pairs)} moves, each in a leaf of its own, median of {ROUNDS}: asked for together {all_at_once:.1f} ms, one after the other {in_turn:.1f} ms, 1:{in_turn / all_at_once:.1f}; "
-          f"at most {seen['most_at_once']} at once, {(seen['together'] - before) / ROUNDS:.1f} of them begun while another was under way\n", flush=True)
+    in_turn_name = f"{len(pairs)} moves, one after the other"
+    tell(in_turn_name, in_turn, "ms")
+    tell("moves, asked for together", all_at_once, "ms", in_turn_name, in_turn)
+    tell("moves under way at once", sm.api.call("GET", "/v1/fabric")[1]["moves"]["most_at_once"])
 
 
 def key(sm, host, pkeys):
@@ -102,9 +114,8 @@ def key(sm, host, pkeys):
     return *(sm.smps()[kind] - before[kind] for kind in ("pkey_table", "all")), took * 1000
 
 
-def keys(tree, sm):
-    """A key for each of some ports. By an OpenSM that lets no switch enforce partitions: ibsim's switches forget that, and each is told again with each key.
-    False if that has cost a sweep."""
+def keys(tree, sm, tell):
+    """A key for each of some ports. By an OpenSM that lets no switch enforce partitions: ibsim's switches forget that, and each is told again with each key."""
     sm.stop(timeout=600)
     sm.opensm_conf += "\npart_enforce off"
     sm.start(timeout=3600)
@@ -112,9 +123,11 @@ def keys(tree, sm):
     swept = lambda: sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
     hosts, before = range(2, tree.hosts, tree.hosts // ROUNDS)[:ROUNDS], swept()
     smps, all_smps, ms = map(statistics.median, zip(*(key(sm, host, ["0x8001"]) for host in hosts)))
-    print(f"a key at a port, median of {ROUNDS}: {smps:.0f} P_Key table SMP of {all_smps:.0f} SMPs, in effect after {ms:.1f} ms; a heavy sweep without enforcement: {of:.0f} ms, "
-          f"1:{of / ms:.0f}\n", flush=True)
-    return swept() == before
+    tell(f"{SWEEP} without enforcement", of, "ms")
+    tell("a key", ms, "ms", f"{SWEEP} without enforcement", of)
+    tell("a key, P_Key table SMPs", smps)
+    tell("a key, all SMPs", all_smps)
+    tell("sweeps while keys were given", swept() - before)
 
 
 def computations(sm):
@@ -122,34 +135,38 @@ def computations(sm):
     return sm.log().count("tables configured on all switches")
 
 
-def cell(smps, ms, of):
-    return f"{smps:7.0f} {ms:8.1f} 1:{of / ms:<7.0f}"
-
-
-def measure(tree, sm, paper):
-    lids, rng = fattree.Lids(tree, sm), random.Random(1)
-    lid_count, full, least, most = paper
-    first, computed = sm.smps()["lft"], computations(sm)
+def moves(tree, lids, least, most):
+    """{kind: {mode: medians of (LFT SMPs, ms)}}"""
+    rng = random.Random(1)
     near = [(a, b) for a in range(2, tree.per_leaf) for b in range(a + 1, tree.per_leaf + 1)]
     far = [(rng.randrange(2, tree.per_leaf), rng.randrange(tree.hosts * 3 // 4, tree.hosts)) for _ in range(500)]
-    best = to_and_fro(lids, [search(lids, near, "skyline", least)], "skyline", "deterministic")
-    worst = to_and_fro(lids, [search(lids, far, "deterministic", most)], "deterministic", "skyline")
-    leaf = to_and_fro(lids, rng.sample(near, ROUNDS), "skyline", "deterministic")
-    any_two = to_and_fro(lids, [rng.sample(range(2, tree.hosts + 1), 2) for _ in range(ROUNDS)], "deterministic", "skyline")
-    computed = computations(sm) - computed
+    first = {"best": ([search(lids, near, "skyline", least)], "skyline"), "worst": ([search(lids, far, "deterministic", most)], "deterministic"),
+             "in a leaf": (rng.sample(near, ROUNDS), "skyline"),
+             "any two": ([rng.sample(range(2, tree.hosts + 1), 2) for _ in range(ROUNDS)], "deterministic")}
+    found = {}
+    for kind, (pairs, mode) in first.items():
+        back = MODES[1 - MODES.index(mode)]
+        found[kind] = dict(zip((mode, back), to_and_fro(lids, pairs, mode, back)))
+    return found
+
+
+def measure(tree, sm, paper, tell):
+    lids, (full, least, most) = fattree.Lids(tree, sm), paper
+    tell("first sweep, LFT SMPs", sm.smps()["lft"])
+    computed = computations(sm)
+    found = moves(tree, lids, least, most)
+    tell("path computations during the moves", computations(sm) - computed)
     smps, lft, seconds = sweep(sm)
     assert computations(sm), "OpenSM's log has other words for it"
-    of = seconds * 1000
-    print(f"{tree.hosts} nodes, {tree.switches} switches, {lid_count} LIDs: first sweep {first} LFT SMPs (paper {full}), path computations during the moves {computed}, "
-          f"LFT SMPs of a heavy sweep after all these moves {lft}\n"
-          f"{'':26}|{'paper':^8}|{'OpenSM heavy sweep':^20}|{'plugin deterministic':^28}|{'plugin skyline':^28}\n"
-          f"{'':26}|{'LFT SMPs':^8}|{'all SMPs':>9} {'ms':>8}  |" + f"{'LFT SMPs':>9} {'ms':>8} {'ratio':<9}|" * 2)
-    for name, said, (det, sky) in (("best", least, best[::-1]), ("worst", most, worst),
-                                   (f"in a leaf, median of {ROUNDS}", "", leaf[::-1]), (f"any two, median of {ROUNDS}", "", any_two)):
-        print(f"{name:26}|{said:>7} |{smps:9} {of:8.0f}  | {cell(*det, of)} | {cell(*sky, of)} |")
-    print(flush=True)
-    together(tree, sm, lids)
-    return (first, best[0][0], worst[0][0], computed, lft) == (full, least, most, 0, 0)
+    tell(SWEEP, seconds * 1000, "ms")
+    tell(f"{SWEEP}, all SMPs", smps)
+    tell(f"{SWEEP} after the moves, LFT SMPs", lft)
+    for kind, modes in found.items():
+        for mode in MODES:
+            tell(f"{kind}, {mode}", modes[mode][1], "ms", SWEEP, seconds * 1000)
+            tell(f"{kind}, {mode}, LFT SMPs", modes[mode][0])
+    together(tree, sm, lids, tell)
+    keys(tree, sm, tell)
 
 
 def tree_size(text):
@@ -158,22 +175,28 @@ def tree_size(text):
     return int(text)
 
 
+def one_tree(build, nodes, ret):
+    """All that is measured in one tree."""
+    pods, leaves, hosts, spines, _, *paper = TREES[nodes]
+    tree = fattree.FatTree(leaves, spines, hosts, pods=pods, options=LIMITS)
+    try:
+        sm = tree.manager(opensm_conf="routing_engine ftree", counter=build / "tests/integration/libsmpcount.so")
+        sm.start(timeout=3600)
+        measure(tree, sm, paper, lambda name, value, unit="", of=None, base=None: ret.add(f"{nodes}: {name}", value, unit, of, base))
+        sm.stop(timeout=600)
+    finally:
+        tree.close()
+
+
 def main():
-    parser = bench_args.parser(__doc__)
+    parser = figures.parser(__doc__)
     parser.add_argument("nodes", metavar="NODES", type=tree_size, nargs="*")
-    args = bench_args.parse(parser)
-    right = True
-    for nodes in args.nodes or (324, 648):
-        pods, leaves, hosts, spines, *paper = TREES[nodes]
-        tree = fattree.FatTree(leaves, spines, hosts, pods=pods, options=LIMITS)
-        try:
-            sm = tree.manager(opensm_conf="routing_engine ftree", counter=args.build / "tests/integration/libsmpcount.so")
-            sm.start(timeout=3600)
-            right = measure(tree, sm, paper) and keys(tree, sm) and right
-            sm.stop(timeout=600)
-        finally:
-            tree.close()
-    return 0 if right else 1
+    args = figures.parse_plugin(parser)
+    trees = args.nodes or (324, 648)
+    ret = figures.Figures("vswitch", {k: v for nodes in trees for k, v in bounds(nodes).items()})
+    for nodes in trees:
+        one_tree(args.build, nodes, ret)
+    return ret.end()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""tests/bench/bench_blackout.py BUILD [RUNS]: the agents' own share of a guest's time without its VF, without the rig.
+
+bench_blackout.c says what runs. The ratio to bare commits is near 1 on a disk that takes its time,
+and says little on one that does not. Exit 1 if a bound is broken.
+"""
+
+import subprocess
+import sys
+
+import figures
+
+STEPS = {"removed_to_migrate": "DEVICE_REMOVED to migrate", "resumed_to_attach": "RESUMED to attach",
+         "resumed_to_granted": "RESUMED to granted"}
+COMMITS = "three bare commits"
+BOUNDS = {"DEVICE_REMOVED to migrate, p50": "ratio <= 5", "DEVICE_REMOVED to migrate, p99": "value <= 10",
+          "RESUMED to attach, p99": "value <= 10"}
+
+
+def measure(program, runs, wait_ms):
+    """{series: (p50, p99, max) in ms}"""
+    text = subprocess.run([program, str(runs), str(wait_ms)], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {name: [int(us) / 1000 for us in rest] for name, *rest in map(str.split, text.splitlines())}
+
+
+def report(found):
+    ret = figures.Figures("blackout", BOUNDS)
+    commits = found["three_commits"][0]
+    ret.add(f"{COMMITS}, p50", commits, "ms")
+    for series, step in STEPS.items():
+        p50, p99, _ = found[series]
+        ret.add(f"{step}, p50", p50, "ms", f"{COMMITS}, p50", commits)
+        ret.add(f"{step}, p99", p99, "ms")
+    return ret.end()
+
+
+def main():
+    parser = figures.parser(__doc__)
+    parser.add_argument("runs", metavar="RUNS", type=figures.count, nargs="?", default=200)
+    parser.add_argument("--wait-ms", type=figures.count, default=0, help="a slow-down, to see a bound break")
+    args = parser.parse_args()
+    return report(measure(args.build / "tests/bench/bench_blackout", args.runs, args.wait_ms))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
