@@ -51,7 +51,7 @@ BENCHES = {
     "storm-own-ports": Bench("storm", "--own-ports", BUILD),
     "identity": Bench("identity", rig=True),
     "pinning": Bench("pinning", rig=True),
-    "migration": Bench("migration", "5", rig=True),
+    "migration": Bench("migration", "3", rig=True),
 }
 
 
