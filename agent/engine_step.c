@@ -187,10 +187,10 @@ static enum membership membership_at_sm(struct vhca_vf *vf)
 	return WAIT;
 }
 
-/* By a take-over, the SM has named the owner who is to be evicted: before it has done so, that one may show the vGUID. */
+/* The SM has named an owner, now or when it was asked before: until it has evicted that one, it may show the vGUID. */
 static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return e->args.fenced && vhca_epoch_begins_generation(c->epoch) &&
+	return e->args.fenced && (c->disputed || vhca_epoch_begins_generation(c->epoch)) &&
 	       (c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_UNREACHABLE);
 }
 
@@ -206,8 +206,9 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 	if (!vhca_hca_identity(vf->hca)->host_pkey_map)
 		return membership_at_sm(vf);
 	if (is_to_be_evicted(e, c)) {
-		engine_reason(vf, "waits for the SM: GUID %s is taken over from another host",
-			      VHCA_GUID_STR(c->identity.guid));
+		engine_reason(vf, "waits for the SM: GUID %s %s", VHCA_GUID_STR(c->identity.guid),
+			      c->disputed ? "was another host's when it was asked last"
+					  : "is taken over from another host");
 		return WAIT;
 	}
 	on_port = keys_on_port(vf, &pkey);

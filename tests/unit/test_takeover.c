@@ -129,6 +129,25 @@ static void nothing_is_programmed_before_the_eviction(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
+/* Asked once more, the SM says nothing: that is no consent to what it has just refused. */
+static void silence_after_a_no_is_no_consent(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.sm_timeout_ms = 20;
+	(void)start_guest(w);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* after the back-off */
+	for (unsigned int i = 0; i < 3; i++)
+		world_settle(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_non_null(strstr(claim(w)->vf->reason, "another host"));
+	sm_knows(w, 7, false); /* which has given it up meanwhile */
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
 /* Its host was restarted, say: the last withdrawal may be heard of after the new report, at the same epoch. */
 static void an_epoch_that_was_withdrawn_is_left(void **state)
 {
@@ -489,6 +508,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(takes_over_from_a_dead_host),
+		T(silence_after_a_no_is_no_consent),
 		T(nothing_is_programmed_before_the_eviction),
 		T(an_epoch_that_was_withdrawn_is_left),
 		T(a_migration_puts_the_question_off),
