@@ -53,13 +53,14 @@ void chaos_trace(const struct chaos *c, const char *fmt, ...)
 	fprintf(stderr, "\n");
 }
 
-void chaos_broken(struct chaos *c, const char *fmt, ...)
+void chaos_broken(struct chaos *c, enum chaos_rule rule, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (c->broken)
 		return;
 	c->broken = true;
+	c->rule = rule;
 	va_start(ap, fmt);
 	(void)vsnprintf(c->why, sizeof(c->why), fmt, ap);
 	va_end(ap);
@@ -415,6 +416,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->stopping = stopping;
 	w->fenced = c->fenced;
 	w->port_guid += n * 0x100;
+	c->ledger.ports[n] = w->port_guid;
 	w->n_vfs = n_vfs;
 	w->plugs = n * 50;
 	for (unsigned int v = 0; v < n_vfs; v++)
@@ -470,6 +472,7 @@ static void learn_guest(struct chaos *c, unsigned int g)
 		assert(v >= 0);
 		guest->vfs[k].guid = w->vfs[v].guid;
 		guest->vfs[k].guest = w->vfs[v].guest;
+		ledger_add(&c->ledger, guest->vfs[k].guid, g, guest->vfs[k].pkey, guest->at);
 	}
 }
 
@@ -502,6 +505,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->n_guests = size->guests;
 	c->alone_ms = size->alone_ms;
 	TAILQ_INIT(&c->calls);
+	ledger_init(&c->ledger, c->n_hosts);
 	vtime_reset(NULL, NULL);
 	vtime_set_owners(owner_of_loop);
 	memstore_use(submit);

@@ -16,12 +16,14 @@
 #include "agent/peer_api.h"
 #include "common/http/server.h"
 #include "opensm/table.h"
+#include "tests/sim/ledger.h"
 #include "tests/sim/memstore.h"
 #include "tests/sim/world.h"
 
 #define CHAOS_HOSTS_MAX	 5
 #define CHAOS_GUESTS_MAX WORLD_DOMAINS
 #define CHAOS_VFS_MAX	 3 /* of one guest */
+#define CHAOS_BEGUN_MAX	 256
 
 enum chaos_when { CHAOS_BEFORE, CHAOS_AFTER };
 
@@ -106,9 +108,10 @@ struct chaos_guest {
 	struct chaos_vf vfs[CHAOS_VFS_MAX];
 	bool fresh; /* somewhere the VFs were plugged in anew: their addresses are not the old ones */
 	struct chaos_orch orch;
-	uint64_t bare_since; /* it lacks a VF; 0 = it does not */
-	unsigned int lost;   /* times, with its host; tells operators apart */
-	bool vouched;	     /* ...for it, at least once */
+	uint64_t bare_since;			/* it lacks a VF; 0 = it does not */
+	uint64_t nameless_since[CHAOS_VFS_MAX]; /* the VF has no identity, though this is proven */
+	unsigned int starts;
+	unsigned int lost; /* times, with its host; tells operators apart */
 	uint64_t
 		asks_ms; /* nobody does: so seldom its agent asks again for what another host had */
 };
@@ -118,6 +121,39 @@ struct chaos_odds {
 	unsigned int lost, repeated, late; /* messages */
 	unsigned int copy_fails, confirm_lost, effect_fails;
 	unsigned int slow_copy; /* takes longer than a lease */
+};
+
+/* What the checker wants; each has a mutant that breaks it (chaos_mutant.c). */
+enum chaos_rule {
+	CHAOS_NO_RULE,
+	CHAOS_RULE_KEYS,	/* 1: a VF shows the keys of its vGUID, and no other */
+	CHAOS_RULE_BARE_ATTACH, /* 1: nothing is attached before its identity is programmed */
+	CHAOS_RULE_CLEAN,	/* 2: what the journal calls free is scrubbed */
+	CHAOS_RULE_PROOF,	/* 3: programmed only by who can know that it may */
+	CHAOS_RULE_HERE,	/* 3: ...and only where the guest is, or is to be */
+	CHAOS_RULE_ONE_OWNER,	/* 3: on one VF of all hosts */
+	CHAOS_RULE_HANDED,	/* 3: nothing is handed over that a VF still shows */
+	CHAOS_RULE_FENCE,	/* 3: the SM refuses what is over, and nothing else */
+	CHAOS_RULE_VOUCHED,	/* 3: a generation begins only if an operator has vouched */
+	CHAOS_RULE_GENERATION,	/* 3: no take-over without a generation */
+	CHAOS_RULE_PULLED,	/* 4: no detach without a migration */
+	CHAOS_RULE_STRIPPED,	/* 4: no strip under a guest */
+	CHAOS_RULE_MARKER,	/* 4: no copy begins without the marker */
+	CHAOS_RULE_COPY,	/* 4: no copy begins with a VF in the guest */
+	CHAOS_RULE_INCOMING,	/* 4: no attach to a guest that is still coming in */
+	CHAOS_RULE_VF_INTENT,	/* 5: the VF's state in the journal stands for the effect */
+	CHAOS_RULE_MIG_INTENT,	/* 5: ...and the migration's */
+	CHAOS_RULE_GIVEN_BACK,	/* 8: what a failed migration leaves */
+	CHAOS_RULE_ADDRESS,	/* 8: ...where it was */
+	CHAOS_RULE_DEVICE,	/* 8: no guest is without a VF for long */
+	CHAOS_RULE_WITHHELD,	/* 8: no identity is withheld for long after ownership is proven */
+	CHAOS_RULE_ENDED,	/* in the end: no migration is open */
+	CHAOS_RULE_TOLD,	/* 7: ...no report waits */
+	CHAOS_RULE_SM,		/* 7: ...SM and journal are at one epoch */
+	CHAOS_RULE_GUEST,	/* 8: ...each guest has what it asked for */
+	CHAOS_RULE_POOL,	/* 2: ...everything else is free and clean */
+	CHAOS_RULE_CLAIMS,	/* ...and no claim is left over */
+	CHAOS_RULES
 };
 
 /* What the simulation breaks on purpose: the checker must see it. */
@@ -157,8 +193,15 @@ struct chaos {
 	bool wants_labels; /* on_step does; they cost time */
 	struct chaos_stats stats;
 	bool trace;
-	bool broken;   /* a violation was found... */
-	char why[256]; /* ...this one */
+	struct ledger ledger;
+	struct {
+		char id[37];
+		unsigned int starts; /* of its guest, when it began */
+	} begun[CHAOS_BEGUN_MAX];    /* migrations, the last ones */
+	unsigned int n_begun;
+	bool broken;	      /* a violation was found... */
+	enum chaos_rule rule; /* ...of this rule... */
+	char why[256];	      /* ...this one */
 };
 
 struct chaos_size {
@@ -176,7 +219,8 @@ bool chaos_settle(struct chaos *c, uint64_t ms);
 uint32_t chaos_random(struct chaos *c, uint32_t n);
 bool chaos_odd(struct chaos *c, unsigned int of_1000);
 /* A violation; the first one counts. */
-void chaos_broken(struct chaos *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void chaos_broken(struct chaos *c, enum chaos_rule rule, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void chaos_trace(const struct chaos *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- what can be done to it ---- */
@@ -237,9 +281,10 @@ void chaos_look_after_guests(void *chaos);
 void chaos_power_fails(struct chaos_host *h);
 /* chaos_check.c */
 bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain);
-/* The SM had `old`, all 0 if nothing, and has accepted b. */
-void chaos_check_generation(struct chaos *c, const struct vhca_osm_binding *old,
-			    const struct vhca_osm_binding *b);
+/* A hand-over leaves the host. */
+void chaos_check_handed(struct chaos *c, const struct ledger_message *m);
+/* The SM answers. */
+void chaos_check_sm(struct chaos *c, const struct ledger_message *m);
 void chaos_check_vfs(struct chaos *c);
 void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned int v,
 			enum vhca_effect effect);

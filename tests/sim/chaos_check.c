@@ -13,23 +13,15 @@
 
 /* ---- one vGUID, one owner ---- */
 
-/* The SM has given the vGUID to another port since; whether that one has it still, or has handed it on, is no matter here. */
-static bool is_evicted(const struct chaos *c, const struct chaos_host *h, const struct world_vf *vf)
-{
-	const struct vhca_osm_binding *sm = chaos_sm_owner(c, vf->guid);
-
-	return c->fenced && sm && sm->port_guid != h->w.port_guid && sm->epoch > vf->epoch;
-}
-
 static void check_pair(struct chaos *c, const struct chaos_host *a, const struct chaos_host *b,
-		       const struct world_vf *va, const struct world_vf *vb)
+		       const struct world_vf *va)
 {
-	if (!is_evicted(c, a, va) && !is_evicted(c, b, vb))
-		chaos_broken(c,
-			     "3: vGUID 0x%llx is programmed at host %u (epoch %llu) and host %u "
-			     "(epoch %llu)",
-			     (unsigned long long)va->guid, a->n, (unsigned long long)va->epoch,
-			     b->n, (unsigned long long)vb->epoch);
+	if (c->fenced && (ledger_is_evicted(&c->ledger, va->guid, a->n) ||
+			  ledger_is_evicted(&c->ledger, va->guid, b->n)))
+		return;
+	chaos_broken(c, CHAOS_RULE_ONE_OWNER,
+		     "3: vGUID 0x%llx is programmed at host %u and host %u",
+		     (unsigned long long)va->guid, a->n, b->n);
 }
 
 void chaos_check_vfs(struct chaos *c)
@@ -43,8 +35,7 @@ void chaos_check_vfs(struct chaos *c)
 			for (unsigned int b = a + 1; b < c->n_hosts; b++)
 				for (unsigned int vb = 0; vb < c->hosts[b].w.n_vfs; vb++)
 					if (c->hosts[b].w.vfs[vb].guid == vf->guid)
-						check_pair(c, &c->hosts[a], &c->hosts[b], vf,
-							   &c->hosts[b].w.vfs[vb]);
+						check_pair(c, &c->hosts[a], &c->hosts[b], vf);
 		}
 	}
 }
@@ -64,16 +55,7 @@ bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain)
 	return buf[0] != '0';
 }
 
-/* A guest that was started elsewhere while the SM was away, and has a vGUID that the SM gives to another host: by rights it loses the VF. */
-static bool is_superseded(const struct chaos *c, const struct chaos_host *h,
-			  const struct world_vf *vf)
-{
-	const struct vhca_osm_binding *sm = chaos_sm_owner(c, vf->guid);
-
-	return sm && sm->port_guid != h->w.port_guid && sm->epoch >= vf->epoch;
-}
-
-/* ...or was here a moment ago: an effect that had been begun is not called back. */
+/* Here or on its way, or was a moment ago: an effect that had been begun is not called back. */
 static bool is_here(const struct chaos_host *h, unsigned int g)
 {
 	return h->w.domains[g].running || chaos_leaves(h, &h->w.domains[g].info.uuid) ||
@@ -83,21 +65,47 @@ static bool is_here(const struct chaos_host *h, unsigned int g)
 /* A host has no reason to program for a guest that is neither here nor on its way: one that comes back from the dead must find that out. */
 static void check_reason(struct chaos *c, const struct chaos_host *h, unsigned int v)
 {
-	for (unsigned int g = 0; g < c->n_guests; g++)
-		for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
-			if (c->guests[g].vfs[k].guid == h->w.vfs[v].guid && !is_here(h, g))
-				chaos_broken(
-					c, "3: host %u programs %s of guest %u, which is not here",
-					h->n, c->guests[g].vfs[k].name, g);
+	const struct ledger_id *id = ledger_find(&c->ledger, h->w.vfs[v].guid);
+
+	if (!id || id->guest == LEDGER_NOBODY)
+		return;
+	if (!is_here(h, id->guest))
+		chaos_broken(c, CHAOS_RULE_HERE,
+			     "3: host %u programs a vGUID of guest %u, which is not here", h->n,
+			     id->guest);
+	if (!ledger_may(&c->ledger, id->guid, h->n, vhca_now_ms(), LATE_EFFECT_MS))
+		chaos_broken(c, CHAOS_RULE_PROOF,
+			     "3: host %u programs vGUID 0x%llx of guest %u, and cannot know that "
+			     "it may (given %llu, handed over %llu)",
+			     h->n, (unsigned long long)id->guid, id->guest,
+			     (unsigned long long)id->at[h->n].proof,
+			     (unsigned long long)id->at[h->n].promised);
 }
 
-/* No migration takes it: the SM has given the vGUID to another host. If it comes back, libvirt chooses where. */
+/* No key but that of the vGUID that the VF shows; who is in the guest has it under the name that asked for this key. */
+static void check_keys(struct chaos *c, const struct chaos_host *h, unsigned int v)
+{
+	const struct world_vf *vf = &h->w.vfs[v];
+	const struct ledger_id *id = ledger_find(&c->ledger, vf->guid);
+
+	if (!id || id->guest == LEDGER_NOBODY)
+		return;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
+		if (vf->map[k] >= 0 && h->w.port_pkeys[vf->map[k]] != id->pkey)
+			chaos_broken(c, CHAOS_RULE_KEYS,
+				     "1: host %u: VF %u of guest %u shows P_Key 0x%04x", h->n, v,
+				     id->guest, h->w.port_pkeys[vf->map[k]]);
+}
+
+/* No migration takes it: the SM has told the host that another one has the vGUID. If it comes back, libvirt chooses where. */
 static void check_taken(struct chaos *c, const struct chaos_host *h, unsigned int v)
 {
 	const struct world_vf *vf = &h->w.vfs[v];
+	const struct ledger_id *id = ledger_find(&c->ledger, vf->guid);
 
-	if (!is_superseded(c, h, vf))
-		chaos_broken(c, "4: host %u: VF %u is pulled from under its guest", h->n, v);
+	if (!id || id->guest == LEDGER_NOBODY || id->at[h->n].may)
+		chaos_broken(c, CHAOS_RULE_PULLED,
+			     "4: host %u: VF %u is pulled from under its guest", h->n, v);
 	for (unsigned int g = 0; g < c->n_guests; g++)
 		if (vhca_uuid_equal(&h->w.domains[g].info.uuid, &vf->user))
 			c->guests[g].fresh = true;
@@ -112,78 +120,58 @@ void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned in
 	    !chaos_leaves(h, &vf->user))
 		check_taken(c, h, v);
 	if (effect == VHCA_EFFECT_STRIP && vf->group_open)
-		chaos_broken(c, "4: host %u: VF %u is stripped under its guest", h->n, v);
+		chaos_broken(c, CHAOS_RULE_STRIPPED,
+			     "4: host %u: VF %u is stripped under its guest", h->n, v);
 	if (effect == VHCA_EFFECT_PROGRAM)
 		check_reason(c, h, v);
-	if (effect == VHCA_EFFECT_PROGRAM || effect == VHCA_EFFECT_ATTACH)
-		chaos_check_vfs(c);
+	if (effect != VHCA_EFFECT_PROGRAM && effect != VHCA_EFFECT_ATTACH)
+		return;
+	check_keys(c, h, v);
+	chaos_check_vfs(c);
 }
 
 /* ---- nobody takes what nobody vouched for ---- */
 
-static unsigned int guest_with(const struct chaos *c, uint64_t vguid)
+void chaos_check_sm(struct chaos *c, const struct ledger_message *m)
 {
-	for (unsigned int g = 0; g < c->n_guests; g++)
-		for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
-			if (c->guests[g].vfs[k].guid == vguid)
-				return g;
-	return CHAOS_GUESTS_MAX; /* as guests are started first */
-}
+	static const struct {
+		enum chaos_rule rule;
+		const char *text;
+	} verdicts[] = {
+		[LEDGER_WRONGLY_ACCEPTED] = {CHAOS_RULE_FENCE, "the SM accepts what is over"},
+		[LEDGER_WRONGLY_REFUSED] = {CHAOS_RULE_FENCE, "the SM refuses what is not over"},
+		[LEDGER_UNVOUCHED] = {CHAOS_RULE_VOUCHED,
+				      "it is taken over, and nobody has vouched for it"},
+		[LEDGER_NO_GENERATION] = {CHAOS_RULE_GENERATION,
+					  "it is taken over, and no generation begins"},
+	};
+	enum ledger_verdict verdict = ledger_sm_answers(&c->ledger, m);
 
-/* No migration that the host knows of has brought it. */
-static bool has_never_moved(const struct chaos *c, uint64_t port_guid, unsigned int g)
-{
-	char path[96], buf[16] = "";
-
-	for (unsigned int i = 0; i < c->n_hosts; i++) {
-		if (c->hosts[i].w.port_guid != port_guid)
-			continue;
-		chaos_path(&c->hosts[i], path);
-		memstore_ask(path, "SELECT count(*) FROM migrations WHERE domain = ?1",
-			     VHCA_UUID_STR(&c->hosts[i].w.domains[g].info.uuid), buf, sizeof(buf));
-	}
-	return !strcmp(buf, "0");
-}
-
-void chaos_check_generation(struct chaos *c, const struct vhca_osm_binding *old,
-			    const struct vhca_osm_binding *b)
-{
-	bool begins = b->epoch >> 32 > old->epoch >> 32;
-	unsigned int g = guest_with(c, b->vguid);
-
-	if (g == CHAOS_GUESTS_MAX)
-		return;
-	if (begins && !c->guests[g].vouched)
-		chaos_broken(c, "3: vGUID 0x%llx is taken over, and nobody has vouched for it",
-			     (unsigned long long)b->vguid);
-	if (!begins && old->epoch && !old->withdrawn && old->port_guid != b->port_guid &&
-	    has_never_moved(c, b->port_guid, g))
-		chaos_broken(c, "3: vGUID 0x%llx is taken over, and no generation begins",
-			     (unsigned long long)b->vguid);
+	if (verdict != LEDGER_RIGHT)
+		chaos_broken(c, verdicts[verdict].rule, "3: host %u: %s %s: %s", m->from, m->method,
+			     m->path, verdicts[verdict].text);
 }
 
 /* ---- intent before effect ---- */
 
 static bool is_shown(const struct world *w, uint64_t guid)
 {
-	for (unsigned int v = 0; v < WORLD_VFS; v++)
+	for (unsigned int v = 0; v < w->n_vfs; v++)
 		if (w->vfs[v].guid == guid)
 			return true;
 	return false;
 }
 
 /* What is handed over stands on no VF of the host any more. */
-static void check_withdrawn(struct chaos *c, const struct chaos_host *h,
-			    const struct vhca_uuid *domain)
+void chaos_check_handed(struct chaos *c, const struct ledger_message *m)
 {
-	for (unsigned int g = 0; g < c->n_guests; g++)
-		for (unsigned int i = 0; i < c->guests[g].n_vfs; i++)
-			if (vhca_uuid_equal(&h->w.domains[g].info.uuid, domain) &&
-			    is_shown(&h->w, c->guests[g].vfs[i].guid))
-				chaos_broken(c,
-					     "3: host %u hands over VF %u of guest %u, and still "
-					     "shows its vGUID",
-					     h->n, i, g);
+	uint64_t guid;
+
+	for (unsigned int n = 0; (guid = ledger_handed(m, n)); n++)
+		if (is_shown(&c->hosts[m->from].w, guid))
+			chaos_broken(c, CHAOS_RULE_HANDED,
+				     "3: host %u hands over vGUID 0x%llx, and still shows it",
+				     m->from, (unsigned long long)guid);
 }
 
 void chaos_check_call(struct chaos *c, const struct chaos_host *h, const struct vhca_mig *m,
@@ -199,16 +187,15 @@ void chaos_check_call(struct chaos *c, const struct chaos_host *h, const struct 
 	};
 	char path[96], state[32];
 
-	if (effect == VHCA_MIG_EFFECT_HANDOVER)
-		check_withdrawn(c, h, &m->domain);
 	if (effect >= sizeof(want) / sizeof(want[0]) || !want[effect])
 		return;
 	chaos_path(h, path);
 	memstore_ask(path, "SELECT state FROM migrations WHERE id = ?1", VHCA_UUID_STR(&m->id),
 		     state, sizeof(state));
 	if (!state[0] || !strstr(want[effect], state))
-		chaos_broken(c, "5: host %u: an effect of state %s, and the journal says '%s'",
-			     h->n, want[effect], state);
+		chaos_broken(c, CHAOS_RULE_MIG_INTENT,
+			     "5: host %u: an effect of state %s, and the journal says '%s'", h->n,
+			     want[effect], state);
 }
 
 /* ---- nothing unscrubbed in the pool ---- */
@@ -224,74 +211,135 @@ static void check_freed(struct chaos *c, const struct chaos_host *h)
 		memstore_ask(path, "SELECT state || ' ' || boot_id FROM vfs WHERE bdf = ?1",
 			     VHCA_BDF_STR(h->w.vfs[v].bdf), state, sizeof(state));
 		if (!strcmp(state, free_now) && !world_clean(&h->w, v))
-			chaos_broken(c, "2: host %u: VF %u is free and was not scrubbed", h->n, v);
+			chaos_broken(c, CHAOS_RULE_CLEAN,
+				     "2: host %u: VF %u is free and was not scrubbed", h->n, v);
 	}
 }
 
 /* ---- a failed migration leaves the guest as it was ---- */
 
-static const char *what_is_wrong(const struct chaos_host *h, unsigned int g, unsigned int k)
+/* Withheld is an identity as long as the host cannot know that it is the only owner; the device is there all the same. */
+static bool is_withheld(const struct chaos_host *h, const struct chaos_vf *want, uint64_t guid)
 {
-	const struct chaos_vf *want = &h->chaos->guests[g].vfs[k];
+	const struct ledger *l = &h->chaos->ledger;
+
+	return guid == VHCA_GUID_ALL1 && !ledger_may(l, want->guid, h->n, vhca_now_ms(), 0);
+}
+
+static void check_vf_back(struct chaos *c, const struct chaos_host *h, unsigned int g,
+			  const struct chaos_vf *want)
+{
 	int v = world_vf_of(&h->w, g, want->name);
+	const struct world_vf *vf = &h->w.vfs[v < 0 ? 0 : v];
 
 	if (v < 0)
-		return "was not put back";
-	if (h->w.vfs[v].guid != want->guid)
-		return "has another vGUID";
-	return vhca_bdf_cmp(h->w.vfs[v].guest, want->guest) != 0 ? "has another address" : NULL;
+		chaos_broken(c, CHAOS_RULE_GIVEN_BACK,
+			     "8: guest %u: a migration failed at host %u, and %s was not put back",
+			     g, h->n, want->name);
+	else if (vf->guid != want->guid && !is_withheld(h, want, vf->guid))
+		chaos_broken(c, CHAOS_RULE_GIVEN_BACK,
+			     "8: guest %u: a migration failed at host %u, and %s has no identity",
+			     g, h->n, want->name);
+	else if (!c->guests[g].fresh && vhca_bdf_cmp(vf->guest, want->guest) != 0)
+		chaos_broken(
+			c, CHAOS_RULE_ADDRESS,
+			"8: guest %u: a migration failed at host %u, and %s has another address", g,
+			h->n, want->name);
 }
 
 /* It was started elsewhere when its host had lost its power, and is just coming back. */
-static bool comes_by_another(const struct chaos_host *h, const struct vhca_mig *failed)
+static bool comes_by_another(const struct chaos_host *h, unsigned int g)
 {
-	const struct vhca_mig *m;
+	char path[96], buf[16];
 
-	for (m = vhca_migrations_first(h->ms); m; m = TAILQ_NEXT(m, link))
-		if (!m->source && !vhca_mig_state_is_final(m->state) &&
-		    vhca_uuid_equal(&m->domain, &failed->domain))
-			return true;
-	return false;
+	chaos_path(h, path);
+	memstore_ask(path,
+		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND role = 'destination' "
+		     "AND state NOT IN ('done', 'failed', 'ended')",
+		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
+	return buf[0] != '0';
+}
+
+/* The migration whose row was written last. */
+static bool last_of_source(const struct chaos_host *h, const char *id_of, char ret[static 64])
+{
+	char path[96];
+
+	chaos_path(h, path);
+	memstore_ask(path, id_of, NULL, ret, 64);
+	return ret[0];
+}
+
+#define LAST_OF_SOURCE(column) \
+	"SELECT " column " FROM migrations WHERE role = 'source' ORDER BY rowid DESC LIMIT 1"
+
+static unsigned int last_guest_of_source(const struct chaos_host *h)
+{
+	struct vhca_uuid domain;
+	char text[64];
+
+	return last_of_source(h, LAST_OF_SOURCE("domain"), text) &&
+			       vhca_uuid_parse(text, &domain) == 0
+		       ? chaos_guest_of(h->chaos, &domain)
+		       : CHAOS_GUESTS_MAX;
+}
+
+static void note_begun(struct chaos *c, const struct chaos_host *h)
+{
+	unsigned int g = last_guest_of_source(h), i = c->n_begun % CHAOS_BEGUN_MAX;
+	char id[64];
+
+	if (g == CHAOS_GUESTS_MAX || !last_of_source(h, LAST_OF_SOURCE("id"), id))
+		return;
+	(void)snprintf(c->begun[i].id, sizeof(c->begun[i].id), "%.36s", id);
+	c->begun[i].starts = c->guests[g].starts;
+	c->n_begun++;
+}
+
+/* The guest was lost since, and started anew: what runs here now is not what the migration had taken the VFs from. */
+static bool was_started_since(const struct chaos *c, const struct chaos_host *h, unsigned int g)
+{
+	char id[64];
+
+	if (!last_of_source(h, LAST_OF_SOURCE("id"), id))
+		return false;
+	for (unsigned int i = 0; i < c->n_begun && i < CHAOS_BEGUN_MAX; i++)
+		if (!strcmp(c->begun[i].id, id) && c->begun[i].starts == c->guests[g].starts)
+			return false;
+	return true;
 }
 
 /* The source says that all is as before. */
 static void check_given_back(struct chaos *c, const struct chaos_host *h)
 {
-	const struct vhca_mig *m;
-	const char *wrong;
+	unsigned int g = last_guest_of_source(h);
 
-	for (m = vhca_migrations_first(h->ms); m; m = TAILQ_NEXT(m, link)) {
-		unsigned int g;
-
-		if (!m->source || !m->committing || m->next != VHCA_MIG_FAILED || m->degraded)
-			continue;
-		g = chaos_guest_of(c, &m->domain);
-		if (c->guests[g].at != h->n || c->guests[g].held || c->guests[g].fresh ||
-		    !h->w.domains[g].running || comes_by_another(h, m))
-			continue;
-		for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
-			if ((wrong = what_is_wrong(h, g, k)))
-				chaos_broken(
-					c, "8: guest %u: a migration failed at host %u, and %s %s",
-					g, h->n, c->guests[g].vfs[k].name, wrong);
-	}
+	if (g == CHAOS_GUESTS_MAX || c->guests[g].at != h->n || c->guests[g].held ||
+	    !h->w.domains[g].running || was_started_since(c, h, g) || comes_by_another(h, g))
+		return;
+	for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
+		check_vf_back(c, h, g, &c->guests[g].vfs[k]);
 }
 
 void chaos_check_commit(struct chaos *c, const struct chaos_host *h, const char *label)
 {
 	if (!strcmp(label, "VF: free"))
 		check_freed(c, h);
+	else if (!strcmp(label, "source: claiming") || !strcmp(label, "source: detaching"))
+		note_begun(c, h);
 	else if (!strcmp(label, "source: failed"))
 		check_given_back(c, h);
 }
 
 /* ---- when everything is back ---- */
 
-static bool missing(struct chaos *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static bool missing(struct chaos *c, const char *fmt, ...)
+static bool missing(struct chaos *c, enum chaos_rule rule, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static bool missing(struct chaos *c, enum chaos_rule rule, const char *fmt, ...)
 {
 	va_list ap;
 
+	c->rule = rule;
 	va_start(ap, fmt);
 	(void)vsnprintf(c->why, sizeof(c->why), fmt, ap);
 	va_end(ap);
@@ -300,18 +348,22 @@ static bool missing(struct chaos *c, const char *fmt, ...)
 
 static bool host_rests(struct chaos *c, const struct chaos_host *h)
 {
-	const struct vhca_mig *m;
+	char path[96], text[96];
 
 	if (!h->w.engine)
-		return missing(c, "host %u: no agent", h->n);
-	for (m = vhca_migrations_first(h->ms); m; m = TAILQ_NEXT(m, link))
-		if (!vhca_mig_state_is_final(m->state))
-			return missing(c, "host %u: a migration is %s: %s", h->n,
-				       vhca_mig_state_to_string(m->state), m->reason);
-	if (vhca_outbox_pending(h->outbox))
-		return missing(c, "7: host %u: %zu reports in the outbox", h->n,
-			       vhca_outbox_pending(h->outbox));
-	return true;
+		return missing(c, CHAOS_RULE_ENDED, "host %u: no agent", h->n);
+	chaos_path(h, path);
+	memstore_ask(path,
+		     "SELECT state || ': ' || reason FROM migrations WHERE state NOT IN "
+		     "('done', 'failed', 'ended')",
+		     NULL, text, sizeof(text));
+	if (text[0])
+		return missing(c, CHAOS_RULE_ENDED, "host %u: a migration is %s", h->n, text);
+	memstore_ask(path,
+		     "SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM outbox_members)",
+		     NULL, text, sizeof(text));
+	return !strcmp(text, "0") ||
+	       missing(c, CHAOS_RULE_TOLD, "7: host %u: %s reports in the outbox", h->n, text);
 }
 
 /* The epoch that the host's journal has for a vGUID; 0 = none. */
@@ -333,27 +385,35 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 	const struct chaos_host *h = &c->hosts[guest->at];
 	const struct chaos_vf *want = &guest->vfs[k];
 	const struct vhca_osm_binding *sm = chaos_sm_owner(c, want->guid);
+	const struct ledger_id *id = ledger_find(&c->ledger, want->guid);
 	int v = world_vf_of(&h->w, g, want->name);
 	const struct world_vf *vf = &h->w.vfs[v < 0 ? 0 : v];
 	uint64_t epoch;
 
 	if (v < 0)
-		return missing(c, "8: guest %u: has no %s at host %u", g, want->name, guest->at);
+		return missing(c, CHAOS_RULE_GUEST, "8: guest %u: has no %s at host %u", g,
+			       want->name, guest->at);
 	used[v] = true;
 	if (vf->guid != want->guid)
-		return missing(c, "3: guest %u: its %s has vGUID 0x%llx", g, want->name,
-			       (unsigned long long)vf->guid);
+		return missing(c, CHAOS_RULE_GUEST, "3: guest %u: its %s has vGUID 0x%llx", g,
+			       want->name, (unsigned long long)vf->guid);
 	if (!guest->fresh && vhca_bdf_cmp(vf->guest, want->guest) != 0)
-		return missing(c, "8: guest %u: its %s has another address there", g, want->name);
+		return missing(c, CHAOS_RULE_GUEST, "8: guest %u: its %s has another address there",
+			       g, want->name);
+	check_keys(c, h, (unsigned int)v);
 	if (vf->map[0] < 0 || h->w.port_pkeys[vf->map[0]] != want->pkey)
-		return missing(c, "1: guest %u: its %s has no P_Key", g, want->name);
+		return missing(c, CHAOS_RULE_GUEST, "1: guest %u: its %s has no P_Key", g,
+			       want->name);
 	epoch = epoch_of(h, want->guid);
 	return !c->fenced ||
-	       (sm && !sm->withdrawn && sm->port_guid == h->w.port_guid && sm->epoch == epoch) ||
-	       missing(c, "7: guest %u: the SM knows epoch %llu at 0x%llx, %s has %llu", g,
-		       sm ? (unsigned long long)sm->epoch : 0,
-		       sm ? (unsigned long long)sm->port_guid : 0, want->name,
-		       (unsigned long long)epoch);
+	       (sm && !sm->withdrawn && sm->port_guid == h->w.port_guid && sm->epoch == epoch &&
+		id->sm.bound && id->sm.port == sm->port_guid && id->sm.epoch == epoch) ||
+	       missing(c, CHAOS_RULE_SM,
+		       "7: guest %u: the SM knows epoch %llu at 0x%llx, was told %llu at 0x%llx, "
+		       "and %s has %llu",
+		       g, sm ? (unsigned long long)sm->epoch : 0,
+		       sm ? (unsigned long long)sm->port_guid : 0, (unsigned long long)id->sm.epoch,
+		       (unsigned long long)id->sm.port, want->name, (unsigned long long)epoch);
 }
 
 static bool guest_rests(struct chaos *c, unsigned int g, bool used[][WORLD_VFS_MAX])
@@ -362,10 +422,12 @@ static bool guest_rests(struct chaos *c, unsigned int g, bool used[][WORLD_VFS_M
 
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		if (c->hosts[i].w.domains[g].running != (i == guest->at))
-			return missing(c, "guest %u: is at host %u, and %s host %u", g, guest->at,
+			return missing(c, CHAOS_RULE_GUEST,
+				       "guest %u: is at host %u, and %s host %u", g, guest->at,
 				       i == guest->at ? "not at" : "at", i);
 	if (c->hosts[guest->at].w.domains[g].info.has_away)
-		return missing(c, "guest %u: still has the marker of a migration", g);
+		return missing(c, CHAOS_RULE_GUEST, "guest %u: still has the marker of a migration",
+			       g);
 	for (unsigned int k = 0; k < guest->n_vfs; k++)
 		if (!has_vf(c, g, k, used[guest->at]))
 			return false;
@@ -380,11 +442,12 @@ static bool vf_rests(struct chaos *c, const struct chaos_host *h, unsigned int v
 	memstore_ask(path, "SELECT state FROM vfs WHERE bdf = ?1", VHCA_BDF_STR(h->w.vfs[v].bdf),
 		     state, sizeof(state));
 	if (strcmp(state, used ? "attached" : "free") != 0)
-		return missing(c, "host %u: VF %u is %s", h->n, v, state);
+		return missing(c, CHAOS_RULE_POOL, "host %u: VF %u is %s", h->n, v, state);
 	if (!used && !world_clean(&h->w, v))
-		return missing(c, "2: host %u: VF %u is not clean", h->n, v);
+		return missing(c, CHAOS_RULE_POOL, "2: host %u: VF %u is not clean", h->n, v);
 	if (!used && h->w.vfs[v].held)
-		return missing(c, "3: host %u: the port holds the last GUID of VF %u", h->n, v);
+		return missing(c, CHAOS_RULE_POOL,
+			       "3: host %u: the port holds the last GUID of VF %u", h->n, v);
 	return true;
 }
 
@@ -399,8 +462,8 @@ static bool claims_rest(struct chaos *c, const struct chaos_host *h)
 		     "= 0 AND ending = 0 AND bdf IN (SELECT bdf FROM vfs WHERE state = 'attached')",
 		     NULL, attached, sizeof(attached));
 	return !strcmp(claims, attached) ||
-	       missing(c, "host %u: %s claims, %s of them at rest in a guest", h->n, claims,
-		       attached);
+	       missing(c, CHAOS_RULE_CLAIMS, "host %u: %s claims, %s of them at rest in a guest",
+		       h->n, claims, attached);
 }
 
 bool chaos_at_rest(struct chaos *c)

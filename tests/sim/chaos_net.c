@@ -73,6 +73,16 @@ static unsigned int delay(struct chaos *c)
 	return 1 + chaos_random(c, chaos_odd(c, c->odds.late) ? LATE_MS : 5);
 }
 
+static struct ledger_message message_of(const struct chaos_call *call)
+{
+	return (struct ledger_message){.now = vtime_now(),
+				       .from = call->from->n,
+				       .to = call->to,
+				       .method = call->method,
+				       .path = call->path,
+				       .body = call->body};
+}
+
 /* ---- answers ---- */
 
 struct answer {
@@ -88,6 +98,19 @@ static void free_answer(void *arg)
 
 	json_object_put(a->body);
 	free(a);
+}
+
+/* The ledger hears it when the agent does. */
+static void note_heard(const struct chaos_call *call, const struct answer *a)
+{
+	struct ledger_message m = message_of(call);
+
+	m.status = a->status;
+	m.answer = a->body;
+	if (call->to == SM)
+		ledger_sm_heard(&call->c->ledger, &m);
+	else
+		ledger_hears(&call->c->ledger, &m);
 }
 
 /* As common/http/transfer.c makes it of what came. */
@@ -116,6 +139,7 @@ static void on_answer(void *arg)
 	if (call && chaos_step(call->from, CHAOS_AFTER, "%s", call->label)) {
 		done = call->done;
 		done_arg = call->arg;
+		note_heard(call, a);
 		drop(call);
 		rc = result_of(a, &err);
 		done(done_arg, rc, &res, rc < 0 ? &err : NULL);
@@ -168,16 +192,28 @@ static bool matches(struct vhca_http_request *req, const struct vhca_http_route 
 	return true;
 }
 
+static struct ledger_message message_at_peer(const struct vhca_http_request *req)
+{
+	return (struct ledger_message){.now = vtime_now(),
+				       .from = req->from,
+				       .to = req->to,
+				       .method = req->method,
+				       .path = req->path,
+				       .body = req->body};
+}
+
 static void at_the_sm(struct vhca_http_request *req)
 {
+	struct ledger_message m = message_at_peer(req);
 	struct json_object *doc = NULL;
-	int status;
 
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
 	} else {
-		status = chaos_sm_answer(req->c, req->method, req->path, req->body, &doc);
-		send_back(req, status, doc);
+		m.status = chaos_sm_answer(req->c, req->method, req->path, req->body, &doc);
+		m.answer = doc;
+		chaos_check_sm(req->c, &m);
+		send_back(req, m.status, doc);
 	}
 	free_request(req);
 }
@@ -185,6 +221,7 @@ static void at_the_sm(struct vhca_http_request *req)
 static void on_request(void *arg)
 {
 	struct vhca_http_request *req = arg;
+	struct ledger_message m;
 	struct chaos_host *h;
 
 	if (req->to == SM) {
@@ -200,6 +237,8 @@ static void on_request(void *arg)
 	for (const struct vhca_http_route *r = h->routes; h->w.engine && r && r->method; r++) {
 		if (!matches(req, r))
 			continue;
+		m = message_at_peer(req);
+		ledger_delivered(&req->c->ledger, &m);
 		r->handler(h->routes_ctx, req);
 		return;
 	}
@@ -276,6 +315,7 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	struct chaos_host *h = (struct chaos_host *)m;
 	struct chaos *c = h->chaos;
 	struct chaos_call *call = calloc(1, sizeof(*call));
+	struct ledger_message said;
 	const char *path;
 
 	assert(call);
@@ -289,6 +329,9 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	label(call);
 	if (!chaos_step(h, CHAOS_BEFORE, "%s", call->label))
 		return 0;
+	said = message_of(call);
+	chaos_check_handed(c, &said);
+	ledger_says(&c->ledger, &said);
 	if (passes(c, h->n, call->to))
 		send(call);
 	if (chaos_odd(c, c->odds.repeated))
@@ -379,11 +422,16 @@ void __wrap_vhca_http_reply(struct vhca_http_request *req, unsigned int status,
 			    struct json_object *body)
 {
 	const struct chaos_host *h = &req->c->hosts[req->to];
+	struct ledger_message m = message_at_peer(req);
 
-	if (!h->dying && h->life == req->life)
+	m.status = (int)status;
+	m.answer = body;
+	if (!h->dying && h->life == req->life) {
+		ledger_answers(&req->c->ledger, &m);
 		send_back(req, (int)status, body);
-	else
+	} else {
 		json_object_put(body);
+	}
 	free_request(req);
 }
 

@@ -175,7 +175,7 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static void look_at(struct chaos *c, unsigned int g)
+static void check_device(struct chaos *c, unsigned int g)
 {
 	struct chaos_guest *guest = &c->guests[g];
 	uint64_t now = vtime_now(), since;
@@ -187,11 +187,47 @@ static void look_at(struct chaos *c, unsigned int g)
 	guest->bare_since = guest->bare_since ? guest->bare_since : now;
 	since = later(later(guest->bare_since, guest->orch.lease_from), c->trouble_until);
 	if (now > since + guest->orch.lease_ms + guest->asks_ms + MARGIN_MS)
-		chaos_broken(c,
+		chaos_broken(c, CHAOS_RULE_DEVICE,
 			     "8: guest %u: without a VF for %llu s, all is well, and its lease was "
 			     "%llu s",
 			     g, (unsigned long long)(now - guest->bare_since) / 1000,
 			     (unsigned long long)guest->orch.lease_ms / 1000);
+}
+
+/* It runs here, moves nowhere, and its VF shows no identity, though its host can know that it may. */
+static bool is_nameless(const struct chaos *c, unsigned int g, unsigned int k)
+{
+	const struct chaos_guest *guest = &c->guests[g];
+	const struct world *w = &c->hosts[guest->at].w;
+	int v = world_vf_of(w, g, guest->vfs[k].name);
+
+	return !guest->job.active && !guest->held && !guest->down && v >= 0 &&
+	       w->vfs[v].guid != guest->vfs[k].guid &&
+	       ledger_may(&c->ledger, guest->vfs[k].guid, guest->at, vtime_now(), 0);
+}
+
+static void check_identity(struct chaos *c, unsigned int g, unsigned int k)
+{
+	uint64_t *since = &c->guests[g].nameless_since[k], now = vtime_now();
+
+	if (!is_nameless(c, g, k)) {
+		*since = 0;
+		return;
+	}
+	*since = *since ? *since : now;
+	if (now > later(*since, c->trouble_until) + MARGIN_MS)
+		chaos_broken(c, CHAOS_RULE_WITHHELD,
+			     "8: guest %u: %s is without its identity for %llu s, and nobody else "
+			     "has it",
+			     g, c->guests[g].vfs[k].name,
+			     (unsigned long long)(now - *since) / 1000);
+}
+
+static void look_at(struct chaos *c, unsigned int g)
+{
+	check_device(c, g);
+	for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
+		check_identity(c, g, k);
 }
 
 void chaos_look_after_guests(void *arg)

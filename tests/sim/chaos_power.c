@@ -62,7 +62,7 @@ static bool vouches(struct chaos *c, unsigned int g, unsigned int at)
 	    vhca_engine_takeover(h->w.engine, uuid, "it is off", &err) < 0)
 		return false;
 	chaos_trace(c, "guest %u: an operator vouches for it at host %u", g, at);
-	c->guests[g].vouched = true;
+	ledger_vouch(&c->ledger, g);
 	c->stats.takeovers++;
 	return true;
 }

@@ -401,7 +401,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	}
 	make_all_well(r);
 	if (!chaos_settle(&r->c, SETTLE_MS) && !r->c.broken)
-		chaos_broken(&r->c, "not at rest: %s", strdupa(r->c.why));
+		chaos_broken(&r->c, r->c.rule, "not at rest: %s", strdupa(r->c.why));
 	chaos_trace(&r->c, "%s", r->c.broken ? r->c.why : "at rest");
 	chaos_done(&r->c);
 	return !r->c.broken;

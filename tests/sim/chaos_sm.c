@@ -52,9 +52,7 @@ static int parse_place(struct json_object *o, struct vhca_osm_binding *ret, stru
 static int put(struct chaos *c, struct json_object *o, struct json_object *where,
 	       struct vhca_osm_binding *b, bool check, struct vhca_error *err)
 {
-	const struct vhca_osm_binding *known;
 	uint16_t keys[VHCA_SM_PKEYS_MAX];
-	struct vhca_osm_binding old = {0};
 	size_t n = 0;
 	int r = parse_place(where, b, err);
 
@@ -66,14 +64,9 @@ static int put(struct chaos *c, struct json_object *o, struct json_object *where
 		return r;
 	b->n_pkeys = (uint16_t)n;
 	b->pkeys = keys;
-	known = vhca_osm_table_find(c->table, b->vguid);
-	if (known)
-		old = *known;
 	r = check ? vhca_osm_table_check(c->table, b, PORT_KEYS, err)
 		  : vhca_osm_table_put(c->table, b, PORT_KEYS, err);
 	b->pkeys = NULL;
-	if (r == 0 && !check)
-		chaos_check_generation(c, &old, b);
 	chaos_trace(c, "SM: %s 0x%llx epoch %llu at 0x%llx: %s", check ? "check" : "bind",
 		    (unsigned long long)b->vguid, (unsigned long long)b->epoch,
 		    (unsigned long long)b->port_guid, r ? err->code : "yes");

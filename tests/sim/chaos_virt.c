@@ -187,6 +187,7 @@ static void on_copied(void *arg)
 			c->guests[t->guest].fresh || !is_expected(to, job, t->guest);
 		c->guests[t->guest].at = job->to;
 		c->guests[t->guest].held = true;
+		ledger_guest_arrives(&c->ledger, t->guest, job->to, vtime_now());
 		c->hosts[job->from].w.domains[t->guest].incoming = true;
 		world_look(&c->hosts[job->from].w, t->guest);
 		world_incoming(&to->w, t->guest, false);
@@ -280,9 +281,11 @@ static void check_begin(struct chaos *c, unsigned int g, const struct vhca_mig *
 	const struct vhca_dom_info *info = &h->w.domains[g].info;
 
 	if (!info->has_away || !vhca_uuid_equal(&info->away, &m->id))
-		chaos_broken(c, "a copy of guest %u is begun without its marker", g);
+		chaos_broken(c, CHAOS_RULE_MARKER,
+			     "4: a copy of guest %u is begun without its marker", g);
 	if (world_has_vf(&h->w, g))
-		chaos_broken(c, "a copy of guest %u is begun with a VF in it", g);
+		chaos_broken(c, CHAOS_RULE_COPY, "4: a copy of guest %u is begun with a VF in it",
+			     g);
 }
 
 static int begin_copy(struct call *call)
@@ -328,6 +331,7 @@ void chaos_virt_lose(struct chaos_host *h, unsigned int g)
 	chaos_trace(c, "guest %u is lost with its host", g);
 	guest->down = true;
 	guest->lost++;
+	ledger_guest_goes(&c->ledger, g, vtime_now());
 }
 
 bool chaos_virt_stop(struct chaos *c, unsigned int g)
@@ -339,6 +343,7 @@ bool chaos_virt_stop(struct chaos *c, unsigned int g)
 		return false;
 	chaos_trace(c, "guest %u is saved", g);
 	guest->down = true;
+	ledger_guest_goes(&c->ledger, g, vtime_now());
 	world_domain_stop(w, g);
 	return true;
 }
@@ -358,6 +363,8 @@ bool chaos_virt_start(struct chaos *c, unsigned int g, unsigned int at)
 	guest->at = at;
 	guest->down = false;
 	guest->fresh = true;
+	guest->starts++;
+	ledger_guest_starts(&c->ledger, g, at, vtime_now());
 	h->w.domains[g].info = info;
 	world_incoming(&h->w, g, false);
 	return true;
