@@ -40,7 +40,7 @@ static bool parse(struct json_object *o, struct vhca_mig_vf *ret)
 	return !vhca_json_get_string(o, "name", &name, NULL) && vhca_name_is_valid(name) &&
 	       !vhca_strcpy(ret->name, sizeof(ret->name), name) &&
 	       !vhca_json_get_string(o, "bdf", &bdf, NULL) && !vhca_bdf_parse(bdf, &ret->bdf) &&
-	       !vhca_json_get_guid(o, "guid", &ret->guid, NULL) &&
+	       !vhca_json_get_guid(o, "guid", &ret->guid, NULL) && ret->guid != VHCA_GUID_NONE &&
 	       !vhca_json_get_u64(o, "epoch", UINT64_MAX - 1, &ret->epoch, NULL) &&
 	       !vhca_json_opt_bool(o, "attached", &ret->attached, NULL) &&
 	       !vhca_json_opt_bool(o, "granted", &ret->granted, NULL);
