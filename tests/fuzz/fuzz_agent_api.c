@@ -14,7 +14,7 @@
 #include "common/http/json.h"
 
 #define GUID   UINT64_C(0x02c9ab0000000001)
-#define LOOKS  5
+#define LOOKS  3
 #define DOMAIN 0xd0
 
 static struct {
@@ -299,8 +299,7 @@ static char *look(const char *path)
 /* All that can be read of the host. */
 static void look_around(char *ret[static LOOKS])
 {
-	static const char *const paths[LOOKS] = {"/v1/vfs", "/v1/claims", "/v1/domains", "/v1/hcas",
-						 "/v1/outbox"};
+	static const char *const paths[LOOKS] = {"/v1/vfs", "/v1/claims", "/v1/domains"};
 
 	for (unsigned int i = 0; i < LOOKS; i++)
 		ret[i] = look(paths[i]);
@@ -308,15 +307,16 @@ static void look_around(char *ret[static LOOKS])
 
 static void each(void *ctx, const struct door_request *req)
 {
+	const struct door_answer *answer;
 	unsigned int status;
 
 	(void)ctx;
 	t.reached = 0;
-	(void)door_ask(req);
+	answer = door_ask(req);
 	door_leave(); /* a long poll */
-	status = door_ask(req)->status;
-	door_leave();
-	FUZZ_ASSERT(t.reached == 0 || t.reached == 2);
+	status = answer->status;
+	fuzz_verdict(status < 400 || t.reached);
+	FUZZ_ASSERT(t.reached <= 1);
 	/* 409 is what the machines say here to whatever gets to them. */
 	FUZZ_ASSERT(!t.reached || status == 409 || !strcmp(req->path, "/v1/drain"));
 	if (status == 400 || status == 404 || status == 405)
@@ -339,16 +339,17 @@ static void open_api(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *before[LOOKS], *after[LOOKS];
+	static char *before[LOOKS];
+	char *after[LOOKS];
 
-	if (!t.api)
+	if (!t.api) {
 		open_api();
-	look_around(before);
+		look_around(before);
+	}
 	door_play(data, size, each, NULL);
 	look_around(after);
 	for (unsigned int i = 0; i < LOOKS; i++) {
 		FUZZ_ASSERT(strcmp(before[i], after[i]) == 0);
-		free(before[i]);
 		free(after[i]);
 	}
 	door_close();

@@ -94,10 +94,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_conf *conf = NULL;
 
 	if (vhca_conf_parse("f", (const char *)data, size, &conf, &err) < 0) {
+		fuzz_verdict(false);
 		FUZZ_ASSERT(!conf && err.kind == VHCA_ERR_INVALID && *err.code);
 		FUZZ_ASSERT(err.msg[0] == 'f' && err.msg[1] == ':');
 		return 0;
 	}
+	fuzz_verdict(true);
 	check_accepted(conf);
 	free(conf);
 	return 0;

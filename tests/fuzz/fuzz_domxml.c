@@ -56,9 +56,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_dom_info *info = NULL;
 
 	if (vhca_domxml_parse((const char *)data, size, &info, &request_err, &err) < 0) {
+		fuzz_verdict(false);
 		FUZZ_ASSERT(!info && *err.code && err.msg[0]);
 		return 0;
 	}
+	fuzz_verdict(request_err.kind == VHCA_ERR_NONE);
 	FUZZ_ASSERT(info->name[0] && memchr(info->name, '\0', sizeof(info->name)));
 	FUZZ_ASSERT(info->id >= -1 && info->free_root_ports <= info->root_ports);
 	FUZZ_ASSERT(info->memory.pages < VHCA_PAGES_COUNT);

@@ -36,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!is_plain(data, size) ||
 	    vhca_domxml_parse((const char *)data, size, &info, &request_err, &err) < 0)
 		return 0;
+	fuzz_verdict(request_err.kind == VHCA_ERR_NONE);
 	vhca_scan_init(&scan);
 	(void)vhca_scan_feed(&scan, (const char *)data, size);
 	FUZZ_ASSERT(vhca_scan_is_complete(&scan) || scan.overflow ||

@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	feed(&whole, (const char *)data, size, size ? size : 1);
 	feed(&pieces, (const char *)data, size, 1);
 	compare(&whole, &pieces);
+	fuzz_verdict(vhca_scan_is_complete(&whole));
 	feed(&pieces, (const char *)data, size, 7);
 	compare(&whole, &pieces);
 	return 0;

@@ -46,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	FUZZ_ASSERT(any == (text[strspn(text, "\n")] != '\0'));
 	FUZZ_ASSERT(r == expected(text));
+	fuzz_verdict(r >= 0);
 	FUZZ_ASSERT(r == 0 || any == 1);
 	FUZZ_ASSERT((r == 1) == (found.bus != 0xaa));
 	return 0;

@@ -32,6 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_ASSERT(n == -EINVAL || n == -E2BIG || (n > 0 && n <= VHCA_HTTP_SEGMENTS_MAX));
 	for (int i = 0; i < n; i++)
 		FUZZ_ASSERT(segments[i] > path && segments[i] + strlen(segments[i]) <= path + size);
+	fuzz_verdict(n > 0);
 	if (n > 0)
 		check_match(segments, (size_t)n);
 	free(path);

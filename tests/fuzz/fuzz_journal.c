@@ -302,12 +302,15 @@ static void open_store(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
+	int r;
 
 	if (!t.store)
 		open_store();
 	empty_tables();
 	insert_rows(data, size);
-	if (start_machines(&err) < 0)
+	r = start_machines(&err);
+	fuzz_verdict(r == 0);
+	if (r < 0)
 		check_refused(&err);
 	else
 		check_started();

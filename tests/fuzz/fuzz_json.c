@@ -63,11 +63,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct json_object *body = NULL;
 
 	if (vhca_json_parse((const char *)data, size, &body, &err) < 0) {
+		fuzz_verdict(false);
 		check_outcome(-1, &err);
 		return 0;
 	}
 	if (json_object_is_type(body, json_type_object))
 		check_members(body);
+	fuzz_verdict(true);
 	check_round_trip(body);
 	vhca_json_problem_to_error(body, 409, &problem);
 	FUZZ_ASSERT(problem.kind != VHCA_ERR_NONE && *problem.code);

@@ -12,6 +12,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "opensm/api.h"
@@ -184,11 +185,13 @@ int __wrap_vhca_write_file_atomic(const char *path, const void *data, size_t len
 	return 0;
 }
 
+int __real_vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
 int __wrap_vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
 int __wrap_vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len)
 {
-	(void)path, (void)max, (void)ret_data, (void)ret_len;
-	return -ENOENT;
+	if (t.lock[0] && strncmp(path, t.conf.state_dir, strlen(t.conf.state_dir)) == 0)
+		return -ENOENT;
+	return __real_vhca_read_file(path, max, ret_data, ret_len); /* replay.c's */
 }
 
 /* ---- requests ---- */
@@ -273,6 +276,7 @@ static void each(void *ctx, const struct door_request *req)
 	unsigned int status = serve(answer);
 
 	(void)ctx;
+	fuzz_verdict(status < 400);
 	after = state();
 	check_epochs(known, n);
 	if (status >= 400 || strcmp(req->method, "GET") == 0)
@@ -302,6 +306,7 @@ static void stop(void)
 /* The service makes the directory, and a lock file in it. */
 static void name_state_dir(void)
 {
+	vhca_log_set_level(VHCA_LOG_ERROR);
 	vhca_osm_conf_set_defaults(&t.conf);
 	(void)snprintf(t.conf.state_dir, sizeof(t.conf.state_dir), "/tmp/vhca-fuzz.%ld",
 		       (long)getpid());

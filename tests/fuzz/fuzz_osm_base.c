@@ -47,9 +47,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_osm_base base = {0};
 
 	if (vhca_osm_base_parse("f", text, &base, &err) < 0) {
+		fuzz_verdict(false);
 		FUZZ_ASSERT(!base.text && !base.prtns && strncmp(err.msg, "f:", 2) == 0);
 		return 0;
 	}
+	fuzz_verdict(true);
 	check_accepted(&base);
 	vhca_osm_base_done(&base);
 	return 0;

@@ -48,9 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vhca_osm_conf conf = untouched;
 
 	if (vhca_osm_conf_load(path, &conf, &err) == 0) {
+		fuzz_verdict(true);
 		check_accepted(&conf);
 		return 0;
 	}
+	fuzz_verdict(false);
 	FUZZ_ASSERT(memcmp(&conf, &untouched, sizeof(conf)) == 0);
 	FUZZ_ASSERT(err.kind == VHCA_ERR_INVALID && *err.code);
 	FUZZ_ASSERT(strncmp(err.msg, path, strlen(path)) == 0);

@@ -31,8 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	VHCA_AUTO_FREE char *text = strndup(size ? (const char *)data : "", size);
 	struct vhca_osm_dynamic_lids t = {0};
 	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = vhca_osm_dynamic_lids_parse(text, &t, &err);
 
-	if (vhca_osm_dynamic_lids_parse(text, &t, &err) < 0)
+	fuzz_verdict(r == 0);
+	if (r < 0)
 		FUZZ_ASSERT(strcmp(err.code, "state_damaged") == 0 && err.hint[0]);
 	else
 		check_accepted(&t);

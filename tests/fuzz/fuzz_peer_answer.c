@@ -66,6 +66,7 @@ static void check_vfs(const struct vhca_mig_result *res)
 static void check_result(const struct vhca_mig_result *res)
 {
 	FUZZ_ASSERT(res->ended + res->waits + res->arrived <= 1);
+	fuzz_verdict(res->rc == 0);
 	if (res->rc < 0)
 		FUZZ_ASSERT(res->err.kind != VHCA_ERR_NONE && *res->err.code && res->err.msg[0]);
 	check_vfs(res);

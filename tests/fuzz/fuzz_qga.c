@@ -13,9 +13,11 @@ static void check(const struct vhca_qga_ask *ask, const char *text)
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (vhca_qga_read(ask, text, &answer, &err) < 0) {
+		fuzz_verdict(false);
 		FUZZ_ASSERT(!answer.pid && *err.code && err.msg[0]);
 		return;
 	}
+	fuzz_verdict(true);
 	FUZZ_ASSERT(answer.pid && answer.exit_code >= -1 && answer.exit_code <= 255);
 	FUZZ_ASSERT(!ask->pid || answer.pid == ask->pid);
 	FUZZ_ASSERT(ask->pid || !answer.exited);

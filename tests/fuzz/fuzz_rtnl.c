@@ -39,6 +39,7 @@ static void check_get(const struct vhca_rtnl *rtnl, const struct answer *a, uint
 	struct vhca_vport vport = {.node_guid = UNTOUCHED, .port_guid = UNTOUCHED};
 	int r = vhca_rtnl_get_vf(rtnl, &at, &vport);
 
+	fuzz_verdict(r == 0);
 	if (r < 0) {
 		FUZZ_ASSERT(vport.node_guid == UNTOUCHED && vport.port_guid == UNTOUCHED);
 		return;

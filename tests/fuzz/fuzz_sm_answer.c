@@ -57,6 +57,8 @@ static void check_all(int status, struct json_object *body)
 	check_answer(binding, status, body);
 	check_answer(commit, status, body);
 	check_answer(members, status, body);
+	fuzz_verdict(binding == VHCA_SM_ACCEPTED || commit == VHCA_SM_ACCEPTED ||
+		     members == VHCA_SM_ACCEPTED);
 	FUZZ_ASSERT(binding != VHCA_SM_ACCEPTED || json_object_object_get(body, "vguid"));
 	FUZZ_ASSERT(members != VHCA_SM_ACCEPTED || json_object_object_get(body, "port_guid"));
 	FUZZ_ASSERT((commit == VHCA_SM_ACCEPTED) == (status >= 200 && status <= 299 &&

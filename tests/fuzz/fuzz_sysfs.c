@@ -200,7 +200,7 @@ static void check_map(const struct vhca_identity_state *state)
 	}
 }
 
-static void check_identity(void)
+static bool check_identity(void)
 {
 	struct vhca_identity_state state = {0};
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -209,7 +209,7 @@ static void check_identity(void)
 
 	if (vhca_identity_mlx4.read(here(), &state, &err) < 0) {
 		FUZZ_ASSERT(err.kind != VHCA_ERR_NONE && *err.code && err.msg[0]);
-		return;
+		return false;
 	}
 	check_map(&state);
 	FUZZ_ASSERT(state.gid_index == 1);
@@ -218,9 +218,10 @@ static void check_identity(void)
 		    guid == state.requested);
 	FUZZ_ASSERT(!vhca_identity_is_clean(&state) ||
 		    (state.requested == VHCA_GUID_ALL1 && state.map[0] == VHCA_PKEY_UNMAPPED));
+	return true;
 }
 
-static void check_vport(void)
+static bool check_vport(void)
 {
 	struct vhca_vport vport = {.node_guid = 7};
 	char text[4096];
@@ -228,23 +229,25 @@ static void check_vport(void)
 
 	if (vhca_vport_sysfs.read(here(), &vport) < 0) {
 		FUZZ_ASSERT(vport.node_guid == 7);
-		return;
+		return false;
 	}
 	FUZZ_ASSERT(vport.policy <= VHCA_LINK_DOWN);
 	FUZZ_ASSERT(vhca_guid_parse(value_of(PF "/sriov/0/node", text), &guid) == 0 &&
 		    guid == vport.node_guid);
 	FUZZ_ASSERT(vhca_guid_parse(value_of(PF "/sriov/0/port", text), &guid) == 0 &&
 		    guid == vport.port_guid);
+	return true;
 }
 
-static void check_inventory(void)
+static bool check_inventory(void)
 {
 	struct vhca_inventory *inv = NULL;
+	bool good;
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (vhca_inventory_scan(t.sys, &inv, &err) < 0) {
 		FUZZ_ASSERT(!inv && err.kind != VHCA_ERR_NONE && *err.code);
-		return;
+		return false;
 	}
 	FUZZ_ASSERT(inv->n_pfs <= 1);
 	for (unsigned int i = 0; i < inv->n_pfs; i++) {
@@ -254,10 +257,12 @@ static void check_inventory(void)
 		FUZZ_ASSERT(pf->n_vfs == 0 || (pf->n_vfs == 1 && pf->vfs[0].index == 0));
 		FUZZ_ASSERT(!strcmp(pf->ibdev, "mlx4_0") && !strcmp(pf->driver, "mlx4_core"));
 	}
+	good = inv->n_pfs == 1;
 	(void)vhca_inventory_free(inv);
+	return good;
 }
 
-static void check_memory(enum vhca_pages pages)
+static bool check_memory(enum vhca_pages pages)
 {
 	const struct vhca_guest_memory guest = {.kib = 1, .pages = pages};
 	struct vhca_memory_room room = {.kib = 0};
@@ -265,22 +270,26 @@ static void check_memory(enum vhca_pages pages)
 
 	if (vhca_host_memory_read(t.sys, t.meminfo, &guest, &room, &err) < 0) {
 		FUZZ_ASSERT(err.kind == VHCA_ERR_DEVICE && *err.code);
-		return;
+		return false;
 	}
 	FUZZ_ASSERT(room.kib <= UINT64_MAX / 1024);
 	FUZZ_ASSERT(pages == VHCA_PAGES_ORDINARY || room.no_such_pages || room.page_kib == 2048);
+	return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	bool good;
+
 	if (!t.sys)
 		make_tree();
 	set_values(data, size);
-	check_identity();
-	check_vport();
-	check_inventory();
-	check_memory(VHCA_PAGES_ORDINARY);
-	check_memory(VHCA_PAGES_HUGE);
+	good = check_identity();
+	good &= check_vport();
+	good &= check_inventory();
+	good &= check_memory(VHCA_PAGES_ORDINARY);
+	good &= check_memory(VHCA_PAGES_HUGE);
+	fuzz_verdict(good);
 	reset_values();
 	return 0;
 }

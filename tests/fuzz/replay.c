@@ -3,6 +3,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-#define FILE_MAX  (1u << 20)
+#define FILE_MAX (1u << 20)
+#ifndef MUTATIONS
 #define MUTATIONS 300
+#endif
 
 /* xorshift64: good enough to hit every byte, and repeatable. */
 static uint64_t next_random(uint64_t *state)
@@ -58,6 +61,23 @@ static void mutate(char *data, size_t *len, uint64_t *seed)
 	}
 }
 
+static bool begins(const char *name, const char *word)
+{
+	return strncmp(name, word, strlen(word)) == 0;
+}
+
+/* 0 if the target thinks of the file what its name says. */
+static int check_verdict(const char *name)
+{
+	struct fuzz_verdicts v = fuzz_verdicts;
+	bool good = begins(name, "accepted") || begins(name, "shipped");
+
+	if (good ? v.accepted && !v.refused : !begins(name, "bad") || (v.refused && !v.accepted))
+		return 0;
+	(void)fprintf(stderr, "%s: %u accepted, %u refused\n", name, v.accepted, v.refused);
+	return -EINVAL;
+}
+
 static void run_mutations(const char *data, size_t len)
 {
 	VHCA_AUTO_FREE char *copy = malloc(len * 8 + 1);
@@ -88,9 +108,11 @@ static int run_file(const char *dir, const char *name)
 		(void)fprintf(stderr, "%s: %s\n", path, strerrordesc_np(-r));
 		return r;
 	}
+	fuzz_verdicts = (struct fuzz_verdicts){0};
 	run_copy(data, len);
+	r = check_verdict(name);
 	run_mutations(data, len);
-	return 0;
+	return r;
 }
 
 static int is_seed(const struct dirent *e)
