@@ -7,6 +7,7 @@ import threading
 import unittest
 
 import fabric
+import seeds
 import vantage
 
 RADIX = 36
@@ -254,3 +255,13 @@ class EachEngine:
 
     def test_dfsssp(self):
         self.run_engine("dfsssp")
+
+
+class EachEngineRandom(EachEngine):
+    """Those that call run_random(engine, seed) for each: a fifth case has the fresh seed, and the engine that it draws."""
+
+    def run_engine(self, engine, seed=seeds.FIXED):
+        self.run_random(engine, seed)
+
+    def test_fresh_seed(self):
+        self.run_engine(seeds.engine(seeds.FRESH), seeds.tell(seeds.FRESH))

@@ -13,6 +13,7 @@ import unittest
 
 import fabric
 import masters
+import seeds
 import sm_log
 import tap
 
@@ -687,7 +688,8 @@ class Stress(Case):
     def test_requests_while_sweeps_run(self):
         sm = self.manager().start()
         errors, before = [], sm.sweeps()
-        clients = [threading.Thread(target=self.client, args=(sm, seed, errors)) for seed in range(4)]
+        drawn = [f"{seed} {n}" for seed in (seeds.FIXED, seeds.tell(seeds.FRESH)) for n in range(2)]
+        clients = [threading.Thread(target=self.client, args=(sm, seed, errors)) for seed in drawn]
         for c in clients:
             c.start()
         while any(c.is_alive() for c in clients):

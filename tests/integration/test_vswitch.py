@@ -71,11 +71,11 @@ class Paper648(Paper):
 del Paper    # its two sizes run
 
 
-class Engines(fattree.EachEngine, fattree.Case):
+class Engines(fattree.EachEngineRandom, fattree.Case):
     MOVES = 8
 
-    def run_engine(self, engine):
-        rng = random.Random(engine)
+    def run_random(self, engine, seed):
+        rng = random.Random(f"{seed} {engine}")
         sm = self.manager(engine).start()
         self.assertEqual(sm.api.call("GET", "/v1/fabric")[1]["routing_engine"], engine)
         lids = fattree.Lids(self.tree, sm)

@@ -11,6 +11,7 @@ import unittest
 
 import fabric
 import fattree
+import seeds
 import tap
 import vantage
 import vswitches
@@ -18,7 +19,6 @@ import vswitches
 VGUID, OTHER, THIRD = (f"0x02c9ab00000000{n}1" for n in (1, 2, 3))
 SWITCHES = vswitches.HYPERVISORS + vswitches.LEAVES + vswitches.SPINES
 DROPPED = 255
-SEED = os.environ.get("VHCA_SEED", "1")
 ROUNDS = 25
 TIMEOUT = 2000    # ms, of a transaction; a move waits for four: time for all that has to happen while it is under way
 MANY = [f"0x02c9ab00000002{n}1" for n in range(6)]
@@ -464,9 +464,15 @@ class Limits(Case):
         self.end()
 
     def test_beside_sweeps(self):
+        self.beside_sweeps("updn", seeds.FIXED)
+
+    def test_fresh_seed(self):
+        self.beside_sweeps(seeds.engine(seeds.FRESH), seeds.tell(seeds.FRESH))
+
+    def beside_sweeps(self, engine, seed):
         """Random requests, up to three at a time, while one heavy sweep follows the other."""
-        self.manager("updn", limit=6)
-        rng, given = random.Random(SEED), {}    # vGUID: (LID, host)
+        self.manager(engine, limit=6)
+        rng, given = random.Random(seed), {}    # vGUID: (LID, host)
         before = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
         with fattree.Sweeps(self.sm):
             for _ in range(ROUNDS):
@@ -480,7 +486,7 @@ class Limits(Case):
                         given[vguid] = (answer["lid_move"]["lid"], host)
                     else:
                         given.pop(vguid, None)
-                self.check_all(given, f"seed {SEED}: {wanted}")
+                self.check_all(given, f"seed {seed}: {wanted}")
         self.assertGreater(self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"] - before, ROUNDS // 5)
         self.assertEqual(self.heavy_sweep(), 0)
         self.check_all(given, "in the end")

@@ -14,6 +14,7 @@ import unittest
 
 import fabric
 import fattree
+import seeds
 import tap
 
 
@@ -131,12 +132,12 @@ class Lasting(fattree.Case):
     def test_a_restart_keeps_them(self):
         sm = self.manager().start()
         lids = fattree.Lids(self.tree, sm)
-        self.random_moves(lids, random.Random(1), 10)
+        self.random_moves(lids, random.Random(seeds.FIXED), 10)
         self.assertEqual(sm.stop(), 0)
         sm.start()
         self.all_right(sm, lids)
         self.assertEqual(self.heavy_sweep(sm), 0)
-        self.random_moves(lids, random.Random(2), 5)
+        self.random_moves(lids, random.Random(seeds.tell(seeds.FRESH)), 5)
         self.all_right(sm, lids)
         self.assertEqual(sm.stop(), 0)
 
@@ -146,9 +147,10 @@ class Lasting(fattree.Case):
 
         def client():
             try:
-                self.random_moves(lids, random.Random(3), 10000)
+                self.random_moves(lids, random.Random(seeds.FRESH), 10000)
             except (OSError, http.client.HTTPException) as e:
                 failed.append(e)
+        seeds.tell(seeds.FRESH)
         thread = threading.Thread(target=client)
         thread.start()
         applied = lambda: sm.api.call("GET", "/v1/fabric")[1]["moves"]["applied"]
@@ -257,9 +259,7 @@ class Loss(Disturbed):
 
     def test_a_switch_that_loses_some(self):
         """Which ones is ibsim's to choose: it draws the same numbers in each run, but not for the same SMPs."""
-        seed = random.randrange(1 << 32)
-        print(f"# seed {seed}", flush=True)
-        rng = random.Random(seed)
+        rng = random.Random(seeds.tell(seeds.FRESH))
         sm = self.manager("minhop").start()
         lids, states, more = fattree.Lids(self.tree, sm), [], 0
         self.tree.lose("S1", fattree.ALL, 30)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Random moves while OpenSM sweeps without a pause, under four routing engines: after each of them everything is in its place.
 
-Up to four are asked for at a time. VHCA_SEED begins the random numbers (default 1), VHCA_MOVES is the number of moves under each engine.
+Up to four are asked for at a time. VHCA_SEED begins the random numbers (seeds.py), VHCA_MOVES is the number of moves under each engine.
 """
 
 import os
@@ -11,14 +11,15 @@ import time
 
 import fabric
 import fattree
+import seeds
 import tap
 import vantage
 
-SEED = os.environ.get("VHCA_SEED", "1")
 MOVES = int(os.environ.get("VHCA_MOVES", "520"))
+FRESH_MOVES = MOVES // 4    # under the one engine of the fresh seed
 
 
-class Moves(fattree.EachEngine, fattree.Case):
+class Moves(fattree.EachEngineRandom, fattree.Case):
     def look_around(self):
         """From a host at each leaf; the first is the subnet manager's."""
         self.seen_from = [vantage.Vantage(self.tree, 1 + leaf * self.tree.per_leaf) for leaf in range(self.TREE[0])]
@@ -56,8 +57,8 @@ class Moves(fattree.EachEngine, fattree.Case):
         """Its hosts, without the subnet manager's."""
         return range(max(2, n * self.tree.per_leaf + 1), (n + 1) * self.tree.per_leaf + 1)
 
-    def run_engine(self, engine):
-        rng = random.Random(f"{SEED} {engine}")
+    def run_random(self, engine, seed):
+        rng, wanted = random.Random(f"{seed} {engine}"), MOVES if seed == seeds.FIXED else FRESH_MOVES
         sm = self.manager(engine, "max_wire_smps 64").start(timeout=120)
         lids = fattree.Lids(self.tree, sm)
         sweeps = lambda: sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
@@ -65,9 +66,9 @@ class Moves(fattree.EachEngine, fattree.Case):
         self.waited, before, start = 0, sweeps(), time.monotonic()
         moves = 0
         with fattree.Sweeps(sm):
-            while moves < MOVES:
+            while moves < wanted:
                 asked = [fattree.Asked(lids, *pair, rng.choice(fattree.MODES[engine])) for pair in self.pairs(rng)]
-                when = f"seed {SEED}, after move {moves}: {[move.hosts for move in asked]}"
+                when = f"seed {seed}, after move {moves}: {[move.hosts for move in asked]}"
                 for move in asked:
                     move.result()
                     lids.exchanged(*move.hosts)
@@ -75,10 +76,10 @@ class Moves(fattree.EachEngine, fattree.Case):
                 moves += len(asked)
         swept = sweeps() - before
         seen = sm.api.call("GET", "/v1/fabric")[1]["moves"]
-        print(f"# {engine}: seed {SEED}, {moves} moves ({seen['together']} begun while another was under way) and {swept} sweeps "
+        print(f"# {engine}: seed {seed}, {moves} moves ({seen['together']} begun while another was under way) and {swept} sweeps "
               f"in {time.monotonic() - start:.1f} s, {self.waited} times no answer of the SA", flush=True)
         self.assertEqual(seen["applied"], moves)
-        self.assertGreater(swept, MOVES // 20)
+        self.assertGreater(swept, wanted // 20)
         self.assertEqual(self.heavy_sweep(sm), 0)
         self.check_all(lids, "in the end")
         self.assertEqual(sm.stop(), 0)

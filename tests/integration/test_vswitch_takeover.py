@@ -12,6 +12,7 @@ import time
 import fabric
 import fattree
 import masters
+import seeds
 import tap
 
 HONOUR = "honor_guid2lid_file TRUE\n"
@@ -44,7 +45,7 @@ class Case(masters.Masters, fattree.Case):
         return path
 
     def random_moves(self, lids, seed, n=10):
-        rng = random.Random(seed)
+        rng = random.Random(f"{seeds.FIXED} {seed}")
         for i in range(n):
             a, b = rng.sample(self.hosts, 2)
             self.assertEqual(lids.move(a, b, ("skyline", "deterministic")[i % 2])[0]["state"], "applied")
@@ -59,7 +60,7 @@ class Case(masters.Masters, fattree.Case):
         """The new master knows where all LIDs are, changes nothing any more, and moves them."""
         lids = self.all_right(sm, of)
         self.assertEqual(self.heavy_sweep(sm), 0)
-        self.random_moves(lids, "new master", 4)
+        self.random_moves(lids, seeds.tell(seeds.FRESH), 4)
         self.assertEqual(self.heavy_sweep(sm), 0)
         return self.all_right(sm, lids.of)
 
