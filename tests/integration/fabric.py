@@ -21,6 +21,7 @@ import tempfile
 import time
 
 import openapi
+import vantage
 
 UMAD2SIM = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 HOSTS = 4
@@ -29,6 +30,7 @@ HOSTS = 4
 ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:replace_intrin=0"
 SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
+WATCHES = 6    # of the ten clients that ibsim has room for
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
 LIDS = 65536
@@ -216,7 +218,7 @@ class Fabric:
         self.sim = subprocess.Popen([tool("ibsim"), "-s", *([] if console else ["-n"]), *options, "net"],
                                     cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
                                     stdin=subprocess.PIPE if console else subprocess.DEVNULL)
-        self.managers = []
+        self.managers, self.watches = [], {}
         wait_for("ibsim listens", self.listens, 60, 0.005)    # umad2sim tries again after seconds only
         wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None, 60)
 
@@ -302,12 +304,22 @@ class Fabric:
         found = re.search(r"dlid\.*(\d+)", out or "")
         return int(found.group(1)) if found else None
 
+    def watch(self, host):
+        """A vantage point there, which stays for the next question; the one that was begun first makes room for a new one."""
+        if host not in self.watches:
+            if len(self.watches) == WATCHES:
+                self.watches.pop(next(iter(self.watches))).close()
+            self.watches[host] = vantage.Vantage(self, host)
+        return self.watches[host]
+
     def manager(self, **args):
         sm = Manager(self, **args)
         self.managers.append(sm)
         return sm
 
     def close(self):
+        for watch in self.watches.values():
+            watch.close()
         for sm in self.managers:
             sm.kill()
         self.sim.kill()

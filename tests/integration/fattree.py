@@ -8,7 +8,6 @@ import unittest
 
 import fabric
 import seeds
-import vantage
 
 RADIX = 36
 ALL, PORT_INFO, PKEY_TABLE, LFT = 0, 21, 22, 25     # attributes
@@ -230,11 +229,7 @@ class Case(unittest.TestCase):
         return None if None in answers else answers
 
     def ask(self, host, *question):
-        place = vantage.Vantage(self.tree, host)
-        try:
-            return place.ask(*question)
-        finally:
-            place.close()
+        return self.tree.watch(host).ask(*question)
 
 
 MODES = {"minhop": ("auto", "deterministic", "skyline"), "updn": ("auto", "deterministic", "skyline"),

@@ -13,7 +13,6 @@ import fabric
 import fattree
 import seeds
 import tap
-import vantage
 import vswitches
 
 VGUID, OTHER, THIRD = (f"0x02c9ab00000000{n}1" for n in (1, 2, 3))
@@ -104,11 +103,7 @@ class Case(unittest.TestCase):
                          {**{name: table[pf] for name, table in tables.items()}, **(but or {})})
 
     def who(self, host, *lids):
-        place = vantage.Vantage(self.net, host)
-        try:
-            return place.ask("who", *lids)
-        finally:
-            place.close()
+        return self.net.watch(host).ask("who", *lids)
 
     def check_there(self, vguid, lid, place):
         """Its port has the LID, is reached by it from everywhere, and the SA says so, too."""

@@ -215,7 +215,7 @@ class Case(unittest.TestCase):
             what, host, index, guid = rng.choice(("set", "set", "delete")), rng.choice(HOSTS), rng.randrange(1, 9), rng.choice(GUESTS)
             status = self.net.sa_request(what, host, index, guid)
             if what == "set" and (status == "0x0000" or not status.startswith("0x")):    # without an answer it may have been given
-                self.granted[int(guid, 0)].add((host, index))
+                self.granted[int(guid, 0)].add(index)
 
     def kill(self):
         """The clients and whoever asks for sweeps see that."""

@@ -11,13 +11,13 @@ import time
 
 import fabric
 import fattree
+import seeds
 import tap
 import vswitches
 from vport_case import KEYS, VGUID, Case
 
 INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
 LOST = "Send completed with error"    # in OpenSM's log
-SEED = os.environ.get("VHCA_SEED", "1")
 ROUNDS = int(os.environ.get("VHCA_ROUNDS", "30"))
 
 
@@ -153,7 +153,7 @@ class Loss(Case):
 class Drain(Case):
     """`[lids] drain = yes`: both vports are unreachable, they alone, until all switches that change drop what is for them."""
 
-    TIMEOUT = 4000    # ms; of a transaction. A step waits for four: time to see that nobody answers, which takes seconds
+    TIMEOUT = 2000    # ms; of a transaction. A step waits for four: longer than a sweep waits for moves, and time to see that nobody answers
 
     def manager(self, engine="ftree", conf=""):
         super().manager(engine, conf, "[lids]\ndrain = yes\n")
@@ -194,7 +194,7 @@ class Drain(Case):
         thread.start()
         fabric.wait_for("the hypervisor has lost it", lambda: LOST in self.sm.log(), 30)
         lids = [self.lids[self.net.guid[at]] for at in (source, to)]
-        fabric.wait_for("nobody at another leaf reaches them", lambda: not any(self.watches[6].ask("who", *lids)), 30)
+        fabric.wait_for("nobody at another leaf reaches them", lambda: not any(self.watches[6].ask("nobody", self.lids[fabric.port_guid(6)], *lids)), 30)
         self.net.console(f'Error "V{to[0]}" 0 {fattree.LFT}')
         return source, thread, answers
 
@@ -305,11 +305,11 @@ class Refusals(Case):
         self.assertEqual(sm.stop(), 0)
 
 
-class Engines(fattree.EachEngine, Case):
+class Engines(fattree.EachEngineRandom, Case):
     MOVES = 12
 
-    def run_engine(self, engine):
-        rng = random.Random(engine)
+    def run_random(self, engine, seed):
+        rng = random.Random(f"{seed} {engine}")
         self.manager(engine)
         places = sorted(self.net.guid)
         for i in range(self.MOVES):
@@ -323,7 +323,7 @@ class Engines(fattree.EachEngine, Case):
         self.end()
 
 
-class BesideSweeps(fattree.EachEngine, Case):
+class BesideSweeps(fattree.EachEngineRandom, Case):
     """One heavy sweep follows the other, and each finds the hardware as it happens to be: before, in the middle, after."""
 
     def report_until_it_is_in_effect(self, source, to, pkeys, when):
@@ -343,29 +343,30 @@ class BesideSweeps(fattree.EachEngine, Case):
         """Keys of vports, in tables in which the same key has another index."""
         sets = (("0x8001", "0x8002"), ("0x8002", "0x8003"), ("0x8003", "0x8001"), ())
         kept = {guid: sets[i % len(sets)] for i, guid in enumerate(sorted(self.net.guid.values()))}
-        for guid, keys in kept.items():
-            for n in range(len(keys)):
-                self.keys(guid, *keys[:n + 1])
+        for n in (1, 2):    # a sweep for the first ones, and one for the second
+            for guid, keys in kept.items():
+                self.check(self.sm.api.call("PUT", f"/v1/members/{guid}", {"pkeys": keys[:n]}), 200)
+            fabric.wait_for("in effect", lambda: self.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
         return {guid: sorted(keys) for guid, keys in kept.items()}
 
     def has_its_keys(self, at, kept):
         self.assertEqual(self.tables("F%u-%u" % at), [kept[self.net.guid[at]]], at)
 
-    def run_engine(self, engine):
-        rng, self.repeated = random.Random(f"{SEED} {engine}"), 0
+    def run_random(self, engine, seed):
+        rng, self.repeated, rounds = random.Random(f"{seed} {engine}"), 0, ROUNDS if seed == seeds.FIXED else ROUNDS // 2
         self.manager(engine)
         places, kept = sorted(self.net.guid), self.tables_of_all()
         before = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"]
         with fattree.Sweeps(self.sm):
-            for n in range(ROUNDS):
+            for n in range(rounds):
                 to = rng.choice([at for at in places if at != self.net.place(VGUID)])
                 source = self.announce(to)
                 self.net.exchange(source, to)
                 pkeys = rng.choice(((), KEYS[3:4], KEYS[4:], KEYS[3:]))    # often others than with the report before
-                self.report_until_it_is_in_effect(source, to, pkeys, f"seed {SEED}, move {n}: {source} to {to}")
+                self.report_until_it_is_in_effect(source, to, pkeys, f"seed {seed}, move {n}: {source} to {to}")
                 self.has_its_keys(to, {**kept, VGUID: sorted({*kept[VGUID], *pkeys})})    # the other one may be known to the next sweep only
         swept = self.sm.api.call("GET", "/v1/fabric")[1]["sweeps"] - before
-        print(f"# {engine}: seed {SEED}, {ROUNDS} moves, {swept} sweeps, {self.repeated} reports repeated", flush=True)
+        print(f"# {engine}: seed {seed}, {rounds} moves, {swept} sweeps, {self.repeated} reports repeated", flush=True)
         kept[VGUID] = sorted({*kept[VGUID], *pkeys})
         fattree.heavy_sweep(self.sm)    # ibsim raises no trap for a vport that the last one has missed
         self.all_right()

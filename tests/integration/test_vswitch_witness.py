@@ -34,7 +34,7 @@ class Sabotage(unittest.TestCase):
         cls.ask("PUT", f"/v1/bindings/{GUEST}", {"epoch": 1, "port_guid": fabric.port_guid(4), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"})
         cls.ask("PUT", f"/v1/members/{fabric.port_guid(5)}", {"pkeys": ["0x8002"]})
         cls.net.sa_guid("set", 2, 3, ALIAS)
-        cls.granted = {int(ALIAS, 0): {(2, 3)}}
+        cls.granted = {int(ALIAS, 0): {3}}
         fabric.wait_for("in effect", lambda: cls.sm.api.call("GET", "/readyz")[1]["in_effect"], 20)
         fattree.heavy_sweep(cls.sm)
         cls.sm.rest()
@@ -152,6 +152,12 @@ class Sabotage(unittest.TestCase):
         self.net.sa_guid("set", 5, 6, "0x02c9ab0000000009")
         self.seen(self.trial(), "alias 0x2c9ab0000000009")
         self.net.sa_guid("delete", 5, 6, "0x02c9ab0000000009")
+
+    def test_an_alias_at_another_index(self):
+        rows, granted = self.rows(), self.granted
+        self.granted = {int(ALIAS, 0): {4}}
+        self.seen(self.trial(rows), f"alias {int(ALIAS, 0):#x}")
+        self.granted = granted
 
     # ---- what the plugin says ----
 

@@ -4,6 +4,8 @@
 
 A line on standard input is a JSON array; its answer is one, a line too, in the same order:
   ["who", LID, ...]                              name of the node that a LID-routed SMP reaches, null without an answer
+  ["nobody", LID, LID, ...]                      the same of all but the first, which leads to a node that answers: ibsim answers in the order
+                                                 in which it is asked, so there is nothing to wait for when that one has
   ["paths", SM_LID, MY_GUID, [GUID, LID], ...]   port GUID and LID of the SA's record for a path from here; asked for by
                                                  the GID, or by the LID if the GUID is null; null if the SA has none
   ["records", SM_LID, MY_GUID, [GUID, LID], ...] the same records as they are, in hexadecimal
@@ -56,7 +58,28 @@ def exchange(agent, requests):
 
 def who(agent, lids):
     answers = exchange(agent, [(lid, lambda tid: umad.smp(NODE_DESCRIPTION, tid)) for lid in lids])
-    return [mad and mad[SMP_DATA:].split(b"\0")[0].decode() for mad in answers]
+    return [mad and name(mad) for mad in answers]
+
+
+def name(mad):
+    return mad[SMP_DATA:].split(b"\0")[0].decode()
+
+
+def nobody(agent, answers, lids):
+    """The names of those that have answered before."""
+    found = {}
+    for tid, lid in enumerate((*lids, answers)):
+        agent.send(lid, umad.smp(NODE_DESCRIPTION, tid + 1))
+    while len(lids) + 1 not in found:
+        mad = agent.receive(WAIT_MS)
+        if mad is None:
+            raise OSError(f"no answer of LID {answers}")
+        tid = struct.unpack_from(">Q", mad, 8)[0] & 0xffffffff
+        if mad[METHOD] & RESPONSE:
+            found[tid] = name(mad)
+        else:    # as in exchange()
+            agent.send((*lids, answers)[tid - 1], umad.smp(NODE_DESCRIPTION, tid))
+    return [found.get(tid + 1) for tid in range(len(lids))]
 
 
 def path_request(me, sm_lid, guid, lid, tid):
@@ -93,6 +116,8 @@ def main():
         what, *args = json.loads(line)
         if what == "who":
             answer = who(smi, args)
+        elif what == "nobody":
+            answer = nobody(smi, args[0], args[1:])
         elif what in ("get", "set"):
             answer = smps(smi, umad.GET if what == "get" else umad.SET, args)
         elif what == "sa":

@@ -41,7 +41,7 @@ def has_no_effect(method, body, status, code):
     if status in (None, 200) or 500 <= status != EXHAUSTED:
         return False
     with_lid = method == "DELETE" or isinstance(body, dict) and body.get("lid_policy", "host") not in ("host", None)
-    return code in REFUSED_FIRST if with_lid else code != "not_master"
+    return not with_lid or code in REFUSED_FIRST
 
 
 class Ledger:
@@ -221,7 +221,8 @@ class Trial:
     """faults: sentences, one for each thing that is not as it was asked, or not as it is said."""
 
     def __init__(self, net, of, ledger, bindings, members, granted, dynamic=()):
-        """of: {port GUID: LID}; bindings, members: rows of the plugin; granted: {GUID: {(host, index)}} that drivers were given by the SA;
+        """of: {port GUID: LID}; bindings, members: rows of the plugin; granted: {GUID: {index}} of aliases that drivers were given by the SA,
+        which they ask by a LID, and that may have moved meanwhile;
         dynamic: {LID: port GUID} of LIDs that no port shows."""
         self.net, self.of = net, {int(guid, 0): lid for guid, lid in of.items()}
         self.ledger, self.granted, self.faults, self.said, self.declared = ledger, granted, [], {}, {}
@@ -302,7 +303,7 @@ class Trial:
     def _aliases(self, rows):
         """At one place each, where a driver was given it; what the plugin says of it is so."""
         for guid, at in self.look.aliases.items():
-            if len(at) != 1 or not set(at) <= self.granted.get(guid, set()):
+            if len(at) != 1 or not {index for _, index in at} <= self.granted.get(guid, set()):
                 self.faults.append(f"alias {guid:#x} is at {at}, drivers were given it at {self.granted.get(guid)}")
         hosts = {pf_guid(n): n for n in range(1, vswitches.HYPERVISORS + 1)}
         for row in rows:
