@@ -30,6 +30,7 @@ HOSTS = 4
 ASAN_OPTIONS = "detect_leaks=0:abort_on_error=1:replace_intrin=0"
 SUPPRESSIONS = "".join(f"interceptor_via_lib:{lib}\n" for lib in
                        ("libumad2sim", "libosmvendor", "libosmcomp", "libopensm", "libibumad", "/opensm"))
+REST = 0.5    # s
 WATCHES = 6    # of the ten clients that ibsim has room for
 DESCRIPTORS = 1024  # libumad2sim takes descriptors from here on for its own
 SMPS = ("lft", "port_info", "guid_info", "pkey_table", "all")     # as in smpcount.c
@@ -127,7 +128,7 @@ class Api:
     """The plugin's HTTP API; each call returns (status, JSON body)."""
 
     def __init__(self, listen):
-        self.listen = listen
+        self.listen, self.asked = listen, 0.0
         self.path = listen.removeprefix("unix:")
 
     def connection(self, timeout):
@@ -147,6 +148,7 @@ class Api:
             answer = json.loads(reply.read())
         finally:
             conn.close()
+            self.asked = self.asked if method == "GET" else time.monotonic()
         check_exchange(method, url, data, reply.status, answer)
         return reply.status, answer
 
@@ -218,7 +220,7 @@ class Fabric:
         self.sim = subprocess.Popen([tool("ibsim"), "-s", *([] if console else ["-n"]), *options, "net"],
                                     cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
                                     stdin=subprocess.PIPE if console else subprocess.DEVNULL)
-        self.managers, self.watches = [], {}
+        self.managers, self.watches, self.changed = [], {}, 0.0
         wait_for("ibsim listens", self.listens, 60, 0.005)    # umad2sim tries again after seconds only
         wait_for("ibsim answers", lambda: self.sim.poll() is None and self.lid(1) is not None, 60)
 
@@ -241,6 +243,7 @@ class Fabric:
         self.sim.stdin.write(f"{line}\n".encode())
         self.sim.stdin.flush()
         wait_for(f"ibsim does {line}", lambda: prompts() > before)
+        self.changed = time.monotonic()
 
     def query(self, *argv, host=1):
         """Output of a diagnostic tool that is attached at a host; None if it fails."""
@@ -346,7 +349,7 @@ class Manager:
         self.conf, self.opensm_conf = conf, opensm_conf
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
-        self.process = None
+        self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
         with open(os.path.join(self.dir, name), "w") as f:
@@ -420,13 +423,12 @@ class Manager:
         return self._counts_of(1)
 
     def rest(self):
-        """Until it sends nothing for half a second. A changed cable makes OpenSM sweep by itself, before or after the sweep that one asks for."""
-        seen = []
-
-        def unchanged():
-            seen.append(self.smps())
-            return len(seen) > 1 and seen[-1] == seen[-2]
-        wait_for("OpenSM at rest", unchanged, 60, 0.5)
+        """Until it has sent nothing for half a second, in which nobody has asked it or changed the fabric. A changed cable makes OpenSM sweep by itself,
+        before or after the sweep that one asks for."""
+        def quiet():
+            sent = self._counts(len(SMPS) + 2 * LIDS, 1)[0] / 1000
+            return time.monotonic() - max(sent, self.api.asked, self.fabric.changed, self.woken) > REST
+        wait_for("OpenSM at rest", quiet, 60)
 
     def alive(self):
         if self.process.poll() is not None:
@@ -454,6 +456,7 @@ class Manager:
 
     def resweep(self):
         self.process.send_signal(signal.SIGHUP)
+        self.woken = time.monotonic()
 
     def stop(self, timeout=20):
         """Ends it as an administrator does; returns the exit code."""

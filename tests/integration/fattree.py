@@ -76,9 +76,7 @@ class FatTree(fabric.Fabric):
 
     def who(self, lid, host=1):
         """Description of the node that an SMP reaches which is routed by LID from a host: through the switches' own tables."""
-        out = self.query("smpquery", "nodedesc", str(lid), host=host) or ""
-        found = re.search(r"Node Description:\.*(\S+)", out)
-        return found.group(1) if found else None
+        return self.watch(host).ask("who", lid)[0]
 
     def record_guid(self, lid):
         """Port GUID that the SA names for a path to a LID."""
@@ -146,7 +144,9 @@ class Lids:
 
     def wrong(self, hosts, vantage):
         """Hosts whose LID does not lead to them, from each of some hosts."""
-        return [(h, v, self.of[h]) for h in hosts for v in vantage if self.tree.who(self.of[h], v) != f"H{h}"]
+        hosts = list(hosts)
+        seen = {v: self.tree.watch(v).ask("who", *(self.of[h] for h in hosts)) for v in vantage}
+        return [(h, v, self.of[h]) for i, h in enumerate(hosts) for v in vantage if seen[v][i] != f"H{h}"]
 
     def guid2lid(self):
         """{host: LID} of OpenSM's file."""

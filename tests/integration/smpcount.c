@@ -2,8 +2,8 @@
 /*
  * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(), independently of OpenSM's own counters and of
  * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, all
- * requests, for each LID how many Set(PortInfo) gave it with the bit ClientReregister, and for each LinearFDBTop how many Set(SwitchInfo) had it.
- * They start at zero with the process.
+ * requests, for each LID how many Set(PortInfo) gave it with the bit ClientReregister, for each LinearFDBTop how many Set(SwitchInfo) had it,
+ * and the time of the last request, in ms of CLOCK_MONOTONIC. They start at zero with the process, the last one with its start.
  *
  * It also changes what OpenSM gets by umad_recv(), where ibsim's hardware is all alike:
  * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do.
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CLASS_LID_ROUTED 0x01
@@ -57,7 +58,7 @@ int umad_send(int fd, int agent, void *umad, int length, int timeout, int retrie
 int umad_recv(int fd, void *umad, int *length, int timeout);
 
 static struct {
-	uint64_t set[ATTRIBUTES], all, reregister[LIDS], top[LIDS];
+	uint64_t set[ATTRIBUTES], all, reregister[LIDS], top[LIDS], last_ms;
 } * counts;
 
 static const char *can_reregister;
@@ -65,6 +66,14 @@ static uint64_t small_tables[SMALL_TABLES_MAX]; /* 0 = no more of them */
 static int (*next_send)(int fd, int agent, void *umad, int length, int timeout, int retries);
 static int (*next_recv)(int fd, void *umad, int *length, int timeout);
 static void *(*get_mad)(void *umad);
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
 
 static void read_small_tables(void)
 {
@@ -93,8 +102,10 @@ __attribute__((constructor)) static void start(void)
 		return;
 	map = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	(void)close(fd);
-	if (map != MAP_FAILED)
-		counts = map;
+	if (map == MAP_FAILED)
+		return;
+	counts = map;
+	counts->last_ms = now_ms();
 }
 
 static uint16_t word(const uint8_t *mad, size_t offset)
@@ -122,6 +133,7 @@ static void count(const uint8_t *mad)
 	if (!is_smp(mad) || (mad[METHOD] & METHOD_RESPONSE))
 		return;
 	add_one(&counts->all);
+	__atomic_store_n(&counts->last_ms, now_ms(), __ATOMIC_SEQ_CST);
 	if (mad[METHOD] != METHOD_SET)
 		return;
 	for (size_t i = 0; i < ATTRIBUTES; i++)

@@ -13,6 +13,7 @@ import fattree
 LEAVES, SPINES, PER_LEAF, VFS = 3, 2, 2, 3
 HYPERVISORS = LEAVES * PER_LEAF
 UPLINK, PF = 1, 2
+SWITCH_INFO, TOP = 0x12, slice(12, 16)    # LinearFDBTop, in hexadecimal digits
 
 
 def own_guid(n, v):
@@ -89,8 +90,8 @@ class VSwitches(fabric.Fabric):
     def tops(self):
         """{switch: LinearFDBTop}, as the switches themselves answer when they are asked by LID."""
         lids = dict(re.findall(r'"(\w+)" base port 0 lid (\d+)', self.query("ibswitches") or ""))
-        answers = {name: self.query("smpquery", "switchinfo", lid) or "" for name, lid in lids.items()}
-        return {name: int(re.search(r"^LinearFdbTop:\.*(\d+)", answer, re.M).group(1)) for name, answer in answers.items()}
+        answers = self.watch(1).ask("get", *([int(lid), SWITCH_INFO, 0] for lid in lids.values()))
+        return {name: int(answer[TOP], 16) for name, answer in zip(lids, answers)}
 
     def place(self, guid):
         """(hypervisor, VF) where a GUID is."""
