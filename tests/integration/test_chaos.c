@@ -37,27 +37,62 @@ static void be_cheap(void)
 	(void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
 }
 
-static bool holds(const struct chaos_schedule *s, bool quiet)
-{
-	int status = 0;
-	pid_t pid = fork();
+/* How one schedule ended. */
+struct outcome {
+	bool held;
+	enum chaos_rule rule; /* CHAOS_NO_RULE, though it has not held: it was killed, or aborted */
+	unsigned int migrations;
+};
 
+static struct outcome *the_outcome; /* of this process */
+static struct chaos_play the_play;
+
+static void judged(const char *what)
+{
+	the_outcome->rule = chaos_rule_of(what);
+	the_outcome->migrations = the_play.c.stats.started;
+}
+
+static _Noreturn void play_here(const struct chaos_schedule *s, bool quiet)
+{
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	be_cheap();
+	world_judge = judged;
+	if (quiet)
+		(void)dup2(null, STDERR_FILENO);
+	the_outcome->held = chaos_play(&the_play, s, false);
+	the_outcome->rule = the_play.c.rule;
+	the_outcome->migrations = the_play.c.stats.started;
+	if (!the_outcome->held)
+		fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)s->seed, the_play.c.why);
+	_exit(0);
+}
+
+static struct outcome outcome_of(const struct chaos_schedule *s, bool quiet)
+{
+	struct outcome *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct outcome ret;
+	int status = 0;
+	pid_t pid;
+
+	assert_true(shared != MAP_FAILED);
+	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		static struct chaos_play r;
-		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-		be_cheap();
-		if (quiet)
-			(void)dup2(null, STDERR_FILENO);
-		if (!chaos_play(&r, s, false)) {
-			fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)s->seed, r.c.why);
-			_exit(1);
-		}
-		_exit(0);
+		the_outcome = shared;
+		play_here(s, quiet);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	ret = *shared;
+	(void)munmap(shared, sizeof(*shared));
+	return ret;
+}
+
+static bool holds(const struct chaos_schedule *s, bool quiet)
+{
+	return outcome_of(s, quiet).held;
 }
 
 struct shared {
@@ -178,24 +213,64 @@ static void test_schedules(void **state)
 	assert_true(run_many(1, 1, CHECK_MIGRATIONS));
 }
 
-/* The seed plays a schedule that the broken agent, or host, does not survive. */
-static bool is_caught(enum chaos_breakage breakage, uint64_t first)
+/* ---- mutants ---- */
+
+/* Where one was caught: it is near, as long as schedules are as they are. */
+static const uint64_t first_seed[CHAOS_BREAKAGES] = {[0] = 1};
+
+/* Plays schedules until its rule has caught it; 0: none has. The others may catch it in other schedules. */
+static uint64_t seed_that_catches(enum chaos_breakage b, unsigned int *ret_migrations)
 {
-	for (uint64_t seed = first; seed < first + BROKEN_SCHEDULES; seed++)
-		if (!holds(&(struct chaos_schedule){.seed = seed, .breakage = breakage}, true))
-			return true;
-	return false;
+	uint64_t first = first_seed[b] ? first_seed[b] : 1;
+
+	*ret_migrations = 0;
+	for (uint64_t seed = first; seed < first + BROKEN_SCHEDULES; seed++) {
+		const struct chaos_schedule s = {.seed = seed, .breakage = b};
+		struct outcome o = outcome_of(&s, true);
+
+		*ret_migrations += o.migrations;
+		if (!o.held && o.rule == chaos_mutants[b].rule)
+			return seed;
+	}
+	return 0;
 }
 
-static void what_is_broken_is_caught(void **state)
+/* A table: rule, mutant, at which migration it was caught. */
+static unsigned int count_survivors(unsigned int from, unsigned int to)
 {
-	/* Where one was found: it is near, as long as schedules are as they are. */
-	static const uint64_t first[CHAOS_BREAKAGES] = {
-		[CHAOS_OLD_GENERATION] = 21, [CHAOS_UNASKED] = 15, [CHAOS_SAME_BOOT] = 7};
+	unsigned int survivors = 0;
+
+	print_message("# %-17s %-19s %10s %5s  %s\n", "rule", "mutant", "migration", "seed",
+		      "what is broken");
+	for (unsigned int b = from; b < to; b++) {
+		const struct chaos_mutant *m = &chaos_mutants[b];
+		unsigned int migrations;
+		uint64_t seed = seed_that_catches((enum chaos_breakage)b, &migrations);
+
+		survivors += !seed;
+		print_message("# %-17s %-19s %10u %5llu  %s%s\n", chaos_rules[m->rule], m->name,
+			      migrations, (unsigned long long)seed, m->text,
+			      seed ? "" : ": NOT CAUGHT");
+	}
+	return survivors;
+}
+
+static void every_rule_has_a_mutant(void **state)
+{
+	bool has[CHAOS_RULES] = {[CHAOS_NO_RULE] = true};
 
 	(void)state;
-	for (enum chaos_breakage b = CHAOS_INTACT + 1; b < CHAOS_BREAKAGES; b++)
-		assert_true(is_caught(b, first[b]));
+	for (unsigned int b = CHAOS_INTACT + 1; b < CHAOS_BREAKAGES; b++)
+		has[chaos_mutants[b].rule] = true;
+	for (unsigned int r = 0; r < CHAOS_RULES; r++)
+		if (!has[r])
+			fail_msg("nothing shows that rule '%s' can fail", chaos_rules[r]);
+}
+
+static void every_mutant_is_caught(void **state)
+{
+	(void)state;
+	assert_int_equal(count_survivors(CHAOS_INTACT + 1, CHAOS_BREAKAGES), 0);
 }
 
 int main(int argc, char **argv)
@@ -209,10 +284,13 @@ int main(int argc, char **argv)
 		{"trace", no_argument, NULL, 't'},
 		{"shrink", no_argument, NULL, 'x'},
 		{"broken", required_argument, NULL, 'b'},
+		{"mutants", optional_argument, NULL, 'u'},
+		{"unsafe", required_argument, NULL, 'k'},
 		{NULL, 0, NULL, 0},
 	};
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules),
-					   cmocka_unit_test(what_is_broken_is_caught)};
+					   cmocka_unit_test(every_rule_has_a_mutant),
+					   cmocka_unit_test(every_mutant_is_caught)};
 	unsigned int migrations = 0, jobs = 1;
 	struct chaos_schedule s = {.seed = 1};
 	bool trace = false, small = false;
@@ -237,6 +315,12 @@ int main(int argc, char **argv)
 			trace = true;
 		else if (opt == 'b')
 			s.breakage = (enum chaos_breakage)strtoul(optarg, NULL, 10);
+		else if (opt == 'k')
+			s.unsafe = (enum chaos_unsafe)strtoul(optarg, NULL, 10);
+		else if (opt == 'u')
+			return optarg ? count_survivors((unsigned int)atoi(optarg),
+							(unsigned int)atoi(optarg) + 1) != 0
+				      : count_survivors(CHAOS_INTACT + 1, CHAOS_BREAKAGES) != 0;
 		else if (opt == 'x')
 			small = true;
 		else

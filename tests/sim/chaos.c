@@ -158,7 +158,10 @@ static void on_told(void *arg)
 
 static void make_durable(struct chaos_commit *cm)
 {
-	cm->rc = memstore_apply(&cm->mem);
+	if (chaos_loses(cm->host->chaos, cm->mem.label))
+		memstore_drop(&cm->mem);
+	else
+		cm->rc = memstore_apply(&cm->mem);
 	chaos_check_commit(cm->host->chaos, cm->host, cm->mem.label);
 }
 
@@ -272,7 +275,7 @@ static void later(struct world *w, void (*fn)(void *arg), void *arg)
 	vtime_after(owner_of(h), chaos_random(h->chaos, 20), fn, arg, free);
 }
 
-static const struct world_hooks hooks = {journaled, interfere, later, happened};
+static const struct world_hooks hooks = {journaled, interfere, later, chaos_twist, happened};
 
 /* ---- lives ---- */
 
@@ -415,6 +418,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->started = started;
 	w->stopping = stopping;
 	w->fenced = c->fenced;
+	w->shows_too_early = c->breakage == CHAOS_PLUGS_EARLY;
 	w->port_guid += n * 0x100;
 	c->ledger.ports[n] = w->port_guid;
 	w->n_vfs = n_vfs;
@@ -509,6 +513,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	vtime_reset(NULL, NULL);
 	vtime_set_owners(owner_of_loop);
 	memstore_use(submit);
+	memstore_skip(NULL);
 	assert(vhca_osm_table_new(&limits, false, &c->table) == 0);
 	n_vfs = count_vfs(c, size->vfs);
 	for (unsigned int i = 0; i < c->n_hosts; i++)

@@ -156,13 +156,42 @@ enum chaos_rule {
 	CHAOS_RULES
 };
 
-/* What the simulation breaks on purpose: the checker must see it. */
+/* What is broken on purpose, in an agent or around it: the checker must see it (chaos_mutant.c says how and by which rule). */
 enum chaos_breakage {
 	CHAOS_INTACT,
-	CHAOS_OLD_GENERATION, /* a take-over goes on at the next epoch */
-	CHAOS_UNASKED,	      /* an agent takes over though nobody has vouched */
-	CHAOS_SAME_BOOT,      /* an agent does not see that its host was restarted */
+	CHAOS_OLD_GENERATION,
+	CHAOS_UNASKED,
+	CHAOS_SAME_BOOT,
+	CHAOS_WRONG_KEY,
+	CHAOS_NO_PROGRAM,
+	CHAOS_NO_SCRUB,
+	CHAOS_SILENCE_IS_YES,
+	CHAOS_FALSE_ABORT,
+	CHAOS_KEEPS_IDENTITY,
+	CHAOS_NO_FENCE,
+	CHAOS_NO_INTENT_TO_LEAVE,
+	CHAOS_STRIPS,
+	CHAOS_NO_MARKER,
+	CHAOS_EARLY_COPY,
+	CHAOS_PLUGS_EARLY,
+	CHAOS_LOST_VF_COMMIT,
+	CHAOS_LOST_COMMIT,
+	CHAOS_FAILS_EARLY,
+	CHAOS_NO_ADDRESS,
+	CHAOS_NO_ATTACH,
+	CHAOS_STAYS_BARE,
+	CHAOS_LOST_END,
+	CHAOS_NO_ANSWER,
+	CHAOS_FORGETFUL_SM,
+	CHAOS_KEEPS_MARKER,
+	CHAOS_LOST_FREE,
+	CHAOS_KEEPS_CLAIMS,
 	CHAOS_BREAKAGES
+};
+
+struct chaos_mutant {
+	const char *name, *text;
+	enum chaos_rule rule; /* that has to catch it */
 };
 
 struct chaos_stats {
@@ -196,8 +225,9 @@ struct chaos {
 	struct ledger ledger;
 	struct {
 		char id[37];
-		unsigned int starts; /* of its guest, when it began */
-	} begun[CHAOS_BEGUN_MAX];    /* migrations, the last ones */
+		unsigned int starts;	 /* of its guest, when it began */
+		bool had[CHAOS_VFS_MAX]; /* which VFs the guest had then */
+	} begun[CHAOS_BEGUN_MAX];	 /* migrations, the last ones */
 	unsigned int n_begun;
 	bool broken;	      /* a violation was found... */
 	enum chaos_rule rule; /* ...of this rule... */
@@ -279,6 +309,15 @@ bool chaos_virt_start(struct chaos *c, unsigned int guest, unsigned int at);
 void chaos_look_after_guests(void *chaos);
 /* chaos_power.c: no agent runs */
 void chaos_power_fails(struct chaos_host *h);
+/* chaos_mutant.c; rules are told by their name, "3 proof" */
+extern const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES];
+extern const char *const chaos_rules[CHAOS_RULES];
+bool chaos_is(const struct chaos *c, enum chaos_breakage breakage);
+/* The rule that world_must() has found broken by these words. */
+enum chaos_rule chaos_rule_of(const char *what);
+void chaos_twist(struct world *w, unsigned int v, struct world_twist *twist);
+/* The commit is lost, and is said to be durable. */
+bool chaos_loses(const struct chaos *c, const char *label);
 /* chaos_check.c */
 bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain);
 /* A hand-over leaves the host. */

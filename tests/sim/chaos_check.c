@@ -284,6 +284,19 @@ static unsigned int last_guest_of_source(const struct chaos_host *h)
 		       : CHAOS_GUESTS_MAX;
 }
 
+static const bool *had_when_it_began(const struct chaos *c, const struct chaos_host *h,
+				     unsigned int g)
+{
+	char id[64];
+
+	if (!last_of_source(h, LAST_OF_SOURCE("id"), id))
+		return NULL;
+	for (unsigned int i = 0; i < c->n_begun && i < CHAOS_BEGUN_MAX; i++)
+		if (!strcmp(c->begun[i].id, id) && c->begun[i].starts == c->guests[g].starts)
+			return c->begun[i].had;
+	return NULL; /* lost since, and started anew: what runs here is another guest */
+}
+
 static void note_begun(struct chaos *c, const struct chaos_host *h)
 {
 	unsigned int g = last_guest_of_source(h), i = c->n_begun % CHAOS_BEGUN_MAX;
@@ -291,34 +304,28 @@ static void note_begun(struct chaos *c, const struct chaos_host *h)
 
 	if (g == CHAOS_GUESTS_MAX || !last_of_source(h, LAST_OF_SOURCE("id"), id))
 		return;
+	if (had_when_it_began(c, h, g))
+		return;
 	(void)snprintf(c->begun[i].id, sizeof(c->begun[i].id), "%.36s", id);
 	c->begun[i].starts = c->guests[g].starts;
+	for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
+		c->begun[i].had[k] = world_vf_of(&h->w, g, c->guests[g].vfs[k].name) >= 0;
 	c->n_begun++;
-}
-
-/* The guest was lost since, and started anew: what runs here now is not what the migration had taken the VFs from. */
-static bool was_started_since(const struct chaos *c, const struct chaos_host *h, unsigned int g)
-{
-	char id[64];
-
-	if (!last_of_source(h, LAST_OF_SOURCE("id"), id))
-		return false;
-	for (unsigned int i = 0; i < c->n_begun && i < CHAOS_BEGUN_MAX; i++)
-		if (!strcmp(c->begun[i].id, id) && c->begun[i].starts == c->guests[g].starts)
-			return false;
-	return true;
 }
 
 /* The source says that all is as before. */
 static void check_given_back(struct chaos *c, const struct chaos_host *h)
 {
 	unsigned int g = last_guest_of_source(h);
+	const bool *had;
 
 	if (g == CHAOS_GUESTS_MAX || c->guests[g].at != h->n || c->guests[g].held ||
-	    !h->w.domains[g].running || was_started_since(c, h, g) || comes_by_another(h, g))
+	    !h->w.domains[g].running || comes_by_another(h, g))
 		return;
-	for (unsigned int k = 0; k < c->guests[g].n_vfs; k++)
-		check_vf_back(c, h, g, &c->guests[g].vfs[k]);
+	had = had_when_it_began(c, h, g);
+	for (unsigned int k = 0; had && k < c->guests[g].n_vfs; k++)
+		if (had[k])
+			check_vf_back(c, h, g, &c->guests[g].vfs[k]);
 }
 
 void chaos_check_commit(struct chaos *c, const struct chaos_host *h, const char *label)

@@ -332,6 +332,12 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	said = message_of(call);
 	chaos_check_handed(c, &said);
 	ledger_says(&c->ledger, &said);
+	if (chaos_is(c, CHAOS_FALSE_ABORT) && strstr(call->path, "/abort")) {
+		answer(c, call->id, 200, NULL, 1);
+		return 0;
+	}
+	if (chaos_is(c, CHAOS_NO_ANSWER) && strstr(call->path, "/members/"))
+		return 0;
 	if (passes(c, h->n, call->to))
 		send(call);
 	if (chaos_odd(c, c->odds.repeated))

@@ -196,31 +196,8 @@ void chaos_power_fails(struct chaos_host *h)
 	lose_guests(h);
 	memcpy(boot_id, h->w.boot_id, sizeof(boot_id));
 	world_reboot(&h->w);
-	if (h->chaos->breakage == CHAOS_SAME_BOOT)
+	if (chaos_is(h->chaos, CHAOS_SAME_BOOT))
 		memcpy(h->w.boot_id, boot_id, sizeof(boot_id));
 	*b = (struct boot){h, h->w.boots};
 	vtime_after(VTIME_WORLD, h->off_ms, on_boot, b, free);
-}
-
-/* ---- what is broken on purpose ---- */
-
-void __real_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
-void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
-void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	struct chaos *c = chaos_of_loop(e->args.loop);
-	const struct vhca_osm_binding *sm =
-		vf->claim ? chaos_sm_owner(c, vf->claim->identity.guid) : NULL;
-
-	if (c->breakage == CHAOS_OLD_GENERATION && sm && vf->claim->epoch >> 32 > sm->epoch >> 32)
-		vf->claim->epoch = sm->epoch + 1;
-	__real_engine_save_and_report(e, vf);
-}
-
-bool __real_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
-bool __wrap_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
-bool __wrap_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
-{
-	return chaos_of_loop(e->args.loop)->breakage == CHAOS_UNASKED ||
-	       __real_engine_takes_over(e, domain);
 }

@@ -150,11 +150,13 @@ static void act_migrate(struct chaos_play *r, struct dice *d)
 	(void)chaos_migrate(&r->c, guest, to);
 }
 
-/* One that migrates without looking may do so while its guest's VFs are put back and the SM is away (0006: what is not played). */
-static enum chaos_plan roll_looking(struct dice *d)
+/* One that migrates without looking may do so while its guest's VFs are put back and the SM is away (0006: what is known to break). */
+static enum chaos_plan roll_looking(const struct chaos_play *r, struct dice *d)
 {
 	enum chaos_plan plan = roll(d, 2) ? CHAOS_PLAN_MIGRATES : roll(d, CHAOS_PLANS);
 
+	if (r->unsafe == CHAOS_BLIND)
+		return CHAOS_PLAN_BLINDLY;
 	return plan == CHAOS_PLAN_BLINDLY ? CHAOS_PLAN_MIGRATES : plan;
 }
 
@@ -163,7 +165,7 @@ static void act_external(struct chaos_play *r, struct dice *d)
 	struct chaos_orch orch = {.mode = VHCA_MIG_MODE_EXTERNAL};
 	unsigned int guest;
 
-	orch.plan = roll_looking(d);
+	orch.plan = roll_looking(r, d);
 	orch.lease_ms = 5000 + roll(d, 95000);
 	orch.think_ms = roll(d, roll(d, 4) ? 4000 : 100000);
 	guest = roll_guest(r, d, &orch.to);
@@ -246,7 +248,7 @@ static void act_cut(struct chaos_play *r, struct dice *d)
 
 static void act_sm(struct chaos_play *r, struct dice *d)
 {
-	if (r->power)
+	if (r->power && r->unsafe != CHAOS_POWER_AWAY)
 		return;
 	r->c.sm_down = true;
 	vtime_after(VTIME_WORLD, trouble_ms(r, d), on_sm, end_of(r, 0, 0), free);
@@ -383,9 +385,11 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);
 	set_odds(&r->c, &setup);
-	r->power = roll(&patience, 3) == 0;
+	r->unsafe = s->unsafe;
+	r->power = roll(&patience, 3) == 0 || r->unsafe == CHAOS_POWER_LOSSY ||
+		   r->unsafe == CHAOS_POWER_AWAY;
 	if (r->power)
-		r->c.odds.lost = 0;
+		r->c.odds.lost = r->unsafe == CHAOS_POWER_LOSSY ? 50 : 0;
 	r->c.on_step = on_step;
 	r->c.arg = r;
 	for (unsigned int i = 0; i < CHAOS_ACTIONS && !r->c.broken; i++) {

@@ -64,8 +64,11 @@ static int put(struct chaos *c, struct json_object *o, struct json_object *where
 		return r;
 	b->n_pkeys = (uint16_t)n;
 	b->pkeys = keys;
+	check = check || chaos_is(c, CHAOS_FORGETFUL_SM);
 	r = check ? vhca_osm_table_check(c->table, b, PORT_KEYS, err)
 		  : vhca_osm_table_put(c->table, b, PORT_KEYS, err);
+	if (chaos_is(c, CHAOS_NO_FENCE))
+		r = 0;
 	b->pkeys = NULL;
 	chaos_trace(c, "SM: %s 0x%llx epoch %llu at 0x%llx: %s", check ? "check" : "bind",
 		    (unsigned long long)b->vguid, (unsigned long long)b->epoch,

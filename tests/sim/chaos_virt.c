@@ -388,10 +388,14 @@ static int mark(struct call *call, unsigned int g, bool on)
 				      "no such domain");
 	if (is_leaving(call->h, g))
 		return failed(&call->res.err, "cannot acquire state change lock");
+	if (chaos_is(call->h->chaos, on ? CHAOS_NO_MARKER : CHAOS_KEEPS_MARKER))
+		return 0;
 	w->domains[g].info.has_away = on;
 	if (on)
 		w->domains[g].info.away = call->m->id;
 	world_look(w, g);
+	if (on && chaos_is(call->h->chaos, CHAOS_EARLY_COPY) && begin_copy(call) == 0)
+		call->res.err = (struct vhca_error)VHCA_ERROR_INIT;
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 
 #include <json-c/json.h>
 
+#define SILENCE_MS 10000 /* two time-outs: then the SM is taken for away */
+
 void ledger_init(struct ledger *l, unsigned int n_hosts)
 {
 	memset(l, 0, sizeof(*l));
@@ -259,8 +261,10 @@ void ledger_hears(struct ledger *l, const struct ledger_message *m)
 		struct ledger_host *at = &l->ids[i].at[m->from];
 
 		if (l->ids[i].guest == guest && guest != LEDGER_NOBODY && !at->may &&
-		    !strcmp(at->promise, mig))
+		    !strcmp(at->promise, mig)) {
 			set(at, true, m->now);
+			at->proof = at->promised + 1; /* above what is over now */
+		}
 	}
 }
 
@@ -385,8 +389,6 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 	at = &id->at[m->from];
 	if (m->status == 200 && r.epoch > at->promised)
 		set(at, true, m->now);
-	else if (m->status == 0 && at->started)
-		set(at, true, m->now);
 	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port))
 		set(at, false, m->now);
 }
@@ -399,6 +401,7 @@ bool ledger_may(const struct ledger *l, uint64_t guid, unsigned int host, uint64
 	const struct ledger_id *id = ledger_find(l, guid);
 
 	return !id || id->guest == LEDGER_NOBODY || id->at[host].may ||
+	       (id->at[host].started && now - id->at[host].since_ms >= SILENCE_MS) ||
 	       now - id->at[host].since_ms < late_ms;
 }
 

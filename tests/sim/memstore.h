@@ -23,6 +23,8 @@ struct memstore_commit {
 
 /* Every transaction comes here: to be made durable by memstore_apply(), or dropped by memstore_drop(). */
 void memstore_use(void (*submit)(struct vhca_store *store, const struct memstore_commit *c));
+/* What begins so is not run, though the transaction is; NULL: nothing. */
+void memstore_skip(const char *begins);
 /* An empty database for this path. */
 void memstore_create(const char *path);
 void memstore_remove_all(void);

@@ -64,6 +64,14 @@ enum world_fault {
 
 struct world_job;
 
+/* What is about to be done to a VF; whoever breaks it changes it. */
+struct world_twist {
+	enum vhca_effect effect;
+	struct vhca_identity *want;
+	bool *has_guest;
+	bool moves; /* the claim does */
+};
+
 struct world;
 /* For a world that is one of several, in time that the test makes (tests/sim/chaos.h). */
 struct world_hooks {
@@ -74,6 +82,8 @@ struct world_hooks {
 				      enum vhca_effect effect);
 	/* fn(arg) some time later in this life of the agent, else free(arg). */
 	void (*later)(struct world *w, void (*fn)(void *arg), void *arg);
+	/* About to be done as asked for. */
+	void (*twist)(struct world *w, unsigned int v, struct world_twist *twist);
 	/* The effect has happened. */
 	void (*happened)(struct world *w, unsigned int v, enum vhca_effect effect);
 };
@@ -92,11 +102,12 @@ struct world {
 	bool deaf_guest;    /* ignores unplug requests */
 	uint32_t deaf_vfs;  /* ...or just those for these, by number */
 	enum world_agent guest_agent;
-	unsigned int asked; /* times that it was asked to begin */
-	bool odd_bus;	    /* how a guest gets to its VFs is not known */
-	bool vfs_lie;	    /* the scrub's read-back differs */
-	bool virt_down;	    /* nothing is heard of libvirt */
-	bool events_lost;   /* only its live XML is */
+	unsigned int asked;   /* times that it was asked to begin */
+	bool odd_bus;	      /* how a guest gets to its VFs is not known */
+	bool vfs_lie;	      /* the scrub's read-back differs */
+	bool virt_down;	      /* nothing is heard of libvirt */
+	bool events_lost;     /* only its live XML is */
+	bool shows_too_early; /* libvirt shows a guest that is coming in as one that runs */
 	bool hostile_sm; /* it gives an index in use to others: what a guest's map shows is not the agent's fault */
 	enum world_fault fault;
 	unsigned int fault_at;
@@ -126,6 +137,9 @@ struct world {
 	unsigned int boots;
 	char boot_id[VHCA_UUID_STRLEN];
 };
+
+/* Hears what is wrong before the process aborts. */
+extern void (*world_judge)(const char *what);
 
 void world_init(struct world *w);
 void world_done(struct world *w);

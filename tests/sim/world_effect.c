@@ -68,7 +68,7 @@ struct world_job {
 	struct vhca_engine *engine; /* the life it belongs to */
 	struct vhca_vf *vf;
 	enum vhca_effect effect;
-	bool unused;
+	bool unused, moves;
 	struct vhca_identity want;
 	uint64_t epoch;
 	struct vhca_uuid domain;
@@ -155,15 +155,16 @@ static int group_is_open(const struct world_vf *t, struct vhca_effect_result *re
 			     : 0;
 }
 
-static int apply(struct world *w, const struct world_job *job, struct vhca_effect_result *res)
+static int apply(struct world *w, const struct world_job *job, enum vhca_effect effect,
+		 struct vhca_effect_result *res)
 {
 	struct world_vf *t = world_truth(w, job->vf->bdf);
 	struct vhca_error *err = &res->err;
 	unsigned int v = (unsigned int)(t - w->vfs);
 
-	if (t->lost && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE)
+	if (t->lost && effect <= VHCA_EFFECT_STRIP && effect != VHCA_EFFECT_PROBE)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_vf", ENODEV, "it has gone");
-	switch (job->effect) {
+	switch (effect) {
 	case VHCA_EFFECT_PROBE:
 		res->in_use = t->group_open;
 		return 0;
@@ -176,7 +177,7 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 			return vhca_error_set(err, VHCA_ERR_DEVICE, "readback_differs", 0,
 					      "read-back differs");
 		if (w->mlx5)
-			return world_mlx5_apply(w, v, job->effect, &job->want, res);
+			return world_mlx5_apply(w, v, effect, &job->want, res);
 		world_vf_scrub(w, t);
 		return 0;
 	case VHCA_EFFECT_STRIP:
@@ -191,7 +192,7 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 			w->programming(w, job->want.guid, job->epoch);
 		t->epoch = job->epoch;
 		if (w->mlx5)
-			return world_mlx5_apply(w, v, job->effect, &job->want, res);
+			return world_mlx5_apply(w, v, effect, &job->want, res);
 		res->missing = world_vf_program(w, t, &job->want);
 		t->port = job->port;
 		return 0;
@@ -226,11 +227,25 @@ static int apply(struct world *w, const struct world_job *job, struct vhca_effec
 
 /* ---- when ---- */
 
+static enum vhca_effect twisted(struct world_job *job)
+{
+	struct world *w = job->w;
+	struct world_twist t = {.effect = job->effect,
+				.want = &job->want,
+				.has_guest = &job->has_guest,
+				.moves = job->moves};
+
+	if (w->hooks && w->hooks->twist)
+		w->hooks->twist(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs), &t);
+	return t.effect;
+}
+
 static void on_job(void *arg)
 {
 	struct world_job *job = arg;
 	struct world *w = job->w;
 	struct vhca_effect_result res = {.rc = 0};
+	enum vhca_effect effect = twisted(job);
 
 	if (w->hooks)
 		job->fault = w->hooks->interfere(w, job->vf, job->effect);
@@ -243,11 +258,11 @@ static void on_job(void *arg)
 		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
 					"injected failure");
 	else
-		res.rc = apply(w, job, &res);
+		res.rc = apply(w, job, effect, &res);
 	world_check(w);
 	if (w->hooks && res.rc == 0)
 		w->hooks->happened(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs),
-				   job->effect);
+				   effect == VHCA_EFFECT_NONE ? job->effect : effect);
 	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
 		res.rc = world_vf_read(w, world_truth(w, job->vf->bdf), job->port, &res);
 		res.has_hw = res.rc == 0;
@@ -275,6 +290,7 @@ void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	job->unused = vhca_model_is_unused(vhca_engine_model(w->engine), vf);
 	if (vf->claim) {
 		job->want = vhca_claim_shows(vf->claim);
+		job->moves = vf->claim->migrating;
 		job->epoch = vf->claim->epoch;
 		job->domain = vf->claim->domain;
 		job->has_guest = vf->claim->has_guest;
