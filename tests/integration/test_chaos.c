@@ -7,6 +7,9 @@
  *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
  *   test_chaos --seed S [--steps M] [--only 3,7,9] [--trace]    one schedule, or the first M of its actions, or just these
  *   test_chaos --seed S --broken B                                the same with something broken (enum chaos_breakage)
+ *   test_chaos --seed S --unsafe U        the same with what is known to break invariant 3 (enum chaos_unsafe)
+ *   test_chaos --mutants[=B]              plays with each thing broken (or one) until its rule catches it; a table
+ *   test_chaos --fresh N --jobs J         N migrations from a seed that the clock gives, within three minutes
  *   test_chaos --seed S --shrink          the fewest actions of it that still break something
  */
 #include "tests/unit/unit.h"
@@ -20,12 +23,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "tests/integration/chaos_seeds.h"
 #include "tests/sim/chaos_schedule.h"
 
 #define BROKEN_SCHEDULES 500  /* at most, until one catches it */
+#define FRESH_MIGRATIONS 1000 /* at most... */
+#define FRESH_S		 15   /* ...so many seconds' worth */
+#define KNOWN_SEEDS	 5    /* of each kind, beside those that are listed */
 #define CHECK_MIGRATIONS 1000 /* of a check with sanitizers; tools/check runs many more without */
 
 /* ---- in processes of their own: a run may also end by an abort ---- */
@@ -113,13 +121,21 @@ static void add(struct shared *sh, const struct chaos_play *r)
 	__atomic_add_fetch(&sh->schedules, 1, __ATOMIC_RELAXED);
 }
 
-static _Noreturn void work(struct shared *sh, uint64_t first, unsigned int jobs, unsigned int job,
-			   unsigned int migrations)
+/* What is to be played, by how many; until: time(2), 0 = for as long as it takes. */
+struct work {
+	uint64_t first;
+	unsigned int jobs, migrations;
+	time_t until;
+};
+
+static _Noreturn void work(struct shared *sh, const struct work *w, unsigned int job)
 {
 	static struct chaos_play r;
 
 	be_cheap();
-	for (uint64_t seed = first + job; sh->migrations < migrations; seed += jobs) {
+	for (uint64_t seed = w->first + job;
+	     sh->migrations < w->migrations && (!w->until || time(NULL) < w->until);
+	     seed += w->jobs) {
 		const struct chaos_schedule s = {.seed = seed};
 
 		sh->now[job] = seed;
@@ -133,21 +149,21 @@ static _Noreturn void work(struct shared *sh, uint64_t first, unsigned int jobs,
 }
 
 /* True: all of them held. */
-static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
+static bool run_many(const struct work *w)
 {
 	struct shared *sh =
 		mmap(NULL, sizeof(*sh), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t pids[16];
 	bool ok = true;
 
-	assert_true(sh != MAP_FAILED && jobs >= 1 && jobs <= VHCA_ARRAY_SIZE(pids));
-	for (unsigned int j = 0; j < jobs; j++) {
+	assert_true(sh != MAP_FAILED && w->jobs >= 1 && w->jobs <= VHCA_ARRAY_SIZE(pids));
+	for (unsigned int j = 0; j < w->jobs; j++) {
 		pids[j] = fork();
 		assert_true(pids[j] >= 0);
 		if (pids[j] == 0)
-			work(sh, first, jobs, j, migrations);
+			work(sh, w, j);
 	}
-	for (unsigned int j = 0; j < jobs; j++) {
+	for (unsigned int j = 0; j < w->jobs; j++) {
 		int status = 0;
 
 		assert_int_equal(waitpid(pids[j], &status, 0), pids[j]);
@@ -160,8 +176,9 @@ static bool run_many(uint64_t first, unsigned int jobs, unsigned int migrations)
 	print_message(
 		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u power failures, %u "
 		"take-overs, %u messages, %u lost, digest %016llx\n",
-		(unsigned long long)first, sh->schedules, sh->migrations, sh->kills, sh->power_offs,
-		sh->takeovers, sh->messages, sh->lost, (unsigned long long)sh->digest);
+		(unsigned long long)w->first, sh->schedules, sh->migrations, sh->kills,
+		sh->power_offs, sh->takeovers, sh->messages, sh->lost,
+		(unsigned long long)sh->digest);
 	(void)munmap(sh, sizeof(*sh));
 	return ok;
 }
@@ -210,13 +227,88 @@ static void leave_only(struct chaos_schedule *s, char *list)
 static void test_schedules(void **state)
 {
 	(void)state;
-	assert_true(run_many(1, 1, CHECK_MIGRATIONS));
+	assert_true(run_many(&(struct work){1, 1, CHECK_MIGRATIONS, 0}));
+}
+
+/* Fixed seeds wear out. What fails here is printed, can be played again, and belongs into chaos_seeds.h when it is mended. */
+static void fresh_schedules(void **state)
+{
+	time_t now = time(NULL);
+	struct work w = {.first = (uint64_t)now * 1000, .jobs = 1, .migrations = FRESH_MIGRATIONS};
+
+	(void)state;
+	w.until = now + FRESH_S;
+	print_message("# fresh seeds from %llu\n", (unsigned long long)w.first);
+	if (!run_many(&w))
+		fail_msg("a fresh seed has found something: see above");
+}
+
+static void what_was_found_before(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(chaos_regressions); i++)
+		if (!holds(&(struct chaos_schedule){.seed = chaos_regressions[i].seed}, false))
+			fail_msg("seed %llu again: %s",
+				 (unsigned long long)chaos_regressions[i].seed,
+				 chaos_regressions[i].found);
+}
+
+/* ---- what is known to break ---- */
+
+static bool is_of_invariant_3(enum chaos_rule rule)
+{
+	return rule == CHAOS_RULE_PROOF || rule == CHAOS_RULE_ONE_OWNER || rule == CHAOS_RULE_HERE;
+}
+
+/* As described in 0006, or not at all; true: it broke. */
+static bool breaks_as_known(const struct chaos_schedule *s)
+{
+	struct outcome o = outcome_of(s, true);
+
+	if (!o.held && !is_of_invariant_3(o.rule))
+		fail_msg("--seed %llu --unsafe %d fails in another way than 0006 says: rule '%s'",
+			 (unsigned long long)s->seed, (int)s->unsafe, chaos_rules[o.rule]);
+	return !o.held;
+}
+
+static void known_breaks_are_as_described(void **state)
+{
+	unsigned int n = 0, broken = 0;
+
+	(void)state;
+	for (unsigned int u = CHAOS_SAFE + 1; u < CHAOS_UNSAFES; u++) {
+		for (uint64_t seed = 1; seed <= KNOWN_SEEDS; seed++, n++) {
+			const struct chaos_schedule s = {.seed = seed,
+							 .unsafe = (enum chaos_unsafe)u};
+
+			broken += breaks_as_known(&s);
+		}
+	}
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(chaos_known); i++, n++) {
+		const struct chaos_schedule s = {.seed = chaos_known[i].seed,
+						 .unsafe = chaos_known[i].unsafe};
+		bool breaks = breaks_as_known(&s);
+
+		broken += breaks;
+		if (!breaks)
+			print_message("# --seed %llu --unsafe %d no longer breaks invariant 3: "
+				      "see chaos_seeds.h\n",
+				      (unsigned long long)s.seed, (int)s.unsafe);
+	}
+	print_message("# known: %u of %u schedules broke invariant 3 in the way described in "
+		      "0006\n",
+		      broken, n);
+	assert_true(broken > 0); /* else nothing needs to be left out any more */
 }
 
 /* ---- mutants ---- */
 
 /* Where one was caught: it is near, as long as schedules are as they are. */
-static const uint64_t first_seed[CHAOS_BREAKAGES] = {[0] = 1};
+static const uint64_t first_seed[CHAOS_BREAKAGES] = {
+	[CHAOS_OLD_GENERATION] = 36, [CHAOS_UNASKED] = 15,	 [CHAOS_SAME_BOOT] = 26,
+	[CHAOS_NO_SCRUB] = 46,	     [CHAOS_SILENCE_IS_YES] = 4, [CHAOS_FORGETFUL_SM] = 28,
+	[CHAOS_LOST_FREE] = 10,	     [CHAOS_KEEPS_CLAIMS] = 27,
+};
 
 /* Plays schedules until its rule has caught it; 0: none has. The others may catch it in other schedules. */
 static uint64_t seed_that_catches(enum chaos_breakage b, unsigned int *ret_migrations)
@@ -286,12 +378,16 @@ int main(int argc, char **argv)
 		{"broken", required_argument, NULL, 'b'},
 		{"mutants", optional_argument, NULL, 'u'},
 		{"unsafe", required_argument, NULL, 'k'},
+		{"fresh", required_argument, NULL, 'f'},
 		{NULL, 0, NULL, 0},
 	};
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_schedules),
+					   cmocka_unit_test(fresh_schedules),
+					   cmocka_unit_test(what_was_found_before),
+					   cmocka_unit_test(known_breaks_are_as_described),
 					   cmocka_unit_test(every_rule_has_a_mutant),
 					   cmocka_unit_test(every_mutant_is_caught)};
-	unsigned int migrations = 0, jobs = 1;
+	unsigned int migrations = 0, fresh = 0, jobs = 1;
 	struct chaos_schedule s = {.seed = 1};
 	bool trace = false, small = false;
 	static struct chaos_play r;
@@ -309,6 +405,8 @@ int main(int argc, char **argv)
 			leave_only(&s, optarg);
 		else if (opt == 'n')
 			migrations = (unsigned int)strtoul(optarg, NULL, 10);
+		else if (opt == 'f')
+			fresh = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (opt == 'j')
 			jobs = (unsigned int)strtoul(optarg, NULL, 10);
 		else if (opt == 't')
@@ -326,9 +424,14 @@ int main(int argc, char **argv)
 		else
 			return 2;
 	}
+	if (fresh)
+		return run_many(&(struct work){(uint64_t)time(NULL) * 1000, jobs, fresh,
+					       time(NULL) + 180})
+			       ? 0
+			       : 1;
 	if (small)
 		shrink(&s);
 	else if (!migrations)
 		return chaos_play(&r, &s, trace) ? 0 : 1;
-	return migrations && !run_many(s.seed, jobs, migrations) ? 1 : 0;
+	return migrations && !run_many(&(struct work){s.seed, jobs, migrations, 0}) ? 1 : 0;
 }
