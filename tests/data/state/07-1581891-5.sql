@@ -1,0 +1,17 @@
+-- State of 1581891, kept by tools/keep-state
+CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE, guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;
+CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, ending INTEGER NOT NULL, created INTEGER NOT NULL, migration TEXT, leaving INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, UNIQUE (domain, name)) STRICT;
+CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
+CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT NULL) STRICT;
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL DEFAULT '[]', mode TEXT NOT NULL DEFAULT 'managed', lease INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0) STRICT;
+INSERT INTO "migrations" VALUES('de82f4f3-9a18-4932-ba6a-937214c19107','destination','d0000000-0000-0000-0000-000000000000','vm0','host0','ended',0,0,1795570567998,1795570568003,'no_free_vf','VF ib0: no free VF for fabric default: 0 of its 0 VFs are free: Device or resource busy','claiming:1','[]','managed',0,1655564);
+CREATE TABLE outbox ( vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1)), move_id TEXT NOT NULL DEFAULT '', from_port_guid INTEGER NOT NULL DEFAULT 0, from_gid_index INTEGER NOT NULL DEFAULT 0, from_lid INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE TABLE outbox_members ( port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
+CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL) STRICT;
+INSERT INTO "vfs" VALUES('0000:01:00.1','unmanaged',1795570567927,NULL,'its HCA is no longer managed (configuration)','boot-1','0000:01:00.0',0);
+INSERT INTO "vfs" VALUES('0000:01:00.2','unmanaged',1795570567928,NULL,'its HCA is no longer managed (configuration)','boot-1','0000:01:00.0',1);
+INSERT INTO "vfs" VALUES('0000:01:00.3','unmanaged',1795570567928,NULL,'its HCA is no longer managed (configuration)','boot-1','0000:01:00.0',2);
+INSERT INTO "vfs" VALUES('0000:01:00.4','unmanaged',1795570567928,NULL,'its HCA is no longer managed (configuration)','boot-1','0000:01:00.0',3);
+CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;
+PRAGMA user_version = 7;
