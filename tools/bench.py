@@ -8,6 +8,7 @@ says what its load was. The last line is the verdict, and the exit code 0 only i
 """
 
 import argparse
+import importlib
 import json
 import os
 import pathlib
@@ -28,13 +29,18 @@ BUILD = "BUILD"     # stands for the build directory
 
 
 class Bench:
-    """A program below tests/bench with its arguments."""
+    """A program below tests/bench with its arguments; sizes are what its bounds depend on."""
 
-    def __init__(self, program, *args, quick=False, rig=False):
-        self.program, self.args, self.quick, self.rig = f"bench_{program}.py", args, quick, rig
+    def __init__(self, program, *args, sizes=(), quick=False, rig=False):
+        self.program, self.args, self.sizes, self.quick, self.rig = f"bench_{program}.py", args, sizes, quick, rig
 
     def argv(self, build):
         return [str(ROOT / "tests/bench" / self.program), *(str(build) if a == BUILD else a for a in self.args)]
+
+    def bounds(self):
+        """{name of a figure: bound}"""
+        module = importlib.import_module(self.program.removesuffix(".py"))
+        return {k: v for size in self.sizes for k, v in module.bounds(size).items()} if self.sizes else module.BOUNDS
 
     def about(self):
         """The first line of what it says of itself."""
@@ -45,10 +51,10 @@ class Bench:
 BENCHES = {
     "hook": Bench("hook", BUILD, quick=True),
     "blackout": Bench("blackout", BUILD, quick=True),
-    "vswitch": Bench("vswitch", BUILD, "324", "648", quick=True),
-    "vswitch-large": Bench("vswitch", BUILD, "5832", "11664"),
-    "storm": Bench("storm", BUILD, quick=True),
-    "storm-own-ports": Bench("storm", "--own-ports", BUILD),
+    "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
+    "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),
+    "storm": Bench("storm", BUILD, sizes=(46256,), quick=True),
+    "storm-own-ports": Bench("storm", "--own-ports", BUILD, sizes=(46256,)),
     "identity": Bench("identity", rig=True),
     "pinning": Bench("pinning", rig=True),
     "migration": Bench("migration", "3", rig=True),

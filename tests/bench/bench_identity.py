@@ -22,7 +22,7 @@ VFS = sum(PORTS)
 KEYS = 127
 CHANGES = VFS * (KEYS + 1)
 PASSES = {"program": "all programmed", "again": "the same again", "scrub": "all scrubbed",
-          "cheapest": "bare loop, files kept open", "shell": "a shell"}
+          "cheapest": "cheapest loop", "shell": "a shell"}
 BOUNDS = {"all programmed, writes": f"value == {CHANGES}", "the same again, writes": "value == 0",
           "all scrubbed, writes": f"value == {CHANGES}", "all programmed": "ratio <= 2", "the same again": "ratio <= 2",
           "all scrubbed": "ratio <= 2"}

@@ -142,7 +142,7 @@ class MadeUp(unittest.TestCase):
 
     def test_blackout(self):
         self.expect("blackout", (BLACKOUT,), {"RESUMED to attach, p99": (BLACKOUT | {"resumed_to_attach": (1, 11, 12)},),
-                                              "DEVICE_REMOVED to migrate, p50": (BLACKOUT | {"removed_to_migrate": (8, 9, 9)},)})
+                                              "DEVICE_REMOVED to migrate, p99": (BLACKOUT | {"removed_to_migrate": (8, 10.1, 11)},)})
 
 
 class Page(unittest.TestCase):
