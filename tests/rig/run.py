@@ -78,7 +78,7 @@ def run_here(groups, args):
         hypervisors.up()
         if not args.no_install:
             hypervisors.install()
-        rig = watched_rig()
+        rig = watched_rig(args.watch_tells)
         for i in Share(args.share).take(len(groups)):
             results += run_group(groups[i], rig)
     except (RigError, OSError) as e:
@@ -103,7 +103,8 @@ def run_pairs(pairs, args):
             results.unlink(missing_ok=True)
             argv = [sys.argv[0], "--share", share.path, "--results", results, *args.words]
             argv += [] if args.shuffle is None else ["--shuffle", args.shuffle]
-            argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long)) if on]
+            argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long),
+                                       ("--watch-tells", args.watch_tells)) if on]
             env = {**os.environ, "VHCA_RIG": name, "VHCA_RIG_SLOW": str(SLOW * pairs)}
             children.append((subprocess.Popen([str(a) for a in argv], env=env), name, results))
         return [r for child in children for r in outcome(*child)]
@@ -130,6 +131,7 @@ def main():
     parser.add_argument("--results", help="write a JSON list of results here")
     parser.add_argument("--matrix", help="write the page of the crash matrix with what was played now")
     parser.add_argument("--long", action="store_true", help="also the cases that take more than five minutes each")
+    parser.add_argument("--watch-tells", action="store_true", help="what the watch sees fails no case: to find the noise of another system")
     parser.add_argument("--pairs", default="1", help="pairs of hypervisors that run at the same time: a number, or auto")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in another order, which finds cases that lean on the one before")
     parser.add_argument("--share", help=argparse.SUPPRESS)  # a run for one of several pairs: cases come from there

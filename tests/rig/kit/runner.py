@@ -6,7 +6,7 @@ import traceback
 
 from kit import hypervisors
 from kit.base import RUN, RigError, say, wait_for
-from kit.case import Failure, Rig
+from kit.case import CASES, Failure, Rig
 from kit.look import Look
 from kit.watch import Watch
 
@@ -44,10 +44,10 @@ def collect(name):
     return where
 
 
-def watched_rig():
+def watched_rig(only_tells=False):
     """Both hypervisors, and who watches them from now on."""
     rig = Rig()
-    rig.watch = Watch(rig.hosts)
+    rig.watch = Watch(rig.hosts, only_tells)
     return rig
 
 
@@ -95,9 +95,14 @@ def attempt(rig, one):
 def overseen(rig, one, must):
     """What the watch says; not to be able to look is a finding, too."""
     try:
-        return [f"watch: {s}" for s in rig.watch.sentences(one, must)]
+        found = [f"watch: {s}" for s in rig.watch.sentences(one, must)]
     except (OSError, RigError, ValueError) as e:
-        return [f"watch: {e}"]
+        found = [f"watch: {e}"]
+    if not rig.watch.only_tells or one not in CASES:  # a sabotage of 99_selftest.py is judged all the same
+        return found
+    for sentence in found:
+        say(f"       note: {sentence}")
+    return []
 
 
 def run_case(rig, one):

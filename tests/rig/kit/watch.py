@@ -112,8 +112,9 @@ def is_error(entry):
 class Watch:
     """Looks at both hypervisors, from one case to the next."""
 
-    def __init__(self, hosts):
+    def __init__(self, hosts, only_tells=False):
         self.hosts = {host.name: host for host in hosts}
+        self.only_tells = only_tells
         self.before = {}
         self.owners = {}
 
