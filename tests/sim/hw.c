@@ -83,6 +83,12 @@ static void require(struct hw *hw, unsigned int v, unsigned int port, uint64_t g
 	settle(hw, v, port);
 }
 
+void hw_request(struct hw *hw, unsigned int v, unsigned int port, uint64_t guid)
+{
+	hw->vfs[v].admin[port] = guid;
+	require(hw, v, port, guid);
+}
+
 /* mlx4_ib_slave_alias_guid_event(slave_init = 0) at MLX4_DEV_EVENT_SLAVE_SHUTDOWN deletes the alias at the SM */
 void hw_close(struct hw *hw, unsigned int v)
 {
@@ -397,8 +403,7 @@ static int store_guid(struct hw *hw, const struct place *p, const char *text)
 	vf = &hw->vfs[p->n - 1];
 	(void)sim_scan_hex(text, &guid);
 	hw->writes += vf->admin[p->port] != guid;
-	vf->admin[p->port] = guid;
-	require(hw, p->n - 1, p->port, guid);
+	hw_request(hw, p->n - 1, p->port, guid);
 	return 0;
 }
 

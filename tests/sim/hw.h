@@ -87,6 +87,8 @@ void hw_reset_maps(struct hw *hw);
 void hw_close(struct hw *hw, unsigned int vf);
 /* The guest's driver comes up: its alias is asked for. */
 void hw_guest_driver(struct hw *hw, unsigned int vf);
+/* A write to admin_guids: it is asked for at once. */
+void hw_request(struct hw *hw, unsigned int vf, unsigned int port, uint64_t guid);
 /* The SM hears and answers, or does not; what has waited is asked again. */
 void hw_sm(struct hw *hw, bool answers);
 /* The guest modifies a QP: virtual index -> physical, now. */

@@ -118,7 +118,7 @@ static void drift_map(struct iso *it, unsigned int v)
 
 		vf->map[port][i] = (int16_t)(iso_random(it, hw->n_keys + 1) - 1);
 	} else {
-		vf->admin[port] = hw->vfs[iso_random(it, HW_VFS)].admin[0];
+		hw_request(hw, v, port, hw->vfs[iso_random(it, HW_VFS)].admin[0]);
 	}
 }
 
