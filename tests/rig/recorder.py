@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""recorder.py ADDRESS PORT FILE: stands in for the plugin's HTTP side and writes down every request.
+"""recorder.py ADDRESS PORT FILE CERTIFICATE KEY AUTHORITY: stands in for the plugin's HTTPS side and writes down every request.
 
 Each line of FILE is a JSON object {time, method, path, body}. Bindings are answered as granted. While
 FILE.fail exists the answer is 503.
@@ -9,10 +9,12 @@ FILE.fail exists the answer is 503.
 import http.server
 import json
 import pathlib
+import ssl
 import sys
 import time
 
 ADDRESS, PORT, FILE = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
+CERTIFICATE, KEY, AUTHORITY = sys.argv[4:]
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
@@ -45,4 +47,18 @@ class Recorder(http.server.BaseHTTPRequestHandler):
         """Nothing on stderr."""
 
 
-http.server.ThreadingHTTPServer((ADDRESS, PORT), Recorder).serve_forever()
+class Server(http.server.ThreadingHTTPServer):
+    """HTTPS, for clients with a certificate; each connection shakes hands in its own thread."""
+
+    def __init__(self):
+        super().__init__((ADDRESS, PORT), Recorder)
+        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=AUTHORITY)
+        self.context.verify_mode = ssl.CERT_REQUIRED
+        self.context.load_cert_chain(CERTIFICATE, KEY)
+
+    def finish_request(self, request, client_address):
+        with self.context.wrap_socket(request, server_side=True) as wrapped:
+            super().finish_request(wrapped, client_address)
+
+
+Server().serve_forever()

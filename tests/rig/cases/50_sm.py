@@ -4,6 +4,7 @@
 import json
 import re
 
+from kit import tls
 from kit.base import RIG, wait_for
 from kit.case import assert_scrubbed, case, check, equal
 from kit.hypervisors import OPENSM_CONF, OPENSM_PLUGIN, SM_ADDRESS
@@ -13,7 +14,7 @@ PKEY = 0x8001
 RECORD = "/run/recorder.jsonl"
 # It fails from its first request on: a busy machine takes its time between two commands, and the agent does not wait for them.
 START_RECORDER = """rm -f {file}; touch {file} {file}.fail
-systemd-run -q --unit=recorder /usr/bin/python3 /run/recorder.py {address} {port} {file}"""
+systemd-run -q --unit=recorder /usr/bin/python3 /run/recorder.py {address} {port} {file} {own} {key} {ca}"""
 
 
 def restart_opensm(host, plugin):
@@ -113,7 +114,7 @@ def reports_in_order_and_once(rig):
         again = host.wait_attached(guests[0])
         check(outbox(host), "nothing waits in the outbox")
         # It listens but fails; then it works.
-        host.sh(START_RECORDER.format(file=RECORD, address=address, port=port))
+        host.sh(START_RECORDER.format(file=RECORD, address=address, port=port, own=tls.OWN, key=tls.KEY, ca=tls.CA))
         wait_for(lambda: [r for r in requests(host) if r["failed"]], 90, "a report that fails (the port's keys may be the first)", 0.5)
         host.sh(f"rm {RECORD}.fail")
         wait_for(lambda: not outbox(host), 90, "an empty outbox", 0.5)

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 import time
 
+from kit import tls
 from kit.base import CACHE, ROOT, RigError, run, say, wait_for
 from kit.host import PF, VFS, Host
 from kit.image import Image
@@ -88,6 +89,7 @@ def down():
 
 PRIVATE = {"hva": "192.168.77.1", "hvb": "192.168.77.2"}  # addresses of the private link
 SM_ADDRESS = f"{PRIVATE['hva']}:8515"
+SM_CURL = f"{tls.CURL} https://{SM_ADDRESS}"  # and a path
 AGENT_CONF = f"""# The rig's own settings; everything else is the default.
 [hca default]
 manage = yes
@@ -95,18 +97,26 @@ vfs = {len(VFS)}
 
 [sm]
 backend = vhcasm
-url = http://{SM_ADDRESS}
+url = https://{SM_ADDRESS}
 
 [api]
 peer_listen = %(own_address)s:8514
 
+[tls]
+certificate = {tls.OWN}
+key = {tls.KEY}
+ca = {tls.CA}
+
 [peer %(other)s]
-agent = http://%(other_address)s:8514
+agent = https://%(other_address)s:8514
 libvirt = qemu+tcp://%(other)s/system
 migration = tcp://%(other_address)s
 """
 PLUGIN_CONF = f"""[http]
 listen = {SM_ADDRESS}
+tls_certificate = {tls.OWN}
+tls_key = {tls.KEY}
+tls_ca = {tls.CA}
 [partitions]
 inherit = 0
 """   # a reset wipes the plugin's state: keys of the story before must go at once
@@ -182,10 +192,12 @@ def install():
     started = time.monotonic()
     tar = compile_tree()
     say(f"  built in {time.monotonic() - started:.1f} s")
+    certificates = tls.make(PRIVATE)
 
     def one(name):
         host = Host(name)
         host.sh(UNPACK, stdin=tar, timeout=120)
+        host.sh("tar -x -C / -f -", stdin=certificates[name])
         host.put("/etc/vhcad/vhcad.conf.d/rig.conf", agent_conf(name).encode())
         if name == "hva":
             host.put("/etc/vhcad/vhcasm.conf", PLUGIN_CONF.encode())

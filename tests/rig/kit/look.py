@@ -5,7 +5,7 @@ import json
 
 from kit.guest import hostdevs_of
 from kit.host import FACTS, SOCKET, VFS, Facts, parse_facts
-from kit.hypervisors import SM_ADDRESS
+from kit.hypervisors import SM_CURL
 from kit.migration import FINAL
 
 AGENT = ("vfs", "claims", "outbox", "migrations")
@@ -16,7 +16,7 @@ SCRIPT = "; echo; echo //; ".join((
     f"for bdf in {' '.join(VFS)}; do readlink /sys/bus/pci/devices/$bdf/driver || echo; done",
     "grep -H . " + " ".join(f"/sys/bus/pci/devices/{bdf}/enable" for bdf in VFS),
     *(f"curl -s --unix-socket {SOCKET} http://a/v1/{what}" for what in AGENT),
-    f"curl -s http://{SM_ADDRESS}/v1/bindings"))
+    f"{SM_CURL}/v1/bindings"))
 
 
 class Look:

@@ -11,7 +11,7 @@ import time
 
 from kit.base import wait_for
 from kit.case import Guest, assert_scrubbed, check, equal, free_vfs, request
-from kit.hypervisors import SM_ADDRESS
+from kit.hypervisors import SM_CURL
 from kit.host import PF, VFS
 
 PKEY = 0x8001
@@ -54,7 +54,7 @@ class Story:
 
     def bindings(self):
         """The plugin's own table, {vguid: binding}."""
-        text = self.host.sh(f"curl -sf http://{SM_ADDRESS}/v1/bindings")
+        text = self.host.sh(f"{SM_CURL}/v1/bindings")
         return {int(b["vguid"], 16): b for b in json.loads(text)["bindings"]}
 
     # ---- steps ----
