@@ -70,9 +70,10 @@ static ssize_t pkey_show(struct kobject *kobj, struct kobj_attribute *attr, char
 	return sysfs_emit(buf, "0x%04x\n", simhca_phys_pkey(f->dev->hca, f->port, f->index));
 }
 
-static const struct simhca_iov_kind admin_guid_kind = {admin_guid_show, admin_guid_store};
-static const struct simhca_iov_kind gid_kind = {gid_show, NULL};
-static const struct simhca_iov_kind pkey_kind = {pkey_show, NULL};
+static const struct simhca_iov_kind admin_guid_kind = {admin_guid_show, admin_guid_store,
+						       "admin_guids", false};
+static const struct simhca_iov_kind gid_kind = {gid_show, NULL, "gids", false};
+static const struct simhca_iov_kind pkey_kind = {pkey_show, NULL, "pkeys", false};
 
 static int add_table(struct simhca_iov_dir *dir, const char *name, struct kobject *parent,
 		     const struct simhca_iov_file *like, int count,
@@ -137,7 +138,9 @@ int simhca_iov_create(struct simhca_ib *dev)
 	dev->iov = kzalloc(sizeof(*dev->iov), GFP_KERNEL);
 	if (!dev->iov)
 		return -ENOMEM;
-	ret = create_tree(dev);
+	ret = simhca_faults_create(dev);
+	if (!ret)
+		ret = create_tree(dev);
 	if (ret)
 		simhca_iov_destroy(dev);
 	return ret;
@@ -155,6 +158,7 @@ void simhca_iov_destroy(struct simhca_ib *dev)
 		remove_port(&iov->port[port]);
 	simhca_iov_dir_destroy(&iov->ports);
 	simhca_iov_dir_destroy(&iov->root);
+	simhca_faults_destroy(dev);
 	kfree(iov);
 	dev->iov = NULL;
 }

@@ -26,8 +26,9 @@ int simhca_iov_dir_fill(struct simhca_iov_dir *dir, const struct simhca_iov_file
 		sysfs_attr_init(&f->attr.attr);
 		f->attr.attr.name = f->name;
 		f->attr.attr.mode = 0444 | (kind->store ? 0200 : 0);
-		f->attr.show = kind->show;
-		f->attr.store = kind->store;
+		f->kind = kind;
+		f->attr.show = simhca_iov_show;
+		f->attr.store = kind->store ? simhca_iov_store : NULL;
 		ret = sysfs_create_file(dir->kobj, &f->attr.attr);
 	}
 	return ret;

@@ -89,8 +89,9 @@ static ssize_t enable_smi_store(struct kobject *kobj, struct kobj_attribute *att
 	return len;
 }
 
-static const struct simhca_iov_kind pkey_idx_kind = {pkey_idx_show, pkey_idx_store};
-static const struct simhca_iov_kind gid_idx_kind = {gid_idx_show, NULL};
+static const struct simhca_iov_kind pkey_idx_kind = {pkey_idx_show, pkey_idx_store, "pkey_idx",
+						     true};
+static const struct simhca_iov_kind gid_idx_kind = {gid_idx_show, NULL, "gid_idx", true};
 
 static int add_smi_file(struct simhca_iov_file *f, const struct simhca_iov_file *like,
 			const char *name, struct kobject *parent,
@@ -101,16 +102,17 @@ static int add_smi_file(struct simhca_iov_file *f, const struct simhca_iov_file 
 	strscpy(f->name, name, sizeof(f->name));
 	f->attr.attr.name = f->name;
 	f->attr.attr.mode = kind->store ? 0644 : 0444;
-	f->attr.show = kind->show;
-	f->attr.store = kind->store;
+	f->kind = kind;
+	f->attr.show = simhca_iov_show;
+	f->attr.store = kind->store ? simhca_iov_store : NULL;
 	return sysfs_create_file(parent, &f->attr.attr);
 }
 
 /* add_vf_smi_entries: not for the master. */
 static int add_smi(struct fn_port *p, const struct simhca_iov_file *like)
 {
-	static const struct simhca_iov_kind enabled = {smi_enabled_show, NULL};
-	static const struct simhca_iov_kind admin = {enable_smi_show, enable_smi_store};
+	static const struct simhca_iov_kind enabled = {smi_enabled_show, NULL, NULL, true};
+	static const struct simhca_iov_kind admin = {enable_smi_show, enable_smi_store, NULL, true};
 	int ret;
 
 	if (!like->fn)

@@ -8,10 +8,13 @@
 #include <linux/kobject.h>
 #include <linux/sysfs.h>
 
+struct simhca_iov_kind;
+
 /* One file: which port and function it belongs to, and its number in its directory. */
 struct simhca_iov_file {
 	struct kobj_attribute attr;
 	char name[20];
+	const struct simhca_iov_kind *kind;
 	struct simhca_ib *dev;
 	int fn;
 	int port;
@@ -28,12 +31,19 @@ struct simhca_iov_kind {
 	ssize_t (*show)(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
 	ssize_t (*store)(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
 			 size_t len);
+	const char *directory; /* below the port's; NULL: in the port's own */
+	bool of_function;      /* iov/<fn>/ports/<p>/, else iov/ports/<p>/ */
 };
 
 static inline struct simhca_iov_file *simhca_iov_file(struct kobj_attribute *attr)
 {
 	return container_of(attr, struct simhca_iov_file, attr);
 }
+
+/* ib_fault.c: how every file is read and written; it may have a fault. */
+ssize_t simhca_iov_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
+ssize_t simhca_iov_store(struct kobject *kobj, struct kobj_attribute *attr, const char *buf,
+			 size_t len);
 
 /* Makes the directory; returns 0 or -ENOMEM. */
 int simhca_iov_dir_create(struct simhca_iov_dir *dir, const char *name, struct kobject *parent);

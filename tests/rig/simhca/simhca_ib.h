@@ -37,6 +37,7 @@ struct simhca_guid_port {
 };
 
 struct simhca_iov;
+struct simhca_faults;
 
 struct simhca_ib {
 	struct ib_device ib;
@@ -51,6 +52,7 @@ struct simhca_ib {
 	struct simhca_guid_port guid_port[SIMHCA_MAX_PORTS + 1];
 
 	struct simhca_iov *iov;
+	struct simhca_faults *faults;
 };
 
 struct simhca_ucontext {
@@ -153,6 +155,10 @@ void simhca_iov_destroy(struct simhca_ib *dev);
 struct simhca_iov_fn;
 struct simhca_iov_fn *simhca_iov_fn_create(struct simhca_ib *dev, struct kobject *iov, int fn);
 void simhca_iov_fn_destroy(struct simhca_iov_fn *f);
+
+/* ib_fault.c */
+int simhca_faults_create(struct simhca_ib *dev);
+void simhca_faults_destroy(struct simhca_ib *dev);
 
 /* ib_alias_guid.c */
 int simhca_alias_guid_init(struct simhca_ib *dev);
