@@ -146,6 +146,8 @@ static int stats_show(struct seq_file *s, void *unused)
 		{"slave_inits", &st->slave_inits},
 		{"slave_shutdowns", &st->slave_shutdowns},
 		{"flrs", &st->flrs},
+		{"comm_resets", &st->comm_resets},
+		{"comm_refused", &st->comm_refused},
 		{"wire_tx", &st->wire_tx},
 		{"wire_rx", &st->wire_rx},
 		{"wire_dropped", &st->wire_dropped},

@@ -262,8 +262,9 @@ static void stop_pf(struct simhca *hca)
 /* The announcement comes first: what it finds in the register is not the PF's. */
 static int start_vf(struct simhca *hca)
 {
-	simhca_vf_announce(hca->pdev, true);
-	return simhca_mail_listen(hca);
+	int ret = simhca_vf_begin(hca->pdev);
+
+	return ret ? ret : simhca_mail_listen(hca);
 }
 
 static int load_one(struct pci_dev *pdev, const struct simhca_family *family, void *priv)
@@ -320,6 +321,21 @@ static const struct simhca_family mlx4_family = {
 	.max_ports = SIMHCA_MAX_PORTS,
 };
 
+/* main.c: pf_loading; its own VFs are probed in the middle of a PF's probe. */
+static atomic_t pf_loading = ATOMIC_INIT(0);
+
+static int load_counted(struct pci_dev *pdev)
+{
+	int ret;
+
+	if (pdev->is_virtfn)
+		return simhca_load(pdev, &mlx4_family, NULL);
+	atomic_inc(&pf_loading);
+	ret = simhca_load(pdev, &mlx4_family, NULL);
+	atomic_dec(&pf_loading);
+	return ret;
+}
+
 static int simhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	int ret;
@@ -330,7 +346,11 @@ static int simhca_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = check_parameters(pdev);
 	if (!ret && skip_own_vf(pdev))
 		ret = -ENODEV;
-	return ret ? ret : simhca_load(pdev, &mlx4_family, NULL);
+	if (!ret && pdev->is_virtfn && atomic_read(&pf_loading)) {
+		pci_warn(pdev, "PF is not ready - Deferring probe\n");
+		ret = -EPROBE_DEFER;
+	}
+	return ret ? ret : load_counted(pdev);
 }
 
 /* main.c:mlx4_remove_one: SR-IOV stays when a VF's driver is still running. */
@@ -355,7 +375,7 @@ void simhca_unload(struct pci_dev *pdev)
 	simhca_remove(hca);
 	if (hca->is_vf) {
 		simhca_mail_unlisten(hca);
-		simhca_vf_announce(pdev, false);
+		simhca_vf_end(pdev);
 	} else {
 		stop_pf(hca);
 		disable_sriov(hca, active);
@@ -374,7 +394,7 @@ static void simhca_pci_shutdown(struct pci_dev *pdev)
 
 	if (hca->is_vf) {
 		simhca_mail_unlisten(hca);
-		simhca_vf_announce(pdev, false);
+		simhca_vf_end(pdev);
 	}
 	pci_clear_master(pdev);
 }

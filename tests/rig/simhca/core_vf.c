@@ -21,6 +21,10 @@
 #define RUNNING	     0xe0 /* high nibble of the announcement; the low one counts starts */
 #define RUNNING_MASK 0xf0
 #define COUNT_MASK   0x0f
+#define RESET	     0xd0  /* MLX4_COMM_CMD_RESET, with the same count */
+#define RESET_DONE   0xc0  /* the PF's answer */
+#define COMM_MS	     10000 /* mlx4_core/mlx4.h: MLX4_COMM_TIME */
+#define COMM_POLL_US 1000
 #define READ_FAIL    0xffff
 
 #define MAIL_SPIN_US 100
@@ -53,6 +57,39 @@ static bool is_announcement(const struct simhca_func *f, u8 reg)
 }
 
 /*
+ * cmd.c:mlx4_master_do_cmd, MLX4_COMM_CMD_RESET: what the last driver left goes, its alias GUIDs too. In the middle of an FLR there is no
+ * answer. Under masters_lock; returns what to write into the register, 0 = nothing.
+ */
+static u8 comm_reset(struct simhca *hca, int fn, u8 reg)
+{
+	struct simhca_func *f = &hca->func[fn];
+
+	if (f->in_flr && time_before(jiffies, f->flr_done))
+		return 0;
+	atomic_inc(&hca->stats.comm_resets);
+	f->in_flr = false;
+	f->stale = f->refused = 0;
+	set_active(hca, fn, false);
+	f->was_reset = true;
+	return RESET_DONE | (reg & COUNT_MASK);
+}
+
+/* cmd.c: a driver that starts without a reset before is out of sync. Under masters_lock. */
+static bool may_start(struct simhca *hca, int fn, u8 reg)
+{
+	struct simhca_func *f = &hca->func[fn];
+
+	if (f->was_reset)
+		return true;
+	if (f->refused == reg)
+		return false;
+	f->refused = reg;
+	atomic_inc(&hca->stats.comm_refused);
+	pci_warn(hca->pdev, "slave:%d is out of sync, reset is needed\n", fn);
+	return false;
+}
+
+/*
  * Under masters_lock. After the start the register serves the mailbox, so a driver runs until bus
  * mastering ends; a new announcement without that is a restart between two polls.
  */
@@ -66,9 +103,10 @@ static void follow_driver(struct simhca *hca, int fn, u16 command, u8 reg)
 		f->stale = 0;
 	if (f->active && (!master || !reg || restarted))
 		set_active(hca, fn, false);
-	if (f->active || !master || !is_announcement(f, reg))
+	if (f->active || !master || !is_announcement(f, reg) || !may_start(hca, fn, reg))
 		return;
 	f->announced = reg;
+	f->was_reset = false;
 	if (f->mail)
 		simhca_mail_forget(f->mail);
 	set_active(hca, fn, true);
@@ -86,7 +124,9 @@ static bool poll_function(struct simhca *hca, int fn)
 	spin_lock_irqsave(&masters_lock, flags);
 	pci_read_config_word(f->vf, PCI_COMMAND, &command);
 	pci_read_config_byte(f->vf, PCI_CACHE_LINE_SIZE, &reg);
-	if (command != READ_FAIL)
+	if (command != READ_FAIL && (reg & RUNNING_MASK) == RESET)
+		answer = command & PCI_COMMAND_MASTER ? comm_reset(hca, fn, reg) : 0;
+	else if (command != READ_FAIL)
 		follow_driver(hca, fn, command, reg);
 	if (f->active)
 		answer = simhca_mail_step(hca, fn, reg, &busy);
@@ -115,6 +155,9 @@ static void function_reset(struct simhca *hca, int fn)
 {
 	pci_read_config_byte(hca->func[fn].vf, PCI_CACHE_LINE_SIZE, &hca->func[fn].stale);
 	atomic_inc(&hca->stats.flrs);
+	hca->func[fn].in_flr = true;
+	hca->func[fn].flr_done = simhca_flr_done();
+	hca->func[fn].was_reset = false;
 	set_active(hca, fn, false);
 }
 
@@ -198,6 +241,7 @@ void simhca_vf_start(struct simhca *hca)
 		hca->func[fn].vf = find_vf(hca, fn - 1);
 		hca->func[fn].mail = simhca_mail_create(hca);
 	}
+	simhca_flr_watch(hca);
 	spin_lock_irqsave(&masters_lock, flags);
 	list_add_tail(&hca->master_link, &masters);
 	spin_unlock_irqrestore(&masters_lock, flags);
@@ -214,6 +258,7 @@ void simhca_vf_stop(struct simhca *hca)
 	spin_lock_irqsave(&masters_lock, flags);
 	list_del(&hca->master_link);
 	spin_unlock_irqrestore(&masters_lock, flags);
+	simhca_flr_unwatch(hca);
 	for (fn = 1; fn <= hca->num_vfs; fn++) {
 		pci_dev_put(hca->func[fn].vf);
 		simhca_mail_free(hca->func[fn].mail);
@@ -230,14 +275,39 @@ int simhca_vf_active_count(struct simhca *hca)
 	return count;
 }
 
-/* In the guest: MLX4_COMM_CMD_VHCR_EN and MLX4_COMM_CMD_RESET. */
-void simhca_vf_announce(struct pci_dev *pdev, bool up)
+static bool was_answered(struct pci_dev *pdev, u8 answer)
 {
+	unsigned long end = jiffies + msecs_to_jiffies(COMM_MS);
 	u8 value = 0;
 
+	do {
+		usleep_range(COMM_POLL_US, 2 * COMM_POLL_US);
+		pci_read_config_byte(pdev, PCI_CACHE_LINE_SIZE, &value);
+	} while (value != answer && time_before(jiffies, end));
+	return value == answer;
+}
+
+/* In the guest, main.c:mlx4_init_slave: MLX4_COMM_CMD_RESET, then MLX4_COMM_CMD_VHCR0 to _EN, which are one here. */
+int simhca_vf_begin(struct pci_dev *pdev)
+{
+	u8 value = 0, count;
+
 	pci_read_config_byte(pdev, PCI_CACHE_LINE_SIZE, &value);
-	value = up ? RUNNING | ((value + 1) & COUNT_MASK) : 0;
-	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, value);
+	count = (value + 1) & COUNT_MASK;
+	pci_warn(pdev, "Sending reset\n");
+	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, RESET | count);
+	if (!was_answered(pdev, RESET_DONE | count)) {
+		pci_warn(pdev, "slave is currently in the middle of FLR - Deferring probe\n");
+		return -EPROBE_DEFER;
+	}
+	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, RUNNING | count);
+	return 0;
+}
+
+/* In the guest: its driver ends. */
+void simhca_vf_end(struct pci_dev *pdev)
+{
+	pci_write_config_byte(pdev, PCI_CACHE_LINE_SIZE, 0);
 }
 
 /* mlx4_core/eq.c:set_and_calc_slave_port_state with GID_VALID and GID_INVALID */

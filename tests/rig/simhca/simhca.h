@@ -128,6 +128,10 @@ struct simhca_func {
 	bool active;	    /* the guest's driver runs */
 	u8 announced;	    /* with which value it said so */
 	u8 stale;	    /* announcement that a reset has ended, though it can still be read */
+	bool in_flr;	    /* mlx4_core/mlx4.h: last_cmd is MLX4_COMM_CMD_FLR... */
+	unsigned long flr_done; /* ...until then */
+	bool was_reset;		/* last_cmd is MLX4_COMM_CMD_RESET: the driver may start */
+	u8 refused;		/* a start that came without */
 	u8 port_state[SIMHCA_MAX_PORTS + 1];
 	u8 enable_smi[SIMHCA_MAX_PORTS + 1];
 	u8 smi_enabled[SIMHCA_MAX_PORTS + 1];
@@ -151,6 +155,8 @@ struct simhca_stats {
 	atomic_t slave_inits;
 	atomic_t slave_shutdowns;
 	atomic_t flrs;
+	atomic_t comm_resets;
+	atomic_t comm_refused;
 	atomic_t wire_tx;
 	atomic_t wire_rx;
 	atomic_t wire_dropped;
@@ -280,10 +286,16 @@ void simhca_vf_exit(void);
 void simhca_vf_start(struct simhca *hca);
 void simhca_vf_stop(struct simhca *hca);
 int simhca_vf_active_count(struct simhca *hca);
-void simhca_vf_announce(struct pci_dev *pdev, bool up);
 void simhca_vf_unbound(struct pci_dev *pdev);
+int simhca_vf_begin(struct pci_dev *pdev);
+void simhca_vf_end(struct pci_dev *pdev);
 void simhca_slave_port_event(struct simhca *hca, int func, int port, bool valid);
 void simhca_slave_all_ports(struct simhca *hca, int port, bool up);
+
+/* core_flr.c: how long a reset takes */
+unsigned long simhca_flr_done(void);
+void simhca_flr_watch(struct simhca *hca);
+void simhca_flr_unwatch(struct simhca *hca);
 
 /* core_qp.c: QPs of guests */
 struct seq_file;
