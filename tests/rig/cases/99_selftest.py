@@ -7,7 +7,7 @@ import time
 from kit.base import RigError, wait_for
 from kit.case import VFS, Case, case, check
 from kit.host import PF
-from kit.hypervisors import SM_ADDRESS
+from kit.hypervisors import SM_CURL
 from kit.runner import attempt, clean, remains
 
 IOV = f"/sys/class/infiniband/$(ls /sys/bus/pci/devices/{PF}/infiniband)/iov"
@@ -108,9 +108,9 @@ def what_is_left_is_seen(rig):
     found = remains(rig)
     host.sh(f"echo none > {entry}")
     caught(found, f"hvb: {VFS[2]} is not clean: ")
-    binding = f"http://{SM_ADDRESS}/v1/bindings/{STRAY}"
+    binding = f"/v1/bindings/{STRAY}"
     report = '{"epoch": 1, "port_guid": "0x0002c903000f0001", "gid_index": 1, "pkeys": []}'
-    rig.hva.sh(f"curl -sf -X PUT -H 'Content-Type: application/json' -d '{report}' {binding}")
+    rig.hva.sh(f"{SM_CURL}{binding} -X PUT -H 'Content-Type: application/json' -d '{report}'")
     started = time.monotonic()
     try:
         clean(rig, patience=1)
@@ -119,4 +119,4 @@ def what_is_left_is_seen(rig):
     else:
         check(False, f"content after {time.monotonic() - started:.1f} s with a binding left at the plugin")
     finally:
-        rig.hva.sh(f"curl -sf -X DELETE '{binding}?epoch=1'")
+        rig.hva.sh(f"{SM_CURL}{binding}?epoch=1 -X DELETE")
