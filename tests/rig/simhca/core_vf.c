@@ -56,6 +56,13 @@ static bool is_announcement(const struct simhca_func *f, u8 reg)
 	return (reg & RUNNING_MASK) == RUNNING && reg != f->stale;
 }
 
+/* In the middle of an FLR no command is taken. Under masters_lock. */
+static bool is_in_flr(struct simhca_func *f)
+{
+	f->in_flr = f->in_flr && time_before(jiffies, f->flr_done);
+	return f->in_flr;
+}
+
 /*
  * cmd.c:mlx4_master_do_cmd, MLX4_COMM_CMD_RESET: what the last driver left goes, its alias GUIDs too. In the middle of an FLR there is no
  * answer. Under masters_lock; returns what to write into the register, 0 = nothing.
@@ -64,34 +71,25 @@ static u8 comm_reset(struct simhca *hca, int fn, u8 reg)
 {
 	struct simhca_func *f = &hca->func[fn];
 
-	if (f->in_flr && time_before(jiffies, f->flr_done))
+	if (is_in_flr(f))
 		return 0;
 	atomic_inc(&hca->stats.comm_resets);
-	f->in_flr = false;
 	f->stale = f->refused = 0;
 	set_active(hca, fn, false);
-	f->was_reset = true;
 	return RESET_DONE | (reg & COUNT_MASK);
 }
 
-/* cmd.c: a driver that starts without a reset before is out of sync. Under masters_lock. */
-static bool may_start(struct simhca *hca, int fn, u8 reg)
+/* cmd.c: MLX4_COMM_CMD_VHCR0 when a driver runs is out of sync; it has to come again, after a reset. Under masters_lock. */
+static void refuse_start(struct simhca *hca, int fn, u8 reg)
 {
-	struct simhca_func *f = &hca->func[fn];
-
-	if (f->was_reset)
-		return true;
-	if (f->refused == reg)
-		return false;
-	f->refused = reg;
+	hca->func[fn].refused = reg;
 	atomic_inc(&hca->stats.comm_refused);
 	pci_warn(hca->pdev, "slave:%d is out of sync, reset is needed\n", fn);
-	return false;
 }
 
 /*
  * Under masters_lock. After the start the register serves the mailbox, so a driver runs until bus
- * mastering ends; a new announcement without that is a restart between two polls.
+ * mastering ends; a new announcement without that is a second start, which is refused.
  */
 static void follow_driver(struct simhca *hca, int fn, u16 command, u8 reg)
 {
@@ -101,12 +99,13 @@ static void follow_driver(struct simhca *hca, int fn, u16 command, u8 reg)
 
 	if (!reg)
 		f->stale = 0;
+	if (restarted)
+		refuse_start(hca, fn, reg);
 	if (f->active && (!master || !reg || restarted))
 		set_active(hca, fn, false);
-	if (f->active || !master || !is_announcement(f, reg) || !may_start(hca, fn, reg))
+	if (f->active || !master || !is_announcement(f, reg) || reg == f->refused || is_in_flr(f))
 		return;
 	f->announced = reg;
-	f->was_reset = false;
 	if (f->mail)
 		simhca_mail_forget(f->mail);
 	set_active(hca, fn, true);
@@ -157,7 +156,6 @@ static void function_reset(struct simhca *hca, int fn)
 	atomic_inc(&hca->stats.flrs);
 	hca->func[fn].in_flr = true;
 	hca->func[fn].flr_done = simhca_flr_done();
-	hca->func[fn].was_reset = false;
 	set_active(hca, fn, false);
 }
 

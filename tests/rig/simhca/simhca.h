@@ -130,8 +130,7 @@ struct simhca_func {
 	u8 stale;	    /* announcement that a reset has ended, though it can still be read */
 	bool in_flr;	    /* mlx4_core/mlx4.h: last_cmd is MLX4_COMM_CMD_FLR... */
 	unsigned long flr_done; /* ...until then */
-	bool was_reset;		/* last_cmd is MLX4_COMM_CMD_RESET: the driver may start */
-	u8 refused;		/* a start that came without */
+	u8 refused;		/* a start that came without a reset, while a driver ran */
 	u8 port_state[SIMHCA_MAX_PORTS + 1];
 	u8 enable_smi[SIMHCA_MAX_PORTS + 1];
 	u8 smi_enabled[SIMHCA_MAX_PORTS + 1];
