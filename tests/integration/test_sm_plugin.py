@@ -17,6 +17,7 @@ import seeds
 import sm_log
 import tap
 
+PKEY_TABLE, NO_KEYS = 0x16, "ffff" + "0000" * 31    # only the default partition
 VGUID1, VGUID2 = "0x02c9ab0000000001", "0x02c9ab0000000002"
 
 
@@ -55,9 +56,18 @@ class Basics(Case):
         super().setUpClass()
         cls.sm = cls.fabric.manager().start()
         cls.api = cls.sm.api
+        cls.lids = [cls.fabric.lid(host) for host in range(1, fabric.HOSTS + 1)]
 
     def setUp(self):
+        """Nothing is left of the case before: no binding, no declaration, no key, and the LIDs are where they were."""
         Basics.epoch += 100
+        self.assertEqual([self.api.call("GET", f"/v1/{what}")[1][what] for what in ("bindings", "members")], [[], []])
+        fabric.wait_for("the tables", lambda: self.tables() == [NO_KEYS] * fabric.HOSTS)
+        self.assertEqual(self.fabric.watch(1).ask("who", *self.lids), [f"H{host}" for host in range(1, fabric.HOSTS + 1)])
+
+    def tables(self):
+        """The first block of each host's P_Key table, as the port itself has it."""
+        return self.fabric.watch(1).ask("get", *([lid, PKEY_TABLE, 0] for lid in self.lids))
 
     def tearDown(self):
         for row in self.api.call("GET", "/v1/bindings")[1]["bindings"]:
