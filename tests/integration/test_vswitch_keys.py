@@ -209,9 +209,10 @@ class Members(Case):
         return [place for place in places if self.net.has(place, self.KEY)]
 
     def row(self, vguid=VGUID):
-        row = self.check(self.sm.api.get(vguid), 200)
-        rows = self.sm.api.call("GET", "/v1/bindings")[1]["bindings"]
-        self.assertEqual([r for r in rows if r["vguid"] == vguid], [row])
+        def same():    # keys may arrive between the two questions
+            row = self.check(self.sm.api.get(vguid), 200)
+            return row in self.sm.api.call("GET", "/v1/bindings")[1]["bindings"] and row
+        row = fabric.wait_for("the row in the list, too", same, 5)
         return row["state"], row["port_guid"], row["lid"], row["findings"]
 
     def test_keys_go_with_the_vport(self):
