@@ -247,6 +247,7 @@ class Drain(Case):
         self.check(answer, 503, "keys_on_the_way")
         fabric.wait_for("the move", lambda: vswitches.move(self.sm, VGUID, self.epoch, source, to)[0] == 200, 60, 0.5)
         self.assertEqual(self.tables(f"F{to[0]}-{to[1]}", f"F{source[0]}-{source[1]}"), [[key], []])
+        self.records_are_back()    # the keys that were lost ask for a sweep
         self.all_right()
         self.assertEqual(self.sm.stop(), 0)
 
