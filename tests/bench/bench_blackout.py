@@ -3,7 +3,7 @@
 """tests/bench/bench_blackout.py BUILD [RUNS]: the agents' own share of a guest's time without its VF, without the rig.
 
 bench_blackout.c says what runs. The ratio to bare commits is near 1 on a disk that takes its time,
-and says little on one that does not. Exit 1 if a bound is broken.
+and says little on one that does not: so the bound is in milliseconds, or relative where the disk is busy. Exit 1 if a bound is broken.
 """
 
 import subprocess
@@ -14,8 +14,9 @@ import figures
 STEPS = {"removed_to_migrate": "DEVICE_REMOVED to migrate", "resumed_to_attach": "RESUMED to attach",
          "resumed_to_granted": "RESUMED to granted"}
 COMMITS = "three bare commits"
-BOUNDS = {"DEVICE_REMOVED to migrate, p99": "value <= 10",
-          "RESUMED to attach, p99": "value <= 10"}
+# Ten milliseconds, unless the disk is so busy that the commits alone take as long.
+P99 = "value <= 10 or ratio <= 5"
+BOUNDS = {"DEVICE_REMOVED to migrate, p99": P99, "RESUMED to attach, p99": P99}
 
 
 def measure(program, runs, wait_ms):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What benchmarks share: their command line, the figures that they find, and the bounds that these must keep.
 
-A bound is a text: "ratio <= 3", "value == 0". A figure that breaks its bound, and a bound that no
+A bound is a text: "ratio <= 3", "value == 0", "value <= 10 or ratio <= 5". A figure that breaks its bound, and a bound that no
 figure was found for, make the exit code 1. Each figure is a line of text, and in the file that
 $VHCA_BENCH_RESULTS names a line of JSON.
 """
@@ -33,8 +33,8 @@ def ratio_text(ratio):
 
 def holds(bound, figure):
     """Whether a figure keeps a bound; one that has not what the bound is about does not."""
-    what, relation, limit = bound.split()
-    return figure[what] is not None and HOLDS[relation](figure[what], float(limit))
+    parts = [part.split() for part in bound.split(" or ")]
+    return any(figure[what] is not None and HOLDS[relation](figure[what], float(limit)) for what, relation, limit in parts)
 
 
 def said(figure):
