@@ -46,6 +46,11 @@ def sections(path):
     return {name: {r[1]: (r[5], r[6]) for r in ROW.findall(body)} for name, body in SECTION.findall(path.read_text("utf-8"))}
 
 
+def carried(path):
+    """Benchmarks whose figures are older than the page; some of them may be missing."""
+    return {name for name, body in SECTION.findall(path.read_text("utf-8")) if "\nCarried over: " in body}
+
+
 def values(path):
     """{anchor: figure as a text}, values without their unit."""
     found = {}

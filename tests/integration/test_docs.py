@@ -6,11 +6,21 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
 import tap
 
 ROOT = pathlib.Path(os.environ["VHCA_SOURCE_DIR"])
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/bench")]
+
+import bench  # noqa: E402
+import page  # noqa: E402
+
+PAGE = ROOT / "docs/bench.md"
+# Whose figures may be of a run before there was the page; no others.
+CARRIED = {"vswitch-large", "storm-own-ports", "identity", "pinning", "migration"}
+MEASURED = re.compile(r"\b\d+(\.\d+)? ?(ms|µs|us)\b|\b1:\d")
 
 
 def read(path):
@@ -96,6 +106,42 @@ class MigrationStates(unittest.TestCase):
         self.assertGreater(len(printed.splitlines()), 60)
         self.assertEqual(read("docs/migration-states.md"), printed,
                          "write it anew: tests/integration/migration_doc > docs/migration-states.md")
+
+
+class Figures(unittest.TestCase):
+    """docs/bench.md, and what other documents quote from it."""
+
+    def test_page_has_every_benchmark_and_its_bounds(self):
+        """as the benchmarks have them, and all of them kept"""
+        sections = page.sections(PAGE)
+        self.assertEqual(list(sections), list(bench.BENCHES), "tools/bench writes what is missing")
+        self.assertLessEqual(page.carried(PAGE), CARRIED)
+        for name, rows in sections.items():
+            with self.subTest(name):
+                there, wanted = {figure: bound for figure, (bound, _) in rows.items() if bound}, bench.BENCHES[name].bounds()
+                if name in page.carried(PAGE):
+                    wanted = {figure: bound for figure, bound in wanted.items() if figure in rows}
+                self.assertEqual(there, wanted)
+                self.assertEqual({verdict for bound, verdict in rows.values() if bound}, {"ok"})
+
+    def test_quoted_figures_are_those_of_the_page(self):
+        known, quotes = page.values(PAGE), 0
+        for path in page.documents(ROOT):
+            for text, _, anchor in page.QUOTE.findall(path.read_text("utf-8")):
+                with self.subTest(f"{path.name}: {text} {anchor}"):
+                    self.assertIn(anchor, known.keys() | bench.BENCHES.keys())
+                    if page.is_figure(text):
+                        self.assertEqual(text, known[anchor], "tools/bench writes them anew")
+                        quotes += 1
+        self.assertGreater(quotes, 50)
+
+    def test_what_benchmarks_measure_is_quoted(self):
+        """a paragraph that names a benchmark has no figure of its own"""
+        for path in page.documents(ROOT):
+            for paragraph in path.read_text("utf-8").split("\n\n"):
+                if "bench_" in paragraph and path != PAGE:
+                    with self.subTest(f"{path.name}: {paragraph[:60]}"):
+                        self.assertIsNone(MEASURED.search(page.QUOTE.sub("", paragraph)))
 
 
 class Links(unittest.TestCase):
