@@ -119,6 +119,14 @@ def play(names, build, target):
     return 1 if problems else 0
 
 
+def release_build(rig):
+    """tools/check's, with what it needs installed; None if that fails."""
+    groups = ["build", "test"] + (["rig"] if rig else [])
+    if subprocess.run([str(ROOT / "tools/deps"), *groups], check=False).returncode:
+        return None
+    return check.build(check.Tally(), "release")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", metavar="NAME", nargs="*", help=", ".join(BENCHES))
@@ -132,7 +140,7 @@ def main():
     names = args.names or [n for n, b in BENCHES.items() if b.quick or not args.quick]
     if any(BENCHES[n].rig for n in names) and os.geteuid():
         parser.error("the rig needs root; --quick does without")
-    build = args.build.resolve() if args.build else check.build(check.Tally(), "release")
+    build = args.build.resolve() if args.build else release_build(any(BENCHES[n].rig for n in names))
     return play(names, build, args.page) if build else 1
 
 
