@@ -46,12 +46,18 @@ static uint64_t time_of(const struct pair *p, unsigned int host, const struct vh
 	return vhca_migrations_find(p->ms[host], id)->time_us[time];
 }
 
+static bool is_final(const struct pair *p, unsigned int host, const struct vhca_uuid *id)
+{
+	return vhca_mig_state_is_final(vhca_migrations_find(p->ms[host], id)->state);
+}
+
+/* On both hosts: the destination may be attaching still when its guest has been granted all. */
 static bool is_over(const struct pair *p, const void *arg)
 {
 	const struct wait *w = arg;
 
-	return pair_at_home(p, 1 - w->from) &&
-	       vhca_mig_state_is_final(vhca_migrations_find(p->ms[w->from], &w->id)->state) &&
+	return pair_at_home(p, 1 - w->from) && is_final(p, w->from, &w->id) &&
+	       is_final(p, 1 - w->from, &w->id) &&
 	       time_of(p, 1 - w->from, &w->id, VHCA_MIG_RESUMED_TO_GRANTED);
 }
 
