@@ -1,46 +1,35 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""README's installation, typed as it stands there, in a Debian 12 that has nothing of ours. Prints TAP; needs root.
+"""README's commands, typed as they stand there, in Debians that have nothing of ours: run.py [ROOM...]. Prints TAP; needs root.
 
-The root file system is mmdebstrap's smallest one with sudo; it is kept as a tar in the cache and unpacked for each run.
-Its mounts live in a namespace of their own and end with the commands.
+A room is one root file system (machine.py) and what is done in it.
 """
 
+import collections
+import contextlib
+import importlib.util
+import io
+import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CACHE = pathlib.Path(os.environ.get("VHCA_CACHE", "/var/cache/vhcad-dev")) / "pristine"
-SUITE = "bookworm"
-SOURCE = "usr/src/vhcad"
-TIMEOUT = 900
-# In the new namespaces: what a chroot needs to look like a machine.
-ENTER = """set -e
-mount --bind "$1" "$1"
-mount -t proc proc "$1/proc"
-mount -t sysfs -o ro sysfs "$1/sys"
-mount -t tmpfs tmpfs "$1/tmp"
-cd "$1"
-exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 /bin/bash -euxc "cd /$2; $3"
-"""
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from machine import CACHE, ROOT, Failure, Machine  # noqa: E402
+
+CPUS = os.cpu_count() or 1
+PRINTING = threading.Lock()
 
 
-class Failure(Exception):
-    """A command did not do what README says."""
-
-
-def run(argv, what, **options):
-    """Run a command; return its output."""
-    p = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                       text=True, errors="replace", timeout=TIMEOUT, check=False, **options)
-    if p.returncode:
-        raise Failure(f"{what}: exit code {p.returncode}\n" + "\n".join(p.stdout.splitlines()[-40:]))
-    return p.stdout
+def say(text):
+    with PRINTING:
+        print(text, end="", flush=True)
 
 
 def readme_block(heading):
@@ -52,51 +41,16 @@ def readme_block(heading):
     return re.sub(r"^ {7}", "", found[1], flags=re.M).strip()
 
 
-def base_tar():
-    """The smallest Debian, made once."""
-    tar = CACHE / f"{SUITE}.tar"
-    if not tar.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        new = CACHE / f"{SUITE}.new.tar"
-        run(["mmdebstrap", "--variant=minbase", "--mode=root", "--include=sudo", SUITE, new], "mmdebstrap")
-        new.rename(tar)
-    return tar
-
-
-class Machine:
-    """A root file system in which commands are typed."""
-
-    def __init__(self, top):
-        self.top = top
-        run(["tar", "-x", "-p", "-C", top, "-f", base_tar()], "tar")
-        shutil.copy("/etc/resolv.conf", top / "etc/resolv.conf")
-        source = top / SOURCE
-        source.mkdir(parents=True)
-        self._copy_tree(source)
-
-    @staticmethod
-    def _copy_tree(target):
-        """What git knows of this tree; of a tarball everything but its builds."""
-        p = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT,
-                           stdout=subprocess.PIPE, check=False)
-        names = [n for n in p.stdout.decode().split("\0") if n and (ROOT / n).exists()] if p.returncode == 0 else []
-        names = names or [n.name for n in ROOT.iterdir() if not n.name.startswith("build")]
-        tar = subprocess.run(["tar", "-c", "-C", ROOT, "--owner=root", "--group=root", "-f", "-", "--", *names],
-                             stdout=subprocess.PIPE, check=True)
-        subprocess.run(["tar", "-x", "-C", target, "-f", "-"], input=tar.stdout, check=True)
-
-    def type(self, commands):
-        """Type these lines at a root shell in the source tree; return what they print."""
-        return run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private", "/bin/sh", "-c", ENTER,
-                    "enter", self.top, SOURCE, commands], commands)
+def no_warnings(out):
+    """Neither the compiler nor meson found fault."""
+    warnings = [line for line in out.splitlines() if re.search(r"\b(warning|WARNING):", line)]
+    if warnings:
+        raise Failure("\n".join(warnings[:20]))
 
 
 def readme_installs(machine):
     """Dependencies, configuration, compilation, installation, each without a warning of the compiler."""
-    out = machine.type(readme_block("Build and install"))
-    warnings = [line for line in out.splitlines() if re.search(r"\b(warning|WARNING):", line)]
-    if warnings:
-        raise Failure("\n".join(warnings[:20]))
+    no_warnings(machine.type(readme_block("Build and install")))
 
 
 def installation_is_complete(machine):
@@ -128,31 +82,104 @@ def demo_dependencies(machine):
     machine.type("; ".join(f"command -v {p}" for p in sorted(programs)) + "; ls -d /usr/src/linux-headers-*-amd64; test -x /bin/busybox")
 
 
-STEPS = (readme_installs, installation_is_complete, configuration_is_accepted, demo_dependencies)
+def compiles_for_arm64(machine):
+    """The product, plugin included, with Debian's cross compiler; no warning, and the result is for that architecture."""
+    no_warnings(machine.type("meson setup build --cross-file tools/cross-arm64.ini --buildtype=release -Dwerror=true "
+                             "-Dopensm-plugin=enabled; ninja -C build"))
+    for program in ("agent/vhcad", "opensm/libvhcasm.so"):
+        head = (machine.top / "usr/src/vhcad/build" / program).read_bytes()[:20]
+        if head[:4] != b"\x7fELF" or int.from_bytes(head[18:20], "little") != 183:  # EM_AARCH64
+            raise Failure(f"{program} is not for arm64")
+
+
+def unit_tests_pass(machine):
+    """The unit tests of this release's compiler and libraries. What is built is kept: ninja knows what to build anew."""
+    build = CACHE / f"build-{machine.suite}"
+    machine.type("[ -e /build/build.ninja ] || meson setup /build -Dtests=true -Dwerror=true; ninja -C /build", [(build, "build")])
+    log = build / "meson-logs/testlog.json"
+    log.unlink(missing_ok=True)
+    machine.type(f"meson test -C /build --no-rebuild --suite unit --num-processes {2 * CPUS} --timeout-multiplier 3 || :; "
+                 "meson introspect --tests /build > /build/tests.json", [(build, "build")])
+    judge_tests(json.loads((build / "tests.json").read_text()), log)
+
+
+def load_check():
+    """tools/check.py, whose counting is the same here."""
+    spec = importlib.util.spec_from_file_location("check", ROOT / "tools/check.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def judge_tests(listed, log):
+    """Every unit test that meson lists has to have passed; skips are those of tests/skips.txt, and are told."""
+    check, said = load_check(), io.StringIO()
+    tally, entries = check.Tally(), check.read_log(log)
+    names = collections.Counter(t["name"] for t in listed if "unit" in [s.rpartition(":")[2] for s in t["suite"]])
+    with PRINTING, contextlib.redirect_stdout(said):
+        for entry in entries:
+            check.add_meson_test(tally, entry)
+        for name in (names - collections.Counter(e["name"].rpartition(" / ")[2] for e in entries)).elements():
+            tally.add(f"{name}: no result", "FAIL")
+    told = "".join(f"# {line}\n" for line in said.getvalue().splitlines() if not line.startswith("   ok"))
+    say(f"{told}# {sum(names.values())} unit tests: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped\n")
+    if tally.failed or not names:
+        raise Failure(f"{tally.failed} failed of {sum(names.values())} unit tests: {', '.join(tally.failures)}")
+
+
+# name: release, group of tools/deps that it begins with, what is done there
+ROOMS = {
+    "bookworm": ("bookworm", None, (readme_installs, installation_is_complete, configuration_is_accepted, demo_dependencies)),
+    "arm64": ("bookworm", "arm64", (compiles_for_arm64,)),
+    "trixie": ("trixie", None, (readme_installs, installation_is_complete, configuration_is_accepted)),
+    "trixie tests": ("trixie", "build test", (unit_tests_pass,)),
+}
+
+
+class Report:
+    """TAP from several threads."""
+
+    def __init__(self, total):
+        self.total, self.count, self.bad = total, 0, 0
+        print(f"1..{total}", flush=True)
+
+    def add(self, name, problem):
+        with PRINTING:
+            self.count += 1
+            self.bad += bool(problem)
+            text = f"{'not ok' if problem else 'ok'} {self.count} - pristine: {name}\n"
+            print(text + "".join(f"# {line}\n" for line in problem.splitlines()), end="", flush=True)
+
+
+def play(report, rooms, top):
+    """These rooms, one after the other. A room that could not be made has failed with all that was to be done in it."""
+    for room in rooms:
+        suite, group, steps = ROOMS[room]
+        machine = None
+        for step in steps:
+            problem = ""
+            try:
+                machine = machine or Machine(suite, group, top)
+                step(machine)
+            except (Failure, OSError, ValueError, subprocess.SubprocessError) as e:
+                problem = str(e) or repr(e)
+            report.add(f"{room}: {step.__name__.replace('_', ' ')}", problem)
 
 
 def main():
     if os.geteuid() != 0:
         print("tests/pristine/run.py: needs root (it builds a root file system)", file=sys.stderr)
         return 1
-    print(f"1..{len(STEPS)}", flush=True)
-    bad = 0
+    wanted = [r for r in ROOMS if not sys.argv[1:] or r in sys.argv[1:]]
+    if len(wanted) < len(set(sys.argv[1:])):
+        print(f"tests/pristine/run.py: rooms are: {', '.join(ROOMS)}", file=sys.stderr)
+        return 2
+    report = Report(sum(len(ROOMS[r][2]) for r in wanted))
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="root.", dir=CACHE, ignore_cleanup_errors=True) as name:
         os.chmod(name, 0o755)
-        machine, problem = None, ""
-        for i, step in enumerate(STEPS, 1):
-            try:
-                machine = machine or Machine(pathlib.Path(name))
-                step(machine)
-                problem = ""
-            except (Failure, OSError, subprocess.SubprocessError) as e:
-                problem = str(e)
-            bad += bool(problem)
-            print(f"{'not ok' if problem else 'ok'} {i} - pristine: {SUITE}: {step.__name__.replace('_', ' ')}", flush=True)
-            for line in problem.splitlines():
-                print(f"# {line}", flush=True)
-    return 1 if bad else 0
+        play(report, wanted, pathlib.Path(name))
+    return 1 if report.bad or report.count < report.total else 0
 
 
 if __name__ == "__main__":

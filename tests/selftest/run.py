@@ -231,12 +231,57 @@ def fuzz_not_built(bench):
     expect(bench.fuzz("NONE", compiled=False), (0, 1, 0), "is missing")
 
 
+def load_pristine():
+    sys.path.insert(0, str(ROOT / "tests/pristine"))
+    return importlib.import_module("run")
+
+
+def pristine_judges(bench, *entries):
+    """What tests/pristine says of a log with these (name, result, output), where meson lists `a` and `b`."""
+    pristine, log = load_pristine(), bench.top / "testlog.json"
+    log.write_text("".join(json.dumps({"name": f"vhcad:unit / {n}", "result": r, "stdout": o}) + "\n" for n, r, o in entries))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        try:
+            pristine.judge_tests([{"name": n, "suite": ["vhcad:unit"]} for n in "ab"], log)
+        except pristine.Failure as e:
+            return str(e)
+    return ""
+
+
+def pristine_units_counted(bench):
+    """On Debian 13 a test that is missing, fails or skips without leave is told by name, and good ones are not."""
+    good = ("a", "OK", "1..1\nok 1 - x\n")
+    for other, word in ((("b", "OK", "1..1\nok 1 - x\n"), ""), (("b", "FAIL", "1..1\nnot ok 1 - x\n"), "b: FAIL"),
+                        (("b", "OK", "1..1\nok 1 - x # SKIP no fuse\n"), "b: "), (("c", "OK", ""), "b: no result")):
+        found = pristine_judges(bench, good, other)
+        if bool(found) != bool(word) or word not in found:
+            raise AssertionError(f"expected {word!r} of {other}, found {found!r}")
+
+
+def pristine_reads_readme(bench):
+    """A README without the commands, or with another one first, is refused; so is a warning among what a build prints."""
+    pristine = load_pristine()
+    true_root, pristine.ROOT = pristine.ROOT, bench.top
+    (bench.top / "README.md").write_text("# x\n\n## Try it\n\n    sudo true\n\n## Install\n\nnothing\n")
+    for play in (lambda: pristine.readme_block("Build and install"),
+                 lambda: pristine.no_warnings("a.c:1:2: warning: unused\n")):
+        try:
+            play()
+        except pristine.Failure:
+            continue
+        raise AssertionError("it was accepted")
+    pristine.ROOT = true_root
+    pristine.readme_block("Build and install")
+    pristine.no_warnings("Compiler for C supports arguments -Werror=return-type: YES\n")
+
+
 SABOTAGES = (good_tests_pass, killed_meson, meson_at_its_timeout, failing_case, crash_after_its_cases,
              exit_code_after_its_cases, plan_not_fulfilled, hanging_test, empty_suite, skip_nobody_allowed,
              skipped_case_nobody_allowed, allowed_skip, skip_as_cmocka_says_it, rig_good, rig_says_nothing, rig_forgets_case,
              rig_killed, rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases,
              fuzz_without_bug, fuzz_crash, fuzz_overflow, fuzz_leak, fuzz_hang, fuzz_out_of_memory, fuzz_ends_at_once,
-             fuzz_searches_nothing, fuzz_not_built)
+             fuzz_searches_nothing, fuzz_not_built, pristine_units_counted, pristine_reads_readme)
 
 
 def main():
