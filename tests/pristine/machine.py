@@ -7,6 +7,7 @@ Two kinds, both kept as tars in the cache under a key of what shapes them:
 Mounts live in a namespace of their own and end with the commands. Packages that apt has fetched are kept, one folder a release.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -19,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VHCA_CACHE = pathlib.Path(os.environ.get("VHCA_CACHE") or "/var/cache/vhcad-dev")
 CACHE = VHCA_CACHE / "pristine"
 SOURCE = "usr/src/vhcad"
+ARCHIVES = "var/cache/apt/archives"
 TIMEOUT = 1500
 # A file system of its own is thrown away after the run: nobody waits for its disk.
 BOOTSTRAP = ["mmdebstrap", "--variant=minbase", "--mode=root", "--include=sudo", "--dpkgopt=force-unsafe-io"]
@@ -90,7 +92,7 @@ def equipped_tar(suite, group, top):
     def make(tar):
         machine = Machine(suite, None, top)
         machine.type(f"tools/deps {group}")
-        run(["tar", "-c", "-C", machine.top, f"--exclude=./{SOURCE}", "-f", tar, "."], "tar")
+        run(["tar", "-c", "-C", machine.top, f"--exclude=./{SOURCE}", f"--exclude=./{ARCHIVES}/*.deb", "-f", tar, "."], "tar")
         shutil.rmtree(machine.top)
     return cached_tar(f"{suite}-{group.replace(' ', '-')}", BOOTSTRAP[-1] + (ROOT / "tools/deps").read_text(), make)
 
@@ -106,6 +108,14 @@ def copy_tree(target):
     subprocess.run(["tar", "-x", "-C", target, "-f", "-"], input=tar.stdout, check=True)
 
 
+def link_packages(source, target):
+    """What apt has fetched, from one folder into another. Each root has its own, since apt locks it."""
+    target.mkdir(parents=True, exist_ok=True)
+    for package in source.glob("*.deb"):
+        with contextlib.suppress(FileExistsError):
+            os.link(package, target / package.name)
+
+
 class Machine:
     """A root file system below top in which commands are typed: pristine, or with one group of packages."""
 
@@ -118,10 +128,14 @@ class Machine:
         source = self.top / SOURCE
         source.mkdir(parents=True)
         copy_tree(source)
+        self.packages = CACHE / f"packages-{suite}"
+        link_packages(self.packages, self.top / ARCHIVES)
 
     def type(self, commands, bound=()):
         """Type these lines at a root shell in the source tree; return what they print. bound: pairs of a folder here and there."""
-        archives = (CACHE / f"packages-{self.suite}", "var/cache/apt/archives")
-        folders = [name for pair in (archives, *bound) for name in pair]
-        return run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private", "/bin/sh", "-c", ENTER,
-                    "enter", self.top, commands, *folders], commands)
+        folders = [name for pair in bound for name in pair]
+        try:
+            return run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private", "/bin/sh", "-c", ENTER,
+                        "enter", self.top, commands, *folders], commands)
+        finally:
+            link_packages(self.top / ARCHIVES, self.packages)
