@@ -7,6 +7,7 @@ A room is one root file system (machine.py) and what is done in it.
 
 import collections
 import contextlib
+import hashlib
 import importlib.util
 import io
 import json
@@ -30,6 +31,11 @@ PRINTING = threading.Lock()
 def say(text):
     with PRINTING:
         print(text, end="", flush=True)
+
+
+def path_key(path):
+    """What tools/check and the rig call the build of a checkout by."""
+    return hashlib.sha256(str(path).encode()).hexdigest()[:8]
 
 
 def readme_block(heading):
@@ -93,8 +99,8 @@ def compiles_for_arm64(machine):
 
 
 def unit_tests_pass(machine):
-    """The unit tests of this release's compiler and libraries. What is built is kept: ninja knows what to build anew."""
-    build = CACHE / f"build-{machine.suite}"
+    """The unit tests of this release's compiler and libraries. What is built is kept, a folder for each checkout as in tools/check."""
+    build = CACHE / f"build-{machine.suite}-{path_key(ROOT)}"
     machine.type("[ -e /build/build.ninja ] || meson setup /build -Dtests=true -Dwerror=true; ninja -C /build", [(build, "build")])
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
