@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig]
+"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig] [coverage]
 
-Without arguments all sections, in this order. Builds live outside the tree, under
+Without arguments all sections but coverage, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
 "N passed, N failed[, N skipped]"; the exit code is 0 only if nothing failed.
 """
@@ -23,7 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import fuzzing  # pylint: disable=wrong-import-position
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "threads", "pristine", "rig")
+SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "threads", "pristine", "rig", "coverage")
+ON_DEMAND = {"coverage"}
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
     "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
@@ -35,6 +36,10 @@ FUZZ_BUILD = ({"CC": "clang"}, ["-Dfuzzing=true", "-Db_sanitize=address,undefine
 FUZZ_SECONDS = 3
 # Of the suite `threads` only what it needs is built.
 TSAN = ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-tsan.ini"), "-Dfault-points=true"])
+# Counts what runs. -Og keeps the lines apart and lets tests with deadlines pass.
+COVERAGE = ({"CC": "gcc"}, ["--buildtype=debug", "--optimization=g", "-Db_coverage=true", "-Dfault-points=true"])
+# Reads ten megabytes in two seconds, or not, when each byte is counted; its coverage counts all the same.
+SLOW_WHEN_COUNTED = {"hook"}
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
@@ -242,6 +247,7 @@ def lint(tally, builds):
     lint_command(tally, "lint: Python compiles",
                  ["/usr/bin/python3", "-c", "import ast, sys\nfor f in sys.argv[1:]: "
                   "ast.parse(open(f).read(), f)", *scripts])
+    lint_command(tally, "lint: stated coverage", [str(ROOT / "tools/coverage.py"), "--stated"])
     if builds.get("dev"):
         meson_tests(tally, builds["dev"], "lint")
 
@@ -306,6 +312,31 @@ def threads(tally, builds):
     where = build(tally, "tsan", TSAN, "threads")
     if where:
         meson_tests(tally, where, "threads", ROOT / "tests/threads.py")
+
+
+def run_for_coverage(tally, where, suite):
+    """The suite has to run as a whole, else the figure is of something else."""
+    started = time.monotonic()
+    run(meson_test(where, suite), TEST_TIMEOUT)
+    good = {e["name"].rpartition(" / ")[2] for e in read_log(where / "meson-logs/testlog.json") if e["result"] in ("OK", "EXPECTEDFAIL")}
+    bad = set(listed_tests(where, suite)) - good - SLOW_WHEN_COUNTED
+    tally.add(f"coverage: suite {suite}, {len(good)} tests", "ok" if good and not bad else "FAIL", time.monotonic() - started,
+              "failed: " + " ".join(sorted(bad)))
+
+
+def coverage(tally, builds):
+    """How much of the product unit and integration tests run; tools/coverage.py prints it, and leaves it in coverage.txt of that build."""
+    del builds
+    where = build(tally, "coverage", COVERAGE)
+    if not where:
+        return
+    for counts in where.rglob("*.gcda"):
+        counts.unlink()
+    for suite in ("unit", "integration"):
+        run_for_coverage(tally, where, suite)
+    code, out = run([str(ROOT / "tools/coverage.py"), str(where)], BUILD_TIMEOUT)
+    print("       " + out.strip().replace("\n", "\n       "), flush=True)
+    tally.add("coverage: not below docs/HACKING.md", "FAIL" if code else "ok")
 
 
 def rig(tally, builds):
@@ -391,7 +422,7 @@ def pristine(tally, builds):
 
 
 def main():
-    wanted = sys.argv[1:] or list(SECTIONS)
+    wanted = sys.argv[1:] or [name for name in SECTIONS if name not in ON_DEMAND]
     for name in wanted:
         if name not in SECTIONS:
             print(__doc__.strip(), file=sys.stderr)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 sys.dont_write_bytecode = True
 os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -27,8 +28,8 @@ printf '%s' '{results}' > "$4"
 """
 
 
-def load_check():
-    spec = importlib.util.spec_from_file_location("check", ROOT / "tools/check.py")
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -38,7 +39,7 @@ class Bench:
     """tools/check.py on a tree of its own."""
 
     def __init__(self, top, skips=""):
-        self.top, self.check = top, load_check()
+        self.top, self.check = top, load("check")
         self.check.ROOT = top
         os.environ["VHCA_CACHE"] = str(top / "cache")
         (top / "tests/rig").mkdir(parents=True)
@@ -276,16 +277,28 @@ def pristine_reads_readme(bench):
     pristine.no_warnings("Compiler for C supports arguments -Werror=return-type: YES\n")
 
 
-SABOTAGES = (good_tests_pass, killed_meson, meson_at_its_timeout, failing_case, crash_after_its_cases,
-             exit_code_after_its_cases, plan_not_fulfilled, hanging_test, empty_suite, skip_nobody_allowed,
-             skipped_case_nobody_allowed, allowed_skip, skip_as_cmocka_says_it, rig_good, rig_says_nothing, rig_forgets_case,
-             rig_killed, rig_skips_case, rig_fails_with_good_code, tap_of_section_cut, section_crashes_after_cases,
-             fuzz_without_bug, fuzz_crash, fuzz_overflow, fuzz_leak, fuzz_hang, fuzz_out_of_memory, fuzz_ends_at_once,
-             fuzz_searches_nothing, fuzz_not_built, pristine_units_counted, pristine_reads_readme)
+def coverage_falls(bench):
+    """A page that states more than was measured; of a point less nothing is said."""
+    tool = load("coverage")
+    tool.PAGE = bench.top / "page.md"
+    for lines, branches, falls in ((91.0, 81.0, False), (91.1, 80.0, True), (90.0, 81.1, True)):
+        tool.PAGE.write_text(f"{tool.BEGIN}run {lines} % of the product's lines and {branches} % of its branches (commit 1234567).\n{tool.END}")
+        if bool(tool.fallen([tool.Rate("agent/a.c", 90, 100, 80, 100), tool.Rate("sm/b.c", 9, 10, 8, 10)])) != falls:
+            raise AssertionError((lines, branches, falls))
 
 
-def main():
-    print(f"1..{len(SABOTAGES)}")
+def coverage_of_lost_commit(bench):
+    tool = load("coverage")
+    tool.git = lambda *args: types.SimpleNamespace(stdout="false\n", returncode=args[0] == "merge-base")    # whoever cloned this
+    tool.PAGE = bench.top / "page.md"
+    tool.PAGE.write_text(f"{tool.BEGIN}run 90.0 % of the product's lines and 80.0 % of its branches (commit 1234567).\n{tool.END}")
+    if "not in our history" not in tool.look_at_page():
+        raise AssertionError(tool.look_at_page())
+
+
+# Whatever takes a bench and nothing else.
+SABOTAGES = [f for f in list(globals().values()) if callable(f) and hasattr(f, "__code__")
+             and f.__code__.co_varnames[:f.__code__.co_argcount] == ("bench",)]
     bad = 0
     for i, play in enumerate(SABOTAGES, 1):
         with tempfile.TemporaryDirectory(prefix="vhcad-selftest.") as top:
