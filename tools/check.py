@@ -317,9 +317,11 @@ def threads(tally, builds):
 def run_for_coverage(tally, where, suite):
     """The suite has to run as a whole, else the figure is of something else."""
     started = time.monotonic()
+    log, listed = where / "meson-logs/testlog.json", set(listed_tests(where, suite))
+    log.unlink(missing_ok=True)
     run(meson_test(where, suite), TEST_TIMEOUT)
-    good = {e["name"].rpartition(" / ")[2] for e in read_log(where / "meson-logs/testlog.json") if e["result"] in ("OK", "EXPECTEDFAIL")}
-    bad = set(listed_tests(where, suite)) - good - SLOW_WHEN_COUNTED
+    good = listed & {e["name"].rpartition(" / ")[2] for e in read_log(log) if e["result"] in ("OK", "EXPECTEDFAIL")}
+    bad = listed - good - SLOW_WHEN_COUNTED
     tally.add(f"coverage: suite {suite}, {len(good)} tests", "ok" if good and not bad else "FAIL", time.monotonic() - started,
               "failed: " + " ".join(sorted(bad)))
 

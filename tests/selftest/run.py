@@ -287,6 +287,13 @@ def coverage_falls(bench):
             raise AssertionError((lines, branches, falls))
 
 
+def coverage_of_half_a_suite(bench):
+    bench.meson(a=GOOD, b=GOOD)
+    (bench.top / "b.sh").write_text("exit 1\n")
+    expect(bench.counted(bench.check.run_for_coverage, bench.top / "build", "unit"), (4, 1, 0), "failed: b")
+    expect(bench.counted(bench.check.run_for_coverage, bench.top / "build", "no such suite"), (4, 2, 0), "0 tests")
+
+
 def coverage_of_lost_commit(bench):
     tool = load("coverage")
     tool.git = lambda *args: types.SimpleNamespace(stdout="false\n", returncode=args[0] == "merge-base")    # whoever cloned this
@@ -299,6 +306,10 @@ def coverage_of_lost_commit(bench):
 # Whatever takes a bench and nothing else.
 SABOTAGES = [f for f in list(globals().values()) if callable(f) and hasattr(f, "__code__")
              and f.__code__.co_varnames[:f.__code__.co_argcount] == ("bench",)]
+
+
+def main():
+    print(f"1..{len(SABOTAGES)}")
     bad = 0
     for i, play in enumerate(SABOTAGES, 1):
         with tempfile.TemporaryDirectory(prefix="vhcad-selftest.") as top:
