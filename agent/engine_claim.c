@@ -385,6 +385,8 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
 	r = engine_make_claim(e, req, &id, vhca_model_next_epoch(&e->model, id.guid), ret, err);
 	if (r == 0)
 		(*ret)->reused = last && (*ret)->epoch == last;
+	if (r == 0)
+		(*ret)->disputed = vhca_model_is_disputed(&e->model, id.guid);
 	return r;
 }
 

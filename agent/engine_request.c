@@ -46,11 +46,8 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 {
 	struct vhca_domain *dom = engine_claim_domain(e, claim);
 
-	if (!dom || claim->way != VHCA_WAY_METADATA)
-		return;
-	request_failed(e, dom, claim->name, &claim->failure);
-	if (claim->told == VHCA_TOLD_SUPERSEDED || claim->told == VHCA_TOLD_ACCEPTED)
-		request_state(dom, claim->name)->disputed = claim->told == VHCA_TOLD_SUPERSEDED;
+	if (dom && claim->way == VHCA_WAY_METADATA)
+		request_failed(e, dom, claim->name, &claim->failure);
 }
 
 /* A domain that holds a VF which nobody claims may have what it asks for: a second one is not given on a guess. */
@@ -93,12 +90,10 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 		r = engine_check_plug(e, dom, &err);
 	if (!r)
 		r = engine_claim_as_asked(e, &req, &c, &err);
-	if (r < 0) {
+	if (r < 0)
 		request_failed(e, dom, vf->name, &err);
-	} else {
-		c->disputed = st->disputed;
+	else
 		st->problem = (struct vhca_error)VHCA_ERROR_INIT;
-	}
 }
 
 /* A guest that is on its way gets nothing more: a VF that came late would hold it here. */

@@ -114,7 +114,8 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
 	c->told = VHCA_TOLD_NOT_YET;
-	c->reused = false;
+	c->reused = c->disputed = false;
+	vhca_model_dispute(&e->model, c->identity.guid, false);
 	raise_epoch(e, c, epoch);
 	return true;
 }
@@ -128,6 +129,8 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
+	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
+		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
 		c->doubtful = false;

@@ -372,6 +372,21 @@ void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 		e->owned = true;
 }
 
+void vhca_model_dispute(struct vhca_model *m, uint64_t guid, bool disputed)
+{
+	struct vhca_epoch *e = find_epoch(m, guid);
+
+	if (e)
+		e->disputed = disputed;
+}
+
+bool vhca_model_is_disputed(const struct vhca_model *m, uint64_t guid)
+{
+	const struct vhca_epoch *e = find_epoch(m, guid);
+
+	return e && e->disputed;
+}
+
 uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid)
 {
 	const struct vhca_epoch *e = find_epoch(m, guid);

@@ -204,7 +204,6 @@ struct vhca_request_state {
 	struct vhca_error problem;
 	uint64_t retry_ms;
 	struct vhca_backoff backoff;
-	bool disputed; /* of its last claim, the SM said that another host has it */
 };
 
 struct vhca_domain {
@@ -229,6 +228,7 @@ struct vhca_epoch {
 	uint64_t guid, epoch;
 	uint64_t used; /* the higher, the later it was set; not durable */
 	bool owned;    /* the SM has accepted it from here; not durable */
+	bool disputed; /* the SM has named another owner, and was not heard since; not durable */
 };
 /* Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the SM knows: it says so when it refuses the
  * first report, and the claim goes on above that (agent/engine_sm.c). */
@@ -282,6 +282,8 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
 			      void *ctx);
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+void vhca_model_dispute(struct vhca_model *m, uint64_t guid, bool disputed);
+bool vhca_model_is_disputed(const struct vhca_model *m, uint64_t guid);
 /* The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is used again, else a host that is refused
  * would take the vGUID from its owner by asking twice. */
 uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
