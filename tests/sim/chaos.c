@@ -302,13 +302,13 @@ static void must(int r, const struct vhca_error *err)
 
 static void started(struct world *w)
 {
-	static const char *const urls[] = {"http://sm"};
+	static const char *const urls[] = {"http://sm0", "http://sm1"};
 	struct chaos_host *h = host_of(w);
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_http_multi *http = (struct vhca_http_multi *)h;
 	struct vhca_outbox_conf ob = {.ops = &vhca_sm_vhcasm,
 				      .urls = urls,
-				      .n_urls = 1,
+				      .n_urls = h->chaos->standby ? 2 : 1,
 				      .timeout_ms = w->conf.sm_timeout_ms,
 				      .snapshot = vhca_engine_snapshot};
 	struct vhca_migrations_args args = {
@@ -360,6 +360,7 @@ void chaos_start(struct chaos_host *h)
 	h->w.events_lost = (h->life + h->n) % 3 ==
 			   0; /* what an agent does must not hang on hearing of it first */
 	chaos_trace(h->chaos, "host %u: agent starts", h->n);
+	ledger_agent_starts(&h->chaos->ledger, h->n, vtime_now());
 	world_start(&h->w);
 }
 
@@ -504,6 +505,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->trace = trace;
 	c->fenced = true;
 	c->breakage = size->breakage;
+	c->standby = size->standby;
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;

@@ -194,6 +194,13 @@ struct chaos_mutant {
 	enum chaos_rule rule; /* that has to catch it */
 };
 
+/* What the SM says instead of an answer. */
+enum chaos_sm_mood {
+	CHAOS_SM_WELL,
+	CHAOS_SM_REBUILDS,     /* 409 rebuilding: it asks for all that the agents know */
+	CHAOS_SM_UNAUTHORIZED, /* 401: its tokens are not the agents' */
+};
+
 struct chaos_stats {
 	unsigned int started, kills, messages, lost, steps, power_offs, takeovers;
 	uint64_t digest; /* of who took a step when, after which draws */
@@ -210,6 +217,9 @@ struct chaos {
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
 	struct vhca_osm_table *table;
 	bool sm_down;
+	bool standby;		 /* there are two SMs, of which one is master */
+	unsigned int sm_master;	 /* this one */
+	enum chaos_sm_mood mood; /* the master's */
 	struct chaos_odds odds;
 	bool next_copy_fails;
 	uint64_t
@@ -236,6 +246,7 @@ struct chaos {
 
 struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
+	bool standby;			 /* a second SM, which answers 421 until it is master */
 	uint32_t
 		alone_ms; /* for a guest that has arrived before the hand-over; 0 = the agents' own */
 	enum chaos_breakage breakage;

@@ -359,6 +359,9 @@ static bool host_rests(struct chaos *c, const struct chaos_host *h)
 
 	if (!h->w.engine)
 		return missing(c, CHAOS_RULE_ENDED, "host %u: no agent", h->n);
+	if (!TAILQ_EMPTY(&h->commits))
+		return missing(c, CHAOS_RULE_ENDED, "host %u: something is on its way to the disk",
+			       h->n);
 	chaos_path(h, path);
 	memstore_ask(path,
 		     "SELECT state || ': ' || reason FROM migrations WHERE state NOT IN "

@@ -107,7 +107,7 @@ static void note_heard(const struct chaos_call *call, const struct answer *a)
 
 	m.status = a->status;
 	m.answer = a->body;
-	if (call->to == SM)
+	if (call->to >= SM)
 		ledger_sm_heard(&call->c->ledger, &m);
 	else
 		ledger_hears(&call->c->ledger, &m);
@@ -202,6 +202,28 @@ static struct ledger_message message_at_peer(const struct vhca_http_request *req
 				       .body = req->body};
 }
 
+/* What a standby, or a master that is not well, says to everything; 0: an answer. */
+static int no_answer(const struct vhca_http_request *req, struct json_object **ret)
+{
+	static const struct {
+		enum vhca_err kind;
+		const char *code;
+	} says[] = {
+		[CHAOS_SM_WELL] = {VHCA_ERR_CONFLICT, "not_master"},
+		[CHAOS_SM_REBUILDS] = {VHCA_ERR_CONFLICT, "rebuilding"},
+		[CHAOS_SM_UNAUTHORIZED] = {VHCA_ERR_DENIED, "unauthorized"},
+	};
+	bool master = req->to - SM == req->c->sm_master;
+	enum chaos_sm_mood mood = master ? req->c->mood : CHAOS_SM_WELL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (master && mood == CHAOS_SM_WELL)
+		return 0;
+	(void)vhca_error_set(&err, says[mood].kind, says[mood].code, 0, "%s", says[mood].code);
+	*ret = vhca_json_problem(&err);
+	return vhca_json_problem_status(&err);
+}
+
 static void at_the_sm(struct vhca_http_request *req)
 {
 	struct ledger_message m = message_at_peer(req);
@@ -209,6 +231,8 @@ static void at_the_sm(struct vhca_http_request *req)
 
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
+	} else if ((m.status = no_answer(req, &doc))) {
+		send_back(req, m.status, doc);
 	} else {
 		m.status = chaos_sm_answer(req->c, req->method, req->path, req->body, &doc);
 		m.answer = doc;
@@ -224,7 +248,7 @@ static void on_request(void *arg)
 	struct ledger_message m;
 	struct chaos_host *h;
 
-	if (req->to == SM) {
+	if (req->to >= SM) {
 		at_the_sm(req);
 		return;
 	}
@@ -282,8 +306,8 @@ static unsigned int destination(const struct chaos *c, const char *url, const ch
 
 	*path = strchr(url + strlen("http://"), '/');
 	assert(*path);
-	if (!strncmp(url, "http://sm/", 10))
-		return SM;
+	if (!strncmp(url, "http://sm", 9))
+		return SM + (unsigned int)(url[9] - '0');
 	n = (unsigned int)(url[strlen("http://host")] - '0');
 	assert(n < c->n_hosts);
 	return n;

@@ -66,6 +66,7 @@ static void on_sm(void *arg)
 	struct end *e = arg;
 
 	e->r->c.sm_down = false;
+	e->r->c.mood = CHAOS_SM_WELL;
 	free(e);
 }
 
@@ -248,10 +249,22 @@ static void act_cut(struct chaos_play *r, struct dice *d)
 
 static void act_sm(struct chaos_play *r, struct dice *d)
 {
+	uint64_t ms;
+	uint32_t how;
+
 	if (r->power && r->unsafe != CHAOS_POWER_AWAY)
 		return;
-	r->c.sm_down = true;
-	vtime_after(VTIME_WORLD, trouble_ms(r, d), on_sm, end_of(r, 0, 0), free);
+	ms = trouble_ms(r, d);
+	how = roll(d, 4);
+	if (how == 0) /* the other one becomes master, and collects what the agents know */
+		r->c.sm_master = !r->c.sm_master;
+	if (how == 0)
+		r->c.mood = CHAOS_SM_REBUILDS;
+	else if (how == 1)
+		r->c.mood = CHAOS_SM_UNAUTHORIZED;
+	else
+		r->c.sm_down = true;
+	vtime_after(VTIME_WORLD, ms, on_sm, end_of(r, 0, 0), free);
 }
 
 static void act_virt(struct chaos_play *r, struct dice *d)
@@ -354,6 +367,7 @@ static void make_all_well(struct chaos_play *r)
 	r->ambush.host = -1;
 	c->odds = (struct chaos_odds){.late = 0};
 	c->sm_down = c->next_copy_fails = false;
+	c->mood = CHAOS_SM_WELL;
 	for (unsigned int a = 0; a < c->n_hosts; a++) {
 		for (unsigned int b = 0; b < a; b++)
 			c->cut[a][b] = c->cut[b][a] = false;
@@ -375,7 +389,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 {
 	struct dice setup = {.state = mix(s->seed)};
 	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
-	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .breakage = s->breakage};
+	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .standby = true, .breakage = s->breakage};
 
 	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
 	size.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX);

@@ -72,7 +72,7 @@ static void set(struct ledger_host *at, bool may, uint64_t now)
 	if (at->may != may)
 		at->since_ms = now;
 	at->may = may;
-	at->started = false;
+	at->started = at->refused = false;
 }
 
 static void set_all(struct ledger *l, unsigned int guest, unsigned int host, bool may, uint64_t now)
@@ -113,6 +113,18 @@ void ledger_guest_arrives(struct ledger *l, unsigned int guest, unsigned int hos
 	ledger_guest_goes(l, guest, now);
 	l->runs[guest] = l->last[guest] = host;
 	set_all(l, guest, host, true, now);
+}
+
+void ledger_agent_starts(struct ledger *l, unsigned int host, uint64_t now)
+{
+	for (unsigned int i = 0; i < l->n_ids; i++) {
+		struct ledger_host *at = &l->ids[i].at[host];
+
+		if (!at->refused)
+			continue;
+		set(at, false, now);
+		at->started = true;
+	}
 }
 
 void ledger_vouch(struct ledger *l, unsigned int guest)
@@ -389,8 +401,12 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 	at = &id->at[m->from];
 	if (m->status == 200 && r.epoch > at->promised)
 		set(at, true, m->now);
-	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port))
+	else if (m->status != 200 && !is_refused(m) && at->started)
+		set(at, true, m->now); /* no SM can be asked */
+	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port)) {
 		set(at, false, m->now);
+		at->refused = true;
+	}
 }
 
 /* ---- questions ---- */

@@ -27,6 +27,7 @@ struct json_object;
 struct ledger_host {
 	bool may;
 	bool started; /* ...not, only because its guest was started here and the SM has another port */
+	bool refused;	   /* ...not: the SM's no was heard */
 	uint64_t since_ms; /* when that has changed */
 	uint64_t proof;	   /* the highest epoch that it was given, by a peer or the SM */
 	uint64_t promised; /* the epoch that it has handed over... */
@@ -86,6 +87,8 @@ unsigned int ledger_host_of(const struct ledger *l, uint64_t port);
 void ledger_guest_starts(struct ledger *l, unsigned int guest, unsigned int host, uint64_t now);
 void ledger_guest_arrives(struct ledger *l, unsigned int guest, unsigned int host, uint64_t now);
 void ledger_guest_goes(struct ledger *l, unsigned int guest, uint64_t now);
+/* ---- agents: what a killed one was refused, the next one has not heard ---- */
+void ledger_agent_starts(struct ledger *l, unsigned int host, uint64_t now);
 /* ---- operators ---- */
 void ledger_vouch(struct ledger *l, unsigned int guest);
 /* ---- the wire between agents: said, delivered, answered, the answer delivered ---- */
