@@ -47,7 +47,8 @@ PRISTINE_TIMEOUT = 1800
 GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
-MIGRATIONS = 200000
+MIGRATIONS = 150000
+FRESH_MIGRATIONS = 50000  # or what three minutes allow
 SAME_MIGRATIONS = 5000
 
 
@@ -282,6 +283,15 @@ def fuzz(tally, builds):
         fuzz_targets(tally, where)
 
 
+def many_schedules(tally, builds, what, option, migrations):
+    """Random schedules of migrations, in as many processes as there are CPUs."""
+    started = time.monotonic()
+    code, out = run([str(builds["release"] / "tests/integration/test_chaos"), option, str(migrations),
+                     "--jobs", str(min(os.cpu_count() or 1, 16))], TEST_TIMEOUT)
+    tally.add(f"random schedules: {what}, {migrations} migrations", "ok" if code == 0 else "FAIL",
+              time.monotonic() - started, tail(out))
+
+
 def same_schedules(tally, builds):
     """One seed is one schedule, whoever compiled it: the digests that both builds print say so."""
     started = time.monotonic()
@@ -297,11 +307,8 @@ def integration(tally, builds):
     if builds.get("dev"):
         meson_tests(tally, builds["dev"], "integration")
     if builds.get("release"):
-        started = time.monotonic()
-        code, out = run([str(builds["release"] / "tests/integration/test_chaos"), "--migrations", str(MIGRATIONS),
-                         "--jobs", str(min(os.cpu_count() or 1, 16))], TEST_TIMEOUT)
-        tally.add(f"random schedules: {MIGRATIONS} migrations", "ok" if code == 0 else "FAIL",
-                  time.monotonic() - started, tail(out))
+        many_schedules(tally, builds, "fixed seeds", "--migrations", MIGRATIONS)
+        many_schedules(tally, builds, "fresh seeds", "--fresh", FRESH_MIGRATIONS)
     if builds.get("release") and builds.get("clang"):
         same_schedules(tally, builds)
 

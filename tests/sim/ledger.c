@@ -406,6 +406,10 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port)) {
 		set(at, false, m->now);
 		at->refused = true;
+	} else if (is_refused(m) && at->refused) { /* who had it has given it up */
+		set(at, false, m->now);
+		at->refused = false;
+		at->started = true;
 	}
 }
 
