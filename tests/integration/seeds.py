@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Seeds of random tests: one that is always the same, and a fresh one each run, which is printed with the command that repeats it.
 
-VHCA_SEED in the environment takes the place of both. What has failed with a fresh one stays, as a fixed one of that test.
+VHCA_SEED in the environment takes the place of both, VHCA_FRESH_SEED that of the fresh one. What has failed with a fresh one
+stays, as a fixed one of that test.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 
 GIVEN = os.environ.get("VHCA_SEED")
 FIXED = GIVEN or "1"
-FRESH = GIVEN or str(time.time_ns() // 1000 % 1000000000)
+FRESH = GIVEN or os.environ.get("VHCA_FRESH_SEED") or str(time.time_ns() // 1000 % 1000000000)
 ENGINES = ("minhop", "updn", "ftree", "dfsssp")
 
 

@@ -9,7 +9,7 @@
  *   test_chaos --seed S --broken B                                the same with something broken (enum chaos_breakage)
  *   test_chaos --seed S --unsafe U        the same with what is known to break invariant 3 (enum chaos_unsafe)
  *   test_chaos --mutants[=B]              plays with each thing broken (or one) until its rule catches it; a table
- *   test_chaos --fresh N --jobs J         N migrations from a seed that the clock gives, within three minutes
+ *   test_chaos --fresh N --jobs J         N migrations from a fresh seed (VHCA_FRESH_SEED, else the clock), within three minutes
  *   test_chaos --seed S --shrink          the fewest actions of it that still break something
  */
 #include "tests/unit/unit.h"
@@ -229,14 +229,21 @@ static void test_schedules(void **state)
 	assert_true(run_many(&(struct work){1, 1, CHECK_MIGRATIONS, 0}));
 }
 
+/* The first of many: what VHCA_FRESH_SEED says, else the clock. */
+static uint64_t fresh_seed(void)
+{
+	const char *given = getenv("VHCA_FRESH_SEED");
+
+	return (given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)) * 1000;
+}
+
 /* Fixed seeds wear out. What fails here is printed, can be played again, and belongs into chaos_seeds.h when it is mended. */
 static void fresh_schedules(void **state)
 {
-	time_t now = time(NULL);
-	struct work w = {.first = (uint64_t)now * 1000, .jobs = 1, .migrations = FRESH_MIGRATIONS};
+	struct work w = {.first = fresh_seed(), .jobs = 1, .migrations = FRESH_MIGRATIONS};
 
 	(void)state;
-	w.until = now + FRESH_S;
+	w.until = time(NULL) + FRESH_S;
 	print_message("# fresh seeds from %llu\n", (unsigned long long)w.first);
 	if (!run_many(&w))
 		fail_msg("a fresh seed has found something: see above");
@@ -420,10 +427,8 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	if (fresh)
-		return run_many(&(struct work){(uint64_t)time(NULL) * 1000, jobs, fresh,
-					       time(NULL) + 180})
-			       ? 0
-			       : 1;
+		return run_many(&(struct work){fresh_seed(), jobs, fresh, time(NULL) + 180}) ? 0
+											     : 1;
 	if (small)
 		shrink(&s);
 	else if (!migrations)
