@@ -15,17 +15,15 @@ static const struct {
 	{434, "the SM's silence after a refusal was taken for consent"},
 };
 
-/* What docs/design/0006-chaos.md says of breaks invariant 3, in one of so many schedules from here on. */
+/* Kinds of schedules that may break invariant 3 (docs/design/0006-chaos.md), and how many of each are played: from seed 1 on. */
 static const struct chaos_known {
 	enum chaos_unsafe unsafe;
-	uint64_t first;
 	unsigned int seeds;
-	bool must; /* else none is known just now that does */
 	const char *text;
 } chaos_known[] = {
-	{CHAOS_POWER_LOSSY, 1, 400, true, "power fails, messages are lost"},
-	{CHAOS_POWER_AWAY, 1, 600, true, "power fails, the SM is away"},
-	{CHAOS_BLIND, 1, 40, false, "blind orchestrators"},
+	{CHAOS_POWER_LOSSY, 20, "power fails, messages are lost"},
+	{CHAOS_POWER_AWAY, 20, "power fails, the SM is away"},
+	{CHAOS_BLIND, 20, "blind orchestrators"},
 };
 
 #endif

@@ -261,46 +261,37 @@ static void what_was_found_before(void **state)
 
 /* ---- what is known to break ---- */
 
-/* Invariant 3, or what follows from two hosts that have used one epoch. */
-static bool is_as_described(enum chaos_rule rule)
+static bool is_of_invariant_3(enum chaos_rule rule)
 {
-	return rule == CHAOS_RULE_PROOF || rule == CHAOS_RULE_ONE_OWNER ||
-	       rule == CHAOS_RULE_HERE || rule == CHAOS_RULE_PULLED || rule == CHAOS_RULE_SM;
+	return rule == CHAOS_RULE_PROOF || rule == CHAOS_RULE_ONE_OWNER || rule == CHAOS_RULE_HERE;
 }
 
-/* Plays schedules of the kind until one breaks; false: none has. */
-static bool breaks_as_known(const struct chaos_known *k)
+/* True: it broke, as described. */
+static bool breaks_as_known(const struct chaos_schedule *s)
 {
-	unsigned int n = 0;
+	struct outcome o = outcome_of(s, true);
 
-	while (n < k->seeds) {
-		const struct chaos_schedule s = {.seed = k->first + n++, .unsafe = k->unsafe};
-		struct outcome o = outcome_of(&s, true);
-
-		if (o.held)
-			continue;
-		if (!is_as_described(o.rule))
-			fail_msg("--seed %llu --unsafe %d fails in another way than 0006 says: "
-				 "rule '%s'",
-				 (unsigned long long)s.seed, (int)s.unsafe, chaos_rules[o.rule]);
-		print_message("# known: %s: 1 of %u schedules broke invariant 3 in the way "
-			      "described in 0006: seed %llu, rule '%s'\n",
-			      k->text, n, (unsigned long long)s.seed, chaos_rules[o.rule]);
-		return true;
-	}
-	print_message("# known: %s: 0 of %u schedules broke invariant 3%s\n", k->text, n,
-		      k->must ? ": it need not be left out any more" : "");
-	return false;
+	if (!o.held && !is_of_invariant_3(o.rule))
+		fail_msg("--seed %llu --unsafe %d fails in another way than 0006 says: rule '%s'",
+			 (unsigned long long)s->seed, (int)s->unsafe, chaos_rules[o.rule]);
+	return !o.held;
 }
 
 static void known_breaks_are_as_described(void **state)
 {
-	unsigned int mended = 0;
-
 	(void)state;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(chaos_known); i++)
-		mended += !breaks_as_known(&chaos_known[i]) && chaos_known[i].must;
-	assert_int_equal(mended, 0);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(chaos_known); i++) {
+		const struct chaos_known *k = &chaos_known[i];
+		unsigned int broken = 0;
+
+		for (uint64_t seed = 1; seed <= k->seeds; seed++)
+			broken += breaks_as_known(
+				&(struct chaos_schedule){.seed = seed, .unsafe = k->unsafe});
+		print_message("# known: %s: %u of %u schedules broke invariant 3 in the way "
+			      "described in 0006%s\n",
+			      k->text, broken, k->seeds,
+			      broken ? "" : "; none did: need they be left out?");
+	}
 }
 
 /* ---- mutants ---- */
