@@ -2,16 +2,19 @@
 #ifndef VHCA_SIM_LEDGER_H
 #define VHCA_SIM_LEDGER_H
 /*
- * Who may have which vGUID, kept beside the agents of several hosts: from what passes over the wire between them and to the SM, from where
- * libvirt runs the guests, and from what operators vouch for. Knows nothing of the product but the words of its two protocols; no agent and
- * no table of the plugin is ever asked.
+ * Who may have which vGUID, kept beside the agents of several hosts: from what passes over the wire
+ * between them and to the SM, from where libvirt runs the guests, and from what operators vouch for.
+ * Knows nothing of the product but the words of its two protocols; no agent and no table of the
+ * plugin is ever asked.
  *
  * A host *may* have a vGUID from the moment in which it can know so:
- *   its guest was started there, and ran nowhere else since it ran there, or the SM has it at no other port; its guest came there by a migration;
- *   a hand-over was delivered to it; the SM's yes was; the destination's word that it has withdrawn was;
- *   its guest was started there, and the SM did not answer (DESIGN 7: an SM that is away blocks no VM);
+ *   its guest was started there, and ran last there, or the SM has it at no other port;
+ *   its guest came there by a migration;
+ *   a hand-over was delivered to it, or the SM's yes, or the destination's word that it withdrew;
+ *   its guest was started there, and the SM cannot be asked (DESIGN 7: that blocks no VM);
  * and until
- *   it says a hand-over (whoever hears that), it says that it has withdrawn, the SM's no is delivered to it, its guest goes.
+ *   it says a hand-over (whoever hears that), or that it has withdrawn;
+ *   the SM's no is delivered to it; its guest goes.
  */
 #include <stdbool.h>
 #include <stdint.h>
