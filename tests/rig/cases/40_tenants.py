@@ -16,7 +16,8 @@ def sights_of(rig, host):
     found = {bdf: [] for bdf in VFS}
     for line in rig.watch.peek(host):
         sight = Sight(line)
-        found[VFS[int(sight.vf) - 1]].append(sight)
+        if int(sight.vf):  # 0 is the PF
+            found[VFS[int(sight.vf) - 1]].append(sight)
     return found
 
 

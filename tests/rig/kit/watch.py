@@ -43,7 +43,10 @@ class Noise(typing.NamedTuple):
     after: str = ""
 
 
-NOISE = ()
+NOISE = (
+    Noise("libvirtd: Unable to find 'dnsmasq' binary", "libvirtd's network driver says so at each start, and the rig has no such network", "libvirtd"),
+    Noise("libvirtd: Unable to find 'dnsmasq' binary", "the same at a boot", "boot"),
+)
 
 
 class Sight:
