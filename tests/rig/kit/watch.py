@@ -44,6 +44,7 @@ class Noise(typing.NamedTuple):
 
 
 NOISE = (
+    Noise("libvirtd: End of file while reading data: ", "a client of libvirtd ended without farewell; if it is one of ours, its own end is told"),
     Noise("libvirtd: Unable to find 'dnsmasq' binary", "libvirtd's network driver says so at each start, and the rig has no such network", "libvirtd"),
     Noise("libvirtd: Unable to find 'dnsmasq' binary", "the same at a boot", "boot"),
 )
