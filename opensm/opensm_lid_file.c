@@ -63,7 +63,7 @@ static void add(struct records *r, osm_db_domain_t *guid2lid, uint64_t guid)
 			       guid, low, high);
 }
 
-static int collect(const struct osm_opensm *osm, struct records *ret)
+static int collect_locked(const struct osm_opensm *osm, struct records *ret)
 {
 	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
 	cl_qlist_t guids;
@@ -82,6 +82,17 @@ static int collect(const struct osm_opensm *osm, struct records *ret)
 		return -ENOMEM;
 	qsort(ret->line, ret->n, sizeof(*ret->line), by_text);
 	return 0;
+}
+
+/* A sweep that has begun meanwhile frees the texts of LIDs that it changes. */
+static int collect(struct osm_opensm *osm, struct records *ret)
+{
+	int rc;
+
+	cl_plock_acquire(&osm->lock);
+	rc = collect_locked(osm, ret);
+	cl_plock_release(&osm->lock);
+	return rc;
 }
 
 /* ---- the file ---- */
@@ -129,7 +140,7 @@ static int save(const struct records *r)
 	return rc;
 }
 
-int vhca_osm_lid_file_save(const struct osm_opensm *osm)
+int vhca_osm_lid_file_save(struct osm_opensm *osm)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};
 	int rc = collect(osm, &r);
@@ -175,7 +186,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, const struct osm_opensm *osm)
+void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};
 	char path[PATH_MAX];
