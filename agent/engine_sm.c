@@ -133,7 +133,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
-		c->doubtful = false;
+		c->doubtful = c->disputed = false;
 		if (c->reused)
 			leave_the_old_epoch(e, c);
 	}

@@ -148,6 +148,24 @@ static void silence_after_a_no_is_no_consent(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
+/* It was refused before, and is granted now: with an SM that dies after that it goes on, like any other. */
+static void a_grant_ends_the_dispute(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b = {.bound = true};
+
+	(void)start_guest(w);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* after the back-off */
+	assert_true(claim(w)->disputed);
+	sm_answers(w, 0);
+	b.vguid = claim(w)->identity.guid;
+	b.epoch = claim(w)->epoch;
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_RETRY, "no answer", NULL);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
 /* Its host was restarted, say: the last withdrawal may be heard of after the new report, at the same epoch. */
 static void an_epoch_that_was_withdrawn_is_left(void **state)
 {
@@ -509,6 +527,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(takes_over_from_a_dead_host),
 		T(silence_after_a_no_is_no_consent),
+		T(a_grant_ends_the_dispute),
 		T(nothing_is_programmed_before_the_eviction),
 		T(an_epoch_that_was_withdrawn_is_left),
 		T(a_migration_puts_the_question_off),
