@@ -192,7 +192,7 @@ static void shrink(struct chaos_schedule *s)
 		print_message("# seed %llu holds\n", (unsigned long long)s->seed);
 		return;
 	}
-	/* Pieces of half, a quarter, ... of the actions, then single ones, again until nothing helps. */
+	/* Pieces of half, a quarter, ... of the actions, then single ones; each once. */
 	for (unsigned int size = CHAOS_ACTIONS / 2; size >= 1; size /= 2) {
 		for (unsigned int at = 0; at < CHAOS_ACTIONS; at += size) {
 			struct chaos_schedule less = *s;
@@ -203,7 +203,8 @@ static void shrink(struct chaos_schedule *s)
 				*s = less;
 		}
 	}
-	printf("# test_chaos --seed %llu --trace --only ", (unsigned long long)s->seed);
+	printf("# test_chaos --seed %llu --unsafe %d --broken %d --trace --only ",
+	       (unsigned long long)s->seed, (int)s->unsafe, (int)s->breakage);
 	for (unsigned int i = 0; i < CHAOS_ACTIONS; i++)
 		if (!s->leave_out[i])
 			printf("%s%u", left++ ? "," : "", i);
