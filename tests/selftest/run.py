@@ -237,9 +237,9 @@ def load_pristine():
     return importlib.import_module("run")
 
 
-def pristine_judges(bench, *entries):
+def pristine_judges(top, *entries):
     """What tests/pristine says of a log with these (name, result, output), where meson lists `a` and `b`."""
-    pristine, log = load_pristine(), bench.top / "testlog.json"
+    pristine, log = load_pristine(), top / "testlog.json"
     log.write_text("".join(json.dumps({"name": f"vhcad:unit / {n}", "result": r, "stdout": o}) + "\n" for n, r, o in entries))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
@@ -255,7 +255,7 @@ def pristine_units_counted(bench):
     good = ("a", "OK", "1..1\nok 1 - x\n")
     for other, word in ((("b", "OK", "1..1\nok 1 - x\n"), ""), (("b", "FAIL", "1..1\nnot ok 1 - x\n"), "b: FAIL"),
                         (("b", "OK", "1..1\nok 1 - x # SKIP no fuse\n"), "b: "), (("c", "OK", ""), "b: no result")):
-        found = pristine_judges(bench, good, other)
+        found = pristine_judges(bench.top, good, other)
         if bool(found) != bool(word) or word not in found:
             raise AssertionError(f"expected {word!r} of {other}, found {found!r}")
 
