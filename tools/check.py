@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -137,9 +138,9 @@ def build(tally, name, how, *targets):
     where = cache_dir() / name
     started = time.monotonic()
     if not (where / "build.ninja").exists():
+        shutil.rmtree(where, ignore_errors=True)    # of a setup that failed or was killed, which --wipe refuses
         where.mkdir(parents=True, exist_ok=True)
-        wipe = ["--wipe"] if (where / "meson-private").exists() else []
-        code, out = run(["meson", "setup", *wipe, *options, "-Dtests=true", "-Dopensm-plugin=enabled", str(where)],
+        code, out = run(["meson", "setup", *options, "-Dtests=true", "-Dopensm-plugin=enabled", str(where)],
                         BUILD_TIMEOUT, env)
         if code:
             tally.add(f"build {name}", "FAIL", time.monotonic() - started, tail(out))

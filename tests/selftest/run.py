@@ -6,6 +6,7 @@ A small meson project of shell scripts stands in for the product; meson is the r
 """
 
 import contextlib
+import functools
 import importlib.util
 import io
 import json
@@ -138,6 +139,16 @@ def plan_not_fulfilled(bench):
 
 def hanging_test(bench):
     expect(bench.meson(a="echo 1..1; exec sleep 30"), (0, 1, 0), "TIMEOUT")
+
+
+def setup_failed_before(bench):
+    """What a setup that failed, or was killed, has left does not hinder the next one."""
+    bench.check.run = functools.partial(bench.check.run, cwd=bench.top)
+    options = "option('tests', type: 'boolean')\noption('opensm-plugin', type: 'feature')\n"
+    (bench.top / "meson_options.txt").write_text(options)
+    for line, counts in (("error('broken')", (0, 1, 0)), ("", (1, 1, 0))):
+        (bench.top / "meson.build").write_text(f"project('sabotage')\n{line}\n")
+        expect(bench.counted(bench.check.build, "dev", ({}, [])), counts)
 
 
 def empty_suite(bench):
