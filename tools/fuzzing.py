@@ -11,8 +11,9 @@ import tempfile
 PARALLEL = 2
 INPUT_SECONDS = 10  # one input that takes longer is a finding
 MEMORY_MB = 1024
-INPUT_MAX = 4096  # bytes; longer seeds are read whole
+INPUT_MAX = 4096  # bytes, or what the longest seed has: libFuzzer cuts off what is longer
 GRACE = 120  # for the corpus, and for a slow machine
+MORE = 10  # times as long, if the seconds were used up by the corpus
 
 
 def targets(root):
@@ -21,10 +22,14 @@ def targets(root):
     return re.findall(r"^fuzz_targets \+= \{'(\w+)'", text, re.M)
 
 
+def input_max(corpora):
+    return max([INPUT_MAX, *(seed.stat().st_size for corpus in corpora for seed in pathlib.Path(corpus).iterdir())])
+
+
 def command(program, seconds, findings, *corpora):
     """One target's command line; what it finds new goes into the first of the corpora."""
     return [str(program), f"-max_total_time={seconds}", f"-timeout={INPUT_SECONDS}", f"-rss_limit_mb={MEMORY_MB}",
-            f"-max_len={INPUT_MAX}", "-print_final_stats=1", f"-artifact_prefix={findings}/{pathlib.Path(program).name}-",
+            f"-max_len={input_max(corpora)}", "-print_final_stats=1", f"-artifact_prefix={findings}/{pathlib.Path(program).name}-",
             *map(str, corpora)]
 
 
@@ -38,14 +43,19 @@ def reproducer(output):
     return f"\nreproducer: {found[1]}{short}"
 
 
-def verdict(code, output):
-    """None if all was well, else what to say."""
+def searched(output):
+    """It has played more than its seeds, and the empty input that it begins with."""
     runs = re.search(r"^Done (\d+) runs in", output, re.M)
     seeds = re.search(r"seed corpus: files: (\d+)", output)
+    return bool(runs and seeds and int(runs[1]) > int(seeds[1]) + 1)
+
+
+def verdict(code, output):
+    """None if all was well, else what to say."""
     if code:
         lines = [line for line in output.splitlines() if re.search(r"ERROR: |SUMMARY: |#\d+ .* /\S+\.[ch]:\d+", line)]
         return f"exit code {code}\n" + "\n".join(lines[:10] or output.splitlines()[-12:]) + reproducer(output)
-    if not runs or not seeds or int(runs[1]) <= int(seeds[1]):
+    if not searched(output):
         return "it has searched nothing:\n" + "\n".join(output.splitlines()[-12:])
     return None
 
@@ -66,7 +76,10 @@ def search(program, corpus, seconds, findings, keep=None):
     if not program.exists() or not corpus.is_dir() or not any(corpus.iterdir()):
         return f"{program} or its corpus {corpus} is missing", 0
     with tempfile.TemporaryDirectory(prefix="vhca-fuzz-") as scratch:
-        code, output = play(command(program, seconds, findings, keep or scratch, corpus), seconds)
+        for allowed in (seconds, MORE * seconds):
+            code, output = play(command(program, allowed, findings, keep or scratch, corpus), allowed)
+            if code or searched(output):
+                break
     runs = re.search(r"^Done (\d+) runs in", output, re.M)
     return verdict(code, output), int(runs[1]) if runs else 0
 
@@ -75,5 +88,8 @@ def search_all(names, one):
     """Call one(name) for each, PARALLEL at a time; yield (name, result) as they end."""
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         jobs = {pool.submit(one, name): name for name in names}
-        for job in concurrent.futures.as_completed(jobs):
-            yield jobs[job], job.result()
+        try:
+            for job in concurrent.futures.as_completed(jobs):
+                yield jobs[job], job.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)    # who interrupts does not wait for those not begun

@@ -239,6 +239,14 @@ def fuzz_searches_nothing(bench):
     expect(bench.fuzz("NO_TARGET"), (0, 1, 0), "searched nothing")
 
 
+def fuzz_plays_only_its_corpus(bench):
+    """Three seeds and the empty input are four runs: the seconds were over before the search."""
+    for runs, good in ((4, False), (5, True)):
+        said = bench.check.fuzzing.verdict(0, f"INFO: seed corpus: files: 3 min: 1b\nDone {runs} runs in 4 second(s)\n")
+        if (said is None) != good:
+            raise AssertionError(f"{runs} runs: {said}")
+
+
 def fuzz_not_built(bench):
     expect(bench.fuzz("NONE", compiled=False), (0, 1, 0), "is missing")
 
