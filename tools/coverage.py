@@ -94,7 +94,7 @@ def write(files):
 def look_at_page():
     """Says what is wrong with the paragraph. Neither a tarball nor a shallow clone has the history to look the commit up in."""
     text, _, _, commit = stated()
-    whole_history = git("rev-parse", "--is-shallow-repository").stdout.strip() == "false"
+    whole_history = (ROOT / ".git").exists() and git("rev-parse", "--is-shallow-repository").stdout.strip() == "false"
     if whole_history and git("merge-base", "--is-ancestor", commit, "HEAD").returncode:
         return f"its commit {commit} is not in our history"
     names = re.findall(r"`([^`]+)`", text)

@@ -316,6 +316,8 @@ def coverage_of_half_a_suite(bench):
 def coverage_of_lost_commit(bench):
     tool = load("coverage")
     tool.git = lambda *args: types.SimpleNamespace(stdout="false\n", returncode=args[0] == "merge-base")    # whoever cloned this
+    tool.ROOT = bench.top
+    (bench.top / ".git").mkdir()
     tool.PAGE = bench.top / "page.md"
     tool.PAGE.write_text(f"{tool.BEGIN}run 90.0 % of the product's lines and 80.0 % of its branches (commit 1234567).\n{tool.END}")
     if "not in our history" not in tool.look_at_page():
