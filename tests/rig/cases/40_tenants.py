@@ -107,7 +107,7 @@ def wait_led_to_other(host, vf, place):
              f"an alarm for index {place}: {alarms(host, vf['bdf'])}")
 
 
-@case(dirty=True)
+@case(dirty=True, expects=(rf"EXPOSURE: vm1 on VF \d sees P_Key 0x{B:04x} and asked for 0x{A:04x}",))
 def a_moved_key_is_followed_and_by_policy_the_vf_taken_off(rig):
     """The SM gives a guest's physical index to another tenant: alarm, the key is followed through `none`, and QPs that kept the index go."""
     host = rig.hvb

@@ -115,7 +115,7 @@ readlink /sys/bus/pci/devices/%s/driver
 dmesg"""
 
 
-@case(dirty=True)
+@case(dirty=True, kills=("hva vhcad", "hva opensm-vhcad", "hva adapter"))
 def vfs_probed_late_by_their_own_host(rig):
     """probe_vf: the PF is not ready when its VFs are probed, so their driver comes later; the agent takes them from it and scrubs them."""
     host = rig.hva
