@@ -67,10 +67,16 @@ def a_restart_is_seen(rig):
 @case
 def errors_are_seen(rig):
     """A warning of the kernel and an error in the agent's journal fail their case, and are not told twice."""
+    def refusals():
+        return int(rig.hva.sh("journalctl -q -b -u vhcad | grep -c 'reload refused'", check=False))
+
     def sabotage():
         rig.hvb.sh("echo '<4>WARNING: CPU: 0 PID: 1 at selftest' > /dev/kmsg")
         rig.hva.put(CONF, b"[nonsense]\n")
-        rig.hva.sh(f"systemctl reload vhcad; rm {CONF}", check=False)
+        before = refusals()
+        rig.hva.sh("systemctl reload vhcad")  # SIGHUP: it returns before the agent has read anything
+        wait_for(lambda: refusals() > before, 60, "the agent to refuse what it was given", 0.3)
+        rig.hva.sh(f"rm {CONF}")
     caught(attempted(rig, sabotage), "hvb: .*WARNING: CPU: 0 PID: 1 at selftest", "hva: vhcad: reload refused")
     rig.hva.sh("systemctl reload vhcad")
     caught(attempted(rig, lambda: None))
