@@ -81,7 +81,7 @@ def run_here(groups, args):
         rig = watched_rig(args.watch_tells)
         for i in Share(args.share).take(len(groups)):
             results += run_group(groups[i], rig)
-    except (RigError, OSError) as e:
+    except (RigError, OSError, ValueError) as e:
         results.append(rig_failed(e))
     finally:
         if not keep:
