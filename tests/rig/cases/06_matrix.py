@@ -8,6 +8,16 @@ from kit.matrix import CELLS, COLUMNS, PAGE, cells_of, differences, kills_of, ro
 from kit.migration import moving
 
 
+# To libvirt it is an error when a migration is cancelled or loses its peer; which of its sentences come
+# differs by cell and by race. What systemd says of libvirtd itself is not among them.
+MAY_COME = (r"libvirtd: (?!libvirtd\.service: )",)
+
+
+def matrix_case(cells, **more):
+    """A case that breaks a migration at these cells."""
+    return case(kills=kills_of(cells), tolerates=MAY_COME, **more)
+
+
 def broken(rig, cells):
     """All of these cells, on one guest that goes to and fro."""
     with fault_points():
@@ -18,44 +28,44 @@ def broken(rig, cells):
     return breaker.results
 
 
-@case(kills=kills_of(cells_of(turn())))
+@matrix_case(cells_of(turn()))
 def rotation(rig):
     """SIGKILL at four of the fifty cells, other ones after each commit."""
     equal(list(rows_of(PAGE.read_text())), [str(cell) for cell in CELLS], f"cells of {PAGE.name}")
     return broken(rig, cells_of(turn()))
 
 
-@case(long=True, kills=kills_of(COLUMNS["source agent"]))
+@matrix_case(COLUMNS["source agent"], long=True)
 def source_agent(rig):
     """SIGKILL of the source's agent before and after each of its transactions."""
     return broken(rig, COLUMNS["source agent"])
 
 
-@case(long=True, kills=kills_of(COLUMNS["destination agent"]))
+@matrix_case(COLUMNS["destination agent"], long=True)
 def destination_agent(rig):
     """SIGKILL of the destination's agent before and after each of its transactions."""
     return broken(rig, COLUMNS["destination agent"])
 
 
-@case(long=True, kills=kills_of(COLUMNS["libvirtd"]))
+@matrix_case(COLUMNS["libvirtd"], long=True)
 def libvirtd(rig):
     """SIGKILL of either libvirtd while an agent is about to need it."""
     return broken(rig, COLUMNS["libvirtd"])
 
 
-@case(long=True, kills=kills_of(COLUMNS["OpenSM"]))
+@matrix_case(COLUMNS["OpenSM"], long=True)
 def opensm(rig):
     """SIGKILL of OpenSM with the plugin where its answer is waited for."""
     return broken(rig, COLUMNS["OpenSM"])
 
 
-@case(long=True, kills=kills_of(COLUMNS["link cut"]))
+@matrix_case(COLUMNS["link cut"], long=True)
 def link_cut(rig):
     """The same with the link between the hypervisors cut for a while, IB cable and libvirt's connection included."""
     return broken(rig, COLUMNS["link cut"])
 
 
-@case(long=True, kills=kills_of(COLUMNS["cancelled"]))
+@matrix_case(COLUMNS["cancelled"], long=True)
 def cancelled(rig):
     """A copy that was cancelled: SIGKILL on the way back."""
     return broken(rig, COLUMNS["cancelled"])

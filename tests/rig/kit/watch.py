@@ -161,7 +161,7 @@ class Watch:
     def is_declared(sentence, case):
         def is_noise(noise):
             return re.search(noise.pattern, sentence) and (not noise.after or any(k.split()[-1] == noise.after for k in case.kills))
-        return any(re.search(e, sentence) for e in case.expects) or any(map(is_noise, NOISE))
+        return any(re.search(e, sentence) for e in (*case.expects, *case.tolerates)) or any(map(is_noise, NOISE))
 
     @staticmethod
     def gone(name, before, now):
