@@ -17,7 +17,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -25,12 +24,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from machine import CACHE, ROOT, Failure, Machine  # noqa: E402
 
 CPUS = os.cpu_count() or 1
-PRINTING = threading.Lock()
 
 
 def say(text):
-    with PRINTING:
-        print(text, end="", flush=True)
+    print(text, end="", flush=True)
 
 
 def path_key(path):
@@ -122,7 +119,7 @@ def judge_tests(listed, log):
     check, said = load_check(), io.StringIO()
     tally, entries = check.Tally(), check.read_log(log)
     names = collections.Counter(t["name"] for t in listed if "unit" in [s.rpartition(":")[2] for s in t["suite"]])
-    with PRINTING, contextlib.redirect_stdout(said):
+    with contextlib.redirect_stdout(said):
         for entry in entries:
             check.add_meson_test(tally, entry)
         for name in (names - collections.Counter(e["name"].rpartition(" / ")[2] for e in entries)).elements():
@@ -143,18 +140,17 @@ ROOMS = {
 
 
 class Report:
-    """TAP from several threads."""
+    """TAP."""
 
     def __init__(self, total):
         self.total, self.count, self.bad = total, 0, 0
         print(f"1..{total}", flush=True)
 
     def add(self, name, problem):
-        with PRINTING:
-            self.count += 1
-            self.bad += bool(problem)
-            text = f"{'not ok' if problem else 'ok'} {self.count} - pristine: {name}\n"
-            print(text + "".join(f"# {line}\n" for line in problem.splitlines()), end="", flush=True)
+        self.count += 1
+        self.bad += bool(problem)
+        text = f"{'not ok' if problem else 'ok'} {self.count} - pristine: {name}\n"
+        say(text + "".join(f"# {line}\n" for line in problem.splitlines()))
 
 
 def play(report, rooms, top):
