@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Running cases: each under the watch (kit/watch.py), and what must be left when they are over."""
 
+import shutil
 import time
 import traceback
 
@@ -36,12 +37,20 @@ def collect(name):
     where = ARTIFACTS / name.replace(": ", "-").replace(" ", "-")
     where.mkdir(parents=True, exist_ok=True)
     for host in Rig().hosts:
-        for file, script in COLLECT.items():
-            try:
-                (where / f"{host.name}.{file}").write_bytes(host.vm.exchange(script, timeout=30)[1])
-            except (OSError, RigError) as e:
-                (where / f"{host.name}.{file}").write_text(str(e))
+        collect_from(host, where)
     return where
+
+
+def collect_from(host, where):
+    """One hypervisor's part. One that does not answer once has its last words on its serial line."""
+    if host.vm.log.exists():
+        shutil.copy(host.vm.log, where / f"{host.name}.hypervisor.log")
+    for file, script in COLLECT.items():
+        try:
+            (where / f"{host.name}.{file}").write_bytes(host.vm.exchange(script, timeout=30)[1])
+        except (OSError, RigError) as e:
+            (where / f"{host.name}.{file}").write_text(str(e))
+            return
 
 
 def watched_rig(only_tells=False):
