@@ -149,7 +149,8 @@ class Watch:
             found += self.exposures(name, now[name], before[name])
         left = [s for s in found if not self.is_declared(s, case)]
         if must:
-            left += [f"'{k}' is declared to end in this case and did not" for k in case.kills if not any(is_named(g, (k,)) for g in gone)]
+            left += [f"'{k}' is declared to end in this case and did not" for k in case.kills
+                     if not any(is_named(g, (k,)) for g in gone)]
             left += [f"'{e}' is expected in this case and was not seen" for e in case.expects if not any(re.search(e, s) for s in found)]
         return left
 
@@ -160,8 +161,10 @@ class Watch:
     @staticmethod
     def is_declared(sentence, case):
         def is_noise(noise):
-            return re.search(noise.pattern, sentence) and (not noise.after or any(k.split()[-1] == noise.after for k in case.kills))
-        return any(re.search(e, sentence) for e in (*case.expects, *case.tolerates)) or any(map(is_noise, NOISE))
+            after = not noise.after or any(k.split()[-1] == noise.after for k in case.kills)
+            return after and re.search(noise.pattern, sentence)
+        patterns = (*case.expects, *case.tolerates)
+        return any(re.search(p, sentence) for p in patterns) or any(map(is_noise, NOISE))
 
     @staticmethod
     def gone(name, before, now):
@@ -185,7 +188,7 @@ class Watch:
         """A case that declares the end of a service may have killed it; nobody may crash."""
         for entry in now.journal:
             unit, code, status = unit_of(entry), entry.get("EXIT_CODE"), entry.get("EXIT_STATUS")
-            killed = (code, status) in (("killed", "KILL"), ("killed", "9")) and is_named(f"{name} {unit}", kills)
+            killed = code == "killed" and status in ("KILL", "9") and is_named(f"{name} {unit}", kills)
             if (code and not killed) or is_error(entry):
                 yield f"{unit}: {message_of(entry)}"
         yield from now.kernel_since(before)
