@@ -419,7 +419,7 @@ def tap_program(tally, argv, timeout):
 def selftest(tally, builds):
     """Sabotages that the counting above has to catch."""
     del builds
-    tap_program(tally, [str(ROOT / "tests/selftest/run.py")], 300)
+    tap_program(tally, [str(ROOT / "tests/selftest/run.py")], 600)
 
 
 def pristine(tally, builds):
