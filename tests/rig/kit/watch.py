@@ -48,6 +48,8 @@ NOISE = (
     Noise("libvirtd: Unable to find 'dnsmasq' binary", "libvirtd's network driver says so at each start, and the rig has no such network", "libvirtd"),
     Noise("libvirtd: Unable to find 'dnsmasq' binary", "the same at a boot", "boot"),
     Noise("libvirtd: .*unexpected exit status 1: vhcad: domain ", "our hook has refused a domain: the case looks at that"),
+    Noise("libvirtd: .*pci backend driver 'default' is not supported",
+          "libvirt cleans up after such a domain before it has chosen a backend for its device"),
     Noise("libvirtd: operation aborted: job 'migration out' canceled", "somebody has cancelled a migration: as above"),
     Noise("libvirtd: internal error: qemu unexpectedly closed the monitor", "a copy has ended early, or a case has killed its QEMU: as above"),
 )
