@@ -8,15 +8,12 @@ from kit.matrix import CELLS, COLUMNS, PAGE, cells_of, differences, kills_of, ro
 from kit.migration import moving
 
 
-# To libvirt it is an error when a migration is cancelled or loses its peer; which of its sentences come
-# differs by cell and by race. What systemd says of libvirtd itself is not among them.
-MAY_COME = (r"libvirtd: (?!libvirtd\.service: )",)
 NOW = cells_of(turn())  # once: HEAD may move and midnight pass before the case is played
 
 
 def matrix_case(cells, **more):
     """A case that breaks a migration at these cells."""
-    return case(kills=kills_of(cells), tolerates=MAY_COME, **more)
+    return case(kills=kills_of(cells), **more)
 
 
 def broken(rig, cells):

@@ -2,7 +2,7 @@
 """The real kernel's blocking: a VM holds a VF, somebody takes it away, the write waits for the VM, and the API answers all the while."""
 
 from kit.base import wait_for
-from kit.blocking import GROUP_IS_GONE, Watch, Write, answered_throughout, holding_guest
+from kit.blocking import Watch, Write, answered_throughout, holding_guest
 from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
 from kit.host import PF
 
@@ -13,7 +13,7 @@ def explained(host, bdf):
     return host.vhcactl("explain", bdf)["verdict"]
 
 
-@case(dirty=True, tolerates=(GROUP_IS_GONE,))
+@case(dirty=True)
 def vfs_are_taken_from_a_guest(rig):
     """Somebody unbinds a guest's VF, then takes the adapter's driver off: both wait for the guest, the API for nobody, and all heals."""
     # mlx4 has no sriov_configure. pci_disable_sriov() is called by its remove(), if no VF's driver runs (mlx4_remove_one).

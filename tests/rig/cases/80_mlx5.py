@@ -9,7 +9,7 @@ import json
 import time
 
 from kit.base import wait_for
-from kit.blocking import GROUP_IS_GONE, Watch, Write, answered_throughout, holding_guest
+from kit.blocking import Watch, Write, answered_throughout, holding_guest
 from kit.case import VFS, case, check, equal, free_vfs
 from kit.host import PF
 from kit.hypervisors import build_tool
@@ -207,7 +207,7 @@ def stopping_clears_the_guids(rig):
     equal(adapter.vfs()[rig.story["index"]], NOBODY, "the VF that the guest had")
 
 
-@case(story=True, tolerates=(GROUP_IS_GONE,))
+@case(story=True)
 def vf_count_is_taken_from_a_guest(rig):
     """A guest holds a VF and somebody writes sriov_numvfs: that waits for the guest, the API for nobody, and the agent makes its VFs again."""
     host = rig.hva

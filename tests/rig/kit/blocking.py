@@ -8,8 +8,6 @@ from kit.case import VFS, check, equal
 from kit.host import SOCKET
 
 PATHS = ("/v1/vfs", "/v1/hcas", "/healthz", f"/v1/vfs/{VFS[0]}/explain")
-# What libvirt says when a guest ends whose VF was taken away meanwhile.
-GROUP_IS_GONE = "libvirtd: .*unable to stat: /dev/vfio/"
 HELD_MS = 5000  # an answer that comes after the write and took longer is believed to have waited for it
 
 

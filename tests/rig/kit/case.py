@@ -29,26 +29,23 @@ class Rig:
 class Case:
     """A function and how to treat what is around it."""
 
-    def __init__(self, function, story=False, dirty=False, long=False, kills=(), expects=(),
-                 tolerates=()):
+    def __init__(self, function, story=False, dirty=False, long=False, kills=(), expects=()):
         self.function, self.story, self.dirty, self.long = function, story, dirty, long
-        self.kills, self.expects, self.tolerates = kills, expects, tolerates
+        self.kills, self.expects = kills, expects
         area = function.__module__.rpartition(".")[2].lstrip("0123456789_")
         self.name = f"{area}: {function.__name__.replace('_', ' ')}"
         self.shows = (function.__doc__ or "").strip().splitlines()[0]
 
 
-def case(function=None, *, story=False, dirty=False, long=False, kills=(), expects=(),
-         tolerates=()):
+def case(function=None, *, story=False, dirty=False, long=False, kills=(), expects=()):
     """Register a case. story=True: it continues where the one before it stopped, nothing is cleaned between.
     dirty=True: it leaves what the agent cannot tidy up; the hypervisors are reset after it.
     long=True: five minutes and more on a machine of its own; it runs only when it is asked for.
     kills: whom it stops, restarts or kills, as "hva vhcad", or "vhcad" for those of both; also opensm-vhcad, libvirtd,
     adapter (its driver is loaded anew) and boot. Nobody else may end, and those have to.
-    expects: patterns of what kit/watch.py will say because the case wants it so; it has to say that.
-    tolerates: patterns of what it may say."""
+    expects: patterns of what kit/watch.py will say because the case wants it so; it has to say that."""
     def register(f):
-        CASES.append(Case(f, story, dirty, long, kills, expects, tolerates))
+        CASES.append(Case(f, story, dirty, long, kills, expects))
         return f
     return register(function) if function else register
 

@@ -8,7 +8,6 @@ recorded of the VFs that guests hold (core_sight.c), compared with what the case
 import collections
 import json
 import re
-import typing
 
 from kit.base import RigError
 from kit.guest import ASKED, NAMES
@@ -20,7 +19,9 @@ KERNEL = "segfault|Oops|BUG|WARNING|DENIED|general protection|oom-kill|Out of me
 ERROR = 3  # syslog's
 SIGHTS = "/sys/kernel/debug/simhca/sights"
 FIELDS = "MESSAGE,PRIORITY,_PID,_SYSTEMD_UNIT,UNIT,EXIT_CODE,EXIT_STATUS"
-SOURCES = " + ".join([f"_SYSTEMD_UNIT={u}.service " + " ".join(f"PRIORITY={p}" for p in range(ERROR + 1)) for u in UNITS]
+# libvirt calls every call that fails an error, those too that a case has made to fail: its words are not judged, its ends are.
+SPEAKERS = ("vhcad", "opensm-vhcad")
+SOURCES = " + ".join([f"_SYSTEMD_UNIT={u}.service " + " ".join(f"PRIORITY={p}" for p in range(ERROR + 1)) for u in SPEAKERS]
                      + [f"_PID=1 UNIT={u}.service" for u in UNITS])
 # The marks of the look before: cursor of the journal, and how many sights need not be kept any more.
 SCRIPT = f"""mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
@@ -33,26 +34,6 @@ curl -s --unix-socket {SOCKET} http://a/v1/node; echo; echo //
 [ ! -e {SIGHTS} ] || {{ echo %(forget)d > {SIGHTS}; cat {SIGHTS}; }}"""
 NOBODY = (0, (1 << 64) - 1)
 FULL_MEMBER = 0x8000
-
-
-class Noise(typing.NamedTuple):
-    """A sentence that may come in any case, or (`after`) in one that declares the end of this party, and why."""
-
-    pattern: str
-    why: str
-    after: str = ""
-
-
-NOISE = (
-    Noise("libvirtd: End of file while reading data: ", "a client of libvirtd ended without farewell; if it is one of ours, its own end is told"),
-    Noise("libvirtd: Unable to find 'dnsmasq' binary", "libvirtd's network driver says so at each start, and the rig has no such network", "libvirtd"),
-    Noise("libvirtd: Unable to find 'dnsmasq' binary", "the same at a boot", "boot"),
-    Noise("libvirtd: .*unexpected exit status 1: vhcad: domain ", "our hook has refused a domain: the case looks at that"),
-    Noise("libvirtd: .*pci backend driver 'default' is not supported",
-          "libvirt cleans up after such a domain before it has chosen a backend for its device"),
-    Noise("libvirtd: operation aborted: job 'migration out' canceled", "somebody has cancelled a migration: as above"),
-    Noise("libvirtd: internal error: qemu unexpectedly closed the monitor", "a copy has ended early, or a case has killed its QEMU: as above"),
-)
 
 
 class Sight:
@@ -162,11 +143,7 @@ class Watch:
 
     @staticmethod
     def is_declared(sentence, case):
-        def is_noise(noise):
-            after = not noise.after or any(k.split()[-1] == noise.after for k in case.kills)
-            return after and re.search(noise.pattern, sentence)
-        patterns = (*case.expects, *case.tolerates)
-        return any(re.search(p, sentence) for p in patterns) or any(map(is_noise, NOISE))
+        return any(re.search(p, sentence) for p in case.expects)
 
     @staticmethod
     def gone(name, before, now):
