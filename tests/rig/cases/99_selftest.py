@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Sabotages of the rig's hypervisors that only the watch can see (kit/watch.py, kit/runner.py): each has to fail the case in which it happens."""
 
+import json
 import re
 import time
 
@@ -115,7 +116,7 @@ def what_is_left_is_seen(rig):
     host.sh(f"echo none > {entry}")
     caught(found, f"hvb: {VFS[2]} is not clean: ")
     binding = f"/v1/bindings/{STRAY}"
-    report = '{"epoch": 1, "port_guid": "0x0002c903000f0001", "gid_index": 1, "pkeys": []}'
+    report = json.dumps({"epoch": 1, "port_guid": f"0x{rig.hva.facts().port_guid:016x}", "gid_index": 1, "pkeys": []})
     rig.hva.sh(f"{SM_CURL}{binding} -X PUT -H 'Content-Type: application/json' -d '{report}'")
     started = time.monotonic()
     try:
