@@ -20,8 +20,9 @@ static const struct {
 	uint64_t seed;
 	enum chaos_rule rule;
 } chaos_open[] = {
-	{2000, CHAOS_RULE_PROOF}, {2493, CHAOS_RULE_GUEST}, {2745, CHAOS_RULE_PROOF},
-	{3306, CHAOS_RULE_PROOF}, {4538, CHAOS_RULE_SM},    {4877, CHAOS_RULE_PROOF},
+	{2000, CHAOS_RULE_PROOF}, {2493, CHAOS_RULE_GUEST},  {2745, CHAOS_RULE_PROOF},
+	{3306, CHAOS_RULE_PROOF}, {3237, CHAOS_RULE_PULLED}, {4538, CHAOS_RULE_SM},
+	{4877, CHAOS_RULE_PROOF},
 };
 
 /* Kinds of schedules that may break invariant 3 (docs/design/0006-chaos.md), and how many of each are played: from seed 1 on. */
