@@ -114,6 +114,7 @@ static int on_hook(void *arg, const struct vhca_hook_request *req, struct vhca_e
 
 struct reload {
 	struct vhca_agent *a;
+	const char *path; /* a reading that hangs outlives the agent */
 	struct vhca_conf *conf;
 	int rc;
 	struct vhca_error err;
@@ -123,13 +124,11 @@ static void reload_work(void *arg)
 {
 	struct reload *r = arg;
 
-	r->rc = vhca_conf_load(r->a->args.conf_path, &r->conf, &r->err);
+	r->rc = vhca_conf_load(r->path, &r->conf, &r->err);
 }
 
-static void reload_done(void *arg)
+static void take_conf(struct vhca_agent *a, struct reload *r)
 {
-	VHCA_AUTO_FREE struct reload *r = arg;
-	struct vhca_agent *a = r->a;
 	const char *fixed = r->rc < 0 ? NULL : vhca_conf_fixed_difference(a->conf, r->conf);
 
 	if (r->rc < 0) {
@@ -138,17 +137,24 @@ static void reload_done(void *arg)
 		vhca_log_error("reload refused, the old configuration stays: %s changes only by a "
 			       "restart (which touches no guest)",
 			       fixed);
-		free(r->conf);
 	} else {
 		vhca_log_set_level(r->conf->log_level);
 		/* The parts keep a pointer to the structure: its contents change, on the state thread. */
 		*a->conf = *r->conf;
-		free(r->conf);
 		vhca_engine_set_conf(a->engine, a->conf);
 		vhca_host_rescan(a->host);
 		vhca_log_notice("configuration reloaded");
 	}
 	(void)sd_notify(0, "READY=1");
+}
+
+static void reload_done(void *arg)
+{
+	VHCA_AUTO_FREE struct reload *r = arg;
+
+	if (r->a->conf_strand) /* else the agent ends, and the file may not have been read */
+		take_conf(r->a, r);
+	free(r->conf);
 }
 
 static void on_reload(void *arg, int signo)
@@ -160,6 +166,7 @@ static void on_reload(void *arg, int signo)
 	(void)signo;
 	if (r) {
 		r->a = a;
+		r->path = a->args.conf_path;
 		rc = vhca_strand_submit(a->conf_strand, reload_work, reload_done, r);
 	}
 	if (rc < 0) {
@@ -441,10 +448,20 @@ int vhca_agent_run(struct vhca_agent *a)
 	return r < 0 ? 1 : r;
 }
 
+/* A reload that is under way is dropped: it is for parts that are freed after it. */
+static void end_reloads(struct vhca_agent *a)
+{
+	struct vhca_strand *strand = a->conf_strand;
+
+	a->conf_strand = NULL;
+	(void)vhca_strand_free(strand, READY_CHECK_MS);
+}
+
 struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 {
 	if (!a)
 		return NULL;
+	end_reloads(a);
 	/* First what brings events in, then the store (which commits what is queued), then who is told about it. */
 	vhca_hookd_free(a->hookd);
 	vhca_host_memory_free(a->memory);
@@ -464,7 +481,6 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 		vhca_http_loop_client_free(a->http);
 	(void)vhca_http_auth_free(a->sm_auth);
 	(void)vhca_http_auth_free(a->peer_auth);
-	(void)vhca_strand_free(a->conf_strand, READY_CHECK_MS);
 	vhca_timer_free(a->ready);
 	vhca_events_free(a->events);
 	vhca_sysfs_close(a->sys);

@@ -28,7 +28,16 @@ static struct {
 	struct vhca_strand *conf; /* reads the configuration */
 	atomic_bool full;	  /* it takes no more jobs */
 	atomic_uint refused;
+	atomic_bool held; /* its jobs wait */
+	void (*work)(void *arg);
 } t;
+
+static void held_work(void *arg)
+{
+	while (t.held)
+		(void)usleep(1000);
+	t.work(arg);
+}
 
 int __real_vhca_strand_new(struct vhca_loop *loop, const char *name, struct vhca_strand **ret);
 int __wrap_vhca_strand_new(struct vhca_loop *loop, const char *name, struct vhca_strand **ret);
@@ -48,8 +57,12 @@ int __wrap_vhca_strand_submit(struct vhca_strand *strand, void (*work)(void *arg
 int __wrap_vhca_strand_submit(struct vhca_strand *strand, void (*work)(void *arg),
 			      void (*done)(void *arg), void *arg)
 {
-	if (strand != t.conf || !t.full)
+	if (strand != t.conf || (!t.full && !t.held))
 		return __real_vhca_strand_submit(strand, work, done, arg);
+	if (t.held) {
+		t.work = work;
+		return __real_vhca_strand_submit(strand, held_work, done, arg);
+	}
 	t.refused++;
 	return -EAGAIN;
 }
@@ -159,6 +172,25 @@ static void reload_that_cannot_begin_is_over_too(void **state)
 	assert_string_equal(last, "READY=1");
 }
 
+/* Two reloads, of which one is being read and one waits. */
+static void stop_during_a_reload(void **state)
+{
+	char word[64];
+
+	(void)state;
+	assert_string_equal(hear(word), "READY=1");
+	t.held = true;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kill(getpid(), SIGHUP), 0);
+		assert_string_equal(hear(word), "RELOADING=1");
+	}
+	assert_int_equal(kill(getpid(), SIGTERM), 0);
+	assert_string_equal(hear(word), "STOPPING=1");
+	t.held = false;
+	assert_int_equal(pthread_join(t.thread, NULL), 0);
+	assert_int_equal(recv(t.fd, word, sizeof(word), MSG_DONTWAIT), -1);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -166,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(reload_is_told_and_over),
 		TEST(reload_that_cannot_begin_is_over_too),
+		TEST(stop_during_a_reload),
 	};
 	sigset_t set;
 
