@@ -6,7 +6,8 @@
  *
  *               server                                   client
  *   certificate speaks TLS 1.2 or 1.3, nothing else      shows it when asked
- *   authority   a certificate of it lets a client in     the server must have a certificate of it; none = the system's
+ *   authority   a certificate of it that is good for a   the server must have a certificate of it; none = the system's
+ *               client (RFC 5280, 4.2.1.12) lets in
  *   tokens      one of them lets a client in             the first is sent, by https only
  *
  * A server with neither an authority nor tokens lets everybody in. The files are read once and checked when they are loaded; what they

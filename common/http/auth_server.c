@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 
 #include "common/base/cleanup.h"
 #include "common/http/auth_private.h"
@@ -50,8 +51,11 @@ int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			      listen, path);
 }
 
+/* A certificate of a web server or of somebody's mail may be of the same authority. One that names no purpose is good for all. */
 static bool has_certificate(const struct vhca_http_request *req)
 {
+	gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+					 .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
 	const union MHD_ConnectionInfo *info;
 	unsigned int wrong = 0;
 
@@ -59,7 +63,8 @@ static bool has_certificate(const struct vhca_http_request *req)
 		return false;
 	info = MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	return info &&
-	       gnutls_certificate_verify_peers2((gnutls_session_t)info->tls_session, &wrong) == 0 &&
+	       gnutls_certificate_verify_peers((gnutls_session_t)info->tls_session, &purpose, 1,
+					       &wrong) == 0 &&
 	       wrong == 0;
 }
 
@@ -97,7 +102,9 @@ int vhca_http_auth_check(const struct vhca_http_request *req, struct vhca_error 
 			   auth->n_tokens ? "token" : "");
 	vhca_error_hint(
 		err, "%s%s%s",
-		auth->authority.text ? "show a certificate of the server's tls_ca" : "",
+		auth->authority.text ? "show a certificate of the server's tls_ca that is good for "
+				       "a client (extendedKeyUsage: clientAuth, or none)"
+				     : "",
 		auth->authority.text && auth->n_tokens ? ", or " : "",
 		auth->n_tokens
 			? "send \"Authorization: Bearer\" with a token of the server's token_file"

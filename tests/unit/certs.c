@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <gnutls/gnutls.h>
@@ -21,7 +22,8 @@ struct pair {
 struct wish {
 	const char *name;
 	bool authority;
-	long from, until; /* seconds from now */
+	long from, until;    /* seconds from now */
+	const char *purpose; /* an OID; NULL = all */
 };
 
 static void pair_done(struct pair *p)
@@ -37,7 +39,8 @@ static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 	static const unsigned char address[] = {127, 0, 0, 1};
 	time_t now = time(NULL);
 	char dn[64];
-	unsigned int serial = (unsigned int)w->name[0] << 8 | (unsigned char)w->name[1];
+	size_t last = strlen(w->name) - 1;
+	unsigned int serial = (unsigned int)w->name[0] << 8 | (unsigned char)w->name[last];
 
 	(void)snprintf(dn, sizeof(dn), "CN=%s", w->name);
 	if (gnutls_x509_crt_set_version(crt, 3) < 0 ||
@@ -49,6 +52,8 @@ static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 		return -1;
 	if (w->authority)
 		return gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN);
+	if (w->purpose && gnutls_x509_crt_set_key_purpose_oid(crt, w->purpose, 0) < 0)
+		return -1;
 	if (gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, address,
 						 sizeof(address), GNUTLS_FSAN_SET) < 0)
 		return -1;
@@ -109,15 +114,20 @@ static int make_all(const char *dir, const struct wish *authority, const struct 
 
 int certs_make(const char *dir)
 {
-	static const struct wish ca = {"ca", true, -DAY, DAY},
-				 other_ca = {"other-ca", true, -DAY, DAY};
+	static const struct wish ca = {"ca", true, -DAY, DAY, NULL},
+				 other_ca = {"other-ca", true, -DAY, DAY, NULL};
 	static const struct wish ours[] = {
-		{"server", false, -DAY, DAY},
-		{"client", false, -DAY, DAY},
-		{"expired", false, -2 * DAY, -DAY},
-		{"future", false, DAY, 2 * DAY},
+		{"server", false, -DAY, DAY, NULL},
+		{"client", false, -DAY, DAY, NULL},
+		{"expired", false, -2 * DAY, -DAY, NULL},
+		{"future", false, DAY, 2 * DAY, NULL},
+		{"for-clients", false, -DAY, DAY, GNUTLS_KP_TLS_WWW_CLIENT},
+		{"for-servers", false, -DAY, DAY, GNUTLS_KP_TLS_WWW_SERVER},
+		{"for-mail", false, -DAY, DAY, GNUTLS_KP_EMAIL_PROTECTION},
+		{"for-code", false, -DAY, DAY, GNUTLS_KP_CODE_SIGNING},
+		{"for-anything", false, -DAY, DAY, GNUTLS_KP_ANY},
 	};
-	static const struct wish theirs[] = {{"stranger", false, -DAY, DAY}};
+	static const struct wish theirs[] = {{"stranger", false, -DAY, DAY, NULL}};
 
 	if (make_all(dir, &ca, ours, VHCA_ARRAY_SIZE(ours)) < 0)
 		return -1;

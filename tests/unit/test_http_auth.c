@@ -303,6 +303,34 @@ static void a_certificate_lets_in(void **state)
 	door_close(&d);
 }
 
+/* All are of the server's authority. */
+static void a_certificate_of_another_purpose_lets_nobody_in(void **state)
+{
+	static const struct {
+		const char *pem, *key;
+		int status;
+	} cases[] = {
+		{"for-clients.pem", "for-clients.key", 200},
+		{"for-anything.pem", "for-anything.key", 200},
+		{"for-servers.pem", "for-servers.key", 401},
+		{"for-mail.pem", "for-mail.key", 401},
+		{"for-code.pem", "for-code.key", 401},
+	};
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", NULL));
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		struct vhca_http_auth *auth = loaded(cases[i].pem, cases[i].key, "ca.pem", NULL);
+
+		assert_int_equal(report(&d, "https", 10, auth, &err), cases[i].status);
+	}
+	assert_non_null(strstr(err.hint, "clientAuth"));
+	assert_int_equal(atomic_load(&d.served), 2);
+	door_close(&d);
+}
+
 static void either_lets_in_where_both_are_asked_for(void **state)
 {
 	struct door d = {.late = false};
@@ -395,6 +423,7 @@ int main(void)
 		cmocka_unit_test(no_files_are_no_auth),
 		cmocka_unit_test(a_token_lets_in),
 		cmocka_unit_test(a_certificate_lets_in),
+		cmocka_unit_test(a_certificate_of_another_purpose_lets_nobody_in),
 		cmocka_unit_test(either_lets_in_where_both_are_asked_for),
 		cmocka_unit_test(a_false_server_gets_no_report),
 		cmocka_unit_test(nothing_is_said_in_clear),
