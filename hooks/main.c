@@ -47,8 +47,8 @@ struct run {
 	struct vhca_hook_request req;
 	bool has_vf; /* one of ours is among the host devices, or that cannot be ruled out */
 	struct vhca_bdf vf;
-	bool unseen;   /* it may be one of those that the request has no room for */
-	int vfs_error; /* negative errno why not */
+	const char *unseen; /* why it may be one that the request does not name; NULL = it is not */
+	int vfs_error;	    /* negative errno why not */
 };
 
 static void write_stderr(const char *text, size_t len)
@@ -150,25 +150,36 @@ static bool refuses_silent(const struct run *run, bool has_vf)
 	return vhca_hook_rule_refuses(run->rule, VHCA_HOOK_SILENT, false, found);
 }
 
-/* Neither a list that exists but cannot be used rules out a host device, nor a request without room
- * for all of them: an unproven VF in a guest is the worse mistake. */
-static void find_vf(struct run *run, bool more_hostdevs)
+#define STRING_OF(n) #n
+#define STRING(n)    STRING_OF(n)
+
+static const char *why_unseen(const struct vhca_scan *scan)
 {
+	if (vhca_scan_is_complete(scan))
+		return NULL;
+	if (scan->overflow)
+		return "it has more than " STRING(VHCA_HOOK_HOSTDEVS_MAX);
+	return "its XML could not be read to its end (16 MiB, " STRING(
+		VHCA_SCAN_DEPTH_MAX) " levels, " STRING(VHCA_SCAN_PREFIXES_MAX) " prefixes)";
+}
+
+/* A list that exists but cannot be used rules out no host device, nor does XML that was not read to its end,
+ * nor a request without room for all of them: an unproven VF in a guest is the worse mistake. */
+static void find_vf(struct run *run, const char *unseen)
+{
+	unsigned int n = run->req.n_hostdevs;
 	int r;
 
-	backstop_status = refuses_silent(run, run->req.n_hostdevs > 0);
-	if (run->req.n_hostdevs == 0)
-		return;
-	r = vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, run->req.n_hostdevs, &run->vf);
-	if (r == 0 && more_hostdevs) {
+	backstop_status = refuses_silent(run, n > 0 || unseen);
+	r = n ? vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, n, &run->vf) : 0;
+	if (r == 0 && unseen) {
 		r = vhca_hook_vfs_any(VFS_PATH);
-		run->unseen = r > 0;
+		run->unseen = r != 0 ? unseen : NULL;
 	}
 	run->has_vf = r != 0;
-	if (r < 0) {
-		run->vfs_error = r;
+	run->vfs_error = r < 0 ? r : 0;
+	if (r < 0 && n)
 		run->vf = run->req.hostdevs[0];
-	}
 	backstop_status = refuses_silent(run, run->has_vf);
 }
 
@@ -194,16 +205,16 @@ static int refuse(const struct run *run, const char *reason)
 
 static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
 {
-	if (run->vfs_error)
+	if (run->unseen)
+		vhca_strbuf_add(sb,
+				"whether an InfiniBand VF of vhcad is among its host devices is "
+				"unknown: %s",
+				run->unseen);
+	else if (run->vfs_error)
 		vhca_strbuf_add(
 			sb,
 			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
 			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
-	else if (run->unseen)
-		vhca_strbuf_add(sb,
-				"whether an InfiniBand VF of vhcad is among its host devices "
-				"beyond the first %d is unknown",
-				VHCA_HOOK_HOSTDEVS_MAX);
 	else
 		vhca_strbuf_add(sb, "host device %s is an InfiniBand VF of vhcad",
 				VHCA_BDF_STR(run->vf));
@@ -274,6 +285,6 @@ int main(int argc, char **argv)
 	run.rule = vhca_hook_rule(argv[2], argv[3]);
 	scan_stdin(&scan, run.start + STDIN_MS);
 	fill_request(&run.req, argv, &scan);
-	find_vf(&run, scan.overflow);
+	find_vf(&run, why_unseen(&scan));
 	return decide(&run);
 }
