@@ -21,9 +21,10 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from machine import CACHE, ROOT, Failure, Machine  # noqa: E402
+from machine import CACHE, ROOT, SOURCE, VHCA_CACHE, Failure, Machine  # noqa: E402
 
 CPUS = os.cpu_count() or 1
+RIG_CACHE = "var/cache/vhcad-dev/rig"
 
 
 def say(text):
@@ -42,6 +43,14 @@ def readme_block(heading):
     if not found:
         raise Failure(f"README.md has no commands after **{heading}**")
     return re.sub(r"^ {7}", "", found[1], flags=re.M).strip()
+
+
+def readme_first_command():
+    """The first indented line below `Try it`."""
+    found = re.search(r"^## Try it\n(?:(?! {4}|##).*\n)*    (.*)", (ROOT / "README.md").read_text(), re.M)
+    if not found or "tools/demo" not in found[1]:
+        raise Failure("README.md's first command is not the demo")
+    return found[1]
 
 
 def no_warnings(out):
@@ -73,6 +82,17 @@ def configuration_is_accepted(machine):
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(conf + "\n")
     machine.type(command.partition(";")[0])
+
+
+def demo_runs(machine):
+    """README's first command, to its last line. Of the rig's cache only images are shared: who comes first builds them."""
+    bound = [(VHCA_CACHE / "rig", RIG_CACHE)]
+    for own in ("run-default", f"build-{path_key('/' + SOURCE)}"):
+        bound.append((machine.top / "run" / own, f"{RIG_CACHE}/{own}"))
+    out = machine.type(readme_first_command(), bound)
+    say("".join(f"# {line}\n" for line in out.splitlines() if re.match(r"\[ *[0-9.]+ s\]", line)))
+    if not out.rstrip().endswith("\ndemo: ok"):
+        raise Failure("its last line is not `demo: ok`:\n" + out[-2000:])
 
 
 def demo_dependencies(machine):
@@ -132,7 +152,8 @@ def judge_tests(listed, log):
 
 # name: release, group of tools/deps that it begins with, what is done there
 ROOMS = {
-    "bookworm": ("bookworm", None, (readme_installs, installation_is_complete, configuration_is_accepted, demo_dependencies)),
+    "demo": ("bookworm", None, (demo_runs, demo_dependencies)),
+    "bookworm": ("bookworm", None, (readme_installs, installation_is_complete, configuration_is_accepted)),
     "arm64": ("bookworm", "arm64", (compiles_for_arm64,)),
     "trixie": ("trixie", None, (readme_installs, installation_is_complete, configuration_is_accepted)),
     "trixie tests": ("trixie", "build test", (unit_tests_pass,)),

@@ -285,7 +285,7 @@ def pristine_reads_readme(bench):
     pristine = load_pristine()
     true_root, pristine.ROOT = pristine.ROOT, bench.top
     (bench.top / "README.md").write_text("# x\n\n## Try it\n\n    sudo true\n\n## Install\n\nnothing\n")
-    for play in (lambda: pristine.readme_block("Build and install"),
+    for play in (pristine.readme_first_command, lambda: pristine.readme_block("Build and install"),
                  lambda: pristine.no_warnings("a.c:1:2: warning: unused\n")):
         try:
             play()
@@ -293,7 +293,7 @@ def pristine_reads_readme(bench):
             continue
         raise AssertionError("it was accepted")
     pristine.ROOT = true_root
-    pristine.readme_block("Build and install")
+    pristine.readme_first_command()
     pristine.no_warnings("Compiler for C supports arguments -Werror=return-type: YES\n")
 
 
