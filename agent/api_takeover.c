@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/api_takeover.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "agent/api.h"
+#include "common/base/text.h"
 #include "common/http/json.h"
 
 /* It goes into the log as it is. */
@@ -13,7 +13,7 @@ static bool is_a_line(const char *text)
 	size_t len = strlen(text);
 
 	for (const char *p = text; *p; p++)
-		if (iscntrl((unsigned char)*p))
+		if (vhca_control_len(p) > 0)
 			return false;
 	return len > 0 && len <= VHCA_EVIDENCE_MAX;
 }

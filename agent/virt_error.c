@@ -2,6 +2,7 @@
 #include "agent/virt_error.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -310,8 +311,7 @@ static void flatten(char *text)
 	while (len > 0 && isspace((unsigned char)text[len - 1]))
 		text[--len] = '\0';
 	for (size_t i = 0; i < len; i++)
-		if (iscntrl((unsigned char)text[i]))
-			text[i] = ' ';
+		memset(text + i, ' ', vhca_control_len(text + i));
 }
 
 int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn)

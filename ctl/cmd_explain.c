@@ -11,8 +11,12 @@
 /* What comes from a domain's XML or from another program must not move the cursor. */
 static void print_text(const char *text)
 {
-	for (; *text; text++)
-		(void)putchar(iscntrl((unsigned char)*text) ? '?' : *text);
+	while (*text) {
+		size_t n = vhca_control_len(text);
+
+		(void)putchar(n ? '?' : *text);
+		text += n ? n : 1;
+	}
 }
 
 static void print_finding(struct json_object *finding)

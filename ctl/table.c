@@ -8,14 +8,6 @@
 #define CELL_MAX    512
 #define COLUMNS_MAX 16
 
-/* Names come from domain XML: none may move the cursor or colour the terminal. */
-static void blot_controls(char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			*s = '?';
-}
-
 static void format_cell(char cell[static CELL_MAX], const struct vhca_column *col,
 			struct json_object *row)
 {
@@ -28,7 +20,7 @@ static void format_cell(char cell[static CELL_MAX], const struct vhca_column *co
 		vhca_strbuf_add(&sb, "%.*s", CELL_MAX - 1, vhca_view_text(row, col->key));
 	if (sb.len == 0)
 		vhca_strbuf_add(&sb, "-");
-	blot_controls(cell);
+	vhca_blot_controls(cell); /* names come from domain XML */
 }
 
 /* Columns on the terminal: UTF-8 continuation bytes take none. */

@@ -195,9 +195,7 @@ static int refuse(const struct run *run, const char *reason)
 	vhca_strbuf_init(&sb, line, sizeof(line) - 1);
 	vhca_strbuf_add(&sb, "vhcad: domain %s: %s refused: %s", run->req.name, run->req.op,
 			reason);
-	for (size_t i = 0; i < sb.len; i++)
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
+	vhca_blot_controls(line);
 	line[sb.len] = '\n';
 	write_stderr(line, sb.len + 1);
 	return 1;

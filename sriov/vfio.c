@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,11 +77,20 @@ static int open_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_sysf
 static int run_modprobe(void)
 {
 	char *argv[] = {(char[]){"modprobe"}, (char[]){VFIO_PCI}, NULL};
+	posix_spawnattr_t attr;
+	sigset_t none;
 	pid_t pid;
 	int status, r;
 
 	vhca_may_block("modprobe");
-	r = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+	r = posix_spawnattr_init(&attr);
+	if (r != 0)
+		return -r;
+	(void)sigemptyset(&none); /* vhcad's own are blocked, and a child would inherit that */
+	(void)posix_spawnattr_setsigmask(&attr, &none);
+	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	r = posix_spawnp(&pid, argv[0], NULL, &attr, argv, environ);
+	(void)posix_spawnattr_destroy(&attr);
 	if (r != 0)
 		return -r;
 	while (waitpid(pid, &status, 0) < 0) {

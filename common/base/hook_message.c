@@ -41,11 +41,6 @@ static int start_frame(struct vhca_strbuf *sb, uint8_t *frame, size_t size)
 	return 0;
 }
 
-static bool is_control(char c)
-{
-	return (unsigned char)c < 0x20 || c == 0x7f;
-}
-
 /* One "key value\n"; an empty value is not sent (the receiver's "" is the same). */
 static void add_text(struct vhca_strbuf *sb, const char *key, const char *value)
 {
@@ -56,9 +51,9 @@ static void add_text(struct vhca_strbuf *sb, const char *key, const char *value)
 		return;
 	if (n >= sizeof(line))
 		n = sizeof(line) - 1;
-	for (size_t i = 0; i < n; i++)
-		line[i] = is_control(value[i]) ? '?' : value[i];
+	memcpy(line, value, n);
 	line[n] = '\0';
+	vhca_blot_controls(line);
 	vhca_strbuf_add(sb, "%s %s\n", key, line);
 }
 
@@ -122,7 +117,7 @@ static int next_line(const uint8_t **pos, const uint8_t *end, char line[static L
 	memcpy(line, *pos, n);
 	line[n] = '\0';
 	for (size_t i = 0; i < n; i++)
-		if (is_control(line[i]))
+		if (!line[i] || vhca_control_len(line + i) > 0)
 			return -EBADMSG;
 	*pos = nl + 1;
 	blank = strchr(line, ' ');

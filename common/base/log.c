@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/text.h"
+
 #define MSG_MAX 1024
 
 /* Process-wide by nature: there is one stderr. All three may change while other threads log. */
@@ -57,15 +59,18 @@ static int stderr_is_journal(void)
 static size_t escape(char *dst, size_t size, const char *src)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t len = 0;
+	size_t len = 0, controls = 0;
 
 	for (; *src && len + 4 < size; src++) {
 		unsigned char c = (unsigned char)*src;
 
-		if (c >= 0x20 && c != 0x7f) {
+		if (!controls)
+			controls = vhca_control_len(src);
+		if (!controls) {
 			dst[len++] = *src;
 			continue;
 		}
+		controls--;
 		dst[len++] = '\\';
 		dst[len++] = 'x';
 		dst[len++] = hex[c >> 4];

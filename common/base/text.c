@@ -101,6 +101,25 @@ int vhca_strcpy(char *dst, size_t size, const char *src)
 	return 0;
 }
 
+size_t vhca_control_len(const char *s)
+{
+	const unsigned char *c = (const unsigned char *)s;
+
+	if ((c[0] && c[0] < 0x20) || c[0] == 0x7f)
+		return 1;
+	return c[0] == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f ? 2 : 0;
+}
+
+void vhca_blot_controls(char *s)
+{
+	while (*s) {
+		size_t n = vhca_control_len(s);
+
+		memset(s, '?', n);
+		s += n ? n : 1;
+	}
+}
+
 void vhca_strbuf_init(struct vhca_strbuf *sb, char *buf, size_t size)
 {
 	*sb = (struct vhca_strbuf){.buf = buf, .size = size, .truncated = size == 0};

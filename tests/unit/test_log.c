@@ -59,8 +59,9 @@ static void level_drops_what_is_above_it(void **state)
 static void control_characters_are_escaped(void **state)
 {
 	(void)state;
-	vhca_log_info("vm%s: x", "\n<3>forged\x1b[2J\x7f\t caf\xc3\xa9");
-	assert_string_equal(last, "vm\\x0a<3>forged\\x1b[2J\\x7f\\x09 caf\xc3\xa9: x");
+	vhca_log_info("vm%s: x", "\n<3>forged\x1b[2J\x7f\t caf\xc3\xa9 \xc2\x9b"
+				 "2J");
+	assert_string_equal(last, "vm\\x0a<3>forged\\x1b[2J\\x7f\\x09 caf\xc3\xa9 \\xc2\\x9b2J: x");
 }
 
 static void long_message_is_cut_and_worst_case_fits(void **state)

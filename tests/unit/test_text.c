@@ -109,6 +109,24 @@ static void strcpy_refuses_what_does_not_fit(void **state)
 	assert_int_equal(vhca_strcpy(dst, 0, ""), -ENAMETOOLONG);
 }
 
+static void control_characters_are_found_whole(void **state)
+{
+	char text[] = "a\n\x1b[2J\x7f\xc2\x9b"
+		      "2J\xc2\x80\xc2\xa0\xc3\x9b\xc2";
+
+	(void)state;
+	assert_int_equal(vhca_control_len(""), 0);
+	assert_int_equal(vhca_control_len("\x01"), 1);
+	assert_int_equal(vhca_control_len("\x7f"), 1);
+	assert_int_equal(vhca_control_len("\xc2\x80"), 2);
+	assert_int_equal(vhca_control_len("\xc2\x9f"), 2);
+	assert_int_equal(vhca_control_len("\xc2\xa0"), 0); /* no-break space */
+	assert_int_equal(vhca_control_len("\x80"),
+			 0); /* the middle of another character, or no UTF-8 */
+	vhca_blot_controls(text);
+	assert_string_equal(text, "a??[2J???2J??\xc2\xa0\xc3\x9b\xc2");
+}
+
 static void strbuf_adds_whole_pieces_until_full(void **state)
 {
 	struct vhca_strbuf sb;
@@ -147,6 +165,7 @@ int main(void)
 		cmocka_unit_test(bool_takes_four_pairs_of_words_only),
 		cmocka_unit_test(names_are_short_words),
 		cmocka_unit_test(strcpy_refuses_what_does_not_fit),
+		cmocka_unit_test(control_characters_are_found_whole),
 		cmocka_unit_test(strbuf_adds_whole_pieces_until_full),
 		cmocka_unit_test(strbuf_of_no_size_is_full_at_once),
 	};
