@@ -479,6 +479,16 @@ static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_o
 	return n;
 }
 
+/* A port that does not answer in a sweep is dropped: whether it has what it was sent is known after a sweep without errors. */
+static size_t missing_ports(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2 && osm->subn.subnet_initialization_error; i++)
+		n += pair->guid[i] && !osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+	return n;
+}
+
 static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		      const struct vhca_osm_switch_set *at, bool resend)
 {
@@ -491,6 +501,8 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 		cl_plock_acquire(&osm->lock);
 	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
 	    missing_keys(ctx, pair);
+	if (!at)
+		n += missing_ports(osm, pair);
 	cl_plock_release(&osm->lock);
 	return n;
 }

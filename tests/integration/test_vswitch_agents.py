@@ -98,6 +98,7 @@ class Host(Agent):
 
     def __init__(self, n, where, sm, lid, firmware, policy):
         super().__init__(where)
+        self.sm = sm
         self.peer_port = free_port()
         self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": str(lid), "SIM_FIRMWARE": firmware}
         self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = {policy}\npoll = 200ms\n"
@@ -125,7 +126,16 @@ class Host(Agent):
         self.wait(lambda: self.get("/v1/vfs")[1]["vfs"] and self.vf()["state"] == state, WAIT)
 
     def await_reports(self):
-        self.wait(lambda: self.get("/v1/outbox")[1]["outbox"] == [], WAIT)
+        try:
+            self.wait(lambda: self.get("/v1/outbox")[1]["outbox"] == [], WAIT)
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.pending()}") from None
+
+    def pending(self):
+        """What both sides say of a report that does not get through."""
+        facts = {"outbox": self.get("/v1/outbox")[1], **{path: self.sm.api.call("GET", path)[1] for path in ("/healthz", "/v1/fabric")}}
+        told = [line for line in self.sm.log().splitlines() if " -> " in line and "] 0x04 -> " not in line]    # all but its steps
+        return "\n".join([*(f"{name}: {json.dumps(doc)}" for name, doc in facts.items()), *told[-60:]])
 
     def end(self):
         if self.process:
@@ -244,8 +254,8 @@ class Agents(unittest.TestCase, Hosts):
             host.end()
         self.assertEqual(self.sm.stop(), 0)
 
-    def test_no_report_is_accepted_with_another_ones_keys(self):
-        """They stay where the guest is going to be, because OpenSM's SMPs to that port are lost."""
+    def check_another_ones_keys(self, begin, end):
+        """They stay where the guest is going to be, because from begin() to end() OpenSM's SMPs to that port are lost."""
         source, destination = self.host(SOURCE), self.host(DESTINATION)
         claim, place = self.claimed(source), f"F{DESTINATION}-1"
         displaced = self.net.guid[DESTINATION, 1]
@@ -253,17 +263,36 @@ class Agents(unittest.TestCase, Hosts):
         fabric.wait_for("the other one's key", lambda: self.net.has(place, KEY), 20)
         path = self.offer(destination, claim)
         self.release(source, claim)
-        self.net.console(f'Error "{place}" 100 {fattree.PKEY_TABLE}')
+        begin(place)
         self.assertEqual(destination.peer("POST", f"{path}/handover", {"vfs": [{"guid": VGUID, "epoch": claim["epoch"] + 1}]})[0], 200)
         destination.await_vf("programmed")
         destination.wait(lambda: "has not acknowledged its P_Keys yet" in json.dumps(destination.get("/v1/outbox")[1]), WAIT)
-        self.net.console(f'Error "{place}" 0 {fattree.PKEY_TABLE}')
+        end(place)
         destination.await_reports()
         self.assertFalse(self.net.has(place, KEY))
         self.assertTrue(self.net.has(f"F{SOURCE}-1", KEY))
         for host in (source, destination):
             host.end()
         self.assertEqual(self.sm.stop(), 0)
+
+    def lose(self, place):
+        self.net.console(f'Error "{place}" 100 {fattree.PKEY_TABLE}')
+
+    def lose_no_more(self, place):
+        self.net.console(f'Error "{place}" 0 {fattree.PKEY_TABLE}')
+
+    def test_no_report_is_accepted_with_another_ones_keys(self):
+        self.check_another_ones_keys(self.lose, self.lose_no_more)
+
+    def test_a_sweep_that_loses_the_port_is_not_the_last_one(self):
+        """In the sweep that is to repair the move the port does not answer either, and OpenSM drops it."""
+        def after_a_sweep(place):
+            dropped = f"Removed port with GUID:{VGUID}"
+            fabric.wait_for("sweeps that drop the port", lambda: "ERRORS DURING" in self.sm.log().partition(dropped)[2], 60)
+            self.sm.rest()
+            self.lose_no_more(place)
+
+        self.check_another_ones_keys(self.lose, after_a_sweep)
 
 
 class DynamicLids(test_vswitch_dynamic.Case, Hosts):
