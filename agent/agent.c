@@ -291,6 +291,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	for (unsigned int i = 0; i < a->conf->n_sm_urls; i++)
 		urls[i] = a->conf->sm_urls[i];
 	ob.auth = a->sm_auth;
+	ob.named_other = vhca_engine_sm_named_other;
 	ob.snapshot = vhca_engine_snapshot;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
 	if (!a->sm)

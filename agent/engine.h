@@ -81,6 +81,8 @@ void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
 void vhca_engine_snapshot(void *engine);
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc);
+/* named_other of the outbox. */
+void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *binding);
 
 /* ---- requests; fn is called exactly once, never from inside the call ---- */
 struct vhca_claim_request {

@@ -152,6 +152,17 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		engine_mark(e, c->vf);
 }
 
+void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *binding)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+
+	if (!binding->bound || !c || c->epoch != binding->epoch || c->told == VHCA_TOLD_ACCEPTED)
+		return;
+	c->disputed = true;
+	vhca_model_dispute(&e->model, c->identity.guid, true);
+}
+
 static void forget_epoch(void *ctx, uint64_t guid)
 {
 	vhca_journal_forget_epoch(ctx, guid);

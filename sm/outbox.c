@@ -52,6 +52,7 @@ struct vhca_outbox {
 	vhca_outbox_fn fn;
 	void (*members)(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
 			const char *reason);
+	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
 	void (*snapshot)(void *arg);
 	void *arg;
 	uint32_t snapshot_ms;
@@ -177,6 +178,12 @@ static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row
 		ob->members(ob->arg, row->members.port_guid, answer, reason);
 }
 
+static void tell_named_other(const struct vhca_outbox *ob, const struct vhca_outbox_row *row)
+{
+	if (row->kind == VHCA_OUTBOX_BINDING && ob->named_other)
+		ob->named_other(ob->arg, &row->binding);
+}
+
 /* A withdrawal that a later owner has overtaken is how a hand-over ends. */
 static bool came_too_late(const struct report *r, enum vhca_sm_answer answer)
 {
@@ -217,6 +224,8 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	 * gets an answer of its own. */
 	if (!ready_twin(ob, r))
 		tell(ob, &r->row, answer, r->reason, doc);
+	else if (answer == VHCA_SM_SUPERSEDED)
+		tell_named_other(ob, &r->row);
 	free(r);
 }
 
@@ -551,6 +560,7 @@ static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *con
 {
 	ob->ops = conf->ops;
 	ob->members = conf->members;
+	ob->named_other = conf->named_other;
 	ob->snapshot = conf->snapshot;
 	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
 	ob->line.auth = conf->auth;

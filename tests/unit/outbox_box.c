@@ -49,6 +49,12 @@ static void on_snapshot(void *arg)
 	((struct box *)arg)->n_snapshots++;
 }
 
+static void on_named_other(void *arg, const struct vhca_sm_binding *binding)
+{
+	(void)binding;
+	((struct box *)arg)->n_named_other++;
+}
+
 /* ---- life ---- */
 
 void box_open_store(struct box *b)
@@ -81,6 +87,7 @@ void box_open_outbox(struct box *b)
 					      .timeout_ms = 5000,
 					      .backoff_ms = b->backoff_ms,
 					      .members = on_members,
+					      .named_other = on_named_other,
 					      .snapshot = on_snapshot,
 					      .snapshot_ms = b->snapshot_ms};
 	struct vhca_error err;

@@ -182,6 +182,28 @@ static void answer_to_the_replaced_is_nobodys(void **state)
 	assert_int_equal(f->answers[0].answer, VHCA_SM_ACCEPTED);
 }
 
+/* That the SM has named another owner is told all the same: should it be silent from now on, that is no consent. */
+static void refusal_of_the_replaced_is_told(void **state)
+{
+	struct box *f = *state;
+
+	f->sm.hold = true;
+	box_put_epoch(f, VGUID(1), 1);
+	box_wait_until(f, f->sm.n_held == 1);
+	box_put_epoch(f, VGUID(1), 1);
+	box_wait_until(f, f->commits == 2);
+	f->sm.refuse_code = "superseded";
+	f->sm.refuse_kind = VHCA_ERR_CONFLICT;
+	false_sm_answer_held(&f->sm);
+	box_wait_until(f, f->n_named_other == 1);
+	assert_int_equal(f->n_answers, 0);
+	box_wait_until(f, f->sm.n_held == 1);
+	false_sm_answer_held(&f->sm);
+	box_wait_until(f, f->n_answers == 1);
+	assert_int_equal(f->answers[0].answer, VHCA_SM_SUPERSEDED);
+	assert_int_equal(f->n_named_other, 1);
+}
+
 static void newer_replaces_the_one_in_flight_that_failed(void **state)
 {
 	struct box *f = *state;
@@ -520,6 +542,7 @@ int main(void)
 		CASE(newer_replaces_what_was_not_sent),
 		CASE(newer_waits_for_the_one_in_flight),
 		CASE(answer_to_the_replaced_is_nobodys),
+		CASE(refusal_of_the_replaced_is_told),
 		CASE(newer_replaces_the_one_in_flight_that_failed),
 		CASE(superseded_is_dropped),
 		CASE(refused_is_dropped_with_the_reason),

@@ -148,6 +148,24 @@ static void silence_after_a_no_is_no_consent(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
+/* The answer to a report that a newer one has replaced: no word of that one's, but the other owner is known. */
+static void silence_after_a_no_to_the_replaced_is_no_consent(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b = {.bound = true};
+
+	(void)start_guest(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	b.vguid = claim(w)->identity.guid;
+	b.epoch = claim(w)->epoch;
+	vhca_engine_sm_named_other(w->engine, &b);
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_RETRY, "no answer", NULL);
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_CLAIMED);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
 /* It was refused before, and is granted now: with an SM that dies after that it goes on, like any other. */
 static void a_grant_ends_the_dispute(void **state)
 {
@@ -528,6 +546,7 @@ int main(void)
 		T(takes_over_from_a_dead_host),
 		T(silence_after_a_no_is_no_consent),
 		T(a_grant_ends_the_dispute),
+		T(silence_after_a_no_to_the_replaced_is_no_consent),
 		T(nothing_is_programmed_before_the_eviction),
 		T(an_epoch_that_was_withdrawn_is_left),
 		T(a_migration_puts_the_question_off),
