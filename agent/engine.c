@@ -163,6 +163,8 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	claim->told_ms = vhca_now_ms();
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
+	/* Whether it came, or was started here meanwhile, is not known: then another host may have it. */
+	claim->contested = claim->migrating && vf->state == VHCA_VF_PROGRAMMED;
 	if (vf->state != VHCA_VF_UNMANAGED)
 		return 0;
 	/* From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed again. */

@@ -97,10 +97,13 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	if (claim->vf->committing)
-		return;
 	claim->contested = true;
-	engine_save_and_report(e, claim->vf);
+	claim->told = VHCA_TOLD_NOT_YET;
+	claim->told_ms = vhca_now_ms();
+	if (claim->vf->committing)
+		engine_report(e, claim);
+	else
+		engine_save_and_report(e, claim->vf);
 }
 
 void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)

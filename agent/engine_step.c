@@ -360,6 +360,22 @@ static void note_guest_address(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->claim->guest = dev->guest;
 }
 
+/* The SM is asked once more whose the identity of a guest is that runs here and was not seen coming: its answer is waited for, and a no is one. */
+static bool is_doubted(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *dom)
+{
+	const struct vhca_claim *c = vf->claim;
+	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->told_ms;
+
+	if (!c->contested || !e->args.fenced || !dom || dom->incoming)
+		return false;
+	if (c->told == VHCA_TOLD_SUPERSEDED)
+		return true;
+	if (c->told != VHCA_TOLD_NOT_YET || waited >= limit)
+		return false;
+	engine_again(e, vf, limit - waited);
+	return true;
+}
+
 static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
@@ -375,7 +391,9 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		give_up_claim(e, vf);
 	} else if (vf->reprogram) {
 		/* Kept for a guest that is on its way: after a restart nobody has confirmed yet that it is still ours. */
-		if (dom || !vf->claim->migrating)
+		if (is_doubted(e, vf, dom))
+			engine_reason(vf, "waits for the SM's answer");
+		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
 		look_again(e, vf); /* it may stand so for long, and the hook vouches for it */

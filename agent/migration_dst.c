@@ -76,6 +76,8 @@ static bool is_called_back(const struct vhca_mig *m)
 
 static bool lease_counts(const struct vhca_mig *m)
 {
+	if (nobody_knows_where_it_is(m))
+		return false;
 	return !m->pinned || (!m->answered && vhca_engine_virt_synced(m->owner->args.engine));
 }
 
@@ -262,7 +264,7 @@ static void shorten_the_lease(struct vhca_mig *m)
  */
 static bool guest_was_not_seen_coming(const struct vhca_mig *m)
 {
-	return guest_runs_here(m) && !m->pinned;
+	return guest_runs_here(m) && (!m->pinned || m->revived);
 }
 
 static void ask_sm_again(struct vhca_mig *m)
@@ -279,6 +281,17 @@ static void fail_guest_gone(struct vhca_mig *m)
 {
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_gone",
 		      "the domain stopped after it had arrived");
+}
+
+/* The guest was started here, it seems, and the SM has another owner of what it asks for: nobody but that one hands it over. */
+static bool is_superseded(const struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (c->told == VHCA_TOLD_SUPERSEDED)
+			return true;
+	return false;
 }
 
 static bool vfs_are_attached(const struct vhca_mig *m)
@@ -334,6 +347,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_the_lease, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, is_superseded, fail_as_the_claim, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached_and_marked, NULL, UNMARK, MIG_STAY),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached, settle, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(ATTACHING), UNMARK, mig_cannot_unmark, mig_ask_again_later, NONE, MIG_STAY),
