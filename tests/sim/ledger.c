@@ -245,10 +245,11 @@ void ledger_delivered(struct ledger *l, const struct ledger_message *m)
 			continue; /* it was told so before, and may have given it up since */
 		set(at, true, m->now);
 		at->proof = epoch;
+		(void)snprintf(at->given, sizeof(at->given), "%s", mig);
 	}
 }
 
-/* A guest that runs here is not withdrawn from. */
+/* A guest that runs here is not withdrawn from, nor is what a later migration has handed over. */
 void ledger_answers(struct ledger *l, const struct ledger_message *m)
 {
 	unsigned int guest;
@@ -257,8 +258,11 @@ void ledger_answers(struct ledger *l, const struct ledger_message *m)
 	if (m->status != 200 || !is_peers(m, "/abort", mig))
 		return;
 	guest = guest_of(l, mig);
-	if (guest != LEDGER_NOBODY && l->runs[guest] != m->to)
-		set_all(l, guest, m->to, false, m->now);
+	if (guest == LEDGER_NOBODY || l->runs[guest] == m->to)
+		return;
+	for (unsigned int i = 0; i < l->n_ids; i++)
+		if (l->ids[i].guest == guest && !strcmp(l->ids[i].at[m->to].given, mig))
+			set(&l->ids[i].at[m->to], false, m->now);
 }
 
 void ledger_hears(struct ledger *l, const struct ledger_message *m)

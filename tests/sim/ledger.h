@@ -35,6 +35,7 @@ struct ledger_host {
 	uint64_t proof;	   /* the highest epoch that it was given, by a peer or the SM */
 	uint64_t promised; /* the epoch that it has handed over... */
 	char promise[37];  /* ...in this migration */
+	char given[37];	   /* the last hand-over to it was of this one */
 };
 
 /* One vGUID. */
