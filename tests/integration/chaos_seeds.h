@@ -20,6 +20,8 @@ static const struct {
 	{3306, "a refusal was not heard because a newer report was queued"},
 	{2493, "a lease ran out while nobody could say whether the guest had come"},
 	{2745, "the ledger took an older migration's end for the newer one's"},
+	{777002135, "the ledger held a promise against a host that the SM has told of its end"},
+	{777003653, "the simulation let a commit overtake another one when a stall was cut short"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},
 };

@@ -385,12 +385,21 @@ enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_mess
 	return ret;
 }
 
-/* The SM's no says that another port has it. */
+/* The SM's no says that another port has it; one that has given it up is named, too. */
 static bool names_another(const struct ledger_message *m, uint64_t port)
 {
+	struct json_object *bound = m->answer ? json_object_object_get(m->answer, "bound") : NULL;
 	uint64_t has = guid_of(m->answer, "port_guid");
 
-	return has && has != port;
+	return has && has != port && (!bound || json_object_get_boolean(bound));
+}
+
+/* What it has handed over is over, and its guest runs here (again). */
+static bool is_given_up(const struct ledger *l, const struct ledger_id *id,
+			const struct ledger_message *m)
+{
+	return id->guest != LEDGER_NOBODY && l->runs[id->guest] == m->from &&
+	       number_of(m->answer, "known_epoch") >= id->at[m->from].promised;
 }
 
 void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
@@ -410,7 +419,7 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port)) {
 		set(at, false, m->now);
 		at->refused = true;
-	} else if (is_refused(m) && at->refused) { /* who had it has given it up */
+	} else if (is_refused(m) && !at->may && (at->refused || is_given_up(l, id, m))) {
 		set(at, false, m->now);
 		at->refused = false;
 		at->started = true;

@@ -99,11 +99,6 @@ void vtime_set_wall(enum vtime_owner owner, int64_t ms)
 	vt.wall[owner] = ms;
 }
 
-void vtime_stall(enum vtime_owner owner, uint64_t until)
-{
-	vt.stalled[owner] = until;
-}
-
 uint64_t vtime_now(void)
 {
 	return vt.now;
@@ -165,6 +160,35 @@ static void disarm(struct vhca_timer *t)
 	if (t->armed)
 		TAILQ_REMOVE(&vt.timers, t, link);
 	t->armed = false;
+}
+
+/* What has waited for the end of a stall waits for the new one: else what comes after a stall that was cut short overtakes it. */
+static void wait_anew(enum vtime_owner owner, uint64_t was, uint64_t until)
+{
+	struct event_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
+	struct event *e, *next;
+
+	for (e = TAILQ_FIRST(&vt.events); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->owner != owner || e->at != was)
+			continue;
+		TAILQ_REMOVE(&vt.events, e, link);
+		e->at = until;
+		TAILQ_INSERT_TAIL(&waiting, e, link);
+	}
+	while ((e = TAILQ_FIRST(&waiting))) {
+		TAILQ_REMOVE(&waiting, e, link);
+		insert(e);
+	}
+}
+
+void vtime_stall(enum vtime_owner owner, uint64_t until)
+{
+	uint64_t was = vt.stalled[owner];
+
+	vt.stalled[owner] = until;
+	if (was > vt.now)
+		wait_anew(owner, was, until > vt.now ? until : vt.now);
 }
 
 static void run_event(struct event *e)
