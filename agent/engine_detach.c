@@ -134,6 +134,12 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_ATTACHED);
 }
 
+/* An operator has vouched meanwhile, and nobody else wants it out. */
+static bool may_stay(const struct vhca_claim *c)
+{
+	return c->stays && !c->ending && !c->leaving && !c->forced;
+}
+
 static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)
 {
 	uint64_t next = vf->look_ms < vf->deadline_ms ? vf->look_ms : vf->deadline_ms;
@@ -155,6 +161,12 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
+		return;
+	}
+	if (may_stay(vf->claim)) {
+		vf->claim->stays = false;
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_ATTACHED);
 		return;
 	}
 	is_over = vf->deadline_ms && now >= vf->deadline_ms;

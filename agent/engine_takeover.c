@@ -93,6 +93,7 @@ static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
 	if (c->failure.kind && !strcmp(c->failure.code, "superseded")) {
 		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
 		c->ending = false;
+		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
 	c->told = VHCA_TOLD_NOT_YET;
 	c->told_ms = vhca_now_ms();

@@ -91,6 +91,7 @@ struct vhca_claim {
 	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
+	bool stays; /* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool disputed; /* asked for it before, the SM has named another owner: its silence is no consent */
 	bool orphan; /* loaded from an earlier boot, whose guests are gone */
 	/* vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it (first), the SM granted it (last) */

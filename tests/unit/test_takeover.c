@@ -425,6 +425,28 @@ static void refused_vf_in_a_guest_is_asked_for_again(void **state)
 	assert_true(world_vf_of(w, 0, "ib0") >= 0);
 }
 
+/* Once somebody has vouched, it is not asked for any more, until the time for that would be over. */
+static void refused_vf_that_may_stay_is_not_asked_out(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_deaf_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	unsigned int before;
+
+	sm_answers(w, 7);
+	assert_true(wait_state(w, VHCA_VF_DETACHING));
+	before = told.n;
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	assert_true(world_until(w, is_told_more, &before));
+	sm_answers(w, 7);
+	before = told.n;
+	assert_true(world_until(w, is_told_more, &before));
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	assert_int_equal(claim(w)->kept.kind, VHCA_ERR_NONE); /* it was not given up */
+	assert_true(world_vf_of(w, 0, "ib0") >= 0);
+}
+
 static void ignore(void *arg, const struct vhca_claim *c, const struct vhca_error *err)
 {
 	(void)arg;
@@ -559,6 +581,7 @@ int main(void)
 		T(table_of_takeovers_is_bounded),
 		T(superseded_vf_leaves_its_guest),
 		T(refused_vf_in_a_guest_is_asked_for_again),
+		T(refused_vf_that_may_stay_is_not_asked_out),
 		T(vf_that_somebody_detaches_goes_all_the_same),
 		T(lost_grant_makes_it_ask_the_sm),
 		T(silent_sm_is_an_alarm_and_no_request),
