@@ -221,9 +221,13 @@ void ledger_says(struct ledger *l, const struct ledger_message *m)
 		return;
 	for (unsigned int n = 0; (vf = vf_of(m, n)); n++) {
 		struct ledger_host *at = &find_or_make(l, guid_of(vf, "guid"))->at[m->from];
+		uint64_t epoch = number_of(vf, "epoch");
 
+		/* Said once more, it takes nothing of what has come to it since. */
+		if (!at->may && at->promised == epoch && !strcmp(at->promise, mig))
+			continue;
 		set(at, false, m->now);
-		at->promised = number_of(vf, "epoch");
+		at->promised = epoch;
 		(void)snprintf(at->promise, sizeof(at->promise), "%s", mig);
 	}
 }
