@@ -49,8 +49,7 @@ GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
 MIGRATIONS = 150000
-# Few: one schedule in 800 still breaks a rule (chaos_open in tests/integration/chaos_seeds.h), and such a seed fails the run.
-FRESH_MIGRATIONS = 5000
+FRESH_MIGRATIONS = 20000
 SAME_MIGRATIONS = 5000
 
 
