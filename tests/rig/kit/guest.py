@@ -74,7 +74,7 @@ def hostdevs_of(xml):
 class Guest:
     """One domain on one host. Used as: g = Guest(host, "vm1", 1, request(("ib0", "0x8001"))); g.start()."""
 
-    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=192, cmdline="",
+    def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=128, cmdline="",
                  machine="q35", agent=False):
         self.host, self.name = host, name
         self.uuid = uuid_of(number)
