@@ -53,8 +53,9 @@ def dead_host_comes_back(rig):
     rig.hvb.vm.qmp("system_reset")
     try:
         guest = rig.guest(rig.hva, 1, ("ib0", "0x8001")).start(wait=False)
-        # The two adapters share a cable: until hvb is back, hva's port may be down, and then its SM is no master and accepts nothing.
+        # The two adapters share a cable: soon hva's port is down and its OpenSM no master, so here the claim may wait or be attached.
         rig.hva.sh(f"vhcactl takeover {guest.uuid} 'the rig took hvb its power'")
+        equal(rig.hvb.vm.qmp("query-status")["running"], False, "hvb runs while its address is taken over")
     finally:
         rig.hvb.vm.qmp("cont")
     wait_for(lambda: rig.hvb.vm.boot_id() not in ("", boot), 180, "hvb to come back", 1)
