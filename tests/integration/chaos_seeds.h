@@ -22,6 +22,7 @@ static const struct {
 	{2745, "the ledger took an older migration's end for the newer one's"},
 	{777002135, "the ledger held a promise against a host that the SM has told of its end"},
 	{888001306, "the ledger took a hand-over that was said once more for a new one"},
+	{999003617, "the ledger called back what had been begun before the SM's no was heard"},
 	{777003653, "the simulation let a commit overtake another one when a stall was cut short"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},

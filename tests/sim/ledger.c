@@ -67,9 +67,14 @@ unsigned int ledger_host_of(const struct ledger *l, uint64_t port)
 	return LEDGER_NOBODY;
 }
 
+static bool may_by_silence(const struct ledger_host *at, uint64_t now)
+{
+	return at->started && now - at->since_ms >= SILENCE_MS;
+}
+
 static void set(struct ledger_host *at, bool may, uint64_t now)
 {
-	if (at->may != may)
+	if (at->may != may || may_by_silence(at, now))
 		at->since_ms = now;
 	at->may = may;
 	at->started = at->refused = false;
@@ -438,8 +443,7 @@ bool ledger_may(const struct ledger *l, uint64_t guid, unsigned int host, uint64
 	const struct ledger_id *id = ledger_find(l, guid);
 
 	return !id || id->guest == LEDGER_NOBODY || id->at[host].may ||
-	       (id->at[host].started && now - id->at[host].since_ms >= SILENCE_MS) ||
-	       now - id->at[host].since_ms < late_ms;
+	       may_by_silence(&id->at[host], now) || now - id->at[host].since_ms < late_ms;
 }
 
 bool ledger_is_evicted(const struct ledger *l, uint64_t guid, unsigned int host)
