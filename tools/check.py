@@ -49,7 +49,7 @@ GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
 MIGRATIONS = 150000
-FRESH_MIGRATIONS = 20000
+FRESH_MIGRATIONS = 10000
 SAME_MIGRATIONS = 5000
 
 
