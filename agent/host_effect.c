@@ -31,6 +31,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 		.vf_index = vf->index,
 		.port = vf->hca->port,
 		.n_ports = vf->hca->facts.n_ports,
+		.iommu_group = vf->iommu_group,
 		.bind = vf->state == VHCA_VF_CLAIMED,
 		.unused = vhca_model_is_unused(model, vf),
 	};
@@ -64,35 +65,20 @@ static int need_device(const struct vhca_host_job *job, struct vhca_error *err)
 	return 0;
 }
 
-static int cannot_tell(struct vhca_host_job *job, int group, int r)
-{
-	(void)vhca_error_set(&job->result.err, VHCA_ERR_DEVICE, "vfio", -r,
-			     "%s: cannot tell whether vfio group %d is open",
-			     VHCA_BDF_STR(job->bdf), group);
-	if (r == -ENOENT)
-		vhca_error_hint(&job->result.err,
-				"it is on vfio-pci and has no /dev/vfio/%d: vhcad needs a kernel "
-				"with CONFIG_VFIO_GROUP, and an IOMMU",
-				group);
-	return r;
-}
-
-/* Is somebody using the VF through vfio? */
+/* Is somebody using the VF through vfio? A group without a device node is one that nobody can have open. */
 static int group_in_use(struct vhca_host_job *job)
 {
-	struct vhca_vf_facts now;
-	int r = vhca_inventory_read_vf(job->sys, job->bdf, &now, &job->result.err);
+	int r = job->iommu_group < 0 ? 0 : vhca_vfio_group_busy(job->dev_root, job->iommu_group);
 
-	if (r < 0)
-		return r;
-	r = vhca_vfio_in_use(job->dev_root, &now);
 	job->result.in_use = r == 1;
 	if (r == 1)
 		return vhca_error_set(&job->result.err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
 				      "%s: somebody has its vfio group %d open",
-				      VHCA_BDF_STR(job->bdf), now.iommu_group);
-	if (r < 0)
-		return cannot_tell(job, now.iommu_group, r);
+				      VHCA_BDF_STR(job->bdf), job->iommu_group);
+	if (r < 0 && r != -ENOENT)
+		return vhca_error_set(&job->result.err, VHCA_ERR_DEVICE, "vfio", -r,
+				      "%s: cannot tell whether vfio group %d is open",
+				      VHCA_BDF_STR(job->bdf), job->iommu_group);
 	return 0;
 }
 

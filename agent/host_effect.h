@@ -17,6 +17,7 @@ struct vhca_host_job {
 	const struct vhca_rtnl *rtnl;	 /* NULL = the kernel's; a test brings its own */
 	uint16_t vf_index;
 	uint8_t port, n_ports;
+	int iommu_group;
 	bool bind;   /* PROGRAM: make sure of vfio-pci first */
 	bool unused; /* PROGRAM: nobody may have its group open (vhca_model_is_unused()) */
 	struct vhca_identity want;

@@ -28,13 +28,9 @@ static void plan_vf(enum vhca_family family, const struct vhca_vf_facts *vf, con
 		printf("  %s: cannot be used: IOMMU group %d holds %u devices (no ACS on its "
 		       "path)\n",
 		       VHCA_BDF_STR(vf->bdf), vf->iommu_group, vf->group_size);
-	else if (vhca_vfio_in_use(dev_root, vf) == 1)
+	else if (vhca_vfio_group_busy(dev_root, vf->iommu_group) == 1)
 		printf("  %s: in use (vfio group %d is open): not touched\n", VHCA_BDF_STR(vf->bdf),
 		       vf->iommu_group);
-	else if (vhca_vfio_in_use(dev_root, vf) < 0)
-		printf("  %s: may be in use (whether vfio group %d is open cannot be told): not "
-		       "touched\n",
-		       VHCA_BDF_STR(vf->bdf), vf->iommu_group);
 	else if (!strcmp(driver, "vfio-pci"))
 		printf("  %s: on vfio-pci already; its identity is withdrawn: %s\n",
 		       VHCA_BDF_STR(vf->bdf), withdrawn[family]);

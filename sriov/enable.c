@@ -300,14 +300,14 @@ static int check_groups(const char *dev_root, const struct vhca_pf_facts *pf,
 {
 	for (unsigned int i = 0; i < pf->n_vfs; i++) {
 		const struct vhca_vf_facts *vf = &pf->vfs[i];
-		int r = vhca_vfio_in_use(dev_root, vf);
+		int r = vf->iommu_group < 0 ? 0 : vhca_vfio_group_busy(dev_root, vf->iommu_group);
 
-		if (r == 0)
+		/* No node: nobody can have it open. */
+		if (r == 0 || r == -ENOENT)
 			continue;
 		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", r > 0 ? EBUSY : -r,
-				     "%s: its VFs stay: %s %s (vfio group %d)",
-				     VHCA_BDF_STR(pf->bdf), VHCA_BDF_STR(vf->bdf),
-				     r > 0 ? "is in use" : "may be in use", vf->iommu_group);
+				     "%s: its VFs stay: %s is in use (vfio group %d)",
+				     VHCA_BDF_STR(pf->bdf), VHCA_BDF_STR(vf->bdf), vf->iommu_group);
 		vhca_error_hint(err,
 				"detach it from its guest, or end the process that fuser -v "
 				"/dev/vfio/%d names",

@@ -225,10 +225,3 @@ int vhca_vfio_group_busy(const char *dev_root, int group)
 		return 0;
 	return errno == EBUSY ? 1 : -errno;
 }
-
-int vhca_vfio_in_use(const char *dev_root, const struct vhca_vf_facts *vf)
-{
-	int r = vf->iommu_group < 0 ? -ENOENT : vhca_vfio_group_busy(dev_root, vf->iommu_group);
-
-	return r == -ENOENT && strcmp(vf->driver, VFIO_PCI) != 0 ? 0 : r;
-}

@@ -12,9 +12,5 @@ int vhca_vfio_bind(struct vhca_sysfs *sys, struct vhca_bdf vf, struct vhca_error
 /* 1 = somebody has /dev/vfio/<group> open (EBUSY probe), 0 = free, negative errno = cannot tell.
  * dev_root is "/dev" or a test directory. */
 int vhca_vfio_group_busy(const char *dev_root, int group);
-/* Whether somebody may use the VF through vfio. 1 = yes, 0 = no: it is not on vfio-pci, or nobody has its group open; negative errno = cannot
- * tell. -ENOENT: it is on vfio-pci and its group has no node, as in kernels without CONFIG_VFIO_GROUP, where users open /dev/vfio/devices/vfioN,
- * and in no-IOMMU mode, where the node is /dev/vfio/noiommu-N (drivers/vfio/group.c and device_cdev.c, Linux 6.12). */
-int vhca_vfio_in_use(const char *dev_root, const struct vhca_vf_facts *vf);
 
 #endif

@@ -109,10 +109,6 @@ static void each_vf_has_its_line(void **state)
 	sim_bind(&f->tree, "0000:01:00.2", "vfio-pci");
 	sim_link(&f->tree, "kernel/iommu_groups/4/devices/0000:02:00.0",
 		 "../../../../devices/none");
-	assert_said(plan(f, "[hca " PF "]\nmanage = yes\n"),
-		    "0000:01:00.2: may be in use (whether vfio group 1 is open cannot be told): "
-		    "not touched");
-	sim_put(&f->tree, "dev/vfio/1", "%s", "");
 	said = plan(f, "[hca " PF "]\nmanage = yes\n");
 	assert_said(said, "0000:01:00.1: from mlx4_core to vfio-pci; its identity is withdrawn: no "
 			  "GUID, P_Key map none");

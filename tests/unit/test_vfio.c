@@ -352,22 +352,6 @@ static void open_group_is_busy(void **state)
 	assert_int_equal(vhca_vfio_group_busy(dev, -1), -EINVAL);
 }
 
-/* Linux without CONFIG_VFIO_GROUP, and no-IOMMU mode: users open other nodes. */
-static void vf_without_a_node_of_its_group_may_be_in_use(void **state)
-{
-	struct fixture *f = ready(state);
-	struct vhca_vf_facts vf;
-
-	assert_int_equal(enable(f, 2), 0);
-	assert_int_equal(vhca_vfio_in_use(sysfs_sim_dev(f->base.sim), &f->after.vfs[0]), 0);
-	assert_int_equal(vhca_vfio_bind(f->base.sys, vf0, &f->err), 0);
-	assert_int_equal(vhca_inventory_read_vf(f->base.sys, vf0, &vf, &f->err), 0);
-	assert_int_equal(vhca_vfio_in_use(sysfs_sim_dev(f->base.sim), &vf), 0);
-	assert_int_equal(vhca_vfio_in_use("/nonexistent", &vf), -ENOENT);
-	vf.iommu_group = -1;
-	assert_int_equal(vhca_vfio_in_use(sysfs_sim_dev(f->base.sim), &vf), -ENOENT);
-}
-
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, sysfs_fixture_teardown)
 
 int main(void)
@@ -389,7 +373,6 @@ int main(void)
 		T(quicker_others_are_no_failure),
 		T(missing_driver_is_loaded_first),
 		T(open_group_is_busy),
-		T(vf_without_a_node_of_its_group_may_be_in_use),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
