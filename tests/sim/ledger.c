@@ -379,7 +379,8 @@ static enum ledger_verdict judge_generation(const struct ledger *l, const struct
 	if (begins && !l->vouched[id->guest])
 		return LEDGER_UNVOUCHED;
 	if (!begins && id->sm.bound && id->sm.epoch && id->sm.port != r->port &&
-	    (host == LEDGER_NOBODY || !l->moved[host][id->guest]))
+	    (host == LEDGER_NOBODY ||
+	     (!l->moved[host][id->guest] && r->epoch > id->at[host].free_to)))
 		return LEDGER_NO_GENERATION;
 	return LEDGER_RIGHT;
 }
@@ -428,6 +429,16 @@ static bool names_another(const struct ledger_message *m, uint64_t port)
 	return has && has != port && (!bound || json_object_get_boolean(bound));
 }
 
+/* What the SM says to be given up may be gone on from, above the epoch that is promised to a
+ * migration's destination. */
+static uint64_t free_up_to(const struct ledger_message *m)
+{
+	struct json_object *bound = m->answer ? json_object_object_get(m->answer, "bound") : NULL;
+
+	return bound && !json_object_get_boolean(bound) ? number_of(m->answer, "known_epoch") + 2
+							: 0;
+}
+
 /* What it has handed over is over, and its guest runs here (again). */
 static bool is_given_up(const struct ledger *l, const struct ledger_id *id,
 			const struct ledger_message *m)
@@ -446,6 +457,8 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 		return;
 	id = find_or_make(l, r.guid);
 	at = &id->at[m->from];
+	if (is_refused(m))
+		at->free_to = free_up_to(m);
 	if (m->status == 200 && r.epoch > at->promised)
 		set(at, true, m->now);
 	else if (m->status != 200 && !is_refused(m) && at->started)

@@ -34,6 +34,7 @@ struct ledger_host {
 	uint64_t since_ms; /* when that has changed */
 	uint64_t waits_ms; /* since when it waits for the SM's word, if `started` */
 	uint64_t proof;	   /* the highest epoch that it was given, by a peer or the SM */
+	uint64_t free_to;  /* the SM has told it that the vGUID was given up; 0: that it was not */
 	uint64_t promised; /* the epoch that it has handed over... */
 	char promise[37];  /* ...in this migration */
 	char given[37];	   /* the last hand-over to it was of this one */
