@@ -24,6 +24,8 @@ static const struct {
 	{888001306, "the ledger took a hand-over that was said once more for a new one"},
 	{999003617, "the ledger called back what had been begun before the SM's no was heard"},
 	{777003653, "the simulation let a commit overtake another one when a stall was cut short"},
+	{111006990, "the operator forgot a guest whose agent was killed as soon as he had vouched"},
+	{111001640, "the ledger took going on from what was given up for a take-over"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},
 };

@@ -70,11 +70,13 @@ static bool vouches(struct chaos *c, unsigned int g, unsigned int at)
 /* The guest runs. An agent that was killed has forgotten what an operator said, and has to hear it again. */
 static bool looks_again(const struct duty *d)
 {
+	bool held = is_held_elsewhere(d->c, d->guest);
+
 	if (d->plan > TAKES_OVER_LATER)
 		return false;
-	if (is_held_elsewhere(d->c, d->guest))
+	if (held)
 		(void)vouches(d->c, d->guest, d->c->guests[d->guest].at);
-	return d->c->guests[d->guest].bare_since > 0;
+	return held || d->c->guests[d->guest].bare_since > 0;
 }
 
 static void starts(const struct duty *d)

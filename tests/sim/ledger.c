@@ -69,7 +69,7 @@ unsigned int ledger_host_of(const struct ledger *l, uint64_t port)
 
 static bool may_by_silence(const struct ledger_host *at, uint64_t now)
 {
-	return at->started && now - at->since_ms >= SILENCE_MS;
+	return at->started && now - at->waits_ms >= SILENCE_MS;
 }
 
 static void set(struct ledger_host *at, bool may, uint64_t now)
@@ -87,6 +87,14 @@ static void set_all(struct ledger *l, unsigned int guest, unsigned int host, boo
 			set(&l->ids[i].at[host], may, now);
 }
 
+/* It has to hear the SM, or that there is none. */
+static void wait_for_sm(struct ledger_host *at, uint64_t now)
+{
+	set(at, false, now);
+	at->started = true;
+	at->waits_ms = now;
+}
+
 /* ---- libvirt and operators ---- */
 
 void ledger_guest_starts(struct ledger *l, unsigned int guest, unsigned int host, uint64_t now)
@@ -100,8 +108,10 @@ void ledger_guest_starts(struct ledger *l, unsigned int guest, unsigned int host
 
 		if (id->guest != guest)
 			continue;
-		set(&id->at[host], free, now);
-		id->at[host].started = !free;
+		if (free)
+			set(&id->at[host], true, now);
+		else
+			wait_for_sm(&id->at[host], now);
 	}
 	l->last[guest] = host;
 }
@@ -125,10 +135,8 @@ void ledger_agent_starts(struct ledger *l, unsigned int host, uint64_t now)
 	for (unsigned int i = 0; i < l->n_ids; i++) {
 		struct ledger_host *at = &l->ids[i].at[host];
 
-		if (!at->refused)
-			continue;
-		set(at, false, now);
-		at->started = true;
+		if (at->refused)
+			wait_for_sm(at, now);
 	}
 }
 
@@ -189,12 +197,28 @@ uint64_t ledger_handed(const struct ledger_message *m, unsigned int n)
 
 /* ---- between agents ---- */
 
+/* The migration's number, or n_moves. */
+static unsigned int find_move(const struct ledger *l, const char *id)
+{
+	unsigned int i = 0;
+
+	while (i < l->n_moves && strcmp(l->moves[i].id, id) != 0)
+		i++;
+	return i;
+}
+
 static unsigned int guest_of(const struct ledger *l, const char *id)
 {
-	for (unsigned int i = 0; i < l->n_moves; i++)
-		if (!strcmp(l->moves[i].id, id))
-			return l->moves[i].guest;
-	return LEDGER_NOBODY;
+	unsigned int i = find_move(l, id);
+
+	return i < l->n_moves ? l->moves[i].guest : LEDGER_NOBODY;
+}
+
+static bool has_withdrawn(const struct ledger *l, const char *id, unsigned int host)
+{
+	unsigned int i = find_move(l, id);
+
+	return i < l->n_moves && l->moves[i].withdrawn[host];
 }
 
 /* Domains are told apart by the last digits of their UUID. */
@@ -244,7 +268,7 @@ void ledger_delivered(struct ledger *l, const struct ledger_message *m)
 
 	if (is_peers(m, "", mig) && guest_of(l, mig) != LEDGER_NOBODY)
 		l->moved[m->to][guest_of(l, mig)] = true;
-	if (!is_peers(m, "/handover", mig))
+	if (!is_peers(m, "/handover", mig) || has_withdrawn(l, mig, m->to))
 		return;
 	for (unsigned int n = 0; (vf = vf_of(m, n)); n++) {
 		struct ledger_host *at = &find_or_make(l, guid_of(vf, "guid"))->at[m->to];
@@ -269,6 +293,7 @@ void ledger_answers(struct ledger *l, const struct ledger_message *m)
 	guest = guest_of(l, mig);
 	if (guest == LEDGER_NOBODY || l->runs[guest] == m->to)
 		return;
+	l->moves[find_move(l, mig)].withdrawn[m->to] = true;
 	for (unsigned int i = 0; i < l->n_ids; i++)
 		if (l->ids[i].guest == guest && !strcmp(l->ids[i].at[m->to].given, mig))
 			set(&l->ids[i].at[m->to], false, m->now);
@@ -354,7 +379,8 @@ static enum ledger_verdict judge_generation(const struct ledger *l, const struct
 	if (begins && !l->vouched[id->guest])
 		return LEDGER_UNVOUCHED;
 	if (!begins && id->sm.bound && id->sm.epoch && id->sm.port != r->port &&
-	    (host == LEDGER_NOBODY || !l->moved[host][id->guest]))
+	    (host == LEDGER_NOBODY ||
+	     (!l->moved[host][id->guest] && r->epoch > id->at[host].free_to)))
 		return LEDGER_NO_GENERATION;
 	return LEDGER_RIGHT;
 }
@@ -403,6 +429,16 @@ static bool names_another(const struct ledger_message *m, uint64_t port)
 	return has && has != port && (!bound || json_object_get_boolean(bound));
 }
 
+/* What the SM says to be given up may be gone on from, above the epoch that is promised to a
+ * migration's destination. */
+static uint64_t free_up_to(const struct ledger_message *m)
+{
+	struct json_object *bound = m->answer ? json_object_object_get(m->answer, "bound") : NULL;
+
+	return bound && !json_object_get_boolean(bound) ? number_of(m->answer, "known_epoch") + 2
+							: 0;
+}
+
 /* What it has handed over is over, and its guest runs here (again). */
 static bool is_given_up(const struct ledger *l, const struct ledger_id *id,
 			const struct ledger_message *m)
@@ -421,6 +457,8 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 		return;
 	id = find_or_make(l, r.guid);
 	at = &id->at[m->from];
+	if (is_refused(m))
+		at->free_to = free_up_to(m);
 	if (m->status == 200 && r.epoch > at->promised)
 		set(at, true, m->now);
 	else if (m->status != 200 && !is_refused(m) && at->started)
@@ -428,11 +466,8 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m)
 	else if (is_refused(m) && r.epoch >= at->proof && names_another(m, r.port)) {
 		set(at, false, m->now);
 		at->refused = true;
-	} else if (is_refused(m) && !at->may && (at->refused || is_given_up(l, id, m))) {
-		set(at, false, m->now);
-		at->refused = false;
-		at->started = true;
-	}
+	} else if (is_refused(m) && !at->may && (at->refused || is_given_up(l, id, m)))
+		wait_for_sm(at, m->now);
 }
 
 /* ---- questions ---- */

@@ -32,7 +32,9 @@ struct ledger_host {
 	bool started; /* ...not, only because its guest was started here and the SM has another port */
 	bool refused;	   /* ...not: the SM's no was heard */
 	uint64_t since_ms; /* when that has changed */
+	uint64_t waits_ms; /* since when it waits for the SM's word, if `started` */
 	uint64_t proof;	   /* the highest epoch that it was given, by a peer or the SM */
+	uint64_t free_to;  /* the SM has told it that the vGUID was given up; 0: that it was not */
 	uint64_t promised; /* the epoch that it has handed over... */
 	char promise[37];  /* ...in this migration */
 	char given[37];	   /* the last hand-over to it was of this one */
@@ -60,6 +62,7 @@ struct ledger {
 	struct {
 		char id[37];
 		unsigned int guest;
+		bool withdrawn[LEDGER_HOSTS]; /* a hand-over that comes later is void */
 	} moves[LEDGER_MOVES];
 };
 
