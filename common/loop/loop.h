@@ -44,8 +44,9 @@ struct vhca_watch *vhca_watch_free(struct vhca_watch *watch);
 /* ---- one-shot timers (CLOCK_BOOTTIME) ---- */
 struct vhca_timer;
 int vhca_timer_new(struct vhca_loop *loop, const char *name, void (*fn)(void *arg), void *arg,
-		   struct vhca_timer **ret);			     /* not armed */
-void vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms); /* re-arming moves it */
+		   struct vhca_timer **ret); /* not armed */
+/* Re-arming moves it. After the loop's end it does nothing: who is freed then may still try. */
+void vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms);
 void vhca_timer_stop(struct vhca_timer *timer);
 struct vhca_timer *vhca_timer_free(struct vhca_timer *timer);
 

@@ -141,7 +141,7 @@ void vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms)
 	r = sd_event_source_set_time(timer->source, now);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(timer->source, SD_EVENT_ONESHOT);
-	if (r < 0)
+	if (r < 0 && r != -ESTALE) /* the loop has ended: nothing fires any more */
 		vhca_log_error("loop: timer \"%s\" cannot be armed: error %d", timer->name, -r);
 }
 

@@ -226,6 +226,32 @@ static void run_ends_with_the_code_of_exit(void **state)
 	assert_int_equal(t.signo, SIGUSR1);
 }
 
+static unsigned int n_messages;
+
+static void any_message(enum vhca_log_level level, const char *msg)
+{
+	(void)level;
+	(void)msg;
+	n_messages++;
+}
+
+/* What is freed after the loop's end may still try to begin again. */
+static void timer_after_the_end_is_no_error(void **state)
+{
+	struct vhca_timer *timer;
+	int fired = 0;
+
+	assert_int_equal(vhca_timer_new(*state, "late", count, &fired, &timer), 0);
+	vhca_loop_exit(*state, 0);
+	assert_int_equal(vhca_loop_run(*state), 0);
+	vhca_log_set_sink(any_message);
+	n_messages = 0;
+	vhca_timer_arm_ms(timer, 0);
+	vhca_log_set_sink(NULL);
+	assert_int_equal(n_messages, 0);
+	(void)vhca_timer_free(timer);
+}
+
 /* ---- time accounting ---- */
 
 static char last_warning[256];
@@ -317,6 +343,7 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test(backoff_doubles_up_to_its_cap),
 		cmocka_unit_test_setup_teardown(run_ends_with_the_code_of_exit, setup, teardown),
+		cmocka_unit_test_setup_teardown(timer_after_the_end_is_no_error, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
