@@ -10,7 +10,7 @@ import time
 
 from kit.base import RUN, SLOW, RigError, run, wait_for
 
-# Seconds that the end of a connection may be late: QEMU's user network has been seen to keep it to itself.
+# Seconds that the end of a connection may be late: once it did not come at all, socat's or the user network's fault.
 AFTER_RC = 2
 
 MEMORY_MB = 3072
