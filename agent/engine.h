@@ -136,8 +136,8 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /* Makes the epoch durable without using it: it is promised to somebody else. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
-/* Asks the SM for an identity that is still away, at the claim's epoch; claim->told is what it said last. Nothing, if a
- * transaction is under way: ask again. */
+/* Asks the SM for an identity that is still away, or whose guest nobody has seen come, at the claim's
+ * epoch; claim->told is what it said last, until it says more. */
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim);
 /* The VF of a claim that is away goes into its guest without the identity, which is programmed in place when it returns (not
  * where a guest's driver would not see that). Not durable. */

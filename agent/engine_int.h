@@ -82,6 +82,8 @@ void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 /* Sends the claim's binding (again), e.g. with a new LID. */
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
+/* The same, and the claim is saved with it, if no transaction of its VF is under way. */
+void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim);
 /* Queues the declaration of the keys in hca->declared. */
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 /* At the end: the store has said all that it will say. */

@@ -98,12 +98,7 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->contested = true;
-	claim->told = VHCA_TOLD_NOT_YET;
-	claim->told_ms = vhca_now_ms();
-	if (claim->vf->committing)
-		engine_report(e, claim);
-	else
-		engine_save_and_report(e, claim->vf);
+	engine_tell_sm(e, claim);
 }
 
 void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)

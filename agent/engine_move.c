@@ -437,6 +437,14 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 	commit_report(e, txn, put_report(e, txn, claim, true));
 }
 
+void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (claim->vf->committing)
+		engine_report(e, claim);
+	else
+		engine_save_and_report(e, claim->vf);
+}
+
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 {
 	struct vhca_txn *txn = vhca_txn_new(e->args.store);

@@ -97,12 +97,9 @@ static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
 	}
 	c->told = VHCA_TOLD_NOT_YET;
 	c->told_ms = vhca_now_ms();
-	if (c->vf->committing) {
+	if (c->vf->committing)
 		c->vf->unsaved = true;
-		engine_report(e, c);
-	} else {
-		engine_save_and_report(e, c->vf);
-	}
+	engine_tell_sm(e, c);
 	engine_mark(e, c->vf);
 }
 

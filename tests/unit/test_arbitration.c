@@ -159,16 +159,20 @@ static void test_somebody_is_ahead(void **state)
 {
 	struct pair *p = *state;
 	uint16_t pkey = 0x8001;
+	struct vhca_uuid id;
 	struct vhca_osm_binding ahead = {
 		.epoch = 99, .port_guid = 0x77, .n_pkeys = 1, .pkeys = &pkey};
 
 	ahead.vguid = claim_on(p, 0)->identity.guid;
 	p->sm_down = true;
-	(void)fall_silent(p);
+	id = fall_silent(p);
 	assert_true(pair_until(p, is_bare, NULL));
 	assert_int_equal(vhca_osm_table_put(p->sm.table, &ahead, 128, NULL), 0);
 	p->sm_down = false;
 	assert_true(pair_until(p, waits, "older than 99"));
+	vhca_engine_contest(p->w[0].engine,
+			    vhca_migration_claim(vhca_migrations_find(p->ms[0], &id), NULL));
+	assert_int_equal(claim_on(p, 0)->told, VHCA_TOLD_SUPERSEDED); /* until it says more */
 	pair_revive(p, 1);
 	assert_true(pair_until(p, waits, "gave it up; "));
 	settle(p);
