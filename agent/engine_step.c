@@ -194,6 +194,15 @@ static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_clai
 	       (c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_UNREACHABLE);
 }
 
+/* How much longer an SM that has not answered is waited for: twice the request's own time-out. Then
+ * something is wrong with the SM, not with us. */
+static uint64_t patience_ms(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->told_ms;
+
+	return waited < limit ? limit - waited : 0;
+}
+
 /* May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks nobody: a key that the port lacks stays
  * `none` in the map, which is safe, and is mapped when it comes. */
 static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
@@ -228,10 +237,9 @@ static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 	case VHCA_TOLD_UNREACHABLE:
 		return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
 	case VHCA_TOLD_NOT_YET:
-		/* Twice the request's own time-out: then something is wrong with the SM, not with us. */
-		if (waited >= 2ULL * e->conf->sm_timeout_ms)
+		if (patience_ms(e, c) == 0)
 			return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
-		engine_again(e, vf, 2ULL * e->conf->sm_timeout_ms - waited);
+		engine_again(e, vf, patience_ms(e, c));
 		engine_reason(vf, "waits for the SM's answer");
 		return WAIT;
 	case VHCA_TOLD_ACCEPTED:
@@ -360,19 +368,19 @@ static void note_guest_address(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->claim->guest = dev->guest;
 }
 
-/* The SM is asked once more whose the identity of a guest is that runs here and was not seen coming: its answer is waited for, and a no is one. */
-static bool is_doubted(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *dom)
+/* The SM is asked once more whose the identity of a guest is that runs here and was not seen coming:
+ * its answer is waited for, and a no is one. */
+static bool awaits_owner(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *dom)
 {
 	const struct vhca_claim *c = vf->claim;
-	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->told_ms;
 
 	if (!c->contested || !e->args.fenced || !dom || dom->incoming)
 		return false;
 	if (c->told == VHCA_TOLD_SUPERSEDED)
 		return true;
-	if (c->told != VHCA_TOLD_NOT_YET || waited >= limit)
+	if (c->told != VHCA_TOLD_NOT_YET || patience_ms(e, c) == 0)
 		return false;
-	engine_again(e, vf, limit - waited);
+	engine_again(e, vf, patience_ms(e, c));
 	return true;
 }
 
@@ -391,7 +399,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		give_up_claim(e, vf);
 	} else if (vf->reprogram) {
 		/* Kept for a guest that is on its way: after a restart nobody has confirmed yet that it is still ours. */
-		if (is_doubted(e, vf, dom))
+		if (awaits_owner(e, vf, dom))
 			engine_reason(vf, "waits for the SM's answer");
 		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
@@ -476,8 +484,7 @@ static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf 
 /* Whose it is, only the SM can say, and it does not answer. */
 static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE ||
-			       vhca_now_ms() - c->told_ms >= 2ULL * e->conf->sm_timeout_ms);
+	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE || patience_ms(e, c) == 0);
 }
 
 static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)

@@ -283,15 +283,16 @@ static void fail_guest_gone(struct vhca_mig *m)
 		      "the domain stopped after it had arrived");
 }
 
-/* The guest was started here, it seems, and the SM has another owner of what it asks for: nobody but that one hands it over. */
+static bool has_another_owner(const struct vhca_claim *c)
+{
+	return c->told == VHCA_TOLD_SUPERSEDED;
+}
+
+/* The guest was started here, it seems, and the SM has another owner of what it asks for: nobody but
+ * that one hands it over. */
 static bool is_superseded(const struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->told == VHCA_TOLD_SUPERSEDED)
-			return true;
-	return false;
+	return mig_any(m, has_another_owner);
 }
 
 static bool vfs_are_attached(const struct vhca_mig *m)

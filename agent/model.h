@@ -78,7 +78,9 @@ struct vhca_claim {
 	bool withdrawn; /* at this epoch: the SM may hear of that after whatever is said at the same one */
 	/* Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends the claim while it is away has to free that. */
 	uint64_t kept_epoch;
-	bool contested; /* away, and the SM was asked for it at this epoch; after a restart: may have been */
+	/* The SM is asked for it at this epoch: while it is away, or because nobody knows how its guest
+	 * came. After a restart: may have been. */
+	bool contested;
 	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
 	bool bare;   /* away, but its VF goes into the guest all the same: without the identity */

@@ -163,8 +163,8 @@ static const char *why_unseen(const struct vhca_scan *scan)
 		VHCA_SCAN_DEPTH_MAX) " levels, " STRING(VHCA_SCAN_PREFIXES_MAX) " prefixes)";
 }
 
-/* A list that exists but cannot be used rules out no host device, nor does XML that was not read to its end,
- * nor a request without room for all of them: an unproven VF in a guest is the worse mistake. */
+/* A list that exists but cannot be used rules out no host device, nor does XML that was not read to its
+ * end, nor a request without room for all of them: an unproven VF in a guest is the worse mistake. */
 static void find_vf(struct run *run, const char *unseen)
 {
 	unsigned int n = run->req.n_hostdevs;

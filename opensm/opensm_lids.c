@@ -479,7 +479,8 @@ static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_o
 	return n;
 }
 
-/* A port that does not answer in a sweep is dropped: whether it has what it was sent is known after a sweep without errors. */
+/* A port that does not answer in a sweep is dropped: whether it has what it was sent is known after a
+ * sweep without errors. */
 static size_t missing_ports(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
 {
 	size_t n = 0;

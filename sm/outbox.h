@@ -25,12 +25,13 @@ struct vhca_outbox_conf {
 	uint32_t timeout_ms;		   /* per request */
 	uint32_t backoff_ms;		   /* the first back-off; 0 = 500 */
 
-	/* They get the arg of vhca_outbox_new(), may put and release, and must not free the outbox. Each may be NULL. */
+	/* They get the arg of vhca_outbox_new(), may put and release, and must not free the outbox. Each may
+	 * be NULL. */
 	/* Like vhca_outbox_fn, for vhca_outbox_put_members(). */
 	void (*members)(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
 			const char *reason);
-	/* The SM has named another owner, in an answer to a state that a newer report has replaced meanwhile: that one's own answer is still
-	 * to come, but its silence is no consent. */
+	/* The SM has named another owner, in an answer to a state that a newer report has replaced
+	 * meanwhile: that one's own answer is still to come, but its silence is no consent. */
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
 	/* The SM has lost its state (`rebuilding`) and wants every binding and declaration put again. */
 	void (*snapshot)(void *arg);

@@ -88,7 +88,8 @@ bool vhca_name_is_valid(const char *s);
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);
 
-/* Bytes of the control character at s, which a terminal would obey (ECMA-48): 1 for C0 and DEL, 2 for C1 in UTF-8, 0 = none. */
+/* Bytes of the control character at s, which a terminal would obey (ECMA-48): 1 for C0 and DEL, 2 for
+ * C1 in UTF-8, 0 = none. */
 size_t vhca_control_len(const char *s);
 /* A ? for each of their bytes. */
 void vhca_blot_controls(char *s);

@@ -51,7 +51,8 @@ int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			      listen, path);
 }
 
-/* A certificate of a web server or of somebody's mail may be of the same authority. One that names no purpose is good for all. */
+/* A certificate of a web server or of somebody's mail may be of the same authority. One that names no
+ * purpose is good for all. */
 static bool has_certificate(const struct vhca_http_request *req)
 {
 	gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,

@@ -8,7 +8,8 @@
  *   other-ca  another one               client    of ca                                   future    of ca, as server, from tomorrow on
  *                                       stranger  of other-ca, for the same names as server
  *
- *   for-clients, for-servers, for-mail, for-code, for-anything   of ca, with this one extendedKeyUsage; the others have none
+ *   for-clients, for-servers, for-mail, for-code, for-anything
+ *             of ca, with this one extendedKeyUsage; the others have none
  *
  * Returns 0, or -1 if any of it failed.
  */

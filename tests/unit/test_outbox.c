@@ -182,7 +182,8 @@ static void answer_to_the_replaced_is_nobodys(void **state)
 	assert_int_equal(f->answers[0].answer, VHCA_SM_ACCEPTED);
 }
 
-/* That the SM has named another owner is told all the same: should it be silent from now on, that is no consent. */
+/* That the SM has named another owner is told all the same: should it be silent from now on, that is no
+ * consent. */
 static void refusal_of_the_replaced_is_told(void **state)
 {
 	struct box *f = *state;
