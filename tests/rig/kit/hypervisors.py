@@ -137,7 +137,8 @@ systemctl daemon-reload
 systemctl enable --quiet vhcad
 systemctl reload libvirtd
 """
-# Everything that a case may have left behind goes away with the adapter's driver and the agent's state.
+# Everything that a case may have left behind goes away with the adapter's driver and the agent's state, except what the
+# PCI device itself keeps: its driver_override, and the autoprobe that the agent turns off before it enables mlx5's VFs.
 RESET = f"""set -e
 systemctl stop vhcad opensm-vhcad
 for d in $(virsh -q list --name); do virsh -q destroy $d; done
@@ -146,6 +147,7 @@ rm -rf /var/lib/vhcad/* /run/vhcad/* /var/lib/vhcasm/* /var/cache/opensm/* /var/
 rm -f /var/log/libvirt/qemu/*
 systemctl stop 'rig-cable@*'
 echo > /sys/bus/pci/devices/{PF}/driver_override
+echo 1 > /sys/bus/pci/devices/{PF}/sriov_drivers_autoprobe
 modprobe -r mlx5_core
 modprobe -r mlx4_ib
 modprobe -r mlx4_core
