@@ -19,6 +19,7 @@ int vhca_sql_errno(int rc)
 		{SQLITE_OK, 0},
 		{SQLITE_DONE, 0},
 		{SQLITE_ROW, 0},
+		{SQLITE_ERROR, EINVAL}, /* the statement is wrong */
 		{SQLITE_BUSY, EBUSY},
 		{SQLITE_LOCKED, EBUSY},
 		{SQLITE_NOMEM, ENOMEM},

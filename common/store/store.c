@@ -137,11 +137,46 @@ int vhca_store_open(const char *path, const struct vhca_migration *migrations, u
 		r = open_connection(path, SQLITE_OPEN_READONLY, &store->reader);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: set up", path);
+	store->version = n;
 	r = start_worker(store, err);
 	if (r < 0)
 		return r;
 	*ret = vhca_steal_ptr(&store);
 	return 0;
+}
+
+/* ---- the disk ---- */
+
+static void tell_watcher(void *arg)
+{
+	struct vhca_store *store = arg;
+	int refusal;
+
+	pthread_mutex_lock(&store->lock);
+	store->telling = false;
+	refusal = store->refusal;
+	pthread_mutex_unlock(&store->lock);
+	if (refusal == store->told)
+		return;
+	store->told = refusal;
+	if (store->watch)
+		store->watch(store->watch_arg, refusal);
+}
+
+void vhca_store_note_locked(struct vhca_store *store, int refusal)
+{
+	store->refusal = refusal;
+	if (store->telling)
+		return;
+	store->telling = true;
+	store->post = (struct vhca_post){.name = "store disk", .fn = tell_watcher, .arg = store};
+	vhca_loop_post_node(store->loop, &store->post);
+}
+
+void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg)
+{
+	store->watch = fn;
+	store->watch_arg = arg;
 }
 
 struct vhca_store *vhca_store_close(struct vhca_store *store)
@@ -154,6 +189,8 @@ struct vhca_store *vhca_store_close(struct vhca_store *store)
 	pthread_mutex_unlock(&store->lock);
 	if (store->has_worker)
 		(void)pthread_join(store->worker, NULL); /* fails only for a thread that is none */
+	if (store->telling)
+		(void)vhca_loop_unpost(store->loop, &store->post); /* it is the store's */
 	(void)sqlite3_close(store->reader); /* these fail only with statements left open */
 	(void)sqlite3_close(store->db);
 	(void)pthread_cond_destroy(&store->changed);

@@ -9,6 +9,11 @@
  * Writers build a transaction on the state thread and submit it; the worker commits in groups (all
  * transactions queued at that moment in one fsync) and then calls each one's done() on the state
  * thread. A state machine starts an effect only in done().
+ *
+ * What the disk refuses (no space, an I/O error, a lock that somebody holds) is not lost: it waits,
+ * and all that was submitted after it, and is tried again until the disk takes it. So a disk that
+ * fails is a slow one to whoever submits; who wants to know of it watches. Only a transaction's own
+ * fault fails it.
  */
 #include <stdint.h>
 
@@ -45,12 +50,20 @@ struct vhca_txn *vhca_txn_new(struct vhca_store *store);
 /* Adds one statement with ?1, ?2, ... bound from the varargs: types is a string of
  * 's' const char * (copied, NULL allowed), 'i' int64_t, 'u' uint64_t. */
 void vhca_txn_exec(struct vhca_txn *txn, const char *sql, const char *types, ...);
+/* This one does not wait for a disk that refuses it, but fails at once. */
+void vhca_txn_fail_fast(struct vhca_txn *txn);
 /* Submits. done(arg, rc) runs on the state thread: 0 = durable, else negative errno and nothing of
  * it was applied. Consumes txn. done may be NULL. */
 void vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg);
 void vhca_txn_abort(struct vhca_txn *txn); /* frees without submitting; accepts NULL */
 
-/* Commits what is queued, joins the worker, closes. Accepts NULL. Returns NULL. */
+/* fn(arg, rc) runs on the state thread: rc < 0 when the disk has begun to refuse (before done() of
+ * any that failed for it), 0 when it has taken what waited. One watcher, until the store is closed.
+ */
+void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg);
+
+/* Commits what is queued (what the disk refuses now fails), joins the worker, closes. Accepts NULL.
+ * Returns NULL. */
 struct vhca_store *vhca_store_close(struct vhca_store *store);
 
 #endif

@@ -49,6 +49,7 @@ struct vhca_txn {
 	struct vhca_store *store;
 	STAILQ_HEAD(, vhca_sql) statements;
 	int rc; /* set before submission: it never had enough memory */
+	bool fail_fast;
 	void (*done)(void *arg, int rc);
 	void *arg;
 	struct vhca_post post;
@@ -60,13 +61,27 @@ struct vhca_store {
 	sqlite3 *db;	 /* the worker's */
 	sqlite3 *reader; /* vhca_store_query()'s: sees what is committed */
 	char *path;
+	unsigned int version; /* of the schema */
 	bool has_worker;
 	pthread_t worker;
+	/* The worker's: the disk was complained of since it worked last; when it worked again; how
+	 * often it is tried. */
+	bool complained;
+	uint64_t worked_ms;
+	struct vhca_backoff backoff;
+	uint32_t retry_ms;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t changed;
 	struct vhca_txn_list queue;
 	unsigned int n_queued;
 	bool closing;
+	int refusal;  /* of the disk, a negative errno; 0 = it takes what comes */
+	bool telling; /* the post is queued */
+	struct vhca_post post;
+	/* The state thread's: who watches, and what it was told last. */
+	void (*watch)(void *arg, int rc);
+	void *watch_arg;
+	int told;
 };
 
 /* migrate.c: brings the database to version n; version and schema change in one transaction each.
@@ -77,5 +92,8 @@ int vhca_store_migrate(struct vhca_store *store, const struct vhca_migration *mi
 void *vhca_store_worker(void *store);
 /* Calls done() by way of the loop, in the order of these calls. */
 void vhca_txn_finish(struct vhca_txn *txn);
+/* The disk has refused (a negative errno), or works again (0): tells the watcher by way of the
+ * loop. The lock is held. */
+void vhca_store_note_locked(struct vhca_store *store, int refusal);
 
 #endif

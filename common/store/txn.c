@@ -71,29 +71,45 @@ void vhca_txn_finish(struct vhca_txn *txn)
 	vhca_loop_post_node(txn->store->loop, &txn->post);
 }
 
+void vhca_txn_fail_fast(struct vhca_txn *txn)
+{
+	if (txn)
+		txn->fail_fast = true;
+}
+
+/* Returns 0 if it was queued, else why not. */
+static int enqueue(struct vhca_store *store, struct vhca_txn *txn)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	if (store->n_queued >= QUEUE_MAX)
+		r = -EAGAIN;
+	else if (txn->fail_fast)
+		r = store->refusal;
+	if (r == 0) {
+		STAILQ_INSERT_TAIL(&store->queue, txn, entry);
+		store->n_queued++;
+		pthread_cond_signal(&store->changed);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
 void vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg)
 {
-	struct vhca_store *store;
-	bool full;
+	int r;
 
 	if (!txn) { /* vhca_txn_new() had no memory */
 		if (done)
 			done(arg, -ENOMEM);
 		return;
 	}
-	store = txn->store;
 	txn->done = done;
 	txn->arg = arg;
-	pthread_mutex_lock(&store->lock);
-	full = store->n_queued >= QUEUE_MAX;
-	if (!full) {
-		STAILQ_INSERT_TAIL(&store->queue, txn, entry);
-		store->n_queued++;
-		pthread_cond_signal(&store->changed);
-	}
-	pthread_mutex_unlock(&store->lock);
-	if (full) {
-		txn->rc = -EAGAIN;
+	r = enqueue(txn->store, txn);
+	if (r < 0) {
+		txn->rc = r;
 		vhca_txn_finish(txn);
 	}
 }

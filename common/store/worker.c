@@ -4,41 +4,71 @@
  * savepoint, so that one that fails is undone alone and all others share one fsync. If the group as
  * a whole fails (a deferred constraint at COMMIT, or SQLite rolled back by itself), each
  * transaction is tried on its own, so that again only the guilty one suffers.
+ *
+ * One that the disk refuses stays where it is, at the head of the queue: what comes after it was
+ * made by somebody who counts on it.
  */
 #include <errno.h>
+#include <stdio.h>
 
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
+#include "common/loop/thread.h"
 #include "common/store/store_private.h"
 
 /* Bounds the work lost and repeated when a group fails. */
 #define GROUP_MAX 256
+/* A disk that refuses is tried again so often: room may be made at any time, and a try costs
+ * little. One that works for moments only is let alone longer each time. */
+#define RETRY_FIRST_MS 500
+#define RETRY_CAP_MS   30000
+#define SOUND_MS       60000
 
-static int complain(const struct vhca_store *store, const char *what, int r)
+/* What no other disk would take either: wrong statements, and constraints. */
+static bool is_own_fault(int r)
 {
-	vhca_log_error("%s: %s: %s", store->path, what,
-		       r == -EINVAL ? "wrong number of arguments or statements"
-				    : sqlite3_errmsg(store->db));
+	return r == -EINVAL || r == -EEXIST || r == -EMSGSIZE;
+}
+
+/* A disk that refuses is complained of once, not at every try. */
+static int complain(struct vhca_store *store, const char *what, int r)
+{
+	bool again = store->complained && !is_own_fault(r);
+
+	vhca_log(again ? VHCA_LOG_DEBUG : VHCA_LOG_ERROR, "%s: %s: %s", store->path, what,
+		 sqlite3_errcode(store->db) == SQLITE_OK ? "wrong number of arguments or statements"
+							 : sqlite3_errmsg(store->db));
+	store->complained |= !is_own_fault(r);
 	return r;
 }
 
-/* Runs the statements in a savepoint; a failure is the transaction's own. Returns <0 if the whole
+static int run_statements(struct vhca_store *store, const struct vhca_txn *txn)
+{
+	struct vhca_sql *sql;
+
+	STAILQ_FOREACH (sql, &txn->statements, entry) {
+		int r = vhca_sql_run(store->db, sql);
+
+		if (r < 0)
+			return complain(store, sql->text, r);
+	}
+	return 0;
+}
+
+/* Runs the statements in a savepoint; txn->rc is a failure of its own. Returns <0 if the whole
  * group is lost. */
 static int run_txn(struct vhca_store *store, struct vhca_txn *txn)
 {
-	struct vhca_sql *sql;
 	int r;
 
 	r = vhca_sql_exec(store->db, "SAVEPOINT txn");
 	if (r < 0)
 		return complain(store, "savepoint", r);
-	STAILQ_FOREACH (sql, &txn->statements, entry) {
-		txn->rc = vhca_sql_run(store->db, sql);
-		if (txn->rc < 0) {
-			(void)complain(store, sql->text, txn->rc);
-			break;
-		}
-	}
+	r = run_statements(store, txn);
+	if (r < 0 && !is_own_fault(r))
+		return r;
+	txn->rc = r;
 	if (sqlite3_get_autocommit(store->db)) /* SQLite has rolled back everything */
 		return txn->rc < 0 ? txn->rc : -EIO;
 	r = txn->rc < 0 ? vhca_sql_exec(store->db, "ROLLBACK TO txn") : 0;
@@ -88,30 +118,124 @@ static struct vhca_txn *pop(struct vhca_txn_list *list)
 	return txn;
 }
 
-static void run_alone(struct vhca_store *store, struct vhca_txn *txn)
+/* Returns <0 if the disk has refused it; else it is finished. */
+static int run_alone(struct vhca_store *store, struct vhca_txn *txn)
 {
 	struct vhca_txn_list one = STAILQ_HEAD_INITIALIZER(one);
 	int r;
 
 	STAILQ_INSERT_TAIL(&one, txn, entry);
 	r = run_group(store, &one);
+	if (r < 0 && !is_own_fault(r))
+		return r;
 	if (r < 0)
 		txn->rc = r;
 	vhca_txn_finish(txn);
+	return 0;
 }
 
-static void run_list(struct vhca_store *store, struct vhca_txn_list *list)
+/* Returns <0 if the disk has refused one: it, and what came after it, is left on the list. */
+static int run_list(struct vhca_store *store, struct vhca_txn_list *list)
 {
 	bool is_group = STAILQ_NEXT(STAILQ_FIRST(list), entry) != NULL;
 	bool committed = is_group && run_group(store, list) == 0;
 	struct vhca_txn *txn;
+	int r;
 
 	while ((txn = pop(list)) != NULL) {
+		r = committed ? 0 : run_alone(store, txn);
+		if (r < 0) {
+			STAILQ_INSERT_HEAD(list, txn, entry);
+			return r;
+		}
 		if (committed)
 			vhca_txn_finish(txn);
-		else
-			run_alone(store, txn);
 	}
+	return 0;
+}
+
+/* ---- a disk that refuses ---- */
+
+/* Ends those of the queue that do not wait; all, at the end of the store. */
+static void fail_queued_locked(struct vhca_store *store)
+{
+	struct vhca_txn_list waiting = STAILQ_HEAD_INITIALIZER(waiting);
+	struct vhca_txn *txn;
+
+	while ((txn = pop(&store->queue)) != NULL) {
+		if (!txn->fail_fast && !store->closing) {
+			STAILQ_INSERT_TAIL(&waiting, txn, entry);
+			continue;
+		}
+		store->n_queued--;
+		txn->rc = store->refusal;
+		vhca_txn_finish(txn);
+	}
+	STAILQ_CONCAT(&store->queue, &waiting);
+}
+
+/* Something has to be tried, and nobody may come while the disk refuses: this changes nothing, but
+ * is written. */
+static void queue_probe_locked(struct vhca_store *store)
+{
+	struct vhca_txn *txn = vhca_txn_new(store);
+	char text[48];
+
+	if (!txn)
+		return; /* then the next transaction is the probe */
+	(void)snprintf(text, sizeof(text), "PRAGMA user_version = %u", store->version);
+	vhca_txn_exec(txn, text, "");
+	STAILQ_INSERT_TAIL(&store->queue, txn, entry);
+	store->n_queued++;
+}
+
+/* What is left on the list was first: it is again. */
+static void hold(struct vhca_store *store, struct vhca_txn_list *list, int refusal)
+{
+	const struct vhca_txn *txn;
+
+	pthread_mutex_lock(&store->lock);
+	STAILQ_FOREACH (txn, list, entry)
+		store->n_queued++;
+	STAILQ_CONCAT(list, &store->queue);
+	STAILQ_CONCAT(&store->queue, list);
+	vhca_store_note_locked(store, refusal);
+	fail_queued_locked(store);
+	if (STAILQ_EMPTY(&store->queue) && !store->closing)
+		queue_probe_locked(store);
+	pthread_mutex_unlock(&store->lock);
+}
+
+static void note_refuses(struct vhca_store *store, struct vhca_txn_list *list, int refusal)
+{
+	if (!store->refusal && vhca_now_ms() - store->worked_ms > SOUND_MS)
+		vhca_backoff_reset(&store->backoff);
+	if (!store->refusal)
+		store->retry_ms = vhca_backoff_next(&store->backoff);
+	hold(store, list, refusal);
+}
+
+static void note_works(struct vhca_store *store)
+{
+	store->complained = false;
+	if (!store->refusal)
+		return;
+	store->worked_ms = vhca_now_ms();
+	pthread_mutex_lock(&store->lock);
+	vhca_store_note_locked(store, 0);
+	pthread_mutex_unlock(&store->lock);
+}
+
+/* Until it is tried again. */
+static void wait_for_disk(struct vhca_store *store)
+{
+	const struct timespec until = vhca_cond_deadline(store->retry_ms);
+
+	pthread_mutex_lock(&store->lock);
+	while (!store->closing &&
+	       pthread_cond_timedwait(&store->changed, &store->lock, &until) != ETIMEDOUT)
+		;
+	pthread_mutex_unlock(&store->lock);
 }
 
 /* Waits for work; false when the store closes and the queue is empty. */
@@ -136,7 +260,16 @@ void *vhca_store_worker(void *arg)
 	struct vhca_store *store = arg;
 	struct vhca_txn_list list;
 
-	while (take_work(store, &list))
-		run_list(store, &list);
+	store->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
+	while (take_work(store, &list)) {
+		int r = run_list(store, &list);
+
+		if (r == 0) {
+			note_works(store);
+			continue;
+		}
+		note_refuses(store, &list, r);
+		wait_for_disk(store);
+	}
 	return NULL;
 }

@@ -91,6 +91,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 
 	slow_vfs_delay_ms(0);
+	slow_vfs_fill(NULL);
 	f->store = vhca_store_close(f->store);
 	(void)vhca_loop_free(f->loop);
 	vhca_log_set_sink(NULL);
@@ -548,6 +549,126 @@ static void closing_commits_what_is_queued(void **state)
 	assert_int_equal(number(f, "SELECT count(*) FROM vf"), 3);
 }
 
+/* ---- a disk that refuses ---- */
+
+struct watched {
+	unsigned int refusals, works;
+	int last;
+};
+
+static void on_disk(void *arg, int rc)
+{
+	struct watched *w = arg;
+
+	w->refusals += rc < 0;
+	w->works += rc == 0;
+	w->last = rc;
+}
+
+static void submit_fast(struct fixture *f, const char *bdf, struct result *r)
+{
+	struct vhca_txn *txn = vhca_txn_new(f->store);
+
+	*r = (struct result){.f = f, .letter = bdf[0]};
+	vhca_txn_exec(txn, "INSERT INTO vf (bdf, state) VALUES (?1, 'free')", "s", bdf);
+	vhca_txn_fail_fast(txn);
+	vhca_txn_commit(txn, done, r);
+}
+
+static void what_a_full_disk_refuses_waits_in_its_order(void **state)
+{
+	struct fixture *f = *state;
+	struct watched w = {0};
+	struct result r[4];
+
+	vhca_store_watch(f->store, on_disk, &w);
+	slow_vfs_fill(f->path);
+	submit_vf(f, "A", &r[0]);
+	while (slow_vfs_refused() < 3) /* tried again and again */
+		(void)vhca_loop_once(f->loop, 50);
+	submit_claim(f, 1, "A", NULL, &r[1]); /* needs the one before it */
+	submit_vf(f, "A", &r[2]);	      /* exists */
+	submit_vf(f, "B", &r[3]);
+	while (slow_vfs_refused() < 6)
+		(void)vhca_loop_once(f->loop, 50);
+	assert_int_equal(f->n_done, 0);
+	assert_int_equal(w.refusals, 1);
+	assert_int_equal(w.last, -ENOSPC);
+	assert_int_equal(number(f, "SELECT count(*) FROM vf"), 0);
+	slow_vfs_fill(NULL);
+	run_until(f, 4);
+	while (w.works == 0)
+		assert_true(vhca_loop_once(f->loop, 5000) > 0);
+	assert_string_equal(f->order, "AcAB");
+	assert_int_equal(r[0].rc, 0);
+	assert_int_equal(r[1].rc, 0);
+	assert_int_equal(r[2].rc, -EEXIST);
+	assert_int_equal(r[3].rc, 0);
+	assert_int_equal(w.refusals, 1);
+	assert_int_equal(w.works, 1);
+}
+
+static void who_cannot_wait_hears_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct watched w = {0};
+	struct result r[3];
+
+	vhca_store_watch(f->store, on_disk, &w);
+	slow_vfs_fill(f->path);
+	submit_fast(f, "A", &r[0]); /* who finds it out */
+	run_until(f, 1);
+	assert_int_equal(r[0].rc, -ENOSPC);
+	assert_int_equal(w.last, -ENOSPC); /* told before */
+	submit_vf(f, "B", &r[1]);
+	submit_fast(f, "C", &r[2]);
+	run_until(f, 2);
+	assert_int_equal(r[2].rc, -ENOSPC);
+	assert_false(r[1].called);
+	slow_vfs_fill(NULL);
+	run_until(f, 3);
+	assert_int_equal(r[1].rc, 0);
+	assert_int_equal(number(f, "SELECT count(*) FROM vf"), 1);
+}
+
+/* Nobody waits, and nobody comes. */
+static void a_disk_that_works_again_is_told_of(void **state)
+{
+	struct fixture *f = *state;
+	struct watched w = {0};
+	struct result r;
+
+	vhca_store_watch(f->store, on_disk, &w);
+	slow_vfs_fill(f->path);
+	submit_fast(f, "A", &r);
+	run_until(f, 1);
+	while (slow_vfs_refused() < 3)
+		(void)vhca_loop_once(f->loop, 50);
+	assert_int_equal(w.works, 0);
+	slow_vfs_fill(NULL);
+	while (w.works == 0)
+		assert_true(vhca_loop_once(f->loop, 5000) > 0);
+}
+
+static void the_end_does_not_wait_for_the_disk(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t start = vhca_now_ms();
+	struct result r[2];
+
+	slow_vfs_fill(f->path);
+	submit_vf(f, "A", &r[0]);
+	submit_vf(f, "B", &r[1]);
+	f->store = vhca_store_close(f->store);
+	assert_true(vhca_now_ms() - start < 5000);
+	slow_vfs_fill(NULL);
+	run_until(f, 2);
+	assert_int_equal(r[0].rc, -ENOSPC);
+	assert_int_equal(r[1].rc, -ENOSPC);
+	open_store(f);
+	assert_int_equal(number(f, "SELECT count(*) FROM vf"), 0);
+}
+
 static void a_loop_freed_first_drops_the_results(void **state)
 {
 	struct fixture *f = *state;
@@ -621,6 +742,10 @@ int main(void)
 		T(the_queue_is_bounded),
 		T(a_slow_disk_does_not_stall_the_loop),
 		T(closing_commits_what_is_queued),
+		T(what_a_full_disk_refuses_waits_in_its_order),
+		T(who_cannot_wait_hears_at_once),
+		T(a_disk_that_works_again_is_told_of),
+		T(the_end_does_not_wait_for_the_disk),
 		T(a_loop_freed_first_drops_the_results),
 		T_EMPTY(a_commit_survives_a_kill_before_done),
 	};

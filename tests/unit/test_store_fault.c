@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What only a fault point can bring about: a COMMIT that fails. Built with -Dfault-points=true only. */
+#include "common/base/file.h"
 #include "common/store/store.h"
 
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -54,12 +56,14 @@ static void done(void *arg, int rc)
 	f->last_rc = rc;
 }
 
-static int insert(struct fixture *f, int64_t n)
+static int insert(struct fixture *f, int64_t n, bool fail_fast)
 {
 	struct vhca_txn *txn = vhca_txn_new(f->store);
 	int before = f->n_done;
 
 	vhca_txn_exec(txn, "INSERT INTO t VALUES (?1)", "i", n);
+	if (fail_fast)
+		vhca_txn_fail_fast(txn);
 	vhca_txn_commit(txn, done, f);
 	while (f->n_done == before)
 		assert_true(vhca_loop_once(f->loop, 5000) > 0);
@@ -86,19 +90,31 @@ static void a_failed_commit_applies_nothing(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(insert(f, 1), 0);
-	assert_int_equal(insert(f, 10), -EIO); /* store.commit=errno:5:2 */
+	assert_int_equal(insert(f, 1, true), 0);
+	assert_int_equal(insert(f, 10, true), -EIO); /* store.commit=errno:5:2 */
 	assert_int_equal(sum(f), 1);
-	assert_int_equal(insert(f, 100), 0);
+	assert_int_equal(insert(f, 100, false), 0);
 	assert_int_equal(sum(f), 101);
+}
+
+static void or_it_is_tried_again(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t start = vhca_now_ms();
+
+	assert_int_equal(insert(f, 1, false), 0); /* store.commit=errno:5:3 */
+	assert_true(vhca_now_ms() - start >= 200);
+	assert_int_equal(sum(f), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_failed_commit_applies_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(or_it_is_tried_again, setup, teardown),
 	};
 
-	(void)setenv("VHCA_FAULT", "store.commit=errno:5:2", 1); /* read at the first fault point */
+	/* Read at the first fault point. The second counts only what the first lets pass. */
+	(void)setenv("VHCA_FAULT", "store.commit=errno:5:2,store.commit=errno:5:3", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
