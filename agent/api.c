@@ -72,6 +72,7 @@ static void get_node(void *ctx, struct vhca_http_request *req)
 	const struct vhca_api_args *a = &api->args;
 	struct json_object *o = json_object_new_object(), *virt = json_object_new_object(),
 			   *loop = json_object_new_object();
+	struct vhca_error disk = VHCA_ERROR_INIT;
 
 	vhca_json_add_string(o, "node_name", a->conf->node_name);
 	vhca_json_add_string(o, "version", VHCA_VERSION);
@@ -87,6 +88,8 @@ static void get_node(void *ctx, struct vhca_http_request *req)
 	vhca_json_add_u64(loop, "blocking_calls", vhca_role_violations());
 	vhca_json_add(o, "loop", loop);
 	vhca_json_add_bool(o, "drained", vhca_drain_is_on(a->drain));
+	(void)vhca_engine_check_disk(a->engine, &disk);
+	vhca_json_add_string(o, "store_problem", disk.kind ? disk.msg : NULL);
 	vhca_json_add(o, "counts", count_states(vhca_engine_model(a->engine)));
 	vhca_http_reply(req, 200, o);
 }

@@ -17,8 +17,11 @@ struct verdict {
 static struct vhca_explain look_from(const struct vhca_api_args *a, const struct vhca_hca *hca)
 {
 	uint64_t since = hca ? vhca_host_busy_since(a->host, hca->facts.bdf) : 0;
+	struct vhca_error disk = VHCA_ERROR_INIT;
 
+	(void)vhca_engine_check_disk(a->engine, &disk);
 	return (struct vhca_explain){
+		.disk = disk,
 		.model = vhca_engine_model(a->engine),
 		.conf = a->conf,
 		.sm = a->sm,

@@ -204,6 +204,8 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 		vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "engine timers");
 	if (!r)
 		r = vhca_journal_load(args->store, &e->model, &sink, e, err);
+	if (!r)
+		vhca_store_watch(args->store, engine_disk_changed, e);
 	if (r < 0) {
 		vhca_engine_free(e);
 		return r;
@@ -367,9 +369,8 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
 }
 
-/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost here: what it knows already changes
- * nothing there. Bindings first: no key that one of them needs leaves the port in between. */
-static void report_hca(struct vhca_engine *e, struct vhca_hca *hca)
+/* Bindings first: no key that one of them needs leaves the port in between. */
+void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 {
 	struct vhca_claim *c;
 
@@ -388,7 +389,7 @@ void vhca_engine_snapshot(void *engine)
 	vhca_events_add(e->args.events, "sm", e->conf->node_name,
 			"the SM rebuilds: all bindings are reported again");
 	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		report_hca(e, hca);
+		engine_report_hca(e, hca);
 }
 
 static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
@@ -406,7 +407,7 @@ static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
 				now->sm_lid);
 	*was = *now;
 	if (moved && now->port == hca->port)
-		report_hca(e, hca);
+		engine_report_hca(e, hca);
 	if (moved && e->outbox)
 		vhca_outbox_kick(e->outbox);
 }
@@ -427,7 +428,7 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 		(was->port && memcmp(was->pkeys, state->pkeys, sizeof(was->pkeys)) != 0);
 	port_changed(e, hca, state);
 	if (event == VHCA_PORT_REREGISTER && state->port == hca->port) {
-		report_hca(e, hca);
+		engine_report_hca(e, hca);
 		if (e->outbox)
 			vhca_outbox_kick(e->outbox);
 	}
@@ -571,6 +572,8 @@ const char *vhca_engine_not_ready(const struct vhca_engine *engine)
 	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
+	if (e->disk.kind)
+		return e->disk.msg;
 	if (!e->inventory_seen)
 		return "the PCI inventory has not been read yet";
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {

@@ -19,7 +19,7 @@
  *                in the claim's own domain after all: → detaching
  *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
  *
- * Any with a claim, not shown by the kernel: agent/engine_absent.c.
+ * Any with a claim, not shown by the kernel: agent/engine_absent.c. While the state disk refuses what is written: agent/engine_disk.c.
  * Claimed to scrubbing: in the live XML of another domain than the claim's → quarantined, the claim is over.
  */
 #include "agent/effects.h"
@@ -175,6 +175,9 @@ void vhca_engine_stir(struct vhca_engine *e);
 
 /* A drained host claims no VF any more, for nobody, and starts no domain with one; what has been claimed stays (agent/drain.h). */
 void vhca_engine_set_drained(struct vhca_engine *e, bool drained);
+
+/* The state disk refuses what is written: says so in err, -errno; else 0. What would have to be written first is refused meanwhile. */
+int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
 
 /* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,

@@ -374,18 +374,14 @@ void engine_adopt_read(struct vhca_vf *vf, const struct vhca_effect_result *res)
 		decide(a);
 }
 
-/* Never journaled, and its guest has gone: the claim never was. */
+/* Never journaled, and its guest has gone. */
 static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	struct vhca_claim *c = vf->claim;
 	struct vhca_error err;
 
 	vhca_error_set(&err, VHCA_ERR_CONFLICT, "released", 0, "%s left its guest meanwhile",
 		       VHCA_BDF_STR(vf->bdf));
-	vf->claim = NULL;
-	engine_tell(e, c, VHCA_VF_UNMANAGED, &err);
-	vhca_model_drop_claim(&e->model, c);
-	engine_settle_port(e, vf->hca);
+	engine_undo_claim(e, vf, &err);
 }
 
 bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)
@@ -397,8 +393,6 @@ bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)
 		return false;
 	if (vf->adopt)
 		engine_start(e, vf, VHCA_EFFECT_READ);
-	else if (vhca_now_ms() < vf->not_before_ms) /* the journal could not be written */
-		engine_again(e, vf, vf->not_before_ms - vhca_now_ms());
 	else if (his && !vf->claim->ending)
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	else

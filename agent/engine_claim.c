@@ -341,6 +341,8 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	int r = req->as_it_is ? 0 : engine_check_drained(e, err);
 
 	if (!r)
+		r = vhca_engine_check_disk(e, err);
+	if (!r)
 		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;
@@ -445,6 +447,10 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	struct vhca_error err = VHCA_ERROR_INIT;
 	enum vhca_vf_state state = claim->vf->state;
 
+	if (vhca_engine_check_disk(e, &err) < 0) {
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
 	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
 		vhca_error_set(&err, VHCA_ERR_CONFLICT, "attached", EBUSY,
 			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),

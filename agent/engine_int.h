@@ -4,7 +4,7 @@
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
  * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_request.c (what live domains ask for), engine_event.c (libvirt's events), engine_hook.c (what the hook
  * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
- * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone). */
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone), engine_disk.c (a state disk that is full). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -15,7 +15,9 @@ struct vhca_engine {
 	struct vhca_outbox *outbox;
 	bool virt_synced; /* the domains of the model are all live domains */
 	bool inventory_seen;
-	bool drained; /* no new claims */
+	bool drained;		/* no new claims */
+	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
+	bool owes_reports;	/* what would have been reported meanwhile */
 	STAILQ_HEAD(, vhca_vf) dirty;
 	TAILQ_HEAD(, vhca_engine_listener) listeners;
 	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
@@ -55,14 +57,26 @@ void engine_no_reason(struct vhca_vf *vf);
 /* Delays the VF's next effect by its back-off. */
 void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
 
+/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost here: what it knows already changes nothing
+ * there. */
+void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
+
 /* ---- engine_step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
+/* The P_Key table has changed under a VF in a guest: reads it, or programs it anew; false if it has not. */
+bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf);
 /* The map of a VF in a guest led to a foreign key: alarm, and by policy the VF goes. */
 void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
 
 /* ---- engine_absent.c ---- */
 /* The step of a VF that the kernel does not show. */
 void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf);
+
+/* ---- engine_disk.c ---- */
+/* What the store says of its disk: a negative errno, or 0. */
+void engine_disk_changed(void *engine, int rc);
+/* A VF in a guest whose transaction waits for the disk: all that may be done meanwhile is to withdraw what became foreign. */
+void engine_guard(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_detach.c ---- */
 /* The time in which its guest is to let go of the VF begins. */
@@ -80,6 +94,10 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
 /* The same, and queues the claim's binding in the same transaction. */
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
+/* A save that had to wait for another transaction, or that failed; false if there is none. */
+bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf);
+/* The VF's claim was never durable, and is not going to be: it never was. Its waiters hear why. */
+void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why);
 /* Sends the claim's binding (again), e.g. with a new LID. */
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
 /* The same, and the claim is saved with it, if no transaction of its VF is under way. */

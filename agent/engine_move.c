@@ -257,12 +257,73 @@ static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_
 	vhca_timer_arm_ms(e->requests, 0);
 }
 
+/* No row of its claim was written yet: what is adopted, or was free. */
+static bool is_unborn(const struct vhca_vf *vf)
+{
+	return vf->claim && !vf->claim->orphan &&
+	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
+}
+
+void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why)
+{
+	struct vhca_claim *c = vf->claim;
+
+	vf->claim = NULL;
+	vf->unsaved = vf->unreported = false;
+	engine_tell(e, c, VHCA_VF_UNMANAGED, why); /* a state that nobody waits for */
+	vhca_model_drop_claim(&e->model, c);
+	engine_settle_port(e, vf->hca);
+}
+
+/* A guest comes with all of its VFs, or stays where it is. */
+static void fail_siblings(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c != claim && claim->migrating && c->migrating &&
+		    vhca_uuid_equal(&c->migration, &claim->migration)) {
+			c->failure = claim->failure;
+			engine_mark(e, c->vf);
+		}
+}
+
+/* What comes first of a claim is not tried again: who asked for it hears at once, and it is as if he had not. */
+static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
+{
+	struct vhca_claim *c = vf->claim;
+	struct vhca_error why = VHCA_ERROR_INIT;
+	char label[192];
+
+	if (vhca_engine_check_disk(e, &why) == 0)
+		vhca_error_set(&why, VHCA_ERR_UNAVAILABLE, "state_disk", -rc,
+			       "the claim cannot be written to the state database");
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
+			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
+	c->failure = why;
+	engine_request_failed(e, c);
+	fail_siblings(e, c);
+	engine_undo_claim(e, vf, &why);
+	engine_no_reason(vf);
+	engine_mark(e, vf);
+}
+
 static void commit_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
 	engine_reason(vf, "state database: cannot commit: %s; see the disk of %s", strerror(-rc),
 		      e->conf->state_dir);
 	vhca_log_error("%s: %s", VHCA_BDF_STR(vf->bdf), vf->reason);
 	engine_back_off(e, vf);
+}
+
+/* A move is made anew by its VF's next step, and so is an end; a save is not. */
+static void note_unsaved(const struct engine_commit *c)
+{
+	if (c->move || c->ended)
+		return;
+	c->vf->unsaved = true;
+	c->vf->unreported |= c->ticket != 0;
+	c->vf->unsaved_ms = c->vf->not_before_ms;
 }
 
 static void on_commit(void *arg, int rc)
@@ -274,8 +335,11 @@ static void on_commit(void *arg, int rc)
 
 	release_ticket(e, c->ticket, rc == 0);
 	vf->committing--;
-	if (rc < 0) {
+	if (rc < 0 && c->move && is_unborn(vf)) {
+		birth_failed(e, vf, rc);
+	} else if (rc < 0) {
 		commit_failed(e, vf, rc);
+		note_unsaved(c);
 	} else if (c->move) {
 		(void)vhca_fault_in("engine.moved", vhca_vf_state_to_string(c->to));
 		vf->state = c->to;
@@ -290,12 +354,10 @@ static void on_commit(void *arg, int rc)
 		claim_ended(e, vf, c->ended);
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
-	if (vf->unsaved && vf->claim && !vf->committing) {
-		vf->unsaved = false;
-		engine_save(e, vf);
-	}
-	if (rc == 0) /* else after the back-off */
+	if (rc == 0) { /* else after the back-off */
+		(void)engine_save_the_unsaved(e, vf);
 		engine_mark(e, vf);
+	}
 	free_commit(c);
 }
 
@@ -338,6 +400,8 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	}
 	c->to = to;
 	txn = vhca_txn_new(e->args.store);
+	if (is_unborn(vf))
+		vhca_txn_fail_fast(txn);
 	if (vf->claim && to == VHCA_VF_FREE) {
 		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
@@ -363,13 +427,22 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	vhca_txn_commit(txn, on_commit, c);
 }
 
+/* Behind one that waits for the disk there is one more at most, however long that takes. What has no row yet gets it with its first move. */
+static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return (vf->committing && e->disk.kind) || is_unborn(vf);
+}
+
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
-	struct engine_commit *c = new_commit(e, vf, false);
+	struct engine_commit *c = saves_later(e, vf) ? NULL : new_commit(e, vf, false);
 	struct vhca_txn *txn;
 
-	if (!c)
+	if (!c) {
+		vf->unsaved = true;
+		vf->unreported |= report;
 		return;
+	}
 	txn = vhca_txn_new(e->args.store);
 	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
 	if (vf->claim) {
@@ -390,6 +463,18 @@ void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	save(e, vf, true);
+}
+
+bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	bool report = vf->unreported;
+
+	if (!vf->unsaved || !vf->claim || vf->committing || vhca_now_ms() < vf->unsaved_ms ||
+	    is_unborn(vf))
+		return false;
+	vf->unsaved = vf->unreported = false;
+	save(e, vf, report);
+	return true;
 }
 
 static void on_report(void *arg, int rc)
@@ -427,11 +512,18 @@ static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *c
 	return false;
 }
 
+/* Reports of the same grow in number with the time that the disk takes: afterwards one says it all. */
+static bool reports_later(struct vhca_engine *e)
+{
+	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
+	return e->disk.kind != VHCA_ERR_NONE;
+}
+
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	struct vhca_txn *txn;
 
-	if (is_withdrawn(e, claim))
+	if (reports_later(e) || is_withdrawn(e, claim))
 		return;
 	txn = vhca_txn_new(e->args.store);
 	commit_report(e, txn, put_report(e, txn, claim, true));
@@ -447,9 +539,12 @@ void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)
 
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 {
-	struct vhca_txn *txn = vhca_txn_new(e->args.store);
+	struct vhca_txn *txn;
 	uint64_t guid = hca->ports[hca->port - 1].port_guid;
 
+	if (reports_later(e))
+		return;
+	txn = vhca_txn_new(e->args.store);
 	commit_report(
 		e, txn,
 		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));

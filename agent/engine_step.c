@@ -445,8 +445,9 @@ static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
 			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
 }
 
-/* The map is looked at before it is repaired: it may have to be remembered first. */
-static bool follow_table(struct vhca_engine *e, struct vhca_vf *vf)
+/* The map is looked at before it is repaired: it may have to be remembered first. A disk that cannot remember it is not waited for: the
+ * guest would show a foreign key as long. */
+bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	char why[200] = "";
 
@@ -459,7 +460,7 @@ static bool follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 	name_foreign(vf, why, sizeof(why));
 	if (why[0])
 		engine_force_off(e, vf, why);
-	if (!vf->committing)
+	if (!vf->committing || e->disk.kind)
 		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	return true;
 }
@@ -541,7 +542,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;
 	}
-	if (follow_table(e, vf))
+	if (engine_follow_table(e, vf))
 		return;
 	note_superseded(e, vf);
 	if (vf->claim->ending || vf->claim->leaving) {
@@ -608,7 +609,14 @@ static void (*const steps[VHCA_VF_STATE_COUNT])(struct vhca_engine *e, struct vh
 
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (vf->committing || vf->effect != VHCA_EFFECT_NONE)
+	if (vf->effect != VHCA_EFFECT_NONE)
+		return;
+	if (vf->committing) {
+		if (e->disk.kind)
+			engine_guard(e, vf);
+		return;
+	}
+	if (engine_save_the_unsaved(e, vf))
 		return;
 	if (vf->claim && vf->claim->orphan) {
 		engine_end_orphan(e, vf);

@@ -301,9 +301,17 @@ static void check_unmanaged(const struct explain_look *l, struct vhca_finding *f
 
 static void check_guest(const struct explain_look *l, struct vhca_finding *f)
 {
+	const struct vhca_error *disk = &l->ex->disk;
 	const struct vhca_vf *vf = l->vf;
 
-	if (vf->state == VHCA_VF_QUARANTINED) {
+	if (disk->kind) {
+		explain_say(f,
+			    vf->state == VHCA_VF_ATTACHED ? VHCA_FINDING_WARNING
+							  : VHCA_FINDING_WRONG,
+			    "it is %s, and stays so: %s", vhca_vf_state_to_string(vf->state),
+			    disk->msg);
+		explain_fix(f, "%s", disk->hint);
+	} else if (vf->state == VHCA_VF_QUARANTINED) {
 		explain_say(f, VHCA_FINDING_WRONG, "the VF is quarantined, nobody gets it: %s",
 			    reason_of(vf));
 		explain_fix(f, "vhcad tries again by itself; journalctl -u vhcad | grep %s",

@@ -30,9 +30,10 @@ struct vhca_explain {
 	struct vhca_model *model;
 	const struct vhca_conf *conf;
 	const struct vhca_sm_ops *sm;
-	bool sm_reachable; /* false: its last exchange failed */
-	bool virt_synced;  /* the domains of the model are all that run */
-	uint64_t busy_ms;  /* how long the VF's adapter has been at one job; 0 = idle */
+	bool sm_reachable;	/* false: its last exchange failed */
+	bool virt_synced;	/* the domains of the model are all that run */
+	struct vhca_error disk; /* why nothing can be journaled; kind NONE = it can */
+	uint64_t busy_ms;	/* how long the VF's adapter has been at one job; 0 = idle */
 };
 
 #define VHCA_EXPLAIN_STEPS 11

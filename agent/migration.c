@@ -205,18 +205,54 @@ static void entered(struct vhca_mig *m, enum vhca_mig_state from)
 			vhca_mig_state_to_string(m->state), m->reason[0] ? ": " : "", m->reason);
 }
 
+/* Whose claims are its own again; those of a destination end. */
+static void give_claims_up(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL, *next;
+
+	for (c = vhca_migration_claim(m, NULL); c; c = next) {
+		next = vhca_migration_claim(m, c);
+		if (m->source)
+			c->migrating = false; /* nobody has written yet that it is */
+		else
+			vhca_engine_drop(m->owner->args.engine, c);
+	}
+}
+
+/* Its first row could not be written: nothing was begun, and nothing is. It is known in memory only. */
+static void never_began(struct vhca_mig *m, int rc)
+{
+	enum vhca_mig_state from = m->state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (vhca_engine_check_disk(m->owner->args.engine, &err) == 0)
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "state_disk", -rc,
+			       "the migration cannot be written to the state database");
+	mig_fail(m, &err);
+	give_claims_up(m);
+	m->state = m->source ? VHCA_MIG_FAILED : VHCA_MIG_ENDED;
+	entered(m, from);
+	mig_tell(m);
+	vhca_engine_stir(m->owner->args.engine);
+}
+
 static void on_commit(void *arg, int rc)
 {
 	struct vhca_mig *m = arg;
 	enum vhca_mig_state from = m->state;
 
 	m->committing = false;
+	if (rc < 0 && !m->journaled) {
+		never_began(m, rc);
+		return;
+	}
 	if (rc < 0) {
 		vhca_log_error("%s: migration: state database: %s", m->domain_name, strerror(-rc));
 		mig_again(m, MIG_RETRY_FIRST_MS);
 		return;
 	}
 	(void)vhca_fault_in("migration.moved", vhca_mig_state_to_string(m->next));
+	m->journaled = true;
 	m->state = m->next;
 	entered(m, from);
 	mig_tell(m);
@@ -232,6 +268,8 @@ void mig_move(struct vhca_mig *m, enum vhca_mig_state to)
 	m->committing = true;
 	m->next = to;
 	(void)vhca_fault_in("migration.move", vhca_mig_state_to_string(to));
+	if (!m->journaled)
+		vhca_txn_fail_fast(txn);
 	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);
 }

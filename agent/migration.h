@@ -128,6 +128,7 @@ struct vhca_mig {
 	uint64_t time_us[VHCA_MIG_TIME_COUNT]; /* 0 = not known */
 
 	bool committing;
+	bool journaled; /* has a row */
 	enum vhca_mig_state next;
 	enum vhca_mig_effect effect;
 	const struct vhca_mig_result *res; /* of the effect that ended, while that is handled */

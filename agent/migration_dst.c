@@ -30,8 +30,13 @@ static bool has_no_claims(const struct vhca_mig *m)
 
 static void fail_claims_lost(struct vhca_mig *m)
 {
-	mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost",
-		      "its VFs were detached, or this host was restarted");
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (vhca_engine_check_disk(m->owner->args.engine, &err) < 0)
+		mig_fail(m, &err); /* they could not be written */
+	else
+		mig_fail_with(m, VHCA_ERR_CONFLICT, "claims_lost",
+			      "its VFs were detached, or this host was restarted");
 }
 
 static bool in_order(const struct vhca_claim *c)

@@ -153,7 +153,7 @@ static int load_row(void *ctx, const struct vhca_row *row)
 			       m->reason);
 	load_steps(m, vhca_row_text(row, 12));
 	load_vfs(m, vhca_row_text(row, 13));
-	m->loaded = m->revived = true;
+	m->loaded = m->revived = m->journaled = true;
 	m->lease_ms = vhca_row_u64(row, 15);
 	m->lease_until = m->source ? lease_of(m, vhca_row_u64(row, 16))
 				   : vhca_now_ms() + ms->args.conf->lease_ms;

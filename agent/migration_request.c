@@ -27,6 +27,8 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 	const struct vhca_claim *c;
 	unsigned int n = 0;
 
+	if (vhca_engine_check_disk(ms->args.engine, err) < 0)
+		return -EIO;
 	if (req->mode != VHCA_MIG_MODE_PARK && !vhca_conf_peer(ms->args.conf, req->peer))
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_peer", 0,
 				      "there is no [peer %.31s] in the configuration", req->peer);
@@ -242,6 +244,8 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 {
 	struct vhca_mig *m;
 
+	if (vhca_engine_check_disk(ms->args.engine, err) < 0)
+		return -EIO;
 	if (running(ms) >= VHCA_MIGRATIONS_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many", EBUSY,
 				      "%u migrations are running", running(ms));

@@ -170,7 +170,9 @@ struct vhca_vf {
 	struct engine_adopt *adopt; /* reads its hardware (engine_adopt.c) */
 
 	unsigned int committing; /* transactions under way; no step meanwhile */
-	bool unsaved;		 /* flags of the claim changed meanwhile: saved next */
+	bool unsaved;		 /* flags of the claim changed meanwhile: saved next... */
+	bool unreported;	 /* ...and its binding with them */
+	uint64_t unsaved_ms;	 /* not before this (vhca_now_ms): that failed */
 	enum vhca_effect effect;
 	struct vhca_backoff backoff;
 	uint64_t

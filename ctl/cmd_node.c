@@ -104,6 +104,8 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	print_libvirt(vhca_view_member(node, "libvirt"));
 	print_sm(vhca_view_member(node, "sm"));
 	print_vfs(vhca_view_member(node, "counts"));
+	if (vhca_view_text(node, "store_problem")[0])
+		print_line("store", vhca_view_text(node, "store_problem"));
 	if (vhca_view_is_true(node, "drained"))
 		print_line("drain", "drained: no guest gets a VF here (vhcactl undrain)");
 	print_loop(vhca_view_member(node, "loop"));

@@ -4,6 +4,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,18 @@ static void guests(void **state)
 	WRONG(f, "guest", "quarantined, nobody gets it: read-back differs", "journalctl");
 }
 
+static void a_full_state_disk_is_the_reason(void **state)
+{
+	struct fixture *f = *state;
+
+	vhca_error_set(&f->ex.disk, VHCA_ERR_EXHAUSTED, "state_disk", ENOSPC,
+		       "the state database in /s cannot be written");
+	vhca_error_hint(&f->ex.disk, "make room (df /s)");
+	WARNING(f, "guest", "it is attached, and stays so: the state database", "make room");
+	f->vf->state = VHCA_VF_CLAIMED;
+	WRONG(f, "guest", "it is claimed, and stays so: the state database in /s", "make room");
+}
+
 /* Somebody started the guest without vhcad: nothing of it is called wrong. */
 static void unmanaged_vf_in_a_guest(void **state)
 {
@@ -454,6 +467,7 @@ int main(void)
 		T(partitions),
 		T(tables),
 		T(guests),
+		T(a_full_state_disk_is_the_reason),
 		T(unmanaged_vf_in_a_guest),
 		T(mlx5_says_what_it_cannot_see),
 		T(what_a_domain_asks_for),
