@@ -11,8 +11,9 @@
 #include "pkey/mlx4_int.h"
 
 /* An SM that is there answers in milliseconds. */
-#define LOOKS	 20
-#define PAUSE_MS 25
+#define LOOKS	       20
+#define PAUSE_MS       25
+#define WITHDRAW_TRIES 3
 
 #define LOCALLY_ADMINISTERED UINT64_C(0x0200000000000000)
 #define VF_SHIFT	     24 /* of a card's own GUIDs this byte is 0 */
@@ -47,6 +48,16 @@ static int ask(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn, uint6
 	return r;
 }
 
+/* What was asked for on behalf of nobody must not stay: the VF is free. */
+static int withdraw(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn)
+{
+	int r = -EIO;
+
+	for (unsigned int i = 0; r < 0 && i < WITHDRAW_TRIES; i++)
+		r = vhca_mlx4_write_admin_guid(fn, at->port, VHCA_GUID_ALL1);
+	return r;
+}
+
 /*
  * The VF asks for nothing, and the port holds a GUID for it. The SM has met the port anew since (it was restarted, or the cable was
  * out) and does not know what it holds; so it has nothing to delete (OpenSM, osm_sa_guidinfo_record.c: del_guidinfo), and the driver takes that
@@ -62,7 +73,7 @@ static int displace(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn)
 		return r;
 	own ^= LOCALLY_ADMINISTERED | (uint64_t)at->vf_index << VF_SHIFT;
 	r = ask(at, fn, own, &shown);
-	withdrawn = vhca_mlx4_write_admin_guid(fn, at->port, VHCA_GUID_ALL1);
+	withdrawn = withdraw(at, fn);
 	return r < 0 ? r : withdrawn;
 }
 
