@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Agent, libvirtd and the hypervisor restart; guests do not notice, or come back as they were."""
 
+import contextlib
+import json
 import time
 
 from kit.base import wait_for
@@ -129,3 +131,46 @@ def first_start_touches_nothing(rig):
     guest.destroy()
     host.wait_vf(bdf, "free", 60)
     assert_scrubbed(host, bdf)
+
+
+STATE, KEPT = "/var/lib/vhcad", "/var/tmp/vhcad-state"
+READYZ = "curl -s --unix-socket /run/vhcad/vhcad.sock http://a/readyz"
+
+
+@contextlib.contextmanager
+def small_state_disk(host):
+    """The state database is on a disk of its own, of 2 MiB; afterwards it is where it was, with what was written meanwhile."""
+    host.sh(f"systemctl stop vhcad; cp -a {STATE} {KEPT} && mount -t tmpfs -o size=2m tmpfs {STATE} && cp -a {KEPT}/. {STATE}/ && systemctl start vhcad",
+            timeout=120)
+    try:
+        yield
+    finally:
+        host.sh(f"systemctl stop vhcad; rm -rf {STATE}/fill {KEPT} && cp -a {STATE} {KEPT} && umount {STATE} && rm -rf {STATE}/* "
+                f"&& cp -a {KEPT}/. {STATE}/ && rm -rf {KEPT}; systemctl start vhcad", timeout=120)
+
+
+def why_not_ready(host):
+    return " ".join(json.loads(host.sh(READYZ))["reasons"])
+
+
+@case(kills=("hva vhcad",), expects=("database or disk is full",))
+def state_disk_is_full(rig):
+    """With a full state disk an attach is refused at once and leaves nothing behind, and so is the next; with room again it is done."""
+    host = rig.hva
+    guest = rig.guest(host, 1).start()
+    with small_state_disk(host):
+        wait_for(lambda: answers(host) and not why_not_ready(host), 60, "the agent to be ready", 0.5)
+        host.code(f"dd if=/dev/zero of={STATE}/fill bs=4k")
+        for _ in range(2):
+            code, text = host.code("vhcactl attach vm1 ib0 --partition 0x8001", timeout=10)
+            check(code and "No space left" in text, f"attach with a full state disk: {code}: {text}")
+            equal([v for v in host.agent_vfs().values() if v["state"] != "free"], [], "VFs that are not free")
+            check("No space left" in why_not_ready(host), f"/readyz: {why_not_ready(host)}")
+        host.sh(f"rm {STATE}/fill")
+        wait_for(lambda: not why_not_ready(host), 60, "the agent to be ready again", 0.5)
+        guest.attach("ib0", "0x8001")
+        equal(host.vf_of(guest).get("state"), "attached", "state after attach")
+    vf = host.wait_attached(guest)
+    guest.destroy()
+    host.wait_vf(vf["bdf"], "free", 60)
+    assert_scrubbed(host, vf["bdf"])
