@@ -228,6 +228,7 @@ struct json_object *vhca_view_domain(struct vhca_model *m, struct vhca_domain *d
 	vhca_json_add_string(o, "name", dom->info->name);
 	vhca_json_add_bool(o, "incoming", dom->incoming);
 	vhca_json_add_string(o, "problem", dom->request_error.kind ? dom->request_error.msg : NULL);
+	vhca_json_add_string(o, "unreadable", dom->unreadable.kind ? dom->unreadable.msg : NULL);
 	vhca_json_add_u64(o, "free_root_ports", dom->info->free_root_ports);
 	vhca_json_add(o, "requests", view_requests(dom));
 	TAILQ_FOREACH (c, &m->claims, link)

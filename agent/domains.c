@@ -25,10 +25,38 @@ struct vhca_domains {
 	struct vhca_virt *virt;
 	struct vhca_timer *list_timer;
 	struct vhca_backoff list_backoff;
+	struct vhca_timer *unreadable_timer;
+	struct vhca_backoff unreadable_backoff;
+	bool looks_later; /* the timer is armed */
 	TAILQ_HEAD(, look) looks;
 };
 
 /* ---- looking ---- */
+
+/* Nobody tells when a domain can be read again. */
+static void await_readable(struct vhca_domains *d)
+{
+	if (!vhca_engine_has_unreadable(d->engine)) {
+		vhca_backoff_reset(&d->unreadable_backoff);
+		return;
+	}
+	if (d->looks_later)
+		return;
+	d->looks_later = true;
+	vhca_timer_arm_ms(d->unreadable_timer, vhca_backoff_next(&d->unreadable_backoff));
+}
+
+static void on_unreadable_timer(void *arg)
+{
+	struct vhca_domains *d = arg;
+	const struct vhca_domain *dom;
+
+	d->looks_later = false;
+	TAILQ_FOREACH (dom, &vhca_engine_model(d->engine)->domains, link)
+		if (dom->unreadable.kind)
+			vhca_domains_refresh(d, &dom->info->uuid);
+	await_readable(d);
+}
 
 static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		    const struct vhca_error *request_err, const struct vhca_error *err)
@@ -45,6 +73,7 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		/* A connection that broke is followed by a full listing. */
 		vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid),
 				 err->msg);
+	await_readable(d);
 	if (look->again) {
 		look->again = false;
 		vhca_virt_info(d->virt, &look->uuid, on_info, look);
@@ -82,6 +111,7 @@ static void on_list(void *arg, int rc, struct vhca_dom_info *const *infos, unsig
 		vhca_log_info("libvirt: %u active domains", n);
 		vhca_backoff_reset(&d->list_backoff);
 		vhca_engine_virt_sync(d->engine, infos, n);
+		await_readable(d);
 		return;
 	}
 	vhca_log_warning("libvirt: cannot list domains: %s", err->msg);
@@ -297,8 +327,12 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	d->engine = engine;
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};
+	d->unreadable_backoff = d->list_backoff;
 	TAILQ_INIT(&d->looks);
 	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);
+	if (!r)
+		r = vhca_timer_new(loop, "unreadable", on_unreadable_timer, d,
+				   &d->unreadable_timer);
 	if (!r)
 		r = vhca_virt_new(loop, uri, on_virt, d, &d->virt);
 	if (r < 0) {
@@ -319,6 +353,7 @@ struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 	if (d->virt)
 		vhca_virt_free(d->virt);
 	vhca_timer_free(d->list_timer);
+	vhca_timer_free(d->unreadable_timer);
 	while ((look = TAILQ_FIRST(&d->looks))) {
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);

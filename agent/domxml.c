@@ -144,6 +144,15 @@ static bool is_pci_hostdev(const xmlNode *node)
 	return address && domxml_attribute_is(address, "type", "pci");
 }
 
+/* Behind Intel's VMD, for one. sriov/ knows no VF there, so it is none of ours. */
+static bool is_beyond_16_bits(const xmlNode *address)
+{
+	uint32_t domain;
+
+	return domxml_attribute_u32(address, "domain", UINT32_MAX, &domain) == 0 &&
+	       domain > UINT16_MAX;
+}
+
 static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
 {
 	const xmlNode *host = domxml_child_element(domxml_child_element(node, "source"), "address");
@@ -152,6 +161,10 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	DOMXML_AUTO_STRING alias = alias_node ? domxml_attribute(alias_node, "name") : NULL;
 	struct vhca_dom_hostdev *dev;
 
+	if (host && is_beyond_16_bits(host)) {
+		info->has_far_hostdev = true;
+		return 0;
+	}
 	if (info->n_hostdevs == VHCA_DOM_DEVS_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "bad_domain_xml", E2BIG,
 				      "domain %s: more than %d PCI host devices", info->name,
@@ -474,6 +487,19 @@ static struct vhca_dom_info *new_info(unsigned int n_hostdevs)
 
 	if (info)
 		info->hostdevs = (struct vhca_dom_hostdev *)(info + 1);
+	return info;
+}
+
+struct vhca_dom_info *vhca_dom_info_unreadable(const struct vhca_uuid *uuid, const char *name,
+					       const struct vhca_error *why)
+{
+	struct vhca_dom_info *info = new_info(0);
+
+	if (!info)
+		return NULL;
+	info->uuid = *uuid;
+	(void)snprintf(info->name, sizeof(info->name), "%s", name);
+	info->unreadable = *why;
 	return info;
 }
 

@@ -10,10 +10,10 @@
 #include "common/base/text.h"
 #include "pkey/identity.h"
 
-#define VHCA_XML_MAX	  (8u * 1024 * 1024)
-#define VHCA_DOM_VFS_MAX  16   /* <vhca:vf> elements of one domain */
-#define VHCA_DOM_DEVS_MAX 2048 /* PCI host devices of one domain: 8 to a bus */
-#define VHCA_DOM_HOPS_MAX 8    /* bridges on the way to a device, and the device */
+#define VHCA_XML_MAX	  (8u * 1024 * 1024) /* libvirtd hands out 4 MiB at most */
+#define VHCA_DOM_VFS_MAX  16		     /* <vhca:vf> elements of one domain */
+#define VHCA_DOM_DEVS_MAX 2048		     /* PCI host devices of one domain: 8 to a bus */
+#define VHCA_DOM_HOPS_MAX 8		     /* bridges on the way to a device, and the device */
 #define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
 #define VHCA_AWAY_NS	  "urn:vhcad:away:1"
 #define VHCA_ALIAS_PREFIX "ua-vhca-"
@@ -60,6 +60,8 @@ struct vhca_dom_info {
 	struct vhca_uuid uuid;
 	char name[128]; /* a label: longer names are cut */
 	int id;		/* libvirt's number of this run of the domain; -1 = not active */
+	/* kind NONE: read; else why its XML could not be, and only uuid, name, id and held count */
+	struct vhca_error unreadable;
 	struct vhca_guest_memory memory;
 	/* kind NONE: every <vhca:vf> is good; else the first bad one */
 	struct vhca_error request_error;
@@ -67,6 +69,7 @@ struct vhca_dom_info {
 	unsigned int n_requests, n_hostdevs;
 	struct vhca_vf_request requests[VHCA_DOM_VFS_MAX];
 	struct vhca_dom_hostdev *hostdevs; /* in one allocation with this struct */
+	bool has_far_hostdev; /* one beyond PCI domain 0xffff: none of ours, not in the list */
 	/* <vhca:away migration="ID"> of VHCA_AWAY_NS stands in the metadata: its VFs were taken
 	 * out for that migration. An ID that is no UUID reads as zero, which is no migration's:
 	 * a marker is never overlooked. */
@@ -89,10 +92,14 @@ struct vhca_dom_info {
  *
  * Host devices are <hostdev type='pci'> and <interface type='hostdev'>. One that cannot be read, or
  * more than VHCA_DOM_DEVS_MAX, fails the call: "this address is in no live XML" is a proof that
- * others rely on.
+ * others rely on. One whose PCI domain has more than 16 bits is left out: no VF of ours is there.
  */
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		      struct vhca_error *ret_request_error, struct vhca_error *err);
+
+/* Of a domain that runs and whose XML cannot be read. Caller frees it with free(). NULL: out of memory. */
+struct vhca_dom_info *vhca_dom_info_unreadable(const struct vhca_uuid *uuid, const char *name,
+					       const struct vhca_error *why);
 
 /* With a copy of the host devices; to be freed with free(). NULL: out of memory. */
 struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info);

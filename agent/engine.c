@@ -466,10 +466,15 @@ static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhc
 		d = vhca_model_add_domain(&e->model);
 	if (!d)
 		return NULL;
-	if (replace_info(d, info) < 0 && is_new) {
+	if (info->unreadable.kind && !is_new) {
+		d->incoming = info->held;
+	} else if (replace_info(d, info) < 0 && is_new) {
 		vhca_model_drop_domain(&e->model, d);
 		return NULL;
 	}
+	engine_note_unreadable(e, d, &info->unreadable);
+	if (d->unreadable.kind)
+		return d;
 	engine_note_memory(e, info);
 	if (is_new && d->request_error.kind)
 		vhca_events_add(e->args.events, "alarm", info->name, "%s", d->request_error.msg);

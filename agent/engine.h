@@ -66,7 +66,8 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *infos,
 			   unsigned int n);
 void vhca_engine_virt_lost(struct vhca_engine *e);
-/* One domain's live XML; info NULL = not active. Copies. */
+/* One domain's live XML; info NULL = not active. Copies. Of one that is unreadable, what was read last
+ * stays. */
 void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 			const struct vhca_dom_info *info);
 /* What an event of libvirt says by itself, ahead of the live XML that is read after it. at_us: when it was heard (vhca_now_us()). */
@@ -182,6 +183,11 @@ int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
 /* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err);
+
+/* The domain's XML cannot be read: says so in err; else 0. */
+int vhca_engine_check_readable(const struct vhca_domain *dom, struct vhca_error *err);
+/* There is such a domain: it is worth while to look again. */
+bool vhca_engine_has_unreadable(const struct vhca_engine *e);
 
 /* ---- for the API ---- */
 bool vhca_engine_virt_synced(const struct vhca_engine *e);

@@ -169,6 +169,8 @@ void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_reason(vf, GONE);
 	else if (user)
 		step_used(e, vf, user);
+	else if (engine_awaits_xml(e, vf))
+		return;
 	else if (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_DETACHING)
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 	else if (vf->state == VHCA_VF_FREE)

@@ -475,6 +475,8 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
 				   "domain %s does not run here", VHCA_UUID_STR(domain));
 	else
+		n = vhca_engine_check_readable(dom, &err);
+	if (n == 0)
 		n = count_vfs(e, dom, &err);
 	if (n == 0 && !has_claim(e, domain))
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "nothing_to_adopt", 0,

@@ -415,6 +415,8 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
 				   "domain %s does not run here", req->domain_name);
 	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = vhca_engine_check_readable(dom, &err);
+	if (!r && req->way == VHCA_WAY_ATTACH)
 		r = engine_check_root_ports(e, dom, &err);
 	if (!r && req->way == VHCA_WAY_ATTACH)
 		r = engine_check_plug(e, dom, &err);

@@ -74,7 +74,7 @@ static void escalate(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_dom_hostdev *dev = NULL;
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, &dev);
-	bool may = may_ask_guest(e, user);
+	bool may = user && may_ask_guest(e, user);
 
 	if (may && dev->path.n) {
 		ask_guest(e, vf, user);
@@ -112,21 +112,35 @@ void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 
 /* ---- the whole ---- */
 
-static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
+/* Why the guest has the VF still. */
+static void say_kept(struct vhca_engine *e, const struct vhca_vf *vf, struct vhca_error *err)
 {
+	const struct vhca_domain *unreadable = engine_unreadable(e, vf);
 	const struct vhca_error *tried = &vf->escalation.outcome;
-	struct vhca_error err;
 
-	vhca_error_set(&err, VHCA_ERR_CONFLICT, "guest_did_not_release", 0,
+	if (unreadable) {
+		(void)vhca_engine_check_readable(unreadable, err);
+		vhca_error_prefix(err, "%s: whether the guest has let go of it is not known",
+				  VHCA_BDF_STR(vf->bdf));
+		return;
+	}
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "guest_did_not_release", 0,
 		       "%s: the guest did not let go of the VF in %u s; it stays attached and "
 		       "working%s%s",
 		       VHCA_BDF_STR(vf->bdf), (unsigned int)(engine_detach_ms(e, vf) / 1000),
 		       tried->kind ? ". Its guest agent was asked: " : "", tried->msg);
-	vhca_error_hint(&err, "%s",
+	vhca_error_hint(err, "%s",
 			tried->hint[0]
 				? tried->hint
 				: "is the guest running and past its boot loader? unload its "
 				  "driver, or try again");
+}
+
+static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_error err;
+
+	say_kept(e, vf, &err);
 	vf->claim->ending = vf->claim->leaving = false;
 	vf->claim->kept = err;
 	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
@@ -158,7 +172,7 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_reason(vf, "waits for libvirt");
 		return;
 	}
-	if (!vhca_model_user(&e->model, vf->bdf, NULL)) {
+	if (!vhca_model_user(&e->model, vf->bdf, NULL) && !engine_unreadable(e, vf)) {
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;

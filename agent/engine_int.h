@@ -4,7 +4,7 @@
 /* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
  * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_request.c (what live domains ask for), engine_event.c (libvirt's events), engine_hook.c (what the hook
  * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
- * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone), engine_disk.c (a state disk that is full). */
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone), engine_disk.c (a state disk that is full), engine_unread.c (domains that cannot be read). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -182,6 +182,15 @@ uint64_t engine_detach_ms(const struct vhca_engine *e, const struct vhca_vf *vf)
 /* Somebody vouches that the domain runs nowhere else. */
 bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
 void engine_drop_takeovers(struct vhca_engine *e);
+
+/* ---- engine_unread.c ---- */
+/* Why the domain's XML cannot be read; kind NONE: it can. */
+void engine_note_unreadable(struct vhca_engine *e, struct vhca_domain *dom,
+			    const struct vhca_error *why);
+/* The domain that the VF is claimed for, if that runs and cannot be read; NULL = it is not so. */
+const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct vhca_vf *vf);
+/* The same; true sets the VF's reason, and whoever needs a proof waits. */
+bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_adopt.c ---- */
 /* A step of an unmanaged VF that is being adopted; false if it is not. */

@@ -147,7 +147,7 @@ void engine_requests(struct vhca_engine *e)
 	if (!e->virt_synced || !e->inventory_seen)
 		return;
 	TAILQ_FOREACH (dom, &e->model.domains, link)
-		for (unsigned int i = 0; i < dom->info->n_requests; i++)
+		for (unsigned int i = 0; !dom->unreadable.kind && i < dom->info->n_requests; i++)
 			if (wanted(e, dom, &dom->info->requests[i]))
 				try_request(e, dom, &dom->info->requests[i]);
 	wait = next_try(e, vhca_now_ms());

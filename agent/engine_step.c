@@ -405,7 +405,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
 		look_again(e, vf); /* it may stand so for long, and the hook vouches for it */
-	} else if (dom && !dom->incoming) {
+	} else if (dom && !dom->incoming && !engine_awaits_xml(e, vf)) {
 		engine_start(e, vf, VHCA_EFFECT_ATTACH);
 	}
 }
@@ -529,11 +529,17 @@ static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	look_again(e, vf);
 }
 
+static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return e->virt_synced && !engine_unreadable(e, vf) &&
+	       !vhca_model_user(&e->model, vf->bdf, NULL);
+}
+
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))
 		return;
-	if (e->virt_synced && !vhca_model_user(&e->model, vf->bdf, NULL)) {
+	if (has_left(e, vf)) {
 		if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
 		    engine_claim_domain(e, vf->claim))
 			vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
@@ -567,7 +573,8 @@ static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}
-	engine_start(e, vf, VHCA_EFFECT_SCRUB);
+	if (!engine_awaits_xml(e, vf))
+		engine_start(e, vf, VHCA_EFFECT_SCRUB);
 }
 
 static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
@@ -586,6 +593,8 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_again(e, vf, vf->look_ms - now);
 		return;
 	}
+	if (engine_unreadable(e, vf))
+		return;
 	/* Not the back-off of effects: a guest that gets the VF meanwhile must not wait for it. */
 	if (!vf->deadline_ms)
 		vf->deadline_ms = now + vhca_backoff_next(&vf->backoff);

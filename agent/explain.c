@@ -271,12 +271,24 @@ static void check_link_policy(const struct explain_look *l, struct vhca_finding 
 
 /* ---- the guest ---- */
 
+static bool is_unreadable(const struct explain_look *l)
+{
+	const struct vhca_domain *dom = vhca_model_domain(l->ex->model, &l->claim->domain);
+
+	return dom && dom->unreadable.kind;
+}
+
 static void check_attached(const struct explain_look *l, struct vhca_finding *f)
 {
 	if (!l->ex->virt_synced) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "libvirt is not connected: who runs is not known");
 		explain_fix(f, "systemctl status libvirtd");
+	} else if (is_unreadable(l)) {
+		explain_say(f, VHCA_FINDING_UNKNOWN,
+			    "domain %s cannot be read: whether it has the VF is not known",
+			    l->claim->domain_name);
+		explain_fix(f, "virsh dumpxml %s", l->claim->domain_name);
 	} else if (!l->user) {
 		explain_say(f, VHCA_FINDING_WARNING, "it has just left its guest");
 	} else {
@@ -416,6 +428,11 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 		explain_fix(&ret[n++], "systemctl status libvirtd");
 	} else if (!dom) {
 		explain_say(&ret[n++], VHCA_FINDING_WARNING, "the domain does not run here");
+	} else if (dom->unreadable.kind) {
+		explain_say(&ret[n], VHCA_FINDING_WRONG,
+			    "it cannot be read, so what it asks for waits: %s",
+			    dom->unreadable.msg);
+		explain_fix(&ret[n++], "virsh dumpxml %s", dom->info->name);
 	} else if (dom->request_error.kind) {
 		explain_say(&ret[n], VHCA_FINDING_WRONG, "its metadata is not understood: %s",
 			    dom->request_error.msg);

@@ -80,14 +80,16 @@ static bool vfs_are_moving(const struct vhca_mig *m)
 	return mig_domain(m) && mig_any(m, is_moving);
 }
 
-/* The XML that was read last may be older than the marker. As long as libvirt has not said what runs here, it may be. */
+/* The XML that was read last may be older than the marker. As long as libvirt has not said what runs here, or what stands in its XML, it may be. */
 static bool is_marked(const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = mig_domain(m);
 
 	if (m->marked || m->unmarked)
 		return !m->unmarked;
-	return dom ? dom->info->has_away : !vhca_engine_virt_synced(m->owner->args.engine);
+	if (dom)
+		return dom->info->has_away || dom->unreadable.kind;
+	return !vhca_engine_virt_synced(m->owner->args.engine);
 }
 
 static bool is_too_late(const struct vhca_mig *m)

@@ -213,7 +213,8 @@ struct vhca_request_state {
 
 struct vhca_domain {
 	TAILQ_ENTRY(vhca_domain) link;
-	struct vhca_dom_info *info; /* owned; live XML as parsed last */
+	struct vhca_dom_info *info;   /* owned; live XML as parsed last */
+	struct vhca_error unreadable; /* kind NONE: it still is; else why nobody knows */
 	struct vhca_error request_error;
 	bool incoming; /* migration is coming in; the guest does not run here yet */
 	uint64_t

@@ -56,13 +56,14 @@ bool vhca_virt_connected(const struct vhca_virt *virt);
  * "domain_gone" (-ENOENT), "bad_domain_xml", and "libvirt" for all that agent/virt_error.c does not know.
  */
 
-/* All active domains, parsed. info is borrowed during done(). On failure n = 0 and err says why: never a list with holes. */
+/* All active domains, parsed, or with the reason why they could not be (info->unreadable). info is borrowed during done(). On failure
+ * n = 0 and err says why: never a list with holes. */
 typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const *info,
 				  unsigned int n, const struct vhca_error *err);
 void vhca_virt_list(struct vhca_virt *virt, vhca_virt_list_fn done, void *arg);
 
-/* Live XML of one domain. NULL info with rc = -ENOENT: not active here. request_err: see
- * vhca_domxml_parse(). */
+/* Live XML of one domain, which may be unreadable. NULL info with rc = -ENOENT: not active here.
+ * request_err: see vhca_domxml_parse(). */
 typedef void (*vhca_virt_info_fn)(void *arg, int rc, const struct vhca_dom_info *info,
 				  const struct vhca_error *request_err,
 				  const struct vhca_error *err);

@@ -53,6 +53,16 @@ bool vhca_virt_state_is_held(int state, int reason)
 	       (state == VIR_DOMAIN_RUNNING && reason == VIR_DOMAIN_RUNNING_POSTCOPY);
 }
 
+static int read_held(virDomainPtr dom, bool *ret, struct vhca_error *err)
+{
+	int state, reason;
+
+	if (virDomainGetState(dom, &state, &reason, 0) < 0)
+		return vhca_virt_error(err, "state of the domain");
+	*ret = vhca_virt_state_is_held(state, reason);
+	return 0;
+}
+
 /* Live XML, parsed. -ENOENT when the domain is not active (libvirt would answer with its stored XML
  * then). */
 static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_error *err)
@@ -60,11 +70,12 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	VHCA_AUTO_FREE char *xml = NULL;
 	struct vhca_error request_error;
-	int r, state, reason;
-
+	bool held;
 	/* Before the XML: a guest that comes to run meanwhile is looked at again for that. */
-	if (virDomainGetState(dom, &state, &reason, 0) < 0)
-		return vhca_virt_error(err, "state of the domain");
+	int r = read_held(dom, &held, err);
+
+	if (r < 0)
+		return r;
 	xml = virDomainGetXMLDesc(dom, 0);
 	if (!xml)
 		return vhca_virt_error(err, "domain XML");
@@ -73,9 +84,46 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 		return r;
 	if (info->id < 0)
 		return domain_gone(err, info->name);
-	info->held = vhca_virt_state_is_held(state, reason);
+	info->held = held;
 	*ret = vhca_steal_ptr(&info);
 	return 0;
+}
+
+/* What is known of it without its XML. */
+static struct vhca_dom_info *unreadable(virDomainPtr dom, const struct vhca_error *why)
+{
+	const char *name = virDomainGetName(dom);
+	struct vhca_dom_info *info;
+	struct vhca_uuid uuid;
+	bool held = true; /* unless libvirt says otherwise: nobody knows whether it runs here */
+
+	(void)virDomainGetUUID(dom, uuid.b);
+	info = vhca_dom_info_unreadable(&uuid, name ? name : "", why);
+	if (!info)
+		return NULL;
+	info->id = (int)virDomainGetID(dom);
+	(void)read_held(dom, &held, NULL);
+	info->held = held;
+	return info;
+}
+
+/* As read_info(), but what cannot be read of one domain costs nobody the picture of the others. That
+ * the connection was lost says nothing about the domain. */
+static int look_at(virConnectPtr conn, virDomainPtr dom, struct vhca_dom_info **ret,
+		   struct vhca_error *err)
+{
+	struct vhca_error why = VHCA_ERROR_INIT;
+	int r = read_info(dom, ret, &why);
+
+	if (r < 0 && r != -ENOENT && virConnectIsAlive(conn) == 1) {
+		if (virDomainIsActive(dom) == 0)
+			return domain_gone(err, "domain");
+		*ret = unreadable(dom, &why);
+		r = *ret ? 0 : -ENOMEM;
+	}
+	if (r < 0 && err)
+		*err = why;
+	return r;
 }
 
 int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
@@ -93,7 +141,7 @@ int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
 
 	vhca_may_block("libvirt: domain XML");
 	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
-	return r < 0 ? r : read_info(dom, ret, err);
+	return r < 0 ? r : look_at(conn, dom, ret, err);
 }
 
 int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err)
@@ -114,7 +162,7 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM,
 				      "list of domains");
 	for (int i = 0; i < all.n; i++) {
-		int r = read_info(all.domains[i], &list.info[list.n], err);
+		int r = look_at(conn, all.domains[i], &list.info[list.n], err);
 
 		if (r < 0 && r != -ENOENT)
 			return r;

@@ -31,15 +31,21 @@ static void add_vfs(struct json_object *rows, struct json_object *domain, struct
 		add_row(rows, domain, vhca_ctl_copy_row(vfs, i));
 }
 
-static void add_problem(struct json_object *rows, struct json_object *domain, const char *name,
-			const char *reason)
+static void add_state(struct json_object *rows, struct json_object *domain, const char *name,
+		      const char *state, const char *reason)
 {
 	struct json_object *row = json_object_new_object();
 
 	add_string(row, "name", name);
-	add_string(row, "state", "requested");
+	add_string(row, "state", state);
 	add_string(row, "reason", reason);
 	add_row(rows, domain, row);
+}
+
+static void add_problem(struct json_object *rows, struct json_object *domain, const char *name,
+			const char *reason)
+{
+	add_state(rows, domain, name, "requested", reason);
 }
 
 /* What was asked for and is not there; the reason is what the operator came for. */
@@ -57,6 +63,8 @@ static void add_requests(struct json_object *rows, struct json_object *domain,
 	}
 	if (*vhca_view_text(domain, "problem"))
 		add_problem(rows, domain, "-", vhca_view_text(domain, "problem"));
+	if (*vhca_view_text(domain, "unreadable"))
+		add_state(rows, domain, "-", "unreadable", vhca_view_text(domain, "unreadable"));
 }
 
 static struct json_object *flatten(struct json_object *domains)
@@ -103,6 +111,7 @@ const struct vhca_ctl_command vhca_cmd_domains = {
 	.summary = "list the running domains that have or want InfiniBand",
 	.help = "\nA line for each VF. STATE is that of the VF, or 'requested' while the domain "
 		"has none; REASON says why.\n"
+		"'unreadable' is a domain whose XML cannot be read: what it asks for waits.\n"
 		"IN_GUEST is the PCI address that the guest sees.\n",
 	.run = run,
 };

@@ -141,6 +141,35 @@ class Start(Case):
         self.assertIn("999", bad.stderr)
 
 
+class Domains(Case):
+    """Those of libvirt's test driver, from a file."""
+
+    VMD = ("<devices><hostdev mode='subsystem' type='pci' managed='yes'><source>"
+           "<address domain='0x10000' bus='0xe1' slot='0' function='0'/></source></hostdev></devices>")
+
+    def start(self, **domains):
+        xml = "".join(f"<domain type='test'><name>{name}</name><uuid>6b3e0f5c-1111-4222-8333-{i:012}</uuid>"
+                      f"<memory>65536</memory><os><type>hvm</type></os>{more}</domain>"
+                      for i, (name, more) in enumerate(domains.items()))
+        with open(f"{self.where}/host.xml", "w", encoding="utf-8") as f:
+            f.write(f"<node>{xml}</node>")
+        self.agent.write(conf_text(self.where).replace("test:///default", f"test://{self.where}/host.xml"))
+        self.agent.start()
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+
+    def test_one_that_cannot_be_read_hides_no_other(self):
+        self.start(plain="", vmd=self.VMD, large=f"<description>{'x' * (9 << 20)}</description>")
+        domains = {d["name"]: d for d in self.agent.get("/v1/domains")[1]["domains"]}
+        self.assertEqual(sorted(domains), ["large", "plain", "vmd"])
+        self.assertEqual([n for n, d in domains.items() if d["unreadable"]], ["large"])
+        self.assertIn("allowed are 1 to 8388608", domains["large"]["unreadable"])
+        self.assertIn("large: cannot be read: domain XML: 9", self.agent.log_text())
+        verdict = self.agent.get("/v1/domains/large/explain")[1]["verdict"]
+        self.assertEqual((verdict["status"], verdict["fix"]), ("wrong", "virsh dumpxml large"))
+        status, doc, _ = self.agent.request("POST", "/v1/domains/large/vfs/ib0", {"partition": "0x8001"})
+        self.assertEqual((status, doc["code"]), (409, "domain_unreadable"))
+
+
 class Serve(Case):
     def setUp(self):
         super().setUp()

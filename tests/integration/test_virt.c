@@ -326,6 +326,46 @@ static void reads_the_request(void **state)
 	(void)virConnectClose(conn);
 }
 
+/* libvirtd hands out no string of more than 4 MiB (REMOTE_STRING_MAX, src/remote/remote_protocol.x),
+ * and two of less make one domain of more. */
+static void grow(virDomainPtr dom, const char *uri)
+{
+	static const char head[] = "<x>", tail[] = "</x>";
+	size_t len = 2500 * 1024;
+	VHCA_AUTO_FREE char *xml = malloc(len);
+
+	assert_non_null(xml);
+	memset(xml, 'x', len);
+	memcpy(xml, head, strlen(head));
+	memcpy(xml + len - sizeof(tail), tail, sizeof(tail));
+	set_metadata(dom, xml, "x", uri);
+}
+
+static void domain_too_large_is_unreadable(void **state)
+{
+	struct rig *rig = *state;
+	virConnectPtr conn = operator_open(rig);
+	virDomainPtr dom = operator_domain(conn);
+	struct answer a;
+
+	grow(dom, OTHER_XMLNS ":1");
+	assert_int_equal(list_now(rig, &a)->info.unreadable.kind, VHCA_ERR_NONE);
+	grow(dom, OTHER_XMLNS ":2");
+	list_now(rig, &a);
+	assert_int_equal(a.rc, 0);
+	assert_int_equal(a.n, 1);
+	assert_non_null(strstr(a.info.unreadable.msg, "Unable to encode message payload"));
+	assert_int_equal(info_now(rig, a.info.uuid, &a)->rc, 0);
+	assert_string_equal(a.info.name, "test");
+	assert_true(a.info.id > 0);
+	assert_int_not_equal(a.info.unreadable.kind, VHCA_ERR_NONE);
+	assert_true(vhca_virt_connected(rig->virt));
+	assert_int_equal(virDomainDestroy(dom), 0);
+	assert_int_equal(info_now(rig, a.info.uuid, &a)->rc, -ENOENT);
+	(void)virDomainFree(dom);
+	(void)virConnectClose(conn);
+}
+
 static void attach_reports_what_libvirt_says(void **state)
 {
 	struct rig *rig = *state;
@@ -513,6 +553,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reports_our_metadata_only, setup_connected,
 						teardown),
 		cmocka_unit_test_setup_teardown(reads_the_request, setup_connected, teardown),
+		cmocka_unit_test_setup_teardown(domain_too_large_is_unreadable, setup_connected,
+						teardown),
 		cmocka_unit_test_setup_teardown(attach_reports_what_libvirt_says, setup_connected,
 						teardown),
 		cmocka_unit_test_setup_teardown(many_domains_at_once, setup_connected, teardown),

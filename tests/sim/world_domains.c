@@ -31,10 +31,25 @@ struct live {
 	struct vhca_dom_hostdev hostdevs[WORLD_VFS_MAX];
 };
 
+static struct vhca_dom_info *unreadable_info(const struct world *w, unsigned int i,
+					     struct live *live)
+{
+	const struct vhca_dom_info *info = &w->domains[i].info;
+
+	live->info = (struct vhca_dom_info){
+		.uuid = info->uuid, .held = w->domains[i].incoming, .hostdevs = live->hostdevs};
+	(void)snprintf(live->info.name, sizeof(live->info.name), "%s", info->name);
+	(void)vhca_error_set(&live->info.unreadable, VHCA_ERR_INVALID, "bad_domain_xml", 0,
+			     "too large");
+	return &live->info;
+}
+
 static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, struct live *live)
 {
 	struct vhca_dom_info *ret = &live->info;
 
+	if (w->domains[i].unreadable)
+		return unreadable_info(w, i, live);
 	*ret = w->domains[i].info;
 	ret->hostdevs = live->hostdevs;
 	ret->held = w->domains[i].incoming && !w->shows_too_early;

@@ -494,6 +494,29 @@ static void too_many_hostdevs_fail(void **state)
 	(void)parse_many_hostdevs(VHCA_DOM_DEVS_MAX + 1, -E2BIG);
 }
 
+/* As libvirt 9.0 writes a disk behind Intel's VMD: the kernel numbers its PCI domains from 0x10000
+ * (drivers/pci/controller/vmd.c), libvirt's <address domain> has 32 bits. */
+#define BEHIND_VMD                                                                           \
+	"<hostdev mode='subsystem' type='pci' managed='yes'><driver name='vfio'/><source>"   \
+	"<address domain='0x10000' bus='0xe1' slot='0x00' function='0x0'/></source>"         \
+	"<alias name='hostdev0'/><address type='pci' domain='0x0000' bus='0x05' slot='0x00'" \
+	" function='0x0'/></hostdev>"
+
+static void device_behind_vmd_is_none_of_ours(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info =
+		parse(HEAD "<devices>" BEHIND_VMD
+			   "<hostdev mode='subsystem' type='pci'><source><address domain='0x0000' "
+			   "bus='0x3b' slot='0x00' function='0x2'/></source></hostdev>" BEHIND_VMD
+			   "</devices></domain>",
+		      0);
+
+	(void)state;
+	assert_int_equal(info->n_hostdevs, 1);
+	assert_string_equal(VHCA_BDF_STR(info->hostdevs[0].host), "0000:3b:00.2");
+	assert_true(info->has_far_hostdev);
+}
+
 static void unreadable_hostdevs_fail(void **state)
 {
 #define DEV(inner)                                                                           \
@@ -667,6 +690,7 @@ int main(void)
 		cmocka_unit_test(requests_are_bounded),
 		cmocka_unit_test(any_guest_can_be_read),
 		cmocka_unit_test(too_many_hostdevs_fail),
+		cmocka_unit_test(device_behind_vmd_is_none_of_ours),
 		cmocka_unit_test(unreadable_hostdevs_fail),
 		cmocka_unit_test(long_alias_is_not_ours),
 		cmocka_unit_test(garbage_is_refused),

@@ -23,6 +23,10 @@
 static struct {
 	const char *devices; /* inside <devices>; NULL: libvirt's own XML */
 	const char *id;	     /* attribute of <domain> */
+	int xml_code;	     /* its XML cannot be had */
+	const char *xml_message;
+	bool dead;    /* the connection */
+	bool stopped; /* the domain */
 	virError error;
 	bool has_error;
 	unsigned int attaches, detaches, flags;
@@ -59,6 +63,10 @@ char *virDomainGetXMLDesc(virDomainPtr dom, unsigned int flags)
 
 	(void)dom;
 	assert_int_equal(flags, 0);
+	if (fake.xml_code) {
+		(void)fail_with(fake.xml_code, fake.xml_message);
+		return NULL;
+	}
 	if (!fake.devices) {
 		(void)fail_with(VIR_ERR_NO_DOMAIN, "Domain not found");
 		return NULL;
@@ -69,6 +77,18 @@ char *virDomainGetXMLDesc(virDomainPtr dom, unsigned int flags)
 			     "</domain>",
 			     fake.id, fake.devices) > 0);
 	return xml;
+}
+
+int virDomainIsActive(virDomainPtr dom)
+{
+	(void)dom;
+	return !fake.stopped;
+}
+
+int virConnectIsAlive(virConnectPtr conn)
+{
+	(void)conn;
+	return !fake.dead;
 }
 
 int virDomainAttachDeviceFlags(virDomainPtr dom, const char *xml, unsigned int flags)
@@ -244,19 +264,81 @@ static void detach_errors_are_classified(void **state)
 	}
 }
 
-/* One domain that cannot be read spoils the list: a VF of it would be taken for free. */
-static void list_is_whole_or_an_error(void **state)
+static void list_has_the_domains(void **state)
 {
 	struct vhca_dom_list list = {NULL, 0};
 
 	assert_int_equal(vhca_virt_call_list(*state, &list, &err), 0);
 	assert_int_equal(list.n, 1);
 	assert_int_equal(list.info[0]->id, 3);
+	assert_int_equal(list.info[0]->unreadable.kind, VHCA_ERR_NONE);
 	vhca_dom_list_done(&list);
+}
+
+/* By list and alone: it has its place, with the reason. */
+static void assert_is_unreadable(virConnectPtr conn, const char *code, const char *why)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	struct vhca_dom_list list = {NULL, 0};
+
+	assert_int_equal(vhca_virt_call_list(conn, &list, &err), 0);
+	assert_int_equal(list.n, 1);
+	assert_string_equal(list.info[0]->unreadable.code, code);
+	assert_int_equal(vhca_virt_call_info(conn, &uuid, &info, &err), 0);
+	assert_string_equal(info->unreadable.code, code);
+	assert_non_null(strstr(info->unreadable.msg, why));
+	assert_string_equal(info->name, "vm1");
+	assert_true(vhca_uuid_equal(&info->uuid, &uuid));
+	assert_int_equal(info->n_hostdevs, 0);
+	assert_int_equal(info->n_requests, 0);
+	vhca_dom_list_done(&list);
+}
+
+static void unreadable_domain_does_not_spoil_the_list(void **state)
+{
 	fake.devices = "<hostdev mode='subsystem' type='pci'/>";
-	assert_int_equal(vhca_virt_call_list(*state, &list, &err), -EINVAL);
+	assert_is_unreadable(*state, "bad_domain_xml", "without a readable <source> address");
+}
+
+/* libvirtd's answer where the XML has more than REMOTE_STRING_MAX (4 MiB, remote_protocol.x): raised
+ * in virNetMessageEncodePayload(), and the connection stays. */
+static void domain_too_large_for_libvirtd_is_unreadable(void **state)
+{
+	fake.xml_code = VIR_ERR_RPC;
+	fake.xml_message = "Unable to encode message payload";
+	assert_is_unreadable(*state, "libvirt_unreachable", "Unable to encode message payload");
+}
+
+static void lost_connection_makes_no_domain_unreadable(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	struct vhca_dom_list list = {NULL, 0};
+
+	fake.xml_code = VIR_ERR_INTERNAL_ERROR;
+	fake.xml_message = "internal error: client socket is closed";
+	fake.dead = true;
+	assert_int_equal(vhca_virt_call_list(*state, &list, &err), -ENOTCONN);
 	assert_int_equal(list.n, 0);
-	assert_string_equal(err.code, "bad_domain_xml");
+	assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), -ENOTCONN);
+	assert_string_equal(err.code, "libvirt_unreachable");
+}
+
+/* libvirt answers with the stored XML of a domain that has stopped. */
+static void stopped_domain_is_not_unreadable(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+
+	fake.devices = "<hostdev mode='subsystem' type='pci'/>";
+	fake.stopped = true;
+	assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), -ENOENT);
+	assert_string_equal(err.code, "domain_gone");
+}
+
+static void unreadable_domain_gets_nothing(void **state)
+{
+	fake.devices = "<hostdev mode='subsystem' type='pci'/>";
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EINVAL);
+	assert_int_equal(fake.attaches, 0);
 }
 
 static void domain_that_stops_during_the_list_is_left_out(void **state)
@@ -285,7 +367,12 @@ int main(void)
 		CASE(attach_errors_are_classified),
 		CASE(detaches_by_alias),
 		CASE(detach_errors_are_classified),
-		CASE(list_is_whole_or_an_error),
+		CASE(list_has_the_domains),
+		CASE(unreadable_domain_does_not_spoil_the_list),
+		CASE(domain_too_large_for_libvirtd_is_unreadable),
+		CASE(lost_connection_makes_no_domain_unreadable),
+		CASE(stopped_domain_is_not_unreadable),
+		CASE(unreadable_domain_gets_nothing),
 		CASE(domain_that_stops_during_the_list_is_left_out),
 	};
 
