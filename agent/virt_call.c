@@ -130,7 +130,7 @@ int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virD
 			  struct vhca_error *err)
 {
 	*ret = virDomainLookupByUUID(conn, uuid->b);
-	return *ret ? 0 : vhca_virt_error(err, VHCA_UUID_STR(uuid));
+	return *ret ? 0 : vhca_virt_call_error(err, VHCA_UUID_STR(uuid), conn);
 }
 
 int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
@@ -152,7 +152,7 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 	vhca_may_block("libvirt: list of domains");
 	all.n = virConnectListAllDomains(conn, &all.domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	if (all.n < 0)
-		return vhca_virt_error(err, "list of domains");
+		return vhca_virt_call_error(err, "list of domains", conn);
 	if (all.n > DOMAINS_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_domains", E2BIG,
 				      "list of domains: %d, at most %d are handled", all.n,
@@ -229,7 +229,7 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 		return 0;
 	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,
 		       VHCA_BDF_STR(dev->host), dev->alias);
-	r = vhca_virt_error(err, what);
+	r = vhca_virt_call_error(err, what, conn);
 	add_port_figures(info, r, err);
 	return r;
 }
@@ -249,5 +249,5 @@ int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, cons
 	(void)snprintf(what, sizeof(what), "domain %.60s: detach %s", virDomainGetName(dom), alias);
 	if (virDomainDetachDeviceAlias(dom, alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
-	return vhca_virt_error(err, what);
+	return vhca_virt_call_error(err, what, conn);
 }

@@ -11,6 +11,7 @@
 
 #include <libvirt/virterror.h>
 
+#define UNKNOWN	    "libvirt"
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
 
 /* First match wins: texts before the catch-all of their code. */
@@ -121,6 +122,8 @@ static const struct vhca_virt_class classes[] = {
 	 "free on the host?"},
 	{VIR_ERR_INTERNAL_ERROR, {"client socket is closed"}, UNREACHABLE, NULL},
 	{VIR_ERR_INTERNAL_ERROR, {"connection closed"}, UNREACHABLE, NULL},
+	{VIR_ERR_INTERNAL_ERROR, {"received hangup event on socket"}, UNREACHABLE, NULL},
+	{VIR_ERR_INTERNAL_ERROR, {"received error event on socket"}, UNREACHABLE, NULL},
 
 	{VIR_ERR_RPC, {NULL}, UNREACHABLE, NULL},
 	{VIR_ERR_NO_CONNECT, {NULL}, UNREACHABLE, NULL},
@@ -128,6 +131,7 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_SYSTEM_ERROR, {"socket"}, UNREACHABLE, "is libvirtd running?"},
 	{VIR_ERR_SYSTEM_ERROR, {"Cannot recv data"}, UNREACHABLE, NULL},
 	{VIR_ERR_SYSTEM_ERROR, {"Cannot write data"}, UNREACHABLE, NULL},
+	{VIR_ERR_SYSTEM_ERROR, {"End of file while reading data"}, UNREACHABLE, NULL},
 
 	{VIR_ERR_AUTH_FAILED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_ACCESS_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
@@ -141,7 +145,7 @@ static const struct vhca_virt_class classes[] = {
 	 EOPNOTSUPP,
 	 false,
 	 NULL},
-	{-1, {NULL}, VHCA_ERR_DEVICE, "libvirt", EIO, false, NULL},
+	{-1, {NULL}, VHCA_ERR_DEVICE, UNKNOWN, EIO, false, NULL},
 };
 
 #define FAILED	  "migration_failed", EIO, false
@@ -205,6 +209,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	{-1, {"connection closed"}, NO_PEER, PEER_HINT},
 	{VIR_ERR_SYSTEM_ERROR, {"Cannot recv data"}, NO_PEER, PEER_HINT},
 	{VIR_ERR_SYSTEM_ERROR, {"Cannot write data"}, NO_PEER, PEER_HINT},
+	{VIR_ERR_SYSTEM_ERROR, {"End of file while reading data"}, NO_PEER, PEER_HINT},
 	{VIR_ERR_RPC, {NULL}, NO_PEER, PEER_HINT},
 	{VIR_ERR_NO_CONNECT, {NULL}, NO_PEER, PEER_HINT},
 
@@ -238,6 +243,9 @@ static const struct vhca_virt_class agent_classes[] = {
 	 true,
 	 "does qemu-ga run in the guest?"},
 };
+
+static const struct vhca_virt_class unanswered = {
+	-1, {NULL}, UNREACHABLE, "what came of it shows when libvirtd is back"};
 
 static const struct vhca_virt_class connection_lost = {
 	-1,
@@ -292,6 +300,21 @@ int vhca_virt_error(struct vhca_error *err, const char *what)
 	const char *message = last && last->message ? last->message : "unknown error";
 
 	return set_error(err, vhca_virt_classify(last ? last->code : 0, message), what, message);
+}
+
+int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn)
+{
+	const virError *last = virGetLastError();
+	VHCA_AUTO_FREE char *message =
+		strdup(last && last->message ? last->message : "unknown error");
+	const struct vhca_virt_class *c = vhca_virt_classify(last ? last->code : 0, message);
+
+	if (!message)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+	/* Asked last: it forgets the last error. */
+	if (strcmp(c->word, UNKNOWN) == 0 && virConnectIsAlive(conn) == 0)
+		c = &unanswered;
+	return set_error(err, c, what, message);
 }
 
 /* libvirt puts the whole command line of the hook, with its environment, before what it said. */

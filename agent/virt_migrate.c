@@ -94,7 +94,7 @@ int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struc
 	(void)snprintf(what, sizeof(what), "domain %.60s: abort job", virDomainGetName(dom));
 	if (virDomainAbortJob(dom) == 0 || strstr(virGetLastErrorMessage(), "no job is active"))
 		return 0;
-	return vhca_virt_error(err, what);
+	return vhca_virt_call_error(err, what, conn);
 }
 
 /* ---- job ---- */
@@ -186,5 +186,5 @@ int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
 	if (virDomainSetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, migration ? xml : NULL, "vhca",
 				 VHCA_AWAY_NS, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
-	return vhca_virt_error(err, what);
+	return vhca_virt_call_error(err, what, conn);
 }

@@ -13,10 +13,15 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <libvirt/libvirt.h>
@@ -438,6 +443,129 @@ static void comes_back_after_daemon_restart(void **state)
 	(void)virConnectClose(conn);
 }
 
+/* ---- a relay that ends as a daemon does which has taken a call and not answered it ---- */
+
+#define RELAYED 8 /* connections at most */
+
+/* It ends with the next bytes of a client once this pipe has been closed. No signal: a sanitizer for
+ * threads keeps those from a child. */
+struct relay {
+	pid_t pid;
+	int pipe[2];
+};
+
+static int unix_socket(const char *path, struct sockaddr_un *ret)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	assert_int_equal(vhca_strcpy(ret->sun_path, sizeof(ret->sun_path), path), 0);
+	return fd;
+}
+
+static int relay_listen(const char *path)
+{
+	struct sockaddr_un addr;
+	int fd = unix_socket(path, &addr);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, RELAYED), 0);
+	return fd;
+}
+
+/* The client's end and the daemon's, next to each other. */
+static void relay_accept(int listener, const char *target, struct pollfd *pair)
+{
+	struct sockaddr_un addr;
+
+	pair[0] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
+	pair[1] = (struct pollfd){.fd = unix_socket(target, &addr), .events = POLLIN};
+	if (connect(pair[1].fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		_exit(1);
+}
+
+static void relay_bytes(const struct pollfd *from, const struct pollfd *to, bool is_last)
+{
+	char buf[65536];
+	ssize_t n = read(from->fd, buf, sizeof(buf));
+
+	if (n <= 0 || is_last)
+		_exit(0); /* what was taken in is not answered; nothing is left unread */
+	for (ssize_t at = 0, sent; at < n; at += sent) {
+		sent = write(to->fd, buf + at, (size_t)(n - at));
+		if (sent < 0)
+			_exit(1);
+	}
+}
+
+static _Noreturn void relay_run(int listener, int end, const char *target)
+{
+	struct pollfd fds[2 + 2 * RELAYED] = {{.fd = listener, .events = POLLIN}, {.fd = end}};
+	unsigned int n = 2;
+	bool ends = false;
+
+	for (;;) {
+		(void)poll(fds, n, -1);
+		if (fds[1].revents) {
+			ends = true;
+			fds[1] = (struct pollfd){.fd = -1};
+		}
+		for (unsigned int i = 2; i < n; i++)
+			if (fds[i].revents)
+				relay_bytes(&fds[i], &fds[i ^ 1], ends && i % 2 == 0);
+		if (fds[0].revents && n < VHCA_ARRAY_SIZE(fds)) {
+			relay_accept(listener, target, &fds[n]);
+			n += 2;
+		}
+	}
+}
+
+/* The rig's clients go through it from now on. */
+static struct relay relay_start(struct rig *rig)
+{
+	char path[sizeof(rig->daemon.dir) + 8];
+	struct relay relay;
+	int listener;
+
+	(void)snprintf(path, sizeof(path), "%s/relay", rig->daemon.dir);
+	(void)snprintf(rig->uri, sizeof(rig->uri), "test+unix:///default?socket=%s", path);
+	listener = relay_listen(path);
+	assert_int_equal(pipe2(relay.pipe, O_CLOEXEC), 0);
+	relay.pid = fork();
+	assert_true(relay.pid >= 0);
+	if (relay.pid == 0) {
+		(void)close(relay.pipe[1]);
+		relay_run(listener, relay.pipe[0], rig->daemon.socket);
+	}
+	(void)close(listener);
+	(void)close(relay.pipe[0]);
+	return relay;
+}
+
+/* A daemon that is restarted says nothing about the device: whether the guest has it shows later. */
+static void daemon_that_goes_during_a_call_is_unreachable(void **state)
+{
+	struct rig *rig = *state;
+	struct answer a, done = {0};
+	struct relay relay;
+
+	libvirtd_start(&rig->daemon);
+	relay = relay_start(rig);
+	open_virt(rig);
+	(void)wait_event(rig, 0, VHCA_VIRT_CONNECTED);
+	list_now(rig, &a);
+	(void)close(relay.pipe[1]);
+	(void)usleep(100000);
+	vhca_virt_attach(rig->virt, &a.info.uuid, (struct vhca_bdf){.bus = 1, .fn = 1}, "ib0", NULL,
+			 on_done, &done);
+	wait_answer(rig, &done);
+	assert_int_equal(waitpid(relay.pid, NULL, 0), relay.pid);
+	assert_non_null(strstr(done.err.msg, "End of file while reading data"));
+	assert_string_equal(done.err.code, "libvirt_unreachable");
+	assert_int_equal(done.err.kind, VHCA_ERR_UNAVAILABLE);
+	assert_int_equal(done.rc, -ENOTCONN);
+}
+
 /* CONNECTED and DISCONNECTED alternate, however often the daemon goes. */
 static void survives_many_restarts(void **state)
 {
@@ -560,6 +688,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(many_domains_at_once, setup_connected, teardown),
 		cmocka_unit_test_setup_teardown(comes_back_after_daemon_restart, setup_connected,
 						teardown),
+		cmocka_unit_test_setup_teardown(daemon_that_goes_during_a_call_is_unreachable,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(survives_many_restarts, setup_connected, teardown),
 		cmocka_unit_test_setup_teardown(absent_daemon_is_no_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(free_before_connected, setup, teardown),

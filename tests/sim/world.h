@@ -61,6 +61,7 @@ enum world_fault {
 	WORLD_CRASH_BEFORE,
 	WORLD_CRASH_AFTER,
 	WORLD_HANG, /* until world_release() */
+	WORLD_MUTE, /* libvirtd does it and goes, without a word; back with world_sync_domains() */
 };
 
 struct world_job;

@@ -240,6 +240,15 @@ static enum vhca_effect twisted(struct world_job *job)
 	return t.effect;
 }
 
+/* As agent/virt_error.c has it when nobody answers. */
+static int lose_libvirt(struct world *w, struct vhca_error *err)
+{
+	w->virt_down = true;
+	vhca_engine_virt_lost(w->engine);
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN,
+			      "End of file while reading data");
+}
+
 static void on_job(void *arg)
 {
 	struct world_job *job = arg;
@@ -259,6 +268,8 @@ static void on_job(void *arg)
 					"injected failure");
 	else
 		res.rc = apply(w, job, effect, &res);
+	if (job->fault == WORLD_MUTE)
+		res.rc = lose_libvirt(w, &res.err);
 	world_check(w);
 	if (w->hooks && res.rc == 0)
 		w->hooks->happened(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs),

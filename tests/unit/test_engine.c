@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/file.h"
+
 /* ---- plain life ---- */
 
 static void test_first_start_takes_over(void **state)
@@ -413,6 +415,35 @@ static void test_killed_after_every_effect(void **state)
 		run_story_with(WORLD_CRASH_AFTER, at);
 }
 
+static bool libvirt_is_gone(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return w->virt_down;
+}
+
+/* The VF is in its guest, and nobody has said so: it is neither taken out nor plugged in twice. */
+static void test_attach_whose_answer_is_lost(void **state)
+{
+	struct world *w = *state;
+	uint64_t end;
+
+	w->fault = WORLD_MUTE;
+	w->fault_effect = VHCA_EFFECT_ATTACH;
+	w->fault_at = 1;
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, libvirt_is_gone, NULL));
+	end = vhca_now_ms() + 1000; /* the first back-off is half of it */
+	while (vhca_now_ms() < end)
+		world_round(w, 20);
+	w->virt_down = false;
+	world_sync_domains(w);
+	assert_true(world_until(w, served, &zero));
+	assert_true(world_told(w, "attached"));
+	assert_false(world_told(w, "scrubbing"));
+	assert_false(world_told(w, "detaching"));
+}
+
 /* ---- the hook ---- */
 
 static void test_hook_answers(void **state)
@@ -479,6 +510,7 @@ int main(void)
 		TEST(test_drift_of_a_free_vf_is_healed),
 		TEST(test_reset_after_prepare_is_noticed),
 		cmocka_unit_test(test_every_effect_fails_once),
+		TEST(test_attach_whose_answer_is_lost),
 		cmocka_unit_test(test_killed_before_every_effect),
 		cmocka_unit_test(test_killed_after_every_effect),
 		TEST(test_hook_answers),

@@ -229,6 +229,23 @@ static void attach_errors_are_classified(void **state)
 		strstr(err.msg, "domain vm1: attach 0000:3b:00.2 as ua-vhca-ib0: Timed out"));
 }
 
+/* Whatever the words are: nobody has answered. What libvirt did answer counts, though it went after it. */
+static void nobody_answers_on_a_dead_connection(void **state)
+{
+	next_code = VIR_ERR_SYSTEM_ERROR;
+	next_message = "words of the future: Input/output error";
+	fake.dead = true;
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOTCONN);
+	assert_string_equal(err.code, "libvirt_unreachable");
+	assert_non_null(strstr(err.msg, next_message));
+	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), -ENOTCONN);
+	next_code = VIR_ERR_OPERATION_INVALID;
+	next_message = "Requested operation is not valid: PCI device 0000:3b:00.2 is in use by "
+		       "driver QEMU, domain vm2";
+	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
+	assert_string_equal(err.code, "vf_in_use");
+}
+
 static void detaches_by_alias(void **state)
 {
 	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), 0);
@@ -365,6 +382,7 @@ int main(void)
 		CASE(bad_name_never_reaches_libvirt),
 		CASE(no_slot_is_told_with_figures),
 		CASE(attach_errors_are_classified),
+		CASE(nobody_answers_on_a_dead_connection),
 		CASE(detaches_by_alias),
 		CASE(detach_errors_are_classified),
 		CASE(list_has_the_domains),

@@ -81,6 +81,14 @@ static const struct error_case cases[] = {
 	 "libvirt_unreachable", VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
 	{VIR_ERR_SYSTEM_ERROR, "Cannot recv data: Connection reset by peer", "libvirt_unreachable",
 	 VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
+	/* The daemon took the call and went: virNetSocketReadWire(), src/rpc/virnetsocket.c */
+	{VIR_ERR_SYSTEM_ERROR, "End of file while reading data: Input/output error",
+	 "libvirt_unreachable", VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
+	/* virNetClientIOEventLoop(), src/rpc/virnetclient.c */
+	{VIR_ERR_INTERNAL_ERROR, "internal error: received hangup event on socket",
+	 "libvirt_unreachable", VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
+	{VIR_ERR_INTERNAL_ERROR, "internal error: received error event on socket",
+	 "libvirt_unreachable", VHCA_ERR_UNAVAILABLE, ENOTCONN, true},
 	/* The daemon's own system errors say nothing about the connection. */
 	{VIR_ERR_SYSTEM_ERROR, "Unable to set RLIMIT_MEMLOCK: Operation not permitted", "libvirt",
 	 VHCA_ERR_DEVICE, EIO, false},
@@ -155,6 +163,8 @@ static const struct error_case migration_cases[] = {
 	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
 	{VIR_ERR_SYSTEM_ERROR,
 	 "unable to connect to server at '192.168.77.2:49152': No route to host",
+	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
+	{VIR_ERR_SYSTEM_ERROR, "End of file while reading data: Input/output error",
 	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
 	{VIR_ERR_AUTH_FAILED, "authentication failed: no agent callback available",
 	 "libvirt_denied", VHCA_ERR_DENIED, EACCES, false},
