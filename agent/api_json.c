@@ -222,12 +222,14 @@ static struct json_object *view_attachment(const struct vhca_claim *c)
 struct json_object *vhca_view_domain(struct vhca_model *m, struct vhca_domain *dom)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
+	char problem[VHCA_REASON_MAX];
 	struct vhca_claim *c;
 
 	vhca_json_add_string(o, "uuid", VHCA_UUID_STR(&dom->info->uuid));
 	vhca_json_add_string(o, "name", dom->info->name);
 	vhca_json_add_bool(o, "incoming", dom->incoming);
-	vhca_json_add_string(o, "problem", dom->request_error.kind ? dom->request_error.msg : NULL);
+	vhca_error_text(&dom->request_error, problem, sizeof(problem));
+	vhca_json_add_string(o, "problem", problem[0] ? problem : NULL);
 	vhca_json_add_string(o, "unreadable", dom->unreadable.kind ? dom->unreadable.msg : NULL);
 	vhca_json_add_u64(o, "free_root_ports", dom->info->free_root_ports);
 	vhca_json_add(o, "requests", view_requests(dom));

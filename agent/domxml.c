@@ -284,6 +284,9 @@ static const struct vf_attribute {
 	{"numa", false, set_numa, "a NUMA node number, 0 to 1023"},
 };
 
+/* One sentence for all that is wrong with a request: it is refused as a whole. */
+#define REFUSED "domain %s is given no VF: "
+
 /* Which <vhca:vf> of which domain is being read, for messages. */
 struct vf_place {
 	const char *domain;
@@ -295,11 +298,11 @@ static int bad_vf(struct vhca_error *err, struct vf_place at, const struct vf_at
 {
 	if (value)
 		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
-				     "domain %s: <vhca:vf> number %u: %s=\"%s\" is not valid",
+				     REFUSED "<vhca:vf> number %u: %s=\"%s\" is not valid",
 				     at.domain, at.number, attr->name, value);
 	else
 		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
-				     "domain %s: <vhca:vf> number %u: attribute %s is missing",
+				     REFUSED "<vhca:vf> number %u: attribute %s is missing",
 				     at.domain, at.number, attr->name);
 	vhca_error_hint(err, "allowed in %s: %s", attr->name, attr->allowed);
 	return -EINVAL;
@@ -321,8 +324,8 @@ static int check_attribute_names(const xmlNode *node, struct vf_place at, struct
 		if (a->ns || attribute_is_known((const char *)a->name))
 			continue;
 		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
-				     "domain %s: <vhca:vf> number %u: unknown attribute %s",
-				     at.domain, at.number, (const char *)a->name);
+				     REFUSED "<vhca:vf> number %u: unknown attribute %s", at.domain,
+				     at.number, (const char *)a->name);
 		vhca_error_hint(err, "known: name, partition, guid, fabric, pf, numa");
 		return -EINVAL;
 	}
@@ -345,6 +348,25 @@ static int read_vf(const xmlNode *node, struct vf_place at, struct vhca_vf_reque
 	return r;
 }
 
+static int used_twice(struct vhca_error *err, struct vf_place at, const char *name)
+{
+	int r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", EEXIST,
+			       REFUSED "<vhca:vf> number %u: name=\"%s\" is used twice", at.domain,
+			       at.number, name);
+
+	vhca_error_hint(err, "give each <vhca:vf> a name of its own");
+	return r;
+}
+
+static int too_many_vfs(struct vhca_error *err, const char *domain)
+{
+	int r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", E2BIG,
+			       REFUSED "more than %d <vhca:vf> elements", domain, VHCA_DOM_VFS_MAX);
+
+	vhca_error_hint(err, "%d at most; a VF can have several partitions", VHCA_DOM_VFS_MAX);
+	return r;
+}
+
 static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info *info,
 		  struct vhca_error *err)
 {
@@ -355,14 +377,9 @@ static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info 
 		return r;
 	for (unsigned int i = 0; i < info->n_requests; i++)
 		if (strcmp(info->requests[i].name, req.name) == 0)
-			return vhca_error_set(
-				err, VHCA_ERR_INVALID, "bad_vf_request", EEXIST,
-				"domain %s: <vhca:vf> number %u: name=\"%s\" is used twice",
-				at.domain, at.number, req.name);
+			return used_twice(err, at, req.name);
 	if (info->n_requests == VHCA_DOM_VFS_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", E2BIG,
-				      "domain %s: more than %d <vhca:vf> elements", at.domain,
-				      VHCA_DOM_VFS_MAX);
+		return too_many_vfs(err, at.domain);
 	info->requests[info->n_requests++] = req;
 	return 0;
 }
@@ -382,16 +399,18 @@ static int unknown_element(struct vhca_error *err, const char *domain, const xml
 			   const char *allowed)
 {
 	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
-			     "domain %s: unknown element <%s> in namespace %s, allowed is <%s>",
+			     REFUSED "unknown element <%s> in namespace %s, allowed is <%s>",
 			     domain, (const char *)node->name, VHCA_DOMAIN_NS, allowed);
+	vhca_error_hint(err, "<vhca:infiniband xmlns:vhca=\"" VHCA_DOMAIN_NS
+			     "\"><vhca:vf name=\"ib0\" partition=\"0x8001\"/></vhca:infiniband>");
 	return -EINVAL;
 }
 
 static int bad_attribute(struct vhca_error *err, const char *domain, const xmlAttr *a)
 {
 	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0,
-			     "domain %s: <vhca:infiniband>: attribute %s is unknown or has a wrong "
-			     "value",
+			     REFUSED "<vhca:infiniband>: attribute %s is unknown or has a wrong "
+				     "value",
 			     domain, (const char *)a->name);
 	vhca_error_hint(err, "known: detach_escalation=\"none\" or \"guest-agent\"");
 	return -EINVAL;
@@ -416,28 +435,20 @@ static int read_escalation(const xmlNode *node, struct vhca_dom_info *info, stru
 	return 0;
 }
 
-/* Reads all of one <vhca:infiniband>; returns the first error after the last element. */
 static int read_infiniband(const xmlNode *node, struct vhca_dom_info *info, struct vhca_error *err)
 {
 	struct vf_place at = {info->name, 0};
-	int first = read_escalation(node, info, err);
+	int r = read_escalation(node, info, err);
 
-	for (const xmlNode *n = node->children; n; n = n->next) {
-		struct vhca_error *e = first == 0 ? err : NULL;
-		int r;
-
+	for (const xmlNode *n = node->children; n && r == 0; n = n->next) {
 		if (n->type != XML_ELEMENT_NODE)
 			continue;
-		if (is_ours(n) && strcmp((const char *)n->name, "vf") == 0) {
-			at.number++;
-			r = add_vf(n, at, info, e);
-		} else {
-			r = unknown_element(e, info->name, n, "vhca:vf");
-		}
-		if (first == 0)
-			first = r;
+		if (!is_ours(n) || strcmp((const char *)n->name, "vf") != 0)
+			return unknown_element(err, info->name, n, "vhca:vf");
+		at.number++;
+		r = add_vf(n, at, info, err);
 	}
-	return first;
+	return r;
 }
 
 static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
@@ -454,6 +465,10 @@ static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct
 		else
 			r = read_infiniband(n, info, err);
 		seen = true;
+	}
+	if (r < 0) {
+		info->n_requests = 0;
+		info->escalation = VHCA_DOM_ESCALATION_UNSAID;
 	}
 	return r;
 }

@@ -63,7 +63,7 @@ struct vhca_dom_info {
 	/* kind NONE: read; else why its XML could not be, and only uuid, name, id and held count */
 	struct vhca_error unreadable;
 	struct vhca_guest_memory memory;
-	/* kind NONE: every <vhca:vf> is good; else the first bad one */
+	/* kind NONE: every <vhca:vf> is good; else what is wrong, and there are no requests */
 	struct vhca_error request_error;
 	enum vhca_dom_escalation escalation;
 	unsigned int n_requests, n_hostdevs;
@@ -86,9 +86,9 @@ struct vhca_dom_info {
  * Parses the XML of virDomainGetXMLDesc. Caller frees *ret with free().
  *
  * A bad <vhca:vf>, or attribute of <vhca:infiniband>, is an error that names element, attribute, value and what is allowed. It goes to
- * *ret_request_error (and to (*ret)->request_error) and the call succeeds: uuid, name, host devices
- * and the good requests are filled all the same, so that a tenant's typing error cannot hide which
- * VFs the domain holds. With ret_request_error NULL it fails the call instead.
+ * *ret_request_error (and to (*ret)->request_error) and the call succeeds without any request: uuid, name
+ * and host devices are filled all the same, so that a tenant's typing error cannot hide which VFs the
+ * domain holds. With ret_request_error NULL it fails the call instead.
  *
  * Host devices are <hostdev type='pci'> and <interface type='hostdev'>. One that cannot be read, or
  * more than VHCA_DOM_DEVS_MAX, fails the call: "this address is in no live XML" is a proof that

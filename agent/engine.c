@@ -359,8 +359,7 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 	char problem[VHCA_REASON_MAX] = "";
 
 	if (err)
-		(void)snprintf(problem, sizeof(problem), "%s%s%s", err->msg,
-			       err->hint[0] ? "; " : "", err->hint);
+		vhca_error_text(err, problem, sizeof(problem));
 	if (!hca || !strcmp(hca->problem, problem))
 		return;
 	(void)vhca_strcpy(hca->problem, sizeof(hca->problem), problem); /* same size */
@@ -444,6 +443,18 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 
 /* ---- libvirt ---- */
 
+/* Told when it comes, and when it changes. */
+static void note_request_error(struct vhca_engine *e, struct vhca_domain *d,
+			       const struct vhca_error *err)
+{
+	char text[VHCA_REASON_MAX];
+
+	vhca_error_text(err, text, sizeof(text));
+	if (err->kind && strcmp(err->msg, d->request_error.msg) != 0)
+		vhca_events_add(e->args.events, "alarm", d->info->name, "%s", text);
+	d->request_error = *err;
+}
+
 static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
 {
 	struct vhca_dom_info *copy = vhca_dom_info_dup(info);
@@ -453,7 +464,6 @@ static int replace_info(struct vhca_domain *d, const struct vhca_dom_info *info)
 	free(d->info);
 	d->info = copy;
 	d->incoming = info->held;
-	d->request_error = info->request_error;
 	return 0;
 }
 
@@ -476,8 +486,7 @@ static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhc
 	if (d->unreadable.kind)
 		return d;
 	engine_note_memory(e, info);
-	if (is_new && d->request_error.kind)
-		vhca_events_add(e->args.events, "alarm", info->name, "%s", d->request_error.msg);
+	note_request_error(e, d, &info->request_error);
 	return d;
 }
 

@@ -212,29 +212,34 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 			return vhca_error_set(err, VHCA_ERR_INTERNAL, "guid", -r,
 					      "cannot derive a GUID");
 	}
-	if (!vhca_guid_is_valid(ret->guid))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0, "%s is no unicast GUID",
-				      VHCA_GUID_STR(ret->guid));
-	return 0;
+	if (vhca_guid_is_valid(ret->guid))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0, "%s is no unicast GUID",
+			   VHCA_GUID_STR(ret->guid));
+	vhca_error_hint(err, "guid=\"auto\", or a GUID such as 0x0002c90300a1b2c3");
+	return r;
 }
 
 int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err)
 {
 	const struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
 	struct vhca_hca *hca;
+	int r = 0;
 
 	if (c)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
-				      "GUID %s belongs to %s/%s", VHCA_GUID_STR(guid),
-				      c->domain_name, c->name);
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+				   "GUID %s belongs to %s/%s", VHCA_GUID_STR(guid), c->domain_name,
+				   c->name);
 	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		for (unsigned int p = 0; p < VHCA_PORTS_MAX; p++)
+		for (unsigned int p = 0; p < VHCA_PORTS_MAX && r == 0; p++)
 			if (hca->ports[p].port_guid == guid)
-				return vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
-						      "GUID %s is the port GUID of HCA %s",
-						      VHCA_GUID_STR(guid),
-						      VHCA_BDF_STR(hca->facts.bdf));
-	return 0;
+				r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+						   "GUID %s is the port GUID of HCA %s",
+						   VHCA_GUID_STR(guid),
+						   VHCA_BDF_STR(hca->facts.bdf));
+	if (r < 0)
+		vhca_error_hint(err, "guid=\"auto\", or a GUID that nobody has");
+	return r;
 }
 
 int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,

@@ -406,7 +406,10 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    want->partition);
 	} else if (problem) {
 		explain_say(f, VHCA_FINDING_WRONG, "%s has no VF: %s", want->name, problem->msg);
-		explain_fix(f, "%s", problem->hint[0] ? problem->hint : "vhcactl domains");
+		if (problem->hint[0])
+			explain_fix(f, "%s", problem->hint);
+		else
+			explain_fix(f, "journalctl -u vhcad | grep %s", dom->info->name);
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING, "%s has no VF yet%s", want->name,
 			    dom->incoming ? ": the domain is still coming in" : "");
@@ -434,9 +437,9 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 			    dom->unreadable.msg);
 		explain_fix(&ret[n++], "virsh dumpxml %s", dom->info->name);
 	} else if (dom->request_error.kind) {
-		explain_say(&ret[n], VHCA_FINDING_WRONG, "its metadata is not understood: %s",
-			    dom->request_error.msg);
-		explain_fix(&ret[n++], "virsh edit %s, then restart it", dom->info->name);
+		explain_say(&ret[n], VHCA_FINDING_WRONG, "%s", dom->request_error.msg);
+		explain_fix(&ret[n++], "%s; virsh edit %s, then restart it",
+			    dom->request_error.hint, dom->info->name);
 	}
 	for (unsigned int i = 0; dom && i < dom->info->n_requests; i++)
 		check_request(ex, dom, &dom->info->requests[i], &ret[n++]);

@@ -12,6 +12,14 @@ struct list {
 	size_t n, max;
 };
 
+static int with_hint(int r, struct vhca_error *err, const char *hint)
+{
+	vhca_error_hint(err, "%s", hint);
+	return r;
+}
+
+#define NUMBERS "0x0001 to 0x7fff for a limited member, 0x8001 to 0xffff for a full one"
+
 static int resolve_word(const struct vhca_conf *conf, const char *word, uint16_t *ret,
 			struct vhca_error *err)
 {
@@ -20,10 +28,9 @@ static int resolve_word(const struct vhca_conf *conf, const char *word, uint16_t
 	if (vhca_pkey_parse(word, ret) == 0)
 		return 0;
 	if (vhca_parse_u64(word, 0, UINT64_MAX, &number) != -EINVAL)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_pkey", 0,
-				      "partition \"%s\": not a P_Key (0x0001..0x7fff limited, "
-				      "0x8001..0xffff full)",
-				      word);
+		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "bad_pkey", 0,
+						"partition \"%s\": not a P_Key", word),
+				 err, NUMBERS);
 	for (unsigned int i = 0; i < conf->n_partitions; i++) {
 		if (strcmp(conf->partitions[i].name, word) == 0) {
 			*ret = conf->partitions[i].pkey;
@@ -47,14 +54,18 @@ static int check_pkey(const struct vhca_conf *conf, const struct list *list, con
 	}
 	for (size_t i = 0; i < list->n; i++)
 		if (vhca_pkey_base(list->pkeys[i]) == vhca_pkey_base(pkey))
-			return vhca_error_set(err, VHCA_ERR_INVALID, "duplicate_partition", 0,
-					      "partition \"%s\": %s is already in the list as %s",
-					      word, VHCA_PKEY_STR(pkey),
-					      VHCA_PKEY_STR(list->pkeys[i]));
+			return with_hint(vhca_error_set(err, VHCA_ERR_INVALID,
+							"duplicate_partition", 0,
+							"partition \"%s\": %s is already in the "
+							"list as %s",
+							word, VHCA_PKEY_STR(pkey),
+							VHCA_PKEY_STR(list->pkeys[i])),
+					 err, "name each partition once");
 	if (list->n == list->max)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_partitions", 0,
-				      "partition \"%s\": more than %zu partitions", word,
-				      list->max);
+		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "too_many_partitions", 0,
+						"partition \"%s\": more than %zu partitions", word,
+						list->max),
+				 err, "name fewer, or ask for a second VF");
 	return 0;
 }
 
@@ -67,8 +78,10 @@ static int next_word(const char **text, char word[static WORD_MAX], struct vhca_
 	if (len == 0)
 		return 0;
 	if (len >= WORD_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "unknown_partition", 0,
-				      "partition \"%.16s...\": longer than any name", start);
+		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "unknown_partition", 0,
+						"partition \"%.16s...\": longer than any name",
+						start),
+				 err, "separate P_Keys and names by blanks");
 	memcpy(word, start, len);
 	word[len] = '\0';
 	*text = start + len;
@@ -94,8 +107,9 @@ int vhca_conf_resolve_pkeys(const struct vhca_conf *conf, const char *text, uint
 	if (r < 0)
 		return r;
 	if (list.n == 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "no_partition", 0,
-				      "partition: the list is empty");
+		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "no_partition", 0,
+						"partition: the list is empty"),
+				 err, NUMBERS ", or the name of a [partition]");
 	*ret_n = list.n;
 	return 0;
 }

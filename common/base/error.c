@@ -68,6 +68,11 @@ void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	va_end(ap);
 }
 
+void vhca_error_text(const struct vhca_error *err, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%s%s%s", err->msg, err->hint[0] ? "; " : "", err->hint);
+}
+
 void vhca_error_prefix(struct vhca_error *err, const char *fmt, ...)
 {
 	char old[sizeof(err->msg)];

@@ -15,6 +15,7 @@
  * and operation: "0000:3b:00.2: bind to vfio-pci: Device or resource busy".
  */
 #include <stdarg.h>
+#include <stddef.h>
 
 enum vhca_err {
 	VHCA_ERR_NONE = 0,
@@ -59,6 +60,9 @@ void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 /* Puts "context: " in front of the message; truncates at the end, never at the front. */
 void vhca_error_prefix(struct vhca_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* "message; hint", or the message alone; cut at the end. */
+void vhca_error_text(const struct vhca_error *err, char *buf, size_t size);
 
 /* "invalid", "not-found", ... Never NULL. */
 const char *vhca_err_to_string(enum vhca_err kind);

@@ -169,6 +169,18 @@ class Domains(Case):
         status, doc, _ = self.agent.request("POST", "/v1/domains/large/vfs/ib0", {"partition": "0x8001"})
         self.assertEqual((status, doc["code"]), (409, "domain_unreadable"))
 
+    def test_bad_metadata_is_refused_as_a_whole(self):
+        self.start(bad="<metadata><v:infiniband xmlns:v='urn:vhcad:domain:1'><v:vf name='ib0' partition='0x8001'/>"
+                       "<v:vf name='ib1' partition='0x8001' guid='mine'/></v:infiniband></metadata>")
+        domain = self.agent.get("/v1/domains")[1]["domains"][0]
+        said = 'domain bad is given no VF: <vhca:vf> number 2: guid="mine" is not valid'
+        self.assertEqual(domain["requests"], [])
+        self.assertIn(f"{said}; allowed in guid: auto, sm, a unicast GUID", domain["problem"])
+        self.assertIn(domain["problem"], self.agent.log_text())
+        doc = self.agent.get("/v1/domains/bad/explain")[1]
+        self.assertEqual((doc["verdict"]["text"], len(doc["findings"])), (said, 1))
+        self.assertRegex(doc["verdict"]["fix"], "^allowed in guid: auto, .*; virsh edit bad, then restart it$")
+
 
 class Serve(Case):
     def setUp(self):

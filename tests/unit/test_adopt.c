@@ -326,6 +326,18 @@ static void requests_are_matched_by_value(void **state)
 
 /* ---- it is not ---- */
 
+static void what_is_asked_for_must_be_understood(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error *err = &w->domains[0].info.request_error;
+
+	world_domain_start(w, 0, NULL);
+	by_hand(w, 0, "hostdev0", GUID, 1);
+	vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0, "guid=x is not valid");
+	start(w, 1);
+	refused(w, "bad_vf_request", "guid=x is not valid");
+}
+
 static void differences_are_named(void **state)
 {
 	struct world *w = *state;
@@ -503,6 +515,7 @@ int main(void)
 		T(when_its_guest_ends_it_is_scrubbed_like_any_other),
 		T(metadata_that_fits_is_served),
 		T(requests_are_matched_by_value),
+		T(what_is_asked_for_must_be_understood),
 		T(differences_are_named),
 		T(all_of_a_domain_or_none),
 		T(the_other_port_counts),

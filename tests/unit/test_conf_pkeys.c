@@ -65,6 +65,8 @@ static void refusals_name_the_word(void **state)
 		assert_string_equal(err.code, rows[i].code);
 		if (!strstr(err.msg, rows[i].word))
 			fail_msg("%s: %s", rows[i].text, err.msg);
+		if (!err.hint[0])
+			fail_msg("%s: what to write instead?", rows[i].text);
 		assert_int_equal(n, 99);
 	}
 }

@@ -381,11 +381,15 @@ static void bad_requests_name_the_place(void **state)
 		assert_says(&request_err, "vm1");
 		assert_says(&request_err, cases[i].says);
 		assert_says(&request_err, cases[i].and);
+		assert_says(&request_err, "is given no VF");
+		assert_string_not_equal(request_err.hint, ""); /* what to write instead */
+		assert_int_equal(info->n_requests, 0);
 		assert_int_equal(info->request_error.kind, VHCA_ERR_INVALID);
 	}
 }
 
-static void bad_request_leaves_the_rest(void **state)
+/* In words it is refused as a whole, and so it is; what the domain has is not hidden by that. */
+static void bad_request_refuses_all_and_hides_no_device(void **state)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = parse(
 		HEAD META(
@@ -399,9 +403,9 @@ static void bad_request_leaves_the_rest(void **state)
 		0);
 
 	(void)state;
-	assert_says(&request_err, "number 2");
-	assert_int_equal(info->n_requests, 2);
-	assert_string_equal(info->requests[1].name, "ib2");
+	assert_string_equal(request_err.msg, "domain vm1 is given no VF: <vhca:vf> number 2: "
+					     "partition=\"\" is not valid");
+	assert_int_equal(info->n_requests, 0);
 	assert_int_equal(info->n_hostdevs, 1);
 	assert_string_equal(info->hostdevs[0].alias, "");
 }
@@ -454,7 +458,7 @@ static void requests_are_bounded(void **state)
 	assert_int_equal(full->n_requests, VHCA_DOM_VFS_MAX);
 	over = parse_many_vfs(VHCA_DOM_VFS_MAX + 1);
 	assert_says(&request_err, "more than 16");
-	assert_int_equal(over->n_requests, VHCA_DOM_VFS_MAX);
+	assert_int_equal(over->n_requests, 0);
 }
 
 static struct vhca_dom_info *parse_many_hostdevs(unsigned int n, int want)
@@ -685,7 +689,7 @@ int main(void)
 		cmocka_unit_test(reads_the_marker_of_a_migration),
 		cmocka_unit_test(marker_stands_beside_the_request),
 		cmocka_unit_test(bad_requests_name_the_place),
-		cmocka_unit_test(bad_request_leaves_the_rest),
+		cmocka_unit_test(bad_request_refuses_all_and_hides_no_device),
 		cmocka_unit_test(bad_request_fails_who_cannot_take_it),
 		cmocka_unit_test(requests_are_bounded),
 		cmocka_unit_test(any_guest_can_be_read),

@@ -56,6 +56,21 @@ static void test_attach_and_detach_at_run_time(void **state)
 	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS - 1);
 }
 
+/* Also when it is written into a guest that runs, and with the way out. */
+static void test_bad_metadata_is_told_when_it_comes(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error *err = &w->domains[0].info.request_error;
+
+	world_start(w);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, all_free, NULL));
+	vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", 0, "guid=x is not valid");
+	vhca_error_hint(err, "allowed in guid: auto");
+	world_look(w, 0);
+	assert_true(world_told(w, "guid=x is not valid; allowed in guid: auto"));
+}
+
 static void test_detached_stays_away_until_the_domain_stops(void **state)
 {
 	struct world *w = *state;
@@ -290,6 +305,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_attach_and_detach_at_run_time),
+		TEST(test_bad_metadata_is_told_when_it_comes),
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_detached_comes_back_although_nobody_saw_the_stop),
 		TEST(test_claim_that_is_taken_back_forbids_nothing),

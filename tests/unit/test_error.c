@@ -85,6 +85,24 @@ static void prefix_goes_to_the_front_and_cuts_the_end(void **state)
 	assert_memory_equal(err.msg, "vm7: xxx", 8);
 }
 
+static void text_has_the_way_out(void **state)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char text[sizeof(err.msg) + sizeof(err.hint)];
+
+	(void)state;
+	vhca_error_text(&err, text, sizeof(text));
+	assert_string_equal(text, "");
+	(void)vhca_error_set(&err, VHCA_ERR_INVALID, "a", 0, "it is closed");
+	vhca_error_text(&err, text, sizeof(text));
+	assert_string_equal(text, "it is closed");
+	vhca_error_hint(&err, "open it");
+	vhca_error_text(&err, text, sizeof(text));
+	assert_string_equal(text, "it is closed; open it");
+	vhca_error_text(&err, text, 10);
+	assert_string_equal(text, "it is clo");
+}
+
 static void kinds_map_to_words_and_numbers(void **state)
 {
 	static const struct {
@@ -118,6 +136,7 @@ int main(void)
 		cmocka_unit_test(null_error_is_accepted),
 		cmocka_unit_test(set_clears_an_old_hint),
 		cmocka_unit_test(prefix_goes_to_the_front_and_cuts_the_end),
+		cmocka_unit_test(text_has_the_way_out),
 		cmocka_unit_test(kinds_map_to_words_and_numbers),
 	};
 

@@ -416,6 +416,9 @@ static void what_a_domain_asks_for(void **state)
 		       "no free VF");
 	vhca_error_hint(&f->dom->requests[0].problem, "detach a VF");
 	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF", "detach a VF");
+	f->dom->requests[0].problem.hint[0] = '\0';
+	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF",
+		       "journalctl -u vhcad | grep vm1");
 	assert_int_equal(vhca_model_suppress(&f->model, &f->dom->info->uuid, "ib0"), 0);
 	expect_request(f, VHCA_FINDING_WARNING, "detached by request",
 		       "vhcactl attach vm1 ib0 --partition '0x8001'");
@@ -427,9 +430,13 @@ static void domains_that_cannot_be_asked(void **state)
 	struct vhca_finding found[VHCA_EXPLAIN_REQUESTS];
 
 	vhca_error_set(&f->dom->request_error, VHCA_ERR_INVALID, "bad", 0, "no partition=");
-	assert_int_equal(vhca_explain_requests(&f->ex, f->dom, found), 2);
+	vhca_error_hint(&f->dom->request_error, "allowed in partition: words");
+	f->dom->info->n_requests = 0; /* all or nothing */
+	assert_int_equal(vhca_explain_requests(&f->ex, f->dom, found), 1);
 	assert_int_equal(found[0].status, VHCA_FINDING_WRONG);
-	assert_non_null(strstr(found[0].text, "no partition="));
+	assert_string_equal(found[0].text, "no partition=");
+	assert_string_equal(found[0].fix, "allowed in partition: words; virsh edit vm1, then "
+					  "restart it");
 	assert_int_equal(vhca_explain_requests(&f->ex, NULL, found), 1);
 	assert_non_null(strstr(found[0].text, "does not run here"));
 	f->ex.virt_synced = false;
