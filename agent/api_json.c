@@ -228,6 +228,7 @@ struct json_object *vhca_view_domain(struct vhca_model *m, struct vhca_domain *d
 	vhca_json_add_string(o, "uuid", VHCA_UUID_STR(&dom->info->uuid));
 	vhca_json_add_string(o, "name", dom->info->name);
 	vhca_json_add_bool(o, "incoming", dom->incoming);
+	vhca_json_add_bool(o, "paused", dom->info->paused);
 	vhca_error_text(&dom->request_error, problem, sizeof(problem));
 	vhca_json_add_string(o, "problem", problem[0] ? problem : NULL);
 	vhca_json_add_string(o, "unreadable", dom->unreadable.kind ? dom->unreadable.msg : NULL);

@@ -78,6 +78,7 @@ struct vhca_dom_info {
 	/* Not of the XML: libvirt holds it for a migration; its guest does not run here yet, or
 	 * nobody knows whether it does. */
 	bool held;
+	bool paused;		      /* likewise: it runs again when somebody resumes it */
 	unsigned int root_ports;      /* pcie-root-port controllers */
 	unsigned int free_root_ports; /* hot-pluggable ones without a device behind them */
 };

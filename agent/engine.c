@@ -478,6 +478,7 @@ static struct vhca_domain *update_domain(struct vhca_engine *e, const struct vhc
 		return NULL;
 	if (info->unreadable.kind && !is_new) {
 		d->incoming = info->held;
+		d->info->paused = info->paused;
 	} else if (replace_info(d, info) < 0 && is_new) {
 		vhca_model_drop_domain(&e->model, d);
 		return NULL;

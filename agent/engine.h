@@ -186,7 +186,9 @@ int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 
 /* The domain's XML cannot be read: says so in err; else 0. */
 int vhca_engine_check_readable(const struct vhca_domain *dom, struct vhca_error *err);
-/* There is such a domain: it is worth while to look again. */
+/* Its guest is paused, and would not let go of a VF: says so in err; else 0. */
+int vhca_engine_check_runs(const struct vhca_domain *dom, struct vhca_error *err);
+/* There is an unreadable domain: it is worth while to look again. */
 bool vhca_engine_has_unreadable(const struct vhca_engine *e);
 
 /* ---- for the API ---- */

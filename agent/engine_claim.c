@@ -448,21 +448,32 @@ static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
+/* What is refused at once changes nothing. */
+static int check_release(struct vhca_engine *e, const struct vhca_claim *claim,
+			 bool forbid_attached, struct vhca_error *err)
+{
+	const struct vhca_domain *dom = engine_claim_domain(e, claim);
+	enum vhca_vf_state state = claim->vf->state;
+	int r = vhca_engine_check_disk(e, err);
+
+	if (r < 0)
+		return r;
+	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "attached", EBUSY,
+			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
+			       claim->domain_name);
+		vhca_error_hint(err, "vhcactl detach %s %s", claim->domain_name, claim->name);
+		return -EBUSY;
+	}
+	return state == VHCA_VF_ATTACHED && dom ? vhca_engine_check_runs(dom, err) : 0;
+}
+
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	enum vhca_vf_state state = claim->vf->state;
 
-	if (vhca_engine_check_disk(e, &err) < 0) {
-		engine_answer_later(e, fn, arg, &err);
-		return;
-	}
-	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
-		vhca_error_set(&err, VHCA_ERR_CONFLICT, "attached", EBUSY,
-			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
-			       claim->domain_name);
-		vhca_error_hint(&err, "vhcactl detach %s %s", claim->domain_name, claim->name);
+	if (check_release(e, claim, forbid_attached, &err) < 0) {
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}

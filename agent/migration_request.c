@@ -29,7 +29,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 
 	if (vhca_engine_check_disk(ms->args.engine, err) < 0)
 		return -EIO;
-	if (vhca_engine_check_readable(dom, err) < 0)
+	if (vhca_engine_check_readable(dom, err) < 0 || vhca_engine_check_runs(dom, err) < 0)
 		return -EBUSY;
 	if (req->mode != VHCA_MIG_MODE_PARK && !vhca_conf_peer(ms->args.conf, req->peer))
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_peer", 0,

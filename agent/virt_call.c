@@ -53,13 +53,27 @@ bool vhca_virt_state_is_held(int state, int reason)
 	       (state == VIR_DOMAIN_RUNNING && reason == VIR_DOMAIN_RUNNING_POSTCOPY);
 }
 
-static int read_held(virDomainPtr dom, bool *ret, struct vhca_error *err)
+bool vhca_virt_state_is_paused(int state, int reason)
+{
+	return state == VIR_DOMAIN_PAUSED && !vhca_virt_state_is_held(state, reason) &&
+	       reason != VIR_DOMAIN_PAUSED_SAVE && reason != VIR_DOMAIN_PAUSED_DUMP &&
+	       reason != VIR_DOMAIN_PAUSED_SNAPSHOT && reason != VIR_DOMAIN_PAUSED_STARTING_UP &&
+	       reason != VIR_DOMAIN_PAUSED_SHUTTING_DOWN;
+}
+
+/* What libvirt knows of a domain's run beside its XML. */
+struct run_state {
+	bool held, paused;
+};
+
+static int read_run(virDomainPtr dom, struct run_state *ret, struct vhca_error *err)
 {
 	int state, reason;
 
 	if (virDomainGetState(dom, &state, &reason, 0) < 0)
 		return vhca_virt_error(err, "state of the domain");
-	*ret = vhca_virt_state_is_held(state, reason);
+	*ret = (struct run_state){.held = vhca_virt_state_is_held(state, reason),
+				  .paused = vhca_virt_state_is_paused(state, reason)};
 	return 0;
 }
 
@@ -70,9 +84,9 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	VHCA_AUTO_FREE char *xml = NULL;
 	struct vhca_error request_error;
-	bool held;
+	struct run_state run = {.held = false};
 	/* Before the XML: a guest that comes to run meanwhile is looked at again for that. */
-	int r = read_held(dom, &held, err);
+	int r = read_run(dom, &run, err);
 
 	if (r < 0)
 		return r;
@@ -84,7 +98,8 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 		return r;
 	if (info->id < 0)
 		return domain_gone(err, info->name);
-	info->held = held;
+	info->held = run.held;
+	info->paused = run.paused;
 	*ret = vhca_steal_ptr(&info);
 	return 0;
 }
@@ -95,15 +110,17 @@ static struct vhca_dom_info *unreadable(virDomainPtr dom, const struct vhca_erro
 	const char *name = virDomainGetName(dom);
 	struct vhca_dom_info *info;
 	struct vhca_uuid uuid;
-	bool held = true; /* unless libvirt says otherwise: nobody knows whether it runs here */
+	/* unless libvirt says otherwise: nobody knows whether it runs here */
+	struct run_state run = {.held = true};
 
 	(void)virDomainGetUUID(dom, uuid.b);
 	info = vhca_dom_info_unreadable(&uuid, name ? name : "", why);
 	if (!info)
 		return NULL;
 	info->id = (int)virDomainGetID(dom);
-	(void)read_held(dom, &held, NULL);
-	info->held = held;
+	(void)read_run(dom, &run, NULL);
+	info->held = run.held;
+	info->paused = run.paused;
 	return info;
 }
 

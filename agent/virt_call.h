@@ -23,6 +23,8 @@ int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virD
 /* libvirt holds the domain for a migration: its guest does not run here yet (for post-copy: not with all of its memory), or nobody knows
  * whether it does. */
 bool vhca_virt_state_is_held(int state, int reason);
+/* Paused until somebody resumes it: not by libvirt, which goes on by itself. */
+bool vhca_virt_state_is_paused(int state, int reason);
 void vhca_virt_domain_free_cleanup(virDomainPtr *p);
 #define VHCA_AUTO_DOMAIN VHCA_CLEANUP(vhca_virt_domain_free_cleanup) virDomainPtr
 

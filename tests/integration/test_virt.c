@@ -242,9 +242,11 @@ static void reports_lifecycle(void **state)
 	assert_int_equal(virDomainSuspend(dom), 0);
 	e = wait_event(rig, 0, VHCA_VIRT_SUSPENDED);
 	assert_int_equal(e->detail, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED);
+	assert_true(list_now(rig, &a)->info.paused);
 	assert_int_equal(virDomainResume(dom), 0);
 	e = wait_event(rig, 0, VHCA_VIRT_RESUMED);
 	assert_int_equal(e->detail, VIR_DOMAIN_EVENT_RESUMED_UNPAUSED);
+	assert_false(list_now(rig, &a)->info.paused);
 	assert_int_equal(virDomainDestroy(dom), 0);
 	e = wait_event(rig, 0, VHCA_VIRT_STOPPED);
 	assert_int_equal(e->detail, VIR_DOMAIN_EVENT_STOPPED_DESTROYED);

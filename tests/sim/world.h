@@ -42,6 +42,7 @@ struct world_domain {
 	uint64_t stopped_ms; /* vhca_now_ms() when it ended, or went */
 	bool incoming;	     /* held by libvirt: its guest does not run here yet, or no longer */
 	bool unreadable;     /* its XML is */
+	bool paused;	     /* its guest lets go of nothing */
 	struct vhca_dom_info info;
 };
 

@@ -53,6 +53,7 @@ static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, st
 	*ret = w->domains[i].info;
 	ret->hostdevs = live->hostdevs;
 	ret->held = w->domains[i].incoming && !w->shows_too_early;
+	ret->paused = w->domains[i].paused;
 	ret->n_hostdevs = 0;
 	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))

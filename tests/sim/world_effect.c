@@ -155,6 +155,14 @@ static int group_is_open(const struct world_vf *t, struct vhca_effect_result *re
 			     : 0;
 }
 
+static bool lets_go(const struct world *w, unsigned int v)
+{
+	const struct world_vf *t = &w->vfs[v];
+
+	return t->group_open && !w->deaf_guest && !(w->deaf_vfs & 1U << v) &&
+	       !world_domain_of(w, &t->user)->paused;
+}
+
 static int apply(struct world *w, const struct world_job *job, enum vhca_effect effect,
 		 struct vhca_effect_result *res)
 {
@@ -207,7 +215,7 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 		res->called_us = vhca_now_us();
 		return plug(w, t, job, err);
 	case VHCA_EFFECT_DETACH:
-		if (!w->deaf_guest && !(w->deaf_vfs & 1U << v) && t->group_open) {
+		if (lets_go(w, v)) {
 			world_tell_removed(w, t);
 			world_vf_unplug(t);
 		}

@@ -71,6 +71,32 @@ static void test_bad_metadata_is_told_when_it_comes(void **state)
 	assert_true(world_told(w, "guid=x is not valid; allowed in guid: auto"));
 }
 
+static void test_unplug_of_a_paused_guest_is_refused_at_once(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	w->fault_effect = VHCA_EFFECT_DETACH; /* is counted */
+	w->effects = 0;
+	w->domains[0].paused = true;
+	world_look(w, 0);
+	a = release(w, 0, "ib0", false);
+	assert_string_equal(a.code, "guest_paused");
+	world_settle(w);
+	assert_true(served(w, &zero));
+	assert_int_equal(w->effects, 0);
+	/* It is as if nobody had asked. */
+	assert_false(vhca_model_suppressed(vhca_engine_model(w->engine), &w->domains[0].info.uuid,
+					   "ib0"));
+	w->domains[0].paused = false;
+	world_look(w, 0);
+	assert_true(release(w, 0, "ib0", false).ok);
+	assert_int_equal(w->effects, 1);
+}
+
 static void test_detached_stays_away_until_the_domain_stops(void **state)
 {
 	struct world *w = *state;
@@ -306,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_bad_metadata_is_told_when_it_comes),
+		TEST(test_unplug_of_a_paused_guest_is_refused_at_once),
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_detached_comes_back_although_nobody_saw_the_stop),
 		TEST(test_claim_that_is_taken_back_forbids_nothing),

@@ -74,6 +74,39 @@ static void assert_failed(struct pair *p, const struct vhca_uuid *id, const char
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
 }
 
+static void assert_refused(struct pair *p, const char *code)
+{
+	static const enum vhca_mig_mode modes[] = {VHCA_MIG_MODE_MANAGED, VHCA_MIG_MODE_EXTERNAL,
+						   VHCA_MIG_MODE_PARK};
+
+	world_look(&p->w[0], 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct vhca_mig_request req = {
+			.domain = p->w[0].domains[0].info.uuid, .peer = "other", .mode = modes[i]};
+		struct vhca_error err = VHCA_ERROR_INIT;
+		const struct vhca_mig *m = NULL;
+
+		assert_true(vhca_migrations_request(p->ms[0], &req, &m, &err) < 0);
+		assert_string_equal(err.code, code);
+		assert_false(claim_on(p, 0)->migrating);
+	}
+}
+
+/* Its VF could not be taken out, or nobody could tell. */
+static void test_guest_that_would_keep_its_vf_is_refused(void **state)
+{
+	struct pair *p = *state;
+
+	p->w[0].domains[0].paused = true;
+	assert_refused(p, "guest_paused");
+	p->w[0].domains[0].paused = false;
+	p->w[0].domains[0].unreadable = true;
+	assert_refused(p, "domain_unreadable");
+	p->w[0].domains[0].unreadable = false;
+	world_look(&p->w[0], 0);
+	(void)get_ready(p);
+}
+
 static void test_moved_by_an_orchestrator(void **state)
 {
 	struct pair *p = *state;
@@ -528,6 +561,7 @@ static void test_parking_a_deaf_guest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST_WITH(setup, test_guest_that_would_keep_its_vf_is_refused),
 		TEST_WITH(setup, test_moved_by_an_orchestrator),
 		TEST_WITH(setup, test_moved_before_we_looked),
 		TEST_WITH(setup, test_copy_fails),

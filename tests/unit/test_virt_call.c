@@ -27,6 +27,7 @@ static struct {
 	const char *xml_message;
 	bool dead;    /* the connection */
 	bool stopped; /* the domain */
+	int state, reason;
 	virError error;
 	bool has_error;
 	unsigned int attaches, detaches, flags;
@@ -79,6 +80,15 @@ char *virDomainGetXMLDesc(virDomainPtr dom, unsigned int flags)
 	return xml;
 }
 
+int virDomainGetState(virDomainPtr dom, int *state, int *reason, unsigned int flags)
+{
+	(void)dom;
+	(void)flags;
+	*state = fake.state;
+	*reason = fake.reason;
+	return 0;
+}
+
 int virDomainIsActive(virDomainPtr dom)
 {
 	(void)dom;
@@ -120,6 +130,7 @@ static int setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.devices = PORT(1);
 	fake.id = "id='3'";
+	fake.state = VIR_DOMAIN_RUNNING;
 	next_code = 0;
 	next_message = NULL;
 	err = (struct vhca_error)VHCA_ERROR_INIT;
@@ -326,6 +337,37 @@ static void domain_too_large_for_libvirtd_is_unreadable(void **state)
 	assert_is_unreadable(*state, "libvirt_unreachable", "Unable to encode message payload");
 }
 
+/* Paused until somebody resumes it; not what libvirt does to it in a job, and not for a migration. */
+static void knows_a_paused_guest(void **state)
+{
+	static const struct {
+		int state, reason;
+		bool paused, held;
+	} cases[] = {
+		{VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, true, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR, true, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SAVE, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_DUMP, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SNAPSHOT, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_SHUTTING_DOWN, false, false},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, false, true},
+		{VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY_FAILED, false, true},
+		{VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY, false, true},
+	};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+
+		fake.state = cases[i].state;
+		fake.reason = cases[i].reason;
+		assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), 0);
+		assert_int_equal(info->paused, cases[i].paused);
+		assert_int_equal(info->held, cases[i].held);
+	}
+}
+
 static void lost_connection_makes_no_domain_unreadable(void **state)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
@@ -388,6 +430,7 @@ int main(void)
 		CASE(list_has_the_domains),
 		CASE(unreadable_domain_does_not_spoil_the_list),
 		CASE(domain_too_large_for_libvirtd_is_unreadable),
+		CASE(knows_a_paused_guest),
 		CASE(lost_connection_makes_no_domain_unreadable),
 		CASE(stopped_domain_is_not_unreadable),
 		CASE(unreadable_domain_gets_nothing),
