@@ -271,33 +271,33 @@ int vhca_api_find_domain(void *ctx, const char *text, struct vhca_claim_request 
 }
 
 static const struct vhca_http_route routes[] = {
-	{"GET", "/v1/node", get_node},
-	{"GET", "/v1/hcas", get_hcas},
-	{"GET", "/v1/vfs", get_vfs},
-	{"GET", "/v1/vfs/{}", get_vf},
-	{"GET", "/v1/vfs/{}/explain", vhca_api_explain_vf},
-	{"GET", "/v1/domains", get_domains},
-	{"GET", "/v1/domains/{}/explain", vhca_api_explain_domain},
-	{"POST", "/v1/domains/{}/adopt", vhca_api_adopt},
-	{"POST", "/v1/domains/{}/takeover", vhca_api_takeover},
-	{"POST", "/v1/domains/{}/vfs/{}", vhca_api_post_attach},
-	{"DELETE", "/v1/domains/{}/vfs/{}", vhca_api_delete_attach},
-	{"GET", "/v1/claims", get_claims},
-	{"POST", "/v1/claims", vhca_api_post_claims},
-	{"DELETE", "/v1/claims/{}", vhca_api_delete_claim},
-	{"GET", "/v1/migrations", vhca_api_get_migrations},
-	{"POST", "/v1/migrations", vhca_api_post_migrations},
-	{"GET", "/v1/migrations/{}", vhca_api_get_migration},
-	{"POST", "/v1/migrations/{}/abort", vhca_api_abort_migration},
-	{"POST", "/v1/migrations/{}/lease", vhca_api_extend_migration},
-	{"GET", "/v1/drain", vhca_api_get_drain},
-	{"POST", "/v1/drain", vhca_api_post_drain},
-	{"DELETE", "/v1/drain", vhca_api_delete_drain},
-	{"GET", "/v1/outbox", get_outbox},
-	{"GET", "/v1/events", get_events},
-	{"GET", "/healthz", get_healthz},
-	{"GET", "/readyz", get_readyz},
-	{NULL, NULL, NULL},
+	{"GET", "/v1/node", VHCA_CALLER_READ, get_node},
+	{"GET", "/v1/hcas", VHCA_CALLER_READ, get_hcas},
+	{"GET", "/v1/vfs", VHCA_CALLER_READ, get_vfs},
+	{"GET", "/v1/vfs/{}", VHCA_CALLER_READ, get_vf},
+	{"GET", "/v1/vfs/{}/explain", VHCA_CALLER_READ, vhca_api_explain_vf},
+	{"GET", "/v1/domains", VHCA_CALLER_READ, get_domains},
+	{"GET", "/v1/domains/{}/explain", VHCA_CALLER_READ, vhca_api_explain_domain},
+	{"POST", "/v1/domains/{}/adopt", VHCA_CALLER_OPERATE, vhca_api_adopt},
+	{"POST", "/v1/domains/{}/takeover", VHCA_CALLER_ADMIN, vhca_api_takeover},
+	{"POST", "/v1/domains/{}/vfs/{}", VHCA_CALLER_OPERATE, vhca_api_post_attach},
+	{"DELETE", "/v1/domains/{}/vfs/{}", VHCA_CALLER_OPERATE, vhca_api_delete_attach},
+	{"GET", "/v1/claims", VHCA_CALLER_READ, get_claims},
+	{"POST", "/v1/claims", VHCA_CALLER_OPERATE, vhca_api_post_claims},
+	{"DELETE", "/v1/claims/{}", VHCA_CALLER_OPERATE, vhca_api_delete_claim},
+	{"GET", "/v1/migrations", VHCA_CALLER_READ, vhca_api_get_migrations},
+	{"POST", "/v1/migrations", VHCA_CALLER_OPERATE, vhca_api_post_migrations},
+	{"GET", "/v1/migrations/{}", VHCA_CALLER_READ, vhca_api_get_migration},
+	{"POST", "/v1/migrations/{}/abort", VHCA_CALLER_OPERATE, vhca_api_abort_migration},
+	{"POST", "/v1/migrations/{}/lease", VHCA_CALLER_OPERATE, vhca_api_extend_migration},
+	{"GET", "/v1/drain", VHCA_CALLER_READ, vhca_api_get_drain},
+	{"POST", "/v1/drain", VHCA_CALLER_ADMIN, vhca_api_post_drain},
+	{"DELETE", "/v1/drain", VHCA_CALLER_ADMIN, vhca_api_delete_drain},
+	{"GET", "/v1/outbox", VHCA_CALLER_READ, get_outbox},
+	{"GET", "/v1/events", VHCA_CALLER_READ, get_events},
+	{"GET", "/healthz", VHCA_CALLER_METRICS, get_healthz},
+	{"GET", "/readyz", VHCA_CALLER_METRICS, get_readyz},
+	{.method = NULL},
 };
 
 /* ---- life ---- */
@@ -320,6 +320,7 @@ static int give_to_group(const char *path, const char *group, struct vhca_error 
 
 int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err)
 {
+	const struct vhca_http_limits limits = {.rules = &args->conf->api_roles};
 	struct vhca_api *api = calloc(1, sizeof(*api));
 	char url[128], path[108];
 	int r;
@@ -330,7 +331,7 @@ int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct
 	api->started_ms = vhca_wall_ms();
 	(void)snprintf(path, sizeof(path), "%s/vhcad.sock", args->conf->run_dir);
 	(void)snprintf(url, sizeof(url), "unix:%s", path);
-	r = vhca_http_server_new(url, 0600, NULL, routes, api, &api->server, err);
+	r = vhca_http_server_new(url, 0600, &limits, routes, api, &api->server, err);
 	if (!r)
 		r = give_to_group(path, args->conf->api_group, err);
 	if (!r && (vhca_http_loop_attach(args->loop, api->server, &api->adapter) < 0 ||

@@ -354,11 +354,11 @@ static void post_abort(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"PUT", "/v1/peer/claims/{}", put_claims},
-	{"GET", "/v1/peer/claims/{}", get_claims},
-	{"POST", "/v1/peer/claims/{}/handover", post_handover},
-	{"POST", "/v1/peer/claims/{}/abort", post_abort},
-	{NULL, NULL, NULL},
+	{"PUT", "/v1/peer/claims/{}", VHCA_CALLER_AGENT, put_claims},
+	{"GET", "/v1/peer/claims/{}", VHCA_CALLER_AGENT, get_claims},
+	{"POST", "/v1/peer/claims/{}/handover", VHCA_CALLER_AGENT, post_handover},
+	{"POST", "/v1/peer/claims/{}/abort", VHCA_CALLER_AGENT, post_abort},
+	{.method = NULL},
 };
 
 /* ---- life ---- */
@@ -367,7 +367,8 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
-	const struct vhca_http_limits limits = {.auth = parts->auth};
+	static const struct vhca_caller_rules rules = {.others = VHCA_CALLER_AGENT};
+	const struct vhca_http_limits limits = {.auth = parts->auth, .rules = &rules};
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
 	int r;
 

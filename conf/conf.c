@@ -32,6 +32,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.state_dir = "/var/lib/vhcad",
 		.run_dir = "/run/vhcad",
 		.log_level = VHCA_LOG_INFO,
+		.api_roles = {.where = "[api] roles in vhcad.conf", .others = VHCA_CALLER_OPERATE},
 		.libvirt_uri = "qemu:///system",
 		.detach_timeout_ms = 60000,
 		.detach_retry_ms = 5000,

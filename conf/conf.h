@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/caller.h"
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -58,6 +59,8 @@ struct vhca_conf {
 
 	/* [api] */
 	char api_group[33]; /* group [""]: group of the unix socket, besides root */
+	/* roles [""]: USER:ROLE and @GROUP:ROLE, blank-separated; of whom none fits, operate; reloadable */
+	struct vhca_caller_rules api_roles;
 	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
 	char peer_listen[128];
 

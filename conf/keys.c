@@ -75,6 +75,7 @@ static const struct key {
 	{VHCA_CONF_AGENT, "run_dir", vhca_conf_path, STRING(run_dir)},
 	{VHCA_CONF_AGENT, "log_level", vhca_conf_word, WORDS(log_level, log_level_words)},
 	{VHCA_CONF_API, "group", vhca_conf_text, STRING(api_group)},
+	{VHCA_CONF_API, "roles", vhca_conf_roles, FIELD(api_roles), {0}},
 	{VHCA_CONF_API, "peer_listen", vhca_conf_listen, STRING(peer_listen)},
 	{VHCA_CONF_TLS, "certificate", vhca_conf_file, STRING(tls_certificate)},
 	{VHCA_CONF_TLS, "key", vhca_conf_file, STRING(tls_key)},

@@ -34,6 +34,16 @@ static int check_token(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/* A role is of no use to somebody whom the socket does not let in. */
+static int check_roles(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	if (conf->api_roles.n > 0 && !conf->api_group[0])
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[api] group: missing: without it only root can open the "
+				      "socket, and no role counts");
+	return 0;
+}
+
 static int check_tls(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	if (!conf->tls_certificate[0] != !conf->tls_key[0])
@@ -96,8 +106,8 @@ static int check_peers(const struct vhca_conf *conf, struct vhca_error *err)
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm,   check_token,      check_tls,  check_libvirt,
-		check_guid, check_partitions, check_peers};
+		check_sm,      check_token, check_roles,      check_tls,
+		check_libvirt, check_guid,  check_partitions, check_peers};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

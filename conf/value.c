@@ -269,3 +269,10 @@ int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *
 		return bad(err, value, "http://HOST:PORT or https://HOST:PORT");
 	return vhca_conf_text(value, type, field, err);
 }
+
+int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *field,
+		    struct vhca_error *err)
+{
+	(void)type;
+	return vhca_caller_rules_parse(field, value, err);
+}

@@ -49,6 +49,8 @@ int vhca_conf_listen(const char *value, const struct vhca_conf_type *type, void 
 		     struct vhca_error *err); /* char[]: numeric ADDRESS:PORT, [v6]:PORT or empty */
 int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *field,
 		    struct vhca_error *err); /* char[]: http://HOST:PORT or https://HOST:PORT */
+int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *field,
+		    struct vhca_error *err); /* struct vhca_caller_rules */
 
 /* How long the "http://" or "https://" is that the URL begins with; 0 = neither. */
 size_t vhca_conf_http_scheme(const char *url);

@@ -413,13 +413,20 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"PUT", "/v1/bindings/{}", put_binding}, {"DELETE", "/v1/bindings/{}", delete_binding},
-	{"GET", "/v1/bindings/{}", get_binding}, {"GET", "/v1/bindings", list_bindings},
-	{"POST", "/v1/moves", post_move},	 {"PUT", "/v1/members/{}", put_member},
-	{"GET", "/v1/members", list_members},	 {"PUT", "/v1/lids/{}", put_lid},
-	{"GET", "/v1/lids/{}", get_lid},	 {"GET", "/v1/fabric", get_fabric},
-	{"GET", "/metrics", get_metrics},	 {"GET", "/healthz", get_health},
-	{"GET", "/readyz", get_ready},		 {NULL, NULL, NULL},
+	{"PUT", "/v1/bindings/{}", VHCA_CALLER_AGENT, put_binding},
+	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding},
+	{"GET", "/v1/bindings/{}", VHCA_CALLER_READ, get_binding},
+	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings},
+	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
+	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
+	{"GET", "/v1/members", VHCA_CALLER_READ, list_members},
+	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid},
+	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
+	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
+	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
+	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},
+	{"GET", "/readyz", VHCA_CALLER_METRICS, get_ready},
+	{.method = NULL},
 };
 
 /* ---- life ---- */

@@ -123,7 +123,8 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	vhca_strbuf_init(&allow, allow_text, sizeof(allow_text));
 	if (check_size(req, &err) == 0)
 		route = check_route(req, &allow, &err);
-	if (!route || take_query(req, &err) < 0 || take_body(req, &err) < 0)
+	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
+	    take_query(req, &err) < 0 || take_body(req, &err) < 0)
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else
 		route->handler(req->srv->ctx, req);

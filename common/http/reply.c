@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server_private.h"
 
@@ -119,6 +120,7 @@ static void reply_problem(struct vhca_http_request *req, const struct vhca_error
 	const char *text;
 	size_t len;
 
+	(void)vhca_strcpy(req->code, sizeof(req->code), err->code); /* same size */
 	if (doc)
 		response = json_response(doc, "application/problem+json", &text, &len);
 	add_header(response, "Allow", allow);

@@ -102,9 +102,11 @@ static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection
 	req = *ret = vhca_http_request_new(srv, conn, method, path);
 	if (!req)
 		return MHD_NO;
-	if (vhca_http_auth_check(req, &err) == 0 && !announces_over(req, srv->body_max))
-		return MHD_YES;
-	return refuse(req, &err);
+	if (vhca_http_auth_check(req, &err) < 0)
+		return refuse(req, &err);
+	if (vhca_http_caller_find(req) < 0)
+		return MHD_NO;
+	return announces_over(req, srv->body_max) ? refuse(req, &err) : MHD_YES;
 }
 
 static enum MHD_Result receive(struct vhca_http_request *req, const char *data, size_t len)
@@ -175,11 +177,13 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 	struct vhca_http_server *srv = cls;
 
 	(void)conn;
-	(void)socket_cls;
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		srv->connections++;
-	else
+		*socket_cls = vhca_http_caller_new();
+	} else {
 		srv->connections--;
+		*socket_cls = vhca_http_caller_free(*socket_cls);
+	}
 }
 
 /* ---- life ---- */
@@ -249,6 +253,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.body_max = l.body_max,
 		.connections_max = l.connections_max,
 		.auth = l.auth,
+		.rules = l.rules,
 		.epoll_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);

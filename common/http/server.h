@@ -10,6 +10,9 @@
  * A route table maps method + path pattern to a handler. A handler answers at once or later (the
  * connection is suspended meanwhile): vhca_http_reply() exactly once per request; if the client has
  * gone, the reply is dropped.
+ *
+ * Each change (whatever is no GET) of one who was let in leaves a line in the log when it is
+ * answered: "audit: NAME (ROLE) METHOD PATH: STATUS CODE".
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +21,7 @@
 
 #include <json-c/json_object.h>
 
+#include "common/base/caller.h"
 #include "common/base/error.h"
 #include "common/http/auth.h"
 
@@ -30,6 +34,7 @@ struct vhca_http_route {
 	const char *method;  /* "GET" also serves HEAD */
 	const char *pattern; /* "/v1/domains/{}/vfs/{}": {} matches one non-empty segment, given as
 				param 0, 1, ... */
+	enum vhca_caller_role role; /* who has less is refused: 403 role_needed */
 	void (*handler)(void *ctx, struct vhca_http_request *req);
 };
 
@@ -40,6 +45,8 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
 	const struct vhca_http_auth
 		*auth; /* borrowed: who is let in, and TLS; NULL = everybody, plain HTTP */
+	/* borrowed, read at each request: the roles of those who are let in; NULL = all are admin */
+	const struct vhca_caller_rules *rules;
 };
 
 /* Clients keep their connections, so that the first to come would hold them all while others wait: above

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "common/base/caller.h"
 #include "common/http/auth.h"
 #include "common/http/listen.h"
 #include "common/http/route.h"
@@ -27,7 +28,8 @@ struct vhca_http_server {
 	const struct vhca_http_route *routes;
 	void *ctx;
 	size_t body_max;
-	const struct vhca_http_auth *auth; /* NULL: everybody is let in */
+	const struct vhca_http_auth *auth;     /* NULL: everybody is let in */
+	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	unsigned int connections, connections_max;
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
@@ -38,6 +40,10 @@ struct vhca_http_request {
 	struct vhca_http_server *srv;
 	struct MHD_Connection *conn; /* NULL when not attached */
 	bool dispatched, replied, suspended, gone;
+
+	char who[VHCA_CALLER_NAME_MAX]; /* what is said of the caller also when the connection has gone */
+	enum vhca_caller_role role;
+	char code[VHCA_ERROR_CODE_MAX]; /* of the problem that was replied; "" = none */
 
 	char method[16];
 	char *path, *split;			      /* as sent; cut into segments */
@@ -70,6 +76,17 @@ void vhca_http_request_cancel(struct vhca_http_request *req);
 /* Holds the connection until the reply, and watches for the client going away: libmicrohttpd does
  * not look meanwhile. */
 int vhca_http_request_suspend(struct vhca_http_request *req);
+/* -1 without a connection */
+int vhca_http_connection_fd(const struct vhca_http_request *req);
+
+/* caller.c: one for each connection */
+struct vhca_caller *vhca_http_caller_new(void);
+struct vhca_caller *vhca_http_caller_free(struct vhca_caller *caller);
+/* Sets who and role of the request. Negative errno: nobody knows who asks. */
+int vhca_http_caller_find(struct vhca_http_request *req);
+int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
+			   struct vhca_error *err);
+void vhca_http_audit(const struct vhca_http_request *req, unsigned int status);
 
 /* dispatch.c: finds the handler and calls it, or replies with an error */
 void vhca_http_dispatch(struct vhca_http_request *req);

@@ -166,6 +166,7 @@ const struct door_answer *door_ask(const struct door_request *ask)
 	req = vhca_http_request_new(&door.srv, NULL, ask->method, ask->path);
 	FUZZ_ASSERT(req && vhca_http_request_add_text(req, ask->body, ask->body_len) == 0);
 	req->dispatched = true;
+	req->role = VHCA_CALLER_ADMIN;
 	door.query = ask->query;
 	door.waiting = req;
 	vhca_http_dispatch(req);

@@ -24,6 +24,10 @@ class Document:
         return {(method.upper(), re.sub(r"\{[^}]*\}", "{}", path))
                 for path, item in self.doc["paths"].items() for method in item if method in METHODS}
 
+    def roles(self):
+        """{("GET", "/v1/vfs/{}"): "read", ...}"""
+        return {(method.upper(), re.sub(r"\{[^}]*\}", "{}", path)): op.get("x-role") for path, _, method, op in self.operations()}
+
     def operations(self):
         """(path, shared parameters, method, operation) of all."""
         for path, item in self.doc["paths"].items():

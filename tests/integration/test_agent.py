@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon vhcad itself on a host without adapters, against libvirt's test driver: start, sockets, API, reload, stop."""
 
+import contextlib
+import grp
 import json
 import os
+import pwd
+import re
 import shutil
 import signal
 import socket
@@ -27,6 +31,24 @@ ENV = {**os.environ, "LSAN_OPTIONS": "suppressions=" + os.path.join(os.path.dirn
 def conf_text(where, extra=""):
     return (f"[agent]\nstate_dir = {where}/state\nrun_dir = {where}/run\nnode_name = node-a\n"
             f"[libvirt]\nuri = test:///default\n[hca default]\nmanage = yes\n{extra}")
+
+
+@contextlib.contextmanager
+def acting_as(user, groups=()):
+    """As another user (pwd entry) in his own group and these; who is not root is himself."""
+    if not user or os.geteuid() != 0:
+        yield
+        return
+    mine = os.getgroups()
+    os.setgroups(groups)
+    os.setegid(user.pw_gid)
+    os.seteuid(user.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(mine)
 
 
 class Agent:
@@ -62,10 +84,11 @@ class Agent:
         with open(f"{self.where}/log", encoding="utf-8") as f:
             return f.read()
 
-    def request(self, method, path, body=None, headers=""):
+    def request(self, method, path, body=None, headers="", user=None, groups=()):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(30)
-            s.connect(f"{self.where}/run/vhcad.sock")
+            with acting_as(user, groups):
+                s.connect(f"{self.where}/run/vhcad.sock")
             data = b"" if body is None else (body if isinstance(body, bytes) else json.dumps(body).encode())
             s.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}"
                       f"Content-Length: {len(data)}\r\n\r\n".encode() + data)
@@ -322,6 +345,102 @@ class Serve(Case):
         self.assertEqual(self.ask_hook(b"\0", half_close=False), b"")  # closed by the agent
         self.assertLess(time.monotonic() - started, 4)
         self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+
+class Roles(Case):
+    """Who may ask for what at vhcad.sock: every route as every role, by user and by group."""
+
+    ORDER = ("metrics", "read", "operate", "admin")
+
+    def setUp(self):
+        super().setUp()
+        self.user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+        self.group = grp.getgrgid(self.user.pw_gid).gr_name
+        os.chmod(self.where, 0o711)
+        self.agent.write(self.conf())
+        self.agent.start()
+
+    def conf(self, roles=""):
+        return conf_text(self.where, f"[api]\ngroup = {self.group}\nroles = {roles}\n")
+
+    def give(self, roles):
+        seen = self.agent.log_text().count("configuration reloaded")
+        self.agent.write(self.conf(roles))
+        self.agent.process.send_signal(signal.SIGHUP)
+        self.agent.wait(lambda: self.agent.log_text().count("configuration reloaded") > seen)
+
+    def routes(self):
+        """(method, path, role) of the document, but for the peers'."""
+        for path, _, method, op in openapi.Document().operations():
+            if op["x-role"] != "agent":
+                yield method.upper(), re.sub(r"\{[^}]*\}", "none", path), op["x-role"]
+
+    def check_routes(self, role):
+        for method, path, needed in self.routes():
+            status, doc, _ = self.agent.request(method, path, user=self.user)
+            refused = status == 403 and doc["code"] == "role_needed"
+            self.assertEqual(refused, self.ORDER.index(role) < self.ORDER.index(needed), f"{role}: {method} {path}: {status} {doc}")
+
+    def test_every_route_as_every_role(self):
+        for role in self.ORDER:
+            for who in (self.user.pw_name, "@" + self.group):
+                self.give(f"{who}:{role}")
+                self.check_routes(role)
+
+    def test_a_member_of_the_group_operates(self):
+        self.check_routes("operate")
+
+    def test_agents_have_no_business_here(self):
+        self.give(f"{self.user.pw_name}:agent")
+        for method, path, _ in self.routes():
+            self.assertEqual(self.agent.request(method, path, user=self.user)[0], 403)
+
+    def test_the_first_rule_that_fits_decides(self):
+        self.give(f"root:metrics @{self.group}:read {self.user.pw_name}:admin")
+        self.check_routes("read")
+
+    @unittest.skipIf(os.geteuid(), "only root is root")
+    def test_root_is_admin_whatever_the_rules_say(self):
+        self.give("root:metrics @root:metrics")
+        self.assertEqual(self.agent.request("DELETE", "/v1/drain")[0], 200)
+
+    @unittest.skipIf(os.geteuid(), "only root can be in other groups")
+    def test_every_group_of_the_caller_counts(self):
+        others = [g for g in grp.getgrall() if g.gr_gid not in (0, self.user.pw_gid)][:3]
+        gids = [g.gr_gid for g in others]
+        self.give(f"@{others[-1].gr_name}:admin")
+        for groups, status in ((gids, 200), (gids[:-1], 403)):
+            self.assertEqual(self.agent.request("DELETE", "/v1/drain", user=self.user, groups=groups)[0], status)
+
+    def test_a_refusal_names_the_role_and_the_way_out(self):
+        status, doc, _ = self.agent.request("POST", "/v1/domains/test/takeover", {"evidence": "it burns"}, user=self.user)
+        self.assertEqual((status, doc["code"], doc["kind"], doc["retryable"]), (403, "role_needed", "denied", False))
+        self.assertIn(f"role admin is needed, and uid:{self.user.pw_uid} has operate", doc["detail"])
+        self.assertIn("[api] roles in vhcad.conf", doc["hint"])
+
+    def test_a_connection_that_stays_has_the_new_role(self):
+        ask = b"POST /v1/drain HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30)
+            with acting_as(self.user):
+                s.connect(f"{self.where}/run/vhcad.sock")
+            for roles, status in (("", b"403"), (f"@{self.group}:admin", b"400"), (f"{self.user.pw_name}:read", b"403")):
+                self.give(roles)
+                s.sendall(ask)
+                self.assertEqual(s.recv(65536).split()[1], status)
+
+    def test_changes_stand_in_the_log_with_name_and_result(self):
+        self.agent.request("GET", "/v1/vfs", user=self.user)
+        self.agent.request("POST", "/v1/drain", {"peers": []}, user=self.user)
+        self.agent.request("DELETE", "/v1/domains/test/vfs/ib0%0a", user=self.user)
+        self.give(f"{self.user.pw_name}:admin")
+        self.agent.request("DELETE", "/v1/drain", user=self.user)
+        self.agent.stop()
+        who = f"audit: uid:{self.user.pw_uid}"
+        lines = [line[line.index("audit: "):] for line in self.agent.log_text().splitlines() if "audit: " in line]
+        self.assertEqual(lines, [f"{who} (operate) POST /v1/drain: 403 role_needed",
+                                 f"{who} (operate) DELETE /v1/domains/test/vfs/ib0%0a: 404 no_such_claim",
+                                 f"{who} (admin) DELETE /v1/drain: 200"])
 
 
 if __name__ == "__main__":

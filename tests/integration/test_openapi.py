@@ -8,7 +8,7 @@ import unittest
 import openapi
 import tap
 
-ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",')
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),')
 CODE = re.compile(r'VHCA_ERR_\w+,\s*"(\w+)"')
 
 
@@ -28,7 +28,7 @@ class Checks:
         cls.document = openapi.Document(cls.NAME)
 
     def test_routes_are_those_served(self):
-        served = {m.groups() for m in ROUTE.finditer(sources(self.ROUTES))}
+        served = {m.groups()[:2] for m in ROUTE.finditer(sources(self.ROUTES))}
         written = self.document.routes()
         self.assertTrue(served, f"no route table found in {self.ROUTES}")
         self.assertEqual(sorted(served - written), [], f"served, but not in docs/{self.NAME}")
@@ -91,6 +91,10 @@ class Agent(Checks, unittest.TestCase):
     """With the routes of both listeners."""
 
     NAME, ROUTES, BODILESS = "openapi.yaml", "agent/*api*.c", ("/abort", "/adopt")
+
+    def test_roles_are_those_asked_for(self):
+        served = {(m[1], m[2]): m[3].lower() for m in ROUTE.finditer(sources(self.ROUTES))}
+        self.assertEqual(served, self.document.roles())
 
     def test_what_peers_ask_is_on_their_listener(self):
         for path, _, method, op in self.document.operations():

@@ -161,11 +161,11 @@ static void on_move(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"PUT", "/v1/bindings/{}", on_binding},
-	{"DELETE", "/v1/bindings/{}", on_binding},
-	{"PUT", "/v1/members/{}", on_members},
-	{"POST", "/v1/moves", on_move},
-	{NULL, NULL, NULL},
+	{"PUT", "/v1/bindings/{}", VHCA_CALLER_NOBODY, on_binding},
+	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_NOBODY, on_binding},
+	{"PUT", "/v1/members/{}", VHCA_CALLER_NOBODY, on_members},
+	{"POST", "/v1/moves", VHCA_CALLER_NOBODY, on_move},
+	{.method = NULL},
 };
 
 void false_sm_answer_held(struct false_sm *sm)

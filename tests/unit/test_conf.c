@@ -220,6 +220,16 @@ static const struct {
 	 "\"-\""},
 	{"[api]\npeer_listen = hv1:8514\n", "f.conf:2: peer_listen: \"hv1:8514\" is not a numeric "
 					    "ADDRESS:PORT or [IPV6-ADDRESS]:PORT"},
+	{"[api]\nroles = root\n", "f.conf:2: roles: \"root\" is neither USER:ROLE nor @GROUP:ROLE"},
+	{"[api]\nroles = root:boss\n",
+	 "f.conf:2: roles: \"boss\" is not one of metrics | read | operate | admin | agent"},
+	{"[api]\nroles = nobody-of-that-name:read\n",
+	 "f.conf:2: roles: there is no user \"nobody-of-that-name\""},
+	{"[api]\nroles = root:read @nobody-of-that-name:read\n",
+	 "f.conf:2: roles: there is no group \"nobody-of-that-name\""},
+	{"[api]\nroles = root:read\n",
+	 "f.conf: [api] group: missing: without it only root can open the socket, and no role "
+	 "counts"},
 	{"[migration]\nlease = 9s\n",
 	 "f.conf:2: lease: \"9s\" is not between 10000ms and 3600000ms"},
 	{"[peer]\n", "f.conf:1: [peer]: [peer] needs a name: [peer NAME]"},

@@ -157,7 +157,8 @@ static void on_report(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply(req, 200, json_object_get(vhca_http_body(req)));
 }
 
-static const struct vhca_http_route routes[] = {{"PUT", "/report", on_report}, {NULL, NULL, NULL}};
+static const struct vhca_http_route routes[] = {{"PUT", "/report", VHCA_CALLER_NOBODY, on_report},
+						{.method = NULL}};
 
 static void *serve(void *arg)
 {

@@ -40,8 +40,8 @@ static void on_here(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"GET", "/v1/here", on_here},
-	{NULL, NULL, NULL},
+	{"GET", "/v1/here", VHCA_CALLER_NOBODY, on_here},
+	{.method = NULL},
 };
 
 static int setup(void **state)

@@ -67,9 +67,9 @@ static void on_late(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"GET", "/number/{}", on_number},
-	{"PUT", "/late/{}", on_late},
-	{NULL, NULL, NULL},
+	{"GET", "/number/{}", VHCA_CALLER_NOBODY, on_number},
+	{"PUT", "/late/{}", VHCA_CALLER_NOBODY, on_late},
+	{.method = NULL},
 };
 
 static void serve(struct fixture *f, const char *spec)

@@ -97,16 +97,16 @@ static void on_text(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"GET", "/v1/echo", on_echo},
-	{"PUT", "/v1/echo", on_echo},
-	{"POST", "/v1/domains/{}/vfs/{}", on_echo},
-	{"GET", "/v1/empty", on_empty},
-	{"GET", "/v1/late", on_late},
-	{"POST", "/v1/late", on_late},
-	{"DELETE", "/v1/error", on_error},
-	{"GET", "/v1/big", on_big},
-	{"GET", "/metrics", on_text},
-	{NULL, NULL, NULL},
+	{"GET", "/v1/echo", VHCA_CALLER_NOBODY, on_echo},
+	{"PUT", "/v1/echo", VHCA_CALLER_NOBODY, on_echo},
+	{"POST", "/v1/domains/{}/vfs/{}", VHCA_CALLER_NOBODY, on_echo},
+	{"GET", "/v1/empty", VHCA_CALLER_NOBODY, on_empty},
+	{"GET", "/v1/late", VHCA_CALLER_NOBODY, on_late},
+	{"POST", "/v1/late", VHCA_CALLER_NOBODY, on_late},
+	{"DELETE", "/v1/error", VHCA_CALLER_NOBODY, on_error},
+	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
+	{"GET", "/metrics", VHCA_CALLER_NOBODY, on_text},
+	{.method = NULL},
 };
 
 /* ---- fixture ---- */

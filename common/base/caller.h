@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_BASE_CALLER_H
+#define VHCA_BASE_CALLER_H
+/*
+ * Who asks a program, and for what he may ask. Who he is, the door finds out; which role he has,
+ * the rules of the program say at each request, so that one that changes counts for connections
+ * that stay.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "common/base/error.h"
+
+/* Those up to admin may do what the ones before them may; an agent reports and nothing else. */
+enum vhca_caller_role {
+	VHCA_CALLER_NOBODY, /* of a route: whoever is let in */
+	VHCA_CALLER_METRICS,
+	VHCA_CALLER_READ,
+	VHCA_CALLER_OPERATE,
+	VHCA_CALLER_ADMIN, /* also what an agent may */
+	VHCA_CALLER_AGENT,
+	VHCA_CALLER_ROLES
+};
+
+const char *vhca_caller_role_to_string(enum vhca_caller_role role); /* never NULL */
+bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed);
+
+#define VHCA_CALLER_NAME_MAX 160
+
+struct vhca_caller {
+	char name[VHCA_CALLER_NAME_MAX]; /* for the log: "uid:1000" */
+	bool local;			 /* by a unix socket: then it has what follows */
+	uid_t uid;
+	size_t n_gids;
+	gid_t *gids; /* all of its process's */
+};
+
+/* Frees what it holds. */
+void vhca_caller_done(struct vhca_caller *caller);
+
+#define VHCA_CALLER_RULES_MAX 64
+
+struct vhca_caller_rules {
+	const char *where;	      /* they are written, for people */
+	enum vhca_caller_role others; /* of whom no rule fits, and the door has let in */
+	unsigned int n;
+	struct vhca_caller_rule {
+		bool is_group;
+		id_t id;
+		enum vhca_caller_role role;
+	} list[VHCA_CALLER_RULES_MAX];
+};
+
+/* Replaces the list: blank-separated "USER:ROLE" and "@GROUP:ROLE". Blocking: asks the system for
+ * ids. Errors name the word. */
+int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text,
+			    struct vhca_error *err);
+/* Root is admin; of anybody else the first rule that fits speaks. */
+enum vhca_caller_role vhca_caller_role(const struct vhca_caller_rules *rules,
+				       const struct vhca_caller *caller);
+
+#endif
