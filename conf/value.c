@@ -274,5 +274,5 @@ int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *
 		    struct vhca_error *err)
 {
 	(void)type;
-	return vhca_caller_rules_parse(field, value, err);
+	return vhca_caller_rules_parse(field, value, true, err);
 }

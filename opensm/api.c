@@ -28,6 +28,7 @@ struct vhca_osm_api {
 	struct vhca_osm_service *service;
 	struct vhca_osm_mover *mover;
 	struct vhca_http_auth *auth;
+	struct vhca_caller_rules rules;
 	struct vhca_http_server *server;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
@@ -433,6 +434,25 @@ static const struct vhca_http_route routes[] = {
 
 VHCA_DEFINE_CLEANUP(struct vhca_osm_api, vhca_osm_api_free)
 
+static bool is_on_network(const struct vhca_osm_conf *conf)
+{
+	return strncmp(conf->listen, "unix:", 5) != 0;
+}
+
+/* Whoever is let in reports and reads, as ever; what he is not to do needs a rule. */
+static int load_rules(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
+		      struct vhca_error *err)
+{
+	int r;
+
+	api->rules = (struct vhca_caller_rules){.where = "[http] roles in vhcasm.conf",
+						.others = VHCA_CALLER_AGENT_READ};
+	r = vhca_caller_rules_parse(&api->rules, conf->roles, !is_on_network(conf), err);
+	if (r < 0)
+		vhca_error_prefix(err, "[http] roles");
+	return r;
+}
+
 static int load_auth(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		     struct vhca_error *err)
 {
@@ -442,7 +462,7 @@ static int load_auth(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		.authority = conf->tls_ca,
 		.tokens = conf->token_file,
 	};
-	bool on_network = strncmp(conf->listen, "unix:", 5) != 0;
+	bool on_network = is_on_network(conf);
 	int r = vhca_http_auth_load(&files, &api->auth, err);
 
 	if (r < 0)
@@ -469,7 +489,10 @@ static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 	};
 	int r = load_auth(api, conf, err);
 
+	if (r == 0)
+		r = load_rules(api, conf, err);
 	limits.auth = api->auth;
+	limits.rules = &api->rules;
 	if (r < 0)
 		return r;
 	return vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,

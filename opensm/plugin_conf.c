@@ -100,6 +100,11 @@ static int set_token_file(struct vhca_osm_conf *conf, const char *value, struct 
 	return set_file(conf->token_file, sizeof(conf->token_file), value, err);
 }
 
+static int set_roles(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_text(conf->roles, sizeof(conf->roles), value, err);
+}
+
 static int set_allowed(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
 {
 	return vhca_osm_policy_parse_allowed(&conf->policy, value, err);
@@ -158,6 +163,7 @@ static const struct {
 	{"http", "tls_key", set_tls_key},
 	{"http", "tls_ca", set_tls_ca},
 	{"http", "token_file", set_token_file},
+	{"http", "roles", set_roles},
 	{"state", "dir", set_state_dir},
 	{"partitions", "base_file", set_base_file},
 	{"partitions", "allowed", set_allowed},

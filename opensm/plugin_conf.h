@@ -17,6 +17,7 @@ struct vhca_osm_conf {
 	char tls_key[256];	   /* [http] tls_key [""] */
 	char tls_ca[256];	   /* [http] tls_ca [""] */
 	char token_file[256];	   /* [http] token_file [""] */
+	char roles[2048];	   /* [http] roles [""]: WHO:ROLE, blank-separated */
 	char state_dir[200];	   /* [state] dir [/var/lib/vhcasm] */
 	char base_file
 		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */

@@ -6,15 +6,21 @@
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 
 #define ENTRY_SIZE 65536 /* of a group with thousands of members */
 
 static const char *const role_words[] = {
-	[VHCA_CALLER_NOBODY] = "nobody", [VHCA_CALLER_METRICS] = "metrics",
-	[VHCA_CALLER_READ] = "read",	 [VHCA_CALLER_OPERATE] = "operate",
-	[VHCA_CALLER_ADMIN] = "admin",	 [VHCA_CALLER_AGENT] = "agent",
+	[VHCA_CALLER_NOBODY] = "nobody",
+	[VHCA_CALLER_METRICS] = "metrics",
+	[VHCA_CALLER_READ] = "read",
+	[VHCA_CALLER_OPERATE] = "operate",
+	[VHCA_CALLER_ADMIN] = "admin",
+	[VHCA_CALLER_AGENT] = "agent",
+	[VHCA_CALLER_AGENT_READ] = "agent+read",
 };
 _Static_assert(VHCA_ARRAY_SIZE(role_words) == VHCA_CALLER_ROLES, "one word a role");
 
@@ -25,9 +31,13 @@ const char *vhca_caller_role_to_string(enum vhca_caller_role role)
 
 bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed)
 {
-	if (has == VHCA_CALLER_AGENT || needed == VHCA_CALLER_AGENT)
-		return has == needed || has == VHCA_CALLER_ADMIN || needed == VHCA_CALLER_NOBODY;
-	return has >= needed;
+	if (needed == VHCA_CALLER_NOBODY)
+		return true;
+	if (needed == VHCA_CALLER_AGENT)
+		return has >= VHCA_CALLER_ADMIN;
+	if (has == VHCA_CALLER_AGENT_READ)
+		return needed <= VHCA_CALLER_READ;
+	return has != VHCA_CALLER_AGENT && has >= needed;
 }
 
 void vhca_caller_done(struct vhca_caller *caller)
@@ -67,33 +77,55 @@ static int find_id(const char *name, bool is_group, id_t *ret)
 	return 0;
 }
 
-/* The word "WHO:ROLE", which is cut. */
-static int parse_rule(char *word, struct vhca_caller_rule *ret, struct vhca_error *err)
+static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
+{
+	bool is_group = *who == '@';
+	int r = find_id(who + is_group, is_group, &ret->id);
+
+	ret->who = is_group ? VHCA_CALLER_GROUP : VHCA_CALLER_USER;
+	if (r == -ENOENT)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "there is no %s \"%.80s\"", is_group ? "group" : "user",
+				      who + is_group);
+	return r < 0 ? vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", -r, "%.80s", who) : 0;
+}
+
+/* A word that no name begins with would never fit, and nobody would see it. */
+static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
+{
+	static const char *const kinds[] = {"address:"};
+
+	ret->who = VHCA_CALLER_NAME;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kinds); i++)
+		if (strncmp(who, kinds[i], strlen(kinds[i])) == 0 &&
+		    vhca_strcpy(ret->name, sizeof(ret->name), who) == 0)
+			return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+			      "\"%.80s\" is no name on the network: * or address:ADDRESS", who);
+}
+
+/* The word is cut. */
+static int parse_rule(char *word, bool local, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
 	char *colon = strrchr(word, ':');
-	int r;
 
-	ret->is_group = *word == '@';
-	if (!colon || colon == word + ret->is_group)
+	if (!colon || colon == word)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-				      "\"%.80s\" is neither USER:ROLE nor @GROUP:ROLE", word);
+				      "\"%.80s\" is not WHO:ROLE", word);
 	*colon = '\0';
 	if (find_role(colon + 1, &ret->role) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.40s\" is not one of metrics | read | operate | admin | "
-				      "agent",
+				      "agent | agent+read",
 				      colon + 1);
-	r = find_id(word + ret->is_group, ret->is_group, &ret->id);
-	if (r == -ENOENT)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-				      "there is no %s \"%.80s\"", ret->is_group ? "group" : "user",
-				      word + ret->is_group);
-	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", -r, "%.80s", word);
-	return 0;
+	if (strcmp(word, "*") == 0) {
+		ret->who = VHCA_CALLER_ANYBODY;
+		return 0;
+	}
+	return local ? parse_local(word, ret, err) : parse_remote(word, ret, err);
 }
 
-int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text,
+int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, bool local,
 			    struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *copy = strdup(text);
@@ -110,29 +142,42 @@ int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text,
 			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 					      "more than %d rules", VHCA_CALLER_RULES_MAX);
 		if (*word)
-			r = parse_rule(word, &rules->list[rules->n++], err);
+			r = parse_rule(word, local, &rules->list[rules->n++], err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
+static bool is_in_group(const struct vhca_caller *caller, id_t gid)
+{
+	for (size_t i = 0; i < caller->n_gids; i++)
+		if (gid == caller->gids[i])
+			return true;
+	return false;
+}
+
 static bool fits(const struct vhca_caller_rule *rule, const struct vhca_caller *caller)
 {
-	if (!rule->is_group)
-		return rule->id == caller->uid;
-	for (size_t i = 0; i < caller->n_gids; i++)
-		if (rule->id == caller->gids[i])
-			return true;
+	switch (rule->who) {
+	case VHCA_CALLER_ANYBODY:
+		return true;
+	case VHCA_CALLER_USER:
+		return caller->local && rule->id == caller->uid;
+	case VHCA_CALLER_GROUP:
+		return caller->local && is_in_group(caller, rule->id);
+	case VHCA_CALLER_NAME:
+		return strcmp(rule->name, caller->name) == 0;
+	}
 	return false;
 }
 
 enum vhca_caller_role vhca_caller_role(const struct vhca_caller_rules *rules,
 				       const struct vhca_caller *caller)
 {
-	if (caller->local && caller->uid == 0)
+	if (caller->local && (caller->uid == 0 || caller->uid == geteuid()))
 		return VHCA_CALLER_ADMIN;
-	for (unsigned int i = 0; caller->local && i < rules->n; i++)
+	for (unsigned int i = 0; i < rules->n; i++)
 		if (fits(&rules->list[i], caller))
 			return rules->list[i].role;
 	return rules->others;

@@ -12,7 +12,7 @@
 
 #include "common/base/error.h"
 
-/* Those up to admin may do what the ones before them may; an agent reports and nothing else. */
+/* Those up to admin may do what the ones before them may; an agent reports, and reads only if it says so. */
 enum vhca_caller_role {
 	VHCA_CALLER_NOBODY, /* of a route: whoever is let in */
 	VHCA_CALLER_METRICS,
@@ -20,6 +20,7 @@ enum vhca_caller_role {
 	VHCA_CALLER_OPERATE,
 	VHCA_CALLER_ADMIN, /* also what an agent may */
 	VHCA_CALLER_AGENT,
+	VHCA_CALLER_AGENT_READ, /* of no route */
 	VHCA_CALLER_ROLES
 };
 
@@ -29,7 +30,7 @@ bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed);
 #define VHCA_CALLER_NAME_MAX 160
 
 struct vhca_caller {
-	char name[VHCA_CALLER_NAME_MAX]; /* for the log: "uid:1000" */
+	char name[VHCA_CALLER_NAME_MAX]; /* "uid:1000", "address:10.0.0.1" */
 	bool local;			 /* by a unix socket: then it has what follows */
 	uid_t uid;
 	size_t n_gids;
@@ -46,17 +47,24 @@ struct vhca_caller_rules {
 	enum vhca_caller_role others; /* of whom no rule fits, and the door has let in */
 	unsigned int n;
 	struct vhca_caller_rule {
-		bool is_group;
-		id_t id;
+		enum vhca_caller_who {
+			VHCA_CALLER_ANYBODY,
+			VHCA_CALLER_USER,
+			VHCA_CALLER_GROUP,
+			VHCA_CALLER_NAME,
+		} who;
 		enum vhca_caller_role role;
+		id_t id;			 /* of a user or a group */
+		char name[VHCA_CALLER_NAME_MAX]; /* of who comes by the network */
 	} list[VHCA_CALLER_RULES_MAX];
 };
 
-/* Replaces the list: blank-separated "USER:ROLE" and "@GROUP:ROLE". Blocking: asks the system for
- * ids. Errors name the word. */
-int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text,
+/* Replaces the list: blank-separated "WHO:ROLE". WHO is "*", or for a unix socket (local) a user or
+ * "@GROUP", else a caller's name. Blocking if local: asks the system for ids. Errors name the word. */
+int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, bool local,
 			    struct vhca_error *err);
-/* Root is admin; of anybody else the first rule that fits speaks. */
+/* At a unix socket root is admin, and so is whom this process runs as; of anybody else the first
+ * rule that fits speaks. */
 enum vhca_caller_role vhca_caller_role(const struct vhca_caller_rules *rules,
 				       const struct vhca_caller *caller);
 

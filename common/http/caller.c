@@ -129,10 +129,11 @@ static bool is_change(const struct vhca_http_request *req)
 	return strcmp(req->method, "GET") != 0 && strcmp(req->method, "HEAD") != 0;
 }
 
-/* What agents report is no change that anybody has decided on, and there are thousands of them. */
+/* What agents report is no change that anybody has decided on, and thousands of them say it again when
+ * the subnet manager is another one; only what they may not is told. */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
-	bool report = req->role == VHCA_CALLER_AGENT && status < MHD_HTTP_BAD_REQUEST;
+	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
 
 	if (!is_change(req) || req->role == VHCA_CALLER_NOBODY)
 		return;

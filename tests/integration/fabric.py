@@ -22,6 +22,7 @@ import time
 
 import openapi
 import vantage
+from callers import acting_as
 
 UMAD2SIM = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 HOSTS = 4
@@ -96,14 +97,15 @@ def wait_for(what, condition, timeout=10.0, every=0.02):
 
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout):
+    def __init__(self, path, timeout, user=None):
         super().__init__("localhost", timeout=timeout)
-        self.path = path
+        self.path, self.user = path, user
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+        with acting_as(self.user):
+            self.sock.connect(self.path)
 
 
 @functools.cache

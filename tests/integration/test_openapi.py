@@ -34,6 +34,10 @@ class Checks:
         self.assertEqual(sorted(served - written), [], f"served, but not in docs/{self.NAME}")
         self.assertEqual(sorted(written - served), [], f"in docs/{self.NAME}, but not served")
 
+    def test_roles_are_those_asked_for(self):
+        served = {(m[1], m[2]): m[3].lower() for m in ROUTE.finditer(sources(self.ROUTES))}
+        self.assertEqual(served, self.document.roles())
+
     def test_path_parameters_are_declared(self):
         for path, shared, method, op in self.document.operations():
             with self.subTest(f"{method} {path}"):
@@ -91,10 +95,6 @@ class Agent(Checks, unittest.TestCase):
     """With the routes of both listeners."""
 
     NAME, ROUTES, BODILESS = "openapi.yaml", "agent/*api*.c", ("/abort", "/adopt")
-
-    def test_roles_are_those_asked_for(self):
-        served = {(m[1], m[2]): m[3].lower() for m in ROUTE.finditer(sources(self.ROUTES))}
-        self.assertEqual(served, self.document.roles())
 
     def test_what_peers_ask_is_on_their_listener(self):
         for path, _, method, op in self.document.operations():

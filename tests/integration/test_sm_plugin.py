@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libvhcasm.so inside a real OpenSM that manages ibsim's simulated fabric."""
 
+import json
 import os
+import pwd
 import random
 import re
 import signal
@@ -13,6 +15,7 @@ import unittest
 
 import fabric
 import masters
+import openapi
 import seeds
 import sm_log
 import tap
@@ -591,6 +594,52 @@ class Configuration(Case):
         self.wait_key(2, "0x8001")
         self.assertTrue(self.fabric.has(2, "0x8200"))
         self.assertIn("write the latter into opensm.conf", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+
+@unittest.skipIf(os.geteuid(), "only root can ask as another user")
+class Roles(Case):
+    """Who may ask for what at a unix socket: every route as every role."""
+
+    USERS = {"daemon": "metrics", "bin": "read", "sys": "operate", "games": "admin", "news": "agent", "mail": "agent+read", "root": "admin", "nobody": "agent+read"}
+    MAY = {"metrics": {"metrics"}, "read": {"metrics", "read"}, "operate": {"metrics", "read", "operate"}, "admin": {"metrics", "read", "operate", "admin", "agent"},
+           "agent": {"agent"}, "agent+read": {"metrics", "read", "agent"}}
+
+    def ask(self, sm, user, method, path):
+        """(status, code of the problem)"""
+        conn = fabric.UnixConnection(sm.api.path, 10, pwd.getpwnam(user))
+        conn.request(method, path)
+        reply = conn.getresponse()
+        text = reply.read()
+        conn.close()
+        problem = reply.getheader("Content-Type") == "application/problem+json"
+        if problem:
+            fabric.check_exchange(method, path, None, reply.status, json.loads(text))
+        return reply.status, json.loads(text)["code"] if problem else None
+
+    def test_every_route_as_every_role(self):
+        rules = " ".join(f"{user}:{role}" for user, role in self.USERS.items() if user not in ("root", "nobody"))
+        sm = self.manager(conf=f"[http]\nsocket_mode = 0666\nroles = root:metrics {rules}\n")
+        for path in (self.fabric.dir, sm.dir):
+            os.chmod(path, 0o711)
+        sm.start()
+        for user, role in self.USERS.items():
+            for path, _, method, op in openapi.Document("openapi-vhcasm.yaml").operations():
+                path, needed = re.sub(r"\{[^}]*\}", "none", path), op["x-role"]
+                refused = self.ask(sm, user, method.upper(), path) == (403, "role_needed")
+                self.assertEqual(refused, needed not in self.MAY[role], f"{user} ({role}): {method} {path}")
+        self.assertEqual(sm.stop(), 0)    # which writes the log to its end
+        told = re.findall(r"audit: .*", sm.log())
+        for user, line in (("games", "(admin) PUT /v1/lids/none: 400 bad_request"), ("nobody", "(agent+read) PUT /v1/lids/none: 403 role_needed"),
+                           ("bin", "(read) PUT /v1/members/none: 403 role_needed")):
+            self.assertIn(f"audit: uid:{pwd.getpwnam(user).pw_uid} {line}", told)
+        self.assertEqual([line for line in told if "GET" in line or "(agent) PUT /v1/members" in line], [])
+
+    def test_wrong_rules_refuse_the_plugin(self):
+        sm = self.manager(conf="[http]\nroles = nobody-of-that-name:read")
+        sm.start(wait=False)
+        fabric.wait_for("the reason", lambda: "not started" in sm.log())
+        self.assertIn("[http] roles: there is no user", sm.log())
         self.assertEqual(sm.stop(), 0)
 
 

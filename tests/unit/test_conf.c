@@ -220,9 +220,9 @@ static const struct {
 	 "\"-\""},
 	{"[api]\npeer_listen = hv1:8514\n", "f.conf:2: peer_listen: \"hv1:8514\" is not a numeric "
 					    "ADDRESS:PORT or [IPV6-ADDRESS]:PORT"},
-	{"[api]\nroles = root\n", "f.conf:2: roles: \"root\" is neither USER:ROLE nor @GROUP:ROLE"},
-	{"[api]\nroles = root:boss\n",
-	 "f.conf:2: roles: \"boss\" is not one of metrics | read | operate | admin | agent"},
+	{"[api]\nroles = root\n", "f.conf:2: roles: \"root\" is not WHO:ROLE"},
+	{"[api]\nroles = root:boss\n", "f.conf:2: roles: \"boss\" is not one of metrics | read | "
+				       "operate | admin | agent | agent+read"},
 	{"[api]\nroles = nobody-of-that-name:read\n",
 	 "f.conf:2: roles: there is no user \"nobody-of-that-name\""},
 	{"[api]\nroles = root:read @nobody-of-that-name:read\n",
