@@ -93,15 +93,18 @@ static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhc
 /* A word that no name begins with would never fit, and nobody would see it. */
 static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
-	static const char *const kinds[] = {"address:"};
+	static const char *const kinds[] = {"address:", "cert:", "cert-sha256:"};
+	bool known = strcmp(who, "token") == 0;
 
 	ret->who = VHCA_CALLER_NAME;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kinds); i++)
-		if (strncmp(who, kinds[i], strlen(kinds[i])) == 0 &&
-		    vhca_strcpy(ret->name, sizeof(ret->name), who) == 0)
-			return 0;
+		known |= strncmp(who, kinds[i], strlen(kinds[i])) == 0;
+	if (known && vhca_strcpy(ret->name, sizeof(ret->name), who) == 0)
+		return 0;
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-			      "\"%.80s\" is no name on the network: * or address:ADDRESS", who);
+			      "\"%.80s\" is no name on the network: *, cert:NAME, "
+			      "cert-sha256:HEX, token or address:ADDRESS",
+			      who);
 }
 
 /* The word is cut. */

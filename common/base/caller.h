@@ -30,7 +30,7 @@ bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed);
 #define VHCA_CALLER_NAME_MAX 160
 
 struct vhca_caller {
-	char name[VHCA_CALLER_NAME_MAX]; /* "uid:1000", "address:10.0.0.1" */
+	char name[VHCA_CALLER_NAME_MAX]; /* "uid:1000", "cert:hv1.example.org" */
 	bool local;			 /* by a unix socket: then it has what follows */
 	uid_t uid;
 	size_t n_gids;

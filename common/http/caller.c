@@ -9,6 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "common/base/text.h"
 #include "common/http/server_private.h"
 
 /* The kernel's copy from the connect() on: what the process becomes later does not count. */
@@ -53,58 +54,85 @@ static int find_remote(const struct sockaddr *addr, socklen_t len, struct vhca_c
 	if (getnameinfo(addr, len, caller->name + n, (socklen_t)(sizeof(caller->name) - n), NULL, 0,
 			NI_NUMERICHOST) == 0)
 		return 0;
-	caller->name[0] = '\0';
 	return -EIO;
 }
 
-static int find(int fd, struct vhca_caller *caller)
+static int find_caller(int fd, struct vhca_caller *caller)
 {
 	union {
 		struct sockaddr any;
 		struct sockaddr_storage storage;
 	} addr = {.any.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof(addr);
+	int r;
 
 	if (getpeername(fd, &addr.any, &len) < 0)
 		return -errno;
-	return addr.any.sa_family == AF_UNIX ? find_local(fd, caller)
-					     : find_remote(&addr.any, len, caller);
+	r = addr.any.sa_family == AF_UNIX ? find_local(fd, caller)
+					  : find_remote(&addr.any, len, caller);
+	if (r < 0) {
+		vhca_caller_done(caller);
+		*caller = (struct vhca_caller){.local = false};
+	}
+	return r;
 }
 
-struct vhca_caller *vhca_http_caller_new(void)
+struct vhca_http_peer *vhca_http_peer_new(void)
 {
-	return calloc(1, sizeof(struct vhca_caller));
+	return calloc(1, sizeof(struct vhca_http_peer));
 }
 
-struct vhca_caller *vhca_http_caller_free(struct vhca_caller *caller)
+struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_peer *peer)
 {
-	if (!caller)
+	if (!peer)
 		return NULL;
-	vhca_caller_done(caller);
-	free(caller);
+	vhca_caller_done(&peer->caller);
+	free(peer);
 	return NULL;
+}
+
+/* What let the request in names its sender: the next one on the connection may have another token. */
+static int find_name(struct vhca_http_request *req, struct vhca_http_peer *peer)
+{
+	const char *name = peer->caller.name;
+	int r = 0;
+
+	if (req->by == VHCA_HTTP_BY_CERTIFICATE && !peer->certificate[0])
+		r = vhca_http_auth_name(req, peer->certificate);
+	if (req->by == VHCA_HTTP_BY_CERTIFICATE)
+		name = peer->certificate;
+	else if (req->by == VHCA_HTTP_BY_TOKEN)
+		name = "token";
+	return r < 0 ? r : vhca_strcpy(req->who, sizeof(req->who), name);
+}
+
+static enum vhca_caller_role find_role(const struct vhca_http_request *req,
+				       const struct vhca_http_peer *peer)
+{
+	struct vhca_caller remote = {.local = false};
+
+	if (!req->srv->rules)
+		return VHCA_CALLER_ADMIN;
+	if (peer->caller.local)
+		return vhca_caller_role(req->srv->rules, &peer->caller);
+	(void)vhca_strcpy(remote.name, sizeof(remote.name), req->who); /* same size */
+	return vhca_caller_role(req->srv->rules, &remote);
 }
 
 int vhca_http_caller_find(struct vhca_http_request *req)
 {
-	const struct vhca_caller_rules *rules = req->srv->rules;
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct vhca_caller *caller = info ? info->socket_context : NULL;
-	int r = caller ? 0 : -ENOMEM;
+	struct vhca_http_peer *peer = info ? info->socket_context : NULL;
+	int r = peer ? 0 : -ENOMEM;
 
-	if (caller && !caller->name[0])
-		r = find(vhca_http_connection_fd(req), caller);
-	if (r < 0) {
-		if (caller) {
-			vhca_caller_done(caller);
-			caller->name[0] = '\0';
-		}
-		return r;
-	}
-	memcpy(req->who, caller->name, sizeof(req->who));
-	req->role = rules ? vhca_caller_role(rules, caller) : VHCA_CALLER_ADMIN;
-	return 0;
+	if (peer && !peer->caller.name[0])
+		r = find_caller(vhca_http_connection_fd(req), &peer->caller);
+	if (r == 0)
+		r = find_name(req, peer);
+	if (r == 0)
+		req->role = find_role(req, peer);
+	return r;
 }
 
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,

@@ -179,10 +179,10 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 	(void)conn;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		srv->connections++;
-		*socket_cls = vhca_http_caller_new();
+		*socket_cls = vhca_http_peer_new();
 	} else {
 		srv->connections--;
-		*socket_cls = vhca_http_caller_free(*socket_cls);
+		*socket_cls = vhca_http_peer_free(*socket_cls);
 	}
 }
 

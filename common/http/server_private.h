@@ -22,6 +22,12 @@
 
 #define VHCA_HTTP_QUERY_MAX 16
 
+/* What is known of the other end of a connection. */
+struct vhca_http_peer {
+	struct vhca_caller caller;		/* by its socket; no name = not yet found */
+	char certificate[VHCA_CALLER_NAME_MAX]; /* whom it names; "" = not yet found */
+};
+
 struct vhca_http_server {
 	struct MHD_Daemon *daemon;
 	struct vhca_listener listener;
@@ -41,6 +47,11 @@ struct vhca_http_request {
 	struct MHD_Connection *conn; /* NULL when not attached */
 	bool dispatched, replied, suspended, gone;
 
+	enum vhca_http_by {
+		VHCA_HTTP_BY_NOTHING,
+		VHCA_HTTP_BY_CERTIFICATE,
+		VHCA_HTTP_BY_TOKEN
+	} by;				/* what it was let in by */
 	char who[VHCA_CALLER_NAME_MAX]; /* what is said of the caller also when the connection has gone */
 	enum vhca_caller_role role;
 	char code[VHCA_ERROR_CODE_MAX]; /* of the problem that was replied; "" = none */
@@ -80,8 +91,8 @@ int vhca_http_request_suspend(struct vhca_http_request *req);
 int vhca_http_connection_fd(const struct vhca_http_request *req);
 
 /* caller.c: one for each connection */
-struct vhca_caller *vhca_http_caller_new(void);
-struct vhca_caller *vhca_http_caller_free(struct vhca_caller *caller);
+struct vhca_http_peer *vhca_http_peer_new(void);
+struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_peer *peer);
 /* Sets who and role of the request. Negative errno: nobody knows who asks. */
 int vhca_http_caller_find(struct vhca_http_request *req);
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
@@ -99,8 +110,10 @@ unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
 /* whether it is one for a server at all, */
 int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			  struct vhca_error *err);
-/* and whether the sender of a request is let in. */
-int vhca_http_auth_check(const struct vhca_http_request *req, struct vhca_error *err);
+/* whether the sender of a request is let in, which sets by, */
+int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err);
+/* and whom its certificate names, which has been checked. Negative errno: it cannot be read. */
+int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX]);
 
 /* reply.c */
 void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,

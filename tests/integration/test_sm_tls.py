@@ -5,6 +5,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import tempfile
 import unittest
 
 import fabric
+import openapi
 import tap
 from test_agent import ENV, Agent, conf_text
 
@@ -137,6 +139,26 @@ class Door(Case):
         for client in (None, "stranger", "expired"):
             self.assertIn(self.ask("/v1/bindings", client=client)[0], (0, 401))
         self.assertEqual(sm.stop(), 0)
+
+    def test_names_of_certificates_and_tokens_have_roles(self):
+        certs = {"named": "cert:hv1.example.org:admin", "by-uri": "cert:spiffe://x/y:read", "by-address": "cert:2001:db8::7:metrics", "client": "cert:localhost:agent"}
+        may = {"admin": {"metrics", "read", "admin", "agent"}, "read": {"metrics", "read"}, "metrics": {"metrics"}, "agent": {"agent"}, "agent+read": {"agent", "metrics", "read"}}
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem", token_file="tokens")
+        sm.conf += f"roles = {' '.join(certs.values())} token:read\n"
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", token=TOKEN)[0] == 200, 20)
+        callers = [(None, name, rule.rsplit(":", 1)[1]) for name, rule in certs.items()]
+        for token, client, role in (*callers, (None, "unnamed", "agent+read"), (TOKEN, None, "read")):
+            for path, _, method, op in openapi.Document("openapi-vhcasm.yaml").operations():
+                if path == "/metrics":    # no JSON
+                    continue
+                status, doc = self.ask(re.sub(r"\{[^}]*\}", "none", path), token, client, method.upper())
+                refused = status == 403 and doc["code"] == "role_needed"
+                self.assertEqual(refused, op["x-role"] not in may[role], f"{client} ({role}): {method} {path}: {status} {doc}")
+        self.assertEqual(sm.stop(), 0)
+        self.assertIn("audit: cert:hv1.example.org (admin) PUT /v1/lids/none: 400 bad_request", sm.log())
+        self.assertIn("audit: token (read) PUT /v1/lids/none: 403 role_needed", sm.log())
+        self.no_secret_in(sm.log())
 
     def test_wrong_files_refuse_the_plugin_and_are_named(self):
         good = {"tls_certificate": "server.pem", "tls_key": "server.key"}

@@ -19,11 +19,19 @@ struct pair {
 	gnutls_x509_privkey_t key;
 };
 
+struct name {
+	gnutls_x509_subject_alt_name_t kind;
+	const char *text;
+	unsigned int size;
+};
+
 struct wish {
 	const char *name;
 	bool authority;
-	long from, until;    /* seconds from now */
-	const char *purpose; /* an OID; NULL = all */
+	long from, until;	  /* seconds from now */
+	const char *purpose;	  /* an OID; NULL = all */
+	bool ill;		  /* what GnuTLS would not write */
+	const struct name *names; /* up to a size of 0; NULL = a server's here */
 };
 
 static void pair_done(struct pair *p)
@@ -34,9 +42,30 @@ static void pair_done(struct pair *p)
 		gnutls_x509_privkey_deinit(p->key);
 }
 
+static const struct name of_server[] = {
+	{GNUTLS_SAN_IPADDRESS, "\x7f\0\0\1", 4}, {GNUTLS_SAN_DNSNAME, "localhost", 9}, {.size = 0}};
+
+static int add_names(gnutls_x509_crt_t crt, const struct name *names)
+{
+	int r = 0;
+
+	for (; names->size && r == 0; names++)
+		r = gnutls_x509_crt_set_subject_alt_name(crt, names->kind, names->text, names->size,
+							 GNUTLS_FSAN_APPEND);
+	return r;
+}
+
+/* The hosts "x:admin *" and "hv1", NUL, ".org". */
+static int add_ill_names(gnutls_x509_crt_t crt)
+{
+	static const char der[] = "\x30\x15\x82\x09x:admin *\x82\x08hv1\0.org";
+
+	return gnutls_x509_crt_set_extension_by_oid(crt, GNUTLS_X509EXT_OID_SAN, der,
+						    sizeof(der) - 1, 0);
+}
+
 static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 {
-	static const unsigned char address[] = {127, 0, 0, 1};
 	time_t now = time(NULL);
 	char dn[64];
 	size_t last = strlen(w->name) - 1;
@@ -54,11 +83,9 @@ static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 		return gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN);
 	if (w->purpose && gnutls_x509_crt_set_key_purpose_oid(crt, w->purpose, 0) < 0)
 		return -1;
-	if (gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, address,
-						 sizeof(address), GNUTLS_FSAN_SET) < 0)
-		return -1;
-	return gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_DNSNAME, "localhost", 9,
-						    GNUTLS_FSAN_APPEND);
+	if (w->ill)
+		return add_ill_names(crt);
+	return add_names(crt, w->names ? w->names : of_server);
 }
 
 static int save(const char *dir, const char *name, const char *suffix, gnutls_datum_t *text,
@@ -114,20 +141,37 @@ static int make_all(const char *dir, const struct wish *authority, const struct 
 
 int certs_make(const char *dir)
 {
-	static const struct wish ca = {"ca", true, -DAY, DAY, NULL},
-				 other_ca = {"other-ca", true, -DAY, DAY, NULL};
+	static const struct name all[] = {{GNUTLS_SAN_URI, "spiffe://x/y", 12},
+					  {GNUTLS_SAN_IPADDRESS, "\xc0\0\2\7", 4},
+					  {GNUTLS_SAN_DNSNAME, "HV1.example.org", 15},
+					  {GNUTLS_SAN_DNSNAME, "hv2.example.org", 15},
+					  {.size = 0}},
+				 uri[] = {{GNUTLS_SAN_IPADDRESS, "\xc0\0\2\7", 4},
+					  {GNUTLS_SAN_URI, "spiffe://x/y", 12},
+					  {.size = 0}},
+				 address[] = {{GNUTLS_SAN_IPADDRESS,
+					       "\x20\1\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\7", 16},
+					      {.size = 0}},
+				 none[] = {{.size = 0}};
+	static const struct wish ca = {"ca", true, -DAY, DAY},
+				 other_ca = {"other-ca", true, -DAY, DAY};
 	static const struct wish ours[] = {
-		{"server", false, -DAY, DAY, NULL},
-		{"client", false, -DAY, DAY, NULL},
-		{"expired", false, -2 * DAY, -DAY, NULL},
-		{"future", false, DAY, 2 * DAY, NULL},
+		{"server", false, -DAY, DAY},
+		{"client", false, -DAY, DAY},
+		{"expired", false, -2 * DAY, -DAY},
+		{"future", false, DAY, 2 * DAY},
 		{"for-clients", false, -DAY, DAY, GNUTLS_KP_TLS_WWW_CLIENT},
 		{"for-servers", false, -DAY, DAY, GNUTLS_KP_TLS_WWW_SERVER},
 		{"for-mail", false, -DAY, DAY, GNUTLS_KP_EMAIL_PROTECTION},
 		{"for-code", false, -DAY, DAY, GNUTLS_KP_CODE_SIGNING},
 		{"for-anything", false, -DAY, DAY, GNUTLS_KP_ANY},
+		{.name = "named", .from = -DAY, .until = DAY, .names = all},
+		{.name = "by-uri", .from = -DAY, .until = DAY, .names = uri},
+		{.name = "by-address", .from = -DAY, .until = DAY, .names = address},
+		{.name = "unnamed", .from = -DAY, .until = DAY, .names = none},
+		{.name = "ill-named", .from = -DAY, .until = DAY, .ill = true},
 	};
-	static const struct wish theirs[] = {{"stranger", false, -DAY, DAY, NULL}};
+	static const struct wish theirs[] = {{"stranger", false, -DAY, DAY}};
 
 	if (make_all(dir, &ca, ours, VHCA_ARRAY_SIZE(ours)) < 0)
 		return -1;

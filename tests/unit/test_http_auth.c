@@ -135,6 +135,7 @@ static void no_files_are_no_auth(void **state)
 
 struct door {
 	struct vhca_http_auth *auth;
+	const struct vhca_caller_rules *rules;
 	struct vhca_http_server *srv;
 	pthread_t thread;
 	atomic_bool stop;
@@ -157,7 +158,7 @@ static void on_report(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply(req, 200, json_object_get(vhca_http_body(req)));
 }
 
-static const struct vhca_http_route routes[] = {{"PUT", "/report", VHCA_CALLER_NOBODY, on_report},
+static const struct vhca_http_route routes[] = {{"PUT", "/report", VHCA_CALLER_AGENT, on_report},
 						{.method = NULL}};
 
 static void *serve(void *arg)
@@ -181,7 +182,7 @@ static void *serve(void *arg)
 
 static void door_open(struct door *d, struct vhca_http_auth *auth)
 {
-	const struct vhca_http_limits limits = {.auth = auth};
+	const struct vhca_http_limits limits = {.auth = auth, .rules = d->rules};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	d->auth = auth;
@@ -347,6 +348,66 @@ static void either_lets_in_where_both_are_asked_for(void **state)
 	door_close(&d);
 }
 
+/* A name of another kind than the first that counts, a part of one, and one that is none say nothing. */
+static void a_caller_has_one_name(void **state)
+{
+	static const struct {
+		const char *pem, *key, *tokens, *name;
+		int status;
+	} cases[] = {
+		{"named.pem", "named.key", NULL, "cert:hv1.example.org", 200},
+		{"by-uri.pem", "by-uri.key", NULL, "cert:spiffe://x/y has read", 403},
+		{"by-address.pem", "by-address.key", NULL, "cert:2001:db8::7 has metrics", 403},
+		{"unnamed.pem", "unnamed.key", NULL, "cert-sha256:", 403},
+		{"ill-named.pem", "ill-named.key", NULL, "cert-sha256:", 403},
+		{"client.pem", "client.key", NULL, "cert:localhost has metrics", 403},
+		{"named.pem", "named.key", "new", "cert:hv1.example.org", 200},
+		{NULL, NULL, "new", "token has operate", 403},
+		{"for-servers.pem", "for-servers.key", "new", "token has operate", 403},
+	};
+	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_METRICS};
+	struct door d = {.rules = &rules};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	if (vhca_caller_rules_parse(&rules,
+				    "cert:hv1.example.org:agent cert:spiffe://x/y:read "
+				    "cert:192.0.2.7:agent cert:hv2.example.org:admin "
+				    "cert:hv1:admin cert:x:admin address:127.0.0.1:admin "
+				    "token:operate",
+				    false, &err) < 0)
+		fail_msg("%s", err.msg);
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", "tokens"));
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		int status =
+			report(&d, "https", 10,
+			       loaded(cases[i].pem, cases[i].key, "ca.pem", cases[i].tokens), &err);
+
+		if (status != cases[i].status || (status != 200 && !strstr(err.msg, cases[i].name)))
+			fail_msg("%s: %d %s", cases[i].name, status, err.msg);
+	}
+	door_close(&d);
+}
+
+static void without_credentials_the_address_is_the_name(void **state)
+{
+	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_METRICS};
+	struct door d = {.rules = &rules};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, NULL);
+	assert_int_equal(report(&d, "http", 10, NULL, &err), 403);
+	assert_non_null(strstr(err.msg, "address:127.0.0.1 has metrics"));
+	door_close(&d);
+	assert_int_equal(vhca_caller_rules_parse(&rules, "address:127.0.0.1:agent", false, &err),
+			 0);
+	d = (struct door){.rules = &rules};
+	door_open(&d, NULL);
+	assert_int_equal(report(&d, "http", 10, NULL, &err), 200);
+	door_close(&d);
+}
+
 static void a_false_server_gets_no_report(void **state)
 {
 	struct door d = {.late = false};
@@ -426,6 +487,8 @@ int main(void)
 		cmocka_unit_test(a_certificate_lets_in),
 		cmocka_unit_test(a_certificate_of_another_purpose_lets_nobody_in),
 		cmocka_unit_test(either_lets_in_where_both_are_asked_for),
+		cmocka_unit_test(a_caller_has_one_name),
+		cmocka_unit_test(without_credentials_the_address_is_the_name),
 		cmocka_unit_test(a_false_server_gets_no_report),
 		cmocka_unit_test(nothing_is_said_in_clear),
 		cmocka_unit_test(a_server_needs_a_certificate_for_what_is_secret),
