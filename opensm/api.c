@@ -461,6 +461,7 @@ static int load_auth(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		.key = conf->tls_key,
 		.authority = conf->tls_ca,
 		.tokens = conf->token_file,
+		.names_tokens = true,
 	};
 	bool on_network = is_on_network(conf);
 	int r = vhca_http_auth_load(&files, &api->auth, err);

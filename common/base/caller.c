@@ -29,6 +29,19 @@ const char *vhca_caller_role_to_string(enum vhca_caller_role role)
 	return role < VHCA_CALLER_ROLES ? role_words[role] : "unknown";
 }
 
+int vhca_caller_role_parse(const char *word, enum vhca_caller_role *ret, struct vhca_error *err)
+{
+	for (unsigned int i = VHCA_CALLER_METRICS; i < VHCA_CALLER_ROLES; i++)
+		if (strcmp(word, role_words[i]) == 0) {
+			*ret = (enum vhca_caller_role)i;
+			return 0;
+		}
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+			      "\"%.40s\" is not one of metrics | read | operate | admin | "
+			      "agent | agent+read",
+			      word);
+}
+
 bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed)
 {
 	if (needed == VHCA_CALLER_NOBODY)
@@ -48,16 +61,6 @@ void vhca_caller_done(struct vhca_caller *caller)
 }
 
 /* ---- rules ---- */
-
-static int find_role(const char *word, enum vhca_caller_role *ret)
-{
-	for (unsigned int i = VHCA_CALLER_METRICS; i < VHCA_CALLER_ROLES; i++)
-		if (strcmp(word, role_words[i]) == 0) {
-			*ret = (enum vhca_caller_role)i;
-			return 0;
-		}
-	return -EINVAL;
-}
 
 /* 0, -ENOENT if there is no such name, or what the system says. */
 static int find_id(const char *name, bool is_group, id_t *ret)
@@ -111,16 +114,15 @@ static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vh
 static int parse_rule(char *word, bool local, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
 	char *colon = strrchr(word, ':');
+	int r;
 
 	if (!colon || colon == word)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.80s\" is not WHO:ROLE", word);
 	*colon = '\0';
-	if (find_role(colon + 1, &ret->role) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-				      "\"%.40s\" is not one of metrics | read | operate | admin | "
-				      "agent | agent+read",
-				      colon + 1);
+	r = vhca_caller_role_parse(colon + 1, &ret->role, err);
+	if (r < 0)
+		return r;
 	if (strcmp(word, "*") == 0) {
 		ret->who = VHCA_CALLER_ANYBODY;
 		return 0;

@@ -25,6 +25,8 @@ enum vhca_caller_role {
 };
 
 const char *vhca_caller_role_to_string(enum vhca_caller_role role); /* never NULL */
+/* Any but nobody. The error names those there are. */
+int vhca_caller_role_parse(const char *word, enum vhca_caller_role *ret, struct vhca_error *err);
 bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed);
 
 #define VHCA_CALLER_NAME_MAX 160

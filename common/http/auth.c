@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
@@ -180,20 +181,64 @@ static bool is_token(const char *text)
 	       strspn(text, alphabet) == len;
 }
 
-static int add_token(struct vhca_http_auth *auth, const char *path, unsigned int line,
-		     const char *text, struct vhca_error *err)
+static int add_text(struct vhca_http_token *token, const char *path, unsigned int line,
+		    const char *text, struct vhca_error *err)
 {
 	if (!is_token(text))
 		return bad(err, path,
 			   "line %u: a token has %d to %d characters of A-Z a-z 0-9 - . _ ~ + / =",
 			   line, VHCA_HTTP_TOKEN_MIN, VHCA_HTTP_TOKEN_MAX);
-	if (auth->n_tokens == VHCA_HTTP_TOKENS_MAX)
-		return bad(err, path, "line %u: more than %d tokens", line, VHCA_HTTP_TOKENS_MAX);
-	return vhca_strcpy(auth->tokens[auth->n_tokens++], sizeof(auth->tokens[0]), text);
+	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, strlen(text), token->digest) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "credentials", EIO, "SHA-256");
+	return vhca_strcpy(token->text, sizeof(token->text), text);
 }
 
-static int parse_tokens(struct vhca_http_auth *auth, const char *path, char *text,
-			struct vhca_error *err)
+static bool parse_digest(const char *hex, unsigned char ret[static VHCA_HTTP_DIGEST_SIZE])
+{
+	const gnutls_datum_t text = {(unsigned char *)hex, (unsigned int)strlen(hex)};
+	size_t size = VHCA_HTTP_DIGEST_SIZE;
+
+	return text.size == 2 * VHCA_HTTP_DIGEST_SIZE &&
+	       gnutls_hex_decode(&text, ret, &size) == 0 && size == VHCA_HTTP_DIGEST_SIZE;
+}
+
+/* NAME ROLE SHA-256; the line is cut. */
+static int add_named(struct vhca_http_token *token, const char *path, unsigned int line, char *text,
+		     struct vhca_error *err)
+{
+	static const char blanks[] = " \t";
+	char *rest = NULL, *name = strtok_r(text, blanks, &rest);
+	char *role = strtok_r(NULL, blanks, &rest), *digest = strtok_r(NULL, blanks, &rest);
+	struct vhca_error why = VHCA_ERROR_INIT;
+
+	if (!digest || strtok_r(NULL, blanks, &rest))
+		return bad(err, path, "line %u: NAME ROLE SHA-256, or a token", line);
+	if (!vhca_name_is_valid(name))
+		return bad(err, path, "line %u: \"%.40s\" is no name", line, name);
+	if (vhca_caller_role_parse(role, &token->role, &why) < 0)
+		return bad(err, path, "line %u: %s", line, why.msg);
+	if (!parse_digest(digest, token->digest))
+		return bad(err, path, "line %u: SHA-256 has %d hex digits", line,
+			   2 * VHCA_HTTP_DIGEST_SIZE);
+	return vhca_strcpy(token->name, sizeof(token->name), name);
+}
+
+static int add_token(struct vhca_http_auth *auth, const struct vhca_http_auth_files *files,
+		     unsigned int line, char *text, struct vhca_error *err)
+{
+	struct vhca_http_token *token = &auth->tokens[auth->n_tokens];
+
+	if (auth->n_tokens == VHCA_HTTP_TOKENS_MAX)
+		return bad(err, files->tokens, "line %u: more than %d tokens", line,
+			   VHCA_HTTP_TOKENS_MAX);
+	auth->n_tokens++;
+	if (files->names_tokens && strpbrk(text, " \t"))
+		return add_named(token, files->tokens, line, text, err);
+	return add_text(token, files->tokens, line, text, err);
+}
+
+static int parse_tokens(struct vhca_http_auth *auth, const struct vhca_http_auth_files *files,
+			char *text, struct vhca_error *err)
 {
 	unsigned int number = 0;
 	char *line;
@@ -203,24 +248,25 @@ static int parse_tokens(struct vhca_http_auth *auth, const char *path, char *tex
 		number++;
 		line[strcspn(line, "\r")] = '\0';
 		if (*line && *line != '#')
-			r = add_token(auth, path, number, line, err);
+			r = add_token(auth, files, number, line, err);
 	}
 	if (r == 0 && auth->n_tokens == 0)
-		return bad(err, path, "no token in it");
+		return bad(err, files->tokens, "no token in it");
 	return r;
 }
 
-static int load_tokens(struct vhca_http_auth *auth, const char *path, struct vhca_error *err)
+static int load_tokens(struct vhca_http_auth *auth, const struct vhca_http_auth_files *files,
+		       struct vhca_error *err)
 {
 	VHCA_CLEANUP(wipe) struct vhca_http_pem file = {.path = NULL};
-	int r = read_pem(path, &file, err);
+	int r = read_pem(files->tokens, &file, err);
 
 	if (r < 0 || !file.text)
 		return r;
 	/* What stands in front of it would be taken for a token, and what stands behind it not be seen. */
 	if (strlen(file.text) != file.len)
-		return bad(err, path, "contains a NUL byte");
-	return parse_tokens(auth, path, file.text, err);
+		return bad(err, files->tokens, "contains a NUL byte");
+	return parse_tokens(auth, files, file.text, err);
 }
 
 /* ---- life ---- */
@@ -235,7 +281,7 @@ static int load(struct vhca_http_auth *auth, const struct vhca_http_auth_files *
 	    check_certificates(&auth->certificate, err) < 0 ||
 	    check_certificates(&auth->authority, err) < 0 || check_pair(auth, err) < 0)
 		return -EIO;
-	return load_tokens(auth, files->tokens, err);
+	return load_tokens(auth, files, err);
 }
 
 int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_http_auth **ret,

@@ -8,11 +8,14 @@
  *   certificate speaks TLS 1.2 or 1.3, nothing else      shows it when asked
  *   authority   a certificate of it that is good for a   the server must have a certificate of it; none = the system's
  *               client (RFC 5280, 4.2.1.12) lets in
- *   tokens      one of them lets a client in             the first is sent, by https only
+ *   tokens      one of them lets a client in, perhaps    the first is sent, by https only
+ *               with a name and a role
  *
  * A server with neither an authority nor tokens lets everybody in. The files are read once and checked when they are loaded; what they
  * hold never goes into a message.
  */
+#include <stdbool.h>
+
 #include "common/base/error.h"
 
 #define VHCA_HTTP_TOKENS_MAX 16
@@ -26,6 +29,7 @@ struct vhca_http_auth_files {	 /* NULL or "" = none */
 	const char *key;	 /* PEM: of the certificate */
 	const char *authority;	 /* PEM: one or more */
 	const char *tokens; /* one a line; empty lines and those that begin with # do not count */
+	bool names_tokens;  /* a server: a line may be "NAME ROLE SHA-256", the last of the token */
 };
 
 /* *ret is NULL if there are no files. Errors name the file: it cannot be read, is no PEM, has expired, does not fit the key; a key or

@@ -4,6 +4,8 @@
 /* What server and client do with struct vhca_http_auth; only auth.c changes it. */
 #include <stddef.h>
 
+#include "common/base/caller.h"
+#include "common/base/text.h"
 #include "common/http/auth.h"
 
 struct vhca_http_pem {
@@ -11,10 +13,19 @@ struct vhca_http_pem {
 	size_t len;
 };
 
+#define VHCA_HTTP_DIGEST_SIZE 32 /* of SHA-256 */
+
+struct vhca_http_token {
+	char text[VHCA_HTTP_TOKEN_MAX + 1]; /* "" = only its digest is known, and whose it is */
+	unsigned char digest[VHCA_HTTP_DIGEST_SIZE];
+	char name[VHCA_NAME_MAX];
+	enum vhca_caller_role role;
+};
+
 struct vhca_http_auth {
 	struct vhca_http_pem certificate, key, authority;
 	size_t n_tokens;
-	char tokens[VHCA_HTTP_TOKENS_MAX][VHCA_HTTP_TOKEN_MAX + 1];
+	struct vhca_http_token tokens[VHCA_HTTP_TOKENS_MAX];
 };
 
 #endif

@@ -188,23 +188,27 @@ static bool has_certificate(const struct vhca_http_request *req)
 	       wrong == 0;
 }
 
-/* Takes the same time wherever two tokens of one length differ. */
-static bool has_token(const struct vhca_http_request *req)
+/* Whichever token comes, and wherever it differs: it takes the same time. */
+static const struct vhca_http_token *find_token(const struct vhca_http_request *req)
 {
 	static const char scheme[] = "Bearer ";
 	const struct vhca_http_auth *auth = req->srv->auth;
 	const char *line = vhca_http_header(req, "Authorization");
+	const struct vhca_http_token *found = NULL;
+	unsigned char digest[VHCA_HTTP_DIGEST_SIZE];
 	size_t len;
-	bool known = false;
 
 	if (!line || strncasecmp(line, scheme, strlen(scheme)) != 0)
-		return false;
+		return NULL;
 	line += strlen(scheme);
 	len = strlen(line);
+	if (len < VHCA_HTTP_TOKEN_MIN || len > VHCA_HTTP_TOKEN_MAX ||
+	    gnutls_hash_fast(GNUTLS_DIG_SHA256, line, len, digest) < 0)
+		return NULL;
 	for (size_t i = 0; i < auth->n_tokens; i++)
-		known |= strlen(auth->tokens[i]) == len &&
-			 gnutls_memcmp(auth->tokens[i], line, len) == 0;
-	return known;
+		if (gnutls_memcmp(auth->tokens[i].digest, digest, sizeof(digest)) == 0 && !found)
+			found = &auth->tokens[i];
+	return found;
 }
 
 int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err)
@@ -214,11 +218,10 @@ int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err)
 
 	if (!auth || (!auth->authority.text && auth->n_tokens == 0))
 		return 0;
-	if (has_certificate(req))
-		req->by = VHCA_HTTP_BY_CERTIFICATE;
-	else if (has_token(req))
-		req->by = VHCA_HTTP_BY_TOKEN;
-	if (req->by != VHCA_HTTP_BY_NOTHING)
+	req->by_certificate = has_certificate(req);
+	if (!req->by_certificate)
+		req->token = find_token(req);
+	if (req->by_certificate || req->token)
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_DENIED, "unauthorized", 0,
 			   "the request has no %s%s%s that this server knows",

@@ -97,11 +97,15 @@ static int find_name(struct vhca_http_request *req, struct vhca_http_peer *peer)
 	const char *name = peer->caller.name;
 	int r = 0;
 
-	if (req->by == VHCA_HTTP_BY_CERTIFICATE && !peer->certificate[0])
+	if (req->token && req->token->name[0]) {
+		(void)snprintf(req->who, sizeof(req->who), "token:%s", req->token->name);
+		return 0;
+	}
+	if (req->by_certificate && !peer->certificate[0])
 		r = vhca_http_auth_name(req, peer->certificate);
-	if (req->by == VHCA_HTTP_BY_CERTIFICATE)
+	if (req->by_certificate)
 		name = peer->certificate;
-	else if (req->by == VHCA_HTTP_BY_TOKEN)
+	else if (req->token)
 		name = "token";
 	return r < 0 ? r : vhca_strcpy(req->who, sizeof(req->who), name);
 }
@@ -113,6 +117,8 @@ static enum vhca_caller_role find_role(const struct vhca_http_request *req,
 
 	if (!req->srv->rules)
 		return VHCA_CALLER_ADMIN;
+	if (req->token && req->token->name[0])
+		return req->token->role;
 	if (peer->caller.local)
 		return vhca_caller_role(req->srv->rules, &peer->caller);
 	(void)vhca_strcpy(remote.name, sizeof(remote.name), req->who); /* same size */

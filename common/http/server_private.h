@@ -15,7 +15,7 @@
 #include <sys/queue.h>
 
 #include "common/base/caller.h"
-#include "common/http/auth.h"
+#include "common/http/auth_private.h"
 #include "common/http/listen.h"
 #include "common/http/route.h"
 #include "common/http/server.h"
@@ -47,11 +47,8 @@ struct vhca_http_request {
 	struct MHD_Connection *conn; /* NULL when not attached */
 	bool dispatched, replied, suspended, gone;
 
-	enum vhca_http_by {
-		VHCA_HTTP_BY_NOTHING,
-		VHCA_HTTP_BY_CERTIFICATE,
-		VHCA_HTTP_BY_TOKEN
-	} by;				/* what it was let in by */
+	bool by_certificate;		     /* was it let in, */
+	const struct vhca_http_token *token; /* or by this one; else whoever comes is */
 	char who[VHCA_CALLER_NAME_MAX]; /* what is said of the caller also when the connection has gone */
 	enum vhca_caller_role role;
 	char code[VHCA_ERROR_CODE_MAX]; /* of the problem that was replied; "" = none */
@@ -110,7 +107,7 @@ unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
 /* whether it is one for a server at all, */
 int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			  struct vhca_error *err);
-/* whether the sender of a request is let in, which sets by, */
+/* whether the sender of a request is let in, and by what, */
 int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err);
 /* and whom its certificate names, which has been checked. Negative errno: it cannot be read. */
 int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX]);

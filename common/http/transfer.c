@@ -105,7 +105,7 @@ static bool add_token(struct vhca_http_transfer *t, const struct vhca_http_call_
 
 	if (!args->auth || args->auth->n_tokens == 0 || strncmp(args->url, "https:", 6) != 0)
 		return true;
-	(void)snprintf(line, sizeof(line), "Authorization: Bearer %s", args->auth->tokens[0]);
+	(void)snprintf(line, sizeof(line), "Authorization: Bearer %s", args->auth->tokens[0].text);
 	ok = add_header(t, line);
 	explicit_bzero(line, sizeof(line));
 	return ok;

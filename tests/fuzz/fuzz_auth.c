@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A token file, a line "%%", and the Authorization line of a request: let in is who has one of the file's tokens behind "Bearer ", letter by
- * letter, and nobody else. The same file as certificates is refused by name, without a word of what it holds.
+ * letter, or whose SHA-256 stands there at the end of a server's line, and nobody else. The same file as certificates is refused by name, without a word of what it holds.
  */
 #include "tests/fuzz/fuzz.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include <gnutls/crypto.h>
 
 #include "common/base/cleanup.h"
 #include "common/http/auth.h"
@@ -48,6 +51,22 @@ static bool may_pass(const char *file, size_t len)
 	       token[0] != '#' && !strpbrk(token, "\r\n") && is_line_of(token, file, len);
 }
 
+/* A server's file may know no more of a token than that. */
+static bool has_digest(const char *file, size_t len)
+{
+	unsigned char digest[VHCA_HTTP_DIGEST_SIZE];
+	char hex[2 * VHCA_HTTP_DIGEST_SIZE + 1];
+	size_t n = strlen(authorization + 7);
+
+	FUZZ_ASSERT(gnutls_hash_fast(GNUTLS_DIG_SHA256, authorization + 7, n, digest) == 0);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+	for (size_t at = 0; at + sizeof(hex) - 1 <= len; at++)
+		if (strncasecmp(file + at, hex, sizeof(hex) - 1) == 0)
+			return true;
+	return false;
+}
+
 static void check_request(const struct vhca_http_auth *auth, const char *file, size_t len)
 {
 	struct vhca_http_server srv = {.auth = auth};
@@ -56,7 +75,8 @@ static void check_request(const struct vhca_http_auth *auth, const char *file, s
 	bool passed = vhca_http_auth_check(&req, &err) == 0;
 
 	fuzz_verdict(passed || !authorization);
-	FUZZ_ASSERT(passed == may_pass(file, len));
+	FUZZ_ASSERT(passed == may_pass(file, len) || (passed && req.token->name[0]));
+	FUZZ_ASSERT(!passed || !req.token->name[0] || has_digest(file, len));
 	FUZZ_ASSERT(passed || (err.kind == VHCA_ERR_DENIED && !strcmp(err.code, "unauthorized")));
 }
 
@@ -69,10 +89,10 @@ static void check_refused(const struct vhca_http_auth *auth, const struct vhca_e
 	FUZZ_ASSERT(strncmp(err->msg, path, strlen(path)) == 0);
 }
 
-static void check_tokens(const char *file, size_t len)
+static void check_tokens(const char *file, size_t len, bool names)
 {
 	const char *path = input_file((const uint8_t *)file, len);
-	const struct vhca_http_auth_files files = {.tokens = path};
+	const struct vhca_http_auth_files files = {.tokens = path, .names_tokens = names};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_http_auth *auth = NULL;
 
@@ -107,7 +127,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (line)
 		line[strcspn(line, "\r\n")] = '\0';
 	authorization = line;
-	check_tokens(file, len);
+	check_tokens(file, len, false);
+	check_tokens(file, len, true);
 	if (memmem(file, len, "-----BEGIN", 10))
 		check_authority(file, len);
 	authorization = NULL;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The plugin's door on the network: TLS, client certificates and tokens; a real OpenSM with the plugin, the whole agent as its client."""
 
+import hashlib
 import http.client
 import json
 import os
@@ -159,6 +160,30 @@ class Door(Case):
         self.assertIn("audit: cert:hv1.example.org (admin) PUT /v1/lids/none: 400 bad_request", sm.log())
         self.assertIn("audit: token (read) PUT /v1/lids/none: 403 role_needed", sm.log())
         self.no_secret_in(sm.log())
+
+    def test_a_token_has_the_name_and_the_role_of_its_line(self):
+        may = {"metrics": {"metrics"}, "read": {"metrics", "read"}, "operate": {"metrics", "read"}, "admin": {"metrics", "read", "admin", "agent"},
+               "agent": {"agent"}, "agent+read": {"agent", "metrics", "read"}}
+        tokens = {role: f"the-token-of-{role.replace('+', '-')}" for role in may}
+        digest = lambda token: hashlib.sha256(token.encode()).hexdigest()
+        self.secret("named", "\n".join(f"n{i} {role} {digest(token)}" for i, (role, token) in enumerate(tokens.items())) + f"\nshort admin {digest('short')}")
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", token_file="named")
+        sm.conf += "roles = *:agent\n"    # of others
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", tokens["read"])[0] == 200, 20)
+        for role, token in tokens.items():
+            for path, _, method, op in openapi.Document("openapi-vhcasm.yaml").operations():
+                if path == "/metrics":    # no JSON
+                    continue
+                status, doc = self.ask(re.sub(r"\{[^}]*\}", "none", path), token, None, method.upper())
+                refused = status == 403 and doc["code"] == "role_needed"
+                self.assertEqual(refused, op["x-role"] not in may[role], f"{role}: {method} {path}: {status} {doc}")
+        for token in ("short", digest(tokens["admin"]), "the-token-of-nobody"):
+            self.assertEqual(self.ask("/healthz", token)[0], 401)
+        self.assertEqual(sm.stop(), 0)
+        self.assertIn("audit: token:n3 (admin) PUT /v1/lids/none: 400 bad_request", sm.log())
+        for text in (*tokens.values(), *map(digest, tokens.values())):
+            self.assertNotIn(text, sm.log() + sm.output())
 
     def test_wrong_files_refuse_the_plugin_and_are_named(self):
         good = {"tls_certificate": "server.pem", "tls_key": "server.key"}

@@ -23,6 +23,10 @@
 #define TOKEN	  "s3cret-s3cret-s3cret"
 #define NEW_TOKEN "n3wer-n3wer-n3wer=="
 
+/* SHA-256 of TOKEN and of NEW_TOKEN. */
+#define DIGEST	   "4a3057fd3371720d01f5d351fecab0d7948fd22e15a5c2c2b92b0b2696d3eeca"
+#define NEW_DIGEST "0CF88F2F2FA171B0872D344A186B4D9142235388A391F0F923E624278538C187"
+
 static struct tree dir;
 
 /* ---- the files ---- */
@@ -40,6 +44,11 @@ static int setup_files(void **state)
 	assert_int_equal(certs_make(dir.root), 0);
 	put_tokens("tokens", "# the agents'\n" TOKEN "\n\n" NEW_TOKEN "\r\n", 0600);
 	put_tokens("new", NEW_TOKEN "\n", 0640);
+	put_tokens("named",
+		   "watcher metrics " DIGEST "\n# a new one\r\n\twatcher  read " NEW_DIGEST
+		   " \r\nplain-plain-plain\n",
+		   0600);
+	put_tokens("plain", "plain-plain-plain\n", 0600);
 	put_tokens("wrong", "another-token-of-somebody", 0600);
 	return 0;
 }
@@ -121,6 +130,39 @@ static void wrong_files_are_named(void **state)
 			fail_msg("%zu: %s", i, err.msg);
 		assert_null(strstr(err.msg, "secret words"));
 		assert_null(strstr(err.msg, "0123456789abcde"));
+	}
+}
+
+/* For a server alone: a client could not send it. */
+static void wrong_lines_of_names_are_told(void **state)
+{
+	static const struct {
+		const char *line, *why;
+	} table[] = {
+		{"a read " DIGEST "0", "line 1: SHA-256"},
+		{"a read 0123", "line 1: SHA-256"},
+		{"a read z123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		 "line 1: SHA-256"},
+		{"a boss " DIGEST, "line 1: \"boss\" is not one of metrics | read |"},
+		{"a/b read " DIGEST, "line 1: \"a/b\" is no name"},
+		{"read " DIGEST, "line 1: NAME ROLE SHA-256"},
+		{"a read " DIGEST " more", "line 1: NAME ROLE SHA-256"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		const char *path = TREE_PATH(&dir, "ill");
+		struct vhca_http_auth_files files = {.tokens = path, .names_tokens = true};
+		struct vhca_http_auth *auth = NULL;
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		put_tokens("ill", table[i].line, 0600);
+		assert_true(vhca_http_auth_load(&files, &auth, &err) < 0);
+		if (!strstr(err.msg, table[i].why) || strstr(err.msg, "4a3057fd"))
+			fail_msg("%zu: %s", i, err.msg);
+		files.names_tokens = false;
+		assert_true(vhca_http_auth_load(&files, &auth, &err) < 0);
+		assert_non_null(strstr(err.msg, "line 1: a token has 16 to 255"));
 	}
 }
 
@@ -389,6 +431,42 @@ static void a_caller_has_one_name(void **state)
 	door_close(&d);
 }
 
+static void a_token_has_its_name_and_role(void **state)
+{
+	static const struct {
+		const char *tokens, *name;
+		int status;
+	} cases[] = {
+		{"tokens", "token:watcher has metrics", 403},
+		{"new", "token:watcher has read", 403},
+		{"plain", "token has operate", 403},
+	};
+	const char *path = TREE_PATH(&dir, "named"), *pem = TREE_PATH(&dir, "server.pem");
+	const char *key = TREE_PATH(&dir, "server.key"), *ca = TREE_PATH(&dir, "ca.pem");
+	const struct vhca_http_auth_files files = {.certificate = pem,
+						   .key = key,
+						   .authority = ca,
+						   .tokens = path,
+						   .names_tokens = true};
+	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_OPERATE};
+	struct vhca_http_auth *auth = NULL;
+	struct door d = {.rules = &rules};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	if (vhca_http_auth_load(&files, &auth, &err) < 0)
+		fail_msg("%s", err.msg);
+	door_open(&d, auth);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		int status = report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", cases[i].tokens),
+				    &err);
+
+		if (status != cases[i].status || !strstr(err.msg, cases[i].name))
+			fail_msg("%s: %d %s", cases[i].name, status, err.msg);
+	}
+	door_close(&d);
+}
+
 static void without_credentials_the_address_is_the_name(void **state)
 {
 	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_METRICS};
@@ -482,12 +560,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_files_are_named),
+		cmocka_unit_test(wrong_lines_of_names_are_told),
 		cmocka_unit_test(no_files_are_no_auth),
 		cmocka_unit_test(a_token_lets_in),
 		cmocka_unit_test(a_certificate_lets_in),
 		cmocka_unit_test(a_certificate_of_another_purpose_lets_nobody_in),
 		cmocka_unit_test(either_lets_in_where_both_are_asked_for),
 		cmocka_unit_test(a_caller_has_one_name),
+		cmocka_unit_test(a_token_has_its_name_and_role),
 		cmocka_unit_test(without_credentials_the_address_is_the_name),
 		cmocka_unit_test(a_false_server_gets_no_report),
 		cmocka_unit_test(nothing_is_said_in_clear),
