@@ -59,7 +59,7 @@ struct vhca_conf {
 
 	/* [api] */
 	char api_group[33]; /* group [""]: group of the unix socket, besides root */
-	/* roles [""]: USER:ROLE and @GROUP:ROLE, blank-separated; of whom none fits, operate; reloadable */
+	/* roles [""]: blank-separated USER:ROLE, @GROUP:ROLE, *:ROLE; else operate; reloadable */
 	struct vhca_caller_rules api_roles;
 	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
 	char peer_listen[128];

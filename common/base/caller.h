@@ -12,7 +12,7 @@
 
 #include "common/base/error.h"
 
-/* Those up to admin may do what the ones before them may; an agent reports, and reads only if it says so. */
+/* Those up to admin may do what the ones before them may; an agent reports, and does nothing else. */
 enum vhca_caller_role {
 	VHCA_CALLER_NOBODY, /* of a route: whoever is let in */
 	VHCA_CALLER_METRICS,
@@ -62,7 +62,8 @@ struct vhca_caller_rules {
 };
 
 /* Replaces the list: blank-separated "WHO:ROLE". WHO is "*", or for a unix socket (local) a user or
- * "@GROUP", else a caller's name. Blocking if local: asks the system for ids. Errors name the word. */
+ * "@GROUP", else a caller's name. Blocking if local: asks the system for ids. Errors name the
+ * word. */
 int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, bool local,
 			    struct vhca_error *err);
 /* At a unix socket root is admin, and so is whom this process runs as; of anybody else the first

@@ -91,7 +91,7 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_peer *peer)
 	return NULL;
 }
 
-/* What let the request in names its sender: the next one on the connection may have another token. */
+/* By what let the request in: the next one on the connection may have another token. */
 static int find_name(struct vhca_http_request *req, struct vhca_http_peer *peer)
 {
 	const char *name = peer->caller.name;
@@ -163,15 +163,31 @@ static bool is_change(const struct vhca_http_request *req)
 	return strcmp(req->method, "GET") != 0 && strcmp(req->method, "HEAD") != 0;
 }
 
-/* What agents report is no change that anybody has decided on, and thousands of them say it again when
- * the subnet manager is another one; only what they may not is told. */
+#define PATH_SHOWN 200
+
+/* A client can send blanks, and so what reads like the words of another line. */
+static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, PATH_SHOWN + 4);
+	for (; *path && sb.len + 3 <= PATH_SHOWN; path++)
+		vhca_strbuf_add(&sb, *path > ' ' && *path <= '~' ? "%c" : "%%%02x",
+				(unsigned char)*path);
+	vhca_strbuf_add(&sb, "%s", *path ? "..." : "");
+	return buf;
+}
+
+/* Thousands of agents report again when the subnet manager is another one, and nobody has decided on
+ * what they say: only what they may not is told. */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
+	char path[PATH_SHOWN + 4];
 
 	if (!is_change(req) || req->role == VHCA_CALLER_NOBODY)
 		return;
-	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s) %s %.200s: %u%s%s",
-		 req->who, vhca_caller_role_to_string(req->role), req->method, req->path, status,
-		 *req->code ? " " : "", req->code);
+	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s) %s %s: %u%s%s",
+		 req->who, vhca_caller_role_to_string(req->role), req->method,
+		 shown(req->path, path), status, *req->code ? " " : "", req->code);
 }

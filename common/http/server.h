@@ -45,7 +45,7 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
 	const struct vhca_http_auth
 		*auth; /* borrowed: who is let in, and TLS; NULL = everybody, plain HTTP */
-	/* borrowed, read at each request: the roles of those who are let in; NULL = all are admin */
+	/* borrowed, read at each request: the roles of who is let in; NULL = all are admin */
 	const struct vhca_caller_rules *rules;
 };
 

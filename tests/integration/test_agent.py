@@ -412,6 +412,13 @@ class Roles(Case):
                 s.sendall(ask)
                 self.assertEqual(s.recv(65536).split()[1], status)
 
+    def test_a_path_forges_no_line_of_the_log(self):
+        self.agent.request("DELETE", "/x: 200 audit: uid:0 (admin) DELETE /y\x1b[m\xe4" + "z" * 400, user=self.user)
+        self.agent.stop()
+        lines = [line[line.index("audit: "):] for line in self.agent.log_text().splitlines() if "audit: " in line]
+        path = "/x:%20200%20audit:%20uid:0%20(admin)%20DELETE%20/y%1b[m%c3%a4" + "z" * 400
+        self.assertEqual(lines, [f"audit: uid:{self.user.pw_uid} (operate) DELETE {path[:198]}...: 404 no_such_path"])
+
     def test_changes_stand_in_the_log_with_name_and_result(self):
         self.agent.request("GET", "/v1/vfs", user=self.user)
         self.agent.request("POST", "/v1/drain", {"peers": []}, user=self.user)

@@ -9,8 +9,10 @@
  *                                       stranger  of other-ca, for the same names as server
  *
  *   named     of ca, for the URI spiffe://x/y, 192.0.2.7, HV1.example.org and hv2.example.org
- *   by-uri    of ca, for 192.0.2.7 and the URI spiffe://x/y        by-address  of ca, for 2001:db8::7
- *   unnamed   of ca, for nothing        ill-named   of ca, for the hosts "x:admin *" and "hv1" with more behind a NUL byte
+ *   by-uri    of ca, for 192.0.2.7 and the URI spiffe://x/y
+ *   by-address  of ca, for 2001:db8::7
+ *   unnamed   of ca, for nothing
+ *   ill-named of ca, for the hosts "x:admin *" and "hv1" with more behind a NUL byte
  *
  *   for-clients, for-servers, for-mail, for-code, for-anything
  *             of ca, with this one extendedKeyUsage; the others have none

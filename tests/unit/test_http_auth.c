@@ -390,7 +390,7 @@ static void either_lets_in_where_both_are_asked_for(void **state)
 	door_close(&d);
 }
 
-/* A name of another kind than the first that counts, a part of one, and one that is none say nothing. */
+/* Other names of its certificate, a part of one, and what is no name say nothing. */
 static void a_caller_has_one_name(void **state)
 {
 	static const struct {
