@@ -30,9 +30,11 @@ int vhca_caller_role_parse(const char *word, enum vhca_caller_role *ret, struct 
 bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed);
 
 #define VHCA_CALLER_NAME_MAX 160
+#define VHCA_CALLER_FROM_MAX 72 /* an IPv6 address with its scope */
 
 struct vhca_caller {
 	char name[VHCA_CALLER_NAME_MAX]; /* "uid:1000", "cert:hv1.example.org" */
+	char from[VHCA_CALLER_FROM_MAX]; /* for the log: "pid 4242", "10.0.0.1" */
 	bool local;			 /* by a unix socket: then it has what follows */
 	uid_t uid;
 	size_t n_gids;

@@ -42,19 +42,17 @@ static int find_local(int fd, struct vhca_caller *caller)
 	caller->local = true;
 	caller->uid = cred.uid;
 	(void)snprintf(caller->name, sizeof(caller->name), "uid:%u", cred.uid);
+	(void)snprintf(caller->from, sizeof(caller->from), "pid %d", cred.pid);
 	return find_groups(fd, caller, cred.gid);
 }
 
 static int find_remote(const struct sockaddr *addr, socklen_t len, struct vhca_caller *caller)
 {
-	static const char prefix[] = "address:";
-	size_t n = sizeof(prefix) - 1;
-
-	memcpy(caller->name, prefix, sizeof(prefix));
-	if (getnameinfo(addr, len, caller->name + n, (socklen_t)(sizeof(caller->name) - n), NULL, 0,
-			NI_NUMERICHOST) == 0)
-		return 0;
-	return -EIO;
+	if (getnameinfo(addr, len, caller->from, sizeof(caller->from), NULL, 0, NI_NUMERICHOST) !=
+	    0)
+		return -EIO;
+	(void)snprintf(caller->name, sizeof(caller->name), "address:%s", caller->from);
+	return 0;
 }
 
 static int find_caller(int fd, struct vhca_caller *caller)
@@ -136,9 +134,10 @@ int vhca_http_caller_find(struct vhca_http_request *req)
 		r = find_caller(vhca_http_connection_fd(req), &peer->caller);
 	if (r == 0)
 		r = find_name(req, peer);
-	if (r == 0)
-		req->role = find_role(req, peer);
-	return r;
+	if (r < 0)
+		return r;
+	req->role = find_role(req, peer);
+	return vhca_strcpy(req->from, sizeof(req->from), peer->caller.from); /* same size */
 }
 
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
@@ -187,7 +186,7 @@ void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 
 	if (!is_change(req) || req->role == VHCA_CALLER_NOBODY)
 		return;
-	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s) %s %s: %u%s%s",
-		 req->who, vhca_caller_role_to_string(req->role), req->method,
+	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
+		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,
 		 shown(req->path, path), status, *req->code ? " " : "", req->code);
 }

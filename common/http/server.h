@@ -12,7 +12,7 @@
  * gone, the reply is dropped.
  *
  * Each change (whatever is no GET) of one who was let in leaves a line in the log when it is
- * answered: "audit: NAME (ROLE) METHOD PATH: STATUS CODE".
+ * answered: "audit: NAME (ROLE, FROM) METHOD PATH: STATUS CODE".
  */
 #include <stdbool.h>
 #include <stddef.h>

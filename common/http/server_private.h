@@ -50,6 +50,7 @@ struct vhca_http_request {
 	bool by_certificate;		     /* was it let in, */
 	const struct vhca_http_token *token; /* or by this one; else whoever comes is */
 	char who[VHCA_CALLER_NAME_MAX];	     /* the caller, also when the connection has gone */
+	char from[VHCA_CALLER_FROM_MAX];
 	enum vhca_caller_role role;
 	char code[VHCA_ERROR_CODE_MAX]; /* of the problem that was replied; "" = none */
 

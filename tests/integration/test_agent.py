@@ -417,7 +417,7 @@ class Roles(Case):
         self.agent.stop()
         lines = [line[line.index("audit: "):] for line in self.agent.log_text().splitlines() if "audit: " in line]
         path = "/x:%20200%20audit:%20uid:0%20(admin)%20DELETE%20/y%1b[m%c3%a4" + "z" * 400
-        self.assertEqual(lines, [f"audit: uid:{self.user.pw_uid} (operate) DELETE {path[:198]}...: 404 no_such_path"])
+        self.assertEqual(lines, [f"audit: uid:{self.user.pw_uid} (operate, pid {os.getpid()}) DELETE {path[:198]}...: 404 no_such_path"])
 
     def test_changes_stand_in_the_log_with_name_and_result(self):
         self.agent.request("GET", "/v1/vfs", user=self.user)
@@ -426,11 +426,11 @@ class Roles(Case):
         self.give(f"{self.user.pw_name}:admin")
         self.agent.request("DELETE", "/v1/drain", user=self.user)
         self.agent.stop()
-        who = f"audit: uid:{self.user.pw_uid}"
+        who, pid = f"audit: uid:{self.user.pw_uid}", f"pid {os.getpid()}"
         lines = [line[line.index("audit: "):] for line in self.agent.log_text().splitlines() if "audit: " in line]
-        self.assertEqual(lines, [f"{who} (operate) POST /v1/drain: 403 role_needed",
-                                 f"{who} (operate) DELETE /v1/domains/test/vfs/ib0%0a: 404 no_such_claim",
-                                 f"{who} (admin) DELETE /v1/drain: 200"])
+        self.assertEqual(lines, [f"{who} (operate, {pid}) POST /v1/drain: 403 role_needed",
+                                 f"{who} (operate, {pid}) DELETE /v1/domains/test/vfs/ib0%0a: 404 no_such_claim",
+                                 f"{who} (admin, {pid}) DELETE /v1/drain: 200"])
 
 
 if __name__ == "__main__":

@@ -629,11 +629,12 @@ class Roles(Case):
                 refused = self.ask(sm, user, method.upper(), path) == (403, "role_needed")
                 self.assertEqual(refused, needed not in self.MAY[role], f"{user} ({role}): {method} {path}")
         self.assertEqual(sm.stop(), 0)    # which writes the log to its end
+        pid = f"pid {os.getpid()}"
         told = re.findall(r"audit: .*", sm.log())
-        for user, line in (("games", "(admin) PUT /v1/lids/none: 400 bad_request"), ("nobody", "(agent+read) PUT /v1/lids/none: 403 role_needed"),
-                           ("bin", "(read) PUT /v1/members/none: 403 role_needed")):
+        for user, line in (("games", f"(admin, {pid}) PUT /v1/lids/none: 400 bad_request"), ("nobody", f"(agent+read, {pid}) PUT /v1/lids/none: 403 role_needed"),
+                           ("bin", f"(read, {pid}) PUT /v1/members/none: 403 role_needed")):
             self.assertIn(f"audit: uid:{pwd.getpwnam(user).pw_uid} {line}", told)
-        self.assertEqual([line for line in told if "GET" in line or "(agent) PUT /v1/members" in line], [])
+        self.assertEqual([line for line in told if "GET" in line or f"(agent, {pid}) PUT /v1/members" in line], [])
 
     def test_wrong_rules_refuse_the_plugin(self):
         sm = self.manager(conf="[http]\nroles = nobody-of-that-name:read")

@@ -157,8 +157,8 @@ class Door(Case):
                 refused = status == 403 and doc["code"] == "role_needed"
                 self.assertEqual(refused, op["x-role"] not in may[role], f"{client} ({role}): {method} {path}: {status} {doc}")
         self.assertEqual(sm.stop(), 0)
-        self.assertIn("audit: cert:hv1.example.org (admin) PUT /v1/lids/none: 400 bad_request", sm.log())
-        self.assertIn("audit: token (read) PUT /v1/lids/none: 403 role_needed", sm.log())
+        self.assertIn("audit: cert:hv1.example.org (admin, 127.0.0.1) PUT /v1/lids/none: 400 bad_request", sm.log())
+        self.assertIn("audit: token (read, 127.0.0.1) PUT /v1/lids/none: 403 role_needed", sm.log())
         self.no_secret_in(sm.log())
 
     def test_a_token_has_the_name_and_the_role_of_its_line(self):
@@ -181,7 +181,7 @@ class Door(Case):
         for token in ("short", digest(tokens["admin"]), "the-token-of-nobody"):
             self.assertEqual(self.ask("/healthz", token)[0], 401)
         self.assertEqual(sm.stop(), 0)
-        self.assertIn("audit: token:n3 (admin) PUT /v1/lids/none: 400 bad_request", sm.log())
+        self.assertIn("audit: token:n3 (admin, 127.0.0.1) PUT /v1/lids/none: 400 bad_request", sm.log())
         for text in (*tokens.values(), *map(digest, tokens.values())):
             self.assertNotIn(text, sm.log() + sm.output())
 
