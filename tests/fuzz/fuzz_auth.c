@@ -49,7 +49,7 @@ static bool may_pass(const char *file, size_t len)
 		return false;
 	token = authorization + 7;
 	return strlen(token) >= VHCA_HTTP_TOKEN_MIN && strlen(token) <= VHCA_HTTP_TOKEN_MAX &&
-	       token[0] != '#' && !strpbrk(token, "\r\n") && is_line_of(token, file, len);
+	       token[0] != '#' && !strpbrk(token, "\r\n \t") && is_line_of(token, file, len);
 }
 
 /* A server's file may know no more of a token than that. */
