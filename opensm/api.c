@@ -443,11 +443,14 @@ static bool is_on_network(const struct vhca_osm_conf *conf)
 static int load_rules(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		      struct vhca_error *err)
 {
+	bool local = !is_on_network(conf);
 	int r;
 
-	api->rules = (struct vhca_caller_rules){.where = "[http] roles in vhcasm.conf",
-						.others = VHCA_CALLER_AGENT_READ};
-	r = vhca_caller_rules_parse(&api->rules, conf->roles, !is_on_network(conf), err);
+	api->rules = (struct vhca_caller_rules){
+		.may = local ? "root, OpenSM's user, and whom [http] roles in vhcasm.conf names"
+			     : "whom [http] roles in vhcasm.conf names",
+		.others = VHCA_CALLER_AGENT_READ};
+	r = vhca_caller_rules_parse(&api->rules, conf->roles, local, err);
 	if (r < 0)
 		vhca_error_prefix(err, "[http] roles");
 	return r;

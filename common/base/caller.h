@@ -47,7 +47,7 @@ void vhca_caller_done(struct vhca_caller *caller);
 #define VHCA_CALLER_RULES_MAX 64
 
 struct vhca_caller_rules {
-	const char *where;	      /* they are written, for people */
+	const char *may; /* who has more: "root, and whom [api] roles in vhcad.conf names" */
 	enum vhca_caller_role others; /* of whom no rule fits, and the door has let in */
 	unsigned int n;
 	struct vhca_caller_rule {

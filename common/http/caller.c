@@ -151,9 +151,10 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 	(void)vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
 			     "the role %s is needed, and %s has %s: %s %.80s", word, req->who,
 			     vhca_caller_role_to_string(req->role), req->method, req->path);
-	vhca_error_hint(
-		err, "%s says who has it, besides root: ask as one of them, or have a rule added",
-		rules->where);
+	if (req->token && req->token->name[0])
+		vhca_error_hint(err, "the token's line in token_file says what it may");
+	else
+		vhca_error_hint(err, "ask as one who may (%s), or have a rule added", rules->may);
 	return -EACCES;
 }
 

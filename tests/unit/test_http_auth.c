@@ -407,7 +407,7 @@ static void a_caller_has_one_name(void **state)
 		{NULL, NULL, "new", "token has operate", 403},
 		{"for-servers.pem", "for-servers.key", "new", "token has operate", 403},
 	};
-	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_METRICS};
+	struct vhca_caller_rules rules = {.may = "nobody", .others = VHCA_CALLER_METRICS};
 	struct door d = {.rules = &rules};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
@@ -448,7 +448,7 @@ static void a_token_has_its_name_and_role(void **state)
 						   .authority = ca,
 						   .tokens = path,
 						   .names_tokens = true};
-	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_OPERATE};
+	struct vhca_caller_rules rules = {.may = "nobody", .others = VHCA_CALLER_OPERATE};
 	struct vhca_http_auth *auth = NULL;
 	struct door d = {.rules = &rules};
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -461,6 +461,9 @@ static void a_token_has_its_name_and_role(void **state)
 		int status = report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", cases[i].tokens),
 				    &err);
 
+		bool named = strchr(cases[i].name, ':') != NULL;
+
+		assert_true(named == (strstr(err.hint, "token_file") != NULL));
 		if (status != cases[i].status || !strstr(err.msg, cases[i].name))
 			fail_msg("%s: %d %s", cases[i].name, status, err.msg);
 	}
@@ -469,7 +472,7 @@ static void a_token_has_its_name_and_role(void **state)
 
 static void without_credentials_the_address_is_the_name(void **state)
 {
-	struct vhca_caller_rules rules = {.where = "the test", .others = VHCA_CALLER_METRICS};
+	struct vhca_caller_rules rules = {.may = "nobody", .others = VHCA_CALLER_METRICS};
 	struct door d = {.rules = &rules};
 	struct vhca_error err;
 
