@@ -6,6 +6,7 @@
 #include "tests/fuzz/door.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -255,6 +256,13 @@ const char *__wrap_vhca_engine_not_ready(const struct vhca_engine *e)
 {
 	(void)e;
 	return NULL;
+}
+
+int __wrap_vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
+int __wrap_vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err)
+{
+	(void)e;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "state_disk", ENOSPC, "the disk is full");
 }
 
 uint64_t __wrap_vhca_host_busy_since(const struct vhca_host *host, struct vhca_bdf pf);
