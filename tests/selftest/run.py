@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 import types
+import unittest.mock
 
 sys.dont_write_bytecode = True
 os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -192,6 +193,33 @@ def rig_killed(bench):
 
 def rig_skips_case(bench):
     expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "skip")])), (1, 1, 0), "tests/skips.txt")
+
+
+def play_on_kernel(log, words):
+    """Results, and how often a case was played that fails once, its hypervisor's kernel saying this meanwhile."""
+    if str(ROOT / "tests/rig") not in sys.path:
+        sys.path.insert(0, str(ROOT / "tests/rig"))
+    runner = importlib.import_module("kit.runner")
+    host = types.SimpleNamespace(name="hvb", vm=types.SimpleNamespace(log=log))
+    rig = types.SimpleNamespace(hosts=(host,), story={}, watch=types.SimpleNamespace(begin=lambda: None))
+    plays = []
+
+    def run_case(_, one):
+        plays.append(one)
+        log.write_text(log.read_text() + words)
+        return record(one, "FAIL" if len(plays) == 1 else "ok")
+    with unittest.mock.patch.multiple(runner, run_case=run_case, tidy=lambda *_: None), contextlib.redirect_stdout(io.StringIO()):
+        results = runner.run_group(["a: one"], rig)
+    return [r["result"] for r in results], len(plays)
+
+
+def rig_plays_again_when_a_kernel_dies(bench):
+    oops = "Oops: 0000 [#1] PREEMPT SMP NOPTI\nRIP: 0010:strlen+0x0/0x20\nCall Trace:\n <TASK>\n kernfs_name_hash+0x12/0x80\n"
+    log = bench.top / "console"
+    log.write_text(oops)  # of an earlier case
+    for words, expected in (("watchdog: did not stop!\n", (["FAIL"], 1)), (oops, (["ok"], 2))):
+        if (found := play_on_kernel(log, words)) != expected:
+            raise AssertionError(f"{words}: expected {expected}, found {found}")
 
 
 def rig_fails_with_good_code(bench):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Running cases: each under the watch (kit/watch.py), and what must be left when they are over."""
 
+import re
 import shutil
 import time
 import traceback
@@ -12,6 +13,7 @@ from kit.look import Look
 from kit.watch import Watch
 
 ARTIFACTS = RUN / "artifacts"
+OOPS = re.compile(r"(?P<what>Oops: \w+|kernel BUG at \S+|general protection fault)(?:.*?Call Trace:.*?(?P<where>[a-z_]\w+)\+0x)?", re.S)
 COLLECT = {
     "vhcad.log": "journalctl --no-pager -b -u vhcad -o short-monotonic",
     "journal.log": "journalctl --no-pager -b -o short-monotonic -n 2000",
@@ -148,9 +150,33 @@ def tidy(rig, record, one):
         hypervisors.install()
 
 
-def run_group(group, rig):
-    """Run cases that belong together, then clean up after the last one; return their records."""
+def console(host):
+    """All that the hypervisor's kernel has said."""
+    return host.vm.log.read_text(errors="replace") if host.vm.log.exists() else ""
+
+
+def last_words(host, heard):
+    """Where the hypervisor's kernel has died since so much of its console was heard: a sentence, or None."""
+    text = console(host)
+    died = OOPS.search(text, heard if heard <= len(text) else 0)  # a console that is shorter is another boot's
+    return died and f"the kernel of {host.name} died: {died['what']}, in {died['where'] or 'an unknown place'}"
+
+
+def play(group, rig):
+    """Run cases that belong together, then clean up after the last one; return their records, and how kernels died meanwhile."""
+    heard = [len(console(host)) for host in rig.hosts]
     rig.watch.begin()
     results = [run_case(rig, one) for one in group]
+    died = [words for host, n in zip(rig.hosts, heard) if (words := last_words(host, n))]
     tidy(rig, results[-1], group[-1])
+    return results, died
+
+
+def run_group(group, rig):
+    """Play cases that belong together; return their records. That a hypervisor's kernel dies is no fault of a program: then, and said so, they are played once more."""
+    results, died = play(group, rig)
+    if died and any(r["result"] == "FAIL" for r in results):
+        say(f"       {'; '.join(died)}: played once more")
+        rig.story = {}
+        results, _ = play(group, rig)
     return results
