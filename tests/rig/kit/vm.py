@@ -14,8 +14,10 @@ from kit.base import RUN, SLOW, RigError, run, wait_for
 AFTER_RC = 2
 
 MEMORY_MB = 3072
+# Two minutes without a step are a lock-up (kernel/watchdog.c: twice the threshold), not 20 s: the adapters share a cable, and while the other end
+# is without power or boots, its QEMU reads nothing, and who writes waits.
 APPEND = ("console=ttyS0 quiet loglevel=4 no_timer_check tsc=reliable mitigations=off nokaslr "
-          "random.trust_cpu=on net.ifnames=0 iommu=pt intel_iommu=on apparmor=1 security=apparmor "
+          "random.trust_cpu=on watchdog_thresh=60 net.ifnames=0 iommu=pt intel_iommu=on apparmor=1 security=apparmor "
           "systemd.show_status=no systemd.hostname={name} systemd.machine_id={machine_id} "
           "mlx4_core.guid_base=0x0002c903000{index}0000")
 BOOT_TIMEOUT = 180
