@@ -17,6 +17,7 @@
 #include "agent/journal.h"
 #include "agent/peer.h"
 #include "agent/peer_api.h"
+#include "agent/reload.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -37,7 +38,7 @@ struct vhca_agent {
 	struct vhca_store *store;
 	struct vhca_engine *engine;
 	const struct vhca_sm_ops *sm;
-	struct vhca_http_auth *sm_auth, *peer_auth; /* NULL = plain HTTP */
+	struct vhca_credentials credentials;
 	struct vhca_http_loop_client *http;
 	struct vhca_outbox *outbox;
 	struct vhca_host *host;
@@ -50,7 +51,7 @@ struct vhca_agent {
 	struct vhca_peer_api *peer_api;
 	struct vhca_api *api;
 	struct vhca_hookd *hookd;
-	struct vhca_strand *conf_strand;
+	struct vhca_reload *reload;
 	struct vhca_timer *ready;
 	uint64_t ready_deadline;
 	char boot_id[VHCA_UUID_STRLEN];
@@ -112,70 +113,22 @@ static int on_hook(void *arg, const struct vhca_hook_request *req, struct vhca_e
 
 /* ---- configuration ---- */
 
-struct reload {
-	struct vhca_agent *a;
-	const char *path; /* a reading that hangs outlives the agent */
-	struct vhca_conf *conf;
-	int rc;
-	struct vhca_error err;
-};
-
-static void reload_work(void *arg)
+static void apply_conf(void *ctx)
 {
-	struct reload *r = arg;
+	struct vhca_agent *a = ctx;
 
-	r->rc = vhca_conf_load(r->path, &r->conf, &r->err);
-}
-
-static void take_conf(struct vhca_agent *a, struct reload *r)
-{
-	const char *fixed = r->rc < 0 ? NULL : vhca_conf_fixed_difference(a->conf, r->conf);
-
-	if (r->rc < 0) {
-		vhca_log_error("reload refused, the old configuration stays: %s", r->err.msg);
-	} else if (fixed) {
-		vhca_log_error("reload refused, the old configuration stays: %s changes only by a "
-			       "restart (which touches no guest)",
-			       fixed);
-	} else {
-		vhca_log_set_level(r->conf->log_level);
-		/* The parts keep a pointer to the structure: its contents change, on the state thread. */
-		*a->conf = *r->conf;
-		vhca_engine_set_conf(a->engine, a->conf);
-		vhca_host_rescan(a->host);
-		vhca_log_notice("configuration reloaded");
-	}
-	(void)sd_notify(0, "READY=1");
-}
-
-static void reload_done(void *arg)
-{
-	VHCA_AUTO_FREE struct reload *r = arg;
-
-	if (r->a->conf_strand) /* else the agent ends, and the file may not have been read */
-		take_conf(r->a, r);
-	free(r->conf);
+	vhca_log_set_level(a->conf->log_level);
+	vhca_engine_set_conf(a->engine, a->conf);
+	vhca_host_rescan(a->host);
 }
 
 static void on_reload(void *arg, int signo)
 {
-	struct vhca_agent *a = arg;
-	struct reload *r = calloc(1, sizeof(*r));
-	int rc = -ENOMEM;
+	const struct vhca_agent *a = arg;
+	struct vhca_error err = VHCA_ERROR_INIT;
 
 	(void)signo;
-	if (r) {
-		r->a = a;
-		r->path = a->args.conf_path;
-		rc = vhca_strand_submit(a->conf_strand, reload_work, reload_done, r);
-	}
-	if (rc < 0) {
-		vhca_log_error("reload refused, the old configuration stays: %s",
-			       strerrordesc_np(-rc));
-		free(r);
-		return;
-	}
-	(void)sd_notify(0, "RELOADING=1"); /* what ends it comes from the loop, so later */
+	(void)vhca_reload_begin(a->reload, NULL, NULL, &err); /* says in the log what comes of it */
 }
 
 static void on_stop(void *arg, int signo)
@@ -194,6 +147,8 @@ static void on_ready_timer(void *arg)
 	const struct vhca_agent *a = arg;
 	const char *why = vhca_engine_not_ready(a->engine);
 
+	if (!why)
+		why = vhca_engine_awaits_ports(a->engine);
 	if (why && vhca_now_ms() < a->ready_deadline) {
 		vhca_timer_arm_ms(a->ready, READY_CHECK_MS);
 		return;
@@ -201,6 +156,7 @@ static void on_ready_timer(void *arg)
 	if (why)
 		vhca_log_warning("ready all the same after %u s: %s", READY_MAX_MS / 1000, why);
 	vhca_log_notice("ready");
+	vhca_reload_started(a->reload);
 	(void)sd_notify(0, "READY=1");
 }
 
@@ -250,27 +206,11 @@ static int open_basics(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_sysfs_open(root, &a->sys);
 	if (!r)
 		r = vhca_events_new(&a->events);
-	if (!r)
-		r = vhca_strand_new(a->loop, "conf", &a->conf_strand);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "start", -r, "cannot start");
 	(void)snprintf(path, sizeof(path), "%s/state.db", a->conf->state_dir);
 	return vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, a->loop,
 			       &a->store, err);
-}
-
-/* The token is the SM's: other agents neither get it nor come in by it. */
-static int load_auth(struct vhca_agent *a, struct vhca_error *err)
-{
-	struct vhca_http_auth_files files = {
-		.certificate = a->conf->tls_certificate,
-		.key = a->conf->tls_key,
-		.authority = a->conf->tls_ca,
-	};
-	int r = vhca_http_auth_load(&files, &a->peer_auth, err);
-
-	files.tokens = a->conf->sm_token_file;
-	return r < 0 ? r : vhca_http_auth_load(&files, &a->sm_auth, err);
 }
 
 static int open_engine(struct vhca_agent *a, struct vhca_error *err)
@@ -290,7 +230,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	(void)vhca_strcpy(args.boot_id, sizeof(args.boot_id), a->boot_id); /* same size */
 	for (unsigned int i = 0; i < a->conf->n_sm_urls; i++)
 		urls[i] = a->conf->sm_urls[i];
-	ob.auth = a->sm_auth;
+	ob.auth = a->credentials.sm;
 	ob.named_other = vhca_engine_sm_named_other;
 	ob.snapshot = vhca_engine_snapshot;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
@@ -308,6 +248,22 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	if (!r)
 		vhca_engine_set_outbox(a->engine, a->outbox);
 	return r;
+}
+
+static int open_reload(struct vhca_agent *a, struct vhca_error *err)
+{
+	const struct vhca_reload_args args = {
+		.loop = a->loop,
+		.path = a->args.conf_path,
+		.conf = a->conf,
+		.credentials = &a->credentials,
+		.apply = apply_conf,
+		.ctx = a,
+	};
+
+	return vhca_reload_new(&args, &a->reload) < 0
+		       ? vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "reload")
+		       : 0;
 }
 
 static int open_drain(struct vhca_agent *a, struct vhca_error *err)
@@ -342,20 +298,21 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		.conf = a->conf,
 		.effects = {start_migration_effect, declare_members, a},
 	};
-	int r = vhca_vfs_file_new(a->loop, a->conf->run_dir, vhca_engine_model(a->engine),
-				  &a->vfs_file, err);
+	int r = vhca_vfs_file_new(a->loop, a->conf, a->engine, &a->vfs_file, err);
 
 	if (!r)
 		r = vhca_host_new(&host, &a->host, err);
 	if (!r)
 		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
 	if (!r && vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf,
-				a->peer_auth, &a->peer) < 0)
+				a->credentials.peer, &a->peer) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peers");
 	if (!r)
 		r = vhca_migrations_new(&mig, &a->migrations, err);
 	if (!r)
 		r = open_drain(a, err);
+	if (!r)
+		r = open_reload(a, err);
 	return r;
 }
 
@@ -371,7 +328,7 @@ static int open_peer_api(struct vhca_agent *a, struct vhca_error *err)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "peer API");
 	parts.memory = a->memory;
 	if (a->conf->tls_certificate[0])
-		parts.auth = a->peer_auth;
+		parts.auth = a->credentials.peer;
 	else
 		vhca_log_warning("[api] peer_listen: whoever reaches %s may ask for VFs: without "
 				 "[tls] it is plain HTTP",
@@ -390,6 +347,7 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.migrations = a->migrations,
 		.drain = a->drain,
 		.events = a->events,
+		.reload = a->reload,
 		.sm = a->sm,
 		.conf = a->conf,
 		.boot_id = a->boot_id,
@@ -421,7 +379,7 @@ int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 	a->args = *args;
 	r = open_basics(a, err);
 	if (!r)
-		r = load_auth(a, err);
+		r = vhca_credentials_load(a->conf, &a->credentials, err);
 	if (!r)
 		r = open_engine(a, err);
 	if (!r)
@@ -449,20 +407,11 @@ int vhca_agent_run(struct vhca_agent *a)
 	return r < 0 ? 1 : r;
 }
 
-/* A reload that is under way is dropped: it is for parts that are freed after it. */
-static void end_reloads(struct vhca_agent *a)
-{
-	struct vhca_strand *strand = a->conf_strand;
-
-	a->conf_strand = NULL;
-	(void)vhca_strand_free(strand, READY_CHECK_MS);
-}
-
 struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 {
 	if (!a)
 		return NULL;
-	end_reloads(a);
+	vhca_reload_free(a->reload); /* it is for parts that are freed after it */
 	/* First what brings events in, then the store (which commits what is queued), then who is told about it. */
 	vhca_hookd_free(a->hookd);
 	vhca_host_memory_free(a->memory);
@@ -480,8 +429,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_vfs_file_free(a->vfs_file);
 	if (a->http)
 		vhca_http_loop_client_free(a->http);
-	(void)vhca_http_auth_free(a->sm_auth);
-	(void)vhca_http_auth_free(a->peer_auth);
+	vhca_credentials_done(&a->credentials);
 	vhca_timer_free(a->ready);
 	vhca_events_free(a->events);
 	vhca_sysfs_close(a->sys);

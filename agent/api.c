@@ -16,6 +16,7 @@
 #include "agent/api_explain.h"
 #include "agent/api_json.h"
 #include "agent/api_migrations.h"
+#include "agent/api_reload.h"
 #include "agent/api_takeover.h"
 #include "common/base/file.h"
 #include "common/base/role.h"
@@ -94,6 +95,38 @@ static void get_node(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply(req, 200, o);
 }
 
+static struct json_object *view_hca(const struct vhca_api *api, const struct vhca_hca *hca)
+{
+	return vhca_view_hca(hca, vhca_host_busy_since(api->args.host, hca->facts.bdf));
+}
+
+/* An adapter by its address. NULL with err set if there is none. */
+static const struct vhca_hca *find_hca(const struct vhca_api *api, const char *text,
+				       struct vhca_error *err)
+{
+	const struct vhca_hca *hca = NULL;
+	struct vhca_bdf bdf;
+
+	if (!vhca_bdf_parse(text, &bdf))
+		hca = vhca_model_hca(vhca_engine_model(api->args.engine), bdf);
+	if (hca)
+		return hca;
+	(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_hca", 0, "adapter %.40s", text);
+	vhca_error_hint(err, "addresses look like 0000:03:00.0; vhcactl hcas lists them");
+	return NULL;
+}
+
+static void get_hca(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_hca *hca = find_hca(ctx, vhca_http_param(req, 0), &err);
+
+	if (hca)
+		vhca_http_reply(req, 200, view_hca(ctx, hca));
+	else
+		vhca_http_reply_error(req, &err);
+}
+
 static void get_hcas(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_api *api = ctx;
@@ -101,9 +134,7 @@ static void get_hcas(void *ctx, struct vhca_http_request *req)
 	struct vhca_hca *hca;
 
 	TAILQ_FOREACH (hca, &vhca_engine_model(api->args.engine)->hcas, link)
-		json_object_array_add(
-			list,
-			vhca_view_hca(hca, vhca_host_busy_since(api->args.host, hca->facts.bdf)));
+		json_object_array_add(list, view_hca(api, hca));
 	reply_list(req, "hcas", list);
 }
 
@@ -128,23 +159,67 @@ static int wanted_state(struct vhca_http_request *req, enum vhca_vf_state *ret,
 	return -EINVAL;
 }
 
+struct filter {
+	enum vhca_vf_state state;   /* VHCA_VF_STATE_COUNT: any */
+	const struct vhca_hca *hca; /* NULL: any */
+	bool of_domain;		    /* only what this one has */
+	struct vhca_uuid domain;
+};
+
+static int wanted_domain(void *ctx, struct vhca_http_request *req, struct filter *ret,
+			 struct vhca_error *err)
+{
+	const char *text = vhca_http_query(req, "domain");
+	struct vhca_claim_request found = {0};
+	int r = text ? vhca_api_find_domain(ctx, text, &found, err) : 0;
+
+	ret->of_domain = text != NULL;
+	ret->domain = found.domain;
+	return r;
+}
+
+static int wanted_vfs(void *ctx, struct vhca_http_request *req, struct filter *ret,
+		      struct vhca_error *err)
+{
+	const char *pf = vhca_http_query(req, "pf");
+	int r = wanted_state(req, &ret->state, err);
+
+	if (!r)
+		r = wanted_domain(ctx, req, ret, err);
+	if (r < 0)
+		return r;
+	ret->hca = pf ? find_hca(ctx, pf, err) : NULL;
+	return pf && !ret->hca ? -ENOENT : 0;
+}
+
+static bool is_wanted_claim(const struct filter *f, const struct vhca_claim *c)
+{
+	return !f->of_domain || (c && vhca_uuid_equal(&c->domain, &f->domain));
+}
+
+static bool is_wanted_vf(const struct filter *f, const struct vhca_vf *vf)
+{
+	return (f->state == VHCA_VF_STATE_COUNT || f->state == vf->state) &&
+	       (!f->hca || f->hca == vf->hca) && is_wanted_claim(f, vf->claim);
+}
+
 static void get_vfs(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_api *api = ctx;
 	struct json_object *list;
-	enum vhca_vf_state state;
+	struct filter filter;
 	struct vhca_error err;
 	struct vhca_hca *hca;
 	struct vhca_vf *vf;
 
-	if (wanted_state(req, &state, &err) < 0) {
+	if (wanted_vfs(ctx, req, &filter, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
 	list = json_object_new_array();
 	TAILQ_FOREACH (hca, &vhca_engine_model(api->args.engine)->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (state == VHCA_VF_STATE_COUNT || state == vf->state)
+			if (is_wanted_vf(&filter, vf))
 				json_object_array_add(list, vhca_view_vf(vf));
 	reply_list(req, "vfs", list);
 }
@@ -187,14 +262,41 @@ static void get_domains(void *ctx, struct vhca_http_request *req)
 	reply_list(req, "domains", list);
 }
 
+static void get_domain(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_model *m = vhca_engine_model(((const struct vhca_api *)ctx)->args.engine);
+	struct vhca_claim_request found = {0};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_domain *dom = NULL;
+	int r = vhca_api_find_domain(ctx, vhca_http_param(req, 0), &found, &err);
+
+	if (!r)
+		dom = vhca_model_domain(m, &found.domain);
+	if (!r && !dom)
+		(void)vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
+				     "domain %s does not run here", found.domain_name);
+	if (dom)
+		vhca_http_reply(req, 200, vhca_view_domain(m, dom));
+	else
+		vhca_http_reply_error(req, &err);
+}
+
 static void get_claims(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_api *api = ctx;
-	struct json_object *list = json_object_new_array();
+	struct json_object *list;
+	struct filter filter;
+	struct vhca_error err;
 	struct vhca_claim *c;
 
+	if (wanted_domain(ctx, req, &filter, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	list = json_object_new_array();
 	TAILQ_FOREACH (c, &vhca_engine_model(api->args.engine)->claims, link)
-		json_object_array_add(list, vhca_view_claim(c));
+		if (is_wanted_claim(&filter, c))
+			json_object_array_add(list, vhca_view_claim(c));
 	reply_list(req, "claims", list);
 }
 
@@ -273,16 +375,19 @@ int vhca_api_find_domain(void *ctx, const char *text, struct vhca_claim_request 
 static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/node", VHCA_CALLER_READ, get_node},
 	{"GET", "/v1/hcas", VHCA_CALLER_READ, get_hcas},
-	{"GET", "/v1/vfs", VHCA_CALLER_READ, get_vfs},
+	{"GET", "/v1/hcas/{}", VHCA_CALLER_READ, get_hca},
+	{"GET", "/v1/vfs", VHCA_CALLER_READ, get_vfs, "state pf domain"},
 	{"GET", "/v1/vfs/{}", VHCA_CALLER_READ, get_vf},
 	{"GET", "/v1/vfs/{}/explain", VHCA_CALLER_READ, vhca_api_explain_vf},
 	{"GET", "/v1/domains", VHCA_CALLER_READ, get_domains},
+	{"GET", "/v1/domains/{}", VHCA_CALLER_READ, get_domain},
 	{"GET", "/v1/domains/{}/explain", VHCA_CALLER_READ, vhca_api_explain_domain},
 	{"POST", "/v1/domains/{}/adopt", VHCA_CALLER_OPERATE, vhca_api_adopt},
 	{"POST", "/v1/domains/{}/takeover", VHCA_CALLER_ADMIN, vhca_api_takeover},
 	{"POST", "/v1/domains/{}/vfs/{}", VHCA_CALLER_OPERATE, vhca_api_post_attach},
 	{"DELETE", "/v1/domains/{}/vfs/{}", VHCA_CALLER_OPERATE, vhca_api_delete_attach},
-	{"GET", "/v1/claims", VHCA_CALLER_READ, get_claims},
+	{"GET", "/v1/claims", VHCA_CALLER_READ, get_claims, "domain"},
+	{"GET", "/v1/claims/{}", VHCA_CALLER_READ, vhca_api_get_claim},
 	{"POST", "/v1/claims", VHCA_CALLER_OPERATE, vhca_api_post_claims},
 	{"DELETE", "/v1/claims/{}", VHCA_CALLER_OPERATE, vhca_api_delete_claim},
 	{"GET", "/v1/migrations", VHCA_CALLER_READ, vhca_api_get_migrations},
@@ -293,8 +398,9 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/drain", VHCA_CALLER_READ, vhca_api_get_drain},
 	{"POST", "/v1/drain", VHCA_CALLER_ADMIN, vhca_api_post_drain},
 	{"DELETE", "/v1/drain", VHCA_CALLER_ADMIN, vhca_api_delete_drain},
+	{"POST", "/v1/reload", VHCA_CALLER_ADMIN, vhca_api_reload},
 	{"GET", "/v1/outbox", VHCA_CALLER_READ, get_outbox},
-	{"GET", "/v1/events", VHCA_CALLER_READ, get_events},
+	{"GET", "/v1/events", VHCA_CALLER_READ, get_events, "since wait"},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, get_healthz},
 	{"GET", "/readyz", VHCA_CALLER_METRICS, get_readyz},
 	{.method = NULL},

@@ -7,6 +7,7 @@
 #include "agent/engine.h"
 #include "agent/host.h"
 #include "agent/migration.h"
+#include "agent/reload.h"
 #include "agent/virt.h"
 #include "common/http/http_loop.h"
 
@@ -21,6 +22,7 @@ struct vhca_api_args {
 	struct vhca_migrations *migrations;
 	struct vhca_drain *drain;
 	struct vhca_events *events;
+	struct vhca_reload *reload;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
 	const char *boot_id;

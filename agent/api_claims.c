@@ -66,7 +66,26 @@ static int parse_guid(const char *guid, uint64_t *ret, struct vhca_error *err)
 	return 0;
 }
 
-/* What the bodies of attach and claim share: partition, guid, fabric. */
+int vhca_api_parse_place(struct json_object *body, struct vhca_vf_request *ret,
+			 struct vhca_error *err)
+{
+	const char *pf = NULL;
+	uint64_t numa = UINT64_MAX;
+	int r = vhca_json_opt_string(body, "pf", &pf, err);
+
+	if (!r)
+		r = vhca_json_opt_u64(body, "numa", VHCA_NUMA_NODE_MAX, &numa, err);
+	if (r < 0)
+		return r;
+	ret->numa = numa == UINT64_MAX ? -1 : (int)numa;
+	ret->has_pf = pf != NULL;
+	if (pf && vhca_bdf_parse(pf, &ret->pf))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "pf: \"%.40s\" is no PCI address", pf);
+	return 0;
+}
+
+/* What the bodies of attach and claim share: partition, guid, fabric, pf, numa. */
 static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_request *ret,
 		    struct vhca_error *err)
 {
@@ -76,7 +95,6 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	if (!body)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
 				      "a JSON body with partition is needed");
-	ret->numa = -1;
 	r = vhca_json_get_string(body, "partition", &partition, err);
 	if (!r)
 		r = vhca_json_opt_string(body, "guid", &guid, err);
@@ -86,6 +104,8 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 		r = parse_names(name, fabric, ret, err);
 	if (!r)
 		r = set_text(ret->partition, sizeof(ret->partition), "partition", partition, err);
+	if (!r)
+		r = vhca_api_parse_place(body, ret, err);
 	return r < 0 ? r : parse_guid(guid, &ret->guid, err);
 }
 
@@ -102,7 +122,7 @@ static void submit_claim(void *ctx, struct vhca_http_request *req,
 
 void vhca_api_post_attach(void *ctx, struct vhca_http_request *req)
 {
-	static const char *const members[] = {"partition", "guid", "fabric", NULL};
+	static const char *const members[] = {"partition", "guid", "fabric", "pf", "numa", NULL};
 	struct vhca_claim_request want = {.way = VHCA_WAY_ATTACH};
 	struct json_object *body = vhca_http_body(req);
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -121,8 +141,8 @@ void vhca_api_post_attach(void *ctx, struct vhca_http_request *req)
 static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_request *ret,
 		       struct vhca_error *err)
 {
-	static const char *const members[] = {"domain", "name", "partition", "guid",
-					      "fabric", "bdf",	NULL};
+	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
+					      "pf",	"numa", "bdf",	     NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
 	int r;
 
@@ -194,7 +214,8 @@ void vhca_api_delete_attach(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
-void vhca_api_delete_claim(void *ctx, struct vhca_http_request *req)
+/* The claim that the path names; NULL: there is none, and req has been answered. */
+static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_claim *claim = NULL;
 	struct vhca_error err;
@@ -202,11 +223,26 @@ void vhca_api_delete_claim(void *ctx, struct vhca_http_request *req)
 
 	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
 		claim = vhca_model_claim(vhca_engine_model(vhca_api_args_of(ctx)->engine), &id);
-	if (claim) {
-		release(ctx, req, claim, true);
-		return;
-	}
+	if (claim)
+		return claim;
 	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
 		       vhca_http_param(req, 0));
 	vhca_http_reply_error(req, &err);
+	return NULL;
+}
+
+void vhca_api_get_claim(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_claim *claim = find_claim(ctx, req);
+
+	if (claim)
+		vhca_http_reply(req, 200, vhca_view_claim(claim));
+}
+
+void vhca_api_delete_claim(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim *claim = find_claim(ctx, req);
+
+	if (claim)
+		release(ctx, req, claim, true);
 }

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/api_drain.h"
 
+#include <errno.h>
+
 #include "agent/api.h"
 #include "common/http/json.h"
 
-static int parse(struct json_object *body, const char *ret[static VHCA_CONF_PEERS_MAX],
-		 unsigned int *ret_n, struct vhca_error *err)
+static int parse_peers(struct json_object *list, const char *ret[static VHCA_CONF_PEERS_MAX],
+		       unsigned int *ret_n, struct vhca_error *err)
 {
-	static const char *const members[] = {"peers", NULL};
-	struct json_object *list = NULL;
-	size_t n;
-	int r = body ? vhca_json_check_members(body, members, err) : 0;
+	size_t n = json_object_array_length(list);
 
-	if (r < 0)
-		return r;
-	if (!body || !json_object_object_get_ex(body, "peers", &list) ||
-	    !json_object_is_type(list, json_type_array))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "a JSON body with peers, a list of names, is needed");
-	n = json_object_array_length(list);
 	if (n > VHCA_CONF_PEERS_MAX)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
 				      "body: peers: %d at most", VHCA_CONF_PEERS_MAX);
@@ -32,6 +24,34 @@ static int parse(struct json_object *body, const char *ret[static VHCA_CONF_PEER
 	}
 	*ret_n = (unsigned int)n;
 	return 0;
+}
+
+/* That guests lose their VFs has to be said: a list of peers that somebody's script left empty
+ * does not. */
+static int parse(struct json_object *body, const char *ret[static VHCA_CONF_PEERS_MAX],
+		 unsigned int *ret_n, struct vhca_error *err)
+{
+	static const char *const members[] = {"peers", "park", NULL};
+	struct json_object *list = NULL;
+	bool park = false, given;
+	int r = body ? vhca_json_check_members(body, members, err) : 0;
+
+	if (!r && body)
+		r = vhca_json_opt_bool(body, "park", &park, err);
+	if (r < 0)
+		return r;
+	given = body && json_object_object_get_ex(body, "peers", &list);
+	if (given && !json_object_is_type(list, json_type_array))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: peers: a list of names is wanted");
+	if (park != (given && json_object_array_length(list) > 0))
+		return park ? 0 : parse_peers(list, ret, ret_n, err);
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			     "a JSON body with either peers or park is needed");
+	vhca_error_hint(err,
+			"{\"peers\": [\"hvb\"]} moves the guests there, {\"park\": true} takes "
+			"their VFs out");
+	return -EINVAL;
 }
 
 void vhca_api_get_drain(void *ctx, struct vhca_http_request *req)

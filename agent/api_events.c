@@ -7,7 +7,7 @@
 
 #include "common/base/text.h"
 
-#define POLLS_MAX	 64 /* long polls waiting at once; more are answered at once */
+#define POLLS_MAX	 64 /* long polls waiting at once; more are refused */
 #define POLL_SECONDS_MAX 60
 
 /* A GET /v1/events that waits for something to tell. */
@@ -36,9 +36,21 @@ static void free_poll(struct poll *p)
 	free(p);
 }
 
+static void reply_events(struct vhca_http_request *req, const struct vhca_events *events,
+			 uint64_t since)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *doc = vhca_events_to_json(events, since, &err);
+
+	if (doc)
+		vhca_http_reply(req, 200, doc);
+	else
+		vhca_http_reply_error(req, &err);
+}
+
 static void answer_poll(struct poll *p)
 {
-	vhca_http_reply(p->req, 200, vhca_events_to_json(p->all->events, p->since));
+	reply_events(p->req, p->all->events, p->since);
 	vhca_http_loop_kick(p->all->adapter);
 	free_poll(p);
 }
@@ -60,7 +72,7 @@ static void on_wake(void *arg)
 
 	for (p = TAILQ_FIRST(&all->list); p; p = next) {
 		next = TAILQ_NEXT(p, link);
-		if (p->since < vhca_events_cursor(all->events))
+		if (p->since < vhca_events_newest(all->events))
 			answer_poll(p);
 	}
 }
@@ -74,13 +86,20 @@ static void on_event(void *arg)
 }
 
 static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req, uint64_t since,
-		      uint64_t seconds)
+		      uint64_t seconds, struct vhca_error *err)
 {
-	struct poll *p = calloc(1, sizeof(*p));
+	struct poll *p;
 
+	if (all->n == POLLS_MAX) {
+		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_waiting", 0,
+				     "%d requests wait for events already", POLLS_MAX);
+		vhca_error_hint(err, "ask again after a second, or without wait");
+		return -EAGAIN;
+	}
+	p = calloc(1, sizeof(*p));
 	if (!p || vhca_timer_new(all->loop, "poll", on_poll_timer, p, &p->timer) < 0) {
 		free(p);
-		return -ENOMEM;
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
 	}
 	p->all = all;
 	p->req = req;
@@ -92,24 +111,34 @@ static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req,
 	return 0;
 }
 
+/* What the query says; no `since` is all that is kept. */
+static int parse_query(struct vhca_api_polls *all, struct vhca_http_request *req,
+		       uint64_t *ret_since, uint64_t *ret_wait, struct vhca_error *err)
+{
+	const char *since = vhca_http_query(req, "since"), *wait = vhca_http_query(req, "wait");
+
+	*ret_wait = 0;
+	if (wait && vhca_parse_u64(wait, 10, POLL_SECONDS_MAX, ret_wait) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "query: wait is 0..%d seconds", POLL_SECONDS_MAX);
+	return vhca_events_find(all->events, since ? since : "oldest", ret_since, err);
+}
+
 void vhca_api_polls_answer(struct vhca_api_polls *all, struct vhca_http_request *req)
 {
-	const char *since_text = vhca_http_query(req, "since"),
-		   *wait_text = vhca_http_query(req, "wait");
-	uint64_t since = 0, wait = 0;
-	struct vhca_error err;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t since, wait;
+	bool waits = false;
+	int r = parse_query(all, req, &since, &wait, &err);
 
-	if ((since_text && vhca_parse_u64(since_text, 10, UINT64_MAX, &since)) ||
-	    (wait_text && vhca_parse_u64(wait_text, 10, POLL_SECONDS_MAX, &wait))) {
-		vhca_error_set(&err, VHCA_ERR_INVALID, "bad_request", 0,
-			       "since is a cursor, wait is 0..%d seconds", POLL_SECONDS_MAX);
-		vhca_http_reply_error(req, &err);
-		return;
+	if (!r) {
+		waits = wait && since == vhca_events_newest(all->events);
+		r = waits ? start_poll(all, req, since, wait, &err) : 0;
 	}
-	if (since == vhca_events_cursor(all->events) && wait && all->n < POLLS_MAX &&
-	    start_poll(all, req, since, wait) == 0)
-		return;
-	vhca_http_reply(req, 200, vhca_events_to_json(all->events, since));
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else if (!waits)
+		reply_events(req, all->events, since);
 }
 
 int vhca_api_polls_new(struct vhca_loop *loop, struct vhca_events *events,

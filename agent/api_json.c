@@ -44,8 +44,8 @@ struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_sinc
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(hca->facts.bdf));
 	vhca_json_add_bool(o, "present", hca->present);
 	vhca_json_add_string(o, "family", vhca_family_to_string(hca->facts.family));
-	vhca_json_add_string(o, "driver", hca->facts.driver);
-	vhca_json_add_string(o, "ibdev", hca->facts.ibdev);
+	vhca_json_add_string(o, "driver", hca->facts.driver[0] ? hca->facts.driver : NULL);
+	vhca_json_add_string(o, "ibdev", hca->facts.ibdev[0] ? hca->facts.ibdev : NULL);
 	vhca_json_add_guid(o, "node_guid", hca->facts.node_guid);
 	vhca_json_add(o, "numa",
 		      hca->facts.numa_node < 0 ? NULL : json_object_new_int(hca->facts.numa_node));
@@ -112,6 +112,7 @@ static uint64_t guid_of(const struct vhca_claim *c)
 struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 {
 	struct json_object *o = json_object_new_object();
+	enum vhca_effect effect = vhca_vf_effect(vf);
 	const struct vhca_claim *c = vf->claim;
 	bool asked = vf->hw_known && vf->hw.requested != VHCA_GUID_ALL1;
 	bool vport = vf->hw_known && vhca_hca_identity(vf->hca)->link_policy;
@@ -129,8 +130,9 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 		      vf->iommu_group < 0 ? NULL : json_object_new_int(vf->iommu_group));
 	vhca_json_add_string(o, "state", vhca_vf_state_to_string(vf->state));
 	vhca_json_add_u64(o, "since_ms", vf->since_ms);
-	vhca_json_add_string(o, "effect", vf->effect ? vhca_effect_to_string(vf->effect) : NULL);
+	vhca_json_add_string(o, "effect", effect ? vhca_effect_to_string(effect) : NULL);
 	vhca_json_add_string(o, "reason", vf->reason[0] ? vf->reason : NULL);
+	vhca_json_add_u64(o, "failures", vf->failures);
 	vhca_json_add_string(o, "domain", c ? c->domain_name : NULL);
 	vhca_json_add_string(o, "name", c ? c->name : NULL);
 	vhca_json_add_string(o, "claim", c ? VHCA_UUID_STR(&c->id) : NULL);

@@ -102,6 +102,10 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 			json_object_array_add(vfs, view_vf(c));
 	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)
 		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
+	vhca_json_add(o, "copy",
+		      m->source && m->mode == VHCA_MIG_MODE_MANAGED
+			      ? vhca_mig_copy_to_json(&m->copy)
+			      : NULL);
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }
@@ -169,10 +173,23 @@ static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct
 	return has_lease ? check_lease(req->lease_ms / 1000, err) : 0;
 }
 
-static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *ret,
-		 struct vhca_error *err)
+static int parse_copy(struct json_object *body, enum vhca_mig_mode mode,
+		      struct vhca_conf_copy *copy, struct vhca_error *err)
 {
-	static const char *const members[] = {"domain", "peer", "mode", "lease", NULL};
+	struct json_object *o = NULL;
+
+	if (!json_object_object_get_ex(body, "copy", &o) || !o)
+		return 0;
+	if (mode != VHCA_MIG_MODE_MANAGED)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: copy: vhcad copies in mode managed only");
+	return vhca_mig_copy_parse(o, copy, err);
+}
+
+static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *ret,
+		 struct vhca_conf_copy *copy, struct vhca_error *err)
+{
+	static const char *const members[] = {"domain", "peer", "mode", "lease", "copy", NULL};
 	struct vhca_claim_request found = {0};
 	const char *domain = NULL, *mode = "managed";
 	uint64_t lease = 0;
@@ -197,6 +214,8 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	if (!r)
 		r = check_mode(ret, json_object_object_get_ex(body, "lease", NULL), err);
 	if (!r)
+		r = parse_copy(body, ret->mode, copy, err);
+	if (!r)
 		r = vhca_api_find_domain(ctx, domain, &found, err);
 	ret->domain = found.domain;
 	return r;
@@ -205,9 +224,10 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 void vhca_api_post_migrations(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_mig_request want = {.peer = NULL};
+	struct vhca_conf_copy how = vhca_api_args_of(ctx)->conf->copy;
+	struct vhca_mig_request want = {.copy = &how};
 	const struct vhca_mig *m = NULL;
-	int r = parse(ctx, vhca_http_body(req), &want, &err);
+	int r = parse(ctx, vhca_http_body(req), &want, &how, &err);
 
 	if (!r)
 		r = vhca_migrations_request(vhca_api_args_of(ctx)->migrations, &want, &m, &err);

@@ -10,6 +10,8 @@
 
 #define LIST_RETRY_FIRST_MS 1000
 #define LIST_RETRY_CAP_MS   60000
+/* Events get lost, and what was read may have been older than they. */
+#define LIST_AGAIN_MS 600000
 
 /* A look at one domain: at most one call under way, at most one more to follow. */
 struct look {
@@ -18,6 +20,7 @@ struct look {
 	struct vhca_uuid uuid;
 	bool again;
 	bool stale; /* what it brings may be older than what an event has told; another look follows */
+	bool failed; /* nothing is under way; the timer looks again */
 };
 
 struct vhca_domains {
@@ -27,11 +30,21 @@ struct vhca_domains {
 	struct vhca_backoff list_backoff;
 	struct vhca_timer *unreadable_timer;
 	struct vhca_backoff unreadable_backoff;
-	bool looks_later; /* the timer is armed */
+	bool looks_later;		 /* the timer is armed */
+	struct vhca_timer *failed_timer; /* of looks that failed */
+	struct vhca_backoff failed_backoff;
+	bool fails_later; /* it is armed: one look that fails often does not put off the others */
+	bool connected;
+	bool is_listed;	    /* since it was connected last */
+	unsigned int news;  /* what events and looks have told, counted */
+	unsigned int known; /* ...when the list was asked for */
 	TAILQ_HEAD(, look) looks;
 };
 
 /* ---- looking ---- */
+
+static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
+		    const struct vhca_error *request_err, const struct vhca_error *err);
 
 /* Nobody tells when a domain can be read again. */
 static void await_readable(struct vhca_domains *d)
@@ -58,29 +71,64 @@ static void on_unreadable_timer(void *arg)
 	await_readable(d);
 }
 
+static void look_at(struct look *look)
+{
+	look->again = look->failed = false;
+	vhca_virt_info(look->d->virt, &look->uuid, on_info, look);
+}
+
+static void end_look(struct look *look)
+{
+	TAILQ_REMOVE(&look->d->looks, look, link);
+	free(look);
+}
+
+static void on_failed_timer(void *arg)
+{
+	struct vhca_domains *d = arg;
+	struct look *look, *next;
+
+	d->fails_later = false;
+	for (look = TAILQ_FIRST(&d->looks); look; look = next) {
+		next = TAILQ_NEXT(look, link);
+		if (look->failed)
+			look_at(look);
+	}
+}
+
+static void look_later(struct look *look, const struct vhca_error *err)
+{
+	struct vhca_domains *d = look->d;
+
+	vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid), err->msg);
+	look->failed = true;
+	if (!d->fails_later)
+		vhca_timer_arm_ms(d->failed_timer, vhca_backoff_next(&d->failed_backoff));
+	d->fails_later = true;
+}
+
 static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		    const struct vhca_error *request_err, const struct vhca_error *err)
 {
 	struct look *look = arg;
 	struct vhca_domains *d = look->d;
+	bool is_answer = rc == 0 || rc == -ENOENT;
 
 	(void)request_err; /* inside info, too */
-	if (look->stale)
-		look->stale = false;
-	else if (rc == 0 || rc == -ENOENT)
+	if (is_answer && !look->stale) {
+		d->news++;
 		vhca_engine_domain(d->engine, &look->uuid, rc == 0 ? info : NULL);
-	else
-		/* A connection that broke is followed by a full listing. */
-		vhca_log_warning("%s: cannot read its XML: %s", VHCA_UUID_STR(&look->uuid),
-				 err->msg);
-	await_readable(d);
-	if (look->again) {
-		look->again = false;
-		vhca_virt_info(d->virt, &look->uuid, on_info, look);
-		return;
 	}
-	TAILQ_REMOVE(&d->looks, look, link);
-	free(look);
+	if (is_answer)
+		vhca_backoff_reset(&d->failed_backoff);
+	look->stale = false;
+	await_readable(d);
+	if (look->again)
+		look_at(look);
+	else if (is_answer || !d->connected)
+		end_look(look); /* a connection that broke is followed by a full listing */
+	else
+		look_later(look, err);
 }
 
 void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
@@ -88,10 +136,13 @@ void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
 	struct look *look;
 
 	TAILQ_FOREACH (look, &d->looks, link) {
-		if (vhca_uuid_equal(&look->uuid, uuid)) {
+		if (!vhca_uuid_equal(&look->uuid, uuid))
+			continue;
+		if (look->failed)
+			look_at(look);
+		else
 			look->again = true;
-			return;
-		}
+		return;
 	}
 	look = calloc(1, sizeof(*look));
 	if (!look)
@@ -107,15 +158,29 @@ static void on_list(void *arg, int rc, struct vhca_dom_info *const *infos, unsig
 {
 	struct vhca_domains *d = arg;
 
-	if (rc == 0) {
-		vhca_log_info("libvirt: %u active domains", n);
-		vhca_backoff_reset(&d->list_backoff);
-		vhca_engine_virt_sync(d->engine, infos, n);
-		await_readable(d);
+	if (rc < 0) {
+		vhca_log_warning("libvirt: cannot list domains: %s", err->msg);
+		vhca_timer_arm_ms(d->list_timer, vhca_backoff_next(&d->list_backoff));
 		return;
 	}
-	vhca_log_warning("libvirt: cannot list domains: %s", err->msg);
-	vhca_timer_arm_ms(d->list_timer, vhca_backoff_next(&d->list_backoff));
+	/* What was told meanwhile may be newer than the list, which is needed at the start
+	 * alone. */
+	if (d->is_listed && d->news != d->known) {
+		vhca_timer_arm_ms(d->list_timer, vhca_backoff_next(&d->list_backoff));
+		return;
+	}
+	vhca_log_info("libvirt: %u active domains", n);
+	d->is_listed = true;
+	vhca_backoff_reset(&d->list_backoff);
+	vhca_timer_arm_ms(d->list_timer, LIST_AGAIN_MS);
+	vhca_engine_virt_sync(d->engine, infos, n);
+	await_readable(d);
+}
+
+static void list(struct vhca_domains *d)
+{
+	d->known = d->news;
+	vhca_virt_list(d->virt, on_list, d);
 }
 
 static void on_list_timer(void *arg)
@@ -123,7 +188,7 @@ static void on_list_timer(void *arg)
 	struct vhca_domains *d = arg;
 
 	if (vhca_virt_connected(d->virt))
-		vhca_virt_list(d->virt, on_list, d);
+		list(d);
 }
 
 /* ---- events ---- */
@@ -156,13 +221,16 @@ static void on_virt(void *arg, const struct vhca_virt_event_data *data)
 	struct vhca_domains *d = arg;
 
 	if (data->event == VHCA_VIRT_CONNECTED) {
-		vhca_virt_list(d->virt, on_list, d);
+		d->connected = true;
+		list(d);
 		return;
 	}
 	if (data->event == VHCA_VIRT_DISCONNECTED) {
+		d->connected = d->is_listed = false;
 		vhca_engine_virt_lost(d->engine);
 		return;
 	}
+	d->news++;
 	tell(d, data);
 	vhca_domains_refresh(d, &data->uuid);
 }
@@ -172,6 +240,7 @@ static void on_virt(void *arg, const struct vhca_virt_event_data *data)
 struct call {
 	struct vhca_domains *d;
 	struct vhca_vf *vf;
+	enum vhca_effect effect;
 };
 
 static void on_call(void *arg, int rc, const struct vhca_error *err)
@@ -181,7 +250,7 @@ static void on_call(void *arg, int rc, const struct vhca_error *err)
 
 	if (err)
 		res.err = *err;
-	vhca_engine_effect_done(call->d->engine, call->vf, &res);
+	vhca_engine_effect_done(call->d->engine, call->vf, call->effect, &res);
 }
 
 static void on_qga(void *arg, int rc, const struct vhca_qga_answer *answer,
@@ -190,7 +259,7 @@ static void on_qga(void *arg, int rc, const struct vhca_qga_answer *answer,
 	VHCA_AUTO_FREE struct call *call = arg;
 	struct vhca_effect_result res = {.rc = rc, .err = *err, .guest = *answer};
 
-	vhca_engine_effect_done(call->d->engine, call->vf, &res);
+	vhca_engine_effect_done(call->d->engine, call->vf, call->effect, &res);
 }
 
 static void ask_guest(struct call *call, const struct vhca_dom_hostdev *dev)
@@ -214,7 +283,7 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 		vhca_log_error("%s: out of memory", VHCA_BDF_STR(vf->bdf));
 		abort(); /* the engine would wait for ever; a restart recovers from the journal */
 	}
-	*call = (struct call){.d = d, .vf = vf};
+	*call = (struct call){.d = d, .vf = vf, .effect = effect};
 	if (effect == VHCA_EFFECT_ATTACH) {
 		vhca_virt_attach(d->virt, &c->domain, vf->bdf, c->name,
 				 c->has_guest ? &c->guest : NULL, on_call, call);
@@ -276,7 +345,8 @@ static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mi
 
 	/* A peer that left the configuration: libvirt refuses the empty address, and the migration rolls back with that reason. */
 	vhca_virt_migrate(d->virt, &call->domain, peer ? peer->libvirt : "",
-			  peer && peer->migration[0] ? peer->migration : NULL, on_mig_call, call);
+			  peer && peer->migration[0] ? peer->migration : NULL, &call->m->copy,
+			  on_mig_call, call);
 }
 
 /* The first call of a migration: what the last one would wait for is begun, too. */
@@ -294,6 +364,17 @@ static void unmark(struct vhca_domains *d, struct mig_call *call)
 	vhca_virt_set_marker(d->virt, &call->domain, NULL, on_mig_call, call);
 }
 
+static void check(struct vhca_domains *d, struct mig_call *call)
+{
+	struct vhca_bdf ours[VHCA_MIGRATION_VFS_MAX];
+	struct vhca_claim *c = NULL;
+	unsigned int n = 0;
+
+	while (n < VHCA_ARRAY_SIZE(ours) && (c = vhca_migration_claim(call->m, c)))
+		ours[n++] = c->vf->bdf;
+	vhca_virt_check(d->virt, &call->domain, ours, n, on_mig_call, call);
+}
+
 void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf,
 			    struct vhca_mig *m, enum vhca_mig_effect effect)
 {
@@ -308,6 +389,8 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 		unmark(d, call);
 	else if (effect == VHCA_MIG_EFFECT_COPY)
 		copy(d, conf, call);
+	else if (effect == VHCA_MIG_EFFECT_CHECK)
+		check(d, call);
 	else if (effect == VHCA_MIG_EFFECT_CANCEL)
 		vhca_virt_abort_job(d->virt, &m->domain, on_mig_call, call);
 	else
@@ -327,17 +410,19 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	d->engine = engine;
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};
-	d->unreadable_backoff = d->list_backoff;
+	d->unreadable_backoff = d->failed_backoff = d->list_backoff;
 	TAILQ_INIT(&d->looks);
 	r = vhca_timer_new(loop, "list", on_list_timer, d, &d->list_timer);
 	if (!r)
 		r = vhca_timer_new(loop, "unreadable", on_unreadable_timer, d,
 				   &d->unreadable_timer);
 	if (!r)
+		r = vhca_timer_new(loop, "failed looks", on_failed_timer, d, &d->failed_timer);
+	if (!r)
 		r = vhca_virt_new(loop, uri, on_virt, d, &d->virt);
 	if (r < 0) {
 		vhca_domains_free(d);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "libvirt", -r,
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "start", -r,
 				      "cannot start the libvirt adapter");
 	}
 	*ret = d;
@@ -354,6 +439,7 @@ struct vhca_domains *vhca_domains_free(struct vhca_domains *d)
 		vhca_virt_free(d->virt);
 	vhca_timer_free(d->list_timer);
 	vhca_timer_free(d->unreadable_timer);
+	vhca_timer_free(d->failed_timer);
 	while ((look = TAILQ_FIRST(&d->looks))) {
 		TAILQ_REMOVE(&d->looks, look, link);
 		free(look);

@@ -14,9 +14,6 @@
 #include <libxml/parser.h>
 #include <libxml/tree.h>
 
-/* Host NUMA nodes are small numbers; the kernel's CONFIG_NODES_SHIFT is at most 10. */
-#define NUMA_NODE_MAX 1023
-
 static void ctxt_freep(xmlParserCtxtPtr *p)
 {
 	if (*p)
@@ -76,6 +73,20 @@ static int read_document(const char *xml, size_t len, xmlDocPtr *ret, struct vhc
 		return -EINVAL;
 	}
 	*ret = vhca_steal_ptr(&doc);
+	return 0;
+}
+
+/* *ret_root belongs to *ret, which the caller frees also after an error. */
+static int read_domain(const char *xml, size_t len, xmlDocPtr *ret, const xmlNode **ret_root,
+		       struct vhca_error *err)
+{
+	int r = read_document(xml, len, ret, err);
+
+	if (r < 0)
+		return r;
+	*ret_root = xmlDocGetRootElement(*ret);
+	if (!*ret_root || !domxml_is_element(*ret_root, "domain"))
+		return bad_xml(err, "", "root element is not <domain>");
 	return 0;
 }
 
@@ -166,7 +177,7 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 		return 0;
 	}
 	if (info->n_hostdevs == VHCA_DOM_DEVS_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "bad_domain_xml", E2BIG,
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_domain_xml", E2BIG,
 				      "domain %s: more than %d PCI host devices", info->name,
 				      VHCA_DOM_DEVS_MAX);
 	dev = &info->hostdevs[info->n_hostdevs];
@@ -178,6 +189,8 @@ static int read_hostdev(const xmlNode *node, struct vhca_dom_info *info, struct 
 	dev->has_guest_addr = guest != NULL;
 	if (alias)
 		(void)vhca_strcpy(dev->alias, sizeof(dev->alias), (const char *)alias);
+	dev->failover =
+		domxml_attribute_is(domxml_child_element(node, "teaming"), "type", "transient");
 	info->n_hostdevs++;
 	return 0;
 }
@@ -260,7 +273,7 @@ static int set_pf(struct vhca_vf_request *req, const char *value)
 static int set_numa(struct vhca_vf_request *req, const char *value)
 {
 	uint32_t numa;
-	int r = vhca_parse_u32(value, 10, NUMA_NODE_MAX, &numa);
+	int r = vhca_parse_u32(value, 10, VHCA_NUMA_NODE_MAX, &numa);
 
 	if (r == 0)
 		req->numa = (int)numa;
@@ -538,13 +551,10 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	const xmlNode *root;
-	int r = read_document(xml, len, &doc, err);
+	int r = read_domain(xml, len, &doc, &root, err);
 
 	if (r < 0)
 		return r;
-	root = xmlDocGetRootElement(doc);
-	if (!root || !domxml_is_element(root, "domain"))
-		return bad_xml(err, "", "root element is not <domain>");
 	info = new_info(count_hostdevs(root));
 	if (!info)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
@@ -567,6 +577,20 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	}
 	*ret = vhca_steal_ptr(&info);
 	return 0;
+}
+
+int vhca_domxml_copy(const char *xml, size_t len, struct vhca_dom_copy **ret,
+		     struct vhca_error *err)
+{
+	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
+	struct vhca_dom_info head = {.n_hostdevs = 0};
+	const xmlNode *root;
+	int r = read_domain(xml, len, &doc, &root, err);
+
+	if (r < 0)
+		return r;
+	r = read_head(root, &head, err);
+	return r < 0 ? r : domxml_read_copy(root, head.name, ret, err);
 }
 
 int vhca_domxml_hostdev(char *buf, size_t size, struct vhca_bdf host, const char *vf_name,

@@ -10,13 +10,14 @@
 #include "common/base/text.h"
 #include "pkey/identity.h"
 
-#define VHCA_XML_MAX	  (8u * 1024 * 1024) /* libvirtd hands out 4 MiB at most */
-#define VHCA_DOM_VFS_MAX  16		     /* <vhca:vf> elements of one domain */
-#define VHCA_DOM_DEVS_MAX 2048		     /* PCI host devices of one domain: 8 to a bus */
-#define VHCA_DOM_HOPS_MAX 8		     /* bridges on the way to a device, and the device */
-#define VHCA_DOMAIN_NS	  "urn:vhcad:domain:1"
-#define VHCA_AWAY_NS	  "urn:vhcad:away:1"
-#define VHCA_ALIAS_PREFIX "ua-vhca-"
+#define VHCA_XML_MAX	   (8u * 1024 * 1024) /* libvirtd hands out 4 MiB at most */
+#define VHCA_DOM_VFS_MAX   16		      /* <vhca:vf> elements of one domain */
+#define VHCA_DOM_DEVS_MAX  2048		      /* PCI host devices of one domain: 8 to a bus */
+#define VHCA_DOM_DISKS_MAX 512		      /* disks that are looked at before a copy */
+#define VHCA_DOM_HOPS_MAX  8		      /* bridges on the way to a device, and the device */
+#define VHCA_DOMAIN_NS	   "urn:vhcad:domain:1"
+#define VHCA_AWAY_NS	   "urn:vhcad:away:1"
+#define VHCA_ALIAS_PREFIX  "ua-vhca-"
 
 /* One <vhca:vf>. */
 struct vhca_vf_request {
@@ -47,6 +48,7 @@ struct vhca_dom_hostdev {
 	bool has_guest_addr;
 	struct vhca_bdf guest;
 	struct vhca_dom_path path;
+	bool failover; /* <teaming type='transient'>: QEMU itself takes it out for a migration */
 };
 
 /* detach_escalation of <vhca:infiniband>; without it the configuration's holds. */
@@ -86,10 +88,11 @@ struct vhca_dom_info {
 /*
  * Parses the XML of virDomainGetXMLDesc. Caller frees *ret with free().
  *
- * A bad <vhca:vf>, or attribute of <vhca:infiniband>, is an error that names element, attribute, value and what is allowed. It goes to
- * *ret_request_error (and to (*ret)->request_error) and the call succeeds without any request: uuid, name
- * and host devices are filled all the same, so that a tenant's typing error cannot hide which VFs the
- * domain holds. With ret_request_error NULL it fails the call instead.
+ * A bad <vhca:vf>, or attribute of <vhca:infiniband>, is an error that names element, attribute,
+ * value and what is allowed. It goes to *ret_request_error (and to (*ret)->request_error) and the
+ * call succeeds without any request: uuid, name and host devices are filled all the same, so that a
+ * tenant's typing error cannot hide which VFs the domain holds. With ret_request_error NULL it
+ * fails the call instead.
  *
  * Host devices are <hostdev type='pci'> and <interface type='hostdev'>. One that cannot be read, or
  * more than VHCA_DOM_DEVS_MAX, fails the call: "this address is in no live XML" is a proof that
@@ -98,7 +101,25 @@ struct vhca_dom_info {
 int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		      struct vhca_error *ret_request_error, struct vhca_error *err);
 
-/* Of a domain that runs and whose XML cannot be read. Caller frees it with free(). NULL: out of memory. */
+struct vhca_dom_disk {
+	char target[32]; /* "vda": its name in libvirt's calls */
+	char file[1024]; /* on this host, and written to; "" = it is none */
+};
+struct vhca_dom_copy {
+	unsigned int n_disks;
+	struct vhca_dom_disk disks[];
+};
+
+/*
+ * Of such XML, what a copy to another host has to do with. Caller frees *ret with free(). A domain
+ * that libvirt copies nowhere because of what stands in its XML is an error: "not_migratable". Host
+ * devices are not looked at.
+ */
+int vhca_domxml_copy(const char *xml, size_t len, struct vhca_dom_copy **ret,
+		     struct vhca_error *err);
+
+/* Of a domain that runs and whose XML cannot be read. Caller frees it with free(). NULL: out of
+ * memory. */
 struct vhca_dom_info *vhca_dom_info_unreadable(const struct vhca_uuid *uuid, const char *name,
 					       const struct vhca_error *why);
 

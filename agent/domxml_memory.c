@@ -79,6 +79,16 @@ static void read_pages(const xmlNode *root, struct vhca_guest_memory *ret)
 	}
 }
 
+static void read_node(const xmlNode *root, struct vhca_guest_memory *ret)
+{
+	const xmlNode *memory =
+		domxml_child_element(domxml_child_element(root, "numatune"), "memory");
+	DOMXML_AUTO_STRING nodeset = memory ? domxml_attribute(memory, "nodeset") : NULL;
+
+	ret->is_pinned = nodeset && vhca_parse_u32((const char *)nodeset, 10, VHCA_NUMA_NODE_MAX,
+						   &ret->node) == 0;
+}
+
 const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret)
 {
 	if (!read_kib(root, "memory", &ret->kib))
@@ -87,5 +97,6 @@ const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret)
 	if (!read_kib(domxml_child_element(root, "memtune"), "hard_limit", &ret->hard_limit_kib))
 		ret->hard_limit_kib = 0;
 	read_pages(root, ret);
+	read_node(root, ret);
 	return NULL;
 }

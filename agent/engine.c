@@ -77,23 +77,41 @@ void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms)
 	vhca_timer_arm_ms(vf->timer, ms);
 }
 
+static void back_off(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_slot *slot)
+{
+	uint32_t ms = vhca_backoff_next(&slot->backoff);
+
+	slot->not_before_ms = vhca_now_ms() + ms;
+	engine_again(e, vf, ms);
+}
+
 void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	uint32_t ms = vhca_backoff_next(&vf->backoff);
+	back_off(e, vf, &vf->host);
+}
 
-	vf->not_before_ms = vhca_now_ms() + ms;
-	engine_again(e, vf, ms);
+void engine_virt_back_off(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	back_off(e, vf, &vf->virt);
+}
+
+static struct vhca_slot *slot_of(struct vhca_vf *vf, enum vhca_effect effect)
+{
+	return effect >= VHCA_EFFECT_ATTACH ? &vf->virt : &vf->host;
 }
 
 void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect)
 {
+	struct vhca_slot *slot = slot_of(vf, effect);
 	uint64_t now = vhca_now_ms();
 
-	if (now < vf->not_before_ms) {
-		engine_again(e, vf, vf->not_before_ms - now);
+	if (now < slot->not_before_ms) {
+		engine_again(e, vf, slot->not_before_ms - now);
 		return;
 	}
-	vf->effect = effect;
+	slot->effect = effect;
+	if (slot == &vf->host)
+		vf->outdated = false;
 	e->args.effects.start(e->args.effects.ctx, vf, effect);
 }
 
@@ -126,7 +144,8 @@ static struct vhca_vf *add_vf(struct vhca_engine *e, struct vhca_bdf pf, struct 
 		return NULL;
 	vf->engine = e;
 	vf->since_ms = vhca_wall_ms();
-	vf->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
+	vf->host.backoff = vf->virt.backoff =
+		(struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	if (vhca_timer_new(e->args.loop, "vf", on_vf_timer, vf, &vf->timer) < 0) {
 		TAILQ_REMOVE(&hca->vfs, vf, link);
 		free(vf);
@@ -163,6 +182,7 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	claim->told_ms = vhca_now_ms();
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
+	vf->unread = vf->state == VHCA_VF_DETACHING;
 	/* Whether it came, or was started here meanwhile, is not known: then another host may have it. */
 	claim->contested = claim->migrating && vf->state == VHCA_VF_PROGRAMMED;
 	if (vf->state != VHCA_VF_UNMANAGED)
@@ -249,7 +269,8 @@ static void apply_conf(struct vhca_engine *e, struct vhca_hca *hca)
 {
 	const struct vhca_conf_hca *c = vhca_conf_hca(e->conf, hca->facts.bdf);
 
-	hca->managed = c && c->manage;
+	hca->wanted = c && c->manage;
+	hca->managed = hca->wanted && hca->facts.ib_ports != VHCA_IB_PORTS_NONE;
 	hca->want_vfs = c ? c->vfs : VHCA_CONF_VFS_KEEP;
 	engine_set_port(e, hca, c ? c->port : 1);
 	(void)vhca_strcpy(hca->fabric, sizeof(hca->fabric),
@@ -269,30 +290,30 @@ void vhca_engine_set_conf(struct vhca_engine *e, const struct vhca_conf *conf)
 
 /* ---- hardware ---- */
 
-static void see_vf(struct vhca_engine *e, const struct vhca_pf_facts *pf,
-		   const struct vhca_vf_facts *facts)
+static void see_vf(struct vhca_engine *e, struct vhca_hca *hca, const struct vhca_vf_facts *facts)
 {
 	struct vhca_vf *vf = vhca_model_vf(&e->model, facts->bdf);
 
 	if (!vf)
-		vf = add_vf(e, pf->bdf, facts->bdf, facts->index);
+		vf = add_vf(e, hca->facts.bdf, facts->bdf, facts->index);
 	if (!vf)
 		return;
+	engine_see_place(vf, hca, facts->index);
 	vf->present = true;
-	vf->index = facts->index;
 	vf->iommu_group = facts->iommu_group;
 	vf->group_size = facts->group_size;
 	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
 }
 
-/* The RDMA device is there (again). What failed for want of it does not wait out its back-off: a stranger's guest may have the VF. */
+/* The RDMA device is there (again). What failed for want of it waits out neither its back-off nor
+ * its quarantine: a stranger's guest may have the VF. */
 static void look_soon(struct vhca_hca *hca)
 {
 	uint64_t soon = vhca_now_ms() + RESET_LOOK_MS;
 	struct vhca_vf *vf;
 
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
-		vf->not_before_ms = 0;
+		vf->host.not_before_ms = vf->rests_until_ms = 0;
 		if (vf->look_ms > soon && vf->state != VHCA_VF_DETACHING)
 			vf->look_ms = soon;
 	}
@@ -301,19 +322,23 @@ static void look_soon(struct vhca_hca *hca)
 static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 {
 	struct vhca_hca *hca = vhca_model_hca(&e->model, pf->bdf);
+	enum vhca_ib_ports ib_ports;
 
 	if (!hca)
 		hca = vhca_model_add_hca(&e->model, pf->bdf);
 	if (!hca)
 		return;
+	/* What was known stays while its RDMA device is away. */
+	ib_ports = pf->ib_ports ? pf->ib_ports : hca->facts.ib_ports;
 	/* Loaded again: maps and GUIDs are the driver's. */
 	if (pf->ibdev[0] && strcmp(hca->facts.ibdev, pf->ibdev) != 0)
 		look_soon(hca);
 	hca->facts = *pf;
+	hca->facts.ib_ports = ib_ports;
 	hca->present = true;
 	apply_conf(e, hca);
 	for (unsigned int i = 0; i < pf->n_vfs; i++)
-		see_vf(e, pf, &pf->vfs[i]);
+		see_vf(e, hca, &pf->vfs[i]);
 }
 
 /* VFs that the inventory lacks: since when? */
@@ -411,6 +436,17 @@ static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
 		vhca_outbox_kick(e->outbox);
 }
 
+/* What the VF shows of the claim's keys was read from the table as it was before. */
+static void outdate(struct vhca_vf *vf)
+{
+	vf->outdated = true;
+	if (vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_PROGRAMMED &&
+	    vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_DETACHING)
+		return;
+	vf->reprogram = true;
+	vf->hw_known = false;
+}
+
 void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
 		      const struct vhca_port_state *state)
 {
@@ -432,10 +468,8 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 			vhca_outbox_kick(e->outbox);
 	}
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
-		if (table && (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_PROGRAMMED)) {
-			vf->reprogram = true;
-			vf->hw_known = false; /* what was read is of the table before */
-		}
+		if (table)
+			outdate(vf);
 		engine_mark(e, vf);
 	}
 	vhca_timer_arm_ms(e->requests, 0);
@@ -570,14 +604,26 @@ bool vhca_engine_virt_synced(const struct vhca_engine *e)
 	return e->virt_synced;
 }
 
+bool vhca_engine_manages(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return vf->hca->managed && !vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf);
+}
+
 /* ---- readiness ---- */
 
 static bool vf_pending(struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	if (!vf->present)
+	if (!vf->present || !vhca_engine_manages(e, vf))
 		return false;
 	return vf->state == VHCA_VF_PREPARING || (vf->state == VHCA_VF_UNMANAGED && !vf->in_use &&
 						  !vhca_model_user(&e->model, vf->bdf, NULL));
+}
+
+/* Whether that was tried and has failed, its problem says. */
+static bool makes_vfs(const struct vhca_hca *hca)
+{
+	return hca->present && vhca_hca_gives_vfs(hca) && hca->want_vfs != VHCA_CONF_VFS_KEEP &&
+	       hca->facts.num_vfs != hca->want_vfs && !hca->problem[0];
 }
 
 const char *vhca_engine_not_ready(const struct vhca_engine *engine)
@@ -592,13 +638,37 @@ const char *vhca_engine_not_ready(const struct vhca_engine *engine)
 	if (!e->inventory_seen)
 		return "the PCI inventory has not been read yet";
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		if (makes_vfs(hca)) {
+			(void)snprintf(e->not_ready, sizeof(e->not_ready),
+				       "the VFs of %s are being made",
+				       VHCA_BDF_STR(hca->facts.bdf));
+			return e->not_ready;
+		}
 		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			if (!hca->managed || !vf_pending(e, vf))
+			if (!vhca_hca_gives_vfs(hca) || !vf_pending(e, vf))
 				continue;
 			(void)snprintf(e->not_ready, sizeof(e->not_ready), "VF %s is not bound yet",
 				       VHCA_BDF_STR(vf->bdf));
 			return e->not_ready;
 		}
+	}
+	return NULL;
+}
+
+const char *vhca_engine_awaits_ports(const struct vhca_engine *engine)
+{
+	struct vhca_engine *e =
+		(struct vhca_engine *)engine; /* only the sentence buffer is written */
+	const struct vhca_hca *hca;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		if (!hca->present || !hca->managed || !hca->facts.total_vfs ||
+		    hca->facts.ib_ports != VHCA_IB_PORTS_UNKNOWN)
+			continue;
+		(void)snprintf(e->not_ready, sizeof(e->not_ready),
+			       "the adapter %s has no RDMA device yet",
+			       VHCA_BDF_STR(hca->facts.bdf));
+		return e->not_ready;
 	}
 	return NULL;
 }

@@ -66,8 +66,8 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *infos,
 			   unsigned int n);
 void vhca_engine_virt_lost(struct vhca_engine *e);
-/* One domain's live XML; info NULL = not active. Copies. Of one that is unreadable, what was read last
- * stays. */
+/* One domain's live XML; info NULL = not active. Copies. Of one that is unreadable, what was
+ * read last stays. */
 void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 			const struct vhca_dom_info *info);
 /* What an event of libvirt says by itself, ahead of the live XML that is read after it. at_us: when it was heard (vhca_now_us()). */
@@ -76,7 +76,7 @@ void vhca_engine_device_removed(struct vhca_engine *e, const struct vhca_uuid *u
 /* It was resumed, or paused: where it comes in by migration, it may be here now, or surely is. */
 void vhca_engine_guest_state(struct vhca_engine *e, const struct vhca_uuid *uuid, bool is_here,
 			     uint64_t at_us);
-void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf,
+void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
 			     const struct vhca_effect_result *result);
 /* A new SM rebuilds its table: everything that is bound here is reported again. */
 void vhca_engine_snapshot(void *engine);
@@ -93,7 +93,9 @@ struct vhca_claim_request {
 	bool has_bdf;
 	struct vhca_bdf bdf; /* exactly this VF */
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
-	enum vhca_way way;   /* ATTACH or CLAIM */
+	bool unfailed; /* one that has failed nobody: in place of one that has (engine_claim.c) */
+	bool lenient;  /* vf.pf and vf.numa are another host's: met where that is possible */
+	enum vhca_way way; /* ATTACH or CLAIM */
 };
 /* CLAIM ends at programmed, ATTACH at attached. */
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
@@ -177,7 +179,8 @@ void vhca_engine_stir(struct vhca_engine *e);
 /* A drained host claims no VF any more, for nobody, and starts no domain with one; what has been claimed stays (agent/drain.h). */
 void vhca_engine_set_drained(struct vhca_engine *e, bool drained);
 
-/* The state disk refuses what is written: says so in err, -errno; else 0. What would have to be written first is refused meanwhile. */
+/* The state disk refuses what is written: says so in err, -errno; else 0. What would have to be
+ * written first is refused meanwhile. */
 int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
 
 /* Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse. */
@@ -193,7 +196,14 @@ bool vhca_engine_has_unreadable(const struct vhca_engine *e);
 
 /* ---- for the API ---- */
 bool vhca_engine_virt_synced(const struct vhca_engine *e);
+/* Its adapter is managed, and the configuration does not leave it out. */
+bool vhca_engine_manages(const struct vhca_engine *e, const struct vhca_vf *vf);
+/* A domain gets it only if the engine says so: it is managed, or about to be. */
+bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf);
 /* Why the host is not ready yet: NULL when all managed VFs are bound or found impossible. Borrowed, for the moment. */
 const char *vhca_engine_not_ready(const struct vhca_engine *e);
+/* Which adapter's driver is still starting, as far as can be told: that may stay so for ever (no
+ * mlx5_ib). */
+const char *vhca_engine_awaits_ports(const struct vhca_engine *e);
 
 #endif

@@ -35,7 +35,7 @@ static void fail_claim(struct vhca_claim *c)
 {
 	if (c->ending || c->failure.kind)
 		return;
-	vhca_error_set(&c->failure, VHCA_ERR_DEVICE, "vf_gone", ENODEV,
+	vhca_error_set(&c->failure, VHCA_ERR_DEVICE, "vf_lost", ENODEV,
 		       "%s has gone: the kernel does not show it any more",
 		       VHCA_BDF_STR(c->vf->bdf));
 	vhca_error_hint(&c->failure, "vhcactl explain %s", VHCA_BDF_STR(c->vf->bdf));
@@ -116,9 +116,13 @@ static void step_unused(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_reason(vf, "%s", vf->claim->failure.kind ? vf->claim->failure.msg : GONE);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		break;
-	case VHCA_VF_SCRUBBING:
-		engine_start(e, vf,
-			     VHCA_EFFECT_SCRUB); /* its adapter may reach what PCI does not */
+	case VHCA_VF_SCRUBBING: /* its adapter may reach what PCI does not */
+		if (engine_place_taken(vf)) {
+			engine_reason(vf, GONE ", and another one is in its place");
+			engine_move(e, vf, VHCA_VF_QUARANTINED);
+		} else {
+			engine_start(e, vf, VHCA_EFFECT_SCRUB);
+		}
 		break;
 	case VHCA_VF_PREPARING:
 		engine_reason(vf, GONE);

@@ -185,6 +185,7 @@ static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct p
 {
 	const char *name = own_name(p->dev);
 
+	p->req.vf.numa = -1;
 	(void)snprintf(p->req.vf.fabric, VHCA_NAME_MAX, "%s", p->vf->hca->fabric);
 	if (name && !name_taken(e, ps, name)) {
 		(void)snprintf(p->req.vf.name, VHCA_NAME_MAX, "%s", name);
@@ -253,14 +254,24 @@ static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan
 	return r < 0 ? r : check_alone(a->e, ps, p, err);
 }
 
-static int check_vf(const struct vhca_vf *vf, struct vhca_error *err)
+static int check_vf(const struct vhca_engine *e, const struct vhca_vf *vf, struct vhca_error *err)
 {
 	const char *bdf = VHCA_BDF_STR(vf->bdf), *pf = VHCA_BDF_STR(vf->hca->facts.bdf);
 
+	if (vf->hca->wanted && !vf->hca->managed)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "no_infiniband", 0,
+				      "%s: its adapter %s has no InfiniBand port", bdf, pf);
 	if (!vf->hca->managed) {
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_managed", 0,
 			       "%s: its adapter %s is not managed", bdf, pf);
 		vhca_error_hint(err, "manage = yes in [hca %s] of vhcad.conf, then reload", pf);
+		return -EBUSY;
+	}
+	if (!vhca_engine_manages(e, vf)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_managed", 0,
+			       "%s: is left out by the configuration", bdf);
+		vhca_error_hint(
+			err, "take it out of exclude in [hca %s] of vhcad.conf, then reload", pf);
 		return -EBUSY;
 	}
 	if (!vf->present || vf->committing || vf->adopt)
@@ -336,7 +347,7 @@ static int plan_all(struct engine_adopt *a, struct plans *ps)
 				   .dev = &info->hostdevs[i]};
 		if (!p->vf || p->vf->state != VHCA_VF_UNMANAGED || p->vf->claim)
 			continue;
-		r = check_vf(p->vf, &a->err);
+		r = check_vf(a->e, p->vf, &a->err);
 		if (!r)
 			r = make_plan(a, ps, p, &a->err);
 		if (r < 0)
@@ -413,7 +424,7 @@ static int count_vfs(struct vhca_engine *e, const struct vhca_domain *dom, struc
 
 		if (!vf || vf->state != VHCA_VF_UNMANAGED)
 			continue;
-		r = check_vf(vf, err);
+		r = check_vf(e, vf, err);
 		if (r < 0)
 			return r;
 		n++;
@@ -457,7 +468,7 @@ static void read_vfs(struct engine_adopt *a, const struct vhca_dom_info *info)
 		if (!vf || vf->state != VHCA_VF_UNMANAGED || vf->adopt == a)
 			continue;
 		vf->adopt = a;
-		vf->not_before_ms = 0;
+		vf->host.not_before_ms = 0;
 		a->waiting++;
 		engine_mark(a->e, vf);
 	}

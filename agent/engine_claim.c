@@ -102,69 +102,7 @@ void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_s
 	}
 }
 
-/* ---- choosing a VF ---- */
-
-struct want {
-	const struct vhca_vf_request *vf;
-	bool has_bdf;
-	struct vhca_bdf bdf;
-	bool as_it_is;
-};
-
-static bool fits(const struct vhca_vf *vf, const struct want *w)
-{
-	const struct vhca_hca *hca = vf->hca;
-
-	if (vf->state != (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) || vf->committing ||
-	    vf->claim || vf->reprogram || !vf->present || !hca->managed || hca->replacing)
-		return false;
-	if (w->has_bdf)
-		return !vhca_bdf_cmp(vf->bdf, w->bdf);
-	if (strcmp(hca->fabric, w->vf->fabric) ||
-	    (w->vf->has_pf && vhca_bdf_cmp(hca->facts.bdf, w->vf->pf)))
-		return false;
-	return w->vf->numa < 0 || hca->facts.numa_node == w->vf->numa;
-}
-
-static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
-{
-	struct vhca_hca *hca;
-	struct vhca_vf *vf;
-
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (fits(vf, w))
-				return vf;
-	return NULL;
-}
-
-static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error *err)
-{
-	const struct vhca_vf *vf = w->has_bdf ? vhca_model_vf(&e->model, w->bdf) : NULL;
-	unsigned int n = 0, total = 0;
-	struct vhca_hca *hca;
-
-	if (w->has_bdf && !vf)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s",
-				      VHCA_BDF_STR(w->bdf));
-	if (w->has_bdf)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s",
-				      VHCA_BDF_STR(w->bdf), vhca_vf_state_to_string(vf->state));
-	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
-			continue;
-		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			total++;
-			n += vf->state == VHCA_VF_FREE && !vf->claim;
-		}
-	}
-	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_vf", EBUSY,
-		       "no free VF for fabric %s: %u of its %u VFs are free%s", w->vf->fabric, n,
-		       total, n ? ", none on the HCA or NUMA node that is asked for" : "");
-	vhca_error_hint(err,
-			"detach a VF, or enable more on this host (vhcactl hcas, vhcactl vfs)");
-	return -EBUSY;
-}
+/* ---- making a claim ---- */
 
 int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
 			    struct vhca_error *err)
@@ -186,8 +124,6 @@ int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 		"add <controller type='pci' model='pcie-root-port'/> to the domain and restart it");
 	return -ENOSPC;
 }
-
-/* ---- making a claim ---- */
 
 int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err)
@@ -312,6 +248,9 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
+	c->has_pf = req->vf.has_pf;
+	c->pf = req->vf.pf;
+	c->numa = req->vf.numa;
 	c->epoch = epoch;
 	if (!r && !vhca_guid_is_stand_in(id->guid))
 		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
@@ -323,7 +262,7 @@ static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *i
 {
 	if (!vhca_guid_is_stand_in(id->guid) || vhca_hca_identity(vf->hca)->choose)
 		return 0;
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "no_guid_from_sm", 0,
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "sm_chooses_no_guid", 0,
 		       "the SM chooses no GUIDs for VFs of %s, an adapter of family %s",
 		       VHCA_BDF_STR(vf->hca->facts.bdf),
 		       vhca_family_to_string(vf->hca->facts.family));
@@ -331,14 +270,24 @@ static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *i
 	return -EOPNOTSUPP;
 }
 
+static int memory_node(struct vhca_engine *e, const struct vhca_claim_request *req)
+{
+	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
+
+	return dom && dom->info->memory.is_pinned ? (int)dom->info->memory.node : -1;
+}
+
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
 		      struct vhca_error *err)
 {
-	struct want want = {.vf = &req->vf,
-			    .has_bdf = req->has_bdf,
-			    .bdf = req->bdf,
-			    .as_it_is = req->as_it_is};
+	struct engine_want want = {.vf = &req->vf,
+				   .has_bdf = req->has_bdf,
+				   .bdf = req->bdf,
+				   .as_it_is = req->as_it_is,
+				   .unfailed = req->unfailed,
+				   .lenient = req->lenient,
+				   .near = memory_node(e, req)};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];
@@ -351,9 +300,9 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;
-	vf = choose(e, &want);
+	vf = engine_choose(e, &want);
 	if (!vf)
-		return no_vf(e, &want, err);
+		return engine_no_vf(e, &want, err);
 	r = check_chooses(vf, id, err);
 	if (!r)
 		r = check_room(e, vf->hca, id, err);
@@ -368,6 +317,8 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	engine_forget_epochs(e);
 	c->vf = vf;
 	c->port = vf->hca->port;
+	c->by_address = req->has_bdf;
+	c->replaces = req->unfailed;
 	vf->claim = c;
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
@@ -379,22 +330,57 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	return 0;
 }
 
+static int claim_at_next_epoch(struct vhca_engine *e, const struct vhca_claim_request *req,
+			       const struct vhca_identity *id, struct vhca_claim **ret,
+			       struct vhca_error *err)
+{
+	uint64_t last = vhca_model_epoch(&e->model, id->guid);
+	int r = engine_make_claim(e, req, id, vhca_model_next_epoch(&e->model, id->guid), ret, err);
+
+	if (r == 0)
+		(*ret)->reused = last && (*ret)->epoch == last;
+	if (r == 0)
+		(*ret)->disputed = vhca_model_is_disputed(&e->model, id->guid);
+	return r;
+}
+
 int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request *req,
 			  struct vhca_claim **ret, struct vhca_error *err)
 {
 	struct vhca_identity id = {0};
-	uint64_t last;
 	int r = engine_resolve_identity(e, req, &id, err);
 
-	if (r < 0)
-		return r;
-	last = vhca_model_epoch(&e->model, id.guid);
-	r = engine_make_claim(e, req, &id, vhca_model_next_epoch(&e->model, id.guid), ret, err);
-	if (r == 0)
-		(*ret)->reused = last && (*ret)->epoch == last;
-	if (r == 0)
-		(*ret)->disputed = vhca_model_is_disputed(&e->model, id.guid);
-	return r;
+	return r < 0 ? r : claim_at_next_epoch(e, req, &id, ret, err);
+}
+
+/* An orchestrator's claim stands for an XML that names its VF, once it was answered; a migration
+ * ends its own. */
+static bool may_be_replaced(const struct vhca_claim *c)
+{
+	return c->vf_failed && !c->replaces && !c->ending && !c->migrating && !c->by_address &&
+	       !vhca_guid_is_stand_in(c->identity.guid) &&
+	       (c->way != VHCA_WAY_CLAIM || !STAILQ_EMPTY(&c->waiters));
+}
+
+bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
+{
+	struct vhca_claim_request req = {
+		.domain = ended->domain, .way = ended->way, .unfailed = true};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *c;
+
+	if (!may_be_replaced(ended))
+		return false;
+	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name), ended->domain_name); /* same */
+	(void)vhca_strcpy(req.vf.name, sizeof(req.vf.name), ended->name);		 /* sizes */
+	(void)vhca_strcpy(req.vf.fabric, sizeof(req.vf.fabric), ended->fabric);
+	req.vf.has_pf = ended->has_pf;
+	req.vf.pf = ended->pf;
+	req.vf.numa = ended->numa;
+	if (claim_at_next_epoch(e, &req, &ended->identity, &c, &err) < 0)
+		return false;
+	STAILQ_CONCAT(&c->waiters, &ended->waiters);
+	return true;
 }
 
 void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name)

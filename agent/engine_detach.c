@@ -155,10 +155,17 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 
 	say_kept(e, vf, &err);
 	vf->claim->ending = vf->claim->leaving = false;
+	vf->claim->asked = true;
 	vf->claim->kept = err;
 	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
 	engine_reason(vf, "%s", err.msg);
 	engine_move(e, vf, VHCA_VF_ATTACHED);
+}
+
+bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->asked && c->way != VHCA_WAY_CLAIM && !c->migrating && !c->ending &&
+	       !c->failure.kind && engine_claim_domain(e, c);
 }
 
 /* An operator has vouched meanwhile, and nobody else wants it out. */
@@ -173,6 +180,8 @@ static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)
 
 	if (vf->escalation.next_ms && vf->escalation.next_ms < next)
 		next = vf->escalation.next_ms;
+	if (vf->host.not_before_ms > now && vf->host.not_before_ms < next)
+		next = vf->host.not_before_ms;
 	engine_again(e, vf, next - now);
 }
 
@@ -192,6 +201,7 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	if (may_stay(vf->claim)) {
 		vf->claim->stays = false;
+		vf->claim->asked = true;
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 		return;
@@ -206,6 +216,9 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_begin_detach(e, vf);
 	if (is_escalation_due(vf, now)) {
 		escalate(e, vf);
+	} else if (now >= vf->look_ms && vf->unread && vf->present) {
+		vf->unread = false;
+		engine_start(e, vf, VHCA_EFFECT_READ);
 	} else if (now >= vf->look_ms) {
 		vf->look_ms = now + e->conf->detach_retry_ms;
 		say_waits(vf);

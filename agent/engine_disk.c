@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The state disk refuses what is written (it is full, say). The store keeps all transactions and tries again, so what waits for them goes
- * on when there is room; nothing new begins meanwhile. What has begun with the transaction that found it out is undone.
+ * The state disk refuses what is written (it is full, say). The store keeps all transactions and
+ * tries again, so what waits for them goes on when there is room; nothing new begins meanwhile.
+ * What has begun with the transaction that found it out is undone.
  */
 #include <errno.h>
 
@@ -58,10 +59,11 @@ int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err)
 void engine_guard(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	bool in_guest =
-		vf->state == VHCA_VF_ATTACHED ||
+		vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_DETACHING ||
 		(vf->state == VHCA_VF_PROGRAMMED && vhca_model_user(&e->model, vf->bdf, NULL));
 
 	/* Under a stranger its identity is withdrawn, not restored. */
-	if (in_guest && vf->present && vf->claim && !vhca_model_stranger(&e->model, vf))
+	if (in_guest && vf->present && !vf->to_hca && vf->claim &&
+	    !vhca_model_stranger(&e->model, vf))
 		(void)engine_follow_table(e, vf);
 }

@@ -6,14 +6,39 @@
 #include "agent/engine_int.h"
 #include "common/base/file.h"
 
+/* About to be taken over. What it shows until then is the driver's choice, or somebody's before. */
+static bool is_unproven(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_conf_hca *c = vhca_conf_hca(e->conf, vf->hca->facts.bdf);
+
+	if (vf->state != VHCA_VF_UNMANAGED || !c || !c->manage ||
+	    vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf))
+		return false;
+	if (!e->inventory_seen)
+		return true;
+	return vf->present && vf->hca->managed && !vf->in_use &&
+	       !vhca_model_user(&e->model, vf->bdf, NULL);
+}
+
+bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return vf->state != VHCA_VF_UNMANAGED || is_unproven(e, vf);
+}
+
 static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
 			 struct vhca_bdf bdf, struct vhca_error *err)
 {
 	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
 	bool his;
 
-	if (!vf || vf->state == VHCA_VF_UNMANAGED)
+	if (!vf || !vhca_engine_guards(e, vf))
 		return 0;
+	if (vf->state == VHCA_VF_UNMANAGED)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_proven", 0,
+				      "%s is an InfiniBand VF that vhcad is about to take over; "
+				      "start the domain again in a moment, or leave the VF out "
+				      "(exclude in [hca] of vhcad.conf)",
+				      VHCA_BDF_STR(bdf));
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
 	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
@@ -23,7 +48,8 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 				      "%s was claimed for the run of this domain that just ended; "
 				      "claim it again (POST /v1/claims)",
 				      VHCA_BDF_STR(bdf));
-	if (his && (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
+	if (his && !vf->to_hca &&
+	    (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
 		return 0;
 	if (his)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
@@ -37,23 +63,23 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 			      VHCA_BDF_STR(bdf));
 }
 
-static bool manages_vfs(const struct vhca_engine *e)
+static bool guards_vfs(struct vhca_engine *e)
 {
 	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
 	TAILQ_FOREACH (hca, &e->model.hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vf->state != VHCA_VF_UNMANAGED)
+			if (vhca_engine_guards(e, vf))
 				return true;
 	return false;
 }
 
 /* Those that the hook could not name may be of ours. */
-static int check_unnamed(const struct vhca_engine *e, const struct vhca_hook_request *req,
+static int check_unnamed(struct vhca_engine *e, const struct vhca_hook_request *req,
 			 struct vhca_error *err)
 {
-	if (!req->incomplete || !manages_vfs(e))
+	if (!req->incomplete || !guards_vfs(e))
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
 			      "not all host devices of this domain could be looked at: it has more "

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_ENGINE_INT_H
 #define VHCA_AGENT_ENGINE_INT_H
-/* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of steps), engine_detach.c (the longest of them), engine_effect.c (what
- * outcomes mean), engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters), engine_request.c (what live domains ask for), engine_event.c (libvirt's events), engine_hook.c (what the hook
- * is told), engine_adopt.c (claims of what runs already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
- * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone), engine_disk.c (a state disk that is full), engine_unread.c (domains that cannot be read). */
+/* Shared by the engine's own files: engine.c (inputs, work list), engine_step.c (the table of
+ * steps), engine_detach.c (the longest of them), engine_effect.c (what outcomes mean),
+ * engine_move.c (journaled transitions), engine_claim.c (from requests to claims, waiters),
+ * engine_choose.c (which VF), engine_request.c (what live domains ask for), engine_event.c
+ * (libvirt's events), engine_hook.c (what the hook is told), engine_adopt.c (claims of what runs
+ * already), engine_sm.c (the SM's answers), engine_takeover.c (who may overrule them),
+ * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its
+ * VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone),
+ * engine_place.c (VFs that are elsewhere on their card), engine_disk.c (a state disk that is
+ * full), engine_unread.c (domains that cannot be read). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -44,6 +50,9 @@ struct vhca_engine {
 	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
 #define ABSENT_MS     10000 /* a VF may be away so long, while its adapter is reset or loaded anew */
 #define GROUP_LOOK_MS 200   /* ...and is asked for this often until then */
+/* A guest's driver reads its P_Keys when it hears of a change: a key that leaves its index and
+ * comes to another one sooner would be missed. */
+#define UNMAPPED_MS 200
 
 /* ---- engine.c ---- */
 void engine_mark(struct vhca_engine *e, struct vhca_vf *vf);
@@ -54,16 +63,18 @@ void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect ef
 /* Sets, or clears, the sentence that explains the VF's state to people. */
 void engine_reason(struct vhca_vf *vf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void engine_no_reason(struct vhca_vf *vf);
-/* Delays the VF's next effect by its back-off. */
+/* Delays the next effect on the VF's hardware, or the next one at libvirt, by its back-off. */
 void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
+void engine_virt_back_off(struct vhca_engine *e, struct vhca_vf *vf);
 
-/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost here: what it knows already changes nothing
- * there. */
+/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost
+ * here: what it knows already changes nothing there. */
 void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
-/* The P_Key table has changed under a VF in a guest: reads it, or programs it anew; false if it has not. */
+/* The P_Key table has changed under a VF in a guest: reads it, or programs it anew; false if it
+ * has not. */
 bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf);
 /* The map of a VF in a guest led to a foreign key: alarm, and by policy the VF goes. */
 void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
@@ -71,11 +82,14 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 /* ---- engine_absent.c ---- */
 /* The step of a VF that the kernel does not show. */
 void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf);
+/* Gives the reason, and tells everybody. */
+void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
 
 /* ---- engine_disk.c ---- */
 /* What the store says of its disk: a negative errno, or 0. */
 void engine_disk_changed(void *engine, int rc);
-/* A VF in a guest whose transaction waits for the disk: all that may be done meanwhile is to withdraw what became foreign. */
+/* A VF in a guest whose transaction waits for the disk: all that may be done meanwhile is to
+ * withdraw what became foreign. */
 void engine_guard(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_detach.c ---- */
@@ -83,6 +97,9 @@ void engine_guard(struct vhca_engine *e, struct vhca_vf *vf);
 void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf);
 /* The step of a VF that its guest is to let go. */
 void engine_detach(struct vhca_engine *e, struct vhca_vf *vf);
+/* The VF has left its guest for an unplug that was given up, and nobody wants it out any more. A
+ * <hostdev> of the domain's own is not ours to plug in. */
+bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *claim);
 /* What the guest's agent has said, or why nothing. */
 void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 		     const struct vhca_effect_result *res);
@@ -92,6 +109,8 @@ void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
 /* Journals changes of the claim, the attachment or the binding without a change of state. */
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
+/* No row of its claim was written yet: what is adopted, or was free. */
+bool engine_is_unborn(const struct vhca_vf *vf);
 /* The same, and queues the claim's binding in the same transaction. */
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 /* A save that had to wait for another transaction, or that failed; false if there is none. */
@@ -154,9 +173,34 @@ struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca
 /* "vm1/ib0", for messages. */
 const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
 
+/* The claim has ended because its VF failed: a new one with the same identity, and its waiters, is
+ * made for another VF; false if there is none, or it must not be. */
+bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended);
+
+/* ---- engine_choose.c ---- */
+struct engine_want {
+	const struct vhca_vf_request *vf;
+	bool has_bdf;
+	struct vhca_bdf bdf;
+	bool as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
+	int near; /* the NUMA node that the guest's memory is on; -1 = not known */
+};
+/* The best VF that fits; NULL = none. */
+struct vhca_vf *engine_choose(struct vhca_engine *e, const struct engine_want *w);
+/* Says in err why none fits. */
+int engine_no_vf(struct vhca_engine *e, const struct engine_want *w, struct vhca_error *err);
+
 /* ---- engine_sm.c ---- */
 /* Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1; if the SM knows better, it says so. */
 void engine_forget_epochs(struct vhca_engine *e);
+
+/* ---- engine_place.c ---- */
+/* The kernel shows it there: what runs for it still goes to where it was. */
+void engine_see_place(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
+/* False: it is not to be stepped now. */
+bool engine_settle_place(struct vhca_engine *e, struct vhca_vf *vf);
+/* Another VF, which the kernel shows, is where this one was. */
+bool engine_place_taken(const struct vhca_vf *vf);
 
 /* ---- engine_port.c ---- */
 /* The configuration says which port carries the identities of the HCA's VFs; taken at once, unless there are claims on another. */

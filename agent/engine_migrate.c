@@ -22,7 +22,7 @@ static int check_default_partition(struct vhca_engine *e, const struct vhca_iden
 	for (unsigned int i = 0; i < id->n_pkeys; i++)
 		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
 		    !e->conf->allow_default_partition)
-			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition", 0,
+			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
 					      "this host gives nobody the default partition "
 					      "(policy.allow_default_partition)");
 	return 0;
@@ -143,7 +143,7 @@ void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)
 {
 	return claim->vf->state == state && !claim->vf->committing &&
-	       claim->vf->effect == VHCA_EFFECT_NONE;
+	       vhca_vf_effect(claim->vf) == VHCA_EFFECT_NONE;
 }
 
 /* ---- a host that is emptied ---- */

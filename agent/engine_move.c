@@ -203,20 +203,36 @@ void engine_drop_commits(struct vhca_engine *e)
 /* The claim is over and its VF scrubbed: last words to who waits, and its domain may be served again. */
 static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
 {
-	struct vhca_error failure = c->failure;
+	struct vhca_claim gone = *c;
+	const struct vhca_error *failure = gone.failure.kind ? &gone.failure : NULL;
 	char label[192];
 
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label), "%s released%s%s",
-			VHCA_BDF_STR(vf->bdf), failure.kind ? ": " : "",
-			failure.kind ? failure.msg : "");
-	if (failure.kind)
-		engine_request_failed(e, c);
-	engine_tell(e, c, VHCA_VF_FREE, failure.kind ? &failure : NULL);
+			VHCA_BDF_STR(vf->bdf), failure ? ": " : "", failure ? failure->msg : "");
+	STAILQ_INIT(&gone.waiters);
+	STAILQ_CONCAT(&gone.waiters, &c->waiters);
 	vf->claim = NULL;
 	vhca_model_drop_claim(&e->model, c);
+	if (!engine_serve_elsewhere(e, &gone)) {
+		if (failure)
+			engine_request_failed(e, &gone);
+		engine_tell(e, &gone, VHCA_VF_FREE, failure);
+	}
 	vf->granted = false;
 	vf->missing = 0;
 	engine_settle_port(e, vf->hca);
+}
+
+/* The guest takes VFs after all. */
+static void forget_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vhca_uuid_equal(&vf->failed_guest, domain))
+				vf->failed_guest = (struct vhca_uuid){{0}};
 }
 
 static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
@@ -225,15 +241,22 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	/* A proof that fails again and again must not be tried at full speed. */
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_SCRUBBING &&
 	    vf->state != VHCA_VF_QUARANTINED)
-		vhca_backoff_reset(&vf->backoff);
-	vf->not_before_ms = 0;
+		vhca_backoff_reset(&vf->host.backoff);
+	vhca_backoff_reset(&vf->virt.backoff);
+	vf->host.not_before_ms = vf->virt.not_before_ms = 0;
 	vf->look_ms = from == VHCA_VF_PREPARING && vf->state == VHCA_VF_FREE
 			      ? vhca_now_ms() + RESET_LOOK_MS
 			      : 0;
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_UNMANAGED)
 		vf->probed = false;
 	vf->deadline_ms = 0;
+	vf->unread = vf->state == VHCA_VF_DETACHING && from == VHCA_VF_QUARANTINED;
 	vf->escalation = (struct vhca_escalation){.next_ms = 0};
+	if (vf->claim && vf->state == VHCA_VF_ATTACHED) {
+		vf->claim->stripped = false;
+		vf->failures = 0;
+		forget_failed(e, &vf->claim->domain);
+	}
 	if (vf->state == VHCA_VF_DETACHING)
 		engine_begin_detach(e, vf);
 	if (vf->state == VHCA_VF_SCRUBBING)
@@ -257,8 +280,7 @@ static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_
 	vhca_timer_arm_ms(e->requests, 0);
 }
 
-/* No row of its claim was written yet: what is adopted, or was free. */
-static bool is_unborn(const struct vhca_vf *vf)
+bool engine_is_unborn(const struct vhca_vf *vf)
 {
 	return vf->claim && !vf->claim->orphan &&
 	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
@@ -288,7 +310,8 @@ static void fail_siblings(struct vhca_engine *e, const struct vhca_claim *claim)
 		}
 }
 
-/* What comes first of a claim is not tried again: who asked for it hears at once, and it is as if he had not. */
+/* What comes first of a claim is not tried again: who asked for it hears at once, and it is as
+ * if he had not. */
 static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
 	struct vhca_claim *c = vf->claim;
@@ -296,7 +319,7 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 	char label[192];
 
 	if (vhca_engine_check_disk(e, &why) == 0)
-		vhca_error_set(&why, VHCA_ERR_UNAVAILABLE, "state_disk", -rc,
+		vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 			       "the claim cannot be written to the state database");
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
@@ -323,7 +346,7 @@ static void note_unsaved(const struct engine_commit *c)
 		return;
 	c->vf->unsaved = true;
 	c->vf->unreported |= c->ticket != 0;
-	c->vf->unsaved_ms = c->vf->not_before_ms;
+	c->vf->unsaved_ms = c->vf->host.not_before_ms;
 }
 
 static void on_commit(void *arg, int rc)
@@ -335,7 +358,7 @@ static void on_commit(void *arg, int rc)
 
 	release_ticket(e, c->ticket, rc == 0);
 	vf->committing--;
-	if (rc < 0 && c->move && is_unborn(vf)) {
+	if (rc < 0 && c->move && engine_is_unborn(vf)) {
 		birth_failed(e, vf, rc);
 	} else if (rc < 0) {
 		commit_failed(e, vf, rc);
@@ -399,8 +422,10 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		return;
 	}
 	c->to = to;
+	if (to == VHCA_VF_ATTACHED && vf->state == VHCA_VF_PROGRAMMED)
+		vf->claim->asked = false; /* of the device that it had before */
 	txn = vhca_txn_new(e->args.store);
-	if (is_unborn(vf))
+	if (engine_is_unborn(vf))
 		vhca_txn_fail_fast(txn);
 	if (vf->claim && to == VHCA_VF_FREE) {
 		put_end(txn, c, vf->claim);
@@ -427,10 +452,11 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	vhca_txn_commit(txn, on_commit, c);
 }
 
-/* Behind one that waits for the disk there is one more at most, however long that takes. What has no row yet gets it with its first move. */
+/* Behind one that waits for the disk there is one more at most, however long that takes. What
+ * has no row yet gets it with its first move. */
 static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	return (vf->committing && e->disk.kind) || is_unborn(vf);
+	return (vf->committing && e->disk.kind) || engine_is_unborn(vf);
 }
 
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
@@ -470,7 +496,7 @@ bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
 	bool report = vf->unreported;
 
 	if (!vf->unsaved || !vf->claim || vf->committing || vhca_now_ms() < vf->unsaved_ms ||
-	    is_unborn(vf))
+	    engine_is_unborn(vf))
 		return false;
 	vf->unsaved = vf->unreported = false;
 	save(e, vf, report);
@@ -512,7 +538,8 @@ static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *c
 	return false;
 }
 
-/* Reports of the same grow in number with the time that the disk takes: afterwards one says it all. */
+/* Reports of the same grow in number with the time that the disk takes: afterwards one says it
+ * all. */
 static bool reports_later(struct vhca_engine *e)
 {
 	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
@@ -525,6 +552,11 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 
 	if (reports_later(e) || is_withdrawn(e, claim))
 		return;
+	if (claim->vf &&
+	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
+		claim->vf->unsaved = claim->vf->unreported = true;
+		return;
+	}
 	txn = vhca_txn_new(e->args.store);
 	commit_report(e, txn, put_report(e, txn, claim, true));
 }

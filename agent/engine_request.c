@@ -57,7 +57,7 @@ static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
 	for (unsigned int i = 0; i < dom->info->n_hostdevs; i++) {
 		const struct vhca_vf *vf = vhca_model_vf(&e->model, dom->info->hostdevs[i].host);
 
-		if (!vf || vf->state != VHCA_VF_UNMANAGED || !vf->hca->managed)
+		if (!vf || vf->state != VHCA_VF_UNMANAGED || !vhca_engine_manages(e, vf))
 			continue;
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_adopted", 0,
 			       "domain %s holds %s without a claim", dom->info->name,

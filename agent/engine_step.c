@@ -18,8 +18,12 @@ static void step_unmanaged(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
 
-	if (engine_adopt_step(e, vf) || !vf->hca->managed)
+	if (engine_adopt_step(e, vf) || !vhca_hca_gives_vfs(vf->hca))
 		return;
+	if (!vhca_engine_manages(e, vf)) {
+		engine_reason(vf, "left out by the configuration (exclude)");
+		return;
+	}
 	if (user) {
 		engine_reason(vf, "in use by domain %s without a claim; nothing of it is touched",
 			      user->info->name);
@@ -31,9 +35,6 @@ static void step_unmanaged(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	if (vf->in_use) {
-		engine_reason(
-			vf, "in use: somebody has its vfio group %d open; nothing of it is touched",
-			vf->iommu_group);
 		vf->probed = false;
 		engine_again(e, vf, PROBE_AGAIN_MS);
 		return;
@@ -89,8 +90,12 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (user) {
 		engine_reason(vf, "in use by domain %s without a claim", user->info->name);
 		engine_move(e, vf, VHCA_VF_UNMANAGED);
-	} else if (!vf->hca->managed) {
-		engine_reason(vf, "its HCA is no longer managed (configuration)");
+	} else if (vhca_vf_rests(vf)) {
+		engine_reason(vf, "failed %u times in a row, tried again after %d min; last: %s",
+			      vf->failures, VHCA_VF_REST_MIN, vf->fault);
+		engine_move(e, vf, VHCA_VF_QUARANTINED);
+	} else if (!vhca_engine_manages(e, vf)) {
+		engine_reason(vf, "no longer managed (configuration)");
 		engine_move(e, vf, VHCA_VF_UNMANAGED);
 	} else if (strcmp(vf->driver, "vfio-pci")) {
 		engine_reason(vf, "bound to %s instead of vfio-pci",
@@ -259,7 +264,7 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
 }
 
-static void alarm_about(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
+void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
 {
 	engine_reason(vf, "%s", why);
 	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
@@ -279,7 +284,7 @@ static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
 		       "is withdrawn",
 		       VHCA_BDF_STR(vf->bdf), dom->info->name);
 	vhca_error_hint(&c->failure, "unplug it from %s: virsh detach-device", dom->info->name);
-	alarm_about(e, vf, c->failure.msg);
+	engine_alarm(e, vf, c->failure.msg);
 	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
 	engine_move(e, vf, VHCA_VF_QUARANTINED);
 	return true;
@@ -299,7 +304,7 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 		       c->told_reason);
 	vhca_error_hint(&c->failure, "if domain %s runs twice, stop the copy that is not wanted",
 			c->domain_name);
-	alarm_about(e, vf, c->failure.msg);
+	engine_alarm(e, vf, c->failure.msg);
 }
 
 /* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come, or that a migration brings, is
@@ -418,7 +423,7 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 
 	if (c->forced)
 		return;
-	alarm_about(e, vf, why);
+	engine_alarm(e, vf, why);
 	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
 		return;
 	c->forced = c->ending = true;
@@ -427,16 +432,16 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 
 static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
 {
-	const struct vhca_identity *id = &vf->claim->identity;
+	const struct vhca_identity id = vhca_claim_shows(vf->claim);
 
 	for (unsigned int i = 0; i < vf->hw.n_virtual; i++) {
-		if (!vhca_identity_is_foreign(&vf->hw, id, i))
+		if (!vhca_identity_is_foreign(&vf->hw, &id, i))
 			continue;
 		(void)snprintf(buf, size,
 			       "virtual P_Key index %u led to %s at physical index %d of the port "
 			       "instead of %s: QPs may keep it",
 			       i, VHCA_PKEY_STR(vf->hw.value[i]), vf->hw.map[i],
-			       i < id->n_pkeys ? VHCA_PKEY_STR(id->pkeys[i]) : "none");
+			       i < id.n_pkeys ? VHCA_PKEY_STR(id.pkeys[i]) : "none");
 		return;
 	}
 	if (vf->hw.other_maps)
@@ -445,14 +450,21 @@ static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
 			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
 }
 
-/* The map is looked at before it is repaired: it may have to be remembered first. A disk that cannot remember it is not waited for: the
- * guest would show a foreign key as long. */
+/* The map is looked at before it is repaired: it may have to be remembered first. A disk that
+ * cannot remember it is not waited for: the guest would show a foreign key as long. What is
+ * foreign goes at once, from all VFs of the adapter, before one of them gets its keys at their
+ * new places. */
 bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 {
+	uint64_t now = vhca_now_ms();
 	char why[200] = "";
 
 	if (!vf->reprogram)
 		return false;
+	if (now < vf->host.not_before_ms) {
+		engine_again(e, vf, vf->host.not_before_ms - now);
+		return false;
+	}
 	if (!vf->hw_known) {
 		engine_start(e, vf, VHCA_EFFECT_READ);
 		return true;
@@ -461,7 +473,7 @@ bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf)
 	if (why[0])
 		engine_force_off(e, vf, why);
 	if (!vf->committing || e->disk.kind)
-		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
+		engine_start(e, vf, why[0] ? VHCA_EFFECT_UNMAP : VHCA_EFFECT_PROGRAM);
 	return true;
 }
 
@@ -495,7 +507,7 @@ static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
 		"another one may have taken it over; it is not asked for again before";
 
 	if (strcmp(vf->reason, why))
-		alarm_about(e, vf, why);
+		engine_alarm(e, vf, why);
 }
 
 static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
@@ -535,15 +547,23 @@ static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
 	       !vhca_model_user(&e->model, vf->bdf, NULL);
 }
 
+static void tell_left(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	if (engine_gets_it_back(e, vf->claim))
+		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
+				"left its guest after the unplug was given up; it goes back");
+	else if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
+		 engine_claim_domain(e, vf->claim))
+		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
+				"left its guest without being asked");
+}
+
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))
 		return;
 	if (has_left(e, vf)) {
-		if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
-		    engine_claim_domain(e, vf->claim))
-			vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
-					"left its guest without being asked");
+		tell_left(e, vf);
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;
@@ -555,13 +575,22 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}
-	await_grant(e, vf);
+	if (!vf->reprogram)
+		await_grant(e, vf);
 }
 
+/* A guest that does not let go must not keep what leads to another tenant's key. */
 static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (!seized(e, vf))
+	if (seized(e, vf) || engine_follow_table(e, vf))
+		return;
+	if (e->virt_synced) {
 		engine_detach(e, vf);
+		return;
+	}
+	engine_reason(vf, "waits for libvirt");
+	if (!vf->reprogram)
+		look_again(e, vf);
 }
 
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
@@ -577,9 +606,19 @@ static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_start(e, vf, VHCA_EFFECT_SCRUB);
 }
 
-static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
+static void strip_again(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms();
+
+	if (now >= vf->look_ms)
+		engine_start(e, vf, VHCA_EFFECT_STRIP);
+	else
+		engine_again(e, vf, vf->look_ms - now);
+}
+
+static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms(), until;
 
 	/* It started again, or somebody plugged it in by hand; what that guest's QPs hold, nobody knows. */
 	if (used_by_own_domain(e, vf)) {
@@ -587,21 +626,20 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	if (vhca_model_user(&e->model, vf->bdf, NULL)) {
-		if (now >= vf->look_ms)
-			engine_start(e, vf, VHCA_EFFECT_STRIP);
-		else
-			engine_again(e, vf, vf->look_ms - now);
+		strip_again(e, vf);
 		return;
 	}
 	if (engine_unreadable(e, vf))
 		return;
 	/* Not the back-off of effects: a guest that gets the VF meanwhile must not wait for it. */
 	if (!vf->deadline_ms)
-		vf->deadline_ms = now + vhca_backoff_next(&vf->backoff);
-	if (now >= vf->deadline_ms)
+		vf->deadline_ms = now + vhca_backoff_next(&vf->host.backoff);
+	until = vhca_vf_rests(vf) && vf->rests_until_ms > vf->deadline_ms ? vf->rests_until_ms
+									  : vf->deadline_ms;
+	if (now >= until)
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	else
-		engine_again(e, vf, vf->deadline_ms - now);
+		engine_again(e, vf, until - now);
 }
 
 static void (*const steps[VHCA_VF_STATE_COUNT])(struct vhca_engine *e, struct vhca_vf *vf) = {
@@ -616,9 +654,20 @@ static void (*const steps[VHCA_VF_STATE_COUNT])(struct vhca_engine *e, struct vh
 	[VHCA_VF_QUARANTINED] = step_quarantined,
 };
 
+/* A call at libvirt may take long, or hang: meanwhile no guest shows what is another's. */
+static void step_beside(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (vf->state == VHCA_VF_QUARANTINED) {
+		if (vhca_model_user(&e->model, vf->bdf, NULL))
+			strip_again(e, vf);
+	} else if (!seized(e, vf) && !engine_follow_table(e, vf) && !vf->reprogram) {
+		look_again(e, vf);
+	}
+}
+
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (vf->effect != VHCA_EFFECT_NONE)
+	if (vf->host.effect != VHCA_EFFECT_NONE)
 		return;
 	if (vf->committing) {
 		if (e->disk.kind)
@@ -627,8 +676,15 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	if (engine_save_the_unsaved(e, vf))
 		return;
+	if (!engine_settle_place(e, vf))
+		return;
 	if (vf->claim && vf->claim->orphan) {
 		engine_end_orphan(e, vf);
+		return;
+	}
+	if (vf->virt.effect != VHCA_EFFECT_NONE) {
+		if (vf->present)
+			step_beside(e, vf);
 		return;
 	}
 	if (!vf->present) {

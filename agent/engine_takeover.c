@@ -64,7 +64,7 @@ static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhc
 	if (t)
 		drop(e, t);
 	if (e->n_takeovers >= TAKEOVERS_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many", 0,
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_takeovers", 0,
 				      "%d take-overs are under way", TAKEOVERS_MAX);
 	t = calloc(1, sizeof(*t));
 	if (!t)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Domains that run and whose XML cannot be read. What such a domain has is not known: a proof that rests
- * on its XML waits, and everything else goes on.
+ * Domains that run and whose XML cannot be read. What such a domain has is not known: a proof that
+ * rests on its XML waits, and everything else goes on.
  */
 #include <string.h>
 

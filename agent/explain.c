@@ -133,6 +133,12 @@ static void check_driver(const struct explain_look *l, struct vhca_finding *f)
 		explain_say(f, VHCA_FINDING_WRONG, "the adapter %s has no RDMA device", pf);
 		explain_fix(f, "modprobe %s; dmesg | grep %s",
 			    explain_is_mlx4(l) ? "mlx4_ib" : "mlx5_ib", pf);
+	} else if (l->hca->wanted && !l->hca->managed) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "the adapter %s has no InfiniBand port: vhcad leaves the VF (on %s) "
+			    "alone",
+			    pf, vf->driver[0] ? vf->driver : "no driver");
+		explain_fix(f, "if it is to be InfiniBand: mlxconfig -d %s set LINK_TYPE_P1=1", pf);
 	} else if (!l->hca->managed) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "vhcad does not manage the adapter %s: it leaves the VF (on %s) alone",
@@ -140,6 +146,12 @@ static void check_driver(const struct explain_look *l, struct vhca_finding *f)
 		explain_fix(f,
 			    "manage = yes in [hca %s] of vhcad.conf, then systemctl reload vhcad",
 			    pf);
+	} else if (vhca_conf_excludes(l->ex->conf, l->hca->facts.bdf, vf->bdf)) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "the configuration leaves the VF out: it stays on %s",
+			    vf->driver[0] ? vf->driver : "no driver");
+		explain_fix(f, "take it out of exclude in [hca] of vhcad.conf, then systemctl "
+			       "reload vhcad");
 	} else if (!vf->present) {
 		explain_say(f, VHCA_FINDING_UNKNOWN, "the kernel does not show the VF");
 	} else if (strcmp(vf->driver, "vfio-pci") != 0) {
@@ -235,6 +247,9 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 		explain_fix(f, "vhcactl migrations");
 	} else if (l->vf->state == VHCA_VF_FREE || l->vf->state == VHCA_VF_CLAIMED) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is promised and not written yet: %s",
+			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
+	} else if (l->vf->state == VHCA_VF_SCRUBBING) {
+		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is being withdrawn: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
 	} else {
 		check_claimed_guid(l, f);

@@ -12,6 +12,8 @@
 
 struct json_object;
 
+#define VHCA_NUMA_NODE_MAX 1023 /* Linux: MAX_NUMNODES - 1 */
+
 enum vhca_pages {
 	VHCA_PAGES_ORDINARY,
 	VHCA_PAGES_HUGE,
@@ -24,6 +26,9 @@ struct vhca_guest_memory {
 	uint64_t hard_limit_kib; /* of <memtune>; 0 = none */
 	enum vhca_pages pages;
 	uint64_t page_kib; /* of huge pages; 0 = the host's default size */
+	/* By <numatune><memory nodeset=...>, on one NUMA node of the host; several are none. */
+	bool is_pinned;
+	uint32_t node;
 };
 
 /* What a host has for a guest with such pages. */

@@ -19,7 +19,16 @@
 #define STRAND_WAIT_MS 2000 /* at shutdown, for a job that is running */
 #define RETRY_FIRST_MS 500  /* after a scan that failed, if no event comes before */
 #define RETRY_CAP_MS   30000
-#define SCAN_POLLS     12 /* polls between two scans that no event asked for: a minute */
+#define ENABLE_CAP_MS  300000 /* between attempts to make VFs that fail */
+#define SCAN_POLLS     12     /* polls between two scans that no event asked for: a minute */
+
+/* What has failed waits out a back-off; then a scan tries it again. */
+struct pause {
+	struct vhca_host *host;
+	struct vhca_backoff backoff;
+	struct vhca_timer *timer;
+	bool waits;
+};
 
 struct pf {
 	TAILQ_ENTRY(pf) link;
@@ -28,10 +37,10 @@ struct pf {
 	struct vhca_strand *strand;
 	struct vhca_identity_kept *kept; /* used on the strand only; NULL = no memory for it */
 	struct vhca_ports *ports;
+	struct pause watching; /* after an RDMA device that went, or could not be opened */
 	bool enabling;
-	uint16_t
-		tried_vfs; /* the count that enabling failed for: not tried again until it changes */
-	bool tried;
+	struct pause making; /* after an attempt to make VFs */
+	uint16_t tried_vfs;  /* how many */
 };
 
 struct vhca_host {
@@ -48,6 +57,36 @@ struct vhca_host {
 	TAILQ_HEAD(, pf) pfs;
 };
 
+/* ---- pauses ---- */
+
+static void on_pause_over(void *arg)
+{
+	struct pause *p = arg;
+
+	p->waits = false;
+	vhca_host_rescan(p->host);
+}
+
+static int new_pause(struct vhca_host *host, const char *name, struct vhca_backoff backoff,
+		     struct pause *ret)
+{
+	ret->host = host;
+	ret->backoff = backoff;
+	return vhca_timer_new(host->args.loop, name, on_pause_over, ret, &ret->timer);
+}
+
+static void begin_pause(struct pause *p)
+{
+	p->waits = true;
+	vhca_timer_arm_ms(p->timer, vhca_backoff_next(&p->backoff));
+}
+
+static void end_pause(struct pause *p)
+{
+	p->waits = false;
+	vhca_backoff_reset(&p->backoff);
+}
+
 /* ---- PFs ---- */
 
 static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
@@ -58,6 +97,12 @@ static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
 		if (!vhca_bdf_cmp(pf->bdf, bdf))
 			return pf;
 	return NULL;
+}
+
+static void free_pauses(struct pf *pf)
+{
+	pf->watching.timer = vhca_timer_free(pf->watching.timer);
+	pf->making.timer = vhca_timer_free(pf->making.timer);
 }
 
 static struct pf *need_pf(struct vhca_host *host, struct vhca_bdf bdf)
@@ -73,7 +118,14 @@ static struct pf *need_pf(struct vhca_host *host, struct vhca_bdf bdf)
 	pf->host = host;
 	pf->bdf = bdf;
 	(void)snprintf(name, sizeof(name), "pf %s", VHCA_BDF_STR(bdf));
-	if (vhca_strand_new(host->args.loop, name, &pf->strand) < 0) {
+	if (new_pause(host, "watch ports",
+		      (struct vhca_backoff){.first_ms = SCAN_DELAY_MS, .cap_ms = RETRY_CAP_MS},
+		      &pf->watching) < 0 ||
+	    new_pause(host, "make VFs",
+		      (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = ENABLE_CAP_MS},
+		      &pf->making) < 0 ||
+	    vhca_strand_new(host->args.loop, name, &pf->strand) < 0) {
+		free_pauses(pf);
 		free(pf);
 		return NULL;
 	}
@@ -98,7 +150,9 @@ static void on_port(void *arg, enum vhca_port_event event, const struct vhca_por
 	vhca_engine_port(pf->host->args.engine, pf->bdf, event, state);
 	if (event == VHCA_PORT_GONE) {
 		pf->ports = vhca_ports_close(pf->ports);
-		vhca_host_rescan(pf->host);
+		begin_pause(&pf->watching);
+	} else {
+		vhca_backoff_reset(&pf->watching.backoff);
 	}
 }
 
@@ -106,7 +160,7 @@ static void watch_ports(struct vhca_host *host, struct pf *pf)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 
-	if (pf->ports || !host->args.watch)
+	if (pf->ports || pf->watching.waits || !host->args.watch)
 		return;
 	if (vhca_ports_open(host->args.loop, pf->strand, host->args.sys, pf->bdf,
 			    host->args.poll_ms, on_port, pf, &pf->ports, &err) < 0)
@@ -141,9 +195,9 @@ static void enable_done(void *arg)
 	struct vhca_host *host = job->pf->host;
 
 	job->pf->enabling = false;
-	/* Somebody has a VF open who stands in no live XML: tried again after the next scan. */
-	if (job->rc < 0 && !strcmp(job->err.code, "vf_in_use"))
-		job->pf->tried = false;
+	if (host->stopping)
+		return;
+	begin_pause(&job->pf->making); /* ends when a scan finds as many as are wanted */
 	vhca_engine_hca_problem(host->args.engine, job->pf->bdf, job->rc < 0 ? &job->err : NULL);
 	if (job->rc == 0)
 		vhca_host_rescan(host);
@@ -164,6 +218,17 @@ static int check_unused(struct vhca_host *host, const struct vhca_hca *hca, stru
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
 		const struct vhca_domain *user = vhca_model_user(m, vf->bdf, NULL);
 
+		if (!vhca_engine_manages(host->args.engine, vf)) {
+			(void)vhca_error_set(
+				err, VHCA_ERR_CONFLICT, "vf_excluded", EBUSY,
+				"%s: has %u VFs, %u wanted; they stay: %s is left out (exclude)",
+				VHCA_BDF_STR(hca->facts.bdf), hca->facts.num_vfs, hca->want_vfs,
+				VHCA_BDF_STR(vf->bdf));
+			vhca_error_hint(err,
+					"set vfs = %u in the configuration, or take exclude out",
+					hca->facts.num_vfs);
+			return -EBUSY;
+		}
 		if (!user && !vf->claim)
 			continue;
 		(void)vhca_error_set(
@@ -179,6 +244,20 @@ static int check_unused(struct vhca_host *host, const struct vhca_hca *hca, stru
 	return 0;
 }
 
+static bool lacks_infiniband(const struct vhca_hca *hca, struct vhca_error *err)
+{
+	if (!hca->wanted || hca->facts.ib_ports != VHCA_IB_PORTS_NONE)
+		return false;
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "no_infiniband", 0,
+			     "%s: none of its ports is InfiniBand: it is not managed",
+			     VHCA_BDF_STR(hca->facts.bdf));
+	vhca_error_hint(err,
+			"manage = no in [hca %s] of vhcad.conf, or make a port InfiniBand "
+			"(LINK_TYPE_P1 of mlxconfig)",
+			VHCA_BDF_STR(hca->facts.bdf));
+	return true;
+}
+
 static void start_enable(struct pf *pf, struct vhca_hca *hca, bool replace)
 {
 	struct enable_job *job = calloc(1, sizeof(*job));
@@ -191,7 +270,7 @@ static void start_enable(struct pf *pf, struct vhca_hca *hca, bool replace)
 		free(job);
 		return;
 	}
-	pf->enabling = pf->tried = true;
+	pf->enabling = true;
 	pf->tried_vfs = hca->want_vfs;
 	hca->replacing = replace;
 }
@@ -204,13 +283,15 @@ static void enable(struct vhca_host *host, struct pf *pf, struct vhca_hca *hca)
 	if (pf->enabling)
 		return;
 	hca->replacing = false;
-	if (!hca->managed || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
-	    hca->facts.num_vfs == hca->want_vfs) {
-		pf->tried = false;
+	if (lacks_infiniband(hca, &err)) {
+		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
+	} else if (!vhca_hca_gives_vfs(hca) || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
+		   hca->facts.num_vfs == hca->want_vfs) {
+		end_pause(&pf->making);
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, NULL);
 	} else if (replace && check_unused(host, hca, &err) < 0) {
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
-	} else if (!pf->tried || pf->tried_vfs != hca->want_vfs) {
+	} else if (!pf->making.waits || pf->tried_vfs != hca->want_vfs) {
 		start_enable(pf, hca, replace);
 	}
 }
@@ -315,15 +396,15 @@ static void effect_done(void *arg)
 {
 	VHCA_AUTO_FREE struct vhca_host_job *job = arg;
 
-	vhca_engine_effect_done(job->engine, job->vf, &job->result);
+	vhca_engine_effect_done(job->engine, job->vf, job->effect, &job->result);
 }
 
 /* The engine's answer is owed even when no job could be made: from the loop, as the contract says. */
 static void refuse_effect(struct vhca_host *host, struct vhca_host_job *job, int rc)
 {
 	job->result.rc = rc;
-	vhca_error_set(&job->result.err, VHCA_ERR_INTERNAL, "busy", -rc, "%s: its queue is full",
-		       VHCA_BDF_STR(job->vf->bdf));
+	vhca_error_set(&job->result.err, VHCA_ERR_INTERNAL, "queue_full", -rc,
+		       "%s: its queue is full", VHCA_BDF_STR(job->vf->bdf));
 	if (vhca_loop_post(host->args.loop, effect_done, job, free) < 0)
 		effect_done(job);
 }
@@ -416,6 +497,7 @@ struct vhca_host *vhca_host_free(struct vhca_host *host)
 	while ((pf = TAILQ_FIRST(&host->pfs))) {
 		TAILQ_REMOVE(&host->pfs, pf, link);
 		pf->ports = vhca_ports_close(pf->ports);
+		free_pauses(pf);
 		if (!vhca_strand_free(pf->strand, STRAND_WAIT_MS))
 			continue; /* its job still refers to it */
 		vhca_identity_kept_free(pf->kept);

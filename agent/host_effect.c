@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "common/base/file.h"
+#include "sriov/usage.h"
 #include "sriov/vfio.h"
 
 /* mlx4 creates iov/ after the RDMA device is announced, with no event: wait this long for it. */
@@ -34,6 +35,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 		.iommu_group = vf->iommu_group,
 		.bind = vf->state == VHCA_VF_CLAIMED,
 		.unused = vhca_model_is_unused(model, vf),
+		.is_ours = effect != VHCA_EFFECT_PROBE && (vf->claim || !vf->probed),
 	};
 	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
 	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */
@@ -65,21 +67,14 @@ static int need_device(const struct vhca_host_job *job, struct vhca_error *err)
 	return 0;
 }
 
-/* Is somebody using the VF through vfio? A group without a device node is one that nobody can have open. */
-static int group_in_use(struct vhca_host_job *job)
+static int check_unused(struct vhca_host_job *job)
 {
-	int r = job->iommu_group < 0 ? 0 : vhca_vfio_group_busy(job->dev_root, job->iommu_group);
+	const struct vhca_vf_facts known = {.bdf = job->bdf, .iommu_group = job->iommu_group};
+	int r = vhca_vf_check_unused(job->sys, job->dev_root, &known, job->is_ours,
+				     &job->result.err);
 
-	job->result.in_use = r == 1;
-	if (r == 1)
-		return vhca_error_set(&job->result.err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
-				      "%s: somebody has its vfio group %d open",
-				      VHCA_BDF_STR(job->bdf), job->iommu_group);
-	if (r < 0 && r != -ENOENT)
-		return vhca_error_set(&job->result.err, VHCA_ERR_DEVICE, "vfio", -r,
-				      "%s: cannot tell whether vfio group %d is open",
-				      VHCA_BDF_STR(job->bdf), job->iommu_group);
-	return 0;
+	job->result.in_use = r < 0;
+	return r;
 }
 
 static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_at *at)
@@ -104,16 +99,15 @@ static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_i
 
 static int do_probe(struct vhca_host_job *job)
 {
-	int r = group_in_use(job);
-
-	return job->result.in_use ? 0 : r;
+	(void)check_unused(job);
+	return 0;
 }
 
 static int do_prepare(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
 	struct vhca_error *err = &job->result.err;
-	int r = group_in_use(job);
+	int r = check_unused(job);
 
 	if (!r)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
@@ -132,7 +126,7 @@ static int do_program(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);
 	struct vhca_error *err = &job->result.err;
-	int r = job->unused ? group_in_use(job) : 0;
+	int r = job->unused ? check_unused(job) : 0;
 
 	if (!r)
 		r = need_device(job, err);
@@ -148,6 +142,17 @@ static int do_program(struct vhca_host_job *job)
 		return r;
 	}
 	r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_unmap(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->unmap(&at, &job->want, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
 }
@@ -199,16 +204,17 @@ static int do_strip(struct vhca_host_job *job)
 
 static int do_scrub(struct vhca_host_job *job)
 {
-	int r = group_in_use(job);
+	int r = check_unused(job);
 
 	return r < 0 ? r : do_strip(job);
 }
 
 static int (*const effects[])(struct vhca_host_job *job) = {
 	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
-	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_READ] = do_read,
-	[VHCA_EFFECT_KICK] = do_kick,	    [VHCA_EFFECT_CHOOSE] = do_choose,
-	[VHCA_EFFECT_SCRUB] = do_scrub,	    [VHCA_EFFECT_STRIP] = do_strip,
+	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_UNMAP] = do_unmap,
+	[VHCA_EFFECT_READ] = do_read,	    [VHCA_EFFECT_KICK] = do_kick,
+	[VHCA_EFFECT_CHOOSE] = do_choose,   [VHCA_EFFECT_SCRUB] = do_scrub,
+	[VHCA_EFFECT_STRIP] = do_strip,
 };
 
 void vhca_host_job_work(void *arg)

@@ -18,8 +18,9 @@ struct vhca_host_job {
 	uint16_t vf_index;
 	uint8_t port, n_ports;
 	int iommu_group;
-	bool bind;   /* PROGRAM: make sure of vfio-pci first */
-	bool unused; /* PROGRAM: nobody may have its group open (vhca_model_is_unused()) */
+	bool bind;    /* PROGRAM: make sure of vfio-pci first */
+	bool is_ours; /* it is not just being taken over */
+	bool unused;  /* PROGRAM: nobody may have its group open (vhca_model_is_unused()) */
 	struct vhca_identity want;
 	struct vhca_effect_result result;
 };

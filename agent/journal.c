@@ -32,6 +32,9 @@ static const char schema_1[] =
 
 /* claims.ending: 0, 1, or this. */
 #define ENDING_FORCED 2
+/* claims.leaving: these. */
+#define LEAVING	      1
+#define LEAVING_ASKED 2
 
 static const char schema_4[] =
 	"ALTER TABLE claims ADD COLUMN migration TEXT;"
@@ -67,10 +70,14 @@ static const char schema_11[] = "ALTER TABLE claims ADD COLUMN port INTEGER NOT 
 
 static const char schema_12[] = "ALTER TABLE claims ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;";
 
+/* {}: one of an earlier version, which asked libvirt for nothing in particular. */
+static const char schema_14[] =
+	"ALTER TABLE migrations ADD COLUMN copy TEXT NOT NULL DEFAULT '{}';";
+
 const struct vhca_migration vhca_journal_migrations[] = {
-	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4}, {schema_5},
-	{schema_6},  {schema_7},	   {vhca_outbox_schema_3}, {schema_9}, {schema_10},
-	{schema_11}, {schema_12},	   {vhca_outbox_schema_4},
+	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4},	{schema_5},
+	{schema_6},  {schema_7},	   {vhca_outbox_schema_3}, {schema_9},	{schema_10},
+	{schema_11}, {schema_12},	   {vhca_outbox_schema_4}, {schema_14},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -157,7 +164,8 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->ending = vhca_row_i64(row, 10) != 0;
 	c->forced = vhca_row_i64(row, 10) == ENDING_FORCED;
 	c->created_ms = vhca_row_u64(row, 11);
-	c->leaving = vhca_row_i64(row, 14) != 0;
+	c->leaving = vhca_row_i64(row, 14) & LEAVING;
+	c->asked = vhca_row_i64(row, 14) & LEAVING_ASKED;
 	c->away = c->withdrawn = vhca_row_i64(row, 15) != 0;
 	c->port_guid = vhca_row_u64(row, 16);
 	c->port = (uint8_t)vhca_row_i64(row, 17);
@@ -267,7 +275,8 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
 		VHCA_BDF_STR(c->vf->bdf), c->identity.guid, c->epoch, text,
 		(int64_t)(c->forced ? ENDING_FORCED : c->ending), c->created_ms,
-		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, (int64_t)c->leaving,
+		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
+		(int64_t)((c->leaving ? LEAVING : 0) | (c->asked ? LEAVING_ASKED : 0)),
 		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2, ?3)", "uuu",

@@ -219,14 +219,15 @@ static void give_claims_up(struct vhca_mig *m)
 	}
 }
 
-/* Its first row could not be written: nothing was begun, and nothing is. It is known in memory only. */
+/* Its first row could not be written: nothing was begun, and nothing is. It is known in memory
+ * only. */
 static void never_began(struct vhca_mig *m, int rc)
 {
 	enum vhca_mig_state from = m->state;
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (vhca_engine_check_disk(m->owner->args.engine, &err) == 0)
-		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "state_disk", -rc,
+		vhca_error_set(&err, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 			       "the migration cannot be written to the state database");
 	mig_fail(m, &err);
 	give_claims_up(m);

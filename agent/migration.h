@@ -74,6 +74,7 @@ enum vhca_mig_effect {
 	VHCA_MIG_EFFECT_COPY,	/* libvirt: migrate; ends when it ends */
 	VHCA_MIG_EFFECT_CANCEL, /* libvirt: abort the job; runs beside COPY */
 	VHCA_MIG_EFFECT_JOB,	/* libvirt: does the domain run here, is a job under way? */
+	VHCA_MIG_EFFECT_CHECK,	/* libvirt: would it copy the domain? Changes nothing */
 	VHCA_MIG_EFFECT_COUNT
 };
 
@@ -132,13 +133,15 @@ struct vhca_mig {
 	enum vhca_mig_state next;
 	enum vhca_mig_effect effect;
 	const struct vhca_mig_result *res; /* of the effect that ended, while that is handled */
+	bool checked; /* source: in this life of the agent, libvirt would copy it */
 	bool cancelling, marked, unmarked, loaded, answered;
 	bool revived;	/* by a restart of the agent: libvirt may know more */
 	bool handing;	/* source: a hand-over is under way beside the effect */
 	bool delivered; /* source: the destination has it, as it said in this life of the agent */
 	bool runs_here; /* arbitrating: libvirt has said so */
-	uint64_t lease_ms;    /* source: in ready and parked; 0 = no end */
-	uint64_t lease_until; /* vhca_now_ms(); 0 = no end */
+	uint64_t lease_ms;	    /* source: in ready and parked; 0 = no end */
+	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy it */
+	uint64_t lease_until;	    /* vhca_now_ms(); 0 = no end. Source, managed: of the copy */
 	uint64_t
 		arrived_ms; /* destination: the guest was seen here before the hand-over; 0 = not so */
 	uint64_t renewed_ms; /* source: the destination's lease, in this life of the agent */
@@ -188,8 +191,14 @@ struct vhca_mig_request {
 	const char *peer; /* [peer NAME]; not looked at when parking */
 	enum vhca_mig_mode mode;
 	uint64_t lease_ms; /* how long the guest may wait without its VFs; 0 = as configured */
+	const struct vhca_conf_copy *copy; /* managed; NULL = as configured */
 };
 #define VHCA_MIG_NO_LEASE UINT64_MAX
+
+/* {timeout (s), bandwidth, connections, auto_converge, tls}. Caller puts it. */
+struct json_object *vhca_mig_copy_to_json(const struct vhca_conf_copy *copy);
+/* What such an object says of it; all else of *copy stays. "bad_request" names the member. */
+int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, struct vhca_error *err);
 
 /* Starts one for an active domain with attached VFs. *ret is borrowed. */
 int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_request *req,

@@ -80,7 +80,8 @@ static bool vfs_are_moving(const struct vhca_mig *m)
 	return mig_domain(m) && mig_any(m, is_moving);
 }
 
-/* The XML that was read last may be older than the marker. As long as libvirt has not said what runs here, or what stands in its XML, it may be. */
+/* The XML that was read last may be older than the marker. As long as libvirt has not said what
+ * runs here, or what stands in its XML, it may be. */
 static bool is_marked(const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = mig_domain(m);

@@ -284,7 +284,7 @@ static void ask_sm_again(struct vhca_mig *m)
 
 static void fail_guest_gone(struct vhca_mig *m)
 {
-	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_gone",
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_stopped",
 		      "the domain stopped after it had arrived");
 }
 

@@ -52,19 +52,21 @@ void mig_journal_times(const struct vhca_mig *m)
 
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
-	struct json_object *vfs = vfs_doc(m);
+	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
 	char steps[STEPS_MAX];
 
 	vhca_txn_exec(txn,
 		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-		      "ssssssiiuusssssuu", VHCA_UUID_STR(&m->id),
+		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+		      "ssssssiiuusssssuus", VHCA_UUID_STR(&m->id),
 		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
 		      m->domain_name, m->peer, vhca_mig_state_to_string(state), (int64_t)m->handed,
 		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
 		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
 		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
-		      vhca_mig_mode_to_string(m->mode), m->lease_ms, m->lease_until);
+		      vhca_mig_mode_to_string(m->mode), m->lease_ms, m->lease_until,
+		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
+	json_object_put(copy);
 	json_object_put(vfs);
 	vhca_txn_exec(
 		txn,
@@ -106,12 +108,24 @@ static void load_vfs(struct vhca_mig *m, const char *text)
 	json_object_put(list);
 }
 
+static int load_copy(struct vhca_mig *m, const char *text)
+{
+	struct json_object *o = NULL;
+	int r = vhca_json_parse(text, strlen(text), &o, NULL);
+
+	if (!r)
+		r = vhca_mig_copy_parse(o, &m->copy, NULL);
+	json_object_put(o);
+	return r;
+}
+
 /* CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a lease lasts no longer than it is long. */
 static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
 {
-	uint64_t longest = vhca_now_ms() + m->lease_ms;
+	uint64_t ms = m->mode == VHCA_MIG_MODE_MANAGED ? m->copy.timeout_ms : m->lease_ms;
+	uint64_t longest = vhca_now_ms() + ms;
 
-	return m->lease_ms && until > longest ? longest : until;
+	return ms && until > longest ? longest : until;
 }
 
 /* A state of the other side has no rules here: the migration would stand still for ever. */
@@ -141,7 +155,8 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	    vhca_strcpy(m->peer, sizeof(m->peer), vhca_row_text(row, 4)) ||
 	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state) ||
 	    parse_role(vhca_row_text(row, 1), m) ||
-	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode))
+	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode) ||
+	    load_copy(m, vhca_row_text(row, 17)))
 		return -EBADMSG;
 	m->handed = vhca_row_i64(row, 6) != 0;
 	m->pinned = vhca_row_i64(row, 7) != 0;

@@ -65,7 +65,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 				      "domain %s has no InfiniBand VF: migrate it with virsh",
 				      dom->info->name);
 	if (running(ms) >= VHCA_MIGRATIONS_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many", EBUSY,
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_migrations", EBUSY,
 				      "%u migrations are running", running(ms));
 	return 0;
 }
@@ -110,6 +110,7 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 	m->source = true;
 	m->mode = req->mode;
 	m->lease_ms = lease_of(ms, req);
+	m->copy = req->copy ? *req->copy : ms->args.conf->copy;
 	m->domain = req->domain;
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name), dom->info->name); /* same size */
 	if (req->mode != VHCA_MIG_MODE_PARK)
@@ -249,7 +250,7 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 	if (vhca_engine_check_disk(ms->args.engine, err) < 0)
 		return -EIO;
 	if (running(ms) >= VHCA_MIGRATIONS_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many", EBUSY,
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_migrations", EBUSY,
 				      "%u migrations are running", running(ms));
 	if (vhca_model_domain(ms->model, &offer->domain))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "domain_exists", EEXIST,
@@ -312,7 +313,7 @@ void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_off
 		return;
 	}
 	if (m->source || mig_await(m, VHCA_MIG_RESERVED, fn, arg) < 0) {
-		vhca_error_set(&err, VHCA_ERR_CONFLICT, "bad_request", 0,
+		vhca_error_set(&err, VHCA_ERR_CONFLICT, "own_migration", 0,
 			       "migration %s is one of this node's own", VHCA_UUID_STR(&offer->id));
 		mig_answer_later(ms, fn, arg, &err);
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The source's way there: from the request to the end of its claims. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/migration_int.h"
@@ -11,15 +12,34 @@
 
 static void fail_guest_gone(struct vhca_mig *m)
 {
-	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_gone",
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_stopped",
 		      "the domain stopped before it was copied");
 }
 
-/* Nothing was touched, or all of it can be taken back: a peer that stays silent is given up. */
-static bool peer_is_silent(const struct vhca_mig *m)
+/* Nothing was touched, or all of it can be taken back: who stays silent is given up. */
+static bool nobody_answers(const struct vhca_mig *m)
 {
 	return m->res->err.kind == VHCA_ERR_UNAVAILABLE &&
 	       vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS;
+}
+
+/* ---- claiming ---- */
+
+/* In this life of the agent. An orchestrator may ask libvirt for a copy that we would not. */
+static bool is_to_be_checked(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_MANAGED && !m->checked;
+}
+
+static void note_checked(struct vhca_mig *m)
+{
+	m->checked = true;
+}
+
+/* The destination has not heard of it, in no life of the agent. */
+static bool nobody_was_told(const struct vhca_mig *m)
+{
+	return !m->revived;
 }
 
 /* ---- detaching ---- */
@@ -124,6 +144,39 @@ static void start_orchestrators_lease(struct vhca_mig *m)
 
 /* ---- copying ---- */
 
+static void begin_copying(struct vhca_mig *m)
+{
+	mig_spend_an_epoch(m);
+	m->lease_until = m->copy.timeout_ms ? vhca_now_ms() + m->copy.timeout_ms : 0;
+}
+
+/* An orchestrator has limits of its own. */
+static bool is_limited(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->lease_until && !m->cancel;
+}
+
+static bool copy_takes_too_long(const struct vhca_mig *m)
+{
+	return is_limited(m) && vhca_now_ms() >= m->lease_until;
+}
+
+static void give_the_copy_up(struct vhca_mig *m)
+{
+	char text[80];
+
+	(void)snprintf(text, sizeof(text), "the copy has not ended within %u s",
+		       m->copy.timeout_ms / 1000);
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "copy_timeout", text);
+	m->cancel = true;
+	mig_again(m, 0);
+}
+
+static void await_the_limit(struct vhca_mig *m)
+{
+	mig_again(m, m->lease_until - vhca_now_ms());
+}
+
 static bool is_to_stop_copying(const struct vhca_mig *m)
 {
 	return m->cancel && m->effect == VHCA_MIG_EFFECT_COPY && !m->cancelling;
@@ -136,6 +189,12 @@ static void abort_the_job(struct vhca_mig *m)
 
 	m->cancelling = true;
 	e->start(e->ctx, m, VHCA_MIG_EFFECT_CANCEL);
+}
+
+/* One that an earlier life of the agent has begun. */
+static bool job_is_to_be_stopped(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->cancel && m->res->copying && !m->cancelling;
 }
 
 /* Or the destination's answer was not: it may have it. */
@@ -298,9 +357,16 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(BEFORE_COPY, LOOK, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),
 	MIG_RULE(BEFORE_COPY, LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
 
+	MIG_RULE(MIG_IN(CLAIMING), LOOK, is_to_be_checked, NULL, CHECK, MIG_STAY),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, mig_succeeded, note_checked, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, nobody_answers, mig_ask_again_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, nobody_was_told, mig_fail_as_told, NONE,
+		 VHCA_MIG_RESTORING),
+	MIG_RULE(MIG_IN(CLAIMING), CHECK, NULL, mig_fail_as_told, NONE, MIG_UNDO),
+
 	MIG_RULE(MIG_IN(CLAIMING), LOOK, NULL, NULL, CLAIM, MIG_STAY),
 	MIG_RULE(MIG_IN(CLAIMING), CLAIM, mig_succeeded, NULL, NONE, VHCA_MIG_DETACHING),
-	MIG_RULE(MIG_IN(CLAIMING), CLAIM, peer_is_silent, mig_ask_again_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(CLAIMING), CLAIM, nobody_answers, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(CLAIMING), CLAIM, NULL, mig_fail_as_told, NONE, MIG_UNDO),
 
 	MIG_RULE(MIG_IN(DETACHING), LOOK, lacks_claims, fail_claims_lost, NONE, MIG_UNDO),
@@ -313,21 +379,23 @@ static const struct mig_rule rules[] = {
 		 VHCA_MIG_PARKED),
 	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away_for_orchestrator, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_HANDING_OVER),
-	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away, mig_spend_an_epoch, NONE, VHCA_MIG_COPYING),
+	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away, begin_copying, NONE, VHCA_MIG_COPYING),
 	MIG_RULE(MIG_IN(DETACHING), MARK, mig_succeeded, mig_note_marked, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(DETACHING), MARK, NULL, mig_ask_again_later, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(HANDING_OVER), LOOK, NULL, NULL, HANDOVER, MIG_STAY),
 	MIG_RULE(MIG_IN(HANDING_OVER), HANDOVER, mig_succeeded, start_orchestrators_lease, NONE,
 		 VHCA_MIG_READY),
-	MIG_RULE(MIG_IN(HANDING_OVER), HANDOVER, peer_is_silent, mig_ask_again_later, NONE,
+	MIG_RULE(MIG_IN(HANDING_OVER), HANDOVER, nobody_answers, mig_ask_again_later, NONE,
 		 MIG_STAY),
 	MIG_RULE(MIG_IN(HANDING_OVER), HANDOVER, NULL, mig_fail_as_told, NONE, MIG_UNDO),
 
+	MIG_RULE(MIG_IN(COPYING), LOOK, copy_takes_too_long, give_the_copy_up, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, is_to_stop_copying, abort_the_job, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, nothing_was_begun, look_again, COPY, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, mig_hand_over_is_due, mig_hand_over, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, may_be_copying, NULL, JOB, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), LOOK, is_limited, await_the_limit, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), HANDOVER, mig_succeeded, mig_note_delivered, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), HANDOVER, was_not_heard, mig_hand_over_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), HANDOVER, NULL, call_the_guest_back, NONE, MIG_STAY),
@@ -336,6 +404,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(COPYING), COPY, NULL, note_copy_ended, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, mig_domain_is_elsewhere, NULL, NONE, VHCA_MIG_FINISHING),
+	MIG_RULE(MIG_IN(COPYING), JOB, job_is_to_be_stopped, abort_the_job, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, a_job_is_under_way, mig_look_at_the_job_later, NONE,
 		 MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, is_held_for_orchestrator, say_held, STATUS, MIG_STAY),

@@ -41,6 +41,7 @@ static const char *const event_names[] = {
 	[MIG_ON_COPY] = "copy ended",
 	[MIG_ON_CANCEL] = "cancelled",
 	[MIG_ON_JOB] = "job seen",
+	[MIG_ON_CHECK] = "check answered",
 	[MIG_ON_START] = "request: migrate",
 	[MIG_ON_EXTEND] = "request: extend",
 	[MIG_ON_OFFER] = "request: claim",

@@ -6,14 +6,15 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 
 #define EPOCHS_AT_ONCE 1024 /* are forgotten: to sort them for each would be a waste */
 
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
-static const char *const effect_names[] = {"none",  "probe",  "prepare", "program",
-					   "read",  "kick",   "choose",	 "scrub",
-					   "strip", "attach", "detach",	 "ask"};
+static const char *const effect_names[] = {"none",   "probe",  "prepare", "program", "unmap",
+					   "read",   "kick",   "choose",  "scrub",   "strip",
+					   "attach", "detach", "ask"};
 
 const char *vhca_way_to_string(enum vhca_way way)
 {
@@ -45,7 +46,7 @@ struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)
 {
 	static const struct vhca_identity nobodys = {.guid = VHCA_GUID_ALL1};
 
-	return claim->away ? nobodys : claim->identity;
+	return claim->away || claim->stripped ? nobodys : claim->identity;
 }
 
 void vhca_model_init(struct vhca_model *m)
@@ -88,6 +89,11 @@ void vhca_model_done(struct vhca_model *m)
 	}
 	free(m->epochs);
 	memset(m, 0, sizeof(*m));
+}
+
+bool vhca_hca_gives_vfs(const struct vhca_hca *hca)
+{
+	return hca->managed && hca->facts.ib_ports == VHCA_IB_PORTS_SOME;
 }
 
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca)
@@ -141,16 +147,12 @@ struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf)
 	return NULL;
 }
 
-struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index)
+static void insert_vf(struct vhca_hca *hca, struct vhca_vf *vf, uint16_t index)
 {
-	struct vhca_vf *vf = calloc(1, sizeof(*vf)), *next;
+	struct vhca_vf *next;
 
-	if (!vf)
-		return NULL;
 	vf->hca = hca;
-	vf->bdf = bdf;
 	vf->index = index;
-	vf->iommu_group = -1;
 	TAILQ_FOREACH (next, &hca->vfs, link)
 		if (next->index > index)
 			break;
@@ -158,7 +160,24 @@ struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uin
 		TAILQ_INSERT_BEFORE(next, vf, link);
 	else
 		TAILQ_INSERT_TAIL(&hca->vfs, vf, link);
+}
+
+struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index)
+{
+	struct vhca_vf *vf = calloc(1, sizeof(*vf));
+
+	if (!vf)
+		return NULL;
+	vf->bdf = bdf;
+	vf->iommu_group = -1;
+	insert_vf(hca, vf, index);
 	return vf;
+}
+
+void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index)
+{
+	TAILQ_REMOVE(&vf->hca->vfs, vf, link);
+	insert_vf(hca, vf, index);
 }
 
 struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id)
@@ -198,6 +217,7 @@ struct vhca_claim *vhca_model_add_claim(struct vhca_model *m)
 
 	if (!c)
 		return NULL;
+	c->numa = -1;
 	STAILQ_INIT(&c->waiters);
 	TAILQ_INSERT_TAIL(&m->claims, c, link);
 	return c;
@@ -411,6 +431,16 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 		}
 	}
 	return NULL;
+}
+
+bool vhca_vf_rests(const struct vhca_vf *vf)
+{
+	return !vf->claim && vhca_now_ms() < vf->rests_until_ms;
+}
+
+enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf)
+{
+	return vf->host.effect != VHCA_EFFECT_NONE ? vf->host.effect : vf->virt.effect;
 }
 
 bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf)

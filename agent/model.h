@@ -59,6 +59,9 @@ struct vhca_claim {
 	char domain_name[128];
 	char name[VHCA_NAME_MAX];
 	char fabric[VHCA_NAME_MAX];
+	bool has_pf; /* the adapter that was asked for; not durable */
+	struct vhca_bdf pf;
+	int numa; /* ...and the NUMA node; -1 = any. Not durable */
 	enum vhca_way way;
 	struct vhca_identity identity;
 	uint64_t epoch;	     /* of identity.guid */
@@ -74,7 +77,8 @@ struct vhca_claim {
 	bool migrating;
 	struct vhca_uuid migration;
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
-	bool away;    /* scrubbed, and the identity is withheld: it may be somebody else's now */
+	bool asked; /* for its VF, which its guest kept: it may let go any time, and gets it back then */
+	bool away; /* scrubbed, and the identity is withheld: it may be somebody else's now */
 	bool withdrawn; /* at this epoch: the SM may hear of that after whatever is said at the same one */
 	/* Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends the claim while it is away has to free that. */
 	uint64_t kept_epoch;
@@ -83,7 +87,8 @@ struct vhca_claim {
 	bool contested;
 	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
-	bool bare;   /* away, but its VF goes into the guest all the same: without the identity */
+	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
+	bool bare;     /* away, but its VF goes into the guest all the same: without the identity */
 	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
 	bool has_from;
 	uint64_t from_port_guid;
@@ -95,7 +100,10 @@ struct vhca_claim {
 	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
 	bool stays; /* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool disputed; /* asked for it before, the SM has named another owner: its silence is no consent */
-	bool orphan; /* loaded from an earlier boot, whose guests are gone */
+	bool orphan;	 /* loaded from an earlier boot, whose guests are gone */
+	bool by_address; /* its VF was asked for so; not durable */
+	bool replaces;	 /* a claim whose VF has failed; not durable */
+	bool vf_failed;	 /* its failure is its VF's; not durable */
 	/* vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it (first), the SM granted it (last) */
 	uint64_t removed_us, attach_us, granted_us;
 	struct vhca_error
@@ -110,15 +118,17 @@ struct vhca_claim {
 
 /* The SM has said no, for whatever reason. */
 bool vhca_claim_is_refused(const struct vhca_claim *claim);
-/* What its VF must show: the identity, or nobody's (VHCA_GUID_ALL1, no keys) while that is withheld. */
+/* What its VF must show: the identity, or nobody's (VHCA_GUID_ALL1, no keys) while that is
+ * withheld, or was taken. */
 struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim);
 
-/* What runs for a VF outside of the state thread; at most one at a time. */
+/* What runs for a VF outside of the state thread. */
 enum vhca_effect {
 	VHCA_EFFECT_NONE,
 	VHCA_EFFECT_PROBE,   /* is the vfio group open? reads only */
 	VHCA_EFFECT_PREPARE, /* bind to vfio-pci, scrub, prove */
 	VHCA_EFFECT_PROGRAM, /* write the claim's identity, prove */
+	VHCA_EFFECT_UNMAP,   /* unmap what leads to another key than the claim's */
 	VHCA_EFFECT_READ,    /* read the identity back */
 	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
 	VHCA_EFFECT_CHOOSE,  /* let the SM choose the claim's GUID */
@@ -131,6 +141,13 @@ enum vhca_effect {
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
 
+/* At most one effect at a time; the next one not before a back-off after a failure is over. */
+struct vhca_slot {
+	enum vhca_effect effect;
+	struct vhca_backoff backoff;
+	uint64_t not_before_ms; /* vhca_now_ms() */
+};
+
 /* How far the guest's agent is with what it is asked for, in this detach (agent/engine_detach.c); forgotten by a restart. */
 struct vhca_escalation {
 	uint64_t next_ms; /* ask, or ask again (vhca_now_ms); 0 = not in this detach any more */
@@ -138,6 +155,10 @@ struct vhca_escalation {
 	bool begun;	  /* it was told to people */
 	struct vhca_error outcome; /* what came of it; kind NONE = nothing yet */
 };
+
+/* So many failures of a VF in a row and it is quarantined, for that long. */
+#define VHCA_VF_FAILURES_MAX 3
+#define VHCA_VF_REST_MIN     10
 
 struct engine_adopt;
 struct vhca_hca;
@@ -149,6 +170,10 @@ struct vhca_vf {
 	struct vhca_hca *hca;
 	struct vhca_bdf bdf;
 	uint16_t index;
+	/* Where the kernel shows it now, until that is settled (engine_place.c); NULL: at hca,
+	 * index. */
+	struct vhca_hca *to_hca;
+	uint16_t to_index;
 	bool present;
 	uint64_t absent_ms; /* since when it is not (vhca_now_ms) */
 	int iommu_group;
@@ -173,11 +198,18 @@ struct vhca_vf {
 	bool unsaved;		 /* flags of the claim changed meanwhile: saved next... */
 	bool unreported;	 /* ...and its binding with them */
 	uint64_t unsaved_ms;	 /* not before this (vhca_now_ms): that failed */
-	enum vhca_effect effect;
-	struct vhca_backoff backoff;
-	uint64_t
-		not_before_ms; /* no new effect before this (vhca_now_ms): back-off after a failure */
-	uint64_t look_ms;      /* attached: next read-back; detaching: next unplug request */
+	/* On its hardware: no step meanwhile. At libvirt: what its map shows is tended
+	 * meanwhile. */
+	struct vhca_slot host, virt;
+	bool outdated; /* the port's P_Key table has changed since the host's effect was begun */
+	bool unread;   /* detaching: it is read before its guest is asked again */
+	/* To be prepared, programmed or attached, by its own or its card's fault, since a guest
+	 * has got it last; not durable. */
+	unsigned int failures;
+	char fault[VHCA_REASON_MAX];   /* the last of them */
+	struct vhca_uuid failed_guest; /* that it could not be attached to last */
+	uint64_t rests_until_ms;       /* it has failed too often (vhca_now_ms) */
+	uint64_t look_ms;     /* attached: next read-back; detaching: next unplug request */
 	uint64_t deadline_ms; /* of a detach */
 	struct vhca_escalation escalation;
 	uint64_t kicked_ms;
@@ -189,7 +221,8 @@ struct vhca_hca {
 	TAILQ_ENTRY(vhca_hca) link;
 	struct vhca_pf_facts facts; /* facts.vfs is not kept up to date: the VFs are below */
 	bool present;
-	bool managed;
+	bool wanted;	   /* the configuration says manage = yes */
+	bool managed;	   /* wanted, and as far as is known it has an InfiniBand port */
 	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
 	bool replacing;	   /* its VFs are being taken away: none is given out */
 	char fabric[VHCA_NAME_MAX];
@@ -258,10 +291,13 @@ void vhca_model_done(struct vhca_model *m); /* frees everything; waiters are not
 struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
 				    struct vhca_bdf bdf); /* NULL: out of memory */
+/* It is managed, and known to have an InfiniBand port: before that nothing of it is taken. */
+bool vhca_hca_gives_vfs(const struct vhca_hca *hca);
 /* The back end that programs the HCA's VFs, and says what it can do. */
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
 struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
+void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
 struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);
 struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
 				       const char *name);
@@ -294,6 +330,10 @@ bool vhca_model_is_disputed(const struct vhca_model *m, uint64_t guid);
  * would take the vGUID from its owner by asking twice. */
 uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
+/* It has failed too often, and is given to nobody for a while. */
+bool vhca_vf_rests(const struct vhca_vf *vf);
+/* What runs for it, the hardware's before libvirt's; NONE = nothing. */
+enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf);
 /* Claimed, and no guest is known to have it: whoever has its vfio group open then is a stranger. */
 bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf);
 

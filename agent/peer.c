@@ -39,6 +39,8 @@ static struct json_object *claim_doc(const struct vhca_claim *c)
 	vhca_json_add_string(o, "name", c->name);
 	vhca_json_add_string(o, "way", vhca_way_to_string(c->way));
 	vhca_json_add_string(o, "fabric", c->fabric);
+	vhca_json_add_string(o, "pf", c->has_pf ? VHCA_BDF_STR(c->pf) : NULL);
+	vhca_json_add(o, "numa", c->numa < 0 ? NULL : json_object_new_int(c->numa));
 	vhca_json_add_guid(o, "guid", c->identity.guid);
 	vhca_json_add_u64(o, "epoch", c->epoch);
 	vhca_json_add_pkeys(o, "pkeys", c->identity.pkeys, c->identity.n_pkeys);
@@ -164,7 +166,7 @@ static int send_request(struct call *call)
 	int r;
 
 	if (!peer)
-		return vhca_error_set(&call->res.err, VHCA_ERR_UNAVAILABLE, "no_such_peer", 0,
+		return vhca_error_set(&call->res.err, VHCA_ERR_UNAVAILABLE, "peer_removed", 0,
 				      "[peer %s] is no longer in the configuration", call->m->peer);
 	(void)snprintf(url, sizeof(url), "%s/v1/peer/claims/%s%s", peer->agent,
 		       VHCA_UUID_STR(&call->m->id), requests[call->effect].tail);

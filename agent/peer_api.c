@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/api_claims.h"
 #include "agent/api_pending.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
 
 struct vhca_peer_api {
+	const struct vhca_conf *conf;
+	struct vhca_caller_rules rules;
 	struct vhca_migrations *ms;
 	struct vhca_host_memory *memory;
 	struct vhca_http_server *server;
@@ -56,6 +59,63 @@ static void on_done(void *arg, const struct vhca_mig *m, const struct vhca_error
 static struct vhca_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
 {
 	return vhca_pending_new(api, req, api->adapter);
+}
+
+/* ---- who asks ---- */
+
+static bool is_peer(const void *conf, const char *name)
+{
+	const struct vhca_conf *c = conf;
+
+	for (unsigned int i = 0; i < c->n_peers; i++)
+		if (strcmp(c->peers[i].certificate, name) == 0)
+			return true;
+	return false;
+}
+
+/* A host name may have a domain behind it, for which NAME has no letters: it is the other's up
+ * to the first dot. */
+static bool is_name_of(const char *name, const char *node)
+{
+	size_t len = strlen(name);
+
+	return strncmp(name, node, len) == 0 && (!node[len] || node[len] == '.');
+}
+
+static bool speaks_for(const struct vhca_conf *conf, const char *who, const char *node)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (strcmp(conf->peers[i].certificate, who) == 0 &&
+		    is_name_of(conf->peers[i].name, node))
+			return true;
+	return false;
+}
+
+/* Nobody has a name without certificates: then everybody's word counts. */
+static int check_node(const struct vhca_peer_api *api, const struct vhca_http_request *req,
+		      const char *node, struct vhca_error *err)
+{
+	const char *who = vhca_http_caller(req);
+
+	if (!api->rules.is_agent || speaks_for(api->conf, who, node))
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_DENIED, "not_your_node", 0,
+			     "%s does not speak for the node %.64s", who, node);
+	vhca_error_hint(err,
+			"here, [peer NAME] with \"certificate = %s\" has to have the other's "
+			"node_name for its NAME",
+			who);
+	return -EACCES;
+}
+
+/* What a peer has offered is no other's to hand over, to end or to look at. One that was given up
+ * before it was offered is nobody's. */
+static int check_offerer(const struct vhca_peer_api *api, const struct vhca_http_request *req,
+			 const struct vhca_uuid *id, struct vhca_error *err)
+{
+	const struct vhca_mig *m = vhca_migrations_find(api->ms, id);
+
+	return m && !m->source && m->peer[0] ? check_node(api, req, m->peer, err) : 0;
 }
 
 /* ---- parsing ---- */
@@ -121,8 +181,8 @@ static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 				      "vfs: name, fabric or way is not valid");
 	(void)vhca_strcpy(ret->vf.name, sizeof(ret->vf.name), name);	   /* valid names */
 	(void)vhca_strcpy(ret->vf.fabric, sizeof(ret->vf.fabric), fabric); /* fit */
-	ret->vf.numa = -1;
-	return 0;
+	ret->lenient = true;
+	return vhca_api_parse_place(o, &ret->vf, err);
 }
 
 static int parse_vf(struct json_object *o, const struct vhca_mig_offer *offer,
@@ -270,6 +330,10 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 
 	if (!r)
 		r = parse_offer(vhca_http_body(req), offer, &err);
+	if (!r)
+		r = check_node(api, req, offer->node, &err);
+	if (!r)
+		r = check_offerer(api, req, &offer->id, &err);
 	if (r < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
@@ -286,7 +350,7 @@ static void get_claims(void *ctx, struct vhca_http_request *req)
 	const struct vhca_mig *m = NULL;
 	struct vhca_uuid id;
 
-	if (parse_id(req, &id, &err) == 0)
+	if (parse_id(req, &id, &err) == 0 && check_offerer(api, req, &id, &err) == 0)
 		m = vhca_migrations_find(api->ms, &id);
 	if (m && !m->source) {
 		vhca_http_reply(req, 200, view(m));
@@ -327,6 +391,8 @@ static void post_handover(void *ctx, struct vhca_http_request *req)
 	int r = parse_id(req, &id, &err);
 
 	if (!r)
+		r = check_offerer(api, req, &id, &err);
+	if (!r)
 		r = parse_epochs(vhca_http_body(req), epochs, &n, &err);
 	if (r < 0) {
 		vhca_http_reply_error(req, &err);
@@ -344,7 +410,7 @@ static void post_abort(void *ctx, struct vhca_http_request *req)
 	struct vhca_uuid id;
 	struct vhca_pending *p;
 
-	if (parse_id(req, &id, &err) < 0) {
+	if (parse_id(req, &id, &err) < 0 || check_offerer(api, req, &id, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
@@ -367,13 +433,20 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err)
 {
-	static const struct vhca_caller_rules rules = {.others = VHCA_CALLER_AGENT};
-	const struct vhca_http_limits limits = {.auth = parts->auth, .rules = &rules};
+	struct vhca_http_limits limits = {.auth = parts->auth};
 	struct vhca_peer_api *api = calloc(1, sizeof(*api));
 	int r;
 
 	if (!api)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
+	api->conf = conf;
+	api->rules = (struct vhca_caller_rules){
+		.may = "whose certificate is that of a [peer] in vhcad.conf",
+		.others = parts->auth ? VHCA_CALLER_NOBODY : VHCA_CALLER_AGENT,
+		.is_agent = parts->auth ? is_peer : NULL,
+		.agents = conf,
+	};
+	limits.rules = &api->rules;
 	api->ms = parts->migrations;
 	api->memory = parts->memory;
 	r = vhca_http_server_new(conf->peer_listen, 0600, &limits, routes, api, &api->server, err);

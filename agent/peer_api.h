@@ -15,7 +15,8 @@ struct vhca_peer_api_parts {
 	const struct vhca_http_auth *auth; /* who may ask; NULL: everybody, by plain HTTP */
 };
 
-/* Listens on conf->peer_listen, which must not be "". */
+/* Listens on conf->peer_listen, which must not be "". conf is borrowed: with auth its peers are
+ * who may ask, at each request. */
 int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 		      const struct vhca_peer_api_parts *parts, struct vhca_peer_api **ret,
 		      struct vhca_error *err);

@@ -7,13 +7,15 @@
 
 #include "common/base/cleanup.h"
 #include "sriov/enable.h"
-#include "sriov/vfio.h"
+#include "sriov/usage.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs, vhca_sysfs_close)
 VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
 
-static void plan_vf(enum vhca_family family, const struct vhca_vf_facts *vf, const char *dev_root)
+static void plan_vf(struct vhca_sysfs *sys, enum vhca_family family, const struct vhca_vf_facts *vf,
+		    const char *dev_root)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
 	static const char *const withdrawn[] = {
 		[VHCA_FAMILY_MLX4] = "no GUID, P_Key map none",
 		[VHCA_FAMILY_MLX5] = "no GUIDs, link down",
@@ -28,9 +30,8 @@ static void plan_vf(enum vhca_family family, const struct vhca_vf_facts *vf, con
 		printf("  %s: cannot be used: IOMMU group %d holds %u devices (no ACS on its "
 		       "path)\n",
 		       VHCA_BDF_STR(vf->bdf), vf->iommu_group, vf->group_size);
-	else if (vhca_vfio_group_busy(dev_root, vf->iommu_group) == 1)
-		printf("  %s: in use (vfio group %d is open): not touched\n", VHCA_BDF_STR(vf->bdf),
-		       vf->iommu_group);
+	else if (vhca_vf_check_unused(sys, dev_root, vf, false, &err) < 0)
+		printf("  in use: %s: not touched\n", err.msg);
 	else if (!strcmp(driver, "vfio-pci"))
 		printf("  %s: on vfio-pci already; its identity is withdrawn: %s\n",
 		       VHCA_BDF_STR(vf->bdf), withdrawn[family]);
@@ -73,10 +74,22 @@ static void plan_pf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 		printf("  not managed by the configuration: not touched\n");
 		return;
 	}
+	if (pf->ib_ports != VHCA_IB_PORTS_SOME) {
+		printf("  %s\n", pf->ib_ports == VHCA_IB_PORTS_NONE
+					 ? "none of its ports is InfiniBand: not touched"
+					 : "not touched before it has an RDMA device, which says "
+					   "whether it is InfiniBand");
+		return;
+	}
 	if (c->vfs != VHCA_CONF_VFS_KEEP)
 		plan_count(sys, pf, c->vfs);
-	for (unsigned int i = 0; i < pf->n_vfs; i++)
-		plan_vf(pf->family, &pf->vfs[i], dev_root);
+	for (unsigned int i = 0; i < pf->n_vfs; i++) {
+		if (vhca_conf_excludes(conf, pf->bdf, pf->vfs[i].bdf))
+			printf("  %s: left out by the configuration (exclude): not touched\n",
+			       VHCA_BDF_STR(pf->vfs[i].bdf));
+		else
+			plan_vf(sys, pf->family, &pf->vfs[i], dev_root);
+	}
 }
 
 int vhca_plan_print(const struct vhca_conf *conf, const char *sysfs_root, const char *dev_root,

@@ -16,24 +16,35 @@
 #define STOP_WAIT_MS 2000
 
 struct vhca_vfs_file {
-	struct vhca_model *model;
+	struct vhca_engine *engine;
 	struct vhca_strand *strand;
 	struct vhca_timer *timer;
-	char path[128];
-	char *written; /* what the file holds, as far as we know */
+	char run_path[128], kept_path[128];
+	char *written; /* what the files hold, as far as we know */
+	bool failing;  /* told already */
 };
 
 struct write_job {
 	struct vhca_vfs_file *f;
 	char *text;
+	const char *failed; /* the path that could not be written, and why not */
 	int rc;
 };
 
 static void write_work(void *arg)
 {
 	struct write_job *job = arg;
+	const char *const paths[] = {job->f->run_path, job->f->kept_path};
 
-	job->rc = vhca_write_file_atomic(job->f->path, job->text, strlen(job->text), 0644);
+	/* Each for itself: a state disk that is full keeps nobody from the list of this boot. */
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(paths); i++) {
+		int r = vhca_write_file_atomic(paths[i], job->text, strlen(job->text), 0644);
+
+		if (r < 0) {
+			job->rc = r;
+			job->failed = paths[i];
+		}
+	}
 }
 
 static void write_done(void *arg)
@@ -41,17 +52,24 @@ static void write_done(void *arg)
 	VHCA_AUTO_FREE struct write_job *job = arg;
 
 	if (job->rc < 0) {
-		vhca_log_error("%s: cannot write: %s", job->f->path, strerror(-job->rc));
+		if (!job->f->failing)
+			vhca_log_error("%s: cannot write: %s", job->failed, strerror(-job->rc));
+		job->f->failing = true;
+		/* One of the two may hold the text: nothing is known of them any more. */
+		free(job->f->written);
+		job->f->written = NULL;
 		free(job->text);
 		vhca_timer_arm_ms(job->f->timer, 1000);
 		return;
 	}
+	job->f->failing = false;
 	free(job->f->written);
 	job->f->written = job->text;
 }
 
-static char *list_vfs(const struct vhca_model *m)
+static char *list_vfs(struct vhca_engine *e)
 {
+	const struct vhca_model *m = vhca_engine_model(e);
 	char *text = malloc(TEXT_MAX);
 	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
@@ -62,7 +80,7 @@ static char *list_vfs(const struct vhca_model *m)
 	vhca_strbuf_init(&sb, text, TEXT_MAX);
 	TAILQ_FOREACH (hca, &m->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (vf->state != VHCA_VF_UNMANAGED)
+			if (vhca_engine_guards(e, vf))
 				vhca_strbuf_add(&sb, "%s\n", VHCA_BDF_STR(vf->bdf));
 	return text;
 }
@@ -71,7 +89,7 @@ static void on_timer(void *arg)
 {
 	struct vhca_vfs_file *f = arg;
 	struct write_job *job;
-	char *text = list_vfs(f->model);
+	char *text = list_vfs(f->engine);
 
 	if (!text || (f->written && !strcmp(text, f->written))) {
 		free(text);
@@ -91,23 +109,26 @@ void vhca_vfs_file_changed(struct vhca_vfs_file *f)
 	vhca_timer_arm_ms(f->timer, SETTLE_MS);
 }
 
-int vhca_vfs_file_new(struct vhca_loop *loop, const char *run_dir, struct vhca_model *model,
-		      struct vhca_vfs_file **ret, struct vhca_error *err)
+int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
+		      struct vhca_engine *engine, struct vhca_vfs_file **ret,
+		      struct vhca_error *err)
 {
 	struct vhca_vfs_file *f = calloc(1, sizeof(*f));
 	int r;
 
 	if (!f)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s/vfs",
-				      run_dir);
-	f->model = model;
-	(void)snprintf(f->path, sizeof(f->path), "%s/vfs", run_dir);
+				      conf->run_dir);
+	f->engine = engine;
+	(void)snprintf(f->run_path, sizeof(f->run_path), "%s/vfs", conf->run_dir);
+	(void)snprintf(f->kept_path, sizeof(f->kept_path), "%s/vfs", conf->state_dir);
 	r = vhca_strand_new(loop, "vfs file", &f->strand);
 	if (!r)
 		r = vhca_timer_new(loop, "vfs file", on_timer, f, &f->timer);
 	if (r < 0) {
 		vhca_vfs_file_free(f);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "%s/vfs", run_dir);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "%s/vfs",
+				      conf->run_dir);
 	}
 	*ret = f;
 	return 0;

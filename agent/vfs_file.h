@@ -2,16 +2,19 @@
 #ifndef VHCA_AGENT_VFS_FILE_H
 #define VHCA_AGENT_VFS_FILE_H
 /*
- * run_dir/vfs: the addresses of the VFs that are ours, one per line, for the qemu hook while the agent is down. Written
- * atomically by a worker; survives the agent.
+ * run_dir/vfs and state_dir/vfs: the addresses of the VFs that the engine guards, one per line, for
+ * the qemu hook while the agent is down. Written atomically by a worker. Both survive the agent,
+ * and the second one a boot: the hook looks there until an agent has come.
  */
-#include "agent/model.h"
+#include "agent/engine.h"
+#include "conf/conf.h"
 
 struct vhca_vfs_file;
 
-/* Nothing is written until the first change. model is borrowed. */
-int vhca_vfs_file_new(struct vhca_loop *loop, const char *run_dir, struct vhca_model *model,
-		      struct vhca_vfs_file **ret, struct vhca_error *err);
+/* Nothing is written until the first change. engine is borrowed. */
+int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
+		      struct vhca_engine *engine, struct vhca_vfs_file **ret,
+		      struct vhca_error *err);
 /* The file stays. Accepts NULL, returns NULL. */
 struct vhca_vfs_file *vhca_vfs_file_free(struct vhca_vfs_file *f);
 /* The set may have changed: write it soon, if it did. */

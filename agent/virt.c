@@ -7,6 +7,7 @@
 #include "agent/virt.h"
 
 #include "agent/virt_call.h"
+#include "agent/virt_check.h"
 #include "agent/virt_lane.h"
 #include "agent/virt_migrate.h"
 #include "agent/virt_qga.h"
@@ -56,6 +57,9 @@ struct call {
 	struct vhca_uuid uuid;
 	struct vhca_dom_hostdev dev; /* detach: alias only */
 	char dest_uri[VHCA_VIRT_URI_MAX], migrate_uri[VHCA_VIRT_URI_MAX];
+	struct vhca_conf_copy how;
+	struct vhca_bdf ours[VHCA_DOM_VFS_MAX];
+	unsigned int n_ours;
 	struct vhca_uuid marker;
 	bool has_marker;
 	struct vhca_qga_ask ask;
@@ -113,7 +117,13 @@ static int run_migrate(struct call *call, struct vhca_virt_session *s)
 	if (r < 0)
 		return r;
 	return vhca_virt_call_migrate(conn, &call->uuid, call->dest_uri, call->migrate_uri,
-				      &call->called_us, &call->err);
+				      &call->how, &call->called_us, &call->err);
+}
+
+static int run_check(struct call *call, struct vhca_virt_session *s)
+{
+	return vhca_virt_call_check(vhca_virt_session_query(s), &call->uuid, call->ours,
+				    call->n_ours, &call->err);
 }
 
 static int run_spare(struct call *call, struct vhca_virt_session *s)
@@ -313,13 +323,15 @@ void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, cons
 
 /* A URI that does not fit leaves the other empty as well: the call then refuses it. */
 void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
-		       const char *migrate_uri, vhca_virt_done_fn done, void *arg)
+		       const char *migrate_uri, const struct vhca_conf_copy *how,
+		       vhca_virt_done_fn done, void *arg)
 {
 	struct call call = {.virt = virt,
 			    .kind = VHCA_LANE_MIGRATE,
 			    .run = run_migrate,
 			    .report = report_done,
 			    .uuid = *uuid,
+			    .how = *how,
 			    .done = done,
 			    .arg = arg};
 
@@ -353,6 +365,24 @@ void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			      .uuid = *uuid,
 			      .done = done,
 			      .arg = arg});
+}
+
+void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+		     const struct vhca_bdf *ours, unsigned int n_ours, vhca_virt_done_fn done,
+		     void *arg)
+{
+	struct call call = {.virt = virt,
+			    .kind = VHCA_LANE_JOB,
+			    .run = run_check,
+			    .report = report_done,
+			    .uuid = *uuid,
+			    .n_ours = n_ours,
+			    .done = done,
+			    .arg = arg};
+
+	for (unsigned int i = 0; i < n_ours; i++)
+		call.ours[i] = ours[i];
+	submit(&call);
 }
 
 void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_job_fn done,

@@ -12,6 +12,7 @@
 #include "agent/qga.h"
 #include "common/base/error.h"
 #include "common/loop/loop.h"
+#include "conf/conf.h"
 
 struct vhca_virt;
 
@@ -56,8 +57,8 @@ bool vhca_virt_connected(const struct vhca_virt *virt);
  * "domain_gone" (-ENOENT), "bad_domain_xml", and "libvirt" for all that agent/virt_error.c does not know.
  */
 
-/* All active domains, parsed, or with the reason why they could not be (info->unreadable). info is borrowed during done(). On failure
- * n = 0 and err says why: never a list with holes. */
+/* All active domains, parsed, or with the reason why they could not be (info->unreadable). info
+ * is borrowed during done(). On failure n = 0 and err says why: never a list with holes. */
 typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const *info,
 				  unsigned int n, const struct vhca_error *err);
 void vhca_virt_list(struct vhca_virt *virt, vhca_virt_list_fn done, void *arg);
@@ -96,14 +97,25 @@ void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,
  * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job, abort | guest agent.
  */
 
-/* virDomainMigrateToURI3, peer to peer and live; PERSIST_DEST | UNDEFINE_SOURCE exactly if the domain is persistent here.
- * dest_uri: the peer's libvirtd as this host's libvirtd reaches it; migrate_uri: where the memory goes ("tcp://192.168.77.2"),
- * NULL or "" = libvirt chooses. done(): 0 = the guest runs (or is paused as before) at the destination and is gone here. Codes also:
- * "migration_failed", "migration_cancelled" (-ECANCELED), "hook_refused" (-EACCES; with the hook's words), "peer_unreachable"
- * (-EHOSTUNREACH), "job_held", "bad_uri". After a failure the guest mostly runs on here, but not surely ("libvirt_unreachable":
- * libvirtd may even go on): ask vhca_virt_job() before deciding anything. */
+/* virDomainMigrateToURI3, peer to peer and live; PERSIST_DEST | UNDEFINE_SOURCE exactly if the
+ * domain is persistent here. dest_uri: the peer's libvirtd as this host's libvirtd reaches it;
+ * migrate_uri: where the memory goes ("tcp://192.168.77.2"), NULL or "" = libvirt chooses. how:
+ * its time-out is the caller's matter (vhca_virt_abort_job()). done(): 0 = the guest runs (or is
+ * paused as before) at the destination and is gone here. Codes also: "migration_failed",
+ * "migration_cancelled" (-ECANCELED), "hook_refused" (-EACCES; with the hook's words),
+ * "peer_unreachable" (-EHOSTUNREACH), "job_held", "bad_uri". After a failure the guest mostly
+ * runs on here, but not surely ("libvirt_unreachable": libvirtd may even go on): ask
+ * vhca_virt_job() before deciding anything. */
 void vhca_virt_migrate(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *dest_uri,
-		       const char *migrate_uri, vhca_virt_done_fn done, void *arg);
+		       const char *migrate_uri, const struct vhca_conf_copy *how,
+		       vhca_virt_done_fn done, void *arg);
+
+/* Whether libvirt would copy the domain to another host, once `ours` (host addresses of VFs,
+ * VHCA_DOM_VFS_MAX at most) have left it. Changes nothing. Codes also: "job_held",
+ * "has_snapshots", "foreign_hostdev", "block_job", "disk_not_shared", "not_migratable". */
+void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+		     const struct vhca_bdf *ours, unsigned int n_ours, vhca_virt_done_fn done,
+		     void *arg);
 
 /* One is coming soon: connects for it ahead. Not any more: closes that again, if no migration has taken it. */
 void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid,

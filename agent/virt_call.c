@@ -124,8 +124,8 @@ static struct vhca_dom_info *unreadable(virDomainPtr dom, const struct vhca_erro
 	return info;
 }
 
-/* As read_info(), but what cannot be read of one domain costs nobody the picture of the others. That
- * the connection was lost says nothing about the domain. */
+/* As read_info(), but what cannot be read of one domain costs nobody the picture of the others.
+ * That the connection was lost says nothing about the domain. */
 static int look_at(virConnectPtr conn, virDomainPtr dom, struct vhca_dom_info **ret,
 		   struct vhca_error *err)
 {

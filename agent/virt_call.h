@@ -28,8 +28,8 @@ bool vhca_virt_state_is_paused(int state, int reason);
 void vhca_virt_domain_free_cleanup(virDomainPtr *p);
 #define VHCA_AUTO_DOMAIN VHCA_CLEANUP(vhca_virt_domain_free_cleanup) virDomainPtr
 
-/* All active domains or an error: a list with holes would be taken for the truth. One that cannot be
- * read is in it, unreadable. */
+/* All active domains or an error: a list with holes would be taken for the truth. One that
+ * cannot be read is in it, unreadable. */
 int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);
 /* Caller frees *ret. */
 int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,

@@ -68,6 +68,14 @@ static const struct vhca_virt_class classes[] = {
 	 false,
 	 "is the IOMMU on, and vfio-pci loaded?"},
 
+	/* conf/domain_addr.c: virDomainPCIAddressReserveAddrInternal() */
+	{VIR_ERR_XML_ERROR,
+	 {"double use of PCI"},
+	 VHCA_ERR_CONFLICT,
+	 "guest_address_in_use",
+	 EBUSY,
+	 false,
+	 "the guest has another device at this address"},
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"No more available PCI slots"},
 	 VHCA_ERR_EXHAUSTED,
@@ -148,7 +156,7 @@ static const struct vhca_virt_class classes[] = {
 	{-1, {NULL}, VHCA_ERR_DEVICE, UNKNOWN, EIO, false, NULL},
 };
 
-#define FAILED	  "migration_failed", EIO, false
+#define FAILED	  VHCA_ERR_CONFLICT, "migration_failed", EIO, false
 #define NO_PEER	  VHCA_ERR_UNAVAILABLE, "peer_unreachable", EHOSTUNREACH, true
 #define PEER_HINT "is libvirtd running there, and can this host's libvirtd reach it?"
 #define DENIED	  VHCA_ERR_DENIED, "libvirt_denied", EACCES, false
@@ -185,7 +193,9 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_INVALID,
 	 {"cannot migrate domain"},
 	 VHCA_ERR_CONFLICT,
-	 FAILED,
+	 "not_migratable",
+	 EIO,
+	 false,
 	 "a device of the domain forbids it"},
 	{VIR_ERR_OPERATION_INVALID,
 	 {"already running for domain"},
@@ -197,7 +207,9 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"to the same host"},
 	 VHCA_ERR_INVALID,
-	 FAILED,
+	 "same_host",
+	 EIO,
+	 false,
 	 "the peer's libvirt URI leads back to this host, or both have one host_uuid in "
 	 "libvirtd.conf"},
 
@@ -216,7 +228,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_AUTH_FAILED, {NULL}, DENIED, NULL},
 	{VIR_ERR_ACCESS_DENIED, {NULL}, DENIED, NULL},
 	{VIR_ERR_OPERATION_DENIED, {NULL}, DENIED, NULL},
-	{-1, {NULL}, VHCA_ERR_DEVICE, FAILED, NULL},
+	{-1, {NULL}, FAILED, NULL},
 };
 
 /* The first one's text ends in the guest's own words, which may be those of any other. */

@@ -30,11 +30,12 @@ const struct vhca_virt_class *vhca_virt_classify(int code, const char *message);
  * -errnum. */
 int vhca_virt_error(struct vhca_error *err, const char *what);
 
-/* The same for a call on conn: of words that nobody knows, those on a connection that is lost mean that nobody has answered. */
+/* The same for a call on conn: of words that nobody knows, those on a connection that is lost
+ * mean that nobody has answered. */
 int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
-/* As vhca_virt_classify() for an error of virDomainMigrateToURI3, where "cannot connect" speaks of the peer and an
- * unknown domain need not be ours. Never NULL. */
+/* As vhca_virt_classify() for an error of virDomainMigrateToURI3, where "cannot connect" speaks
+ * of the peer and an unknown domain need not be ours. Never NULL. */
 const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message);
 
 /* As vhca_virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of a

@@ -14,7 +14,7 @@ enum vhca_virt_lane_kind {
 	VHCA_LANE_NONE,	   /* of no domain: the query strand */
 	VHCA_LANE_DEVICES, /* changes to the domain: each waits up to 30 s for a job's end */
 	VHCA_LANE_MIGRATE, /* as long as the copy takes */
-	VHCA_LANE_JOB,	   /* looks at the job, or ends it: short */
+	VHCA_LANE_JOB,	   /* looks at the job, or ends it, or whether there can be one: short */
 	VHCA_LANE_QGA,	   /* asks the guest's agent: 10 s if that is silent */
 };
 

@@ -27,7 +27,8 @@ static void params_done(struct params *p)
 /* ---- migrate ---- */
 
 /* PERSIST_DEST would make a transient domain permanent over there. */
-static int migrate_flags(virDomainPtr dom, unsigned int *ret, struct vhca_error *err)
+static int migrate_flags(virDomainPtr dom, const struct vhca_conf_copy *how, unsigned int *ret,
+			 struct vhca_error *err)
 {
 	int persistent = virDomainIsPersistent(dom);
 
@@ -36,23 +37,46 @@ static int migrate_flags(virDomainPtr dom, unsigned int *ret, struct vhca_error 
 	*ret = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER;
 	if (persistent)
 		*ret |= VIR_MIGRATE_PERSIST_DEST | VIR_MIGRATE_UNDEFINE_SOURCE;
+	if (how->auto_converge)
+		*ret |= VIR_MIGRATE_AUTO_CONVERGE;
+	if (how->connections)
+		*ret |= VIR_MIGRATE_PARALLEL;
+	if (how->tls)
+		*ret |= VIR_MIGRATE_TLS;
 	return 0;
 }
 
-static int migrate(virDomainPtr dom, const char *dest_uri, const char *migrate_uri,
-		   unsigned int flags)
+static int migrate_params(const char *migrate_uri, const struct vhca_conf_copy *how,
+			  struct params *ret)
 {
-	AUTO_PARAMS params = {NULL, 0};
 	int max = 0;
 
-	if (*migrate_uri && virTypedParamsAddString(&params.list, &params.n, &max,
+	if (*migrate_uri && virTypedParamsAddString(&ret->list, &ret->n, &max,
 						    VIR_MIGRATE_PARAM_URI, migrate_uri) < 0)
+		return -1;
+	if (how->bandwidth_mib &&
+	    virTypedParamsAddULLong(&ret->list, &ret->n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,
+				    how->bandwidth_mib) < 0)
+		return -1;
+	return how->connections ? virTypedParamsAddInt(&ret->list, &ret->n, &max,
+						       VIR_MIGRATE_PARAM_PARALLEL_CONNECTIONS,
+						       (int)how->connections)
+				: 0;
+}
+
+static int migrate(virDomainPtr dom, const char *dest_uri, const char *migrate_uri,
+		   const struct vhca_conf_copy *how, unsigned int flags)
+{
+	AUTO_PARAMS params = {NULL, 0};
+
+	if (migrate_params(migrate_uri, how, &params) < 0)
 		return -1;
 	return virDomainMigrateToURI3(dom, dest_uri, params.list, (unsigned int)params.n, flags);
 }
 
 int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
-			   const char *migrate_uri, uint64_t *ret_called_us, struct vhca_error *err)
+			   const char *migrate_uri, const struct vhca_conf_copy *how,
+			   uint64_t *ret_called_us, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	unsigned int flags = 0;
@@ -66,7 +90,7 @@ int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, con
 				      VHCA_VIRT_URI_MAX - 1);
 	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
-		r = migrate_flags(dom, &flags, err);
+		r = migrate_flags(dom, how, &flags, err);
 	if (r < 0)
 		return r;
 	/* Before the call: every function of libvirt forgets the last error, even this one. */
@@ -74,7 +98,7 @@ int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, con
 		       dest_uri);
 	if (ret_called_us)
 		*ret_called_us = vhca_now_us();
-	if (migrate(dom, dest_uri, migrate_uri, flags) == 0)
+	if (migrate(dom, dest_uri, migrate_uri, how, flags) == 0)
 		return 0;
 	return vhca_virt_migrate_error(err, what, conn);
 }

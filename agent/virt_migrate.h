@@ -17,8 +17,8 @@
  * (vhca_now_us()); may be NULL.
  */
 int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
-			   const char *migrate_uri, uint64_t *ret_called_us,
-			   struct vhca_error *err);
+			   const char *migrate_uri, const struct vhca_conf_copy *how,
+			   uint64_t *ret_called_us, struct vhca_error *err);
 int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err);
 int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
 		       struct vhca_error *err);

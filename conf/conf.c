@@ -14,6 +14,7 @@
 #include "common/ini/ini_file.h"
 #include "conf/keys.h"
 #include "conf/validate.h"
+#include "conf/value.h"
 
 #define DROP_INS_MAX 128
 
@@ -49,7 +50,6 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.poll_ms = 5000,
 		.lease_ms = 120000,
 		.external_lease_ms = 300000,
-		.allow_default_partition = true,
 		.index_policy = VHCA_INDEX_FORCE_OFF,
 	};
 }
@@ -87,7 +87,7 @@ static int open_partition(struct loader *l, const char *name, struct vhca_error 
 				      "a partition's name must not be a number");
 	if (!p) {
 		if (conf->n_partitions == VHCA_CONF_PARTITIONS_MAX)
-			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many", 0,
+			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_sections", 0,
 					      "more than %d partitions", VHCA_CONF_PARTITIONS_MAX);
 		p = &conf->partitions[conf->n_partitions++];
 		(void)vhca_strcpy(p->name, sizeof(p->name), name); /* length was checked */
@@ -127,7 +127,7 @@ static int open_hca(struct loader *l, const char *name, struct vhca_error *err)
 	hca = find_hca(conf, &fresh);
 	if (!hca) {
 		if (conf->n_hcas == VHCA_CONF_HCAS_MAX)
-			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many", 0,
+			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_sections", 0,
 					      "more than %d [hca] sections", VHCA_CONF_HCAS_MAX);
 		hca = &conf->hcas[conf->n_hcas++];
 		*hca = fresh;
@@ -153,7 +153,7 @@ static int open_peer(struct loader *l, const char *name, struct vhca_error *err)
 				      "\"-\"");
 	if (!p) {
 		if (conf->n_peers == VHCA_CONF_PEERS_MAX)
-			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many", 0,
+			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_sections", 0,
 					      "more than %d peers", VHCA_CONF_PEERS_MAX);
 		p = &conf->peers[conf->n_peers++];
 		(void)vhca_strcpy(p->name, sizeof(p->name), name); /* length was checked */
@@ -215,7 +215,7 @@ static int on_pair(void *ctx, const char *section, const char *key, const char *
 		return r;
 	entry = entry_of(l->conf, scope, arg);
 	if (!entry)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_config", 0,
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", 0,
 				      "section was not opened");
 	return vhca_conf_set_key(scope, entry, key, value, err);
 }
@@ -236,9 +236,10 @@ static int load_file(struct loader *l, const char *path, struct vhca_error *err)
 	size_t len;
 	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len);
 
+	if (r == -ENOENT)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_config", -r, "%s", path);
 	if (r < 0)
-		return vhca_error_set(err, r == -ENOENT ? VHCA_ERR_NOT_FOUND : VHCA_ERR_INVALID,
-				      "unreadable_config", -r, "%s", path);
+		return vhca_error_set(err, VHCA_ERR_INVALID, "unreadable_config", -r, "%s", path);
 	return load_text(l, path, text, len, err);
 }
 
@@ -260,7 +261,7 @@ static int load_named(struct loader *l, const char *dir, struct dirent **names, 
 	char path[PATH_MAX];
 
 	if (n > DROP_INS_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_files", 0,
 				      "%s: more than %d files", dir, DROP_INS_MAX);
 	for (int i = 0; i < n; i++) {
 		int r;
@@ -307,15 +308,24 @@ static void name_the_node(struct vhca_conf *conf)
 	conf->node_name[sizeof(conf->node_name) - 1] = '\0';
 }
 
+static void name_certificates(struct vhca_conf *conf)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (!conf->peers[i].certificate[0])
+			vhca_conf_certificate_of(conf->peers[i].agent, conf->peers[i].certificate);
+}
+
 static int finish(struct vhca_conf *conf, const char *name, struct vhca_error *err)
 {
 	int r = vhca_conf_validate(conf, err);
 
-	if (r < 0)
+	if (r < 0) {
 		vhca_error_prefix(err, "%s", name);
-	else
-		name_the_node(conf);
-	return r;
+		return r;
+	}
+	name_the_node(conf);
+	name_certificates(conf);
+	return 0;
 }
 
 static int new_conf(struct vhca_conf **ret, struct vhca_error *err)
@@ -377,6 +387,16 @@ const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct v
 			return hca;
 	}
 	return fallback;
+}
+
+bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf)
+{
+	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
+
+	for (unsigned int i = 0; hca && i < hca->n_exclude; i++)
+		if (vhca_bdf_cmp(hca->exclude[i], vf) == 0)
+			return true;
+	return false;
 }
 
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)

@@ -20,6 +20,7 @@
 #define VHCA_CONF_HCAS_MAX	 32
 #define VHCA_CONF_URLS_MAX	 8
 #define VHCA_CONF_PEERS_MAX	 256
+#define VHCA_CONF_EXCLUDE_MAX	 64	    /* of one section; a line holds not many more */
 #define VHCA_CONF_VFS_KEEP	 UINT16_MAX /* manage the VFs that exist, whatever their number */
 
 struct vhca_conf_partition { /* [partition NAME] */
@@ -34,6 +35,8 @@ struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every Connect
 	uint16_t vfs;		    /* vfs = N | keep [keep] */
 	char fabric[VHCA_NAME_MAX]; /* fabric = NAME [default] */
 	uint8_t port; /* port = 1|2 [1]: the physical port that gets the VFs' identities */
+	unsigned int n_exclude; /* exclude [""]: blank-separated addresses of VFs to leave alone */
+	struct vhca_bdf exclude[VHCA_CONF_EXCLUDE_MAX];
 };
 
 struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own section is harmless */
@@ -41,7 +44,23 @@ struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own sect
 	char agent[256]; /* agent = http[s]://HOST:PORT, the other's [api] peer_listen; required */
 	char libvirt[256];   /* libvirt = URI that this host's libvirtd reaches it by; required */
 	char migration[256]; /* migration = URI of the memory's way [""]: libvirt chooses */
+	/* certificate = cert:NAME [cert: and the HOST of agent]: whom its certificate names */
+	char certificate[VHCA_CALLER_NAME_MAX];
+	bool insecure; /* insecure = yes|no [no]: agent may be plain HTTP to another host */
 };
+
+/* How libvirt copies a guest that migrates. [migration] says it for all, a request for one. */
+struct vhca_conf_copy {
+	uint32_t timeout_ms;	    /* copy_timeout [0s]: then the copy is aborted; 0 = no limit */
+	unsigned int bandwidth_mib; /* bandwidth [0]: MiB/s at most; 0 = libvirt's own limit */
+	unsigned int connections;   /* connections [0]: parallel ones; 0 = libvirt's single one */
+	bool auto_converge;	    /* auto_converge [no]: slow down a guest that writes too fast */
+	bool tls;		    /* tls [no]: the memory goes by TLS, with QEMU's certificates */
+};
+#define VHCA_COPY_TIMEOUT_MIN_MS  10000u
+#define VHCA_COPY_TIMEOUT_MAX_MS  (24u * 3600 * 1000)
+#define VHCA_COPY_BANDWIDTH_MAX	  1000000
+#define VHCA_COPY_CONNECTIONS_MAX 255 /* QEMU's multifd-channels */
 
 enum vhca_conf_sm_pkeys { VHCA_SM_PKEYS_DYNAMIC, VHCA_SM_PKEYS_STATIC };
 enum vhca_conf_lid_policy { VHCA_LID_HOST, VHCA_LID_VPORT, VHCA_LID_DYNAMIC };
@@ -63,6 +82,7 @@ struct vhca_conf {
 	struct vhca_caller_rules api_roles;
 	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
 	char peer_listen[128];
+	bool api_insecure; /* insecure [no]: peer_listen may be plain HTTP beyond this host */
 
 	/* [tls]: PEM files towards the SM and other agents; "" = none */
 	/* certificate [""]: this host's own; with it peer_listen serves HTTPS only, and then ca is required */
@@ -70,6 +90,7 @@ struct vhca_conf {
 	char tls_key[256]; /* key [""] */
 	/* ca [""]: whose certificates the SM and agents must show, "" = the system's; and who may ask at peer_listen */
 	char tls_ca[256];
+	char tls_crl[256]; /* crl [""]: whom of these not, who has lost a key */
 
 	/* [libvirt] */
 	char libvirt_uri[256]; /* uri [qemu:///system] */
@@ -87,8 +108,9 @@ struct vhca_conf {
 	char sm_backend[16]; /* backend [none] : vhcasm | none */
 	unsigned int n_sm_urls;
 	char sm_urls[VHCA_CONF_URLS_MAX][256]; /* url, blank-separated; required for vhcasm */
-	char sm_token_file[256];	      /* token_file [""]: the first of its tokens is sent */
-	enum vhca_conf_sm_pkeys sm_pkeys;     /* pkeys [dynamic] : dynamic | static */
+	bool sm_insecure;		  /* insecure [no]: url may be plain HTTP to another host */
+	char sm_token_file[256];	  /* token_file [""]: the first of its tokens is sent */
+	enum vhca_conf_sm_pkeys sm_pkeys; /* pkeys [dynamic] : dynamic | static */
 	enum vhca_conf_sm_require sm_require; /* require [nothing] : nothing | attach */
 	enum vhca_conf_lid_policy lid_policy; /* lid_policy [host] : host | vport | dynamic */
 	uint32_t sm_timeout_ms;		      /* timeout [5s] */
@@ -101,9 +123,10 @@ struct vhca_conf {
 	uint32_t lease_ms;
 	/* external_lease [300s]: how long a guest waits without its VFs for somebody who is to migrate or save it */
 	uint32_t external_lease_ms;
+	struct vhca_conf_copy copy;
 
 	/* [policy] */
-	/* allow_default_partition [yes]: a domain may ask for 0x7fff/0xffff; never given unasked */
+	/* allow_default_partition [no]: a domain may ask for 0x7fff/0xffff; never given unasked */
 	bool allow_default_partition;
 	/* pkey_index_changed [force-off] : force-off | alarm */
 	enum vhca_conf_index_policy index_policy;
@@ -132,6 +155,9 @@ const char *vhca_conf_fixed_difference(const struct vhca_conf *a, const struct v
 
 /* The section that rules a PF: its own, else [hca default], else NULL. */
 const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
+
+/* Does that section leave this VF of the PF out? */
+bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf);
 
 /* The section [peer NAME], or NULL. */
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);

@@ -20,6 +20,7 @@ static const struct {
 	{"[tls] certificate", TEXT(tls_certificate)},
 	{"[tls] key", TEXT(tls_key)},
 	{"[tls] ca", TEXT(tls_ca)},
+	{"[tls] crl", TEXT(tls_crl)},
 	{"[libvirt] uri", TEXT(libvirt_uri)},
 	{"[sm] backend", TEXT(sm_backend)},
 	{"[sm] url", VALUE(sm_urls)},

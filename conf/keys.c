@@ -35,6 +35,10 @@ static const char *const index_policy_words[] = {"force-off", "alarm", NULL};
 static int parse_urls(const char *value, const struct vhca_conf_type *type, void *field,
 		      struct vhca_error *err);
 
+/* [hca] exclude: blank-separated; the whole list is replaced. */
+static int parse_exclude(const char *value, const struct vhca_conf_type *type, void *field,
+			 struct vhca_error *err);
+
 #define MS  UINT64_C(1)
 #define S   (1000 * MS)
 #define MIN (60 * S)
@@ -77,9 +81,11 @@ static const struct key {
 	{VHCA_CONF_API, "group", vhca_conf_text, STRING(api_group)},
 	{VHCA_CONF_API, "roles", vhca_conf_roles, FIELD(api_roles), {0}},
 	{VHCA_CONF_API, "peer_listen", vhca_conf_listen, STRING(peer_listen)},
+	{VHCA_CONF_API, "insecure", vhca_conf_bool, FIELD(api_insecure), {0}},
 	{VHCA_CONF_TLS, "certificate", vhca_conf_file, STRING(tls_certificate)},
 	{VHCA_CONF_TLS, "key", vhca_conf_file, STRING(tls_key)},
 	{VHCA_CONF_TLS, "ca", vhca_conf_file, STRING(tls_ca)},
+	{VHCA_CONF_TLS, "crl", vhca_conf_file, STRING(tls_crl)},
 	{VHCA_CONF_LIBVIRT, "uri", vhca_conf_uri, STRING(libvirt_uri)},
 	{VHCA_CONF_LIBVIRT, "detach_timeout", vhca_conf_duration,
 	 RANGE(detach_timeout_ms, 1 * S, 1 * H)},
@@ -95,6 +101,7 @@ static const struct key {
 	 FIELD(sm_backend),
 	 {.words = backend_words, .size = sizeof(((struct vhca_conf *)0)->sm_backend)}},
 	{VHCA_CONF_SM, "url", parse_urls, 0, {0}},
+	{VHCA_CONF_SM, "insecure", vhca_conf_bool, FIELD(sm_insecure), {0}},
 	{VHCA_CONF_SM, "token_file", vhca_conf_file, STRING(sm_token_file)},
 	{VHCA_CONF_SM, "pkeys", vhca_conf_word, WORDS(sm_pkeys, sm_pkeys_words)},
 	{VHCA_CONF_SM, "require", vhca_conf_word, WORDS(sm_require, sm_require_words)},
@@ -105,6 +112,14 @@ static const struct key {
 	{VHCA_CONF_MIGRATION, "lease", vhca_conf_duration, RANGE(lease_ms, 10 * S, 1 * H)},
 	{VHCA_CONF_MIGRATION, "external_lease", vhca_conf_duration,
 	 RANGE(external_lease_ms, 10 * S, 24 * H)},
+	{VHCA_CONF_MIGRATION, "copy_timeout", vhca_conf_duration,
+	 RANGE(copy.timeout_ms, 0, VHCA_COPY_TIMEOUT_MAX_MS)},
+	{VHCA_CONF_MIGRATION, "bandwidth", vhca_conf_uint,
+	 RANGE(copy.bandwidth_mib, 0, VHCA_COPY_BANDWIDTH_MAX)},
+	{VHCA_CONF_MIGRATION, "connections", vhca_conf_uint,
+	 RANGE(copy.connections, 0, VHCA_COPY_CONNECTIONS_MAX)},
+	{VHCA_CONF_MIGRATION, "auto_converge", vhca_conf_bool, FIELD(copy.auto_converge), {0}},
+	{VHCA_CONF_MIGRATION, "tls", vhca_conf_bool, FIELD(copy.tls), {0}},
 	{VHCA_CONF_POLICY,
 	 "allow_default_partition",
 	 vhca_conf_bool,
@@ -121,9 +136,16 @@ static const struct key {
 	{VHCA_CONF_HCA, "vfs", vhca_conf_vfs, HCA(vfs), {.min = 0, .max = VHCA_CONF_VFS_KEEP - 1}},
 	{VHCA_CONF_HCA, "fabric", vhca_conf_name, HCA(fabric), {0}},
 	{VHCA_CONF_HCA, "port", vhca_conf_port, HCA(port), {.min = 1, .max = 2}},
+	{VHCA_CONF_HCA, "exclude", parse_exclude, 0, {0}},
 	{VHCA_CONF_PEER, "agent", vhca_conf_agent, PEER(agent)},
 	{VHCA_CONF_PEER, "libvirt", vhca_conf_uri, PEER(libvirt)},
 	{VHCA_CONF_PEER, "migration", vhca_conf_uri, PEER(migration)},
+	{VHCA_CONF_PEER, "certificate", vhca_conf_certificate, PEER(certificate)},
+	{VHCA_CONF_PEER,
+	 "insecure",
+	 vhca_conf_bool,
+	 offsetof(struct vhca_conf_peer, insecure),
+	 {0}},
 };
 
 static int add_url(struct vhca_conf *conf, const char *url, size_t len, struct vhca_error *err)
@@ -156,6 +178,42 @@ static int parse_urls(const char *value, const struct vhca_conf_type *type, void
 	for (const char *p = value + strspn(value, " \t"); *p; p += strspn(p, " \t")) {
 		size_t len = strcspn(p, " \t");
 		int r = add_url(conf, p, len, err);
+
+		if (r < 0)
+			return r;
+		p += len;
+	}
+	return 0;
+}
+
+static int add_exclude(struct vhca_conf_hca *hca, const char *word, size_t len,
+		       struct vhca_error *err)
+{
+	char bdf[VHCA_BDF_STRLEN] = "";
+
+	if (hca->n_exclude == VHCA_CONF_EXCLUDE_MAX)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "more than %d addresses", VHCA_CONF_EXCLUDE_MAX);
+	if (len < sizeof(bdf))
+		memcpy(bdf, word, len);
+	if (vhca_bdf_parse(bdf, &hca->exclude[hca->n_exclude]) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "\"%.*s\" is not a VF's PCI address like 0000:03:00.1",
+				      len > 80 ? 80 : (int)len, word);
+	hca->n_exclude++;
+	return 0;
+}
+
+static int parse_exclude(const char *value, const struct vhca_conf_type *type, void *field,
+			 struct vhca_error *err)
+{
+	struct vhca_conf_hca *hca = field;
+
+	(void)type;
+	hca->n_exclude = 0;
+	for (const char *p = value + strspn(value, " \t"); *p; p += strspn(p, " \t")) {
+		size_t len = strcspn(p, " \t");
+		int r = add_exclude(hca, p, len, err);
 
 		if (r < 0)
 			return r;

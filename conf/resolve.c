@@ -37,7 +37,7 @@ static int resolve_word(const struct vhca_conf *conf, const char *word, uint16_t
 			return 0;
 		}
 	}
-	(void)vhca_error_set(err, VHCA_ERR_INVALID, "unknown_partition", 0,
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "no_such_partition", 0,
 			     "partition \"%s\": no such name", word);
 	vhca_error_hint(err, "define [partition %s] in the configuration, or use its number", word);
 	return -EINVAL;
@@ -78,7 +78,7 @@ static int next_word(const char **text, char word[static WORD_MAX], struct vhca_
 	if (len == 0)
 		return 0;
 	if (len >= WORD_MAX)
-		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "unknown_partition", 0,
+		return with_hint(vhca_error_set(err, VHCA_ERR_INVALID, "no_such_partition", 0,
 						"partition \"%.16s...\": longer than any name",
 						start),
 				 err, "separate P_Keys and names by blanks");

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "conf/validate.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 
 static int check_sm(const struct vhca_conf *conf, struct vhca_error *err)
 {
@@ -44,6 +47,47 @@ static int check_roles(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/* Who is on the way to another host reads what is said in clear, and says what he likes. */
+static bool is_in_clear(const char *url)
+{
+	return strncmp(url, "http://", 7) == 0 && !vhca_is_loopback(url + 7);
+}
+
+static int refuse_clear(const char *section, const char *key, const char *value,
+			struct vhca_error *err)
+{
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "insecure", 0,
+			     "[%s] %s: %.120s is plain HTTP beyond this host: whoever is there "
+			     "may report and ask for VFs",
+			     section, key, value);
+	vhca_error_hint(err,
+			"use https with [tls] (certificate, key, ca), or write insecure = yes in "
+			"[%s] where the network itself keeps others out",
+			section);
+	return -EINVAL;
+}
+
+static int check_clear(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	bool told = strcmp(conf->sm_backend, "none") != 0 && !conf->sm_insecure;
+	char section[VHCA_NAME_MAX + 8];
+
+	if (conf->peer_listen[0] && !conf->tls_certificate[0] && !conf->api_insecure &&
+	    !vhca_is_loopback(conf->peer_listen))
+		return refuse_clear("api", "peer_listen", conf->peer_listen, err);
+	for (unsigned int i = 0; i < conf->n_sm_urls && told; i++)
+		if (is_in_clear(conf->sm_urls[i]))
+			return refuse_clear("sm", "url", conf->sm_urls[i], err);
+	for (unsigned int i = 0; i < conf->n_peers; i++) {
+		const struct vhca_conf_peer *p = &conf->peers[i];
+
+		(void)snprintf(section, sizeof(section), "peer %s", p->name);
+		if (is_in_clear(p->agent) && !p->insecure)
+			return refuse_clear(section, "agent", p->agent, err);
+	}
+	return 0;
+}
+
 static int check_tls(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	if (!conf->tls_certificate[0] != !conf->tls_key[0])
@@ -54,6 +98,10 @@ static int check_tls(const struct vhca_conf *conf, struct vhca_error *err)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
 				      "[tls] ca: missing: it says which agents may ask at [api] "
 				      "peer_listen");
+	if (conf->tls_crl[0] && !conf->tls_ca[0])
+		return vhca_error_set(err, VHCA_ERR_INVALID, "missing_key", 0,
+				      "[tls] ca: missing: crl says which of its certificates are "
+				      "revoked");
 	return 0;
 }
 
@@ -103,11 +151,21 @@ static int check_peers(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+static int check_migration(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	if (conf->copy.timeout_ms && conf->copy.timeout_ms < VHCA_COPY_TIMEOUT_MIN_MS)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "[migration] copy_timeout: %ums is less than %ums; 0s is no "
+				      "limit",
+				      conf->copy.timeout_ms, VHCA_COPY_TIMEOUT_MIN_MS);
+	return 0;
+}
+
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm,      check_token, check_roles,      check_tls,
-		check_libvirt, check_guid,  check_partitions, check_peers};
+		check_sm,   check_token,      check_roles, check_tls,	    check_libvirt,
+		check_guid, check_partitions, check_peers, check_migration, check_clear};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

@@ -2,7 +2,9 @@
 #include "conf/value.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
@@ -275,4 +277,31 @@ int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *
 {
 	(void)type;
 	return vhca_caller_rules_parse(field, value, true, err);
+}
+
+int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
+			  struct vhca_error *err)
+{
+	if (!vhca_caller_is_certificate(value))
+		return bad(err, value, "cert:NAME or cert-sha256:HEX");
+	return vhca_conf_text(value, type, field, err);
+}
+
+void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX])
+{
+	char host[HOST_SIZE], address[INET6_ADDRSTRLEN];
+	struct in6_addr binary;
+	const char *name = host;
+	bool v6;
+
+	if (split_endpoint(agent + vhca_conf_http_scheme(agent), host, &v6) < 0)
+		return;
+	for (char *c = host; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	if (v6 && inet_pton(AF_INET6, host, &binary) == 1 &&
+	    inet_ntop(AF_INET6, &binary, address, sizeof(address)))
+		name = address;
+	/* One that is cut would be another's. */
+	if (snprintf(ret, VHCA_CALLER_NAME_MAX, "cert:%s", name) >= VHCA_CALLER_NAME_MAX)
+		ret[0] = '\0';
 }

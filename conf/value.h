@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/caller.h"
 #include "common/base/error.h"
 
 /* What a value may be; which members count depends on the parser. */
@@ -51,7 +52,11 @@ int vhca_conf_agent(const char *value, const struct vhca_conf_type *type, void *
 		    struct vhca_error *err); /* char[]: http://HOST:PORT or https://HOST:PORT */
 int vhca_conf_roles(const char *value, const struct vhca_conf_type *type, void *field,
 		    struct vhca_error *err); /* struct vhca_caller_rules */
+int vhca_conf_certificate(const char *value, const struct vhca_conf_type *type, void *field,
+			  struct vhca_error *err); /* char[]: cert:NAME or cert-sha256:HEX */
 
+/* The name that a certificate for the HOST of such a URL has: lower case, addresses in one form. */
+void vhca_conf_certificate_of(const char *agent, char ret[static VHCA_CALLER_NAME_MAX]);
 /* How long the "http://" or "https://" is that the URL begins with; 0 = neither. */
 size_t vhca_conf_http_scheme(const char *url);
 

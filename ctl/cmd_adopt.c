@@ -23,7 +23,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
 	int r = vhca_ctl_domain(ctl, "adopt", NULL, &doc, err);
 
-	if (r == 0)
+	if (doc)
 		vhca_table_print(stdout, columns, VHCA_ARRAY_SIZE(columns),
 				 vhca_view_array(doc, "claims"));
 	return r;

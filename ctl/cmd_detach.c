@@ -11,7 +11,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
 	int r = vhca_ctl_domain_vf(ctl, "DELETE", NULL, &answer, err);
 
-	if (r != 0)
+	if (!answer)
 		return r;
 	if (strcmp(vhca_view_text(answer, "state"), "free") == 0)
 		(void)printf("%s/%s: detached; the VF is scrubbed and free again\n", ctl->args[0],

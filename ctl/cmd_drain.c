@@ -55,7 +55,7 @@ static int check_time(const struct vhca_ctl *ctl, uint64_t start, struct json_ob
 {
 	if (!ctl->timeout_ms || vhca_now_ms() - start < ctl->timeout_ms)
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "timed_out", 0,
+	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "timeout", 0,
 			     "not empty after %" PRIu32 " s, and goes on: %" PRIu64
 			     " VFs are still claimed",
 			     ctl->timeout_ms / 1000, vhca_view_u64(drain, "claims"));
@@ -96,16 +96,37 @@ static int follow(const struct vhca_ctl *ctl, struct json_object *printed, struc
 
 /* ---- the commands ---- */
 
+static int fill_body(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	bool park = ctl->opts[VHCA_OPT_PARK];
+	struct json_object *peers;
+
+	if (park == (ctl->n_rest > 0)) {
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				     "drain needs PEERs for the guests, or --park to take their "
+				     "VFs out");
+		vhca_error_hint(err, "vhcactl help drain");
+		return -EINVAL;
+	}
+	if (park) {
+		(void)json_object_object_add(body, "park", json_object_new_boolean(true));
+		return 0;
+	}
+	peers = json_object_new_array();
+	for (int i = 0; i < ctl->n_rest; i++)
+		(void)json_object_array_add(peers, json_object_new_string(ctl->rest[i]));
+	(void)json_object_object_add(body, "peers", peers);
+	return 0;
+}
+
 static int run_drain(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object(), *drain = NULL;
 	VHCA_CTL_AUTO_PUT struct json_object *printed = json_object_new_object();
-	struct json_object *peers = json_object_new_array();
-	int r;
+	int r = fill_body(ctl, body, err);
 
-	for (int i = 0; i < ctl->n_rest; i++)
-		(void)json_object_array_add(peers, json_object_new_string(ctl->rest[i]));
-	(void)json_object_object_add(body, "peers", peers);
+	if (r < 0)
+		return r;
 	r = vhca_ctl_call(ctl, "POST", PATH, body, VHCA_CTL_READ_MS, &drain, err);
 	if (r < 0)
 		return r;
@@ -133,11 +154,12 @@ static int run_undrain(const struct vhca_ctl *ctl, struct vhca_error *err)
 const struct vhca_ctl_command vhca_cmd_drain = {
 	.name = "drain",
 	.rest = "PEER",
-	.optional = VHCA_OPT_BIT(VHCA_OPT_NO_WAIT),
+	.optional = VHCA_OPT_BIT(VHCA_OPT_NO_WAIT) | VHCA_OPT_BIT(VHCA_OPT_PARK),
 	.summary = "empty this host: guests with VFs go to PEERs, new ones are refused",
 	.help = "\nEach guest with a VF is migrated to a [peer PEER] of vhcad.conf, by turns, four "
 		"at a "
-		"time; one that cannot go is\ntried again. Without a PEER, the guests stay and "
+		"time; one that cannot go is\ntried again. With --park instead, the guests stay "
+		"and "
 		"their VFs "
 		"are taken out. Returns when no guest has a VF here any\nmore. The host stays "
 		"drained, "

@@ -90,6 +90,22 @@ static void print_document(struct json_object *doc)
 		print_vf(json_object_array_get_idx(vfs, i));
 }
 
+/* Not those of errors, so that a script tells what is wrong here from a question that was not
+ * answered. */
+static int check_verdict(struct json_object *doc)
+{
+	static const struct {
+		const char *word;
+		int exit_status;
+	} table[] = {{"ok", 0}, {"unknown", 10}, {"warning", 11}, {"wrong", 12}};
+	const char *worst = vhca_view_text(vhca_view_member(doc, "verdict"), "status");
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++)
+		if (strcmp(worst, table[i].word) == 0)
+			return table[i].exit_status;
+	return 1;
+}
+
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
@@ -111,12 +127,13 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		vhca_ctl_print_json(doc);
 	else
 		print_document(doc);
-	return 0;
+	return ctl->opts[VHCA_OPT_CHECK] ? check_verdict(doc) : 0;
 }
 
 const struct vhca_ctl_command vhca_cmd_explain = {
 	.name = "explain",
 	.args = {"VF|DOMAIN"},
+	.optional = VHCA_OPT_BIT(VHCA_OPT_CHECK),
 	.summary = "say why a VF or a domain has no InfiniBand, and what to do",
 	.help = "\nThe first line is the verdict: the first thing that is wrong on the way from "
 		"the "
@@ -126,6 +143,7 @@ const struct vhca_ctl_command vhca_cmd_explain = {
 		"VF is an address\n"
 		"(0000:03:00.1), DOMAIN a UUID or the name of a running domain. Exit status 0 if "
 		"there is an answer,\n"
-		"whatever it says.\n",
+		"whatever it says; with --check that of the verdict: 0 ok, 10 unknown, 11 "
+		"warning, 12 wrong.\n",
 	.run = run,
 };

@@ -155,7 +155,10 @@ const struct vhca_ctl_command vhca_cmd_migrate = {
 	.name = "migrate",
 	.args = {"DOMAIN", "PEER"},
 	.optional = VHCA_OPT_BIT(VHCA_OPT_CANCEL) | VHCA_OPT_BIT(VHCA_OPT_NO_WAIT) |
-		    VHCA_OPT_BIT(VHCA_OPT_EXTERNAL) | VHCA_OPT_BIT(VHCA_OPT_LEASE),
+		    VHCA_OPT_BIT(VHCA_OPT_EXTERNAL) | VHCA_OPT_BIT(VHCA_OPT_LEASE) |
+		    VHCA_OPT_BIT(VHCA_OPT_COPY_TIMEOUT) | VHCA_OPT_BIT(VHCA_OPT_BANDWIDTH) |
+		    VHCA_OPT_BIT(VHCA_OPT_CONNECTIONS) | VHCA_OPT_BIT(VHCA_OPT_AUTO_CONVERGE) |
+		    VHCA_OPT_BIT(VHCA_OPT_TLS),
 	.first_arg_only = VHCA_OPT_BIT(VHCA_OPT_CANCEL),
 	.summary = "move a running domain with its VFs to another hypervisor",
 	.help = "\nPEER is a [peer PEER] of vhcad.conf. The guest keeps the GUIDs, P_Keys and PCI "
@@ -163,7 +166,10 @@ const struct vhca_ctl_command vhca_cmd_migrate = {
 		"each step with its time when it has ended. If anything fails, the VFs come back "
 		"here: exit status 4; 6 if\n"
 		"that is not complete yet. Interrupting vhcactl does not stop the migration, "
-		"--cancel does.\n\nWith --external, libvirt's part is left to somebody else: "
+		"--cancel does.\n\nHow libvirt copies the guest is as [migration] of vhcad.conf "
+		"says, "
+		"unless it is said here.\n\nWith --external, libvirt's part is left to somebody "
+		"else: "
 		"returns "
 		"when the domain may be migrated, and says\nhow. vhcad sees by itself how that "
 		"ends. "

@@ -13,7 +13,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 
 	(void)json_object_object_add(body, "evidence", json_object_new_string(ctl->args[1]));
 	r = vhca_ctl_domain(ctl, "takeover", body, &doc, err);
-	if (r == 0)
+	if (doc)
 		(void)printf("%s may take its addresses over for %s seconds; vhcactl domains shows "
 			     "what it gets\n",
 			     vhca_view_text(doc, "domain"), vhca_view_text(doc, "seconds"));

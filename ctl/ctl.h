@@ -22,12 +22,21 @@ enum vhca_ctl_opt {
 	VHCA_OPT_PARTITION,
 	VHCA_OPT_GUID,
 	VHCA_OPT_FABRIC,
+	VHCA_OPT_PF,
+	VHCA_OPT_NUMA,
 	VHCA_OPT_STATE,
 	VHCA_OPT_SINCE,
 	VHCA_OPT_CANCEL,
 	VHCA_OPT_NO_WAIT,
 	VHCA_OPT_EXTERNAL,
 	VHCA_OPT_LEASE,
+	VHCA_OPT_COPY_TIMEOUT,
+	VHCA_OPT_BANDWIDTH,
+	VHCA_OPT_CONNECTIONS,
+	VHCA_OPT_AUTO_CONVERGE,
+	VHCA_OPT_TLS,
+	VHCA_OPT_PARK,
+	VHCA_OPT_CHECK,
 	VHCA_CTL_OPTS
 };
 #define VHCA_OPT_BIT(opt) (1u << (opt))
@@ -50,6 +59,7 @@ struct vhca_ctl_command {
 	uint32_t first_arg_only;     /* those of them with which only the first argument is taken */
 	const char *summary;	     /* a line of the command list */
 	const char *help;	     /* paragraphs behind it, "" if there is no more to say */
+	/* The exit status, or a negative errno with err set. */
 	int (*run)(const struct vhca_ctl *ctl, struct vhca_error *err);
 };
 
@@ -66,6 +76,7 @@ extern const struct vhca_ctl_command vhca_cmd_migrations;
 extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
 extern const struct vhca_ctl_command vhca_cmd_park;
+extern const struct vhca_ctl_command vhca_cmd_reload;
 extern const struct vhca_ctl_command vhca_cmd_takeover;
 extern const struct vhca_ctl_command vhca_cmd_undrain;
 extern const struct vhca_ctl_command vhca_cmd_unpark;

@@ -29,7 +29,9 @@ static int call(const struct vhca_ctl *ctl, const char *method, const char *path
 	if (r < 0 || !ctl->opts[VHCA_OPT_JSON])
 		return r;
 	vhca_ctl_print_json(*ret);
-	return 1;
+	(void)json_object_put(*ret);
+	*ret = NULL;
+	return 0;
 }
 
 int vhca_ctl_domain(const struct vhca_ctl *ctl, const char *verb, struct json_object *body,

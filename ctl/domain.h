@@ -6,7 +6,8 @@
 
 #include "ctl/ctl.h"
 
-/* POST /v1/domains/DOMAIN/verb. Prints the answer with --json; else *ret is it (caller puts it). Returns 1 when it was printed. */
+/* POST /v1/domains/DOMAIN/verb. Prints the answer with --json, and leaves *ret NULL; else *ret
+ * is it (caller puts it). */
 int vhca_ctl_domain(const struct vhca_ctl *ctl, const char *verb, struct json_object *body,
 		    struct json_object **ret, struct vhca_error *err);
 /* The same with any method at /v1/domains/DOMAIN/vfs/NAME, the command's two arguments. */

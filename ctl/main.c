@@ -31,9 +31,9 @@ static void print_error(const struct vhca_error *err)
 int main(int argc, char **argv)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	int status = 0;
+	int status = run(argc, argv, &err);
 
-	if (run(argc, argv, &err) < 0) {
+	if (status < 0) {
 		print_error(&err);
 		status = vhca_err_to_exit(err.kind);
 	}

@@ -117,7 +117,7 @@ static int check_time(const struct follow *f, struct json_object *migration, str
 {
 	if (!f->ctl->timeout_ms || vhca_now_ms() - f->start < f->ctl->timeout_ms)
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "timed_out", 0,
+	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "timeout", 0,
 			     "%s: not over after %" PRIu32 " s (%s), and goes on", f->ctl->args[0],
 			     f->ctl->timeout_ms / 1000, vhca_view_text(migration, "state"));
 	vhca_error_hint(err, "vhcactl migrations");
@@ -180,18 +180,57 @@ static void add_string(struct json_object *obj, const char *key, const char *val
 	(void)json_object_object_add(obj, key, json_object_new_string(value));
 }
 
-static int add_lease(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+/* An option that becomes a number of the body; its limits are the agent's matter. */
+struct number {
+	enum vhca_ctl_opt opt;
+	const char *name, *key, *unit;
+};
+
+static int add_number(const struct vhca_ctl *ctl, const struct number *number,
+		      struct json_object *obj, struct vhca_error *err)
 {
-	const char *text = ctl->opts[VHCA_OPT_LEASE];
-	uint32_t seconds = 0;
+	const char *text = ctl->opts[number->opt];
+	uint32_t n = 0;
 
 	if (!text)
 		return 0;
-	if (vhca_parse_u32(text, 10, UINT32_MAX, &seconds) < 0)
+	if (vhca_parse_u32(text, 10, UINT32_MAX, &n) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
-				      "--lease: '%s' is no number of seconds", text);
-	(void)json_object_object_add(body, "lease", json_object_new_int64(seconds));
+				      "--%s: '%s' is no number of %s", number->name, text,
+				      number->unit);
+	(void)json_object_object_add(obj, number->key, json_object_new_int64(n));
 	return 0;
+}
+
+static int add_lease(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	static const struct number lease = {VHCA_OPT_LEASE, "lease", "lease", "seconds"};
+
+	return add_number(ctl, &lease, body, err);
+}
+
+/* What is not given is as the agent's configuration says. */
+static int add_copy(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	static const struct number numbers[] = {
+		{VHCA_OPT_COPY_TIMEOUT, "copy-timeout", "timeout", "seconds"},
+		{VHCA_OPT_BANDWIDTH, "bandwidth", "bandwidth", "MiB/s"},
+		{VHCA_OPT_CONNECTIONS, "connections", "connections", "connections"},
+	};
+	struct json_object *copy = json_object_new_object();
+	int r = 0;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(numbers) && r == 0; i++)
+		r = add_number(ctl, &numbers[i], copy, err);
+	if (ctl->opts[VHCA_OPT_AUTO_CONVERGE])
+		(void)json_object_object_add(copy, "auto_converge", json_object_new_boolean(true));
+	if (ctl->opts[VHCA_OPT_TLS])
+		(void)json_object_object_add(copy, "tls", json_object_new_boolean(true));
+	if (r < 0 || json_object_object_length(copy) == 0)
+		(void)json_object_put(copy);
+	else
+		(void)json_object_object_add(body, "copy", copy);
+	return r;
 }
 
 int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const char *peer,
@@ -205,6 +244,8 @@ int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const cha
 		add_string(body, "peer", peer);
 	add_string(body, "mode", mode);
 	r = add_lease(ctl, body, err);
+	if (r == 0)
+		r = add_copy(ctl, body, err);
 	if (r < 0)
 		return r;
 	r = vhca_ctl_call(ctl, "POST", "/v1/migrations", body, VHCA_CTL_READ_MS, ret, err);
@@ -245,7 +286,7 @@ static int find_running(const char *domain, struct json_object *list, struct jso
 		*ret = migration;
 		return check_role(domain, migration, err);
 	}
-	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_migration", 0,
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0,
 			      "%s: is not being migrated", domain);
 }
 

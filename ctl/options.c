@@ -27,12 +27,25 @@ static const struct {
 				"P_Keys in the guest's order, numbers or names: '0x8001 storage'"},
 	[VHCA_OPT_GUID] = {"guid", "GUID", "address of the VF [derived from the domain and NAME]"},
 	[VHCA_OPT_FABRIC] = {"fabric", "NAME", "take a VF of this fabric [default]"},
+	[VHCA_OPT_PF] = {"pf", "BDF", "take a VF of this adapter"},
+	[VHCA_OPT_NUMA] = {"numa", "NODE", "take a VF of an adapter on this NUMA node"},
 	[VHCA_OPT_STATE] = {"state", "STATE", "only VFs in this state"},
-	[VHCA_OPT_SINCE] = {"since", "CURSOR", "start behind this event; 0 = with the oldest kept"},
+	[VHCA_OPT_SINCE] = {"since", "CURSOR",
+			    "start behind this event, or with the oldest that is kept, or now"},
 	[VHCA_OPT_CANCEL] = {"cancel", NULL, "stop the migration of DOMAIN that is under way"},
 	[VHCA_OPT_NO_WAIT] = {"no-wait", NULL, "return when it has begun"},
 	[VHCA_OPT_EXTERNAL] = {"external", NULL, "let somebody else call libvirt"},
 	[VHCA_OPT_LEASE] = {"lease", "SECONDS", "how long the guest may wait without its VFs"},
+	[VHCA_OPT_COPY_TIMEOUT] = {"copy-timeout", "SECONDS",
+				   "abort a copy that takes longer; 0 = no limit"},
+	[VHCA_OPT_BANDWIDTH] = {"bandwidth", "MIB", "MiB/s that the copy may take; 0 = any"},
+	[VHCA_OPT_CONNECTIONS] = {"connections", "N",
+				  "copy by so many parallel connections; 0 = libvirt's one"},
+	[VHCA_OPT_AUTO_CONVERGE] = {"auto-converge", NULL,
+				    "slow down a guest that writes too fast"},
+	[VHCA_OPT_TLS] = {"tls", NULL, "send the memory by TLS"},
+	[VHCA_OPT_PARK] = {"park", NULL, "take the VFs out; the guests stay"},
+	[VHCA_OPT_CHECK] = {"check", NULL, "say by the exit status what was found"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_CTL_OPTS, "one row an option");
 
@@ -41,7 +54,7 @@ static const struct vhca_ctl_command *const commands[] = {
 	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	&vhca_cmd_takeover,
 	&vhca_cmd_attach, &vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,
 	&vhca_cmd_unpark, &vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations,
-	&vhca_cmd_outbox, &vhca_cmd_watch,
+	&vhca_cmd_outbox, &vhca_cmd_watch,   &vhca_cmd_reload,
 };
 
 static int usage(struct vhca_error *err, const char *command)
@@ -81,7 +94,7 @@ static void print_option(FILE *out, size_t opt)
 {
 	char text[OPTION_MAX];
 
-	(void)fprintf(out, "  %-20s %s\n", option_text(text, opt), options[opt].help);
+	(void)fprintf(out, "  %-22s %s\n", option_text(text, opt), options[opt].help);
 }
 
 static void print_synopsis(FILE *out, const struct vhca_ctl_command *cmd)
@@ -156,6 +169,20 @@ int vhca_ctl_print_help(FILE *out, const char *name, struct vhca_error *err)
 
 /* ---- parsing ---- */
 
+/* A second value would take the place of the first without a word. Options of all commands may
+ * be repeated: an alias has some. */
+static int check_given_once(const struct vhca_ctl *ctl, int opt, struct vhca_error *err)
+{
+	if (opt < VHCA_OPT_PARTITION || !ctl->opts[opt])
+		return 0;
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0, "--%s is given twice",
+			     options[opt].name);
+	if (opt != VHCA_OPT_PARTITION)
+		return usage(err, NULL);
+	vhca_error_hint(err, "several P_Keys are one value: --partition '0x8001 storage'");
+	return -EINVAL;
+}
+
 static int parse_options(int argc, char **argv, struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	struct option longopts[VHCA_CTL_OPTS + 1] = {0};
@@ -176,6 +203,8 @@ static int parse_options(int argc, char **argv, struct vhca_ctl *ctl, struct vhc
 					     argv[optind - 1]);
 			return usage(err, NULL);
 		}
+		if (check_given_once(ctl, c - 1, err) < 0)
+			return -EINVAL;
 		ctl->opts[c - 1] = optarg ? optarg : "";
 	}
 	return 0;

@@ -5,7 +5,7 @@
 
 #include "ctl/view.h"
 
-#define CELL_MAX    512
+#define CELL_MAX    4096 /* 127 P_Keys, each "0x8001(missing)", take 2031 */
 #define COLUMNS_MAX 16
 
 static void format_cell(char cell[static CELL_MAX], const struct vhca_column *col,

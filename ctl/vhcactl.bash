@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# bash completion for vhcactl: words, and names of domains, VFs and states where they stand.
+# bash completion for vhcactl: words, and names of domains and VFs where they stand. Names come from domain XML: compgen -W, which
+# expands its words as the shell does, never sees them.
 
-_vhcactl_domains()
-{
-	vhcactl domains 2>/dev/null | awk 'NR > 1 { print $1 }' | sort -u
-}
-
+# A line for each domain, or for each VF of the domain $1. Columns are two blanks apart.
 _vhcactl_names()
 {
-	vhcactl domains 2>/dev/null | awk -v d="$1" 'NR > 1 && $1 == d { print $2 }'
+	vhcactl domains 2>/dev/null | DOMAIN=${1-} awk -F '  +' '
+		NR == 1 { next }
+		ENVIRON["DOMAIN"] == "" { print $1 }
+		ENVIRON["DOMAIN"] != "" && $1 == ENVIRON["DOMAIN"] { print $2 }' | sort -u
+}
+
+# Adds the lines of its input that begin with the word $1, as they are typed: quoted, unless $1 begins with a quote.
+_vhcactl_add()
+{
+	local name typed cur=$1
+
+	while IFS= read -r name; do
+		printf -v typed %q "$name"
+		[[ $cur == [\"\']* ]] && typed=$name
+		[[ $typed == "${cur#[\"\']}"* ]] && COMPREPLY+=("$typed")
+	done
 }
 
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch help'
+	local commands='node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch reload help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -27,16 +39,16 @@ _vhcactl()
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 		;;
-	--timeout | --partition | --guid | --fabric | --since | --lease)
+	--timeout | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--socket | --timeout | --state | --partition | --guid | --fabric | --since | --lease) ((i++)) ;;
+		--socket | --timeout | --state | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections) ((i++)) ;;
 		-*) ;;
-		*) if [[ $command ]]; then args+=("$word"); else command=$word; fi ;;
+		*) if [[ $command ]]; then args+=("${word//[\"\'\\]/}"); else command=$word; fi ;;
 		esac
 	done
 	case $command in
@@ -44,29 +56,23 @@ _vhcactl()
 	help) words=$commands ;;
 	vfs) words="--state $common" ;;
 	watch) words="--since $common" ;;
-	park) words="$(_vhcactl_domains) --no-wait --lease $common" ;;
-	drain) words="--no-wait $common" ;;
-	unpark) words="$(_vhcactl_domains) --no-wait $common" ;;
-	explain | adopt) words="$(_vhcactl_domains) $common" ;;
-	takeover)
-		words=$common
-		((${#args[@]} == 0)) && words+=" $(_vhcactl_domains)"
-		;;
-	attach | detach)
-		case ${#args[@]} in
-		0) words=$(_vhcactl_domains) ;;
-		1) words=$(_vhcactl_names "${args[0]}") ;;
-		esac
-		words+=" $common"
-		[[ $command == attach ]] && words+=' --partition --guid --fabric'
-		;;
-	migrate)
-		words="--cancel --no-wait --external --lease $common"
-		((${#args[@]} == 0)) && words+=" $(_vhcactl_domains)"
-		;;
+	park) words="--no-wait --lease $common" ;;
+	drain) words="--no-wait --park $common" ;;
+	unpark) words="--no-wait $common" ;;
+	explain) words="--check $common" ;;
+	attach) words="--partition --guid --fabric --pf --numa $common" ;;
+	migrate) words="--cancel --no-wait --external --lease --copy-timeout --bandwidth --connections --auto-converge --tls $common" ;;
 	*) words=$common ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+	case $command:${#args[@]} in
+	explain:0 | adopt:0 | takeover:0 | attach:0 | detach:0 | migrate:0 | park:0 | unpark:0)
+		_vhcactl_add "$cur" < <(_vhcactl_names)
+		;;
+	attach:1 | detach:1)
+		_vhcactl_add "$cur" < <(_vhcactl_names "${args[0]}")
+		;;
+	esac
 }
 
 complete -F _vhcactl vhcactl

@@ -19,9 +19,10 @@
 #include "hooks/scan.h"
 #include "hooks/vfs.h"
 
-/* VHCA_HOOK_RUN_DIR comes from meson.build; tests build this file with another one. */
-#define SOCKET_PATH VHCA_HOOK_RUN_DIR "/hook.sock"
-#define VFS_PATH    VHCA_HOOK_RUN_DIR "/vfs"
+/* The directories come from meson.build; tests build this file with others. */
+#define SOCKET_PATH   VHCA_HOOK_RUN_DIR "/hook.sock"
+#define VFS_PATH      VHCA_HOOK_RUN_DIR "/vfs"
+#define KEPT_VFS_PATH VHCA_HOOK_STATE_DIR "/vfs"
 
 /*
  * The first three count from the start of the process, which has 2 s. libvirt writes stdin in one
@@ -47,6 +48,7 @@ struct run {
 	struct vhca_hook_request req;
 	bool has_vf; /* one of ours is among the host devices, or that cannot be ruled out */
 	struct vhca_bdf vf;
+	const char *vfs_path; /* the list that counts */
 	const char *unseen; /* why it may be one that the request does not name; NULL = it is not */
 	int vfs_error;	    /* negative errno why not */
 };
@@ -163,6 +165,13 @@ static const char *why_unseen(const struct vhca_scan *scan)
 		VHCA_SCAN_DEPTH_MAX) " levels, " STRING(VHCA_SCAN_PREFIXES_MAX) " prefixes)";
 }
 
+/* The agent writes both lists. After a boot /run is empty until it has come: then that of the life
+ * before counts, because the VFs have their addresses again, and nobody has proven them. */
+static const char *choose_list(void)
+{
+	return access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
+}
+
 /* A list that exists but cannot be used rules out no host device, nor does XML that was not read to its
  * end, nor a request without room for all of them: an unproven VF in a guest is the worse mistake. */
 static void find_vf(struct run *run, const char *unseen)
@@ -171,9 +180,10 @@ static void find_vf(struct run *run, const char *unseen)
 	int r;
 
 	backstop_status = refuses_silent(run, n > 0 || unseen);
-	r = n ? vhca_hook_vfs_find(VFS_PATH, run->req.hostdevs, n, &run->vf) : 0;
+	run->vfs_path = choose_list();
+	r = n ? vhca_hook_vfs_find(run->vfs_path, run->req.hostdevs, n, &run->vf) : 0;
 	if (r == 0 && unseen) {
-		r = vhca_hook_vfs_any(VFS_PATH);
+		r = vhca_hook_vfs_any(run->vfs_path);
 		run->unseen = r != 0 ? unseen : NULL;
 	}
 	run->has_vf = r != 0;
@@ -212,7 +222,7 @@ static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
 		vhca_strbuf_add(
 			sb,
 			"whether host device %s is an InfiniBand VF of vhcad is unknown (%s: %s)",
-			VHCA_BDF_STR(run->vf), VFS_PATH, strerror(-run->vfs_error));
+			VHCA_BDF_STR(run->vf), run->vfs_path, strerror(-run->vfs_error));
 	else
 		vhca_strbuf_add(sb, "host device %s is an InfiniBand VF of vhcad",
 				VHCA_BDF_STR(run->vf));

@@ -10,6 +10,7 @@
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server.h"
+#include "opensm/api_door.h"
 #include "opensm/api_json.h"
 #include "opensm/api_lids.h"
 #include "opensm/api_read.h"
@@ -27,8 +28,7 @@ struct waiting {
 struct vhca_osm_api {
 	struct vhca_osm_service *service;
 	struct vhca_osm_mover *mover;
-	struct vhca_http_auth *auth;
-	struct vhca_caller_rules rules;
+	struct vhca_osm_door door;
 	struct vhca_http_server *server;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
@@ -109,7 +109,7 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 	if (!f) {
 		(void)json_object_put(body);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
 	}
 	*f = (struct following){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
@@ -367,7 +367,7 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 
 	vhca_osm_service_status(api->service, &status);
 	vhca_http_reply(req, status.ready ? 200 : 503,
-			vhca_osm_json_health(api->service, status.ready ? "ready" : "not-ready"));
+			vhca_osm_json_health(api->service, status.ready ? "ready" : "not_ready"));
 }
 
 static void put_lid(void *ctx, struct vhca_http_request *req)
@@ -415,13 +415,14 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", VHCA_CALLER_AGENT, put_binding},
-	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding},
+	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding,
+	 "epoch port_guid keep_lid"},
 	{"GET", "/v1/bindings/{}", VHCA_CALLER_READ, get_binding},
-	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings},
+	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings, "limit after port_guid"},
 	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
 	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
-	{"GET", "/v1/members", VHCA_CALLER_READ, list_members},
-	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid},
+	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
+	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
@@ -434,55 +435,6 @@ static const struct vhca_http_route routes[] = {
 
 VHCA_DEFINE_CLEANUP(struct vhca_osm_api, vhca_osm_api_free)
 
-static bool is_on_network(const struct vhca_osm_conf *conf)
-{
-	return strncmp(conf->listen, "unix:", 5) != 0;
-}
-
-/* Whoever is let in reports and reads, as ever; what he is not to do needs a rule. */
-static int load_rules(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
-		      struct vhca_error *err)
-{
-	bool local = !is_on_network(conf);
-	int r;
-
-	api->rules = (struct vhca_caller_rules){
-		.may = local ? "root, OpenSM's user, and whom [http] roles in vhcasm.conf names"
-			     : "whom [http] roles in vhcasm.conf names",
-		.others = VHCA_CALLER_AGENT_READ};
-	r = vhca_caller_rules_parse(&api->rules, conf->roles, local, err);
-	if (r < 0)
-		vhca_error_prefix(err, "[http] roles");
-	return r;
-}
-
-static int load_auth(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
-		     struct vhca_error *err)
-{
-	const struct vhca_http_auth_files files = {
-		.certificate = conf->tls_certificate,
-		.key = conf->tls_key,
-		.authority = conf->tls_ca,
-		.tokens = conf->token_file,
-		.names_tokens = true,
-	};
-	bool on_network = is_on_network(conf);
-	int r = vhca_http_auth_load(&files, &api->auth, err);
-
-	if (r < 0)
-		return r;
-	if (api->auth && !on_network)
-		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_config", 0,
-			"%s: TLS and tokens are for ADDRESS:PORT; socket_mode guards a unix socket",
-			conf->listen);
-	if (on_network && !conf->tls_ca[0] && !conf->token_file[0])
-		vhca_log_warning("%s: everybody who reaches it may report; tls_ca and token_file "
-				 "are not set",
-				 conf->listen);
-	return 0;
-}
-
 static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		     struct vhca_error *err)
 {
@@ -491,14 +443,12 @@ static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
 		.connections_max = vhca_osm_descriptors_for(VHCA_OSM_CONNECTIONS_MAX),
 		.connection_memory = VHCA_OSM_CONNECTION_MEMORY,
 	};
-	int r = load_auth(api, conf, err);
+	int r = vhca_osm_door_open(conf, &api->door, err);
 
-	if (r == 0)
-		r = load_rules(api, conf, err);
-	limits.auth = api->auth;
-	limits.rules = &api->rules;
 	if (r < 0)
 		return r;
+	limits.auth = api->door.auth;
+	limits.rules = &api->door.rules;
 	return vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,
 				    &api->server, err);
 }
@@ -511,7 +461,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	int r;
 
 	if (!api)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "vhcasm");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
 	api->service = service;
 	api->mover = mover;
 	r = open_door(api, conf, err);
@@ -520,12 +470,17 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	return r;
 }
 
+void vhca_osm_api_look(struct vhca_osm_api *api)
+{
+	vhca_osm_door_look(&api->door);
+}
+
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api)
 {
 	if (!api)
 		return NULL;
 	(void)vhca_http_server_free(api->server);
-	(void)vhca_http_auth_free(api->auth);
+	vhca_osm_door_done(&api->door);
 	free(api);
 	return NULL;
 }

@@ -17,11 +17,13 @@
 
 struct vhca_osm_api;
 
-/* Listens as conf says. service and mover are borrowed; the owner calls vhca_osm_mover_run() before each
- * vhca_osm_api_run(), and releases the mover first. */
+/* Listens as conf says. conf, service and mover are borrowed; the owner calls
+ * vhca_osm_mover_run() before each vhca_osm_api_run(), and releases the mover first. */
 int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *service,
 		     struct vhca_osm_mover *mover, struct vhca_osm_api **ret,
 		     struct vhca_error *err);
+/* See vhca_osm_door_look(). */
+void vhca_osm_api_look(struct vhca_osm_api *api);
 struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api);
 
 /* Readable when vhca_osm_api_run() has something to do. */

@@ -210,8 +210,7 @@ int vhca_osm_dynamic_lids_parse(char *text, struct vhca_osm_dynamic_lids *t, str
 	char *line = NULL;
 
 	if (!seen)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM,
-				      "dynamic LIDs");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "dynamic LIDs");
 	if (!header || strcmp(header, HEADER) != 0)
 		return damaged(1, "not \"" HEADER "\"", err);
 	for (number = 2; (line = next_line(&text)) && !is_end(line, t); number++)
@@ -235,7 +234,8 @@ int vhca_osm_dynamic_lids_load(const char *path, struct vhca_osm_dynamic_lids *t
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_damaged", -r, "%s", path);
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
+				      path);
 	if (strlen(text) != len)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
 	else

@@ -34,9 +34,8 @@ static osm_opensm_t *osm_of(void *ctx)
 /* ---- who, and may they ---- */
 
 /* Caller holds the lock. */
-static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err)
+static int check_ready(const struct vhca_osm_lids *lids, struct vhca_error *err)
 {
-	const osm_subn_t *subn = &lids->osm->subn;
 	struct vhca_osm_status status;
 	int r;
 
@@ -44,15 +43,21 @@ static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err
 	if (osm_exit_flag)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
 	r = vhca_osm_check_master(&status, err);
-	if (r < 0)
-		return r;
-	if (!status.ready)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
-				      "the first sweep is not complete");
-	if (subn->opt.lmc || subn->opt.use_ucast_cache)
+	if (r == 0 && !status.ready)
+		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+				   "the first sweep is not complete");
+	return r;
+}
+
+static int check_movable(const struct vhca_osm_lids *lids, struct vhca_error *err)
+{
+	const osm_subn_opt_t *opt = &lids->osm->subn.opt;
+	int r;
+
+	if (opt->lmc || opt->use_ucast_cache)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
 				      "LIDs cannot move with `%s` in opensm.conf",
-				      subn->opt.lmc ? "lmc" : "use_ucast_cache");
+				      opt->lmc ? "lmc" : "use_ucast_cache");
 	if (vhca_osm_routing_can_move(lids->routing))
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
@@ -60,6 +65,16 @@ static int check_subnet(const struct vhca_osm_lids *lids, struct vhca_error *err
 			   vhca_osm_routing_name(lids->routing));
 	vhca_error_hint(err, "minhop, updn, dnup, ftree and dfsssp can");
 	return r;
+}
+
+/* A guest ends whether LIDs can move or not: its own is freed in any case. Caller holds the
+ * lock. */
+static int check_subnet(const struct vhca_osm_lids *lids, enum vhca_osm_dynamic dynamic,
+			struct vhca_error *err)
+{
+	int r = check_ready(lids, err);
+
+	return r < 0 || dynamic == VHCA_OSM_LID_FREED ? r : check_movable(lids, err);
 }
 
 static int check_not_dynamic(const struct vhca_osm_lids *lids, uint64_t guid,
@@ -149,7 +164,7 @@ static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 		      osm_port_t *ret[static 2], struct vhca_error *err)
 {
 	const osm_subn_t *subn = &lids->osm->subn;
-	int r = check_subnet(lids, err);
+	int r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
 
 	if (r == 0)
 		r = want->vguid ? find_vport(subn, want, ret, err) : find_lid(subn, want, ret, err);
@@ -172,7 +187,7 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	    !vhca_osm_dynamic_lids_find(lids->dynamic, want->vguid))
 		return 1;
 	cl_plock_acquire(&osm->lock);
-	r = check_subnet(lids, err);
+	r = check_subnet(lids, want->dynamic, err);
 	if (r == 0)
 		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, ret, err);
 	cl_plock_release(&osm->lock);
@@ -249,7 +264,7 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 		     osm_port_t *ret[static 2], struct vhca_error *err)
 {
 	const osm_subn_t *subn = &lids->osm->subn;
-	int r = check_subnet(lids, err);
+	int r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
 
 	for (int i = 0; i < 2 && r == 0; i++) {
 		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
@@ -323,7 +338,7 @@ static int cannot_plan(const struct vhca_osm_lid_pair *pair, int r, struct vhca_
 static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 			struct planned *ret, struct vhca_error *err)
 {
-	int r = check_subnet(lids, err);
+	int r = check_subnet(lids, pair->dynamic, err);
 
 	if (r == 0)
 		r = vhca_osm_dynamic_check(lids->osm, pair, err);
@@ -361,7 +376,7 @@ static int switches_of(const struct planned *planned, struct vhca_osm_switch_set
 		       struct vhca_error *err)
 {
 	if (vhca_osm_switch_set_init(ret, planned->p.n) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "move");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
 	for (size_t c = 0; c < planned->p.n; c++)
 		vhca_osm_switch_set_add(ret, guid_of(planned, c));
 	vhca_osm_switch_set_sort(ret);

@@ -2,6 +2,7 @@
 #include "opensm/opensm_subnet.h"
 
 #include "common/base/cleanup.h"
+#include "opensm/opensm_guid_tables.h"
 #include "opensm/opensm_vports.h"
 
 #include <errno.h>
@@ -20,8 +21,6 @@
 #include <opensm/osm_remote_sm.h>
 #include <opensm/osm_sm.h>
 #include <opensm/osm_version.h>
-
-#define GUIDS_IN_BLOCK 8 /* GUIDInfo; p_guids is allocated in whole blocks */
 
 static osm_opensm_t *opensm_of(void *ctx)
 {
@@ -154,8 +153,9 @@ static int index_of(const osm_port_t *port, ib_net64_t guid)
 		return 0;
 	if (!physp || !physp->p_guids)
 		return -1;
-	blocks = (physp->port_info.guid_cap + GUIDS_IN_BLOCK - 1U) / GUIDS_IN_BLOCK;
-	for (unsigned int i = 1; i < blocks * GUIDS_IN_BLOCK; i++)
+	blocks = (physp->port_info.guid_cap + VHCA_OSM_GUIDS_IN_BLOCK - 1U) /
+		 VHCA_OSM_GUIDS_IN_BLOCK;
+	for (unsigned int i = 1; i < blocks * VHCA_OSM_GUIDS_IN_BLOCK; i++)
 		if ((*physp->p_guids)[i] == guid)
 			return (int)i;
 	return -1;
@@ -216,7 +216,7 @@ static bool clear_block(ib_net64_t *block, ib_net64_t guid)
 {
 	bool found = false;
 
-	for (size_t i = 0; i < GUIDS_IN_BLOCK; i++)
+	for (size_t i = 0; i < VHCA_OSM_GUIDS_IN_BLOCK; i++)
 		if (block[i] == guid) {
 			block[i] = 0;
 			found = true;
@@ -232,8 +232,8 @@ static int clear_table(osm_opensm_t *osm, osm_port_t *port, ib_net64_t guid)
 
 	if (!physp || !physp->p_guids)
 		return 0;
-	for (unsigned int b = 0; b * GUIDS_IN_BLOCK < physp->port_info.guid_cap; b++)
-		if (clear_block(&(*physp->p_guids)[(size_t)b * GUIDS_IN_BLOCK], guid))
+	for (unsigned int b = 0; b * VHCA_OSM_GUIDS_IN_BLOCK < physp->port_info.guid_cap; b++)
+		if (clear_block(&(*physp->p_guids)[(size_t)b * VHCA_OSM_GUIDS_IN_BLOCK], guid))
 			n += osm_queue_guidinfo(&osm->sa, port, (uint8_t)b);
 	return n;
 }
@@ -400,32 +400,3 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.sweep = sweep,
 	.smps = get_smps,
 };
-
-/* ---- GUID tables ---- */
-
-/* As OpenSM's own SubnAdmSet(GUIDInfoRecord) makes it; freed with the physical port. */
-static void open_guid_table(osm_physp_t *physp)
-{
-	const unsigned int cap = physp->port_info.guid_cap;
-	const unsigned int blocks = (cap + GUIDS_IN_BLOCK - 1U) / GUIDS_IN_BLOCK;
-
-	if (cap < 2 || physp->p_guids)
-		return;
-	physp->p_guids = calloc((size_t)blocks * GUIDS_IN_BLOCK, sizeof(ib_net64_t));
-	if (physp->p_guids)
-		(*physp->p_guids)[0] = physp->port_guid;
-}
-
-void vhca_osm_open_guid_tables(struct osm_opensm *osm)
-{
-	cl_qmap_t *ports = &osm->subn.port_guid_tbl;
-
-	cl_plock_excl_acquire(&osm->lock);
-	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
-		osm_port_t *port = (osm_port_t *)i;
-
-		if (port->p_physp)
-			open_guid_table(port->p_physp);
-	}
-	cl_plock_release(&osm->lock);
-}

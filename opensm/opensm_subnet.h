@@ -31,12 +31,4 @@ bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
 /* From OpenSM's sweeper: a sweep begins or the state has changed (else: a sweep is complete). */
 void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete);
 
-/*
- * Gives every port that can hold aliases its GUID table. Stock OpenSM makes it with the port's first alias, and until then answers a
- * Delete with the request's own all-ones. mlx4 does not take that for done: the Delete stays pending, and as soon as another entry of
- * the block is to be set, both go round without a pause and the Set never gets its turn (alias_GUID.c:set_required_record).
- * Takes OpenSM's lock: not from callbacks that hold it.
- */
-void vhca_osm_open_guid_tables(struct osm_opensm *osm);
-
 #endif

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "opensm/opensm_guid_tables.h"
 #include "opensm/opensm_key_tables.h"
 
 #include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
@@ -100,6 +101,8 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	vhca_osm_key_tables_exchange(&osm->subn, a, b);
 	plug_in(osm, a, at_b);
 	plug_in(osm, b, at_a);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		vhca_osm_guid_table_fit(port[i]->p_physp);
 		reroute_groups(osm, port[i]);
+	}
 }

@@ -16,6 +16,7 @@
 #include "opensm/gate.h"
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
+#include "opensm/opensm_guid_tables.h"
 #include "opensm/opensm_lid_file.h"
 #include "opensm/opensm_lids.h"
 #include "opensm/opensm_past_master.h"
@@ -47,6 +48,7 @@
 
 #define DEFAULT_CONF	VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
 #define TAKE_OVER_MAX_S 5
+#define LOOK_MS		2000U
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -67,6 +69,8 @@ struct plugin {
 	atomic_bool service_is_new;
 	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
 	atomic_bool was_standby;
+	uint64_t
+		look_at; /* at the files of the API's door: OpenSM forgets a SIGHUP during a sweep */
 	atomic_bool swept; /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
 	bool running;
@@ -83,7 +87,7 @@ static void to_opensm_log(enum vhca_log_level level, const char *msg)
 	static const osm_log_level_t levels[] = {[VHCA_LOG_ERROR] = OSM_LOG_ERROR,
 						 [VHCA_LOG_WARNING] = OSM_LOG_ERROR,
 						 [VHCA_LOG_NOTICE] = OSM_LOG_INFO,
-						 [VHCA_LOG_INFO] = OSM_LOG_INFO,
+						 [VHCA_LOG_INFO] = OSM_LOG_VERBOSE,
 						 [VHCA_LOG_DEBUG] = OSM_LOG_DEBUG};
 
 	osm_log(opensm_log, levels[level], "vhcasm: %s\n", msg);
@@ -108,6 +112,8 @@ static int poll_timeout(const struct plugin *p)
 
 	if (move < at)
 		at = move;
+	if (p->look_at < at)
+		at = p->look_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
 	if (own < 0 || (http >= 0 && http < own))
@@ -115,23 +121,28 @@ static int poll_timeout(const struct plugin *p)
 	return own;
 }
 
-/* What the other master has done since ours is not on this disk. */
-static void forget_dynamic(struct plugin *p)
+static void save_dynamic(const struct plugin *p)
 {
-	vhca_osm_dynamic_forget(p->osm, &p->dynamic);
 	if (vhca_osm_dynamic_lids_save(p->dynamic_path, &p->dynamic) < 0)
 		vhca_log_error("%s: not written; move it away before OpenSM is started again, "
 			       "unless a dynamic LID is given or freed before",
 			       p->dynamic_path);
 }
 
+/* First the partition file, the only one that OpenSM waits for. Killed before the others are
+ * written, this becomes master anew, by what the ports show. */
 static void take_over(struct plugin *p)
 {
-	if (atomic_exchange(&p->was_standby, false))
-		forget_dynamic(p);
+	bool was_standby = atomic_exchange(&p->was_standby, false);
+
+	if (was_standby) /* what the other master has done since is not on this disk */
+		vhca_osm_dynamic_forget(p->osm, &p->dynamic);
 	if (p->conf.inherit_s)
 		vhca_osm_service_inherit(p->service, vhca_now_ms());
 	(void)sem_post(&p->take_over_done);
+	(void)vhca_osm_service_commit(p->service, NULL); /* tried again by publish() */
+	if (was_standby)
+		save_dynamic(p);
 }
 
 static void *thread_main(void *arg)
@@ -154,6 +165,10 @@ static void *thread_main(void *arg)
 		if (atomic_exchange(&p->swept, false) &&
 		    p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
 			vhca_osm_lid_file_check(&p->lid_file, p->osm);
+		if (vhca_now_ms() >= p->look_at) {
+			vhca_osm_api_look(p->api);
+			p->look_at = vhca_now_ms() + LOOK_MS;
+		}
 		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
@@ -207,14 +222,14 @@ static void wait_for_take_over(struct plugin *p)
 
 	while (sem_trywait(&p->take_over_done) == 0)
 		; /* the late end of an earlier one */
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += TAKE_OVER_MAX_S;
 	atomic_store(&p->service_is_new, false);
 	if (p->osm->subn.coming_out_of_standby)
 		atomic_store(&p->was_standby, true);
 	atomic_store(&p->take_over_wanted, true);
 	wake(p);
-	while (sem_timedwait(&p->take_over_done, &until) < 0)
+	while (sem_clockwait(&p->take_over_done, CLOCK_MONOTONIC, &until) < 0)
 		if (errno != EINTR) {
 			vhca_log_error("keys found on ports could not be kept in %d s",
 				       TAKE_OVER_MAX_S);
@@ -236,7 +251,7 @@ static void adopt_partition_file(struct plugin *p)
 	if (strlen(theirs) >= sizeof(p->conf.base_file))
 		return;
 	(void)snprintf(p->conf.base_file, sizeof(p->conf.base_file), "%s", theirs);
-	vhca_log_info("%s is merged in as base_file", theirs);
+	vhca_log_notice("%s is merged in as base_file", theirs);
 }
 
 /* Lets OpenSM read our partition file. The option's old string may be shared with OpenSM's main(): it is kept and put back, not freed. */
@@ -292,6 +307,7 @@ static void plugin_free(struct plugin *p)
 	restore_partitions(p);
 	vhca_osm_pkeys_done(&p->subnet.pkeys);
 	(void)vhca_osm_service_free(p->service);
+	vhca_osm_conf_done(&p->conf);
 	vhca_close_cleanup(&p->wake_fd);
 	(void)sem_destroy(&p->take_over_done);
 	vhca_log_set_sink(NULL);
@@ -314,7 +330,7 @@ static int make_socket_dir(const struct plugin *p, struct vhca_error *err)
 	*slash = '\0';
 	r = vhca_mkdir_p(dir, 0755);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "listen", -r, "%s", dir);
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "listen_dir", -r, "%s", dir);
 	return 0;
 }
 
@@ -353,7 +369,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 	if (r == 0)
 		r = vhca_osm_mover_new(&vhca_osm_opensm_lid_ops, &p->lids, &p->gate, &p->mover);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", -r, "vhcasm");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", -r, "vhcasm");
 	return 0;
 }
 
@@ -442,6 +458,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		if (takes_over(p))
 			wait_for_take_over(p);
 		vhca_osm_places_unlist(p->osm);
+		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */
 		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
 	} else if (is_routed(id, event)) {

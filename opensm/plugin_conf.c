@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 #include "common/ini/ini_file.h"
 #include "opensm/dynamic_lids.h"
@@ -95,9 +96,22 @@ static int set_tls_ca(struct vhca_osm_conf *conf, const char *value, struct vhca
 	return set_file(conf->tls_ca, sizeof(conf->tls_ca), value, err);
 }
 
+static int set_tls_crl(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_file(conf->tls_crl, sizeof(conf->tls_crl), value, err);
+}
+
 static int set_token_file(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
 {
 	return set_file(conf->token_file, sizeof(conf->token_file), value, err);
+}
+
+static int set_insecure(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_bool(value, &conf->insecure) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither yes nor no", value);
+	return 0;
 }
 
 static int set_roles(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
@@ -162,7 +176,9 @@ static const struct {
 	{"http", "tls_certificate", set_tls_certificate},
 	{"http", "tls_key", set_tls_key},
 	{"http", "tls_ca", set_tls_ca},
+	{"http", "tls_crl", set_tls_crl},
 	{"http", "token_file", set_token_file},
+	{"http", "insecure", set_insecure},
 	{"http", "roles", set_roles},
 	{"state", "dir", set_state_dir},
 	{"partitions", "base_file", set_base_file},
@@ -174,15 +190,54 @@ static const struct {
 	{"lids", "dynamic", set_dynamic},
 };
 
+/* An empty [agents] counts: then nobody is one. */
+static int on_section(void *ctx, const char *section, const char *key, const char *value,
+		      unsigned int line, struct vhca_error *err)
+{
+	struct vhca_osm_conf *conf = ctx;
+
+	(void)key;
+	(void)value;
+	(void)line;
+	(void)err;
+	if (strcmp(section, "agents") == 0)
+		conf->agents.listed = true;
+	return 0;
+}
+
 static int on_pair(void *ctx, const char *section, const char *key, const char *value,
 		   unsigned int line, struct vhca_error *err)
 {
+	struct vhca_osm_conf *conf = ctx;
+
 	(void)line;
+	if (strcmp(section, "agents") == 0)
+		return vhca_osm_agents_add(&conf->agents, key, value, err);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(keys); i++)
 		if (strcmp(section, keys[i].section) == 0 && strcmp(key, keys[i].key) == 0)
-			return keys[i].set(ctx, value, err);
+			return keys[i].set(conf, value, err);
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0, "no such key in section [%s]",
 			      section);
+}
+
+static int load(const char *path, struct vhca_osm_conf *conf, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len);
+
+	if (r < 0)
+		return vhca_error_set(err, r == -ENOENT ? VHCA_ERR_NOT_FOUND : VHCA_ERR_INVALID,
+				      "unreadable_config", -r, "%s", path);
+	r = vhca_ini_list_sections(path, text, len, on_section, conf, err);
+	if (r == 0)
+		r = vhca_ini_parse_text(path, text, len, on_pair, conf, err);
+	if (r < 0)
+		return r;
+	r = vhca_osm_agents_sort(&conf->agents, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", path);
+	return r;
 }
 
 int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_error *err)
@@ -191,8 +246,15 @@ int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_
 	int r;
 
 	vhca_osm_conf_set_defaults(&conf);
-	r = vhca_ini_parse_file(path, on_pair, &conf, err);
+	r = load(path, &conf, err);
 	if (r == 0)
 		*ret = conf;
+	else
+		vhca_osm_conf_done(&conf);
 	return r;
+}
+
+void vhca_osm_conf_done(struct vhca_osm_conf *conf)
+{
+	vhca_osm_agents_done(&conf->agents);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "common/base/error.h"
+#include "opensm/agents.h"
 #include "opensm/partitions.h"
 
 struct vhca_osm_conf {
@@ -16,7 +17,9 @@ struct vhca_osm_conf {
 	char tls_certificate[256]; /* [http] tls_certificate [""] */
 	char tls_key[256];	   /* [http] tls_key [""] */
 	char tls_ca[256];	   /* [http] tls_ca [""] */
+	char tls_crl[256];	   /* [http] tls_crl [""] */
 	char token_file[256];	   /* [http] token_file [""] */
+	bool insecure;		   /* [http] insecure [no] */
 	char roles[2048];	   /* [http] roles [""]: WHO:ROLE, blank-separated */
 	char state_dir[200];	   /* [state] dir [/var/lib/vhcasm] */
 	char base_file
@@ -25,11 +28,14 @@ struct vhca_osm_conf {
 	bool drain;		       /* [lids] drain [no] */
 	uint32_t dynamic;	       /* [lids] dynamic [0]: so many at most */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */
+	struct vhca_osm_agents agents; /* [agents] */
 };
 
 /* What an empty file means. */
 void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf);
-/* Defaults, then the file (which must exist). Errors: "file:line: key: reason", code "bad_config". */
+/* Defaults, then the file (which must exist). Errors: "file:line: key: reason", code
+ * "bad_config". The caller calls vhca_osm_conf_done(). */
 int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_error *err);
+void vhca_osm_conf_done(struct vhca_osm_conf *conf);
 
 #endif

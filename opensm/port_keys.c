@@ -1,9 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/port_keys.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/text.h"
+
+static void copy_needs(struct vhca_osm_port *to, const struct vhca_osm_port *from)
+{
+	if (from->n_needs)
+		memcpy(to->needs, from->needs, from->n_needs * sizeof(*to->needs));
+	to->n_needs = from->n_needs;
+}
+
+void vhca_osm_port_draft(struct vhca_osm_port_draft *ret, const struct vhca_osm_port *p)
+{
+	ret->port = (struct vhca_osm_port){
+		.guid = p->guid, .room = VHCA_OSM_PORT_PKEYS_MAX, .needs = ret->needs};
+	copy_needs(&ret->port, p);
+}
+
+int vhca_osm_port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft)
+{
+	size_t room = draft->port.n_needs;
+	struct vhca_osm_need *needs;
+
+	if (room <= p->room)
+		return 0;
+	needs = reallocarray(p->needs, room, sizeof(*needs));
+	if (!needs)
+		return -ENOMEM;
+	p->needs = needs;
+	p->room = room;
+	return 0;
+}
+
+void vhca_osm_port_assign(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft)
+{
+	copy_needs(p, &draft->port);
+}
 
 static size_t need_index(const struct vhca_osm_port *p, uint16_t pkey)
 {

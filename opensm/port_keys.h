@@ -2,9 +2,11 @@
 #ifndef VHCA_OPENSM_PORT_KEYS_H
 #define VHCA_OPENSM_PORT_KEYS_H
 /*
- * The keys that one port needs, and why: declared for it, used by bindings (counted), or inherited. A key is *inherited* when a
- * subnet manager that has just become master found it on the port without knowing why: taking it away could break a guest
- * whose agent has not reported yet, so it stays until a time-out; on a vGUID's own port, until the report of that vGUID. Plain values; copy a port to try something out.
+ * The keys that one port needs, and why: declared for it, used by bindings (counted), or inherited.
+ * A key is *inherited* when a subnet manager that has just become master found it on the port
+ * without knowing why: taking it away could break a guest whose agent has not reported yet, so it
+ * stays until a time-out; on a vGUID's own port, until the report of that vGUID. What adds keys to
+ * a port works on a draft of it.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,12 +26,23 @@ struct vhca_osm_need {
 
 struct vhca_osm_port {
 	uint64_t guid; /* key of the table; must stay first */
-	size_t n_needs;
-	struct vhca_osm_need needs[VHCA_OSM_PORT_PKEYS_MAX]; /* sorted by pkey */
+	size_t n_needs, room;
+	struct vhca_osm_need *needs; /* sorted by pkey */
 };
 
+/* A copy with room for all keys that a port may need, to try something out. */
+struct vhca_osm_port_draft {
+	struct vhca_osm_port port;
+	struct vhca_osm_need needs[VHCA_OSM_PORT_PKEYS_MAX];
+};
+void vhca_osm_port_draft(struct vhca_osm_port_draft *ret, const struct vhca_osm_port *p);
+/* The port becomes what the draft is. reserve() makes room for that, and changes nothing else: 0 or
+ * -ENOMEM. */
+int vhca_osm_port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft);
+void vhca_osm_port_assign(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft);
+
 /* Counts the keys of one more binding. both: full and limited form of one key may stand side by side. On failure
- * (both_memberships, table_full) the port is half changed: the caller works on a copy. */
+ * (both_memberships, table_full) the draft is half changed. */
 int vhca_osm_port_acquire(struct vhca_osm_port *p, bool both, const uint16_t *pkeys, size_t n,
 			  struct vhca_error *err);
 /* The reverse for a binding that was counted; keys that nobody needs any more go. */

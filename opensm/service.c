@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -127,7 +128,7 @@ static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
 	int r = vhca_osm_partitions_render(s->table, &s->base, &s->conf.policy, &text, &len);
 
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "partitions_not_written", -r, "%s",
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", -r, "%s",
 				      s->partition_path);
 	if (s->text && strcmp(s->text, text) == 0)
 		return 0;
@@ -195,26 +196,94 @@ static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 
 /* ---- inherited keys ---- */
 
-struct heirs {
-	struct vhca_osm_service *s;
-	size_t failed;
+/* A port and the keys that it keeps, which stand in heirs.pkeys from `first` on. */
+struct heir {
+	uint64_t guid;
+	size_t first, n;
 };
 
-/* With OpenSM's lock held: memory only. */
-static void inherit_port(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n)
-{
-	struct heirs *heirs = arg;
-	struct vhca_osm_service *s = heirs->s;
-	uint16_t kept[VHCA_OSM_TABLE_MAX];
-	size_t n_kept = 0;
+struct heirs {
+	const struct vhca_osm_service *s;
+	struct heir *v;
+	size_t n, room;
+	uint16_t *pkeys;
+	size_t n_pkeys, pkeys_room;
+	size_t failed; /* ports that are not among them, for want of memory */
+};
 
+static void heirs_done(struct heirs *h)
+{
+	free(h->v);
+	free(h->pkeys);
+}
+
+static bool reserve_heir(struct heirs *h)
+{
+	size_t room = h->room * 2 + 1024, pkeys_room = h->pkeys_room * 2 + VHCA_OSM_TABLE_MAX;
+	struct heir *v;
+	uint16_t *pkeys;
+
+	if (h->n == h->room) {
+		v = reallocarray(h->v, room, sizeof(*v));
+		if (!v)
+			return false;
+		h->v = v;
+		h->room = room;
+	}
+	if (h->pkeys_room - h->n_pkeys < VHCA_OSM_TABLE_MAX) {
+		pkeys = reallocarray(h->pkeys, pkeys_room, sizeof(*pkeys));
+		if (!pkeys)
+			return false;
+		h->pkeys = pkeys;
+		h->pkeys_room = pkeys_room;
+	}
+	return true;
+}
+
+static bool is_kept(const struct vhca_osm_service *s, uint16_t pkey)
+{
+	return vhca_pkey_base(pkey) != VHCA_PKEY_DEFAULT &&
+	       vhca_osm_policy_allows(&s->conf.policy, pkey) &&
+	       !vhca_osm_base_find(&s->base, vhca_pkey_base(pkey));
+}
+
+/* With OpenSM's lock held: memory only. */
+static void add_heir(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n)
+{
+	struct heirs *h = arg;
+	struct heir heir = {.guid = port_guid, .first = h->n_pkeys};
+
+	if (!reserve_heir(h)) {
+		h->failed++;
+		return;
+	}
 	for (size_t i = 0; i < n && i < VHCA_OSM_TABLE_MAX; i++)
-		if (vhca_pkey_base(pkeys[i]) != VHCA_PKEY_DEFAULT &&
-		    vhca_osm_policy_allows(&s->conf.policy, pkeys[i]) &&
-		    !vhca_osm_base_find(&s->base, vhca_pkey_base(pkeys[i])))
-			kept[n_kept++] = pkeys[i];
-	if (n_kept && vhca_osm_table_inherit(s->table, port_guid, kept, n_kept, NULL) < 0)
-		heirs->failed++;
+		if (is_kept(h->s, pkeys[i]))
+			h->pkeys[heir.first + heir.n++] = pkeys[i];
+	if (!heir.n)
+		return;
+	h->n_pkeys += heir.n;
+	h->v[h->n++] = heir;
+}
+
+static int by_guid(const void *a, const void *b)
+{
+	const struct heir *x = a, *y = b;
+
+	return (x->guid > y->guid) - (x->guid < y->guid);
+}
+
+/* In the order of the table, which else moves half of its ports for each: seconds with 65536. */
+static void inherit_all(struct vhca_osm_service *s, struct heirs *h)
+{
+	if (h->n)
+		qsort(h->v, h->n, sizeof(*h->v), by_guid);
+	for (size_t i = 0; i < h->n; i++) {
+		const struct heir *heir = &h->v[i];
+
+		h->failed += vhca_osm_table_inherit(s->table, heir->guid, h->pkeys + heir->first,
+						    heir->n, NULL) < 0;
+	}
 }
 
 static void start_inheritance(struct vhca_osm_service *s, uint64_t now)
@@ -245,15 +314,19 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s)
 
 void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 {
-	struct heirs heirs = {.s = s};
+	VHCA_CLEANUP(heirs_done) struct heirs heirs = {.s = s};
 
 	s->is_new = false;
-	s->ops->each_port(s->ctx, inherit_port, &heirs);
+	s->ops->each_port(s->ctx, add_heir, &heirs);
+	inherit_all(s, &heirs);
 	if (heirs.failed)
 		vhca_log_error("the keys of %zu ports could not be kept", heirs.failed);
 	start_inheritance(s, now);
-	(void)vhca_osm_service_commit(s, NULL); /* tried again by publish() */
-	publish_partitions(s, now); /* even if it was not saved: keeping is the safe side */
+	publish_partitions(s, now); /* before it is saved: keeping is the safe side */
+	/* Killed before the new one is there, this is to begin with what ports have, not with
+	 * the state of an earlier time as master, which would take keys away. */
+	(void)unlink(s->state_path);
+	s->saved_revision = UINT64_MAX;
 }
 
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
@@ -324,7 +397,7 @@ static int take_lock(struct vhca_osm_service *s, struct vhca_error *err)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_dir", errno, "%s",
 				      s->lock_path);
 	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "state_dir", errno,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "state_in_use", errno,
 				      "%s: in use by another OpenSM", s->conf.state_dir);
 	return 0;
 }
@@ -339,7 +412,7 @@ static int load_state(struct vhca_osm_service *s, struct vhca_error *err)
 	if (s->is_new)
 		return 0;
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_damaged", -r, "%s",
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
 				      s->state_path);
 	if (strlen(text) != len)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
@@ -420,7 +493,7 @@ int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm
 	int r;
 
 	if (!s || vhca_osm_table_new(&limits, conf->policy.both_memberships, &s->table) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "vhcasm");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
 	s->conf = *conf;
 	s->ops = ops;
 	s->ctx = ctx;

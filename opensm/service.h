@@ -87,8 +87,10 @@ uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s);
 /* ---- taking over ---- */
 /* True if there was no state at the start and nothing was inherited or reported since. */
 bool vhca_osm_service_is_new(const struct vhca_osm_service *s);
-/* To be called when this becomes master without knowing the bindings, between discovery and the partition file's reading: keeps the allowed keys that
- * ports have now, durably, until conf's `inherit` time has passed, and writes the partition file at once. Blocking. */
+/* To be called when this becomes master without knowing the bindings, between discovery and the
+ * partition file's reading: keeps the allowed keys that ports have now, until conf's `inherit`
+ * time has passed, and writes the partition file at once. The state is the caller's to commit.
+ * Blocking. */
 void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now);
 
 /* ---- from OpenSM's sweeper thread; the owner's thread is to be woken after each ---- */

@@ -319,12 +319,24 @@ static bool is_end(const struct line *l, size_t records)
 
 static int damaged(struct vhca_error *err, size_t line, const char *what)
 {
-	struct vhca_error why = err && err->kind ? *err : (struct vhca_error)VHCA_ERROR_INIT;
 	int r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", EINVAL, "line %zu: %s", line,
-			       why.kind ? why.msg : what);
+			       what);
 
 	vhca_error_hint(err, "restore the file, or move it away: OpenSM then starts without "
 			     "bindings and the agents must report again");
+	return r;
+}
+
+/* What stands there may be right, and OpenSM's option another one than when it was written. */
+static int refuse_line(struct vhca_error *err, size_t line, const struct vhca_error *why)
+{
+	int r;
+
+	if (strcmp(why->code, "both_memberships") != 0)
+		return damaged(err, line, why->kind ? why->msg : "not understood");
+	r = vhca_error_set(err, why->kind, "both_memberships", 0, "line %zu: %s", line, why->msg);
+	vhca_error_hint(err, "allow_both_pkeys was TRUE in opensm.conf when this was reported: set "
+			     "it again, or have one of the two withdrawn before");
 	return r;
 }
 
@@ -345,11 +357,8 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 			return strtok_r(NULL, "\n", &save)
 				       ? damaged(err, number + 1, "text after the end")
 				       : 0;
-		if (load_line(&l, t, &why) < 0) {
-			if (err)
-				*err = why;
-			return damaged(err, number, "not understood");
-		}
+		if (load_line(&l, t, &why) < 0)
+			return refuse_line(err, number, &why);
 	}
 	return damaged(err, number, "the end is missing");
 }

@@ -19,12 +19,14 @@
 #include "common/base/error.h"
 #include "opensm/table.h"
 
-/* Longest text that is read back. */
-#define VHCA_OSM_STATE_MAX (128 * 1024 * 1024)
+/* Longest text that is read back: there is room for all bindings, and for all ports twice, with as
+ * many keys as each may have. */
+#define VHCA_OSM_STATE_MAX (384 * 1024 * 1024)
 
 /* Writes the text into a malloc'ed buffer that the caller frees. */
 int vhca_osm_state_format(const struct vhca_osm_table *t, char **ret_text, size_t *ret_len);
-/* Fills an empty table from a text (changed while parsing). Errors "state_damaged" name the line. */
+/* Fills an empty table from a text (changed while parsing). Errors name the line: state_damaged;
+ * both_memberships if a port has both forms of a key, which the table does not take. */
 int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error *err);
 
 #endif

@@ -55,6 +55,16 @@ static struct vhca_osm_binding *record_new(const struct vhca_osm_binding *want)
 	return vhca_steal_ptr(&b);
 }
 
+static void port_free(void *p)
+{
+	struct vhca_osm_port *port = p;
+
+	if (!port)
+		return;
+	free(port->needs);
+	free(port);
+}
+
 int vhca_osm_table_new(const struct vhca_osm_limits *limits, bool both_memberships,
 		       struct vhca_osm_table **ret)
 {
@@ -74,7 +84,7 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 	if (!t)
 		return NULL;
 	vhca_osm_guid_map_done(&t->records, record_free);
-	vhca_osm_guid_map_done(&t->ports, free);
+	vhca_osm_guid_map_done(&t->ports, port_free);
 	vhca_osm_changed_ports_done(&t->changed);
 	free(t);
 	return NULL;
@@ -108,7 +118,7 @@ static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
 			return p;
 		free(p);
 	}
-	(void)vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "port %s",
+	(void)vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
 			     VHCA_GUID_STR(guid));
 	return NULL;
 }
@@ -118,25 +128,35 @@ static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
 	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, guid);
 
 	if (p && p->n_needs == 0)
-		free(vhca_osm_guid_map_remove(&t->ports, guid));
+		port_free(vhca_osm_guid_map_remove(&t->ports, guid));
 }
 
-static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
-		       const struct vhca_osm_port *now)
+static int port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draft *now,
+			struct vhca_error *err)
 {
-	if (!vhca_osm_port_same_keys(p, now)) {
+	if (vhca_osm_port_reserve(p, now) == 0)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
+			      VHCA_GUID_STR(p->guid));
+}
+
+/* There is room for it: reserved, or there are no more keys than before. */
+static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
+		       const struct vhca_osm_port_draft *now)
+{
+	if (!vhca_osm_port_same_keys(p, &now->port)) {
 		t->needs_revision++;
-		vhca_osm_changed_ports_add(&t->changed, now->guid);
+		vhca_osm_changed_ports_add(&t->changed, p->guid);
 	}
-	*p = *now;
-	port_drop_if_empty(t, now->guid);
+	vhca_osm_port_assign(p, now);
+	port_drop_if_empty(t, now->port.guid);
 }
 
 /* The same for changes that the records do not show. */
 static void port_store_reasons(struct vhca_osm_table *t, struct vhca_osm_port *p,
-			       const struct vhca_osm_port *now)
+			       const struct vhca_osm_port_draft *now)
 {
-	if (!vhca_osm_port_same_needs(p, now))
+	if (!vhca_osm_port_same_needs(p, &now->port))
 		t->revision++;
 	port_store(t, p, now);
 }
@@ -144,12 +164,12 @@ static void port_store_reasons(struct vhca_osm_table *t, struct vhca_osm_port *p
 static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
 {
 	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, vhca_osm_binding_keys_at(b));
-	struct vhca_osm_port now;
+	struct vhca_osm_port_draft now;
 
 	if (!p)
 		return;
-	now = *p;
-	vhca_osm_port_release(&now, b->pkeys, b->n_pkeys);
+	vhca_osm_port_draft(&now, p);
+	vhca_osm_port_release(&now.port, b->pkeys, b->n_pkeys);
 	port_store(t, p, &now);
 }
 
@@ -247,26 +267,27 @@ static int check_room(const struct vhca_osm_table *t, const struct vhca_osm_bind
 			      used, t->limits.bindings);
 }
 
-/* Works out on a scratch copy what the new port's keys become; nothing changes on failure. */
+/* Works out what the new port's keys become; nothing changes on failure. */
 static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port *p,
 		     const struct vhca_osm_binding *old, const struct vhca_osm_binding *want,
-		     struct vhca_osm_port *ret, struct vhca_error *err)
+		     struct vhca_osm_port_draft *ret, struct vhca_error *err)
 {
-	*ret = *p;
+	vhca_osm_port_draft(ret, p);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) == p->guid)
-		vhca_osm_port_release(ret, old->pkeys, old->n_pkeys);
+		vhca_osm_port_release(&ret->port, old->pkeys, old->n_pkeys);
 	if (want->own_port)
-		vhca_osm_port_drop_inherited(ret);
-	return vhca_osm_port_acquire(ret, t->both_memberships, want->pkeys, want->n_pkeys, err);
+		vhca_osm_port_drop_inherited(&ret->port);
+	return vhca_osm_port_acquire(&ret->port, t->both_memberships, want->pkeys, want->n_pkeys,
+				     err);
 }
 
 /* Everything that can fail has been done. */
 static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
-		       struct vhca_osm_binding *now, const struct vhca_osm_port *keys)
+		       struct vhca_osm_binding *now, const struct vhca_osm_port_draft *keys)
 {
-	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->guid);
+	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->port.guid);
 
-	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->guid)
+	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
 		port_release(t, old);
 	port_store(t, p, keys);
 	if (old)
@@ -276,13 +297,13 @@ static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 }
 
 static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
-		   const struct vhca_osm_binding *want, const struct vhca_osm_port *keys,
+		   const struct vhca_osm_binding *want, const struct vhca_osm_port_draft *keys,
 		   struct vhca_error *err)
 {
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *now = record_new(want);
 
 	if (!now || (!old && vhca_osm_guid_map_add(&t->records, now) < 0))
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "%s",
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(want->vguid));
 	put_commit(t, old, vhca_steal_ptr(&now), keys);
 	return 0;
@@ -291,13 +312,15 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		    const struct vhca_osm_binding *want, struct vhca_error *err)
 {
-	const struct vhca_osm_port *p = port_get(t, vhca_osm_binding_keys_at(want), err);
-	struct vhca_osm_port keys;
+	struct vhca_osm_port *p = port_get(t, vhca_osm_binding_keys_at(want), err);
+	struct vhca_osm_port_draft keys;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
 	r = plan_keys(t, p, old, want, &keys, err);
+	if (r == 0)
+		r = port_reserve(p, &keys, err);
 	if (r == 0)
 		r = put_new(t, old, want, &keys, err);
 	if (r < 0)
@@ -312,7 +335,7 @@ static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_bind
 	const struct vhca_osm_binding *old = vhca_osm_guid_map_find(&t->records, want->vguid);
 	const struct vhca_osm_port none = {.guid = vhca_osm_binding_keys_at(want)};
 	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, none.guid);
-	struct vhca_osm_port keys;
+	struct vhca_osm_port_draft keys;
 	int r;
 
 	if (!p)
@@ -320,7 +343,7 @@ static int check_keys(const struct vhca_osm_table *t, const struct vhca_osm_bind
 	r = plan_keys(t, p, old, want, &keys, err);
 	if (r < 0)
 		return r;
-	return vhca_osm_port_check_room(arrives ? &none : p, &keys, pkeys_max, err);
+	return vhca_osm_port_check_room(arrives ? &none : p, &keys.port, pkeys_max, err);
 }
 
 int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca_osm_binding *want,
@@ -385,7 +408,7 @@ static int bury_unknown(struct vhca_osm_table *t, const struct vhca_osm_binding 
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(grave);
 
 	if (!b || vhca_osm_guid_map_add(&t->records, b) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "out_of_memory", ENOMEM, "%s",
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(grave->vguid));
 	bury(t, vhca_steal_ptr(&b));
 	return 0;
@@ -427,15 +450,18 @@ bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t v
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err)
 {
-	struct vhca_osm_port *p = port_get(t, port_guid, err), now;
+	struct vhca_osm_port *p = port_get(t, port_guid, err);
+	struct vhca_osm_port_draft now;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	now = *p;
-	r = vhca_osm_port_declare(&now, t->both_memberships, pkeys, n, err);
+	vhca_osm_port_draft(&now, p);
+	r = vhca_osm_port_declare(&now.port, t->both_memberships, pkeys, n, err);
 	if (r == 0)
-		r = vhca_osm_port_check_room(p, &now, port_pkeys_max, err);
+		r = vhca_osm_port_check_room(p, &now.port, port_pkeys_max, err);
+	if (r == 0)
+		r = port_reserve(p, &now, err);
 	if (r < 0) {
 		port_drop_if_empty(t, port_guid);
 		return r;
@@ -447,23 +473,31 @@ int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const u
 int vhca_osm_table_inherit(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, struct vhca_error *err)
 {
-	struct vhca_osm_port *p = port_get(t, port_guid, err), now;
+	struct vhca_osm_port *p = port_get(t, port_guid, err);
+	struct vhca_osm_port_draft now;
+	int r;
 
 	if (!p)
 		return -ENOMEM;
-	now = *p;
-	vhca_osm_port_inherit(&now, t->both_memberships, pkeys, n);
-	port_store_reasons(t, p, &now);
-	return 0;
+	vhca_osm_port_draft(&now, p);
+	vhca_osm_port_inherit(&now.port, t->both_memberships, pkeys, n);
+	r = port_reserve(p, &now, err);
+	if (r == 0)
+		port_store_reasons(t, p, &now);
+	else
+		port_drop_if_empty(t, port_guid);
+	return r;
 }
 
 void vhca_osm_table_drop_inherited(struct vhca_osm_table *t)
 {
 	for (size_t i = t->ports.n;
 	     i-- > 0;) { /* from the end: ports without needs leave the map */
-		struct vhca_osm_port *p = (void *)t->ports.items[i], now = *p;
+		struct vhca_osm_port *p = (void *)t->ports.items[i];
+		struct vhca_osm_port_draft now;
 
-		vhca_osm_port_drop_inherited(&now);
+		vhca_osm_port_draft(&now, p);
+		vhca_osm_port_drop_inherited(&now.port);
 		port_store_reasons(t, p, &now);
 	}
 }

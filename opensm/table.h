@@ -24,7 +24,8 @@
 
 #define VHCA_OSM_BINDINGS_MAX	65536
 #define VHCA_OSM_TOMBSTONES_MAX 65536
-#define VHCA_OSM_PORTS_MAX	16384
+/* Each binding's own, and more than there are LIDs for: their keys are declared, or were found. */
+#define VHCA_OSM_PORTS_MAX 131072
 struct vhca_osm_limits {
 	size_t bindings, tombstones, ports;
 };

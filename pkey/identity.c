@@ -16,7 +16,8 @@ bool vhca_identity_is_clean(const struct vhca_identity_state *state)
 		if (state->map[i] != VHCA_PKEY_UNMAPPED)
 			return false;
 	}
-	return state->requested == VHCA_GUID_ALL1 && !state->other_maps && !state->other_guids;
+	return state->requested == VHCA_GUID_ALL1 && !state->other_maps && !state->other_guids &&
+	       !state->smi_ports;
 }
 
 static bool index_matches(const struct vhca_identity_state *state, unsigned int i, uint16_t pkey,
@@ -45,8 +46,8 @@ bool vhca_identity_matches(const struct vhca_identity_state *state,
 		*ret_missing = 0;
 		return vport_matches(state, want);
 	}
-	if (state->other_maps || state->other_guids || state->requested != want->guid ||
-	    want->n_pkeys > state->n_virtual)
+	if (state->other_maps || state->other_guids || state->smi_ports ||
+	    state->requested != want->guid || want->n_pkeys > state->n_virtual)
 		return false;
 	for (unsigned int i = 0; i < want->n_pkeys; i++) {
 		if (!index_matches(state, i, want->pkeys[i], &missing))
@@ -103,6 +104,8 @@ void vhca_identity_describe(const struct vhca_identity_state *state,
 		vhca_strbuf_add(&sb, "%s%u P_Keys and %s GUID on the adapter's other port",
 				sb.len ? ", " : "", state->other_maps,
 				state->other_guids ? "a" : "no");
+	if (state->smi_ports)
+		vhca_strbuf_add(&sb, "%sit may be an SM", sb.len ? ", " : "");
 	if (state->sm_pkeys)
 		describe_vport(state, want, &sb);
 }

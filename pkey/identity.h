@@ -53,6 +53,8 @@ struct vhca_identity_state {
 		[VHCA_PKEY_TABLE_MAX]; /* the P_Key behind map[i] in the port's table now; 0 = none or empty slot */
 	/* On the VF's other ports, where nothing may be: map entries, GUIDs. */
 	uint16_t other_maps, other_guids;
+	/* mlx4: ports, its own or not, on which the VF's next driver may be an SM. */
+	uint16_t smi_ports;
 	/* program: virtual indices at which it found another key than the wanted one. Counts even if it fails. */
 	uint16_t foreign;
 };
@@ -98,7 +100,14 @@ struct vhca_identity_ops {
 	int (*program)(const struct vhca_identity_at *at, const struct vhca_identity *want,
 		       unsigned int *ret_missing, struct vhca_identity_state *ret,
 		       struct vhca_error *err);
-	/* P_Key map all none, GUID withdrawn, on every port; read back. */
+	/*
+	 * Unmaps what leads to another key than the one that `want` has there, on every port, and
+	 * nothing else; where `want` is nobody's identity, all. Quick: no guest is waited for.
+	 * ret->foreign counts what it found, also if it fails. NULL: there is no map.
+	 */
+	int (*unmap)(const struct vhca_identity_at *at, const struct vhca_identity *want,
+		     struct vhca_identity_state *ret, struct vhca_error *err);
+	/* P_Key map all none, GUID withdrawn, no right to be an SM, on every port; read back. */
 	int (*scrub)(const struct vhca_identity_at *at, struct vhca_error *err);
 	/* Asks the SM again: for a GUID that is not granted (the one allowed write that changes nothing), or to take back what
 	 * the port holds for a VF that asks for nothing. NULL: nobody can be asked. */
@@ -112,7 +121,8 @@ struct vhca_identity_ops {
 
 extern const struct vhca_identity_ops vhca_identity_mlx4, vhca_identity_mlx5;
 
-/* True if the VF shows nobody's identity: no key mapped, GUIDs withdrawn, on no port, link (where it has one) down. */
+/* True if the VF shows nobody's identity: no key mapped, GUIDs withdrawn, on no port, link (where
+ * it has one) down; and it may be an SM on none. */
 bool vhca_identity_is_clean(const struct vhca_identity_state *state);
 /* True if state shows exactly what `want` asks for, apart from keys that the port does not have (counted in *ret_missing). */
 bool vhca_identity_matches(const struct vhca_identity_state *state,

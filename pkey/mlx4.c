@@ -4,6 +4,7 @@
  * and the GUID shall be, and one engine brings it about in an order that never shows more than either the old or the new
  * owner may have:
  *
+ *   0. forbid  to send SMPs as an SM does, which no guest may.
  *   1. unmap   every virtual index that must change, on all ports. An index whose key has moved goes through none as well: the
  *              guest's IPoIB only notices a change of value or of index, never of the physical index behind.
  *   2. withdraw GUIDs that must go. Keys come before: without a key the old GUID reaches nobody.
@@ -12,8 +13,8 @@
  *   5. prove   by reading everything back, the physical table behind the mapped indices included: the SM may have moved a key
  *              between our look at the table and our write, and the index may now mean another tenant's partition.
  *
- * Steps that take away (1, 2) are all tried, even after one has failed; steps that give (3, 4) only start when all of them
- * succeeded. A pass without a difference writes nothing.
+ * Steps that take away (0, 1, 2) are all tried, even after one has failed; steps that give (3, 4)
+ * only start when all of them succeeded. A pass without a difference writes nothing.
  */
 #include <errno.h>
 #include <time.h>
@@ -37,6 +38,7 @@ struct plan {
 	unsigned int n_virtual;
 	int16_t map[VHCA_PKEY_TABLE_MAX], target_map[VHCA_PKEY_TABLE_MAX];
 	uint64_t guid, target_guid;
+	bool smi; /* its next driver may send SMPs of all kinds */
 };
 
 struct work {
@@ -117,7 +119,8 @@ static int load_plan(struct work *w, struct plan *plan, struct vhca_error *err)
 	r = vhca_mlx4_read_admin_guid(&w->fn, plan->port, &plan->guid);
 	if (r < 0)
 		return fail(w, plan->port, r, err, "read admin_guids");
-	return 0;
+	r = vhca_mlx4_read_smi(&w->fn, plan->port, &plan->smi);
+	return r < 0 ? fail(w, plan->port, r, err, "read enable_smi_admin") : 0;
 }
 
 /* A plan that takes everything away: no key, GUID withdrawn. */
@@ -221,6 +224,8 @@ static void fill_map(const struct work *w, struct vhca_identity_state *state)
 		state->map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
 		state->value[i] = vhca_mlx4_keys_at(&w->keys, state->map[i]);
 	}
+	for (unsigned int p = 0; p < w->n_plans; p++)
+		state->smi_ports += w->plans[p].smi;
 	count_others(w, state);
 }
 
@@ -275,6 +280,17 @@ static int write_guid(struct work *w, struct plan *plan, uint64_t guid, struct v
 	return 0;
 }
 
+static int forbid_smi(struct work *w, struct plan *plan, struct vhca_error *err)
+{
+	int r = vhca_mlx4_forbid_smi(&w->fn, plan->port);
+
+	plan->written = true;
+	if (r < 0)
+		return fail(w, plan->port, r, err, "write enable_smi_admin");
+	plan->smi = false;
+	return 0;
+}
+
 /* ---- the engine ---- */
 
 static void keep_first(int *first, int r)
@@ -319,6 +335,10 @@ static int take_away(struct work *w, struct vhca_error *err)
 {
 	int first = 0;
 
+	for (unsigned int i = 0; i < w->n_plans; i++) {
+		if (w->plans[i].smi)
+			keep_first(&first, forbid_smi(w, &w->plans[i], first == 0 ? err : NULL));
+	}
 	for (unsigned int i = 0; i < w->n_plans; i++)
 		unmap(w, &w->plans[i], &first, err);
 	for (unsigned int i = 0; i < w->n_plans; i++) {
@@ -361,6 +381,9 @@ static int prove(struct work *w, struct plan *plan, struct vhca_error *err)
 		return r;
 	if (plan->guid != plan->target_guid)
 		return differs(w, plan->port, err, "admin_guids does not show what was written");
+	if (plan->smi)
+		return differs(w, plan->port, err,
+			       "enable_smi_admin does not show what was written");
 	for (unsigned int i = 0; i < plan->n_virtual; i++) {
 		if (plan->map[i] != plan->target_map[i])
 			return differs(w, plan->port, err,
@@ -494,6 +517,39 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 
 /* ---- the others ---- */
 
+static void keep_wanted(struct work *w, const struct vhca_identity *want)
+{
+	struct plan *plan = own_plan(w);
+
+	for (unsigned int i = 0; i < want->n_pkeys && i < plan->n_virtual; i++)
+		if (vhca_mlx4_keys_at(&w->keys, plan->map[i]) == want->pkeys[i])
+			plan->target_map[i] = plan->map[i];
+}
+
+static int unmap_foreign(const struct vhca_identity_at *at, const struct vhca_identity *want,
+			 struct vhca_identity_state *ret, struct vhca_error *err)
+{
+	AUTO_WORK struct work w = {0};
+	struct vhca_identity_state before = {0};
+	int r = open_work(at, true, &w, err);
+	int first = 0;
+
+	if (r == 0)
+		r = load_plans(at, &w, err);
+	if (r == 0)
+		r = load_values(&w, err);
+	if (r < 0)
+		return r;
+	fill_map(&w, &before);
+	before.foreign = vhca_identity_foreign(&before, want);
+	keep_wanted(&w, want);
+	for (unsigned int i = 0; i < w.n_plans; i++)
+		unmap(&w, &w.plans[i], &first, err);
+	r = first ? first : fill_state(&w, ret, err);
+	ret->foreign = before.foreign;
+	return r;
+}
+
 static int scrub(const struct vhca_identity_at *at, struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
@@ -528,6 +584,7 @@ const struct vhca_identity_ops vhca_identity_mlx4 = {
 	.sees_grant = true,
 	.read = read_state,
 	.program = program,
+	.unmap = unmap_foreign,
 	.scrub = scrub,
 	.kick = vhca_mlx4_kick,
 	.choose = vhca_mlx4_choose,

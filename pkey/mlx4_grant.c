@@ -48,13 +48,20 @@ static int ask(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn, uint6
 	return r;
 }
 
-/* What was asked for on behalf of nobody must not stay: the VF is free. */
+/* What was asked for on behalf of nobody must not stay: the VF is free. Only the read-back says
+ * so. */
 static int withdraw(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn)
 {
+	uint64_t shown = 0;
 	int r = -EIO;
 
-	for (unsigned int i = 0; r < 0 && i < WITHDRAW_TRIES; i++)
+	for (unsigned int i = 0; r < 0 && i < WITHDRAW_TRIES; i++) {
 		r = vhca_mlx4_write_admin_guid(fn, at->port, VHCA_GUID_ALL1);
+		if (r == 0)
+			r = vhca_mlx4_read_admin_guid(fn, at->port, &shown);
+		if (r == 0 && shown != VHCA_GUID_ALL1)
+			r = -EIO;
+	}
 	return r;
 }
 

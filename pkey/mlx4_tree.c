@@ -395,6 +395,34 @@ int vhca_mlx4_write_index(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int vi
 	return r < 0 ? r : vhca_sysfs_file_write(file, text);
 }
 
+/* ---- SMPs ---- */
+
+static char *smi_attr(const struct vhca_mlx4_fn *fn, uint8_t port, char buf[static PATH_LEN])
+{
+	(void)snprintf(buf, PATH_LEN, "iov/%s/ports/%u/enable_smi_admin", fn->name, port);
+	return buf;
+}
+
+int vhca_mlx4_read_smi(const struct vhca_mlx4_fn *fn, uint8_t port, bool *ret)
+{
+	char attr[PATH_LEN];
+	uint64_t value;
+	/* "%d" of 0 or 1 (sysfs_show_enable_smi_admin) */
+	int r = vhca_sysfs_read_u64(fn->dev, smi_attr(fn, port, attr), 10, 1, &value);
+
+	if (r < 0)
+		return r;
+	*ret = value != 0;
+	return 0;
+}
+
+int vhca_mlx4_forbid_smi(const struct vhca_mlx4_fn *fn, uint8_t port)
+{
+	char attr[PATH_LEN];
+
+	return vhca_sysfs_write(fn->dev, smi_attr(fn, port, attr), "0");
+}
+
 /* ---- GUIDs ---- */
 
 static int open_admin_guid(struct vhca_mlx4_fn *fn, uint8_t port, struct vhca_sysfs_file **ret)

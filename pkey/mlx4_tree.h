@@ -55,6 +55,12 @@ int vhca_mlx4_read_index(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int vir
 int vhca_mlx4_write_index(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int virt,
 			  int16_t physical);
 
+/* May the VF's next driver send SMPs of all kinds, as an SM does (enable_smi_admin)? What the
+ * present driver may, smi_enabled, was taken over from here at its start, and stays after a
+ * reset. */
+int vhca_mlx4_read_smi(const struct vhca_mlx4_fn *fn, uint8_t port, bool *ret);
+int vhca_mlx4_forbid_smi(const struct vhca_mlx4_fn *fn, uint8_t port);
+
 /* What the host has asked for: all ones = deleted, 0 = the SM shall choose. */
 int vhca_mlx4_read_admin_guid(struct vhca_mlx4_fn *fn, uint8_t port, uint64_t *ret);
 int vhca_mlx4_write_admin_guid(struct vhca_mlx4_fn *fn, uint8_t port, uint64_t guid);

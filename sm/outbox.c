@@ -527,7 +527,7 @@ static struct json_object *report_to_json(const struct vhca_outbox *ob, const st
 	vhca_json_add_u64(obj, "age_ms", ms_until(vhca_wall_ms(), r->row.created_ms));
 	vhca_json_add_u64(obj, "attempts", r->attempts);
 	vhca_json_add_u64(obj, "next_try_ms", next_try);
-	vhca_json_add_string(obj, "reason", r->reason);
+	vhca_json_add_string(obj, "reason", r->reason[0] ? r->reason : NULL);
 	return obj;
 }
 

@@ -9,7 +9,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
-#include "sriov/vfio.h"
+#include "sriov/usage.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 
@@ -295,24 +295,16 @@ static int refresh(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 }
 
 /* Nobody may have a VF open when the kernel is asked to take it away. */
-static int check_groups(const char *dev_root, const struct vhca_pf_facts *pf,
-			struct vhca_error *err)
+static int check_vfs(struct vhca_sysfs *sys, const char *dev_root, const struct vhca_pf_facts *pf,
+		     struct vhca_error *err)
 {
 	for (unsigned int i = 0; i < pf->n_vfs; i++) {
-		const struct vhca_vf_facts *vf = &pf->vfs[i];
-		int r = vf->iommu_group < 0 ? 0 : vhca_vfio_group_busy(dev_root, vf->iommu_group);
+		int r = vhca_vf_check_unused(sys, dev_root, &pf->vfs[i], false, err);
 
-		/* No node: nobody can have it open. */
-		if (r == 0 || r == -ENOENT)
-			continue;
-		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", r > 0 ? EBUSY : -r,
-				     "%s: its VFs stay: %s is in use (vfio group %d)",
-				     VHCA_BDF_STR(pf->bdf), VHCA_BDF_STR(vf->bdf), vf->iommu_group);
-		vhca_error_hint(err,
-				"detach it from its guest, or end the process that fuser -v "
-				"/dev/vfio/%d names",
-				vf->iommu_group);
-		return -EBUSY;
+		if (r < 0) {
+			vhca_error_prefix(err, "%s: its VFs stay: in use", VHCA_BDF_STR(pf->bdf));
+			return r;
+		}
 	}
 	return 0;
 }
@@ -334,7 +326,7 @@ int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct
 			*err = why;
 		return -EBUSY;
 	}
-	r = check_groups(dev_root, now, err);
+	r = check_vfs(sys, dev_root, now, err);
 	if (r == 0)
 		r = write_numvfs(sys, now, 0, err);
 	if (r == 0)

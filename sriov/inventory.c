@@ -224,6 +224,22 @@ static int first_name(void *ctx, const char *name)
 	return vhca_strcpy(ctx, sizeof(((struct vhca_pf_facts *)0)->ibdev), name) < 0 ? -E2BIG : 1;
 }
 
+/* drivers/infiniband/core/sysfs.c link_layer_show: "InfiniBand", "Ethernet" or "Unknown" */
+static enum vhca_ib_ports read_link_layers(struct vhca_sysfs_dir *dir,
+					   const struct vhca_pf_facts *pf)
+{
+	char attr[PATH_LEN + 32], text[32];
+
+	for (unsigned int port = 1; port <= pf->n_ports; port++) {
+		snprintf(attr, sizeof(attr), "infiniband/%s/ports/%u/link_layer", pf->ibdev, port);
+		if (vhca_sysfs_read(dir, attr, text, sizeof(text)) < 0)
+			return VHCA_IB_PORTS_UNKNOWN;
+		if (strcmp(text, "InfiniBand") == 0)
+			return VHCA_IB_PORTS_SOME;
+	}
+	return pf->n_ports ? VHCA_IB_PORTS_NONE : VHCA_IB_PORTS_UNKNOWN;
+}
+
 /* The RDMA device may come and go by itself: what cannot be read is left empty, and read again at the next scan. */
 static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
@@ -239,6 +255,7 @@ static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 	if (vhca_sysfs_read(dir, attr, text, sizeof(text)) < 0 ||
 	    vhca_guid_parse(text, &pf->node_guid) < 0)
 		pf->node_guid = 0;
+	pf->ib_ports = read_link_layers(dir, pf);
 }
 
 static int read_numa(struct vhca_sysfs_dir *dir)

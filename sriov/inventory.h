@@ -21,6 +21,9 @@
 enum vhca_family { VHCA_FAMILY_MLX4, VHCA_FAMILY_MLX5 };
 const char *vhca_family_to_string(enum vhca_family family); /* "mlx4" */
 
+/* What link layers a PF's ports have, as its RDMA device says. */
+enum vhca_ib_ports { VHCA_IB_PORTS_UNKNOWN, VHCA_IB_PORTS_NONE, VHCA_IB_PORTS_SOME };
+
 struct vhca_vf_facts {
 	struct vhca_bdf bdf;
 	uint16_t index;	     /* N of virtfnN */
@@ -42,8 +45,9 @@ struct vhca_pf_facts {
 		num_vfs; /* that can be seen; fewer than exist while somebody creates or deletes some */
 	bool autoprobe;
 	uint8_t n_ports;
-	uint64_t node_guid; /* 0 = unknown */
-	uint16_t n_vfs;	    /* num_vfs, of which the indices below VHCA_VFS_MAX */
+	enum vhca_ib_ports ib_ports; /* UNKNOWN while there is no RDMA device */
+	uint64_t node_guid;	     /* 0 = unknown */
+	uint16_t n_vfs;		     /* num_vfs, of which the indices below VHCA_VFS_MAX */
 	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* in the order of their indices */
 };
 

@@ -27,8 +27,10 @@ static const bool arrows[VHCA_VF_STATE_COUNT][VHCA_VF_STATE_COUNT] = {
 			       [VHCA_VF_QUARANTINED] = true,
 			       [VHCA_VF_UNMANAGED] = true,
 			       [VHCA_VF_CLAIMED] = true},
-	[VHCA_VF_FREE] =
-		{[VHCA_VF_CLAIMED] = true, [VHCA_VF_PREPARING] = true, [VHCA_VF_UNMANAGED] = true},
+	[VHCA_VF_FREE] = {[VHCA_VF_CLAIMED] = true,
+			  [VHCA_VF_PREPARING] = true,
+			  [VHCA_VF_UNMANAGED] = true,
+			  [VHCA_VF_QUARANTINED] = true},
 	[VHCA_VF_CLAIMED] = {[VHCA_VF_PROGRAMMED] = true,
 			     [VHCA_VF_SCRUBBING] = true,
 			     [VHCA_VF_QUARANTINED] = true},

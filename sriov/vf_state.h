@@ -11,7 +11,8 @@
  *   preparing    being taken over                        bind to vfio-pci, scrub         free | quarantined | unmanaged (in use) |
  *                                                                                        claimed (its claim migrates)
  *   free         on vfio-pci, scrubbed, proven           none                            claimed | preparing (driver lost) |
- *                                                                                        unmanaged (used without a claim)
+ *                                                                                        unmanaged (used without a claim) |
+ *                                                                                        quarantined (has failed its claims)
  *   claimed      belongs to a claim; identity unproven   membership, GUID, P_Key map     programmed | scrubbing | quarantined (seized)
  *   programmed   identity written, read back             hot-plug (claims that attach)   attached | scrubbing | quarantined (seized)
  *   attached     in the live XML of its domain           await granted, follow P_Keys    detaching | scrubbing (domain gone) |
@@ -19,10 +20,11 @@
  *   detaching    unplug requested                        unplug by alias, await removal  scrubbing | attached (given up) |
  *                                                                                        quarantined (seized)
  *   scrubbing    not in any live XML, group closed       map none, GUID withdrawn, proof free | quarantined | claimed (its claim
- *                                                                                        migrates) | detaching (the guest got it)
- *   quarantined  a proof failed, or it is in a guest     scrub again, backing off; while preparing | detaching (its own guest
- *                that it was not given to; never given   a foreign guest has it:      has it)
- *                away                                    taken its identity, under it
+ *                                                                                        migrates, or the guest gets it back) |
+ *                                                                                        detaching (the guest got it)
+ *   quarantined  a proof failed, it failed too often, or scrub again, backing off; while preparing | detaching (its own guest
+ *                is in a guest that it was not given to; a foreign guest has it:      has it)
+ *                never given away                        taken its identity, under it
  *
  * Seized: the live XML of another domain than the claim's shows the VF. libvirt plugs whatever a host administrator tells it to.
  */

@@ -207,14 +207,12 @@ int vhca_vfio_bind(struct vhca_sysfs *sys, struct vhca_bdf vf, struct vhca_error
 	return verify(dir, bdf, err);
 }
 
-int vhca_vfio_group_busy(const char *dev_root, int group)
+static int node_busy(const char *dev_root, const char *prefix, int group)
 {
 	VHCA_AUTO_CLOSE int fd = -1;
 	char path[128];
-	int n = snprintf(path, sizeof(path), "%s/vfio/%d", dev_root, group);
+	int n = snprintf(path, sizeof(path), "%s/vfio/%s%d", dev_root, prefix, group);
 
-	if (group < 0)
-		return -EINVAL;
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENAMETOOLONG;
 	vhca_may_block("open vfio group");
@@ -224,4 +222,12 @@ int vhca_vfio_group_busy(const char *dev_root, int group)
 	if (fd >= 0)
 		return 0;
 	return errno == EBUSY ? 1 : -errno;
+}
+
+/* A device without IOMMU that vfio made a group for has another name (vfio_create_group). */
+int vhca_vfio_group_busy(const char *dev_root, int group)
+{
+	int r = group < 0 ? -EINVAL : node_busy(dev_root, "", group);
+
+	return r == -ENOENT ? node_busy(dev_root, "noiommu-", group) : r;
 }

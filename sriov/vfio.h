@@ -9,8 +9,8 @@
  * is refused with the reason. Does nothing (no write) when already bound. */
 int vhca_vfio_bind(struct vhca_sysfs *sys, struct vhca_bdf vf, struct vhca_error *err);
 
-/* 1 = somebody has /dev/vfio/<group> open (EBUSY probe), 0 = free, negative errno = cannot tell.
- * dev_root is "/dev" or a test directory. */
+/* 1 = somebody has /dev/vfio/<group> or noiommu-<group> open (EBUSY probe), 0 = free, negative
+ * errno = cannot tell; -ENOENT = there is no such node. dev_root is "/dev" or a test directory. */
 int vhca_vfio_group_busy(const char *dev_root, int group);
 
 #endif

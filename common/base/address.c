@@ -2,9 +2,12 @@
 /* The address types of text.h: PCI, GUID, GID, P_Key, UUID. */
 #include "common/base/text.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 
 /* Exactly n hex digits at s, no more is looked at. n <= 16. */
@@ -210,4 +213,33 @@ int vhca_uuid_random(struct vhca_uuid *ret)
 bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b)
 {
 	return memcmp(a->b, b->b, sizeof(a->b)) == 0;
+}
+
+/* ---- hosts ---- */
+
+/* Where any other name leads is up to a resolver. */
+static bool is_loopback_host(const char *host)
+{
+	struct in6_addr v6;
+	struct in_addr v4;
+
+	if (strcasecmp(host, "localhost") == 0)
+		return true;
+	if (inet_pton(AF_INET, host, &v4) == 1)
+		return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+	return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool vhca_is_loopback(const char *authority)
+{
+	bool bracket = *authority == '[';
+	const char *start = authority + bracket;
+	size_t len = strcspn(start, bracket ? "]" : ":/");
+	char host[INET6_ADDRSTRLEN];
+
+	if (len >= sizeof(host) || memchr(authority, '@', strcspn(authority, "/")))
+		return false;
+	memcpy(host, start, len);
+	host[len] = '\0';
+	return is_loopback_host(host);
 }

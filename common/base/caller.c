@@ -60,6 +60,19 @@ void vhca_caller_done(struct vhca_caller *caller)
 	caller->n_gids = 0;
 }
 
+bool vhca_caller_is_certificate(const char *name)
+{
+	static const char *const kinds[] = {"cert:", "cert-sha256:"};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kinds); i++) {
+		size_t len = strlen(kinds[i]);
+
+		if (strncmp(name, kinds[i], len) == 0 && name[len])
+			return strlen(name) < VHCA_CALLER_NAME_MAX;
+	}
+	return false;
+}
+
 /* ---- rules ---- */
 
 /* 0, -ENOENT if there is no such name, or what the system says. */
@@ -96,12 +109,10 @@ static int parse_local(const char *who, struct vhca_caller_rule *ret, struct vhc
 /* A word that no name begins with would never fit, and nobody would see it. */
 static int parse_remote(const char *who, struct vhca_caller_rule *ret, struct vhca_error *err)
 {
-	static const char *const kinds[] = {"address:", "cert:", "cert-sha256:"};
-	bool known = strcmp(who, "token") == 0;
+	bool known = strcmp(who, "token") == 0 || strncmp(who, "address:", 8) == 0 ||
+		     vhca_caller_is_certificate(who);
 
 	ret->who = VHCA_CALLER_NAME;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kinds); i++)
-		known |= strncmp(who, kinds[i], strlen(kinds[i])) == 0;
 	if (known && vhca_strcpy(ret->name, sizeof(ret->name), who) == 0)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
@@ -182,6 +193,8 @@ enum vhca_caller_role vhca_caller_role(const struct vhca_caller_rules *rules,
 {
 	if (caller->local && (caller->uid == 0 || caller->uid == geteuid()))
 		return VHCA_CALLER_ADMIN;
+	if (!caller->local && rules->is_agent && rules->is_agent(rules->agents, caller->name))
+		return VHCA_CALLER_AGENT;
 	for (unsigned int i = 0; i < rules->n; i++)
 		if (fits(&rules->list[i], caller))
 			return rules->list[i].role;

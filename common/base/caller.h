@@ -12,7 +12,8 @@
 
 #include "common/base/error.h"
 
-/* Those up to admin may do what the ones before them may; an agent reports, and does nothing else. */
+/* Those up to admin may do what the ones before them may; an agent reports, and does nothing
+ * else. */
 enum vhca_caller_role {
 	VHCA_CALLER_NOBODY, /* of a route: whoever is let in */
 	VHCA_CALLER_METRICS,
@@ -44,11 +45,17 @@ struct vhca_caller {
 /* Frees what it holds. */
 void vhca_caller_done(struct vhca_caller *caller);
 
+/* Is it the name of a certificate, "cert:NAME" or "cert-sha256:HEX"? */
+bool vhca_caller_is_certificate(const char *name);
+
 #define VHCA_CALLER_RULES_MAX 64
 
 struct vhca_caller_rules {
 	const char *may; /* who has more: "root, and whom [api] roles in vhcad.conf names" */
 	enum vhca_caller_role others; /* of whom no rule fits, and the door has let in */
+	/* Who on the network has the role agent, whatever the list says; NULL = nobody. */
+	bool (*is_agent)(const void *agents, const char *name);
+	const void *agents;
 	unsigned int n;
 	struct vhca_caller_rule {
 		enum vhca_caller_who {
@@ -68,8 +75,8 @@ struct vhca_caller_rules {
  * word. */
 int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, bool local,
 			    struct vhca_error *err);
-/* At a unix socket root is admin, and so is whom this process runs as; of anybody else the first
- * rule that fits speaks. */
+/* At a unix socket root is admin, and so is whom this process runs as; on the network an agent
+ * is an agent; of anybody else the first rule that fits speaks. */
 enum vhca_caller_role vhca_caller_role(const struct vhca_caller_rules *rules,
 				       const struct vhca_caller *caller);
 

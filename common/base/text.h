@@ -81,6 +81,10 @@ int vhca_uuid_random(struct vhca_uuid *ret); /* version 4 from getrandom(2) */
 bool vhca_uuid_equal(const struct vhca_uuid *a, const struct vhca_uuid *b);
 #define VHCA_UUID_STR(u) vhca_uuid_format((char[VHCA_UUID_STRLEN]){0}, (u))
 
+/* Of "HOST", "HOST:PORT" or "[v6]:PORT", to its end or a "/": does nobody but this host get
+ * there? */
+bool vhca_is_loopback(const char *authority);
+
 /* A name that may stand in an alias, a URL path and a key: [A-Za-z0-9_-]{1,31}. */
 #define VHCA_NAME_MAX 32
 bool vhca_name_is_valid(const char *s);

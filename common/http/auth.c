@@ -15,6 +15,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/auth_private.h"
 
@@ -26,7 +27,7 @@ VHCA_DEFINE_CLEANUP(struct vhca_http_auth, vhca_http_auth_free)
 __attribute__((format(printf, 3, 4))) static int bad(struct vhca_error *err, const char *path,
 						     const char *fmt, ...)
 {
-	char why[160];
+	char why[320];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -168,6 +169,91 @@ static int check_pair(const struct vhca_http_auth *auth, struct vhca_error *err)
 	return 0;
 }
 
+/* ---- trust ---- */
+
+struct crls {
+	gnutls_x509_crl_t *list;
+	unsigned int n;
+};
+
+static void crls_done(struct crls *c)
+{
+	for (unsigned int i = 0; i < c->n; i++)
+		gnutls_x509_crl_deinit(c->list[i]);
+	gnutls_free(c->list);
+}
+
+/* A list that is out of date goes on to count: without it, who is revoked would be let in again,
+ * and a host that was off for long could not begin. */
+static int check_revoked(struct vhca_http_auth *auth, const struct certificates *cas,
+			 gnutls_x509_crl_t crl, struct vhca_error *err)
+{
+	static const unsigned int dates = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+					  GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE;
+	time_t until = gnutls_x509_crl_get_next_update(crl);
+	unsigned int wrong = 0;
+	char buf[16];
+
+	if (gnutls_x509_crl_verify(crl, cas->list, cas->n, 0, &wrong) < 0 ||
+	    (wrong & ~(dates | GNUTLS_CERT_INVALID)) || wrong == GNUTLS_CERT_INVALID)
+		return bad(err, auth->revoked.path,
+			   "no authority of %s that may (keyUsage: cRLSign) has signed it",
+			   auth->authority.path);
+	if (until != (time_t)-1 && until < time(NULL))
+		vhca_log_warning("%s: the revocation list has expired on %s; it goes on to count",
+				 auth->revoked.path, day(until, buf));
+	return 0;
+}
+
+static int trust_authority(struct vhca_http_auth *auth, struct vhca_error *err)
+{
+	const gnutls_datum_t cas = {(unsigned char *)auth->authority.text,
+				    (unsigned int)auth->authority.len};
+
+	if (gnutls_x509_trust_list_init(&auth->trust, 0) < 0 ||
+	    gnutls_x509_trust_list_add_trust_mem(auth->trust, &cas, NULL, GNUTLS_X509_FMT_PEM, 0,
+						 0) <= 0)
+		return bad(err, auth->authority.path, "no certificates of authorities");
+	return 0;
+}
+
+/* What somebody else has signed revokes nothing, and nobody would see that. */
+static int heed_revoked(struct vhca_http_auth *auth, struct vhca_error *err)
+{
+	VHCA_CLEANUP(crls_done) struct crls c = {.n = 0};
+	VHCA_CLEANUP(certificates_done) struct certificates cas = {.n = 0};
+	const gnutls_datum_t lists = {(unsigned char *)auth->revoked.text,
+				      (unsigned int)auth->revoked.len};
+	const gnutls_datum_t authorities = {(unsigned char *)auth->authority.text,
+					    (unsigned int)auth->authority.len};
+	int r = gnutls_x509_crl_list_import2(&c.list, &c.n, &lists, GNUTLS_X509_FMT_PEM, 0);
+
+	if (r < 0 || c.n == 0)
+		return bad(err, auth->revoked.path, "no certificate revocation list in PEM: %s",
+			   r < 0 ? gnutls_strerror(r) : "it is empty");
+	r = gnutls_x509_crt_list_import2(&cas.list, &cas.n, &authorities, GNUTLS_X509_FMT_PEM, 0);
+	if (r < 0)
+		return bad(err, auth->authority.path, "%s", gnutls_strerror(r));
+	for (unsigned int i = 0; i < c.n; i++)
+		if (check_revoked(auth, &cas, c.list[i], err) < 0)
+			return -EINVAL;
+	if (gnutls_x509_trust_list_add_crls(auth->trust, c.list, c.n, 0, 0) != (int)c.n)
+		return bad(err, auth->revoked.path, "GnuTLS does not take it");
+	c.n = 0; /* they are the trust list's */
+	return 0;
+}
+
+static int load_trust(struct vhca_http_auth *auth, struct vhca_error *err)
+{
+	int r = auth->authority.text ? trust_authority(auth, err) : 0;
+
+	if (r < 0 || !auth->revoked.text)
+		return r;
+	if (!auth->authority.text)
+		return bad(err, auth->revoked.path, "revokes nothing without an authority");
+	return heed_revoked(auth, err);
+}
+
 /* ---- tokens ---- */
 
 /* The alphabet of RFC 6750. */
@@ -189,7 +275,7 @@ static int add_text(struct vhca_http_token *token, const char *path, unsigned in
 			   "line %u: a token has %d to %d characters of A-Z a-z 0-9 - . _ ~ + / =",
 			   line, VHCA_HTTP_TOKEN_MIN, VHCA_HTTP_TOKEN_MAX);
 	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, strlen(text), token->digest) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "credentials", EIO, "SHA-256");
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", EIO, "SHA-256");
 	return vhca_strcpy(token->text, sizeof(token->text), text);
 }
 
@@ -277,9 +363,10 @@ static int load(struct vhca_http_auth *auth, const struct vhca_http_auth_files *
 	if (read_pem(files->certificate, &auth->certificate, err) < 0 ||
 	    read_pem(files->key, &auth->key, err) < 0 ||
 	    read_pem(files->authority, &auth->authority, err) < 0 ||
-	    check_mode(files->key, err) < 0 || check_mode(files->tokens, err) < 0 ||
-	    check_certificates(&auth->certificate, err) < 0 ||
-	    check_certificates(&auth->authority, err) < 0 || check_pair(auth, err) < 0)
+	    read_pem(files->revoked, &auth->revoked, err) < 0 || check_mode(files->key, err) < 0 ||
+	    check_mode(files->tokens, err) < 0 || check_certificates(&auth->certificate, err) < 0 ||
+	    check_certificates(&auth->authority, err) < 0 || check_pair(auth, err) < 0 ||
+	    load_trust(auth, err) < 0)
 		return -EIO;
 	return load_tokens(auth, files, err);
 }
@@ -292,7 +379,7 @@ int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_ht
 
 	*ret = NULL;
 	if (!is_named(files->certificate) && !is_named(files->key) && !is_named(files->authority) &&
-	    !is_named(files->tokens))
+	    !is_named(files->revoked) && !is_named(files->tokens))
 		return 0;
 	auth = calloc(1, sizeof(*auth));
 	if (!auth)
@@ -303,6 +390,19 @@ int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_ht
 	return r;
 }
 
+void vhca_http_auth_replace(struct vhca_http_auth *auth, struct vhca_http_auth **fresh)
+{
+	struct vhca_http_auth old;
+
+	if (!auth || !*fresh)
+		return;
+	old = *auth;
+	*auth = **fresh;
+	**fresh = old;
+	explicit_bzero(&old, sizeof(old));
+	*fresh = vhca_http_auth_free(*fresh);
+}
+
 struct vhca_http_auth *vhca_http_auth_free(struct vhca_http_auth *auth)
 {
 	if (!auth)
@@ -310,6 +410,9 @@ struct vhca_http_auth *vhca_http_auth_free(struct vhca_http_auth *auth)
 	wipe(&auth->certificate);
 	wipe(&auth->key);
 	wipe(&auth->authority);
+	wipe(&auth->revoked);
+	if (auth->trust)
+		gnutls_x509_trust_list_deinit(auth->trust, 1);
 	explicit_bzero(auth, sizeof(*auth));
 	free(auth);
 	return NULL;

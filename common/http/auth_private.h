@@ -4,6 +4,8 @@
 /* What server and client do with struct vhca_http_auth; only auth.c changes it. */
 #include <stddef.h>
 
+#include <gnutls/x509.h>
+
 #include "common/base/caller.h"
 #include "common/base/text.h"
 #include "common/http/auth.h"
@@ -23,7 +25,8 @@ struct vhca_http_token {
 };
 
 struct vhca_http_auth {
-	struct vhca_http_pem certificate, key, authority;
+	struct vhca_http_pem certificate, key, authority, revoked;
+	gnutls_x509_trust_list_t trust; /* of the last two; NULL without an authority */
 	size_t n_tokens;
 	struct vhca_http_token tokens[VHCA_HTTP_TOKENS_MAX];
 };

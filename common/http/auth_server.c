@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <gnutls/abstract.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -19,21 +20,92 @@
 /* Older versions are broken; the order among the rest is GnuTLS's and so the distribution's. */
 #define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
-void vhca_http_auth_options(const struct vhca_http_auth *auth,
+/* ---- what a handshake shows ---- */
+
+/* libmicrohttpd gives its callback nothing to know the server by; a thread runs one at a time. */
+static _Thread_local const struct vhca_http_auth *running;
+
+const struct vhca_http_auth *vhca_http_auth_run(const struct vhca_http_auth *auth)
+{
+	const struct vhca_http_auth *before = running;
+
+	running = auth;
+	return before;
+}
+
+#define CHAIN_MAX 16
+
+static int import_chain(const struct vhca_http_pem *pem, gnutls_pcert_st **ret, unsigned int *ret_n)
+{
+	const gnutls_datum_t text = {(unsigned char *)pem->text, (unsigned int)pem->len};
+	gnutls_pcert_st *chain = gnutls_calloc(CHAIN_MAX, sizeof(*chain));
+	unsigned int n = CHAIN_MAX;
+
+	if (!chain || gnutls_pcert_list_import_x509_raw(chain, &n, &text, GNUTLS_X509_FMT_PEM,
+							GNUTLS_X509_CRT_LIST_SORT) < 0) {
+		gnutls_free(chain);
+		return -1;
+	}
+	*ret = chain;
+	*ret_n = n;
+	return 0;
+}
+
+static int import_key(const struct vhca_http_pem *pem, gnutls_privkey_t *ret)
+{
+	const gnutls_datum_t text = {(unsigned char *)pem->text, (unsigned int)pem->len};
+	gnutls_privkey_t key;
+
+	if (gnutls_privkey_init(&key) < 0)
+		return -1;
+	if (gnutls_privkey_import_x509_raw(key, &text, GNUTLS_X509_FMT_PEM, NULL, 0) < 0) {
+		gnutls_privkey_deinit(key);
+		return -1;
+	}
+	*ret = key;
+	return 0;
+}
+
+/* Copies for each connection: what a reload replaces may be freed while a handshake goes on.
+ * NOLINTNEXTLINE(readability-function-size): the parameters are GnuTLS's */
+static int on_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+			  gnutls_pcert_st **ret_chain, unsigned int *ret_n,
+			  gnutls_ocsp_data_st **ret_ocsp, unsigned int *ret_n_ocsp,
+			  gnutls_privkey_t *ret_key, unsigned int *ret_flags)
+{
+	gnutls_privkey_t key;
+
+	(void)info;
+	if (import_key(&running->key, &key) < 0)
+		return -1;
+	if (import_chain(&running->certificate, ret_chain, ret_n) < 0) {
+		gnutls_privkey_deinit(key);
+		return -1;
+	}
+	/* The names of the authorities that libmicrohttpd was started with, which may be others
+	 * by now. */
+	gnutls_certificate_send_x509_rdn_sequence(session, 1);
+	*ret_ocsp = NULL;
+	*ret_n_ocsp = 0;
+	*ret_key = key;
+	*ret_flags = GNUTLS_CERT_RETR_DEINIT_ALL;
+	return 0;
+}
+
+void vhca_http_auth_options(const struct vhca_http_auth *auth, const char *authority,
 			    struct MHD_OptionItem ret[static VHCA_HTTP_AUTH_OPTIONS])
 {
 	size_t n = 0;
 
 	if (auth && auth->certificate.text) {
-		ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, auth->key.text};
-		ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0,
-						   auth->certificate.text};
+		ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_CERT_CALLBACK2, 0,
+						   (void *)(uintptr_t)on_certificate};
 		ret[n++] =
 			(struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)PRIORITIES};
 		/* Makes the server ask for a certificate; it is looked at in has_certificate(). */
-		if (auth->authority.text)
+		if (authority)
 			ret[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
-							   auth->authority.text};
+							   (void *)authority};
 	}
 	ret[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
 }
@@ -170,21 +242,57 @@ int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHC
 
 /* ---- who may pass ---- */
 
+struct chain {
+	gnutls_x509_crt_t list[CHAIN_MAX];
+	unsigned int n;
+};
+
+static void chain_done(struct chain *chain)
+{
+	for (unsigned int i = 0; i < chain->n; i++)
+		gnutls_x509_crt_deinit(chain->list[i]);
+}
+
+static int read_chain(gnutls_session_t session, struct chain *ret)
+{
+	unsigned int n = 0;
+	const gnutls_datum_t *der = gnutls_certificate_get_peers(session, &n);
+
+	if (!der || n == 0 || n > CHAIN_MAX)
+		return -1;
+	for (; ret->n < n; ret->n++) {
+		if (gnutls_x509_crt_init(&ret->list[ret->n]) < 0)
+			return -1;
+		if (gnutls_x509_crt_import(ret->list[ret->n], &der[ret->n], GNUTLS_X509_FMT_DER) <
+		    0) {
+			gnutls_x509_crt_deinit(ret->list[ret->n]);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/* Keys of 1024 bits of RSA at least, as NORMAL in PRIORITIES has it for what GnuTLS verifies by
+ * itself. */
+#define KEYS GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_LOW)
+
 /* A certificate of a web server or of somebody's mail may be of the same authority. One that names no
- * purpose is good for all. */
+ * purpose is good for all. Looked at for each request: a reload may have revoked it. */
 static bool has_certificate(const struct vhca_http_request *req)
 {
 	gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
 					 .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
+	VHCA_CLEANUP(chain_done) struct chain chain = {.n = 0};
+	const struct vhca_http_auth *auth = req->srv->auth;
 	const union MHD_ConnectionInfo *info;
 	unsigned int wrong = 0;
 
-	if (!req->srv->auth->authority.text)
+	if (!auth->trust)
 		return false;
 	info = MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-	return info &&
-	       gnutls_certificate_verify_peers((gnutls_session_t)info->tls_session, &purpose, 1,
-					       &wrong) == 0 &&
+	return info && read_chain((gnutls_session_t)info->tls_session, &chain) == 0 &&
+	       gnutls_x509_trust_list_verify_crt2(auth->trust, chain.list, chain.n, &purpose, 1,
+						  KEYS, &wrong, NULL) == 0 &&
 	       wrong == 0;
 }
 

@@ -151,7 +151,7 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 	(void)vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
 			     "the role %s is needed, and %s has %s: %s %.80s", word, req->who,
 			     vhca_caller_role_to_string(req->role), req->method, req->path);
-	if (req->token && req->token->name[0])
+	if (strncmp(req->who, "token:", 6) == 0)
 		vhca_error_hint(err, "the token's line in token_file says what it may");
 	else
 		vhca_error_hint(err, "ask as one who may (%s), or have a rule added", rules->may);
@@ -178,14 +178,14 @@ static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
 	return buf;
 }
 
-/* Thousands of agents report again when the subnet manager is another one, and nobody has decided on
- * what they say: only what they may not is told. */
+/* Thousands of agents report again when the subnet manager is another one, and nobody has
+ * decided on what they say: only what they may not is told. */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
 	char path[PATH_SHOWN + 4];
 
-	if (!is_change(req) || req->role == VHCA_CALLER_NOBODY)
+	if (!is_change(req) || !req->who[0]) /* not let in */
 		return;
 	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
 		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,

@@ -70,6 +70,43 @@ static int take_query(struct vhca_http_request *req, struct vhca_error *err)
 			      VHCA_HTTP_QUERY_MAX);
 }
 
+static bool takes_parameter(const struct vhca_http_route *route, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = route->query; p && *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+
+		if (n == len && memcmp(p, name, n) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}
+
+/* What is not known would be left out of the answer without a word: ?status=free, say, where
+ * state=free is meant. */
+static int check_query(const struct vhca_http_request *req, const struct vhca_http_route *route,
+		       struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < req->n_query; i++) {
+		const char *name = req->query[i][0];
+
+		if (!takes_parameter(route, name)) {
+			(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+					     "query: %.40s is no parameter of %s", name,
+					     route->pattern);
+			if (route->query)
+				vhca_error_hint(err, "it takes: %s", route->query);
+			return -EINVAL;
+		}
+		if (vhca_http_query(req, name) != req->query[i][1])
+			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+					      "query: %s is given twice", name);
+	}
+	return 0;
+}
+
 static bool is_blank(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
@@ -124,7 +161,8 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	if (check_size(req, &err) == 0)
 		route = check_route(req, &allow, &err);
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
-	    take_query(req, &err) < 0 || take_body(req, &err) < 0)
+	    take_query(req, &err) < 0 || check_query(req, route, &err) < 0 ||
+	    take_body(req, &err) < 0)
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else
 		route->handler(req->srv->ctx, req);

@@ -40,19 +40,20 @@ static int remove_stale(const struct sockaddr_un *addr, struct vhca_error *err)
 
 	if (lstat(addr->sun_path, &st) < 0)
 		return errno == ENOENT ? 0
-				       : vhca_error_set(err, VHCA_ERR_DENIED, "listen", errno,
-							"unix:%s", addr->sun_path);
+				       : vhca_error_set(err, VHCA_ERR_DENIED, "listen_denied",
+							errno, "unix:%s", addr->sun_path);
 	if (!S_ISSOCK(st.st_mode))
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "listen", EEXIST,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "listen_in_use", EEXIST,
 				      "unix:%s: is not a socket", addr->sun_path);
 	r = probe(addr);
 	if (r < 0) {
-		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "listen", -r, "unix:%s", addr->sun_path);
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "listen_in_use", -r, "unix:%s",
+				   addr->sun_path);
 		vhca_error_hint(err, "another instance listens there; stop it first");
 		return r;
 	}
 	if (unlink(addr->sun_path) < 0 && errno != ENOENT)
-		return vhca_error_set(err, VHCA_ERR_DENIED, "listen", errno,
+		return vhca_error_set(err, VHCA_ERR_DENIED, "listen_denied", errno,
 				      "unix:%s: remove the stale socket", addr->sun_path);
 	return 0;
 }
@@ -86,7 +87,7 @@ static int listen_unix(const char *path, mode_t mode, struct vhca_listener *ret,
 
 	if (*path != '/' || vhca_strcpy(addr.sun_path, sizeof(addr.sun_path), path) < 0)
 		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "listen", EINVAL,
+			err, VHCA_ERR_INVALID, "bad_listen", EINVAL,
 			"unix:%s: an absolute path of at most %zu characters is needed", path,
 			sizeof(addr.sun_path) - 1);
 	r = remove_stale(&addr, err);
@@ -99,7 +100,8 @@ static int listen_unix(const char *path, mode_t mode, struct vhca_listener *ret,
 				      path);
 	r = bind_unix(fd, &addr, mode, &l);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_DENIED, "listen", -r, "unix:%s: bind", path);
+		return vhca_error_set(err, VHCA_ERR_DENIED, "listen_denied", -r, "unix:%s: bind",
+				      path);
 	l.fd = vhca_steal_fd(&fd);
 	l.path = vhca_steal_ptr(&copy);
 	*ret = l;
@@ -179,13 +181,14 @@ static int listen_tcp(const char *spec, struct vhca_listener *ret, struct vhca_e
 	int r;
 
 	if (resolve(spec, &ai) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "listen", EINVAL,
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_listen", EINVAL,
 				      "%s: unix:/PATH, ADDRESS:PORT or [V6ADDRESS]:PORT is needed",
 				      spec);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	r = fd < 0 ? -errno : bind_tcp(fd, ai);
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "listen", -r, "%s: bind", spec);
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "listen_in_use", -r, "%s: bind",
+				      spec);
 	*ret = (struct vhca_listener){.port = bound_port(fd), .fd = fd};
 	(void)vhca_steal_fd(&fd); /* ret's */
 	return 0;

@@ -16,6 +16,7 @@ static const struct {
 	bool retryable;
 } exceptions[] = {
 	{"body_too_large", 413, false},
+	{"cursor_gone", 410, false},
 	{"guest_busy", 409, true}, /* it is still at the last plug or unplug */
 	{"job_held", 409, true},   /* libvirt: another operation on the domain ends */
 	{"method_not_allowed", 405, false},
@@ -84,10 +85,10 @@ static enum vhca_err kind_of_status(int status)
 		{400, VHCA_ERR_INVALID},     {401, VHCA_ERR_DENIED},
 		{403, VHCA_ERR_DENIED},	     {404, VHCA_ERR_NOT_FOUND},
 		{405, VHCA_ERR_INVALID},     {409, VHCA_ERR_CONFLICT},
-		{413, VHCA_ERR_INVALID},     {421, VHCA_ERR_UNAVAILABLE},
-		{429, VHCA_ERR_UNAVAILABLE}, {502, VHCA_ERR_UNAVAILABLE},
-		{503, VHCA_ERR_UNAVAILABLE}, {504, VHCA_ERR_UNAVAILABLE},
-		{507, VHCA_ERR_EXHAUSTED},
+		{410, VHCA_ERR_NOT_FOUND},   {413, VHCA_ERR_INVALID},
+		{421, VHCA_ERR_UNAVAILABLE}, {429, VHCA_ERR_UNAVAILABLE},
+		{502, VHCA_ERR_UNAVAILABLE}, {503, VHCA_ERR_UNAVAILABLE},
+		{504, VHCA_ERR_UNAVAILABLE}, {507, VHCA_ERR_EXHAUSTED},
 	};
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++)

@@ -7,7 +7,8 @@
 #include "common/http/json.h"
 #include "common/http/server_private.h"
 
-#define ETAG_SIZE 40
+#define ETAG_SIZE     40
+#define RETRY_AFTER_S "1" /* what is away comes back within seconds, or needs somebody */
 
 /* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
  * forgery. */
@@ -126,6 +127,8 @@ static void reply_problem(struct vhca_http_request *req, const struct vhca_error
 	add_header(response, "Allow", allow);
 	if (status == MHD_HTTP_UNAUTHORIZED)
 		add_header(response, "WWW-Authenticate", "Bearer");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		add_header(response, "Retry-After", RETRY_AFTER_S);
 	vhca_http_reply_response(req, status, response);
 }
 

@@ -162,6 +162,11 @@ const char *vhca_http_path(const struct vhca_http_request *req)
 	return req->path;
 }
 
+const char *vhca_http_caller(const struct vhca_http_request *req)
+{
+	return req->who;
+}
+
 const char *vhca_http_param(const struct vhca_http_request *req, unsigned int i)
 {
 	return i < VHCA_HTTP_PARAMS_MAX && req->params[i] ? req->params[i] : "";

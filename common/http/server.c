@@ -204,7 +204,7 @@ static struct MHD_Daemon *start(struct vhca_http_server *srv, const struct vhca_
 {
 	struct MHD_OptionItem tls[VHCA_HTTP_AUTH_OPTIONS];
 
-	vhca_http_auth_options(srv->auth, tls);
+	vhca_http_auth_options(srv->auth, srv->authority, tls);
 	return MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
 			vhca_http_auth_flags(srv->auth),
@@ -257,6 +257,12 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.epoll_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);
+	if (l.auth && l.auth->authority.text) {
+		srv->authority = strdup(l.auth->authority.text);
+		if (!srv->authority)
+			return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s",
+					      listen);
+	}
 	r = vhca_listen(listen, sock_mode, &srv->listener, err);
 	if (r < 0)
 		return r;
@@ -298,6 +304,7 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 	if (srv->epoll_fd >= 0)
 		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
 	vhca_listener_done(&srv->listener);
+	free(srv->authority);
 	free(srv);
 	return NULL;
 }
@@ -339,7 +346,12 @@ static void find_gone(struct vhca_http_server *srv)
 
 void vhca_http_server_run(struct vhca_http_server *srv)
 {
+	const struct vhca_http_auth *before;
+
 	find_gone(srv);
+	/* A handler's answer may run this server inside of another one. */
+	before = vhca_http_auth_run(srv->auth);
 	if (MHD_run(srv->daemon) != MHD_YES)
 		vhca_log_error("http: the server failed to run; it was started in a wrong mode");
+	(void)vhca_http_auth_run(before);
 }

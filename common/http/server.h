@@ -36,6 +36,7 @@ struct vhca_http_route {
 				param 0, 1, ... */
 	enum vhca_caller_role role; /* who has less is refused: 403 role_needed */
 	void (*handler)(void *ctx, struct vhca_http_request *req);
+	const char *query; /* "limit after": the parameters that it takes, each once; NULL = none */
 };
 
 struct vhca_http_limits {	      /* zero = the default in brackets */
@@ -43,8 +44,9 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	unsigned int connections_max; /* [128]; more wait to be accepted */
 	size_t connection_memory;     /* bytes of each, for its header lines [32768] */
 	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
-	const struct vhca_http_auth
-		*auth; /* borrowed: who is let in, and TLS; NULL = everybody, plain HTTP */
+	/* borrowed, may be replaced (vhca_http_auth_replace()): who is let in, and TLS; NULL =
+	 * everybody, plain HTTP */
+	const struct vhca_http_auth *auth;
 	/* borrowed, read at each request: the roles of who is let in; NULL = all are admin */
 	const struct vhca_caller_rules *rules;
 };
@@ -71,6 +73,8 @@ uint16_t vhca_http_server_port(const struct vhca_http_server *srv);
 /* ---- request ---- */
 const char *vhca_http_method(const struct vhca_http_request *req);
 const char *vhca_http_path(const struct vhca_http_request *req);
+/* Who asks: "cert:hv1.example.org", "token:NAME", "uid:0". */
+const char *vhca_http_caller(const struct vhca_http_request *req);
 const char *vhca_http_param(const struct vhca_http_request *req,
 			    unsigned int i); /* URL-decoded; never NULL */
 const char *vhca_http_query(const struct vhca_http_request *req,

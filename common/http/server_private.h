@@ -35,6 +35,7 @@ struct vhca_http_server {
 	void *ctx;
 	size_t body_max;
 	const struct vhca_http_auth *auth;     /* NULL: everybody is let in */
+	char *authority;		       /* a copy for libmicrohttpd, which keeps it */
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	unsigned int connections, connections_max;
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
@@ -102,9 +103,12 @@ void vhca_http_dispatch(struct vhca_http_request *req);
 
 /* auth_server.c: what auth (may be NULL) means for libmicrohttpd, the list ending with MHD_OPTION_END, */
 #define VHCA_HTTP_AUTH_OPTIONS 5
-void vhca_http_auth_options(const struct vhca_http_auth *auth,
+void vhca_http_auth_options(const struct vhca_http_auth *auth, const char *authority,
 			    struct MHD_OptionItem ret[static VHCA_HTTP_AUTH_OPTIONS]);
 unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
+/* with whose certificate handshakes of this thread are answered from now on: returns whose it
+ * was, */
+const struct vhca_http_auth *vhca_http_auth_run(const struct vhca_http_auth *auth);
 /* whether it is one for a server at all, */
 int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			  struct vhca_error *err);

@@ -154,10 +154,14 @@ static bool set_trust(CURL *easy, const struct vhca_http_auth *auth)
 	bool ok = curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) ==
 		  CURLE_OK;
 
+	/* Some builds of curl keep authorities for a day; others do not know the option. */
+	(void)curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
 	/* CAPATH: the system's authorities are not meant when ours are named. */
 	if (ok && auth && auth->authority.path)
 		ok = curl_easy_setopt(easy, CURLOPT_CAINFO, auth->authority.path) == CURLE_OK &&
 		     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+	if (ok && auth && auth->revoked.path)
+		ok = curl_easy_setopt(easy, CURLOPT_CRLFILE, auth->revoked.path) == CURLE_OK;
 	if (ok && auth && auth->certificate.path)
 		ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, auth->certificate.path) == CURLE_OK &&
 		     curl_easy_setopt(easy, CURLOPT_SSLKEY, auth->key.path) == CURLE_OK;

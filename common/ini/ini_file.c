@@ -216,8 +216,9 @@ int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct
 	size_t len;
 	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len);
 
+	if (r == -ENOENT)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_config", -r, "%s", path);
 	if (r < 0)
-		return vhca_error_set(err, r == -ENOENT ? VHCA_ERR_NOT_FOUND : VHCA_ERR_INVALID,
-				      "unreadable_config", -r, "%s", path);
+		return vhca_error_set(err, VHCA_ERR_INVALID, "unreadable_config", -r, "%s", path);
 	return vhca_ini_parse_text(path, text, len, fn, ctx, err);
 }

@@ -223,6 +223,18 @@ int __wrap_vhca_drain_begin(struct vhca_drain *d, const char *const *peers, unsi
 	return refuse(err);
 }
 
+int __wrap_vhca_reload_begin(struct vhca_reload *rl,
+			     void (*fn)(void *arg, const struct vhca_error *err), void *arg,
+			     struct vhca_error *err);
+int __wrap_vhca_reload_begin(struct vhca_reload *rl,
+			     void (*fn)(void *arg, const struct vhca_error *err), void *arg,
+			     struct vhca_error *err)
+{
+	(void)rl;
+	FUZZ_ASSERT(fn && arg);
+	return refuse(err);
+}
+
 void __wrap_vhca_drain_end(struct vhca_drain *d);
 void __wrap_vhca_drain_end(struct vhca_drain *d)
 {

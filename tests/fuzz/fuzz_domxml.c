@@ -49,12 +49,30 @@ static void check_hostdevs(const struct vhca_dom_info *info)
 	}
 }
 
+static void check_copy(const char *xml, size_t size)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_dom_copy *copy = NULL;
+
+	if (vhca_domxml_copy(xml, size, &copy, &err) < 0) {
+		FUZZ_ASSERT(!copy && *err.code && err.msg[0]);
+		return;
+	}
+	FUZZ_ASSERT(copy->n_disks <= VHCA_DOM_DISKS_MAX);
+	for (unsigned int i = 0; i < copy->n_disks; i++) {
+		FUZZ_ASSERT(memchr(copy->disks[i].target, '\0', sizeof(copy->disks[i].target)));
+		FUZZ_ASSERT(memchr(copy->disks[i].file, '\0', sizeof(copy->disks[i].file)));
+	}
+	free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vhca_error err = VHCA_ERROR_INIT, request_err = VHCA_ERROR_INIT;
 	struct vhca_uuid none = {{0}};
 	struct vhca_dom_info *info = NULL;
 
+	check_copy((const char *)data, size);
 	if (vhca_domxml_parse((const char *)data, size, &info, &request_err, &err) < 0) {
 		fuzz_verdict(false);
 		FUZZ_ASSERT(!info && *err.code && err.msg[0]);

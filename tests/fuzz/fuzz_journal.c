@@ -32,7 +32,7 @@ static const struct table {
 	{"attachments", "ssii", "table claims"},
 	{"vguids", "iii", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
-	{"migrations", "ssssssiiiisssssii", "table migrations"},
+	{"migrations", "ssssssiiiisssssiis", "table migrations"},
 	{"drain", "isi", "table drain"},
 	{"outbox", "iiiiiiiisisiiiiii", "outbox"},
 	{"outbox_members", "iiis", "outbox"},

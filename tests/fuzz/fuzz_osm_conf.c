@@ -26,6 +26,18 @@ static void check_policy(const struct vhca_osm_policy *policy)
 	}
 }
 
+static void check_agents(const struct vhca_osm_agents *agents)
+{
+	FUZZ_ASSERT(agents->n <= VHCA_OSM_AGENTS_MAX && (agents->listed || agents->n == 0));
+	for (size_t i = 0; i < agents->n; i++) {
+		const struct vhca_osm_agent *agent = &agents->list[i];
+
+		FUZZ_ASSERT(vhca_name_is_valid(agent->node));
+		FUZZ_ASSERT(vhca_caller_is_certificate(agent->certificate));
+		FUZZ_ASSERT(vhca_osm_agents_find(agents, agent->certificate) == agent);
+	}
+}
+
 static void check_accepted(const struct vhca_osm_conf *conf)
 {
 	FUZZ_ASSERT(memchr(conf->listen, '\0', sizeof(conf->listen)) && strchr(conf->listen, ':'));
@@ -33,11 +45,13 @@ static void check_accepted(const struct vhca_osm_conf *conf)
 	FUZZ_ASSERT(is_file(conf->tls_certificate, sizeof(conf->tls_certificate)));
 	FUZZ_ASSERT(is_file(conf->tls_key, sizeof(conf->tls_key)));
 	FUZZ_ASSERT(is_file(conf->tls_ca, sizeof(conf->tls_ca)));
+	FUZZ_ASSERT(is_file(conf->tls_crl, sizeof(conf->tls_crl)));
 	FUZZ_ASSERT(is_file(conf->token_file, sizeof(conf->token_file)));
 	FUZZ_ASSERT(is_file(conf->base_file, sizeof(conf->base_file)));
 	FUZZ_ASSERT(conf->state_dir[0] == '/' && is_file(conf->state_dir, sizeof(conf->state_dir)));
 	FUZZ_ASSERT(conf->inherit_s <= 86400 && conf->dynamic <= VHCA_OSM_DYNAMIC_MAX);
 	check_policy(&conf->policy);
+	check_agents(&conf->agents);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -50,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (vhca_osm_conf_load(path, &conf, &err) == 0) {
 		fuzz_verdict(true);
 		check_accepted(&conf);
+		vhca_osm_conf_done(&conf);
 		return 0;
 	}
 	fuzz_verdict(false);

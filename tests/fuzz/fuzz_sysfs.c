@@ -43,6 +43,7 @@ static const struct attribute {
 	{"map0", VF "/pkey_idx/0", "none\n"},
 	{"map1", VF "/pkey_idx/1", "1\n"},
 	{"map2", VF "/pkey_idx/2", "none\n"},
+	{"smi_admin", VF "/enable_smi_admin", "0\n"},
 	{"pkey0", PORT "/pkeys/0", "0xffff\n"},
 	{"pkey1", PORT "/pkeys/1", "0x8001\n"},
 	{"pkey2", PORT "/pkeys/2", "0x0000\n"},

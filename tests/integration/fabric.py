@@ -339,7 +339,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, cache_size=None, hardware=None):
+                 counter=None, cache_dir=None, cache_size=None, hardware=None, disk=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -351,6 +351,7 @@ class Manager:
         self.conf, self.opensm_conf = conf, opensm_conf
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
+        self.disk = disk    # slow_disk.c as a library
         self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
@@ -360,7 +361,7 @@ class Manager:
 
     def _environment(self):
         plugin = os.environ["VHCA_PLUGIN"]
-        preload = " ".join(str(lib) for lib in (self.counter, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
+        preload = " ".join(str(lib) for lib in (self.counter, self.disk, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
         sanitizer = re.search(r"lib[at]san\S* => (\S+)", linked)
@@ -369,12 +370,17 @@ class Manager:
         return {**self.fabric.env(self.host, preload), **self.hardware, "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
-                "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path()}
+                "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path(),
+                "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk")}
 
     def _prepare(self):
         few_descriptors()
         if self.cache_size:
             small_disk(self.cache_dir, self.cache_size)
+
+    def slow_down(self, ms):
+        """Each fsync takes so long from now on."""
+        self._write("slow-disk", str(ms))
 
     def cache_path(self, name):
         """A file of its cache directory, as it is seen from here."""

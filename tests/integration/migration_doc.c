@@ -16,6 +16,7 @@ static const char *const effects[VHCA_MIG_EFFECT_COUNT] = {
 	[VHCA_MIG_EFFECT_COPY] = "libvirt: migrate",
 	[VHCA_MIG_EFFECT_CANCEL] = "libvirt: abort the job",
 	[VHCA_MIG_EFFECT_JOB] = "libvirt: look at the job",
+	[VHCA_MIG_EFFECT_CHECK] = "libvirt: would it copy?",
 };
 
 /* "mig_guest_is_gone" -> "guest is gone"; "NULL" -> nothing. */

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(), independently of OpenSM's own counters and of
- * the plugin's. The counters are 64-bit words in the file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, all
- * requests, for each LID how many Set(PortInfo) gave it with the bit ClientReregister, for each LinearFDBTop how many Set(SwitchInfo) had it,
- * and the time of the last request, in ms of CLOCK_MONOTONIC. They start at zero with the process, the last one with its start.
+ * Preloaded into OpenSM: counts the subnet management packets that it hands to umad_send(),
+ * independently of OpenSM's own counters and of the plugin's. The counters are 64-bit words in the
+ * file that $VHCA_SMPCOUNT names: Set() of each attribute below, in that order, all requests, for
+ * each LID how many Set(PortInfo) gave it with the bit ClientReregister, for each LinearFDBTop how
+ * many Set(SwitchInfo) had it, and the time of the last request, in ms of CLOCK_MONOTONIC. They
+ * start at zero with the process, the last one with its start.
  *
- * It also changes what OpenSM gets by umad_recv(), where ibsim's hardware is all alike:
- * ibsim's ports do not say that they know this bit, and nobody sets it for such. With $VHCA_CLIENT_REREGISTER all say so, as adapters do.
- * All its adapters have P_Key tables of 64 entries. Those whose SystemImageGUID is in $VHCA_SMALL_TABLES, separated by commas, say that theirs have
- * 32: ibsim's Guid command leaves that GUID as it is, so it names the place, whoever is there.
+ * It also changes what OpenSM gets by umad_recv(), where ibsim's hardware is all alike: ibsim's
+ * ports do not say that they know this bit, and nobody sets it for such. With
+ * $VHCA_CLIENT_REREGISTER all say so, as adapters do. All its adapters have P_Key tables of 64
+ * entries, and more than one block of GUIDs. Those whose SystemImageGUID is in $VHCA_SMALL_TABLES,
+ * separated by commas, say that theirs have 32, and 8: ibsim's Guid command leaves that GUID as it
+ * is, so it names the place, whoever is there. A PortInfo has not got it, but comes by the same
+ * way.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -31,14 +36,19 @@
 
 #define SMALL_TABLES_MAX 16
 #define SMALL_TABLE	 32
+#define SMALL_GUID_CAP	 8
 
 /* Offsets in a datagram: NodeInfo and PortInfo as struct ib_node_info and ib_port_info in <rdma/ib_smi.h> of the kernel have them, at the 64 bytes of data. */
 #define METHOD		       3
+#define HOPS		       7 /* and the way, of directed ones */
+#define WAY		       128
+#define WAY_SIZE	       64
 #define ATTRIBUTE	       16
 #define NODE_INFO_SYSTEM       (64 + 4)
 #define NODE_INFO_PARTITIONS   (64 + 28)
 #define PORT_INFO_LID	       (64 + 16)
 #define PORT_INFO_CAPABILITIES (64 + 20)
+#define PORT_INFO_GUID_CAP     (64 + 50)
 #define PORT_INFO_REREGISTER   (64 + 51)
 #define CAN_REREGISTER	       0x02 /* bit 25 of 32: IB_PORT_CAP_HAS_CLIENT_REREG in OpenSM's ib_types.h */
 #define CLIENT_REREGISTER      0x80
@@ -62,7 +72,9 @@ static struct {
 } * counts;
 
 static const char *can_reregister;
-static uint64_t small_tables[SMALL_TABLES_MAX]; /* 0 = no more of them */
+static uint64_t small_tables[SMALL_TABLES_MAX];		   /* 0 = no more of them */
+static uint8_t small_ways[SMALL_TABLES_MAX][1 + WAY_SIZE]; /* to these: hops and way */
+static size_t n_small_ways;
 static int (*next_send)(int fd, int agent, void *umad, int length, int timeout, int retries);
 static int (*next_recv)(int fd, void *umad, int *length, int timeout);
 static void *(*get_mad)(void *umad);
@@ -163,6 +175,23 @@ static int has_small_table(const uint8_t *node_info)
 	return 0;
 }
 
+static int is_small_way(const uint8_t *mad)
+{
+	for (size_t i = 0; i < n_small_ways; i++)
+		if (small_ways[i][0] == mad[HOPS] &&
+		    memcmp(small_ways[i] + 1, mad + WAY, WAY_SIZE) == 0)
+			return 1;
+	return 0;
+}
+
+static void remember_small_way(const uint8_t *mad)
+{
+	if (mad[1] != CLASS_DIRECTED || is_small_way(mad) || n_small_ways == SMALL_TABLES_MAX)
+		return;
+	small_ways[n_small_ways][0] = mad[HOPS];
+	(void)memcpy(small_ways[n_small_ways++] + 1, mad + WAY, WAY_SIZE);
+}
+
 static void show(uint8_t *mad)
 {
 	uint16_t attribute = word(mad, ATTRIBUTE);
@@ -171,8 +200,12 @@ static void show(uint8_t *mad)
 		return;
 	if (attribute == PORT_INFO && can_reregister)
 		mad[PORT_INFO_CAPABILITIES] |= CAN_REREGISTER;
-	if (attribute == NODE_INFO && has_small_table(mad))
+	if (attribute == PORT_INFO && mad[1] == CLASS_DIRECTED && is_small_way(mad))
+		mad[PORT_INFO_GUID_CAP] = SMALL_GUID_CAP;
+	if (attribute == NODE_INFO && has_small_table(mad)) {
 		mad[NODE_INFO_PARTITIONS + 1] = SMALL_TABLE;
+		remember_small_way(mad);
+	}
 }
 
 int umad_recv(int fd, void *umad, int *length, int timeout)

@@ -225,6 +225,8 @@ class Serve(Case):
             ("POST", "/v1/domains/test/vfs/" + "x" * 60, {"partition": "0x8001"}, 400),
             ("DELETE", "/v1/domains/test/vfs/ib0", None, 404), ("DELETE", "/v1/claims/zzz", None, 404),
             ("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001", "bdf": "7"}, 400),
+            ("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001", "pf": "7"}, 400),
+            ("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001", "numa": 1024}, 400),
             ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx"}, 404),  # no [peer hvx]
             ("POST", "/v1/migrations", {"domain": "test", "mode": "park"}, 409),  # nothing to park
             ("POST", "/v1/migrations", {"domain": "test", "mode": "external"}, 400),
@@ -232,10 +234,18 @@ class Serve(Case):
             ("POST", "/v1/migrations", {"domain": "test", "mode": "park", "lease": 9}, 400),
             ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "lease": 60}, 400),
             ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "mode": "magic"}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "copy": {"timeout": 9}}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "copy": {"connections": 256}}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "copy": {"speed": 1}}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "copy": []}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "mode": "external", "copy": {}}, 400),
+            ("POST", "/v1/migrations", {"domain": "test", "peer": "hvx", "copy": {"timeout": 10, "bandwidth": 1, "tls": True}}, 404),
             ("POST", "/v1/migrations/zzz/lease", {"lease": 60}, 404), ("POST", "/v1/migrations/zzz/lease", {}, 400),
             ("POST", "/v1/drain", {"peers": ["hvx"]}, 404), ("POST", "/v1/drain", {"peers": "hvx"}, 400), ("POST", "/v1/drain", {"peers": [1]}, 400),
+            ("POST", "/v1/drain", {"peers": []}, 400), ("POST", "/v1/drain", {}, 400), ("POST", "/v1/drain", {"park": False}, 400),
+            ("POST", "/v1/drain", {"park": True, "peers": ["hvx"]}, 400), ("POST", "/v1/drain", {"park": 1}, 400),
             ("GET", "/v1/vfs?state=foo", None, 400), ("GET", "/v1/vfs?state=", None, 400),
-            ("GET", "/v1/events?since=x", None, 400), ("GET", "/v1/events?wait=9999", None, 400)]
+            ("GET", "/v1/events?since=x", None, 400), ("GET", "/v1/events?since=0", None, 400), ("GET", "/v1/events?wait=9999", None, 400)]
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         for method, path, body, want in cases:
             status, doc, _ = self.agent.request(method, path, body)
@@ -243,9 +253,20 @@ class Serve(Case):
             for key in ("code", "detail", "retryable", "status"):
                 self.assertIn(key, doc)
 
+    def test_a_parameter_that_is_not_known_is_refused(self):
+        """?status=free gave all VFs."""
+        self.assertEqual(self.agent.get("/v1/vfs?status=free")[1].get("code"), "bad_request")
+        for method, path in openapi.Document().routes():
+            if not path.startswith("/v1/peer/"):
+                status, doc, _ = self.agent.request(method, path.replace("{}", "x") + "?colour=red")
+                self.assertEqual((status, doc["code"]), (400, "bad_request"), path)
+                self.assertIn("colour", doc["detail"])
+        self.assertEqual(self.agent.get("/v1/vfs?state=free&state=attached")[0], 400)
+        self.assertIn("state", self.agent.get("/v1/vfs?status=free")[1]["hint"])
+
     def test_drain_outlives_a_restart(self):
         self.assertFalse(self.agent.get("/v1/node")[1]["drained"])
-        self.assertEqual(self.agent.request("POST", "/v1/drain", {"peers": []})[0], 202)
+        self.assertEqual(self.agent.request("POST", "/v1/drain", {"park": True})[0], 202)
         self.agent.wait(lambda: self.agent.get("/v1/drain")[1]["done"])
         status, doc, _ = self.agent.request("POST", "/v1/claims", {"domain": "test", "name": "ib0", "partition": "0x8001"})
         self.assertEqual((status, doc["code"]), (409, "drained"))
@@ -262,6 +283,21 @@ class Serve(Case):
         self.assertEqual((status, doc["code"]), (400, "bad_request"))
         self.assertEqual(doc["hint"], "state is one of " + ", ".join(known))
 
+    def test_one_object_and_filters(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        domain = self.agent.get("/v1/domains")[1]["domains"][0]
+        for name in ("test", domain["uuid"]):
+            status, doc, _ = self.agent.get(f"/v1/domains/{name}")
+            self.assertEqual((status, doc), (200, domain))
+        nobody, pf = "6b3e0f5c-1111-4222-8333-000000000000", "0000:77:00.0"
+        for path, code in ((f"/v1/domains/{nobody}", "no_such_domain"), ("/v1/domains/nobody", "no_such_domain"), (f"/v1/claims/{nobody}", "no_such_claim"),
+                           ("/v1/claims/x", "no_such_claim"), (f"/v1/hcas/{pf}", "no_such_hca"), ("/v1/hcas/x", "no_such_hca"), (f"/v1/vfs?pf={pf}", "no_such_hca"),
+                           ("/v1/vfs?domain=nobody", "no_such_domain"), ("/v1/claims?domain=nobody", "no_such_domain")):
+            status, doc, _ = self.agent.get(path)
+            self.assertEqual((status, doc.get("code")), (404, code), path)
+        self.assertEqual(self.agent.get("/v1/vfs?domain=test&state=attached")[1], {"vfs": []})
+        self.assertEqual(self.agent.get(f"/v1/claims?domain={nobody}")[1], {"claims": []})
+
     def test_explains_a_domain_without_infiniband(self):
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         status, doc, _ = self.agent.get("/v1/domains/test/explain")
@@ -277,9 +313,28 @@ class Serve(Case):
         self.assertEqual((status, doc["events"]), (200, []))
         self.assertGreaterEqual(time.monotonic() - started, 0.9)
 
-    def test_a_hundred_polls_do_not_stop_the_api(self):
+    def test_a_cursor_from_before_a_restart_is_gone(self):
+        """Although the new agent tells of as many events as the old one."""
         cursor = self.agent.get("/v1/events")[1]["cursor"]
-        threads = [threading.Thread(target=self.agent.get, args=(f"/v1/events?since={cursor}&wait=2",)) for _ in range(100)]
+        self.agent.stop()
+        self.agent.start()
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        status, doc, _ = self.agent.get(f"/v1/events?since={cursor}")
+        self.assertEqual((status, doc.get("code")), (410, "cursor_gone"))
+        self.assertIn("since=oldest", doc["hint"])
+
+    def test_now_is_behind_all_events(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        doc = self.agent.get("/v1/events?since=now")[1]
+        self.assertEqual(doc["events"], [])
+        self.assertEqual(self.agent.get(f"/v1/events?since={doc['cursor']}")[1], doc)
+        self.assertEqual(self.agent.get("/v1/events")[1], self.agent.get("/v1/events?since=oldest")[1])
+
+    def test_who_cannot_wait_is_told_so(self):
+        """One more than 64 that wait: an empty answer at once would have it ask again at once."""
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.agent.get("/v1/events?since=now&wait=4"))) for _ in range(100)]
         for t in threads:
             t.start()
         started = time.monotonic()
@@ -287,6 +342,8 @@ class Serve(Case):
         self.assertLess(time.monotonic() - started, 1.5)
         for t in threads:
             t.join()
+        refused = [(doc["code"], doc["retryable"], "Retry-After: 1" in head) for status, doc, head in answers if status == 503]
+        self.assertEqual(refused, [("too_many_waiting", True, True)] * 36)
 
     def test_reload_takes_good_and_keeps_the_old_for_bad(self):
         self.agent.write(conf_text(self.where, "[partition storage]\npkey = 0x8003\n"))
@@ -299,6 +356,18 @@ class Serve(Case):
         self.agent.process.send_signal(signal.SIGHUP)
         self.agent.wait(lambda: "[sm] poll changes only by a restart" in self.agent.log_text())
         self.assertEqual(self.agent.get("/v1/node")[1]["node_name"], "node-a")
+
+    def test_reload_that_is_asked_for_says_what_came_of_it(self):
+        self.agent.write(conf_text(self.where, "[partition storage]\npkey = 0x8003\n"))
+        self.assertEqual(self.agent.request("POST", "/v1/reload")[:2], (200, {"status": "reloaded"}))
+        self.assertIn("configuration reloaded", self.agent.log_text())
+        for text, status, code, words in (("[nonsense]\n", 400, "unknown_section", "vhcad.conf:1: "),
+                                          (conf_text(self.where, "[sm]\npoll = 1s\n"), 409, "needs_restart", "[sm] poll changes only by a restart")):
+            self.agent.write(text)
+            told, doc, _ = self.agent.request("POST", "/v1/reload")
+            self.assertEqual((told, doc["code"]), (status, code))
+            self.assertIn(words, doc["detail"])
+            self.assertIn(f"reload refused, the old configuration stays: {doc['detail']}", self.agent.log_text())
 
     def ask_hook(self, data, half_close=True):
         with socket.socket(socket.AF_UNIX) as s:
@@ -421,7 +490,7 @@ class Roles(Case):
 
     def test_changes_stand_in_the_log_with_name_and_result(self):
         self.agent.request("GET", "/v1/vfs", user=self.user)
-        self.agent.request("POST", "/v1/drain", {"peers": []}, user=self.user)
+        self.agent.request("POST", "/v1/drain", {"park": True}, user=self.user)
         self.agent.request("DELETE", "/v1/domains/test/vfs/ib0%0a", user=self.user)
         self.give(f"{self.user.pw_name}:admin")
         self.agent.request("DELETE", "/v1/drain", user=self.user)

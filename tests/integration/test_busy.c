@@ -210,6 +210,11 @@ static bool has_a_vf_less(struct json_object *hca)
 	return json_object_get_int(member(hca, "num_vfs")) == 1;
 }
 
+static bool has_two_vfs(struct json_object *hca)
+{
+	return json_object_get_int(member(hca, "num_vfs")) == 2;
+}
+
 static bool has_no_vf(struct json_object *hca)
 {
 	return json_object_get_int(member(hca, "num_vfs")) == 0;
@@ -362,6 +367,73 @@ static void what_no_event_tells_is_seen(void **state)
 	wait_until(f, 0, has_no_vf, "the VFs are gone");
 }
 
+static bool holds(struct fixture *f, const char *name, const char *want)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	char path[96];
+	size_t len = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+	return vhca_read_file(path, 4096, &text, &len) == 0 && !strcmp(text, want);
+}
+
+/* The hook looks into the second one when a boot has emptied /run. */
+static void list_of_vfs_outlives_a_boot(void **state)
+{
+	static const char want[] = "0000:01:00.1\n0000:01:00.2\n";
+	struct fixture *f = sysfs_fixture_ready(state);
+	uint64_t deadline = vhca_now_ms() + WAIT_S * 1000;
+
+	make_vfs(f, "2");
+	start_agent(f, "keep");
+	while (!holds(f, "run/vfs", want) || !holds(f, "state/vfs", want)) {
+		if (vhca_now_ms() > deadline)
+			fail_msg("the list of VFs is not in both directories");
+		usleep(10000);
+	}
+}
+
+static bool says_no_infiniband(struct json_object *hca)
+{
+	const char *problem = json_object_get_string(member(hca, "problem"));
+
+	return !json_object_get_boolean(member(hca, "managed")) && problem &&
+	       strstr(problem, "none of its ports is InfiniBand");
+}
+
+/* VFs of an Ethernet adapter may be containers' or a virtual switch's: they stay as they are. */
+static void ethernet_adapter_is_left_alone(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+
+	make_vfs(f, "2");
+	sim_put(sysfs_sim_tree(f->base.sim), PF "/infiniband/ibp1s0/ports/1/link_layer",
+		"Ethernet");
+	sysfs_sim_clear_log(f->base.sim);
+	start_agent(f, "4");
+	wait_until(f, 0, says_no_infiniband, "an Ethernet adapter is not said to be none of ours");
+	usleep(300000); /* three polls */
+	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 0);
+}
+
+static bool says_left_out(struct json_object *hca)
+{
+	const char *problem = json_object_get_string(member(hca, "problem"));
+
+	return problem && strstr(problem, "they stay: 0000:01:00.1 is left out (exclude)");
+}
+
+/* Another number of VFs would take away one that is not vhcad's, too. */
+static void vf_that_is_left_out_is_not_taken_away(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+
+	make_vfs(f, "2");
+	start_agent(f, "4\nexclude = 0000:01:00.1");
+	nudge_until(f, 0, says_left_out, "a VF that is left out does not keep the VFs");
+	assert_true(hca_is(f, 0, has_two_vfs));
+}
+
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -371,6 +443,9 @@ int main(void)
 		T(foreign_write_that_hangs),
 		T(number_of_vfs_is_changed_when_none_is_in_use),
 		T(what_no_event_tells_is_seen),
+		T(list_of_vfs_outlives_a_boot),
+		T(ethernet_adapter_is_left_alone),
+		T(vf_that_is_left_out_is_not_taken_away),
 	};
 	sigset_t set;
 

@@ -2,16 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """vhcactl against a fake agent: an HTTP server on a unix socket with canned answers in the shape of docs/openapi.yaml."""
 
-import http.server
 import json
 import os
 import re
 import shutil
 import signal
 import socket
-import socketserver
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -19,11 +16,9 @@ import urllib.parse
 
 import openapi
 import tap
+from ctl_case import CTL, CtlCase, problem
 
-CTL = os.environ["VHCACTL"]
-SOURCE = os.environ["VHCA_SOURCE_DIR"]
 UUID = "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
-COMMANDS = ["node", "hcas", "vfs", "domains", "claims", "explain", "adopt", "takeover", "attach", "detach", "migrate", "park", "unpark", "drain", "undrain", "migrations", "outbox", "watch"]
 
 NODE = {"node_name": "hva", "version": "0.1.0", "api": 1, "boot_id": "b", "started_ms": 1763617226000,
         "libvirt": {"uri": "qemu:///system", "connected": True},
@@ -100,78 +95,6 @@ DOMAIN_EXPLAINED = {"uuid": UUID, "name": "vm1", "verdict": VF_EXPLAINED["verdic
                     "findings": [{"step": "request", "status": "ok", "text": "ib0 has VF 0000:01:00.1", "fix": None}]}
 
 
-def problem(status, kind, code, detail, hint=""):
-    return status, {"type": f"urn:vhcad:problem:{code}", "title": "t", "status": status, "detail": detail,
-                    "code": code, "kind": kind, "hint": hint, "retryable": False}
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def answer(self):
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        self.server.seen.append((self.command, self.path, json.loads(body) if body else None))
-        path = self.path.partition("?")[0]
-        status, doc = self.server.answers.get((self.command, path), problem(404, "not-found", "no_route", path))
-        if callable(doc):
-            status, doc = doc(self)
-        data = doc if isinstance(doc, bytes) else json.dumps(doc).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json" if status < 400 else "application/problem+json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    do_GET = do_POST = do_DELETE = answer
-
-    def address_string(self):
-        return "unix"
-
-    def log_message(self, *args):
-        pass
-
-
-class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, path, answers):
-        self.answers, self.seen = answers, []
-        super().__init__(path, Handler)
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-
-    def handle_error(self, request, client_address):
-        pass    # a client that has gone
-
-
-class CtlCase(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(prefix="vhca-ctl.")
-        self.addCleanup(shutil.rmtree, self.dir)
-        self.socket = os.path.join(self.dir, "vhcad.sock")
-
-    def agent(self, answers):
-        """answers: {"GET /path": document or (status, document) or function(handler) -> (status, document)}"""
-        table = {}
-        for key, doc in answers.items():
-            table[tuple(key.split(" "))] = doc if isinstance(doc, tuple) else (200, doc)
-        server = Server(self.socket, table)
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        return server
-
-    def ctl(self, *args, env=None):
-        return subprocess.run([CTL, "--socket", self.socket, *args], capture_output=True, text=True, timeout=30,
-                              env={**os.environ, "TZ": "UTC", **(env or {})}, check=False)
-
-    def rows(self, *args):
-        """Table as lists of cells; cells are two blanks apart."""
-        p = self.ctl(*args)
-        self.assertEqual((p.returncode, p.stderr), (0, ""))
-        return [re.split(r" {2,}", line) for line in p.stdout.splitlines()]
-
-
 class Tables(CtlCase):
     def test_vfs(self):
         self.agent({"GET /v1/vfs": VFS})
@@ -188,6 +111,14 @@ class Tables(CtlCase):
         server = self.agent({"GET /v1/vfs": {"vfs": []}})
         self.assertEqual(self.rows("vfs", "--state", "fr&e"), [["no VF in this state"]])
         self.assertEqual(server.seen, [("GET", "/v1/vfs?state=fr%26e", None)])
+
+    def test_a_full_table_is_shown_whole(self):
+        keys = [f"0x{0x8001 + i:04x}" for i in range(127)]
+        mapped = {**VFS["vfs"][0], "pkeys": [{"index": i, "pkey": k, "physical": i} for i, k in enumerate(keys)]}
+        self.agent({"GET /v1/vfs": {"vfs": [mapped, {**VFS["vfs"][1], "missing": keys}]}})
+        rows = self.rows("vfs")
+        self.assertEqual(rows[1][6].split(), keys)
+        self.assertEqual(rows[2][6].split(), [f"{k}(missing)" for k in keys])
 
     def test_domains(self):
         self.agent({"GET /v1/domains": DOMAINS})
@@ -286,8 +217,8 @@ class Shapes(unittest.TestCase):
         for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
                             ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
                             ("VfExplanation", VF_EXPLAINED), ("DomainExplanation", DOMAIN_EXPLAINED),
-                            ("Released", {"state": "free"}), ("MigrationList", MIGRATIONS), ("Events", {"cursor": 3, "events": Watch.events(1, 3)}),
-                            ("Problem", problem(404, "not-found", "c", "d")[1])):
+                            ("Released", {"state": "free"}), ("MigrationList", MIGRATIONS), ("Events", {"cursor": "a.3", "events": Watch.events(1, 3)}),
+                            ("Problem", problem(404, "not-found", "no_such_path", "d")[1])):
             with self.subTest(schema):
                 self.assertEqual(document.check(schema, doc), [])
 
@@ -317,6 +248,16 @@ class Explain(CtlCase):
         fine = {"subject": "vm1", "status": "ok", "step": None, "text": "nothing is wrong", "fix": None}
         self.agent({"GET /v1/domains/vm1/explain": {**DOMAIN_EXPLAINED, "verdict": fine, "findings": [], "vfs": []}})
         self.assertEqual(self.ctl("explain", "vm1").stdout, "OK  vm1: nothing is wrong\n")
+        self.assertEqual(self.ctl("explain", "--check", "vm1").returncode, 0)
+
+    def test_check_tells_by_its_exit_status(self):
+        for status, code in (("wrong", 12), ("warning", 11), ("unknown", 10), ("ok", 0), ("new word", 1)):
+            self.agent({"GET /v1/domains/vm1/explain": {**DOMAIN_EXPLAINED, "verdict": {**PORT_DOWN, "status": status}}})
+            plain = self.ctl("explain", "vm1")
+            for json_too in ((), ("--json",)):
+                self.assertEqual(self.ctl("explain", "vm1", "--check", *json_too).returncode, code)
+            self.assertEqual((plain.returncode, plain.stdout), (0, self.ctl("explain", "vm1", "--check").stdout))
+            os.unlink(self.socket)
 
     def test_json_and_errors(self):
         self.agent({"GET /v1/domains/vm1/explain": DOMAIN_EXPLAINED,
@@ -392,6 +333,15 @@ class Migrations(CtlCase):
         p = self.ctl("migrate", "--external", "vm1", "hvb", "--lease", "1h")
         self.assertEqual((p.returncode, p.stderr), (2, "vhcactl: --lease: '1h' is no number of seconds\n"))
 
+    def test_copy_is_asked_for(self):
+        server = self.follow(DONE)
+        p = self.ctl("migrate", "vm1", "hvb", "--copy-timeout", "600", "--bandwidth", "500", "--connections", "8", "--auto-converge", "--tls")
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(server.seen[0][2], {"domain": "vm1", "peer": "hvb", "mode": "managed", "copy": {
+            "timeout": 600, "bandwidth": 500, "connections": 8, "auto_converge": True, "tls": True}})
+        p = self.ctl("migrate", "vm1", "hvb", "--bandwidth", "fast")
+        self.assertEqual((p.returncode, p.stderr), (2, "vhcactl: --bandwidth: 'fast' is no number of MiB/s\n"))
+
     def test_park_and_unpark(self):
         parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 60000, "step_ms": {"detaching": 1207}}
         server = self.follow(self.at("detaching"), parked)
@@ -425,14 +375,14 @@ class Migrations(CtlCase):
         self.assertEqual(p.stdout.splitlines(), ["vm1: moving", "vm2: waiting: hvb has no free VF", "vm2: moving",
                                                  "drained: no guest has a VF of this host"])
         server.seen.clear()
-        self.assertEqual((self.ctl("drain", "--no-wait").returncode, server.seen), (0, [("POST", "/v1/drain", {"peers": []})]))
+        self.assertEqual((self.ctl("drain", "--park", "--no-wait").returncode, server.seen), (0, [("POST", "/v1/drain", {"park": True})]))
         left[:] = [doc(True, ("vm1", "parked", None))]
-        self.assertEqual(self.ctl("drain").stdout.splitlines(), ["vm1: parked", "drained: 1 domains run on without their VFs"])
+        self.assertEqual(self.ctl("drain", "--park").stdout.splitlines(), ["vm1: parked", "drained: 1 domains run on without their VFs"])
         left[:] = [doc(False, ("vm1", "waiting", None))]
-        p = self.ctl("drain", "--timeout", "1")
+        p = self.ctl("drain", "hvb", "--timeout", "1")
         self.assertEqual((p.returncode, "1 VFs are still claimed" in p.stderr), (7, True))
         left[:] = [doc(False, drained=False)]
-        self.assertEqual(self.ctl("drain").returncode, 4)
+        self.assertEqual(self.ctl("drain", "hvb").returncode, 4)
         self.assertEqual(self.ctl("undrain").stdout, "no longer drained\n")
 
     def test_lines_come_when_the_step_ends(self):
@@ -651,10 +601,12 @@ class Changes(CtlCase):
     def test_attach_with_all(self):
         vf = {**VFS["vfs"][0], "granted": False, "missing": ["0x8001"]}
         server = self.agent({f"POST {self.PATH}": {**CLAIMS["claims"][0], "vf": vf}})
-        p = self.ctl("attach", "--fabric=f2", "vm1", "--guid", "0x02c9ab0000000009", "ib0", "--partition=a")
+        p = self.ctl("attach", "--fabric=f2", "vm1", "--guid", "0x02c9ab0000000009", "ib0", "--partition=a",
+                     "--pf", "0000:01:00.0", "--numa", "1")
         self.assertIn("not granted", p.stdout)
         self.assertIn("partitions", p.stdout)
-        self.assertEqual(server.seen[0][2], {"partition": "a", "guid": "0x02c9ab0000000009", "fabric": "f2"})
+        self.assertEqual(server.seen[0][2], {"partition": "a", "guid": "0x02c9ab0000000009", "fabric": "f2",
+                                             "pf": "0000:01:00.0", "numa": 1})
 
     def test_adopt(self):
         server = self.agent({"POST /v1/domains/vm1/adopt": CLAIMS,
@@ -679,6 +631,20 @@ class Changes(CtlCase):
         self.assertEqual(json.loads(self.ctl("takeover", uuid, "hvb: fenced at 12:03", "--json").stdout), answer)
         self.assertIn("vm2: nobody evicts\nhint: do it by hand", self.ctl("takeover", "vm2", "x").stderr)
         self.assertEqual(self.ctl("takeover", "vm2").returncode, 2)
+
+    def test_reload(self):
+        server = self.agent({"POST /v1/reload": {"status": "reloaded"}})
+        p = self.ctl("reload")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "the new configuration is in force\n", ""))
+        self.assertEqual(server.seen, [("POST", "/v1/reload", None)])
+        self.assertEqual(json.loads(self.ctl("reload", "--json").stdout), {"status": "reloaded"})
+        os.unlink(self.socket)
+        self.agent({"POST /v1/reload": problem(400, "invalid", "unknown_key", "vhcad.conf:3: timout: unknown key")})
+        p = self.ctl("reload")
+        self.assertEqual((p.returncode, p.stdout), (2, ""))
+        self.assertEqual(p.stderr, "vhcactl: reload refused, the old configuration stays: vhcad.conf:3: timout: unknown key\n")
+        os.unlink(self.socket)
+        self.assertNotIn("refused", self.ctl("reload").stderr)    # nobody has answered
 
     def test_detach(self):
         server = self.agent({f"DELETE {self.PATH}": {"state": "free"}})
@@ -799,70 +765,6 @@ class Errors(CtlCase):
         self.assertIn("could not be written", p.stderr)
 
 
-class Usage(CtlCase):
-    def test_wrong_usage(self):
-        for args in ([], ["nothing"], ["vfs", "extra"], ["attach", "vm1", "ib0"], ["attach", "--partition", "1"],
-                     ["attach", "vm1", "", "--partition", "1"], ["detach", "vm1"], ["detach", "a", "b", "c"],
-                     ["--what"], ["vfs", "--guid", "1"], ["vfs", "--state"], ["node", "--timeout", "0"],
-                     ["node", "--timeout", "1.5"], ["migrate", "vm1"], ["migrate", "--cancel"],
-                     ["migrate", "vm1", "hvb", "--cancel"], ["detach", "a", "b", "--no-wait"], ["node", "--timeout", "99999"], ["watch", "--since", "x"],
-                     ["help", "nothing"]):
-            with self.subTest(args):
-                p = self.ctl(*args)
-                self.assertEqual((p.returncode, p.stdout), (2, ""))
-                self.assertRegex(p.stderr, r"\Avhcactl: .+\n(hint: vhcactl help.*\n)?\Z")
-
-    def test_help(self):
-        overview = self.ctl("help").stdout
-        self.assertEqual(self.ctl("--help").stdout, overview)
-        self.assertEqual(re.findall(r"^  ([a-z]+) ", overview.split("Options:")[0], re.M), COMMANDS + ["help"])
-        for name in COMMANDS:
-            p = self.ctl("help", name)
-            self.assertEqual(p.returncode, 0)
-            self.assertTrue(p.stdout.startswith(f"Usage: vhcactl [OPTIONS] {name}"))
-            self.assertEqual(self.ctl(name, "--help").stdout, p.stdout)
-        self.assertIn("DOMAIN NAME --partition P_KEYS [--guid GUID] [--fabric NAME]\n", self.ctl("help", "attach").stdout)
-        self.assertIn("migrate DOMAIN PEER [--no-wait] [--external] [--lease SECONDS]\n       vhcactl [OPTIONS] migrate DOMAIN --cancel\n",
-                      self.ctl("help", "migrate").stdout)
-        for line in overview.splitlines():
-            self.assertLessEqual(len(line), 100)
-
-    def test_version(self):
-        self.assertRegex(self.ctl("--version").stdout, r"\Avhcactl \d+\.\d+\.\d+\n\Z")
-
-    def test_completion_knows_commands_and_options(self):
-        with open(os.path.join(SOURCE, "ctl/vhcactl.bash"), encoding="ascii") as f:
-            script = f.read()
-        words = re.search(r"commands='(.*)'", script).group(1).split()
-        self.assertEqual(words, COMMANDS + ["help"])
-        text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
-        for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
-            self.assertIn(option, script)
-
-    def test_manual_knows_commands_and_options(self):
-        with open(os.path.join(SOURCE, "docs/man/vhcactl.1.rst"), encoding="utf-8") as f:
-            manual = f.read()
-        section = manual.split("COMMANDS\n")[1].split("OPTIONS\n")[0]
-        self.assertEqual(re.findall(r"^\*\*([a-z]+)\*\*", section, re.M), COMMANDS)
-        text = "".join(self.ctl("help", *args).stdout for args in [[], *([name] for name in COMMANDS)])
-        for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
-            self.assertIn(option, manual)
-
-    def complete(self, *words):
-        script = ('. "$1"; shift; COMP_WORDS=(vhcactl "$@"); COMP_CWORD=$#; _vhcactl; printf "%s\\n" "${COMPREPLY[@]}"')
-        p = subprocess.run(["bash", "-c", script, "bash", os.path.join(SOURCE, "ctl/vhcactl.bash"), *words],
-                           capture_output=True, text=True, timeout=30, check=True)
-        return p.stdout.split()
-
-    def test_completion_completes(self):
-        self.assertEqual(self.complete("d"), ["domains", "detach", "drain"])
-        self.assertEqual(self.complete("--json", "vfs", "--st"), ["--state"])
-        self.assertEqual(self.complete("vfs", "--state", "q"), ["quarantined"])
-        self.assertEqual(self.complete("attach", "vm1", "ib0", "--g"), ["--guid"])
-        self.assertEqual(self.complete("migrate", "vm1", "--c"), ["--cancel"])
-        self.assertEqual(self.complete("mig"), ["migrate", "migrations"])
-
-
 class Watch(CtlCase):
     def start(self, *args):
         p = subprocess.Popen([CTL, "--socket", self.socket, "watch", *args], stdout=subprocess.PIPE,
@@ -872,22 +774,27 @@ class Watch(CtlCase):
 
     @staticmethod
     def events(first, last):
-        return [{"seq": n, "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}"}
+        return [{"cursor": f"a.{n}", "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}"}
                 for n in range(first, last + 1)]
 
-    def serve(self, newest=15):
-        """Has events 1..newest; each long poll brings one more at once, until `limit`."""
-        state = {"newest": newest, "limit": newest + 2}
+    def serve(self, newest=15, gone=0, full=0):
+        """Has events 1..newest; each long poll brings one more at once, until `limit`. Its first answers to them are `gone`, `full`."""
+        state = {"newest": newest, "limit": newest + 2, "gone": gone, "full": full}
 
         def answer(handler):
             query = urllib.parse.parse_qs(handler.path.partition("?")[2])
-            since, wait = int(query["since"][0]), int(query["wait"][0])
+            since, wait = query["since"][0].removeprefix("a."), int(query["wait"][0])
+            since = {"oldest": 0, "now": state["newest"]}[since] if since in ("oldest", "now") else int(since)
+            for word, told in (("gone", problem(410, "not-found", "cursor_gone", "gone")), ("full", problem(503, "unavailable", "too_many_waiting", "64 wait"))):
+                if wait and state[word]:
+                    state[word] -= 1
+                    return told
             if wait and since == state["newest"]:
                 if state["newest"] == state["limit"]:
                     time.sleep(3)
                 else:
                     state["newest"] += 1
-            return 200, {"cursor": state["newest"], "lost": False, "events": self.events(since + 1, state["newest"])}
+            return 200, {"cursor": f"a.{state['newest']}", "events": self.events(since + 1, state["newest"])}
         return self.agent({"GET /v1/events": (200, answer)})
 
     def test_shows_the_last_ten_and_follows(self):
@@ -896,15 +803,34 @@ class Watch(CtlCase):
         lines = [p.stdout.readline() for _ in range(12)]
         self.assertEqual(lines[0], "2025-11-20 05:40:26  vf      0000:01:00.1: event 6\n")
         self.assertEqual([int(line.split()[-1]) for line in lines], list(range(6, 18)))
-        self.assertEqual(server.seen[0][1], "/v1/events?since=0&wait=0")
-        self.assertEqual(server.seen[1][1], "/v1/events?since=15&wait=25")
+        self.assertEqual(server.seen[0][1], "/v1/events?since=oldest&wait=0")
+        self.assertEqual(server.seen[1][1], "/v1/events?since=a.15&wait=25")
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(timeout=10), -signal.SIGINT)
 
     def test_since_and_json(self):
         self.serve()
-        p = self.start("--since", "2", "--json")
-        self.assertEqual([json.loads(p.stdout.readline())["seq"] for _ in range(15)], list(range(3, 18)))
+        p = self.start("--since", "a.2", "--json")
+        self.assertEqual([json.loads(p.stdout.readline())["cursor"] for _ in range(15)], [f"a.{n}" for n in range(3, 18)])
+
+    def test_since_now_shows_what_comes(self):
+        self.serve()
+        self.assertEqual(int(self.start("--since", "now").stdout.readline().split()[-1]), 16)
+
+    def test_a_cursor_that_is_gone_starts_anew(self):
+        server = self.serve(newest=3, gone=1)
+        p = self.start("--since", "a.3")
+        self.assertEqual([int(p.stdout.readline().split()[-1]) for _ in range(3)], [1, 2, 3])
+        self.assertIn("some events were missed", p.stderr.readline())
+        self.assertEqual([path for _, path, _ in server.seen][2], "/v1/events?since=oldest&wait=25")
+
+    def test_waits_where_too_many_wait(self):
+        self.serve(newest=3, full=2)
+        started = time.monotonic()
+        p = self.start("--since", "now")
+        self.assertEqual(int(p.stdout.readline().split()[-1]), 4)
+        self.assertGreater(time.monotonic() - started, 1.5)
+        self.assertEqual(p.stderr.readline(), "vhcactl: 64 wait; waiting\n")
 
     def test_outlives_the_agent(self):
         server = self.serve(newest=3)

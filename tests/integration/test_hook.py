@@ -252,6 +252,40 @@ class AgentAnswers(HookCase):
         self.assertEqual({r.split("\n")[1] for r in agent.requests}, {f"op {op}" for op, _ in OPS})
 
 
+class AfterABoot(HookCase):
+    """/run is empty until the agent has come; the state directory has the list of before."""
+
+    def setUp(self):
+        super().setUp()
+        os.unlink(self.path("vfs"))
+        os.mkdir(self.path("state"))
+        with open(self.path("state/vfs"), "w", encoding="ascii") as f:
+            f.write(f"{OUR_VF}\n")
+
+    def test_refused_without_agent(self):
+        for op, subop in OPS:
+            with self.subTest(op):
+                r = self.hook(op, subop, HAS_VF)
+                self.assertEqual(r.code, int(op in GUARDED))
+                self.assertEqual(self.hook(op, subop, PLAIN).code, 0)
+
+    def test_the_agent_is_asked(self):
+        agent = self.agent(answers("pass\n"))
+        self.assertEqual(self.hook("prepare", "begin", HAS_VF).code, 0)
+        self.assertEqual(len(agent.requests), 1)
+
+    def test_the_list_of_this_boot_counts_alone(self):
+        self.write_vfs("")
+        self.assertEqual(self.hook("prepare", "begin", HAS_VF).code, 0)
+
+    def test_a_list_that_cannot_be_used_is_named(self):
+        with open(self.path("state/vfs"), "w", encoding="ascii") as f:
+            f.write("nonsense\n")
+        r = self.hook("prepare", "begin", HAS_VF)
+        self.assertEqual(r.code, 1)
+        self.assertIn(b"(./state/vfs: Bad message)", r.err)
+
+
 class ManyHostDevices(HookCase):
     """More than a request names: the others may be of ours."""
     FIRST = "".join(hostdev(f"0000:{0x10 + i // 8:02x}:00.{i % 8}") for i in range(64))

@@ -10,7 +10,7 @@
 #define STEPS	     20000
 #define RUNS	     4
 #define LARGE_STEPS  3000
-#define BROKEN_STEPS 1000
+#define BROKEN_STEPS 5000
 
 /* So few entries that not all keys have room at once, and each entry goes from key to key. */
 static void tenants_stay_apart(void **state)
@@ -44,8 +44,9 @@ static void a_seed_is_a_run(void **state)
 static void broken_agents_are_caught(void **state)
 {
 	static const enum iso_breakage broken[] = {
-		ISO_NO_SCRUB,	     ISO_GUID_LEFT,    ISO_GROUP_NOT_PROBED, ISO_FOREIGN_IGNORED,
-		ISO_WITHDRAWAL_LEFT, ISO_DEFAULT_LEFT, ISO_REORDER_IGNORED,
+		ISO_NO_SCRUB,	     ISO_GUID_LEFT,	  ISO_GROUP_NOT_PROBED,
+		ISO_FOREIGN_IGNORED, ISO_WITHDRAWAL_LEFT, ISO_DEFAULT_LEFT,
+		ISO_REORDER_IGNORED, ISO_DEAF_LEFT,	  ISO_PLACE_LEFT,
 	};
 
 	(void)state;

@@ -61,9 +61,9 @@ static void a_stranger_loses_the_identity_when_the_driver_is_back(void **state)
 static void broken_agents_are_caught(void **state)
 {
 	static const enum iso_breakage broken[] = {
-		ISO_NO_SCRUB,	     ISO_GUID_LEFT,	  ISO_GROUP_NOT_PROBED,
-		ISO_FOREIGN_IGNORED, ISO_WITHDRAWAL_LEFT, ISO_LINK_LEFT,
-		ISO_CACHE_LEFT,	     ISO_GUID_LATE,	  ISO_SM_NOT_AWAITED,
+		ISO_NO_SCRUB,	     ISO_GUID_LEFT,  ISO_GROUP_NOT_PROBED, ISO_FOREIGN_IGNORED,
+		ISO_WITHDRAWAL_LEFT, ISO_LINK_LEFT,  ISO_CACHE_LEFT,	   ISO_GUID_LATE,
+		ISO_SM_NOT_AWAITED,  ISO_PLACE_LEFT,
 	};
 
 	(void)state;

@@ -8,8 +8,16 @@ import unittest
 import openapi
 import tap
 
-ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),')
-CODE = re.compile(r'VHCA_ERR_\w+,\s*"(\w+)"')
+ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)")?\}')
+CODE = re.compile(r'VHCA_ERR_(\w+),\s*"(\w+)"')
+KIND = re.compile(r'\[VHCA_ERR_(\w+)\] = \{"[\w-]+", (\d+), \d+\}')
+EXCEPTION = re.compile(r'\{"(\w+)", (\d{3}), (true|false)\}')
+ROW = re.compile(r"^(\w+) +(\d{3}) +(yes|no) ", re.M)
+PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sriov")
+# Whose codes are in no answer: the agent has not started then, or says it in words (`problem` of an adapter, the hook).
+ELSEWHERE = {"agent/agent.c", "agent/engine_hook.c", "agent/hookd.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
+             "common/store/migrate.c", "common/store/store.c", "sriov/enable.c", "sriov/inventory.c"}
+UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start"}
 
 
 def sources(*patterns):
@@ -17,10 +25,20 @@ def sources(*patterns):
     return "".join(path.read_text("utf-8") for pattern in patterns for path in sorted(openapi.ROOT.glob(pattern)))
 
 
+def codes(*parts, without=()):
+    """{code: its kinds}, of the sources of these folders."""
+    found = {}
+    for path in (path for part in parts for path in (openapi.ROOT / part).rglob("*.[ch]")):
+        if str(path.relative_to(openapi.ROOT)) not in without:
+            for kind, code in CODE.findall(path.read_text("utf-8")):
+                found.setdefault(code, set()).add(kind)
+    return found
+
+
 class Checks:
     """What holds for either document."""
 
-    NAME = ROUTES = None
+    NAME = ROUTES = MANUAL = None
     BODILESS = ()    # how the paths of POSTs without a body end
 
     @classmethod
@@ -34,9 +52,30 @@ class Checks:
         self.assertEqual(sorted(served - written), [], f"served, but not in docs/{self.NAME}")
         self.assertEqual(sorted(written - served), [], f"in docs/{self.NAME}, but not served")
 
+    def codes(self):
+        return set(self.document.doc["components"]["schemas"]["ProblemCode"]["enum"])
+
+    def test_codes_are_those_of_the_manual(self):
+        """With the status, and whether the same request may succeed later, that the sources give them."""
+        kinds = codes(*PARTS)
+        status = dict(KIND.findall(sources("common/base/error.c")))
+        exceptions = {code: (number, again == "true") for code, number, again in EXCEPTION.findall(sources("common/http/problem.c"))}
+        rows = ROW.findall((openapi.ROOT / "docs/man" / self.MANUAL).read_text("utf-8"))
+        self.assertEqual(sorted(code for code, *_ in rows), sorted(self.codes()))
+        for code, number, again in rows:
+            kind = min(kinds[code])
+            self.assertEqual((number, again == "yes"), exceptions.get(code, (status[kind], kind in ("UNAVAILABLE", "EXHAUSTED"))), code)
+
     def test_roles_are_those_asked_for(self):
         served = {(m[1], m[2]): m[3].lower() for m in ROUTE.finditer(sources(self.ROUTES))}
         self.assertEqual(served, self.document.roles())
+
+    def test_query_parameters_are_those_taken(self):
+        taken = {(m[1], m[2]): set((m[4] or "").split()) for m in ROUTE.finditer(sources(self.ROUTES))}
+        for path, shared, method, op in self.document.operations():
+            with self.subTest(f"{method} {path}"):
+                declared = {p["name"] for p in map(self.document.resolve, shared + op.get("parameters", [])) if p["in"] == "query"}
+                self.assertEqual(declared, taken[method.upper(), re.sub(r"\{[^}]*\}", "{}", path)])
 
     def test_path_parameters_are_declared(self):
         for path, shared, method, op in self.document.operations():
@@ -94,7 +133,17 @@ class Checks:
 class Agent(Checks, unittest.TestCase):
     """With the routes of both listeners."""
 
-    NAME, ROUTES, BODILESS = "openapi.yaml", "agent/*api*.c", ("/abort", "/adopt")
+    NAME, ROUTES, MANUAL, BODILESS = "openapi.yaml", "agent/*api*.c", "vhcad-api.7.rst", ("/abort", "/adopt", "/reload")
+
+    def test_a_code_has_one_kind(self):
+        """And so one status, one exit status and one word on whether to ask again; in the plugin, too."""
+        self.assertEqual({code: kinds for code, kinds in codes(*PARTS).items() if len(kinds) > 1 or "-" in code}, {})
+
+    def test_codes_are_those_of_the_sources(self):
+        parts = codes(*(part for part in PARTS if part not in ("ctl", "hooks", "opensm")), without=ELSEWHERE)
+        self.assertEqual(UNANSWERED - parts.keys(), set())
+        self.assertEqual(sorted(parts.keys() - UNANSWERED - self.codes()), [], f"not in docs/{self.NAME}")
+        self.assertEqual(sorted(self.codes() - parts.keys()), [], "not in the sources")
 
     def test_what_peers_ask_is_on_their_listener(self):
         for path, _, method, op in self.document.operations():
@@ -113,19 +162,10 @@ class Agent(Checks, unittest.TestCase):
 
 
 class Plugin(Checks, unittest.TestCase):
-    NAME, ROUTES = "openapi-vhcasm.yaml", "opensm/api*.c"
-
-    def codes(self):
-        return set(self.document.doc["components"]["schemas"]["ProblemCode"]["enum"])
-
-    def test_codes_are_those_of_the_manual(self):
-        manual = (openapi.ROOT / "docs/man/libvhcasm.7.rst").read_text("utf-8")
-        rows = re.findall(r"^(\w+) +(\d{3}) +(?:yes|no) ", manual, re.M)
-        self.assertEqual(self.codes(), {code for code, _ in rows})
-        self.assertEqual(len(rows), len(self.codes()))
+    NAME, ROUTES, MANUAL = "openapi-vhcasm.yaml", "opensm/api*.c", "libvhcasm.7.rst"
 
     def test_codes_are_in_the_sources(self):
-        self.assertEqual(self.codes() - set(CODE.findall(sources("opensm/*.c", "common/http/*.c"))), set())
+        self.assertEqual(self.codes() - codes("opensm", "common/http").keys(), set())
 
     def test_exchanges(self):
         """What fabric.py leans on: check_answer() and check_request() are no yes-men either."""

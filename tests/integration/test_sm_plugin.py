@@ -644,6 +644,26 @@ class Roles(Case):
         self.assertEqual(sm.stop(), 0)
 
 
+class Log(Case):
+    """Each report of each agent is a line in OpenSM's log only if that is asked for."""
+
+    def told(self, flags):
+        sm = self.manager(opensm_conf=f"log_flags {flags}").start()
+        self.check(sm.api.bind(VGUID1, 1, 3, ["0x8001"]), 200)
+        self.wait_key(3, "0x8001")
+        self.check(sm.api.withdraw(VGUID1, 1), 200)
+        self.wait_key(3, "0x8001", there=False)
+        self.assertEqual(sm.stop(), 0)
+        self.assertIn("vhcasm: version", sm.log())
+        return [words in sm.log() for words in ("bound to port", "withdrawn at epoch", "written for")]
+
+    def test_as_opensm_logs_by_default(self):
+        self.assertEqual(self.told("0x03"), [False] * 3)
+
+    def test_verbose(self):
+        self.assertEqual(self.told("0x07"), [True] * 3)
+
+
 class Masters(masters.Masters, Case):
     def new_fabric(self):
         return fabric.Fabric()
@@ -691,6 +711,25 @@ class Masters(masters.Masters, Case):
         self.assertEqual({i: k for i, k in before.items() if k != "0x8012"}, self.fabric.pkeys(3))
         self.assertEqual(standby.stop(), 0)
 
+
+    def test_a_take_over_with_a_slow_disk(self):
+        """Six fsyncs of 1.5 s: OpenSM's sweeper waits 5 s for what it reads next, not for all of them."""
+        master = self.manager(host=1, opensm_conf=masters.MASTER).start()
+        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, disk=os.environ["VHCA_SLOW_DISK_LIB"])
+        self.check(master.api.bind(VGUID1, 7, 3, ["0x8011"]), 200)
+        self.wait_key(3, "0x8011")
+        self.enter_standby(standby)
+        standby.slow_down(1500)
+        master.kill()
+        seen = set()
+        fabric.wait_for("the take-over", lambda: seen.add(self.fabric.has(3, "0x8011")) or standby.api.ready(), 30)
+        self.assertEqual((seen, "could not be kept" in standby.log()), ({True}, False))
+        standby.slow_down(0)
+        self.assertEqual(standby.api.call("GET", "/healthz")[1]["problem"], None)
+        standby.kill()    # and what was kept is on disk
+        standby.start()
+        self.assertTrue(self.fabric.has(3, "0x8011"))
+        self.assertEqual(standby.stop(), 0)
 
     def test_masters_that_live_hand_over_what_the_agents_reported(self):
         """There and back: what the first one remembers is then older than what the ports show."""

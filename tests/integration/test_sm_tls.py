@@ -140,6 +140,7 @@ class Door(Case):
         for client in (None, "stranger", "expired"):
             self.assertIn(self.ask("/v1/bindings", client=client)[0], (0, 401))
         self.assertEqual(sm.stop(), 0)
+        self.assertEqual(sm.log().count("whoever is let in may report for any host; there is no section [agents]"), 1)
 
     def test_names_of_certificates_and_tokens_have_roles(self):
         certs = {"named": "cert:hv1.example.org:admin", "by-uri": "cert:spiffe://x/y:read", "by-address": "cert:2001:db8::7:metrics", "client": "cert:localhost:agent"}
@@ -160,6 +161,42 @@ class Door(Case):
         self.assertIn("audit: cert:hv1.example.org (admin, 127.0.0.1) PUT /v1/lids/none: 400 bad_request", sm.log())
         self.assertIn("audit: token (read, 127.0.0.1) PUT /v1/lids/none: 403 role_needed", sm.log())
         self.no_secret_in(sm.log())
+
+    def test_agents_are_those_that_are_listed(self):
+        door = {"tls_certificate": "server.pem", "tls_key": "server.key", "tls_ca": "ca.pem"}
+        member = {"pkeys": ["0x8001"]}
+        sm = self.manager(**door, token_file="tokens")
+        sm.conf += "roles = cert:spiffe://x/y:admin\n[agents]\nhv1 = cert:hv1.example.org\n"
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.ask("/readyz", client="client")[0] == 200, 20)
+        for token, client, method, path, body, code in (
+                (None, "named", "PUT", f"/v1/members/{fabric.port_guid(HOST)}", member, None),
+                (None, "named", "GET", "/v1/members", None, "role_needed"),
+                (None, "client", "PUT", f"/v1/members/{fabric.port_guid(HOST)}", member, "role_needed"),
+                (None, "client", "GET", "/v1/members", None, None),
+                (None, "by-address", "POST", "/v1/moves", {}, "role_needed"),
+                (None, "unnamed", "DELETE", "/v1/bindings/0x02c9ab0000000001?epoch=1", None, "role_needed"),
+                (TOKEN, None, "PUT", f"/v1/members/{fabric.port_guid(HOST)}", member, "role_needed"),
+                (None, "by-uri", "PUT", f"/v1/members/{fabric.port_guid(HOST)}", member, None)):
+            status, doc = self.ask(path, token, client, method, body)
+            self.assertEqual((status, doc.get("code")), (403 if code else 200, code), f"{client}: {method} {path}: {doc}")
+        self.assertEqual(sm.stop(), 0)
+        self.assertIn(f"audit: cert:localhost (read, 127.0.0.1) PUT /v1/members/{fabric.port_guid(HOST)}: 403 role_needed", sm.log())
+        self.assertNotIn("no section [agents]", sm.log())
+
+    def test_agents_are_said_in_one_place(self):
+        door = {"tls_certificate": "server.pem", "tls_key": "server.key"}
+        for keys, lines, words in (({**door, "tls_ca": "ca.pem"}, "roles = cert:x:agent+read\n[agents]\n", "[http] roles: agent+read is given by [agents]"),
+                                   ({**door, "token_file": "tokens"}, "[agents]\n", "[agents] lists certificates, and nobody shows one"),
+                                   ({**door, "tls_ca": "ca.pem"}, "[agents]\na = cert:x\nb = cert:x\n", "\"cert:x\" stands twice in [agents]"),
+                                   ({**door, "tls_ca": "ca.pem"}, "[agents]\na = x\n", "\"x\" is not cert:NAME")):
+            with self.subTest(words):
+                sm = self.manager(**keys)
+                sm.conf += lines
+                sm.start(wait=False)
+                fabric.wait_for("the reason", lambda: "not started" in sm.log())
+                self.assertIn(words, sm.log())
+                self.assertEqual(sm.stop(), 0, sm.output())
 
     def test_a_token_has_the_name_and_the_role_of_its_line(self):
         may = {"metrics": {"metrics"}, "read": {"metrics", "read"}, "operate": {"metrics", "read"}, "admin": {"metrics", "read", "admin", "agent"},
@@ -201,6 +238,67 @@ class Door(Case):
                 self.assertIn(words, sm.log())
                 self.no_secret_in(sm.log())
                 self.assertEqual(sm.stop(), 0)
+
+    def put(self, **files):
+        """These take the places of others."""
+        for place, name in files.items():
+            place = f"{self.dir}/{place.replace('_', '.')}"
+            shutil.copy(f"{self.dir}/{name}", f"{place}.new")
+            os.rename(f"{place}.new", place)
+
+    def test_files_change_and_connections_stay(self):
+        self.secret("other", OTHER)
+        self.put(own_pem="server.pem", own_key="server.key", list_crl="ca-none.crl", own_tokens="tokens")
+        sm = self.started(self.manager(tls_certificate="own.pem", tls_key="own.key", tls_ca="ca.pem", tls_crl="list.crl", token_file="own.tokens"))
+        trust = ssl.create_default_context(cafile=f"{self.dir}/ca.pem")
+        trust.load_cert_chain(f"{self.dir}/client.pem", f"{self.dir}/client.key")
+        stays = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=10, context=trust)
+        self.addCleanup(stays.close)
+
+        def status():
+            stays.request("GET", "/readyz")
+            answer = stays.getresponse()
+            answer.read()
+            return answer.status
+
+        def subject():
+            with socket.create_connection(("127.0.0.1", self.port), 10) as s, trust.wrap_socket(s, server_hostname="localhost") as tls:
+                return tls.getpeercert()["subject"][0][0][1]
+
+        def until(name, client):
+            fabric.wait_for(f"{name}'s certificate, and {client} for the client's", lambda: (subject(), status()) == (name, client), 20)
+
+        until("server", 200)
+        first = stays.sock
+        self.put(own_pem="client.pem", own_key="client.key", list_crl="ca-client.crl", own_tokens="other")
+        until("client", 401)    # who is revoked
+        self.assertIs(stays.sock, first)
+        self.assertEqual(self.ask("/readyz", client="client")[0], 401)
+        self.assertEqual([self.ask("/readyz", token)[0] for token in (TOKEN, OTHER)], [401, 200])
+        self.put(own_pem="expired.pem", list_crl="ca-none.crl")
+        fabric.wait_for("its word", lambda: "own.pem: the certificate has expired on" in sm.log(), 20)
+        until("client", 401)
+        self.put(own_pem="server.pem", own_key="server.key")
+        until("server", 200)
+        self.assertIs(stays.sock, first)
+        self.assertEqual(sm.stop(), 0)
+        self.assertEqual(sm.log().count("certificates and tokens are not taken, the old ones stay"), 1)
+        self.assertEqual(sm.log().count("certificates and tokens were read again"), 2)
+        self.no_secret_in(sm.log())
+
+    def test_a_door_that_knows_nobody_stays_on_this_host(self):
+        port = free_port()
+        for keys in ({}, {"tls_certificate": "server.pem", "tls_key": "server.key"}):    # https alone asks nobody who he is
+            sm = self.manager(f"0.0.0.0:{port}", **keys).start(wait=False)
+            fabric.wait_for("the reason", lambda: "not started" in sm.log())
+            self.assertIn(f"0.0.0.0:{port} is beyond this host, and everybody who reaches it may report; set tls_certificate", sm.log())
+            self.assertEqual(sm.stop(), 0)
+        sm = self.manager(f"0.0.0.0:{port}")
+        sm.conf += "insecure = yes\n"
+        sm.start(wait=False)
+        fabric.wait_for("its word", lambda: sm.alive() and f"serves 0.0.0.0:{port}" in sm.log(), 20)
+        self.assertIn("everybody who reaches it may report; tls_ca and token_file are not set", sm.log())
+        self.assertEqual(sm.stop(), 0)
 
     def test_a_unix_socket_has_its_mode(self):
         sm = self.manager(f"unix:{self.dir}/s.sock", tls_certificate="server.pem", tls_key="server.key").start(wait=False)

@@ -47,9 +47,13 @@ class Together(unittest.TestCase):
         cls.agent = Agent(cls.where)
         cls.port = free_port()
         subprocess.run([os.environ["VHCA_MAKE_CERTS"], cls.where], check=True, timeout=60)
+        for place, name in (("own.pem", "server.pem"), ("own.key", "server.key"), ("list.crl", "ca-none.crl")):
+            shutil.copy(f"{cls.where}/{name}", f"{cls.where}/{place}")
         cls.agent.write(conf_text(cls.where, f"[api]\npeer_listen = 127.0.0.1:{cls.port}\n"
-                                  f"[tls]\ncertificate = {cls.where}/server.pem\nkey = {cls.where}/server.key\nca = {cls.where}/ca.pem\n"
-                                  "[peer there]\nagent = http://127.0.0.1:1\nlibvirt = test:///default\n"))
+                                  f"[tls]\ncertificate = {cls.where}/own.pem\nkey = {cls.where}/own.key\nca = {cls.where}/ca.pem\n"
+                                  f"crl = {cls.where}/list.crl\n"
+                                  "[peer there]\nagent = http://127.0.0.1:1\nlibvirt = test:///default\n"
+                                  "[peer hva]\nagent = https://localhost:1\nlibvirt = test:///default\n"))
         cls.agent.start()
         cls.agent.wait(lambda: cls.agent.get("/v1/node")[1]["libvirt"]["synced"])
         cls.document = openapi.Document()
@@ -89,7 +93,7 @@ class Together(unittest.TestCase):
         for path, schema in (("/v1/node", "Node"), ("/v1/hcas", "HcaList"), ("/v1/vfs", "VfList"),
                              ("/v1/domains", "DomainList"), ("/v1/claims", "ClaimList"), ("/v1/outbox", "Outbox"),
                              ("/v1/migrations", "MigrationList"), ("/v1/domains/test/explain", "DomainExplanation"),
-                             ("/v1/events?since=0", "Events"), ("/healthz", "Health"), ("/readyz", "Readiness")):
+                             ("/v1/events?since=oldest", "Events"), ("/healthz", "Health"), ("/readyz", "Readiness")):
             with self.subTest(path):
                 status, doc, _ = self.agent.get(path)
                 self.assertEqual((status, self.document.check(schema, doc)), (200, []))
@@ -177,6 +181,54 @@ class Together(unittest.TestCase):
         status, doc = self.peer("PUT", path, offer())
         self.assertEqual((status, self.document.check("Problem", doc)), (409, []), doc)
         self.assertEqual(self.peer("GET", path)[1]["state"], "ended")
+
+    def connection(self, certificate):
+        trust = ssl.create_default_context(cafile=f"{self.where}/ca.pem")
+        trust.load_cert_chain(f"{self.where}/{certificate}.pem", f"{self.where}/{certificate}.key")
+        conn = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=trust)
+        self.addCleanup(conn.close)
+        conn.connect()
+        return conn
+
+    def status(self, conn):
+        conn.request("GET", f"/v1/peer/claims/{uuid.uuid4()}")
+        answer = conn.getresponse()
+        answer.read()
+        return answer.status
+
+    def reload_with(self, word, **files):
+        """These take the places of others; the word stands once more in the log then."""
+        for place, name in files.items():
+            shutil.copy(f"{self.where}/{name}", f"{self.where}/{place.replace('_', '.')}.new")
+            os.rename(f"{self.where}/{place.replace('_', '.')}.new", f"{self.where}/{place.replace('_', '.')}")
+        seen = self.agent.log_text().count(word)
+        self.agent.process.send_signal(signal.SIGHUP)
+        self.agent.wait(lambda: self.agent.log_text().count(word) > seen)
+
+    def test_certificates_change_and_connections_stay(self):
+        stays = self.connection("client")
+        first = stays.sock
+        subject = lambda: self.connection("client").sock.getpeercert()["subject"][0][0][1]
+        self.assertEqual((self.status(stays), subject()), (404, "server"))
+        self.reload_with("configuration reloaded", own_pem="client.pem", own_key="client.key")
+        self.assertEqual((self.status(stays), subject()), (404, "client"))
+        self.assertIs(stays.sock, first)
+        self.reload_with("reload refused, the old configuration stays", own_pem="expired.pem")
+        self.assertEqual((self.status(stays), subject()), (404, "client"))
+        self.assertIn("own.pem: the certificate has expired on", self.agent.log_text())
+        self.reload_with("configuration reloaded", own_pem="server.pem", own_key="server.key")
+        self.assertEqual((self.status(stays), subject()), (404, "server"))
+        self.assertIs(stays.sock, first)
+
+    def test_who_is_revoked_is_heard_no_more(self):
+        stays = self.connection("client")
+        self.assertEqual(self.status(stays), 404)
+        self.reload_with("configuration reloaded", list_crl="ca-client.crl")
+        self.assertEqual((self.status(stays), self.status(self.connection("client"))), (401, 401))
+        self.reload_with("reload refused, the old configuration stays", list_crl="other-ca-none.crl")
+        self.assertEqual(self.status(self.connection("client")), 401)
+        self.reload_with("configuration reloaded", list_crl="ca-none.crl")
+        self.assertEqual(self.status(self.connection("client")), 404)
 
     def test_peer_without_a_certificate_is_refused(self):
         for method, path, body in (("GET", "/v1/nothing", None), ("PUT", f"/v1/peer/claims/{uuid.uuid4()}", offer())):

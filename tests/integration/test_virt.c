@@ -333,8 +333,8 @@ static void reads_the_request(void **state)
 	(void)virConnectClose(conn);
 }
 
-/* libvirtd hands out no string of more than 4 MiB (REMOTE_STRING_MAX, src/remote/remote_protocol.x),
- * and two of less make one domain of more. */
+/* libvirtd hands out no string of more than 4 MiB (REMOTE_STRING_MAX,
+ * src/remote/remote_protocol.x), and two of less make one domain of more. */
 static void grow(virDomainPtr dom, const char *uri)
 {
 	static const char head[] = "<x>", tail[] = "</x>";
@@ -449,8 +449,8 @@ static void comes_back_after_daemon_restart(void **state)
 
 #define RELAYED 8 /* connections at most */
 
-/* It ends with the next bytes of a client once this pipe has been closed. No signal: a sanitizer for
- * threads keeps those from a child. */
+/* It ends with the next bytes of a client once this pipe has been closed. No signal: a sanitizer
+ * for threads keeps those from a child. */
 struct relay {
 	pid_t pid;
 	int pipe[2];
@@ -544,7 +544,8 @@ static struct relay relay_start(struct rig *rig)
 	return relay;
 }
 
-/* A daemon that is restarted says nothing about the device: whether the guest has it shows later. */
+/* A daemon that is restarted says nothing about the device: whether the guest has it shows
+ * later. */
 static void daemon_that_goes_during_a_call_is_unreachable(void **state)
 {
 	struct rig *rig = *state;

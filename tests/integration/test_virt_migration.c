@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
 
 #define MIGRATION "0c6c1b6e-2222-4333-8444-ba9876543210"
 
@@ -28,6 +29,7 @@ static struct {
 	struct vhca_uuid uuid, migration;
 	char memory_uri[128];
 	struct virt_host a, b; /* source, destination */
+	struct vhca_conf_copy how;
 } rig;
 
 /* ---- fixture ---- */
@@ -63,6 +65,7 @@ static int case_teardown(void **state)
 	for (unsigned int i = 0; i < 5; i++)
 		(void)vhca_loop_once(rig.loop, 20);
 	rig.a.n_events = rig.b.n_events = 0;
+	rig.how = (struct vhca_conf_copy){.timeout_ms = 0};
 	return 0;
 }
 
@@ -154,7 +157,8 @@ static int mark_now(const struct virt_host *host, const struct vhca_uuid *migrat
 static void begin(struct answer *a)
 {
 	*a = (struct answer){.called = false};
-	vhca_virt_migrate(rig.a.virt, &rig.uuid, rig.b.uri, rig.memory_uri, on_migrated, a);
+	vhca_virt_migrate(rig.a.virt, &rig.uuid, rig.b.uri, rig.memory_uri, &rig.how, on_migrated,
+			  a);
 }
 
 static struct answer migrate_now(void)
@@ -167,13 +171,11 @@ static struct answer migrate_now(void)
 }
 
 /* Returns when the copy is under way: some of it is done, and some is left. */
-static void begin_slow_copy(struct answer *a)
+static void wait_copying(const struct answer *a)
 {
 	uint64_t deadline = vhca_now_ms() + VIRT_HOST_WAIT_MS;
 	struct vhca_virt_job job;
 
-	virt_host_limit_copy(&rig.a, 1);
-	begin(a);
 	do
 		job = job_now(&rig.a);
 	while (job.processed_bytes == 0 && !a->called && vhca_now_ms() < deadline);
@@ -182,6 +184,13 @@ static void begin_slow_copy(struct answer *a)
 	assert_true(job.active && job.migrating_out);
 	assert_true(job.remaining_bytes > 0);
 	assert_true(job.total_bytes >= 64u * 1024 * 1024);
+}
+
+static void begin_slow_copy(struct answer *a)
+{
+	virt_host_limit_copy(&rig.a, 1);
+	begin(a);
+	wait_copying(a);
 }
 
 static void assert_runs_at_source(void)
@@ -198,6 +207,15 @@ static void assert_failed(const struct answer *a, int rc, const char *code, enum
 	if (a->rc != rc || a->err.kind != kind || strcmp(a->err.code, code) != 0)
 		fail_msg("%d %s: %s", a->rc, a->err.code, a->err.msg);
 	assert_non_null(strstr(a->err.msg, "domain vm1: migrate to qemu+unix:"));
+}
+
+static struct answer check_now(void)
+{
+	struct answer a = {.called = false};
+
+	vhca_virt_check(rig.a.virt, &rig.uuid, NULL, 0, on_done, &a);
+	wait_answer(&a);
+	return a;
 }
 
 /* ---- cases: success ---- */
@@ -229,6 +247,7 @@ static void guest_arrives_with_its_marker(void **state)
 	(void)state;
 	virt_host_start_guest(&rig.a, false);
 	assert_runs_at_source();
+	assert_int_equal(check_now().rc, 0);
 	vhca_virt_expect_migration(rig.a.virt, &rig.uuid, true);
 	assert_int_equal(mark_now(&rig.a, &rig.migration), 0);
 	a = migrate_now();
@@ -409,6 +428,107 @@ static void incoming_guest_is_told_apart(void **state)
 	assert_int_equal(a.rc, 0);
 }
 
+static void copy_is_made_as_asked_for(void **state)
+{
+	struct answer a;
+
+	(void)state;
+	virt_host_start_guest(&rig.a, false);
+	rig.how.tls = true; /* there are no certificates */
+	a = migrate_now();
+	assert_true(a.rc < 0);
+	if (!strstr(a.err.msg, "access credentials"))
+		fail_msg("%s", a.err.msg);
+	assert_runs_at_source();
+	rig.how = (struct vhca_conf_copy){.bandwidth_mib = 1, .auto_converge = true};
+	begin(&a);
+	wait_copying(&a);
+	assert_int_equal(abort_now(&rig.a), 0);
+	wait_answer(&a);
+	rig.how = (struct vhca_conf_copy){.connections = 2};
+	a = migrate_now();
+	if (a.rc != 0)
+		fail_msg("%s", a.err.msg);
+	assert_int_equal(job_now(&rig.b).state, VIR_DOMAIN_RUNNING);
+}
+
+/* ---- cases: what is known beforehand ---- */
+
+/* The check says no, and libvirt would have said so, too: in these words. */
+static void assert_refused(const char *code, const char *words)
+{
+	struct answer a = check_now();
+
+	if (a.rc != -EBUSY || a.err.kind != VHCA_ERR_CONFLICT || strcmp(a.err.code, code) != 0)
+		fail_msg("%d %s: %s", a.rc, a.err.code, a.err.msg);
+	a = migrate_now();
+	if (a.rc == 0 || !strstr(a.err.msg, words))
+		fail_msg("%d %s: %s", a.rc, a.err.code, a.err.msg);
+	assert_runs_at_source();
+}
+
+static void start_with_disk(void)
+{
+	char image[128], devices[512];
+
+	virt_host_make_image(&rig.a, "vda.img", image);
+	(void)snprintf(devices, sizeof(devices),
+		       "<disk type='file' device='disk'><driver name='qemu' type='raw'/>"
+		       "<source file='%s'/><target dev='vda' bus='virtio'/></disk>",
+		       image);
+	virt_host_start_with(&rig.a, false, devices);
+}
+
+static void disk_of_one_host_is_refused(void **state)
+{
+	(void)state;
+	start_with_disk();
+	assert_refused("disk_not_shared", "without shared storage is unsafe");
+}
+
+static void block_job_is_refused(void **state)
+{
+	virDomainPtr dom;
+	char copy[128], xml[256];
+
+	(void)state;
+	start_with_disk();
+	virt_host_make_image(&rig.a, "copy.img", copy);
+	(void)snprintf(xml, sizeof(xml),
+		       "<disk type='file'><driver type='raw'/><source file='%s'/></disk>", copy);
+	dom = virt_host_find_guest(&rig.a);
+	assert_int_equal(virDomainBlockCopy(dom, "vda", xml, NULL, 0,
+					    VIR_DOMAIN_BLOCK_COPY_REUSE_EXT |
+						    VIR_DOMAIN_BLOCK_COPY_TRANSIENT_JOB),
+			 0);
+	(void)virDomainFree(dom);
+	assert_refused("block_job", "active block job");
+}
+
+static void snapshot_is_refused(void **state)
+{
+	virDomainSnapshotPtr snapshot;
+	virDomainPtr dom;
+	char xml[512];
+
+	(void)state;
+	virt_host_start_guest(&rig.a, false);
+	dom = virt_host_find_guest(&rig.a);
+	(void)snprintf(xml, sizeof(xml),
+		       "<domainsnapshot><name>one</name><memory snapshot='external' "
+		       "file='%s/one.memory'/></domainsnapshot>",
+		       rig.a.daemon.dir);
+	snapshot = virDomainSnapshotCreateXML(dom, xml, VIR_DOMAIN_SNAPSHOT_CREATE_LIVE);
+	if (!snapshot)
+		fail_msg("%s", virGetLastErrorMessage());
+	assert_refused("has_snapshots", "cannot migrate domain with 1 snapshots");
+	assert_int_equal(
+		virDomainSnapshotDelete(snapshot, VIR_DOMAIN_SNAPSHOT_DELETE_METADATA_ONLY), 0);
+	assert_int_equal(check_now().rc, 0);
+	(void)virDomainSnapshotFree(snapshot);
+	(void)virDomainFree(dom);
+}
+
 static void hook_refuses_in_its_own_words(void **state)
 {
 	struct answer a;
@@ -513,6 +633,10 @@ int main(void)
 		CASE(cancelled_copy_leaves_the_guest_here),
 		CASE(cancelled_while_the_hook_thinks),
 		CASE(incoming_guest_is_told_apart),
+		CASE(copy_is_made_as_asked_for),
+		CASE(disk_of_one_host_is_refused),
+		CASE(block_job_is_refused),
+		CASE(snapshot_is_refused),
 		CASE(hook_refuses_in_its_own_words),
 		CASE(peer_is_unreachable),
 		CASE(peer_is_lost_during_the_copy),

@@ -102,6 +102,7 @@ class Host(Agent):
         self.peer_port = free_port()
         self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": str(lid), "SIM_FIRMWARE": firmware}
         self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = {policy}\npoll = 200ms\n"
+                                    "[policy]\nallow_default_partition = yes\n"
                                     f"[api]\npeer_listen = 127.0.0.1:{self.peer_port}\n"))
 
     def start(self):

@@ -614,6 +614,21 @@ class Moves(Case):
         self.assertEqual(self.given(THIRD, 4)[0], lid)
         self.end()
 
+    def test_withdrawn_where_lids_cannot_move(self):
+        """OpenSM came back with options under which no LID moves: the guest ends all the same, and its LID is nobody's."""
+        self.manager()
+        lids = {vguid: self.given(vguid, host)[0] for vguid, host in ((VGUID, 2), (OTHER, 3), (THIRD, 5))}
+        for vguid, option in ((VGUID, "routing_engine lash"), (OTHER, "use_ucast_cache TRUE"), (THIRD, "lmc 1")):
+            self.assertEqual(self.sm.stop(), 0)
+            self.sm.opensm_conf = f"{option}\n"
+            self.sm.start()
+            self.check(self.ask(MANY[0], 2), 409, "cannot_move")
+            self.assertEqual(self.check(self.sm.api.withdraw(vguid, self.epoch), 200)["state"], "withdrawn", option)
+            self.assertEqual({table.get(lids[vguid], DROPPED) for table in self.net.tables().values()}, {DROPPED}, option)
+            self.check(self.sm.api.call("GET", f"/v1/lids/{lids[vguid]}"), 404, "unknown_lid")
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 0)
+        self.end()
+
     def test_an_earlier_owner_that_is_late(self):
         """The last word of its claim comes when the next owner has handed the vGUID over, too: the LID is not the earlier one's to free."""
         self.manager(limit=2)

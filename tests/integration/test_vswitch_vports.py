@@ -16,9 +16,36 @@ import tap
 import vswitches
 from vport_case import KEYS, VGUID, Case
 
+ALIAS = "0x02c9ab00000000aa"
 INSIDE_A_LEAF = 5    # SMPs: the leaf, two hypervisors, two ports
 LOST = "Send completed with error"    # in OpenSM's log
 ROUNDS = int(os.environ.get("VHCA_ROUNDS", "30"))
+
+
+class Aliases(Case):
+    """The vGUID comes from where there is room for 8 GUIDs to where there is room for more, and takes OpenSM's table of them along."""
+
+    def uses_its_room(self):
+        """OpenSM's SA writes an alias where the port says that there is room, and the plugin looks for it there."""
+        place = "F{}-{}".format(*self.net.place(VGUID))
+        status = self.net.sa_request("set", place, 20, ALIAS)
+        self.sm.alive()
+        self.assertEqual(status, "0x0000")
+        self.check(self.sm.api.bind(ALIAS, 1, 1, []), 200)
+        view = self.check(self.sm.api.get(ALIAS), 200)
+        self.assertIn(f"GUID {ALIAS} is held by port {VGUID} at index 20.", view["findings"])
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_moved_by_a_report(self):
+        self.small_table(1)
+        self.moved((2, 3))
+        self.uses_its_room()
+
+    def test_moved_by_a_sweep(self):
+        self.small_table(1)
+        self.net.exchange(self.announce((2, 3)), (2, 3))
+        fattree.heavy_sweep(self.sm)
+        self.uses_its_room()
 
 
 class Moves(Case):

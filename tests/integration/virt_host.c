@@ -38,7 +38,7 @@ static const char domain_format[] =
 	"<features><acpi/></features>"
 	"<devices><emulator>" VIRT_HOST_QEMU "</emulator>"
 	"<controller type='usb' index='0' model='none'/><memballoon model='none'/>"
-	"</devices></domain>";
+	"%s</devices></domain>";
 
 /* ---- the host ---- */
 
@@ -197,12 +197,24 @@ static void wait_filled(virDomainPtr dom)
 	assert_int_equal(word, FILL_WORD);
 }
 
+void virt_host_make_image(const struct virt_host *host, const char *name, char buf[static 128])
+{
+	write_text(host, name, "", 0666); /* QEMU may be another user */
+	(void)snprintf(buf, 128, "%s/%s", host->daemon.dir, name);
+	assert_int_equal(truncate(buf, 1024 * 1024), 0);
+}
+
 void virt_host_start_guest(const struct virt_host *host, bool persistent)
 {
-	char xml[1024];
+	virt_host_start_with(host, persistent, "");
+}
+
+void virt_host_start_with(const struct virt_host *host, bool persistent, const char *devices)
+{
+	char xml[2048];
 	virDomainPtr dom;
 
-	(void)snprintf(xml, sizeof(xml), domain_format, host->daemon.dir);
+	(void)snprintf(xml, sizeof(xml), domain_format, host->daemon.dir, devices);
 	dom = persistent ? virDomainDefineXML(host->conn, xml)
 			 : virDomainCreateXML(host->conn, xml, 0);
 	if (!dom || (persistent && virDomainCreate(dom) < 0))

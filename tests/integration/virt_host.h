@@ -43,7 +43,10 @@ void virt_host_hook_waits(const struct virt_host *host, bool waits);
 /* The domain XML that the hook got last for an operation; the caller frees it. */
 char *virt_host_hook_input(const struct virt_host *host, const char *operation);
 
-/* A guest with 32 MiB of memory in use. Returns when it has filled it. */
+/* A 1 MiB image in the host's directory, which no other host has; its path in buf. */
+void virt_host_make_image(const struct virt_host *host, const char *name, char buf[static 128]);
+/* A guest with 32 MiB of memory in use, and with these devices. Returns when it has filled it. */
+void virt_host_start_with(const struct virt_host *host, bool persistent, const char *devices);
 void virt_host_start_guest(const struct virt_host *host, bool persistent);
 virDomainPtr virt_host_find_guest(const struct virt_host *host); /* NULL: not here */
 void virt_host_remove_guest(const struct virt_host *host);

@@ -432,6 +432,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->conf.pkey_timeout_ms = 20000;
 	w->conf.detach_timeout_ms = 20000;
 	w->conf.detach_retry_ms = 5000;
+	w->conf.copy.timeout_ms = 120000; /* a slow copy mostly takes longer */
 	(void)snprintf(w->conf.node_name, sizeof(w->conf.node_name), "host%u", n);
 	(void)snprintf(w->conf.peer_listen, sizeof(w->conf.peer_listen), "host%u", n);
 	w->conf.n_peers = c->n_hosts;

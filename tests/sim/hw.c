@@ -106,9 +106,12 @@ void hw_close(struct hw *hw, unsigned int v)
 void hw_guest_driver(struct hw *hw, unsigned int v)
 {
 	hw->vfs[v].guest_driver = true;
-	for (unsigned int p = 0; p < HW_PORTS; p++)
+	for (unsigned int p = 0; p < HW_PORTS; p++) {
+		/* net mlx4/cmd.c mlx4_master_activate_admin_state() */
+		hw->vfs[v].smi[p] = hw->vfs[v].smi_admin[p];
 		if (hw->vfs[v].admin[p] != HW_NO_GUID)
 			require(hw, v, p, hw->vfs[v].admin[p]);
+	}
 }
 
 void hw_sm(struct hw *hw, bool answers)
@@ -172,6 +175,23 @@ static bool parse_port(const char *attr, struct place *ret)
 	return sscanf(attr, "iov/ports/%u/%15[^/]/%u%n", &ret->port, ret->file, &ret->n, &end) ==
 		       3 &&
 	       !attr[end] && ret->port >= 1 && ret->port-- <= HW_PORTS;
+}
+
+/* "iov/<function>/ports/<port>/<file>", of VFs only (add_vf_smi_entries()); NULL = no such file */
+static bool *smi_of(struct hw *hw, const char *attr, bool *ret_admin)
+{
+	char name[32], file[24];
+	unsigned int slave, port;
+	int end = 0;
+
+	if (sscanf(attr, "iov/%31[^/]/ports/%u/%23[^/]%n", name, &port, file, &end) != 3 ||
+	    attr[end] || !fn_slave(name, &slave) || !slave || port < 1 || port > HW_PORTS)
+		return NULL;
+	*ret_admin = !strcmp(file, "enable_smi_admin");
+	if (!*ret_admin && strcmp(file, "smi_enabled") != 0)
+		return NULL;
+	return *ret_admin ? &hw->vfs[slave - 1].smi_admin[port - 1]
+			  : &hw->vfs[slave - 1].smi[port - 1];
 }
 
 bool hw_target(const struct hw_dir *dir, const char *attr, struct hw_target *ret)
@@ -283,7 +303,9 @@ static int read_port(const struct hw *hw, const struct place *p, char *buf, size
 
 int hw_read(const struct hw *hw, const struct hw_dir *dir, const char *attr, char *buf, size_t size)
 {
+	const bool *smi;
 	struct place p;
+	bool is_admin;
 
 	if (gone(hw, dir))
 		return -ENODEV;
@@ -293,6 +315,11 @@ int hw_read(const struct hw *hw, const struct hw_dir *dir, const char *attr, cha
 		return -ENOENT;
 	if (!strcmp(attr, "ports/1/link_layer") || !strcmp(attr, "ports/2/link_layer")) {
 		(void)snprintf(buf, size, "InfiniBand");
+		return 0;
+	}
+	smi = smi_of((struct hw *)hw, attr, &is_admin);
+	if (smi) {
+		(void)snprintf(buf, size, "%d", *smi);
 		return 0;
 	}
 	if (parse_fn(attr, &p))
@@ -407,6 +434,18 @@ static int store_guid(struct hw *hw, const struct place *p, const char *text)
 	return 0;
 }
 
+/* sysfs_store_enable_smi_admin(): "%i", 0 or 1 */
+static int store_smi(struct hw *hw, bool *smi, const char *text)
+{
+	int n;
+
+	if (!sim_scan_int(text, &n) || n < 0 || n > 1)
+		return -EINVAL;
+	hw->writes += *smi != (n == 1);
+	*smi = n == 1;
+	return 0;
+}
+
 /* No store function, no opening for writing, not even for root (fs/kernfs/file.c kernfs_fop_open()) */
 static int store_nothing(const struct hw *hw, const struct hw_dir *dir, const char *attr)
 {
@@ -443,6 +482,7 @@ static int store_driver(struct hw *hw, const char *driver, const char *attr, con
 
 int hw_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const char *text)
 {
+	bool *smi, is_admin;
 	struct place p;
 
 	if (gone(hw, dir))
@@ -458,6 +498,9 @@ int hw_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const ch
 	}
 	if (dir->kind == HW_DIR_VPORT)
 		return hw_mlx5_write(hw, dir, attr, text);
+	smi = smi_of(hw, attr, &is_admin);
+	if (smi && is_admin)
+		return store_smi(hw, smi, text);
 	if (parse_fn(attr, &p) && !strcmp(p.file, "pkey_idx"))
 		return store_pkey(hw, &p, text);
 	if (parse_port(attr, &p) && !strcmp(p.file, "admin_guids"))

@@ -34,6 +34,8 @@ struct hw_vf {
 	char bdf[16], driver[16], override[16];
 	int16_t map[HW_PORTS][HW_KEYS];
 	uint64_t admin[HW_PORTS], granted[HW_PORTS];
+	bool smi_admin[HW_PORTS],
+		smi[HW_PORTS]; /* the next driver may, this one may send any SMP */
 	uint64_t required
 		[HW_PORTS]; /* what the driver wants of the SM: the admin GUID, or none while no guest uses it */
 	bool pending[HW_PORTS]; /* which the SM has not answered yet */

@@ -152,9 +152,23 @@ static unsigned int vf_of(const struct vhca_vf *vf)
 	return vf->index;
 }
 
-/* A QEMU that closes takes its time; the engine hears of nothing but errors. */
-static bool breaks(const struct iso *it, const struct vhca_host_job *job)
+unsigned int iso_vf_at(const struct iso *it, struct vhca_bdf bdf)
 {
+	unsigned int v = 0;
+
+	while (v < HW_VFS && strcmp(it->truth.hw.vfs[v].bdf, VHCA_BDF_STR(bdf)) != 0)
+		v++;
+	assert(v < HW_VFS);
+	return v;
+}
+
+/* A QEMU that closes takes its time; the engine hears of nothing but errors. */
+static bool breaks(const struct iso *it, struct vhca_host_job *job)
+{
+	if (it->broken == ISO_DEAF_LEFT && job->vf->state == VHCA_VF_DETACHING) {
+		job->result.rc = -ENOTSUP; /* else it would be tried at once, for ever */
+		return true;
+	}
 	if (it->broken == ISO_GUID_LATE)
 		return job->effect == VHCA_EFFECT_PROGRAM && job->bind;
 	return it->broken == ISO_NO_SCRUB && job->effect == VHCA_EFFECT_SCRUB;
@@ -164,7 +178,7 @@ static void on_done(void *arg)
 {
 	struct vhca_host_job *job = arg;
 
-	vhca_engine_effect_done(job->engine, job->vf, &job->result);
+	vhca_engine_effect_done(job->engine, job->vf, job->effect, &job->result);
 	free(job);
 }
 
@@ -173,10 +187,16 @@ static void on_job(void *arg)
 	struct vhca_host_job *job = arg;
 	struct iso *it = the_iso;
 
-	truth_before_effect(&it->truth, vf_of(job->vf), vhca_effect_to_string(job->effect));
+	truth_before_effect(&it->truth, iso_vf_at(it, job->vf->bdf),
+			    vhca_effect_to_string(job->effect));
 	it->stats.scrubs += job->effect == VHCA_EFFECT_SCRUB;
+	it->truth.vfs[vf_of(job->vf)].asking = job->effect == VHCA_EFFECT_KICK;
 	if (!breaks(it, job))
 		vhca_host_job_work(job);
+	it->truth.vfs[vf_of(job->vf)].asking = false;
+	if (job->effect == VHCA_EFFECT_KICK &&
+	    (job->result.rc < 0 || it->dying || job->vf->state == VHCA_VF_FREE))
+		truth_taint(&it->truth, vf_of(job->vf)); /* what was asked for may still be there */
 	if (it->dying) {
 		free(job);
 		return;
@@ -189,7 +209,7 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 	struct iso *it = ctx;
 	struct vhca_host_job *job;
 
-	truth_before_effect(&it->truth, vf_of(vf), vhca_effect_to_string(effect));
+	truth_before_effect(&it->truth, iso_vf_at(it, vf->bdf), vhca_effect_to_string(effect));
 	if (effect == VHCA_EFFECT_ATTACH) {
 		iso_virt_attach(it, vf);
 	} else if (effect == VHCA_EFFECT_DETACH) {
@@ -213,6 +233,15 @@ static void vfs_changed(void *ctx)
 
 /* ---- inventory ---- */
 
+/* Where the VF at the address of v was made first (hw_init()). */
+static uint16_t first_place(const struct hw *hw, unsigned int v)
+{
+	struct vhca_bdf bdf;
+
+	assert(!vhca_bdf_parse(hw->vfs[v].bdf, &bdf));
+	return (uint16_t)(bdf.fn - 1);
+}
+
 void iso_tell_inventory(struct iso *it)
 {
 	struct hw *hw = &it->truth.hw;
@@ -230,11 +259,12 @@ void iso_tell_inventory(struct iso *it)
 		(void)vhca_strcpy(pf->ibdev, sizeof(pf->ibdev), hw->ibdev);
 	pf->numa_node = -1;
 	pf->n_ports = (uint8_t)hw->n_ports;
+	pf->ib_ports = hw->registered ? VHCA_IB_PORTS_SOME : VHCA_IB_PORTS_UNKNOWN;
 	pf->n_vfs = pf->num_vfs = pf->total_vfs = HW_VFS;
 	for (uint16_t v = 0; v < HW_VFS; v++) {
 		struct vhca_vf_facts *vf = &pf->vfs[v];
 
-		vf->index = v;
+		vf->index = it->broken == ISO_PLACE_LEFT ? first_place(hw, v) : v;
 		vf->iommu_group = v + 1;
 		vf->group_size = 1;
 		assert(!vhca_bdf_parse(hw->vfs[v].bdf, &vf->bdf));
@@ -267,6 +297,7 @@ static void on_tick(void *arg, uint64_t ms)
 static void configure(struct vhca_conf *conf)
 {
 	vhca_conf_set_defaults(conf);
+	conf->allow_default_partition = true;
 	conf->n_hcas = 1;
 	conf->hcas[0] = (struct vhca_conf_hca){.is_default = true,
 					       .manage = true,
@@ -364,6 +395,8 @@ void iso_kill(struct iso *it)
 	it->die_in = 0;
 	drop_commits(it);
 	vtime_drop_agent();
+	for (unsigned int v = 0; v < HW_VFS; v++)
+		it->truth.vfs[v].calling = false;
 	truth_delay(&it->truth);
 	it->engine = vhca_engine_free(it->engine);
 	vtime_drop_agent(); /* the answers to those who waited */

@@ -31,6 +31,8 @@ enum iso_breakage {
 	/* of mlx4 */
 	ISO_DEFAULT_LEFT,    /* nobody unmaps virtual index 0 of what the driver made */
 	ISO_REORDER_IGNORED, /* changes of the port's table are not followed */
+	ISO_DEAF_LEFT,	     /* ...under a guest that does not let go */
+	ISO_PLACE_LEFT,	     /* a VF is taken to be where it was first seen */
 	/* of mlx5 */
 	ISO_LINK_LEFT,	    /* no link is taken down */
 	ISO_CACHE_LEFT,	    /* the GUID goes from firmware, and stays in the driver's memory */
@@ -64,7 +66,7 @@ struct iso_domain {
 
 struct iso_stats {
 	unsigned int steps, attaches, scrubs, kills, qps, reorders, drifts, detaches, foreign,
-		faults;
+		faults, swaps;
 };
 
 struct iso_commit {
@@ -136,6 +138,8 @@ struct iso {
 void iso_init(struct iso *it, const struct iso_plan *plan);
 void iso_done(struct iso *it);
 uint32_t iso_random(struct iso *it, uint32_t n); /* 0..n-1 */
+/* Which VF of the card is at this PCI address now. */
+unsigned int iso_vf_at(const struct iso *it, struct vhca_bdf bdf);
 void iso_start(struct iso *it);
 void iso_kill(
 	struct iso *it); /* SIGKILL: of what was queued for the store, any first part is durable */

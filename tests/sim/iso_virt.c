@@ -14,6 +14,7 @@
 #include "tests/sim/vtime.h"
 
 #define LOOK_MS 3
+#define HANG_MS 60000
 
 /* Of the tenants; the third has limited membership where the first is a full member. */
 static const uint16_t tenants[][4] = {
@@ -261,10 +262,12 @@ static bool start_with_claims(struct iso *it, unsigned int d)
 
 	req.uuid = it->domains[d].info.uuid;
 	TAILQ_FOREACH (c, &vhca_engine_model(it->engine)->claims, link) {
+		unsigned int v = iso_vf_at(it, c->vf->bdf);
+
 		if (c->way != VHCA_WAY_CLAIM || domain_of(it, &c->domain) != (int)d ||
-		    it->listed[c->vf->index] != TRUTH_NOBODY)
+		    it->listed[v] != TRUTH_NOBODY)
 			continue;
-		vfs[req.n_hostdevs] = c->vf->index;
+		vfs[req.n_hostdevs] = v;
 		req.hostdevs[req.n_hostdevs++] = c->vf->bdf;
 	}
 	if (vhca_engine_hook(it->engine, &req, &err) < 0)
@@ -309,6 +312,8 @@ void iso_domain_stop(struct iso *it, unsigned int d)
 	if (!it->domains[d].running)
 		return;
 	it->domains[d].running = false;
+	if (it->truth.domains[d].deaf)
+		truth_delay(&it->truth); /* its QPs end when its QEMU does */
 	it->truth.domains[d].deaf = false;
 	for (unsigned int v = 0; v < HW_VFS; v++)
 		if (it->listed[v] == (int)d)
@@ -321,6 +326,8 @@ void iso_domain_stop(struct iso *it, unsigned int d)
 struct call {
 	struct iso *it;
 	struct vhca_vf *vf;
+	enum vhca_effect effect;
+	bool hangs;
 	unsigned int v;
 	struct vhca_uuid domain;
 	char name[VHCA_NAME_MAX];
@@ -333,22 +340,29 @@ static void on_answer(void *arg)
 {
 	struct call *call = arg;
 
-	vhca_engine_effect_done(call->it->engine, call->vf, &call->res);
+	if (call->hangs)
+		truth_call_hangs(&call->it->truth, call->v, false);
+	vhca_engine_effect_done(call->it->engine, call->vf, call->effect, &call->res);
 	free(call);
 }
 
+/* Few calls take long: another job has the domain, or a QEMU does not answer. */
 static void answer(struct call *call, int r)
 {
 	call->res.rc = r;
-	vtime_after(VTIME_AGENT, iso_random(call->it, 6), on_answer, call, free);
+	call->hangs = iso_random(call->it, 20) == 0;
+	if (call->hangs)
+		truth_call_hangs(&call->it->truth, call->v, true);
+	vtime_after(VTIME_AGENT, iso_random(call->it, call->hangs ? HANG_MS : 6), on_answer, call,
+		    free);
 }
 
-static struct call *new_call(struct iso *it, struct vhca_vf *vf)
+static struct call *new_call(struct iso *it, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct call *call = calloc(1, sizeof(*call));
 
 	assert(call);
-	*call = (struct call){.it = it, .vf = vf, .v = vf->index};
+	*call = (struct call){.it = it, .vf = vf, .effect = effect, .v = iso_vf_at(it, vf->bdf)};
 	call->domain = vf->claim->domain;
 	call->has_guest = vf->claim->has_guest;
 	call->guest = vf->claim->guest;
@@ -396,7 +410,8 @@ static void on_attach(void *arg)
 
 void iso_virt_attach(struct iso *it, struct vhca_vf *vf)
 {
-	vtime_after(VTIME_AGENT, iso_random(it, 20), on_attach, new_call(it, vf), free);
+	vtime_after(VTIME_AGENT, iso_random(it, 20), on_attach,
+		    new_call(it, vf, VHCA_EFFECT_ATTACH), free);
 }
 
 static void on_guest_lets_go(struct iso *it, unsigned int s)
@@ -429,5 +444,6 @@ static void on_detach(void *arg)
 
 void iso_virt_detach(struct iso *it, struct vhca_vf *vf)
 {
-	vtime_after(VTIME_AGENT, iso_random(it, 20), on_detach, new_call(it, vf), free);
+	vtime_after(VTIME_AGENT, iso_random(it, 20), on_detach,
+		    new_call(it, vf, VHCA_EFFECT_DETACH), free);
 }

@@ -169,6 +169,43 @@ static void on_maps_reset(struct iso *it, unsigned int v)
 	taint_all(it);
 }
 
+/* Nobody has it, and nothing is asked of libvirt for it. */
+static bool may_move(const struct iso *it, unsigned int v)
+{
+	struct vhca_bdf bdf;
+
+	if (it->truth.hw.vfs[v].open || it->listed[v] != TRUTH_NOBODY)
+		return false;
+	(void)vhca_bdf_parse(it->truth.hw.vfs[v].bdf, &bdf);
+	return !it->engine ||
+	       vhca_model_vf(vhca_engine_model(it->engine), bdf)->virt.effect == VHCA_EFFECT_NONE;
+}
+
+/* The VFs of a card are made anew, and two of them are at each other's address. What they show
+ * stays. */
+static void step_swap(struct iso *it)
+{
+	struct hw_vf *vfs = it->truth.hw.vfs;
+	unsigned int a = iso_random(it, HW_VFS), b = iso_random(it, HW_VFS);
+	char bdf[sizeof(vfs[a].bdf)];
+
+	for (unsigned int n = 0; n < HW_VFS && !may_move(it, a); n++)
+		a = (a + 1) % HW_VFS;
+	for (unsigned int n = 0; n < HW_VFS && (a == b || !may_move(it, b)); n++)
+		b = (b + 1) % HW_VFS;
+	if (a == b || !may_move(it, a) || !may_move(it, b))
+		return;
+	it->stats.swaps++;
+	vhca_log_debug("world: VFs %u and %u are at each other's address", a, b);
+	memcpy(bdf, vfs[a].bdf, sizeof(bdf));
+	memcpy(vfs[a].bdf, vfs[b].bdf, sizeof(bdf));
+	memcpy(vfs[b].bdf, bdf, sizeof(bdf));
+	truth_reload(&it->truth);
+	truth_taint(&it->truth, a);
+	truth_taint(&it->truth, b);
+	iso_tell_inventory(it);
+}
+
 static void on_udev(struct iso *it, unsigned int v)
 {
 	(void)v;
@@ -326,13 +363,14 @@ static const struct {
 	void (*fn)(struct iso *it);
 	bool storm; /* only then */
 } steps[] = {
-	{297, step_guest},	 {190, step_start},	  {60, step_stop},
+	{281, step_guest},	 {190, step_start},	  {60, step_stop},
 	{90, step_claim},	 {50, step_release},	  {45, step_plug},
-	{15, step_unplug},	 {10, step_deaf},	  {20, step_reorder},
+	{15, step_unplug},	 {20, step_deaf},	  {20, step_reorder},
 	{20, step_drift},	 {8, step_reload, true},  {4, step_rename, true},
 	{80, step_fault, true},	 {20, step_kill, true},	  {20, step_die, true},
 	{40, step_meddle, true}, {8, step_libvirt, true}, {10, step_sm, true},
 	{8, step_store, true},	 {2, step_reboot, true},  {3, step_firmware},
+	{6, step_swap},
 };
 
 /* ---- a run ---- */
@@ -427,9 +465,9 @@ static bool run_is_sound(const struct iso_plan *plan, unsigned int n)
 	       plan->n_keys);
 	ok = iso_walk(&it, plan, n);
 	printf("# %u attaches, %u detaches, %u scrubs, %u acts of guests, %u reorders, %u drifts, "
-	       "%u foreign plugs, %u kills, %u faults, last draw %016llx\n",
+	       "%u foreign plugs, %u swaps, %u kills, %u faults, last draw %016llx\n",
 	       s->attaches, s->detaches, s->scrubs, s->qps, s->reorders, s->drifts, s->foreign,
-	       s->kills, s->faults, (unsigned long long)it.rng);
+	       s->swaps, s->kills, s->faults, (unsigned long long)it.rng);
 	/* A host on which little happens proves little. */
 	return ok && s->attaches > n / 50 && s->scrubs > n / 50 && s->qps > n / 50 &&
 	       s->kills > n / 100;

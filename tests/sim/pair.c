@@ -191,6 +191,15 @@ static void later(struct job *job)
 	pair_must(vhca_loop_post(job->p->w[job->host].loop, on_job, job, free) == 0, "post");
 }
 
+static void end_copy(struct pair *p, unsigned int from)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (p->w[1 - from].domains[0].running)
+		(void)pair_copy_end(p, from, &err);
+	p->copying = p->copy_adrift = false;
+}
+
 static void copy(struct job *job)
 {
 	struct vhca_mig_result res = {0};
@@ -227,8 +236,13 @@ static void run(struct job *job)
 	}
 	if (job->effect == VHCA_MIG_EFFECT_MARK || job->effect == VHCA_MIG_EFFECT_UNMARK)
 		mark(p, job->host, job->effect == VHCA_MIG_EFFECT_MARK ? &job->m->id : NULL);
-	if (job->effect == VHCA_MIG_EFFECT_CANCEL)
+	if (job->effect == VHCA_MIG_EFFECT_CANCEL) {
 		p->copy_cancelled = p->copying;
+		if (p->copy_adrift)
+			end_copy(p, job->host);
+	}
+	if (job->effect == VHCA_MIG_EFFECT_CHECK && p->copy_refused)
+		res.rc = pair_copy_refused(&res.err);
 	res.active = p->w[job->host].domains[0].running;
 	res.copying = p->copying;
 	res.held = p->held;
@@ -309,15 +323,6 @@ static void started(struct world *w)
 		pair_must(false, err.msg);
 }
 
-static void end_copy(struct pair *p, unsigned int from)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	if (p->w[1 - from].domains[0].running)
-		(void)pair_copy_end(p, from, &err);
-	p->copying = false;
-}
-
 static void stopping(struct world *w)
 {
 	struct pair *p = w->pair;
@@ -327,6 +332,8 @@ static void stopping(struct world *w)
 	/* What libvirt was doing for the killed agent goes on without it: a copy ends at once here, for brevity. */
 	if (p->copying && !p->copy_hangs && w->domains[0].running && !w->domains[0].incoming)
 		end_copy(p, host);
+	p->copy_adrift =
+		p->copy_adrift || (p->copying && w->domains[0].running && !w->domains[0].incoming);
 	p->ms[host] = NULL;
 	p->deaths[host]++;
 	vhca_migrations_free(ms);

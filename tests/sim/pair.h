@@ -26,8 +26,10 @@ struct pair {
 	bool copy_begins; /* stays between the hook's yes and the domain's appearance at the other host */
 	bool copying; /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
-	bool copy_fails; /* ends with an error, the guest stays */
-	bool held;	 /* ...paused: libvirt does not know whether it runs at the other host */
+	bool copy_adrift;  /* the agent that began it was killed: libvirt goes on by itself */
+	bool copy_refused; /* libvirt would not begin: the domain has snapshots */
+	bool copy_fails;   /* ends with an error, the guest stays */
+	bool held;	   /* ...paused: libvirt does not know whether it runs at the other host */
 	enum pair_fault fault;
 	unsigned int fault_at; /* at the n-th migration effect of either side */
 	unsigned int victim;   /* host whose agent is killed */

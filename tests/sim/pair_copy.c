@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/sim/pair_copy.h"
 
+int pair_copy_refused(struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_CONFLICT, "has_snapshots", 0, "it has snapshots");
+}
+
 int pair_copy_begin(struct pair *p, unsigned int from, struct vhca_error *err)
 {
 	const struct world *w = &p->w[from];
@@ -11,6 +16,8 @@ int pair_copy_begin(struct pair *p, unsigned int from, struct vhca_error *err)
 	for (unsigned int v = 0; v < WORLD_VFS; v++)
 		pair_must(!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &info->uuid),
 			  "a migration was begun with a VF in the guest");
+	if (p->copy_refused)
+		return pair_copy_refused(err);
 	if (!p->ms[1 - from] ||
 	    (info->has_away &&
 	     vhca_migrations_begin(p->ms[1 - from], &info->away, &info->uuid, err) < 0))

@@ -4,6 +4,8 @@
 /* libvirt's part of a migration of domain 0 between the hosts of a pair: for the agents that call it, and for an orchestrator. */
 #include "tests/sim/pair.h"
 
+/* Why libvirt does not begin with copy_refused: qemuMigrationSrcIsAllowed() counts snapshots. */
+int pair_copy_refused(struct vhca_error *err);
 /* As libvirt lets it: never with a VF; the destination's hook is asked. 0, or a negative errno with err. */
 int pair_copy_begin(struct pair *p, unsigned int from, struct vhca_error *err);
 /* libvirtd has made the domain that the copy goes into. */

@@ -178,11 +178,14 @@ static bool is_ethernet_port(struct sysfs_sim *sim, const char *path)
 	return strcmp(layer, "Ethernet") == 0;
 }
 
-/* dev/vfio/N is opened by the probe of a group: EBUSY while a guest holds it (vfio_group_fops_open). */
+/* dev/vfio/N, or noiommu-N, is opened by the probe of a group: EBUSY while a guest holds it
+ * (vfio_group_fops_open). */
 static int open_group(struct sysfs_sim *sim, const char *path)
 {
+	static const char noiommu[] = "noiommu-";
 	const char *name = path + strlen("/dev/vfio/");
-	long group = strtol(name, NULL, 10);
+	size_t skip = strncmp(name, noiommu, strlen(noiommu)) == 0 ? strlen(noiommu) : 0;
+	long group = strtol(name + skip, NULL, 10);
 	bool held;
 
 	pthread_mutex_lock(&sim->model.lock);

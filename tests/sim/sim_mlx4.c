@@ -122,7 +122,31 @@ static int store_admin_guid(struct sim_model *m, const struct sim_parts *p, cons
 	return 0;
 }
 
+/* sysfs_store_enable_smi_admin; mlx4_vf_set_enable_smi_admin */
+static int store_smi_admin(struct sim_model *m, const struct sim_parts *p, const char *text)
+{
+	int enable;
+
+	if (!sim_scan_int(text, &enable) || enable < 0 || enable > 1)
+		return -EINVAL;
+	sim_put(&m->tree,
+		SIM_PATH("%s/%s/ports/%s/enable_smi_admin", iov_of((char[SIM_PATH_MAX]){0}, p),
+			 p->part[2], p->part[3]),
+		"%d", enable);
+	return 0;
+}
+
+/* mlx4_master_activate_admin_state */
+void sim_model_start_smi(struct sim_model *m, const char *port)
+{
+	char admin[8];
+
+	if (sim_get(&m->tree, SIM_PATH("%s/enable_smi_admin", port), admin, sizeof(admin)))
+		sim_put(&m->tree, SIM_PATH("%s/smi_enabled", port), "%s", admin);
+}
+
 const struct sim_store sim_mlx4_stores[] = {
+	{SIM_PCI "/*/infiniband/*/iov/*/ports/*/enable_smi_admin", store_smi_admin},
 	{SIM_PCI "/*/infiniband/*/iov/*/ports/*/pkey_idx/*", store_pkey_idx},
 	{SIM_PCI "/*/infiniband/*/iov/ports/*/admin_guids/*", store_admin_guid},
 	{NULL, NULL},

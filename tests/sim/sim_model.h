@@ -43,6 +43,8 @@ extern const struct sim_store sim_pci_stores[], sim_mlx4_stores[],
 void sim_model_add_vf(struct sim_model *m, const char *pf, unsigned int index);
 /* The SM's answer to the GUID request of this index; lock held. */
 void sim_model_grant(struct sim_model *m, const char *iov, const char *port, const char *index);
+/* The driver of this function comes up: what it may send on this port (a path); lock held. */
+void sim_model_start_smi(struct sim_model *m, const char *port);
 /* The driver of this VF comes up, or ends; lock held. */
 void sim_model_slave(struct sim_model *m, const char *iov, const char *port, const char *index,
 		     bool up);

@@ -259,13 +259,17 @@ void sysfs_sim_grant(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned in
 void sysfs_sim_slave(struct sysfs_sim *sim, const struct sim_pf *pf, unsigned int index, bool up)
 {
 	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
-	char p[12], i[12];
+	char p[12], i[12], name[32];
 
 	(void)snprintf(i, sizeof(i), "%u", index);
 	pthread_mutex_lock(&sim->model.lock);
 	for (unsigned int port = 1; port <= pf->n_ports; port++) {
 		(void)snprintf(p, sizeof(p), "%u", port);
 		sim_model_slave(&sim->model, iov, p, i, up);
+		if (up)
+			sim_model_start_smi(&sim->model,
+					    SIM_PATH("%s/%s/ports/%s", iov,
+						     sim_iov_name(name, pf->bdf, index), p));
 	}
 	pthread_mutex_unlock(&sim->model.lock);
 }

@@ -306,6 +306,13 @@ static void add_iov_port(const struct sim_tree *tree, const struct sim_pf *pf, c
 		sim_put(tree, SIM_PATH("%s/pkeys/%u", port, n), "0x%04x", n == 0 ? 0xffffu : 0);
 }
 
+/* add_vf_smi_entries: not for the master. mlx4_core holds the values: they outlive mlx4_ib. */
+static void add_smi(const struct sim_tree *tree, const char *port)
+{
+	sim_put(tree, SIM_PATH("%s/enable_smi_admin", port), "0");
+	sim_put(tree, SIM_PATH("%s/smi_enabled", port), "0");
+}
+
 /* show_port_gid_idx; show_port_pkey with the map of mlx4/main.c: init_pkeys */
 static void add_iov_function(const struct sim_tree *tree, const struct sim_pf *pf, const char *port,
 			     unsigned int slave)
@@ -338,8 +345,13 @@ void sim_reset_maps(const struct sim_tree *tree, const struct sim_pf *pf, unsign
 void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs)
 {
 	const char *iov = SIM_PATH(SIM_PCI "/%s/infiniband/%s/iov", pf->bdf, pf->ibdev);
+	char name[32];
 
-	for (unsigned int p = 1; p <= pf->n_ports; p++)
+	for (unsigned int p = 1; p <= pf->n_ports; p++) {
 		add_iov_port(tree, pf, SIM_PATH("%s/ports/%u", iov, p));
+		for (unsigned int slave = 1; slave <= n_vfs; slave++)
+			add_smi(tree, SIM_PATH("%s/%s/ports/%u", iov,
+					       sim_iov_name(name, pf->bdf, slave), p));
+	}
 	sim_reset_maps(tree, pf, n_vfs);
 }

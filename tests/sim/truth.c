@@ -180,7 +180,7 @@ static bool left_alone(const struct truth *t, unsigned int v)
 
 static const char *wrong(const struct truth *t, unsigned int v)
 {
-	if (truth_in_state(t, v, "free") && !truth_clean(t, v))
+	if (truth_in_state(t, v, "free") && !truth_clean(t, v) && !t->vfs[v].asking)
 		return "free, but not scrubbed";
 	if (!t->hw.vfs[v].open)
 		return NULL;
@@ -191,11 +191,27 @@ static const char *wrong(const struct truth *t, unsigned int v)
 	return card_of(t)->wrong(t, v);
 }
 
+bool truth_is_deaf(const struct truth *t, unsigned int v)
+{
+	int user = t->vfs[v].user;
+
+	return t->vfs[v].calling || (user != TRUTH_NOBODY && t->domains[user].deaf);
+}
+
+/* Proven to show what its claim says, and to nobody else. */
+static bool is_given(const struct truth *t, unsigned int v)
+{
+	return t->rows[v].claimed &&
+	       (truth_in_state(t, v, "programmed") || truth_in_state(t, v, "attached"));
+}
+
 /* Nothing of the taint is left. */
 static bool in_order(const struct truth *t, unsigned int v)
 {
 	return !t->vfs[v].foreign && !card_of(t)->is_loose(t, v) && !wrong(t, v) &&
-	       (truth_clean(t, v) || (t->rows[v].claimed && card_of(t)->matches_claim(t, v)));
+	       (is_given(t, v) ? card_of(t)->matches_claim(t, v)
+			       : truth_clean(t, v) ||
+					 (t->rows[v].claimed && card_of(t)->matches_claim(t, v)));
 }
 
 /* ---- at every moment ---- */
@@ -212,6 +228,13 @@ void truth_taint(struct truth *t, unsigned int v)
 	t->vfs[v].drifted = true;
 }
 
+void truth_call_hangs(struct truth *t, unsigned int v, bool hangs)
+{
+	t->vfs[v].calling = hangs;
+	if (!hangs && t->vfs[v].left_ms < TRUTH_GUEST_MS)
+		t->vfs[v].left_ms = TRUTH_GUEST_MS;
+}
+
 void truth_delay(struct truth *t)
 {
 	for (unsigned int v = 0; v < HW_VFS; v++)
@@ -224,10 +247,7 @@ void truth_delay(struct truth *t)
 void truth_pass(struct truth *t, uint64_t healthy_ms)
 {
 	for (unsigned int v = 0; v < HW_VFS; v++) {
-		int user = t->vfs[v].user;
-		bool deaf = user != TRUTH_NOBODY && t->domains[user].deaf;
-
-		if (!deaf && !left_alone(t, v))
+		if (!left_alone(t, v))
 			t->vfs[v].left_ms -=
 				healthy_ms < t->vfs[v].left_ms ? healthy_ms : t->vfs[v].left_ms;
 	}
@@ -271,6 +291,8 @@ static void check_vf(struct truth *t, unsigned int v)
 		t->vfs[v].tainted = t->vfs[v].drifted = false;
 	if (t->vfs[v].tainted && t->vfs[v].left_ms)
 		return;
+	if (!why && truth_is_deaf(t, v))
+		return; /* its QPs stay with it, and are nobody's fault, until it hears */
 	if (!why && t->vfs[v].tainted && !t->vfs[v].foreign && card_of(t)->is_loose(t, v))
 		why = "a QP whose index changed its meaning was not forced off";
 	if (why)
@@ -331,7 +353,9 @@ void truth_before_effect(struct truth *t, unsigned int v, const char *effect)
 		const char *effect, *states, *without;
 	} table[] = {
 		{"prepare", "preparing", "prepared without a durable intent"},
-		{"program", "claimed programmed attached", "programmed without a durable intent"},
+		{"program", "claimed programmed attached detaching",
+		 "programmed without a durable intent"},
+		{"unmap", "programmed attached detaching", "unmapped without a durable intent"},
 		{"scrub", "scrubbing", "scrubbed without a durable intent"},
 		{"strip", "quarantined", "stripped without a durable intent"},
 		{"attach", "programmed", "attached without a durable intent"},
@@ -368,4 +392,6 @@ void truth_closed(struct truth *t, unsigned int v)
 	hw_close(&t->hw, v);
 	t->vfs[v].user = TRUTH_NOBODY;
 	t->vfs[v].foreign = false;
+	if (t->vfs[v].tainted) /* quarantined, it may be looked at again after half a minute only */
+		excuse(t, v);
 }

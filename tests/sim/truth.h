@@ -32,7 +32,7 @@
 struct truth_domain {
 	char uuid[37];
 	const uint16_t *keys; /* of its tenant, with membership; 0 ends them */
-	bool deaf;	      /* its guest ignores unplug requests: then nothing is late */
+	bool deaf;	      /* its guest ignores unplug requests: what its QPs hold, they keep */
 };
 
 struct truth_row {
@@ -59,6 +59,8 @@ struct truth {
 		bool foreign; /* that domain was never given it */
 		bool refused; /* it was on its way back when that domain opened it: may be taken */
 		bool tainted, drifted;
+		bool calling; /* a call at libvirt hangs: nobody can be asked to let go of it */
+		bool asking;  /* the agent has the SM asked for an address of the VF's own */
 		uint64_t left_ms;
 	} vfs[HW_VFS];
 	struct truth_row rows[HW_VFS]; /* as durable now */
@@ -74,6 +76,8 @@ void truth_close(struct truth *t);
 void truth_reload(struct truth *t);
 /* Something outside of the agent made VF v wrong, or could have. */
 void truth_taint(struct truth *t, unsigned int v);
+/* A call at libvirt about VF v hangs, or has come to its end at last. */
+void truth_call_hangs(struct truth *t, unsigned int v, bool hangs);
 /* Something delays all repairs: an error, a restart. */
 void truth_delay(struct truth *t);
 /* Time has passed on a host on which the agent runs and can reach everything. */

@@ -28,6 +28,8 @@ void truth_violate(struct truth *t, unsigned int v, const char *what);
 bool truth_in_state(const struct truth *t, unsigned int v, const char *state);
 /* May the user of VF v talk with this key? Who had a VF before the agent came keeps what the driver gave it. */
 bool truth_may(const struct truth *t, unsigned int v, uint16_t key);
+/* Its guest ignores unplug requests, or cannot be asked. */
+bool truth_is_deaf(const struct truth *t, unsigned int v);
 /* Its guest has what it was given, as far as is known: nobody may take it. */
 bool truth_is_settled(const struct truth *t, unsigned int v);
 

@@ -65,7 +65,9 @@ static const char *wrong(const struct truth *t, unsigned int v)
 {
 	const char *why = wrong_map(t, v);
 
-	return why ? why : wrong_qp(t, v);
+	if (!why && !(truth_is_deaf(t, v) && t->vfs[v].tainted))
+		why = wrong_qp(t, v);
+	return why;
 }
 
 /* A QP whose index the map no longer has: dead, or the next one to talk with a foreign key. */

@@ -11,7 +11,6 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 
-#define PF	      "0000:01:00.0"
 #define SETTLE_ROUNDS 10
 
 void (*world_judge)(const char *what);
@@ -36,9 +35,13 @@ void world_later(struct world *w, void (*fn)(void *arg), void *arg)
 
 bool world_told(const struct world *w, const char *text)
 {
-	struct json_object *doc = vhca_events_to_json(w->events, 0);
-	bool told = strstr(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN), text);
+	struct json_object *doc;
+	uint64_t oldest = 0;
+	bool told;
 
+	world_must(vhca_events_find(w->events, "oldest", &oldest, NULL) == 0, "oldest");
+	doc = vhca_events_to_json(w->events, oldest, NULL);
+	told = strstr(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN), text);
 	json_object_put(doc);
 	return told;
 }
@@ -50,20 +53,31 @@ static void vfs_changed(void *ctx)
 
 /* ---- hardware as the engine sees it ---- */
 
+static struct vhca_bdf pf_address(unsigned int pf)
+{
+	return (struct vhca_bdf){.bus = (uint8_t)(1 + pf)};
+}
+
+static unsigned int n_pfs(const struct world *w)
+{
+	return w->second_from ? 2 : 1;
+}
+
 static void tell_port(struct world *w, enum vhca_port_event event)
 {
-	struct vhca_port_state port = {.port = 1,
-				       .state = 4,
-				       .is_ib = true,
-				       .lid = 2,
-				       .sm_lid = 1,
-				       .port_guid = w->port_guid,
-				       .n_pkeys = WORLD_KEYS};
-	struct vhca_bdf pf;
+	for (unsigned int pf = 0; pf < n_pfs(w); pf++) {
+		struct vhca_port_state port = {.port = 1,
+					       .state = w->port_down[pf] ? VHCA_PORT_DOWN
+									 : VHCA_PORT_ACTIVE,
+					       .is_ib = true,
+					       .lid = 2,
+					       .sm_lid = 1,
+					       .port_guid = w->port_guid + pf,
+					       .n_pkeys = WORLD_KEYS};
 
-	(void)vhca_bdf_parse(PF, &pf);
-	memcpy(port.pkeys, w->port_pkeys, sizeof(w->port_pkeys));
-	vhca_engine_port(w->engine, pf, event, &port);
+		memcpy(port.pkeys, w->port_pkeys, sizeof(w->port_pkeys));
+		vhca_engine_port(w->engine, pf_address(pf), event, &port);
+	}
 }
 
 void world_set_key(struct world *w, unsigned int index, uint16_t pkey)
@@ -79,32 +93,60 @@ void world_show_port(struct world *w)
 	tell_port(w, VHCA_PORT_CHANGED);
 }
 
-void world_show_hardware(struct world *w)
+void world_swap(struct world *w, unsigned int a, unsigned int b)
 {
-	struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
-	struct vhca_inventory inv = {.n_pfs = 1, .pfs = pf};
+	struct vhca_bdf bdf = w->vfs[a].bdf;
 
-	world_must(pf != NULL, "out of memory");
-	(void)vhca_bdf_parse(PF, &pf->bdf);
+	world_must(!w->vfs[a].group_open && !w->vfs[b].group_open, "a VF in use is taken away");
+	w->vfs[a].bdf = w->vfs[b].bdf;
+	w->vfs[b].bdf = bdf;
+	if (w->engine)
+		world_show_hardware(w);
+}
+
+static void show_pf(const struct world *w, unsigned int n, struct vhca_pf_facts *pf)
+{
+	pf->bdf = pf_address(n);
 	pf->family = w->mlx5 ? VHCA_FAMILY_MLX5 : VHCA_FAMILY_MLX4;
 	(void)snprintf(pf->driver, sizeof(pf->driver), "%s_core",
 		       vhca_family_to_string(pf->family));
-	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_0", vhca_family_to_string(pf->family));
-	pf->numa_node = -1;
+	(void)snprintf(pf->ibdev, sizeof(pf->ibdev), "%s_%u", vhca_family_to_string(pf->family), n);
+	pf->numa_node = w->numa[n];
 	pf->n_ports = 1;
-	pf->total_vfs = (uint16_t)w->n_vfs;
-	for (uint16_t v = 0; v < w->n_vfs; v++) {
-		struct vhca_vf_facts *vf = &pf->vfs[pf->n_vfs];
+	pf->ib_ports = w->ib_ports;
+}
 
-		if (w->vfs[v].gone)
-			continue;
-		*vf = (struct vhca_vf_facts){
-			.bdf = w->vfs[v].bdf, .index = v, .iommu_group = v + 1, .group_size = 1};
-		(void)snprintf(vf->driver, sizeof(vf->driver), "%s", w->vfs[v].driver);
-		pf->num_vfs = ++pf->n_vfs;
+static void show_vf(const struct world *w, unsigned int v, struct vhca_pf_facts *pf,
+		    unsigned int first)
+{
+	struct vhca_vf_facts *vf = &pf->vfs[pf->n_vfs];
+
+	pf->total_vfs++;
+	if (w->vfs[v].gone)
+		return;
+	*vf = (struct vhca_vf_facts){.bdf = w->vfs[v].bdf,
+				     .index = (uint16_t)(v - first),
+				     .iommu_group = (int)v + 1,
+				     .group_size = 1};
+	(void)snprintf(vf->driver, sizeof(vf->driver), "%s", w->vfs[v].driver);
+	pf->num_vfs = ++pf->n_vfs;
+}
+
+void world_show_hardware(struct world *w)
+{
+	struct vhca_pf_facts *pfs = calloc(2, sizeof(*pfs));
+	struct vhca_inventory inv = {.n_pfs = (uint16_t)n_pfs(w), .pfs = pfs};
+
+	world_must(pfs != NULL, "out of memory");
+	for (unsigned int n = 0; n < inv.n_pfs; n++)
+		show_pf(w, n, &pfs[n]);
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
+		bool is_second = w->second_from && v >= w->second_from;
+
+		show_vf(w, v, &pfs[is_second], is_second ? w->second_from : 0);
 	}
 	vhca_engine_inventory(w->engine, &inv);
-	free(pf);
+	free(pfs);
 }
 
 /* ---- life ---- */
@@ -129,6 +171,7 @@ void world_init(struct world *w)
 						 .vfs = VHCA_CONF_VFS_KEEP,
 						 .fabric = "default",
 						 .port = 1};
+	w->conf.allow_default_partition = true;
 	w->conf.sm_pkeys = VHCA_SM_PKEYS_DYNAMIC;
 	w->conf.poll_ms = 50;
 	w->conf.sm_timeout_ms = 50;
@@ -137,6 +180,8 @@ void world_init(struct world *w)
 	w->conf.detach_retry_ms = 50;
 	w->sm_grants = true;
 	w->n_vfs = WORLD_VFS;
+	w->ib_ports = VHCA_IB_PORTS_SOME;
+	w->numa[0] = w->numa[1] = -1;
 	w->port_guid = 0x0002c90300000011;
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
@@ -262,9 +307,9 @@ static void explain(const struct world *w)
 	TAILQ_FOREACH (vf, &hca->vfs, link)
 		fprintf(stderr, "# %s %s effect %s claim %s/%s ending %d granted %d: %s\n",
 			VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state),
-			vhca_effect_to_string(vf->effect), vf->claim ? vf->claim->domain_name : "-",
-			vf->claim ? vf->claim->name : "-", vf->claim && vf->claim->ending,
-			vf->granted, vf->reason);
+			vhca_effect_to_string(vhca_vf_effect(vf)),
+			vf->claim ? vf->claim->domain_name : "-", vf->claim ? vf->claim->name : "-",
+			vf->claim && vf->claim->ending, vf->granted, vf->reason);
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
 		const struct vhca_domain *d =
 			vhca_model_domain(vhca_engine_model(w->engine), &w->domains[i].info.uuid);

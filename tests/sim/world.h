@@ -15,7 +15,7 @@
 #define WORLD_DOMAINS 4
 #define WORLD_KEYS    8
 
-/* Ground truth of one VF. */
+/* Ground truth of one VF; its number is its place on the card. */
 struct world_vf {
 	struct vhca_bdf bdf;
 	char driver[32];
@@ -96,7 +96,12 @@ struct world {
 	struct vhca_conf conf;
 	struct world_vf vfs[WORLD_VFS_MAX];
 	unsigned int n_vfs;
-	unsigned int plugs; /* the last PCI address that libvirt chose in a guest */
+	enum vhca_ib_ports ib_ports;
+	unsigned int
+		second_from; /* VFs from this number on are of a second adapter; 0 = there is none */
+	int numa[2];	     /* the adapters' nodes */
+	bool port_down[2];   /* ...and that their ports are */
+	unsigned int plugs;  /* the last PCI address that libvirt chose in a guest */
 	struct world_domain domains[WORLD_DOMAINS];
 	uint16_t port_pkeys[WORLD_KEYS];
 	bool sm_grants;	    /* OpenSM answers the driver */
@@ -105,9 +110,11 @@ struct world {
 	bool deaf_guest;    /* ignores unplug requests */
 	uint32_t deaf_vfs;  /* ...or just those for these, by number */
 	enum world_agent guest_agent;
-	unsigned int asked;   /* times that it was asked to begin */
-	bool odd_bus;	      /* how a guest gets to its VFs is not known */
-	bool vfs_lie;	      /* the scrub's read-back differs */
+	unsigned int asked;  /* times that it was asked to begin */
+	bool odd_bus;	     /* how a guest gets to its VFs is not known */
+	bool vfs_lie;	     /* the scrub's read-back differs */
+	uint32_t broken_vfs; /* by number: these fail this effect */
+	enum vhca_effect broken_effect;
 	bool virt_down;	      /* nothing is heard of libvirt */
 	bool events_lost;     /* only its live XML is */
 	bool shows_too_early; /* libvirt shows a guest that is coming in as one that runs */
@@ -165,6 +172,8 @@ void world_plug(struct world *w, unsigned int v, unsigned int i, const char *nam
 void world_set_key(struct world *w, unsigned int index,
 		   uint16_t pkey); /* the SM writes the port's table */
 
+/* The card's VFs are made anew: a and b, which nobody has, are at each other's address. */
+void world_swap(struct world *w, unsigned int a, unsigned int b);
 /* The engine looks at the adapter again. */
 void world_show_hardware(struct world *w);
 /* The RDMA device is up. */

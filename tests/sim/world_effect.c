@@ -44,7 +44,8 @@ static void check_intent(const struct world *w, const struct vhca_vf *vf, enum v
 {
 	static const char *const want[] = {
 		[VHCA_EFFECT_PREPARE] = "preparing",
-		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached",
+		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached detaching",
+		[VHCA_EFFECT_UNMAP] = "programmed attached detaching",
 		[VHCA_EFFECT_SCRUB] = "scrubbing",
 		[VHCA_EFFECT_STRIP] = "quarantined",
 		[VHCA_EFFECT_ATTACH] = "programmed",
@@ -76,7 +77,8 @@ struct world_job {
 	bool has_guest;
 	struct vhca_bdf guest;
 	uint8_t port;
-	uint64_t pid; /* of the program in the guest */
+	uint16_t place; /* whose registers it is about, whatever address that has meanwhile */
+	uint64_t pid;	/* of the program in the guest */
 	enum world_fault fault;
 };
 
@@ -117,7 +119,7 @@ static int plug(struct world *w, struct world_vf *t, const struct world_job *job
 	if (t->group_open)
 		return 0; /* is there already */
 	if (job->has_guest && has_at(w, &job->domain, job->guest))
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "address_in_use", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "guest_address_in_use", 0,
 				      "the guest has another device at this address");
 	t->guest = job->has_guest ? job->guest : choose_address(w, &job->domain);
 	t->group_open = t->guest_driver = true;
@@ -163,10 +165,17 @@ static bool lets_go(const struct world *w, unsigned int v)
 	       !world_domain_of(w, &t->user)->paused;
 }
 
+/* libvirt knows it by its address. */
+static struct world_vf *touched(struct world *w, const struct world_job *job)
+{
+	return job->effect <= VHCA_EFFECT_STRIP ? &w->vfs[job->place]
+						: world_truth(w, job->vf->bdf);
+}
+
 static int apply(struct world *w, const struct world_job *job, enum vhca_effect effect,
 		 struct vhca_effect_result *res)
 {
-	struct world_vf *t = world_truth(w, job->vf->bdf);
+	struct world_vf *t = touched(w, job);
 	struct vhca_error *err = &res->err;
 	unsigned int v = (unsigned int)(t - w->vfs);
 
@@ -174,7 +183,7 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_vf", ENODEV, "it has gone");
 	switch (effect) {
 	case VHCA_EFFECT_PROBE:
-		res->in_use = t->group_open;
+		(void)group_is_open(t, res);
 		return 0;
 	case VHCA_EFFECT_PREPARE:
 	case VHCA_EFFECT_SCRUB:
@@ -203,6 +212,9 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 			return world_mlx5_apply(w, v, effect, &job->want, res);
 		res->missing = world_vf_program(w, t, &job->want);
 		t->port = job->port;
+		return 0;
+	case VHCA_EFFECT_UNMAP:
+		world_vf_unmap(w, t, &job->want);
 		return 0;
 	case VHCA_EFFECT_CHOOSE:
 		if (!w->sm_choice)
@@ -257,6 +269,13 @@ static int lose_libvirt(struct world *w, struct vhca_error *err)
 			      "End of file while reading data");
 }
 
+static bool is_broken(struct world *w, const struct world_job *job)
+{
+	unsigned int v = (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs);
+
+	return job->effect == w->broken_effect && w->broken_vfs & 1U << v;
+}
+
 static void on_job(void *arg)
 {
 	struct world_job *job = arg;
@@ -271,7 +290,7 @@ static void on_job(void *arg)
 		free(job);
 		return;
 	}
-	if (job->fault == WORLD_FAIL)
+	if (job->fault == WORLD_FAIL || is_broken(w, job))
 		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
 					"injected failure");
 	else
@@ -280,17 +299,24 @@ static void on_job(void *arg)
 		res.rc = lose_libvirt(w, &res.err);
 	world_check(w);
 	if (w->hooks && res.rc == 0)
-		w->hooks->happened(w, (unsigned int)(world_truth(w, job->vf->bdf) - w->vfs),
+		w->hooks->happened(w, (unsigned int)(touched(w, job) - w->vfs),
 				   effect == VHCA_EFFECT_NONE ? job->effect : effect);
 	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
-		res.rc = world_vf_read(w, world_truth(w, job->vf->bdf), job->port, &res);
+		res.rc = world_vf_read(w, touched(w, job), job->port, &res);
 		res.has_hw = res.rc == 0;
 	}
 	if (job->fault == WORLD_CRASH_AFTER)
 		w->crashed = true;
 	else
-		vhca_engine_effect_done(job->engine, job->vf, &res);
+		vhca_engine_effect_done(job->engine, job->vf, job->effect, &res);
 	free(job);
+}
+
+static uint16_t place_of(const struct world *w, const struct vhca_vf *vf)
+{
+	bool is_second = TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas) != vf->hca;
+
+	return (uint16_t)(vf->index + (is_second ? w->second_from : 0));
 }
 
 void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
@@ -305,6 +331,7 @@ void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 				  .vf = vf,
 				  .effect = effect,
 				  .port = vf->hca->port,
+				  .place = place_of(w, vf),
 				  .pid = vf->escalation.pid};
 	job->unused = vhca_model_is_unused(vhca_engine_model(w->engine), vf);
 	if (vf->claim) {

@@ -17,6 +17,7 @@ void world_vf_scrub(const struct world *w, struct world_vf *t);
 /* The keys that the port lacks. */
 unsigned int world_vf_program(const struct world *w, struct world_vf *t,
 			      const struct vhca_identity *want);
+void world_vf_unmap(const struct world *w, struct world_vf *t, const struct vhca_identity *want);
 /* As seen by who takes this for the port of the VF's identity. */
 int world_vf_read(const struct world *w, const struct world_vf *t, uint8_t port,
 		  struct vhca_effect_result *res);

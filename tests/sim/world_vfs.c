@@ -155,6 +155,15 @@ unsigned int world_vf_program(const struct world *w, struct world_vf *t,
 	return missing;
 }
 
+void world_vf_unmap(const struct world *w, struct world_vf *t, const struct vhca_identity *want)
+{
+	t->other_maps = 0;
+	for (unsigned int k = 0; k < VHCA_VF_PKEYS_MAX; k++)
+		if (t->map[k] >= 0 &&
+		    (k >= want->n_pkeys || w->port_pkeys[t->map[k]] != want->pkeys[k]))
+			t->map[k] = -1;
+}
+
 void world_vf_unplug(struct world_vf *t)
 {
 	t->group_open = t->guest_driver = t->asked = false; /* its reset */

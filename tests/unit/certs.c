@@ -64,12 +64,16 @@ static int add_ill_names(gnutls_x509_crt_t crt)
 						    sizeof(der) - 1, 0);
 }
 
+static unsigned int serial_of(const char *name)
+{
+	return (unsigned int)name[0] << 8 | (unsigned char)name[strlen(name) - 1];
+}
+
 static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 {
 	time_t now = time(NULL);
 	char dn[64];
-	size_t last = strlen(w->name) - 1;
-	unsigned int serial = (unsigned int)w->name[0] << 8 | (unsigned char)w->name[last];
+	unsigned int serial = serial_of(w->name);
 
 	(void)snprintf(dn, sizeof(dn), "CN=%s", w->name);
 	if (gnutls_x509_crt_set_version(crt, 3) < 0 ||
@@ -80,7 +84,8 @@ static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 	    gnutls_x509_crt_set_basic_constraints(crt, w->authority, -1) < 0)
 		return -1;
 	if (w->authority)
-		return gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN);
+		return gnutls_x509_crt_set_key_usage(crt, GNUTLS_KEY_KEY_CERT_SIGN |
+								  GNUTLS_KEY_CRL_SIGN);
 	if (w->purpose && gnutls_x509_crt_set_key_purpose_oid(crt, w->purpose, 0) < 0)
 		return -1;
 	if (w->ill)
@@ -125,12 +130,57 @@ static int make(const char *dir, const struct wish *w, const struct pair *issuer
 	return save_pair(dir, w->name, ret);
 }
 
+/* NAME.crl of the authority: revoked is a certificate's name, or NULL. */
+static int make_crl(const char *dir, const char *name, const struct pair *ca, const char *revoked,
+		    long until)
+{
+	unsigned int serial = revoked ? serial_of(revoked) : 0;
+	gnutls_datum_t text = {NULL, 0};
+	time_t now = time(NULL);
+	gnutls_x509_crl_t crl;
+	int r;
+
+	if (gnutls_x509_crl_init(&crl) < 0)
+		return -1;
+	r = gnutls_x509_crl_set_version(crl, 2);
+	if (r == 0)
+		r = gnutls_x509_crl_set_this_update(crl, now - 2 * DAY);
+	if (r == 0)
+		r = gnutls_x509_crl_set_next_update(crl, now + until);
+	if (r == 0)
+		r = gnutls_x509_crl_set_number(crl, "\1", 1);
+	if (r == 0 && revoked)
+		r = gnutls_x509_crl_set_crt_serial(crl, &serial, sizeof(serial), now - DAY);
+	if (r == 0)
+		r = gnutls_x509_crl_sign2(crl, ca->crt, ca->key, GNUTLS_DIG_SHA256, 0);
+	if (r == 0)
+		r = gnutls_x509_crl_export2(crl, GNUTLS_X509_FMT_PEM, &text);
+	gnutls_x509_crl_deinit(crl);
+	return r == 0 ? save(dir, name, "crl", &text, 0644) : -1;
+}
+
+static int make_crls(const char *dir, const char *authority, const struct pair *ca)
+{
+	char none[32], old[32], client[32], server[32];
+
+	(void)snprintf(none, sizeof(none), "%s-none", authority);
+	(void)snprintf(old, sizeof(old), "%s-old", authority);
+	(void)snprintf(client, sizeof(client), "%s-client", authority);
+	(void)snprintf(server, sizeof(server), "%s-server", authority);
+	if (make_crl(dir, none, ca, NULL, DAY) < 0 || make_crl(dir, old, ca, "client", -DAY) < 0 ||
+	    make_crl(dir, client, ca, "client", DAY) < 0)
+		return -1;
+	return make_crl(dir, server, ca, "server", DAY);
+}
+
 static int make_all(const char *dir, const struct wish *authority, const struct wish *others,
 		    size_t n)
 {
 	VHCA_CLEANUP(pair_done) struct pair ca = {NULL, NULL};
 	int r = make(dir, authority, NULL, &ca);
 
+	if (r == 0)
+		r = make_crls(dir, authority->name, &ca);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		VHCA_CLEANUP(pair_done) struct pair p = {NULL, NULL};
 

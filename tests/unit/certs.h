@@ -17,6 +17,9 @@
  *   for-clients, for-servers, for-mail, for-code, for-anything
  *             of ca, with this one extendedKeyUsage; the others have none
  *
+ *   ca-none.crl, ca-client.crl, ca-server.crl, ca-old.crl
+ *             of ca: who is revoked; the last has expired. The same of other-ca, whose serial numbers are those of ca
+ *
  * Returns 0, or -1 if any of it failed.
  */
 int certs_make(const char *dir);

@@ -162,7 +162,7 @@ static void on_move(void *ctx, struct vhca_http_request *req)
 
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", VHCA_CALLER_NOBODY, on_binding},
-	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_NOBODY, on_binding},
+	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_NOBODY, on_binding, "epoch port_guid keep_lid"},
 	{"PUT", "/v1/members/{}", VHCA_CALLER_NOBODY, on_members},
 	{"POST", "/v1/moves", VHCA_CALLER_NOBODY, on_move},
 	{.method = NULL},

@@ -231,6 +231,32 @@ static void uuid_random_is_version_4_and_new_each_time(void **state)
 	assert_non_null(strchr("89ab", text[19]));
 }
 
+static void loopback_is_told_from_the_network(void **state)
+{
+	static const char *const here[] = {"127.0.0.1:1", "127.9.8.7",	   "[::1]:8515",
+					   "localhost:1", "LocalHost/v1/", "localhost"};
+	static const char *const there[] = {"",
+					    "0.0.0.0:1",
+					    "10.0.0.1:1",
+					    "128.0.0.1:1",
+					    "[::]:1",
+					    "[::ffff:10.0.0.1]:1",
+					    "sm1:8515",
+					    "localhost.example.org:1",
+					    "127.0.0.1.example.org:1",
+					    "127.0.0.1@sm1:1",
+					    "localhost:x@sm1",
+					    "[::1]@sm1:1"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(here); i++)
+		if (!vhca_is_loopback(here[i]))
+			fail_msg("%s", here[i]);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(there); i++)
+		if (vhca_is_loopback(there[i]))
+			fail_msg("%s", there[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +272,7 @@ int main(void)
 		cmocka_unit_test(pkey_text_forms),
 		cmocka_unit_test(uuid_round_trip_and_refusals),
 		cmocka_unit_test(uuid_random_is_version_4_and_new_each_time),
+		cmocka_unit_test(loopback_is_told_from_the_network),
 	};
 
 	return cmocka_run_group_tests_name("address", tests, NULL, NULL);

@@ -130,16 +130,20 @@ static void every_kind_of_value_is_read(void **state)
 	(void)state;
 	assert_int_equal(
 		parse("[agent]\nnode_name = hv1\nlog_level = debug\nrun_dir = /tmp/run\n"
-		      "[api]\ngroup = infra\npeer_listen = 192.168.77.1:8514\n"
+		      "[api]\ngroup = infra\npeer_listen = 192.168.77.1:8514\ninsecure = yes\n"
 		      "[migration]\nlease = 3min\nexternal_lease = 2h\n"
+		      "copy_timeout = 10min\nbandwidth = 500\nconnections = 8\n"
+		      "auto_converge = yes\ntls = yes\n"
 		      "[libvirt]\ndetach_timeout = 2min\ndetach_retry = 500ms\n"
 		      "detach_escalation = guest-agent\n"
 		      "[guid]\nprefix = 0x0200000000000000\nprefix_bits = 8\n"
 		      "[sm]\nbackend = vhcasm\nurl = http://a:1  https://b/x\n"
+		      "insecure = yes\n"
 		      "pkeys = static\nrequire = attach\nlid_policy = dynamic\n"
 		      "[policy]\nallow_default_partition = no\npkey_index_changed = alarm\n"
 		      "[partition storage]\npkey = 0x8001\n"
-		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"),
+		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"
+		      "exclude = 0000:3b:00.5  0000:3b:01.0\n"),
 		0);
 	assert_string_equal(conf->node_name, "hv1");
 	assert_int_equal(conf->log_level, VHCA_LOG_DEBUG);
@@ -148,6 +152,10 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(conf->peer_listen, "192.168.77.1:8514");
 	assert_int_equal(conf->lease_ms, 180000);
 	assert_int_equal(conf->external_lease_ms, 7200000);
+	assert_int_equal(conf->copy.timeout_ms, 600000);
+	assert_int_equal(conf->copy.bandwidth_mib, 500);
+	assert_int_equal(conf->copy.connections, 8);
+	assert_true(conf->copy.auto_converge && conf->copy.tls);
 	assert_int_equal(conf->detach_timeout_ms, 120000);
 	assert_int_equal(conf->detach_retry_ms, 500);
 	assert_int_equal(conf->detach_escalation, VHCA_ESCALATION_GUEST_AGENT);
@@ -167,11 +175,14 @@ static void every_kind_of_value_is_read(void **state)
 	assert_int_equal(conf->hcas[0].vfs, 8);
 	assert_string_equal(conf->hcas[0].fabric, "blue");
 	assert_int_equal(conf->hcas[0].port, 2);
+	assert_int_equal(conf->hcas[0].n_exclude, 2);
 }
 
 static const struct {
 	const char *text, *message;
 } refusals[] = {
+	{"[hca default]\nexclude = 0000:3b:00.5 3b:00.6\n",
+	 "f.conf:2: exclude: \"3b:00.6\" is not a VF's PCI address like 0000:03:00.1"},
 	{"[agent]\nlog_levl = info\n", "f.conf:2: log_levl: unknown key in [agent]; the "
 				       "nearest known one is \"log_level\""},
 	{"[agent]\nbackend = none\n",
@@ -230,6 +241,12 @@ static const struct {
 	{"[api]\nroles = root:read\n",
 	 "f.conf: [api] group: missing: without it only root can open the socket, and no role "
 	 "counts"},
+	{"[migration]\ncopy_timeout = 9s\n",
+	 "f.conf: [migration] copy_timeout: 9000ms is less than 10000ms; 0s is no limit"},
+	{"[migration]\nconnections = 256\n",
+	 "f.conf:2: connections: \"256\" is not between 0 and 255"},
+	{"[migration]\nbandwidth = 1000001\n",
+	 "f.conf:2: bandwidth: \"1000001\" is not between 0 and 1000000"},
 	{"[migration]\nlease = 9s\n",
 	 "f.conf:2: lease: \"9s\" is not between 10000ms and 3600000ms"},
 	{"[peer]\n", "f.conf:1: [peer]: [peer] needs a name: [peer NAME]"},
@@ -243,6 +260,8 @@ static const struct {
 	 "f.conf:2: agent: \"ftp://hv2:8514\" is not http://HOST:PORT or https://HOST:PORT"},
 	{"[peer hv2]\nlibvirt = hv2\n", "f.conf:2: libvirt: \"hv2\" is not a URI"},
 	{"[peer hv2]\nmigration = hv2\n", "f.conf:2: migration: \"hv2\" is not a URI"},
+	{"[peer hv2]\ncertificate = hv2\n",
+	 "f.conf:2: certificate: \"hv2\" is not cert:NAME or cert-sha256:HEX"},
 	{"[peer hv2]\nlibvirt = qemu+ssh://hv2/system\n", "f.conf: [peer hv2] agent: missing"},
 	{"[peer hv2]\nagent = http://hv2:8514\n", "f.conf: [peer hv2] libvirt: missing"},
 	{"[peer a]\n[peer b]\n[peer a]\n", "f.conf:3: [peer a]: section stands twice in this file"},
@@ -260,6 +279,8 @@ static const struct {
 	{"[tls]\ncertificate = /c\n", "f.conf: [tls] key: missing"},
 	{"[api]\npeer_listen = 10.0.0.1:1\n[tls]\ncertificate = /c\nkey = /k\n",
 	 "f.conf: [tls] ca: missing: it says which agents may ask at [api] peer_listen"},
+	{"[tls]\ncrl = /c\n",
+	 "f.conf: [tls] ca: missing: crl says which of its certificates are revoked"},
 	{"[libvirt]\ndetach_timeout = 2s\n",
 	 "f.conf: [libvirt] detach_retry: longer than detach_timeout"},
 	{"[guid]\nprefix = 0x0300000000000000\n",
@@ -328,14 +349,15 @@ static void addresses_to_listen_on_are_numeric(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(good); i++)
-		assert_accepts("[api]\npeer_listen = ", good[i], "\n", true);
+		assert_accepts("[api]\ninsecure = yes\npeer_listen = ", good[i], "\n", true);
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(bad); i++)
-		assert_accepts("[api]\npeer_listen = ", bad[i], "\n", false);
+		assert_accepts("[api]\ninsecure = yes\npeer_listen = ", bad[i], "\n", false);
 }
 
 static void agents_of_peers_are_urls_without_a_path(void **state)
 {
-	static const char before[] = "[peer p]\nlibvirt = qemu:///system\nagent = ";
+	static const char before[] = "[peer p]\nlibvirt = qemu:///system\n"
+				     "insecure = yes\nagent = ";
 	static const char *const good[] = {
 		"http://hv2:8514",	 "http://192.168.77.2:1", "http://hv-2.example.org:65535",
 		"http://[fd00::2]:8514", "https://hv2:8514",	  "https://[fd00::2]:8514"};
@@ -369,19 +391,97 @@ static void peers_are_found_by_name(void **state)
 	const struct vhca_conf_peer *peer;
 
 	(void)state;
-	assert_int_equal(parse("[peer hva]\nagent = http://a:1\nlibvirt = qemu+tcp://a/system\n"
-			       "[peer hvb]\nagent = http://b:2\nlibvirt = qemu+tcp://b/system\n"
+	assert_int_equal(parse("[peer hva]\nagent = https://a:1\nlibvirt = qemu+tcp://a/system\n"
+			       "[peer hvb]\nagent = https://b:2\nlibvirt = qemu+tcp://b/system\n"
 			       "migration = tcp://192.168.77.2\n"),
 			 0);
 	assert_int_equal(conf->n_peers, 2);
 	assert_string_equal(vhca_conf_peer(conf, "hva")->migration, "");
 	peer = vhca_conf_peer(conf, "hvb");
 	assert_string_equal(peer->name, "hvb");
-	assert_string_equal(peer->agent, "http://b:2");
+	assert_string_equal(peer->agent, "https://b:2");
 	assert_string_equal(peer->libvirt, "qemu+tcp://b/system");
 	assert_string_equal(peer->migration, "tcp://192.168.77.2");
 	assert_null(vhca_conf_peer(conf, "hv"));
 	assert_null(vhca_conf_peer(conf, ""));
+}
+
+static void plain_http_stays_on_this_host(void **state)
+{
+	static const char peer[] = "[peer b]\nlibvirt = qemu://b/\nagent = ";
+	static const char sm[] = "[sm]\nbackend = vhcasm\nurl = ";
+	static const char tls[] = "\n[tls]\ncertificate = /c\nkey = /k\nca = /a\n";
+	static const struct {
+		const char *before, *where, *way_out;
+	} rows[] = {
+		{"[api]\npeer_listen = ", "10.0.0.1:1", tls},
+		{"[api]\npeer_listen = ", "[::]:1", "\ninsecure = yes\n"},
+		{sm, "http://sm1:1", "\ninsecure = yes\n"},
+		{sm, "https://sm1:1 http://sm2:1", "\ninsecure = yes\n"},
+		{sm, "http://127.0.0.1@sm1:1", "\ninsecure = yes\n"},
+		{peer, "http://b:1", "\ninsecure = yes\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		assert_accepts(rows[i].before, rows[i].where, "\n", false);
+		assert_string_equal(err.code, "insecure");
+		assert_non_null(strstr(err.hint, "insecure = yes in ["));
+		assert_accepts(rows[i].before, rows[i].where, rows[i].way_out, true);
+	}
+	assert_accepts("[api]\npeer_listen = ", "127.0.0.1:1", "\n", true);
+	assert_accepts(sm, "http://[::1]:1/x https://sm1:1", "\n", true);
+	assert_accepts(peer, "http://localhost:1", "\n", true);
+	assert_accepts("[sm]\nurl = ", "http://sm1:1", "\n", true); /* nobody is told */
+}
+
+static void what_is_in_clear_is_named(void **state)
+{
+	(void)state;
+	assert_true(parse("[sm]\nbackend = vhcasm\nurl = http://sm1:8515\n") < 0);
+	assert_string_equal(err.msg,
+			    "f.conf: [sm] url: http://sm1:8515 is plain HTTP beyond this host: "
+			    "whoever is there may report and ask for VFs");
+	assert_true(parse("[peer hv2]\nlibvirt = qemu://a/\nagent = http://hv2:1\n") < 0);
+	assert_non_null(strstr(err.msg, "[peer hv2] agent: http://hv2:1 is plain HTTP"));
+}
+
+/* As the log says it of a caller: a certificate of another form would let nobody in. */
+static void a_peer_has_the_certificate_of_its_host(void **state)
+{
+	static const struct {
+		const char *lines, *certificate;
+	} rows[] = {
+		{"agent = https://HV2.Example.org:1\n", "cert:hv2.example.org"},
+		{"agent = https://192.168.77.2:1\n", "cert:192.168.77.2"},
+		{"agent = https://[FD00:0::0002]:1\n", "cert:fd00::2"},
+		{"agent = https://a:1\ncertificate = cert:hv2\n", "cert:hv2"},
+		{"agent = https://a:1\ncertificate = cert-sha256:00ff\n", "cert-sha256:00ff"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		char text[256];
+
+		(void)snprintf(text, sizeof(text), "[peer hv2]\nlibvirt = qemu://a/\n%s",
+			       rows[i].lines);
+		assert_int_equal(parse(text), 0);
+		assert_string_equal(vhca_conf_peer(conf, "hv2")->certificate, rows[i].certificate);
+	}
+}
+
+/* One that is cut would be another's. */
+static void a_host_without_room_has_no_certificate(void **state)
+{
+	char text[400], host[200];
+
+	(void)state;
+	memset(host, 'a', sizeof(host));
+	host[sizeof(host) - 1] = '\0';
+	(void)snprintf(text, sizeof(text),
+		       "[peer hv2]\nlibvirt = qemu://a/\nagent = https://%s:1\n", host);
+	assert_int_equal(parse(text), 0);
+	assert_string_equal(vhca_conf_peer(conf, "hv2")->certificate, "");
 }
 
 static void too_many_peers_are_an_error(void **state)
@@ -392,10 +492,10 @@ static void too_many_peers_are_an_error(void **state)
 	(void)state;
 	vhca_strbuf_init(&sb, text, sizeof(text));
 	for (int i = 0; i < VHCA_CONF_PEERS_MAX; i++)
-		vhca_strbuf_add(&sb, "[peer p%d]\nagent = http://p%d:1\nlibvirt = qemu://p%d/\n", i,
-				i, i);
+		vhca_strbuf_add(&sb, "[peer p%d]\nagent = https://p%d:1\nlibvirt = qemu://p%d/\n",
+				i, i, i);
 	assert_int_equal(parse(text), 0);
-	assert_string_equal(vhca_conf_peer(conf, "p255")->agent, "http://p255:1");
+	assert_string_equal(vhca_conf_peer(conf, "p255")->agent, "https://p255:1");
 	vhca_strbuf_add(&sb, "[peer one-more]\n");
 	assert_true(parse(text) < 0);
 	assert_non_null(strstr(err.msg, "more than 256 peers"));
@@ -431,7 +531,7 @@ static void drop_ins_win_in_order_and_merge(void **state)
 	tree_put(&tree, "v.conf",
 		 "[sm]\npoll = 1s\ntimeout = 1s\nurl = http://a\n"
 		 "[hca default]\nmanage = yes\nvfs = 4\n"
-		 "[peer b]\nagent = http://b:1\n");
+		 "[peer b]\nagent = https://b:1\n");
 	tree_put(&tree, "v.conf.d/20-b.conf", "[sm]\npoll = 3s\n");
 	tree_put(&tree, "v.conf.d/10-a.conf",
 		 "[sm]\npoll = 2s\nurl = http://b http://c\n"
@@ -447,7 +547,7 @@ static void drop_ins_win_in_order_and_merge(void **state)
 	assert_true(conf->hcas[0].manage);
 	assert_int_equal(conf->hcas[0].vfs, 8);
 	assert_int_equal(conf->n_peers, 1);
-	assert_string_equal(conf->peers[0].agent, "http://b:1");
+	assert_string_equal(conf->peers[0].agent, "https://b:1");
 	assert_string_equal(conf->peers[0].libvirt, "qemu://b/system");
 	tree_done(&tree);
 }
@@ -470,6 +570,36 @@ static void bad_drop_in_and_missing_file_are_errors(void **state)
 	assert_true(vhca_conf_load(TREE_PATH(&tree, "v.conf"), &conf, &err) < 0);
 	assert_non_null(strstr(err.msg, "Not a directory"));
 	tree_done(&tree);
+}
+
+static void vfs_are_left_out_by_the_section_that_rules_the_pf(void **state)
+{
+	const struct vhca_bdf pf = {.bus = 3}, other = {.bus = 4}, vf = {.bus = 3, .fn = 5};
+
+	(void)state;
+	assert_int_equal(parse("[hca default]\nexclude = 0000:03:00.4\n"
+			       "[hca 0000:03:00.0]\nexclude = 0000:03:00.6 0000:03:00.5\n"),
+			 0);
+	assert_true(vhca_conf_excludes(conf, pf, vf));
+	assert_false(vhca_conf_excludes(conf, pf, (struct vhca_bdf){.bus = 3, .fn = 4}));
+	assert_false(vhca_conf_excludes(conf, other, vf));
+	assert_int_equal(parse("[hca 0000:03:00.0]\nexclude = \n"), 0);
+	assert_false(vhca_conf_excludes(conf, pf, vf));
+}
+
+static void too_many_vfs_left_out_are_an_error(void **state)
+{
+	char text[1024];
+	struct vhca_strbuf sb;
+
+	(void)state;
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	vhca_strbuf_add(&sb, "[hca default]\nexclude =");
+	for (unsigned int i = 0; i <= VHCA_CONF_EXCLUDE_MAX; i++)
+		vhca_strbuf_add(&sb, " 0000:01:%02x.%u", i / 8, i % 8);
+	vhca_strbuf_add(&sb, "\n");
+	assert_true(parse(text) < 0);
+	assert_non_null(strstr(err.msg, "f.conf:2: exclude: more than 64 addresses"));
 }
 
 static void pf_is_ruled_by_its_own_section_first(void **state)
@@ -529,12 +659,18 @@ int main(void)
 		T(durations_know_four_units),
 		T(addresses_to_listen_on_are_numeric),
 		T(agents_of_peers_are_urls_without_a_path),
+		T(plain_http_stays_on_this_host),
+		T(what_is_in_clear_is_named),
 		T(peers_are_found_by_name),
+		T(a_peer_has_the_certificate_of_its_host),
+		T(a_host_without_room_has_no_certificate),
 		T(too_many_peers_are_an_error),
 		T(limits_on_entries_are_errors),
 		T(drop_ins_win_in_order_and_merge),
 		T(bad_drop_in_and_missing_file_are_errors),
 		T(pf_is_ruled_by_its_own_section_first),
+		T(vfs_are_left_out_by_the_section_that_rules_the_pf),
+		T(too_many_vfs_left_out_are_an_error),
 		T(what_parts_are_made_with_does_not_change),
 	};
 

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "conf/conf.h"
@@ -15,6 +16,7 @@ static int setup(void **state)
 {
 	(void)state;
 	vhca_conf_set_defaults(&conf);
+	conf.allow_default_partition = true;
 	conf.n_partitions = 2;
 	conf.partitions[0] = (struct vhca_conf_partition){.name = "storage", .pkey = 0x8001};
 	conf.partitions[1] = (struct vhca_conf_partition){.name = "clients", .pkey = 0x0001};
@@ -48,7 +50,7 @@ static void refusals_name_the_word(void **state)
 	} rows[] = {
 		{"", "no_partition", "empty"},
 		{" \t", "no_partition", "empty"},
-		{"0x8002 storag", "unknown_partition", "\"storag\""},
+		{"0x8002 storag", "no_such_partition", "\"storag\""},
 		{"0x10000", "bad_pkey", "\"0x10000\""},
 		{"0x8000", "bad_pkey", "\"0x8000\""},
 		{"0", "bad_pkey", "\"0\""},
@@ -56,7 +58,7 @@ static void refusals_name_the_word(void **state)
 		{"storage clients", "duplicate_partition", "\"clients\""},
 		{"1 2 3 4 5", "too_many_partitions", "\"5\""},
 		{"0123456789012345678901234567890123456789012345678901234567890123",
-		 "unknown_partition", "0123456789012345..."},
+		 "no_such_partition", "0123456789012345..."},
 	};
 
 	(void)state;
@@ -75,7 +77,9 @@ static void default_partition_needs_permission(void **state)
 {
 	(void)state;
 	assert_int_equal(resolve("0x7fff"), 0);
-	conf.allow_default_partition = false;
+	vhca_conf_set_defaults(&conf);
+	conf.n_partitions = 1;
+	(void)snprintf(conf.partitions[0].name, sizeof(conf.partitions[0].name), "storage");
 	assert_int_equal(resolve("0x8002 0x7fff"), -EACCES);
 	assert_int_equal(err.kind, VHCA_ERR_DENIED);
 	assert_string_equal(err.code, "default_partition_denied");

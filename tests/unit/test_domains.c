@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Between libvirt and the engine: what is looked at again though no event says so. libvirt is the test. */
+/* Between libvirt and the engine: what is looked at again though no event says so. libvirt is
+ * the test. */
 #include "agent/domains.h"
 
 #include "tests/unit/engine_world.h"
+
+#include <errno.h>
 
 #include "common/base/file.h"
 
@@ -114,11 +117,57 @@ static void test_domain_that_becomes_unreadable_is_looked_at_again(void **state)
 	(void)vhca_domains_free(d);
 }
 
+/* No event tells of it again. */
+static void test_look_that_fails_is_repeated(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info good = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	asked.looks = 0;
+	vhca_domains_refresh(d, &good.uuid);
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "job_held", EBUSY, "busy");
+	asked.info(asked.info_arg, -EBUSY, NULL, &fine, &err);
+	assert_true(world_until(w, looked, &(unsigned int){2}));
+	asked.info(asked.info_arg, -EBUSY, NULL, &fine, &err);
+	/* An event does not wait for the timer. */
+	vhca_domains_refresh(d, &good.uuid);
+	assert_int_equal(asked.looks, 3);
+	answer(&good);
+	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	(void)vhca_domains_free(d);
+}
+
+static void test_list_that_was_overtaken_is_asked_for_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info good = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	asked.fn(asked.arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
+	asked.list(asked.list_arg, 0, NULL, 0, &fine);
+	/* A later list, in which a domain is missing that was looked at meanwhile. */
+	vhca_domains_refresh(d, &good.uuid);
+	answer(&good);
+	asked.list(asked.list_arg, 0, NULL, 0, &fine);
+	assert_non_null(vhca_model_domain(vhca_engine_model(w->engine), &good.uuid));
+	(void)vhca_domains_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_unreadable_domain_is_looked_at_until_it_is_read),
 		TEST(test_domain_that_becomes_unreadable_is_looked_at_again),
+		TEST(test_look_that_fails_is_repeated),
+		TEST(test_list_that_was_overtaken_is_asked_for_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,12 @@ static void reads_what_pins_the_memory(void **state)
 	m = memory_of("<memtune><soft_limit unit='KiB'>7</soft_limit>"
 		      "<hard_limit unit='KiB'>2097152</hard_limit></memtune>");
 	assert_int_equal(m.hard_limit_kib, 2097152);
+	assert_false(m.is_pinned);
+	m = memory_of("<numatune><memory mode='strict' nodeset='1'/></numatune>");
+	assert_true(m.is_pinned);
+	assert_int_equal(m.node, 1);
+	assert_false(
+		memory_of("<numatune><memory mode='strict' nodeset='0-1'/></numatune>").is_pinned);
 	/* A limit that cannot be read hides nothing of the domain. */
 	m = memory_of("<memtune><hard_limit unit='KiB'>much</hard_limit></memtune>");
 	assert_int_equal(m.hard_limit_kib, 0);

@@ -481,8 +481,14 @@ static void test_unnamed_host_devices_do_not_pass(void **state)
 	struct vhca_hook_request req = {.op = "prepare", .subop = "begin", .incomplete = true};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
+	w->conf.hcas[0].manage = false;
 	world_start(w);
-	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0); /* no VF is managed yet */
+	assert_int_equal(vhca_engine_hook(w->engine, &req, &err), 0); /* there is none of ours */
+	world_kill(w);
+	w->conf.hcas[0].manage = true;
+	world_start(w);
+	assert_true(vhca_engine_hook(w->engine, &req, &err) < 0); /* they are to be taken over */
+	assert_string_equal(err.code, "host_devices_unknown");
 	assert_true(world_until(w, all_free, NULL));
 	assert_true(vhca_engine_hook(w->engine, &req, &err) < 0);
 	assert_string_equal(err.code, "host_devices_unknown");

@@ -450,9 +450,177 @@ static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
 	assert_int_equal(told.withdrawn, 1);
 }
 
+/* ---- what is not for InfiniBand guests ---- */
+
+static bool is_free(const struct world *w, const void *arg)
+{
+	const unsigned int *v = arg;
+
+	return engine_vf(w, *v) && engine_vf(w, *v)->state == VHCA_VF_FREE;
+}
+
+/* The code that a domain with VF 0 among its host devices is refused with, "" = it may start. */
+static const char *hook_says(const struct world *w, const char *op)
+{
+	struct vhca_hook_request req = {.has_uuid = true, .n_hostdevs = 1};
+	static struct vhca_error err;
+
+	err = (struct vhca_error)VHCA_ERROR_INIT;
+	req.hostdevs[0] = w->vfs[0].bdf;
+	(void)snprintf(req.op, sizeof(req.op), "%s", op);
+	return vhca_engine_hook(w->engine, &req, &err) < 0 ? err.code : "";
+}
+
+static void test_an_ethernet_adapter_is_left_alone(void **state)
+{
+	struct world *w = *state;
+
+	(void)snprintf(w->vfs[0].driver, sizeof(w->vfs[0].driver), "mlx4_core");
+	w->ib_ports = VHCA_IB_PORTS_NONE;
+	world_start(w);
+	world_settle(w);
+	assert_string_equal(w->vfs[0].driver, "mlx4_core");
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	assert_null(vhca_engine_not_ready(w->engine));
+}
+
+static void test_an_adapter_whose_ports_are_unknown_waits(void **state)
+{
+	struct world *w = *state;
+
+	w->ib_ports = VHCA_IB_PORTS_UNKNOWN;
+	world_start(w);
+	world_settle(w);
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	assert_non_null(vhca_engine_awaits_ports(w->engine));
+	assert_string_equal(hook_says(w, "prepare"), "not_proven");
+	w->ib_ports = VHCA_IB_PORTS_SOME;
+	world_show_hardware(w);
+	assert_null(vhca_engine_awaits_ports(w->engine));
+	assert_true(world_until(w, is_free, &zero));
+	w->ib_ports = VHCA_IB_PORTS_UNKNOWN; /* its RDMA device is away: in a reset */
+	world_show_hardware(w);
+	world_settle(w);
+	assert_true(is_free(w, &zero));
+}
+
+static void exclude(struct world *w, unsigned int v)
+{
+	struct vhca_conf_hca *hca = &w->conf.hcas[0];
+
+	hca->exclude[hca->n_exclude++] = w->vfs[v].bdf;
+}
+
+static void test_a_vf_that_is_left_out_stays_on_its_driver(void **state)
+{
+	struct world *w = *state;
+
+	(void)snprintf(w->vfs[0].driver, sizeof(w->vfs[0].driver), "mlx4_core");
+	exclude(w, 0);
+	world_start(w);
+	assert_true(world_until(w, is_free, &one));
+	world_settle(w);
+	assert_string_equal(w->vfs[0].driver, "mlx4_core");
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	assert_string_equal(engine_vf(w, 0)->reason, "left out by the configuration (exclude)");
+	assert_null(vhca_engine_not_ready(w->engine));
+}
+
+static void test_a_vf_is_let_go_that_is_left_out_at_a_reload(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	assert_true(world_until(w, is_free, &zero));
+	exclude(w, 0);
+	vhca_engine_set_conf(w->engine, &w->conf);
+	world_settle(w);
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	w->conf.hcas[0].n_exclude = 0;
+	vhca_engine_set_conf(w->engine, &w->conf);
+	assert_true(world_until(w, is_free, &zero));
+}
+
+/* ---- before it is known what the VFs are ---- */
+
+static char said_before_inventory[VHCA_ERROR_CODE_MAX];
+
+static void ask_before_inventory(struct world *w)
+{
+	(void)snprintf(said_before_inventory, sizeof(said_before_inventory), "%s",
+		       hook_says(w, "prepare"));
+}
+
+static void test_no_guest_starts_with_a_vf_of_an_earlier_boot(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	assert_true(world_until(w, is_free, &zero));
+	world_reboot(w);
+	w->started = ask_before_inventory;
+	world_start(w);
+	assert_string_equal(said_before_inventory, "not_proven");
+	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
+	assert_string_equal(hook_says(w, "prepare"), "not_proven");
+	assert_string_equal(hook_says(w, "stopped"), "");
+	assert_true(world_until(w, is_free, &zero));
+	assert_string_equal(hook_says(w, "prepare"), "not_claimed");
+}
+
+static void test_a_guest_starts_with_a_vf_that_is_not_ours(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	assert_true(world_until(w, is_free, &zero));
+	exclude(w, 0);
+	world_reboot(w);
+	w->started = ask_before_inventory;
+	world_start(w);
+	assert_string_equal(said_before_inventory, "");
+	assert_string_equal(hook_says(w, "prepare"), "");
+	w->conf.hcas[0].n_exclude = 0;
+	w->conf.hcas[0].manage = false;
+	world_reboot(w);
+	world_start(w);
+	assert_string_equal(said_before_inventory, "");
+	assert_string_equal(hook_says(w, "prepare"), "");
+	w->conf.hcas[0].manage = w->vfs[0].group_open = true;
+	world_reboot(w);
+	w->vfs[0].group_open = true;
+	w->started = NULL;
+	world_start(w);
+	world_settle(w);
+	assert_string_equal(hook_says(w, "prepare"), ""); /* somebody else's, and known to be so */
+}
+
+/* Whoever starts guests waits for that: theirs would be refused. */
+static void test_not_ready_while_vfs_are_made(void **state)
+{
+	struct world *w = *state;
+	struct vhca_bdf pf = {.bus = 1};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	w->conf.hcas[0].vfs = WORLD_VFS + 1;
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	assert_non_null(vhca_engine_not_ready(w->engine));
+	assert_non_null(strstr(vhca_engine_not_ready(w->engine), "being made"));
+	vhca_error_set(&err, VHCA_ERR_DEVICE, "fewer_vfs", 0, "the firmware has no more");
+	vhca_engine_hca_problem(w->engine, pf, &err);
+	assert_null(vhca_engine_not_ready(w->engine));
+	vhca_engine_hca_problem(w->engine, pf, NULL);
+	assert_non_null(vhca_engine_not_ready(w->engine));
+	w->n_vfs = WORLD_VFS + 1;
+	world_show_hardware(w);
+	assert_non_null(strstr(vhca_engine_not_ready(w->engine), "not bound"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_not_ready_while_vfs_are_made),
 		TEST(test_a_binding_of_the_last_boot_is_withdrawn_from_its_port),
 		TEST(test_an_adapter_that_was_replaced_withdraws_from_the_old_port),
 		TEST(test_a_restarted_agent_withdraws_from_the_port_before_it_sees_it),
@@ -470,6 +638,12 @@ int main(void)
 		TEST(test_a_vfio_group_that_is_open_holds_the_claim),
 		TEST(test_a_running_guest_gets_another_vf),
 		TEST(test_a_claim_for_a_vf_that_has_gone_can_be_released),
+		TEST(test_an_ethernet_adapter_is_left_alone),
+		TEST(test_an_adapter_whose_ports_are_unknown_waits),
+		TEST(test_a_vf_that_is_left_out_stays_on_its_driver),
+		TEST(test_a_vf_is_let_go_that_is_left_out_at_a_reload),
+		TEST(test_no_guest_starts_with_a_vf_of_an_earlier_boot),
+		TEST(test_a_guest_starts_with_a_vf_that_is_not_ours),
 	};
 
 	return cmocka_run_group_tests_name("engine_hardware", tests, NULL, NULL);

@@ -411,6 +411,22 @@ static void test_capabilities_are_honest(void **state)
 	json_object_put(vf);
 }
 
+/* An adapter whose RDMA driver is not loaded, say. */
+static void test_what_is_not_known_is_null(void **state)
+{
+	struct world *w = *state;
+	struct json_object *doc;
+	struct vhca_hca *hca;
+
+	attach_one(w);
+	hca = hca_of(w);
+	hca->facts.driver[0] = hca->facts.ibdev[0] = '\0';
+	doc = vhca_view_hca(hca, 0);
+	assert_null(json_object_object_get(doc, "driver"));
+	assert_null(json_object_object_get(doc, "ibdev"));
+	json_object_put(doc);
+}
+
 /* ---- one netlink call fails ---- */
 
 static bool quarantined_or_free(const struct world *w, const void *arg)
@@ -554,6 +570,7 @@ int main(void)
 		T(test_sm_without_virtualization_is_named),
 		T(test_port_down_is_told_apart_from_lid_65535),
 		T(test_capabilities_are_honest),
+		T(test_what_is_not_known_is_null),
 		T(test_prepare_failing_once),
 		T(test_program_failing_once),
 		T(test_scrub_failing_once),

@@ -327,9 +327,108 @@ static void test_guest_that_does_not_let_go(void **state)
 	assert_false(world_clean(w, (unsigned int)world_vf_of(w, 0, "ib0")));
 }
 
+/* Somebody has plugged a device of his own in where the VF was, while it was out. */
+static void test_vf_whose_guest_address_was_taken_comes_elsewhere(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {.way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	const struct vhca_claim *ib0;
+	struct vhca_claim *c;
+	struct answer a = {0};
+
+	world_start(w);
+	req.domain = world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	ib0 = first_claim(w);
+	assert_true(ib0->has_guest);
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "hand");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8002");
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	c = vhca_model_claim_of(vhca_engine_model(w->engine), &req.domain, "hand");
+	c->has_guest = true; /* as after a migration */
+	c->guest = ib0->guest;
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	world_settle(w);
+	assert_true(c->has_guest && vhca_bdf_cmp(c->guest, ib0->guest) != 0);
+	assert_true(world_told(w, "it gets another address"));
+}
+
+/* The guest hears of the unplug when nobody waits for that any more. */
+static void let_go_late(struct world *w, enum vhca_way way, bool restarted)
+{
+	struct vhca_bdf guest;
+	struct vhca_uuid claim;
+	int v;
+
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_domain_start(w, 0, way == VHCA_WAY_METADATA ? "0x8001" : NULL);
+	w->hostile_sm = true; /* the checker knows of metadata alone what a guest may have */
+	if (way == VHCA_WAY_ATTACH)
+		assert_true(attach(w, 0, "ib0", "0x8001").ok);
+	assert_true(world_until(w, served, &zero));
+	v = world_vf_of(w, 0, "ib0");
+	guest = w->vfs[v].guest;
+	claim = first_claim(w)->id;
+	w->deaf_guest = true;
+	assert_string_equal(release(w, 0, "ib0", false).code, "guest_did_not_release");
+	assert_true(world_until(w, served, &zero));
+	if (restarted) {
+		world_kill(w);
+		world_start(w);
+		assert_true(world_until(w, served, &zero));
+	}
+	w->vfs[v].group_open = w->vfs[v].guest_driver = false;
+	world_look(w, 0);
+	assert_int_equal(world_vf_of(w, 0, "ib0"), -1);
+	assert_true(world_until(w, served, &zero));
+	assert_int_equal(world_vf_of(w, 0, "ib0"), v);
+	assert_int_equal(vhca_bdf_cmp(w->vfs[v].guest, guest), 0);
+	assert_true(vhca_uuid_equal(&first_claim(w)->id, &claim));
+	/* Once: what leaves again was not asked for. */
+	assert_false(first_claim(w)->asked);
+	w->deaf_guest = false;
+	assert_true(release(w, 0, "ib0", false).ok);
+	assert_true(world_until(w, all_free, NULL));
+}
+
+static void test_vf_that_is_let_go_late_comes_back(void **state)
+{
+	let_go_late(*state, VHCA_WAY_METADATA, false);
+}
+
+static void test_attached_vf_that_is_let_go_late_comes_back(void **state)
+{
+	let_go_late(*state, VHCA_WAY_ATTACH, false);
+}
+
+static void test_vf_that_is_let_go_late_comes_back_after_a_restart(void **state)
+{
+	let_go_late(*state, VHCA_WAY_ATTACH, true);
+}
+
+static void test_vf_that_is_let_go_with_its_guest_is_free(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	w->deaf_guest = true;
+	assert_string_equal(release(w, 0, "ib0", false).code, "guest_did_not_release");
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nothing_attached, NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_vf_that_is_let_go_late_comes_back),
+		TEST(test_attached_vf_that_is_let_go_late_comes_back),
+		TEST(test_vf_that_is_let_go_late_comes_back_after_a_restart),
+		TEST(test_vf_that_is_let_go_with_its_guest_is_free),
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_bad_metadata_is_told_when_it_comes),
 		TEST(test_unplug_of_a_paused_guest_is_refused_at_once),
@@ -343,6 +442,7 @@ int main(void)
 		TEST(test_full_pkey_table_is_told_with_numbers),
 		TEST(test_waiting_domain_gets_the_vf_that_becomes_free),
 		TEST(test_guest_that_does_not_let_go),
+		TEST(test_vf_whose_guest_address_was_taken_comes_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

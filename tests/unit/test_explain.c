@@ -206,8 +206,15 @@ static void drivers(void **state)
 
 	(void)snprintf(f->vf->driver, sizeof(f->vf->driver), "mlx4_core");
 	WRONG(f, "driver", "on mlx4_core instead of vfio-pci", "vfio-pci");
+	f->conf.n_hcas = 1;
+	f->conf.hcas[0] =
+		(struct vhca_conf_hca){.is_default = true, .n_exclude = 1, .exclude = {f->vf->bdf}};
+	WARNING(f, "driver", "leaves the VF out: it stays on mlx4_core", "exclude in [hca]");
+	f->conf.n_hcas = 0;
 	f->hca->managed = false;
 	WARNING(f, "driver", "does not manage", "manage = yes in [hca 0000:01:00.0]");
+	f->hca->wanted = true;
+	WARNING(f, "driver", "no InfiniBand port", "LINK_TYPE_P1=1");
 	f->hca->facts.ibdev[0] = '\0';
 	WRONG(f, "driver", "no RDMA device", "modprobe mlx4_ib");
 }
@@ -226,6 +233,11 @@ static void guids(void **state)
 	f->vf->state = VHCA_VF_CLAIMED;
 	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "waits for the SM's answer");
 	WARNING(f, "GUID", "waits for the SM's answer", "");
+	f->vf->state = VHCA_VF_SCRUBBING;
+	f->vf->hw_known = true;
+	f->vf->hw.requested = VHCA_GUID_ALL1;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "the SM has refused its GUID");
+	WARNING(f, "GUID", "is being withdrawn: the SM has refused its GUID", "");
 	f->claim->away = true;
 	WARNING(f, "GUID", "withheld", "vhcactl migrations");
 }

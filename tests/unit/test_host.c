@@ -12,6 +12,7 @@
 #include "common/base/log.h"
 
 #define ARMED_MAX 16
+#define PAUSES	  2 /* after ports that could not be watched, after VFs that could not be made */
 
 static struct {
 	struct vhca_loop *loop;
@@ -20,7 +21,18 @@ static struct {
 	uint64_t armed[ARMED_MAX]; /* the delays that it got */
 	unsigned int n_armed, n_used;
 	int scan_rc, submit_rc; /* of every scan; of every attempt to begin one */
+	struct vhca_timer *pauses[PAUSES];
+	uint64_t paused[PAUSES][ARMED_MAX]; /* the delays that they got */
+	unsigned int n_paused[PAUSES];
+	bool has_pf;
+	struct vhca_model model; /* with that PF */
+	vhca_port_fn port_fn;
+	void *port_arg;
+	unsigned int n_opened, n_made;
+	bool opens; /* the RDMA device does */
 } t;
+
+static const char *const pause_names[PAUSES] = {"watch ports", "make VFs"};
 
 int __wrap_vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret,
 			       struct vhca_error *err);
@@ -31,7 +43,81 @@ int __wrap_vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **r
 	if (t.scan_rc < 0)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "pci_unreadable", -t.scan_rc, "scan");
 	*ret = calloc(1, sizeof(**ret));
+	if (*ret && t.has_pf) {
+		(*ret)->pfs = calloc(1, sizeof(*(*ret)->pfs));
+		(*ret)->n_pfs = 1;
+		(*ret)->pfs[0].ibdev[0] = 'x';
+	}
 	return *ret ? 0 : -ENOMEM;
+}
+
+static void on_gone(void *arg)
+{
+	(void)arg;
+	t.port_fn(t.port_arg, t.opens ? VHCA_PORT_CHANGED : VHCA_PORT_GONE,
+		  &(struct vhca_port_state){.port = 1});
+}
+
+int __wrap_vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand,
+			   struct vhca_sysfs *sys, struct vhca_bdf pf, uint32_t poll_ms,
+			   vhca_port_fn fn, void *arg, struct vhca_ports **ret,
+			   struct vhca_error *err);
+int __wrap_vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand,
+			   struct vhca_sysfs *sys, struct vhca_bdf pf, uint32_t poll_ms,
+			   vhca_port_fn fn, void *arg, struct vhca_ports **ret,
+			   struct vhca_error *err)
+{
+	(void)strand;
+	(void)sys;
+	(void)pf;
+	(void)poll_ms;
+	(void)err;
+	assert_true(t.n_opened++ < ARMED_MAX);
+	t.port_fn = fn;
+	t.port_arg = arg;
+	*ret = (struct vhca_ports *)&t;
+	return vhca_loop_post(loop, on_gone, NULL, NULL);
+}
+
+struct vhca_ports *__wrap_vhca_ports_close(struct vhca_ports *ports);
+struct vhca_ports *__wrap_vhca_ports_close(struct vhca_ports *ports)
+{
+	(void)ports;
+	return NULL;
+}
+
+void __wrap_vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
+			     const struct vhca_port_state *state);
+void __wrap_vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
+			     const struct vhca_port_state *state)
+{
+	(void)e;
+	(void)pf;
+	(void)event;
+	(void)state;
+}
+
+int __wrap_vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint16_t count,
+			   struct vhca_pf_facts *ret_pf, struct vhca_error *err);
+int __wrap_vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint16_t count,
+			   struct vhca_pf_facts *ret_pf, struct vhca_error *err)
+{
+	(void)sys;
+	(void)pf;
+	(void)count;
+	(void)ret_pf;
+	t.n_made++;
+	return vhca_error_set(err, VHCA_ERR_DEVICE, "firmware_timeout", ETIMEDOUT, "make VFs");
+}
+
+void __wrap_vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
+				    const struct vhca_error *err);
+void __wrap_vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
+				    const struct vhca_error *err)
+{
+	(void)e;
+	(void)pf;
+	(void)err;
 }
 
 void __wrap_vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv);
@@ -46,7 +132,7 @@ struct vhca_model *__wrap_vhca_engine_model(struct vhca_engine *e);
 struct vhca_model *__wrap_vhca_engine_model(struct vhca_engine *e)
 {
 	(void)e;
-	return NULL; /* no PF, no question */
+	return t.has_pf ? &t.model : NULL; /* no PF, no question */
 }
 
 int __real_vhca_strand_submit(struct vhca_strand *strand, void (*work)(void *arg),
@@ -70,6 +156,9 @@ int __wrap_vhca_timer_new(struct vhca_loop *loop, const char *name, void (*fn)(v
 
 	if (!strcmp(name, "scan"))
 		t.timer = *ret;
+	for (unsigned int i = 0; i < PAUSES; i++)
+		if (!strcmp(name, pause_names[i]))
+			t.pauses[i] = *ret;
 	return r;
 }
 
@@ -77,10 +166,19 @@ void __real_vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms);
 void __wrap_vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms);
 void __wrap_vhca_timer_arm_ms(struct vhca_timer *timer, uint64_t delay_ms)
 {
+	for (unsigned int i = 0; i < PAUSES; i++) {
+		if (timer != t.pauses[i])
+			continue;
+		assert_true(t.n_paused[i] < ARMED_MAX);
+		t.paused[i][t.n_paused[i]++] = delay_ms;
+		if (t.n_paused[i] < ARMED_MAX)
+			__real_vhca_timer_arm_ms(timer, 0);
+		return;
+	}
 	if (timer != t.timer)
 		return; /* the scan that no event asks for */
-	assert_true(t.n_armed < ARMED_MAX);
-	t.armed[t.n_armed++] = delay_ms;
+	assert_true(t.has_pf || t.n_armed < ARMED_MAX);
+	t.armed[t.n_armed++ % ARMED_MAX] = delay_ms;
 	__real_vhca_timer_arm_ms(timer, 0);
 }
 
@@ -97,12 +195,15 @@ static int teardown(void **state)
 	(void)state;
 	t.host = vhca_host_free(t.host);
 	t.loop = vhca_loop_free(t.loop);
+	if (t.has_pf)
+		vhca_model_done(&t.model);
 	return 0;
 }
 
 static void begin(void)
 {
-	const struct vhca_host_args args = {.loop = t.loop, .poll_ms = 5000};
+	const struct vhca_host_args args = {
+		.loop = t.loop, .poll_ms = 5000, .watch = t.has_pf && !t.opens};
 	struct vhca_error err;
 
 	assert_int_equal(vhca_host_new(&args, &t.host, &err), 0);
@@ -178,6 +279,48 @@ static void scan_that_cannot_begin_is_tried_again(void **state)
 	until(&t.n_used, 1);
 }
 
+static struct vhca_hca *add_pf(void)
+{
+	t.has_pf = true;
+	vhca_model_init(&t.model);
+	return vhca_model_add_hca(&t.model, (struct vhca_bdf){.bus = 0});
+}
+
+static void assert_paused(unsigned int pause, const uint64_t *want, unsigned int n)
+{
+	until(&t.n_paused[pause], n);
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(t.paused[pause][i], want[i]);
+}
+
+/* So many scans a second were too many. */
+static void device_that_does_not_open_is_tried_less_and_less(void **state)
+{
+	static const uint64_t want[] = {50,   100,  200,   400,	  800,	1600,
+					3200, 6400, 12800, 25600, 30000};
+
+	(void)state;
+	(void)add_pf();
+	begin();
+	assert_paused(0, want, VHCA_ARRAY_SIZE(want));
+	assert_int_equal(t.n_opened, VHCA_ARRAY_SIZE(want));
+}
+
+static void vfs_that_are_not_made_are_tried_again(void **state)
+{
+	static const uint64_t want[] = {500, 1000, 2000, 4000, 8000, 16000};
+	struct vhca_hca *hca = add_pf();
+
+	(void)state;
+	hca->managed = true;
+	hca->facts.ib_ports = VHCA_IB_PORTS_SOME;
+	hca->want_vfs = 4;
+	t.opens = true;
+	begin();
+	assert_paused(1, want, VHCA_ARRAY_SIZE(want));
+	assert_int_equal(t.n_made, VHCA_ARRAY_SIZE(want));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -187,6 +330,8 @@ int main(void)
 		TEST(event_is_looked_at_all_the_same),
 		TEST(success_ends_the_patience),
 		TEST(scan_that_cannot_begin_is_tried_again),
+		TEST(device_that_does_not_open_is_tried_less_and_less),
+		TEST(vfs_that_are_not_made_are_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

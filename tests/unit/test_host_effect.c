@@ -218,6 +218,129 @@ static void nobody_else_is_shown_an_identity(void **state)
 	assert_int_equal(run(f, VHCA_EFFECT_SCRUB), 0);
 }
 
+/* A kernel with cdevs only, or a node that is hidden: nothing says who has the VF. */
+static void a_vf_that_nobody_can_tell_about_is_not_touched(void **state)
+{
+	static const enum vhca_effect effects[] = {VHCA_EFFECT_PREPARE, VHCA_EFFECT_PROGRAM,
+						   VHCA_EFFECT_SCRUB};
+	struct fixture *f = sysfs_fixture_ready(state);
+
+	make_stale(f);
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+	make_stale(f);
+	f->vf->state = VHCA_VF_CLAIMED;
+	sim_remove(sysfs_sim_tree(f->base.sim), "dev/vfio/11");
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(effects); i++) {
+		assert_int_equal(run(f, effects[i]), -EBUSY);
+		assert_true(f->res.in_use);
+		assert_non_null(strstr(f->res.err.msg, "nothing says whether somebody has it"));
+	}
+	assert_int_equal(run(f, VHCA_EFFECT_PROBE), 0);
+	assert_true(f->res.in_use);
+	assert_int_equal(f->kernel.calls, 0);
+	assert_true(firmware(f)->port == STALE);
+}
+
+static void a_group_without_iommu_is_looked_at(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+
+	make_stale(f);
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+	make_stale(f);
+	sim_remove(sysfs_sim_tree(f->base.sim), "dev/vfio/11");
+	sim_put(sysfs_sim_tree(f->base.sim), "dev/vfio/noiommu-11", "%s", "");
+	sysfs_sim_hold_group(f->base.sim, 11, true);
+	assert_int_equal(run(f, VHCA_EFFECT_SCRUB), -EBUSY);
+	assert_true(firmware(f)->port == STALE);
+	sysfs_sim_hold_group(f->base.sim, 11, false);
+	assert_int_equal(run(f, VHCA_EFFECT_SCRUB), 0);
+}
+
+/* ---- VFs that the host has ---- */
+
+#define NATIVE SIM_PCI "/" VF_AT
+
+static const struct sim_tree *bind_natively(struct fixture *f)
+{
+	const struct sim_tree *t = sysfs_sim_tree(f->base.sim);
+
+	make_stale(f);
+	sim_bind(t, VF_AT, "mlx5_core");
+	/* It is just being taken over. */
+	f->vf->probed = true;
+	f->vf->claim = NULL;
+	f->claim->vf = NULL;
+	return t;
+}
+
+static void assert_left_to_the_host(struct fixture *f, const char *why)
+{
+	assert_int_equal(run(f, VHCA_EFFECT_PROBE), 0);
+	assert_true(f->res.in_use);
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), -EBUSY);
+	assert_true(f->res.in_use);
+	if (!strstr(f->res.err.msg, why))
+		fail_msg("\"%s\" is not in: %s", why, f->res.err.msg);
+	assert_false(on_vfio(f));
+	assert_true(firmware(f)->port == STALE);
+}
+
+static void a_netdev_that_is_up_keeps_its_vf(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	const struct sim_tree *t = bind_natively(f);
+
+	sim_put(t, NATIVE "/net/ib3/flags", "0x1002");
+	sim_put(t, NATIVE "/net/ib4/flags", "0x1003");
+	assert_left_to_the_host(f, "its network device ib4 is up");
+	sim_put(t, NATIVE "/net/ib4/flags", "0x1002");
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+	assert_true(on_vfio(f));
+}
+
+/* libvirt has given it back to mlx5_core (managed='yes'), and a network manager was quick. */
+static void a_netdev_that_is_up_keeps_no_vf_of_ours(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	const struct sim_tree *t = bind_natively(f);
+
+	f->vf->probed = false;
+	sim_put(t, NATIVE "/net/ib3/flags", "0x1003");
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+	assert_true(on_vfio(f));
+	assert_false(firmware(f)->port == STALE);
+}
+
+/* The directory of the class stays; its entry is shown in the other namespace only. */
+static void a_device_in_another_namespace_keeps_its_vf(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	const struct sim_tree *t = bind_natively(f);
+
+	sim_put(t, NATIVE "/net/ib3/flags", "0x1002");
+	sim_remove(t, NATIVE "/net/ib3");
+	assert_left_to_the_host(f, "its network device is in another network namespace");
+	sim_put(t, NATIVE "/net/ib3/flags", "0x1002");
+	sim_put(t, NATIVE "/infiniband/mlx5_1/node_type", "1: CA");
+	sim_remove(t, NATIVE "/infiniband/mlx5_1");
+	assert_left_to_the_host(f, "its RDMA device is in another network namespace");
+	sim_remove(t, NATIVE "/infiniband");
+	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
+}
+
+static void a_netdev_that_cannot_be_read_keeps_its_vf(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	const struct sim_tree *t = bind_natively(f);
+	const struct sim_fault fault = {
+		.on_read = true, .pattern = "*/net/ib3/flags", .nth = 0, .errnum = EIO};
+
+	sim_put(t, NATIVE "/net/ib3/flags", "0x1002");
+	sysfs_sim_inject(f->base.sim, &fault);
+	assert_left_to_the_host(f, "whether its network device ib3 is up cannot be read");
+}
+
 static void no_rdma_device_is_told(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -310,6 +433,12 @@ int main(void)
 		T(a_life),
 		T(a_vf_in_use_is_not_touched),
 		T(nobody_else_is_shown_an_identity),
+		T(a_vf_that_nobody_can_tell_about_is_not_touched),
+		T(a_group_without_iommu_is_looked_at),
+		T(a_netdev_that_is_up_keeps_its_vf),
+		T(a_netdev_that_is_up_keeps_no_vf_of_ours),
+		T(a_device_in_another_namespace_keeps_its_vf),
+		T(a_netdev_that_cannot_be_read_keeps_its_vf),
 		T(no_rdma_device_is_told),
 		T(every_access_failing_once),
 	};

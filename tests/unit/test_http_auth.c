@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -166,6 +167,48 @@ static void wrong_lines_of_names_are_told(void **state)
 	}
 }
 
+static struct vhca_http_auth *loaded_with_crl(const char *name, const char *crl)
+{
+	struct vhca_http_auth *auth = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char pem[TREE_PATH_MAX], key[TREE_PATH_MAX];
+	struct vhca_http_auth_files files = {.authority = TREE_PATH(&dir, "ca.pem"),
+					     .revoked = TREE_PATH(&dir, crl)};
+
+	(void)snprintf(pem, sizeof(pem), "%s/%s.pem", dir.root, name);
+	(void)snprintf(key, sizeof(key), "%s/%s.key", dir.root, name);
+	files.certificate = pem;
+	files.key = key;
+	if (vhca_http_auth_load(&files, &auth, &err) < 0)
+		fail_msg("%s", err.msg);
+	return auth;
+}
+
+static void wrong_revocation_lists_are_told(void **state)
+{
+	static const struct {
+		const char *crl, *authority, *why;
+	} table[] = {
+		{"other-ca-none.crl", "ca.pem", "ca.pem that may (keyUsage: cRLSign) has signed"},
+		{"ca.pem", "ca.pem", "ca.pem: no certificate revocation list in PEM"},
+		{"none.crl", "ca.pem", "none.crl: No such file"},
+		{"ca-none.crl", NULL, "ca-none.crl: revokes nothing without an authority"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++) {
+		const char *ca = table[i].authority ? TREE_PATH(&dir, "ca.pem") : NULL;
+		const struct vhca_http_auth_files files = {
+			.authority = ca, .revoked = TREE_PATH(&dir, table[i].crl)};
+		struct vhca_http_auth *auth = NULL;
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		assert_true(vhca_http_auth_load(&files, &auth, &err) < 0);
+		if (!strstr(err.msg, table[i].why))
+			fail_msg("%zu: %s", i, err.msg);
+	}
+}
+
 static void no_files_are_no_auth(void **state)
 {
 	(void)state;
@@ -184,6 +227,7 @@ struct door {
 	atomic_uint served, tokens_seen;
 	bool late;
 	struct vhca_http_request *waiting;
+	struct vhca_http_auth *_Atomic fresh; /* takes the place of auth */
 };
 
 static void on_report(void *ctx, struct vhca_http_request *req)
@@ -211,7 +255,12 @@ static void *serve(void *arg)
 		struct pollfd p = {.fd = vhca_http_server_fd(d->srv), .events = POLLIN};
 		int ms = vhca_http_server_timeout_ms(d->srv);
 
+		struct vhca_http_auth *fresh;
+
 		(void)poll(&p, 1, ms < 0 || ms > 5 ? 5 : ms);
+		fresh = atomic_load(&d->fresh);
+		vhca_http_auth_replace(d->auth, &fresh);
+		atomic_store(&d->fresh, NULL);
 		vhca_http_server_run(d->srv);
 		if (d->waiting) {
 			struct vhca_http_request *req = vhca_steal_ptr(&d->waiting);
@@ -344,6 +393,70 @@ static void a_certificate_lets_in(void **state)
 	replace_pair("expired", "aging");
 	assert_int_not_equal(report(&d, "https", 10, auth, &err), 200);
 	assert_int_equal(atomic_load(&d.served), 1);
+	door_close(&d);
+}
+
+static void door_reload(struct door *d, struct vhca_http_auth *fresh)
+{
+	atomic_store(&d->fresh, fresh);
+	while (atomic_load(&d->fresh))
+		(void)usleep(1000);
+}
+
+static void a_reload_changes_who_is_let_in(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", "tokens"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "new"), &err), 200);
+	/* Another authority, whose certificate it has now, and another token. */
+	door_reload(&d, loaded("stranger.pem", "stranger.key", "other-ca.pem", "plain"));
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "ca.pem", "new"), &err), 0);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "other-ca.pem", "new"), &err),
+			 401);
+	assert_int_equal(report(&d, "https", 10, loaded(NULL, NULL, "other-ca.pem", "plain"), &err),
+			 200);
+	assert_int_equal(report(&d, "https", 10,
+				loaded("client.pem", "client.key", "other-ca.pem", NULL), &err),
+			 401);
+	assert_int_equal(report(&d, "https", 10,
+				loaded("stranger.pem", "stranger.key", "other-ca.pem", NULL), &err),
+			 200);
+	door_close(&d);
+}
+
+static void who_is_revoked_is_not_let_in(void **state)
+{
+	struct door d = {.late = false};
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded_with_crl("server", "ca-none.crl"));
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		200);
+	door_reload(&d, loaded_with_crl("server", "ca-client.crl"));
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		401);
+	assert_int_equal(
+		report(&d, "https", 10, loaded("named.pem", "named.key", "ca.pem", NULL), &err),
+		200);
+	/* So it is after the list has expired. */
+	door_reload(&d, loaded_with_crl("server", "ca-old.crl"));
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		401);
+	assert_int_equal(
+		report(&d, "https", 10, loaded("named.pem", "named.key", "ca.pem", NULL), &err),
+		200);
+	/* Nor does a client believe a server that is. */
+	assert_int_equal(report(&d, "https", 10, loaded_with_crl("named", "ca-none.crl"), &err),
+			 200);
+	assert_int_equal(report(&d, "https", 10, loaded_with_crl("named", "ca-server.crl"), &err),
+			 0);
 	door_close(&d);
 }
 
@@ -564,9 +677,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wrong_files_are_named),
 		cmocka_unit_test(wrong_lines_of_names_are_told),
+		cmocka_unit_test(wrong_revocation_lists_are_told),
 		cmocka_unit_test(no_files_are_no_auth),
 		cmocka_unit_test(a_token_lets_in),
 		cmocka_unit_test(a_certificate_lets_in),
+		cmocka_unit_test(a_reload_changes_who_is_let_in),
+		cmocka_unit_test(who_is_revoked_is_not_let_in),
 		cmocka_unit_test(a_certificate_of_another_purpose_lets_nobody_in),
 		cmocka_unit_test(either_lets_in_where_both_are_asked_for),
 		cmocka_unit_test(a_caller_has_one_name),

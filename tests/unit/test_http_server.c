@@ -97,11 +97,11 @@ static void on_text(void *ctx, struct vhca_http_request *req)
 }
 
 static const struct vhca_http_route routes[] = {
-	{"GET", "/v1/echo", VHCA_CALLER_NOBODY, on_echo},
+	{"GET", "/v1/echo", VHCA_CALLER_NOBODY, on_echo, "state key"},
 	{"PUT", "/v1/echo", VHCA_CALLER_NOBODY, on_echo},
-	{"POST", "/v1/domains/{}/vfs/{}", VHCA_CALLER_NOBODY, on_echo},
+	{"POST", "/v1/domains/{}/vfs/{}", VHCA_CALLER_NOBODY, on_echo, "state key"},
 	{"GET", "/v1/empty", VHCA_CALLER_NOBODY, on_empty},
-	{"GET", "/v1/late", VHCA_CALLER_NOBODY, on_late},
+	{"GET", "/v1/late", VHCA_CALLER_NOBODY, on_late, "wait"},
 	{"POST", "/v1/late", VHCA_CALLER_NOBODY, on_late},
 	{"DELETE", "/v1/error", VHCA_CALLER_NOBODY, on_error},
 	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
@@ -297,6 +297,11 @@ static void wrong_requests_get_problem_documents(void **state)
 		{"AVERYLONGMETHODNAMEINDEED /v1/echo HTTP/1.1", NULL, 405, "method_not_allowed"},
 		{"GET /v1/%zz HTTP/1.1", NULL, 400, "bad_request"},
 		{"GET /v1/echo?state=%00 HTTP/1.1", NULL, 400, "bad_request"},
+		{"GET /v1/echo?stat=1 HTTP/1.1", NULL, 400, "bad_request"},
+		{"GET /v1/echo?state%20key=1 HTTP/1.1", NULL, 400, "bad_request"},
+		{"GET /v1/echo?=1 HTTP/1.1", NULL, 400, "bad_request"},
+		{"GET /v1/echo?state=1&key=2&state=1 HTTP/1.1", NULL, 400, "bad_request"},
+		{"GET /v1/empty?state=1 HTTP/1.1", NULL, 400, "bad_request"},
 		{"GET /v1/echo?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p&q HTTP/1.1", NULL, 400,
 		 "bad_request"},
 		{"PUT /v1/echo HTTP/1.1", "{\"a\":", 400, "bad_request"},

@@ -95,6 +95,29 @@ static void adapters_are_sorted_and_complete(void **state)
 	assert_true(pf->node_guid == cx3.node_guid);
 }
 
+static enum vhca_ib_ports ib_ports_of(struct fixture *f, const char *first, const char *second)
+{
+	const char *dir = DEV "0000:03:00.0/infiniband/ibp3s0/ports";
+
+	sim_put(&f->tree, SIM_PATH("%s/1/link_layer", dir), "%s", first);
+	sim_put(&f->tree, SIM_PATH("%s/2/link_layer", dir), "%s", second);
+	scan(f);
+	return f->inv->pfs[1].ib_ports;
+}
+
+static void link_layers_tell_infiniband_from_ethernet(void **state)
+{
+	struct fixture *f = *state;
+
+	two_adapters(f);
+	assert_int_equal(ib_ports_of(f, "InfiniBand", "InfiniBand"), VHCA_IB_PORTS_SOME);
+	assert_int_equal(ib_ports_of(f, "Ethernet", "InfiniBand"), VHCA_IB_PORTS_SOME);
+	assert_int_equal(ib_ports_of(f, "Ethernet", "Ethernet"), VHCA_IB_PORTS_NONE);
+	sim_remove(&f->tree, DEV "0000:03:00.0/infiniband/ibp3s0/ports/1/link_layer");
+	scan(f);
+	assert_int_equal(f->inv->pfs[1].ib_ports, VHCA_IB_PORTS_UNKNOWN);
+}
+
 static void vfs_follow_virtfn_links(void **state)
 {
 	struct fixture *f = *state;
@@ -251,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(empty_host_has_no_adapters),
 		T(adapters_are_sorted_and_complete),
+		T(link_layers_tell_infiniband_from_ethernet),
 		T(vfs_follow_virtfn_links),
 		T(shared_group_is_counted),
 		T(more_vfs_than_we_use_are_left_out),

@@ -149,6 +149,12 @@ static void test_destination_without_the_key(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
+static bool is_ready(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 0) == VHCA_MIG_READY;
+}
+
 static void test_peer_down(void **state)
 {
 	struct pair *p = *state;
@@ -159,6 +165,37 @@ static void test_peer_down(void **state)
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_CLAIMING);
 	p->cut = false;
 	assert_true(pair_until(p, at_home, &one));
+}
+
+/* Or the guest would lose its VF for nothing. */
+static void test_refused_before_a_vf_is_touched(void **state)
+{
+	struct pair *p = *state;
+	uint64_t epoch = claim_on(p, 0)->epoch;
+	struct vhca_uuid id;
+
+	p->copy_refused = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->failure.code, "has_snapshots");
+	assert_false(pair_told(p, 0, "-> detaching"));
+	assert_true(pair_at_home(p, 0));
+	assert_int_equal(claim_on(p, 0)->epoch, epoch);
+	assert_int_equal(pair_state(p, 1), VHCA_MIG_STATE_COUNT); /* nor was the peer asked */
+	p->copy_refused = false;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+}
+
+/* What an orchestrator asks libvirt for is not known here. */
+static void test_orchestrators_copy_is_not_checked(void **state)
+{
+	struct pair *p = *state;
+
+	p->copy_refused = true;
+	(void)pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+	assert_true(pair_until(p, is_ready, NULL));
 }
 
 static void test_copy_fails(void **state)
@@ -211,6 +248,73 @@ static void test_grant_after_a_roll_back(void **state)
 	assert_false(pair_told(p, 0, "no longer granted"));
 	p->w[0].sm_grants = true;
 	assert_true(pair_until(p, granted, NULL));
+}
+
+static void assert_timed_out(const struct pair *p, const struct vhca_uuid *id)
+{
+	const struct vhca_mig *m = vhca_migrations_find(p->ms[0], id);
+
+	assert_int_equal(m->state, VHCA_MIG_FAILED);
+	assert_string_equal(m->failure.code, "copy_timeout");
+	assert_non_null(strstr(m->reason, "the copy has not ended within 0 s"));
+	assert_int_equal(p->copies, 0);
+}
+
+/* A guest that writes faster than it is copied would be without its VF for ever. */
+static void test_copy_that_takes_too_long(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	p->w[0].conf.copy.timeout_ms = 300;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_timed_out(p, &id);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
+static void restart_source(struct pair *p)
+{
+	assert_true(pair_until(p, copying, NULL));
+	world_kill(&p->w[0]);
+	world_start(&p->w[0]);
+}
+
+static void test_time_limit_outlives_the_agent(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	p->w[0].conf.copy.timeout_ms = 800;
+	id = pair_migrate(p, 0);
+	p->w[0].conf.copy.timeout_ms = 0;
+	restart_source(p);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_int_equal(p->copies, 0);
+	assert_non_null(strstr(vhca_migrations_find(p->ms[0], &id)->reason, "has not ended"));
+	assert_true(pair_until(p, at_home, &zero));
+}
+
+/* The job is libvirt's; nobody waits for its end any more. */
+static void test_cancelled_after_a_restart(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id;
+
+	p->copy_hangs = true;
+	id = pair_migrate(p, 0);
+	restart_source(p);
+	pair_settle(p);
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_COPYING);
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	assert_true(pair_until(p, at_home, &zero));
 }
 
 static void test_cancelled_while_copying(void **state)
@@ -606,8 +710,13 @@ int main(void)
 		TEST(test_destination_without_a_vf),
 		TEST(test_destination_without_the_key),
 		TEST(test_peer_down),
+		TEST(test_refused_before_a_vf_is_touched),
+		TEST(test_orchestrators_copy_is_not_checked),
 		TEST(test_copy_fails),
 		TEST(test_grant_after_a_roll_back),
+		TEST(test_copy_that_takes_too_long),
+		TEST(test_time_limit_outlives_the_agent),
+		TEST(test_cancelled_after_a_restart),
 		TEST(test_cancelled_while_copying),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),

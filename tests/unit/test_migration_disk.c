@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Migrations between two simulated hosts, one of which has a state disk that is full, for one write or for long. */
+/* Migrations between two simulated hosts, one of which has a state disk that is full, for one
+ * write or for long. */
 #include "tests/unit/migration_pair.h"
 #include "tests/unit/slow_vfs.h"
 

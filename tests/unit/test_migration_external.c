@@ -283,7 +283,7 @@ static void test_guest_stops_while_ready(void **state)
 
 	world_domain_stop(&p->w[0], 0);
 	assert_true(pair_until(p, source_in, &failed));
-	assert_string_equal(mig_on(p, 0, &id)->failure.code, "domain_gone");
+	assert_string_equal(mig_on(p, 0, &id)->failure.code, "domain_stopped");
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDED);
 	assert_true(world_clean(&p->w[0], 0) && world_clean(&p->w[1], 0));
 }

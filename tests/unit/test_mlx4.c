@@ -179,6 +179,82 @@ static void index_emptied_by_the_sm_is_unmapped(void **state)
 	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/0", "none");
 }
 
+static struct vhca_identity_state unmap(struct fixture *f, struct vhca_identity w)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state s;
+
+	mark(f);
+	assert_int_equal(ops->unmap(&f->at, &w, &s, &err), 0);
+	return s;
+}
+
+static void unmap_takes_what_is_foreign_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity w = want(2, 0x8001, 0x8002);
+
+	program(f, w, 0);
+	sim_put(&f->tree, IOV "0000:03:00.3/ports/2/pkey_idx/15", "1");
+	sim_put(&f->tree, IOV "ports/1/pkeys/3", "0x8077"); /* another tenant's now */
+	sim_put(&f->tree, IOV "ports/1/pkeys/6", "0x8001");
+	assert_int_equal(unmap(f, w).foreign, 2);
+	assert_int_equal(writes_since_mark(f), 2);
+	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/0",
+		    "none"); /* not 6: that is program's */
+	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/1", "5");
+	assert_file(f, IOV "0000:03:00.3/ports/2/pkey_idx/15", "none");
+	assert_file(f, IOV "ports/1/admin_guids/3", "225c90012345678");
+	assert_int_equal(unmap(f, w).foreign, 0);
+	assert_int_equal(writes_since_mark(f), 0);
+}
+
+static void unmap_for_nobody_takes_all(void **state)
+{
+	struct fixture *f = *state;
+
+	program(f, want(2, 0x8001, 0x8002), 0);
+	assert_int_equal(unmap(f, (struct vhca_identity){.guid = VHCA_GUID_ALL1}).foreign, 2);
+	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/0", "none");
+	assert_file(f, IOV "0000:03:00.3/ports/1/pkey_idx/1", "none");
+	assert_file(f, IOV "ports/1/admin_guids/3", "225c90012345678");
+}
+
+static void put_smi(struct fixture *f, unsigned int port, const char *value)
+{
+	sim_put(&f->tree, SIM_PATH(IOV "0000:03:00.3/ports/%u/enable_smi_admin", port), "%s",
+		value);
+}
+
+/* Whoever may send any SMP can be the subnet's manager. */
+static void no_guest_may_run_an_sm(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_identity w = want(1, 0x8001, 0);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity_state s;
+	unsigned int missing;
+
+	for (unsigned int port = 1; port <= 2; port++) {
+		assert_int_equal(ops->scrub(&f->at, &err), 0);
+		put_smi(f, port, "1");
+		assert_int_equal(ops->read(&f->at, &s, &err), 0);
+		assert_false(vhca_identity_is_clean(&s));
+		mark(f);
+		assert_int_equal(ops->scrub(&f->at, &err), 0);
+		assert_int_equal(writes_since_mark(f), 1);
+		assert_int_equal(ops->read(&f->at, &s, &err), 0);
+		assert_true(vhca_identity_is_clean(&s));
+		(void)program(f, w, 0);
+		put_smi(f, port, "1");
+		assert_int_equal(ops->read(&f->at, &s, &err), 0);
+		assert_false(vhca_identity_matches(&s, &w, &missing));
+		s = program(f, w, 0);
+		assert_true(vhca_identity_matches(&s, &w, &missing));
+		assert_file(f, SIM_PATH(IOV "0000:03:00.3/ports/%u/enable_smi_admin", port), "0");
+	}
+}
+
 static void scrub_takes_everything_on_all_ports(void **state)
 {
 	struct fixture *f = *state;
@@ -369,7 +445,10 @@ int main(void)
 		T(unknown_key_stays_none_and_is_counted),
 		T(second_program_writes_nothing),
 		T(index_emptied_by_the_sm_is_unmapped),
+		T(unmap_takes_what_is_foreign_alone),
+		T(unmap_for_nobody_takes_all),
 		T(scrub_takes_everything_on_all_ports),
+		T(no_guest_may_run_an_sm),
 		T(ethernet_port_is_not_touched),
 		T(renamed_device_is_enoent),
 		T(tree_that_is_not_there_yet_is_eagain),

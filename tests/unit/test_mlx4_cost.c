@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "pkey/identity.h"
 #include "tests/sim/sysfs_tree.h"
@@ -34,6 +35,17 @@ uint64_t __wrap_vhca_now_ms(void);
 uint64_t __wrap_vhca_now_ms(void)
 {
 	return clock_ms;
+}
+
+/* Pauses cost the test nothing, and are counted. */
+static uint64_t paused_ms;
+
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *rest);
+int __wrap_nanosleep(const struct timespec *pause, struct timespec *rest)
+{
+	(void)rest;
+	paused_ms += (uint64_t)pause->tv_sec * 1000 + (uint64_t)pause->tv_nsec / 1000000;
+	return 0;
 }
 
 struct cost {
@@ -355,6 +367,48 @@ static void reading_a_free_vf_leaves_the_table_alone(void **state)
 	assert_in_range(cost.opens, KEYS, KEYS + FIXED);
 }
 
+static struct cost unmap(struct fixture *f, unsigned int vf, unsigned int *ret_foreign)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_identity want = want_of(vf, KEYS);
+	struct vhca_identity_state state;
+	struct cost before = now(f);
+
+	f->at.vf_index = (uint16_t)vf;
+	assert_int_equal(ops->unmap(&f->at, &want, &state, &err), 0);
+	*ret_foreign = state.foreign;
+	return since(f, before);
+}
+
+static void rotate_table(struct fixture *f)
+{
+	for (unsigned int i = 0; i < KEYS; i++)
+		set_key(f, i, key_at((i + 1) % KEYS));
+}
+
+/* Every index of every VF leads to another key: the adapter waits for no guest before all of
+ * them are gone, nor after. */
+static void a_reshuffled_table_costs_no_pause(void **state)
+{
+	struct fixture *f = *state;
+	unsigned int foreign;
+	struct cost cost;
+
+	scrub_all(f);
+	program_all(f, KEYS, &cost);
+	rotate_table(f);
+	paused_ms = 0;
+	for (unsigned int vf = 0; vf < VFS; vf++) {
+		assert_int_equal(unmap(f, vf, &foreign).writes, KEYS);
+		assert_int_equal(foreign, KEYS);
+	}
+	program_all(f, KEYS, &cost);
+	assert_int_equal(cost.writes, VFS * KEYS);
+	assert_int_equal(paused_ms, 0);
+	for (unsigned int i = 0; i < KEYS; i++)
+		set_key(f, i, key_at(i));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -368,6 +422,7 @@ int main(void)
 		cmocka_unit_test(one_key_looks_only_at_the_front_of_the_table),
 		cmocka_unit_test(a_change_costs_a_change),
 		cmocka_unit_test(reading_a_free_vf_leaves_the_table_alone),
+		cmocka_unit_test(a_reshuffled_table_costs_no_pause),
 	};
 
 	return cmocka_run_group_tests(tests, setup_group, teardown_group);

@@ -336,6 +336,21 @@ static void what_displaces_is_withdrawn_after_a_failure(void **state)
 	assert_true(shows(f, SIM_PATH(IOV "/ports/1/admin_guids/%u", SLAVE), "ffffffffffffffff"));
 }
 
+static void what_displaces_is_withdrawn_although_a_write_is_lost(void **state)
+{
+	struct fixture *f = sysfs_fixture_ready(state);
+	const struct sim_fault second = {
+		.pattern = SIM_PATH(IOV "/ports/1/admin_guids/%u", SLAVE), .nth = 2, .lost = true};
+
+	assert_int_equal(scrub(f), 0);
+	sim_put(sysfs_sim_tree(f->base.sim), SIM_PATH(IOV "/ports/1/gids/%u", SLAVE),
+		"fe80:0000:0000:0000:0225:c900:1234:5678");
+	sysfs_sim_inject(f->base.sim, &second);
+	(void)ops->kick(&f->at, &f->err);
+	assert_int_equal(sysfs_sim_fault_hits(f->base.sim), 1);
+	assert_true(shows(f, SIM_PATH(IOV "/ports/1/admin_guids/%u", SLAVE), "ffffffffffffffff"));
+}
+
 /* A key that must go and cannot: the new tenant gets nothing at all. */
 static void nothing_is_given_before_all_is_taken(void **state)
 {
@@ -539,6 +554,7 @@ int main(void)
 		T(failing_reads_are_never_a_success),
 		T(scrub_goes_on_after_a_failure),
 		T(what_displaces_is_withdrawn_after_a_failure),
+		T(what_displaces_is_withdrawn_although_a_write_is_lost),
 		T(nothing_is_given_before_all_is_taken),
 		T(index_that_changes_meaning_meanwhile_is_unmapped),
 		T(renamed_device_is_enoent_and_a_reload_is_repaired),

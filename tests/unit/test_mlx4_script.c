@@ -145,7 +145,7 @@ static void fuse_plays_the_script(void **state)
 	(void)state;
 	if (!sysfs_fixture_begin(&f.base))
 		skip();
-	play(&model, 10);
+	play(&model, 0);
 	vhca_sysfs_close(f.base.sys);
 	sysfs_sim_stop(f.base.sim);
 }
@@ -211,7 +211,7 @@ static void hw_plays_the_script(void **state)
 		"hw", hw_begin, hw_model_read, hw_model_write, hw_model_event, NULL, &hw};
 
 	(void)state;
-	play(&model, 10);
+	play(&model, 0);
 }
 
 /* ---- world ---- */

@@ -133,7 +133,6 @@ static void damaged_state_is_refused(void **state)
 		"b 0x1 4 0xaa 2 17 0x0000",
 		"t 0x1 4",
 		"m 0x0 0x8001",
-		"m 0xaa 0x8001,0x0001",
 		"end 7",
 	};
 
@@ -411,6 +410,51 @@ static void configuration_is_read(void **state)
 	assert_false(vhca_osm_policy_allows(&conf.policy, 0x0030));
 }
 
+static void agents_are_listed(void **state)
+{
+	struct vhca_osm_conf conf;
+
+	(void)state;
+	assert_int_equal(load_text("[lids]\ndrain = yes\n", &conf, NULL), 0);
+	assert_false(conf.agents.listed);
+	assert_int_equal(load_text("[agents]\n", &conf, NULL), 0);
+	assert_true(conf.agents.listed);
+	assert_null(vhca_osm_agents_find(&conf.agents, "cert:hv1"));
+	assert_int_equal(load_text("[agents]\nhv2 = cert:hv2.example.org\nhv1 = cert:10.0.0.1\n"
+				   "hv3 = cert-sha256:00ff\n",
+				   &conf, NULL),
+			 0);
+	assert_int_equal(conf.agents.n, 3);
+	assert_string_equal(vhca_osm_agents_find(&conf.agents, "cert:10.0.0.1")->node, "hv1");
+	assert_string_equal(vhca_osm_agents_find(&conf.agents, "cert:hv2.example.org")->node,
+			    "hv2");
+	assert_null(vhca_osm_agents_find(&conf.agents, "cert:hv2"));
+	assert_null(vhca_osm_agents_find(&conf.agents, "address:10.0.0.1"));
+	vhca_osm_conf_done(&conf);
+}
+
+static void all_agents_have_room_and_no_more(void **state)
+{
+	struct vhca_osm_agents agents = {.listed = true};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char node[32], certificate[64];
+
+	(void)state;
+	for (unsigned int i = 0; i <= VHCA_OSM_AGENTS_MAX; i++) {
+		(void)snprintf(node, sizeof(node), "hv%u", i);
+		(void)snprintf(certificate, sizeof(certificate), "cert:hv%u", i);
+		assert_int_equal(vhca_osm_agents_add(&agents, node, certificate, &err) < 0,
+				 i == VHCA_OSM_AGENTS_MAX);
+	}
+	assert_string_equal(err.msg, "more than 4096 in [agents]");
+	assert_int_equal(vhca_osm_agents_sort(&agents, &err), 0);
+	assert_string_equal(vhca_osm_agents_find(&agents, "cert:hv4095")->node, "hv4095");
+	agents.list[7] = agents.list[8];
+	assert_true(vhca_osm_agents_sort(&agents, &err) < 0);
+	assert_non_null(strstr(err.msg, "stands twice in [agents]"));
+	vhca_osm_agents_done(&agents);
+}
+
 static void wrong_configuration_is_named(void **state)
 {
 	static const char *const cases[][2] = {
@@ -427,6 +471,10 @@ static void wrong_configuration_is_named(void **state)
 		{"[lids]\ndynamic = 32769\n", "dynamic"},
 		{"[partitions]\ncolour = red\n", "no such key"},
 		{"[paint]\nallowed = 1\n", "no such key"},
+		{"[agents]\nhv.1 = cert:a\n", "hv.1: \"hv.1\" is no name"},
+		{"[agents]\nhv1 = hv1.example.org\n", "is not cert:NAME or cert-sha256:HEX"},
+		{"[agents]\nhv1 = cert:\n", "is not cert:NAME"},
+		{"[agents]\nhv1 = cert:a b\n", "\"cert:a b\" is not cert:NAME"},
 	};
 
 	(void)state;
@@ -456,6 +504,8 @@ int main(void)
 		cmocka_unit_test(lines_stay_short),
 		cmocka_unit_test(shipped_configuration_equals_the_defaults),
 		cmocka_unit_test(configuration_is_read),
+		cmocka_unit_test(agents_are_listed),
+		cmocka_unit_test(all_agents_have_room_and_no_more),
 		cmocka_unit_test(wrong_configuration_is_named),
 	};
 

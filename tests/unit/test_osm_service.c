@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,8 @@
 #define PORT_A UINT64_C(0x0002c90300000a01)
 #define PORT_B UINT64_C(0x0002c90300000b01)
 #define GUID_1 UINT64_C(0x02c9ab0000000001)
+/* As OpenSM has them: in the order of GUIDs in network order. */
+#define CROWD(i) (UINT64_C(0x02c9cd0000000000) + __builtin_bswap32(i))
 
 /* ---- the fake subnet ---- */
 
@@ -28,6 +31,7 @@ struct fake {
 	bool alias_known;
 	struct vhca_osm_alias alias; /* of GUID_1 */
 	uint16_t pkeys[4];	     /* of any port's table */
+	uint32_t crowd;		     /* ports with one key beside these */
 	int sweeps;
 	bool applies; /* without a sweep */
 	bool sweeping;
@@ -75,6 +79,8 @@ static void fake_each_port(void *ctx, vhca_osm_port_fn fn, void *arg)
 
 	fn(arg, PORT_A, f->pkeys, 4);
 	fn(arg, PORT_B, f->pkeys, 1);
+	for (uint32_t i = 0; i < f->crowd; i++)
+		fn(arg, CROWD(i), f->pkeys, 1);
 }
 
 static int fake_apply(void *ctx)
@@ -638,6 +644,28 @@ static void refused_starts_leave_no_service(void **state)
 	assert_string_equal(err.code, "bad_base_file");
 }
 
+static void an_option_that_is_off_again_is_no_damage(void **state)
+{
+	struct world *w = *state;
+	const uint16_t both[] = {0x8001, 0x0001};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	stop(w);
+	w->conf.policy.both_memberships = true;
+	assert_int_equal(start(w, NULL), 0);
+	assert_int_equal(vhca_osm_service_declare(w->service, PORT_A, both, 2, NULL), 0);
+	commit(w);
+	stop(w);
+	w->conf.policy.both_memberships = false;
+	assert_true(start(w, &err) < 0);
+	assert_string_equal(err.code, "both_memberships");
+	assert_non_null(strstr(err.msg, "state/bindings: line 2: port 0x0002c90300000a01 needs"));
+	assert_non_null(strstr(err.hint, "allow_both_pkeys"));
+	assert_null(strstr(err.hint, "move it away"));
+	w->conf.policy.both_memberships = true;
+	assert_int_equal(start(w, NULL), 0);
+}
+
 /* ---- checks ---- */
 
 static void reports_are_checked_against_the_subnet(void **state)
@@ -712,6 +740,7 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	assert_false(shown(w, "0x0200"));
 	assert_false(shown(w, "vhca_0100"));
 	/* Also over a restart. */
+	commit(w);
 	stop(w);
 	assert_int_equal(start(w, NULL), 0);
 	assert_false(vhca_osm_service_is_new(w->service));
@@ -725,6 +754,28 @@ static void keys_found_on_ports_stay_for_a_while(void **state)
 	assert_true(shown(w, "vhca_0001=0x0001,ipoib:0x0002c90300000a01=full;"));
 	assert_false(shown(w, "0x0002c90300000b01"));
 	assert_false(vhca_osm_service_is_rebuilding(w->service));
+}
+
+/* 2,891 hypervisors with 16 VFs each, all with ports of their own, are 49,147. */
+static void no_port_is_too_many(void **state)
+{
+	struct world *w = *state;
+	uint64_t before, took;
+
+	w->fake.crowd = 65536;
+	w->fake.pkeys[0] = 0x8001;
+	before = vhca_now_ms();
+	vhca_osm_service_inherit(w->service, before);
+	took = vhca_now_ms() - before;
+	print_message("# keys of %u ports kept in %" PRIu64 " ms\n", w->fake.crowd, took);
+	assert_true(took < 5000); /* OpenSM's sweeper waits no longer */
+	assert_int_equal(vhca_osm_table_inherited(vhca_osm_service_table(w->service)),
+			 w->fake.crowd + 2);
+	commit(w);
+	stop(w);
+	assert_int_equal(start(w, NULL), 0);
+	assert_int_equal(vhca_osm_table_inherited(vhca_osm_service_table(w->service)),
+			 w->fake.crowd + 2);
 }
 
 static void the_last_state_is_no_inheritance(void **state)
@@ -874,11 +925,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(everything_is_back_after_a_restart, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(refused_starts_leave_no_service, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_option_that_is_off_again_is_no_damage, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(reports_are_checked_against_the_subnet, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(policy_is_enforced, setup, teardown),
 		cmocka_unit_test_setup_teardown(keys_found_on_ports_stay_for_a_while, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(no_port_is_too_many, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_last_state_is_no_inheritance, setup, teardown),
 		cmocka_unit_test_setup_teardown(state_follows_the_sa, setup, teardown),
 		cmocka_unit_test_setup_teardown(findings_name_what_differs, setup, teardown),

@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <json-c/json_tokener.h>
+
 #include "agent/peer_api.h"
 #include "common/base/cleanup.h"
 #include "common/http/http_loop.h"
@@ -20,8 +22,10 @@
 static struct tree dir;
 static struct vhca_mig_result answer;
 static unsigned int answers;
+static const struct vhca_mig *known; /* the only one behind the door */
+static unsigned int changes;	     /* offers, hand-overs and aborts that were let through to it */
 
-/* No migration is known behind the door: whoever is let in hears that. */
+/* Whoever is let in hears that there is none. */
 const struct vhca_mig *__wrap_vhca_migrations_find(struct vhca_migrations *ms,
 						   const struct vhca_uuid *id);
 const struct vhca_mig *__wrap_vhca_migrations_find(struct vhca_migrations *ms,
@@ -29,7 +33,36 @@ const struct vhca_mig *__wrap_vhca_migrations_find(struct vhca_migrations *ms,
 {
 	(void)ms;
 	(void)id;
-	return NULL;
+	return known;
+}
+
+static void refuse_change(vhca_mig_waiter_fn done, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	changes++;
+	(void)vhca_error_set(&err, VHCA_ERR_CONFLICT, "let_through", 0, "by the door");
+	done(arg, NULL, &err);
+}
+
+void __wrap_vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *offer,
+				  vhca_mig_waiter_fn done, void *arg);
+void __wrap_vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *offer,
+				  vhca_mig_waiter_fn done, void *arg)
+{
+	(void)ms;
+	(void)offer;
+	refuse_change(done, arg);
+}
+
+void __wrap_vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
+				vhca_mig_waiter_fn done, void *arg);
+void __wrap_vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
+				vhca_mig_waiter_fn done, void *arg)
+{
+	(void)ms;
+	(void)id;
+	refuse_change(done, arg);
 }
 
 void __wrap_vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
@@ -113,10 +146,14 @@ static void hosts_begin(struct hosts *h, const char *scheme, struct vhca_http_au
 	struct vhca_error err = VHCA_ERROR_INIT;
 	unsigned int port = free_port();
 
-	h->conf.n_peers = 1;
+	h->conf.n_peers = 2;
+	(void)snprintf(h->conf.peers[1].name, sizeof(h->conf.peers[1].name), "hvc");
+	(void)snprintf(h->conf.peers[1].certificate, sizeof(h->conf.peers[1].certificate),
+		       "cert:hv1.example.org");
 	h->door_auth = door_auth;
 	(void)snprintf(peer->name, sizeof(peer->name), "hvb");
 	(void)snprintf(peer->agent, sizeof(peer->agent), "%s://127.0.0.1:%u", scheme, port);
+	(void)snprintf(peer->certificate, sizeof(peer->certificate), "cert:localhost");
 	(void)snprintf(h->conf.peer_listen, sizeof(h->conf.peer_listen), "127.0.0.1:%u", port);
 	assert_int_equal(vhca_loop_new(&h->loop), 0);
 	if (vhca_peer_api_new(h->loop, &h->conf, &parts, &h->door, &err) < 0)
@@ -148,6 +185,98 @@ static const char *ask(struct hosts *h, struct vhca_http_auth *auth)
 	(void)vhca_peer_free(source);
 	(void)vhca_http_auth_free(auth);
 	return answer.rc < 0 ? answer.err.code : "";
+}
+
+/* ---- what a peer is heard on ---- */
+
+static char code[VHCA_ERROR_CODE_MAX]; /* of the answer */
+
+static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
+		      const struct vhca_error *err)
+{
+	(void)arg;
+	(void)res;
+	(void)snprintf(code, sizeof(code), "%s", rc < 0 ? err->code : "");
+	answer.err = rc < 0 ? *err : (struct vhca_error)VHCA_ERROR_INIT;
+	answers++;
+}
+
+#define CLAIMS "/v1/peer/claims/6d3a0000-0000-4000-8000-000000000001"
+#define OFFER                                                                             \
+	"{\"domain\":\"6d3a0000-0000-4000-8000-000000000002\",\"name\":\"vm\",\"vfs\":[{" \
+	"\"name\":\"ib0\",\"way\":\"metadata\",\"fabric\":\"default\",\"epoch\":1,"       \
+	"\"guid\":\"0x02c9ab0000000001\",\"pkeys\":[\"0x8001\"]}],\"node\":\"%s\"}"
+
+/* The code of the answer to what the holder of NAME.pem says; node NULL: no body. */
+static const char *say(struct hosts *h, const char *name, const char *method, const char *tail,
+		       const char *node)
+{
+	char url[400], pem[64], key[64], text[512];
+	struct vhca_http_auth *auth;
+	struct vhca_http_call_args args = {.method = method, .url = url};
+
+	(void)snprintf(pem, sizeof(pem), "%s.pem", name);
+	(void)snprintf(key, sizeof(key), "%s.key", name);
+	(void)snprintf(url, sizeof(url), "%s" CLAIMS "%s", h->conf.peers[0].agent, tail);
+	(void)snprintf(text, sizeof(text), OFFER, node ? node : "");
+	args.auth = auth = auth_of(pem, key, "ca.pem");
+	args.body = node ? json_tokener_parse(text) : NULL;
+	answers = 0;
+	assert_int_equal(vhca_http_multi_start(vhca_http_loop_client_multi(h->client), &args,
+					       on_answer, NULL),
+			 0);
+	while (!answers)
+		assert_true(vhca_loop_once(h->loop, 60000) > 0);
+	json_object_put(args.body);
+	(void)vhca_http_auth_free(auth);
+	return code;
+}
+
+/* "by-uri" is of the authority, and no [peer]'s. */
+static void only_peers_are_agents(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	changes = 0;
+	hosts_begin(&h, "https", door());
+	assert_string_equal(say(&h, "by-uri", "GET", "", NULL), "role_needed");
+	assert_non_null(strstr(answer.err.msg, "cert:spiffe://x/y has nobody"));
+	assert_non_null(strstr(answer.err.hint, "[peer]"));
+	assert_string_equal(say(&h, "by-uri", "PUT", "", "hvb"), "role_needed");
+	assert_string_equal(say(&h, "by-uri", "POST", "/abort", NULL), "role_needed");
+	assert_int_equal(changes, 0);
+	assert_string_equal(say(&h, "client", "PUT", "", "hvb"), "let_through");
+	/* A reload makes it a peer, and the other none. */
+	(void)snprintf(h.conf.peers[0].certificate, sizeof(h.conf.peers[0].certificate),
+		       "cert:spiffe://x/y");
+	assert_string_equal(say(&h, "by-uri", "PUT", "", "hvb"), "let_through");
+	assert_string_equal(say(&h, "client", "PUT", "", "hvb"), "role_needed");
+	hosts_end(&h);
+}
+
+static void a_peer_speaks_for_its_own_node(void **state)
+{
+	static const struct vhca_mig of_hvb = {.peer = "hvb"};
+	static struct hosts h;
+
+	(void)state;
+	changes = 0;
+	hosts_begin(&h, "https", door());
+	assert_string_equal(say(&h, "named", "PUT", "", "hvb"), "not_your_node");
+	assert_non_null(strstr(answer.err.msg, "cert:hv1.example.org does not speak for the node"));
+	assert_string_equal(say(&h, "named", "PUT", "", "nobody"), "not_your_node");
+	known = &of_hvb;
+	assert_string_equal(say(&h, "named", "GET", "", NULL), "not_your_node");
+	assert_string_equal(say(&h, "named", "PUT", "", "hvc"), "not_your_node");
+	assert_string_equal(say(&h, "named", "POST", "/handover", "hvc"), "not_your_node");
+	assert_string_equal(say(&h, "named", "POST", "/abort", NULL), "not_your_node");
+	assert_int_equal(changes, 0);
+	assert_string_equal(say(&h, "client", "PUT", "", "hvb"), "let_through");
+	assert_string_equal(say(&h, "client", "POST", "/abort", NULL), "let_through");
+	known = NULL;
+	assert_string_equal(say(&h, "named", "PUT", "", "hvc"), "let_through");
+	hosts_end(&h);
 }
 
 static void only_certificates_of_the_authority_are_let_in(void **state)
@@ -206,6 +335,8 @@ int main(void)
 		cmocka_unit_test(a_source_believes_only_its_authority),
 		cmocka_unit_test(a_door_with_a_certificate_speaks_no_plain_http),
 		cmocka_unit_test(without_certificates_everybody_is_let_in),
+		cmocka_unit_test(only_peers_are_agents),
+		cmocka_unit_test(a_peer_speaks_for_its_own_node),
 	};
 
 	return cmocka_run_group_tests_name("peer_tls", tests, setup, teardown);

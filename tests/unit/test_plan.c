@@ -107,6 +107,7 @@ static void each_vf_has_its_line(void **state)
 	adapter(f, "mlx4_core", 5);
 	sim_bind(&f->tree, "0000:01:00.1", "mlx4_core");
 	sim_bind(&f->tree, "0000:01:00.2", "vfio-pci");
+	sim_put(&f->tree, "dev/vfio/1", "%s", "");
 	sim_link(&f->tree, "kernel/iommu_groups/4/devices/0000:02:00.0",
 		 "../../../../devices/none");
 	said = plan(f, "[hca " PF "]\nmanage = yes\n");
@@ -115,7 +116,47 @@ static void each_vf_has_its_line(void **state)
 	assert_said(said, "0000:01:00.2: on vfio-pci already; its identity is withdrawn");
 	assert_said(said, "0000:01:00.3: from no driver to vfio-pci");
 	assert_said(said, "0000:01:00.4: cannot be used: no IOMMU group");
+	sim_put(&f->tree, SIM_PCI "/0000:01:00.1/net/ib1/flags", "0x1003");
+	assert_said(plan(f, "[hca " PF "]\nmanage = yes\n"),
+		    "  in use: 0000:01:00.1: its network device ib1 is up");
+	sim_remove(&f->tree, "dev/vfio/1");
+	assert_said(plan(f, "[hca " PF "]\nmanage = yes\n"),
+		    "  in use: 0000:01:00.2: nothing says whether somebody has it by vfio-pci: ");
+	sim_put(&f->tree, "dev/vfio/1", "%s", "");
+	said = plan(f, "[hca " PF "]\nmanage = yes\n");
 	assert_said(said, "0000:01:00.5: cannot be used: IOMMU group 4 holds 2 devices");
+	said = plan(f, "[hca " PF "]\nmanage = yes\nexclude = 0000:01:00.1\n");
+	assert_said(said, "0000:01:00.1: left out by the configuration (exclude): not touched");
+}
+
+static void ports_are(const struct fixture *f, const char *link_layer)
+{
+	sim_put(&f->tree, SIM_PCI "/" PF "/infiniband/mlx4_0/ports/1/link_layer", "%s", link_layer);
+}
+
+static void ethernet_adapter_is_not_touched(void **state)
+{
+	struct fixture *f = *state;
+	const char *said;
+
+	adapter(f, "mlx5_core", 2);
+	ports_are(f, "Ethernet");
+	said = plan(f, "[hca default]\nmanage = yes\nvfs = 4\n");
+	assert_said(said, "  none of its ports is InfiniBand: not touched\n");
+	assert_null(strstr(said, "VFs are removed"));
+	assert_null(strstr(said, "0000:01:00.1"));
+}
+
+static void adapter_without_rdma_device_is_not_touched_yet(void **state)
+{
+	struct fixture *f = *state;
+	const char *said;
+
+	adapter(f, "mlx5_core", 2);
+	sim_remove(&f->tree, SIM_PCI "/" PF "/infiniband");
+	said = plan(f, "[hca default]\nmanage = yes\nvfs = 4\n");
+	assert_said(said, "  not touched before it has an RDMA device");
+	assert_null(strstr(said, "0000:01:00.1"));
 }
 
 static void count_of_an_mlx5_is_changed(void **state)
@@ -139,9 +180,13 @@ static void first_vfs_are_enabled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(host_without_adapter),  CASE(unmanaged_adapter_is_not_touched),
-		CASE(each_vf_has_its_line),  CASE(count_of_an_mlx5_is_changed),
+		CASE(host_without_adapter),
+		CASE(unmanaged_adapter_is_not_touched),
+		CASE(each_vf_has_its_line),
+		CASE(count_of_an_mlx5_is_changed),
 		CASE(first_vfs_are_enabled),
+		CASE(ethernet_adapter_is_not_touched),
+		CASE(adapter_without_rdma_device_is_not_touched_yet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,6 +179,7 @@ static const struct answer answers[] = {
 	{413, "{\"code\":\"body_too_large\"}", VHCA_SM_REFUSED},
 	{421, "{\"code\":\"not_master\"}", VHCA_SM_RETRY},
 	{507, "{\"code\":\"table_full\"}", VHCA_SM_RETRY},
+	{403, "{\"code\":\"role_needed\"}", VHCA_SM_RETRY},
 	{400, "{\"code\":\"of_the_future\",\"retryable\":false}", VHCA_SM_REFUSED},
 	{400, "{\"code\":\"of_the_future\"}", VHCA_SM_RETRY},
 	/* Not the plugin's words: nothing is thrown away for them. */

@@ -30,7 +30,7 @@
 #define ROW_MAX	      1200
 
 /* Schemas that agents of the main branch had; those between came together with the next one, and no agent had them alone. */
-static const unsigned int versions[] = {3, 4, 5, 7, 8, 9, 10, 11, 13};
+static const unsigned int versions[] = {3, 4, 5, 7, 8, 9, 10, 11, 13, 14};
 
 struct rows {
 	char text[ROWS_MAX][ROW_MAX];
@@ -198,18 +198,19 @@ static void ask_migrations(sqlite3 *db, struct rows *rows)
 {
 	static const struct later c[] = {{"migrations", "vfs", "'[]'"},
 					 {"migrations", "mode", "'managed'"},
-					 {"migrations", "lease", "0"}};
-	char sql[600];
+					 {"migrations", "lease", "0"},
+					 {"migrations", "copy", "'{}'"}};
+	char sql[700];
 
 	if (!has(db, "migrations", "id"))
 		return;
 	(void)snprintf(
 		sql, sizeof(sql),
 		"SELECT format('migration %%s %%s %%s %%s %%s %%s %%d %%d %%lld %%lld %%d"
-		" [%%s] %%d %%s %%lld', id, role, domain, domain_name, peer, state, handed,"
-		" pinned, started, updated, code <> '', reason, json_array_length(%s), %s, %s)"
-		" FROM migrations",
-		column(db, &c[0]), column(db, &c[1]), column(db, &c[2]));
+		" [%%s] %%d %%s %%lld %%lld', id, role, domain, domain_name, peer, state, handed,"
+		" pinned, started, updated, code <> '', reason, json_array_length(%s), %s, %s,"
+		" COALESCE(json_extract(%s, '$.timeout'), 0)) FROM migrations",
+		column(db, &c[0]), column(db, &c[1]), column(db, &c[2]), column(db, &c[3]));
 	ask(db, sql, rows);
 }
 
@@ -333,12 +334,12 @@ static void say_migrations(struct vhca_migrations *ms, struct rows *rows)
 	const struct vhca_mig *m;
 
 	for (m = vhca_migrations_first(ms); m; m = TAILQ_NEXT(m, link))
-		SAY(rows, "migration %s %s %s %s %s %s %d %d %lld %lld %d [%s] %u %s %lld",
+		SAY(rows, "migration %s %s %s %s %s %s %d %d %lld %lld %d [%s] %u %s %lld %u",
 		    VHCA_UUID_STR(&m->id), m->source ? "source" : "destination",
 		    VHCA_UUID_STR(&m->domain), m->domain_name, m->peer,
 		    vhca_mig_state_to_string(m->state), m->handed, m->pinned, LL(m->started_ms),
 		    LL(m->updated_ms), m->failure.kind != VHCA_ERR_NONE, m->reason, m->n_vfs,
-		    vhca_mig_mode_to_string(m->mode), LL(m->lease_ms));
+		    vhca_mig_mode_to_string(m->mode), LL(m->lease_ms), m->copy.timeout_ms / 1000);
 }
 
 static void say_drain(struct vhca_drain *drain, struct rows *rows)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The production engine on a simulated host whose state disk is full, once or for long: SQLite itself is refused its writes. */
+/* The production engine on a simulated host whose state disk is full, once or for long: SQLite
+ * itself is refused its writes. */
 #include "tests/unit/engine_outbox.h"
 #include "tests/unit/engine_world.h"
 #include "tests/unit/slow_vfs.h"
@@ -227,7 +228,7 @@ static void test_the_condition_is_told_once(void **state)
 		world_round(w, 10);
 	slow_vfs_fill(NULL);
 	assert_true(world_until(w, is_ready, NULL));
-	doc = vhca_events_to_json(w->events, 0);
+	doc = vhca_events_to_json(w->events, 0, NULL);
 	text = strstr(json_object_to_json_string(doc), "cannot be written");
 	assert_non_null(text);
 	/* The claim's own event repeats it. */
@@ -275,6 +276,45 @@ static void test_a_release_is_refused_at_once(void **state)
 	assert_int_equal(c->vf->state, VHCA_VF_ATTACHED);
 	assert_false(c->ending);
 	assert_false(vhca_model_suppressed(vhca_engine_model(w->engine), &c->domain, c->name));
+}
+
+/* Nobody would withdraw what the SM is told of a claim that never was. */
+static void test_a_port_reports_no_claim_that_fails(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	start_idle(w);
+	req = request_of(w, VHCA_WAY_ATTACH);
+	slow_vfs_fill_briefly(w->dir, 0, 2); /* together with others, and alone */
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	w->port_guid++;
+	world_show_port(w);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "state_disk");
+	assert_true(world_until(w, is_ready, NULL));
+	world_settle(w);
+	assert_int_equal(told.bound, 0);
+	assert_int_equal(claim(w, VHCA_WAY_ATTACH).ok, true);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
+}
+
+/* What has changed while it was written is told behind it. */
+static void test_a_new_claim_is_reported_at_the_new_port(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	start_idle(w);
+	req = request_of(w, VHCA_WAY_ATTACH);
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	w->port_guid++;
+	world_show_port(w);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
 }
 
 /* The guest's own VF, while nothing can be journaled for it. */
@@ -348,6 +388,8 @@ int main(void)
 		DISK_TEST(test_a_request_is_served_when_there_is_room),
 		DISK_TEST(test_a_release_is_refused_at_once),
 		DISK_TEST(test_the_table_is_followed_while_it_is_full),
+		DISK_TEST(test_a_port_reports_no_claim_that_fails),
+		DISK_TEST(test_a_new_claim_is_reported_at_the_new_port),
 		DISK_TEST(test_an_agent_ends_with_a_full_disk),
 	};
 

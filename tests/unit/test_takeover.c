@@ -297,7 +297,7 @@ static void table_of_takeovers_is_bounded(void **state)
 		uuid.b[1] = (uint8_t)(n >> 8);
 	} while (vhca_engine_takeover(w->engine, &uuid, "x", &err) == 0 && ++n < 5000);
 	assert_int_equal(n, 1024);
-	assert_string_equal(err.code, "too_many");
+	assert_string_equal(err.code, "too_many_takeovers");
 	uuid.b[0] = 1; /* one that has it already */
 	uuid.b[1] = 0;
 	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "x", &err), 0);

@@ -35,15 +35,16 @@ static void unknown_words_are_refused(void **state)
 
 /* The header's table once more, as text: the two must agree. */
 static const char *const allowed[] = {
-	"unmanaged>attached",	  "unmanaged>preparing",   "preparing>free",
-	"preparing>quarantined",  "preparing>unmanaged",   "preparing>claimed",
-	"scrubbing>claimed",	  "free>unmanaged",	   "free>claimed",
-	"free>preparing",	  "claimed>programmed",	   "claimed>scrubbing",
-	"programmed>attached",	  "programmed>scrubbing",  "attached>detaching",
-	"attached>scrubbing",	  "detaching>scrubbing",   "detaching>attached",
-	"scrubbing>free",	  "scrubbing>quarantined", "quarantined>detaching",
-	"quarantined>preparing",  "scrubbing>detaching",   "claimed>quarantined",
-	"programmed>quarantined", "attached>quarantined",  "detaching>quarantined",
+	"unmanaged>attached",	 "unmanaged>preparing",	   "preparing>free",
+	"preparing>quarantined", "preparing>unmanaged",	   "preparing>claimed",
+	"scrubbing>claimed",	 "free>quarantined",	   "free>unmanaged",
+	"free>claimed",		 "free>preparing",	   "claimed>programmed",
+	"claimed>scrubbing",	 "programmed>attached",	   "programmed>scrubbing",
+	"attached>detaching",	 "attached>scrubbing",	   "detaching>scrubbing",
+	"detaching>attached",	 "scrubbing>free",	   "scrubbing>quarantined",
+	"quarantined>detaching", "quarantined>preparing",  "scrubbing>detaching",
+	"claimed>quarantined",	 "programmed>quarantined", "attached>quarantined",
+	"detaching>quarantined",
 };
 
 static bool is_allowed(enum vhca_vf_state from, enum vhca_vf_state to)

@@ -142,7 +142,7 @@ static void vfs_in_use_stay_and_the_kernel_is_not_touched(void **state)
 		vhca_enable_clear(f->base.sys, sysfs_sim_dev(f->base.sim), &f->after, &f->err),
 		-EBUSY);
 	assert_string_equal(f->err.code, "vf_in_use");
-	assert_non_null(strstr(f->err.msg, "0000:01:00.1 is in use"));
+	assert_non_null(strstr(f->err.msg, "its VFs stay: in use: 0000:01:00.1: "));
 	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 0);
 	sysfs_sim_hold_group(f->base.sim, vf.iommu_group, false);
 	assert_int_equal(
@@ -350,6 +350,10 @@ static void open_group_is_busy(void **state)
 	sysfs_sim_hold_group(f->base.sim, group, false);
 	assert_int_equal(vhca_vfio_group_busy(dev, group), 0);
 	assert_int_equal(vhca_vfio_group_busy(dev, -1), -EINVAL);
+	sim_put(sysfs_sim_tree(f->base.sim), "dev/vfio/noiommu-7", "%s", "");
+	assert_int_equal(vhca_vfio_group_busy(dev, 7), 0);
+	sysfs_sim_hold_group(f->base.sim, 7, true);
+	assert_int_equal(vhca_vfio_group_busy(dev, 7), 1);
 }
 
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, sysfs_fixture_teardown)

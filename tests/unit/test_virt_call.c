@@ -240,7 +240,8 @@ static void attach_errors_are_classified(void **state)
 		strstr(err.msg, "domain vm1: attach 0000:3b:00.2 as ua-vhca-ib0: Timed out"));
 }
 
-/* Whatever the words are: nobody has answered. What libvirt did answer counts, though it went after it. */
+/* Whatever the words are: nobody has answered. What libvirt did answer counts, though it went
+ * after it. */
 static void nobody_answers_on_a_dead_connection(void **state)
 {
 	next_code = VIR_ERR_SYSTEM_ERROR;
@@ -328,8 +329,8 @@ static void unreadable_domain_does_not_spoil_the_list(void **state)
 	assert_is_unreadable(*state, "bad_domain_xml", "without a readable <source> address");
 }
 
-/* libvirtd's answer where the XML has more than REMOTE_STRING_MAX (4 MiB, remote_protocol.x): raised
- * in virNetMessageEncodePayload(), and the connection stays. */
+/* libvirtd's answer where the XML has more than REMOTE_STRING_MAX (4 MiB, remote_protocol.x):
+ * raised in virNetMessageEncodePayload(), and the connection stays. */
 static void domain_too_large_for_libvirtd_is_unreadable(void **state)
 {
 	fake.xml_code = VIR_ERR_RPC;
@@ -337,7 +338,8 @@ static void domain_too_large_for_libvirtd_is_unreadable(void **state)
 	assert_is_unreadable(*state, "libvirt_unreachable", "Unable to encode message payload");
 }
 
-/* Paused until somebody resumes it; not what libvirt does to it in a job, and not for a migration. */
+/* Paused until somebody resumes it; not what libvirt does to it in a job, and not for a
+ * migration. */
 static void knows_a_paused_guest(void **state)
 {
 	static const struct {

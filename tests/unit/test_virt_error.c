@@ -46,6 +46,8 @@ static const struct error_case cases[] = {
 	{VIR_ERR_CONFIG_UNSUPPORTED,
 	 "unsupported configuration: host doesn't support passthrough of host PCI devices",
 	 "no_passthrough", VHCA_ERR_DEVICE, EOPNOTSUPP, false},
+	{VIR_ERR_XML_ERROR, "XML error: Attempted double use of PCI Address 0000:07:00.0",
+	 "guest_address_in_use", VHCA_ERR_CONFLICT, EBUSY, false},
 	{VIR_ERR_INTERNAL_ERROR, "internal error: No more available PCI slots", "no_root_port",
 	 VHCA_ERR_EXHAUSTED, ENOSPC, false},
 	{VIR_ERR_INTERNAL_ERROR, "internal error: no device found with alias ua-vhca-ib0",
@@ -134,7 +136,7 @@ static const struct error_case migration_cases[] = {
 	{VIR_ERR_OPERATION_INVALID,
 	 "Requested operation is not valid: cannot migrate domain: 0000:01:00.1: VFIO device "
 	 "doesn't support migration",
-	 "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
+	 "not_migratable", VHCA_ERR_CONFLICT, EIO, false},
 	{VIR_ERR_OPERATION_INVALID, "Requested operation is not valid: domain is not running",
 	 "domain_gone", VHCA_ERR_NOT_FOUND, ENOENT, false},
 	{VIR_ERR_OPERATION_INVALID,
@@ -147,14 +149,14 @@ static const struct error_case migration_cases[] = {
 	 "job_held", VHCA_ERR_CONFLICT, EBUSY, true},
 	{VIR_ERR_OPERATION_FAILED,
 	 "operation failed: job 'migration out' failed: Unable to write to socket: Broken pipe",
-	 "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	 "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
 	{VIR_ERR_INTERNAL_ERROR,
 	 "internal error: Attempt to migrate guest to the same host "
 	 "11111111-2222-4333-8444-555555555555",
-	 "migration_failed", VHCA_ERR_INVALID, EIO, false},
+	 "same_host", VHCA_ERR_INVALID, EIO, false},
 	/* The destination lost it; here it runs on. */
 	{VIR_ERR_NO_DOMAIN, "Domain not found: no domain with matching name 'vm1'",
-	 "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	 "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
 	{VIR_ERR_OPERATION_FAILED,
 	 "operation failed: Failed to connect to remote libvirt URI qemu+tcp://b/system: unable to "
 	 "connect to server at 'b:16509': Connection refused",
@@ -168,8 +170,8 @@ static const struct error_case migration_cases[] = {
 	 "peer_unreachable", VHCA_ERR_UNAVAILABLE, EHOSTUNREACH, true},
 	{VIR_ERR_AUTH_FAILED, "authentication failed: no agent callback available",
 	 "libvirt_denied", VHCA_ERR_DENIED, EACCES, false},
-	{9999, "a code of the future", "migration_failed", VHCA_ERR_DEVICE, EIO, false},
-	{0, NULL, "migration_failed", VHCA_ERR_DEVICE, EIO, false},
+	{9999, "a code of the future", "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
+	{0, NULL, "migration_failed", VHCA_ERR_CONFLICT, EIO, false},
 };
 
 static void classifies_errors_of_migrations(void **state)

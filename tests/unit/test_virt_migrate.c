@@ -31,6 +31,8 @@ static struct {
 	int lost; /* the connection is */
 	/* what was asked for */
 	unsigned int calls, flags;
+	unsigned long long bandwidth;
+	int connections;
 	char peer[VHCA_VIRT_URI_MAX], memory[VHCA_VIRT_URI_MAX], xml[128];
 	bool has_xml;
 } fake;
@@ -96,10 +98,12 @@ int virDomainMigrateToURI3(virDomainPtr dom, const char *dconnuri, virTypedParam
 	(void)dom;
 	fake.flags = flags;
 	(void)snprintf(fake.peer, sizeof(fake.peer), "%s", dconnuri);
-	if (nparams > 0)
-		assert_int_equal(virTypedParamsGetString(params, (int)nparams,
-							 VIR_MIGRATE_PARAM_URI, &memory),
-				 1);
+	(void)virTypedParamsGetString(params, (int)nparams, VIR_MIGRATE_PARAM_URI, &memory);
+	(void)virTypedParamsGetULLong(params, (int)nparams, VIR_MIGRATE_PARAM_BANDWIDTH,
+				      &fake.bandwidth);
+	(void)virTypedParamsGetInt(params, (int)nparams, VIR_MIGRATE_PARAM_PARALLEL_CONNECTIONS,
+				   &fake.connections);
+	assert_int_equal(nparams, (memory != NULL) + (fake.bandwidth > 0) + (fake.connections > 0));
 	(void)snprintf(fake.memory, sizeof(fake.memory), "%s", memory ? memory : "none");
 	return next_result();
 }
@@ -159,11 +163,13 @@ int virDomainSetMetadata(virDomainPtr dom, int type, const char *metadata, const
 
 static struct vhca_error err;
 static struct vhca_uuid uuid;
+static struct vhca_conf_copy how;
 static virConnectPtr conn;
 
 static int setup(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
+	how = (struct vhca_conf_copy){.timeout_ms = 0};
 	fake.active = 1;
 	fake.state = VIR_DOMAIN_RUNNING;
 	fake.reason = VIR_DOMAIN_RUNNING_MIGRATION_CANCELED;
@@ -189,7 +195,7 @@ static void will_fail(int code, const char *message)
 
 static int migrate(void)
 {
-	return vhca_virt_call_migrate(conn, &uuid, PEER, "tcp://192.168.77.2", NULL, &err);
+	return vhca_virt_call_migrate(conn, &uuid, PEER, "tcp://192.168.77.2", &how, NULL, &err);
 }
 
 /* ---- migrate ---- */
@@ -214,6 +220,24 @@ static void persistent_domain_moves_for_good(void **state)
 					     VIR_MIGRATE_UNDEFINE_SOURCE);
 }
 
+/* Types and units of libvirt-domain.h: BANDWIDTH is ullong, MiB/s; PARALLEL_CONNECTIONS is int,
+ * and needs its flag. */
+static void copy_is_asked_for_as_wanted(void **state)
+{
+	(void)state;
+	how = (struct vhca_conf_copy){.timeout_ms = 10000, .bandwidth_mib = 500};
+	assert_int_equal(migrate(), 0);
+	assert_int_equal(fake.flags, VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER);
+	assert_int_equal(fake.bandwidth, 500);
+	how = (struct vhca_conf_copy){.connections = 8, .auto_converge = true, .tls = true};
+	fake.bandwidth = 0;
+	assert_int_equal(migrate(), 0);
+	assert_int_equal(fake.flags, VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER |
+					     VIR_MIGRATE_AUTO_CONVERGE | VIR_MIGRATE_PARALLEL |
+					     VIR_MIGRATE_TLS);
+	assert_int_equal(fake.connections, 8);
+}
+
 /* Rather no migration than one that forgets the domain's definition. */
 static void unknown_persistence_is_an_error(void **state)
 {
@@ -226,14 +250,14 @@ static void unknown_persistence_is_an_error(void **state)
 static void libvirt_chooses_the_way_of_the_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, PEER, "", NULL, &err), 0);
+	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, PEER, "", &how, NULL, &err), 0);
 	assert_string_equal(fake.memory, "none");
 }
 
 static void missing_uri_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, "", "", NULL, &err), -EINVAL);
+	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, "", "", &how, NULL, &err), -EINVAL);
 	assert_string_equal(err.code, "bad_uri");
 	assert_int_equal(err.kind, VHCA_ERR_INVALID);
 	assert_int_equal(fake.calls, 0);
@@ -479,6 +503,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(transient_domain_stays_transient),
 		CASE(persistent_domain_moves_for_good),
+		CASE(copy_is_asked_for_as_wanted),
 		CASE(unknown_persistence_is_an_error),
 		CASE(libvirt_chooses_the_way_of_the_memory),
 		CASE(missing_uri_is_refused),

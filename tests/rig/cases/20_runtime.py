@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Attach and detach while guests run."""
 
+import json
+
 from kit.base import wait_for
 from kit.case import VFS, assert_scrubbed, case, check, equal, free_vfs
 from kit.host import PF
@@ -75,6 +77,24 @@ def two_vfs_of_one_guest(rig):
     wait_for(lambda: free_vfs(host) == VFS, 60, "all VFs free")
     for bdf in VFS:
         assert_scrubbed(host, bdf)
+
+
+@case
+def more_guests_than_vfs(rig):
+    """A guest asks while another has all VFs: it runs without, explain says why, and it gets the one that becomes free."""
+    host = rig.hva
+    names = [f"ib{i}" for i in range(len(VFS))]
+    many = rig.guest(host, 1, *((name, "0x8002") for name in names), ports=len(VFS) + 1).start(wait=False)
+    for name in names:
+        host.wait_attached(many, name)
+    late = rig.guest(host, 2, ("ib0", "0x8001")).start()
+    wait_for(lambda: "no free VF" in json.dumps(host.vhcactl("explain", "vm2")), 30,
+             "explain to say that no VF is free")
+    equal(late.live_hostdevs(), {}, "host devices of the guest that came late")
+    many.destroy()
+    vf = host.wait_attached(late, granted=True)
+    late.wait_vfs(1)
+    equal(host.facts().pkey_map(vf["bdf"]), {0: 0x8001}, "P_Key map of a VF that the other tenant had")
 
 
 @case

@@ -83,6 +83,22 @@ def libvirtd_restarts(rig):
     rig.hva.wait_attached(rig.guest(rig.hva, 2, ("ib0", "0x8002")).start(wait=False), granted=True)
 
 
+@case
+def guest_is_reset(rig):
+    """virsh reset: the guest's kernel comes anew, its VF stays as it was, and is granted again."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    vf = host.wait_attached(guest, granted=True)
+    guest.wait_vfs(1)
+    before, starts = identity(host, vf["bdf"]), guest.serial().count("GUEST-READY")
+    host.sh("virsh -q reset vm1")
+    wait_for(lambda: guest.serial().count("GUEST-READY") > starts, 150, "the guest's init to run again", 0.5)
+    guest.wait_vfs(1)
+    again = host.wait_attached(guest, granted=True)
+    equal((again["bdf"], again["claim"]), (vf["bdf"], vf["claim"]), "VF and claim afterwards")
+    wait_for(lambda: identity(host, vf["bdf"]) == before, 60, "the identity to be as it was, and granted")
+
+
 @case(kills=("hvb boot",))
 def hypervisor_reboots(rig):
     """The hypervisor reboots: its autostart guest comes back with a VF, a GUID and a map like before."""
@@ -100,6 +116,9 @@ def hypervisor_reboots(rig):
     guest.wait_ready().wait_vfs(1)
     for bdf in set(VFS) - {again["bdf"]}:
         equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf} after the reboot")
+
+
+ALLOW = "/etc/vhcad/vhcad.conf.d/allow.conf"
 
 
 @case(dirty=True, kills=("hva vhcad",), expects=("EXPOSURE: vm1 on VF 2 sees P_Key 0x[7f]fff and asked for nothing",))
@@ -122,7 +141,10 @@ def first_start_touches_nothing(rig):
     equal(host.agent_vf(bdf)["state"], "unmanaged", f"state of {bdf}")
     time.sleep(6)
     equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
-    host.sh("vhcactl adopt vm1")
+    code, text = host.code("vhcactl adopt vm1")
+    check(code != 0 and "allow_default_partition" in text, f"adopted with the default partition, which is not allowed: {text}")
+    host.put(ALLOW, b"[policy]\nallow_default_partition = yes\n")
+    host.sh("systemctl reload vhcad && vhcactl adopt vm1")
     vf = host.wait_attached(guest, name=host.agent_vf(bdf)["name"], granted=True)
     equal((vf["bdf"], int(vf["requested"], 16)), (bdf, 0x02c9ab00000000f1), "what was adopted")
     equal((identity(host, bdf), guest.live_hostdevs(), guest_reports(guest)), before, "all that the guest depends on")
@@ -131,6 +153,7 @@ def first_start_touches_nothing(rig):
     guest.destroy()
     host.wait_vf(bdf, "free", 60)
     assert_scrubbed(host, bdf)
+    host.sh(f"rm {ALLOW} && systemctl reload vhcad")
 
 
 STATE, KEPT = "/var/lib/vhcad", "/var/tmp/vhcad-state"

@@ -98,7 +98,7 @@ def pkey_writes(host):
 
 
 def alarms(host, bdf):
-    events = host.api("GET", "events?since=0")["events"]
+    events = host.api("GET", "events")["events"]
     return [e["text"] for e in events if e["kind"] == "alarm" and e["subject"] == bdf]
 
 

@@ -78,7 +78,7 @@ def start_agent(host):
 
 def alarms(host, bdf):
     """The agent's alarms about a VF, oldest first."""
-    text = host.sh("curl -sf --unix-socket /run/vhcad/vhcad.sock http://localhost/v1/events?since=0")
+    text = host.sh("curl -sf --unix-socket /run/vhcad/vhcad.sock http://localhost/v1/events")
     return [e["text"] for e in json.loads(text)["events"] if e["kind"] == "alarm" and e["subject"] == bdf]
 
 

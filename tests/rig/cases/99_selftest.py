@@ -75,10 +75,11 @@ def errors_are_seen(rig):
         rig.hvb.sh("echo '<4>WARNING: CPU: 0 PID: 1 at selftest' > /dev/kmsg")
         rig.hva.put(CONF, b"[nonsense]\n")
         before = refusals()
-        rig.hva.sh("systemctl reload vhcad")  # SIGHUP: it returns before the agent has read anything
+        check(rig.hva.code("systemctl reload vhcad")[0] != 0, "a refused reload succeeded")
         wait_for(lambda: refusals() > before, 60, "the agent to refuse what it was given", 0.3)
         rig.hva.sh(f"rm {CONF}")
-    caught(attempted(rig, sabotage), "hvb: .*WARNING: CPU: 0 PID: 1 at selftest", "hva: vhcad: reload refused")
+    caught(attempted(rig, sabotage), "hvb: .*WARNING: CPU: 0 PID: 1 at selftest", "hva: vhcad: reload refused",
+           "hva: vhcad: vhcad.service: Control process exited, code=exited, status=2", "hva: vhcad: Reload failed for vhcad.service")
     rig.hva.sh("systemctl reload vhcad")
     caught(attempted(rig, lambda: None))
 

@@ -111,6 +111,7 @@ ca = {tls.CA}
 agent = https://%(other_address)s:8514
 libvirt = qemu+tcp://%(other)s/system
 migration = tcp://%(other_address)s
+certificate = cert:%(other)s
 """
 PLUGIN_CONF = f"""[http]
 listen = {SM_ADDRESS}
