@@ -98,7 +98,9 @@ int virConnectGetLibVersion(virConnectPtr conn, unsigned long *version)
 	return 0;
 }
 
-int statfs(const char *path, struct statfs *ret)
+/* Wrapped, not defined: libselinux's constructor calls the library's. meson's LFS makes it statfs64. */
+int __wrap_statfs64(const char *path, struct statfs *ret);
+int __wrap_statfs64(const char *path, struct statfs *ret)
 {
 	assert_string_equal(path, "/images/vm1");
 	*ret = (struct statfs){.f_type = fake.file_system};
