@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Run a test that is built with the thread sanitizer: threads.py COMMAND...; fails if our own code races.
 
-The libraries around us (libvirt, glib, OpenSM, libumad2sim) are not instrumented: what they do under locks of their own kinds looks like a race.
-So a report counts if one of its accesses was made by an object of the build directory (where meson runs tests), itself or by a call into the C library. It is symbolized here,
-not in the process: the sanitizer would open files there, under locks of libumad2sim, which has an open() of its own.
+The libraries around us (libvirt, glib, OpenSM, libumad2sim) are not instrumented: what they do
+under locks of their own kinds looks like a race, and libvirt takes two of its own locks in both
+orders. So a race counts if one of its accesses, and an inversion of locks if one of the
+acquisitions, was made by an object of the build directory (where meson runs tests), itself or by a
+call into the C library. A report is symbolized here, not in the process: the sanitizer would open
+files there, under locks of libumad2sim, which has an open() of its own.
 """
 
 import collections
@@ -18,6 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 OPTIONS = 'symbolize=0 exitcode=0 second_deadlock_stack=1 stack_trace_format="    #%n %m %o" log_path={}/report'
 ACCESSES = 2    # the first two stacks of a race; what follows says where memory and threads come from
+ACQUISITIONS = 4    # of an inversion: each of the two locks, in each of the two orders
 RUNTIME = re.compile(r"/lib[atu]*san\.so")
 
 Report = collections.namedtuple("Report", "kind stacks")
@@ -44,11 +48,16 @@ def actor(stack):
 
 
 def is_ours(report, build):
-    """A race needs an access of ours; of other kinds any frame will do. What is no report at all is a crash of the sanitizer."""
+    """A race needs an access of ours, an inversion a lock that we take; of other kinds any frame will do.
+
+    What is no report at all is a crash of the sanitizer.
+    """
     if not report.stacks:
         return True
     if "race" in report.kind or "use-after-free" in report.kind:
         return any(actor(s).startswith(build) for s in report.stacks[:ACCESSES])
+    if "inversion" in report.kind:
+        return any(actor(s).startswith(build) for s in report.stacks[:ACQUISITIONS])
     return any(f.module.startswith(build) for s in report.stacks for f in s)
 
 

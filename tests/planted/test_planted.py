@@ -26,6 +26,9 @@ class Races(Planted):
     def test_strand_read_without_lock(self):
         self.fails([TESTS / "threads.py", STRAND], "ThreadSanitizer: data race", "vhca_strand_busy_since strand.c")
 
+    def test_locks_in_both_orders(self):
+        self.fails([TESTS / "threads.py", os.environ["VHCA_PLANTED_LOCKS"]], "ThreadSanitizer: lock-order-inversion", "back planted_locks.c")
+
     def test_gate_read_without_lock(self):
         self.fails([TESTS / "threads.py", *LIFE], "ThreadSanitizer: data race", "vhca_osm_gate_sweeps gate.c", "vhca_osm_gate_sweep_end gate.c")
 
