@@ -139,6 +139,8 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /* Makes the epoch durable without using it: it is promised to somebody else. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/* The other side of the migration has withdrawn: epochs that its claims here have left when they ended with their boot are over for both. */
+void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *migration);
 /* Asks the SM for an identity that is still away, or whose guest nobody has seen come, at the claim's
  * epoch; claim->told is what it said last, until it says more. */
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim);

@@ -120,6 +120,31 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 	keep(e, claim);
 }
 
+static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
+{
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
+	struct vhca_txn *txn;
+
+	/* Made since; whoever moves or ends it has its own way with epochs. */
+	if (c && !c->migrating && !c->ending) {
+		raise_epoch(e, c, epoch + 1);
+		engine_save_and_report(e, c->vf);
+		return;
+	}
+	(void)vhca_model_set_epoch(&e->model, guid, epoch + 1); /* known: no memory needed */
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_epoch(txn, guid, epoch + 1);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *migration)
+{
+	const struct vhca_epoch *left;
+
+	while ((left = vhca_model_stranded(&e->model, migration)))
+		leave_epoch(e, left->guid, left->epoch);
+}
+
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->migrating = claim->leaving = claim->has_from = false;

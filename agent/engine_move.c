@@ -597,6 +597,13 @@ static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf
 	return c;
 }
 
+/* It may be promised to the other side of the migration, which goes on without the claim. */
+static void strand_epoch(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c)
+{
+	vhca_model_strand_epoch(&e->model, c->identity.guid, &c->migration);
+	vhca_journal_strand_epoch(txn, c->identity.guid, &c->migration);
+}
+
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_txn *txn;
@@ -604,6 +611,8 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (!c)
 		return;
+	if (vf->claim->migrating)
+		strand_epoch(e, txn, vf->claim);
 	vhca_journal_intent_done(txn, vf->bdf);
 	vhca_txn_commit(txn, on_commit, c);
 }

@@ -74,10 +74,13 @@ static const char schema_12[] = "ALTER TABLE claims ADD COLUMN kept INTEGER NOT 
 static const char schema_14[] =
 	"ALTER TABLE migrations ADD COLUMN copy TEXT NOT NULL DEFAULT '{}';";
 
+/* The migration that a claim was in when it ended with its boot, until somebody says whose the epoch is. */
+static const char schema_15[] = "ALTER TABLE vguids ADD COLUMN migration TEXT;";
+
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4},	{schema_5},
 	{schema_6},  {schema_7},	   {vhca_outbox_schema_3}, {schema_9},	{schema_10},
-	{schema_11}, {schema_12},	   {vhca_outbox_schema_4}, {schema_14},
+	{schema_11}, {schema_12},	   {vhca_outbox_schema_4}, {schema_14}, {schema_15},
 };
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
@@ -191,8 +194,15 @@ static int load_claim(void *ctx, const struct vhca_row *row)
 static int load_epoch(void *ctx, const struct vhca_row *row)
 {
 	struct load *l = ctx;
+	struct vhca_uuid migration;
+	int r = vhca_model_set_epoch(l->m, vhca_row_u64(row, 0), vhca_row_u64(row, 1));
 
-	return vhca_model_set_epoch(l->m, vhca_row_u64(row, 0), vhca_row_u64(row, 1));
+	if (r || !vhca_row_text(row, 2)[0])
+		return r;
+	r = vhca_journal_uuid(row, 2, &migration);
+	if (!r)
+		vhca_model_strand_epoch(l->m, vhca_row_u64(row, 0), &migration);
+	return r;
 }
 
 static int load_suppressed(void *ctx, const struct vhca_row *row)
@@ -213,7 +223,7 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		vhca_row_fn fn;
 	} tables[] = {
 		{"vfs", "SELECT bdf, state, since, reason, boot_id, pf, idx FROM vfs", load_vf},
-		{"vguids", "SELECT guid, epoch FROM vguids ORDER BY used", load_epoch},
+		{"vguids", "SELECT guid, epoch, migration FROM vguids ORDER BY used", load_epoch},
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
 		 "pkeys, ending,"
@@ -279,8 +289,23 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		(int64_t)((c->leaving ? LEAVING : 0) | (c->asked ? LEAVING_ASKED : 0)),
 		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
-		vhca_txn_exec(txn, "INSERT OR REPLACE INTO vguids VALUES (?1, ?2, ?3)", "uuu",
-			      c->identity.guid, c->epoch, vhca_wall_ms());
+		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
+}
+
+void vhca_journal_epoch(struct vhca_txn *txn, uint64_t guid, uint64_t epoch)
+{
+	vhca_txn_exec(txn,
+		      "INSERT INTO vguids (guid, epoch, used) VALUES (?1, ?2, ?3) ON CONFLICT "
+		      "(guid) DO UPDATE SET epoch = excluded.epoch, used = excluded.used, "
+		      "migration = CASE vguids.epoch WHEN excluded.epoch THEN vguids.migration END",
+		      "uuu", guid, epoch, vhca_wall_ms());
+}
+
+void vhca_journal_strand_epoch(struct vhca_txn *txn, uint64_t guid,
+			       const struct vhca_uuid *migration)
+{
+	vhca_txn_exec(txn, "UPDATE vguids SET migration = ?2 WHERE guid = ?1", "us", guid,
+		      VHCA_UUID_STR(migration));
 }
 
 void vhca_journal_forget_epoch(struct vhca_txn *txn, uint64_t guid)

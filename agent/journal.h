@@ -40,6 +40,10 @@ int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret);
 void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_vf_state state,
 		     const char *boot_id);
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *claim);
+/* Of a vGUID; a claim's row brings its own. One that changes strands no longer. */
+void vhca_journal_epoch(struct vhca_txn *txn, uint64_t guid, uint64_t epoch);
+void vhca_journal_strand_epoch(struct vhca_txn *txn, uint64_t guid,
+			       const struct vhca_uuid *migration);
 void vhca_journal_forget_epoch(struct vhca_txn *txn, uint64_t guid);
 /* Its port_guid alone; no row yet: that comes with the claim's. */
 void vhca_journal_claim_port(struct vhca_txn *txn, const struct vhca_claim *claim);

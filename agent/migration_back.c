@@ -65,6 +65,7 @@ static void leave_the_epoch(struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->away)
 			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
 	m->handed = false;
 	mig_reason(m, "%s", m->failure.msg);
 }

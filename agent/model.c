@@ -347,10 +347,30 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 		e = &m->epochs[m->n_epochs++];
 		*e = (struct vhca_epoch){.guid = guid};
 	}
-	e->owned = e->owned && e->epoch == epoch;
+	if (e->epoch != epoch)
+		e->owned = e->stranded = false;
 	e->epoch = epoch;
 	e->used = ++m->epoch_uses;
 	return 0;
+}
+
+void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid, const struct vhca_uuid *migration)
+{
+	struct vhca_epoch *e = find_epoch(m, guid);
+
+	if (!e)
+		return;
+	e->stranded = true;
+	e->migration = *migration;
+}
+
+const struct vhca_epoch *vhca_model_stranded(const struct vhca_model *m,
+					     const struct vhca_uuid *migration)
+{
+	for (size_t i = 0; i < m->n_epochs; i++)
+		if (m->epochs[i].stranded && vhca_uuid_equal(&m->epochs[i].migration, migration))
+			return &m->epochs[i];
+	return NULL;
 }
 
 static int by_use(const void *a, const void *b)

@@ -268,6 +268,8 @@ struct vhca_epoch {
 	uint64_t used; /* the higher, the later it was set; not durable */
 	bool owned;    /* the SM has accepted it from here; not durable */
 	bool disputed; /* the SM has named another owner, and was not heard since; not durable */
+	bool stranded; /* its claim ended with its boot... */
+	struct vhca_uuid migration; /* ...in this one, to which the epoch may be promised */
 };
 /* Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the SM knows: it says so when it refuses the
  * first report, and the claim goes on above that (agent/engine_sm.c). */
@@ -320,6 +322,12 @@ uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
 /* It is the first one after a take-over. */
 bool vhca_epoch_begins_generation(uint64_t epoch);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+/* Its claim ends with its boot, in the middle of the migration. */
+void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid,
+			     const struct vhca_uuid *migration);
+/* One of those, or NULL. */
+const struct vhca_epoch *vhca_model_stranded(const struct vhca_model *m,
+					     const struct vhca_uuid *migration);
 /* Where there are more than VHCA_EPOCHS_MAX: forgets those that were set longest ago, many at once, and says which. */
 void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
 			      void *ctx);

@@ -30,7 +30,7 @@ static const struct table {
 	{"vfs", "ssissssi", "table vfs"},
 	{"claims", "sssssssiisiisiiiii", "table claims"},
 	{"attachments", "ssii", "table claims"},
-	{"vguids", "iii", "table vguids"},
+	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
 	{"migrations", "ssssssiiiisssssiis", "table migrations"},
 	{"drain", "isi", "table drain"},

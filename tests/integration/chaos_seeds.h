@@ -26,6 +26,7 @@ static const struct {
 	{777003653, "the simulation let a commit overtake another one when a stall was cut short"},
 	{111006990, "the operator forgot a guest whose agent was killed as soon as he had vouched"},
 	{111001640, "the ledger took going on from what was given up for a take-over"},
+	{2254, "a host that had lost its power used an epoch for itself that it had promised"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},
 };

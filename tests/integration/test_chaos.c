@@ -51,6 +51,17 @@ struct outcome {
 	unsigned int migrations;
 };
 
+static void say_broken(uint64_t seed, const char *why)
+{
+	fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)seed, why);
+}
+
+static void say_how(const struct chaos_schedule *s)
+{
+	print_message("# broken: test_chaos --seed %llu --unsafe %d --broken %d --shrink\n",
+		      (unsigned long long)s->seed, (int)s->unsafe, (int)s->breakage);
+}
+
 static struct outcome *the_outcome; /* of this process */
 static struct chaos_play the_play;
 
@@ -72,7 +83,7 @@ static _Noreturn void play_here(const struct chaos_schedule *s, bool quiet)
 	the_outcome->rule = the_play.c.rule;
 	the_outcome->migrations = the_play.c.stats.started;
 	if (!the_outcome->held)
-		fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)s->seed, the_play.c.why);
+		say_broken(s->seed, the_play.c.why);
 	_exit(0);
 }
 
@@ -139,7 +150,7 @@ static _Noreturn void work(struct shared *sh, const struct work *w, unsigned int
 
 		sh->now[job] = seed;
 		if (!chaos_play(&r, &s, false)) {
-			fprintf(stderr, "# seed %llu: %s\n", (unsigned long long)seed, r.c.why);
+			say_broken(seed, r.c.why);
 			_exit(1);
 		}
 		add(sh, &r);
@@ -169,8 +180,7 @@ static bool run_many(const struct work *w)
 		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 			continue;
 		ok = false;
-		print_message("# broken: test_chaos --seed %llu --shrink\n",
-			      (unsigned long long)sh->now[j]);
+		say_how(&(struct chaos_schedule){.seed = sh->now[j]});
 	}
 	print_message(
 		"# seeds from %llu: %u schedules, %u migrations, %u kills, %u power failures, %u "
@@ -180,6 +190,18 @@ static bool run_many(const struct work *w)
 		(unsigned long long)sh->digest);
 	(void)munmap(sh, sizeof(*sh));
 	return ok;
+}
+
+/* True: it held. */
+static bool run_one(const struct chaos_schedule *s, bool trace)
+{
+	static struct chaos_play r;
+
+	if (chaos_play(&r, s, trace))
+		return true;
+	say_broken(s->seed, r.c.why);
+	say_how(s);
+	return false;
 }
 
 /* ---- shrinking ---- */
@@ -384,7 +406,6 @@ int main(int argc, char **argv)
 	unsigned int migrations = 0, fresh = 0, jobs = 1;
 	struct chaos_schedule s = {.seed = 1};
 	bool trace = false, small = false;
-	static struct chaos_play r;
 	int opt;
 
 	if (argc == 1)
@@ -424,6 +445,6 @@ int main(int argc, char **argv)
 	if (small)
 		shrink(&s);
 	else if (!migrations)
-		return chaos_play(&r, &s, trace) ? 0 : 1;
+		return run_one(&s, trace) ? 0 : 1;
 	return migrations && !run_many(&(struct work){s.seed, jobs, migrations, 0}) ? 1 : 0;
 }

@@ -296,6 +296,47 @@ static void test_guest_comes_by_a_detour(void **state)
 	assert_true(pair_until(p, is_bound_there_above, &detour.epoch));
 }
 
+static bool has_forgotten(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return !claim_on(p, 0);
+}
+
+static bool is_bound_here_above(const struct pair *p, const void *epoch)
+{
+	const struct vhca_claim *c = claim_on(p, 0);
+
+	return c && c->vf->state == VHCA_VF_ATTACHED && c->told == VHCA_TOLD_ACCEPTED &&
+	       pair_sm_outbids(&p->sm, c->identity.guid, *(const uint64_t *)epoch,
+			       p->w[0].port_guid);
+}
+
+/* Its host dies before the orchestrator migrates it, hears that the other one has withdrawn, and starts it again. What it had promised is not its
+ * own: the SM has it at the other host, whose withdrawal it has not heard. */
+static void test_promise_outlives_a_reboot(void **state)
+{
+	struct pair *p = *state;
+	uint64_t promised = claim_on(p, 0)->epoch + 1, guid = claim_on(p, 0)->identity.guid;
+
+	(void)pair_request(p, 0, VHCA_MIG_MODE_EXTERNAL);
+	assert_true(pair_until(p, is_prepared, NULL));
+	pair_settle(p);
+	assert_true(pair_sm_outbids(&p->sm, guid, promised - 1, p->w[1].port_guid));
+	p->cut = p->sm_down = true;
+	world_reboot(&p->w[0]);
+	pair_revive(p, 0);
+	assert_true(pair_until(p, has_forgotten, NULL));
+	pair_silence(p, 0);
+	p->cut = false;
+	pair_revive(p, 0);
+	assert_true(pair_until(p, no_claims, NULL));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	pair_silence(p, 1);
+	p->sm_down = false;
+	world_domain_start(&p->w[0], 0, "0x8001");
+	assert_true(pair_until(p, is_bound_here_above, &promised));
+}
+
 /* ...or started again: it gets the device again, and the report that asks for the identity still stands. */
 static void test_guest_starts_again(void **state)
 {
@@ -520,6 +561,7 @@ int main(void)
 		TEST_FENCED(test_guest_stops_meanwhile),
 		TEST_FENCED(test_host_dies_meanwhile),
 		TEST_FENCED(test_guest_comes_by_a_detour),
+		TEST_FENCED(test_promise_outlives_a_reboot),
 		TEST_FENCED(test_guest_starts_again),
 		TEST_FENCED(test_held_guest_is_ended),
 		TEST_FENCED(test_held_guest_is_ended_before_the_hand_over),

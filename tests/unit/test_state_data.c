@@ -30,7 +30,7 @@
 #define ROW_MAX	      1200
 
 /* Schemas that agents of the main branch had; those between came together with the next one, and no agent had them alone. */
-static const unsigned int versions[] = {3, 4, 5, 7, 8, 9, 10, 11, 13, 14};
+static const unsigned int versions[] = {3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15};
 
 struct rows {
 	char text[ROWS_MAX][ROW_MAX];
@@ -244,6 +244,11 @@ static void ask_all(sqlite3 *db, struct rows *rows)
 	    rows);
 	ask_claims(db, rows);
 	ask(db, "SELECT format('vguid %lld %lld', guid, epoch) FROM vguids", rows);
+	if (has(db, "vguids", "migration"))
+		ask(db,
+		    "SELECT format('stranded %lld %s', guid, migration) FROM vguids"
+		    " WHERE migration IS NOT NULL",
+		    rows);
 	ask(db, "SELECT format('suppressed %s %s', domain, name) FROM suppressed", rows);
 	ask_migrations(db, rows);
 	ask_reports(db, rows);
@@ -289,7 +294,7 @@ static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 	    vhca_way_to_string(c->way), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), c->forced ? 2 : c->ending,
 	    LL(c->created_ms), c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
-	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving, c->away,
+	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving + 2 * c->asked, c->away,
 	    LL(c->port_guid), c->port, LL(c->kept_epoch));
 	return 0;
 }
@@ -303,8 +308,12 @@ static int load_journal(struct vhca_store *store, struct rows *rows, struct vhca
 
 	vhca_model_init(&m);
 	r = vhca_journal_load(store, &m, &sink, rows, err);
-	for (size_t i = 0; i < m.n_epochs; i++)
+	for (size_t i = 0; i < m.n_epochs; i++) {
 		SAY(rows, "vguid %lld %lld", LL(m.epochs[i].guid), LL(m.epochs[i].epoch));
+		if (m.epochs[i].stranded)
+			SAY(rows, "stranded %lld %s", LL(m.epochs[i].guid),
+			    VHCA_UUID_STR(&m.epochs[i].migration));
+	}
 	TAILQ_FOREACH (s, &m.suppressed, link)
 		SAY(rows, "suppressed %s %s", VHCA_UUID_STR(&s->domain), s->name);
 	vhca_model_done(&m);
@@ -601,8 +610,9 @@ static void every_version_is_kept(void **state)
 static const struct {
 	const char *word;
 	unsigned int since; /* the version whose data must have it */
-} kinds[] = {{"vf ", 1},     {"claim ", 1},	{"vguid ", 1}, {"members ", 3},
-	     {"report ", 3}, {"migration ", 4}, {"drain ", 7}, {"suppressed ", 13}};
+} kinds[] = {{"vf ", 1},      {"claim ", 1},	   {"vguid ", 1},
+	     {"members ", 3}, {"report ", 3},	   {"migration ", 4},
+	     {"drain ", 7},   {"suppressed ", 13}, {"stranded ", 15}};
 #define KINDS VHCA_ARRAY_SIZE(kinds)
 
 static void count_kinds(const struct rows *rows, unsigned int counts[static KINDS])

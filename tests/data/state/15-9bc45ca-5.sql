@@ -1,0 +1,23 @@
+-- State of 9bc45ca, kept by tools/keep-state
+CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE, guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;
+INSERT INTO "attachments" VALUES('00694048-09e1-4247-a6f4-9156d928c1b8','0000:01:00.0',1,1795639040513);
+CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, ending INTEGER NOT NULL, created INTEGER NOT NULL, migration TEXT, leaving INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, port_guid INTEGER NOT NULL DEFAULT 0, port INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, UNIQUE (domain, name)) STRICT;
+INSERT INTO "claims" VALUES('00694048-09e1-4247-a6f4-9156d928c1b8','d0000000-0000-0000-0000-000000000000','vm0','ib0','default','metadata','0000:01:00.1',200880158063141690,1,'0x8001',0,1795639039782,'d4a2b1c9-f07a-4fe9-b1d6-3c85f26c93fa',3,0,0,1,0);
+CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
+INSERT INTO "drain" VALUES(1,'other',1795639039823);
+CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT NULL) STRICT;
+INSERT INTO "intents" VALUES('0000:01:00.1','scrub',1795639040559);
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL DEFAULT '[]', mode TEXT NOT NULL DEFAULT 'managed', lease INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, copy TEXT NOT NULL DEFAULT '{}') STRICT;
+INSERT INTO "migrations" VALUES('705f0c50-9939-4445-8bff-c7332481c007','source','d0000000-0000-0000-0000-000000000000','vm0','other','failed',0,0,1795639039831,1795639040448,'guest_did_not_release','0000:01:00.1: the guest did not let go of the VF in 0 s; it stays attached and working; is the guest running and past its boot loader? unload its driver, or try again','claiming:52 detaching:462 aborting:98','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+INSERT INTO "migrations" VALUES('d4a2b1c9-f07a-4fe9-b1d6-3c85f26c93fa','source','d0000000-0000-0000-0000-000000000000','vm0','other','detaching',0,0,1795639040468,1795639040507,'','','claiming:4','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+CREATE TABLE outbox ( vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1)), move_id TEXT NOT NULL DEFAULT '', from_port_guid INTEGER NOT NULL DEFAULT 0, from_gid_index INTEGER NOT NULL DEFAULT 0, from_lid INTEGER NOT NULL DEFAULT 0, vport INTEGER NOT NULL DEFAULT 0, dynamic_lid INTEGER NOT NULL DEFAULT 0 CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL DEFAULT 0 CHECK (keep_lid IN (0, 1))) STRICT;
+CREATE TABLE outbox_members ( port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
+CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL) STRICT;
+INSERT INTO "vfs" VALUES('0000:01:00.2','free',1795639039761,NULL,'','boot-1','0000:01:00.0',1);
+INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795639039761,NULL,'','boot-1','0000:01:00.0',2);
+INSERT INTO "vfs" VALUES('0000:01:00.4','free',1795639039761,NULL,'','boot-1','0000:01:00.0',3);
+INSERT INTO "vfs" VALUES('0000:01:00.1','scrubbing',1795639040559,'00694048-09e1-4247-a6f4-9156d928c1b8','','boot-1','0000:01:00.0',0);
+CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, migration TEXT) STRICT;
+INSERT INTO "vguids" VALUES(200880158063141690,1,1795639040559,NULL);
+PRAGMA user_version = 15;
