@@ -137,6 +137,9 @@ void engine_requests(struct vhca_engine *e);
 void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom);
 /* Remembers with the domain why its request failed. */
 void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
+/* The guest has let go of the VF unasked: its claim is over, and its domain gets one again after
+ * the request's back-off. */
+void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf);
 
 /* ---- engine_claim.c ---- */
 /* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
