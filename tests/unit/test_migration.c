@@ -51,6 +51,38 @@ static void test_there_and_back(void **state)
 	assert_int_equal(p->copies, 2);
 }
 
+static bool only_the_peer_is_done(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_DONE && pair_state(p, 0) == VHCA_MIG_FINISHING;
+}
+
+static bool old_claim_ends(const struct pair *p, const void *arg)
+{
+	const struct vhca_claim *c = claim_on(p, 0);
+
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_DONE && c && c->ending;
+}
+
+/* The claim of the life before is still there. */
+static void test_back_at_once(void **state)
+{
+	bool (*const moments[])(const struct pair *p, const void *arg) = {only_the_peer_is_done,
+									  old_claim_ends};
+	struct pair *p = *state;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		(void)pair_migrate(p, 0);
+		assert_true(pair_until(p, moments[i], NULL));
+		(void)pair_migrate(p, 1);
+		assert_true(pair_until(p, has_ended, &one));
+		assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+		assert_true(pair_until(p, at_home, &zero));
+	}
+	assert_int_equal(p->copies, 4);
+}
+
 static bool is_settled_there(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -704,6 +736,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_there_and_back),
+		TEST(test_back_at_once),
 		TEST(test_settled_vfs_are_shown),
 		TEST(test_declared_keys_go_with_the_move),
 		TEST(test_declared_keys_outlive_a_restart),
