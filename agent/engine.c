@@ -251,6 +251,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 	vhca_timer_free(e->run);
 	vhca_timer_free(e->requests);
 	vhca_model_done(&e->model);
+	free(e->nodes);
 	free(e);
 	return NULL;
 }
@@ -359,6 +360,19 @@ static void miss_vfs(struct vhca_engine *e)
 	}
 }
 
+static void note_nodes(struct vhca_engine *e, const struct vhca_inventory *inv)
+{
+	struct vhca_numa_node *nodes = calloc(inv->n_nodes + 1U, sizeof(*nodes));
+
+	if (!nodes)
+		return; /* those of before */
+	for (unsigned int i = 0; i < inv->n_nodes; i++)
+		nodes[i] = inv->nodes[i];
+	free(e->nodes);
+	e->nodes = nodes;
+	e->n_nodes = inv->n_nodes;
+}
+
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
 {
 	struct vhca_hca *hca;
@@ -372,6 +386,7 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
 	miss_vfs(e);
+	note_nodes(e, inv);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

@@ -21,6 +21,8 @@ struct vhca_engine {
 	struct vhca_outbox *outbox;
 	bool virt_synced; /* the domains of the model are all live domains */
 	bool inventory_seen;
+	struct vhca_numa_node *nodes; /* of the host */
+	unsigned int n_nodes;
 	bool drained;		/* no new claims */
 	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
 	bool owes_reports;	/* what would have been reported meanwhile */
@@ -186,7 +188,7 @@ struct engine_want {
 	bool has_bdf;
 	struct vhca_bdf bdf;
 	bool as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
-	int near; /* the NUMA node that the guest's memory is on; -1 = not known */
+	int near;			  /* the NUMA node that the guest is on; -1 = not known */
 };
 /* The best VF that fits; NULL = none. */
 struct vhca_vf *engine_choose(struct vhca_engine *e, const struct engine_want *w);
