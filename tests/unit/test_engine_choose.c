@@ -129,6 +129,29 @@ static void test_wish_is_met_or_refused(void **state)
 	assert_string_equal(b.code, "no_free_vf");
 }
 
+/* It is asked of the next host, too, and a claim that is served elsewhere keeps it. */
+static void test_wish_outlives_a_restart(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+	struct vhca_bdf pf;
+
+	w->numa[1] = 1;
+	begin(w);
+	pf = engine_vf(w, 2)->hca->facts.bdf;
+	req = wish(w, 0, 1);
+	req.vf.has_pf = true;
+	req.vf.pf = pf;
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	world_kill(w);
+	world_start(w);
+	assert_int_equal(first_claim(w)->numa, 1);
+	assert_true(first_claim(w)->has_pf);
+	assert_int_equal(vhca_bdf_cmp(first_claim(w)->pf, pf), 0);
+}
+
 /* That of another host says what would be good here, too; a guest is not kept there for it. */
 static void test_wish_of_another_host_is_met_if_it_can_be(void **state)
 {
@@ -160,6 +183,7 @@ int main(void)
 		TEST(test_guest_gets_a_vf_near_its_memory),
 		TEST(test_guest_gets_a_vf_near_its_cpus),
 		TEST(test_wish_is_met_or_refused),
+		TEST(test_wish_outlives_a_restart),
 		TEST(test_wish_of_another_host_is_met_if_it_can_be),
 	};
 
