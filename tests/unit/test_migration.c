@@ -365,6 +365,33 @@ static void test_cancelled_while_copying(void **state)
 	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->reason, "cancelled by request");
 }
 
+static bool is_being_marked(const struct pair *p, const void *arg)
+{
+	const struct vhca_mig *m = vhca_migrations_find(p->ms[0], arg);
+
+	return m && m->effect == VHCA_MIG_EFFECT_MARK;
+}
+
+/* The answer comes when nobody waits for it any more, and what libvirt shows was read before. */
+static void test_cancelled_while_it_is_marked(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id;
+
+	p->w[0].deaf_guest = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, is_being_marked, &id));
+	p->w[0].virt_down = true;
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	p->w[0].virt_down = false;
+	assert_false(p->w[0].domains[0].info.has_away);
+	world_sync_domains(&p->w[0]);
+	assert_true(pair_until(p, at_home, &zero));
+}
+
 static void test_guest_that_does_not_let_go(void **state)
 {
 	struct pair *p = *state;
@@ -751,6 +778,7 @@ int main(void)
 		TEST(test_time_limit_outlives_the_agent),
 		TEST(test_cancelled_after_a_restart),
 		TEST(test_cancelled_while_copying),
+		TEST(test_cancelled_while_it_is_marked),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),
 		TEST(test_handover_repeated_while_copying),
