@@ -113,6 +113,8 @@ static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct v
 {
 	const char *wrong = domxml_memory(root, &info->memory);
 
+	domxml_cpus(root, &info->cpus);
+
 	return wrong ? bad_xml(err, info->name, wrong) : 0;
 }
 

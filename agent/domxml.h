@@ -6,6 +6,7 @@
  * what a domain asks for, and which PCI host devices it has.
  */
 #include "agent/guest_memory.h"
+#include "common/base/cpus.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "pkey/identity.h"
@@ -65,6 +66,7 @@ struct vhca_dom_info {
 	/* kind NONE: read; else why its XML could not be, and only uuid, name, id and held count */
 	struct vhca_error unreadable;
 	struct vhca_guest_memory memory;
+	struct vhca_cpus cpus; /* of the host, that its vCPUs are pinned to; none = not all are */
 	/* kind NONE: every <vhca:vf> is good; else what is wrong, and there are no requests */
 	struct vhca_error request_error;
 	enum vhca_dom_escalation escalation;

@@ -23,5 +23,7 @@ int domxml_attribute_u32(const xmlNode *node, const char *name, uint32_t max, ui
 
 /* <memory>, <memoryBacking> and <memtune> of a domain. NULL, or what is wrong with them. */
 const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret);
+/* <vcpu> and <cputune>: the host's CPUs on which its vCPUs may run; none, if one may run on any. */
+void domxml_cpus(const xmlNode *root, struct vhca_cpus *ret);
 
 #endif

@@ -166,6 +166,9 @@ static int on_loaded_vf(void *ctx, const struct vhca_journal_vf *row)
 		return 0;
 	vf->state = row->state;
 	vf->since_ms = row->since_ms;
+	vf->failures = row->failures;
+	vf->rests_until_ms = row->rests_until_ms;
+	(void)vhca_strcpy(vf->fault, sizeof(vf->fault), row->fault);	/* same size */
 	(void)vhca_strcpy(vf->reason, sizeof(vf->reason), row->reason); /* same size */
 	return 0;
 }
@@ -251,6 +254,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 	vhca_timer_free(e->run);
 	vhca_timer_free(e->requests);
 	vhca_model_done(&e->model);
+	free(e->nodes);
 	free(e);
 	return NULL;
 }
@@ -306,14 +310,16 @@ static void see_vf(struct vhca_engine *e, struct vhca_hca *hca, const struct vhc
 }
 
 /* The RDMA device is there (again). What failed for want of it waits out neither its back-off nor
- * its quarantine: a stranger's guest may have the VF. */
-static void look_soon(struct vhca_hca *hca)
+ * its quarantine: a stranger's guest may have the VF. In the first inventory it is not there again. */
+static void look_soon(const struct vhca_engine *e, struct vhca_hca *hca)
 {
 	uint64_t soon = vhca_now_ms() + RESET_LOOK_MS;
 	struct vhca_vf *vf;
 
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
-		vf->host.not_before_ms = vf->rests_until_ms = 0;
+		vf->host.not_before_ms = 0;
+		if (e->inventory_seen)
+			vf->rests_until_ms = 0;
 		if (vf->look_ms > soon && vf->state != VHCA_VF_DETACHING)
 			vf->look_ms = soon;
 	}
@@ -332,7 +338,7 @@ static void see_pf(struct vhca_engine *e, const struct vhca_pf_facts *pf)
 	ib_ports = pf->ib_ports ? pf->ib_ports : hca->facts.ib_ports;
 	/* Loaded again: maps and GUIDs are the driver's. */
 	if (pf->ibdev[0] && strcmp(hca->facts.ibdev, pf->ibdev) != 0)
-		look_soon(hca);
+		look_soon(e, hca);
 	hca->facts = *pf;
 	hca->facts.ib_ports = ib_ports;
 	hca->present = true;
@@ -359,6 +365,19 @@ static void miss_vfs(struct vhca_engine *e)
 	}
 }
 
+static void note_nodes(struct vhca_engine *e, const struct vhca_inventory *inv)
+{
+	struct vhca_numa_node *nodes = calloc(inv->n_nodes + 1U, sizeof(*nodes));
+
+	if (!nodes)
+		return; /* those of before */
+	for (unsigned int i = 0; i < inv->n_nodes; i++)
+		nodes[i] = inv->nodes[i];
+	free(e->nodes);
+	e->nodes = nodes;
+	e->n_nodes = inv->n_nodes;
+}
+
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
 {
 	struct vhca_hca *hca;
@@ -372,6 +391,7 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	for (unsigned int i = 0; i < inv->n_pfs; i++)
 		see_pf(e, &inv->pfs[i]);
 	miss_vfs(e);
+	note_nodes(e, inv);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

@@ -270,11 +270,23 @@ static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *i
 	return -EOPNOTSUPP;
 }
 
-static int memory_node(struct vhca_engine *e, const struct vhca_claim_request *req)
+static int node_of_cpus(const struct vhca_engine *e, const struct vhca_cpus *cpus)
+{
+	for (unsigned int i = 0; !vhca_cpus_is_empty(cpus) && i < e->n_nodes; i++)
+		if (vhca_cpus_are_within(cpus, &e->nodes[i].cpus))
+			return (int)e->nodes[i].number;
+	return -1;
+}
+
+/* Its memory is where its CPUs are, unless it says something else. */
+static int guest_node(struct vhca_engine *e, const struct vhca_claim_request *req)
 {
 	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
 
-	return dom && dom->info->memory.is_pinned ? (int)dom->info->memory.node : -1;
+	if (!dom)
+		return -1;
+	return dom->info->memory.is_pinned ? (int)dom->info->memory.node
+					   : node_of_cpus(e, &dom->info->cpus);
 }
 
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
@@ -287,7 +299,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 				   .as_it_is = req->as_it_is,
 				   .unfailed = req->unfailed,
 				   .lenient = req->lenient,
-				   .near = memory_node(e, req)};
+				   .near = guest_node(e, req)};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];

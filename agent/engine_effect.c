@@ -304,6 +304,8 @@ static void done_choose(struct vhca_engine *e, struct vhca_vf *vf,
 static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
 		       const struct vhca_effect_result *res)
 {
+	if (!vf->deadline_ms) /* begun by an earlier life of the agent, too */
+		vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
 	if (res->rc == 0) {
 		vf->look_ms = 0;
 		proven_clean(e, vf);
@@ -371,8 +373,8 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 	/* Whatever was said: the live XML tells. */
 	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
 	if (res->rc == 0 || res->err.kind == VHCA_ERR_NOT_FOUND) {
-		vf->virt.not_before_ms = vhca_now_ms() + RETRY_FIRST_MS;
-		engine_again(e, vf, RETRY_FIRST_MS);
+		engine_reason(vf, "attached, and not in the domain's live XML yet");
+		engine_virt_back_off(e, vf);
 		return;
 	}
 	if (gives_address_up(e, vf, &res->err))

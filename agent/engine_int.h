@@ -21,6 +21,8 @@ struct vhca_engine {
 	struct vhca_outbox *outbox;
 	bool virt_synced; /* the domains of the model are all live domains */
 	bool inventory_seen;
+	struct vhca_numa_node *nodes; /* of the host */
+	unsigned int n_nodes;
 	bool drained;		/* no new claims */
 	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
 	bool owes_reports;	/* what would have been reported meanwhile */
@@ -137,6 +139,9 @@ void engine_requests(struct vhca_engine *e);
 void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom);
 /* Remembers with the domain why its request failed. */
 void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim);
+/* The guest has let go of the VF unasked: its claim is over, and its domain gets one again after
+ * the request's back-off. */
+void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf);
 
 /* ---- engine_claim.c ---- */
 /* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
@@ -183,7 +188,7 @@ struct engine_want {
 	bool has_bdf;
 	struct vhca_bdf bdf;
 	bool as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
-	int near; /* the NUMA node that the guest's memory is on; -1 = not known */
+	int near;			  /* the NUMA node that the guest is on; -1 = not known */
 };
 /* The best VF that fits; NULL = none. */
 struct vhca_vf *engine_choose(struct vhca_engine *e, const struct engine_want *w);

@@ -50,6 +50,25 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 		request_failed(e, dom, claim->name, &claim->failure);
 }
 
+/* Each time costs the SM two reports and libvirt an attach, and a guest decides how often. One that
+ * has kept it for as long as it could be made to wait begins anew. */
+void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	struct vhca_domain *dom = engine_claim_domain(e, c);
+	struct vhca_backoff *backoff = &request_state(dom, c->name)->backoff;
+
+	if (vhca_wall_ms() - vf->since_ms >= REQUEST_CAP_MS)
+		vhca_backoff_reset(backoff);
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "ejected", 0,
+		       "the guest has let go of its VF without being asked; it gets a VF again in "
+		       "%u s",
+		       (backoff->next_ms ? backoff->next_ms : backoff->first_ms) / 1000);
+	vhca_error_hint(
+		&c->failure,
+		"find out what ejects it in the guest; vhcactl attach gives it back at once");
+}
+
 /* A domain that holds a VF which nobody claims may have what it asks for: a second one is not given on a guess. */
 static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
 			 struct vhca_error *err)

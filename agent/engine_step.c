@@ -547,15 +547,20 @@ static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
 	       !vhca_model_user(&e->model, vf->bdf, NULL);
 }
 
-static void tell_left(struct vhca_engine *e, const struct vhca_vf *vf)
+/* Its domain asks for it still. */
+static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return !c->ending && !c->leaving && !c->migrating && !c->failure.kind &&
+	       c->way == VHCA_WAY_METADATA && engine_claim_domain(e, c);
+}
+
+static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (engine_gets_it_back(e, vf->claim))
 		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
 				"left its guest after the unplug was given up; it goes back");
-	else if (!vf->claim->ending && vf->claim->way == VHCA_WAY_METADATA &&
-		 engine_claim_domain(e, vf->claim))
-		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
-				"left its guest without being asked");
+	else if (was_ejected(e, vf->claim))
+		engine_request_ejected(e, vf);
 }
 
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
@@ -563,7 +568,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	if (seized(e, vf))
 		return;
 	if (has_left(e, vf)) {
-		tell_left(e, vf);
+		note_left(e, vf);
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;

@@ -74,8 +74,17 @@ static const char schema_12[] = "ALTER TABLE claims ADD COLUMN kept INTEGER NOT 
 static const char schema_14[] =
 	"ALTER TABLE migrations ADD COLUMN copy TEXT NOT NULL DEFAULT '{}';";
 
-/* The migration that a claim was in when it ended with its boot, until somebody says whose the epoch is. */
-static const char schema_15[] = "ALTER TABLE vguids ADD COLUMN migration TEXT;";
+/*
+ * What a claim wished of its place (numa: -1 = any), and how its VF has failed others: rests_until is
+ * CLOCK_BOOTTIME, VFs of an earlier boot have not failed. And the migration that a claim was in when
+ * it ended with its boot, until somebody says whose the epoch is.
+ */
+static const char schema_15[] = "ALTER TABLE claims ADD COLUMN pf TEXT;"
+				"ALTER TABLE claims ADD COLUMN numa INTEGER NOT NULL DEFAULT -1;"
+				"ALTER TABLE vfs ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;"
+				"ALTER TABLE vfs ADD COLUMN fault TEXT NOT NULL DEFAULT '';"
+				"ALTER TABLE vfs ADD COLUMN rests_until INTEGER NOT NULL DEFAULT 0;"
+				"ALTER TABLE vguids ADD COLUMN migration TEXT;";
 
 const struct vhca_migration vhca_journal_migrations[] = {
 	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4},	{schema_5},
@@ -115,13 +124,16 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 {
 	struct load *l = ctx;
 	struct vhca_journal_vf vf = {.since_ms = vhca_row_u64(row, 2),
-				     .index = (uint16_t)vhca_row_i64(row, 6)};
+				     .index = (uint16_t)vhca_row_i64(row, 6),
+				     .failures = (unsigned int)vhca_row_i64(row, 7),
+				     .rests_until_ms = vhca_row_u64(row, 9)};
 
-	if (!is_up_to(row, 6, VHCA_VFS_MAX - 1) || vhca_journal_bdf(row, 0, &vf.bdf) ||
-	    vhca_journal_bdf(row, 5, &vf.pf) ||
+	if (!is_up_to(row, 6, VHCA_VFS_MAX - 1) || !is_up_to(row, 7, INT32_MAX) ||
+	    vhca_journal_bdf(row, 0, &vf.bdf) || vhca_journal_bdf(row, 5, &vf.pf) ||
 	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) ||
 	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) ||
-	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)))
+	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)) ||
+	    vhca_strcpy(vf.fault, sizeof(vf.fault), vhca_row_text(row, 8)))
 		return -EBADMSG;
 	return l->sink->vf(l->ctx, &vf);
 }
@@ -152,6 +164,17 @@ static int load_migration(const struct vhca_row *row, struct vhca_claim *c)
 	return c->migrating ? vhca_journal_uuid(row, 13, &c->migration) : 0;
 }
 
+static int load_wishes(const struct vhca_row *row, struct vhca_claim *c)
+{
+	int64_t numa = vhca_row_i64(row, 20);
+
+	if (numa < -1 || numa > VHCA_NUMA_NODE_MAX)
+		return -EBADMSG;
+	c->numa = (int)numa;
+	c->has_pf = vhca_row_text(row, 19)[0] != '\0';
+	return c->has_pf ? vhca_journal_bdf(row, 19, &c->pf) : 0;
+}
+
 static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
 	if (vhca_journal_uuid(row, 0, &c->id) || vhca_journal_uuid(row, 1, &c->domain) ||
@@ -160,7 +183,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, 4)) ||
 	    vhca_way_parse(vhca_row_text(row, 5), &c->way) ||
 	    parse_pkeys(vhca_row_text(row, 9), &c->identity) || load_guest(row, c) ||
-	    load_migration(row, c) || !is_up_to(row, 17, VHCA_PORTS_MAX))
+	    load_migration(row, c) || load_wishes(row, c) || !is_up_to(row, 17, VHCA_PORTS_MAX))
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, 7);
 	c->epoch = vhca_row_u64(row, 8);
@@ -222,12 +245,16 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		const char *what, *sql;
 		vhca_row_fn fn;
 	} tables[] = {
-		{"vfs", "SELECT bdf, state, since, reason, boot_id, pf, idx FROM vfs", load_vf},
+		{"vfs",
+		 "SELECT bdf, state, since, reason, boot_id, pf, idx, failures, fault, rests_until "
+		 "FROM vfs",
+		 load_vf},
 		{"vguids", "SELECT guid, epoch, migration FROM vguids ORDER BY used", load_epoch},
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
 		 "pkeys, ending,"
-		 " created, attachments.guest, migration, leaving, away, port_guid, port, kept "
+		 " created, attachments.guest, migration, leaving, away, port_guid, port, kept, "
+		 "pf, numa "
 		 "FROM "
 		 "claims "
 		 "LEFT JOIN "
@@ -256,10 +283,14 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_vf_state state,
 		     const char *boot_id)
 {
-	vhca_txn_exec(txn, "INSERT OR REPLACE INTO vfs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-		      "ssussssi", VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(state),
-		      vhca_wall_ms(), vf->claim ? VHCA_UUID_STR(&vf->claim->id) : NULL, vf->reason,
-		      boot_id, VHCA_BDF_STR(vf->hca->facts.bdf), (int64_t)vf->index);
+	vhca_txn_exec(
+		txn,
+		"INSERT OR REPLACE INTO vfs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+		"ssussssiisu", VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(state),
+		vhca_wall_ms(), vf->claim ? VHCA_UUID_STR(&vf->claim->id) : NULL, vf->reason,
+		boot_id, VHCA_BDF_STR(vf->hca->facts.bdf), (int64_t)vf->index,
+		state == VHCA_VF_ATTACHED ? INT64_C(0) : (int64_t)vf->failures, vf->fault,
+		vf->rests_until_ms);
 }
 
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
@@ -274,20 +305,22 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		txn,
 		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
 		"?13, ?14,"
-		" ?15, ?16, ?17, ?18) ON CONFLICT (id) DO UPDATE SET ending = excluded.ending, "
+		" ?15, ?16, ?17, ?18, ?19, ?20) ON CONFLICT (id) DO UPDATE SET ending = "
+		"excluded.ending, "
 		"epoch = "
 		"excluded.epoch,"
 		" bdf = excluded.bdf, guid = excluded.guid, migration = excluded.migration, "
 		"leaving = excluded.leaving,"
 		" away = excluded.away, port_guid = excluded.port_guid, port = excluded.port,"
 		" kept = excluded.kept",
-		"sssssssuusiusiiuiu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		"sssssssuusiusiiuiusi", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
 		c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
 		VHCA_BDF_STR(c->vf->bdf), c->identity.guid, c->epoch, text,
 		(int64_t)(c->forced ? ENDING_FORCED : c->ending), c->created_ms,
 		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
 		(int64_t)((c->leaving ? LEAVING : 0) | (c->asked ? LEAVING_ASKED : 0)),
-		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch);
+		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch,
+		c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
 }

@@ -19,6 +19,9 @@ struct vhca_journal_vf {
 	uint64_t since_ms;
 	char reason[VHCA_REASON_MAX];
 	char boot_id[VHCA_UUID_STRLEN];
+	unsigned int failures;
+	char fault[VHCA_REASON_MAX];
+	uint64_t rests_until_ms;
 };
 
 struct vhca_journal_sink {

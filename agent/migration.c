@@ -108,6 +108,7 @@ static void start(struct vhca_mig *m, enum vhca_mig_effect effect)
 		return;
 	}
 	m->effect = effect;
+	m->may_be_marked |= effect == VHCA_MIG_EFFECT_MARK;
 	m->owner->args.effects.start(m->owner->args.effects.ctx, m, effect);
 }
 

@@ -135,6 +135,7 @@ struct vhca_mig {
 	const struct vhca_mig_result *res; /* of the effect that ended, while that is handled */
 	bool checked; /* source: in this life of the agent, libvirt would copy it */
 	bool cancelling, marked, unmarked, loaded, answered;
+	bool may_be_marked; /* libvirt was asked to, whatever it said */
 	bool revived;	/* by a restart of the agent: libvirt may know more */
 	bool handing;	/* source: a hand-over is under way beside the effect */
 	bool delivered; /* source: the destination has it, as it said in this life of the agent */

@@ -87,7 +87,7 @@ static bool is_marked(const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = mig_domain(m);
 
-	if (m->marked || m->unmarked)
+	if (m->may_be_marked || m->unmarked)
 		return !m->unmarked;
 	if (dom)
 		return dom->info->has_away || dom->unreadable.kind;

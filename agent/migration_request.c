@@ -242,6 +242,22 @@ static int complete(struct vhca_mig *m, const struct vhca_mig_offer *offer, stru
 	return 0;
 }
 
+/* It migrated away from here, and comes back before that has come to its end. */
+static bool is_still_leaving(const struct vhca_migrations *ms, const struct vhca_uuid *domain)
+{
+	const struct vhca_mig *m;
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (m, &ms->list, link)
+		if (m->state == VHCA_MIG_FINISHING && vhca_uuid_equal(&m->domain, domain))
+			return true;
+	TAILQ_FOREACH (c, &ms->model->claims, link)
+		if (c->ending && vhca_uuid_equal(&c->domain, domain) &&
+		    !vhca_model_domain(ms->model, domain))
+			return true;
+	return false;
+}
+
 static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *offer,
 		     struct vhca_mig **ret, struct vhca_error *err)
 {
@@ -252,6 +268,10 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 	if (running(ms) >= VHCA_MIGRATIONS_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_migrations", EBUSY,
 				      "%u migrations are running", running(ms));
+	if (is_still_leaving(ms, &offer->domain))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "busy", EAGAIN,
+				      "domain %s is still leaving here; ask again",
+				      offer->domain_name);
 	if (vhca_model_domain(ms->model, &offer->domain))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "domain_exists", EEXIST,
 				      "domain %s runs here", offer->domain_name);

@@ -59,9 +59,9 @@ struct vhca_claim {
 	char domain_name[128];
 	char name[VHCA_NAME_MAX];
 	char fabric[VHCA_NAME_MAX];
-	bool has_pf; /* the adapter that was asked for; not durable */
+	bool has_pf; /* the adapter that was asked for */
 	struct vhca_bdf pf;
-	int numa; /* ...and the NUMA node; -1 = any. Not durable */
+	int numa; /* ...and the NUMA node; -1 = any */
 	enum vhca_way way;
 	struct vhca_identity identity;
 	uint64_t epoch;	     /* of identity.guid */
@@ -204,7 +204,7 @@ struct vhca_vf {
 	bool outdated; /* the port's P_Key table has changed since the host's effect was begun */
 	bool unread;   /* detaching: it is read before its guest is asked again */
 	/* To be prepared, programmed or attached, by its own or its card's fault, since a guest
-	 * has got it last; not durable. */
+	 * has got it last. Durable with the next move. */
 	unsigned int failures;
 	char fault[VHCA_REASON_MAX];   /* the last of them */
 	struct vhca_uuid failed_guest; /* that it could not be attached to last */

@@ -422,6 +422,40 @@ static int add_pf(struct vhca_sysfs *sys, struct vhca_inventory *inv, struct vhc
 	return r;
 }
 
+struct nodes {
+	struct vhca_sysfs_dir *dir;
+	struct vhca_inventory *inv;
+};
+
+static int on_node(void *ctx, const char *name)
+{
+	static const char prefix[] = "node";
+	struct nodes *nodes = ctx;
+	struct vhca_inventory *inv = nodes->inv;
+	struct vhca_numa_node *node = &inv->nodes[inv->n_nodes];
+	char attr[PATH_LEN], text[4096]; /* a page */
+
+	if (inv->n_nodes == VHCA_NODES_MAX || strncmp(name, prefix, strlen(prefix)) != 0 ||
+	    vhca_parse_u32(name + strlen(prefix), 10, UINT16_MAX, &node->number) < 0)
+		return 0;
+	snprintf(attr, sizeof(attr), "%.32s/cpulist", name);
+	if (vhca_sysfs_read(nodes->dir, attr, text, sizeof(text)) == 0 &&
+	    vhca_cpus_parse(text, &node->cpus) == 0 && !vhca_cpus_is_empty(&node->cpus))
+		inv->n_nodes++;
+	return 0;
+}
+
+/* Only for the choice among VFs: what cannot be read is not known. */
+static void read_nodes(struct vhca_sysfs *sys, struct vhca_inventory *inv)
+{
+	AUTO_DIR struct vhca_sysfs_dir *dir = NULL;
+
+	inv->nodes = calloc(VHCA_NODES_MAX, sizeof(*inv->nodes));
+	if (!inv->nodes || vhca_sysfs_opendir(sys, "devices/system/node", &dir) < 0)
+		return;
+	(void)vhca_sysfs_list(dir, "", on_node, &(struct nodes){dir, inv});
+}
+
 int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, struct vhca_error *err)
 {
 	VHCA_CLEANUP(vhca_inventory_freep) struct vhca_inventory *inv = calloc(1, sizeof(*inv));
@@ -443,6 +477,7 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 		if (r < 0)
 			return r;
 	}
+	read_nodes(sys, inv);
 	qsort(inv->pfs, inv->n_pfs, sizeof(*inv->pfs), compare_pf);
 	*ret = vhca_steal_ptr(&inv);
 	return 0;
@@ -450,8 +485,10 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 
 struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv)
 {
-	if (inv != NULL)
+	if (inv != NULL) {
 		free(inv->pfs);
+		free(inv->nodes);
+	}
 	free(inv);
 	return NULL;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/cpus.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/sysfs/sysfs.h"
@@ -17,6 +18,7 @@
 #define VHCA_VFS_MAX   126 /* mlx4: MLX4_MAX_NUM_VF; mlx5 firmware: 127 */
 #define VHCA_PFS_MAX   32
 #define VHCA_PORTS_MAX 2
+#define VHCA_NODES_MAX 64 /* of more, the rest is not known */
 
 enum vhca_family { VHCA_FAMILY_MLX4, VHCA_FAMILY_MLX5 };
 const char *vhca_family_to_string(enum vhca_family family); /* "mlx4" */
@@ -51,9 +53,15 @@ struct vhca_pf_facts {
 	struct vhca_vf_facts vfs[VHCA_VFS_MAX]; /* in the order of their indices */
 };
 
+struct vhca_numa_node {
+	uint32_t number;
+	struct vhca_cpus cpus;
+};
+
 struct vhca_inventory {
-	uint16_t n_pfs;
-	struct vhca_pf_facts *pfs; /* sorted by address */
+	uint16_t n_pfs, n_nodes;
+	struct vhca_pf_facts *pfs;    /* sorted by address */
+	struct vhca_numa_node *nodes; /* those with CPUs; none on a kernel without NUMA */
 };
 
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */

@@ -135,7 +135,10 @@ static void show_vf(const struct world *w, unsigned int v, struct vhca_pf_facts 
 void world_show_hardware(struct world *w)
 {
 	struct vhca_pf_facts *pfs = calloc(2, sizeof(*pfs));
-	struct vhca_inventory inv = {.n_pfs = (uint16_t)n_pfs(w), .pfs = pfs};
+	struct vhca_inventory inv = {.n_pfs = (uint16_t)n_pfs(w),
+				     .pfs = pfs,
+				     .n_nodes = (uint16_t)w->n_nodes,
+				     .nodes = w->nodes};
 
 	world_must(pfs != NULL, "out of memory");
 	for (unsigned int n = 0; n < inv.n_pfs; n++)

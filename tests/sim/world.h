@@ -100,8 +100,10 @@ struct world {
 	unsigned int
 		second_from; /* VFs from this number on are of a second adapter; 0 = there is none */
 	int numa[2];	     /* the adapters' nodes */
-	bool port_down[2];   /* ...and that their ports are */
-	unsigned int plugs;  /* the last PCI address that libvirt chose in a guest */
+	struct vhca_numa_node nodes[2]; /* of the host */
+	unsigned int n_nodes;
+	bool port_down[2];  /* ...and that their ports are */
+	unsigned int plugs; /* the last PCI address that libvirt chose in a guest */
 	struct world_domain domains[WORLD_DOMAINS];
 	uint16_t port_pkeys[WORLD_KEYS];
 	bool sm_grants;	    /* OpenSM answers the driver */

@@ -124,6 +124,38 @@ static void reads_what_pins_the_memory(void **state)
 	assert_int_equal(m.pages, VHCA_PAGES_ORDINARY);
 }
 
+static void reads_what_pins_the_cpus(void **state)
+{
+	static const struct {
+		const char *xml, *cpus;
+	} rows[] = {
+		{"", ""},
+		{"<vcpu placement='static'>2</vcpu>", ""},
+		{"<vcpu>2</vcpu><cputune><vcpupin vcpu='0' cpuset='4-7,^5'/>"
+		 "<vcpupin vcpu='1' cpuset='8'/></cputune>",
+		 "4,6-8"},
+		{"<vcpu>2</vcpu><cputune><vcpupin vcpu='0' cpuset='4'/></cputune>", ""},
+		{"<vcpu cpuset='1,3'>2</vcpu><cputune><vcpupin vcpu='0' cpuset='4'/></cputune>",
+		 "1,3-4"},
+		{"<vcpu cpuset='1,3'>2</vcpu>", "1,3"},
+		{"<vcpu>1</vcpu><cputune><vcpupin vcpu='0' cpuset='x'/></cputune>", ""},
+		{"<vcpu>1</vcpu><cputune><vcpupin vcpu='0'/></cputune>", ""},
+		{"<vcpu cpuset='1'>many</vcpu>", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+		struct vhca_cpus want;
+		char xml[1024];
+
+		(void)snprintf(xml, sizeof(xml), HEAD "%s</domain>", rows[i].xml);
+		info = parse(xml, 0);
+		assert_int_equal(vhca_cpus_parse(rows[i].cpus, &want), 0);
+		assert_memory_equal(&info->cpus, &want, sizeof(want));
+	}
+}
+
 #define HUGE(inner) "<memoryBacking><hugepages>" inner "</hugepages></memoryBacking>"
 #define CELLS(n)    "<cpu><numa>" n "</numa></cpu>"
 
@@ -683,6 +715,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_head),
 		cmocka_unit_test(reads_what_pins_the_memory),
+		cmocka_unit_test(reads_what_pins_the_cpus),
 		cmocka_unit_test(reads_the_size_of_huge_pages),
 		cmocka_unit_test(the_sm_may_choose_the_guid),
 		cmocka_unit_test(reads_two_requests),

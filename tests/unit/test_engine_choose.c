@@ -70,6 +70,33 @@ static void test_guest_gets_a_vf_near_its_memory(void **state)
 	assert_int_equal(adapter_of(w, 1), 1);
 }
 
+/* Where nothing is said of its memory. */
+static void test_guest_gets_a_vf_near_its_cpus(void **state)
+{
+	static const struct {
+		const char *cpus;
+		int memory; /* node; -1 = not said */
+		unsigned int adapter;
+	} guests[] = {{"4-5", -1, 1}, {"4-5", 0, 0}, {"3-4", -1, 0}, {"7", -1, 1}};
+	struct world *w = *state;
+
+	w->numa[1] = 1;
+	w->n_nodes = 2;
+	w->nodes[1].number = 1;
+	assert_int_equal(vhca_cpus_parse("0-3", &w->nodes[0].cpus), 0);
+	assert_int_equal(vhca_cpus_parse("4-7", &w->nodes[1].cpus), 0);
+	begin(w);
+	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
+		struct vhca_dom_info *info = &w->domains[i].info;
+
+		world_domain_start(w, i, NULL);
+		info->memory.is_pinned = guests[i].memory >= 0;
+		assert_int_equal(vhca_cpus_parse(guests[i].cpus, &info->cpus), 0);
+		world_ask(w, i, "ib0", "0x8001");
+		assert_int_equal(adapter_of(w, i), guests[i].adapter);
+	}
+}
+
 static struct vhca_claim_request wish(struct world *w, unsigned int i, int numa)
 {
 	struct vhca_claim_request req = {
@@ -102,6 +129,29 @@ static void test_wish_is_met_or_refused(void **state)
 	assert_string_equal(b.code, "no_free_vf");
 }
 
+/* It is asked of the next host, too, and a claim that is served elsewhere keeps it. */
+static void test_wish_outlives_a_restart(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+	struct vhca_bdf pf;
+
+	w->numa[1] = 1;
+	begin(w);
+	pf = engine_vf(w, 2)->hca->facts.bdf;
+	req = wish(w, 0, 1);
+	req.vf.has_pf = true;
+	req.vf.pf = pf;
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	world_kill(w);
+	world_start(w);
+	assert_int_equal(first_claim(w)->numa, 1);
+	assert_true(first_claim(w)->has_pf);
+	assert_int_equal(vhca_bdf_cmp(first_claim(w)->pf, pf), 0);
+}
+
 /* That of another host says what would be good here, too; a guest is not kept there for it. */
 static void test_wish_of_another_host_is_met_if_it_can_be(void **state)
 {
@@ -131,7 +181,9 @@ int main(void)
 		TEST(test_adapters_share_the_guests),
 		TEST(test_port_that_is_down_comes_last),
 		TEST(test_guest_gets_a_vf_near_its_memory),
+		TEST(test_guest_gets_a_vf_near_its_cpus),
 		TEST(test_wish_is_met_or_refused),
+		TEST(test_wish_outlives_a_restart),
 		TEST(test_wish_of_another_host_is_met_if_it_can_be),
 	};
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/file.h"
+
 static void begin(struct world *w, enum vhca_effect broken, uint32_t vfs)
 {
 	w->broken_effect = broken;
@@ -53,6 +55,44 @@ static void test_vf_that_cannot_be_programmed_is_quarantined(void **state)
 	world_domain_start(w, 1, "0x8001");
 	assert_true(world_until(w, served, &one));
 	assert_true(rests(w, &zero));
+}
+
+static void test_failures_outlive_a_restart(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, VHCA_EFFECT_PROGRAM, 1);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, rests, &zero));
+	world_kill(w);
+	world_start(w);
+	world_settle(w);
+	assert_true(rests(w, &zero));
+	assert_int_equal(engine_vf(w, 0)->failures, VHCA_VF_FAILURES_MAX);
+	assert_non_null(strstr(engine_vf(w, 0)->fault, "injected failure"));
+	assert_in_range(engine_vf(w, 0)->rests_until_ms - vhca_now_ms(), 1,
+			VHCA_VF_REST_MIN * 60000);
+	/* Nothing of a VF outlives a boot. */
+	world_kill(w);
+	w->broken_vfs = 0;
+	world_reboot(w);
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	assert_int_equal(engine_vf(w, 0)->failures, 0);
+}
+
+static void test_success_outlives_a_restart(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, VHCA_EFFECT_NONE, 0);
+	engine_vf(w, 0)->failures = 2;
+	world_domain_start(w, 0, NULL);
+	w->hostile_sm = true; /* the checker knows of metadata alone what a guest may have */
+	assert_true(ask(w, 0, VHCA_WAY_ATTACH, 0).ok);
+	world_kill(w);
+	world_start(w);
+	assert_int_equal(engine_vf(w, 0)->failures, 0);
 }
 
 static void test_attach_gets_another_vf(void **state)
@@ -121,6 +161,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_vf_that_cannot_be_programmed_is_quarantined),
+		TEST(test_failures_outlive_a_restart),
+		TEST(test_success_outlives_a_restart),
 		TEST(test_attach_gets_another_vf),
 		TEST(test_claim_of_an_address_stays_there),
 		TEST(test_guests_that_take_no_vf_quarantine_none),

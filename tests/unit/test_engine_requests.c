@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/world_int.h"
+
 /* ---- requests ---- */
 
 static struct answer attach(struct world *w, unsigned int i, const char *name,
@@ -327,6 +329,35 @@ static void test_guest_that_does_not_let_go(void **state)
 	assert_false(world_clean(w, (unsigned int)world_vf_of(w, 0, "ib0")));
 }
 
+static bool waits_for_the_group(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_SCRUBBING && strstr(vf->reason, "waits until nobody has it");
+}
+
+/* QEMU takes its time to let go, and has as much of it after a restart. */
+static void test_group_that_closes_late_is_waited_for_after_a_restart(void **state)
+{
+	struct world *w = *state;
+	unsigned int v;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	v = (unsigned int)world_vf_of(w, 0, "ib0");
+	w->hostile_sm = true; /* the checker knows of live guests alone what they may have */
+	w->vfs[v].user.b[0] ^= 1;
+	world_look(w, 0);
+	assert_true(world_until(w, waits_for_the_group, &v));
+	world_kill(w);
+	world_start(w);
+	assert_true(world_until(w, waits_for_the_group, &v));
+	world_vf_unplug(&w->vfs[v]);
+	assert_true(world_until(w, served, &zero));
+	assert_false(world_told(w, "-> quarantined"));
+}
+
 /* Somebody has plugged a device of his own in where the VF was, while it was out. */
 static void test_vf_whose_guest_address_was_taken_comes_elsewhere(void **state)
 {
@@ -443,6 +474,7 @@ int main(void)
 		TEST(test_waiting_domain_gets_the_vf_that_becomes_free),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_vf_whose_guest_address_was_taken_comes_elsewhere),
+		TEST(test_group_that_closes_late_is_waited_for_after_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,6 +95,24 @@ static void adapters_are_sorted_and_complete(void **state)
 	assert_true(pf->node_guid == cx3.node_guid);
 }
 
+static void cpus_are_on_nodes(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_cpus cpus;
+
+	scan(f);
+	assert_int_equal(f->inv->n_nodes, 0);
+	sim_put(&f->tree, "devices/system/node/node1/cpulist", "2-3,6");
+	sim_put(&f->tree, "devices/system/node/node2/cpulist", "%s", ""); /* memory alone */
+	sim_put(&f->tree, "devices/system/node/node3/cpulist", "nonsense");
+	sim_put(&f->tree, "devices/system/node/has_cpu", "1");
+	scan(f);
+	assert_int_equal(f->inv->n_nodes, 1);
+	assert_int_equal(f->inv->nodes[0].number, 1);
+	assert_int_equal(vhca_cpus_parse("2,3,6", &cpus), 0);
+	assert_memory_equal(&f->inv->nodes[0].cpus, &cpus, sizeof(cpus));
+}
+
 static enum vhca_ib_ports ib_ports_of(struct fixture *f, const char *first, const char *second)
 {
 	const char *dir = DEV "0000:03:00.0/infiniband/ibp3s0/ports";
@@ -275,6 +293,7 @@ int main(void)
 		T(empty_host_has_no_adapters),
 		T(adapters_are_sorted_and_complete),
 		T(link_layers_tell_infiniband_from_ethernet),
+		T(cpus_are_on_nodes),
 		T(vfs_follow_virtfn_links),
 		T(shared_group_is_counted),
 		T(more_vfs_than_we_use_are_left_out),

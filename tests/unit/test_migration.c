@@ -51,6 +51,38 @@ static void test_there_and_back(void **state)
 	assert_int_equal(p->copies, 2);
 }
 
+static bool only_the_peer_is_done(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_DONE && pair_state(p, 0) == VHCA_MIG_FINISHING;
+}
+
+static bool old_claim_ends(const struct pair *p, const void *arg)
+{
+	const struct vhca_claim *c = claim_on(p, 0);
+
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_DONE && c && c->ending;
+}
+
+/* The claim of the life before is still there. */
+static void test_back_at_once(void **state)
+{
+	bool (*const moments[])(const struct pair *p, const void *arg) = {only_the_peer_is_done,
+									  old_claim_ends};
+	struct pair *p = *state;
+
+	for (unsigned int i = 0; i < 2; i++) {
+		(void)pair_migrate(p, 0);
+		assert_true(pair_until(p, moments[i], NULL));
+		(void)pair_migrate(p, 1);
+		assert_true(pair_until(p, has_ended, &one));
+		assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+		assert_true(pair_until(p, at_home, &zero));
+	}
+	assert_int_equal(p->copies, 4);
+}
+
 static bool is_settled_there(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -331,6 +363,33 @@ static void test_cancelled_while_copying(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
 	assert_string_equal(vhca_migrations_find(p->ms[0], &id)->reason, "cancelled by request");
+}
+
+static bool is_being_marked(const struct pair *p, const void *arg)
+{
+	const struct vhca_mig *m = vhca_migrations_find(p->ms[0], arg);
+
+	return m && m->effect == VHCA_MIG_EFFECT_MARK;
+}
+
+/* The answer comes when nobody waits for it any more, and what libvirt shows was read before. */
+static void test_cancelled_while_it_is_marked(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id;
+
+	p->w[0].deaf_guest = true;
+	id = pair_migrate(p, 0);
+	assert_true(pair_until(p, is_being_marked, &id));
+	p->w[0].virt_down = true;
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, has_ended, &zero));
+	assert_int_equal(pair_state(p, 0), VHCA_MIG_FAILED);
+	p->w[0].virt_down = false;
+	assert_false(p->w[0].domains[0].info.has_away);
+	world_sync_domains(&p->w[0]);
+	assert_true(pair_until(p, at_home, &zero));
 }
 
 static void test_guest_that_does_not_let_go(void **state)
@@ -704,6 +763,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_there_and_back),
+		TEST(test_back_at_once),
 		TEST(test_settled_vfs_are_shown),
 		TEST(test_declared_keys_go_with_the_move),
 		TEST(test_declared_keys_outlive_a_restart),
@@ -718,6 +778,7 @@ int main(void)
 		TEST(test_time_limit_outlives_the_agent),
 		TEST(test_cancelled_after_a_restart),
 		TEST(test_cancelled_while_copying),
+		TEST(test_cancelled_while_it_is_marked),
 		TEST(test_guest_that_does_not_let_go),
 		TEST(test_cut_while_copying_longer_than_the_lease),
 		TEST(test_handover_repeated_while_copying),

@@ -179,18 +179,20 @@ static void ask_claims(sqlite3 *db, struct rows *rows)
 	static const struct later c[] = {
 		{"claims", "migration", "''"}, {"claims", "leaving", "0"}, {"claims", "away", "0"},
 		{"claims", "port_guid", "0"},  {"claims", "port", "0"},	   {"claims", "kept", "0"},
+		{"claims", "pf", "''"},	       {"claims", "numa", "-1"},
 	};
-	char sql[1000];
+	char sql[1100];
 
 	(void)snprintf(
 		sql, sizeof(sql),
 		"SELECT format('claim %%s %%s %%s %%s %%s %%s %%s %%lld %%lld [%%s] %%d %%lld"
-		" %%s %%s %%d %%d %%lld %%d %%lld', id, domain, domain_name, name, fabric, way,"
+		" %%s %%s %%d %%d %%lld %%d %%lld %%s %%d', id, domain, domain_name, name, fabric, "
+		"way,"
 		" bdf, guid, epoch, pkeys, ending, created, COALESCE((SELECT guest FROM"
 		" attachments WHERE claim = id), '-'), COALESCE(NULLIF(%s, ''), '-'), %s, %s,"
-		" %s, %s, %s) FROM claims",
+		" %s, %s, %s, COALESCE(NULLIF(%s, ''), '-'), %s) FROM claims",
 		column(db, &c[0]), column(db, &c[1]), column(db, &c[2]), column(db, &c[3]),
-		column(db, &c[4]), column(db, &c[5]));
+		column(db, &c[4]), column(db, &c[5]), column(db, &c[6]), column(db, &c[7]));
 	ask(db, sql, rows);
 }
 
@@ -236,12 +238,22 @@ static void ask_reports(sqlite3 *db, struct rows *rows)
 	    rows);
 }
 
+static void ask_vfs(sqlite3 *db, struct rows *rows)
+{
+	static const struct later c[] = {
+		{"vfs", "failures", "0"}, {"vfs", "fault", "''"}, {"vfs", "rests_until", "0"}};
+	char sql[300];
+
+	(void)snprintf(sql, sizeof(sql),
+		       "SELECT format('vf %%s %%s %%lld [%%s] %%s %%s %%d %%d [%%s] %%lld', bdf,"
+		       " state, since, reason, boot_id, pf, idx, %s, %s, %s) FROM vfs",
+		       column(db, &c[0]), column(db, &c[1]), column(db, &c[2]));
+	ask(db, sql, rows);
+}
+
 static void ask_all(sqlite3 *db, struct rows *rows)
 {
-	ask(db,
-	    "SELECT format('vf %s %s %lld [%s] %s %s %d', bdf, state, since, reason, boot_id, pf,"
-	    " idx) FROM vfs",
-	    rows);
+	ask_vfs(db, rows);
 	ask_claims(db, rows);
 	ask(db, "SELECT format('vguid %lld %lld', guid, epoch) FROM vguids", rows);
 	if (has(db, "vguids", "migration"))
@@ -281,21 +293,24 @@ static const char *keys(const uint16_t *pkeys, unsigned int n)
 
 static int on_vf(void *ctx, const struct vhca_journal_vf *vf)
 {
-	SAY(ctx, "vf %s %s %lld [%s] %s %s %u", VHCA_BDF_STR(vf->bdf),
+	SAY(ctx, "vf %s %s %lld [%s] %s %s %u %u [%s] %lld", VHCA_BDF_STR(vf->bdf),
 	    vhca_vf_state_to_string(vf->state), LL(vf->since_ms), vf->reason, vf->boot_id,
-	    VHCA_BDF_STR(vf->pf), vf->index);
+	    VHCA_BDF_STR(vf->pf), vf->index, vf->failures, vf->fault, LL(vf->rests_until_ms));
 	return 0;
 }
 
 static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 {
-	SAY(ctx, "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %d %d %lld %u %lld",
+	SAY(ctx,
+	    "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %d %d %lld %u %lld "
+	    "%s %d",
 	    VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name, c->name, c->fabric,
 	    vhca_way_to_string(c->way), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), c->forced ? 2 : c->ending,
 	    LL(c->created_ms), c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
 	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving + 2 * c->asked, c->away,
-	    LL(c->port_guid), c->port, LL(c->kept_epoch));
+	    LL(c->port_guid), c->port, LL(c->kept_epoch), c->has_pf ? VHCA_BDF_STR(c->pf) : "-",
+	    c->numa);
 	return 0;
 }
 

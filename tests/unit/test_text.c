@@ -5,7 +5,40 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/cpus.h"
 #include "common/base/text.h"
+
+static void sets_of_cpus_parse_strictly(void **state)
+{
+	static const struct {
+		const char *text;
+		int rc;
+		const char *same;
+	} rows[] = {
+		{"", 0, ""},
+		{"0-2,8", 0, "8,1,0,2"},
+		{"0-8191,^0-8190", 0, "8191"},
+		{"^1,1", 0, "1"},
+		{"8192", -ERANGE, ""},
+		{"3-1", -EINVAL, ""},
+		{"1,", -EINVAL, ""},
+		{",1", -EINVAL, ""},
+		{"1-", -EINVAL, ""},
+		{"1-2-3", -EINVAL, ""},
+		{"^", -EINVAL, ""},
+		{"0000000000000000001", -EINVAL, ""},
+		{"1 2", -EINVAL, ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(rows); i++) {
+		struct vhca_cpus set = {{0}}, same;
+
+		assert_int_equal(vhca_cpus_parse(rows[i].text, &set), rows[i].rc);
+		assert_int_equal(vhca_cpus_parse(rows[i].same, &same), 0);
+		assert_memory_equal(&set, &same, sizeof(set));
+	}
+}
 
 static void numbers_parse_strictly(void **state)
 {
@@ -161,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_parse_strictly),
+		cmocka_unit_test(sets_of_cpus_parse_strictly),
 		cmocka_unit_test(numbers_respect_their_maximum),
 		cmocka_unit_test(bool_takes_four_pairs_of_words_only),
 		cmocka_unit_test(names_are_short_words),
