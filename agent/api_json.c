@@ -217,6 +217,7 @@ static struct json_object *view_attachment(const struct vhca_claim *c)
 	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_bool(o, "granted", c->vf->granted);
 	vhca_json_add_string(o, "guest_address", c->has_guest ? VHCA_BDF_STR(c->guest) : NULL);
+	vhca_json_add_string(o, "problem", c->differs.kind ? c->differs.msg : NULL);
 	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
 	return o;
 }

@@ -466,6 +466,16 @@ static int check_release(struct vhca_engine *e, const struct vhca_claim *claim,
 	return state == VHCA_VF_ATTACHED && dom ? vhca_engine_check_runs(dom, err) : 0;
 }
 
+void engine_let_go(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	claim->ending = true;
+	if (claim->vf->committing)
+		claim->vf->unsaved = true;
+	else
+		engine_save(e, claim->vf);
+	engine_mark(e, claim->vf);
+}
+
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg)
 {
@@ -484,10 +494,6 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	 * run here (yet, or any more) would never take that back. */
 	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
-	claim->ending = claim->released = true;
-	if (claim->vf->committing)
-		claim->vf->unsaved = true;
-	else
-		engine_save(e, claim->vf);
-	engine_mark(e, claim->vf);
+	claim->released = true;
+	engine_let_go(e, claim);
 }

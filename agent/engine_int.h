@@ -159,6 +159,8 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 /* Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set. */
 void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
 		 const struct vhca_error *err);
+/* The claim ends as soon as its VF has left its guest, and is scrubbed. */
+void engine_let_go(struct vhca_engine *e, struct vhca_claim *claim);
 int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
 		      void *arg);
 /* Answers from the loop what is known at once; an err of kind NONE is success. */

@@ -134,6 +134,96 @@ static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
 	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
 }
 
+/* ---- a request that changed under its VF ---- */
+
+static bool same_pkeys(const struct vhca_identity *a, const struct vhca_identity *b)
+{
+	return a->n_pkeys == b->n_pkeys &&
+	       memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(a->pkeys[0])) == 0;
+}
+
+/* What the VF of a live domain lacks of what is asked for now. auto and sm are content with any GUID, and a guest that has migrated may be on
+ * another adapter than it would get here. */
+static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
+		    const struct vhca_claim *c, const struct vhca_vf_request *vf,
+		    struct vhca_error *ret)
+{
+	struct vhca_claim_request req = {.domain = dom->info->uuid, .vf = *vf};
+	struct vhca_identity want = {0};
+
+	if (engine_resolve_identity(e, &req, &want, ret) < 0)
+		return;
+	if (!same_pkeys(&want, &c->identity))
+		vhca_error_set(
+			ret, VHCA_ERR_CONFLICT, "differs", 0,
+			"%s keeps the partitions that it came with; \"%.200s\" is asked for now",
+			c->name, vf->partition);
+	else if (vf->guid && vf->guid != VHCA_GUID_BY_SM && want.guid != c->identity.guid)
+		vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
+			       "%s keeps the GUID that it came with; %s is asked for now", c->name,
+			       VHCA_GUID_STR(want.guid));
+	vhca_error_hint(ret, "vhcactl detach %s %s, then vhcactl attach with what it shall have",
+			dom->info->name, c->name);
+}
+
+static const struct vhca_vf_request *request_of(const struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < dom->info->n_requests; i++)
+		if (!strcmp(dom->info->requests[i].name, name))
+			return &dom->info->requests[i];
+	return NULL;
+}
+
+static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom,
+			    const struct vhca_claim *c, struct vhca_error *ret)
+{
+	const struct vhca_vf_request *vf = request_of(dom, c->name);
+
+	if (vf) {
+		compare(e, dom, c, vf, ret);
+		return;
+	}
+	vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
+		       "%s has its VF, and is not asked for any more", c->name);
+	vhca_error_hint(ret, "vhcactl detach %s %s", dom->info->name, c->name);
+}
+
+/*
+ * What no guest has seen begins anew. A VF in a guest keeps what it came with: its QPs hold the physical index of a P_Key that would go, and a
+ * device is not taken from a guest because somebody edits a text. So that is said.
+ */
+static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom,
+			    struct vhca_claim *c)
+{
+	struct vhca_error differs = VHCA_ERROR_INIT;
+	char label[192];
+
+	find_difference(e, dom, c, &differs);
+	if (differs.kind && c->vf->state == VHCA_VF_CLAIMED) {
+		engine_let_go(e, c);
+		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label),
+				"is asked for in another way now, and begins anew");
+		return;
+	}
+	if (differs.kind && strcmp(c->differs.msg, differs.msg) != 0)
+		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label), "%s; %s",
+				differs.msg, differs.hint);
+	c->differs = differs;
+}
+
+static void compare_requests(struct vhca_engine *e)
+{
+	const struct vhca_domain *dom;
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		dom = engine_claim_domain(e, c);
+		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
+		    c->way == VHCA_WAY_METADATA && !c->migrating && !c->ending && !c->orphan)
+			compare_request(e, dom, c);
+	}
+}
+
 /* Time until the earliest request may be tried again; 0 = none waits. */
 static uint64_t next_try(struct vhca_engine *e, uint64_t now)
 {
@@ -169,6 +259,7 @@ void engine_requests(struct vhca_engine *e)
 		for (unsigned int i = 0; !dom->unreadable.kind && i < dom->info->n_requests; i++)
 			if (wanted(e, dom, &dom->info->requests[i]))
 				try_request(e, dom, &dom->info->requests[i]);
+	compare_requests(e);
 	wait = next_try(e, vhca_now_ms());
 	if (wait)
 		vhca_timer_arm_ms(e->requests, wait);

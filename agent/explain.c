@@ -406,13 +406,21 @@ static const struct vhca_error *problem_of(const struct vhca_domain *dom, const 
 	return NULL;
 }
 
+static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
+{
+	explain_say(f, VHCA_FINDING_WARNING, "%s", c->differs.msg);
+	explain_fix(f, "%s", c->differs.hint);
+}
+
 static void check_request(const struct vhca_explain *ex, const struct vhca_domain *dom,
 			  const struct vhca_vf_request *want, struct vhca_finding *f)
 {
 	const struct vhca_claim *c = vhca_model_claim_of(ex->model, &dom->info->uuid, want->name);
 	const struct vhca_error *problem = problem_of(dom, want->name);
 
-	if (c) {
+	if (c && c->differs.kind) {
+		say_differs(c, f);
+	} else if (c) {
 		explain_say(f, VHCA_FINDING_OK, "%s has VF %s", want->name,
 			    VHCA_BDF_STR(c->vf->bdf));
 	} else if (vhca_model_suppressed(ex->model, &dom->info->uuid, want->name)) {
@@ -430,6 +438,28 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			    dom->incoming ? ": the domain is still coming in" : "");
 		explain_fix(f, "vhcactl watch");
 	}
+}
+
+static bool asks_for(const struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < dom->info->n_requests; i++)
+		if (!strcmp(dom->info->requests[i].name, name))
+			return true;
+	return false;
+}
+
+/* VFs that the domain has asked for and does not any more. */
+static unsigned int check_forsaken(const struct vhca_explain *ex, const struct vhca_domain *dom,
+				   unsigned int n,
+				   struct vhca_finding ret[static VHCA_EXPLAIN_REQUESTS])
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &ex->model->claims, link)
+		if (n < VHCA_EXPLAIN_REQUESTS && c->differs.kind && !asks_for(dom, c->name) &&
+		    vhca_uuid_equal(&c->domain, &dom->info->uuid))
+			say_differs(c, &ret[n++]);
+	return n;
 }
 
 unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct vhca_domain *dom,
@@ -458,5 +488,5 @@ unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct v
 	}
 	for (unsigned int i = 0; dom && i < dom->info->n_requests; i++)
 		check_request(ex, dom, &dom->info->requests[i], &ret[n++]);
-	return n;
+	return dom ? check_forsaken(ex, dom, n, ret) : n;
 }

@@ -108,6 +108,8 @@ struct vhca_claim {
 	uint64_t removed_us, attach_us, granted_us;
 	struct vhca_error
 		kept; /* why its guest has it still, since the last detach; kind NONE = no such thing */
+	struct vhca_error
+		differs; /* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
 
 	enum vhca_told told;
 	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */

@@ -27,8 +27,13 @@ static bool has_vf(struct json_object *vfs, const char *name)
 
 static void add_vfs(struct json_object *rows, struct json_object *domain, struct json_object *vfs)
 {
-	for (size_t i = 0; i < vhca_view_count(vfs); i++)
-		add_row(rows, domain, vhca_ctl_copy_row(vfs, i));
+	for (size_t i = 0; i < vhca_view_count(vfs); i++) {
+		struct json_object *row = vhca_ctl_copy_row(vfs, i);
+
+		if (*vhca_view_text(row, "problem"))
+			add_string(row, "reason", vhca_view_text(row, "problem"));
+		add_row(rows, domain, row);
+	}
 }
 
 static void add_state(struct json_object *rows, struct json_object *domain, const char *name,

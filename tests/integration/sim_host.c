@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * sim_host CONFIGURATION: the whole agent, on a simulated /sys with one ConnectX-3 and a VF, whose port is in the partition 0x8001.
- * libibverbs sees nothing of that: the port, ACTIVE, is described by SIM_PORT_GUID and SIM_LID in the environment. Ends on SIGTERM as vhcad
- * does; exit status 77 where there is no FUSE.
+ * libibverbs sees nothing of that: the port, ACTIVE, is described by SIM_PORT_GUID in the environment, and its LID by the file that SIM_LID
+ * names, which is read again and again. Ends on SIGTERM as vhcad does; exit status 77 where there is no FUSE.
  *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID that is written for the VF goes there as
  * a line, and takes effect with the answer.
@@ -29,6 +29,7 @@
 #define VFS	1
 #define KEYS	4 /* every entry is a file that is read a few times, and the machine may be busy */
 #define KEY	0x8001
+#define POLL_MS 100
 
 /* ---- instead of pkey/ports.c ---- */
 
@@ -36,7 +37,20 @@ struct vhca_ports {
 	struct vhca_timer *timer;
 	vhca_port_fn fn;
 	void *arg;
+	uint16_t lid; /* as it was said; 0 = not yet */
 };
+
+static uint16_t read_lid(void)
+{
+	FILE *f = fopen(getenv("SIM_LID"), "re");
+	char text[16];
+	uint32_t lid;
+
+	if (!f || !fgets(text, sizeof(text), f) || vhca_parse_u32(text, 10, UINT16_MAX, &lid) < 0)
+		abort();
+	(void)fclose(f);
+	return (uint16_t)lid;
+}
 
 static void say(void *arg)
 {
@@ -49,12 +63,14 @@ static void say(void *arg)
 					.gid_prefix = UINT64_C(0xfe80000000000000),
 					.n_pkeys = KEYS,
 					.pkeys = {0xffff, KEY}};
-	uint32_t lid = 0;
 
-	if (vhca_guid_parse(getenv("SIM_PORT_GUID"), &state.port_guid) < 0 ||
-	    vhca_parse_u32(getenv("SIM_LID"), 10, UINT16_MAX, &lid) < 0)
+	if (vhca_guid_parse(getenv("SIM_PORT_GUID"), &state.port_guid) < 0)
 		abort();
-	state.lid = (uint16_t)lid;
+	vhca_timer_arm_ms(p->timer, POLL_MS);
+	state.lid = read_lid();
+	if (state.lid == p->lid)
+		return;
+	p->lid = state.lid;
 	p->fn(p->arg, VHCA_PORT_CHANGED, &state);
 }
 

@@ -55,7 +55,7 @@ DOMAINS = {"domains": [
         {"name": "ib1", "partition": "nowhere", "guid": "auto", "fabric": "default",
          "problem": "partition nowhere is not configured"}],
      "vfs": [{"name": "ib0", "bdf": "0000:01:00.1", "state": "attached", "guid": "0x02c9ab0000000001",
-              "granted": True, "guest_address": "0000:07:00.0", "reason": None}]},
+              "granted": True, "guest_address": "0000:07:00.0", "problem": None, "reason": None}]},
     {"uuid": UUID, "name": "plain", "requests": [], "vfs": []}]}
 CLAIMS = {"claims": [
     {"id": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "bdf": "0000:01:00.1", "state": "attached",
@@ -126,6 +126,11 @@ class Tables(CtlCase):
             ["DOMAIN", "NAME", "BDF", "STATE", "GUID", "GRANTED", "IN_GUEST", "REASON"],
             ["vm1", "ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001", "yes", "0000:07:00.0", "-"],
             ["vm1", "ib1", "-", "requested", "-", "-", "-", "partition nowhere is not configured"]])
+
+    def test_vf_that_is_asked_for_in_another_way(self):
+        vf = {**DOMAINS["domains"][0]["vfs"][0], "problem": "ib0 keeps its GUID", "reason": "waits for its grant"}
+        self.agent({"GET /v1/domains": {"domains": [{"uuid": UUID, "name": "vm1", "requests": [], "vfs": [vf]}]}})
+        self.assertEqual(self.rows("domains")[1][-1], "ib0 keeps its GUID")
 
     def test_hcas(self):
         self.agent({"GET /v1/hcas": HCAS})

@@ -41,8 +41,10 @@ class SimHost(Agent):
 
     def start(self):
         self.log = open(f"{self.where}/log", "ab")
+        with open(f"{self.where}/lid", "w") as f:
+            f.write("3")
         self.process = subprocess.Popen([os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
-                                        env={**ENV, "SIM_PORT_GUID": fabric.port_guid(HOST), "SIM_LID": "3"})
+                                        env={**ENV, "SIM_PORT_GUID": fabric.port_guid(HOST), "SIM_LID": f.name})
 
     def until_ready(self):
         self.wait(lambda: self.process.poll() is not None or self.get("/readyz")[0] == 200, WAIT)

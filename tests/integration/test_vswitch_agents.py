@@ -100,10 +100,17 @@ class Host(Agent):
         super().__init__(where)
         self.sm = sm
         self.peer_port = free_port()
-        self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": str(lid), "SIM_FIRMWARE": firmware}
+        self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": f"{where}/lid", "SIM_FIRMWARE": firmware}
+        self.show_lid(lid)
         self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = {policy}\npoll = 200ms\n"
                                     "[policy]\nallow_default_partition = yes\n"
                                     f"[api]\npeer_listen = 127.0.0.1:{self.peer_port}\n"))
+
+    def show_lid(self, lid):
+        """The port's, from now on."""
+        with open(f"{self.where}/lid.new", "w") as f:
+            f.write(str(lid))
+        os.rename(f.name, self.env["SIM_LID"])
 
     def start(self):
         self.log = open(f"{self.where}/log", "ab")
@@ -253,6 +260,22 @@ class Agents(unittest.TestCase, Hosts):
         self.assertEqual(vswitches.lids(self.sm), self.lids)
         for host in (source, destination):
             host.end()
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_an_sm_that_knows_nothing_hears_all_when_the_lid_changes(self):
+        """The SM has lost its state, and nobody has told the agent: it sees the LID that the new one gives."""
+        source = self.host(SOURCE)
+        claim = self.claimed(source)
+        self.assertEqual(self.sm.stop(), 0)
+        shutil.rmtree(self.sm.state_dir)
+        self.sm.start()
+        self.assertEqual(self.sm.api.get(VGUID)[0], 404)
+        source.show_lid(self.lids[fabric.port_guid(SOURCE)] + 100)
+        fabric.wait_for("the binding", lambda: self.sm.api.get(VGUID)[0] == 200, WAIT)
+        binding = self.sm.api.get(VGUID)[1]
+        self.assertEqual((binding["epoch"], binding["port_guid"]), (claim["epoch"], fabric.port_guid(SOURCE)))
+        source.await_reports()
+        source.end()
         self.assertEqual(self.sm.stop(), 0)
 
     def check_another_ones_keys(self, begin, end):

@@ -3,6 +3,7 @@
 #include "tests/unit/engine_world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/world_int.h"
@@ -71,6 +72,121 @@ static void test_bad_metadata_is_told_when_it_comes(void **state)
 	vhca_error_hint(err, "allowed in guid: auto");
 	world_look(w, 0);
 	assert_true(world_told(w, "guid=x is not valid; allowed in guid: auto"));
+}
+
+/* Somebody edits what domain 0 asks for; NULL: the VF is taken out. The world goes on taking what it has asked for first for what its guest may see. */
+static void edit(struct world *w, const char *partition, uint64_t guid)
+{
+	struct vhca_uuid uuid = w->domains[0].info.uuid;
+	struct vhca_dom_info *info =
+		vhca_dom_info_dup(vhca_model_domain(vhca_engine_model(w->engine), &uuid)->info);
+
+	assert_non_null(info);
+	info->n_requests = partition ? 1 : 0;
+	(void)snprintf(info->requests[0].partition, sizeof(info->requests[0].partition), "%s",
+		       partition ? partition : "");
+	info->requests[0].guid = guid;
+	vhca_engine_domain(w->engine, &uuid, info);
+	free(info);
+	world_settle(w);
+}
+
+static void start_with_a_vf(struct world *w)
+{
+	world_start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	assert_int_equal(first_claim(w)->differs.kind, VHCA_ERR_NONE);
+}
+
+static void test_partitions_that_change_under_a_guest_are_said(void **state)
+{
+	static const char *const others[] = {"0x8002", "0x8001 0x8002", "0x0001", "nowhere"};
+	struct world *w = *state;
+	int v;
+
+	start_with_a_vf(w);
+	v = world_vf_of(w, 0, "ib0");
+	for (unsigned int i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		edit(w, others[i], 0);
+		assert_true(served(w, &zero));
+		assert_int_equal(w->vfs[v].map[1], -1);
+		assert_non_null(strstr(first_claim(w)->differs.msg, others[i]));
+		assert_true(world_told(w, others[i]));
+	}
+	edit(w, "0x8001", 0);
+	assert_int_equal(first_claim(w)->differs.kind, VHCA_ERR_NONE);
+}
+
+static void test_guid_that_changes_under_a_guest_is_said(void **state)
+{
+	struct world *w = *state;
+	uint64_t guid;
+
+	start_with_a_vf(w);
+	guid = first_claim(w)->identity.guid;
+	edit(w, "0x8001", guid + 1);
+	assert_true(world_told(w, "ib0 keeps the GUID that it came with"));
+	assert_true(served(w, &zero));
+	edit(w, "0x8001", guid);
+	assert_int_equal(first_claim(w)->differs.kind, VHCA_ERR_NONE);
+	edit(w, "0x8001", VHCA_GUID_BY_SM); /* content with any */
+	assert_int_equal(first_claim(w)->differs.kind, VHCA_ERR_NONE);
+}
+
+/* Nothing is taken from a guest because somebody edits a text. */
+static void test_vf_that_is_not_asked_for_any_more_is_said(void **state)
+{
+	struct world *w = *state;
+
+	start_with_a_vf(w);
+	edit(w, NULL, 0);
+	assert_true(served(w, &zero));
+	assert_true(world_told(w, "ib0 has its VF, and is not asked for any more; "
+				  "vhcactl detach vm0 ib0"));
+	edit(w, "0x8001", 0);
+	assert_int_equal(first_claim(w)->differs.kind, VHCA_ERR_NONE);
+}
+
+static void test_vf_by_hand_is_not_compared(void **state)
+{
+	struct world *w = *state;
+
+	start_with_a_vf(w);
+	assert_true(attach(w, 0, "ib1", "0x8001").ok);
+	world_look(w, 0);
+	world_settle(w);
+	assert_false(world_told(w, "ib1 has its VF, and is not asked for"));
+}
+
+static void test_vf_that_is_added_comes(void **state)
+{
+	struct world *w = *state;
+
+	start_with_a_vf(w);
+	world_ask(w, 0, "ib1", "0x8001");
+	world_settle(w);
+	assert_true(world_vf_of(w, 0, "ib1") >= 0);
+	assert_true(served(w, &zero));
+}
+
+static bool has_claim(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return first_claim(w) && count(w, VHCA_VF_CLAIMED) == 1;
+}
+
+static void test_request_that_changes_before_its_vf_comes_begins_anew(void **state)
+{
+	struct world *w = *state;
+
+	world_start(w);
+	world_domain_start(w, 0, "0x8077"); /* which the port never gets */
+	assert_true(world_until(w, has_claim, NULL));
+	(void)snprintf(w->domains[0].info.requests[0].partition, sizeof("0x8001"), "0x8001");
+	world_look(w, 0);
+	assert_true(world_until(w, served, &zero));
+	assert_int_equal(first_claim(w)->identity.pkeys[0], 0x8001);
 }
 
 static void test_unplug_of_a_paused_guest_is_refused_at_once(void **state)
@@ -462,6 +578,12 @@ int main(void)
 		TEST(test_vf_that_is_let_go_with_its_guest_is_free),
 		TEST(test_attach_and_detach_at_run_time),
 		TEST(test_bad_metadata_is_told_when_it_comes),
+		TEST(test_partitions_that_change_under_a_guest_are_said),
+		TEST(test_guid_that_changes_under_a_guest_is_said),
+		TEST(test_vf_that_is_not_asked_for_any_more_is_said),
+		TEST(test_vf_by_hand_is_not_compared),
+		TEST(test_vf_that_is_added_comes),
+		TEST(test_request_that_changes_before_its_vf_comes_begins_anew),
 		TEST(test_unplug_of_a_paused_guest_is_refused_at_once),
 		TEST(test_detached_stays_away_until_the_domain_stops),
 		TEST(test_detached_comes_back_although_nobody_saw_the_stop),

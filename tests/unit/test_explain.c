@@ -419,6 +419,13 @@ static void what_a_domain_asks_for(void **state)
 	struct fixture *f = *state;
 
 	expect_request(f, VHCA_FINDING_OK, "ib0 has VF 0000:01:00.1", "");
+	vhca_error_set(&f->claim->differs, VHCA_ERR_CONFLICT, "differs", 0, "ib0 keeps its GUID");
+	vhca_error_hint(&f->claim->differs, "vhcactl detach");
+	expect_request(f, VHCA_FINDING_WARNING, "ib0 keeps its GUID", "vhcactl detach");
+	f->dom->info->n_requests = 0;
+	expect_request(f, VHCA_FINDING_WARNING, "ib0 keeps its GUID", "vhcactl detach");
+	f->dom->info->n_requests = 1;
+	f->claim->differs = (struct vhca_error)VHCA_ERROR_INIT;
 	(void)snprintf(f->claim->name, sizeof(f->claim->name), "ib7");
 	expect_request(f, VHCA_FINDING_WARNING, "ib0 has no VF yet", "watch");
 	f->dom->incoming = true;
