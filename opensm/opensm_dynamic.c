@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "opensm/opensm_vports.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -266,22 +267,10 @@ static const osm_physp_t *plugged_into(const osm_port_t *port)
 	return there && there->p_node->sw ? there : NULL;
 }
 
-/* A switch all of whose cables to switches lead to one: what is behind it has no other hypervisor. */
+/* All of its cables to switches lead to one: what is behind it has no other hypervisor. */
 static bool is_hypervisor(const osm_node_t *node)
 {
-	const osm_node_t *leaf = NULL;
-
-	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
-		const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, p);
-		const osm_physp_t *there = here ? here->p_remote_physp : NULL;
-
-		if (!there || !there->p_node->sw || there->p_node == leaf)
-			continue;
-		if (leaf)
-			return false;
-		leaf = there->p_node;
-	}
-	return leaf != NULL;
+	return vhca_osm_switch_leaves(node) == 1;
 }
 
 static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **ret,

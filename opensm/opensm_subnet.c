@@ -79,10 +79,14 @@ void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
 {
 	const osm_subn_t *subn = &o->osm->subn;
 
-	if (complete)
+	if (complete) {
+		cl_plock_excl_acquire(&o->osm->lock);
+		vhca_osm_physical_note(subn, &o->physical);
+		unlock(o->osm);
 		atomic_store(&o->swept, true);
-	else if (subn->sm_state != IB_SMINFO_STATE_MASTER || subn->coming_out_of_standby)
+	} else if (subn->sm_state != IB_SMINFO_STATE_MASTER || subn->coming_out_of_standby) {
 		atomic_store(&o->swept, false);
+	}
 }
 
 void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret)
@@ -184,6 +188,17 @@ static bool is_vport_of(void *ctx, uint64_t port_guid, uint64_t hca_port_guid)
 	lock(osm);
 	is = vhca_osm_vport_is_of(&osm->subn, port_guid, hca_port_guid);
 	unlock(osm);
+	return is;
+}
+
+static bool is_physical(void *ctx, uint64_t port_guid)
+{
+	const struct vhca_osm_opensm *o = ctx;
+	bool is;
+
+	lock(o->osm);
+	is = vhca_osm_physical_has(&o->osm->subn, &o->physical, port_guid);
+	unlock(o->osm);
 	return is;
 }
 
@@ -393,6 +408,7 @@ const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
 	.find_alias = find_alias,
 	.evict = evict,
 	.is_vport_of = is_vport_of,
+	.is_physical = is_physical,
 	.has_pkey = has_pkey,
 	.each_port = each_port,
 	.apply = apply,

@@ -7,6 +7,7 @@
 
 #include "opensm/gate.h"
 #include "opensm/opensm_pkeys.h"
+#include "opensm/opensm_vports.h"
 #include "opensm/subnet.h"
 
 struct osm_opensm;
@@ -20,6 +21,7 @@ struct vhca_osm_opensm {
 	atomic_bool swept;
 	uint64_t guid_info_smps; /* of evictions; the plugin's thread only */
 	struct vhca_osm_pkey_watch pkeys;
+	struct vhca_osm_physical physical; /* under OpenSM's lock */
 };
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
@@ -28,7 +30,7 @@ extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
 void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret);
 /* Is this the master, with its first sweep complete? The caller holds OpenSM's lock. */
 bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
-/* From OpenSM's sweeper: a sweep begins or the state has changed (else: a sweep is complete). */
+/* From OpenSM's sweeper, without the lock: a sweep begins or the state has changed (else: a sweep is complete). */
 void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete);
 
 #endif

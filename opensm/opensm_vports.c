@@ -2,6 +2,7 @@
 #include "opensm/opensm_vports.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opensm/opensm_guid_tables.h"
@@ -48,6 +49,92 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 	if (!at || !at->p_remote_physp)
 		return NULL;
 	return osm_get_port_by_guid(subn, osm_physp_get_port_guid(at->p_remote_physp));
+}
+
+static const osm_node_t *cabled_to(const osm_node_t *node, uint8_t port)
+{
+	const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, port);
+
+	return here && here->p_remote_physp ? here->p_remote_physp->p_node : NULL;
+}
+
+unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
+{
+	const osm_node_t *leaf = NULL;
+
+	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
+		const osm_node_t *there = cabled_to(node, p);
+
+		if (!there || !there->sw || there == leaf)
+			continue;
+		if (leaf)
+			return 2;
+		leaf = there;
+	}
+	return leaf != NULL;
+}
+
+static bool has_hca_before(const osm_physp_t *at)
+{
+	for (uint8_t p = 1; p < at->port_num; p++) {
+		const osm_node_t *there = cabled_to(at->p_node, p);
+
+		if (there && osm_node_get_type(there) == IB_NODE_TYPE_CA)
+			return true;
+	}
+	return false;
+}
+
+static bool shows_physical(const osm_port_t *port)
+{
+	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
+		return true;
+	return there && there->p_node->sw &&
+	       (vhca_osm_switch_leaves(there->p_node) != 1 || !has_hca_before(there));
+}
+
+void vhca_osm_physical_note(const struct osm_subn *subn, struct vhca_osm_physical *p)
+{
+	const cl_qmap_t *ports = &subn->port_guid_tbl;
+	uint64_t *list = calloc(cl_qmap_count(ports) + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list) /* what was seen before goes on to hold */
+		return;
+	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		if (shows_physical((const osm_port_t *)i))
+			list[n++] = ((const osm_port_t *)i)->guid;
+	free(p->guids);
+	p->guids = list;
+	p->n = n;
+}
+
+static int by_guid(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+bool vhca_osm_physical_has(const struct osm_subn *subn, const struct vhca_osm_physical *p,
+			   uint64_t port_guid)
+{
+	uint64_t key = cl_hton64(port_guid);
+	const osm_port_t *port;
+
+	if (p->guids)
+		return bsearch(&key, p->guids, p->n, sizeof(key), by_guid) != NULL;
+	port = osm_get_port_by_guid(subn, key);
+	return port && shows_physical(port);
+}
+
+void vhca_osm_physical_done(struct vhca_osm_physical *p)
+{
+	free(p->guids);
+	*p = (struct vhca_osm_physical){.n = 0};
 }
 
 /* OpenSM's file of who is next to whom. */

@@ -53,6 +53,12 @@ void vhca_osm_own_ports_found(const struct vhca_osm_subnet_ops *ops, void *ctx,
 		struct vhca_osm_binding b = *vhca_osm_table_find(t, found[i]);
 		struct vhca_error err = VHCA_ERROR_INIT;
 
+		if (ops->is_physical(ctx, b.vguid)) {
+			vhca_log_warning("%s is a port of the subnet, and bound to port %s: its "
+					 "keys stay there",
+					 VHCA_GUID_STR(b.vguid), VHCA_GUID_STR(b.port_guid));
+			continue;
+		}
 		b.own_port = true;
 		if (vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0)
 			vhca_log_error("%s; its keys stay at port %s", err.msg,

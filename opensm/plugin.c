@@ -306,6 +306,7 @@ static void plugin_free(struct plugin *p)
 	vhca_osm_gate_done(&p->gate);
 	restore_partitions(p);
 	vhca_osm_pkeys_done(&p->subnet.pkeys);
+	vhca_osm_physical_done(&p->subnet.physical);
 	(void)vhca_osm_service_free(p->service);
 	vhca_osm_conf_done(&p->conf);
 	vhca_close_cleanup(&p->wake_fd);

@@ -578,6 +578,22 @@ static int check_pkeys(const struct vhca_osm_service *s, const uint16_t *pkeys, 
 	return 0;
 }
 
+/* Its keys would be those of whoever has that port, and go with the binding. */
+static int check_vguid(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+		       struct vhca_error *err)
+{
+	int r;
+
+	if (want->vguid != want->port_guid && !vhca_osm_table_is_port(s->table, want->vguid) &&
+	    !s->ops->is_physical(s->ctx, want->vguid))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_is_a_port", 0,
+			   "%s is a port of the subnet, and no virtual one",
+			   VHCA_GUID_STR(want->vguid));
+	vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
+	return r;
+}
+
 static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			size_t *ret_pkeys_max, struct vhca_error *err)
 {
@@ -587,6 +603,8 @@ static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_
 		r = check_pkeys(s, want->pkeys, want->n_pkeys, err);
 	if (r == 0)
 		r = check_port(s, want->port_guid, ret_pkeys_max, err);
+	if (r == 0)
+		r = check_vguid(s, want, err);
 	if (r == 0 && want->own_port) /* one that has gone for a while is as large as the other */
 		(void)check_port(s, want->vguid, ret_pkeys_max, NULL);
 	return r;

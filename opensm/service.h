@@ -36,7 +36,7 @@ char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static 
 
 /* ---- reports; in memory until vhca_osm_service_commit() ---- */
 /* Takes over a binding, and evicts its alias as eviction.h says; from_port as there. Beside the
- * table's errors: not_master, unknown_port, unknown_partition. */
+ * table's errors: not_master, unknown_port, unknown_partition, guid_is_a_port. */
 int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err);
 /* What the same call would do and return, without doing anything. */

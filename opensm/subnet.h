@@ -63,6 +63,8 @@ struct vhca_osm_subnet_ops {
 			   struct vhca_osm_port_info *ret);
 	/* True if the port is a virtual one of the HCA: after it, on the switch that is their hypervisor. */
 	bool (*is_vport_of)(void *ctx, uint64_t port_guid, uint64_t hca_port_guid);
+	/* True of a port of the subnet that the last sweep has shown to be no virtual one. */
+	bool (*is_physical)(void *ctx, uint64_t port_guid);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
 	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
 	 * with OpenSM's lock held: it must not call any of these operations. */

@@ -514,6 +514,18 @@ const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, 
 	return vhca_osm_guid_map_find(&t->ports, guid);
 }
 
+bool vhca_osm_table_is_port(const struct vhca_osm_table *t, uint64_t guid)
+{
+	const struct vhca_osm_port *p = vhca_osm_table_port(t, guid);
+	const struct vhca_osm_binding *b = vhca_osm_table_find(t, guid);
+	unsigned int own = b && !b->withdrawn && b->own_port;
+
+	for (size_t i = 0; p && i < p->n_needs; i++)
+		if (p->needs[i].bindings > own)
+			return true;
+	return false;
+}
+
 size_t vhca_osm_table_inherited(const struct vhca_osm_table *t)
 {
 	size_t n = 0;

@@ -94,6 +94,8 @@ const struct vhca_osm_binding *vhca_osm_table_record(const struct vhca_osm_table
 size_t vhca_osm_table_record_after(const struct vhca_osm_table *t, uint64_t vguid);
 size_t vhca_osm_table_ports(const struct vhca_osm_table *t);
 const struct vhca_osm_port *vhca_osm_table_port_at(const struct vhca_osm_table *t, size_t i);
+/* Is a vGUID bound to the port with this GUID, beside the one that it may be itself? */
+bool vhca_osm_table_is_port(const struct vhca_osm_table *t, uint64_t guid);
 size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid);
 /* Tombstones, oldest first: NULL starts, NULL ends. */
 const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,

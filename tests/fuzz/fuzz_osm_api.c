@@ -65,6 +65,12 @@ static bool fake_is_vport(void *ctx, uint64_t port_guid, uint64_t hca_guid)
 	return false;
 }
 
+static bool fake_is_physical(void *ctx, uint64_t port_guid)
+{
+	(void)ctx;
+	return port_guid == PORT_B;
+}
+
 static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 {
 	(void)ctx, (void)port;
@@ -105,6 +111,7 @@ static const struct vhca_osm_subnet_ops subnet = {
 	.find_alias = fake_alias,
 	.find_vport = fake_vport,
 	.is_vport_of = fake_is_vport,
+	.is_physical = fake_is_physical,
 	.has_pkey = fake_has_pkey,
 	.each_port = fake_each_port,
 	.apply = fake_apply,

@@ -164,17 +164,24 @@ class Basics(Case):
         self.fabric.sa_guid("delete", 2, 3, VGUID1)
         self.assertEqual(state(), "pending")
 
-    def test_a_ports_own_guid_is_its_alias_at_index_0(self):
-        own = fabric.port_guid(2)
-        doc = self.check(self.api.bind(own, self.epoch, 2, [], gid_index=0, lid=self.fabric.lid(2)), 200)
-        self.assertEqual((doc["state"], doc["findings"]), ("granted", []))
-        doc = self.check(self.api.bind(own, self.epoch + 1, 2, [], gid_index=7, lid=40000), 200)
+    def test_a_ports_guid_is_no_virtual_one(self):
+        """Its keys were edited by who bound it, at his port or at its own."""
+        victim = fabric.port_guid(2)
+        self.check(self.api.declare(2, ["0x8002"]), 200)
+        self.wait_key(2, "0x8002")
+        for host in (3, 2):
+            for answer in (self.api.bind(victim, self.epoch, host, ["0x8009"]), self.api.move(victim, self.epoch, (2, 0), (host, 0), ["0x8009"]),
+                           self.api.move(victim, self.epoch, (2, 0), (host, 0), phase="prepare")):
+                doc = self.check(answer, 409, "guid_is_a_port")
+                self.assertIn(victim, doc["detail"])
+                self.assertTrue(doc["hint"])
+        self.check(self.api.get(victim), 404)
+        self.assertEqual(self.api.call("GET", "/v1/members")[1]["members"][0]["effective"], ["0x8002"])
+
+    def test_findings_name_what_is_different(self):
+        doc = self.check(self.api.bind(VGUID1, self.epoch, 3, ["0x8009"], gid_index=7, lid=40000), 200)
         self.assertEqual(doc["state"], "pending")
-        self.assertRegex(doc["findings"][0], "at index 0")
-        self.assertRegex(doc["findings"][1], "reported LID 40000")
-        doc = self.check(self.api.bind(own, self.epoch + 2, 3, ["0x8009"], gid_index=0), 200)
-        self.assertEqual(doc["state"], "elsewhere")
-        self.assertIn(own, doc["findings"][0])
+        self.assertRegex(doc["findings"][0], "reported LID 40000")
         self.assertRegex(doc["findings"][-1], "Not yet.*0x8009")
 
     def test_epochs(self):

@@ -151,6 +151,13 @@ static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return true;
 }
 
+static bool fake_is_physical(void *ctx, uint64_t port_guid)
+{
+	(void)ctx;
+	(void)port_guid;
+	return false;
+}
+
 static int fake_apply(void *ctx)
 {
 	(void)ctx;
@@ -167,6 +174,7 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 	.find_port = fake_port,
 	.find_alias = fake_alias,
 	.evict = fake_evict,
+	.is_physical = fake_is_physical,
 	.has_pkey = fake_has_pkey,
 	.apply = fake_apply,
 	.sweep = fake_sweep,

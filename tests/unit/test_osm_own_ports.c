@@ -18,7 +18,7 @@
 /* ---- the fake subnet: two HCAs, and GUID_1 if it is a port, behind one of them ---- */
 
 struct fake {
-	bool there;
+	bool there, physical;
 	uint64_t behind;
 	uint16_t key; /* in all tables of GUID_1 */
 };
@@ -46,6 +46,13 @@ static bool fake_is_vport_of(void *ctx, uint64_t guid, uint64_t hca)
 	return guid == GUID_1 && f->there && f->behind == hca;
 }
 
+static bool fake_is_physical(void *ctx, uint64_t guid)
+{
+	const struct fake *f = ctx;
+
+	return f->physical && guid == GUID_1;
+}
+
 static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 {
 	const struct fake *f = ctx;
@@ -67,6 +74,7 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 	.find_port = fake_port,
 	.find_alias = fake_alias,
 	.is_vport_of = fake_is_vport_of,
+	.is_physical = fake_is_physical,
 	.has_pkey = fake_has_pkey,
 	.each_port = fake_each_port,
 };
@@ -124,6 +132,24 @@ static void keys_go_to_the_port_that_a_sweep_finds(void **state)
 	assert_int_equal(vhca_osm_table_ports(t), 0);
 	vhca_osm_own_ports_found(&fake_ops, &f, t); /* a tombstone needs nothing */
 	assert_int_equal(vhca_osm_table_ports(t), 0);
+	(void)vhca_osm_table_free(t);
+}
+
+/* One that was away when somebody bound its GUID. */
+static void keys_do_not_go_to_a_physical_port(void **state)
+{
+	struct vhca_osm_table *t = new_table();
+	struct fake f = {.behind = HCA_A};
+	uint16_t found = 0x8002;
+
+	(void)state;
+	put(&f, t, 1, HCA_A);
+	f.there = f.physical = true;
+	assert_int_equal(vhca_osm_table_inherit(t, GUID_1, &found, 1, NULL), 0);
+	vhca_osm_own_ports_found(&fake_ops, &f, t);
+	assert_int_equal(vhca_osm_table_port(t, GUID_1)->n_needs, 1);
+	assert_true(vhca_osm_table_port(t, GUID_1)->needs[0].inherited);
+	assert_false(vhca_osm_table_find(t, GUID_1)->own_port);
 	(void)vhca_osm_table_free(t);
 }
 
@@ -198,6 +224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_go_to_the_port_that_a_sweep_finds),
+		cmocka_unit_test(keys_do_not_go_to_a_physical_port),
 		cmocka_unit_test(keys_wait_for_a_port_that_is_away),
 		cmocka_unit_test(a_restart_knows_it),
 		cmocka_unit_test(its_state_is_its_place),

@@ -74,6 +74,13 @@ static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
 	return false;
 }
 
+static bool subnet_physical(void *ctx, uint64_t port_guid)
+{
+	(void)ctx;
+	(void)port_guid;
+	return false;
+}
+
 static int subnet_apply(void *ctx)
 {
 	(void)ctx;
@@ -89,6 +96,7 @@ static const struct vhca_osm_subnet_ops subnet = {
 	.status = subnet_status,
 	.find_port = subnet_port,
 	.find_alias = subnet_alias,
+	.is_physical = subnet_physical,
 	.has_pkey = subnet_has_pkey,
 	.apply = subnet_apply,
 	.sweep = subnet_sweep,
