@@ -49,6 +49,7 @@
 #define DEFAULT_CONF	VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
 #define TAKE_OVER_MAX_S 5
 #define LOOK_MS		2000U
+#define BUSY_LOOK_MS	5
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -73,6 +74,7 @@ struct plugin {
 		look_at; /* at the files of the API's door: OpenSM forgets a SIGHUP during a sweep */
 	atomic_bool swept; /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
+	bool busy; /* OpenSM changes its tables; the thread's */
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -116,6 +118,8 @@ static int poll_timeout(const struct plugin *p)
 		at = p->look_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
+	if (p->busy)
+		own = BUSY_LOOK_MS;
 	if (own < 0 || (http >= 0 && http < own))
 		return http;
 	return own;
@@ -162,14 +166,16 @@ static void *thread_main(void *arg)
 				    sizeof(count)); /* non-blocking, a counter */
 		if (atomic_exchange(&p->take_over_wanted, false))
 			take_over(p);
-		if (atomic_exchange(&p->swept, false) &&
+		p->busy = vhca_osm_service_is_busy(p->service);
+		if (!p->busy && atomic_exchange(&p->swept, false) &&
 		    p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
 			vhca_osm_lid_file_check(&p->lid_file, p->osm);
 		if (vhca_now_ms() >= p->look_at) {
 			vhca_osm_api_look(p->api);
 			p->look_at = vhca_now_ms() + LOOK_MS;
 		}
-		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
+		if (!p->busy)
+			vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
@@ -413,6 +419,7 @@ static void *create(osm_opensm_t *osm)
 	p->osm = osm;
 	p->subnet.osm = osm;
 	p->subnet.gate = &p->gate;
+	p->subnet.seen_ms = vhca_now_ms();
 	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -169,7 +169,9 @@ static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
 
 static void look_for_answers(struct vhca_osm_service *s, uint64_t now)
 {
-	vhca_osm_publisher_looked(&s->publisher, s->ops->unanswered(s->ctx) == 0, now);
+	bool all = !s->ops->is_busy(s->ctx) && s->ops->unanswered(s->ctx) == 0;
+
+	vhca_osm_publisher_looked(&s->publisher, all, now);
 }
 
 static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
@@ -335,8 +337,10 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
-	if (atomic_exchange(&s->ports_check, false))
+	if (atomic_load(&s->ports_check) && !s->ops->is_busy(s->ctx)) {
+		atomic_store(&s->ports_check, false);
 		vhca_osm_own_ports_found(s->ops, s->ctx, s->table);
+	}
 	if (!is_saved(s) && now >= s->save_retry_at)
 		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */
@@ -686,6 +690,11 @@ void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_o
 			   struct vhca_osm_view *ret)
 {
 	vhca_osm_view_get(s->ops, s->ctx, b, ret);
+}
+
+bool vhca_osm_service_is_busy(const struct vhca_osm_service *s)
+{
+	return s->ops->is_busy(s->ctx);
 }
 
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret)

@@ -58,6 +58,8 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 
 /* ---- reading ---- */
 const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s);
+/* Would reports, and what looks at single ports, wait for OpenSM's lock now? */
+bool vhca_osm_service_is_busy(const struct vhca_osm_service *s);
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
 void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret);
 void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,

@@ -339,7 +339,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, cache_size=None, hardware=None, disk=None):
+                 counter=None, cache_dir=None, cache_size=None, hardware=None, slow=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -351,7 +351,7 @@ class Manager:
         self.conf, self.opensm_conf = conf, opensm_conf
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
-        self.disk = disk    # slow_disk.c as a library
+        self.slow = slow    # slow_disk.c or slow_lock.c as a library
         self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
@@ -361,7 +361,7 @@ class Manager:
 
     def _environment(self):
         plugin = os.environ["VHCA_PLUGIN"]
-        preload = " ".join(str(lib) for lib in (self.counter, self.disk, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
+        preload = " ".join(str(lib) for lib in (self.counter, self.slow, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
         sanitizer = re.search(r"lib[at]san\S* => (\S+)", linked)
@@ -371,7 +371,7 @@ class Manager:
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path(),
-                "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk")}
+                "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk"), "VHCA_SLOW_LOCK": os.path.join(self.dir, "slow-lock")}
 
     def _prepare(self):
         few_descriptors()
@@ -381,6 +381,12 @@ class Manager:
     def slow_down(self, ms):
         """Each fsync takes so long from now on."""
         self._write("slow-disk", str(ms))
+
+    def keep_lock(self, ms):
+        """OpenSM computes ways, and keeps its lock for so long; it has it when this returns."""
+        path = self._write("slow-lock", str(ms))
+        self.resweep()
+        wait_for("OpenSM has its lock", lambda: not os.path.exists(path))
 
     def cache_path(self, name):
         """A file of its cache directory, as it is seen from here."""

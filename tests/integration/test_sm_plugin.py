@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libvhcasm.so inside a real OpenSM that manages ibsim's simulated fabric."""
 
+import contextlib
+import http.client
 import json
 import os
 import pwd
@@ -664,6 +666,78 @@ class Log(Case):
         self.assertEqual(self.told("0x07"), [True] * 3)
 
 
+class Computing(Case):
+    """OpenSM keeps its lock for seconds, as it does when it computes the ways through a large fabric."""
+
+    KEPT = 3000    # ms
+
+    def setUp(self):
+        self.sm = self.manager(slow=os.environ["VHCA_SLOW_LOCK_LIB"]).start()
+        self.check(self.sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+
+    def timed(self, ask):
+        begun = time.monotonic()
+        answer = ask()
+        return answer, time.monotonic() - begun
+
+    def ask_health(self):
+        """Fails if one of the three takes 100 ms; returns how old it says that its values are."""
+        ages = []
+        for path in ("/healthz", "/readyz"):
+            (status, doc), seconds = self.timed(lambda path=path: self.sm.api.call("GET", path))
+            self.assertLess(seconds, 0.1, path)
+            self.assertEqual((status, doc["sm_state"], doc["master_guid"], doc["bindings"]),
+                             (200, "master", fabric.port_guid(1), 1))
+            ages.append(doc["age_ms"])
+        values, seconds = self.timed(self.sm.api.metrics)
+        self.assertLess(seconds, 0.1)
+        self.assertEqual((values["vhcasm_master"], values["vhcasm_bindings"]), (1, 1))
+        return [*ages, values["vhcasm_subnet_age_seconds"] * 1000]
+
+    def test_health_answers_at_once(self):
+        self.sm.keep_lock(self.KEPT)
+        end = time.monotonic() + self.KEPT / 1000 - 0.5
+        while time.monotonic() < end:
+            ages = self.ask_health()
+            time.sleep(0.05)
+        for age in ages:
+            self.assertGreater(age, 1000)
+        self.wait_key(2, "0x8001")
+        fabric.wait_for("fresh values", lambda: max(self.ask_health()) < 500)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_health_answers_while_reports_wait(self):
+        """Reports need OpenSM's tables: they are answered when these can be had, in the order in which they came."""
+        answers = []
+        def report(epoch):
+            answers.append((epoch, self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
+        self.sm.keep_lock(self.KEPT)
+        begun, threads = time.monotonic(), []
+        for epoch in (2, 4, 3):
+            threads.append(threading.Thread(target=report, args=(epoch,)))
+            threads[-1].start()
+            time.sleep(0.2)
+        while time.monotonic() < begun + self.KEPT / 1000 - 0.5:
+            self.assertEqual((answers, self.ask_health()[0] > 0), ([], True))
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(answers), [(2, 200), (3, 409), (4, 200)])
+        self.wait_key(3, "0x8001")
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_it_ends_while_a_report_waits(self):
+        def report():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.sm.api.bind(VGUID2, 1, 3, [])
+        self.sm.keep_lock(self.KEPT)
+        waits = threading.Thread(target=report)
+        waits.start()
+        time.sleep(0.3)
+        self.assertEqual(self.sm.stop(), 0)
+        waits.join()
+
+
 class Masters(masters.Masters, Case):
     def new_fabric(self):
         return fabric.Fabric()
@@ -715,7 +789,7 @@ class Masters(masters.Masters, Case):
     def test_a_take_over_with_a_slow_disk(self):
         """Six fsyncs of 1.5 s: OpenSM's sweeper waits 5 s for what it reads next, not for all of them."""
         master = self.manager(host=1, opensm_conf=masters.MASTER).start()
-        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, disk=os.environ["VHCA_SLOW_DISK_LIB"])
+        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, slow=os.environ["VHCA_SLOW_DISK_LIB"])
         self.check(master.api.bind(VGUID1, 7, 3, ["0x8011"]), 200)
         self.wait_key(3, "0x8011")
         self.enter_standby(standby)
