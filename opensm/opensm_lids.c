@@ -54,6 +54,11 @@ static int check_movable(const struct vhca_osm_lids *lids, struct vhca_error *er
 	const osm_subn_opt_t *opt = &lids->osm->subn.opt;
 	int r;
 
+	if (!lids->enabled) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0, "LIDs stay here");
+		vhca_error_hint(err, "enable = yes in section [lids] of vhcasm.conf");
+		return r;
+	}
 	if (opt->lmc || opt->use_ucast_cache)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
 				      "LIDs cannot move with `%s` in opensm.conf",

@@ -349,13 +349,30 @@ static int load_conf(struct plugin *p, struct vhca_error *err)
 	return r;
 }
 
+/* What ports have stays theirs, as any other LID. Whether it is given to a guest is asked anew when
+ * LIDs may move again. */
+static void end_dynamic(struct plugin *p)
+{
+	if (p->dynamic.n == 0)
+		return;
+	vhca_log_notice("%zu dynamic LIDs are ordinary ones now: [lids] enable is no",
+			p->dynamic.n);
+	vhca_osm_dynamic_lids_clear(&p->dynamic);
+	save_dynamic(p);
+}
+
 /* The state directory is locked. */
 static int load_dynamic(struct plugin *p, struct vhca_error *err)
 {
+	int r;
+
 	p->dynamic.max = p->conf.dynamic;
 	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
 		       p->conf.state_dir);
-	return vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
+	r = vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
+	if (r == 0 && !p->conf.lids_move)
+		end_dynamic(p);
+	return r;
 }
 
 static int make_mover(struct plugin *p, struct vhca_error *err)
@@ -370,6 +387,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,
 		.kept = &p->kept,
+		.enabled = p->conf.lids_move,
 		.drain = p->conf.drain,
 	};
 	if (r == 0)
@@ -445,6 +463,23 @@ static bool is_routed(osm_epi_event_id_t id, const void *event)
 	       (uintptr_t)event == UCAST_ROUTING_HEAVY_SWEEP;
 }
 
+/* ---- where LIDs move ---- */
+
+static void prepare_lids(struct plugin *p)
+{
+	vhca_osm_kept_snapshot_swept(&p->kept, true);
+	vhca_osm_places_unlist(p->osm);
+	vhca_osm_routing_wrap(p->routing);
+	vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+}
+
+static void settle_lids(struct plugin *p)
+{
+	vhca_osm_kept_snapshot_swept(&p->kept, false);
+	vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
+	atomic_store(&p->swept, true);
+}
+
 static void report(void *data, osm_epi_event_id_t id, void *event)
 {
 	struct plugin *p = data;
@@ -452,10 +487,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
-		vhca_osm_kept_snapshot_swept(&p->kept, true);
-		vhca_osm_places_unlist(p->osm);
-		vhca_osm_routing_wrap(p->routing);
-		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+		if (p->conf.lids_move)
+			prepare_lids(p);
 		vhca_osm_pkeys_sweep_begins(p->osm, &p->subnet.pkeys);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
@@ -464,7 +497,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_past_master_heed(p->osm);
 		if (takes_over(p))
 			wait_for_take_over(p);
-		vhca_osm_places_unlist(p->osm);
+		if (p->conf.lids_move)
+			vhca_osm_places_unlist(p->osm);
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */
 		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
@@ -473,10 +507,9 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);
-		vhca_osm_kept_snapshot_swept(&p->kept, false);
-		vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
+		if (p->conf.lids_move)
+			settle_lids(p);
 		vhca_osm_opensm_swept(&p->subnet, true);
-		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

@@ -25,6 +25,7 @@ struct vhca_osm_conf {
 	char base_file
 		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
 	uint32_t inherit_s;	       /* [partitions] inherit [600]: seconds, 0 = off */
+	bool lids_move;		       /* [lids] enable [no]; the other two need it */
 	bool drain;		       /* [lids] drain [no] */
 	uint32_t dynamic;	       /* [lids] dynamic [0]: so many at most */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */

@@ -213,6 +213,8 @@ class Api:
 class Fabric:
     """ibsim with hosts named H1, H2, ...: by default HOSTS of them at one switch."""
 
+    LIDS_MOVE = False   # [lids] enable of its managers
+
     def __init__(self, net=None, console=False, options=()):
         self.dir = tempfile.mkdtemp(prefix="vhca-fabric.")
         self.sock_name = os.path.basename(self.dir)
@@ -339,7 +341,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, cache_size=None, hardware=None, slow=None):
+                 counter=None, cache_dir=None, cache_size=None, hardware=None, slow=None, lids=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -349,6 +351,7 @@ class Manager:
         self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
+        self.lids = fabric.LIDS_MOVE if lids is None else lids
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
         self.slow = slow    # slow_disk.c or slow_lock.c as a library
@@ -397,8 +400,9 @@ class Manager:
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
         if "inherit" not in self.conf:
             base += "inherit = 0\n"    # cases share a fabric: nothing is to come from the one before
+        lids = "[lids]\nenable = yes\n" if self.lids else ""
         conf = self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
-                           f"[state]\ndir = {self.state_dir}\n[partitions]\n{base}{self.conf}\n")
+                           f"[state]\ndir = {self.state_dir}\n{lids}[partitions]\n{base}{self.conf}\n")
         main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
                            f"partition_config_file {self.state_dir}/partitions.conf\n"
                            f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"

@@ -600,6 +600,56 @@ class Configuration(Case):
 
 
 @unittest.skipIf(os.geteuid(), "only root can ask as another user")
+class Lids(Case):
+    """[lids] enable = no, as shipped: LIDs stay, and nothing of OpenSM's is wrapped or looked after for their sake."""
+
+    def put_lid(self, sm):
+        return sm.api.call("PUT", f"/v1/lids/{self.fabric.lid(2)}", {"port_guid": fabric.port_guid(3)})
+
+    def bind(self, sm, **more):
+        return sm.api.call("PUT", f"/v1/bindings/{VGUID1}", {
+            "epoch": 1, "port_guid": fabric.port_guid(2), "gid_index": 1, "lid": 0, "pkeys": ["0x8001"], **more})
+
+    def move(self, sm, policy):
+        place = lambda host: {"port_guid": fabric.port_guid(host), "gid_index": 1, "lid": self.fabric.lid(host), "vport": 1}
+        return sm.api.call("POST", "/v1/moves", {
+            "id": "x", "epoch": 1, "vguid": VGUID1, "phase": "commit", "from": place(2), "to": place(3), "pkeys": [],
+            "lid_policy": policy})
+
+    def test_lids_stay(self):
+        sm = self.manager().start()
+        answers = [self.put_lid(sm), self.bind(sm, lid_policy="dynamic"), self.move(sm, "follow"), self.move(sm, "vport")]
+        for answer in answers:
+            doc = self.check(answer, 409, "cannot_move")
+            self.assertIn("enable = yes", doc["hint"])
+        self.check(sm.api.get(VGUID1), 404, "unknown_binding")
+        self.assertNotIn("wrapped", sm.log())
+        self.check(self.bind(sm), 200)    # keys need none of it
+        self.wait_key(2, "0x8001")
+        self.check(sm.api.withdraw(VGUID1, 1), 200)
+        self.assertFalse(os.path.exists(sm.cache_path("guid2lid.vhcasm")))
+        self.assertEqual(sm.stop(), 0)
+
+    def test_lids_may_move(self):
+        sm = self.manager(lids=True).start()
+        self.check(self.put_lid(sm), 200)
+        self.assertIn("wrapped", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+    def test_dynamic_lids_of_before(self):
+        """Their ports keep them as any others do, and who asks for them again later gets no stale ones."""
+        sm = self.manager()
+        os.makedirs(sm.state_dir)
+        path = os.path.join(sm.state_dir, "dynamic-lids")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"vhcasm-dynamic-lids 1\nd {VGUID1} 77 {fabric.port_guid(2)}\nend 1\n")
+        sm.start()
+        with open(path, encoding="ascii") as f:
+            self.assertEqual(f.read(), "vhcasm-dynamic-lids 1\nend 0\n")
+        self.assertIn("1 dynamic LIDs are ordinary ones now", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+
 class Roles(Case):
     """Who may ask for what at a unix socket: every route as every role."""
 

@@ -542,7 +542,7 @@ class SharedPorts(unittest.TestCase):
     def test_no_vswitch(self):
         net = fabric.Fabric()
         self.addCleanup(net.close)
-        sm = net.manager(conf="[lids]\ndynamic = 4").start()
+        sm = net.manager(conf="[lids]\ndynamic = 4", lids=True).start()
         status, problem = sm.api.call("PUT", f"/v1/bindings/{VGUID}", {
             "epoch": 1, "port_guid": fabric.port_guid(2), "gid_index": 1, "pkeys": [], "lid_policy": "dynamic"})
         self.assertEqual((status, problem["code"]), (409, "no_vswitch"))
