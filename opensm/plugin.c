@@ -13,6 +13,7 @@
 #include "config.h"
 #include "opensm/api.h"
 #include "opensm/dynamic_lids.h"
+#include "opensm/file_stamp.h"
 #include "opensm/gate.h"
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
@@ -70,8 +71,9 @@ struct plugin {
 	atomic_bool service_is_new;
 	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
 	atomic_bool was_standby;
-	uint64_t
-		look_at; /* at the files of the API's door: OpenSM forgets a SIGHUP during a sweep */
+	/* At the files of the API's door and at vhcasm.conf: OpenSM forgets a SIGHUP during a sweep. */
+	uint64_t look_at;
+	struct vhca_osm_file_stamp conf_read, conf_seen;
 	atomic_bool swept; /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
 	bool busy; /* OpenSM changes its tables; the thread's */
@@ -149,6 +151,65 @@ static void take_over(struct plugin *p)
 		save_dynamic(p);
 }
 
+/* ---- vhcasm.conf, read again ---- */
+
+static const char *conf_path(const struct plugin *p)
+{
+	const char *path = p->osm->subn.opt.event_plugin_options;
+
+	return path && *path ? path : DEFAULT_CONF;
+}
+
+static void limit_dynamic(struct plugin *p, uint32_t max)
+{
+	bool more = max > p->dynamic.max;
+
+	if (max != p->dynamic.max)
+		vhca_osm_dynamic_limit(p->osm, &p->dynamic, max);
+	if (more && p->conf.lids_move)
+		vhca_osm_opensm_ops.sweep(&p->subnet);
+}
+
+static void take_conf(struct plugin *p, const struct vhca_osm_conf *conf)
+{
+	vhca_osm_service_allow(p->service, &conf->policy, vhca_now_ms());
+	p->lids.drain = conf->drain;
+	limit_dynamic(p, conf->dynamic);
+}
+
+static void read_conf_again(struct plugin *p)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_conf conf;
+
+	if (vhca_osm_conf_load(conf_path(p), &conf, &err) < 0) {
+		vhca_log_error("%s; what was read before stays", err.msg);
+		vhca_osm_service_conf_problem(p->service, err.msg);
+		return;
+	}
+	take_conf(p, &conf);
+	vhca_osm_conf_done(&conf);
+	vhca_osm_service_conf_problem(p->service, "");
+	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "
+			"there needs a restart of OpenSM",
+			conf_path(p));
+}
+
+/* A file that has changed is read when it has not changed any more since the look before. */
+static void look_at_conf(struct plugin *p)
+{
+	struct vhca_osm_file_stamp now;
+	bool rests;
+
+	vhca_osm_file_stamp_take(conf_path(p), &now);
+	rests = memcmp(&now, &p->conf_seen, sizeof(now)) == 0;
+	p->conf_seen = now;
+	if (!rests || memcmp(&now, &p->conf_read, sizeof(now)) == 0)
+		return;
+	p->conf_read = now;
+	read_conf_again(p);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -172,6 +233,8 @@ static void *thread_main(void *arg)
 			vhca_osm_lid_file_check(&p->lid_file, p->osm);
 		if (vhca_now_ms() >= p->look_at) {
 			vhca_osm_api_look(p->api);
+			if (!p->busy) /* it is in force when it is read */
+				look_at_conf(p);
 			p->look_at = vhca_now_ms() + LOOK_MS;
 		}
 		if (!p->busy)
@@ -342,9 +405,10 @@ static int make_socket_dir(const struct plugin *p, struct vhca_error *err)
 
 static int load_conf(struct plugin *p, struct vhca_error *err)
 {
-	const char *path = p->osm->subn.opt.event_plugin_options;
-	int r = vhca_osm_conf_load(path && *path ? path : DEFAULT_CONF, &p->conf, err);
+	int r;
 
+	vhca_osm_file_stamp_take(conf_path(p), &p->conf_read); /* first: a change is seen then */
+	r = vhca_osm_conf_load(conf_path(p), &p->conf, err);
 	p->conf.policy.both_memberships = p->osm->subn.opt.allow_both_pkeys;
 	return r;
 }

@@ -3,7 +3,7 @@
 #define VHCA_OPENSM_PLUGIN_CONF_H
 /*
  * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped opensm/vhcasm.conf documents every key and equals
- * the defaults (tested). Read once: OpenSM has to be restarted for a change.
+ * the defaults (tested). `allowed`, `drain` and `dynamic` are read again when the file changes; for all else OpenSM has to be restarted.
  */
 #include <sys/types.h>
 

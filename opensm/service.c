@@ -39,7 +39,7 @@ struct vhca_osm_service {
 	struct vhca_osm_publisher publisher;
 	char *text;		/* what stands in the partition file; NULL = unknown */
 	uint64_t save_retry_at; /* only while something is not saved */
-	char base_problem[256], save_problem[256], write_problem[256];
+	char base_problem[256], save_problem[256], write_problem[256], conf_problem[256];
 };
 
 static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
@@ -114,6 +114,16 @@ static void recheck_base(struct vhca_osm_service *s, uint64_t now)
 	s->base = base;
 	s->base_stat = st;
 	s->base_problem[0] = '\0';
+	vhca_osm_changed_ports_add_all(vhca_osm_table_changed_ports(s->table));
+	vhca_osm_publisher_changed(&s->publisher, now);
+}
+
+/* Of the default partition, what was reported counts only while it may be asked for. */
+void vhca_osm_service_allow(struct vhca_osm_service *s, const struct vhca_osm_policy *policy,
+			    uint64_t now)
+{
+	s->conf.policy.n_allowed = policy->n_allowed;
+	memcpy(s->conf.policy.allowed, policy->allowed, sizeof(policy->allowed));
 	vhca_osm_changed_ports_add_all(vhca_osm_table_changed_ports(s->table));
 	vhca_osm_publisher_changed(&s->publisher, now);
 }
@@ -754,5 +764,12 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
 {
 	if (s->save_problem[0])
 		return s->save_problem;
-	return s->write_problem[0] ? s->write_problem : s->base_problem;
+	if (s->write_problem[0])
+		return s->write_problem;
+	return s->base_problem[0] ? s->base_problem : s->conf_problem;
+}
+
+void vhca_osm_service_conf_problem(struct vhca_osm_service *s, const char *problem)
+{
+	(void)vhca_strcpy(s->conf_problem, sizeof(s->conf_problem), problem);
 }

@@ -95,6 +95,13 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s);
  * Blocking. */
 void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now);
 
+/* ---- vhcasm.conf, read again ---- */
+/* From now on agents may ask for other keys. What they were given stays. */
+void vhca_osm_service_allow(struct vhca_osm_service *s, const struct vhca_osm_policy *policy,
+			    uint64_t now);
+/* What is wrong with the file that was not taken, "" = nothing: a problem(). */
+void vhca_osm_service_conf_problem(struct vhca_osm_service *s, const char *problem);
+
 /* ---- from OpenSM's sweeper thread; the owner's thread is to be woken after each ---- */
 void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s);
 void vhca_osm_service_on_discovered(

@@ -396,13 +396,18 @@ class Manager:
         path = os.path.join(self.cache_dir, name)
         return f"/proc/{self.process.pid}/root{path}" if self.cache_size else path
 
-    def start(self, wait=True, timeout=20):
+    def configure(self, conf=None):
+        """Writes vhcasm.conf, with other words from now on if there are any; returns where."""
+        self.conf = self.conf if conf is None else conf
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
         if "inherit" not in self.conf:
             base += "inherit = 0\n"    # cases share a fabric: nothing is to come from the one before
         lids = "[lids]\nenable = yes\n" if self.lids else ""
-        conf = self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
+        return self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
                            f"[state]\ndir = {self.state_dir}\n{lids}[partitions]\n{base}{self.conf}\n")
+
+    def start(self, wait=True, timeout=20):
+        conf = self.configure()
         main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
                            f"partition_config_file {self.state_dir}/partitions.conf\n"
                            f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"

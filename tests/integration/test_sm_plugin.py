@@ -559,6 +559,26 @@ class Configuration(Case):
         self.check(sm.api.declare(2, ["0x0011"]), 403, "unknown_partition")
         self.assertEqual(sm.stop(), 0)
 
+    def test_allowed_keys_are_read_again(self):
+        """Without a restart and without a signal; what was given stays, and a mistake changes nothing."""
+        sm = self.manager(conf="allowed = 0x0001-0x000f").start()
+        ask = lambda vguid, key: sm.api.bind(vguid, 1, 2, [key])
+        self.check(ask(VGUID1, "0x8010"), 403, "unknown_partition")
+        self.check(ask(VGUID1, "0x8001"), 200)
+        sm.configure("allowed = 0x0010")
+        fabric.wait_for("the new keys", lambda: ask(VGUID2, "0x8010")[0] == 200)
+        self.check(sm.api.bind("0x02c9ab0000000003", 1, 2, ["0x8002"]), 403, "unknown_partition")
+        problem = lambda: sm.api.call("GET", "/readyz")[1]["problem"]
+        sm.configure("allowed = everything")
+        self.assertRegex(fabric.wait_for("the mistake is told", problem), r"vhcasm\.conf:\d+: allowed: ")
+        self.check(sm.api.bind("0x02c9ab0000000003", 1, 2, ["0x8010"]), 200)
+        sm.configure("allowed = 0x0010 0x0011")
+        fabric.wait_for("the mistake is mended", lambda: problem() is None)
+        self.check(sm.api.bind("0x02c9ab0000000004", 1, 2, ["0x8011"]), 200)
+        for key in ("0x8001", "0x8010", "0x8011"):
+            self.wait_key(2, key)
+        self.assertEqual(sm.stop(), 0)
+
     def test_both_memberships_with_opensms_option(self):
         sm = self.manager(opensm_conf="allow_both_pkeys TRUE").start()
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x0001"]), 200)
