@@ -17,12 +17,21 @@
 #include "opensm/descriptors.h"
 #include "opensm/metrics.h"
 
+/* How often it is looked whether OpenSM's tables can be had. */
+#define RESUME_MS 5
+
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
 	struct vhca_http_request *req;
 	struct json_object *(*answer)(const struct vhca_osm_service *s, uint64_t guid);
 	uint64_t guid;
 	struct json_object *body; /* the answer, if answer() is NULL */
+};
+
+/* A request that would wait for OpenSM's lock, and all others with it. */
+struct deferred {
+	struct vhca_http_request *req;
+	void (*handler)(void *ctx, struct vhca_http_request *req);
 };
 
 struct vhca_osm_api {
@@ -32,7 +41,49 @@ struct vhca_osm_api {
 	struct vhca_http_server *server;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
+	bool resuming; /* the first of the deferred ones is being handled */
+	size_t n_deferred;
+	struct deferred deferred[VHCA_OSM_CONNECTIONS_MAX];
 };
+
+/* ---- while OpenSM computes ways ---- */
+
+static void refuse_deferred(struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+			     "OpenSM computes ways, and %d requests wait for its tables",
+			     VHCA_OSM_CONNECTIONS_MAX);
+	vhca_http_reply_error(req, &err);
+}
+
+/* True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
+ * what came before. So nothing but the subnet's state waits for OpenSM, least of all its health. */
+static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
+		  void (*handler)(void *ctx, struct vhca_http_request *req))
+{
+	if (api->resuming || (api->n_deferred == 0 && !vhca_osm_service_is_busy(api->service)))
+		return false;
+	if (api->n_deferred == VHCA_OSM_CONNECTIONS_MAX) /* some of them have lost their client */
+		refuse_deferred(req);
+	else
+		api->deferred[api->n_deferred++] =
+			(struct deferred){.req = req, .handler = handler};
+	return true;
+}
+
+static void resume(struct vhca_osm_api *api)
+{
+	size_t n = 0;
+
+	api->resuming = true;
+	for (; n < api->n_deferred && !vhca_osm_service_is_busy(api->service); n++)
+		api->deferred[n].handler(api, api->deferred[n].req);
+	api->resuming = false;
+	api->n_deferred -= n;
+	memmove(api->deferred, api->deferred + n, api->n_deferred * sizeof(*api->deferred));
+}
 
 /* Makes everything durable and lets the waiting senders know. */
 static void flush(struct vhca_osm_api *api)
@@ -154,6 +205,8 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	bool dynamic = false;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
 
+	if (defer(api, req, put_binding))
+		return;
 	if (r == 0)
 		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &err);
 	if (r == 0)
@@ -176,6 +229,8 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	bool keep = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
+	if (defer(api, req, delete_binding))
+		return;
 	if (r == 0)
 		r = vhca_osm_read_epoch(req, &epoch, &err);
 	if (r == 0)
@@ -281,6 +336,8 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 	struct vhca_osm_move move = {.commit = false};
 	int r = vhca_osm_read_move(vhca_http_body(req), &b, &move, &err);
 
+	if (defer(api, req, post_move))
+		return;
 	if (r == 0)
 		r = move.commit ? commit_move(api, req, &b, &move, &err)
 				: prepare_move(api, req, &b, &move, &err);
@@ -295,6 +352,8 @@ static void get_binding(void *ctx, struct vhca_http_request *req)
 	uint64_t vguid = 0;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
+	if (defer(api, req, get_binding))
+		return;
 	if (r == 0 && !vhca_osm_table_find(vhca_osm_service_table(api->service), vguid))
 		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "unknown_binding", 0,
 				   "%s: never reported", VHCA_GUID_STR(vguid));
@@ -310,6 +369,8 @@ static void list_bindings(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_page page;
 
+	if (defer(api, req, list_bindings))
+		return;
 	if (vhca_osm_read_page(req, &page, &err) < 0)
 		vhca_http_reply_error(req, &err);
 	else
@@ -327,6 +388,8 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	size_t n = 0;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
 
+	if (defer(api, req, put_member))
+		return;
 	if (r == 0)
 		r = vhca_json_check_members(body, members, &err);
 	if (r == 0)
@@ -372,23 +435,26 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 
 static void put_lid(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_osm_api *api = ctx;
+	struct vhca_osm_api *api = ctx;
 
-	vhca_osm_api_put_lid(api->mover, req);
+	if (!defer(api, req, put_lid))
+		vhca_osm_api_put_lid(api->mover, req);
 }
 
 static void get_lid(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_osm_api *api = ctx;
+	struct vhca_osm_api *api = ctx;
 
-	vhca_osm_api_get_lid(api->mover, req);
+	if (!defer(api, req, get_lid))
+		vhca_osm_api_get_lid(api->mover, req);
 }
 
 static void get_fabric(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_osm_api *api = ctx;
+	struct vhca_osm_api *api = ctx;
 
-	vhca_osm_api_get_fabric(api->mover, req);
+	if (!defer(api, req, get_fabric))
+		vhca_osm_api_get_fabric(api->mover, req);
 }
 
 static void get_metrics(void *ctx, struct vhca_http_request *req)
@@ -396,19 +462,18 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	const struct vhca_osm_api *api = ctx;
 	const struct vhca_osm_service *s = api->service;
 	char text[VHCA_OSM_METRICS_MAX];
-	struct vhca_osm_fabric_info info;
 	struct vhca_osm_status status;
 	struct vhca_osm_metrics now = {
+		.dynamic_lids = vhca_osm_mover_dynamic_lids(api->mover),
 		.rebuilding = vhca_osm_service_is_rebuilding(s),
 		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
 	};
 
 	vhca_osm_service_status(s, &status);
 	vhca_osm_service_smps(s, &now.smps);
-	vhca_osm_mover_info(api->mover, &info);
 	vhca_osm_mover_stats(api->mover, &now.moves);
 	now.master = status.master;
-	now.dynamic_lids = info.dynamic_lids;
+	now.age_ms = status.age_ms;
 	vhca_osm_metrics_render(&now, text, sizeof(text));
 	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", text);
 }
@@ -492,11 +557,16 @@ int vhca_osm_api_fd(const struct vhca_osm_api *api)
 
 int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
 {
-	return vhca_http_server_timeout_ms(api->server);
+	int ms = vhca_http_server_timeout_ms(api->server);
+
+	if (api->n_deferred && (ms < 0 || ms > RESUME_MS))
+		return RESUME_MS;
+	return ms;
 }
 
 void vhca_osm_api_run(struct vhca_osm_api *api)
 {
+	resume(api);
 	vhca_http_server_run(api->server);
 	if (api->n_waiting == 0)
 		return;

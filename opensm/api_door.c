@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -58,20 +57,14 @@ static int load_rules(struct vhca_caller_rules *rules, const struct vhca_osm_con
 }
 
 static void take_stamps(const struct vhca_osm_conf *conf,
-			struct vhca_osm_door_stamp ret[static VHCA_OSM_DOOR_FILES])
+			struct vhca_osm_file_stamp ret[static VHCA_OSM_DOOR_FILES])
 {
 	const char *const files[VHCA_OSM_DOOR_FILES] = {conf->tls_certificate, conf->tls_key,
 							conf->tls_ca, conf->tls_crl,
 							conf->token_file};
-	struct stat st;
 
-	memset(ret, 0, VHCA_OSM_DOOR_FILES * sizeof(*ret));
 	for (size_t i = 0; i < VHCA_OSM_DOOR_FILES; i++)
-		if (files[i][0] && stat(files[i], &st) == 0) {
-			ret[i].ino = st.st_ino;
-			ret[i].size = st.st_size;
-			ret[i].changed = st.st_ctim;
-		}
+		vhca_osm_file_stamp_take(files[i], &ret[i]);
 }
 
 /* The stamps first: what changes while it is read is read again. */
@@ -160,7 +153,7 @@ static void tell_what_is_wrong(struct vhca_osm_door *door, const struct vhca_err
 
 void vhca_osm_door_look(struct vhca_osm_door *door)
 {
-	struct vhca_osm_door_stamp now[VHCA_OSM_DOOR_FILES];
+	struct vhca_osm_file_stamp now[VHCA_OSM_DOOR_FILES];
 	struct vhca_http_auth *fresh = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
 

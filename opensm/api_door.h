@@ -2,11 +2,9 @@
 #ifndef VHCA_OPENSM_API_DOOR_H
 #define VHCA_OPENSM_API_DOOR_H
 /* Who is let in to the API, and what for. */
-#include <sys/types.h>
-#include <time.h>
-
 #include "common/base/caller.h"
 #include "common/http/auth.h"
+#include "opensm/file_stamp.h"
 #include "opensm/plugin_conf.h"
 
 #define VHCA_OSM_DOOR_FILES 5
@@ -15,11 +13,7 @@ struct vhca_osm_door {
 	const struct vhca_osm_conf *conf;
 	struct vhca_http_auth *auth; /* NULL: whoever reaches it is let in */
 	struct vhca_caller_rules rules;
-	struct vhca_osm_door_stamp { /* of a file */
-		ino_t ino;
-		off_t size;
-		struct timespec changed;
-	} read[VHCA_OSM_DOOR_FILES], seen[VHCA_OSM_DOOR_FILES];
+	struct vhca_osm_file_stamp read[VHCA_OSM_DOOR_FILES], seen[VHCA_OSM_DOOR_FILES];
 	char told[sizeof(
 		((struct vhca_error *)0)->msg)]; /* why they were not taken last; "" = they were */
 };

@@ -192,6 +192,7 @@ struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const
 	vhca_json_add_string(obj, "status", status);
 	vhca_json_add_string(obj, "sm_state", sm.sm_state);
 	vhca_json_add_guid(obj, "master_guid", sm.master_guid);
+	vhca_json_add_u64(obj, "age_ms", sm.age_ms);
 	vhca_json_add_string(obj, "plugin_version", VHCA_VERSION);
 	vhca_json_add_string(obj, "opensm_version", sm.version);
 	vhca_json_add_u64(obj, "bindings", vhca_osm_table_bindings(vhca_osm_service_table(s)));

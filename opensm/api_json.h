@@ -52,7 +52,7 @@ struct json_object *vhca_osm_json_member_now(const struct vhca_osm_service *s, u
 /* {members: [...], next} */
 struct json_object *vhca_osm_json_members(const struct vhca_osm_service *s,
 					  const struct vhca_osm_page *page);
-/* {status, sm_state, master_guid, plugin_version, opensm_version, bindings, ports, in_effect, problem} */
+/* {status, sm_state, master_guid, age_ms, plugin_version, opensm_version, bindings, ports, in_effect, problem} */
 struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const char *status);
 
 #endif

@@ -100,6 +100,8 @@ struct vhca_osm_lid_ops {
 	bool (*is_master)(void *ctx);
 	/* After this time an SMP that has no answer gets none. */
 	unsigned int (*timeout_ms)(void *ctx);
+	/* How many dynamic LIDs are given. Without OpenSM's lock, too. */
+	size_t (*dynamic_lids)(void *ctx);
 	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
 	void (*info)(void *ctx, struct vhca_osm_fabric_info *ret);
 	void (*sweep)(void *ctx);

@@ -90,6 +90,10 @@ static void gauge(struct vhca_strbuf *sb, const char *name, uint64_t value, cons
 static void present(struct vhca_strbuf *sb, const struct vhca_osm_metrics *now)
 {
 	gauge(sb, "master", now->master, "1: this subnet manager is the master.");
+	head(sb, "subnet_age_seconds", "gauge",
+	     "Since OpenSM's tables could be read: more than 0 while it computes ways.");
+	vhca_strbuf_add(sb, "vhcasm_subnet_age_seconds %" PRIu64 ".%03u\n", now->age_ms / 1000,
+			(unsigned int)(now->age_ms % 1000));
 	gauge(sb, "rebuilding", now->rebuilding,
 	      "1: keys stay on ports only because this master found them there.");
 	gauge(sb, "bindings", now->bindings, "Virtual GUIDs that are bound to a port.");

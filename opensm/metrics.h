@@ -4,6 +4,7 @@
 /* What the plugin has counted, and what is now, in the text format of Prometheus. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "opensm/mover.h"
 #include "opensm/subnet.h"
@@ -14,6 +15,7 @@ struct vhca_osm_metrics {
 	struct vhca_osm_mover_stats moves;
 	struct vhca_osm_smps smps;
 	bool master, rebuilding;
+	uint64_t age_ms; /* of what is known of the subnet */
 	size_t bindings, dynamic_lids;
 };
 

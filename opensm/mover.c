@@ -663,6 +663,11 @@ void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_
 	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
 }
 
+size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m)
+{
+	return m->ops->dynamic_lids(m->ctx);
+}
+
 bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
 			 struct vhca_osm_lid_place *ret)
 {

@@ -154,6 +154,13 @@ void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lid
 	cl_plock_release(&osm->lock);
 }
 
+void vhca_osm_dynamic_limit(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t, size_t max)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	t->max = max;
+	cl_plock_release(&osm->lock);
+}
+
 void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
 {
 	size_t n = t->n;

@@ -15,6 +15,8 @@
 #include "opensm/lid_ops.h"
 #include "opensm/opensm_fabric.h"
 
+/* Plugin's thread, without the lock: so many at most from now on. A sweep makes room for more. */
+void vhca_osm_dynamic_limit(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t, size_t max);
 /* Plugin's thread, without the lock, while a sweep of the new master waits before OpenSM gives LIDs to ports: knows none any more. */
 void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t);
 /* Sweeper, without the lock, before OpenSM gives LIDs to ports: OpenSM's file of them may be older than ours. Does nothing for a new master

@@ -39,7 +39,7 @@ static int check_ready(const struct vhca_osm_lids *lids, struct vhca_error *err)
 	struct vhca_osm_status status;
 	int r;
 
-	vhca_osm_opensm_status(lids->subnet, &status);
+	vhca_osm_opensm_ops.status(lids->subnet, &status);
 	if (osm_exit_flag)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
 	r = vhca_osm_check_master(&status, err);
@@ -54,6 +54,11 @@ static int check_movable(const struct vhca_osm_lids *lids, struct vhca_error *er
 	const osm_subn_opt_t *opt = &lids->osm->subn.opt;
 	int r;
 
+	if (!lids->enabled) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0, "LIDs stay here");
+		vhca_error_hint(err, "enable = yes in section [lids] of vhcasm.conf");
+		return r;
+	}
 	if (opt->lmc || opt->use_ucast_cache)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
 				      "LIDs cannot move with `%s` in opensm.conf",
@@ -691,6 +696,13 @@ static bool is_master(void *ctx)
 	return osm_of(ctx)->subn.sm_state == IB_SMINFO_STATE_MASTER;
 }
 
+static size_t dynamic_lids(void *ctx)
+{
+	const struct vhca_osm_lids *lids = ctx;
+
+	return lids->dynamic->n;
+}
+
 static unsigned int timeout_ms(void *ctx)
 {
 	const osm_subn_opt_t *opt = &osm_of(ctx)->subn.opt;
@@ -709,6 +721,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.check_done = check_done,
 	.is_master = is_master,
 	.timeout_ms = timeout_ms,
+	.dynamic_lids = dynamic_lids,
 	.find = vhca_osm_place_find,
 	.info = vhca_osm_place_info,
 	.sweep = sweep,

@@ -20,6 +20,7 @@ struct vhca_osm_lids {
 	struct vhca_osm_dynamic_lids *dynamic;	/* borrowed */
 	const char *dynamic_path;		/* its file; borrowed */
 	struct vhca_osm_kept_snapshot *kept;	/* borrowed */
+	bool enabled;				/* else none moves */
 	bool drain;	/* moves drop packets to their LIDs before they change ways */
 	bool keys_lack; /* vports have exchanged places since keys were sent */
 };

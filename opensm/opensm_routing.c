@@ -367,6 +367,7 @@ static void wrap(struct vhca_osm_routing *r, osm_routing_engine_t *engine)
 	engine->mcast_build_stree = w->own.mcast_build_stree ? mcast_build_stree : NULL;
 	engine->destroy = w->own.destroy ? destroy : NULL;
 	r->n++;
+	vhca_log_notice("the routing engine %s is wrapped, so that LIDs can move", engine->name);
 }
 
 void vhca_osm_routing_wrap(struct vhca_osm_routing *r)

@@ -2,6 +2,7 @@
 #include "opensm/opensm_subnet.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "opensm/opensm_guid_tables.h"
 #include "opensm/opensm_vports.h"
 
@@ -89,24 +90,34 @@ void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete)
 	}
 }
 
-void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret)
+/* False if somebody has OpenSM's lock to change something. */
+static bool look(struct vhca_osm_opensm *o)
 {
-	const osm_subn_t *subn = &o->osm->subn;
+	if (pthread_rwlock_tryrdlock(&o->osm->lock.lock) != 0)
+		return false;
+	o->master_guid = find_master(&o->osm->subn);
+	o->seen_ms = vhca_now_ms();
+	unlock(o->osm);
+	return true;
+}
 
-	*ret = (struct vhca_osm_status){.sm_state = state_name(subn->sm_state),
-					.master = subn->sm_state == IB_SMINFO_STATE_MASTER,
-					.ready = vhca_osm_opensm_is_ready(o),
-					.master_guid = find_master(subn),
-					.version = OSM_VERSION};
+static bool is_busy(void *ctx)
+{
+	return !look(ctx);
 }
 
 static void get_status(void *ctx, struct vhca_osm_status *ret)
 {
-	osm_opensm_t *osm = opensm_of(ctx);
+	struct vhca_osm_opensm *o = ctx;
+	uint8_t state = o->osm->subn.sm_state;
+	bool fresh = look(o);
 
-	lock(osm);
-	vhca_osm_opensm_status(ctx, ret);
-	unlock(osm);
+	*ret = (struct vhca_osm_status){.sm_state = state_name(state),
+					.master = state == IB_SMINFO_STATE_MASTER,
+					.ready = vhca_osm_opensm_is_ready(o),
+					.master_guid = o->master_guid,
+					.version = OSM_VERSION,
+					.age_ms = fresh ? 0 : vhca_now_ms() - o->seen_ms};
 }
 
 /* ---- ports ---- */
@@ -402,6 +413,7 @@ static void get_smps(void *ctx, struct vhca_osm_smps *ret)
 }
 
 const struct vhca_osm_subnet_ops vhca_osm_opensm_ops = {
+	.is_busy = is_busy,
 	.status = get_status,
 	.find_port = find_port,
 	.find_vport = find_vport,

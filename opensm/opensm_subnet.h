@@ -19,16 +19,17 @@ struct vhca_osm_opensm {
 	/* A heavy sweep of this mastership is complete. OpenSM's own flag says so for a moment before the first one, too: it becomes
 	 * master before it sets the flag. */
 	atomic_bool swept;
-	uint64_t guid_info_smps; /* of evictions; the plugin's thread only */
+	/* The plugin's thread only. */
+	uint64_t guid_info_smps; /* of evictions */
+	uint64_t master_guid,
+		seen_ms; /* as of the last look into OpenSM's tables, and when that was */
 	struct vhca_osm_pkey_watch pkeys;
 	struct vhca_osm_physical physical; /* under OpenSM's lock */
 };
 
 extern const struct vhca_osm_subnet_ops vhca_osm_opensm_ops;
 
-/* What the operation `status` says. The caller holds OpenSM's lock. */
-void vhca_osm_opensm_status(const struct vhca_osm_opensm *o, struct vhca_osm_status *ret);
-/* Is this the master, with its first sweep complete? The caller holds OpenSM's lock. */
+/* Is this the master, with its first sweep complete? Flags of OpenSM's that need no lock. */
 bool vhca_osm_opensm_is_ready(const struct vhca_osm_opensm *o);
 /* From OpenSM's sweeper, without the lock: a sweep begins or the state has changed (else: a sweep is complete). */
 void vhca_osm_opensm_swept(struct vhca_osm_opensm *o, bool complete);

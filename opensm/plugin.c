@@ -13,6 +13,7 @@
 #include "config.h"
 #include "opensm/api.h"
 #include "opensm/dynamic_lids.h"
+#include "opensm/file_stamp.h"
 #include "opensm/gate.h"
 #include "opensm/mover.h"
 #include "opensm/opensm_dynamic.h"
@@ -49,6 +50,7 @@
 #define DEFAULT_CONF	VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
 #define TAKE_OVER_MAX_S 5
 #define LOOK_MS		2000U
+#define BUSY_LOOK_MS	5
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -69,10 +71,12 @@ struct plugin {
 	atomic_bool service_is_new;
 	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
 	atomic_bool was_standby;
-	uint64_t
-		look_at; /* at the files of the API's door: OpenSM forgets a SIGHUP during a sweep */
+	/* At the files of the API's door and at vhcasm.conf: OpenSM forgets a SIGHUP during a sweep. */
+	uint64_t look_at;
+	struct vhca_osm_file_stamp conf_read, conf_seen;
 	atomic_bool swept; /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
+	bool busy; /* OpenSM changes its tables; the thread's */
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -116,6 +120,8 @@ static int poll_timeout(const struct plugin *p)
 		at = p->look_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
+	if (p->busy)
+		own = BUSY_LOOK_MS;
 	if (own < 0 || (http >= 0 && http < own))
 		return http;
 	return own;
@@ -145,6 +151,65 @@ static void take_over(struct plugin *p)
 		save_dynamic(p);
 }
 
+/* ---- vhcasm.conf, read again ---- */
+
+static const char *conf_path(const struct plugin *p)
+{
+	const char *path = p->osm->subn.opt.event_plugin_options;
+
+	return path && *path ? path : DEFAULT_CONF;
+}
+
+static void limit_dynamic(struct plugin *p, uint32_t max)
+{
+	bool more = max > p->dynamic.max;
+
+	if (max != p->dynamic.max)
+		vhca_osm_dynamic_limit(p->osm, &p->dynamic, max);
+	if (more && p->conf.lids_move)
+		vhca_osm_opensm_ops.sweep(&p->subnet);
+}
+
+static void take_conf(struct plugin *p, const struct vhca_osm_conf *conf)
+{
+	vhca_osm_service_allow(p->service, &conf->policy, vhca_now_ms());
+	p->lids.drain = conf->drain;
+	limit_dynamic(p, conf->dynamic);
+}
+
+static void read_conf_again(struct plugin *p)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_conf conf;
+
+	if (vhca_osm_conf_load(conf_path(p), &conf, &err) < 0) {
+		vhca_log_error("%s; what was read before stays", err.msg);
+		vhca_osm_service_conf_problem(p->service, err.msg);
+		return;
+	}
+	take_conf(p, &conf);
+	vhca_osm_conf_done(&conf);
+	vhca_osm_service_conf_problem(p->service, "");
+	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "
+			"there needs a restart of OpenSM",
+			conf_path(p));
+}
+
+/* A file that has changed is read when it has not changed any more since the look before. */
+static void look_at_conf(struct plugin *p)
+{
+	struct vhca_osm_file_stamp now;
+	bool rests;
+
+	vhca_osm_file_stamp_take(conf_path(p), &now);
+	rests = memcmp(&now, &p->conf_seen, sizeof(now)) == 0;
+	p->conf_seen = now;
+	if (!rests || memcmp(&now, &p->conf_read, sizeof(now)) == 0)
+		return;
+	p->conf_read = now;
+	read_conf_again(p);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -162,14 +227,18 @@ static void *thread_main(void *arg)
 				    sizeof(count)); /* non-blocking, a counter */
 		if (atomic_exchange(&p->take_over_wanted, false))
 			take_over(p);
-		if (atomic_exchange(&p->swept, false) &&
+		p->busy = vhca_osm_service_is_busy(p->service);
+		if (!p->busy && atomic_exchange(&p->swept, false) &&
 		    p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
 			vhca_osm_lid_file_check(&p->lid_file, p->osm);
 		if (vhca_now_ms() >= p->look_at) {
 			vhca_osm_api_look(p->api);
+			if (!p->busy) /* it is in force when it is read */
+				look_at_conf(p);
 			p->look_at = vhca_now_ms() + LOOK_MS;
 		}
-		vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
+		if (!p->busy)
+			vhca_osm_mover_run(p->mover, vhca_now_ms()); /* its answers leave at once */
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
@@ -337,20 +406,38 @@ static int make_socket_dir(const struct plugin *p, struct vhca_error *err)
 
 static int load_conf(struct plugin *p, struct vhca_error *err)
 {
-	const char *path = p->osm->subn.opt.event_plugin_options;
-	int r = vhca_osm_conf_load(path && *path ? path : DEFAULT_CONF, &p->conf, err);
+	int r;
 
+	vhca_osm_file_stamp_take(conf_path(p), &p->conf_read); /* first: a change is seen then */
+	r = vhca_osm_conf_load(conf_path(p), &p->conf, err);
 	p->conf.policy.both_memberships = p->osm->subn.opt.allow_both_pkeys;
 	return r;
+}
+
+/* What ports have stays theirs, as any other LID. Whether it is given to a guest is asked anew when
+ * LIDs may move again. */
+static void end_dynamic(struct plugin *p)
+{
+	if (p->dynamic.n == 0)
+		return;
+	vhca_log_notice("%zu dynamic LIDs are ordinary ones now: [lids] enable is no",
+			p->dynamic.n);
+	vhca_osm_dynamic_lids_clear(&p->dynamic);
+	save_dynamic(p);
 }
 
 /* The state directory is locked. */
 static int load_dynamic(struct plugin *p, struct vhca_error *err)
 {
+	int r;
+
 	p->dynamic.max = p->conf.dynamic;
 	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
 		       p->conf.state_dir);
-	return vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
+	r = vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
+	if (r == 0 && !p->conf.lids_move)
+		end_dynamic(p);
+	return r;
 }
 
 static int make_mover(struct plugin *p, struct vhca_error *err)
@@ -365,6 +452,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,
 		.kept = &p->kept,
+		.enabled = p->conf.lids_move,
 		.drain = p->conf.drain,
 	};
 	if (r == 0)
@@ -414,6 +502,7 @@ static void *create(osm_opensm_t *osm)
 	p->osm = osm;
 	p->subnet.osm = osm;
 	p->subnet.gate = &p->gate;
+	p->subnet.seen_ms = vhca_now_ms();
 	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -439,6 +528,23 @@ static bool is_routed(osm_epi_event_id_t id, const void *event)
 	       (uintptr_t)event == UCAST_ROUTING_HEAVY_SWEEP;
 }
 
+/* ---- where LIDs move ---- */
+
+static void prepare_lids(struct plugin *p)
+{
+	vhca_osm_kept_snapshot_swept(&p->kept, true);
+	vhca_osm_places_unlist(p->osm);
+	vhca_osm_routing_wrap(p->routing);
+	vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+}
+
+static void settle_lids(struct plugin *p)
+{
+	vhca_osm_kept_snapshot_swept(&p->kept, false);
+	vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
+	atomic_store(&p->swept, true);
+}
+
 static void report(void *data, osm_epi_event_id_t id, void *event)
 {
 	struct plugin *p = data;
@@ -446,10 +552,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
-		vhca_osm_kept_snapshot_swept(&p->kept, true);
-		vhca_osm_places_unlist(p->osm);
-		vhca_osm_routing_wrap(p->routing);
-		vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+		if (p->conf.lids_move)
+			prepare_lids(p);
 		vhca_osm_pkeys_sweep_begins(p->osm, &p->subnet.pkeys);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
@@ -458,7 +562,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_past_master_heed(p->osm);
 		if (takes_over(p))
 			wait_for_take_over(p);
-		vhca_osm_places_unlist(p->osm);
+		if (p->conf.lids_move)
+			vhca_osm_places_unlist(p->osm);
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */
 		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
@@ -467,10 +572,9 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		vhca_osm_service_on_subnet_up(p->service);
-		vhca_osm_kept_snapshot_swept(&p->kept, false);
-		vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
+		if (p->conf.lids_move)
+			settle_lids(p);
 		vhca_osm_opensm_swept(&p->subnet, true);
-		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

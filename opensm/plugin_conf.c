@@ -150,6 +150,14 @@ static int set_inherit(struct vhca_osm_conf *conf, const char *value, struct vhc
 	return 0;
 }
 
+static int set_lids_move(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	if (vhca_parse_bool(value, &conf->lids_move) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+				      "\"%s\" is neither yes nor no", value);
+	return 0;
+}
+
 static int set_drain(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
 {
 	if (vhca_parse_bool(value, &conf->drain) < 0)
@@ -186,6 +194,7 @@ static const struct {
 	{"partitions", "default_members", set_default_members},
 	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
+	{"lids", "enable", set_lids_move},
 	{"lids", "drain", set_drain},
 	{"lids", "dynamic", set_dynamic},
 };
@@ -220,6 +229,16 @@ static int on_pair(void *ctx, const char *section, const char *key, const char *
 			      section);
 }
 
+/* Who has set one of these means LIDs to move, and would find out by refused reports. */
+static int check_lids(const struct vhca_osm_conf *conf, struct vhca_error *err)
+{
+	if (conf->lids_move || (!conf->drain && !conf->dynamic))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
+			      "[lids] %s has no effect without enable = yes",
+			      conf->dynamic ? "dynamic" : "drain");
+}
+
 static int load(const char *path, struct vhca_osm_conf *conf, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
@@ -235,6 +254,8 @@ static int load(const char *path, struct vhca_osm_conf *conf, struct vhca_error 
 	if (r < 0)
 		return r;
 	r = vhca_osm_agents_sort(&conf->agents, err);
+	if (r == 0)
+		r = check_lids(conf, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", path);
 	return r;

@@ -3,7 +3,7 @@
 #define VHCA_OPENSM_PLUGIN_CONF_H
 /*
  * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped opensm/vhcasm.conf documents every key and equals
- * the defaults (tested). Read once: OpenSM has to be restarted for a change.
+ * the defaults (tested). `allowed`, `drain` and `dynamic` are read again when the file changes; for all else OpenSM has to be restarted.
  */
 #include <sys/types.h>
 
@@ -25,6 +25,7 @@ struct vhca_osm_conf {
 	char base_file
 		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
 	uint32_t inherit_s;	       /* [partitions] inherit [600]: seconds, 0 = off */
+	bool lids_move;		       /* [lids] enable [no]; the other two need it */
 	bool drain;		       /* [lids] drain [no] */
 	uint32_t dynamic;	       /* [lids] dynamic [0]: so many at most */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */

@@ -39,7 +39,7 @@ struct vhca_osm_service {
 	struct vhca_osm_publisher publisher;
 	char *text;		/* what stands in the partition file; NULL = unknown */
 	uint64_t save_retry_at; /* only while something is not saved */
-	char base_problem[256], save_problem[256], write_problem[256];
+	char base_problem[256], save_problem[256], write_problem[256], conf_problem[256];
 };
 
 static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
@@ -118,6 +118,16 @@ static void recheck_base(struct vhca_osm_service *s, uint64_t now)
 	vhca_osm_publisher_changed(&s->publisher, now);
 }
 
+/* Of the default partition, what was reported counts only while it may be asked for. */
+void vhca_osm_service_allow(struct vhca_osm_service *s, const struct vhca_osm_policy *policy,
+			    uint64_t now)
+{
+	s->conf.policy.n_allowed = policy->n_allowed;
+	memcpy(s->conf.policy.allowed, policy->allowed, sizeof(policy->allowed));
+	vhca_osm_changed_ports_add_all(vhca_osm_table_changed_ports(s->table));
+	vhca_osm_publisher_changed(&s->publisher, now);
+}
+
 /* ---- partition file ---- */
 
 /* Writes the partition file if its text is not what it has to be. Returns 1 if it was replaced, 0 if not. */
@@ -169,7 +179,9 @@ static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
 
 static void look_for_answers(struct vhca_osm_service *s, uint64_t now)
 {
-	vhca_osm_publisher_looked(&s->publisher, s->ops->unanswered(s->ctx) == 0, now);
+	bool all = !s->ops->is_busy(s->ctx) && s->ops->unanswered(s->ctx) == 0;
+
+	vhca_osm_publisher_looked(&s->publisher, all, now);
 }
 
 static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
@@ -335,8 +347,10 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
-	if (atomic_exchange(&s->ports_check, false))
+	if (atomic_load(&s->ports_check) && !s->ops->is_busy(s->ctx)) {
+		atomic_store(&s->ports_check, false);
 		vhca_osm_own_ports_found(s->ops, s->ctx, s->table);
+	}
 	if (!is_saved(s) && now >= s->save_retry_at)
 		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */
@@ -706,6 +720,11 @@ void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_o
 	vhca_osm_view_get(s->ops, s->ctx, b, ret);
 }
 
+bool vhca_osm_service_is_busy(const struct vhca_osm_service *s)
+{
+	return s->ops->is_busy(s->ctx);
+}
+
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret)
 {
 	s->ops->status(s->ctx, ret);
@@ -763,5 +782,12 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
 {
 	if (s->save_problem[0])
 		return s->save_problem;
-	return s->write_problem[0] ? s->write_problem : s->base_problem;
+	if (s->write_problem[0])
+		return s->write_problem;
+	return s->base_problem[0] ? s->base_problem : s->conf_problem;
+}
+
+void vhca_osm_service_conf_problem(struct vhca_osm_service *s, const char *problem)
+{
+	(void)vhca_strcpy(s->conf_problem, sizeof(s->conf_problem), problem);
 }

@@ -58,6 +58,8 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 
 /* ---- reading ---- */
 const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s);
+/* Would reports, and what looks at single ports, wait for OpenSM's lock now? */
+bool vhca_osm_service_is_busy(const struct vhca_osm_service *s);
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
 void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret);
 void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
@@ -92,6 +94,13 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s);
  * time has passed, and writes the partition file at once. The state is the caller's to commit.
  * Blocking. */
 void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now);
+
+/* ---- vhcasm.conf, read again ---- */
+/* From now on agents may ask for other keys. What they were given stays. */
+void vhca_osm_service_allow(struct vhca_osm_service *s, const struct vhca_osm_policy *policy,
+			    uint64_t now);
+/* What is wrong with the file that was not taken, "" = nothing: a problem(). */
+void vhca_osm_service_conf_problem(struct vhca_osm_service *s, const char *problem);
 
 /* ---- from OpenSM's sweeper thread; the owner's thread is to be woken after each ---- */
 void vhca_osm_service_on_sweep_start(struct vhca_osm_service *s);

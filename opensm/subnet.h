@@ -5,7 +5,8 @@
  * The questions that the plugin asks OpenSM about the subnet, and the two things that it tells it.
  * An ops table, so that everything above is tested without OpenSM; opensm_subnet.c is the real one.
  * GUIDs are in host order. Each call takes OpenSM's lock for a short time and releases it: never
- * call one with that lock held (LFT_CHANGE and TRAP events).
+ * call one with that lock held (LFT_CHANGE and TRAP events). OpenSM keeps it for minutes while it
+ * computes the ways through a large fabric; only is_busy(), status() and smps() do not wait for it.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,9 @@ struct vhca_osm_status {
 	bool ready;	      /* master, and the first sweep is complete */
 	uint64_t master_guid; /* port GUID of the master as far as known, 0 = unknown */
 	const char *version;  /* OpenSM's version string */
+	/* Since OpenSM's tables could be read; above 0 while it changes them, as when it computes
+	 * ways. What is above is as of now, but for another master's GUID. */
+	uint64_t age_ms;
 };
 
 /* 0, or not_master: says where to go instead. */
@@ -48,6 +52,8 @@ struct vhca_osm_smps {
 typedef void (*vhca_osm_port_fn)(void *arg, uint64_t port_guid, const uint16_t *pkeys, size_t n);
 
 struct vhca_osm_subnet_ops {
+	/* Would the others wait now? */
+	bool (*is_busy)(void *ctx);
 	void (*status)(void *ctx, struct vhca_osm_status *ret);
 	bool (*find_port)(void *ctx, uint64_t port_guid, struct vhca_osm_port_info *ret);
 	/* Who holds this GUID: as alias, or as its own port GUID (index 0). */

@@ -32,6 +32,12 @@ static struct {
 
 /* ---- the fake subnet ---- */
 
+static bool fake_busy(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void fake_status(void *ctx, struct vhca_osm_status *ret)
 {
 	(void)ctx;
@@ -106,6 +112,7 @@ static void fake_smps(void *ctx, struct vhca_osm_smps *ret)
 }
 
 static const struct vhca_osm_subnet_ops subnet = {
+	.is_busy = fake_busy,
 	.status = fake_status,
 	.find_port = fake_port,
 	.find_alias = fake_alias,
@@ -158,6 +165,12 @@ static unsigned int fake_timeout(void *ctx)
 	return 200;
 }
 
+static size_t fake_dynamic(void *ctx)
+{
+	(void)ctx;
+	return 1;
+}
+
 static bool fake_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
 {
 	(void)ctx;
@@ -178,6 +191,7 @@ static const struct vhca_osm_lid_ops lids = {
 	.send_keys = fake_sweep,
 	.is_master = fake_master,
 	.timeout_ms = fake_timeout,
+	.dynamic_lids = fake_dynamic,
 	.find = fake_find,
 	.info = fake_info,
 	.sweep = fake_sweep,

@@ -213,6 +213,8 @@ class Api:
 class Fabric:
     """ibsim with hosts named H1, H2, ...: by default HOSTS of them at one switch."""
 
+    LIDS_MOVE = False   # [lids] enable of its managers
+
     def __init__(self, net=None, console=False, options=()):
         self.dir = tempfile.mkdtemp(prefix="vhca-fabric.")
         self.sock_name = os.path.basename(self.dir)
@@ -339,7 +341,7 @@ class Manager:
     """One OpenSM with the plugin. Its directory (state included) outlives the process: start() again."""
 
     def __init__(self, fabric, host=1, conf="", opensm_conf="", base_file=None, listen=None,
-                 counter=None, cache_dir=None, cache_size=None, hardware=None, disk=None):
+                 counter=None, cache_dir=None, cache_size=None, hardware=None, slow=None, lids=None):
         self.fabric, self.host = fabric, host
         self.dir = tempfile.mkdtemp(prefix=f"sm{host}.", dir=fabric.dir)
         self.cache_dir = cache_dir or self.dir  # guid2lid, which a pair may share
@@ -349,9 +351,10 @@ class Manager:
         self.api = Api(listen or f"unix:{self.dir}/run/vhcasm.sock")
         self.base_file = base_file
         self.conf, self.opensm_conf = conf, opensm_conf
+        self.lids = fabric.LIDS_MOVE if lids is None else lids
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
-        self.disk = disk    # slow_disk.c as a library
+        self.slow = slow    # slow_disk.c or slow_lock.c as a library
         self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
@@ -361,7 +364,7 @@ class Manager:
 
     def _environment(self):
         plugin = os.environ["VHCA_PLUGIN"]
-        preload = " ".join(str(lib) for lib in (self.counter, self.disk, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
+        preload = " ".join(str(lib) for lib in (self.counter, self.slow, os.environ.get("VHCA_UMAD_TIMEOUT_LIB"), UMAD2SIM) if lib)
         suppressions = self._write("asan.supp", SUPPRESSIONS)
         linked = subprocess.run(["ldd", plugin], capture_output=True, text=True).stdout
         sanitizer = re.search(r"lib[at]san\S* => (\S+)", linked)
@@ -371,7 +374,7 @@ class Manager:
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
                 "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path(),
-                "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk")}
+                "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk"), "VHCA_SLOW_LOCK": os.path.join(self.dir, "slow-lock")}
 
     def _prepare(self):
         few_descriptors()
@@ -382,17 +385,29 @@ class Manager:
         """Each fsync takes so long from now on."""
         self._write("slow-disk", str(ms))
 
+    def keep_lock(self, ms):
+        """OpenSM computes ways, and keeps its lock for so long; it has it when this returns."""
+        path = self._write("slow-lock", str(ms))
+        self.resweep()
+        wait_for("OpenSM has its lock", lambda: not os.path.exists(path))
+
     def cache_path(self, name):
         """A file of its cache directory, as it is seen from here."""
         path = os.path.join(self.cache_dir, name)
         return f"/proc/{self.process.pid}/root{path}" if self.cache_size else path
 
-    def start(self, wait=True, timeout=20):
+    def configure(self, conf=None):
+        """Writes vhcasm.conf, with other words from now on if there are any; returns where."""
+        self.conf = self.conf if conf is None else conf
         base = f"base_file = {self.base_file}\n" if self.base_file else ""
         if "inherit" not in self.conf:
             base += "inherit = 0\n"    # cases share a fabric: nothing is to come from the one before
-        conf = self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
-                           f"[state]\ndir = {self.state_dir}\n[partitions]\n{base}{self.conf}\n")
+        lids = "[lids]\nenable = yes\n" if self.lids else ""
+        return self._write("vhcasm.conf", f"[http]\nlisten = {self.api.listen}\n"
+                           f"[state]\ndir = {self.state_dir}\n{lids}[partitions]\n{base}{self.conf}\n")
+
+    def start(self, wait=True, timeout=20):
+        conf = self.configure()
         main = self._write("opensm.conf", f"sweep_interval 0\nlog_file {self.log_path}\nlog_flags 0x07\n"
                            f"partition_config_file {self.state_dir}/partitions.conf\n"
                            f"dump_files_dir {self.dir}\nevent_plugin_name vhcasm\n"

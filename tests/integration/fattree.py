@@ -62,6 +62,8 @@ def three_levels(pods, leaves, spines, hosts):
 class FatTree(fabric.Fabric):
     """Of two levels, or of three with pods."""
 
+    LIDS_MOVE = True
+
     def __init__(self, leaves, spines, hosts, pods=0, **args):
         net = three_levels(pods, leaves, spines, hosts) if pods else two_levels(leaves, spines, hosts)
         super().__init__(net, **args)

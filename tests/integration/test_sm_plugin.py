@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """libvhcasm.so inside a real OpenSM that manages ibsim's simulated fabric."""
 
+import contextlib
+import http.client
 import json
 import os
 import pwd
@@ -564,6 +566,26 @@ class Configuration(Case):
         self.check(sm.api.declare(2, ["0x0011"]), 403, "unknown_partition")
         self.assertEqual(sm.stop(), 0)
 
+    def test_allowed_keys_are_read_again(self):
+        """Without a restart and without a signal; what was given stays, and a mistake changes nothing."""
+        sm = self.manager(conf="allowed = 0x0001-0x000f").start()
+        ask = lambda vguid, key: sm.api.bind(vguid, 1, 2, [key])
+        self.check(ask(VGUID1, "0x8010"), 403, "unknown_partition")
+        self.check(ask(VGUID1, "0x8001"), 200)
+        sm.configure("allowed = 0x0010")
+        fabric.wait_for("the new keys", lambda: ask(VGUID2, "0x8010")[0] == 200)
+        self.check(sm.api.bind("0x02c9ab0000000003", 1, 2, ["0x8002"]), 403, "unknown_partition")
+        problem = lambda: sm.api.call("GET", "/readyz")[1]["problem"]
+        sm.configure("allowed = everything")
+        self.assertRegex(fabric.wait_for("the mistake is told", problem), r"vhcasm\.conf:\d+: allowed: ")
+        self.check(sm.api.bind("0x02c9ab0000000003", 1, 2, ["0x8010"]), 200)
+        sm.configure("allowed = 0x0010 0x0011")
+        fabric.wait_for("the mistake is mended", lambda: problem() is None)
+        self.check(sm.api.bind("0x02c9ab0000000004", 1, 2, ["0x8011"]), 200)
+        for key in ("0x8001", "0x8010", "0x8011"):
+            self.wait_key(2, key)
+        self.assertEqual(sm.stop(), 0)
+
     def test_both_memberships_with_opensms_option(self):
         sm = self.manager(opensm_conf="allow_both_pkeys TRUE").start()
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x0001"]), 200)
@@ -605,6 +627,56 @@ class Configuration(Case):
 
 
 @unittest.skipIf(os.geteuid(), "only root can ask as another user")
+class Lids(Case):
+    """[lids] enable = no, as shipped: LIDs stay, and nothing of OpenSM's is wrapped or looked after for their sake."""
+
+    def put_lid(self, sm):
+        return sm.api.call("PUT", f"/v1/lids/{self.fabric.lid(2)}", {"port_guid": fabric.port_guid(3)})
+
+    def bind(self, sm, **more):
+        return sm.api.call("PUT", f"/v1/bindings/{VGUID1}", {
+            "epoch": 1, "port_guid": fabric.port_guid(2), "gid_index": 1, "lid": 0, "pkeys": ["0x8001"], **more})
+
+    def move(self, sm, policy):
+        place = lambda host: {"port_guid": fabric.port_guid(host), "gid_index": 1, "lid": self.fabric.lid(host), "vport": 1}
+        return sm.api.call("POST", "/v1/moves", {
+            "id": "x", "epoch": 1, "vguid": VGUID1, "phase": "commit", "from": place(2), "to": place(3), "pkeys": [],
+            "lid_policy": policy})
+
+    def test_lids_stay(self):
+        sm = self.manager().start()
+        answers = [self.put_lid(sm), self.bind(sm, lid_policy="dynamic"), self.move(sm, "follow"), self.move(sm, "vport")]
+        for answer in answers:
+            doc = self.check(answer, 409, "cannot_move")
+            self.assertIn("enable = yes", doc["hint"])
+        self.check(sm.api.get(VGUID1), 404, "unknown_binding")
+        self.assertNotIn("wrapped", sm.log())
+        self.check(self.bind(sm), 200)    # keys need none of it
+        self.wait_key(2, "0x8001")
+        self.check(sm.api.withdraw(VGUID1, 1), 200)
+        self.assertFalse(os.path.exists(sm.cache_path("guid2lid.vhcasm")))
+        self.assertEqual(sm.stop(), 0)
+
+    def test_lids_may_move(self):
+        sm = self.manager(lids=True).start()
+        self.check(self.put_lid(sm), 200)
+        self.assertIn("wrapped", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+    def test_dynamic_lids_of_before(self):
+        """Their ports keep them as any others do, and who asks for them again later gets no stale ones."""
+        sm = self.manager()
+        os.makedirs(sm.state_dir)
+        path = os.path.join(sm.state_dir, "dynamic-lids")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(f"vhcasm-dynamic-lids 1\nd {VGUID1} 77 {fabric.port_guid(2)}\nend 1\n")
+        sm.start()
+        with open(path, encoding="ascii") as f:
+            self.assertEqual(f.read(), "vhcasm-dynamic-lids 1\nend 0\n")
+        self.assertIn("1 dynamic LIDs are ordinary ones now", sm.log())
+        self.assertEqual(sm.stop(), 0)
+
+
 class Roles(Case):
     """Who may ask for what at a unix socket: every route as every role."""
 
@@ -671,6 +743,78 @@ class Log(Case):
         self.assertEqual(self.told("0x07"), [True] * 3)
 
 
+class Computing(Case):
+    """OpenSM keeps its lock for seconds, as it does when it computes the ways through a large fabric."""
+
+    KEPT = 3000    # ms
+
+    def setUp(self):
+        self.sm = self.manager(slow=os.environ["VHCA_SLOW_LOCK_LIB"]).start()
+        self.check(self.sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
+        self.wait_key(2, "0x8001")
+
+    def timed(self, ask):
+        begun = time.monotonic()
+        answer = ask()
+        return answer, time.monotonic() - begun
+
+    def ask_health(self):
+        """Fails if one of the three takes 100 ms; returns how old it says that its values are."""
+        ages = []
+        for path in ("/healthz", "/readyz"):
+            (status, doc), seconds = self.timed(lambda path=path: self.sm.api.call("GET", path))
+            self.assertLess(seconds, 0.1, path)
+            self.assertEqual((status, doc["sm_state"], doc["master_guid"], doc["bindings"]),
+                             (200, "master", fabric.port_guid(1), 1))
+            ages.append(doc["age_ms"])
+        values, seconds = self.timed(self.sm.api.metrics)
+        self.assertLess(seconds, 0.1)
+        self.assertEqual((values["vhcasm_master"], values["vhcasm_bindings"]), (1, 1))
+        return [*ages, values["vhcasm_subnet_age_seconds"] * 1000]
+
+    def test_health_answers_at_once(self):
+        self.sm.keep_lock(self.KEPT)
+        end = time.monotonic() + self.KEPT / 1000 - 0.5
+        while time.monotonic() < end:
+            ages = self.ask_health()
+            time.sleep(0.05)
+        for age in ages:
+            self.assertGreater(age, 1000)
+        self.wait_key(2, "0x8001")
+        fabric.wait_for("fresh values", lambda: max(self.ask_health()) < 500)
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_health_answers_while_reports_wait(self):
+        """Reports need OpenSM's tables: they are answered when these can be had, in the order in which they came."""
+        answers = []
+        def report(epoch):
+            answers.append((epoch, self.sm.api.bind(VGUID1, epoch, 3, ["0x8001"])[0]))
+        self.sm.keep_lock(self.KEPT)
+        begun, threads = time.monotonic(), []
+        for epoch in (2, 4, 3):
+            threads.append(threading.Thread(target=report, args=(epoch,)))
+            threads[-1].start()
+            time.sleep(0.2)
+        while time.monotonic() < begun + self.KEPT / 1000 - 0.5:
+            self.assertEqual((answers, self.ask_health()[0] > 0), ([], True))
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(answers), [(2, 200), (3, 409), (4, 200)])
+        self.wait_key(3, "0x8001")
+        self.assertEqual(self.sm.stop(), 0)
+
+    def test_it_ends_while_a_report_waits(self):
+        def report():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                self.sm.api.bind(VGUID2, 1, 3, [])
+        self.sm.keep_lock(self.KEPT)
+        waits = threading.Thread(target=report)
+        waits.start()
+        time.sleep(0.3)
+        self.assertEqual(self.sm.stop(), 0)
+        waits.join()
+
+
 class Masters(masters.Masters, Case):
     def new_fabric(self):
         return fabric.Fabric()
@@ -722,7 +866,7 @@ class Masters(masters.Masters, Case):
     def test_a_take_over_with_a_slow_disk(self):
         """Six fsyncs of 1.5 s: OpenSM's sweeper waits 5 s for what it reads next, not for all of them."""
         master = self.manager(host=1, opensm_conf=masters.MASTER).start()
-        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, disk=os.environ["VHCA_SLOW_DISK_LIB"])
+        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, slow=os.environ["VHCA_SLOW_DISK_LIB"])
         self.check(master.api.bind(VGUID1, 7, 3, ["0x8011"]), 200)
         self.wait_key(3, "0x8011")
         self.enter_standby(standby)

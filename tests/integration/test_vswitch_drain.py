@@ -40,6 +40,16 @@ class Drain(fattree.Case):
             self.assertEqual(self.sm.stop(), 0)
             self.assertNotIn(" ERR ", self.sm.log())
 
+    def test_it_is_read_again(self):
+        self.begin("minhop")
+        drained = lambda: self.check(self.lids.put(2, 15, "auto", plan=True), 200)["drain_smps"] > 0
+        self.assertTrue(drained())
+        self.sm.configure("")
+        fabric.wait_for("it is off", lambda: not drained())
+        self.sm.configure("[lids]\ndrain = yes\n")
+        fabric.wait_for("it is on", drained)
+        self.assertEqual(self.sm.stop(), 0)
+
     def test_dropped_before_the_change(self):
         self.begin("ftree")
         a, b, other = 6, 15, 10

@@ -447,6 +447,21 @@ class Limits(Case):
         self.check_ways(first, self.lids[fabric.port_guid(4)])
         self.end()
 
+    def test_the_limit_is_read_again(self):
+        self.manager(limit=1)
+        first = self.given(VGUID, 2)[0]
+        self.check(self.ask(OTHER, 4), 507, "no_free_lid")
+        self.sm.configure("[lids]\ndynamic = 3\ndrain = yes")
+        fabric.wait_for("room for more", lambda: self.ask(OTHER, 4)[0] == 200)
+        has = lambda lid: self.sm.api.call("GET", f"/v1/lids/{lid}")[0] == 200
+        self.assertTrue(has(first + 1))
+        self.sm.configure("[lids]\ndynamic = 1")
+        allowed = lambda: self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_max"]
+        fabric.wait_for("a lower limit", lambda: allowed() == 1)
+        self.assertTrue(has(first + 1))     # what was given stays
+        self.check(self.ask(THIRD, 2), 507, "no_free_lid")
+        self.end()
+
     def test_many_at_once(self):
         """Each gets its own, whatever the order."""
         self.manager(limit=12)
@@ -542,7 +557,7 @@ class SharedPorts(unittest.TestCase):
     def test_no_vswitch(self):
         net = fabric.Fabric()
         self.addCleanup(net.close)
-        sm = net.manager(conf="[lids]\ndynamic = 4").start()
+        sm = net.manager(conf="[lids]\ndynamic = 4", lids=True).start()
         status, problem = sm.api.call("PUT", f"/v1/bindings/{VGUID}", {
             "epoch": 1, "port_guid": fabric.port_guid(2), "gid_index": 1, "pkeys": [], "lid_policy": "dynamic"})
         self.assertEqual((status, problem["code"]), (409, "no_vswitch"))

@@ -52,6 +52,8 @@ def network():
 class VSwitches(fabric.Fabric):
     """The hypervisors' hardware: who has which GUID is up to them, the subnet manager only sees it."""
 
+    LIDS_MOVE = True
+
     def __init__(self, text=None):
         super().__init__(text or network(), console=True)
         self.guid = {(n, v): own_guid(n, v) for n in range(1, HYPERVISORS + 1) for v in range(1, VFS + 1)}

@@ -367,6 +367,8 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_int_equal(shipped.inherit_s, defaults.inherit_s);
 	assert_int_equal(shipped.policy.ipoib, defaults.policy.ipoib);
 	assert_int_equal(shipped.policy.default_limited, defaults.policy.default_limited);
+	assert_int_equal(shipped.lids_move, defaults.lids_move);
+	assert_false(defaults.lids_move);
 	assert_int_equal(shipped.drain, defaults.drain);
 	assert_int_equal(shipped.dynamic, defaults.dynamic);
 }
@@ -393,7 +395,7 @@ static void configuration_is_read(void **state)
 				   "[state]\ndir = /x\n"
 				   "[partitions]\nbase_file = /y\nallowed = 0x10 0x20-0x2f\n"
 				   "default_members = limited\nipoib = no\n"
-				   "[lids]\ndrain = yes\ndynamic = 32768\n",
+				   "[lids]\nenable = yes\ndrain = yes\ndynamic = 32768\n",
 				   &conf, NULL),
 			 0);
 	assert_string_equal(conf.listen, "192.168.77.1:8515");
@@ -402,6 +404,7 @@ static void configuration_is_read(void **state)
 	assert_string_equal(conf.base_file, "/y");
 	assert_true(conf.policy.default_limited);
 	assert_false(conf.policy.ipoib);
+	assert_true(conf.lids_move);
 	assert_true(conf.drain);
 	assert_int_equal(conf.dynamic, VHCA_OSM_DYNAMIC_MAX);
 	assert_true(vhca_osm_policy_allows(&conf.policy, 0x8010));
@@ -415,7 +418,7 @@ static void agents_are_listed(void **state)
 	struct vhca_osm_conf conf;
 
 	(void)state;
-	assert_int_equal(load_text("[lids]\ndrain = yes\n", &conf, NULL), 0);
+	assert_int_equal(load_text("[lids]\nenable = yes\n", &conf, NULL), 0);
 	assert_false(conf.agents.listed);
 	assert_int_equal(load_text("[agents]\n", &conf, NULL), 0);
 	assert_true(conf.agents.listed);
@@ -455,6 +458,21 @@ static void all_agents_have_room_and_no_more(void **state)
 	vhca_osm_agents_done(&agents);
 }
 
+static void lids_that_move_need_leave(void **state)
+{
+	static const char *const cases[] = {"[lids]\ndynamic = 4\n",
+					    "[lids]\nenable = no\ndrain = yes\n"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+		struct vhca_osm_conf conf;
+
+		assert_true(load_text(cases[i], &conf, &err) < 0);
+		assert_non_null(strstr(err.msg, "without enable = yes"));
+	}
+}
+
 static void wrong_configuration_is_named(void **state)
 {
 	static const char *const cases[][2] = {
@@ -467,6 +485,7 @@ static void wrong_configuration_is_named(void **state)
 		{"[partitions]\ndefault_members = both\n", "neither"},
 		{"[partitions]\nipoib = maybe\n", "ipoib"},
 		{"[partitions]\ninherit = 86401\n", "inherit"},
+		{"[lids]\nenable = maybe\n", "enable"},
 		{"[lids]\ndrain = perhaps\n", "drain"},
 		{"[lids]\ndynamic = 32769\n", "dynamic"},
 		{"[partitions]\ncolour = red\n", "no such key"},
@@ -506,6 +525,7 @@ int main(void)
 		cmocka_unit_test(configuration_is_read),
 		cmocka_unit_test(agents_are_listed),
 		cmocka_unit_test(all_agents_have_room_and_no_more),
+		cmocka_unit_test(lids_that_move_need_leave),
 		cmocka_unit_test(wrong_configuration_is_named),
 	};
 

@@ -129,6 +129,12 @@ static int fake_evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 	return now.gid_index > 0;
 }
 
+static bool fake_busy(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void fake_status(void *ctx, struct vhca_osm_status *ret)
 {
 	(void)ctx;
@@ -170,6 +176,7 @@ static void fake_sweep(void *ctx)
 }
 
 static const struct vhca_osm_subnet_ops fake_ops = {
+	.is_busy = fake_busy,
 	.status = fake_status,
 	.find_port = fake_port,
 	.find_alias = fake_alias,

@@ -40,6 +40,12 @@ struct fake {
 	size_t unanswered;
 };
 
+static bool fake_busy(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void fake_status(void *ctx, struct vhca_osm_status *ret)
 {
 	*ret = ((struct fake *)ctx)->status;
@@ -112,6 +118,7 @@ static void fake_sweep(void *ctx)
 }
 
 static const struct vhca_osm_subnet_ops fake_ops = {
+	.is_busy = fake_busy,
 	.status = fake_status,
 	.find_port = fake_port,
 	.find_alias = fake_alias,

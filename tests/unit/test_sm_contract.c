@@ -45,6 +45,12 @@ struct world {
 
 /* ---- the false subnet: two active ports, no alias ---- */
 
+static bool fake_busy(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
 static void subnet_status(void *ctx, struct vhca_osm_status *ret)
 {
 	*ret = ((struct world *)ctx)->status;
@@ -93,6 +99,7 @@ static void subnet_sweep(void *ctx)
 }
 
 static const struct vhca_osm_subnet_ops subnet = {
+	.is_busy = fake_busy,
 	.status = subnet_status,
 	.find_port = subnet_port,
 	.find_alias = subnet_alias,
