@@ -8,14 +8,15 @@ import re
 import resource
 import shutil
 import statistics
+import subprocess
 import tempfile
 import time
 import unittest
 import xml.etree.ElementTree as ET
 
 import tap
-from opennebula import (STOCK, UUID, HostCase, domain, message, nic, program, vectors, vm, vnm, write)
-from test_agent import Agent, conf_text
+from opennebula import (ROOT, STOCK, UUID, HostCase, domain, message, nic, program, vectors, vm, vnm, write)
+from test_agent import ENV, Agent, conf_text
 
 OUR_MAC = "02:00:0a:00:01:07"
 DEPLOYMENT = """<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
@@ -371,8 +372,8 @@ class Time(HostCase):
             self.assertLess(cpu, self.BOUND_MS, name)
 
 
-class RealAgent(HostCase):
-    """The same scripts with the real vhcactl and vhcad, on libvirt's test driver and a host without adapters."""
+class AgentCase(HostCase):
+    """With the real vhcactl and vhcad, on libvirt's test driver and a host without adapters."""
 
     def start(self, xml):
         self.state = tempfile.mkdtemp(prefix="vhcad-")
@@ -385,6 +386,10 @@ class RealAgent(HostCase):
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         program(self.where / "bin/vhcactl", f'#!/bin/sh\nprintf "vhcactl %s\\n" "$*" >>"$REC/order"\n'
                 f'exec "{os.environ["VHCACTL"]}" --socket "{self.state}/run/vhcad.sock" "$@"\n')
+
+
+class RealAgent(AgentCase):
+    """The same scripts: what the agent understands, and what it refuses."""
 
     def deployed(self):
         """What our deploy made of a deployment file, as libvirt's test driver takes it."""
@@ -431,6 +436,53 @@ class RealAgent(HostCase):
         self.agent.stop()
         self.addCleanup(self.agent.start)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcad.sock")
+
+
+class Page(AgentCase):
+    """docs/opennebula.md: its commands, typed in order on one machine that is host and front-end; OpenNebula's programs are doubles."""
+
+    OTHERS = {"systemctl": ["restart vhcad", "restart opennebula"],
+              "sudo": ["-u oneadmin onehost sync -f", "-u oneadmin onevnet create ib-physics.net",
+                       "-u oneadmin onetemplate instantiate debian --name one-0 --nic ib-physics"]}
+
+    def setUp(self):
+        super().setUp()
+        blocks = re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", (ROOT / "docs/opennebula.md").read_text("utf-8"), re.M)
+        blocks = [re.sub("(?m)^ {4}", "", block).strip() for block in blocks]
+        self.files = [b for b in blocks if " = " in b]
+        self.commands = [line for b in blocks if b not in self.files for line in b.splitlines()]
+
+    def deployed(self):
+        """The domain of the page's VM: the NIC has what its network says."""
+        network = dict(re.findall(r'^(\w+) = "(.*)"$', self.files[1], re.M))
+        self.assertEqual(network.pop("VN_MAD"), "vhca")
+        write(self.where / "vm.xml", vm(nic(0, VLAN_ID=None, **{k: v for k, v in network.items() if k != "NAME"})))
+        p = self.run_script("vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "0", "hv1"],
+                            f"<domain type='test'><name>one-0</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os></domain>")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return self.stock_got("deploy")[1].decode()
+
+    def test_commands(self):
+        self.start(self.deployed())
+        write(self.where / "page.conf", self.files[0] + "\n")
+        program(self.where / "bin/vhcad", f'#!/bin/sh\nexec "{os.environ["VHCAD"]}" -c "{self.where}/page.conf" "$@"\n')
+        write(self.where / "oned.conf", 'VM_MAD = [ NAME = "kvm", ARGUMENTS = "-t 15 -r 0 kvm -p" ]\n')
+        shutil.rmtree(self.remotes / "vmm/vhca")
+        shutil.rmtree(self.remotes / "vnm/vhca")
+        program(self.where / "bin/vhca-one-setup", f'#!/bin/sh\nexec "{ROOT}/drivers/opennebula/vhca-one-setup" "$@" '
+                f'--oned-conf "{self.where}/oned.conf" --remotes "{self.remotes}"\n')
+        for name in self.OTHERS:
+            program(self.where / f"bin/{name}", '#!/bin/sh\nprintf "%s\\n" "$*" >>"$REC/${0##*/}"\n')
+        for line in self.commands:
+            with self.subTest(line):
+                p = subprocess.run(["sh", "-c", line.replace("/usr/share/vhcad/opennebula/", "")], capture_output=True, text=True,
+                                   timeout=60, env={**self.env, "LSAN_OPTIONS": ENV["LSAN_OPTIONS"]}, check=False)
+                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        for name, lines in self.OTHERS.items():
+            self.assertEqual((self.rec / name).read_text("utf-8").splitlines(), lines)
+        self.assertEqual(len(self.commands), 11)
+        request = self.agent.get("/v1/domains/one-0")[1]["requests"][0]
+        self.assertEqual((request["name"], request["partition"], request["fabric"]), ("ib0", "0x8001", "default"))
 
 
 tap.main(__name__)
