@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# For the scripts beside it, which have set here=${0%/*}; not run by itself.
+# shellcheck shell=sh disable=SC2154
+
+stock=${here%/*}/kvm/${0##*/}
+
+# spool: keeps stdin, byte for byte, as descriptor 3 for whom it is read and 4 for the stock script.
+spool() {
+	file=$(mktemp) || exit 1
+	cat >"$file"
+	exec 3<"$file" 4<"$file"
+	# A tenant's text may have the word, too: those are few, and Ruby then reads what is really there.
+	word=$(grep -c vhca "$file")
+	rm -f "$file"
+}
+
+# ours: does the VM of that stdin have a NIC of ours? Ends the script where that cannot be told.
+ours() {
+	[ "$word" != 0 ] || return 1
+	"$here/nics" any <&3
+	case $? in
+	0) return 0 ;;
+	3) return 1 ;;
+	*) exit 1 ;;
+	esac
+}
+
+# pass ARGUMENTS: ends as the stock script, with the stdin that was kept.
+pass() {
+	exec "$stock" "$@" <&4 3<&- 4<&-
+}
+
+# ctl ARGUMENTS: what vhcactl prints goes to OpenNebula's log of the VM.
+ctl() {
+	vhcactl "$@" >&2
+}
+
+# refuse LINE: what OpenNebula shows as the VM's error.
+refuse() {
+	printf 'vhca: %s\n' "$1" >&2
+	exit 1
+}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# What OpenNebula's XML says about our NICs, in vhcad's words. Only what has been checked here leaves this file: no value that a
+# tenant or a network's owner wrote reaches a shell, a command line or XML unchecked.
+
+require 'json'
+require 'English'
+require 'open3'
+require 'rexml/document'
+
+module Vhca
+    # Ends the action: one line for the VM's log and its error.
+    class Refused < StandardError; end
+
+    NAMESPACE  = 'urn:vhcad:domain:1'
+    NAME       = /\A[A-Za-z0-9_-]{1,31}\z/
+    PKEY       = /\A(0x[0-9a-fA-F]{1,4})(?:=(full|limited))?\z/
+    MAC        = /\A\h\h(:\h\h){5}\z/
+    KEYS_MAX   = 127  # of one VF, vhcad(8)
+    TEXT_MAX   = 1023 # of partition="...", the same
+    VFS_MAX    = 16   # of one domain
+    INPUT_MAX  = 8 << 20
+    FULL       = 0x8000
+
+    Nic = Struct.new(:name, :mac, :partition, :fabric, :guid, :attach) do
+        def xml
+            %(<vhca:vf name="#{name}" fabric="#{fabric}" partition="#{partition}" guid="#{guid}"/>)
+        end
+    end
+
+    Vm = Struct.new(:id, :deploy_id, :nics)
+
+    def self.show(value)
+        text = value.to_s.inspect
+        text.length > 60 ? "#{text[0, 60]}..." : text
+    end
+
+    # A P_Key by number, or a partition by its name at the agent.
+    def self.key(item, where)
+        return item if item =~ /\A[A-Za-z]/ && item =~ NAME
+
+        number, member = PKEY.match(item)&.captures
+        value = number&.hex
+        if value.nil? || (value & ~FULL).zero?
+            raise Refused, "#{where}: IB_PKEYS has #{show(item)}; write 0x8001, 0x0001=full, 0x0001=limited or a partition's name"
+        end
+
+        value |= FULL if member == 'full'
+        value &= ~FULL if member == 'limited'
+        format('0x%04x', value)
+    end
+
+    def self.partition(pkeys, vlan, where)
+        if !pkeys.empty?
+            items = pkeys.split(/[ ,]+/, KEYS_MAX + 2)
+            raise Refused, "#{where}: more than #{KEYS_MAX} P_Keys in IB_PKEYS" if items.length > KEYS_MAX
+
+            text = items.map {|item| key(item, where) }.join(' ')
+            raise Refused, "#{where}: IB_PKEYS is longer than #{TEXT_MAX} characters" if text.length > TEXT_MAX
+
+            text
+        elsif vlan =~ /\A[0-9]{1,5}\z/ && vlan.to_i.between?(1, 0x7fff)
+            format('0x%04x', FULL | vlan.to_i)
+        elsif vlan.empty?
+            raise Refused, "#{where}: no partition: set IB_PKEYS or VLAN_ID in the network"
+        else
+            raise Refused, "#{where}: VLAN_ID is #{show(vlan)}; 1 to 32767 is a partition"
+        end
+    end
+
+    def self.guid(policy, mac, where)
+        case policy
+        when '', 'auto' then 'auto'
+        when 'mac' then "mac:#{mac}"
+        when 'sm' then 'sm'
+        else raise Refused, "#{where}: IB_GUID is #{show(policy)}; auto, mac or sm is meant"
+        end
+    end
+
+    def self.nic(element)
+        text = ->(name) { element.elements[name]&.text.to_s }
+        id = text['NIC_ID']
+        raise Refused, "a NIC has the NIC_ID #{show(id)}" unless id =~ /\A[0-9]{1,4}\z/
+
+        where = "NIC #{id}"
+        mac = text['MAC'].downcase
+        fabric = text['PHYDEV'].empty? ? 'default' : text['PHYDEV']
+        raise Refused, "#{where}: MAC is #{show(mac)}" unless mac =~ MAC
+        raise Refused, "#{where}: PHYDEV is #{show(fabric)}; a fabric's name has letters, digits, _ and -" unless fabric =~ NAME
+
+        Nic.new("ib#{id.to_i}", mac, partition(text['IB_PKEYS'], text['VLAN_ID'], where), fabric,
+                guid(text['IB_GUID'], mac, where), text['ATTACH'] == 'YES')
+    end
+
+    # The VM of a driver message, of vm.xml, or of what a VNM script gets.
+    def self.vm(xml)
+        raise Refused, "the VM is larger than #{INPUT_MAX} bytes" if xml.bytesize > INPUT_MAX
+        xml = xml.dup.force_encoding('UTF-8') # whatever the locale of the ssh session
+        raise Refused, 'the VM is not UTF-8' unless xml.valid_encoding?
+        raise Refused, 'the VM has a document type' if xml.include?('<!DOCTYPE')
+
+        root = REXML::Document.new(xml).root
+        root = root.elements['VM'] if root && root.name == 'VMM_DRIVER_ACTION_DATA'
+        raise Refused, 'there is no VM on stdin' unless root && root.name == 'VM'
+
+        ours = root.get_elements('TEMPLATE/NIC').select {|e| e.elements['VN_MAD']&.text == 'vhca' }
+        raise Refused, "#{ours.length} NICs are for vhca; at most #{VFS_MAX}" if ours.length > VFS_MAX
+
+        Vm.new(root.elements['ID']&.text.to_s, root.elements['DEPLOY_ID']&.text.to_s, ours.map {|e| nic(e) })
+    rescue REXML::ParseException, RuntimeError
+        raise Refused, 'the VM is not XML'
+    end
+
+    # Exit status; what vhcactl says goes to the VM's log.
+    def self.ctl(*args)
+        system('vhcactl', *args, :out => :err)
+        $CHILD_STATUS ? $CHILD_STATUS.exitstatus.to_i : 127
+    end
+
+    # The agent's answer.
+    def self.ask(*args)
+        out, err, status = Open3.capture3('vhcactl', '--json', *args)
+        raise Refused, err.lines.first.to_s.strip unless status.success?
+
+        JSON.parse(out)
+    rescue JSON::ParserError
+        raise Refused, "vhcactl #{args[0]}: the answer is not JSON"
+    end
+
+    def self.list(what, *args)
+        ask(what, *args).fetch(what)
+    end
+
+    # The running domain of a VM, or nil.
+    def self.domain(vm, deploy_id = vm.deploy_id)
+        names = [deploy_id, "one-#{vm.id}"]
+        list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
+    end
+
+    def self.attach(domain, nic)
+        ctl('attach', domain, nic.name, '--partition', nic.partition, '--guid', nic.guid, '--fabric', nic.fabric)
+    end
+
+    def self.main
+        yield
+    rescue Refused, SystemCallError => e
+        warn "vhca: #{e.message}"
+        exit 1
+    end
+end

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""For tests of drivers/opennebula: a hypervisor's /var/tmp/one with doubles of the stock scripts, and a stub vhcactl that records."""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(os.environ["VHCA_SOURCE_DIR"])
+DRIVERS = ROOT / "drivers/opennebula"
+STOCK = ("attach_disk attach_nic cancel deploy detach_disk detach_nic migrate migrate_local prereconfigure reboot reconfigure "
+         "reset resize resize_disk restore save shutdown snapshot_create snapshot_delete snapshot_revert").split()
+UUID = "2f3c1b9e-5d0a-4b9d-9a1c-5f0b6d1c7e11"
+
+# What a stock script would do is to say where it comes from, and to keep what it got.
+DOUBLE = """#!/bin/sh
+printf '%s\\n' "kvm/${0##*/}" >>"$REC/order"
+printf '%s\\0' "$@" >"$REC/kvm.${0##*/}.argv"
+cat >"$REC/kvm.${0##*/}.stdin"
+echo "stock ${0##*/}"
+echo "stock ${0##*/} on stderr" >&2
+exit "$(cat "$REC/kvm.${0##*/}.exit" 2>/dev/null || echo 0)"
+"""
+CTL = """#!/bin/sh
+printf '%s\\n' "vhcactl $*" >>"$REC/order"
+[ "$1" = --json ] && shift
+if [ -e "$REC/ctl.$1.exit" ]; then
+	echo "vhcactl: no such thing
+more of it" >&2
+	exit "$(cat "$REC/ctl.$1.exit")"
+fi
+cat "$REC/ctl.$1" 2>/dev/null || echo "said by vhcactl $1"
+"""
+
+
+def vectors():
+    """[(release, case, [call])] of all releases, where one stands for those that are the same."""
+    doc = json.loads((ROOT / "tests/data/one-vectors.json").read_text("utf-8"))
+    found = []
+    for release, cases in doc["releases"].items():
+        for case, what in cases.items():
+            if isinstance(what, str):
+                what = doc["releases"][what.removeprefix("as ")][case]
+            found.append((release, case, [{**c, "stdin": doc["stdin"][c["stdin"]]} for c in what["calls"]]))
+    return found
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
+def program(path, text):
+    write(path, text)
+    path.chmod(0o755)
+
+
+class HostCase(unittest.TestCase):
+    def setUp(self):
+        self.where = pathlib.Path(tempfile.mkdtemp(prefix="vhca-one."))
+        self.addCleanup(shutil.rmtree, self.where)
+        self.remotes = self.where / "one"
+        for kind in ("vmm", "vnm"):
+            shutil.copytree(DRIVERS / kind, self.remotes / kind)
+        for name in STOCK:
+            program(self.remotes / "vmm/kvm" / name, DOUBLE)
+            if not (self.remotes / "vmm/vhca" / name).exists():
+                shutil.copy(self.remotes / "vmm/vhca/pass", self.remotes / "vmm/vhca" / name)
+        program(self.where / "bin/vhcactl", CTL)
+        self.env = {**os.environ, "PATH": f"{self.where}/bin:/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(self.where / "tmp")}
+        (self.where / "tmp").mkdir()
+        self.forget()
+
+    def forget(self):
+        self.rec = self.where / "rec"
+        shutil.rmtree(self.rec, ignore_errors=True)
+        self.rec.mkdir()
+        self.env["REC"] = str(self.rec)
+
+    def agent_has(self, domains=(), free=8, claims=(), migrations=()):
+        for what, rows in (("domains", domains), ("vfs", [{}] * free), ("claims", claims), ("migrations", migrations)):
+            write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))
+
+    def break_next(self, who, status):
+        """The next call of vhcactl's command "ctl.NAME", or of the stock "kvm.NAME", ends so."""
+        write(self.rec / f"{who}.exit", str(status))
+
+    def run_script(self, script, argv, stdin, **env):
+        data = stdin if isinstance(stdin, bytes) else stdin.encode()
+        return subprocess.run([str(self.remotes / script), *argv], input=data, capture_output=True, timeout=60,
+                              env={**self.env, **env}, check=False)
+
+    def order(self):
+        try:
+            return (self.rec / "order").read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+
+    def changes(self):
+        """The stock scripts and vhcactl's commands that change something, in order."""
+        return [line for line in self.order() if not line.startswith("vhcactl --json")]
+
+    def stock_got(self, name):
+        argv = (self.rec / f"kvm.{name}.argv").read_bytes().decode().split("\0")[:-1]
+        return argv, (self.rec / f"kvm.{name}.stdin").read_bytes()
+
+    def assert_refused(self, p, words):
+        """Exit status 1 and one line."""
+        self.assertEqual((p.returncode, p.stdout), (1, b""), p.stderr)
+        lines = p.stderr.decode().splitlines()
+        self.assertEqual(len(lines), 1, p.stderr)
+        self.assertIn(words, lines[0])
+
+
+def nic(number, vn_mad="vhca", **more):
+    keys = {"MAC": f"02:00:0a:00:{number:02x}:07", "NETWORK": "net", "NIC_ID": str(number), "VN_MAD": vn_mad, "VLAN_ID": "17",
+            **more}
+    return "<NIC>" + "".join(f"<{k}>{cdata(v)}</{k}>" for k, v in keys.items() if v is not None) + "</NIC>"
+
+
+def cdata(text):
+    return "<![CDATA[" + text.replace("]]>", "]]]]><![CDATA[>") + "]]>"
+
+
+def vm(*nics, note="nothing"):
+    return (f"<VM><ID>42</ID><DEPLOY_ID>{UUID}</DEPLOY_ID><TEMPLATE>{''.join(nics)}</TEMPLATE>"
+            f"<USER_TEMPLATE><NOTE>{cdata(note)}</NOTE></USER_TEMPLATE></VM>")
+
+
+def message(*nics, **more):
+    return f"<VMM_DRIVER_ACTION_DATA><HOST>hv1</HOST>{vm(*nics, **more)}</VMM_DRIVER_ACTION_DATA>\n"
+
+
+def vnm(*nics, **more):
+    return base64.b64encode(vm(*nics, **more).encode()).decode()
+
+
+def domain(*attached, requests=(), problem=None):
+    return {"uuid": UUID, "name": "one-42", "problem": problem,
+            "requests": [{"name": name, "problem": None} for name in requests],
+            "vfs": [{"name": name, "state": "attached", "reason": None} for name in attached]}

@@ -1,0 +1,488 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""drivers/opennebula: what OpenNebula's own one_vmm_exec.rb gave to every script of four releases is given to ours."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree as ET
+
+import tap
+from opennebula import (ROOT, STOCK, UUID, HostCase, domain, message, nic, program, vectors, vm, vnm, write)
+from test_agent import ENV, Agent, conf_text
+
+OUR_MAC = "02:00:0a:00:01:07"
+DEPLOYMENT = """<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+\t<name>one-42</name>
+\t<uuid>2f3c1b9e-5d0a-4b9d-9a1c-5f0b6d1c7e11</uuid>
+\t<description><![CDATA[<metadata> "it's" <interface><mac address='02:00:0a:00:01:07'/></interface>]]></description>
+\t<devices>
+\t\t<disk type='file' device='disk'><source file='/var/lib/one//datastores/0/42/disk.0'/></disk>
+\t\t<interface type='bridge'>
+\t\t\t<source bridge='vbr0'/>
+\t\t\t<mac address='02:00:0a:00:00:07'/>
+\t\t</interface>
+\t\t<!-- <interface type='x'> -->
+\t\t<interface type='ethernet'>
+\t\t\t<mac address='02:00:0A:00:01:07'/>
+\t\t\t<target dev='one-42-1'/>
+\t\t</interface>
+\t</devices>
+\t<metadata>
+\t\t<one:vm xmlns:one="http://opennebula.org/xmlns/libvirt/1.0"><one:name>a &gt; "b" é</one:name></one:vm>
+\t</metadata>
+</domain>
+"""
+OUT = """<interface type='ethernet'>
+\t\t\t<mac address='02:00:0A:00:01:07'/>
+\t\t\t<target dev='one-42-1'/>
+\t\t</interface>"""
+REQUEST = ('<vhca:infiniband xmlns:vhca="urn:vhcad:domain:1"><vhca:vf name="ib1" fabric="ib0" partition="0x8011 0x8012" guid="auto"/>'
+           "</vhca:infiniband>")
+ATTACH = "--partition 0x8011 0x8012 --guid auto --fabric ib0"
+
+# What a case of the vectors is to cause, beside what only looks: by script, the changes in order.
+EXPECTED = {
+    "vmm/vhca/deploy": ["kvm/deploy"],
+    "vmm/vhca/migrate": ["vhcactl migrate one-42 hv2 --external --lease 3600", "kvm/migrate"],
+    "vmm/vhca/save": ["vhcactl park one-42 --lease 3600", "kvm/save"],
+    "vmm/vhca/attach_nic": [f"vhcactl attach one-42 ib1 {ATTACH}"],
+    "vmm/vhca/detach_nic": ["vhcactl detach one-42 ib1"],
+    "vnm/vhca/pre": [], "vnm/vhca/post": [], "vnm/vhca/clean": [],
+}
+
+
+class Replay(HostCase):
+    def local(self, call):
+        """argv and stdin, with the deployment file on this machine."""
+        argv, stdin = list(call["argv"]), call["stdin"]
+        if call["script"] == "vmm/vhca/deploy":
+            argv[0] = f"{self.where}/deployment.0"
+            stdin = DEPLOYMENT
+        return argv, stdin
+
+    def calls(self):
+        """Each different call once, with the releases and cases that have it."""
+        found = {}
+        for release, case, calls in vectors():
+            for call in calls:
+                if "/vhca/" in call["script"]:
+                    found.setdefault((call["script"], tuple(call["argv"]), call["stdin"]), []).append(f"{release} {case}")
+        self.assertEqual(len({r.split()[0] for rs in found.values() for r in rs}), 4)
+        return found
+
+    def vm_of(self, call):
+        """vm.xml, as oned puts it beside the deployment file."""
+        message_of = next(c["stdin"] for _, case, calls in vectors() if case == "cancel" for c in calls if "<VM>" in c["stdin"])
+        return re.search("<VM>.*</VM>", message_of, re.S).group(0)
+
+    def test_every_call_of_four_releases(self):
+        for (script, argv, stdin), where in self.calls().items():
+            with self.subTest(script, argv=argv, where=where):
+                self.forget()
+                self.agent_has([domain("ib1", requests=["ib1"])])
+                call = {"script": script, "argv": argv, "stdin": stdin}
+                write(self.where / "vm.xml", self.vm_of(call))
+                args, data = self.local(call)
+                expected = EXPECTED.get(script, [f"kvm/{script.rsplit('/', 1)[1]}"])
+                if script.endswith("/migrate") and argv[1] == argv[2]:
+                    expected = ["kvm/migrate"]
+                p = self.run_script(script, args, data)
+                self.assertEqual((p.returncode, self.changes()), (0, expected), p.stderr)
+                if any(line.startswith("kvm/") for line in expected):
+                    name = script.rsplit("/", 1)[1]
+                    got = self.stock_got(name)
+                    self.assertEqual((p.stdout, got[0]), (f"stock {name}\n".encode(), args))
+                    if name != "deploy":
+                        self.assertEqual(got[1], data.encode())
+
+    def test_without_our_nics_it_is_the_stock_script(self):
+        """The same calls of a VM whose NICs are all of other drivers: argv and stdin byte for byte, and nothing asked of the agent."""
+        for (script, argv, stdin), where in self.calls().items():
+            if not script.startswith("vmm/"):
+                continue
+            with self.subTest(script, argv=argv, where=where):
+                self.forget()
+                plain = [a.replace("vhca", "bridge") for a in argv]
+                call = {"script": script, "argv": plain, "stdin": stdin.replace("[vhca]", "[bridge]") + "\n\n\0\xff end"}
+                write(self.where / "vm.xml", self.vm_of(call).replace("[vhca]", "[bridge]"))
+                args, data = self.local(call)
+                p = self.run_script(script, args, data)
+                name = script.rsplit("/", 1)[1]
+                self.assertEqual((p.returncode, p.stdout, p.stderr), (0, f"stock {name}\n".encode(), f"stock {name} on stderr\n".encode()))
+                self.assertEqual((self.order(), self.stock_got(name)), ([f"kvm/{name}"], (args, data.encode())))
+        self.assertEqual(list((self.where / "tmp").iterdir()), [])
+
+    def test_the_word_alone_is_no_nic(self):
+        plain = message(nic(0, "bridge"), note="<NIC><VN_MAD>vhca</VN_MAD></NIC>")
+        for name, argv in (("migrate", ["d", "hv2", "hv1", "42", "hv1"]), ("save", ["d", "f", "hv1", "42", "hv1"]),
+                           ("detach_nic", ["d", "02:00:0a:00:00:07", "42", "hv1"])):
+            with self.subTest(name):
+                self.forget()
+                p = self.run_script(f"vmm/vhca/{name}", argv, plain)
+                self.assertEqual((p.returncode, self.order(), self.stock_got(name)), (0, [f"kvm/{name}"], (argv, plain.encode())))
+
+    def test_every_stock_action_has_a_script(self):
+        for name in STOCK:
+            self.assertTrue(os.access(self.remotes / "vmm/vhca" / name, os.X_OK), name)
+
+
+class Deploy(HostCase):
+    def deploy(self, xml, *nics):
+        write(self.where / "vm.xml", vm(*nics))
+        return self.run_script("vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"], xml)
+
+    def made(self, xml, *nics):
+        p = self.deploy(xml, *nics)
+        self.assertEqual((p.returncode, p.stdout), (0, b"stock deploy\n"), p.stderr)
+        return self.stock_got("deploy")[1].decode()
+
+    def test_our_element_in_and_our_interface_out(self):
+        ours = nic(1, PHYDEV="ib0", IB_PKEYS="0x8011=full,0x8012")
+        expected = DEPLOYMENT.replace(OUT, "").replace("\t<metadata>\n", f"\t<metadata>{REQUEST}\n")
+        self.assertEqual(self.made(DEPLOYMENT, nic(0, "bridge"), ours), expected)
+        ET.fromstring(expected)
+
+    def test_the_first_metadata_is_libvirts(self):
+        raw = DEPLOYMENT.replace("\t<devices>", "\t<metadata/>\n\t<devices>")
+        self.assertIn("\t<metadata><vhca:infiniband", self.made(raw, nic(1)))
+        self.assertEqual(self.made(raw, nic(1)).count("infiniband xmlns"), 1)
+
+    def test_without_metadata_there_is_one_then(self):
+        self.assertRegex(self.made("<domain><name>x</name></domain>", nic(1)), "</name><metadata><vhca:inf.*</metadata></domain>$")
+
+    def test_a_network_says_it_in_several_ways(self):
+        for more, expected in ((dict(VLAN_ID="17"), ("0x8011", "default", "auto")),
+                               (dict(VLAN_ID="4095", IB_PKEYS="storage 0x12=full"), ("storage 0x8012", "default", "auto")),
+                               (dict(IB_PKEYS="0x8012=limited, 0x7fff"), ("0x0012 0x7fff", "default", "auto")),
+                               (dict(IB_GUID="mac", PHYDEV="ib_1"), ("0x8011", "ib_1", f"mac:{OUR_MAC}")),
+                               (dict(IB_GUID="sm"), ("0x8011", "default", "sm"))):
+            with self.subTest(more):
+                vf = ET.fromstring(self.made(DEPLOYMENT, nic(1, **more))).find(".//{urn:vhcad:domain:1}vf")
+                self.assertEqual((vf.get("partition"), vf.get("fabric"), vf.get("guid")), expected)
+
+    def test_a_request_in_raw_is_refused(self):
+        raw = DEPLOYMENT.replace("\t<devices>", f"\t<metadata>{REQUEST}</metadata>\n\t<devices>")
+        self.assert_refused(self.deploy(raw, nic(1)), "take that out of RAW")
+        self.assertEqual(self.order(), [])
+        self.assertEqual(self.made(raw), raw)
+
+    def test_a_document_type_is_refused(self):
+        for xml, in (("<!DOCTYPE d [<!ENTITY x 'y'>]><domain><metadata/></domain>",), ("no XML",)):
+            self.assert_refused(self.deploy(xml, nic(1)), "the deployment file has")
+
+
+class Undo(HostCase):
+    NICS = (nic(0, "bridge"), nic(1))
+
+    def test_migration_that_libvirt_refuses_is_cancelled(self):
+        self.break_next("kvm.migrate", 7)
+        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.order()), (7, ["vhcactl migrate one-42 hv2 --external --lease 3600", "kvm/migrate",
+                                                            "vhcactl migrate one-42 --cancel"]))
+        self.assertEqual(p.stdout, b"stock migrate\n")
+
+    def test_migration_that_the_agent_refuses_never_begins(self):
+        self.break_next("ctl.migrate", 4)
+        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl migrate one-42 hv2 --external --lease 3600"]))
+        self.assertIn(b"vhcad does not let one-42 go to hv2", p.stderr)
+
+    def test_save_that_fails_gives_the_vfs_back(self):
+        self.break_next("kvm.save", 1)
+        p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.order()), (1, ["vhcactl park one-42 --lease 3600", "kvm/save", "vhcactl unpark one-42"]))
+
+    def test_save_that_the_agent_refuses_never_begins(self):
+        self.break_next("ctl.park", 4)
+        p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl park one-42 --lease 3600"]))
+
+    def test_a_guest_that_keeps_its_vf_keeps_its_nic(self):
+        self.break_next("ctl.detach", 4)
+        p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC, "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl detach one-42 ib1"]))
+
+    def test_a_vf_that_is_gone_is_detached(self):
+        self.break_next("ctl.detach", 3)
+        p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS))
+        self.assertEqual((p.returncode, self.changes()), (0, ["vhcactl detach one-42 ib1"]))
+
+    def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
+        argv = ["one-42", "02:00:0a:00:00:07", "42", "hv1"]
+        p = self.run_script("vmm/vhca/detach_nic", argv, message(*self.NICS))
+        self.assertEqual((p.returncode, self.order(), self.stock_got("detach_nic")),
+                         (0, ["kvm/detach_nic"], (argv, message(*self.NICS).encode())))
+
+    def test_an_attach_that_fails(self):
+        self.break_next("ctl.attach", 5)
+        p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(*self.NICS))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"one-42 gets no VF", p.stderr)
+
+
+class Network(HostCase):
+    def test_pre_refuses_early(self):
+        self.agent_has(free=1)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "2 VFs are asked for, and 1 are free")
+        self.agent_has([domain("ib1")], free=1)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))).returncode, 0)
+        self.break_next("ctl.domains", 7)
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcactl: no such thing")
+        self.assertEqual(self.changes(), [])
+
+    def test_pre_without_vhcactl(self):
+        os.unlink(self.where / "bin/vhcactl")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcactl")
+
+    def test_post_waits(self):
+        """Until the VF is there: the double's answer changes after the first look."""
+        self.agent_has([domain(requests=["ib1"])])
+        write(self.rec / "ctl.later", (self.rec / "ctl.domains").read_bytes())
+        self.agent_has([domain("ib1", requests=["ib1"])])
+        os.rename(self.rec / "ctl.domains", self.rec / "ctl.then")
+        os.rename(self.rec / "ctl.later", self.rec / "ctl.domains")
+        program(self.where / "bin/vhcactl", '#!/bin/sh\ncat "$REC/ctl.domains"\ncp "$REC/ctl.then" "$REC/ctl.domains"\necho look >>"$REC/order"\n')
+        p = self.run_script("vnm/vhca/post", [UUID, "other"], vnm(nic(1)))
+        self.assertEqual((p.returncode, self.order()), (0, ["look", "look"]), p.stderr)
+
+    def test_post_gives_up_with_the_agents_reason(self):
+        self.agent_has([domain(requests=["ib1"])])
+        write(self.rec / "ctl.explain", json.dumps({"verdict": {"subject": "one-42/ib1", "text": "0x8011 is not in the port's table"}}))
+        self.assert_refused(self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0"),
+                            "no ib1 after 0 s: one-42/ib1: 0x8011 is not in the port's table")
+
+    def test_post_of_what_does_not_run_here(self):
+        self.agent_has()
+        self.assert_refused(self.run_script("vnm/vhca/post", ["nobody", "hv1"], vnm(nic(1))), '"nobody" does not run here')
+
+    def test_post_of_metadata_that_is_not_understood(self):
+        self.agent_has([domain(problem="domain one-42 is given no VF")])
+        self.assert_refused(self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1))), "domain one-42 is given no VF")
+
+    def test_post_after_a_restore_attaches_what_the_metadata_does_not_name(self):
+        self.agent_has([domain("ib1", requests=["ib1"])])
+        write(self.rec / "ctl.explain", json.dumps({"verdict": {"subject": "one-42", "text": "all is well"}}))
+        p = self.run_script("vnm/vhca/post", ["one-42", "hv1"], vnm(nic(1), nic(2)), VHCA_POST_WAIT="1")
+        self.assertEqual(p.returncode, 1)
+        self.assertEqual(self.changes(), [f"vhcactl attach {UUID} ib2 --partition 0x8011 --guid auto --fabric default"])
+
+    def test_clean_goes_by_what_runs(self):
+        claim = {"domain": UUID, "domain_name": "one-42", "name": "ib1", "ending": False}
+        other = {**claim, "domain": "6b3e1d60-0d6f-4f5e-9d38-0123456789ab", "domain_name": "one-421"}
+        gone = [f"vhcactl detach {UUID} ib1"]
+        for has, expected in ((dict(domains=[domain("ib1")], claims=[claim]), []),
+                              (dict(claims=[claim, other]), gone),
+                              (dict(claims=[{**claim, "ending": True}]), []),
+                              (dict(claims=[claim], migrations=[{"domain": UUID, "state": "finishing"}]), []),
+                              (dict(claims=[claim], migrations=[{"domain": UUID, "state": "done"}]), gone),
+                              (dict(), [])):
+            with self.subTest(has):
+                self.forget()
+                self.agent_has(**has)
+                p = self.run_script("vnm/vhca/clean", ["a-host-that-is-another"], vnm(nic(1)))
+                self.assertEqual((p.returncode, self.changes()), (0, expected), p.stderr)
+
+    def test_the_rest_has_nothing_to_do(self):
+        for name in ("update_nic", "update_sg", "vnet_create", "vnet_delete"):
+            self.assertEqual(self.run_script(f"vnm/vhca/{name}", ["x"], "").returncode, 0)
+
+
+class Hostile(HostCase):
+    """Exit status 1 and one line, whoever is asked, and nothing is run."""
+
+    MARK = "touched"
+    VALUES = {
+        "quotes": (dict(IB_PKEYS="0x8001' --fabric 'x"), "IB_PKEYS has"),
+        "a command": (dict(IB_PKEYS="$(touch touched)`touch touched`;touch touched"), "IB_PKEYS has"),
+        "XML": (dict(IB_PKEYS='0x8001"/><vhca:vf name="ib9" partition="0xffff'), "IB_PKEYS has"),
+        "a new line": (dict(IB_PKEYS="0x8001\n0x8002"), "IB_PKEYS has"),
+        "300 keys": (dict(IB_PKEYS=",".join(f"0x{0x8001 + i:04x}" for i in range(300))), "more than 127 P_Keys"),
+        "long names": (dict(IB_PKEYS=" ".join(["a" * 31] * 40)), "longer than 1023"),
+        "no key": (dict(IB_PKEYS="0x8000"), "IB_PKEYS has"),
+        "separators only": (dict(IB_PKEYS=", ,"), "IB_PKEYS has"),
+        "five digits": (dict(IB_PKEYS="0x18001"), "IB_PKEYS has"),
+        "an option": (dict(IB_PKEYS="--guid"), "IB_PKEYS has"),
+        "neither": (dict(VLAN_ID=None), "no partition"),
+        "a VLAN with a tail": (dict(VLAN_ID="17\n18"), "VLAN_ID is"),
+        "a VLAN that is too large": (dict(VLAN_ID="32768"), "VLAN_ID is"),
+        "no VLAN": (dict(VLAN_ID="0"), "VLAN_ID is"),
+        "a device with quotes": (dict(PHYDEV="ib0\" guid=\"0x1"), "PHYDEV is"),
+        "a device with a tail": (dict(PHYDEV="ib0\n"), "PHYDEV is"),
+        "a device that is long": (dict(PHYDEV="x" * 32), "PHYDEV is"),
+        "a GUID": (dict(IB_GUID="0x02c9ab0000000001"), "IB_GUID is"),
+        "a MAC": (dict(MAC="02:00:0a:00:01:07;id"), "MAC is"),
+        "a number": (dict(NIC_ID="1\"/>"), "NIC_ID"),
+    }
+
+    def scripts(self, *nics):
+        write(self.where / "vm.xml", vm(*nics))
+        yield "vnm/vhca/pre", [], vnm(*nics)
+        yield "vnm/vhca/post", [UUID, "hv1"], vnm(*nics)
+        yield "vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"], DEPLOYMENT
+        yield "vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(*nics)
+        yield "vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*nics)
+
+    def test_values(self):
+        self.agent_has()
+        for what, (more, words) in self.VALUES.items():
+            for script, argv, stdin in self.scripts(nic(1, **more)):
+                with self.subTest(what, script=script):
+                    self.assert_refused(self.run_script(script, argv, stdin), words)
+        self.assertEqual(self.order(), [])
+        self.assertEqual([str(p) for p in self.where.rglob(self.MARK)], [])
+        self.assertFalse(os.path.exists(self.MARK))
+
+    def test_what_is_no_vm(self):
+        for what, xml in (("nothing", ""), ("no XML", "<vhca"), ("another", "<HOST>vhca</HOST>"), ("bytes", b"<VM>vhca\xff</VM>"),
+                          ("entities", "<!DOCTYPE VM [<!ENTITY a 'vhca'>]><VM>&a;</VM>"), ("too many", message(*map(nic, range(1, 18))))):
+            with self.subTest(what):
+                p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], xml)
+                self.assert_refused(p, "vhca: ")
+
+
+class Time(HostCase):
+    """What the wrapper adds for VMs without our NICs. The bound is on processor time: this machine has others on it."""
+
+    BOUND_MS = 10
+
+    def measure(self, script, argv, stdin):
+        """Milliseconds of processor and of wall clock."""
+        begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.run_script(script, argv, stdin)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), 1e3 * (time.perf_counter() - begun))
+
+    def test_without_our_nics(self):
+        plain = message(nic(0, "bridge"))
+        write(self.where / "vm.xml", vm(nic(0, "bridge")))
+        for name, argv in (("shutdown", ["d", "hv1", "42", "hv1"]), ("migrate", ["d", "hv2", "hv1", "42", "hv1"]),
+                           ("deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"])):
+            pairs = [[self.measure(f"vmm/{kind}/{name}", argv, plain) for kind in ("kvm", "vhca")] for _ in range(15)]
+            cpu, wall = (statistics.median(ours[i] - stock[i] for stock, ours in pairs) for i in (0, 1))
+            print(f"# {name}: {cpu:.1f} ms of processor added, {wall:.1f} ms by the clock")
+            self.assertLess(cpu, self.BOUND_MS, name)
+
+
+class AgentCase(HostCase):
+    """With the real vhcactl and vhcad, on libvirt's test driver and a host without adapters."""
+
+    def start(self, xml):
+        self.state = tempfile.mkdtemp(prefix="vhcad-")
+        self.addCleanup(shutil.rmtree, self.state)
+        self.agent = Agent(self.state)
+        write(self.where / "host.xml", f"<node>{xml}</node>")
+        self.agent.write(conf_text(self.state).replace("test:///default", f"test://{self.where}/host.xml"))
+        self.agent.start()
+        self.addCleanup(self.agent.stop)
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        program(self.where / "bin/vhcactl", f'#!/bin/sh\nprintf "vhcactl %s\\n" "$*" >>"$REC/order"\n'
+                f'exec "{os.environ["VHCACTL"]}" --socket "{self.state}/run/vhcad.sock" "$@"\n')
+
+
+class RealAgent(AgentCase):
+    """The same scripts: what the agent understands, and what it refuses."""
+
+    def deployed(self):
+        """What our deploy made of a deployment file, as libvirt's test driver takes it."""
+        write(self.where / "vm.xml", vm(nic(0, "bridge"), nic(1, IB_PKEYS="0x8011=full 0x12")))
+        plain = (f"<domain type='test'><name>one-42</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os>"
+                 "<metadata><one:vm xmlns:one='http://opennebula.org/xmlns/libvirt/1.0'/></metadata></domain>")
+        p = self.run_script("vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"], plain)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return self.stock_got("deploy")[1].decode()
+
+    def setUp(self):
+        super().setUp()
+        self.start(self.deployed())
+        (self.rec / "order").unlink()
+
+    def test_the_agent_reads_the_request(self):
+        found = self.agent.get("/v1/domains")[1]["domains"][0]
+        self.assertIsNone(found["problem"])
+        self.assertEqual([(r["name"], r["partition"], r["guid"], r["fabric"]) for r in found["requests"]],
+                         [("ib1", "0x8011 0x0012", "auto", "default")])
+
+    def test_network_actions(self):
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "1 VFs are asked for, and 0 are free")
+        self.assertEqual(self.run_script("vnm/vhca/clean", ["hv1"], vnm(nic(1))).returncode, 0)
+        p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")
+        self.assert_refused(p, "no ib1 after 0 s: one-42: ib1 has no VF: ")
+
+    def test_what_the_agent_refuses_stops_the_action(self):
+        ours = message(nic(1))
+        for name, argv, words in (("migrate", [UUID, "hv2", "hv1", "42", "hv1"], "hv2"), ("save", [UUID, "/f", "hv1", "42", "hv1"], "one-42"),
+                                  ("attach_nic", [UUID, OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "")):
+            with self.subTest(name):
+                (self.rec / "order").unlink(missing_ok=True)
+                p = self.run_script(f"vmm/vhca/{name}", argv, ours)
+                self.assertEqual((p.returncode, len(self.order())), (1, 1), p.stderr)
+                self.assertRegex(p.stderr.decode(), r"^vhcactl: ")
+                self.assertIn(words, p.stderr.decode())
+
+    def test_detach_of_what_is_not_there(self):
+        p = self.run_script("vmm/vhca/detach_nic", [UUID, OUR_MAC, "42", "hv1"], message(nic(1)))
+        self.assertEqual((p.returncode, self.order()), (0, [f"vhcactl detach {UUID} ib1"]), p.stderr)
+
+    def test_an_agent_that_is_down(self):
+        self.agent.stop()
+        self.addCleanup(self.agent.start)
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcad.sock")
+
+
+class Page(AgentCase):
+    """docs/opennebula.md: its commands, typed in order on one machine that is host and front-end; OpenNebula's programs are doubles."""
+
+    OTHERS = {"systemctl": ["restart vhcad", "restart opennebula"],
+              "sudo": ["-u oneadmin onehost sync -f", "-u oneadmin onevnet create ib-physics.net",
+                       "-u oneadmin onetemplate instantiate debian --name one-0 --nic ib-physics"]}
+
+    def setUp(self):
+        super().setUp()
+        blocks = re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", (ROOT / "docs/opennebula.md").read_text("utf-8"), re.M)
+        blocks = [re.sub("(?m)^ {4}", "", block).strip() for block in blocks]
+        self.files = [b for b in blocks if " = " in b]
+        self.commands = [line for b in blocks if b not in self.files for line in b.splitlines()]
+
+    def deployed(self):
+        """The domain of the page's VM: the NIC has what its network says."""
+        network = dict(re.findall(r'^(\w+) = "(.*)"$', self.files[1], re.M))
+        self.assertEqual(network.pop("VN_MAD"), "vhca")
+        write(self.where / "vm.xml", vm(nic(0, VLAN_ID=None, **{k: v for k, v in network.items() if k != "NAME"})))
+        p = self.run_script("vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "0", "hv1"],
+                            f"<domain type='test'><name>one-0</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os></domain>")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        return self.stock_got("deploy")[1].decode()
+
+    def test_commands(self):
+        self.start(self.deployed())
+        write(self.where / "page.conf", self.files[0] + "\n")
+        program(self.where / "bin/vhcad", f'#!/bin/sh\nexec "{os.environ["VHCAD"]}" -c "{self.where}/page.conf" "$@"\n')
+        write(self.where / "oned.conf", 'VM_MAD = [ NAME = "kvm", ARGUMENTS = "-t 15 -r 0 kvm -p" ]\n')
+        shutil.rmtree(self.remotes / "vmm/vhca")
+        shutil.rmtree(self.remotes / "vnm/vhca")
+        program(self.where / "bin/vhca-one-setup", f'#!/bin/sh\nexec "{ROOT}/drivers/opennebula/vhca-one-setup" "$@" '
+                f'--oned-conf "{self.where}/oned.conf" --remotes "{self.remotes}"\n')
+        for name in self.OTHERS:
+            program(self.where / f"bin/{name}", '#!/bin/sh\nprintf "%s\\n" "$*" >>"$REC/${0##*/}"\n')
+        for line in self.commands:
+            with self.subTest(line):
+                p = subprocess.run(["sh", "-c", line.replace("/usr/share/vhcad/opennebula/", "")], capture_output=True, text=True,
+                                   timeout=60, env={**self.env, "LSAN_OPTIONS": ENV["LSAN_OPTIONS"]}, check=False)
+                self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        for name, lines in self.OTHERS.items():
+            self.assertEqual((self.rec / name).read_text("utf-8").splitlines(), lines)
+        self.assertEqual(len(self.commands), 11)
+        request = self.agent.get("/v1/domains/one-0")[1]["requests"][0]
+        self.assertEqual((request["name"], request["partition"], request["fabric"]), ("ib0", "0x8001", "default"))
+
+
+tap.main(__name__)
