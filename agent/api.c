@@ -101,10 +101,10 @@ static struct json_object *view_hca(const struct vhca_api *api, const struct vhc
 }
 
 /* An adapter by its address. NULL with err set if there is none. */
-static const struct vhca_hca *find_hca(const struct vhca_api *api, const char *text,
-				       struct vhca_error *err)
+static struct vhca_hca *find_hca(const struct vhca_api *api, const char *text,
+				 struct vhca_error *err)
 {
-	const struct vhca_hca *hca = NULL;
+	struct vhca_hca *hca = NULL;
 	struct vhca_bdf bdf;
 
 	if (!vhca_bdf_parse(text, &bdf))
@@ -125,6 +125,37 @@ static void get_hca(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply(req, 200, view_hca(ctx, hca));
 	else
 		vhca_http_reply_error(req, &err);
+}
+
+static void on_forgotten(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	struct json_object *body;
+	struct vhca_pending *p = arg;
+
+	(void)claim;
+	if (err) {
+		vhca_pending_refuse(p, err);
+		return;
+	}
+	body = json_object_new_object();
+	vhca_json_add_string(body, "bdf", vhca_http_param(p->req, 0));
+	vhca_pending_reply(p, body);
+}
+
+static void delete_hca(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_hca *hca = find_hca(ctx, vhca_http_param(req, 0), &err);
+	struct vhca_pending *p;
+
+	if (!hca) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	p = vhca_api_pend(ctx, req);
+	if (p)
+		vhca_engine_forget(api->args.engine, hca, on_forgotten, p);
 }
 
 static void get_hcas(void *ctx, struct vhca_http_request *req)
@@ -376,6 +407,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/node", VHCA_CALLER_READ, get_node},
 	{"GET", "/v1/hcas", VHCA_CALLER_READ, get_hcas},
 	{"GET", "/v1/hcas/{}", VHCA_CALLER_READ, get_hca},
+	{"DELETE", "/v1/hcas/{}", VHCA_CALLER_ADMIN, delete_hca},
 	{"GET", "/v1/vfs", VHCA_CALLER_READ, get_vfs, "state pf domain"},
 	{"GET", "/v1/vfs/{}", VHCA_CALLER_READ, get_vf},
 	{"GET", "/v1/vfs/{}/explain", VHCA_CALLER_READ, vhca_api_explain_vf},

@@ -354,14 +354,25 @@ static void mark(struct vhca_domains *d, struct mig_call *call)
 {
 	if (call->m->mode == VHCA_MIG_MODE_MANAGED)
 		vhca_virt_expect_migration(d->virt, &call->domain, true);
-	vhca_virt_set_marker(d->virt, &call->domain, &call->m->id, on_mig_call, call);
+	vhca_virt_set_marker(d->virt, &call->domain, &call->m->id,
+			     call->m->mode == VHCA_MIG_MODE_MANAGED, on_mig_call, call);
+}
+
+/* Its libvirt has undefined the domain where it came from, autostart and all. What an orchestrator moves is its own business. */
+static bool started_by_itself(struct vhca_domains *d, const struct vhca_mig *m)
+{
+	const struct vhca_domain *dom = vhca_model_domain(vhca_engine_model(d->engine), &m->domain);
+
+	return !m->source && dom && dom->info->away_autostart &&
+	       vhca_uuid_equal(&dom->info->away, &m->id);
 }
 
 static void unmark(struct vhca_domains *d, struct mig_call *call)
 {
 	if (call->m->source)
 		vhca_virt_expect_migration(d->virt, &call->domain, false);
-	vhca_virt_set_marker(d->virt, &call->domain, NULL, on_mig_call, call);
+	vhca_virt_set_marker(d->virt, &call->domain, NULL, started_by_itself(d, call->m),
+			     on_mig_call, call);
 }
 
 static void check(struct vhca_domains *d, struct mig_call *call)

@@ -490,6 +490,13 @@ static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct
 
 /* ---- the marker of a migration ---- */
 
+static bool says_yes(const xmlNode *n, const char *name)
+{
+	DOMXML_AUTO_STRING value = domxml_attribute(n, name);
+
+	return value && strcmp((const char *)value, "yes") == 0;
+}
+
 static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 {
 	const xmlNode *metadata = domxml_child_element(root, "metadata");
@@ -501,6 +508,7 @@ static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 			continue;
 		id = domxml_attribute(n, "migration");
 		info->has_away = true;
+		info->away_autostart = says_yes(n, "autostart");
 		if (!id || vhca_uuid_parse((const char *)id, &info->away) < 0)
 			info->away = (struct vhca_uuid){{0}};
 		return; /* libvirt keeps one element of a namespace */

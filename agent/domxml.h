@@ -79,6 +79,7 @@ struct vhca_dom_info {
 	 * a marker is never overlooked. */
 	bool has_away;
 	struct vhca_uuid away;
+	bool away_autostart; /* ...and libvirt started it with the host that it comes from */
 	/* Not of the XML: libvirt holds it for a migration; its guest does not run here yet, or
 	 * nobody knows whether it does. */
 	bool held;

@@ -216,6 +216,7 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	e->conf = args->conf;
 	STAILQ_INIT(&e->dirty);
 	TAILQ_INIT(&e->commits);
+	TAILQ_INIT(&e->forgets);
 	TAILQ_INIT(&e->adopts);
 	TAILQ_INIT(&e->takeovers);
 	TAILQ_INIT(&e->listeners);
@@ -249,6 +250,7 @@ struct vhca_engine *vhca_engine_free(struct vhca_engine *e)
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		engine_tell(e, c, VHCA_VF_UNMANAGED, &err); /* a state that nobody waits for */
 	engine_drop_adopts(e, &err);
+	engine_drop_forgets(e, &err);
 	engine_drop_commits(e);
 	engine_drop_takeovers(e);
 	vhca_timer_free(e->run);

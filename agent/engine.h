@@ -108,6 +108,10 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
 		       void *arg);
 
+/* An adapter that was pulled out, and its VFs, are forgotten once that is on disk: journal and model, hca with them. Refused "hca_present",
+ * "hca_claimed", "vf_in_use", "vf_busy". fn's claim is NULL. */
+void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter_fn fn, void *arg);
+
 /* For VHCA_TAKEOVER_MS from now, what the domain asks for is taken from a host that still holds it at the SM; evidence (why that host
  * is known to be dead) goes into the event. Not durable: a claim that has taken over is. Refused "not_fenced" without an SM that evicts. */
 #define VHCA_TAKEOVER_MS  600000

@@ -10,7 +10,8 @@
  * engine_migrate.c (claims on the move), engine_memory.c (what a guest's memory means for its
  * VFs), engine_port.c (which port they are on), engine_absent.c (VFs that have gone),
  * engine_place.c (VFs that are elsewhere on their card), engine_disk.c (a state disk that is
- * full), engine_unread.c (domains that cannot be read). */
+ * full), engine_unread.c (domains that cannot be read), engine_forget.c (adapters that were pulled
+ * out). */
 #include "agent/engine.h"
 #include "agent/journal.h"
 
@@ -34,6 +35,7 @@ struct vhca_engine {
 	TAILQ_HEAD(, engine_commit) commits; /* transactions under way (engine_move.c) */
 	TAILQ_HEAD(, engine_adopt) adopts;   /* requests under way (engine_adopt.c) */
 	TAILQ_HEAD(, engine_takeover) takeovers;
+	TAILQ_HEAD(, engine_forget) forgets; /* under way (engine_forget.c) */
 	unsigned int n_takeovers;
 };
 
@@ -250,5 +252,8 @@ bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf);
 void engine_adopt_read(struct vhca_vf *vf, const struct vhca_effect_result *res);
 /* At the end: whoever waits hears err. */
 void engine_drop_adopts(struct vhca_engine *e, const struct vhca_error *err);
+
+/* ---- engine_forget.c ---- */
+void engine_drop_forgets(struct vhca_engine *e, const struct vhca_error *err); /* as above */
 
 #endif

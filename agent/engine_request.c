@@ -136,10 +136,10 @@ static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
 
 /* ---- a request that changed under its VF ---- */
 
-static bool same_pkeys(const struct vhca_identity *a, const struct vhca_identity *b)
+static bool has_pkeys(const struct vhca_claim *c, const uint16_t *pkeys, size_t n)
 {
-	return a->n_pkeys == b->n_pkeys &&
-	       memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(a->pkeys[0])) == 0;
+	return c->identity.n_pkeys == n &&
+	       memcmp(c->identity.pkeys, pkeys, n * sizeof(pkeys[0])) == 0;
 }
 
 /* What the VF of a live domain lacks of what is asked for now. auto and sm are content with any GUID, and a guest that has migrated may be on
@@ -148,20 +148,20 @@ static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 		    const struct vhca_claim *c, const struct vhca_vf_request *vf,
 		    struct vhca_error *ret)
 {
-	struct vhca_claim_request req = {.domain = dom->info->uuid, .vf = *vf};
-	struct vhca_identity want = {0};
+	uint16_t pkeys[VHCA_VF_PKEYS_MAX];
+	size_t n = 0;
 
-	if (engine_resolve_identity(e, &req, &want, ret) < 0)
+	if (vhca_conf_resolve_pkeys(e->conf, vf->partition, pkeys, VHCA_VF_PKEYS_MAX, &n, ret) < 0)
 		return;
-	if (!same_pkeys(&want, &c->identity))
+	if (!has_pkeys(c, pkeys, n))
 		vhca_error_set(
 			ret, VHCA_ERR_CONFLICT, "differs", 0,
-			"%s keeps the partitions that it came with; \"%.200s\" is asked for now",
+			"%s keeps the partitions that it came with; \"%.150s\" is asked for now",
 			c->name, vf->partition);
-	else if (vf->guid && vf->guid != VHCA_GUID_BY_SM && want.guid != c->identity.guid)
+	else if (vf->guid && vf->guid != VHCA_GUID_BY_SM && vf->guid != c->identity.guid)
 		vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
 			       "%s keeps the GUID that it came with; %s is asked for now", c->name,
-			       VHCA_GUID_STR(want.guid));
+			       VHCA_GUID_STR(vf->guid));
 	vhca_error_hint(ret, "vhcactl detach %s %s, then vhcactl attach with what it shall have",
 			dom->info->name, c->name);
 }

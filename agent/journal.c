@@ -293,6 +293,12 @@ void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_v
 		vf->rests_until_ms);
 }
 
+void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf)
+{
+	vhca_txn_exec(txn, "DELETE FROM vfs WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
+	vhca_journal_intent_done(txn, bdf);
+}
+
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 {
 	char text[VHCA_VF_PKEYS_MAX * VHCA_PKEY_STRLEN + 1] = "";

@@ -40,6 +40,7 @@ int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret
 int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret);
 
 /* Rows of a transaction. */
+void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf);
 void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_vf_state state,
 		     const char *boot_id);
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *claim);

@@ -58,10 +58,11 @@ void vhca_model_init(struct vhca_model *m)
 	TAILQ_INIT(&m->suppressed);
 }
 
-static void free_hca(struct vhca_hca *hca)
+void vhca_model_drop_hca(struct vhca_model *m, struct vhca_hca *hca)
 {
 	struct vhca_vf *vf;
 
+	TAILQ_REMOVE(&m->hcas, hca, link);
 	while ((vf = TAILQ_FIRST(&hca->vfs))) {
 		TAILQ_REMOVE(&hca->vfs, vf, link);
 		vhca_timer_free(vf->timer);
@@ -73,7 +74,6 @@ static void free_hca(struct vhca_hca *hca)
 void vhca_model_done(struct vhca_model *m)
 {
 	struct vhca_suppressed *s;
-	struct vhca_hca *hca;
 
 	while (TAILQ_FIRST(&m->claims))
 		vhca_model_drop_claim(m, TAILQ_FIRST(&m->claims));
@@ -83,10 +83,8 @@ void vhca_model_done(struct vhca_model *m)
 		TAILQ_REMOVE(&m->suppressed, s, link);
 		free(s);
 	}
-	while ((hca = TAILQ_FIRST(&m->hcas))) {
-		TAILQ_REMOVE(&m->hcas, hca, link);
-		free_hca(hca);
-	}
+	while (TAILQ_FIRST(&m->hcas))
+		vhca_model_drop_hca(m, TAILQ_FIRST(&m->hcas));
 	free(m->epochs);
 	memset(m, 0, sizeof(*m));
 }

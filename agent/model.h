@@ -299,6 +299,7 @@ struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
 bool vhca_hca_gives_vfs(const struct vhca_hca *hca);
 /* The back end that programs the HCA's VFs, and says what it can do. */
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
+void vhca_model_drop_hca(struct vhca_model *m, struct vhca_hca *hca); /* and its VFs */
 struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
 void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);

@@ -61,7 +61,7 @@ struct call {
 	struct vhca_bdf ours[VHCA_DOM_VFS_MAX];
 	unsigned int n_ours;
 	struct vhca_uuid marker;
-	bool has_marker;
+	bool has_marker, autostart;
 	struct vhca_qga_ask ask;
 
 	int rc;
@@ -154,7 +154,8 @@ static int run_job(struct call *call, struct vhca_virt_session *s)
 static int run_marker(struct call *call, struct vhca_virt_session *s)
 {
 	return vhca_virt_call_marker(vhca_virt_session_action(s), &call->uuid,
-				     call->has_marker ? &call->marker : NULL, &call->err);
+				     call->has_marker ? &call->marker : NULL, call->autostart,
+				     &call->err);
 }
 
 /* On a connection of its own: see vhca_virt_call_qga(). */
@@ -398,7 +399,8 @@ void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_vi
 }
 
 void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
-			  const struct vhca_uuid *migration, vhca_virt_done_fn done, void *arg)
+			  const struct vhca_uuid *migration, bool autostart, vhca_virt_done_fn done,
+			  void *arg)
 {
 	struct call call = {.virt = virt,
 			    .kind = VHCA_LANE_DEVICES,
@@ -406,6 +408,7 @@ void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			    .report = report_done,
 			    .uuid = *uuid,
 			    .has_marker = migration != NULL,
+			    .autostart = autostart,
 			    .done = done,
 			    .arg = arg};
 

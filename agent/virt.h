@@ -141,8 +141,10 @@ void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_vi
 		   void *arg);
 
 /* The marker that travels with the guest, in its live metadata: <vhca:away xmlns:vhca="urn:vhcad:away:1" migration="ID"/>.
- * migration NULL removes it (success if there is none). */
+ * migration NULL removes it (success if there is none). autostart: it says autostart="yes" if libvirt starts the domain with the host; when it is
+ * removed, libvirt is told to do so. */
 void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
-			  const struct vhca_uuid *migration, vhca_virt_done_fn done, void *arg);
+			  const struct vhca_uuid *migration, bool autostart, vhca_virt_done_fn done,
+			  void *arg);
 
 #endif

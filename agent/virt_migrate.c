@@ -5,6 +5,7 @@
 #include "agent/virt_error.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "common/base/role.h"
 
 #include <errno.h>
@@ -190,22 +191,51 @@ int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct 
 
 /* ---- marker ---- */
 
+/* A transient domain never does. */
+static int starts_by_itself(virDomainPtr dom, bool *ret, struct vhca_error *err)
+{
+	int persistent = virDomainIsPersistent(dom), autostart = 0;
+
+	if (persistent < 0 || (persistent && virDomainGetAutostart(dom, &autostart) < 0))
+		return vhca_virt_error(err, "does the domain start by itself?");
+	*ret = autostart;
+	return 0;
+}
+
+/* No reason to leave the marker: the guest has arrived, and has its VFs. */
+static void start_by_itself(virDomainPtr dom)
+{
+	char name[64];
+
+	/* Before the call: this function, too, forgets the last error. */
+	(void)snprintf(name, sizeof(name), "%s", virDomainGetName(dom));
+	if (virDomainSetAutostart(dom, 1) < 0)
+		vhca_log_warning("domain %s was started by itself where it came from, and is not "
+				 "here: %s (virsh autostart %s)",
+				 name, virGetLastErrorMessage(), name);
+}
+
 int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_uuid *migration, struct vhca_error *err)
+			  const struct vhca_uuid *migration, bool autostart, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
-	char xml[64 + VHCA_UUID_STRLEN], what[160];
+	char xml[80 + VHCA_UUID_STRLEN], what[160];
+	bool starts = false;
 	int r;
 
 	vhca_may_block("libvirt: marker");
 	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	if (r == 0 && migration && autostart)
+		r = starts_by_itself(dom, &starts, err);
 	if (r < 0)
 		return r;
+	if (!migration && autostart)
+		start_by_itself(dom);
 	(void)snprintf(what, sizeof(what), "domain %.60s: %s marker %s", virDomainGetName(dom),
 		       migration ? "set" : "remove", VHCA_AWAY_NS);
 	if (migration)
-		(void)snprintf(xml, sizeof(xml), "<away migration='%s'/>",
-			       VHCA_UUID_STR(migration));
+		(void)snprintf(xml, sizeof(xml), "<away migration='%s'%s/>",
+			       VHCA_UUID_STR(migration), starts ? " autostart='yes'" : "");
 	/* libvirt adds prefix and namespace. Only the running domain: the marker ends with it. */
 	if (virDomainSetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, migration ? xml : NULL, "vhca",
 				 VHCA_AWAY_NS, VIR_DOMAIN_AFFECT_LIVE) == 0)

@@ -23,6 +23,7 @@ int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struc
 int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
 		       struct vhca_error *err);
 int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_uuid *migration, struct vhca_error *err);
+			  const struct vhca_uuid *migration, bool autostart,
+			  struct vhca_error *err);
 
 #endif

@@ -64,6 +64,7 @@ struct vhca_ctl_command {
 };
 
 extern const struct vhca_ctl_command vhca_cmd_adopt;
+extern const struct vhca_ctl_command vhca_cmd_forget;
 extern const struct vhca_ctl_command vhca_cmd_attach;
 extern const struct vhca_ctl_command vhca_cmd_claims;
 extern const struct vhca_ctl_command vhca_cmd_detach;

@@ -624,6 +624,16 @@ class Changes(CtlCase):
         p = self.ctl("adopt", "vm2")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (4, "", "vhcactl: vm2: it differs\nhint: detach it\n"))
 
+    def test_forget(self):
+        server = self.agent({"DELETE /v1/hcas/0000%3A03%3A00.0": {"bdf": "0000:03:00.0"},
+                             "DELETE /v1/hcas/x": problem(404, "not-found", "no_such_hca", "adapter x", "vhcactl hcas lists them")})
+        p = self.ctl("forget", "0000:03:00.0")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "0000:03:00.0 and its VFs are forgotten\n", ""))
+        self.assertEqual(server.seen, [("DELETE", "/v1/hcas/0000%3A03%3A00.0", None)])
+        self.assertEqual(json.loads(self.ctl("forget", "0000:03:00.0", "--json").stdout), {"bdf": "0000:03:00.0"})
+        self.assertEqual(self.ctl("forget", "x").stderr, "vhcactl: x: adapter x\nhint: vhcactl hcas lists them\n")
+        self.assertEqual(self.ctl("forget").returncode, 2)
+
     def test_takeover(self):
         uuid = "5ca1ab1e-0000-4000-8000-000000000001"
         answer = {"domain": uuid, "evidence": "hvb: fenced at 12:03", "seconds": 600}

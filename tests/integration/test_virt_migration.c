@@ -149,7 +149,7 @@ static int mark_now(const struct virt_host *host, const struct vhca_uuid *migrat
 {
 	struct answer a = {.called = false};
 
-	vhca_virt_set_marker(host->virt, &rig.uuid, migration, on_done, &a);
+	vhca_virt_set_marker(host->virt, &rig.uuid, migration, true, on_done, &a);
 	wait_answer(&a);
 	return a.rc;
 }
@@ -333,10 +333,14 @@ static void persistent_domain_moves_for_good(void **state)
 {
 	virDomainPtr dom;
 	struct answer a;
+	int autostart;
 	VHCA_AUTO_FREE char *xml = NULL;
 
 	(void)state;
 	virt_host_start_guest(&rig.a, true);
+	dom = virt_host_find_guest(&rig.a);
+	assert_int_equal(virDomainSetAutostart(dom, 1), 0);
+	(void)virDomainFree(dom);
 	assert_int_equal(mark_now(&rig.a, &rig.migration), 0);
 	a = migrate_now();
 	if (a.rc != 0)
@@ -348,6 +352,12 @@ static void persistent_domain_moves_for_good(void **state)
 	xml = virDomainGetXMLDesc(dom, VIR_DOMAIN_XML_INACTIVE);
 	assert_null(strstr(xml, VHCA_AWAY_NS));
 	assert_non_null(strstr(xml, VHCA_DOMAIN_NS));
+	assert_true(info_now(&rig.b).info.away_autostart);
+	assert_int_equal(virDomainGetAutostart(dom, &autostart), 0);
+	assert_int_equal(autostart, 0); /* libvirt leaves it behind */
+	assert_int_equal(mark_now(&rig.b, NULL), 0);
+	assert_int_equal(virDomainGetAutostart(dom, &autostart), 0);
+	assert_int_equal(autostart, 1);
 	(void)virDomainFree(dom);
 }
 

@@ -6,6 +6,7 @@
 #include "tests/unit/engine_world.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "common/base/file.h"
 
@@ -54,6 +55,35 @@ void __wrap_vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 	asked.info_arg = arg;
 	asked.uuid = *uuid;
 	asked.looks++;
+}
+
+static struct {
+	bool set, autostart;
+} marker;
+
+void __wrap_vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+				 const struct vhca_uuid *migration, bool autostart,
+				 vhca_virt_done_fn done, void *arg);
+void __wrap_vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+				 const struct vhca_uuid *migration, bool autostart,
+				 vhca_virt_done_fn done, void *arg)
+{
+	(void)virt;
+	(void)uuid;
+	(void)done;
+	marker.set = migration != NULL;
+	marker.autostart = autostart;
+	free(arg); /* it is never answered */
+}
+
+void __wrap_vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+				       bool expected);
+void __wrap_vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid,
+				       bool expected)
+{
+	(void)virt;
+	(void)uuid;
+	(void)expected;
 }
 
 static bool looked(const struct world *w, const void *arg)
@@ -161,6 +191,39 @@ static void test_list_that_was_overtaken_is_asked_for_again(void **state)
 	(void)vhca_domains_free(d);
 }
 
+/* Only a managed migration takes it along, and only the destination of that very one is told. */
+static void test_autostart_goes_along(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info info = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	struct vhca_mig m = {.id = {{1}}, .domain = {{7}}, .mode = VHCA_MIG_MODE_MANAGED};
+	struct vhca_error err;
+	struct vhca_domains *d;
+
+	world_start(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &err), 0);
+	m.source = true;
+	vhca_domains_migration(d, &w->conf, &m, VHCA_MIG_EFFECT_MARK);
+	assert_true(marker.set && marker.autostart);
+	m.mode = VHCA_MIG_MODE_EXTERNAL;
+	vhca_domains_migration(d, &w->conf, &m, VHCA_MIG_EFFECT_MARK);
+	assert_true(marker.set && !marker.autostart);
+
+	info.has_away = info.away_autostart = true;
+	info.away = m.id;
+	vhca_engine_domain(w->engine, &info.uuid, &info);
+	vhca_domains_migration(d, &w->conf, &m, VHCA_MIG_EFFECT_UNMARK);
+	assert_true(!marker.set && !marker.autostart); /* it stays where it was */
+	m.source = false;
+	vhca_domains_migration(d, &w->conf, &m, VHCA_MIG_EFFECT_UNMARK);
+	assert_true(!marker.set && marker.autostart);
+	info.away.b[0]++;
+	vhca_engine_domain(w->engine, &info.uuid, &info);
+	vhca_domains_migration(d, &w->conf, &m, VHCA_MIG_EFFECT_UNMARK);
+	assert_true(!marker.set && !marker.autostart);
+	(void)vhca_domains_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -168,6 +231,7 @@ int main(void)
 		TEST(test_domain_that_becomes_unreadable_is_looked_at_again),
 		TEST(test_look_that_fails_is_repeated),
 		TEST(test_list_that_was_overtaken_is_asked_for_again),
+		TEST(test_autostart_goes_along),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

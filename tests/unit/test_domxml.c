@@ -324,9 +324,11 @@ static void reads_the_marker_of_a_migration(void **state)
 {
 	static const struct {
 		const char *xml;
-		bool away, id;
+		bool away, id, autostart;
 	} cases[] = {
 		{HEAD AWAY("migration='" AWAY_TEXT "'"), true, true},
+		{HEAD AWAY("migration='" AWAY_TEXT "' autostart='yes'"), true, true, true},
+		{HEAD AWAY("migration='" AWAY_TEXT "' autostart='no'"), true, true},
 		{HEAD "<metadata><away xmlns='urn:vhcad:away:1' migration='" AWAY_TEXT
 		      "'/></metadata></domain>",
 		 true, true},
@@ -350,7 +352,7 @@ static void reads_the_marker_of_a_migration(void **state)
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
 		VHCA_AUTO_FREE struct vhca_dom_info *info = parse(cases[i].xml, 0);
 
-		if (info->has_away != cases[i].away ||
+		if (info->has_away != cases[i].away || info->away_autostart != cases[i].autostart ||
 		    !vhca_uuid_equal(&info->away, cases[i].id ? &id : &zero))
 			fail_msg("case %zu", i);
 		assert_int_equal(info->n_requests, 0);

@@ -27,7 +27,7 @@ static struct {
 	const char *message;
 	bool has_error;
 	/* the domain */
-	int persistent, active, state, reason, job, operation;
+	int persistent, autostart, set_autostart, active, state, reason, job, operation;
 	int lost; /* the connection is */
 	/* what was asked for */
 	unsigned int calls, flags;
@@ -88,6 +88,21 @@ int virDomainIsPersistent(virDomainPtr dom)
 {
 	(void)dom;
 	return fake.persistent;
+}
+
+int virDomainGetAutostart(virDomainPtr dom, int *autostart)
+{
+	(void)dom;
+	assert_int_equal(fake.persistent, 1);
+	*autostart = fake.autostart;
+	return next_result();
+}
+
+int virDomainSetAutostart(virDomainPtr dom, int autostart)
+{
+	(void)dom;
+	fake.set_autostart += autostart;
+	return next_result();
 }
 
 int virDomainMigrateToURI3(virDomainPtr dom, const char *dconnuri, virTypedParameterPtr params,
@@ -478,21 +493,47 @@ static void failing_question_is_an_error(void **state)
 
 static void marker_is_of_the_running_domain_only(void **state)
 {
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, &err), 0);
+	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, false, &err), 0);
 	assert_int_equal(fake.flags, VIR_DOMAIN_AFFECT_LIVE);
 	assert_string_equal(fake.xml, "<away migration='" UUID_TEXT "'/>");
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, &err), 0);
+	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, false, &err), 0);
 	assert_false(fake.has_xml);
+}
+
+static void marker_takes_autostart_along(void **state)
+{
+	static const struct {
+		int persistent, autostart;
+		const char *xml;
+	} cases[] = {
+		{0, 1, "<away migration='" UUID_TEXT "'/>"}, /* nobody is asked for it */
+		{1, 0, "<away migration='" UUID_TEXT "'/>"},
+		{1, 1, "<away migration='" UUID_TEXT "' autostart='yes'/>"},
+	};
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
+		fake.persistent = cases[i].persistent;
+		fake.autostart = cases[i].autostart;
+		assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, true, &err), 0);
+		assert_string_equal(fake.xml, cases[i].xml);
+		assert_int_equal(fake.set_autostart, 0);
+	}
+	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, true, &err), 0);
+	assert_int_equal(fake.set_autostart, 1);
+	assert_false(fake.has_xml);
+	fake.persistent = -1;
+	will_fail(VIR_ERR_NO_DOMAIN, "no domain");
+	assert_true(vhca_virt_call_marker(*state, &uuid, &uuid, true, &err) < 0);
 }
 
 static void marker_waits_for_no_migration(void **state)
 {
 	will_fail(VIR_ERR_OPERATION_TIMEOUT,
 		  "Timed out during operation: cannot acquire state change lock");
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, &err), -EBUSY);
+	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, false, &err), -EBUSY);
 	assert_string_equal(err.code, "job_held");
 	assert_non_null(strstr(err.msg, "domain vm1: set marker urn:vhcad:away:1: "));
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, &err), -EBUSY);
+	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, false, &err), -EBUSY);
 	assert_non_null(strstr(err.msg, "remove marker"));
 }
 
@@ -520,6 +561,7 @@ int main(void)
 		CASE(stopped_domain_is_not_active),
 		CASE(failing_question_is_an_error),
 		CASE(marker_is_of_the_running_domain_only),
+		CASE(marker_takes_autostart_along),
 		CASE(marker_waits_for_no_migration),
 	};
 
