@@ -303,7 +303,7 @@ static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 	    vhca_way_to_string(c->way), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), c->forced ? 2 : c->ending,
 	    LL(c->created_ms), c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
-	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving, c->away,
+	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving | c->asked << 1, c->away,
 	    LL(c->port_guid), c->port, LL(c->kept_epoch), c->has_pf ? VHCA_BDF_STR(c->pf) : "-",
 	    c->numa);
 	return 0;

@@ -1,0 +1,23 @@
+-- State of b6312a6, kept by tools/keep-state
+CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE, guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;
+INSERT INTO "attachments" VALUES('c65d8402-314b-4234-a645-19772a21048c','0000:01:00.0',1,1795639999023);
+CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, ending INTEGER NOT NULL, created INTEGER NOT NULL, migration TEXT, leaving INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, port_guid INTEGER NOT NULL DEFAULT 0, port INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, pf TEXT, numa INTEGER NOT NULL DEFAULT -1, UNIQUE (domain, name)) STRICT;
+INSERT INTO "claims" VALUES('c65d8402-314b-4234-a645-19772a21048c','d0000000-0000-0000-0000-000000000000','vm0','ib0','default','metadata','0000:01:00.1',200880158063141690,1,'0x8001',0,1795639998155,'7364108c-ec19-4b94-a4a7-0cf33b8fe076',3,0,0,1,0,NULL,-1);
+CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
+INSERT INTO "drain" VALUES(1,'other',1795639998273);
+CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT NULL) STRICT;
+INSERT INTO "intents" VALUES('0000:01:00.1','scrub',1795639999110);
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL DEFAULT '[]', mode TEXT NOT NULL DEFAULT 'managed', lease INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, copy TEXT NOT NULL DEFAULT '{}') STRICT;
+INSERT INTO "migrations" VALUES('24f28528-1434-4fdd-bad4-dac59dd46bd9','source','d0000000-0000-0000-0000-000000000000','vm0','other','failed',0,0,1795639998283,1795639998971,'guest_did_not_release','0000:01:00.1: the guest did not let go of the VF in 0 s; it stays attached and working; is the guest running and past its boot loader? unload its driver, or try again','claiming:65 detaching:483 aborting:138','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+INSERT INTO "migrations" VALUES('7364108c-ec19-4b94-a4a7-0cf33b8fe076','source','d0000000-0000-0000-0000-000000000000','vm0','other','detaching',0,0,1795639998987,1795639999020,'','','claiming:5','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+CREATE TABLE outbox ( vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1)), move_id TEXT NOT NULL DEFAULT '', from_port_guid INTEGER NOT NULL DEFAULT 0, from_gid_index INTEGER NOT NULL DEFAULT 0, from_lid INTEGER NOT NULL DEFAULT 0, vport INTEGER NOT NULL DEFAULT 0, dynamic_lid INTEGER NOT NULL DEFAULT 0 CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL DEFAULT 0 CHECK (keep_lid IN (0, 1))) STRICT;
+CREATE TABLE outbox_members ( port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
+CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0, fault TEXT NOT NULL DEFAULT '', rests_until INTEGER NOT NULL DEFAULT 0) STRICT;
+INSERT INTO "vfs" VALUES('0000:01:00.2','free',1795639998140,NULL,'','boot-1','0000:01:00.0',1,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795639998140,NULL,'','boot-1','0000:01:00.0',2,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.4','free',1795639998140,NULL,'','boot-1','0000:01:00.0',3,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.1','scrubbing',1795639999110,'c65d8402-314b-4234-a645-19772a21048c','','boot-1','0000:01:00.0',0,0,'',0);
+CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0) STRICT;
+INSERT INTO "vguids" VALUES(200880158063141690,1,1795639999110);
+PRAGMA user_version = 15;
