@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/engine_int.h"
+#include "agent/exclude.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
@@ -288,6 +289,7 @@ void vhca_engine_set_conf(struct vhca_engine *e, const struct vhca_conf *conf)
 	struct vhca_hca *hca;
 
 	e->conf = conf;
+	e->excludes_checked = false;
 	TAILQ_FOREACH (hca, &e->model.hcas, link)
 		apply_conf(e, hca);
 	engine_mark_all(e);
@@ -380,6 +382,13 @@ static void note_nodes(struct vhca_engine *e, const struct vhca_inventory *inv)
 	e->n_nodes = inv->n_nodes;
 }
 
+static void alarm_of_conf(void *engine, const char *text)
+{
+	struct vhca_engine *e = engine;
+
+	vhca_events_add(e->args.events, "alarm", e->conf->node_name, "%s", text);
+}
+
 void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *inv)
 {
 	struct vhca_hca *hca;
@@ -394,6 +403,8 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 		see_pf(e, &inv->pfs[i]);
 	miss_vfs(e);
 	note_nodes(e, inv);
+	if (!e->excludes_checked)
+		e->excludes_checked = vhca_exclude_check(e->conf, inv, alarm_of_conf, e);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

@@ -24,6 +24,7 @@ struct vhca_engine {
 	bool inventory_seen;
 	struct vhca_numa_node *nodes; /* of the host */
 	unsigned int n_nodes;
+	bool excludes_checked; /* of this configuration */
 	bool drained;		/* no new claims */
 	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
 	bool owes_reports;	/* what would have been reported meanwhile */

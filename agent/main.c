@@ -83,6 +83,7 @@ static int check(const struct options *opt)
 
 	if (vhca_conf_load(opt->conf_path, &conf, &err) < 0)
 		return fail(&err);
+	vhca_plan_warn(conf, vhca_sysfs_default_root());
 	if (opt->mode == CHECK)
 		printf("%s: ok\n", opt->conf_path);
 	else if (vhca_plan_print(conf, vhca_sysfs_default_root(), "/dev", &err) < 0)

@@ -9,9 +9,10 @@
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 
-/* A peer answers when the VFs are reserved, programmed or free: its own time-outs (P_Keys, scrubs) must fit in. */
+/* A peer answers when the VFs are reserved, programmed or free: its own time-outs must fit in. */
 #define PEER_CONNECT_MS 3000
-#define PEER_TOTAL_MS	45000
+#define PEER_SCRUB_MS	25000
+#define PEER_KEYS_MS	20000 /* unless pkey_timeout is longer, which hosts have in common */
 
 struct call {
 	TAILQ_ENTRY(call) link;
@@ -151,6 +152,14 @@ static struct json_object *body_of(const struct call *call)
 	return call->effect == VHCA_MIG_EFFECT_HANDOVER ? epochs_doc(call->m) : NULL;
 }
 
+static uint32_t answer_ms(const struct vhca_conf *conf)
+{
+	uint32_t keys_ms =
+		conf->pkey_timeout_ms > PEER_KEYS_MS ? conf->pkey_timeout_ms : PEER_KEYS_MS;
+
+	return PEER_SCRUB_MS + keys_ms;
+}
+
 static int send_request(struct call *call)
 {
 	const struct vhca_conf_peer *peer = vhca_conf_peer(call->p->conf, call->m->peer);
@@ -160,7 +169,7 @@ static int send_request(struct call *call)
 		.method = requests[call->effect].method,
 		.url = url,
 		.connect_ms = PEER_CONNECT_MS,
-		.total_ms = PEER_TOTAL_MS,
+		.total_ms = answer_ms(call->p->conf),
 		.auth = call->p->auth,
 	};
 	int r;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/exclude.h"
 #include "common/base/cleanup.h"
 #include "sriov/enable.h"
 #include "sriov/usage.h"
@@ -90,6 +91,24 @@ static void plan_pf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 		else
 			plan_vf(sys, pf->family, &pf->vfs[i], dev_root);
 	}
+}
+
+static void warn(void *ctx, const char *text)
+{
+	(void)ctx;
+	fprintf(stderr, "vhcad: warning: %s\n", text);
+}
+
+void vhca_plan_warn(const struct vhca_conf *conf, const char *sysfs_root)
+{
+	VHCA_CLEANUP(vhca_sysfs_closep) struct vhca_sysfs *sys = NULL;
+	VHCA_CLEANUP(vhca_inventory_freep) struct vhca_inventory *inv = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	/* A configuration may be checked where its adapters are not. */
+	if (vhca_sysfs_open(sysfs_root, &sys) < 0 || vhca_inventory_scan(sys, &inv, &err) < 0)
+		return;
+	(void)vhca_exclude_check(conf, inv, warn, NULL);
 }
 
 int vhca_plan_print(const struct vhca_conf *conf, const char *sysfs_root, const char *dev_root,

@@ -8,4 +8,7 @@
 int vhca_plan_print(const struct vhca_conf *conf, const char *sysfs_root, const char *dev_root,
 		    struct vhca_error *err);
 
+/* Warns on stderr of what the configuration says of VFs that are not there. */
+void vhca_plan_warn(const struct vhca_conf *conf, const char *sysfs_root);
+
 #endif

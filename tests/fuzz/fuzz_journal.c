@@ -27,8 +27,8 @@
 static const struct table {
 	const char *name, *columns, *told; /* told: in the refusal */
 } tables[] = {
-	{"vfs", "ssissssi", "table vfs"},
-	{"claims", "sssssssiisiisiiiii", "table claims"},
+	{"vfs", "ssissssiisi", "table vfs"},
+	{"claims", "sssssssiisiisiiiiisi", "table claims"},
 	{"attachments", "ssii", "table claims"},
 	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},

@@ -526,6 +526,21 @@ static void test_a_vf_that_is_left_out_stays_on_its_driver(void **state)
 	assert_null(vhca_engine_not_ready(w->engine));
 }
 
+static void test_an_address_that_is_no_vf_is_told(void **state)
+{
+	struct world *w = *state;
+
+	exclude(w, 0);
+	world_start(w);
+	world_settle(w);
+	assert_false(world_told(w, "exclude"));
+	w->conf.hcas[0].exclude[0].fn ^= 7;
+	w->conf.hcas[0].exclude[0].dev ^= 31;
+	vhca_engine_set_conf(w->engine, &w->conf);
+	world_show_hardware(w);
+	assert_true(world_told(w, "exclude leaves nothing alone at an address that no VF has"));
+}
+
 static void test_a_vf_is_let_go_that_is_left_out_at_a_reload(void **state)
 {
 	struct world *w = *state;
@@ -641,6 +656,7 @@ int main(void)
 		TEST(test_an_ethernet_adapter_is_left_alone),
 		TEST(test_an_adapter_whose_ports_are_unknown_waits),
 		TEST(test_a_vf_that_is_left_out_stays_on_its_driver),
+		TEST(test_an_address_that_is_no_vf_is_told),
 		TEST(test_a_vf_is_let_go_that_is_left_out_at_a_reload),
 		TEST(test_no_guest_starts_with_a_vf_of_an_earlier_boot),
 		TEST(test_a_guest_starts_with_a_vf_that_is_not_ours),
