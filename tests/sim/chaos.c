@@ -253,10 +253,11 @@ static enum world_fault interfere(struct world *w, const struct vhca_vf *vf,
 	w->sm_deaf = h->chaos->sm_down;
 	if (is_step(effect) && !chaos_step(h, CHAOS_BEFORE, "VF %s", vhca_effect_to_string(effect)))
 		return WORLD_CRASH_BEFORE;
-	if ((is_libvirts(effect) && (w->virt_down || is_copied(h, vf))) ||
-	    chaos_odd(h->chaos, h->chaos->odds.effect_fails))
-		return WORLD_FAIL;
-	return WORLD_NOTHING;
+	if (is_libvirts(effect) && w->virt_down)
+		return WORLD_AWAY;
+	if (is_libvirts(effect) && is_copied(h, vf))
+		return WORLD_HELD;
+	return chaos_odd(h->chaos, h->chaos->odds.effect_fails) ? WORLD_FAIL : WORLD_NOTHING;
 }
 
 static void happened(struct world *w, unsigned int v, enum vhca_effect effect)

@@ -63,6 +63,8 @@ enum world_fault {
 	WORLD_CRASH_AFTER,
 	WORLD_HANG, /* until world_release() */
 	WORLD_MUTE, /* libvirtd does it and goes, without a word; back with world_sync_domains() */
+	WORLD_AWAY, /* nobody answers at libvirt */
+	WORLD_HELD, /* libvirt is at another job of the domain */
 };
 
 struct world_job;

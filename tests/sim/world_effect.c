@@ -260,13 +260,33 @@ static enum vhca_effect twisted(struct world_job *job)
 	return t.effect;
 }
 
-/* As agent/virt_error.c has it when nobody answers. */
+/* These as agent/virt_error.c has them: whose fault it is decides what comes of the claim. */
+static int nobody_answers(struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN,
+			      "End of file while reading data");
+}
+
+static int refuse(enum world_fault fault, struct vhca_error *err)
+{
+	if (fault == WORLD_AWAY)
+		return nobody_answers(err);
+	if (fault == WORLD_HELD)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "job_held", EBUSY,
+				      "cannot acquire state change lock");
+	return vhca_error_set(err, VHCA_ERR_DEVICE, "injected", EIO, "injected failure");
+}
+
 static int lose_libvirt(struct world *w, struct vhca_error *err)
 {
 	w->virt_down = true;
 	vhca_engine_virt_lost(w->engine);
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN,
-			      "End of file while reading data");
+	return nobody_answers(err);
+}
+
+static bool is_refused(enum world_fault fault)
+{
+	return fault == WORLD_FAIL || fault == WORLD_AWAY || fault == WORLD_HELD;
 }
 
 static bool is_broken(struct world *w, const struct world_job *job)
@@ -290,9 +310,8 @@ static void on_job(void *arg)
 		free(job);
 		return;
 	}
-	if (job->fault == WORLD_FAIL || is_broken(w, job))
-		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
-					"injected failure");
+	if (is_refused(job->fault) || is_broken(w, job))
+		res.rc = refuse(job->fault, &res.err);
 	else
 		res.rc = apply(w, job, effect, &res);
 	if (job->fault == WORLD_MUTE)
