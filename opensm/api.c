@@ -128,6 +128,48 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 	vhca_http_reply_error_doc(req, err, doc);
 }
 
+/* Whose word a request is: NULL if it is bound to no node, as without [agents], and an admin's. */
+static const struct vhca_osm_node *speaker(const struct vhca_osm_api *api,
+					   const struct vhca_http_request *req,
+					   struct vhca_osm_node *ret)
+{
+	const struct vhca_osm_agents *agents = api->door.rules.agents;
+	const char *caller = vhca_http_caller(req);
+
+	if (!agents->listed || vhca_http_role(req) == VHCA_CALLER_ADMIN)
+		return NULL;
+	ret->line = vhca_osm_agents_find(agents, caller);
+	ret->name = ret->line ? ret->line->node : caller;
+	return ret;
+}
+
+static int check_speaker(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			 uint64_t port_guid, struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+
+	return vhca_osm_service_check_speaker(api->service, speaker(api, req, &node), port_guid,
+					      err);
+}
+
+static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, uint64_t port_guid,
+	       struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+
+	return vhca_osm_service_pin(api->service, speaker(api, req, &node), port_guid, err);
+}
+
+/* check_speaker() has allowed it. */
+static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *req,
+		      const struct vhca_osm_binding *b, uint64_t from_port,
+		      struct vhca_osm_eviction *ret, struct vhca_error *err)
+{
+	int r = vhca_osm_service_put(api->service, b, from_port, ret, err);
+
+	return r < 0 ? r : pin(api, req, b->port_guid, err);
+}
+
 /* ---- handlers ---- */
 
 /* A move that is durable, and answered when its LID has moved. */
@@ -189,7 +231,7 @@ static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 	int r = vhca_osm_mover_plan(api->mover, &move, err);
 
 	if (r == 0)
-		r = vhca_osm_service_put(api->service, b, 0, &ev, err);
+		r = put_spoken(api, req, b, 0, &ev, err);
 	if (r < 0)
 		return r;
 	return move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, b->vguid), err);
@@ -210,8 +252,10 @@ static void put_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &err);
 	if (r == 0)
+		r = check_speaker(api, req, b.port_guid, &err);
+	if (r == 0)
 		r = dynamic ? put_with_lid(api, req, &b, &err)
-			    : vhca_osm_service_put(api->service, &b, 0, &ev, &err);
+			    : put_spoken(api, req, &b, 0, &ev, &err);
 	if (r < 0)
 		refuse(api, req, b.vguid, &err);
 	else if (!dynamic)
@@ -226,6 +270,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
 	uint64_t vguid = 0, epoch = 0, port_guid = 0;
+	struct vhca_osm_node node;
 	bool keep = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
@@ -240,10 +285,15 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	move.want.vguid = vguid;
 	keep = keep || vhca_osm_table_is_another_owners(vhca_osm_service_table(api->service), vguid,
 							epoch, port_guid);
+	if (r == 0)
+		r = vhca_osm_service_check_withdrawer(api->service, speaker(api, req, &node), vguid,
+						      epoch, port_guid, &err);
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)
 		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
+	if (r == 0 && port_guid)
+		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
 	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
 	if (r == 0 && frees)
@@ -254,6 +304,26 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 		reply_when_durable(api, &(struct waiting){.req = req,
 							  .answer = vhca_osm_json_binding_now,
 							  .guid = vguid});
+}
+
+static void forget_epoch(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t vguid = 0;
+	struct json_object *body = NULL;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+
+	if (r == 0)
+		body = vhca_osm_json_epoch(api->service, vguid);
+	if (r == 0)
+		r = vhca_osm_service_forget(api->service, vguid, &err);
+	if (r == 0) {
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+		return;
+	}
+	(void)json_object_put(body);
+	vhca_http_reply_error(req, &err);
 }
 
 static struct vhca_osm_lid_want lid_that_moves(const struct vhca_osm_binding *b,
@@ -274,6 +344,22 @@ static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_bin
 	if (move->lid_policy != VHCA_OSM_LID_OF_VPORT)
 		return 0;
 	return vhca_osm_service_check_place(api->service, b, move->vport, err);
+}
+
+/* That takes a LID from whoever has it. */
+static int check_follower(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			  const struct vhca_osm_move *move, struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+	int r;
+
+	if (!speaker(api, req, &node) || move->lid_policy != VHCA_OSM_LID_FOLLOWS)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+			   "lid_policy follow needs the role admin: LID %u may be another node's",
+			   move->from_lid);
+	vhca_error_hint(err, "[http] roles in vhcasm.conf, or a token's line, gives that role");
+	return r;
 }
 
 /* Answers if it is done: nothing was changed. */
@@ -317,7 +403,7 @@ static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 	if (r == 0)
 		r = check_place(api, b, move, err);
 	if (r == 0)
-		r = vhca_osm_service_put(api->service, b, move->from_port, &move->eviction, err);
+		r = put_spoken(api, req, b, move->from_port, &move->eviction, err);
 	if (r < 0)
 		return r;
 	body = vhca_osm_json_move(api->service, b, move);
@@ -338,6 +424,10 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 
 	if (defer(api, req, post_move))
 		return;
+	if (r == 0)
+		r = check_follower(api, req, &move, &err);
+	if (r == 0)
+		r = check_speaker(api, req, b.port_guid, &err);
 	if (r == 0)
 		r = move.commit ? commit_move(api, req, &b, &move, &err)
 				: prepare_move(api, req, &b, &move, &err);
@@ -395,13 +485,37 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_json_get_pkeys(body, "pkeys", pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, &err);
 	if (r == 0)
+		r = check_speaker(api, req, guid, &err);
+	if (r == 0)
 		r = vhca_osm_service_declare(api->service, guid, pkeys, n, &err);
+	if (r == 0)
+		r = pin(api, req, guid, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		reply_when_durable(api, &(struct waiting){.req = req,
 							  .answer = vhca_osm_json_member_now,
 							  .guid = guid});
+}
+
+static void release_pin(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *body = NULL;
+	uint64_t guid = 0;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
+
+	if (r == 0)
+		body = vhca_osm_json_pin(api->service, guid);
+	if (r == 0)
+		r = vhca_osm_service_unpin(api->service, guid, &err);
+	if (r == 0) {
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+		return;
+	}
+	(void)json_object_put(body);
+	vhca_http_reply_error(req, &err);
 }
 
 static void list_members(void *ctx, struct vhca_http_request *req)
@@ -484,9 +598,11 @@ static const struct vhca_http_route routes[] = {
 	 "epoch port_guid keep_lid"},
 	{"GET", "/v1/bindings/{}", VHCA_CALLER_READ, get_binding},
 	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings, "limit after port_guid"},
+	{"DELETE", "/v1/epochs/{}", VHCA_CALLER_ADMIN, forget_epoch},
 	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
 	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
 	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
+	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},

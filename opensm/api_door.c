@@ -115,13 +115,27 @@ static int check_network(const struct vhca_osm_conf *conf, struct vhca_error *er
 	return -EINVAL;
 }
 
+static void tell_who_is_pinned(const struct vhca_osm_agents *agents)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < agents->n; i++)
+		n += agents->list[i].n_ports == 0;
+	if (n)
+		vhca_log_notice("%zu of %zu nodes in [agents] have no port in their line: the "
+				"first that speaks for a port has it",
+				n, agents->n);
+}
+
 static void tell_what_is_open(const struct vhca_osm_conf *conf)
 {
 	if (knows_nobody(conf))
 		vhca_log_warning("%s: everybody who reaches it may report; tls_ca and token_file "
 				 "are not set",
 				 conf->listen);
-	else if (is_on_network(conf) && !conf->agents.listed)
+	else if (conf->agents.listed)
+		tell_who_is_pinned(&conf->agents);
+	else if (is_on_network(conf))
 		vhca_log_warning("%s: whoever is let in may report for any host; there is no "
 				 "section [agents]",
 				 conf->listen);

@@ -71,6 +71,26 @@ struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, 
 	return binding_to_json(s, b ? b : &gone);
 }
 
+struct json_object *vhca_osm_json_epoch(const struct vhca_osm_service *s, uint64_t vguid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(vhca_osm_service_table(s), vguid);
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_guid(obj, "vguid", vguid);
+	vhca_json_add_u64(obj, "epoch", b ? b->epoch : 0);
+	return obj;
+}
+
+struct json_object *vhca_osm_json_pin(const struct vhca_osm_service *s, uint64_t port_guid)
+{
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_guid(obj, "port_guid", port_guid);
+	vhca_json_add_string(obj, "node",
+			     vhca_osm_table_pinned(vhca_osm_service_table(s), port_guid));
+	return obj;
+}
+
 static void append(struct json_object *array, struct json_object *row)
 {
 	if (!array || json_object_array_add(array, row) < 0)

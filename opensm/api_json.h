@@ -44,6 +44,10 @@ struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
 				       const struct vhca_osm_move *move);
 /* {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state: "withdrawn"} */
 struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid);
+/* {vguid, epoch}: the highest that is known, 0 = none */
+struct json_object *vhca_osm_json_epoch(const struct vhca_osm_service *s, uint64_t vguid);
+/* {port_guid, node} */
+struct json_object *vhca_osm_json_pin(const struct vhca_osm_service *s, uint64_t port_guid);
 /* {bindings: [...], next}: next is the `after` of the next page, null at the end. Without tombstones. */
 struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
 					   const struct vhca_osm_page *page);

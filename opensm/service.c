@@ -44,6 +44,7 @@ struct vhca_osm_service {
 
 static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
 					      .tombstones = VHCA_OSM_TOMBSTONES_MAX,
+					      .never_bound = VHCA_OSM_NEVER_BOUND_MAX,
 					      .ports = VHCA_OSM_PORTS_MAX};
 
 static bool is_saved(const struct vhca_osm_service *s)
@@ -599,6 +600,7 @@ static int check_vguid(const struct vhca_osm_service *s, const struct vhca_osm_b
 	int r;
 
 	if (want->vguid != want->port_guid && !vhca_osm_table_is_port(s->table, want->vguid) &&
+	    !vhca_osm_node_of(&s->conf.agents, s->table, want->vguid) &&
 	    !s->ops->is_physical(s->ctx, want->vguid))
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_is_a_port", 0,
@@ -607,6 +609,79 @@ static int check_vguid(const struct vhca_osm_service *s, const struct vhca_osm_b
 	vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
 	return r;
 }
+
+/* The last epoch there is would be nobody's to raise. */
+static int check_jump(const struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
+		      struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known = vhca_osm_table_find(s->table, vguid);
+	uint64_t max = known ? known->epoch + VHCA_OSM_EPOCH_JUMP : 0;
+	int r;
+
+	if (max < VHCA_OSM_EPOCH_FREE)
+		max = VHCA_OSM_EPOCH_FREE;
+	if (epoch <= max)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "epoch_too_high", 0,
+			   "%s: epoch %" PRIu64 " is above %" PRIu64
+			   ", the highest that may be next",
+			   VHCA_GUID_STR(vguid), epoch, max);
+	vhca_error_hint(err,
+			"whoever has the role admin may have it forgotten: DELETE "
+			"/v1/epochs/%s",
+			VHCA_GUID_STR(vguid));
+	return r;
+}
+
+/* ---- whose word ---- */
+
+int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
+				   uint64_t port_guid, struct vhca_error *err)
+{
+	int r = by ? check_master(s, err) : 0;
+
+	return r < 0 ? r : vhca_osm_node_check(&s->conf.agents, s->table, by, port_guid, err);
+}
+
+int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
+			 uint64_t port_guid, struct vhca_error *err)
+{
+	struct vhca_osm_port_info info;
+	int r;
+
+	if (!by || vhca_osm_node_of(&s->conf.agents, s->table, port_guid) ||
+	    !s->ops->find_port(s->ctx, port_guid, &info))
+		return 0;
+	r = vhca_osm_table_pin(s->table, port_guid, by->name, err);
+	if (r == 0)
+		vhca_log_notice("port %s is %s's from now on", VHCA_GUID_STR(port_guid), by->name);
+	return r;
+}
+
+int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
+				      const struct vhca_osm_node *by, uint64_t vguid,
+				      uint64_t epoch, uint64_t port_guid, struct vhca_error *err)
+{
+	int r = by ? check_master(s, err) : 0;
+
+	return r < 0 ? r
+		     : vhca_osm_node_check_withdrawal(&s->conf.agents, s->table, by, vguid, epoch,
+						      port_guid, err);
+}
+
+int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struct vhca_error *err)
+{
+	int r = check_master(s, err);
+
+	if (r < 0 || vhca_osm_table_unpin(s->table, port_guid))
+		return r;
+	r = vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_pin", 0, "port %s is pinned to nobody",
+			   VHCA_GUID_STR(port_guid));
+	vhca_error_hint(err, "a port in a line of [agents] in vhcasm.conf is released there");
+	return r;
+}
+
+/* ---- checks ---- */
 
 static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			size_t *ret_pkeys_max, struct vhca_error *err)
@@ -619,6 +694,8 @@ static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_
 		r = check_port(s, want->port_guid, ret_pkeys_max, err);
 	if (r == 0)
 		r = check_vguid(s, want, err);
+	if (r == 0)
+		r = check_jump(s, want->vguid, want->epoch, err);
 	if (r == 0 && want->own_port) /* one that has gone for a while is as large as the other */
 		(void)check_port(s, want->vguid, ret_pkeys_max, NULL);
 	return r;
@@ -684,12 +761,21 @@ int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64
 	uint64_t revision = vhca_osm_table_revision(s->table);
 	int r = check_master(s, err);
 
+	if (r == 0)
+		r = check_jump(s, vguid, epoch, err);
 	if (r < 0)
 		return r;
 	r = vhca_osm_table_withdraw(s->table, vguid, epoch, port_guid, err);
 	if (r == 0 && revision != vhca_osm_table_revision(s->table))
 		vhca_log_info("%s: withdrawn at epoch %" PRIu64, VHCA_GUID_STR(vguid), epoch);
 	return r;
+}
+
+int vhca_osm_service_forget(struct vhca_osm_service *s, uint64_t vguid, struct vhca_error *err)
+{
+	int r = check_master(s, err);
+
+	return r < 0 ? r : vhca_osm_table_forget(s->table, vguid, err);
 }
 
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,

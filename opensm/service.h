@@ -15,12 +15,19 @@
 #include <stdint.h>
 
 #include "opensm/eviction.h"
+#include "opensm/nodes.h"
 #include "opensm/plugin_conf.h"
 #include "opensm/subnet.h"
 #include "opensm/table.h"
 #include "opensm/view.h"
 
 struct vhca_osm_service;
+
+/* A report's epoch is below the first of these, or above the known one by no more than the second. A take-over goes to the next
+ * multiple of 2^32, by the agent's own report, and a stand-by that takes over may have missed any number of them. So no request brings
+ * a vGUID to its last epoch, and to get there step by step takes 2^27 of them. */
+#define VHCA_OSM_EPOCH_FREE (UINT64_C(1) << 48)
+#define VHCA_OSM_EPOCH_JUMP (UINT64_C(1) << 36)
 
 /* Loads the state, checks the base file, writes the partition file. Blocking. conf is copied, ops and ctx are borrowed. Fails when another process
  * uses the state directory. */
@@ -35,8 +42,21 @@ const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s);
 char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX]);
 
 /* ---- reports; in memory until vhca_osm_service_commit() ---- */
+/* May it speak for the port? Errors: not_master; those of vhca_osm_node_check(). */
+int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
+				   uint64_t port_guid, struct vhca_error *err);
+/* What that has allowed was accepted: a port of the subnet that is nobody's is this node's from now on. */
+int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
+			 uint64_t port_guid, struct vhca_error *err);
+/* May it withdraw the vGUID? Errors: not_master; those of vhca_osm_node_check_withdrawal(). */
+int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
+				      const struct vhca_osm_node *by, uint64_t vguid,
+				      uint64_t epoch, uint64_t port_guid, struct vhca_error *err);
+/* The port is whose agent speaks for it next. Errors: not_master, unknown_pin. */
+int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struct vhca_error *err);
+
 /* Takes over a binding, and evicts its alias as eviction.h says; from_port as there. Beside the
- * table's errors: not_master, unknown_port, unknown_partition, guid_is_a_port. */
+ * table's errors: not_master, unknown_port, unknown_partition, guid_is_a_port, epoch_too_high. */
 int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err);
 /* What the same call would do and return, without doing anything. */
@@ -50,6 +70,8 @@ int vhca_osm_service_check_place(const struct vhca_osm_service *s,
 				 struct vhca_error *err);
 int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
 			      uint64_t port_guid, struct vhca_error *err);
+/* Nothing fences it any more: for an epoch that nobody can go on from. Errors: the table's. */
+int vhca_osm_service_forget(struct vhca_osm_service *s, uint64_t vguid, struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
 			     size_t n, struct vhca_error *err);
 /* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved; what is in memory stays and publish()

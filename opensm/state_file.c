@@ -8,7 +8,8 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 
-#define HEADER "vhcasm-state 1"
+#define HEADER	   "vhcasm-state 2"
+#define HEADER_OLD "vhcasm-state 1" /* without "n" and "p" */
 
 /* ---- writing ---- */
 
@@ -93,7 +94,7 @@ static void put_pkeys(struct text *t, const uint16_t *pkeys, size_t n)
 	put_string(t, "\n");
 }
 
-/* "b VGUID EPOCH PORT", as of a tombstone; "v" if the keys are at the vGUID's own port. */
+/* "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v" if the keys are at the vGUID's own port. */
 static void put_owner(struct text *t, const char *word, const struct vhca_osm_binding *b)
 {
 	put_string(t, word);
@@ -110,7 +111,7 @@ static size_t put_tombstones(struct text *t, const struct vhca_osm_table *table)
 	size_t n = 0;
 
 	for (; (b = vhca_osm_table_next_tombstone(table, b)) && reserve_line(t, 0); n++) {
-		put_owner(t, "t ", b);
+		put_owner(t, b->never_bound ? "n " : "t ", b);
 		put_string(t, "\n");
 	}
 	return n;
@@ -167,6 +168,22 @@ static size_t put_ports(struct text *t, const struct vhca_osm_table *table, cons
 	return lines;
 }
 
+static size_t put_pins(struct text *t, const struct vhca_osm_table *table)
+{
+	for (size_t i = 0; i < vhca_osm_table_pins(table); i++) {
+		const struct vhca_osm_pin *pin = vhca_osm_table_pin_at(table, i);
+
+		if (!reserve_line(t, 0))
+			break;
+		put_string(t, "p ");
+		put_hex(t, pin->guid, 16);
+		put_string(t, " ");
+		put_string(t, pin->node);
+		put_string(t, "\n");
+	}
+	return vhca_osm_table_pins(table);
+}
+
 int vhca_osm_state_format(const struct vhca_osm_table *table, char **ret_text, size_t *ret_len)
 {
 	VHCA_CLEANUP(text_done) struct text t = {.buf = NULL};
@@ -178,6 +195,7 @@ int vhca_osm_state_format(const struct vhca_osm_table *table, char **ret_text, s
 	records += put_bindings(&t, table);
 	records += put_ports(&t, table, "m ", is_declared);
 	records += put_ports(&t, table, "i ", is_inherited);
+	records += put_pins(&t, table);
 	if (!reserve_line(&t, 0))
 		return -ENOMEM;
 	put_string(&t, "end ");
@@ -238,11 +256,11 @@ static int parse_owner(const struct line *l, struct vhca_osm_binding *ret)
 
 static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
-	struct vhca_osm_binding b = {0};
+	struct vhca_osm_binding b = {.never_bound = l->field[0][0] == 'n'};
 
 	if (l->n != 4 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid))
 		return -EINVAL;
-	return vhca_osm_table_withdraw(t, b.vguid, b.epoch, b.port_guid, err);
+	return vhca_osm_table_bury(t, &b, err);
 }
 
 static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
@@ -292,16 +310,24 @@ static int load_inherited(const struct line *l, struct vhca_osm_table *t, struct
 	return vhca_osm_table_inherit(t, guid, pkeys, n, err);
 }
 
+static int load_pin(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	uint64_t guid;
+
+	if (l->n != 3 || vhca_guid_parse(l->field[1], &guid) < 0 || guid == 0 ||
+	    vhca_osm_table_pinned(t, guid))
+		return -EINVAL;
+	return vhca_osm_table_pin(t, guid, l->field[2], err);
+}
+
 static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	static const struct {
 		const char *word;
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
-	} kinds[] = {{"t", load_tombstone},
-		     {"b", load_binding},
-		     {"v", load_binding},
-		     {"m", load_member},
-		     {"i", load_inherited}};
+	} kinds[] = {{"t", load_tombstone}, {"n", load_tombstone}, {"b", load_binding},
+		     {"v", load_binding},   {"m", load_member},	   {"i", load_inherited},
+		     {"p", load_pin}};
 
 	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
 		if (strcmp(l->field[0], kinds[i].word) == 0)
@@ -346,7 +372,7 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 	char *save = NULL, *line = strtok_r(text, "\n", &save);
 	size_t number = 1;
 
-	if (!line || strcmp(line, HEADER) != 0)
+	if (!line || (strcmp(line, HEADER) != 0 && strcmp(line, HEADER_OLD) != 0))
 		return damaged(err, 1, "does not begin with \"" HEADER "\"");
 	while ((line = strtok_r(NULL, "\n", &save))) {
 		struct line l;

@@ -10,15 +10,19 @@
 #include "common/base/text.h"
 #include "opensm/guid_map.h"
 
-TAILQ_HEAD(tombstones, vhca_osm_binding);
+/* Oldest first. */
+struct graves {
+	TAILQ_HEAD(, vhca_osm_binding) list;
+	size_t n, max;
+};
 
 struct vhca_osm_table {
 	struct vhca_osm_limits limits;
 	bool both_memberships;
 	struct vhca_osm_guid_map records; /* struct vhca_osm_binding, owned */
 	struct vhca_osm_guid_map ports;	  /* struct vhca_osm_port, owned */
-	struct tombstones tombstones;	  /* oldest first */
-	size_t n_tombstones;
+	struct vhca_osm_guid_map pins;	  /* struct vhca_osm_pin, owned */
+	struct graves graves[2];	  /* by never_bound */
 	uint64_t revision, needs_revision;
 	struct vhca_osm_changed_ports changed;
 };
@@ -46,7 +50,7 @@ static struct vhca_osm_binding *record_new(const struct vhca_osm_binding *want)
 	if (!b)
 		return NULL;
 	*b = *want;
-	b->withdrawn = false;
+	b->withdrawn = b->never_bound = false;
 	b->pkeys = calloc(want->n_pkeys ? want->n_pkeys : 1, sizeof(*b->pkeys));
 	if (!b->pkeys)
 		return NULL;
@@ -74,7 +78,10 @@ int vhca_osm_table_new(const struct vhca_osm_limits *limits, bool both_membershi
 		return -ENOMEM;
 	t->limits = *limits;
 	t->both_memberships = both_memberships;
-	TAILQ_INIT(&t->tombstones);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(t->graves); i++)
+		TAILQ_INIT(&t->graves[i].list);
+	t->graves[false].max = limits->tombstones;
+	t->graves[true].max = limits->never_bound;
 	*ret = t;
 	return 0;
 }
@@ -85,6 +92,7 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 		return NULL;
 	vhca_osm_guid_map_done(&t->records, record_free);
 	vhca_osm_guid_map_done(&t->ports, port_free);
+	vhca_osm_guid_map_done(&t->pins, free);
 	vhca_osm_changed_ports_done(&t->changed);
 	free(t);
 	return NULL;
@@ -238,8 +246,16 @@ static bool changes_nothing(const struct vhca_osm_table *t, const struct vhca_os
 
 static void unlink_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
-	TAILQ_REMOVE(&t->tombstones, b, age);
-	t->n_tombstones--;
+	struct graves *g = &t->graves[b->never_bound];
+
+	TAILQ_REMOVE(&g->list, b, age);
+	g->n--;
+}
+
+static void drop_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
+{
+	unlink_tombstone(t, b);
+	record_free(vhca_osm_guid_map_remove(&t->records, b->vguid));
 }
 
 /* Puts the new record into the place of the old one, which goes away. */
@@ -380,29 +396,21 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 	return put_keys(t, old, want, err);
 }
 
-static void forget_oldest(struct vhca_osm_table *t)
-{
-	while (t->n_tombstones > t->limits.tombstones) {
-		struct vhca_osm_binding *b = TAILQ_FIRST(&t->tombstones);
-
-		unlink_tombstone(t, b);
-		(void)vhca_osm_guid_map_remove(&t->records, b->vguid);
-		record_free(b);
-	}
-}
-
 static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
+	struct graves *g = &t->graves[b->never_bound];
+
 	b->withdrawn = true;
 	b->own_port = false;
 	b->gid_index = b->lid = b->n_pkeys = 0;
-	TAILQ_INSERT_TAIL(&t->tombstones, b, age);
-	t->n_tombstones++;
+	TAILQ_INSERT_TAIL(&g->list, b, age);
+	g->n++;
 	t->revision++;
-	forget_oldest(t);
+	while (g->n > g->max)
+		drop_tombstone(t, TAILQ_FIRST(&g->list));
 }
 
-static int bury_unknown(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
+int vhca_osm_table_bury(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
 			struct vhca_error *err)
 {
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(grave);
@@ -410,18 +418,41 @@ static int bury_unknown(struct vhca_osm_table *t, const struct vhca_osm_binding 
 	if (!b || vhca_osm_guid_map_add(&t->records, b) < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(grave->vguid));
+	b->never_bound = grave->never_bound;
 	bury(t, vhca_steal_ptr(&b));
 	return 0;
+}
+
+int vhca_osm_table_forget(struct vhca_osm_table *t, uint64_t vguid, struct vhca_error *err)
+{
+	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
+	int r;
+
+	if (!b)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_binding", 0,
+				      "%s: never reported", VHCA_GUID_STR(vguid));
+	if (b->withdrawn) {
+		drop_tombstone(t, b);
+		t->revision++;
+		return 0;
+	}
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "still_bound", 0,
+			   "%s is bound to port %s at epoch %" PRIu64, VHCA_GUID_STR(vguid),
+			   VHCA_GUID_STR(b->port_guid), b->epoch);
+	vhca_error_hint(err, "withdraw it first: DELETE /v1/bindings/%s?epoch=%" PRIu64,
+			VHCA_GUID_STR(vguid), b->epoch);
+	return r;
 }
 
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err)
 {
 	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
-	struct vhca_osm_binding grave = {.vguid = vguid, .epoch = epoch, .port_guid = port_guid};
+	const struct vhca_osm_binding grave = {
+		.vguid = vguid, .epoch = epoch, .port_guid = port_guid, .never_bound = true};
 
 	if (!b)
-		return bury_unknown(t, &grave, err);
+		return vhca_osm_table_bury(t, &grave, err);
 	if (b->withdrawn) {
 		if (epoch > b->epoch) {
 			b->epoch = epoch;
@@ -502,6 +533,70 @@ void vhca_osm_table_drop_inherited(struct vhca_osm_table *t)
 	}
 }
 
+/* ---- pins ---- */
+
+static bool is_node(const char *name)
+{
+	return vhca_name_is_valid(strncmp(name, "token:", 6) == 0 ? name + 6 : name);
+}
+
+int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char *node,
+		       struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct vhca_osm_pin *pin = NULL;
+
+	if (!is_node(node))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "\"%.40s\" is no node", node);
+	if (t->pins.n >= t->limits.ports)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+				      "%zu ports have a node", t->pins.n);
+	pin = calloc(1, sizeof(*pin));
+	if (pin)
+		pin->guid = port_guid;
+	if (!pin || vhca_osm_guid_map_add(&t->pins, pin) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
+				      VHCA_GUID_STR(port_guid));
+	(void)vhca_strcpy(pin->node, sizeof(pin->node), node); /* was checked */
+	t->revision++;
+	(void)vhca_steal_ptr(&pin); /* the map's */
+	return 0;
+}
+
+bool vhca_osm_table_unpin(struct vhca_osm_table *t, uint64_t port_guid)
+{
+	VHCA_AUTO_FREE struct vhca_osm_pin *pin = vhca_osm_guid_map_remove(&t->pins, port_guid);
+
+	t->revision += pin != NULL;
+	return pin != NULL;
+}
+
+const char *vhca_osm_table_pinned(const struct vhca_osm_table *t, uint64_t port_guid)
+{
+	const struct vhca_osm_pin *pin = vhca_osm_guid_map_find(&t->pins, port_guid);
+
+	return pin ? pin->node : NULL;
+}
+
+size_t vhca_osm_table_pins_of(const struct vhca_osm_table *t, const char *node)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->pins.n; i++)
+		n += strcmp(vhca_osm_table_pin_at(t, i)->node, node) == 0;
+	return n;
+}
+
+size_t vhca_osm_table_pins(const struct vhca_osm_table *t)
+{
+	return t->pins.n;
+}
+
+const struct vhca_osm_pin *vhca_osm_table_pin_at(const struct vhca_osm_table *t, size_t i)
+{
+	return (const void *)t->pins.items[i];
+}
+
 /* ---- reading ---- */
 
 const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *t, uint64_t vguid)
@@ -573,12 +668,17 @@ size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid)
 const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,
 							     const struct vhca_osm_binding *prev)
 {
-	return prev ? TAILQ_NEXT(prev, age) : TAILQ_FIRST(&t->tombstones);
+	const struct vhca_osm_binding *next =
+		prev ? TAILQ_NEXT(prev, age) : TAILQ_FIRST(&t->graves[false].list);
+
+	if (next || (prev && prev->never_bound))
+		return next;
+	return TAILQ_FIRST(&t->graves[true].list);
 }
 
 size_t vhca_osm_table_bindings(const struct vhca_osm_table *t)
 {
-	return t->records.n - t->n_tombstones;
+	return t->records.n - t->graves[false].n - t->graves[true].n;
 }
 
 uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t)

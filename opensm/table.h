@@ -8,7 +8,7 @@
  * Epochs. A record remembers the highest epoch it has seen. A report with a lower one is "superseded"; the same epoch from another
  * port is "epoch_tie". A withdrawn record stays as a tombstone, so that a late report of the old owner is recognised: its epoch is
  * over, and binds nobody again ("superseded", too). When there are more than the limit, the tombstone that was withdrawn longest ago
- * is forgotten.
+ * is forgotten. Of vGUIDs that were withdrawn and never bound there is a limit of its own: whoever makes many displaces only those.
  *
  * Keys. A port needs the union of the keys declared for it, of the keys of its bindings, counted per binding, and of inherited ones
  * (port_keys.h): a key leaves the port only when the last reason for it has gone. Every change is all or nothing.
@@ -19,15 +19,17 @@
 #include <sys/queue.h>
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "opensm/changed_ports.h"
 #include "opensm/port_keys.h"
 
-#define VHCA_OSM_BINDINGS_MAX	65536
-#define VHCA_OSM_TOMBSTONES_MAX 65536
+#define VHCA_OSM_BINDINGS_MAX	 65536
+#define VHCA_OSM_TOMBSTONES_MAX	 65536
+#define VHCA_OSM_NEVER_BOUND_MAX 16384
 /* Each binding's own, and more than there are LIDs for: their keys are declared, or were found. */
 #define VHCA_OSM_PORTS_MAX 131072
 struct vhca_osm_limits {
-	size_t bindings, tombstones, ports;
+	size_t bindings, tombstones, ports, never_bound;
 };
 
 struct vhca_osm_binding {
@@ -35,8 +37,9 @@ struct vhca_osm_binding {
 	uint64_t epoch;
 	uint64_t port_guid; /* of a tombstone: where it was last, 0 = never known */
 	uint16_t gid_index;
-	uint16_t lid;	/* as reported; 0 = unknown */
-	bool withdrawn; /* tombstone: only vguid, epoch and port_guid count */
+	uint16_t lid;	  /* as reported; 0 = unknown */
+	bool withdrawn;	  /* tombstone: only vguid, epoch and port_guid count */
+	bool never_bound; /* a tombstone, and nothing was known of the vGUID before */
 	bool own_port; /* a port of the subnet has the vGUID as its own: the keys are needed there */
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */
@@ -48,6 +51,13 @@ static inline uint64_t vhca_osm_binding_keys_at(const struct vhca_osm_binding *b
 {
 	return b->own_port ? b->vguid : b->port_guid;
 }
+
+/* A port that a node was the first to speak for. "hv1", or "token:NAME". */
+#define VHCA_OSM_NODE_MAX (VHCA_NAME_MAX + 6)
+struct vhca_osm_pin {
+	uint64_t guid; /* key; must stay first */
+	char node[VHCA_OSM_NODE_MAX];
+};
 
 struct vhca_osm_table;
 
@@ -70,6 +80,11 @@ int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca
  * Withdrawing twice is success. Errors: superseded; epoch_tie, the owner at this epoch is another port. */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
+/* The tombstone `grave` of a vGUID that is not known. */
+int vhca_osm_table_bury(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
+			struct vhca_error *err);
+/* As if nothing had ever been said of it. Errors: unknown_binding, still_bound. */
+int vhca_osm_table_forget(struct vhca_osm_table *t, uint64_t vguid, struct vhca_error *err);
 /* Is another owner than the one that withdraws so the last one known, even if it has withdrawn, too? What that one has left of the
  * vGUID's (a dynamic LID) is not this one's to end. */
 bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t vguid,
@@ -86,6 +101,17 @@ void vhca_osm_table_drop_inherited(struct vhca_osm_table *t);
 /* Number of keys that only stay because they are inherited. */
 size_t vhca_osm_table_inherited(const struct vhca_osm_table *t);
 
+/* The port is this node's until it is unpinned. It must not be anybody's yet. Errors: bad_request, table_full. */
+int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char *node,
+		       struct vhca_error *err);
+/* False: it was nobody's. */
+bool vhca_osm_table_unpin(struct vhca_osm_table *t, uint64_t port_guid);
+/* Whose it is; NULL = nobody's. Borrowed. */
+const char *vhca_osm_table_pinned(const struct vhca_osm_table *t, uint64_t port_guid);
+size_t vhca_osm_table_pins_of(const struct vhca_osm_table *t, const char *node);
+size_t vhca_osm_table_pins(const struct vhca_osm_table *t);
+const struct vhca_osm_pin *vhca_osm_table_pin_at(const struct vhca_osm_table *t, size_t i);
+
 /* Records by key and, in GUID order, by index; borrowed until the next change. */
 const struct vhca_osm_binding *vhca_osm_table_find(const struct vhca_osm_table *t, uint64_t vguid);
 const struct vhca_osm_port *vhca_osm_table_port(const struct vhca_osm_table *t, uint64_t guid);
@@ -97,7 +123,7 @@ const struct vhca_osm_port *vhca_osm_table_port_at(const struct vhca_osm_table *
 /* Is a vGUID bound to the port with this GUID, beside the one that it may be itself? */
 bool vhca_osm_table_is_port(const struct vhca_osm_table *t, uint64_t guid);
 size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid);
-/* Tombstones, oldest first: NULL starts, NULL ends. */
+/* Tombstones, oldest first, those that were never bound after all others: NULL starts, NULL ends. */
 const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,
 							     const struct vhca_osm_binding *prev);
 size_t vhca_osm_table_bindings(const struct vhca_osm_table *t); /* without tombstones */

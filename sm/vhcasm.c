@@ -143,7 +143,8 @@ static const struct {
 	{"unknown_partition", VHCA_SM_REFUSED}, {"unknown_port", VHCA_SM_RETRY},
 	{"not_master", VHCA_SM_RETRY},		{"table_full", VHCA_SM_RETRY},
 	{"rebuilding", VHCA_SM_RETRY},		{"unauthorized", VHCA_SM_RETRY},
-	{"role_needed", VHCA_SM_RETRY},
+	{"role_needed", VHCA_SM_RETRY},		{"not_your_port", VHCA_SM_RETRY},
+	{"not_the_owner", VHCA_SM_SUPERSEDED},
 };
 
 /* Of a problem document; "" if it is none. */

@@ -17,9 +17,9 @@ static const struct {
 } exceptions[] = {
 	{"body_too_large", 413, false},
 	{"cursor_gone", 410, false},
-	{"guest_busy", 409, true}, /* it is still at the last plug or unplug */
+	{"guest_busy", 409, true},     /* it is still at the last plug or unplug */
 	{"guid_is_a_port", 409, true}, /* the next sweep may see another one there */
-	{"job_held", 409, true},   /* libvirt: another operation on the domain ends */
+	{"job_held", 409, true},       /* libvirt: another operation on the domain ends */
 	{"method_not_allowed", 405, false},
 	{"no_root_port", 507, false}, /* the domain has to be changed */
 	{"not_master", 421, true},    /* ask the master; mastership may come back */

@@ -167,6 +167,11 @@ const char *vhca_http_caller(const struct vhca_http_request *req)
 	return req->who;
 }
 
+enum vhca_caller_role vhca_http_role(const struct vhca_http_request *req)
+{
+	return req->role;
+}
+
 const char *vhca_http_param(const struct vhca_http_request *req, unsigned int i)
 {
 	return i < VHCA_HTTP_PARAMS_MAX && req->params[i] ? req->params[i] : "";

@@ -75,6 +75,7 @@ const char *vhca_http_method(const struct vhca_http_request *req);
 const char *vhca_http_path(const struct vhca_http_request *req);
 /* Who asks: "cert:hv1.example.org", "token:NAME", "uid:0". */
 const char *vhca_http_caller(const struct vhca_http_request *req);
+enum vhca_caller_role vhca_http_role(const struct vhca_http_request *req); /* the caller's */
 const char *vhca_http_param(const struct vhca_http_request *req,
 			    unsigned int i); /* URL-decoded; never NULL */
 const char *vhca_http_query(const struct vhca_http_request *req,

@@ -35,6 +35,9 @@ static void check_agents(const struct vhca_osm_agents *agents)
 		FUZZ_ASSERT(vhca_name_is_valid(agent->node));
 		FUZZ_ASSERT(vhca_caller_is_certificate(agent->certificate));
 		FUZZ_ASSERT(vhca_osm_agents_find(agents, agent->certificate) == agent);
+		FUZZ_ASSERT(agent->n_ports <= VHCA_OSM_NODE_PORTS_MAX);
+		for (size_t p = 0; p < agent->n_ports; p++)
+			FUZZ_ASSERT(vhca_osm_agents_at(agents, agent->ports[p]) == agent);
 	}
 }
 

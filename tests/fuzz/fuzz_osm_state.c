@@ -9,7 +9,7 @@
 
 static struct vhca_osm_table *new_table(void)
 {
-	static const struct vhca_osm_limits limits = {64, 64, 64};
+	static const struct vhca_osm_limits limits = {64, 64, 64, 64};
 	struct vhca_osm_table *t = NULL;
 
 	FUZZ_ASSERT(vhca_osm_table_new(&limits, true, &t) == 0);

@@ -199,6 +199,21 @@ class Basics(Case):
         self.check(self.api.bind(VGUID1, self.epoch + 1, 3, []), 200)
         self.check(self.api.get("0x02c9ab00000000ff"), 404, "unknown_binding")
 
+    def test_nobody_is_locked_out_by_an_epoch(self):
+        """One DELETE at the last epoch, and nobody could bind that virtual GUID again."""
+        last = 2 ** 63 - 1
+        for answer in (self.api.withdraw(VGUID2, last), self.api.bind(VGUID2, last, 2, []), self.api.move(VGUID2, last, (2, 3), (3, 9))):
+            self.assertIn("/v1/epochs/" + VGUID2, self.check(answer, 409, "epoch_too_high")["hint"])
+        self.check(self.api.bind(VGUID2, self.epoch, 2, []), 200)
+        self.check(self.api.withdraw(VGUID2, last), 409, "epoch_too_high")
+        forget = lambda: self.api.call("DELETE", f"/v1/epochs/{VGUID2}")
+        self.check(forget(), 409, "still_bound")
+        self.check(self.api.withdraw(VGUID2, self.epoch), 200)
+        self.assertEqual(forget(), (200, {"vguid": VGUID2, "epoch": self.epoch}))
+        self.check(forget(), 404, "unknown_binding")
+        self.check(self.api.get(VGUID2), 404, "unknown_binding")
+        self.check(self.api.bind(VGUID2, 1, 2, []), 200)
+
     def test_refused_reports(self):
         put = lambda body: self.api.call("PUT", f"/v1/bindings/{VGUID1}", body)
         good = {"epoch": self.epoch, "port_guid": fabric.port_guid(2), "gid_index": 1, "lid": 0, "pkeys": []}

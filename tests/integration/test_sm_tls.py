@@ -186,6 +186,70 @@ class Door(Case):
         self.assertIn(f"audit: cert:localhost (read, 127.0.0.1) PUT /v1/members/{fabric.port_guid(HOST)}: 403 role_needed", sm.log())
         self.assertNotIn("no section [agents]", sm.log())
 
+    def test_an_agent_speaks_for_its_own_node(self):
+        """hv1 has its port in its line, hv2's is pinned at its first word. Whoever was listed spoke for any of them."""
+        agents = {"hv1": "named", "hv2": "by-address", "hv3": "client"}
+        p1, p2, p3 = (fabric.port_guid(host) for host in (2, 3, 4))
+        vguid, last = "0x02c9ab0000000001", "0x02c9ab0000000002"
+        bound = lambda port, epoch: {"epoch": epoch, "port_guid": port, "gid_index": 1, "lid": 0, "pkeys": ["0x8001"]}
+        place = lambda port: {"port_guid": port, "gid_index": 1, "lid": 3}
+        move = lambda to, **more: {"id": "1", "epoch": 9, "vguid": vguid, "phase": "commit", "from": place(p1), "to": place(to), "pkeys": [], **more}
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += ("roles = cert:spiffe://x/y:admin\n[agents]\n"
+                    f"hv1 = cert:hv1.example.org {p1}\nhv2 = cert:2001:db8::7\nhv3 = cert:localhost\n")
+        ask = lambda who, method, path, body=None: self.ask(path, None, agents.get(who, "by-uri"), method, body)
+        told = lambda what: ask("admin", "GET", f"/v1/{what}")[1][what]
+        known = lambda: ([[row[key] for key in ("vguid", "epoch", "port_guid", "pkeys")] for row in told("bindings")], told("members"))
+
+        def accepted(who, method, path, body=None):
+            status, doc = ask(who, method, path, body)
+            self.assertEqual(status, 200, doc)
+            return doc
+
+        def refused(code, who, method, path, body=None):
+            before = known()
+            status, doc = ask(who, method, path, body)
+            self.assertEqual(doc["code"], code, (status, doc))
+            self.assertTrue(doc["hint"])
+            self.assertEqual(known(), before)
+
+        def start():
+            sm.start(wait=False)
+            fabric.wait_for("OpenSM is ready", lambda: sm.alive() and ask("admin", "GET", "/readyz")[0] == 200, 20)
+
+        start()
+        accepted("hv1", "PUT", f"/v1/bindings/{vguid}", bound(p1, 1))
+        accepted("hv2", "PUT", f"/v1/members/{p2}", {"pkeys": ["0x8002"]})
+        for who, port in (("hv2", p1), ("hv3", p1), ("hv1", p2), ("hv3", p2), ("hv1", p3)):
+            refused("not_your_port", who, "PUT", f"/v1/members/{port}", {"pkeys": []})
+            refused("not_your_port", who, "PUT", f"/v1/bindings/{last}", bound(port, 1))
+            refused("not_your_port", who, "POST", "/v1/moves", move(port))
+            refused("not_your_port", who, "POST", "/v1/moves", move(port, phase="prepare"))
+        refused("not_your_port", "hv3", "PUT", f"/v1/members/{vguid}", {"pkeys": ["0x8009"]})
+        refused("role_needed", "hv2", "POST", "/v1/moves", move(p2, lid_policy="follow"))
+        for query, code in (("epoch=1", "not_the_owner"), ("epoch=7", "not_the_owner"), (f"epoch=7&port_guid={p2}", "not_the_owner"),
+                            (f"epoch=1&port_guid={p1}", "not_your_port"), (f"epoch=1&port_guid={p2}", "epoch_tie")):
+            refused(code, "hv2", "DELETE", f"/v1/bindings/{vguid}?{query}")
+        accepted("hv2", "PUT", f"/v1/bindings/{vguid}", bound(p2, 2))    # a migration: tickets are yet to come
+        refused("superseded", "hv1", "DELETE", f"/v1/bindings/{vguid}?epoch=1&port_guid={p1}")
+        refused("not_the_owner", "hv1", "DELETE", f"/v1/bindings/{vguid}?epoch=3&port_guid={p1}")
+        for path in (f"/v1/pins/{p2}", f"/v1/epochs/{vguid}"):
+            refused("role_needed", "hv3", "DELETE", path)
+        accepted("admin", "PUT", f"/v1/members/{p1}", {"pkeys": ["0x8003"]})
+        self.assertEqual(sm.stop(), 0)
+        start()
+        refused("not_your_port", "hv3", "PUT", f"/v1/members/{p2}", {"pkeys": []})
+        self.assertEqual(accepted("admin", "DELETE", f"/v1/pins/{p2}"), {"port_guid": p2, "node": "hv2"})
+        refused("unknown_pin", "admin", "DELETE", f"/v1/pins/{p2}")
+        accepted("hv3", "PUT", f"/v1/members/{p2}", {"pkeys": []})    # the card is in another host now
+        refused("not_your_port", "hv2", "PUT", f"/v1/members/{p2}", {"pkeys": []})
+        accepted("hv3", "DELETE", f"/v1/bindings/{vguid}?epoch=2&port_guid={p2}")
+        self.assertEqual(sm.stop(), 0)
+        self.assertIn(f"hv3 is not heard for port {p2}: it is another node's", sm.log())
+        self.assertIn(f"hv1 is not heard for port {p3}: its line in [agents] has others", sm.log())
+        self.assertIn(f"port {p2} is hv2's from now on", sm.log())
+        self.assertIn("2 of 3 nodes in [agents] have no port in their line", sm.log())
+
     def test_agents_are_said_in_one_place(self):
         door = {"tls_certificate": "server.pem", "tls_key": "server.key"}
         for keys, lines, words in (({**door, "tls_ca": "ca.pem"}, "roles = cert:x:agent+read\n[agents]\n", "[http] roles: agent+read is given by [agents]"),

@@ -499,7 +499,7 @@ static unsigned int count_vfs(struct chaos *c, unsigned int max)
 
 void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 {
-	static const struct vhca_osm_limits limits = {256, 256, 64};
+	static const struct vhca_osm_limits limits = {256, 256, 64, 256};
 	bool trace = c->trace;
 	unsigned int n_vfs;
 

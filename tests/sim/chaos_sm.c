@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/http/json.h"
+#include "opensm/nodes.h"
 #include "tests/sim/chaos.h"
 
 #define PORT_KEYS 128
@@ -91,6 +92,16 @@ static int put_binding(struct chaos *c, const char *guid, struct json_object *bo
 	return 200;
 }
 
+/* No port is pinned: each host is whose it says to be. */
+static int check_withdrawer(const struct chaos *c, uint64_t vguid, uint64_t epoch,
+			    uint64_t port_guid, struct vhca_error *err)
+{
+	static const struct vhca_osm_agents none;
+	static const struct vhca_osm_node host = {.name = "host"};
+
+	return vhca_osm_node_check_withdrawal(&none, c->table, &host, vguid, epoch, port_guid, err);
+}
+
 static int delete_binding(struct chaos *c, const char *tail, struct json_object **ret)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -106,7 +117,8 @@ static int delete_binding(struct chaos *c, const char *tail, struct json_object 
 	if (vhca_guid_parse(guid, &vguid) || !port ||
 	    vhca_guid_parse(port + strlen("&port_guid="), &port_guid))
 		return 400;
-	if (vhca_osm_table_withdraw(c->table, vguid, epoch, port_guid, &err) < 0)
+	if (check_withdrawer(c, vguid, epoch, port_guid, &err) < 0 ||
+	    vhca_osm_table_withdraw(c->table, vguid, epoch, port_guid, &err) < 0)
 		return refuse(c, vguid, &err, ret);
 	chaos_trace(c, "SM: withdraw 0x%llx epoch %llu", (unsigned long long)vguid,
 		    (unsigned long long)epoch);

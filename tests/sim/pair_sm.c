@@ -19,7 +19,7 @@ static void must(bool ok, const char *what)
 
 void pair_sm_init(struct pair_sm *sm)
 {
-	static const struct vhca_osm_limits limits = {64, 64, 64};
+	static const struct vhca_osm_limits limits = {64, 64, 64, 64};
 
 	memset(sm, 0, sizeof(*sm));
 	must(vhca_osm_table_new(&limits, false, &sm->table) == 0, "out of memory");

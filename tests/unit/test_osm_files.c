@@ -15,7 +15,7 @@
 #include "opensm/plugin_conf.h"
 #include "opensm/state_file.h"
 
-static const struct vhca_osm_limits limits = {1000, 1000, 1000};
+static const struct vhca_osm_limits limits = {1000, 1000, 1000, 1000};
 
 static struct vhca_osm_table *new_table(bool both)
 {
@@ -41,14 +41,16 @@ static void put(struct vhca_osm_table *t, uint64_t vguid, uint64_t port, uint16_
 /* ---- state ---- */
 
 #define STATE                                                     \
-	"vhcasm-state 1\n"                                        \
-	"t 0x0000000000000009 4 0x0000000000000000\n"             \
+	"vhcasm-state 2\n"                                        \
 	"t 0x0000000000000003 6 0x00000000000000aa\n"             \
+	"n 0x0000000000000009 4 0x0000000000000000\n"             \
 	"b 0x0000000000000001 4 0x00000000000000aa 2 17 0x8001\n" \
 	"b 0x0000000000000002 5 0x00000000000000bb 2 17 -\n"      \
 	"m 0x00000000000000aa 0x0007,0x8005\n"                    \
 	"i 0x00000000000000aa 0x8001,0x8005,0x8009\n"             \
-	"end 6\n"
+	"p 0x00000000000000aa hv1\n"                              \
+	"p 0x00000000000000bb token:hv_2\n"                       \
+	"end 8\n"
 
 static void state_survives_the_file(void **state)
 {
@@ -65,6 +67,8 @@ static void state_survives_the_file(void **state)
 	put(t, 1, 0xaa, 0x8001);
 	assert_int_equal(vhca_osm_table_declare(t, 0xaa, declared, 2, 126, NULL), 0);
 	assert_int_equal(vhca_osm_table_inherit(t, 0xaa, inherited, 3, NULL), 0);
+	assert_int_equal(vhca_osm_table_pin(t, 0xbb, "token:hv_2", NULL), 0);
+	assert_int_equal(vhca_osm_table_pin(t, 0xaa, "hv1", NULL), 0);
 	assert_int_equal(vhca_osm_state_format(t, &text, &len), 0);
 	assert_string_equal(text, STATE);
 	assert_int_equal(len, strlen(STATE));
@@ -73,6 +77,28 @@ static void state_survives_the_file(void **state)
 	assert_string_equal(again, STATE);
 	(void)vhca_osm_table_free(t);
 	(void)vhca_osm_table_free(u);
+}
+
+/* Version 1 told no tombstones apart: none may be lost. */
+static void an_old_state_is_read(void **state)
+{
+	VHCA_AUTO_FREE char *text = strdup("vhcasm-state 1\n"
+					   "t 0x0000000000000009 4 0x0000000000000000\n"
+					   "b 0x0000000000000001 4 0x00000000000000aa 2 17 -\n"
+					   "end 2\n");
+	VHCA_AUTO_FREE char *now = NULL;
+	struct vhca_osm_table *t = new_table(false);
+	size_t len;
+
+	(void)state;
+	assert_int_equal(vhca_osm_state_parse(text, t, NULL), 0);
+	assert_false(vhca_osm_table_find(t, 9)->never_bound);
+	assert_int_equal(vhca_osm_state_format(t, &now, &len), 0);
+	assert_string_equal(now, "vhcasm-state 2\n"
+				 "t 0x0000000000000009 4 0x0000000000000000\n"
+				 "b 0x0000000000000001 4 0x00000000000000aa 2 17 -\n"
+				 "end 2\n");
+	(void)vhca_osm_table_free(t);
 }
 
 /* More than the first piece of memory, and numbers as large as they get. */
@@ -133,6 +159,10 @@ static void damaged_state_is_refused(void **state)
 		"b 0x1 4 0xaa 2 17 0x0000",
 		"t 0x1 4",
 		"m 0x0 0x8001",
+		"p 0xaa",
+		"p 0x0 hv1",
+		"p 0xaa hv.1",
+		"p 0xaa token:",
 		"end 7",
 	};
 
@@ -144,9 +174,10 @@ static void damaged_state_is_refused(void **state)
 		expect_damaged(text, "line 2");
 	}
 	expect_damaged("", "line 1");
-	expect_damaged("vhcasm-state 2\nend 0\n", "line 1");
+	expect_damaged("vhcasm-state 3\nend 0\n", "line 1");
 	expect_damaged("vhcasm-state 1\n", "end is missing");
 	expect_damaged("vhcasm-state 1\nend 0\nend 0\n", "line 3");
+	expect_damaged("vhcasm-state 2\np 0xaa hv1\np 0xaa hv2\nend 2\n", "line 3");
 	/* The same GUID twice, of whatever kind. */
 	expect_damaged("vhcasm-state 1\nt 0x1 4 0x0\nb 0x1 4 0xaa 2 17 -\nend 2\n", "line 3");
 }
@@ -415,6 +446,7 @@ static void configuration_is_read(void **state)
 
 static void agents_are_listed(void **state)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_conf conf;
 
 	(void)state;
@@ -424,16 +456,26 @@ static void agents_are_listed(void **state)
 	assert_true(conf.agents.listed);
 	assert_null(vhca_osm_agents_find(&conf.agents, "cert:hv1"));
 	assert_int_equal(load_text("[agents]\nhv2 = cert:hv2.example.org\nhv1 = cert:10.0.0.1\n"
-				   "hv3 = cert-sha256:00ff\n",
+				   "hv3 = cert-sha256:00ff 0x0002c90300000b01  "
+				   "0x0002c90300000a01\n",
 				   &conf, NULL),
 			 0);
 	assert_int_equal(conf.agents.n, 3);
+	assert_string_equal(vhca_osm_agents_at(&conf.agents, UINT64_C(0x0002c90300000a01))->node,
+			    "hv3");
+	assert_string_equal(vhca_osm_agents_at(&conf.agents, UINT64_C(0x0002c90300000b01))->node,
+			    "hv3");
+	assert_null(vhca_osm_agents_at(&conf.agents, 1));
+	assert_int_equal(vhca_osm_agents_find(&conf.agents, "cert:10.0.0.1")->n_ports, 0);
 	assert_string_equal(vhca_osm_agents_find(&conf.agents, "cert:10.0.0.1")->node, "hv1");
 	assert_string_equal(vhca_osm_agents_find(&conf.agents, "cert:hv2.example.org")->node,
 			    "hv2");
 	assert_null(vhca_osm_agents_find(&conf.agents, "cert:hv2"));
 	assert_null(vhca_osm_agents_find(&conf.agents, "address:10.0.0.1"));
 	vhca_osm_conf_done(&conf);
+	assert_true(load_text("[agents]\na = cert:a 0x11\nb = cert:b 0x12 0x11\n", &conf, &err) <
+		    0);
+	assert_non_null(strstr(err.msg, ": \"0x0000000000000011\" stands twice in [agents]"));
 }
 
 static void all_agents_have_room_and_no_more(void **state)
@@ -493,7 +535,11 @@ static void wrong_configuration_is_named(void **state)
 		{"[agents]\nhv.1 = cert:a\n", "hv.1: \"hv.1\" is no name"},
 		{"[agents]\nhv1 = hv1.example.org\n", "is not cert:NAME or cert-sha256:HEX"},
 		{"[agents]\nhv1 = cert:\n", "is not cert:NAME"},
-		{"[agents]\nhv1 = cert:a b\n", "\"cert:a b\" is not cert:NAME"},
+		{"[agents]\nhv1 = cert:a b\n", "\"b\" is no port GUID"},
+		{"[agents]\nhv1 = cert:a 0x0\n", "\"0x0\" is no port GUID"},
+		{"[agents]\nhv1 = cert:a 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8 0x9 0xa 0xb 0xc 0xd 0xe "
+		 "0xf 0x10 0x11\n",
+		 "\"0x11\" is one port too many"},
 	};
 
 	(void)state;
@@ -512,6 +558,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(state_survives_the_file),
+		cmocka_unit_test(an_old_state_is_read),
 		cmocka_unit_test(a_large_state_survives_too),
 		cmocka_unit_test(damaged_state_is_refused),
 		cmocka_unit_test(a_truncated_state_is_refused_at_every_byte),

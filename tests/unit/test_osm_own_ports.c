@@ -83,7 +83,8 @@ static const struct vhca_osm_subnet_ops fake_ops = {
 
 static struct vhca_osm_table *new_table(void)
 {
-	static const struct vhca_osm_limits limits = {.bindings = 3, .tombstones = 2, .ports = 3};
+	static const struct vhca_osm_limits limits = {
+		.bindings = 3, .tombstones = 2, .never_bound = 2, .ports = 3};
 	struct vhca_osm_table *t = NULL;
 
 	assert_int_equal(vhca_osm_table_new(&limits, false, &t), 0);

@@ -31,7 +31,6 @@ struct fake {
 	bool alias_known;
 	struct vhca_osm_alias alias; /* of GUID_1 */
 	uint16_t pkeys[4];	     /* of any port's table */
-	uint64_t physical;	     /* a port of which the fabric shows it */
 	uint32_t crowd;		     /* ports with one key beside these */
 	int sweeps;
 	bool applies; /* without a sweep */
@@ -71,9 +70,9 @@ static bool fake_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
 
 static bool fake_physical(void *ctx, uint64_t guid)
 {
-	struct fake *f = ctx;
-
-	return guid == f->physical;
+	(void)ctx;
+	(void)guid;
+	return false;
 }
 
 static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
@@ -684,49 +683,6 @@ static void an_option_that_is_off_again_is_no_damage(void **state)
 
 /* ---- checks ---- */
 
-static const char *bind(struct world *w, uint64_t vguid, uint64_t epoch, uint64_t port)
-{
-	static struct vhca_error err;
-	struct vhca_osm_eviction ev;
-	uint16_t pkey = 0x8001;
-	const struct vhca_osm_binding b = {.vguid = vguid,
-					   .epoch = epoch,
-					   .port_guid = port,
-					   .gid_index = 3,
-					   .n_pkeys = 1,
-					   .pkeys = &pkey};
-	const char *told;
-
-	err = (struct vhca_error)VHCA_ERROR_INIT;
-	told = vhca_osm_service_prepare(w->service, &b, 0, &ev, &err) < 0 ? err.code : "";
-	err = (struct vhca_error)VHCA_ERROR_INIT;
-	if (vhca_osm_service_put(w->service, &b, 0, &ev, &err) < 0)
-		assert_string_equal(told, err.code);
-	return err.code;
-}
-
-static const struct vhca_osm_port *port_b(struct world *w)
-{
-	return vhca_osm_table_port(vhca_osm_service_table(w->service), PORT_B);
-}
-
-/* What PORT_B was found with would go with such a binding, and another key come. */
-static void a_ports_guid_is_no_virtual_one(void **state)
-{
-	struct world *w = *state;
-
-	w->fake.pkeys[0] = 0x8002;
-	vhca_osm_service_inherit(w->service, vhca_now_ms());
-	w->fake.physical = PORT_B; /* the fabric shows it */
-	assert_string_equal(bind(w, PORT_B, 1, PORT_A), "guid_is_a_port");
-	w->fake.physical = 0;
-	assert_string_equal(bind(w, PORT_B, 1, PORT_B), "guid_is_a_port");
-	assert_string_equal(bind(w, GUID_1, 1, PORT_B), ""); /* or a report has said so */
-	assert_string_equal(bind(w, PORT_B, 1, PORT_A), "guid_is_a_port");
-	assert_int_equal(port_b(w)->n_needs, 2);
-	assert_true(port_b(w)->needs[0].bindings == 1 && port_b(w)->needs[1].inherited);
-}
-
 static void reports_are_checked_against_the_subnet(void **state)
 {
 	struct world *w = *state;
@@ -986,7 +942,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refused_starts_leave_no_service, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_option_that_is_off_again_is_no_damage, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(a_ports_guid_is_no_virtual_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(reports_are_checked_against_the_subnet, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(policy_is_enforced, setup, teardown),

@@ -13,7 +13,8 @@
 #define GUID_1 UINT64_C(0x02c9ab0000000001)
 #define GUID_2 UINT64_C(0x02c9ab0000000002)
 
-static const struct vhca_osm_limits small = {.bindings = 3, .tombstones = 2, .ports = 2};
+static const struct vhca_osm_limits small = {
+	.bindings = 3, .tombstones = 2, .never_bound = 2, .ports = 2};
 
 static struct vhca_osm_table *new_table(bool both)
 {
@@ -274,6 +275,57 @@ static void the_oldest_tombstone_goes_first(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* Whoever withdraws what was never bound makes nobody forget a former owner. */
+static void what_was_never_bound_displaces_no_owner(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	const struct vhca_osm_binding *b;
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_string_equal(withdraw(t, GUID_1, 5), "");
+	for (uint64_t g = 100; g < 110; g++)
+		assert_string_equal(withdraw(t, g, 4), "");
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_B, 0x8001, 0), "superseded");
+	assert_int_equal(vhca_osm_table_records(t), 3);
+	assert_int_equal(vhca_osm_table_bindings(t), 0);
+	b = vhca_osm_table_next_tombstone(t, NULL);
+	assert_int_equal(b->vguid, GUID_1);
+	b = vhca_osm_table_next_tombstone(t, b);
+	assert_int_equal(b->vguid, 108);
+	b = vhca_osm_table_next_tombstone(t, b);
+	assert_int_equal(b->vguid, 109);
+	assert_null(vhca_osm_table_next_tombstone(t, b));
+	/* One that is bound after all is like any other then. */
+	assert_string_equal(PUT(t, 109, 5, PORT_A, 0, 0), "");
+	assert_string_equal(withdraw(t, 109, 5), "");
+	assert_false(vhca_osm_table_find(t, 109)->never_bound);
+	(void)vhca_osm_table_free(t);
+}
+
+static void what_is_forgotten_may_begin_anew(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t revision;
+
+	(void)state;
+	assert_true(vhca_osm_table_forget(t, GUID_1, &err) < 0);
+	assert_string_equal(err.code, "unknown_binding");
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0x8001, 0), "");
+	assert_true(vhca_osm_table_forget(t, GUID_1, &err) < 0);
+	assert_string_equal(err.code, "still_bound");
+	assert_non_null(strstr(err.hint, "epoch=5"));
+	assert_string_equal(withdraw(t, GUID_1, 5), "");
+	revision = vhca_osm_table_revision(t);
+	assert_int_equal(vhca_osm_table_forget(t, GUID_1, &err), 0);
+	assert_true(vhca_osm_table_revision(t) > revision); /* it is written */
+	assert_null(vhca_osm_table_find(t, GUID_1));
+	assert_null(vhca_osm_table_next_tombstone(t, NULL));
+	assert_string_equal(PUT(t, GUID_1, 1, PORT_B, 0x8001, 0), "");
+	(void)vhca_osm_table_free(t);
+}
+
 static void both_memberships_need_the_option(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -452,7 +504,7 @@ static void inheriting_leaves_out_what_has_no_room(void **state)
 #define MODEL_GUIDS 6
 static void random_changes_match_a_count(void **state)
 {
-	static const struct vhca_osm_limits limits = {100, 100, 100};
+	static const struct vhca_osm_limits limits = {100, 100, 100, 100};
 	static const uint64_t ports[] = {PORT_A, PORT_B, 0x55};
 	struct {
 		size_t port;
@@ -511,6 +563,8 @@ int main(void)
 		cmocka_unit_test(a_withdrawn_epoch_binds_nobody_again),
 		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
+		cmocka_unit_test(what_was_never_bound_displaces_no_owner),
+		cmocka_unit_test(what_is_forgotten_may_begin_anew),
 		cmocka_unit_test(both_memberships_need_the_option),
 		cmocka_unit_test(limits_refuse_with_numbers),
 		cmocka_unit_test(a_port_holds_no_more_keys_than_its_table),
