@@ -407,6 +407,7 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	vhca_osm_service_smps(s, &now.smps);
 	vhca_osm_mover_info(api->mover, &info);
 	vhca_osm_mover_stats(api->mover, &now.moves);
+	vhca_http_server_stats(api->server, &now.http);
 	now.master = status.master;
 	now.dynamic_lids = info.dynamic_lids;
 	vhca_osm_metrics_render(&now, text, sizeof(text));

@@ -5,16 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/http/server.h"
 #include "opensm/mover.h"
 #include "opensm/subnet.h"
 
-#define VHCA_OSM_METRICS_MAX 8192
+#define VHCA_OSM_METRICS_MAX 10240
 
 struct vhca_osm_metrics {
 	struct vhca_osm_mover_stats moves;
 	struct vhca_osm_smps smps;
 	bool master, rebuilding;
 	size_t bindings, dynamic_lids;
+	struct vhca_http_stats http;
 };
 
 /* Renders into buf; what does not fit (it does) is cut off. */

@@ -129,6 +129,15 @@ int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			      listen, path);
 }
 
+/* GnuTLS describes a session only after its handshake. */
+bool vhca_http_auth_is_shaken(void *session)
+{
+	char *text = gnutls_session_get_desc(session);
+
+	gnutls_free(text);
+	return text != NULL;
+}
+
 /* ---- whom a certificate names ---- */
 
 /* What can stand in a rule, and is one word in the log. */
