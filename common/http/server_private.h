@@ -28,6 +28,9 @@ struct vhca_http_peer {
 	struct vhca_http_visit visit;
 	struct vhca_caller caller;		/* by its socket; no name = it cannot be found */
 	char certificate[VHCA_CALLER_NAME_MAX]; /* whom it names; "" = not yet found */
+	uint64_t verified_by;			/* number of the credentials; 0 = none */
+	time_t verified_until;
+	bool verified;
 };
 
 struct vhca_http_server {
