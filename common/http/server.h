@@ -76,6 +76,7 @@ extern const char *const vhca_http_end_names[VHCA_HTTP_ENDS];
 
 struct vhca_http_stats {
 	unsigned int connections;
+	uint64_t answering; /* bytes of JSON that clients have not taken yet */
 	uint64_t ended[VHCA_HTTP_ENDS];
 };
 

@@ -75,6 +75,7 @@ struct vhca_http_request {
 	void *cancel_arg;
 
 	unsigned int status;
+	size_t answer_len;	       /* until it is taken */
 	struct MHD_Response *response; /* until queued */
 };
 
