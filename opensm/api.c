@@ -13,6 +13,7 @@
 #include "opensm/api_door.h"
 #include "opensm/api_json.h"
 #include "opensm/api_lids.h"
+#include "opensm/api_lists.h"
 #include "opensm/api_read.h"
 #include "opensm/descriptors.h"
 #include "opensm/metrics.h"
@@ -39,6 +40,7 @@ struct vhca_osm_api {
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_door door;
 	struct vhca_http_server *server;
+	struct vhca_osm_lists lists;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
 	bool resuming; /* the first of the deferred ones is being handled */
@@ -453,18 +455,17 @@ static void get_binding(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply(req, 200, vhca_osm_json_binding_now(api->service, vguid));
 }
 
+static void ask_list(struct vhca_osm_api *api, struct vhca_http_request *req, vhca_osm_list_fn make)
+{
+	struct vhca_http_stats stats;
+
+	vhca_http_server_stats(api->server, &stats);
+	vhca_osm_lists_ask(&api->lists, req, make, stats.answering);
+}
+
 static void list_bindings(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_page page;
-
-	if (defer(api, req, list_bindings))
-		return;
-	if (vhca_osm_read_page(req, &page, &err) < 0)
-		vhca_http_reply_error(req, &err);
-	else
-		vhca_http_reply(req, 200, vhca_osm_json_bindings(api->service, &page));
+	ask_list(ctx, req, vhca_osm_json_bindings);
 }
 
 static void put_member(void *ctx, struct vhca_http_request *req)
@@ -520,14 +521,7 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 
 static void list_members(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_page page;
-
-	if (vhca_osm_read_page(req, &page, &err) < 0)
-		vhca_http_reply_error(req, &err);
-	else
-		vhca_http_reply(req, 200, vhca_osm_json_members(api->service, &page));
+	ask_list(ctx, req, vhca_osm_json_members);
 }
 
 static void get_health(void *ctx, struct vhca_http_request *req)
@@ -586,6 +580,7 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	vhca_osm_service_status(s, &status);
 	vhca_osm_service_smps(s, &now.smps);
 	vhca_osm_mover_stats(api->mover, &now.moves);
+	vhca_http_server_stats(api->server, &now.http);
 	now.master = status.master;
 	now.age_ms = status.age_ms;
 	vhca_osm_metrics_render(&now, text, sizeof(text));
@@ -645,6 +640,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
 	api->service = service;
 	api->mover = mover;
+	vhca_osm_lists_init(&api->lists);
 	r = open_door(api, conf, err);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&api);
@@ -671,11 +667,19 @@ int vhca_osm_api_fd(const struct vhca_osm_api *api)
 	return vhca_http_server_fd(api->server);
 }
 
+/* Lists wait as long as OpenSM computes ways: what they show is in its tables. */
+static bool may_list(const struct vhca_osm_api *api)
+{
+	return api->lists.n > 0 && !vhca_osm_service_is_busy(api->service);
+}
+
 int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
 {
 	int ms = vhca_http_server_timeout_ms(api->server);
 
-	if (api->n_deferred && (ms < 0 || ms > RESUME_MS))
+	if (may_list(api))
+		return 0;
+	if ((api->n_deferred > 0 || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
 		return RESUME_MS;
 	return ms;
 }
@@ -684,9 +688,11 @@ void vhca_osm_api_run(struct vhca_osm_api *api)
 {
 	resume(api);
 	vhca_http_server_run(api->server);
-	if (api->n_waiting == 0)
+	if (api->n_waiting == 0 && !may_list(api))
 		return;
 	flush(api);
+	if (may_list(api))
+		vhca_osm_lists_answer_one(&api->lists, api->service);
 	/* Lets the answers leave; what arrives meanwhile waits for the next write. */
 	vhca_http_server_run(api->server);
 	flush(api);

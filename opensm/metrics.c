@@ -100,6 +100,17 @@ static void present(struct vhca_strbuf *sb, const struct vhca_osm_metrics *now)
 	gauge(sb, "lids_dynamic", now->dynamic_lids, "Dynamic LIDs that are given.");
 }
 
+static void doors(struct vhca_strbuf *sb, const struct vhca_http_stats *s)
+{
+	gauge(sb, "http_connections", s->connections, "Connections at [http] listen.");
+	head(sb, "http_connections_ended_total", "counter",
+	     "Connections that the plugin ended, by what they were late with or too many of.");
+	for (unsigned int i = 0; i < VHCA_HTTP_ENDS; i++)
+		vhca_strbuf_add(sb,
+				"vhcasm_http_connections_ended_total{reason=\"%s\"} %" PRIu64 "\n",
+				vhca_http_end_names[i], s->ended[i]);
+}
+
 void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size)
 {
 	struct vhca_strbuf sb;
@@ -110,4 +121,5 @@ void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size
 	together(&sb, &now->moves);
 	smps(&sb, &now->moves, &now->smps);
 	latency(&sb, &now->moves);
+	doors(&sb, &now->http);
 }

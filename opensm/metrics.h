@@ -6,10 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/http/server.h"
 #include "opensm/mover.h"
 #include "opensm/subnet.h"
 
-#define VHCA_OSM_METRICS_MAX 8192
+#define VHCA_OSM_METRICS_MAX 10240
 
 struct vhca_osm_metrics {
 	struct vhca_osm_mover_stats moves;
@@ -17,6 +18,7 @@ struct vhca_osm_metrics {
 	bool master, rebuilding;
 	uint64_t age_ms; /* of what is known of the subnet */
 	size_t bindings, dynamic_lids;
+	struct vhca_http_stats http;
 };
 
 /* Renders into buf; what does not fit (it does) is cut off. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,8 @@ static int check_time(const char *path, gnutls_x509_crt_t crt, struct vhca_error
 	return 0;
 }
 
-static int check_certificates(const struct vhca_http_pem *pem, struct vhca_error *err)
+static int check_certificates(const struct vhca_http_pem *pem, time_t *ret_until,
+			      struct vhca_error *err)
 {
 	VHCA_CLEANUP(certificates_done) struct certificates c = {.n = 0};
 	const gnutls_datum_t text = {(unsigned char *)pem->text, (unsigned int)pem->len};
@@ -133,9 +135,14 @@ static int check_certificates(const struct vhca_http_pem *pem, struct vhca_error
 	if (r < 0 || c.n > CERTIFICATES_MAX)
 		return bad(err, pem->path, "no certificates in PEM: %s",
 			   r < 0 ? gnutls_strerror(r) : "too many");
-	for (unsigned int i = 0; i < c.n; i++)
+	for (unsigned int i = 0; i < c.n; i++) {
+		time_t until = gnutls_x509_crt_get_expiration_time(c.list[i]);
+
 		if (check_time(pem->path, c.list[i], err) < 0)
 			return -EIO;
+		if (i == 0 || until < *ret_until)
+			*ret_until = until;
+	}
 	return 0;
 }
 
@@ -360,16 +367,21 @@ static int load_tokens(struct vhca_http_auth *auth, const struct vhca_http_auth_
 static int load(struct vhca_http_auth *auth, const struct vhca_http_auth_files *files,
 		struct vhca_error *err)
 {
+	time_t own_until;
+
 	if (read_pem(files->certificate, &auth->certificate, err) < 0 ||
 	    read_pem(files->key, &auth->key, err) < 0 ||
 	    read_pem(files->authority, &auth->authority, err) < 0 ||
 	    read_pem(files->revoked, &auth->revoked, err) < 0 || check_mode(files->key, err) < 0 ||
-	    check_mode(files->tokens, err) < 0 || check_certificates(&auth->certificate, err) < 0 ||
-	    check_certificates(&auth->authority, err) < 0 || check_pair(auth, err) < 0 ||
-	    load_trust(auth, err) < 0)
+	    check_mode(files->tokens, err) < 0 ||
+	    check_certificates(&auth->certificate, &own_until, err) < 0 ||
+	    check_certificates(&auth->authority, &auth->authority_until, err) < 0 ||
+	    check_pair(auth, err) < 0 || load_trust(auth, err) < 0)
 		return -EIO;
 	return load_tokens(auth, files, err);
 }
+
+static _Atomic uint64_t loaded;
 
 int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_http_auth **ret,
 			struct vhca_error *err)
@@ -384,6 +396,7 @@ int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_ht
 	auth = calloc(1, sizeof(*auth));
 	if (!auth)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "credentials");
+	auth->number = atomic_fetch_add(&loaded, 1) + 1;
 	r = load(auth, files, err);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&auth);

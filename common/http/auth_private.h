@@ -3,6 +3,8 @@
 #define VHCA_HTTP_AUTH_PRIVATE_H
 /* What server and client do with struct vhca_http_auth; only auth.c changes it. */
 #include <stddef.h>
+#include <stdint.h>
+#include <time.h>
 
 #include <gnutls/x509.h>
 
@@ -27,6 +29,8 @@ struct vhca_http_token {
 struct vhca_http_auth {
 	struct vhca_http_pem certificate, key, authority, revoked;
 	gnutls_x509_trust_list_t trust; /* of the last two; NULL without an authority */
+	time_t authority_until;		/* the first of the authorities expires */
+	uint64_t number;		/* of what was loaded: 1, 2, ... in this process */
 	size_t n_tokens;
 	struct vhca_http_token tokens[VHCA_HTTP_TOKENS_MAX];
 };

@@ -129,6 +129,15 @@ int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			      listen, path);
 }
 
+/* GnuTLS describes a session only after its handshake. */
+bool vhca_http_auth_is_shaken(void *session)
+{
+	char *text = gnutls_session_get_desc(session);
+
+	gnutls_free(text);
+	return text != NULL;
+}
+
 /* ---- whom a certificate names ---- */
 
 /* What can stand in a rule, and is one word in the log. */
@@ -276,24 +285,59 @@ static int read_chain(gnutls_session_t session, struct chain *ret)
  * itself. */
 #define KEYS GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_LOW)
 
+/* As long as nothing expires. Who is not let in may be a little later. */
+#define REFUSED_S 5
+
+static time_t verdict_until(const struct vhca_http_auth *auth, const struct chain *chain,
+			    bool verified)
+{
+	time_t until = auth->authority_until;
+
+	if (!verified)
+		return time(NULL) + REFUSED_S;
+	for (unsigned int i = 0; i < chain->n; i++) {
+		time_t t = gnutls_x509_crt_get_expiration_time(chain->list[i]);
+
+		if (t < until)
+			until = t;
+	}
+	return until;
+}
+
 /* A certificate of a web server or of somebody's mail may be of the same authority. One that names no
- * purpose is good for all. Looked at for each request: a reload may have revoked it. */
-static bool has_certificate(const struct vhca_http_request *req)
+ * purpose is good for all. */
+static bool verify(const struct vhca_http_auth *auth, struct MHD_Connection *conn,
+		   time_t *ret_until)
 {
 	gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
 					 .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
 	VHCA_CLEANUP(chain_done) struct chain chain = {.n = 0};
-	const struct vhca_http_auth *auth = req->srv->auth;
-	const union MHD_ConnectionInfo *info;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	unsigned int wrong = 0;
+	bool verified;
+
+	verified = info && read_chain((gnutls_session_t)info->tls_session, &chain) == 0 &&
+		   gnutls_x509_trust_list_verify_crt2(auth->trust, chain.list, chain.n, &purpose, 1,
+						      KEYS, &wrong, NULL) == 0 &&
+		   wrong == 0;
+	*ret_until = verdict_until(auth, &chain, verified);
+	return verified;
+}
+
+/* Once for a connection, and again when a reload may have revoked it, or something expires. */
+static bool has_certificate(const struct vhca_http_request *req)
+{
+	const struct vhca_http_auth *auth = req->srv->auth;
+	struct vhca_http_peer *peer = vhca_http_peer_of(req->conn);
 
 	if (!auth->trust)
 		return false;
-	info = MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-	return info && read_chain((gnutls_session_t)info->tls_session, &chain) == 0 &&
-	       gnutls_x509_trust_list_verify_crt2(auth->trust, chain.list, chain.n, &purpose, 1,
-						  KEYS, &wrong, NULL) == 0 &&
-	       wrong == 0;
+	if (peer->verified_by != auth->number || time(NULL) >= peer->verified_until) {
+		peer->verified = verify(auth, req->conn, &peer->verified_until);
+		peer->verified_by = auth->number;
+	}
+	return peer->verified;
 }
 
 /* Whichever token comes, and wherever it differs: it takes the same time. */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Who is at the other end of a connection: found at its first request, kept as long as it lasts. */
+/* Who is at the other end of a connection: found when it is accepted, kept as long as it lasts. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
@@ -46,6 +48,23 @@ static int find_local(int fd, struct vhca_caller *caller)
 	return find_groups(fd, caller, cred.gid);
 }
 
+/* Whoever has a network of IPv6 has all addresses in it. */
+static void take_key(const struct sockaddr *addr, const struct vhca_caller *caller,
+		     struct vhca_http_source_key *ret)
+{
+	*ret = (struct vhca_http_source_key){.kind = 1};
+	if (addr->sa_family == AF_INET) {
+		ret->kind = 4;
+		memcpy(ret->value, &((const struct sockaddr_in *)(const void *)addr)->sin_addr, 4);
+	} else if (addr->sa_family == AF_INET6) {
+		ret->kind = 6;
+		memcpy(ret->value, &((const struct sockaddr_in6 *)(const void *)addr)->sin6_addr,
+		       sizeof(ret->value));
+	} else {
+		memcpy(ret->value, &caller->uid, sizeof(caller->uid));
+	}
+}
+
 static int find_remote(const struct sockaddr *addr, socklen_t len, struct vhca_caller *caller)
 {
 	if (getnameinfo(addr, len, caller->from, sizeof(caller->from), NULL, 0, NI_NUMERICHOST) !=
@@ -55,7 +74,7 @@ static int find_remote(const struct sockaddr *addr, socklen_t len, struct vhca_c
 	return 0;
 }
 
-static int find_caller(int fd, struct vhca_caller *caller)
+static int find_caller(int fd, struct vhca_caller *caller, struct vhca_http_source_key *ret_key)
 {
 	union {
 		struct sockaddr any;
@@ -68,25 +87,60 @@ static int find_caller(int fd, struct vhca_caller *caller)
 		return -errno;
 	r = addr.any.sa_family == AF_UNIX ? find_local(fd, caller)
 					  : find_remote(&addr.any, len, caller);
-	if (r < 0) {
-		vhca_caller_done(caller);
-		*caller = (struct vhca_caller){.local = false};
-	}
+	take_key(&addr.any, caller, ret_key);
 	return r;
 }
 
-struct vhca_http_peer *vhca_http_peer_new(void)
+static bool is_master(const struct vhca_caller *caller)
 {
-	return calloc(1, sizeof(struct vhca_http_peer));
+	return caller->local && (caller->uid == 0 || caller->uid == geteuid());
 }
 
-struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_peer *peer)
+static int enter(struct vhca_http_server *srv, struct MHD_Connection *conn,
+		 struct vhca_http_peer *peer)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct vhca_http_source_key key;
+	int r;
+
+	if (!info)
+		return -EIO;
+	peer->visit.fd = info->connect_fd;
+	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	peer->visit.session = info ? info->tls_session : NULL;
+	r = find_caller(peer->visit.fd, &peer->caller, &key);
+	return r < 0 ? r
+		     : vhca_http_door_enter(&srv->door, &peer->visit, &key,
+					    is_master(&peer->caller));
+}
+
+struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv, struct MHD_Connection *conn)
+{
+	struct vhca_http_peer *peer = calloc(1, sizeof(*peer));
+
+	if (peer && enter(srv, conn, peer) < 0)
+		return vhca_http_peer_free(srv, peer);
+	return peer;
+}
+
+struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
+					   struct vhca_http_peer *peer)
 {
 	if (!peer)
 		return NULL;
+	vhca_http_door_leave(&srv->door, &peer->visit);
 	vhca_caller_done(&peer->caller);
 	free(peer);
 	return NULL;
+}
+
+struct vhca_http_peer *vhca_http_peer_of(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
 }
 
 /* By what let the request in: the next one on the connection may have another token. */
@@ -125,18 +179,14 @@ static enum vhca_caller_role find_role(const struct vhca_http_request *req,
 
 int vhca_http_caller_find(struct vhca_http_request *req)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(req->conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct vhca_http_peer *peer = info ? info->socket_context : NULL;
-	int r = peer ? 0 : -ENOMEM;
+	struct vhca_http_peer *peer = vhca_http_peer_of(req->conn);
+	int r = find_name(req, peer);
 
-	if (peer && !peer->caller.name[0])
-		r = find_caller(vhca_http_connection_fd(req), &peer->caller);
-	if (r == 0)
-		r = find_name(req, peer);
 	if (r < 0)
 		return r;
 	req->role = find_role(req, peer);
+	if (req->role != VHCA_CALLER_NOBODY)
+		vhca_http_door_know(&req->srv->door, &peer->visit);
 	return vhca_strcpy(req->from, sizeof(req->from), peer->caller.from); /* same size */
 }
 

@@ -67,6 +67,9 @@ typedef void (*vhca_http_done_fn)(void *arg, int rc, const struct vhca_http_resu
 				  const struct vhca_error *err);
 int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call_args *args,
 			  vhca_http_done_fn done, void *arg);
+/* Certificates, authorities or revocation lists are others now: no request that starts from here
+ * on uses a connection that is there. */
+void vhca_http_multi_renew(struct vhca_http_multi *m);
 /* Gives up all requests started with this arg: their done() is not called. */
 void vhca_http_multi_cancel(struct vhca_http_multi *m, const void *arg);
 /* Drops the requests under way without calling done(). Accepts NULL, returns NULL. */

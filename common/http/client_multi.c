@@ -5,6 +5,7 @@
 #include <sys/queue.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/http/client.h"
 #include "common/http/transfer.h"
 
@@ -24,8 +25,9 @@ struct vhca_http_multi {
 	void *ctx;
 	TAILQ_HEAD(, request) requests;
 	unsigned int n_requests;
-	bool delivering; /* inside of a done() */
-	bool freed;	 /* by that done(): the memory goes when it returns */
+	uint64_t renewed_ms; /* older connections are not used; 0 = all are */
+	bool delivering;     /* inside of a done() */
+	bool freed;	     /* by that done(): the memory goes when it returns */
 };
 
 VHCA_DEFINE_CLEANUP(struct vhca_http_multi, vhca_http_multi_free)
@@ -148,6 +150,25 @@ struct vhca_http_multi *vhca_http_multi_free(struct vhca_http_multi *m)
 	return NULL;
 }
 
+void vhca_http_multi_renew(struct vhca_http_multi *m)
+{
+	m->renewed_ms = vhca_now_ms();
+	if (m->n_requests == 0)
+		close_connections(m);
+}
+
+/* curl counts the age of a connection in whole seconds. */
+static bool leave_old(const struct vhca_http_multi *m, CURL *easy)
+{
+	uint64_t s = (vhca_now_ms() - m->renewed_ms) / 1000;
+
+	if (!m->renewed_ms)
+		return true;
+	if (s < 2)
+		return curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L) == CURLE_OK;
+	return curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, (long)(s - 1)) == CURLE_OK;
+}
+
 int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call_args *args,
 			  vhca_http_done_fn done, void *arg)
 {
@@ -169,7 +190,8 @@ int vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_http_call
 		return r;
 	req->done = done;
 	req->arg = arg;
-	if (curl_easy_setopt(req->transfer.easy, CURLOPT_PRIVATE, req) != CURLE_OK ||
+	if (!leave_old(m, req->transfer.easy) ||
+	    curl_easy_setopt(req->transfer.easy, CURLOPT_PRIVATE, req) != CURLE_OK ||
 	    curl_multi_add_handle(m->curl, req->transfer.easy) != CURLM_OK) {
 		vhca_http_transfer_done(&req->transfer);
 		return -ENOMEM;

@@ -23,6 +23,10 @@ static const struct vhca_http_limits default_limits = {
 	.body_max = 65536,
 	.connections_max = 128,
 	.connection_memory = 32768,
+	.handshake_ms = 5000,
+	.head_ms = 10000,
+	.body_ms = 10000,
+	.answer_ms = 30000,
 	.idle_timeout_s = 30,
 };
 
@@ -46,19 +50,25 @@ static size_t keep_escapes(void *cls, struct MHD_Connection *conn, char *s)
 	return strlen(s);
 }
 
-/* Those who wait to be accepted get their turn. */
-static bool is_crowded(const struct vhca_http_server *srv)
+static void enter_phase(struct vhca_http_server *srv, struct MHD_Connection *conn,
+			enum vhca_http_phase phase)
 {
-	return srv->connections > srv->connections_max - srv->connections_max / 4;
+	struct vhca_http_peer *peer = vhca_http_peer_of(conn);
+
+	if (peer)
+		vhca_http_door_begin(&srv->door, &peer->visit, phase);
 }
 
 static enum MHD_Result queue_reply(struct vhca_http_request *req)
 {
 	struct MHD_Response *response = vhca_steal_ptr(&req->response);
+	const struct vhca_http_peer *peer = vhca_http_peer_of(req->conn);
 	enum MHD_Result r;
 
-	if (is_crowded(req->srv)) /* fails only without memory */
+	/* Those who wait to be accepted get their turn. It fails only without memory. */
+	if (vhca_http_door_is_crowded(&req->srv->door, &peer->visit))
 		(void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+	enter_phase(req->srv, req->conn, VHCA_HTTP_ANSWER);
 	r = MHD_queue_response(req->conn, req->status, response);
 	MHD_destroy_response(response); /* drops our reference only */
 	return r;
@@ -99,6 +109,9 @@ static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_http_request *req;
 
+	if (!vhca_http_peer_of(conn))
+		return MHD_NO;
+	enter_phase(srv, conn, VHCA_HTTP_BODY);
 	req = *ret = vhca_http_request_new(srv, conn, method, path);
 	if (!req)
 		return MHD_NO;
@@ -121,6 +134,7 @@ static enum MHD_Result proceed(struct vhca_http_request *req)
 {
 	if (!req->dispatched) {
 		req->dispatched = true;
+		enter_phase(req->srv, req->conn, VHCA_HTTP_HANDLED);
 		vhca_http_dispatch(req);
 	}
 	if (req->gone)
@@ -158,11 +172,10 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 {
 	struct vhca_http_request *req = *con_cls;
 
-	(void)cls;
-	(void)conn;
 	(void)code;
 	if (!req)
 		return;
+	enter_phase(cls, conn, VHCA_HTTP_IDLE);
 	*con_cls = NULL;
 	if (req->dispatched && !req->replied)
 		vhca_http_request_cancel(req);
@@ -174,16 +187,10 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_cls,
 			  enum MHD_ConnectionNotificationCode code)
 {
-	struct vhca_http_server *srv = cls;
-
-	(void)conn;
-	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		srv->connections++;
-		*socket_cls = vhca_http_peer_new();
-	} else {
-		srv->connections--;
-		*socket_cls = vhca_http_peer_free(*socket_cls);
-	}
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		*socket_cls = vhca_http_peer_new(cls, conn);
+	else
+		*socket_cls = vhca_http_peer_free(cls, *socket_cls);
 }
 
 /* ---- life ---- */
@@ -196,6 +203,12 @@ static struct vhca_http_limits effective(const struct vhca_http_limits *limits)
 	l.connections_max = l.connections_max ? l.connections_max : default_limits.connections_max;
 	l.connection_memory =
 		l.connection_memory ? l.connection_memory : default_limits.connection_memory;
+	l.source_max = l.source_max ? l.source_max : (l.connections_max + 1) / 2;
+	l.strangers_max = l.strangers_max ? l.strangers_max : (l.connections_max + 1) / 2;
+	l.handshake_ms = l.handshake_ms ? l.handshake_ms : default_limits.handshake_ms;
+	l.head_ms = l.head_ms ? l.head_ms : default_limits.head_ms;
+	l.body_ms = l.body_ms ? l.body_ms : default_limits.body_ms;
+	l.answer_ms = l.answer_ms ? l.answer_ms : default_limits.answer_ms;
 	l.idle_timeout_s = l.idle_timeout_s ? l.idle_timeout_s : default_limits.idle_timeout_s;
 	return l;
 }
@@ -210,11 +223,10 @@ static struct MHD_Daemon *start(struct vhca_http_server *srv, const struct vhca_
 			vhca_http_auth_flags(srv->auth),
 		0, NULL, NULL, on_request, srv, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
 		MHD_OPTION_LISTEN_SOCKET, srv->listener.fd, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, NULL, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+		on_completed, srv, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, srv, MHD_OPTION_CONNECTION_LIMIT,
 		limits->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		limits->connection_memory, MHD_OPTION_CONNECTION_TIMEOUT, limits->idle_timeout_s,
-		MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+		limits->connection_memory, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 /* libmicrohttpd's epoll descriptor goes into ours. */
@@ -251,12 +263,12 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.routes = routes,
 		.ctx = ctx,
 		.body_max = l.body_max,
-		.connections_max = l.connections_max,
 		.auth = l.auth,
 		.rules = l.rules,
 		.epoll_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);
+	vhca_http_door_init(&srv->door, &l);
 	if (l.auth && l.auth->authority.text) {
 		srv->authority = strdup(l.auth->authority.text);
 		if (!srv->authority)
@@ -304,6 +316,7 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 	if (srv->epoll_fd >= 0)
 		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
 	vhca_listener_done(&srv->listener);
+	vhca_http_door_done(&srv->door);
 	free(srv->authority);
 	free(srv);
 	return NULL;
@@ -312,6 +325,11 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 int vhca_http_server_fd(const struct vhca_http_server *srv)
 {
 	return srv->epoll_fd;
+}
+
+void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http_stats *ret)
+{
+	*ret = srv->door.stats;
 }
 
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv)
@@ -323,9 +341,9 @@ int vhca_http_server_timeout_ms(const struct vhca_http_server *srv)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
 
-	if (MHD_get_timeout(srv->daemon, &ms) != MHD_YES)
-		return -1;
-	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+	if (MHD_get_timeout(srv->daemon, &ms) == MHD_YES && ms == 0)
+		return 0; /* it has something to do; its own time-outs are not used */
+	return vhca_http_door_timeout_ms(&srv->door);
 }
 
 /* Which of the suspended connections have lost their client? */
@@ -349,6 +367,7 @@ void vhca_http_server_run(struct vhca_http_server *srv)
 	const struct vhca_http_auth *before;
 
 	find_gone(srv);
+	vhca_http_door_sweep(&srv->door);
 	/* A handler's answer may run this server inside of another one. */
 	before = vhca_http_auth_run(srv->auth);
 	if (MHD_run(srv->daemon) != MHD_YES)

@@ -42,8 +42,17 @@ struct vhca_http_route {
 struct vhca_http_limits {	      /* zero = the default in brackets */
 	size_t body_max;	      /* bytes [65536]; more: 413 */
 	unsigned int connections_max; /* [128]; more wait to be accepted */
-	size_t connection_memory;     /* bytes of each, for its header lines [32768] */
-	unsigned int idle_timeout_s;  /* [30]; suspended requests are not idle */
+	/* Of those, from one address (IPv6: /64) or of one user; root and the server's own user may
+	 * have all [half]. The next one takes the place of its oldest that waits for no answer. */
+	unsigned int source_max;
+	/* Of those, from where no request has been let in yet [half]: the next one takes the place
+	 * of the oldest from where most are. The others are kept for those who have passed once. */
+	unsigned int strangers_max;
+	size_t connection_memory; /* bytes of each, for its header lines [32768] */
+	/* How long it takes at most, however much arrives meanwhile: from the accept() to the end of
+	 * the handshake [5000] and of the first head [10000], from a head to the end of its body
+	 * [10000], from an answer to its last byte [30000] and to the next head [30]. */
+	unsigned int handshake_ms, head_ms, body_ms, answer_ms, idle_timeout_s;
 	/* borrowed, may be replaced (vhca_http_auth_replace()): who is let in, and TLS; NULL =
 	 * everybody, plain HTTP */
 	const struct vhca_http_auth *auth;
@@ -51,8 +60,29 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	const struct vhca_caller_rules *rules;
 };
 
+/* Why the server has ended a connection: its deadline of this name, or for one more. */
+enum vhca_http_end {
+	VHCA_HTTP_END_HANDSHAKE,
+	VHCA_HTTP_END_HEAD,
+	VHCA_HTTP_END_BODY,
+	VHCA_HTTP_END_ANSWER,
+	VHCA_HTTP_END_IDLE,
+	VHCA_HTTP_END_SOURCE,	 /* above source_max */
+	VHCA_HTTP_END_STRANGERS, /* above strangers_max */
+	VHCA_HTTP_END_CROWD,	 /* idle, and above seven eighths of connections_max */
+	VHCA_HTTP_ENDS,
+};
+extern const char *const vhca_http_end_names[VHCA_HTTP_ENDS];
+
+struct vhca_http_stats {
+	unsigned int connections;
+	uint64_t answering; /* bytes of JSON that clients have not taken yet */
+	uint64_t ended[VHCA_HTTP_ENDS];
+};
+
 /* Clients keep their connections, so that the first to come would hold them all while others wait: above
- * three quarters of connections_max each answer closes its connection.
+ * three quarters of connections_max or of source_max each answer closes its connection. What was
+ * ended early is told in the log, once a minute at most.
  *
  * listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode
  * `sock_mode`, stale ones are replaced. routes (ends with a NULL method) and ctx are borrowed. */
@@ -67,6 +97,7 @@ int vhca_http_server_fd(const struct vhca_http_server *srv);
 /* Milliseconds until run() must be called at the latest; -1 = no limit. */
 int vhca_http_server_timeout_ms(const struct vhca_http_server *srv);
 void vhca_http_server_run(struct vhca_http_server *srv);
+void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http_stats *ret);
 /* Port actually bound (for "127.0.0.1:0" in tests), 0 for unix sockets. */
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv);
 

@@ -16,6 +16,7 @@
 
 #include "common/base/caller.h"
 #include "common/http/auth_private.h"
+#include "common/http/door.h"
 #include "common/http/listen.h"
 #include "common/http/route.h"
 #include "common/http/server.h"
@@ -24,8 +25,12 @@
 
 /* What is known of the other end of a connection. */
 struct vhca_http_peer {
-	struct vhca_caller caller;		/* by its socket; no name = not yet found */
+	struct vhca_http_visit visit;
+	struct vhca_caller caller;		/* by its socket; no name = it cannot be found */
 	char certificate[VHCA_CALLER_NAME_MAX]; /* whom it names; "" = not yet found */
+	uint64_t verified_by;			/* number of the credentials; 0 = none */
+	time_t verified_until;
+	bool verified;
 };
 
 struct vhca_http_server {
@@ -37,7 +42,7 @@ struct vhca_http_server {
 	const struct vhca_http_auth *auth;     /* NULL: everybody is let in */
 	char *authority;		       /* a copy for libmicrohttpd, which keeps it */
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
-	unsigned int connections, connections_max;
+	struct vhca_http_door door;
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
@@ -70,6 +75,7 @@ struct vhca_http_request {
 	void *cancel_arg;
 
 	unsigned int status;
+	size_t answer_len;	       /* until it is taken */
 	struct MHD_Response *response; /* until queued */
 };
 
@@ -89,9 +95,12 @@ int vhca_http_request_suspend(struct vhca_http_request *req);
 /* -1 without a connection */
 int vhca_http_connection_fd(const struct vhca_http_request *req);
 
-/* caller.c: one for each connection */
-struct vhca_http_peer *vhca_http_peer_new(void);
-struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_peer *peer);
+/* caller.c: one for each connection, which it enters at the door; NULL: nobody knows whose it is */
+struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv,
+					  struct MHD_Connection *conn);
+struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
+					   struct vhca_http_peer *peer);
+struct vhca_http_peer *vhca_http_peer_of(struct MHD_Connection *conn);
 /* Sets who and role of the request. Negative errno: nobody knows who asks. */
 int vhca_http_caller_find(struct vhca_http_request *req);
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
@@ -109,7 +118,9 @@ unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
 /* with whose certificate handshakes of this thread are answered from now on: returns whose it
  * was, */
 const struct vhca_http_auth *vhca_http_auth_run(const struct vhca_http_auth *auth);
-/* whether it is one for a server at all, */
+/* whether the handshake of a session is over, */
+bool vhca_http_auth_is_shaken(void *session);
+/* whether auth is one for a server at all, */
 int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			  struct vhca_error *err);
 /* whether the sender of a request is let in, and by what, */

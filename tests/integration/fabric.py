@@ -154,6 +154,17 @@ class Api:
         check_exchange(method, url, data, reply.status, answer)
         return reply.status, answer
 
+    def rows(self, what):
+        """All of a list ("bindings", "members"), page by page."""
+        rows, after = [], ""
+        while after is not None:
+            status, doc = self.call("GET", f"/v1/{what}?limit=512{after}")
+            if status != 200:
+                raise AssertionError(doc)
+            rows += doc[what]
+            after = doc["next"] and f"&after={doc['next']}"
+        return rows
+
     def metrics(self):
         """{"name{labels}": value} of GET /metrics; each has its HELP and its TYPE before it."""
         conn = self.connection(10)

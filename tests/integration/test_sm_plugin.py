@@ -75,7 +75,7 @@ class Basics(Case):
         return self.fabric.watch(1).ask("get", *([lid, PKEY_TABLE, 0] for lid in self.lids))
 
     def tearDown(self):
-        for row in self.api.call("GET", "/v1/bindings")[1]["bindings"]:
+        for row in self.api.rows("bindings"):
             self.api.withdraw(row["vguid"], row["epoch"])
         for host in range(1, fabric.HOSTS + 1):
             self.api.declare(host, [])
@@ -237,7 +237,7 @@ class Basics(Case):
         self.check(self.api.call("POST", "/v1/members", {}), 405)
         self.check(put({**good, "pkeys": ["0x%04x" % i for i in range(0x8001, 0x8800)]}), 413)
         self.check(put(b" " * 100000), 413)
-        self.assertEqual(self.api.call("GET", "/v1/bindings")[1]["bindings"], [])
+        self.assertEqual(self.api.rows("bindings"), [])
 
     def test_wild_clients_do_no_harm(self):
         """Half requests, garbage and silent connections beside a working client."""
@@ -431,7 +431,7 @@ class Moves(Case):
 
 class Restarts(Case):
     def state_of_things(self, sm):
-        rows = sm.api.call("GET", "/v1/bindings")[1]["bindings"]
+        rows = sm.api.rows("bindings")
         return ([(r["vguid"], r["epoch"], r["port_guid"], r["pkeys"]) for r in rows],
                 self.fabric.pkeys(2), self.fabric.pkeys(3))
 
@@ -474,7 +474,7 @@ class Restarts(Case):
             self.check(sm.api.bind(f"0x02c9ab00000001{i:02x}", 1, 2, ["0x8001"]), 200)
         sm.kill()
         sm.start()
-        rows = sm.api.call("GET", "/v1/bindings")[1]["bindings"]
+        rows = sm.api.rows("bindings")
         self.assertEqual(len(rows), 20)
         self.assertEqual(sm.stop(), 0)
 
@@ -868,7 +868,7 @@ class Masters(masters.Masters, Case):
         master.kill()
         self.takes_over(standby)
         self.assertEqual(self.fabric.pkeys(3), before)
-        row = next(r for r in standby.api.call("GET", "/v1/members")[1]["members"]
+        row = next(r for r in standby.api.rows("members")
                    if r["port_guid"] == fabric.port_guid(3))
         self.assertEqual((row["from_bindings"], row["inherited"]), ([], ["0x8012", "0x8013"]))
         # One agent reports again; what nobody reports goes when the time is over.
@@ -964,7 +964,7 @@ class Stress(Case):
             c.join()
         self.assertEqual(errors, [])
         self.assertGreater(sm.sweeps() - before, 5)
-        rows = sm.api.call("GET", "/v1/members")[1]["members"]
+        rows = sm.api.rows("members")
         effective = {r["port_guid"]: set(r["effective"]) for r in rows}
         for host in range(1, fabric.HOSTS + 1):
             want = effective.get(fabric.port_guid(host), set()) | {"0xffff"}

@@ -211,7 +211,7 @@ class Members(Case):
     def row(self, vguid=VGUID):
         def same():    # keys may arrive between the two questions
             row = self.check(self.sm.api.get(vguid), 200)
-            return row in self.sm.api.call("GET", "/v1/bindings")[1]["bindings"] and row
+            return row in self.sm.api.rows("bindings") and row
         row = fabric.wait_for("the row in the list, too", same, 5)
         return row["state"], row["port_guid"], row["lid"], row["findings"]
 

@@ -4,12 +4,14 @@
 
 #include "tests/unit/unit.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -226,6 +228,7 @@ struct door {
 	atomic_bool stop;
 	atomic_uint served, tokens_seen;
 	bool late;
+	unsigned int handshake_ms;
 	struct vhca_http_request *waiting;
 	struct vhca_http_auth *_Atomic fresh; /* takes the place of auth */
 };
@@ -273,7 +276,8 @@ static void *serve(void *arg)
 
 static void door_open(struct door *d, struct vhca_http_auth *auth)
 {
-	const struct vhca_http_limits limits = {.auth = auth, .rules = d->rules};
+	const struct vhca_http_limits limits = {
+		.auth = auth, .rules = d->rules, .handshake_ms = d->handshake_ms};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	d->auth = auth;
@@ -656,6 +660,37 @@ static void a_server_needs_a_certificate_for_what_is_secret(void **state)
 	}
 }
 
+/* To be let in it would have to say something first. */
+static void who_does_not_shake_hands_is_ended(void **state)
+{
+	static const char hello[] = "\x16\x03\x01\x02";
+	struct door d = {.handshake_ms = 200};
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct pollfd p = {.events = POLLIN};
+	uint64_t begun = vhca_now_ms();
+	struct vhca_http_stats stats;
+	struct vhca_error err;
+
+	(void)state;
+	door_open(&d, loaded("server.pem", "server.key", "ca.pem", NULL));
+	to.sin_port = htons(vhca_http_server_port(d.srv));
+	p.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(p.fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(send(p.fd, hello, 4, MSG_NOSIGNAL), 4);
+	assert_int_equal(poll(&p, 1, 3000), 1);
+	assert_true(vhca_now_ms() >= begun + 200);
+	(void)close(p.fd);
+	assert_int_equal(
+		report(&d, "https", 10, loaded("client.pem", "client.key", "ca.pem", NULL), &err),
+		200);
+	atomic_store(&d.stop, true);
+	assert_int_equal(pthread_join(d.thread, NULL), 0);
+	vhca_http_server_stats(d.srv, &stats);
+	assert_int_equal(stats.ended[VHCA_HTTP_END_HANDSHAKE], 1);
+	d.srv = vhca_http_server_free(d.srv);
+	d.auth = vhca_http_auth_free(d.auth);
+}
+
 /* What libmicrohttpd and our loop have to get right together: records that wait decrypted, suspended connections. */
 static void long_and_late_answers_pass(void **state)
 {
@@ -691,6 +726,7 @@ int main(void)
 		cmocka_unit_test(a_false_server_gets_no_report),
 		cmocka_unit_test(nothing_is_said_in_clear),
 		cmocka_unit_test(a_server_needs_a_certificate_for_what_is_secret),
+		cmocka_unit_test(who_does_not_shake_hands_is_ended),
 		cmocka_unit_test(long_and_late_answers_pass),
 	};
 

@@ -114,7 +114,7 @@ static const struct vhca_http_route routes[] = {
 static struct vhca_http_server *listen_on(struct fixture *f, const char *spec)
 {
 	static const struct vhca_http_limits limits = {
-		.body_max = 1024, .connections_max = 16, .idle_timeout_s = 1};
+		.body_max = 1024, .connections_max = 16, .head_ms = 1000, .idle_timeout_s = 1};
 	struct vhca_http_server *srv = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
 

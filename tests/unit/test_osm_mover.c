@@ -503,6 +503,7 @@ static void metrics_say_what_happened(void **state)
 	s->latency[0] = 2; /* times are what they are: the figures of a good day */
 	s->latency[VHCA_OSM_LATENCIES - 1] = 1;
 	s->latency_us = 7001234;
+	now.http = (struct vhca_http_stats){.connections = 9, .ended = {[VHCA_HTTP_END_HEAD] = 4}};
 	vhca_osm_metrics_render(&now, text, sizeof(text));
 	assert_line(text, "vhcasm_moves_total{outcome=\"applied\",mode=\"skyline\"} 1\n");
 	assert_line(text, "vhcasm_moves_total{outcome=\"applied\",mode=\"deterministic\"} 0\n");
@@ -521,6 +522,9 @@ static void metrics_say_what_happened(void **state)
 	assert_line(text, "vhcasm_rebuilding 0\n");
 	assert_line(text, "vhcasm_bindings 11\n");
 	assert_line(text, "vhcasm_lids_dynamic 5\n");
+	assert_line(text, "vhcasm_http_connections 9\n");
+	assert_line(text, "vhcasm_http_connections_ended_total{reason=\"head\"} 4\n");
+	assert_line(text, "vhcasm_http_connections_ended_total{reason=\"crowd\"} 0\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"0.001\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"5.000\"} 2\n");
 	assert_line(text, "vhcasm_move_seconds_bucket{le=\"+Inf\"} 3\n");

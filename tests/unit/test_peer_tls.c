@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <gnutls/x509.h>
 #include <json-c/json_tokener.h>
 
 #include "agent/peer_api.h"
@@ -74,6 +75,29 @@ void __wrap_vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect
 	assert_int_equal(effect, VHCA_MIG_EFFECT_STATUS);
 	answer = *res;
 	answers++;
+}
+
+static unsigned int verified; /* chains of clients */
+
+int __real_gnutls_x509_trust_list_verify_crt2(gnutls_x509_trust_list_t list,
+					      gnutls_x509_crt_t *chain, unsigned int n,
+					      gnutls_typed_vdata_st *data, unsigned int n_data,
+					      unsigned int flags, unsigned int *wrong,
+					      gnutls_verify_output_function *fn);
+int __wrap_gnutls_x509_trust_list_verify_crt2(gnutls_x509_trust_list_t list,
+					      gnutls_x509_crt_t *chain, unsigned int n,
+					      gnutls_typed_vdata_st *data, unsigned int n_data,
+					      unsigned int flags, unsigned int *wrong,
+					      gnutls_verify_output_function *fn);
+int __wrap_gnutls_x509_trust_list_verify_crt2(gnutls_x509_trust_list_t list,
+					      gnutls_x509_crt_t *chain, unsigned int n,
+					      gnutls_typed_vdata_st *data, unsigned int n_data,
+					      unsigned int flags, unsigned int *wrong,
+					      gnutls_verify_output_function *fn)
+{
+	verified++;
+	return __real_gnutls_x509_trust_list_verify_crt2(list, chain, n, data, n_data, flags, wrong,
+							 fn);
 }
 
 static int setup(void **state)
@@ -279,6 +303,58 @@ static void a_peer_speaks_for_its_own_node(void **state)
 	hosts_end(&h);
 }
 
+static void reload(struct hosts *h, const char *crl)
+{
+	const char *pem = TREE_PATH(&dir, "server.pem"), *key = TREE_PATH(&dir, "server.key");
+	const char *ca = TREE_PATH(&dir, "ca.pem"), *revoked = TREE_PATH(&dir, crl);
+	const struct vhca_http_auth_files files = {
+		.certificate = pem, .key = key, .authority = ca, .revoked = revoked};
+	struct vhca_http_auth *fresh = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (vhca_http_auth_load(&files, &fresh, &err) < 0)
+		fail_msg("%s", err.msg);
+	vhca_http_auth_replace(h->door_auth, &fresh);
+}
+
+/* A reload counts from the next request on. */
+static void a_certificate_is_verified_once(void **state)
+{
+	static struct hosts h;
+
+	(void)state;
+	hosts_begin(&h, "https", door());
+	verified = 0;
+	for (unsigned int i = 0; i < 5; i++)
+		assert_string_equal(say(&h, "client", "GET", "", NULL), "no_such_migration");
+	assert_int_equal(verified, 1);
+	reload(&h, "ca-client.crl");
+	for (unsigned int i = 0; i < 5; i++)
+		assert_string_equal(say(&h, "client", "GET", "", NULL), "unauthorized");
+	assert_int_equal(verified, 2);
+	reload(&h, "ca-none.crl");
+	assert_string_equal(say(&h, "client", "GET", "", NULL), "no_such_migration");
+	assert_int_equal(verified, 3);
+	hosts_end(&h);
+}
+
+/* The door verifies a chain once for each connection. */
+static void a_source_leaves_its_connections_when_it_has_other_files(void **state)
+{
+	static struct hosts h;
+	struct vhca_http_multi *http;
+
+	(void)state;
+	hosts_begin(&h, "https", door());
+	http = vhca_http_loop_client_multi(h.client);
+	verified = 0;
+	assert_string_equal(say(&h, "client", "GET", "", NULL), "no_such_migration");
+	vhca_http_multi_renew(http);
+	assert_string_equal(say(&h, "client", "GET", "", NULL), "no_such_migration");
+	assert_int_equal(verified, 2);
+	hosts_end(&h);
+}
+
 static void only_certificates_of_the_authority_are_let_in(void **state)
 {
 	static struct hosts h;
@@ -335,6 +411,8 @@ int main(void)
 		cmocka_unit_test(a_source_believes_only_its_authority),
 		cmocka_unit_test(a_door_with_a_certificate_speaks_no_plain_http),
 		cmocka_unit_test(without_certificates_everybody_is_let_in),
+		cmocka_unit_test(a_certificate_is_verified_once),
+		cmocka_unit_test(a_source_leaves_its_connections_when_it_has_other_files),
 		cmocka_unit_test(only_peers_are_agents),
 		cmocka_unit_test(a_peer_speaks_for_its_own_node),
 	};
