@@ -47,10 +47,11 @@
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_version.h>
 
-#define DEFAULT_CONF	VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
-#define TAKE_OVER_MAX_S 5
-#define LOOK_MS		2000U
-#define BUSY_LOOK_MS	5
+#define DEFAULT_CONF	 VHCA_SYSCONFDIR "/vhcad/vhcasm.conf"
+#define TAKE_OVER_LONG_S 5
+#define TAKE_OVER_MS	 1000U
+#define LOOK_MS		 2000U
+#define BUSY_LOOK_MS	 5
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -74,7 +75,8 @@ struct plugin {
 	/* At the files of the API's door and at vhcasm.conf: OpenSM forgets a SIGHUP during a sweep. */
 	uint64_t look_at;
 	struct vhca_osm_file_stamp conf_read, conf_seen;
-	atomic_bool swept; /* OpenSM may have written its file of LIDs */
+	uint64_t take_over_at; /* what was not complete is tried again; UINT64_MAX = nothing */
+	atomic_bool swept;     /* OpenSM may have written its file of LIDs */
 	sem_t take_over_done;
 	bool busy; /* OpenSM changes its tables; the thread's */
 	bool running;
@@ -118,6 +120,8 @@ static int poll_timeout(const struct plugin *p)
 		at = move;
 	if (p->look_at < at)
 		at = p->look_at;
+	if (p->take_over_at < at)
+		at = p->take_over_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
 	if (p->busy)
@@ -139,12 +143,16 @@ static void save_dynamic(const struct plugin *p)
  * written, this becomes master anew, by what the ports show. */
 static void take_over(struct plugin *p)
 {
-	bool was_standby = atomic_exchange(&p->was_standby, false);
+	bool was_standby = atomic_load(&p->was_standby);
 
+	p->take_over_at = UINT64_MAX;
 	if (was_standby) /* what the other master has done since is not on this disk */
 		vhca_osm_dynamic_forget(p->osm, &p->dynamic);
-	if (p->conf.inherit_s)
-		vhca_osm_service_inherit(p->service, vhca_now_ms());
+	if (p->conf.inherit_s && vhca_osm_service_inherit(p->service, vhca_now_ms()) < 0) {
+		p->take_over_at = vhca_now_ms() + TAKE_OVER_MS;
+		return;
+	}
+	atomic_store(&p->was_standby, false);
 	(void)sem_post(&p->take_over_done);
 	(void)vhca_osm_service_commit(p->service, NULL); /* tried again by publish() */
 	if (was_standby)
@@ -225,7 +233,8 @@ static void *thread_main(void *arg)
 		if (fds[0].revents)
 			(void)!read(p->wake_fd, &count,
 				    sizeof(count)); /* non-blocking, a counter */
-		if (atomic_exchange(&p->take_over_wanted, false))
+		if (atomic_exchange(&p->take_over_wanted, false) ||
+		    vhca_now_ms() >= p->take_over_at)
 			take_over(p);
 		p->busy = vhca_osm_service_is_busy(p->service);
 		if (!p->busy && atomic_exchange(&p->swept, false) &&
@@ -282,28 +291,37 @@ static bool takes_over(const struct plugin *p)
 }
 
 /*
- * The one thing for which the sweeper waits: once in a mastership, before the partition file is read. The thread never waits for
- * the sweeper while it does this, and a hung disk delays the sweep by no more than the time-out.
+ * The one thing for which the sweeper waits: once in a mastership, before the partition file is
+ * read. The thread never waits for the sweeper while it does this. OpenSM takes away all keys that
+ * are not in that file, from guests that run; so it waits for as long as this takes, unless it is to
+ * end.
  */
 static void wait_for_take_over(struct plugin *p)
 {
 	struct timespec until;
+	int r;
 
 	while (sem_trywait(&p->take_over_done) == 0)
 		; /* the late end of an earlier one */
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += TAKE_OVER_MAX_S;
 	atomic_store(&p->service_is_new, false);
 	if (p->osm->subn.coming_out_of_standby)
 		atomic_store(&p->was_standby, true);
 	atomic_store(&p->take_over_wanted, true);
 	wake(p);
-	while (sem_clockwait(&p->take_over_done, CLOCK_MONOTONIC, &until) < 0)
-		if (errno != EINTR) {
-			vhca_log_error("keys found on ports could not be kept in %d s",
-				       TAKE_OVER_MAX_S);
+	for (unsigned int s = 0; !osm_exit_flag; s++) {
+		if (s == TAKE_OVER_LONG_S)
+			vhca_log_error("OpenSM waits until the keys that ports have are kept: it "
+				       "would take them away; see the disk of %s, or set inherit "
+				       "= 0",
+				       p->conf.state_dir);
+		until.tv_sec++;
+		while ((r = sem_clockwait(&p->take_over_done, CLOCK_MONOTONIC, &until)) < 0 &&
+		       errno == EINTR)
+			;
+		if (r == 0)
 			return;
-		}
+	}
 }
 
 /* ---- OpenSM's options ---- */
@@ -503,6 +521,7 @@ static void *create(osm_opensm_t *osm)
 	p->subnet.osm = osm;
 	p->subnet.gate = &p->gate;
 	p->subnet.seen_ms = vhca_now_ms();
+	p->take_over_at = UINT64_MAX;
 	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

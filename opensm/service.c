@@ -40,6 +40,7 @@ struct vhca_osm_service {
 	char *text;		/* what stands in the partition file; NULL = unknown */
 	uint64_t save_retry_at; /* only while something is not saved */
 	char base_problem[256], save_problem[256], write_problem[256], conf_problem[256];
+	char heirs_problem[64];
 };
 
 static const struct vhca_osm_limits limits = {.bindings = VHCA_OSM_BINDINGS_MAX,
@@ -325,21 +326,24 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s)
 	return s->is_new && s->saved_revision == 0;
 }
 
-void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
+int vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 {
 	VHCA_CLEANUP(heirs_done) struct heirs heirs = {.s = s};
 
 	s->is_new = false;
 	s->ops->each_port(s->ctx, add_heir, &heirs);
 	inherit_all(s, &heirs);
+	s->heirs_problem[0] = '\0';
 	if (heirs.failed)
-		vhca_log_error("the keys of %zu ports could not be kept", heirs.failed);
+		(void)snprintf(s->heirs_problem, sizeof(s->heirs_problem),
+			       "the keys of %zu ports could not be kept", heirs.failed);
 	start_inheritance(s, now);
 	publish_partitions(s, now); /* before it is saved: keeping is the safe side */
 	/* Killed before the new one is there, this is to begin with what ports have, not with
 	 * the state of an earlier time as master, which would take keys away. */
 	(void)unlink(s->state_path);
 	s->saved_revision = UINT64_MAX;
+	return s->heirs_problem[0] || s->write_problem[0] ? -EAGAIN : 0;
 }
 
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
@@ -866,6 +870,8 @@ bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s)
 
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s)
 {
+	if (s->heirs_problem[0])
+		return s->heirs_problem;
 	if (s->save_problem[0])
 		return s->save_problem;
 	if (s->write_problem[0])

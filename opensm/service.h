@@ -114,8 +114,9 @@ bool vhca_osm_service_is_new(const struct vhca_osm_service *s);
 /* To be called when this becomes master without knowing the bindings, between discovery and the
  * partition file's reading: keeps the allowed keys that ports have now, until conf's `inherit`
  * time has passed, and writes the partition file at once. The state is the caller's to commit.
+ * -EAGAIN: not all of them, or not in the file; OpenSM must not read that, and problem() says why.
  * Blocking. */
-void vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now);
+int vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now);
 
 /* ---- vhcasm.conf, read again ---- */
 /* From now on agents may ask for other keys. What they were given stays. */

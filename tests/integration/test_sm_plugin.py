@@ -897,6 +897,42 @@ class Masters(masters.Masters, Case):
         self.assertTrue(self.fabric.has(3, "0x8011"))
         self.assertEqual(standby.stop(), 0)
 
+    def hindered(self, hinder):
+        """A standby that is to take over and cannot keep the keys: OpenSM waits, and has been told to."""
+        master = self.manager(host=1, opensm_conf=masters.MASTER).start()
+        standby = self.manager(host=2, conf="inherit = 600", opensm_conf=masters.STANDBY, slow=os.environ["VHCA_SLOW_DISK_LIB"])
+        self.check(master.api.bind(VGUID1, 7, 3, ["0x8011"]), 200)
+        self.wait_key(3, "0x8011")
+        self.enter_standby(standby)
+        hinder(standby)
+        master.kill()
+        fabric.wait_for("OpenSM waits", lambda: "OpenSM waits until the keys" in standby.log(), 30)
+        self.assertTrue(self.fabric.has(3, "0x8011"))
+        return standby
+
+    def take_over_late(self, hinder, help_out):
+        standby = self.hindered(hinder)
+        time.sleep(2)
+        self.assertFalse(standby.api.ready())
+        help_out(standby)
+        seen = set()
+        fabric.wait_for("the take-over", lambda: seen.add(self.fabric.has(3, "0x8011")) or standby.api.ready(), 30)
+        self.assertEqual(seen, {True})
+        self.assertEqual(standby.api.call("GET", "/healthz")[1]["problem"], None)
+        self.assertEqual(standby.stop(), 0)
+
+    def test_a_take_over_with_a_disk_that_hangs(self):
+        self.take_over_late(lambda sm: sm.slow_down(6000), lambda sm: sm.slow_down(0))
+
+    def test_a_take_over_without_a_directory(self):
+        self.take_over_late(lambda sm: os.rename(sm.state_dir, f"{sm.state_dir}.away"),
+                            lambda sm: os.rename(f"{sm.state_dir}.away", sm.state_dir))
+
+    def test_it_ends_while_a_take_over_waits(self):
+        standby = self.hindered(lambda sm: os.rename(sm.state_dir, f"{sm.state_dir}.away"))
+        self.assertEqual(standby.stop(), 0)
+        self.assertTrue(self.fabric.has(3, "0x8011"))
+
     def test_masters_that_live_hand_over_what_the_agents_reported(self):
         """There and back: what the first one remembers is then older than what the ports show."""
         first = self.manager(host=1, conf="inherit = 600", opensm_conf=masters.MASTER).start()

@@ -793,6 +793,34 @@ static void no_port_is_too_many(void **state)
 			 w->fake.crowd + 2);
 }
 
+/* One port more than the table holds: nobody may take the keys of any for known. */
+static void an_incomplete_inheritance_is_none(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.crowd = VHCA_OSM_PORTS_MAX - 2;
+	w->fake.pkeys[0] = 0x8001;
+	assert_int_equal(vhca_osm_service_inherit(w->service, 1000), 0);
+	assert_string_equal(vhca_osm_service_problem(w->service), "");
+	w->fake.crowd++;
+	assert_int_equal(vhca_osm_service_inherit(w->service, 2000), -EAGAIN);
+	assert_non_null(strstr(vhca_osm_service_problem(w->service), "the keys of 1 ports"));
+}
+
+static void an_inheritance_that_is_not_written_is_none(void **state)
+{
+	struct world *w = *state;
+	char away[sizeof(w->conf.state_dir) + 8];
+
+	(void)snprintf(away, sizeof(away), "%s.away", w->conf.state_dir);
+	w->fake.pkeys[0] = 0x8001;
+	assert_int_equal(rename(w->conf.state_dir, away), 0);
+	assert_int_equal(vhca_osm_service_inherit(w->service, 1000), -EAGAIN);
+	assert_int_equal(rename(away, w->conf.state_dir), 0);
+	assert_int_equal(vhca_osm_service_inherit(w->service, 2000), 0);
+	assert_string_equal(vhca_osm_service_problem(w->service), "");
+}
+
 static void the_last_state_is_no_inheritance(void **state)
 {
 	struct world *w = *state;
@@ -948,6 +976,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_found_on_ports_stay_for_a_while, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(no_port_is_too_many, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_incomplete_inheritance_is_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_inheritance_that_is_not_written_is_none, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_last_state_is_no_inheritance, setup, teardown),
 		cmocka_unit_test_setup_teardown(state_follows_the_sa, setup, teardown),
 		cmocka_unit_test_setup_teardown(findings_name_what_differs, setup, teardown),
