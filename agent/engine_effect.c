@@ -304,8 +304,6 @@ static void done_choose(struct vhca_engine *e, struct vhca_vf *vf,
 static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
 		       const struct vhca_effect_result *res)
 {
-	if (!vf->deadline_ms) /* begun by an earlier life of the agent, too */
-		vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
 	if (res->rc == 0) {
 		vf->look_ms = 0;
 		proven_clean(e, vf);

@@ -24,7 +24,7 @@ struct vhca_engine {
 	bool inventory_seen;
 	struct vhca_numa_node *nodes; /* of the host */
 	unsigned int n_nodes;
-	bool excludes_checked; /* of this configuration */
+	bool excludes_checked;	/* of this configuration */
 	bool drained;		/* no new claims */
 	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
 	bool owes_reports;	/* what would have been reported meanwhile */
@@ -78,6 +78,8 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
+/* The time in which QEMU is to let go of the VF's group begins. */
+void engine_begin_scrub(struct vhca_vf *vf);
 /* The P_Key table has changed under a VF in a guest: reads it, or programs it anew; false if it
  * has not. */
 bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf);

@@ -259,6 +259,8 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	}
 	if (vf->state == VHCA_VF_DETACHING)
 		engine_begin_detach(e, vf);
+	if (vf->state == VHCA_VF_SCRUBBING)
+		engine_begin_scrub(vf);
 	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf), "%s -> %s%s%s",
 			vhca_vf_state_to_string(from), vhca_vf_state_to_string(vf->state),
 			vf->reason[0] ? ": " : "", vf->reason);

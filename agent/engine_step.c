@@ -598,6 +598,11 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 		look_again(e, vf);
 }
 
+void engine_begin_scrub(struct vhca_vf *vf)
+{
+	vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
+}
+
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))
@@ -607,6 +612,8 @@ static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}
+	if (!vf->deadline_ms) /* entered in an earlier life of the agent */
+		engine_begin_scrub(vf);
 	if (!engine_awaits_xml(e, vf))
 		engine_start(e, vf, VHCA_EFFECT_SCRUB);
 }

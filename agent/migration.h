@@ -136,8 +136,8 @@ struct vhca_mig {
 	bool checked; /* source: in this life of the agent, libvirt would copy it */
 	bool cancelling, marked, unmarked, loaded, answered;
 	bool may_be_marked; /* libvirt was asked to, whatever it said */
-	bool revived;	/* by a restart of the agent: libvirt may know more */
-	bool handing;	/* source: a hand-over is under way beside the effect */
+	bool revived;	    /* by a restart of the agent: libvirt may know more */
+	bool handing;	    /* source: a hand-over is under way beside the effect */
 	bool delivered; /* source: the destination has it, as it said in this life of the agent */
 	bool runs_here; /* arbitrating: libvirt has said so */
 	uint64_t lease_ms;	    /* source: in ready and parked; 0 = no end */
