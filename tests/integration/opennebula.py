@@ -81,7 +81,8 @@ class HostCase(unittest.TestCase):
         self.rec.mkdir()
         self.env["REC"] = str(self.rec)
 
-    def agent_has(self, domains=(), free=8, claims=(), migrations=()):
+    def agent_has(self, domains=(), free=8, claims=(), migrations=(), synced=True):
+        write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": synced}}))
         for what, rows in (("domains", domains), ("vfs", [{}] * free), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))
 

@@ -152,8 +152,9 @@ class Deploy(HostCase):
 
     def test_the_first_metadata_is_libvirts(self):
         raw = DEPLOYMENT.replace("\t<devices>", "\t<metadata/>\n\t<devices>")
-        self.assertIn("\t<metadata><vhca:infiniband", self.made(raw, nic(1)))
-        self.assertEqual(self.made(raw, nic(1)).count("infiniband xmlns"), 1)
+        before, _, after = self.made(raw, nic(1)).partition("\t<devices>")
+        self.assertRegex(before, "\t<metadata><vhca:infiniband .*</metadata>\n$")
+        self.assertNotIn("infiniband", after)
 
     def test_without_metadata_there_is_one_then(self):
         self.assertRegex(self.made("<domain><name>x</name></domain>", nic(1)), "</name><metadata><vhca:inf.*</metadata></domain>$")
@@ -211,9 +212,13 @@ class Undo(HostCase):
         self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl detach one-42 ib1"]))
 
     def test_a_vf_that_is_gone_is_detached(self):
-        self.break_next("ctl.detach", 3)
-        p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.changes()), (0, ["vhcactl detach one-42 ib1"]))
+        for has, status in ((dict(), 0), (dict(domains=[domain("ib2")]), 0), (dict(domains=[domain("ib1")]), 1), (dict(synced=False), 1)):
+            with self.subTest(has):
+                self.forget()
+                self.agent_has(**has)
+                self.break_next("ctl.detach", 3)
+                p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS))
+                self.assertEqual((p.returncode, self.changes()), (status, ["vhcactl detach one-42 ib1"]), p.stderr)
 
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
         argv = ["one-42", "02:00:0a:00:00:07", "42", "hv1"]
@@ -235,7 +240,9 @@ class Network(HostCase):
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "2 VFs are asked for, and 1 are free")
         self.agent_has([domain("ib1")], free=1)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))).returncode, 0)
-        self.break_next("ctl.domains", 7)
+        self.agent_has(synced=False)
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcad has no connection to libvirt")
+        self.break_next("ctl.node", 7)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcactl: no such thing")
         self.assertEqual(self.changes(), [])
 
@@ -244,15 +251,18 @@ class Network(HostCase):
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcactl")
 
     def test_post_waits(self):
-        """Until the VF is there: the double's answer changes after the first look."""
-        self.agent_has([domain(requests=["ib1"])])
-        write(self.rec / "ctl.later", (self.rec / "ctl.domains").read_bytes())
-        self.agent_has([domain("ib1", requests=["ib1"])])
-        os.rename(self.rec / "ctl.domains", self.rec / "ctl.then")
-        os.rename(self.rec / "ctl.later", self.rec / "ctl.domains")
-        program(self.where / "bin/vhcactl", '#!/bin/sh\ncat "$REC/ctl.domains"\ncp "$REC/ctl.then" "$REC/ctl.domains"\necho look >>"$REC/order"\n')
+        """For the agent to hear of the domain, to come back, and for the VF: one answer after the other."""
+        self.agent_has()
+        answers = [("node", {"libvirt": {"synced": False}}), ("domains", {"domains": []}), ("domains", {"domains": [domain(requests=["ib1"])]}),
+                   ("domains", {"domains": [domain("ib1", requests=["ib1"])]})]
+        write(self.rec / "ctl.explain", json.dumps({"verdict": {"subject": "s", "text": "t"}}))
+        for i, (what, answer) in enumerate(answers):
+            write(self.rec / f"next.{what}.{i}", json.dumps(answer))
+        program(self.where / "bin/vhcactl", '#!/bin/sh\nprintf "%s\\n" "$2" >>"$REC/order"\n'
+                'for f in "$REC/next.$2".*; do [ -e "$f" ] && cat "$f" && exec rm "$f"; done\nexec cat "$REC/ctl.$2"\n')
         p = self.run_script("vnm/vhca/post", [UUID, "other"], vnm(nic(1)))
-        self.assertEqual((p.returncode, self.order()), (0, ["look", "look"]), p.stderr)
+        self.assertEqual((p.returncode, self.order()),
+                         (0, ["node", "node", "domains", "node", "domains", "explain", "node", "domains"]), p.stderr)
 
     def test_post_gives_up_with_the_agents_reason(self):
         self.agent_has([domain(requests=["ib1"])])
@@ -262,11 +272,11 @@ class Network(HostCase):
 
     def test_post_of_what_does_not_run_here(self):
         self.agent_has()
-        self.assert_refused(self.run_script("vnm/vhca/post", ["nobody", "hv1"], vnm(nic(1))), '"nobody" does not run here')
+        self.assert_refused(self.run_script("vnm/vhca/post", ["nobody", "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0"), '"nobody" does not run here')
 
     def test_post_of_metadata_that_is_not_understood(self):
         self.agent_has([domain(problem="domain one-42 is given no VF")])
-        self.assert_refused(self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1))), "domain one-42 is given no VF")
+        self.assert_refused(self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0"), "domain one-42 is given no VF")
 
     def test_post_after_a_restore_attaches_what_the_metadata_does_not_name(self):
         self.agent_has([domain("ib1", requests=["ib1"])])
@@ -275,21 +285,28 @@ class Network(HostCase):
         self.assertEqual(p.returncode, 1)
         self.assertEqual(self.changes(), [f"vhcactl attach {UUID} ib2 --partition 0x8011 --guid auto --fabric default"])
 
+    def looks(self, **has):
+        """How often clean looks at the claims; it changes nothing, and succeeds."""
+        self.forget()
+        self.agent_has(**has)
+        p = self.run_script("vnm/vhca/clean", ["a-host-that-is-another"], vnm(nic(1)))
+        self.assertEqual((p.returncode, p.stdout, self.changes()), (0, b"", []), p.stderr)
+        return self.order().count("vhcactl --json claims"), p.stderr
+
     def test_clean_goes_by_what_runs(self):
-        claim = {"domain": UUID, "domain_name": "one-42", "name": "ib1", "ending": False}
-        other = {**claim, "domain": "6b3e1d60-0d6f-4f5e-9d38-0123456789ab", "domain_name": "one-421"}
-        gone = [f"vhcactl detach {UUID} ib1"]
-        for has, expected in ((dict(domains=[domain("ib1")], claims=[claim]), []),
-                              (dict(claims=[claim, other]), gone),
-                              (dict(claims=[{**claim, "ending": True}]), []),
-                              (dict(claims=[claim], migrations=[{"domain": UUID, "state": "finishing"}]), []),
-                              (dict(claims=[claim], migrations=[{"domain": UUID, "state": "done"}]), gone),
-                              (dict(), [])):
-            with self.subTest(has):
-                self.forget()
-                self.agent_has(**has)
-                p = self.run_script("vnm/vhca/clean", ["a-host-that-is-another"], vnm(nic(1)))
-                self.assertEqual((p.returncode, self.changes()), (0, expected), p.stderr)
+        claim = {"domain": UUID, "domain_name": "one-42", "name": "ib1"}
+        other = {"domain": "6b3e1d60-0d6f-4f5e-9d38-0123456789ab", "domain_name": "one-421", "name": "ib1"}
+        self.assertEqual(self.looks(domains=[domain("ib1")], claims=[claim]), (0, b""))
+        self.assertEqual(self.looks(claims=[claim], migrations=[{"domain": UUID, "ended_ms": None}]), (1, b""))
+        self.assertEqual(self.looks(claims=[other]), (1, b""))
+        looks, said = self.looks(claims=[claim, other], migrations=[{"domain": UUID, "ended_ms": 1}])
+        self.assertEqual((looks, said), (20, b"vhca: VFs of one-42 are not free yet: vhcactl vfs says why\n"))
+
+    def test_clean_never_fails(self):
+        self.break_next("ctl.node", 7)
+        for stdin in (vnm(nic(1)), vnm(nic(1, IB_PKEYS="no key")), ""):
+            p = self.run_script("vnm/vhca/clean", ["hv1"], stdin)
+            self.assertEqual((p.returncode, len(p.stderr.splitlines())), (0, 1), p.stderr)
 
     def test_the_rest_has_nothing_to_do(self):
         for name in ("update_nic", "update_sg", "vnet_create", "vnet_delete"):
@@ -430,7 +447,8 @@ class RealAgent(AgentCase):
 
     def test_detach_of_what_is_not_there(self):
         p = self.run_script("vmm/vhca/detach_nic", [UUID, OUR_MAC, "42", "hv1"], message(nic(1)))
-        self.assertEqual((p.returncode, self.order()), (0, [f"vhcactl detach {UUID} ib1"]), p.stderr)
+        self.assertEqual((p.returncode, self.order()), (0, [f"vhcactl detach {UUID} ib1", "vhcactl --json node",
+                                                            "vhcactl --json domains"]), p.stderr)
 
     def test_an_agent_that_is_down(self):
         self.agent.stop()

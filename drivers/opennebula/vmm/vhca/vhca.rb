@@ -130,8 +130,10 @@ module Vhca
         ask(what, *args).fetch(what)
     end
 
-    # The running domain of a VM, or nil.
+    # The running domain of a VM, or nil: never because the agent has lost libvirt.
     def self.domain(vm, deploy_id = vm.deploy_id)
+        raise Refused, 'vhcad has no connection to libvirt, see vhcactl node' unless ask('node')['libvirt']['synced']
+
         names = [deploy_id, "one-#{vm.id}"]
         list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
     end
