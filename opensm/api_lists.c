@@ -46,28 +46,36 @@ static int check_room(const struct vhca_osm_lists *lists, uint64_t under_way,
 			      (unsigned long long)under_way / 1024);
 }
 
+static void enqueue(struct vhca_osm_lists *lists, struct vhca_http_request *req,
+		    vhca_osm_list_fn make, const struct vhca_osm_page *page)
+{
+	struct vhca_osm_list *list = calloc(1, sizeof(*list));
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!list) {
+		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "list");
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	*list = (struct vhca_osm_list){.lists = lists, .req = req, .page = *page, .make = make};
+	TAILQ_INSERT_TAIL(&lists->queue, list, link);
+	lists->n++;
+	vhca_http_on_cancel(req, on_gone, list);
+}
+
 void vhca_osm_lists_ask(struct vhca_osm_lists *lists, struct vhca_http_request *req,
 			vhca_osm_list_fn make, uint64_t under_way)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_osm_list *list = NULL;
 	struct vhca_osm_page page;
 	int r = vhca_osm_read_page(req, &page, &err);
 
 	if (r == 0)
 		r = check_room(lists, under_way, &err);
-	if (r == 0)
-		list = calloc(1, sizeof(*list));
-	if (r == 0 && !list)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "list");
-	if (r < 0) {
+	if (r < 0)
 		vhca_http_reply_error(req, &err);
-		return;
-	}
-	*list = (struct vhca_osm_list){.lists = lists, .req = req, .page = page, .make = make};
-	TAILQ_INSERT_TAIL(&lists->queue, list, link);
-	lists->n++;
-	vhca_http_on_cancel(req, on_gone, list);
+	else
+		enqueue(lists, req, make, &page);
 }
 
 void vhca_osm_lists_answer_one(struct vhca_osm_lists *lists, const struct vhca_osm_service *s)
