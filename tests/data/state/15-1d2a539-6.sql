@@ -1,0 +1,23 @@
+-- State of 1d2a539, kept by tools/keep-state
+CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE, guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;
+INSERT INTO "attachments" VALUES('deba3a25-dba9-4042-9e97-e97af513d24e','0000:01:00.0',1,1795641597915);
+CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, ending INTEGER NOT NULL, created INTEGER NOT NULL, migration TEXT, leaving INTEGER NOT NULL DEFAULT 0, away INTEGER NOT NULL DEFAULT 0, port_guid INTEGER NOT NULL DEFAULT 0, port INTEGER NOT NULL DEFAULT 0, kept INTEGER NOT NULL DEFAULT 0, pf TEXT, numa INTEGER NOT NULL DEFAULT -1, UNIQUE (domain, name)) STRICT;
+INSERT INTO "claims" VALUES('deba3a25-dba9-4042-9e97-e97af513d24e','d0000000-0000-0000-0000-000000000000','vm0','ib0','default','metadata','0000:01:00.1',200880158063141690,1,'0x8001',0,1795641597355,'e8b984d1-999a-4c02-bedb-d9a5b74bc181',3,0,0,1,0,NULL,-1);
+CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
+INSERT INTO "drain" VALUES(1,'other',1795641597382);
+CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT NULL) STRICT;
+INSERT INTO "intents" VALUES('0000:01:00.1','scrub',1795641597939);
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL DEFAULT '[]', mode TEXT NOT NULL DEFAULT 'managed', lease INTEGER NOT NULL DEFAULT 0, lease_until INTEGER NOT NULL DEFAULT 0, copy TEXT NOT NULL DEFAULT '{}') STRICT;
+INSERT INTO "migrations" VALUES('01fdcd4a-c05a-4c54-b67e-520fc37b90bf','source','d0000000-0000-0000-0000-000000000000','vm0','other','failed',0,0,1795641597388,1795641597876,'guest_did_not_release','0000:01:00.1: the guest did not let go of the VF in 0 s; it stays attached and working; is the guest running and past its boot loader? unload its driver, or try again','claiming:24 detaching:421 aborting:42','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+INSERT INTO "migrations" VALUES('e8b984d1-999a-4c02-bedb-d9a5b74bc181','source','d0000000-0000-0000-0000-000000000000','vm0','other','detaching',0,0,1795641597884,1795641597914,'','','claiming:7','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+CREATE TABLE outbox ( vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1)), move_id TEXT NOT NULL DEFAULT '', from_port_guid INTEGER NOT NULL DEFAULT 0, from_gid_index INTEGER NOT NULL DEFAULT 0, from_lid INTEGER NOT NULL DEFAULT 0, vport INTEGER NOT NULL DEFAULT 0, dynamic_lid INTEGER NOT NULL DEFAULT 0 CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL DEFAULT 0 CHECK (keep_lid IN (0, 1))) STRICT;
+CREATE TABLE outbox_members ( port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
+CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL DEFAULT 0, fault TEXT NOT NULL DEFAULT '', rests_until INTEGER NOT NULL DEFAULT 0) STRICT;
+INSERT INTO "vfs" VALUES('0000:01:00.2','free',1795641597354,NULL,'','boot-1','0000:01:00.0',1,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795641597354,NULL,'','boot-1','0000:01:00.0',2,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.4','free',1795641597354,NULL,'','boot-1','0000:01:00.0',3,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.1','scrubbing',1795641597939,'deba3a25-dba9-4042-9e97-e97af513d24e','','boot-1','0000:01:00.0',0,0,'',0);
+CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL DEFAULT 0, migration TEXT) STRICT;
+INSERT INTO "vguids" VALUES(200880158063141690,1,1795641597939,NULL);
+PRAGMA user_version = 15;
