@@ -329,10 +329,11 @@ static bool verify(const struct vhca_http_auth *auth, struct MHD_Connection *con
 static bool has_certificate(const struct vhca_http_request *req)
 {
 	const struct vhca_http_auth *auth = req->srv->auth;
-	struct vhca_http_peer *peer = vhca_http_peer_of(req->conn);
+	struct vhca_http_peer *peer;
 
 	if (!auth->trust)
 		return false;
+	peer = vhca_http_peer_of(req->conn);
 	if (peer->verified_by != auth->number || time(NULL) >= peer->verified_until) {
 		peer->verified = verify(auth, req->conn, &peer->verified_until);
 		peer->verified_by = auth->number;

@@ -7,10 +7,9 @@ import http.client
 import json
 import os
 import pwd
-import random
 import re
-import signal
 import socket
+import statistics
 import threading
 import time
 import unittest
@@ -18,37 +17,9 @@ import unittest
 import fabric
 import masters
 import openapi
-import seeds
-import sm_log
 import tap
 
-PKEY_TABLE, NO_KEYS = 0x16, "ffff" + "0000" * 31    # only the default partition
-VGUID1, VGUID2 = "0x02c9ab0000000001", "0x02c9ab0000000002"
-
-
-@unittest.skipIf(fabric.missing(), fabric.missing())
-class Case(unittest.TestCase):
-    """A fabric for each class, an OpenSM for each case unless the class keeps one."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.fabric = fabric.Fabric()
-        cls.addClassCleanup(cls.fabric.close)
-
-    def manager(self, **args):
-        sm = self.fabric.manager(**args)
-        self.addCleanup(sm.kill)
-        return sm
-
-    def wait_key(self, host, key, there=True):
-        fabric.wait_for(f"{key} {'on' if there else 'off'} H{host}: {self.fabric.pkeys(host)}",
-                        lambda: self.fabric.has(host, key) == there, 10)
-
-    def check(self, answer, status, code=None):
-        self.assertEqual(answer[0], status, answer)
-        if code:
-            self.assertEqual(answer[1]["code"], code, answer)
-        return answer[1]
+from plugin_case import NO_KEYS, PKEY_TABLE, VGUID1, VGUID2, Case
 
 
 class Basics(Case):
@@ -767,6 +738,7 @@ class Computing(Case):
         self.sm = self.manager(slow=os.environ["VHCA_SLOW_LOCK_LIB"]).start()
         self.check(self.sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
         self.wait_key(2, "0x8001")
+        self.took = []
 
     def timed(self, ask):
         begun = time.monotonic()
@@ -774,16 +746,16 @@ class Computing(Case):
         return answer, time.monotonic() - begun
 
     def ask_health(self):
-        """Fails if one of the three takes 100 ms; returns how old it says that its values are."""
+        """How old the three say that their values are; notes in self.took how long they took."""
         ages = []
         for path in ("/healthz", "/readyz"):
             (status, doc), seconds = self.timed(lambda path=path: self.sm.api.call("GET", path))
-            self.assertLess(seconds, 0.1, path)
+            self.took.append(seconds)
             self.assertEqual((status, doc["sm_state"], doc["master_guid"], doc["bindings"]),
                              (200, "master", fabric.port_guid(1), 1))
             ages.append(doc["age_ms"])
         values, seconds = self.timed(self.sm.api.metrics)
-        self.assertLess(seconds, 0.1)
+        self.took.append(seconds)
         self.assertEqual((values["vhcasm_master"], values["vhcasm_bindings"]), (1, 1))
         return [*ages, values["vhcasm_subnet_age_seconds"] * 1000]
 
@@ -795,6 +767,8 @@ class Computing(Case):
             time.sleep(0.05)
         for age in ages:
             self.assertGreater(age, 1000)
+        # A machine under load may be late once; who waited for the lock would be each time.
+        self.assertLess(statistics.median(self.took), 0.1, self.took)
         self.wait_key(2, "0x8001")
         fabric.wait_for("fresh values", lambda: max(self.ask_health()) < 500)
         self.assertEqual(self.sm.stop(), 0)
@@ -958,65 +932,6 @@ class Masters(masters.Masters, Case):
         self.check(first.api.bind(VGUID2, 1, 4, ["0x8012"]), 200)
         self.assertFalse(rebuilding(first))
         self.assertEqual(first.stop(), 0)
-
-
-class Stress(Case):
-    REQUESTS = 1000
-
-    def client(self, sm, seed, errors):
-        rng = random.Random(seed)
-        for i in range(self.REQUESTS // 4):
-            vguid = f"0x02c9ab0000000{rng.randrange(16):03x}"
-            kind = rng.randrange(10)
-            time.sleep(rng.random() * 0.01)
-            try:
-                if kind < 5:
-                    answer = sm.api.bind(vguid, rng.randrange(1, 40), rng.randrange(1, 6),
-                                         rng.sample(["0x8001", "0x8002", "0x8003", "0x0004"], rng.randrange(5)))
-                elif kind < 7:
-                    answer = sm.api.withdraw(vguid, rng.randrange(1, 40))
-                elif kind < 8:
-                    answer = sm.api.declare(rng.randrange(1, 6), rng.sample(["0x8001", "0x8009"], rng.randrange(3)))
-                elif kind < 9:
-                    answer = sm.api.call("GET", rng.choice(["/v1/bindings", "/v1/members", "/readyz"]))
-                else:
-                    answer = sm.api.call("PUT", f"/v1/bindings/{vguid}", rng.randbytes(rng.randrange(300)))
-                if answer[0] >= 500 and answer[0] != 503:
-                    errors.append(answer)
-            except Exception as e:      # a client's thread: the case looks at the list
-                errors.append(repr(e))
-
-    def test_requests_while_sweeps_run(self):
-        sm = self.manager().start()
-        errors, before = [], sm.sweeps()
-        drawn = [f"{seed} {n}" for seed in (seeds.FIXED, seeds.tell(seeds.FRESH)) for n in range(2)]
-        clients = [threading.Thread(target=self.client, args=(sm, seed, errors)) for seed in drawn]
-        for c in clients:
-            c.start()
-        while any(c.is_alive() for c in clients):
-            sm.resweep()
-            time.sleep(0.05)
-        for c in clients:
-            c.join()
-        self.assertEqual(errors, [])
-        self.assertGreater(sm.sweeps() - before, 5)
-        rows = sm.api.rows("members")
-        effective = {r["port_guid"]: set(r["effective"]) for r in rows}
-        for host in range(1, fabric.HOSTS + 1):
-            want = effective.get(fabric.port_guid(host), set()) | {"0xffff"}
-            fabric.wait_for(f"H{host} has {want}: {self.fabric.pkeys(host)}",
-                            lambda: set(self.fabric.pkeys(host).values()) == want, 15)
-        self.assertTrue(sm.alive())
-        self.assertEqual(sm.stop(), 0)
-        self.assertEqual(sm_log.unexplained(sm.log()), [])    # another sweep has done what was lost: the keys are there
-
-    def test_stop_at_any_moment(self):
-        for i in range(6):
-            sm = self.manager().start(wait=False)
-            # Earlier than this OpenSM has not blocked its signals yet.
-            fabric.wait_for("the plugin", lambda: "vhcasm: version" in sm.log(), every=0.001)
-            time.sleep(0.05 * i)
-            self.assertEqual(sm.stop(), 0, sm.output()[-2000:])
 
 
 tap.main(__name__)

@@ -80,7 +80,22 @@ static void subnet_sweep(void *ctx)
 	(void)ctx;
 }
 
+static bool subnet_busy(void *ctx)
+{
+	(void)ctx;
+	return false;
+}
+
+static bool subnet_physical(void *ctx, uint64_t guid)
+{
+	(void)ctx;
+	(void)guid;
+	return false;
+}
+
 static const struct vhca_osm_subnet_ops subnet = {
+	.is_busy = subnet_busy,
+	.is_physical = subnet_physical,
 	.status = subnet_status,
 	.find_port = subnet_port,
 	.find_alias = subnet_alias,
