@@ -413,7 +413,10 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	if (!a)
 		return NULL;
 	vhca_reload_free(a->reload); /* it is for parts that are freed after it */
-	/* First what brings events in, then the store (which commits what is queued), then who is told about it. */
+	/*
+	 * First what brings events in, then the store (which commits what is queued), then who is
+	 * told about it.
+	 */
 	vhca_hookd_free(a->hookd);
 	vhca_host_memory_free(a->memory);
 	vhca_domains_free(a->domains);

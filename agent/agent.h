@@ -15,7 +15,10 @@ struct vhca_agent_args {
 	bool watch_hardware;	/* udev and verbs; false in tests on a simulated sysfs */
 };
 
-/* Blocking: opens the store, loads the journal, binds the sockets. SIGTERM, SIGINT and SIGHUP must be blocked in all threads. */
+/*
+ * Blocking: opens the store, loads the journal, binds the sockets. SIGTERM, SIGINT and SIGHUP must
+ * be blocked in all threads.
+ */
 int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 		   struct vhca_error *err);
 /* Until SIGTERM or SIGINT; returns the exit status. */

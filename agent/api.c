@@ -169,7 +169,10 @@ static void get_hcas(void *ctx, struct vhca_http_request *req)
 	reply_list(req, "hcas", list);
 }
 
-/* The state that the query asks for, VHCA_VF_STATE_COUNT without one. An empty list would hide a word that is misspelt. */
+/*
+ * The state that the query asks for, VHCA_VF_STATE_COUNT without one. An empty list would hide a
+ * word that is misspelt.
+ */
 static int wanted_state(struct vhca_http_request *req, enum vhca_vf_state *ret,
 			struct vhca_error *err)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_API_H
 #define VHCA_AGENT_API_H
-/* The agent's HTTP API (docs/openapi.yaml). Reads answer from memory; mutations answer when their transaction has ended. */
+/*
+ * The agent's HTTP API (docs/openapi.yaml). Reads answer from memory; mutations answer when their
+ * transaction has ended.
+ */
 #include "agent/api_pending.h"
 #include "agent/drain.h"
 #include "agent/engine.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_API_CLAIMS_H
 #define VHCA_AGENT_API_CLAIMS_H
-/* Who has which VF: the requests that change it. ctx is the API; each is answered when its transaction has ended. */
+/*
+ * Who has which VF: the requests that change it. ctx is the API; each is answered when its
+ * transaction has ended.
+ */
 #include "agent/domxml.h"
 #include "common/http/server.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_API_EXPLAIN_H
 #define VHCA_AGENT_API_EXPLAIN_H
-/* /v1/vfs/{}/explain and /v1/domains/{}/explain. ctx is the API; both answer at once, from memory. */
+/*
+ * /v1/vfs/{}/explain and /v1/domains/{}/explain. ctx is the API; both answer at once, from memory.
+ */
 #include "common/http/server.h"
 
 /* The walk for one VF. */

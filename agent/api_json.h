@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_API_JSON_H
 #define VHCA_AGENT_API_JSON_H
-/* JSON views of the model, as docs/openapi.yaml describes them. The caller puts what is returned. */
+/*
+ * JSON views of the model, as docs/openapi.yaml describes them. The caller puts what is returned.
+ */
 #include <json-c/json_object.h>
 
 #include "agent/model.h"

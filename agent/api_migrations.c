@@ -45,7 +45,10 @@ static struct json_object *view_times(const struct vhca_mig *m)
 	return o;
 }
 
-/* What an orchestrator, or who types its command, needs of the peer; null where that is nobody's business any more. */
+/*
+ * What an orchestrator, or who types its command, needs of the peer; null where that is nobody's
+ * business any more.
+ */
 static void view_waiting(struct json_object *o, const struct vhca_conf *conf,
 			 const struct vhca_mig *m)
 {
@@ -61,7 +64,10 @@ static void view_waiting(struct json_object *o, const struct vhca_conf *conf,
 			     peer && peer->migration[0] ? peer->migration : NULL);
 }
 
-/* A guest that is asked through its agent, too, is what a migration waits for: said before it is over. */
+/*
+ * A guest that is asked through its agent, too, is what a migration waits for: said before it is
+ * over.
+ */
 static const char *reason_of(const struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;

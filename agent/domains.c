@@ -19,7 +19,8 @@ struct look {
 	struct vhca_domains *d;
 	struct vhca_uuid uuid;
 	bool again;
-	bool stale; /* what it brings may be older than what an event has told; another look follows */
+	/* what it brings may be older than what an event has told; another look follows */
+	bool stale;
 	bool failed; /* nothing is under way; the timer looks again */
 };
 
@@ -294,7 +295,10 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 		ask_guest(call, dev);
 		return;
 	}
-	/* A device that an orchestrator, or an adopted domain's XML, brought has an alias of its own. */
+	/*
+	 * A device that an orchestrator, or an adopted domain's XML, brought has an alias of its
+	 * own.
+	 */
 	if (dev && dev->alias[0])
 		(void)vhca_strcpy(alias, sizeof(alias), dev->alias); /* same size */
 	else
@@ -343,7 +347,10 @@ static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mi
 {
 	const struct vhca_conf_peer *peer = vhca_conf_peer(conf, call->m->peer);
 
-	/* A peer that left the configuration: libvirt refuses the empty address, and the migration rolls back with that reason. */
+	/*
+	 * A peer that left the configuration: libvirt refuses the empty address, and the migration
+	 * rolls back with that reason.
+	 */
 	vhca_virt_migrate(d->virt, &call->domain, peer ? peer->libvirt : "",
 			  peer && peer->migration[0] ? peer->migration : NULL, &call->m->copy,
 			  on_mig_call, call);
@@ -358,7 +365,10 @@ static void mark(struct vhca_domains *d, struct mig_call *call)
 			     call->m->mode == VHCA_MIG_MODE_MANAGED, on_mig_call, call);
 }
 
-/* Its libvirt has undefined the domain where it came from, autostart and all. What an orchestrator moves is its own business. */
+/*
+ * Its libvirt has undefined the domain where it came from, autostart and all. What an orchestrator
+ * moves is its own business.
+ */
 static bool started_by_itself(struct vhca_domains *d, const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = vhca_model_domain(vhca_engine_model(d->engine), &m->domain);

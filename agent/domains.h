@@ -2,8 +2,8 @@
 #ifndef VHCA_AGENT_DOMAINS_H
 #define VHCA_AGENT_DOMAINS_H
 /*
- * Between libvirt (agent/virt.h) and the engine: every event about a domain becomes one look at its live XML (bursts become one or two),
- * and the attach, detach and ask effects become libvirt calls.
+ * Between libvirt (agent/virt.h) and the engine: every event about a domain becomes one look at its
+ * live XML (bursts become one or two), and the attach, detach and ask effects become libvirt calls.
  */
 #include "agent/engine.h"
 #include "agent/migration.h"

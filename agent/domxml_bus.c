@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The guest's PCI buses, as libvirt describes them: which root ports are spare, and how one gets to a device. */
+/*
+ * The guest's PCI buses, as libvirt describes them: which root ports are spare, and how one gets to
+ * a device.
+ */
 #include "agent/domxml_int.h"
 
 #define BUS_COUNT 256

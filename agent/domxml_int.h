@@ -12,7 +12,9 @@ const xmlNode *domxml_guest_address(const xmlNode *device);
 int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret);
 
 /* ---- domxml_bus.c ---- */
-/* Fills root_ports and free_root_ports, and the paths of the host devices, which were read before. */
+/*
+ * Fills root_ports and free_root_ports, and the paths of the host devices, which were read before.
+ */
 void domxml_read_buses(const xmlNode *devices, struct vhca_dom_info *info);
 
 /* ---- domxml_copy.c ---- */

@@ -51,7 +51,10 @@ static uint32_t common_page_kib(const xmlNode *hugepages)
 	return common;
 }
 
-/* A <page> with a nodeset is for these NUMA nodes of the guest alone, and no two are for the same. So as many of them as nodes are for all. */
+/*
+ * A <page> with a nodeset is for these NUMA nodes of the guest alone, and no two are for the same.
+ * So as many of them as nodes are for all.
+ */
 static bool pages_cover_the_guest(const xmlNode *root, const xmlNode *hugepages)
 {
 	const xmlNode *numa = domxml_child_element(domxml_child_element(root, "cpu"), "numa");

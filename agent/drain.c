@@ -168,7 +168,9 @@ static void try_later(struct guest *g, const char *why)
 	g->not_before_ms = vhca_now_ms() + vhca_backoff_next(&g->backoff);
 }
 
-/* The next peer each time: one that is full or unreachable is not the end. True: it is on its way. */
+/*
+ * The next peer each time: one that is full or unreachable is not the end. True: it is on its way.
+ */
 static bool send_away(struct vhca_drain *d, struct guest *g)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -343,7 +345,10 @@ static struct json_object *view_guest(const struct vhca_domain *dom, const struc
 	return o;
 }
 
-/* Claims of whatever is not parked: guests that are here, reservations, VFs claimed for an XML to come. */
+/*
+ * Claims of whatever is not parked: guests that are here, reservations, VFs claimed for an XML to
+ * come.
+ */
 static unsigned int count_claims(const struct vhca_drain *d)
 {
 	const struct vhca_claim *c;
@@ -407,7 +412,10 @@ int vhca_drain_new(const struct vhca_drain_args *args, struct vhca_drain **ret,
 						      EBADMSG, "state database: table drain")
 				     : r;
 	}
-	/* Whoever ended the drain, or gave it peers, wanted the VFs back; an agent that was killed then had perhaps not begun with it. */
+	/*
+	 * Whoever ended the drain, or gave it peers, wanted the VFs back; an agent that was killed
+	 * then had perhaps not begun with it.
+	 */
 	if (!d->on || d->n_peers)
 		unpark_all(d);
 	if (d->on) {

@@ -2,8 +2,9 @@
 #ifndef VHCA_AGENT_DRAIN_H
 #define VHCA_AGENT_DRAIN_H
 /*
- * A host that is emptied (docs/design/0007-external-drain.md): it takes no new claims, and its guests with VFs go to peers, or, without
- * peers, their VFs are parked. Journaled: a restart goes on with it. What moves a guest is an ordinary migration.
+ * A host that is emptied (docs/design/0007-external-drain.md): it takes no new claims, and its
+ * guests with VFs go to peers, or, without peers, their VFs are parked. Journaled: a restart goes
+ * on with it. What moves a guest is an ordinary migration.
  */
 #include "agent/migration.h"
 
@@ -28,7 +29,9 @@ int vhca_drain_new(const struct vhca_drain_args *args, struct vhca_drain **ret,
 /* Accepts NULL, returns NULL. */
 struct vhca_drain *vhca_drain_free(struct vhca_drain *d);
 
-/* Begins, or goes on with other peers. n = 0: VFs are parked. New claims are refused from now on. */
+/*
+ * Begins, or goes on with other peers. n = 0: VFs are parked. New claims are refused from now on.
+ */
 int vhca_drain_begin(struct vhca_drain *d, const char *const *peers, unsigned int n,
 		     struct vhca_error *err);
 /* Parked guests get their VFs again; migrations under way go on. No error if it is not on. */
@@ -36,7 +39,10 @@ void vhca_drain_end(struct vhca_drain *d);
 
 /* New claims are refused. */
 bool vhca_drain_is_on(const struct vhca_drain *d);
-/* {drained, since_ms, peers[], done, claims, domains: [{domain, domain_name, state, reason}]}; caller puts it. */
+/*
+ * {drained, since_ms, peers[], done, claims, domains: [{domain, domain_name, state, reason}]};
+ * caller puts it.
+ */
 struct json_object *vhca_drain_view(const struct vhca_drain *d);
 
 #endif

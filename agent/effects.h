@@ -2,11 +2,12 @@
 #ifndef VHCA_AGENT_EFFECTS_H
 #define VHCA_AGENT_EFFECTS_H
 /*
- * Everything that the engine does to the world outside of its memory and store, in one table. Production: agent/host.c
- * (hardware) and agent/virt.h (libvirt); tests: a simulated world.
+ * Everything that the engine does to the world outside of its memory and store, in one table.
+ * Production: agent/host.c (hardware) and agent/virt.h (libvirt); tests: a simulated world.
  *
- * start(): begins `effect` for the VF with what the engine holds now (copies are taken before it returns) and later, from the loop, never from
- * inside start(), calls vhca_engine_effect_done() exactly once. All effects are idempotent.
+ * start(): begins `effect` for the VF with what the engine holds now (copies are taken before it
+ * returns) and later, from the loop, never from inside start(), calls vhca_engine_effect_done()
+ * exactly once. All effects are idempotent.
  */
 #include "agent/model.h"
 #include "agent/qga.h"

@@ -13,7 +13,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-/* The state database is opened before any HCA is seen: a VF known from it stands in the model, not present, until the kernel shows it. */
+/*
+ * The state database is opened before any HCA is seen: a VF known from it stands in the model, not
+ * present, until the kernel shows it.
+ */
 
 static void on_run(void *arg)
 {
@@ -187,11 +190,17 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;
-	/* Whether it came, or was started here meanwhile, is not known: then another host may have it. */
+	/*
+	 * Whether it came, or was started here meanwhile, is not known: then another host may have
+	 * it.
+	 */
 	claim->contested = claim->migrating && vf->state == VHCA_VF_PROGRAMMED;
 	if (vf->state != VHCA_VF_UNMANAGED)
 		return 0;
-	/* From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed again. */
+	/*
+	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
+	 * again.
+	 */
 	if (claim->way == VHCA_WAY_CLAIM && !claim->ending)
 		vf->state = VHCA_VF_CLAIMED;
 	else
@@ -313,8 +322,10 @@ static void see_vf(struct vhca_engine *e, struct vhca_hca *hca, const struct vhc
 	(void)vhca_strcpy(vf->driver, sizeof(vf->driver), facts->driver); /* same size */
 }
 
-/* The RDMA device is there (again). What failed for want of it waits out neither its back-off nor
- * its quarantine: a stranger's guest may have the VF. In the first inventory it is not there again. */
+/*
+ * The RDMA device is there (again). What failed for want of it waits out neither its back-off nor
+ * its quarantine: a stranger's guest may have the VF. In the first inventory it is not there again.
+ */
 static void look_soon(const struct vhca_engine *e, struct vhca_hca *hca)
 {
 	uint64_t soon = vhca_now_ms() + RESET_LOOK_MS;
@@ -574,7 +585,10 @@ static const struct vhca_suppressed *suppressed_of_nobody(struct vhca_engine *e)
 	return NULL;
 }
 
-/* What a domain was denied ends with it, although it stopped while nobody looked: the agent was away, or the host. */
+/*
+ * What a domain was denied ends with it, although it stopped while nobody looked: the agent was
+ * away, or the host.
+ */
 static void forget_denials_of_the_gone(struct vhca_engine *e)
 {
 	const struct vhca_suppressed *s;

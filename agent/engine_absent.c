@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A VF that the kernel does not show: its adapter is being reset or loaded anew, or it will never come back (pulled out, or fewer VFs than
- * before). A claim that is over does not wait for it for ever: what the adapter lets nobody scrub is quarantined without a claim, and the SM
- * gets the GUID back. Should the VF be seen again, it is scrubbed first.
+ * A VF that the kernel does not show: its adapter is being reset or loaded anew, or it will never
+ * come back (pulled out, or fewer VFs than before). A claim that is over does not wait for it for
+ * ever: what the adapter lets nobody scrub is quarantined without a claim, and the SM gets the GUID
+ * back. Should the VF be seen again, it is scrubbed first.
  */
 #include <errno.h>
 
@@ -16,9 +17,12 @@ static uint64_t patience_ms(const struct vhca_engine *e)
 	return e->args.absent_ms ? e->args.absent_ms : ABSENT_MS;
 }
 
-/* Would the claim go on if the VF came back? Not from a state that leads to its end, and not if it waits for no particular VF: its domain may
- * have another one. An orchestrator's is for an XML that names this one; that of a migration is the migration's to end, but if a guest is to
- * get this VF here, the migration has to hear that it will not. */
+/*
+ * Would the claim go on if the VF came back? Not from a state that leads to its end, and not if it
+ * waits for no particular VF: its domain may have another one. An orchestrator's is for an XML that
+ * names this one; that of a migration is the migration's to end, but if a guest is to get this VF
+ * here, the migration has to hear that it will not.
+ */
 static bool goes_on(const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
@@ -55,9 +59,10 @@ static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
 }
 
 /*
- * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the VF. Whoever has lent the identity to this
- * host would take the end of the claim for the proof, and show it, too; where the SM fences, that one is asked before. Who releases the
- * claim vouches for the VF.
+ * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the
+ * VF. Whoever has lent the identity to this host would take the end of the claim for the proof, and
+ * show it, too; where the SM fences, that one is asked before. Who releases the claim vouches for
+ * the VF.
  */
 static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
 {
@@ -83,7 +88,10 @@ static void keep_claim(struct vhca_vf *vf)
 		      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
 }
 
-/* It could not be scrubbed. A QEMU that libvirt has forgotten may hold what the kernel is taking away. */
+/*
+ * It could not be scrubbed. A QEMU that libvirt has forgotten may hold what the kernel is taking
+ * away.
+ */
 static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (!vf->probed) {

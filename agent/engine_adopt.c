@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Adopting: VFs that a running domain holds without a claim get one, as they stand. Their hardware is read, compared with what the
- * domain's metadata asks for, and claimed only if nothing would have to be written; without metadata the hardware is
- * what they claim. All of a domain, or none: a half adopted one would be released by halves.
+ * Adopting: VFs that a running domain holds without a claim get one, as they stand. Their hardware
+ * is read, compared with what the domain's metadata asks for, and claimed only if nothing would
+ * have to be written; without metadata the hardware is what they claim. All of a domain, or none: a
+ * half adopted one would be released by halves.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -122,7 +123,10 @@ static int resolve(struct vhca_engine *e, const struct vhca_claim_request *req,
 	return r;
 }
 
-/* The request that the VF serves: of its name, or else the one that asks for just what it shows, or else the first that nothing serves. */
+/*
+ * The request that the VF serves: of its name, or else the one that asks for just what it shows, or
+ * else the first that nothing serves.
+ */
 static const struct vhca_vf_request *find_request(struct vhca_engine *e, const struct plans *ps,
 						  const struct plan *p)
 {
@@ -316,7 +320,10 @@ static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
 	return 0;
 }
 
-/* Everything is looked at again: the domain may have changed while its VFs were read. NULL: a->err says why not. */
+/*
+ * Everything is looked at again: the domain may have changed while its VFs were read. NULL: a->err
+ * says why not.
+ */
 static struct plans *new_plans(struct engine_adopt *a)
 {
 	const struct vhca_domain *dom = vhca_model_domain(&a->e->model, &a->domain);

@@ -64,7 +64,10 @@ int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_w
 	return 0;
 }
 
-/* A claim that ends answers everybody: who waited for the end is content, the others hear why it did not come to what they wanted. */
+/*
+ * A claim that ends answers everybody: who waited for the end is content, the others hear why it
+ * did not come to what they wanted.
+ */
 static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_vf_state state,
 		     const struct vhca_error *err)
 {
@@ -204,8 +207,11 @@ static void add_keys(struct keys *set, const uint16_t *keys, unsigned int n)
 			set->key[set->n++] = keys[i];
 }
 
-/* The port's table must hold what is in it, what the adapter's claims ask for, and the new keys. Entries that nobody needs any more
- * count until the SM has taken them out: trying again later is worth it. */
+/*
+ * The port's table must hold what is in it, what the adapter's claims ask for, and the new keys.
+ * Entries that nobody needs any more count until the SM has taken them out: trying again later is
+ * worth it.
+ */
 static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
 		      const struct vhca_identity *id, struct vhca_error *err)
 {
@@ -490,8 +496,11 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
-	/* The metadata may still ask for it: it stays away until the domain has stopped or somebody attaches it again. A domain that does not
-	 * run here (yet, or any more) would never take that back. */
+	/*
+	 * The metadata may still ask for it: it stays away until the domain has stopped or somebody
+	 * attaches it again. A domain that does not run here (yet, or any more) would never take
+	 * that back.
+	 */
 	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
 	claim->released = true;

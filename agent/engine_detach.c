@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A guest is asked for its VF until it lets go or the time is over: by hot-unplug, and by policy through its own agent (docs/design/0011-deaf-guests.md). */
+/*
+ * A guest is asked for its VF until it lets go or the time is over: by hot-unplug, and by policy
+ * through its own agent (docs/design/0011-deaf-guests.md).
+ */
 #include <string.h>
 
 #include "agent/engine_int.h"

@@ -8,7 +8,10 @@
 #include "common/base/log.h"
 #include "pkey/guid.h"
 
-/* Where the host does not see the grant: all that it can know. What was granted is not doubted while the SM is away. */
+/*
+ * Where the host does not see the grant: all that it can know. What was granted is not doubted
+ * while the SM is away.
+ */
 static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
@@ -22,8 +25,10 @@ static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 		(vf->granted && !vhca_claim_is_refused(vf->claim)));
 }
 
-/* The guest's driver may have let it go, or the SM has taken it away for another host, of which nothing but this may ever get here:
- * the SM is asked. */
+/*
+ * The guest's driver may have let it go, or the SM has taken it away for another host, of which
+ * nothing but this may ever get here: the SM is asked.
+ */
 static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
@@ -138,7 +143,10 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
 		proven_clean(e, vf);
 	} else {
-		/* What was ours may still have an identity: only a VF that was just being taken over is left alone. */
+		/*
+		 * What was ours may still have an identity: only a VF that was just being taken
+		 * over is left alone.
+		 */
 		bool stays_theirs = res->in_use && vf->probed && !vf->claim;
 
 		engine_reason(vf, "%s", res->err.msg);
@@ -185,7 +193,8 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 		if (res->missing && vf->claim->told == VHCA_TOLD_ACCEPTED) {
 			engine_back_off(
 				e,
-				vf); /* the port's table moved under us: membership is looked at again */
+				/* the port's table moved under us: membership is looked at again */
+				vf);
 			return;
 		}
 		engine_no_reason(vf);
@@ -231,8 +240,11 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	vf->claim->stripped |= vf->state == VHCA_VF_DETACHING && vf->hw.requested == VHCA_GUID_ALL1;
 	want = vhca_claim_shows(vf->claim);
-	/* A key that the port lacks is not mapped; one more of them, and the port's table as it was: somebody unmapped it. After a restart
-	 * nobody knows how many they were: it is tried, and no alarm. */
+	/*
+	 * A key that the port lacks is not mapped; one more of them, and the port's table as it
+	 * was: somebody unmapped it. After a restart nobody knows how many they were: it is tried,
+	 * and no alarm.
+	 */
 	if (!shows(&vf->hw, &want, &missing) ||
 	    (missing > vf->missing && vf->missing_known && !vf->reprogram)) {
 		vhca_identity_describe(&vf->hw, &want, text);
@@ -385,7 +397,10 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 		count_failure(e, vf, &res->err);
 	if (res->err.kind == VHCA_ERR_DEVICE)
 		vf->failed_guest = vf->claim->domain;
-	/* A claim on the move is the migration's to end; where the guest has arrived, or is back, it is tried again for ever. */
+	/*
+	 * A claim on the move is the migration's to end; where the guest has arrived, or is back,
+	 * it is tried again for ever.
+	 */
 	if (worth_retrying(&res->err) || vf->claim->migrating || vf->claim->failure.kind)
 		return;
 	vf->claim->failure = res->err;

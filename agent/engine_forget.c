@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An adapter that was pulled out leaves its VFs behind, some of them quarantined for good, because nobody can scrub what is not there. Somebody
- * who knows that it does not come back has them forgotten. Should it come back all the same, it is an adapter that was never seen: nothing of it
+ * An adapter that was pulled out leaves its VFs behind, some of them quarantined for good, because
+ * nobody can scrub what is not there. Somebody who knows that it does not come back has them
+ * forgotten. Should it come back all the same, it is an adapter that was never seen: nothing of it
  * is given away before it is proven clean.
  */
 #include <errno.h>
@@ -112,7 +113,9 @@ void engine_drop_forgets(struct vhca_engine *e, const struct vhca_error *err)
 		answer(TAILQ_FIRST(&e->forgets), err);
 }
 
-/* It may have come back meanwhile, and stays then: its rows are written anew when its VFs change. */
+/*
+ * It may have come back meanwhile, and stays then: its rows are written anew when its VFs change.
+ */
 static void on_forgotten(void *arg, int rc)
 {
 	struct engine_forget *f = arg;

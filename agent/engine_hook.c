@@ -42,7 +42,10 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
 	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
-	/* Before QEMU is there, only the domain's life before this one can have it: the claim ends with that. */
+	/*
+	 * Before QEMU is there, only the domain's life before this one can have it: the claim ends
+	 * with that.
+	 */
 	if (his && vf->state == VHCA_VF_ATTACHED && !strcmp(req->op, "prepare"))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "still_attached", 0,
 				      "%s was claimed for the run of this domain that just ended; "

@@ -53,8 +53,9 @@ struct vhca_engine {
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
 #define GROUP_CLOSE_MS \
 	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
-#define ABSENT_MS     10000 /* a VF may be away so long, while its adapter is reset or loaded anew */
-#define GROUP_LOOK_MS 200   /* ...and is asked for this often until then */
+/* a VF may be away so long, while its adapter is reset or loaded anew */
+#define ABSENT_MS     10000
+#define GROUP_LOOK_MS 200 /* ...and is asked for this often until then */
 /* A guest's driver reads its P_Keys when it hears of a change: a key that leaves its index and
  * comes to another one sooner would be missed. */
 #define UNMAPPED_MS 200
@@ -134,7 +135,10 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 void engine_drop_commits(struct vhca_engine *e);
 /* Ends the claim of a quarantined VF that has gone. */
 void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
-/* Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when that is durable. */
+/*
+ * Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when
+ * that is durable.
+ */
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- engine_request.c ---- */
@@ -149,7 +153,9 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf);
 
 /* ---- engine_claim.c ---- */
-/* The domain may have the VF of this name again (NULL: all of them) that was detached by request. */
+/*
+ * The domain may have the VF of this name again (NULL: all of them) that was detached by request.
+ */
 void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
 /* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
 int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
@@ -161,7 +167,9 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
 		      struct vhca_error *err);
-/* Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set. */
+/*
+ * Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set.
+ */
 void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
 		 const struct vhca_error *err);
 /* The claim ends as soon as its VF has left its guest, and is scrubbed. */
@@ -203,7 +211,10 @@ struct vhca_vf *engine_choose(struct vhca_engine *e, const struct engine_want *w
 int engine_no_vf(struct vhca_engine *e, const struct engine_want *w, struct vhca_error *err);
 
 /* ---- engine_sm.c ---- */
-/* Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1; if the SM knows better, it says so. */
+/*
+ * Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1;
+ * if the SM knows better, it says so.
+ */
 void engine_forget_epochs(struct vhca_engine *e);
 
 /* ---- engine_place.c ---- */
@@ -215,17 +226,26 @@ bool engine_settle_place(struct vhca_engine *e, struct vhca_vf *vf);
 bool engine_place_taken(const struct vhca_vf *vf);
 
 /* ---- engine_port.c ---- */
-/* The configuration says which port carries the identities of the HCA's VFs; taken at once, unless there are claims on another. */
+/*
+ * The configuration says which port carries the identities of the HCA's VFs; taken at once, unless
+ * there are claims on another.
+ */
 void engine_set_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t want);
 /* A claim has ended: the configured port may be free to be taken. */
 void engine_settle_port(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_migrate.c ---- */
-/* Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared before. */
+/*
+ * Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared
+ * before.
+ */
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- engine_memory.c ---- */
-/* No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM; else 0. */
+/*
+ * No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM;
+ * else 0.
+ */
 int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err);
 /* Remembers how much memory stands behind the domain's claims. */
 void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a guest's memory means for its VFs: none can be plugged in below a limit, and more of it takes longer to pin and to let go. */
+/*
+ * What a guest's memory means for its VFs: none can be plugged in below a limit, and more of it
+ * takes longer to pin and to let go.
+ */
 #include "agent/engine_int.h"
 
 int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a migration asks of the engine: claims that are away, come back, or end. Everything is journaled before it is acted upon. */
+/*
+ * What a migration asks of the engine: claims that are away, come back, or end. Everything is
+ * journaled before it is acted upon.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Journaled transitions. A move collects everything that changes with it (VF row, claim, attachment, intent, report to the SM) in one
- * transaction, and takes effect in memory when that is durable. So whatever an effect does later, the store already says why.
+ * Journaled transitions. A move collects everything that changes with it (VF row, claim,
+ * attachment, intent, report to the SM) in one transaction, and takes effect in memory when that is
+ * durable. So whatever an effect does later, the store already says why.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,8 +24,10 @@ struct engine_commit {
 		*ended;	 /* dropped from the model when durable; without a move: an orphan */
 	uint64_t ticket; /* of the outbox, 0 = none */
 	bool move;
-	enum vhca_vf_state
-		to; /* of a move. An effect that ends while a save is under way moves at once: two can be open */
+	/*
+	 * of a move. An effect that ends while a save is under way moves at once: two can be open
+	 */
+	enum vhca_vf_state to;
 };
 
 /* The effect that a state is entered for; recorded as the intent. */
@@ -46,7 +49,10 @@ static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf
 	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
 }
 
-/* The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The PF's is vport 0. */
+/*
+ * The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The
+ * PF's is vport 0.
+ */
 static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
@@ -54,8 +60,11 @@ static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
 
 static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
 
-/* At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port alone: it names the one that the SM was told
- * of, whatever there is now, and whether it has been seen yet. */
+/*
+ * At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port
+ * alone: it names the one that the SM was told of, whatever there is now, and whether it has been
+ * seen yet.
+ */
 static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 {
 	const struct vhca_vf *vf = c->vf;
@@ -87,13 +96,19 @@ struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
 	return binding_of(claim, true);
 }
 
-/* An SM that is told of a vport before that shows the GUID would find it elsewhere in its next sweep. */
+/*
+ * An SM that is told of a vport before that shows the GUID would find it elsewhere in its next
+ * sweep.
+ */
 static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
 {
 	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
 }
 
-/* An identity that has come back came from a host whose port is not known here: it may have been as far as to be reported there. */
+/*
+ * An identity that has come back came from a host whose port is not known here: it may have been as
+ * far as to be reported there.
+ */
 static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
 		       struct vhca_sm_binding *b)
 {
@@ -114,8 +129,11 @@ static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t p
 	vhca_journal_claim_port(txn, c);
 }
 
-/* Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event sends it. Without a GUID of its own
- * neither. And what was never reported is not withdrawn: it could only be another host's. */
+/*
+ * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
+ * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
+ * could only be another host's.
+ */
 static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
 			    const struct vhca_sm_binding *b)
 {
@@ -145,14 +163,20 @@ static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, struct v
 	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
 }
 
-/* Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing any more. */
+/*
+ * Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing
+ * any more.
+ */
 static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
 {
 	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
 	       !vf->claim->bare;
 }
 
-/* The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or for its return. */
+/*
+ * The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or
+ * for its return.
+ */
 static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
 {
 	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
@@ -160,9 +184,10 @@ static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
 }
 
 /*
- * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody else's by now; but its LID was kept, and if
- * nobody has come for it, nobody will. The epoch of then says so: whoever came has a higher one, and the SM drops this. One that the SM was
- * asked for since would be given to nobody.
+ * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody
+ * else's by now; but its LID was kept, and if nobody has come for it, nobody will. The epoch of
+ * then says so: whoever came has a higher one, and the SM drops this. One that the SM was asked for
+ * since would be given to nobody.
  */
 static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
 {
@@ -175,7 +200,9 @@ static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 	return put_binding(e, txn, c, &b);
 }
 
-/* The binding was reported with the claim; now that the vport shows the GUID, its LID may follow. */
+/*
+ * The binding was reported with the claim; now that the vport shows the GUID, its LID may follow.
+ */
 static bool vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
 			 enum vhca_vf_state to)
 {
@@ -200,7 +227,10 @@ void engine_drop_commits(struct vhca_engine *e)
 		free_commit(TAILQ_FIRST(&e->commits));
 }
 
-/* The claim is over and its VF scrubbed: last words to who waits, and its domain may be served again. */
+/*
+ * The claim is over and its VF scrubbed: last words to who waits, and its domain may be served
+ * again.
+ */
 static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
 {
 	struct vhca_claim gone = *c;
@@ -527,7 +557,10 @@ static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t 
 	vhca_txn_commit(txn, on_report, c);
 }
 
-/* Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's last one. */
+/*
+ * Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's
+ * last one.
+ */
 static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
 {
 	const struct engine_commit *c;
@@ -582,7 +615,10 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
 }
 
-/* The claim's end without a move of its VF; *ret_txn may say more. NULL when out of memory: the VF is stepped again later. */
+/*
+ * The claim's end without a move of its VF; *ret_txn may say more. NULL when out of memory: the VF
+ * is stepped again later.
+ */
 static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf,
 				       struct vhca_txn **ret_txn)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Which port of an adapter carries its VFs' identities. The configuration says so, but what has been programmed is on the port of then: looked
- * for on the other one, it is a foreign key in a guest, and the VF is taken from it. So claims keep their port, over restarts, too.
+ * Which port of an adapter carries its VFs' identities. The configuration says so, but what has
+ * been programmed is on the port of then: looked for on the other one, it is a foreign key in a
+ * guest, and the VF is taken from it. So claims keep their port, over restarts, too.
  */
 #include "agent/engine_int.h"
 

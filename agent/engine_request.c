@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What live domains ask for in their metadata: who is owed a VF, and when what was refused is tried again. */
+/*
+ * What live domains ask for in their metadata: who is owed a VF, and when what was refused is tried
+ * again.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +32,10 @@ static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const
 			   const struct vhca_error *err)
 {
 	struct vhca_request_state *st = request_state(dom, name);
-	/* A full host is not the request's fault: looked at whenever a VF becomes free, at a steady pace else. */
+	/*
+	 * A full host is not the request's fault: looked at whenever a VF becomes free, at a steady
+	 * pace else.
+	 */
 	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? REQUEST_FIRST_MS
 						      : vhca_backoff_next(&st->backoff);
 	char label[192];
@@ -69,7 +75,10 @@ void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf)
 		"find out what ejects it in the guest; vhcactl attach gives it back at once");
 }
 
-/* A domain that holds a VF which nobody claims may have what it asks for: a second one is not given on a guess. */
+/*
+ * A domain that holds a VF which nobody claims may have what it asks for: a second one is not given
+ * on a guess.
+ */
 static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
 			 struct vhca_error *err)
 {
@@ -142,8 +151,10 @@ static bool has_pkeys(const struct vhca_claim *c, const uint16_t *pkeys, size_t 
 	       memcmp(c->identity.pkeys, pkeys, n * sizeof(pkeys[0])) == 0;
 }
 
-/* What the VF of a live domain lacks of what is asked for now. auto and sm are content with any GUID, and a guest that has migrated may be on
- * another adapter than it would get here. */
+/*
+ * What the VF of a live domain lacks of what is asked for now. auto and sm are content with any
+ * GUID, and a guest that has migrated may be on another adapter than it would get here.
+ */
 static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 		    const struct vhca_claim *c, const struct vhca_vf_request *vf,
 		    struct vhca_error *ret)
@@ -189,8 +200,9 @@ static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom
 }
 
 /*
- * What no guest has seen begins anew. A VF in a guest keeps what it came with: its QPs hold the physical index of a P_Key that would go, and a
- * device is not taken from a guest because somebody edits a text. So that is said.
+ * What no guest has seen begins anew. A VF in a guest keeps what it came with: its QPs hold the
+ * physical index of a P_Key that would go, and a device is not taken from a guest because somebody
+ * edits a text. So that is said.
  */
 static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom,
 			    struct vhca_claim *c)

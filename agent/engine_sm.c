@@ -37,8 +37,9 @@ static bool parse_owner(struct json_object *doc, struct known_owner *ret)
 }
 
 /*
- * Above all that the dead host has raised by itself while the SM did not hear it: back again, it would withdraw its last one, and bury a
- * binding at a lower epoch. Only take-overs count here: 2^31 of them, and 2^32 epochs between two. False: there are no more.
+ * Above all that the dead host has raised by itself while the SM did not hear it: back again, it
+ * would withdraw its last one, and bury a binding at a lower epoch. Only take-overs count here:
+ * 2^31 of them, and 2^32 epochs between two. False: there are no more.
  */
 static bool next_generation(uint64_t epoch, uint64_t *ret)
 {
@@ -46,14 +47,19 @@ static bool next_generation(uint64_t epoch, uint64_t *ret)
 	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
 }
 
-/* The one after an epoch may be promised: to the destination of a migration that the SM has not heard of yet, and that goes on when the SM
- * cannot be asked. */
+/*
+ * The one after an epoch may be promised: to the destination of a migration that the SM has not
+ * heard of yet, and that goes on when the SM cannot be asked.
+ */
 static uint64_t above_what_was_promised(uint64_t epoch)
 {
 	return epoch + 2;
 }
 
-/* Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it may not. */
+/*
+ * Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it
+ * may not.
+ */
 static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
 			    const struct known_owner *owner, uint64_t *ret)
 {
@@ -82,8 +88,9 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t ep
 }
 
 /*
- * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say), and the SM has not heard so, else it had refused this
- * one: that request may still come, and would bury it. Now that the SM has accepted it from here, it is ours to raise.
+ * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say), and the SM
+ * has not heard so, else it had refused this one: that request may still come, and would bury it.
+ * Now that the SM has accepted it from here, it is ours to raise.
  */
 static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 {
@@ -97,7 +104,9 @@ static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 	}
 }
 
-/* The SM has refused an epoch. True: the answer is not the last word, another report is under way. */
+/*
+ * The SM has refused an epoch. True: the answer is not the last word, another report is under way.
+ */
 static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
 {
 	struct known_owner owner;

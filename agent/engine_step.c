@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* One step function per VF state: looks at the level of things, makes at most one move or starts at most one effect. */
+/*
+ * One step function per VF state: looks at the level of things, makes at most one move or starts at
+ * most one effect.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -171,7 +174,10 @@ static enum membership unreachable_sm(struct vhca_engine *e, struct vhca_vf *vf,
 	return WAIT;
 }
 
-/* P_Keys that exist only at the SM: without its word the VF is nobody's member (sm.require = attach, forced). */
+/*
+ * P_Keys that exist only at the SM: without its word the VF is nobody's member (sm.require =
+ * attach, forced).
+ */
 static enum membership membership_at_sm(struct vhca_vf *vf)
 {
 	switch (vf->claim->told) {
@@ -192,7 +198,10 @@ static enum membership membership_at_sm(struct vhca_vf *vf)
 	return WAIT;
 }
 
-/* The SM has named an owner, now or when it was asked before: until it has evicted that one, it may show the vGUID. */
+/*
+ * The SM has named an owner, now or when it was asked before: until it has evicted that one, it may
+ * show the vGUID.
+ */
 static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
 {
 	return e->args.fenced && (c->disputed || vhca_epoch_begins_generation(c->epoch)) &&
@@ -208,8 +217,11 @@ static uint64_t patience_ms(const struct vhca_engine *e, const struct vhca_claim
 	return waited < limit ? limit - waited : 0;
 }
 
-/* May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks nobody: a key that the port lacks stays
- * `none` in the map, which is safe, and is mapped when it comes. */
+/*
+ * May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks
+ * nobody: a key that the port lacks stays `none` in the map, which is safe, and is mapped when it
+ * comes.
+ */
 static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
@@ -270,7 +282,10 @@ void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
 	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
 }
 
-/* Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under that guest; the claim is over. */
+/*
+ * Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under
+ * that guest; the claim is over.
+ */
 static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = vhca_model_stranger(&e->model, vf);
@@ -290,8 +305,10 @@ static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
 	return true;
 }
 
-/* The SM has given the vGUID to another host at a higher epoch (a take-over, or an eviction while this host was cut off): the claim is
- * over. In a migration that is for the migration to judge. */
+/*
+ * The SM has given the vGUID to another host at a higher epoch (a take-over, or an eviction while
+ * this host was cut off): the claim is over. In a migration that is for the migration to judge.
+ */
 static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
@@ -307,8 +324,10 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_alarm(e, vf, c->failure.msg);
 }
 
-/* A claim that hot-plugs is over when its domain does not run; one that was made for an XML to come, or that a migration brings, is
- * not. */
+/*
+ * A claim that hot-plugs is over when its domain does not run; one that was made for an XML to
+ * come, or that a migration brings, is not.
+ */
 static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 {
 	if (c->ending || c->failure.kind)
@@ -373,8 +392,10 @@ static void note_guest_address(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->claim->guest = dev->guest;
 }
 
-/* The SM is asked once more whose the identity of a guest is that runs here and was not seen coming:
- * its answer is waited for, and a no is one. */
+/*
+ * The SM is asked once more whose the identity of a guest is that runs here and was not seen
+ * coming: its answer is waited for, and a no is one.
+ */
 static bool awaits_owner(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *dom)
 {
 	const struct vhca_claim *c = vf->claim;
@@ -403,7 +424,10 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
 	} else if (vf->reprogram) {
-		/* Kept for a guest that is on its way: after a restart nobody has confirmed yet that it is still ours. */
+		/*
+		 * Kept for a guest that is on its way: after a restart nobody has confirmed yet
+		 * that it is still ours.
+		 */
 		if (awaits_owner(e, vf, dom))
 			engine_reason(vf, "waits for the SM's answer");
 		else if (dom || !vf->claim->migrating)
@@ -415,8 +439,11 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-/* A QP keeps the physical index that it was given when it was modified. So once the map of a VF in a guest has led to another key than its
- * own, whoever wrote the map or the table, a QP may talk with that key for ever, whatever the map says later. */
+/*
+ * A QP keeps the physical index that it was given when it was modified. So once the map of a VF in
+ * a guest has led to another key than its own, whoever wrote the map or the table, a QP may talk
+ * with that key for ever, whatever the map says later.
+ */
 void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
 {
 	struct vhca_claim *c = vf->claim;
@@ -488,7 +515,10 @@ static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *v
 	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
 }
 
-/* The SM takes a request for an address that nobody shows just now, though its owner is another host: only who is known to own it asks. */
+/*
+ * The SM takes a request for an address that nobody shows just now, though its owner is another
+ * host: only who is known to own it asks.
+ */
 static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	return !e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED;
@@ -607,7 +637,10 @@ static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))
 		return;
-	/* Invariant 4: never while any live XML has the address. An attach that was under way when the claim ended has come after all. */
+	/*
+	 * Invariant 4: never while any live XML has the address. An attach that was under way when
+	 * the claim ended has come after all.
+	 */
 	if (used_by_own_domain(e, vf)) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
@@ -632,7 +665,10 @@ static void step_quarantined(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	uint64_t now = vhca_now_ms(), until;
 
-	/* It started again, or somebody plugged it in by hand; what that guest's QPs hold, nobody knows. */
+	/*
+	 * It started again, or somebody plugged it in by hand; what that guest's QPs hold, nobody
+	 * knows.
+	 */
 	if (used_by_own_domain(e, vf)) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;

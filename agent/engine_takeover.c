@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Taking over from a dead host: whoever restarts its VM here vouches that it runs nowhere else. Then the identities which the SM
- * still has at that host may be taken at a higher epoch; the SM evicts them there, and the old agent finds itself superseded.
+ * Taking over from a dead host: whoever restarts its VM here vouches that it runs nowhere else.
+ * Then the identities which the SM still has at that host may be taken at a higher epoch; the SM
+ * evicts them there, and the old agent finds itself superseded.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -76,7 +77,10 @@ static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhc
 	return 0;
 }
 
-/* Refused by the SM, and still in its guest, or on its way in or out; not what somebody wants detached himself. */
+/*
+ * Refused by the SM, and still in its guest, or on its way in or out; not what somebody wants
+ * detached himself.
+ */
 static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhca_claim *c)
 {
 	enum vhca_vf_state state = c->vf->state;
@@ -87,7 +91,10 @@ static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhc
 	       !vhca_model_suppressed(&e->model, &c->domain, c->name);
 }
 
-/* The SM is asked again. It says which epoch it knows, and now the next one may be ours (engine_sm.c). */
+/*
+ * The SM is asked again. It says which epoch it knows, and now the next one may be ours
+ * (engine_sm.c).
+ */
 static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
 {
 	if (c->failure.kind && !strcmp(c->failure.code, "superseded")) {

@@ -43,8 +43,10 @@ int vhca_events_new(struct vhca_events **ret)
 	*ret = malloc(sizeof(**ret));
 	if (!*ret)
 		return -ENOMEM;
-	/* Really touched: what calloc() only promises would come page by page during the first thousand events, and look like a leak to
-	 * whoever watches the agent's memory. */
+	/*
+	 * Really touched: what calloc() only promises would come page by page during the first
+	 * thousand events, and look like a leak to whoever watches the agent's memory.
+	 */
 	explicit_bzero(*ret, sizeof(**ret));
 	(void)snprintf((*ret)->instance, INSTANCE_STRLEN, "%016" PRIx64, instance);
 	return 0;

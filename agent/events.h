@@ -21,7 +21,10 @@ int vhca_events_new(struct vhca_events **ret);
 /* Accepts NULL, returns NULL. */
 struct vhca_events *vhca_events_free(struct vhca_events *ev);
 
-/* kind: "vf", "grant", "port", "domain", "sm", "alarm"; subject: "0000:01:00.1", "vm1/ib0". Also goes to the log. */
+/*
+ * kind: "vf", "grant", "port", "domain", "sm", "alarm"; subject: "0000:01:00.1", "vm1/ib0". Also
+ * goes to the log.
+ */
 void vhca_events_add(struct vhca_events *ev, const char *kind, const char *subject, const char *fmt,
 		     ...) __attribute__((format(printf, 4, 5)));
 

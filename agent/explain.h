@@ -2,10 +2,12 @@
 #ifndef VHCA_AGENT_EXPLAIN_H
 #define VHCA_AGENT_EXPLAIN_H
 /*
- * Why is a guest's port Down? Walks everything that the VF needs, from the firmware up to the guest, and says one sentence about
- * each. Pure: it reads what the agent knows in memory, asks nobody, writes nothing, and so answers while an adapter hangs.
+ * Why is a guest's port Down? Walks everything that the VF needs, from the firmware up to the
+ * guest, and says one sentence about each. Pure: it reads what the agent knows in memory, asks
+ * nobody, writes nothing, and so answers while an adapter hangs.
  *
- * The first thing that is wrong is the verdict: whatever stands further up depends on it. docs/design/0005-explain.md
+ * The first thing that is wrong is the verdict: whatever stands further up depends on it.
+ * docs/design/0005-explain.md
  */
 #include "agent/model.h"
 #include "conf/conf.h"
@@ -42,7 +44,10 @@ void vhca_explain_vf(const struct vhca_explain *ex, const struct vhca_vf *vf,
 		     struct vhca_finding ret[static VHCA_EXPLAIN_STEPS]);
 
 #define VHCA_EXPLAIN_REQUESTS (VHCA_DOM_VFS_MAX + 1)
-/* What the domain's metadata asks for and whether it has it; returns how many. dom NULL: it does not run here. */
+/*
+ * What the domain's metadata asks for and whether it has it; returns how many. dom NULL: it does
+ * not run here.
+ */
 unsigned int vhca_explain_requests(const struct vhca_explain *ex, const struct vhca_domain *dom,
 				   struct vhca_finding ret[static VHCA_EXPLAIN_REQUESTS]);
 

@@ -3,7 +3,10 @@
 #include "agent/explain_int.h"
 #include "common/base/cleanup.h"
 
-/* Words of the kernel's phys_state (drivers/infiniband/core/sysfs.c: phys_state_to_str), and what follows from each. */
+/*
+ * Words of the kernel's phys_state (drivers/infiniband/core/sysfs.c: phys_state_to_str), and what
+ * follows from each.
+ */
 static const struct {
 	const char *word, *fix;
 } down[] = {
@@ -28,7 +31,10 @@ static void say_down(const struct explain_look *l, struct vhca_finding *f)
 	explain_fix(f, "%s", known ? down[phys].fix : down[0].fix);
 }
 
-/* Only a virtual port is Down with this LID: the VF's behind an SM of this kind, or a PF that is a vport itself. */
+/*
+ * Only a virtual port is Down with this LID: the VF's behind an SM of this kind, or a PF that is a
+ * vport itself.
+ */
 static void say_no_vports(struct vhca_finding *f, const char *what)
 {
 	explain_say(f, VHCA_FINDING_WRONG,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_EXPLAIN_INT_H
 #define VHCA_AGENT_EXPLAIN_INT_H
-/* Shared by explain.c (the walk; adapter, identity, guest) and explain_fabric.c (port, SM, partitions). */
+/*
+ * Shared by explain.c (the walk; adapter, identity, guest) and explain_fabric.c (port, SM,
+ * partitions).
+ */
 #include "agent/explain.h"
 
 /* One walk. */

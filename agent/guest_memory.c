@@ -13,7 +13,9 @@
 #define GIB	(1024 * MIB)
 #define KIB_MAX (UINT64_MAX / 1024)
 
-/* "31 GiB"; MiB where whole GiB would say little. What is there is rounded down, what is needed up. */
+/*
+ * "31 GiB"; MiB where whole GiB would say little. What is there is rounded down, what is needed up.
+ */
 #define SIZE_LEN 32
 static const char *size_text(char buf[static SIZE_LEN], uint64_t kib, bool up)
 {

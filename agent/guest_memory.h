@@ -2,8 +2,9 @@
 #ifndef VHCA_AGENT_GUEST_MEMORY_H
 #define VHCA_AGENT_GUEST_MEMORY_H
 /*
- * A guest's memory, as far as its VFs are concerned. VFIO pins all of it when the guest's first VF is plugged in and lets go of it with the
- * last one: the host must have room for all of it, and whatever waits for a VF to come or go waits longer the more there is.
+ * A guest's memory, as far as its VFs are concerned. VFIO pins all of it when the guest's first VF
+ * is plugged in and lets go of it with the last one: the host must have room for all of it, and
+ * whatever waits for a VF to come or go waits longer the more there is.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +18,8 @@ struct json_object;
 enum vhca_pages {
 	VHCA_PAGES_ORDINARY,
 	VHCA_PAGES_HUGE,
-	VHCA_PAGES_MIXED, /* of several sizes, by the guest's NUMA nodes: how much of each is not known */
+	/* of several sizes, by the guest's NUMA nodes: how much of each is not known */
+	VHCA_PAGES_MIXED,
 	VHCA_PAGES_COUNT
 };
 
@@ -38,18 +40,24 @@ struct vhca_memory_room {
 	bool no_such_pages; /* the host has none of that size */
 };
 
-/* The time that this much may take on top of any deadline for a VF to come or go: libvirt gives QEMU the same for the huge pages of a
- * guest that starts. */
+/*
+ * The time that this much may take on top of any deadline for a VF to come or go: libvirt gives
+ * QEMU the same for the huge pages of a guest that starts.
+ */
 #define VHCA_MEMORY_MS_PER_GIB 1000
 uint64_t vhca_guest_memory_ms(uint64_t kib);
 
-/* libvirt makes <hard_limit>, if there is one, the limit of what QEMU may lock: below the guest's memory no VF can be plugged in. Refused
- * "hard_limit", -ENOMEM. */
+/*
+ * libvirt makes <hard_limit>, if there is one, the limit of what QEMU may lock: below the guest's
+ * memory no VF can be plugged in. Refused "hard_limit", -ENOMEM.
+ */
 int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const char *domain,
 				  struct vhca_error *err);
 
-/* Whether a guest that is to come fits beside coming_kib, which others need that are expected too. Refused "guest_memory", -ENOMEM, with
- * figures. */
+/*
+ * Whether a guest that is to come fits beside coming_kib, which others need that are expected too.
+ * Refused "guest_memory", -ENOMEM, with figures.
+ */
 int vhca_guest_memory_check_room(const struct vhca_guest_memory *memory, const char *domain,
 				 const struct vhca_memory_room *room, uint64_t coming_kib,
 				 struct vhca_error *err);

@@ -2,8 +2,9 @@
 #ifndef VHCA_AGENT_HOOKD_H
 #define VHCA_AGENT_HOOKD_H
 /*
- * Serves the qemu hook: one request and one reply per connection on run_dir/hook.sock, answered from memory at once. libvirt
- * holds locks while its hook waits, so nothing here may depend on libvirt, the store or the hardware.
+ * Serves the qemu hook: one request and one reply per connection on run_dir/hook.sock, answered
+ * from memory at once. libvirt holds locks while its hook waits, so nothing here may depend on
+ * libvirt, the store or the hardware.
  */
 #include "common/base/error.h"
 #include "common/base/hook_message.h"

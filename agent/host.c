@@ -203,7 +203,10 @@ static void enable_done(void *arg)
 		vhca_host_rescan(host);
 }
 
-/* What live XML and claims say against taking all VFs of the HCA away; the vfio groups are probed right before it is done. */
+/*
+ * What live XML and claims say against taking all VFs of the HCA away; the vfio groups are probed
+ * right before it is done.
+ */
 static int check_unused(struct vhca_host *host, const struct vhca_hca *hca, struct vhca_error *err)
 {
 	struct vhca_model *m = vhca_engine_model(host->args.engine);
@@ -399,7 +402,9 @@ static void effect_done(void *arg)
 	vhca_engine_effect_done(job->engine, job->vf, job->effect, &job->result);
 }
 
-/* The engine's answer is owed even when no job could be made: from the loop, as the contract says. */
+/*
+ * The engine's answer is owed even when no job could be made: from the loop, as the contract says.
+ */
 static void refuse_effect(struct vhca_host *host, struct vhca_host_job *job, int rc)
 {
 	job->result.rc = rc;

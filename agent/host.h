@@ -2,8 +2,9 @@
 #ifndef VHCA_AGENT_HOST_H
 #define VHCA_AGENT_HOST_H
 /*
- * The hardware side of the engine: udev says that something changed, a scan on its own strand reads the inventory, one strand per PF
- * enables VFs and carries out effects, libibverbs watches the ports. Nothing here decides: results go to the engine.
+ * The hardware side of the engine: udev says that something changed, a scan on its own strand reads
+ * the inventory, one strand per PF enables VFs and carries out effects, libibverbs watches the
+ * ports. Nothing here decides: results go to the engine.
  */
 #include "agent/engine.h"
 #include "common/loop/strand.h"

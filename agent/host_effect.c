@@ -130,7 +130,10 @@ static int do_program(struct vhca_host_job *job)
 
 	if (!r)
 		r = need_device(job, err);
-	/* Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed before anything prepared it. */
+	/*
+	 * Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed
+	 * before anything prepared it.
+	 */
 	if (!r && job->bind)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
 	if (r < 0)
@@ -189,7 +192,9 @@ static int do_choose(struct vhca_host_job *job)
 	return r;
 }
 
-/* Under a guest that has it: who holds the group does not matter, and a VF that is bound stays so. */
+/*
+ * Under a guest that has it: who holds the group does not matter, and a VF that is bound stays so.
+ */
 static int do_strip(struct vhca_host_job *job)
 {
 	struct vhca_identity_at at = place_of(job);

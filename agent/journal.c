@@ -11,8 +11,8 @@
 #include "sm/outbox.h"
 
 /*
- * Every row that mirrors hardware carries the boot it was true in: VFs, their driver and their maps do not survive a reboot.
- * GUIDs and epochs are unsigned 64-bit numbers in SQLite's signed column.
+ * Every row that mirrors hardware carries the boot it was true in: VFs, their driver and their maps
+ * do not survive a reboot. GUIDs and epochs are unsigned 64-bit numbers in SQLite's signed column.
  */
 static const char schema_1[] =
 	"CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL,"
@@ -75,9 +75,9 @@ static const char schema_14[] =
 	"ALTER TABLE migrations ADD COLUMN copy TEXT NOT NULL DEFAULT '{}';";
 
 /*
- * What a claim wished of its place (numa: -1 = any), and how its VF has failed others: rests_until is
- * CLOCK_BOOTTIME, VFs of an earlier boot have not failed. And the migration that a claim was in when
- * it ended with its boot, until somebody says whose the epoch is.
+ * What a claim wished of its place (numa: -1 = any), and how its VF has failed others: rests_until
+ * is CLOCK_BOOTTIME, VFs of an earlier boot have not failed. And the migration that a claim was in
+ * when it ended with its boot, until somebody says whose the epoch is.
  */
 static const char schema_15[] = "ALTER TABLE claims ADD COLUMN pf TEXT;"
 				"ALTER TABLE claims ADD COLUMN numa INTEGER NOT NULL DEFAULT -1;"

@@ -2,8 +2,8 @@
 #ifndef VHCA_AGENT_JOURNAL_H
 #define VHCA_AGENT_JOURNAL_H
 /*
- * What survives the agent: its tables, and the rows of one transition. Everything that a transition changes goes into one
- * transaction; the engine acts only after it is durable.
+ * What survives the agent: its tables, and the rows of one transition. Everything that a transition
+ * changes goes into one transaction; the engine acts only after it is durable.
  */
 #include "agent/model.h"
 #include "common/store/store.h"
@@ -30,12 +30,17 @@ struct vhca_journal_sink {
 	int (*claim)(void *ctx, struct vhca_claim *claim, struct vhca_bdf bdf);
 };
 
-/* Loads everything into the model (claims, epochs, suppressions) and hands VF rows and claims to the sink, VFs first.
- * Blocking; start-up only. */
+/*
+ * Loads everything into the model (claims, epochs, suppressions) and hands VF rows and claims to
+ * the sink, VFs first. Blocking; start-up only.
+ */
 int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		      const struct vhca_journal_sink *sink, void *ctx, struct vhca_error *err);
 
-/* Columns as they are written here, 0 or -EBADMSG. Another spelling would be another key to the database, and the same to the model. */
+/*
+ * Columns as they are written here, 0 or -EBADMSG. Another spelling would be another key to the
+ * database, and the same to the model.
+ */
 int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret);
 int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret);
 

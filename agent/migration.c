@@ -36,7 +36,10 @@ const struct vhca_mig *vhca_migrations_first(struct vhca_migrations *ms)
 	return TAILQ_FIRST(&ms->list);
 }
 
-/* What the destination has brought is settled before it is done, and the source asks for it in between, too. */
+/*
+ * What the destination has brought is settled before it is done, and the source asks for it in
+ * between, too.
+ */
 static bool has_brought(const struct vhca_mig *m)
 {
 	return !m->source && (m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE);

@@ -2,9 +2,10 @@
 #ifndef VHCA_AGENT_MIGRATION_H
 #define VHCA_AGENT_MIGRATION_H
 /*
- * Migrations, both sides (docs/design/0002-migration.md). Like the engine: the state is journaled before its effect starts, every effect
- * is idempotent and done again after a restart, and what is looked at is the level of things. The rules of both sides are tables
- * (agent/migration_table.h), printed in docs/migration-states.md.
+ * Migrations, both sides (docs/design/0002-migration.md). Like the engine: the state is journaled
+ * before its effect starts, every effect is idempotent and done again after a restart, and what is
+ * looked at is the level of things. The rules of both sides are tables (agent/migration_table.h),
+ * printed in docs/migration-states.md.
  */
 #include "agent/engine.h"
 #include "agent/migration_vfs.h"
@@ -49,7 +50,8 @@ int vhca_mig_mode_parse(const char *word, enum vhca_mig_mode *ret);
 enum vhca_mig_time {
 	VHCA_MIG_REMOVED_TO_MIGRATE, /* source: from the last DEVICE_REMOVED to libvirt's call */
 	VHCA_MIG_REMOVED_TO_READY,   /* source, external: to the state ready */
-	VHCA_MIG_RESUMED_TO_ATTACH, /* destination: from RESUMED to libvirt's call for the first VF */
+	/* destination: from RESUMED to libvirt's call for the first VF */
+	VHCA_MIG_RESUMED_TO_ATTACH,
 	VHCA_MIG_RESUMED_TO_GRANTED, /* destination: until the SM has granted the last one */
 	VHCA_MIG_TIME_COUNT
 };
@@ -106,8 +108,8 @@ struct vhca_mig {
 	struct vhca_migrations *owner;
 	struct vhca_uuid id, domain;
 	char domain_name[128];
-	char peer
-		[VHCA_NAME_MAX]; /* source: [peer NAME]; destination: the source's node name, shortened */
+	/* source: [peer NAME]; destination: the source's node name, shortened */
+	char peer[VHCA_NAME_MAX];
 	bool source;
 	enum vhca_mig_mode mode;
 	struct vhca_guest_memory
@@ -143,8 +145,8 @@ struct vhca_mig {
 	uint64_t lease_ms;	    /* source: in ready and parked; 0 = no end */
 	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy it */
 	uint64_t lease_until;	    /* vhca_now_ms(); 0 = no end. Source, managed: of the copy */
-	uint64_t
-		arrived_ms; /* destination: the guest was seen here before the hand-over; 0 = not so */
+	/* destination: the guest was seen here before the hand-over; 0 = not so */
+	uint64_t arrived_ms;
 	uint64_t renewed_ms; /* source: the destination's lease, in this life of the agent */
 	struct vhca_backoff backoff;
 	uint64_t not_before_ms;
@@ -170,7 +172,10 @@ struct vhca_migrations_args {
 	struct vhca_engine *engine;
 	const struct vhca_conf *conf;
 	struct vhca_mig_effects effects;
-	/* A destination silent for so long, or a VF quarantined for so long on the way back, is given up; 0 = 15000. */
+	/*
+	 * A destination silent for so long, or a VF quarantined for so long on the way back, is
+	 * given up; 0 = 15000.
+	 */
 	uint32_t abort_tries_ms;
 	uint32_t retry_ms; /* the first back-off; 0 = 200 */
 	uint32_t renew_ms; /* between two renewals of the lease there; 0 = 2000 */
@@ -227,7 +232,10 @@ struct vhca_mig_offer {
 /* Answers when reserved. The same id again gets the answer of the first. */
 void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *offer,
 			   vhca_mig_waiter_fn fn, void *arg);
-/* What guests need of the same pages that are to come as well and that libvirt has not begun to bring. */
+/*
+ * What guests need of the same pages that are to come as well and that libvirt has not begun to
+ * bring.
+ */
 uint64_t vhca_migrations_memory_coming(const struct vhca_migrations *ms,
 				       const struct vhca_guest_memory *like);
 /* The new epoch of each vGUID; answers when programmed. */
@@ -237,8 +245,11 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 /* Answers when nothing is left; an unknown id is remembered as ended. */
 void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 			 vhca_mig_waiter_fn fn, void *arg);
-/* The hook's `migrate begin` of a domain with this migration's marker: 0 = pinned, or a negative errno with err: refuse. A marker goes
- * with any copy of a domain's XML: it is worth something for the migration's own domain only. */
+/*
+ * The hook's `migrate begin` of a domain with this migration's marker: 0 = pinned, or a negative
+ * errno with err: refuse. A marker goes with any copy of a domain's XML: it is worth something for
+ * the migration's own domain only.
+ */
 int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id,
 			  const struct vhca_uuid *domain, struct vhca_error *err);
 
@@ -247,10 +258,15 @@ const struct vhca_mig *vhca_migrations_find(struct vhca_migrations *ms,
 					    const struct vhca_uuid *id); /* borrowed or NULL */
 const struct vhca_mig *
 vhca_migrations_first(struct vhca_migrations *ms); /* oldest; then TAILQ_NEXT(m, link) */
-/* The claims of a migration, in the model's order: first with NULL; NULL at the end. At the destination they are still found when it is
- * done (until the agent is restarted). */
+/*
+ * The claims of a migration, in the model's order: first with NULL; NULL at the end. At the
+ * destination they are still found when it is done (until the agent is restarted).
+ */
 struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after);
-/* At the source: the guest, as libvirt shows it; NULL if it does not run here. Borrowed, for the moment. */
+/*
+ * At the source: the guest, as libvirt shows it; NULL if it does not run here. Borrowed, for the
+ * moment.
+ */
 const struct vhca_dom_info *vhca_migration_guest(const struct vhca_mig *m);
 /* At the destination: libvirt has begun to bring the guest, or may have. */
 bool vhca_migration_begun(const struct vhca_mig *m);

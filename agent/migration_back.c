@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The source's way back: the destination withdraws, or the subnet manager decides, and the guest has its VFs again. */
+/*
+ * The source's way back: the destination withdraws, or the subnet manager decides, and the guest
+ * has its VFs again.
+ */
 #include <string.h>
 
 #include "agent/migration_int.h"
@@ -57,7 +60,10 @@ static void outbid(struct vhca_mig *m)
 
 /* ---- aborting ---- */
 
-/* What has left was withdrawn at its epoch, handed over or not, and the SM may still get to hear so after all that is said from now on. */
+/*
+ * What has left was withdrawn at its epoch, handed over or not, and the SM may still get to hear so
+ * after all that is said from now on.
+ */
 static void leave_the_epoch(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -70,7 +76,10 @@ static void leave_the_epoch(struct vhca_mig *m)
 	mig_reason(m, "%s", m->failure.msg);
 }
 
-/* Claims that are on their way out of the guest come to rest first; those of quarantined VFs would not. */
+/*
+ * Claims that are on their way out of the guest come to rest first; those of quarantined VFs would
+ * not.
+ */
 static bool is_moving(const struct vhca_claim *c)
 {
 	return !mig_claim_is_away(c) && !mig_claim_stayed(c) && !mig_claim_is_stuck(c);
@@ -99,7 +108,10 @@ static bool is_too_late(const struct vhca_mig *m)
 	return m->res->rc < 0 && !strcmp(m->res->err.code, "too_late");
 }
 
-/* Without an epoch the destination can do nothing; its lease cleans up what the abort did not reach. */
+/*
+ * Without an epoch the destination can do nothing; its lease cleans up what the abort did not
+ * reach.
+ */
 static bool withdrew_or_never_had_it(const struct vhca_mig *m)
 {
 	return mig_succeeded(m) || !m->handed;
@@ -151,7 +163,9 @@ static bool sm_has_accepted(const struct vhca_mig *m)
 	return m->runs_here && is_fenced(m) && !m->handed && mig_all(m, is_accepted);
 }
 
-/* No word of the SM, or not a good one: the guest gets its device, which shows nobody's identity. */
+/*
+ * No word of the SM, or not a good one: the guest gets its device, which shows nobody's identity.
+ */
 static void go_bare_in_time(struct vhca_mig *m)
 {
 	uint64_t waited = vhca_now_ms() - m->entered_ms,
@@ -168,7 +182,10 @@ static void go_bare_in_time(struct vhca_mig *m)
 	}
 }
 
-/* Is the guest here, and nowhere else? Only libvirt can tell; who has its identity, only the destination and the SM. */
+/*
+ * Is the guest here, and nowhere else? Only libvirt can tell; who has its identity, only the
+ * destination and the SM.
+ */
 static bool guest_runs_here(const struct vhca_mig *m)
 {
 	const struct vhca_mig_result *res = m->res;
@@ -181,7 +198,10 @@ static bool must_outbid(const struct vhca_mig *m)
 	return guest_runs_here(m) && is_fenced(m) && m->handed;
 }
 
-/* What the SM has not heard of yet waits in the outbox; what it refused is asked again: the other owner may have gone. */
+/*
+ * What the SM has not heard of yet waits in the outbox; what it refused is asked again: the other
+ * owner may have gone.
+ */
 static void note_where_and_ask_sm(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -254,7 +274,9 @@ static bool some_are_withheld(const struct vhca_mig *m)
 	return mig_any(m, is_withheld);
 }
 
-/* A VF that was quarantined has come to rest after the others, and after they had left the epoch. */
+/*
+ * A VF that was quarantined has come to rest after the others, and after they had left the epoch.
+ */
 static void give_back(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -291,7 +313,10 @@ static void await_the_stuck(struct vhca_mig *m)
 	mig_again(m, m->entered_ms + m->owner->args.abort_tries_ms - vhca_now_ms());
 }
 
-/* What is quarantined is no longer this guest's: when it has been scrubbed, the domain's request is served anew. */
+/*
+ * What is quarantined is no longer this guest's: when it has been scrubbed, the domain's request is
+ * served anew.
+ */
 static void settle_without_the_stuck(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;

@@ -158,7 +158,10 @@ void mig_end_leftovers(struct vhca_migrations *ms)
 		m = vhca_migrations_find(ms, &c->migration);
 		if (m && !vhca_mig_state_is_final(m->state))
 			continue;
-		/* The agent was killed before the migration that it reserved this for was written down. */
+		/*
+		 * The agent was killed before the migration that it reserved this for was written
+		 * down.
+		 */
 		if (c->away ||
 		    (m && (m->state == VHCA_MIG_ENDED || (m->source && m->state == VHCA_MIG_DONE))))
 			vhca_engine_drop(ms->args.engine, c);

@@ -165,9 +165,9 @@ static void await_keys(struct vhca_mig *m)
 /* ---- the guest is here before the hand-over ---- */
 
 /*
- * It runs here, and no copy of it was let in: it was started here, after its source had died. What is kept is promised by a host that will not
- * hand it over; what the guest gets, its metadata asks for. (A managed copy may have been let in by an agent that was killed before it
- * wrote so.)
+ * It runs here, and no copy of it was let in: it was started here, after its source had died. What
+ * is kept is promised by a host that will not hand it over; what the guest gets, its metadata asks
+ * for. (A managed copy may have been let in by an agent that was killed before it wrote so.)
  */
 static bool was_started_here(const struct vhca_mig *m)
 {
@@ -181,7 +181,10 @@ static void fail_started_here(struct vhca_mig *m)
 		      "the domain was started here, not migrated");
 }
 
-/* Its VFs at the source are withdrawn and the next epoch is in the journal there: without that no managed copy begins. */
+/*
+ * Its VFs at the source are withdrawn and the next epoch is in the journal there: without that no
+ * managed copy begins.
+ */
 static bool guest_came_first(const struct vhca_mig *m)
 {
 	return m->mode == VHCA_MIG_MODE_MANAGED && m->pinned && guest_runs_here(m);
@@ -227,7 +230,9 @@ static void note_handed(struct vhca_mig *m)
 	m->handed = true;
 }
 
-/* Where the guest is here already, the first of several may be in it before the last is programmed. */
+/*
+ * Where the guest is here already, the first of several may be in it before the last is programmed.
+ */
 static bool is_programmed(const struct vhca_claim *c)
 {
 	return vhca_claim_rests_in(c, VHCA_VF_PROGRAMMED) || c->vf->state == VHCA_VF_ATTACHED;
@@ -250,7 +255,10 @@ static void note_guest_comes(struct vhca_mig *m)
 	mig_again(m, 0);
 }
 
-/* The incoming domain was here and has gone: the copy failed. The source will say so; if it cannot, the lease ends it. */
+/*
+ * The incoming domain was here and has gone: the copy failed. The source will say so; if it cannot,
+ * the lease ends it.
+ */
 static bool guest_vanished(const struct vhca_mig *m)
 {
 	return m->pinned && m->answered && mig_guest_is_gone(m);
@@ -264,8 +272,8 @@ static void shorten_the_lease(struct vhca_mig *m)
 }
 
 /*
- * Started here, it seems, after its source had died; it may have been elsewhere in between, and its identities with it. (Or it was too quick
- * for us: then the SM says again what it said before.)
+ * Started here, it seems, after its source had died; it may have been elsewhere in between, and its
+ * identities with it. (Or it was too quick for us: then the SM says again what it said before.)
  */
 static bool guest_was_not_seen_coming(const struct vhca_mig *m)
 {
@@ -293,8 +301,10 @@ static bool has_another_owner(const struct vhca_claim *c)
 	return c->told == VHCA_TOLD_SUPERSEDED;
 }
 
-/* The guest was started here, it seems, and the SM has another owner of what it asks for: nobody but
- * that one hands it over. */
+/*
+ * The guest was started here, it seems, and the SM has another owner of what it asks for: nobody
+ * but that one hands it over.
+ */
 static bool is_superseded(const struct vhca_mig *m)
 {
 	return mig_any(m, has_another_owner);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hand-over of a managed migration. It goes on beside libvirt's copy, so the guest does not wait for it without its VFs: they are
- * withdrawn, and the promise is in the journal, before libvirt begins. If the copy is faster, or the agent dies, the destination
- * waits for it with the guest.
+ * The hand-over of a managed migration. It goes on beside libvirt's copy, so the guest does not
+ * wait for it without its VFs: they are withdrawn, and the promise is in the journal, before
+ * libvirt begins. If the copy is faster, or the agent dies, the destination waits for it with the
+ * guest.
  */
 #include "agent/migration_int.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-/* It is spent before it is promised: durable with the next state, and promised again after a crash. */
+/*
+ * It is spent before it is promised: durable with the next state, and promised again after a crash.
+ */
 void mig_spend_an_epoch(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -19,14 +22,20 @@ void mig_spend_an_epoch(struct vhca_mig *m)
 	m->delivered = false;
 }
 
-/* Of the destination's lease, by the hand-over once more. Claims that ended with an earlier boot are not spoken for. */
+/*
+ * Of the destination's lease, by the hand-over once more. Claims that ended with an earlier boot
+ * are not spoken for.
+ */
 bool mig_renewal_is_due(const struct vhca_mig *m)
 {
 	return vhca_migration_claim(m, NULL) &&
 	       vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
 }
 
-/* libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its lease until then. */
+/*
+ * libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its
+ * lease until then.
+ */
 static bool is_to_be_renewed(const struct vhca_mig *m)
 {
 	return m->state == VHCA_MIG_COPYING && mig_renewal_is_due(m);

@@ -8,15 +8,15 @@
 #define MIG_RETRY_CAP_MS   5000
 #define MIG_JOB_POLL_MS	   500 /* after a restart: is libvirt still copying? */
 #define MIG_STATUS_POLL_MS 200 /* is it attached there? */
-#define MIG_CLAIM_TRIES_MS \
-	15000 /* a destination that cannot be reached so long is given up: nothing was touched yet */
+/* a destination that cannot be reached so long is given up: nothing was touched yet */
+#define MIG_CLAIM_TRIES_MS 15000
 #define MIG_ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
-#define MIG_RENEW_MS \
-	2000 /* ready and copying: the lease there is renewed, and it is asked whether libvirt came */
-#define MIG_ALONE_MS \
-	15000 /* destination: the guest is here, and so long nobody has handed over what was promised for it */
-#define MIG_INCOMING_GONE_MS \
-	30000 /* destination: the incoming domain vanished; the source's abort should come, or the copy again */
+/* ready and copying: the lease there is renewed, and it is asked whether libvirt came */
+#define MIG_RENEW_MS 2000
+/* destination: the guest is here, and so long nobody has handed over what was promised for it */
+#define MIG_ALONE_MS 15000
+/* destination: the incoming domain vanished; the source's abort should come, or the copy again */
+#define MIG_INCOMING_GONE_MS 30000
 
 struct vhca_mig_waiter {
 	STAILQ_ENTRY(vhca_mig_waiter) link;
@@ -95,11 +95,15 @@ void mig_settle_claims(struct vhca_mig *m);
 void mig_let_go(struct vhca_mig *m);
 /* Claims of a destination, loaded from the journal: who lends them waits for the proof. */
 void mig_owe_what_was_lent(struct vhca_mig *m);
-/* The end of a migration and the end of its hold on the claims are transactions of their own: an agent that was killed between them
- * does the second one when it starts. */
+/*
+ * The end of a migration and the end of its hold on the claims are transactions of their own: an
+ * agent that was killed between them does the second one when it starts.
+ */
 void mig_end_leftovers(struct vhca_migrations *ms);
-/* The SM may have given its claims back their identities in an earlier life of the agent: whoever ends them withdraws those. That is now, if
- * it was an earlier boot. */
+/*
+ * The SM may have given its claims back their identities in an earlier life of the agent: whoever
+ * ends them withdraws those. That is now, if it was an earlier boot.
+ */
 void mig_own_what_was_asked_for(struct vhca_mig *m);
 
 /* ---- migration_handover.c ---- */

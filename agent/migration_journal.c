@@ -119,7 +119,10 @@ static int load_copy(struct vhca_mig *m, const char *text)
 	return r;
 }
 
-/* CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a lease lasts no longer than it is long. */
+/*
+ * CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a
+ * lease lasts no longer than it is long.
+ */
 static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
 {
 	uint64_t ms = m->mode == VHCA_MIG_MODE_MANAGED ? m->copy.timeout_ms : m->lease_ms;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What others ask of the machine: people and programs at the source; the source's agent and libvirt's hook at the destination. */
+/*
+ * What others ask of the machine: people and programs at the source; the source's agent and
+ * libvirt's hook at the destination.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -219,8 +222,10 @@ static int reserve_missing(struct vhca_mig *m, const struct vhca_mig_offer *offe
 	return 0;
 }
 
-/* Each VF's claim is a transaction of its own: an agent that was killed between them knows of some VFs only. The source has had no answer
- * then, and offers all of them again. */
+/*
+ * Each VF's claim is a transaction of its own: an agent that was killed between them knows of some
+ * VFs only. The source has had no answer then, and offers all of them again.
+ */
 static int complete(struct vhca_mig *m, const struct vhca_mig_offer *offer, struct vhca_error *err)
 {
 	int r;
@@ -418,7 +423,10 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 		mig_event(m, MIG_ON_HANDED);
 		return;
 	}
-	/* A source that was restarted asks again; one that waits for an orchestrator, or for libvirt's copy, every now and then. */
+	/*
+	 * A source that was restarted asks again; one that waits for an orchestrator, or for
+	 * libvirt's copy, every now and then.
+	 */
 	lease_until = vhca_now_ms() + ms->args.conf->lease_ms;
 	if (m->lease_until < lease_until) /* a big guest may have longer already */
 		m->lease_until = lease_until;
@@ -443,8 +451,8 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 	if (!m) {
 		m = mig_new(ms, id);
 		if (m)
-			m->state =
-				VHCA_MIG_ENDING; /* nothing to end, but a late offer must not start it */
+			/* nothing to end, but a late offer must not start it */
+			m->state = VHCA_MIG_ENDING;
 	}
 	if (!m || m->source || has_arrived(m)) {
 		mig_answer_later(ms, fn, arg, &mig_too_late);
@@ -465,7 +473,10 @@ static bool is_of_an_earlier_boot(const struct vhca_claim *c)
 	return c->orphan;
 }
 
-/* Of a managed migration the hand-over comes while the guest does; an orchestrator has been told when to begin. */
+/*
+ * Of a managed migration the hand-over comes while the guest does; an orchestrator has been told
+ * when to begin.
+ */
 static bool admits(const struct vhca_mig *m)
 {
 	enum vhca_mig_state state = m->committing ? m->next : m->state;
@@ -492,8 +503,8 @@ int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id
 				      "at the source",
 				      VHCA_UUID_STR(id));
 	m->begun = true;
-	m->pinned =
-		true; /* durable with the next move; after a restart the lease starts anew and is long enough */
+	/* durable with the next move; after a restart the lease starts anew and is long enough */
+	m->pinned = true;
 	/* For the domain to appear: QEMU may have to fill its huge pages with zeros first. */
 	lease_ms = ms->args.conf->lease_ms + vhca_guest_memory_ms(m->memory.kib);
 	m->lease_until = vhca_now_ms() + lease_ms;

@@ -62,7 +62,10 @@ static void fail_claims_lost(struct vhca_mig *m)
 		      "its VFs were detached, or the agent was restarted as it began");
 }
 
-/* In this life of the agent. It is set while the guest lets go of its VFs: nothing has to wait for it later. */
+/*
+ * In this life of the agent. It is set while the guest lets go of its VFs: nothing has to wait for
+ * it later.
+ */
 static bool is_to_be_marked(const struct vhca_mig *m)
 {
 	return !mig_is_parking(m) && !m->marked;
@@ -182,7 +185,10 @@ static bool is_to_stop_copying(const struct vhca_mig *m)
 	return m->cancel && m->effect == VHCA_MIG_EFFECT_COPY && !m->cancelling;
 }
 
-/* Again and again until the copy ends: libvirt cannot abort what it has not begun. Beside the copy, so not by a rule. */
+/*
+ * Again and again until the copy ends: libvirt cannot abort what it has not begun. Beside the copy,
+ * so not by a rule.
+ */
 static void abort_the_job(struct vhca_mig *m)
 {
 	struct vhca_mig_effects *e = &m->owner->args.effects;
@@ -203,7 +209,10 @@ static bool was_not_heard(const struct vhca_mig *m)
 	return m->res->err.kind == VHCA_ERR_UNAVAILABLE;
 }
 
-/* The destination does not take it: the guest is better off here. Until libvirt has stopped it is asked again, but not all the time. */
+/*
+ * The destination does not take it: the guest is better off here. Until libvirt has stopped it is
+ * asked again, but not all the time.
+ */
 static void call_the_guest_back(struct vhca_mig *m)
 {
 	mig_hand_over_later(m);
@@ -217,7 +226,10 @@ static void say_why_not_cancelled(struct vhca_mig *m)
 		mig_reason(m, "cannot cancel: %s", m->res->err.msg);
 }
 
-/* libvirt goes on with a copy when we die: look before starting another one. An orchestrator starts its own. */
+/*
+ * libvirt goes on with a copy when we die: look before starting another one. An orchestrator starts
+ * its own.
+ */
 static bool may_be_copying(const struct vhca_mig *m)
 {
 	return m->mode == VHCA_MIG_MODE_EXTERNAL || m->loaded || m->answered;
@@ -255,8 +267,10 @@ static void fail_not_copied(struct vhca_mig *m)
 			      : "the copy did not take place");
 }
 
-/* libvirt has paused the guest for the orchestrator's migration and does not know how that ended, or is about to end it: the destination
- * knows. */
+/*
+ * libvirt has paused the guest for the orchestrator's migration and does not know how that ended,
+ * or is about to end it: the destination knows.
+ */
 static bool is_held_for_orchestrator(const struct vhca_mig *m)
 {
 	return m->mode == VHCA_MIG_MODE_EXTERNAL && m->res->held;
@@ -293,7 +307,10 @@ static bool never_set_out(const struct vhca_mig *m)
 	return m->mode == VHCA_MIG_MODE_EXTERNAL && !m->begun && !m->res->begun;
 }
 
-/* We had taken it for lost and bid for the next epoch; but the guest is there, and nothing was handed over yet. */
+/*
+ * We had taken it for lost and bid for the next epoch; but the guest is there, and nothing was
+ * handed over yet.
+ */
 static bool waits_for_what_was_taken_back(const struct vhca_mig *m)
 {
 	return m->res->waits && !m->handed && all_are_away(m);
@@ -305,7 +322,10 @@ static void look_there_later(struct vhca_mig *m)
 	m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
 }
 
-/* It runs there, and libvirt has it here, too, paused by its migration: about to be ended, or for ever, because the word of that was lost. */
+/*
+ * It runs there, and libvirt has it here, too, paused by its migration: about to be ended, or for
+ * ever, because the word of that was lost.
+ */
 static bool copy_is_left(const struct vhca_mig *m)
 {
 	const struct vhca_domain *d = vhca_model_domain(m->owner->model, &m->domain);

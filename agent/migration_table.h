@@ -2,9 +2,10 @@
 #ifndef VHCA_AGENT_MIGRATION_TABLE_H
 #define VHCA_AGENT_MIGRATION_TABLE_H
 /*
- * The machine of a migration as data, which agent/migration.c executes and tests/integration/migration_doc.c prints
- * (docs/migration-states.md). For an event the first rule counts whose state and guard fit; if none does, nothing happens.
- * next is journaled before anything of that state begins.
+ * The machine of a migration as data, which agent/migration.c executes and
+ * tests/integration/migration_doc.c prints (docs/migration-states.md). For an event the first rule
+ * counts whose state and guard fit; if none does, nothing happens. next is journaled before
+ * anything of that state begins.
  */
 #include "agent/migration.h"
 

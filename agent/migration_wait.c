@@ -23,7 +23,10 @@ int mig_await(struct vhca_mig *m, enum vhca_mig_state until, vhca_mig_waiter_fn 
 	return 0;
 }
 
-/* The states of a side that goes well are in ascending order; a state that ends otherwise fails who waited for less. */
+/*
+ * The states of a side that goes well are in ascending order; a state that ends otherwise fails who
+ * waited for less.
+ */
 static bool satisfied(const struct vhca_mig *m, const struct vhca_mig_waiter *w)
 {
 	if (w->until == VHCA_MIG_ENDED)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The source while it waits for somebody else: for the orchestrator's migration (ready), or for the end of whatever the VFs are in the way
- * of (parked). The guest is without its VFs meanwhile, so a lease limits it.
+ * The source while it waits for somebody else: for the orchestrator's migration (ready), or for the
+ * end of whatever the VFs are in the way of (parked). The guest is without its VFs meanwhile, so a
+ * lease limits it.
  */
 #include "agent/migration_int.h"
 #include "common/base/cleanup.h"
@@ -36,7 +37,10 @@ static void say_why_not_renewed(struct vhca_mig *m)
 	mig_reason(m, "%s", m->res->err.msg);
 }
 
-/* The destination has given it up. What that means, the job says: nothing is rolled back under a copy. */
+/*
+ * The destination has given it up. What that means, the job says: nothing is rolled back under a
+ * copy.
+ */
 static void note_given_up(struct vhca_mig *m)
 {
 	mig_fail_as_told(m);
@@ -48,7 +52,9 @@ static bool a_job_is_under_way(const struct vhca_mig *m)
 	return m->res->copying || m->res->held;
 }
 
-/* A copy has been begun there, or nobody waits for it there any more, and here is none: it failed. */
+/*
+ * A copy has been begun there, or nobody waits for it there any more, and here is none: it failed.
+ */
 static bool copy_was_tried(const struct vhca_mig *m)
 {
 	return m->begun;

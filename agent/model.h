@@ -2,9 +2,10 @@
 #ifndef VHCA_AGENT_MODEL_H
 #define VHCA_AGENT_MODEL_H
 /*
- * The agent's state in memory: HCAs and their VFs, claims, live domains. Owned by the state thread; the store holds what must
- * survive (agent/journal.h). Objects are found by their natural keys and live as long as the model, except claims (deleted when
- * their VF is free again) and domains (deleted when libvirt no longer lists them).
+ * The agent's state in memory: HCAs and their VFs, claims, live domains. Owned by the state thread;
+ * the store holds what must survive (agent/journal.h). Objects are found by their natural keys and
+ * live as long as the model, except claims (deleted when their VF is free again) and domains
+ * (deleted when libvirt no longer lists them).
  */
 #include <sys/queue.h>
 
@@ -22,7 +23,8 @@
 enum vhca_way {
 	VHCA_WAY_METADATA, /* a live domain's metadata asks */
 	VHCA_WAY_ATTACH,   /* POST /v1/domains/{uuid}/vfs/{name} */
-	VHCA_WAY_CLAIM, /* POST /v1/claims: the orchestrator puts the <hostdev> into the XML itself */
+	/* POST /v1/claims: the orchestrator puts the <hostdev> into the XML itself */
+	VHCA_WAY_CLAIM,
 };
 const char *vhca_way_to_string(enum vhca_way way);
 int vhca_way_parse(const char *word, enum vhca_way *ret);
@@ -40,8 +42,8 @@ struct vhca_claim;
 struct vhca_vf;
 
 /*
- * Somebody who waits for the end of a claim's transaction. Called once: err == NULL on success; claim is NULL when it has
- * ended (release), else borrowed during the call.
+ * Somebody who waits for the end of a claim's transaction. Called once: err == NULL on success;
+ * claim is NULL when it has ended (release), else borrowed during the call.
  */
 typedef void (*vhca_waiter_fn)(void *arg, const struct vhca_claim *claim,
 			       const struct vhca_error *err);
@@ -72,44 +74,68 @@ struct vhca_claim {
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
-	bool forced; /* ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
-	/* A migration keeps its claims in all states. Whoever asks for the release of one ends it all the same. */
+	/*
+	 * ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever
+	 */
+	bool forced;
+	/*
+	 * A migration keeps its claims in all states. Whoever asks for the release of one ends it
+	 * all the same.
+	 */
 	bool migrating;
 	struct vhca_uuid migration;
 	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
-	bool asked; /* for its VF, which its guest kept: it may let go any time, and gets it back then */
+	/* for its VF, which its guest kept: it may let go any time, and gets it back then */
+	bool asked;
 	bool away; /* scrubbed, and the identity is withheld: it may be somebody else's now */
-	bool withdrawn; /* at this epoch: the SM may hear of that after whatever is said at the same one */
-	/* Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends the claim while it is away has to free that. */
+	/* at this epoch: the SM may hear of that after whatever is said at the same one */
+	bool withdrawn;
+	/*
+	 * Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends
+	 * the claim while it is away has to free that.
+	 */
 	uint64_t kept_epoch;
-	/* The SM is asked for it at this epoch: while it is away, or because nobody knows how its guest
-	 * came. After a restart: may have been. */
+	/*
+	 * The SM is asked for it at this epoch: while it is away, or because nobody knows how its
+	 * guest came. After a restart: may have been.
+	 */
 	bool contested;
 	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
 	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
 	bool bare;     /* away, but its VF goes into the guest all the same: without the identity */
-	/* Destination: where it came from, for the report of the move (forgotten by a restart: then a plain binding says the same). */
+	/*
+	 * Destination: where it came from, for the report of the move (forgotten by a restart: then
+	 * a plain binding says the same).
+	 */
 	bool has_from;
 	uint64_t from_port_guid;
 	uint16_t from_gid_index, from_lid;
-	/* Destination: who lends it takes it back when it is proven withdrawn here (after a restart, the migration says so again). */
+	/*
+	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
+	 * restart, the migration says so again).
+	 */
 	bool lent;
 	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
-	bool stays; /* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
-	bool disputed; /* asked for it before, the SM has named another owner: its silence is no consent */
+	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
+	bool stays;
+	/* asked for it before, the SM has named another owner: its silence is no consent */
+	bool disputed;
 	bool orphan;	 /* loaded from an earlier boot, whose guests are gone */
 	bool by_address; /* its VF was asked for so; not durable */
 	bool replaces;	 /* a claim whose VF has failed; not durable */
 	bool vf_failed;	 /* its failure is its VF's; not durable */
-	/* vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it (first), the SM granted it (last) */
+	/*
+	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it
+	 * (first), the SM granted it (last)
+	 */
 	uint64_t removed_us, attach_us, granted_us;
-	struct vhca_error
-		kept; /* why its guest has it still, since the last detach; kind NONE = no such thing */
-	struct vhca_error
-		differs; /* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
+	/* why its guest has it still, since the last detach; kind NONE = no such thing */
+	struct vhca_error kept;
+	/* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
+	struct vhca_error differs;
 
 	enum vhca_told told;
 	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */
@@ -135,7 +161,8 @@ enum vhca_effect {
 	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
 	VHCA_EFFECT_CHOOSE,  /* let the SM choose the claim's GUID */
 	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
-	VHCA_EFFECT_STRIP, /* the same under a guest that must not have it, whatever it does with the group */
+	/* the same under a guest that must not have it, whatever it does with the group */
+	VHCA_EFFECT_STRIP,
 	/* from here on libvirt's (agent/domains.h), before the host's (agent/host.h) */
 	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
 	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
@@ -150,7 +177,10 @@ struct vhca_slot {
 	uint64_t not_before_ms; /* vhca_now_ms() */
 };
 
-/* How far the guest's agent is with what it is asked for, in this detach (agent/engine_detach.c); forgotten by a restart. */
+/*
+ * How far the guest's agent is with what it is asked for, in this detach (agent/engine_detach.c);
+ * forgotten by a restart.
+ */
 struct vhca_escalation {
 	uint64_t next_ms; /* ask, or ask again (vhca_now_ms); 0 = not in this detach any more */
 	uint64_t pid;	  /* of the program in the guest; 0 = not begun */
@@ -252,9 +282,9 @@ struct vhca_domain {
 	struct vhca_error unreadable; /* kind NONE: it still is; else why nobody knows */
 	struct vhca_error request_error;
 	bool incoming; /* migration is coming in; the guest does not run here yet */
-	uint64_t
-		arrived_us; /* the last event that may have said that it does (vhca_now_us()); 0 = none */
-	bool seen;	    /* mark of a full listing */
+	/* the last event that may have said that it does (vhca_now_us()); 0 = none */
+	uint64_t arrived_us;
+	bool seen; /* mark of a full listing */
 	struct vhca_request_state requests[VHCA_DOM_VFS_MAX];
 };
 
@@ -273,8 +303,11 @@ struct vhca_epoch {
 	bool stranded; /* its claim ended with its boot... */
 	struct vhca_uuid migration; /* ...in this one, to which the epoch may be promised */
 };
-/* Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the SM knows: it says so when it refuses the
- * first report, and the claim goes on above that (agent/engine_sm.c). */
+/*
+ * Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the
+ * SM knows: it says so when it refuses the first report, and the claim goes on above that
+ * (agent/engine_sm.c).
+ */
 #define VHCA_EPOCHS_MAX 8192
 
 struct vhca_model {
@@ -331,14 +364,19 @@ void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid,
 /* One of those, or NULL. */
 const struct vhca_epoch *vhca_model_stranded(const struct vhca_model *m,
 					     const struct vhca_uuid *migration);
-/* Where there are more than VHCA_EPOCHS_MAX: forgets those that were set longest ago, many at once, and says which. */
+/*
+ * Where there are more than VHCA_EPOCHS_MAX: forgets those that were set longest ago, many at once,
+ * and says which.
+ */
 void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
 			      void *ctx);
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 void vhca_model_dispute(struct vhca_model *m, uint64_t guid, bool disputed);
 bool vhca_model_is_disputed(const struct vhca_model *m, uint64_t guid);
-/* The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is used again, else a host that is refused
- * would take the vGUID from its owner by asking twice. */
+/*
+ * The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is
+ * used again, else a host that is refused would take the vGUID from its owner by asking twice.
+ */
 uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
 /* It has failed too often, and is given to nobody for a while. */
@@ -348,7 +386,10 @@ enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf);
 /* Claimed, and no guest is known to have it: whoever has its vfio group open then is a stranger. */
 bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf);
 
-/* The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if none. */
+/*
+ * The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if
+ * none.
+ */
 struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 				    const struct vhca_dom_hostdev **ret_dev);
 /* A live domain that has the VF although its claim is another domain's, or NULL. */

@@ -14,8 +14,9 @@
 #define NOT_EJECTED  14
 
 /*
- * $1: the bridge that the device is behind, a pattern below devices/; empty on bus 0. $2: the device's slot. Shell builtins only: of the
- * guest nothing is known but that it has a shell. An ACPI slot of one function has the address 0000:01:00, so has a native one.
+ * $1: the bridge that the device is behind, a pattern below devices/; empty on bus 0. $2: the
+ * device's slot. Shell builtins only: of the guest nothing is known but that it has a shell. An
+ * ACPI slot of one function has the address 0000:01:00, so has a native one.
  */
 static const char script[] = "cd /sys/bus/pci || exit 11\n"
 			     "a=0000:00:$2\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The owner of strands. A call's job takes the session of the moment when it starts to work, so a
- * call that waited over a reconnect uses the new connection, and none is ever closed under a running
- * call.
+ * call that waited over a reconnect uses the new connection, and none is ever closed under a
+ * running call.
  */
 #include "agent/virt.h"
 

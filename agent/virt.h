@@ -4,9 +4,9 @@
 /*
  * libvirt, off the state thread. libvirt's own event loop runs in a thread that only copies events
  * and posts them; calls run on strands, up to four per domain. Two connections: one for events and
- * queries, one for attach and detach; each migration has one of its own. The connection is re-opened with back-off (0.5 s .. 10 s);
- * after each (re)connect the owner gets VHCA_VIRT_CONNECTED and must reconcile: events of the gap
- * are lost.
+ * queries, one for attach and detach; each migration has one of its own. The connection is
+ * re-opened with back-off (0.5 s .. 10 s); after each (re)connect the owner gets
+ * VHCA_VIRT_CONNECTED and must reconcile: events of the gap are lost.
  */
 #include "agent/domxml.h"
 #include "agent/qga.h"
@@ -44,17 +44,21 @@ typedef void (*vhca_virt_event_fn)(void *arg, const struct vhca_virt_event_data 
 /* Starts connecting. uri: "qemu:///system". Never fails for an absent libvirtd. */
 int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
 		  struct vhca_virt **ret);
-/* Waits at most 2 s for libvirtd. done() of calls still out is called from here, with -ECANCELED "shutting_down" if they were not
- * begun; that of a call that hangs in libvirtd is never called. A migration under way is such a call: libvirtd goes on with it
- * without us, and vhca_virt_job() of the next life tells how far it is. */
+/*
+ * Waits at most 2 s for libvirtd. done() of calls still out is called from here, with -ECANCELED
+ * "shutting_down" if they were not begun; that of a call that hangs in libvirtd is never called. A
+ * migration under way is such a call: libvirtd goes on with it without us, and vhca_virt_job() of
+ * the next life tells how far it is.
+ */
 struct vhca_virt *vhca_virt_free(struct vhca_virt *virt);
 bool vhca_virt_connected(const struct vhca_virt *virt);
 
 /*
  * ---- asynchronous calls: done() on the state thread, exactly once, not from inside the call ----
- * (but at once, with "too_many_calls", when memory or the strand's queue is exhausted, or while vhca_virt_free() runs). err is
- * never NULL; its kind is VHCA_ERR_NONE on success. Codes of every call: "libvirt_unreachable" (-ENOTCONN), "libvirt_denied",
- * "domain_gone" (-ENOENT), "bad_domain_xml", and "libvirt" for all that agent/virt_error.c does not know.
+ * (but at once, with "too_many_calls", when memory or the strand's queue is exhausted, or while
+ * vhca_virt_free() runs). err is never NULL; its kind is VHCA_ERR_NONE on success. Codes of every
+ * call: "libvirt_unreachable" (-ENOTCONN), "libvirt_denied", "domain_gone" (-ENOENT),
+ * "bad_domain_xml", and "libvirt" for all that agent/virt_error.c does not know.
  */
 
 /* All active domains, parsed, or with the reason why they could not be (info->unreadable). info
@@ -72,21 +76,33 @@ void vhca_virt_info(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_v
 		    void *arg);
 
 typedef void (*vhca_virt_done_fn)(void *arg, int rc, const struct vhca_error *err);
-/* Inside done() of an attach or a migration: when libvirt's own function was called (vhca_now_us()); 0 = it was not. */
+/*
+ * Inside done() of an attach or a migration: when libvirt's own function was called
+ * (vhca_now_us()); 0 = it was not.
+ */
 uint64_t vhca_virt_called_us(const struct vhca_virt *virt);
-/* virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host address. Codes also:
- * "no_root_port", "vf_in_use", "vf_not_bound", "alias_in_use", "no_passthrough"; "job_held" (retry later). */
+/*
+ * virDomainAttachDeviceFlags(LIVE). Success also if the alias is already attached with this host
+ * address. Codes also: "no_root_port", "vf_in_use", "vf_not_bound", "alias_in_use",
+ * "no_passthrough"; "job_held" (retry later).
+ */
 void vhca_virt_attach(struct vhca_virt *virt, const struct vhca_uuid *uuid, struct vhca_bdf host,
 		      const char *vf_name, const struct vhca_bdf *guest, vhca_virt_done_fn done,
 		      void *arg);
-/* virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is DEVICE_REMOVED or the live XML.
- * -ENOENT: "no_such_alias" (already gone) or "domain_gone". "guest_busy", "job_held": retry later. */
+/*
+ * virDomainDetachDeviceAlias: rc 0 only means that the request was accepted; truth is
+ * DEVICE_REMOVED or the live XML. -ENOENT: "no_such_alias" (already gone) or "domain_gone".
+ * "guest_busy", "job_held": retry later.
+ */
 void vhca_virt_detach(struct vhca_virt *virt, const struct vhca_uuid *uuid, const char *alias,
 		      vhca_virt_done_fn done, void *arg);
 
-/* virDomainQemuAgentCommand: begins a program in the guest, or asks how far it is (agent/qga.h). Bounded to some 10 s. Its answer is the
- * guest's and proves nothing. Codes also: "no_guest_agent", "guest_agent_silent", "guest_agent_refused", "bad_guest_answer".
- * answer is never NULL, and counts when rc is 0. */
+/*
+ * virDomainQemuAgentCommand: begins a program in the guest, or asks how far it is (agent/qga.h).
+ * Bounded to some 10 s. Its answer is the guest's and proves nothing. Codes also: "no_guest_agent",
+ * "guest_agent_silent", "guest_agent_refused", "bad_guest_answer". answer is never NULL, and counts
+ * when rc is 0.
+ */
 typedef void (*vhca_virt_qga_fn)(void *arg, int rc, const struct vhca_qga_answer *answer,
 				 const struct vhca_error *err);
 void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,
@@ -94,7 +110,8 @@ void vhca_virt_qga(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 
 /*
  * ---- migration ----
- * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job, abort | guest agent.
+ * Calls for one domain do not wait for each other across: attach, detach, marker | migrate | job,
+ * abort | guest agent.
  */
 
 /* virDomainMigrateToURI3, peer to peer and live; PERSIST_DEST | UNDEFINE_SOURCE exactly if the
@@ -117,16 +134,25 @@ void vhca_virt_check(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 		     const struct vhca_bdf *ours, unsigned int n_ours, vhca_virt_done_fn done,
 		     void *arg);
 
-/* One is coming soon: connects for it ahead. Not any more: closes that again, if no migration has taken it. */
+/*
+ * One is coming soon: connects for it ahead. Not any more: closes that again, if no migration has
+ * taken it.
+ */
 void vhca_virt_expect_migration(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 				bool expected);
 
-/* virDomainAbortJob. -ENOENT no such domain; success also if there is no job: a migration that libvirtd has not begun yet is not
- * caught, so repeat it until the migration's done(). "not_abortable": too late, or not ours to abort (an incoming one). */
+/*
+ * virDomainAbortJob. -ENOENT no such domain; success also if there is no job: a migration that
+ * libvirtd has not begun yet is not caught, so repeat it until the migration's done().
+ * "not_abortable": too late, or not ours to abort (an incoming one).
+ */
 void vhca_virt_abort_job(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			 vhca_virt_done_fn done, void *arg);
 
-/* Where the domain stands, for recovery and progress. The figures are of the memory copy, 0 without one. */
+/*
+ * Where the domain stands, for recovery and progress. The figures are of the memory copy, 0 without
+ * one.
+ */
 struct vhca_virt_job {
 	bool active;
 	bool migrating_out;
@@ -140,9 +166,12 @@ typedef void (*vhca_virt_job_fn)(void *arg, int rc, const struct vhca_virt_job *
 void vhca_virt_job(struct vhca_virt *virt, const struct vhca_uuid *uuid, vhca_virt_job_fn done,
 		   void *arg);
 
-/* The marker that travels with the guest, in its live metadata: <vhca:away xmlns:vhca="urn:vhcad:away:1" migration="ID"/>.
- * migration NULL removes it (success if there is none). autostart: it says autostart="yes" if libvirt starts the domain with the host; when it is
- * removed, libvirt is told to do so. */
+/*
+ * The marker that travels with the guest, in its live metadata: <vhca:away
+ * xmlns:vhca="urn:vhcad:away:1" migration="ID"/>. migration NULL removes it (success if there is
+ * none). autostart: it says autostart="yes" if libvirt starts the domain with the host; when it is
+ * removed, libvirt is told to do so.
+ */
 void vhca_virt_set_marker(struct vhca_virt *virt, const struct vhca_uuid *uuid,
 			  const struct vhca_uuid *migration, bool autostart, vhca_virt_done_fn done,
 			  void *arg);

@@ -20,8 +20,10 @@ void vhca_dom_list_done(struct vhca_dom_list *list);
 /* Of one domain: the handle that the others need. */
 int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
 			  struct vhca_error *err);
-/* libvirt holds the domain for a migration: its guest does not run here yet (for post-copy: not with all of its memory), or nobody knows
- * whether it does. */
+/*
+ * libvirt holds the domain for a migration: its guest does not run here yet (for post-copy: not
+ * with all of its memory), or nobody knows whether it does.
+ */
 bool vhca_virt_state_is_held(int state, int reason);
 /* Paused until somebody resumes it: not by libvirt, which goes on by itself. */
 bool vhca_virt_state_is_paused(int state, int reason);
@@ -34,7 +36,10 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 /* Caller frees *ret. */
 int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
 			struct vhca_dom_info **ret, struct vhca_error *err);
-/* *ret_called_us: when libvirt was told to, unless it was there already (vhca_now_us()); may be NULL. */
+/*
+ * *ret_called_us: when libvirt was told to, unless it was there already (vhca_now_us()); may be
+ * NULL.
+ */
 int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
 			  struct vhca_error *err);

@@ -38,15 +38,23 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
  * of the peer and an unknown domain need not be ours. Never NULL. */
 const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message);
 
-/* As vhca_virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of a
- * hook's refusal it keeps what the hook said. */
+/*
+ * As vhca_virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of
+ * a hook's refusal it keeps what the hook said.
+ */
 int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
-/* The same for virDomainQemuAgentCommand(). Codes also: "guest_agent_refused" (the guest's agent answered with an error),
- * "no_guest_agent" (the domain has no channel for one), "guest_agent_silent" (not connected, or no answer). NULL = not about the agent. */
+/*
+ * The same for virDomainQemuAgentCommand(). Codes also: "guest_agent_refused" (the guest's agent
+ * answered with an error), "no_guest_agent" (the domain has no channel for one),
+ * "guest_agent_silent" (not connected, or no answer). NULL = not about the agent.
+ */
 const struct vhca_virt_class *vhca_virt_classify_agent(const char *message);
 
-/* As vhca_virt_error(), for such a call. Part of libvirt's message is the guest's: it is cut, and all but printable ASCII replaced. */
+/*
+ * As vhca_virt_error(), for such a call. Part of libvirt's message is the guest's: it is cut, and
+ * all but printable ASCII replaced.
+ */
 int vhca_virt_agent_error(struct vhca_error *err, const char *what);
 
 #endif

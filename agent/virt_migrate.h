@@ -12,8 +12,8 @@
 #define VHCA_VIRT_URI_MAX 256 /* with NUL */
 
 /*
- * On a connection of its own: libvirtd stops reading from a client, keepalives
- * included, while five of its calls are under way, and migrations take minutes. *ret_called_us: when libvirt was told to
+ * On a connection of its own: libvirtd stops reading from a client, keepalives included, while five
+ * of its calls are under way, and migrations take minutes. *ret_called_us: when libvirt was told to
  * (vhca_now_us()); may be NULL.
  */
 int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,

@@ -27,8 +27,10 @@ void vhca_virt_session_unref(struct vhca_virt_session *s); /* the last one close
 /* The same in a thread of its own, for shutdown: waits at most wait_ms for it. */
 void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_ms);
 
-/* A migration has a connection of its own, and opening it takes time: opens one ahead, unless the
- * domain has one or VHCA_VIRT_SPARES are there. Failure is no error: the migration opens its own. */
+/*
+ * A migration has a connection of its own, and opening it takes time: opens one ahead, unless the
+ * domain has one or VHCA_VIRT_SPARES are there. Failure is no error: the migration opens its own.
+ */
 #define VHCA_VIRT_SPARES 4
 void vhca_virt_session_open_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
 				  const char *uri);

@@ -2,10 +2,12 @@
 #ifndef VHCA_CONF_CONF_H
 #define VHCA_CONF_CONF_H
 /*
- * Typed configuration: /etc/vhcad/vhcad.conf, then vhcad.conf.d/ *.conf in strcmp order; a later value wins, sections merge.
- * [hca ...], [partition ...] and [peer ...] may stand once a file. An unknown section or key is an error that names the nearest known one; a
- * wrong value is an error: the daemon does not start, and a reload keeps the old configuration. The shipped file conf/vhcad.conf
- * documents every key and equals the defaults (tested). Times carry a unit: 500ms, 5s, 2min, 1h.
+ * Typed configuration: /etc/vhcad/vhcad.conf, then vhcad.conf.d/ *.conf in strcmp order; a later
+ * value wins, sections merge. [hca ...], [partition ...] and [peer ...] may stand once a file. An
+ * unknown section or key is an error that names the nearest known one; a wrong value is an error:
+ * the daemon does not start, and a reload keeps the old configuration. The shipped file
+ * conf/vhcad.conf documents every key and equals the defaults (tested). Times carry a unit: 500ms,
+ * 5s, 2min, 1h.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,15 +82,23 @@ struct vhca_conf {
 	char api_group[33]; /* group [""]: group of the unix socket, besides root */
 	/* roles [""]: blank-separated USER:ROLE, @GROUP:ROLE, *:ROLE; else operate; reloadable */
 	struct vhca_caller_rules api_roles;
-	/* peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere */
+	/*
+	 * peer_listen [""]: numeric ADDRESS:PORT or [v6]:PORT where other agents ask; "" = nowhere
+	 */
 	char peer_listen[128];
 	bool api_insecure; /* insecure [no]: peer_listen may be plain HTTP beyond this host */
 
 	/* [tls]: PEM files towards the SM and other agents; "" = none */
-	/* certificate [""]: this host's own; with it peer_listen serves HTTPS only, and then ca is required */
+	/*
+	 * certificate [""]: this host's own; with it peer_listen serves HTTPS only, and then ca is
+	 * required
+	 */
 	char tls_certificate[256];
 	char tls_key[256]; /* key [""] */
-	/* ca [""]: whose certificates the SM and agents must show, "" = the system's; and who may ask at peer_listen */
+	/*
+	 * ca [""]: whose certificates the SM and agents must show, "" = the system's; and who may
+	 * ask at peer_listen
+	 */
 	char tls_ca[256];
 	char tls_crl[256]; /* crl [""]: whom of these not, who has lost a key */
 
@@ -121,7 +131,10 @@ struct vhca_conf {
 	/* [migration] */
 	/* lease [120s]: how long a VF stays reserved for a guest whose migration has not begun */
 	uint32_t lease_ms;
-	/* external_lease [300s]: how long a guest waits without its VFs for somebody who is to migrate or save it */
+	/*
+	 * external_lease [300s]: how long a guest waits without its VFs for somebody who is to
+	 * migrate or save it
+	 */
 	uint32_t external_lease_ms;
 	struct vhca_conf_copy copy;
 
@@ -141,16 +154,28 @@ struct vhca_conf {
 
 /* The values in brackets above; node_name stays empty, loading fills it in. */
 void vhca_conf_set_defaults(struct vhca_conf *conf);
-/* Loads path (must exist) and path + ".d/ *.conf". *ret is malloc'ed; caller frees with free(). Blocking: start-up and reload worker. */
+/*
+ * Loads path (must exist) and path + ".d/ *.conf". *ret is malloc'ed; caller frees with free().
+ * Blocking: start-up and reload worker.
+ */
 int vhca_conf_load(const char *path, struct vhca_conf **ret, struct vhca_error *err);
-/* The same for one text in memory; name stands for the file in messages. No drop-in directory is looked at. */
+/*
+ * The same for one text in memory; name stands for the file in messages. No drop-in directory is
+ * looked at.
+ */
 int vhca_conf_parse(const char *name, const char *text, size_t len, struct vhca_conf **ret,
 		    struct vhca_error *err);
 
-/* The n-th key that a file may contain, with its section ("agent", "hca"); false after the last. For tests of the documentation. */
+/*
+ * The n-th key that a file may contain, with its section ("agent", "hca"); false after the last.
+ * For tests of the documentation.
+ */
 bool vhca_conf_nth_key(unsigned int n, const char **ret_section, const char **ret_key);
 
-/* Parts of the agent are made with some keys, which a reload must not change: the first that differs ("[sm] url"), or NULL. */
+/*
+ * Parts of the agent are made with some keys, which a reload must not change: the first that
+ * differs ("[sm] url"), or NULL.
+ */
 const char *vhca_conf_fixed_difference(const struct vhca_conf *a, const struct vhca_conf *b);
 
 /* The section that rules a PF: its own, else [hca default], else NULL. */
@@ -162,8 +187,11 @@ bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct
 /* The section [peer NAME], or NULL. */
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);
 
-/* Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order. Unknown names, one partition twice
- * (whatever the membership), more than max and, unless allowed, the default partition are errors that name the word. */
+/*
+ * Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order.
+ * Unknown names, one partition twice (whatever the membership), more than max and, unless allowed,
+ * the default partition are errors that name the word.
+ */
 int vhca_conf_resolve_pkeys(const struct vhca_conf *conf, const char *text, uint16_t *ret,
 			    size_t max, size_t *ret_n, struct vhca_error *err);
 

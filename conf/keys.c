@@ -256,7 +256,10 @@ int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const c
 	return unknown_section(section, err);
 }
 
-/* A key of another section is most likely in the wrong place; else the nearest spelling in this one. */
+/*
+ * A key of another section is most likely in the wrong place; else the nearest spelling in this
+ * one.
+ */
 static int unknown_key(enum vhca_conf_scope scope, const char *key, struct vhca_error *err)
 {
 	struct vhca_nearest n = vhca_nearest_init(key);

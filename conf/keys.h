@@ -19,12 +19,17 @@ enum vhca_conf_scope {
 	VHCA_CONF_SCOPES
 };
 
-/* Finds the scope of a section header; *ret_arg is the text after "partition ", "hca " or "peer ", else "". */
+/*
+ * Finds the scope of a section header; *ret_arg is the text after "partition ", "hca " or "peer ",
+ * else "".
+ */
 int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const char **ret_arg,
 			 struct vhca_error *err);
 
-/* Parses value into the field of object that the key names: struct vhca_conf_partition, _hca or _peer for these scopes,
- * struct vhca_conf for all others. */
+/*
+ * Parses value into the field of object that the key names: struct vhca_conf_partition, _hca or
+ * _peer for these scopes, struct vhca_conf for all others.
+ */
 int vhca_conf_set_key(enum vhca_conf_scope scope, void *object, const char *key, const char *value,
 		      struct vhca_error *err);
 

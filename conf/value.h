@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_CONF_VALUE_H
 #define VHCA_CONF_VALUE_H
-/* Typed values, inside conf/ only. A parser writes *field, whose type it knows, or sets the error. */
+/*
+ * Typed values, inside conf/ only. A parser writes *field, whose type it knows, or sets the error.
+ */
 #include <stddef.h>
 #include <stdint.h>
 

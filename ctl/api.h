@@ -16,8 +16,10 @@
 /* Adds text to a path or query, everything but unreserved characters as %XX. */
 void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text);
 
-/* One call; path starts with '/'. On success *ret is the answer (NULL if it has none); caller puts it. default_ms applies
- * unless --timeout is given. With --json a problem document is printed, too. */
+/*
+ * One call; path starts with '/'. On success *ret is the answer (NULL if it has none); caller puts
+ * it. default_ms applies unless --timeout is given. With --json a problem document is printed, too.
+ */
 int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *path,
 		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
 		  struct vhca_error *err);
@@ -31,10 +33,16 @@ struct vhca_ctl_list {
 	const char *empty;	/* said instead of a table without rows */
 	const struct vhca_column *columns;
 	unsigned int n_columns;
-	/* Makes the rows of the table from the array; NULL: each element is a row. Caller puts the result. */
+	/*
+	 * Makes the rows of the table from the array; NULL: each element is a row. Caller puts the
+	 * result.
+	 */
 	struct json_object *(*flatten)(struct json_object *array);
 };
-/* A copy of row i of an array, to which members may be added; an empty object if it is none. Caller puts it. */
+/*
+ * A copy of row i of an array, to which members may be added; an empty object if it is none. Caller
+ * puts it.
+ */
 struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i);
 int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 		  struct vhca_error *err);

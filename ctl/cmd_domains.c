@@ -10,7 +10,10 @@ static void add_string(struct json_object *obj, const char *key, const char *val
 	(void)json_object_object_add(obj, key, json_object_new_string(value));
 }
 
-/* A row is a copy of a VF of the domain, or what is known of one that it asked for, with the domain's name. */
+/*
+ * A row is a copy of a VF of the domain, or what is known of one that it asked for, with the
+ * domain's name.
+ */
 static void add_row(struct json_object *rows, struct json_object *domain, struct json_object *row)
 {
 	add_string(row, "domain", vhca_view_text(domain, "name"));

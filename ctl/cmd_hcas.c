@@ -3,8 +3,9 @@
 #include "ctl/api.h"
 #include "ctl/view.h"
 
-#define PKEYS_SHOWN 6	 /* of up to 128 */
-#define BUSY_MS	    5000 /* what takes longer hangs: removing VFs, the slowest job, takes a second */
+#define PKEYS_SHOWN 6 /* of up to 128 */
+/* what takes longer hangs: removing VFs, the slowest job, takes a second */
+#define BUSY_MS 5000
 
 static const char *const hca_members[] = {"bdf",	  "family",	  "ibdev",     "managed",
 					  "num_vfs",	  "want_vfs",	  "total_vfs", "problem",
@@ -64,7 +65,10 @@ static void format_keys_by(struct vhca_strbuf *sb, struct json_object *row)
 		vhca_strbuf_add(sb, "%s", vhca_view_is_true(can, "host_pkey_map") ? "host" : "sm");
 }
 
-/* A job that hangs is the problem, whatever else there is: nothing on this adapter goes on before it. */
+/*
+ * A job that hangs is the problem, whatever else there is: nothing on this adapter goes on before
+ * it.
+ */
 static void format_problem(struct vhca_strbuf *sb, struct json_object *row)
 {
 	uint64_t busy_ms = vhca_view_u64(row, "busy_since_ms");

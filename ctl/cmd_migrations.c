@@ -31,7 +31,10 @@ static void format_age(struct vhca_strbuf *sb, struct json_object *migration)
 	vhca_view_duration(sb, now > start ? now - start : 0);
 }
 
-/* The agents' own part of the time without VFs: "6.1ms" until the copy, "1.9ms, granted 402.3ms" after it. */
+/*
+ * The agents' own part of the time without VFs: "6.1ms" until the copy, "1.9ms, granted 402.3ms"
+ * after it.
+ */
 static void format_overhead(struct vhca_strbuf *sb, struct json_object *migration)
 {
 	static const struct {

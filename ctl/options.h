@@ -6,12 +6,16 @@
 
 #include "ctl/ctl.h"
 
-/* Parses argv. *ret_command is NULL when help or the version is asked for (ctl->opts says which; args[0] may name the command to
- * explain). VHCA_ERR_INVALID "usage" otherwise. */
+/*
+ * Parses argv. *ret_command is NULL when help or the version is asked for (ctl->opts says which;
+ * args[0] may name the command to explain). VHCA_ERR_INVALID "usage" otherwise.
+ */
 int vhca_ctl_parse(int argc, char **argv, struct vhca_ctl *ret,
 		   const struct vhca_ctl_command **ret_command, struct vhca_error *err);
 
-/* Help for one command, or the list of all when name is NULL. -ENOENT with err for an unknown name. */
+/*
+ * Help for one command, or the list of all when name is NULL. -ENOENT with err for an unknown name.
+ */
 int vhca_ctl_print_help(FILE *out, const char *name, struct vhca_error *err);
 
 #endif

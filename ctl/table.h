@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_CTL_TABLE_H
 #define VHCA_CTL_TABLE_H
-/* Aligned tables of JSON objects. The last column is not padded: what is long (a reason) stands there. */
+/*
+ * Aligned tables of JSON objects. The last column is not padded: what is long (a reason) stands
+ * there.
+ */
 #include <stdio.h>
 
 #include <json-c/json_object.h>

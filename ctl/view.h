@@ -2,8 +2,8 @@
 #ifndef VHCA_CTL_VIEW_H
 #define VHCA_CTL_VIEW_H
 /*
- * Members of the agent's answers as people read them. Lenient on purpose: a member that is absent, null or of another type shows as
- * nothing, so that an older vhcactl still shows the rest.
+ * Members of the agent's answers as people read them. Lenient on purpose: a member that is absent,
+ * null or of another type shows as nothing, so that an older vhcactl still shows the rest.
  */
 #include <stdbool.h>
 #include <stdint.h>

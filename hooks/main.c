@@ -38,8 +38,10 @@
 
 #define STDIN_MAX (16u * 1024 * 1024)
 
-/* Exit status should the backstop fire now: 1 while what the policy refuses cannot be ruled out. Written
- * before, read in, the handler. */
+/*
+ * Exit status should the backstop fire now: 1 while what the policy refuses cannot be ruled out.
+ * Written before, read in, the handler.
+ */
 static volatile sig_atomic_t backstop_status;
 
 struct run {
@@ -59,7 +61,9 @@ static void write_stderr(const char *text, size_t len)
 		return; /* nobody listens; the exit status says it */
 }
 
-/* Whatever hangs, a page fault or a file that does not open: the domain's lock is not held for it. */
+/*
+ * Whatever hangs, a page fault or a file that does not open: the domain's lock is not held for it.
+ */
 static _Noreturn void on_backstop(int signo)
 {
 	static const char text[] =
@@ -172,8 +176,11 @@ static const char *choose_list(void)
 	return access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
 }
 
-/* A list that exists but cannot be used rules out no host device, nor does XML that was not read to its
- * end, nor a request without room for all of them: an unproven VF in a guest is the worse mistake. */
+/*
+ * A list that exists but cannot be used rules out no host device, nor does XML that was not read to
+ * its end, nor a request without room for all of them: an unproven VF in a guest is the worse
+ * mistake.
+ */
 static void find_vf(struct run *run, const char *unseen)
 {
 	unsigned int n = run->req.n_hostdevs;

@@ -264,7 +264,10 @@ static void add_hostdev(struct vhca_scan *scan)
 	};
 }
 
-/* An element below /domain/metadata. Whatever stands in the request's namespace is a request: the agent knows better. */
+/*
+ * An element below /domain/metadata. Whatever stands in the request's namespace is a request: the
+ * agent knows better.
+ */
 static void on_metadata(struct vhca_scan *scan)
 {
 	enum ns ns = ns_of(scan, scan->prefix);

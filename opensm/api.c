@@ -194,7 +194,10 @@ static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
 	vhca_http_reply(f->req, 200, f->body);
 }
 
-/* The binding first: who repeats a move of which only that was done gets the rest done. Takes the body, whatever comes of it. */
+/*
+ * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
+ * body, whatever comes of it.
+ */
 static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		    const struct vhca_osm_lid_move *want, struct json_object *body,
 		    struct vhca_error *err)

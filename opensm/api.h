@@ -2,13 +2,17 @@
 #ifndef VHCA_OPENSM_API_H
 #define VHCA_OPENSM_API_H
 /*
- * The HTTP face of the service: the "SM API" of docs/design/0001-foundation.md. Driven from outside by one thread, as the server it
- * wraps. Reports that arrive together are made durable by one write, and answered after it.
+ * The HTTP face of the service: the "SM API" of docs/design/0001-foundation.md. Driven from outside
+ * by one thread, as the server it wraps. Reports that arrive together are made durable by one
+ * write, and answered after it.
  */
 #include "opensm/mover.h"
 #include "opensm/service.h"
 
-/* More wait to be accepted; each can hold one report that waits for the write. All agents of the largest subnet keep one. */
+/*
+ * More wait to be accepted; each can hold one report that waits for the write. All agents of the
+ * largest subnet keep one.
+ */
 #define VHCA_OSM_CONNECTIONS_MAX 4096
 /* Header lines of a request; what libmicrohttpd would take by itself is four times as much. */
 #define VHCA_OSM_CONNECTION_MEMORY 8192

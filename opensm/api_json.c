@@ -65,7 +65,10 @@ struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
 struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid)
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(vhca_osm_service_table(s), vguid);
-	/* A tombstone may be forgotten (limit) between the report and the answer; it was withdrawn all the same. */
+	/*
+	 * A tombstone may be forgotten (limit) between the report and the answer; it was withdrawn
+	 * all the same.
+	 */
 	const struct vhca_osm_binding gone = {.vguid = vguid, .withdrawn = true};
 
 	return binding_to_json(s, b ? b : &gone);

@@ -8,7 +8,10 @@
 
 /* Rows of one list answer, unless ?limit= says less. */
 #define VHCA_OSM_PAGE_MAX 512
-/* Which part of a list: at most `limit` rows with a GUID above `after`; of bindings only those of port_guid (0 = all). */
+/*
+ * Which part of a list: at most `limit` rows with a GUID above `after`; of bindings only those of
+ * port_guid (0 = all).
+ */
 struct vhca_osm_page {
 	uint64_t after, port_guid;
 	size_t limit;
@@ -42,13 +45,19 @@ void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_
 struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
 				       const struct vhca_osm_binding *b,
 				       const struct vhca_osm_move *move);
-/* {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state: "withdrawn"} */
+/*
+ * {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state:
+ * "withdrawn"}
+ */
 struct json_object *vhca_osm_json_binding_now(const struct vhca_osm_service *s, uint64_t vguid);
 /* {vguid, epoch}: the highest that is known, 0 = none */
 struct json_object *vhca_osm_json_epoch(const struct vhca_osm_service *s, uint64_t vguid);
 /* {port_guid, node} */
 struct json_object *vhca_osm_json_pin(const struct vhca_osm_service *s, uint64_t port_guid);
-/* {bindings: [...], next}: next is the `after` of the next page, null at the end. Without tombstones. */
+/*
+ * {bindings: [...], next}: next is the `after` of the next page, null at the end. Without
+ * tombstones.
+ */
 struct json_object *vhca_osm_json_bindings(const struct vhca_osm_service *s,
 					   const struct vhca_osm_page *page);
 /* {port_guid, pkeys, from_bindings, inherited, effective} */
@@ -56,7 +65,10 @@ struct json_object *vhca_osm_json_member_now(const struct vhca_osm_service *s, u
 /* {members: [...], next} */
 struct json_object *vhca_osm_json_members(const struct vhca_osm_service *s,
 					  const struct vhca_osm_page *page);
-/* {status, sm_state, master_guid, age_ms, plugin_version, opensm_version, bindings, ports, in_effect, problem} */
+/*
+ * {status, sm_state, master_guid, age_ms, plugin_version, opensm_version, bindings, ports,
+ * in_effect, problem}
+ */
 struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const char *status);
 
 #endif

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_API_LIDS_H
 #define VHCA_OPENSM_API_LIDS_H
-/* The HTTP requests about LIDs: reading, the mover's work, the answers. Each replies once, put later. */
+/*
+ * The HTTP requests about LIDs: reading, the mover's work, the answers. Each replies once, put
+ * later.
+ */
 #include "common/http/server.h"
 #include "opensm/mover.h"
 
-/* The answer to it: {lid, port_guid, state, mode, exchanged, switches, smps, drain_smps, missing, duration_us}. */
+/*
+ * The answer to it: {lid, port_guid, state, mode, exchanged, switches, smps, drain_smps, missing,
+ * duration_us}.
+ */
 struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move);
 /* What it would do now, without doing it: the same and switch_guids. What would be refused is. */
 int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_API_LISTS_H
 #define VHCA_OPENSM_API_LISTS_H
-/* Lists that were asked for wait, so that reports do not: one page is made at a time, between reports. */
+/*
+ * Lists that were asked for wait, so that reports do not: one page is made at a time, between
+ * reports.
+ */
 #include <sys/queue.h>
 
 #include "common/http/server.h"

@@ -7,7 +7,10 @@
 
 /* A unicast GUID; what: where it stands, for the message. */
 int vhca_osm_read_guid(const char *text, const char *what, uint64_t *ret, struct vhca_error *err);
-/* All but the vguid. b->pkeys points to room for VHCA_OSM_PORT_PKEYS_MAX keys. ret_dynamic: it is to have a LID of its own. */
+/*
+ * All but the vguid. b->pkeys points to room for VHCA_OSM_PORT_PKEYS_MAX keys. ret_dynamic: it is
+ * to have a LID of its own.
+ */
 int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, bool *ret_dynamic,
 			  struct vhca_error *err);
 /* A move and the binding that it makes; b as above. */

@@ -156,7 +156,10 @@ static int parse_member(const struct parser *p, char *token)
 	return 0;
 }
 
-/* "mgid=GID,flags": OpenSM reads the rest of the line as flags of this multicast group; a wrong one is no error there. */
+/*
+ * "mgid=GID,flags": OpenSM reads the rest of the line as flags of this multicast group; a wrong one
+ * is no error there.
+ */
 static int parse_mgid(const struct parser *p, char *body)
 {
 	char *rest = body, *gid;

@@ -2,10 +2,11 @@
 #ifndef VHCA_OPENSM_BASE_FILE_H
 #define VHCA_OPENSM_BASE_FILE_H
 /*
- * The administrator's own part of partitions.conf, checked before it is handed to OpenSM: there, one wrong line makes OpenSM
- * fall back to its default rule and take every tenant's key from every port. What OpenSM would only guess at is refused:
- * partitions without a number (OpenSM would number them 1, 2, ... among the tenants' keys), `indx0` (it moves keys, and VFs map
- * physical indexes), abbreviated words, statements that do not end.
+ * The administrator's own part of partitions.conf, checked before it is handed to OpenSM: there,
+ * one wrong line makes OpenSM fall back to its default rule and take every tenant's key from every
+ * port. What OpenSM would only guess at is refused: partitions without a number (OpenSM would
+ * number them 1, 2, ... among the tenants' keys), `indx0` (it moves keys, and VFs map physical
+ * indexes), abbreviated words, statements that do not end.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,10 @@ struct vhca_osm_base {
 	struct vhca_osm_base_prtn *prtns;
 };
 
-/* Checks text and takes over a copy. name stands for the file in messages ("name:line: reason", code "bad_base_file"). */
+/*
+ * Checks text and takes over a copy. name stands for the file in messages ("name:line: reason",
+ * code "bad_base_file").
+ */
 int vhca_osm_base_parse(const char *name, const char *text, struct vhca_osm_base *ret,
 			struct vhca_error *err);
 void vhca_osm_base_done(struct vhca_osm_base *base);

@@ -2,8 +2,9 @@
 #ifndef VHCA_OPENSM_CHANGED_PORTS_H
 #define VHCA_OPENSM_CHANGED_PORTS_H
 /*
- * The ports of whose keys OpenSM does not know the newest yet. To ask that of the whole subnet would say no as long as anything is reported anywhere.
- * A change is put down, then it is in the partition file of some generation (publisher.h), then OpenSM has read that.
+ * The ports of whose keys OpenSM does not know the newest yet. To ask that of the whole subnet
+ * would say no as long as anything is reported anywhere. A change is put down, then it is in the
+ * partition file of some generation (publisher.h), then OpenSM has read that.
  */
 #include <stdbool.h>
 #include <stdint.h>

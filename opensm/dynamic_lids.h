@@ -2,13 +2,15 @@
 #ifndef VHCA_OPENSM_DYNAMIC_LIDS_H
 #define VHCA_OPENSM_DYNAMIC_LIDS_H
 /*
- * Which vGUID has which dynamic LID, and at which PF: the way to the LID is the way to the PF. In memory, and as a text, sorted by vGUID:
+ * Which vGUID has which dynamic LID, and at which PF: the way to the LID is the way to the PF. In
+ * memory, and as a text, sorted by vGUID:
  *
- *	vhcasm-dynamic-lids 1
- *	d VGUID LID PF_PORT_GUID
- *	end RECORDS
+ *        vhcasm-dynamic-lids 1
+ *        d VGUID LID PF_PORT_GUID
+ *        end RECORDS
  *
- * The last line proves that nothing is missing. A file with anything else in it is refused as a whole.
+ * The last line proves that nothing is missing. A file with anything else in it is refused as a
+ * whole.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +55,9 @@ void vhca_osm_dynamic_lids_return(struct vhca_osm_dynamic_lids *t, uint64_t vgui
 /* Writes the text into a malloc'ed buffer that the caller frees. */
 int vhca_osm_dynamic_lids_format(const struct vhca_osm_dynamic_lids *t, char **ret_text,
 				 size_t *ret_len);
-/* Fills an empty table from a text (changed while parsing). Errors "state_damaged" name the line. */
+/*
+ * Fills an empty table from a text (changed while parsing). Errors "state_damaged" name the line.
+ */
 int vhca_osm_dynamic_lids_parse(char *text, struct vhca_osm_dynamic_lids *t,
 				struct vhca_error *err);
 

@@ -12,8 +12,8 @@
  *  - the report has a higher epoch than the one known before: who had it then has lost it, wherever
  *    that is; or
  *  - the report names the port where it stands as the one that it came from.
- * So a report without a known epoch before it (an SM that lost its state), and one that is repeated,
- * evicts nobody else: the alias may stand at a newer owner, whose report is under way.
+ * So a report without a known epoch before it (an SM that lost its state), and one that is
+ * repeated, evicts nobody else: the alias may stand at a newer owner, whose report is under way.
  *
  * The former owner's late SA Delete does no harm after that. It names an index of its own port's
  * GUID table, the SA looks up there which GUID that is, and after an eviction that entry is empty:

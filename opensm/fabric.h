@@ -2,8 +2,8 @@
 #ifndef VHCA_OPENSM_FABRIC_H
 #define VHCA_OPENSM_FABRIC_H
 /*
- * The switches of a subnet, their cables and their forwarding tables, as plain arrays: what moves are
- * planned on. Pure memory; opensm_fabric.c fills it from OpenSM's tables.
+ * The switches of a subnet, their cables and their forwarding tables, as plain arrays: what moves
+ * are planned on. Pure memory; opensm_fabric.c fills it from OpenSM's tables.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,12 +50,18 @@ struct vhca_osm_switch *vhca_osm_fabric_add(struct vhca_osm_fabric *f, uint64_t 
 /* Exit port of a LID; VHCA_OSM_NO_PATH beyond the table. */
 uint8_t vhca_osm_switch_entry(const struct vhca_osm_switch *sw, uint16_t lid);
 
-/* Hops from each switch to `to`, UINT16_MAX where there is no way. ret has f->n elements. 0 or -ENOMEM. */
+/*
+ * Hops from each switch to `to`, UINT16_MAX where there is no way. ret has f->n elements. 0 or
+ * -ENOMEM.
+ */
 int vhca_osm_fabric_distances(const struct vhca_osm_fabric *f, uint32_t to, uint16_t *ret);
 /* Does `port` of `sw` lie on a shortest way to the goal? */
 bool vhca_osm_fabric_is_shortest(const struct vhca_osm_fabric *f, const struct vhca_osm_goal *goal,
 				 uint32_t sw, uint8_t port);
-/* Does what is sent by these exit ports (one a switch) arrive from every switch that does not drop it? 1, 0 or -ENOMEM. */
+/*
+ * Does what is sent by these exit ports (one a switch) arrive from every switch that does not drop
+ * it? 1, 0 or -ENOMEM.
+ */
 int vhca_osm_fabric_reaches(const struct vhca_osm_fabric *f, const uint8_t *ports,
 			    const struct vhca_osm_place *to);
 

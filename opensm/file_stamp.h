@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_FILE_STAMP_H
 #define VHCA_OPENSM_FILE_STAMP_H
-/* What tells a file from another one, and from itself before it was written: compared by memcmp(). */
+/*
+ * What tells a file from another one, and from itself before it was written: compared by memcmp().
+ */
 #include <sys/types.h>
 #include <time.h>
 

@@ -2,14 +2,15 @@
 #ifndef VHCA_OPENSM_LID_PLAN_H
 #define VHCA_OPENSM_LID_PLAN_H
 /*
- * Which entries of which switches change when two end ports exchange their LIDs, or a LID takes the ways of another one. No path is
- * computed: a LID takes over entries that led to its new place before.
+ * Which entries of which switches change when two end ports exchange their LIDs, or a LID takes the
+ * ways of another one. No path is computed: a LID takes over entries that led to its new place
+ * before.
  *
  *  deterministic  On every switch the two LIDs exchange their entries. All paths and their balance stay as the routing engine made them.
- *  skyline	   A switch keeps its entry if that still lies on a shortest way to the LID's new place. Inside one leaf
- *		   only the leaf switch changes.
- *  auto	   Skyline inside a leaf, else deterministic. Hypervisors that are switches (their cables lead to one
- *		   other switch) are inside a leaf together if that is the same one.
+ *  skyline           A switch keeps its entry if that still lies on a shortest way to the LID's new place. Inside one leaf
+ *                   only the leaf switch changes.
+ *  auto           Skyline inside a leaf, else deterministic. Hypervisors that are switches (their cables lead to one
+ *                   other switch) are inside a leaf together if that is the same one.
  */
 #include "opensm/fabric.h"
 
@@ -33,16 +34,19 @@ struct vhca_osm_lid_plan {
 	struct vhca_osm_lft_change *changes;
 };
 
-/* Plans into ret, which vhca_osm_lid_plan_done() releases. A skyline plan whose ways would not all arrive (a table that
- * was not made of shortest ways) becomes a deterministic one. 0 or -ENOMEM. */
+/*
+ * Plans into ret, which vhca_osm_lid_plan_done() releases. A skyline plan whose ways would not all
+ * arrive (a table that was not made of shortest ways) becomes a deterministic one. 0 or -ENOMEM.
+ */
 int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
 		      struct vhca_osm_lid_plan *ret);
 void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan);
 
 /*
- * After the routing engine has computed all tables anew: the exit ports that a LID moved by a skyline plan gets. A switch keeps the
- * one it has (`now`) if that lies on a shortest way to where the LID is, else it takes the engine's. So nothing is sent for
- * a LID whose surroundings did not change, and what did change corrects itself. ret: f->n ports. 1; 0 if that would not arrive from
+ * After the routing engine has computed all tables anew: the exit ports that a LID moved by a
+ * skyline plan gets. A switch keeps the one it has (`now`) if that lies on a shortest way to where
+ * the LID is, else it takes the engine's. So nothing is sent for a LID whose surroundings did not
+ * change, and what did change corrects itself. ret: f->n ports. 1; 0 if that would not arrive from
  * everywhere: then ret is the engine's table; -ENOMEM.
  */
 int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,

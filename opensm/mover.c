@@ -11,7 +11,10 @@
 #include "common/base/text.h"
 
 #define SENDINGS 2 /* then it is left to a heavy sweep */
-/* As long as answers come in, a move is not sent again; a sweep waits for it no longer than VHCA_OSM_GATE_END_MS. */
+/*
+ * As long as answers come in, a move is not sent again; a sweep waits for it no longer than
+ * VHCA_OSM_GATE_END_MS.
+ */
 #define PATIENCE_MS 3000
 #define POLL_MS	    1	 /* answers to PortInfo raise no event */
 #define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
@@ -23,8 +26,8 @@ struct entry {
 	struct vhca_osm_lid_move move;
 	vhca_osm_move_fn fn;
 	void *arg;
-	uint64_t
-		until; /* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
+	/* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
+	uint64_t until;
 	uint64_t latest; /* sent: `until` goes no further while answers come in */
 	size_t seen;	 /* sent: what was missing at the last look */
 	unsigned int sendings;
@@ -212,7 +215,10 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	e->seen = missing(m, e, false);
 }
 
-/* What does not drop in time is changed all the same: nothing is wrong then that would not be without this step. */
+/*
+ * What does not drop in time is changed all the same: nothing is wrong then that would not be
+ * without this step.
+ */
 static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->switches, false) == 0)
@@ -230,14 +236,18 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	e->move.duration_us = now_us() - e->sent_us;
 	if (done || e->move.missing)
 		count(&m->stats, &e->move);
+	/* OpenSM does not know its keys yet, or not the port any more */
 	else
-		m->stats.refused++; /* OpenSM does not know its keys yet, or not the port any more */
+		m->stats.refused++;
 	if (e->move.missing)
 		repair(m, e, now);
 	finish(e, done ? NULL : &err);
 }
 
-/* Thousands of SMPs take longer than one; to send them again while they are on their way only makes more of them. */
+/*
+ * Thousands of SMPs take longer than one; to send them again while they are on their way only makes
+ * more of them.
+ */
 static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	uint64_t until = now + m->ops->timeout_ms(m->ctx);
@@ -307,8 +317,9 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
 }
 
 /*
- * What a waiting move would change now. That stays true until a sweep, or until a move begins that shares a port with it: then it is
- * planned anew, and as the tables change when a move begins, not when it ends, the new plan holds for the time after that.
+ * What a waiting move would change now. That stays true until a sweep, or until a move begins that
+ * shares a port with it: then it is planned anew, and as the tables change when a move begins, not
+ * when it ends, the new plan holds for the time after that.
  */
 static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
 {
@@ -416,7 +427,10 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
 	return 0;
 }
 
-/* What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has sent. */
+/*
+ * What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has
+ * sent.
+ */
 static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
 	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
@@ -449,7 +463,10 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
 
 /* ---- the queue ---- */
 
-/* The sweep in which OpenSM gives way to another master has no end: who waits for that asks the wrong one. */
+/*
+ * The sweep in which OpenSM gives way to another master has no end: who waits for that asks the
+ * wrong one.
+ */
 static void refuse_all_if_standby(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_lid_pair pair;
@@ -485,7 +502,10 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 	}
 }
 
-/* Gives up after a while: a device that never answers right must not cost a sweep every few seconds for good. */
+/*
+ * Gives up after a while: a device that never answers right must not cost a sweep every few seconds
+ * for good.
+ */
 static void check_repairs(struct vhca_osm_mover *m, uint64_t now)
 {
 	size_t kept = 0;

@@ -2,9 +2,10 @@
 #ifndef VHCA_OPENSM_MOVER_H
 #define VHCA_OPENSM_MOVER_H
 /*
- * Moves LIDs without ever waiting: vhca_osm_mover_run() does what can be done now. Moves in disjoint parts of the subnet go together,
- * others one after the other: a move begins when it shares no switch that it changes, no LID and no port with one that is under way,
- * nor with one that was asked for earlier and still waits.
+ * Moves LIDs without ever waiting: vhca_osm_mover_run() does what can be done now. Moves in
+ * disjoint parts of the subnet go together, others one after the other: a move begins when it
+ * shares no switch that it changes, no LID and no port with one that is under way, nor with one
+ * that was asked for earlier and still waits.
  *
  *  state      what has happened                                     next
  *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
@@ -17,9 +18,10 @@
  *  repairing  the answer, keys_on_the_way if a vport lacks its keys; OpenSM is asked for a heavy sweep
  *                                                                   a sweep or a late answer brings the rest: end
  *
- * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep gives the ports the LIDs of that file and
- * computes all tables for them. For vports the hardware decides, which has changed before the move is asked for: such a sweep finds each
- * GUID where it is, and gives it the LID that it always had.
+ * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep
+ * gives the ports the LIDs of that file and computes all tables for them. For vports the hardware
+ * decides, which has changed before the move is asked for: such a sweep finds each GUID where it
+ * is, and gives it the LID that it always had.
  *
  * One thread, the one that serves HTTP.
  */
@@ -29,13 +31,20 @@
 #include "opensm/lid_ops.h"
 
 #define VHCA_OSM_MOVES_MAX 1024 /* queued; more are refused */
-/* Under way together: to begin one is two plans under OpenSM's lock, 20 ms in a tree of 11664 nodes, and the first one's answers have to be
- * looked at long before its time-out. */
+/*
+ * Under way together: to begin one is two plans under OpenSM's lock, 20 ms in a tree of 11664
+ * nodes, and the first one's answers have to be looked at long before its time-out.
+ */
 #define VHCA_OSM_MOVES_AT_ONCE 16
-/* Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one. */
+/*
+ * Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one.
+ */
 #define VHCA_OSM_MOVES_AHEAD  32
 #define VHCA_OSM_MOVE_WAIT_MS 60000 /* a sweep of 11664 nodes takes up to 35 s */
-/* Remembered for the report, and so that who finds it so without its keys, and asks again and again, begins no sweeps anew. */
+/*
+ * Remembered for the report, and so that who finds it so without its keys, and asks again and
+ * again, begins no sweeps anew.
+ */
 #define VHCA_OSM_REPAIRS_MAX   64
 #define VHCA_OSM_RESWEEP_EVERY 10000
 #define VHCA_OSM_RESWEEPS_MAX  30
@@ -82,7 +91,10 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 /* Refuses what is not answered yet with "ending". NULL is fine. */
 struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
 
-/* Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free(). Errors: too_many_moves, what resolve() says. */
+/*
+ * Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free().
+ * Errors: too_many_moves, what resolve() says.
+ */
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
 /* Is a dynamic LID of this vGUID waited for? Then plan() does not know of it yet. */
@@ -99,7 +111,10 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);
 /* When run() is to be called next; UINT64_MAX = when something is submitted or a sweep ends. */
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now);
 
-/* Reading: counters, dynamic LIDs that are given, who has a LID, the subnet (the last two take OpenSM's lock). */
+/*
+ * Reading: counters, dynamic LIDs that are given, who has a LID, the subnet (the last two take
+ * OpenSM's lock).
+ */
 void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret);
 size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m);
 bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,

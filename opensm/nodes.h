@@ -2,8 +2,9 @@
 #ifndef VHCA_OPENSM_NODES_H
 #define VHCA_OPENSM_NODES_H
 /*
- * Whose word counts for a port: its node's. That is the one in whose line of [agents] it stands; of a port in no line, the one that
- * was the first to speak for it (table.h: pins). Who is bound to no node, `by` NULL, may speak for all.
+ * Whose word counts for a port: its node's. That is the one in whose line of [agents] it stands; of
+ * a port in no line, the one that was the first to speak for it (table.h: pins). Who is bound to no
+ * node, `by` NULL, may speak for all.
  */
 #include "opensm/agents.h"
 #include "opensm/table.h"
@@ -16,12 +17,16 @@ struct vhca_osm_node {
 /* Whose the port is; NULL = nobody's yet. Borrowed. */
 const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			     uint64_t port_guid);
-/* May it speak for the port? For nobody's only if its own line names none, and never for a virtual GUID. Errors: not_your_port,
- * logged; table_full. */
+/*
+ * May it speak for the port? For nobody's only if its own line names none, and never for a virtual
+ * GUID. Errors: not_your_port, logged; table_full.
+ */
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err);
-/* May it withdraw the vGUID? port_guid: as whom, 0 = not said. Of an older epoch, or a tie, the table says what is wrong. Errors: those
- * of check(); not_the_owner. */
+/*
+ * May it withdraw the vGUID? port_guid: as whom, 0 = not said. Of an older epoch, or a tie, the
+ * table says what is wrong. Errors: those of check(); not_the_owner.
+ */
 int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   const struct vhca_osm_table *t, const struct vhca_osm_node *by,
 				   uint64_t vguid, uint64_t epoch, uint64_t port_guid,

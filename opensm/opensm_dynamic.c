@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
@@ -25,7 +26,10 @@
 
 /* ---- which LIDs are free ---- */
 
-/* By LID: kept for a port that is here or away, or that of a port. The caller frees; NULL: no memory. */
+/*
+ * By LID: kept for a port that is here or away, or that of a port. The caller frees; NULL: no
+ * memory.
+ */
 static bool *taken_lids(const osm_opensm_t *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
@@ -128,7 +132,10 @@ static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *ro
 	osm->sm.lid_mgr.used_lids[row->lid] = 0;
 }
 
-/* A port that is there goes on with its LID as any other one. (The guest has mostly gone a moment ago, and OpenSM has not seen it.) */
+/*
+ * A port that is there goes on with its LID as any other one. (The guest has mostly gone a moment
+ * ago, and OpenSM has not seen it.)
+ */
 static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
 			  const struct vhca_osm_dynamic_lid *row)
 {
@@ -209,7 +216,10 @@ static uint16_t top_for(const bool *taken, uint16_t max, size_t more)
 	return top;
 }
 
-/* OpenSM sizes the tables by its table of ports by LID; it has prepared them for the engine before this. */
+/*
+ * OpenSM sizes the tables by its table of ports by LID; it has prepared them for the engine before
+ * this.
+ */
 static int raise_top(osm_opensm_t *osm, uint16_t top)
 {
 	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
@@ -402,7 +412,10 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
 
 /* ---- the change ---- */
 
-/* What somebody else is given was lost to its vGUID, which gets another one when it is reported again. */
+/*
+ * What somebody else is given was lost to its vGUID, which gets another one when it is reported
+ * again.
+ */
 static void end_lost(struct vhca_osm_dynamic_lids *t, const struct vhca_osm_dynamic_lid *given)
 {
 	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(t, given->lid);

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>

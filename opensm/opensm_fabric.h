@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_OPENSM_FABRIC_H
 #define VHCA_OPENSM_OPENSM_FABRIC_H
-/* The subnet's switches as OpenSM has them now, in the form that moves are planned on. The caller holds OpenSM's lock from
- * making it to the last use. */
+/*
+ * The subnet's switches as OpenSM has them now, in the form that moves are planned on. The caller
+ * holds OpenSM's lock from making it to the last use.
+ */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,8 +24,8 @@ struct vhca_osm_snapshot {
 int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret);
 void vhca_osm_snapshot_done(struct vhca_osm_snapshot *s);
 /*
- * A snapshot that is kept from move to move: all but the tables, which are looked at anew, changes in heavy sweeps only. To make one is nearly all
- * that a plan costs in a large subnet.
+ * A snapshot that is kept from move to move: all but the tables, which are looked at anew, changes
+ * in heavy sweeps only. To make one is nearly all that a plan costs in a large subnet.
  */
 struct vhca_osm_kept_snapshot {
 	atomic_bool sweeping;
@@ -34,7 +36,10 @@ struct vhca_osm_kept_snapshot {
 
 /* From OpenSM's sweeper: a heavy sweep begins (else: has ended), before it changes anything. */
 void vhca_osm_kept_snapshot_swept(struct vhca_osm_kept_snapshot *k, bool begins);
-/* From one thread only, with OpenSM's lock; what it returns is the caller's only as long as it holds that. Errors: as of snapshot_take(). */
+/*
+ * From one thread only, with OpenSM's lock; what it returns is the caller's only as long as it
+ * holds that. Errors: as of snapshot_take().
+ */
 int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_opensm *osm,
 			       const struct vhca_osm_snapshot **ret);
 void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k);

@@ -7,7 +7,8 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_map.h>
 #include <complib/cl_passivelock.h>
@@ -47,7 +48,10 @@ static void drop_blocks(osm_pkey_tbl_t *table, size_t first)
 	}
 }
 
-/* OpenSM writes a table as far as it knows one; where that is not what the hardware has, keys would stay there, or it would write to nowhere. */
+/*
+ * OpenSM writes a table as far as it knows one; where that is not what the hardware has, keys would
+ * stay there, or it would write to nowhere.
+ */
 static void fit(osm_physp_t *physp)
 {
 	size_t n = vhca_osm_key_blocks(capacity_there(physp));

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <opensm/osm_db.h>
 #include <opensm/osm_db_pack.h>

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>
@@ -130,7 +131,10 @@ static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want
 	return 0;
 }
 
-/* What changes when a vport comes or goes, OpenSM finds out by itself: here both places are taken before and after. */
+/*
+ * What changes when a vport comes or goes, OpenSM finds out by itself: here both places are taken
+ * before and after.
+ */
 static int find_vport(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
 		      osm_port_t *ret[static 2], struct vhca_error *err)
 {
@@ -205,7 +209,10 @@ static int keys_on_the_way(uint64_t guid, struct vhca_error *err)
 			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
 }
 
-/* An SMP that is lost is sent again to the same place, where another port would be by then. The lock is held. */
+/*
+ * An SMP that is lost is sent again to the same place, where another port would be by then. The
+ * lock is held.
+ */
 static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[static 2],
 		      struct vhca_error *err)
 {
@@ -249,7 +256,10 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 	return r;
 }
 
-/* Vports keep their LIDs, so these do not tell that a sweep has found both where they are to be: to exchange them once more would undo that. */
+/*
+ * Vports keep their LIDs, so these do not tell that a sweep has found both where they are to be: to
+ * exchange them once more would undo that.
+ */
 static int check_vports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 			osm_port_t *const port[static 2], struct vhca_error *err)
 {
@@ -302,7 +312,10 @@ struct planned {
 	struct vhca_osm_lid_plan p;
 };
 
-/* Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of its own. */
+/*
+ * Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of
+ * its own.
+ */
 static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		     struct planned *ret)
 {
@@ -353,7 +366,10 @@ static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_
 	return r < 0 ? cannot_plan(pair, r, err) : 0;
 }
 
-/* Finds both ports again, and plans on tables as they are now. The lock is held; vhca_osm_lid_plan_done() after success. */
+/*
+ * Finds both ports again, and plans on tables as they are now. The lock is held;
+ * vhca_osm_lid_plan_done() after success.
+ */
 static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
 {
@@ -489,7 +505,9 @@ static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, 
 
 /* ---- acknowledgements ---- */
 
-/* The keys belong to the GUID, their tables to the place. So those of a vport are part of its move. */
+/*
+ * The keys belong to the GUID, their tables to the place. So those of a vport are part of its move.
+ */
 static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
 {
 	size_t n = 0;
@@ -499,8 +517,10 @@ static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_o
 	return n;
 }
 
-/* A port that does not answer in a sweep is dropped: whether it has what it was sent is known after a
- * sweep without errors. */
+/*
+ * A port that does not answer in a sweep is dropped: whether it has what it was sent is known after
+ * a sweep without errors.
+ */
 static size_t missing_ports(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
 {
 	size_t n = 0;
@@ -607,8 +627,10 @@ static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm
 	vhca_osm_vports_exchange(osm, port);
 }
 
-/* Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite the same ones. So vports
- * keep theirs like skyline moves, where that is possible. */
+/*
+ * Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite
+ * the same ones. So vports keep theirs like skyline moves, where that is possible.
+ */
 static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
 				       const struct vhca_osm_lid_pair *pair,
 				       enum vhca_osm_move_mode mode)

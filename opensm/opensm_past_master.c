@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
@@ -32,7 +33,10 @@ static uint16_t own_lid(const osm_opensm_t *osm)
 	return lid ? lid : lid_in_file(osm);
 }
 
-/* Most ports, not any: one that was cut off meanwhile, or comes from another subnet, names somebody else. */
+/*
+ * Most ports, not any: one that was cut off meanwhile, or comes from another subnet, names somebody
+ * else.
+ */
 static bool was_another(const osm_opensm_t *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;

@@ -9,7 +9,8 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
@@ -20,7 +21,10 @@
 #include <opensm/osm_subnet.h>
 #include <opensm/osm_switch.h>
 
-/* What a heavy sweep does about keys. Exported, and declared in no header: OpenSM's own files declare it so, too. Takes the lock. */
+/*
+ * What a heavy sweep does about keys. Exported, and declared in no header: OpenSM's own files
+ * declare it so, too. Takes the lock.
+ */
 extern int osm_pkey_mgr_process(osm_opensm_t *p_osm);
 
 struct vhca_osm_pkey_block {
@@ -42,7 +46,9 @@ struct vhca_osm_pkeys_of_port {
 
 /* ---- which tables ---- */
 
-/* The switch port in front of an end port, if it is to let through that one's keys only; else NULL. */
+/*
+ * The switch port in front of an end port, if it is to let through that one's keys only; else NULL.
+ */
 static osm_physp_t *enforcer_of(const osm_opensm_t *osm, const osm_port_t *port)
 {
 	osm_physp_t *peer = port->p_physp->p_remote_physp;
@@ -358,9 +364,11 @@ static void forget_tables(const osm_opensm_t *osm, ib_net64_t guid, bool all)
 }
 
 /*
- * A port that has not acknowledged what it was sent may have taken it, or may do so yet, and OpenSM still takes for its table what that was before.
- * Where these are to be had again, it sends nothing; and where it does send something, an SMP of before that is sent once more comes after it and
- * undoes it, which no answer tells. So as soon as that one is given up, the table is forgotten, and sent once more.
+ * A port that has not acknowledged what it was sent may have taken it, or may do so yet, and OpenSM
+ * still takes for its table what that was before. Where these are to be had again, it sends
+ * nothing; and where it does send something, an SMP of before that is sent once more comes after it
+ * and undoes it, which no answer tells. So as soon as that one is given up, the table is forgotten,
+ * and sent once more.
  */
 static bool wants_other_keys(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_port *before)
 {

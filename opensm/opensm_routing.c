@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_qmap.h>
@@ -28,7 +29,10 @@ struct wrapped {
 	osm_routing_engine_t own;
 };
 
-/* A moved LID: perhaps not acknowledged yet; shown to the engine although it is not (only during its run). */
+/*
+ * A moved LID: perhaps not acknowledged yet; shown to the engine although it is not (only during
+ * its run).
+ */
 enum pending { SETTLED, MOVED, SHOWN };
 
 struct vhca_osm_routing {
@@ -275,7 +279,10 @@ static const struct wrapped *find(const struct vhca_osm_routing *r,
 	return NULL;
 }
 
-/* What OpenSM does for an engine that leaves the tables to it: its default engine's function is the same. */
+/*
+ * What OpenSM does for an engine that leaves the tables to it: its default engine's function is the
+ * same.
+ */
 static int build_default_tables(const struct vhca_osm_routing *r)
 {
 	const struct wrapped *w = find(r, r->osm->default_routing_engine);

@@ -2,8 +2,9 @@
 #ifndef VHCA_OPENSM_OPENSM_ROUTING_H
 #define VHCA_OPENSM_OPENSM_ROUTING_H
 /*
- * OpenSM's routing engines, wrapped: they compute as before, and what moves left behind is put on top of the result, from
- * what is true now and not from a record of the moves (replaying those is wrong as soon as kinds of moves interleave).
+ * OpenSM's routing engines, wrapped: they compute as before, and what moves left behind is put on
+ * top of the result, from what is true now and not from a record of the moves (replaying those is
+ * wrong as soon as kinds of moves interleave).
  *
  *  - A LID that a skyline plan moved keeps the entries that still lie on shortest ways (vhca_osm_lid_keep()). That it was moved so is
  *    remembered in memory only: a restarted OpenSM does not know what the switches have and writes all tables, as the engine made
@@ -13,7 +14,8 @@
  *  - dfsssp assigns the SL by source and destination LID. Until it computes anew, a deterministically moved LID has the path of
  *    the LID that it was exchanged with, and so its SL.
  *
- * Wrapping happens in the sweeper's first heavy sweep. It is never undone: when OpenSM ends it destroys the engines before the plugin.
+ * Wrapping happens in the sweeper's first heavy sweep. It is never undone: when OpenSM ends it
+ * destroys the engines before the plugin.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,7 +47,10 @@ bool vhca_osm_routing_can_skyline(const struct vhca_osm_routing *r);
 /* Two LIDs were exchanged by a plan of this mode. Exclusively locked. */
 void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
 			    enum vhca_osm_move_mode mode);
-/* The first LID has the second one's ways now, and so its path; or, if not, none. Exclusively locked. */
+/*
+ * The first LID has the second one's ways now, and so its path; or, if not, none. Exclusively
+ * locked.
+ */
 void vhca_osm_routing_copied(struct vhca_osm_routing *r, const uint16_t lid[2], bool has);
 
 #endif

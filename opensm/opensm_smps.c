@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_qmap.h>
 #include <opensm/osm_msgdef.h>
@@ -46,7 +47,10 @@ static void send_block(osm_opensm_t *osm, osm_switch_t *sw, unsigned int block,
 		return;
 	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
 	context.lft_context.set_method = TRUE;
-	/* As OpenSM itself: the answer brings the content back; without one the next sweep sees that it differs. */
+	/*
+	 * As OpenSM itself: the answer brings the content back; without one the next sweep sees
+	 * that it differs.
+	 */
 	(void)memset(sw->lft + (size_t)block * IB_SMP_DATA_SIZE, 0, IB_SMP_DATA_SIZE);
 	(void)osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, IB_SMP_DATA_SIZE,
 			  IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,

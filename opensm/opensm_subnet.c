@@ -9,7 +9,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <complib/cl_ptr_vector.h>

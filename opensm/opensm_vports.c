@@ -8,7 +8,8 @@
 #include "opensm/opensm_guid_tables.h"
 #include "opensm/opensm_key_tables.h"
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <opensm/osm_db_pack.h>
 #include <opensm/osm_mcm_port.h>

@@ -10,7 +10,10 @@
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 
-/* 64 members of at most 27 characters stay far below the 4094 that OpenSM's reader takes in one line. */
+/*
+ * 64 members of at most 27 characters stay far below the 4094 that OpenSM's reader takes in one
+ * line.
+ */
 #define MEMBERS_PER_LINE 64
 
 /* ---- policy ---- */
@@ -124,7 +127,10 @@ static unsigned int membership_of(const struct vhca_osm_port *p, uint16_t base)
 	return m;
 }
 
-/* What to write for a port's need of the default partition: 0 = nothing, the base part has seen to it. */
+/*
+ * What to write for a port's need of the default partition: 0 = nothing, the base part has seen to
+ * it.
+ */
 static unsigned int default_membership(const struct vhca_osm_policy *policy, unsigned int m)
 {
 	if (!vhca_osm_policy_allows(policy, VHCA_PKEY_DEFAULT))

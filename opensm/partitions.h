@@ -2,12 +2,14 @@
 #ifndef VHCA_OPENSM_PARTITIONS_H
 #define VHCA_OPENSM_PARTITIONS_H
 /*
- * The text of OpenSM's partition file: the base part, then one statement per partition that ports need because of their
- * bindings and declarations. The same table and base always give the same text, so that an unchanged file means: no sweep.
+ * The text of OpenSM's partition file: the base part, then one statement per partition that ports
+ * need because of their bindings and declarations. The same table and base always give the same
+ * text, so that an unchanged file means: no sweep.
  *
- * What a port needs stands after the base part and so decides the port's membership in that partition. The default partition (0x7fff)
- * belongs to the base part: OpenSM puts every port into it; a need for it writes something only if the policy allows the key, and
- * never makes a full member limited.
+ * What a port needs stands after the base part and so decides the port's membership in that
+ * partition. The default partition (0x7fff) belongs to the base part: OpenSM puts every port into
+ * it; a need for it writes something only if the policy allows the key, and never makes a full
+ * member limited.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +28,8 @@ struct vhca_osm_policy {
 	size_t n_allowed;
 	struct vhca_osm_range allowed[VHCA_OSM_RANGES_MAX];
 	bool ipoib; /* new partitions get an IPoIB broadcast group */
-	bool default_limited; /* without a base file: all ports are limited members of the default partition */
+	/* without a base file: all ports are limited members of the default partition */
+	bool default_limited;
 	bool both_memberships; /* allow_both_pkeys of opensm.conf */
 };
 
@@ -36,7 +39,10 @@ int vhca_osm_policy_parse_allowed(struct vhca_osm_policy *policy, const char *te
 /* True if agents may ask for this key. */
 bool vhca_osm_policy_allows(const struct vhca_osm_policy *policy, uint16_t pkey);
 
-/* Renders into a malloc'ed buffer that the caller frees. base NULL = OpenSM's built-in rule. Returns 0 or -ENOMEM. */
+/*
+ * Renders into a malloc'ed buffer that the caller frees. base NULL = OpenSM's built-in rule.
+ * Returns 0 or -ENOMEM.
+ */
 int vhca_osm_partitions_render(const struct vhca_osm_table *t, const struct vhca_osm_base *base,
 			       const struct vhca_osm_policy *policy, char **ret_text,
 			       size_t *ret_len);

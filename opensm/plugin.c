@@ -2,10 +2,13 @@
 /*
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
- * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls report(): that sets atomics and writes
- * to an eventfd. It waits for our thread in two places, both bounded: wait_for_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
- * before anything could take it again. delete() is followed by dlclose(): the thread is joined there, else OpenSM would crash at exit.
- * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be OpenSM's sweeper.
+ * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls
+ * report(): that sets atomics and writes to an eventfd. It waits for our thread in two places, both
+ * bounded: wait_for_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
+ * OpenSM's lock held; they are ignored before anything could take it again. delete() is followed by
+ * dlclose(): the thread is joined there, else OpenSM would crash at exit.
+ * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
+ * OpenSM's sweeper.
  */
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -39,7 +42,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <opensm/osm_config.h> /* before its siblings: the layout of their structures depends on it */
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
 
 #include <complib/cl_passivelock.h>
 #include <opensm/osm_event_plugin.h>
@@ -72,7 +76,10 @@ struct plugin {
 	atomic_bool service_is_new;
 	atomic_bool take_over_wanted; /* by the sweeper, which waits for take_over_done */
 	atomic_bool was_standby;
-	/* At the files of the API's door and at vhcasm.conf: OpenSM forgets a SIGHUP during a sweep. */
+	/*
+	 * At the files of the API's door and at vhcasm.conf: OpenSM forgets a SIGHUP during a
+	 * sweep.
+	 */
 	uint64_t look_at;
 	struct vhca_osm_file_stamp conf_read, conf_seen;
 	uint64_t take_over_at; /* what was not complete is tried again; UINT64_MAX = nothing */
@@ -280,7 +287,10 @@ static void stop_thread(struct plugin *p)
 
 /* ---- taking over ---- */
 
-/* Is OpenSM about to distribute partitions and LIDs as a master that may know less than its predecessor? */
+/*
+ * Is OpenSM about to distribute partitions and LIDs as a master that may know less than its
+ * predecessor?
+ */
 static bool takes_over(const struct plugin *p)
 {
 	const osm_subn_t *subn = &p->osm->subn;
@@ -293,8 +303,8 @@ static bool takes_over(const struct plugin *p)
 /*
  * The one thing for which the sweeper waits: once in a mastership, before the partition file is
  * read. The thread never waits for the sweeper while it does this. OpenSM takes away all keys that
- * are not in that file, from guests that run; so it waits for as long as this takes, unless it is to
- * end.
+ * are not in that file, from guests that run; so it waits for as long as this takes, unless it is
+ * to end.
  */
 static void wait_for_take_over(struct plugin *p)
 {
@@ -326,7 +336,10 @@ static void wait_for_take_over(struct plugin *p)
 
 /* ---- OpenSM's options ---- */
 
-/* Without a base_file of our own, the partitions of an OpenSM that was configured before stay in force. */
+/*
+ * Without a base_file of our own, the partitions of an OpenSM that was configured before stay in
+ * force.
+ */
 static void adopt_partition_file(struct plugin *p)
 {
 	const char *theirs = p->osm->subn.opt.partition_config_file;
@@ -341,7 +354,10 @@ static void adopt_partition_file(struct plugin *p)
 	vhca_log_notice("%s is merged in as base_file", theirs);
 }
 
-/* Lets OpenSM read our partition file. The option's old string may be shared with OpenSM's main(): it is kept and put back, not freed. */
+/*
+ * Lets OpenSM read our partition file. The option's old string may be shared with OpenSM's main():
+ * it is kept and put back, not freed.
+ */
 static int redirect_partitions(struct plugin *p)
 {
 	osm_subn_opt_t *opt = &p->osm->subn.opt;

@@ -2,8 +2,9 @@
 #ifndef VHCA_OPENSM_PLUGIN_CONF_H
 #define VHCA_OPENSM_PLUGIN_CONF_H
 /*
- * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped opensm/vhcasm.conf documents every key and equals
- * the defaults (tested). `allowed`, `drain` and `dynamic` are read again when the file changes; for all else OpenSM has to be restarted.
+ * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped
+ * opensm/vhcasm.conf documents every key and equals the defaults (tested). `allowed`, `drain` and
+ * `dynamic` are read again when the file changes; for all else OpenSM has to be restarted.
  */
 #include <sys/types.h>
 
@@ -22,8 +23,11 @@ struct vhca_osm_conf {
 	bool insecure;		   /* [http] insecure [no] */
 	char roles[2048];	   /* [http] roles [""]: WHO:ROLE, blank-separated */
 	char state_dir[200];	   /* [state] dir [/var/lib/vhcasm] */
-	char base_file
-		[256]; /* [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else the built-in rule */
+	/*
+	 * [partitions] base_file [""]: "" = OpenSM's own partition_config_file if it exists, else
+	 * the built-in rule
+	 */
+	char base_file[256];
 	uint32_t inherit_s;	       /* [partitions] inherit [600]: seconds, 0 = off */
 	bool lids_move;		       /* [lids] enable [no]; the other two need it */
 	bool drain;		       /* [lids] drain [no] */

@@ -80,7 +80,10 @@ static void drop_unneeded(struct vhca_osm_port *p)
 	p->n_needs = kept;
 }
 
-/* Does the other membership of this key forbid it? A twin that is only inherited gives way: who reports knows better. */
+/*
+ * Does the other membership of this key forbid it? A twin that is only inherited gives way: who
+ * reports knows better.
+ */
 static bool is_barred_by_twin(struct vhca_osm_port *p, uint16_t pkey)
 {
 	struct vhca_osm_need *twin = need_find(p, pkey ^ VHCA_PKEY_FULL);
@@ -192,7 +195,10 @@ int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vh
 	size_t n = count_keys(after);
 	int r;
 
-	/* A table that shrank under keys in use (other HCA firmware) must not forbid to take keys away. */
+	/*
+	 * A table that shrank under keys in use (other HCA firmware) must not forbid to take keys
+	 * away.
+	 */
 	if (n <= max || n <= count_keys(before))
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,

@@ -41,8 +41,10 @@ void vhca_osm_port_draft(struct vhca_osm_port_draft *ret, const struct vhca_osm_
 int vhca_osm_port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft);
 void vhca_osm_port_assign(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft);
 
-/* Counts the keys of one more binding. both: full and limited form of one key may stand side by side. On failure
- * (both_memberships, table_full) the draft is half changed. */
+/*
+ * Counts the keys of one more binding. both: full and limited form of one key may stand side by
+ * side. On failure (both_memberships, table_full) the draft is half changed.
+ */
 int vhca_osm_port_acquire(struct vhca_osm_port *p, bool both, const uint16_t *pkeys, size_t n,
 			  struct vhca_error *err);
 /* The reverse for a binding that was counted; keys that nobody needs any more go. */
@@ -55,7 +57,10 @@ void vhca_osm_port_inherit(struct vhca_osm_port *p, bool both, const uint16_t *p
 /* Ends that for all keys; those without another reason go. */
 void vhca_osm_port_drop_inherited(struct vhca_osm_port *p);
 
-/* Refuses (table_full) if `after` has more keys than max, and more than `before`, beside the default partition's. */
+/*
+ * Refuses (table_full) if `after` has more keys than max, and more than `before`, beside the
+ * default partition's.
+ */
 int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
 			     size_t max, struct vhca_error *err);
 /* Same keys, whatever the reasons; and same keys for the same reasons. */

@@ -56,7 +56,10 @@ bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool 
 	p->asked = now;
 	p->look_at = 0; /* what was applied is no longer the current file */
 	p->postponed = false;
-	/* The order matters: a sweep that is seen discovering after this samples the new generation when it ends discovery. */
+	/*
+	 * The order matters: a sweep that is seen discovering after this samples the new generation
+	 * when it ends discovery.
+	 */
 	atomic_fetch_add(&p->written, 1);
 	return !atomic_load(&p->discovering);
 }

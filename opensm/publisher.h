@@ -2,12 +2,13 @@
 #ifndef VHCA_OPENSM_PUBLISHER_H
 #define VHCA_OPENSM_PUBLISHER_H
 /*
- * When to write the partition file, and when to ask for a sweep because OpenSM could not be had to apply it without one. Pure bookkeeping on a
- * clock that is passed in.
+ * When to write the partition file, and when to ask for a sweep because OpenSM could not be had to
+ * apply it without one. Pure bookkeeping on a clock that is passed in.
  *
- * A file written has a generation. OpenSM reads the file between HEAVY_SWEEP_DONE (which means: discovery is done) and SUBNET_UP; what
- * was the current generation at the former is in effect at the latter. A generation that does not come into effect in time
- * is asked for again, since OpenSM leaves a sweep early in many cases without a word.
+ * A file written has a generation. OpenSM reads the file between HEAVY_SWEEP_DONE (which means:
+ * discovery is done) and SUBNET_UP; what was the current generation at the former is in effect at
+ * the latter. A generation that does not come into effect in time is asked for again, since OpenSM
+ * leaves a sweep early in many cases without a word.
  */
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,7 +21,10 @@
 #define VHCA_OSM_RESWEEP_MS 5000
 /* Once it reads the file, the rest took 35 s on 11664 nodes. */
 #define VHCA_OSM_SWEEP_MAX_MS 120000
-/* Ports that have been sent their keys without a sweep answer sooner, or a sweep has to do it. OpenSM sends four times, by default 200 ms apart. */
+/*
+ * Ports that have been sent their keys without a sweep answer sooner, or a sweep has to do it.
+ * OpenSM sends four times, by default 200 ms apart.
+ */
 #define VHCA_OSM_ANSWER_MS 2000
 /* How often it is looked whether they have: answers raise no event. */
 #define VHCA_OSM_LOOK_MS 5
@@ -45,8 +49,11 @@ struct vhca_osm_publisher {
 void vhca_osm_publisher_changed(struct vhca_osm_publisher *p, uint64_t now);
 /* Is it time to write? */
 bool vhca_osm_publisher_write_due(const struct vhca_osm_publisher *p, uint64_t now);
-/* The outcome of that: failed (try later), or the file is up to date; `replaced` = its content is new. Returns true if it
- * has to be brought into effect (not when a sweep is going to read the file anyway). */
+/*
+ * The outcome of that: failed (try later), or the file is up to date; `replaced` = its content is
+ * new. Returns true if it has to be brought into effect (not when a sweep is going to read the file
+ * anyway).
+ */
 bool vhca_osm_publisher_written(struct vhca_osm_publisher *p, bool failed, bool replaced,
 				uint64_t now);
 /* OpenSM has read the current file without a sweep, and sent what has changed. */
@@ -63,7 +70,10 @@ void vhca_osm_publisher_looked(struct vhca_osm_publisher *p, bool all_answered, 
 bool vhca_osm_publisher_resweep_due(struct vhca_osm_publisher *p, uint64_t now);
 /* The next time at which one of the above may become true; UINT64_MAX = none. */
 uint64_t vhca_osm_publisher_deadline(const struct vhca_osm_publisher *p);
-/* Generation of the file, and the newest that OpenSM has read to the end: its ports may not have answered yet. */
+/*
+ * Generation of the file, and the newest that OpenSM has read to the end: its ports may not have
+ * answered yet.
+ */
 uint64_t vhca_osm_publisher_generation(const struct vhca_osm_publisher *p);
 uint64_t vhca_osm_publisher_read(const struct vhca_osm_publisher *p);
 /* Has a sweep taken over the current file? */

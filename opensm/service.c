@@ -92,7 +92,9 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The base file as of now replaces the old one; a wrong one is reported once and the old one stays. */
+/*
+ * The base file as of now replaces the old one; a wrong one is reported once and the old one stays.
+ */
 static void recheck_base(struct vhca_osm_service *s, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -132,7 +134,10 @@ void vhca_osm_service_allow(struct vhca_osm_service *s, const struct vhca_osm_po
 
 /* ---- partition file ---- */
 
-/* Writes the partition file if its text is not what it has to be. Returns 1 if it was replaced, 0 if not. */
+/*
+ * Writes the partition file if its text is not what it has to be. Returns 1 if it was replaced, 0
+ * if not.
+ */
 static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
@@ -166,7 +171,10 @@ static void ask_for_sweep(const struct vhca_osm_service *s)
 		s->ops->sweep(s->ctx);
 }
 
-/* A sweep asks every port of the subnet for all that there is to know: not for a key at one of them, if that can be helped. */
+/*
+ * A sweep asks every port of the subnet for all that there is to know: not for a key at one of
+ * them, if that can be helped.
+ */
 static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
 {
 	int r = s->ops->apply(s->ctx);
@@ -585,7 +593,10 @@ static int check_pkeys(const struct vhca_osm_service *s, const uint16_t *pkeys, 
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
-		/* The default partition is the base file's business, see partitions.h; naming it changes nothing. */
+		/*
+		 * The default partition is the base file's business, see partitions.h; naming it
+		 * changes nothing.
+		 */
 		if (vhca_pkey_base(pkeys[i]) == VHCA_PKEY_DEFAULT ||
 		    vhca_osm_policy_allows(&s->conf.policy, pkeys[i]))
 			continue;

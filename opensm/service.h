@@ -2,15 +2,16 @@
 #ifndef VHCA_OPENSM_SERVICE_H
 #define VHCA_OPENSM_SERVICE_H
 /*
- * The plugin without HTTP and without OpenSM: checks reports against the subnet, keeps the table durable, and writes the
- * partition file that OpenSM reads in every heavy sweep.
+ * The plugin without HTTP and without OpenSM: checks reports against the subnet, keeps the table
+ * durable, and writes the partition file that OpenSM reads in every heavy sweep.
  *
- * Order of a change: table in memory -> state file (commit, before the answer) -> partition file -> heavy sweep. The last two are
- * delayed a little, so that a burst of reports costs one sweep. After a crash at any point the state file rules: the partition
- * file is rendered from it again before OpenSM's first sweep.
+ * Order of a change: table in memory -> state file (commit, before the answer) -> partition file ->
+ * heavy sweep. The last two are delayed a little, so that a burst of reports costs one sweep. After
+ * a crash at any point the state file rules: the partition file is rendered from it again before
+ * OpenSM's first sweep.
  *
- * Everything is called by one thread, except the three vhca_osm_service_on_*() functions: those come from OpenSM's sweeper, only
- * set atomics and never wait.
+ * Everything is called by one thread, except the three vhca_osm_service_on_*() functions: those
+ * come from OpenSM's sweeper, only set atomics and never wait.
  */
 #include <stdint.h>
 
@@ -23,14 +24,19 @@
 
 struct vhca_osm_service;
 
-/* A report's epoch is below the first of these, or above the known one by no more than the second. A take-over goes to the next
- * multiple of 2^32, by the agent's own report, and a stand-by that takes over may have missed any number of them. So no request brings
- * a vGUID to its last epoch, and to get there step by step takes 2^27 of them. */
+/*
+ * A report's epoch is below the first of these, or above the known one by no more than the second.
+ * A take-over goes to the next multiple of 2^32, by the agent's own report, and a stand-by that
+ * takes over may have missed any number of them. So no request brings a vGUID to its last epoch,
+ * and to get there step by step takes 2^27 of them.
+ */
 #define VHCA_OSM_EPOCH_FREE (UINT64_C(1) << 48)
 #define VHCA_OSM_EPOCH_JUMP (UINT64_C(1) << 36)
 
-/* Loads the state, checks the base file, writes the partition file. Blocking. conf is copied, ops and ctx are borrowed. Fails when another process
- * uses the state directory. */
+/*
+ * Loads the state, checks the base file, writes the partition file. Blocking. conf is copied, ops
+ * and ctx are borrowed. Fails when another process uses the state directory.
+ */
 int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm_subnet_ops *ops,
 			 void *ctx, struct vhca_osm_service **ret, struct vhca_error *err);
 struct vhca_osm_service *vhca_osm_service_free(struct vhca_osm_service *s);
@@ -45,7 +51,10 @@ char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static 
 /* May it speak for the port? Errors: not_master; those of vhca_osm_node_check(). */
 int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
 				   uint64_t port_guid, struct vhca_error *err);
-/* What that has allowed was accepted: a port of the subnet that is nobody's is this node's from now on. */
+/*
+ * What that has allowed was accepted: a port of the subnet that is nobody's is this node's from now
+ * on.
+ */
 int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
 			 uint64_t port_guid, struct vhca_error *err);
 /* May it withdraw the vGUID? Errors: not_master; those of vhca_osm_node_check_withdrawal(). */
@@ -63,8 +72,10 @@ int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_bindi
 int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			     uint64_t from_port, struct vhca_osm_eviction *ret,
 			     struct vhca_error *err);
-/* Have its keys room where its vGUID's own port goes to? vport: of the HCA with its port, as in lid_ops.h. Of a place that is none, somebody else says so.
- * Errors: the table's. */
+/*
+ * Have its keys room where its vGUID's own port goes to? vport: of the HCA with its port, as in
+ * lid_ops.h. Of a place that is none, somebody else says so. Errors: the table's.
+ */
 int vhca_osm_service_check_place(const struct vhca_osm_service *s,
 				 const struct vhca_osm_binding *want, uint16_t vport,
 				 struct vhca_error *err);
@@ -74,8 +85,10 @@ int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64
 int vhca_osm_service_forget(struct vhca_osm_service *s, uint64_t vguid, struct vhca_error *err);
 int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
 			     size_t n, struct vhca_error *err);
-/* Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved; what is in memory stays and publish()
- * tries again. */
+/*
+ * Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved;
+ * what is in memory stays and publish() tries again.
+ */
 int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 
 /* ---- reading ---- */
@@ -86,16 +99,25 @@ void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_s
 void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret);
 void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
 			   struct vhca_osm_view *ret);
-/* What keeps reports from the disk or the partition file from being up to date, "" = nothing. Borrowed. */
+/*
+ * What keeps reports from the disk or the partition file from being up to date, "" = nothing.
+ * Borrowed.
+ */
 const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 
 /* True if a sweep has taken over all that was reported. */
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
-/* True if OpenSM has read all that was reported about the port's keys. It may not have been sent them yet. */
+/*
+ * True if OpenSM has read all that was reported about the port's keys. It may not have been sent
+ * them yet.
+ */
 bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid);
-/* Has the port got all that it needs, as far as the subnet manager knows? Not if OpenSM has left something out, for want of room or because it could not
- * read the partition file. Error: keys_on_the_way, which names a key. */
+/*
+ * Has the port got all that it needs, as far as the subnet manager knows? Not if OpenSM has left
+ * something out, for want of room or because it could not read the partition file. Error:
+ * keys_on_the_way, which names a key.
+ */
 int vhca_osm_service_check_keys(const struct vhca_osm_service *s, uint64_t port_guid,
 				struct vhca_error *err);
 
@@ -103,7 +125,10 @@ int vhca_osm_service_check_keys(const struct vhca_osm_service *s, uint64_t port_
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s);
 
 /* ---- publication ---- */
-/* Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now: vhca_now_ms() scale. Blocking. */
+/*
+ * Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now:
+ * vhca_now_ms() scale. Blocking.
+ */
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now);
 /* When publish() is to be called next; UINT64_MAX = when something happens. */
 uint64_t vhca_osm_service_deadline(const struct vhca_osm_service *s);

@@ -13,8 +13,11 @@
 
 /* ---- writing ---- */
 
-/* The whole file is written for each burst of reports: by stdio, 46256 bindings took 32 ms of OpenSM's processor. A line of bounded length is put
- * without a look at the room, which is reserved before. */
+/*
+ * The whole file is written for each burst of reports: by stdio, 46256 bindings took 32 ms of
+ * OpenSM's processor. A line of bounded length is put without a look at the room, which is reserved
+ * before.
+ */
 struct text {
 	char *buf;
 	size_t len, size;
@@ -94,7 +97,9 @@ static void put_pkeys(struct text *t, const uint16_t *pkeys, size_t n)
 	put_string(t, "\n");
 }
 
-/* "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v" if the keys are at the vGUID's own port. */
+/*
+ * "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v" if the keys are at the vGUID's own port.
+ */
 static void put_owner(struct text *t, const char *word, const struct vhca_osm_binding *b)
 {
 	put_string(t, word);

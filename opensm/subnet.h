@@ -41,11 +41,13 @@ struct vhca_osm_status {
 /* 0, or not_master: says where to go instead. */
 int vhca_osm_check_master(const struct vhca_osm_status *status, struct vhca_error *err);
 
-/* What OpenSM was handed for sending on the plugin's account, beside the SMPs of moves (mover.h). */
+/*
+ * What OpenSM was handed for sending on the plugin's account, beside the SMPs of moves (mover.h).
+ */
 struct vhca_osm_smps {
 	uint64_t guid_info; /* GUID tables from which aliases were evicted */
-	uint64_t
-		pkey_table; /* what the partition file says, to ports and to the switch ports in front of them */
+	/* what the partition file says, to ports and to the switch ports in front of them */
+	uint64_t pkey_table;
 };
 
 #define VHCA_OSM_TABLE_MAX 128
@@ -67,19 +69,30 @@ struct vhca_osm_subnet_ops {
 	/* The same of the port that is the HCA's vport-th virtual one now (lid_ops.h). */
 	bool (*find_vport)(void *ctx, uint64_t hca_port_guid, uint16_t vport,
 			   struct vhca_osm_port_info *ret);
-	/* True if the port is a virtual one of the HCA: after it, on the switch that is their hypervisor. */
+	/*
+	 * True if the port is a virtual one of the HCA: after it, on the switch that is their
+	 * hypervisor.
+	 */
 	bool (*is_vport_of)(void *ctx, uint64_t port_guid, uint64_t hca_port_guid);
 	/* True of a port of the subnet that the last sweep has shown to be no virtual one. */
 	bool (*is_physical)(void *ctx, uint64_t port_guid);
 	bool (*has_pkey)(void *ctx, uint64_t port_guid, uint16_t pkey);
-	/* Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX, without empty entries). fn is called
-	 * with OpenSM's lock held: it must not call any of these operations. */
+	/*
+	 * Calls fn once for each HCA port with the keys of its table (at most VHCA_OSM_TABLE_MAX,
+	 * without empty entries). fn is called with OpenSM's lock held: it must not call any of
+	 * these operations.
+	 */
 	void (*each_port)(void *ctx, vhca_osm_port_fn fn, void *arg);
-	/* Has OpenSM read the partition file, and send each port what has changed in its table. -EBUSY: a sweep is under way; -EAGAIN: OpenSM is
-	 * not ready, or cannot, and has to be asked for a sweep. */
+	/*
+	 * Has OpenSM read the partition file, and send each port what has changed in its table.
+	 * -EBUSY: a sweep is under way; -EAGAIN: OpenSM is not ready, or cannot, and has to be
+	 * asked for a sweep.
+	 */
 	int (*apply)(void *ctx);
-	/* Of the ports that have been sent something by the last apply(), how many have not answered. What an older SMP may have undone meanwhile is sent
-	 * once more. */
+	/*
+	 * Of the ports that have been sent something by the last apply(), how many have not
+	 * answered. What an older SMP may have undone meanwhile is sent once more.
+	 */
 	size_t (*unanswered)(void *ctx);
 	/* Asks for a heavy sweep, in which OpenSM reads the partition file. Returns at once. */
 	void (*sweep)(void *ctx);

@@ -227,7 +227,10 @@ static bool same_report(const struct vhca_osm_binding *a, const struct vhca_osm_
 	       (a->n_pkeys == 0 || memcmp(a->pkeys, b->pkeys, a->n_pkeys * sizeof(*a->pkeys)) == 0);
 }
 
-/* What was found on the vGUID's own port is explained by its report, or was another one's: that port has no other guest. */
+/*
+ * What was found on the vGUID's own port is explained by its report, or was another one's: that
+ * port has no other guest.
+ */
 static bool explains(const struct vhca_osm_table *t, const struct vhca_osm_binding *want)
 {
 	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, want->vguid);

@@ -12,7 +12,10 @@
 #define STAND_IN_MASK	(UINT64_MAX >> 8)
 #define SHA256_LEN	32
 
-/* First eight bytes of SHA-256 over UUID and name. The UUID has a fixed length, so that no two inputs run together. */
+/*
+ * First eight bytes of SHA-256 over UUID and name. The UUID has a fixed length, so that no two
+ * inputs run together.
+ */
 static int hash(const struct vhca_uuid *domain, const char *vf_name, uint64_t *ret)
 {
 	unsigned char input[sizeof(domain->b) + VHCA_NAME_MAX], digest[SHA256_LEN];
@@ -44,7 +47,10 @@ int vhca_guid_auto(uint64_t prefix, unsigned int prefix_bits, const struct vhca_
 	if (r < 0)
 		return r;
 	guid = (prefix & ~mask) | (low & mask);
-	/* The first byte is the prefix's own (at least 8 bits): a multicast prefix can only be refused. */
+	/*
+	 * The first byte is the prefix's own (at least 8 bits): a multicast prefix can only be
+	 * refused.
+	 */
 	if (!vhca_guid_is_valid(guid))
 		return -EINVAL;
 	*ret = guid;

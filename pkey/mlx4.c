@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Identity on mlx4. Giving an identity and taking it away are one transaction: for every port of the VF a plan says what the map
- * and the GUID shall be, and one engine brings it about in an order that never shows more than either the old or the new
- * owner may have:
+ * Identity on mlx4. Giving an identity and taking it away are one transaction: for every port of
+ * the VF a plan says what the map and the GUID shall be, and one engine brings it about in an order
+ * that never shows more than either the old or the new owner may have:
  *
  *   0. forbid  to send SMPs as an SM does, which no guest may.
  *   1. unmap   every virtual index that must change, on all ports. An index whose key has moved goes through none as well: the
@@ -26,8 +26,11 @@
 #include "pkey/mlx4_keys.h"
 #include "pkey/mlx4_tree.h"
 
-/* Between none and the new physical index of a key that moved: a running guest has to read its table in between, or it takes
- * the two events for no change. Its handler is a work item, so this is far more than it needs when it gets to run at all. */
+/*
+ * Between none and the new physical index of a key that moved: a running guest has to read its
+ * table in between, or it takes the two events for no change. Its handler is a work item, so this
+ * is far more than it needs when it gets to run at all.
+ */
 #define SETTLE_MS 200
 
 #define READ_PKEYS "read pkeys"
@@ -245,8 +248,9 @@ static int fill_state(struct work *w, struct vhca_identity_state *ret, struct vh
 /* ---- single writes ---- */
 
 /*
- * store_port_pkey changes the map first and then tells the VF; when only the telling fails (the VF is being reset, it reads
- * everything anew anyway), the errno comes although the value is in place. So after a failure the read-back decides.
+ * store_port_pkey changes the map first and then tells the VF; when only the telling fails (the VF
+ * is being reset, it reads everything anew anyway), the errno comes although the value is in place.
+ * So after a failure the read-back decides.
  */
 static int write_index(struct work *w, struct plan *plan, unsigned int virt, int16_t physical,
 		       struct vhca_error *err)
@@ -309,7 +313,10 @@ static void unmap(struct work *w, struct plan *plan, int *first, struct vhca_err
 	}
 }
 
-/* Only the owner that has the identity already can have a guest which must notice; a new one starts from nothing. */
+/*
+ * Only the owner that has the identity already can have a guest which must notice; a new one starts
+ * from nothing.
+ */
 static bool has_live_moves(const struct plan *plan)
 {
 	if (plan->guid != plan->target_guid)
@@ -435,7 +442,10 @@ static int check_want(const struct work *w, const struct vhca_identity *want,
 	return 0;
 }
 
-/* A key may stand twice in the table while the SM moves it: an index that shows the wanted value stays where it is. */
+/*
+ * A key may stand twice in the table while the SM moves it: an index that shows the wanted value
+ * stays where it is.
+ */
 static int plan_identity(struct work *w, const struct vhca_identity *want,
 			 unsigned int *ret_missing, struct vhca_error *err)
 {
@@ -453,7 +463,10 @@ static int plan_identity(struct work *w, const struct vhca_identity *want,
 	return r < 0 ? fail(w, plan->port, r, err, READ_PKEYS) : 0;
 }
 
-/* Looks again at the physical entries that the map now points to. What is no longer the wanted key is unmapped at once. */
+/*
+ * Looks again at the physical entries that the map now points to. What is no longer the wanted key
+ * is unmapped at once.
+ */
 static int prove_values(struct work *w, const struct vhca_identity *want, uint16_t *foreign,
 			struct vhca_error *err)
 {

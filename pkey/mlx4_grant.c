@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What mlx4's driver asks of the SM for a VF: SA Set and Delete of GUIDInfoRecord (drivers/infiniband/hw/mlx4/alias_GUID.c). A write
- * to admin_guids asks at once, be the value new or not.
+ * What mlx4's driver asks of the SM for a VF: SA Set and Delete of GUIDInfoRecord
+ * (drivers/infiniband/hw/mlx4/alias_GUID.c). A write to admin_guids asks at once, be the value new
+ * or not.
  */
 #include <errno.h>
 #include <time.h>
@@ -66,9 +67,11 @@ static int withdraw(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn)
 }
 
 /*
- * The VF asks for nothing, and the port holds a GUID for it. The SM has met the port anew since (it was restarted, or the cable was
- * out) and does not know what it holds; so it has nothing to delete (OpenSM, osm_sa_guidinfo_record.c: del_guidinfo), and the driver takes that
- * for done. What it sets itself it knows: a GUID of this VF alone takes the place for a moment. It is withdrawn in any case.
+ * The VF asks for nothing, and the port holds a GUID for it. The SM has met the port anew since (it
+ * was restarted, or the cable was out) and does not know what it holds; so it has nothing to delete
+ * (OpenSM, osm_sa_guidinfo_record.c: del_guidinfo), and the driver takes that for done. What it
+ * sets itself it knows: a GUID of this VF alone takes the place for a moment. It is withdrawn in
+ * any case.
  */
 static int displace(const struct vhca_identity_at *at, struct vhca_mlx4_fn *fn)
 {
@@ -109,8 +112,9 @@ int vhca_mlx4_kick(const struct vhca_identity_at *at, struct vhca_error *err)
 }
 
 /*
- * alias_GUID.c:aliasguid_query_handler stores what the SM has answered to a request for 0 as if somebody had asked for it. So that
- * is what admin_guids shows from then on, and what is asked for when the guest's driver starts.
+ * alias_GUID.c:aliasguid_query_handler stores what the SM has answered to a request for 0 as if
+ * somebody had asked for it. So that is what admin_guids shows from then on, and what is asked for
+ * when the guest's driver starts.
  */
 int vhca_mlx4_choose(const struct vhca_identity_at *at, uint64_t *ret, struct vhca_error *err)
 {

@@ -43,7 +43,10 @@ static int look_or_guess(struct vhca_mlx4_keys *k, unsigned int physical, bool g
 	return r;
 }
 
-/* From behind the last hit: SMs fill the table from the front, and a claim asks for its keys in the same order. */
+/*
+ * From behind the last hit: SMs fill the table from the front, and a claim asks for its keys in the
+ * same order.
+ */
 static int search(struct vhca_mlx4_keys *k, uint16_t pkey, bool guess, int16_t *ret)
 {
 	uint16_t shown;

@@ -97,7 +97,10 @@ static int on_function(void *ctx, const char *name)
 	return vhca_strcpy(s->fn->name, sizeof(s->fn->name), name) < 0 ? -E2BIG : 1;
 }
 
-/* The name that the driver gives its slaves (get_name()) is tried first: with 126 VFs a search looks at 63 functions on average. */
+/*
+ * The name that the driver gives its slaves (get_name()) is tried first: with 126 VFs a search
+ * looks at 63 functions on average.
+ */
 static int find_function(struct search *s)
 {
 	unsigned int slave = s->at->vf_index + 1u;
@@ -212,7 +215,10 @@ static int on_entry(void *ctx, const char *name)
 	return 0;
 }
 
-/* Counted, so that an entry which vanishes with its device is an error and not the end of a shorter table. */
+/*
+ * Counted, so that an entry which vanishes with its device is an error and not the end of a shorter
+ * table.
+ */
 static int count_entries(struct vhca_mlx4_table *t, unsigned int *ret)
 {
 	unsigned int n = 0;
@@ -261,7 +267,10 @@ static int count_pkeys(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret)
 	return r < 0 ? r : count_entries(pkeys_of(fn, port), ret);
 }
 
-/* True if the table had been opened before this call: what fails with it may be of a device that has gone meanwhile. */
+/*
+ * True if the table had been opened before this call: what fails with it may be of a device that
+ * has gone meanwhile.
+ */
 static bool was_kept(struct vhca_mlx4_fn *fn, uint8_t port)
 {
 	return fn->kept && pkeys_of(fn, port)->dir;
@@ -458,8 +467,10 @@ int vhca_mlx4_write_admin_guid(struct vhca_mlx4_fn *fn, uint8_t port, uint64_t g
 	char text[24];
 	int r = open_admin_guid(fn, port, &file);
 
-	/* Never entry 0, the port's own GUID (the driver would swallow the write and say "success"): the search for the
-	 * function only finds slaves from 1 on. */
+	/*
+	 * Never entry 0, the port's own GUID (the driver would swallow the write and say
+	 * "success"): the search for the function only finds slaves from 1 on.
+	 */
 	snprintf(text, sizeof(text), "%" PRIx64, guid);
 	return r < 0 ? r : vhca_sysfs_file_write(file, text);
 }

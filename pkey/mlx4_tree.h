@@ -2,15 +2,18 @@
 #ifndef VHCA_PKEY_MLX4_TREE_H
 #define VHCA_PKEY_MLX4_TREE_H
 /*
- * The mlx4 driver's `iov` tree (drivers/infiniband/hw/mlx4/sysfs.c), typed: one attribute a call, negative errno, no policy.
- * A function directory is found by its gid_idx, never by its name, which equals the VF's address only on simple cards.
+ * The mlx4 driver's `iov` tree (drivers/infiniband/hw/mlx4/sysfs.c), typed: one attribute a call,
+ * negative errno, no policy. A function directory is found by its gid_idx, never by its name, which
+ * equals the VF's address only on simple cards.
  */
 #include "pkey/identity.h"
 
 #define VHCA_MLX4_PORTS 2
 
-/* A directory of numbered attributes. Each is opened at its first access and kept: writing, reading back and proving cost one system call
- * each then. */
+/*
+ * A directory of numbered attributes. Each is opened at its first access and kept: writing, reading
+ * back and proving cost one system call each then.
+ */
 struct vhca_mlx4_table {
 	struct vhca_sysfs_dir *dir;
 	struct vhca_sysfs_file *file[VHCA_PKEY_TABLE_MAX];
@@ -29,27 +32,40 @@ struct vhca_mlx4_fn {
 	struct vhca_sysfs_file *admin_guid[VHCA_MLX4_PORTS];
 };
 
-/* Opens the tree of at->ibdev (through the PF's PCI address: a device that took over the name is not reached) and finds the
- * VF. -ENOENT: no such RDMA device, renamed; -EAGAIN: it has no iov tree (yet); -ENXIO: the tree lacks this VF on at->port. */
+/*
+ * Opens the tree of at->ibdev (through the PF's PCI address: a device that took over the name is
+ * not reached) and finds the VF. -ENOENT: no such RDMA device, renamed; -EAGAIN: it has no iov tree
+ * (yet); -ENXIO: the tree lacks this VF on at->port.
+ */
 int vhca_mlx4_open(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret);
 void vhca_mlx4_close(struct vhca_mlx4_fn *fn);
 
-/* Bit p-1 is set when the VF has physical port p and that port is InfiniBand: an Ethernet port has no P_Keys and no SA. */
+/*
+ * Bit p-1 is set when the VF has physical port p and that port is InfiniBand: an Ethernet port has
+ * no P_Keys and no SA.
+ */
 int vhca_mlx4_ib_ports(const struct vhca_mlx4_fn *fn, unsigned int *ret_mask);
 
-/* The port's physical P_Key table: its length; one entry, 0 = empty. A firmware command each: read what is needed. */
+/*
+ * The port's physical P_Key table: its length; one entry, 0 = empty. A firmware command each: read
+ * what is needed.
+ */
 int vhca_mlx4_table_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret);
 int vhca_mlx4_read_pkey(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int physical,
 			uint16_t *ret);
 /*
- * What the entry showed to a call for another VF of this adapter that began at most VHCA_MLX4_SEEN_MS before this one; false: nobody has
- * read it, or too long ago. For a guess that is proven: a VF's own looks and writes take up to 10 ms.
+ * What the entry showed to a call for another VF of this adapter that began at most
+ * VHCA_MLX4_SEEN_MS before this one; false: nobody has read it, or too long ago. For a guess that
+ * is proven: a VF's own looks and writes take up to 10 ms.
  */
 #define VHCA_MLX4_SEEN_MS 20
 bool vhca_mlx4_seen_pkey(const struct vhca_mlx4_fn *fn, uint8_t port, unsigned int physical,
 			 uint16_t *ret);
 
-/* Virtual to physical index, VHCA_PKEY_UNMAPPED for "none": the map's length, one entry, and writing one. */
+/*
+ * Virtual to physical index, VHCA_PKEY_UNMAPPED for "none": the map's length, one entry, and
+ * writing one.
+ */
 int vhca_mlx4_map_size(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int *ret);
 int vhca_mlx4_read_index(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int virt, int16_t *ret);
 int vhca_mlx4_write_index(struct vhca_mlx4_fn *fn, uint8_t port, unsigned int virt,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Identity on mlx5: node GUID, port GUID and link policy of a vport. The link is the lock: it goes down before a GUID changes
- * and up when both were read back, so that no moment shows a former tenant's address, or half of the new one, to the fabric.
- * P_Keys exist only at the SM. What a door reads, and why zero is written where zero is read: docs/design/0003-mlx5.md.
+ * Identity on mlx5: node GUID, port GUID and link policy of a vport. The link is the lock: it goes
+ * down before a GUID changes and up when both were read back, so that no moment shows a former
+ * tenant's address, or half of the new one, to the fabric. P_Keys exist only at the SM. What a door
+ * reads, and why zero is written where zero is read: docs/design/0003-mlx5.md.
  */
 #include <errno.h>
 
@@ -126,7 +127,10 @@ static int load(struct work *w, struct vhca_error *err)
 	return r < 0 ? fail(w, r, err, "read its GUIDs and link policy") : 0;
 }
 
-/* An errno may come although the value is in place: the read-back decides, unless it showed that value before as well. */
+/*
+ * An errno may come although the value is in place: the read-back decides, unless it showed that
+ * value before as well.
+ */
 static int put(struct work *w, enum vhca_vport_attr attr, uint64_t value, struct vhca_error *err)
 {
 	static const char *const what[] = {
@@ -205,7 +209,10 @@ static int give_link(struct work *w, uint64_t guid, struct vhca_error *err)
 		r = prove_guids(w, guid, err);
 	if (r == 0 && w->now.policy != VHCA_LINK_AUTO)
 		r = differs(w, err, "the link policy");
-	/* What could not be proven does not stay on the fabric; if this fails, too, the first error says what is wrong. */
+	/*
+	 * What could not be proven does not stay on the fabric; if this fails, too, the first error
+	 * says what is wrong.
+	 */
 	if (r < 0)
 		(void)put(w, VHCA_VPORT_POLICY, VHCA_LINK_DOWN, NULL);
 	return r;
@@ -251,8 +258,11 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 
 /* ---- scrub ---- */
 
-/* Firmware may take zero for no GUID at all and refuse it: all ones is nobody's, too. The driver's memory of either does not prove
- * that firmware has it: a command that timed out may have been done all the same. */
+/*
+ * Firmware may take zero for no GUID at all and refuse it: all ones is nobody's, too. The driver's
+ * memory of either does not prove that firmware has it: a command that timed out may have been done
+ * all the same.
+ */
 static int withdraw(struct work *w, enum vhca_vport_attr attr, struct vhca_error *err)
 {
 	uint64_t now = value_of(&w->now, attr);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Everything that can block (open, query, close, sysfs) is a job on the strand with its own copies; the object itself belongs to
- * the state thread. At most one query runs: events that come meanwhile are remembered and cause one more. A job
- * holds a reference, so that the owner may close at any time, also from its callback.
+ * Everything that can block (open, query, close, sysfs) is a job on the strand with its own copies;
+ * the object itself belongs to the state thread. At most one query runs: events that come meanwhile
+ * are remembered and cause one more. A job holds a reference, so that the owner may close at any
+ * time, also from its callback.
  */
 #include "pkey/ports.h"
 
@@ -107,7 +108,10 @@ static void close_verbs(struct vhca_strand *strand, struct vhca_verbs *verbs)
 			return;
 		free(job);
 	}
-	/* The strand takes nothing any more, so the program is ending: nobody waits for the state thread. */
+	/*
+	 * The strand takes nothing any more, so the program is ending: nobody waits for the state
+	 * thread.
+	 */
 	(void)vhca_verbs_close(verbs);
 }
 
@@ -177,7 +181,10 @@ static int open_ibdev(struct vhca_sysfs *sys, struct vhca_bdf pf, char ret_name[
 	return vhca_sysfs_opendir(sys, path, ret_dir);
 }
 
-/* Through sysfs, because ibv_query_pkey() goes by the name of the device at open and fails for ever after a rename. */
+/*
+ * Through sysfs, because ibv_query_pkey() goes by the name of the device at open and fails for ever
+ * after a rename.
+ */
 static int read_pkeys(struct vhca_sysfs_dir *dir, struct vhca_port_state *state)
 {
 	if (state->n_pkeys > VHCA_ARRAY_SIZE(state->pkeys))
@@ -259,7 +266,10 @@ static void use_result(struct vhca_ports *ports, const struct query_job *job)
 		return;
 	}
 	keep_wishes(ports, job);
-	/* sysfs says ENOENT during a rename, for which udev will make the owner open anew; the next poll looks again. */
+	/*
+	 * sysfs says ENOENT during a rename, for which udev will make the owner open anew; the next
+	 * poll looks again.
+	 */
 	if (job->r == -EIO || job->r == -ENODEV)
 		report_gone(ports);
 	else

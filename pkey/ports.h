@@ -2,8 +2,9 @@
 #ifndef VHCA_PKEY_PORTS_H
 #define VHCA_PKEY_PORTS_H
 /*
- * Watching the physical ports of a PF with libibverbs: async events on a descriptor in the loop, queries on a strand, plus
- * a slow poll because mlx4 and mlx5 never raise SM_CHANGE. Events have no history: state is queried after every open.
+ * Watching the physical ports of a PF with libibverbs: async events on a descriptor in the loop,
+ * queries on a strand, plus a slow poll because mlx4 and mlx5 never raise SM_CHANGE. Events have no
+ * history: state is queried after every open.
  */
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -28,17 +29,24 @@ struct vhca_port_state {
 const char *vhca_port_state_to_string(uint8_t state); /* "ACTIVE" */
 
 enum vhca_port_event {
-	VHCA_PORT_CHANGED, /* *state differs from what was reported before (also the first report) */
-	VHCA_PORT_PKEYS,   /* the SM changed the P_Key table */
+	/* *state differs from what was reported before (also the first report) */
+	VHCA_PORT_CHANGED,
+	VHCA_PORT_PKEYS,      /* the SM changed the P_Key table */
 	VHCA_PORT_REREGISTER, /* CLIENT_REREGISTER: subscriptions and bindings must be sent again */
-	VHCA_PORT_GONE, /* device fatal or removed; nothing more comes. The owner closes, and opens again on `add` */
+	/*
+	 * device fatal or removed; nothing more comes. The owner closes, and opens again on `add`
+	 */
+	VHCA_PORT_GONE,
 };
 /* On the state thread. state is borrowed and is NULL for GONE. */
 typedef void (*vhca_port_fn)(void *arg, enum vhca_port_event event,
 			     const struct vhca_port_state *state);
 
 struct vhca_ports;
-/* Opens the RDMA device of the PF (found by PCI address) on the strand; the first report comes as CHANGED. */
+/*
+ * Opens the RDMA device of the PF (found by PCI address) on the strand; the first report comes as
+ * CHANGED.
+ */
 int vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand, struct vhca_sysfs *sys,
 		    struct vhca_bdf pf, uint32_t poll_ms, vhca_port_fn fn, void *arg,
 		    struct vhca_ports **ret, struct vhca_error *err);

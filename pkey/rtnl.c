@@ -28,7 +28,10 @@ static void free_sock(struct nl_sock **sock)
 
 /* ---- the way to the kernel ---- */
 
-/* libnl has error numbers of its own; what matters here is that it failed, and the two that have a way out. */
+/*
+ * libnl has error numbers of its own; what matters here is that it failed, and the two that have a
+ * way out.
+ */
 static int errno_of(int nl)
 {
 	switch (-nl) {

@@ -141,7 +141,10 @@ int vhca_verbs_fd(const struct vhca_verbs *verbs)
 	return verbs->ctx->async_fd;
 }
 
-/* Async events of interest; the others concern objects that we do not have, or are newer than this table. */
+/*
+ * Async events of interest; the others concern objects that we do not have, or are newer than this
+ * table.
+ */
 static const struct {
 	enum ibv_event_type type;
 	enum vhca_verbs_event event;

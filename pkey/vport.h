@@ -2,8 +2,9 @@
 #ifndef VHCA_PKEY_VPORT_H
 #define VHCA_PKEY_VPORT_H
 /*
- * What the host can say about one mlx5 VF, and the two doors to it: files of MLNX_OFED, or rtnetlink on the PF's IPoIB network
- * device. One value a call, negative errno, no policy. All calls block.
+ * What the host can say about one mlx5 VF, and the two doors to it: files of MLNX_OFED, or
+ * rtnetlink on the PF's IPoIB network device. One value a call, negative errno, no policy. All
+ * calls block.
  */
 #include "pkey/identity.h"
 
@@ -16,10 +17,20 @@ enum vhca_vport_attr { VHCA_VPORT_NODE, VHCA_VPORT_PORT, VHCA_VPORT_POLICY };
 
 struct vhca_vport_door {
 	const char *name;
-	bool cached; /* GUIDs are read from the driver's memory: zero may mean that none was set since it was loaded */
-	/* -ENXIO: the PF has no such VF; -ENODATA: the kernel does not read GUIDs back; -ENONET: no IPoIB device (netlink). */
+	/*
+	 * GUIDs are read from the driver's memory: zero may mean that none was set since it was
+	 * loaded
+	 */
+	bool cached;
+	/*
+	 * -ENXIO: the PF has no such VF; -ENODATA: the kernel does not read GUIDs back; -ENONET: no
+	 * IPoIB device (netlink).
+	 */
 	int (*read)(const struct vhca_identity_at *at, struct vhca_vport *ret);
-	/* value: a GUID, or an enum vhca_link_policy. Only for a VF that read() has found: the kernel does not check the index. */
+	/*
+	 * value: a GUID, or an enum vhca_link_policy. Only for a VF that read() has found: the
+	 * kernel does not check the index.
+	 */
 	int (*write)(const struct vhca_identity_at *at, enum vhca_vport_attr attr, uint64_t value);
 };
 extern const struct vhca_vport_door vhca_vport_sysfs, vhca_vport_netlink;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The mainline kernel: ib_ipoib passes what rtnetlink asks of the PF's network device on to mlx5_ib (hw/mlx5/ib_virt.c). */
+/*
+ * The mainline kernel: ib_ipoib passes what rtnetlink asks of the PF's network device on to mlx5_ib
+ * (hw/mlx5/ib_virt.c).
+ */
 #include <errno.h>
 #include <linux/if_arp.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* MLNX_OFED's mlx5_core (sriov_sysfs.c there): a directory per VF that exists while it is enabled. Values come from firmware. */
+/*
+ * MLNX_OFED's mlx5_core (sriov_sysfs.c there): a directory per VF that exists while it is enabled.
+ * Values come from firmware.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

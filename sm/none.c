@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* No back end: whoever runs the SM has put the ports into their partitions. Nothing leaves the host. */
+/*
+ * No back end: whoever runs the SM has put the ports into their partitions. Nothing leaves the
+ * host.
+ */
 #include "sm/sm.h"
 
 #include <errno.h>

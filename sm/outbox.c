@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One list of reports in the order of vhca_outbox_put(). A report is held until its row is durable, then ready, then in
- * flight; an answer that ends it takes it off the list and deletes its row, any other makes it ready again.
+ * One list of reports in the order of vhca_outbox_put(). A report is held until its row is durable,
+ * then ready, then in flight; an answer that ends it takes it off the list and deletes its row, any
+ * other makes it ready again.
  *
- * What delays is kept apart: a report whose port the SM does not know yet waits alone, with a back-off of its own; an SM that cannot be
- * reached, or is not the master, stops everything, and then one report at a time probes the next URL.
+ * What delays is kept apart: a report whose port the SM does not know yet waits alone, with a
+ * back-off of its own; an SM that cannot be reached, or is not the master, stops everything, and
+ * then one report at a time probes the next URL.
  */
 #include "sm/outbox.h"
 
@@ -220,8 +222,10 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	}
 	if (answer != VHCA_SM_ACCEPTED)
 		log_dropped(r, answer);
-	/* What was said of a state that has been replaced since does not hold for the newer one, although its epoch may be the same: that one
-	 * gets an answer of its own. */
+	/*
+	 * What was said of a state that has been replaced since does not hold for the newer one,
+	 * although its epoch may be the same: that one gets an answer of its own.
+	 */
 	if (!ready_twin(ob, r))
 		tell(ob, &r->row, answer, r->reason, doc);
 	else if (answer == VHCA_SM_SUPERSEDED)
@@ -350,7 +354,10 @@ static void finish_all(struct vhca_outbox *ob)
 	} while (r);
 }
 
-/* Sends what may be sent now; returns when there is more to send, UINT64_MAX = an answer or a put will tell. */
+/*
+ * Sends what may be sent now; returns when there is more to send, UINT64_MAX = an answer or a put
+ * will tell.
+ */
 static uint64_t send_due(struct vhca_outbox *ob, uint64_t now)
 {
 	const unsigned int flights_max = ob->line.down ? 1 : FLIGHTS_MAX;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_SM_OUTBOX_ROW_H
 #define VHCA_SM_OUTBOX_ROW_H
-/* One row of the outbox's tables; there is at most one per subject: a vGUID for bindings, a port for members. */
+/*
+ * One row of the outbox's tables; there is at most one per subject: a vGUID for bindings, a port
+ * for members.
+ */
 #include "common/http/client.h"
 #include "common/store/store.h"
 #include "sm/sm.h"
@@ -24,7 +27,9 @@ bool vhca_outbox_row_same_subject(const struct vhca_outbox_row *a, const struct 
 /* A binding that is sent as a move. */
 bool vhca_outbox_row_is_move(const struct vhca_outbox_row *row);
 
-/* The request that carries the report (its body is the caller's), and what an answer to it means. */
+/*
+ * The request that carries the report (its body is the caller's), and what an answer to it means.
+ */
 int vhca_outbox_row_request(const struct vhca_sm_ops *ops, const struct vhca_outbox_row *row,
 			    struct vhca_sm_request *ret);
 enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,

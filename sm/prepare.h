@@ -10,7 +10,10 @@ struct vhca_sm_prepares;
 struct vhca_sm_prepares *vhca_sm_prepares_new(const struct vhca_sm_line *line, unsigned int max);
 /* Gives up what is under way. Accepts NULL, returns NULL. */
 struct vhca_sm_prepares *vhca_sm_prepares_free(struct vhca_sm_prepares *all);
-/* Sends req (it stays the caller's), which is about vguid; whatever comes of it is only logged. -EBUSY: too many under way. */
+/*
+ * Sends req (it stays the caller's), which is about vguid; whatever comes of it is only logged.
+ * -EBUSY: too many under way.
+ */
 int vhca_sm_prepares_send(struct vhca_sm_prepares *all, const struct vhca_sm_request *req,
 			  uint64_t vguid);
 

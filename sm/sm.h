@@ -38,15 +38,23 @@ struct vhca_sm_binding {
 	uint64_t from_port_guid;
 	uint16_t from_gid_index;
 	uint16_t from_lid; /* 0 = unknown */
-	/* Not 0: this vport of the HCA shows the vGUID as its own GUID by now, and the vGUID's LID shall be there. */
+	/*
+	 * Not 0: this vport of the HCA shows the vGUID as its own GUID by now, and the vGUID's LID
+	 * shall be there.
+	 */
 	uint16_t vport;
-	/* Bound: the vGUID shall have a LID of its own, by the ways to the hypervisor with this port. Withdrawing frees that LID, whoever asked
-	 * for it, unless keep_lid: then it stays the vGUID's, for the report of its next owner. */
+	/*
+	 * Bound: the vGUID shall have a LID of its own, by the ways to the hypervisor with this
+	 * port. Withdrawing frees that LID, whoever asked for it, unless keep_lid: then it stays
+	 * the vGUID's, for the report of its next owner.
+	 */
 	bool dynamic_lid, keep_lid;
 };
 
-/* True if the report is the commit of a move: bound, moved, and it is known where from. Any other is a plain binding, which the SM
- * fences and evicts for just the same. */
+/*
+ * True if the report is the commit of a move: bound, moved, and it is known where from. Any other
+ * is a plain binding, which the SM fences and evicts for just the same.
+ */
 bool vhca_sm_binding_is_move(const struct vhca_sm_binding *b);
 
 /* The keys that a port needs beside those of its bindings; none is a declaration too. */
@@ -59,12 +67,16 @@ struct vhca_sm_members {
 /* What the SM answered to a report. */
 enum vhca_sm_answer {
 	VHCA_SM_ACCEPTED, /* in effect, or will be without further reports */
-	VHCA_SM_SUPERSEDED, /* another owner is known, at this epoch or a higher one: the report is dropped for good */
+	/* another owner is known, at this epoch or a higher one: the report is dropped for good */
+	VHCA_SM_SUPERSEDED,
 	VHCA_SM_REFUSED, /* wrong for ever (bad request, unknown partition): dropped, reason kept */
 	VHCA_SM_RETRY,	 /* not reachable, not master, port not known yet: again later */
 };
 
-/* The HTTP request that carries a report; fixed strings are inside. body is owned by the struct's user. */
+/*
+ * The HTTP request that carries a report; fixed strings are inside. body is owned by the struct's
+ * user.
+ */
 struct vhca_sm_request {
 	char method[8];
 	char path[112];

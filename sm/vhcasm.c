@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Our OpenSM plugin. A report is thrown away only on the plugin's own word: a 404 of a wrong URL or a 403 of a proxy in between
- * has no problem code of ours and is tried again until somebody repairs it.
+ * Our OpenSM plugin. A report is thrown away only on the plugin's own word: a 404 of a wrong URL or
+ * a 403 of a proxy in between has no problem code of ours and is tried again until somebody repairs
+ * it.
  */
 #include "sm/sm.h"
 
@@ -167,12 +168,18 @@ static enum vhca_sm_answer problem_answer(int status, struct json_object *proble
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(codes); i++)
 		if (strcmp(codes[i].code, code) == 0)
 			return codes[i].answer;
-	/* A code of a newer plugin says itself whether there is a point in trying again; trouble of the SM's own passes. */
+	/*
+	 * A code of a newer plugin says itself whether there is a point in trying again; trouble of
+	 * the SM's own passes.
+	 */
 	(void)vhca_json_opt_bool(problem, "retryable", &retryable, NULL);
 	return retryable || status >= 500 ? VHCA_SM_RETRY : VHCA_SM_REFUSED;
 }
 
-/* Any web server says 200 to something; ours repeats what it took: member `key`, which has to be `value` unless that is NULL. */
+/*
+ * Any web server says 200 to something; ours repeats what it took: member `key`, which has to be
+ * `value` unless that is NULL.
+ */
 static enum vhca_sm_answer report_answer(int status, struct json_object *body, const char *key,
 					 const char *value)
 {

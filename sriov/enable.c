@@ -16,7 +16,10 @@ VHCA_DEFINE_CLEANUP(struct vhca_sysfs_dir, vhca_sysfs_closedir)
 #define AUTO_DIR      VHCA_CLEANUP(vhca_sysfs_closedirp)
 #define MODPROBE_CONF "/etc/modprobe.d/vhcad-mlx4.conf"
 
-/* What each errno of a write to sriov_numvfs means (drivers/pci/iov.c: sriov_numvfs_store, sriov_enable), and the way out. */
+/*
+ * What each errno of a write to sriov_numvfs means (drivers/pci/iov.c: sriov_numvfs_store,
+ * sriov_enable), and the way out.
+ */
 static const struct numvfs_errno {
 	int errnum;
 	enum vhca_err kind;
@@ -52,7 +55,10 @@ static const struct numvfs_errno {
 	 "run as root with a writable /sys (systemd: ProtectKernelTunables=no)"},
 	{EROFS, VHCA_ERR_DENIED, "sriov_denied", "sysfs is mounted read-only here",
 	 "remount it writable, or run outside the container"},
-	/* The rest is what mlx5's firmware commands give back (mlx5/core/cmd.c: cmd_status_to_err, mlx5/core/sriov.c). */
+	/*
+	 * The rest is what mlx5's firmware commands give back (mlx5/core/cmd.c: cmd_status_to_err,
+	 * mlx5/core/sriov.c).
+	 */
 	{EAGAIN, VHCA_ERR_EXHAUSTED, "firmware_resources",
 	 "the firmware has no resources left for so many VFs",
 	 "try fewer VFs; lower NUM_VF_MSIX or PF_LOG_BAR_SIZE with mlxconfig"},
@@ -88,8 +94,9 @@ static int numvfs_error(const struct vhca_pf_facts *pf, uint16_t count, int errn
 /* ---- mlx4: module parameters ---- */
 
 /*
- * A byte array parameter reads "4", "1,2" or "1,2,0" (kernel/params.c: param_array_get), and is empty when it was not given
- * (array of length 0). Only the single value is legal on InfiniBand ports. MLNX_OFED has strings with PCI addresses here.
+ * A byte array parameter reads "4", "1,2" or "1,2,0" (kernel/params.c: param_array_get), and is
+ * empty when it was not given (array of length 0). Only the single value is legal on InfiniBand
+ * ports. MLNX_OFED has strings with PCI addresses here.
  */
 static int read_param(struct vhca_sysfs *sys, const char *name, char *buf, size_t size)
 {
@@ -150,7 +157,10 @@ static enum vhca_enable_action plan_mlx4(struct vhca_sysfs *sys, const struct vh
 	return VHCA_ENABLE_RELOAD;
 }
 
-/* The driver of the host must not take VFs for itself at boot; binding sorts it out, so this is advice. */
+/*
+ * The driver of the host must not take VFs for itself at boot; binding sorts it out, so this is
+ * advice.
+ */
 static void advise_probe_vf(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf)
 {
 	char text[128] = "";
@@ -244,8 +254,10 @@ static int write_numvfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, 
 
 	if (r < 0)
 		return r;
-	/* First, so that the host's mlx5_core is not bound to each VF inside the next write. Stays 0 whatever happens then:
-	 * a later try, by hand or by us, wants it too. */
+	/*
+	 * First, so that the host's mlx5_core is not bound to each VF inside the next write. Stays
+	 * 0 whatever happens then: a later try, by hand or by us, wants it too.
+	 */
 	if (pf->autoprobe) {
 		r = vhca_sysfs_write(dir, "sriov_drivers_autoprobe", "0");
 		if (r < 0)
@@ -258,7 +270,10 @@ static int write_numvfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, 
 	return r < 0 ? numvfs_error(pf, count, -r, err) : 0;
 }
 
-/* A driver may enable fewer than asked and the write succeeds all the same: only the read-back counts. */
+/*
+ * A driver may enable fewer than asked and the write succeeds all the same: only the read-back
+ * counts.
+ */
 static int check_count(const struct vhca_pf_facts *now, uint16_t count, struct vhca_error *err)
 {
 	if (now->num_vfs == count)
@@ -272,8 +287,8 @@ static int check_count(const struct vhca_pf_facts *now, uint16_t count, struct v
 }
 
 /*
- * The facts come from a scan, which counts links and waits for nobody. sriov_numvfs waits for a write that is under way, so it says what
- * there will be; facts that differ are read again.
+ * The facts come from a scan, which counts links and waits for nobody. sriov_numvfs waits for a
+ * write that is under way, so it says what there will be; facts that differ are read again.
  */
 static int refresh(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf,
 		   struct vhca_pf_facts *ret, struct vhca_error *err)

@@ -187,9 +187,9 @@ static int on_link(void *ctx, const char *name)
 }
 
 /*
- * The links are the count: sriov_numvfs says the same, but reading it waits for the PF's device lock (drivers/pci/iov.c:
- * sriov_numvfs_show), and so for ever while somebody takes VFs away that a guest holds. Then the link of such a VF is gone already, and
- * those of others may still be there.
+ * The links are the count: sriov_numvfs says the same, but reading it waits for the PF's device
+ * lock (drivers/pci/iov.c: sriov_numvfs_show), and so for ever while somebody takes VFs away that a
+ * guest holds. Then the link of such a VF is gone already, and those of others may still be there.
  */
 static int read_vfs(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
@@ -240,7 +240,10 @@ static enum vhca_ib_ports read_link_layers(struct vhca_sysfs_dir *dir,
 	return pf->n_ports ? VHCA_IB_PORTS_NONE : VHCA_IB_PORTS_UNKNOWN;
 }
 
-/* The RDMA device may come and go by itself: what cannot be read is left empty, and read again at the next scan. */
+/*
+ * The RDMA device may come and go by itself: what cannot be read is left empty, and read again at
+ * the next scan.
+ */
 static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
 	char attr[PATH_LEN], text[32];
@@ -279,7 +282,10 @@ static int read_u16(struct vhca_sysfs_dir *dir, const char *attr, unsigned int b
 	return 0;
 }
 
-/* A function without SR-IOV capability, or with SR-IOV off in firmware, has none of these files: all zero. */
+/*
+ * A function without SR-IOV capability, or with SR-IOV off in firmware, has none of these files:
+ * all zero.
+ */
 static int read_sriov(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
 	uint16_t autoprobe = 0;

@@ -2,10 +2,12 @@
 #ifndef VHCA_SRIOV_INVENTORY_H
 #define VHCA_SRIOV_INVENTORY_H
 /*
- * What the host has: SR-IOV capable ConnectX PFs and their VFs, keyed on PCI address, never on mlx4_0-like names.
- * Enumerated by the device links below bus/pci/drivers/{mlx4_core,mlx5_core}, read through the sysfs door: one source, the same
- * in a test tree. (Hot-plug is watched with libudev, by the agent; an event only means "scan again".) No attribute is read
- * that waits for a device lock, so a PF on which a write hangs does not hold up the scan; it belongs on a strand all the same.
+ * What the host has: SR-IOV capable ConnectX PFs and their VFs, keyed on PCI address, never on
+ * mlx4_0-like names. Enumerated by the device links below bus/pci/drivers/{mlx4_core,mlx5_core},
+ * read through the sysfs door: one source, the same in a test tree. (Hot-plug is watched with
+ * libudev, by the agent; an event only means "scan again".) No attribute is read that waits for a
+ * device lock, so a PF on which a write hangs does not hold up the scan; it belongs on a strand all
+ * the same.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,13 +40,13 @@ struct vhca_pf_facts {
 	struct vhca_bdf bdf;
 	enum vhca_family family;
 	char driver[32];
-	char ibdev
-		[64]; /* RDMA device name right now; "" while none is registered. udev may rename it */
+	/* RDMA device name right now; "" while none is registered. udev may rename it */
+	char ibdev[64];
 	uint16_t vendor, device;
 	int numa_node;	    /* -1 = unknown */
 	uint16_t total_vfs; /* 0 = SR-IOV is off in the adapter's firmware */
-	uint16_t
-		num_vfs; /* that can be seen; fewer than exist while somebody creates or deletes some */
+	/* that can be seen; fewer than exist while somebody creates or deletes some */
+	uint16_t num_vfs;
 	bool autoprobe;
 	uint8_t n_ports;
 	enum vhca_ib_ports ib_ports; /* UNKNOWN while there is no RDMA device */
@@ -67,11 +69,16 @@ struct vhca_inventory {
 /* Scans the host. A PF that disappears in the middle is left out, not an error. */
 int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret,
 			struct vhca_error *err);
-/* Re-reads one PF (after enabling). -ENOENT when it is gone or on another driver; -EAGAIN "vfs_changing" when somebody
- * else is creating or deleting its VFs right now. */
+/*
+ * Re-reads one PF (after enabling). -ENOENT when it is gone or on another driver; -EAGAIN
+ * "vfs_changing" when somebody else is creating or deleting its VFs right now.
+ */
 int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_pf_facts *ret,
 			   struct vhca_error *err);
-/* Re-reads one VF: driver and group. ret->index is 0: only the PF knows it. -ENOENT when it is gone. */
+/*
+ * Re-reads one VF: driver and group. ret->index is 0: only the PF knows it. -ENOENT when it is
+ * gone.
+ */
 int vhca_inventory_read_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_vf_facts *ret,
 			   struct vhca_error *err);
 struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv); /* accepts NULL */

@@ -2,8 +2,9 @@
 #ifndef VHCA_SRIOV_VF_STATE_H
 #define VHCA_SRIOV_VF_STATE_H
 /*
- * Life of a VF. The state is journaled before the effect that belongs to it starts, so after a crash the effect of the stored
- * state is simply done again (all effects are idempotent and read back what they wrote).
+ * Life of a VF. The state is journaled before the effect that belongs to it starts, so after a
+ * crash the effect of the stored state is simply done again (all effects are idempotent and read
+ * back what they wrote).
  *
  *   state        means                                   effect in this state            leaves to
  *   unmanaged    seen, not ours: in use at first start,  none, ever                      preparing (its user has gone) |
@@ -26,7 +27,8 @@
  *                is in a guest that it was not given to; a foreign guest has it:      has it)
  *                never given away                        taken its identity, under it
  *
- * Seized: the live XML of another domain than the claim's shows the VF. libvirt plugs whatever a host administrator tells it to.
+ * Seized: the live XML of another domain than the claim's shows the VF. libvirt plugs whatever a
+ * host administrator tells it to.
  */
 #include <stdbool.h>
 

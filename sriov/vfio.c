@@ -104,7 +104,10 @@ static int open_driver(struct vhca_sysfs *sys, struct vhca_sysfs_dir **ret, stru
 {
 	int r = open_at(sys, "drivers", VFIO_PCI, ret);
 
-	/* An override that names an unloaded driver silently binds nothing, so it has to be there first. */
+	/*
+	 * An override that names an unloaded driver silently binds nothing, so it has to be there
+	 * first.
+	 */
 	if (r == -ENOENT) {
 		r = run_modprobe();
 		if (r == 0)
@@ -192,8 +195,10 @@ int vhca_vfio_bind(struct vhca_sysfs *sys, struct vhca_bdf vf, struct vhca_error
 	if (r < 0)
 		return r;
 	vhca_bdf_format(bdf, vf);
-	/* The override first: between unbind and bind no other driver may grab the VF, and with autoprobe off
-	 * the kernel refuses a bind without it. */
+	/*
+	 * The override first: between unbind and bind no other driver may grab the VF, and with
+	 * autoprobe off the kernel refuses a bind without it.
+	 */
 	r = vhca_sysfs_write(dir, "driver_override", VFIO_PCI);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "override_failed", -r,
@@ -216,8 +221,11 @@ static int node_busy(const char *dev_root, const char *prefix, int group)
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return -ENAMETOOLONG;
 	vhca_may_block("open vfio group");
-	/* A group can be opened once (vfio_group_fops_open): EBUSY is the answer. Without SET_CONTAINER
-	 * our own open has no effect on the device, but keeps it as short as possible for a starting guest. */
+	/*
+	 * A group can be opened once (vfio_group_fops_open): EBUSY is the answer. Without
+	 * SET_CONTAINER our own open has no effect on the device, but keeps it as short as possible
+	 * for a starting guest.
+	 */
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * gcc 12's thread sanitizer does not know pthread_clockjoin_np(): the thread stays open in its books, and it ends the program when the kernel gives the
- * same id once more. In programs that are built with it this stands in front, and joins by a function that it knows.
+ * gcc 12's thread sanitizer does not know pthread_clockjoin_np(): the thread stays open in its
+ * books, and it ends the program when the kernel gives the same id once more. In programs that are
+ * built with it this stands in front, and joins by a function that it knows.
  */
 #include <errno.h>
 #include <pthread.h>

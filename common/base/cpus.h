@@ -11,8 +11,10 @@ struct vhca_cpus {
 	uint64_t bits[VHCA_CPUS_MAX / 64];
 };
 
-/* "0-3,8" as the kernel and libvirt write it; "^2" takes out again what stands before it (libvirt's).
- * "" is none. -EINVAL or -ERANGE leaves *ret alone. */
+/*
+ * "0-3,8" as the kernel and libvirt write it; "^2" takes out again what stands before it
+ * (libvirt's). "" is none. -EINVAL or -ERANGE leaves *ret alone.
+ */
 int vhca_cpus_parse(const char *text, struct vhca_cpus *ret);
 void vhca_cpus_join(struct vhca_cpus *set, const struct vhca_cpus *more);
 bool vhca_cpus_is_empty(const struct vhca_cpus *set);

@@ -47,8 +47,9 @@ bool vhca_guid_is_valid(uint64_t guid);
 /* Not unicast: no adapter takes it, and it names nobody. */
 #define VHCA_GUID_BY_SM UINT64_C(0xff00000000000000)
 /*
- * What somebody wants: "auto" gives 0, "sm" VHCA_GUID_BY_SM, "mac:fa:16:3e:12:34:56" the GUID that OpenStack derives from a port's MAC address
- * (networking-mlnx, eswitchd: the first three octets, 00:00, the last three), else a unicast GUID.
+ * What somebody wants: "auto" gives 0, "sm" VHCA_GUID_BY_SM, "mac:fa:16:3e:12:34:56" the GUID that
+ * OpenStack derives from a port's MAC address (networking-mlnx, eswitchd: the first three octets,
+ * 00:00, the last three), else a unicast GUID.
  */
 int vhca_guid_wish_parse(const char *s, uint64_t *ret);
 #define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){0}, (guid))
@@ -92,8 +93,10 @@ bool vhca_name_is_valid(const char *s);
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);
 
-/* Bytes of the control character at s, which a terminal would obey (ECMA-48): 1 for C0 and DEL, 2 for
- * C1 in UTF-8, 0 = none. */
+/*
+ * Bytes of the control character at s, which a terminal would obey (ECMA-48): 1 for C0 and DEL, 2
+ * for C1 in UTF-8, 0 = none.
+ */
 size_t vhca_control_len(const char *s);
 /* A ? for each of their bytes. */
 void vhca_blot_controls(char *s);

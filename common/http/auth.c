@@ -58,7 +58,9 @@ static int read_pem(const char *path, struct vhca_http_pem *ret, struct vhca_err
 			 : vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", path);
 }
 
-/* The mistake of a careless "cp"; who may be in the file's group is the administrator's decision. */
+/*
+ * The mistake of a careless "cp"; who may be in the file's group is the administrator's decision.
+ */
 static int check_mode(const char *path, struct vhca_error *err)
 {
 	struct stat st;
@@ -356,7 +358,10 @@ static int load_tokens(struct vhca_http_auth *auth, const struct vhca_http_auth_
 
 	if (r < 0 || !file.text)
 		return r;
-	/* What stands in front of it would be taken for a token, and what stands behind it not be seen. */
+	/*
+	 * What stands in front of it would be taken for a token, and what stands behind it not be
+	 * seen.
+	 */
 	if (strlen(file.text) != file.len)
 		return bad(err, files->tokens, "contains a NUL byte");
 	return parse_tokens(auth, files, file.text, err);

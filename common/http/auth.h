@@ -2,7 +2,8 @@
 #ifndef VHCA_HTTP_AUTH_H
 #define VHCA_HTTP_AUTH_H
 /*
- * Who one is and whom one trusts, for a server and a client alike: TLS certificates and bearer tokens.
+ * Who one is and whom one trusts, for a server and a client alike: TLS certificates and bearer
+ * tokens.
  *
  *               server                                   client
  *   certificate speaks TLS 1.2 or 1.3, nothing else      shows it when asked
@@ -13,8 +14,8 @@
  *
  *   revoked     who stands in it is not let in           nor believed
  *
- * A server with neither an authority nor tokens lets everybody in. The files are checked when they are loaded; what they hold never goes
- * into a message.
+ * A server with neither an authority nor tokens lets everybody in. The files are checked when they
+ * are loaded; what they hold never goes into a message.
  */
 #include <stdbool.h>
 
@@ -35,8 +36,10 @@ struct vhca_http_auth_files {	 /* NULL or "" = none */
 	bool names_tokens;  /* a server: a line may be "NAME ROLE SHA-256", the last of the token */
 };
 
-/* *ret is NULL if there are no files. Errors name the file: it cannot be read, is no PEM, has expired, does not fit the key; a key or
- * tokens that everybody may read. Blocking. */
+/*
+ * *ret is NULL if there are no files. Errors name the file: it cannot be read, is no PEM, has
+ * expired, does not fit the key; a key or tokens that everybody may read. Blocking.
+ */
 int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_http_auth **ret,
 			struct vhca_error *err);
 /* What auth's files held gives way to what those of *fresh hold, which becomes NULL: for servers

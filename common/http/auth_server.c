@@ -304,8 +304,10 @@ static time_t verdict_until(const struct vhca_http_auth *auth, const struct chai
 	return until;
 }
 
-/* A certificate of a web server or of somebody's mail may be of the same authority. One that names no
- * purpose is good for all. */
+/*
+ * A certificate of a web server or of somebody's mail may be of the same authority. One that names
+ * no purpose is good for all.
+ */
 static bool verify(const struct vhca_http_auth *auth, struct MHD_Connection *conn,
 		   time_t *ret_until)
 {

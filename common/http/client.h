@@ -50,7 +50,10 @@ struct vhca_http_multi_ops {
 	/* Call vhca_http_multi_timeout() after ms; -1 = cancel. */
 	void (*timer)(void *ctx, long ms);
 };
-/* Connections are kept for the next request, and closed when there was none for so long: sooner than a server closes them (idle_timeout_s of vhca_http_limits). */
+/*
+ * Connections are kept for the next request, and closed when there was none for so long: sooner
+ * than a server closes them (idle_timeout_s of vhca_http_limits).
+ */
 #define VHCA_HTTP_MULTI_IDLE_MS 20000
 /* ops and ctx are borrowed. */
 int vhca_http_multi_new(const struct vhca_http_multi_ops *ops, void *ctx,

@@ -82,7 +82,10 @@ static void close_connections(struct vhca_http_multi *m)
 	m->curl = NULL;
 }
 
-/* curl looks at idle connections only when it has a request: one that its server has closed would be a socket of this process until then. */
+/*
+ * curl looks at idle connections only when it has a request: one that its server has closed would
+ * be a socket of this process until then.
+ */
 static void close_when_idle(struct vhca_http_multi *m)
 {
 	if (m->n_requests == 0 && m->curl)

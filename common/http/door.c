@@ -179,7 +179,9 @@ static struct vhca_http_visit *oldest_of_most(const struct vhca_http_door *door)
 	return most ? oldest_that_can_go(most) : NULL;
 }
 
-/* Of who is known, only what is idle: a request may be on its way on what has just been accepted. */
+/*
+ * Of who is known, only what is idle: a request may be on its way on what has just been accepted.
+ */
 static struct vhca_http_visit *idle_of_most(const struct vhca_http_door *door)
 {
 	struct vhca_http_visit *v, *found = NULL;

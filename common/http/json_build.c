@@ -14,7 +14,10 @@ void vhca_json_add(struct json_object *obj, const char *key, struct json_object 
 		(void)json_object_put(child);
 }
 
-/* Bytes of the UTF-8 character at p, 0 if there is none: RFC 3629, without overlong forms and surrogates. */
+/*
+ * Bytes of the UTF-8 character at p, 0 if there is none: RFC 3629, without overlong forms and
+ * surrogates.
+ */
 static size_t character(const unsigned char *p)
 {
 	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -30,7 +33,10 @@ static size_t character(const unsigned char *p)
 	return n;
 }
 
-/* Messages repeat what somebody sent, cut where the buffer ended: readers refuse a document with half a character in it. */
+/*
+ * Messages repeat what somebody sent, cut where the buffer ended: readers refuse a document with
+ * half a character in it.
+ */
 static struct json_object *new_string(const char *value)
 {
 	VHCA_AUTO_FREE char *copy = strdup(value);

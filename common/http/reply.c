@@ -52,7 +52,9 @@ static struct MHD_Response *empty_response(void)
 	return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 }
 
-/* Takes the reference. A tree is ten times its text, which may take long to send: only that stays. */
+/*
+ * Takes the reference. A tree is ten times its text, which may take long to send: only that stays.
+ */
 static struct MHD_Response *json_response(struct json_object *body, const char *type,
 					  const char **ret_text, size_t *ret_len)
 {

@@ -82,8 +82,10 @@ static bool announces_over(const struct vhca_http_request *req, uint64_t limit)
 	return text && vhca_parse_u64(text, 10, limit, &len) < 0;
 }
 
-/* A refusal follows the body: a connection that is closed under a client that still sends takes the
- * answer with it. It comes at once to one that waits for leave to send, or has more than is read. */
+/*
+ * A refusal follows the body: a connection that is closed under a client that still sends takes the
+ * answer with it. It comes at once to one that waits for leave to send, or has more than is read.
+ */
 static bool reads_rest(const struct vhca_http_request *req)
 {
 	return !vhca_http_header(req, "Expect") &&

@@ -49,9 +49,11 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	 * of the oldest from where most are. The others are kept for those who have passed once. */
 	unsigned int strangers_max;
 	size_t connection_memory; /* bytes of each, for its header lines [32768] */
-	/* How long it takes at most, however much arrives meanwhile: from the accept() to the end of
-	 * the handshake [5000] and of the first head [10000], from a head to the end of its body
-	 * [10000], from an answer to its last byte [30000] and to the next head [30]. */
+	/*
+	 * How long it takes at most, however much arrives meanwhile: from the accept() to the end
+	 * of the handshake [5000] and of the first head [10000], from a head to the end of its body
+	 * [10000], from an answer to its last byte [30000] and to the next head [30].
+	 */
 	unsigned int handshake_ms, head_ms, body_ms, answer_ms, idle_timeout_s;
 	/* borrowed, may be replaced (vhca_http_auth_replace()): who is let in, and TLS; NULL =
 	 * everybody, plain HTTP */
@@ -80,12 +82,14 @@ struct vhca_http_stats {
 	uint64_t ended[VHCA_HTTP_ENDS];
 };
 
-/* Clients keep their connections, so that the first to come would hold them all while others wait: above
- * three quarters of connections_max or of source_max each answer closes its connection. What was
- * ended early is told in the log, once a minute at most.
+/*
+ * Clients keep their connections, so that the first to come would hold them all while others wait:
+ * above three quarters of connections_max or of source_max each answer closes its connection. What
+ * was ended early is told in the log, once a minute at most.
  *
  * listen: "unix:/path" or "ADDRESS:PORT" / "[v6]:PORT". A unix socket is created with mode
- * `sock_mode`, stale ones are replaced. routes (ends with a NULL method) and ctx are borrowed. */
+ * `sock_mode`, stale ones are replaced. routes (ends with a NULL method) and ctx are borrowed.
+ */
 int vhca_http_server_new(const char *listen, mode_t sock_mode,
 			 const struct vhca_http_limits *limits,
 			 const struct vhca_http_route *routes, void *ctx,

@@ -110,7 +110,10 @@ void vhca_http_audit(const struct vhca_http_request *req, unsigned int status);
 /* dispatch.c: finds the handler and calls it, or replies with an error */
 void vhca_http_dispatch(struct vhca_http_request *req);
 
-/* auth_server.c: what auth (may be NULL) means for libmicrohttpd, the list ending with MHD_OPTION_END, */
+/*
+ * auth_server.c: what auth (may be NULL) means for libmicrohttpd, the list ending with
+ * MHD_OPTION_END,
+ */
 #define VHCA_HTTP_AUTH_OPTIONS 5
 void vhca_http_auth_options(const struct vhca_http_auth *auth, const char *authority,
 			    struct MHD_OptionItem ret[static VHCA_HTTP_AUTH_OPTIONS]);

@@ -148,7 +148,10 @@ static bool set_address(CURL *easy, const struct vhca_http_call_args *args)
 	       curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK;
 }
 
-/* The files were checked when they were loaded; curl reads them again for each connection, so a renewed certificate is used at once. */
+/*
+ * The files were checked when they were loaded; curl reads them again for each connection, so a
+ * renewed certificate is used at once.
+ */
 static bool set_trust(CURL *easy, const struct vhca_http_auth *auth)
 {
 	bool ok = curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) ==

@@ -193,7 +193,10 @@ int vhca_ini_parse_text(const char *name, const char *text, size_t len, vhca_ini
 
 	if (rc < 0)
 		return rc;
-	/* inih goes on after a syntax error: check the whole text before the first pair has an effect. */
+	/*
+	 * inih goes on after a syntax error: check the whole text before the first pair has an
+	 * effect.
+	 */
 	rc = run(&r, text, len);
 	if (rc < 0)
 		return rc;

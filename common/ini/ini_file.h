@@ -26,8 +26,10 @@ int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct
 int vhca_ini_parse_text(const char *name, const char *text, size_t len, vhca_ini_pair_fn fn,
 			void *ctx, struct vhca_error *err);
 
-/* Calls fn for every section header, empty sections included (key and value are ""). A negative result
- * stops; its message is prefixed with "file:line: [section]: ". */
+/*
+ * Calls fn for every section header, empty sections included (key and value are ""). A negative
+ * result stops; its message is prefixed with "file:line: [section]: ".
+ */
 int vhca_ini_list_sections(const char *name, const char *text, size_t len, vhca_ini_pair_fn fn,
 			   void *ctx, struct vhca_error *err);
 

@@ -138,8 +138,11 @@ static int open_attr(struct vhca_sysfs_dir *dir, const char *attr, int flags)
 	return fd;
 }
 
-/* From the start, up to size bytes or end of file; the number read. A show() gives all it has to the first read, so a newline at the
- * end of less than was asked for is the end: no second read that only says so. */
+/*
+ * From the start, up to size bytes or end of file; the number read. A show() gives all it has to
+ * the first read, so a newline at the end of less than was asked for is the end: no second read
+ * that only says so.
+ */
 static ssize_t read_upto(struct vhca_sysfs *sys, int fd, char *buf, size_t size)
 {
 	size_t len = 0;

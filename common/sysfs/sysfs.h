@@ -47,9 +47,10 @@ int vhca_sysfs_list(struct vhca_sysfs_dir *dir, const char *attr,
 		    int (*fn)(void *ctx, const char *name), void *ctx);
 
 /*
- * An attribute opened once, for reading and writing, when it is accessed more than once: opening costs ten times what the read or the
- * write costs. Each access is one system call, and each read asks the driver anew. A file whose device has gone answers -ENODEV, also if
- * another one has its name by now. Independent of the directory it was opened from.
+ * An attribute opened once, for reading and writing, when it is accessed more than once: opening
+ * costs ten times what the read or the write costs. Each access is one system call, and each read
+ * asks the driver anew. A file whose device has gone answers -ENODEV, also if another one has its
+ * name by now. Independent of the directory it was opened from.
  */
 struct vhca_sysfs_file;
 int vhca_sysfs_file_open(struct vhca_sysfs_dir *dir, const char *attr, bool writable,
@@ -58,8 +59,10 @@ struct vhca_sysfs_file *vhca_sysfs_file_close(struct vhca_sysfs_file *file); /* 
 int vhca_sysfs_file_read(struct vhca_sysfs_file *file, char *buf, size_t size);
 int vhca_sysfs_file_write(struct vhca_sysfs_file *file, const char *value);
 
-/* Made since open, for tests and metrics: write(2) calls ("a pass without drift writes nothing"), read(2) calls, and attributes and
- * directories opened. */
+/*
+ * Made since open, for tests and metrics: write(2) calls ("a pass without drift writes nothing"),
+ * read(2) calls, and attributes and directories opened.
+ */
 uint64_t vhca_sysfs_writes(const struct vhca_sysfs *sys);
 uint64_t vhca_sysfs_reads(const struct vhca_sysfs *sys);
 uint64_t vhca_sysfs_opens(const struct vhca_sysfs *sys);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The agents' own share of a guest's time without its VF: bench_blackout RUNS WAIT_MS, for bench_blackout.py, which judges. One guest
- * goes to and fro between two simulated hosts (tests/sim/pair.h) with the production engine, migration machine and journal; the journals
- * are on the disk of /tmp. VFs, libvirt and the way between the agents cost nothing here, so what is left is what the agents do, and above
- * all wait for: the disk. Beside it, in turn, as many bare commits to the same journal as invariant 5 (intent before effect) asks for in
- * that time. WAIT_MS makes the hosts wait for each other: 0 measures, more is a planted slow-down. Prints p50, p99 and max, in us.
+ * The agents' own share of a guest's time without its VF: bench_blackout RUNS WAIT_MS, for
+ * bench_blackout.py, which judges. One guest goes to and fro between two simulated hosts
+ * (tests/sim/pair.h) with the production engine, migration machine and journal; the journals are on
+ * the disk of /tmp. VFs, libvirt and the way between the agents cost nothing here, so what is left
+ * is what the agents do, and above all wait for: the disk. Beside it, in turn, as many bare commits
+ * to the same journal as invariant 5 (intent before effect) asks for in that time. WAIT_MS makes
+ * the hosts wait for each other: 0 measures, more is a planted slow-down. Prints p50, p99 and max,
+ * in us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +21,10 @@
 
 #define RUNS_MAX    5000
 #define WAIT_MS_MAX 1000
-/* The VF is being scrubbed; it is, and its claim away; the epoch is promised and libvirt copies. Nothing, once the guest has arrived. */
+/*
+ * The VF is being scrubbed; it is, and its claim away; the epoch is promised and libvirt copies.
+ * Nothing, once the guest has arrived.
+ */
 #define COMMITS 3
 
 enum series { TO_MIGRATE, THREE_COMMITS, TO_ATTACH, TO_GRANTED, SERIES_COUNT };

@@ -2,10 +2,12 @@
 #ifndef VHCA_TESTS_FUZZ_DOOR_H
 #define VHCA_TESTS_FUZZ_DOOR_H
 /*
- * An API without sockets: the production routes, handlers, query and body parsers behind a server of our own, whose symbols stand in
- * for the production ones (tests/fuzz/meson.build). An API made by its own constructor ends up here; one per process.
+ * An API without sockets: the production routes, handlers, query and body parsers behind a server
+ * of our own, whose symbols stand in for the production ones (tests/fuzz/meson.build). An API made
+ * by its own constructor ends up here; one per process.
  *
- * The input is a number of requests between lines "%%": "METHOD PATH?QUERY" in the first line, the body below it.
+ * The input is a number of requests between lines "%%": "METHOD PATH?QUERY" in the first line, the
+ * body below it.
  */
 #include "common/http/server.h"
 #include "tests/fuzz/fuzz.h"

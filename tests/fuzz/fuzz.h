@@ -2,9 +2,10 @@
 #ifndef VHCA_TESTS_FUZZ_H
 #define VHCA_TESTS_FUZZ_H
 /*
- * A fuzz target is one file fuzz_NAME.c with this function, and a seed corpus in corpus/NAME/. It must return for every input;
- * whatever must hold is said with FUZZ_ASSERT. With -Dfuzzing=true (clang) it is a libFuzzer program; otherwise it is linked with
- * replay.c and runs over the corpus, and over simple mutations of it, as a test of suite "fuzz".
+ * A fuzz target is one file fuzz_NAME.c with this function, and a seed corpus in corpus/NAME/. It
+ * must return for every input; whatever must hold is said with FUZZ_ASSERT. With -Dfuzzing=true
+ * (clang) it is a libFuzzer program; otherwise it is linked with replay.c and runs over the corpus,
+ * and over simple mutations of it, as a test of suite "fuzz".
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /*
- * Counts what a target thinks of its input: a file "accepted..." or "shipped..." of the corpus must have been accepted, in all of its parts, and
- * one "bad..." refused; replay.c looks.
+ * Counts what a target thinks of its input: a file "accepted..." or "shipped..." of the corpus must
+ * have been accepted, in all of its parts, and one "bad..." refused; replay.c looks.
  */
 struct fuzz_verdicts {
 	unsigned int accepted, refused;

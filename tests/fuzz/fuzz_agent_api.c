@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests at the agent's socket: what is refused as wrong (400, 404) reached no machine and changed nothing that can be read, what reaches
- * one is within every limit, and every answer can be read by our own client.
+ * Requests at the agent's socket: what is refused as wrong (400, 404) reached no machine and
+ * changed nothing that can be read, what reaches one is within every limit, and every answer can be
+ * read by our own client.
  */
 #include "tests/fuzz/door.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A token file, a line "%%", and the Authorization line of a request: let in is who has one of the file's tokens behind "Bearer ", letter by
- * letter, or whose SHA-256 stands there at the end of a server's line, and nobody
- * else. The same file as certificates is refused by name, without a word of what it holds.
+ * A token file, a line "%%", and the Authorization line of a request: let in is who has one of the
+ * file's tokens behind "Bearer ", letter by letter, or whose SHA-256 stands there at the end of a
+ * server's line, and nobody else. The same file as certificates is refused by name, without a word
+ * of what it holds.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A configuration file of any content is either refused with a message that names the file, or obeys every limit. */
+/*
+ * A configuration file of any content is either refused with a message that names the file, or
+ * obeys every limit.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

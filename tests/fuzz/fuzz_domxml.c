@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Domain XML of any content is either refused with a message, or what was read obeys every limit and can be plugged in. */
+/*
+ * Domain XML of any content is either refused with a message, or what was read obeys every limit
+ * and can be plugged in.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The hook's scanner misses nothing that the agent's XML parser finds: otherwise a domain would pass the hook as none of ours and
- * then be treated as ours. (The reverse is harmless: the agent is asked and knows better.) Left out are documents that libvirt never
- * writes and that only a full parser can read: character references and other encodings than UTF-8.
+ * The hook's scanner misses nothing that the agent's XML parser finds: otherwise a domain would
+ * pass the hook as none of ours and then be treated as ours. (The reverse is harmless: the agent is
+ * asked and knows better.) Left out are documents that libvirt never writes and that only a full
+ * parser can read: character references and other encodings than UTF-8.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a hook or an agent may send: whatever is accepted can be written again, and then stays the same. */
+/*
+ * What a hook or an agent may send: whatever is accepted can be written again, and then stays the
+ * same.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

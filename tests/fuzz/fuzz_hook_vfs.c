@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The list of VFs that the hook reads without an agent: a device is found if, and only if, a line names it and no line before that is damaged. */
+/*
+ * The list of VFs that the hook reads without an agent: a device is found if, and only if, a line
+ * names it and no line before that is damaged.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A state database with rows of any content that its schema lets in: a line each, the table's name and its columns between tabs, \N for NULL.
- * The agent refuses to start and names the table, or what it holds in memory is what stands in the rows, within every limit; and its first
- * round is survived.
+ * A state database with rows of any content that its schema lets in: a line each, the table's name
+ * and its columns between tabs, \N for NULL. The agent refuses to start and names the table, or
+ * what it holds in memory is what stands in the rows, within every limit; and its first round is
+ * survived.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A body from the network: whatever is accepted obeys the limits, whatever is refused says so in an error. */
+/*
+ * A body from the network: whatever is accepted obeys the limits, whatever is refused says so in an
+ * error.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Requests at the plugin, on the real service and a fake subnet: each is answered; who is refused has changed nothing that would be written
- * down; a binding that is accepted is told as it was reported, and its epoch never goes back unless it is forgotten.
+ * Requests at the plugin, on the real service and a fake subnet: each is answered; who is refused
+ * has changed nothing that would be written down; a binding that is accepted is told as it was
+ * reported, and its epoch never goes back unless it is forgotten.
  */
 #include "tests/fuzz/door.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A base file of any content is refused with its line, or the partition file made from it passes the same check. */
+/*
+ * A base file of any content is refused with its line, or the partition file made from it passes
+ * the same check.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

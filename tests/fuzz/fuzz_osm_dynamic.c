@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A file of dynamic LIDs of any content is refused, or means the same after it was written and read again. */
+/*
+ * A file of dynamic LIDs of any content is refused, or means the same after it was written and read
+ * again.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

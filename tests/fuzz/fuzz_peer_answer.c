@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a peer answers to a migration's source: it is an error, or no two things at once, and its VFs can be told again as they were. */
+/*
+ * What a peer answers to a migration's source: it is an error, or no two things at once, and its
+ * VFs can be told again as they were.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What another agent asks: an offer or a hand-over is refused and nothing hears of it, or it is within every limit. An offer that was taken is
- * put into the words of this agent's own source: the destination has to take the same from it.
+ * What another agent asks: an offer or a hand-over is refused and nothing hears of it, or it is
+ * within every limit. An offer that was taken is put into the words of this agent's own source: the
+ * destination has to take the same from it.
  */
 #include "tests/fuzz/door.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whatever a guest's agent answers is either refused with a message, or says no more than it may. */
+/*
+ * Whatever a guest's agent answers is either refused with a message, or says no more than it may.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whatever answers an rtnetlink request: it names the VF that was asked for, within bounds, or nothing is taken from it. */
+/*
+ * Whatever answers an rtnetlink request: it names the VF that was asked for, within bounds, or
+ * nothing is taken from it.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <errno.h>

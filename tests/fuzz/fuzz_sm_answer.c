@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What answers at an SM's URL, the status in the first line: a report is done, or thrown away, only on the plugin's own word. Everything
- * else, a proxy, another server, half a document, means that it is sent again.
+ * What answers at an SM's URL, the status in the first line: a report is done, or thrown away, only
+ * on the plugin's own word. Everything else, a proxy, another server, half a document, means that
+ * it is sent again.
  */
 #include "tests/fuzz/fuzz.h"
 

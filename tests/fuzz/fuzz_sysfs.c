@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Attributes of an adapter and of the host's memory with whatever values: parts of an attribute's name in the first line and its content below it.
- * What is read is refused, or stands in the attribute and is within every limit.
+ * Attributes of an adapter and of the host's memory with whatever values: parts of an attribute's
+ * name in the first line and its content below it. What is read is refused, or stands in the
+ * attribute and is within every limit.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* fuzz_NAME DIRECTORY: runs the target over each file, then over mutations of it that are the same in every run. */
+/*
+ * fuzz_NAME DIRECTORY: runs the target over each file, then over mutations of it that are the same
+ * in every run.
+ */
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_CHAOS_SEEDS_H
 #define VHCA_CHAOS_SEEDS_H
-/* Seeds of test_chaos that are played in each run. Schedules follow from what the agents draw, so that a seed says less with each change of the
- * product; what it found should have a unit test, too. */
+/*
+ * Seeds of test_chaos that are played in each run. Schedules follow from what the agents draw, so
+ * that a seed says less with each change of the product; what it found should have a unit test,
+ * too.
+ */
 #include "tests/sim/chaos_schedule.h"
 
 /* Found once, mended since. */
@@ -31,7 +34,10 @@ static const struct {
 	{4538, "not known: held when the four above were mended"},
 };
 
-/* Kinds of schedules that may break invariant 3 (docs/design/0006-chaos.md), and how many of each are played: from seed 1 on. */
+/*
+ * Kinds of schedules that may break invariant 3 (docs/design/0006-chaos.md), and how many of each
+ * are played: from seed 1 on.
+ */
 static const struct chaos_known {
 	enum chaos_unsafe unsafe;
 	unsigned int seeds;

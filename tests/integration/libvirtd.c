@@ -44,7 +44,10 @@ void libvirtd_write(const struct libvirtd *d, const char *name, const void *data
 	assert_int_equal(vhca_write_file_atomic(path, data, len, mode), 0);
 }
 
-/* As root libvirtd would be the system's; as anybody else it keeps to the directories in its environment. */
+/*
+ * As root libvirtd would be the system's; as anybody else it keeps to the directories in its
+ * environment.
+ */
 static _Noreturn void exec_daemon(const struct libvirtd *d)
 {
 	int log = open("log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Prints docs/migration-states.md from the table that the agent executes; test_docs.py compares the two. */
+/*
+ * Prints docs/migration-states.md from the table that the agent executes; test_docs.py compares the
+ * two.
+ */
 #include "agent/migration_table.h"
 
 #include <stdio.h>

@@ -41,7 +41,10 @@ static const char *become_mounter(void)
 	return write_text("/proc/self/gid_map", map) ? NULL : "cannot map the group";
 }
 
-/* Ends as child does, and reaps whatever else is left to this process: libvirtd waits for its QEMUs to be gone. */
+/*
+ * Ends as child does, and reaps whatever else is left to this process: libvirtd waits for its QEMUs
+ * to be gone.
+ */
 static _Noreturn void exit_as(pid_t child)
 {
 	pid_t pid;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sim_host CONFIGURATION: the whole agent, on a simulated /sys with one ConnectX-3 and a VF, whose port is in the partition 0x8001.
- * libibverbs sees nothing of that: the port, ACTIVE, is described by SIM_PORT_GUID in the environment, and its LID by the file that SIM_LID
- * names, which is read again and again. Ends on SIGTERM as vhcad does; exit status 77 where there is no FUSE.
+ * sim_host CONFIGURATION: the whole agent, on a simulated /sys with one ConnectX-3 and a VF, whose
+ * port is in the partition 0x8001. libibverbs sees nothing of that: the port, ACTIVE, is described
+ * by SIM_PORT_GUID in the environment, and its LID by the file that SIM_LID names, which is read
+ * again and again. Ends on SIGTERM as vhcad does; exit status 77 where there is no FUSE.
  *
- * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID that is written for the VF goes there as
- * a line, and takes effect with the answer.
+ * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
+ * that is written for the VF goes there as a line, and takes effect with the answer.
  */
 #include "agent/agent.h"
 

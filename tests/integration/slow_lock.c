@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Preloaded into OpenSM: while there is a file that $VHCA_SLOW_LOCK names, OpenSM keeps its lock for
- * as many milliseconds as stand there when it has taken it next to change its tables; once, as in a
- * computation of ways through a large fabric.
+ * Preloaded into OpenSM: while there is a file that $VHCA_SLOW_LOCK names, OpenSM keeps its lock
+ * for as many milliseconds as stand there when it has taken it next to change its tables; once, as
+ * in a computation of ways through a large fabric.
  */
 #include <dlfcn.h>
 #include <pthread.h>

@@ -38,7 +38,10 @@
 #define SMALL_TABLE	 32
 #define SMALL_GUID_CAP	 8
 
-/* Offsets in a datagram: NodeInfo and PortInfo as struct ib_node_info and ib_port_info in <rdma/ib_smi.h> of the kernel have them, at the 64 bytes of data. */
+/*
+ * Offsets in a datagram: NodeInfo and PortInfo as struct ib_node_info and ib_port_info in
+ * <rdma/ib_smi.h> of the kernel have them, at the 64 bytes of data.
+ */
 #define METHOD		       3
 #define HOPS		       7 /* and the way, of directed ones */
 #define WAY		       128
@@ -50,9 +53,10 @@
 #define PORT_INFO_CAPABILITIES (64 + 20)
 #define PORT_INFO_GUID_CAP     (64 + 50)
 #define PORT_INFO_REREGISTER   (64 + 51)
-#define CAN_REREGISTER	       0x02 /* bit 25 of 32: IB_PORT_CAP_HAS_CLIENT_REREG in OpenSM's ib_types.h */
-#define CLIENT_REREGISTER      0x80
-#define SWITCH_INFO_TOP	       (64 + 6) /* ib_switch_info_t, lin_top, in OpenSM's ib_types.h */
+/* bit 25 of 32: IB_PORT_CAP_HAS_CLIENT_REREG in OpenSM's ib_types.h */
+#define CAN_REREGISTER	  0x02
+#define CLIENT_REREGISTER 0x80
+#define SWITCH_INFO_TOP	  (64 + 6) /* ib_switch_info_t, lin_top, in OpenSM's ib_types.h */
 
 #define LIDS (UINT16_MAX + 1)
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * storm_agents URL FIRST AGENTS VFS HOSTS: so many agents in one process, as far as the subnet manager can tell: each has a production outbox and HTTP client of
- * its own, with connections of its own. Their disks cost nothing: a transaction is durable in the next round of the loop. Agent number n (from FIRST on) sits
- * at host 2 + n % (HOSTS - 1) of tests/integration/fabric.py; where there are fewer hosts than agents, agents share ports.
+ * storm_agents URL FIRST AGENTS VFS HOSTS: so many agents in one process, as far as the subnet
+ * manager can tell: each has a production outbox and HTTP client of its own, with connections of
+ * its own. Their disks cost nothing: a transaction is durable in the next round of the loop. Agent
+ * number n (from FIRST on) sits at host 2 + n % (HOSTS - 1) of tests/integration/fabric.py; where
+ * there are fewer hosts than agents, agents share ports.
  *
  * Reads commands, a line each, and answers each with one line of JSON:
  *   register N WINDOW  the first N agents declare a key for their port and bind all their VFs, WINDOW agents at a time
  *   moves N WINDOW     N VMs go from one agent to another, WINDOW at a time; the old owner reports late and has to be refused
  *   bare N WINDOW      N times GET /healthz on the agents' connections, to compare with
  *   state              every VM as [vguid, epoch, port GUID, GID index]
- * The first three: {"done", "delayed", "wrong", "us": from the report to its answer, each}. What is wrong is also said on stderr.
+ * The first three: {"done", "delayed", "wrong", "us": from the report to its answer, each}. What is
+ * wrong is also said on stderr.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,8 +44,8 @@ struct agent {
 	struct vhca_outbox *outbox;
 	uint64_t port_guid;
 	unsigned int unregistered; /* its reports that are not answered yet */
-	uint16_t
-		next_index; /* agents that share a port take the same: nobody minds before a grant */
+	/* agents that share a port take the same: nobody minds before a grant */
+	uint16_t next_index;
 };
 
 struct vm {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The whole agent on a simulated /sys while the kernel does not come back: its API goes on answering, and says what hangs. */
+/*
+ * The whole agent on a simulated /sys while the kernel does not come back: its API goes on
+ * answering, and says what hangs.
+ */
 #include "agent/agent.h"
 
 #include "tests/unit/unit.h"
@@ -220,7 +223,10 @@ static bool has_no_vf(struct json_object *hca)
 	return json_object_get_int(member(hca, "num_vfs")) == 0;
 }
 
-/* Every answer while it hangs is proof; the fastest one, which a loaded machine does not slow down, shows that no answer is slow by nature. */
+/*
+ * Every answer while it hangs is proof; the fastest one, which a loaded machine does not slow down,
+ * shows that no answer is slow by nature.
+ */
 static void answers_at_once(struct fixture *f)
 {
 	static const char *const paths[] = {"/v1/hcas", "/v1/vfs", "/v1/node",
@@ -311,8 +317,10 @@ static void own_write_that_hangs(void **state)
 	wait_until(f, 0, is_idle_with_four, "four VFs, and idle");
 }
 
-/* A guest has VF 0, and somebody else takes the VFs away: the kernel waits with the PF's lock held. The inventory goes on, so a
- * second adapter is seen. */
+/*
+ * A guest has VF 0, and somebody else takes the VFs away: the kernel waits with the PF's lock held.
+ * The inventory goes on, so a second adapter is seen.
+ */
 static void foreign_write_that_hangs(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -333,7 +341,10 @@ static void foreign_write_that_hangs(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* The configuration wants another number: VFs in use stay, and nothing is written; when nobody has one, they are replaced. */
+/*
+ * The configuration wants another number: VFs in use stay, and nothing is written; when nobody has
+ * one, they are replaced.
+ */
 static void number_of_vfs_is_changed_when_none_is_in_use(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Random schedules (docs/design/0006-chaos.md): what hosts, guests, network and actions there are comes from a seed; the checker of
- * tests/sim/chaos_check.c looks after every event, and everything must come to rest in the end.
+ * Random schedules (docs/design/0006-chaos.md): what hosts, guests, network and actions there are
+ * comes from a seed; the checker of tests/sim/chaos_check.c looks after every event, and everything
+ * must come to rest in the end.
  *
  *   test_chaos                            the schedules of a check, as TAP
  *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
@@ -260,7 +261,10 @@ static uint64_t fresh_seed(void)
 	return (given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL)) * 1000;
 }
 
-/* Fixed seeds wear out. What fails here is printed, can be played again, and belongs into chaos_seeds.h when it is mended. */
+/*
+ * Fixed seeds wear out. What fails here is printed, can be played again, and belongs into
+ * chaos_seeds.h when it is mended.
+ */
 static void fresh_schedules(void **state)
 {
 	struct work w = {.first = fresh_seed(), .jobs = 1, .migrations = FRESH_MIGRATIONS};
@@ -326,7 +330,10 @@ static const uint64_t first_seed[CHAOS_BREAKAGES] = {
 	[CHAOS_LOST_FREE] = 10,	     [CHAOS_KEEPS_CLAIMS] = 27,
 };
 
-/* Plays schedules until its rule has caught it; 0: none has. The others may catch it in other schedules. */
+/*
+ * Plays schedules until its rule has caught it; 0: none has. The others may catch it in other
+ * schedules.
+ */
 static uint64_t seed_that_catches(enum chaos_breakage b, unsigned int *ret_migrations)
 {
 	uint64_t first = first_seed[b] ? first_seed[b] : 1;

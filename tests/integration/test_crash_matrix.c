@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The crash matrix in its fast form (docs/design/0006-chaos.md): in each of a few migrations, at each step that any agent takes (they are
- * counted in a run where nothing happens), right before it and right after it, one party goes away for a while, alone or together with the
- * link between the hosts. Afterwards everything must be as if nothing had been. The result is compared with docs/crash-matrix.md;
- * `test_crash_matrix --write FILE` writes it.
+ * The crash matrix in its fast form (docs/design/0006-chaos.md): in each of a few migrations, at
+ * each step that any agent takes (they are counted in a run where nothing happens), right before it
+ * and right after it, one party goes away for a while, alone or together with the link between the
+ * hosts. Afterwards everything must be as if nothing had been. The result is compared with
+ * docs/crash-matrix.md; `test_crash_matrix --write FILE` writes it.
  */
 #include "tests/unit/unit.h"
 
@@ -24,7 +25,10 @@
 
 enum party { SOURCE_AGENT, DEST_AGENT, SOURCE_VIRT, DEST_VIRT, SM, PARTIES };
 
-/* How long it stays away: an agent is restarted by systemd; the link and the SM stay away long enough for the agents to give up waiting. */
+/*
+ * How long it stays away: an agent is restarted by systemd; the link and the SM stay away long
+ * enough for the agents to give up waiting.
+ */
 static const struct {
 	const char *name;
 	unsigned int away_ms;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The isolation proof on mlx5: random tenants and accidents on the production engine (tests/sim/iso_walk.h), by both doors to its vports. */
+/*
+ * The isolation proof on mlx5: random tenants and accidents on the production engine
+ * (tests/sim/iso_walk.h), by both doors to its vports.
+ */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One life of a VF (claimed, programmed, plugged, looked at, unplugged, scrubbed) on hosts of tests/sim/iso.h, again and again: each time
- * another single access to sysfs, rtnetlink or vfio fails, with each errno that the kernel has for it. The checker of tests/sim/truth.h looks
- * after every event; whatever fails, the VF is never free with leftovers, and comes back by itself, by way of quarantine if
- * something could not be proven.
+ * One life of a VF (claimed, programmed, plugged, looked at, unplugged, scrubbed) on hosts of
+ * tests/sim/iso.h, again and again: each time another single access to sysfs, rtnetlink or vfio
+ * fails, with each errno that the kernel has for it. The checker of tests/sim/truth.h looks after
+ * every event; whatever fails, the VF is never free with leftovers, and comes back by itself, by
+ * way of quarantine if something could not be proven.
  */
 #include "tests/unit/unit.h"
 
@@ -118,7 +119,10 @@ static void nothing_fails(void **state)
 	}
 }
 
-/* Writes are what changes: the tenant's values, and nothing while nothing changes, not even by a restarted agent. */
+/*
+ * Writes are what changes: the tenant's values, and nothing while nothing changes, not even by a
+ * restarted agent.
+ */
 static void check_writes(enum hw_card card, unsigned int to_program, unsigned int to_scrub)
 {
 	static struct iso it;
@@ -152,7 +156,10 @@ static void only_changes_are_written(void **state)
 	check_writes(HW_MLX5_OFED, 2 + 1, 1 + 2);
 }
 
-/* An SM that asks for everything again, at each moment of an end, does not get an address that is nobody's by now. */
+/*
+ * An SM that asks for everything again, at each moment of an end, does not get an address that is
+ * nobody's by now.
+ */
 static void a_withdrawal_is_the_last_word(void **state)
 {
 	static struct iso it;
@@ -191,7 +198,10 @@ static void sweep(enum hw_card card, struct iso_fault fault, unsigned int least)
 	assert_true(n - 1 >= least);
 }
 
-/* store_port_pkey(), store_admin_alias_guid(): EINVAL; mlx4_GEN_EQE() after the change: EINVAL (applied); sysfs itself: ENODEV, ENOMEM. */
+/*
+ * store_port_pkey(), store_admin_alias_guid(): EINVAL; mlx4_GEN_EQE() after the change: EINVAL
+ * (applied); sysfs itself: ENODEV, ENOMEM.
+ */
 static void every_write_fails_once(void **state)
 {
 	static const int errnums[] = {EINVAL, EIO, ENODEV, ENOMEM};
@@ -203,7 +213,10 @@ static void every_write_fails_once(void **state)
 	sweep(HW_MLX4, (struct iso_fault){.lost = true}, 8);
 }
 
-/* show functions: MAD_IFC's EIO, EINVAL, ENOMEM; open(2): ENOENT, ENODEV, EMFILE; the group: EBUSY of somebody's short look. */
+/*
+ * show functions: MAD_IFC's EIO, EINVAL, ENOMEM; open(2): ENOENT, ENODEV, EMFILE; the group: EBUSY
+ * of somebody's short look.
+ */
 static void every_read_fails_once(void **state)
 {
 	static const int errnums[] = {EIO, ENODEV, ENOENT, EBUSY};
@@ -214,8 +227,9 @@ static void every_read_fails_once(void **state)
 }
 
 /*
- * do_setlink(), do_setvfinfo(): EOPNOTSUPP without ndo_set_vf_guid, EPERM without CAP_NET_ADMIN, ENODEV of another ifindex; mlx5_cmd_check():
- * EINVAL, EBUSY, EIO; wait_func(): ETIMEDOUT, and the command may be done all the same. The files: the same of mlx5_cmd_check(); sysfs.
+ * do_setlink(), do_setvfinfo(): EOPNOTSUPP without ndo_set_vf_guid, EPERM without CAP_NET_ADMIN,
+ * ENODEV of another ifindex; mlx5_cmd_check(): EINVAL, EBUSY, EIO; wait_func(): ETIMEDOUT, and the
+ * command may be done all the same. The files: the same of mlx5_cmd_check(); sysfs.
  */
 static void every_write_to_a_vport_fails_once(void **state)
 {
@@ -241,7 +255,10 @@ static void every_write_to_a_vport_fails_once(void **state)
 	}
 }
 
-/* rtnl_getlink(), and files on the way to the device: as above; an answer that ends too early, or without VFs (rtnl_fill_vfinfo()). */
+/*
+ * rtnl_getlink(), and files on the way to the device: as above; an answer that ends too early, or
+ * without VFs (rtnl_fill_vfinfo()).
+ */
 static void every_read_of_a_vport_fails_once(void **state)
 {
 	static const struct iso_fault faults[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The libvirt adapter against a real libvirtd of our own, which serves libvirt's test driver on a socket in a temporary
- * directory: connections, events, XML, loss and return of the daemon. What the test driver lacks (attach, detach) is in
- * tests/unit/test_virt_call.c.
+ * The libvirt adapter against a real libvirtd of our own, which serves libvirt's test driver on a
+ * socket in a temporary directory: connections, events, XML, loss and return of the daemon. What
+ * the test driver lacks (attach, detach) is in tests/unit/test_virt_call.c.
  */
 #include "agent/virt.h"
 
@@ -625,7 +625,10 @@ static void no_event_after_free(void **state)
 	virDomainPtr dom = operator_domain(conn);
 	unsigned int n = rig->n_events;
 
-	/* The event is on its way when the owner goes: received by libvirt's thread, not yet delivered. */
+	/*
+	 * The event is on its way when the owner goes: received by libvirt's thread, not yet
+	 * delivered.
+	 */
 	assert_int_equal(virDomainDestroy(dom), 0);
 	(void)usleep(200000);
 	rig->virt = vhca_virt_free(rig->virt);
@@ -654,7 +657,10 @@ static void hanging_daemon_is_lost_in_the_end(void **state)
 	(void)wait_event(rig, 0, VHCA_VIRT_CONNECTED);
 }
 
-/* The last case: its daemon stays stopped until this process is gone, so that the hung call's memory stays in use. */
+/*
+ * The last case: its daemon stays stopped until this process is gone, so that the hung call's
+ * memory stays in use.
+ */
 static void free_does_not_wait_for_a_hanging_daemon(void **state)
 {
 	struct rig *rig = *state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Migrations between two libvirtds of the test's own on this machine, with QEMU (TCG) guests: what the adapter says of each end
- * that a migration can have, and what the agent of the other host hears. One pair of daemons serves all cases; each case starts
- * its own guest.
+ * Migrations between two libvirtds of the test's own on this machine, with QEMU (TCG) guests: what
+ * the adapter says of each end that a migration can have, and what the agent of the other host
+ * hears. One pair of daemons serves all cases; each case starts its own guest.
  */
 #include "agent/virt.h"
 
@@ -231,7 +231,10 @@ static int persistent_at(const struct virt_host *host)
 	return persistent;
 }
 
-/* The calls of a guest's blackout can be measured: the migration's begin is before all that the destination tells of a guest. */
+/*
+ * The calls of a guest's blackout can be measured: the migration's begin is before all that the
+ * destination tells of a guest.
+ */
 static void assert_began_before_it_arrived(uint64_t called_us)
 {
 	assert_true(called_us > 0);
@@ -596,7 +599,9 @@ static void no_guest_no_migration(void **state)
 	assert_false(job_now(&rig.a).active);
 }
 
-/* Our own libvirtd dies: the guest is where it was, and the next life of the agent finds it there. */
+/*
+ * Our own libvirtd dies: the guest is where it was, and the next life of the agent finds it there.
+ */
 static void own_libvirtd_is_lost_during_the_copy(void **state)
 {
 	struct answer a;
@@ -661,7 +666,10 @@ int main(void)
 	if (why) {
 		(void)printf("1..0 # SKIP %s\n", why);
 		(void)fflush(stdout);
-		/* Half-way into a new process namespace LeakSanitizer's helper would be its first process, and hang at exit. */
+		/*
+		 * Half-way into a new process namespace LeakSanitizer's helper would be its first
+		 * process, and hang at exit.
+		 */
 		_exit(0);
 	}
 	vhca_log_set_level(VHCA_LOG_ERROR);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The libvirt adapter with a real QEMU (TCG, no guest system): the device events that libvirt's test driver lacks, and whether
- * agent/virt_error.c still knows the words of the libvirt and QEMU that are installed. An rng device plays the VF. One
- * guest serves all cases, in order.
+ * The libvirt adapter with a real QEMU (TCG, no guest system): the device events that libvirt's
+ * test driver lacks, and whether agent/virt_error.c still knows the words of the libvirt and QEMU
+ * that are installed. An rng device plays the VF. One guest serves all cases, in order.
  */
 #include "agent/virt.h"
 
@@ -27,7 +27,10 @@
 #define WAIT_MS 20000
 #define UUID	"6b3e0f5c-1111-4222-8333-0123456789ab"
 
-/* Three root ports, of which the two for hot-plug are free: nothing else in this guest is on PCI Express. */
+/*
+ * Three root ports, of which the two for hot-plug are free: nothing else in this guest is on PCI
+ * Express.
+ */
 static const char domain_xml[] =
 	"<domain type='qemu'><name>vm1</name><uuid>" UUID "</uuid>"
 	"<metadata><vhca:infiniband xmlns:vhca='" VHCA_DOMAIN_NS "'>"
@@ -266,7 +269,10 @@ static void unknown_alias_is_told_apart(void **state)
 	assert_string_equal(a.err.code, "no_such_alias");
 }
 
-/* Nobody in the guest hears the request; it takes effect at the reset. Until then nothing is gone, whatever was returned. */
+/*
+ * Nobody in the guest hears the request; it takes effect at the reset. Until then nothing is gone,
+ * whatever was returned.
+ */
 static void unplug_is_reported_when_it_happens(void **state)
 {
 	struct answer a = detach_now("ua-vhca-ib0");

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Preloaded into OpenSM before libumad2sim: what the kernel does for a sender of management packets, and ibsim does not. A request without an answer
- * is sent again after its time-out, as often as its sender said, and then comes back with the status ETIMEDOUT. Without that OpenSM's sweeper waits
- * for ever for an answer that does not come: ibsim drops every TrapRepress, and OpenSM itself does not answer every Get(SMInfo) that comes in its first sweep.
- * And an answer for which no request waits any more, as the second one to a request that was sent again, is dropped.
+ * Preloaded into OpenSM before libumad2sim: what the kernel does for a sender of management
+ * packets, and ibsim does not. A request without an answer is sent again after its time-out, as
+ * often as its sender said, and then comes back with the status ETIMEDOUT. Without that OpenSM's
+ * sweeper waits for ever for an answer that does not come: ibsim drops every TrapRepress, and
+ * OpenSM itself does not answer every Get(SMInfo) that comes in its first sweep. And an answer for
+ * which no request waits any more, as the second one to a request that was sent again, is dropped.
  *
- * What ibsim is told to lose it gives back at once, as if all its time were over. With $VHCA_SILENT_LOSS it is lost as on a cable: nothing comes back, and it is
- * sent again.
+ * What ibsim is told to lose it gives back at once, as if all its time were over. With
+ * $VHCA_SILENT_LOSS it is lost as on a cable: nothing comes back, and it is sent again.
  *
- * As long as there is a file that $VHCA_NO_KEY_ANSWERS names, the answers to Set(P_KeyTable) are lost on their way back: ibsim itself can only lose
- * requests, and then nothing has changed at the port.
+ * As long as there is a file that $VHCA_NO_KEY_ANSWERS names, the answers to Set(P_KeyTable) are
+ * lost on their way back: ibsim itself can only lose requests, and then nothing has changed at the
+ * port.
  */
 #include <dlfcn.h>
 #include <errno.h>

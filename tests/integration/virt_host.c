@@ -13,8 +13,11 @@
 
 /* ---- the guest ---- */
 
-/* A kernel that fills 32 MiB at 16 MiB with words that are not zero and stops: so much has to be copied, and the copy can be
- * made as slow as a case needs. Multiboot header (load at 1 MiB), then code. */
+/*
+ * A kernel that fills 32 MiB at 16 MiB with words that are not zero and stops: so much has to be
+ * copied, and the copy can be made as slow as a case needs. Multiboot header (load at 1 MiB), then
+ * code.
+ */
 #define FILL_WORD 0xdeadbeefu
 #define FILL_LAST 0x02fffffcu
 static const unsigned char kernel[] = {

@@ -2,9 +2,10 @@
 #ifndef VHCA_TESTS_VIRT_HOST_H
 #define VHCA_TESTS_VIRT_HOST_H
 /*
- * One of several hosts on this machine, as far as libvirt is concerned: a libvirtd that takes itself for another host, the
- * adapter connected to it, an operator, and a guest that can be migrated to the next. Needs a sandbox (sandbox.h), because the
- * guests are no children of ours. Failures fail the running test.
+ * One of several hosts on this machine, as far as libvirt is concerned: a libvirtd that takes
+ * itself for another host, the adapter connected to it, an operator, and a guest that can be
+ * migrated to the next. Needs a sandbox (sandbox.h), because the guests are no children of ours.
+ * Failures fail the running test.
  */
 #include <libvirt/libvirt.h>
 

@@ -128,8 +128,33 @@ def gate_prototypes(report, path, text):
             report.add("prototype", path, first + 1, f"{match.group(1)}() has no comment above or behind it")
 
 
-TEXT_GATES = (gate_spdx, gate_marks, gate_outside, gate_file_length)
-C_GATES = (gate_sys_literal, gate_attributes, gate_calls, gate_function_length, gate_prototypes)
+COLUMNS = 100
+GENERATED = {f"docs/{page}.md" for page in ("bench", "crash-matrix", "crash-matrix-rig", "migration-states")}
+TABLE_ROW = re.compile(r"\S {2,}\S")
+
+
+def gate_comment_width(report, path, text):
+    """clang-format sees to code. Rows of tables, which have gaps, may be longer."""
+    code = source.strip(text).split("\n")
+    for number, (line, bare) in enumerate(zip(text.split("\n"), code), 1):
+        if len(line.expandtabs(8)) > COLUMNS >= len(bare.rstrip().expandtabs(8)) and not TABLE_ROW.search(line.strip()):
+            report.add("comment-width", path, number, f"a comment beyond {COLUMNS} columns")
+
+
+def gate_prose_width(report, path, text):
+    """Paragraphs of Markdown; tables, code, and words that cannot be broken are as long as they are."""
+    if not path.endswith(".md") or path in GENERATED:
+        return
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fenced ^= line.startswith("```")
+        if not fenced and len(line) > COLUMNS and " " in line[:COLUMNS].strip() and not line.startswith(("|", "#", "    ")):
+            report.add("prose-width", path, number, f"a paragraph beyond {COLUMNS} columns")
+
+
+TEXT_GATES = (gate_spdx, gate_marks, gate_outside, gate_file_length, gate_prose_width)
+C_GATES = (gate_sys_literal, gate_attributes, gate_calls, gate_function_length, gate_prototypes,
+           gate_comment_width)
 
 
 def check_file(report, root, path):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * identity_cost PF IBDEV VFS VFS2 KEYS ROUNDS: what it costs to program the mlx4 identities of all VFs of an adapter (VFS on port 1, then
- * VFS2 on port 2), beside the bare writes. The ports' P_Key tables must hold 0xffff at index 0 and 0x8000 + i at the indices i = 1 to
- * KEYS - 1. Prints "NAME MICROSECONDS WRITES READS OPENS" for
+ * identity_cost PF IBDEV VFS VFS2 KEYS ROUNDS: what it costs to program the mlx4 identities of all
+ * VFs of an adapter (VFS on port 1, then VFS2 on port 2), beside the bare writes. The ports' P_Key
+ * tables must hold 0xffff at index 0 and 0x8000 + i at the indices i = 1 to KEYS - 1. Prints "NAME
+ * MICROSECONDS WRITES READS OPENS" for
  *
  *   program  every VF gets a GUID and KEYS P_Keys, from nothing
  *   again    the same once more
@@ -10,8 +11,8 @@
  *   bare     the writes of `program` and nothing else, by paths made beforehand: open, write, close
  *   cheapest the same again with each directory opened once, so that open() has one name to look up
  *
- * The time is the sum of each VF's shortest in all rounds: a busy machine only adds. Counts are of one round. No rounds: only takes all
- * identities away.
+ * The time is the sum of each VF's shortest in all rounds: a busy machine only adds. Counts are of
+ * one round. No rounds: only takes all identities away.
  */
 #include <errno.h>
 #include <fcntl.h>

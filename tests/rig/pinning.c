@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pinning GROUP MIB: what it costs the kernel to give a VF the memory of its guest, and to take it back: VFIO_IOMMU_MAP_DMA and
- * VFIO_IOMMU_UNMAP_DMA, as QEMU calls them when a VF is plugged in and out. GROUP is the IOMMU group of a VF on vfio-pci that nobody has
- * open; MIB, a multiple of 2, is how much memory. Huge pages come from the kernel's pool, which must have them. Prints
- * "NAME PIN UNPIN", microseconds, for
+ * pinning GROUP MIB: what it costs the kernel to give a VF the memory of its guest, and to take it
+ * back: VFIO_IOMMU_MAP_DMA and VFIO_IOMMU_UNMAP_DMA, as QEMU calls them when a VF is plugged in and
+ * out. GROUP is the IOMMU group of a VF on vfio-pci that nobody has open; MIB, a multiple of 2, is
+ * how much memory. Huge pages come from the kernel's pool, which must have them. Prints "NAME PIN
+ * UNPIN", microseconds, for
  *
  *   clear    memory that nobody has touched is written once; PIN is that time, UNPIN 0
  *   4k       pages of 4 KiB that the guest has never touched
@@ -48,7 +49,9 @@ static int complain(const char *what)
 	return r;
 }
 
-/* The descriptors stay open until the end of the program: the container lives as long as they do. */
+/*
+ * The descriptors stay open until the end of the program: the container lives as long as they do.
+ */
 static int open_container(uint32_t group)
 {
 	char path[32];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * vport read|scrub PF VF, vport program PF VF GUID: the production back end for mlx5 VFs, on the kernel of this machine.
+ * vport read|scrub PF VF, vport program PF VF GUID: the production back end for mlx5 VFs, on the
+ * kernel of this machine.
  * Prints "GUID NODE_GUID POLICY clean|used" as it reads back, or "CODE: MESSAGE" with exit code 1.
  */
 #include <stdio.h>

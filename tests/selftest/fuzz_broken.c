@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A fuzz target with a bug behind the byte '!', one for each way to fail; tests/selftest/run.py compiles it with -DBUG_. */
+/*
+ * A fuzz target with a bug behind the byte '!', one for each way to fail; tests/selftest/run.py
+ * compiles it with -DBUG_.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

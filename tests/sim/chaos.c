@@ -192,7 +192,10 @@ static void submit(struct vhca_store *store, const struct memstore_commit *mem)
 	vtime_after(owner_of(h), 2, on_commit, cm, NULL);
 }
 
-/* What was on its way to the disk when the agent was killed: the first few of them got there, perhaps none. */
+/*
+ * What was on its way to the disk when the agent was killed: the first few of them got there,
+ * perhaps none.
+ */
 static void drop_commits(struct chaos_host *h)
 {
 	bool lucky = h->chaos->odds.late && chaos_random(h->chaos, 2);
@@ -484,7 +487,10 @@ static void learn_guest(struct chaos *c, unsigned int g)
 	}
 }
 
-/* So many that all guests may be at one host: running out of VFs is an honest refusal, but shows nothing. */
+/*
+ * So many that all guests may be at one host: running out of VFs is an honest refusal, but shows
+ * nothing.
+ */
 static unsigned int count_vfs(struct chaos *c, unsigned int max)
 {
 	unsigned int n = 0;

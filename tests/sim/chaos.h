@@ -2,13 +2,14 @@
 #ifndef VHCA_SIM_CHAOS_H
 #define VHCA_SIM_CHAOS_H
 /*
- * Two to five hosts (world.h) with the whole production agent of each between the hooks of libvirt and the kernel: engine, migration machine,
- * journal, outbox, and both ends of the peer protocol with its JSON. Between them a network that loses, delays, repeats and cuts, an
- * SM (the plugin's own table), and libvirt with its migrations. All of it on one thread, in time that the seed makes (vtime.h), with the
- * journal in memory (memstore.h). docs/design/0006-chaos.md.
+ * Two to five hosts (world.h) with the whole production agent of each between the hooks of libvirt
+ * and the kernel: engine, migration machine, journal, outbox, and both ends of the peer protocol
+ * with its JSON. Between them a network that loses, delays, repeats and cuts, an SM (the plugin's
+ * own table), and libvirt with its migrations. All of it on one thread, in time that the seed makes
+ * (vtime.h), with the journal in memory (memstore.h). docs/design/0006-chaos.md.
  *
- * A step is what an agent does that others, or its next life, can see: a transaction, an effect on a VF, a request, a call to libvirt. Before
- * and after each, on_step() may kill somebody.
+ * A step is what an agent does that others, or its next life, can see: a transaction, an effect on
+ * a VF, a request, a call to libvirt. Before and after each, on_step() may kill somebody.
  */
 #include "agent/drain.h"
 #include "agent/migration.h"
@@ -102,11 +103,16 @@ struct chaos_orch {
 struct chaos_guest {
 	unsigned int at; /* the host where it runs */
 	bool down;	 /* saved, or lost with its host, and not started again yet */
-	bool held; /* ...and is paused there, or a second copy is: libvirt does not know how the migration ended */
+	/*
+	 * ...and is paused there, or a second copy is: libvirt does not know how the migration
+	 * ended
+	 */
+	bool held;
 	struct chaos_job job;
 	unsigned int n_vfs;
 	struct chaos_vf vfs[CHAOS_VFS_MAX];
-	bool fresh; /* somewhere the VFs were plugged in anew: their addresses are not the old ones */
+	/* somewhere the VFs were plugged in anew: their addresses are not the old ones */
+	bool fresh;
 	struct chaos_orch orch;
 	uint64_t bare_since;			/* it lacks a VF; 0 = it does not */
 	uint64_t nameless_since[CHAOS_VFS_MAX]; /* the VF has no identity, though this is proven */
@@ -156,7 +162,10 @@ enum chaos_rule {
 	CHAOS_RULES
 };
 
-/* What is broken on purpose, in an agent or around it: the checker must see it (chaos_mutant.c says how and by which rule). */
+/*
+ * What is broken on purpose, in an agent or around it: the checker must see it (chaos_mutant.c says
+ * how and by which rule).
+ */
 enum chaos_breakage {
 	CHAOS_INTACT,
 	CHAOS_OLD_GENERATION,
@@ -222,8 +231,8 @@ struct chaos {
 	enum chaos_sm_mood mood; /* the master's */
 	struct chaos_odds odds;
 	bool next_copy_fails;
-	uint64_t
-		trouble_until; /* agents, links, libvirtds, SM, or guests are not as they should be */
+	/* agents, links, libvirtds, SM, or guests are not as they should be */
+	uint64_t trouble_until;
 	TAILQ_HEAD(, chaos_call) calls;
 	uint64_t last_call;
 	void (*on_step)(struct chaos *c, struct chaos_host *h, enum chaos_when when,
@@ -247,15 +256,18 @@ struct chaos {
 struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
 	bool standby;			 /* a second SM, which answers 421 until it is master */
-	uint32_t
-		alone_ms; /* for a guest that has arrived before the hand-over; 0 = the agents' own */
+	/* for a guest that has arrived before the hand-over; 0 = the agents' own */
+	uint32_t alone_ms;
 	enum chaos_breakage breakage;
 };
 /* All agents up, every guest with its VFs on a host. */
 void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size);
 void chaos_done(struct chaos *c);
 void chaos_run(struct chaos *c, uint64_t ms);
-/* Runs until chaos_at_rest() or for so long; false: not reached, and what is missing is told in c->why. */
+/*
+ * Runs until chaos_at_rest() or for so long; false: not reached, and what is missing is told in
+ * c->why.
+ */
 bool chaos_settle(struct chaos *c, uint64_t ms);
 uint32_t chaos_random(struct chaos *c, uint32_t n);
 bool chaos_odd(struct chaos *c, unsigned int of_1000);
@@ -269,7 +281,10 @@ void chaos_trace(const struct chaos *c, const char *fmt, ...) __attribute__((for
 bool chaos_migrate(struct chaos *c, unsigned int guest, unsigned int to);
 /* The same by a program of its own: mode, plan, to and times are the caller's. */
 bool chaos_orchestrate(struct chaos *c, unsigned int guest, const struct chaos_orch *orch);
-/* Drained: its guests go to this peer, or, if that is the host itself, have their VFs parked. False: ask again. */
+/*
+ * Drained: its guests go to this peer, or, if that is the host itself, have their VFs parked.
+ * False: ask again.
+ */
 bool chaos_drain(struct chaos_host *h, unsigned int peer);
 bool chaos_undrain(struct chaos_host *h);
 /* Somebody is in trouble from now on for so long: nobody can be expected to be quick. */
@@ -278,8 +293,10 @@ void chaos_cancel(struct chaos *c, unsigned int guest);
 /* SIGKILL now or, from inside an agent, when it returns. Nothing, if it is down. */
 void chaos_kill(struct chaos_host *h);
 void chaos_start(struct chaos_host *h);
-/* Its power fails, now or when its agent returns, for so long: guests and the VFs' registers are lost, the journal is not. Operators look after
- * the guests. */
+/*
+ * Its power fails, now or when its agent returns, for so long: guests and the VFs' registers are
+ * lost, the journal is not. Operators look after the guests.
+ */
 void chaos_power_off(struct chaos_host *h, uint64_t ms);
 /* At once. */
 void chaos_power_on(struct chaos_host *h);

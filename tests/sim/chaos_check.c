@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The invariants of the project (docs/design/0006-chaos.md has the list), from what hosts, guests, SM and journals show. Shares
- * nothing with the product but the words in which journals are written. */
+/*
+ * The invariants of the project (docs/design/0006-chaos.md has the list), from what hosts, guests,
+ * SM and journals show. Shares nothing with the product but the words in which journals are
+ * written.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +65,10 @@ static bool is_here(const struct chaos_host *h, unsigned int g)
 	       vhca_now_ms() - h->w.domains[g].stopped_ms < LATE_EFFECT_MS;
 }
 
-/* A host has no reason to program for a guest that is neither here nor on its way: one that comes back from the dead must find that out. */
+/*
+ * A host has no reason to program for a guest that is neither here nor on its way: one that comes
+ * back from the dead must find that out.
+ */
 static void check_reason(struct chaos *c, const struct chaos_host *h, unsigned int v)
 {
 	const struct ledger_id *id = ledger_find(&c->ledger, h->w.vfs[v].guid);
@@ -82,7 +88,10 @@ static void check_reason(struct chaos *c, const struct chaos_host *h, unsigned i
 			     (unsigned long long)id->at[h->n].promised);
 }
 
-/* No key but that of the vGUID that the VF shows; who is in the guest has it under the name that asked for this key. */
+/*
+ * No key but that of the vGUID that the VF shows; who is in the guest has it under the name that
+ * asked for this key.
+ */
 static void check_keys(struct chaos *c, const struct chaos_host *h, unsigned int v)
 {
 	const struct world_vf *vf = &h->w.vfs[v];
@@ -97,7 +106,10 @@ static void check_keys(struct chaos *c, const struct chaos_host *h, unsigned int
 				     id->guest, h->w.port_pkeys[vf->map[k]]);
 }
 
-/* No migration takes it: the SM has told the host that another one has the vGUID. If it comes back, libvirt chooses where. */
+/*
+ * No migration takes it: the SM has told the host that another one has the vGUID. If it comes back,
+ * libvirt chooses where.
+ */
 static void check_taken(struct chaos *c, const struct chaos_host *h, unsigned int v)
 {
 	const struct world_vf *vf = &h->w.vfs[v];
@@ -219,7 +231,10 @@ static void check_freed(struct chaos *c, const struct chaos_host *h)
 
 /* ---- a failed migration leaves the guest as it was ---- */
 
-/* Withheld is an identity as long as the host cannot know that it is the only owner; the device is there all the same. */
+/*
+ * Withheld is an identity as long as the host cannot know that it is the only owner; the device is
+ * there all the same.
+ */
 static bool is_withheld(const struct chaos_host *h, const struct chaos_vf *want, uint64_t guid)
 {
 	const struct ledger *l = &h->chaos->ledger;

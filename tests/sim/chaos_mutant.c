@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What is broken on purpose, one thing at a time: a checker that nothing trips proves nothing (docs/design/0006-chaos.md). Some of it is done to the
- * product by wraps, some around it, as a broken agent would do it. */
+/*
+ * What is broken on purpose, one thing at a time: a checker that nothing trips proves nothing
+ * (docs/design/0006-chaos.md). Some of it is done to the product by wraps, some around it, as a
+ * broken agent would do it.
+ */
 #include <string.h>
 
 #include "agent/engine_int.h"

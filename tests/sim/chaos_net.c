@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The network below the production HTTP clients and the production peer API: requests and answers as JSON documents, which may come late, twice,
- * in another order, or never. What is wrapped stands at the end. */
+/*
+ * The network below the production HTTP clients and the production peer API: requests and answers
+ * as JSON documents, which may come late, twice, in another order, or never. What is wrapped stands
+ * at the end.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Orchestrators (docs/design/0007-external-drain.md): programs that have a guest prepared by its agent, look every now and then whether it is, and then
- * migrate it themselves. Some die on the way. How long the guest of a dead one is without its VFs is checked here. */
+/*
+ * Orchestrators (docs/design/0007-external-drain.md): programs that have a guest prepared by its
+ * agent, look every now and then whether it is, and then migrate it themselves. Some die on the
+ * way. How long the guest of a dead one is without its VFs is checked here.
+ */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +13,10 @@
 
 #define POLL_MS 700
 #define LOOK_MS 1000
-/* After the lease: until an agent has looked at the job, the destination has withdrawn (or the SM has decided), and the VFs are back, with messages
- * and effects that fail now and then. */
+/*
+ * After the lease: until an agent has looked at the job, the destination has withdrawn (or the SM
+ * has decided), and the VFs are back, with messages and effects that fail now and then.
+ */
 #define MARGIN_MS 180000
 
 struct turn {
@@ -26,7 +31,10 @@ static void on_restore(void *arg)
 	struct turn *t = arg;
 	struct chaos *c = t->c;
 
-	/* Elsewhere it would be another host's word against this one's, which the SM may hear later. */
+	/*
+	 * Elsewhere it would be another host's word against this one's, which the SM may hear
+	 * later.
+	 */
 	(void)chaos_virt_start(c, t->guest, c->guests[t->guest].at);
 	if (c->guests[t->guest].down)
 		vtime_after(VTIME_WORLD, POLL_MS, on_restore, t, free);
@@ -88,7 +96,10 @@ static void (*const plans[CHAOS_PLANS])(struct chaos *c, unsigned int g) = {
 	[CHAOS_PLAN_DIES] = NULL,
 };
 
-/* It is its turn: the guest is ready, as the agent says, and it has thought for long enough. One that does not look just waits. */
+/*
+ * It is its turn: the guest is ready, as the agent says, and it has thought for long enough. One
+ * that does not look just waits.
+ */
 static bool is_time(struct chaos *c, struct chaos_orch *o)
 {
 	const struct chaos_host *h = &c->hosts[o->from];
@@ -195,7 +206,9 @@ static void check_device(struct chaos *c, unsigned int g)
 			     (unsigned long long)guest->orch.lease_ms / 1000);
 }
 
-/* It runs here, moves nowhere, and its VF shows no identity, though its host can know that it may. */
+/*
+ * It runs here, moves nowhere, and its VF shows no identity, though its host can know that it may.
+ */
 static bool is_nameless(const struct chaos *c, unsigned int g, unsigned int k)
 {
 	const struct chaos_guest *guest = &c->guests[g];

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Hosts that lose their power, and the operators who look after the guests that were on them: some vouch for a guest that they start elsewhere
- * (docs/design/0008-takeover.md), some start it there and do not, some wait for the host. None vouches for what is not so. */
+/*
+ * Hosts that lose their power, and the operators who look after the guests that were on them: some
+ * vouch for a guest that they start elsewhere (docs/design/0008-takeover.md), some start it there
+ * and do not, some wait for the host. None vouches for what is not so.
+ */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +70,10 @@ static bool vouches(struct chaos *c, unsigned int g, unsigned int at)
 	return true;
 }
 
-/* The guest runs. An agent that was killed has forgotten what an operator said, and has to hear it again. */
+/*
+ * The guest runs. An agent that was killed has forgotten what an operator said, and has to hear it
+ * again.
+ */
 static bool looks_again(const struct duty *d)
 {
 	bool held = is_held_elsewhere(d->c, d->guest);

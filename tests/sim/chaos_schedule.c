@@ -19,8 +19,11 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* The random numbers of one action: the i-th is the same whatever else happens. One draw to a full expression: C leaves open in which order
- * arguments and initializers are evaluated, and a seed is to be one schedule whoever compiled it. */
+/*
+ * The random numbers of one action: the i-th is the same whatever else happens. One draw to a full
+ * expression: C leaves open in which order arguments and initializers are evaluated, and a seed is
+ * to be one schedule whoever compiled it.
+ */
 struct dice {
 	uint64_t state;
 };
@@ -151,7 +154,10 @@ static void act_migrate(struct chaos_play *r, struct dice *d)
 	(void)chaos_migrate(&r->c, guest, to);
 }
 
-/* One that migrates without looking may do so while its guest's VFs are put back and the SM is away (0006: what is known to break). */
+/*
+ * One that migrates without looking may do so while its guest's VFs are put back and the SM is away
+ * (0006: what is known to break).
+ */
 static enum chaos_plan roll_looking(const struct chaos_play *r, struct dice *d)
 {
 	enum chaos_plan plan = roll(d, 2) ? CHAOS_PLAN_MIGRATES : roll(d, CHAOS_PLANS);
@@ -211,7 +217,10 @@ static void act_ambush(struct chaos_play *r, struct dice *d)
 	r->ambush.in = 1 + roll(d, 60);
 }
 
-/* It takes a while to boot. Whoever does not know of the host's guests waits for nobody: this is no trouble. */
+/*
+ * It takes a while to boot. Whoever does not know of the host's guests waits for nobody: this is no
+ * trouble.
+ */
 static uint64_t off_ms(struct dice *d)
 {
 	return 5000 + roll(d, roll(d, 3) ? 40000 : 900000);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_SIM_CHAOS_SCHEDULE_H
 #define VHCA_SIM_CHAOS_SCHEDULE_H
-/* A random schedule: hosts, guests, odds and a list of actions, all from a seed. Each action has a number of its own to draw from, so that leaving one
- * out leaves the others as they are. */
+/*
+ * A random schedule: hosts, guests, odds and a list of actions, all from a seed. Each action has a
+ * number of its own to draw from, so that leaving one out leaves the others as they are.
+ */
 #include "tests/sim/chaos.h"
 
 #define CHAOS_ACTIONS 100
 
-/* What is known to break invariant 3, and is left out of the others (docs/design/0006-chaos.md says why). */
+/*
+ * What is known to break invariant 3, and is left out of the others (docs/design/0006-chaos.md says
+ * why).
+ */
 enum chaos_unsafe {
 	CHAOS_SAFE,
-	CHAOS_POWER_LOSSY, /* power fails, and messages to and from the SM are lost, or it is away */
+	/* power fails, and messages to and from the SM are lost, or it is away */
+	CHAOS_POWER_LOSSY,
 	CHAOS_POWER_AWAY,
 	CHAOS_BLIND, /* orchestrators migrate without looking */
 	CHAOS_UNSAFES

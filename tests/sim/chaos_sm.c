@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The SM: the plugin's own table behind the requests that the production outbox makes (docs/design/0001-foundation.md, 0002). Its state survives
- * it, as the plugin's file does. */
+/*
+ * The SM: the plugin's own table behind the requests that the production outbox makes
+ * (docs/design/0001-foundation.md, 0002). Its state survives it, as the plugin's file does.
+ */
 #include <stdlib.h>
 #include <string.h>
 

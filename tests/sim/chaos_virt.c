@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libvirt between the hosts: markers in live metadata, peer-to-peer migrations with the hook's question at the destination, and how they end
- * (what the rig measured stands in docs/design/0002-migration.md). libvirt goes on with a copy when an agent dies. */
+/*
+ * libvirt between the hosts: markers in live metadata, peer-to-peer migrations with the hook's
+ * question at the destination, and how they end (what the rig measured stands in
+ * docs/design/0002-migration.md). libvirt goes on with a copy when an agent dies.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -156,7 +159,10 @@ static const char *why_not(struct chaos *c, const struct chaos_job *job)
 	return NULL;
 }
 
-/* The agent there has VFs for it, at the addresses that they had. If an orchestrator came too late it has none any more, and asks for new ones. */
+/*
+ * The agent there has VFs for it, at the addresses that they had. If an orchestrator came too late
+ * it has none any more, and asks for new ones.
+ */
 static bool is_expected(const struct chaos_host *to, const struct chaos_job *job, unsigned int g)
 {
 	const struct vhca_dom_info *info = &to->w.domains[g].info;

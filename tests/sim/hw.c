@@ -33,7 +33,10 @@ void hw_init(struct hw *hw, enum hw_card card, unsigned int n_keys, struct sim_r
 	hw_driver_start(hw);
 }
 
-/* infiniband/hw/mlx4/main.c init_pkeys(): virtual 0 -> physical 0, all others none. QPs live in mlx4_core and keep their index. */
+/*
+ * infiniband/hw/mlx4/main.c init_pkeys(): virtual 0 -> physical 0, all others none. QPs live in
+ * mlx4_core and keep their index.
+ */
 void hw_reset_maps(struct hw *hw)
 {
 	for (unsigned int v = 0; v < HW_VFS; v++) {
@@ -63,7 +66,10 @@ void hw_driver_start(struct hw *hw)
 	}
 }
 
-/* alias_GUID.c aliasguid_query_handler(): what the SM chose is what the administrator wants from now on. */
+/*
+ * alias_GUID.c aliasguid_query_handler(): what the SM chose is what the administrator wants from
+ * now on.
+ */
 static void settle(struct hw *hw, unsigned int v, unsigned int port)
 {
 	struct hw_vf *vf = &hw->vfs[v];
@@ -89,7 +95,10 @@ void hw_request(struct hw *hw, unsigned int v, unsigned int port, uint64_t guid)
 	require(hw, v, port, guid);
 }
 
-/* mlx4_ib_slave_alias_guid_event(slave_init = 0) at MLX4_DEV_EVENT_SLAVE_SHUTDOWN deletes the alias at the SM */
+/*
+ * mlx4_ib_slave_alias_guid_event(slave_init = 0) at MLX4_DEV_EVENT_SLAVE_SHUTDOWN deletes the alias
+ * at the SM
+ */
 void hw_close(struct hw *hw, unsigned int v)
 {
 	struct hw_vf *vf = &hw->vfs[v];
@@ -266,7 +275,10 @@ static int read_gid(uint64_t guid, char *buf, size_t size)
 	return 0;
 }
 
-/* The port's own, those of VFs, and those of functions that are not there: drawn as well, and never granted */
+/*
+ * The port's own, those of VFs, and those of functions that are not there: drawn as well, and never
+ * granted
+ */
 static uint64_t admin_of(const struct hw *hw, const struct place *p)
 {
 	if (!p->n)
@@ -416,8 +428,10 @@ static int store_pkey(struct hw *hw, const struct place *p, const char *text)
 	return 0;
 }
 
-/* store_admin_alias_guid(): entry 0 is ignored, what is no number is not refused; the request goes to the SM at once. Nobody here writes the
- * entries of functions that are not there. */
+/*
+ * store_admin_alias_guid(): entry 0 is ignored, what is no number is not refused; the request goes
+ * to the SM at once. Nobody here writes the entries of functions that are not there.
+ */
 static int store_guid(struct hw *hw, const struct place *p, const char *text)
 {
 	struct hw_vf *vf;
@@ -446,7 +460,9 @@ static int store_smi(struct hw *hw, bool *smi, const char *text)
 	return 0;
 }
 
-/* No store function, no opening for writing, not even for root (fs/kernfs/file.c kernfs_fop_open()) */
+/*
+ * No store function, no opening for writing, not even for root (fs/kernfs/file.c kernfs_fop_open())
+ */
 static int store_nothing(const struct hw *hw, const struct hw_dir *dir, const char *attr)
 {
 	char shown[64];

@@ -2,8 +2,9 @@
 #ifndef VHCA_SIM_HW_H
 #define VHCA_SIM_HW_H
 /*
- * An adapter with its driver, in memory: what sysfs shows and does (formats and rules: Linux 6.1 and MLNX_OFED, the function stands with
- * each). Shares nothing with the product. No file, no thread, no clock.
+ * An adapter with its driver, in memory: what sysfs shows and does (formats and rules: Linux 6.1
+ * and MLNX_OFED, the function stands with each). Shares nothing with the product. No file, no
+ * thread, no clock.
  *
  *   mlx4   ConnectX-3 (hw.c): the iov tree, and what no map shows: the live QPs of guests, which keep the physical P_Key index that they
  *          were given when they were modified
@@ -36,8 +37,8 @@ struct hw_vf {
 	uint64_t admin[HW_PORTS], granted[HW_PORTS];
 	bool smi_admin[HW_PORTS],
 		smi[HW_PORTS]; /* the next driver may, this one may send any SMP */
-	uint64_t required
-		[HW_PORTS]; /* what the driver wants of the SM: the admin GUID, or none while no guest uses it */
+	/* what the driver wants of the SM: the admin GUID, or none while no guest uses it */
+	uint64_t required[HW_PORTS];
 	bool pending[HW_PORTS]; /* which the SM has not answered yet */
 	bool open;		/* a QEMU has the vfio group */
 	bool guest_driver;
@@ -105,7 +106,10 @@ int hw_write(struct hw *hw, const struct hw_dir *dir, const char *attr, const ch
 int hw_readlink(const struct hw *hw, const struct hw_dir *dir, const char *attr, char *buf,
 		size_t size);
 bool hw_exists(const struct hw *hw, const struct hw_dir *dir, const char *attr);
-/* The i-th name below attr, false when there are no more; -ENOENT in *ret_r if there is no such directory. */
+/*
+ * The i-th name below attr, false when there are no more; -ENOENT in *ret_r if there is no such
+ * directory.
+ */
 bool hw_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, unsigned int i,
 	     char *buf, size_t size);
 
@@ -120,7 +124,10 @@ bool hw_target(const struct hw_dir *dir, const char *attr, struct hw_target *ret
 bool hw_is_nobody(uint64_t guid);
 /* It is up and has an address: what the SM may find. */
 bool hw_vport_is_up(const struct hw *hw, unsigned int vf);
-/* What the kernel has of VF v is what firmware has; a port that is not up any more has lost its keys. */
+/*
+ * What the kernel has of VF v is what firmware has; a port that is not up any more has lost its
+ * keys.
+ */
 void hw_vport_sync(struct hw *hw, unsigned int vf);
 /* The host's start; mlx5_core's recovery, which applies what it remembers. */
 void hw_vports_start(struct hw *hw);

@@ -43,7 +43,10 @@ void hw_vport_sync(struct hw *hw, unsigned int v)
 		vp->known = 0;
 }
 
-/* What another system left in firmware, of which this driver knows nothing: mlx5_sriov_init() begins with an empty memory. */
+/*
+ * What another system left in firmware, of which this driver knows nothing: mlx5_sriov_init()
+ * begins with an empty memory.
+ */
 void hw_vports_start(struct hw *hw)
 {
 	for (unsigned int v = 0; v < HW_VFS; v++) {

@@ -2,9 +2,10 @@
 #ifndef VHCA_SIM_ISO_H
 #define VHCA_SIM_ISO_H
 /*
- * A host for the isolation proof: the production engine, journal, store, effects (agent/host_effect.h) and back ends on an adapter of
- * hw.h, with a libvirt, guests and an SM that are slow, forgetful or hostile as the test wants it. Everything is decided by one
- * seed. One host per process at a time (see vtime.h). docs/design/0004-isolation.md.
+ * A host for the isolation proof: the production engine, journal, store, effects
+ * (agent/host_effect.h) and back ends on an adapter of hw.h, with a libvirt, guests and an SM that
+ * are slow, forgetful or hostile as the test wants it. Everything is decided by one seed. One host
+ * per process at a time (see vtime.h). docs/design/0004-isolation.md.
  *
  *   iso.c        the agent's lives; its effects; what it commits
  *   iso_door.c   the doors (sysfs, rtnetlink) on hw.h, and where the agent is disturbed: errors, its death, the world in the middle of an effect
@@ -45,7 +46,10 @@ struct iso_fault {
 	bool on_read;
 	int errnum;
 	bool applied, lost; /* a write: fails with effect, succeeds without */
-	/* rtnetlink: no answer comes; the answer ends too early; it is without this VF; firmware has done it, and the driver does not know. */
+	/*
+	 * rtnetlink: no answer comes; the answer ends too early; it is without this VF; firmware
+	 * has done it, and the driver does not know.
+	 */
 	bool silent, cut, absent, uncached;
 	unsigned int hits;
 };
@@ -83,7 +87,8 @@ struct iso_report {
 	struct vhca_txn *txn; /* NULL: durable */
 	uint64_t not_before;
 	bool in_flight; /* the SM's answer is on its way */
-	bool turned_away; /* the agent knows that the SM has not taken it, or not the one that it replaced */
+	/* the agent knows that the SM has not taken it, or not the one that it replaced */
+	bool turned_away;
 	struct vhca_sm_binding binding;
 };
 
@@ -112,7 +117,8 @@ struct iso {
 	/* the door */
 	struct iso_fault fault;
 	unsigned int die_in,
-		meddle_in; /* accesses until the agent dies; until the world acts in between; 0 = never */
+		/* accesses until the agent dies; until the world acts in between; 0 = never */
+		meddle_in;
 	bool dying;
 	void (*meddle)(struct iso *it);
 	unsigned int writes; /* write(2) calls so far */
@@ -143,7 +149,9 @@ unsigned int iso_vf_at(const struct iso *it, struct vhca_bdf bdf);
 void iso_start(struct iso *it);
 void iso_kill(
 	struct iso *it); /* SIGKILL: of what was queued for the store, any first part is durable */
-/* Everything that is due in the next ms; the checker looks after each event. Stops at a violation. */
+/*
+ * Everything that is due in the next ms; the checker looks after each event. Stops at a violation.
+ */
 void iso_run(struct iso *it, uint64_t ms);
 /* fn(it, v) in delay_ms, whether the agent lives or not; if (agent), only if this one does. */
 void iso_later(struct iso *it, bool agent, uint64_t delay_ms,
@@ -162,7 +170,10 @@ void iso_virt_attach(struct iso *it, struct vhca_vf *vf);
 void iso_virt_detach(struct iso *it, struct vhca_vf *vf);
 void iso_virt_refresh(void *it, const struct vhca_uuid *uuid);
 void iso_virt_sync(struct iso *it);
-/* The domain starts, with the VFs that it has claims for, and asks for one more ("ib0") with these keys ("" = none), or with some. */
+/*
+ * The domain starts, with the VFs that it has claims for, and asks for one more ("ib0") with these
+ * keys ("" = none), or with some.
+ */
 void iso_domain_boot(struct iso *it, unsigned int d, const char *partition);
 void iso_domain_start(struct iso *it, unsigned int d);
 void iso_domain_stop(struct iso *it, unsigned int d);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* common/sysfs/sysfs.h and pkey/rtnl.h on the adapter in memory. All accesses of the agent come through here, so this is where it meets an errno, its
- * death, or a world that acts between two of its steps. */
+/*
+ * common/sysfs/sysfs.h and pkey/rtnl.h on the adapter in memory. All accesses of the agent come
+ * through here, so this is where it meets an errno, its death, or a world that acts between two of
+ * its steps.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <linux/rtnetlink.h>
@@ -63,7 +66,10 @@ static int read_access(void)
 
 /* ---- vports ---- */
 
-/* A broken agent, or half of one: firmware keeps what was to go, while the agent reads that it has gone. */
+/*
+ * A broken agent, or half of one: firmware keeps what was to go, while the agent reads that it has
+ * gone.
+ */
 static void leave_out(struct hw_vport *vp, const struct hw_vport *before)
 {
 	if (door->broken == ISO_LINK_LEFT && vp->link == HW_LINK_DOWN)

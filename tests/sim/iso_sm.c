@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A subnet manager that gives each port (mlx4: the host's; mlx5: the vport that shows the address) the keys of the bindings at it, takes
- * away what no binding needs any more, and in its bad hours writes the table in another order. Reports reach it when they are durable, late, and again after a restart. */
+/*
+ * A subnet manager that gives each port (mlx4: the host's; mlx5: the vport that shows the address)
+ * the keys of the bindings at it, takes away what no binding needs any more, and in its bad hours
+ * writes the table in another order. Reports reach it when they are durable, late, and again after
+ * a restart.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -56,7 +60,10 @@ void iso_tell_port(struct iso *it, enum vhca_port_event event)
 	memcpy(news->state.pkeys,
 	       it->broken == ISO_REORDER_IGNORED ? it->shown : it->truth.hw.pkeys[0],
 	       it->truth.hw.n_keys * sizeof(it->shown[0]));
-	/* In the order in which they were read: the strand of the PF reads and posts one after the other. */
+	/*
+	 * In the order in which they were read: the strand of the PF reads and posts one after the
+	 * other.
+	 */
 	vtime_after(VTIME_AGENT, 5, on_port_news, news, free);
 }
 
@@ -64,7 +71,10 @@ static void table_changed(struct iso *it)
 {
 	if (!it->engine)
 		return;
-	/* An event may be lost (cache.c drops them when memory is short): then the slow poll sees it. */
+	/*
+	 * An event may be lost (cache.c drops them when memory is short): then the slow poll sees
+	 * it.
+	 */
 	if (iso_random(it, 10))
 		iso_tell_port(it, VHCA_PORT_PKEYS);
 }
@@ -121,7 +131,10 @@ static bool refers(const struct hw *hw, unsigned int v, int16_t phys)
 	return false;
 }
 
-/* The SM has not taken the report of VF v's claim, and the agent knows it: it was away, or has no room for its keys. */
+/*
+ * The SM has not taken the report of VF v's claim, and the agent knows it: it was away, or has no
+ * room for its keys.
+ */
 static bool is_not_accepted(const struct iso *it, unsigned int v)
 {
 	const struct iso_report *r;
@@ -145,7 +158,10 @@ static void taint_changed(struct iso *it, const uint16_t *before,
 				truth_taint(&it->truth, v);
 }
 
-/* A key goes with the last binding that was accepted, although another VF may have found it on the port and mapped it. */
+/*
+ * A key goes with the last binding that was accepted, although another VF may have found it on the
+ * port and mapped it.
+ */
 static void update_table(struct iso *it)
 {
 	uint16_t *table = it->truth.hw.pkeys[0], before[HW_KEYS];
@@ -301,7 +317,10 @@ static void drop(struct iso *it, struct iso_report *r)
 	free(r);
 }
 
-/* As the outbox does: what was replaced meanwhile is told to nobody, and stays only if the SM has not taken it. */
+/*
+ * As the outbox does: what was replaced meanwhile is told to nobody, and stays only if the SM has
+ * not taken it.
+ */
 static bool lands(struct iso *it, struct iso_report *r, enum vhca_sm_answer answer)
 {
 	bool is_newest = !twin_of(it, r, false);
@@ -435,8 +454,8 @@ void iso_sm_forget(struct iso *it, bool all)
 
 	for (r = TAILQ_FIRST(&it->reports); r; r = next) {
 		next = TAILQ_NEXT(r, link);
-		r->in_flight =
-			false; /* nobody hears the answer: the row is there still, and goes out again */
+		/* nobody hears the answer: the row is there still, and goes out again */
+		r->in_flight = false;
 		if (r->txn || all)
 			drop(it, r);
 	}

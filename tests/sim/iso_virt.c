@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* libvirt, its QEMUs and their guests. A look at a domain is as old as the answer took; a detach is only a request; a group closes some
- * time after the device has left the XML. */
+/*
+ * libvirt, its QEMUs and their guests. A look at a domain is as old as the answer took; a detach is
+ * only a request; a group closes some time after the device has left the XML.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -191,7 +193,10 @@ static void leave(struct iso *it, unsigned int v)
 
 void iso_plug(struct iso *it, unsigned int v, unsigned int d)
 {
-	/* libvirt: it must be on vfio-pci (managed='no') and in no other domain; QEMU: the group must be closed */
+	/*
+	 * libvirt: it must be on vfio-pci (managed='no') and in no other domain; QEMU: the group
+	 * must be closed
+	 */
 	if (!it->domains[d].running || it->listed[v] != TRUTH_NOBODY || it->truth.hw.vfs[v].open ||
 	    strcmp(it->truth.hw.vfs[v].driver, "vfio-pci") != 0)
 		return;
@@ -286,7 +291,10 @@ void iso_domain_boot(struct iso *it, unsigned int d, const char *partition)
 	struct iso_domain *dom = &it->domains[d];
 	struct vhca_vf_request *req = &dom->info.requests[0];
 
-	/* The hook refuses while the agent is down (a VF in the XML), or is not ours to ask (none in it). */
+	/*
+	 * The hook refuses while the agent is down (a VF in the XML), or is not ours to ask (none
+	 * in it).
+	 */
 	if (dom->running || !it->engine || !start_with_claims(it, d))
 		return;
 	*req = (struct vhca_vf_request){.numa = -1};

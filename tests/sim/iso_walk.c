@@ -240,7 +240,10 @@ static void on_driver_back(struct iso *it, unsigned int v)
 	iso_later(it, false, 50 + iso_random(it, 100), on_udev, 0);
 }
 
-/* mlx4_ib is loaded again: its files come first, the reset of all maps later. Or mlx5_ib, which forgets nothing. */
+/*
+ * mlx4_ib is loaded again: its files come first, the reset of all maps later. Or mlx5_ib, which
+ * forgets nothing.
+ */
 static void step_reload(struct iso *it)
 {
 	if (!it->truth.hw.registered)
@@ -491,7 +494,10 @@ bool iso_walk_catches(const struct iso_plan *plan, unsigned int n_steps)
 	static struct iso it;
 	struct iso_plan mine = *plan;
 
-	/* Each change of the product makes other runs of the same seeds: some may be lucky, not all. */
+	/*
+	 * Each change of the product makes other runs of the same seeds: some may be lucky, not
+	 * all.
+	 */
 	for (mine.seed = 1; mine.seed <= SEEDS; mine.seed++)
 		if (!iso_walk(&it, &mine, n_steps))
 			return true;

@@ -2,8 +2,9 @@
 #ifndef VHCA_SIM_ISO_WALK_H
 #define VHCA_SIM_ISO_WALK_H
 /*
- * Random steps of people, guests and accidents on a host of iso.h, with the checker of truth.h after every event. VHCA_ISO_SEED and
- * VHCA_ISO_STEPS set another run, VHCA_ISO_LOG=1 shows what the agent says; the same seed is the same run.
+ * Random steps of people, guests and accidents on a host of iso.h, with the checker of truth.h
+ * after every event. VHCA_ISO_SEED and VHCA_ISO_STEPS set another run, VHCA_ISO_LOG=1 shows what
+ * the agent says; the same seed is the same run.
  */
 #include "tests/sim/iso.h"
 

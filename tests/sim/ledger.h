@@ -3,9 +3,9 @@
 #define VHCA_SIM_LEDGER_H
 /*
  * Who may have which vGUID, kept beside the agents of several hosts: from what passes over the wire
- * between them and to the SM, from where libvirt runs the guests, and from what operators vouch for.
- * Knows nothing of the product but the words of its two protocols; no agent and no table of the
- * plugin is ever asked.
+ * between them and to the SM, from where libvirt runs the guests, and from what operators vouch
+ * for. Knows nothing of the product but the words of its two protocols; no agent and no table of
+ * the plugin is ever asked.
  *
  * A host *may* have a vGUID from the moment in which it can know so:
  *   its guest was started there, and ran last there, or the SM has it at no other port;
@@ -29,7 +29,8 @@ struct json_object;
 
 struct ledger_host {
 	bool may;
-	bool started; /* ...not, only because its guest was started here and the SM has another port */
+	/* ...not, only because its guest was started here and the SM has another port */
+	bool started;
 	bool refused;	   /* ...not: the SM's no was heard */
 	uint64_t since_ms; /* when that has changed */
 	uint64_t waits_ms; /* since when it waits for the SM's word, if `started` */
@@ -113,7 +114,9 @@ uint64_t ledger_handed(const struct ledger_message *m, unsigned int n);
 /* Now, or a moment (ms) ago: what had been begun is not called back. */
 bool ledger_may(const struct ledger *l, uint64_t guid, unsigned int host, uint64_t now,
 		uint64_t late_ms);
-/* The SM has given the vGUID to another port, at a higher epoch than any that this host was given. */
+/*
+ * The SM has given the vGUID to another port, at a higher epoch than any that this host was given.
+ */
 bool ledger_is_evicted(const struct ledger *l, uint64_t guid, unsigned int host);
 
 #endif

@@ -2,9 +2,10 @@
 #ifndef VHCA_SIM_MEMSTORE_H
 #define VHCA_SIM_MEMSTORE_H
 /*
- * The store without disk and thread: SQLite in memory, one database per path, which outlives the agent that opens it. What it runs is the
- * production schema and the production SQL; when a transaction becomes durable, and when its owner hears of it, the test decides. The
- * production symbols are replaced at link time (tests/sim/meson.build).
+ * The store without disk and thread: SQLite in memory, one database per path, which outlives the
+ * agent that opens it. What it runs is the production schema and the production SQL; when a
+ * transaction becomes durable, and when its owner hears of it, the test decides. The production
+ * symbols are replaced at link time (tests/sim/meson.build).
  */
 #include <stddef.h>
 
@@ -21,7 +22,10 @@ struct memstore_commit {
 		[MEMSTORE_LABEL]; /* "source: handing_over", "VF: detaching"; "" = of no interest */
 };
 
-/* Every transaction comes here: to be made durable by memstore_apply(), or dropped by memstore_drop(). */
+/*
+ * Every transaction comes here: to be made durable by memstore_apply(), or dropped by
+ * memstore_drop().
+ */
 void memstore_use(void (*submit)(struct vhca_store *store, const struct memstore_commit *c));
 /* What begins so is not run, though the transaction is; NULL: nothing. */
 void memstore_skip(const char *begins);

@@ -86,7 +86,9 @@ static void on_peer(void *arg, const struct vhca_mig *m, const struct vhca_error
 		res.err = *err;
 	else
 		res.begun = vhca_migration_begun(m);
-	/* We were killed with our question open, and may live again; the peer answers all the same. */
+	/*
+	 * We were killed with our question open, and may live again; the peer answers all the same.
+	 */
 	if (job->p->kill == (int)job->host || job->deaths != job->p->deaths[job->host]) {
 		free(job);
 		return;
@@ -329,7 +331,10 @@ static void stopping(struct world *w)
 	unsigned int host = host_of(p, w);
 	struct vhca_migrations *ms = p->ms[host];
 
-	/* What libvirt was doing for the killed agent goes on without it: a copy ends at once here, for brevity. */
+	/*
+	 * What libvirt was doing for the killed agent goes on without it: a copy ends at once here,
+	 * for brevity.
+	 */
 	if (p->copying && !p->copy_hangs && w->domains[0].running && !w->domains[0].incoming)
 		end_copy(p, host);
 	p->copy_adrift =

@@ -2,10 +2,11 @@
 #ifndef VHCA_SIM_PAIR_H
 #define VHCA_SIM_PAIR_H
 /*
- * Two hosts in memory (world.h) with the production engine and migration machine on each, and a libvirt between them: domains
- * migrate as libvirt lets them (never with a VF, the destination's hook is asked first). It fails a step of the migration, or kills an
- * agent before or after it, and checks at every moment that no vGUID is requested on both hosts (unless the SM has given it to one of
- * them at a higher epoch than the other one had it at).
+ * Two hosts in memory (world.h) with the production engine and migration machine on each, and a
+ * libvirt between them: domains migrate as libvirt lets them (never with a VF, the destination's
+ * hook is asked first). It fails a step of the migration, or kills an agent before or after it, and
+ * checks at every moment that no vGUID is requested on both hosts (unless the SM has given it to
+ * one of them at a higher epoch than the other one had it at).
  */
 #include "agent/migration.h"
 #include "tests/sim/pair_sm.h"
@@ -23,7 +24,8 @@ struct pair {
 	bool cut;	   /* the agents cannot reach each other */
 	bool cut_handover; /* one request is lost again and again */
 	bool copy_hangs;   /* the memory copy goes on and on */
-	bool copy_begins; /* stays between the hook's yes and the domain's appearance at the other host */
+	/* stays between the hook's yes and the domain's appearance at the other host */
+	bool copy_begins;
 	bool copying; /* libvirt is at it, from host 0 or 1 */
 	bool copy_cancelled;
 	bool copy_adrift;  /* the agent that began it was killed: libvirt goes on by itself */
@@ -54,7 +56,9 @@ void pair_done(struct pair *p);
 bool pair_until(struct pair *p, bool (*cond)(const struct pair *p, const void *arg),
 		const void *arg);
 void pair_settle(struct pair *p);
-/* Starts a managed migration of domain 0 from host `from` to the other; the id, or aborts the test. */
+/*
+ * Starts a managed migration of domain 0 from host `from` to the other; the id, or aborts the test.
+ */
 struct vhca_uuid pair_migrate(struct pair *p, unsigned int from);
 struct vhca_uuid pair_request(struct pair *p, unsigned int from, enum vhca_mig_mode mode);
 /* Ends the test with these words if it is not so. */
@@ -66,7 +70,10 @@ void pair_revive(struct pair *p, unsigned int host);
 bool pair_told(const struct pair *p, unsigned int host, const char *text);
 /* State of the newest migration on the host; VHCA_MIG_STATE_COUNT if there is none. */
 enum vhca_mig_state pair_state(const struct pair *p, unsigned int host);
-/* Domain 0 runs on `host` alone, with its VF attached and programmed there, and every other VF of both hosts is clean and free. */
+/*
+ * Domain 0 runs on `host` alone, with its VF attached and programmed there, and every other VF of
+ * both hosts is clean and free.
+ */
 bool pair_at_home(const struct pair *p, unsigned int host);
 
 #endif

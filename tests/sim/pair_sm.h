@@ -2,8 +2,8 @@
 #ifndef VHCA_SIM_PAIR_SM_H
 #define VHCA_SIM_PAIR_SM_H
 /*
- * The SM of two hosts (pair.h): the plugin's own table of bindings, behind the production outbox of each host. Reports arrive one
- * round later, in order; those of a killed agent are lost with it.
+ * The SM of two hosts (pair.h): the plugin's own table of bindings, behind the production outbox of
+ * each host. Reports arrive one round later, in order; those of a killed agent are lost with it.
  */
 #include "opensm/table.h"
 #include "sm/outbox.h"

@@ -163,7 +163,10 @@ static sim_store_fn find_store(const char *path, struct sim_parts *parts)
 	return NULL;
 }
 
-/* The mlx4_ib sysfs of an Ethernet port has no store function (add_port: is_eth), so its files are read-only. */
+/*
+ * The mlx4_ib sysfs of an Ethernet port has no store function (add_port: is_eth), so its files are
+ * read-only.
+ */
 static bool is_ethernet_port(struct sysfs_sim *sim, const char *path)
 {
 	struct sim_parts p;

@@ -46,7 +46,10 @@ static int store_pkey_idx(struct sim_model *m, const struct sim_parts *p, const 
 	return 0;
 }
 
-/* What the driver wants of the SM, beside the tree of /sys: no file shows it (alias_GUID.c, all_recs). */
+/*
+ * What the driver wants of the SM, beside the tree of /sys: no file shows it (alias_GUID.c,
+ * all_recs).
+ */
 static char *required_of(char buf[static SIM_PATH_MAX], const char *iov, const char *port,
 			 const char *index)
 {
@@ -91,7 +94,10 @@ static void require(struct sim_model *m, const char *iov, const char *port, cons
 		sim_model_grant(m, iov, port, index);
 }
 
-/* mlx4_ib_slave_alias_guid_event: what is withdrawn is not asked for, what is not held is not deleted */
+/*
+ * mlx4_ib_slave_alias_guid_event: what is withdrawn is not asked for, what is not held is not
+ * deleted
+ */
 void sim_model_slave(struct sim_model *m, const char *iov, const char *port, const char *index,
 		     bool up)
 {
@@ -107,8 +113,10 @@ void sim_model_slave(struct sim_model *m, const char *iov, const char *port, con
 		require(m, iov, port, index, up ? guid : DELETED);
 }
 
-/* store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack garbage, here: 0). A request for 0 is
- * for the SM to choose. */
+/*
+ * store_admin_alias_guid: entry 0 is ignored, what cannot be parsed is not refused (there: stack
+ * garbage, here: 0). A request for 0 is for the SM to choose.
+ */
 static int store_admin_guid(struct sim_model *m, const struct sim_parts *p, const char *text)
 {
 	const char *iov = iov_of((char[SIM_PATH_MAX]){0}, p);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The per-VF files of MLNX_OFED's mlx5_core (sriov_sysfs.c of 4.2, 24.07 and 25.10); mainline has none. */
+/*
+ * The per-VF files of MLNX_OFED's mlx5_core (sriov_sysfs.c of 4.2, 24.07 and 25.10); mainline has
+ * none.
+ */
 #include <errno.h>
 #include <string.h>
 

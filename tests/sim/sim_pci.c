@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* PCI core: drivers/pci/iov.c, drivers/pci/pci-driver.c, drivers/base/{bus,dd,driver}.c, drivers/vfio/pci of Linux 6.1. */
+/*
+ * PCI core: drivers/pci/iov.c, drivers/pci/pci-driver.c, drivers/base/{bus,dd,driver}.c,
+ * drivers/vfio/pci of Linux 6.1.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +78,10 @@ static void detach(struct sim_model *m, const char *bdf)
 
 /* ---- binding ---- */
 
-/* pci_match_device: an override decides alone; without one vfio-pci matches nothing and the native driver what it made. */
+/*
+ * pci_match_device: an override decides alone; without one vfio-pci matches nothing and the native
+ * driver what it made.
+ */
 static bool matches(const struct sim_model *m, const char *bdf, const char *driver)
 {
 	char override[SIM_PART_LEN];
@@ -101,7 +107,9 @@ static bool can_probe(const struct sim_model *m, const char *bdf)
 	       strcmp(text, "(null)") != 0;
 }
 
-/* device_driver_attach, __driver_probe_device; vfio_group_find_or_alloc for the probe of vfio-pci */
+/*
+ * device_driver_attach, __driver_probe_device; vfio_group_find_or_alloc for the probe of vfio-pci
+ */
 static int attach(struct sim_model *m, const char *bdf, const char *driver)
 {
 	char bound[SIM_PART_LEN];
@@ -195,7 +203,9 @@ static unsigned int get_number(const struct sim_model *m, const char *path)
 	return get(m, path, text, sizeof(text)) ? (unsigned int)strtoul(text, NULL, 10) : 0;
 }
 
-/* iov.c: pci_iov_remove_virtfn takes the links away first, and then waits for whoever holds the VF */
+/*
+ * iov.c: pci_iov_remove_virtfn takes the links away first, and then waits for whoever holds the VF
+ */
 static void remove_vf(struct sim_model *m, const char *pf, unsigned int index)
 {
 	char vf[VHCA_BDF_STRLEN];
@@ -212,7 +222,10 @@ static void remove_vf(struct sim_model *m, const char *pf, unsigned int index)
 		sim_remove(&m->tree, SIM_PATH("kernel/iommu_groups/%d/devices/%s", group, vf));
 }
 
-/* mlx5_core_sriov_configure; with autoprobe the VF driver is bound before the write returns (pci_bus_add_device) */
+/*
+ * mlx5_core_sriov_configure; with autoprobe the VF driver is bound before the write returns
+ * (pci_bus_add_device)
+ */
 static void create_vfs(struct sim_model *m, const char *pf, unsigned int n, const char *driver)
 {
 	char vf[VHCA_BDF_STRLEN];

@@ -2,9 +2,10 @@
 #ifndef VHCA_SIM_SIM_RTNL_H
 #define VHCA_SIM_SIM_RTNL_H
 /*
- * A kernel behind pkey/rtnl.h: rtnetlink on the IPoIB device of a mlx5 PF, with the driver's memory of GUIDs (the cache) and what
- * firmware holds apart, as in hw/mlx5/ib_virt.c and mlx5/core/sriov.c. It reads the request byte by byte, with the kernel's rules and
- * without libnl, and answers as rtnl_fill_vfinfo() does.
+ * A kernel behind pkey/rtnl.h: rtnetlink on the IPoIB device of a mlx5 PF, with the driver's memory
+ * of GUIDs (the cache) and what firmware holds apart, as in hw/mlx5/ib_virt.c and
+ * mlx5/core/sriov.c. It reads the request byte by byte, with the kernel's rules and without libnl,
+ * and answers as rtnl_fill_vfinfo() does.
  */
 #include "pkey/rtnl.h"
 
@@ -37,7 +38,10 @@ struct sim_rtnl {
 };
 
 void sim_rtnl_init(struct sim_rtnl *sim, uint32_t ifindex, const char *parent, uint32_t n_vfs);
-/* sriov_numvfs 0 and back: firmware forgets, sriov_restore_guids() applies what is cached and not zero. */
+/*
+ * sriov_numvfs 0 and back: firmware forgets, sriov_restore_guids() applies what is cached and not
+ * zero.
+ */
 void sim_rtnl_recreate(struct sim_rtnl *sim);
 /* mlx5_core is loaded anew. */
 void sim_rtnl_reload(struct sim_rtnl *sim);

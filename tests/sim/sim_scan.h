@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_SIM_SIM_SCAN_H
 #define VHCA_SIM_SIM_SCAN_H
-/* The two conversions of the kernel's sscanf() that mlx4 uses (lib/vsprintf.c, vsscanf): they are not those of C. No plus sign, no saturation:
- * what is too long loses its upper bits. */
+/*
+ * The two conversions of the kernel's sscanf() that mlx4 uses (lib/vsprintf.c, vsscanf): they are
+ * not those of C. No plus sign, no saturation: what is too long loses its upper bits.
+ */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>

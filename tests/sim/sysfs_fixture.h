@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_TESTS_SYSFS_FIXTURE_H
 #define VHCA_TESTS_SYSFS_FIXTURE_H
-/* What the tests on the FUSE /sys have in common: the first member of their fixture. Include cmocka first. */
+/*
+ * What the tests on the FUSE /sys have in common: the first member of their fixture. Include cmocka
+ * first.
+ */
 #include "common/sysfs/sysfs.h"
 #include "tests/sim/sysfs_sim.h"
 

@@ -35,8 +35,11 @@ bool sysfs_sim_available(const char **ret_reason)
 	return fuse != NULL;
 }
 
-/* As the connection ends, libfuse cancels its threads while they say so: in the C library's perror() such a thread keeps the lock of stderr, and
- * the next one who writes there hangs. This one has neither a lock nor memory to lose. */
+/*
+ * As the connection ends, libfuse cancels its threads while they say so: in the C library's
+ * perror() such a thread keeps the lock of stderr, and the next one who writes there hangs. This
+ * one has neither a lock nor memory to lose.
+ */
 void perror(const char *what)
 {
 	char line[100];
@@ -101,8 +104,10 @@ static void let_all_go(struct sysfs_sim *sim)
 	pthread_mutex_unlock(&sim->model.lock);
 }
 
-/* The kernel reports the close of a directory later, and not at all once the connection has ended; libfuse frees its
- * memory for it only then. */
+/*
+ * The kernel reports the close of a directory later, and not at all once the connection has ended;
+ * libfuse frees its memory for it only then.
+ */
 static void await_releases(struct sysfs_sim *sim)
 {
 	for (unsigned int i = 0; i < 200 && atomic_load(&sim->open_dirs) > 0; i++)
@@ -115,7 +120,10 @@ struct sysfs_sim *sysfs_sim_stop(struct sysfs_sim *sim)
 		return NULL;
 	let_all_go(sim);
 	await_releases(sim);
-	/* Forced: ends the connection and with it the serving threads, even if a descriptor below the root is still open. */
+	/*
+	 * Forced: ends the connection and with it the serving threads, even if a descriptor below
+	 * the root is still open.
+	 */
 	if (umount2(sim->mount, MNT_FORCE | MNT_DETACH) < 0)
 		fuse_unmount(sim->fuse); /* not root: by fusermount3 */
 	(void)pthread_join(sim->thread, NULL);

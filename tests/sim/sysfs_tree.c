@@ -119,7 +119,10 @@ void sim_remove(const struct sim_tree *tree, const char *path)
 	(void)nftw(full(tree, path, buf), remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A tree has thousands of tiny files, and a test makes it anew for each case: memory, if there is any. */
+/*
+ * A tree has thousands of tiny files, and a test makes it anew for each case: memory, if there is
+ * any.
+ */
 static const char *temp_dir(void)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -191,7 +194,10 @@ static void add_function(const struct sim_tree *tree, const char *bdf, uint16_t 
 {
 	sim_link(tree, SIM_PATH("bus/pci/devices/%s", bdf),
 		 SIM_PATH("../../../" SIM_PCI "/%s", bdf));
-	/* drivers/pci/pci-sysfs.c: pci_config_attr "0x%04x", numa_node "%d", driver_override "%s" of NULL */
+	/*
+	 * drivers/pci/pci-sysfs.c: pci_config_attr "0x%04x", numa_node "%d", driver_override "%s"
+	 * of NULL
+	 */
 	sim_put(tree, SIM_PATH(SIM_PCI "/%s/vendor", bdf), "0x15b3");
 	sim_put(tree, SIM_PATH(SIM_PCI "/%s/device", bdf), "0x%04x", device);
 	sim_put(tree, SIM_PATH(SIM_PCI "/%s/numa_node", bdf), "-1");

@@ -2,9 +2,10 @@
 #ifndef VHCA_SIM_SYSFS_TREE_H
 #define VHCA_SIM_SYSFS_TREE_H
 /*
- * A directory that looks like /sys of a host with ConnectX adapters: paths, links and text formats are the kernel's (the
- * place in the kernel stands with each in sysfs_tree.c). It does not react: a write changes a file and nothing else. The
- * reacting one is sysfs_sim.h, which serves such a tree. Helpers abort the test program on failure.
+ * A directory that looks like /sys of a host with ConnectX adapters: paths, links and text formats
+ * are the kernel's (the place in the kernel stands with each in sysfs_tree.c). It does not react: a
+ * write changes a file and nothing else. The reacting one is sysfs_sim.h, which serves such a tree.
+ * Helpers abort the test program on failure.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +56,10 @@ void sim_bind(const struct sim_tree *tree, const char *bdf,
 	      const char *driver); /* links both ways */
 void sim_unbind(const struct sim_tree *tree, const char *bdf);
 void sim_add_pf(const struct sim_tree *tree, const struct sim_pf *pf);
-/* Creates VF `index` of the PF with links both ways, in an IOMMU group of its own (group < 0: none); not bound. */
+/*
+ * Creates VF `index` of the PF with links both ways, in an IOMMU group of its own (group < 0:
+ * none); not bound.
+ */
 void sim_add_vf(const struct sim_tree *tree, const char *pf, unsigned int index, const char *vf,
 		int group);
 /* A network device of the PF (drivers/net: net-sysfs.c); type 32 = IPoIB, 1 = Ethernet. */
@@ -63,8 +67,10 @@ void sim_add_netdev(const struct sim_tree *tree, const char *pf, const char *nam
 		    unsigned int type, unsigned int ifindex);
 /* MLNX_OFED's files of a VF (sriov_sysfs.c there), as after sriov_numvfs: GUIDs zero, link down. */
 void sim_add_ofed_vf(const struct sim_tree *tree, const char *pf, unsigned int index);
-/* mlx4's iov tree after driver load: n_vfs + 1 functions, VF virtual 0 -> physical 0, random-looking admin GUIDs, nothing
- * granted, 0xffff at physical index 0. */
+/*
+ * mlx4's iov tree after driver load: n_vfs + 1 functions, VF virtual 0 -> physical 0,
+ * random-looking admin GUIDs, nothing granted, 0xffff at physical index 0.
+ */
 void sim_add_iov(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs);
 /* The maps as mlx4_ib makes them when it is loaded. */
 void sim_reset_maps(const struct sim_tree *tree, const struct sim_pf *pf, unsigned int n_vfs);

@@ -172,7 +172,9 @@ bool truth_clean(const struct truth *t, unsigned int v)
 	return card_of(t)->clean(t, v);
 }
 
-/* The agent touches no VF that it did not give; it may have been changed by others before or since. */
+/*
+ * The agent touches no VF that it did not give; it may have been changed by others before or since.
+ */
 static bool left_alone(const struct truth *t, unsigned int v)
 {
 	return truth_in_state(t, v, "unmanaged") && t->vfs[v].drifted;
@@ -339,7 +341,10 @@ void truth_check(struct truth *t)
 
 /* ---- what the agent does ---- */
 
-/* Has a guest what it was given? While its claim waits for the SM (somebody plugged the VF in by hand), nothing was. */
+/*
+ * Has a guest what it was given? While its claim waits for the SM (somebody plugged the VF in by
+ * hand), nothing was.
+ */
 bool truth_is_settled(const struct truth *t, unsigned int v)
 {
 	return t->hw.vfs[v].open && !truth_in_state(t, v, "claimed") && !t->vfs[v].tainted &&

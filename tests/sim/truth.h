@@ -2,15 +2,17 @@
 #ifndef VHCA_SIM_TRUTH_H
 #define VHCA_SIM_TRUTH_H
 /*
- * What is really so on a simulated host, and the checker of DESIGN's invariants 1 to 5 on it: from the adapter (tests/sim/hw.h), from who
- * holds which VF, from what the SM has been told, and from the agent's database, by a connection of its own. Shares no code with the product.
+ * What is really so on a simulated host, and the checker of DESIGN's invariants 1 to 5 on it: from
+ * the adapter (tests/sim/hw.h), from who holds which VF, from what the SM has been told, and from
+ * the agent's database, by a connection of its own. Shares no code with the product.
  *
  *   truth.c        what holds on every card, and when something is excused
  *   truth_mlx4.c   maps, QPs and the GUIDs asked for      truth_mlx5.c   vports: GUIDs, link, the keys that the SM gave
  *
- * What the agent cannot prevent (an SM that gives an index in use to somebody else, somebody's echo into sysfs, a reload of the driver, an
- * administrator who plugs a VF elsewhere) taints the VF. A tainted VF is excused for some seconds of a healthy host, and only until it is in
- * order once. Everything else is a violation at once.
+ * What the agent cannot prevent (an SM that gives an index in use to somebody else, somebody's echo
+ * into sysfs, a reload of the driver, an administrator who plugs a VF elsewhere) taints the VF. A
+ * tainted VF is excused for some seconds of a healthy host, and only until it is in order once.
+ * Everything else is a violation at once.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +20,10 @@
 #include "tests/sim/hw.h"
 
 #define TRUTH_DOMAINS 5
-/* A free VF is looked at once a minute, one in a guest every few seconds; a guest takes its time to let go. */
+/*
+ * A free VF is looked at once a minute, one in a guest every few seconds; a guest takes its time to
+ * let go.
+ */
 #define TRUTH_GRACE_MS 70000
 #define TRUTH_GUEST_MS 20000
 /* What libvirt shows is acted upon at once. */

@@ -26,7 +26,10 @@ size_t truth_add(char *buf, size_t size, size_t at, const char *fmt, ...)
 /* The first violation of a run, of VF v, is kept. */
 void truth_violate(struct truth *t, unsigned int v, const char *what);
 bool truth_in_state(const struct truth *t, unsigned int v, const char *state);
-/* May the user of VF v talk with this key? Who had a VF before the agent came keeps what the driver gave it. */
+/*
+ * May the user of VF v talk with this key? Who had a VF before the agent came keeps what the driver
+ * gave it.
+ */
 bool truth_may(const struct truth *t, unsigned int v, uint16_t key);
 /* Its guest ignores unplug requests, or cannot be asked. */
 bool truth_is_deaf(const struct truth *t, unsigned int v);

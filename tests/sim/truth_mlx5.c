@@ -16,7 +16,10 @@ static size_t describe(const struct truth *t, unsigned int v, char *buf, size_t 
 	return at;
 }
 
-/* What the driver remembers comes back when the VF is made again, so it is no less than what firmware has. */
+/*
+ * What the driver remembers comes back when the VF is made again, so it is no less than what
+ * firmware has.
+ */
 static bool clean(const struct truth *t, unsigned int v)
 {
 	const struct hw_vport *vp = &t->hw.vports[v];
@@ -47,7 +50,10 @@ static bool is_loose(const struct truth *t, unsigned int v)
 	return false;
 }
 
-/* Somebody who turns `auto` into `enable` shows nobody anything else: an adopted guest may have it so. */
+/*
+ * Somebody who turns `auto` into `enable` shows nobody anything else: an adopted guest may have it
+ * so.
+ */
 static bool matches_claim(const struct truth *t, unsigned int v)
 {
 	const struct hw_vport *vp = &t->hw.vports[v];

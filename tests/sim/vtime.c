@@ -162,8 +162,10 @@ static void disarm(struct vhca_timer *t)
 	t->armed = false;
 }
 
-/* What has waited for the end of a stall waits for the new one: else what comes after a stall that was
- * cut short overtakes it. */
+/*
+ * What has waited for the end of a stall waits for the new one: else what comes after a stall that
+ * was cut short overtakes it.
+ */
 static void wait_anew(enum vtime_owner owner, uint64_t was, uint64_t until)
 {
 	struct event_list waiting = TAILQ_HEAD_INITIALIZER(waiting);

@@ -237,7 +237,10 @@ void world_kill(struct world *w)
 {
 	if (!w->engine)
 		return;
-	/* Nothing runs any more: what was posted is dropped, what was queued for the store may or may not have become durable. */
+	/*
+	 * Nothing runs any more: what was posted is dropped, what was queued for the store may or
+	 * may not have become durable.
+	 */
 	vhca_store_close(w->store);
 	if (w->stopping)
 		w->stopping(w);

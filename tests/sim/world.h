@@ -2,9 +2,10 @@
 #ifndef VHCA_SIM_WORLD_H
 #define VHCA_SIM_WORLD_H
 /*
- * A host in memory for the production engine: one HCA with VFs whose identities, vfio groups and users are kept here, domains with
- * live hostdevs, and a store on disk. The world carries out effects as the kernel and libvirt would, checks before each that the intent is
- * durable (by a database connection of its own), and can fail an effect or crash the agent before or after it.
+ * A host in memory for the production engine: one HCA with VFs whose identities, vfio groups and
+ * users are kept here, domains with live hostdevs, and a store on disk. The world carries out
+ * effects as the kernel and libvirt would, checks before each that the intent is durable (by a
+ * database connection of its own), and can fail an effect or crash the agent before or after it.
  */
 #include <stdbool.h>
 
@@ -32,9 +33,12 @@ struct world_vf {
 	struct vhca_bdf guest; /* PCI address in the guest, while group_open */
 	uint16_t other_maps;   /* P_Keys on the adapter's second port, where none should be */
 	bool guest_driver;     /* the guest's driver is up: an SM that works grants */
-	bool asked; /* the GUID was asked for after the last reset: it grants that as well, whoever uses the VF */
-	uint64_t
-		held; /* in the port's table though withdrawn, 0 = none: the SM has not heard of it */
+	/*
+	 * the GUID was asked for after the last reset: it grants that as well, whoever uses the VF
+	 */
+	bool asked;
+	/* in the port's table though withdrawn, 0 = none: the SM has not heard of it */
+	uint64_t held;
 };
 
 struct world_domain {
@@ -99,9 +103,9 @@ struct world {
 	struct world_vf vfs[WORLD_VFS_MAX];
 	unsigned int n_vfs;
 	enum vhca_ib_ports ib_ports;
-	unsigned int
-		second_from; /* VFs from this number on are of a second adapter; 0 = there is none */
-	int numa[2];	     /* the adapters' nodes */
+	/* VFs from this number on are of a second adapter; 0 = there is none */
+	unsigned int second_from;
+	int numa[2];			/* the adapters' nodes */
 	struct vhca_numa_node nodes[2]; /* of the host */
 	unsigned int n_nodes;
 	bool port_down[2];  /* ...and that their ports are */
@@ -122,7 +126,8 @@ struct world {
 	bool virt_down;	      /* nothing is heard of libvirt */
 	bool events_lost;     /* only its live XML is */
 	bool shows_too_early; /* libvirt shows a guest that is coming in as one that runs */
-	bool hostile_sm; /* it gives an index in use to others: what a guest's map shows is not the agent's fault */
+	/* it gives an index in use to others: what a guest's map shows is not the agent's fault */
+	bool hostile_sm;
 	enum world_fault fault;
 	unsigned int fault_at;
 	enum vhca_effect fault_effect; /* only effects of this kind count; NONE = all */
@@ -140,7 +145,8 @@ struct world {
 	bool sm_accepts;	 /* it says yes to whatever is reported */
 	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
-	bool port_unseen; /* the RDMA device is not up yet: world_start() says nothing of the port */
+	/* the RDMA device is not up yet: world_start() says nothing of the port */
+	bool port_unseen;
 	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */
 	/* For a world that is one of two: after a start, before an end. */
 	void (*started)(struct world *w);
@@ -158,7 +164,10 @@ extern void (*world_judge)(const char *what);
 void world_init(struct world *w);
 void world_done(struct world *w);
 
-/* Starts an agent on the world: loads the journal, shows it the hardware, the port and all running domains. */
+/*
+ * Starts an agent on the world: loads the journal, shows it the hardware, the port and all running
+ * domains.
+ */
 void world_start(struct world *w);
 /* Ends it as SIGKILL would: nothing is finished. */
 void world_kill(struct world *w);
@@ -193,13 +202,18 @@ void world_round(struct world *w, int wait_ms);
 void world_look(struct world *w, unsigned int i);
 /* Domain i is coming in by migration (its guest does not run yet), or runs here now. */
 void world_incoming(struct world *w, unsigned int i, bool incoming);
-/* Runs the loop until cond() holds; false after about 5 s. A crash asked for by `fault` kills and restarts the agent on the way. */
+/*
+ * Runs the loop until cond() holds; false after about 5 s. A crash asked for by `fault` kills and
+ * restarts the agent on the way.
+ */
 bool world_until(struct world *w, bool (*cond)(const struct world *w, const void *arg),
 		 const void *arg);
 /* Runs for 60 ms: enough for nothing to happen, not for something. */
 void world_settle(struct world *w);
 
-/* Invariants that hold at every moment, from ground truth alone; aborts the test with the reason. */
+/*
+ * Invariants that hold at every moment, from ground truth alone; aborts the test with the reason.
+ */
 void world_check(const struct world *w);
 /* VF v belongs to nobody: scrubbed. */
 bool world_clean(const struct world *w, unsigned int v);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the engine does to a host: each effect happens some time after it was begun, if its intent is durable, and may fail or be the agent's last. */
+/*
+ * What the engine does to a host: each effect happens some time after it was begun, if its intent
+ * is durable, and may fail or be the agent's last.
+ */
 #include "tests/sim/world_int.h"
 
 #include <errno.h>
@@ -93,7 +96,9 @@ static bool has_at(const struct world *w, const struct vhca_uuid *domain, struct
 	return false;
 }
 
-/* Another one each time: whoever has to give a VF its old address back must have remembered that. */
+/*
+ * Another one each time: whoever has to give a VF its old address back must have remembered that.
+ */
 static struct vhca_bdf choose_address(struct world *w, const struct vhca_uuid *domain)
 {
 	struct vhca_bdf ret;

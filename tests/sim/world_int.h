@@ -11,7 +11,10 @@ void world_later(struct world *w, void (*fn)(void *arg), void *arg);
 
 /* ---- world_vfs.c ---- */
 struct world_vf *world_truth(struct world *w, struct vhca_bdf bdf);
-/* What the mlx4 driver leaves behind when it loads: virtual 0 -> physical 0, a random GUID; no guest has it. */
+/*
+ * What the mlx4 driver leaves behind when it loads: virtual 0 -> physical 0, a random GUID; no
+ * guest has it.
+ */
 void world_vf_reset(struct world_vf *vf);
 void world_vf_scrub(const struct world *w, struct world_vf *t);
 /* The keys that the port lacks. */

@@ -21,7 +21,10 @@ static struct vhca_identity_at place(const struct world *w, unsigned int v)
 	};
 }
 
-/* The world's word for "withdrawn" is all ones; half of that is a number that is nobody's, and no other VF's. */
+/*
+ * The world's word for "withdrawn" is all ones; half of that is a number that is nobody's, and no
+ * other VF's.
+ */
 static void mirror(struct world *w, unsigned int v)
 {
 	const struct sim_rtnl_vf *fw = &w->mlx5->kernel.vfs[v];

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_SIM_WORLD_MLX5_H
 #define VHCA_SIM_WORLD_MLX5_H
-/* A world whose HCA is a mlx5 one: the production back end programs its VFs, on a kernel of sim_rtnl.h. */
+/*
+ * A world whose HCA is a mlx5 one: the production back end programs its VFs, on a kernel of
+ * sim_rtnl.h.
+ */
 #include "tests/sim/sim_rtnl.h"
 #include "tests/sim/sysfs_tree.h"
 #include "tests/sim/world.h"
@@ -10,13 +13,18 @@ struct world_mlx5 {
 	struct sim_rtnl kernel;
 	struct sim_tree tree;
 	struct vhca_sysfs *sys;
-	/* The next effect of this kind: its nth call to the kernel (1 = first) fails. 0: none does. */
+	/*
+	 * The next effect of this kind: its nth call to the kernel (1 = first) fails. 0: none does.
+	 */
 	enum vhca_effect fail_effect;
 	unsigned int fail_nth;
 	int fail_errno;
 };
 
-/* Between world_init() and world_start(); VFs are as a driver leaves them that has cached a former tenant's GUIDs. */
+/*
+ * Between world_init() and world_start(); VFs are as a driver leaves them that has cached a former
+ * tenant's GUIDs.
+ */
 void world_mlx5_init(struct world *w, struct world_mlx5 *m);
 void world_mlx5_done(struct world *w);
 

@@ -71,7 +71,10 @@ void world_check(const struct world *w)
 	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		const struct world_vf *vf = &w->vfs[v];
 
-		/* A VF in a guest shows no key but its tenant's (VFs plugged by others have no name of ours). */
+		/*
+		 * A VF in a guest shows no key but its tenant's (VFs plugged by others have no name
+		 * of ours).
+		 */
 		for (unsigned int k = 0; !w->hostile_sm && vf->group_open && vf->name[0] == 'i' &&
 					 k < VHCA_VF_PKEYS_MAX;
 		     k++)
@@ -87,7 +90,10 @@ void world_check(const struct world *w)
 	}
 }
 
-/* Whoever looks at the other port finds nobody's VF there, and keys on the one that he takes for the other. */
+/*
+ * Whoever looks at the other port finds nobody's VF there, and keys on the one that he takes for
+ * the other.
+ */
 static void read_beside(const struct world_vf *t, struct vhca_identity_state *hw)
 {
 	hw->requested = VHCA_GUID_ALL1;

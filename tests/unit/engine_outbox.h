@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_TEST_ENGINE_OUTBOX_H
 #define VHCA_TEST_ENGINE_OUTBOX_H
-/* An outbox for the engine of one simulated host that hands over what is durable: a test sees what the SM would be told. */
+/*
+ * An outbox for the engine of one simulated host that hands over what is durable: a test sees what
+ * the SM would be told.
+ */
 #include "sm/outbox.h"
 
 #include "tests/sim/world.h"

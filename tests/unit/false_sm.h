@@ -2,8 +2,8 @@
 #ifndef VHCA_TESTS_FALSE_SM_H
 #define VHCA_TESTS_FALSE_SM_H
 /*
- * A false SM on a TCP port of this machine, driven by the test's loop: the plugin's rules about epochs, and it can be
- * down, keep requests unanswered, or refuse. Failures fail the running test.
+ * A false SM on a TCP port of this machine, driven by the test's loop: the plugin's rules about
+ * epochs, and it can be down, keep requests unanswered, or refuse. Failures fail the running test.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,8 +33,8 @@ struct false_sm {
 	const char *refuse_code; /* answer every request with this problem, NULL = none */
 	enum vhca_err refuse_kind;
 	uint64_t refuse_only; /* only for this vGUID (members: port); 0 = all */
-	unsigned int
-		moves_status; /* answer moves with this and no document, as a stranger; 0 = know them */
+	/* answer moves with this and no document, as a stranger; 0 = know them */
+	unsigned int moves_status;
 	const char *moves_code; /* ...with this problem, as an older plugin; NULL = know them */
 	enum vhca_err moves_kind;
 	bool hold; /* keep the requests unanswered */

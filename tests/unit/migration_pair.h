@@ -51,7 +51,10 @@ static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned i
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
-/* A migration from host 0 in which the at-th effect fails, or the victim's agent is killed at it. False: there are not so many. */
+/*
+ * A migration from host 0 in which the at-th effect fails, or the victim's agent is killed at it.
+ * False: there are not so many.
+ */
 static inline bool migrate_with(struct pair *p, enum pair_fault fault, unsigned int victim,
 				unsigned int at,
 				bool (*home)(const struct pair *p, const void *arg))

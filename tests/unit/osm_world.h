@@ -2,9 +2,10 @@
 #ifndef VHCA_TESTS_OSM_WORLD_H
 #define VHCA_TESTS_OSM_WORLD_H
 /*
- * A fake OpenSM for the mover that can refuse each step, lose SMPs and sweep. Leaf switches 0, 1, ... with three ports each; a move changes the
- * leaves of its two ports, and the spine if those are two. The fake itself checks what must hold of every move: what is durable before it is sent,
- * that no sweep goes on, that nobody else is at its switches.
+ * A fake OpenSM for the mover that can refuse each step, lose SMPs and sweep. Leaf switches 0, 1,
+ * ... with three ports each; a move changes the leaves of its two ports, and the spine if those are
+ * two. The fake itself checks what must hold of every move: what is durable before it is sent, that
+ * no sweep goes on, that nobody else is at its switches.
  */
 #include "tests/unit/unit.h"
 
@@ -54,7 +55,9 @@ int world_setup(void **state);
 int world_teardown(void **state);
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port);
-/* Of a PF that is away, PORT_B: the dynamic LID of a vGUID, which is not its own if another one's. */
+/*
+ * Of a PF that is away, PORT_B: the dynamic LID of a vGUID, which is not its own if another one's.
+ */
 void world_submit_freed(struct world *w, uint16_t lid, uint64_t vguid);
 struct vhca_osm_mover_stats world_stats(const struct world *w);
 

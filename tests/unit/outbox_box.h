@@ -2,8 +2,8 @@
 #ifndef VHCA_TESTS_OUTBOX_BOX_H
 #define VHCA_TESTS_OUTBOX_BOX_H
 /*
- * An outbox with its real store and HTTP client, its owner, and a false SM (or two) in this process; one loop drives all of it.
- * Failures fail the running test.
+ * An outbox with its real store and HTTP client, its owner, and a false SM (or two) in this
+ * process; one loop drives all of it. Failures fail the running test.
  */
 #include "common/base/file.h"
 #include "sm/outbox.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Adopting on the simulated host (tests/sim/world.h): the VFs of guests that ran before the agent did. */
+/*
+ * Adopting on the simulated host (tests/sim/world.h): the VFs of guests that ran before the agent
+ * did.
+ */
 #include "agent/engine.h"
 
 #include "tests/unit/engine_outbox.h"
@@ -35,7 +38,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A guest that somebody started by hand: VF v shows the GUID, and the port's key at `physical` as its first. */
+/*
+ * A guest that somebody started by hand: VF v shows the GUID, and the port's key at `physical` as
+ * its first.
+ */
 static void by_hand(struct world *w, unsigned int v, const char *name, uint64_t guid,
 		    int16_t physical)
 {
@@ -212,7 +218,9 @@ static void the_sm_is_told_who_has_the_guid(void **state)
 	assert_int_equal(told.n, 1);
 }
 
-/* Our own alias, but no request: it was attached by hand through an agent whose database is lost. */
+/*
+ * Our own alias, but no request: it was attached by hand through an agent whose database is lost.
+ */
 static void an_alias_of_ours_gives_the_name(void **state)
 {
 	struct world *w = *state;
@@ -301,7 +309,10 @@ static void metadata_that_fits_is_served(void **state)
 	assert_int_equal(w->effects, 0);
 }
 
-/* Two VFs, two requests, aliases that say nothing: each goes to the one that asks for what it shows. */
+/*
+ * Two VFs, two requests, aliases that say nothing: each goes to the one that asks for what it
+ * shows.
+ */
 static void requests_are_matched_by_value(void **state)
 {
 	struct world *w = *state;
@@ -381,7 +392,10 @@ static void all_of_a_domain_or_none(void **state)
 	assert_non_null(claim_named(w, "ib1"));
 }
 
-/* A request, or none: what a dual-port card's driver has put on the other port is not what anybody could ask for. */
+/*
+ * A request, or none: what a dual-port card's driver has put on the other port is not what anybody
+ * could ask for.
+ */
 static void the_other_port_counts(void **state)
 {
 	struct world *w = *state;
@@ -482,7 +496,10 @@ static void an_adapter_that_hangs(void **state)
 	adopted(w);
 }
 
-/* Killed while the hardware is read or the claim is journaled: the caller hears, and nothing or all of it stands. */
+/*
+ * Killed while the hardware is read or the claim is journaled: the caller hears, and nothing or all
+ * of it stands.
+ */
 static void whoever_waits_is_answered_at_the_end(void **state)
 {
 	struct world *w = *state;

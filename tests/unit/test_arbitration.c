@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A destination that falls silent after the hand-over: who has the identity, and what the guest gets meanwhile. */
+/*
+ * A destination that falls silent after the hand-over: who has the identity, and what the guest
+ * gets meanwhile.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
@@ -19,7 +22,10 @@ static bool handed_over(const struct pair *p, const void *arg)
 	return vhca_migrations_first(p->ms[0])->delivered;
 }
 
-/* The copy fails, and at the same moment the destination falls silent, with everything programmed there. */
+/*
+ * The copy fails, and at the same moment the destination falls silent, with everything programmed
+ * there.
+ */
 static struct vhca_uuid fall_silent(struct pair *p)
 {
 	struct vhca_uuid id;
@@ -111,7 +117,10 @@ static void test_sm_gives_it_back(void **state)
 	assert_int_equal(claim_on(p, 0)->epoch, epoch + 2);
 }
 
-/* The copy fails, and a host of an earlier life has withdrawn an epoch above the one that the source goes on with. */
+/*
+ * The copy fails, and a host of an earlier life has withdrawn an epoch above the one that the
+ * source goes on with.
+ */
 static void test_given_back_below_a_withdrawn_epoch(void **state)
 {
 	struct pair *p = *state;
@@ -130,7 +139,10 @@ static void test_given_back_below_a_withdrawn_epoch(void **state)
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
 
-/* The SM is away as well: the guest gets its device, and the identity when the SM has spoken, in place. */
+/*
+ * The SM is away as well: the guest gets its device, and the identity when the SM has spoken, in
+ * place.
+ */
 static void test_sm_comes_later(void **state)
 {
 	struct pair *p = *state;
@@ -183,7 +195,10 @@ static void test_somebody_is_ahead(void **state)
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
 
-/* libvirt keeps the guest paused because it may run at the destination: nothing is done that would harm that one. */
+/*
+ * libvirt keeps the guest paused because it may run at the destination: nothing is done that would
+ * harm that one.
+ */
 static void test_not_without_libvirts_word(void **state)
 {
 	struct pair *p = *state;
@@ -273,7 +288,10 @@ static bool is_bound_there_above(const struct pair *p, const void *epoch)
 			       p->w[1].port_guid);
 }
 
-/* Its host dies before the orchestrator migrates it, it is started elsewhere, and after that where it was to go: what that host was handed is over. */
+/*
+ * Its host dies before the orchestrator migrates it, it is started elsewhere, and after that where
+ * it was to go: what that host was handed is over.
+ */
 static void test_guest_comes_by_a_detour(void **state)
 {
 	struct pair *p = *state;
@@ -311,8 +329,11 @@ static bool is_bound_here_above(const struct pair *p, const void *epoch)
 			       p->w[0].port_guid);
 }
 
-/* Its host dies before the orchestrator migrates it, hears that the other one has withdrawn, and starts it again. What it had promised is not its
- * own: the SM has it at the other host, whose withdrawal it has not heard. */
+/*
+ * Its host dies before the orchestrator migrates it, hears that the other one has withdrawn, and
+ * starts it again. What it had promised is not its own: the SM has it at the other host, whose
+ * withdrawal it has not heard.
+ */
 static void test_promise_outlives_a_reboot(void **state)
 {
 	struct pair *p = *state;
@@ -337,7 +358,10 @@ static void test_promise_outlives_a_reboot(void **state)
 	assert_true(pair_until(p, is_bound_here_above, &promised));
 }
 
-/* ...or started again: it gets the device again, and the report that asks for the identity still stands. */
+/*
+ * ...or started again: it gets the device again, and the report that asks for the identity still
+ * stands.
+ */
 static void test_guest_starts_again(void **state)
 {
 	struct pair *p = *state;
@@ -353,7 +377,9 @@ static void test_guest_starts_again(void **state)
 	assert_true(has_identity(p));
 }
 
-/* The paused copy was ended because the guest runs at the destination: that one keeps what it has. */
+/*
+ * The paused copy was ended because the guest runs at the destination: that one keeps what it has.
+ */
 static void test_held_guest_is_ended(void **state)
 {
 	struct pair *p = *state;
@@ -460,7 +486,10 @@ static void run_at_each_question(enum pair_fault fault, enum sm sm)
 {
 	unsigned int at = 1;
 
-	/* Aborts repeat while the destination is silent: the first ones, the report and the last ones are all among these. */
+	/*
+	 * Aborts repeat while the destination is silent: the first ones, the report and the last
+	 * ones are all among these.
+	 */
 	while (at < 5 && run_with(fault, at, sm))
 		at++;
 	assert_true(at > 3);
@@ -534,7 +563,10 @@ static bool is_away(const struct pair *p, const void *arg)
 	return claim_on(p, 0)->away;
 }
 
-/* The request that withdrew the identity when it left was stuck somewhere, and comes when it is bound here again. */
+/*
+ * The request that withdrew the identity when it left was stuck somewhere, and comes when it is
+ * bound here again.
+ */
 static void test_late_withdrawal(void **state)
 {
 	struct pair *p = *state;

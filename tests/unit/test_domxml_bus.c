@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The way from the guest's bus 0 to a VF, and what a domain says about VFs that its guest does not let go. */
+/*
+ * The way from the guest's bus 0 to a VF, and what a domain says about VFs that its guest does not
+ * let go.
+ */
 #include "agent/domxml.h"
 
 #include "common/base/cleanup.h"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The production engine on a simulated host (tests/sim/world.h): a VF's life, drift, administrators, each step failed, the agent killed at each step. */
+/*
+ * The production engine on a simulated host (tests/sim/world.h): a VF's life, drift,
+ * administrators, each step failed, the agent killed at each step.
+ */
 #include "tests/unit/engine_world.h"
 
 #include <stdio.h>
@@ -305,7 +308,10 @@ static bool is_unplugged(const struct world *w, const void *arg)
 	return !w->vfs[*(const unsigned int *)arg].group_open;
 }
 
-/* What could not be scrubbed is in its own guest again: it is unplugged there, not stripped under it. */
+/*
+ * What could not be scrubbed is in its own guest again: it is unplugged there, not stripped under
+ * it.
+ */
 static void test_quarantined_in_its_own_guest_is_unplugged(void **state)
 {
 	struct world *w = *state;
@@ -345,7 +351,10 @@ static void test_drift_of_a_free_vf_is_healed(void **state)
 	assert_true(world_until(w, clean_again, NULL));
 }
 
-/* mlx4 resets all maps some time after its tree has appeared, and says nothing: the free VF is looked at once more, soon. */
+/*
+ * mlx4 resets all maps some time after its tree has appeared, and says nothing: the free VF is
+ * looked at once more, soon.
+ */
 static void test_reset_after_prepare_is_noticed(void **state)
 {
 	struct world *w = *state;
@@ -391,7 +400,10 @@ static void run_story_with(enum world_fault fault, unsigned int at)
 	world_done(&w);
 }
 
-/* Prepare of 4 VFs, then per tenant program, attach and at least one read, scrub: the first 16 effects cover each kind. */
+/*
+ * Prepare of 4 VFs, then per tenant program, attach and at least one read, scrub: the first 16
+ * effects cover each kind.
+ */
 #define FAULT_POINTS 16
 
 static void test_every_effect_fails_once(void **state)

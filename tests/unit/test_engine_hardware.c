@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the production engine says and does when the hardware is not (yet, or any more) what it was when a claim was made. */
+/*
+ * What the production engine says and does when the hardware is not (yet, or any more) what it was
+ * when a claim was made.
+ */
 #include <string.h>
 
 #include "tests/unit/engine_outbox.h"
@@ -65,7 +68,10 @@ static bool is_claimed(const struct world *w, const void *arg)
 
 /* ---- whose binding is withdrawn ---- */
 
-/* Another host may have bound the vGUID at the same epoch: only the port's GUID tells the two apart. */
+/*
+ * Another host may have bound the vGUID at the same epoch: only the port's GUID tells the two
+ * apart.
+ */
 static void test_a_binding_of_the_last_boot_is_withdrawn_from_its_port(void **state)
 {
 	struct world *w = *state;
@@ -359,7 +365,10 @@ static void test_a_vf_that_comes_back_in_time_is_scrubbed_as_ever(void **state)
 	assert_false(world_told(w, "quarantined"));
 }
 
-/* The kernel waits for the guest (docs/design/0005-explain.md): the VF is the guest's until it lets go. */
+/*
+ * The kernel waits for the guest (docs/design/0005-explain.md): the VF is the guest's until it lets
+ * go.
+ */
 static void test_what_a_guest_has_is_not_ended_before_it_is_asked_to(void **state)
 {
 	struct world *w = *state;
@@ -419,7 +428,10 @@ static void test_a_running_guest_gets_another_vf(void **state)
 	assert_true(quarantined(w, &v));
 }
 
-/* After a reboot there are fewer VFs. What was claimed for an XML to come waits; whoever releases it is answered. */
+/*
+ * After a reboot there are fewer VFs. What was claimed for an XML to come waits; whoever releases
+ * it is answered.
+ */
 static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
 {
 	struct world *w = *state;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* When the production engine tells the SM which keys its port needs beside those of its bindings. */
+/*
+ * When the production engine tells the SM which keys its port needs beside those of its bindings.
+ */
 #include "tests/unit/engine_outbox.h"
 #include "tests/unit/engine_world.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a guest's memory means for its VFs, on the production engine: which guest gets none, and how long is waited for a big one. */
+/*
+ * What a guest's memory means for its VFs, on the production engine: which guest gets none, and how
+ * long is waited for a big one.
+ */
 #include "tests/unit/engine_world.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The production engine and the production mlx5 back end on a simulated kernel: what differs from mlx4. */
+/*
+ * The production engine and the production mlx5 back end on a simulated kernel: what differs from
+ * mlx4.
+ */
 #include "agent/engine.h"
 
 #include "tests/unit/unit.h"
@@ -142,7 +145,10 @@ static void test_former_tenants_are_scrubbed(void **state)
 	}
 }
 
-/* A key that the host's port does not have: on mlx5 that says nothing. But the SM must have said yes. */
+/*
+ * A key that the host's port does not have: on mlx5 that says nothing. But the SM must have said
+ * yes.
+ */
 static void test_a_tenant_comes_and_goes(void **state)
 {
 	struct world *w = *state;
@@ -467,7 +473,10 @@ static void test_prepare_failing_once(void **state)
 		world_start(w);
 		assert_true(world_until(w, quarantined_or_free, NULL));
 		assert_true(w->mlx5->kernel.hit);
-		/* A GUID that cannot be zero becomes all ones; a look, the link and the proof have no second way. */
+		/*
+		 * A GUID that cannot be zero becomes all ones; a look, the link and the proof have
+		 * no second way.
+		 */
 		assert_int_equal(count(w, VHCA_VF_QUARANTINED), nth != 3 && nth != 4);
 		start_over(state);
 	}

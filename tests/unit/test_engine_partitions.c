@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The production engine, the keys of the host's port, and the subnet manager that gives and takes them. */
+/*
+ * The production engine, the keys of the host's port, and the subnet manager that gives and takes
+ * them.
+ */
 #include "tests/unit/engine_world.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What the SM hears again when the port of an adapter has another LID, another SM, or is asked to register anew. */
+/*
+ * What the SM hears again when the port of an adapter has another LID, another SM, or is asked to
+ * register anew.
+ */
 #include "tests/unit/engine_outbox.h"
 #include "tests/unit/engine_world.h"
 

@@ -74,7 +74,10 @@ static void test_bad_metadata_is_told_when_it_comes(void **state)
 	assert_true(world_told(w, "guid=x is not valid; allowed in guid: auto"));
 }
 
-/* Somebody edits what domain 0 asks for; NULL: the VF is taken out. The world goes on taking what it has asked for first for what its guest may see. */
+/*
+ * Somebody edits what domain 0 asks for; NULL: the VF is taken out. The world goes on taking what
+ * it has asked for first for what its guest may see.
+ */
 static void edit(struct world *w, const char *partition, uint64_t guid)
 {
 	struct vhca_uuid uuid = w->domains[0].info.uuid;
@@ -258,7 +261,10 @@ static bool knows_no_domain(const struct world *w, const void *arg)
 	return TAILQ_EMPTY(&vhca_engine_model(w->engine)->domains);
 }
 
-/* An orchestrator that takes its claim back when the domain has gone asks nobody to stay without a VF. */
+/*
+ * An orchestrator that takes its claim back when the domain has gone asks nobody to stay without a
+ * VF.
+ */
 static void test_claim_that_is_taken_back_forbids_nothing(void **state)
 {
 	struct world *w = *state;
@@ -304,7 +310,10 @@ static void ended(struct world *w, unsigned int i, const char *name)
 	assert_true(release(w, i, name, false).ok);
 }
 
-/* A host has had any number of guests: the epochs of the last of them are remembered, here and on disk. */
+/*
+ * A host has had any number of guests: the epochs of the last of them are remembered, here and on
+ * disk.
+ */
 static void test_epochs_of_old_are_forgotten(void **state)
 {
 	struct world *w = *state;
@@ -388,7 +397,10 @@ static bool is_refused(const struct world *w, const void *arg)
 	return d && d->requests[0].problem.kind;
 }
 
-/* mlx4: 127 keys fit; here 8. Full is said with numbers, before the SM is asked; what is there already needs no room. */
+/*
+ * mlx4: 127 keys fit; here 8. Full is said with numbers, before the SM is asked; what is there
+ * already needs no room.
+ */
 static void test_full_pkey_table_is_told_with_numbers(void **state)
 {
 	struct world *w = *state;

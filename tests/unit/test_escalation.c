@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A guest that ignores unplug requests, and its agent: when it is asked, what counts as an answer, and what people are told. Whole agents
- * migrate the guest, in time that the test makes: detach_timeout is 60 s, a request goes out every 5 s.
+ * A guest that ignores unplug requests, and its agent: when it is asked, what counts as an answer,
+ * and what people are told. Whole agents migrate the guest, in time that the test makes:
+ * detach_timeout is 60 s, a request goes out every 5 s.
  */
 #include "tests/unit/unit.h"
 

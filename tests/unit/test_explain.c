@@ -133,7 +133,10 @@ static const struct vhca_finding *verdict(struct fixture *f)
 	return vhca_explain_verdict(f->found, VHCA_EXPLAIN_STEPS);
 }
 
-/* The verdict is at this step, of this status, and has the words in its sentence and in its way out. */
+/*
+ * The verdict is at this step, of this status, and has the words in its sentence and in its way
+ * out.
+ */
 static void expect(struct fixture *f, const char *step, enum vhca_finding_status status,
 		   const char *text, const char *fix)
 {
@@ -242,7 +245,10 @@ static void guids(void **state)
 	WARNING(f, "GUID", "withheld", "vhcactl migrations");
 }
 
-/* The 3 a.m. case: one line, although everything above the cable depends on it and is not right either. */
+/*
+ * The 3 a.m. case: one line, although everything above the cable depends on it and is not right
+ * either.
+ */
 static void port_without_a_link(void **state)
 {
 	static const struct {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What an effect on a mlx5 VF does to a /sys and an rtnetlink that react, and that every access failing once is told. */
+/*
+ * What an effect on a mlx5 VF does to a /sys and an rtnetlink that react, and that every access
+ * failing once is told.
+ */
 #include "agent/host_effect.h"
 
 #include "tests/unit/unit.h"
@@ -198,7 +201,10 @@ static void a_vf_in_use_is_not_touched(void **state)
 	sysfs_sim_hold_group(f->base.sim, 11, false);
 }
 
-/* Somebody plugged a free VF into a guest of his own while a claim waited for the SM: an identity would go to the wrong tenant. */
+/*
+ * Somebody plugged a free VF into a guest of his own while a claim waited for the SM: an identity
+ * would go to the wrong tenant.
+ */
 static void nobody_else_is_shown_an_identity(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);

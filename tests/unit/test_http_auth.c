@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Certificates and tokens: what is refused when loaded, and who gets through between our server and our client. */
+/*
+ * Certificates and tokens: what is refused when loaded, and who gets through between our server and
+ * our client.
+ */
 #include "common/http/auth.h"
 
 #include "tests/unit/unit.h"
@@ -294,7 +297,10 @@ static void door_close(struct door *d)
 	d->auth = vhca_http_auth_free(d->auth);
 }
 
-/* What the client makes of a report: its HTTP status, or 0 and the reason. The client's auth is freed. */
+/*
+ * What the client makes of a report: its HTTP status, or 0 and the reason. The client's auth is
+ * freed.
+ */
 static int report(const struct door *d, const char *scheme, size_t size,
 		  struct vhca_http_auth *auth, struct vhca_error *err)
 {
@@ -691,7 +697,10 @@ static void who_does_not_shake_hands_is_ended(void **state)
 	d.auth = vhca_http_auth_free(d.auth);
 }
 
-/* What libmicrohttpd and our loop have to get right together: records that wait decrypted, suspended connections. */
+/*
+ * What libmicrohttpd and our loop have to get right together: records that wait decrypted,
+ * suspended connections.
+ */
 static void long_and_late_answers_pass(void **state)
 {
 	struct door d = {.late = true};

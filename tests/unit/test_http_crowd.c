@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* More clients than the server has connections: those who ask get their answers, whoever holds on to places, and how. */
+/*
+ * More clients than the server has connections: those who ask get their answers, whoever holds on
+ * to places, and how.
+ */
 #include "common/http/server.h"
 
 #include "tests/unit/unit.h"
@@ -121,7 +124,10 @@ static void receive(struct client *c)
 		assert_true(n == 0 || errno == EAGAIN);
 }
 
-/* Runs the server until so many clients have all of their answer; the number of those that have been asked to close. */
+/*
+ * Runs the server until so many clients have all of their answer; the number of those that have
+ * been asked to close.
+ */
 static unsigned int serve(struct fixture *f, unsigned int n)
 {
 	uint64_t deadline = vhca_now_ms() + 60000;

@@ -75,8 +75,8 @@ static void every_difference_is_seen(void **state)
 	s.value[0] = 0x0001; /* limited instead of full */
 	assert_false(vhca_identity_matches(&s, &wanted, &missing));
 	s = shown();
-	s.value[0] =
-		0; /* mapped to a slot that the SM has emptied: the next key there could be anybody's */
+	/* mapped to a slot that the SM has emptied: the next key there could be anybody's */
+	s.value[0] = 0;
 	assert_false(vhca_identity_matches(&s, &wanted, &missing));
 	s = shown();
 	s.map[126] = 0; /* one key too many */

@@ -214,7 +214,10 @@ static void adapter_without_rdma_device(void **state)
 	assert_true(f->inv->pfs[0].node_guid == 0);
 }
 
-/* sriov_numvfs cannot be read while somebody takes VFs away that a guest holds; the link of that VF is gone then. */
+/*
+ * sriov_numvfs cannot be read while somebody takes VFs away that a guest holds; the link of that VF
+ * is gone then.
+ */
 static void links_count_and_may_have_holes(void **state)
 {
 	struct fixture *f = *state;

@@ -352,7 +352,10 @@ static void a_code_that_does_not_fit_is_its_kind(void **state)
 	}
 }
 
-/* What is told is what was asked, cut somewhere: /v1/vfs/%ff, or 40 bytes that end inside of a character. */
+/*
+ * What is told is what was asked, cut somewhere: /v1/vfs/%ff, or 40 bytes that end inside of a
+ * character.
+ */
 static void whatever_is_written_can_be_read(void **state)
 {
 	static const struct {

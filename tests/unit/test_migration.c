@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Managed migration: the production machines of two agents on two simulated hosts (tests/sim/pair.h). */
+/*
+ * Managed migration: the production machines of two agents on two simulated hosts
+ * (tests/sim/pair.h).
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
@@ -111,7 +114,10 @@ static bool both_declare(const struct pair *p, const void *arg)
 	return declared_on(p, 0) == 1 && declared_on(p, 1) == *(const unsigned int *)arg;
 }
 
-/* What is declared for a VF on the move is not left to the port when it has come to rest, or a key would stay there for ever. */
+/*
+ * What is declared for a VF on the move is not left to the port when it has come to rest, or a key
+ * would stay there for ever.
+ */
 static void test_declared_keys_go_with_the_move(void **state)
 {
 	struct pair *p = *state;
@@ -139,7 +145,10 @@ static bool copying(const struct pair *p, const void *arg)
 	return p->copying;
 }
 
-/* What was declared is not in the journal: an agent that starts must not wait for the next move to know it. */
+/*
+ * What was declared is not in the journal: an agent that starts must not wait for the next move to
+ * know it.
+ */
 static void test_declared_keys_outlive_a_restart(void **state)
 {
 	struct pair *p = *state;
@@ -410,7 +419,10 @@ static bool awaits_copy(const struct pair *p, const void *arg)
 	return pair_state(p, 1) == VHCA_MIG_INCOMING;
 }
 
-/* The network between the agents is cut for longer than the lease, while libvirt copies: the claim is pinned and nothing is rolled back. */
+/*
+ * The network between the agents is cut for longer than the lease, while libvirt copies: the claim
+ * is pinned and nothing is rolled back.
+ */
 static void test_cut_while_copying_longer_than_the_lease(void **state)
 {
 	struct pair *p = *state;
@@ -431,8 +443,10 @@ static void test_cut_while_copying_longer_than_the_lease(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
-/* The first hand-over's answer was lost with the source's agent; the second one must not undo what libvirt has pinned, and comes before
- * libvirt has made the domain. */
+/*
+ * The first hand-over's answer was lost with the source's agent; the second one must not undo what
+ * libvirt has pinned, and comes before libvirt has made the domain.
+ */
 static void test_handover_repeated_while_copying(void **state)
 {
 	struct pair *p = *state;
@@ -525,7 +539,10 @@ static void test_domain_that_never_appears(void **state)
 	assert_true(pair_until(p, at_home, &zero));
 }
 
-/* libvirt takes longer than the lease to show the domain, on a host that has too much to do: the source renews the lease meanwhile. */
+/*
+ * libvirt takes longer than the lease to show the domain, on a host that has too much to do: the
+ * source renews the lease meanwhile.
+ */
 static void test_domain_that_appears_late(void **state)
 {
 	struct pair *p = *state;
@@ -561,7 +578,9 @@ static struct vhca_uuid copy_to_who_gave_up(struct pair *p)
 	return id;
 }
 
-/* It says so when its lease is to be renewed: the guest would have no VF there, and has one here. */
+/*
+ * It says so when its lease is to be renewed: the guest would have no VF there, and has one here.
+ */
 static void test_destination_gave_up_while_copying(void **state)
 {
 	struct pair *p = *state;
@@ -600,7 +619,10 @@ static bool source_gone(const struct pair *p, const void *arg)
 	return !p->w[0].domains[0].running;
 }
 
-/* The destination's agent has missed the event that said so: the guest does not run there yet, and gets no VF. */
+/*
+ * The destination's agent has missed the event that said so: the guest does not run there yet, and
+ * gets no VF.
+ */
 static void test_destination_restarted_while_copying(void **state)
 {
 	struct pair *p = *state;
@@ -634,8 +656,10 @@ static unsigned int run_with_failing_attach(struct pair *p, unsigned int host, b
 	return p->w[host].effects;
 }
 
-/* libvirt refuses once to plug the VF in where the guest has arrived, or where it is back: the claim, and the guest's PCI address with it,
- * stays, and it is tried again. */
+/*
+ * libvirt refuses once to plug the VF in where the guest has arrived, or where it is back: the
+ * claim, and the guest's PCI address with it, stays, and it is tried again.
+ */
 static void test_attach_fails_after_the_arrival(void **state)
 {
 	assert_int_equal(run_with_failing_attach(*state, 1, false), 2);

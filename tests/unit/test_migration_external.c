@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A migration that an orchestrator performs, and VFs that are parked: the machines of two agents on two simulated hosts. */
+/*
+ * A migration that an orchestrator performs, and VFs that are parked: the machines of two agents on
+ * two simulated hosts.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <string.h>
@@ -288,7 +291,10 @@ static void test_guest_stops_while_ready(void **state)
 	assert_true(world_clean(&p->w[0], 0) && world_clean(&p->w[1], 0));
 }
 
-/* The destination's agent lost its reservation: the orchestrator's migration would be refused there, so the guest is not left waiting. */
+/*
+ * The destination's agent lost its reservation: the orchestrator's migration would be refused
+ * there, so the guest is not left waiting.
+ */
 static void test_destination_gives_up(void **state)
 {
 	struct pair *p = *state;
@@ -485,7 +491,10 @@ static void end_another(struct pair *p)
 	world_round(&p->w[0], 1);
 }
 
-/* A guest that is parked for days is the oldest migration, and the history behind it has its limit all the same. */
+/*
+ * A guest that is parked for days is the oldest migration, and the history behind it has its limit
+ * all the same.
+ */
 static void test_parked_beside_a_long_history(void **state)
 {
 	struct pair *p = *state;

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Nothing grows with the number of migrations: once the history is full, an agent needs no more memory for the next hundred. */
+/*
+ * Nothing grows with the number of migrations: once the history is full, an agent needs no more
+ * memory for the next hundred.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <malloc.h>
 
 #define ROUNDS 30
-#define TRANSIENT \
-	(16u *    \
-	 1024) /* what a request or a report may hold just then; an ended migration has 3 KiB on each host */
+/* What a request or a report may hold just then; an ended migration has 3 KiB on each host. */
+#define TRANSIENT (16u * 1024)
 
-/* Of a program that is built with the address sanitizer, whose allocator mallinfo2() does not know. */
+/*
+ * Of a program that is built with the address sanitizer, whose allocator mallinfo2() does not know.
+ */
 extern size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
 
 static size_t allocated(void)

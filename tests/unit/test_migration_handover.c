@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The hand-over of a managed migration, which goes on beside libvirt's copy, when it is slower than that. */
+/*
+ * The hand-over of a managed migration, which goes on beside libvirt's copy, when it is slower than
+ * that.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
@@ -75,7 +78,10 @@ static void test_either_agent_dies_meanwhile(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
-/* The source's host is gone for good: what it promised is taken after a while. It comes back all the same, and has nothing any more. */
+/*
+ * The source's host is gone for good: what it promised is taken after a while. It comes back all
+ * the same, and has nothing any more.
+ */
 static void test_source_dies_before_it_hands_over(void **state)
 {
 	struct pair *p = *state;
@@ -121,7 +127,10 @@ static bool is_served(const struct pair *p, const void *arg)
 	return world_vf_of(&p->w[1], 0, "ib0") >= 0;
 }
 
-/* The source is dead, and somebody starts the guest where it was to go: it waits for no hand-over, its metadata asks for its VF. */
+/*
+ * The source is dead, and somebody starts the guest where it was to go: it waits for no hand-over,
+ * its metadata asks for its VF.
+ */
 static void test_guest_is_started_at_its_destination(void **state)
 {
 	struct pair *p = *state;

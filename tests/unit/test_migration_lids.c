@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * [sm] lid_policy = dynamic: whatever happens in a migration, in the end the LID leads to the host where the guest has its VF; and when nobody
- * has the vGUID any more, nobody has the LID.
+ * [sm] lid_policy = dynamic: whatever happens in a migration, in the end the LID leads to the host
+ * where the guest has its VF; and when nobody has the vGUID any more, nobody has the LID.
  */
 #include "tests/unit/migration_pair.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Guests with much memory on the move, on the production machines of two agents (tests/sim/pair.h). */
+/*
+ * Guests with much memory on the move, on the production machines of two agents (tests/sim/pair.h).
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <stdio.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Somebody asks for the end of a claim that is on the move (vhcactl detach, DELETE /v1/claims): the VF is scrubbed and free, the subnet manager knows
- * nobody, and the migration comes to an end without it. */
+/*
+ * Somebody asks for the end of a claim that is on the move (vhcactl detach, DELETE /v1/claims): the
+ * VF is scrubbed and free, the subnet manager knows nobody, and the migration comes to an end
+ * without it.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <string.h>
@@ -173,7 +176,10 @@ static void copying_and_it_fails(void **state)
 	assert_true(pair_until(p, nobody_has_it, &guid));
 }
 
-/* The destination is silent, and so is the SM, which has been asked for the identity: the guest has its VF without. */
+/*
+ * The destination is silent, and so is the SM, which has been asked for the identity: the guest has
+ * its VF without.
+ */
 static void arbitrate(struct pair *p)
 {
 	p->sm_down = p->copy_hangs = true;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A VF of a migration that cannot be proven clean: the others, and the guest, do not wait for it. */
+/*
+ * A VF of a migration that cannot be proven clean: the others, and the guest, do not wait for it.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include <stdio.h>
@@ -78,7 +80,10 @@ static void test_scrub_that_fails_holds_nothing_up(void **state)
 	assert_true(pair_until(p, at_rest, both));
 }
 
-/* It heals while the other one is given back: nothing is lacking in the end. What it withdrew late is not said of the epoch at which it is back. */
+/*
+ * It heals while the other one is given back: nothing is lacking in the end. What it withdrew late
+ * is not said of the epoch at which it is back.
+ */
 static void test_scrub_that_fails_once(void **state)
 {
 	struct pair *p = *state;
@@ -195,7 +200,10 @@ static bool is_refused(const struct pair *p, const void *arg)
 	return m->state == VHCA_MIG_COPYING && m->failure.kind;
 }
 
-/* An orchestrator's copy takes its time, which nobody here can cut short: the destination has said what it has to say. */
+/*
+ * An orchestrator's copy takes its time, which nobody here can cut short: the destination has said
+ * what it has to say.
+ */
 static void test_who_refuses_is_not_asked_all_the_time(void **state)
 {
 	struct pair *p = *state;
@@ -249,7 +257,9 @@ static bool is_back_bare(const struct pair *p, const void *arg)
 	       vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
 }
 
-/* The VF may come back with what it had, in this life of the destination's agent or in a later one. */
+/*
+ * The VF may come back with what it had, in this life of the destination's agent or in a later one.
+ */
 static void lose_it_there(struct pair *p)
 {
 	set_out(p);
@@ -325,7 +335,10 @@ static bool is_stuck(const struct pair *p, const void *arg)
 	return only_claim(p)->away && only_claim(p)->vf->state == VHCA_VF_QUARANTINED;
 }
 
-/* The destination is silent, the SM does not answer yet, and the guest lets go of its VF, which from then on cannot be scrubbed. */
+/*
+ * The destination is silent, the SM does not answer yet, and the guest lets go of its VF, which
+ * from then on cannot be scrubbed.
+ */
 static void arbitrate_and_get_stuck(struct pair *p)
 {
 	struct world_vf *vf;
@@ -350,7 +363,10 @@ static bool is_nobodys(const struct pair *p, const void *guid)
 	       vhca_osm_table_find(p->sm.table, *(const uint64_t *)guid)->withdrawn;
 }
 
-/* The agent is killed when the migration has failed, and the claim of the stuck VF has not ended: it still knows what the SM was asked for. */
+/*
+ * The agent is killed when the migration has failed, and the claim of the stuck VF has not ended:
+ * it still knows what the SM was asked for.
+ */
 static void test_sm_gave_it_to_a_vf_that_is_stuck(void **state)
 {
 	struct pair *p = *state;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The agents' own share of the time that a guest is without its VFs, in the record of its migration. */
+/*
+ * The agents' own share of the time that a guest is without its VFs, in the record of its
+ * migration.
+ */
 #include "tests/unit/migration_pair.h"
 
 #include "common/base/file.h"
@@ -22,7 +25,9 @@ static void assert_times(const struct pair *p, unsigned int host, const struct v
 		assert_int_equal(time_of(p, host, id, i), want[i]);
 }
 
-/* Shorter than all that there is, and kept over a restart although the grant comes after the end. */
+/*
+ * Shorter than all that there is, and kept over a restart although the grant comes after the end.
+ */
 static void test_there(void **state)
 {
 	struct pair *p = *state;

@@ -312,7 +312,10 @@ static void tree_that_is_not_there_yet_is_eagain(void **state)
 	assert_string_equal(err.code, "iov_not_ready");
 }
 
-/* VF 79 is slave 80: mlx4 names it ...:10.0, its PCI address is ...:0a.0. And a misleading name is not followed. */
+/*
+ * VF 79 is slave 80: mlx4 names it ...:10.0, its PCI address is ...:0a.0. And a misleading name is
+ * not followed.
+ */
 static void function_is_found_by_gid_index_not_by_name(void **state)
 {
 	struct fixture *f = *state;

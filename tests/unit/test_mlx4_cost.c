@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What programming a full adapter costs: 126 VFs, a GUID and 127 P_Keys each. Counted at the sysfs door; tests/bench measures. */
+/*
+ * What programming a full adapter costs: 126 VFs, a GUID and 127 P_Keys each. Counted at the sysfs
+ * door; tests/bench measures.
+ */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -217,7 +220,10 @@ static void end_kept(struct fixture *f)
 	f->at.kept = vhca_identity_kept_free(f->at.kept);
 }
 
-/* The agent's strand of a PF keeps the port's table open from VF to VF, and what the last proof has read is the next VF's first look. */
+/*
+ * The agent's strand of a PF keeps the port's table open from VF to VF, and what the last proof has
+ * read is the next VF's first look.
+ */
 static void one_look_serves_the_proof_and_the_next_vf(void **state)
 {
 	struct fixture *f = *state;
@@ -317,7 +323,10 @@ static void a_key_is_not_guessed_to_be_missing(void **state)
 	end_kept(f);
 }
 
-/* Each entry of the port's table is a firmware command on a card: only those before the key, and the key once more. */
+/*
+ * Each entry of the port's table is a firmware command on a card: only those before the key, and
+ * the key once more.
+ */
 static void one_key_looks_only_at_the_front_of_the_table(void **state)
 {
 	struct fixture *f = *state;
@@ -349,7 +358,10 @@ static void a_change_costs_a_change(void **state)
 	assert_int_equal(program(f, 7, &want).writes, 1);
 }
 
-/* Nor does the number of its neighbours matter to a VF: the last one is found as quickly as the first. */
+/*
+ * Nor does the number of its neighbours matter to a VF: the last one is found as quickly as the
+ * first.
+ */
 static void reading_a_free_vf_leaves_the_table_alone(void **state)
 {
 	struct fixture *f = *state;

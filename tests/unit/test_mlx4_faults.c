@@ -20,7 +20,10 @@
 #define ANY_PKEY "*/pkey_idx/*"
 #define LINE	 256
 
-/* Small tables: what is tested here does not depend on their length, and every read goes through FUSE. */
+/*
+ * Small tables: what is tested here does not depend on their length, and every read goes through
+ * FUSE.
+ */
 #define N_PKEYS 8
 static const struct sim_pf cx3 = {.bdf = "0000:03:00.0",
 				  .driver = "mlx4_core",
@@ -258,8 +261,9 @@ static unsigned int all_failing_writes(struct fixture *f, bool is_scrub)
 		for (unsigned int mode = 0; mode < MODE_COUNT; mode++) {
 			unsigned int nth = 1;
 
+			/* The errno of a write that took effect, or its absence, is one. */
 			if (mode != REFUSED && errnums[e] != EIO)
-				continue; /* the errno of a write that took effect, or its absence, is one */
+				continue;
 			while (one_failing_write(f, nth, errnums[e], (enum mode)mode, is_scrub))
 				nth++;
 			runs += nth - 1;
@@ -306,7 +310,10 @@ static void failing_reads_are_never_a_success(void **state)
 	assert_true(is_programmed(f));
 }
 
-/* What takes away is tried to the end: one index that cannot be unmapped does not leave the others mapped. */
+/*
+ * What takes away is tried to the end: one index that cannot be unmapped does not leave the others
+ * mapped.
+ */
 static void scrub_goes_on_after_a_failure(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -376,7 +383,9 @@ static void wait_for_hit(struct fixture *f)
 	assert_int_equal(sysfs_sim_fault_hits(f->base.sim), 1);
 }
 
-/* The SM gives the physical index to another tenant after we read the table and before we map it. */
+/*
+ * The SM gives the physical index to another tenant after we read the table and before we map it.
+ */
 static void index_that_changes_meaning_meanwhile_is_unmapped(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -439,7 +448,10 @@ static void leftovers_on_the_other_port_are_seen(void **state)
 	assert_false(vhca_identity_is_clean(&s));
 }
 
-/* Who programs a VF in a guest hears that it had led to a foreign key, though the map is right afterwards. */
+/*
+ * Who programs a VF in a guest hears that it had led to a foreign key, though the map is right
+ * afterwards.
+ */
 static void foreign_keys_are_told(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -474,7 +486,10 @@ static void grant_comes_when_the_sm_answers(void **state)
 	assert_int_equal(sysfs_sim_n_writes(f->base.sim), 1);
 }
 
-/* What the SM has chosen stays: it is what the driver asks for from then on, and programming it writes no GUID. */
+/*
+ * What the SM has chosen stays: it is what the driver asks for from then on, and programming it
+ * writes no GUID.
+ */
 static void the_sm_chooses(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);
@@ -499,7 +514,10 @@ static void the_sm_chooses(void **state)
 	assert_true(s.requested == chosen.guid && s.granted == chosen.guid && !s.other_guids);
 }
 
-/* The port's table stays open from call to call; the SM's changes show in it, and after a change of the device it is opened anew. */
+/*
+ * The port's table stays open from call to call; the SM's changes show in it, and after a change of
+ * the device it is opened anew.
+ */
 static void what_stays_open_is_opened_anew_with_the_device(void **state)
 {
 	struct fixture *f = sysfs_fixture_ready(state);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Our models of mlx4 against tests/data/mlx4.script. The fourth, simhca, plays it on the rig (tests/rig/cases/70_adapter.py). */
+/*
+ * Our models of mlx4 against tests/data/mlx4.script. The fourth, simhca, plays it on the rig
+ * (tests/rig/cases/70_adapter.py).
+ */
 #include "tests/unit/unit.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* mlx5 identities through both doors: order, proofs, stale tenants, and every read and write failing once. */
+/*
+ * mlx5 identities through both doors: order, proofs, stale tenants, and every read and write
+ * failing once.
+ */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -243,7 +246,10 @@ static void a_stale_tenant(struct fixture *f)
 	assert_true(is_scrubbed(f));
 }
 
-/* Half of an identity is no clean VF: neither a GUID with the link down, nor a link that is up without one. */
+/*
+ * Half of an identity is no clean VF: neither a GUID with the link down, nor a link that is up
+ * without one.
+ */
 static void halves(struct fixture *f)
 {
 	make(f, STALE, VHCA_LINK_DOWN);
@@ -314,7 +320,10 @@ static void zero_in_the_cache_proves_nothing(void **state)
 	assert_true(truth(f)->port == ALL1); /* zero was refused: all ones */
 }
 
-/* A command that timed out was done all the same: the driver does not remember that, and still shows what was withdrawn before. */
+/*
+ * A command that timed out was done all the same: the driver does not remember that, and still
+ * shows what was withdrawn before.
+ */
 static void all_ones_in_the_cache_prove_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -506,7 +515,10 @@ static unsigned int all_failures(struct fixture *f, bool on_read, bool is_scrub)
 	return runs;
 }
 
-/* With netlink reads and writes are calls alike: 4 writes and 3 reads to program, 3 and 2 to scrub. A lost write makes one more. */
+/*
+ * With netlink reads and writes are calls alike: 4 writes and 3 reads to program, 3 and 2 to scrub.
+ * A lost write makes one more.
+ */
 static void netlink_every_call_failing_once(void **state)
 {
 	assert_true(all_failures(*state, false, false) >= 7 * 8);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* opensm/service, nodes: whose word counts at the plugin, and what nobody may say. On a fake subnet and a real state directory. */
+/*
+ * opensm/service, nodes: whose word counts at the plugin, and what nobody may say. On a fake subnet
+ * and a real state directory.
+ */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>

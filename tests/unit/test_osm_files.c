@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* opensm/state_file, base_file, partitions, plugin_conf: the texts that the plugin reads and writes. */
+/*
+ * opensm/state_file, base_file, partitions, plugin_conf: the texts that the plugin reads and
+ * writes.
+ */
 #include "tests/unit/unit.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Planning on fabrics made here: what a plan changes, what it costs, and that every LID arrives from everywhere after it. */
+/*
+ * Planning on fabrics made here: what a plan changes, what it costs, and that every LID arrives
+ * from everywhere after it.
+ */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -210,8 +213,9 @@ static void many_moves_of_all_kinds(void **state)
 }
 
 /*
- * A ring 0-1-2-3 with hosts at port 3. LID 2 (at 2) goes the long way from 1: 1 -> 0 -> 3 -> 2. LID 1 (at 1) comes from 0 directly. Moved to
- * switch 2 by the skyline rule, 0 would keep "to 1", and 1 would take "to 0".
+ * A ring 0-1-2-3 with hosts at port 3. LID 2 (at 2) goes the long way from 1: 1 -> 0 -> 3 -> 2. LID
+ * 1 (at 1) comes from 0 directly. Moved to switch 2 by the skyline rule, 0 would keep "to 1", and 1
+ * would take "to 0".
  */
 static void ways_that_are_not_shortest_make_no_loop(void **state)
 {
@@ -243,7 +247,10 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 	assert_int_equal(p.mode, VHCA_OSM_DETERMINISTIC);
 	assert_int_equal(p.n, 4);
 	vhca_osm_lid_plan_done(&p);
-	/* the same after a sweep: LID 2 is at switch 2, and what 0 has would loop with the engine's 1 */
+	/*
+	 * the same after a sweep: LID 2 is at switch 2, and what 0 has would loop with the engine's
+	 * 1
+	 */
 	assert_int_equal(keep(&f, 2, &swap.at[1], now, want), 0);
 	for (size_t s = 0; s < 4; s++)
 		assert_int_equal(want[s], lft[s][2]);
@@ -252,7 +259,10 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 
 #define NO VHCA_OSM_NO_SWITCH
 
-/* Leaves 0 and 5 below the spines 3 and 4; 1 and 2 are hypervisors at leaf 0, 6 is one at leaf 5. LIDs 1, 2, 3 are at their ports 2. */
+/*
+ * Leaves 0 and 5 below the spines 3 and 4; 1 and 2 are hypervisors at leaf 0, 6 is one at leaf 5.
+ * LIDs 1, 2, 3 are at their ports 2.
+ */
 static void hypervisors_at_one_leaf_are_inside_it(void **state)
 {
 	static const uint32_t peers[7][5] = {
@@ -301,7 +311,9 @@ static void kept_entries_survive_the_engine(void **state)
 		n->lft[s][1] = engine(s, 5, &n->at[1]);
 	assert_int_equal(keep(&n->f, 1, &n->at[1], now, want), 1);
 	assert_memory_equal(want, now, sizeof(now));
-	/* the cable that leaf 3 used for it is gone: there the engine's, elsewhere what they have */
+	/*
+	 * the cable that leaf 3 used for it is gone: there the engine's, elsewhere what they have
+	 */
 	n->f.switches[3].peers[now[3]] = VHCA_OSM_NO_SWITCH;
 	assert_int_not_equal(n->lft[3][1], now[3]);
 	assert_int_equal(keep(&n->f, 1, &n->at[1], now, want), 1);
@@ -309,7 +321,9 @@ static void kept_entries_survive_the_engine(void **state)
 	assert_memory_equal(want, now, 3);
 }
 
-/* Plans a copy, applies it, and checks that nothing else would have to change, and what it costs. */
+/*
+ * Plans a copy, applies it, and checks that nothing else would have to change, and what it costs.
+ */
 static size_t copy(struct net *n, const struct vhca_osm_copy *copy)
 {
 	uint8_t old[SWITCHES][LIDS], want[SWITCHES];
@@ -343,7 +357,10 @@ static void a_copy_has_the_same_ways(void **state)
 	assert_int_equal(copy(n, &to), 0);
 	for (size_t s = 0; s < SWITCHES; s++)
 		assert_int_equal(n->lft[s][NEW_LID], n->lft[s][1]);
-	/* another place with the same spine: what differs between the two that it copies, and no more */
+	/*
+	 * another place with the same spine: what differs between the two that it copies, and no
+	 * more
+	 */
 	for (size_t s = 0; s < SWITCHES; s++)
 		differ += n->lft[s][1] != n->lft[s][1 + SPINES * LEAVES];
 	to.from = 1 + SPINES * LEAVES; /* at the same leaf */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A report at the plugin while many ask for the whole table: what a list costs, and who waits for it. */
+/*
+ * A report at the plugin while many ask for the whole table: what a list costs, and who waits for
+ * it.
+ */
 #include "opensm/api.h"
 
 #include "common/base/cleanup.h"

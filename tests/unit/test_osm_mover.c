@@ -327,7 +327,10 @@ static void what_is_so_without_its_keys_is_not_done(void **state)
 	assert_true(vhca_osm_gate_sweep_begin(&w->gate)); /* it is free again */
 }
 
-/* A LID that is freed while its PF is away, and nothing that is freed, because there was nothing: no LID of theirs is the same one. */
+/*
+ * A LID that is freed while its PF is away, and nothing that is freed, because there was nothing:
+ * no LID of theirs is the same one.
+ */
 static void no_lid_is_nobodys(void **state)
 {
 	struct world *w = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Moves that go together: who may, who has to wait for whom, and that they do not disturb each other. */
+/*
+ * Moves that go together: who may, who has to wait for whom, and that they do not disturb each
+ * other.
+ */
 #include "tests/unit/osm_world.h"
 
 #include <stdlib.h>
@@ -77,7 +80,10 @@ static void moves_at_one_switch_go_in_order(void **state)
 	assert_int_equal(world_stats(w).applied, 3);
 }
 
-/* The second shares no switch with the first; but the same LID is to be at two places, one after the other. */
+/*
+ * The second shares no switch with the first; but the same LID is to be at two places, one after
+ * the other.
+ */
 static void moves_of_one_lid_go_in_order(void **state)
 {
 	struct world *w = *state;

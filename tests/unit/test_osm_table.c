@@ -417,7 +417,10 @@ static void inherited_keys_stay_until_dropped(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
-/* With what it has already, too, and with what nobody takes from it; but not with what it is about to lose. */
+/*
+ * With what it has already, too, and with what nobody takes from it; but not with what it is about
+ * to lose.
+ */
 static void a_place_has_room_for_all_keys_or_not(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -444,7 +447,10 @@ static void a_place_has_room_for_all_keys_or_not(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
-/* A vGUID's own port is nobody else's: what its report does not name was the one's who was there before. */
+/*
+ * A vGUID's own port is nobody else's: what its report does not name was the one's who was there
+ * before.
+ */
 static void a_report_explains_what_was_found_on_its_own_port(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);

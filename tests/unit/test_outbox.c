@@ -162,7 +162,10 @@ static void newer_waits_for_the_one_in_flight(void **state)
 			 2); /* nobody asks for the replaced one's */
 }
 
-/* A claim that ended and was made anew has the epoch of the one before: what the SM said of that one is not said of it. */
+/*
+ * A claim that ended and was made anew has the epoch of the one before: what the SM said of that
+ * one is not said of it.
+ */
 static void answer_to_the_replaced_is_nobodys(void **state)
 {
 	struct box *f = *state;
@@ -182,8 +185,10 @@ static void answer_to_the_replaced_is_nobodys(void **state)
 	assert_int_equal(f->answers[0].answer, VHCA_SM_ACCEPTED);
 }
 
-/* That the SM has named another owner is told all the same: should it be silent from now on, that is no
- * consent. */
+/*
+ * That the SM has named another owner is told all the same: should it be silent from now on, that
+ * is no consent.
+ */
 static void refusal_of_the_replaced_is_told(void **state)
 {
 	struct box *f = *state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The outbox and what it does with declarations, moves, their announcement, and an SM that has lost its state. */
+/*
+ * The outbox and what it does with declarations, moves, their announcement, and an SM that has lost
+ * its state.
+ */
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -443,7 +446,10 @@ static void few_are_prepared_at_a_time(void **state)
 	box_wait_all_done(b);
 	box_spin(b, 50);
 	assert_int_equal(b->sm.n_seen, n + 1);
-	/* Their places are free again, each when its answer has arrived: what comes before that is dropped. */
+	/*
+	 * Their places are free again, each when its answer has arrived: what comes before that is
+	 * dropped.
+	 */
 	for (unsigned int i = 0; i < n; i++) {
 		const struct vhca_sm_binding move = box_move_of(VGUID(i), 7);
 

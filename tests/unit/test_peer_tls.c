@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Both ends of what agents ask each other, with certificates: who gets through, and whom a source believes. */
+/*
+ * Both ends of what agents ask each other, with certificates: who gets through, and whom a source
+ * believes.
+ */
 #include "agent/peer.h"
 
 #include "tests/unit/unit.h"

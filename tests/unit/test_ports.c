@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The port watch with a verbs of our own: the symbols here take the place of pkey/verbs.c at link time. */
+/*
+ * The port watch with a verbs of our own: the symbols here take the place of pkey/verbs.c at link
+ * time.
+ */
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -420,8 +423,8 @@ static void owner_may_close_under_a_running_job(void **state)
 {
 	struct fixture *f = *state;
 
-	fake.query_ms =
-		300; /* each of two ports: long enough that the close below comes first, on a busy machine too */
+	/* each of two ports: long enough that the close below comes first, on a busy machine too */
+	fake.query_ms = 300;
 	open_ports(f, POLL_MS);
 	wait_for_queries(f, 1);
 	f->ports = vhca_ports_close(f->ports);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a guest agent is told, and how its answers are read. The script is run by the shell of this machine on a tree that looks like a guest's sysfs. */
+/*
+ * What a guest agent is told, and how its answers are read. The script is run by the shell of this
+ * machine on a tree that looks like a guest's sysfs.
+ */
 #include "agent/qga.h"
 
 #include "common/base/cleanup.h"

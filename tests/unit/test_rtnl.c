@@ -72,9 +72,10 @@ static void assert_sent(const struct sim_rtnl *sim, const struct bytes *want)
 }
 
 /*
- * net/core/rtnetlink.c: do_setlink() wants IFLA_VFINFO_LIST (22) of IFLA_VF_INFO (1), and do_setvfinfo() in it one of
- * IFLA_VF_IB_NODE_GUID (10), IFLA_VF_IB_PORT_GUID (11) with struct ifla_vf_guid (16 bytes, GUID at 8, padding zero), or
- * IFLA_VF_LINK_STATE (5) with struct ifla_vf_link_state (8 bytes). 0x8000 = NLA_F_NESTED.
+ * net/core/rtnetlink.c: do_setlink() wants IFLA_VFINFO_LIST (22) of IFLA_VF_INFO (1), and
+ * do_setvfinfo() in it one of IFLA_VF_IB_NODE_GUID (10), IFLA_VF_IB_PORT_GUID (11) with struct
+ * ifla_vf_guid (16 bytes, GUID at 8, padding zero), or IFLA_VF_LINK_STATE (5) with struct
+ * ifla_vf_link_state (8 bytes). 0x8000 = NLA_F_NESTED.
  */
 static struct bytes guid_message(uint16_t type, uint64_t guid)
 {
@@ -148,7 +149,10 @@ static void get_message(void **state)
 	assert_int_equal(v.policy, VHCA_LINK_ENABLE);
 }
 
-/* What `ip link set ib0 vf 2 node_guid A port_guid B` sends: our kernel loses the port GUID as the real one does. */
+/*
+ * What `ip link set ib0 vf 2 node_guid A port_guid B` sends: our kernel loses the port GUID as the
+ * real one does.
+ */
 static void two_guids_in_one_nest_lose_the_second(void **state)
 {
 	struct sim_rtnl *sim = *state;
@@ -266,7 +270,10 @@ static void capture(struct sim_rtnl *sim, struct canned *c)
 	free(reply);
 }
 
-/* A cut answer is an error or, where only what comes behind our VF is missing, the same values. Never another VF's. */
+/*
+ * A cut answer is an error or, where only what comes behind our VF is missing, the same values.
+ * Never another VF's.
+ */
 static void every_truncation_is_survived(void **state)
 {
 	struct sim_rtnl *sim = *state;
@@ -308,7 +315,10 @@ static void every_wrong_byte_is_survived(void **state)
 	}
 }
 
-/* The transport itself, as far as a machine without InfiniBand can go: no real device has ndo_set_vf_guid. */
+/*
+ * The transport itself, as far as a machine without InfiniBand can go: no real device has
+ * ndo_set_vf_guid.
+ */
 static void real_kernel_refuses(void **state)
 {
 	const struct vhca_rtnl_vf lo = {.ifindex = if_nametoindex("lo"), .parent = pf};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The two sides of the SM API against each other: what sm/vhcasm.c sends goes to the plugin's own HTTP service, on a false
- * subnet, and what that answers is classified by sm/vhcasm.c.
+ * The two sides of the SM API against each other: what sm/vhcasm.c sends goes to the plugin's own
+ * HTTP service, on a false subnet, and what that answers is classified by sm/vhcasm.c.
  */
 #include "sm/sm.h"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* guid="sm" on the simulated host (tests/sim/world.h): the subnet manager chooses the GUID, and the claim goes on with it. */
+/*
+ * guid="sm" on the simulated host (tests/sim/world.h): the subnet manager chooses the GUID, and the
+ * claim goes on with it.
+ */
 #include "agent/engine.h"
 
 #include "tests/unit/unit.h"

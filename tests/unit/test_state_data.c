@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * State databases that older versions wrote, kept as SQL in tests/data/state by tools/keep-state. Each is opened by what would open it
- * after an upgrade, and each row has to mean what it meant. What a row says is asked by SQL before, and of the agent's own objects after.
+ * State databases that older versions wrote, kept as SQL in tests/data/state by tools/keep-state.
+ * Each is opened by what would open it after an upgrade, and each row has to mean what it meant.
+ * What a row says is asked by SQL before, and of the agent's own objects after.
  */
 #include "agent/drain.h"
 #include "agent/journal.h"
@@ -29,7 +30,10 @@
 #define ROWS_MAX      200
 #define ROW_MAX	      1200
 
-/* Schemas that agents of the main branch had; those between came together with the next one, and no agent had them alone. */
+/*
+ * Schemas that agents of the main branch had; those between came together with the next one, and no
+ * agent had them alone.
+ */
 static const unsigned int versions[] = {3, 4, 5, 7, 8, 9, 10, 11, 13, 14, 15};
 
 struct rows {

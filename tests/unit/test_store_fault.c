@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What only a fault point can bring about: a COMMIT that fails. Built with -Dfault-points=true only. */
+/*
+ * What only a fault point can bring about: a COMMIT that fails. Built with -Dfault-points=true
+ * only.
+ */
 #include "common/base/file.h"
 #include "common/store/store.h"
 

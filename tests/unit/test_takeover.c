@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on the simulated host. */
+/*
+ * A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on
+ * the simulated host.
+ */
 #include "agent/engine.h"
 
 #include "tests/unit/engine_outbox.h"
@@ -50,7 +53,9 @@ static void sm_knows(struct world *w, uint64_t epoch, bool bound)
 	json_object_put(doc);
 }
 
-/* The SM's answer to the claim's report. epoch 0: accepted; else another port has it at that epoch. */
+/*
+ * The SM's answer to the claim's report. epoch 0: accepted; else another port has it at that epoch.
+ */
 static void sm_answers(struct world *w, uint64_t epoch)
 {
 	sm_knows(w, epoch, true);
@@ -110,7 +115,9 @@ static void takes_over_from_a_dead_host(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
-/* The SM has named an owner: it may be alive all the same, and show the vGUID until it is evicted. */
+/*
+ * The SM has named an owner: it may be alive all the same, and show the vGUID until it is evicted.
+ */
 static void nothing_is_programmed_before_the_eviction(void **state)
 {
 	struct world *w = *state;
@@ -148,8 +155,10 @@ static void silence_after_a_no_is_no_consent(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
-/* The answer to a report that a newer one has replaced: no word of that one's, but the other owner is
- * known. */
+/*
+ * The answer to a report that a newer one has replaced: no word of that one's, but the other owner
+ * is known.
+ */
 static void silence_after_a_no_to_the_replaced_is_no_consent(void **state)
 {
 	struct world *w = *state;
@@ -167,7 +176,10 @@ static void silence_after_a_no_to_the_replaced_is_no_consent(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
-/* It was refused before, and is granted now: with an SM that dies after that it goes on, like any other. */
+/*
+ * It was refused before, and is granted now: with an SM that dies after that it goes on, like any
+ * other.
+ */
 static void a_grant_ends_the_dispute(void **state)
 {
 	struct world *w = *state;
@@ -185,7 +197,10 @@ static void a_grant_ends_the_dispute(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 }
 
-/* Its host was restarted, say: the last withdrawal may be heard of after the new report, at the same epoch. */
+/*
+ * Its host was restarted, say: the last withdrawal may be heard of after the new report, at the
+ * same epoch.
+ */
 static void an_epoch_that_was_withdrawn_is_left(void **state)
 {
 	struct world *w = *state;
@@ -203,7 +218,10 @@ static void an_epoch_that_was_withdrawn_is_left(void **state)
 	assert_int_equal(claim(w)->epoch, 3);
 }
 
-/* It is served while the SM is away, at an epoch that it has withdrawn in an earlier life, and is to migrate when the SM says so. */
+/*
+ * It is served while the SM is away, at an epoch that it has withdrawn in an earlier life, and is
+ * to migrate when the SM says so.
+ */
 static void a_migration_puts_the_question_off(void **state)
 {
 	struct world *w = *state;
@@ -225,7 +243,10 @@ static void a_migration_puts_the_question_off(void **state)
 	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED);
 }
 
-/* Taken over and over again; whoever has it was taken over from as well, and has raised its epoch since. */
+/*
+ * Taken over and over again; whoever has it was taken over from as well, and has raised its epoch
+ * since.
+ */
 static void each_takeover_is_a_generation(void **state)
 {
 	struct world *w = *state;
@@ -242,7 +263,10 @@ static void each_takeover_is_a_generation(void **state)
 	assert_int_equal(claim(w)->told, VHCA_TOLD_SUPERSEDED);
 }
 
-/* The claim is being written when the answer comes: the SM is asked again instead of giving the claim up. */
+/*
+ * The claim is being written when the answer comes: the SM is asked again instead of giving the
+ * claim up.
+ */
 static void answer_during_a_commit_is_asked_for_again(void **state)
 {
 	struct world *w = *state;
@@ -401,7 +425,9 @@ static bool is_told_more(const struct world *w, const void *arg)
 	return told.n > *(const unsigned int *)arg;
 }
 
-/* An operator vouches while the VF is being unplugged; the SM gives it to this host, and it stays. */
+/*
+ * An operator vouches while the VF is being unplugged; the SM gives it to this host, and it stays.
+ */
 static void take_over_what_is_refused(struct world *w)
 {
 	struct vhca_uuid uuid = start_deaf_guest(w);
@@ -433,7 +459,9 @@ static void refused_vf_in_a_guest_is_asked_for_again(void **state)
 	assert_true(world_vf_of(w, 0, "ib0") >= 0);
 }
 
-/* Once somebody has vouched, it is not asked for any more, until the time for that would be over. */
+/*
+ * Once somebody has vouched, it is not asked for any more, until the time for that would be over.
+ */
 static void refused_vf_that_may_stay_is_not_asked_out(void **state)
 {
 	struct world *w = *state;
@@ -508,7 +536,10 @@ static bool asks_for_the_grant(const struct world *w, const void *arg)
 	return w->effects > 0;
 }
 
-/* The management network is cut: whose it is, nobody says. In the fabric the request might be granted all the same. */
+/*
+ * The management network is cut: whose it is, nobody says. In the fabric the request might be
+ * granted all the same.
+ */
 static void silent_sm_is_an_alarm_and_no_request(void **state)
 {
 	struct world *w = *state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One vGUID that three hosts may take for theirs. A guest is on its way from host 0 to host 1 when host 0 loses its power; it is started again
- * on host 2. Whole agents on a simulated fabric (docs/design/0006-chaos.md).
+ * One vGUID that three hosts may take for theirs. A guest is on its way from host 0 to host 1 when
+ * host 0 loses its power; it is started again on host 2. Whole agents on a simulated fabric
+ * (docs/design/0006-chaos.md).
  */
 #include "tests/unit/unit.h"
 
@@ -18,7 +19,10 @@ static struct fixture {
 	bool programmed; /* host 1, which the SM has not heard */
 } f;
 
-/* What host 1 reports when it has been handed the identity gets lost, and it hears and says nothing more when it has programmed it. */
+/*
+ * What host 1 reports when it has been handed the identity gets lost, and it hears and says nothing
+ * more when it has programmed it.
+ */
 static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when, const char *label)
 {
 	if (h->n != 1 || f.programmed)

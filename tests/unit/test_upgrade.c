@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The agent of a running host is upgraded: its guest has its VF before, meanwhile and after (tests/sim/world.h). The state.db that the new
- * agent finds is the live one, with the schema of an older version: rows and columns that this did not have are gone.
+ * The agent of a running host is upgraded: its guest has its VF before, meanwhile and after
+ * (tests/sim/world.h). The state.db that the new agent finds is the live one, with the schema of an
+ * older version: rows and columns that this did not have are gone.
  */
 #include "agent/journal.h"
 
@@ -85,7 +86,10 @@ static int64_t count_claims(const struct world *w)
 	return n;
 }
 
-/* From this version to the present one, with a guest; then another one comes, and the first one goes. */
+/*
+ * From this version to the present one, with a guest; then another one comes, and the first one
+ * goes.
+ */
 static void upgrade_from(struct world *w, unsigned int version)
 {
 	struct world_vf before;

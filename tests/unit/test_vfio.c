@@ -248,7 +248,10 @@ static void shared_group_is_refused_with_its_size(void **state)
 	assert_non_null(strstr(f->err.hint, "ACS"));
 }
 
-/* Each step once with each errno, and once without effect: bound and success, or an error; nothing in between. */
+/*
+ * Each step once with each errno, and once without effect: bound and success, or an error; nothing
+ * in between.
+ */
 static void no_failing_step_is_a_false_success(void **state)
 {
 	static const char *const steps[] = {"*/driver_override", "*/mlx5_core/unbind",
@@ -282,7 +285,10 @@ static void no_failing_step_is_a_false_success(void **state)
 	}
 }
 
-/* Somebody else was quicker (udev, another daemon): what was wanted is there, whatever the write says. */
+/*
+ * Somebody else was quicker (udev, another daemon): what was wanted is there, whatever the write
+ * says.
+ */
 static void quicker_others_are_no_failure(void **state)
 {
 	const struct sim_fault unbound = {

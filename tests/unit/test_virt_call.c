@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Attach and detach. libvirt 9.0's test driver has neither, so the functions that matter are defined here and take
- * precedence over the library's; all others are libvirt's own on test:///default.
+ * Attach and detach. libvirt 9.0's test driver has neither, so the functions that matter are
+ * defined here and take precedence over the library's; all others are libvirt's own on
+ * test:///default.
  */
 #include "agent/virt_call.h"
 

@@ -98,7 +98,10 @@ int virConnectGetLibVersion(virConnectPtr conn, unsigned long *version)
 	return 0;
 }
 
-/* Wrapped, not defined: libselinux's constructor calls the library's. meson's LFS makes it statfs64. */
+/*
+ * Wrapped, not defined: libselinux's constructor calls the library's. meson's LFS makes it
+ * statfs64.
+ */
 int __wrap_statfs64(const char *path, struct statfs *ret);
 int __wrap_statfs64(const char *path, struct statfs *ret)
 {

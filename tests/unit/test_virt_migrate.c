@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The calls around a migration. libvirt's test driver has none of them, so the functions that matter are defined here and take
- * precedence over the library's; the others are libvirt's own on test:///default.
+ * The calls around a migration. libvirt's test driver has none of them, so the functions that
+ * matter are defined here and take precedence over the library's; the others are libvirt's own on
+ * test:///default.
  */
 #include "agent/virt_migrate.h"
 
@@ -435,7 +436,10 @@ static void incoming_domain_has_a_state_only(void **state)
 	assert_int_equal(job.state, VIR_DOMAIN_PAUSED);
 }
 
-/* libvirt does not know whether the guest has resumed at the destination; who paused it otherwise does. */
+/*
+ * libvirt does not know whether the guest has resumed at the destination; who paused it otherwise
+ * does.
+ */
 static void guest_held_by_libvirt_may_run_elsewhere(void **state)
 {
 	static const struct {

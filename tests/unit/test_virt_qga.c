@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The call to a guest's agent. libvirt's test driver has no guests, so the function that matters is defined here and takes precedence over
- * the library's; all others are libvirt's own on test:///default.
+ * The call to a guest's agent. libvirt's test driver has no guests, so the function that matters is
+ * defined here and takes precedence over the library's; all others are libvirt's own on
+ * test:///default.
  */
 #include "agent/virt_qga.h"
 

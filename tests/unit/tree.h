@@ -2,8 +2,8 @@
 #ifndef VHCA_TESTS_TREE_H
 #define VHCA_TESTS_TREE_H
 /*
- * A temporary directory tree for a test (a false sysfs, a configuration directory). Every failure fails the
- * running test. Paths are relative to the tree; missing directories are made.
+ * A temporary directory tree for a test (a false sysfs, a configuration directory). Every failure
+ * fails the running test. Paths are relative to the tree; missing directories are made.
  */
 #include <stdbool.h>
 #include <stddef.h>

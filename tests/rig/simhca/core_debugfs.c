@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test's own way in: /sys/kernel/debug/simhca/<bdf>/{ctl,state,stats,qps}. Nothing of the product
- * reads it. ctl takes one command per write; port is optional and 1 without.
+ * The test's own way in: /sys/kernel/debug/simhca/<bdf>/{ctl,state,stats,qps}. Nothing of the
+ * product reads it. ctl takes one command per write; port is optional and 1 without.
  */
 #include "simhca.h"
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A reset takes time. flr_ms: after a function level reset of a VF its config space does not answer, as with adapters that are not ready after the
- * 100 ms of the specification; drivers/pci/pci.c:pci_dev_wait polls then. flr_clean_ms: the PF's driver goes on cleaning up after that
- * (mlx4_core/eq.c:mlx4_handle_slave_flr), and a VF's driver that starts meanwhile gets no answer (cmd.c: MLX4_DELAY_RESET_SLAVE).
+ * A reset takes time. flr_ms: after a function level reset of a VF its config space does not
+ * answer, as with adapters that are not ready after the 100 ms of the specification;
+ * drivers/pci/pci.c:pci_dev_wait polls then. flr_clean_ms: the PF's driver goes on cleaning up
+ * after that (mlx4_core/eq.c:mlx4_handle_slave_flr), and a VF's driver that starts meanwhile gets
+ * no answer (cmd.c: MLX4_DELAY_RESET_SLAVE).
  *
  * The VFs are on their PF's bus; one bus, that of this host's first adapter.
  */

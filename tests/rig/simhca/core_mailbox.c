@@ -6,8 +6,8 @@
  * report whenever it changes, through the one byte of config space that both sides can write, four
  * bits at a time: the PF writes 01s0xxxx, the guest answers 10s0xxxx; s starts a report.
  *
- * Report: length 2, port, state, phys, lid 2, sm_lid 2, prefix 8, GUID 8, then index 1 and key 2 for
- * each P_Key that is not 0, then the sum of all that. Numbers are big endian.
+ * Report: length 2, port, state, phys, lid 2, sm_lid 2, prefix 8, GUID 8, then index 1 and key 2
+ * for each P_Key that is not 0, then the sum of all that. Numbers are big endian.
  */
 #include "simhca.h"
 

@@ -44,7 +44,10 @@ static int ports = 1;
 module_param(ports, int, 0444);
 MODULE_PARM_DESC(ports, "simhca: InfiniBand ports of each adapter, 1 or 2");
 
-/* main.c:__mlx4_init_one: the values of num_vfs, by how many there are. Places: VFs of port 1, of port 2, of both. */
+/*
+ * main.c:__mlx4_init_one: the values of num_vfs, by how many there are. Places: VFs of port 1, of
+ * port 2, of both.
+ */
 static unsigned int vfs_of(int place)
 {
 	static const int param_map[3][3] = {{2, 0, 0}, {0, 1, 2}, {0, 1, 2}};
@@ -61,7 +64,10 @@ static unsigned int total_vfs(void)
 	return vfs_of(0) + vfs_of(1) + vfs_of(2);
 }
 
-/* main.c:mlx4_load_one, dev_vfs: VFs of port 1 come first, then those of port 2, then those of both. */
+/*
+ * main.c:mlx4_load_one, dev_vfs: VFs of port 1 come first, then those of port 2, then those of
+ * both.
+ */
 bool simhca_func_has_port(const struct simhca *hca, int fn, int port)
 {
 	int single = vfs_of(0) + vfs_of(1);
@@ -118,7 +124,10 @@ void simhca_wear_ids(struct pci_dev *pdev, u16 device)
 }
 EXPORT_SYMBOL_GPL(simhca_wear_ids);
 
-/* Our VFs, whose device id is the one after their PF's, get their ids before their first uevent: device_add notifies the bus first. */
+/*
+ * Our VFs, whose device id is the one after their PF's, get their ids before their first uevent:
+ * device_add notifies the bus first.
+ */
 static int on_bus_event(struct notifier_block *nb, unsigned long action, void *data)
 {
 	struct pci_dev *pdev = to_pci_dev(data);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Live queue pairs of guests, as far as partitions go: a QP keeps the physical P_Key index that the PF's driver has put into
- * its context when it was modified, whatever becomes of the map and of the port's table. A guest is taken to run IPoIB
- * on virtual index 0 of each port, one QP each. Checked against mlx4_core/resource_tracker.c (mlx4_RST2INIT_QP_wrapper and
- * mlx4_INIT2RTR_QP_wrapper: update_pkey_index; mlx4_delete_all_resources_for_slave) and, for what a guest does when it hears
- * of a change, ulp/ipoib/ipoib_ib.c (__ipoib_ib_dev_flush, update_parent_pkey, ipoib_pkey_dev_check_presence).
+ * Live queue pairs of guests, as far as partitions go: a QP keeps the physical P_Key index that the
+ * PF's driver has put into its context when it was modified, whatever becomes of the map and of the
+ * port's table. A guest is taken to run IPoIB on virtual index 0 of each port, one QP each. Checked
+ * against mlx4_core/resource_tracker.c (mlx4_RST2INIT_QP_wrapper and mlx4_INIT2RTR_QP_wrapper:
+ * update_pkey_index; mlx4_delete_all_resources_for_slave) and, for what a guest does when it hears
+ * of a change, ulp/ipoib/ipoib_ib.c (__ipoib_ib_dev_flush, update_parent_pkey,
+ * ipoib_pkey_dev_check_presence).
  */
 #include "simhca.h"
 
@@ -13,8 +15,8 @@
 #define FULL_MEMBER 0x8000
 
 /*
- * The guest has read its table: pkey stands at index 0. Only another value makes IPoIB restart its QP, so one that has moved
- * to another physical index between two looks is not noticed.
+ * The guest has read its table: pkey stands at index 0. Only another value makes IPoIB restart its
+ * QP, so one that has moved to another physical index between two looks is not noticed.
  */
 void simhca_qp_guest_sees(struct simhca *hca, int fn, int port, u16 pkey)
 {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What guests see: a record of every change of a VF's P_Keys and GUIDs and of who holds it, made in the write itself, so
- * that no state is too short for it. /sys/kernel/debug/simhca/sights lasts as long as the module: it outlives the
- * driver's unbinding. Nothing here judges; the rig knows who may see what (kit/watch.py).
+ * What guests see: a record of every change of a VF's P_Keys and GUIDs and of who holds it, made in
+ * the write itself, so that no state is too short for it. /sys/kernel/debug/simhca/sights lasts as
+ * long as the module: it outlives the driver's unbinding. Nothing here judges; the rig knows who
+ * may see what (kit/watch.py).
  *
- * A VF is held from the reset in vfio's open, done in the context of the QEMU that opens it, until vfio disables the
- * function. Who holds it is told by that QEMU's AppArmor label, libvirt-<UUID of the domain>: neither our agent
- * nor libvirt's API has a part in it.
+ * A VF is held from the reset in vfio's open, done in the context of the QEMU that opens it, until
+ * vfio disables the function. Who holds it is told by that QEMU's AppArmor label, libvirt-<UUID of
+ * the domain>: neither our agent nor libvirt's API has a part in it.
  */
 #include "simhca.h"
 
@@ -50,8 +51,10 @@ static void add_key(struct simhca_sight *s, u16 key)
 		s->keys[s->n_keys++] = key;
 }
 
-/* A QP works with the key at the index that it was opened with, whatever the map says now. Other families
- * have no map: their keys are a matter between vport and SM. */
+/*
+ * A QP works with the key at the index that it was opened with, whatever the map says now. Other
+ * families have no map: their keys are a matter between vport and SM.
+ */
 static void see_keys(const struct simhca *hca, int fn, int port, struct simhca_sight *s)
 {
 	const struct simhca_func *f = &hca->func[fn];

@@ -64,8 +64,9 @@ static bool is_in_flr(struct simhca_func *f)
 }
 
 /*
- * cmd.c:mlx4_master_do_cmd, MLX4_COMM_CMD_RESET: what the last driver left goes, its alias GUIDs too. In the middle of an FLR there is no
- * answer. Under masters_lock; returns what to write into the register, 0 = nothing.
+ * cmd.c:mlx4_master_do_cmd, MLX4_COMM_CMD_RESET: what the last driver left goes, its alias GUIDs
+ * too. In the middle of an FLR there is no answer. Under masters_lock; returns what to write into
+ * the register, 0 = nothing.
  */
 static u8 comm_reset(struct simhca *hca, int fn, u8 reg)
 {
@@ -79,7 +80,10 @@ static u8 comm_reset(struct simhca *hca, int fn, u8 reg)
 	return RESET_DONE | (reg & COUNT_MASK);
 }
 
-/* cmd.c: MLX4_COMM_CMD_VHCR0 when a driver runs is out of sync; it has to come again, after a reset. Under masters_lock. */
+/*
+ * cmd.c: MLX4_COMM_CMD_VHCR0 when a driver runs is out of sync; it has to come again, after a
+ * reset. Under masters_lock.
+ */
 static void refuse_start(struct simhca *hca, int fn, u8 reg)
 {
 	hca->func[fn].refused = reg;
@@ -285,7 +289,10 @@ static bool was_answered(struct pci_dev *pdev, u8 answer)
 	return value == answer;
 }
 
-/* In the guest, main.c:mlx4_init_slave: MLX4_COMM_CMD_RESET, then MLX4_COMM_CMD_VHCR0 to _EN, which are one here. */
+/*
+ * In the guest, main.c:mlx4_init_slave: MLX4_COMM_CMD_RESET, then MLX4_COMM_CMD_VHCR0 to _EN, which
+ * are one here.
+ */
 int simhca_vf_begin(struct pci_dev *pdev)
 {
 	u8 value = 0, count;

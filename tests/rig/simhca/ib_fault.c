@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The test's second way in: /sys/kernel/debug/simhca/<bdf>/faults. Any file of the iov/ tree fails or takes its time:
+ * The test's second way in: /sys/kernel/debug/simhca/<bdf>/faults. Any file of the iov/ tree fails
+ * or takes its time:
  *
  *   read|write PATTERN ERRNO MS TIMES [applied|lost]
  *   clear
  *
- * PATTERN is a glob on the path below iov/, where * matches slashes too; ERRNO 0 succeeds; the access takes MS first; TIMES 0 is until clear.
- * applied: a write fails, though it has taken effect. lost: it succeeds without effect.
+ * PATTERN is a glob on the path below iov/, where * matches slashes too; ERRNO 0 succeeds; the
+ * access takes MS first; TIMES 0 is until clear. applied: a write fails, though it has taken
+ * effect. lost: it succeeds without effect.
  */
 #include "iov_dir.h"
 

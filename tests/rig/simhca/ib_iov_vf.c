@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The iov/ tree, function half: iov/<fn>/ports/<p>/{pkey_idx,gid_idx,smi_enabled,enable_smi_admin}.
- * Checked against hw/mlx4/sysfs.c: register_one_pkey_tree (a VF has its own ports only), add_port, store_port_pkey,
- * add_vf_smi_entries; mlx4_core/cmd.c:mlx4_vf_set_enable_smi_admin.
+ * Checked against hw/mlx4/sysfs.c: register_one_pkey_tree (a VF has its own ports only), add_port,
+ * store_port_pkey, add_vf_smi_entries; mlx4_core/cmd.c:mlx4_vf_set_enable_smi_admin.
  */
 #include "iov_dir.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The PCI driver "mlx5_core". It matches no device by id: `driver_override` gives it the PF that mlx4_core had, so both
- * families fit on one emulated controller. Modelled: mlx5/core/sriov.c (mlx5_core_sriov_configure and what it calls),
- * mlx5/core/main.c (remove_one).
+ * The PCI driver "mlx5_core". It matches no device by id: `driver_override` gives it the PF that
+ * mlx4_core had, so both families fit on one emulated controller. Modelled: mlx5/core/sriov.c
+ * (mlx5_core_sriov_configure and what it calls), mlx5/core/main.c (remove_one).
  */
 #include "simhca_mlx5.h"
 
@@ -16,7 +16,9 @@ static struct mlx5 *to_mlx5(struct pci_dev *pdev)
 	return ((struct simhca *)pci_get_drvdata(pdev))->family_priv;
 }
 
-/* mlx5_sriov_enable: the vports come before the functions, with what the driver remembers of them. */
+/*
+ * mlx5_sriov_enable: the vports come before the functions, with what the driver remembers of them.
+ */
 static int enable_vfs(struct mlx5 *m, int n)
 {
 	int ret = mlx5_sysfs_add_vfs(m, n);

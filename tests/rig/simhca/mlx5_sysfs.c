@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * MLNX_OFED's files, not in the mainline kernel: <pf>/sriov/<n>/{node,port,policy} while VF n is enabled. Modelled after
- * sriov_sysfs.c of MLNX_OFED's mlx5_core (guid_show, guid_store, policy_show, policy_store): values come from firmware.
+ * MLNX_OFED's files, not in the mainline kernel: <pf>/sriov/<n>/{node,port,policy} while VF n is
+ * enabled. Modelled after sriov_sysfs.c of MLNX_OFED's mlx5_core (guid_show, guid_store,
+ * policy_show, policy_store): values come from firmware.
  */
 #include "simhca_mlx5.h"
 

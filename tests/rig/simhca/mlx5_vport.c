@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Vports: what firmware has of them, what the driver remembers, and how the kernel's own ib_ipoib gets at both.
- * Modelled: hw/mlx5/ib_virt.c (all ops; rtnetlink reaches them by ulp/ipoib/ipoib_main.c: ipoib_netdev_ops_pf),
- * mlx5/core/vport.c (mlx5_core_modify_hca_vport_context), mlx5/core/sriov.c (sriov_restore_guids).
+ * Vports: what firmware has of them, what the driver remembers, and how the kernel's own ib_ipoib
+ * gets at both. Modelled: hw/mlx5/ib_virt.c (all ops; rtnetlink reaches them by
+ * ulp/ipoib/ipoib_main.c: ipoib_netdev_ops_pf), mlx5/core/vport.c
+ * (mlx5_core_modify_hca_vport_context), mlx5/core/sriov.c (sriov_restore_guids).
  */
 #include "simhca_mlx5.h"
 
@@ -45,7 +46,10 @@ static void copy_selected(struct mlx5_vport *to, enum mlx5_select select,
 		to->policy = from->policy;
 }
 
-/* Under the lock. To the record of what guests see; an adapter that is not loaded yet has no guests. */
+/*
+ * Under the lock. To the record of what guests see; an adapter that is not loaded yet has no
+ * guests.
+ */
 static void show_vport(struct mlx5 *m, int vf)
 {
 	struct simhca *hca = pci_get_drvdata(m->pdev);
@@ -71,7 +75,10 @@ static int modify_firmware(struct mlx5 *m, int vf, enum mlx5_select select,
 	return 0;
 }
 
-/* ib_virt.c:set_vf_node_guid, set_vf_port_guid, mlx5_ib_set_vf_link_state: remembered once firmware has taken it. */
+/*
+ * ib_virt.c:set_vf_node_guid, set_vf_port_guid, mlx5_ib_set_vf_link_state: remembered once firmware
+ * has taken it.
+ */
 int mlx5_set_vport(struct mlx5 *m, int vf, enum mlx5_select select, const struct mlx5_vport *want)
 {
 	int ret;
@@ -101,8 +108,8 @@ int mlx5_query_vport(struct mlx5 *m, int vf, struct mlx5_vport *ret)
 }
 
 /*
- * Under the lock. sriov_restore_guids: what is not zero goes back to firmware, a former tenant's GUID, too. A policy of
- * "down" is zero there.
+ * Under the lock. sriov_restore_guids: what is not zero goes back to firmware, a former tenant's
+ * GUID, too. A policy of "down" is zero there.
  */
 static void restore(struct mlx5 *m, int vf)
 {

@@ -112,7 +112,10 @@ struct simhca_qp_context {
 	bool live;
 };
 
-/* What a virtual machine that holds a VF sees on one of its ports. Zeroed before it is filled: it is compared as memory. */
+/*
+ * What a virtual machine that holds a VF sees on one of its ports. Zeroed before it is filled: it
+ * is compared as memory.
+ */
 struct simhca_sight {
 	char holder[SIMHCA_UUID + 1]; /* UUID of the domain; empty: nobody has the VF open */
 	u64 requested;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * mlx5_core: a simulated ConnectX-5. It is a family of adapters (simhca.h) on mlx4_core and mlx4_ib, which
- * therefore stay loaded; what is its own are vports, sriov_configure, and MLNX_OFED's files.
+ * mlx5_core: a simulated ConnectX-5. It is a family of adapters (simhca.h) on mlx4_core and
+ * mlx4_ib, which therefore stay loaded; what is its own are vports, sriov_configure, and
+ * MLNX_OFED's files.
  */
 #ifndef SIMHCA_MLX5_H
 #define SIMHCA_MLX5_H
