@@ -233,10 +233,26 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	free(r);
 }
 
-/* True if the answer speaks of this report only, and the SM is otherwise at work. */
-static bool delays_one_report(int status)
+/* Of statuses that else speak of the SM as a whole, or of whoever asks. */
+static bool is_of_one_port(struct json_object *problem)
 {
-	return status == 409 || status == 429 || status == 500 || status == 507;
+	static const char *const codes[] = {"not_your_port", "keys_on_the_way",
+					    "changed_meanwhile"};
+	const char *code = NULL;
+
+	if (json_object_is_type(problem, json_type_object))
+		(void)vhca_json_opt_string(problem, "code", &code, NULL);
+	for (size_t i = 0; code && i < VHCA_ARRAY_SIZE(codes); i++)
+		if (strcmp(code, codes[i]) == 0)
+			return true;
+	return false;
+}
+
+/* True if the answer speaks of this report only, and the SM is otherwise at work. */
+static bool delays_one_report(int status, struct json_object *problem)
+{
+	return status == 409 || status == 429 || status == 500 || status == 507 ||
+	       is_of_one_port(problem);
 }
 
 static void delay(struct vhca_outbox *ob, struct report *r, int status, struct json_object *doc)
@@ -244,7 +260,7 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 	struct vhca_outbox_row row;
 	char reason[sizeof(r->reason)];
 
-	if (delays_one_report(status)) {
+	if (delays_one_report(status, doc)) {
 		vhca_sm_line_works(&ob->line);
 		r->next_try = vhca_now_ms() + vhca_backoff_next(&r->backoff);
 	} else {

@@ -277,6 +277,24 @@ static void unknown_port_waits_alone(void **state)
 	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
 }
 
+/* Another port of this host may be heard. */
+static void refused_port_waits_alone(void **state)
+{
+	struct box *f = *state;
+
+	f->sm.refuse_code = "not_your_port";
+	f->sm.refuse_kind = VHCA_ERR_DENIED;
+	f->sm.refuse_only = VGUID(1);
+	box_put_epoch(f, VGUID(1), 1);
+	box_wait_until(f, box_count_answers(f, VHCA_SM_RETRY) > 0);
+	box_put_epoch(f, VGUID(2), 1);
+	box_wait_until(f, false_sm_effects(&f->sm, VGUID(2)) == 1);
+	assert_true(vhca_outbox_reachable(f->ob));
+	f->sm.refuse_code = NULL;
+	box_wait_all_done(f);
+	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
+}
+
 static void kick_tries_at_once(void **state)
 {
 	struct box *f = *state;
@@ -553,6 +571,7 @@ int main(void)
 		CASE(superseded_is_dropped),
 		CASE(refused_is_dropped_with_the_reason),
 		CASE(unknown_port_waits_alone),
+		CASE(refused_port_waits_alone),
 		CASE(kick_tries_at_once),
 		CASE(rotates_to_the_master),
 		CASE(backs_off_when_no_url_works),
