@@ -166,7 +166,8 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 		return;
 	if (!res->hw.foreign) /* else the SM has changed the table meanwhile */
 		count_failure(e, vf, &res->err);
-	is_broken = vf->failures >= VHCA_VF_FAILURES_MAX;
+	/* In a migration no other VF takes its place, and it is tried once more. */
+	is_broken = vf->failures >= VHCA_VF_FAILURES_MAX && !vf->claim->migrating;
 	if (vf->claim->away || (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
 		return;
 	vf->claim->failure = res->err;

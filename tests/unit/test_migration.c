@@ -640,6 +640,28 @@ static void test_destination_restarted_while_copying(void **state)
 	assert_true(pair_until(p, at_home, &one));
 }
 
+static bool has_failed_often(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0) && claim_on(p, 0)->vf->failures == VHCA_VF_FAILURES_MAX;
+}
+
+/* No other VF takes its place in a migration: what quarantines others does not end its claim. */
+static void test_program_fails_after_a_roll_back(void **state)
+{
+	struct pair *p = *state;
+	const struct vhca_vf *vf = claim_on(p, 0)->vf;
+
+	p->copy_fails = true;
+	p->w[0].broken_effect = VHCA_EFFECT_PROGRAM;
+	p->w[0].broken_vfs = ~0U;
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, has_failed_often, NULL));
+	p->w[0].broken_vfs = 0;
+	assert_true(pair_until(p, at_home, &zero));
+	assert_ptr_equal(claim_on(p, 0)->vf, vf);
+}
+
 static unsigned int run_with_failing_attach(struct pair *p, unsigned int host, bool copy_fails)
 {
 	struct vhca_bdf guest = claim_on(p, 0)->guest;
@@ -815,6 +837,7 @@ int main(void)
 		TEST(test_destination_restarted_while_copying),
 		TEST(test_attach_fails_after_the_arrival),
 		TEST(test_attach_fails_after_a_roll_back),
+		TEST(test_program_fails_after_a_roll_back),
 		TEST(test_killed_before_the_claim_is_settled),
 		TEST(test_roll_back_while_libvirt_is_away),
 		TEST(test_lease_frees_the_reservation),
