@@ -37,7 +37,7 @@ static int check_vf(struct vhca_engine *e, const struct vhca_vf *vf, struct vhca
 	if (user)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_in_use", EBUSY,
 				      "domain %s has %s", user->info->name, VHCA_BDF_STR(vf->bdf));
-	if (vf->committing || vf->host.effect || vf->virt.effect || vf->adopt)
+	if (vf->committing || vf->host.effect || vf->virt.effect || vf->adopt || vf->to_hca)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
 				      "%s is just being changed", VHCA_BDF_STR(vf->bdf));
 	return 0;
@@ -68,6 +68,17 @@ static bool is_awaited(const struct vhca_engine *e, const struct vhca_hca *hca)
 		TAILQ_FOREACH (vf, &other->vfs, link)
 			if (vf->to_hca == hca)
 				return true;
+	return false;
+}
+
+/* One without VFs has none that could be busy. */
+static bool is_forgotten(const struct vhca_engine *e, const struct vhca_hca *hca)
+{
+	const struct engine_forget *f;
+
+	TAILQ_FOREACH (f, &e->forgets, link)
+		if (f->hca == hca)
+			return true;
 	return false;
 }
 
@@ -155,9 +166,13 @@ void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	int r = check_forget(e, hca, &err);
-	struct engine_forget *f = r < 0 ? NULL : new_forget(e, hca);
+	struct engine_forget *f;
 	struct vhca_txn *txn;
 
+	if (!r && is_forgotten(e, hca))
+		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EAGAIN,
+				   "%s is just being forgotten", VHCA_BDF_STR(hca->facts.bdf));
+	f = r < 0 ? NULL : new_forget(e, hca);
 	if (!r && !f)
 		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "forget");
 	if (!f) {

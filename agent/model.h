@@ -4,8 +4,8 @@
 /*
  * The agent's state in memory: HCAs and their VFs, claims, live domains. Owned by the state thread;
  * the store holds what must survive (agent/journal.h). Objects are found by their natural keys and
- * live as long as the model, except claims (deleted when their VF is free again) and domains
- * (deleted when libvirt no longer lists them).
+ * live as long as the model, except claims (deleted when their VF is free again), domains (deleted
+ * when libvirt no longer lists them), and adapters that are forgotten by request.
  */
 #include <sys/queue.h>
 

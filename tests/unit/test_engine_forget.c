@@ -125,6 +125,23 @@ static void test_refused_while_it_is_being_forgotten(void **state)
 	assert_true(a.ok);
 }
 
+/* No VF is busy that could tell. */
+static void test_adapter_without_vfs_is_forgotten_once(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	w->n_vfs = 0;
+	world_start(w);
+	world_settle(w);
+	pull_out(w);
+	vhca_engine_forget(w->engine, the_hca(w), on_answer, &a);
+	assert_string_equal(forget(w).code, "vf_busy");
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_null(the_hca(w));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +151,7 @@ int main(void)
 		TEST(test_refused_while_it_is_claimed),
 		TEST(test_adapter_that_comes_back_meanwhile_stays),
 		TEST(test_refused_while_it_is_being_forgotten),
+		TEST(test_adapter_without_vfs_is_forgotten_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
