@@ -129,10 +129,13 @@ static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 	struct vhca_txn *txn;
 
 	/* Made since; whoever moves or ends it has its own way with epochs. */
-	if (c && !c->migrating && !c->ending) {
+	if (c && !c->migrating && !c->ending && !c->orphan) {
 		raise_epoch(e, c, epoch + 1);
-		engine_save_and_report(e, c->vf);
-		return;
+		/* Behind what is on its way to the disk, which may be the claim's end. */
+		if (c->vf->committing)
+			c->vf->unsaved = c->vf->unreported = true;
+		else
+			engine_save_and_report(e, c->vf);
 	}
 	(void)vhca_model_set_epoch(&e->model, guid, epoch + 1); /* known: no memory needed */
 	txn = vhca_txn_new(e->args.store);

@@ -54,6 +54,8 @@ static void outbid(struct vhca_mig *m)
 
 	while (m->handed && (c = vhca_migration_claim(m, c)))
 		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+	if (m->handed)
+		vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
 	m->handed = false;
 	mig_reason(m, "%s", m->failure.msg);
 }

@@ -254,7 +254,8 @@ static bool is_still_leaving(const struct vhca_migrations *ms, const struct vhca
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (m, &ms->list, link)
-		if (m->state == VHCA_MIG_FINISHING && vhca_uuid_equal(&m->domain, domain))
+		if (m->state == VHCA_MIG_FINISHING && vhca_migration_claim(m, NULL) &&
+		    vhca_uuid_equal(&m->domain, domain))
 			return true;
 	TAILQ_FOREACH (c, &ms->model->claims, link)
 		if (c->ending && vhca_uuid_equal(&c->domain, domain) &&

@@ -152,12 +152,12 @@ static struct json_object *body_of(const struct call *call)
 	return call->effect == VHCA_MIG_EFFECT_HANDOVER ? epochs_doc(call->m) : NULL;
 }
 
-static uint32_t answer_ms(const struct vhca_conf *conf)
+/* Only a reservation waits for the port's keys. */
+static uint32_t answer_ms(const struct vhca_conf *conf, enum vhca_mig_effect effect)
 {
-	uint32_t keys_ms =
-		conf->pkey_timeout_ms > PEER_KEYS_MS ? conf->pkey_timeout_ms : PEER_KEYS_MS;
+	bool longer = effect == VHCA_MIG_EFFECT_CLAIM && conf->pkey_timeout_ms > PEER_KEYS_MS;
 
-	return PEER_SCRUB_MS + keys_ms;
+	return PEER_SCRUB_MS + (longer ? conf->pkey_timeout_ms : PEER_KEYS_MS);
 }
 
 static int send_request(struct call *call)
@@ -169,7 +169,7 @@ static int send_request(struct call *call)
 		.method = requests[call->effect].method,
 		.url = url,
 		.connect_ms = PEER_CONNECT_MS,
-		.total_ms = answer_ms(call->p->conf),
+		.total_ms = answer_ms(call->p->conf, call->effect),
 		.auth = call->p->auth,
 	};
 	int r;
