@@ -56,6 +56,7 @@
 #define TAKE_OVER_MS	 1000U
 #define LOOK_MS		 2000U
 #define BUSY_LOOK_MS	 5
+#define POLL_PAUSE_NS	 100000000
 
 struct plugin {
 	osm_opensm_t *osm;
@@ -234,8 +235,10 @@ static void *thread_main(void *arg)
 
 	while (!atomic_load(&p->stop)) {
 		if (poll(fds, VHCA_ARRAY_SIZE(fds), poll_timeout(p)) < 0 && errno != EINTR) {
-			vhca_log_error("poll: %s; the API is closed", strerror(errno));
-			return NULL;
+			/* OpenSM waits for this thread at a take-over: it has to go on. */
+			vhca_log_error("poll: %s", strerror(errno));
+			(void)nanosleep(&(struct timespec){.tv_nsec = POLL_PAUSE_NS}, NULL);
+			continue;
 		}
 		if (fds[0].revents)
 			(void)!read(p->wake_fd, &count,
@@ -606,10 +609,11 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_pkeys_sent(p->osm, &p->subnet.pkeys);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
+		/* Notes which ports are physical, which the service looks at. */
+		vhca_osm_opensm_swept(&p->subnet, true);
 		vhca_osm_service_on_subnet_up(p->service);
 		if (p->conf.lids_move)
 			settle_lids(p);
-		vhca_osm_opensm_swept(&p->subnet, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

@@ -369,7 +369,7 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 	/* What is not durable yet must not take effect. */
 	if (is_saved(s) && vhca_osm_publisher_write_due(&s->publisher, now))
 		publish_partitions(s, now);
-	if (vhca_osm_publisher_apply_due(&s->publisher))
+	if (!s->ops->is_busy(s->ctx) && vhca_osm_publisher_apply_due(&s->publisher))
 		bring_into_effect(s, now);
 	if (vhca_osm_publisher_look_due(&s->publisher, now))
 		look_for_answers(s, now);
