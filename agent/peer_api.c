@@ -103,7 +103,7 @@ static int check_node(const struct vhca_peer_api *api, const struct vhca_http_re
 			     "%s does not speak for the node %.64s", who, node);
 	vhca_error_hint(err,
 			"here, [peer NAME] with \"certificate = %s\" has to have the other's "
-			"node_name for its NAME",
+			"node_name, or what stands before its first dot, for its NAME",
 			who);
 	return -EACCES;
 }

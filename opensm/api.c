@@ -363,7 +363,9 @@ static int check_follower(const struct vhca_osm_api *api, const struct vhca_http
 	r = vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
 			   "lid_policy follow needs the role admin: LID %u may be another node's",
 			   move->from_lid);
-	vhca_error_hint(err, "[http] roles in vhcasm.conf, or a token's line, gives that role");
+	vhca_error_hint(err,
+			"a certificate that [agents] lists is agent and nothing else: ask as one "
+			"that [http] roles in vhcasm.conf names, or with a token of that role");
 	return r;
 }
 

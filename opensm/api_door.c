@@ -35,6 +35,17 @@ static int check_agents(const struct vhca_osm_conf *conf, const struct vhca_call
 	return 0;
 }
 
+/* For a certificate in [agents] no rule counts. */
+static const char *who_may(const struct vhca_osm_conf *conf)
+{
+	if (!is_on_network(conf))
+		return "root, OpenSM's user, and whom [http] roles in vhcasm.conf names";
+	if (conf->agents.listed)
+		return "report whom [agents] in vhcasm.conf lists, and do other things whom [http] "
+		       "roles names and [agents] does not list";
+	return "whom [http] roles in vhcasm.conf names";
+}
+
 /* Without [agents] whoever is let in reports and reads, as ever; what he is not to do needs a
  * rule. */
 static int load_rules(struct vhca_caller_rules *rules, const struct vhca_osm_conf *conf,
@@ -44,8 +55,7 @@ static int load_rules(struct vhca_caller_rules *rules, const struct vhca_osm_con
 	int r;
 
 	*rules = (struct vhca_caller_rules){
-		.may = local ? "root, OpenSM's user, and whom [http] roles in vhcasm.conf names"
-			     : "whom [agents] and [http] roles in vhcasm.conf name",
+		.may = who_may(conf),
 		.others = listed ? VHCA_CALLER_READ : VHCA_CALLER_AGENT_READ,
 		.is_agent = listed ? is_agent : NULL,
 		.agents = &conf->agents,

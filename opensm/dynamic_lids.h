@@ -5,9 +5,9 @@
  * Which vGUID has which dynamic LID, and at which PF: the way to the LID is the way to the PF. In
  * memory, and as a text, sorted by vGUID:
  *
- *        vhcasm-dynamic-lids 1
- *        d VGUID LID PF_PORT_GUID
- *        end RECORDS
+ *    vhcasm-dynamic-lids 1
+ *    d VGUID LID PF_PORT_GUID
+ *    end RECORDS
  *
  * The last line proves that nothing is missing. A file with anything else in it is refused as a
  * whole.

@@ -6,11 +6,13 @@
  * ways of another one. No path is computed: a LID takes over entries that led to its new place
  * before.
  *
- *  deterministic  On every switch the two LIDs exchange their entries. All paths and their balance stay as the routing engine made them.
- *  skyline           A switch keeps its entry if that still lies on a shortest way to the LID's new place. Inside one leaf
- *                   only the leaf switch changes.
- *  auto           Skyline inside a leaf, else deterministic. Hypervisors that are switches (their cables lead to one
- *                   other switch) are inside a leaf together if that is the same one.
+ *  deterministic  On every switch the two LIDs exchange their entries. All paths and their balance
+ *                 stay as the routing engine made them.
+ *  skyline        A switch keeps its entry if that still lies on a shortest way to the LID's new
+ *                 place. Inside one leaf only the leaf switch changes.
+ *  auto           Skyline inside a leaf, else deterministic. Hypervisors that are switches (their
+ *                 cables lead to one other switch) are inside a leaf together if that is the same
+ *                 one.
  */
 #include "opensm/fabric.h"
 

@@ -22,8 +22,9 @@ static int not_your_port(const struct vhca_osm_node *by, uint64_t port_guid, con
 			       VHCA_GUID_STR(port_guid), why);
 
 	vhca_error_hint(err,
-			"ports in a line of [agents] in vhcasm.conf are that node's; one that "
-			"is pinned, who has the role admin releases: DELETE /v1/pins/%s",
+			"ports in a line of [agents] in vhcasm.conf are that node's; a pinned "
+			"one is released by the role admin, DELETE /v1/pins/%s, or by writing "
+			"it into a line, and a restart of OpenSM",
 			VHCA_GUID_STR(port_guid));
 	vhca_log_warning("%s is not heard for port %s: %s", by->name, VHCA_GUID_STR(port_guid),
 			 why);

@@ -4,14 +4,14 @@
 /*
  * The table as a text, one record a line:
  *
- *        vhcasm-state 2
- *        t VGUID EPOCH PORT_GUID                        tombstones, oldest first
- *        n VGUID EPOCH PORT_GUID                        of those that were never bound
- *        b VGUID EPOCH PORT_GUID GID_INDEX LID PKEY,...        ("-" = no keys)
- *        m PORT_GUID PKEY,...                        declared keys
- *        i PORT_GUID PKEY,...                        inherited keys
- *        p PORT_GUID NODE                        ports that have a node
- *        end RECORDS
+ *    vhcasm-state 2
+ *    t VGUID EPOCH PORT_GUID                         tombstones, oldest first
+ *    n VGUID EPOCH PORT_GUID                         of those that were never bound
+ *    b VGUID EPOCH PORT_GUID GID_INDEX LID PKEY,...  bindings ("-" = no keys)
+ *    m PORT_GUID PKEY,...                            declared keys
+ *    i PORT_GUID PKEY,...                            inherited keys
+ *    p PORT_GUID NODE                                ports that have a node
+ *    end RECORDS
  *
  * A text of version 1, which has all tombstones as "t", is read, too. The last line proves that
  * nothing is missing. A file that does not match to the letter is refused as a whole: what it

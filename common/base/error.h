@@ -7,8 +7,8 @@
  *  - mechanism (common/): a function returns 0 (or a count >= 0) or a negative errno. It neither
  *    logs nor prints, and writes its ret_ outputs only on success.
  *  - meaning (sriov, pkey, sm, conf, agent, ctl): the same int, plus `struct vhca_error *err` as
- * the last argument. It lives on the caller's stack, owns no memory and needs no release. err may
- * be NULL.
+ *    the last argument. It lives on the caller's stack, owns no memory and needs no release. err
+ *    may be NULL.
  *
  * The kind selects HTTP status, CLI exit code and retry policy; the code is a stable
  * machine-readable word (API); msg and hint are for people and may change. A message names object

@@ -204,7 +204,7 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 	if (strncmp(req->who, "token:", 6) == 0)
 		vhca_error_hint(err, "the token's line in token_file says what it may");
 	else
-		vhca_error_hint(err, "ask as one who may (%s), or have a rule added", rules->may);
+		vhca_error_hint(err, "ask as one who may: %s", rules->may);
 	return -EACCES;
 }
 

@@ -182,6 +182,7 @@ class Door(Case):
                 (None, "by-uri", "PUT", f"/v1/members/{fabric.port_guid(HOST)}", member, None)):
             status, doc = self.ask(path, token, client, method, body)
             self.assertEqual((status, doc.get("code")), (403 if code else 200, code), f"{client}: {method} {path}: {doc}")
+            self.assertEqual("whom [http] roles names and [agents] does not list" in doc.get("hint", ""), bool(code), doc)
         self.assertEqual(sm.stop(), 0)
         self.assertIn(f"audit: cert:localhost (read, 127.0.0.1) PUT /v1/members/{fabric.port_guid(HOST)}: 403 role_needed", sm.log())
         self.assertNotIn("no section [agents]", sm.log())

@@ -269,7 +269,9 @@ static void only_peers_are_agents(void **state)
 	hosts_begin(&h, "https", door());
 	assert_string_equal(say(&h, "by-uri", "GET", "", NULL), "role_needed");
 	assert_non_null(strstr(answer.err.msg, "cert:spiffe://x/y has nobody"));
-	assert_non_null(strstr(answer.err.hint, "[peer]"));
+	assert_string_equal(
+		answer.err.hint,
+		"ask as one who may: whose certificate is that of a [peer] in vhcad.conf");
 	assert_string_equal(say(&h, "by-uri", "PUT", "", "hvb"), "role_needed");
 	assert_string_equal(say(&h, "by-uri", "POST", "/abort", NULL), "role_needed");
 	assert_int_equal(changes, 0);
