@@ -39,11 +39,11 @@ static bool is_virtual(const struct vhca_osm_table *t, uint64_t guid)
 }
 
 static int check_unclaimed(const struct vhca_osm_table *t, const struct vhca_osm_node *by,
-			   uint64_t port_guid, struct vhca_error *err)
+			   uint64_t port_guid, bool physical, struct vhca_error *err)
 {
 	if (by->line && by->line->n_ports > 0)
 		return not_your_port(by, port_guid, "its line in [agents] has others", err);
-	if (is_virtual(t, port_guid))
+	if (!physical && is_virtual(t, port_guid))
 		return not_your_port(by, port_guid, "it is a virtual GUID", err);
 	if (vhca_osm_table_pins_of(t, by->name) < VHCA_OSM_NODE_PORTS_MAX)
 		return 0;
@@ -52,7 +52,8 @@ static int check_unclaimed(const struct vhca_osm_table *t, const struct vhca_osm
 }
 
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
-			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err)
+			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
+			struct vhca_error *err)
 {
 	const char *node = vhca_osm_node_of(agents, t, port_guid);
 
@@ -60,7 +61,7 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 		return 0;
 	if (node)
 		return not_your_port(by, port_guid, "it is another node's", err);
-	return check_unclaimed(t, by, port_guid, err);
+	return check_unclaimed(t, by, port_guid, physical, err);
 }
 
 /* Of nobody's port, the one who says that it is his. */
@@ -78,12 +79,12 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   struct vhca_error *err)
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
-	int r = port_guid ? vhca_osm_node_check(agents, t, by, port_guid, err) : 0;
+	int r;
 
-	if (r < 0 || !by || !b || b->withdrawn ||
+	if (!by || !b || b->withdrawn ||
 	    vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid) ||
 	    has_port(agents, t, by, b->port_guid, port_guid))
-		return r;
+		return 0;
 	r = vhca_error_set(err, VHCA_ERR_DENIED, "not_the_owner", 0,
 			   "%s is bound to port %s, for which %s is not heard",
 			   VHCA_GUID_STR(vguid), VHCA_GUID_STR(b->port_guid), by->name);

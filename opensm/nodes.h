@@ -18,14 +18,16 @@ struct vhca_osm_node {
 const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			     uint64_t port_guid);
 /*
- * May it speak for the port? For nobody's only if its own line names none, and never for a virtual
- * GUID. Errors: not_your_port, logged; table_full.
+ * May it speak for the port? For nobody's only if its own line names none, and not for a virtual
+ * GUID, unless the fabric shows that the port is physical. Errors: not_your_port, logged;
+ * table_full.
  */
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
-			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err);
+			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
+			struct vhca_error *err);
 /*
- * May it withdraw the vGUID? port_guid: as whom, 0 = not said. Of an older epoch, or a tie, the
- * table says what is wrong. Errors: those of check(); not_the_owner.
+ * May it withdraw the vGUID? port_guid: as whom, for which it may speak; 0 = not said. Of an older
+ * epoch, or a tie, the table says what is wrong. Error: not_the_owner.
  */
 int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   const struct vhca_osm_table *t, const struct vhca_osm_node *by,

@@ -654,8 +654,12 @@ int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struc
 				   uint64_t port_guid, struct vhca_error *err)
 {
 	int r = by ? check_master(s, err) : 0;
+	bool physical;
 
-	return r < 0 ? r : vhca_osm_node_check(&s->conf.agents, s->table, by, port_guid, err);
+	if (!by || r < 0)
+		return r;
+	physical = s->ops->is_physical(s->ctx, port_guid);
+	return vhca_osm_node_check(&s->conf.agents, s->table, by, port_guid, physical, err);
 }
 
 int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
@@ -679,6 +683,8 @@ int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
 {
 	int r = by ? check_master(s, err) : 0;
 
+	if (r == 0 && port_guid)
+		r = vhca_osm_service_check_speaker(s, by, port_guid, err);
 	return r < 0 ? r
 		     : vhca_osm_node_check_withdrawal(&s->conf.agents, s->table, by, vguid, epoch,
 						      port_guid, err);

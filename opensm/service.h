@@ -57,7 +57,7 @@ int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struc
  */
 int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
 			 uint64_t port_guid, struct vhca_error *err);
-/* May it withdraw the vGUID? Errors: not_master; those of vhca_osm_node_check_withdrawal(). */
+/* May it withdraw the vGUID? Errors: those of check_speaker(); not_the_owner. */
 int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
 				      const struct vhca_osm_node *by, uint64_t vguid,
 				      uint64_t epoch, uint64_t port_guid, struct vhca_error *err);

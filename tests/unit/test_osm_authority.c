@@ -287,6 +287,21 @@ static void a_port_is_not_denied_by_withdrawing_it(void **state)
 	assert_string_equal(speak(w, &hv1, PORT_B), "");
 }
 
+/* The fabric has the last word: who binds a port's GUID before its host is up gets nothing. */
+static void a_port_is_not_denied_by_binding_it(void **state)
+{
+	struct world *w = *state;
+
+	assert_string_equal(bind(w, PORT_B, 1, PORT_A), "");
+	w->fake.physical = PORT_B; /* its host is up */
+	assert_string_equal(bind(w, PORT_B, 2, PORT_A), "guid_is_a_port");
+	assert_string_equal(speak(w, &hv2, PORT_B), "");
+	assert_string_equal(bind(w, GUID_1, 1, PORT_B), "");
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0);
+	assert_int_equal(vhca_osm_service_withdraw(w->service, PORT_B, 1, 0, NULL), 0);
+	assert_string_equal(speak(w, &hv1, PORT_B), ""); /* nor does what is left of it */
+}
+
 static void a_line_has_the_last_word(void **state)
 {
 	struct world *w = *state;
@@ -345,6 +360,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_is_its_first_speakers, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_virtual_guid_is_nobodys_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_port_is_not_denied_by_withdrawing_it, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_port_is_not_denied_by_binding_it, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_line_has_the_last_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_pins_all_ports, setup, teardown),
