@@ -45,10 +45,7 @@ static int check_unclaimed(const struct vhca_osm_table *t, const struct vhca_osm
 		return not_your_port(by, port_guid, "its line in [agents] has others", err);
 	if (!physical && is_virtual(t, port_guid))
 		return not_your_port(by, port_guid, "it is a virtual GUID", err);
-	if (vhca_osm_table_pins_of(t, by->name) < VHCA_OSM_NODE_PORTS_MAX)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0, "port %s: %s has %d ports",
-			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+	return 0;
 }
 
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,

@@ -21,7 +21,8 @@
 
 struct fake {
 	bool standby;
-	bool anything;	   /* any GUID is a port */
+	bool anything; /* any GUID is a port, but the one that has gone */
+	uint64_t gone;
 	uint64_t physical; /* a port of which the fabric shows it */
 	uint16_t pkey;	   /* found at all ports */
 };
@@ -39,7 +40,7 @@ static bool fake_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
 	const struct fake *f = ctx;
 
 	*ret = (struct vhca_osm_port_info){5, VHCA_OSM_PORT_ACTIVE, 128};
-	return guid == PORT_A || guid == PORT_B || f->anything;
+	return guid == PORT_A || guid == PORT_B || (f->anything && guid != f->gone);
 }
 
 static bool fake_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
@@ -265,6 +266,7 @@ static void a_port_is_its_first_speakers(void **state)
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_your_port");
 	w->fake.standby = true;
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_master");
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0); /* its own one */
 }
 
 /* Nor a guest's own port, which it would have with the pin. */
@@ -331,6 +333,41 @@ static void nobody_pins_all_ports(void **state)
 	assert_string_equal(speak(w, &hv2, PORT_A), "");
 }
 
+/* A card has gone, and another one is in its place. */
+static void a_port_that_has_gone_makes_room(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.anything = true;
+	assert_string_equal(speak(w, &hv2, 100), "");
+	w->fake.gone = 100;
+	for (uint64_t port = 1; port <= VHCA_OSM_NODE_PORTS_MAX; port++)
+		assert_string_equal(speak(w, &hv1, port), "");
+	assert_string_equal(speak(w, &hv1, PORT_A), "table_full"); /* what has gone is another's */
+	w->fake.gone = 7;
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_null(vhca_osm_table_pinned(vhca_osm_service_table(w->service), 7));
+	assert_string_equal(speak(w, &hv2, 7), ""); /* it is nobody's, and not there to pin */
+	assert_string_equal(speak(w, &hv1, PORT_B), "table_full");
+}
+
+/* Of a node that has another name, or is no more. */
+static void pins_of_strangers_end(void **state)
+{
+	struct world *w = *state;
+
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_string_equal(speak(w, &hv2, PORT_B), "");
+	w->conf.agents.listed = true;
+	assert_int_equal(vhca_osm_agents_add(&w->conf.agents, "hv1", "cert:hv1", NULL), 0);
+	start_again(w);
+	assert_string_equal(speak(w, &hv2, PORT_A), "not_your_port");
+	w->conf.agents.list[0].node[2] = '9';
+	start_again(w);
+	assert_string_equal(speak(w, &hv2, PORT_A), "");
+	assert_string_equal(speak(w, &hv1, PORT_B), "not_your_port"); /* a token's stays */
+}
+
 static void a_stranger_withdraws_nothing(void **state)
 {
 	struct world *w = *state;
@@ -365,6 +402,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_line_has_the_last_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_pins_all_ports, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_has_gone_makes_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(pins_of_strangers_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stranger_withdraws_nothing, setup, teardown),
 	};
 
