@@ -275,7 +275,9 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
 	uint64_t vguid = 0, epoch = 0, port_guid = 0;
+	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_node node;
+	const struct vhca_osm_node *by = speaker(api, req, &node);
 	bool keep = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
@@ -288,11 +290,11 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_keep(req, &keep, &err);
 	move.want.vguid = vguid;
-	keep = keep || vhca_osm_table_is_another_owners(vhca_osm_service_table(api->service), vguid,
-							epoch, port_guid);
+	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
+						 port_guid);
 	if (r == 0)
-		r = vhca_osm_service_check_withdrawer(api->service, speaker(api, req, &node), vguid,
-						      epoch, port_guid, &err);
+		r = vhca_osm_service_check_withdrawer(api->service, by, vguid, epoch, port_guid,
+						      &err);
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)

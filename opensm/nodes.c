@@ -88,3 +88,14 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 	vhca_error_hint(err, "the node with that port may withdraw it, and who has the role admin");
 	return r;
 }
+
+bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
+			       const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+			       uint64_t port_guid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
+
+	if (vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid))
+		return true;
+	return by && b && b->withdrawn && !has_port(agents, t, by, b->port_guid, port_guid);
+}

@@ -32,5 +32,12 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   const struct vhca_osm_table *t, const struct vhca_osm_node *by,
 				   uint64_t vguid, uint64_t epoch, uint64_t port_guid,
 				   struct vhca_error *err);
+/*
+ * Is what the vGUID has left (a dynamic LID) another one's to end than the one's that withdraws it
+ * so? It waits for a migration's destination, and the source may say that none has come.
+ */
+bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
+			       const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+			       uint64_t port_guid);
 
 #endif

@@ -387,6 +387,35 @@ static void a_stranger_withdraws_nothing(void **state)
 	assert_string_equal(may_withdraw(w, NULL, 9, PORT_B), "");
 }
 
+static bool leaves_rest(struct world *w, const struct vhca_osm_node *by, uint64_t epoch,
+			uint64_t port)
+{
+	return vhca_osm_node_leaves_rest(&w->conf.agents, vhca_osm_service_table(w->service), by,
+					 GUID_1, epoch, port);
+}
+
+/* A LID that waits for a migration's destination is the source's to free, and an admin's. */
+static void what_waits_is_the_sources_to_end(void **state)
+{
+	struct world *w = *state;
+
+	assert_false(leaves_rest(w, &hv2, 5, 0)); /* nothing is known */
+	assert_string_equal(bind(w, GUID_1, 5, PORT_A), "");
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A));
+	assert_string_equal(withdraw(w, 5), "");
+	assert_true(leaves_rest(w, &hv2, 5, 0));
+	assert_true(leaves_rest(w, &hv2, 5, PORT_B));
+	assert_true(leaves_rest(w, &hv2, 6, PORT_B));
+	assert_true(leaves_rest(w, &hv1, 4, PORT_A)); /* of an older epoch */
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A));
+	assert_false(leaves_rest(w, &hv1, 5, 0));
+	assert_false(leaves_rest(w, NULL, 5, 0));
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_A, NULL), 0);
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A)); /* nobody's port: who says that it is his */
+	assert_true(leaves_rest(w, &hv2, 5, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +434,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_port_that_has_gone_makes_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(pins_of_strangers_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stranger_withdraws_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_waits_is_the_sources_to_end, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("osm_authority", tests, NULL, NULL);
