@@ -760,6 +760,27 @@ int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struc
 
 /* ---- checks ---- */
 
+/*
+ * Above half of the table nobody binds all that is left; what is there stays. Of an epoch that is
+ * over, the table says so.
+ */
+static int check_share(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+		       struct vhca_error *err)
+{
+	const struct vhca_osm_binding *old = vhca_osm_table_find(s->table, want->vguid);
+	size_t here = vhca_osm_table_bindings_at(s->table, want->port_guid);
+
+	if ((old && want->epoch <= old->epoch) ||
+	    (old && !old->withdrawn && old->port_guid == want->port_guid) ||
+	    here < VHCA_OSM_BINDINGS_AT_MAX ||
+	    vhca_osm_table_bindings(s->table) <= VHCA_OSM_BINDINGS_MAX / 2)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "%s: port %s has %zu bindings, and more than half of %d are in use",
+			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid), here,
+			      VHCA_OSM_BINDINGS_MAX);
+}
+
 static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			size_t *ret_pkeys_max, struct vhca_error *err)
 {
@@ -773,6 +794,8 @@ static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_
 		r = check_vguid(s, want, err);
 	if (r == 0)
 		r = check_jump(s, want->vguid, want->epoch, err);
+	if (r == 0)
+		r = check_share(s, want, err);
 	if (r == 0 && want->own_port) /* one that has gone for a while is as large as the other */
 		(void)check_port(s, want->vguid, ret_pkeys_max, NULL);
 	return r;

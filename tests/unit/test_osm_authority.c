@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "opensm/service.h"
 #include "tests/unit/tree.h"
 
@@ -416,6 +417,29 @@ static void what_waits_is_the_sources_to_end(void **state)
 	assert_true(leaves_rest(w, &hv2, 5, 0));
 }
 
+/* Above half of the table one port has no more than an adapter needs; below it is free. */
+static void nobody_binds_all_there_is(void **state)
+{
+	struct world *w = *state;
+	const uint64_t half = VHCA_OSM_BINDINGS_MAX / 2;
+
+	vhca_log_set_level(VHCA_LOG_ERROR);
+	for (uint64_t i = 0; i <= half; i++)
+		assert_string_equal(bind(w, GUID_1 + i, 1, i % 3 ? PORT_A : PORT_B), "");
+	assert_string_equal(bind(w, GUID_1 - 1, 1, PORT_A), "table_full");
+	assert_string_equal(bind(w, GUID_1, 2, PORT_A), "table_full"); /* it was PORT_B's */
+	assert_string_equal(bind(w, GUID_1, 1, PORT_A), "epoch_tie");
+	assert_string_equal(bind(w, GUID_1, 2, PORT_B), "");
+	w->fake.anything = true;
+	for (uint64_t i = 0; i < VHCA_OSM_BINDINGS_AT_MAX; i++)
+		assert_string_equal(bind(w, GUID_1 + half + 1 + i, 1, 7), "");
+	assert_string_equal(bind(w, GUID_1 - 1, 1, 7), "table_full");
+	start_again(w); /* what is there stays */
+	assert_int_equal(vhca_osm_table_bindings(vhca_osm_service_table(w->service)),
+			 half + 1 + VHCA_OSM_BINDINGS_AT_MAX);
+	vhca_log_set_level(VHCA_LOG_INFO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +459,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(pins_of_strangers_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stranger_withdraws_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_waits_is_the_sources_to_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_binds_all_there_is, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("osm_authority", tests, NULL, NULL);
