@@ -27,7 +27,7 @@ static int reserve(struct vhca_osm_agents *agents, struct vhca_error *err)
 	return 0;
 }
 
-static bool has_node(const struct vhca_osm_agents *agents, const char *node)
+bool vhca_osm_agents_have(const struct vhca_osm_agents *agents, const char *node)
 {
 	for (size_t i = 0; i < agents->n; i++)
 		if (strcmp(agents->list[i].node, node) == 0)
@@ -76,7 +76,7 @@ int vhca_osm_agents_add(struct vhca_osm_agents *agents, const char *node, const 
 	r = read_line(&agent, value, err);
 	if (r < 0)
 		return r;
-	if (has_node(agents, node))
+	if (vhca_osm_agents_have(agents, node))
 		return bad(err, node, "stands twice in [agents]");
 	if (agents->n == VHCA_OSM_AGENTS_MAX)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,

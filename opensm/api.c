@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
@@ -29,8 +30,13 @@ struct waiting {
 	struct json_object *body; /* the answer, if answer() is NULL */
 };
 
-/* A request that would wait for OpenSM's lock, and all others with it. */
+/*
+ * A request that would wait for OpenSM's lock, and all others with it. At most one for each
+ * connection.
+ */
 struct deferred {
+	TAILQ_ENTRY(deferred) link;
+	struct vhca_osm_api *api;
 	struct vhca_http_request *req;
 	void (*handler)(void *ctx, struct vhca_http_request *req);
 };
@@ -44,20 +50,41 @@ struct vhca_osm_api {
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
 	bool resuming; /* the first of the deferred ones is being handled */
-	size_t n_deferred;
-	struct deferred deferred[VHCA_OSM_CONNECTIONS_MAX];
+	TAILQ_HEAD(, deferred) deferred;
 };
 
 /* ---- while OpenSM computes ways ---- */
 
-static void refuse_deferred(struct vhca_http_request *req)
+static struct vhca_http_request *take_deferred(struct deferred *d)
 {
+	struct vhca_http_request *req = d->req;
+
+	TAILQ_REMOVE(&d->api->deferred, d, link);
+	vhca_http_on_cancel(req, NULL, NULL); /* the handler may set its own */
+	free(d);
+	return req;
+}
+
+/* Its client has gone: what is replied is dropped. */
+static void on_gone(void *arg)
+{
+	vhca_http_reply(take_deferred(arg), 200, NULL);
+}
+
+static void enqueue(struct vhca_osm_api *api, struct vhca_http_request *req,
+		    void (*handler)(void *ctx, struct vhca_http_request *req))
+{
+	struct deferred *d = calloc(1, sizeof(*d));
 	struct vhca_error err = VHCA_ERROR_INIT;
 
-	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
-			     "OpenSM computes ways, and %d requests wait for its tables",
-			     VHCA_OSM_CONNECTIONS_MAX);
-	vhca_http_reply_error(req, &err);
+	if (!d) {
+		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	*d = (struct deferred){.api = api, .req = req, .handler = handler};
+	TAILQ_INSERT_TAIL(&api->deferred, d, link);
+	vhca_http_on_cancel(req, on_gone, d);
 }
 
 /* True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
@@ -65,26 +92,24 @@ static void refuse_deferred(struct vhca_http_request *req)
 static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
 		  void (*handler)(void *ctx, struct vhca_http_request *req))
 {
-	if (api->resuming || (api->n_deferred == 0 && !vhca_osm_service_is_busy(api->service)))
+	if (api->resuming ||
+	    (TAILQ_EMPTY(&api->deferred) && !vhca_osm_service_is_busy(api->service)))
 		return false;
-	if (api->n_deferred == VHCA_OSM_CONNECTIONS_MAX) /* some of them have lost their client */
-		refuse_deferred(req);
-	else
-		api->deferred[api->n_deferred++] =
-			(struct deferred){.req = req, .handler = handler};
+	enqueue(api, req, handler);
 	return true;
 }
 
 static void resume(struct vhca_osm_api *api)
 {
-	size_t n = 0;
+	struct deferred *d;
 
 	api->resuming = true;
-	for (; n < api->n_deferred && !vhca_osm_service_is_busy(api->service); n++)
-		api->deferred[n].handler(api, api->deferred[n].req);
+	while ((d = TAILQ_FIRST(&api->deferred)) && !vhca_osm_service_is_busy(api->service)) {
+		void (*handler)(void *ctx, struct vhca_http_request *req) = d->handler;
+
+		handler(api, take_deferred(d));
+	}
 	api->resuming = false;
-	api->n_deferred -= n;
-	memmove(api->deferred, api->deferred + n, api->n_deferred * sizeof(*api->deferred));
 }
 
 /* Makes everything durable and lets the waiting senders know. */
@@ -275,7 +300,9 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
 	uint64_t vguid = 0, epoch = 0, port_guid = 0;
+	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
 	struct vhca_osm_node node;
+	const struct vhca_osm_node *by = speaker(api, req, &node);
 	bool keep = false, frees;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
@@ -288,11 +315,11 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = vhca_osm_read_keep(req, &keep, &err);
 	move.want.vguid = vguid;
-	keep = keep || vhca_osm_table_is_another_owners(vhca_osm_service_table(api->service), vguid,
-							epoch, port_guid);
+	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
+						 port_guid);
 	if (r == 0)
-		r = vhca_osm_service_check_withdrawer(api->service, speaker(api, req, &node), vguid,
-						      epoch, port_guid, &err);
+		r = vhca_osm_service_check_withdrawer(api->service, by, vguid, epoch, port_guid,
+						      &err);
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)
@@ -646,6 +673,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	api->service = service;
 	api->mover = mover;
 	vhca_osm_lists_init(&api->lists);
+	TAILQ_INIT(&api->deferred);
 	r = open_door(api, conf, err);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&api);
@@ -684,7 +712,7 @@ int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
 
 	if (may_list(api))
 		return 0;
-	if ((api->n_deferred > 0 || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
+	if ((!TAILQ_EMPTY(&api->deferred) || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
 		return RESUME_MS;
 	return ms;
 }

@@ -40,20 +40,18 @@ static bool is_virtual(const struct vhca_osm_table *t, uint64_t guid)
 }
 
 static int check_unclaimed(const struct vhca_osm_table *t, const struct vhca_osm_node *by,
-			   uint64_t port_guid, struct vhca_error *err)
+			   uint64_t port_guid, bool physical, struct vhca_error *err)
 {
 	if (by->line && by->line->n_ports > 0)
 		return not_your_port(by, port_guid, "its line in [agents] has others", err);
-	if (is_virtual(t, port_guid))
+	if (!physical && is_virtual(t, port_guid))
 		return not_your_port(by, port_guid, "it is a virtual GUID", err);
-	if (vhca_osm_table_pins_of(t, by->name) < VHCA_OSM_NODE_PORTS_MAX)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0, "port %s: %s has %d ports",
-			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+	return 0;
 }
 
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
-			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err)
+			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
+			struct vhca_error *err)
 {
 	const char *node = vhca_osm_node_of(agents, t, port_guid);
 
@@ -61,7 +59,7 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 		return 0;
 	if (node)
 		return not_your_port(by, port_guid, "it is another node's", err);
-	return check_unclaimed(t, by, port_guid, err);
+	return check_unclaimed(t, by, port_guid, physical, err);
 }
 
 /* Of nobody's port, the one who says that it is his. */
@@ -79,15 +77,26 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   struct vhca_error *err)
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
-	int r = port_guid ? vhca_osm_node_check(agents, t, by, port_guid, err) : 0;
+	int r;
 
-	if (r < 0 || !by || !b || b->withdrawn ||
+	if (!by || !b || b->withdrawn ||
 	    vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid) ||
 	    has_port(agents, t, by, b->port_guid, port_guid))
-		return r;
+		return 0;
 	r = vhca_error_set(err, VHCA_ERR_DENIED, "not_the_owner", 0,
 			   "%s is bound to port %s, for which %s is not heard",
 			   VHCA_GUID_STR(vguid), VHCA_GUID_STR(b->port_guid), by->name);
 	vhca_error_hint(err, "the node with that port may withdraw it, and who has the role admin");
 	return r;
+}
+
+bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
+			       const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+			       uint64_t port_guid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
+
+	if (vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid))
+		return true;
+	return by && b && b->withdrawn && !has_port(agents, t, by, b->port_guid, port_guid);
 }

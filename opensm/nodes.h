@@ -18,18 +18,26 @@ struct vhca_osm_node {
 const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			     uint64_t port_guid);
 /*
- * May it speak for the port? For nobody's only if its own line names none, and never for a virtual
- * GUID. Errors: not_your_port, logged; table_full.
+ * May it speak for the port? For nobody's only if its own line names none, and not for a virtual
+ * GUID, unless the fabric shows that the port is physical. Error: not_your_port, logged.
  */
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
-			const struct vhca_osm_node *by, uint64_t port_guid, struct vhca_error *err);
+			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
+			struct vhca_error *err);
 /*
- * May it withdraw the vGUID? port_guid: as whom, 0 = not said. Of an older epoch, or a tie, the
- * table says what is wrong. Errors: those of check(); not_the_owner.
+ * May it withdraw the vGUID? port_guid: as whom, for which it may speak; 0 = not said. Of an older
+ * epoch, or a tie, the table says what is wrong. Error: not_the_owner.
  */
 int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   const struct vhca_osm_table *t, const struct vhca_osm_node *by,
 				   uint64_t vguid, uint64_t epoch, uint64_t port_guid,
 				   struct vhca_error *err);
+/*
+ * Is what the vGUID has left (a dynamic LID) another one's to end than the one's that withdraws it
+ * so? It waits for a migration's destination, and the source may say that none has come.
+ */
+bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
+			       const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
+			       uint64_t port_guid);
 
 #endif

@@ -486,6 +486,27 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err)
 	return 0;
 }
 
+static void drop_pin(struct vhca_osm_service *s, uint64_t port_guid, const char *why)
+{
+	vhca_log_notice("port %s is not %s's any more: %s", VHCA_GUID_STR(port_guid),
+			vhca_osm_table_pinned(s->table, port_guid), why);
+	(void)vhca_osm_table_unpin(s->table, port_guid);
+}
+
+/* Of a node that has another name now, or is none any more: nobody else would be let in there. */
+static void drop_strangers_pins(struct vhca_osm_service *s)
+{
+	const struct vhca_osm_agents *agents = &s->conf.agents;
+
+	for (size_t i = vhca_osm_table_pins(s->table); agents->listed && i-- > 0;) {
+		const struct vhca_osm_pin *pin = vhca_osm_table_pin_at(s->table, i);
+
+		if (strncmp(pin->node, "token:", 6) == 0 || vhca_osm_agents_have(agents, pin->node))
+			continue;
+		drop_pin(s, pin->guid, "it does not stand in [agents]");
+	}
+}
+
 /* ---- life ---- */
 
 static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
@@ -494,6 +515,8 @@ static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
 
 	if (r == 0)
 		r = load_state(s, err);
+	if (r == 0)
+		drop_strangers_pins(s);
 	if (r == 0 && s->conf.base_file[0])
 		r = load_base(s, &s->base, &s->base_stat, err);
 	if (r == 0)
@@ -650,23 +673,60 @@ static int check_jump(const struct vhca_osm_service *s, uint64_t vguid, uint64_t
 
 /* ---- whose word ---- */
 
+/* A port of the node's that the subnet has not got, 0 = none: its place is free. */
+static uint64_t gone_pin(const struct vhca_osm_service *s, const char *node)
+{
+	for (size_t i = 0; i < vhca_osm_table_pins(s->table); i++) {
+		const struct vhca_osm_pin *pin = vhca_osm_table_pin_at(s->table, i);
+		struct vhca_osm_port_info info;
+
+		if (strcmp(pin->node, node) == 0 && !s->ops->find_port(s->ctx, pin->guid, &info))
+			return pin->guid;
+	}
+	return 0;
+}
+
+static bool has_all_pins(const struct vhca_osm_service *s, const struct vhca_osm_node *by)
+{
+	return vhca_osm_table_pins_of(s->table, by->name) >= VHCA_OSM_NODE_PORTS_MAX;
+}
+
+static int check_pins(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
+		      uint64_t port_guid, struct vhca_error *err)
+{
+	if (vhca_osm_node_of(&s->conf.agents, s->table, port_guid) || !has_all_pins(s, by) ||
+	    gone_pin(s, by->name))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0, "port %s: %s has %d ports",
+			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+}
+
 int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
 				   uint64_t port_guid, struct vhca_error *err)
 {
 	int r = by ? check_master(s, err) : 0;
+	bool physical;
 
-	return r < 0 ? r : vhca_osm_node_check(&s->conf.agents, s->table, by, port_guid, err);
+	if (!by || r < 0)
+		return r;
+	physical = s->ops->is_physical(s->ctx, port_guid);
+	r = vhca_osm_node_check(&s->conf.agents, s->table, by, port_guid, physical, err);
+	return r < 0 ? r : check_pins(s, by, port_guid, err);
 }
 
 int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
 			 uint64_t port_guid, struct vhca_error *err)
 {
 	struct vhca_osm_port_info info;
+	uint64_t gone;
 	int r;
 
 	if (!by || vhca_osm_node_of(&s->conf.agents, s->table, port_guid) ||
 	    !s->ops->find_port(s->ctx, port_guid, &info))
 		return 0;
+	gone = has_all_pins(s, by) ? gone_pin(s, by->name) : 0;
+	if (gone)
+		drop_pin(s, gone, "it has gone, and the node has a new one");
 	r = vhca_osm_table_pin(s->table, port_guid, by->name, err);
 	if (r == 0)
 		vhca_log_notice("port %s is %s's from now on", VHCA_GUID_STR(port_guid), by->name);
@@ -679,6 +739,8 @@ int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
 {
 	int r = by ? check_master(s, err) : 0;
 
+	if (r == 0 && port_guid)
+		r = vhca_osm_service_check_speaker(s, by, port_guid, err);
 	return r < 0 ? r
 		     : vhca_osm_node_check_withdrawal(&s->conf.agents, s->table, by, vguid, epoch,
 						      port_guid, err);
@@ -686,10 +748,10 @@ int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
 
 int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struct vhca_error *err)
 {
-	int r = check_master(s, err);
+	int r;
 
-	if (r < 0 || vhca_osm_table_unpin(s->table, port_guid))
-		return r;
+	if (vhca_osm_table_unpin(s->table, port_guid))
+		return 0;
 	r = vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_pin", 0, "port %s is pinned to nobody",
 			   VHCA_GUID_STR(port_guid));
 	vhca_error_hint(err, "a port in a line of [agents] in vhcasm.conf is released there");
@@ -697,6 +759,27 @@ int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struc
 }
 
 /* ---- checks ---- */
+
+/*
+ * Above half of the table nobody binds all that is left; what is there stays. Of an epoch that is
+ * over, the table says so.
+ */
+static int check_share(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
+		       struct vhca_error *err)
+{
+	const struct vhca_osm_binding *old = vhca_osm_table_find(s->table, want->vguid);
+	size_t here = vhca_osm_table_bindings_at(s->table, want->port_guid);
+
+	if ((old && want->epoch <= old->epoch) ||
+	    (old && !old->withdrawn && old->port_guid == want->port_guid) ||
+	    here < VHCA_OSM_BINDINGS_AT_MAX ||
+	    vhca_osm_table_bindings(s->table) <= VHCA_OSM_BINDINGS_MAX / 2)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "%s: port %s has %zu bindings, and more than half of %d are in use",
+			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid), here,
+			      VHCA_OSM_BINDINGS_MAX);
+}
 
 static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
 			size_t *ret_pkeys_max, struct vhca_error *err)
@@ -711,6 +794,8 @@ static int check_report(const struct vhca_osm_service *s, const struct vhca_osm_
 		r = check_vguid(s, want, err);
 	if (r == 0)
 		r = check_jump(s, want->vguid, want->epoch, err);
+	if (r == 0)
+		r = check_share(s, want, err);
 	if (r == 0 && want->own_port) /* one that has gone for a while is as large as the other */
 		(void)check_port(s, want->vguid, ret_pkeys_max, NULL);
 	return r;

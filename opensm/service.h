@@ -48,20 +48,26 @@ const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s);
 char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX]);
 
 /* ---- reports; in memory until vhca_osm_service_commit() ---- */
-/* May it speak for the port? Errors: not_master; those of vhca_osm_node_check(). */
+/*
+ * May it speak for the port? Errors: not_master; those of vhca_osm_node_check(); table_full, of a
+ * new port of a node that has VHCA_OSM_NODE_PORTS_MAX, and none that has left the subnet.
+ */
 int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
 				   uint64_t port_guid, struct vhca_error *err);
 /*
  * What that has allowed was accepted: a port of the subnet that is nobody's is this node's from now
- * on.
+ * on. One that has left the subnet goes for it if there is no other room.
  */
 int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
 			 uint64_t port_guid, struct vhca_error *err);
-/* May it withdraw the vGUID? Errors: not_master; those of vhca_osm_node_check_withdrawal(). */
+/* May it withdraw the vGUID? Errors: those of check_speaker(); not_the_owner. */
 int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
 				      const struct vhca_osm_node *by, uint64_t vguid,
 				      uint64_t epoch, uint64_t port_guid, struct vhca_error *err);
-/* The port is whose agent speaks for it next. Errors: not_master, unknown_pin. */
+/*
+ * The port is whose agent speaks for it next. A stand-by, too, has pins of its own. Error:
+ * unknown_pin.
+ */
 int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struct vhca_error *err);
 
 /* Takes over a binding, and evicts its alias as eviction.h says; from_port as there. Beside the

@@ -16,12 +16,19 @@ struct graves {
 	size_t n, max;
 };
 
+/* How many bindings a port has; none that has none. */
+struct guests {
+	uint64_t port_guid; /* key; must stay first */
+	size_t n;
+};
+
 struct vhca_osm_table {
 	struct vhca_osm_limits limits;
 	bool both_memberships;
 	struct vhca_osm_guid_map records; /* struct vhca_osm_binding, owned */
 	struct vhca_osm_guid_map ports;	  /* struct vhca_osm_port, owned */
 	struct vhca_osm_guid_map pins;	  /* struct vhca_osm_pin, owned */
+	struct vhca_osm_guid_map guests;  /* struct guests, owned */
 	struct graves graves[2];	  /* by never_bound */
 	uint64_t revision, needs_revision;
 	struct vhca_osm_changed_ports changed;
@@ -93,6 +100,7 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 	vhca_osm_guid_map_done(&t->records, record_free);
 	vhca_osm_guid_map_done(&t->ports, port_free);
 	vhca_osm_guid_map_done(&t->pins, free);
+	vhca_osm_guid_map_done(&t->guests, free);
 	vhca_osm_changed_ports_done(&t->changed);
 	free(t);
 	return NULL;
@@ -179,6 +187,48 @@ static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding
 	vhca_osm_port_draft(&now, p);
 	vhca_osm_port_release(&now.port, b->pkeys, b->n_pkeys);
 	port_store(t, p, &now);
+}
+
+/* ---- bindings at a port ---- */
+
+/* NULL = no memory. */
+static struct guests *guests_get(struct vhca_osm_table *t, uint64_t port_guid)
+{
+	struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+
+	if (g)
+		return g;
+	g = calloc(1, sizeof(*g));
+	if (g)
+		g->port_guid = port_guid;
+	if (g && vhca_osm_guid_map_add(&t->guests, g) == 0)
+		return g;
+	free(g);
+	return NULL;
+}
+
+static void guests_drop_if_empty(struct vhca_osm_table *t, uint64_t port_guid)
+{
+	const struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+
+	if (g && g->n == 0)
+		free(vhca_osm_guid_map_remove(&t->guests, port_guid));
+}
+
+static void guest_leaves(struct vhca_osm_table *t, uint64_t port_guid)
+{
+	struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+
+	if (g)
+		g->n--;
+	guests_drop_if_empty(t, port_guid);
+}
+
+size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid)
+{
+	const struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+
+	return g ? g->n : 0;
 }
 
 /* ---- records ---- */
@@ -302,10 +352,14 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 
 /* Everything that can fail has been done. */
 static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
-		       struct vhca_osm_binding *now, const struct vhca_osm_port_draft *keys)
+		       struct vhca_osm_binding *now, const struct vhca_osm_port_draft *keys,
+		       struct guests *guests)
 {
 	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->port.guid);
 
+	guests->n++;
+	if (old && !old->withdrawn)
+		guest_leaves(t, old->port_guid);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
 		port_release(t, old);
 	port_store(t, p, keys);
@@ -320,11 +374,14 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		   struct vhca_error *err)
 {
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *now = record_new(want);
+	struct guests *guests = guests_get(t, want->port_guid);
 
-	if (!now || (!old && vhca_osm_guid_map_add(&t->records, now) < 0))
+	if (!now || !guests || (!old && vhca_osm_guid_map_add(&t->records, now) < 0)) {
+		guests_drop_if_empty(t, want->port_guid);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(want->vguid));
-	put_commit(t, old, vhca_steal_ptr(&now), keys);
+	}
+	put_commit(t, old, vhca_steal_ptr(&now), keys, guests);
 	return 0;
 }
 
@@ -468,6 +525,7 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	if (is_tie(b, epoch, port_guid))
 		return refuse_tie(b, err);
 	port_release(t, b);
+	guest_leaves(t, b->port_guid);
 	b->epoch = epoch;
 	bury(t, b);
 	return 0;

@@ -30,6 +30,8 @@
 #define VHCA_OSM_BINDINGS_MAX	 65536
 #define VHCA_OSM_TOMBSTONES_MAX	 65536
 #define VHCA_OSM_NEVER_BOUND_MAX 16384
+/* At one port, above half of all: more than any adapter has VFs. */
+#define VHCA_OSM_BINDINGS_AT_MAX 256
 /* Each binding's own, and more than there are LIDs for: their keys are declared, or were found. */
 #define VHCA_OSM_PORTS_MAX 131072
 struct vhca_osm_limits {
@@ -148,6 +150,7 @@ size_t vhca_osm_table_port_after(const struct vhca_osm_table *t, uint64_t guid);
 const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_osm_table *t,
 							     const struct vhca_osm_binding *prev);
 size_t vhca_osm_table_bindings(const struct vhca_osm_table *t); /* without tombstones */
+size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid);
 
 /* Grow with every change of what is stored, and of what any port needs. Equal = nothing changed. */
 uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/base/log.h"
 #include "opensm/service.h"
 #include "tests/unit/tree.h"
 
@@ -21,7 +22,8 @@
 
 struct fake {
 	bool standby;
-	bool anything;	   /* any GUID is a port */
+	bool anything; /* any GUID is a port, but the one that has gone */
+	uint64_t gone;
 	uint64_t physical; /* a port of which the fabric shows it */
 	uint16_t pkey;	   /* found at all ports */
 };
@@ -39,7 +41,7 @@ static bool fake_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
 	const struct fake *f = ctx;
 
 	*ret = (struct vhca_osm_port_info){5, VHCA_OSM_PORT_ACTIVE, 128};
-	return guid == PORT_A || guid == PORT_B || f->anything;
+	return guid == PORT_A || guid == PORT_B || (f->anything && guid != f->gone);
 }
 
 static bool fake_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
@@ -265,6 +267,7 @@ static void a_port_is_its_first_speakers(void **state)
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_your_port");
 	w->fake.standby = true;
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_master");
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0); /* its own one */
 }
 
 /* Nor a guest's own port, which it would have with the pin. */
@@ -285,6 +288,21 @@ static void a_port_is_not_denied_by_withdrawing_it(void **state)
 
 	assert_int_equal(vhca_osm_service_withdraw(w->service, PORT_B, 1, 0, NULL), 0);
 	assert_string_equal(speak(w, &hv1, PORT_B), "");
+}
+
+/* The fabric has the last word: who binds a port's GUID before its host is up gets nothing. */
+static void a_port_is_not_denied_by_binding_it(void **state)
+{
+	struct world *w = *state;
+
+	assert_string_equal(bind(w, PORT_B, 1, PORT_A), "");
+	w->fake.physical = PORT_B; /* its host is up */
+	assert_string_equal(bind(w, PORT_B, 2, PORT_A), "guid_is_a_port");
+	assert_string_equal(speak(w, &hv2, PORT_B), "");
+	assert_string_equal(bind(w, GUID_1, 1, PORT_B), "");
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0);
+	assert_int_equal(vhca_osm_service_withdraw(w->service, PORT_B, 1, 0, NULL), 0);
+	assert_string_equal(speak(w, &hv1, PORT_B), ""); /* nor does what is left of it */
 }
 
 static void a_line_has_the_last_word(void **state)
@@ -316,6 +334,41 @@ static void nobody_pins_all_ports(void **state)
 	assert_string_equal(speak(w, &hv2, PORT_A), "");
 }
 
+/* A card has gone, and another one is in its place. */
+static void a_port_that_has_gone_makes_room(void **state)
+{
+	struct world *w = *state;
+
+	w->fake.anything = true;
+	assert_string_equal(speak(w, &hv2, 100), "");
+	w->fake.gone = 100;
+	for (uint64_t port = 1; port <= VHCA_OSM_NODE_PORTS_MAX; port++)
+		assert_string_equal(speak(w, &hv1, port), "");
+	assert_string_equal(speak(w, &hv1, PORT_A), "table_full"); /* what has gone is another's */
+	w->fake.gone = 7;
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_null(vhca_osm_table_pinned(vhca_osm_service_table(w->service), 7));
+	assert_string_equal(speak(w, &hv2, 7), ""); /* it is nobody's, and not there to pin */
+	assert_string_equal(speak(w, &hv1, PORT_B), "table_full");
+}
+
+/* Of a node that has another name, or is no more. */
+static void pins_of_strangers_end(void **state)
+{
+	struct world *w = *state;
+
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_string_equal(speak(w, &hv2, PORT_B), "");
+	w->conf.agents.listed = true;
+	assert_int_equal(vhca_osm_agents_add(&w->conf.agents, "hv1", "cert:hv1", NULL), 0);
+	start_again(w);
+	assert_string_equal(speak(w, &hv2, PORT_A), "not_your_port");
+	w->conf.agents.list[0].node[2] = '9';
+	start_again(w);
+	assert_string_equal(speak(w, &hv2, PORT_A), "");
+	assert_string_equal(speak(w, &hv1, PORT_B), "not_your_port"); /* a token's stays */
+}
+
 static void a_stranger_withdraws_nothing(void **state)
 {
 	struct world *w = *state;
@@ -335,6 +388,58 @@ static void a_stranger_withdraws_nothing(void **state)
 	assert_string_equal(may_withdraw(w, NULL, 9, PORT_B), "");
 }
 
+static bool leaves_rest(struct world *w, const struct vhca_osm_node *by, uint64_t epoch,
+			uint64_t port)
+{
+	return vhca_osm_node_leaves_rest(&w->conf.agents, vhca_osm_service_table(w->service), by,
+					 GUID_1, epoch, port);
+}
+
+/* A LID that waits for a migration's destination is the source's to free, and an admin's. */
+static void what_waits_is_the_sources_to_end(void **state)
+{
+	struct world *w = *state;
+
+	assert_false(leaves_rest(w, &hv2, 5, 0)); /* nothing is known */
+	assert_string_equal(bind(w, GUID_1, 5, PORT_A), "");
+	assert_string_equal(speak(w, &hv1, PORT_A), "");
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A));
+	assert_string_equal(withdraw(w, 5), "");
+	assert_true(leaves_rest(w, &hv2, 5, 0));
+	assert_true(leaves_rest(w, &hv2, 5, PORT_B));
+	assert_true(leaves_rest(w, &hv2, 6, PORT_B));
+	assert_true(leaves_rest(w, &hv1, 4, PORT_A)); /* of an older epoch */
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A));
+	assert_false(leaves_rest(w, &hv1, 5, 0));
+	assert_false(leaves_rest(w, NULL, 5, 0));
+	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_A, NULL), 0);
+	assert_false(leaves_rest(w, &hv1, 5, PORT_A)); /* nobody's port: who says that it is his */
+	assert_true(leaves_rest(w, &hv2, 5, 0));
+}
+
+/* Above half of the table one port has no more than an adapter needs; below it is free. */
+static void nobody_binds_all_there_is(void **state)
+{
+	struct world *w = *state;
+	const uint64_t half = VHCA_OSM_BINDINGS_MAX / 2;
+
+	vhca_log_set_level(VHCA_LOG_ERROR);
+	for (uint64_t i = 0; i <= half; i++)
+		assert_string_equal(bind(w, GUID_1 + i, 1, i % 3 ? PORT_A : PORT_B), "");
+	assert_string_equal(bind(w, GUID_1 - 1, 1, PORT_A), "table_full");
+	assert_string_equal(bind(w, GUID_1, 2, PORT_A), "table_full"); /* it was PORT_B's */
+	assert_string_equal(bind(w, GUID_1, 1, PORT_A), "epoch_tie");
+	assert_string_equal(bind(w, GUID_1, 2, PORT_B), "");
+	w->fake.anything = true;
+	for (uint64_t i = 0; i < VHCA_OSM_BINDINGS_AT_MAX; i++)
+		assert_string_equal(bind(w, GUID_1 + half + 1 + i, 1, 7), "");
+	assert_string_equal(bind(w, GUID_1 - 1, 1, 7), "table_full");
+	start_again(w); /* what is there stays */
+	assert_int_equal(vhca_osm_table_bindings(vhca_osm_service_table(w->service)),
+			 half + 1 + VHCA_OSM_BINDINGS_AT_MAX);
+	vhca_log_set_level(VHCA_LOG_INFO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,9 +451,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_virtual_guid_is_nobodys_port, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_port_is_not_denied_by_withdrawing_it, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(a_port_is_not_denied_by_binding_it, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_line_has_the_last_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(nobody_pins_all_ports, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_has_gone_makes_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(pins_of_strangers_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stranger_withdraws_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_waits_is_the_sources_to_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(nobody_binds_all_there_is, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("osm_authority", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * A report at the plugin while many ask for the whole table: what a list costs, and who waits for
- * it.
+ * it; and who waits while OpenSM computes ways.
  */
 #include "opensm/api.h"
 
@@ -38,6 +38,7 @@ struct world {
 	struct vhca_osm_api *api;
 	char *text; /* of an answer */
 	size_t len;
+	bool busy; /* OpenSM computes ways */
 };
 
 /* ---- a false subnet with one port ---- */
@@ -85,8 +86,9 @@ static void subnet_sweep(void *ctx)
 
 static bool subnet_busy(void *ctx)
 {
-	(void)ctx;
-	return false;
+	const struct world *w = ctx;
+
+	return w->busy;
 }
 
 static bool subnet_physical(void *ctx, uint64_t guid)
@@ -296,6 +298,31 @@ static void who_leaves_does_no_harm(void **state)
 	(void)close(asking[0]);
 }
 
+/* What nobody waits for any more is not done, and takes no place. */
+static void who_leaves_is_not_heard_later(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_osm_table *t = vhca_osm_service_table(w->service);
+	int gone, stays;
+
+	w->busy = true;
+	gone = say(w, "PUT", "/v1/bindings/0x02c9ab0000000001", report);
+	stays = say(w, "PUT", "/v1/bindings/0x02c9ab0000000002", report);
+	for (unsigned int i = 0; i < 20; i++)
+		run(w);
+	(void)close(gone);
+	for (unsigned int i = 0; i < 20; i++)
+		run(w);
+	w->busy = false;
+	assert_non_null(strstr(hear(w, stays), "\"epoch\":2"));
+	(void)close(stays);
+	assert_int_equal(vhca_osm_table_find(t, VGUID)->epoch, 1);
+	w->busy = true;
+	gone = say(w, "PUT", "/v1/bindings/0x02c9ab0000000001", report); /* when all ends */
+	run(w);
+	(void)close(gone);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -304,6 +331,7 @@ int main(void)
 		T(pages_lead_to_the_end),
 		T(a_report_does_not_wait_for_lists),
 		T(who_leaves_does_no_harm),
+		T(who_leaves_is_not_heard_later),
 	};
 
 	return cmocka_run_group_tests_name("osm_lists", tests, NULL, NULL);

@@ -303,6 +303,25 @@ static void what_was_never_bound_displaces_no_owner(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+static void bindings_are_counted_by_port(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_1, 5, PORT_A, 0, 0), "");
+	assert_string_equal(PUT(t, GUID_1, 6, PORT_A, 0x8001, 0), "");
+	assert_string_equal(PUT(t, GUID_2, 5, PORT_A, 0, 0), "");
+	assert_int_equal(vhca_osm_table_bindings_at(t, PORT_A), 2);
+	assert_string_equal(PUT(t, GUID_2, 6, PORT_B, 0, 0), "");
+	assert_string_equal(withdraw(t, GUID_1, 6), "");
+	assert_string_equal(withdraw(t, GUID_1, 7), "");
+	assert_int_equal(vhca_osm_table_bindings_at(t, PORT_A), 0);
+	assert_int_equal(vhca_osm_table_bindings_at(t, PORT_B), 1);
+	assert_string_equal(PUT(t, GUID_1, 8, PORT_B, 0, 0), "");
+	assert_int_equal(vhca_osm_table_bindings_at(t, PORT_B), 2);
+	(void)vhca_osm_table_free(t);
+}
+
 static void what_is_forgotten_may_begin_anew(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -570,6 +589,7 @@ int main(void)
 		cmocka_unit_test(withdrawing_the_unknown_leaves_a_tombstone),
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
 		cmocka_unit_test(what_was_never_bound_displaces_no_owner),
+		cmocka_unit_test(bindings_are_counted_by_port),
 		cmocka_unit_test(what_is_forgotten_may_begin_anew),
 		cmocka_unit_test(both_memberships_need_the_option),
 		cmocka_unit_test(limits_refuse_with_numbers),
