@@ -30,6 +30,8 @@ static const struct {
 	{111006990, "the operator forgot a guest whose agent was killed as soon as he had vouched"},
 	{111001640, "the ledger took going on from what was given up for a take-over"},
 	{2254, "a host that had lost its power used an epoch for itself that it had promised"},
+	{3593924596027,
+	 "three failures in a row ended the claim of a VF that its guest was to have back"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},
 };
