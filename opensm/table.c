@@ -16,10 +16,10 @@ struct graves {
 	size_t n, max;
 };
 
-/* How many bindings a port has; none that has none. */
-struct guests {
+/* What a port has of the bindings, and of the tombstones of what was bound. */
+struct share {
 	uint64_t port_guid; /* key; must stay first */
-	size_t n;
+	size_t bindings, graves;
 };
 
 struct vhca_osm_table {
@@ -28,7 +28,7 @@ struct vhca_osm_table {
 	struct vhca_osm_guid_map records; /* struct vhca_osm_binding, owned */
 	struct vhca_osm_guid_map ports;	  /* struct vhca_osm_port, owned */
 	struct vhca_osm_guid_map pins;	  /* struct vhca_osm_pin, owned */
-	struct vhca_osm_guid_map guests;  /* struct guests, owned */
+	struct vhca_osm_guid_map shares;  /* struct share, owned */
 	struct graves graves[2];	  /* by never_bound */
 	uint64_t revision, needs_revision;
 	struct vhca_osm_changed_ports changed;
@@ -100,7 +100,7 @@ struct vhca_osm_table *vhca_osm_table_free(struct vhca_osm_table *t)
 	vhca_osm_guid_map_done(&t->records, record_free);
 	vhca_osm_guid_map_done(&t->ports, port_free);
 	vhca_osm_guid_map_done(&t->pins, free);
-	vhca_osm_guid_map_done(&t->guests, free);
+	vhca_osm_guid_map_done(&t->shares, free);
 	vhca_osm_changed_ports_done(&t->changed);
 	free(t);
 	return NULL;
@@ -189,46 +189,46 @@ static void port_release(struct vhca_osm_table *t, const struct vhca_osm_binding
 	port_store(t, p, &now);
 }
 
-/* ---- bindings at a port ---- */
+/* ---- shares ---- */
 
 /* NULL = no memory. */
-static struct guests *guests_get(struct vhca_osm_table *t, uint64_t port_guid)
+static struct share *share_get(struct vhca_osm_table *t, uint64_t port_guid)
 {
-	struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+	struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
-	if (g)
-		return g;
-	g = calloc(1, sizeof(*g));
-	if (g)
-		g->port_guid = port_guid;
-	if (g && vhca_osm_guid_map_add(&t->guests, g) == 0)
-		return g;
-	free(g);
+	if (share)
+		return share;
+	share = calloc(1, sizeof(*share));
+	if (share)
+		share->port_guid = port_guid;
+	if (share && vhca_osm_guid_map_add(&t->shares, share) == 0)
+		return share;
+	free(share);
 	return NULL;
 }
 
-static void guests_drop_if_empty(struct vhca_osm_table *t, uint64_t port_guid)
+static void share_drop_if_empty(struct vhca_osm_table *t, uint64_t port_guid)
 {
-	const struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+	const struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
-	if (g && g->n == 0)
-		free(vhca_osm_guid_map_remove(&t->guests, port_guid));
+	if (share && share->bindings == 0 && share->graves == 0)
+		free(vhca_osm_guid_map_remove(&t->shares, port_guid));
 }
 
 static void guest_leaves(struct vhca_osm_table *t, uint64_t port_guid)
 {
-	struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+	struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
-	if (g)
-		g->n--;
-	guests_drop_if_empty(t, port_guid);
+	if (share)
+		share->bindings--;
+	share_drop_if_empty(t, port_guid);
 }
 
 size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid)
 {
-	const struct guests *g = vhca_osm_guid_map_find(&t->guests, port_guid);
+	const struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
-	return g ? g->n : 0;
+	return share ? share->bindings : 0;
 }
 
 /* ---- records ---- */
@@ -300,9 +300,13 @@ static bool changes_nothing(const struct vhca_osm_table *t, const struct vhca_os
 static void unlink_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
 	struct graves *g = &t->graves[b->never_bound];
+	struct share *share = vhca_osm_guid_map_find(&t->shares, b->port_guid);
 
 	TAILQ_REMOVE(&g->list, b, age);
 	g->n--;
+	if (!b->never_bound && share)
+		share->graves--;
+	share_drop_if_empty(t, b->port_guid);
 }
 
 static void drop_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
@@ -353,11 +357,11 @@ static int plan_keys(const struct vhca_osm_table *t, const struct vhca_osm_port 
 /* Everything that can fail has been done. */
 static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		       struct vhca_osm_binding *now, const struct vhca_osm_port_draft *keys,
-		       struct guests *guests)
+		       struct share *share)
 {
 	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->port.guid);
 
-	guests->n++;
+	share->bindings++;
 	if (old && !old->withdrawn)
 		guest_leaves(t, old->port_guid);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
@@ -374,14 +378,14 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 		   struct vhca_error *err)
 {
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *now = record_new(want);
-	struct guests *guests = guests_get(t, want->port_guid);
+	struct share *share = share_get(t, want->port_guid);
 
-	if (!now || !guests || (!old && vhca_osm_guid_map_add(&t->records, now) < 0)) {
-		guests_drop_if_empty(t, want->port_guid);
+	if (!now || !share || (!old && vhca_osm_guid_map_add(&t->records, now) < 0)) {
+		share_drop_if_empty(t, want->port_guid);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(want->vguid));
 	}
-	put_commit(t, old, vhca_steal_ptr(&now), keys, guests);
+	put_commit(t, old, vhca_steal_ptr(&now), keys, share);
 	return 0;
 }
 
@@ -456,7 +460,30 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 	return put_keys(t, old, want, err);
 }
 
-static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b)
+static struct vhca_osm_binding *oldest_at(const struct graves *g, uint64_t port_guid)
+{
+	struct vhca_osm_binding *b;
+
+	TAILQ_FOREACH (b, &g->list, age)
+		if (b->port_guid == port_guid)
+			break;
+	return b;
+}
+
+/* Above half of the room a port displaces what is its own. */
+static void make_room(struct vhca_osm_table *t, struct graves *g, const struct share *share)
+{
+	bool many = share && share->graves > VHCA_OSM_TOMBSTONES_AT_MAX && g->n > g->max / 2;
+	struct vhca_osm_binding *own = many ? oldest_at(g, share->port_guid) : NULL;
+
+	if (own)
+		drop_tombstone(t, own);
+	while (g->n > g->max)
+		drop_tombstone(t, TAILQ_FIRST(&g->list));
+}
+
+/* share: the port's; NULL = what was never bound counts for none. */
+static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b, struct share *share)
 {
 	struct graves *g = &t->graves[b->never_bound];
 
@@ -465,21 +492,25 @@ static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 	b->gid_index = b->lid = b->n_pkeys = 0;
 	TAILQ_INSERT_TAIL(&g->list, b, age);
 	g->n++;
+	if (share)
+		share->graves++;
 	t->revision++;
-	while (g->n > g->max)
-		drop_tombstone(t, TAILQ_FIRST(&g->list));
+	make_room(t, g, share);
 }
 
 int vhca_osm_table_bury(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
 			struct vhca_error *err)
 {
 	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(grave);
+	struct share *share = grave->never_bound ? NULL : share_get(t, grave->port_guid);
 
-	if (!b || vhca_osm_guid_map_add(&t->records, b) < 0)
+	if (!b || (!share && !grave->never_bound) || vhca_osm_guid_map_add(&t->records, b) < 0) {
+		share_drop_if_empty(t, grave->port_guid);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
 				      VHCA_GUID_STR(grave->vguid));
+	}
 	b->never_bound = grave->never_bound;
-	bury(t, vhca_steal_ptr(&b));
+	bury(t, vhca_steal_ptr(&b), share);
 	return 0;
 }
 
@@ -510,6 +541,7 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
 	const struct vhca_osm_binding grave = {
 		.vguid = vguid, .epoch = epoch, .port_guid = port_guid, .never_bound = true};
+	uint64_t owner;
 
 	if (!b)
 		return vhca_osm_table_bury(t, &grave, err);
@@ -524,10 +556,11 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 		return refuse_superseded(b, epoch, err);
 	if (is_tie(b, epoch, port_guid))
 		return refuse_tie(b, err);
+	owner = b->port_guid;
 	port_release(t, b);
-	guest_leaves(t, b->port_guid);
 	b->epoch = epoch;
-	bury(t, b);
+	bury(t, b, vhca_osm_guid_map_find(&t->shares, owner));
+	guest_leaves(t, owner);
 	return 0;
 }
 

@@ -11,7 +11,8 @@
  * tombstone, so that a late report of the old owner is recognised: its epoch is over, and binds
  * nobody again ("superseded", too). When there are more than the limit, the tombstone that was
  * withdrawn longest ago is forgotten. Of vGUIDs that were withdrawn and never bound there is a
- * limit of its own: whoever makes many displaces only those.
+ * limit of its own: whoever makes many displaces only those. Above half of the limit a port with
+ * more than VHCA_OSM_TOMBSTONES_AT_MAX displaces its own.
  *
  * Keys. A port needs the union of the keys declared for it, of the keys of its bindings, counted
  * per binding, and of inherited ones (port_keys.h): a key leaves the port only when the last reason
@@ -31,7 +32,8 @@
 #define VHCA_OSM_TOMBSTONES_MAX	 65536
 #define VHCA_OSM_NEVER_BOUND_MAX 16384
 /* At one port, above half of all: more than any adapter has VFs. */
-#define VHCA_OSM_BINDINGS_AT_MAX 256
+#define VHCA_OSM_BINDINGS_AT_MAX   256
+#define VHCA_OSM_TOMBSTONES_AT_MAX 1024
 /* Each binding's own, and more than there are LIDs for: their keys are declared, or were found. */
 #define VHCA_OSM_PORTS_MAX 131072
 struct vhca_osm_limits {

@@ -303,6 +303,42 @@ static void what_was_never_bound_displaces_no_owner(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+static void bury(struct vhca_osm_table *t, uint64_t vguid, uint64_t port)
+{
+	const struct vhca_osm_binding grave = {.vguid = vguid, .epoch = 1, .port_guid = port};
+
+	assert_int_equal(vhca_osm_table_bury(t, &grave, NULL), 0);
+}
+
+/* Who withdraws again and again displaces what is his, once half of the room is taken. */
+static void many_of_a_port_displace_its_own(void **state)
+{
+	const size_t many = VHCA_OSM_TOMBSTONES_AT_MAX, room = many * 2 + 8;
+	const struct vhca_osm_limits limits = {.bindings = 3, .tombstones = room, .ports = 3};
+	struct vhca_osm_table *t = NULL;
+
+	(void)state;
+	assert_int_equal(vhca_osm_table_new(&limits, false, &t), 0);
+	bury(t, GUID_1, PORT_B);
+	for (uint64_t i = 1; i <= room; i++) {
+		bury(t, i, PORT_A);
+		assert_int_equal(vhca_osm_table_records(t), 1 + (i < many + 3 ? i : many + 3));
+	}
+	assert_non_null(vhca_osm_table_find(t, GUID_1));
+	assert_null(vhca_osm_table_find(t, 1));
+	assert_non_null(vhca_osm_table_find(t, room));
+	assert_string_equal(PUT(t, GUID_2, 1, PORT_A, 0, 0), "");
+	assert_string_equal(withdraw(t, GUID_2, 1), "");
+	assert_non_null(vhca_osm_table_find(t, GUID_1));
+	/* Another port has its own room, and what is forgotten makes some. */
+	for (uint64_t i = 1; i < many; i++)
+		bury(t, GUID_2 + i, PORT_B);
+	assert_non_null(vhca_osm_table_find(t, GUID_1));
+	assert_int_equal(vhca_osm_table_forget(t, room, NULL), 0);
+	assert_int_equal(vhca_osm_table_records(t), many * 2 + 2);
+	(void)vhca_osm_table_free(t);
+}
+
 static void bindings_are_counted_by_port(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -590,6 +626,7 @@ int main(void)
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
 		cmocka_unit_test(what_was_never_bound_displaces_no_owner),
 		cmocka_unit_test(bindings_are_counted_by_port),
+		cmocka_unit_test(many_of_a_port_displace_its_own),
 		cmocka_unit_test(what_is_forgotten_may_begin_anew),
 		cmocka_unit_test(both_memberships_need_the_option),
 		cmocka_unit_test(limits_refuse_with_numbers),
