@@ -416,6 +416,9 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 	note_nodes(e, inv);
 	if (!e->excludes_checked)
 		e->excludes_checked = vhca_exclude_check(e->conf, inv, alarm_of_conf, e);
+	/* Of libvirt's list, if that came first, no request was looked at. */
+	if (!e->inventory_seen)
+		vhca_timer_arm_ms(e->requests, 0);
 	e->inventory_seen = true;
 	e->args.effects.vfs_changed(e->args.effects.ctx);
 	engine_mark_all(e);

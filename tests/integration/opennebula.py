@@ -28,10 +28,12 @@ exit "$(cat "$REC/kvm.${0##*/}.exit" 2>/dev/null || echo 0)"
 CTL = """#!/bin/sh
 printf '%s\\n' "vhcactl $*" >>"$REC/order"
 [ "$1" = --json ] && shift
-if [ -e "$REC/ctl.$1.exit" ]; then
+[ "$1" = --timeout ] && shift 2
+if status=$(cat "$REC/ctl.$1.exit" 2>/dev/null); then
+	rm "$REC/ctl.$1.exit"
 	echo "vhcactl: no such thing
 more of it" >&2
-	exit "$(cat "$REC/ctl.$1.exit")"
+	exit "$status"
 fi
 cat "$REC/ctl.$1" 2>/dev/null || echo "said by vhcactl $1"
 """

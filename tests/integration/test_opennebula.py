@@ -15,7 +15,7 @@ import unittest
 import xml.etree.ElementTree as ET
 
 import tap
-from opennebula import (ROOT, STOCK, UUID, HostCase, domain, message, nic, program, vectors, vm, vnm, write)
+from opennebula import (ROOT, STOCK, UUID, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
 from test_agent import ENV, Agent, conf_text
 
 OUR_MAC = "02:00:0a:00:01:07"
@@ -47,12 +47,16 @@ OUT = """<interface type='ethernet'>
 REQUEST = ('<vhca:infiniband xmlns:vhca="urn:vhcad:domain:1"><vhca:vf name="ib1" fabric="ib0" partition="0x8011 0x8012" guid="auto"/>'
            "</vhca:infiniband>")
 ATTACH = "--partition 0x8011 0x8012 --guid auto --fabric ib0"
+MIGRATE = "vhcactl --timeout 900 migrate one-42 hv2 --external --lease 3600"
+CANCEL = "vhcactl --timeout 60 migrate one-42 --cancel"
+PARK = "vhcactl --timeout 900 park one-42 --lease 3600"
+UNPARK = "vhcactl --timeout 60 unpark one-42"
 
 # What a case of the vectors is to cause, beside what only looks: by script, the changes in order.
 EXPECTED = {
     "vmm/vhca/deploy": ["kvm/deploy"],
-    "vmm/vhca/migrate": ["vhcactl migrate one-42 hv2 --external --lease 3600", "kvm/migrate"],
-    "vmm/vhca/save": ["vhcactl park one-42 --lease 3600", "kvm/save"],
+    "vmm/vhca/migrate": [MIGRATE, "kvm/migrate"],
+    "vmm/vhca/save": [PARK, "kvm/save"],
     "vmm/vhca/attach_nic": [f"vhcactl attach one-42 ib1 {ATTACH}"],
     "vmm/vhca/detach_nic": ["vhcactl detach one-42 ib1"],
     "vnm/vhca/pre": [], "vnm/vhca/post": [], "vnm/vhca/clean": [],
@@ -129,6 +133,20 @@ class Replay(HostCase):
                 p = self.run_script(f"vmm/vhca/{name}", argv, plain)
                 self.assertEqual((p.returncode, self.order(), self.stock_got(name)), (0, [f"kvm/{name}"], (argv, plain.encode())))
 
+    def test_no_text_of_a_tenant_stops_his_vm(self):
+        """Nor keeps it from being moved: all of it is in what oned gives to the script."""
+        for what, note in (("a document type", cdata("vhca <!DOCTYPE VM [<!ENTITY a 'b'>]>")), ("bytes", cdata("vhca \udcff\udcc3(")),
+                           ("characters", "vhca \x01" + cdata("\x0b\ufffe")), ("references", "vhca &#1;&#0;&#xB;&#xFFFF;" + cdata("&#1;&x;")),
+                           ("markup", cdata("vhca <NIC><VN_MAD>vhca</VN_MAD></NIC> <? <!-- -- ]]> </VM>")), ("much", cdata("vhca <" * (2 << 20)))):
+            argv = ["one-42", "hv2", "hv1", "42", "hv1"]
+            for nics, expected in (([nic(0, "bridge")], ["kvm/migrate"]), ([nic(1)], [MIGRATE, "kvm/migrate"])):
+                with self.subTest(what, expected=expected):
+                    self.forget()
+                    data = message(*nics).replace(cdata("nothing"), note).encode(errors="surrogateescape")
+                    p = self.run_script("vmm/vhca/migrate", argv, data)
+                    self.assertEqual((p.returncode, self.order()), (0, expected), p.stderr)
+                    self.assertEqual(self.stock_got("migrate"), (argv, data))
+
     def test_every_stock_action_has_a_script(self):
         for name in STOCK:
             self.assertTrue(os.access(self.remotes / "vmm/vhca" / name, os.X_OK), name)
@@ -183,28 +201,42 @@ class Deploy(HostCase):
 class Undo(HostCase):
     NICS = (nic(0, "bridge"), nic(1))
 
+    # How vhcactl may end, and whether that leaves open what the agent has begun.
+    ENDS = {1: True, 2: False, 3: False, 4: False, 5: False, 6: False, 7: True, 8: False, 137: True, 143: True}
+
     def test_migration_that_libvirt_refuses_is_cancelled(self):
         self.break_next("kvm.migrate", 7)
         p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.order()), (7, ["vhcactl migrate one-42 hv2 --external --lease 3600", "kvm/migrate",
-                                                            "vhcactl migrate one-42 --cancel"]))
+        self.assertEqual((p.returncode, self.order()), (7, [MIGRATE, "kvm/migrate", CANCEL]))
         self.assertEqual(p.stdout, b"stock migrate\n")
 
     def test_migration_that_the_agent_refuses_never_begins(self):
-        self.break_next("ctl.migrate", 4)
-        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl migrate one-42 hv2 --external --lease 3600"]))
-        self.assertIn(b"vhcad does not let one-42 go to hv2", p.stderr)
+        for status, undone in self.ENDS.items():
+            with self.subTest(status):
+                self.forget()
+                self.break_next("ctl.migrate", status)
+                p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
+                self.assertEqual((p.returncode, self.changes()), (1, [MIGRATE, CANCEL] if undone else [MIGRATE]))
+                self.assertIn(b"vhcad does not let one-42 go to hv2", p.stderr)
+
+    def test_a_host_with_dots_is_a_peer_with_hyphens(self):
+        argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
+        p = self.run_script("vmm/vhca/migrate", argv, message(*self.NICS))
+        self.assertEqual((p.returncode, self.order()), (0, [MIGRATE.replace("hv2", "kvm1-example-org"), "kvm/migrate"]), p.stderr)
+        self.assertEqual(self.stock_got("migrate")[0], argv)
 
     def test_save_that_fails_gives_the_vfs_back(self):
         self.break_next("kvm.save", 1)
         p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.order()), (1, ["vhcactl park one-42 --lease 3600", "kvm/save", "vhcactl unpark one-42"]))
+        self.assertEqual((p.returncode, self.order()), (1, [PARK, "kvm/save", UNPARK]))
 
     def test_save_that_the_agent_refuses_never_begins(self):
-        self.break_next("ctl.park", 4)
-        p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl park one-42 --lease 3600"]))
+        for status, undone in self.ENDS.items():
+            with self.subTest(status):
+                self.forget()
+                self.break_next("ctl.park", status)
+                p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
+                self.assertEqual((p.returncode, self.changes()), (1, [PARK, UNPARK] if undone else [PARK]))
 
     def test_a_guest_that_keeps_its_vf_keeps_its_nic(self):
         self.break_next("ctl.detach", 4)
@@ -307,6 +339,17 @@ class Network(HostCase):
         for stdin in (vnm(nic(1)), vnm(nic(1, IB_PKEYS="no key")), ""):
             p = self.run_script("vnm/vhca/clean", ["hv1"], stdin)
             self.assertEqual((p.returncode, len(p.stderr.splitlines())), (0, 1), p.stderr)
+
+    def test_clean_never_fails_by_what_the_agent_says(self):
+        claim = {"domain": UUID, "domain_name": "café", "name": "ib1"}
+        for what, answer in (("UTF-8", json.dumps({"claims": [claim]}, ensure_ascii=False)), ("no UTF-8", b'{"claims": "\xff"}'),
+                             ("another form", '{"claims": 5}'), ("no JSON", b"\xff\xfe"), ("no object", "[]")):
+            with self.subTest(what):
+                self.forget()
+                self.agent_has()
+                write(self.rec / "ctl.claims", answer)
+                p = self.run_script("vnm/vhca/clean", ["hv1"], vnm(nic(1)))
+                self.assertEqual((p.returncode, p.stdout, len(p.stderr.splitlines())), (0, b"", 1), p.stderr)
 
     def test_the_rest_has_nothing_to_do(self):
         for name in ("update_nic", "update_sg", "vnet_create", "vnet_delete"):
@@ -431,6 +474,7 @@ class RealAgent(AgentCase):
     def test_network_actions(self):
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "1 VFs are asked for, and 0 are free")
         self.assertEqual(self.run_script("vnm/vhca/clean", ["hv1"], vnm(nic(1))).returncode, 0)
+        self.agent.wait(lambda: self.agent.get("/v1/domains/one-42")[1]["requests"][0]["problem"])
         p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")
         self.assert_refused(p, "no ib1 after 0 s: one-42: ib1 has no VF: ")
 

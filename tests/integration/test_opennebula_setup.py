@@ -118,8 +118,8 @@ class Trees(SetupCase):
                                  [("kvm", "-t 15 -r 0 vhca -p"), ("qemu", "-t 15 -r 0 kvm")])
                 self.assertIn('VN_MAD_CONF = [ NAME = "vhca", BRIDGE_TYPE = "linux" ]', conf)
                 self.assertEqual(sorted(re.findall(r'INHERIT_VNET_ATTR\s*= "(IB_\w+)"', conf)), ATTRIBUTES)
-                self.assertEqual(sorted(re.findall(r'VM_RESTRICTED_ATTR = "(.*IB_\w+)"', conf)),
-                                 sorted(f"{n}/{a}" for n in ("NIC", "NIC_ALIAS", "NIC_DEFAULT") for a in ATTRIBUTES))
+                self.assertEqual(sorted(re.findall(r'VM_RESTRICTED_ATTR = "(.*(?:IB_\w+|PHYDEV))"', conf)),
+                                 sorted(f"{n}/{a}" for n in ("NIC", "NIC_ALIAS", "NIC_DEFAULT") for a in [*ATTRIBUTES, "PHYDEV"]))
                 self.assertEqual(sorted(re.findall(r'VNET_RESTRICTED_ATTR = "(.*IB_\w+)"', conf)),
                                  sorted(f"{ar}{a}" for ar in ("", "AR/") for a in ATTRIBUTES))
 

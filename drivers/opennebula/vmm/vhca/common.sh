@@ -36,6 +36,17 @@ ctl() {
 	vhcactl "$@" >&2
 }
 
+# begin ARGUMENTS: vhcactl's command that takes the VFs out. After any status but that of a refusal (vhcactl(1)) the agent may
+# have begun all the same, and the guest would be without them up to the lease: undo, of the script, takes that back.
+begin() {
+	ctl --timeout 900 "$@" && return
+	case $? in
+	[2-6] | 8) ;;
+	*) undo ;;
+	esac
+	return 1
+}
+
 # refuse LINE: what OpenNebula shows as the VM's error.
 refuse() {
 	printf 'vhca: %s\n' "$1" >&2

@@ -18,8 +18,11 @@ module Vhca
     KEYS_MAX   = 127  # of one VF, vhcad(8)
     TEXT_MAX   = 1023 # of partition="...", the same
     VFS_MAX    = 16   # of one domain
-    INPUT_MAX  = 8 << 20
+    INPUT_MAX  = 64 << 20 # OpenNebula's databases hold less
     FULL       = 0x8000
+    PROLOG_DTD = /\A(?>\s+|<\?.*?\?>|<!--.*?-->)*<!DOCTYPE/m
+    # A tenant may write these into any text, and REXML would refuse the whole VM; no value of ours has them.
+    UNREADABLE = /&(?!(?:lt|gt|amp|quot|apos);)|[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/
 
     Nic = Struct.new(:name, :mac, :partition, :fabric, :guid, :attach) do
         def xml
@@ -32,6 +35,11 @@ module Vhca
     def self.show(value)
         text = value.to_s.inspect
         text.length > 60 ? "#{text[0, 60]}..." : text
+    end
+
+    # Whatever the locale of the ssh session, and whatever bytes somebody wrote.
+    def self.utf8(text)
+        text.dup.force_encoding('UTF-8').scrub
     end
 
     # A P_Key by number, or a partition by its name at the agent.
@@ -94,11 +102,10 @@ module Vhca
     # The VM of a driver message, of vm.xml, or of what a VNM script gets.
     def self.vm(xml)
         raise Refused, "the VM is larger than #{INPUT_MAX} bytes" if xml.bytesize > INPUT_MAX
-        xml = xml.dup.force_encoding('UTF-8') # whatever the locale of the ssh session
-        raise Refused, 'the VM is not UTF-8' unless xml.valid_encoding?
-        raise Refused, 'the VM has a document type' if xml.include?('<!DOCTYPE')
+        xml = utf8(xml)
+        raise Refused, 'the VM has a document type' if xml =~ PROLOG_DTD
 
-        root = REXML::Document.new(xml).root
+        root = REXML::Document.new(xml.gsub(UNREADABLE, "\uFFFD")).root
         root = root.elements['VM'] if root && root.name == 'VMM_DRIVER_ACTION_DATA'
         raise Refused, 'there is no VM on stdin' unless root && root.name == 'VM'
 
@@ -119,9 +126,9 @@ module Vhca
     # The agent's answer.
     def self.ask(*args)
         out, err, status = Open3.capture3('vhcactl', '--json', *args)
-        raise Refused, err.lines.first.to_s.strip unless status.success?
+        raise Refused, utf8(err).lines.first.to_s.strip unless status.success?
 
-        JSON.parse(out)
+        JSON.parse(utf8(out))
     rescue JSON::ParserError
         raise Refused, "vhcactl #{args[0]}: the answer is not JSON"
     end
