@@ -22,6 +22,7 @@ class Stress(Case):
             vguid = f"0x02c9ab0000000{rng.randrange(16):03x}"
             kind = rng.randrange(10)
             time.sleep(rng.random() * 0.01)
+            sm.api.metrics()
             try:
                 if kind < 5:
                     answer = sm.api.bind(vguid, rng.randrange(1, 40), rng.randrange(1, 6),

@@ -12,6 +12,7 @@ import tap
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 STRAND, PLUGIN = os.environ.get("VHCA_PLANTED_STRAND"), os.environ["VHCA_PLANTED_PLUGIN"]
 LIFE = ["/usr/bin/python3", str(TESTS / "integration/test_sm_life.py")]
+STRESS = ["/usr/bin/python3", str(TESTS / "integration/test_sm_stress.py")]
 
 
 class Planted(unittest.TestCase):
@@ -30,7 +31,7 @@ class Races(Planted):
         self.fails([TESTS / "threads.py", os.environ["VHCA_PLANTED_LOCKS"]], "ThreadSanitizer: lock-order-inversion", "back planted_locks.c")
 
     def test_gate_read_without_lock(self):
-        self.fails([TESTS / "threads.py", *LIFE], "ThreadSanitizer: data race", "vhca_osm_gate_sweeps gate.c", "vhca_osm_gate_sweep_end gate.c")
+        self.fails([TESTS / "threads.py", *STRESS], "ThreadSanitizer: data race", "vhca_osm_gate_sweeps gate.c", "vhca_osm_gate_sweep_end gate.c")
 
 
 class Leaks(Planted):

@@ -87,19 +87,27 @@ static int close_log(sqlite3_file *file)
 	return real_methods->xClose(file);
 }
 
+/* Once: other threads read them, without the lock. */
+static void note_methods(const sqlite3_io_methods *real)
+{
+	pthread_mutex_lock(&lock);
+	if (!real_methods) {
+		log_methods = *real;
+		log_methods.xSync = slow_sync;
+		log_methods.xWrite = write_if_room;
+		log_methods.xClose = close_log;
+		real_methods = real;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret)
 {
 	sqlite3_vfs *real = vfs->pAppData;
 	int rc = real->xOpen(real, name, file, flags, ret);
 
 	if (rc == SQLITE_OK && (flags & SQLITE_OPEN_WAL)) {
-		pthread_mutex_lock(&lock);
-		real_methods = file->pMethods;
-		log_methods = *file->pMethods;
-		log_methods.xSync = slow_sync;
-		log_methods.xWrite = write_if_room;
-		log_methods.xClose = close_log;
-		pthread_mutex_unlock(&lock);
+		note_methods(file->pMethods);
 		file->pMethods = &log_methods;
 		note(NULL, file, name);
 	}
