@@ -10,14 +10,14 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "agent/domains.h"
-#include "agent/hookd.h"
-#include "agent/host.h"
-#include "agent/journal.h"
-#include "agent/peer.h"
-#include "agent/peer_api.h"
-#include "agent/reload.h"
+#include "agent/hook_server.h"
+#include "agent/host/host.h"
+#include "agent/state/journal.h"
+#include "agent/migration/peer.h"
+#include "agent/api/peer_api.h"
+#include "agent/api/configuration.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

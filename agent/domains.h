@@ -2,12 +2,13 @@
 #ifndef VHCA_AGENT_DOMAINS_H
 #define VHCA_AGENT_DOMAINS_H
 /*
- * Between libvirt (agent/virt.h) and the engine: every event about a domain becomes one look at its
- * live XML (bursts become one or two), and the attach, detach and ask effects become libvirt calls.
+ * Between libvirt (agent/libvirt/virt.h) and the engine: every event about a domain becomes one
+ * look at its live XML (bursts become one or two), and the attach, detach and ask effects become
+ * libvirt calls.
  */
-#include "agent/engine.h"
-#include "agent/migration.h"
-#include "agent/virt.h"
+#include "agent/vf/engine.h"
+#include "agent/migration/migration.h"
+#include "agent/libvirt/virt.h"
 
 struct vhca_domains;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/exclude.h"
+#include "agent/state/exclude.h"
 #include "common/base/cleanup.h"
 #include "sriov/enable.h"
 #include "sriov/usage.h"

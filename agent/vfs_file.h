@@ -6,7 +6,7 @@
  * the qemu hook while the agent is down. Written atomically by a worker. Both survive the agent,
  * and the second one a boot: the hook looks there until an agent has come.
  */
-#include "agent/engine.h"
+#include "agent/vf/engine.h"
 #include "conf/conf.h"
 
 struct vhca_vfs_file;

@@ -2,12 +2,12 @@
 /*
  * The agents' own share of a guest's time without its VF: bench_blackout RUNS WAIT_MS, for
  * bench_blackout.py, which judges. One guest goes to and fro between two simulated hosts
- * (tests/sim/pair.h) with the production engine, migration machine and journal; the journals are on
- * the disk of /tmp. VFs, libvirt and the way between the agents cost nothing here, so what is left
- * is what the agents do, and above all wait for: the disk. Beside it, in turn, as many bare commits
- * to the same journal as invariant 5 (intent before effect) asks for in that time. WAIT_MS makes
- * the hosts wait for each other: 0 measures, more is a planted slow-down. Prints p50, p99 and max,
- * in us.
+ * (tests/sim/hosts/pair.h) with the production engine, migration machine and journal; the journals
+ * are on the disk of /tmp. VFs, libvirt and the way between the agents cost nothing here, so what
+ * is left is what the agents do, and above all wait for: the disk. Beside it, in turn, as many bare
+ * commits to the same journal as invariant 5 (intent before effect) asks for in that time. WAIT_MS
+ * makes the hosts wait for each other: 0 measures, more is a planted slow-down. Prints p50, p99 and
+ * max, in us.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "common/base/file.h"
 #include "common/base/text.h"
 #include "common/store/store.h"
-#include "tests/sim/pair.h"
+#include "tests/sim/hosts/pair.h"
 
 #define RUNS_MAX    5000
 #define WAIT_MS_MAX 1000

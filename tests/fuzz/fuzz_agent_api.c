@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/api.h"
+#include "agent/api/api.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "agent/domxml.h"
+#include "agent/libvirt/domxml.h"
 
 static void check_request(const struct vhca_vf_request *req)
 {

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "agent/domxml.h"
+#include "agent/libvirt/domxml.h"
 #include "hooks/scan.h"
 
 static bool is_plain(const uint8_t *data, size_t size)

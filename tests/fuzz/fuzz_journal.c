@@ -10,15 +10,15 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/drain.h"
-#include "agent/journal.h"
-#include "agent/migration_int.h"
+#include "agent/migration/drain.h"
+#include "agent/state/journal.h"
+#include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/store/store_private.h"
 #include "sm/outbox_row.h"
 #include "tests/fuzz/input.h"
-#include "tests/sim/memstore.h"
+#include "tests/sim/host/memstore.h"
 
 #define PATH	"state.db"
 #define BOOT_ID "b0000000-0000-0000-0000-000000000000"

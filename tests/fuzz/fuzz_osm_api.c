@@ -16,8 +16,8 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
-#include "opensm/api.h"
-#include "opensm/state_file.h"
+#include "opensm/http/api.h"
+#include "opensm/bindings/state_file.h"
 
 #define PORT_A UINT64_C(0x0002c90300000a01)
 #define PORT_B UINT64_C(0x0002c90300000b01)

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "opensm/base_file.h"
-#include "opensm/partitions.h"
-#include "opensm/plugin_conf.h"
+#include "opensm/bindings/base_file.h"
+#include "opensm/bindings/partitions.h"
+#include "opensm/bindings/conf.h"
 
 static struct vhca_osm_table *some_needs(void)
 {

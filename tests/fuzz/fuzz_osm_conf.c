@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "opensm/dynamic_lids.h"
-#include "opensm/plugin_conf.h"
+#include "opensm/lids/dynamic.h"
+#include "opensm/bindings/conf.h"
 #include "tests/fuzz/input.h"
 
 static bool is_file(const char *path, size_t size)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "opensm/dynamic_lids.h"
+#include "opensm/lids/dynamic.h"
 
 static void check_accepted(const struct vhca_osm_dynamic_lids *t)
 {

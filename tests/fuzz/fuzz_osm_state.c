@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "opensm/state_file.h"
+#include "opensm/bindings/state_file.h"
 
 static struct vhca_osm_table *new_table(void)
 {

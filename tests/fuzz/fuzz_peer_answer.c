@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "agent/peer.h"
+#include "agent/migration/peer.h"
 #include "common/http/json.h"
 
 static struct {

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration_int.h"
-#include "agent/peer.h"
-#include "agent/peer_api.h"
+#include "agent/migration/migration_int.h"
+#include "agent/migration/peer.h"
+#include "agent/api/peer_api.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 

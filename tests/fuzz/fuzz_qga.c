@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/qga.h"
+#include "agent/libvirt/qga.h"
 
 static void check(const struct vhca_qga_ask *ask, const char *text)
 {

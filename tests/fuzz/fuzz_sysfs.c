@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host_memory.h"
+#include "agent/host/memory.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"

@@ -6,7 +6,7 @@
  * that a seed says less with each change of the product; what it found should have a unit test,
  * too.
  */
-#include "tests/sim/chaos_schedule.h"
+#include "tests/sim/hosts/chaos_schedule.h"
 
 /* Found once, mended since. */
 static const struct {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* make_certs DIRECTORY: the certificates of tests/unit/certs.h, for tests in Python. */
-#include "tests/unit/certs.h"
+/* make_certs DIRECTORY: the certificates of tests/unit/common/http/certs.h, for tests in Python. */
+#include "tests/unit/common/http/certs.h"
 
 int main(int argc, char *argv[])
 {

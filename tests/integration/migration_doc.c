@@ -3,7 +3,7 @@
  * Prints docs/migration-states.md from the table that the agent executes; test_docs.py compares the
  * two.
  */
-#include "agent/migration_table.h"
+#include "agent/migration/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,8 +106,8 @@ static void table(const struct mig_rules *const *parts)
 int main(void)
 {
 	printf("# States of a migration\n\n"
-	       "Printed from the tables that the agent executes (`agent/migration_src.c`, "
-	       "`migration_waiting.c`, `migration_back.c`, `migration_dst.c`) by\n"
+	       "Printed from the tables that the agent executes (`src.c`, `waiting.c`, `back.c` "
+	       "and `dst.c` in `agent/migration/`) by\n"
 	       "`tests/integration/migration_doc`; a test compares. For an event the first row "
 	       "of the state counts whose condition holds.\n"
 	       "*look*: something may have changed. *next* is in the journal before anything of "

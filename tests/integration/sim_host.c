@@ -24,7 +24,7 @@
 #include "common/base/text.h"
 #include "common/sysfs/sysfs.h"
 #include "pkey/ports.h"
-#include "tests/sim/sysfs_sim.h"
+#include "tests/sim/kernel/sysfs_sim.h"
 
 #define SKIPPED 77
 #define VFS	1

@@ -19,7 +19,7 @@
 #include "common/base/log.h"
 #include "common/http/client.h"
 #include "common/sysfs/sysfs.h"
-#include "tests/sim/sysfs_fixture.h"
+#include "tests/sim/kernel/sysfs_fixture.h"
 
 #define PF     "bus/pci/devices/0000:01:00.0"
 #define WAIT_S 20

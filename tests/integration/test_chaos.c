@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Random schedules (docs/design/0006-chaos.md): what hosts, guests, network and actions there are
- * comes from a seed; the checker of tests/sim/chaos_check.c looks after every event, and everything
- * must come to rest in the end.
+ * comes from a seed; the checker of tests/sim/hosts/chaos_check.c looks after every event, and
+ * everything must come to rest in the end.
  *
  *   test_chaos                            the schedules of a check, as TAP
  *   test_chaos --migrations N --jobs J    from --seed S (1) on, until N migrations were started, in J processes
@@ -29,7 +29,7 @@
 
 #include "common/base/cleanup.h"
 #include "tests/integration/chaos_seeds.h"
-#include "tests/sim/chaos_schedule.h"
+#include "tests/sim/hosts/chaos_schedule.h"
 
 #define BROKEN_SCHEDULES 500  /* at most, until one catches it */
 #define FRESH_MIGRATIONS 1000 /* at most... */

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "tests/sim/chaos.h"
-#include "tests/sim/vtime.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/sim/host/vtime.h"
 
 #define STEPS_MAX 512
 #define SETTLE_MS 900000

@@ -78,11 +78,9 @@ class Pitfalls(unittest.TestCase):
         """A case that is registered in its program; one that is only defined does not count."""
         if program == "gates":
             return re.search(rf"_GATES = \([^)]*\b{case}\b", read("tests/lint/gates.py"))
-        for path in (f"tests/unit/{program}.c", f"tests/integration/{program}.c"):
-            if (ROOT / path).exists():
-                folder, name = path.split("/")[1], program.removeprefix("test_")
-                self.assertIn(f"'{name}': [", read(f"tests/{folder}/meson.build"))
-                return re.search(rf"\b[A-Za-z_]+\({case}\)", read(path).split("int main(void)")[1])
+        for path in (*ROOT.glob(f"tests/unit/**/{program}.c"), *ROOT.glob(f"tests/integration/{program}.c")):
+            self.assertIn(f"'{program.removeprefix('test_')}': [", read(path.with_name("meson.build")))
+            return re.search(rf"\b[A-Za-z_]+\({case}\)", read(path).split("int main(void)")[1])
         return re.search(rf"^@case.*\ndef {case}\(rig\)", read(f"tests/rig/cases/{program}.py"), re.M)
 
     def test_every_pitfall_has_a_row(self):

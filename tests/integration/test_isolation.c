@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The isolation proof on mlx4: random tenants and accidents on the production engine
- * (tests/sim/iso_walk.h).
+ * (tests/sim/host/iso_walk.h).
  */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
-#include "tests/sim/iso_walk.h"
+#include "tests/sim/host/iso_walk.h"
 
 #define STEPS	     20000
 #define RUNS	     4

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One life of a VF (claimed, programmed, plugged, looked at, unplugged, scrubbed) on hosts of
- * tests/sim/iso.h, again and again: each time another single access to sysfs, rtnetlink or vfio
- * fails, with each errno that the kernel has for it. The checker of tests/sim/truth.h looks after
- * every event; whatever fails, the VF is never free with leftovers, and comes back by itself, by
- * way of quarantine if something could not be proven.
+ * tests/sim/host/iso.h, again and again: each time another single access to sysfs, rtnetlink or
+ * vfio fails, with each errno that the kernel has for it. The checker of tests/sim/host/truth.h
+ * looks after every event; whatever fails, the VF is never free with leftovers, and comes back by
+ * itself, by way of quarantine if something could not be proven.
  */
 #include "tests/unit/unit.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "tests/sim/iso.h"
+#include "tests/sim/host/iso.h"
 
 #define SEED	 1
 #define TENANT	 1

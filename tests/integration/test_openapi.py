@@ -15,7 +15,7 @@ EXCEPTION = re.compile(r'\{"(\w+)", (\d{3}), (true|false)\}')
 ROW = re.compile(r"^(\w+) +(\d{3}) +(yes|no) ", re.M)
 PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sriov")
 # Whose codes are in no answer: the agent has not started then, or says it in words (`problem` of an adapter, the hook).
-ELSEWHERE = {"agent/agent.c", "agent/engine_hook.c", "agent/hookd.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
+ELSEWHERE = {"agent/agent.c", "agent/vf/hook.c", "agent/hook_server.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
              "common/store/migrate.c", "common/store/store.c", "sriov/enable.c", "sriov/inventory.c"}
 UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start"}
 
@@ -133,7 +133,7 @@ class Checks:
 class Agent(Checks, unittest.TestCase):
     """With the routes of both listeners."""
 
-    NAME, ROUTES, MANUAL, BODILESS = "openapi.yaml", "agent/*api*.c", "vhcad-api.7.rst", ("/abort", "/adopt", "/reload")
+    NAME, ROUTES, MANUAL, BODILESS = "openapi.yaml", "agent/api/*.c", "vhcad-api.7.rst", ("/abort", "/adopt", "/reload")
 
     def test_a_code_has_one_kind(self):
         """And so one status, one exit status and one word on whether to ask again; in the plugin, too."""
@@ -162,7 +162,7 @@ class Agent(Checks, unittest.TestCase):
 
 
 class Plugin(Checks, unittest.TestCase):
-    NAME, ROUTES, MANUAL = "openapi-vhcasm.yaml", "opensm/api*.c", "libvhcasm.7.rst"
+    NAME, ROUTES, MANUAL = "openapi-vhcasm.yaml", "opensm/http/*.c", "libvhcasm.7.rst"
 
     def test_codes_are_in_the_sources(self):
         self.assertEqual(self.codes() - codes("opensm", "common/http").keys(), set())

@@ -2,9 +2,9 @@
 /*
  * The libvirt adapter against a real libvirtd of our own, which serves libvirt's test driver on a
  * socket in a temporary directory: connections, events, XML, loss and return of the daemon. What
- * the test driver lacks (attach, detach) is in tests/unit/test_virt_call.c.
+ * the test driver lacks (attach, detach) is in tests/unit/agent/libvirt/test_virt_call.c.
  */
-#include "agent/virt.h"
+#include "agent/libvirt/virt.h"
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

@@ -4,7 +4,7 @@
  * the adapter says of each end that a migration can have, and what the agent of the other host
  * hears. One pair of daemons serves all cases; each case starts its own guest.
  */
-#include "agent/virt.h"
+#include "agent/libvirt/virt.h"
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The libvirt adapter with a real QEMU (TCG, no guest system): the device events that libvirt's
- * test driver lacks, and whether agent/virt_error.c still knows the words of the libvirt and QEMU
- * that are installed. An rng device plays the VF. One guest serves all cases, in order.
+ * test driver lacks, and whether agent/libvirt/error.c still knows the words of the libvirt and
+ * QEMU that are installed. An rng device plays the VF. One guest serves all cases, in order.
  */
-#include "agent/virt.h"
+#include "agent/libvirt/virt.h"
 
-#include "agent/virt_error.h"
+#include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"

@@ -9,7 +9,7 @@
  */
 #include <libvirt/libvirt.h>
 
-#include "agent/virt.h"
+#include "agent/libvirt/virt.h"
 #include "tests/integration/libvirtd.h"
 
 #define VIRT_HOST_QEMU	  "/usr/bin/qemu-system-x86_64"

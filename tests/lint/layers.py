@@ -15,6 +15,9 @@ import source
 
 COMMON = ["common/base", "common/ini", "common/sysfs", "common/loop", "common/store", "common/http"]
 
+BELOW = ["conf", "sriov", "pkey", "sm"]  # what the agent stands on
+ROOMS = ["agent/state", "agent/vf", "agent/migration", "agent/libvirt", "agent/host", "agent/explain"]
+
 # folder -> folders it may include, besides itself. The longest matching folder counts.
 LAYERS = {
     "common/base": [],
@@ -27,31 +30,44 @@ LAYERS = {
     "sriov": COMMON,
     "pkey": COMMON,
     "sm": ["common/base", "common/loop", "common/store", "common/http"],
-    "agent": COMMON + ["conf", "sriov", "pkey", "sm"],
+    "agent/state": COMMON + BELOW,
+    "agent/vf": COMMON + BELOW + ["agent/state"],
+    "agent/migration": COMMON + BELOW + ["agent/state", "agent/vf"],
+    "agent/libvirt": COMMON + BELOW + ["agent/state"],
+    "agent/host": COMMON + BELOW + ["agent/state", "agent/vf"],
+    "agent/explain": COMMON + BELOW + ["agent/state"],
+    "agent/api": COMMON + BELOW + ROOMS,
+    "agent": COMMON + BELOW + ROOMS + ["agent/api"],
     "hooks": ["common/base"],
     "ctl": ["common/base", "common/http"],
-    "opensm": ["common/base", "common/ini", "common/http"],
+    "opensm/bindings": ["common/base", "common/ini"],
+    "opensm/lids": ["common/base"],
+    "opensm/http": ["common/base", "common/http", "opensm/bindings", "opensm/lids"],
+    "opensm/osm": ["common/base", "opensm/bindings", "opensm/lids"],
+    "opensm": ["common/base", "common/http", "opensm/bindings", "opensm/lids", "opensm/http", "opensm/osm"],
     "tests": None,  # free
 }
+
+OSM = ["opensm/osm/", "opensm/plugin.c"]
 
 # Prefix of the header -> prefixes of the paths that may include it. tests/ is free.
 HOMES = {
     "systemd/sd-": ["common/loop/", "agent/"],
     "libudev.h": ["sriov/", "agent/"],
     "infiniband/verbs.h": ["pkey/verbs.c"],
-    "libvirt/": ["agent/virt"],
+    "libvirt/": ["agent/libvirt/"],
     "curl/": ["common/http/"],
     "json-c/": ["common/http/", "sm/", "agent/", "ctl/", "opensm/"],
     "microhttpd.h": ["common/http/"],
     "sqlite3.h": ["common/store/"],
-    "libxml/": ["agent/domxml"],
+    "libxml/": ["agent/libvirt/domxml"],
     "gnutls/": ["pkey/guid.c", "common/http/auth"],
     "ini.h": ["common/ini/"],
     "netlink/": ["pkey/rtnl.c"],
-    "opensm/": ["opensm/"],
-    "complib/": ["opensm/"],
-    "iba/": ["opensm/"],
-    "vendor/": ["opensm/"],
+    "opensm/": OSM,
+    "complib/": OSM,
+    "iba/": OSM,
+    "vendor/": OSM,
     "linux/": ["common/", "sriov/", "pkey/", "agent/"],
 }
 

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/api/claims.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "agent/api/json.h"
+#include "common/base/file.h"
+#include "common/http/json.h"
+
+/* Free, unless it has gone. */
+static void add_released(struct json_object *body, const struct vhca_vf *vf)
+{
+	vhca_json_add_string(body, "state", vhca_vf_state_to_string(vf->state));
+	vhca_json_add_string(body, "reason", vf->reason[0] ? vf->reason : NULL);
+}
+
+static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	const struct vhca_pending *p = arg;
+	struct json_object *body;
+
+	if (err) {
+		vhca_pending_refuse(arg, err);
+		return;
+	}
+	body = claim ? vhca_view_claim(claim) : json_object_new_object();
+	if (claim)
+		vhca_json_add(body, "vf", vhca_view_vf(claim->vf));
+	else
+		add_released(body, p->vf);
+	vhca_pending_reply(arg, body);
+}
+
+static int set_text(char *dst, size_t size, const char *key, const char *value,
+		    struct vhca_error *err)
+{
+	if (vhca_strcpy(dst, size, value) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
+				      "body: %s", key);
+	return 0;
+}
+
+static int parse_names(const char *name, const char *fabric, struct vhca_vf_request *ret,
+		       struct vhca_error *err)
+{
+	if (!vhca_name_is_valid(name))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "name \"%.40s\": want 1 to 31 of A-Z a-z 0-9 _ -", name);
+	if (!vhca_name_is_valid(fabric))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "fabric \"%.40s\": no valid name", fabric);
+	(void)vhca_strcpy(ret->name, sizeof(ret->name), name);	     /* valid names */
+	(void)vhca_strcpy(ret->fabric, sizeof(ret->fabric), fabric); /* fit */
+	return 0;
+}
+
+static int parse_guid(const char *guid, uint64_t *ret, struct vhca_error *err)
+{
+	if (guid && vhca_guid_wish_parse(guid, ret) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
+				      "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
+				      "nor mac: and a unicast MAC address",
+				      guid);
+	return 0;
+}
+
+int vhca_api_parse_place(struct json_object *body, struct vhca_vf_request *ret,
+			 struct vhca_error *err)
+{
+	const char *pf = NULL;
+	uint64_t numa = UINT64_MAX;
+	int r = vhca_json_opt_string(body, "pf", &pf, err);
+
+	if (!r)
+		r = vhca_json_opt_u64(body, "numa", VHCA_NUMA_NODE_MAX, &numa, err);
+	if (r < 0)
+		return r;
+	ret->numa = numa == UINT64_MAX ? -1 : (int)numa;
+	ret->has_pf = pf != NULL;
+	if (pf && vhca_bdf_parse(pf, &ret->pf))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "pf: \"%.40s\" is no PCI address", pf);
+	return 0;
+}
+
+/* What the bodies of attach and claim share: partition, guid, fabric, pf, numa. */
+static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_request *ret,
+		    struct vhca_error *err)
+{
+	const char *partition = NULL, *guid = NULL, *fabric = "default";
+	int r;
+
+	if (!body)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "a JSON body with partition is needed");
+	r = vhca_json_get_string(body, "partition", &partition, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "guid", &guid, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "fabric", &fabric, err);
+	if (!r)
+		r = parse_names(name, fabric, ret, err);
+	if (!r)
+		r = set_text(ret->partition, sizeof(ret->partition), "partition", partition, err);
+	if (!r)
+		r = vhca_api_parse_place(body, ret, err);
+	return r < 0 ? r : parse_guid(guid, &ret->guid, err);
+}
+
+static void submit_claim(void *ctx, struct vhca_http_request *req,
+			 const struct vhca_claim_request *want, unsigned int status)
+{
+	struct vhca_pending *p = vhca_api_pend(ctx, req);
+
+	if (!p)
+		return;
+	p->status = status;
+	vhca_engine_claim(vhca_api_args_of(ctx)->engine, want, on_done, p);
+}
+
+void vhca_api_post_attach(void *ctx, struct vhca_http_request *req)
+{
+	static const char *const members[] = {"partition", "guid", "fabric", "pf", "numa", NULL};
+	struct vhca_claim_request want = {.way = VHCA_WAY_ATTACH};
+	struct json_object *body = vhca_http_body(req);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = body ? vhca_json_check_members(body, members, &err) : 0;
+
+	if (!r)
+		r = vhca_api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
+	if (!r)
+		r = parse_vf(body, vhca_http_param(req, 1), &want.vf, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		submit_claim(ctx, req, &want, 200);
+}
+
+static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_request *ret,
+		       struct vhca_error *err)
+{
+	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
+					      "pf",	"numa", "bdf",	     NULL};
+	const char *domain = NULL, *name = NULL, *bdf = NULL;
+	int r;
+
+	if (!body)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "a JSON body with domain, name and partition is needed");
+	r = vhca_json_check_members(body, members, err);
+	if (!r)
+		r = vhca_json_get_string(body, "domain", &domain, err);
+	if (!r)
+		r = vhca_json_get_string(body, "name", &name, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "bdf", &bdf, err);
+	if (!r)
+		r = vhca_api_find_domain(ctx, domain, ret, err);
+	if (!r)
+		r = parse_vf(body, name, &ret->vf, err);
+	if (r < 0 || !bdf)
+		return r;
+	ret->has_bdf = true;
+	if (vhca_bdf_parse(bdf, &ret->bdf))
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: bdf: \"%.40s\" is no PCI address", bdf);
+	return 0;
+}
+
+void vhca_api_post_claims(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim_request want = {.way = VHCA_WAY_CLAIM};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (parse_claim(ctx, vhca_http_body(req), &want, &err) < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		submit_claim(ctx, req, &want, 201);
+}
+
+static void release(void *ctx, struct vhca_http_request *req, struct vhca_claim *claim,
+		    bool forbid_attached)
+{
+	struct vhca_pending *p = vhca_api_pend(ctx, req);
+
+	if (!p)
+		return;
+	p->vf = claim->vf;
+	vhca_engine_release(vhca_api_args_of(ctx)->engine, claim, forbid_attached, on_done, p);
+}
+
+void vhca_api_delete_attach(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim_request want = {0};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *claim = NULL;
+
+	if (vhca_api_find_domain(ctx, vhca_http_param(req, 0), &want, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	claim = vhca_model_claim_of(vhca_engine_model(vhca_api_args_of(ctx)->engine), &want.domain,
+				    vhca_http_param(req, 1));
+	if (claim) {
+		release(ctx, req, claim, false);
+		return;
+	}
+	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0,
+		       "domain %s has no VF named %.40s", want.domain_name,
+		       vhca_http_param(req, 1));
+	vhca_error_hint(&err, "vhcactl domains lists them");
+	vhca_http_reply_error(req, &err);
+}
+
+/* The claim that the path names; NULL: there is none, and req has been answered. */
+static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim *claim = NULL;
+	struct vhca_error err;
+	struct vhca_uuid id;
+
+	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
+		claim = vhca_model_claim(vhca_engine_model(vhca_api_args_of(ctx)->engine), &id);
+	if (claim)
+		return claim;
+	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
+		       vhca_http_param(req, 0));
+	vhca_http_reply_error(req, &err);
+	return NULL;
+}
+
+void vhca_api_get_claim(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_claim *claim = find_claim(ctx, req);
+
+	if (claim)
+		vhca_http_reply(req, 200, vhca_view_claim(claim));
+}
+
+void vhca_api_delete_claim(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim *claim = find_claim(ctx, req);
+
+	if (claim)
+		release(ctx, req, claim, true);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/api/migrations.h"
+
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "common/base/file.h"
+#include "common/http/json.h"
+
+static struct json_object *view_vf(const struct vhca_claim *c)
+{
+	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
+	struct json_object *o = vhca_mig_vf_to_json(&vf);
+
+	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
+	vhca_json_add_bool(o, "away", c->away);
+	return o;
+}
+
+/* Times of the steps that were taken; the one under way counts up. */
+static struct json_object *view_steps(const struct vhca_mig *m)
+{
+	struct json_object *o = json_object_new_object();
+	bool final = vhca_mig_state_is_final(m->state);
+
+	for (unsigned int i = 0; i < VHCA_MIG_STATE_COUNT; i++) {
+		uint64_t ms = m->step_ms[i];
+
+		if (i == m->state && !final)
+			ms += vhca_now_ms() - m->entered_ms;
+		if (ms || (i == m->state && !final))
+			vhca_json_add_u64(o, vhca_mig_state_to_string((enum vhca_mig_state)i), ms);
+	}
+	return o;
+}
+
+static struct json_object *view_times(const struct vhca_mig *m)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (unsigned int i = 0; i < VHCA_MIG_TIME_COUNT; i++)
+		if (m->time_us[i])
+			vhca_json_add_u64(o, vhca_mig_time_to_string((enum vhca_mig_time)i),
+					  m->time_us[i]);
+	return o;
+}
+
+/*
+ * What an orchestrator, or who types its command, needs of the peer; null where that is nobody's
+ * business any more.
+ */
+static void view_waiting(struct json_object *o, const struct vhca_conf *conf,
+			 const struct vhca_mig *m)
+{
+	bool waits = m->state == VHCA_MIG_READY || m->state == VHCA_MIG_PARKED;
+	const struct vhca_conf_peer *peer =
+		m->state == VHCA_MIG_READY ? vhca_conf_peer(conf, m->peer) : NULL;
+	uint64_t now = vhca_now_ms(), left = m->lease_until > now ? m->lease_until - now : 0;
+
+	vhca_json_add(o, "lease_left_ms",
+		      waits && m->lease_until ? json_object_new_int64((int64_t)left) : NULL);
+	vhca_json_add_string(o, "peer_libvirt", peer ? peer->libvirt : NULL);
+	vhca_json_add_string(o, "peer_migration",
+			     peer && peer->migration[0] ? peer->migration : NULL);
+}
+
+/*
+ * A guest that is asked through its agent, too, is what a migration waits for: said before it is
+ * over.
+ */
+static const char *reason_of(const struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	if (m->reason[0])
+		return m->reason;
+	while ((c = vhca_migration_claim(m, c)))
+		if (c->vf->escalation.begun)
+			return c->vf->reason;
+	return NULL;
+}
+
+static struct json_object *view(void *ctx, const struct vhca_mig *m)
+{
+	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
+	bool final = vhca_mig_state_is_final(m->state);
+	struct vhca_claim *c = NULL;
+
+	vhca_json_add_string(o, "id", VHCA_UUID_STR(&m->id));
+	vhca_json_add_string(o, "role", m->source ? "source" : "destination");
+	vhca_json_add_string(o, "mode", vhca_mig_mode_to_string(m->mode));
+	vhca_json_add_string(o, "domain", VHCA_UUID_STR(&m->domain));
+	vhca_json_add_string(o, "domain_name", m->domain_name);
+	vhca_json_add_string(o, "peer", m->peer[0] ? m->peer : NULL);
+	vhca_json_add_string(o, "state", vhca_mig_state_to_string(m->state));
+	vhca_json_add_bool(o, "final", final);
+	vhca_json_add_bool(o, "degraded", m->degraded);
+	vhca_json_add_string(o, "reason", reason_of(m));
+	vhca_json_add_string(o, "code", m->failure.kind ? m->failure.code : NULL);
+	vhca_json_add_u64(o, "started_ms", m->started_ms);
+	vhca_json_add(o, "ended_ms", final ? json_object_new_int64((int64_t)m->updated_ms) : NULL);
+	vhca_json_add(o, "step_ms", view_steps(m));
+	vhca_json_add(o, "blackout_us", view_times(m));
+	view_waiting(o, vhca_api_args_of(ctx)->conf, m);
+	/* A claim that ends is no longer one of the guest's: what it lacks is nobody's trouble. */
+	while ((c = vhca_migration_claim(m, c)))
+		if (!c->ending)
+			json_object_array_add(vfs, view_vf(c));
+	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)
+		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
+	vhca_json_add(o, "copy",
+		      m->source && m->mode == VHCA_MIG_MODE_MANAGED
+			      ? vhca_mig_copy_to_json(&m->copy)
+			      : NULL);
+	vhca_json_add(o, "vfs", vfs);
+	return o;
+}
+
+void vhca_api_get_migrations(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_mig *m = vhca_migrations_first(vhca_api_args_of(ctx)->migrations);
+	struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
+
+	for (; m; m = TAILQ_NEXT(m, link))
+		json_object_array_add(list, view(ctx, m));
+	vhca_json_add(doc, "migrations", list);
+	vhca_http_reply(req, 200, doc);
+}
+
+static int find(void *ctx, const struct vhca_http_request *req, const struct vhca_mig **ret,
+		struct vhca_error *err)
+{
+	struct vhca_uuid id;
+
+	*ret = NULL;
+	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
+		*ret = vhca_migrations_find(vhca_api_args_of(ctx)->migrations, &id);
+	if (*ret)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0, "migration %.40s",
+			      vhca_http_param(req, 0));
+}
+
+void vhca_api_get_migration(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_mig *m;
+
+	if (find(ctx, req, &m, &err) < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 200, view(ctx, m));
+}
+
+#define LEASE_MIN_S 10
+#define LEASE_MAX_S 86400
+
+static int check_lease(uint64_t seconds, struct vhca_error *err)
+{
+	if (seconds >= LEASE_MIN_S && seconds <= LEASE_MAX_S)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			      "body: lease: %d to %d seconds are possible", LEASE_MIN_S,
+			      LEASE_MAX_S);
+}
+
+/* Members that do not go with the mode. */
+static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct vhca_error *err)
+{
+	if (req->mode == VHCA_MIG_MODE_PARK && req->peer)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: peer: a domain is parked where it is");
+	if (req->mode != VHCA_MIG_MODE_PARK && !req->peer)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: peer is needed");
+	if (has_lease && req->mode == VHCA_MIG_MODE_MANAGED)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: lease: nobody waits in a managed migration");
+	return has_lease ? check_lease(req->lease_ms / 1000, err) : 0;
+}
+
+static int parse_copy(struct json_object *body, enum vhca_mig_mode mode,
+		      struct vhca_conf_copy *copy, struct vhca_error *err)
+{
+	struct json_object *o = NULL;
+
+	if (!json_object_object_get_ex(body, "copy", &o) || !o)
+		return 0;
+	if (mode != VHCA_MIG_MODE_MANAGED)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "body: copy: vhcad copies in mode managed only");
+	return vhca_mig_copy_parse(o, copy, err);
+}
+
+static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *ret,
+		 struct vhca_conf_copy *copy, struct vhca_error *err)
+{
+	static const char *const members[] = {"domain", "peer", "mode", "lease", "copy", NULL};
+	struct vhca_claim_request found = {0};
+	const char *domain = NULL, *mode = "managed";
+	uint64_t lease = 0;
+	int r;
+
+	if (!body)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "a JSON body with domain and peer is needed");
+	r = vhca_json_check_members(body, members, err);
+	if (!r)
+		r = vhca_json_get_string(body, "domain", &domain, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "peer", &ret->peer, err);
+	if (!r)
+		r = vhca_json_opt_string(body, "mode", &mode, err);
+	if (!r)
+		r = vhca_json_opt_u64(body, "lease", LEASE_MAX_S, &lease, err);
+	if (!r && vhca_mig_mode_parse(mode, &ret->mode) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				   "body: mode: managed, external or park");
+	ret->lease_ms = lease * 1000;
+	if (!r)
+		r = check_mode(ret, json_object_object_get_ex(body, "lease", NULL), err);
+	if (!r)
+		r = parse_copy(body, ret->mode, copy, err);
+	if (!r)
+		r = vhca_api_find_domain(ctx, domain, &found, err);
+	ret->domain = found.domain;
+	return r;
+}
+
+void vhca_api_post_migrations(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_conf_copy how = vhca_api_args_of(ctx)->conf->copy;
+	struct vhca_mig_request want = {.copy = &how};
+	const struct vhca_mig *m = NULL;
+	int r = parse(ctx, vhca_http_body(req), &want, &how, &err);
+
+	if (!r)
+		r = vhca_migrations_request(vhca_api_args_of(ctx)->migrations, &want, &m, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 202, view(ctx, m));
+}
+
+void vhca_api_extend_migration(void *ctx, struct vhca_http_request *req)
+{
+	static const char *const members[] = {"lease", NULL};
+	struct json_object *body = vhca_http_body(req);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_mig *m = NULL;
+	uint64_t lease = 0;
+	int r = body ? vhca_json_check_members(body, members, &err)
+		     : vhca_error_set(&err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "a JSON body with lease is needed");
+
+	if (!r)
+		r = vhca_json_get_u64(body, "lease", LEASE_MAX_S, &lease, &err);
+	if (!r)
+		r = check_lease(lease, &err);
+	if (!r)
+		r = find(ctx, req, &m, &err);
+	if (!r)
+		r = vhca_migrations_extend(vhca_api_args_of(ctx)->migrations, &m->id, lease * 1000,
+					   &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 202, view(ctx, m));
+}
+
+void vhca_api_abort_migration(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_mig *m;
+	int r = find(ctx, req, &m, &err);
+
+	if (!r)
+		r = vhca_migrations_cancel(vhca_api_args_of(ctx)->migrations, &m->id, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 202, view(ctx, m));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_API_PENDING_H
+#define VHCA_AGENT_API_PENDING_H
+/* A request that is answered later than in its handler. */
+#include "agent/state/model.h"
+#include "common/http/http_loop.h"
+
+struct vhca_pending {
+	void *ctx; /* the handler's */
+	struct vhca_http_request *req;
+	struct vhca_http_loop_server *adapter; /* borrowed */
+	unsigned int status;		       /* of the good answer; 200 */
+	struct vhca_uuid domain;	       /* for who needs it */
+	const struct vhca_vf *vf;	       /* of a claim that ends, which it outlives */
+};
+
+/* NULL: there is no memory, and req has been answered. */
+struct vhca_pending *vhca_pending_new(void *ctx, struct vhca_http_request *req,
+				      struct vhca_http_loop_server *adapter);
+/* Either answers, sends the answer off at once, and frees p. body is consumed. */
+void vhca_pending_reply(struct vhca_pending *p, struct json_object *body);
+void vhca_pending_refuse(struct vhca_pending *p, const struct vhca_error *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/api/takeover.h"
+
+#include <string.h>
+
+#include "agent/api/api.h"
+#include "common/base/text.h"
+#include "common/http/json.h"
+
+/* It goes into the log as it is. */
+static bool is_a_line(const char *text)
+{
+	size_t len = strlen(text);
+
+	for (const char *p = text; *p; p++)
+		if (vhca_control_len(p) > 0)
+			return false;
+	return len > 0 && len <= VHCA_EVIDENCE_MAX;
+}
+
+static int parse_evidence(struct json_object *body, const char **ret, struct vhca_error *err)
+{
+	static const char *const members[] = {"evidence", NULL};
+	int r = body ? vhca_json_check_members(body, members, err) : 0;
+
+	if (!r && body)
+		r = vhca_json_get_string(body, "evidence", ret, err);
+	if (r < 0)
+		return r;
+	if (!body || !is_a_line(*ret))
+		return vhca_error_set(
+			err, VHCA_ERR_INVALID, "bad_request", 0,
+			"body: evidence: a line of 1 to %d bytes that says why the domain "
+			"runs nowhere else",
+			VHCA_EVIDENCE_MAX);
+	return 0;
+}
+
+void vhca_api_takeover(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim_request found = {0};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *body;
+	const char *evidence = NULL;
+	int r = parse_evidence(vhca_http_body(req), &evidence, &err);
+
+	if (!r)
+		r = vhca_api_find_domain(ctx, vhca_http_param(req, 0), &found, &err);
+	if (!r)
+		r = vhca_engine_takeover(vhca_api_args_of(ctx)->engine, &found.domain, evidence,
+					 &err);
+	if (r < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	body = json_object_new_object();
+	vhca_json_add_string(body, "domain", VHCA_UUID_STR(&found.domain));
+	vhca_json_add_string(body, "evidence", evidence);
+	vhca_json_add_u64(body, "seconds", VHCA_TAKEOVER_MS / 1000);
+	vhca_http_reply(req, 200, body);
+}

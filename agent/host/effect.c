@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/host/effect.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/file.h"
+#include "sriov/usage.h"
+#include "sriov/vfio.h"
+
+/* mlx4 creates iov/ after the RDMA device is announced, with no event: wait this long for it. */
+#define IOV_WAIT_MS  5000
+#define IOV_SLEEP_MS 50
+
+struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_root,
+					struct vhca_model *model, struct vhca_vf *vf,
+					enum vhca_effect effect)
+{
+	struct vhca_host_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	*job = (struct vhca_host_job){
+		.vf = vf,
+		.effect = effect,
+		.sys = sys,
+		.pf = vf->hca->facts.bdf,
+		.bdf = vf->bdf,
+		.ops = vhca_hca_identity(vf->hca),
+		.vf_index = vf->index,
+		.port = vf->hca->port,
+		.n_ports = vf->hca->facts.n_ports,
+		.iommu_group = vf->iommu_group,
+		.bind = vf->state == VHCA_VF_CLAIMED,
+		.unused = vhca_model_is_unused(model, vf),
+		.is_ours = effect != VHCA_EFFECT_PROBE && (vf->claim || !vf->probed),
+	};
+	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
+	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */
+	if (vf->claim)
+		job->want = vhca_claim_shows(vf->claim);
+	return job;
+}
+
+static struct vhca_identity_at place_of(const struct vhca_host_job *job)
+{
+	return (struct vhca_identity_at){
+		.sys = job->sys,
+		.kept = job->kept,
+		.rtnl = job->rtnl,
+		.pf = job->pf,
+		.ibdev = job->ibdev,
+		.vf_index = job->vf_index,
+		.port = job->port,
+		.n_ports = job->n_ports,
+	};
+}
+
+static int need_device(const struct vhca_host_job *job, struct vhca_error *err)
+{
+	if (!job->ibdev[0])
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_rdma_device", ENODEV,
+				      "%s: its PF %s has no RDMA device (driver still starting?)",
+				      VHCA_BDF_STR(job->bdf), VHCA_BDF_STR(job->pf));
+	return 0;
+}
+
+static int check_unused(struct vhca_host_job *job)
+{
+	const struct vhca_vf_facts known = {.bdf = job->bdf, .iommu_group = job->iommu_group};
+	int r = vhca_vf_check_unused(job->sys, job->dev_root, &known, job->is_ours,
+				     &job->result.err);
+
+	job->result.in_use = r < 0;
+	return r;
+}
+
+static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_at *at)
+{
+	job->result.has_hw = job->ops->read(at, &job->result.hw, NULL) == 0;
+}
+
+static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_identity_at *at,
+			struct vhca_error *err)
+{
+	static const struct timespec pause = {.tv_nsec = IOV_SLEEP_MS * 1000000L};
+	uint64_t deadline = vhca_now_ms() + IOV_WAIT_MS;
+	struct vhca_identity_state state;
+	int r;
+
+	if (!ops->host_pkey_map)
+		return 0;
+	while ((r = ops->read(at, &state, err)) < 0 && vhca_now_ms() < deadline)
+		(void)nanosleep(&pause, NULL);
+	return r;
+}
+
+static int do_probe(struct vhca_host_job *job)
+{
+	(void)check_unused(job);
+	return 0;
+}
+
+static int do_prepare(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	struct vhca_error *err = &job->result.err;
+	int r = check_unused(job);
+
+	if (!r)
+		r = vhca_vfio_bind(job->sys, job->bdf, err);
+	if (!r)
+		r = need_device(job, err);
+	if (!r)
+		r = wait_for_iov(job->ops, &at, err);
+	if (!r)
+		r = job->ops->scrub(&at, err);
+	if (!r)
+		keep_hw(job, &at);
+	return r;
+}
+
+static int do_program(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	struct vhca_error *err = &job->result.err;
+	int r = job->unused ? check_unused(job) : 0;
+
+	if (!r)
+		r = need_device(job, err);
+	/*
+	 * Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed
+	 * before anything prepared it.
+	 */
+	if (!r && job->bind)
+		r = vhca_vfio_bind(job->sys, job->bdf, err);
+	if (r < 0)
+		return r;
+	if (job->want.guid == VHCA_GUID_ALL1) { /* withheld: the proof that it shows nobody's */
+		r = job->ops->scrub(&at, err);
+		if (!r)
+			keep_hw(job, &at);
+		return r;
+	}
+	r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_unmap(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->unmap(&at, &job->want, &job->result.hw, &job->result.err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_read(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->read(&at, &job->result.hw, &job->result.err);
+	job->result.has_hw = r == 0;
+	return r;
+}
+
+static int do_kick(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	int r = need_device(job, &job->result.err);
+
+	return r < 0 || !job->ops->kick ? r : job->ops->kick(&at, &job->result.err);
+}
+
+static int do_choose(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	uint64_t guid;
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->choose(&at, &guid, &job->result.err);
+	if (!r)
+		keep_hw(job, &at);
+	return r;
+}
+
+/*
+ * Under a guest that has it: who holds the group does not matter, and a VF that is bound stays so.
+ */
+static int do_strip(struct vhca_host_job *job)
+{
+	struct vhca_identity_at at = place_of(job);
+	int r = need_device(job, &job->result.err);
+
+	if (!r)
+		r = job->ops->scrub(&at, &job->result.err);
+	if (!r)
+		keep_hw(job, &at);
+	return r;
+}
+
+static int do_scrub(struct vhca_host_job *job)
+{
+	int r = check_unused(job);
+
+	return r < 0 ? r : do_strip(job);
+}
+
+static int (*const effects[])(struct vhca_host_job *job) = {
+	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
+	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_UNMAP] = do_unmap,
+	[VHCA_EFFECT_READ] = do_read,	    [VHCA_EFFECT_KICK] = do_kick,
+	[VHCA_EFFECT_CHOOSE] = do_choose,   [VHCA_EFFECT_SCRUB] = do_scrub,
+	[VHCA_EFFECT_STRIP] = do_strip,
+};
+
+void vhca_host_job_work(void *arg)
+{
+	struct vhca_host_job *job = arg;
+
+	job->result.rc = effects[job->effect](job);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_LIBVIRT_CALL_H
+#define VHCA_AGENT_LIBVIRT_CALL_H
+/*
+ * The libvirt calls themselves: blocking, on a strand, never on the state thread. Contracts:
+ * agent/libvirt/virt.h.
+ */
+#include <libvirt/libvirt.h>
+
+#include "agent/libvirt/domxml.h"
+#include "common/base/cleanup.h"
+
+struct vhca_dom_list {
+	struct vhca_dom_info **info;
+	unsigned int n;
+};
+/* Frees what the list holds, not the list. */
+void vhca_dom_list_done(struct vhca_dom_list *list);
+
+/* Of one domain: the handle that the others need. */
+int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+			  struct vhca_error *err);
+/*
+ * libvirt holds the domain for a migration: its guest does not run here yet (for post-copy: not
+ * with all of its memory), or nobody knows whether it does.
+ */
+bool vhca_virt_state_is_held(int state, int reason);
+/* Paused until somebody resumes it: not by libvirt, which goes on by itself. */
+bool vhca_virt_state_is_paused(int state, int reason);
+void vhca_virt_domain_free_cleanup(virDomainPtr *p);
+#define VHCA_AUTO_DOMAIN VHCA_CLEANUP(vhca_virt_domain_free_cleanup) virDomainPtr
+
+/* All active domains or an error: a list with holes would be taken for the truth. One that
+ * cannot be read is in it, unreadable. */
+int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);
+/* Caller frees *ret. */
+int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
+			struct vhca_dom_info **ret, struct vhca_error *err);
+/*
+ * *ret_called_us: when libvirt was told to, unless it was there already (vhca_now_us()); may be
+ * NULL.
+ */
+int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
+			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
+			  struct vhca_error *err);
+int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
+			  struct vhca_error *err);
+
+#endif

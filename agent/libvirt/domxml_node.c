@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/libvirt/domxml_node.h"
+
+#include <errno.h>
+#include <string.h>
+
+void domxml_string_freep(xmlChar **p)
+{
+	if (*p)
+		xmlFree(*p);
+}
+
+bool domxml_is_element(const xmlNode *node, const char *name)
+{
+	return node->type == XML_ELEMENT_NODE && !node->ns &&
+	       strcmp((const char *)node->name, name) == 0;
+}
+
+xmlNode *domxml_child_element(const xmlNode *parent, const char *name)
+{
+	for (xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
+		if (domxml_is_element(n, name))
+			return n;
+	return NULL;
+}
+
+xmlChar *domxml_attribute(const xmlNode *node, const char *name)
+{
+	return xmlGetNoNsProp((xmlNode *)node, (const xmlChar *)name);
+}
+
+bool domxml_attribute_is(const xmlNode *node, const char *name, const char *value)
+{
+	DOMXML_AUTO_STRING have = domxml_attribute(node, name);
+
+	return have && strcmp((const char *)have, value) == 0;
+}
+
+int domxml_attribute_u32(const xmlNode *node, const char *name, uint32_t max, uint32_t *ret)
+{
+	DOMXML_AUTO_STRING text = domxml_attribute(node, name);
+
+	return text ? vhca_parse_u32((const char *)text, 0, max, ret) : -ENOENT;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/migration/migration_int.h"
+#include "common/base/file.h"
+
+bool mig_all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (!is(c))
+			return false;
+	return true;
+}
+
+bool mig_any(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (is(c))
+			return true;
+	return false;
+}
+
+bool mig_claim_is_away(const struct vhca_claim *c)
+{
+	return c->away && vhca_claim_rests_in(c, VHCA_VF_CLAIMED);
+}
+
+bool mig_claim_can_take(const struct vhca_claim *c)
+{
+	return c->away ? mig_claim_is_away(c) : !c->vf->committing;
+}
+
+bool mig_claim_stayed(const struct vhca_claim *c)
+{
+	return c->vf->state == VHCA_VF_ATTACHED && !c->leaving && !c->vf->committing;
+}
+
+bool mig_claim_is_stuck(const struct vhca_claim *c)
+{
+	return c->vf->state == VHCA_VF_QUARANTINED || c->vf->state == VHCA_VF_PREPARING;
+}
+
+void mig_fail_stuck(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+	char text[200] = "";
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	while ((c = vhca_migration_claim(m, c)))
+		if (mig_claim_is_stuck(c))
+			vhca_strbuf_add(&sb, "%sVF %s (%s) is quarantined: %s", sb.len ? "; " : "",
+					c->name, VHCA_BDF_STR(c->vf->bdf), c->vf->reason);
+	mig_fail_with(m, VHCA_ERR_DEVICE, "vf_quarantined", text);
+}
+
+bool mig_is_parking(const struct vhca_mig *m)
+{
+	return m->mode == VHCA_MIG_MODE_PARK;
+}
+
+bool mig_succeeded(const struct vhca_mig *m)
+{
+	return m->res->rc == 0;
+}
+
+bool mig_cannot_tell(const struct vhca_mig *m)
+{
+	return m->res->rc < 0;
+}
+
+bool mig_domain_is_elsewhere(const struct vhca_mig *m)
+{
+	return !m->res->active;
+}
+
+bool mig_is_cancelled(const struct vhca_mig *m)
+{
+	return m->cancel;
+}
+
+bool mig_guest_is_gone(const struct vhca_mig *m)
+{
+	return vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m);
+}
+
+void mig_fail_cancelled(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "cancelled", "cancelled by request");
+}
+
+void mig_look_at_the_job_later(struct vhca_mig *m)
+{
+	m->not_before_ms = vhca_now_ms() + MIG_JOB_POLL_MS;
+}
+
+void mig_start_lease(struct vhca_mig *m)
+{
+	m->lease_until = m->lease_ms ? vhca_now_ms() + m->lease_ms : 0;
+}
+
+void mig_fail_as_told(struct vhca_mig *m)
+{
+	mig_fail(m, &m->res->err);
+}
+
+void mig_ask_again_later(struct vhca_mig *m)
+{
+	mig_retry(m, &m->res->err);
+}
+
+void mig_note_marked(struct vhca_mig *m)
+{
+	m->marked = true;
+}
+
+bool mig_cannot_unmark(const struct vhca_mig *m)
+{
+	return m->res->rc < 0 && m->res->err.kind != VHCA_ERR_NOT_FOUND;
+}
+
+void mig_note_unmarked(struct vhca_mig *m)
+{
+	m->unmarked = true;
+}
+
+void mig_settle_claims(struct vhca_mig *m)
+{
+	struct vhca_claim *c, *next;
+
+	for (c = vhca_migration_claim(m, NULL); c; c = next) {
+		next = vhca_migration_claim(m, c);
+		vhca_engine_settle(m->owner->args.engine, c);
+	}
+	mig_members(m); /* from here on a claim's own binding keeps its keys on the port */
+}
+
+void mig_owe_what_was_lent(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while (!m->source && (c = vhca_migration_claim(m, c)))
+		c->lent = m->state != VHCA_MIG_DONE;
+}
+
+void mig_end_leftovers(struct vhca_migrations *ms)
+{
+	struct vhca_claim *c, *next;
+
+	for (c = TAILQ_FIRST(&ms->model->claims); c; c = next) {
+		const struct vhca_mig *m;
+
+		next = TAILQ_NEXT(c, link);
+		if (!c->migrating || c->ending)
+			continue;
+		m = vhca_migrations_find(ms, &c->migration);
+		if (m && !vhca_mig_state_is_final(m->state))
+			continue;
+		/*
+		 * The agent was killed before the migration that it reserved this for was written
+		 * down.
+		 */
+		if (c->away ||
+		    (m && (m->state == VHCA_MIG_ENDED || (m->source && m->state == VHCA_MIG_DONE))))
+			vhca_engine_drop(ms->args.engine, c);
+		else
+			vhca_engine_settle(ms->args.engine, c);
+	}
+}
+
+void mig_let_go(struct vhca_mig *m)
+{
+	struct vhca_claim *c, *next;
+
+	for (c = vhca_migration_claim(m, NULL); c; c = next) {
+		next = vhca_migration_claim(m, c);
+		if (!c->ending)
+			vhca_engine_drop(m->owner->args.engine, c);
+	}
+	mig_members(m);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The hand-over of a managed migration. It goes on beside libvirt's copy, so the guest does not
+ * wait for it without its VFs: they are withdrawn, and the promise is in the journal, before
+ * libvirt begins. If the copy is faster, or the agent dies, the destination waits for it with the
+ * guest.
+ */
+#include "agent/migration/migration_int.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+
+/*
+ * It is spent before it is promised: durable with the next state, and promised again after a crash.
+ */
+void mig_spend_an_epoch(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+	m->handed = true;
+	m->delivered = false;
+}
+
+/*
+ * Of the destination's lease, by the hand-over once more. Claims that ended with an earlier boot
+ * are not spoken for.
+ */
+bool mig_renewal_is_due(const struct vhca_mig *m)
+{
+	return vhca_migration_claim(m, NULL) &&
+	       vhca_now_ms() - m->renewed_ms >= m->owner->args.renew_ms;
+}
+
+/*
+ * libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its
+ * lease until then.
+ */
+static bool is_to_be_renewed(const struct vhca_mig *m)
+{
+	return m->state == VHCA_MIG_COPYING && mig_renewal_is_due(m);
+}
+
+/* Never while an epoch is on its way to the disk, nor an identity on a VF here. */
+bool mig_hand_over_is_due(const struct vhca_mig *m)
+{
+	return m->handed && (!m->delivered || is_to_be_renewed(m)) && !m->handing &&
+	       vhca_migration_claim(m, NULL) && m->effect != VHCA_MIG_EFFECT_HANDOVER &&
+	       vhca_now_ms() >= m->hand_not_before_ms && mig_all(m, mig_claim_is_away);
+}
+
+/* Beside the copy, so not by a rule. */
+void mig_hand_over(struct vhca_mig *m)
+{
+	const struct vhca_mig_effects *e = &m->owner->args.effects;
+
+	m->handing = true;
+	e->start(e->ctx, m, VHCA_MIG_EFFECT_HANDOVER);
+	mig_again(m, 0);
+}
+
+void mig_note_delivered(struct vhca_mig *m)
+{
+	m->delivered = true;
+	m->renewed_ms = vhca_now_ms();
+	vhca_timer_arm_ms(m->hand_timer, m->owner->args.renew_ms);
+	if (!m->failure.kind)
+		mig_reason(m, "%s", "");
+	vhca_backoff_reset(&m->hand_backoff);
+}
+
+void mig_hand_over_later(struct vhca_mig *m)
+{
+	uint32_t ms = vhca_backoff_next(&m->hand_backoff);
+
+	mig_reason(m, "%s", m->res->err.msg);
+	m->hand_not_before_ms = vhca_now_ms() + ms;
+	vhca_timer_arm_ms(m->hand_timer, ms);
+}

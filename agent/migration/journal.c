@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The table of migrations: a row for each, with what people want to read of it afterwards. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/state/journal.h"
+#include "agent/migration/migration_int.h"
+#include "common/base/file.h"
+#include "common/http/json.h"
+
+static struct json_object *vfs_doc(const struct vhca_mig *m)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned int i = 0; i < m->n_vfs; i++)
+		json_object_array_add(list, vhca_mig_vf_to_json(&m->vfs[i]));
+	return list;
+}
+
+#define STEPS_MAX 768
+
+/* "claiming:12 detaching:3010 removed_to_migrate:6120": states in ms, the others in us. */
+static const char *steps_of(const struct vhca_mig *m, char buf[static STEPS_MAX])
+{
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, buf, STEPS_MAX);
+	vhca_strbuf_add(&sb, "%s", "");
+	for (unsigned int i = 0; i < VHCA_MIG_STATE_COUNT; i++)
+		if (m->step_ms[i])
+			vhca_strbuf_add(&sb, "%s%s:%u", sb.len ? " " : "", mig_states[i].name,
+					m->step_ms[i]);
+	for (unsigned int i = 0; i < VHCA_MIG_TIME_COUNT; i++)
+		if (m->time_us[i])
+			vhca_strbuf_add(&sb, "%s%s:%" PRIu64, sb.len ? " " : "",
+					vhca_mig_time_to_string((enum vhca_mig_time)i),
+					m->time_us[i]);
+	return buf;
+}
+
+void mig_journal_times(const struct vhca_mig *m)
+{
+	struct vhca_txn *txn = vhca_txn_new(m->owner->args.store);
+	char steps[STEPS_MAX];
+
+	vhca_txn_exec(txn, "UPDATE migrations SET steps = ?1 WHERE id = ?2", "ss",
+		      steps_of(m, steps), VHCA_UUID_STR(&m->id));
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
+{
+	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
+	char steps[STEPS_MAX];
+
+	vhca_txn_exec(txn,
+		      "INSERT OR REPLACE INTO migrations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, "
+		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+		      "ssssssiiuusssssuus", VHCA_UUID_STR(&m->id),
+		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
+		      m->domain_name, m->peer, vhca_mig_state_to_string(state), (int64_t)m->handed,
+		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
+		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
+		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
+		      vhca_mig_mode_to_string(m->mode), m->lease_ms, m->lease_until,
+		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
+	json_object_put(copy);
+	json_object_put(vfs);
+	vhca_txn_exec(
+		txn,
+		"DELETE FROM migrations WHERE state IN ('done', 'failed', 'ended') AND id NOT IN"
+		" (SELECT id FROM migrations ORDER BY updated DESC LIMIT ?1)",
+		"i", (int64_t)VHCA_MIGRATION_HISTORY_MAX);
+}
+
+static void load_steps(struct vhca_mig *m, const char *text)
+{
+	char copy[STEPS_MAX], *save = NULL;
+
+	if (vhca_strcpy(copy, sizeof(copy), text) < 0)
+		return; /* timings are for people: not worth a refusal to start */
+	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
+		char *colon = strchr(w, ':');
+		enum vhca_mig_state state;
+		uint64_t n;
+
+		if (!colon)
+			continue;
+		*colon = '\0';
+		if (vhca_parse_u64(colon + 1, 10, UINT64_MAX, &n) < 0)
+			continue;
+		if (!vhca_mig_state_parse(w, &state))
+			m->step_ms[state] = (uint32_t)n;
+		else
+			mig_load_time(m, w, n);
+	}
+}
+
+static void load_vfs(struct vhca_mig *m, const char *text)
+{
+	struct json_object *list = NULL;
+
+	if (vhca_json_parse(text, strlen(text), &list, NULL) < 0)
+		return; /* for people, too */
+	m->n_vfs = vhca_mig_vfs_parse(list, m->vfs);
+	json_object_put(list);
+}
+
+static int load_copy(struct vhca_mig *m, const char *text)
+{
+	struct json_object *o = NULL;
+	int r = vhca_json_parse(text, strlen(text), &o, NULL);
+
+	if (!r)
+		r = vhca_mig_copy_parse(o, &m->copy, NULL);
+	json_object_put(o);
+	return r;
+}
+
+/*
+ * CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a
+ * lease lasts no longer than it is long.
+ */
+static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
+{
+	uint64_t ms = m->mode == VHCA_MIG_MODE_MANAGED ? m->copy.timeout_ms : m->lease_ms;
+	uint64_t longest = vhca_now_ms() + ms;
+
+	return ms && until > longest ? longest : until;
+}
+
+/* A state of the other side has no rules here: the migration would stand still for ever. */
+static int parse_role(const char *role, struct vhca_mig *m)
+{
+	m->source = !strcmp(role, "source");
+	if (!m->source && strcmp(role, "destination") != 0)
+		return -EBADMSG;
+	return (m->source ? mig_states[m->state].source : mig_states[m->state].destination)
+		       ? 0
+		       : -EBADMSG;
+}
+
+static int load_row(void *ctx, const struct vhca_row *row)
+{
+	struct vhca_migrations *ms = ctx;
+	struct vhca_uuid id;
+	struct vhca_mig *m;
+
+	if (vhca_journal_uuid(row, 0, &id))
+		return -EBADMSG;
+	m = mig_new(ms, &id);
+	if (!m)
+		return -ENOMEM;
+	if (vhca_journal_uuid(row, 2, &m->domain) ||
+	    vhca_strcpy(m->domain_name, sizeof(m->domain_name), vhca_row_text(row, 3)) ||
+	    vhca_strcpy(m->peer, sizeof(m->peer), vhca_row_text(row, 4)) ||
+	    vhca_mig_state_parse(vhca_row_text(row, 5), &m->state) ||
+	    parse_role(vhca_row_text(row, 1), m) ||
+	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode) ||
+	    load_copy(m, vhca_row_text(row, 17)))
+		return -EBADMSG;
+	m->handed = vhca_row_i64(row, 6) != 0;
+	m->pinned = vhca_row_i64(row, 7) != 0;
+	m->started_ms = vhca_row_u64(row, 8);
+	m->updated_ms = vhca_row_u64(row, 9);
+	(void)snprintf(m->reason, sizeof(m->reason), "%s", vhca_row_text(row, 11));
+	if (vhca_row_text(row, 10)[0])
+		vhca_error_set(&m->failure, VHCA_ERR_CONFLICT, "migration_failed", 0, "%s",
+			       m->reason);
+	load_steps(m, vhca_row_text(row, 12));
+	load_vfs(m, vhca_row_text(row, 13));
+	m->loaded = m->revived = m->journaled = true;
+	m->lease_ms = vhca_row_u64(row, 15);
+	m->lease_until = m->source ? lease_of(m, vhca_row_u64(row, 16))
+				   : vhca_now_ms() + ms->args.conf->lease_ms;
+	return 0;
+}
+
+int mig_load(struct vhca_migrations *ms, struct vhca_error *err)
+{
+	int r = vhca_store_query(ms->args.store, "SELECT * FROM migrations ORDER BY started",
+				 load_row, ms, err, "");
+
+	return r == -EBADMSG ? vhca_error_set(err, VHCA_ERR_INTERNAL, "store_corrupt", EBADMSG,
+					      "state database: table migrations")
+			     : r;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_STATE_MODEL_H
+#define VHCA_AGENT_STATE_MODEL_H
+/*
+ * The agent's state in memory: HCAs and their VFs, claims, live domains. Owned by the state thread;
+ * the store holds what must survive (agent/state/journal.h). Objects are found by their natural
+ * keys and live as long as the model, except claims (deleted when their VF is free again), domains
+ * (deleted when libvirt no longer lists them), and adapters that are forgotten by request.
+ */
+#include <sys/queue.h>
+
+#include "agent/state/domain_info.h"
+#include "common/loop/loop.h"
+#include "pkey/identity.h"
+#include "pkey/ports.h"
+#include "sm/sm.h"
+#include "sriov/inventory.h"
+#include "sriov/vf_state.h"
+
+#define VHCA_REASON_MAX 520 /* a message and its hint */
+
+/* How a claim came to be; see docs/design/0001-foundation.md. */
+enum vhca_way {
+	VHCA_WAY_METADATA, /* a live domain's metadata asks */
+	VHCA_WAY_ATTACH,   /* POST /v1/domains/{uuid}/vfs/{name} */
+	/* POST /v1/claims: the orchestrator puts the <hostdev> into the XML itself */
+	VHCA_WAY_CLAIM,
+};
+const char *vhca_way_to_string(enum vhca_way way);
+int vhca_way_parse(const char *word, enum vhca_way *ret);
+
+/* What is known of the SM's opinion about a claim's binding. */
+enum vhca_told {
+	VHCA_TOLD_NOT_YET,
+	VHCA_TOLD_ACCEPTED,
+	VHCA_TOLD_UNREACHABLE,
+	VHCA_TOLD_REFUSED,
+	VHCA_TOLD_SUPERSEDED, /* the SM knows a later owner elsewhere */
+};
+
+struct vhca_claim;
+struct vhca_vf;
+
+/*
+ * Somebody who waits for the end of a claim's transaction. Called once: err == NULL on success;
+ * claim is NULL when it has ended (release), else borrowed during the call.
+ */
+typedef void (*vhca_waiter_fn)(void *arg, const struct vhca_claim *claim,
+			       const struct vhca_error *err);
+struct vhca_waiter {
+	STAILQ_ENTRY(vhca_waiter) link;
+	enum vhca_vf_state until; /* PROGRAMMED, ATTACHED or FREE */
+	vhca_waiter_fn fn;
+	void *arg;
+};
+
+struct vhca_claim {
+	TAILQ_ENTRY(vhca_claim) link;
+	struct vhca_uuid id;
+	struct vhca_uuid domain;
+	char domain_name[128];
+	char name[VHCA_NAME_MAX];
+	char fabric[VHCA_NAME_MAX];
+	bool has_pf; /* the adapter that was asked for */
+	struct vhca_bdf pf;
+	int numa; /* ...and the NUMA node; -1 = any */
+	enum vhca_way way;
+	struct vhca_identity identity;
+	uint64_t epoch;	     /* of identity.guid */
+	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
+	uint64_t created_ms; /* wall clock */
+	struct vhca_vf *vf;
+	uint8_t port;	/* of the HCA, that carries its identity; 0 = not known yet */
+	bool has_guest; /* guest-side PCI address, once seen in live XML */
+	struct vhca_bdf guest;
+	bool ending; /* release was asked for: detach, scrub, end */
+	/*
+	 * ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever
+	 */
+	bool forced;
+	/*
+	 * A migration keeps its claims in all states. Whoever asks for the release of one ends it
+	 * all the same.
+	 */
+	bool migrating;
+	struct vhca_uuid migration;
+	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
+	/* for its VF, which its guest kept: it may let go any time, and gets it back then */
+	bool asked;
+	bool away; /* scrubbed, and the identity is withheld: it may be somebody else's now */
+	/* at this epoch: the SM may hear of that after whatever is said at the same one */
+	bool withdrawn;
+	/*
+	 * Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends
+	 * the claim while it is away has to free that.
+	 */
+	uint64_t kept_epoch;
+	/*
+	 * The SM is asked for it at this epoch: while it is away, or because nobody knows how its
+	 * guest came. After a restart: may have been.
+	 */
+	bool contested;
+	bool restored; /* given back to its guest by a migration that failed; not durable */
+	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
+	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
+	bool bare;     /* away, but its VF goes into the guest all the same: without the identity */
+	/*
+	 * Destination: where it came from, for the report of the move (forgotten by a restart: then
+	 * a plain binding says the same).
+	 */
+	bool has_from;
+	uint64_t from_port_guid;
+	uint16_t from_gid_index, from_lid;
+	/*
+	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
+	 * restart, the migration says so again).
+	 */
+	bool lent;
+	bool released;	     /* its end was asked for by request, in this life of the agent */
+	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
+	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
+	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
+	bool stays;
+	/* asked for it before, the SM has named another owner: its silence is no consent */
+	bool disputed;
+	bool orphan;	 /* loaded from an earlier boot, whose guests are gone */
+	bool by_address; /* its VF was asked for so; not durable */
+	bool replaces;	 /* a claim whose VF has failed; not durable */
+	bool vf_failed;	 /* its failure is its VF's; not durable */
+	/*
+	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it
+	 * (first), the SM granted it (last)
+	 */
+	uint64_t removed_us, attach_us, granted_us;
+	/* why its guest has it still, since the last detach; kind NONE = no such thing */
+	struct vhca_error kept;
+	/* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
+	struct vhca_error differs;
+
+	enum vhca_told told;
+	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */
+	char told_reason[160];
+	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
+	STAILQ_HEAD(, vhca_waiter) waiters;
+};
+
+/* The SM has said no, for whatever reason. */
+bool vhca_claim_is_refused(const struct vhca_claim *claim);
+/* What its VF must show: the identity, or nobody's (VHCA_GUID_ALL1, no keys) while that is
+ * withheld, or was taken. */
+struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim);
+
+/* What runs for a VF outside of the state thread. */
+enum vhca_effect {
+	VHCA_EFFECT_NONE,
+	VHCA_EFFECT_PROBE,   /* is the vfio group open? reads only */
+	VHCA_EFFECT_PREPARE, /* bind to vfio-pci, scrub, prove */
+	VHCA_EFFECT_PROGRAM, /* write the claim's identity, prove */
+	VHCA_EFFECT_UNMAP,   /* unmap what leads to another key than the claim's */
+	VHCA_EFFECT_READ,    /* read the identity back */
+	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
+	VHCA_EFFECT_CHOOSE,  /* let the SM choose the claim's GUID */
+	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
+	/* the same under a guest that must not have it, whatever it does with the group */
+	VHCA_EFFECT_STRIP,
+	/* from here on libvirt's (agent/domains.h), before the host's (agent/host/host.h) */
+	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
+	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
+	VHCA_EFFECT_ASK,    /* ask the guest's own agent for the VF, or how far that is */
+};
+const char *vhca_effect_to_string(enum vhca_effect effect);
+
+/* At most one effect at a time; the next one not before a back-off after a failure is over. */
+struct vhca_slot {
+	enum vhca_effect effect;
+	struct vhca_backoff backoff;
+	uint64_t not_before_ms; /* vhca_now_ms() */
+};
+
+/*
+ * How far the guest's agent is with what it is asked for, in this detach (agent/vf/detach.c);
+ * forgotten by a restart.
+ */
+struct vhca_escalation {
+	uint64_t next_ms; /* ask, or ask again (vhca_now_ms); 0 = not in this detach any more */
+	uint64_t pid;	  /* of the program in the guest; 0 = not begun */
+	bool begun;	  /* it was told to people */
+	struct vhca_error outcome; /* what came of it; kind NONE = nothing yet */
+};
+
+/* So many failures of a VF in a row and it is quarantined, for that long. */
+#define VHCA_VF_FAILURES_MAX 3
+#define VHCA_VF_REST_MIN     10
+
+struct engine_adopt;
+struct vhca_hca;
+
+struct vhca_vf {
+	TAILQ_ENTRY(vhca_vf) link;	  /* of its HCA, by index */
+	STAILQ_ENTRY(vhca_vf) dirty_link; /* of the engine's work list */
+	bool dirty;
+	struct vhca_hca *hca;
+	struct vhca_bdf bdf;
+	uint16_t index;
+	/* Where the kernel shows it now, until that is settled (agent/vf/place.c); NULL: at hca,
+	 * index. */
+	struct vhca_hca *to_hca;
+	uint16_t to_index;
+	bool present;
+	uint64_t absent_ms; /* since when it is not (vhca_now_ms) */
+	int iommu_group;
+	uint16_t group_size; /* devices in that group */
+	char driver[32];
+
+	enum vhca_vf_state state; /* the durable one */
+	uint64_t since_ms;	  /* wall clock */
+	char reason[VHCA_REASON_MAX];
+	struct vhca_claim *claim;
+
+	bool hw_known;
+	struct vhca_identity_state hw; /* as read last */
+	unsigned int missing;	       /* keys of the claim that the port's table lacks */
+	bool missing_known;	       /* ...and since this agent was started, that was seen */
+	bool granted;
+	bool reprogram; /* the P_Key table changed or a drift was seen */
+	bool probed, in_use;
+	struct engine_adopt *adopt; /* reads its hardware (agent/vf/adopt.c) */
+
+	unsigned int committing; /* transactions under way; no step meanwhile */
+	bool unsaved;		 /* flags of the claim changed meanwhile: saved next... */
+	bool unreported;	 /* ...and its binding with them */
+	uint64_t unsaved_ms;	 /* not before this (vhca_now_ms): that failed */
+	/* On its hardware: no step meanwhile. At libvirt: what its map shows is tended
+	 * meanwhile. */
+	struct vhca_slot host, virt;
+	bool outdated; /* the port's P_Key table has changed since the host's effect was begun */
+	bool unread;   /* detaching: it is read before its guest is asked again */
+	/* To be prepared, programmed or attached, by its own or its card's fault, since a guest
+	 * has got it last. Durable with the next move. */
+	unsigned int failures;
+	char fault[VHCA_REASON_MAX];   /* the last of them */
+	struct vhca_uuid failed_guest; /* that it could not be attached to last */
+	uint64_t rests_until_ms;       /* it has failed too often (vhca_now_ms) */
+	uint64_t look_ms;     /* attached: next read-back; detaching: next unplug request */
+	uint64_t deadline_ms; /* of a detach */
+	struct vhca_escalation escalation;
+	uint64_t kicked_ms;
+	struct vhca_timer *timer;
+	void *engine; /* for the timer */
+};
+
+struct vhca_hca {
+	TAILQ_ENTRY(vhca_hca) link;
+	struct vhca_pf_facts facts; /* facts.vfs is not kept up to date: the VFs are below */
+	bool present;
+	bool wanted;	   /* the configuration says manage = yes */
+	bool managed;	   /* wanted, and as far as is known it has an InfiniBand port */
+	uint16_t want_vfs; /* VHCA_CONF_VFS_KEEP = whatever exists */
+	bool replacing;	   /* its VFs are being taken away: none is given out */
+	char fabric[VHCA_NAME_MAX];
+	uint8_t port;	   /* the port that carries the VFs' identities */
+	uint8_t want_port; /* the one that is configured; 0 = not known yet */
+	struct vhca_port_state ports[VHCA_PORTS_MAX];
+	uint16_t declared[VHCA_PKEY_TABLE_MAX]; /* keys declared to the SM for claims on the move */
+	uint16_t n_declared;
+	char problem[VHCA_REASON_MAX]; /* why VFs are missing, and the way out; "" = none */
+	char problem_fix[256];	       /* the way out alone */
+	TAILQ_HEAD(, vhca_vf) vfs;
+};
+
+/* A request of a domain's metadata that could not be met, and when to try again. */
+struct vhca_request_state {
+	char name[VHCA_NAME_MAX];
+	struct vhca_error problem;
+	uint64_t retry_ms;
+	struct vhca_backoff backoff;
+};
+
+struct vhca_domain {
+	TAILQ_ENTRY(vhca_domain) link;
+	struct vhca_dom_info *info;   /* owned; live XML as parsed last */
+	struct vhca_error unreadable; /* kind NONE: it still is; else why nobody knows */
+	struct vhca_error request_error;
+	bool incoming; /* migration is coming in; the guest does not run here yet */
+	/* the last event that may have said that it does (vhca_now_us()); 0 = none */
+	uint64_t arrived_us;
+	bool seen; /* mark of a full listing */
+	struct vhca_request_state requests[VHCA_DOM_VFS_MAX];
+};
+
+/* A VF that was detached by request although the metadata of the domain still asks for it. */
+struct vhca_suppressed {
+	TAILQ_ENTRY(vhca_suppressed) link;
+	struct vhca_uuid domain;
+	char name[VHCA_NAME_MAX];
+};
+
+struct vhca_epoch {
+	uint64_t guid, epoch;
+	uint64_t used; /* the higher, the later it was set; not durable */
+	bool owned;    /* the SM has accepted it from here; not durable */
+	bool disputed; /* the SM has named another owner, and was not heard since; not durable */
+	bool stranded; /* its claim ended with its boot... */
+	struct vhca_uuid migration; /* ...in this one, to which the epoch may be promised */
+};
+/*
+ * Of so many vGUIDs the epoch is remembered, and of those that have claims. What was forgotten the
+ * SM knows: it says so when it refuses the first report, and the claim goes on above that
+ * (agent/vf/sm.c).
+ */
+#define VHCA_EPOCHS_MAX 8192
+
+struct vhca_model {
+	TAILQ_HEAD(, vhca_hca) hcas; /* by address */
+	TAILQ_HEAD(, vhca_claim) claims;
+	TAILQ_HEAD(, vhca_domain) domains;
+	TAILQ_HEAD(, vhca_suppressed) suppressed;
+	struct vhca_epoch *epochs; /* of the vGUIDs that were owned here */
+	size_t n_epochs, epochs_size;
+	uint64_t epoch_uses;
+};
+
+/* Empty, and empty again. */
+void vhca_model_init(struct vhca_model *m);
+void vhca_model_done(struct vhca_model *m); /* frees everything; waiters are not called */
+
+/* Find: borrowed, or NULL. Add: owned by the model, NULL when out of memory. */
+struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf);
+struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
+				    struct vhca_bdf bdf); /* NULL: out of memory */
+/* It is managed, and known to have an InfiniBand port: before that nothing of it is taken. */
+bool vhca_hca_gives_vfs(const struct vhca_hca *hca);
+/* The back end that programs the HCA's VFs, and says what it can do. */
+const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
+void vhca_model_drop_hca(struct vhca_model *m, struct vhca_hca *hca); /* and its VFs */
+struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
+struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
+void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
+struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);
+struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
+				       const char *name);
+struct vhca_claim *vhca_model_claim_by_guid(struct vhca_model *m, uint64_t guid);
+struct vhca_claim *vhca_model_add_claim(struct vhca_model *m);
+void vhca_model_drop_claim(struct vhca_model *m,
+			   struct vhca_claim *claim); /* waiters must be empty */
+struct vhca_domain *vhca_model_domain(struct vhca_model *m, const struct vhca_uuid *uuid);
+struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *name);
+struct vhca_domain *vhca_model_add_domain(struct vhca_model *m);
+void vhca_model_drop_domain(struct vhca_model *m, struct vhca_domain *dom);
+bool vhca_model_suppressed(const struct vhca_model *m, const struct vhca_uuid *domain,
+			   const char *name);
+int vhca_model_suppress(struct vhca_model *m, const struct vhca_uuid *domain, const char *name);
+/* Forgets all of a domain (name == NULL) or one; true if there was one. */
+bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain, const char *name);
+
+/* Last epoch used for the vGUID here; 0 = never, or long ago. */
+uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
+/* It is the first one after a take-over. */
+bool vhca_epoch_begins_generation(uint64_t epoch);
+int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+/* Its claim ends with its boot, in the middle of the migration. */
+void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid,
+			     const struct vhca_uuid *migration);
+/* One of those, or NULL. */
+const struct vhca_epoch *vhca_model_stranded(const struct vhca_model *m,
+					     const struct vhca_uuid *migration);
+/*
+ * Where there are more than VHCA_EPOCHS_MAX: forgets those that were set longest ago, many at once,
+ * and says which.
+ */
+void vhca_model_forget_epochs(struct vhca_model *m, void (*forgotten)(void *ctx, uint64_t guid),
+			      void *ctx);
+void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
+void vhca_model_dispute(struct vhca_model *m, uint64_t guid, bool disputed);
+bool vhca_model_is_disputed(const struct vhca_model *m, uint64_t guid);
+/*
+ * The epoch of a new claim. Only an owner raises it: one that the SM has not accepted from here is
+ * used again, else a host that is refused would take the vGUID from its owner by asking twice.
+ */
+uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
+
+/* It has failed too often, and is given to nobody for a while. */
+bool vhca_vf_rests(const struct vhca_vf *vf);
+/* What runs for it, the hardware's before libvirt's; NONE = nothing. */
+enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf);
+/* Claimed, and no guest is known to have it: whoever has its vfio group open then is a stranger. */
+bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf);
+
+/*
+ * The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if
+ * none.
+ */
+struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
+				    const struct vhca_dom_hostdev **ret_dev);
+/* A live domain that has the VF although its claim is another domain's, or NULL. */
+const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const struct vhca_vf *vf);
+
+#endif

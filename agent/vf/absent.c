@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A VF that the kernel does not show: its adapter is being reset or loaded anew, or it will never
+ * come back (pulled out, or fewer VFs than before). A claim that is over does not wait for it for
+ * ever: what the adapter lets nobody scrub is quarantined without a claim, and the SM gets the GUID
+ * back. Should the VF be seen again, it is scrubbed first.
+ */
+#include <errno.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+
+#define GONE "the kernel does not show this VF now"
+
+static uint64_t patience_ms(const struct vhca_engine *e)
+{
+	return e->args.absent_ms ? e->args.absent_ms : ABSENT_MS;
+}
+
+/*
+ * Would the claim go on if the VF came back? Not from a state that leads to its end, and not if it
+ * waits for no particular VF: its domain may have another one. An orchestrator's is for an XML that
+ * names this one; that of a migration is the migration's to end, but if a guest is to get this VF
+ * here, the migration has to hear that it will not.
+ */
+static bool goes_on(const struct vhca_vf *vf)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	if (c->ending || c->failure.kind)
+		return false;
+	if (c->migrating)
+		return c->away || vf->state == VHCA_VF_QUARANTINED;
+	return c->way == VHCA_WAY_CLAIM &&
+	       (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED);
+}
+
+static void fail_claim(struct vhca_claim *c)
+{
+	if (c->ending || c->failure.kind)
+		return;
+	vhca_error_set(&c->failure, VHCA_ERR_DEVICE, "vf_lost", ENODEV,
+		       "%s has gone: the kernel does not show it any more",
+		       VHCA_BDF_STR(c->vf->bdf));
+	vhca_error_hint(&c->failure, "vhcactl explain %s", VHCA_BDF_STR(c->vf->bdf));
+}
+
+static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	char label[192];
+
+	fail_claim(vf->claim);
+	engine_reason(vf, GONE "; it is scrubbed when it does");
+	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
+			"has gone, and what was programmed for %s could not be proven withdrawn: "
+			"it stays quarantined until it is seen again",
+			engine_claim_label(vf->claim, label));
+	engine_end_absent(e, vf);
+}
+
+/*
+ * A VF that has gone is no proof: its driver remembers GUID and keys, and shows them again with the
+ * VF. Whoever has lent the identity to this host would take the end of the claim for the proof, and
+ * show it, too; where the SM fences, that one is asked before. Who releases the claim vouches for
+ * the VF.
+ */
+static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->lent && !c->away && !c->released && !e->args.fenced;
+}
+
+static void keep_for_proof(struct vhca_vf *vf)
+{
+	engine_reason(vf,
+		      GONE "; the host that %s came from waits for the proof that GUID %s is "
+			   "withdrawn; if the VF never comes back: vhcactl detach %s %s",
+		      vf->claim->domain_name, VHCA_GUID_STR(vf->claim->identity.guid),
+		      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
+}
+
+static void keep_claim(struct vhca_vf *vf)
+{
+	if (vf->claim->migrating) {
+		engine_reason(vf, GONE "; a migration has its claim");
+		return;
+	}
+	engine_reason(vf, GONE "; its claim stays until it is released (vhcactl detach %s %s)",
+		      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
+}
+
+/*
+ * It could not be scrubbed. A QEMU that libvirt has forgotten may hold what the kernel is taking
+ * away.
+ */
+static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (!vf->probed) {
+		engine_start(e, vf, VHCA_EFFECT_PROBE);
+	} else if (vf->in_use) {
+		engine_reason(vf, GONE ", but somebody has its vfio group %d open",
+			      vf->iommu_group);
+		vf->probed = false;
+		engine_again(e, vf, patience_ms(e));
+	} else if (goes_on(vf)) {
+		keep_claim(vf);
+	} else if (is_owed_proof(e, vf->claim)) {
+		keep_for_proof(vf);
+	} else {
+		end_claim(e, vf);
+	}
+}
+
+/* In no live XML, and away for so long that it is not waited for. */
+static void step_unused(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	switch (vf->state) {
+	case VHCA_VF_CLAIMED:
+	case VHCA_VF_PROGRAMMED:
+		if (goes_on(vf)) {
+			keep_claim(vf);
+			break;
+		}
+		fail_claim(vf->claim);
+		engine_reason(vf, "%s", vf->claim->failure.kind ? vf->claim->failure.msg : GONE);
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
+		break;
+	case VHCA_VF_SCRUBBING: /* its adapter may reach what PCI does not */
+		if (engine_place_taken(vf)) {
+			engine_reason(vf, GONE ", and another one is in its place");
+			engine_move(e, vf, VHCA_VF_QUARANTINED);
+		} else {
+			engine_start(e, vf, VHCA_EFFECT_SCRUB);
+		}
+		break;
+	case VHCA_VF_PREPARING:
+		engine_reason(vf, GONE);
+		engine_move(e, vf, VHCA_VF_QUARANTINED);
+		break;
+	case VHCA_VF_QUARANTINED:
+		step_unproven(e, vf);
+		break;
+	case VHCA_VF_UNMANAGED:
+	case VHCA_VF_FREE:
+	case VHCA_VF_ATTACHED:
+	case VHCA_VF_DETACHING:
+	case VHCA_VF_STATE_COUNT:
+		break;
+	}
+}
+
+/* The kernel waits for the guest, whose device this still is. */
+static void step_used(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *user)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	if (vf->state == VHCA_VF_ATTACHED && (c->ending || c->leaving))
+		engine_move(e, vf, VHCA_VF_DETACHING);
+	else if (vf->state == VHCA_VF_DETACHING)
+		engine_detach(e, vf);
+	else
+		engine_reason(vf, GONE ", but domain %s has it", user->info->name);
+}
+
+/* False: there is nothing to wait for. */
+static bool may_come_back(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms(), end = vf->absent_ms + patience_ms(e);
+
+	if (now >= end)
+		return false;
+	engine_reason(vf, GONE "; it may come back");
+	engine_again(e, vf, end - now);
+	return true;
+}
+
+void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
+
+	if (!vf->claim || vf->state == VHCA_VF_UNMANAGED || !e->inventory_seen || !e->virt_synced)
+		engine_reason(vf, GONE);
+	else if (user)
+		step_used(e, vf, user);
+	else if (engine_awaits_xml(e, vf))
+		return;
+	else if (vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_DETACHING)
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
+	else if (vf->state == VHCA_VF_FREE)
+		engine_move(e, vf,
+			    VHCA_VF_CLAIMED); /* as if it were there: from there it can end */
+	else if (!may_come_back(e, vf))
+		step_unused(e, vf);
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the outcome of an effect means: one function per effect. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "pkey/guid.h"
+
+/*
+ * Where the host does not see the grant: all that it can know. What was granted is not doubted
+ * while the SM is away.
+ */
+static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
+
+	if (vf->hw.granted != vf->claim->identity.guid)
+		return false;
+	if (vhca_hca_identity(vf->hca)->sees_grant)
+		return true;
+	return port->state == VHCA_PORT_ACTIVE && !e->args.no_vports &&
+	       (vf->claim->told == VHCA_TOLD_ACCEPTED ||
+		(vf->granted && !vhca_claim_is_refused(vf->claim)));
+}
+
+/*
+ * The guest's driver may have let it go, or the SM has taken it away for another host, of which
+ * nothing but this may ever get here: the SM is asked.
+ */
+static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	return e->args.fenced && !vf->granted && vf->state == VHCA_VF_ATTACHED &&
+	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating && !c->away && !c->ending &&
+	       !vhca_claim_is_refused(c) &&
+	       vf->hca->ports[vf->hca->port - 1].state == VHCA_PORT_ACTIVE;
+}
+
+static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	bool granted = is_granted(e, vf);
+	struct vhca_claim *c = vf->claim;
+	char label[192];
+
+	if (granted == vf->granted || vf->state == VHCA_VF_DETACHING)
+		return;
+	vf->granted = granted;
+	if (granted)
+		c->granted_us = vhca_now_us();
+	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",
+			VHCA_GUID_STR(c->identity.guid), granted ? "granted" : "no longer granted",
+			VHCA_BDF_STR(vf->bdf));
+	c->doubtful = is_doubtful(e, vf);
+	if (!c->doubtful) {
+		engine_save(e, vf);
+		return;
+	}
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	engine_save_and_report(e, vf);
+}
+
+/* Reading attached VFs costs some 250 small reads each: the period grows with their number. */
+static uint64_t look_period(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t since = vhca_wall_ms() - vf->since_ms;
+	unsigned int attached = 0;
+	struct vhca_vf *other;
+
+	if (vf->state == VHCA_VF_FREE)
+		return vf->hw.granted ? KICK_AFTER_MS : FREE_LOOK_MS;
+	/* A grant is waited for: often at first, then in step with how long it has taken. */
+	if (!vf->granted && since < 8ULL * e->conf->poll_ms)
+		return since / 8 > GRANT_FIRST_MS ? since / 8 : GRANT_FIRST_MS;
+	TAILQ_FOREACH (other, &vf->hca->vfs, link)
+		attached += other->state == VHCA_VF_ATTACHED;
+	return e->conf->poll_ms * (1 + attached / 16);
+}
+
+static void failed(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *err)
+{
+	engine_reason(vf, "%s", err->msg);
+	engine_back_off(e, vf);
+}
+
+/* Only what the device refuses is its fault, or its card's. */
+static void count_failure(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *err)
+{
+	if (err->kind != VHCA_ERR_DEVICE)
+		return;
+	vf->failures++;
+	(void)vhca_strcpy(vf->fault, sizeof(vf->fault), err->msg); /* a message fits */
+	if (!vf->claim || vf->failures < VHCA_VF_FAILURES_MAX)
+		return;
+	vf->rests_until_ms = vhca_now_ms() + 60000ULL * VHCA_VF_REST_MIN;
+	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
+			"failed %u times in a row, given to nobody for %d min: %s", vf->failures,
+			VHCA_VF_REST_MIN, vf->fault);
+}
+
+static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	vf->probed = true;
+	vf->in_use = res->in_use;
+	if (vf->in_use)
+		engine_reason(vf, "in use: %s; nothing of it is touched", res->err.msg);
+}
+
+/* Scrubbed and proven: free, or kept (without identity) by a claim that a migration moves. */
+static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+
+	engine_no_reason(vf);
+	vf->reprogram = false;
+	if (c && engine_gets_it_back(e, c)) {
+		vf->granted = false;
+		engine_move(e, vf, VHCA_VF_CLAIMED);
+		return;
+	}
+	if (!c || !c->migrating || c->ending || c->failure.kind) {
+		engine_move(e, vf, VHCA_VF_FREE);
+		return;
+	}
+	c->away = c->withdrawn = true;
+	c->leaving = c->asked = false;
+	vf->granted = false; /* of the life that ended: nothing that comes later takes it back */
+	engine_move(e, vf, VHCA_VF_CLAIMED);
+}
+
+static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
+			 const struct vhca_effect_result *res)
+{
+	if (res->rc == 0) {
+		(void)vhca_strcpy(vf->driver, sizeof(vf->driver), "vfio-pci");
+		proven_clean(e, vf);
+	} else {
+		/*
+		 * What was ours may still have an identity: only a VF that was just being taken
+		 * over is left alone.
+		 */
+		bool stays_theirs = res->in_use && vf->probed && !vf->claim;
+
+		engine_reason(vf, "%s", res->err.msg);
+		vf->probed = false;
+		engine_move(e, vf, stays_theirs ? VHCA_VF_UNMANAGED : VHCA_VF_QUARANTINED);
+	}
+}
+
+/* A few times in a row: then the claim fails and the VF is scrubbed. */
+static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
+			   const struct vhca_effect_result *res)
+{
+	bool is_broken;
+
+	failed(e, vf, &res->err);
+	if (vf->state != VHCA_VF_CLAIMED)
+		return;
+	if (!res->hw.foreign) /* else the SM has changed the table meanwhile */
+		count_failure(e, vf, &res->err);
+	/* In a migration no other VF takes its place, and it is tried once more. */
+	is_broken = vf->failures >= VHCA_VF_FAILURES_MAX && !vf->claim->migrating;
+	if (vf->claim->away || (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
+		return;
+	vf->claim->failure = res->err;
+	vf->claim->vf_failed = is_broken;
+}
+
+#define TABLE_CHANGED \
+	"the port's P_Key table changed while the VF was programmed: QPs may keep a foreign key"
+
+static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
+			 const struct vhca_effect_result *res)
+{
+	if (res->hw.foreign && vhca_model_user(&e->model, vf->bdf, NULL))
+		engine_force_off(e, vf, TABLE_CHANGED);
+	if (res->rc < 0) {
+		program_failed(e, vf, res);
+		return;
+	}
+	vhca_backoff_reset(&vf->host.backoff);
+	vf->missing = res->missing;
+	vf->missing_known = true;
+	vf->reprogram = vf->outdated;
+	if (vf->state == VHCA_VF_CLAIMED) {
+		if (res->missing && vf->claim->told == VHCA_TOLD_ACCEPTED) {
+			engine_back_off(
+				e,
+				/* the port's table moved under us: membership is looked at again */
+				vf);
+			return;
+		}
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_PROGRAMMED);
+		return;
+	}
+	update_grant(e, vf);
+}
+
+static bool shows(const struct vhca_identity_state *hw, const struct vhca_identity *want,
+		  unsigned int *ret_missing)
+{
+	return want->guid == VHCA_GUID_ALL1 ? vhca_identity_is_clean(hw)
+					    : vhca_identity_matches(hw, want, ret_missing);
+}
+
+static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
+		      const struct vhca_effect_result *res)
+{
+	char text[VHCA_IDENTITY_TEXT_MAX];
+	unsigned int missing = 0;
+	struct vhca_identity want;
+
+	if (vf->adopt) {
+		engine_adopt_read(vf, res);
+		return;
+	}
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	/* Of a detach it is the next request, but while one hangs, or none can be made. */
+	if (vf->state != VHCA_VF_DETACHING || vf->virt.effect != VHCA_EFFECT_NONE ||
+	    !e->virt_synced)
+		vf->look_ms = vhca_now_ms() + look_period(e, vf);
+	if (vf->state == VHCA_VF_FREE && !vhca_identity_is_clean(&vf->hw)) {
+		engine_reason(vf, "somebody changed its identity while it was free");
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+		vf->reprogram = true;
+	}
+	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED &&
+			   vf->state != VHCA_VF_DETACHING))
+		return;
+	vf->claim->stripped |= vf->state == VHCA_VF_DETACHING && vf->hw.requested == VHCA_GUID_ALL1;
+	want = vhca_claim_shows(vf->claim);
+	/*
+	 * A key that the port lacks is not mapped; one more of them, and the port's table as it
+	 * was: somebody unmapped it. After a restart nobody knows how many they were: it is tried,
+	 * and no alarm.
+	 */
+	if (!shows(&vf->hw, &want, &missing) ||
+	    (missing > vf->missing && vf->missing_known && !vf->reprogram)) {
+		vhca_identity_describe(&vf->hw, &want, text);
+		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
+				"is not what was programmed: %s; it is restored", text);
+		vf->reprogram = true;
+	}
+	vf->reprogram |= missing < vf->missing || (missing && !vf->missing_known);
+	vf->missing = missing;
+	vf->missing_known = true;
+	update_grant(e, vf);
+}
+
+/* The guest gets the time to see that they are gone, before the same keys come to other indexes. */
+static void done_unmap(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	vf->host.not_before_ms = vhca_now_ms() + UNMAPPED_MS;
+	engine_again(e, vf, UNMAPPED_MS);
+}
+
+static void done_kick(struct vhca_engine *e, struct vhca_vf *vf,
+		      const struct vhca_effect_result *res)
+{
+	vf->look_ms = vhca_now_ms() + GRANT_FIRST_MS; /* what a failure has left, too */
+	if (res->rc < 0)
+		failed(e, vf, &res->err);
+}
+
+/* The claim goes on as if it had asked for this GUID. */
+static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid)
+{
+	struct vhca_claim *c = vf->claim;
+	char label[192];
+
+	c->identity.guid = guid;
+	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
+			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),
+			(unsigned long long)c->epoch);
+	engine_no_reason(vf);
+	engine_save_and_report(e, vf);
+}
+
+static void done_choose(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	struct vhca_error err = res->err;
+	uint64_t guid = res->hw.requested;
+
+	if (res->rc == 0 && res->has_hw && vhca_guid_is_valid(guid) &&
+	    !engine_check_free(e, guid, &err)) {
+		take_choice(e, vf, guid);
+		return;
+	}
+	if (!err.kind)
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
+			       "the GUID that the SM has chosen cannot be read");
+	failed(e, vf, &err);
+}
+
+static void done_scrub(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc == 0) {
+		vf->look_ms = 0;
+		proven_clean(e, vf);
+	} else if (res->in_use && vhca_now_ms() < vf->deadline_ms) {
+		engine_reason(vf, "waits until nobody has it: %s", res->err.msg);
+		vf->host.not_before_ms = vhca_now_ms() + GROUP_LOOK_MS;
+	} else {
+		engine_reason(vf, "%s", res->err.msg);
+		engine_move(e, vf, VHCA_VF_QUARANTINED);
+	}
+}
+
+static void done_strip(struct vhca_engine *e, struct vhca_vf *vf,
+		       const struct vhca_effect_result *res)
+{
+	if (res->rc < 0) {
+		failed(e, vf, &res->err);
+		return;
+	}
+	vf->look_ms = vhca_now_ms() + e->conf->poll_ms;
+	if (vf->claim)
+		vf->claim->stripped = true;
+}
+
+static bool worth_retrying(const struct vhca_error *err)
+{
+	return err->kind == VHCA_ERR_UNAVAILABLE;
+}
+
+static bool has_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vhca_uuid_equal(&vf->failed_guest, domain))
+				return true;
+	return false;
+}
+
+/* Somebody has plugged in another device while the VF was out: then it comes back elsewhere. */
+static bool gives_address_up(struct vhca_engine *e, struct vhca_vf *vf,
+			     const struct vhca_error *err)
+{
+	struct vhca_claim *c = vf->claim;
+
+	if (!c->has_guest || strcmp(err->code, "guest_address_in_use") != 0)
+		return false;
+	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
+			"domain %s has another device at %s, where the VF was: it gets another "
+			"address",
+			c->domain_name, VHCA_BDF_STR(c->guest));
+	c->has_guest = false;
+	return true;
+}
+
+static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	bool counts;
+
+	if (!vf->claim->attach_us)
+		vf->claim->attach_us = res->called_us;
+	/* Whatever was said: the live XML tells. */
+	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
+	if (res->rc == 0 || res->err.kind == VHCA_ERR_NOT_FOUND) {
+		engine_reason(vf, "attached, and not in the domain's live XML yet");
+		engine_virt_back_off(e, vf);
+		return;
+	}
+	if (gives_address_up(e, vf, &res->err))
+		return;
+	engine_reason(vf, "%s", res->err.msg);
+	engine_virt_back_off(e, vf);
+	/* The next failures with the same guest, whatever the VF, may be the guest's. */
+	counts = res->err.kind == VHCA_ERR_DEVICE && !has_failed(e, &vf->claim->domain);
+	if (counts)
+		count_failure(e, vf, &res->err);
+	if (res->err.kind == VHCA_ERR_DEVICE)
+		vf->failed_guest = vf->claim->domain;
+	/*
+	 * A claim on the move is the migration's to end; where the guest has arrived, or is back,
+	 * it is tried again for ever.
+	 */
+	if (worth_retrying(&res->err) || vf->claim->migrating || vf->claim->failure.kind)
+		return;
+	vf->claim->failure = res->err;
+	vf->claim->vf_failed = counts;
+}
+
+static void done_detach(struct vhca_engine *e, struct vhca_vf *vf,
+			const struct vhca_effect_result *res)
+{
+	e->args.effects.refresh(e->args.effects.ctx, &vf->claim->domain);
+	vf->unread = true;
+	vf->look_ms = vhca_now_ms() + e->conf->detach_retry_ms;
+	if (res->rc < 0 && res->err.kind != VHCA_ERR_NOT_FOUND)
+		engine_reason(vf, "%s", res->err.msg);
+}
+
+static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
+			     const struct vhca_effect_result *res) = {
+	[VHCA_EFFECT_PROBE] = done_probe,     [VHCA_EFFECT_PREPARE] = done_prepare,
+	[VHCA_EFFECT_PROGRAM] = done_program, [VHCA_EFFECT_UNMAP] = done_unmap,
+	[VHCA_EFFECT_READ] = done_read,	      [VHCA_EFFECT_KICK] = done_kick,
+	[VHCA_EFFECT_CHOOSE] = done_choose,   [VHCA_EFFECT_SCRUB] = done_scrub,
+	[VHCA_EFFECT_STRIP] = done_strip,     [VHCA_EFFECT_ATTACH] = done_attach,
+	[VHCA_EFFECT_DETACH] = done_detach,   [VHCA_EFFECT_ASK] = engine_done_ask,
+};
+
+void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
+			     const struct vhca_effect_result *result)
+{
+	if (effect < VHCA_EFFECT_ATTACH)
+		vf->host.effect = VHCA_EFFECT_NONE;
+	else
+		vf->virt.effect = VHCA_EFFECT_NONE;
+	if (result->has_hw) {
+		vf->hw = result->hw;
+		vf->hw_known = !vf->outdated;
+	}
+	if (result->rc < 0)
+		vhca_log_debug("%s: %s: %s", VHCA_BDF_STR(vf->bdf), vhca_effect_to_string(effect),
+			       result->err.msg);
+	dones[effect](e, vf, result);
+	engine_mark(e, vf);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the qemu hook is told. */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+
+/* About to be taken over. What it shows until then is the driver's choice, or somebody's before. */
+static bool is_unproven(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_conf_hca *c = vhca_conf_hca(e->conf, vf->hca->facts.bdf);
+
+	if (vf->state != VHCA_VF_UNMANAGED || !c || !c->manage ||
+	    vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf))
+		return false;
+	if (!e->inventory_seen)
+		return true;
+	return vf->present && vf->hca->managed && !vf->in_use &&
+	       !vhca_model_user(&e->model, vf->bdf, NULL);
+}
+
+bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return vf->state != VHCA_VF_UNMANAGED || is_unproven(e, vf);
+}
+
+static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
+			 struct vhca_bdf bdf, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+	bool his;
+
+	if (!vf || !vhca_engine_guards(e, vf))
+		return 0;
+	if (vf->state == VHCA_VF_UNMANAGED)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "not_proven", 0,
+				      "%s is an InfiniBand VF that vhcad is about to take over; "
+				      "start the domain again in a moment, or leave the VF out "
+				      "(exclude in [hca] of vhcad.conf)",
+				      VHCA_BDF_STR(bdf));
+	if (engine_check_drained(e, err) < 0)
+		return -EBUSY;
+	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	/*
+	 * Before QEMU is there, only the domain's life before this one can have it: the claim ends
+	 * with that.
+	 */
+	if (his && vf->state == VHCA_VF_ATTACHED && !strcmp(req->op, "prepare"))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "still_attached", 0,
+				      "%s was claimed for the run of this domain that just ended; "
+				      "claim it again (POST /v1/claims)",
+				      VHCA_BDF_STR(bdf));
+	if (his && !vf->to_hca &&
+	    (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
+		return 0;
+	if (his)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
+				      "%s is claimed for this domain but not programmed yet (%s); "
+				      "start it again in a moment",
+				      VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state));
+	return vhca_error_set(err, VHCA_ERR_DENIED, "not_claimed", 0,
+			      "%s is an InfiniBand VF that vhcad manages, and it is not claimed "
+			      "for this domain; remove its <hostdev> "
+			      "and ask by metadata, or claim it first (POST /v1/claims)",
+			      VHCA_BDF_STR(bdf));
+}
+
+static bool guards_vfs(struct vhca_engine *e)
+{
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vhca_engine_guards(e, vf))
+				return true;
+	return false;
+}
+
+/* Those that the hook could not name may be of ours. */
+static int check_unnamed(struct vhca_engine *e, const struct vhca_hook_request *req,
+			 struct vhca_error *err)
+{
+	if (!req->incomplete || !guards_vfs(e))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
+			      "not all host devices of this domain could be looked at: it has more "
+			      "than %d, or its XML could not be read to its end (16 MiB) in time; "
+			      "remove some, or start it again when the host is less busy",
+			      VHCA_HOOK_HOSTDEVS_MAX);
+}
+
+/* A guest whose VFs were reserved before the drain began: it is on its way here. */
+static bool is_coming(const struct vhca_engine *e, const struct vhca_hook_request *req)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid))
+			return true;
+	return false;
+}
+
+int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
+		     struct vhca_error *err)
+{
+	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
+		return 0;
+	if (req->has_request && !is_coming(e, req) && engine_check_drained(e, err) < 0)
+		return -EBUSY;
+	for (unsigned int i = 0; i < req->n_hostdevs; i++) {
+		int r = check_hostdev(e, req, req->hostdevs[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return check_unnamed(e, req, err);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a migration asks of the engine: claims that are away, come back, or end. Everything is
+ * journaled before it is acted upon.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+
+/* Makes changed flags of a claim durable, after a transaction that may be under way. */
+static void keep(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (claim->vf->committing)
+		claim->vf->unsaved = true;
+	else
+		engine_save(e, claim->vf);
+	engine_mark(e, claim->vf);
+}
+
+static int check_default_partition(struct vhca_engine *e, const struct vhca_identity *id,
+				   struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < id->n_pkeys; i++)
+		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
+		    !e->conf->allow_default_partition)
+			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
+					      "this host gives nobody the default partition "
+					      "(policy.allow_default_partition)");
+	return 0;
+}
+
+int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
+			struct vhca_claim **ret, struct vhca_error *err)
+{
+	struct vhca_claim *c = NULL;
+	int r;
+
+	if (res->epoch < vhca_model_epoch(&e->model, res->identity.guid))
+		return vhca_error_set(
+			err, VHCA_ERR_CONFLICT, "stale_epoch", 0,
+			"GUID %s: epoch %llu is older than %llu", VHCA_GUID_STR(res->identity.guid),
+			(unsigned long long)res->epoch,
+			(unsigned long long)vhca_model_epoch(&e->model, res->identity.guid));
+	r = check_default_partition(e, &res->identity, err);
+	if (!r)
+		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
+	if (r < 0)
+		return r;
+	c->migrating = c->away = c->lent = true;
+	c->migration = res->migration;
+	c->has_guest = res->has_guest;
+	c->guest = res->guest;
+	c->has_from = res->from_port_guid != 0;
+	c->from_port_guid = res->from_port_guid;
+	c->from_gid_index = res->from_gid_index;
+	c->from_lid = res->from_lid;
+	*ret = c;
+	return 0;
+}
+
+void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
+		       const struct vhca_uuid *migration)
+{
+	claim->migrating = claim->leaving = true;
+	claim->restored = false;
+	claim->removed_us = 0;
+	claim->migration = *migration;
+	keep(e, claim);
+}
+
+/* Whatever was said of the claim's binding was said of another epoch. */
+static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	claim->epoch = epoch;
+	claim->withdrawn = claim->contested = false;
+	claim->told = VHCA_TOLD_NOT_YET;
+	claim->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
+				   epoch); /* known: no memory needed */
+}
+
+void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	if (claim->vf->committing)
+		return; /* the caller looks again when the transaction has ended */
+	claim->away = claim->bare = claim->leaving = false;
+	claim->kept_epoch = 0;
+	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
+	raise_epoch(e, claim, epoch);
+	engine_save_and_report(e, claim->vf);
+}
+
+void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	claim->restored = true;
+	vhca_engine_return(e, claim, epoch);
+}
+
+void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	claim->contested = true;
+	engine_tell_sm(e, claim);
+}
+
+void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (!claim->away || claim->bare || !vhca_hca_identity(claim->vf->hca)->in_place)
+		return;
+	claim->bare = true;
+	engine_mark(e, claim->vf);
+}
+
+bool vhca_engine_fenced(const struct vhca_engine *e)
+{
+	return e->args.fenced;
+}
+
+void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	raise_epoch(e, claim, epoch);
+	keep(e, claim);
+}
+
+static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
+{
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
+	struct vhca_txn *txn;
+
+	/* Made since; whoever moves or ends it has its own way with epochs. */
+	if (c && !c->migrating && !c->ending && !c->orphan) {
+		raise_epoch(e, c, epoch + 1);
+		/* Behind what is on its way to the disk, which may be the claim's end. */
+		if (c->vf->committing)
+			c->vf->unsaved = c->vf->unreported = true;
+		else
+			engine_save_and_report(e, c->vf);
+	}
+	(void)vhca_model_set_epoch(&e->model, guid, epoch + 1); /* known: no memory needed */
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_epoch(txn, guid, epoch + 1);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *migration)
+{
+	const struct vhca_epoch *left;
+
+	while ((left = vhca_model_stranded(&e->model, migration)))
+		leave_epoch(e, left->guid, left->epoch);
+}
+
+void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	claim->migrating = claim->leaving = claim->has_from = false;
+	claim->restored = claim->lent = false;
+	keep(e, claim);
+	/* That was for the migration to judge. Now it is asked for like any other. */
+	if (claim->told == VHCA_TOLD_SUPERSEDED) {
+		claim->told = VHCA_TOLD_NOT_YET;
+		claim->told_ms = vhca_now_ms();
+		engine_report(e, claim);
+	}
+	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
+}
+
+void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	claim->ending = true;
+	keep(e, claim);
+}
+
+bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)
+{
+	return claim->vf->state == state && !claim->vf->committing &&
+	       vhca_vf_effect(claim->vf) == VHCA_EFFECT_NONE;
+}
+
+/* ---- a host that is emptied ---- */
+
+void vhca_engine_set_drained(struct vhca_engine *e, bool drained)
+{
+	struct vhca_domain *dom;
+
+	e->drained = drained;
+	if (drained)
+		return;
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		engine_ask_again(e, dom);
+}
+
+int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
+{
+	if (!e->drained)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "drained", EBUSY,
+		       "this host is drained: it gives no guest an InfiniBand VF");
+	vhca_error_hint(err, "start the domain on another host; vhcactl undrain ends the drain");
+	return -EBUSY;
+}
+
+/* ---- what the SM is told ahead ---- */
+
+static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
+{
+	for (uint16_t i = 0; i < n; i++)
+		if (keys[i] == key)
+			return true;
+	return false;
+}
+
+static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
+				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
+{
+	const struct vhca_claim *c;
+	uint16_t n = 0;
+
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		if (!c->migrating || c->ending || c->vf->hca != hca)
+			continue;
+		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
+			if (!has_key(ret, n, c->identity.pkeys[i]))
+				ret[n++] = c->identity.pkeys[i];
+	}
+	return n;
+}
+
+static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
+{
+	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
+	uint16_t n = keys_on_the_move(e, hca, keys);
+
+	if (!hca->ports[hca->port - 1].port_guid ||
+	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
+		return;
+	memcpy(hca->declared, keys, sizeof(keys));
+	hca->n_declared = n;
+	if (e->outbox)
+		engine_put_members(e, hca);
+}
+
+void vhca_engine_declare_members(struct vhca_engine *e)
+{
+	struct vhca_hca *hca;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		declare(e, hca, false);
+}
+
+void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca)
+{
+	declare(e, hca, true);
+}
+
+void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_sm_binding b = vhca_claim_binding(claim);
+
+	if (e->outbox)
+		vhca_outbox_prepare(e->outbox, &b);
+}

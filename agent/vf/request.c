@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What live domains ask for in their metadata: who is owed a VF, and when what was refused is tried
+ * again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+
+static struct vhca_request_state *request_state(struct vhca_domain *dom, const char *name)
+{
+	struct vhca_request_state *empty = NULL;
+
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+		if (!strcmp(dom->requests[i].name, name))
+			return &dom->requests[i];
+		if (!empty && !dom->requests[i].name[0])
+			empty = &dom->requests[i];
+	}
+	if (!empty) /* names of earlier metadata fill the table: start over */
+		empty = memset(dom->requests, 0, sizeof(dom->requests));
+	(void)vhca_strcpy(empty->name, sizeof(empty->name), name); /* a valid name */
+	empty->backoff =
+		(struct vhca_backoff){.first_ms = REQUEST_FIRST_MS, .cap_ms = REQUEST_CAP_MS};
+	return empty;
+}
+
+static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const char *name,
+			   const struct vhca_error *err)
+{
+	struct vhca_request_state *st = request_state(dom, name);
+	/*
+	 * A full host is not the request's fault: looked at whenever a VF becomes free, at a steady
+	 * pace else.
+	 */
+	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? REQUEST_FIRST_MS
+						      : vhca_backoff_next(&st->backoff);
+	char label[192];
+
+	if (strcmp(st->problem.msg, err->msg)) {
+		(void)snprintf(label, sizeof(label), "%s/%s", dom->info->name, name);
+		vhca_events_add(e->args.events, "domain", label, "%s", err->msg);
+	}
+	st->problem = *err;
+	st->retry_ms = vhca_now_ms() + ms;
+}
+
+void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_domain *dom = engine_claim_domain(e, claim);
+
+	if (dom && claim->way == VHCA_WAY_METADATA)
+		request_failed(e, dom, claim->name, &claim->failure);
+}
+
+/* Each time costs the SM two reports and libvirt an attach, and a guest decides how often. One that
+ * has kept it for as long as it could be made to wait begins anew. */
+void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	struct vhca_domain *dom = engine_claim_domain(e, c);
+	struct vhca_backoff *backoff = &request_state(dom, c->name)->backoff;
+
+	if (vhca_wall_ms() - vf->since_ms >= REQUEST_CAP_MS)
+		vhca_backoff_reset(backoff);
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "ejected", 0,
+		       "the guest has let go of its VF without being asked; it gets a VF again in "
+		       "%u s",
+		       (backoff->next_ms ? backoff->next_ms : backoff->first_ms) / 1000);
+	vhca_error_hint(
+		&c->failure,
+		"find out what ejects it in the guest; vhcactl attach gives it back at once");
+}
+
+/*
+ * A domain that holds a VF which nobody claims may have what it asks for: a second one is not given
+ * on a guess.
+ */
+static int check_adopted(struct vhca_engine *e, const struct vhca_domain *dom,
+			 struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < dom->info->n_hostdevs; i++) {
+		const struct vhca_vf *vf = vhca_model_vf(&e->model, dom->info->hostdevs[i].host);
+
+		if (!vf || vf->state != VHCA_VF_UNMANAGED || !vhca_engine_manages(e, vf))
+			continue;
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_adopted", 0,
+			       "domain %s holds %s without a claim", dom->info->name,
+			       VHCA_BDF_STR(vf->bdf));
+		vhca_error_hint(err, "vhcactl adopt %s", dom->info->name);
+		return -EBUSY;
+	}
+	return 0;
+}
+
+static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
+			const struct vhca_vf_request *vf)
+{
+	struct vhca_claim_request req = {
+		.domain = dom->info->uuid, .vf = *vf, .way = VHCA_WAY_METADATA};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_request_state *st = request_state(dom, vf->name);
+	struct vhca_claim *c;
+	int r;
+
+	/* A freed VF is worth a try at once; everything else keeps its back-off. */
+	if (vhca_now_ms() < st->retry_ms && st->problem.kind != VHCA_ERR_EXHAUSTED)
+		return;
+	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name),
+			  dom->info->name); /* same size */
+	r = check_adopted(e, dom, &err);
+	if (!r)
+		r = engine_check_root_ports(e, dom, &err);
+	if (!r)
+		r = engine_check_plug(e, dom, &err);
+	if (!r)
+		r = engine_claim_as_asked(e, &req, &c, &err);
+	if (r < 0)
+		request_failed(e, dom, vf->name, &err);
+	else
+		st->problem = (struct vhca_error)VHCA_ERROR_INIT;
+}
+
+/* A guest that is on its way gets nothing more: a VF that came late would hold it here. */
+static bool is_moved(const struct vhca_engine *e, const struct vhca_domain *dom)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && vhca_uuid_equal(&c->domain, &dom->info->uuid))
+			return true;
+	return false;
+}
+
+static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
+		   const struct vhca_vf_request *vf)
+{
+	return !dom->incoming && !is_moved(e, dom) &&
+	       !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
+	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
+}
+
+/* ---- a request that changed under its VF ---- */
+
+static bool has_pkeys(const struct vhca_claim *c, const uint16_t *pkeys, size_t n)
+{
+	return c->identity.n_pkeys == n &&
+	       memcmp(c->identity.pkeys, pkeys, n * sizeof(pkeys[0])) == 0;
+}
+
+/*
+ * What the VF of a live domain lacks of what is asked for now. auto and sm are content with any
+ * GUID, and a guest that has migrated may be on another adapter than it would get here.
+ */
+static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
+		    const struct vhca_claim *c, const struct vhca_vf_request *vf,
+		    struct vhca_error *ret)
+{
+	uint16_t pkeys[VHCA_VF_PKEYS_MAX];
+	size_t n = 0;
+
+	if (vhca_conf_resolve_pkeys(e->conf, vf->partition, pkeys, VHCA_VF_PKEYS_MAX, &n, ret) < 0)
+		return;
+	if (!has_pkeys(c, pkeys, n))
+		vhca_error_set(
+			ret, VHCA_ERR_CONFLICT, "differs", 0,
+			"%s keeps the partitions that it came with; \"%.150s\" is asked for now",
+			c->name, vf->partition);
+	else if (vf->guid && vf->guid != VHCA_GUID_BY_SM && vf->guid != c->identity.guid)
+		vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
+			       "%s keeps the GUID that it came with; %s is asked for now", c->name,
+			       VHCA_GUID_STR(vf->guid));
+	vhca_error_hint(ret, "vhcactl detach %s %s, then vhcactl attach with what it shall have",
+			dom->info->name, c->name);
+}
+
+static const struct vhca_vf_request *request_of(const struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < dom->info->n_requests; i++)
+		if (!strcmp(dom->info->requests[i].name, name))
+			return &dom->info->requests[i];
+	return NULL;
+}
+
+static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom,
+			    const struct vhca_claim *c, struct vhca_error *ret)
+{
+	const struct vhca_vf_request *vf = request_of(dom, c->name);
+
+	if (vf) {
+		compare(e, dom, c, vf, ret);
+		return;
+	}
+	vhca_error_set(ret, VHCA_ERR_CONFLICT, "differs", 0,
+		       "%s has its VF, and is not asked for any more", c->name);
+	vhca_error_hint(ret, "vhcactl detach %s %s", dom->info->name, c->name);
+}
+
+/*
+ * What no guest has seen begins anew. A VF in a guest keeps what it came with: its QPs hold the
+ * physical index of a P_Key that would go, and a device is not taken from a guest because somebody
+ * edits a text. So that is said.
+ */
+static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom,
+			    struct vhca_claim *c)
+{
+	struct vhca_error differs = VHCA_ERROR_INIT;
+	char label[192];
+
+	find_difference(e, dom, c, &differs);
+	if (differs.kind && c->vf->state == VHCA_VF_CLAIMED) {
+		engine_let_go(e, c);
+		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label),
+				"is asked for in another way now, and begins anew");
+		return;
+	}
+	if (differs.kind && strcmp(c->differs.msg, differs.msg) != 0)
+		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label), "%s; %s",
+				differs.msg, differs.hint);
+	c->differs = differs;
+}
+
+static void compare_requests(struct vhca_engine *e)
+{
+	const struct vhca_domain *dom;
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		dom = engine_claim_domain(e, c);
+		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
+		    c->way == VHCA_WAY_METADATA && !c->migrating && !c->ending && !c->orphan)
+			compare_request(e, dom, c);
+	}
+}
+
+/* Time until the earliest request may be tried again; 0 = none waits. */
+static uint64_t next_try(struct vhca_engine *e, uint64_t now)
+{
+	const struct vhca_domain *dom;
+	uint64_t next = 0;
+
+	TAILQ_FOREACH (dom, &e->model.domains, link) {
+		for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++) {
+			uint64_t at = dom->requests[i].retry_ms;
+
+			if (at > now && (!next || at - now < next))
+				next = at - now;
+		}
+	}
+	return next;
+}
+
+void engine_ask_again(struct vhca_engine *e, struct vhca_domain *dom)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		dom->requests[i].retry_ms = 0;
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+void engine_requests(struct vhca_engine *e)
+{
+	struct vhca_domain *dom;
+	uint64_t wait;
+
+	if (!e->virt_synced || !e->inventory_seen)
+		return;
+	TAILQ_FOREACH (dom, &e->model.domains, link)
+		for (unsigned int i = 0; !dom->unreadable.kind && i < dom->info->n_requests; i++)
+			if (wanted(e, dom, &dom->info->requests[i]))
+				try_request(e, dom, &dom->info->requests[i]);
+	compare_requests(e);
+	wait = next_try(e, vhca_now_ms());
+	if (wait)
+		vhca_timer_arm_ms(e->requests, wait);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the subnet manager answers to reports. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+#include "common/http/json.h"
+
+static const struct {
+	enum vhca_told told;
+	const char *word;
+} answers[] = {
+	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
+	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_SUPERSEDED, "superseded: another owner is known"},
+	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
+	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
+};
+
+/* What the SM knows of a vGUID that it does not give us. */
+struct known_owner {
+	uint64_t epoch;
+	uint64_t port_guid; /* 0 = not said */
+	bool bound;	    /* false: that owner has given it up */
+};
+
+static bool parse_owner(struct json_object *doc, struct known_owner *ret)
+{
+	const char *port = NULL;
+
+	*ret = (struct known_owner){.bound = true};
+	return doc &&
+	       vhca_json_opt_u64(doc, "known_epoch", UINT64_MAX - 2, &ret->epoch, NULL) >= 0 &&
+	       vhca_json_opt_bool(doc, "bound", &ret->bound, NULL) >= 0 &&
+	       vhca_json_opt_string(doc, "port_guid", &port, NULL) >= 0 &&
+	       (!port || vhca_guid_parse(port, &ret->port_guid) == 0);
+}
+
+/*
+ * Above all that the dead host has raised by itself while the SM did not hear it: back again, it
+ * would withdraw its last one, and bury a binding at a lower epoch. Only take-overs count here:
+ * 2^31 of them, and 2^32 epochs between two. False: there are no more.
+ */
+static bool next_generation(uint64_t epoch, uint64_t *ret)
+{
+	*ret = ((epoch >> 32) + 1) << 32;
+	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
+}
+
+/*
+ * The one after an epoch may be promised: to the destination of a migration that the SM has not
+ * heard of yet, and that goes on when the SM cannot be asked.
+ */
+static uint64_t above_what_was_promised(uint64_t epoch)
+{
+	return epoch + 2;
+}
+
+/*
+ * Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it
+ * may not.
+ */
+static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
+			    const struct known_owner *owner, uint64_t *ret)
+{
+	*ret = above_what_was_promised(owner->epoch);
+	if (owner->epoch < c->epoch)
+		return NULL;
+	/* What was handed over is raised by who handed it over. */
+	if (c->migrating && !c->away && !c->restored)
+		return NULL;
+	if (!owner->bound)
+		return "of a place that gave it up"; /* this VM was stopped on another host */
+	if (owner->port_guid == c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
+		return "of this port"; /* our database was lost */
+	if (!next_generation(owner->epoch, ret))
+		return NULL;
+	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
+}
+
+static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t epoch)
+{
+	c->epoch = epoch;
+	c->told_ms = vhca_now_ms();
+	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
+				   c->epoch); /* known: no memory needed */
+	engine_save_and_report(e, c->vf);
+}
+
+/*
+ * An earlier claim was withdrawn at the epoch that is ours now (before a reboot, say), and the SM
+ * has not heard so, else it had refused this one: that request may still come, and would bury it.
+ * Now that the SM has accepted it from here, it is ours to raise.
+ */
+static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (c->away || c->migrating || c->ending) {
+		c->reused = false; /* whoever moves or ends it has its own way with epochs */
+	} else if (c->vf->committing) {
+		engine_report(e, c); /* the SM will say it again */
+	} else {
+		c->reused = false;
+		raise_epoch(e, c, above_what_was_promised(c->epoch));
+	}
+}
+
+/*
+ * The SM has refused an epoch. True: the answer is not the last word, another report is under way.
+ */
+static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_object *doc)
+{
+	struct known_owner owner;
+	uint64_t epoch;
+	const char *why = parse_owner(doc, &owner) ? why_ours(e, c, &owner, &epoch) : NULL;
+
+	if (!why)
+		return false;
+	if (c->vf->committing) {
+		engine_report(e, c); /* the claim is being written: the SM will say it again */
+		return true;
+	}
+	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
+			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
+			why, epoch);
+	c->told = VHCA_TOLD_NOT_YET;
+	c->reused = c->disputed = false;
+	vhca_model_dispute(&e->model, c->identity.guid, false);
+	raise_epoch(e, c, epoch);
+	return true;
+}
+
+void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
+			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
+
+	if (!binding->bound || !c || c->epoch != binding->epoch)
+		return;
+	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
+		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
+	if (answer == VHCA_SM_ACCEPTED) {
+		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
+		c->doubtful = c->disputed = false;
+		if (c->reused)
+			leave_the_old_epoch(e, c);
+	}
+	if (refused && go_on_from(e, c, doc))
+		return;
+	if (c->told != answers[answer].told) {
+		c->told = answers[answer].told;
+		c->told_ms = vhca_now_ms();
+		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
+				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
+				answers[answer].word, reason[0] ? ": " : "", reason);
+	}
+	(void)snprintf(c->told_reason, sizeof(c->told_reason), "%s",
+		       reason[0] ? reason : answers[answer].word);
+	if (c->vf)
+		engine_mark(e, c->vf);
+}
+
+void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *binding)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+
+	if (!binding->bound || !c || c->epoch != binding->epoch || c->told == VHCA_TOLD_ACCEPTED)
+		return;
+	c->disputed = true;
+	vhca_model_dispute(&e->model, c->identity.guid, true);
+}
+
+static void forget_epoch(void *ctx, uint64_t guid)
+{
+	vhca_journal_forget_epoch(ctx, guid);
+}
+
+void engine_forget_epochs(struct vhca_engine *e)
+{
+	struct vhca_txn *txn;
+
+	if (e->model.n_epochs <= VHCA_EPOCHS_MAX)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_model_forget_epochs(&e->model, forget_epoch, txn);
+	vhca_txn_commit(txn, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Taking over from a dead host: whoever restarts its VM here vouches that it runs nowhere else.
+ * Then the identities which the SM still has at that host may be taken at a higher epoch; the SM
+ * evicts them there, and the old agent finds itself superseded.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+
+#define TAKEOVERS_MAX 1024
+
+struct engine_takeover {
+	TAILQ_ENTRY(engine_takeover) link;
+	struct vhca_uuid domain;
+	uint64_t until_ms; /* vhca_now_ms */
+};
+
+static void drop(struct vhca_engine *e, struct engine_takeover *t)
+{
+	TAILQ_REMOVE(&e->takeovers, t, link);
+	e->n_takeovers--;
+	free(t);
+}
+
+void engine_drop_takeovers(struct vhca_engine *e)
+{
+	while (TAILQ_FIRST(&e->takeovers))
+		drop(e, TAILQ_FIRST(&e->takeovers));
+}
+
+static struct engine_takeover *find(const struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	struct engine_takeover *t;
+
+	TAILQ_FOREACH (t, &e->takeovers, link)
+		if (vhca_uuid_equal(&t->domain, domain))
+			return t;
+	return NULL;
+}
+
+bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	const struct engine_takeover *t = find(e, domain);
+
+	return t && vhca_now_ms() < t->until_ms;
+}
+
+/* The oldest come first: all live equally long. */
+static void drop_expired(struct vhca_engine *e)
+{
+	struct engine_takeover *t;
+
+	while ((t = TAILQ_FIRST(&e->takeovers)) && vhca_now_ms() >= t->until_ms)
+		drop(e, t);
+}
+
+static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
+{
+	struct engine_takeover *t = find(e, domain);
+
+	if (t)
+		drop(e, t);
+	if (e->n_takeovers >= TAKEOVERS_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_takeovers", 0,
+				      "%d take-overs are under way", TAKEOVERS_MAX);
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "take-over");
+	t->domain = *domain;
+	t->until_ms = vhca_now_ms() + VHCA_TAKEOVER_MS;
+	TAILQ_INSERT_TAIL(&e->takeovers, t, link);
+	e->n_takeovers++;
+	return 0;
+}
+
+/*
+ * Refused by the SM, and still in its guest, or on its way in or out; not what somebody wants
+ * detached himself.
+ */
+static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	enum vhca_vf_state state = c->vf->state;
+
+	return c->told == VHCA_TOLD_SUPERSEDED && !c->away && !c->migrating &&
+	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED ||
+		state == VHCA_VF_DETACHING) &&
+	       !vhca_model_suppressed(&e->model, &c->domain, c->name);
+}
+
+/*
+ * The SM is asked again. It says which epoch it knows, and now the next one may be ours
+ * (sm.c).
+ */
+static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (c->failure.kind && !strcmp(c->failure.code, "superseded")) {
+		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
+		c->ending = false;
+		c->stays = c->vf->state == VHCA_VF_DETACHING;
+	}
+	c->told = VHCA_TOLD_NOT_YET;
+	c->told_ms = vhca_now_ms();
+	if (c->vf->committing)
+		c->vf->unsaved = true;
+	engine_tell_sm(e, c);
+	engine_mark(e, c->vf);
+}
+
+int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
+			 const char *evidence, struct vhca_error *err)
+{
+	struct vhca_domain *dom = vhca_model_domain(&e->model, domain);
+	struct vhca_claim *c;
+	int r;
+
+	if (!e->args.fenced) {
+		vhca_error_set(err, VHCA_ERR_DENIED, "not_fenced", 0,
+			       "the SM back end cannot evict a host that still holds an address");
+		vhca_error_hint(err,
+				"sm.backend = vhcasm can; without it, clear the old host first");
+		return -EPERM;
+	}
+	drop_expired(e);
+	r = add(e, domain, err);
+	if (r < 0)
+		return r;
+	vhca_events_add(e->args.events, "domain", VHCA_UUID_STR(domain),
+			"may take its addresses over from another host: %s", evidence);
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (vhca_uuid_equal(&c->domain, domain) && holds_what_was_refused(e, c))
+			ask_for_it_again(e, c);
+	if (dom)
+		engine_ask_again(e, dom);
+	return 0;
+}

@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Journaled transitions. A move collects everything that changes with it (VF row, claim,
+ * attachment, intent, report to the SM) in one transaction, and takes effect in memory when that is
+ * durable. So whatever an effect does later, the store already says why.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/vf/engine_int.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/role.h"
+#include "pkey/guid.h"
+
+/* A transaction under way. vf is NULL for a report alone. */
+struct engine_commit {
+	TAILQ_ENTRY(engine_commit) link;
+	struct vhca_engine *e;
+	struct vhca_vf *vf;
+	struct vhca_claim
+		*ended;	 /* dropped from the model when durable; without a move: an orphan */
+	uint64_t ticket; /* of the outbox, 0 = none */
+	bool move;
+	/*
+	 * of a move. An effect that ends while a save is under way moves at once: two can be open
+	 */
+	enum vhca_vf_state to;
+};
+
+/* The effect that a state is entered for; recorded as the intent. */
+static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
+	[VHCA_VF_PREPARING] = VHCA_EFFECT_PREPARE, [VHCA_VF_CLAIMED] = VHCA_EFFECT_PROGRAM,
+	[VHCA_VF_PROGRAMMED] = VHCA_EFFECT_ATTACH, [VHCA_VF_DETACHING] = VHCA_EFFECT_DETACH,
+	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,   [VHCA_VF_QUARANTINED] = VHCA_EFFECT_STRIP,
+};
+
+static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
+{
+	return &vf->hca->ports[vf->hca->port - 1];
+}
+
+/* Where its VFs are ports of their own. */
+static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf,
+			   enum vhca_conf_lid_policy policy)
+{
+	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
+}
+
+/*
+ * The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The
+ * PF's is vport 0.
+ */
+static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
+}
+
+static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
+
+/*
+ * At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port
+ * alone: it names the one that the SM was told of, whatever there is now, and whether it has been
+ * seen yet.
+ */
+static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
+{
+	const struct vhca_vf *vf = c->vf;
+	struct vhca_sm_binding b = {
+		.vguid = c->identity.guid,
+		.epoch = c->epoch,
+		.bound = bound,
+		.n_pkeys = c->identity.n_pkeys,
+	};
+
+	if (vf) {
+		b.port_guid = bound ? claim_port(vf)->port_guid : c->port_guid;
+		b.lid = claim_port(vf)->lid;
+		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
+	}
+	if (c->migrating && c->has_from) {
+		b.moved = true;
+		b.move_id = c->migration;
+		b.from_port_guid = c->from_port_guid;
+		b.from_gid_index = c->from_gid_index;
+		b.from_lid = c->from_lid;
+	}
+	memcpy(b.pkeys, c->identity.pkeys, c->identity.n_pkeys * sizeof(b.pkeys[0]));
+	return b;
+}
+
+struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
+{
+	return binding_of(claim, true);
+}
+
+/*
+ * An SM that is told of a vport before that shows the GUID would find it elsewhere in its next
+ * sweep.
+ */
+static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
+{
+	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
+}
+
+/*
+ * An identity that has come back came from a host whose port is not known here: it may have been as
+ * far as to be reported there.
+ */
+static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
+		       struct vhca_sm_binding *b)
+{
+	b->vport = own_vport(e, c->vf);
+	if (!b->vport || b->moved)
+		return;
+	b->moved = true;
+	b->move_id = c->migration;
+	b->from_port_guid = b->port_guid;
+}
+
+/* Before the SM hears of it: what it has heard of is withdrawn one day. */
+static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
+{
+	if (c->port_guid == port_guid)
+		return;
+	c->port_guid = port_guid;
+	vhca_journal_claim_port(txn, c);
+}
+
+/*
+ * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
+ * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
+ * could only be another host's.
+ */
+static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			    const struct vhca_sm_binding *b)
+{
+	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
+		return 0;
+	if (b->bound)
+		remember_port(txn, c, b->port_guid);
+	return vhca_outbox_put(e->outbox, txn, b);
+}
+
+/* state: the VF's when the report is durable. */
+static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			      bool bound, enum vhca_vf_state state)
+{
+	struct vhca_sm_binding b = binding_of(c, bound);
+
+	if (bound && c->migrating && shows_guid(c, state))
+		name_vport(e, c, &b);
+	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
+	b.keep_lid = !bound && c->away && c->kept_epoch;
+	return put_binding(e, txn, c, &b);
+}
+
+static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			   bool bound)
+{
+	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
+}
+
+/*
+ * Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing
+ * any more.
+ */
+static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
+{
+	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
+	       !vf->claim->bare;
+}
+
+/*
+ * The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or
+ * for its return.
+ */
+static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
+		c->kept_epoch = c->epoch;
+}
+
+/*
+ * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody
+ * else's by now; but its LID was kept, and if nobody has come for it, nobody will. The epoch of
+ * then says so: whoever came has a higher one, and the SM drops this. One that the SM was asked for
+ * since would be given to nobody.
+ */
+static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
+{
+	struct vhca_sm_binding b = binding_of(c, false);
+
+	if (c->away && !c->contested && !c->kept_epoch)
+		return 0;
+	if (c->away && !c->contested)
+		b.epoch = c->kept_epoch;
+	return put_binding(e, txn, c, &b);
+}
+
+/*
+ * The binding was reported with the claim; now that the vport shows the GUID, its LID may follow.
+ */
+static bool vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+			 enum vhca_vf_state to)
+{
+	return to == VHCA_VF_PROGRAMMED && c->migrating && own_vport(e, c->vf);
+}
+
+static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
+{
+	if (ticket)
+		vhca_outbox_release(e->outbox, ticket, durable);
+}
+
+static void free_commit(struct engine_commit *c)
+{
+	TAILQ_REMOVE(&c->e->commits, c, link);
+	free(c);
+}
+
+void engine_drop_commits(struct vhca_engine *e)
+{
+	while (TAILQ_FIRST(&e->commits))
+		free_commit(TAILQ_FIRST(&e->commits));
+}
+
+/*
+ * The claim is over and its VF scrubbed: last words to who waits, and its domain may be served
+ * again.
+ */
+static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
+{
+	struct vhca_claim gone = *c;
+	const struct vhca_error *failure = gone.failure.kind ? &gone.failure : NULL;
+	char label[192];
+
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label), "%s released%s%s",
+			VHCA_BDF_STR(vf->bdf), failure ? ": " : "", failure ? failure->msg : "");
+	STAILQ_INIT(&gone.waiters);
+	STAILQ_CONCAT(&gone.waiters, &c->waiters);
+	vf->claim = NULL;
+	vhca_model_drop_claim(&e->model, c);
+	if (!engine_serve_elsewhere(e, &gone)) {
+		if (failure)
+			engine_request_failed(e, &gone);
+		engine_tell(e, &gone, VHCA_VF_FREE, failure);
+	}
+	vf->granted = false;
+	vf->missing = 0;
+	engine_settle_port(e, vf->hca);
+}
+
+/* The guest takes VFs after all. */
+static void forget_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vhca_uuid_equal(&vf->failed_guest, domain))
+				vf->failed_guest = (struct vhca_uuid){{0}};
+}
+
+static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
+{
+	vf->since_ms = vhca_wall_ms();
+	/* A proof that fails again and again must not be tried at full speed. */
+	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_SCRUBBING &&
+	    vf->state != VHCA_VF_QUARANTINED)
+		vhca_backoff_reset(&vf->host.backoff);
+	vhca_backoff_reset(&vf->virt.backoff);
+	vf->host.not_before_ms = vf->virt.not_before_ms = 0;
+	vf->look_ms = from == VHCA_VF_PREPARING && vf->state == VHCA_VF_FREE
+			      ? vhca_now_ms() + RESET_LOOK_MS
+			      : 0;
+	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_UNMANAGED)
+		vf->probed = false;
+	vf->deadline_ms = 0;
+	vf->unread = vf->state == VHCA_VF_DETACHING && from == VHCA_VF_QUARANTINED;
+	vf->escalation = (struct vhca_escalation){.next_ms = 0};
+	if (vf->claim && vf->state == VHCA_VF_ATTACHED) {
+		vf->claim->stripped = false;
+		vf->failures = 0;
+		forget_failed(e, &vf->claim->domain);
+	}
+	if (vf->state == VHCA_VF_DETACHING)
+		engine_begin_detach(e, vf);
+	if (vf->state == VHCA_VF_SCRUBBING)
+		engine_begin_scrub(vf);
+	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf), "%s -> %s%s%s",
+			vhca_vf_state_to_string(from), vhca_vf_state_to_string(vf->state),
+			vf->reason[0] ? ": " : "", vf->reason);
+	if ((from == VHCA_VF_UNMANAGED) != (vf->state == VHCA_VF_UNMANAGED))
+		e->args.effects.vfs_changed(e->args.effects.ctx);
+	if (vf->claim)
+		engine_tell(e, vf->claim, vf->state, NULL);
+}
+
+static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_claim *c)
+{
+	char label[192];
+
+	vhca_log_info("%s: claim of %s ended with the boot it was made in",
+		      engine_claim_label(c, label), VHCA_BDF_STR(vf->bdf));
+	vhca_model_drop_claim(&e->model, c);
+	vhca_timer_arm_ms(e->requests, 0);
+}
+
+bool engine_is_unborn(const struct vhca_vf *vf)
+{
+	return vf->claim && !vf->claim->orphan &&
+	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
+}
+
+void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why)
+{
+	struct vhca_claim *c = vf->claim;
+
+	vf->claim = NULL;
+	vf->unsaved = vf->unreported = false;
+	engine_tell(e, c, VHCA_VF_UNMANAGED, why); /* a state that nobody waits for */
+	vhca_model_drop_claim(&e->model, c);
+	engine_settle_port(e, vf->hca);
+}
+
+/* A guest comes with all of its VFs, or stays where it is. */
+static void fail_siblings(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c != claim && claim->migrating && c->migrating &&
+		    vhca_uuid_equal(&c->migration, &claim->migration)) {
+			c->failure = claim->failure;
+			engine_mark(e, c->vf);
+		}
+}
+
+/* What comes first of a claim is not tried again: who asked for it hears at once, and it is as
+ * if he had not. */
+static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
+{
+	struct vhca_claim *c = vf->claim;
+	struct vhca_error why = VHCA_ERROR_INIT;
+	char label[192];
+
+	if (vhca_engine_check_disk(e, &why) == 0)
+		vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
+			       "the claim cannot be written to the state database");
+	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
+			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
+	c->failure = why;
+	engine_request_failed(e, c);
+	fail_siblings(e, c);
+	engine_undo_claim(e, vf, &why);
+	engine_no_reason(vf);
+	engine_mark(e, vf);
+}
+
+static void commit_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
+{
+	engine_reason(vf, "state database: cannot commit: %s; see the disk of %s", strerror(-rc),
+		      e->conf->state_dir);
+	vhca_log_error("%s: %s", VHCA_BDF_STR(vf->bdf), vf->reason);
+	engine_back_off(e, vf);
+}
+
+/* A move is made anew by its VF's next step, and so is an end; a save is not. */
+static void note_unsaved(const struct engine_commit *c)
+{
+	if (c->move || c->ended)
+		return;
+	c->vf->unsaved = true;
+	c->vf->unreported |= c->ticket != 0;
+	c->vf->unsaved_ms = c->vf->host.not_before_ms;
+}
+
+static void on_commit(void *arg, int rc)
+{
+	struct engine_commit *c = arg;
+	struct vhca_engine *e = c->e;
+	struct vhca_vf *vf = c->vf;
+	enum vhca_vf_state from = vf->state;
+
+	release_ticket(e, c->ticket, rc == 0);
+	vf->committing--;
+	if (rc < 0 && c->move && engine_is_unborn(vf)) {
+		birth_failed(e, vf, rc);
+	} else if (rc < 0) {
+		commit_failed(e, vf, rc);
+		note_unsaved(c);
+	} else if (c->move) {
+		(void)vhca_fault_in("engine.moved", vhca_vf_state_to_string(c->to));
+		vf->state = c->to;
+		if (c->ended)
+			claim_ended(e, vf, c->ended);
+		entered(e, vf, from);
+		if (vf->state == VHCA_VF_FREE)
+			vhca_timer_arm_ms(e->requests, 0);
+	} else if (c->ended && c->ended->orphan) {
+		orphan_ended(e, vf, c->ended);
+	} else if (c->ended) {
+		claim_ended(e, vf, c->ended);
+		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
+	}
+	if (rc == 0) { /* else after the back-off */
+		(void)engine_save_the_unsaved(e, vf);
+		engine_mark(e, vf);
+	}
+	free_commit(c);
+}
+
+/* NULL when out of memory: the VF is stepped again later. */
+static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *vf, bool move)
+{
+	struct engine_commit *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	*c = (struct engine_commit){.e = e, .vf = vf, .move = move};
+	TAILQ_INSERT_TAIL(&e->commits, c, link);
+	if (vf)
+		vf->committing++;
+	return c;
+}
+
+static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_claim *claim)
+{
+	c->ended = claim;
+	c->ticket = put_last_word(c->e, txn, claim);
+	vhca_journal_claim_end(txn, claim);
+}
+
+void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to)
+{
+	struct engine_commit *c;
+	struct vhca_txn *txn;
+
+	if (!vhca_vf_state_may(vf->state, to)) {
+		vhca_log_error("%s: internal error: no transition from %s to %s",
+			       VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state),
+			       vhca_vf_state_to_string(to));
+		return;
+	}
+	c = new_commit(e, vf, true);
+	if (!c) {
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return;
+	}
+	c->to = to;
+	if (to == VHCA_VF_ATTACHED && vf->state == VHCA_VF_PROGRAMMED)
+		vf->claim->asked = false; /* of the device that it had before */
+	txn = vhca_txn_new(e->args.store);
+	if (engine_is_unborn(vf))
+		vhca_txn_fail_fast(txn);
+	if (vf->claim && to == VHCA_VF_FREE) {
+		put_end(txn, c, vf->claim);
+	} else if (vf->claim) {
+		if (becomes_away(vf, to))
+			note_kept_lid(e, vf->claim);
+		vhca_journal_claim(txn, vf->claim);
+	}
+	/* What is adopted is not known to the SM as ours yet. */
+	if (vf->claim && ((to == VHCA_VF_CLAIMED && (!vf->claim->away || becomes_away(vf, to))) ||
+			  vf->state == VHCA_VF_UNMANAGED))
+		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
+	if (vf->claim && vport_is_due(e, vf->claim, to))
+		c->ticket = put_report_in(e, txn, vf->claim, true, to);
+	if (vf->claim &&
+	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))
+		vhca_journal_attachment(txn, vf->claim, vf->granted);
+	vhca_journal_vf(txn, vf, to, e->args.boot_id);
+	if (intents[to] != VHCA_EFFECT_NONE)
+		vhca_journal_intent(txn, vf->bdf, intents[to]);
+	else
+		vhca_journal_intent_done(txn, vf->bdf);
+	(void)vhca_fault_in("engine.move", vhca_vf_state_to_string(to));
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+/* Behind one that waits for the disk there is one more at most, however long that takes. What
+ * has no row yet gets it with its first move. */
+static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return (vf->committing && e->disk.kind) || engine_is_unborn(vf);
+}
+
+static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
+{
+	struct engine_commit *c = saves_later(e, vf) ? NULL : new_commit(e, vf, false);
+	struct vhca_txn *txn;
+
+	if (!c) {
+		vf->unsaved = true;
+		vf->unreported |= report;
+		return;
+	}
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
+	if (vf->claim) {
+		vhca_journal_claim(txn, vf->claim);
+		if (vf->state == VHCA_VF_ATTACHED)
+			vhca_journal_attachment(txn, vf->claim, vf->granted);
+	}
+	if (vf->claim && report)
+		c->ticket = put_report(e, txn, vf->claim, true);
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_save(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	save(e, vf, false);
+}
+
+void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	save(e, vf, true);
+}
+
+bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	bool report = vf->unreported;
+
+	if (!vf->unsaved || !vf->claim || vf->committing || vhca_now_ms() < vf->unsaved_ms ||
+	    engine_is_unborn(vf))
+		return false;
+	vf->unsaved = vf->unreported = false;
+	save(e, vf, report);
+	return true;
+}
+
+static void on_report(void *arg, int rc)
+{
+	struct engine_commit *c = arg;
+
+	release_ticket(c->e, c->ticket, rc == 0);
+	if (rc < 0)
+		vhca_log_error("state database: cannot queue a report to the SM: %s",
+			       strerror(-rc));
+	free_commit(c);
+}
+
+static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t ticket)
+{
+	struct engine_commit *c = new_commit(e, NULL, false);
+
+	if (!c) {
+		release_ticket(e, ticket, false);
+		vhca_txn_abort(txn);
+		return;
+	}
+	c->ticket = ticket;
+	vhca_txn_commit(txn, on_report, c);
+}
+
+/*
+ * Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's
+ * last one.
+ */
+static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	const struct engine_commit *c;
+
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->ended == claim)
+			return true;
+	return false;
+}
+
+/* Reports of the same grow in number with the time that the disk takes: afterwards one says it
+ * all. */
+static bool reports_later(struct vhca_engine *e)
+{
+	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
+	return e->disk.kind != VHCA_ERR_NONE;
+}
+
+void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	struct vhca_txn *txn;
+
+	if (reports_later(e) || is_withdrawn(e, claim))
+		return;
+	if (claim->vf &&
+	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
+		claim->vf->unsaved = claim->vf->unreported = true;
+		return;
+	}
+	txn = vhca_txn_new(e->args.store);
+	commit_report(e, txn, put_report(e, txn, claim, true));
+}
+
+void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (claim->vf->committing)
+		engine_report(e, claim);
+	else
+		engine_save_and_report(e, claim->vf);
+}
+
+void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
+{
+	struct vhca_txn *txn;
+	uint64_t guid = hca->ports[hca->port - 1].port_guid;
+
+	if (reports_later(e))
+		return;
+	txn = vhca_txn_new(e->args.store);
+	commit_report(
+		e, txn,
+		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
+}
+
+/*
+ * The claim's end without a move of its VF; *ret_txn may say more. NULL when out of memory: the VF
+ * is stepped again later.
+ */
+static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf,
+				       struct vhca_txn **ret_txn)
+{
+	struct engine_commit *c = new_commit(e, vf, false);
+
+	if (!c) {
+		engine_again(e, vf, RETRY_FIRST_MS);
+		return NULL;
+	}
+	*ret_txn = vhca_txn_new(e->args.store);
+	put_end(*ret_txn, c, vf->claim);
+	return c;
+}
+
+/* It may be promised to the other side of the migration, which goes on without the claim. */
+static void strand_epoch(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c)
+{
+	vhca_model_strand_epoch(&e->model, c->identity.guid, &c->migration);
+	vhca_journal_strand_epoch(txn, c->identity.guid, &c->migration);
+}
+
+void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_txn *txn;
+	struct engine_commit *c = begin_end(e, vf, &txn);
+
+	if (!c)
+		return;
+	if (vf->claim->migrating)
+		strand_epoch(e, txn, vf->claim);
+	vhca_journal_intent_done(txn, vf->bdf);
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_txn *txn;
+	struct engine_commit *c = begin_end(e, vf, &txn);
+
+	if (!c)
+		return;
+	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
+	vhca_txn_commit(txn, on_commit, c);
+}

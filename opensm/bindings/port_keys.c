@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/bindings/port_keys.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/text.h"
+
+static void copy_needs(struct vhca_osm_port *to, const struct vhca_osm_port *from)
+{
+	if (from->n_needs)
+		memcpy(to->needs, from->needs, from->n_needs * sizeof(*to->needs));
+	to->n_needs = from->n_needs;
+}
+
+void vhca_osm_port_draft(struct vhca_osm_port_draft *ret, const struct vhca_osm_port *p)
+{
+	ret->port = (struct vhca_osm_port){
+		.guid = p->guid, .room = VHCA_OSM_PORT_PKEYS_MAX, .needs = ret->needs};
+	copy_needs(&ret->port, p);
+}
+
+int vhca_osm_port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft)
+{
+	size_t room = draft->port.n_needs;
+	struct vhca_osm_need *needs;
+
+	if (room <= p->room)
+		return 0;
+	needs = reallocarray(p->needs, room, sizeof(*needs));
+	if (!needs)
+		return -ENOMEM;
+	p->needs = needs;
+	p->room = room;
+	return 0;
+}
+
+void vhca_osm_port_assign(struct vhca_osm_port *p, const struct vhca_osm_port_draft *draft)
+{
+	copy_needs(p, &draft->port);
+}
+
+static size_t need_index(const struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = 0;
+
+	while (i < p->n_needs && p->needs[i].pkey < pkey)
+		i++;
+	return i;
+}
+
+static struct vhca_osm_need *need_find(struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = need_index(p, pkey);
+
+	return i < p->n_needs && p->needs[i].pkey == pkey ? &p->needs[i] : NULL;
+}
+
+/* Finds or makes the entry of a key that was checked. */
+static struct vhca_osm_need *need_get(struct vhca_osm_port *p, uint16_t pkey)
+{
+	size_t i = need_index(p, pkey);
+
+	if (i < p->n_needs && p->needs[i].pkey == pkey)
+		return &p->needs[i];
+	memmove(&p->needs[i + 1], &p->needs[i], (p->n_needs - i) * sizeof(*p->needs));
+	p->n_needs++;
+	p->needs[i] = (struct vhca_osm_need){.pkey = pkey};
+	return &p->needs[i];
+}
+
+static void drop_unneeded(struct vhca_osm_port *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->n_needs; i++)
+		if (p->needs[i].declared || p->needs[i].inherited || p->needs[i].bindings)
+			p->needs[kept++] = p->needs[i];
+	p->n_needs = kept;
+}
+
+/*
+ * Does the other membership of this key forbid it? A twin that is only inherited gives way: who
+ * reports knows better.
+ */
+static bool is_barred_by_twin(struct vhca_osm_port *p, uint16_t pkey)
+{
+	struct vhca_osm_need *twin = need_find(p, pkey ^ VHCA_PKEY_FULL);
+
+	/* The default partition is exempt: OpenSM's own rule already gives it to every port. */
+	if (!twin || vhca_pkey_base(pkey) == VHCA_PKEY_DEFAULT)
+		return false;
+	if (twin->declared || twin->bindings)
+		return true;
+	twin->inherited = false;
+	drop_unneeded(p);
+	return false;
+}
+
+static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
+{
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "both_memberships", 0,
+			       "port %s needs partition 0x%04x as full and as limited member",
+			       VHCA_GUID_STR(guid), vhca_pkey_base(pkey));
+
+	vhca_error_hint(err, "use one membership on this port, or set allow_both_pkeys TRUE in "
+			     "opensm.conf and restart OpenSM");
+	return r;
+}
+
+/* May this key be needed beside the others? */
+static int check_key(struct vhca_osm_port *p, bool both, uint16_t pkey, struct vhca_error *err)
+{
+	if (!both && is_barred_by_twin(p, pkey))
+		return refuse_both(p->guid, pkey, err);
+	if (need_find(p, pkey) || p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			      "port %s: %d of %d keys are in use", VHCA_GUID_STR(p->guid),
+			      VHCA_OSM_PORT_PKEYS_MAX, VHCA_OSM_PORT_PKEYS_MAX);
+}
+
+int vhca_osm_port_acquire(struct vhca_osm_port *p, bool both, const uint16_t *pkeys, size_t n,
+			  struct vhca_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = check_key(p, both, pkeys[i], err);
+
+		if (r < 0)
+			return r;
+		need_get(p, pkeys[i])->bindings++;
+	}
+	return 0;
+}
+
+void vhca_osm_port_release(struct vhca_osm_port *p, const uint16_t *pkeys, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct vhca_osm_need *need = need_find(p, pkeys[i]);
+
+		if (need && need->bindings)
+			need->bindings--;
+	}
+	drop_unneeded(p);
+}
+
+int vhca_osm_port_declare(struct vhca_osm_port *p, bool both, const uint16_t *pkeys, size_t n,
+			  struct vhca_error *err)
+{
+	for (size_t i = 0; i < p->n_needs; i++)
+		p->needs[i].declared = false;
+	drop_unneeded(p);
+	for (size_t i = 0; i < n; i++) {
+		int r = check_key(p, both, pkeys[i], err);
+
+		if (r < 0)
+			return r;
+		need_get(p, pkeys[i])->declared = true;
+	}
+	return 0;
+}
+
+void vhca_osm_port_inherit(struct vhca_osm_port *p, bool both, const uint16_t *pkeys, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool known = need_find(p, pkeys[i]) != NULL;
+		bool barred = !both && need_find(p, pkeys[i] ^ VHCA_PKEY_FULL);
+
+		if (known || (!barred && p->n_needs < VHCA_OSM_PORT_PKEYS_MAX))
+			need_get(p, pkeys[i])->inherited = true;
+	}
+}
+
+void vhca_osm_port_drop_inherited(struct vhca_osm_port *p)
+{
+	for (size_t i = 0; i < p->n_needs; i++)
+		p->needs[i].inherited = false;
+	drop_unneeded(p);
+}
+
+/* Beside the default partition, for which the table has room anyway. */
+static size_t count_keys(const struct vhca_osm_port *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_needs; i++)
+		n += vhca_pkey_base(p->needs[i].pkey) != VHCA_PKEY_DEFAULT;
+	return n;
+}
+
+int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vhca_osm_port *after,
+			     size_t max, struct vhca_error *err)
+{
+	size_t n = count_keys(after);
+	int r;
+
+	/*
+	 * A table that shrank under keys in use (other HCA firmware) must not forbid to take keys
+	 * away.
+	 */
+	if (n <= max || n <= count_keys(before))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+			   "port %s: %zu keys are needed, its table has room for %zu",
+			   VHCA_GUID_STR(after->guid), n, max);
+	vhca_error_hint(err, "spread the tenants over more hosts, or give back keys that are "
+			     "declared with PUT /v1/members");
+	return r;
+}
+
+bool vhca_osm_port_same_keys(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
+{
+	if (a->n_needs != b->n_needs)
+		return false;
+	for (size_t i = 0; i < a->n_needs; i++)
+		if (a->needs[i].pkey != b->needs[i].pkey)
+			return false;
+	return true;
+}
+
+bool vhca_osm_port_same_needs(const struct vhca_osm_port *a, const struct vhca_osm_port *b)
+{
+	if (!vhca_osm_port_same_keys(a, b))
+		return false;
+	for (size_t i = 0; i < a->n_needs; i++)
+		if (a->needs[i].declared != b->needs[i].declared ||
+		    a->needs[i].inherited != b->needs[i].inherited ||
+		    a->needs[i].bindings != b->needs[i].bindings)
+			return false;
+	return true;
+}

@@ -1,0 +1,732 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/http/api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/http/json.h"
+#include "common/http/server.h"
+#include "opensm/http/door.h"
+#include "opensm/http/json.h"
+#include "opensm/http/lids.h"
+#include "opensm/http/lists.h"
+#include "opensm/http/fields.h"
+#include "opensm/http/descriptors.h"
+#include "opensm/http/metrics.h"
+
+/* How often it is looked whether OpenSM's tables can be had. */
+#define RESUME_MS 5
+
+/* A report in memory, whose sender waits until it is on disk. */
+struct waiting {
+	struct vhca_http_request *req;
+	struct json_object *(*answer)(const struct vhca_osm_service *s, uint64_t guid);
+	uint64_t guid;
+	struct json_object *body; /* the answer, if answer() is NULL */
+};
+
+/*
+ * A request that would wait for OpenSM's lock, and all others with it. At most one for each
+ * connection.
+ */
+struct deferred {
+	TAILQ_ENTRY(deferred) link;
+	struct vhca_osm_api *api;
+	struct vhca_http_request *req;
+	void (*handler)(void *ctx, struct vhca_http_request *req);
+};
+
+struct vhca_osm_api {
+	struct vhca_osm_service *service;
+	struct vhca_osm_mover *mover;
+	struct vhca_osm_door door;
+	struct vhca_http_server *server;
+	struct vhca_osm_lists lists;
+	size_t n_waiting;
+	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
+	bool resuming; /* the first of the deferred ones is being handled */
+	TAILQ_HEAD(, deferred) deferred;
+};
+
+/* ---- while OpenSM computes ways ---- */
+
+static struct vhca_http_request *take_deferred(struct deferred *d)
+{
+	struct vhca_http_request *req = d->req;
+
+	TAILQ_REMOVE(&d->api->deferred, d, link);
+	vhca_http_on_cancel(req, NULL, NULL); /* the handler may set its own */
+	free(d);
+	return req;
+}
+
+/* Its client has gone: what is replied is dropped. */
+static void on_gone(void *arg)
+{
+	vhca_http_reply(take_deferred(arg), 200, NULL);
+}
+
+static void enqueue(struct vhca_osm_api *api, struct vhca_http_request *req,
+		    void (*handler)(void *ctx, struct vhca_http_request *req))
+{
+	struct deferred *d = calloc(1, sizeof(*d));
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!d) {
+		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	*d = (struct deferred){.api = api, .req = req, .handler = handler};
+	TAILQ_INSERT_TAIL(&api->deferred, d, link);
+	vhca_http_on_cancel(req, on_gone, d);
+}
+
+/* True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
+ * what came before. So nothing but the subnet's state waits for OpenSM, least of all its health. */
+static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
+		  void (*handler)(void *ctx, struct vhca_http_request *req))
+{
+	if (api->resuming ||
+	    (TAILQ_EMPTY(&api->deferred) && !vhca_osm_service_is_busy(api->service)))
+		return false;
+	enqueue(api, req, handler);
+	return true;
+}
+
+static void resume(struct vhca_osm_api *api)
+{
+	struct deferred *d;
+
+	api->resuming = true;
+	while ((d = TAILQ_FIRST(&api->deferred)) && !vhca_osm_service_is_busy(api->service)) {
+		void (*handler)(void *ctx, struct vhca_http_request *req) = d->handler;
+
+		handler(api, take_deferred(d));
+	}
+	api->resuming = false;
+}
+
+/* Makes everything durable and lets the waiting senders know. */
+static void flush(struct vhca_osm_api *api)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r;
+
+	if (api->n_waiting == 0)
+		return;
+	r = vhca_osm_service_commit(api->service, &err);
+	for (size_t i = 0; i < api->n_waiting; i++) {
+		struct waiting *w = &api->waiting[i];
+
+		if (r == 0) {
+			vhca_http_reply(w->req, 200,
+					w->answer ? w->answer(api->service, w->guid) : w->body);
+			continue;
+		}
+		(void)json_object_put(w->body);
+		vhca_http_reply_error(w->req, &err);
+	}
+	api->n_waiting = 0;
+}
+
+static void reply_when_durable(struct vhca_osm_api *api, const struct waiting *w)
+{
+	if (api->n_waiting == VHCA_OSM_CONNECTIONS_MAX)
+		flush(api);
+	api->waiting[api->n_waiting++] = *w;
+}
+
+/* A refusal because of the epoch says what is known, so that the sender can go on from there. */
+static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req, uint64_t vguid,
+		   const struct vhca_error *err)
+{
+	const struct vhca_osm_binding *known =
+		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
+	struct json_object *doc = vhca_json_problem(err);
+
+	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
+		vhca_osm_json_add_known(doc, known);
+	vhca_http_reply_error_doc(req, err, doc);
+}
+
+/* Whose word a request is: NULL if it is bound to no node, as without [agents], and an admin's. */
+static const struct vhca_osm_node *speaker(const struct vhca_osm_api *api,
+					   const struct vhca_http_request *req,
+					   struct vhca_osm_node *ret)
+{
+	const struct vhca_osm_agents *agents = api->door.rules.agents;
+	const char *caller = vhca_http_caller(req);
+
+	if (!agents->listed || vhca_http_role(req) == VHCA_CALLER_ADMIN)
+		return NULL;
+	ret->line = vhca_osm_agents_find(agents, caller);
+	ret->name = ret->line ? ret->line->node : caller;
+	return ret;
+}
+
+static int check_speaker(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			 uint64_t port_guid, struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+
+	return vhca_osm_service_check_speaker(api->service, speaker(api, req, &node), port_guid,
+					      err);
+}
+
+static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, uint64_t port_guid,
+	       struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+
+	return vhca_osm_service_pin(api->service, speaker(api, req, &node), port_guid, err);
+}
+
+/* check_speaker() has allowed it. */
+static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *req,
+		      const struct vhca_osm_binding *b, uint64_t from_port,
+		      struct vhca_osm_eviction *ret, struct vhca_error *err)
+{
+	int r = vhca_osm_service_put(api->service, b, from_port, ret, err);
+
+	return r < 0 ? r : pin(api, req, b->port_guid, err);
+}
+
+/* ---- handlers ---- */
+
+/* A move that is durable, and answered when its LID has moved. */
+struct following {
+	struct vhca_http_request *req;
+	struct json_object *body;
+};
+
+static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
+			  const struct vhca_error *err)
+{
+	VHCA_AUTO_FREE struct following *f = arg;
+
+	if (err) {
+		(void)json_object_put(f->body);
+		vhca_http_reply_error(f->req, err);
+		return;
+	}
+	vhca_json_add(f->body, "lid_move", vhca_osm_json_lid_move(lid_move));
+	vhca_http_reply(f->req, 200, f->body);
+}
+
+/*
+ * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
+ * body, whatever comes of it.
+ */
+static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
+		    const struct vhca_osm_lid_move *want, struct json_object *body,
+		    struct vhca_error *err)
+{
+	struct following *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f) {
+		(void)json_object_put(body);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+	}
+	*f = (struct following){.req = req, .body = body};
+	r = vhca_osm_service_commit(api->service, err);
+	if (r == 0)
+		r = vhca_osm_mover_submit(api->mover, want, lid_has_moved, f, err);
+	if (r < 0) {
+		(void)json_object_put(body);
+		free(f);
+	}
+	return r;
+}
+
+/* What the vGUID of a binding wants that is to have a LID of its own. */
+static struct vhca_osm_lid_want lid_of_its_own(const struct vhca_osm_binding *b)
+{
+	return (struct vhca_osm_lid_want){
+		.port_guid = b->port_guid, .vguid = b->vguid, .dynamic = VHCA_OSM_LID_GIVEN};
+}
+
+/* What the LID is refused for is known before the binding changes. */
+static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
+			const struct vhca_osm_binding *b, struct vhca_error *err)
+{
+	struct vhca_osm_lid_move move = {.want = lid_of_its_own(b)};
+	struct vhca_osm_eviction ev;
+	int r = vhca_osm_mover_plan(api->mover, &move, err);
+
+	if (r == 0)
+		r = put_spoken(api, req, b, 0, &ev, err);
+	if (r < 0)
+		return r;
+	return move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, b->vguid), err);
+}
+
+static void put_binding(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_eviction ev;
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	struct vhca_osm_binding b = {.pkeys = pkeys};
+	bool dynamic = false;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &b.vguid, &err);
+
+	if (defer(api, req, put_binding))
+		return;
+	if (r == 0)
+		r = vhca_osm_read_binding(vhca_http_body(req), &b, &dynamic, &err);
+	if (r == 0)
+		r = check_speaker(api, req, b.port_guid, &err);
+	if (r == 0)
+		r = dynamic ? put_with_lid(api, req, &b, &err)
+			    : put_spoken(api, req, &b, 0, &ev, &err);
+	if (r < 0)
+		refuse(api, req, b.vguid, &err);
+	else if (!dynamic)
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = b.vguid});
+}
+
+static void delete_binding(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_move move = {.want = {.dynamic = VHCA_OSM_LID_FREED}};
+	uint64_t vguid = 0, epoch = 0, port_guid = 0;
+	const struct vhca_osm_table *table = vhca_osm_service_table(api->service);
+	struct vhca_osm_node node;
+	const struct vhca_osm_node *by = speaker(api, req, &node);
+	bool keep = false, frees;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+
+	if (defer(api, req, delete_binding))
+		return;
+	if (r == 0)
+		r = vhca_osm_read_epoch(req, &epoch, &err);
+	if (r == 0)
+		r = vhca_osm_read_withdrawer(req, &port_guid, &err);
+	if (r == 0)
+		r = vhca_osm_read_keep(req, &keep, &err);
+	move.want.vguid = vguid;
+	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
+						 port_guid);
+	if (r == 0)
+		r = vhca_osm_service_check_withdrawer(api->service, by, vguid, epoch, port_guid,
+						      &err);
+	if (r == 0 && !keep)
+		r = vhca_osm_mover_plan(api->mover, &move, &err);
+	if (r == 0)
+		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
+	if (r == 0 && port_guid)
+		r = pin(api, req, port_guid, &err);
+	/* Behind the request for it, whose sender may be gone. */
+	frees = !keep && (move.changes || vhca_osm_mover_has_queued(api->mover, vguid));
+	if (r == 0 && frees)
+		r = move_lid(api, req, &move, vhca_osm_json_binding_now(api->service, vguid), &err);
+	if (r < 0)
+		refuse(api, req, vguid, &err);
+	else if (!frees)
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_binding_now,
+							  .guid = vguid});
+}
+
+static void forget_epoch(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t vguid = 0;
+	struct json_object *body = NULL;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+
+	if (r == 0)
+		body = vhca_osm_json_epoch(api->service, vguid);
+	if (r == 0)
+		r = vhca_osm_service_forget(api->service, vguid, &err);
+	if (r == 0) {
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+		return;
+	}
+	(void)json_object_put(body);
+	vhca_http_reply_error(req, &err);
+}
+
+static struct vhca_osm_lid_want lid_that_moves(const struct vhca_osm_binding *b,
+					       const struct vhca_osm_move *move)
+{
+	if (move->lid_policy == VHCA_OSM_LID_OF_VPORT)
+		return (struct vhca_osm_lid_want){
+			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
+	if (move->lid_policy == VHCA_OSM_LID_DYNAMIC)
+		return lid_of_its_own(b);
+	return (struct vhca_osm_lid_want){.lid = move->from_lid, .port_guid = b->port_guid};
+}
+
+/* Nothing is changed for a vGUID whose keys have no room at its new place. */
+static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_binding *b,
+		       const struct vhca_osm_move *move, struct vhca_error *err)
+{
+	if (move->lid_policy != VHCA_OSM_LID_OF_VPORT)
+		return 0;
+	return vhca_osm_service_check_place(api->service, b, move->vport, err);
+}
+
+/* That takes a LID from whoever has it. */
+static int check_follower(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			  const struct vhca_osm_move *move, struct vhca_error *err)
+{
+	struct vhca_osm_node node;
+	int r;
+
+	if (!speaker(api, req, &node) || move->lid_policy != VHCA_OSM_LID_FOLLOWS)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+			   "lid_policy follow needs the role admin: LID %u may be another node's",
+			   move->from_lid);
+	vhca_error_hint(err,
+			"a certificate that [agents] lists is agent and nothing else: ask as one "
+			"that [http] roles in vhcasm.conf names, or with a token of that role");
+	return r;
+}
+
+/* Answers if it is done: nothing was changed. */
+static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
+			const struct vhca_osm_binding *b, struct vhca_osm_move *move,
+			struct vhca_error *err)
+{
+	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct json_object *plan = NULL, *body;
+	int r = 0;
+
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
+		r = vhca_osm_json_lid_plan(api->mover, &lid_move, &plan, err);
+	if (r == 0)
+		r = check_place(api, b, move, err);
+	if (r == 0)
+		r = vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction,
+					     err);
+	if (r < 0) {
+		(void)json_object_put(plan);
+		return r;
+	}
+	body = vhca_osm_json_move(api->service, b, move);
+	if (plan)
+		vhca_json_add(body, "lid_move", plan);
+	vhca_http_reply(req, 200, body);
+	return 0;
+}
+
+/* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
+static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
+		       const struct vhca_osm_binding *b, struct vhca_osm_move *move,
+		       struct vhca_error *err)
+{
+	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct json_object *body;
+	int r = 0;
+
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
+		r = vhca_osm_mover_plan(api->mover, &lid_move, err);
+	if (r == 0)
+		r = check_place(api, b, move, err);
+	if (r == 0)
+		r = put_spoken(api, req, b, move->from_port, &move->eviction, err);
+	if (r < 0)
+		return r;
+	body = vhca_osm_json_move(api->service, b, move);
+	if (move->lid_policy != VHCA_OSM_LID_HOST)
+		return move_lid(api, req, &lid_move, body, err);
+	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+	return 0;
+}
+
+static void post_move(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	struct vhca_osm_binding b = {.pkeys = pkeys};
+	struct vhca_osm_move move = {.commit = false};
+	int r = vhca_osm_read_move(vhca_http_body(req), &b, &move, &err);
+
+	if (defer(api, req, post_move))
+		return;
+	if (r == 0)
+		r = check_follower(api, req, &move, &err);
+	if (r == 0)
+		r = check_speaker(api, req, b.port_guid, &err);
+	if (r == 0)
+		r = move.commit ? commit_move(api, req, &b, &move, &err)
+				: prepare_move(api, req, &b, &move, &err);
+	if (r < 0)
+		refuse(api, req, b.vguid, &err);
+}
+
+static void get_binding(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t vguid = 0;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+
+	if (defer(api, req, get_binding))
+		return;
+	if (r == 0 && !vhca_osm_table_find(vhca_osm_service_table(api->service), vguid))
+		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "unknown_binding", 0,
+				   "%s: never reported", VHCA_GUID_STR(vguid));
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		vhca_http_reply(req, 200, vhca_osm_json_binding_now(api->service, vguid));
+}
+
+static void ask_list(struct vhca_osm_api *api, struct vhca_http_request *req, vhca_osm_list_fn make)
+{
+	struct vhca_http_stats stats;
+
+	vhca_http_server_stats(api->server, &stats);
+	vhca_osm_lists_ask(&api->lists, req, make, stats.answering);
+}
+
+static void list_bindings(void *ctx, struct vhca_http_request *req)
+{
+	ask_list(ctx, req, vhca_osm_json_bindings);
+}
+
+static void put_member(void *ctx, struct vhca_http_request *req)
+{
+	static const char *const members[] = {"pkeys", NULL};
+	struct vhca_osm_api *api = ctx;
+	struct json_object *body = vhca_http_body(req);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
+	uint64_t guid = 0;
+	size_t n = 0;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
+
+	if (defer(api, req, put_member))
+		return;
+	if (r == 0)
+		r = vhca_json_check_members(body, members, &err);
+	if (r == 0)
+		r = vhca_json_get_pkeys(body, "pkeys", pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, &err);
+	if (r == 0)
+		r = check_speaker(api, req, guid, &err);
+	if (r == 0)
+		r = vhca_osm_service_declare(api->service, guid, pkeys, n, &err);
+	if (r == 0)
+		r = pin(api, req, guid, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		reply_when_durable(api, &(struct waiting){.req = req,
+							  .answer = vhca_osm_json_member_now,
+							  .guid = guid});
+}
+
+static void release_pin(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *body = NULL;
+	uint64_t guid = 0;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
+
+	if (r == 0)
+		body = vhca_osm_json_pin(api->service, guid);
+	if (r == 0)
+		r = vhca_osm_service_unpin(api->service, guid, &err);
+	if (r == 0) {
+		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
+		return;
+	}
+	(void)json_object_put(body);
+	vhca_http_reply_error(req, &err);
+}
+
+static void list_members(void *ctx, struct vhca_http_request *req)
+{
+	ask_list(ctx, req, vhca_osm_json_members);
+}
+
+static void get_health(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+
+	vhca_http_reply(req, 200, vhca_osm_json_health(api->service, "ok"));
+}
+
+static void get_ready(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+	struct vhca_osm_status status;
+
+	vhca_osm_service_status(api->service, &status);
+	vhca_http_reply(req, status.ready ? 200 : 503,
+			vhca_osm_json_health(api->service, status.ready ? "ready" : "not_ready"));
+}
+
+static void put_lid(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+
+	if (!defer(api, req, put_lid))
+		vhca_osm_api_put_lid(api->mover, req);
+}
+
+static void get_lid(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+
+	if (!defer(api, req, get_lid))
+		vhca_osm_api_get_lid(api->mover, req);
+}
+
+static void get_fabric(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_osm_api *api = ctx;
+
+	if (!defer(api, req, get_fabric))
+		vhca_osm_api_get_fabric(api->mover, req);
+}
+
+static void get_metrics(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_osm_api *api = ctx;
+	const struct vhca_osm_service *s = api->service;
+	char text[VHCA_OSM_METRICS_MAX];
+	struct vhca_osm_status status;
+	struct vhca_osm_metrics now = {
+		.dynamic_lids = vhca_osm_mover_dynamic_lids(api->mover),
+		.rebuilding = vhca_osm_service_is_rebuilding(s),
+		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
+	};
+
+	vhca_osm_service_status(s, &status);
+	vhca_osm_service_smps(s, &now.smps);
+	vhca_osm_mover_stats(api->mover, &now.moves);
+	vhca_http_server_stats(api->server, &now.http);
+	now.master = status.master;
+	now.age_ms = status.age_ms;
+	vhca_osm_metrics_render(&now, text, sizeof(text));
+	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", text);
+}
+
+static const struct vhca_http_route routes[] = {
+	{"PUT", "/v1/bindings/{}", VHCA_CALLER_AGENT, put_binding},
+	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding,
+	 "epoch port_guid keep_lid"},
+	{"GET", "/v1/bindings/{}", VHCA_CALLER_READ, get_binding},
+	{"GET", "/v1/bindings", VHCA_CALLER_READ, list_bindings, "limit after port_guid"},
+	{"DELETE", "/v1/epochs/{}", VHCA_CALLER_ADMIN, forget_epoch},
+	{"POST", "/v1/moves", VHCA_CALLER_AGENT, post_move},
+	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
+	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
+	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},
+	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
+	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
+	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
+	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
+	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},
+	{"GET", "/readyz", VHCA_CALLER_METRICS, get_ready},
+	{.method = NULL},
+};
+
+/* ---- life ---- */
+
+VHCA_DEFINE_CLEANUP(struct vhca_osm_api, vhca_osm_api_free)
+
+static int open_door(struct vhca_osm_api *api, const struct vhca_osm_conf *conf,
+		     struct vhca_error *err)
+{
+	struct vhca_http_limits limits = {
+		.body_max = VHCA_OSM_BODY_MAX,
+		.connections_max = vhca_osm_descriptors_for(VHCA_OSM_CONNECTIONS_MAX),
+		.connection_memory = VHCA_OSM_CONNECTION_MEMORY,
+	};
+	int r = vhca_osm_door_open(conf, &api->door, err);
+
+	if (r < 0)
+		return r;
+	limits.auth = api->door.auth;
+	limits.rules = &api->door.rules;
+	return vhca_http_server_new(conf->listen, conf->socket_mode, &limits, routes, api,
+				    &api->server, err);
+}
+
+int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *service,
+		     struct vhca_osm_mover *mover, struct vhca_osm_api **ret,
+		     struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_osm_api_freep) struct vhca_osm_api *api = calloc(1, sizeof(*api));
+	int r;
+
+	if (!api)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
+	api->service = service;
+	api->mover = mover;
+	vhca_osm_lists_init(&api->lists);
+	TAILQ_INIT(&api->deferred);
+	r = open_door(api, conf, err);
+	if (r == 0)
+		*ret = vhca_steal_ptr(&api);
+	return r;
+}
+
+void vhca_osm_api_look(struct vhca_osm_api *api)
+{
+	vhca_osm_door_look(&api->door);
+}
+
+struct vhca_osm_api *vhca_osm_api_free(struct vhca_osm_api *api)
+{
+	if (!api)
+		return NULL;
+	(void)vhca_http_server_free(api->server);
+	vhca_osm_door_done(&api->door);
+	free(api);
+	return NULL;
+}
+
+int vhca_osm_api_fd(const struct vhca_osm_api *api)
+{
+	return vhca_http_server_fd(api->server);
+}
+
+/* Lists wait as long as OpenSM computes ways: what they show is in its tables. */
+static bool may_list(const struct vhca_osm_api *api)
+{
+	return api->lists.n > 0 && !vhca_osm_service_is_busy(api->service);
+}
+
+int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
+{
+	int ms = vhca_http_server_timeout_ms(api->server);
+
+	if (may_list(api))
+		return 0;
+	if ((!TAILQ_EMPTY(&api->deferred) || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
+		return RESUME_MS;
+	return ms;
+}
+
+void vhca_osm_api_run(struct vhca_osm_api *api)
+{
+	resume(api);
+	vhca_http_server_run(api->server);
+	if (api->n_waiting == 0 && !may_list(api))
+		return;
+	flush(api);
+	if (may_list(api))
+		vhca_osm_lists_answer_one(&api->lists, api->service);
+	/* Lets the answers leave; what arrives meanwhile waits for the next write. */
+	vhca_http_server_run(api->server);
+	flush(api);
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/http/lids.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/text.h"
+#include "common/http/json.h"
+
+/* ---- reading ---- */
+
+static int read_lid(struct vhca_http_request *req, uint16_t *ret, struct vhca_error *err)
+{
+	const char *text = vhca_http_param(req, 0);
+	uint32_t lid = 0;
+
+	if (vhca_parse_u32(text, 10, UINT16_MAX, &lid) < 0 || lid == 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "path: \"%.40s\" is no LID (1 to 65535, decimal)", text);
+	*ret = (uint16_t)lid;
+	return 0;
+}
+
+static int read_move(struct json_object *body, struct vhca_osm_lid_move *ret,
+		     struct vhca_error *err)
+{
+	static const char *const members[] = {"port_guid", "mode", NULL};
+	const char *mode = "auto";
+	int r = vhca_json_check_members(body, members, err);
+
+	if (r == 0)
+		r = vhca_json_get_guid(body, "port_guid", &ret->want.port_guid, err);
+	if (r == 0)
+		r = vhca_json_opt_string(body, "mode", &mode, err);
+	if (r == 0 && vhca_osm_move_mode_parse(mode, &ret->mode) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				   "mode must be auto, deterministic or skyline");
+	return r;
+}
+
+static int read_plan(struct vhca_http_request *req, bool *ret, struct vhca_error *err)
+{
+	const char *text = vhca_http_query(req, "plan");
+
+	*ret = false;
+	if (text && vhca_parse_bool(text, ret) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+				      "query: plan must be yes or no");
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static struct json_object *cost_to_json(const struct vhca_osm_lid_cost *cost)
+{
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_u64(obj, "port_info", cost->port_smps);
+	vhca_json_add_u64(obj, "lft", cost->lft_smps);
+	return obj;
+}
+
+static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *move)
+{
+	struct json_object *obj;
+
+	if (!move->changes || move->pair.dynamic)
+		return NULL;
+	obj = json_object_new_object();
+	vhca_json_add_u64(obj, "lid", move->pair.lid[1]);
+	vhca_json_add_guid(obj, "port_guid", move->pair.guid[move->pair.vports ? 1 : 0]);
+	return obj;
+}
+
+static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, const char *state)
+{
+	struct json_object *obj = json_object_new_object();
+	enum vhca_osm_move_mode mode = move->changes ? move->cost.mode : move->mode;
+	const struct vhca_osm_lid_want *want = &move->want;
+
+	vhca_json_add_u64(obj, "lid", want->vguid ? move->pair.lid[0] : want->lid);
+	vhca_json_add_guid(obj, "port_guid", want->vguid ? want->vguid : want->port_guid);
+	vhca_json_add_string(obj, "state", state);
+	vhca_json_add_string(obj, "mode", vhca_osm_move_mode_to_string(mode));
+	vhca_json_add(obj, "exchanged", exchanged_to_json(move));
+	vhca_json_add_u64(obj, "switches", move->cost.switches);
+	vhca_json_add(obj, "smps", cost_to_json(&move->cost));
+	vhca_json_add_u64(obj, "drain_smps", move->cost.drain_smps);
+	vhca_json_add_u64(obj, "missing", move->missing);
+	vhca_json_add_u64(obj, "duration_us", move->duration_us);
+	return obj;
+}
+
+struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move)
+{
+	return move_to_json(move, move->missing ? "repairing" : "applied");
+}
+
+static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at)
+{
+	struct json_object *rows = json_object_new_array();
+
+	for (size_t i = 0; i < at->n; i++)
+		(void)json_object_array_add(rows,
+					    json_object_new_string(VHCA_GUID_STR(at->guids[i])));
+	return rows;
+}
+
+int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct json_object **ret, struct vhca_error *err)
+{
+	struct vhca_osm_switch_set at = {0};
+	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+
+	if (r < 0)
+		return r;
+	*ret = move_to_json(move, "planned");
+	vhca_json_add(*ret, "switch_guids", switches_to_json(&at));
+	vhca_osm_switch_set_done(&at);
+	return 0;
+}
+
+static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stats)
+{
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_u64(obj, "queued", stats->queued);
+	vhca_json_add_u64(obj, "under_way", stats->under_way);
+	vhca_json_add_u64(obj, "together", stats->together);
+	vhca_json_add_u64(obj, "most_at_once", stats->most_at_once);
+	vhca_json_add_u64(obj, "applied", stats->applied);
+	vhca_json_add_u64(obj, "unchanged", stats->unchanged);
+	vhca_json_add_u64(obj, "refused", stats->refused);
+	vhca_json_add_u64(obj, "rolled_back", stats->rolled_back);
+	vhca_json_add_u64(obj, "repairing", stats->repairing);
+	vhca_json_add_u64(obj, "repaired", stats->repaired);
+	vhca_json_add_u64(obj, "lft_smps", stats->lft_smps);
+	vhca_json_add_u64(obj, "port_info_smps", stats->port_smps);
+	vhca_json_add_u64(obj, "drain_smps", stats->drain_smps);
+	return obj;
+}
+
+static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
+{
+	struct vhca_http_request *req = arg;
+
+	if (err)
+		vhca_http_reply_error(req, err);
+	else
+		vhca_http_reply(req, 200, vhca_osm_json_lid_move(move));
+}
+
+/* ---- requests ---- */
+
+static void answer_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *plan = NULL;
+
+	if (vhca_osm_json_lid_plan(m, move, &plan, &err) == 0)
+		vhca_http_reply(req, 200, plan);
+	else
+		vhca_http_reply_error(req, &err);
+}
+
+void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_move move = {.mode = VHCA_OSM_AUTO};
+	bool plan = false;
+	int r = read_lid(req, &move.want.lid, &err);
+
+	if (r == 0)
+		r = read_plan(req, &plan, &err);
+	if (r == 0)
+		r = read_move(vhca_http_body(req), &move, &err);
+	if (r == 0 && plan) {
+		answer_plan(m, &move, req);
+		return;
+	}
+	if (r == 0)
+		r = vhca_osm_mover_submit(m, &move, answer, req, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+}
+
+void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_place place;
+	struct json_object *obj;
+	uint16_t lid = 0;
+	int r = read_lid(req, &lid, &err);
+
+	if (r == 0 && !vhca_osm_mover_find(m, lid, &place))
+		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
+				   "LID %u belongs to no port now", lid);
+	if (r < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	obj = json_object_new_object();
+	vhca_json_add_u64(obj, "lid", lid);
+	vhca_json_add_guid(obj, "vguid", place.vguid);
+	vhca_json_add_guid(obj, "port_guid", place.port_guid);
+	vhca_json_add_string(obj, "node", place.node);
+	vhca_json_add_bool(obj, "is_switch", place.is_switch);
+	vhca_json_add_guid(obj, "switch_guid", place.switch_guid);
+	vhca_json_add_u64(obj, "switch_port", place.switch_port);
+	vhca_http_reply(req, 200, obj);
+}
+
+void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req)
+{
+	struct json_object *obj = json_object_new_object();
+	struct vhca_osm_mover_stats stats;
+	struct vhca_osm_fabric_info info;
+
+	vhca_osm_mover_info(m, &info);
+	vhca_osm_mover_stats(m, &stats);
+	vhca_json_add_u64(obj, "switches", info.switches);
+	vhca_json_add_u64(obj, "ports", info.ports);
+	vhca_json_add_u64(obj, "max_lid", info.max_lid);
+	vhca_json_add_u64(obj, "dynamic_lids", info.dynamic_lids);
+	vhca_json_add_u64(obj, "dynamic_max", info.dynamic_max);
+	vhca_json_add_u64(obj, "sm_lid", info.sm_lid);
+	vhca_json_add_guid(obj, "sm_port_guid", info.sm_port_guid);
+	vhca_json_add_string(obj, "routing_engine", info.engine);
+	vhca_json_add_u64(obj, "sweeps", stats.sweeps);
+	vhca_json_add(obj, "moves", moves_to_json(&stats));
+	vhca_http_reply(req, 200, obj);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_HTTP_LIDS_H
+#define VHCA_OPENSM_HTTP_LIDS_H
+/*
+ * The HTTP requests about LIDs: reading, the mover's work, the answers. Each replies once, put
+ * later.
+ */
+#include "common/http/server.h"
+#include "opensm/lids/mover.h"
+
+/*
+ * The answer to it: {lid, port_guid, state, mode, exchanged, switches, smps, drain_smps, missing,
+ * duration_us}.
+ */
+struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move);
+/* What it would do now, without doing it: the same and switch_guids. What would be refused is. */
+int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct json_object **ret, struct vhca_error *err);
+
+/* PUT /v1/lids/{lid}[?plan=1] */
+void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
+/* GET /v1/lids/{lid} */
+void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
+/* GET /v1/fabric */
+void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_HTTP_METRICS_H
+#define VHCA_OPENSM_HTTP_METRICS_H
+/* What the plugin has counted, and what is now, in the text format of Prometheus. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/http/server.h"
+#include "opensm/lids/mover.h"
+#include "opensm/bindings/subnet.h"
+
+#define VHCA_OSM_METRICS_MAX 10240
+
+struct vhca_osm_metrics {
+	struct vhca_osm_mover_stats moves;
+	struct vhca_osm_smps smps;
+	bool master, rebuilding;
+	uint64_t age_ms; /* of what is known of the subnet */
+	size_t bindings, dynamic_lids;
+	struct vhca_http_stats http;
+};
+
+/* Renders into buf; what does not fit (it does) is cut off. */
+void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size);
+
+#endif

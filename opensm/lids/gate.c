@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/lids/gate.h"
+
+#include <errno.h>
+#include <time.h>
+
+int vhca_osm_gate_init(struct vhca_osm_gate *gate)
+{
+	pthread_condattr_t attr;
+	int r;
+
+	*gate = (struct vhca_osm_gate){.sweeping = false};
+	r = pthread_condattr_init(&attr);
+	if (r != 0)
+		return -r;
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	r = pthread_cond_init(&gate->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	if (r == 0)
+		r = pthread_mutex_init(&gate->lock, NULL);
+	return -r;
+}
+
+void vhca_osm_gate_done(struct vhca_osm_gate *gate)
+{
+	(void)pthread_cond_destroy(&gate->changed);
+	(void)pthread_mutex_destroy(&gate->lock);
+}
+
+static bool take(struct vhca_osm_gate *gate, bool *ret_inside, bool until_all_end)
+{
+	bool free;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	free = !gate->sweeping || (until_all_end && gate->ending);
+	if (free)
+		*ret_inside = true;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return free;
+}
+
+static void give_back(struct vhca_osm_gate *gate, bool *inside)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	*inside = false;
+	(void)pthread_cond_broadcast(&gate->changed);
+	(void)pthread_mutex_unlock(&gate->lock);
+}
+
+bool vhca_osm_gate_enter(struct vhca_osm_gate *gate)
+{
+	return take(gate, &gate->moving, false);
+}
+
+void vhca_osm_gate_leave(struct vhca_osm_gate *gate)
+{
+	give_back(gate, &gate->moving);
+}
+
+bool vhca_osm_gate_hold(struct vhca_osm_gate *gate)
+{
+	return take(gate, &gate->held, true);
+}
+
+void vhca_osm_gate_release(struct vhca_osm_gate *gate)
+{
+	give_back(gate, &gate->held);
+}
+
+void vhca_osm_gate_queued(struct vhca_osm_gate *gate, bool waiting)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	if (gate->waiting != waiting)
+		(void)pthread_cond_broadcast(&gate->changed);
+	gate->waiting = waiting;
+	(void)pthread_mutex_unlock(&gate->lock);
+}
+
+bool vhca_osm_gate_is_sweeping(struct vhca_osm_gate *gate)
+{
+	bool sweeping;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeping = gate->sweeping;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeping;
+}
+
+uint64_t vhca_osm_gate_sweeps(struct vhca_osm_gate *gate)
+{
+	uint64_t sweeps;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	sweeps = gate->sweeps;
+	(void)pthread_mutex_unlock(&gate->lock);
+	return sweeps;
+}
+
+static struct timespec after(int ms)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_sec++;
+		t.tv_nsec -= 1000000000;
+	}
+	return t;
+}
+
+static bool is_inside(const struct vhca_osm_gate *gate)
+{
+	return gate->moving || gate->held;
+}
+
+static bool is_wanted(const struct vhca_osm_gate *gate)
+{
+	return is_inside(gate) || gate->waiting;
+}
+
+static bool is_held(const struct vhca_osm_gate *gate)
+{
+	return gate->held;
+}
+
+/* With the lock, which it gives back meanwhile. */
+static void wait_while(struct vhca_osm_gate *gate, bool (*is_so)(const struct vhca_osm_gate *),
+		       int ms)
+{
+	struct timespec until = after(ms);
+
+	while (is_so(gate) &&
+	       pthread_cond_timedwait(&gate->changed, &gate->lock, &until) != ETIMEDOUT)
+		;
+}
+
+bool vhca_osm_gate_sweep_begin(struct vhca_osm_gate *gate)
+{
+	bool ended;
+
+	(void)pthread_mutex_lock(&gate->lock);
+	wait_while(gate, is_wanted, VHCA_OSM_GATE_YIELD_MS);
+	gate->sweeping = gate->ending = true;
+	wait_while(gate, is_inside, VHCA_OSM_GATE_END_MS);
+	gate->ending = false;
+	wait_while(gate, is_held, VHCA_OSM_GATE_HOLD_MS);
+	ended = !is_inside(gate);
+	(void)pthread_mutex_unlock(&gate->lock);
+	return ended;
+}
+
+void vhca_osm_gate_sweep_end(struct vhca_osm_gate *gate)
+{
+	(void)pthread_mutex_lock(&gate->lock);
+	gate->sweeping = false;
+	gate->sweeps++;
+	(void)pthread_mutex_unlock(&gate->lock);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_LIDS_LID_OPS_H
+#define VHCA_OPENSM_LIDS_LID_OPS_H
+/*
+ * What a move of a LID needs of OpenSM, as an ops table: everything above is tested without OpenSM;
+ * opensm/osm/lids.c is the real one. Called by the plugin's thread only, without OpenSM's lock;
+ * each call takes and releases it. None waits for an answer from the fabric.
+ */
+#include "common/base/error.h"
+#include "opensm/lids/plan.h"
+#include "opensm/lids/switch_set.h"
+
+/*
+ * A dynamic LID is the vGUID's, whether OpenSM knows a port with that GUID or not, and reached by
+ * the ways to a PF.
+ */
+enum vhca_osm_dynamic {
+	VHCA_OSM_NOT_DYNAMIC,
+	VHCA_OSM_LID_GIVEN, /* the vGUID gets one, or the one that it has goes to another PF */
+	VHCA_OSM_LID_FREED,
+};
+
+/*
+ * What is asked for: a LID at a port; or, if vguid is not 0, a virtual port at another place, with
+ * its LID; or a dynamic LID.
+ */
+struct vhca_osm_lid_want {
+	uint16_t lid;	    /* 0 with a vguid: the one that it has */
+	uint64_t port_guid; /* with a vguid: of the HCA that it goes to */
+	uint64_t vguid;
+	uint16_t vport; /* there: the vport-th port after the HCA's own on the same switch */
+	enum vhca_osm_dynamic dynamic;
+};
+
+/*
+ * guid[i] has lid[i]. They exchange their LIDs; or, if they are `vports`, their places, and each
+ * keeps GUID and LID. Dynamic: the first is the vGUID with its LID, the second its PF with the PF's
+ * LID (0 = not in the subnet now), of which nothing changes.
+ */
+struct vhca_osm_lid_pair {
+	uint64_t guid[2];
+	uint16_t lid[2];
+	bool vports;
+	uint64_t hca_guid; /* vports: the second is at this HCA's ... */
+	uint16_t vport;	   /* ... vport-th, until somebody exchanges them: we or a sweep */
+	enum vhca_osm_dynamic dynamic;
+	uint64_t old_pf; /* dynamic, given: where the LID was; 0 = it is a new one */
+};
+
+struct vhca_osm_lid_cost {
+	enum vhca_osm_move_mode mode; /* the one taken */
+	size_t switches;
+	size_t lft_smps, port_smps;
+	size_t drain_smps; /* LFT SMPs before those; 0 = is not drained */
+};
+
+struct vhca_osm_lid_place {
+	/*
+	 * whose dynamic LID this is, 0 = it is none; without a port of its own the place is the
+	 * PF's
+	 */
+	uint64_t vguid;
+	uint64_t port_guid,
+		/* switch: what the port is plugged into; 0 = none, or a switch itself */
+		switch_guid;
+	uint8_t switch_port;
+	bool is_switch;
+	char node[65]; /* NodeDescription */
+};
+
+struct vhca_osm_fabric_info {
+	size_t switches, ports; /* ports: end ports, switches' own included */
+	uint16_t max_lid, sm_lid;
+	size_t dynamic_lids, dynamic_max;
+	uint64_t sm_port_guid;
+	const char *engine; /* routing engine in use, "none" before the first sweep */
+};
+
+struct vhca_osm_lid_ops {
+	/*
+	 * Who has to exchange what so that it is so. 1: it is so already, and both of the pair are
+	 * the port that has it. Errors: see libvhcasm(7).
+	 */
+	int (*resolve)(void *ctx, const struct vhca_osm_lid_want *want,
+		       struct vhca_osm_lid_pair *ret, struct vhca_error *err);
+	/*
+	 * What the exchange would cost now, and which switches it would change (the caller releases
+	 * the set after success).
+	 */
+	int (*plan)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		    struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		    struct vhca_error *err);
+	/*
+	 * Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with
+	 * `undo`, as they are) to OpenSM's guid2lid file, dynamic ones to a file of our own: all or
+	 * none. Blocking (one fsync for each file). Vports keep theirs: nothing to do.
+	 */
+	int (*remember)(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo);
+	/*
+	 * Before anything else changes: these switches shall drop what is for the pair's LIDs.
+	 * Returns how many blocks do not do so yet; send: queues those. 0 at once where that is not
+	 * configured, and for dynamic LIDs. Not kept in OpenSM's tables: missing() with resend
+	 * undoes it.
+	 */
+	size_t (*drain)(void *ctx, const struct vhca_osm_lid_pair *pair,
+			const struct vhca_osm_switch_set *at, bool send);
+	/*
+	 * Changes OpenSM's tables and queues the SMPs: all but drain_smps of `ret`, and but the
+	 * keys. An error means that nothing was changed; so it is if other switches than `at`, or
+	 * more, have to change now (changed_meanwhile).
+	 */
+	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		    const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		    struct vhca_error *err);
+	/*
+	 * Queues the P_Key tables of all vports that were sent to other places since it was last
+	 * called. OpenSM looks at every port for that, so it is one call for all that begin
+	 * together, before any of them is looked at again.
+	 */
+	void (*send_keys)(void *ctx);
+	/*
+	 * How many of its SMPs were not acknowledged; resend: and queues those again. Looks at
+	 * these switches, or at all (NULL): a block in which the pair's LIDs are may be under way
+	 * to another switch for somebody else.
+	 */
+	size_t (*missing)(void *ctx, const struct vhca_osm_lid_pair *pair,
+			  const struct vhca_osm_switch_set *at, bool resend);
+	/*
+	 * May it be called done, even if something is missing? Not if that is a vport's keys: at
+	 * its place are those of the one before it, and by that answer its agent would give it to a
+	 * guest. Nor if OpenSM does not know yet which keys those are. Errors: keys_on_the_way.
+	 */
+	int (*check_done)(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err);
+	/* Does not wait for OpenSM's lock, which a sweep holds for long. */
+	bool (*is_master)(void *ctx);
+	/* After this time an SMP that has no answer gets none. */
+	unsigned int (*timeout_ms)(void *ctx);
+	/* How many dynamic LIDs are given. Without OpenSM's lock, too. */
+	size_t (*dynamic_lids)(void *ctx);
+	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
+	void (*info)(void *ctx, struct vhca_osm_fabric_info *ret);
+	void (*sweep)(void *ctx);
+};
+
+#endif

@@ -1,0 +1,700 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/lids/mover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <time.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+
+#define SENDINGS 2 /* then it is left to a heavy sweep */
+/*
+ * As long as answers come in, a move is not sent again; a sweep waits for it no longer than
+ * VHCA_OSM_GATE_END_MS.
+ */
+#define PATIENCE_MS 3000
+#define POLL_MS	    1	 /* answers to PortInfo raise no event */
+#define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
+
+const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES] = {1,   2,	5,   10,   20,	 50,
+							      100, 200, 500, 1000, 5000, 0};
+
+struct entry {
+	struct vhca_osm_lid_move move;
+	vhca_osm_move_fn fn;
+	void *arg;
+	/* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
+	uint64_t until;
+	uint64_t latest; /* sent: `until` goes no further while answers come in */
+	size_t seen;	 /* sent: what was missing at the last look */
+	unsigned int sendings;
+	uint64_t sent_us;
+	bool draining;
+	bool planned; /* queued: pair and switches are what they would be now */
+	struct vhca_osm_switch_set switches; /* that it changes: nobody else does meanwhile */
+	TAILQ_ENTRY(entry) link;
+};
+
+TAILQ_HEAD(queue, entry);
+
+struct vhca_osm_mover {
+	const struct vhca_osm_lid_ops *ops;
+	void *ctx;
+	struct vhca_osm_gate *gate;
+	struct queue queue;	/* in the order in which they were asked for */
+	struct queue active;	/* sent, and inside the gate */
+	bool settled;		/* nothing has ended or come since the queue was looked through */
+	uint64_t planned_after; /* so many sweeps */
+	struct vhca_osm_mover_stats stats;
+	struct vhca_osm_lid_pair repairs[VHCA_OSM_REPAIRS_MAX];
+	uint64_t resweep_at; /* only while something is repaired */
+	unsigned int resweeps;
+};
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* ---- ends ---- */
+
+/* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
+static bool are_one(uint64_t a, uint64_t b)
+{
+	return a && a == b;
+}
+
+static void finish(struct entry *e, const struct vhca_error *err)
+{
+	e->fn(e->arg, &e->move, err);
+	vhca_osm_switch_set_done(&e->switches);
+	free(e);
+}
+
+static void refuse(struct vhca_osm_mover *m, struct entry *e, const struct vhca_error *err)
+{
+	m->stats.refused++;
+	finish(e, err);
+}
+
+static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int times_before)
+{
+	m->resweep_at = now + VHCA_OSM_RESWEEP_EVERY;
+	m->resweeps = times_before + 1;
+	m->ops->sweep(m->ctx);
+}
+
+/* What an earlier move of the LID has left to a sweep. */
+static const struct vhca_osm_lid_pair *find_repair(const struct vhca_osm_mover *m, uint16_t lid)
+{
+	for (size_t i = 0; i < m->stats.repairing; i++)
+		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
+			return &m->repairs[i];
+	return NULL;
+}
+
+/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
+static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
+{
+	const struct vhca_osm_lid_pair *pair = find_repair(m, lid);
+
+	return pair ? m->ops->missing(m->ctx, pair, NULL, false) : 0;
+}
+
+static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
+{
+	/* Who finds it so asks again and again. */
+	if (!e->move.changes &&
+	    (find_repair(m, e->move.pair.lid[0]) || m->stats.repairing == VHCA_OSM_REPAIRS_MAX))
+		return;
+	vhca_log_error("LIDs %u and %u: %zu SMPs were not acknowledged; left to a heavy sweep",
+		       e->move.pair.lid[0], e->move.pair.lid[1], e->move.missing);
+	if (m->stats.repairing < VHCA_OSM_REPAIRS_MAX)
+		m->repairs[m->stats.repairing++] = e->move.pair;
+	ask_for_sweep(m, now, 0);
+}
+
+static void count_latency(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
+{
+	size_t i = 0;
+
+	while (vhca_osm_latency_ms[i] &&
+	       move->duration_us > vhca_osm_latency_ms[i] * UINT64_C(1000))
+		i++;
+	stats->latency[i]++;
+	stats->latency_us += move->duration_us;
+}
+
+static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
+{
+	if (move->missing) {
+		stats->lost++;
+	} else if (move->changes) {
+		stats->applied++;
+		stats->by_mode[move->cost.mode]++;
+	} else {
+		stats->unchanged++;
+	}
+	if (move->changes)
+		count_latency(stats, move);
+}
+
+/* ---- sending; it is remembered already ---- */
+
+static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_osm_lid_pair *b)
+{
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 2; j++)
+			if (are_one(a->lid[i], b->lid[j]) || are_one(a->guid[i], b->guid[j]))
+				return true;
+	return false;
+}
+
+static void forget_plan(struct entry *e)
+{
+	vhca_osm_switch_set_done(&e->switches);
+	e->planned = false;
+}
+
+static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
+{
+	struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
+			forget_plan(e);
+}
+
+static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
+{
+	return m->ops->missing(m->ctx, &e->move.pair, &e->switches, resend);
+}
+
+static void leave(struct vhca_osm_mover *m, struct entry *e)
+{
+	TAILQ_REMOVE(&m->active, e, link);
+	m->stats.under_way--;
+	m->settled = false;
+}
+
+static void roll_back(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
+{
+	vhca_error_hint(err, "rolled back: the LIDs are where they were; ask again");
+	(void)m->ops->remember(m->ctx, &e->move.pair, 1, true);
+	if (e->draining) {
+		(void)missing(m, e, true);
+		m->ops->sweep(m->ctx); /* looks whether that has arrived */
+	}
+	leave(m, e);
+	m->stats.rolled_back++;
+	finish(e, err);
+}
+
+static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) < 0) {
+		roll_back(m, e, &err);
+		return;
+	}
+	forget_plans_that_meet(m, e);
+	e->draining = false;
+	m->stats.lft_smps += move->cost.lft_smps;
+	m->stats.port_smps += move->cost.port_smps;
+	e->sendings = 1;
+	e->until = now + m->ops->timeout_ms(m->ctx);
+	e->latest = now + PATIENCE_MS;
+	e->seen = missing(m, e, false);
+}
+
+/*
+ * What does not drop in time is changed all the same: nothing is wrong then that would not be
+ * without this step.
+ */
+static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->switches, false) == 0)
+		send(m, e, now);
+}
+
+/* ---- one that is under way ---- */
+
+static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
+
+	leave(m, e);
+	e->move.duration_us = now_us() - e->sent_us;
+	if (done || e->move.missing)
+		count(&m->stats, &e->move);
+	/* OpenSM does not know its keys yet, or not the port any more */
+	else
+		m->stats.refused++;
+	if (e->move.missing)
+		repair(m, e, now);
+	finish(e, done ? NULL : &err);
+}
+
+/*
+ * Thousands of SMPs take longer than one; to send them again while they are on their way only makes
+ * more of them.
+ */
+static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	uint64_t until = now + m->ops->timeout_ms(m->ctx);
+
+	if (e->move.missing >= e->seen)
+		return;
+	e->seen = e->move.missing;
+	if (until > e->latest)
+		until = e->latest;
+	if (until > e->until)
+		e->until = until;
+}
+
+static bool is_done(const struct vhca_osm_mover *m, const struct entry *e)
+{
+	return e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+}
+
+static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	bool late = now >= e->until;
+
+	if (e->draining) {
+		look_at_drained(m, e, now);
+		return;
+	}
+	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
+	if (is_done(m, e) || (late && e->sendings == SENDINGS)) {
+		end_active(m, e, now);
+	} else if (late) {
+		e->sendings++;
+		e->until = now + m->ops->timeout_ms(m->ctx);
+	} else {
+		wait_for_more(m, e, now);
+	}
+}
+
+static void look_at_all(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct entry *e, *next;
+
+	if (TAILQ_EMPTY(&m->active))
+		return;
+	for (e = TAILQ_FIRST(&m->active); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		look(m, e, now);
+	}
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
+}
+
+/* ---- who may begin ---- */
+
+/* Up to `end`, without it; NULL = all. */
+static bool meets_any(const struct queue *queue, const struct entry *end, const struct entry *e)
+{
+	const struct entry *other;
+
+	TAILQ_FOREACH (other, queue, link) {
+		if (other == end)
+			return false;
+		if (share_a_port(&other->move.pair, &e->move.pair) ||
+		    vhca_osm_switch_set_meets(&other->switches, &e->switches))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What a waiting move would change now. That stays true until a sweep, or until a move begins that
+ * shares a port with it: then it is planned anew, and as the tables change when a move begins, not
+ * when it ends, the new plan holds for the time after that.
+ */
+static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+	int r;
+
+	if (e->planned)
+		return 0;
+	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	move->changes = r == 0;
+	if (r == 0)
+		r = m->ops->plan(m->ctx, &move->pair, move->mode, &move->cost, &e->switches, err);
+	e->planned = r >= 0;
+	return r < 0 ? r : 0;
+}
+
+static void forget_plans_of_before(struct vhca_osm_mover *m)
+{
+	uint64_t sweeps = vhca_osm_gate_sweeps(m->gate);
+	struct entry *e;
+
+	if (m->planned_after == sweeps)
+		return;
+	m->planned_after = sweeps;
+	TAILQ_FOREACH (e, &m->queue, link)
+		forget_plan(e);
+}
+
+static void take(struct vhca_osm_mover *m, struct entry *e)
+{
+	TAILQ_REMOVE(&m->queue, e, link);
+	m->settled = false;
+	m->stats.queued--;
+	vhca_osm_gate_queued(m->gate, m->stats.queued > 0);
+}
+
+/* Takes those that may begin together. A later one never overtakes one that it meets. */
+static void choose(struct vhca_osm_mover *m, struct queue *ret)
+{
+	struct entry *e = TAILQ_FIRST(&m->queue), *next;
+	size_t n = 0;
+
+	forget_plans_of_before(m);
+	for (size_t seen = 0;
+	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
+	     seen++, e = next) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		next = TAILQ_NEXT(e, link);
+		if (make_plan(m, e, &err) < 0) {
+			take(m, e);
+			refuse(m, e, &err);
+		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
+			   !meets_any(&m->queue, e, e)) {
+			take(m, e);
+			TAILQ_INSERT_TAIL(ret, e, link);
+			n++;
+		}
+	}
+}
+
+/* ---- beginning ---- */
+
+static void activate(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_mover_stats *stats = &m->stats;
+
+	stats->together += stats->under_way > 0;
+	stats->under_way++;
+	if (stats->most_at_once < stats->under_way)
+		stats->most_at_once = stats->under_way;
+	TAILQ_INSERT_TAIL(&m->active, e, link);
+	e->sent_us = now_us();
+	e->until = now + m->ops->timeout_ms(m->ctx);
+}
+
+static void change(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	struct vhca_osm_lid_move *move = &e->move;
+
+	activate(m, e, now);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
+	m->stats.drain_smps += move->cost.drain_smps;
+	e->draining = move->cost.drain_smps > 0;
+	if (!e->draining)
+		send(m, e, now);
+}
+
+/* One file and one fsync for all that begin together. */
+static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct vhca_error *err)
+{
+	struct vhca_osm_lid_pair pairs[VHCA_OSM_MOVES_AT_ONCE];
+	const struct entry *e;
+	size_t n = 0;
+	int r = 0;
+
+	TAILQ_FOREACH (e, batch, link)
+		if (e->move.changes)
+			pairs[n++] = e->move.pair;
+	if (n > 0)
+		r = m->ops->remember(m->ctx, pairs, n, false);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_not_saved", -r,
+				      "OpenSM's guid2lid file");
+	return 0;
+}
+
+/*
+ * What a sweep has sent and lost, or somebody else a moment ago, is waited for like what a move has
+ * sent.
+ */
+static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
+{
+	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
+		activate(m, e, now);
+		e->latest = e->until;
+		e->sendings = SENDINGS; /* they are not this one's to send */
+		return;
+	}
+	m->stats.unchanged++;
+	e->move.missing = still_missing(m, e->move.pair.lid[0]);
+	finish(e, NULL);
+}
+
+static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = remember(m, batch, &err);
+	struct entry *e;
+
+	while ((e = TAILQ_FIRST(batch))) {
+		TAILQ_REMOVE(batch, e, link);
+		if (!e->move.changes)
+			confirm(m, e, now);
+		else if (r == 0)
+			change(m, e, now);
+		else
+			refuse(m, e, &err);
+	}
+}
+
+/* ---- the queue ---- */
+
+/*
+ * The sweep in which OpenSM gives way to another master has no end: who waits for that asks the
+ * wrong one.
+ */
+static void refuse_all_if_standby(struct vhca_osm_mover *m)
+{
+	struct vhca_osm_lid_pair pair;
+	struct entry *e, *next;
+
+	if (m->ops->is_master(m->ctx))
+		return;
+	for (e = TAILQ_FIRST(&m->queue); e; e = next) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		next = TAILQ_NEXT(e, link);
+		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
+			continue;
+		take(m, e);
+		refuse(m, e, &err);
+	}
+}
+
+static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (!e->until)
+			e->until = now + VHCA_OSM_MOVE_WAIT_MS;
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
+	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
+	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
+		take(m, e);
+		refuse(m, e, &err);
+	}
+}
+
+/*
+ * Gives up after a while: a device that never answers right must not cost a sweep every few seconds
+ * for good.
+ */
+static void check_repairs(struct vhca_osm_mover *m, uint64_t now)
+{
+	size_t kept = 0;
+
+	if (m->stats.repairing == 0 || vhca_osm_gate_is_sweeping(m->gate))
+		return;
+	for (size_t i = 0; i < m->stats.repairing; i++)
+		if (m->ops->missing(m->ctx, &m->repairs[i], NULL, false) > 0)
+			m->repairs[kept++] = m->repairs[i];
+		else
+			m->stats.repaired++;
+	if (kept < m->stats.repairing)
+		vhca_log_notice("%zu moves are repaired, %zu are not yet",
+				m->stats.repairing - kept, kept);
+	m->stats.repairing = kept;
+	if (kept == 0 || now < m->resweep_at)
+		return;
+	if (m->resweeps < VHCA_OSM_RESWEEPS_MAX) {
+		ask_for_sweep(m, now, m->resweeps);
+		return;
+	}
+	vhca_log_error("%zu moves are still not acknowledged; OpenSM's own sweeps go on", kept);
+	m->resweep_at = UINT64_MAX; /* until one more is lost */
+}
+
+/* True if something has begun, or was answered. */
+static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
+{
+	struct queue batch = TAILQ_HEAD_INITIALIZER(batch);
+
+	if (TAILQ_EMPTY(&m->queue))
+		return false;
+	if (!vhca_osm_gate_enter(m->gate)) {
+		refuse_all_if_standby(m);
+		refuse_late(m, now);
+		m->settled = false;
+		return false;
+	}
+	if (!m->settled) {
+		m->settled = true;
+		choose(m, &batch);
+		begin(m, &batch, now);
+	}
+	if (TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
+	return !m->settled;
+}
+
+void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
+{
+	bool more;
+
+	do {
+		look_at_all(m, now);
+		more = begin_some(m, now);
+		m->ops->send_keys(m->ctx);
+	} while (more);
+	check_repairs(m, now);
+}
+
+uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
+{
+	const struct entry *first = TAILQ_FIRST(&m->queue);
+
+	if (!TAILQ_EMPTY(&m->active))
+		return now + POLL_MS;
+	if (first)
+		return first->until < now + LOOK_MS ? first->until : now + LOOK_MS; /* 0: at once */
+	/* What is due in a sweep waits for its end, which calls run(). */
+	return m->stats.repairing && !vhca_osm_gate_is_sweeping(m->gate) ? m->resweep_at
+									 : UINT64_MAX;
+}
+
+int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
+{
+	struct vhca_osm_lid_pair pair;
+	struct entry *e;
+	int r = m->ops->resolve(m->ctx, &want->want, &pair, err);
+
+	if (r < 0)
+		return r;
+	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
+				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+	e->move = (struct vhca_osm_lid_move){.want = want->want, .mode = want->mode};
+	e->fn = fn;
+	e->arg = arg;
+	TAILQ_INSERT_TAIL(&m->queue, e, link);
+	m->settled = false;
+	m->stats.queued++;
+	vhca_osm_gate_queued(m->gate, true);
+	return 0;
+}
+
+bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid)
+{
+	const struct entry *e;
+
+	TAILQ_FOREACH (e, &m->queue, link)
+		if (e->move.want.dynamic && e->move.want.vguid == vguid)
+			return true;
+	return false;
+}
+
+int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err)
+{
+	struct entry e = {.move = *move};
+	int r = make_plan(m, &e, err);
+
+	*move = e.move;
+	*ret_at = e.switches;
+	return r;
+}
+
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_error *err)
+{
+	struct vhca_osm_switch_set at = {0};
+	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+
+	vhca_osm_switch_set_done(&at);
+	return r;
+}
+
+/* ---- life ---- */
+
+int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhca_osm_gate *gate,
+		       struct vhca_osm_mover **ret)
+{
+	struct vhca_osm_mover *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	m->ops = ops;
+	m->ctx = ctx;
+	m->gate = gate;
+	TAILQ_INIT(&m->queue);
+	TAILQ_INIT(&m->active);
+	*ret = m;
+	return 0;
+}
+
+struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct entry *e;
+
+	if (!m)
+		return NULL;
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
+	vhca_error_hint(&err, "ask again: a move that was begun is carried out by the next sweep");
+	if (!TAILQ_EMPTY(&m->active))
+		vhca_osm_gate_leave(m->gate);
+	while ((e = TAILQ_FIRST(&m->active))) {
+		TAILQ_REMOVE(&m->active, e, link);
+		finish(e, &err);
+	}
+	while ((e = TAILQ_FIRST(&m->queue))) {
+		take(m, e);
+		finish(e, &err);
+	}
+	free(m);
+	return NULL;
+}
+
+void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret)
+{
+	*ret = m->stats;
+	ret->queued += m->stats.under_way;
+	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
+}
+
+size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m)
+{
+	return m->ops->dynamic_lids(m->ctx);
+}
+
+bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
+			 struct vhca_osm_lid_place *ret)
+{
+	return m->ops->find(m->ctx, lid, ret);
+}
+
+void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret)
+{
+	m->ops->info(m->ctx, ret);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_LIDS_MOVER_H
+#define VHCA_OPENSM_LIDS_MOVER_H
+/*
+ * Moves LIDs without ever waiting: vhca_osm_mover_run() does what can be done now. Moves in
+ * disjoint parts of the subnet go together, others one after the other: a move begins when it
+ * shares no switch that it changes, no LID and no port with one that is under way, nor with one
+ * that was asked for earlier and still waits.
+ *
+ *  state      what has happened                                     next
+ *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
+ *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
+ *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
+ *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then as sent
+ *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged, a vport's keys there: applied; not in time: sent again, then
+ *                                                                   repairing; or, if OpenSM does not know a vport's newest keys, refused
+ *  applied    the answer                                            end
+ *  repairing  the answer, keys_on_the_way if a vport lacks its keys; OpenSM is asked for a heavy sweep
+ *                                                                   a sweep or a late answer brings the rest: end
+ *
+ * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep
+ * gives the ports the LIDs of that file and computes all tables for them. For vports the hardware
+ * decides, which has changed before the move is asked for: such a sweep finds each GUID where it
+ * is, and gives it the LID that it always had.
+ *
+ * One thread, the one that serves HTTP.
+ */
+#include <stdint.h>
+
+#include "opensm/lids/gate.h"
+#include "opensm/lids/lid_ops.h"
+
+#define VHCA_OSM_MOVES_MAX 1024 /* queued; more are refused */
+/*
+ * Under way together: to begin one is two plans under OpenSM's lock, 20 ms in a tree of 11664
+ * nodes, and the first one's answers have to be looked at long before its time-out.
+ */
+#define VHCA_OSM_MOVES_AT_ONCE 16
+/*
+ * Waiting ones that are looked at, from the first: each needs a plan, and after a sweep a new one.
+ */
+#define VHCA_OSM_MOVES_AHEAD  32
+#define VHCA_OSM_MOVE_WAIT_MS 60000 /* a sweep of 11664 nodes takes up to 35 s */
+/*
+ * Remembered for the report, and so that who finds it so without its keys, and asks again and
+ * again, begins no sweeps anew.
+ */
+#define VHCA_OSM_REPAIRS_MAX   64
+#define VHCA_OSM_RESWEEP_EVERY 10000
+#define VHCA_OSM_RESWEEPS_MAX  30
+
+struct vhca_osm_lid_move {
+	struct vhca_osm_lid_want want;
+	enum vhca_osm_move_mode mode;
+
+	/* the outcome */
+	bool changes; /* false: it was so already, pair and cost are empty */
+	struct vhca_osm_lid_pair pair;
+	struct vhca_osm_lid_cost cost;
+	size_t missing;	      /* 0 = applied, else repairing */
+	uint64_t duration_us; /* from the first SMP queued to the last acknowledgement */
+};
+
+/* Upper bounds of the latency histogram, the last 0 = none. */
+#define VHCA_OSM_LATENCIES 12
+extern const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES];
+
+struct vhca_osm_mover_stats {
+	size_t queued, repairing;
+	uint64_t applied, unchanged;
+	uint64_t refused, rolled_back; /* rolled back: begun, and refused all the same */
+	uint64_t repaired;	       /* of those that were left to sweeps */
+	uint64_t by_mode[3];	       /* applied, by enum vhca_osm_move_mode */
+	uint64_t lost;		       /* answered "repairing", or refused without their keys */
+	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
+	uint64_t lft_smps, port_smps, drain_smps;	  /* first sending only */
+	uint64_t sweeps;				  /* heavy ones, to their end */
+	size_t under_way, most_at_once;
+	uint64_t together; /* begun while another was under way */
+};
+
+/* err NULL = done; valid during the call. */
+typedef void (*vhca_osm_move_fn)(void *arg, const struct vhca_osm_lid_move *move,
+				 const struct vhca_error *err);
+
+struct vhca_osm_mover;
+
+/* ops, ctx and gate are borrowed. */
+int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhca_osm_gate *gate,
+		       struct vhca_osm_mover **ret);
+/* Refuses what is not answered yet with "ending". NULL is fine. */
+struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
+
+/*
+ * Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free().
+ * Errors: too_many_moves, what resolve() says.
+ */
+int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
+/* Is a dynamic LID of this vGUID waited for? Then plan() does not know of it yet. */
+bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid);
+/* Fills the outcome of what the same move would do now, without doing it. */
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_error *err);
+/* The same, and which switches it would change (the caller releases the set after success). */
+int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err);
+
+/* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */
+void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);
+/* When run() is to be called next; UINT64_MAX = when something is submitted or a sweep ends. */
+uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now);
+
+/*
+ * Reading: counters, dynamic LIDs that are given, who has a LID, the subnet (the last two take
+ * OpenSM's lock).
+ */
+void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret);
+size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m);
+bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
+			 struct vhca_osm_lid_place *ret);
+void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret);
+
+#endif

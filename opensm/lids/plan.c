@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/lids/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+
+static const char *const mode_names[] = {[VHCA_OSM_AUTO] = "auto",
+					 [VHCA_OSM_DETERMINISTIC] = "deterministic",
+					 [VHCA_OSM_SKYLINE] = "skyline"};
+
+const char *vhca_osm_move_mode_to_string(enum vhca_osm_move_mode mode)
+{
+	return mode_names[mode];
+}
+
+int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
+{
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(mode_names); i++)
+		if (strcmp(text, mode_names[i]) == 0) {
+			*ret = (enum vhca_osm_move_mode)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static void exchange(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
+		     uint8_t *ret)
+{
+	for (size_t s = 0; s < f->n; s++)
+		ret[s] = vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
+}
+
+/* 1 if the ways of lid[i] arrive, 0 if not. */
+static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
+		   uint8_t *ret)
+{
+	const struct vhca_osm_place *to = &swap->at[1 - i];
+	VHCA_AUTO_FREE uint16_t *distance = calloc(f->n, sizeof(*distance));
+	const struct vhca_osm_goal goal = {*to, distance};
+
+	if (!distance || vhca_osm_fabric_distances(f, to->sw, distance) < 0)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < f->n; s++) {
+		uint8_t old = vhca_osm_switch_entry(&f->switches[s], swap->lid[i]);
+
+		ret[s] = vhca_osm_fabric_is_shortest(f, &goal, s, old)
+				 ? old
+				 : vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
+	}
+	return vhca_osm_fabric_reaches(f, ret, to);
+}
+
+/* A hypervisor that is a switch of its own belongs to the leaf that all its cables lead to. */
+static uint32_t leaf_of(const struct vhca_osm_fabric *f, uint32_t sw)
+{
+	const struct vhca_osm_switch *s = &f->switches[sw];
+	uint32_t leaf = VHCA_OSM_NO_SWITCH;
+
+	for (unsigned int p = 1; p <= s->n_ports; p++) {
+		if (s->peers[p] == VHCA_OSM_NO_SWITCH || s->peers[p] == leaf)
+			continue;
+		if (leaf != VHCA_OSM_NO_SWITCH)
+			return sw;
+		leaf = s->peers[p];
+	}
+	return leaf == VHCA_OSM_NO_SWITCH ? sw : leaf;
+}
+
+static enum vhca_osm_move_mode choose(const struct vhca_osm_fabric *f,
+				      const struct vhca_osm_swap *swap)
+{
+	uint32_t a = swap->at[0].sw, b = swap->at[1].sw;
+
+	if (swap->mode != VHCA_OSM_AUTO)
+		return swap->mode;
+	return a == b || leaf_of(f, a) == leaf_of(f, b) ? VHCA_OSM_SKYLINE : VHCA_OSM_DETERMINISTIC;
+}
+
+/* Adds what differs on one switch. */
+static void compare(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, uint32_t s,
+		    const uint8_t port[static 2], struct vhca_osm_lid_plan *plan)
+{
+	const struct vhca_osm_switch *sw = &f->switches[s];
+	bool first = port[0] != vhca_osm_switch_entry(sw, swap->lid[0]);
+	bool second = port[1] != vhca_osm_switch_entry(sw, swap->lid[1]);
+	bool one_block = swap->lid[0] / VHCA_OSM_LFT_BLOCK == swap->lid[1] / VHCA_OSM_LFT_BLOCK;
+
+	if (!first && !second)
+		return;
+	plan->changes[plan->n++] =
+		(struct vhca_osm_lft_change){.sw = s, .port = {port[0], port[1]}};
+	plan->n_blocks += one_block ? 1 : (size_t)first + (size_t)second;
+}
+
+int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
+		      struct vhca_osm_lid_plan *ret)
+{
+	VHCA_AUTO_FREE uint8_t *ports = calloc(f->n, 2);
+	int r = 0;
+
+	*ret = (struct vhca_osm_lid_plan){.mode = choose(f, swap)};
+	ret->changes = calloc(f->n, sizeof(*ret->changes));
+	if (ports && ret->changes)
+		r = 1;
+	for (int i = 0; r == 1 && i < 2 && ret->mode == VHCA_OSM_SKYLINE; i++)
+		r = skyline(f, swap, i, ports + (size_t)i * f->n);
+	if (!ports || !ret->changes || r < 0) {
+		vhca_osm_lid_plan_done(ret);
+		return -ENOMEM;
+	}
+	if (r == 0)
+		ret->mode = VHCA_OSM_DETERMINISTIC;
+	for (int i = 0; i < 2 && ret->mode == VHCA_OSM_DETERMINISTIC; i++)
+		exchange(f, swap, i, ports + (size_t)i * f->n);
+	for (uint32_t s = 0; s < f->n; s++)
+		compare(f, swap, s, (uint8_t[]){ports[s], ports[f->n + s]}, ret);
+	return 0;
+}
+
+void vhca_osm_lid_copy(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+		       uint8_t *ret)
+{
+	for (uint32_t s = 0; s < f->n; s++)
+		if (!copy->from)
+			ret[s] = VHCA_OSM_NO_PATH;
+		else if (copy->own && s == copy->sw)
+			ret[s] = copy->own;
+		else
+			ret[s] = vhca_osm_switch_entry(&f->switches[s], copy->from);
+}
+
+int vhca_osm_lid_copy_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
+			   struct vhca_osm_lid_plan *ret)
+{
+	const struct vhca_osm_swap lid = {.lid = {copy->lid, copy->lid}};
+	VHCA_AUTO_FREE uint8_t *ports = calloc(f->n + 1, 1);
+
+	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	ret->changes = calloc(f->n + 1, sizeof(*ret->changes));
+	if (!ports || !ret->changes) {
+		vhca_osm_lid_plan_done(ret);
+		return -ENOMEM;
+	}
+	vhca_osm_lid_copy(f, copy, ports);
+	for (uint32_t s = 0; s < f->n; s++)
+		compare(f, &lid, s, (uint8_t[]){ports[s], ports[s]}, ret);
+	return 0;
+}
+
+void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan)
+{
+	free(plan->changes);
+	*plan = (struct vhca_osm_lid_plan){0};
+}
+
+int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,
+		      const struct vhca_osm_goal *goal, const uint8_t *now, uint8_t *ret)
+{
+	int r;
+
+	for (uint32_t s = 0; s < f->n; s++)
+		ret[s] = vhca_osm_fabric_is_shortest(f, goal, s, now[s])
+				 ? now[s]
+				 : vhca_osm_switch_entry(&f->switches[s], lid);
+	r = vhca_osm_fabric_reaches(f, ret, &goal->place);
+	for (size_t s = 0; r == 0 && s < f->n; s++)
+		ret[s] = vhca_osm_switch_entry(&f->switches[s], lid);
+	return r;
+}

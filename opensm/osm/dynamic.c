@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/dynamic.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "opensm/osm/vports.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_db.h>
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
+#include <opensm/osm_switch.h>
+
+#define LIDS (IB_LID_UCAST_END_HO + 1)
+
+/* ---- which LIDs are free ---- */
+
+/*
+ * By LID: kept for a port that is here or away, or that of a port. The caller frees; NULL: no
+ * memory.
+ */
+static bool *taken_lids(const osm_opensm_t *osm)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+	bool *taken = calloc(LIDS, sizeof(*taken));
+
+	if (!taken)
+		return NULL;
+	for (size_t lid = 1; lid < LIDS; lid++)
+		taken[lid] = osm->sm.lid_mgr.used_lids[lid] != 0;
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		const osm_port_t *port = (const osm_port_t *)i;
+		uint16_t lid = cl_ntoh16(port->lid);
+		uint16_t shown = port->p_physp ? cl_ntoh16(port->p_physp->port_info.base_lid) : lid;
+
+		if (lid < LIDS)
+			taken[lid] = true;
+		if (shown < LIDS)
+			taken[shown] = true;
+	}
+	return taken;
+}
+
+/* The highest LID that all switches have a place for. */
+static uint16_t highest_lid(const osm_opensm_t *osm)
+{
+	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
+	uint16_t highest = osm->subn.max_ucast_lid_ho;
+
+	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
+	     i = cl_qmap_next(i)) {
+		const osm_switch_t *sw = (const osm_switch_t *)i;
+
+		highest = sw->max_lid_ho < highest ? sw->max_lid_ho : highest;
+	}
+	return highest;
+}
+
+/* 0 = none */
+static uint16_t free_lid(const osm_opensm_t *osm)
+{
+	VHCA_AUTO_FREE bool *taken = taken_lids(osm);
+	uint16_t highest = highest_lid(osm);
+
+	for (uint16_t lid = 1; taken && lid <= highest && lid < LIDS; lid++)
+		if (!taken[lid])
+			return lid;
+	return 0;
+}
+
+static bool known_lid(const osm_opensm_t *osm, uint64_t guid, uint16_t *ret)
+{
+	uint16_t max = 0;
+
+	return osm_db_guid2lid_get(osm->sm.lid_mgr.p_g2l, guid, ret, &max) == 0;
+}
+
+static int keep_lid(osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+{
+	if (osm_db_guid2lid_set(osm->sm.lid_mgr.p_g2l, guid, lid, lid) != 0)
+		return -ENOMEM;
+	osm->sm.lid_mgr.used_lids[lid] = 1;
+	return 0;
+}
+
+/* Does OpenSM no longer keep it for this GUID? */
+static bool is_lost(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+{
+	uint16_t known = 0;
+
+	return !known_lid(osm, guid, &known) || known != lid;
+}
+
+/* Has OpenSM given it to another port, which may be away now? */
+static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+{
+	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, lid);
+
+	if (has)
+		return cl_ntoh64(has->guid) != guid;
+	return osm->sm.lid_mgr.used_lids[lid] && is_lost(osm, guid, lid);
+}
+
+bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
+				       const struct vhca_osm_dynamic_lid *row)
+{
+	return !osm_get_port_by_guid(&osm->subn, cl_hton64(row->vguid)) &&
+	       !is_somebody_elses(osm, row->vguid, row->lid);
+}
+
+static bool has_port(const osm_opensm_t *osm, uint64_t guid)
+{
+	return osm_get_port_by_guid(&osm->subn, cl_hton64(guid)) != NULL;
+}
+
+static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
+{
+	if (!vhca_osm_dynamic_is_to_be_dropped(osm, row))
+		return;
+	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, row->vguid);
+	osm->sm.lid_mgr.used_lids[row->lid] = 0;
+}
+
+/*
+ * A port that is there goes on with its LID as any other one. (The guest has mostly gone a moment
+ * ago, and OpenSM has not seen it.)
+ */
+static void free_or_leave(osm_opensm_t *osm, struct vhca_osm_dynamic_lids *t,
+			  const struct vhca_osm_dynamic_lid *row)
+{
+	vhca_osm_dynamic_lids_remove(t, row->vguid);
+	if (!has_port(osm, row->vguid))
+		release_lid(osm, row);
+	else if (vhca_osm_dynamic_lids_leave(t, row) < 0)
+		vhca_log_error("out of memory: LID %u stays reserved for %s", row->lid,
+			       VHCA_GUID_STR(row->vguid));
+}
+
+void vhca_osm_dynamic_let_go(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t i = t->leaving ? t->leaving->n : 0; i > 0; i--) {
+		const struct vhca_osm_dynamic_lid row = t->leaving->rows[i - 1];
+
+		if (has_port(osm, row.vguid))
+			continue;
+		release_lid(osm, &row);
+		vhca_osm_dynamic_lids_return(t, row.vguid);
+	}
+	cl_plock_release(&osm->lock);
+}
+
+void vhca_osm_dynamic_limit(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t, size_t max)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	t->max = max;
+	cl_plock_release(&osm->lock);
+}
+
+void vhca_osm_dynamic_forget(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t)
+{
+	size_t n = t->n;
+
+	cl_plock_excl_acquire(&osm->lock);
+	vhca_osm_dynamic_lids_clear(t);
+	cl_plock_release(&osm->lock);
+	if (n)
+		vhca_log_notice("%zu dynamic LIDs of an earlier time as master are forgotten; the "
+				"agents report those that there are",
+				n);
+}
+
+void vhca_osm_dynamic_reserve(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
+{
+	bool forgets = osm->subn.coming_out_of_standby;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t i = 0; i < t->n && !forgets; i++) {
+		const struct vhca_osm_dynamic_lid *row = &t->rows[i];
+		uint16_t lid = 0;
+
+		if (known_lid(osm, row->vguid, &lid))
+			continue;
+		if (osm->sm.lid_mgr.used_lids[row->lid] || keep_lid(osm, row->vguid, row->lid) < 0)
+			vhca_log_error(
+				"LID %u of %s now belongs to another port; it gets a new one when "
+				"it is asked for again",
+				row->lid, VHCA_GUID_STR(row->vguid));
+	}
+	cl_plock_release(&osm->lock);
+}
+
+/* ---- room ahead in the switches' tables ---- */
+
+/* So that `more` LIDs up to it are free. */
+static uint16_t top_for(const bool *taken, uint16_t max, size_t more)
+{
+	uint16_t top = 0;
+
+	for (uint16_t lid = 1; lid <= max && lid < LIDS && more > 0; lid++)
+		if (!taken[lid]) {
+			top = lid;
+			more--;
+		}
+	return top;
+}
+
+/*
+ * OpenSM sizes the tables by its table of ports by LID; it has prepared them for the engine before
+ * this.
+ */
+static int raise_top(osm_opensm_t *osm, uint16_t top)
+{
+	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
+	cl_ptr_vector_t *by_lid = &osm->subn.port_lid_tbl;
+
+	if (cl_ptr_vector_get_size(by_lid) > top)
+		return 0;
+	if (cl_ptr_vector_set_size(by_lid, (size_t)top + 1) != CL_SUCCESS)
+		return -ENOMEM;
+	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
+	     i = cl_qmap_next(i))
+		if (osm_switch_prepare_path_rebuild((osm_switch_t *)i, top) != 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static uint16_t highest_given(const struct vhca_osm_dynamic_lids *t)
+{
+	uint16_t highest = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->rows[i].lid > highest)
+			highest = t->rows[i].lid;
+	return highest;
+}
+
+void vhca_osm_dynamic_make_room(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t)
+{
+	VHCA_AUTO_FREE bool *taken = t->n < t->max ? taken_lids(osm) : NULL;
+	uint16_t max = osm->subn.max_ucast_lid_ho, top = highest_given(t), more = 0;
+
+	if (taken)
+		more = top_for(taken, max, t->max - t->n);
+	if (more > top)
+		top = more;
+	if (top > max)
+		top = max;
+	if ((t->n < t->max && !taken) || raise_top(osm, top) < 0)
+		vhca_log_error("out of memory: no room for more dynamic LIDs");
+}
+
+void vhca_osm_dynamic_keep_room(struct osm_opensm *osm)
+{
+	const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;
+	size_t size = cl_ptr_vector_get_size(&osm->subn.port_lid_tbl);
+
+	for (cl_map_item_t *i = cl_qmap_head(switches); i != cl_qmap_end(switches);
+	     i = cl_qmap_next(i)) {
+		osm_switch_t *sw = (osm_switch_t *)i;
+
+		if (size > (size_t)sw->max_lid_ho + 1 && size <= sw->lft_size)
+			sw->max_lid_ho = (uint16_t)(size - 1);
+	}
+}
+
+/* ---- who, and may they ---- */
+
+static const osm_physp_t *plugged_into(const osm_port_t *port)
+{
+	const osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	return there && there->p_node->sw ? there : NULL;
+}
+
+/* All of its cables to switches lead to one: what is behind it has no other hypervisor. */
+static bool is_hypervisor(const osm_node_t *node)
+{
+	return vhca_osm_switch_leaves(node) == 1;
+}
+
+static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **ret,
+		   struct vhca_error *err)
+{
+	const osm_port_t *pf = osm_get_port_by_guid(&osm->subn, cl_hton64(guid));
+	const osm_physp_t *there = plugged_into(pf);
+	int r;
+
+	if (!pf || !there || !pf->lid)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				      "port %s is not in the subnet now", VHCA_GUID_STR(guid));
+	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA && is_hypervisor(there->p_node)) {
+		*ret = pf;
+		return 0;
+	}
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "no_vswitch", 0,
+			   "port %s is at no switch that is its hypervisor", VHCA_GUID_STR(guid));
+	vhca_error_hint(err, "virtual functions that share their host's port share its LID, too");
+	return r;
+}
+
+static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *t, uint64_t vguid,
+		   uint16_t *ret, struct vhca_error *err)
+{
+	int r;
+
+	if (t->n >= t->max) {
+		r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_lid", 0,
+				   "%zu dynamic LIDs are in use, %zu are allowed", t->n, t->max);
+		vhca_error_hint(err, "`dynamic` in section [lids] of vhcasm.conf, or withdraw one");
+		return r;
+	}
+	if (known_lid(osm, vguid, ret) && *ret <= highest_lid(osm))
+		return 0; /* that of a port which is here, or was */
+	*ret = free_lid(osm);
+	if (*ret)
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_lid", 0, "no LID up to %u is free",
+			   highest_lid(osm));
+	vhca_error_hint(err, "the next heavy sweep makes room for more, up to LID %u",
+			osm->subn.max_ucast_lid_ho);
+	return r;
+}
+
+static int resolve_freed(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row,
+			 struct vhca_osm_lid_pair *ret)
+{
+	const osm_port_t *pf = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
+
+	*ret = (struct vhca_osm_lid_pair){
+		.guid = {row->vguid, row->pf_guid},
+		.lid = {row->lid, pf ? cl_ntoh16(pf->lid) : 0},
+		.dynamic = VHCA_OSM_LID_FREED,
+	};
+	return 0;
+}
+
+int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *t,
+			     const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
+			     struct vhca_error *err)
+{
+	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find(t, want->vguid);
+	const osm_port_t *pf = NULL;
+	int r;
+
+	if (want->dynamic == VHCA_OSM_LID_FREED)
+		return resolve_freed(osm, row, ret);
+	r = find_pf(osm, want->port_guid, &pf, err);
+	if (!pf)
+		return r;
+	*ret = (struct vhca_osm_lid_pair){
+		.guid = {want->vguid, want->port_guid},
+		.lid = {row ? row->lid : 0, cl_ntoh16(pf->lid)},
+		.dynamic = VHCA_OSM_LID_GIVEN,
+	};
+	if (row && !is_lost(osm, row->vguid, row->lid)) {
+		ret->old_pf = row->pf_guid;
+		return row->pf_guid == want->port_guid;
+	}
+	return new_lid(osm, t, want->vguid, &ret->lid[0], err);
+}
+
+int vhca_osm_dynamic_check(const struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			   struct vhca_error *err)
+{
+	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, pair->lid[0]);
+	const osm_port_t *pf = NULL;
+	int r;
+
+	if (pair->dynamic == VHCA_OSM_LID_FREED)
+		return 0;
+	r = find_pf(osm, pair->guid[1], &pf, err);
+	if (!pf)
+		return r;
+	if (cl_ntoh16(pf->lid) != pair->lid[1] || (has && cl_ntoh64(has->guid) != pair->guid[0]))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+				      "LID %u or %u has moved meanwhile", pair->lid[0],
+				      pair->lid[1]);
+	return 0;
+}
+
+/* ---- the ways ---- */
+
+bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lid *row,
+			   const struct vhca_osm_snapshot *s, struct vhca_osm_copy *ret)
+{
+	const osm_port_t *own = osm_get_port_by_guid(&osm->subn, cl_hton64(row->vguid));
+	const osm_port_t *pf = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
+	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, row->lid);
+	struct vhca_osm_place at, own_at = {0};
+
+	if (!pf || !pf->lid || (has && has != own) || !vhca_osm_snapshot_place(s, pf, &at))
+		return false;
+	if (own && (own->lid != cl_hton16(row->lid) || !vhca_osm_snapshot_place(s, own, &own_at) ||
+		    own_at.sw != at.sw))
+		return false;
+	*ret = (struct vhca_osm_copy){
+		.lid = row->lid, .from = cl_ntoh16(pf->lid), .sw = at.sw, .own = own_at.port};
+	return true;
+}
+
+/* ---- the change ---- */
+
+/*
+ * What somebody else is given was lost to its vGUID, which gets another one when it is reported
+ * again.
+ */
+static void end_lost(struct vhca_osm_dynamic_lids *t, const struct vhca_osm_dynamic_lid *given)
+{
+	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(t, given->lid);
+
+	if (row && row->vguid != given->vguid)
+		vhca_osm_dynamic_lids_remove(t, row->vguid);
+}
+
+int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t,
+			 const struct vhca_osm_lid_pair *pair, bool undo)
+{
+	bool given = pair->dynamic == VHCA_OSM_LID_GIVEN;
+	struct vhca_osm_dynamic_lid row = {
+		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+
+	if (given && undo)
+		row.pf_guid = pair->old_pf;
+	else if (!given && !undo)
+		row.pf_guid = 0;
+	if (!row.pf_guid) {
+		free_or_leave(osm, t, &row);
+		return 0;
+	}
+	vhca_osm_dynamic_lids_return(t, row.vguid);
+	end_lost(t, &row);
+	if (vhca_osm_dynamic_lids_set(t, &row) < 0)
+		return -ENOMEM;
+	return keep_lid(osm, row.vguid, row.lid);
+}

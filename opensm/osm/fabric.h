@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OSM_FABRIC_H
+#define VHCA_OPENSM_OSM_FABRIC_H
+/*
+ * The subnet's switches as OpenSM has them now, in the form that moves are planned on. The caller
+ * holds OpenSM's lock from making it to the last use.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "opensm/lids/fabric.h"
+
+struct osm_opensm;
+struct osm_port;
+struct osm_switch;
+
+struct vhca_osm_snapshot {
+	struct vhca_osm_fabric fabric;
+	struct osm_switch **switches; /* by address; same index as in fabric */
+};
+
+/* -ENOMEM; -EAGAIN when a switch has no wanted table yet. */
+int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret);
+void vhca_osm_snapshot_done(struct vhca_osm_snapshot *s);
+/*
+ * A snapshot that is kept from move to move: all but the tables, which are looked at anew, changes
+ * in heavy sweeps only. To make one is nearly all that a plan costs in a large subnet.
+ */
+struct vhca_osm_kept_snapshot {
+	atomic_bool sweeping;
+	atomic_uint_fast64_t sweeps; /* begun and ended */
+	uint64_t at;		     /* of these the snapshot */
+	struct vhca_osm_snapshot s;
+};
+
+/* From OpenSM's sweeper: a heavy sweep begins (else: has ended), before it changes anything. */
+void vhca_osm_kept_snapshot_swept(struct vhca_osm_kept_snapshot *k, bool begins);
+/*
+ * From one thread only, with OpenSM's lock; what it returns is the caller's only as long as it
+ * holds that. Errors: as of snapshot_take().
+ */
+int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_opensm *osm,
+			       const struct vhca_osm_snapshot **ret);
+void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k);
+/* Where an end port is plugged in; false if that is no switch of the snapshot. */
+bool vhca_osm_snapshot_place(const struct vhca_osm_snapshot *s, const struct osm_port *port,
+			     struct vhca_osm_place *ret);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/key_tables.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <complib/cl_map.h>
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_pkey.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_subnet.h>
+
+struct vhca_osm_key_place {
+	ib_net64_t guid;
+	ib_net64_t node; /* the switch, 0 = none */
+	uint8_t port;	 /* of it */
+};
+
+/* ---- one table ---- */
+
+size_t vhca_osm_key_blocks(uint16_t capacity)
+{
+	return (capacity + IB_NUM_PKEY_ELEMENTS_IN_BLOCK - 1U) / IB_NUM_PKEY_ELEMENTS_IN_BLOCK;
+}
+
+/* Of the hardware where the port is. */
+static uint16_t capacity_there(const osm_physp_t *physp)
+{
+	return cl_ntoh16(physp->p_node->node_info.partition_cap);
+}
+
+static void drop_blocks(osm_pkey_tbl_t *table, size_t first)
+{
+	size_t n = cl_ptr_vector_get_size(&table->blocks);
+
+	for (size_t i = first; i < n; i++) {
+		free(cl_ptr_vector_get(&table->blocks, i));
+		(void)cl_ptr_vector_set(&table->blocks, i, NULL);
+	}
+}
+
+/*
+ * OpenSM writes a table as far as it knows one; where that is not what the hardware has, keys would
+ * stay there, or it would write to nowhere.
+ */
+static void fit(osm_physp_t *physp)
+{
+	size_t n = vhca_osm_key_blocks(capacity_there(physp));
+
+	drop_blocks(&physp->pkeys, n);
+	if (cl_ptr_vector_set_size(&physp->pkeys.blocks, n) != CL_SUCCESS)
+		vhca_log_error("out of memory: not all of the P_Key table of port %s is written",
+			       VHCA_GUID_STR(cl_ntoh64(osm_physp_get_port_guid(physp))));
+}
+
+/* OpenSM finds keys by pointers into the blocks. */
+static void find_keys(const struct osm_subn *subn, osm_pkey_tbl_t *table)
+{
+	uint16_t n = osm_pkey_tbl_get_num_blocks(table);
+
+	cl_map_remove_all(&table->keys);
+	for (uint16_t i = 0; i < n; i++) {
+		const ib_pkey_table_t *block = osm_pkey_tbl_block_get(table, i);
+		ib_pkey_table_t keys;
+
+		if (!block)
+			continue;
+		keys = *block;
+		/* Looks through the other blocks, too. */
+		(void)osm_pkey_tbl_set(table, i, &keys, subn->opt.allow_both_pkeys);
+		return;
+	}
+}
+
+void vhca_osm_key_table_forget(struct osm_physp *physp)
+{
+	cl_map_remove_all(&physp->pkeys.keys);
+	drop_blocks(&physp->pkeys, 0);
+}
+
+void vhca_osm_key_block_forget(const struct osm_subn *subn, struct osm_physp *physp, uint16_t block)
+{
+	free(cl_ptr_vector_get(&physp->pkeys.blocks, block));
+	(void)cl_ptr_vector_set(&physp->pkeys.blocks, block, NULL);
+	find_keys(subn, &physp->pkeys);
+}
+
+static void forget_elsewhere(osm_physp_t *physp)
+{
+	vhca_osm_key_table_forget(physp);
+	fit(physp);
+}
+
+static void exchange_blocks(osm_physp_t *a, osm_physp_t *b)
+{
+	cl_ptr_vector_t blocks = a->pkeys.blocks;
+
+	a->pkeys.blocks = b->pkeys.blocks;
+	b->pkeys.blocks = blocks;
+}
+
+static void exchange_capacities(osm_node_t *a, osm_node_t *b)
+{
+	ib_net16_t capacity = a->node_info.partition_cap;
+
+	a->node_info.partition_cap = b->node_info.partition_cap;
+	b->node_info.partition_cap = capacity;
+}
+
+void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b)
+{
+	struct osm_physp *const both[2] = {a, b};
+
+	exchange_capacities(a->p_node, b->p_node);
+	exchange_blocks(a, b);
+	for (int i = 0; i < 2; i++) {
+		fit(both[i]);
+		find_keys(subn, &both[i]->pkeys);
+	}
+}
+
+/* ---- indexes ---- */
+
+/* Is each index that OpenSM remembers one of the table's? */
+static bool has_room(osm_pkey_tbl_t *table, uint16_t capacity)
+{
+	for (cl_map_iterator_t i = cl_map_head(&table->accum_pkeys);
+	     i != cl_map_end(&table->accum_pkeys); i = cl_map_next(i))
+		if ((uintptr_t)cl_map_obj(i) > capacity) /* counted from 1 */
+			return false;
+	return true;
+}
+
+/* Does each key of the table have the index there that OpenSM remembers? */
+static bool is_as_remembered(osm_pkey_tbl_t *table)
+{
+	for (cl_map_iterator_t i = cl_map_head(&table->keys); i != cl_map_end(&table->keys);
+	     i = cl_map_next(i)) {
+		uint16_t *pkey = cl_map_obj(i), block;
+		uintptr_t remembered = (uintptr_t)cl_map_get(&table->accum_pkeys, *pkey);
+		uint8_t at;
+
+		if (osm_pkey_tbl_get_block_and_idx(table, pkey, &block, &at) != IB_SUCCESS ||
+		    remembered != (uintptr_t)block * IB_NUM_PKEY_ELEMENTS_IN_BLOCK + at + 1)
+			return false;
+	}
+	return true;
+}
+
+static bool is_settled(osm_physp_t *physp)
+{
+	return is_as_remembered(&physp->pkeys) && has_room(&physp->pkeys, capacity_there(physp));
+}
+
+void vhca_osm_key_tables_settle(struct osm_opensm *osm)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		osm_physp_t *physp = ((const osm_port_t *)i)->p_physp;
+
+		if (!physp || is_settled(physp))
+			continue;
+		cl_map_remove_all(&physp->pkeys.accum_pkeys);
+		physp->pkeys.last_pkey_idx = 0;
+	}
+}
+
+/* ---- places ---- */
+
+static struct vhca_osm_key_place place_of(const osm_port_t *port)
+{
+	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	return (struct vhca_osm_key_place){.guid = port->guid,
+					   .node = there ? there->p_node->node_info.node_guid : 0,
+					   .port = there ? there->port_num : 0};
+}
+
+void vhca_osm_key_places_remember(struct osm_opensm *osm, struct vhca_osm_key_places *places)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+
+	if (places->of)
+		return;
+	cl_plock_acquire(&osm->lock);
+	places->of = calloc(cl_qmap_count(ports) + 1, sizeof(*places->of));
+	for (cl_map_item_t *i = cl_qmap_head(ports); places->of && i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		places->of[places->n++] = place_of((const osm_port_t *)i);
+	cl_plock_release(&osm->lock);
+}
+
+/* False of one that has gone, too. */
+static bool has_moved(const struct vhca_osm_key_place *was, const osm_port_t *port)
+{
+	struct vhca_osm_key_place now;
+
+	if (!port || !port->p_physp)
+		return false;
+	now = place_of(port);
+	return now.node != was->node || now.port != was->port;
+}
+
+static void forget_all(const osm_opensm_t *osm)
+{
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+
+	vhca_log_error("out of memory: all P_Key tables are written again");
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i))
+		if (((osm_port_t *)i)->p_physp)
+			forget_elsewhere(((osm_port_t *)i)->p_physp);
+}
+
+void vhca_osm_key_places_compare(struct osm_opensm *osm, struct vhca_osm_key_places *places)
+{
+	cl_plock_excl_acquire(&osm->lock);
+	if (!places->of)
+		forget_all(osm);
+	for (size_t i = 0; i < places->n; i++) {
+		osm_port_t *port = osm_get_port_by_guid(&osm->subn, places->of[i].guid);
+
+		if (has_moved(&places->of[i], port))
+			forget_elsewhere(port->p_physp);
+	}
+	cl_plock_release(&osm->lock);
+	vhca_osm_key_places_done(places);
+}
+
+void vhca_osm_key_places_done(struct vhca_osm_key_places *places)
+{
+	free(places->of);
+	*places = (struct vhca_osm_key_places){0};
+}

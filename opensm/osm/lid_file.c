@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/lid_file.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <opensm/osm_db.h>
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_opensm.h>
+
+#define LINE_SIZE 64 /* more than a record of OpenSM's has */
+#define FILE_MAX \
+	(64 << 20) /* of LIDs there are fewer than 49152, of GUIDs that once had one more */
+
+/* OpenSM's own rule (osm_db_init()). */
+static int path_of(const char *name, char ret[static PATH_MAX])
+{
+	const char *dir = getenv("OSM_CACHE_DIR");
+	int n;
+
+	if (!dir || !dir[0])
+		dir = OSM_DEFAULT_CACHE_DIR;
+	n = snprintf(ret, PATH_MAX, "%s/%s", dir, name);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* ---- what is in memory ---- */
+
+/* Sorted records, each of one size: a text that is searched as it is written. */
+struct records {
+	char (*line)[LINE_SIZE];
+	size_t n;
+};
+
+static void records_done(struct records *r)
+{
+	free(r->line);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void add(struct records *r, osm_db_domain_t *guid2lid, uint64_t guid)
+{
+	uint16_t low = 0, high = 0;
+
+	if (osm_db_guid2lid_get(guid2lid, guid, &low, &high) == 0)
+		(void)snprintf(r->line[r->n++], LINE_SIZE, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n",
+			       guid, low, high);
+}
+
+static int collect_locked(const struct osm_opensm *osm, struct records *ret)
+{
+	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
+	cl_qlist_t guids;
+	cl_list_item_t *item;
+
+	cl_qlist_init(&guids);
+	if (osm_db_guid2lid_guids(guid2lid, &guids) != 0)
+		return -ENOMEM;
+	ret->line = calloc(cl_qlist_count(&guids) + 1, sizeof(*ret->line));
+	while ((item = cl_qlist_remove_head(&guids)) != cl_qlist_end(&guids)) {
+		if (ret->line)
+			add(ret, guid2lid, ((const osm_db_guid_elem_t *)item)->guid);
+		free(item);
+	}
+	if (!ret->line)
+		return -ENOMEM;
+	qsort(ret->line, ret->n, sizeof(*ret->line), by_text);
+	return 0;
+}
+
+/* A sweep that has begun meanwhile frees the texts of LIDs that it changes. */
+static int collect(struct osm_opensm *osm, struct records *ret)
+{
+	int rc;
+
+	cl_plock_acquire(&osm->lock);
+	rc = collect_locked(osm, ret);
+	cl_plock_release(&osm->lock);
+	return rc;
+}
+
+/* ---- the file ---- */
+
+static int write_records(const struct records *r, const char *path)
+{
+	VHCA_AUTO_FREE char *text = malloc(r->n * LINE_SIZE + 1);
+	size_t len = 0;
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n; i++) {
+		size_t n = strlen(r->line[i]);
+
+		(void)memcpy(text + len, r->line[i], n);
+		len += n;
+	}
+	return vhca_write_file_atomic(path, text, len, 0644);
+}
+
+/* Makes `to` another name of the file `from`; needs no room for data. */
+static int name_again(const char *from, const char *to)
+{
+	char tmp[PATH_MAX];
+
+	if (snprintf(tmp, sizeof(tmp), "%s.new", to) >= (int)sizeof(tmp))
+		return -ENAMETOOLONG;
+	(void)unlink(tmp); /* what a killed process has left */
+	if (link(from, tmp) < 0)
+		return -errno;
+	return rename(tmp, to) < 0 ? -errno : 0;
+}
+
+static int save(const struct records *r)
+{
+	char path[PATH_MAX], second[PATH_MAX];
+	int rc = path_of("guid2lid", path);
+
+	if (rc == 0)
+		rc = path_of("guid2lid.vhcasm", second);
+	if (rc == 0)
+		rc = write_records(r, path);
+	if (rc == 0 && name_again(path, second) < 0)
+		vhca_log_warning("%s: not written; a full disk can empty %s", second, path);
+	return rc;
+}
+
+int vhca_osm_lid_file_save(struct osm_opensm *osm)
+{
+	VHCA_CLEANUP(records_done) struct records r = {0};
+	int rc = collect(osm, &r);
+
+	return rc < 0 ? rc : save(&r);
+}
+
+/* ---- after OpenSM has written it ---- */
+
+/* How many of the records this file has, in any order; none if there is no file. */
+static size_t count_in(const struct records *r, const char *path)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0, n = 0;
+	char line[LINE_SIZE], *save = NULL;
+
+	if (vhca_read_file(path, FILE_MAX, &text, &len) < 0)
+		return 0;
+	for (const char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		(void)snprintf(line, sizeof(line), "%s\n\n", l);
+		n += bsearch(line, r->line, r->n, sizeof(*r->line), by_text) != NULL;
+	}
+	return n;
+}
+
+static void repair(const struct records *r, size_t has, const char *path)
+{
+	char second[PATH_MAX];
+	int rc = save(r);
+
+	if (rc == 0)
+		return;
+	vhca_log_error("%s has %zu of %zu LIDs and cannot be written: %s", path, has, r->n,
+		       strerror(-rc));
+	if (path_of("guid2lid.vhcasm", second) == 0 && count_in(r, second) > has &&
+	    name_again(second, path) == 0)
+		vhca_log_error("%s is again what was written before", path);
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm)
+{
+	VHCA_CLEANUP(records_done) struct records r = {0};
+	char path[PATH_MAX];
+	struct stat now;
+	size_t has;
+
+	if (path_of("guid2lid", path) < 0 || (stat(path, &now) == 0 && is_same(&now, &f->seen)) ||
+	    collect(osm, &r) < 0)
+		return;
+	has = count_in(&r, path);
+	if (has < r.n)
+		repair(&r, has, path);
+	else if (stat(path, &now) == 0)
+		f->seen = now;
+}

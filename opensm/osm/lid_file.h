@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OSM_LID_FILE_H
+#define VHCA_OPENSM_OSM_LID_FILE_H
+/*
+ * OpenSM's file of LIDs (`guid2lid`), written so that a full disk cannot empty it: OpenSM renames
+ * what it could not write over it. Each file that was written here has a second name,
+ * `guid2lid.vhcasm`, which OpenSM does not touch. By the plugin's thread only, which does not hold
+ * OpenSM's lock: it is taken here. Blocking.
+ */
+#include <sys/stat.h>
+
+struct osm_opensm;
+
+struct vhca_osm_lid_file {
+	struct stat seen; /* of the last file that was right */
+};
+
+/* 0 or a negative errno: the file is as it was. */
+int vhca_osm_lid_file_save(struct osm_opensm *osm);
+/*
+ * After a sweep, in which OpenSM may have written it: if it is not what OpenSM has in memory it is
+ * written again, or, where that is impossible and the second name has more of it, becomes that.
+ */
+void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm);
+
+#endif

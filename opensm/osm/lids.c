@@ -1,0 +1,750 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/lids.h"
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "opensm/osm/dynamic.h"
+#include "opensm/osm/lid_file.h"
+#include "opensm/osm/places.h"
+#include "opensm/osm/smps.h"
+#include "opensm/osm/vports.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <opensm/osm_db.h>
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
+#include <opensm/osm_switch.h>
+
+static osm_opensm_t *osm_of(void *ctx)
+{
+	struct vhca_osm_lids *lids = ctx;
+
+	return lids->osm;
+}
+
+/* ---- who, and may they ---- */
+
+/* Caller holds the lock. */
+static int check_ready(const struct vhca_osm_lids *lids, struct vhca_error *err)
+{
+	struct vhca_osm_status status;
+	int r;
+
+	vhca_osm_opensm_ops.status(lids->subnet, &status);
+	if (osm_exit_flag)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
+	r = vhca_osm_check_master(&status, err);
+	if (r == 0 && !status.ready)
+		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+				   "the first sweep is not complete");
+	return r;
+}
+
+static int check_movable(const struct vhca_osm_lids *lids, struct vhca_error *err)
+{
+	const osm_subn_opt_t *opt = &lids->osm->subn.opt;
+	int r;
+
+	if (!lids->enabled) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0, "LIDs stay here");
+		vhca_error_hint(err, "enable = yes in section [lids] of vhcasm.conf");
+		return r;
+	}
+	if (opt->lmc || opt->use_ucast_cache)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+				      "LIDs cannot move with `%s` in opensm.conf",
+				      opt->lmc ? "lmc" : "use_ucast_cache");
+	if (vhca_osm_routing_can_move(lids->routing))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+			   "LIDs cannot move under the routing engine %s",
+			   vhca_osm_routing_name(lids->routing));
+	vhca_error_hint(err, "minhop, updn, dnup, ftree and dfsssp can");
+	return r;
+}
+
+/* A guest ends whether LIDs can move or not: its own is freed in any case. Caller holds the
+ * lock. */
+static int check_subnet(const struct vhca_osm_lids *lids, enum vhca_osm_dynamic dynamic,
+			struct vhca_error *err)
+{
+	int r = check_ready(lids, err);
+
+	return r < 0 || dynamic == VHCA_OSM_LID_FREED ? r : check_movable(lids, err);
+}
+
+static int check_not_dynamic(const struct vhca_osm_lids *lids, uint64_t guid,
+			     struct vhca_error *err)
+{
+	int r;
+
+	if (!vhca_osm_dynamic_lids_find(lids->dynamic, guid))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "dynamic_lid", 0,
+			   "port %s has a dynamic LID: it is not exchanged", VHCA_GUID_STR(guid));
+	vhca_error_hint(err, "report where it is, with lid_policy \"dynamic\"");
+	return r;
+}
+
+/* Caller holds the lock. */
+static int check_port(const struct vhca_osm_lids *lids, const osm_port_t *port,
+		      struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	const char *guid = VHCA_GUID_STR(cl_ntoh64(port->guid));
+
+	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "switch_lid", 0,
+				      "port %s is no HCA's: its LID stays", guid);
+	if (port->guid == subn->sm_port_guid)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "sm_port", 0,
+				      "port %s is this subnet manager's own: its LID stays", guid);
+	if (!port->p_physp || !port->p_physp->p_remote_physp ||
+	    !port->p_physp->p_remote_physp->p_node->sw)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				      "port %s is at no switch now", guid);
+	return check_not_dynamic(lids, cl_ntoh64(port->guid), err);
+}
+
+static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
+		    osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	ret[0] = vhca_osm_port_by_lid(subn, want->lid);
+	ret[1] = osm_get_port_by_guid(subn, cl_hton64(want->port_guid));
+	if (!ret[0])
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
+				      "LID %u belongs to no port now", want->lid);
+	if (!ret[1])
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				      "port %s is not in the subnet now",
+				      VHCA_GUID_STR(want->port_guid));
+	return 0;
+}
+
+/*
+ * What changes when a vport comes or goes, OpenSM finds out by itself: here both places are taken
+ * before and after.
+ */
+static int find_vport(const osm_subn_t *subn, const struct vhca_osm_lid_want *want,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	int r = 0;
+
+	ret[0] = osm_get_port_by_guid(subn, cl_hton64(want->vguid));
+	ret[1] = vhca_osm_vport_at(subn, want->port_guid, want->vport);
+	if (!ret[0])
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				   "no port has the GUID %s now", VHCA_GUID_STR(want->vguid));
+	else if (!ret[1])
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+				   "nothing is at vport %u of the HCA with port %s now",
+				   want->vport, VHCA_GUID_STR(want->port_guid));
+	if (r < 0)
+		vhca_error_hint(err, "OpenSM's next heavy sweep finds the GUID where it is, and "
+				     "its LID with it");
+	return r;
+}
+
+/* What OpenSM knows of a node goes with a vport: so that must be its only one. */
+static int check_alone(osm_port_t *const port[static 2], struct vhca_error *err)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2 && r == 0 && port[0] != port[1]; i++)
+		if (port[i]->p_node->node_info.num_ports > 1)
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+					   "port %s shares its node with another: virtual ports "
+					   "cannot go from there, nor to there",
+					   VHCA_GUID_STR(cl_ntoh64(port[i]->guid)));
+	return r;
+}
+
+static int find_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	int r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
+
+	if (r == 0)
+		r = want->vguid ? find_vport(subn, want, ret, err) : find_lid(subn, want, ret, err);
+	for (int i = 0; i < 2 && r == 0; i++)
+		r = check_port(lids, ret[i], err);
+	if (r == 0 && want->vguid)
+		r = check_alone(ret, err);
+	return r;
+}
+
+/* What nobody has is freed already, whatever OpenSM is at. */
+static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_want *want,
+			   struct vhca_osm_lid_pair *ret, struct vhca_error *err)
+{
+	osm_opensm_t *osm = lids->osm;
+	int r;
+
+	*ret = (struct vhca_osm_lid_pair){.guid = {want->vguid}, .dynamic = want->dynamic};
+	if (want->dynamic == VHCA_OSM_LID_FREED &&
+	    !vhca_osm_dynamic_lids_find(lids->dynamic, want->vguid))
+		return 1;
+	cl_plock_acquire(&osm->lock);
+	r = check_subnet(lids, want->dynamic, err);
+	if (r == 0)
+		r = vhca_osm_dynamic_resolve(osm, lids->dynamic, want, ret, err);
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+static int keys_on_the_way(uint64_t guid, struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
+}
+
+/*
+ * An SMP that is lost is sent again to the same place, where another port would be by then. The
+ * lock is held.
+ */
+static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[static 2],
+		      struct vhca_error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t guid = cl_ntoh64(port[i]->guid);
+
+		if (vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
+			return keys_on_the_way(guid, err);
+	}
+	return 0;
+}
+
+static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_osm_lid_pair *ret,
+		   struct vhca_error *err)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	osm_port_t *port[2];
+	int r;
+
+	if (want->dynamic)
+		return resolve_dynamic(ctx, want, ret, err);
+	cl_plock_acquire(&osm->lock);
+	r = find_ports(ctx, want, port, err);
+	if (r == 0) {
+		*ret = (struct vhca_osm_lid_pair){.vports = want->vguid != 0,
+						  .hca_guid = want->port_guid,
+						  .vport = want->vport};
+		for (int i = 0; i < 2; i++) {
+			ret->guid[i] = cl_ntoh64(port[i]->guid);
+			ret->lid[i] = cl_ntoh16(port[i]->lid);
+		}
+		r = port[0] == port[1];
+	}
+	for (int i = 0; i < 2 && r == 0; i++)
+		if (vhca_osm_port_by_lid(&osm->subn, ret->lid[i]) != port[i])
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
+	if (r == 0 && want->vguid)
+		r = check_keys(ctx, port, err);
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/*
+ * Vports keep their LIDs, so these do not tell that a sweep has found both where they are to be: to
+ * exchange them once more would undo that.
+ */
+static int check_vports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+			osm_port_t *const port[static 2], struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+
+	if (!pair->vports)
+		return 0;
+	if (vhca_osm_vport_at(subn, pair->hca_guid, pair->vport) != port[1])
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+				      "vport %u of the HCA with port %s has changed meanwhile",
+				      pair->vport, VHCA_GUID_STR(pair->hca_guid));
+	return check_keys(lids, port, err);
+}
+
+/* The same two ports again, if they still are what they were. The lock is held. */
+static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		     osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	const osm_subn_t *subn = &lids->osm->subn;
+	int r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
+
+	for (int i = 0; i < 2 && r == 0; i++) {
+		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
+		if (!ret[i] || cl_ntoh16(ret[i]->lid) != pair->lid[i])
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+					   "LID %u has moved meanwhile", pair->lid[i]);
+		else
+			r = check_port(lids, ret[i], err);
+	}
+	return r == 0 ? check_vports(lids, pair, ret, err) : r;
+}
+
+/* ---- planning ---- */
+
+static int check_mode(const struct vhca_osm_lids *lids, enum vhca_osm_move_mode *mode,
+		      struct vhca_error *err)
+{
+	if (vhca_osm_routing_can_skyline(lids->routing))
+		return 0;
+	if (*mode == VHCA_OSM_SKYLINE)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "cannot_move", 0,
+				      "no skyline moves under the routing engine %s",
+				      vhca_osm_routing_name(lids->routing));
+	*mode = VHCA_OSM_DETERMINISTIC;
+	return 0;
+}
+
+struct planned {
+	const struct vhca_osm_snapshot *s; /* of the lock */
+	struct vhca_osm_lid_plan p;
+};
+
+/*
+ * Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of
+ * its own.
+ */
+static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		     struct planned *ret)
+{
+	const struct vhca_osm_dynamic_lid row = {
+		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+	struct vhca_osm_copy copy = {.lid = row.lid};
+	osm_opensm_t *osm = lids->osm;
+	bool changes;
+	int r = vhca_osm_kept_snapshot_get(lids->kept, osm, &ret->s);
+
+	if (r < 0)
+		return r;
+	if (pair->dynamic == VHCA_OSM_LID_FREED)
+		changes = vhca_osm_dynamic_is_to_be_dropped(osm, &row);
+	else
+		changes = vhca_osm_dynamic_copy(osm, &row, ret->s, &copy);
+	ret->p = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	return changes ? vhca_osm_lid_copy_plan(&ret->s->fabric, &copy, &ret->p) : 0;
+}
+
+/* The lock is held. */
+static int plan_on_tables(const struct vhca_osm_lids *lids, struct vhca_osm_swap *swap,
+			  osm_port_t *const port[static 2], struct planned *ret)
+{
+	int r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &ret->s);
+
+	for (int i = 0; i < 2 && r == 0; i++)
+		if (!vhca_osm_snapshot_place(ret->s, port[i], &swap->at[i]))
+			r = -ENODEV;
+	return r == 0 ? vhca_osm_lid_plan(&ret->s->fabric, swap, &ret->p) : r;
+}
+
+static int cannot_plan(const struct vhca_osm_lid_pair *pair, int r, struct vhca_error *err)
+{
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u", pair->lid[0]);
+}
+
+static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+			struct planned *ret, struct vhca_error *err)
+{
+	int r = check_subnet(lids, pair->dynamic, err);
+
+	if (r == 0)
+		r = vhca_osm_dynamic_check(lids->osm, pair, err);
+	if (r < 0)
+		return r;
+	r = plan_copy(lids, pair, ret);
+	return r < 0 ? cannot_plan(pair, r, err) : 0;
+}
+
+/*
+ * Finds both ports again, and plans on tables as they are now. The lock is held;
+ * vhca_osm_lid_plan_done() after success.
+ */
+static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
+{
+	struct vhca_osm_swap swap = {.lid = {pair->lid[0], pair->lid[1]}, .mode = mode};
+	osm_port_t *port[2];
+	int r;
+
+	if (pair->dynamic)
+		return plan_dynamic(lids, pair, ret, err);
+	r = find_pair(lids, pair, port, err);
+	if (r == 0)
+		r = check_mode(lids, &swap.mode, err);
+	if (r < 0)
+		return r;
+	r = plan_on_tables(lids, &swap, port, ret);
+	return r < 0 ? cannot_plan(pair, r, err) : 0;
+}
+
+static uint64_t guid_of(const struct planned *planned, size_t change)
+{
+	return planned->s->fabric.switches[planned->p.changes[change].sw].guid;
+}
+
+static int switches_of(const struct planned *planned, struct vhca_osm_switch_set *ret,
+		       struct vhca_error *err)
+{
+	if (vhca_osm_switch_set_init(ret, planned->p.n) < 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+	for (size_t c = 0; c < planned->p.n; c++)
+		vhca_osm_switch_set_add(ret, guid_of(planned, c));
+	vhca_osm_switch_set_sort(ret);
+	return 0;
+}
+
+/* OpenSM may have computed other ways since the switches were reserved for this move. */
+static int check_switches(const struct planned *planned, const struct vhca_osm_switch_set *at,
+			  struct vhca_error *err)
+{
+	for (size_t c = 0; c < planned->p.n; c++)
+		if (!vhca_osm_switch_set_has(at, guid_of(planned, c)))
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+					      "the ways through the subnet have changed meanwhile");
+	return 0;
+}
+
+/* Both LIDs are drained at each switch, and so each of their blocks has to be written again. */
+static void add_drain(const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_cost *ret)
+{
+	bool one_block = pair->lid[0] / VHCA_OSM_LFT_BLOCK == pair->lid[1] / VHCA_OSM_LFT_BLOCK;
+
+	ret->lft_smps = ret->switches * (one_block ? 1 : 2);
+	ret->drain_smps = ret->lft_smps;
+}
+
+static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		struct vhca_error *err)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	struct planned planned;
+	int r;
+
+	cl_plock_acquire(&osm->lock);
+	r = plan_now(lids, pair, mode, &planned, err);
+	if (r == 0) {
+		*ret = (struct vhca_osm_lid_cost){.mode = planned.p.mode,
+						  .switches = planned.p.n,
+						  .lft_smps = planned.p.n_blocks,
+						  .port_smps = pair->dynamic ? 0 : 2};
+		if (lids->drain && !pair->dynamic)
+			add_drain(pair, ret);
+		r = switches_of(&planned, at, err);
+		vhca_osm_lid_plan_done(&planned.p);
+	}
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/* ---- guid2lid ---- */
+
+/* The lock is held exclusively. */
+static int set_lids(osm_db_domain_t *guid2lid, const struct vhca_osm_lid_pair *pair, bool undo)
+{
+	int r = 0;
+
+	for (int i = 0; i < 2 && r == 0; i++) {
+		uint16_t lid = pair->lid[undo ? i : 1 - i];
+
+		r = osm_db_guid2lid_set(guid2lid, pair->guid[i], lid, lid);
+	}
+	return r;
+}
+
+/* Which files have to be written. */
+struct dirty {
+	bool guid2lid, dynamic;
+};
+
+/* The lock is held exclusively. */
+static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair, bool undo,
+		    struct dirty *dirty)
+{
+	if (pair->vports)
+		return 0;
+	if (pair->dynamic) {
+		dirty->dynamic = true;
+		return vhca_osm_dynamic_set(lids->osm, lids->dynamic, pair, undo);
+	}
+	dirty->guid2lid = true;
+	return set_lids(lids->osm->sm.lid_mgr.p_g2l, pair, undo);
+}
+
+static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo)
+{
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	struct dirty dirty = {0};
+	int r = 0;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = set_pair(lids, &pairs[i], undo, &dirty);
+	cl_plock_release(&osm->lock);
+	if (r == 0 && dirty.guid2lid)
+		r = vhca_osm_lid_file_save(osm);
+	if (r == 0 && dirty.dynamic)
+		r = vhca_osm_dynamic_lids_save(lids->dynamic_path, lids->dynamic);
+	if (r != 0 && !undo)
+		(void)remember(ctx, pairs, n, true);
+	return r == 0 ? 0 : -EIO;
+}
+
+/* ---- acknowledgements ---- */
+
+/*
+ * The keys belong to the GUID, their tables to the place. So those of a vport are part of its move.
+ */
+static size_t missing_keys(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2 && pair->vports; i++)
+		n += vhca_osm_pkeys_missing(lids->osm, &lids->subnet->pkeys, pair->guid[i]);
+	return n;
+}
+
+/*
+ * A port that does not answer in a sweep is dropped: whether it has what it was sent is known after
+ * a sweep without errors.
+ */
+static size_t missing_ports(const osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2 && osm->subn.subnet_initialization_error; i++)
+		n += pair->guid[i] && !osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+	return n;
+}
+
+static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
+		      const struct vhca_osm_switch_set *at, bool resend)
+{
+	osm_opensm_t *osm = osm_of(ctx);
+	size_t n;
+
+	if (resend)
+		cl_plock_excl_acquire(&osm->lock);
+	else
+		cl_plock_acquire(&osm->lock);
+	n = vhca_osm_smps_ports(osm, pair, resend) + vhca_osm_smps_blocks(osm, pair, at, resend) +
+	    missing_keys(ctx, pair);
+	if (!at)
+		n += missing_ports(osm, pair);
+	cl_plock_release(&osm->lock);
+	return n;
+}
+
+/* What OpenSM wants a port to have is of the file that it has read last. */
+static int keys_not_shown(const struct vhca_osm_service *service, uint64_t guid,
+			  struct vhca_error *err)
+{
+	const char *problem = vhca_osm_service_problem(service);
+	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			       "OpenSM has not read the newest P_Keys of port %s yet",
+			       VHCA_GUID_STR(guid));
+
+	if (problem[0])
+		vhca_error_hint(err, "%s", problem);
+	return r;
+}
+
+/* The other one's keys hold up nobody but its own report: its hypervisor may be dead. */
+static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	bool there;
+
+	if (!pair->vports)
+		return 0;
+	if (!vhca_osm_service_has_shown(lids->service, pair->guid[0]))
+		return keys_not_shown(lids->service, pair->guid[0], err);
+	cl_plock_acquire(&osm->lock);
+	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
+	cl_plock_release(&osm->lock);
+	if (!there)
+		return keys_on_the_way(pair->guid[0], err);
+	return vhca_osm_service_check_keys(lids->service, pair->guid[0], err);
+}
+
+static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
+		    const struct vhca_osm_switch_set *at, bool send)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	size_t n;
+
+	if (!lids->drain || pair->dynamic)
+		return 0;
+	if (send)
+		cl_plock_excl_acquire(&osm->lock);
+	else
+		cl_plock_acquire(&osm->lock);
+	n = vhca_osm_smps_undrained(osm, pair, at, send);
+	cl_plock_release(&osm->lock);
+	return n;
+}
+
+/* ---- the change ---- */
+
+static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
+			osm_port_t *const port[static 2])
+{
+	for (int i = 0; i < 2; i++) {
+		port[i]->lid = cl_hton16(pair->lid[1 - i]);
+		osm_physp_set_base_lid(port[i]->p_physp, 0); /* until the port says so itself */
+		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port[i]);
+	}
+}
+
+static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+{
+	osm_opensm_t *osm = lids->osm;
+	osm_port_t *port[2];
+
+	for (int i = 0; i < 2; i++)
+		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+	if (!pair->vports) {
+		change_lids(osm, pair, port);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		vhca_osm_pkeys_moves(osm, &lids->subnet->pkeys, pair->guid[i]);
+	vhca_osm_vports_exchange(osm, port);
+}
+
+/*
+ * Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite
+ * the same ones. So vports keep theirs like skyline moves, where that is possible.
+ */
+static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
+				       const struct vhca_osm_lid_pair *pair,
+				       enum vhca_osm_move_mode mode)
+{
+	return pair->vports && vhca_osm_routing_can_skyline(lids->routing) ? VHCA_OSM_SKYLINE
+									   : mode;
+}
+
+/* Of a dynamic LID's pair, nothing changes for the PF. */
+static void change_tables(const struct planned *planned, const struct vhca_osm_lid_pair *pair)
+{
+	int lids = pair->dynamic ? 1 : 2;
+
+	for (size_t c = 0; c < planned->p.n; c++) {
+		const struct vhca_osm_lft_change *change = &planned->p.changes[c];
+		osm_switch_t *sw = planned->s->switches[change->sw];
+
+		for (int i = 0; i < lids; i++)
+			if (pair->lid[i] < sw->lft_size)
+				sw->new_lft[pair->lid[i]] = change->port[i];
+	}
+}
+
+static void sweep(void *ctx)
+{
+	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
+}
+
+static void send_keys(void *ctx)
+{
+	struct vhca_osm_lids *lids = ctx;
+
+	if (lids->keys_lack && vhca_osm_opensm_ops.apply(lids->subnet) < 0)
+		vhca_osm_opensm_ops.sweep(lids->subnet);
+	lids->keys_lack = false;
+}
+
+/* The lock is held exclusively. */
+static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		      const struct vhca_osm_switch_set *at, const struct planned *planned,
+		      struct vhca_osm_lid_cost *ret)
+{
+	osm_opensm_t *osm = lids->osm;
+
+	if (!pair->dynamic)
+		change_ports(lids, pair);
+	change_tables(planned, pair);
+	if (pair->dynamic)
+		vhca_osm_routing_copied(lids->routing, pair->lid,
+					pair->dynamic == VHCA_OSM_LID_GIVEN);
+	else
+		vhca_osm_routing_moved(lids->routing, pair->lid,
+				       kept_as(lids, pair, planned->p.mode));
+	ret->mode = planned->p.mode;
+	ret->switches = planned->p.n;
+	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
+	ret->lft_smps = vhca_osm_smps_blocks(osm, pair, at, true);
+	lids->keys_lack |= missing_keys(lids, pair) > 0;
+}
+
+static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
+		     const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		     struct vhca_error *err)
+{
+	struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	struct planned planned;
+	int r;
+
+	cl_plock_excl_acquire(&osm->lock);
+	r = plan_now(lids, pair, mode, &planned, err);
+	if (r == 0) {
+		r = check_switches(&planned, at, err);
+		if (r == 0)
+			carry_out(lids, pair, at, &planned, ret);
+		vhca_osm_lid_plan_done(&planned.p);
+	}
+	cl_plock_release(&osm->lock);
+	return r;
+}
+
+/* A byte that OpenSM's sweeper writes. */
+static bool is_master(void *ctx)
+{
+	return osm_of(ctx)->subn.sm_state == IB_SMINFO_STATE_MASTER;
+}
+
+static size_t dynamic_lids(void *ctx)
+{
+	const struct vhca_osm_lids *lids = ctx;
+
+	return lids->dynamic->n;
+}
+
+static unsigned int timeout_ms(void *ctx)
+{
+	const osm_subn_opt_t *opt = &osm_of(ctx)->subn.opt;
+
+	return opt->transaction_timeout * (opt->transaction_retries + 1) + 200;
+}
+
+const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
+	.resolve = resolve,
+	.plan = plan,
+	.remember = remember,
+	.drain = drain,
+	.send = send_move,
+	.send_keys = send_keys,
+	.missing = missing,
+	.check_done = check_done,
+	.is_master = is_master,
+	.timeout_ms = timeout_ms,
+	.dynamic_lids = dynamic_lids,
+	.find = vhca_osm_place_find,
+	.info = vhca_osm_place_info,
+	.sweep = sweep,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_OSM_PAST_MASTER_H
+#define VHCA_OPENSM_OSM_PAST_MASTER_H
+/*
+ * Who was master last, by what the ports show (PortInfo, MasterSMLID): an OpenSM that starts alone
+ * may have been away since it was.
+ */
+
+struct osm_opensm;
+
+/*
+ * To be called at the end of discovery, by the sweeper. If this OpenSM is about to become master
+ * and another one was since, it is made to come out of standby: then it does not take the LIDs from
+ * a file that is older than the other one's moves. Takes OpenSM's lock.
+ */
+void vhca_osm_past_master_heed(struct osm_opensm *osm);
+
+#endif

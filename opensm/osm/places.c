@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/places.h"
+
+#include "common/base/text.h"
+#include "opensm/osm/lids.h"
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <complib/cl_passivelock.h>
+#include <complib/cl_ptr_vector.h>
+#include <complib/cl_qmap.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+
+struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
+{
+	const cl_qmap_t *ports = &subn->port_guid_tbl;
+	osm_port_t *port = osm_get_port_by_lid_ho(subn, lid);
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); !port && lid && i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		if (((osm_port_t *)i)->lid == cl_hton16(lid))
+			port = (osm_port_t *)i;
+	return port;
+}
+
+/* A port has several LIDs only under LMC, where none of them moves. */
+void vhca_osm_places_unlist(struct osm_opensm *osm)
+{
+	cl_ptr_vector_t *by_lid = &osm->subn.port_lid_tbl;
+
+	cl_plock_excl_acquire(&osm->lock);
+	for (size_t lid = 1; !osm->subn.opt.lmc && lid < cl_ptr_vector_get_size(by_lid); lid++) {
+		const osm_port_t *port = cl_ptr_vector_get(by_lid, lid);
+
+		if (port && cl_ntoh16(osm_port_get_base_lid(port)) != lid)
+			(void)cl_ptr_vector_set(by_lid, lid, NULL);
+	}
+	cl_plock_release(&osm->lock);
+}
+
+static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
+{
+	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	ret->port_guid = cl_ntoh64(port->guid);
+	ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
+	(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
+	if (there && there->p_node->sw && !ret->is_switch) {
+		ret->switch_guid = cl_ntoh64(osm_node_get_node_guid(there->p_node));
+		ret->switch_port = there->port_num;
+	}
+}
+
+bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(lids->dynamic, lid);
+	osm_opensm_t *osm = lids->osm;
+	const osm_port_t *port;
+
+	*ret = (struct vhca_osm_lid_place){0};
+	cl_plock_acquire(&osm->lock);
+	port = vhca_osm_port_by_lid(&osm->subn, lid);
+	if (row && (!port || cl_ntoh64(port->guid) == row->vguid))
+		ret->vguid = row->vguid; /* OpenSM has not given it to somebody else */
+	if (!port && row)
+		port = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
+	if (port)
+		describe(port, ret);
+	cl_plock_release(&osm->lock);
+	return port != NULL;
+}
+
+static uint16_t highest_lid(const cl_qmap_t *ports)
+{
+	uint16_t highest = 0;
+
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
+
+		highest = lid > highest ? lid : highest;
+	}
+	return highest;
+}
+
+void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+
+	cl_plock_acquire(&osm->lock);
+	*ret = (struct vhca_osm_fabric_info){
+		.switches = cl_qmap_count(&osm->subn.sw_guid_tbl),
+		.ports = cl_qmap_count(&osm->subn.port_guid_tbl),
+		.max_lid = highest_lid(&osm->subn.port_guid_tbl),
+		.dynamic_lids = lids->dynamic->n,
+		.dynamic_max = lids->dynamic->max,
+		.sm_lid = cl_ntoh16(osm->subn.sm_base_lid),
+		.sm_port_guid = cl_ntoh64(osm->subn.sm_port_guid),
+		.engine = vhca_osm_routing_name(lids->routing),
+	};
+	cl_plock_release(&osm->lock);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/smps.h"
+
+#include <string.h>
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <complib/cl_qmap.h>
+#include <opensm/osm_msgdef.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
+#include <opensm/osm_switch.h>
+
+_Static_assert(VHCA_OSM_LFT_BLOCK == IB_SMP_DATA_SIZE, "one LID a byte");
+
+/* Which entries a switch is to have. */
+enum content {
+	WANTED,	 /* as in OpenSM's own tables */
+	DRAINED, /* the same, but the LIDs of the pair are dropped */
+};
+
+/* False beyond the switch's table. */
+static bool block_of(const osm_switch_t *sw, unsigned int block,
+		     const struct vhca_osm_lid_pair *pair, enum content content,
+		     uint8_t ret[static IB_SMP_DATA_SIZE])
+{
+	size_t at = (size_t)block * IB_SMP_DATA_SIZE;
+
+	if (!sw->new_lft || at + IB_SMP_DATA_SIZE > sw->lft_size)
+		return false;
+	(void)memcpy(ret, sw->new_lft + at, IB_SMP_DATA_SIZE);
+	for (int i = 0; i < 2 && content == DRAINED; i++)
+		if (pair->lid[i] / VHCA_OSM_LFT_BLOCK == block)
+			ret[pair->lid[i] % VHCA_OSM_LFT_BLOCK] = VHCA_OSM_NO_PATH;
+	return true;
+}
+
+static void send_block(osm_opensm_t *osm, osm_switch_t *sw, unsigned int block,
+		       const uint8_t payload[static IB_SMP_DATA_SIZE])
+{
+	osm_physp_t *physp = osm_node_get_physp_ptr(sw->p_node, 0);
+	osm_madw_context_t context = {0};
+
+	if (!physp)
+		return;
+	context.lft_context.node_guid = osm_node_get_node_guid(sw->p_node);
+	context.lft_context.set_method = TRUE;
+	/*
+	 * As OpenSM itself: the answer brings the content back; without one the next sweep sees
+	 * that it differs.
+	 */
+	(void)memset(sw->lft + (size_t)block * IB_SMP_DATA_SIZE, 0, IB_SMP_DATA_SIZE);
+	(void)osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, IB_SMP_DATA_SIZE,
+			  IB_MAD_ATTR_LIN_FWD_TBL, cl_hton32(block), FALSE,
+			  ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
+			  &context);
+}
+
+/* The client of a moved LID has to register anew with the SA: multicast groups, notices. */
+static bool reregister(const osm_opensm_t *osm, const osm_physp_t *physp)
+{
+	return !osm->subn.opt.no_clients_rereg &&
+	       (physp->port_info.capability_mask & IB_PORT_CAP_HAS_CLIENT_REREG);
+}
+
+static void send_lid(osm_opensm_t *osm, const osm_port_t *port)
+{
+	osm_physp_t *physp = port->p_physp;
+	uint8_t payload[IB_SMP_DATA_SIZE] = {0};
+	ib_port_info_t info = physp->port_info;
+	osm_madw_context_t context = {0};
+
+	info.state_info2 = 0x02; /* physical state: no change; after link down: polling */
+	ib_port_info_set_port_state(&info, IB_LINK_NO_CHANGE);
+	info.m_key = osm->subn.opt.m_key;
+	info.base_lid = port->lid;
+	info.master_sm_base_lid = osm->subn.sm_base_lid;
+	ib_port_info_set_client_rereg(&info, reregister(osm, physp));
+	(void)memcpy(payload, &info, sizeof(info));
+	context.pi_context.node_guid = osm_node_get_node_guid(port->p_node);
+	context.pi_context.port_guid = osm_physp_get_port_guid(physp);
+	context.pi_context.set_method = TRUE;
+	context.pi_context.client_rereg = reregister(osm, physp);
+	(void)osm_req_set(&osm->sm, osm_physp_get_dr_path_ptr(physp), payload, sizeof(payload),
+			  IB_MAD_ATTR_PORT_INFO, cl_hton32(osm_physp_get_port_num(physp)), FALSE,
+			  ib_port_info_get_m_key(&physp->port_info), 0, CL_DISP_MSGID_NONE,
+			  &context);
+}
+
+/* Blocks of the pair's LIDs that a switch does not have as it should. */
+static size_t switch_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
+				osm_switch_t *sw, enum content content, bool send)
+{
+	unsigned int block[2] = {pair->lid[0] / VHCA_OSM_LFT_BLOCK,
+				 pair->lid[1] / VHCA_OSM_LFT_BLOCK};
+	int blocks = block[0] == block[1] ? 1 : 2;
+	size_t n = 0;
+
+	for (int b = 0; b < blocks; b++) {
+		const uint8_t *has = sw->lft + (size_t)block[b] * IB_SMP_DATA_SIZE;
+		uint8_t shall[IB_SMP_DATA_SIZE];
+
+		if (!block_of(sw, block[b], pair, content, shall) ||
+		    memcmp(has, shall, sizeof(shall)) == 0)
+			continue;
+		n++;
+		if (send)
+			send_block(osm, sw, block[b], shall);
+	}
+	return n;
+}
+
+/* One that has gone has nothing to acknowledge. */
+static size_t set_difference(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
+			     const struct vhca_osm_switch_set *at, enum content content, bool send)
+{
+	size_t n = 0;
+
+	for (size_t s = 0; s < at->n; s++) {
+		osm_switch_t *sw = osm_get_switch_by_guid(&osm->subn, cl_hton64(at->guids[s]));
+
+		if (sw)
+			n += switch_difference(osm, pair, sw, content, send);
+	}
+	return n;
+}
+
+size_t vhca_osm_smps_blocks(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			    const struct vhca_osm_switch_set *at, bool send)
+{
+	const cl_qmap_t *map = &osm->subn.sw_guid_tbl;
+	size_t n = 0;
+
+	if (at)
+		return set_difference(osm, pair, at, WANTED, send);
+	for (cl_map_item_t *i = cl_qmap_head(map); i != cl_qmap_end(map); i = cl_qmap_next(i))
+		n += switch_difference(osm, pair, (osm_switch_t *)i, WANTED, send);
+	return n;
+}
+
+size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair,
+			       const struct vhca_osm_switch_set *at, bool send)
+{
+	return set_difference(osm, pair, at, DRAINED, send);
+}
+
+static uint16_t lid_after(const struct vhca_osm_lid_pair *pair, int i)
+{
+	return pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
+}
+
+size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair, bool send)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < 2; i++) {
+		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+
+		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after(pair, i) ||
+		    port->p_physp->port_info.base_lid == port->lid)
+			continue;
+		n++;
+		if (send)
+			send_lid(osm, port);
+	}
+	return n;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/osm/vports.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opensm/osm/guid_tables.h"
+#include "opensm/osm/key_tables.h"
+
+/* before its siblings: the layout of their structures depends on it */
+#include <opensm/osm_config.h>
+
+#include <opensm/osm_db_pack.h>
+#include <opensm/osm_mcm_port.h>
+#include <opensm/osm_multicast.h>
+#include <opensm/osm_opensm.h>
+#include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
+
+#define TABLES_UNKNOWN 2 /* osm_physp_t.need_update, as of a port that OpenSM has just found */
+
+/* The switch's port that an HCA's is plugged into; NULL if it is at no switch. */
+static const osm_physp_t *plugged_into(const struct osm_subn *subn, uint64_t port_guid)
+{
+	const osm_port_t *port = osm_get_port_by_guid(subn, cl_hton64(port_guid));
+	const osm_physp_t *there = port && port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	return there && there->p_node->sw ? there : NULL;
+}
+
+bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid)
+{
+	const osm_physp_t *at = plugged_into(subn, port_guid),
+			  *hca = plugged_into(subn, hca_port_guid);
+
+	return at && hca && at->p_node == hca->p_node && at->port_num > hca->port_num;
+}
+
+struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_port_guid,
+				   uint16_t vport)
+{
+	const osm_physp_t *there = plugged_into(subn, hca_port_guid);
+	const osm_physp_t *at;
+
+	if (!there ||
+	    (unsigned int)there->port_num + vport >= osm_node_get_num_physp(there->p_node))
+		return NULL;
+	at = osm_node_get_physp_ptr(there->p_node, (uint8_t)(there->port_num + vport));
+	if (!at || !at->p_remote_physp)
+		return NULL;
+	return osm_get_port_by_guid(subn, osm_physp_get_port_guid(at->p_remote_physp));
+}
+
+static const osm_node_t *cabled_to(const osm_node_t *node, uint8_t port)
+{
+	const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, port);
+
+	return here && here->p_remote_physp ? here->p_remote_physp->p_node : NULL;
+}
+
+unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
+{
+	const osm_node_t *leaf = NULL;
+
+	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
+		const osm_node_t *there = cabled_to(node, p);
+
+		if (!there || !there->sw || there == leaf)
+			continue;
+		if (leaf)
+			return 2;
+		leaf = there;
+	}
+	return leaf != NULL;
+}
+
+static bool has_hca_before(const osm_physp_t *at)
+{
+	for (uint8_t p = 1; p < at->port_num; p++) {
+		const osm_node_t *there = cabled_to(at->p_node, p);
+
+		if (there && osm_node_get_type(there) == IB_NODE_TYPE_CA)
+			return true;
+	}
+	return false;
+}
+
+static bool shows_physical(const osm_port_t *port)
+{
+	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
+
+	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
+		return true;
+	return there && there->p_node->sw &&
+	       (vhca_osm_switch_leaves(there->p_node) != 1 || !has_hca_before(there));
+}
+
+void vhca_osm_physical_note(const struct osm_subn *subn, struct vhca_osm_physical *p)
+{
+	const cl_qmap_t *ports = &subn->port_guid_tbl;
+	uint64_t *list = calloc(cl_qmap_count(ports) + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!list) /* what was seen before goes on to hold */
+		return;
+	for (const cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports);
+	     i = cl_qmap_next(i))
+		if (shows_physical((const osm_port_t *)i))
+			list[n++] = ((const osm_port_t *)i)->guid;
+	free(p->guids);
+	p->guids = list;
+	p->n = n;
+}
+
+static int by_guid(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+bool vhca_osm_physical_has(const struct osm_subn *subn, const struct vhca_osm_physical *p,
+			   uint64_t port_guid)
+{
+	uint64_t key = cl_hton64(port_guid);
+	const osm_port_t *port;
+
+	if (p->guids)
+		return bsearch(&key, p->guids, p->n, sizeof(key), by_guid) != NULL;
+	port = osm_get_port_by_guid(subn, key);
+	return port && shows_physical(port);
+}
+
+void vhca_osm_physical_done(struct vhca_osm_physical *p)
+{
+	free(p->guids);
+	*p = (struct vhca_osm_physical){.n = 0};
+}
+
+/* OpenSM's file of who is next to whom. */
+static void note_neighbours(osm_opensm_t *osm, const osm_physp_t *a, const osm_physp_t *b)
+{
+	uint64_t guid[2] = {cl_ntoh64(osm_physp_get_port_guid(a)),
+			    cl_ntoh64(osm_physp_get_port_guid(b))};
+
+	(void)osm_db_neighbor_set(osm->subn.p_neighbor, guid[0], a->port_num, guid[1], b->port_num);
+	(void)osm_db_neighbor_set(osm->subn.p_neighbor, guid[1], b->port_num, guid[0], a->port_num);
+}
+
+static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
+{
+	osm_physp_link(physp, there);
+	physp->need_update =
+		TABLES_UNKNOWN; /* of a switch's port it would also mean a new routing */
+	note_neighbours(osm, physp, there);
+	osm_physp_set_base_lid(physp, 0); /* until the port says so itself */
+}
+
+/* cl_item_obj() without its typeof. */
+static const osm_mcm_port_t *member_of(const cl_list_item_t *item)
+{
+	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
+}
+
+/* The switches send to where the members were. */
+static void reroute_groups(osm_opensm_t *osm, const osm_port_t *port)
+{
+	const cl_list_item_t *item = cl_qlist_head(&port->mcm_list);
+
+	for (; item != cl_qlist_end(&port->mcm_list); item = cl_qlist_next(item))
+		osm_sm_reroute_mlid(&osm->sm, member_of(item)->mgrp->mlid);
+}
+
+void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2])
+{
+	osm_physp_t *a = port[0]->p_physp, *b = port[1]->p_physp;
+	osm_physp_t *at_a = a->p_remote_physp, *at_b = b->p_remote_physp;
+	ib_port_info_t info = a->port_info;
+	ib_mlnx_ext_port_info_t ext_info = a->ext_port_info;
+	osm_dr_path_t path = a->dr_path;
+
+	a->port_info = b->port_info;
+	b->port_info = info;
+	a->ext_port_info = b->ext_port_info;
+	b->ext_port_info = ext_info;
+	a->dr_path = b->dr_path;
+	b->dr_path = path;
+	vhca_osm_key_tables_exchange(&osm->subn, a, b);
+	plug_in(osm, a, at_b);
+	plug_in(osm, b, at_a);
+	for (int i = 0; i < 2; i++) {
+		vhca_osm_guid_table_fit(port[i]->p_physp);
+		reroute_groups(osm, port[i]);
+	}
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_TESTS_SIM_HOSTS_CHAOS_SCHEDULE_H
+#define VHCA_TESTS_SIM_HOSTS_CHAOS_SCHEDULE_H
+/*
+ * A random schedule: hosts, guests, odds and a list of actions, all from a seed. Each action has a
+ * number of its own to draw from, so that leaving one out leaves the others as they are.
+ */
+#include "tests/sim/hosts/chaos.h"
+
+#define CHAOS_ACTIONS 100
+
+/*
+ * What is known to break invariant 3, and is left out of the others (docs/design/0006-chaos.md says
+ * why).
+ */
+enum chaos_unsafe {
+	CHAOS_SAFE,
+	/* power fails, and messages to and from the SM are lost, or it is away */
+	CHAOS_POWER_LOSSY,
+	CHAOS_POWER_AWAY,
+	CHAOS_BLIND, /* orchestrators migrate without looking */
+	CHAOS_UNSAFES
+};
+
+struct chaos_schedule {
+	uint64_t seed;
+	enum chaos_unsafe unsafe;
+	bool leave_out[CHAOS_ACTIONS];
+	enum chaos_breakage breakage;
+};
+
+/* Who is killed at which of his steps. */
+struct chaos_ambush {
+	int host; /* -1: nobody */
+	unsigned int in;
+	bool power; /* his host's fails */
+	uint64_t off_ms;
+};
+
+struct chaos_play {
+	struct chaos c;
+	struct chaos_ambush ambush;
+	unsigned int last_guest;
+	enum chaos_unsafe unsafe;
+	bool power; /* may fail; then the SM is always there (0006: what is known to break) */
+};
+
+/* True: nothing was broken, and everything came to rest; else p->c.why says what. */
+bool chaos_play(struct chaos_play *p, const struct chaos_schedule *s, bool trace);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The SM: the plugin's own table behind the requests that the production outbox makes
+ * (docs/design/0001-foundation.md, 0002). Its state survives it, as the plugin's file does.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/http/json.h"
+#include "opensm/bindings/nodes.h"
+#include "tests/sim/hosts/chaos.h"
+
+#define PORT_KEYS 128
+
+const struct vhca_osm_binding *chaos_sm_owner(const struct chaos *c, uint64_t vguid)
+{
+	return vhca_osm_table_find(c->table, vguid);
+}
+
+static void add_what_is_known(const struct chaos *c, uint64_t vguid, struct json_object *doc)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(c->table, vguid);
+
+	if (!b)
+		return;
+	vhca_json_add_u64(doc, "known_epoch", b->epoch);
+	vhca_json_add_bool(doc, "bound", !b->withdrawn);
+	if (!b->withdrawn)
+		vhca_json_add_guid(doc, "port_guid", b->port_guid);
+}
+
+static int refuse(const struct chaos *c, uint64_t vguid, const struct vhca_error *err,
+		  struct json_object **ret)
+{
+	*ret = vhca_json_problem(err);
+	add_what_is_known(c, vguid, *ret);
+	return vhca_json_problem_status(err);
+}
+
+/* The place: {port_guid, gid_index, lid}. */
+static int parse_place(struct json_object *o, struct vhca_osm_binding *ret, struct vhca_error *err)
+{
+	uint64_t index = 0, lid = 0;
+	int r = vhca_json_get_guid(o, "port_guid", &ret->port_guid, err);
+
+	if (!r)
+		r = vhca_json_get_u64(o, "gid_index", UINT16_MAX, &index, err);
+	if (!r)
+		r = vhca_json_get_u64(o, "lid", UINT16_MAX, &lid, err);
+	ret->gid_index = (uint16_t)index;
+	ret->lid = (uint16_t)lid;
+	return r;
+}
+
+static int put(struct chaos *c, struct json_object *o, struct json_object *where,
+	       struct vhca_osm_binding *b, bool check, struct vhca_error *err)
+{
+	uint16_t keys[VHCA_SM_PKEYS_MAX];
+	size_t n = 0;
+	int r = parse_place(where, b, err);
+
+	if (!r)
+		r = vhca_json_get_u64(o, "epoch", UINT64_MAX - 1, &b->epoch, err);
+	if (!r)
+		r = vhca_json_get_pkeys(o, "pkeys", keys, VHCA_SM_PKEYS_MAX, &n, err);
+	if (r)
+		return r;
+	b->n_pkeys = (uint16_t)n;
+	b->pkeys = keys;
+	check = check || chaos_is(c, CHAOS_FORGETFUL_SM);
+	r = check ? vhca_osm_table_check(c->table, b, PORT_KEYS, err)
+		  : vhca_osm_table_put(c->table, b, PORT_KEYS, err);
+	if (chaos_is(c, CHAOS_NO_FENCE))
+		r = 0;
+	b->pkeys = NULL;
+	chaos_trace(c, "SM: %s 0x%llx epoch %llu at 0x%llx: %s", check ? "check" : "bind",
+		    (unsigned long long)b->vguid, (unsigned long long)b->epoch,
+		    (unsigned long long)b->port_guid, r ? err->code : "yes");
+	return r;
+}
+
+static int put_binding(struct chaos *c, const char *guid, struct json_object *body,
+		       struct json_object **ret)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_binding b = {0};
+
+	if (vhca_guid_parse(guid, &b.vguid))
+		return 400;
+	if (put(c, body, body, &b, false, &err) < 0)
+		return refuse(c, b.vguid, &err, ret);
+	*ret = json_object_new_object();
+	vhca_json_add_guid(*ret, "vguid", b.vguid);
+	return 200;
+}
+
+/* No port is pinned: each host is whose it says to be. */
+static int check_withdrawer(const struct chaos *c, uint64_t vguid, uint64_t epoch,
+			    uint64_t port_guid, struct vhca_error *err)
+{
+	static const struct vhca_osm_agents none;
+	static const struct vhca_osm_node host = {.name = "host"};
+
+	return vhca_osm_node_check_withdrawal(&none, c->table, &host, vguid, epoch, port_guid, err);
+}
+
+static int delete_binding(struct chaos *c, const char *tail, struct json_object **ret)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	char guid[VHCA_GUID_STRLEN];
+	const char *query = strstr(tail, "?epoch="), *port = strstr(tail, "&port_guid=");
+	uint64_t vguid, epoch, port_guid = 0;
+
+	if (!query || (size_t)(query - tail) >= sizeof(guid))
+		return 400;
+	memcpy(guid, tail, (size_t)(query - tail));
+	guid[query - tail] = '\0';
+	epoch = strtoull(query + strlen("?epoch="), NULL, 10);
+	if (vhca_guid_parse(guid, &vguid) || !port ||
+	    vhca_guid_parse(port + strlen("&port_guid="), &port_guid))
+		return 400;
+	if (check_withdrawer(c, vguid, epoch, port_guid, &err) < 0 ||
+	    vhca_osm_table_withdraw(c->table, vguid, epoch, port_guid, &err) < 0)
+		return refuse(c, vguid, &err, ret);
+	chaos_trace(c, "SM: withdraw 0x%llx epoch %llu", (unsigned long long)vguid,
+		    (unsigned long long)epoch);
+	*ret = json_object_new_object();
+	vhca_json_add_guid(*ret, "vguid", vguid);
+	vhca_json_add_string(*ret, "state", "withdrawn");
+	return 200;
+}
+
+static int move(struct chaos *c, struct json_object *body, struct json_object **ret)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_binding b = {0};
+	const char *phase = NULL;
+	bool commit;
+	int r = vhca_json_get_guid(body, "vguid", &b.vguid, &err);
+
+	if (!r)
+		r = vhca_json_get_string(body, "phase", &phase, &err);
+	commit = phase && !strcmp(phase, "commit");
+	if (!r)
+		r = put(c, body, json_object_object_get(body, "to"), &b, !commit, &err);
+	if (r < 0)
+		return refuse(c, b.vguid, &err, ret);
+	*ret = json_object_new_object();
+	vhca_json_add_string(*ret, "state", commit ? "committed" : "prepared");
+	return 200;
+}
+
+static int declare(struct chaos *c, const char *port, struct json_object *body,
+		   struct json_object **ret)
+{
+	uint16_t keys[VHCA_SM_PORT_PKEYS_MAX];
+	struct vhca_error err = VHCA_ERROR_INIT;
+	uint64_t guid;
+	size_t n = 0;
+	int r;
+
+	if (vhca_guid_parse(port, &guid))
+		return 400;
+	r = vhca_json_get_pkeys(body, "pkeys", keys, VHCA_SM_PORT_PKEYS_MAX, &n, &err);
+	if (!r)
+		r = vhca_osm_table_declare(c->table, guid, keys, n, PORT_KEYS, &err);
+	if (r < 0)
+		return refuse(c, 0, &err, ret);
+	*ret = json_object_new_object();
+	vhca_json_add_guid(*ret, "port_guid", guid);
+	return 200;
+}
+
+int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
+		    struct json_object **ret)
+{
+	static const char bindings[] = "/v1/bindings/", members[] = "/v1/members/";
+	int status = 404;
+
+	if (!strncmp(path, bindings, strlen(bindings)))
+		status = !strcmp(method, "PUT") ? put_binding(c, path + strlen(bindings), body, ret)
+						: delete_binding(c, path + strlen(bindings), ret);
+	else if (!strncmp(path, members, strlen(members)))
+		status = declare(c, path + strlen(members), body, ret);
+	else if (!strcmp(path, "/v1/moves"))
+		status = move(c, body, ret);
+	chaos_check_vfs(c);
+	return status;
+}

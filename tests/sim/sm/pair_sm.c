@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "tests/sim/sm/pair_sm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/http/json.h"
+
+#define PORT_KEYS 128
+
+static void must(bool ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "# SM: %s\n", what);
+	abort();
+}
+
+void pair_sm_init(struct pair_sm *sm)
+{
+	static const struct vhca_osm_limits limits = {64, 64, 64, 64};
+
+	memset(sm, 0, sizeof(*sm));
+	must(vhca_osm_table_new(&limits, false, &sm->table) == 0, "out of memory");
+}
+
+void pair_sm_done(struct pair_sm *sm)
+{
+	vhca_osm_table_free(sm->table);
+}
+
+static struct vhca_sm_binding drop(struct pair_sm_line *line, unsigned int i)
+{
+	struct vhca_sm_binding b = line->reports[i].binding;
+
+	line->n--;
+	memmove(&line->reports[i], &line->reports[i + 1], (line->n - i) * sizeof(line->reports[0]));
+	return b;
+}
+
+/* ---- the agents' side ---- */
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	struct pair_sm_line *line = arg;
+
+	(void)answer;
+	(void)reason;
+	(void)doc;
+	for (unsigned int i = 0; i < line->n; i++)
+		if (line->reports[i].binding.vguid == binding->vguid)
+			drop(line, i); /* the newest state is what is sent */
+	must(line->n < PAIR_SM_REPORTS_MAX, "too many reports at once");
+	line->reports[line->n++] = (struct pair_sm_report){.binding = *binding};
+}
+
+void pair_sm_started(struct pair_sm *sm, unsigned int h, struct world *w)
+{
+	struct pair_sm_line *line = &sm->lines[h];
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none}; /* hands over what is durable */
+
+	line->w = w;
+	line->n = 0;
+	if (vhca_outbox_new(&conf, w->loop, w->store, NULL, on_report, line, &line->outbox, &err))
+		must(false, err.msg);
+	vhca_engine_set_outbox(w->engine, line->outbox);
+}
+
+void pair_sm_stopping(struct pair_sm *sm, unsigned int h)
+{
+	sm->lines[h].outbox = vhca_outbox_free(sm->lines[h].outbox);
+	sm->lines[h].n = 0;
+}
+
+/* ---- the SM's side ---- */
+
+const struct pair_sm_report *pair_sm_next(const struct pair_sm *sm, unsigned int h)
+{
+	return sm->lines[h].n ? &sm->lines[h].reports[0] : NULL;
+}
+
+/* As the plugin does it, when the binding is in effect. */
+static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
+{
+	if (!b->bound && !b->keep_lid)
+		sm->lid_at = 0;
+	if (!b->dynamic_lid)
+		return;
+	sm->lids_given += sm->lid_at == 0;
+	sm->lid_at = b->port_guid;
+}
+
+static int put_binding(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+{
+	struct vhca_sm_binding copy = *b;
+	struct vhca_osm_binding want = {
+		.vguid = b->vguid,
+		.epoch = b->epoch,
+		.port_guid = b->port_guid,
+		.gid_index = b->gid_index,
+		.lid = b->lid,
+		.n_pkeys = b->n_pkeys,
+		.pkeys = copy.pkeys,
+	};
+
+	if (!b->bound)
+		return vhca_osm_table_withdraw(sm->table, b->vguid, b->epoch, b->port_guid, err);
+	return vhca_osm_table_put(sm->table, &want, PORT_KEYS, err);
+}
+
+static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+{
+	bool not_its_own =
+		vhca_osm_table_is_another_owners(sm->table, b->vguid, b->epoch, b->port_guid);
+	int r = put_binding(sm, b, err);
+
+	if (r == 0 && !not_its_own)
+		move_lid(sm, b);
+	return r;
+}
+
+static struct json_object *what_is_known(const struct pair_sm *sm, uint64_t vguid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(sm->table, vguid);
+	struct json_object *doc = json_object_new_object();
+
+	vhca_json_add_u64(doc, "known_epoch", b->epoch);
+	vhca_json_add_bool(doc, "bound", !b->withdrawn);
+	if (!b->withdrawn)
+		vhca_json_add_guid(doc, "port_guid", b->port_guid);
+	return doc;
+}
+
+void pair_sm_take(struct pair_sm *sm, unsigned int h)
+{
+	struct pair_sm_line *line = &sm->lines[h];
+	struct vhca_sm_binding b = drop(line, 0);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct json_object *doc;
+
+	if (put(sm, &b, &err) == 0) {
+		vhca_engine_sm_answer(line->w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+		return;
+	}
+	doc = what_is_known(sm, b.vguid);
+	vhca_engine_sm_answer(line->w->engine, &b,
+			      err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
+			      err.msg, doc);
+	json_object_put(doc);
+}
+
+void pair_sm_lose(struct pair_sm *sm, unsigned int h)
+{
+	struct vhca_sm_binding b = drop(&sm->lines[h], 0);
+
+	(void)put(sm, &b, NULL);
+}
+
+void pair_sm_delay(struct pair_sm *sm, unsigned int h)
+{
+	struct pair_sm_line *line = &sm->lines[h];
+
+	for (unsigned int i = 0; i < line->n; i++) {
+		if (line->reports[i].delayed)
+			continue;
+		line->reports[i].delayed = true;
+		vhca_engine_sm_answer(line->w->engine, &line->reports[i].binding, VHCA_SM_RETRY,
+				      "the SM is down", NULL);
+	}
+}
+
+bool pair_sm_outbids(const struct pair_sm *sm, uint64_t vguid, uint64_t epoch, uint64_t port_guid)
+{
+	const struct vhca_osm_binding *b = vhca_osm_table_find(sm->table, vguid);
+
+	return b && !b->withdrawn && b->port_guid == port_guid && b->epoch > epoch;
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A healthy VF in a guest, and one thing after the other that goes wrong with it. */
+#include "agent/explain/explain.h"
+
+#include "tests/unit/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUID UINT64_C(0x02c9ab0000000001)
+
+struct fixture {
+	struct vhca_model model;
+	struct vhca_conf conf;
+	struct vhca_explain ex;
+	struct vhca_hca *hca;
+	struct vhca_vf *vf, *other;
+	struct vhca_claim *claim;
+	struct vhca_domain *dom;
+	struct vhca_finding found[VHCA_EXPLAIN_STEPS];
+};
+
+static struct vhca_vf *add_vf(struct fixture *f, uint16_t index)
+{
+	struct vhca_bdf bdf = {.bus = 1, .fn = (uint8_t)(index + 1)};
+	struct vhca_vf *vf = vhca_model_add_vf(f->hca, bdf, index);
+
+	assert_non_null(vf);
+	vf->present = vf->hw_known = true;
+	vf->state = VHCA_VF_FREE;
+	vf->iommu_group = index + 1;
+	vf->group_size = 1;
+	(void)snprintf(vf->driver, sizeof(vf->driver), "vfio-pci");
+	vf->hw.requested = VHCA_GUID_ALL1;
+	vf->hw.gid_index = (uint16_t)(index + 1);
+	vf->hw.n_virtual = VHCA_PKEY_TABLE_MAX;
+	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++)
+		vf->hw.map[i] = VHCA_PKEY_UNMAPPED;
+	return vf;
+}
+
+static void add_hca(struct fixture *f)
+{
+	f->hca = vhca_model_add_hca(&f->model, (struct vhca_bdf){.bus = 1});
+	assert_non_null(f->hca);
+	f->hca->present = f->hca->managed = true;
+	f->hca->port = 1;
+	(void)snprintf(f->hca->facts.driver, sizeof(f->hca->facts.driver), "mlx4_core");
+	(void)snprintf(f->hca->facts.ibdev, sizeof(f->hca->facts.ibdev), "ibp1s0");
+	f->hca->facts.total_vfs = 8;
+	f->hca->facts.num_vfs = 2;
+	f->hca->ports[0] = (struct vhca_port_state){
+		.port = 1,
+		.state = 4,
+		.phys_state = 5,
+		.is_ib = true,
+		.lid = 7,
+		.sm_lid = 1,
+		.port_guid = 0x0002c90300000011,
+		.n_pkeys = 3,
+		.pkeys = {0xffff, 0x8001, 0x8002},
+	};
+}
+
+static void give_to_guest(struct fixture *f)
+{
+	struct vhca_dom_hostdev dev = {.host = f->vf->bdf};
+	const struct vhca_dom_info info = {.n_hostdevs = 1, .hostdevs = &dev};
+	struct vhca_claim *c = f->claim = vhca_model_add_claim(&f->model);
+
+	assert_non_null(c);
+	c->vf = f->vf;
+	c->told = VHCA_TOLD_ACCEPTED;
+	c->identity = (struct vhca_identity){.guid = GUID, .n_pkeys = 1, .pkeys = {0x8001}};
+	c->domain.b[0] = 0xd0;
+	(void)snprintf(c->domain_name, sizeof(c->domain_name), "vm1");
+	(void)snprintf(c->name, sizeof(c->name), "ib0");
+	f->vf->claim = c;
+	f->vf->state = VHCA_VF_ATTACHED;
+	f->vf->granted = true;
+	f->vf->hw.requested = f->vf->hw.granted = GUID;
+	f->vf->hw.map[0] = 1;
+	f->vf->hw.value[0] = 0x8001;
+	f->dom = vhca_model_add_domain(&f->model);
+	assert_non_null(f->dom);
+	f->dom->info = vhca_dom_info_dup(&info);
+	assert_non_null(f->dom->info);
+	f->dom->info->uuid = c->domain;
+	(void)snprintf(f->dom->info->name, sizeof(f->dom->info->name), "vm1");
+	f->dom->info->n_requests = 1;
+	(void)snprintf(f->dom->info->requests[0].name, VHCA_NAME_MAX, "ib0");
+	(void)snprintf(f->dom->info->requests[0].partition, 16, "0x8001");
+}
+
+static int setup(void **state)
+{
+	static struct fixture f;
+
+	memset(&f, 0, sizeof(f));
+	vhca_model_init(&f.model);
+	vhca_conf_set_defaults(&f.conf);
+	add_hca(&f);
+	f.vf = add_vf(&f, 0);
+	f.other = add_vf(&f, 1);
+	give_to_guest(&f);
+	f.ex = (struct vhca_explain){.model = &f.model,
+				     .conf = &f.conf,
+				     .sm = &vhca_sm_vhcasm,
+				     .sm_reachable = true,
+				     .virt_synced = true};
+	*state = &f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	vhca_model_done(&f->model);
+	return 0;
+}
+
+static const struct vhca_finding *verdict(struct fixture *f)
+{
+	vhca_explain_vf(&f->ex, f->vf, f->found);
+	for (unsigned int i = 0; i < VHCA_EXPLAIN_STEPS; i++) {
+		assert_string_not_equal(f->found[i].text, "");
+		/* One sentence: what is wrong has a way out. */
+		assert_true(f->found[i].status != VHCA_FINDING_WRONG || f->found[i].fix[0]);
+	}
+	return vhca_explain_verdict(f->found, VHCA_EXPLAIN_STEPS);
+}
+
+/*
+ * The verdict is at this step, of this status, and has the words in its sentence and in its way
+ * out.
+ */
+static void expect(struct fixture *f, const char *step, enum vhca_finding_status status,
+		   const char *text, const char *fix)
+{
+	const struct vhca_finding *v = verdict(f);
+
+	assert_non_null(v);
+	if (strcmp(v->step, step) || v->status != status || !strstr(v->text, text) ||
+	    !strstr(v->fix, fix))
+		fail_msg("%s %s: %s -> %s", vhca_finding_status_to_string(v->status), v->step,
+			 v->text, v->fix);
+}
+
+#define WRONG(f, step, text, fix)   expect(f, step, VHCA_FINDING_WRONG, text, fix)
+#define WARNING(f, step, text, fix) expect(f, step, VHCA_FINDING_WARNING, text, fix)
+
+static void a_healthy_vf_is_ok_at_every_step(void **state)
+{
+	static const char *const order[] = {"firmware",	 "PCI",		"IOMMU",	 "driver",
+					    "GUID",	 "link policy", "physical port", "SM",
+					    "partition", "P_Key table", "guest"};
+	struct fixture *f = *state;
+
+	assert_null(verdict(f));
+	for (unsigned int i = 0; i < VHCA_EXPLAIN_STEPS; i++)
+		assert_string_equal(f->found[i].step, order[i]);
+	assert_non_null(strstr(f->found[7].text, "has granted the GUID"));
+	f->vf = f->other;
+	assert_null(verdict(f));
+	assert_non_null(strstr(f->found[10].text, "free"));
+}
+
+static void adapter_and_function(void **state)
+{
+	struct fixture *f = *state;
+
+	f->vf->group_size = 3;
+	WRONG(f, "IOMMU", "2 other devices", "ACS");
+	f->vf->iommu_group = -1;
+	WRONG(f, "IOMMU", "no IOMMU group", "intel_iommu=on");
+	f->ex.busy_ms = 34000;
+	WRONG(f, "PCI", "34 s", "fuser");
+	f->ex.busy_ms = 1200;
+	f->vf->present = false;
+	WRONG(f, "PCI", "does not show", "lspci -s 0000:01:00.1");
+	(void)snprintf(f->hca->problem, sizeof(f->hca->problem), "4 VFs wanted; reboot");
+	(void)snprintf(f->hca->problem_fix, sizeof(f->hca->problem_fix), "reboot");
+	WRONG(f, "firmware", "4 VFs wanted", "reboot");
+	f->hca->problem[0] = '\0';
+	f->hca->facts.total_vfs = 0;
+	WRONG(f, "firmware", "SR-IOV is off", "NUM_OF_VFS");
+	f->hca->present = false;
+	WRONG(f, "firmware", "not there", "lspci");
+}
+
+/* A wrong number of VFs does not bring the port of one that is there down. */
+static void wrong_count_is_no_verdict_on_a_vf_that_exists(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)snprintf(f->hca->problem, sizeof(f->hca->problem), "4 VFs wanted");
+	WARNING(f, "firmware", "4 VFs wanted", "");
+	f->hca->ports[0].state = 1;
+	f->hca->ports[0].phys_state = 2;
+	WRONG(f, "physical port", "Polling", "cable");
+}
+
+static void drivers(void **state)
+{
+	struct fixture *f = *state;
+
+	(void)snprintf(f->vf->driver, sizeof(f->vf->driver), "mlx4_core");
+	WRONG(f, "driver", "on mlx4_core instead of vfio-pci", "vfio-pci");
+	f->conf.n_hcas = 1;
+	f->conf.hcas[0] =
+		(struct vhca_conf_hca){.is_default = true, .n_exclude = 1, .exclude = {f->vf->bdf}};
+	WARNING(f, "driver", "leaves the VF out: it stays on mlx4_core", "exclude in [hca]");
+	f->conf.n_hcas = 0;
+	f->hca->managed = false;
+	WARNING(f, "driver", "does not manage", "manage = yes in [hca 0000:01:00.0]");
+	f->hca->wanted = true;
+	WARNING(f, "driver", "no InfiniBand port", "LINK_TYPE_P1=1");
+	f->hca->facts.ibdev[0] = '\0';
+	WRONG(f, "driver", "no RDMA device", "modprobe mlx4_ib");
+}
+
+static void guids(void **state)
+{
+	struct fixture *f = *state;
+
+	f->vf->hw.requested = 0x1405000000000001;
+	WRONG(f, "GUID", "0x1405000000000001 instead of 0x02c9ab0000000001", "watch");
+	f->other->hw.requested = GUID;
+	WRONG(f, "GUID", "0000:01:00.2 shows the same GUID", "explain 0000:01:00.2");
+	f->other->hw.requested = VHCA_GUID_ALL1;
+	f->vf->hw_known = false;
+	expect(f, "GUID", VHCA_FINDING_UNKNOWN, "not read", "");
+	f->vf->state = VHCA_VF_CLAIMED;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "waits for the SM's answer");
+	WARNING(f, "GUID", "waits for the SM's answer", "");
+	f->vf->state = VHCA_VF_SCRUBBING;
+	f->vf->hw_known = true;
+	f->vf->hw.requested = VHCA_GUID_ALL1;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "the SM has refused its GUID");
+	WARNING(f, "GUID", "is being withdrawn: the SM has refused its GUID", "");
+	f->claim->away = true;
+	WARNING(f, "GUID", "withheld", "vhcactl migrations");
+}
+
+/*
+ * The 3 a.m. case: one line, although everything above the cable depends on it and is not right
+ * either.
+ */
+static void port_without_a_link(void **state)
+{
+	static const struct {
+		uint8_t phys;
+		const char *text, *fix;
+	} cases[] = {
+		{2, "Polling", "cable"},	   {3, "Disabled", "ibportstate -D 0"},
+		{6, "LinkErrorRecovery", "cable"}, {5, "no link", "iblinkinfo"},
+		{9, "no link", "iblinkinfo"},
+	};
+	struct fixture *f = *state;
+
+	f->hca->ports[0].state = 1;
+	f->hca->ports[0].lid = f->hca->ports[0].sm_lid = 0;
+	f->vf->granted = false;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		f->hca->ports[0].phys_state = cases[i].phys;
+		WRONG(f, "physical port", cases[i].text, cases[i].fix);
+	}
+	assert_int_equal(f->found[7].status, VHCA_FINDING_UNKNOWN);
+	f->hca->ports[0].is_ib = false;
+	WRONG(f, "physical port", "Ethernet", "LINK_TYPE_P1=1");
+	f->hca->ports[0].port = 0;
+	expect(f, "physical port", VHCA_FINDING_UNKNOWN, "not been read", "journalctl");
+}
+
+static void subnet_manager(void **state)
+{
+	struct fixture *f = *state;
+
+	f->vf->granted = false;
+	WARNING(f, "SM", "has not granted GUID 0x02c9ab0000000001", "ibstat");
+	f->ex.sm_reachable = false;
+	WARNING(f, "SM", "does not answer", "vhcactl outbox");
+	f->ex.sm = &vhca_sm_none; /* nobody is told anything */
+	WARNING(f, "SM", "has not granted", "");
+	f->claim->told = VHCA_TOLD_REFUSED;
+	(void)snprintf(f->claim->told_reason, sizeof(f->claim->told_reason), "epoch 9 is known");
+	WRONG(f, "SM", "epoch 9 is known", "/v1/bindings/0x02c9ab0000000001");
+	f->hca->ports[0].sm_lid = 0;
+	WRONG(f, "SM", "SM LID 0", "opensm");
+	f->hca->ports[0].sm_lid = 1;
+	f->hca->ports[0].lid = 0xffff;
+	WRONG(f, "SM", "LID 65535", "opensm");
+	f->hca->ports[0].state = 2;
+	WRONG(f, "SM", "it is INIT", "opensm");
+}
+
+static void partitions(void **state)
+{
+	struct fixture *f = *state;
+
+	f->claim->identity.n_pkeys = 2;
+	f->claim->identity.pkeys[1] = 0x0003;
+	WRONG(f, "partition", "not in partition 0x0003: the subnet manager accepted it", "saquery");
+	f->claim->told = VHCA_TOLD_UNREACHABLE;
+	WRONG(f, "partition", "does not answer", "vhcactl outbox");
+	f->conf.sm_pkeys = VHCA_SM_PKEYS_STATIC;
+	WRONG(f, "partition", "0x0002c90300000011 is not in partition 0x0003",
+	      "0x0002c90300000011=limited to partition 0x0003");
+}
+
+static void tables(void **state)
+{
+	struct fixture *f = *state;
+
+	f->vf->hw.map[0] = VHCA_PKEY_UNMAPPED;
+	WARNING(f, "P_Key table", "index 0 shows none instead of 0x8001", "by itself");
+	f->vf->hw.map[0] = 1;
+	f->vf->hw.map[1] = 2;
+	f->vf->hw.value[1] = 0x8002;
+	WRONG(f, "P_Key table", "index 1 shows 0x8002 instead of none", "by itself");
+	f->vf->hw.map[1] = VHCA_PKEY_UNMAPPED;
+	f->vf->hw.value[0] = 0xffff;
+	WRONG(f, "P_Key table", "index 0 shows 0xffff instead of 0x8001", "by itself");
+	f->hca->ports[0].pkeys[1] = f->claim->identity.pkeys[0] = f->vf->hw.value[0] = 0x0001;
+	WARNING(f, "P_Key table", "limited member (0x0001)", "full member first");
+}
+
+static void guests(void **state)
+{
+	struct fixture *f = *state;
+
+	f->ex.virt_synced = false;
+	expect(f, "guest", VHCA_FINDING_UNKNOWN, "libvirt", "libvirtd");
+	f->ex.virt_synced = true;
+	f->dom->info->n_hostdevs = 0;
+	WARNING(f, "guest", "left its guest", "");
+	f->vf->state = VHCA_VF_DETACHING;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "waits for the guest to let go");
+	WARNING(f, "guest", "it is detaching, not in a guest: waits for the guest", "watch");
+	f->vf->state = VHCA_VF_QUARANTINED;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "read-back differs");
+	WRONG(f, "guest", "quarantined, nobody gets it: read-back differs", "journalctl");
+}
+
+static void a_full_state_disk_is_the_reason(void **state)
+{
+	struct fixture *f = *state;
+
+	vhca_error_set(&f->ex.disk, VHCA_ERR_EXHAUSTED, "state_disk", ENOSPC,
+		       "the state database in /s cannot be written");
+	vhca_error_hint(&f->ex.disk, "make room (df /s)");
+	WARNING(f, "guest", "it is attached, and stays so: the state database", "make room");
+	f->vf->state = VHCA_VF_CLAIMED;
+	WRONG(f, "guest", "it is claimed, and stays so: the state database in /s", "make room");
+}
+
+/* Somebody started the guest without vhcad: nothing of it is called wrong. */
+static void unmanaged_vf_in_a_guest(void **state)
+{
+	struct fixture *f = *state;
+
+	f->vf->state = VHCA_VF_UNMANAGED;
+	f->vf->claim = NULL;
+	WARNING(f, "guest", "domain vm1 has it without a claim", "vhcactl adopt vm1");
+	f->dom->info->n_hostdevs = 0;
+	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "somebody has its vfio group open");
+	WARNING(f, "GUID", "which vhcad did not give it", "");
+	f->vf->hw.requested = VHCA_GUID_ALL1;
+	WARNING(f, "P_Key table", "did not give it", "");
+	f->vf->hw.map[0] = VHCA_PKEY_UNMAPPED;
+	WARNING(f, "guest", "group open", "vhcactl vfs");
+}
+
+static void mlx5_says_what_it_cannot_see(void **state)
+{
+	struct fixture *f = *state;
+
+	f->hca->facts.family = VHCA_FAMILY_MLX5;
+	f->vf->hw.node_guid = GUID;
+	assert_null(verdict(f));
+	assert_non_null(strstr(f->found[8].text, "has accepted the partitions"));
+	f->claim->told = VHCA_TOLD_NOT_YET;
+	WARNING(f, "partition", "not put GUID 0x02c9ab0000000001 into its partitions yet",
+		"outbox");
+	f->ex.sm = &vhca_sm_none;
+	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "in the guest");
+	assert_string_equal(f->found[4].text,
+			    "GUID 0x02c9ab0000000001 is written, as node and port GUID");
+	assert_string_equal(f->found[5].text, "the VF's link policy is auto");
+	assert_int_equal(f->found[9].status, VHCA_FINDING_OK);
+	f->vf->granted = false;
+	WARNING(f, "SM", "no virtualization support", "65535");
+	f->ex.sm = &vhca_sm_vhcasm;
+	WRONG(f, "SM", "LID 65535", "virt_enabled 2");
+	f->hca->ports[0].state = VHCA_PORT_DOWN;
+	f->hca->ports[0].lid = VHCA_LID_PERMISSIVE;
+	WRONG(f, "physical port", "is a virtual one", "virt_enabled 2");
+	f->vf->hw.policy = VHCA_LINK_DOWN;
+	WRONG(f, "link policy", "taken down", "by itself");
+	f->vf->hw.node_guid = GUID + 1;
+	WRONG(f, "GUID", "node GUID is 0x02c9ab0000000002", "by itself");
+	f->hca->facts.ibdev[0] = '\0';
+	WRONG(f, "driver", "no RDMA device", "mlx5_ib");
+}
+
+/* ---- requests ---- */
+
+static void expect_request(struct fixture *f, enum vhca_finding_status status, const char *text,
+			   const char *fix)
+{
+	struct vhca_finding found[VHCA_EXPLAIN_REQUESTS];
+
+	assert_int_equal(vhca_explain_requests(&f->ex, f->dom, found), 1);
+	assert_string_equal(found[0].step, "request");
+	assert_int_equal(found[0].status, status);
+	assert_non_null(strstr(found[0].text, text));
+	assert_non_null(strstr(found[0].fix, fix));
+}
+
+static void what_a_domain_asks_for(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_request(f, VHCA_FINDING_OK, "ib0 has VF 0000:01:00.1", "");
+	vhca_error_set(&f->claim->differs, VHCA_ERR_CONFLICT, "differs", 0, "ib0 keeps its GUID");
+	vhca_error_hint(&f->claim->differs, "vhcactl detach");
+	expect_request(f, VHCA_FINDING_WARNING, "ib0 keeps its GUID", "vhcactl detach");
+	f->dom->info->n_requests = 0;
+	expect_request(f, VHCA_FINDING_WARNING, "ib0 keeps its GUID", "vhcactl detach");
+	f->dom->info->n_requests = 1;
+	f->claim->differs = (struct vhca_error)VHCA_ERROR_INIT;
+	(void)snprintf(f->claim->name, sizeof(f->claim->name), "ib7");
+	expect_request(f, VHCA_FINDING_WARNING, "ib0 has no VF yet", "watch");
+	f->dom->incoming = true;
+	expect_request(f, VHCA_FINDING_WARNING, "coming in", "watch");
+	(void)snprintf(f->dom->requests[0].name, VHCA_NAME_MAX, "ib0");
+	vhca_error_set(&f->dom->requests[0].problem, VHCA_ERR_EXHAUSTED, "no_free_vf", 0,
+		       "no free VF");
+	vhca_error_hint(&f->dom->requests[0].problem, "detach a VF");
+	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF", "detach a VF");
+	f->dom->requests[0].problem.hint[0] = '\0';
+	expect_request(f, VHCA_FINDING_WRONG, "ib0 has no VF: no free VF",
+		       "journalctl -u vhcad | grep vm1");
+	assert_int_equal(vhca_model_suppress(&f->model, &f->dom->info->uuid, "ib0"), 0);
+	expect_request(f, VHCA_FINDING_WARNING, "detached by request",
+		       "vhcactl attach vm1 ib0 --partition '0x8001'");
+}
+
+static void domains_that_cannot_be_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct vhca_finding found[VHCA_EXPLAIN_REQUESTS];
+
+	vhca_error_set(&f->dom->request_error, VHCA_ERR_INVALID, "bad", 0, "no partition=");
+	vhca_error_hint(&f->dom->request_error, "allowed in partition: words");
+	f->dom->info->n_requests = 0; /* all or nothing */
+	assert_int_equal(vhca_explain_requests(&f->ex, f->dom, found), 1);
+	assert_int_equal(found[0].status, VHCA_FINDING_WRONG);
+	assert_string_equal(found[0].text, "no partition=");
+	assert_string_equal(found[0].fix, "allowed in partition: words; virsh edit vm1, then "
+					  "restart it");
+	assert_int_equal(vhca_explain_requests(&f->ex, NULL, found), 1);
+	assert_non_null(strstr(found[0].text, "does not run here"));
+	f->ex.virt_synced = false;
+	assert_int_equal(vhca_explain_requests(&f->ex, NULL, found), 1);
+	assert_int_equal(found[0].status, VHCA_FINDING_UNKNOWN);
+}
+
+static void the_first_of_the_worst_is_the_verdict(void **state)
+{
+	const struct vhca_finding found[] = {
+		{.status = VHCA_FINDING_OK},	  {.status = VHCA_FINDING_UNKNOWN},
+		{.status = VHCA_FINDING_WARNING}, {.status = VHCA_FINDING_WRONG},
+		{.status = VHCA_FINDING_WARNING}, {.status = VHCA_FINDING_WRONG},
+	};
+
+	(void)state;
+	assert_null(vhca_explain_verdict(found, 1));
+	assert_ptr_equal(vhca_explain_verdict(found, 2), &found[1]);
+	assert_ptr_equal(vhca_explain_verdict(found, 3), &found[2]);
+	assert_ptr_equal(vhca_explain_verdict(found, 6), &found[3]);
+}
+
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_healthy_vf_is_ok_at_every_step),
+		T(adapter_and_function),
+		T(wrong_count_is_no_verdict_on_a_vf_that_exists),
+		T(drivers),
+		T(guids),
+		T(port_without_a_link),
+		T(subnet_manager),
+		T(partitions),
+		T(tables),
+		T(guests),
+		T(a_full_state_disk_is_the_reason),
+		T(unmanaged_vf_in_a_guest),
+		T(mlx5_says_what_it_cannot_see),
+		T(what_a_domain_asks_for),
+		T(domains_that_cannot_be_asked),
+		T(the_first_of_the_worst_is_the_verdict),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The production engine on a simulated host whose state disk is full, once or for long: SQLite
+ * itself is refused its writes. */
+#include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/agent/vf/engine_world.h"
+#include "tests/unit/common/store/slow_vfs.h"
+
+#include <string.h>
+
+static struct told {
+	struct vhca_outbox *outbox;
+	unsigned int bound, withdrawn;
+	uint64_t port_guid; /* of the last binding */
+} told;
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	(void)arg;
+	(void)answer;
+	(void)reason;
+	(void)doc;
+	told.bound += binding->bound;
+	told.withdrawn += !binding->bound;
+	if (binding->bound)
+		told.port_guid = binding->port_guid;
+}
+
+static void open_outbox(struct world *w)
+{
+	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
+}
+
+static void close_outbox(struct world *w)
+{
+	(void)w;
+	told.outbox = vhca_outbox_free(told.outbox);
+}
+
+static void start(struct world *w)
+{
+	told = (struct told){0};
+	w->started = open_outbox;
+	w->stopping = close_outbox;
+	world_start(w);
+	assert_true(world_until(w, all_free, NULL));
+	world_settle(w);
+}
+
+static bool has_no_room(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return vhca_engine_not_ready(w->engine) &&
+	       strstr(vhca_engine_not_ready(w->engine), "space");
+}
+
+static bool is_ready(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return !vhca_engine_not_ready(w->engine);
+}
+
+static struct vhca_claim_request request_of(struct world *w, enum vhca_way way)
+{
+	struct vhca_claim_request req = {.domain = w->domains[0].info.uuid, .way = way};
+
+	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm0");
+	req.vf.numa = -1;
+	/* Not ib0: of that the world knows what the domain asks for. */
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "hand");
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "default");
+	(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	return req;
+}
+
+static struct answer claim(struct world *w, enum vhca_way way)
+{
+	struct vhca_claim_request req = request_of(w, way);
+	struct answer a = {0};
+
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static bool is_known(const struct world *w, const void *arg)
+{
+	return vhca_model_domain(vhca_engine_model(w->engine),
+				 &w->domains[*(const unsigned int *)arg].info.uuid);
+}
+
+/* Domain 0 runs and asks for nothing. */
+static void start_idle(struct world *w)
+{
+	start(w);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, is_known, &zero));
+}
+
+/* ---- one commit that fails ---- */
+
+/* Whichever commit of a guest's start it is; false: there are not so many. */
+static bool start_guest_with(struct world *w, unsigned int nth)
+{
+	bool refused;
+
+	start(w);
+	slow_vfs_fill_briefly(w->dir, nth, 1);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	world_settle(w);
+	refused = slow_vfs_refused() > 0;
+	assert_true(world_until(w, is_ready, NULL));
+	assert_true(told.bound >= 1);
+	slow_vfs_fill(NULL);
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_true(told.withdrawn >= 1);
+	world_kill(w);
+	return refused;
+}
+
+static void test_guest_starts_whichever_commit_fails(void **state)
+{
+	unsigned int nth = 0;
+
+	while (start_guest_with(*state, nth))
+		nth++;
+	assert_true(nth >= 3); /* claimed, programmed, attached: fewer would prove nothing */
+}
+
+static bool was_told(const struct world *w, const void *arg)
+{
+	(void)w;
+	(void)arg;
+	return told.bound > 0;
+}
+
+static bool told_of_port(const struct world *w, const void *arg)
+{
+	(void)w;
+	return told.port_guid == *(const uint64_t *)arg;
+}
+
+static void test_report_is_told_after_a_failed_commit(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	world_settle(w);
+	slow_vfs_fill_briefly(w->dir, 0, 3); /* together with others, and alone */
+	w->port_guid++;
+	world_show_port(w);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
+	assert_int_equal(slow_vfs_refused(), 3);
+}
+
+/* The GUID that the SM has chosen is saved, and reported, without a change of state. */
+static void test_choice_of_the_sm_is_reported_whichever_commit_fails(void **state)
+{
+	struct world *w = *state;
+	bool refused = true;
+
+	for (unsigned int nth = 1; refused; nth++) {
+		struct vhca_claim_request req;
+		struct answer a = {0};
+
+		start_idle(w);
+		w->sm_choice = 0x0c00000000000042;
+		req = request_of(w, VHCA_WAY_ATTACH);
+		req.vf.guid = VHCA_GUID_BY_SM;
+		slow_vfs_fill_briefly(w->dir, nth, 1);
+		vhca_engine_claim(w->engine, &req, on_answer, &a);
+		assert_true(world_until(w, answered, &a));
+		assert_true(a.ok);
+		world_settle(w);
+		refused = slow_vfs_refused() > 0;
+		assert_true(world_until(w, was_told, NULL));
+		slow_vfs_fill(NULL);
+		world_domain_stop(w, 0);
+		assert_true(world_until(w, nothing_attached, NULL));
+		world_kill(w);
+	}
+}
+
+/* ---- a disk that stays full ---- */
+
+static void expect_refused(struct world *w, enum vhca_way way)
+{
+	struct answer a = claim(w, way);
+
+	assert_false(a.ok);
+	assert_string_equal(a.code, "state_disk");
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims));
+	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS);
+}
+
+static void test_claims_are_refused_at_once_while_it_is_full(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	start_idle(w);
+	slow_vfs_fill(w->dir);
+	expect_refused(w, VHCA_WAY_ATTACH); /* who finds it out */
+	expect_refused(w, VHCA_WAY_ATTACH);
+	expect_refused(w, VHCA_WAY_CLAIM);
+	assert_true(has_no_room(w, NULL));
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	a = claim(w, VHCA_WAY_ATTACH);
+	assert_true(a.ok);
+	assert_true(told.bound >= 1);
+}
+
+static void test_the_condition_is_told_once(void **state)
+{
+	struct world *w = *state;
+	struct json_object *doc;
+	const char *text;
+
+	start_idle(w);
+	slow_vfs_fill(w->dir);
+	expect_refused(w, VHCA_WAY_ATTACH);
+	while (slow_vfs_refused() < 4) /* tried again and again */
+		world_round(w, 10);
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	doc = vhca_events_to_json(w->events, 0, NULL);
+	text = strstr(json_object_to_json_string(doc), "cannot be written");
+	assert_non_null(text);
+	/* The claim's own event repeats it. */
+	text = strstr(text + 1, "\"alarm\"");
+	assert_null(text);
+	json_object_put(doc);
+}
+
+static void test_a_request_is_served_when_there_is_room(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	slow_vfs_fill(w->dir);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, has_no_room, NULL));
+	world_settle(w);
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims));
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, served, &zero));
+	assert_true(told.bound >= 1);
+}
+
+static void test_a_release_is_refused_at_once(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+	struct vhca_claim *c;
+
+	start_idle(w);
+	a = claim(w, VHCA_WAY_ATTACH);
+	assert_true(a.ok);
+	world_settle(w);
+	slow_vfs_fill(w->dir);
+	w->port_guid++;
+	world_show_port(w); /* who finds it out */
+	assert_true(world_until(w, has_no_room, NULL));
+	c = TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
+	a = (struct answer){0};
+	vhca_engine_release(w->engine, c, false, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "state_disk");
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
+	assert_int_equal(c->vf->state, VHCA_VF_ATTACHED);
+	assert_false(c->ending);
+	assert_false(vhca_model_suppressed(vhca_engine_model(w->engine), &c->domain, c->name));
+}
+
+/* Nobody would withdraw what the SM is told of a claim that never was. */
+static void test_a_port_reports_no_claim_that_fails(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	start_idle(w);
+	req = request_of(w, VHCA_WAY_ATTACH);
+	slow_vfs_fill_briefly(w->dir, 0, 2); /* together with others, and alone */
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	w->port_guid++;
+	world_show_port(w);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "state_disk");
+	assert_true(world_until(w, is_ready, NULL));
+	world_settle(w);
+	assert_int_equal(told.bound, 0);
+	assert_int_equal(claim(w, VHCA_WAY_ATTACH).ok, true);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
+}
+
+/* What has changed while it was written is told behind it. */
+static void test_a_new_claim_is_reported_at_the_new_port(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	start_idle(w);
+	req = request_of(w, VHCA_WAY_ATTACH);
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	w->port_guid++;
+	world_show_port(w);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(world_until(w, told_of_port, &w->port_guid));
+}
+
+/* The guest's own VF, while nothing can be journaled for it. */
+static bool shows_nothing_foreign(const struct world *w, const void *arg)
+{
+	int v = world_vf_of(w, 0, "ib0");
+
+	(void)arg;
+	return v >= 0 && w->vfs[v].map[0] == -1;
+}
+
+static bool is_held(const struct world *w, const void *arg)
+{
+	int v = world_vf_of(w, 0, "ib0");
+
+	(void)arg;
+	return v >= 0 && engine_vf(w, (unsigned int)v)->committing;
+}
+
+static void test_the_table_is_followed_while_it_is_full(void **state)
+{
+	struct world *w = *state;
+
+	start(w);
+	world_domain_start(w, 0, "0x8001");
+	assert_true(world_until(w, served, &zero));
+	world_settle(w);
+	slow_vfs_fill(w->dir);
+	w->sm_grants = false; /* the grant is lost: something to be saved */
+	w->vfs[world_vf_of(w, 0, "ib0")].asked = false;
+	assert_true(world_until(w, has_no_room, NULL));
+	assert_true(is_held(w, NULL));
+	w->hostile_sm = true;
+	world_set_key(w, 1, 0x8003);
+	assert_true(world_until(w, shows_nothing_foreign, NULL));
+	assert_true(is_held(w, NULL));
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+}
+
+static void test_an_agent_ends_with_a_full_disk(void **state)
+{
+	struct world *w = *state;
+
+	start_idle(w);
+	slow_vfs_fill(w->dir);
+	expect_refused(w, VHCA_WAY_ATTACH);
+	w->port_guid++;
+	world_show_port(w);
+	world_settle(w);
+	world_kill(w); /* the sanitizers see that nothing is left, and the time-out that it ends */
+	slow_vfs_fill(NULL);
+}
+
+static int teardown_with_room(void **state)
+{
+	slow_vfs_fill(NULL);
+	return teardown(state);
+}
+
+#define DISK_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown_with_room)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DISK_TEST(test_guest_starts_whichever_commit_fails),
+		DISK_TEST(test_report_is_told_after_a_failed_commit),
+		DISK_TEST(test_choice_of_the_sm_is_reported_whichever_commit_fails),
+		DISK_TEST(test_claims_are_refused_at_once_while_it_is_full),
+		DISK_TEST(test_the_condition_is_told_once),
+		DISK_TEST(test_a_request_is_served_when_there_is_room),
+		DISK_TEST(test_a_release_is_refused_at_once),
+		DISK_TEST(test_the_table_is_followed_while_it_is_full),
+		DISK_TEST(test_a_port_reports_no_claim_that_fails),
+		DISK_TEST(test_a_new_claim_is_reported_at_the_new_port),
+		DISK_TEST(test_an_agent_ends_with_a_full_disk),
+	};
+
+	slow_vfs_install();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

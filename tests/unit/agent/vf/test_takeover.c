@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on
+ * the simulated host.
+ */
+#include "agent/vf/engine.h"
+
+#include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/http/json.h"
+#include "tests/sim/host/world.h"
+
+#define OTHER_PORT UINT64_C(0x0002c90300000999)
+#define GENERATION (UINT64_C(1) << 32)
+
+static int setup(void **state)
+{
+	static struct world w;
+
+	world_init(&w);
+	w.fenced = true;
+	*state = &w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_done(*state);
+	return 0;
+}
+
+static struct vhca_claim *claim(const struct world *w)
+{
+	return TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
+}
+
+static void sm_knows(struct world *w, uint64_t epoch, bool bound)
+{
+	const struct vhca_claim *c = claim(w);
+	struct vhca_sm_binding b = {.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	struct json_object *doc = json_object_new_object();
+
+	vhca_json_add_u64(doc, "known_epoch", epoch);
+	vhca_json_add_bool(doc, "bound", bound);
+	if (bound)
+		vhca_json_add_string(doc, "port_guid", VHCA_GUID_STR(OTHER_PORT));
+	vhca_engine_sm_answer(w->engine, &b, epoch ? VHCA_SM_SUPERSEDED : VHCA_SM_ACCEPTED,
+			      epoch ? "not yours" : "", doc);
+	json_object_put(doc);
+}
+
+/*
+ * The SM's answer to the claim's report. epoch 0: accepted; else another port has it at that epoch.
+ */
+static void sm_answers(struct world *w, uint64_t epoch)
+{
+	sm_knows(w, epoch, true);
+}
+
+static bool in_state(const struct world *w, const void *arg)
+{
+	const struct vhca_claim *c = claim(w);
+
+	return c && c->vf->state == *(const enum vhca_vf_state *)arg && !c->vf->committing;
+}
+
+static bool wait_state(struct world *w, enum vhca_vf_state state)
+{
+	return world_until(w, in_state, &state);
+}
+
+static bool nobody_claims(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return !claim(w);
+}
+
+static const struct vhca_error *problem(const struct world *w)
+{
+	struct vhca_domain *dom = TAILQ_FIRST(&vhca_engine_model(w->engine)->domains);
+
+	return &dom->requests[0].problem;
+}
+
+static struct vhca_uuid start_guest(struct world *w)
+{
+	struct vhca_uuid uuid;
+
+	world_start(w);
+	uuid = world_domain_start(w, 0, "0x8001");
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	return uuid;
+}
+
+static void takes_over_from_a_dead_host(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_string_equal(problem(w)->code, "sm_refused");
+	assert_non_null(strstr(problem(w)->hint, "vhcactl takeover"));
+
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* at once, not after the back-off */
+	sm_answers(w, 7);
+	assert_int_equal(claim(w)->epoch, GENERATION);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/*
+ * The SM has named an owner: it may be alive all the same, and show the vGUID until it is evicted.
+ */
+static void nothing_is_programmed_before_the_eviction(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	w->conf.sm_timeout_ms = 20;
+	uuid = start_guest(w);
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	sm_answers(w, 7);
+	for (unsigned int i = 0; i < 3; i++) /* longer than it waits for an SM that is away */
+		world_settle(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_non_null(strstr(claim(w)->vf->reason, "taken over"));
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/* Asked once more, the SM says nothing: that is no consent to what it has just refused. */
+static void silence_after_a_no_is_no_consent(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.sm_timeout_ms = 20;
+	(void)start_guest(w);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* after the back-off */
+	for (unsigned int i = 0; i < 3; i++)
+		world_settle(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_non_null(strstr(claim(w)->vf->reason, "another host"));
+	sm_knows(w, 7, false); /* which has given it up meanwhile */
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/*
+ * The answer to a report that a newer one has replaced: no word of that one's, but the other owner
+ * is known.
+ */
+static void silence_after_a_no_to_the_replaced_is_no_consent(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b = {.bound = true};
+
+	(void)start_guest(w);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	b.vguid = claim(w)->identity.guid;
+	b.epoch = claim(w)->epoch;
+	vhca_engine_sm_named_other(w->engine, &b);
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_RETRY, "no answer", NULL);
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_CLAIMED);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/*
+ * It was refused before, and is granted now: with an SM that dies after that it goes on, like any
+ * other.
+ */
+static void a_grant_ends_the_dispute(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b = {.bound = true};
+
+	(void)start_guest(w);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_true(wait_state(w, VHCA_VF_CLAIMED)); /* after the back-off */
+	assert_true(claim(w)->disputed);
+	sm_answers(w, 0);
+	b.vguid = claim(w)->identity.guid;
+	b.epoch = claim(w)->epoch;
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_RETRY, "no answer", NULL);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+}
+
+/*
+ * Its host was restarted, say: the last withdrawal may be heard of after the new report, at the
+ * same epoch.
+ */
+static void an_epoch_that_was_withdrawn_is_left(void **state)
+{
+	struct world *w = *state;
+
+	(void)start_guest(w);
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nobody_claims, NULL));
+	(void)world_domain_start(w, 0, "0x8001");
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	assert_int_equal(claim(w)->epoch, 1);
+	sm_answers(w, 0);
+	assert_int_equal(claim(w)->epoch, 3);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	sm_answers(w, 0);
+	assert_int_equal(claim(w)->epoch, 3);
+}
+
+/*
+ * It is served while the SM is away, at an epoch that it has withdrawn in an earlier life, and is
+ * to migrate when the SM says so.
+ */
+static void a_migration_puts_the_question_off(void **state)
+{
+	struct world *w = *state;
+
+	w->conf.sm_timeout_ms = 20;
+	(void)start_guest(w);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	claim(w)->migrating = true;
+	sm_knows(w, claim(w)->epoch, false);
+	world_settle(w);
+	assert_int_equal(claim(w)->epoch, 1);	 /* what the destination was offered */
+	vhca_engine_settle(w->engine, claim(w)); /* it has failed */
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED);
+	sm_knows(w, claim(w)->epoch, false);
+	assert_int_equal(claim(w)->epoch, 3);
+	sm_answers(w, 0);
+	world_settle(w);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED);
+}
+
+/*
+ * Taken over and over again; whoever has it was taken over from as well, and has raised its epoch
+ * since.
+ */
+static void each_takeover_is_a_generation(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	sm_answers(w, GENERATION + 5);
+	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	sm_answers(w, INT64_MAX - 1); /* there is no generation after this one */
+	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
+	assert_int_equal(claim(w)->told, VHCA_TOLD_SUPERSEDED);
+}
+
+/*
+ * The claim is being written when the answer comes: the SM is asked again instead of giving the
+ * claim up.
+ */
+static void answer_during_a_commit_is_asked_for_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	claim(w)->vf->committing++;
+	sm_answers(w, 7);
+	claim(w)->vf->committing--;
+	assert_int_equal(claim(w)->told, VHCA_TOLD_NOT_YET);
+	sm_answers(w, 7);
+	assert_int_equal(claim(w)->epoch, GENERATION);
+}
+
+static void another_domain_takes_nothing_over(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid other = start_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	other.b[0] ^= 1;
+	assert_int_equal(vhca_engine_takeover(w->engine, &other, "hvb is fenced", &err), 0);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_string_equal(problem(w)->code, "sm_refused");
+}
+
+static void needs_an_sm_that_fences(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid uuid;
+
+	w->fenced = false;
+	world_start(w);
+	uuid = world_domain_start(w, 0, "0x8001");
+	assert_true(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err) < 0);
+	assert_string_equal(err.code, "not_fenced");
+}
+
+static void table_of_takeovers_is_bounded(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid uuid = {0};
+	unsigned int n = 0;
+
+	world_start(w);
+	do {
+		uuid.b[0] = (uint8_t)n;
+		uuid.b[1] = (uint8_t)(n >> 8);
+	} while (vhca_engine_takeover(w->engine, &uuid, "x", &err) == 0 && ++n < 5000);
+	assert_int_equal(n, 1024);
+	assert_string_equal(err.code, "too_many_takeovers");
+	uuid.b[0] = 1; /* one that has it already */
+	uuid.b[1] = 0;
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "x", &err), 0);
+}
+
+static uint64_t epoch_after_restart(struct world *w)
+{
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nobody_claims, NULL));
+	(void)world_domain_start(w, 0, "0x8001");
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	return claim(w)->epoch;
+}
+
+/* Else whoever is refused would be the owner the second time. */
+static void asking_again_is_no_takeover(void **state)
+{
+	struct world *w = *state;
+
+	(void)start_guest(w);
+	assert_int_equal(claim(w)->epoch, 1);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_int_equal(epoch_after_restart(w), 1);
+	assert_int_equal(epoch_after_restart(w), 1); /* nor does one who was not answered */
+}
+
+static void an_owner_goes_on_at_the_next_epoch(void **state)
+{
+	struct world *w = *state;
+
+	(void)start_guest(w);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	assert_int_equal(epoch_after_restart(w), 2);
+}
+
+/* The other side: the host was not dead after all. */
+static void superseded_vf_leaves_its_guest(void **state)
+{
+	struct world *w = *state;
+
+	(void)start_guest(w);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_string_equal(problem(w)->code, "superseded");
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		assert_true(world_clean(w, v));
+}
+
+/* ---- a VF in its guest, which the SM had refused before anybody vouched ---- */
+
+/* What the SM is told. */
+static struct told {
+	struct vhca_outbox *outbox;
+	unsigned int n;
+	uint64_t epoch;
+} told;
+
+static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
+		      const char *reason, struct json_object *doc)
+{
+	(void)arg;
+	(void)answer;
+	(void)reason;
+	(void)doc;
+	told.n += binding->bound;
+	told.epoch = binding->epoch;
+}
+
+static void open_outbox(struct world *w)
+{
+	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
+}
+
+static void close_outbox(struct world *w)
+{
+	(void)w;
+	told.outbox = vhca_outbox_free(told.outbox);
+}
+
+/* A guest that got its VF while the SM was silent, and does not let go of it. */
+static struct vhca_uuid start_deaf_guest(struct world *w)
+{
+	struct vhca_uuid uuid;
+
+	told = (struct told){0};
+	w->deaf_guest = true;
+	w->started = open_outbox;
+	w->stopping = close_outbox;
+	uuid = start_guest(w);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	return uuid;
+}
+
+static bool is_told_more(const struct world *w, const void *arg)
+{
+	(void)w;
+	return told.n > *(const unsigned int *)arg;
+}
+
+/*
+ * An operator vouches while the VF is being unplugged; the SM gives it to this host, and it stays.
+ */
+static void take_over_what_is_refused(struct world *w)
+{
+	struct vhca_uuid uuid = start_deaf_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	unsigned int before;
+
+	sm_answers(w, 7);
+	assert_true(wait_state(w, VHCA_VF_DETACHING));
+	before = told.n;
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	assert_true(world_until(w, is_told_more, &before));
+	sm_answers(w, 7);
+	before = told.n;
+	assert_int_equal(claim(w)->epoch, GENERATION);
+	assert_true(world_until(w, is_told_more, &before));
+	assert_int_equal(told.epoch, GENERATION);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED)); /* nobody pulls at it any more */
+}
+
+static void refused_vf_in_a_guest_is_asked_for_again(void **state)
+{
+	struct world *w = *state;
+
+	take_over_what_is_refused(w);
+	world_settle(w);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	assert_false(claim(w)->ending);
+	assert_true(world_vf_of(w, 0, "ib0") >= 0);
+}
+
+/*
+ * Once somebody has vouched, it is not asked for any more, until the time for that would be over.
+ */
+static void refused_vf_that_may_stay_is_not_asked_out(void **state)
+{
+	struct world *w = *state;
+
+	take_over_what_is_refused(w);
+	assert_int_equal(claim(w)->kept.kind, VHCA_ERR_NONE); /* it was not given up */
+	assert_true(world_vf_of(w, 0, "ib0") >= 0);
+}
+
+static void ignore(void *arg, const struct vhca_claim *c, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)c;
+	(void)err;
+}
+
+/* ---- a host that only sees that its grant has gone ---- */
+
+static bool is_granted(const struct world *w, const void *arg)
+{
+	return claim(w) && claim(w)->vf->granted == *(const bool *)arg;
+}
+
+static const bool yes = true, no = false;
+
+/* Attached and granted, and the SM's word for it. */
+static void start_granted_guest(struct world *w)
+{
+	told = (struct told){0};
+	w->started = open_outbox;
+	w->stopping = close_outbox;
+	(void)start_guest(w);
+	sm_answers(w, 0);
+	assert_true(wait_state(w, VHCA_VF_ATTACHED));
+	assert_true(world_until(w, is_granted, &yes));
+	world_settle(w);
+}
+
+static void lost_grant_makes_it_ask_the_sm(void **state)
+{
+	struct world *w = *state;
+	unsigned int before;
+
+	start_granted_guest(w);
+	before = told.n;
+	w->sm_grants = false; /* evicted; or the guest's driver is down */
+	assert_true(world_until(w, is_told_more, &before));
+	assert_int_equal(told.n, before + 1); /* not again and again */
+	assert_int_equal(told.epoch, claim(w)->epoch);
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+	assert_string_equal(problem(w)->code, "superseded");
+}
+
+static bool alarm_is_raised(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return world_told(w, "another one may have taken it over");
+}
+
+/* The time for that has come long ago. */
+static void let_it_ask_for_the_grant(struct world *w)
+{
+	claim(w)->vf->since_ms -= 3600000;
+	w->fault_effect = VHCA_EFFECT_KICK; /* counted, not disturbed */
+	w->effects = 0;
+}
+
+static bool asks_for_the_grant(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return w->effects > 0;
+}
+
+/*
+ * The management network is cut: whose it is, nobody says. In the fabric the request might be
+ * granted all the same.
+ */
+static void silent_sm_is_an_alarm_and_no_request(void **state)
+{
+	struct world *w = *state;
+
+	start_granted_guest(w);
+	w->sm_grants = false;
+	let_it_ask_for_the_grant(w);
+	assert_true(world_until(w, alarm_is_raised, NULL));
+	world_settle(w);
+	assert_int_equal(w->effects, 0);
+	assert_int_equal(claim(w)->vf->state, VHCA_VF_ATTACHED); /* it may be ours */
+	sm_answers(w, 0);
+	assert_true(world_until(w, asks_for_the_grant, NULL));
+	w->sm_grants = true;
+	assert_true(world_until(w, is_granted, &yes));
+	assert_false(claim(w)->doubtful);
+}
+
+static void port_that_is_down_raises_no_doubt(void **state)
+{
+	struct world *w = *state;
+	unsigned int before;
+
+	start_granted_guest(w);
+	TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas)->ports[0].state = VHCA_PORT_DOWN;
+	before = told.n;
+	w->sm_grants = false;
+	assert_true(world_until(w, is_granted, &no));
+	world_settle(w);
+	assert_int_equal(told.n, before);
+	assert_false(claim(w)->doubtful);
+}
+
+static void vf_that_somebody_detaches_goes_all_the_same(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = start_deaf_guest(w);
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	vhca_engine_release(w->engine, claim(w), false, ignore, NULL);
+	sm_answers(w, 7);
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	assert_true(claim(w)->ending);
+	w->deaf_guest = false;
+	assert_true(world_until(w, nobody_claims, NULL));
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(takes_over_from_a_dead_host),
+		T(silence_after_a_no_is_no_consent),
+		T(a_grant_ends_the_dispute),
+		T(silence_after_a_no_to_the_replaced_is_no_consent),
+		T(nothing_is_programmed_before_the_eviction),
+		T(an_epoch_that_was_withdrawn_is_left),
+		T(a_migration_puts_the_question_off),
+		T(each_takeover_is_a_generation),
+		T(answer_during_a_commit_is_asked_for_again),
+		T(another_domain_takes_nothing_over),
+		T(needs_an_sm_that_fences),
+		T(asking_again_is_no_takeover),
+		T(an_owner_goes_on_at_the_next_epoch),
+		T(table_of_takeovers_is_bounded),
+		T(superseded_vf_leaves_its_guest),
+		T(refused_vf_in_a_guest_is_asked_for_again),
+		T(refused_vf_that_may_stay_is_not_asked_out),
+		T(vf_that_somebody_detaches_goes_all_the_same),
+		T(lost_grant_makes_it_ask_the_sm),
+		T(silent_sm_is_an_alarm_and_no_request),
+		T(port_that_is_down_raises_no_doubt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

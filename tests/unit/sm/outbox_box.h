@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_TESTS_UNIT_SM_OUTBOX_BOX_H
+#define VHCA_TESTS_UNIT_SM_OUTBOX_BOX_H
+/*
+ * An outbox with its real store and HTTP client, its owner, and a false SM (or two) in this
+ * process; one loop drives all of it. Failures fail the running test.
+ */
+#include "common/base/file.h"
+#include "sm/outbox.h"
+#include "tests/unit/sm/false_sm.h"
+#include "tests/unit/tree.h"
+
+#define BOX_ANSWERS_MAX 4096
+#define BOX_PORT	UINT64_C(0x0002c90300000001)
+#define BOX_OLD_PORT	UINT64_C(0x0002c90300000002) /* where moves come from */
+
+/* One call of the owner's; guid is a port's for members. */
+struct box_answer {
+	bool members;
+	uint64_t guid, epoch;
+	enum vhca_sm_answer answer;
+	char reason[256], code[32];
+};
+
+struct box {
+	struct tree tree;
+	struct vhca_loop *loop;
+	struct vhca_store *store;
+	struct vhca_http_loop_client *client;
+	struct vhca_outbox *ob;
+	struct false_sm sm, sm2;
+	const struct vhca_sm_ops *ops;
+	unsigned int n_answers, n_snapshots, n_named_other;
+	struct box_answer answers[BOX_ANSWERS_MAX];
+	uint64_t put_again; /* vGUID for which the next answer puts epoch 2; 0 = none */
+	unsigned int commits;
+	uint32_t backoff_ms, snapshot_ms;
+};
+
+/* With sm up, and the outbox open. */
+int box_setup(void **state);
+int box_teardown(void **state);
+
+void box_open_store(struct box *b);
+void box_close_store(struct box *b); /* the outbox too: the process dies */
+void box_open_outbox(struct box *b);
+void box_reopen_outbox(struct box *b, uint32_t backoff_ms);
+
+void box_spin(struct box *b, uint64_t ms);
+/* Runs the loop until the condition holds; fails the test after 10 s. */
+#define box_wait_until(b, condition)                           \
+	do {                                                   \
+		uint64_t until_ = vhca_now_ms() + 10000;       \
+		while (!(condition) && vhca_now_ms() < until_) \
+			(void)vhca_loop_once((b)->loop, 20);   \
+		assert_true(condition);                        \
+	} while (0)
+void box_wait_all_done(struct box *b); /* nothing pending, no row left */
+
+struct vhca_sm_binding box_binding_of(uint64_t vguid, uint64_t epoch, bool is_bound);
+struct vhca_sm_binding box_move_of(uint64_t vguid, uint64_t epoch);
+/* Each in a transaction of its own, released when that is durable. */
+void box_put_binding(struct box *b, struct vhca_sm_binding binding);
+void box_put_epoch(struct box *b, uint64_t vguid, uint64_t epoch);
+void box_put_members(struct box *b, uint64_t port_guid, const uint16_t *pkeys, size_t n);
+
+unsigned int box_rows(struct box *b);
+unsigned int box_count_answers(const struct box *b, enum vhca_sm_answer answer);
+
+#endif
