@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the lint tests know about the tree and about C: file list, comment stripping, includes, functions."""
 
+import functools
 import pathlib
 import re
 import subprocess
+import typing
 
 # Not ours to judge: bad on purpose, or data.
 SKIP = ("tests/lint/samples/", "tests/fuzz/corpus/", "tests/data/", "subprojects/")
@@ -68,26 +70,47 @@ def without_preprocessor(code):
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blank(m.group()), code, flags=re.M)
 
 
+class Function(typing.NamedTuple):
+    name: str
+    first: int  # line of the name
+    last: int   # line of the closing brace
+    static: bool
+    head: str   # what stands before the body: type, name, parameters
+    body: str   # what stands between the braces
+    start: int  # offset of the head
+    end: int    # offset behind the closing brace
+
+
+@functools.lru_cache(maxsize=None)
 def functions(text):
-    """(name, first line, last line) of every function definition of a C file."""
+    """Every function definition of a C file, as code without comments, strings and directives."""
+    return tuple(find_functions(text))
+
+
+def find_functions(text):
     code = without_preprocessor(strip(text))
-    depth, start, name = 0, 0, None
+    depth, start, end, name = 0, 0, 0, None
     for match in re.finditer(r"[{}]", code):
         if match.group() == "{":
             if depth == 0:
                 start = match.start()
-                name = function_name(code[:start])
+                name = function_name(code, end, start)
             depth += 1
             continue
         depth = max(0, depth - 1)
         if depth == 0 and name:
-            yield name[0], line_of(code, name[1]), line_of(code, match.start())
+            head = max(end, code.rfind(";", 0, name[1]) + 1)
+            yield Function(name[0], line_of(code, name[1]), line_of(code, match.start()),
+                           re.search(r"\bstatic\b", code[head:name[1]]) is not None, code[head:start],
+                           code[start + 1:match.start()], head, match.end())
             name = None
+        if depth == 0:
+            end = match.end()
 
 
-def function_name(before):
-    """(name, offset) if the text ends in a function head, else None."""
-    head = before.rstrip()
+def function_name(code, begin, end):
+    """(name, offset) if the code between these offsets ends in a function head, else None."""
+    head = code[begin:end].rstrip()
     if not head.endswith(")"):
         return None
     level = 0
@@ -95,10 +118,10 @@ def function_name(before):
         level += {")": 1, "(": -1}.get(head[pos], 0)
         if level == 0:
             break
-    match = re.search(r"(\w+)\s*$", head[:pos])
+    match = re.search(r"(?<!\w)(\w+)\s*$", head[:pos])
     if not match or match.group(1) in ("if", "for", "while", "switch"):
         return None
-    return match.group(1), match.start(1)
+    return match.group(1), begin + match.start(1)
 
 
 class Report:
