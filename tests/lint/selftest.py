@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The test of the lint tests: every gate must find what it is for.
 
-samples/GATE.WHAT.sample is a small tree: a line "@path NAME" starts a file. It must make exactly GATE report
+samples/GATE.WHAT.sample is a small tree: a line "@path NAME" starts a file, "@files N NAME" makes N that hold their
+licence only. It must make exactly GATE report
 something. samples/good.sample must pass all programs.
 """
 
@@ -19,6 +20,7 @@ GATES = {
     "layers.py": {"rooted", "layer", "home", "own-first"},
     "gates.py": {"spdx", "marks", "outside", "file-length", "sysfs-door", "attribute", "call", "function-length", "prototype",
                  "comment-width", "prose-width"},
+    "circles.py": {"circle"},
     "fuzz.py": {"fuzz-target", "fuzz-parser", "corpus"},
 }
 
@@ -30,6 +32,11 @@ def unpack(sample, root):
             name = root / line.split()[1]
             name.parent.mkdir(parents=True, exist_ok=True)
             out = []
+        elif line.startswith("@files "):  # @files N NAME, with {} for the number
+            _, count, pattern = line.split()
+            (root / pattern).parent.mkdir(parents=True, exist_ok=True)
+            for number in range(int(count)):
+                (root / pattern.format(number)).write_text("/* SPDX-License-Identifier: LGPL-2.1-or-later */\n", encoding="utf-8")
         elif line.startswith("@repeat "):  # @repeat N TEXT
             _, count, text = line.split(" ", 2)
             out += [text] * int(count)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests know about the tree and about C: file list, comment stripping, includes, functions."""
+"""What the lint tests know about the tree and about C: files, debts, comment stripping, includes, functions, variables."""
 
 import functools
 import pathlib
@@ -22,6 +22,29 @@ def files(root):
         names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
         names = [n for n in names if not n.startswith((".git/", "build"))]
     return sorted(n for n in names if not n.startswith(SKIP) and (root / n).is_file())
+
+
+PRODUCT = ("agent", "hooks", "ctl", "sm", "sriov", "pkey", "conf", "common", "opensm")
+
+
+def product(root):
+    """{path: text} of the product's C files."""
+    paths = [p for p in files(root) if p.endswith((".c", ".h")) and p.split("/")[0] in PRODUCT]
+    return {p: (pathlib.Path(root) / p).read_text(encoding="utf-8", errors="replace") for p in paths}
+
+
+DEBTS = "tests/lint/debts.txt"
+
+
+def debts(root, gate):
+    """{key: (line, [number])} of the gate's lines in the table of debts."""
+    table = pathlib.Path(root) / DEBTS
+    found = {}
+    for number, line in enumerate(table.read_text(encoding="utf-8").split("\n") if table.is_file() else (), 1):
+        key, _, values = line.removeprefix(gate + " ").partition(":")
+        if line.startswith(gate + " "):
+            found[key] = (number, [int(v) for v in values.split()])
+    return found
 
 
 def is_kernel(text):
@@ -106,6 +129,30 @@ def find_functions(text):
             name = None
         if depth == 0:
             end = match.end()
+
+
+def outside_functions(text):
+    """The code of a C file without its functions, every line at its place."""
+    code = without_preprocessor(strip(text))
+    for function in functions(text):
+        code = code[:function.start] + blank(code[function.start:function.end]) + code[function.end:]
+    return code
+
+
+# Macros that define something stand at the top of a file without a semicolon.
+MACRO_CALLS = re.compile(r"^\s*(?:[A-Z_0-9]+\([^()]*\)\s*)*")
+
+
+def global_variables(text):
+    """Names of the variables with external linkage that a C file defines."""
+    code = outside_functions(text)
+    while re.search(r"\{[^{}]*\}", code):
+        code = re.sub(r"\{[^{}]*\}", "", code)
+    for statement in code.split(";"):
+        declaration = MACRO_CALLS.sub("", statement.partition("=")[0])
+        match = re.search(r"\w[\s*]+(\w+)\s*(?:\[[^]]*\]\s*)*$", declaration)
+        if match and not re.match(r"(?:static|extern|typedef|(?:struct|union|enum)\s+\w+\s*$)", declaration):
+            yield match.group(1)
 
 
 def function_name(code, begin, end):
