@@ -41,7 +41,7 @@ def read_table(root):
 def defines(root, path, name):
     """The file has a definition of this function or constant object."""
     text = source.strip((root / path).read_text(encoding="utf-8")) if (root / path).is_file() else ""
-    return any(f[0] == name for f in source.functions(text)) or re.search(rf"^const struct \w+ {name} =", text, re.M)
+    return any(f.name == name for f in source.functions(text)) or re.search(rf"^const struct \w+ {name} =", text, re.M)
 
 
 def check_target(report, root, name, entries):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests know about the tree and about C: file list, comment stripping, includes, functions."""
+"""What the lint tests know about the tree and about C: files, debts, comment stripping, includes, functions, variables."""
 
+import functools
 import pathlib
 import re
 import subprocess
+import typing
 
 # Not ours to judge: bad on purpose, or data.
 SKIP = ("tests/lint/samples/", "tests/fuzz/corpus/", "tests/data/", "subprojects/")
@@ -20,6 +22,29 @@ def files(root):
         names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
         names = [n for n in names if not n.startswith((".git/", "build"))]
     return sorted(n for n in names if not n.startswith(SKIP) and (root / n).is_file())
+
+
+PRODUCT = ("agent", "hooks", "ctl", "sm", "sriov", "pkey", "conf", "common", "opensm")
+
+
+def product(root):
+    """{path: text} of the product's C files."""
+    paths = [p for p in files(root) if p.endswith((".c", ".h")) and p.split("/")[0] in PRODUCT]
+    return {p: (pathlib.Path(root) / p).read_text(encoding="utf-8", errors="replace") for p in paths}
+
+
+DEBTS = "tests/lint/debts.txt"
+
+
+def debts(root, gate):
+    """{key: (line, [number])} of the gate's lines in the table of debts."""
+    table = pathlib.Path(root) / DEBTS
+    found = {}
+    for number, line in enumerate(table.read_text(encoding="utf-8").split("\n") if table.is_file() else (), 1):
+        key, _, values = line.removeprefix(gate + " ").partition(":")
+        if line.startswith(gate + " "):
+            found[key] = (number, [int(v) for v in values.split()])
+    return found
 
 
 def is_kernel(text):
@@ -68,26 +93,71 @@ def without_preprocessor(code):
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: blank(m.group()), code, flags=re.M)
 
 
+class Function(typing.NamedTuple):
+    name: str
+    first: int  # line of the name
+    last: int   # line of the closing brace
+    static: bool
+    head: str   # what stands before the body: type, name, parameters
+    body: str   # what stands between the braces
+    start: int  # offset of the head
+    end: int    # offset behind the closing brace
+
+
+@functools.lru_cache(maxsize=None)
 def functions(text):
-    """(name, first line, last line) of every function definition of a C file."""
+    """Every function definition of a C file, as code without comments, strings and directives."""
+    return tuple(find_functions(text))
+
+
+def find_functions(text):
     code = without_preprocessor(strip(text))
-    depth, start, name = 0, 0, None
+    depth, start, end, name = 0, 0, 0, None
     for match in re.finditer(r"[{}]", code):
         if match.group() == "{":
             if depth == 0:
                 start = match.start()
-                name = function_name(code[:start])
+                name = function_name(code, end, start)
             depth += 1
             continue
         depth = max(0, depth - 1)
         if depth == 0 and name:
-            yield name[0], line_of(code, name[1]), line_of(code, match.start())
+            head = max(end, code.rfind(";", 0, name[1]) + 1)
+            yield Function(name[0], line_of(code, name[1]), line_of(code, match.start()),
+                           re.search(r"\bstatic\b", code[head:name[1]]) is not None, code[head:start],
+                           code[start + 1:match.start()], head, match.end())
             name = None
+        if depth == 0:
+            end = match.end()
 
 
-def function_name(before):
-    """(name, offset) if the text ends in a function head, else None."""
-    head = before.rstrip()
+def outside_functions(text):
+    """The code of a C file without its functions, every line at its place."""
+    code = without_preprocessor(strip(text))
+    for function in functions(text):
+        code = code[:function.start] + blank(code[function.start:function.end]) + code[function.end:]
+    return code
+
+
+# Macros that define something stand at the top of a file without a semicolon.
+MACRO_CALLS = re.compile(r"^\s*(?:[A-Z_0-9]+\([^()]*\)\s*)*")
+
+
+def global_variables(text):
+    """Names of the variables with external linkage that a C file defines."""
+    code = outside_functions(text)
+    while re.search(r"\{[^{}]*\}", code):
+        code = re.sub(r"\{[^{}]*\}", "", code)
+    for statement in code.split(";"):
+        declaration = MACRO_CALLS.sub("", statement.partition("=")[0])
+        match = re.search(r"\w[\s*]+(\w+)\s*(?:\[[^]]*\]\s*)*$", declaration)
+        if match and not re.match(r"(?:static|extern|typedef|(?:struct|union|enum)\s+\w+\s*$)", declaration):
+            yield match.group(1)
+
+
+def function_name(code, begin, end):
+    """(name, offset) if the code between these offsets ends in a function head, else None."""
+    head = code[begin:end].rstrip()
     if not head.endswith(")"):
         return None
     level = 0
@@ -95,10 +165,10 @@ def function_name(before):
         level += {")": 1, "(": -1}.get(head[pos], 0)
         if level == 0:
             break
-    match = re.search(r"(\w+)\s*$", head[:pos])
+    match = re.search(r"(?<!\w)(\w+)\s*$", head[:pos])
     if not match or match.group(1) in ("if", "for", "while", "switch"):
         return None
-    return match.group(1), match.start(1)
+    return match.group(1), begin + match.start(1)
 
 
 class Report:
