@@ -19,7 +19,7 @@ STATES = ("vhca_claim", "vhca_mig", "vhca_vf")
 HELPER_LINES = 8
 CALLED = re.compile(circles.NAME.pattern + r"(?=\s*\()")
 # A claim is made in the model and filled by the journal's loader; after that only its room writes it.
-CLAIM_ROOM = re.compile(r"agent/(?:vf/|engine|(?:state/)?(?:model|journal)\.c$)")
+CLAIM_ROOM = re.compile(r"agent/(?:vf/|state/(?:model|journal)\.c$)")
 CLAIM_DECLARATION = re.compile(r"struct vhca_claim \*([^;(){}]*)")
 
 
