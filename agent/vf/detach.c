@@ -18,19 +18,6 @@ void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
 }
 
-int vhca_engine_check_runs(const struct vhca_domain *dom, struct vhca_error *err)
-{
-	int r;
-
-	if (!dom->info->paused)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guest_paused", 0,
-			   "domain %s is paused: its guest would not let go of a VF",
-			   dom->info->name);
-	vhca_error_hint(err, "virsh resume %s, then ask again", dom->info->name);
-	return r;
-}
-
 /* ---- the guest's own agent ---- */
 
 static bool may_ask_guest(const struct vhca_engine *e, const struct vhca_domain *user)

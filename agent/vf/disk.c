@@ -47,15 +47,6 @@ void engine_disk_changed(void *engine, int rc)
 	vhca_engine_stir(e);
 }
 
-int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err)
-{
-	if (!e->disk.kind)
-		return 0;
-	if (err)
-		*err = e->disk;
-	return -e->disk.errnum;
-}
-
 void engine_guard(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	bool in_guest =

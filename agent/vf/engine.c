@@ -43,126 +43,13 @@ void vhca_engine_unlisten(struct vhca_engine *e, struct vhca_engine_listener *li
 	TAILQ_REMOVE(&e->listeners, listener, link);
 }
 
-void vhca_engine_stir(struct vhca_engine *e)
-{
-	vhca_timer_arm_ms(e->run, 0);
-}
-
-void engine_mark(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	if (vf->dirty)
-		return;
-	vf->dirty = true;
-	if (STAILQ_EMPTY(&e->dirty))
-		vhca_timer_arm_ms(e->run, 0);
-	STAILQ_INSERT_TAIL(&e->dirty, vf, dirty_link);
-}
-
-void engine_mark_all(struct vhca_engine *e)
-{
-	struct vhca_hca *hca;
-	struct vhca_vf *vf;
-
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		TAILQ_FOREACH (vf, &hca->vfs, link)
-			engine_mark(e, vf);
-}
-
-static void on_vf_timer(void *arg)
-{
-	struct vhca_vf *vf = arg;
-
-	engine_mark(vf->engine, vf);
-}
-
-void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms)
-{
-	(void)e;
-	vhca_timer_arm_ms(vf->timer, ms);
-}
-
-static void back_off(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_slot *slot)
-{
-	uint32_t ms = vhca_backoff_next(&slot->backoff);
-
-	slot->not_before_ms = vhca_now_ms() + ms;
-	engine_again(e, vf, ms);
-}
-
-void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	back_off(e, vf, &vf->host);
-}
-
-void engine_virt_back_off(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	back_off(e, vf, &vf->virt);
-}
-
-static struct vhca_slot *slot_of(struct vhca_vf *vf, enum vhca_effect effect)
-{
-	return effect >= VHCA_EFFECT_ATTACH ? &vf->virt : &vf->host;
-}
-
-void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect)
-{
-	struct vhca_slot *slot = slot_of(vf, effect);
-	uint64_t now = vhca_now_ms();
-
-	if (now < slot->not_before_ms) {
-		engine_again(e, vf, slot->not_before_ms - now);
-		return;
-	}
-	slot->effect = effect;
-	if (slot == &vf->host)
-		vf->outdated = false;
-	e->args.effects.start(e->args.effects.ctx, vf, effect);
-}
-
-void engine_reason(struct vhca_vf *vf, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(vf->reason, sizeof(vf->reason), fmt, ap);
-	va_end(ap);
-}
-
-void engine_no_reason(struct vhca_vf *vf)
-{
-	vf->reason[0] = '\0';
-}
-
 /* ---- life ---- */
-
-static struct vhca_vf *add_vf(struct vhca_engine *e, struct vhca_bdf pf, struct vhca_bdf bdf,
-			      uint16_t index)
-{
-	struct vhca_hca *hca = vhca_model_hca(&e->model, pf);
-	struct vhca_vf *vf;
-
-	if (!hca)
-		hca = vhca_model_add_hca(&e->model, pf);
-	vf = hca ? vhca_model_add_vf(hca, bdf, index) : NULL;
-	if (!vf)
-		return NULL;
-	vf->engine = e;
-	vf->since_ms = vhca_wall_ms();
-	vf->host.backoff = vf->virt.backoff =
-		(struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
-	if (vhca_timer_new(e->args.loop, "vf", on_vf_timer, vf, &vf->timer) < 0) {
-		TAILQ_REMOVE(&hca->vfs, vf, link);
-		free(vf);
-		return NULL;
-	}
-	return vf;
-}
 
 /* Nothing of a VF survives a reboot: then its state is found out anew. */
 static int on_loaded_vf(void *ctx, const struct vhca_journal_vf *row)
 {
 	struct vhca_engine *e = ctx;
-	struct vhca_vf *vf = add_vf(e, row->pf, row->bdf, row->index);
+	struct vhca_vf *vf = engine_add_vf(e, row->pf, row->bdf, row->index);
 
 	if (!vf)
 		return -ENOMEM;
@@ -312,7 +199,7 @@ static void see_vf(struct vhca_engine *e, struct vhca_hca *hca, const struct vhc
 	struct vhca_vf *vf = vhca_model_vf(&e->model, facts->bdf);
 
 	if (!vf)
-		vf = add_vf(e, hca->facts.bdf, facts->bdf, facts->index);
+		vf = engine_add_vf(e, hca->facts.bdf, facts->bdf, facts->index);
 	if (!vf)
 		return;
 	engine_see_place(vf, hca, facts->index);

@@ -15,63 +15,8 @@
 #include "agent/vf/engine.h"
 #include "agent/state/journal.h"
 
-struct vhca_engine {
-	struct vhca_engine_args args;
-	const struct vhca_conf *conf;
-	struct vhca_model model;
-	struct vhca_outbox *outbox;
-	bool virt_synced; /* the domains of the model are all live domains */
-	bool inventory_seen;
-	struct vhca_numa_node *nodes; /* of the host */
-	unsigned int n_nodes;
-	bool excludes_checked;	/* of this configuration */
-	bool drained;		/* no new claims */
-	struct vhca_error disk; /* why nothing can be written; kind NONE = it can */
-	bool owes_reports;	/* what would have been reported meanwhile */
-	STAILQ_HEAD(, vhca_vf) dirty;
-	TAILQ_HEAD(, vhca_engine_listener) listeners;
-	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
-	struct vhca_timer *requests; /* next look at requests that could not be met */
-	char not_ready[VHCA_REASON_MAX];
-	TAILQ_HEAD(, engine_commit) commits; /* transactions under way (transition.c) */
-	TAILQ_HEAD(, engine_adopt) adopts;   /* requests under way (adopt.c) */
-	TAILQ_HEAD(, engine_takeover) takeovers;
-	TAILQ_HEAD(, engine_forget) forgets; /* under way (forget.c) */
-	unsigned int n_takeovers;
-};
-
-/* Times, with their reasons. */
-#define PROBE_AGAIN_MS 10000 /* a VF in use by somebody we cannot watch: look again */
-#define RETRY_FIRST_MS 500   /* failed effects: back-off doubles up to the cap */
-#define RETRY_CAP_MS   30000
-#define GRANT_FIRST_MS 200 /* a grant usually comes within a second of the guest driver's start */
-#define KICK_AFTER_MS \
-	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
-#define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */
-#define REQUEST_CAP_MS	 300000
-#define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
-#define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
-#define GROUP_CLOSE_MS \
-	10000 /* QEMU may hold the vfio group this long after libvirt says the device is gone */
-/* a VF may be away so long, while its adapter is reset or loaded anew */
-#define ABSENT_MS     10000
-#define GROUP_LOOK_MS 200 /* ...and is asked for this often until then */
-/* A guest's driver reads its P_Keys when it hears of a change: a key that leaves its index and
- * comes to another one sooner would be missed. */
-#define UNMAPPED_MS 200
-
-/* ---- engine.c ---- */
-void engine_mark(struct vhca_engine *e, struct vhca_vf *vf);
-void engine_mark_all(struct vhca_engine *e);
-/* Steps the VF again after ms at the latest. */
-void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms);
-void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect);
-/* Sets, or clears, the sentence that explains the VF's state to people. */
-void engine_reason(struct vhca_vf *vf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void engine_no_reason(struct vhca_vf *vf);
-/* Delays the next effect on the VF's hardware, or the next one at libvirt, by its back-off. */
-void engine_back_off(struct vhca_engine *e, struct vhca_vf *vf);
-void engine_virt_back_off(struct vhca_engine *e, struct vhca_vf *vf);
+#include "agent/vf/report.h"
+#include "agent/vf/work.h"
 
 /* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost
  * here: what it knows already changes nothing there. */
@@ -90,9 +35,6 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 /* ---- absent.c ---- */
 /* The step of a VF that the kernel does not show. */
 void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf);
-/* Gives the reason, and tells everybody. */
-void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why);
-
 /* ---- disk.c ---- */
 /* What the store says of its disk: a negative errno, or 0. */
 void engine_disk_changed(void *engine, int rc);
@@ -117,8 +59,6 @@ void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
 /* Journals changes of the claim, the attachment or the binding without a change of state. */
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
-/* No row of its claim was written yet: what is adopted, or was free. */
-bool engine_is_unborn(const struct vhca_vf *vf);
 /* The same, and queues the claim's binding in the same transaction. */
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 /* A save that had to wait for another transaction, or that failed; false if there is none. */
@@ -131,8 +71,6 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
 void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim);
 /* Queues the declaration of the keys in hca->declared. */
 void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
-/* At the end: the store has said all that it will say. */
-void engine_drop_commits(struct vhca_engine *e);
 /* Ends the claim of a quarantined VF that has gone. */
 void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
 /*
@@ -157,9 +95,6 @@ void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf);
  * The domain may have the VF of this name again (NULL: all of them) that was detached by request.
  */
 void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
-/* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
-int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
-			    struct vhca_error *err);
 /* Claims a VF that fits, with the identity that is asked for, at its next epoch. */
 int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request *req,
 			  struct vhca_claim **ret, struct vhca_error *err);
@@ -167,18 +102,8 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
 		      struct vhca_error *err);
-/*
- * Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set.
- */
-void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
-		 const struct vhca_error *err);
 /* The claim ends as soon as its VF has left its guest, and is scrubbed. */
 void engine_let_go(struct vhca_engine *e, struct vhca_claim *claim);
-int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
-		      void *arg);
-/* Answers from the loop what is known at once; an err of kind NONE is success. */
-void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
-			 const struct vhca_error *err);
 /* This host is being drained: says so in err, -EBUSY; else 0. */
 int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err);
 /* P_Keys and GUID of a request. */
@@ -189,10 +114,6 @@ int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *e
 /* ...and none is the domain's VF of this name. */
 int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
 			struct vhca_error *err);
-struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
-/* "vm1/ib0", for messages. */
-const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192]);
-
 /* The claim has ended because its VF failed: a new one with the same identity, and its waiters, is
  * made for another VF; false if there is none, or it must not be. */
 bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended);
@@ -241,32 +162,10 @@ void engine_settle_port(struct vhca_engine *e, struct vhca_hca *hca);
  */
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 
-/* ---- memory.c ---- */
-/*
- * No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM;
- * else 0.
- */
-int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err);
-/* Remembers how much memory stands behind the domain's claims. */
-void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info);
-/* The time that this may take on top, where QEMU lets go of a VF. */
-uint64_t engine_memory_ms(const struct vhca_vf *vf);
-/* How long the VF's guest may take to let go of it. */
-uint64_t engine_detach_ms(const struct vhca_engine *e, const struct vhca_vf *vf);
-
 /* ---- takeover.c ---- */
 /* Somebody vouches that the domain runs nowhere else. */
 bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
 void engine_drop_takeovers(struct vhca_engine *e);
-
-/* ---- unread.c ---- */
-/* Why the domain's XML cannot be read; kind NONE: it can. */
-void engine_note_unreadable(struct vhca_engine *e, struct vhca_domain *dom,
-			    const struct vhca_error *why);
-/* The domain that the VF is claimed for, if that runs and cannot be read; NULL = it is not so. */
-const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct vhca_vf *vf);
-/* The same; true sets the VF's reason, and whoever needs a proof waits. */
-bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- adopt.c ---- */
 /* A step of an unmanaged VF that is being adopted; false if it is not. */

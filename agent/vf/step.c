@@ -276,12 +276,6 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
 }
 
-void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
-{
-	engine_reason(vf, "%s", why);
-	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
-}
-
 /*
  * Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under
  * that guest; the claim is over.

@@ -15,21 +15,6 @@
 #include "common/base/role.h"
 #include "pkey/guid.h"
 
-/* A transaction under way. vf is NULL for a report alone. */
-struct engine_commit {
-	TAILQ_ENTRY(engine_commit) link;
-	struct vhca_engine *e;
-	struct vhca_vf *vf;
-	struct vhca_claim
-		*ended;	 /* dropped from the model when durable; without a move: an orphan */
-	uint64_t ticket; /* of the outbox, 0 = none */
-	bool move;
-	/*
-	 * of a move. An effect that ends while a save is under way moves at once: two can be open
-	 */
-	enum vhca_vf_state to;
-};
-
 /* The effect that a state is entered for; recorded as the intent. */
 static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
 	[VHCA_VF_PREPARING] = VHCA_EFFECT_PREPARE, [VHCA_VF_CLAIMED] = VHCA_EFFECT_PROGRAM,
@@ -215,18 +200,6 @@ static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
 		vhca_outbox_release(e->outbox, ticket, durable);
 }
 
-static void free_commit(struct engine_commit *c)
-{
-	TAILQ_REMOVE(&c->e->commits, c, link);
-	free(c);
-}
-
-void engine_drop_commits(struct vhca_engine *e)
-{
-	while (TAILQ_FIRST(&e->commits))
-		free_commit(TAILQ_FIRST(&e->commits));
-}
-
 /*
  * The claim is over and its VF scrubbed: last words to who waits, and its domain may be served
  * again.
@@ -308,12 +281,6 @@ static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_
 		      engine_claim_label(c, label), VHCA_BDF_STR(vf->bdf));
 	vhca_model_drop_claim(&e->model, c);
 	vhca_timer_arm_ms(e->requests, 0);
-}
-
-bool engine_is_unborn(const struct vhca_vf *vf)
-{
-	return vf->claim && !vf->claim->orphan &&
-	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
 }
 
 void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why)
@@ -411,21 +378,7 @@ static void on_commit(void *arg, int rc)
 		(void)engine_save_the_unsaved(e, vf);
 		engine_mark(e, vf);
 	}
-	free_commit(c);
-}
-
-/* NULL when out of memory: the VF is stepped again later. */
-static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *vf, bool move)
-{
-	struct engine_commit *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	*c = (struct engine_commit){.e = e, .vf = vf, .move = move};
-	TAILQ_INSERT_TAIL(&e->commits, c, link);
-	if (vf)
-		vf->committing++;
-	return c;
+	engine_free_commit(c);
 }
 
 static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_claim *claim)
@@ -446,7 +399,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 			       vhca_vf_state_to_string(to));
 		return;
 	}
-	c = new_commit(e, vf, true);
+	c = engine_new_commit(e, vf, true);
 	if (!c) {
 		engine_again(e, vf, RETRY_FIRST_MS);
 		return;
@@ -491,7 +444,7 @@ static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
 
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
-	struct engine_commit *c = saves_later(e, vf) ? NULL : new_commit(e, vf, false);
+	struct engine_commit *c = saves_later(e, vf) ? NULL : engine_new_commit(e, vf, false);
 	struct vhca_txn *txn;
 
 	if (!c) {
@@ -541,12 +494,12 @@ static void on_report(void *arg, int rc)
 	if (rc < 0)
 		vhca_log_error("state database: cannot queue a report to the SM: %s",
 			       strerror(-rc));
-	free_commit(c);
+	engine_free_commit(c);
 }
 
 static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t ticket)
 {
-	struct engine_commit *c = new_commit(e, NULL, false);
+	struct engine_commit *c = engine_new_commit(e, NULL, false);
 
 	if (!c) {
 		release_ticket(e, ticket, false);
@@ -622,7 +575,7 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf,
 				       struct vhca_txn **ret_txn)
 {
-	struct engine_commit *c = new_commit(e, vf, false);
+	struct engine_commit *c = engine_new_commit(e, vf, false);
 
 	if (!c) {
 		engine_again(e, vf, RETRY_FIRST_MS);
