@@ -327,18 +327,6 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
 }
 
-/* Bindings first: no key that one of them needs leaves the port in between. */
-void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
-{
-	struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
-		    !c->away)
-			engine_report(e, c);
-	engine_declare_again(e, hca);
-}
-
 void vhca_engine_snapshot(void *engine)
 {
 	struct vhca_engine *e = engine;

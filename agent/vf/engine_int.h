@@ -18,10 +18,6 @@
 #include "agent/vf/report.h"
 #include "agent/vf/work.h"
 
-/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost
- * here: what it knows already changes nothing there. */
-void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
-
 /* ---- step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
 /* The time in which QEMU is to let go of the VF's group begins. */
@@ -65,12 +61,9 @@ void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf);
 /* The VF's claim was never durable, and is not going to be: it never was. Its waiters hear why. */
 void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why);
-/* Sends the claim's binding (again), e.g. with a new LID. */
-void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
-/* The same, and the claim is saved with it, if no transaction of its VF is under way. */
+/* Sends the claim's binding (again), and the claim is saved with it, if no transaction of its VF is
+ * under way. */
 void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim);
-/* Queues the declaration of the keys in hca->declared. */
-void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca);
 /* Ends the claim of a quarantined VF that has gone. */
 void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
 /*
@@ -154,13 +147,6 @@ bool engine_place_taken(const struct vhca_vf *vf);
 void engine_set_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t want);
 /* A claim has ended: the configured port may be free to be taken. */
 void engine_settle_port(struct vhca_engine *e, struct vhca_hca *hca);
-
-/* ---- migrate.c ---- */
-/*
- * Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared
- * before.
- */
-void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- takeover.c ---- */
 /* Somebody vouches that the domain runs nowhere else. */
