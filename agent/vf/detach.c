@@ -8,16 +8,6 @@
 #include "agent/vf/engine_int.h"
 #include "common/base/file.h"
 
-void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-	uint64_t whole_ms = engine_detach_ms(e, vf);
-
-	vf->deadline_ms = now + whole_ms;
-	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
-	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
-}
-
 /* ---- the guest's own agent ---- */
 
 static bool may_ask_guest(const struct vhca_engine *e, const struct vhca_domain *user)

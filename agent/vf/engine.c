@@ -103,6 +103,8 @@ static void on_requests(void *arg)
 int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **ret,
 		    struct vhca_error *err)
 {
+	static const struct engine_callbacks callbacks = {engine_serve_elsewhere,
+							  engine_request_failed};
 	static const struct vhca_journal_sink sink = {on_loaded_vf, on_loaded_claim};
 	struct vhca_engine *e = calloc(1, sizeof(*e));
 	int r;
@@ -110,6 +112,7 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	if (!e)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "engine");
 	e->args = *args;
+	e->callbacks = &callbacks;
 	e->conf = args->conf;
 	STAILQ_INIT(&e->dirty);
 	TAILQ_INIT(&e->commits);

@@ -16,12 +16,11 @@
 #include "agent/state/journal.h"
 
 #include "agent/vf/report.h"
+#include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 
 /* ---- step.c ---- */
 void engine_step(struct vhca_engine *e, struct vhca_vf *vf);
-/* The time in which QEMU is to let go of the VF's group begins. */
-void engine_begin_scrub(struct vhca_vf *vf);
 /* The P_Key table has changed under a VF in a guest: reads it, or programs it anew; false if it
  * has not. */
 bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf);
@@ -39,8 +38,6 @@ void engine_disk_changed(void *engine, int rc);
 void engine_guard(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- detach.c ---- */
-/* The time in which its guest is to let go of the VF begins. */
-void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf);
 /* The step of a VF that its guest is to let go. */
 void engine_detach(struct vhca_engine *e, struct vhca_vf *vf);
 /* The VF has left its guest for an unplug that was given up, and nobody wants it out any more. A
@@ -49,28 +46,6 @@ bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *claim);
 /* What the guest's agent has said, or why nothing. */
 void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 		     const struct vhca_effect_result *res);
-
-/* ---- transition.c ---- */
-/* Journals the transition; the state changes, and the VF is stepped, when it is durable. */
-void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
-/* Journals changes of the claim, the attachment or the binding without a change of state. */
-void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
-/* The same, and queues the claim's binding in the same transaction. */
-void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
-/* A save that had to wait for another transaction, or that failed; false if there is none. */
-bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf);
-/* The VF's claim was never durable, and is not going to be: it never was. Its waiters hear why. */
-void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why);
-/* Sends the claim's binding (again), and the claim is saved with it, if no transaction of its VF is
- * under way. */
-void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim);
-/* Ends the claim of a quarantined VF that has gone. */
-void engine_end_absent(struct vhca_engine *e, struct vhca_vf *vf);
-/*
- * Ends the VF's claim, which was loaded from an earlier boot; dropped, and the VF stepped, when
- * that is durable.
- */
-void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf);
 
 /* ---- request.c ---- */
 /* Looks at what live domains ask for and claims VFs. */
@@ -138,15 +113,6 @@ void engine_see_place(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
 bool engine_settle_place(struct vhca_engine *e, struct vhca_vf *vf);
 /* Another VF, which the kernel shows, is where this one was. */
 bool engine_place_taken(const struct vhca_vf *vf);
-
-/* ---- port.c ---- */
-/*
- * The configuration says which port carries the identities of the HCA's VFs; taken at once, unless
- * there are claims on another.
- */
-void engine_set_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t want);
-/* A claim has ended: the configured port may be free to be taken. */
-void engine_settle_port(struct vhca_engine *e, struct vhca_hca *hca);
 
 /* ---- takeover.c ---- */
 /* Somebody vouches that the domain runs nowhere else. */

@@ -464,11 +464,6 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 		look_again(e, vf);
 }
 
-void engine_begin_scrub(struct vhca_vf *vf)
-{
-	vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
-}
-
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (seized(e, vf))

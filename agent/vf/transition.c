@@ -4,16 +4,15 @@
  * attachment, intent, report to the SM) in one transaction, and takes effect in memory when that is
  * durable. So whatever an effect does later, the store already says why.
  */
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
+#include "agent/vf/transition.h"
+
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/report.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
-#include "pkey/guid.h"
 
 /* The effect that a state is entered for; recorded as the intent. */
 static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
@@ -48,9 +47,9 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 	STAILQ_CONCAT(&gone.waiters, &c->waiters);
 	vf->claim = NULL;
 	vhca_model_drop_claim(&e->model, c);
-	if (!engine_serve_elsewhere(e, &gone)) {
+	if (!e->callbacks->serve_elsewhere(e, &gone)) {
 		if (failure)
-			engine_request_failed(e, &gone);
+			e->callbacks->request_failed(e, &gone);
 		engine_tell(e, &gone, VHCA_VF_FREE, failure);
 	}
 	vf->granted = false;
@@ -68,6 +67,21 @@ static void forget_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
 			if (vhca_uuid_equal(&vf->failed_guest, domain))
 				vf->failed_guest = (struct vhca_uuid){{0}};
+}
+
+void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+	uint64_t whole_ms = engine_detach_ms(e, vf);
+
+	vf->deadline_ms = now + whole_ms;
+	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
+	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
+}
+
+void engine_begin_scrub(struct vhca_vf *vf)
+{
+	vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
 }
 
 static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
@@ -153,7 +167,7 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
 	c->failure = why;
-	engine_request_failed(e, c);
+	e->callbacks->request_failed(e, c);
 	fail_siblings(e, c);
 	engine_undo_claim(e, vf, &why);
 	engine_no_reason(vf);

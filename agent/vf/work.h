@@ -7,6 +7,7 @@
 
 struct vhca_engine {
 	struct vhca_engine_args args;
+	const struct engine_callbacks *callbacks; /* agent/vf/transition.h */
 	const struct vhca_conf *conf;
 	struct vhca_model model;
 	struct vhca_outbox *outbox;
