@@ -202,7 +202,7 @@ struct vhca_vf {
 	struct vhca_hca *hca;
 	struct vhca_bdf bdf;
 	uint16_t index;
-	/* Where the kernel shows it now, until that is settled (agent/vf/place.c); NULL: at hca,
+	/* Where the kernel shows it now, until that is settled (agent/vf/absent.c); NULL: at hca,
 	 * index. */
 	struct vhca_hca *to_hca;
 	uint16_t to_index;

@@ -21,8 +21,20 @@
  *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
  *
  * Any with a claim, not shown by the kernel: agent/vf/absent.c. While the state disk refuses
- * what is written: agent/vf/disk.c. Claimed to scrubbing: in the live XML of another domain
+ * what is written: agent/vf/engine.c. Claimed to scrubbing: in the live XML of another domain
  * than the claim's → quarantined, the claim is over.
+ *
+ * The files of agent/vf/ are in layers; each uses only what stands in its own or a lower one. What
+ * a transition needs from above, it calls through struct engine_callbacks (agent/vf/transition.h).
+ *
+ *   bottom       work (what is to be done, and under way), waiter (who waits for a claim)
+ *   facts        report (to the SM), membership (in partitions), guest (what its XML means)
+ *   transition   transition (what is journaled), port (that VFs are on)
+ *   claim        claim (which VF, which identity), detach (from a guest), isolation (of guests)
+ *   inputs       inputs (from hardware and libvirt), grant (by the SM), absent (from its place)
+ *   requests     request (of domains and people), adopt, forget, hook (what it is told)
+ *   decisions    step, outcome (of effects), migrate, takeover, sm (its answers)
+ *   dispatch     engine (which is composed of all)
  */
 #include "agent/state/effects.h"
 #include "agent/state/events.h"

@@ -4,20 +4,13 @@
  * journaled before it is acted upon.
  */
 #include <errno.h>
-#include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/request.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
-
-/* Makes changed flags of a claim durable, after a transaction that may be under way. */
-static void keep(struct vhca_engine *e, struct vhca_claim *claim)
-{
-	if (claim->vf->committing)
-		claim->vf->unsaved = true;
-	else
-		engine_save(e, claim->vf);
-	engine_mark(e, claim->vf);
-}
 
 static int check_default_partition(struct vhca_engine *e, const struct vhca_identity *id,
 				   struct vhca_error *err)
@@ -67,7 +60,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 	claim->restored = false;
 	claim->removed_us = 0;
 	claim->migration = *migration;
-	keep(e, claim);
+	engine_save_soon(e, claim);
 }
 
 /* Whatever was said of the claim's binding was said of another epoch. */
@@ -120,7 +113,7 @@ bool vhca_engine_fenced(const struct vhca_engine *e)
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
 	raise_epoch(e, claim, epoch);
-	keep(e, claim);
+	engine_save_soon(e, claim);
 }
 
 static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
@@ -155,7 +148,7 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->migrating = claim->leaving = claim->has_from = false;
 	claim->restored = claim->lent = false;
-	keep(e, claim);
+	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
 	if (claim->told == VHCA_TOLD_SUPERSEDED) {
 		claim->told = VHCA_TOLD_NOT_YET;
@@ -163,12 +156,6 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 		engine_report(e, claim);
 	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
-}
-
-void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
-{
-	claim->ending = true;
-	keep(e, claim);
 }
 
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)
@@ -188,14 +175,4 @@ void vhca_engine_set_drained(struct vhca_engine *e, bool drained)
 		return;
 	TAILQ_FOREACH (dom, &e->model.domains, link)
 		engine_ask_again(e, dom);
-}
-
-int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
-{
-	if (!e->drained)
-		return 0;
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "drained", EBUSY,
-		       "this host is drained: it gives no guest an InfiniBand VF");
-	vhca_error_hint(err, "start the domain on another host; vhcactl undrain ends the drain");
-	return -EBUSY;
 }

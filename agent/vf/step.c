@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One step function per VF state: looks at the level of things, makes at most one move or starts at
- * most one effect.
+ * The decision: what is to be done for a VF, now.
+ *
+ * `steps` is the one table, a function for each state; agent/vf/engine.h says in words what each
+ * does. A step looks at the level of things (the model: what the kernel shows, what is in live
+ * XML, what the SM has said, what was read of the hardware), not at what has just happened, and
+ * makes at most one move or starts at most one effect. A VF is stepped whenever anything that a
+ * step looks at may have changed, and at the time that the last step has asked for
+ * (engine_again()). So a lost event costs time, never truth, and a step too many does nothing.
+ *
+ * Before the table comes what holds in each state, in this order: an effect on the VF's hardware
+ * runs (nothing is decided before its outcome); a transaction is under way; flags of the claim are
+ * not saved yet; the kernel shows the VF at another place of its card; the claim is of an earlier
+ * boot; libvirt is being called for the VF (only isolation is tended meanwhile); the kernel does
+ * not show the VF.
+ *
+ * Isolation goes before service: a step of a VF with a claim first asks whether a stranger has it
+ * (engine_seized()), and of a VF in a guest whether its map still leads to the claim's keys
+ * (engine_follow_table()).
+ *
+ * What may fail:
+ *   an effect          its outcome (outcome.c) says what that means, and delays the next one
+ *   a claim            claim->failure says why: a step sends its VF towards scrubbing
+ *   a proof            the VF is quarantined, and given to nobody until a later proof succeeds
+ *   libvirt is away    nothing that rests on live XML is decided before it is back
  */
-#include <stdio.h>
+#include "agent/vf/step.h"
+
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/request.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
@@ -51,39 +78,6 @@ static void step_preparing(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_start(e, vf, VHCA_EFFECT_PREPARE);
 }
 
-static void look_again(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-
-	if (now >= vf->look_ms)
-		engine_start(e, vf, VHCA_EFFECT_READ);
-	else
-		engine_again(e, vf, vf->look_ms - now);
-}
-
-/* The SM is asked again, now and then. */
-static bool kick(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-
-	if (vhca_wall_ms() - vf->since_ms <= KICK_AFTER_MS || now - vf->kicked_ms <= KICK_AFTER_MS)
-		return false;
-	vf->kicked_ms = now;
-	engine_start(e, vf, VHCA_EFFECT_KICK);
-	return true;
-}
-
-static void rest_free(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	if (vf->hw.granted)
-		engine_reason(vf, "the SM has not taken GUID %s back yet",
-			      VHCA_GUID_STR(vf->hw.granted));
-	else
-		engine_no_reason(vf);
-	if (!vf->hw.granted || !kick(e, vf))
-		look_again(e, vf);
-}
-
 static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
@@ -108,7 +102,7 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 		vf->reprogram = false;
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else {
-		rest_free(e, vf);
+		engine_rest_free(e, vf);
 	}
 }
 
@@ -116,29 +110,6 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	engine_reason(vf, "%s", vf->claim->failure.msg);
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
-}
-
-/*
- * Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under
- * that guest; the claim is over.
- */
-static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	const struct vhca_domain *dom = vhca_model_stranger(&e->model, vf);
-	struct vhca_claim *c = vf->claim;
-
-	if (!dom)
-		return false;
-	c->ending = true;
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_seized", 0,
-		       "%s was plugged into domain %s, which it is not claimed for; its identity "
-		       "is withdrawn",
-		       VHCA_BDF_STR(vf->bdf), dom->info->name);
-	vhca_error_hint(&c->failure, "unplug it from %s: virsh detach-device", dom->info->name);
-	engine_alarm(e, vf, c->failure.msg);
-	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
-	engine_move(e, vf, VHCA_VF_QUARANTINED);
-	return true;
 }
 
 /*
@@ -190,7 +161,7 @@ static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
@@ -250,7 +221,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
 
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	note_superseded(e, vf);
 	if (used_by_own_domain(e, vf)) {
@@ -269,142 +240,11 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
-		look_again(e, vf); /* it may stand so for long, and the hook vouches for it */
+		engine_look_again(e,
+				  vf); /* it may stand so for long, and the hook vouches for it */
 	} else if (dom && !dom->incoming && !engine_awaits_xml(e, vf)) {
 		engine_start(e, vf, VHCA_EFFECT_ATTACH);
 	}
-}
-
-/*
- * A QP keeps the physical index that it was given when it was modified. So once the map of a VF in
- * a guest has led to another key than its own, whoever wrote the map or the table, a QP may talk
- * with that key for ever, whatever the map says later.
- */
-void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
-{
-	struct vhca_claim *c = vf->claim;
-
-	if (c->forced)
-		return;
-	engine_alarm(e, vf, why);
-	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
-		return;
-	c->forced = c->ending = true;
-	engine_save(e, vf); /* before the map is repaired: a restart would find nothing wrong */
-}
-
-static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
-{
-	const struct vhca_identity id = vhca_claim_shows(vf->claim);
-
-	for (unsigned int i = 0; i < vf->hw.n_virtual; i++) {
-		if (!vhca_identity_is_foreign(&vf->hw, &id, i))
-			continue;
-		(void)snprintf(buf, size,
-			       "virtual P_Key index %u led to %s at physical index %d of the port "
-			       "instead of %s: QPs may keep it",
-			       i, VHCA_PKEY_STR(vf->hw.value[i]), vf->hw.map[i],
-			       i < id.n_pkeys ? VHCA_PKEY_STR(id.pkeys[i]) : "none");
-		return;
-	}
-	if (vf->hw.other_maps)
-		(void)snprintf(
-			buf, size,
-			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
-}
-
-/* The map is looked at before it is repaired: it may have to be remembered first. A disk that
- * cannot remember it is not waited for: the guest would show a foreign key as long. What is
- * foreign goes at once, from all VFs of the adapter, before one of them gets its keys at their
- * new places. */
-bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-	char why[200] = "";
-
-	if (!vf->reprogram)
-		return false;
-	if (now < vf->host.not_before_ms) {
-		engine_again(e, vf, vf->host.not_before_ms - now);
-		return false;
-	}
-	if (!vf->hw_known) {
-		engine_start(e, vf, VHCA_EFFECT_READ);
-		return true;
-	}
-	name_foreign(vf, why, sizeof(why));
-	if (why[0])
-		engine_force_off(e, vf, why);
-	if (!vf->committing || e->disk.kind)
-		engine_start(e, vf, why[0] ? VHCA_EFFECT_UNMAP : VHCA_EFFECT_PROGRAM);
-	return true;
-}
-
-/* A vport that the SM does not know of keeps LID 65535; so does a PF that is a vport itself. */
-static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-
-	if (vhca_hca_identity(vf->hca)->sees_grant)
-		return false;
-	return e->args.no_vports ||
-	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
-}
-
-/*
- * The SM takes a request for an address that nobody shows just now, though its owner is another
- * host: only who is known to own it asks.
- */
-static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return !e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED;
-}
-
-/* Whose it is, only the SM can say, and it does not answer. */
-static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE || engine_patience_ms(e, c) == 0);
-}
-
-static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	static const char why[] =
-		"no longer granted, and the SM does not say whether it is still this host's: "
-		"another one may have taken it over; it is not asked for again before";
-
-	if (strcmp(vf->reason, why))
-		engine_alarm(e, vf, why);
-}
-
-static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-
-	if (vf->granted) {
-		engine_no_reason(vf);
-	} else if (vf->claim->away) {
-		engine_reason(vf, "identity withheld: nobody has confirmed that the other host "
-				  "gave it up (vhcactl migrations)");
-	} else if (sm_lacks_vports(e, vf)) {
-		engine_reason(vf,
-			      "not granted: this SM has no virtualization support, so the VF's "
-			      "port stays Down with LID 65535; ConnectX-4 and later need UFM or "
-			      "NVIDIA's OpenSM (virt_enabled 2)");
-	} else if (port->state != VHCA_PORT_ACTIVE) {
-		engine_reason(vf, "not granted: the host's port is %s, not ACTIVE",
-			      vhca_port_state_to_string(port->state));
-	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
-		engine_reason(vf,
-			      "not granted yet: the SM has not accepted the report of its GUID");
-	} else if (is_in_doubt(e, vf->claim)) {
-		say_in_doubt(e, vf);
-	} else {
-		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
-				  "the guest's driver is not up)");
-		if (may_ask_for_grant(e, vf) && kick(e, vf))
-			return;
-	}
-	look_again(e, vf);
 }
 
 static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
@@ -431,7 +271,7 @@ static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	if (has_left(e, vf)) {
 		note_left(e, vf);
@@ -447,13 +287,13 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	if (!vf->reprogram)
-		await_grant(e, vf);
+		engine_await_grant(e, vf);
 }
 
 /* A guest that does not let go must not keep what leads to another tenant's key. */
 static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf) || engine_follow_table(e, vf))
+	if (engine_seized(e, vf) || engine_follow_table(e, vf))
 		return;
 	if (e->virt_synced) {
 		engine_detach(e, vf);
@@ -461,12 +301,12 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	engine_reason(vf, "waits for libvirt");
 	if (!vf->reprogram)
-		look_again(e, vf);
+		engine_look_again(e, vf);
 }
 
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	/*
 	 * Invariant 4: never while any live XML has the address. An attach that was under way when
@@ -539,8 +379,8 @@ static void step_beside(struct vhca_engine *e, struct vhca_vf *vf)
 	if (vf->state == VHCA_VF_QUARANTINED) {
 		if (vhca_model_user(&e->model, vf->bdf, NULL))
 			strip_again(e, vf);
-	} else if (!seized(e, vf) && !engine_follow_table(e, vf) && !vf->reprogram) {
-		look_again(e, vf);
+	} else if (!engine_seized(e, vf) && !engine_follow_table(e, vf) && !vf->reprogram) {
+		engine_look_again(e, vf);
 	}
 }
 

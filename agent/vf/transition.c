@@ -1,8 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Journaled transitions. A move collects everything that changes with it (VF row, claim,
- * attachment, intent, report to the SM) in one transaction, and takes effect in memory when that is
- * durable. So whatever an effect does later, the store already says why.
+ * Journaled transitions: the only place where a VF changes its state, or a claim becomes durable.
+ *
+ * Which state may follow which is the table in sriov/vf_state.h; a move that is not in it is an
+ * error of the caller, is logged, and does nothing. engine_move() collects all that changes with
+ * the state (the VF's row, its claim, the report to the SM) in one transaction, and on_commit()
+ * makes it true in memory when the store says that it is on disk. So whatever an effect does
+ * later, the store already says why, and a killed agent finds on disk what it was about to do.
+ * engine_save() is the same without a change of state, for flags of the claim.
+ *
+ * While a transaction is under way (vf->committing) its VF is not stepped: no decision is based on
+ * a state that may not come true. What a claim learns meanwhile is marked (vf->unsaved,
+ * vf->unreported) and goes to the disk behind the transaction.
+ *
+ * A report to the SM is queued in the transaction that makes it true. The outbox sends it when
+ * that is durable (its ticket), and not at all when that has failed.
+ *
+ * A claim begins with its first move, out of free or unmanaged: before that it has no row, it is
+ * unborn. It ends with the move to free, or without a move: one of an earlier boot, whose guest is
+ * gone, and one of a quarantined VF that has gone.
+ *
+ * What may fail:
+ *   the first move of a claim    is not tried again: the claim is undone, and who waits hears why
+ *   another move, an end         the VF is stepped again after a back-off, and moves anew
+ *   a save                       is marked as unsaved, and is tried again after the back-off
+ *   no memory                    the VF is stepped again soon; nothing has changed
+ *
+ * After an end the claim's domain may be served elsewhere, and remembers why it was not: both is
+ * asked of the layers above, through struct engine_callbacks.
  */
 #include "agent/vf/transition.h"
 
@@ -330,6 +355,15 @@ bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->unsaved = vf->unreported = false;
 	save(e, vf, report);
 	return true;
+}
+
+void engine_save_soon(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	if (claim->vf->committing)
+		claim->vf->unsaved = true;
+	else
+		engine_save(e, claim->vf);
+	engine_mark(e, claim->vf);
 }
 
 void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)

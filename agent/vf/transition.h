@@ -11,6 +11,9 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
 /* The same, and queues the claim's binding in the same transaction. */
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
+/* Makes changed flags of a claim durable, after a transaction that may be under way, and has its VF
+ * stepped. */
+void engine_save_soon(struct vhca_engine *e, struct vhca_claim *claim);
 /* A save that had to wait for another transaction, or that failed; false if there is none. */
 bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf);
 /* The VF's claim was never durable, and is not going to be: it never was. Its waiters hear why. */
