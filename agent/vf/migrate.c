@@ -158,6 +158,30 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
 }
 
+void vhca_claim_join(struct vhca_claim *claim, const struct vhca_uuid *migration)
+{
+	claim->migrating = true;
+	claim->migration = *migration;
+}
+
+void vhca_claim_unjoin(struct vhca_claim *claim)
+{
+	claim->migrating = false;
+}
+
+void vhca_claim_recover(struct vhca_claim *claim)
+{
+	if (claim->orphan)
+		claim->away = false;
+	else
+		claim->contested = claim->away;
+}
+
+void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan)
+{
+	claim->lent = is_on_loan;
+}
+
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)
 {
 	return claim->vf->state == state && !claim->vf->committing &&

@@ -363,10 +363,7 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
 			     const struct vhca_effect_result *result)
 {
-	if (effect < VHCA_EFFECT_ATTACH)
-		vf->host.effect = VHCA_EFFECT_NONE;
-	else
-		vf->virt.effect = VHCA_EFFECT_NONE;
+	vhca_vf_slot(vf, effect)->effect = VHCA_EFFECT_NONE;
 	if (result->has_hw) {
 		vf->hw = result->hw;
 		vf->hw_known = !vf->outdated;

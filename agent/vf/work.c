@@ -92,14 +92,9 @@ void engine_virt_back_off(struct vhca_engine *e, struct vhca_vf *vf)
 	back_off(e, vf, &vf->virt);
 }
 
-static struct vhca_slot *slot_of(struct vhca_vf *vf, enum vhca_effect effect)
-{
-	return effect >= VHCA_EFFECT_ATTACH ? &vf->virt : &vf->host;
-}
-
 void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect)
 {
-	struct vhca_slot *slot = slot_of(vf, effect);
+	struct vhca_slot *slot = vhca_vf_slot(vf, effect);
 	uint64_t now = vhca_now_ms();
 
 	if (now < slot->not_before_ms) {
