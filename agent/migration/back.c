@@ -263,10 +263,7 @@ void mig_own_what_was_asked_for(struct vhca_mig *m)
 	if (!m->source || m->handed || !(MAY_HAVE_ASKED & 1U << m->state))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
-		if (c->orphan)
-			c->away = false;
-		else
-			c->contested = c->away;
+		vhca_claim_recover(c);
 }
 
 /* ---- restoring ---- */

@@ -142,7 +142,7 @@ void mig_owe_what_was_lent(struct vhca_mig *m)
 	struct vhca_claim *c = NULL;
 
 	while (!m->source && (c = vhca_migration_claim(m, c)))
-		c->lent = m->state != VHCA_MIG_DONE;
+		vhca_claim_mark_loaned(c, m->state != VHCA_MIG_DONE);
 }
 
 void mig_end_leftovers(struct vhca_migrations *ms)

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/work.h"
 #include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
