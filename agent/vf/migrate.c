@@ -202,14 +202,6 @@ int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
 
 /* ---- what the SM is told ahead ---- */
 
-static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
-{
-	for (uint16_t i = 0; i < n; i++)
-		if (keys[i] == key)
-			return true;
-	return false;
-}
-
 static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
 				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
@@ -220,7 +212,7 @@ static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *h
 		if (!c->migrating || c->ending || c->vf->hca != hca)
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
-			if (!has_key(ret, n, c->identity.pkeys[i]))
+			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)
 				ret[n++] = c->identity.pkeys[i];
 	}
 	return n;
