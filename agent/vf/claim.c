@@ -7,6 +7,7 @@
 
 #include "agent/vf/engine_int.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
@@ -119,7 +120,7 @@ int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 			   c->vf->state == VHCA_VF_FREE);
 	if (coming <= dom->info->free_root_ports)
 		return 0;
-	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_root_port", ENOSPC,
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_NO_ROOT_PORT, ENOSPC,
 		       "domain %s has %u free pcie-root-ports of %u, needs %u for its VFs",
 		       dom->info->name, dom->info->free_root_ports, dom->info->root_ports, coming);
 	vhca_error_hint(
@@ -330,7 +331,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	if (!c || fill_claim(e, c, req, id, epoch) < 0) {
 		if (c)
 			vhca_model_drop_claim(&e->model, c);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+		return vhca_error_no_memory(err, "claim");
 	}
 	engine_forget_epochs(e);
 	c->vf = vf;
@@ -434,7 +435,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	if (!r &&
 	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
 			      fn, arg) < 0)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+		r = vhca_error_no_memory(&err, "claim");
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);
 	else
@@ -492,7 +493,7 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 		return;
 	}
 	if (engine_add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
-		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
+		vhca_error_no_memory(&err, "release");
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
