@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "ctl/api.h"
 #include "ctl/migration.h"
 #include "ctl/view.h"
@@ -12,16 +13,6 @@ static int begun(const struct vhca_ctl *ctl, struct json_object *migration)
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(migration);
 	return 0;
-}
-
-static int is_back(const struct vhca_ctl *ctl, struct json_object *migration,
-		   struct vhca_error *err)
-{
-	const char *reason = vhca_view_text(migration, "reason");
-
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
-			      "%s: not parked, all is as it was: %s", ctl->args[0],
-			      *reason ? reason : "no reason given");
 }
 
 static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -39,7 +30,9 @@ static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(last);
 	if (strcmp(vhca_view_text(last, "state"), "failed") == 0)
-		return is_back(ctl, last, err);
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
+				      "%s: not parked, all is as it was: %s", ctl->args[0],
+				      vhca_migration_reason(last));
 	if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: runs without its VFs for %" PRIu64
 			     " s, or until vhcactl unpark %s. A saved domain gets them again when "
@@ -64,7 +57,7 @@ static int run_unpark(const struct vhca_ctl *ctl, struct vhca_error *err)
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(last);
 	if (strcmp(vhca_view_text(last, "state"), "done") == 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "too_late", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_TOO_LATE, 0,
 				      "%s: does not run here any more", ctl->args[0]);
 	if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: has its VFs again\n", ctl->args[0]);
