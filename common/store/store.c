@@ -145,34 +145,6 @@ int vhca_store_open(const char *path, const struct vhca_migration *migrations, u
 	return 0;
 }
 
-/* ---- the disk ---- */
-
-static void tell_watcher(void *arg)
-{
-	struct vhca_store *store = arg;
-	int refusal;
-
-	pthread_mutex_lock(&store->lock);
-	store->telling = false;
-	refusal = store->refusal;
-	pthread_mutex_unlock(&store->lock);
-	if (refusal == store->told)
-		return;
-	store->told = refusal;
-	if (store->watch)
-		store->watch(store->watch_arg, refusal);
-}
-
-void vhca_store_note_locked(struct vhca_store *store, int refusal)
-{
-	store->refusal = refusal;
-	if (store->telling)
-		return;
-	store->telling = true;
-	store->post = (struct vhca_post){.name = "store disk", .fn = tell_watcher, .arg = store};
-	vhca_loop_post_node(store->loop, &store->post);
-}
-
 void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg)
 {
 	store->watch = fn;
