@@ -126,18 +126,3 @@ uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
 		n += vhca_identity_is_foreign(state, want, i);
 	return n;
 }
-
-int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey)
-{
-	/*
-	 * An empty slot is 0: it must never be found, or a VF would be mapped to whatever comes
-	 * there next.
-	 */
-	if (vhca_pkey_base(pkey) == 0)
-		return VHCA_PKEY_UNMAPPED;
-	for (unsigned int i = 0; i < n; i++) {
-		if (table[i] == pkey)
-			return (int)i;
-	}
-	return VHCA_PKEY_UNMAPPED;
-}

@@ -441,14 +441,6 @@ uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 	return put(ob, txn, &row);
 }
 
-static bool has_pkey(const struct vhca_sm_members *m, uint16_t pkey)
-{
-	for (unsigned int i = 0; i < m->n_pkeys; i++)
-		if (m->pkeys[i] == pkey)
-			return true;
-	return false;
-}
-
 uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t port_guid,
 				 const uint16_t *pkeys, size_t n)
 {
@@ -458,7 +450,7 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 	struct vhca_sm_members *m = &row.members;
 
 	for (size_t i = 0; i < n; i++) {
-		if (has_pkey(m, pkeys[i]))
+		if (vhca_pkey_find(m->pkeys, m->n_pkeys, pkeys[i]) >= 0)
 			continue;
 		if (m->n_pkeys == VHCA_SM_PORT_PKEYS_MAX)
 			return 0;

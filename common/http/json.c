@@ -229,14 +229,6 @@ int vhca_json_get_guid(struct json_object *obj, const char *key, uint64_t *ret,
 	return 0;
 }
 
-static bool contains(const uint16_t *pkeys, size_t n, uint16_t pkey)
-{
-	for (size_t i = 0; i < n; i++)
-		if (pkeys[i] == pkey)
-			return true;
-	return false;
-}
-
 /* Element i of the array, which must differ from the i before it. */
 static int get_pkey(struct json_object *array, const char *key, size_t i, uint16_t *ret,
 		    struct vhca_error *err)
@@ -246,7 +238,7 @@ static int get_pkey(struct json_object *array, const char *key, size_t i, uint16
 
 	if (!json_object_is_type(element, json_type_string) || vhca_pkey_parse(text, &ret[i]) < 0)
 		return bad(err, "%s[%zu]: a P_Key such as \"0x8001\" is expected", key, i);
-	if (contains(ret, i, ret[i]))
+	if (vhca_pkey_find(ret, i, ret[i]) >= 0)
 		return bad(err, "%s[%zu]: %s is there twice", key, i, VHCA_PKEY_STR(ret[i]));
 	return 0;
 }
