@@ -30,12 +30,9 @@ struct follow {
 bool vhca_migration_is_over(struct json_object *migration)
 {
 	static const char *const words[] = {"done", "failed", "ended"};
-	const char *state = vhca_view_text(migration, "state");
 
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(words); i++)
-		if (strcmp(state, words[i]) == 0)
-			return true;
-	return false;
+	return vhca_word_find(words, VHCA_ARRAY_SIZE(words), vhca_view_text(migration, "state")) >=
+	       0;
 }
 
 static void print_step(struct follow *f, const char *step, uint64_t ms)

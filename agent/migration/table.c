@@ -63,13 +63,12 @@ const char *vhca_mig_mode_to_string(enum vhca_mig_mode mode)
 
 int vhca_mig_mode_parse(const char *word, enum vhca_mig_mode *ret)
 {
-	for (unsigned int i = 0; i < VHCA_MIG_MODE_COUNT; i++) {
-		if (!strcmp(word, mode_names[i])) {
-			*ret = (enum vhca_mig_mode)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	int i = vhca_word_find(mode_names, VHCA_ARRAY_SIZE(mode_names), word);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_mig_mode)i;
+	return 0;
 }
 
 const char *mig_event_to_string(enum mig_event event)

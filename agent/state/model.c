@@ -38,13 +38,12 @@ const char *vhca_way_to_string(enum vhca_way way)
 
 int vhca_way_parse(const char *word, enum vhca_way *ret)
 {
-	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(way_names); i++) {
-		if (!strcmp(word, way_names[i])) {
-			*ret = (enum vhca_way)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	int i = vhca_word_find(way_names, VHCA_ARRAY_SIZE(way_names), word);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_way)i;
+	return 0;
 }
 
 const char *vhca_effect_to_string(enum vhca_effect effect)

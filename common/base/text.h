@@ -96,6 +96,10 @@ bool vhca_is_loopback(const char *authority);
 #define VHCA_NAME_MAX 32
 bool vhca_name_is_valid(const char *s);
 
+/* The value of a word in the table of an enum's n words, which is in the order of its values, or
+ * -EINVAL. */
+int vhca_word_find(const char *const *words, size_t n, const char *word);
+
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);
 
