@@ -332,7 +332,7 @@ static int new_conf(struct vhca_conf **ret, struct vhca_error *err)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "configuration");
+		return vhca_error_no_memory(err, "configuration");
 	vhca_conf_set_defaults(*ret);
 	return 0;
 }

@@ -462,7 +462,7 @@ int vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand, struct v
 	int r;
 
 	if (ports == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "watch ports");
+		return vhca_error_no_memory(err, "watch ports");
 	*ports = (struct vhca_ports){.loop = loop,
 				     .strand = strand,
 				     .sys = sys,

@@ -592,7 +592,7 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 	int r;
 
 	if (!ob)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "outbox");
+		return vhca_error_no_memory(err, "outbox");
 	TAILQ_INIT(&ob->reports);
 	configure(ob, conf);
 	ob->store = store;

@@ -334,7 +334,7 @@ int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct v
 	int r;
 
 	if (pf == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "read PF");
+		return vhca_error_no_memory(err, "read PF");
 	pf->bdf = bdf;
 	r = open_pci(sys, bdf, &dir);
 	if (r == 0)
@@ -471,7 +471,7 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 	if (inv != NULL)
 		inv->pfs = calloc(VHCA_PFS_MAX, sizeof(*inv->pfs));
 	if (inv == NULL || inv->pfs == NULL || c == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "scan adapters");
+		return vhca_error_no_memory(err, "scan adapters");
 	r = list_candidates(sys, c);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "pci_unreadable", -r,

@@ -148,7 +148,7 @@ int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, b
 	char *rest = copy, *word;
 
 	if (!copy)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "rules");
+		return vhca_error_no_memory(err, "rules");
 	memset(rules->list, 0, sizeof(rules->list));
 	rules->n = 0;
 	while ((word = strsep(&rest, " \t"))) {

@@ -57,6 +57,11 @@ int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code,
 	return errnum ? -errnum : -EIO;
 }
 
+int vhca_error_no_memory(struct vhca_error *err, const char *what)
+{
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+}
+
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 {
 	va_list ap;

@@ -52,6 +52,9 @@ struct vhca_error {
 int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code, int errnum,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* "no_memory", -ENOMEM: there was none for `what`. */
+int vhca_error_no_memory(struct vhca_error *err, const char *what);
+
 /* Sets the hint of an error that was set before. Returns nothing: it is used between set and
  * return. */
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)

@@ -54,8 +54,7 @@ static int read_pem(const char *path, struct vhca_http_pem *ret, struct vhca_err
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "credentials", -r, "%s", path);
 	ret->path = strdup(path);
-	return ret->path ? 0
-			 : vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", path);
+	return ret->path ? 0 : vhca_error_no_memory(err, path);
 }
 
 /*
@@ -400,7 +399,7 @@ int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_ht
 		return 0;
 	auth = calloc(1, sizeof(*auth));
 	if (!auth)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "credentials");
+		return vhca_error_no_memory(err, "credentials");
 	auth->number = atomic_fetch_add(&loaded, 1) + 1;
 	r = load(auth, files, err);
 	if (r == 0)

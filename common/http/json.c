@@ -99,7 +99,7 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 		return bad(err, "contains a NUL byte");
 	tok = json_tokener_new_ex(VHCA_JSON_DEPTH_MAX);
 	if (!tok)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", ENOMEM, "body");
+		return vhca_error_no_memory(err, "body");
 	e = parse_text(tok, text, len, &obj, &end);
 	if (e != json_tokener_success)
 		return bad(err, "no JSON: %s", json_tokener_error_desc(e));

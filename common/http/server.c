@@ -259,7 +259,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		return r;
 	srv = calloc(1, sizeof(*srv));
 	if (!srv)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s", listen);
+		return vhca_error_no_memory(err, listen);
 	*srv = (struct vhca_http_server){
 		.listener = VHCA_LISTENER_NULL,
 		.routes = routes,
@@ -274,8 +274,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 	if (l.auth && l.auth->authority.text) {
 		srv->authority = strdup(l.auth->authority.text);
 		if (!srv->authority)
-			return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s",
-					      listen);
+			return vhca_error_no_memory(err, listen);
 	}
 	r = vhca_listen(listen, sock_mode, &srv->listener, err);
 	if (r < 0)

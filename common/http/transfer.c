@@ -253,7 +253,7 @@ static int no_answer(struct vhca_http_transfer *t, CURLcode code, struct vhca_er
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_url", EINVAL, "%s: %s", t->label,
 				      reason);
 	if (code == CURLE_OUT_OF_MEMORY)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", ENOMEM, "%s", t->label);
+		return vhca_error_no_memory(err, t->label);
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "unreachable", os_error(t->easy), "%s: %s",
 			      t->label, reason);
 }

@@ -125,7 +125,7 @@ int vhca_store_open(const char *path, const struct vhca_migration *migrations, u
 	vhca_may_block("store open");
 	store = new_store(path, loop);
 	if (!store)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", ENOMEM, "%s", path);
+		return vhca_error_no_memory(err, path);
 	r = open_database(store, err);
 	if (r < 0)
 		return r;
@@ -217,7 +217,7 @@ int vhca_store_query(struct vhca_store *store, const char *sql, vhca_row_fn fn, 
 	statement = vhca_sql_new(sql, types, ap);
 	va_end(ap);
 	if (!statement)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", ENOMEM, "%s", store->path);
+		return vhca_error_no_memory(err, store->path);
 	return query(store, statement, fn, ctx, err);
 }
 
