@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "ctl/api.h"
 #include "ctl/migration.h"
 #include "ctl/view.h"
@@ -86,7 +87,7 @@ static int report_cancelled(const struct vhca_ctl *ctl, struct json_object *migr
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(migration);
 	if (strcmp(vhca_view_text(migration, "state"), "done") == 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "too_late", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_TOO_LATE, 0,
 				      "%s: too late, it is on %s", ctl->args[0],
 				      vhca_view_text(migration, "peer"));
 	if (vhca_view_is_true(migration, "degraded"))

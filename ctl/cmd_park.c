@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "ctl/api.h"
 #include "ctl/migration.h"
 #include "ctl/view.h"
@@ -64,7 +65,7 @@ static int run_unpark(const struct vhca_ctl *ctl, struct vhca_error *err)
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(last);
 	if (strcmp(vhca_view_text(last, "state"), "done") == 0)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "too_late", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_TOO_LATE, 0,
 				      "%s: does not run here any more", ctl->args[0]);
 	if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: has its VFs again\n", ctl->args[0]);

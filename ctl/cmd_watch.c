@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "ctl/api.h"
 #include "ctl/view.h"
 
@@ -79,7 +80,7 @@ static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct
  * perhaps, or has too many watchers. */
 static int outlive(struct watch *w, int r, const struct vhca_error *err)
 {
-	if (strcmp(err->code, "cursor_gone") == 0) {
+	if (vhca_error_is(err, VHCA_CODE_CURSOR_GONE)) {
 		(void)fputs("vhcactl: some events were missed; what the agent still knows "
 			    "follows\n",
 			    stderr);

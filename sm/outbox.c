@@ -11,6 +11,7 @@
 #include "sm/outbox.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
@@ -236,16 +237,10 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 /* Of statuses that else speak of the SM as a whole, or of whoever asks. */
 static bool is_of_one_port(struct json_object *problem)
 {
-	static const char *const codes[] = {"not_your_port", "keys_on_the_way",
-					    "changed_meanwhile"};
-	const char *code = NULL;
+	static const char *const codes[] = {VHCA_CODE_NOT_YOUR_PORT, VHCA_CODE_KEYS_ON_THE_WAY,
+					    VHCA_CODE_CHANGED_MEANWHILE};
 
-	if (json_object_is_type(problem, json_type_object))
-		(void)vhca_json_opt_string(problem, "code", &code, NULL);
-	for (size_t i = 0; code && i < VHCA_ARRAY_SIZE(codes); i++)
-		if (strcmp(code, codes[i]) == 0)
-			return true;
-	return false;
+	return vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
 }
 
 /* True if the answer speaks of this report only, and the SM is otherwise at work. */

@@ -73,6 +73,11 @@ void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	va_end(ap);
 }
 
+bool vhca_error_is(const struct vhca_error *err, const char *code)
+{
+	return strcmp(err->code, code) == 0;
+}
+
 void vhca_error_text(const struct vhca_error *err, char *buf, size_t size)
 {
 	(void)snprintf(buf, size, "%s%s%s", err->msg, err->hint[0] ? "; " : "", err->hint);

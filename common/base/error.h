@@ -15,6 +15,7 @@
  * and operation: "0000:3b:00.2: bind to vfio-pci: Device or resource busy".
  */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum vhca_err {
@@ -59,6 +60,9 @@ int vhca_error_no_memory(struct vhca_error *err, const char *what);
  * return. */
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Does it have this code, one of codes.h? */
+bool vhca_error_is(const struct vhca_error *err, const char *code);
 
 /* Puts "context: " in front of the message; truncates at the end, never at the front. */
 void vhca_error_prefix(struct vhca_error *err, const char *fmt, ...)

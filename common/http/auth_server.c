@@ -9,6 +9,7 @@
 #include <gnutls/x509.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/auth_private.h"
 #include "common/http/server_private.h"
@@ -254,7 +255,7 @@ int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err)
 		req->token = find_token(req);
 	if (req->by_certificate || req->token)
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_DENIED, "unauthorized", 0,
+	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_UNAUTHORIZED, 0,
 			   "the request has no %s%s%s that this server knows",
 			   auth->authority.text ? "client certificate" : "",
 			   auth->authority.text && auth->n_tokens ? " or " : "",

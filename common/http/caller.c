@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
@@ -198,7 +199,7 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 
 	if (vhca_caller_may(req->role, needed))
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+	(void)vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_ROLE_NEEDED, 0,
 			     "the role %s is needed, and %s has %s: %s %.80s", word, req->who,
 			     vhca_caller_role_to_string(req->role), req->method, req->path);
 	if (strncmp(req->who, "token:", 6) == 0)

@@ -11,6 +11,7 @@
 #include <json-c/json_tokener.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 /* json_tokener_free() of json-c 0.16 crashes on NULL. */
@@ -28,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static int bad(struct vhca_error *err, con
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0, "body: %s", text);
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0, "body: %s", text);
 	return -EINVAL;
 }
 
