@@ -21,16 +21,11 @@ static unsigned int digit_value(char c)
 	return 255;
 }
 
-static bool has_hex_prefix(const char *s)
-{
-	return s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-}
-
 int vhca_parse_u64(const char *s, unsigned int base, uint64_t max, uint64_t *ret)
 {
 	uint64_t value = 0;
 
-	if (base != 10 && has_hex_prefix(s)) {
+	if (base != 10 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) {
 		base = 16;
 		s += 2;
 	} else if (base == 0) {

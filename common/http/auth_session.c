@@ -24,18 +24,13 @@ bool vhca_http_auth_is_shaken(void *session)
 }
 
 /* What can stand in a rule, and is one word in the log. */
-static bool is_name(const unsigned char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (text[i] <= ' ' || text[i] > '~')
-			return false;
-	return len > 0;
-}
-
 static bool take_text(const unsigned char *data, size_t len, char *ret, size_t size)
 {
-	if (len >= size || !is_name(data, len))
+	if (len == 0 || len >= size)
 		return false;
+	for (size_t i = 0; i < len; i++)
+		if (data[i] <= ' ' || data[i] > '~')
+			return false;
 	memcpy(ret, data, len);
 	ret[len] = '\0';
 	return true;

@@ -209,11 +209,6 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 	return -EACCES;
 }
 
-static bool is_change(const struct vhca_http_request *req)
-{
-	return strcmp(req->method, "GET") != 0 && strcmp(req->method, "HEAD") != 0;
-}
-
 #define PATH_SHOWN 200
 
 /* A client can send blanks, and so what reads like the words of another line. */
@@ -233,10 +228,11 @@ static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
  * decided on what they say: only what they may not is told. */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
+	bool reads = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
 	char path[PATH_SHOWN + 4];
 
-	if (!is_change(req) || !req->who[0]) /* not let in */
+	if (reads || !req->who[0]) /* not let in */
 		return;
 	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
 		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,

@@ -116,21 +116,6 @@ static bool is_blank(const char *text, size_t len)
 	return true;
 }
 
-static int take_body(struct vhca_http_request *req, struct vhca_error *err)
-{
-	if (is_blank(req->text, req->text_len))
-		return 0;
-	return vhca_json_parse(req->text, req->text_len, &req->body, err);
-}
-
-static int check_size(const struct vhca_http_request *req, struct vhca_error *err)
-{
-	if (req->received <= req->srv->body_max)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BODY_TOO_LARGE, 0,
-			      "body: longer than %zu bytes", req->srv->body_max);
-}
-
 /* The route, or NULL with the error set; allow as in find_route(). */
 static const struct vhca_http_route *check_route(struct vhca_http_request *req,
 						 struct vhca_strbuf *allow, struct vhca_error *err)
@@ -159,11 +144,15 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	char allow_text[64] = "";
 
 	vhca_strbuf_init(&allow, allow_text, sizeof(allow_text));
-	if (check_size(req, &err) == 0)
+	if (req->received <= req->srv->body_max)
 		route = check_route(req, &allow, &err);
+	else
+		(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BODY_TOO_LARGE, 0,
+				     "body: longer than %zu bytes", req->srv->body_max);
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
 	    take_query(req, &err) < 0 || check_query(req, route, &err) < 0 ||
-	    take_body(req, &err) < 0)
+	    (!is_blank(req->text, req->text_len) &&
+	     vhca_json_parse(req->text, req->text_len, &req->body, &err) < 0))
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else
 		route->handler(req->srv->ctx, req);
