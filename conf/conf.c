@@ -298,23 +298,6 @@ static int load_drop_ins(struct loader *l, const char *conf_path, struct vhca_er
 	return r;
 }
 
-static void name_the_node(struct vhca_conf *conf)
-{
-	/* A name that is cut is still a name; without one the daemon says "localhost". */
-	if (conf->node_name[0])
-		return;
-	if (gethostname(conf->node_name, sizeof(conf->node_name) - 1) < 0)
-		(void)vhca_strcpy(conf->node_name, sizeof(conf->node_name), "localhost");
-	conf->node_name[sizeof(conf->node_name) - 1] = '\0';
-}
-
-static void name_certificates(struct vhca_conf *conf)
-{
-	for (unsigned int i = 0; i < conf->n_peers; i++)
-		if (!conf->peers[i].certificate[0])
-			vhca_conf_certificate_of(conf->peers[i].agent, conf->peers[i].certificate);
-}
-
 static int finish(struct vhca_conf *conf, const char *name, struct vhca_error *err)
 {
 	int r = vhca_conf_validate(conf, err);
@@ -323,8 +306,13 @@ static int finish(struct vhca_conf *conf, const char *name, struct vhca_error *e
 		vhca_error_prefix(err, "%s", name);
 		return r;
 	}
-	name_the_node(conf);
-	name_certificates(conf);
+	/* A name that is cut is still a name; without one the daemon says "localhost". */
+	if (!conf->node_name[0] && gethostname(conf->node_name, sizeof(conf->node_name) - 1) < 0)
+		(void)vhca_strcpy(conf->node_name, sizeof(conf->node_name), "localhost");
+	conf->node_name[sizeof(conf->node_name) - 1] = '\0';
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (!conf->peers[i].certificate[0])
+			vhca_conf_certificate_of(conf->peers[i].agent, conf->peers[i].certificate);
 	return 0;
 }
 
