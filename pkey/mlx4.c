@@ -286,14 +286,6 @@ static bool has_live_moves(const struct plan *plan)
 	return false;
 }
 
-static void settle(void)
-{
-	const struct timespec pause = {.tv_nsec = SETTLE_MS * 1000000L};
-
-	(void)nanosleep(&pause,
-			NULL); /* cut short by a signal: the order of the writes is kept anyway */
-}
-
 static int take_away(struct work *w, struct vhca_error *err)
 {
 	int first = 0;
@@ -357,13 +349,14 @@ static int prove(struct work *w, struct plan *plan, struct vhca_error *err)
 
 static int apply(struct work *w, struct vhca_error *err)
 {
+	static const struct timespec pause = {.tv_nsec = SETTLE_MS * 1000000L};
 	bool moves = has_live_moves(own_plan(w));
 	int r = take_away(w, err);
 
 	if (r < 0)
 		return r;
 	if (moves)
-		settle();
+		(void)nanosleep(&pause, NULL); /* cut short by a signal: the order is kept anyway */
 	r = give(w, own_plan(w), err);
 	if (r < 0)
 		return r;
@@ -486,20 +479,12 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 
 /* ---- the others ---- */
 
-static void keep_wanted(struct work *w, const struct vhca_identity *want)
-{
-	struct plan *plan = own_plan(w);
-
-	for (unsigned int i = 0; i < want->n_pkeys && i < plan->n_virtual; i++)
-		if (vhca_mlx4_keys_at(&w->keys, plan->map[i]) == want->pkeys[i])
-			plan->target_map[i] = plan->map[i];
-}
-
 static int unmap_foreign(const struct vhca_identity_at *at, const struct vhca_identity *want,
 			 struct vhca_identity_state *ret, struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
 	struct vhca_identity_state before = {0};
+	struct plan *plan;
 	int r = open_work(at, true, &w, err);
 	int first = 0;
 
@@ -511,7 +496,10 @@ static int unmap_foreign(const struct vhca_identity_at *at, const struct vhca_id
 		return r;
 	fill_map(&w, &before);
 	before.foreign = vhca_identity_foreign(&before, want);
-	keep_wanted(&w, want);
+	plan = own_plan(&w);
+	for (unsigned int i = 0; i < want->n_pkeys && i < plan->n_virtual; i++)
+		if (vhca_mlx4_keys_at(&w.keys, plan->map[i]) == want->pkeys[i])
+			plan->target_map[i] = plan->map[i];
 	for (unsigned int i = 0; i < w.n_plans; i++)
 		unmap(&w, &w.plans[i], &first, err);
 	r = first ? first : fill_state(&w, ret, err);
