@@ -120,12 +120,6 @@ static int read_u16(const struct vhca_row *row, int col, uint16_t *ret)
 	return 0;
 }
 
-static void read_lid(const struct vhca_row *db, struct vhca_sm_binding *b)
-{
-	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
-	b->keep_lid = vhca_row_i64(db, 16) != 0;
-}
-
 static int read_move(const struct vhca_row *db, struct vhca_sm_binding *b)
 {
 	b->moved = vhca_row_i64(db, 9) != 0;
@@ -158,7 +152,8 @@ static int load_binding(const struct loading *loading, const struct vhca_row *db
 	    vhca_pkeys_parse(vhca_row_text(db, 8), b->pkeys, VHCA_SM_PKEYS_MAX, &b->n_pkeys) < 0 ||
 	    read_move(db, b) < 0)
 		return -EBADMSG;
-	read_lid(db, b);
+	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
+	b->keep_lid = vhca_row_i64(db, 16) != 0;
 	return loading->fn(loading->ctx, &row);
 }
 

@@ -77,15 +77,6 @@ static struct json_object *place(uint64_t port_guid, uint16_t gid_index, uint16_
 	return obj;
 }
 
-/* Once the vport shows it: until then the SM would find the vGUID elsewhere. */
-static void add_vport(struct json_object *body, struct json_object *to, uint16_t vport)
-{
-	if (!vport)
-		return;
-	vhca_json_add_string(body, "lid_policy", "vport");
-	vhca_json_add_u64(to, "vport", vport);
-}
-
 static int move_request(const struct vhca_sm_binding *b, const char *phase,
 			struct vhca_sm_request *ret)
 {
@@ -98,7 +89,11 @@ static int move_request(const struct vhca_sm_binding *b, const char *phase,
 		(void)json_object_put(to);
 		return -ENOMEM;
 	}
-	add_vport(req.body, to, b->vport);
+	/* Once the vport shows it: until then the SM would find the vGUID elsewhere. */
+	if (b->vport) {
+		vhca_json_add_string(req.body, "lid_policy", "vport");
+		vhca_json_add_u64(to, "vport", b->vport);
+	}
 	add_dynamic(req.body, b);
 	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
 	vhca_json_add_u64(req.body, "epoch", b->epoch);
