@@ -28,17 +28,6 @@ static bool has_vf(struct json_object *vfs, const char *name)
 	return false;
 }
 
-static void add_vfs(struct json_object *rows, struct json_object *domain, struct json_object *vfs)
-{
-	for (size_t i = 0; i < vhca_view_count(vfs); i++) {
-		struct json_object *row = vhca_ctl_copy_row(vfs, i);
-
-		if (*vhca_view_text(row, "problem"))
-			add_string(row, "reason", vhca_view_text(row, "problem"));
-		add_row(rows, domain, row);
-	}
-}
-
 static void add_state(struct json_object *rows, struct json_object *domain, const char *name,
 		      const char *state, const char *reason)
 {
@@ -83,7 +72,13 @@ static struct json_object *flatten(struct json_object *domains)
 		struct json_object *domain = json_object_array_get_idx(domains, i);
 		struct json_object *vfs = vhca_view_array(domain, "vfs");
 
-		add_vfs(rows, domain, vfs);
+		for (size_t k = 0; k < vhca_view_count(vfs); k++) {
+			struct json_object *row = vhca_ctl_copy_row(vfs, k);
+
+			if (*vhca_view_text(row, "problem"))
+				add_string(row, "reason", vhca_view_text(row, "problem"));
+			add_row(rows, domain, row);
+		}
 		add_requests(rows, domain, vfs);
 	}
 	return rows;

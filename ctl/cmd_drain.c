@@ -63,14 +63,6 @@ static int check_time(const struct vhca_ctl *ctl, uint64_t start, struct json_ob
 	return -EAGAIN;
 }
 
-static int is_over(struct json_object *drain, struct vhca_error *err)
-{
-	if (vhca_view_is_true(drain, "drained"))
-		return vhca_view_is_true(drain, "done");
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, "undrained", 0,
-			      "somebody has ended the drain");
-}
-
 static int follow(const struct vhca_ctl *ctl, struct json_object *printed, struct vhca_error *err)
 {
 	uint64_t start = vhca_now_ms();
@@ -83,11 +75,12 @@ static int follow(const struct vhca_ctl *ctl, struct json_object *printed, struc
 			return r;
 		if (!ctl->opts[VHCA_OPT_JSON])
 			print_changes(drain, printed);
-		r = is_over(drain, err);
-		if (r > 0)
+		if (!vhca_view_is_true(drain, "drained"))
+			return vhca_error_set(err, VHCA_ERR_CONFLICT, "undrained", 0,
+					      "somebody has ended the drain");
+		if (vhca_view_is_true(drain, "done"))
 			return report(ctl, drain);
-		if (r == 0)
-			r = check_time(ctl, start, drain, err);
+		r = check_time(ctl, start, drain, err);
 		if (r < 0)
 			return r;
 		(void)poll(NULL, 0, POLL_MS);

@@ -21,22 +21,19 @@ static void add_row(struct json_object *rows, struct json_object *hca, struct js
 	(void)json_object_array_add(rows, row);
 }
 
-static void add_hca(struct json_object *rows, struct json_object *hca)
-{
-	struct json_object *ports = vhca_view_array(hca, "ports");
-
-	for (size_t i = 0; i < vhca_view_count(ports); i++)
-		add_row(rows, hca, vhca_ctl_copy_row(ports, i));
-	if (vhca_view_count(ports) == 0)
-		add_row(rows, hca, json_object_new_object());
-}
-
 static struct json_object *flatten(struct json_object *hcas)
 {
 	struct json_object *rows = json_object_new_array();
 
-	for (size_t i = 0; i < vhca_view_count(hcas); i++)
-		add_hca(rows, json_object_array_get_idx(hcas, i));
+	for (size_t i = 0; i < vhca_view_count(hcas); i++) {
+		struct json_object *hca = json_object_array_get_idx(hcas, i);
+		struct json_object *ports = vhca_view_array(hca, "ports");
+
+		for (size_t p = 0; p < vhca_view_count(ports); p++)
+			add_row(rows, hca, vhca_ctl_copy_row(ports, p));
+		if (vhca_view_count(ports) == 0)
+			add_row(rows, hca, json_object_new_object());
+	}
 	return rows;
 }
 

@@ -12,13 +12,6 @@
 
 /* ---- how it ended ---- */
 
-static const char *reason_of(struct json_object *migration)
-{
-	const char *reason = vhca_view_text(migration, "reason");
-
-	return *reason ? reason : "no reason given";
-}
-
 /* What a VF still lacks at the destination is there, not here: the way out names the host. */
 static void print_ungranted(struct json_object *migration)
 {
@@ -44,7 +37,7 @@ static int report_done(const struct vhca_ctl *ctl, struct json_object *migration
 	if (vhca_view_is_true(migration, "degraded")) {
 		(void)vhca_error_set(err, VHCA_ERR_DEVICE, "degraded", 0,
 				     "%s: is on %s, but not with all its VFs: %s", ctl->args[0],
-				     peer, reason_of(migration));
+				     peer, vhca_migration_reason(migration));
 		vhca_error_hint(err, "vhcactl domains on %s", peer);
 		return -EIO;
 	}
@@ -62,22 +55,13 @@ static int report_failed(const struct vhca_ctl *ctl, struct json_object *migrati
 	if (vhca_view_is_true(migration, "degraded")) {
 		(void)vhca_error_set(err, VHCA_ERR_DEVICE, "degraded", 0,
 				     "%s: not moved, and not all its VFs are back: %s",
-				     ctl->args[0], reason_of(migration));
+				     ctl->args[0], vhca_migration_reason(migration));
 		vhca_error_hint(err, "vhcactl domains");
 		return -EIO;
 	}
 	return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
 			      "%s: not moved, all is back here as it was: %s", ctl->args[0],
-			      reason_of(migration));
-}
-
-static int report(const struct vhca_ctl *ctl, struct json_object *migration, struct vhca_error *err)
-{
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(migration);
-	return strcmp(vhca_view_text(migration, "state"), "done") == 0
-		       ? report_done(ctl, migration, err)
-		       : report_failed(ctl, migration, err);
+			      vhca_migration_reason(migration));
 }
 
 /* What was asked for is that the domain stays: both ends mean the opposite here. */
@@ -149,7 +133,12 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		return r;
 	if (!cancelling && strcmp(vhca_view_text(last, "state"), "ready") == 0)
 		return report_ready(ctl, last);
-	return cancelling ? report_cancelled(ctl, last, err) : report(ctl, last, err);
+	if (cancelling)
+		return report_cancelled(ctl, last, err);
+	if (ctl->opts[VHCA_OPT_JSON])
+		vhca_ctl_print_json(last);
+	return strcmp(vhca_view_text(last, "state"), "done") == 0 ? report_done(ctl, last, err)
+								  : report_failed(ctl, last, err);
 }
 
 const struct vhca_ctl_command vhca_cmd_migrate = {

@@ -15,16 +15,6 @@ static int begun(const struct vhca_ctl *ctl, struct json_object *migration)
 	return 0;
 }
 
-static int is_back(const struct vhca_ctl *ctl, struct json_object *migration,
-		   struct vhca_error *err)
-{
-	const char *reason = vhca_view_text(migration, "reason");
-
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
-			      "%s: not parked, all is as it was: %s", ctl->args[0],
-			      *reason ? reason : "no reason given");
-}
-
 static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *migration = NULL, *last = NULL;
@@ -40,7 +30,9 @@ static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 	if (ctl->opts[VHCA_OPT_JSON])
 		vhca_ctl_print_json(last);
 	if (strcmp(vhca_view_text(last, "state"), "failed") == 0)
-		return is_back(ctl, last, err);
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
+				      "%s: not parked, all is as it was: %s", ctl->args[0],
+				      vhca_migration_reason(last));
 	if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: runs without its VFs for %" PRIu64
 			     " s, or until vhcactl unpark %s. A saved domain gets them again when "

@@ -48,18 +48,11 @@ static void print_events(const struct watch *w, struct json_object *doc, size_t 
 	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
 }
 
-static int take_cursor(struct watch *w, const char *cursor, struct vhca_error *err)
-{
-	if (*cursor && vhca_strcpy(w->cursor, sizeof(w->cursor), cursor) == 0)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
-			      "the agent's answer to /v1/events has no cursor");
-}
-
 static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
 	char path[VHCA_CTL_PATH_MAX];
+	const char *cursor;
 	struct vhca_strbuf sb;
 	int r;
 
@@ -73,7 +66,11 @@ static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct
 	print_events(w, doc, newest);
 	w->answered = true;
 	w->silent = false;
-	return take_cursor(w, vhca_view_text(doc, "cursor"), err);
+	cursor = vhca_view_text(doc, "cursor");
+	if (*cursor && vhca_strcpy(w->cursor, sizeof(w->cursor), cursor) == 0)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+			      "the agent's answer to /v1/events has no cursor");
 }
 
 /* The watcher stays when some events were missed, and when the agent is being restarted,
