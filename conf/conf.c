@@ -64,6 +64,15 @@ static int claim_for_file(unsigned int *last_file, unsigned int file, struct vhc
 	return 0;
 }
 
+/* Of a partition or a peer. */
+static int check_name(const char *name, const char *whose, struct vhca_error *err)
+{
+	if (vhca_name_is_valid(name))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
+			      "a %s's name is up to 31 letters, digits, \"_\" and \"-\"", whose);
+}
+
 static struct vhca_conf_partition *find_partition(struct vhca_conf *conf, const char *name)
 {
 	for (unsigned int i = 0; i < conf->n_partitions; i++)
@@ -77,11 +86,10 @@ static int open_partition(struct loader *l, const char *name, struct vhca_error 
 	struct vhca_conf *conf = l->conf;
 	struct vhca_conf_partition *p = find_partition(conf, name);
 	uint64_t number;
+	int r = check_name(name, "partition", err);
 
-	if (!vhca_name_is_valid(name))
-		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_section", 0,
-			"a partition's name is up to 31 letters, digits, \"_\" and \"-\"");
+	if (r < 0)
+		return r;
 	if (vhca_parse_u64(name, 0, UINT64_MAX, &number) != -EINVAL)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
 				      "a partition's name must not be a number");
@@ -146,11 +154,10 @@ static int open_peer(struct loader *l, const char *name, struct vhca_error *err)
 {
 	struct vhca_conf *conf = l->conf;
 	struct vhca_conf_peer *p = find_peer(conf, name);
+	int r = check_name(name, "peer", err);
 
-	if (!vhca_name_is_valid(name))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
-				      "a peer's name is up to 31 letters, digits, \"_\" and "
-				      "\"-\"");
+	if (r < 0)
+		return r;
 	if (!p) {
 		if (conf->n_peers == VHCA_CONF_PEERS_MAX)
 			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_sections", 0,

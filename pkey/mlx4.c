@@ -138,10 +138,13 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 static int open_work(const struct vhca_identity_at *at, bool writable, struct work *w,
 		     struct vhca_error *err)
 {
+	int r;
+
 	w->at = at;
 	w->keys.fn = &w->fn;
 	w->keys.port = at->port;
-	return vhca_mlx4_open_at(at, writable, &w->fn, err);
+	r = vhca_mlx4_open_at(at, writable, &w->fn, err);
+	return r < 0 ? r : load_plans(at, w, err);
 }
 
 static struct plan *own_plan(struct work *w)
@@ -455,8 +458,6 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 	int r = open_work(at, true, &w, err);
 
 	if (r == 0)
-		r = load_plans(at, &w, err);
-	if (r == 0)
 		r = check_want(&w, want, err);
 	if (r == 0)
 		r = load_values(&w, err);
@@ -489,8 +490,6 @@ static int unmap_foreign(const struct vhca_identity_at *at, const struct vhca_id
 	int first = 0;
 
 	if (r == 0)
-		r = load_plans(at, &w, err);
-	if (r == 0)
 		r = load_values(&w, err);
 	if (r < 0)
 		return r;
@@ -513,8 +512,6 @@ static int scrub(const struct vhca_identity_at *at, struct vhca_error *err)
 	int r = open_work(at, true, &w, err);
 
 	if (r == 0)
-		r = load_plans(at, &w, err);
-	if (r == 0)
 		r = apply(&w, err); /* plans start as "nothing" */
 	return r;
 }
@@ -525,8 +522,6 @@ static int read_state(const struct vhca_identity_at *at, struct vhca_identity_st
 	AUTO_WORK struct work w = {0};
 	int r = open_work(at, false, &w, err);
 
-	if (r == 0)
-		r = load_plans(at, &w, err);
 	if (r == 0)
 		r = load_values(&w, err);
 	if (r == 0)
