@@ -427,7 +427,7 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	int r;
 
 	if (!d)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "libvirt");
+		return vhca_error_no_memory(err, "libvirt");
 	d->engine = engine;
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};

@@ -169,7 +169,7 @@ int vhca_hookd_new(struct vhca_loop *loop, const char *path, vhca_hookd_fn decid
 	int r;
 
 	if (!h)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "hook socket");
+		return vhca_error_no_memory(err, "hook socket");
 	*h = (struct vhca_hookd){.loop = loop, .decide = decide, .arg = arg, .fd = -1};
 	TAILQ_INIT(&h->conns);
 	r = listen_on(h, path);

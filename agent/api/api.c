@@ -18,6 +18,7 @@
 #include "agent/api/migrations.h"
 #include "agent/api/reload.h"
 #include "agent/api/takeover.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/role.h"
 #include "common/http/json.h"
@@ -183,8 +184,8 @@ static int wanted_state(struct vhca_http_request *req, enum vhca_vf_state *ret,
 	*ret = VHCA_VF_STATE_COUNT;
 	if (!word || !vhca_vf_state_parse(word, ret))
 		return 0;
-	vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0, "query: %.40s is no state of a VF",
-		       word);
+	vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+		       "query: %.40s is no state of a VF", word);
 	vhca_strbuf_init(&sb, known, sizeof(known));
 	for (unsigned int s = 0; s < VHCA_VF_STATE_COUNT; s++)
 		vhca_strbuf_add(&sb, "%s%s", s ? ", " : "",
@@ -467,7 +468,7 @@ int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct
 	int r;
 
 	if (!api)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "API");
+		return vhca_error_no_memory(err, "API");
 	api->args = *args;
 	api->started_ms = vhca_wall_ms();
 	(void)snprintf(path, sizeof(path), "%s/vhcad.sock", args->conf->run_dir);
@@ -477,7 +478,7 @@ int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct
 		r = give_to_group(path, args->conf->api_group, err);
 	if (!r && (vhca_http_loop_attach(args->loop, api->server, &api->adapter) < 0 ||
 		   vhca_api_polls_new(args->loop, args->events, api->adapter, &api->polls) < 0))
-		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "API");
+		r = vhca_error_no_memory(err, "API");
 	if (r < 0) {
 		vhca_api_free(api);
 		return r;

@@ -6,6 +6,7 @@
 
 #include "agent/api/api.h"
 #include "agent/api/json.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -37,7 +38,7 @@ static int set_text(char *dst, size_t size, const char *key, const char *value,
 		    struct vhca_error *err)
 {
 	if (vhca_strcpy(dst, size, value) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
 				      "body: %s", key);
 	return 0;
 }
@@ -46,10 +47,10 @@ static int parse_names(const char *name, const char *fabric, struct vhca_vf_requ
 		       struct vhca_error *err)
 {
 	if (!vhca_name_is_valid(name))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "name \"%.40s\": want 1 to 31 of A-Z a-z 0-9 _ -", name);
 	if (!vhca_name_is_valid(fabric))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "fabric \"%.40s\": no valid name", fabric);
 	(void)vhca_strcpy(ret->name, sizeof(ret->name), name);	     /* valid names */
 	(void)vhca_strcpy(ret->fabric, sizeof(ret->fabric), fabric); /* fit */
@@ -80,7 +81,7 @@ int vhca_api_parse_place(struct json_object *body, struct vhca_vf_request *ret,
 	ret->numa = numa == UINT64_MAX ? -1 : (int)numa;
 	ret->has_pf = pf != NULL;
 	if (pf && vhca_bdf_parse(pf, &ret->pf))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "pf: \"%.40s\" is no PCI address", pf);
 	return 0;
 }
@@ -93,7 +94,7 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	int r;
 
 	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with partition is needed");
 	r = vhca_json_get_string(body, "partition", &partition, err);
 	if (!r)
@@ -147,7 +148,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	int r;
 
 	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with domain, name and partition is needed");
 	r = vhca_json_check_members(body, members, err);
 	if (!r)
@@ -164,7 +165,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 		return r;
 	ret->has_bdf = true;
 	if (vhca_bdf_parse(bdf, &ret->bdf))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: bdf: \"%.40s\" is no PCI address", bdf);
 	return 0;
 }

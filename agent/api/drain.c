@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "agent/api/api.h"
+#include "common/base/codes.h"
 #include "common/http/json.h"
 
 static int parse_peers(struct json_object *list, const char *ret[static VHCA_CONF_PEERS_MAX],
@@ -12,13 +13,13 @@ static int parse_peers(struct json_object *list, const char *ret[static VHCA_CON
 	size_t n = json_object_array_length(list);
 
 	if (n > VHCA_CONF_PEERS_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peers: %d at most", VHCA_CONF_PEERS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *peer = json_object_array_get_idx(list, i);
 
 		if (!json_object_is_type(peer, json_type_string))
-			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 					      "body: peers: names are wanted");
 		ret[i] = json_object_get_string(peer);
 	}
@@ -42,11 +43,11 @@ static int parse(struct json_object *body, const char *ret[static VHCA_CONF_PEER
 		return r;
 	given = body && json_object_object_get_ex(body, "peers", &list);
 	if (given && !json_object_is_type(list, json_type_array))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peers: a list of names is wanted");
 	if (park != (given && json_object_array_length(list) > 0))
 		return park ? 0 : parse_peers(list, ret, ret_n, err);
-	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			     "a JSON body with either peers or park is needed");
 	vhca_error_hint(err,
 			"{\"peers\": [\"hvb\"]} moves the guests there, {\"park\": true} takes "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 #define POLLS_MAX	 64 /* long polls waiting at once; more are refused */
@@ -99,7 +100,7 @@ static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req,
 	p = calloc(1, sizeof(*p));
 	if (!p || vhca_timer_new(all->loop, "poll", on_poll_timer, p, &p->timer) < 0) {
 		free(p);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		return vhca_error_no_memory(err, "request");
 	}
 	p->all = all;
 	p->req = req;
@@ -119,7 +120,7 @@ static int parse_query(struct vhca_api_polls *all, struct vhca_http_request *req
 
 	*ret_wait = 0;
 	if (wait && vhca_parse_u64(wait, 10, POLL_SECONDS_MAX, ret_wait) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: wait is 0..%d seconds", POLL_SECONDS_MAX);
 	return vhca_events_find(all->events, since ? since : "oldest", ret_since, err);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/api/api.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -159,7 +160,7 @@ static int check_lease(uint64_t seconds, struct vhca_error *err)
 {
 	if (seconds >= LEASE_MIN_S && seconds <= LEASE_MAX_S)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			      "body: lease: %d to %d seconds are possible", LEASE_MIN_S,
 			      LEASE_MAX_S);
 }
@@ -168,13 +169,13 @@ static int check_lease(uint64_t seconds, struct vhca_error *err)
 static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct vhca_error *err)
 {
 	if (req->mode == VHCA_MIG_MODE_PARK && req->peer)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peer: a domain is parked where it is");
 	if (req->mode != VHCA_MIG_MODE_PARK && !req->peer)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peer is needed");
 	if (has_lease && req->mode == VHCA_MIG_MODE_MANAGED)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: lease: nobody waits in a managed migration");
 	return has_lease ? check_lease(req->lease_ms / 1000, err) : 0;
 }
@@ -187,7 +188,7 @@ static int parse_copy(struct json_object *body, enum vhca_mig_mode mode,
 	if (!json_object_object_get_ex(body, "copy", &o) || !o)
 		return 0;
 	if (mode != VHCA_MIG_MODE_MANAGED)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: copy: vhcad copies in mode managed only");
 	return vhca_mig_copy_parse(o, copy, err);
 }
@@ -202,7 +203,7 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	int r;
 
 	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with domain and peer is needed");
 	r = vhca_json_check_members(body, members, err);
 	if (!r)
@@ -214,7 +215,7 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	if (!r)
 		r = vhca_json_opt_u64(body, "lease", LEASE_MAX_S, &lease, err);
 	if (!r && vhca_mig_mode_parse(mode, &ret->mode) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "body: mode: managed, external or park");
 	ret->lease_ms = lease * 1000;
 	if (!r)
@@ -251,7 +252,7 @@ void vhca_api_extend_migration(void *ctx, struct vhca_http_request *req)
 	const struct vhca_mig *m = NULL;
 	uint64_t lease = 0;
 	int r = body ? vhca_json_check_members(body, members, &err)
-		     : vhca_error_set(&err, VHCA_ERR_INVALID, "bad_request", 0,
+		     : vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with lease is needed");
 
 	if (!r)

@@ -9,6 +9,7 @@
 #include "agent/api/claims.h"
 #include "agent/api/pending.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
 
@@ -124,8 +125,8 @@ static int parse_id(const struct vhca_http_request *req, struct vhca_uuid *ret,
 		    struct vhca_error *err)
 {
 	if (vhca_uuid_parse(vhca_http_param(req, 0), ret))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0, "%.40s is no UUID",
-				      vhca_http_param(req, 0));
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "%.40s is no UUID", vhca_http_param(req, 0));
 	return 0;
 }
 
@@ -138,7 +139,7 @@ static int parse_guest(struct json_object *o, struct vhca_reservation *ret, stru
 		return r;
 	ret->has_guest = true;
 	if (vhca_bdf_parse(guest, &ret->guest))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "guest_address %.20s", guest);
 	return 0;
 }
@@ -177,7 +178,7 @@ static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 		return r;
 	if (!vhca_name_is_valid(name) || !vhca_name_is_valid(fabric) ||
 	    vhca_way_parse(way, &ret->way))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "vfs: name, fabric or way is not valid");
 	(void)vhca_strcpy(ret->vf.name, sizeof(ret->vf.name), name);	   /* valid names */
 	(void)vhca_strcpy(ret->vf.fabric, sizeof(ret->vf.fabric), fabric); /* fit */
@@ -220,7 +221,7 @@ static int get_vfs(struct json_object *body, struct json_object **ret, size_t *r
 	if (!body || !json_object_object_get_ex(body, "vfs", ret) ||
 	    !json_object_is_type(*ret, json_type_array) || json_object_array_length(*ret) < 1 ||
 	    json_object_array_length(*ret) > VHCA_MIGRATION_VFS_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: vfs: 1 to %d entries are wanted",
 				      VHCA_MIGRATION_VFS_MAX);
 	*ret_n = json_object_array_length(*ret);
@@ -246,10 +247,10 @@ static int parse_offer(struct json_object *body, struct vhca_mig_offer *ret, str
 		return r;
 	if (vhca_uuid_parse(domain, &ret->domain) ||
 	    vhca_strcpy(ret->domain_name, sizeof(ret->domain_name), name))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: domain or name");
 	if (!mode || vhca_mig_mode_parse(mode, &ret->mode) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: mode: managed or external");
 	(void)snprintf(ret->node, sizeof(ret->node), "%s", node);
 	r = vhca_guest_memory_parse(json_object_object_get(body, "memory"), &ret->memory, err);
@@ -325,8 +326,7 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_pending *p;
-	int r = offer ? parse_id(req, &offer->id, &err)
-		      : vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+	int r = offer ? parse_id(req, &offer->id, &err) : vhca_error_no_memory(&err, "request");
 
 	if (!r)
 		r = parse_offer(vhca_http_body(req), offer, &err);
@@ -438,7 +438,7 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	int r;
 
 	if (!api)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
+		return vhca_error_no_memory(err, "peer API");
 	api->conf = conf;
 	api->rules = (struct vhca_caller_rules){
 		.may = "whose certificate is that of a [peer] in vhcad.conf",
@@ -451,7 +451,7 @@ int vhca_peer_api_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	api->memory = parts->memory;
 	r = vhca_http_server_new(conf->peer_listen, 0600, &limits, routes, api, &api->server, err);
 	if (!r && vhca_http_loop_attach(loop, api->server, &api->adapter) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peer API");
+		r = vhca_error_no_memory(err, "peer API");
 	if (r < 0) {
 		vhca_peer_api_free(api);
 		return r;

@@ -15,7 +15,7 @@ struct vhca_pending *vhca_pending_new(void *ctx, struct vhca_http_request *req,
 			.ctx = ctx, .req = req, .adapter = adapter, .status = 200};
 		return p;
 	}
-	vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+	vhca_error_no_memory(&err, "request");
 	vhca_http_reply_error(req, &err);
 	return NULL;
 }

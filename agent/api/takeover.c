@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/api/api.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 
@@ -29,7 +30,7 @@ static int parse_evidence(struct json_object *body, const char **ret, struct vhc
 		return r;
 	if (!body || !is_a_line(*ret))
 		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_request", 0,
+			err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			"body: evidence: a line of 1 to %d bytes that says why the domain "
 			"runs nowhere else",
 			VHCA_EVIDENCE_MAX);

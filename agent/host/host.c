@@ -470,7 +470,7 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	int r;
 
 	if (!host)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "host");
+		return vhca_error_no_memory(err, "host");
 	host->args = *args;
 	host->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	TAILQ_INIT(&host->pfs);

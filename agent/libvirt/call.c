@@ -176,8 +176,7 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 				      DOMAINS_MAX);
 	list.info = calloc((size_t)all.n + 1, sizeof(struct vhca_dom_info *));
 	if (!list.info)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM,
-				      "list of domains");
+		return vhca_error_no_memory(err, "list of domains");
 	for (int i = 0; i < all.n; i++) {
 		int r = look_at(conn, all.domains[i], &list.info[list.n], err);
 

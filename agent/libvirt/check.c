@@ -10,6 +10,7 @@
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/role.h"
 #include "common/sysfs/sysfs.h"
 
@@ -37,7 +38,7 @@ static int check_job(virConnectPtr conn, virDomainPtr dom, const char *name, str
 		return vhca_virt_call_error(err, "job of the domain", conn);
 	if (job.type != VIR_DOMAIN_JOB_BOUNDED && job.type != VIR_DOMAIN_JOB_UNBOUNDED)
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "job_held", 0,
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_JOB_HELD, 0,
 			     "domain %s: another operation is under way (save, backup, ...)", name);
 	vhca_error_hint(err, "wait for its end, or end it: virsh domjobinfo, virsh domjobabort");
 	return -EBUSY;

@@ -57,7 +57,7 @@ static int read_document(const char *xml, size_t len, xmlDocPtr *ret, struct vhc
 				      VHCA_XML_MAX);
 	ctxt = xmlNewParserCtxt();
 	if (!ctxt)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	ctxt->sax->internalSubset = refuse_doctype;
 	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, NULL,
 				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
@@ -529,7 +529,7 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 		return r;
 	info = vhca_dom_info_new(count_hostdevs(root));
 	if (!info)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	r = read_head(root, info, err);
 	if (r == 0)
 		r = read_memory(root, info, err);

@@ -81,7 +81,7 @@ int domxml_read_copy(const xmlNode *root, const char *domain, struct vhca_dom_co
 		calloc(1, sizeof(*copy) + n * sizeof(copy->disks[0]));
 
 	if (!copy)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	for (const xmlNode *c = devices ? devices->children : NULL; c; c = c->next) {
 		int r = check_device(c, domain, err);
 

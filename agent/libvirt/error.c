@@ -2,6 +2,7 @@
 #include "agent/libvirt/error.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 #include <ctype.h>
@@ -49,7 +50,7 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_OPERATION_TIMEOUT,
 	 {NULL},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another operation on the domain, such as a migration, has to end first"},
@@ -72,14 +73,14 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_XML_ERROR,
 	 {"double use of PCI"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_address_in_use",
+	 VHCA_CODE_GUEST_ADDRESS_IN_USE,
 	 EBUSY,
 	 false,
 	 "the guest has another device at this address"},
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"No more available PCI slots"},
 	 VHCA_ERR_EXHAUSTED,
-	 "no_root_port",
+	 VHCA_CODE_NO_ROOT_PORT,
 	 ENOSPC,
 	 false,
 	 "add <controller type='pci' model='pcie-root-port'/> to the domain: one per VF, and start "
@@ -94,14 +95,14 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"guest is busy"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_busy",
+	 VHCA_CODE_GUEST_BUSY,
 	 EBUSY,
 	 true,
 	 "the guest is still at the last plug or unplug"},
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"already in the process of unplug"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_busy",
+	 VHCA_CODE_GUEST_BUSY,
 	 EBUSY,
 	 true,
 	 "the guest was asked before and has not let go yet"},
@@ -179,7 +180,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_TIMEOUT,
 	 {"state change lock"},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another operation on the domain has to end first"},
@@ -200,7 +201,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_INVALID,
 	 {"already running for domain"},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another migration of the domain has to end first"},
@@ -322,7 +323,7 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
 	const struct vhca_virt_class *c = vhca_virt_classify(last ? last->code : 0, message);
 
 	if (!message)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+		return vhca_error_no_memory(err, what);
 	/* Asked last: it forgets the last error. */
 	if (strcmp(c->word, UNKNOWN) == 0 && virConnectIsAlive(conn) == 0)
 		c = &unanswered;
@@ -357,7 +358,7 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	char *words = message;
 
 	if (!message)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+		return vhca_error_no_memory(err, what);
 	flatten(message);
 	if (code == VIR_ERR_HOOK_SCRIPT_FAILED)
 		words = words_of_hook(message);

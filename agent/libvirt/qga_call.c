@@ -24,7 +24,7 @@ static int ask_guest(virDomainPtr dom, const struct vhca_qga_ask *ask, struct vh
 	int r;
 
 	if (!command)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "guest agent");
+		return vhca_error_no_memory(err, "guest agent");
 	/* Before the call: every function of libvirt forgets the last error, even this one. */
 	(void)snprintf(what, sizeof(what), "%.60s", virDomainGetName(dom));
 	answer = virDomainQemuAgentCommand(dom, command, ANSWER_SECONDS, 0);

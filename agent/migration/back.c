@@ -7,6 +7,7 @@
 
 #include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 /* In the guest with its identity, and read back so. */
@@ -107,7 +108,7 @@ static bool is_marked(const struct vhca_mig *m)
 
 static bool is_too_late(const struct vhca_mig *m)
 {
-	return m->res->rc < 0 && !strcmp(m->res->err.code, "too_late");
+	return m->res->rc < 0 && vhca_error_is(&m->res->err, VHCA_CODE_TOO_LATE);
 }
 
 /*

@@ -4,6 +4,7 @@
 
 #include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
@@ -56,7 +57,7 @@ static void fail_as_the_claim(struct vhca_mig *m)
 	while (in_order(c))
 		c = vhca_migration_claim(m, c);
 	if (c->told == VHCA_TOLD_SUPERSEDED)
-		mig_fail_with(m, VHCA_ERR_CONFLICT, "superseded",
+		mig_fail_with(m, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED,
 			      "the SM has given the identity to a later owner");
 	else
 		mig_fail(m, &c->failure);

@@ -371,7 +371,7 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 	int r;
 
 	if (!ms)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migrations");
+		return vhca_error_no_memory(err, "migrations");
 	ms->args = *args;
 	if (!ms->args.abort_tries_ms)
 		ms->args.abort_tries_ms = MIG_ABORT_TRIES_MS;

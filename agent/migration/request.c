@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/migration/migration_int.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 /* ---- source ---- */
@@ -106,7 +107,7 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 		return r;
 	m = vhca_uuid_random(&id) < 0 ? NULL : mig_new(ms, &id);
 	if (!m)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		return vhca_error_no_memory(err, "migration");
 	m->source = true;
 	m->mode = req->mode;
 	m->lease_ms = lease_of(ms, req);
@@ -170,7 +171,7 @@ int vhca_migrations_cancel(struct vhca_migrations *ms, const struct vhca_uuid *i
 	if (r < 0)
 		return r;
 	if (vhca_mig_state_is_final(m->state) || m->state == VHCA_MIG_FINISHING)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "too_late", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_TOO_LATE, 0,
 				      "migration of %s is %s", m->domain_name,
 				      vhca_mig_state_to_string(m->state));
 	m->cancel = true;
@@ -282,7 +283,7 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 		return -ENOMEM;
 	m = mig_new(ms, &offer->id);
 	if (!m)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		return vhca_error_no_memory(err, "migration");
 	m->domain = offer->domain;
 	m->mode = offer->mode;
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name),
@@ -412,7 +413,7 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 	else if (m->state == VHCA_MIG_RESERVED)
 		r = take_epochs(m, epochs, n, &err);
 	if (!r && mig_await(m, VHCA_MIG_INCOMING, fn, arg) < 0)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		r = vhca_error_no_memory(&err, "migration");
 	if (r < 0) {
 		mig_answer_later(ms, fn, arg, &err);
 		return;

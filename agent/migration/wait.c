@@ -5,10 +5,11 @@
 
 #include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 
 const struct vhca_error mig_too_late = {
 	.kind = VHCA_ERR_CONFLICT,
-	.code = "too_late",
+	.code = VHCA_CODE_TOO_LATE,
 	.msg = "the domain has arrived",
 };
 

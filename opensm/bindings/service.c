@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -543,7 +544,7 @@ int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm
 	int r;
 
 	if (!s || vhca_osm_table_new(&limits, conf->policy.both_memberships, &s->table) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
+		return vhca_error_no_memory(err, "vhcasm");
 	s->conf = *conf;
 	s->ops = ops;
 	s->ctx = ctx;
@@ -601,7 +602,7 @@ static int check_port(const struct vhca_osm_service *s, uint64_t guid, size_t *r
 	int r;
 
 	if (!s->ops->find_port(s->ctx, guid, &info)) {
-		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				   "port %s is not in the subnet now", VHCA_GUID_STR(guid));
 		vhca_error_hint(err, "the port must be up and discovered by the subnet manager");
 		return r;
@@ -623,7 +624,7 @@ static int check_pkeys(const struct vhca_osm_service *s, const uint16_t *pkeys, 
 		if (vhca_pkey_base(pkeys[i]) == VHCA_PKEY_DEFAULT ||
 		    vhca_osm_policy_allows(&s->conf.policy, pkeys[i]))
 			continue;
-		r = vhca_error_set(err, VHCA_ERR_DENIED, "unknown_partition", 0,
+		r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_UNKNOWN_PARTITION, 0,
 				   "partition %s may not be asked for", VHCA_PKEY_STR(pkeys[i]));
 		vhca_error_hint(err, "see `allowed` in vhcasm.conf on the subnet manager's host");
 		return r;
@@ -641,7 +642,7 @@ static int check_vguid(const struct vhca_osm_service *s, const struct vhca_osm_b
 	    !vhca_osm_node_of(&s->conf.agents, s->table, want->vguid) &&
 	    !s->ops->is_physical(s->ctx, want->vguid))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_is_a_port", 0,
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_GUID_IS_A_PORT, 0,
 			   "%s is a port of the subnet, and no virtual one",
 			   VHCA_GUID_STR(want->vguid));
 	vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
@@ -697,8 +698,9 @@ static int check_pins(const struct vhca_osm_service *s, const struct vhca_osm_no
 	if (vhca_osm_node_of(&s->conf.agents, s->table, port_guid) || !has_all_pins(s, by) ||
 	    gone_pin(s, by->name))
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0, "port %s: %s has %d ports",
-			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
+			      "port %s: %s has %d ports", VHCA_GUID_STR(port_guid), by->name,
+			      VHCA_OSM_NODE_PORTS_MAX);
 }
 
 int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
@@ -775,7 +777,7 @@ static int check_share(const struct vhca_osm_service *s, const struct vhca_osm_b
 	    here < VHCA_OSM_BINDINGS_AT_MAX ||
 	    vhca_osm_table_bindings(s->table) <= VHCA_OSM_BINDINGS_MAX / 2)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
 			      "%s: port %s has %zu bindings, and more than half of %d are in use",
 			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid), here,
 			      VHCA_OSM_BINDINGS_MAX);
@@ -934,7 +936,7 @@ bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_
 
 static int key_left_out(uint64_t port_guid, uint16_t pkey, struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
 			       "port %s has not got P_Key %s", VHCA_GUID_STR(port_guid),
 			       VHCA_PKEY_STR(pkey));
 

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
@@ -78,7 +79,7 @@ static void enqueue(struct vhca_osm_api *api, struct vhca_http_request *req,
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (!d) {
-		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		(void)vhca_error_no_memory(&err, "request");
 		vhca_http_reply_error(req, &err);
 		return;
 	}
@@ -150,7 +151,8 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
 	struct json_object *doc = vhca_json_problem(err);
 
-	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
+	if (known &&
+	    (vhca_error_is(err, VHCA_CODE_SUPERSEDED) || vhca_error_is(err, VHCA_CODE_EPOCH_TIE)))
 		vhca_osm_json_add_known(doc, known);
 	vhca_http_reply_error_doc(req, err, doc);
 }
@@ -232,7 +234,7 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 	if (!f) {
 		(void)json_object_put(body);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+		return vhca_error_no_memory(err, "move");
 	}
 	*f = (struct following){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
@@ -387,7 +389,7 @@ static int check_follower(const struct vhca_osm_api *api, const struct vhca_http
 
 	if (!speaker(api, req, &node) || move->lid_policy != VHCA_OSM_LID_FOLLOWS)
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_ROLE_NEEDED, 0,
 			   "lid_policy follow needs the role admin: LID %u may be another node's",
 			   move->from_lid);
 	vhca_error_hint(err,
@@ -669,7 +671,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	int r;
 
 	if (!api)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
+		return vhca_error_no_memory(err, "vhcasm");
 	api->service = service;
 	api->mover = mover;
 	vhca_osm_lists_init(&api->lists);

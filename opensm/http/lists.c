@@ -53,7 +53,7 @@ static void enqueue(struct vhca_osm_lists *lists, struct vhca_http_request *req,
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (!list) {
-		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "list");
+		(void)vhca_error_no_memory(&err, "list");
 		vhca_http_reply_error(req, &err);
 		return;
 	}
