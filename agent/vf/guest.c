@@ -11,6 +11,7 @@
 #include "agent/vf/report.h"
 #include "common/base/codes.h"
 #include "agent/vf/work.h"
+#include "common/base/codes.h"
 
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim)
 {
