@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What executes the rules of src.c, back.c and dst.c. */
+/* What executes the rules of source.c, waiting.c, rollback.c and destination.c. */
 #include "agent/migration/migration.h"
 
 #include <errno.h>

@@ -116,7 +116,7 @@ static const struct mig_rule *first_of(const struct mig_rules *part, const struc
 const struct mig_rules *const mig_source_parts[] = {
 	&mig_source_rules,
 	&mig_waiting_rules,
-	&mig_back_rules,
+	&mig_rollback_rules,
 	NULL,
 };
 const struct mig_rules *const mig_destination_parts[] = {

@@ -58,7 +58,7 @@ struct mig_rules {
 };
 extern const struct mig_rules mig_source_rules;	 /* there: claiming to finishing */
 extern const struct mig_rules mig_waiting_rules; /* for somebody else: ready, parked */
-extern const struct mig_rules mig_back_rules;	 /* back: aborting to restoring */
+extern const struct mig_rules mig_rollback_rules;	 /* back: aborting to restoring */
 extern const struct mig_rules mig_destination_rules;
 /* Ended by NULL. */
 extern const struct mig_rules *const mig_source_parts[];

@@ -376,4 +376,4 @@ static const struct mig_rule rules[] = {
 		 NONE, VHCA_MIG_FAILED),
 	MIG_RULE(MIG_IN(RESTORING), LOOK, all_but_stuck_are_back, await_the_stuck, NONE, MIG_STAY),
 };
-const struct mig_rules mig_back_rules = {rules, VHCA_ARRAY_SIZE(rules)};
+const struct mig_rules mig_rollback_rules = {rules, VHCA_ARRAY_SIZE(rules)};
