@@ -2,9 +2,15 @@
 /* The destination's side. */
 #include <errno.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+
+/* the incoming domain vanished; the source's abort should come, or the copy again */
+#define INCOMING_GONE_MS 30000
 
 static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
 {
@@ -267,7 +273,7 @@ static bool guest_vanished(const struct vhca_mig *m)
 static void shorten_the_lease(struct vhca_mig *m)
 {
 	m->pinned = m->answered = false;
-	m->lease_until = vhca_now_ms() + MIG_INCOMING_GONE_MS;
+	m->lease_until = vhca_now_ms() + INCOMING_GONE_MS;
 	mig_again(m, 0);
 }
 

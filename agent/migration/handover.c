@@ -5,8 +5,11 @@
  * libvirt begins. If the copy is faster, or the agent dies, the destination waits for it with the
  * guest.
  */
-#include "agent/migration/migration_int.h"
-#include "common/base/cleanup.h"
+#include "agent/migration/handover.h"
+
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
 #include "common/base/file.h"
 
 /*

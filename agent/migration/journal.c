@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of migrations: a row for each, with what people want to read of it afterwards. */
+#include "agent/migration/journal.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/state/journal.h"
-#include "agent/migration/migration_int.h"
+#include "agent/migration/list.h"
+#include "agent/migration/states.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -84,6 +87,7 @@ static void load_steps(struct vhca_mig *m, const char *text)
 	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
 		char *colon = strchr(w, ':');
 		enum vhca_mig_state state;
+		enum vhca_mig_time time;
 		uint64_t n;
 
 		if (!colon)
@@ -93,8 +97,8 @@ static void load_steps(struct vhca_mig *m, const char *text)
 			continue;
 		if (!vhca_mig_state_parse(w, &state))
 			m->step_ms[state] = (uint32_t)n;
-		else
-			mig_load_time(m, w, n);
+		else if (!mig_time_parse(w, &time))
+			m->time_us[time] = n;
 	}
 }
 
@@ -150,7 +154,7 @@ static int load_row(void *ctx, const struct vhca_row *row)
 
 	if (vhca_journal_uuid(row, 0, &id))
 		return -EBADMSG;
-	m = mig_new(ms, &id);
+	m = mig_add(ms, &id);
 	if (!m)
 		return -ENOMEM;
 	if (vhca_journal_uuid(row, 2, &m->domain) ||

@@ -7,7 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/file.h"
 
 /* ---- source ---- */

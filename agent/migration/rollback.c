@@ -5,7 +5,10 @@
  */
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 

@@ -4,10 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
+#define STATUS_POLL_MS 200 /* is it attached there? */
+/* a destination that cannot be reached so long is given up: nothing was touched yet */
+#define CLAIM_TRIES_MS	15000
 #define ZOMBIE_AFTER_MS 5000 /* libvirt ends a guest without memory within this, or never */
 
 static void fail_guest_gone(struct vhca_mig *m)
@@ -20,7 +27,7 @@ static void fail_guest_gone(struct vhca_mig *m)
 static bool nobody_answers(const struct vhca_mig *m)
 {
 	return m->res->err.kind == VHCA_ERR_UNAVAILABLE &&
-	       vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS;
+	       vhca_now_ms() - m->entered_ms < CLAIM_TRIES_MS;
 }
 
 /* ---- claiming ---- */
@@ -319,7 +326,7 @@ static bool waits_for_what_was_taken_back(const struct vhca_mig *m)
 static void look_there_later(struct vhca_mig *m)
 {
 	note_vfs_there(m);
-	m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
+	m->not_before_ms = vhca_now_ms() + STATUS_POLL_MS;
 }
 
 /*
