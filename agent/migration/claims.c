@@ -82,7 +82,7 @@ bool mig_domain_is_elsewhere(const struct vhca_mig *m)
 
 bool mig_is_cancelled(const struct vhca_mig *m)
 {
-	return m->cancel;
+	return m->cancel != VHCA_MIG_CANCEL_NONE;
 }
 
 bool mig_guest_is_gone(const struct vhca_mig *m)
@@ -117,7 +117,7 @@ void mig_ask_again_later(struct vhca_mig *m)
 
 void mig_note_marked(struct vhca_mig *m)
 {
-	m->marked = true;
+	m->marker = VHCA_MIG_MARKER_SET;
 }
 
 bool mig_cannot_unmark(const struct vhca_mig *m)
@@ -127,7 +127,7 @@ bool mig_cannot_unmark(const struct vhca_mig *m)
 
 void mig_note_unmarked(struct vhca_mig *m)
 {
-	m->unmarked = true;
+	m->marker = VHCA_MIG_MARKER_REMOVED;
 }
 
 void mig_members(struct vhca_mig *m)

@@ -4,6 +4,7 @@
 /* Guards and actions of more than one table. */
 #include "agent/migration/migration.h"
 
+/* Whether one of its claims is so, or every one; of no claims every one is. */
 bool mig_any(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 bool mig_all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 /* A VF that the guest has given up, scrubbed. */

@@ -4,11 +4,21 @@
 /* The hand-over of a managed migration, and its repetition. */
 #include "agent/migration/migration.h"
 
+/* Raises each claim's epoch and promises that to the destination: durable with the next state. */
 void mig_spend_an_epoch(struct vhca_mig *m);
+/* Beside libvirt's copy: the destination may not have what is promised, or its lease runs out. */
 bool mig_hand_over_is_due(const struct vhca_mig *m);
+/* Begins it. */
 void mig_hand_over(struct vhca_mig *m);
+/* The destination has said that it has what is promised. */
 void mig_note_delivered(struct vhca_mig *m);
+/* The one beside the copy, whatever the answer was. */
+void mig_end_hand_over(struct vhca_mig *m);
+/* What was promised is the destination's no more. */
+void mig_recall_epoch(struct vhca_mig *m);
+/* Of the destination's lease. */
 bool mig_renewal_is_due(const struct vhca_mig *m);
+/* The one beside the copy, after its back-off. */
 void mig_hand_over_later(struct vhca_mig *m);
 
 #endif

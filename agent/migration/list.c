@@ -30,10 +30,39 @@ const struct vhca_mig *vhca_migrations_first(struct vhca_migrations *ms)
 	return TAILQ_FIRST(&ms->list);
 }
 
+bool mig_is_committing(const struct vhca_mig *m)
+{
+	return m->next != VHCA_MIG_STATE_COUNT;
+}
+
+bool mig_is_revived(const struct vhca_mig *m)
+{
+	return m->record == VHCA_MIG_RECORD_LOADED || m->record == VHCA_MIG_RECORD_RESUMED;
+}
+
+bool vhca_migration_promised(const struct vhca_mig *m)
+{
+	return m->handover != VHCA_MIG_HANDOVER_NONE && m->handover != VHCA_MIG_HANDOVER_RECALLED;
+}
+
+bool vhca_migration_delivered(const struct vhca_mig *m)
+{
+	return m->handover == VHCA_MIG_HANDOVER_DELIVERED ||
+	       m->handover == VHCA_MIG_HANDOVER_RENEWING;
+}
+
+bool mig_is_handing_over(const struct vhca_mig *m)
+{
+	return m->handover == VHCA_MIG_HANDOVER_SENDING ||
+	       m->handover == VHCA_MIG_HANDOVER_RENEWING ||
+	       m->handover == VHCA_MIG_HANDOVER_RECALLED;
+}
+
 /* Somebody will call back with it. */
 static bool is_awaited(const struct vhca_mig *m)
 {
-	return m->effect != VHCA_MIG_EFFECT_NONE || m->handing || m->cancelling;
+	return m->effect != VHCA_MIG_EFFECT_NONE || mig_is_handing_over(m) ||
+	       m->cancel == VHCA_MIG_CANCEL_SENDING;
 }
 
 struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
@@ -44,6 +73,7 @@ struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
 		return NULL;
 	m->owner = ms;
 	m->id = *id;
+	m->next = VHCA_MIG_STATE_COUNT;
 	m->started_ms = m->updated_ms = vhca_wall_ms();
 	m->entered_ms = vhca_now_ms();
 	m->backoff = m->hand_backoff =

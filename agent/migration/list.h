@@ -24,6 +24,12 @@ struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
 /* Its waiters get "shutting_down". */
 void mig_drop(struct vhca_mig *m);
 struct vhca_mig *mig_find(const struct vhca_migrations *ms, const struct vhca_uuid *id);
+/* Its next state is being written: no rule applies. */
+bool mig_is_committing(const struct vhca_mig *m);
+/* By a restart of the agent, so libvirt and the peer may know more. */
+bool mig_is_revived(const struct vhca_mig *m);
+/* A hand-over is under way beside the effect. */
+bool mig_is_handing_over(const struct vhca_mig *m);
 /* What it moves; NULL: it does not run here. The claims are in migration.h. */
 struct vhca_domain *mig_domain(const struct vhca_mig *m);
 

@@ -38,6 +38,7 @@
 #include <string.h>
 
 #include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
 #include "agent/migration/journal.h"
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
@@ -65,7 +66,8 @@ static void start(struct vhca_mig *m, enum vhca_mig_effect effect)
 		return;
 	}
 	m->effect = effect;
-	m->may_be_marked |= effect == VHCA_MIG_EFFECT_MARK;
+	if (effect == VHCA_MIG_EFFECT_MARK)
+		m->marker = VHCA_MIG_MARKER_ASKED;
 	m->owner->args.effects.start(m->owner->args.effects.ctx, m, effect);
 }
 
@@ -77,7 +79,9 @@ static void entered(struct vhca_mig *m, enum vhca_mig_state from)
 	m->entered_ms = now;
 	m->updated_ms = vhca_wall_ms();
 	m->not_before_ms = 0;
-	m->answered = m->loaded = false;
+	m->phase = VHCA_MIG_PHASE_NEW;
+	if (m->record == VHCA_MIG_RECORD_LOADED)
+		m->record = VHCA_MIG_RECORD_RESUMED;
 	vhca_backoff_reset(&m->backoff);
 	if (!m->source)
 		m->lease_until = now + m->owner->args.conf->lease_ms;
@@ -123,10 +127,10 @@ static void never_began(struct vhca_mig *m, int rc)
 static void on_commit(void *arg, int rc)
 {
 	struct vhca_mig *m = arg;
-	enum vhca_mig_state from = m->state;
+	enum vhca_mig_state from = m->state, to = m->next;
 
-	m->committing = false;
-	if (rc < 0 && !m->journaled) {
+	m->next = VHCA_MIG_STATE_COUNT;
+	if (rc < 0 && m->record == VHCA_MIG_RECORD_NONE) {
 		never_began(m, rc);
 		return;
 	}
@@ -135,9 +139,10 @@ static void on_commit(void *arg, int rc)
 		mig_again(m, MIG_RETRY_FIRST_MS);
 		return;
 	}
-	(void)vhca_fault_in("migration.moved", vhca_mig_state_to_string(m->next));
-	m->journaled = true;
-	m->state = m->next;
+	(void)vhca_fault_in("migration.moved", vhca_mig_state_to_string(to));
+	if (m->record == VHCA_MIG_RECORD_NONE)
+		m->record = VHCA_MIG_RECORD_WRITTEN;
+	m->state = to;
 	entered(m, from);
 	mig_tell(m);
 	mig_again(m, 0);
@@ -149,10 +154,9 @@ static void move_to(struct vhca_mig *m, enum vhca_mig_state to)
 {
 	struct vhca_txn *txn = vhca_txn_new(m->owner->args.store);
 
-	m->committing = true;
 	m->next = to;
 	(void)vhca_fault_in("migration.move", vhca_mig_state_to_string(to));
-	if (!m->journaled)
+	if (m->record == VHCA_MIG_RECORD_NONE)
 		vhca_txn_fail_fast(txn);
 	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);
@@ -162,7 +166,7 @@ void mig_event(struct vhca_mig *m, enum mig_event event)
 {
 	const struct mig_rule *rule;
 
-	if (m->committing || vhca_mig_state_is_final(m->state))
+	if (mig_is_committing(m) || vhca_mig_state_is_final(m->state))
 		return;
 	m->degraded = m->degraded || mig_states[m->state].degraded;
 	rule = mig_rule_for(m, event);
@@ -198,8 +202,8 @@ static void on_timer(void *arg)
 void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
 				 const struct vhca_mig_result *res)
 {
-	if (effect == VHCA_MIG_EFFECT_HANDOVER && m->handing)
-		m->handing = false;
+	if (effect == VHCA_MIG_EFFECT_HANDOVER && mig_is_handing_over(m))
+		mig_end_hand_over(m);
 	else if (effect != VHCA_MIG_EFFECT_CANCEL)
 		m->effect = VHCA_MIG_EFFECT_NONE;
 	if (effect == VHCA_MIG_EFFECT_COPY)
@@ -209,7 +213,7 @@ void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect
 	mig_event(m, (enum mig_event)effect);
 	m->res = NULL;
 	if (effect == VHCA_MIG_EFFECT_CANCEL) {
-		m->cancelling = false;
+		m->cancel = VHCA_MIG_CANCEL_WANTED;
 		mig_again(m, MIG_JOB_POLL_MS);
 		return;
 	}

@@ -11,6 +11,13 @@ void mig_again(struct vhca_mig *m, uint64_t ms)
 	vhca_timer_arm_ms(m->timer, ms);
 }
 
+void mig_cancel(struct vhca_mig *m)
+{
+	if (m->cancel == VHCA_MIG_CANCEL_NONE)
+		m->cancel = VHCA_MIG_CANCEL_WANTED;
+	mig_again(m, 0);
+}
+
 void mig_reason(struct vhca_mig *m, const char *fmt, ...)
 {
 	va_list ap;

@@ -13,6 +13,8 @@ void mig_again(struct vhca_mig *m, uint64_t ms);
 /* Delays the next effect by the back-off and says why. */
 void mig_retry(struct vhca_mig *m, const struct vhca_error *err);
 void mig_reason(struct vhca_mig *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Somebody wants it to stop. */
+void mig_cancel(struct vhca_mig *m);
 /* Remembers the first reason of failure. */
 void mig_fail(struct vhca_mig *m, const struct vhca_error *err);
 /* The same with an error made of these. */

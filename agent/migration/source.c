@@ -35,18 +35,18 @@ static bool nobody_answers(const struct vhca_mig *m)
 /* In this life of the agent. An orchestrator may ask libvirt for a copy that we would not. */
 static bool is_to_be_checked(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && !m->checked;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->phase != VHCA_MIG_PHASE_CHECKED;
 }
 
 static void note_checked(struct vhca_mig *m)
 {
-	m->checked = true;
+	m->phase = VHCA_MIG_PHASE_CHECKED;
 }
 
 /* The destination has not heard of it, in no life of the agent. */
 static bool nobody_was_told(const struct vhca_mig *m)
 {
-	return !m->revived;
+	return !mig_is_revived(m);
 }
 
 /* ---- detaching ---- */
@@ -75,13 +75,13 @@ static void fail_claims_lost(struct vhca_mig *m)
  */
 static bool is_to_be_marked(const struct vhca_mig *m)
 {
-	return !mig_is_parking(m) && !m->marked;
+	return !mig_is_parking(m) && m->marker != VHCA_MIG_MARKER_SET;
 }
 
 /* In this life of the agent. */
 static bool nobody_was_asked_to_leave(const struct vhca_mig *m)
 {
-	return !m->answered;
+	return m->phase != VHCA_MIG_PHASE_LEAVING;
 }
 
 static void ask_vfs_to_leave(struct vhca_mig *m)
@@ -92,7 +92,7 @@ static void ask_vfs_to_leave(struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->vf->state == VHCA_VF_ATTACHED && !c->leaving)
 			vhca_engine_leave(m->owner->args.engine, c, &m->id);
-	m->answered = true;
+	m->phase = VHCA_MIG_PHASE_LEAVING;
 	mig_again(m, 0);
 }
 
@@ -157,18 +157,18 @@ static void start_orchestrators_lease(struct vhca_mig *m)
 static void begin_copying(struct vhca_mig *m)
 {
 	mig_spend_an_epoch(m);
-	m->lease_until = m->copy.timeout_ms ? vhca_now_ms() + m->copy.timeout_ms : 0;
+	m->copy_until = m->copy.timeout_ms ? vhca_now_ms() + m->copy.timeout_ms : 0;
 }
 
 /* An orchestrator has limits of its own. */
 static bool is_limited(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && m->lease_until && !m->cancel;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->copy_until && !mig_is_cancelled(m);
 }
 
 static bool copy_takes_too_long(const struct vhca_mig *m)
 {
-	return is_limited(m) && vhca_now_ms() >= m->lease_until;
+	return is_limited(m) && vhca_now_ms() >= m->copy_until;
 }
 
 static void give_the_copy_up(struct vhca_mig *m)
@@ -178,18 +178,17 @@ static void give_the_copy_up(struct vhca_mig *m)
 	(void)snprintf(text, sizeof(text), "the copy has not ended within %u s",
 		       m->copy.timeout_ms / 1000);
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "copy_timeout", text);
-	m->cancel = true;
-	mig_again(m, 0);
+	mig_cancel(m);
 }
 
 static void await_the_limit(struct vhca_mig *m)
 {
-	mig_again(m, m->lease_until - vhca_now_ms());
+	mig_again(m, m->copy_until - vhca_now_ms());
 }
 
 static bool is_to_stop_copying(const struct vhca_mig *m)
 {
-	return m->cancel && m->effect == VHCA_MIG_EFFECT_COPY && !m->cancelling;
+	return m->cancel == VHCA_MIG_CANCEL_WANTED && m->effect == VHCA_MIG_EFFECT_COPY;
 }
 
 /*
@@ -200,14 +199,15 @@ static void abort_the_job(struct vhca_mig *m)
 {
 	struct vhca_mig_effects *e = &m->owner->args.effects;
 
-	m->cancelling = true;
+	m->cancel = VHCA_MIG_CANCEL_SENDING;
 	e->start(e->ctx, m, VHCA_MIG_EFFECT_CANCEL);
 }
 
 /* One that an earlier life of the agent has begun. */
 static bool job_is_to_be_stopped(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && m->cancel && m->res->copying && !m->cancelling;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->cancel == VHCA_MIG_CANCEL_WANTED &&
+	       m->res->copying;
 }
 
 /* Or the destination's answer was not: it may have it. */
@@ -224,7 +224,7 @@ static void call_the_guest_back(struct vhca_mig *m)
 {
 	mig_hand_over_later(m);
 	mig_fail_as_told(m);
-	m->cancel = true;
+	mig_cancel(m);
 }
 
 static void say_why_not_cancelled(struct vhca_mig *m)
@@ -239,7 +239,8 @@ static void say_why_not_cancelled(struct vhca_mig *m)
  */
 static bool may_be_copying(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_EXTERNAL || m->loaded || m->answered;
+	return m->mode == VHCA_MIG_MODE_EXTERNAL || m->record == VHCA_MIG_RECORD_LOADED ||
+	       m->phase == VHCA_MIG_PHASE_COPY_FAILED;
 }
 
 /* The copy is what the guest waits for. */
@@ -255,10 +256,10 @@ static void look_again(struct vhca_mig *m)
 
 static void note_copy_ended(struct vhca_mig *m)
 {
-	if (m->cancel) /* libvirt tells of "the client", not of who asked us */
+	if (mig_is_cancelled(m)) /* libvirt tells of "the client", not of who asked us */
 		mig_fail_cancelled(m);
 	mig_fail(m, &m->res->err);
-	m->answered = true; /* where the domain really is, JOB tells */
+	m->phase = VHCA_MIG_PHASE_COPY_FAILED; /* where the domain really is, JOB tells */
 }
 
 static bool a_job_is_under_way(const struct vhca_mig *m)
@@ -320,7 +321,7 @@ static bool never_set_out(const struct vhca_mig *m)
  */
 static bool waits_for_what_was_taken_back(const struct vhca_mig *m)
 {
-	return m->res->waits && !m->handed && all_are_away(m);
+	return m->res->waits && !vhca_migration_promised(m) && all_are_away(m);
 }
 
 static void look_there_later(struct vhca_mig *m)

@@ -55,7 +55,7 @@ void mig_look_at_times(struct vhca_mig *m)
 	const struct vhca_domain *dom = mig_domain(m);
 	bool was_granted = m->time_us[VHCA_MIG_RESUMED_TO_GRANTED] != 0;
 
-	if (m->source || was_granted || m->committing || !dom || !dom->arrived_us ||
+	if (m->source || was_granted || mig_is_committing(m) || !dom || !dom->arrived_us ||
 	    (m->state != VHCA_MIG_ATTACHING && m->state != VHCA_MIG_DONE))
 		return;
 	if (!m->time_us[VHCA_MIG_RESUMED_TO_ATTACH])
