@@ -146,7 +146,7 @@ void mig_settle_claims(struct vhca_mig *m)
 	mig_members(m); /* from here on a claim's own binding keeps its keys on the port */
 }
 
-void mig_owe_what_was_lent(struct vhca_mig *m)
+void mig_mark_loaned_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 

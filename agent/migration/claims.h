@@ -37,13 +37,13 @@ void mig_members(struct vhca_mig *m);
 void mig_settle_claims(struct vhca_mig *m);
 void mig_let_go(struct vhca_mig *m);
 /* Claims of a destination, loaded from the journal: who lends them waits for the proof. */
-void mig_owe_what_was_lent(struct vhca_mig *m);
+void mig_mark_loaned_claims(struct vhca_mig *m);
 
 /* ---- rollback.c ---- */
 /*
  * The SM may have given its claims back their identities in an earlier life of the agent: whoever
  * ends them withdraws those. That is now, if it was an earlier boot.
  */
-void mig_own_what_was_asked_for(struct vhca_mig *m);
+void mig_recover_claims(struct vhca_mig *m);
 
 #endif

@@ -74,7 +74,7 @@ static bool guest_runs_here(const struct vhca_mig *m)
 }
 
 /* It may run here: only libvirt can tell. */
-static bool nobody_knows_where_it_is(const struct vhca_mig *m)
+static bool location_is_unknown(const struct vhca_mig *m)
 {
 	return (m->pinned || mig_is_revived(m)) && !mig_domain(m) &&
 	       !vhca_engine_virt_synced(m->owner->args.engine);
@@ -82,13 +82,12 @@ static bool nobody_knows_where_it_is(const struct vhca_mig *m)
 
 static bool is_called_back(const struct vhca_mig *m)
 {
-	return mig_is_cancelled(m) && !nobody_knows_where_it_is(m) &&
-	       !(m->pinned && guest_runs_here(m));
+	return mig_is_cancelled(m) && !location_is_unknown(m) && !(m->pinned && guest_runs_here(m));
 }
 
 static bool lease_counts(const struct vhca_mig *m)
 {
-	if (nobody_knows_where_it_is(m))
+	if (location_is_unknown(m))
 		return false;
 	return !m->pinned ||
 	       (m->phase == VHCA_MIG_PHASE_NEW && vhca_engine_virt_synced(m->owner->args.engine));

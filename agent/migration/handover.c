@@ -12,15 +12,27 @@
 #include "agent/migration/progress.h"
 #include "common/base/file.h"
 
+static void raise_epochs(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (!is || is(c))
+			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+}
+
+void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	raise_epochs(m, is);
+	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+}
+
 /*
  * It is spent before it is promised: durable with the next state, and promised again after a crash.
  */
 void mig_spend_an_epoch(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+	raise_epochs(m, NULL);
 	m->handover =
 		mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_SENDING : VHCA_MIG_HANDOVER_PROMISED;
 }
@@ -36,19 +48,14 @@ bool mig_renewal_is_due(const struct vhca_mig *m)
 }
 
 /*
- * libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its
- * lease until then.
+ * Never while an epoch is on its way to the disk, nor an identity on a VF here. In copying, libvirt
+ * may not have shown the guest to the destination yet, which goes by its lease until then.
  */
-static bool is_to_be_renewed(const struct vhca_mig *m)
-{
-	return m->state == VHCA_MIG_COPYING && mig_renewal_is_due(m);
-}
-
-/* Never while an epoch is on its way to the disk, nor an identity on a VF here. */
 bool mig_hand_over_is_due(const struct vhca_mig *m)
 {
 	bool is_due = m->handover == VHCA_MIG_HANDOVER_PROMISED ||
-		      (m->handover == VHCA_MIG_HANDOVER_DELIVERED && is_to_be_renewed(m));
+		      (m->handover == VHCA_MIG_HANDOVER_DELIVERED && m->state == VHCA_MIG_COPYING &&
+		       mig_renewal_is_due(m));
 
 	return is_due && vhca_migration_claim(m, NULL) && m->effect != VHCA_MIG_EFFECT_HANDOVER &&
 	       vhca_now_ms() >= m->hand_not_before_ms && mig_all(m, mig_claim_is_away);

@@ -4,6 +4,11 @@
 /* The hand-over of a managed migration, and its repetition. */
 #include "agent/migration/migration.h"
 
+/*
+ * The claims that are so (NULL: all) go on at the next epoch; so do the GUIDs of those that ended
+ * meanwhile.
+ */
+void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 /* Raises each claim's epoch and promises that to the destination: durable with the next state. */
 void mig_spend_an_epoch(struct vhca_mig *m);
 /* Beside libvirt's copy: the destination may not have what is promised, or its lease runs out. */

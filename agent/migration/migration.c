@@ -315,8 +315,8 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 		return r;
 	}
 	TAILQ_FOREACH (m, &ms->list, link) {
-		mig_own_what_was_asked_for(m);
-		mig_owe_what_was_lent(m);
+		mig_recover_claims(m);
+		mig_mark_loaned_claims(m);
 	}
 	end_leftovers(ms);
 	ms->listener = (struct vhca_engine_listener){.fn = on_round, .arg = ms};

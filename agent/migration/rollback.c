@@ -27,6 +27,11 @@ static bool is_ours(const struct vhca_claim *c)
 	return !c->away;
 }
 
+static bool is_away(const struct vhca_claim *c)
+{
+	return c->away;
+}
+
 static bool is_accepted(const struct vhca_claim *c)
 {
 	return c->told == VHCA_TOLD_ACCEPTED;
@@ -57,12 +62,8 @@ static bool is_withheld(const struct vhca_claim *c)
  */
 static void outbid(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while (vhca_migration_promised(m) && (c = vhca_migration_claim(m, c)))
-		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
 	if (vhca_migration_promised(m))
-		vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+		mig_leave_epoch(m, NULL);
 	mig_recall_epoch(m);
 	mig_reason(m, "%s", m->failure.msg);
 }
@@ -75,12 +76,7 @@ static void outbid(struct vhca_mig *m)
  */
 static void leave_the_epoch(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->away)
-			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+	mig_leave_epoch(m, is_away);
 	mig_recall_epoch(m);
 	mig_reason(m, "%s", m->failure.msg);
 }
@@ -156,7 +152,7 @@ static bool is_gone_and_sm_was_not_asked(const struct vhca_mig *m)
 	return is_fenced(m) && mig_guest_is_gone(m) && vhca_migration_promised(m);
 }
 
-/* ...or where it may be running without: nobody knows whether that was told. */
+/* It may be running there without its VFs: nobody knows whether the destination was told. */
 static bool is_gone_and_was_not_handed_over(const struct vhca_mig *m)
 {
 	return is_gone_and_sm_was_not_asked(m) && !vhca_migration_delivered(m);
@@ -257,7 +253,7 @@ static void ask_everybody_again(struct vhca_mig *m)
 /* One that has failed may have left the claim of a VF that is stuck to its end. */
 #define MAY_HAVE_ASKED (MIG_IN(ARBITRATING) | MIG_IN(RESTORING) | MIG_IN(FAILED))
 
-void mig_own_what_was_asked_for(struct vhca_mig *m)
+void mig_recover_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 

@@ -361,23 +361,17 @@ static void say_zombie(struct vhca_mig *m)
 	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
 }
 
-/* The destination has given up what was promised to it, so that is over for both. */
-static void leave_promised(struct vhca_mig *m)
+/* Else the last word to the SM is said at that epoch. */
+static bool is_away_uncontested(const struct vhca_claim *c)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->away &&
-		    !c->contested) /* else the last word to the SM is said at that epoch */
-			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+	return c->away && !c->contested;
 }
 
 static void end_claims(struct vhca_mig *m)
 {
 	note_vfs_there(m);
-	if (!m->res->attached)
-		leave_promised(m);
+	if (!m->res->attached) /* what was promised is over for both sides */
+		mig_leave_epoch(m, is_away_uncontested);
 	mig_let_go(m);
 	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
 	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */
