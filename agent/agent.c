@@ -63,7 +63,7 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	struct vhca_agent *a = ctx;
 
-	if (effect >= VHCA_EFFECT_ATTACH)
+	if (vhca_effect_room(effect) == VHCA_EFFECT_AT_LIBVIRT)
 		vhca_domains_effect(a->domains, vf, effect);
 	else
 		vhca_host_effect(a->host, vf, effect);
@@ -87,7 +87,7 @@ static void start_migration_effect(void *ctx, struct vhca_mig *m, enum vhca_mig_
 {
 	struct vhca_agent *a = ctx;
 
-	if (effect <= VHCA_MIG_EFFECT_ABORT)
+	if (vhca_mig_effect_asks_peer(effect))
 		vhca_peer_effect(a->peer, m, effect);
 	else
 		vhca_domains_migration(a->domains, a->conf, m, effect);

@@ -100,7 +100,7 @@ static void give_claims_up(struct vhca_mig *m)
 	for (c = vhca_migration_claim(m, NULL); c; c = next) {
 		next = vhca_migration_claim(m, c);
 		if (m->source)
-			c->migrating = false; /* nobody has written yet that it is */
+			vhca_claim_unjoin(c); /* nobody has written yet that it joined */
 		else
 			vhca_engine_drop(m->owner->args.engine, c);
 	}
@@ -210,7 +210,7 @@ void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect
 		mig_note_left(m, VHCA_MIG_REMOVED_TO_MIGRATE, res->called_us);
 	/* An answer to a question of an earlier state has no rule any more. */
 	m->res = res;
-	mig_event(m, (enum mig_event)effect);
+	mig_event(m, mig_event_of(effect));
 	m->res = NULL;
 	if (effect == VHCA_MIG_EFFECT_CANCEL) {
 		m->cancel = VHCA_MIG_CANCEL_WANTED;

@@ -79,6 +79,8 @@ enum vhca_mig_effect {
 	VHCA_MIG_EFFECT_CHECK,	/* libvirt: would it copy the domain? Changes nothing */
 	VHCA_MIG_EFFECT_COUNT
 };
+/* The agent of the other host runs it; else libvirt here. */
+bool vhca_mig_effect_asks_peer(enum vhca_mig_effect effect);
 
 struct vhca_mig_result {
 	int rc;

@@ -88,12 +88,9 @@ static void take_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &m->owner->model->claims, link) {
-		if (!vhca_uuid_equal(&c->domain, &m->domain))
-			continue;
-		c->migrating = true;
-		c->migration = m->id;
-	}
+	TAILQ_FOREACH (c, &m->owner->model->claims, link)
+		if (vhca_uuid_equal(&c->domain, &m->domain))
+			vhca_claim_join(c, &m->id);
 }
 
 int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_request *req,

@@ -260,10 +260,7 @@ void mig_recover_claims(struct vhca_mig *m)
 	if (!m->source || vhca_migration_promised(m) || !(MAY_HAVE_ASKED & 1U << m->state))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
-		if (c->orphan)
-			c->away = false;
-		else
-			c->contested = c->away;
+		vhca_claim_recover(c);
 }
 
 /* ---- restoring ---- */

@@ -29,6 +29,34 @@ const char *mig_event_to_string(enum mig_event event)
 	return event_names[event];
 }
 
+static const struct {
+	enum mig_event event; /* of its end */
+	bool asks_peer;
+} effects[] = {
+	[VHCA_MIG_EFFECT_NONE] = {MIG_ON_LOOK},
+	[VHCA_MIG_EFFECT_CLAIM] = {MIG_ON_CLAIM, .asks_peer = true},
+	[VHCA_MIG_EFFECT_HANDOVER] = {MIG_ON_HANDOVER, .asks_peer = true},
+	[VHCA_MIG_EFFECT_STATUS] = {MIG_ON_STATUS, .asks_peer = true},
+	[VHCA_MIG_EFFECT_ABORT] = {MIG_ON_ABORT, .asks_peer = true},
+	[VHCA_MIG_EFFECT_MARK] = {MIG_ON_MARK},
+	[VHCA_MIG_EFFECT_UNMARK] = {MIG_ON_UNMARK},
+	[VHCA_MIG_EFFECT_COPY] = {MIG_ON_COPY},
+	[VHCA_MIG_EFFECT_CANCEL] = {MIG_ON_CANCEL},
+	[VHCA_MIG_EFFECT_JOB] = {MIG_ON_JOB},
+	[VHCA_MIG_EFFECT_CHECK] = {MIG_ON_CHECK},
+};
+static_assert(VHCA_ARRAY_SIZE(effects) == VHCA_MIG_EFFECT_COUNT, "every effect has a row");
+
+enum mig_event mig_event_of(enum vhca_mig_effect effect)
+{
+	return effects[effect].event;
+}
+
+bool vhca_mig_effect_asks_peer(enum vhca_mig_effect effect)
+{
+	return effects[effect].asks_peer;
+}
+
 static const struct mig_rule *first_of(const struct mig_rules *part, const struct vhca_mig *m,
 				       enum mig_event event)
 {

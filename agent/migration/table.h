@@ -10,20 +10,20 @@
 #include "agent/migration/states.h"
 
 enum mig_event {
-	MIG_ON_LOOK = VHCA_MIG_EFFECT_NONE, /* something may have changed */
+	MIG_ON_LOOK, /* something may have changed */
 	/* An effect has ended: m->res says how. */
-	MIG_ON_CLAIM = VHCA_MIG_EFFECT_CLAIM,
-	MIG_ON_HANDOVER = VHCA_MIG_EFFECT_HANDOVER,
-	MIG_ON_STATUS = VHCA_MIG_EFFECT_STATUS,
-	MIG_ON_ABORT = VHCA_MIG_EFFECT_ABORT,
-	MIG_ON_MARK = VHCA_MIG_EFFECT_MARK,
-	MIG_ON_UNMARK = VHCA_MIG_EFFECT_UNMARK,
-	MIG_ON_COPY = VHCA_MIG_EFFECT_COPY,
-	MIG_ON_CANCEL = VHCA_MIG_EFFECT_CANCEL,
-	MIG_ON_JOB = VHCA_MIG_EFFECT_JOB,
-	MIG_ON_CHECK = VHCA_MIG_EFFECT_CHECK,
+	MIG_ON_CLAIM,
+	MIG_ON_HANDOVER,
+	MIG_ON_STATUS,
+	MIG_ON_ABORT,
+	MIG_ON_MARK,
+	MIG_ON_UNMARK,
+	MIG_ON_COPY,
+	MIG_ON_CANCEL,
+	MIG_ON_JOB,
+	MIG_ON_CHECK,
 	/* Somebody wants something. */
-	MIG_ON_START = VHCA_MIG_EFFECT_COUNT,
+	MIG_ON_START,
 	MIG_ON_EXTEND,
 	MIG_ON_OFFER,
 	MIG_ON_HANDED,
@@ -65,6 +65,8 @@ extern const struct mig_rules *const mig_destination_parts[];
 
 /* "claim answered"; never NULL. */
 const char *mig_event_to_string(enum mig_event event);
+/* The event of its end. */
+enum mig_event mig_event_of(enum vhca_mig_effect effect);
 /* The rule that counts now, or NULL. */
 const struct mig_rule *mig_rule_for(const struct vhca_mig *m, enum mig_event event);
 

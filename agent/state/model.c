@@ -12,9 +12,24 @@
 
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
-static const char *const effect_names[] = {"none",   "probe",  "prepare", "program", "unmap",
-					   "read",   "kick",   "choose",  "scrub",   "strip",
-					   "attach", "detach", "ask"};
+static const struct {
+	const char *name;
+	enum vhca_effect_room room;
+} effects[] = {
+	[VHCA_EFFECT_NONE] = {"none", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_PROBE] = {"probe", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_PREPARE] = {"prepare", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_PROGRAM] = {"program", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_UNMAP] = {"unmap", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_READ] = {"read", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_KICK] = {"kick", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_CHOOSE] = {"choose", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_SCRUB] = {"scrub", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_STRIP] = {"strip", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_ATTACH] = {"attach", VHCA_EFFECT_AT_LIBVIRT},
+	[VHCA_EFFECT_DETACH] = {"detach", VHCA_EFFECT_AT_LIBVIRT},
+	[VHCA_EFFECT_ASK] = {"ask", VHCA_EFFECT_AT_LIBVIRT},
+};
 
 const char *vhca_way_to_string(enum vhca_way way)
 {
@@ -34,7 +49,12 @@ int vhca_way_parse(const char *word, enum vhca_way *ret)
 
 const char *vhca_effect_to_string(enum vhca_effect effect)
 {
-	return effect_names[effect];
+	return effects[effect].name;
+}
+
+enum vhca_effect_room vhca_effect_room(enum vhca_effect effect)
+{
+	return effects[effect].room;
 }
 
 bool vhca_claim_is_refused(const struct vhca_claim *claim)
@@ -454,6 +474,11 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 bool vhca_vf_rests(const struct vhca_vf *vf)
 {
 	return !vf->claim && vhca_now_ms() < vf->rests_until_ms;
+}
+
+struct vhca_slot *vhca_vf_slot(struct vhca_vf *vf, enum vhca_effect effect)
+{
+	return vhca_effect_room(effect) == VHCA_EFFECT_AT_LIBVIRT ? &vf->virt : &vf->host;
 }
 
 enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf)

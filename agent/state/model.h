@@ -163,12 +163,14 @@ enum vhca_effect {
 	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
 	/* the same under a guest that must not have it, whatever it does with the group */
 	VHCA_EFFECT_STRIP,
-	/* from here on libvirt's (agent/domains.h), before the host's (agent/host/host.h) */
 	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
 	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
 	VHCA_EFFECT_ASK,    /* ask the guest's own agent for the VF, or how far that is */
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
+/* Who runs it: agent/host/host.h or agent/domains.h. */
+enum vhca_effect_room { VHCA_EFFECT_AT_HOST, VHCA_EFFECT_AT_LIBVIRT };
+enum vhca_effect_room vhca_effect_room(enum vhca_effect effect);
 
 /* At most one effect at a time; the next one not before a back-off after a failure is over. */
 struct vhca_slot {
@@ -202,7 +204,7 @@ struct vhca_vf {
 	struct vhca_hca *hca;
 	struct vhca_bdf bdf;
 	uint16_t index;
-	/* Where the kernel shows it now, until that is settled (agent/vf/place.c); NULL: at hca,
+	/* Where the kernel shows it now, until that is settled (agent/vf/absent.c); NULL: at hca,
 	 * index. */
 	struct vhca_hca *to_hca;
 	uint16_t to_index;
@@ -381,6 +383,8 @@ uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
 /* It has failed too often, and is given to nobody for a while. */
 bool vhca_vf_rests(const struct vhca_vf *vf);
+/* Where the effect is noted while it runs for the VF. */
+struct vhca_slot *vhca_vf_slot(struct vhca_vf *vf, enum vhca_effect effect);
 /* What runs for it, the hardware's before libvirt's; NONE = nothing. */
 enum vhca_effect vhca_vf_effect(const struct vhca_vf *vf);
 /* Claimed, and no guest is known to have it: whoever has its vfio group open then is a stranger. */

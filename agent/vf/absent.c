@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A VF that the kernel does not show: its adapter is being reset or loaded anew, or it will never
- * come back (pulled out, or fewer VFs than before). A claim that is over does not wait for it for
- * ever: what the adapter lets nobody scrub is quarantined without a claim, and the SM gets the GUID
- * back. Should the VF be seen again, it is scrubbed first.
+ * VFs that are not where they were. One that the kernel does not show: its adapter is being reset or
+ * loaded anew, or it will never come back (pulled out, or fewer VFs than before). A claim that is
+ * over does not wait for it for ever: what the adapter lets nobody scrub is quarantined without a
+ * claim, and the SM gets the GUID back. Should the VF be seen again, it is scrubbed first.
+ *
+ * One that the kernel shows at another place, which is its PF and its number there. Identities are
+ * written to the place, but claims, journal and domains know the VF by its PCI address, and
+ * addresses pass from place to place when the number of VFs changes on a card with two PFs. What
+ * the VF at an address was proven to show is then another one's: a free VF is prepared at the new
+ * place, a claimed one is quarantined.
  */
+#include "agent/vf/step.h"
+
 #include <errno.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 
 #define GONE "the kernel does not show this VF now"
 
-static uint64_t patience_ms(const struct vhca_engine *e)
+static uint64_t absence_ms(const struct vhca_engine *e)
 {
 	return e->args.absent_ms ? e->args.absent_ms : ABSENT_MS;
 }
@@ -100,7 +111,7 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_reason(vf, GONE ", but somebody has its vfio group %d open",
 			      vf->iommu_group);
 		vf->probed = false;
-		engine_again(e, vf, patience_ms(e));
+		engine_again(e, vf, absence_ms(e));
 	} else if (goes_on(vf)) {
 		keep_claim(vf);
 	} else if (is_owed_proof(e, vf->claim)) {
@@ -108,6 +119,17 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 	} else {
 		end_claim(e, vf);
 	}
+}
+
+/* Another VF, which the kernel shows, is where this one was. */
+static bool is_place_taken(const struct vhca_vf *vf)
+{
+	const struct vhca_vf *other;
+
+	TAILQ_FOREACH (other, &vf->hca->vfs, link)
+		if (other != vf && other->index == vf->index && other->present && !other->to_hca)
+			return true;
+	return false;
 }
 
 /* In no live XML, and away for so long that it is not waited for. */
@@ -125,7 +147,7 @@ static void step_unused(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		break;
 	case VHCA_VF_SCRUBBING: /* its adapter may reach what PCI does not */
-		if (engine_place_taken(vf)) {
+		if (is_place_taken(vf)) {
 			engine_reason(vf, GONE ", and another one is in its place");
 			engine_move(e, vf, VHCA_VF_QUARANTINED);
 		} else {
@@ -164,7 +186,7 @@ static void step_used(struct vhca_engine *e, struct vhca_vf *vf, const struct vh
 /* False: there is nothing to wait for. */
 static bool may_come_back(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	uint64_t now = vhca_now_ms(), end = vf->absent_ms + patience_ms(e);
+	uint64_t now = vhca_now_ms(), end = vf->absent_ms + absence_ms(e);
 
 	if (now >= end)
 		return false;
@@ -190,4 +212,84 @@ void engine_step_absent(struct vhca_engine *e, struct vhca_vf *vf)
 			    VHCA_VF_CLAIMED); /* as if it were there: from there it can end */
 	else if (!may_come_back(e, vf))
 		step_unused(e, vf);
+}
+
+/* ---- its place ---- */
+
+void engine_see_place(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index)
+{
+	bool moves = hca != vf->hca || index != vf->index;
+
+	vf->to_hca = moves ? hca : NULL;
+	vf->to_index = index;
+}
+
+/* Its identity stayed behind, on whatever VF is there now. */
+static void end_moved_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_hca *from,
+			    uint16_t index)
+{
+	struct vhca_claim *c = vf->claim;
+
+	c->ending = c->forced = c->stripped = true;
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_moved", ENODEV,
+		       "%s was VF %u of %s and is VF %u of %s now: what was done for it is not "
+		       "on it any more",
+		       VHCA_BDF_STR(vf->bdf), index, VHCA_BDF_STR(from->facts.bdf), vf->index,
+		       VHCA_BDF_STR(vf->hca->facts.bdf));
+	vhca_error_hint(&c->failure,
+			"change the number of VFs only while none of the card is claimed");
+	engine_alarm(e, vf, c->failure.msg);
+	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
+}
+
+/* Its guest is on its way, or parked: nothing of it is on the VF. */
+static bool is_withheld(const struct vhca_vf *vf)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	return c && c->migrating && c->away && !c->ending && vf->state == VHCA_VF_CLAIMED;
+}
+
+static void settle(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_hca *from = vf->hca;
+	uint16_t index = vf->index;
+
+	vhca_model_move_vf(vf, vf->to_hca, vf->to_index);
+	vf->to_hca = NULL;
+	vf->hw_known = vf->probed = false;
+	vf->reprogram = vf->state == VHCA_VF_FREE;
+	if (is_withheld(vf))
+		engine_reason(vf, "is at another place of its card: it is scrubbed there first");
+	else if (vf->claim && !vf->claim->orphan)
+		end_moved_claim(e, vf, from, index);
+	if (!vf->claim || vf->claim->orphan || vf->state == VHCA_VF_QUARANTINED)
+		engine_save(e, vf);
+	else
+		engine_move(e, vf, VHCA_VF_QUARANTINED);
+	engine_settle_port(e, from);
+}
+
+/* Of two VFs at one place one is not there any more: what runs for it has to end first. */
+static bool is_busy(const struct vhca_vf *vf)
+{
+	const struct vhca_vf *other;
+
+	TAILQ_FOREACH (other, &vf->hca->vfs, link)
+		if (other != vf && other->index == vf->index && other->host.effect)
+			return true;
+	return false;
+}
+
+/* A claim without a row gets that first: then it can end. */
+bool engine_settle_place(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	if (vf->to_hca && !engine_is_unborn(vf)) {
+		settle(e, vf);
+		return false;
+	}
+	if (!vf->present || !is_busy(vf))
+		return true;
+	engine_again(e, vf, GROUP_LOOK_MS);
+	return false;
 }

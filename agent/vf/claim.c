@@ -1,132 +1,172 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From a request to a claim and its end; who waits for it. */
+/* From a request to a claim: which VF it gets, with which identity, and at which epoch. */
+#include "agent/vf/claim.h"
+
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
-const char *engine_claim_label(const struct vhca_claim *claim, char buf[static 192])
+bool vhca_engine_manages(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
-	(void)snprintf(buf, 192, "%s/%s", claim->domain_name, claim->name);
-	return buf;
+	return vf->hca->managed && !vhca_conf_excludes(e->conf, vf->hca->facts.bdf, vf->bdf);
 }
 
-struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim)
+int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
 {
-	return vhca_model_domain(&e->model, &claim->domain);
+	if (!e->drained)
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "drained", EBUSY,
+		       "this host is drained: it gives no guest an InfiniBand VF");
+	vhca_error_hint(err, "start the domain on another host; vhcactl undrain ends the drain");
+	return -EBUSY;
 }
 
-/* ---- waiters ---- */
+/* ---- its VF ---- */
 
-struct waiter_call {
-	vhca_waiter_fn fn;
-	void *arg;
-	struct vhca_error err;
+/* What a VF is chosen by. */
+struct want {
+	const struct vhca_vf_request *vf;
+	bool has_bdf;
+	struct vhca_bdf bdf;
+	bool as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
+	int near;			  /* the NUMA node that the guest is on; -1 = not known */
 };
 
-static void on_waiter_call(void *arg)
+/* How many of the wishes for an adapter and a NUMA node it does not meet. */
+static unsigned int unlike_wished(const struct vhca_vf *vf, const struct want *w)
 {
-	struct waiter_call *call = arg;
+	const struct vhca_pf_facts *pf = &vf->hca->facts;
 
-	call->fn(call->arg, NULL, call->err.kind ? &call->err : NULL);
-	free(call);
+	return (w->vf->has_pf && vhca_bdf_cmp(pf->bdf, w->vf->pf)) +
+	       (w->vf->numa >= 0 && pf->numa_node != w->vf->numa);
 }
 
-/* An answer that is known at once is still given from the loop, as the contract says. */
-void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
-			 const struct vhca_error *err)
+static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
 {
-	struct waiter_call *call = calloc(1, sizeof(*call));
+	const struct vhca_hca *hca = vf->hca;
 
-	if (!call) {
-		fn(arg, NULL, err->kind ? err : NULL);
-		return;
+	if (vf->state != (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) || vf->committing ||
+	    vf->claim || vf->reprogram || vf->to_hca || !vf->present ||
+	    !vhca_engine_manages(e, vf) || hca->replacing || vhca_vf_rests(vf) ||
+	    (w->unfailed && vf->failures))
+		return false;
+	if (w->has_bdf)
+		return !vhca_bdf_cmp(vf->bdf, w->bdf);
+	return !strcmp(hca->fabric, w->vf->fabric) && (w->lenient || unlike_wished(vf, w) == 0);
+}
+
+static unsigned int failures(const struct vhca_vf *vf, const struct want *w)
+{
+	(void)w;
+	return vf->failures;
+}
+
+static unsigned int is_port_unusable(const struct vhca_vf *vf, const struct want *w)
+{
+	(void)w;
+	return vf->hca->ports[vf->hca->port - 1].state != VHCA_PORT_ACTIVE;
+}
+
+static unsigned int is_far(const struct vhca_vf *vf, const struct want *w)
+{
+	return w->near >= 0 && vf->hca->facts.numa_node != w->near;
+}
+
+/* Guests share what the port and the slot of an adapter can carry. */
+static unsigned int has_few_free(const struct vhca_vf *vf, const struct want *w)
+{
+	unsigned int n = VHCA_VFS_MAX;
+	const struct vhca_vf *other;
+
+	(void)w;
+	TAILQ_FOREACH (other, &vf->hca->vfs, link)
+		n -= other->state == VHCA_VF_FREE && !other->claim;
+	return n;
+}
+
+/* What speaks against a VF that fits, the weightiest first. Of equals the lowest address is
+ * taken. */
+static unsigned int (*const costs[])(const struct vhca_vf *vf, const struct want *w) = {
+	failures, is_port_unusable, unlike_wished, is_far, has_few_free,
+};
+
+static bool is_better(const struct vhca_vf *a, const struct vhca_vf *b, const struct want *w)
+{
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(costs); i++) {
+		unsigned int of_a = costs[i](a, w), of_b = costs[i](b, w);
+
+		if (of_a != of_b)
+			return of_a < of_b;
 	}
-	*call = (struct waiter_call){.fn = fn, .arg = arg, .err = *err};
-	if (vhca_loop_post(e->args.loop, on_waiter_call, call, free) < 0)
-		on_waiter_call(call);
+	return false;
 }
 
-int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
-		      void *arg)
+static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
 {
-	struct vhca_waiter *w = calloc(1, sizeof(*w));
+	struct vhca_vf *vf, *best = NULL;
+	struct vhca_hca *hca;
 
-	if (!w)
-		return -ENOMEM;
-	*w = (struct vhca_waiter){.until = until, .fn = fn, .arg = arg};
-	STAILQ_INSERT_TAIL(&claim->waiters, w, link);
-	return 0;
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (fits(e, vf, w) && (!best || is_better(vf, best, w)))
+				best = vf;
+	return best;
 }
 
-/*
- * A claim that ends answers everybody: who waited for the end is content, the others hear why it
- * did not come to what they wanted.
- */
-static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_vf_state state,
-		     const struct vhca_error *err)
+/* Says in err why none fits. */
+static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error *err)
 {
-	struct vhca_error ended;
+	const struct vhca_vf *vf = w->has_bdf ? vhca_model_vf(&e->model, w->bdf) : NULL;
+	unsigned int n = 0, total = 0;
+	struct vhca_hca *hca;
 
-	if (err && !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && claim->ending)) {
-		w->fn(w->arg, NULL, err);
-	} else if (state == w->until || (err && w->until == VHCA_VF_FREE)) {
-		w->fn(w->arg, state == VHCA_VF_FREE ? NULL : claim, NULL);
-	} else {
-		vhca_error_set(&ended, VHCA_ERR_CONFLICT, "released", 0,
-			       "the claim of %s was released before it was done", claim->name);
-		w->fn(w->arg, NULL, &ended);
-	}
-	free(w);
-}
-
-void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
-		 const struct vhca_error *err)
-{
-	STAILQ_HEAD(, vhca_waiter) told = STAILQ_HEAD_INITIALIZER(told);
-	struct vhca_waiter *w, *next;
-
-	(void)e;
-	for (w = STAILQ_FIRST(&claim->waiters); w; w = next) {
-		next = STAILQ_NEXT(w, link);
-		if (!err && w->until != state && state != VHCA_VF_FREE)
+	if (w->has_bdf && !vf)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s",
+				      VHCA_BDF_STR(w->bdf));
+	if (w->has_bdf)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s",
+				      VHCA_BDF_STR(w->bdf), vhca_vf_state_to_string(vf->state));
+	TAILQ_FOREACH (hca, &e->model.hcas, link) {
+		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
 			continue;
-		STAILQ_REMOVE(&claim->waiters, w, vhca_waiter, link);
-		STAILQ_INSERT_TAIL(&told, w, link);
+		TAILQ_FOREACH (vf, &hca->vfs, link) {
+			total++;
+			n += vf->state == VHCA_VF_FREE && !vf->claim;
+		}
 	}
-	while ((w = STAILQ_FIRST(&told))) {
-		STAILQ_REMOVE_HEAD(&told, link);
-		tell_one(claim, w, state, err);
-	}
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_vf", EBUSY,
+		       "no free VF for fabric %s: %u of its %u VFs are free%s", w->vf->fabric, n,
+		       total, n ? ", none on the HCA or NUMA node that is asked for" : "");
+	vhca_error_hint(err,
+			"detach a VF, or enable more on this host (vhcactl hcas, vhcactl vfs)");
+	return -EBUSY;
 }
 
-/* ---- making a claim ---- */
-
-int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
-			    struct vhca_error *err)
+static int node_of_cpus(const struct vhca_engine *e, const struct vhca_cpus *cpus)
 {
-	unsigned int coming = 1;
-	struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		coming += vhca_uuid_equal(&c->domain, &dom->info->uuid) && c->vf &&
-			  (c->vf->state == VHCA_VF_CLAIMED || c->vf->state == VHCA_VF_PROGRAMMED ||
-			   c->vf->state == VHCA_VF_FREE);
-	if (coming <= dom->info->free_root_ports)
-		return 0;
-	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_root_port", ENOSPC,
-		       "domain %s has %u free pcie-root-ports of %u, needs %u for its VFs",
-		       dom->info->name, dom->info->free_root_ports, dom->info->root_ports, coming);
-	vhca_error_hint(
-		err,
-		"add <controller type='pci' model='pcie-root-port'/> to the domain and restart it");
-	return -ENOSPC;
+	for (unsigned int i = 0; !vhca_cpus_is_empty(cpus) && i < e->n_nodes; i++)
+		if (vhca_cpus_are_within(cpus, &e->nodes[i].cpus))
+			return (int)e->nodes[i].number;
+	return -1;
 }
+
+/* Its memory is where its CPUs are, unless it says something else. */
+static int guest_node(struct vhca_engine *e, const struct vhca_claim_request *req)
+{
+	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
+
+	if (!dom)
+		return -1;
+	return dom->info->memory.is_pinned ? (int)dom->info->memory.node
+					   : node_of_cpus(e, &dom->info->cpus);
+}
+
+/* ---- its identity ---- */
 
 int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err)
@@ -238,6 +278,28 @@ static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
 	return -ENOSPC;
 }
 
+/* ---- the claim ---- */
+
+static void forget_epoch(void *ctx, uint64_t guid)
+{
+	vhca_journal_forget_epoch(ctx, guid);
+}
+
+/*
+ * Epochs of vGUIDs that nobody has had for long. One that is wanted again all the same begins at 1;
+ * if the SM knows better, it says so.
+ */
+static void forget_epochs(struct vhca_engine *e)
+{
+	struct vhca_txn *txn;
+
+	if (e->model.n_epochs <= VHCA_EPOCHS_MAX)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_model_forget_epochs(&e->model, forget_epoch, txn);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
 static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 		      const struct vhca_claim_request *req, const struct vhca_identity *id,
 		      uint64_t epoch)
@@ -276,36 +338,17 @@ static int check_chooses(const struct vhca_vf *vf, const struct vhca_identity *i
 	return -EOPNOTSUPP;
 }
 
-static int node_of_cpus(const struct vhca_engine *e, const struct vhca_cpus *cpus)
-{
-	for (unsigned int i = 0; !vhca_cpus_is_empty(cpus) && i < e->n_nodes; i++)
-		if (vhca_cpus_are_within(cpus, &e->nodes[i].cpus))
-			return (int)e->nodes[i].number;
-	return -1;
-}
-
-/* Its memory is where its CPUs are, unless it says something else. */
-static int guest_node(struct vhca_engine *e, const struct vhca_claim_request *req)
-{
-	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
-
-	if (!dom)
-		return -1;
-	return dom->info->memory.is_pinned ? (int)dom->info->memory.node
-					   : node_of_cpus(e, &dom->info->cpus);
-}
-
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,
 		      struct vhca_error *err)
 {
-	struct engine_want want = {.vf = &req->vf,
-				   .has_bdf = req->has_bdf,
-				   .bdf = req->bdf,
-				   .as_it_is = req->as_it_is,
-				   .unfailed = req->unfailed,
-				   .lenient = req->lenient,
-				   .near = guest_node(e, req)};
+	struct want want = {.vf = &req->vf,
+			    .has_bdf = req->has_bdf,
+			    .bdf = req->bdf,
+			    .as_it_is = req->as_it_is,
+			    .unfailed = req->unfailed,
+			    .lenient = req->lenient,
+			    .near = guest_node(e, req)};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
 	char label[192];
@@ -318,9 +361,9 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		r = engine_check_unique(e, req, id->guid, err);
 	if (r < 0)
 		return r;
-	vf = engine_choose(e, &want);
+	vf = choose(e, &want);
 	if (!vf)
-		return engine_no_vf(e, &want, err);
+		return no_vf(e, &want, err);
 	r = check_chooses(vf, id, err);
 	if (!r)
 		r = check_room(e, vf->hca, id, err);
@@ -332,7 +375,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 			vhca_model_drop_claim(&e->model, c);
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
 	}
-	engine_forget_epochs(e);
+	forget_epochs(e);
 	c->vf = vf;
 	c->port = vf->hca->port;
 	c->by_address = req->has_bdf;
@@ -412,97 +455,8 @@ void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, co
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
-void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
-		       vhca_waiter_fn fn, void *arg)
-{
-	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_claim *c = NULL;
-	int r = 0;
-
-	if (req->way == VHCA_WAY_ATTACH && !dom)
-		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				   "domain %s does not run here", req->domain_name);
-	if (!r && req->way == VHCA_WAY_ATTACH)
-		r = vhca_engine_check_readable(dom, &err);
-	if (!r && req->way == VHCA_WAY_ATTACH)
-		r = engine_check_root_ports(e, dom, &err);
-	if (!r && req->way == VHCA_WAY_ATTACH)
-		r = engine_check_plug(e, dom, &err);
-	if (!r)
-		r = engine_claim_as_asked(e, req, &c, &err);
-	if (!r &&
-	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
-			      fn, arg) < 0)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
-	if (r < 0)
-		engine_answer_later(e, fn, arg, &err);
-	else
-		engine_unsuppress(e, &req->domain, req->vf.name);
-}
-
-static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)
-{
-	struct vhca_txn *txn;
-
-	if (vhca_model_suppress(&e->model, &claim->domain, claim->name) < 0)
-		return;
-	txn = vhca_txn_new(e->args.store);
-	vhca_journal_suppress(txn, &claim->domain, claim->name);
-	vhca_txn_commit(txn, NULL, NULL);
-}
-
-/* What is refused at once changes nothing. */
-static int check_release(struct vhca_engine *e, const struct vhca_claim *claim,
-			 bool forbid_attached, struct vhca_error *err)
-{
-	const struct vhca_domain *dom = engine_claim_domain(e, claim);
-	enum vhca_vf_state state = claim->vf->state;
-	int r = vhca_engine_check_disk(e, err);
-
-	if (r < 0)
-		return r;
-	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
-		vhca_error_set(err, VHCA_ERR_CONFLICT, "attached", EBUSY,
-			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
-			       claim->domain_name);
-		vhca_error_hint(err, "vhcactl detach %s %s", claim->domain_name, claim->name);
-		return -EBUSY;
-	}
-	return state == VHCA_VF_ATTACHED && dom ? vhca_engine_check_runs(dom, err) : 0;
-}
-
-void engine_let_go(struct vhca_engine *e, struct vhca_claim *claim)
+void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->ending = true;
-	if (claim->vf->committing)
-		claim->vf->unsaved = true;
-	else
-		engine_save(e, claim->vf);
-	engine_mark(e, claim->vf);
-}
-
-void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
-			 vhca_waiter_fn fn, void *arg)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	if (check_release(e, claim, forbid_attached, &err) < 0) {
-		engine_answer_later(e, fn, arg, &err);
-		return;
-	}
-	if (engine_add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
-		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
-		engine_answer_later(e, fn, arg, &err);
-		return;
-	}
-	/*
-	 * The metadata may still ask for it: it stays away until the domain has stopped or somebody
-	 * attaches it again. A domain that does not run here (yet, or any more) would never take
-	 * that back.
-	 */
-	if (!e->virt_synced || engine_claim_domain(e, claim))
-		suppress(e, claim);
-	claim->released = true;
-	engine_let_go(e, claim);
+	engine_save_soon(e, claim);
 }

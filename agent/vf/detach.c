@@ -3,33 +3,14 @@
  * A guest is asked for its VF until it lets go or the time is over: by hot-unplug, and by policy
  * through its own agent (docs/design/0011-deaf-guests.md).
  */
+#include "agent/vf/claim.h"
+
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/report.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
-
-void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-	uint64_t whole_ms = engine_detach_ms(e, vf);
-
-	vf->deadline_ms = now + whole_ms;
-	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
-	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
-}
-
-int vhca_engine_check_runs(const struct vhca_domain *dom, struct vhca_error *err)
-{
-	int r;
-
-	if (!dom->info->paused)
-		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guest_paused", 0,
-			   "domain %s is paused: its guest would not let go of a VF",
-			   dom->info->name);
-	vhca_error_hint(err, "virsh resume %s, then ask again", dom->info->name);
-	return r;
-}
 
 /* ---- the guest's own agent ---- */
 

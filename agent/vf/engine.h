@@ -21,8 +21,20 @@
  *   quarantined  in a live XML: strip, look again, until it has left; then after a back-off → preparing
  *
  * Any with a claim, not shown by the kernel: agent/vf/absent.c. While the state disk refuses
- * what is written: agent/vf/disk.c. Claimed to scrubbing: in the live XML of another domain
+ * what is written: agent/vf/engine.c. Claimed to scrubbing: in the live XML of another domain
  * than the claim's → quarantined, the claim is over.
+ *
+ * The files of agent/vf/ are in layers; each uses only what stands in its own or a lower one. What
+ * a transition needs from above, it calls through struct engine_callbacks (agent/vf/transition.h).
+ *
+ *   bottom       work (what is to be done, and under way), waiter (who waits for a claim)
+ *   facts        report (to the SM), membership (in partitions), guest (what its XML means)
+ *   transition   transition (what is journaled), port (that VFs are on)
+ *   claim        claim (which VF, which identity), detach (from a guest), isolation (of guests)
+ *   inputs       inputs (from hardware and libvirt), grant (by the SM), absent (from its place)
+ *   requests     request (of domains and people), adopt, forget, hook (what it is told)
+ *   decisions    step, outcome (of effects), migrate, takeover, sm (its answers)
+ *   dispatch     engine (which is composed of all)
  */
 #include "agent/state/effects.h"
 #include "agent/state/events.h"
@@ -199,6 +211,14 @@ struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim);
  */
 int vhca_engine_check_memory(struct vhca_engine *e, const struct vhca_domain *dom,
 			     struct vhca_error *err);
+/* The claim is the migration's, or is not any more; written with its VF's next move or save. */
+void vhca_claim_join(struct vhca_claim *claim, const struct vhca_uuid *migration);
+void vhca_claim_unjoin(struct vhca_claim *claim);
+/* Loaded with a migration whose source may have asked the SM for the identity: if it is withheld,
+ * it was asked for. One of an earlier boot has no guest from whom it could be withheld. */
+void vhca_claim_recover(struct vhca_claim *claim);
+/* Whether its source takes the identity back when that is proven withdrawn here. */
+void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan);
 /* True if nothing of the claim is under way and its VF is in this state. */
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state);
 /* True if every key of the claim is in its port's table. */

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 
 /* About to be taken over. What it shows until then is the driver's choice, or somebody's before. */

@@ -4,20 +4,13 @@
  * journaled before it is acted upon.
  */
 #include <errno.h>
-#include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/request.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
-
-/* Makes changed flags of a claim durable, after a transaction that may be under way. */
-static void keep(struct vhca_engine *e, struct vhca_claim *claim)
-{
-	if (claim->vf->committing)
-		claim->vf->unsaved = true;
-	else
-		engine_save(e, claim->vf);
-	engine_mark(e, claim->vf);
-}
 
 static int check_default_partition(struct vhca_engine *e, const struct vhca_identity *id,
 				   struct vhca_error *err)
@@ -67,7 +60,7 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 	claim->restored = false;
 	claim->removed_us = 0;
 	claim->migration = *migration;
-	keep(e, claim);
+	engine_save_soon(e, claim);
 }
 
 /* Whatever was said of the claim's binding was said of another epoch. */
@@ -120,7 +113,7 @@ bool vhca_engine_fenced(const struct vhca_engine *e)
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
 	raise_epoch(e, claim, epoch);
-	keep(e, claim);
+	engine_save_soon(e, claim);
 }
 
 static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
@@ -155,7 +148,7 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->migrating = claim->leaving = claim->has_from = false;
 	claim->restored = claim->lent = false;
-	keep(e, claim);
+	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
 	if (claim->told == VHCA_TOLD_SUPERSEDED) {
 		claim->told = VHCA_TOLD_NOT_YET;
@@ -165,10 +158,28 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
 }
 
-void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
+void vhca_claim_join(struct vhca_claim *claim, const struct vhca_uuid *migration)
 {
-	claim->ending = true;
-	keep(e, claim);
+	claim->migrating = true;
+	claim->migration = *migration;
+}
+
+void vhca_claim_unjoin(struct vhca_claim *claim)
+{
+	claim->migrating = false;
+}
+
+void vhca_claim_recover(struct vhca_claim *claim)
+{
+	if (claim->orphan)
+		claim->away = false;
+	else
+		claim->contested = claim->away;
+}
+
+void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan)
+{
+	claim->lent = is_on_loan;
 }
 
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)
@@ -188,75 +199,4 @@ void vhca_engine_set_drained(struct vhca_engine *e, bool drained)
 		return;
 	TAILQ_FOREACH (dom, &e->model.domains, link)
 		engine_ask_again(e, dom);
-}
-
-int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err)
-{
-	if (!e->drained)
-		return 0;
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "drained", EBUSY,
-		       "this host is drained: it gives no guest an InfiniBand VF");
-	vhca_error_hint(err, "start the domain on another host; vhcactl undrain ends the drain");
-	return -EBUSY;
-}
-
-/* ---- what the SM is told ahead ---- */
-
-static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
-{
-	for (uint16_t i = 0; i < n; i++)
-		if (keys[i] == key)
-			return true;
-	return false;
-}
-
-static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
-				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
-{
-	const struct vhca_claim *c;
-	uint16_t n = 0;
-
-	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->migrating || c->ending || c->vf->hca != hca)
-			continue;
-		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
-			if (!has_key(ret, n, c->identity.pkeys[i]))
-				ret[n++] = c->identity.pkeys[i];
-	}
-	return n;
-}
-
-static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
-{
-	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
-	uint16_t n = keys_on_the_move(e, hca, keys);
-
-	if (!hca->ports[hca->port - 1].port_guid ||
-	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
-		return;
-	memcpy(hca->declared, keys, sizeof(keys));
-	hca->n_declared = n;
-	if (e->outbox)
-		engine_put_members(e, hca);
-}
-
-void vhca_engine_declare_members(struct vhca_engine *e)
-{
-	struct vhca_hca *hca;
-
-	TAILQ_FOREACH (hca, &e->model.hcas, link)
-		declare(e, hca, false);
-}
-
-void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca)
-{
-	declare(e, hca, true);
-}
-
-void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim)
-{
-	struct vhca_sm_binding b = vhca_claim_binding(claim);
-
-	if (e->outbox)
-		vhca_outbox_prepare(e->outbox, &b);
 }

@@ -3,11 +3,15 @@
  * What live domains ask for in their metadata: who is owed a VF, and when what was refused is tried
  * again.
  */
+#include "agent/vf/request.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 
 static struct vhca_request_state *request_state(struct vhca_domain *dom, const char *name)
@@ -212,7 +216,7 @@ static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom
 
 	find_difference(e, dom, c, &differs);
 	if (differs.kind && c->vf->state == VHCA_VF_CLAIMED) {
-		engine_let_go(e, c);
+		vhca_engine_drop(e, c);
 		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label),
 				"is asked for in another way now, and begins anew");
 		return;
@@ -275,4 +279,91 @@ void engine_requests(struct vhca_engine *e)
 	wait = next_try(e, vhca_now_ms());
 	if (wait)
 		vhca_timer_arm_ms(e->requests, wait);
+}
+
+/* ---- what people and orchestrators ask for ---- */
+
+void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		       vhca_waiter_fn fn, void *arg)
+{
+	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *c = NULL;
+	int r = 0;
+
+	if (req->way == VHCA_WAY_ATTACH && !dom)
+		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
+				   "domain %s does not run here", req->domain_name);
+	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = vhca_engine_check_readable(dom, &err);
+	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = engine_check_root_ports(e, dom, &err);
+	if (!r && req->way == VHCA_WAY_ATTACH)
+		r = engine_check_plug(e, dom, &err);
+	if (!r)
+		r = engine_claim_as_asked(e, req, &c, &err);
+	if (!r &&
+	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
+			      fn, arg) < 0)
+		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+	if (r < 0)
+		engine_answer_later(e, fn, arg, &err);
+	else
+		engine_unsuppress(e, &req->domain, req->vf.name);
+}
+
+static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_txn *txn;
+
+	if (vhca_model_suppress(&e->model, &claim->domain, claim->name) < 0)
+		return;
+	txn = vhca_txn_new(e->args.store);
+	vhca_journal_suppress(txn, &claim->domain, claim->name);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
+/* What is refused at once changes nothing. */
+static int check_release(struct vhca_engine *e, const struct vhca_claim *claim,
+			 bool forbid_attached, struct vhca_error *err)
+{
+	const struct vhca_domain *dom = engine_claim_domain(e, claim);
+	enum vhca_vf_state state = claim->vf->state;
+	int r = vhca_engine_check_disk(e, err);
+
+	if (r < 0)
+		return r;
+	if (forbid_attached && (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "attached", EBUSY,
+			       "%s is attached to domain %s", VHCA_BDF_STR(claim->vf->bdf),
+			       claim->domain_name);
+		vhca_error_hint(err, "vhcactl detach %s %s", claim->domain_name, claim->name);
+		return -EBUSY;
+	}
+	return state == VHCA_VF_ATTACHED && dom ? vhca_engine_check_runs(dom, err) : 0;
+}
+
+void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
+			 vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (check_release(e, claim, forbid_attached, &err) < 0) {
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (engine_add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
+		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	/*
+	 * The metadata may still ask for it: it stays away until the domain has stopped or somebody
+	 * attaches it again. A domain that does not run here (yet, or any more) would never take
+	 * that back.
+	 */
+	if (!e->virt_synced || engine_claim_domain(e, claim))
+		suppress(e, claim);
+	claim->released = true;
+	vhca_engine_drop(e, claim);
 }

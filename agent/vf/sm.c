@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the subnet manager answers to reports. */
+/* What the subnet manager answers to reports, and asks for. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/report.h"
+#include "agent/vf/request.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -172,18 +175,13 @@ void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *bind
 	vhca_model_dispute(&e->model, c->identity.guid, true);
 }
 
-static void forget_epoch(void *ctx, uint64_t guid)
+void vhca_engine_snapshot(void *engine)
 {
-	vhca_journal_forget_epoch(ctx, guid);
-}
+	struct vhca_engine *e = engine;
+	struct vhca_hca *hca;
 
-void engine_forget_epochs(struct vhca_engine *e)
-{
-	struct vhca_txn *txn;
-
-	if (e->model.n_epochs <= VHCA_EPOCHS_MAX)
-		return;
-	txn = vhca_txn_new(e->args.store);
-	vhca_model_forget_epochs(&e->model, forget_epoch, txn);
-	vhca_txn_commit(txn, NULL, NULL);
+	vhca_events_add(e->args.events, "sm", e->conf->node_name,
+			"the SM rebuilds: all bindings are reported again");
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		engine_report_hca(e, hca);
 }

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One step function per VF state: looks at the level of things, makes at most one move or starts at
- * most one effect.
+ * The decision: what is to be done for a VF, now.
+ *
+ * `steps` is the one table, a function for each state; agent/vf/engine.h says in words what each
+ * does. A step looks at the level of things (the model: what the kernel shows, what is in live
+ * XML, what the SM has said, what was read of the hardware), not at what has just happened, and
+ * makes at most one move or starts at most one effect. A VF is stepped whenever anything that a
+ * step looks at may have changed, and at the time that the last step has asked for
+ * (engine_again()). So a lost event costs time, never truth, and a step too many does nothing.
+ *
+ * Before the table comes what holds in each state, in this order: an effect on the VF's hardware
+ * runs (nothing is decided before its outcome); a transaction is under way; flags of the claim are
+ * not saved yet; the kernel shows the VF at another place of its card; the claim is of an earlier
+ * boot; libvirt is being called for the VF (only isolation is tended meanwhile); the kernel does
+ * not show the VF.
+ *
+ * Isolation goes before service: a step of a VF with a claim first asks whether a stranger has it
+ * (engine_seized()), and of a VF in a guest whether its map still leads to the claim's keys
+ * (engine_follow_table()).
+ *
+ * What may fail:
+ *   an effect          its outcome (outcome.c) says what that means, and delays the next one
+ *   a claim            claim->failure says why: a step sends its VF towards scrubbing
+ *   a proof            the VF is quarantined, and given to nobody until a later proof succeeds
+ *   libvirt is away    nothing that rests on live XML is decided before it is back
  */
-#include <stdio.h>
+#include "agent/vf/step.h"
+
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/report.h"
+#include "agent/vf/request.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
@@ -51,39 +78,6 @@ static void step_preparing(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_start(e, vf, VHCA_EFFECT_PREPARE);
 }
 
-static void look_again(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-
-	if (now >= vf->look_ms)
-		engine_start(e, vf, VHCA_EFFECT_READ);
-	else
-		engine_again(e, vf, vf->look_ms - now);
-}
-
-/* The SM is asked again, now and then. */
-static bool kick(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-
-	if (vhca_wall_ms() - vf->since_ms <= KICK_AFTER_MS || now - vf->kicked_ms <= KICK_AFTER_MS)
-		return false;
-	vf->kicked_ms = now;
-	engine_start(e, vf, VHCA_EFFECT_KICK);
-	return true;
-}
-
-static void rest_free(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	if (vf->hw.granted)
-		engine_reason(vf, "the SM has not taken GUID %s back yet",
-			      VHCA_GUID_STR(vf->hw.granted));
-	else
-		engine_no_reason(vf);
-	if (!vf->hw.granted || !kick(e, vf))
-		look_again(e, vf);
-}
-
 static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
@@ -108,201 +102,14 @@ static void step_free(struct vhca_engine *e, struct vhca_vf *vf)
 		vf->reprogram = false;
 		engine_move(e, vf, VHCA_VF_PREPARING);
 	} else {
-		rest_free(e, vf);
+		engine_rest_free(e, vf);
 	}
-}
-
-enum membership { MEMBER, WAIT, REFUSED };
-
-static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-	const struct vhca_identity *id = &vf->claim->identity;
-
-	for (unsigned int i = 0; i < id->n_pkeys; i++) {
-		if (vhca_pkey_find(port->pkeys, port->n_pkeys, id->pkeys[i]) < 0) {
-			*ret_missing = id->pkeys[i];
-			return false;
-		}
-	}
-	return true;
-}
-
-bool vhca_claim_keys_on_port(const struct vhca_claim *claim)
-{
-	uint16_t missing;
-
-	if (!vhca_hca_identity(claim->vf->hca)->host_pkey_map)
-		return true; /* the keys are the vGUID's, not the port's */
-	return keys_on_port(claim->vf, &missing);
-}
-
-static enum membership refuse(struct vhca_claim *c, uint16_t pkey, const char *why,
-			      const char *hint)
-{
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "pkey_not_on_port", 0,
-		       "P_Key %s is not in the table of the host's port %s: %s",
-		       VHCA_PKEY_STR(pkey),
-		       VHCA_GUID_STR(c->vf->hca->ports[c->vf->hca->port - 1].port_guid), why);
-	vhca_error_hint(&c->failure, "%s", hint);
-	return REFUSED;
-}
-
-static enum membership refused_by_sm(struct vhca_claim *c)
-{
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
-		       "the SM does not give GUID %s to this host: %s",
-		       VHCA_GUID_STR(c->identity.guid), c->told_reason);
-	if (c->told == VHCA_TOLD_SUPERSEDED)
-		vhca_error_hint(&c->failure,
-				"if the host that has it is dead and fenced: vhcactl takeover %s "
-				"EVIDENCE",
-				c->domain_name);
-	else
-		vhca_error_hint(&c->failure,
-				"see where the SM has it: GET /v1/bindings/%s at the SM",
-				VHCA_GUID_STR(c->identity.guid));
-	return REFUSED;
-}
-
-static enum membership unreachable_sm(struct vhca_engine *e, struct vhca_vf *vf, uint16_t pkey)
-{
-	if (e->conf->sm_require == VHCA_SM_REQUIRE_NOTHING)
-		return MEMBER;
-	engine_reason(vf, "waits for the SM (sm.require = attach): P_Key %s is not on the port yet",
-		      VHCA_PKEY_STR(pkey));
-	return WAIT;
-}
-
-/*
- * P_Keys that exist only at the SM: without its word the VF is nobody's member (sm.require =
- * attach, forced).
- */
-static enum membership membership_at_sm(struct vhca_vf *vf)
-{
-	switch (vf->claim->told) {
-	case VHCA_TOLD_ACCEPTED:
-		return MEMBER;
-	case VHCA_TOLD_REFUSED:
-	case VHCA_TOLD_SUPERSEDED:
-		return refused_by_sm(vf->claim);
-	case VHCA_TOLD_NOT_YET:
-	case VHCA_TOLD_UNREACHABLE:
-		break;
-	}
-	engine_reason(vf,
-		      "waits for the SM: only there can GUID %s become a member of its "
-		      "partitions%s%s",
-		      VHCA_GUID_STR(vf->claim->identity.guid),
-		      vf->claim->told_reason[0] ? ": " : "", vf->claim->told_reason);
-	return WAIT;
-}
-
-/*
- * The SM has named an owner, now or when it was asked before: until it has evicted that one, it may
- * show the vGUID.
- */
-static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return e->args.fenced && (c->disputed || vhca_epoch_begins_generation(c->epoch)) &&
-	       (c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_UNREACHABLE);
-}
-
-/* How much longer an SM that has not answered is waited for: twice the request's own time-out. Then
- * something is wrong with the SM, not with us. */
-static uint64_t patience_ms(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->told_ms;
-
-	return waited < limit ? limit - waited : 0;
-}
-
-/*
- * May the VF be programmed now? Membership comes first, but an SM that cannot be asked blocks
- * nobody: a key that the port lacks stays `none` in the map, which is safe, and is mapped when it
- * comes.
- */
-static enum membership membership(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	struct vhca_claim *c = vf->claim;
-	uint64_t waited = vhca_now_ms() - c->told_ms;
-	uint16_t pkey = 0;
-	bool on_port;
-
-	if (!vhca_hca_identity(vf->hca)->host_pkey_map)
-		return membership_at_sm(vf);
-	if (is_to_be_evicted(e, c)) {
-		engine_reason(vf, "waits for the SM: GUID %s %s", VHCA_GUID_STR(c->identity.guid),
-			      c->disputed ? "was another host's when it was asked last"
-					  : "is taken over from another host");
-		return WAIT;
-	}
-	on_port = keys_on_port(vf, &pkey);
-	/* An SM that fences is asked first in any case: the vGUID may have another owner. */
-	if (on_port && (!e->args.fenced || c->told == VHCA_TOLD_ACCEPTED))
-		return MEMBER;
-	if (!on_port && e->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC)
-		return refuse(c, pkey, "keys are static",
-			      "add the port to the partition at the SM");
-	switch (c->told) {
-	case VHCA_TOLD_SUPERSEDED: /* whether the key is there or not */
-		return refused_by_sm(c);
-	case VHCA_TOLD_REFUSED:
-		return on_port ? refused_by_sm(c)
-			       : refuse(c, pkey, c->told_reason,
-					"see the partition policy of the SM");
-	case VHCA_TOLD_UNREACHABLE:
-		return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
-	case VHCA_TOLD_NOT_YET:
-		if (patience_ms(e, c) == 0)
-			return on_port ? MEMBER : unreachable_sm(e, vf, pkey);
-		engine_again(e, vf, patience_ms(e, c));
-		engine_reason(vf, "waits for the SM's answer");
-		return WAIT;
-	case VHCA_TOLD_ACCEPTED:
-		if (waited >= e->conf->pkey_timeout_ms)
-			return refuse(c, pkey, "the SM accepted it but never sent it",
-				      "look at the SM's log and at its partition configuration");
-		engine_again(e, vf, e->conf->pkey_timeout_ms - waited);
-		break;
-	}
-	engine_reason(vf, "waits for P_Key %s in the port's table", VHCA_PKEY_STR(pkey));
-	return WAIT;
 }
 
 static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	engine_reason(vf, "%s", vf->claim->failure.msg);
 	engine_move(e, vf, VHCA_VF_SCRUBBING);
-}
-
-void engine_alarm(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
-{
-	engine_reason(vf, "%s", why);
-	vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
-}
-
-/*
- * Somebody plugged the VF into a domain that its claim is not for. The identity goes at once, under
- * that guest; the claim is over.
- */
-static bool seized(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	const struct vhca_domain *dom = vhca_model_stranger(&e->model, vf);
-	struct vhca_claim *c = vf->claim;
-
-	if (!dom)
-		return false;
-	c->ending = true;
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_seized", 0,
-		       "%s was plugged into domain %s, which it is not claimed for; its identity "
-		       "is withdrawn",
-		       VHCA_BDF_STR(vf->bdf), dom->info->name);
-	vhca_error_hint(&c->failure, "unplug it from %s: virsh detach-device", dom->info->name);
-	engine_alarm(e, vf, c->failure.msg);
-	engine_tell(e, c, VHCA_VF_QUARANTINED, &c->failure);
-	engine_move(e, vf, VHCA_VF_QUARANTINED);
-	return true;
 }
 
 /*
@@ -354,7 +161,7 @@ static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
@@ -370,14 +177,14 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 		return;
 	}
-	switch (membership(e, vf)) {
-	case MEMBER:
+	switch (engine_membership(e, vf)) {
+	case ENGINE_MEMBER:
 		engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 		break;
-	case REFUSED:
+	case ENGINE_REFUSED:
 		give_up_claim(e, vf);
 		break;
-	case WAIT:
+	case ENGINE_WAIT:
 		break;
 	}
 }
@@ -404,9 +211,9 @@ static bool awaits_owner(struct vhca_engine *e, struct vhca_vf *vf, const struct
 		return false;
 	if (c->told == VHCA_TOLD_SUPERSEDED)
 		return true;
-	if (c->told != VHCA_TOLD_NOT_YET || patience_ms(e, c) == 0)
+	if (c->told != VHCA_TOLD_NOT_YET || engine_patience_ms(e, c) == 0)
 		return false;
-	engine_again(e, vf, patience_ms(e, c));
+	engine_again(e, vf, engine_patience_ms(e, c));
 	return true;
 }
 
@@ -414,7 +221,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *dom = engine_claim_domain(e, vf->claim);
 
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	note_superseded(e, vf);
 	if (used_by_own_domain(e, vf)) {
@@ -433,142 +240,11 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
-		look_again(e, vf); /* it may stand so for long, and the hook vouches for it */
+		engine_look_again(e,
+				  vf); /* it may stand so for long, and the hook vouches for it */
 	} else if (dom && !dom->incoming && !engine_awaits_xml(e, vf)) {
 		engine_start(e, vf, VHCA_EFFECT_ATTACH);
 	}
-}
-
-/*
- * A QP keeps the physical index that it was given when it was modified. So once the map of a VF in
- * a guest has led to another key than its own, whoever wrote the map or the table, a QP may talk
- * with that key for ever, whatever the map says later.
- */
-void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why)
-{
-	struct vhca_claim *c = vf->claim;
-
-	if (c->forced)
-		return;
-	engine_alarm(e, vf, why);
-	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
-		return;
-	c->forced = c->ending = true;
-	engine_save(e, vf); /* before the map is repaired: a restart would find nothing wrong */
-}
-
-static void name_foreign(const struct vhca_vf *vf, char *buf, size_t size)
-{
-	const struct vhca_identity id = vhca_claim_shows(vf->claim);
-
-	for (unsigned int i = 0; i < vf->hw.n_virtual; i++) {
-		if (!vhca_identity_is_foreign(&vf->hw, &id, i))
-			continue;
-		(void)snprintf(buf, size,
-			       "virtual P_Key index %u led to %s at physical index %d of the port "
-			       "instead of %s: QPs may keep it",
-			       i, VHCA_PKEY_STR(vf->hw.value[i]), vf->hw.map[i],
-			       i < id.n_pkeys ? VHCA_PKEY_STR(id.pkeys[i]) : "none");
-		return;
-	}
-	if (vf->hw.other_maps)
-		(void)snprintf(
-			buf, size,
-			"P_Keys were mapped on a port that is not the VF's: QPs may keep them");
-}
-
-/* The map is looked at before it is repaired: it may have to be remembered first. A disk that
- * cannot remember it is not waited for: the guest would show a foreign key as long. What is
- * foreign goes at once, from all VFs of the adapter, before one of them gets its keys at their
- * new places. */
-bool engine_follow_table(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t now = vhca_now_ms();
-	char why[200] = "";
-
-	if (!vf->reprogram)
-		return false;
-	if (now < vf->host.not_before_ms) {
-		engine_again(e, vf, vf->host.not_before_ms - now);
-		return false;
-	}
-	if (!vf->hw_known) {
-		engine_start(e, vf, VHCA_EFFECT_READ);
-		return true;
-	}
-	name_foreign(vf, why, sizeof(why));
-	if (why[0])
-		engine_force_off(e, vf, why);
-	if (!vf->committing || e->disk.kind)
-		engine_start(e, vf, why[0] ? VHCA_EFFECT_UNMAP : VHCA_EFFECT_PROGRAM);
-	return true;
-}
-
-/* A vport that the SM does not know of keeps LID 65535; so does a PF that is a vport itself. */
-static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-
-	if (vhca_hca_identity(vf->hca)->sees_grant)
-		return false;
-	return e->args.no_vports ||
-	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
-}
-
-/*
- * The SM takes a request for an address that nobody shows just now, though its owner is another
- * host: only who is known to own it asks.
- */
-static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return !e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED;
-}
-
-/* Whose it is, only the SM can say, and it does not answer. */
-static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE || patience_ms(e, c) == 0);
-}
-
-static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	static const char why[] =
-		"no longer granted, and the SM does not say whether it is still this host's: "
-		"another one may have taken it over; it is not asked for again before";
-
-	if (strcmp(vf->reason, why))
-		engine_alarm(e, vf, why);
-}
-
-static void await_grant(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-
-	if (vf->granted) {
-		engine_no_reason(vf);
-	} else if (vf->claim->away) {
-		engine_reason(vf, "identity withheld: nobody has confirmed that the other host "
-				  "gave it up (vhcactl migrations)");
-	} else if (sm_lacks_vports(e, vf)) {
-		engine_reason(vf,
-			      "not granted: this SM has no virtualization support, so the VF's "
-			      "port stays Down with LID 65535; ConnectX-4 and later need UFM or "
-			      "NVIDIA's OpenSM (virt_enabled 2)");
-	} else if (port->state != VHCA_PORT_ACTIVE) {
-		engine_reason(vf, "not granted: the host's port is %s, not ACTIVE",
-			      vhca_port_state_to_string(port->state));
-	} else if (!vhca_hca_identity(vf->hca)->sees_grant) {
-		engine_reason(vf,
-			      "not granted yet: the SM has not accepted the report of its GUID");
-	} else if (is_in_doubt(e, vf->claim)) {
-		say_in_doubt(e, vf);
-	} else {
-		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
-				  "the guest's driver is not up)");
-		if (may_ask_for_grant(e, vf) && kick(e, vf))
-			return;
-	}
-	look_again(e, vf);
 }
 
 static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
@@ -595,7 +271,7 @@ static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 
 static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	if (has_left(e, vf)) {
 		note_left(e, vf);
@@ -611,13 +287,13 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	if (!vf->reprogram)
-		await_grant(e, vf);
+		engine_await_grant(e, vf);
 }
 
 /* A guest that does not let go must not keep what leads to another tenant's key. */
 static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf) || engine_follow_table(e, vf))
+	if (engine_seized(e, vf) || engine_follow_table(e, vf))
 		return;
 	if (e->virt_synced) {
 		engine_detach(e, vf);
@@ -625,17 +301,12 @@ static void step_detaching(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 	engine_reason(vf, "waits for libvirt");
 	if (!vf->reprogram)
-		look_again(e, vf);
-}
-
-void engine_begin_scrub(struct vhca_vf *vf)
-{
-	vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
+		engine_look_again(e, vf);
 }
 
 static void step_scrubbing(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (seized(e, vf))
+	if (engine_seized(e, vf))
 		return;
 	/*
 	 * Invariant 4: never while any live XML has the address. An attach that was under way when
@@ -708,8 +379,8 @@ static void step_beside(struct vhca_engine *e, struct vhca_vf *vf)
 	if (vf->state == VHCA_VF_QUARANTINED) {
 		if (vhca_model_user(&e->model, vf->bdf, NULL))
 			strip_again(e, vf);
-	} else if (!seized(e, vf) && !engine_follow_table(e, vf) && !vf->reprogram) {
-		look_again(e, vf);
+	} else if (!engine_seized(e, vf) && !engine_follow_table(e, vf) && !vf->reprogram) {
+		engine_look_again(e, vf);
 	}
 }
 

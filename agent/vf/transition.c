@@ -1,34 +1,43 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Journaled transitions. A move collects everything that changes with it (VF row, claim,
- * attachment, intent, report to the SM) in one transaction, and takes effect in memory when that is
- * durable. So whatever an effect does later, the store already says why.
+ * Journaled transitions: the only place where a VF changes its state, or a claim becomes durable.
+ *
+ * Which state may follow which is the table in sriov/vf_state.h; a move that is not in it is an
+ * error of the caller, is logged, and does nothing. engine_move() collects all that changes with
+ * the state (the VF's row, its claim, the report to the SM) in one transaction, and on_commit()
+ * makes it true in memory when the store says that it is on disk. So whatever an effect does
+ * later, the store already says why, and a killed agent finds on disk what it was about to do.
+ * engine_save() is the same without a change of state, for flags of the claim.
+ *
+ * While a transaction is under way (vf->committing) its VF is not stepped: no decision is based on
+ * a state that may not come true. What a claim learns meanwhile is marked (vf->unsaved,
+ * vf->unreported) and goes to the disk behind the transaction.
+ *
+ * A report to the SM is queued in the transaction that makes it true. The outbox sends it when
+ * that is durable (its ticket), and not at all when that has failed.
+ *
+ * A claim begins with its first move, out of free or unmanaged: before that it has no row, it is
+ * unborn. It ends with the move to free, or without a move: one of an earlier boot, whose guest is
+ * gone, and one of a quarantined VF that has gone.
+ *
+ * What may fail:
+ *   the first move of a claim    is not tried again: the claim is undone, and who waits hears why
+ *   another move, an end         the VF is stepped again after a back-off, and moves anew
+ *   a save                       is marked as unsaved, and is tried again after the back-off
+ *   no memory                    the VF is stepped again soon; nothing has changed
+ *
+ * After an end the claim's domain may be served elsewhere, and remembers why it was not: both is
+ * asked of the layers above, through struct engine_callbacks.
  */
-#include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
+#include "agent/vf/transition.h"
+
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/report.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
-#include "pkey/guid.h"
-
-/* A transaction under way. vf is NULL for a report alone. */
-struct engine_commit {
-	TAILQ_ENTRY(engine_commit) link;
-	struct vhca_engine *e;
-	struct vhca_vf *vf;
-	struct vhca_claim
-		*ended;	 /* dropped from the model when durable; without a move: an orphan */
-	uint64_t ticket; /* of the outbox, 0 = none */
-	bool move;
-	/*
-	 * of a move. An effect that ends while a save is under way moves at once: two can be open
-	 */
-	enum vhca_vf_state to;
-};
 
 /* The effect that a state is entered for; recorded as the intent. */
 static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
@@ -36,132 +45,6 @@ static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
 	[VHCA_VF_PROGRAMMED] = VHCA_EFFECT_ATTACH, [VHCA_VF_DETACHING] = VHCA_EFFECT_DETACH,
 	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,   [VHCA_VF_QUARANTINED] = VHCA_EFFECT_STRIP,
 };
-
-static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
-{
-	return &vf->hca->ports[vf->hca->port - 1];
-}
-
-/* Where its VFs are ports of their own. */
-static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf,
-			   enum vhca_conf_lid_policy policy)
-{
-	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
-}
-
-/*
- * The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The
- * PF's is vport 0.
- */
-static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
-}
-
-static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
-
-/*
- * At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port
- * alone: it names the one that the SM was told of, whatever there is now, and whether it has been
- * seen yet.
- */
-static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
-{
-	const struct vhca_vf *vf = c->vf;
-	struct vhca_sm_binding b = {
-		.vguid = c->identity.guid,
-		.epoch = c->epoch,
-		.bound = bound,
-		.n_pkeys = c->identity.n_pkeys,
-	};
-
-	if (vf) {
-		b.port_guid = bound ? claim_port(vf)->port_guid : c->port_guid;
-		b.lid = claim_port(vf)->lid;
-		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
-	}
-	if (c->migrating && c->has_from) {
-		b.moved = true;
-		b.move_id = c->migration;
-		b.from_port_guid = c->from_port_guid;
-		b.from_gid_index = c->from_gid_index;
-		b.from_lid = c->from_lid;
-	}
-	memcpy(b.pkeys, c->identity.pkeys, c->identity.n_pkeys * sizeof(b.pkeys[0]));
-	return b;
-}
-
-struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
-{
-	return binding_of(claim, true);
-}
-
-/*
- * An SM that is told of a vport before that shows the GUID would find it elsewhere in its next
- * sweep.
- */
-static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
-{
-	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
-}
-
-/*
- * An identity that has come back came from a host whose port is not known here: it may have been as
- * far as to be reported there.
- */
-static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
-		       struct vhca_sm_binding *b)
-{
-	b->vport = own_vport(e, c->vf);
-	if (!b->vport || b->moved)
-		return;
-	b->moved = true;
-	b->move_id = c->migration;
-	b->from_port_guid = b->port_guid;
-}
-
-/* Before the SM hears of it: what it has heard of is withdrawn one day. */
-static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
-{
-	if (c->port_guid == port_guid)
-		return;
-	c->port_guid = port_guid;
-	vhca_journal_claim_port(txn, c);
-}
-
-/*
- * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
- * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
- * could only be another host's.
- */
-static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
-			    const struct vhca_sm_binding *b)
-{
-	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
-		return 0;
-	if (b->bound)
-		remember_port(txn, c, b->port_guid);
-	return vhca_outbox_put(e->outbox, txn, b);
-}
-
-/* state: the VF's when the report is durable. */
-static uint64_t put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
-			      bool bound, enum vhca_vf_state state)
-{
-	struct vhca_sm_binding b = binding_of(c, bound);
-
-	if (bound && c->migrating && shows_guid(c, state))
-		name_vport(e, c, &b);
-	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
-	b.keep_lid = !bound && c->away && c->kept_epoch;
-	return put_binding(e, txn, c, &b);
-}
-
-static uint64_t put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
-			   bool bound)
-{
-	return put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
-}
 
 /*
  * Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing
@@ -171,60 +54,6 @@ static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
 {
 	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
 	       !vf->claim->bare;
-}
-
-/*
- * The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or
- * for its return.
- */
-static void note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
-{
-	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
-		c->kept_epoch = c->epoch;
-}
-
-/*
- * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody
- * else's by now; but its LID was kept, and if nobody has come for it, nobody will. The epoch of
- * then says so: whoever came has a higher one, and the SM drops this. One that the SM was asked for
- * since would be given to nobody.
- */
-static uint64_t put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
-{
-	struct vhca_sm_binding b = binding_of(c, false);
-
-	if (c->away && !c->contested && !c->kept_epoch)
-		return 0;
-	if (c->away && !c->contested)
-		b.epoch = c->kept_epoch;
-	return put_binding(e, txn, c, &b);
-}
-
-/*
- * The binding was reported with the claim; now that the vport shows the GUID, its LID may follow.
- */
-static bool vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
-			 enum vhca_vf_state to)
-{
-	return to == VHCA_VF_PROGRAMMED && c->migrating && own_vport(e, c->vf);
-}
-
-static void release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
-{
-	if (ticket)
-		vhca_outbox_release(e->outbox, ticket, durable);
-}
-
-static void free_commit(struct engine_commit *c)
-{
-	TAILQ_REMOVE(&c->e->commits, c, link);
-	free(c);
-}
-
-void engine_drop_commits(struct vhca_engine *e)
-{
-	while (TAILQ_FIRST(&e->commits))
-		free_commit(TAILQ_FIRST(&e->commits));
 }
 
 /*
@@ -243,9 +72,9 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 	STAILQ_CONCAT(&gone.waiters, &c->waiters);
 	vf->claim = NULL;
 	vhca_model_drop_claim(&e->model, c);
-	if (!engine_serve_elsewhere(e, &gone)) {
+	if (!e->callbacks->serve_elsewhere(e, &gone)) {
 		if (failure)
-			engine_request_failed(e, &gone);
+			e->callbacks->request_failed(e, &gone);
 		engine_tell(e, &gone, VHCA_VF_FREE, failure);
 	}
 	vf->granted = false;
@@ -263,6 +92,21 @@ static void forget_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
 			if (vhca_uuid_equal(&vf->failed_guest, domain))
 				vf->failed_guest = (struct vhca_uuid){{0}};
+}
+
+void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	uint64_t now = vhca_now_ms();
+	uint64_t whole_ms = engine_detach_ms(e, vf);
+
+	vf->deadline_ms = now + whole_ms;
+	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
+	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
+}
+
+void engine_begin_scrub(struct vhca_vf *vf)
+{
+	vf->deadline_ms = vhca_now_ms() + GROUP_CLOSE_MS + engine_memory_ms(vf);
 }
 
 static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
@@ -310,12 +154,6 @@ static void orphan_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_
 	vhca_timer_arm_ms(e->requests, 0);
 }
 
-bool engine_is_unborn(const struct vhca_vf *vf)
-{
-	return vf->claim && !vf->claim->orphan &&
-	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
-}
-
 void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why)
 {
 	struct vhca_claim *c = vf->claim;
@@ -354,7 +192,7 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
 	c->failure = why;
-	engine_request_failed(e, c);
+	e->callbacks->request_failed(e, c);
 	fail_siblings(e, c);
 	engine_undo_claim(e, vf, &why);
 	engine_no_reason(vf);
@@ -386,7 +224,7 @@ static void on_commit(void *arg, int rc)
 	struct vhca_vf *vf = c->vf;
 	enum vhca_vf_state from = vf->state;
 
-	release_ticket(e, c->ticket, rc == 0);
+	engine_release_ticket(e, c->ticket, rc == 0);
 	vf->committing--;
 	if (rc < 0 && c->move && engine_is_unborn(vf)) {
 		birth_failed(e, vf, rc);
@@ -411,27 +249,13 @@ static void on_commit(void *arg, int rc)
 		(void)engine_save_the_unsaved(e, vf);
 		engine_mark(e, vf);
 	}
-	free_commit(c);
-}
-
-/* NULL when out of memory: the VF is stepped again later. */
-static struct engine_commit *new_commit(struct vhca_engine *e, struct vhca_vf *vf, bool move)
-{
-	struct engine_commit *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	*c = (struct engine_commit){.e = e, .vf = vf, .move = move};
-	TAILQ_INSERT_TAIL(&e->commits, c, link);
-	if (vf)
-		vf->committing++;
-	return c;
+	engine_free_commit(c);
 }
 
 static void put_end(struct vhca_txn *txn, struct engine_commit *c, struct vhca_claim *claim)
 {
 	c->ended = claim;
-	c->ticket = put_last_word(c->e, txn, claim);
+	c->ticket = engine_put_last_word(c->e, txn, claim);
 	vhca_journal_claim_end(txn, claim);
 }
 
@@ -446,7 +270,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 			       vhca_vf_state_to_string(to));
 		return;
 	}
-	c = new_commit(e, vf, true);
+	c = engine_new_commit(e, vf, true);
 	if (!c) {
 		engine_again(e, vf, RETRY_FIRST_MS);
 		return;
@@ -461,15 +285,15 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
 		if (becomes_away(vf, to))
-			note_kept_lid(e, vf->claim);
+			engine_note_kept_lid(e, vf->claim);
 		vhca_journal_claim(txn, vf->claim);
 	}
 	/* What is adopted is not known to the SM as ours yet. */
 	if (vf->claim && ((to == VHCA_VF_CLAIMED && (!vf->claim->away || becomes_away(vf, to))) ||
 			  vf->state == VHCA_VF_UNMANAGED))
-		c->ticket = put_report(e, txn, vf->claim, !vf->claim->away);
-	if (vf->claim && vport_is_due(e, vf->claim, to))
-		c->ticket = put_report_in(e, txn, vf->claim, true, to);
+		c->ticket = engine_put_report(e, txn, vf->claim, !vf->claim->away);
+	if (vf->claim && engine_vport_is_due(e, vf->claim, to))
+		c->ticket = engine_put_report_in(e, txn, vf->claim, true, to);
 	if (vf->claim &&
 	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))
 		vhca_journal_attachment(txn, vf->claim, vf->granted);
@@ -491,7 +315,7 @@ static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
 
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
-	struct engine_commit *c = saves_later(e, vf) ? NULL : new_commit(e, vf, false);
+	struct engine_commit *c = saves_later(e, vf) ? NULL : engine_new_commit(e, vf, false);
 	struct vhca_txn *txn;
 
 	if (!c) {
@@ -507,7 +331,7 @@ static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 			vhca_journal_attachment(txn, vf->claim, vf->granted);
 	}
 	if (vf->claim && report)
-		c->ticket = put_report(e, txn, vf->claim, true);
+		c->ticket = engine_put_report(e, txn, vf->claim, true);
 	vhca_txn_commit(txn, on_commit, c);
 }
 
@@ -533,65 +357,13 @@ bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
 	return true;
 }
 
-static void on_report(void *arg, int rc)
+void engine_save_soon(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	struct engine_commit *c = arg;
-
-	release_ticket(c->e, c->ticket, rc == 0);
-	if (rc < 0)
-		vhca_log_error("state database: cannot queue a report to the SM: %s",
-			       strerror(-rc));
-	free_commit(c);
-}
-
-static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t ticket)
-{
-	struct engine_commit *c = new_commit(e, NULL, false);
-
-	if (!c) {
-		release_ticket(e, ticket, false);
-		vhca_txn_abort(txn);
-		return;
-	}
-	c->ticket = ticket;
-	vhca_txn_commit(txn, on_report, c);
-}
-
-/*
- * Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's
- * last one.
- */
-static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
-{
-	const struct engine_commit *c;
-
-	TAILQ_FOREACH (c, &e->commits, link)
-		if (c->ended == claim)
-			return true;
-	return false;
-}
-
-/* Reports of the same grow in number with the time that the disk takes: afterwards one says it
- * all. */
-static bool reports_later(struct vhca_engine *e)
-{
-	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
-	return e->disk.kind != VHCA_ERR_NONE;
-}
-
-void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
-{
-	struct vhca_txn *txn;
-
-	if (reports_later(e) || is_withdrawn(e, claim))
-		return;
-	if (claim->vf &&
-	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
-		claim->vf->unsaved = claim->vf->unreported = true;
-		return;
-	}
-	txn = vhca_txn_new(e->args.store);
-	commit_report(e, txn, put_report(e, txn, claim, true));
+	if (claim->vf->committing)
+		claim->vf->unsaved = true;
+	else
+		engine_save(e, claim->vf);
+	engine_mark(e, claim->vf);
 }
 
 void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)
@@ -602,19 +374,6 @@ void engine_tell_sm(struct vhca_engine *e, struct vhca_claim *claim)
 		engine_save_and_report(e, claim->vf);
 }
 
-void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
-{
-	struct vhca_txn *txn;
-	uint64_t guid = hca->ports[hca->port - 1].port_guid;
-
-	if (reports_later(e))
-		return;
-	txn = vhca_txn_new(e->args.store);
-	commit_report(
-		e, txn,
-		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
-}
-
 /*
  * The claim's end without a move of its VF; *ret_txn may say more. NULL when out of memory: the VF
  * is stepped again later.
@@ -622,7 +381,7 @@ void engine_put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf,
 				       struct vhca_txn **ret_txn)
 {
-	struct engine_commit *c = new_commit(e, vf, false);
+	struct engine_commit *c = engine_new_commit(e, vf, false);
 
 	if (!c) {
 		engine_again(e, vf, RETRY_FIRST_MS);

@@ -229,7 +229,7 @@ static void journaled(const struct world *w, struct vhca_bdf bdf, char ret[stati
 
 static bool is_libvirts(enum vhca_effect effect)
 {
-	return effect >= VHCA_EFFECT_ATTACH;
+	return vhca_effect_room(effect) == VHCA_EFFECT_AT_LIBVIRT;
 }
 
 static bool is_step(enum vhca_effect effect)

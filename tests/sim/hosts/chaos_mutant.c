@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/work.h"
 #include "agent/migration/claims.h"
 #include "agent/migration/list.h"
 #include "common/base/cleanup.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/work.h"
 #include "common/base/cleanup.h"
 #include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"

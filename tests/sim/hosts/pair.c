@@ -270,7 +270,7 @@ static void on_job(void *arg)
 		res.rc = vhca_error_set(&res.err, VHCA_ERR_DEVICE, "injected", EIO,
 					"injected failure");
 		reply(job, &res);
-	} else if (job->effect <= VHCA_MIG_EFFECT_ABORT) {
+	} else if (vhca_mig_effect_asks_peer(job->effect)) {
 		ask_peer(job);
 	} else {
 		run(job);

@@ -3,82 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/vf/engine_int.h"
+#include "agent/vf/claim.h"
+#include "agent/vf/request.h"
+#include "agent/vf/step.h"
+#include "agent/vf/transition.h"
+#include "agent/vf/work.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "pkey/guid.h"
-
-/*
- * Where the host does not see the grant: all that it can know. What was granted is not doubted
- * while the SM is away.
- */
-static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-
-	if (vf->hw.granted != vf->claim->identity.guid)
-		return false;
-	if (vhca_hca_identity(vf->hca)->sees_grant)
-		return true;
-	return port->state == VHCA_PORT_ACTIVE && !e->args.no_vports &&
-	       (vf->claim->told == VHCA_TOLD_ACCEPTED ||
-		(vf->granted && !vhca_claim_is_refused(vf->claim)));
-}
-
-/*
- * The guest's driver may have let it go, or the SM has taken it away for another host, of which
- * nothing but this may ever get here: the SM is asked.
- */
-static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	const struct vhca_claim *c = vf->claim;
-
-	return e->args.fenced && !vf->granted && vf->state == VHCA_VF_ATTACHED &&
-	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating && !c->away && !c->ending &&
-	       !vhca_claim_is_refused(c) &&
-	       vf->hca->ports[vf->hca->port - 1].state == VHCA_PORT_ACTIVE;
-}
-
-static void update_grant(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	bool granted = is_granted(e, vf);
-	struct vhca_claim *c = vf->claim;
-	char label[192];
-
-	if (granted == vf->granted || vf->state == VHCA_VF_DETACHING)
-		return;
-	vf->granted = granted;
-	if (granted)
-		c->granted_us = vhca_now_us();
-	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",
-			VHCA_GUID_STR(c->identity.guid), granted ? "granted" : "no longer granted",
-			VHCA_BDF_STR(vf->bdf));
-	c->doubtful = is_doubtful(e, vf);
-	if (!c->doubtful) {
-		engine_save(e, vf);
-		return;
-	}
-	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
-	engine_save_and_report(e, vf);
-}
-
-/* Reading attached VFs costs some 250 small reads each: the period grows with their number. */
-static uint64_t look_period(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	uint64_t since = vhca_wall_ms() - vf->since_ms;
-	unsigned int attached = 0;
-	struct vhca_vf *other;
-
-	if (vf->state == VHCA_VF_FREE)
-		return vf->hw.granted ? KICK_AFTER_MS : FREE_LOOK_MS;
-	/* A grant is waited for: often at first, then in step with how long it has taken. */
-	if (!vf->granted && since < 8ULL * e->conf->poll_ms)
-		return since / 8 > GRANT_FIRST_MS ? since / 8 : GRANT_FIRST_MS;
-	TAILQ_FOREACH (other, &vf->hca->vfs, link)
-		attached += other->state == VHCA_VF_ATTACHED;
-	return e->conf->poll_ms * (1 + attached / 16);
-}
 
 static void failed(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *err)
 {
@@ -202,7 +134,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 		engine_move(e, vf, VHCA_VF_PROGRAMMED);
 		return;
 	}
-	update_grant(e, vf);
+	engine_update_grant(e, vf);
 }
 
 static bool shows(const struct vhca_identity_state *hw, const struct vhca_identity *want,
@@ -230,7 +162,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	/* Of a detach it is the next request, but while one hangs, or none can be made. */
 	if (vf->state != VHCA_VF_DETACHING || vf->virt.effect != VHCA_EFFECT_NONE ||
 	    !e->virt_synced)
-		vf->look_ms = vhca_now_ms() + look_period(e, vf);
+		vf->look_ms = vhca_now_ms() + engine_look_period(e, vf);
 	if (vf->state == VHCA_VF_FREE && !vhca_identity_is_clean(&vf->hw)) {
 		engine_reason(vf, "somebody changed its identity while it was free");
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
@@ -256,7 +188,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	vf->reprogram |= missing < vf->missing || (missing && !vf->missing_known);
 	vf->missing = missing;
 	vf->missing_known = true;
-	update_grant(e, vf);
+	engine_update_grant(e, vf);
 }
 
 /* The guest gets the time to see that they are gone, before the same keys come to other indexes. */
@@ -431,10 +363,7 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
 			     const struct vhca_effect_result *result)
 {
-	if (effect < VHCA_EFFECT_ATTACH)
-		vf->host.effect = VHCA_EFFECT_NONE;
-	else
-		vf->virt.effect = VHCA_EFFECT_NONE;
+	vhca_vf_slot(vf, effect)->effect = VHCA_EFFECT_NONE;
 	if (result->has_hw) {
 		vf->hw = result->hw;
 		vf->hw_known = !vf->outdated;

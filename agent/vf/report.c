@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the SM is told: bindings of claims, and the keys that claims on the move need on a port.
+ * Each report is queued in the transaction that makes it true, or in one of its own.
+ */
+#include "agent/vf/report.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "agent/vf/work.h"
+#include "common/base/log.h"
+#include "pkey/guid.h"
+
+static const struct vhca_port_state *claim_port(const struct vhca_vf *vf)
+{
+	return &vf->hca->ports[vf->hca->port - 1];
+}
+
+/* Where its VFs are ports of their own. */
+static bool has_lid_policy(const struct vhca_engine *e, const struct vhca_vf *vf,
+			   enum vhca_conf_lid_policy policy)
+{
+	return e->conf->lid_policy == policy && vf && !vhca_hca_identity(vf->hca)->host_pkey_map;
+}
+
+/*
+ * The number of the VF's own port, if it has one that goes to other hosts with GUID and LID. The
+ * PF's is vport 0.
+ */
+static uint16_t own_vport(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return has_lid_policy(e, vf, VHCA_LID_VPORT) ? (uint16_t)(vf->index + 1) : 0;
+}
+
+static_assert(VHCA_VF_PKEYS_MAX <= VHCA_SM_PKEYS_MAX, "a report holds all keys of a VF");
+
+/*
+ * At an epoch that two hosts have used, a withdrawal is told from the other's binding by the port
+ * alone: it names the one that the SM was told of, whatever there is now, and whether it has been
+ * seen yet.
+ */
+static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
+{
+	const struct vhca_vf *vf = c->vf;
+	struct vhca_sm_binding b = {
+		.vguid = c->identity.guid,
+		.epoch = c->epoch,
+		.bound = bound,
+		.n_pkeys = c->identity.n_pkeys,
+	};
+
+	if (vf) {
+		b.port_guid = bound ? claim_port(vf)->port_guid : c->port_guid;
+		b.lid = claim_port(vf)->lid;
+		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
+	}
+	if (c->migrating && c->has_from) {
+		b.moved = true;
+		b.move_id = c->migration;
+		b.from_port_guid = c->from_port_guid;
+		b.from_gid_index = c->from_gid_index;
+		b.from_lid = c->from_lid;
+	}
+	memcpy(b.pkeys, c->identity.pkeys, c->identity.n_pkeys * sizeof(b.pkeys[0]));
+	return b;
+}
+
+struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
+{
+	return binding_of(claim, true);
+}
+
+/*
+ * An SM that is told of a vport before that shows the GUID would find it elsewhere in its next
+ * sweep.
+ */
+static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
+{
+	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
+}
+
+/*
+ * An identity that has come back came from a host whose port is not known here: it may have been as
+ * far as to be reported there.
+ */
+static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
+		       struct vhca_sm_binding *b)
+{
+	b->vport = own_vport(e, c->vf);
+	if (!b->vport || b->moved)
+		return;
+	b->moved = true;
+	b->move_id = c->migration;
+	b->from_port_guid = b->port_guid;
+}
+
+/* Before the SM hears of it: what it has heard of is withdrawn one day. */
+static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
+{
+	if (c->port_guid == port_guid)
+		return;
+	c->port_guid = port_guid;
+	vhca_journal_claim_port(txn, c);
+}
+
+/*
+ * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
+ * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
+ * could only be another host's.
+ */
+static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			    const struct vhca_sm_binding *b)
+{
+	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
+		return 0;
+	if (b->bound)
+		remember_port(txn, c, b->port_guid);
+	return vhca_outbox_put(e->outbox, txn, b);
+}
+
+uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			      bool bound, enum vhca_vf_state state)
+{
+	struct vhca_sm_binding b = binding_of(c, bound);
+
+	if (bound && c->migrating && shows_guid(c, state))
+		name_vport(e, c, &b);
+	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
+	b.keep_lid = !bound && c->away && c->kept_epoch;
+	return put_binding(e, txn, c, &b);
+}
+
+uint64_t engine_put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			   bool bound)
+{
+	return engine_put_report_in(e, txn, c, bound, c->vf ? c->vf->state : VHCA_VF_UNMANAGED);
+}
+
+/*
+ * The claim has withdrawn its identity and goes on without: its LID waits for the next owner, or
+ * for its return.
+ */
+void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c)
+{
+	if (has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC))
+		c->kept_epoch = c->epoch;
+}
+
+/*
+ * What ends. An identity that is away was withdrawn when it left, and its epoch may be somebody
+ * else's by now; but its LID was kept, and if nobody has come for it, nobody will. The epoch of
+ * then says so: whoever came has a higher one, and the SM drops this. One that the SM was asked for
+ * since would be given to nobody.
+ */
+uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c)
+{
+	struct vhca_sm_binding b = binding_of(c, false);
+
+	if (c->away && !c->contested && !c->kept_epoch)
+		return 0;
+	if (c->away && !c->contested)
+		b.epoch = c->kept_epoch;
+	return put_binding(e, txn, c, &b);
+}
+
+/*
+ * The binding was reported with the claim; now that the vport shows the GUID, its LID may follow.
+ */
+bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+			 enum vhca_vf_state to)
+{
+	return to == VHCA_VF_PROGRAMMED && c->migrating && own_vport(e, c->vf);
+}
+
+void engine_release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable)
+{
+	if (ticket)
+		vhca_outbox_release(e->outbox, ticket, durable);
+}
+
+/* ---- in a transaction of its own ---- */
+
+static void on_report(void *arg, int rc)
+{
+	struct engine_commit *c = arg;
+
+	engine_release_ticket(c->e, c->ticket, rc == 0);
+	if (rc < 0)
+		vhca_log_error("state database: cannot queue a report to the SM: %s",
+			       strerror(-rc));
+	engine_free_commit(c);
+}
+
+static void commit_report(struct vhca_engine *e, struct vhca_txn *txn, uint64_t ticket)
+{
+	struct engine_commit *c = engine_new_commit(e, NULL, false);
+
+	if (!c) {
+		engine_release_ticket(e, ticket, false);
+		vhca_txn_abort(txn);
+		return;
+	}
+	c->ticket = ticket;
+	vhca_txn_commit(txn, on_report, c);
+}
+
+/*
+ * Its withdrawal is on its way to the disk: what is put now would be the newer word, and the SM's
+ * last one.
+ */
+static bool is_withdrawn(const struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	const struct engine_commit *c;
+
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->ended == claim)
+			return true;
+	return false;
+}
+
+/* Reports of the same grow in number with the time that the disk takes: afterwards one says it
+ * all. */
+static bool reports_later(struct vhca_engine *e)
+{
+	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
+	return e->disk.kind != VHCA_ERR_NONE;
+}
+
+void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	struct vhca_txn *txn;
+
+	if (reports_later(e) || is_withdrawn(e, claim))
+		return;
+	if (claim->vf &&
+	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
+		claim->vf->unsaved = claim->vf->unreported = true;
+		return;
+	}
+	txn = vhca_txn_new(e->args.store);
+	commit_report(e, txn, engine_put_report(e, txn, claim, true));
+}
+
+/* ---- keys on the move ---- */
+
+static void put_members(struct vhca_engine *e, const struct vhca_hca *hca)
+{
+	struct vhca_txn *txn;
+	uint64_t guid = hca->ports[hca->port - 1].port_guid;
+
+	if (reports_later(e))
+		return;
+	txn = vhca_txn_new(e->args.store);
+	commit_report(
+		e, txn,
+		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
+}
+
+static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
+{
+	for (uint16_t i = 0; i < n; i++)
+		if (keys[i] == key)
+			return true;
+	return false;
+}
+
+static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
+				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
+{
+	const struct vhca_claim *c;
+	uint16_t n = 0;
+
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		if (!c->migrating || c->ending || c->vf->hca != hca)
+			continue;
+		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
+			if (!has_key(ret, n, c->identity.pkeys[i]))
+				ret[n++] = c->identity.pkeys[i];
+	}
+	return n;
+}
+
+static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
+{
+	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
+	uint16_t n = keys_on_the_move(e, hca, keys);
+
+	if (!hca->ports[hca->port - 1].port_guid ||
+	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
+		return;
+	memcpy(hca->declared, keys, sizeof(keys));
+	hca->n_declared = n;
+	if (e->outbox)
+		put_members(e, hca);
+}
+
+void vhca_engine_declare_members(struct vhca_engine *e)
+{
+	struct vhca_hca *hca;
+
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		declare(e, hca, false);
+}
+
+void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca)
+{
+	declare(e, hca, true);
+}
+
+void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	struct vhca_sm_binding b = vhca_claim_binding(claim);
+
+	if (e->outbox)
+		vhca_outbox_prepare(e->outbox, &b);
+}
+
+/* Bindings first: no key that one of them needs leaves the port in between. */
+void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
+{
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
+		    !c->away)
+			engine_report(e, c);
+	engine_declare_again(e, hca);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_VF_REPORT_H
+#define VHCA_AGENT_VF_REPORT_H
+/* Facts, and what the SM is told of them: report.c, membership.c, guest.c. */
+#include "agent/vf/engine.h"
+
+/* ---- report.c ---- */
+/*
+ * Queues the claim's binding, or its withdrawal, with what is in the transaction. The state is the
+ * VF's when that is durable; without it, the one it is in. Returns the outbox's ticket; 0 = none.
+ */
+uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			      bool bound, enum vhca_vf_state state);
+uint64_t engine_put_report(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c,
+			   bool bound);
+/* The same of a claim that ends with the transaction. */
+uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struct vhca_claim *c);
+/* The transaction is durable, or has failed. */
+void engine_release_ticket(struct vhca_engine *e, uint64_t ticket, bool durable);
+/* The claim goes on without the identity that it has withdrawn. */
+void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c);
+/* With the VF's move to this state the SM is to hear of its vport. */
+bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
+			 enum vhca_vf_state to);
+/* Sends the claim's binding (again), e.g. with a new LID. */
+void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
+/* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost
+ * here: what it knows already changes nothing there. */
+void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
+/*
+ * Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared
+ * before.
+ */
+void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
+
+/* ---- membership.c ---- */
+enum engine_membership { ENGINE_MEMBER, ENGINE_WAIT, ENGINE_REFUSED };
+/* May the VF be programmed for its claim? WAIT sets the reason, REFUSED the claim's failure. */
+enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *vf);
+/* How much longer an SM that has not answered is waited for: twice the request's own time-out. Then
+ * something is wrong with the SM, not with us. */
+uint64_t engine_patience_ms(const struct vhca_engine *e, const struct vhca_claim *c);
+
+/* ---- guest.c ---- */
+/* The live domain that the claim is for; NULL = it does not run here. */
+struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
+/* Why the domain's XML cannot be read; kind NONE: it can. */
+void engine_note_unreadable(struct vhca_engine *e, struct vhca_domain *dom,
+			    const struct vhca_error *why);
+/* The domain that the VF is claimed for, if that runs and cannot be read; NULL = it is not so. */
+const struct vhca_domain *engine_unreadable(struct vhca_engine *e, const struct vhca_vf *vf);
+/* The same; true sets the VF's reason, and whoever needs a proof waits. */
+bool engine_awaits_xml(struct vhca_engine *e, struct vhca_vf *vf);
+/* Hot-plug needs a spare pcie-root-port for each VF that is on its way. */
+int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom,
+			    struct vhca_error *err);
+/*
+ * No VF can be plugged into the domain as it is, because of its memory: says so in err, -ENOMEM;
+ * else 0.
+ */
+int engine_check_plug(struct vhca_engine *e, const struct vhca_domain *dom, struct vhca_error *err);
+/* Remembers how much memory stands behind the domain's claims. */
+void engine_note_memory(struct vhca_engine *e, const struct vhca_dom_info *info);
+/* The time that this may take on top, where QEMU lets go of a VF. */
+uint64_t engine_memory_ms(const struct vhca_vf *vf);
+/* How long the VF's guest may take to let go of it. */
+uint64_t engine_detach_ms(const struct vhca_engine *e, const struct vhca_vf *vf);
+
+#endif
