@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/list.h"
 #include "agent/migration/peer.h"
 #include "agent/api/peer_api.h"
 #include "common/base/file.h"

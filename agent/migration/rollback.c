@@ -5,7 +5,11 @@
  */
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
@@ -22,6 +26,11 @@ static bool is_back(const struct vhca_claim *c)
 static bool is_ours(const struct vhca_claim *c)
 {
 	return !c->away;
+}
+
+static bool is_away(const struct vhca_claim *c)
+{
+	return c->away;
 }
 
 static bool is_accepted(const struct vhca_claim *c)
@@ -48,16 +57,15 @@ static bool is_withheld(const struct vhca_claim *c)
 			   vhca_claim_rests_in(c, VHCA_VF_ATTACHED));
 }
 
-/* The epoch that was promised to the destination is no longer ours to use: the next one is. */
+/*
+ * The epoch that was promised to the destination is no longer ours to use: the next one is, which
+ * is durable before the SM hears of it.
+ */
 static void outbid(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while (m->handed && (c = vhca_migration_claim(m, c)))
-		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	if (m->handed)
-		vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
-	m->handed = false;
+	if (vhca_migration_promised(m))
+		mig_leave_epoch(m, NULL);
+	mig_recall_epoch(m);
 	mig_reason(m, "%s", m->failure.msg);
 }
 
@@ -69,13 +77,8 @@ static void outbid(struct vhca_mig *m)
  */
 static void leave_the_epoch(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->away)
-			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
-	m->handed = false;
+	mig_leave_epoch(m, is_away);
+	mig_recall_epoch(m);
 	mig_reason(m, "%s", m->failure.msg);
 }
 
@@ -99,8 +102,8 @@ static bool is_marked(const struct vhca_mig *m)
 {
 	const struct vhca_domain *dom = mig_domain(m);
 
-	if (m->may_be_marked || m->unmarked)
-		return !m->unmarked;
+	if (m->marker != VHCA_MIG_MARKER_UNKNOWN)
+		return m->marker != VHCA_MIG_MARKER_REMOVED;
 	if (dom)
 		return dom->info->has_away || dom->unreadable.kind;
 	return !vhca_engine_virt_synced(m->owner->args.engine);
@@ -117,7 +120,7 @@ static bool is_too_late(const struct vhca_mig *m)
  */
 static bool withdrew_or_never_had_it(const struct vhca_mig *m)
 {
-	return mig_succeeded(m) || !m->handed;
+	return mig_succeeded(m) || !vhca_migration_promised(m);
 }
 
 static bool is_held_up_too_long(const struct vhca_mig *m)
@@ -141,29 +144,30 @@ static bool is_fenced(const struct vhca_mig *m)
 /* Nobody here needs the identity any more. The SM was asked for it: it is ours to withdraw. */
 static bool is_gone_and_sm_was_asked(const struct vhca_mig *m)
 {
-	return is_fenced(m) && mig_guest_is_gone(m) && !m->handed;
+	return is_fenced(m) && mig_guest_is_gone(m) && !vhca_migration_promised(m);
 }
 
 /* It is the destination's, where the guest may well be running. */
 static bool is_gone_and_sm_was_not_asked(const struct vhca_mig *m)
 {
-	return is_fenced(m) && mig_guest_is_gone(m) && m->handed;
+	return is_fenced(m) && mig_guest_is_gone(m) && vhca_migration_promised(m);
 }
 
-/* ...or where it may be running without: nobody knows whether that was told. */
+/* It may be running there without its VFs: nobody knows whether the destination was told. */
 static bool is_gone_and_was_not_handed_over(const struct vhca_mig *m)
 {
-	return is_gone_and_sm_was_not_asked(m) && !m->delivered;
+	return is_gone_and_sm_was_not_asked(m) && !vhca_migration_delivered(m);
 }
 
 static bool has_not_looked(const struct vhca_mig *m)
 {
-	return !m->answered;
+	return m->phase == VHCA_MIG_PHASE_NEW;
 }
 
 static bool sm_has_accepted(const struct vhca_mig *m)
 {
-	return m->runs_here && is_fenced(m) && !m->handed && mig_all(m, is_accepted);
+	return m->phase == VHCA_MIG_PHASE_HERE && is_fenced(m) && !vhca_migration_promised(m) &&
+	       mig_all(m, is_accepted);
 }
 
 /*
@@ -175,7 +179,7 @@ static void go_bare_in_time(struct vhca_mig *m)
 		 limit = 2ULL * m->owner->args.conf->sm_timeout_ms;
 	struct vhca_claim *c = NULL;
 
-	if (!m->runs_here)
+	if (m->phase != VHCA_MIG_PHASE_HERE)
 		return;
 	if (!is_fenced(m) || waited >= limit || !mig_all(m, is_open)) {
 		while ((c = vhca_migration_claim(m, c)))
@@ -198,7 +202,7 @@ static bool guest_runs_here(const struct vhca_mig *m)
 
 static bool must_outbid(const struct vhca_mig *m)
 {
-	return guest_runs_here(m) && is_fenced(m) && m->handed;
+	return guest_runs_here(m) && is_fenced(m) && vhca_migration_promised(m);
 }
 
 /*
@@ -209,19 +213,12 @@ static void note_where_and_ask_sm(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	m->answered = true;
-	m->runs_here = guest_runs_here(m);
-	if (!m->runs_here || !is_fenced(m))
+	m->phase = guest_runs_here(m) ? VHCA_MIG_PHASE_HERE : VHCA_MIG_PHASE_NOT_HERE;
+	if (m->phase != VHCA_MIG_PHASE_HERE || !is_fenced(m))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
 		if (!is_accepted(c) && c->told != VHCA_TOLD_UNREACHABLE)
 			vhca_engine_contest(m->owner->args.engine, c);
-}
-
-static void note_here_and_outbid(struct vhca_mig *m)
-{
-	m->runs_here = true;
-	outbid(m); /* durable before the SM hears of it */
 }
 
 static const char *arbiter_says(const struct vhca_mig *m)
@@ -230,7 +227,7 @@ static const char *arbiter_says(const struct vhca_mig *m)
 
 	if (!is_fenced(m))
 		return "there is no SM that could decide (sm.backend)";
-	if (!m->runs_here)
+	if (m->phase != VHCA_MIG_PHASE_HERE)
 		return "libvirt does not say that the guest runs here, and nowhere else";
 	while ((c = vhca_migration_claim(m, c)))
 		if (!is_accepted(c))
@@ -248,20 +245,20 @@ static void ask_everybody_again(struct vhca_mig *m)
 {
 	const struct vhca_mig_result *res = m->res;
 
-	m->answered = false; /* looks for the guest, and asks the SM, again */
 	mig_ask_again_later(m);
 	mig_reason(m, "identity withheld: %s; %s",
 		   res->rc < 0 ? res->err.msg : "the destination gave it up", arbiter_says(m));
+	m->phase = VHCA_MIG_PHASE_NEW; /* looks for the guest, and asks the SM, again */
 }
 
 /* One that has failed may have left the claim of a VF that is stuck to its end. */
 #define MAY_HAVE_ASKED (MIG_IN(ARBITRATING) | MIG_IN(RESTORING) | MIG_IN(FAILED))
 
-void mig_own_what_was_asked_for(struct vhca_mig *m)
+void mig_recover_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	if (!m->source || m->handed || !(MAY_HAVE_ASKED & 1U << m->state))
+	if (!m->source || vhca_migration_promised(m) || !(MAY_HAVE_ASKED & 1U << m->state))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
 		vhca_claim_recover(c);
@@ -360,8 +357,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, has_not_looked, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, sm_has_accepted, outbid, NONE, VHCA_MIG_RESTORING),
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, NULL, go_bare_in_time, ABORT, MIG_STAY),
-	MIG_RULE(MIG_IN(ARBITRATING), JOB, must_outbid, note_here_and_outbid, NONE,
-		 VHCA_MIG_ARBITRATING),
+	MIG_RULE(MIG_IN(ARBITRATING), JOB, must_outbid, outbid, NONE, VHCA_MIG_ARBITRATING),
 	MIG_RULE(MIG_IN(ARBITRATING), JOB, NULL, note_where_and_ask_sm, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, is_too_late, NULL, NONE, VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, withdrew_undisputed, outbid, NONE, VHCA_MIG_RESTORING),
@@ -374,4 +370,4 @@ static const struct mig_rule rules[] = {
 		 NONE, VHCA_MIG_FAILED),
 	MIG_RULE(MIG_IN(RESTORING), LOOK, all_but_stuck_are_back, await_the_stuck, NONE, MIG_STAY),
 };
-const struct mig_rules mig_back_rules = {rules, VHCA_ARRAY_SIZE(rules)};
+const struct mig_rules mig_rollback_rules = {rules, VHCA_ARRAY_SIZE(rules)};

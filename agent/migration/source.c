@@ -4,10 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
+#define STATUS_POLL_MS 200 /* is it attached there? */
+/* a destination that cannot be reached so long is given up: nothing was touched yet */
+#define CLAIM_TRIES_MS	15000
 #define ZOMBIE_AFTER_MS 5000 /* libvirt ends a guest without memory within this, or never */
 
 static void fail_guest_gone(struct vhca_mig *m)
@@ -20,7 +27,7 @@ static void fail_guest_gone(struct vhca_mig *m)
 static bool nobody_answers(const struct vhca_mig *m)
 {
 	return m->res->err.kind == VHCA_ERR_UNAVAILABLE &&
-	       vhca_now_ms() - m->entered_ms < MIG_CLAIM_TRIES_MS;
+	       vhca_now_ms() - m->entered_ms < CLAIM_TRIES_MS;
 }
 
 /* ---- claiming ---- */
@@ -28,18 +35,18 @@ static bool nobody_answers(const struct vhca_mig *m)
 /* In this life of the agent. An orchestrator may ask libvirt for a copy that we would not. */
 static bool is_to_be_checked(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && !m->checked;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->phase != VHCA_MIG_PHASE_CHECKED;
 }
 
 static void note_checked(struct vhca_mig *m)
 {
-	m->checked = true;
+	m->phase = VHCA_MIG_PHASE_CHECKED;
 }
 
 /* The destination has not heard of it, in no life of the agent. */
 static bool nobody_was_told(const struct vhca_mig *m)
 {
-	return !m->revived;
+	return !mig_is_revived(m);
 }
 
 /* ---- detaching ---- */
@@ -68,13 +75,13 @@ static void fail_claims_lost(struct vhca_mig *m)
  */
 static bool is_to_be_marked(const struct vhca_mig *m)
 {
-	return !mig_is_parking(m) && !m->marked;
+	return !mig_is_parking(m) && m->marker != VHCA_MIG_MARKER_SET;
 }
 
 /* In this life of the agent. */
 static bool nobody_was_asked_to_leave(const struct vhca_mig *m)
 {
-	return !m->answered;
+	return m->phase != VHCA_MIG_PHASE_LEAVING;
 }
 
 static void ask_vfs_to_leave(struct vhca_mig *m)
@@ -85,7 +92,7 @@ static void ask_vfs_to_leave(struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->vf->state == VHCA_VF_ATTACHED && !c->leaving)
 			vhca_engine_leave(m->owner->args.engine, c, &m->id);
-	m->answered = true;
+	m->phase = VHCA_MIG_PHASE_LEAVING;
 	mig_again(m, 0);
 }
 
@@ -150,18 +157,18 @@ static void start_orchestrators_lease(struct vhca_mig *m)
 static void begin_copying(struct vhca_mig *m)
 {
 	mig_spend_an_epoch(m);
-	m->lease_until = m->copy.timeout_ms ? vhca_now_ms() + m->copy.timeout_ms : 0;
+	m->copy_until = m->copy.timeout_ms ? vhca_now_ms() + m->copy.timeout_ms : 0;
 }
 
 /* An orchestrator has limits of its own. */
 static bool is_limited(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && m->lease_until && !m->cancel;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->copy_until && !mig_is_cancelled(m);
 }
 
 static bool copy_takes_too_long(const struct vhca_mig *m)
 {
-	return is_limited(m) && vhca_now_ms() >= m->lease_until;
+	return is_limited(m) && vhca_now_ms() >= m->copy_until;
 }
 
 static void give_the_copy_up(struct vhca_mig *m)
@@ -171,18 +178,17 @@ static void give_the_copy_up(struct vhca_mig *m)
 	(void)snprintf(text, sizeof(text), "the copy has not ended within %u s",
 		       m->copy.timeout_ms / 1000);
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "copy_timeout", text);
-	m->cancel = true;
-	mig_again(m, 0);
+	mig_cancel(m);
 }
 
 static void await_the_limit(struct vhca_mig *m)
 {
-	mig_again(m, m->lease_until - vhca_now_ms());
+	mig_again(m, m->copy_until - vhca_now_ms());
 }
 
 static bool is_to_stop_copying(const struct vhca_mig *m)
 {
-	return m->cancel && m->effect == VHCA_MIG_EFFECT_COPY && !m->cancelling;
+	return m->cancel == VHCA_MIG_CANCEL_WANTED && m->effect == VHCA_MIG_EFFECT_COPY;
 }
 
 /*
@@ -193,14 +199,15 @@ static void abort_the_job(struct vhca_mig *m)
 {
 	struct vhca_mig_effects *e = &m->owner->args.effects;
 
-	m->cancelling = true;
+	m->cancel = VHCA_MIG_CANCEL_SENDING;
 	e->start(e->ctx, m, VHCA_MIG_EFFECT_CANCEL);
 }
 
 /* One that an earlier life of the agent has begun. */
 static bool job_is_to_be_stopped(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_MANAGED && m->cancel && m->res->copying && !m->cancelling;
+	return m->mode == VHCA_MIG_MODE_MANAGED && m->cancel == VHCA_MIG_CANCEL_WANTED &&
+	       m->res->copying;
 }
 
 /* Or the destination's answer was not: it may have it. */
@@ -217,7 +224,7 @@ static void call_the_guest_back(struct vhca_mig *m)
 {
 	mig_hand_over_later(m);
 	mig_fail_as_told(m);
-	m->cancel = true;
+	mig_cancel(m);
 }
 
 static void say_why_not_cancelled(struct vhca_mig *m)
@@ -232,7 +239,8 @@ static void say_why_not_cancelled(struct vhca_mig *m)
  */
 static bool may_be_copying(const struct vhca_mig *m)
 {
-	return m->mode == VHCA_MIG_MODE_EXTERNAL || m->loaded || m->answered;
+	return m->mode == VHCA_MIG_MODE_EXTERNAL || m->record == VHCA_MIG_RECORD_LOADED ||
+	       m->phase == VHCA_MIG_PHASE_COPY_FAILED;
 }
 
 /* The copy is what the guest waits for. */
@@ -248,10 +256,10 @@ static void look_again(struct vhca_mig *m)
 
 static void note_copy_ended(struct vhca_mig *m)
 {
-	if (m->cancel) /* libvirt tells of "the client", not of who asked us */
+	if (mig_is_cancelled(m)) /* libvirt tells of "the client", not of who asked us */
 		mig_fail_cancelled(m);
 	mig_fail(m, &m->res->err);
-	m->answered = true; /* where the domain really is, JOB tells */
+	m->phase = VHCA_MIG_PHASE_COPY_FAILED; /* where the domain really is, JOB tells */
 }
 
 static bool a_job_is_under_way(const struct vhca_mig *m)
@@ -313,13 +321,13 @@ static bool never_set_out(const struct vhca_mig *m)
  */
 static bool waits_for_what_was_taken_back(const struct vhca_mig *m)
 {
-	return m->res->waits && !m->handed && all_are_away(m);
+	return m->res->waits && !vhca_migration_promised(m) && all_are_away(m);
 }
 
 static void look_there_later(struct vhca_mig *m)
 {
 	note_vfs_there(m);
-	m->not_before_ms = vhca_now_ms() + MIG_STATUS_POLL_MS;
+	m->not_before_ms = vhca_now_ms() + STATUS_POLL_MS;
 }
 
 /*
@@ -353,23 +361,17 @@ static void say_zombie(struct vhca_mig *m)
 	vhca_events_add(m->owner->args.events, "alarm", m->domain_name, "%s", m->reason);
 }
 
-/* The destination has given up what was promised to it, so that is over for both. */
-static void leave_promised(struct vhca_mig *m)
+/* Else the last word to the SM is said at that epoch. */
+static bool is_away_uncontested(const struct vhca_claim *c)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->away &&
-		    !c->contested) /* else the last word to the SM is said at that epoch */
-			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+	return c->away && !c->contested;
 }
 
 static void end_claims(struct vhca_mig *m)
 {
 	note_vfs_there(m);
-	if (!m->res->attached)
-		leave_promised(m);
+	if (!m->res->attached) /* what was promised is over for both sides */
+		mig_leave_epoch(m, is_away_uncontested);
 	mig_let_go(m);
 	m->failure = (struct vhca_error)VHCA_ERROR_INIT;
 	/* The domain is there all the same, and asks for VFs itself: nothing is left to do here. */

@@ -2,10 +2,16 @@
 /* The destination's side. */
 #include <errno.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
+
+/* the incoming domain vanished; the source's abort should come, or the copy again */
+#define INCOMING_GONE_MS 30000
 
 static bool all_in(const struct vhca_mig *m, enum vhca_vf_state state)
 {
@@ -69,22 +75,23 @@ static bool guest_runs_here(const struct vhca_mig *m)
 }
 
 /* It may run here: only libvirt can tell. */
-static bool nobody_knows_where_it_is(const struct vhca_mig *m)
+static bool location_is_unknown(const struct vhca_mig *m)
 {
-	return (m->pinned || m->revived) && !mig_domain(m) &&
+	return (m->pinned || mig_is_revived(m)) && !mig_domain(m) &&
 	       !vhca_engine_virt_synced(m->owner->args.engine);
 }
 
 static bool is_called_back(const struct vhca_mig *m)
 {
-	return m->cancel && !nobody_knows_where_it_is(m) && !(m->pinned && guest_runs_here(m));
+	return mig_is_cancelled(m) && !location_is_unknown(m) && !(m->pinned && guest_runs_here(m));
 }
 
 static bool lease_counts(const struct vhca_mig *m)
 {
-	if (nobody_knows_where_it_is(m))
+	if (location_is_unknown(m))
 		return false;
-	return !m->pinned || (!m->answered && vhca_engine_virt_synced(m->owner->args.engine));
+	return !m->pinned ||
+	       (m->phase == VHCA_MIG_PHASE_NEW && vhca_engine_virt_synced(m->owner->args.engine));
 }
 
 static bool lease_is_over(const struct vhca_mig *m)
@@ -107,12 +114,12 @@ static void await_the_lease(struct vhca_mig *m)
 
 static bool keys_are_undeclared(const struct vhca_mig *m)
 {
-	return !m->answered && all_in(m, VHCA_VF_CLAIMED);
+	return m->phase != VHCA_MIG_PHASE_KEYS_DECLARED && all_in(m, VHCA_VF_CLAIMED);
 }
 
 static void declare_keys(struct vhca_mig *m)
 {
-	m->answered = true;
+	m->phase = VHCA_MIG_PHASE_KEYS_DECLARED;
 	mig_members(m);
 	mig_again(m, 0);
 }
@@ -173,7 +180,7 @@ static void await_keys(struct vhca_mig *m)
 static bool was_started_here(const struct vhca_mig *m)
 {
 	return guest_runs_here(m) &&
-	       (m->mode != VHCA_MIG_MODE_MANAGED || !(m->pinned || m->revived));
+	       (m->mode != VHCA_MIG_MODE_MANAGED || !(m->pinned || mig_is_revived(m)));
 }
 
 static void fail_started_here(struct vhca_mig *m)
@@ -218,7 +225,7 @@ static void take_what_was_promised(struct vhca_mig *m)
 			"the source is silent; the guest is here and goes on with the addresses "
 			"that were promised");
 	mig_reason(m, "%s", "");
-	m->handed = true;
+	m->handover = VHCA_MIG_HANDOVER_DELIVERED;
 	while ((c = vhca_migration_claim(m, c)))
 		if (c->away)
 			vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
@@ -228,7 +235,7 @@ static void take_what_was_promised(struct vhca_mig *m)
 
 static void note_handed(struct vhca_mig *m)
 {
-	m->handed = true;
+	m->handover = VHCA_MIG_HANDOVER_DELIVERED;
 }
 
 /*
@@ -246,13 +253,14 @@ static bool vfs_are_programmed(const struct vhca_mig *m)
 
 static bool guest_comes(const struct vhca_mig *m)
 {
-	return mig_domain(m) && !(m->answered && m->pinned);
+	return mig_domain(m) && !(m->phase == VHCA_MIG_PHASE_GUEST_SEEN && m->pinned);
 }
 
 /* On its way in: no lease frees its VFs. */
 static void note_guest_comes(struct vhca_mig *m)
 {
-	m->answered = m->pinned = true;
+	m->phase = VHCA_MIG_PHASE_GUEST_SEEN;
+	m->pinned = true;
 	mig_again(m, 0);
 }
 
@@ -262,13 +270,14 @@ static void note_guest_comes(struct vhca_mig *m)
  */
 static bool guest_vanished(const struct vhca_mig *m)
 {
-	return m->pinned && m->answered && mig_guest_is_gone(m);
+	return m->pinned && m->phase == VHCA_MIG_PHASE_GUEST_SEEN && mig_guest_is_gone(m);
 }
 
 static void shorten_the_lease(struct vhca_mig *m)
 {
-	m->pinned = m->answered = false;
-	m->lease_until = vhca_now_ms() + MIG_INCOMING_GONE_MS;
+	m->phase = VHCA_MIG_PHASE_NEW;
+	m->pinned = false;
+	m->lease_until = vhca_now_ms() + INCOMING_GONE_MS;
 	mig_again(m, 0);
 }
 
@@ -278,7 +287,7 @@ static void shorten_the_lease(struct vhca_mig *m)
  */
 static bool guest_was_not_seen_coming(const struct vhca_mig *m)
 {
-	return guest_runs_here(m) && (!m->pinned || m->revived);
+	return guest_runs_here(m) && (!m->pinned || mig_is_revived(m));
 }
 
 static void ask_sm_again(struct vhca_mig *m)
@@ -318,7 +327,7 @@ static bool vfs_are_attached(const struct vhca_mig *m)
 
 static bool vfs_are_attached_and_marked(const struct vhca_mig *m)
 {
-	return vfs_are_attached(m) && !m->unmarked;
+	return vfs_are_attached(m) && m->marker != VHCA_MIG_MARKER_REMOVED;
 }
 
 static void settle(struct vhca_mig *m)
