@@ -280,8 +280,7 @@ static int load(struct vhca_migrations *ms, struct vhca_error *err)
 		return r;
 	TAILQ_FOREACH (m, &ms->list, link) {
 		if (make_timers(m) < 0)
-			return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM,
-					      "migrations");
+			return vhca_error_no_memory(err, "migrations");
 		if (!vhca_mig_state_is_final(m->state))
 			vhca_log_notice("%s: migration %s goes on: %s", m->domain_name,
 					VHCA_UUID_STR(&m->id), vhca_mig_state_to_string(m->state));

@@ -7,15 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-<<<<<<< HEAD
-#include "agent/migration/migration_int.h"
-#include "common/base/codes.h"
-=======
 #include "agent/migration/claims.h"
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
 #include "agent/migration/table.h"
->>>>>>> migration
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 /* ---- source ---- */

@@ -24,31 +24,6 @@ static const char *const event_names[] = {
 };
 static_assert(VHCA_ARRAY_SIZE(event_names) == MIG_EVENT_COUNT, "every event has a name");
 
-<<<<<<< HEAD
-static const char *const mode_names[] = {
-	[VHCA_MIG_MODE_MANAGED] = "managed",
-	[VHCA_MIG_MODE_EXTERNAL] = "external",
-	[VHCA_MIG_MODE_PARK] = "park",
-};
-static_assert(VHCA_ARRAY_SIZE(mode_names) == VHCA_MIG_MODE_COUNT, "every mode has a name");
-
-const char *vhca_mig_mode_to_string(enum vhca_mig_mode mode)
-{
-	return mode_names[mode];
-}
-
-int vhca_mig_mode_parse(const char *word, enum vhca_mig_mode *ret)
-{
-	int i = vhca_word_find(mode_names, VHCA_ARRAY_SIZE(mode_names), word);
-
-	if (i < 0)
-		return i;
-	*ret = (enum vhca_mig_mode)i;
-	return 0;
-}
-
-=======
->>>>>>> migration
 const char *mig_event_to_string(enum mig_event event)
 {
 	return event_names[event];
