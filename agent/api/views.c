@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/json.h"
+#include "agent/api/views.h"
 
 #include <string.h>
 
@@ -37,7 +37,7 @@ static struct json_object *view_capabilities(const struct vhca_hca *hca)
 	return o;
 }
 
-struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_since_ms)
+struct json_object *api_view_hca(const struct vhca_hca *hca, uint64_t busy_since_ms)
 {
 	struct json_object *o = json_object_new_object(), *ports = json_object_new_array();
 
@@ -109,7 +109,7 @@ static uint64_t guid_of(const struct vhca_claim *c)
 	return c && !vhca_guid_is_stand_in(c->identity.guid) ? c->identity.guid : VHCA_GUID_NONE;
 }
 
-struct json_object *vhca_view_vf(const struct vhca_vf *vf)
+struct json_object *api_view_vf(const struct vhca_vf *vf)
 {
 	struct json_object *o = json_object_new_object();
 	enum vhca_effect effect = vhca_vf_effect(vf);
@@ -148,7 +148,7 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	return o;
 }
 
-struct json_object *vhca_view_claim(const struct vhca_claim *c)
+struct json_object *api_view_claim(const struct vhca_claim *c)
 {
 	static const char *const told[] = {"not_yet", "accepted", "unreachable", "refused",
 					   "superseded"};
@@ -171,6 +171,17 @@ struct json_object *vhca_view_claim(const struct vhca_claim *c)
 	vhca_json_add_string(o, "sm_reason", c->told_reason[0] ? c->told_reason : NULL);
 	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
 	return o;
+}
+
+struct json_object *api_view_claims(const struct vhca_model *m, const struct vhca_uuid *domain)
+{
+	struct json_object *list = json_object_new_array();
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &m->claims, link)
+		if (!domain || vhca_uuid_equal(&c->domain, domain))
+			json_object_array_add(list, api_view_claim(c));
+	return list;
 }
 
 static const char *problem_of(const struct vhca_domain *dom, const char *name)
@@ -222,7 +233,7 @@ static struct json_object *view_attachment(const struct vhca_claim *c)
 	return o;
 }
 
-struct json_object *vhca_view_domain(struct vhca_model *m, struct vhca_domain *dom)
+struct json_object *api_view_domain(struct vhca_model *m, struct vhca_domain *dom)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
 	char problem[VHCA_REASON_MAX];

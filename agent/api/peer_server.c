@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/api/claims.h"
+#include "agent/api/body.h"
 #include "agent/api/pending.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
@@ -183,7 +183,7 @@ static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 	(void)vhca_strcpy(ret->vf.name, sizeof(ret->vf.name), name);	   /* valid names */
 	(void)vhca_strcpy(ret->vf.fabric, sizeof(ret->vf.fabric), fabric); /* fit */
 	ret->lenient = true;
-	return vhca_api_parse_place(o, &ret->vf, err);
+	return api_parse_place(o, &ret->vf, err);
 }
 
 static int parse_vf(struct json_object *o, const struct vhca_mig_offer *offer,
