@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The second half of the walk: the port, the subnet manager, partitions. */
-#include "agent/explain/explain_int.h"
+#include "agent/explain/fabric.h"
+
 #include "common/base/cleanup.h"
 
 /*
