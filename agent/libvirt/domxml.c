@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/domxml.h"
 
-#include "agent/libvirt/domxml_int.h"
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 #include "common/base/cleanup.h"
 
 #include <errno.h>
@@ -111,38 +110,14 @@ static int read_head(const xmlNode *root, struct vhca_dom_info *info, struct vhc
 
 static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
 {
-	const char *wrong = domxml_memory(root, &info->memory);
+	const char *wrong = domxml_read_memory(root, &info->memory);
 
-	domxml_cpus(root, &info->cpus);
+	domxml_read_cpus(root, &info->cpus);
 
 	return wrong ? bad_xml(err, info->name, wrong) : 0;
 }
 
 /* ---- PCI host devices ---- */
-
-int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
-{
-	uint32_t domain = 0, bus, slot, function;
-	int r = domxml_attribute_u32(node, "domain", UINT16_MAX, &domain);
-
-	if ((r < 0 && r != -ENOENT) || domxml_attribute_u32(node, "bus", 0xff, &bus) < 0 ||
-	    domxml_attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
-	    domxml_attribute_u32(node, "function", 7, &function) < 0)
-		return -EINVAL;
-	*ret = (struct vhca_bdf){.domain = (uint16_t)domain,
-				 .bus = (uint8_t)bus,
-				 .dev = (uint8_t)slot,
-				 .fn = (uint8_t)function};
-	return 0;
-}
-
-/* The device's place in the guest; NULL if it has none, or none on PCI. */
-const xmlNode *domxml_guest_address(const xmlNode *device)
-{
-	const xmlNode *address = domxml_child_element(device, "address");
-
-	return address && domxml_attribute_is(address, "type", "pci") ? address : NULL;
-}
 
 static bool is_pci_hostdev(const xmlNode *node)
 {

@@ -3,7 +3,7 @@
  * The guest's PCI buses, as libvirt describes them: which root ports are spare, and how one gets to
  * a device.
  */
-#include "agent/libvirt/domxml_int.h"
+#include "agent/libvirt/domxml_parts.h"
 
 #define BUS_COUNT 256
 

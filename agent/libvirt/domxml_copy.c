@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/libvirt/domxml_int.h"
+#include "agent/libvirt/domxml_parts.h"
 
 static bool is_shmem_of_others(const xmlNode *node)
 {

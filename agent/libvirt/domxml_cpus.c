@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Where a guest's vCPUs may run. */
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 
 static bool add_set(const xmlNode *node, struct vhca_cpus *set)
 {
@@ -22,7 +22,7 @@ static uint32_t count_vcpus(const xmlNode *vcpu)
 	return text && !vhca_parse_u32((const char *)text, 10, VHCA_CPUS_MAX, &n) ? n : 0;
 }
 
-void domxml_cpus(const xmlNode *root, struct vhca_cpus *ret)
+void domxml_read_cpus(const xmlNode *root, struct vhca_cpus *ret)
 {
 	const xmlNode *tune = domxml_child_element(root, "cputune");
 	const xmlNode *vcpu = domxml_child_element(root, "vcpu");

@@ -2,7 +2,7 @@
 /* How much memory a guest has, and of which pages. */
 #include <string.h>
 
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 
 /* libvirt writes KiB whatever the unit was at definition. */
 static bool is_in_kib(const xmlNode *node)
@@ -92,7 +92,7 @@ static void read_node(const xmlNode *root, struct vhca_guest_memory *ret)
 						   &ret->node) == 0;
 }
 
-const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret)
+const char *domxml_read_memory(const xmlNode *root, struct vhca_guest_memory *ret)
 {
 	if (!read_kib(root, "memory", &ret->kib))
 		return "<memory>: not a number of KiB";
