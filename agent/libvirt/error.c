@@ -12,8 +12,10 @@
 
 #include <libvirt/virterror.h>
 
-#define UNKNOWN	    "libvirt"
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
+
+/* The code of what we do not know. */
+static const char unknown[] = "libvirt";
 
 /* First match wins: texts before the catch-all of their code. */
 static const struct vhca_virt_class classes[] = {
@@ -146,15 +148,9 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_ACCESS_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_OPERATION_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_NO_MEMORY, {NULL}, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, true, NULL},
-	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, "libvirt", EOPNOTSUPP, false, NULL},
-	{VIR_ERR_OPERATION_UNSUPPORTED,
-	 {NULL},
-	 VHCA_ERR_DEVICE,
-	 "libvirt",
-	 EOPNOTSUPP,
-	 false,
-	 NULL},
-	{-1, {NULL}, VHCA_ERR_DEVICE, UNKNOWN, EIO, false, NULL},
+	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
+	{VIR_ERR_OPERATION_UNSUPPORTED, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
+	{-1, {NULL}, VHCA_ERR_DEVICE, unknown, EIO, false, NULL},
 };
 
 #define FAILED	  VHCA_ERR_CONFLICT, "migration_failed", EIO, false
@@ -307,6 +303,11 @@ static int set_error(struct vhca_error *err, const struct vhca_virt_class *c, co
 	return -c->errnum;
 }
 
+bool vhca_virt_has_no_job(void)
+{
+	return strstr(virGetLastErrorMessage(), "no job is active") != NULL;
+}
+
 int vhca_virt_error(struct vhca_error *err, const char *what)
 {
 	const virError *last = virGetLastError();
@@ -325,7 +326,7 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
 	if (!message)
 		return vhca_error_no_memory(err, what);
 	/* Asked last: it forgets the last error. */
-	if (strcmp(c->word, UNKNOWN) == 0 && virConnectIsAlive(conn) == 0)
+	if (c->word == unknown && virConnectIsAlive(conn) == 0)
 		c = &unanswered;
 	return set_error(err, c, what, message);
 }

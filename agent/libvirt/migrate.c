@@ -117,7 +117,7 @@ int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struc
 	if (r < 0)
 		return r;
 	(void)snprintf(what, sizeof(what), "domain %.60s: abort job", virDomainGetName(dom));
-	if (virDomainAbortJob(dom) == 0 || strstr(virGetLastErrorMessage(), "no job is active"))
+	if (virDomainAbortJob(dom) == 0 || vhca_virt_has_no_job())
 		return 0;
 	return vhca_virt_call_error(err, what, conn);
 }
