@@ -11,13 +11,6 @@
 #include "common/base/file.h"
 #include "common/http/json.h"
 
-/* Free, unless it has gone. */
-static void add_released(struct json_object *body, const struct vhca_vf *vf)
-{
-	vhca_json_add_string(body, "state", vhca_vf_state_to_string(vf->state));
-	vhca_json_add_string(body, "reason", vf->reason[0] ? vf->reason : NULL);
-}
-
 static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
 	const struct vhca_pending *p = arg;
@@ -30,18 +23,9 @@ static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca
 	body = claim ? api_view_claim(claim) : json_object_new_object();
 	if (claim)
 		vhca_json_add(body, "vf", api_view_vf(claim->vf));
-	else
-		add_released(body, p->vf);
+	else /* free, unless it has gone */
+		api_add_vf_state(body, p->vf);
 	vhca_pending_reply(arg, body);
-}
-
-static int set_text(char *dst, size_t size, const char *key, const char *value,
-		    struct vhca_error *err)
-{
-	if (vhca_strcpy(dst, size, value) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
-				      "body: %s", key);
-	return 0;
 }
 
 static int parse_names(const char *name, const char *fabric, struct vhca_vf_request *ret,
@@ -55,16 +39,6 @@ static int parse_names(const char *name, const char *fabric, struct vhca_vf_requ
 				      "fabric \"%.40s\": no valid name", fabric);
 	(void)vhca_strcpy(ret->name, sizeof(ret->name), name);	     /* valid names */
 	(void)vhca_strcpy(ret->fabric, sizeof(ret->fabric), fabric); /* fit */
-	return 0;
-}
-
-static int parse_guid(const char *guid, uint64_t *ret, struct vhca_error *err)
-{
-	if (guid && vhca_guid_wish_parse(guid, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
-				      "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
-				      "nor mac: and a unicast MAC address",
-				      guid);
 	return 0;
 }
 
@@ -85,11 +59,17 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 		r = vhca_json_opt_string(body, "fabric", &fabric, err);
 	if (!r)
 		r = parse_names(name, fabric, ret, err);
-	if (!r)
-		r = set_text(ret->partition, sizeof(ret->partition), "partition", partition, err);
+	if (!r && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
+				   "body: partition");
 	if (!r)
 		r = api_parse_place(body, ret, err);
-	return r < 0 ? r : parse_guid(guid, &ret->guid, err);
+	if (!r && guid && vhca_guid_wish_parse(guid, &ret->guid) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
+				   "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
+				   "nor mac: and a unicast MAC address",
+				   guid);
+	return r;
 }
 
 static void submit_claim(void *ctx, struct vhca_http_request *req,

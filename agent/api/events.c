@@ -29,14 +29,6 @@ struct vhca_api_polls {
 	struct vhca_timer *wake; /* answers from the loop, not from where the event happened */
 };
 
-static void free_poll(struct poll *p)
-{
-	TAILQ_REMOVE(&p->all->list, p, link);
-	p->all->n--;
-	vhca_timer_free(p->timer);
-	free(p);
-}
-
 static void reply_events(struct vhca_http_request *req, const struct vhca_events *events,
 			 uint64_t since)
 {
@@ -53,7 +45,10 @@ static void answer_poll(struct poll *p)
 {
 	reply_events(p->req, p->all->events, p->since);
 	vhca_http_loop_kick(p->all->adapter);
-	free_poll(p);
+	TAILQ_REMOVE(&p->all->list, p, link);
+	p->all->n--;
+	vhca_timer_free(p->timer);
+	free(p);
 }
 
 static void on_poll_timer(void *arg)

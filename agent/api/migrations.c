@@ -5,19 +5,10 @@
 
 #include "agent/api/body.h"
 #include "agent/api/context.h"
+#include "agent/api/views.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
-
-static struct json_object *view_vf(const struct vhca_claim *c)
-{
-	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
-	struct json_object *o = vhca_mig_vf_to_json(&vf);
-
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_bool(o, "away", c->away);
-	return o;
-}
 
 /* Times of the steps that were taken; the one under way counts up. */
 static struct json_object *view_steps(const struct vhca_mig *m)
@@ -105,9 +96,14 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 	vhca_json_add(o, "blackout_us", view_times(m));
 	view_waiting(o, api_args(ctx)->conf, m);
 	/* A claim that ends is no longer one of the guest's: what it lacks is nobody's trouble. */
-	while ((c = vhca_migration_claim(m, c)))
-		if (!c->ending)
-			json_object_array_add(vfs, view_vf(c));
+	while ((c = vhca_migration_claim(m, c))) {
+		struct json_object *vf = c->ending ? NULL : api_view_moving_vf(c);
+
+		if (!vf)
+			continue;
+		vhca_json_add_bool(vf, "away", c->away);
+		json_object_array_add(vfs, vf);
+	}
 	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)
 		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
 	vhca_json_add(o, "copy",

@@ -21,23 +21,12 @@ static struct json_object *count_states(struct vhca_model *m)
 	return o;
 }
 
-static struct json_object *view_sm(const struct vhca_api_args *a)
-{
-	struct json_object *o = json_object_new_object();
-
-	vhca_json_add_string(o, "backend", a->sm->name);
-	vhca_json_add_bool(o, "fenced", a->sm->fenced);
-	vhca_json_add_bool(o, "reachable", vhca_outbox_reachable(a->outbox));
-	vhca_json_add_u64(o, "pending", vhca_outbox_pending(a->outbox));
-	return o;
-}
-
 void api_get_node(void *ctx, struct vhca_http_request *req)
 {
 	const struct api_context *api = ctx;
 	const struct vhca_api_args *a = &api->args;
 	struct json_object *o = json_object_new_object(), *virt = json_object_new_object(),
-			   *loop = json_object_new_object();
+			   *sm = json_object_new_object(), *loop = json_object_new_object();
 	struct vhca_error disk = VHCA_ERROR_INIT;
 
 	vhca_json_add_string(o, "node_name", a->conf->node_name);
@@ -49,7 +38,11 @@ void api_get_node(void *ctx, struct vhca_http_request *req)
 	vhca_json_add_bool(virt, "connected", a->virt && vhca_virt_connected(a->virt));
 	vhca_json_add_bool(virt, "synced", vhca_engine_virt_synced(a->engine));
 	vhca_json_add(o, "libvirt", virt);
-	vhca_json_add(o, "sm", view_sm(a));
+	vhca_json_add_string(sm, "backend", a->sm->name);
+	vhca_json_add_bool(sm, "fenced", a->sm->fenced);
+	vhca_json_add_bool(sm, "reachable", vhca_outbox_reachable(a->outbox));
+	vhca_json_add_u64(sm, "pending", vhca_outbox_pending(a->outbox));
+	vhca_json_add(o, "sm", sm);
 	vhca_json_add_u64(loop, "max_callback_us", vhca_loop_max_callback_us(a->loop));
 	vhca_json_add_u64(loop, "blocking_calls", vhca_role_violations());
 	vhca_json_add(o, "loop", loop);

@@ -8,6 +8,7 @@
 
 #include "agent/api/body.h"
 #include "agent/api/pending.h"
+#include "agent/api/views.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/log.h"
@@ -24,16 +25,6 @@ struct vhca_peer_api {
 
 /* ---- views ---- */
 
-static struct json_object *view_vf(const struct vhca_claim *c)
-{
-	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
-	struct json_object *o = vhca_mig_vf_to_json(&vf);
-
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
-	return o;
-}
-
 static struct json_object *view(const struct vhca_mig *m)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
@@ -43,8 +34,12 @@ static struct json_object *view(const struct vhca_mig *m)
 	vhca_json_add_string(o, "state", vhca_mig_state_to_string(m->state));
 	vhca_json_add_bool(o, "attached", vhca_migration_attached(m));
 	vhca_json_add_bool(o, "begun", vhca_migration_begun(m));
-	while ((c = vhca_migration_claim(m, c)))
-		json_object_array_add(vfs, view_vf(c));
+	while ((c = vhca_migration_claim(m, c))) {
+		struct json_object *vf = api_view_moving_vf(c);
+
+		vhca_json_add_string(vf, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
+		json_object_array_add(vfs, vf);
+	}
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }

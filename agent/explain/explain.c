@@ -254,20 +254,15 @@ static void check_link_policy(const struct explain_look *l, struct vhca_finding 
 
 /* ---- the guest ---- */
 
-static bool is_unreadable(const struct explain_look *l)
+static void check_attached(const struct explain_look *l, struct vhca_finding *f)
 {
 	const struct vhca_domain *dom = vhca_model_domain(l->ex->model, &l->claim->domain);
 
-	return dom && dom->unreadable.kind;
-}
-
-static void check_attached(const struct explain_look *l, struct vhca_finding *f)
-{
 	if (!l->ex->virt_synced) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "libvirt is not connected: who runs is not known");
 		explain_fix(f, "systemctl status libvirtd");
-	} else if (is_unreadable(l)) {
+	} else if (dom && dom->unreadable.kind) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "domain %s cannot be read: whether it has the VF is not known",
 			    l->claim->domain_name);
@@ -356,14 +351,6 @@ void vhca_explain_vf(const struct vhca_explain *ex, const struct vhca_vf *vf,
 
 /* ---- what a domain asks for ---- */
 
-static const struct vhca_error *problem_of(const struct vhca_domain *dom, const char *name)
-{
-	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
-			return &dom->requests[i].problem;
-	return NULL;
-}
-
 static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
 {
 	explain_say(f, VHCA_FINDING_WARNING, "%s", c->differs.msg);
@@ -374,7 +361,7 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			  const struct vhca_vf_request *want, struct vhca_finding *f)
 {
 	const struct vhca_claim *c = vhca_model_claim_of(ex->model, &dom->info->uuid, want->name);
-	const struct vhca_error *problem = problem_of(dom, want->name);
+	const struct vhca_error *problem = vhca_domain_problem(dom, want->name);
 
 	if (c && c->differs.kind) {
 		say_differs(c, f);
