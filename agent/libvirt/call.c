@@ -216,13 +216,6 @@ static int find_attached(const struct vhca_dom_info *info, const struct vhca_dom
 }
 
 /* libvirt says that it found no slot; the domain's figures say what to do about it. */
-static void add_port_figures(const struct vhca_dom_info *info, int rc, struct vhca_error *err)
-{
-	if (rc == -ENOSPC)
-		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
-				  info->root_ports, info->free_root_ports);
-}
-
 int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
 			  struct vhca_error *err)
@@ -252,7 +245,9 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,
 		       VHCA_BDF_STR(dev->host), dev->alias);
 	r = vhca_virt_call_error(err, what, conn);
-	add_port_figures(info, r, err);
+	if (r == -ENOSPC)
+		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
+				  info->root_ports, info->free_root_ports);
 	return r;
 }
 

@@ -331,15 +331,6 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
 	return set_error(err, c, what, message);
 }
 
-/* libvirt puts the whole command line of the hook, with its environment, before what it said. */
-static char *words_of_hook(char *message)
-{
-	char *status = strstr(message, "exit status ");
-	char *words = status ? strstr(status, ": ") : NULL;
-
-	return words && words[2] ? words + 2 : message;
-}
-
 /* One line: hooks and QEMU write as many as they like. */
 static void flatten(char *text)
 {
@@ -356,13 +347,15 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	VHCA_AUTO_FREE char *message = strdup(virGetLastErrorMessage());
 	int code = virGetLastErrorCode();
 	const struct vhca_virt_class *c = vhca_virt_classify_migration(code, message);
-	char *words = message;
+	char *status, *words;
 
 	if (!message)
 		return vhca_error_no_memory(err, what);
 	flatten(message);
-	if (code == VIR_ERR_HOOK_SCRIPT_FAILED)
-		words = words_of_hook(message);
+	/* libvirt puts the hook's whole command line, with its environment, before its words. */
+	status = code == VIR_ERR_HOOK_SCRIPT_FAILED ? strstr(message, "exit status ") : NULL;
+	words = status ? strstr(status, ": ") : NULL;
+	words = words && words[2] ? words + 2 : message;
 	/* Asked last: it forgets the last error. */
 	if (virConnectIsAlive(conn) == 0)
 		c = &connection_lost;
