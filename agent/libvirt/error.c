@@ -12,6 +12,7 @@
 
 #include <libvirt/virterror.h>
 
+#define DOMAIN_GONE VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
 
 /* The code of what we do not know. */
@@ -19,14 +20,8 @@ static const char unknown[] = "libvirt";
 
 /* First match wins: texts before the catch-all of their code. */
 static const struct vhca_virt_class classes[] = {
-	{VIR_ERR_NO_DOMAIN, {NULL}, VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL},
-	{VIR_ERR_OPERATION_INVALID,
-	 {"domain is not running"},
-	 VHCA_ERR_NOT_FOUND,
-	 "domain_gone",
-	 ENOENT,
-	 false,
-	 NULL},
+	{VIR_ERR_NO_DOMAIN, {NULL}, DOMAIN_GONE},
+	{VIR_ERR_OPERATION_INVALID, {"domain is not running"}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID,
 	 {"is in use by"},
 	 VHCA_ERR_CONFLICT,
@@ -180,13 +175,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	 EBUSY,
 	 true,
 	 "another operation on the domain has to end first"},
-	{VIR_ERR_OPERATION_INVALID,
-	 {"domain is not running"},
-	 VHCA_ERR_NOT_FOUND,
-	 "domain_gone",
-	 ENOENT,
-	 false,
-	 NULL},
+	{VIR_ERR_OPERATION_INVALID, {"domain is not running"}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID,
 	 {"cannot migrate domain"},
 	 VHCA_ERR_CONFLICT,
