@@ -87,8 +87,8 @@ int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct
 	if (!r)
 		r = give_to_group(path, args->conf->api_group, err);
 	if (!r && (vhca_http_loop_attach(args->loop, api->server, &api->context.adapter) < 0 ||
-		   vhca_api_polls_new(args->loop, args->events, api->context.adapter,
-				      &api->context.polls) < 0))
+		   api_polls_new(args->loop, args->events, api->context.adapter,
+				 &api->context.polls) < 0))
 		r = vhca_error_no_memory(err, "API");
 	if (r < 0) {
 		vhca_api_free(api);
@@ -102,7 +102,7 @@ struct vhca_api *vhca_api_free(struct vhca_api *api)
 {
 	if (!api)
 		return NULL;
-	vhca_api_polls_free(api->context.polls);
+	api_polls_free(api->context.polls);
 	vhca_http_loop_detach(api->context.adapter);
 	vhca_http_server_free(api->server);
 	free(api);

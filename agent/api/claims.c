@@ -13,11 +13,11 @@
 
 static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
-	const struct vhca_pending *p = arg;
+	const struct api_pending *p = arg;
 	struct json_object *body;
 
 	if (err) {
-		vhca_pending_refuse(arg, err);
+		api_pending_refuse(arg, err);
 		return;
 	}
 	body = claim ? api_view_claim(claim) : json_object_new_object();
@@ -25,7 +25,7 @@ static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca
 		vhca_json_add(body, "vf", api_view_vf(claim->vf));
 	else /* free, unless it has gone */
 		api_add_vf_state(body, p->vf);
-	vhca_pending_reply(arg, body);
+	api_pending_reply(arg, body);
 }
 
 static int parse_names(const char *name, const char *fabric, struct vhca_vf_request *ret,
@@ -75,7 +75,7 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 static void submit_claim(void *ctx, struct vhca_http_request *req,
 			 const struct vhca_claim_request *want, unsigned int status)
 {
-	struct vhca_pending *p = api_pend(ctx, req);
+	struct api_pending *p = api_pend(ctx, req);
 
 	if (!p)
 		return;
@@ -142,7 +142,7 @@ void api_post_claims(void *ctx, struct vhca_http_request *req)
 static void release(void *ctx, struct vhca_http_request *req, struct vhca_claim *claim,
 		    bool forbid_attached)
 {
-	struct vhca_pending *p = api_pend(ctx, req);
+	struct api_pending *p = api_pend(ctx, req);
 
 	if (!p)
 		return;

@@ -19,9 +19,9 @@ struct vhca_model *api_model(const void *ctx)
 
 /* ---- replies ---- */
 
-struct vhca_pending *api_pend(void *ctx, struct vhca_http_request *req)
+struct api_pending *api_pend(void *ctx, struct vhca_http_request *req)
 {
-	return vhca_pending_new(ctx, req, ((struct api_context *)ctx)->adapter);
+	return api_pending_new(ctx, req, ((struct api_context *)ctx)->adapter);
 }
 
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list)

@@ -30,7 +30,7 @@ struct api_context {
 	struct vhca_api_args args;
 	uint64_t started_ms;
 	struct vhca_http_loop_server *adapter;
-	struct vhca_api_polls *polls;
+	struct api_polls *polls;
 };
 
 /* Each ctx is a struct api_context. */
@@ -38,7 +38,7 @@ const struct vhca_api_args *api_args(const void *ctx); /* borrowed */
 struct vhca_model *api_model(const void *ctx);	       /* the engine's */
 
 /* For a reply that is given later than in its handler. NULL: req has been answered. */
-struct vhca_pending *api_pend(void *ctx, struct vhca_http_request *req);
+struct api_pending *api_pend(void *ctx, struct vhca_http_request *req);
 /* 200 with {key: list}; list is consumed. */
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
 

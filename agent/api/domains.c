@@ -43,24 +43,24 @@ void api_get_domain(void *ctx, struct vhca_http_request *req)
 
 static void on_adopted(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
-	struct vhca_pending *p = arg;
+	struct api_pending *p = arg;
 	struct json_object *body;
 
 	(void)claim;
 	if (err) {
-		vhca_pending_refuse(p, err);
+		api_pending_refuse(p, err);
 		return;
 	}
 	body = json_object_new_object();
 	vhca_json_add(body, "claims", api_view_claims(api_model(p->ctx), &p->domain));
-	vhca_pending_reply(p, body);
+	api_pending_reply(p, body);
 }
 
 void api_post_adopt(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_claim_request found = {0};
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_pending *p;
+	struct api_pending *p;
 
 	if (api_find_domain(ctx, vhca_http_param(req, 0), &found, &err) < 0) {
 		vhca_http_reply_error(req, &err);

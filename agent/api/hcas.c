@@ -34,23 +34,23 @@ void api_get_hca(void *ctx, struct vhca_http_request *req)
 static void on_forgotten(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
 	struct json_object *body;
-	struct vhca_pending *p = arg;
+	struct api_pending *p = arg;
 
 	(void)claim;
 	if (err) {
-		vhca_pending_refuse(p, err);
+		api_pending_refuse(p, err);
 		return;
 	}
 	body = json_object_new_object();
 	vhca_json_add_string(body, "bdf", vhca_http_param(p->req, 0));
-	vhca_pending_reply(p, body);
+	api_pending_reply(p, body);
 }
 
 void api_delete_hca(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_hca *hca = api_find_hca(ctx, vhca_http_param(req, 0), &err);
-	struct vhca_pending *p;
+	struct api_pending *p;
 
 	if (!hca) {
 		vhca_http_reply_error(req, &err);

@@ -60,7 +60,7 @@ void api_get_outbox(void *ctx, struct vhca_http_request *req)
 
 void api_get_events(void *ctx, struct vhca_http_request *req)
 {
-	vhca_api_polls_answer(((struct api_context *)ctx)->polls, req);
+	api_polls_answer(((struct api_context *)ctx)->polls, req);
 }
 
 void api_get_healthz(void *ctx, struct vhca_http_request *req)
@@ -89,19 +89,19 @@ static void on_reloaded(void *arg, const struct vhca_error *err)
 	struct json_object *body;
 
 	if (err) {
-		vhca_pending_refuse(arg, err);
+		api_pending_refuse(arg, err);
 		return;
 	}
 	body = json_object_new_object();
 	vhca_json_add_string(body, "status", "reloaded");
-	vhca_pending_reply(arg, body);
+	api_pending_reply(arg, body);
 }
 
 void api_post_reload(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_pending *p = api_pend(ctx, req);
+	struct api_pending *p = api_pend(ctx, req);
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (p && vhca_reload_begin(api_args(ctx)->reload, on_reloaded, p, &err) < 0)
-		vhca_pending_refuse(p, &err);
+		api_pending_refuse(p, &err);
 }

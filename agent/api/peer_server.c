@@ -47,14 +47,14 @@ static struct json_object *view(const struct vhca_mig *m)
 static void on_done(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	if (err)
-		vhca_pending_refuse(arg, err);
+		api_pending_refuse(arg, err);
 	else
-		vhca_pending_reply(arg, view(m));
+		api_pending_reply(arg, view(m));
 }
 
-static struct vhca_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
+static struct api_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
 {
-	return vhca_pending_new(api, req, api->adapter);
+	return api_pending_new(api, req, api->adapter);
 }
 
 /* ---- who asks ---- */
@@ -260,7 +260,7 @@ static int parse_offer(struct json_object *body, struct vhca_mig_offer *ret, str
 /* An offer that waits for what the host says of its memory. */
 struct look {
 	struct vhca_peer_api *api;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	struct vhca_mig_offer offer;
 };
 
@@ -287,7 +287,7 @@ static void on_room(void *arg, const struct vhca_memory_room *room, const struct
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (check_room(look, room, unread, &err) < 0)
-		vhca_pending_refuse(look->p, &err);
+		api_pending_refuse(look->p, &err);
 	else
 		vhca_migrations_offer(look->api->ms, &look->offer, on_done, look->p);
 }
@@ -299,7 +299,7 @@ static bool needs_a_look(const struct vhca_peer_api *api, const struct vhca_mig_
 	       !vhca_migrations_find(api->ms, &offer->id);
 }
 
-static void take_offer(struct vhca_peer_api *api, struct vhca_pending *p,
+static void take_offer(struct vhca_peer_api *api, struct api_pending *p,
 		       const struct vhca_mig_offer *offer)
 {
 	struct look *look = needs_a_look(api, offer) ? calloc(1, sizeof(*look)) : NULL;
@@ -320,7 +320,7 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 	VHCA_AUTO_FREE struct vhca_mig_offer *offer = calloc(1, sizeof(*offer));
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	int r = offer ? parse_id(req, &offer->id, &err) : vhca_error_no_memory(&err, "request");
 
 	if (!r)
@@ -381,7 +381,7 @@ static void post_handover(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	unsigned int n = 0;
 	int r = parse_id(req, &id, &err);
 
@@ -403,7 +403,7 @@ static void post_abort(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct vhca_pending *p;
+	struct api_pending *p;
 
 	if (parse_id(req, &id, &err) < 0 || check_offerer(api, req, &id, &err) < 0) {
 		vhca_http_reply_error(req, &err);
