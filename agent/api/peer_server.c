@@ -292,17 +292,14 @@ static void on_room(void *arg, const struct vhca_memory_room *room, const struct
 		vhca_migrations_offer(look->api->ms, &look->offer, on_done, look->p);
 }
 
-/* One that is known already was checked, and its guest may be here by now. */
-static bool needs_a_look(const struct vhca_peer_api *api, const struct vhca_mig_offer *offer)
-{
-	return api->memory && offer->memory.kib && offer->memory.pages != VHCA_PAGES_MIXED &&
-	       !vhca_migrations_find(api->ms, &offer->id);
-}
-
 static void take_offer(struct vhca_peer_api *api, struct api_pending *p,
 		       const struct vhca_mig_offer *offer)
 {
-	struct look *look = needs_a_look(api, offer) ? calloc(1, sizeof(*look)) : NULL;
+	/* One that is known already was checked, and its guest may be here by now. */
+	bool unchecked = api->memory && offer->memory.kib &&
+			 offer->memory.pages != VHCA_PAGES_MIXED &&
+			 !vhca_migrations_find(api->ms, &offer->id);
+	struct look *look = unchecked ? calloc(1, sizeof(*look)) : NULL;
 
 	if (look) {
 		*look = (struct look){.api = api, .p = p, .offer = *offer};
