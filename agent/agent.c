@@ -16,7 +16,7 @@
 #include "agent/host/host.h"
 #include "agent/state/journal.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "agent/api/configuration.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"

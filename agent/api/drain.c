@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/drain.h"
+#include "agent/api/handlers.h"
 
 #include <errno.h>
 
-#include "agent/api/api.h"
+#include "agent/api/context.h"
 #include "common/base/codes.h"
 #include "common/http/json.h"
 
@@ -55,14 +55,14 @@ static int parse(struct json_object *body, const char *ret[static VHCA_CONF_PEER
 	return -EINVAL;
 }
 
-void vhca_api_get_drain(void *ctx, struct vhca_http_request *req)
+void api_get_drain(void *ctx, struct vhca_http_request *req)
 {
-	vhca_http_reply(req, 200, vhca_drain_view(vhca_api_args_of(ctx)->drain));
+	vhca_http_reply(req, 200, vhca_drain_view(api_args(ctx)->drain));
 }
 
-void vhca_api_post_drain(void *ctx, struct vhca_http_request *req)
+void api_post_drain(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_drain *drain = vhca_api_args_of(ctx)->drain;
+	struct vhca_drain *drain = api_args(ctx)->drain;
 	const char *peers[VHCA_CONF_PEERS_MAX];
 	struct vhca_error err = VHCA_ERROR_INIT;
 	unsigned int n = 0;
@@ -76,9 +76,9 @@ void vhca_api_post_drain(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply(req, 202, vhca_drain_view(drain));
 }
 
-void vhca_api_delete_drain(void *ctx, struct vhca_http_request *req)
+void api_delete_drain(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_drain *drain = vhca_api_args_of(ctx)->drain;
+	struct vhca_drain *drain = api_args(ctx)->drain;
 
 	vhca_drain_end(drain);
 	vhca_http_reply(req, 200, vhca_drain_view(drain));

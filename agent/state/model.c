@@ -274,6 +274,14 @@ struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *
 	return NULL;
 }
 
+const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
+			return &dom->requests[i].problem;
+	return NULL;
+}
+
 struct vhca_domain *vhca_model_add_domain(struct vhca_model *m)
 {
 	struct vhca_domain *d = calloc(1, sizeof(*d));

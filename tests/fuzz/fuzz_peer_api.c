@@ -11,7 +11,7 @@
 
 #include "agent/migration/list.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_AGENT_API_PEER_API_H
-#define VHCA_AGENT_API_PEER_API_H
+#ifndef VHCA_AGENT_API_PEER_SERVER_H
+#define VHCA_AGENT_API_PEER_SERVER_H
 /* What other agents may ask of this one, on the configured address only ([api] peer_listen). */
 #include "agent/host/memory.h"
 #include "agent/migration/migration.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/api/claims.h"
+#include "agent/api/body.h"
 #include "agent/api/pending.h"
+#include "agent/api/views.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/log.h"
@@ -24,16 +25,6 @@ struct vhca_peer_api {
 
 /* ---- views ---- */
 
-static struct json_object *view_vf(const struct vhca_claim *c)
-{
-	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
-	struct json_object *o = vhca_mig_vf_to_json(&vf);
-
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
-	return o;
-}
-
 static struct json_object *view(const struct vhca_mig *m)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
@@ -43,8 +34,12 @@ static struct json_object *view(const struct vhca_mig *m)
 	vhca_json_add_string(o, "state", vhca_mig_state_to_string(m->state));
 	vhca_json_add_bool(o, "attached", vhca_migration_attached(m));
 	vhca_json_add_bool(o, "begun", vhca_migration_begun(m));
-	while ((c = vhca_migration_claim(m, c)))
-		json_object_array_add(vfs, view_vf(c));
+	while ((c = vhca_migration_claim(m, c))) {
+		struct json_object *vf = api_view_moving_vf(c);
+
+		vhca_json_add_string(vf, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
+		json_object_array_add(vfs, vf);
+	}
 	vhca_json_add(o, "vfs", vfs);
 	return o;
 }
@@ -52,14 +47,14 @@ static struct json_object *view(const struct vhca_mig *m)
 static void on_done(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
 {
 	if (err)
-		vhca_pending_refuse(arg, err);
+		api_pending_refuse(arg, err);
 	else
-		vhca_pending_reply(arg, view(m));
+		api_pending_reply(arg, view(m));
 }
 
-static struct vhca_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
+static struct api_pending *pend(struct vhca_peer_api *api, struct vhca_http_request *req)
 {
-	return vhca_pending_new(api, req, api->adapter);
+	return api_pending_new(api, req, api->adapter);
 }
 
 /* ---- who asks ---- */
@@ -183,7 +178,7 @@ static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 	(void)vhca_strcpy(ret->vf.name, sizeof(ret->vf.name), name);	   /* valid names */
 	(void)vhca_strcpy(ret->vf.fabric, sizeof(ret->vf.fabric), fabric); /* fit */
 	ret->lenient = true;
-	return vhca_api_parse_place(o, &ret->vf, err);
+	return api_parse_place(o, &ret->vf, err);
 }
 
 static int parse_vf(struct json_object *o, const struct vhca_mig_offer *offer,
@@ -265,7 +260,7 @@ static int parse_offer(struct json_object *body, struct vhca_mig_offer *ret, str
 /* An offer that waits for what the host says of its memory. */
 struct look {
 	struct vhca_peer_api *api;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	struct vhca_mig_offer offer;
 };
 
@@ -292,22 +287,19 @@ static void on_room(void *arg, const struct vhca_memory_room *room, const struct
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (check_room(look, room, unread, &err) < 0)
-		vhca_pending_refuse(look->p, &err);
+		api_pending_refuse(look->p, &err);
 	else
 		vhca_migrations_offer(look->api->ms, &look->offer, on_done, look->p);
 }
 
-/* One that is known already was checked, and its guest may be here by now. */
-static bool needs_a_look(const struct vhca_peer_api *api, const struct vhca_mig_offer *offer)
-{
-	return api->memory && offer->memory.kib && offer->memory.pages != VHCA_PAGES_MIXED &&
-	       !vhca_migrations_find(api->ms, &offer->id);
-}
-
-static void take_offer(struct vhca_peer_api *api, struct vhca_pending *p,
+static void take_offer(struct vhca_peer_api *api, struct api_pending *p,
 		       const struct vhca_mig_offer *offer)
 {
-	struct look *look = needs_a_look(api, offer) ? calloc(1, sizeof(*look)) : NULL;
+	/* One that is known already was checked, and its guest may be here by now. */
+	bool unchecked = api->memory && offer->memory.kib &&
+			 offer->memory.pages != VHCA_PAGES_MIXED &&
+			 !vhca_migrations_find(api->ms, &offer->id);
+	struct look *look = unchecked ? calloc(1, sizeof(*look)) : NULL;
 
 	if (look) {
 		*look = (struct look){.api = api, .p = p, .offer = *offer};
@@ -325,7 +317,7 @@ static void put_claims(void *ctx, struct vhca_http_request *req)
 	VHCA_AUTO_FREE struct vhca_mig_offer *offer = calloc(1, sizeof(*offer));
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	int r = offer ? parse_id(req, &offer->id, &err) : vhca_error_no_memory(&err, "request");
 
 	if (!r)
@@ -386,7 +378,7 @@ static void post_handover(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct vhca_pending *p;
+	struct api_pending *p;
 	unsigned int n = 0;
 	int r = parse_id(req, &id, &err);
 
@@ -408,7 +400,7 @@ static void post_abort(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_peer_api *api = ctx;
 	struct vhca_uuid id;
-	struct vhca_pending *p;
+	struct api_pending *p;
 
 	if (parse_id(req, &id, &err) < 0 || check_offerer(api, req, &id, &err) < 0) {
 		vhca_http_reply_error(req, &err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/explain.h"
+#include "agent/api/handlers.h"
 
 #include <stdio.h>
 
-#include "agent/api/api.h"
+#include "agent/api/context.h"
 #include "agent/explain/explain.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
@@ -116,13 +116,13 @@ static struct json_object *view_vf(const struct vhca_api_args *a, const struct v
 	return o;
 }
 
-void vhca_api_explain_vf(void *ctx, struct vhca_http_request *req)
+void api_explain_vf(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	const struct vhca_vf *vf = vhca_api_find_vf(ctx, vhca_http_param(req, 0), &err);
+	const struct vhca_vf *vf = api_find_vf(ctx, vhca_http_param(req, 0), &err);
 
 	if (vf)
-		vhca_http_reply(req, 200, view_vf(vhca_api_args_of(ctx), vf, NULL));
+		vhca_http_reply(req, 200, view_vf(api_args(ctx), vf, NULL));
 	else
 		vhca_http_reply_error(req, &err);
 }
@@ -160,9 +160,9 @@ static void say_nothing_wanted(struct vhca_finding *f, const struct vhca_dom_inf
 		       info->name);
 }
 
-void vhca_api_explain_domain(void *ctx, struct vhca_http_request *req)
+void api_explain_domain(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_api_args *a = vhca_api_args_of(ctx);
+	const struct vhca_api_args *a = api_args(ctx);
 	struct vhca_finding findings[VHCA_EXPLAIN_REQUESTS];
 	struct vhca_explain ex = look_from(a, NULL);
 	struct vhca_claim_request found = {0};
@@ -172,7 +172,7 @@ void vhca_api_explain_domain(void *ctx, struct vhca_http_request *req)
 	struct verdict all = {0};
 	unsigned int n;
 
-	if (vhca_api_find_domain(ctx, vhca_http_param(req, 0), &found, &err) < 0) {
+	if (api_find_domain(ctx, vhca_http_param(req, 0), &found, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_AGENT_EXPLAIN_EXPLAIN_INT_H
-#define VHCA_AGENT_EXPLAIN_EXPLAIN_INT_H
-/*
- * Shared by explain.c (the walk; adapter, identity, guest) and fabric.c (port, SM,
- * partitions).
- */
+#ifndef VHCA_AGENT_EXPLAIN_FINDING_H
+#define VHCA_AGENT_EXPLAIN_FINDING_H
+/* What a check looks at, and how it says what it found. */
 #include "agent/explain/explain.h"
 
 /* One walk. */
@@ -23,11 +20,5 @@ void explain_say(struct vhca_finding *f, enum vhca_finding_status status, const 
 void explain_fix(struct vhca_finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 bool explain_is_mlx4(const struct explain_look *l); /* else mlx5 */
-
-/* ---- fabric.c: one check each ---- */
-void explain_port(const struct explain_look *l, struct vhca_finding *f);
-void explain_sm(const struct explain_look *l, struct vhca_finding *f);
-void explain_partition(const struct explain_look *l, struct vhca_finding *f);
-void explain_table(const struct explain_look *l, struct vhca_finding *f);
 
 #endif

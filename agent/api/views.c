@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/json.h"
+#include "agent/api/views.h"
 
-#include <string.h>
-
+#include "agent/migration/vfs.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 #include "conf/conf.h"
@@ -25,21 +24,11 @@ static struct json_object *view_port(const struct vhca_port_state *port)
 	return o;
 }
 
-/* What nobody should expect of the host: on mlx5 it has no P_Key map and does not see the grant. */
-static struct json_object *view_capabilities(const struct vhca_hca *hca)
+struct json_object *api_view_hca(const struct vhca_hca *hca, uint64_t busy_since_ms)
 {
+	struct json_object *o = json_object_new_object(), *able = json_object_new_object(),
+			   *ports = json_object_new_array();
 	const struct vhca_identity_ops *ops = vhca_hca_identity(hca);
-	struct json_object *o = json_object_new_object();
-
-	vhca_json_add_bool(o, "host_pkey_map", ops->host_pkey_map);
-	vhca_json_add_bool(o, "sees_grant", ops->sees_grant);
-	vhca_json_add_bool(o, "link_policy", ops->link_policy);
-	return o;
-}
-
-struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_since_ms)
-{
-	struct json_object *o = json_object_new_object(), *ports = json_object_new_array();
 
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(hca->facts.bdf));
 	vhca_json_add_bool(o, "present", hca->present);
@@ -63,7 +52,11 @@ struct json_object *vhca_view_hca(const struct vhca_hca *hca, uint64_t busy_sinc
 	vhca_json_add_u64(o, "port", hca->port);
 	vhca_json_add_u64(o, "want_port", hca->want_port);
 	vhca_json_add_string(o, "problem", hca->problem[0] ? hca->problem : NULL);
-	vhca_json_add(o, "capabilities", view_capabilities(hca));
+	/* What nobody should expect: on mlx5 the host has no P_Key map and sees no grant. */
+	vhca_json_add_bool(able, "host_pkey_map", ops->host_pkey_map);
+	vhca_json_add_bool(able, "sees_grant", ops->sees_grant);
+	vhca_json_add_bool(able, "link_policy", ops->link_policy);
+	vhca_json_add(o, "capabilities", able);
 	for (unsigned int i = 0; i < VHCA_PORTS_MAX; i++)
 		if (hca->ports[i].port)
 			json_object_array_add(ports, view_port(&hca->ports[i]));
@@ -109,7 +102,13 @@ static uint64_t guid_of(const struct vhca_claim *c)
 	return c && !vhca_guid_is_stand_in(c->identity.guid) ? c->identity.guid : VHCA_GUID_NONE;
 }
 
-struct json_object *vhca_view_vf(const struct vhca_vf *vf)
+void api_add_vf_state(struct json_object *o, const struct vhca_vf *vf)
+{
+	vhca_json_add_string(o, "state", vhca_vf_state_to_string(vf->state));
+	vhca_json_add_string(o, "reason", vf->reason[0] ? vf->reason : NULL);
+}
+
+struct json_object *api_view_vf(const struct vhca_vf *vf)
 {
 	struct json_object *o = json_object_new_object();
 	enum vhca_effect effect = vhca_vf_effect(vf);
@@ -128,10 +127,9 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	vhca_json_add_string(o, "driver", vf->driver[0] ? vf->driver : NULL);
 	vhca_json_add(o, "iommu_group",
 		      vf->iommu_group < 0 ? NULL : json_object_new_int(vf->iommu_group));
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(vf->state));
+	api_add_vf_state(o, vf);
 	vhca_json_add_u64(o, "since_ms", vf->since_ms);
 	vhca_json_add_string(o, "effect", effect ? vhca_effect_to_string(effect) : NULL);
-	vhca_json_add_string(o, "reason", vf->reason[0] ? vf->reason : NULL);
 	vhca_json_add_u64(o, "failures", vf->failures);
 	vhca_json_add_string(o, "domain", c ? c->domain_name : NULL);
 	vhca_json_add_string(o, "name", c ? c->name : NULL);
@@ -148,7 +146,16 @@ struct json_object *vhca_view_vf(const struct vhca_vf *vf)
 	return o;
 }
 
-struct json_object *vhca_view_claim(const struct vhca_claim *c)
+struct json_object *api_view_moving_vf(const struct vhca_claim *c)
+{
+	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
+	struct json_object *o = vhca_mig_vf_to_json(&vf);
+
+	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
+	return o;
+}
+
+struct json_object *api_view_claim(const struct vhca_claim *c)
 {
 	static const char *const told[] = {"not_yet", "accepted", "unreachable", "refused",
 					   "superseded"};
@@ -161,7 +168,7 @@ struct json_object *vhca_view_claim(const struct vhca_claim *c)
 	vhca_json_add_string(o, "fabric", c->fabric);
 	vhca_json_add_string(o, "way", vhca_way_to_string(c->way));
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
+	api_add_vf_state(o, c->vf);
 	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_u64(o, "epoch", c->epoch);
 	vhca_json_add_pkeys(o, "pkeys", c->identity.pkeys, c->identity.n_pkeys);
@@ -169,16 +176,18 @@ struct json_object *vhca_view_claim(const struct vhca_claim *c)
 	vhca_json_add_bool(o, "ending", c->ending);
 	vhca_json_add_string(o, "sm", told[c->told]);
 	vhca_json_add_string(o, "sm_reason", c->told_reason[0] ? c->told_reason : NULL);
-	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
 	return o;
 }
 
-static const char *problem_of(const struct vhca_domain *dom, const char *name)
+struct json_object *api_view_claims(const struct vhca_model *m, const struct vhca_uuid *domain)
 {
-	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
-			return dom->requests[i].problem.msg;
-	return NULL;
+	struct json_object *list = json_object_new_array();
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &m->claims, link)
+		if (!domain || vhca_uuid_equal(&c->domain, domain))
+			json_object_array_add(list, api_view_claim(c));
+	return list;
 }
 
 static const char *guid_wish(char buf[static VHCA_GUID_STRLEN], uint64_t guid)
@@ -194,6 +203,7 @@ static struct json_object *view_requests(const struct vhca_domain *dom)
 
 	for (unsigned int i = 0; i < dom->info->n_requests; i++) {
 		const struct vhca_vf_request *r = &dom->info->requests[i];
+		const struct vhca_error *problem = vhca_domain_problem(dom, r->name);
 		struct json_object *o = json_object_new_object();
 		char guid[VHCA_GUID_STRLEN];
 
@@ -201,7 +211,7 @@ static struct json_object *view_requests(const struct vhca_domain *dom)
 		vhca_json_add_string(o, "partition", r->partition);
 		vhca_json_add_string(o, "guid", guid_wish(guid, r->guid));
 		vhca_json_add_string(o, "fabric", r->fabric);
-		vhca_json_add_string(o, "problem", problem_of(dom, r->name));
+		vhca_json_add_string(o, "problem", problem ? problem->msg : NULL);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -213,16 +223,15 @@ static struct json_object *view_attachment(const struct vhca_claim *c)
 
 	vhca_json_add_string(o, "name", c->name);
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
+	api_add_vf_state(o, c->vf);
 	vhca_json_add_guid(o, "guid", guid_of(c));
 	vhca_json_add_bool(o, "granted", c->vf->granted);
 	vhca_json_add_string(o, "guest_address", c->has_guest ? VHCA_BDF_STR(c->guest) : NULL);
 	vhca_json_add_string(o, "problem", c->differs.kind ? c->differs.msg : NULL);
-	vhca_json_add_string(o, "reason", c->vf->reason[0] ? c->vf->reason : NULL);
 	return o;
 }
 
-struct json_object *vhca_view_domain(struct vhca_model *m, struct vhca_domain *dom)
+struct json_object *api_view_domain(struct vhca_model *m, struct vhca_domain *dom)
 {
 	struct json_object *o = json_object_new_object(), *vfs = json_object_new_array();
 	char problem[VHCA_REASON_MAX];
