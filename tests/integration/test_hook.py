@@ -4,6 +4,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -131,6 +132,13 @@ def write_all(fd, data):
 class Result:
     def __init__(self, code, out, err, seconds):
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
+
+
+def waits_for_input(pid):
+    """The hook sleeps, and its alarm is set."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        status = dict(line.split(":", 1) for line in f.read().splitlines())
+    return status["State"].split()[0] == "S" and int(status["SigCgt"], 16) >> signal.SIGALRM - 1 & 1
 
 
 class HookCase(unittest.TestCase):
@@ -555,6 +563,27 @@ class List(HookCase):
                 self.assertGreater(r.seconds, 1.0)
                 self.assertEqual(self.hook(op, subop, domain(MARKER, hostdev(OTHER))).code,
                                  int(op in GUARDED | GUARDED_AWAY))
+
+
+    def stopped_while_reading(self, op):
+        """Exit code when the alarm comes before any XML has."""
+        r, w = os.pipe()
+        self.addCleanup(os.close, w)
+        with subprocess.Popen([HOOK, "vm1", op, "begin", "-"], stdin=r, cwd=self.dir, stderr=subprocess.DEVNULL) as p:
+            os.close(r)
+            while not waits_for_input(p.pid):
+                time.sleep(0.01)
+            p.send_signal(signal.SIGALRM)
+        return p.returncode
+
+    def test_backstop_while_reading(self):
+        for op in ("prepare", "start", "migrate", "reconnect"):
+            with self.subTest(op):
+                self.assertEqual(self.stopped_while_reading(op), int(op in GUARDED))
+        self.write_vfs("")
+        self.assertEqual(self.stopped_while_reading("prepare"), 0)
+        os.unlink(self.path("vfs"))
+        self.assertEqual(self.stopped_while_reading("prepare"), 0)
 
 
 class Program(unittest.TestCase):
