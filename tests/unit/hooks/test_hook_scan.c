@@ -241,8 +241,15 @@ static void namespaces_are_resolved(void **state)
 	assert_false(has_request(META("<x " NS "><vhca:i xmlns:vhca='urn:other'/></x>")));
 	assert_true(has_request(META("<x " NS "><y xmlns:vhca='urn:other'/><vhca:i/></x>")));
 	assert_false(has_request(META("<x><y " NS "/><vhca:i/></x>")));
-	assert_false(has_request(
-		META("<x " NS "><y xmlns='urn:other' xmlns:vhca=''><vhca:i/></y></x>")));
+	assert_false(has_request(META("<x " NS "><y xmlns='urn:other' xmlns:vhca='o'><vhca:i/></y>"
+				      "</x>")));
+	/* as libxml2 has it: a prefix is not undeclared, and "p:1" has none */
+	assert_true(has_request(META("<x " NS "><y xmlns:vhca=''><vhca:i/></y></x>")));
+	assert_true(has_request(META("<p:1 xmlns='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p: xmlns='urn:vhcad:domain:1'/>")));
+	assert_false(has_request(META("<p:1 xmlns:p='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p:_ xmlns:p='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p:\xc3\xa9 xmlns:p='urn:vhcad:domain:1'/>")));
 }
 
 static void what_is_no_request(void **state)
