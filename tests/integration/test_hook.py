@@ -260,6 +260,36 @@ class AgentAnswers(HookCase):
         self.assertEqual({r.split("\n")[1] for r in agent.requests}, {f"op {op}" for op, _ in OPS})
 
 
+class HostdevNetwork(HookCase):
+    """An interface of a network with <forward mode='hostdev'>: libvirt chooses the device between the two hooks."""
+
+    PREPARE = domain("", "<interface type='network'><mac address='52:54:00:6d:90:02'/><source network='vfs'/></interface>")
+    START = domain("", "<interface type='hostdev' managed='yes'><mac address='52:54:00:6d:90:02'/><driver name='vfio'/><source>"
+                   "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x2'/></source></interface>")
+
+    def test_refused_without_agent(self):
+        self.assertEqual(self.hook("prepare", "begin", self.PREPARE).code, 0)
+        r = self.hook("start", "begin", self.START)
+        self.assertEqual(r.code, 1)
+        self.assertIn(f"host device {OUR_VF} is an InfiniBand VF of vhcad".encode(), r.err)
+
+    def test_the_agent_decides(self):
+        agent = self.agent(answers("refuse no\n"))
+        self.assertEqual(self.hook("prepare", "begin", self.PREPARE).code, 0)
+        self.assertEqual(agent.requests, [])
+        self.assertEqual(self.hook("start", "begin", self.START).code, 1)
+        self.assertIn(f"hostdev {OUR_VF}\n", agent.requests[0])
+
+    def test_who_binds_the_driver_is_all_the_same(self):
+        """Nova always writes managed='yes'."""
+        agent = self.agent(answers("pass\n"))
+        for managed in ("yes", "no"):
+            xml = HAS_VF.replace(b"<hostdev ", f"<hostdev managed='{managed}' ".encode())
+            self.assertEqual(self.hook("prepare", "begin", xml).code, 0)
+        self.assertEqual(agent.requests[0], agent.requests[1])
+        self.assertIn(f"hostdev {OUR_VF}\n", agent.requests[0])
+
+
 class AfterABoot(HookCase):
     """/run is empty until the agent has come; the state directory has the list of before."""
 
