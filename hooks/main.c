@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -104,7 +105,9 @@ static size_t read_piece(char *buf, size_t size, uint64_t deadline)
 
 static void scan_stdin(struct vhca_scan *scan, uint64_t deadline)
 {
-	char buf[64 * 1024]; /* the size of a pipe */
+	/* The size of a pipe. On the stack all its pages would be touched at each run, by
+	 * -fstack-clash-protection. */
+	static char buf[64 * 1024];
 	size_t total = 0, n;
 
 	vhca_scan_init(scan);
@@ -165,6 +168,19 @@ static const char *why_unseen(const struct vhca_scan *scan)
 }
 
 /*
+ * The agent writes both lists. After a boot /run is empty until it has come: then that of the life
+ * before counts, because the VFs have their addresses again, and nobody has proven them. Until the
+ * XML is read, each host device that the list names can be in it.
+ */
+static void choose_list(struct run *run)
+{
+	struct stat st;
+
+	run->vfs_path = access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
+	backstop_status = refuses_silent(run, stat(run->vfs_path, &st) == 0 && st.st_size > 0);
+}
+
+/*
  * A list that exists but cannot be used rules out no host device, nor does XML that was not read to
  * its end, nor a request without room for all of them: an unproven VF in a guest is the worse
  * mistake.
@@ -175,10 +191,6 @@ static void find_vf(struct run *run, const char *unseen)
 	int r;
 
 	backstop_status = refuses_silent(run, n > 0 || unseen);
-	/* The agent writes both lists. After a boot /run is empty until it has come: then that of
-	 * the life before counts, because the VFs have their addresses again, and nobody has proven
-	 * them. */
-	run->vfs_path = access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
 	r = n ? vhca_hook_vfs_find(run->vfs_path, run->req.hostdevs, n, &run->vf) : 0;
 	if (r == 0 && unseen) {
 		r = vhca_hook_vfs_any(run->vfs_path);
@@ -290,6 +302,7 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN); /* a closing agent is an error number */
 	arm_backstop();
 	run.rule = vhca_hook_rule(argv[2], argv[3]);
+	choose_list(&run);
 	scan_stdin(&scan, run.start + STDIN_MS);
 	fill_request(&run.req, argv, &scan);
 	find_vf(&run, why_unseen(&scan));

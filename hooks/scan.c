@@ -102,6 +102,14 @@ static bool is_name(char c)
 	return classes[(unsigned char)c] == C_NAME;
 }
 
+/* Not <ctype.h>, whose tables are on pages that nothing else of a run touches. */
+static bool is_name_start(char c)
+{
+	char lower = (char)(c | 0x20);
+
+	return (lower >= 'a' && lower <= 'z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
 /* FNV-1a, 64 bits: names are compared by hash, so they need no space and have no maximum length. */
 #define HASH_EMPTY UINT64_C(0xcbf29ce484222325)
 
@@ -150,12 +158,12 @@ static enum ns ns_of(const struct vhca_scan *scan, uint64_t prefix)
 	return NS_OTHER;
 }
 
-/* Only declarations that change the answer of ns_of() are kept. */
+/* Only declarations that change the answer of ns_of() are kept. To libxml2 xmlns:p="" is none. */
 static bool declare_prefix(struct vhca_scan *scan, uint64_t prefix)
 {
 	enum ns ns = find_ns(&scan->value);
 
-	if (ns == ns_of(scan, prefix))
+	if (ns == ns_of(scan, prefix) || (prefix != HASH_EMPTY && text_is(&scan->value, "")))
 		return true;
 	if (scan->n_prefixes == VHCA_SCAN_PREFIXES_MAX)
 		return false;
@@ -190,7 +198,8 @@ static size_t find_kind(const struct vhca_scan *scan, enum kind parent)
 	return i;
 }
 
-/* The name of a start tag has been read; its attributes follow. */
+/* The name of a start tag has been read; its attributes follow. To libxml2, and so to libvirt,
+ * "p:1" has no prefix. */
 static enum state begin_tag(struct vhca_scan *scan)
 {
 	enum kind parent = kind_at(scan, scan->depth);
@@ -199,6 +208,8 @@ static enum state begin_tag(struct vhca_scan *scan)
 
 	if (scan->depth == VHCA_SCAN_DEPTH_MAX)
 		return S_BROKEN;
+	if (!is_name_start(scan->word.buf[0]))
+		scan->prefix = HASH_EMPTY;
 	scan->depth++;
 	top(scan)->hash = scan->hash;
 	top(scan)->kind = known ? (uint8_t)kinds[row].kind : K_OTHER;
@@ -301,8 +312,10 @@ static enum state open_element(struct vhca_scan *scan)
 static void on_uuid(struct vhca_scan *scan)
 {
 	struct vhca_scan_text *text = &scan->content;
-	char *start = text->buf + strspn(text->buf, " \t\r\n");
+	const char *start = text->buf;
 
+	while (is_space(*start))
+		start++;
 	while (text->len > 0 && is_space(text->buf[text->len - 1]))
 		text->buf[--text->len] = '\0';
 	if (!text->opaque && !scan->has_uuid)

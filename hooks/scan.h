@@ -3,8 +3,10 @@
 #define VHCA_HOOKS_SCAN_H
 /*
  * A streaming scanner for libvirt's domain XML: one pass, no allocation, memory bounded by this
- * struct, so that the hook needs no XML library and the size of its input does not matter. It finds
- * four facts and knows just enough of XML not to be fooled: comments, CDATA, processing
+ * struct, so that the hook needs no XML library and the size of its input does not matter. What a
+ * library would cost stands in docs/design/0014-authority.md.
+ *
+ * It finds four facts and knows just enough of XML not to be fooled: comments, CDATA, processing
  * instructions and a DOCTYPE are skipped; entities are never expanded (a value that contains one
  * does not count); namespace prefixes are resolved, because libvirt keeps those that the user
  * chose.

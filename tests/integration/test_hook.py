@@ -4,6 +4,7 @@
 
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -133,6 +134,13 @@ class Result:
         self.code, self.out, self.err, self.seconds = code, out, err, seconds
 
 
+def waits_for_input(pid):
+    """The hook sleeps, and its alarm is set."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        status = dict(line.split(":", 1) for line in f.read().splitlines())
+    return status["State"].split()[0] == "S" and int(status["SigCgt"], 16) >> signal.SIGALRM - 1 & 1
+
+
 class HookCase(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="vhca-hook.")
@@ -250,6 +258,36 @@ class AgentAnswers(HookCase):
             self.hook(op, subop, HAS_VF)
         agent.wait_for(len(OPS))
         self.assertEqual({r.split("\n")[1] for r in agent.requests}, {f"op {op}" for op, _ in OPS})
+
+
+class HostdevNetwork(HookCase):
+    """An interface of a network with <forward mode='hostdev'>: libvirt chooses the device between the two hooks."""
+
+    PREPARE = domain("", "<interface type='network'><mac address='52:54:00:6d:90:02'/><source network='vfs'/></interface>")
+    START = domain("", "<interface type='hostdev' managed='yes'><mac address='52:54:00:6d:90:02'/><driver name='vfio'/><source>"
+                   "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x2'/></source></interface>")
+
+    def test_refused_without_agent(self):
+        self.assertEqual(self.hook("prepare", "begin", self.PREPARE).code, 0)
+        r = self.hook("start", "begin", self.START)
+        self.assertEqual(r.code, 1)
+        self.assertIn(f"host device {OUR_VF} is an InfiniBand VF of vhcad".encode(), r.err)
+
+    def test_the_agent_decides(self):
+        agent = self.agent(answers("refuse no\n"))
+        self.assertEqual(self.hook("prepare", "begin", self.PREPARE).code, 0)
+        self.assertEqual(agent.requests, [])
+        self.assertEqual(self.hook("start", "begin", self.START).code, 1)
+        self.assertIn(f"hostdev {OUR_VF}\n", agent.requests[0])
+
+    def test_who_binds_the_driver_is_all_the_same(self):
+        """Nova always writes managed='yes'."""
+        agent = self.agent(answers("pass\n"))
+        for managed in ("yes", "no"):
+            xml = HAS_VF.replace(b"<hostdev ", f"<hostdev managed='{managed}' ".encode())
+            self.assertEqual(self.hook("prepare", "begin", xml).code, 0)
+        self.assertEqual(agent.requests[0], agent.requests[1])
+        self.assertIn(f"hostdev {OUR_VF}\n", agent.requests[0])
 
 
 class AfterABoot(HookCase):
@@ -555,6 +593,27 @@ class List(HookCase):
                 self.assertGreater(r.seconds, 1.0)
                 self.assertEqual(self.hook(op, subop, domain(MARKER, hostdev(OTHER))).code,
                                  int(op in GUARDED | GUARDED_AWAY))
+
+
+    def stopped_while_reading(self, op):
+        """Exit code when the alarm comes before any XML has."""
+        r, w = os.pipe()
+        self.addCleanup(os.close, w)
+        with subprocess.Popen([HOOK, "vm1", op, "begin", "-"], stdin=r, cwd=self.dir, stderr=subprocess.DEVNULL) as p:
+            os.close(r)
+            while not waits_for_input(p.pid):
+                time.sleep(0.01)
+            p.send_signal(signal.SIGALRM)
+        return p.returncode
+
+    def test_backstop_while_reading(self):
+        for op in ("prepare", "start", "migrate", "reconnect"):
+            with self.subTest(op):
+                self.assertEqual(self.stopped_while_reading(op), int(op in GUARDED))
+        self.write_vfs("")
+        self.assertEqual(self.stopped_while_reading("prepare"), 0)
+        os.unlink(self.path("vfs"))
+        self.assertEqual(self.stopped_while_reading("prepare"), 0)
 
 
 class Program(unittest.TestCase):

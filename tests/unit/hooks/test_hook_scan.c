@@ -208,6 +208,40 @@ static void only_pci_hostdevs_count(void **state)
 			 0);
 }
 
+/* An interface of a network with <forward mode='hostdev'>, as libvirt writes it before and after it
+ * has taken a device from the network's pool. */
+static void a_network_has_given_a_device(void **state)
+{
+	static const char prepare[] =
+		"<domain><devices><interface type='network'><mac address='52:54:00:6d:90:02'/>"
+		"<source network='vfs' portid='" UUID "'/><model type='virtio'/></interface>"
+		"</devices></domain>";
+	static const char start[] =
+		"<domain><devices><interface type='hostdev' managed='yes'>"
+		"<mac address='52:54:00:6d:90:02'/><driver name='vfio'/><source>"
+		"<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x2'/>"
+		"</source><model type='virtio'/><alias name='hostdev0'/>"
+		"<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/>"
+		"</interface></devices></domain>";
+	struct vhca_scan scan;
+
+	(void)state;
+	assert_int_equal(count_hostdevs(prepare), 0);
+	scan_all(&scan, start);
+	assert_true(vhca_scan_is_complete(&scan));
+	assert_int_equal(scan.n_hostdevs, 1);
+	assert_string_equal(VHCA_BDF_STR(scan.hostdevs[0]), "0000:01:00.2");
+}
+
+static void who_binds_the_driver_is_all_the_same(void **state)
+{
+	(void)state;
+	assert_int_equal(count_hostdevs(IN("<hostdev type='pci' managed='yes'>", "</hostdev>")), 1);
+	assert_int_equal(count_hostdevs(IN("<hostdev type='pci' managed='no'>", "</hostdev>")), 1);
+	assert_int_equal(
+		count_hostdevs(IN("<interface type='hostdev' managed='yes'>", "</interface>")), 1);
+}
+
 static void too_many_hostdevs_are_said(void **state)
 {
 	static char xml[16 * 1024];
@@ -241,8 +275,15 @@ static void namespaces_are_resolved(void **state)
 	assert_false(has_request(META("<x " NS "><vhca:i xmlns:vhca='urn:other'/></x>")));
 	assert_true(has_request(META("<x " NS "><y xmlns:vhca='urn:other'/><vhca:i/></x>")));
 	assert_false(has_request(META("<x><y " NS "/><vhca:i/></x>")));
-	assert_false(has_request(
-		META("<x " NS "><y xmlns='urn:other' xmlns:vhca=''><vhca:i/></y></x>")));
+	assert_false(has_request(META("<x " NS "><y xmlns='urn:other' xmlns:vhca='o'><vhca:i/></y>"
+				      "</x>")));
+	/* as libxml2 has it: a prefix is not undeclared, and "p:1" has none */
+	assert_true(has_request(META("<x " NS "><y xmlns:vhca=''><vhca:i/></y></x>")));
+	assert_true(has_request(META("<p:1 xmlns='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p: xmlns='urn:vhcad:domain:1'/>")));
+	assert_false(has_request(META("<p:1 xmlns:p='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p:_ xmlns:p='urn:vhcad:domain:1'/>")));
+	assert_true(has_request(META("<p:\xc3\xa9 xmlns:p='urn:vhcad:domain:1'/>")));
 }
 
 static void what_is_no_request(void **state)
@@ -552,6 +593,8 @@ int main(void)
 		cmocka_unit_test(address_forms),
 		cmocka_unit_test(missing_parts_are_zero),
 		cmocka_unit_test(only_pci_hostdevs_count),
+		cmocka_unit_test(a_network_has_given_a_device),
+		cmocka_unit_test(who_binds_the_driver_is_all_the_same),
 		cmocka_unit_test(too_many_hostdevs_are_said),
 		cmocka_unit_test(namespaces_are_resolved),
 		cmocka_unit_test(what_is_no_request),

@@ -561,6 +561,25 @@ static void device_behind_vmd_is_none_of_ours(void **state)
 	assert_true(info->has_far_hostdev);
 }
 
+/* What a network with <forward mode='hostdev'> has given, and what Nova writes. */
+static void managed_hostdevs_are_read(void **state)
+{
+	VHCA_AUTO_FREE struct vhca_dom_info *info = parse(
+		HEAD
+		"<devices><interface type='hostdev' managed='yes'><driver name='vfio'/><source>"
+		"<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x2'/>"
+		"</source><alias name='hostdev0'/></interface>"
+		"<hostdev mode='subsystem' type='pci' managed='yes'><source><address "
+		"domain='0x0000' bus='0x01' slot='0x00' function='0x3'/></source></hostdev>"
+		"</devices></domain>",
+		0);
+
+	(void)state;
+	assert_int_equal(info->n_hostdevs, 2);
+	assert_string_equal(VHCA_BDF_STR(info->hostdevs[0].host), "0000:01:00.2");
+	assert_string_equal(VHCA_BDF_STR(info->hostdevs[1].host), "0000:01:00.3");
+}
+
 static void unreadable_hostdevs_fail(void **state)
 {
 #define DEV(inner)                                                                           \
@@ -736,6 +755,7 @@ int main(void)
 		cmocka_unit_test(any_guest_can_be_read),
 		cmocka_unit_test(too_many_hostdevs_fail),
 		cmocka_unit_test(device_behind_vmd_is_none_of_ours),
+		cmocka_unit_test(managed_hostdevs_are_read),
 		cmocka_unit_test(unreadable_hostdevs_fail),
 		cmocka_unit_test(long_alias_is_not_ours),
 		cmocka_unit_test(garbage_is_refused),
