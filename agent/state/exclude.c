@@ -5,11 +5,6 @@
 
 #include "common/base/file.h"
 
-static bool has_its_vfs(const struct vhca_conf_hca *hca, const struct vhca_pf_facts *pf)
-{
-	return hca->vfs == VHCA_CONF_VFS_KEEP ? pf->num_vfs : pf->num_vfs == hca->vfs;
-}
-
 /* There is one that the section is for, and all of them have their VFs. */
 static bool can_tell(const struct vhca_conf *conf, const struct vhca_conf_hca *hca,
 		     const struct vhca_inventory *inv)
@@ -17,9 +12,11 @@ static bool can_tell(const struct vhca_conf *conf, const struct vhca_conf_hca *h
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < inv->n_pfs; i++) {
-		if (vhca_conf_hca(conf, inv->pfs[i].bdf) != hca)
+		const struct vhca_pf_facts *pf = &inv->pfs[i];
+
+		if (vhca_conf_hca(conf, pf->bdf) != hca)
 			continue;
-		if (!has_its_vfs(hca, &inv->pfs[i]))
+		if (hca->vfs == VHCA_CONF_VFS_KEEP ? !pf->num_vfs : pf->num_vfs != hca->vfs)
 			return false;
 		n++;
 	}

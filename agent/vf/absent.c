@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * VFs that are not where they were. One that the kernel does not show: its adapter is being reset or
- * loaded anew, or it will never come back (pulled out, or fewer VFs than before). A claim that is
- * over does not wait for it for ever: what the adapter lets nobody scrub is quarantined without a
- * claim, and the SM gets the GUID back. Should the VF be seen again, it is scrubbed first.
+ * VFs that are not where they were. One that the kernel does not show: its adapter is being reset
+ * or loaded anew, or it will never come back (pulled out, or fewer VFs than before). A claim that
+ * is over does not wait for it for ever: what the adapter lets nobody scrub is quarantined without
+ * a claim, and the SM gets the GUID back. Should the VF be seen again, it is scrubbed first.
  *
  * One that the kernel shows at another place, which is its PF and its number there. Identities are
  * written to the place, but claims, journal and domains know the VF by its PCI address, and
@@ -80,15 +80,6 @@ static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *
 	return c->lent && !c->away && !c->released && !e->args.fenced;
 }
 
-static void keep_for_proof(struct vhca_vf *vf)
-{
-	engine_reason(vf,
-		      GONE "; the host that %s came from waits for the proof that GUID %s is "
-			   "withdrawn; if the VF never comes back: vhcactl detach %s %s",
-		      vf->claim->domain_name, VHCA_GUID_STR(vf->claim->identity.guid),
-		      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
-}
-
 static void keep_claim(struct vhca_vf *vf)
 {
 	if (vf->claim->migrating) {
@@ -115,7 +106,11 @@ static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 	} else if (goes_on(vf)) {
 		keep_claim(vf);
 	} else if (is_owed_proof(e, vf->claim)) {
-		keep_for_proof(vf);
+		engine_reason(vf,
+			      GONE "; the host that %s came from waits for the proof that GUID %s "
+				   "is withdrawn; if the VF never comes back: vhcactl detach %s %s",
+			      vf->claim->domain_name, VHCA_GUID_STR(vf->claim->identity.guid),
+			      VHCA_UUID_STR(&vf->claim->domain), vf->claim->name);
 	} else {
 		end_claim(e, vf);
 	}

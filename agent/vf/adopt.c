@@ -50,7 +50,7 @@ struct plans {
 
 /* ---- the end ---- */
 
-static void forget(struct engine_adopt *a)
+static void finish(struct engine_adopt *a)
 {
 	struct vhca_hca *hca;
 	struct vhca_vf *vf;
@@ -61,11 +61,6 @@ static void forget(struct engine_adopt *a)
 				vf->adopt = NULL;
 	TAILQ_REMOVE(&a->e->adopts, a, link);
 	vhca_timer_free(a->timer);
-}
-
-static void finish(struct engine_adopt *a)
-{
-	forget(a);
 	a->fn(a->arg, NULL, a->err.kind ? &a->err : NULL);
 	free(a);
 }
@@ -396,29 +391,23 @@ void engine_adopt_read(struct vhca_vf *vf, const struct vhca_effect_result *res)
 		decide(a);
 }
 
-/* Never journaled, and its guest has gone. */
-static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
-{
-	struct vhca_error err;
-
-	vhca_error_set(&err, VHCA_ERR_CONFLICT, "released", 0, "%s left its guest meanwhile",
-		       VHCA_BDF_STR(vf->bdf));
-	engine_undo_claim(e, vf, &err);
-}
-
 bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_domain *user = vhca_model_user(&e->model, vf->bdf, NULL);
 	bool his = user && vf->claim && vhca_uuid_equal(&user->info->uuid, &vf->claim->domain);
+	struct vhca_error err;
 
 	if (!vf->claim && !vf->adopt)
 		return false;
-	if (vf->adopt)
+	if (vf->adopt) {
 		engine_start(e, vf, VHCA_EFFECT_READ);
-	else if (his && !vf->claim->ending)
+	} else if (his && !vf->claim->ending) {
 		engine_move(e, vf, VHCA_VF_ATTACHED);
-	else
-		give_up(e, vf);
+	} else { /* never journaled, and its guest has gone */
+		vhca_error_set(&err, VHCA_ERR_CONFLICT, "released", 0,
+			       "%s left its guest meanwhile", VHCA_BDF_STR(vf->bdf));
+		engine_undo_claim(e, vf, &err);
+	}
 	return true;
 }
 

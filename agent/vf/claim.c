@@ -147,23 +147,21 @@ static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error 
 	return -EBUSY;
 }
 
-static int node_of_cpus(const struct vhca_engine *e, const struct vhca_cpus *cpus)
-{
-	for (unsigned int i = 0; !vhca_cpus_is_empty(cpus) && i < e->n_nodes; i++)
-		if (vhca_cpus_are_within(cpus, &e->nodes[i].cpus))
-			return (int)e->nodes[i].number;
-	return -1;
-}
-
 /* Its memory is where its CPUs are, unless it says something else. */
 static int guest_node(struct vhca_engine *e, const struct vhca_claim_request *req)
 {
 	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
+	const struct vhca_cpus *cpus;
 
 	if (!dom)
 		return -1;
-	return dom->info->memory.is_pinned ? (int)dom->info->memory.node
-					   : node_of_cpus(e, &dom->info->cpus);
+	if (dom->info->memory.is_pinned)
+		return (int)dom->info->memory.node;
+	cpus = &dom->info->cpus;
+	for (unsigned int i = 0; !vhca_cpus_is_empty(cpus) && i < e->n_nodes; i++)
+		if (vhca_cpus_are_within(cpus, &e->nodes[i].cpus))
+			return (int)e->nodes[i].number;
+	return -1;
 }
 
 /* ---- its identity ---- */

@@ -52,21 +52,6 @@ static void end_escalation(struct vhca_engine *e, struct vhca_vf *vf, const char
 	note_outcome(e, vf, &outcome);
 }
 
-static bool is_escalation_due(const struct vhca_vf *vf, uint64_t now)
-{
-	return vf->escalation.next_ms && now >= vf->escalation.next_ms;
-}
-
-static void ask_guest(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_domain *user)
-{
-	if (!vf->escalation.begun)
-		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
-				"escalated: domain %s does not let go; its guest agent is asked",
-				user->info->name);
-	vf->escalation.begun = true;
-	engine_start(e, vf, VHCA_EFFECT_ASK);
-}
-
 static void escalate(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	const struct vhca_dom_hostdev *dev = NULL;
@@ -74,7 +59,13 @@ static void escalate(struct vhca_engine *e, struct vhca_vf *vf)
 	bool may = user && may_ask_guest(e, user);
 
 	if (may && dev->path.n) {
-		ask_guest(e, vf, user);
+		if (!vf->escalation.begun)
+			vhca_events_add(
+				e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
+				"escalated: domain %s does not let go; its guest agent is asked",
+				user->info->name);
+		vf->escalation.begun = true;
+		engine_start(e, vf, VHCA_EFFECT_ASK);
 		return;
 	}
 	vf->escalation.next_ms = 0;
@@ -198,7 +189,7 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	/* After a restart; and a VF that has to go gets one round after the other. */
 	if (is_over || !vf->deadline_ms)
 		engine_begin_detach(e, vf);
-	if (is_escalation_due(vf, now)) {
+	if (vf->escalation.next_ms && now >= vf->escalation.next_ms) {
 		escalate(e, vf);
 	} else if (now >= vf->look_ms && vf->unread && vf->present) {
 		vf->unread = false;

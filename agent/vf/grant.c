@@ -128,15 +128,6 @@ static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *v
 	       (port->state == VHCA_PORT_DOWN && port->lid == VHCA_LID_PERMISSIVE);
 }
 
-/*
- * The SM takes a request for an address that nobody shows just now, though its owner is another
- * host: only who is known to own it asks.
- */
-static bool may_ask_for_grant(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return !e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED;
-}
-
 /* Whose it is, only the SM can say, and it does not answer. */
 static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
 {
@@ -178,7 +169,11 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	} else {
 		engine_reason(vf, "not granted yet: the SM has not confirmed the GUID (no SM, or "
 				  "the guest's driver is not up)");
-		if (may_ask_for_grant(e, vf) && kick(e, vf))
+		/*
+		 * The SM takes a request for an address that nobody shows just now, though its
+		 * owner is another host: only who is known to own it asks.
+		 */
+		if ((!e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED) && kick(e, vf))
 			return;
 	}
 	engine_look_again(e, vf);

@@ -18,6 +18,16 @@ struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca
 	return vhca_model_domain(&e->model, &claim->domain);
 }
 
+bool engine_is_migrating(const struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && vhca_uuid_equal(&c->domain, domain))
+			return true;
+	return false;
+}
+
 int vhca_engine_check_runs(const struct vhca_domain *dom, struct vhca_error *err)
 {
 	int r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/vf/claim.h"
+#include "agent/vf/report.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"
 
@@ -92,23 +93,15 @@ static int check_unnamed(struct vhca_engine *e, const struct vhca_hook_request *
 			      VHCA_HOOK_HOSTDEVS_MAX);
 }
 
-/* A guest whose VFs were reserved before the drain began: it is on its way here. */
-static bool is_coming(const struct vhca_engine *e, const struct vhca_hook_request *req)
-{
-	const struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->migrating && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid))
-			return true;
-	return false;
-}
-
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err)
 {
+	/* Its VFs were reserved before the drain began. */
+	bool is_coming = req->has_uuid && engine_is_migrating(e, &req->uuid);
+
 	if (strcmp(req->op, "prepare") && strcmp(req->op, "start"))
 		return 0;
-	if (req->has_request && !is_coming(e, req) && engine_check_drained(e, err) < 0)
+	if (req->has_request && !is_coming && engine_check_drained(e, err) < 0)
 		return -EBUSY;
 	for (unsigned int i = 0; i < req->n_hostdevs; i++) {
 		int r = check_hostdev(e, req, req->hostdevs[i], err);

@@ -307,7 +307,7 @@ static const struct vhca_suppressed *suppressed_of_nobody(struct vhca_engine *e)
  * What a domain was denied ends with it, although it stopped while nobody looked: the agent was
  * away, or the host.
  */
-static void forget_denials_of_the_gone(struct vhca_engine *e)
+static void drop_stale_suppressions(struct vhca_engine *e)
 {
 	const struct vhca_suppressed *s;
 
@@ -341,7 +341,7 @@ void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *i
 		if (!d->seen)
 			drop_domain(e, d);
 	}
-	forget_denials_of_the_gone(e);
+	drop_stale_suppressions(e);
 	e->virt_synced = true;
 	domains_changed(e);
 }
@@ -366,26 +366,18 @@ void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 
 /* ---- events, ahead of the live XML ---- */
 
-static const struct vhca_dom_hostdev *hostdev_of(const struct vhca_domain *d, struct vhca_bdf host)
-{
-	for (unsigned int i = 0; i < d->info->n_hostdevs; i++)
-		if (!vhca_bdf_cmp(d->info->hostdevs[i].host, host))
-			return &d->info->hostdevs[i];
-	return NULL;
-}
-
 /* By the alias in the live XML; when that has been read since, only ours can be told. */
 static bool has_alias(const struct vhca_domain *d, const struct vhca_claim *c, const char *alias)
 {
-	const struct vhca_dom_hostdev *dev = hostdev_of(d, c->vf->bdf);
 	size_t len = strlen(VHCA_ALIAS_PREFIX);
 
-	if (dev)
-		return !strcmp(dev->alias, alias);
+	for (unsigned int i = 0; i < d->info->n_hostdevs; i++)
+		if (!vhca_bdf_cmp(d->info->hostdevs[i].host, c->vf->bdf))
+			return !strcmp(d->info->hostdevs[i].alias, alias);
 	return !strncmp(alias, VHCA_ALIAS_PREFIX, len) && !strcmp(alias + len, c->name);
 }
 
-static void forget(struct vhca_domain *d, struct vhca_bdf host)
+static void remove_hostdev(struct vhca_domain *d, struct vhca_bdf host)
 {
 	unsigned int kept = 0;
 
@@ -409,7 +401,7 @@ void vhca_engine_device_removed(struct vhca_engine *e, const struct vhca_uuid *u
 		c->removed_us = at_us;
 		if (c->vf->state != VHCA_VF_DETACHING)
 			continue; /* nobody waits for it */
-		forget(d, c->vf->bdf);
+		remove_hostdev(d, c->vf->bdf);
 		engine_mark(e, c->vf);
 	}
 }

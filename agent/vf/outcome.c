@@ -274,11 +274,6 @@ static void done_strip(struct vhca_engine *e, struct vhca_vf *vf,
 		vf->claim->stripped = true;
 }
 
-static bool worth_retrying(const struct vhca_error *err)
-{
-	return err->kind == VHCA_ERR_UNAVAILABLE;
-}
-
 static bool has_failed(struct vhca_engine *e, const struct vhca_uuid *domain)
 {
 	const struct vhca_hca *hca;
@@ -335,7 +330,8 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 	 * A claim on the move is the migration's to end; where the guest has arrived, or is back,
 	 * it is tried again for ever.
 	 */
-	if (worth_retrying(&res->err) || vf->claim->migrating || vf->claim->failure.kind)
+	if (res->err.kind == VHCA_ERR_UNAVAILABLE || vf->claim->migrating ||
+	    vf->claim->failure.kind)
 		return;
 	vf->claim->failure = res->err;
 	vf->claim->vf_failed = counts;

@@ -244,19 +244,6 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 
 /* ---- keys on the move ---- */
 
-static void put_members(struct vhca_engine *e, const struct vhca_hca *hca)
-{
-	struct vhca_txn *txn;
-	uint64_t guid = hca->ports[hca->port - 1].port_guid;
-
-	if (reports_later(e))
-		return;
-	txn = vhca_txn_new(e->args.store);
-	commit_report(
-		e, txn,
-		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
-}
-
 static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
 				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
@@ -277,14 +264,18 @@ static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
 {
 	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
 	uint16_t n = keys_on_the_move(e, hca, keys);
+	uint64_t guid = hca->ports[hca->port - 1].port_guid;
+	struct vhca_txn *txn;
 
-	if (!hca->ports[hca->port - 1].port_guid ||
+	if (!guid ||
 	    (!again && n == hca->n_declared && !memcmp(keys, hca->declared, n * sizeof(keys[0]))))
 		return;
 	memcpy(hca->declared, keys, sizeof(keys));
 	hca->n_declared = n;
-	if (e->outbox)
-		put_members(e, hca);
+	if (!e->outbox || reports_later(e))
+		return;
+	txn = vhca_txn_new(e->args.store);
+	commit_report(e, txn, vhca_outbox_put_members(e->outbox, txn, guid, keys, n));
 }
 
 void vhca_engine_declare_members(struct vhca_engine *e)

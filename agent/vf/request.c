@@ -129,31 +129,15 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 }
 
 /* A guest that is on its way gets nothing more: a VF that came late would hold it here. */
-static bool is_moved(const struct vhca_engine *e, const struct vhca_domain *dom)
-{
-	const struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->migrating && vhca_uuid_equal(&c->domain, &dom->info->uuid))
-			return true;
-	return false;
-}
-
 static bool wanted(struct vhca_engine *e, const struct vhca_domain *dom,
 		   const struct vhca_vf_request *vf)
 {
-	return !dom->incoming && !is_moved(e, dom) &&
+	return !dom->incoming && !engine_is_migrating(e, &dom->info->uuid) &&
 	       !vhca_model_suppressed(&e->model, &dom->info->uuid, vf->name) &&
 	       !vhca_model_claim_of(&e->model, &dom->info->uuid, vf->name);
 }
 
 /* ---- a request that changed under its VF ---- */
-
-static bool has_pkeys(const struct vhca_claim *c, const uint16_t *pkeys, size_t n)
-{
-	return c->identity.n_pkeys == n &&
-	       memcmp(c->identity.pkeys, pkeys, n * sizeof(pkeys[0])) == 0;
-}
 
 /*
  * What the VF of a live domain lacks of what is asked for now. auto and sm are content with any
@@ -168,7 +152,7 @@ static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 
 	if (vhca_conf_resolve_pkeys(e->conf, vf->partition, pkeys, VHCA_VF_PKEYS_MAX, &n, ret) < 0)
 		return;
-	if (!has_pkeys(c, pkeys, n))
+	if (c->identity.n_pkeys != n || memcmp(c->identity.pkeys, pkeys, n * sizeof(pkeys[0])) != 0)
 		vhca_error_set(
 			ret, VHCA_ERR_CONFLICT, "differs", 0,
 			"%s keeps the partitions that it came with; \"%.150s\" is asked for now",

@@ -248,12 +248,6 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-static bool has_left(struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return e->virt_synced && !engine_unreadable(e, vf) &&
-	       !vhca_model_user(&e->model, vf->bdf, NULL);
-}
-
 /* Its domain asks for it still. */
 static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
 {
@@ -274,7 +268,8 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (engine_seized(e, vf))
 		return;
-	if (has_left(e, vf)) {
+	if (e->virt_synced && !engine_unreadable(e, vf) &&
+	    !vhca_model_user(&e->model, vf->bdf, NULL)) {
 		note_left(e, vf);
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);

@@ -53,19 +53,14 @@ bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *doma
 	return t && vhca_now_ms() < t->until_ms;
 }
 
-/* The oldest come first: all live equally long. */
-static void drop_expired(struct vhca_engine *e)
+static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
 {
 	struct engine_takeover *t;
 
+	/* The oldest come first: all live equally long. */
 	while ((t = TAILQ_FIRST(&e->takeovers)) && vhca_now_ms() >= t->until_ms)
 		drop(e, t);
-}
-
-static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
-{
-	struct engine_takeover *t = find(e, domain);
-
+	t = find(e, domain);
 	if (t)
 		drop(e, t);
 	if (e->n_takeovers >= TAKEOVERS_MAX)
@@ -128,7 +123,6 @@ int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
 				"sm.backend = vhcasm can; without it, clear the old host first");
 		return -EPERM;
 	}
-	drop_expired(e);
 	r = add(e, domain, err);
 	if (r < 0)
 		return r;

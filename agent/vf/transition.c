@@ -199,22 +199,21 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 	engine_mark(e, vf);
 }
 
-static void commit_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
+/* A move is made anew by its VF's next step, and so is an end; a save is not. */
+static void commit_failed(const struct engine_commit *c, int rc)
 {
+	struct vhca_engine *e = c->e;
+	struct vhca_vf *vf = c->vf;
+
 	engine_reason(vf, "state database: cannot commit: %s; see the disk of %s", strerror(-rc),
 		      e->conf->state_dir);
 	vhca_log_error("%s: %s", VHCA_BDF_STR(vf->bdf), vf->reason);
 	engine_back_off(e, vf);
-}
-
-/* A move is made anew by its VF's next step, and so is an end; a save is not. */
-static void note_unsaved(const struct engine_commit *c)
-{
 	if (c->move || c->ended)
 		return;
-	c->vf->unsaved = true;
-	c->vf->unreported |= c->ticket != 0;
-	c->vf->unsaved_ms = c->vf->host.not_before_ms;
+	vf->unsaved = true;
+	vf->unreported |= c->ticket != 0;
+	vf->unsaved_ms = vf->host.not_before_ms;
 }
 
 static void on_commit(void *arg, int rc)
@@ -229,8 +228,7 @@ static void on_commit(void *arg, int rc)
 	if (rc < 0 && c->move && engine_is_unborn(vf)) {
 		birth_failed(e, vf, rc);
 	} else if (rc < 0) {
-		commit_failed(e, vf, rc);
-		note_unsaved(c);
+		commit_failed(c, rc);
 	} else if (c->move) {
 		(void)vhca_fault_in("engine.moved", vhca_vf_state_to_string(c->to));
 		vf->state = c->to;

@@ -76,12 +76,11 @@ struct engine_commit {
 	TAILQ_ENTRY(engine_commit) link;
 	struct vhca_engine *e;
 	struct vhca_vf *vf;
-	/* Dropped from the model when durable. Without a move it is of an earlier boot, or of a VF
-	 * that has gone. */
+	/* dropped when durable; without a move: an orphan, or of a VF that has gone */
 	struct vhca_claim *ended;
 	uint64_t ticket; /* of the outbox, 0 = none */
 	bool move;
-	/* of a move: an effect that ends while a save is under way moves at once, two can be open */
+	/* of a move; an effect that ends during a save moves at once, so two can be open */
 	enum vhca_vf_state to;
 };
 /* NULL when out of memory: the VF is stepped again later. */
