@@ -129,8 +129,8 @@ int box_teardown(void **state)
 	struct box *b = *state;
 
 	box_close_store(b);
-	false_sm_down(&b->sm);
-	false_sm_down(&b->sm2);
+	false_sm_done(&b->sm);
+	false_sm_done(&b->sm2);
 	b->loop = vhca_loop_free(b->loop);
 	tree_done(&b->tree);
 	free(b);
