@@ -7,11 +7,10 @@ import re
 
 import fabric
 import tap
-import test_sm_plugin
-from test_sm_plugin import VGUID1, VGUID2
+from plugin_case import VGUID1, VGUID2, Case
 
 
-class Counters(test_sm_plugin.Case):
+class Counters(Case):
     @classmethod
     def setUpClass(cls):
         cls.fabric = fabric.Fabric(console=True)

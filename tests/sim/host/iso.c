@@ -347,6 +347,7 @@ void iso_init(struct iso *it, const struct iso_plan *plan)
 	it->truth.boot = it->boot_id;
 	make_adapter(it, plan);
 	iso_virt_init(it);
+	iso_sm_init(it);
 	iso_door_use(it);
 }
 
@@ -440,6 +441,7 @@ void iso_done(struct iso *it)
 {
 	iso_kill(it);
 	iso_sm_forget(it, true);
+	sim_sm_done(&it->sm);
 	truth_close(&it->truth);
 	vtime_reset(NULL, NULL);
 	(void)nftw(it->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);

@@ -18,6 +18,7 @@
 #include "agent/vf/engine.h"
 #include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/host/truth.h"
+#include "tests/sim/sm/sim_sm.h"
 
 #define ISO_STRANGER 0x8700 /* the first of the keys that are in the table for others */
 
@@ -136,8 +137,9 @@ struct iso {
 	bool sm_up, sm_sending, sm_writing;
 	uint16_t shown[HW_KEYS]; /* the table without what a broken agent does not follow */
 	TAILQ_HEAD(, iso_report) reports;
-	struct vhca_sm_binding bindings[64];
-	unsigned int n_bindings;
+	struct sim_sm sm;
+	uint64_t known[64]; /* vGUIDs, in the order in which it heard of them */
+	unsigned int n_known;
 };
 
 /* ---- iso.c ---- */
@@ -186,6 +188,8 @@ void iso_guest_acts(struct iso *it);
 void iso_random_keys(struct iso *it, unsigned int d, char *buf, size_t size);
 
 /* ---- iso_sm.c ---- */
+/* The adapter is made. */
+void iso_sm_init(struct iso *it);
 /* The port's table as the agent hears of it, late. */
 void iso_tell_port(struct iso *it, enum vhca_port_event event);
 void iso_sm_start(

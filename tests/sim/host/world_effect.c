@@ -15,6 +15,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/sim/host/world_mlx5.h"
+#include "tests/sim/libvirt/sim_domain.h"
 
 /* ---- the journal, seen from outside ---- */
 
@@ -115,7 +116,7 @@ static int plug(struct world *w, struct world_vf *t, const struct world_job *job
 	const struct world_domain *d = world_domain_of(w, &job->domain);
 
 	if (!d || !d->running)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
+		return sim_virt_gone(err);
 	world_must(!d->incoming, "attach to a guest that is still coming in");
 	world_must(!t->group_open || vhca_uuid_equal(&t->user, &job->domain),
 		   "attach of a VF that another guest has");
@@ -137,7 +138,7 @@ static int ask_guest(struct world *w, struct world_vf *t, uint64_t pid,
 		     struct vhca_effect_result *res)
 {
 	if (!t->group_open)
-		return vhca_error_set(&res->err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "too late");
+		return sim_virt_gone(&res->err);
 	if (w->guest_agent == WORLD_AGENT_NONE)
 		return vhca_error_set(&res->err, VHCA_ERR_CONFLICT, "no_guest_agent", 0,
 				      "no guest agent");
@@ -265,17 +266,10 @@ static enum vhca_effect twisted(struct world_job *job)
 	return t.effect;
 }
 
-/* These as agent/libvirt/error.c has them: whose fault it is decides what comes of the claim. */
-static int nobody_answers(struct vhca_error *err)
-{
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN,
-			      "End of file while reading data");
-}
-
 static int refuse(enum world_fault fault, struct vhca_error *err)
 {
 	if (fault == WORLD_AWAY)
-		return nobody_answers(err);
+		return sim_virt_lost(err);
 	if (fault == WORLD_HELD)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "job_held", EBUSY,
 				      "cannot acquire state change lock");
@@ -286,7 +280,7 @@ static int lose_libvirt(struct world *w, struct vhca_error *err)
 {
 	w->virt_down = true;
 	vhca_engine_virt_lost(w->engine);
-	return nobody_answers(err);
+	return sim_virt_lost(err);
 }
 
 static bool is_refused(enum world_fault fault)

@@ -31,7 +31,7 @@ bool world_domain_has(const struct world *w, unsigned int i, unsigned int v);
 /* ---- world_effect.c: for the engine ---- */
 void world_start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect);
 
-/* ---- world_domains.c ---- */
+/* ---- ../libvirt/world_domains.c ---- */
 const struct world_domain *world_domain_of(const struct world *w, const struct vhca_uuid *uuid);
 /* libvirt's event of a device that has left its guest. */
 void world_tell_removed(const struct world *w, const struct world_vf *t);

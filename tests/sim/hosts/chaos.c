@@ -505,7 +505,6 @@ static unsigned int count_vfs(struct chaos *c, unsigned int max)
 
 void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 {
-	static const struct vhca_osm_limits limits = {256, 256, 64, 256};
 	bool trace = c->trace;
 	unsigned int n_vfs;
 
@@ -525,7 +524,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	vtime_set_owners(owner_of_loop);
 	memstore_use(submit);
 	memstore_skip(NULL);
-	assert(vhca_osm_table_new(&limits, false, &c->table) == 0);
+	sim_sm_init(&c->sm, false);
 	n_vfs = count_vfs(c, size->vfs);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
@@ -546,7 +545,7 @@ void chaos_done(struct chaos *c)
 	}
 	vtime_reset(NULL, NULL);
 	memstore_remove_all();
-	vhca_osm_table_free(c->table);
+	sim_sm_done(&c->sm);
 }
 
 void chaos_run(struct chaos *c, uint64_t ms)

@@ -16,10 +16,10 @@
 #include "agent/migration/peer.h"
 #include "agent/api/peer_server.h"
 #include "common/http/server.h"
-#include "opensm/bindings/table.h"
 #include "tests/sim/hosts/ledger.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/sm/sim_sm.h"
 
 #define CHAOS_HOSTS_MAX	 5
 #define CHAOS_GUESTS_MAX WORLD_DOMAINS
@@ -224,7 +224,7 @@ struct chaos {
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
-	struct vhca_osm_table *table;
+	struct sim_sm sm;
 	bool sm_down;
 	bool standby;		 /* there are two SMs, of which one is master */
 	unsigned int sm_master;	 /* this one */
@@ -322,7 +322,6 @@ unsigned int chaos_guest_of(const struct chaos *c, const struct vhca_uuid *domai
 /* chaos_sm.c: an answer to a request; the status, *ret is the caller's. */
 int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
 		    struct json_object **ret);
-const struct vhca_osm_binding *chaos_sm_owner(const struct chaos *c, uint64_t vguid);
 /* chaos_virt.c */
 void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
 /* An orchestrator's virsh migrate. */

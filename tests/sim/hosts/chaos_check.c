@@ -410,7 +410,7 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 	const struct chaos_guest *guest = &c->guests[g];
 	const struct chaos_host *h = &c->hosts[guest->at];
 	const struct chaos_vf *want = &guest->vfs[k];
-	const struct vhca_osm_binding *sm = chaos_sm_owner(c, want->guid);
+	const struct vhca_osm_binding *sm = sim_sm_find(&c->sm, want->guid);
 	const struct ledger_id *id = ledger_find(&c->ledger, want->guid);
 	int v = world_vf_of(&h->w, g, want->name);
 	const struct world_vf *vf = &h->w.vfs[v < 0 ? 0 : v];

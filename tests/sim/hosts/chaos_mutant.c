@@ -193,7 +193,7 @@ void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct chaos *c = chaos_of_loop(e->args.loop);
 	const struct vhca_osm_binding *sm =
-		vf->claim ? chaos_sm_owner(c, vf->claim->identity.guid) : NULL;
+		vf->claim ? sim_sm_find(&c->sm, vf->claim->identity.guid) : NULL;
 
 	if (chaos_is(c, CHAOS_OLD_GENERATION) && sm && vf->claim->epoch >> 32 > sm->epoch >> 32)
 		vf->claim->epoch = sm->epoch + 1;

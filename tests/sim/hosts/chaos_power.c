@@ -47,7 +47,7 @@ static bool is_held_elsewhere(const struct chaos *c, unsigned int g)
 	if (guest->job.active || is_leaving(c, g))
 		return false;
 	for (unsigned int k = 0; k < guest->n_vfs; k++) {
-		const struct vhca_osm_binding *sm = chaos_sm_owner(c, guest->vfs[k].guid);
+		const struct vhca_osm_binding *sm = sim_sm_find(&c->sm, guest->vfs[k].guid);
 
 		if (sm && !sm->withdrawn && sm->port_guid != h->w.port_guid)
 			return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/sim/hosts/pair.h"
 #include "tests/sim/libvirt/pair_copy.h"
+#include "tests/sim/libvirt/sim_copy.h"
 #include "tests/sim/host/world_mlx5.h"
 
 #include <errno.h>
@@ -176,16 +177,6 @@ static void ask_peer(struct job *job)
 
 /* ---- libvirt ---- */
 
-static void mark(struct pair *p, unsigned int host, const struct vhca_uuid *id)
-{
-	struct vhca_dom_info *info = &p->w[host].domains[0].info;
-
-	info->has_away = id != NULL;
-	if (id)
-		info->away = *id;
-	world_look(&p->w[host], 0);
-}
-
 static void on_job(void *arg);
 
 static void later(struct job *job)
@@ -237,7 +228,8 @@ static void run(struct job *job)
 		return;
 	}
 	if (job->effect == VHCA_MIG_EFFECT_MARK || job->effect == VHCA_MIG_EFFECT_UNMARK)
-		mark(p, job->host, job->effect == VHCA_MIG_EFFECT_MARK ? &job->m->id : NULL);
+		sim_copy_mark(&p->w[job->host], 0,
+			      job->effect == VHCA_MIG_EFFECT_MARK ? &job->m->id : NULL);
 	if (job->effect == VHCA_MIG_EFFECT_CANCEL) {
 		p->copy_cancelled = p->copying;
 		if (p->copy_adrift)

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/sim/libvirt/sim_copy.h"
+#include "tests/sim/libvirt/sim_domain.h"
 
 #define HELD_MS \
 	60000 /* until somebody looks after a guest of which libvirt does not know where it runs */
@@ -49,17 +51,6 @@ static void on_answer(void *arg)
 static void answer(struct call *call)
 {
 	vtime_after(owner_of(call->h), chaos_random(call->h->chaos, 6), on_answer, call, free);
-}
-
-static int lost(struct vhca_error *err)
-{
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "libvirt_lost", EIO,
-			      "connection to libvirt lost");
-}
-
-static int failed(struct vhca_error *err, const char *why)
-{
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, "migration_failed", 0, "%s", why);
 }
 
 /* ---- the copy ---- */
@@ -99,9 +90,9 @@ static void tell(struct chaos *c, const struct chaos_job *job, const char *error
 	*call = (struct call){.h = h, .m = job->m, .effect = VHCA_MIG_EFFECT_COPY};
 	call->res.called_us = job->begun_us;
 	if (h->w.virt_down)
-		call->res.rc = lost(&call->res.err);
+		call->res.rc = sim_virt_lost(&call->res.err);
 	else if (error)
-		call->res.rc = failed(&call->res.err, error);
+		call->res.rc = sim_virt_failed(&call->res.err, error);
 	answer(call);
 }
 
@@ -219,8 +210,7 @@ static void on_appears(void *arg)
 		struct chaos_host *to = &c->hosts[job->to];
 
 		(void)chaos_step(to, CHAOS_BEFORE, "(the domain comes in)");
-		to->w.domains[t->guest].info = c->hosts[job->from].w.domains[t->guest].info;
-		world_incoming(&to->w, t->guest, true);
+		sim_copy_comes(&c->hosts[job->from].w, &to->w, t->guest);
 		after(c, t->guest, ms, on_copied);
 		(void)chaos_step(to, CHAOS_AFTER, "(the domain comes in)");
 	}
@@ -234,11 +224,11 @@ static int ask_hook(const struct chaos_host *there, const struct vhca_dom_info *
 	struct vhca_hook_request req = {
 		.op = "prepare", .has_uuid = true, .uuid = info->uuid, .has_request = true};
 
-	if (info->has_away && (!there->ms || there->dying))
-		return failed(err, "the destination's hook refused: the agent is down");
+	struct vhca_migrations *ms = there->dying ? NULL : there->ms;
+
 	if (info->has_away)
-		return vhca_migrations_begin(there->ms, &info->away, &info->uuid, err);
-	return there->ms && !there->dying ? vhca_engine_hook(there->w.engine, &req, err) : 0;
+		return sim_copy_ask(ms, info, err);
+	return ms ? vhca_engine_hook(there->w.engine, &req, err) : 0;
 }
 
 /* What libvirt asks before a copy: at the source, then at the destination. */
@@ -250,15 +240,15 @@ static int may_begin(struct chaos *c, unsigned int g, unsigned int from, unsigne
 	const struct chaos_host *there = &c->hosts[to];
 
 	if (!w->domains[g].running || guest->at != from || guest->held)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "no such domain");
+		return sim_virt_gone(err);
 	if (guest->job.active)
-		return failed(err, "another job is active");
+		return sim_virt_failed(err, "another job is active");
 	if (world_has_vf(w, g))
-		return failed(err, "cannot migrate a domain with a host device");
+		return sim_virt_failed(err, "cannot migrate a domain with a host device");
 	if (c->cut[from][to] || there->w.virt_down)
-		return failed(err, "cannot connect to the destination");
+		return sim_virt_failed(err, "cannot connect to the destination");
 	if (there->w.domains[g].running)
-		return failed(err, "the domain exists there");
+		return sim_virt_failed(err, "the domain exists there");
 	return ask_hook(there, &w->domains[g].info, err);
 }
 
@@ -318,7 +308,7 @@ int chaos_virt_migrate(struct chaos *c, unsigned int g, unsigned int to, struct 
 	const struct chaos_job job = {.serial = guest->job.serial, .from = guest->at, .to = to};
 
 	if (guest->at == to || c->hosts[guest->at].w.virt_down)
-		return lost(err);
+		return sim_virt_lost(err);
 	return begin_job(c, g, &job, err);
 }
 
@@ -390,16 +380,12 @@ static int mark(struct call *call, unsigned int g, bool on)
 	struct world *w = &call->h->w;
 
 	if (!w->domains[g].running)
-		return vhca_error_set(&call->res.err, VHCA_ERR_NOT_FOUND, "domain_gone", 0,
-				      "no such domain");
+		return sim_virt_gone(&call->res.err);
 	if (is_leaving(call->h, g))
-		return failed(&call->res.err, "cannot acquire state change lock");
+		return sim_virt_failed(&call->res.err, "cannot acquire state change lock");
 	if (chaos_is(call->h->chaos, on ? CHAOS_NO_MARKER : CHAOS_KEEPS_MARKER))
 		return 0;
-	w->domains[g].info.has_away = on;
-	if (on)
-		w->domains[g].info.away = call->m->id;
-	world_look(w, g);
+	sim_copy_mark(w, g, on ? &call->m->id : NULL);
 	if (on && chaos_is(call->h->chaos, CHAOS_EARLY_COPY) && begin_copy(call) == 0)
 		call->res.err = (struct vhca_error)VHCA_ERROR_INIT;
 	return 0;
@@ -416,7 +402,7 @@ static int perform(struct call *call)
 		return mark(call, g, call->effect == VHCA_MIG_EFFECT_MARK);
 	if (call->effect == VHCA_MIG_EFFECT_CANCEL) {
 		if (!mine || guest->held)
-			return failed(&call->res.err, "no job is active");
+			return sim_virt_failed(&call->res.err, "no job is active");
 		guest->job.cancel = true;
 		fail_job(c, g, "aborted by client");
 		return 0;
@@ -438,7 +424,7 @@ static void on_call(void *arg)
 		return;
 	}
 	if (h->w.virt_down) {
-		call->res.rc = lost(&call->res.err);
+		call->res.rc = sim_virt_lost(&call->res.err);
 	} else if (call->effect == VHCA_MIG_EFFECT_COPY) {
 		call->res.rc = begin_copy(call);
 		begun = call->res.rc == 0;

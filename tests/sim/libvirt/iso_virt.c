@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "tests/sim/host/iso.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/libvirt/sim_domain.h"
 
 #define LOOK_MS 3
 #define HANG_MS 60000
@@ -31,9 +32,7 @@ void iso_virt_init(struct iso *it)
 		struct vhca_dom_info *info = &it->domains[d].info;
 		struct truth_domain *t = &it->truth.domains[d];
 
-		info->uuid.b[0] = 0xd0;
-		info->uuid.b[15] = (uint8_t)d;
-		(void)snprintf(info->name, sizeof(info->name), "vm%u", d);
+		sim_domain_init(info, d);
 		info->memory.kib = 1 << 20;
 		(void)vhca_strcpy(t->uuid, sizeof(t->uuid), VHCA_UUID_STR(&info->uuid));
 		t->keys = tenants[d % VHCA_ARRAY_SIZE(tenants)];
@@ -54,42 +53,26 @@ static int domain_of(const struct iso *it, const struct vhca_uuid *uuid)
 
 /* ---- live XML ---- */
 
-struct live {
-	struct vhca_dom_info info;
-	struct vhca_dom_hostdev hostdevs[HW_VFS];
-};
-
 struct look {
 	struct iso *it;
 	struct vhca_uuid uuid;
 	bool active;
-	struct live live;
+	struct sim_live live;
 };
 
-static struct vhca_dom_info *take_info(const struct iso *it, unsigned int d, struct live *live)
+static struct vhca_dom_info *take_info(const struct iso *it, unsigned int d, struct sim_live *live)
 {
-	struct vhca_dom_info *ret = &live->info;
+	struct vhca_bdf host;
 
-	*ret = it->domains[d].info;
-	ret->hostdevs = live->hostdevs;
-	ret->id = 1;
-	ret->root_ports = 4;
+	sim_live_init(live, &it->domains[d].info);
+	live->info.id = 1;
 	for (unsigned int v = 0; v < HW_VFS; v++) {
-		struct vhca_dom_hostdev *dev = &ret->hostdevs[ret->n_hostdevs];
-
 		if (it->listed[v] != (int)d || (it->broken == ISO_FOREIGN_IGNORED && !it->ours[v]))
 			continue;
-		*dev = (struct vhca_dom_hostdev){.has_guest_addr = false};
-		assert(!vhca_bdf_parse(it->truth.hw.vfs[v].bdf, &dev->host));
-		dev->has_guest_addr = true;
-		dev->guest = it->guest[v];
-		if (it->ours[v])
-			(void)snprintf(dev->alias, sizeof(dev->alias), "%s%s", VHCA_ALIAS_PREFIX,
-				       it->names[v]);
-		ret->n_hostdevs++;
+		assert(!vhca_bdf_parse(it->truth.hw.vfs[v].bdf, &host));
+		(void)sim_live_add(live, host, it->guest[v], it->ours[v] ? it->names[v] : "");
 	}
-	ret->free_root_ports = 4 - (ret->n_hostdevs < 4 ? ret->n_hostdevs : 4);
-	return ret;
+	return &live->info;
 }
 
 static void on_look(void *arg)
@@ -128,7 +111,7 @@ void iso_virt_refresh(void *ctx, const struct vhca_uuid *uuid)
 
 void iso_virt_sync(struct iso *it)
 {
-	struct live *lives = calloc(TRUTH_DOMAINS, sizeof(*lives));
+	struct sim_live *lives = calloc(TRUTH_DOMAINS, sizeof(*lives));
 	struct vhca_dom_info *list[TRUTH_DOMAINS];
 	unsigned int n = 0;
 
@@ -289,7 +272,6 @@ static bool start_with_claims(struct iso *it, unsigned int d)
 void iso_domain_boot(struct iso *it, unsigned int d, const char *partition)
 {
 	struct iso_domain *dom = &it->domains[d];
-	struct vhca_vf_request *req = &dom->info.requests[0];
 
 	/*
 	 * The hook refuses while the agent is down (a VF in the XML), or is not ours to ask (none
@@ -297,11 +279,9 @@ void iso_domain_boot(struct iso *it, unsigned int d, const char *partition)
 	 */
 	if (dom->running || !it->engine || !start_with_claims(it, d))
 		return;
-	*req = (struct vhca_vf_request){.numa = -1};
-	dom->info.n_requests = partition[0] != '\0';
-	(void)vhca_strcpy(req->name, sizeof(req->name), "ib0");
-	(void)vhca_strcpy(req->fabric, sizeof(req->fabric), "default");
-	(void)vhca_strcpy(req->partition, sizeof(req->partition), partition);
+	dom->info.n_requests = 0;
+	if (*partition)
+		sim_domain_ask(&dom->info, "ib0", partition);
 	dom->running = true;
 	look_at(it, d);
 }
@@ -378,12 +358,6 @@ static struct call *new_call(struct iso *it, struct vhca_vf *vf, enum vhca_effec
 	return call;
 }
 
-static int lost_call(struct call *call)
-{
-	return vhca_error_set(&call->res.err, VHCA_ERR_UNAVAILABLE, "libvirt_lost", EIO,
-			      "connection reset");
-}
-
 static void on_attach(void *arg)
 {
 	struct call *call = arg;
@@ -391,12 +365,11 @@ static void on_attach(void *arg)
 	int d = domain_of(it, &call->domain);
 
 	if (!it->virt_up) {
-		answer(call, lost_call(call));
+		answer(call, sim_virt_lost(&call->res.err));
 		return;
 	}
 	if (d == TRUTH_NOBODY || !it->domains[d].running) {
-		answer(call, vhca_error_set(&call->res.err, VHCA_ERR_NOT_FOUND, "no_such_domain",
-					    ENOENT, "domain not found"));
+		answer(call, sim_virt_gone(&call->res.err));
 		return;
 	}
 	if (it->listed[call->v] == d && it->ours[call->v]) {
@@ -413,7 +386,7 @@ static void on_attach(void *arg)
 		call->has_guest ? call->guest : (struct vhca_bdf){.bus = (uint8_t)(call->v + 1)};
 	(void)vhca_strcpy(it->names[call->v], sizeof(it->names[call->v]), call->name);
 	open_vf(it, call->v, (unsigned int)d, true);
-	answer(call, iso_random(it, 20) ? 0 : lost_call(call));
+	answer(call, iso_random(it, 20) ? 0 : sim_virt_lost(&call->res.err));
 }
 
 void iso_virt_attach(struct iso *it, struct vhca_vf *vf)
@@ -435,7 +408,7 @@ static void on_detach(void *arg)
 	int d = domain_of(it, &call->domain);
 
 	if (!it->virt_up) {
-		answer(call, lost_call(call));
+		answer(call, sim_virt_lost(&call->res.err));
 		return;
 	}
 	if (d == TRUTH_NOBODY || it->listed[call->v] != d) {

@@ -1,39 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The SM: the plugin's own table behind the requests that the production outbox makes
+ * The SM: the common one (sim_sm.h) behind the requests that the production outbox makes
  * (docs/design/0001-foundation.md, 0002). Its state survives it, as the plugin's file does.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/http/json.h"
-#include "opensm/bindings/nodes.h"
 #include "tests/sim/hosts/chaos.h"
-
-#define PORT_KEYS 128
-
-const struct vhca_osm_binding *chaos_sm_owner(const struct chaos *c, uint64_t vguid)
-{
-	return vhca_osm_table_find(c->table, vguid);
-}
-
-static void add_what_is_known(const struct chaos *c, uint64_t vguid, struct json_object *doc)
-{
-	const struct vhca_osm_binding *b = vhca_osm_table_find(c->table, vguid);
-
-	if (!b)
-		return;
-	vhca_json_add_u64(doc, "known_epoch", b->epoch);
-	vhca_json_add_bool(doc, "bound", !b->withdrawn);
-	if (!b->withdrawn)
-		vhca_json_add_guid(doc, "port_guid", b->port_guid);
-}
 
 static int refuse(const struct chaos *c, uint64_t vguid, const struct vhca_error *err,
 		  struct json_object **ret)
 {
 	*ret = vhca_json_problem(err);
-	add_what_is_known(c, vguid, *ret);
+	sim_sm_add_known(&c->sm, vguid, *ret);
 	return vhca_json_problem_status(err);
 }
 
@@ -68,8 +48,7 @@ static int put(struct chaos *c, struct json_object *o, struct json_object *where
 	b->n_pkeys = (uint16_t)n;
 	b->pkeys = keys;
 	check = check || chaos_is(c, CHAOS_FORGETFUL_SM);
-	r = check ? vhca_osm_table_check(c->table, b, PORT_KEYS, err)
-		  : vhca_osm_table_put(c->table, b, PORT_KEYS, err);
+	r = sim_sm_bind(&c->sm, b, check, err);
 	if (chaos_is(c, CHAOS_NO_FENCE))
 		r = 0;
 	b->pkeys = NULL;
@@ -94,16 +73,6 @@ static int put_binding(struct chaos *c, const char *guid, struct json_object *bo
 	return 200;
 }
 
-/* No port is pinned: each host is whose it says to be. */
-static int check_withdrawer(const struct chaos *c, uint64_t vguid, uint64_t epoch,
-			    uint64_t port_guid, struct vhca_error *err)
-{
-	static const struct vhca_osm_agents none;
-	static const struct vhca_osm_node host = {.name = "host"};
-
-	return vhca_osm_node_check_withdrawal(&none, c->table, &host, vguid, epoch, port_guid, err);
-}
-
 static int delete_binding(struct chaos *c, const char *tail, struct json_object **ret)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -119,8 +88,7 @@ static int delete_binding(struct chaos *c, const char *tail, struct json_object 
 	if (vhca_guid_parse(guid, &vguid) || !port ||
 	    vhca_guid_parse(port + strlen("&port_guid="), &port_guid))
 		return 400;
-	if (check_withdrawer(c, vguid, epoch, port_guid, &err) < 0 ||
-	    vhca_osm_table_withdraw(c->table, vguid, epoch, port_guid, &err) < 0)
+	if (sim_sm_withdraw(&c->sm, vguid, epoch, port_guid, &err) < 0)
 		return refuse(c, vguid, &err, ret);
 	chaos_trace(c, "SM: withdraw 0x%llx epoch %llu", (unsigned long long)vguid,
 		    (unsigned long long)epoch);
@@ -163,7 +131,7 @@ static int declare(struct chaos *c, const char *port, struct json_object *body,
 		return 400;
 	r = vhca_json_get_pkeys(body, "pkeys", keys, VHCA_SM_PORT_PKEYS_MAX, &n, &err);
 	if (!r)
-		r = vhca_osm_table_declare(c->table, guid, keys, n, PORT_KEYS, &err);
+		r = vhca_osm_table_declare(c->sm.table, guid, keys, n, c->sm.port_keys, &err);
 	if (r < 0)
 		return refuse(c, 0, &err, ret);
 	*ret = json_object_new_object();

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A subnet manager that gives each port (mlx4: the host's; mlx5: the vport that shows the address)
- * the keys of the bindings at it, takes away what no binding needs any more, and in its bad hours
- * writes the table in another order. Reports reach it when they are durable, late, and again after
- * a restart.
+ * the keys of the bindings at it (sim_sm.h), takes away what no binding needs any more, and in its
+ * bad hours writes the table in another order. Reports reach it when they are durable, late, and
+ * again after a restart.
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "sm/outbox.h"
 #include "tests/sim/host/iso.h"
@@ -81,12 +82,24 @@ static void table_changed(struct iso *it)
 
 /* ---- the table ---- */
 
+/* The i-th vGUID that it heard of, if it is bound. */
+static const struct vhca_osm_binding *bound(const struct iso *it, unsigned int i)
+{
+	const struct vhca_osm_binding *b = sim_sm_find(&it->sm, it->known[i]);
+
+	return b && !b->withdrawn ? b : NULL;
+}
+
 static bool needed(const struct iso *it, uint16_t key)
 {
-	for (unsigned int b = 0; b < it->n_bindings; b++)
-		for (unsigned int k = 0; it->bindings[b].bound && k < it->bindings[b].n_pkeys; k++)
-			if (it->bindings[b].pkeys[k] == key)
+	const struct vhca_osm_binding *b;
+
+	for (unsigned int i = 0; i < it->n_known; i++) {
+		b = bound(it, i);
+		for (unsigned int k = 0; b && k < b->n_pkeys; k++)
+			if (b->pkeys[k] == key)
 				return true;
+	}
 	return false;
 }
 
@@ -158,6 +171,20 @@ static void taint_changed(struct iso *it, const uint16_t *before,
 				truth_taint(&it->truth, v);
 }
 
+/* Those of a binding, or of NULL, that the table lacks; false: it has them all. */
+static bool add_keys(struct iso *it, const struct vhca_osm_binding *b)
+{
+	bool changed = false;
+
+	for (unsigned int k = 0; b && k < b->n_pkeys; k++) {
+		if (has(it->truth.hw.pkeys[0], b->pkeys[k]))
+			continue;
+		put_key(it, b->pkeys[k]);
+		changed = true;
+	}
+	return changed;
+}
+
 /*
  * A key goes with the last binding that was accepted, although another VF may have found it on the
  * port and mapped it.
@@ -174,14 +201,8 @@ static void update_table(struct iso *it)
 		table[i] = it->shown[i] = 0;
 		changed = true;
 	}
-	for (unsigned int b = 0; b < it->n_bindings; b++)
-		for (unsigned int k = 0; it->bindings[b].bound && k < it->bindings[b].n_pkeys;
-		     k++) {
-			if (has(table, it->bindings[b].pkeys[k]))
-				continue;
-			put_key(it, it->bindings[b].pkeys[k]);
-			changed = true;
-		}
+	for (unsigned int b = 0; b < it->n_known; b++)
+		changed |= add_keys(it, bound(it, b));
 	taint_changed(it, before, is_not_accepted);
 	if (changed)
 		table_changed(it);
@@ -211,11 +232,9 @@ void iso_sm_reorder(struct iso *it)
 static void update_vport(struct iso *it, unsigned int v)
 {
 	struct hw *hw = &it->truth.hw;
-	const struct vhca_sm_binding *b = it->bindings;
+	const struct vhca_osm_binding *b = sim_sm_find(&it->sm, hw->vports[v].port);
 
-	while (b < it->bindings + it->n_bindings && b->vguid != hw->vports[v].port)
-		b++;
-	if (b < it->bindings + it->n_bindings && b->bound)
+	if (b && !b->withdrawn)
 		hw_vport_give(hw, v, b->pkeys, b->n_pkeys);
 	else
 		hw_vport_give(hw, v, NULL, 0);
@@ -250,42 +269,15 @@ void iso_sm_vports(struct iso *it)
 		write_soon(it);
 }
 
-/* Would the table hold the keys of all, with this binding? */
-static bool fits(struct iso *it, const struct vhca_sm_binding *b)
-{
-	uint16_t table[HW_KEYS] = {0};
-	unsigned int n = 0;
-
-	if (it->truth.hw.card != HW_MLX4 || !b->bound)
-		return true;
-	for (unsigned int i = 0; i < it->truth.hw.n_keys; i++)
-		if (is_fixed(it->truth.hw.pkeys[0][i]))
-			table[n++] = it->truth.hw.pkeys[0][i];
-	for (unsigned int i = 0; i <= it->n_bindings; i++) {
-		const struct vhca_sm_binding *o = i < it->n_bindings ? &it->bindings[i] : b;
-
-		for (unsigned int k = 0;
-		     o->bound && (o == b || o->vguid != b->vguid) && k < o->n_pkeys && n < HW_KEYS;
-		     k++)
-			if (!has(table, o->pkeys[k]))
-				table[n++] = o->pkeys[k];
-	}
-	return n <= it->truth.hw.n_keys;
-}
-
-static void bind(struct iso *it, const struct vhca_sm_binding *b)
+static void on_bound(struct iso *it, const struct vhca_sm_binding *b)
 {
 	unsigned int i = 0;
 
-	while (i < it->n_bindings && it->bindings[i].vguid != b->vguid)
+	while (i < it->n_known && it->known[i] != b->vguid)
 		i++;
-	if (i == it->n_bindings) {
-		assert(it->n_bindings < sizeof(it->bindings) / sizeof(it->bindings[0]));
-		it->n_bindings++;
-	} else if (b->epoch < it->bindings[i].epoch) {
-		return;
-	}
-	it->bindings[i] = *b;
+	assert(i < VHCA_ARRAY_SIZE(it->known));
+	it->known[i] = b->vguid;
+	it->n_known += i == it->n_known;
 	vhca_log_debug("world: the SM %s %s at epoch %llu", b->bound ? "binds" : "withdraws",
 		       VHCA_GUID_STR(b->vguid), (unsigned long long)b->epoch);
 	truth_member(&it->truth, b->vguid, b->bound);
@@ -353,19 +345,35 @@ static void answer(struct iso *it, const struct vhca_sm_binding *b, struct iso_r
 
 static void send_after(struct iso *it, uint64_t ms);
 
-static bool sm_takes(struct iso *it, struct iso_report *r)
+/*
+ * An agent may use an epoch again whose withdrawal it does not remember. The plugin would say what
+ * it knows, and get the next one; this SM has forgotten.
+ */
+static void forget_tombstone(struct iso *it, const struct vhca_sm_binding *b)
 {
-	if (it->sm_up && fits(it, &r->binding))
-		return true;
+	const struct vhca_osm_binding *old = sim_sm_find(&it->sm, b->vguid);
+
+	if (old && old->withdrawn && b->bound && old->epoch == b->epoch)
+		(void)vhca_osm_table_forget(it->sm.table, b->vguid, NULL);
+}
+
+static enum vhca_sm_answer take(struct iso *it, struct iso_report *r)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (it->sm_up && sim_sm_take(&it->sm, &r->binding, &err) == 0)
+		return VHCA_SM_ACCEPTED;
+	if (err.kind == VHCA_ERR_CONFLICT)
+		return VHCA_SM_SUPERSEDED;
 	r->not_before = vtime_now() + 2000;
-	return false;
+	return VHCA_SM_RETRY;
 }
 
 /* The oldest durable report goes out; one for which there was no room waits for itself. */
 static void on_send(struct iso *it, unsigned int v)
 {
 	struct iso_report *r;
-	bool taken;
+	enum vhca_sm_answer told;
 
 	(void)v;
 	it->sm_sending = false;
@@ -378,11 +386,12 @@ static void on_send(struct iso *it, unsigned int v)
 			send_after(it, 500);
 		return;
 	}
-	taken = sm_takes(it, r);
+	forget_tombstone(it, &r->binding);
+	told = take(it, r);
 	r->in_flight = true;
-	answer(it, &r->binding, r, taken ? VHCA_SM_ACCEPTED : VHCA_SM_RETRY);
-	if (taken)
-		bind(it, &r->binding);
+	answer(it, &r->binding, r, told);
+	if (told == VHCA_SM_ACCEPTED)
+		on_bound(it, &r->binding);
 	send_after(it, it->sm_up ? 1 : 2000);
 }
 
@@ -398,6 +407,18 @@ static void on_poll(struct iso *it, unsigned int v)
 	(void)v;
 	iso_tell_port(it, VHCA_PORT_CHANGED);
 	iso_later(it, true, it->conf.poll_ms, on_poll, 0);
+}
+
+void iso_sm_init(struct iso *it)
+{
+	const struct hw *hw = &it->truth.hw;
+
+	sim_sm_init(&it->sm, true);
+	/* The port's own table is what has to hold all keys; those of vports hold any guest's. */
+	if (hw->card == HW_MLX4)
+		it->sm.port_keys = hw->n_keys;
+	for (unsigned int i = 0; hw->card == HW_MLX4 && i < hw->n_keys; i++)
+		it->sm.port_keys -= is_fixed(hw->pkeys[0][i]);
 }
 
 void iso_sm_start(struct iso *it)

@@ -7,8 +7,6 @@
 
 #include "common/http/json.h"
 
-#define PORT_KEYS 128
-
 static void must(bool ok, const char *what)
 {
 	if (ok)
@@ -19,15 +17,13 @@ static void must(bool ok, const char *what)
 
 void pair_sm_init(struct pair_sm *sm)
 {
-	static const struct vhca_osm_limits limits = {64, 64, 64, 64};
-
 	memset(sm, 0, sizeof(*sm));
-	must(vhca_osm_table_new(&limits, false, &sm->table) == 0, "out of memory");
+	sim_sm_init(&sm->bindings, false);
 }
 
 void pair_sm_done(struct pair_sm *sm)
 {
-	vhca_osm_table_free(sm->table);
+	sim_sm_done(&sm->bindings);
 }
 
 static struct vhca_sm_binding drop(struct pair_sm_line *line, unsigned int i)
@@ -93,45 +89,15 @@ static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
 	sm->lid_at = b->port_guid;
 }
 
-static int put_binding(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
-{
-	struct vhca_sm_binding copy = *b;
-	struct vhca_osm_binding want = {
-		.vguid = b->vguid,
-		.epoch = b->epoch,
-		.port_guid = b->port_guid,
-		.gid_index = b->gid_index,
-		.lid = b->lid,
-		.n_pkeys = b->n_pkeys,
-		.pkeys = copy.pkeys,
-	};
-
-	if (!b->bound)
-		return vhca_osm_table_withdraw(sm->table, b->vguid, b->epoch, b->port_guid, err);
-	return vhca_osm_table_put(sm->table, &want, PORT_KEYS, err);
-}
-
 static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
 {
-	bool not_its_own =
-		vhca_osm_table_is_another_owners(sm->table, b->vguid, b->epoch, b->port_guid);
-	int r = put_binding(sm, b, err);
+	bool not_its_own = vhca_osm_table_is_another_owners(sm->bindings.table, b->vguid, b->epoch,
+							    b->port_guid);
+	int r = sim_sm_take(&sm->bindings, b, err);
 
 	if (r == 0 && !not_its_own)
 		move_lid(sm, b);
 	return r;
-}
-
-static struct json_object *what_is_known(const struct pair_sm *sm, uint64_t vguid)
-{
-	const struct vhca_osm_binding *b = vhca_osm_table_find(sm->table, vguid);
-	struct json_object *doc = json_object_new_object();
-
-	vhca_json_add_u64(doc, "known_epoch", b->epoch);
-	vhca_json_add_bool(doc, "bound", !b->withdrawn);
-	if (!b->withdrawn)
-		vhca_json_add_guid(doc, "port_guid", b->port_guid);
-	return doc;
 }
 
 void pair_sm_take(struct pair_sm *sm, unsigned int h)
@@ -145,7 +111,8 @@ void pair_sm_take(struct pair_sm *sm, unsigned int h)
 		vhca_engine_sm_answer(line->w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
 		return;
 	}
-	doc = what_is_known(sm, b.vguid);
+	doc = json_object_new_object();
+	sim_sm_add_known(&sm->bindings, b.vguid, doc);
 	vhca_engine_sm_answer(line->w->engine, &b,
 			      err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
 			      err.msg, doc);
@@ -174,7 +141,7 @@ void pair_sm_delay(struct pair_sm *sm, unsigned int h)
 
 bool pair_sm_outbids(const struct pair_sm *sm, uint64_t vguid, uint64_t epoch, uint64_t port_guid)
 {
-	const struct vhca_osm_binding *b = vhca_osm_table_find(sm->table, vguid);
+	const struct vhca_osm_binding *b = sim_sm_find(&sm->bindings, vguid);
 
 	return b && !b->withdrawn && b->port_guid == port_guid && b->epoch > epoch;
 }

@@ -2,12 +2,12 @@
 #ifndef VHCA_TESTS_SIM_SM_PAIR_SM_H
 #define VHCA_TESTS_SIM_SM_PAIR_SM_H
 /*
- * The SM of two hosts (pair.h): the plugin's own table of bindings, behind the production outbox of
- * each host. Reports arrive one round later, in order; those of a killed agent are lost with it.
+ * The SM of two hosts (pair.h): the common one (sim_sm.h) behind the production outbox of each
+ * host. Reports arrive one round later, in order; those of a killed agent are lost with it.
  */
-#include "opensm/bindings/table.h"
 #include "sm/outbox.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/sm/sim_sm.h"
 
 #define PAIR_SM_REPORTS_MAX 32
 
@@ -25,7 +25,7 @@ struct pair_sm_line {
 };
 
 struct pair_sm {
-	struct vhca_osm_table *table;
+	struct sim_sm bindings;
 	uint64_t lid_at; /* the port to which the one dynamic LID leads; 0 = nobody has it */
 	unsigned int lids_given;
 	struct pair_sm_line lines[2];

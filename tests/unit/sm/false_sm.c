@@ -9,25 +9,30 @@
 #include <stdio.h>
 #include <string.h>
 
-bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s)
+static unsigned int *effects_on(struct false_sm *sm, uint64_t vguid)
 {
-	bool is_bound = strcmp(s->method, "DELETE") != 0;
 	unsigned int i = 0;
 
-	while (i < sm->n_guids && sm->guids[i].vguid != s->vguid)
+	while (i < sm->n_guids && sm->guids[i].vguid != vguid)
 		i++;
 	if (i == sm->n_guids) {
 		assert_true(sm->n_guids < FALSE_SM_GUIDS_MAX);
-		sm->guids[sm->n_guids++].vguid = s->vguid;
-	} else if (s->epoch < sm->guids[i].epoch ||
-		   (s->epoch == sm->guids[i].epoch && is_bound && !sm->guids[i].bound)) {
-		return false;
-	} else if (s->epoch == sm->guids[i].epoch && is_bound == sm->guids[i].bound) {
-		return true;
+		sm->guids[sm->n_guids++].vguid = vguid;
 	}
-	sm->guids[i].epoch = s->epoch;
-	sm->guids[i].bound = is_bound;
-	sm->guids[i].effects++;
+	return &sm->guids[i].effects;
+}
+
+bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s)
+{
+	const struct vhca_sm_binding b = {.vguid = s->vguid,
+					  .epoch = s->epoch,
+					  .port_guid = FALSE_SM_PORT,
+					  .bound = strcmp(s->method, "DELETE") != 0};
+	uint64_t before = vhca_osm_table_revision(sm->bindings.table);
+
+	if (sim_sm_take(&sm->bindings, &b, NULL) < 0)
+		return false;
+	*effects_on(sm, s->vguid) += vhca_osm_table_revision(sm->bindings.table) != before;
 	return true;
 }
 
@@ -180,6 +185,8 @@ void false_sm_up(struct false_sm *sm)
 {
 	struct vhca_error err;
 
+	if (!sm->bindings.table)
+		sim_sm_init(&sm->bindings, false);
 	if (!*sm->listen)
 		(void)snprintf(sm->listen, sizeof(sm->listen), "127.0.0.1:0");
 	assert_int_equal(vhca_http_server_new(sm->listen, 0, NULL, routes, sm, &sm->srv, &err), 0);
@@ -196,6 +203,13 @@ void false_sm_down(struct false_sm *sm)
 	sm->attached = vhca_http_loop_detach(sm->attached);
 	sm->srv = vhca_http_server_free(sm->srv);
 	sm->n_held = 0;
+}
+
+void false_sm_done(struct false_sm *sm)
+{
+	false_sm_down(sm);
+	if (sm->bindings.table)
+		sim_sm_done(&sm->bindings);
 }
 
 unsigned int false_sm_effects(const struct false_sm *sm, uint64_t vguid)

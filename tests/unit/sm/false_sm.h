@@ -2,17 +2,20 @@
 #ifndef VHCA_TESTS_UNIT_SM_FALSE_SM_H
 #define VHCA_TESTS_UNIT_SM_FALSE_SM_H
 /*
- * A false SM on a TCP port of this machine, driven by the test's loop: the plugin's rules about
- * epochs, and it can be down, keep requests unanswered, or refuse. Failures fail the running test.
+ * A false SM on a TCP port of this machine, driven by the test's loop: the common one (sim_sm.h)
+ * behind routes that note what came. It can be down, keep requests unanswered, or refuse. Failures
+ * fail the running test.
  */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/http/http_loop.h"
+#include "tests/sim/sm/sim_sm.h"
 
 #define FALSE_SM_SEEN_MAX  4096
 #define FALSE_SM_GUIDS_MAX 1024
 #define FALSE_SM_HELD_MAX  64
+#define FALSE_SM_PORT	   1 /* of all bindings: where they are makes no difference here */
 
 /* One request as it came. */
 struct false_sm_seen {
@@ -44,11 +47,11 @@ struct false_sm {
 
 	unsigned int n_seen;
 	struct false_sm_seen seen[FALSE_SM_SEEN_MAX];
+	struct sim_sm bindings;
 	unsigned int n_guids;
 	struct {
-		uint64_t vguid, epoch;
+		uint64_t vguid;
 		unsigned int effects; /* how often the state changed */
-		bool bound;
 	} guids[FALSE_SM_GUIDS_MAX];
 };
 
@@ -56,6 +59,7 @@ struct false_sm {
 void false_sm_up(struct false_sm *sm);
 void false_sm_down(
 	struct false_sm *sm); /* drops connections and held requests; also when down already */
+void false_sm_done(struct false_sm *sm); /* forgets everything, too */
 void false_sm_answer_held(struct false_sm *sm);
 /* Takes a state as the plugin does; false: superseded. */
 bool false_sm_take_effect(struct false_sm *sm, const struct false_sm_seen *s);

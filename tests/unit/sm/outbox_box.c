@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+const uint16_t box_keys[BOX_KEYS] = {0x8001, 0x8002, 0x8001, 0x0002};
+
 /* ---- answers ---- */
 
 static struct box_answer *record(struct box *b, uint64_t guid, enum vhca_sm_answer answer,
@@ -127,8 +129,8 @@ int box_teardown(void **state)
 	struct box *b = *state;
 
 	box_close_store(b);
-	false_sm_down(&b->sm);
-	false_sm_down(&b->sm2);
+	false_sm_done(&b->sm);
+	false_sm_done(&b->sm2);
 	b->loop = vhca_loop_free(b->loop);
 	tree_done(&b->tree);
 	free(b);
@@ -220,6 +222,24 @@ void box_put_members(struct box *b, uint64_t port_guid, const uint16_t *pkeys, s
 
 	assert_int_not_equal(ticket, 0);
 	commit(b, txn, ticket);
+}
+
+void box_refuse(struct box *b, const char *code, enum vhca_err kind)
+{
+	b->sm.refuse_code = code;
+	b->sm.refuse_kind = kind;
+}
+
+void box_know_no_moves(struct box *b)
+{
+	b->sm.moves_code = "no_such_path";
+	b->sm.moves_kind = VHCA_ERR_NOT_FOUND;
+}
+
+const struct false_sm_seen *box_last_seen(const struct box *b)
+{
+	assert_true(b->sm.n_seen > 0);
+	return &b->sm.seen[b->sm.n_seen - 1];
 }
 
 static int count_row(void *ctx, const struct vhca_row *row)

@@ -11,8 +11,19 @@
 #include "tests/unit/tree.h"
 
 #define BOX_ANSWERS_MAX 4096
+#define BOX_KEYS	4
 #define BOX_PORT	UINT64_C(0x0002c90300000001)
 #define BOX_OLD_PORT	UINT64_C(0x0002c90300000002) /* where moves come from */
+#define BOX_OTHER_PORT	UINT64_C(0x0002c90300000003)
+#define BOX_VGUID(i)	(UINT64_C(0x0002c90000000000) + (i))
+/* What sm/vhcasm.c makes of BOX_PORT, and of the commit of box_move_of(BOX_VGUID(1), 7). */
+#define BOX_MEMBERS_PATH "/v1/members/0x0002c90300000001"
+#define BOX_COMMIT_BODY                                                                      \
+	"{\"id\":\"6b3e1c3a-0000-4000-8000-00000000000a\",\"epoch\":7,"                      \
+	"\"vguid\":\"0x0002c90000000001\",\"phase\":\"commit\","                             \
+	"\"from\":{\"port_guid\":\"0x0002c90300000002\",\"gid_index\":65535,\"lid\":9},"     \
+	"\"to\":{\"port_guid\":\"0x0002c90300000001\",\"gid_index\":1,\"lid\":4},\"pkeys\":" \
+	"[\"0x8001\",\"0x7fff\"]}"
 
 /* One call of the owner's; guid is a port's for members. */
 struct box_answer {
@@ -37,6 +48,10 @@ struct box {
 	uint32_t backoff_ms, snapshot_ms;
 };
 
+/* A port's keys, one of them twice. */
+extern const uint16_t box_keys[BOX_KEYS];
+
+#define BOX_CASE(fn) cmocka_unit_test_setup_teardown(fn, box_setup, box_teardown)
 /* With sm up, and the outbox open. */
 int box_setup(void **state);
 int box_teardown(void **state);
@@ -64,6 +79,11 @@ void box_put_binding(struct box *b, struct vhca_sm_binding binding);
 void box_put_epoch(struct box *b, uint64_t vguid, uint64_t epoch);
 void box_put_members(struct box *b, uint64_t port_guid, const uint16_t *pkeys, size_t n);
 
+/* The SM answers everything with this problem from now on. */
+void box_refuse(struct box *b, const char *code, enum vhca_err kind);
+/* ...as an older plugin does that knows no moves. */
+void box_know_no_moves(struct box *b);
+const struct false_sm_seen *box_last_seen(const struct box *b);
 unsigned int box_rows(struct box *b);
 unsigned int box_count_answers(const struct box *b, enum vhca_sm_answer answer);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The outbox and what it does with bindings; test_outbox_moves.c has the other kinds of report. */
+/*
+ * The outbox and what it does with bindings; test_outbox_members.c and test_outbox_moves.c have the
+ * other kinds of report.
+ */
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "tests/unit/sm/outbox_box.h"
@@ -10,15 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VGUID(i) (UINT64_C(0x0002c90000000000) + (i))
-
 /* ---- cases ---- */
 
 static void sends_what_is_durable(void **state)
 {
 	struct box *f = *state;
 
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	assert_int_equal(vhca_outbox_pending(f->ob), 1);
 	assert_int_equal(f->sm.n_seen, 0);
 	box_wait_all_done(f);
@@ -34,7 +35,7 @@ static void holds_back_until_released(void **state)
 {
 	struct box *f = *state;
 	struct vhca_txn *txn = vhca_txn_new(f->store);
-	struct vhca_sm_binding b = box_binding_of(VGUID(1), 1, true);
+	struct vhca_sm_binding b = box_binding_of(BOX_VGUID(1), 1, true);
 	uint64_t ticket = vhca_outbox_put(f->ob, txn, &b);
 
 	vhca_txn_commit(txn, NULL, NULL);
@@ -53,7 +54,7 @@ static void forgets_what_did_not_become_durable(void **state)
 {
 	struct box *f = *state;
 	struct vhca_txn *txn = vhca_txn_new(f->store);
-	struct vhca_sm_binding b = box_binding_of(VGUID(1), 1, true);
+	struct vhca_sm_binding b = box_binding_of(BOX_VGUID(1), 1, true);
 	uint64_t ticket = vhca_outbox_put(f->ob, txn, &b);
 
 	vhca_txn_abort(txn);
@@ -68,7 +69,7 @@ static void withdraws_with_delete(void **state)
 {
 	struct box *f = *state;
 
-	box_put_binding(f, box_binding_of(VGUID(1), 9, false));
+	box_put_binding(f, box_binding_of(BOX_VGUID(1), 9, false));
 	box_wait_all_done(f);
 	assert_string_equal(f->sm.seen[0].method, "DELETE");
 	assert_int_equal(f->sm.seen[0].epoch, 9);
@@ -80,7 +81,7 @@ static void arrives_in_order_when_the_sm_comes_up(void **state)
 
 	false_sm_down(&f->sm);
 	for (unsigned int i = 0; i < 20; i++)
-		box_put_epoch(f, VGUID(i), 1);
+		box_put_epoch(f, BOX_VGUID(i), 1);
 	box_wait_until(f, !vhca_outbox_reachable(f->ob));
 	box_wait_until(f, f->commits == 20);
 	assert_int_equal(box_rows(f), 20);
@@ -90,8 +91,8 @@ static void arrives_in_order_when_the_sm_comes_up(void **state)
 	assert_true(vhca_outbox_reachable(f->ob));
 	assert_int_equal(f->sm.n_seen, 20);
 	for (unsigned int i = 0; i < 20; i++) {
-		assert_true(f->sm.seen[i].vguid == VGUID(i));
-		assert_int_equal(false_sm_effects(&f->sm, VGUID(i)), 1);
+		assert_true(f->sm.seen[i].vguid == BOX_VGUID(i));
+		assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(i)), 1);
 	}
 	assert_int_equal(box_count_answers(f, VHCA_SM_ACCEPTED), 20);
 }
@@ -105,7 +106,7 @@ static void probes_with_one_report(void **state)
 	box_reopen_outbox(f, 300);
 	false_sm_down(&f->sm);
 	for (unsigned int i = 0; i < 20; i++)
-		box_put_epoch(f, VGUID(i), 1);
+		box_put_epoch(f, BOX_VGUID(i), 1);
 	box_wait_until(f, f->commits == 20 && !vhca_outbox_reachable(f->ob));
 	box_spin(f, 100);
 	before = f->n_answers;
@@ -113,7 +114,7 @@ static void probes_with_one_report(void **state)
 	box_spin(f, 100);
 	assert_int_equal(f->n_answers, before + 1);
 	assert_int_equal(f->answers[before].answer, VHCA_SM_RETRY);
-	assert_true(f->answers[before].guid == VGUID(0));
+	assert_true(f->answers[before].guid == BOX_VGUID(0));
 	assert_true(strlen(f->answers[before].reason) > 0);
 }
 
@@ -122,11 +123,11 @@ static void newer_replaces_what_was_not_sent(void **state)
 	struct box *f = *state;
 
 	false_sm_down(&f->sm);
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, !vhca_outbox_reachable(f->ob));
-	box_put_epoch(f, VGUID(2), 1);
-	box_put_epoch(f, VGUID(1), 2);
-	box_put_epoch(f, VGUID(1), 3);
+	box_put_epoch(f, BOX_VGUID(2), 1);
+	box_put_epoch(f, BOX_VGUID(1), 2);
+	box_put_epoch(f, BOX_VGUID(1), 3);
 	box_wait_until(f, f->commits == 4);
 	box_wait_until(f, vhca_outbox_pending(f->ob) == 2);
 	assert_int_equal(box_rows(f), 2);
@@ -134,7 +135,7 @@ static void newer_replaces_what_was_not_sent(void **state)
 	vhca_outbox_kick(f->ob);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 2);
-	assert_true(f->sm.seen[0].vguid == VGUID(2)); /* the newest of 1 came after it */
+	assert_true(f->sm.seen[0].vguid == BOX_VGUID(2)); /* the newest of 1 came after it */
 	assert_int_equal(f->sm.seen[1].epoch, 3);
 }
 
@@ -143,10 +144,10 @@ static void newer_waits_for_the_one_in_flight(void **state)
 	struct box *f = *state;
 
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_held == 1);
-	box_put_binding(f, box_binding_of(VGUID(1), 1, false));
-	box_put_epoch(f, VGUID(2), 1);
+	box_put_binding(f, box_binding_of(BOX_VGUID(1), 1, false));
+	box_put_epoch(f, BOX_VGUID(2), 1);
 	box_wait_until(f, f->sm.n_held == 2); /* the other vGUID does not wait */
 	box_spin(f, 50);
 	assert_int_equal(f->sm.n_seen, 2);
@@ -171,10 +172,10 @@ static void answer_to_the_replaced_is_nobodys(void **state)
 	struct box *f = *state;
 
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_held == 1);
-	box_put_binding(f, box_binding_of(VGUID(1), 1, false));
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_binding(f, box_binding_of(BOX_VGUID(1), 1, false));
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->commits == 3);
 	false_sm_answer_held(&f->sm);
 	box_wait_until(f, f->sm.n_held == 1);
@@ -194,12 +195,11 @@ static void refusal_of_the_replaced_is_told(void **state)
 	struct box *f = *state;
 
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_held == 1);
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->commits == 2);
-	f->sm.refuse_code = "superseded";
-	f->sm.refuse_kind = VHCA_ERR_CONFLICT;
+	box_refuse(f, "superseded", VHCA_ERR_CONFLICT);
 	false_sm_answer_held(&f->sm);
 	box_wait_until(f, f->n_named_other == 1);
 	assert_int_equal(f->n_answers, 0);
@@ -215,9 +215,9 @@ static void newer_replaces_the_one_in_flight_that_failed(void **state)
 	struct box *f = *state;
 
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_held == 1);
-	box_put_epoch(f, VGUID(1), 2);
+	box_put_epoch(f, BOX_VGUID(1), 2);
 	box_wait_until(f, f->commits == 2);
 	false_sm_down(&f->sm);
 	box_wait_until(f, box_count_answers(f, VHCA_SM_RETRY) == 1);
@@ -226,16 +226,16 @@ static void newer_replaces_the_one_in_flight_that_failed(void **state)
 	false_sm_up(&f->sm);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.seen[f->sm.n_seen - 1].epoch, 2);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(1)), 1);
 }
 
 static void superseded_is_dropped(void **state)
 {
 	struct box *f = *state;
 
-	box_put_epoch(f, VGUID(1), 5);
+	box_put_epoch(f, BOX_VGUID(1), 5);
 	box_wait_all_done(f);
-	box_put_epoch(f, VGUID(1), 4);
+	box_put_epoch(f, BOX_VGUID(1), 4);
 	box_wait_all_done(f);
 	assert_int_equal(f->n_answers, 2);
 	assert_int_equal(f->answers[1].answer, VHCA_SM_SUPERSEDED);
@@ -250,9 +250,8 @@ static void refused_is_dropped_with_the_reason(void **state)
 {
 	struct box *f = *state;
 
-	f->sm.refuse_code = "unknown_partition";
-	f->sm.refuse_kind = VHCA_ERR_DENIED;
-	box_put_epoch(f, VGUID(1), 1);
+	box_refuse(f, "unknown_partition", VHCA_ERR_DENIED);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_all_done(f);
 	assert_int_equal(f->answers[0].answer, VHCA_SM_REFUSED);
 	assert_non_null(strstr(f->answers[0].reason, "the SM says unknown_partition"));
@@ -263,18 +262,17 @@ static void unknown_port_waits_alone(void **state)
 {
 	struct box *f = *state;
 
-	f->sm.refuse_code = "unknown_port";
-	f->sm.refuse_kind = VHCA_ERR_CONFLICT;
-	f->sm.refuse_only = VGUID(1);
-	box_put_epoch(f, VGUID(1), 1);
-	box_put_epoch(f, VGUID(2), 1);
-	box_wait_until(f, false_sm_effects(&f->sm, VGUID(2)) == 1);
+	box_refuse(f, "unknown_port", VHCA_ERR_CONFLICT);
+	f->sm.refuse_only = BOX_VGUID(1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
+	box_wait_until(f, false_sm_effects(&f->sm, BOX_VGUID(2)) == 1);
 	box_wait_until(f,
 		       box_count_answers(f, VHCA_SM_RETRY) > 0 && vhca_outbox_pending(f->ob) == 1);
 	assert_true(vhca_outbox_reachable(f->ob));
 	f->sm.refuse_code = NULL;
 	box_wait_all_done(f);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(1)), 1);
 }
 
 /* Another port of this host may be heard. */
@@ -282,17 +280,16 @@ static void refused_port_waits_alone(void **state)
 {
 	struct box *f = *state;
 
-	f->sm.refuse_code = "not_your_port";
-	f->sm.refuse_kind = VHCA_ERR_DENIED;
-	f->sm.refuse_only = VGUID(1);
-	box_put_epoch(f, VGUID(1), 1);
+	box_refuse(f, "not_your_port", VHCA_ERR_DENIED);
+	f->sm.refuse_only = BOX_VGUID(1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, box_count_answers(f, VHCA_SM_RETRY) > 0);
-	box_put_epoch(f, VGUID(2), 1);
-	box_wait_until(f, false_sm_effects(&f->sm, VGUID(2)) == 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
+	box_wait_until(f, false_sm_effects(&f->sm, BOX_VGUID(2)) == 1);
 	assert_true(vhca_outbox_reachable(f->ob));
 	f->sm.refuse_code = NULL;
 	box_wait_all_done(f);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(1)), 1);
 }
 
 static void kick_tries_at_once(void **state)
@@ -301,12 +298,11 @@ static void kick_tries_at_once(void **state)
 	uint64_t start = vhca_now_ms();
 
 	box_reopen_outbox(f, 20000);
-	f->sm.refuse_code = "unknown_port";
-	f->sm.refuse_kind = VHCA_ERR_CONFLICT;
-	box_put_epoch(f, VGUID(1), 1);
+	box_refuse(f, "unknown_port", VHCA_ERR_CONFLICT);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, box_count_answers(f, VHCA_SM_RETRY) == 1);
 	false_sm_down(&f->sm);
-	box_put_epoch(f, VGUID(2), 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
 	box_wait_until(f, !vhca_outbox_reachable(f->ob));
 	f->sm.refuse_code = NULL;
 	false_sm_up(&f->sm);
@@ -324,23 +320,22 @@ static void rotates_to_the_master(void **state)
 
 	false_sm_up(&f->sm2);
 	box_reopen_outbox(f, 2000);
-	f->sm.refuse_code = "not_master";
-	f->sm.refuse_kind = VHCA_ERR_UNAVAILABLE;
+	box_refuse(f, "not_master", VHCA_ERR_UNAVAILABLE);
 	start = vhca_now_ms();
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 1);
 	assert_int_equal(f->sm2.n_seen, 1);
 	assert_true(vhca_now_ms() - start < 1900); /* without a back-off */
-	box_put_epoch(f, VGUID(2), 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 1); /* and stays there */
 
 	f->sm.refuse_code = NULL;
 	false_sm_down(&f->sm2);
-	box_put_epoch(f, VGUID(3), 1);
+	box_put_epoch(f, BOX_VGUID(3), 1);
 	box_wait_all_done(f);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(3)), 1);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(3)), 1);
 }
 
 static void backs_off_when_no_url_works(void **state)
@@ -352,7 +347,7 @@ static void backs_off_when_no_url_works(void **state)
 	false_sm_down(&f->sm);
 	f->sm2.refuse_code = "not_master";
 	f->sm2.refuse_kind = VHCA_ERR_UNAVAILABLE;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->n_answers == 2); /* once around */
 	box_spin(f, 100);
 	assert_int_equal(f->n_answers, 2);
@@ -364,11 +359,11 @@ static void backs_off_when_no_url_works(void **state)
 static void restart_sends_what_is_left(void **state)
 {
 	struct box *f = *state;
-	struct vhca_sm_binding b = box_binding_of(VGUID(7), UINT64_MAX - 1, true);
+	struct vhca_sm_binding b = box_binding_of(BOX_VGUID(7), UINT64_MAX - 1, true);
 
 	false_sm_down(&f->sm);
-	box_put_epoch(f, VGUID(3), 1);
-	box_put_binding(f, box_binding_of(VGUID(1), 4, false));
+	box_put_epoch(f, BOX_VGUID(3), 1);
+	box_put_binding(f, box_binding_of(BOX_VGUID(1), 4, false));
 	box_put_binding(f, b);
 	box_wait_until(f, f->commits == 3);
 	box_close_store(f);
@@ -377,15 +372,15 @@ static void restart_sends_what_is_left(void **state)
 	box_open_store(f);
 	box_open_outbox(f);
 	assert_int_equal(vhca_outbox_pending(f->ob), 3);
-	box_put_epoch(f, VGUID(9), 1);
+	box_put_epoch(f, BOX_VGUID(9), 1);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 4);
-	assert_true(f->sm.seen[0].vguid == VGUID(3));
+	assert_true(f->sm.seen[0].vguid == BOX_VGUID(3));
 	assert_string_equal(f->sm.seen[1].method, "DELETE");
-	assert_true(f->sm.seen[1].vguid == VGUID(1));
+	assert_true(f->sm.seen[1].vguid == BOX_VGUID(1));
 	assert_int_equal(f->sm.seen[1].epoch, 4);
 	assert_true(f->sm.seen[2].epoch == b.epoch);
-	assert_true(f->sm.seen[3].vguid == VGUID(9));
+	assert_true(f->sm.seen[3].vguid == BOX_VGUID(9));
 }
 
 /* The SM has acted, we die before we know: the same state goes out again and changes nothing. */
@@ -394,7 +389,7 @@ static void death_before_the_answer_is_harmless(void **state)
 	struct box *f = *state;
 
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(1), 1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_held == 1);
 	box_close_store(f);
 	assert_true(false_sm_take_effect(&f->sm, &f->sm.seen[0]));
@@ -406,7 +401,7 @@ static void death_before_the_answer_is_harmless(void **state)
 	box_open_outbox(f);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 2);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 1);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(1)), 1);
 	assert_int_equal(box_count_answers(f, VHCA_SM_ACCEPTED), 1);
 }
 
@@ -416,7 +411,7 @@ static void a_thousand_go_eight_at_a_time(void **state)
 
 	f->sm.hold = true;
 	for (unsigned int i = 0; i < 1000; i++)
-		box_put_epoch(f, VGUID(i), 1);
+		box_put_epoch(f, BOX_VGUID(i), 1);
 	box_wait_until(f, f->commits == 1000);
 	while (f->sm.n_seen < 1000) {
 		unsigned int n = f->sm.n_seen;
@@ -433,7 +428,7 @@ static void a_thousand_go_eight_at_a_time(void **state)
 	assert_true(f->sm.most_held <= 8);
 	assert_true(f->sm.most_held > 1);
 	for (unsigned int i = 0; i < 1000; i++)
-		assert_int_equal(false_sm_effects(&f->sm, VGUID(i)), 1);
+		assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(i)), 1);
 	assert_true(vhca_loop_max_callback_us(f->loop) < 50000);
 }
 
@@ -441,12 +436,12 @@ static void answer_may_put_again(void **state)
 {
 	struct box *f = *state;
 
-	f->put_again = VGUID(1);
-	box_put_epoch(f, VGUID(1), 1);
+	f->put_again = BOX_VGUID(1);
+	box_put_epoch(f, BOX_VGUID(1), 1);
 	box_wait_until(f, f->sm.n_seen == 2);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.seen[1].epoch, 2);
-	assert_int_equal(false_sm_effects(&f->sm, VGUID(1)), 2);
+	assert_int_equal(false_sm_effects(&f->sm, BOX_VGUID(1)), 2);
 }
 
 static void none_is_in_effect_at_once(void **state)
@@ -454,7 +449,7 @@ static void none_is_in_effect_at_once(void **state)
 	struct box *f = *state;
 
 	false_sm_down(&f->sm);
-	box_put_epoch(f, VGUID(1), 1); /* a row left over from another back end */
+	box_put_epoch(f, BOX_VGUID(1), 1); /* a row left over from another back end */
 	box_wait_until(f, f->commits == 1);
 	box_close_store(f);
 	f->n_answers = 0;
@@ -462,7 +457,7 @@ static void none_is_in_effect_at_once(void **state)
 	box_open_store(f);
 	box_open_outbox(f);
 	box_wait_all_done(f);
-	box_put_epoch(f, VGUID(2), 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
 	assert_int_equal(box_rows(f), 0);
 	box_wait_all_done(f);
 	assert_int_equal(f->sm.n_seen, 0);
@@ -477,7 +472,7 @@ static void free_with_requests_in_flight(void **state)
 
 	f->sm.hold = true;
 	for (unsigned int i = 0; i < 20; i++)
-		box_put_epoch(f, VGUID(i), 1);
+		box_put_epoch(f, BOX_VGUID(i), 1);
 	box_wait_until(f, f->sm.n_held == 8 && f->commits == 20);
 	f->ob = vhca_outbox_free(f->ob);
 	f->sm.hold = false;
@@ -500,16 +495,15 @@ static void shows_itself(void **state)
 	struct box *f = *state;
 	struct json_object *list;
 
-	f->sm.refuse_code = "unknown_port";
-	f->sm.refuse_kind = VHCA_ERR_CONFLICT;
-	box_put_epoch(f, VGUID(1), 6);
+	box_refuse(f, "unknown_port", VHCA_ERR_CONFLICT);
+	box_put_epoch(f, BOX_VGUID(1), 6);
 	box_wait_until(f, box_count_answers(f, VHCA_SM_RETRY) == 1);
 	f->sm.hold = true;
-	box_put_epoch(f, VGUID(2), 1);
+	box_put_epoch(f, BOX_VGUID(2), 1);
 	box_wait_until(f, f->sm.n_held == 1);
 	list = vhca_outbox_to_json(f->ob);
 	assert_int_equal(json_object_array_length(list), 2);
-	assert_string_equal(member(list, 0, "vguid"), VHCA_GUID_STR(VGUID(1)));
+	assert_string_equal(member(list, 0, "vguid"), VHCA_GUID_STR(BOX_VGUID(1)));
 	assert_string_equal(member(list, 0, "epoch"), "6");
 	assert_string_equal(member(list, 0, "bound"), "true");
 	assert_string_equal(member(list, 0, "state"), "waiting");
@@ -552,37 +546,35 @@ static void needs_a_url(void **state)
 	assert_null(ob);
 }
 
-#define CASE(fn) cmocka_unit_test_setup_teardown(fn, box_setup, box_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(sends_what_is_durable),
-		CASE(holds_back_until_released),
-		CASE(forgets_what_did_not_become_durable),
-		CASE(withdraws_with_delete),
-		CASE(arrives_in_order_when_the_sm_comes_up),
-		CASE(probes_with_one_report),
-		CASE(newer_replaces_what_was_not_sent),
-		CASE(newer_waits_for_the_one_in_flight),
-		CASE(answer_to_the_replaced_is_nobodys),
-		CASE(refusal_of_the_replaced_is_told),
-		CASE(newer_replaces_the_one_in_flight_that_failed),
-		CASE(superseded_is_dropped),
-		CASE(refused_is_dropped_with_the_reason),
-		CASE(unknown_port_waits_alone),
-		CASE(refused_port_waits_alone),
-		CASE(kick_tries_at_once),
-		CASE(rotates_to_the_master),
-		CASE(backs_off_when_no_url_works),
-		CASE(restart_sends_what_is_left),
-		CASE(death_before_the_answer_is_harmless),
-		CASE(a_thousand_go_eight_at_a_time),
-		CASE(answer_may_put_again),
-		CASE(none_is_in_effect_at_once),
-		CASE(free_with_requests_in_flight),
-		CASE(shows_itself),
-		CASE(needs_a_url),
+		BOX_CASE(sends_what_is_durable),
+		BOX_CASE(holds_back_until_released),
+		BOX_CASE(forgets_what_did_not_become_durable),
+		BOX_CASE(withdraws_with_delete),
+		BOX_CASE(arrives_in_order_when_the_sm_comes_up),
+		BOX_CASE(probes_with_one_report),
+		BOX_CASE(newer_replaces_what_was_not_sent),
+		BOX_CASE(newer_waits_for_the_one_in_flight),
+		BOX_CASE(answer_to_the_replaced_is_nobodys),
+		BOX_CASE(refusal_of_the_replaced_is_told),
+		BOX_CASE(newer_replaces_the_one_in_flight_that_failed),
+		BOX_CASE(superseded_is_dropped),
+		BOX_CASE(refused_is_dropped_with_the_reason),
+		BOX_CASE(unknown_port_waits_alone),
+		BOX_CASE(refused_port_waits_alone),
+		BOX_CASE(kick_tries_at_once),
+		BOX_CASE(rotates_to_the_master),
+		BOX_CASE(backs_off_when_no_url_works),
+		BOX_CASE(restart_sends_what_is_left),
+		BOX_CASE(death_before_the_answer_is_harmless),
+		BOX_CASE(a_thousand_go_eight_at_a_time),
+		BOX_CASE(answer_may_put_again),
+		BOX_CASE(none_is_in_effect_at_once),
+		BOX_CASE(free_with_requests_in_flight),
+		BOX_CASE(shows_itself),
+		BOX_CASE(needs_a_url),
 	};
 
 	vhca_log_set_level(VHCA_LOG_ERROR);

@@ -51,6 +51,25 @@ static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned i
 	return TAILQ_FIRST(&vhca_engine_model(p->w[host].engine)->claims);
 }
 
+/* Of the claim on host 0. */
+static inline bool is_away(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->away;
+}
+
+static inline bool is_granted(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return claim_on(p, 0)->vf->granted;
+}
+
+static inline bool is_copying(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return p->copying;
+}
+
 /*
  * A migration from host 0 in which the at-th effect fails, or the victim's agent is killed at it.
  * False: there are not so many.

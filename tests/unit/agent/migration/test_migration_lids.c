@@ -47,12 +47,6 @@ static void stop_guest(struct pair *p)
 	assert_true(pair_until(p, nobody_has_it, NULL));
 }
 
-static bool copying(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return p->copying;
-}
-
 static bool is_parked(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -83,7 +77,7 @@ static void test_kept_while_nobody_has_the_guest(void **state)
 
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, is_copying, NULL));
 	assert_true(
 		pair_until(p, lid_is_at, &one)); /* the destination has it before the guest does */
 	assert_int_equal(p->sm.lids_given, 1);

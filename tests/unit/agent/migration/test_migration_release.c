@@ -52,7 +52,7 @@ static void assert_released(struct pair *p, unsigned int host)
 	assert_true(pair_until(p, is_empty, host ? &one : &zero));
 }
 
-static bool is_copying(const struct pair *p, const void *arg)
+static bool copies_handed_over(const struct pair *p, const void *arg)
 {
 	(void)arg;
 	return p->copying && vhca_migration_delivered(vhca_migrations_first(p->ms[0]));
@@ -83,7 +83,7 @@ static bool is_bare(const struct pair *p, const void *arg)
 static bool nobody_has_it(const struct pair *p, const void *guid)
 {
 	const struct vhca_osm_binding *b =
-		vhca_osm_table_find(p->sm.table, *(const uint64_t *)guid);
+		vhca_osm_table_find(p->sm.bindings.table, *(const uint64_t *)guid);
 
 	return !b || b->withdrawn;
 }
@@ -147,7 +147,7 @@ static void copying_and_it_arrives(void **state)
 
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 	release(p, 0);
 	assert_released(p, 0);
 	p->copy_hangs = false;
@@ -163,7 +163,7 @@ static void copying_and_it_fails(void **state)
 
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 	release(p, 0);
 	assert_released(p, 0);
 	p->copy_fails = true;
@@ -184,7 +184,7 @@ static void arbitrate(struct pair *p)
 {
 	p->sm_down = p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 	pair_silence(p, 1);
 	p->copy_fails = true;
 	p->copy_hangs = false;
@@ -265,7 +265,7 @@ static void copying_at_the_destination(void **state)
 
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, is_copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 	release(p, 1);
 	assert_released(p, 1);
 	assert_true(pair_until(p, at_home, &zero));

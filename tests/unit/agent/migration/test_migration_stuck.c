@@ -108,7 +108,7 @@ static void test_scrub_that_fails_once(void **state)
 
 /* ---- a VF that goes while its claim is on the move ---- */
 
-static bool copying(const struct pair *p, const void *arg)
+static bool copies_handed_over(const struct pair *p, const void *arg)
 {
 	(void)arg;
 	return p->copying && vhca_migration_delivered(vhca_migrations_first(p->ms[0]));
@@ -145,7 +145,7 @@ static void set_out(struct pair *p)
 	give_up_soon(p);
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 }
 
 static bool is_served(const struct pair *p, const void *arg)
@@ -345,7 +345,7 @@ static void arbitrate_and_get_stuck(struct pair *p)
 
 	p->sm_down = p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, copies_handed_over, NULL));
 	pair_silence(p, 1);
 	p->copy_fails = true;
 	p->copy_hangs = false;
@@ -360,7 +360,7 @@ static void arbitrate_and_get_stuck(struct pair *p)
 static bool is_nobodys(const struct pair *p, const void *guid)
 {
 	return TAILQ_EMPTY(&vhca_engine_model(p->w[0].engine)->claims) &&
-	       vhca_osm_table_find(p->sm.table, *(const uint64_t *)guid)->withdrawn;
+	       vhca_osm_table_find(p->sm.bindings.table, *(const uint64_t *)guid)->withdrawn;
 }
 
 /*

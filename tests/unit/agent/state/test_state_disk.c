@@ -7,44 +7,10 @@
 
 #include <string.h>
 
-static struct told {
-	struct vhca_outbox *outbox;
-	unsigned int bound, withdrawn;
-	uint64_t port_guid; /* of the last binding */
-} told;
-
-static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
-		      const char *reason, struct json_object *doc)
-{
-	(void)arg;
-	(void)answer;
-	(void)reason;
-	(void)doc;
-	told.bound += binding->bound;
-	told.withdrawn += !binding->bound;
-	if (binding->bound)
-		told.port_guid = binding->port_guid;
-}
-
-static void open_outbox(struct world *w)
-{
-	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
-}
-
-static void close_outbox(struct world *w)
-{
-	(void)w;
-	told.outbox = vhca_outbox_free(told.outbox);
-}
-
 static void start(struct world *w)
 {
-	told = (struct told){0};
-	w->started = open_outbox;
-	w->stopping = close_outbox;
-	world_start(w);
-	assert_true(world_until(w, all_free, NULL));
-	world_settle(w);
+	engine_outbox_start(w);
+	settle_free(w);
 }
 
 static bool has_no_room(const struct world *w, const void *arg)
@@ -139,7 +105,7 @@ static bool was_told(const struct world *w, const void *arg)
 static bool told_of_port(const struct world *w, const void *arg)
 {
 	(void)w;
-	return told.port_guid == *(const uint64_t *)arg;
+	return told.last_bound.port_guid == *(const uint64_t *)arg;
 }
 
 static void test_report_is_told_after_a_failed_commit(void **state)

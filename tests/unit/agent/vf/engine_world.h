@@ -42,6 +42,13 @@ static inline bool all_free(const struct world *w, const void *arg)
 	return count(w, VHCA_VF_FREE) == WORLD_VFS;
 }
 
+/* An agent that has just started has its VFs ready. */
+static inline void settle_free(struct world *w)
+{
+	assert_true(world_until(w, all_free, NULL));
+	world_settle(w);
+}
+
 /* Domain *arg has VF ib0, programmed for it, granted. */
 static inline bool served(const struct world *w, const void *arg)
 {

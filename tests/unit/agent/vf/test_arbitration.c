@@ -10,12 +10,6 @@
 
 #include "common/base/cleanup.h"
 
-static bool copying(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return p->copying;
-}
-
 static bool handed_over(const struct pair *p, const void *arg)
 {
 	(void)arg;
@@ -32,7 +26,7 @@ static struct vhca_uuid fall_silent(struct pair *p)
 
 	p->copy_hangs = true;
 	id = pair_migrate(p, 0);
-	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, is_copying, NULL));
 	if (!p->cut_handover)
 		assert_true(pair_until(p, handed_over, NULL));
 	pair_silence(p, 1);
@@ -128,9 +122,9 @@ static void test_given_back_below_a_withdrawn_epoch(void **state)
 
 	p->copy_hangs = true;
 	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, copying, NULL));
+	assert_true(pair_until(p, is_copying, NULL));
 	assert_true(pair_until(p, handed_over, NULL));
-	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, before.identity.guid, 99, 0x77, NULL),
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, before.identity.guid, 99, 0x77, NULL),
 			 0);
 	p->copy_fails = true;
 	p->copy_hangs = false;
@@ -179,7 +173,7 @@ static void test_somebody_is_ahead(void **state)
 	p->sm_down = true;
 	id = fall_silent(p);
 	assert_true(pair_until(p, is_bare, NULL));
-	assert_int_equal(vhca_osm_table_put(p->sm.table, &ahead, 128, NULL), 0);
+	assert_int_equal(vhca_osm_table_put(p->sm.bindings.table, &ahead, 128, NULL), 0);
 	p->sm_down = false;
 	assert_true(pair_until(p, waits, "older than 99"));
 	vhca_engine_contest(p->w[0].engine,
@@ -190,7 +184,7 @@ static void test_somebody_is_ahead(void **state)
 	settle(p);
 	assert_true(is_bare(p, NULL));
 	/* It gives up: then the next epoch is ours. */
-	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, ahead.vguid, 99, 0x77, NULL), 0);
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, ahead.vguid, 99, 0x77, NULL), 0);
 	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
@@ -223,7 +217,7 @@ static bool no_claims(const struct pair *p, const void *arg)
 static bool sm_knows_nobody(const struct pair *p, const void *guid)
 {
 	const struct vhca_osm_binding *b =
-		vhca_osm_table_find(p->sm.table, *(const uint64_t *)guid);
+		vhca_osm_table_find(p->sm.bindings.table, *(const uint64_t *)guid);
 
 	return b->withdrawn;
 }
@@ -304,8 +298,8 @@ static void test_guest_comes_by_a_detour(void **state)
 	detour.vguid = claim_on(p, 1)->identity.guid;
 	pair_silence(p, 0);
 	world_reboot(&p->w[0]);
-	assert_int_equal(vhca_osm_table_put(p->sm.table, &detour, 128, NULL), 0);
-	assert_int_equal(vhca_osm_table_withdraw(p->sm.table, detour.vguid, detour.epoch,
+	assert_int_equal(vhca_osm_table_put(p->sm.bindings.table, &detour, 128, NULL), 0);
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, detour.vguid, detour.epoch,
 						 detour.port_guid, NULL),
 			 0);
 	p->w[1].domains[0].info = p->w[0].domains[0].info;
@@ -557,12 +551,6 @@ static void test_source_killed_while_it_restores(void **state)
 	}
 }
 
-static bool is_away(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return claim_on(p, 0)->away;
-}
-
 /*
  * The request that withdrew the identity when it left was stuck somewhere, and comes when it is
  * bound here again.
@@ -578,8 +566,8 @@ static void test_late_withdrawal(void **state)
 	assert_true(pair_until(p, is_over, &id));
 	assert_true(pair_until(p, back_home, NULL));
 	settle(p);
-	assert_true(vhca_osm_table_withdraw(p->sm.table, guid, epoch, 0, NULL) < 0);
-	assert_false(vhca_osm_table_find(p->sm.table, guid)->withdrawn);
+	assert_true(vhca_osm_table_withdraw(p->sm.bindings.table, guid, epoch, 0, NULL) < 0);
+	assert_false(vhca_osm_table_find(p->sm.bindings.table, guid)->withdrawn);
 }
 
 int main(void)

@@ -8,47 +8,9 @@
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
 
-/* What the SM was told last. */
-static struct told {
-	struct vhca_outbox *outbox;
-	unsigned int bound, withdrawn;
-	uint64_t port_guid;
-} told;
-
-static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
-		      const char *reason, struct json_object *doc)
-{
-	(void)arg;
-	(void)answer;
-	(void)reason;
-	(void)doc;
-	told.bound += binding->bound;
-	told.withdrawn += !binding->bound;
-	told.port_guid = binding->port_guid;
-}
-
-static void open_outbox(struct world *w)
-{
-	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
-}
-
-static void close_outbox(struct world *w)
-{
-	(void)w;
-	told.outbox = vhca_outbox_free(told.outbox);
-}
-
-static void start(struct world *w)
-{
-	told = (struct told){0};
-	w->started = open_outbox;
-	w->stopping = close_outbox;
-	world_start(w);
-}
-
 static void serve(struct world *w)
 {
-	start(w);
+	engine_outbox_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, served, &zero));
 	assert_int_not_equal(told.bound, 0);
@@ -79,10 +41,10 @@ static void test_a_binding_of_the_last_boot_is_withdrawn_from_its_port(void **st
 	serve(w);
 	world_reboot(w);
 	w->port_unseen = true;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, has_no_claim, NULL));
 	assert_int_equal(told.withdrawn, 1);
-	assert_int_equal(told.port_guid, w->port_guid);
+	assert_int_equal(told.last.port_guid, w->port_guid);
 }
 
 static void test_an_adapter_that_was_replaced_withdraws_from_the_old_port(void **state)
@@ -93,10 +55,10 @@ static void test_an_adapter_that_was_replaced_withdraws_from_the_old_port(void *
 	serve(w);
 	world_reboot(w);
 	w->port_guid++;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, has_no_claim, NULL));
 	assert_int_equal(told.withdrawn, 1);
-	assert_int_equal(told.port_guid, old);
+	assert_int_equal(told.last.port_guid, old);
 }
 
 static void test_a_restarted_agent_withdraws_from_the_port_before_it_sees_it(void **state)
@@ -107,10 +69,10 @@ static void test_a_restarted_agent_withdraws_from_the_port_before_it_sees_it(voi
 	world_kill(w);
 	world_domain_stop(w, 0);
 	w->port_unseen = true;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, nothing_attached, NULL));
 	assert_int_equal(told.withdrawn, 1);
-	assert_int_equal(told.port_guid, w->port_guid);
+	assert_int_equal(told.last.port_guid, w->port_guid);
 }
 
 static void test_what_the_sm_was_never_told_is_not_withdrawn(void **state)
@@ -118,7 +80,7 @@ static void test_what_the_sm_was_never_told_is_not_withdrawn(void **state)
 	struct world *w = *state;
 
 	w->port_unseen = true;
-	start(w);
+	engine_outbox_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, is_claimed, NULL));
 	world_domain_stop(w, 0);
@@ -133,17 +95,17 @@ static void test_a_port_that_comes_late_is_remembered(void **state)
 	struct world *w = *state;
 
 	w->port_unseen = true;
-	start(w);
+	engine_outbox_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, is_claimed, NULL));
 	world_show_port(w);
 	assert_true(world_until(w, served, &zero));
 	world_reboot(w);
 	w->port_unseen = true;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, has_no_claim, NULL));
 	assert_int_equal(told.withdrawn, 1);
-	assert_int_equal(told.port_guid, w->port_guid);
+	assert_int_equal(told.last.port_guid, w->port_guid);
 }
 
 /* ---- which port ---- */
@@ -201,7 +163,7 @@ static void test_another_port_waits_for_the_last_claim(void **state)
 	world_sync_domains(w);
 	assert_true(world_until(w, nothing_attached, NULL));
 	assert_true(world_until(w, uses_port, &port_2));
-	assert_int_equal(told.port_guid, w->port_guid); /* of port 1 */
+	assert_int_equal(told.last.port_guid, w->port_guid); /* of port 1 */
 }
 
 /* What the configuration says now is not where the VFs were programmed. */
@@ -212,7 +174,7 @@ static void test_another_port_waits_over_a_restart(void **state)
 	serve(w);
 	world_kill(w);
 	w->conf.hcas[0].port = 2;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, served, &zero));
 	look_at_the_guest(w);
 	assert_int_equal(the_hca(w)->port, 1);
@@ -226,7 +188,7 @@ static void test_a_port_without_claims_changes_at_once(void **state)
 {
 	struct world *w = *state;
 
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, all_free, NULL));
 	configure_port(w, 2);
 	assert_true(uses_port(w, &port_2));
@@ -243,10 +205,10 @@ static void test_another_port_is_taken_at_a_reboot(void **state)
 	serve(w);
 	world_reboot(w);
 	w->conf.hcas[0].port = 2;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(uses_port(w, &port_2));
 	assert_true(world_until(w, has_no_claim, NULL));
-	assert_int_equal(told.port_guid, w->port_guid); /* of port 1 */
+	assert_int_equal(told.last.port_guid, w->port_guid); /* of port 1 */
 }
 
 /* ---- VFs that go ---- */
@@ -298,7 +260,7 @@ static void test_a_claim_ends_though_its_vf_never_comes_back(void **state)
 	assert_true(world_until(w, quarantined, &v));
 	assert_true(has_no_claim(w, NULL));
 	assert_int_equal(told.withdrawn, 1);
-	assert_int_equal(told.port_guid, w->port_guid);
+	assert_int_equal(told.last.port_guid, w->port_guid);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, served, &zero));
 	assert_int_not_equal(world_vf_of(w, 0, "ib0"), v);
@@ -320,11 +282,11 @@ static void test_a_claim_ends_whose_vf_and_domain_went_while_the_agent_was_down(
 	world_kill(w);
 	world_domain_stop(w, 0);
 	w->vfs[v].gone = w->vfs[v].lost = true;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, quarantined, &v));
 	assert_int_equal(told.withdrawn, 1);
 	world_kill(w); /* durable */
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, quarantined, &v));
 	assert_true(has_no_claim(w, NULL));
 }
@@ -440,7 +402,7 @@ static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
 	unsigned int v;
 
 	w->absent_ms = 20;
-	start(w);
+	engine_outbox_start(w);
 	req.domain = world_domain_start(w, 0, NULL);
 	assert_true(world_until(w, all_free, NULL));
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
@@ -451,7 +413,7 @@ static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
 	v = first_claim(w)->vf->index;
 	world_reboot(w);
 	w->vfs[v].gone = w->vfs[v].lost = true;
-	start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, says, "stays until it is released"));
 	world_settle(w);
 	a = (struct answer){0};

@@ -8,61 +8,25 @@
 
 #define DOMAINS 2
 
-static struct told {
-	struct vhca_outbox *outbox;
-	unsigned int bindings, members;
-	unsigned int before_members; /* bindings that were told before the last declaration */
-	uint16_t lid;
-	uint64_t port_guid, epochs; /* of all bindings that were told, their sum */
-} told;
-
-static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
-		      const char *reason, struct json_object *doc)
+/* No case ends a guest: whatever the SM is told is a binding. */
+static int teardown_bound(void **state)
 {
-	(void)arg;
-	(void)answer;
-	(void)reason;
-	(void)doc;
-	assert_true(binding->bound);
-	told.bindings++;
-	told.lid = binding->lid;
-	told.port_guid = binding->port_guid;
-	told.epochs += binding->epoch;
-}
+	int r = teardown(state);
 
-static void on_members(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
-		       const char *reason)
-{
-	(void)arg;
-	(void)port_guid;
-	(void)answer;
-	(void)reason;
-	told.members++;
-	told.before_members = told.bindings;
-}
-
-static void open_outbox(struct world *w)
-{
-	engine_outbox_open(w, on_report, on_members, NULL, &told.outbox);
-}
-
-static void close_outbox(struct world *w)
-{
-	(void)w;
-	told.outbox = vhca_outbox_free(told.outbox);
+	assert_int_equal(told.withdrawn, 0);
+	return r;
 }
 
 static void hear_nothing_yet(void)
 {
-	told = (struct told){.outbox = told.outbox};
+	assert_int_equal(told.withdrawn, 0);
+	engine_outbox_forget();
 }
 
 /* Both domains have their VF, and the SM has heard all of it. */
 static void start(struct world *w)
 {
-	w->started = open_outbox;
-	w->stopping = close_outbox;
-	world_start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, all_free, NULL));
 	for (unsigned int i = 0; i < DOMAINS; i++) {
 		world_domain_start(w, i, "0x8001");
@@ -97,10 +61,10 @@ static uint64_t sum_of_epochs(const struct world *w)
 /* Each binding once, as it is, and after them what the port needs beside. */
 static void assert_all_told(const struct world *w)
 {
-	assert_int_equal(told.bindings, DOMAINS);
+	assert_int_equal(told.bound, DOMAINS);
 	assert_int_equal(told.epochs, sum_of_epochs(w));
 	assert_int_equal(told.members, 1);
-	assert_int_equal(told.before_members, DOMAINS);
+	assert_int_equal(told.bound_before_members, DOMAINS);
 }
 
 static void test_another_lid(void **state)
@@ -113,7 +77,7 @@ static void test_another_lid(void **state)
 	port.lid = 77;
 	tell(w, VHCA_PORT_CHANGED, &port);
 	assert_all_told(w);
-	assert_int_equal(told.lid, 77);
+	assert_int_equal(told.last.lid, 77);
 	for (unsigned int i = 0; i < DOMAINS; i++)
 		assert_true(served(w, &i));
 }
@@ -141,7 +105,7 @@ static void test_another_port_guid(void **state)
 	port.port_guid = 0x0002c90300aabbcc;
 	tell(w, VHCA_PORT_CHANGED, &port);
 	assert_all_told(w);
-	assert_int_equal(told.port_guid, port.port_guid);
+	assert_int_equal(told.last.port_guid, port.port_guid);
 }
 
 /* An SM that was restarted at the same port says no more than this. */
@@ -168,7 +132,7 @@ static void test_link_that_comes_back_costs_no_report(void **state)
 	tell(w, VHCA_PORT_CHANGED, &port);
 	port.state = VHCA_PORT_ACTIVE;
 	tell(w, VHCA_PORT_CHANGED, &port);
-	assert_int_equal(told.bindings + told.members, 0);
+	assert_int_equal(told.bound + told.members, 0);
 }
 
 static void test_port_without_vfs_costs_no_report(void **state)
@@ -182,7 +146,7 @@ static void test_port_without_vfs_costs_no_report(void **state)
 	port.lid = 78;
 	tell(w, VHCA_PORT_CHANGED, &port);
 	tell(w, VHCA_PORT_REREGISTER, &port);
-	assert_int_equal(told.bindings + told.members, 0);
+	assert_int_equal(told.bound + told.members, 0);
 }
 
 static bool is_claimed(const struct world *w, const void *arg)
@@ -198,9 +162,7 @@ static void test_another_lid_while_claims_are_made(void **state)
 	struct world *w = *state;
 	struct vhca_port_state port;
 
-	w->started = open_outbox;
-	w->stopping = close_outbox;
-	world_start(w);
+	engine_outbox_start(w);
 	assert_true(world_until(w, all_free, NULL));
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, is_claimed, NULL));
@@ -211,20 +173,23 @@ static void test_another_lid_while_claims_are_made(void **state)
 			 VHCA_PORT_CHANGED, &port);
 	assert_true(world_until(w, served, &zero));
 	world_settle(w);
-	assert_true(told.bindings > 0);
-	assert_int_equal(told.lid, 79);
+	assert_true(told.bound > 0);
+	assert_int_equal(told.last.lid, 79);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_another_lid),
-		TEST(test_another_sm),
-		TEST(test_another_port_guid),
-		TEST(test_asked_to_register_anew),
-		TEST(test_link_that_comes_back_costs_no_report),
-		TEST(test_port_without_vfs_costs_no_report),
-		TEST(test_another_lid_while_claims_are_made),
+		cmocka_unit_test_setup_teardown(test_another_lid, setup, teardown_bound),
+		cmocka_unit_test_setup_teardown(test_another_sm, setup, teardown_bound),
+		cmocka_unit_test_setup_teardown(test_another_port_guid, setup, teardown_bound),
+		cmocka_unit_test_setup_teardown(test_asked_to_register_anew, setup, teardown_bound),
+		cmocka_unit_test_setup_teardown(test_link_that_comes_back_costs_no_report, setup,
+						teardown_bound),
+		cmocka_unit_test_setup_teardown(test_port_without_vfs_costs_no_report, setup,
+						teardown_bound),
+		cmocka_unit_test_setup_teardown(test_another_lid_while_claims_are_made, setup,
+						teardown_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

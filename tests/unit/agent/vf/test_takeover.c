@@ -376,44 +376,13 @@ static void superseded_vf_leaves_its_guest(void **state)
 
 /* ---- a VF in its guest, which the SM had refused before anybody vouched ---- */
 
-/* What the SM is told. */
-static struct told {
-	struct vhca_outbox *outbox;
-	unsigned int n;
-	uint64_t epoch;
-} told;
-
-static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
-		      const char *reason, struct json_object *doc)
-{
-	(void)arg;
-	(void)answer;
-	(void)reason;
-	(void)doc;
-	told.n += binding->bound;
-	told.epoch = binding->epoch;
-}
-
-static void open_outbox(struct world *w)
-{
-	engine_outbox_open(w, on_report, NULL, NULL, &told.outbox);
-}
-
-static void close_outbox(struct world *w)
-{
-	(void)w;
-	told.outbox = vhca_outbox_free(told.outbox);
-}
-
 /* A guest that got its VF while the SM was silent, and does not let go of it. */
 static struct vhca_uuid start_deaf_guest(struct world *w)
 {
 	struct vhca_uuid uuid;
 
-	told = (struct told){0};
 	w->deaf_guest = true;
-	w->started = open_outbox;
-	w->stopping = close_outbox;
+	engine_outbox_watch(w);
 	uuid = start_guest(w);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 	return uuid;
@@ -422,7 +391,7 @@ static struct vhca_uuid start_deaf_guest(struct world *w)
 static bool is_told_more(const struct world *w, const void *arg)
 {
 	(void)w;
-	return told.n > *(const unsigned int *)arg;
+	return told.bound > *(const unsigned int *)arg;
 }
 
 /*
@@ -436,14 +405,14 @@ static void take_over_what_is_refused(struct world *w)
 
 	sm_answers(w, 7);
 	assert_true(wait_state(w, VHCA_VF_DETACHING));
-	before = told.n;
+	before = told.bound;
 	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
 	assert_true(world_until(w, is_told_more, &before));
 	sm_answers(w, 7);
-	before = told.n;
+	before = told.bound;
 	assert_int_equal(claim(w)->epoch, GENERATION);
 	assert_true(world_until(w, is_told_more, &before));
-	assert_int_equal(told.epoch, GENERATION);
+	assert_int_equal(told.last.epoch, GENERATION);
 	sm_answers(w, 0);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED)); /* nobody pulls at it any more */
 }
@@ -490,9 +459,7 @@ static const bool yes = true, no = false;
 /* Attached and granted, and the SM's word for it. */
 static void start_granted_guest(struct world *w)
 {
-	told = (struct told){0};
-	w->started = open_outbox;
-	w->stopping = close_outbox;
+	engine_outbox_watch(w);
 	(void)start_guest(w);
 	sm_answers(w, 0);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
@@ -506,11 +473,11 @@ static void lost_grant_makes_it_ask_the_sm(void **state)
 	unsigned int before;
 
 	start_granted_guest(w);
-	before = told.n;
+	before = told.bound;
 	w->sm_grants = false; /* evicted; or the guest's driver is down */
 	assert_true(world_until(w, is_told_more, &before));
-	assert_int_equal(told.n, before + 1); /* not again and again */
-	assert_int_equal(told.epoch, claim(w)->epoch);
+	assert_int_equal(told.bound, before + 1); /* not again and again */
+	assert_int_equal(told.last.epoch, claim(w)->epoch);
 	sm_answers(w, 7);
 	assert_true(world_until(w, nobody_claims, NULL));
 	assert_string_equal(problem(w)->code, "superseded");
@@ -565,11 +532,11 @@ static void port_that_is_down_raises_no_doubt(void **state)
 
 	start_granted_guest(w);
 	TAILQ_FIRST(&vhca_engine_model(w->engine)->hcas)->ports[0].state = VHCA_PORT_DOWN;
-	before = told.n;
+	before = told.bound;
 	w->sm_grants = false;
 	assert_true(world_until(w, is_granted, &no));
 	world_settle(w);
-	assert_int_equal(told.n, before);
+	assert_int_equal(told.bound, before);
 	assert_false(claim(w)->doubtful);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/sim/libvirt/sim_domain.h"
 
 const struct world_domain *world_domain_of(const struct world *w, const struct vhca_uuid *uuid)
 {
@@ -25,14 +26,8 @@ void world_tell_removed(const struct world *w, const struct world_vf *t)
 		vhca_engine_device_removed(w->engine, &t->user, alias, vhca_now_us());
 }
 
-/* What libvirt shows of a domain now. */
-struct live {
-	struct vhca_dom_info info;
-	struct vhca_dom_hostdev hostdevs[WORLD_VFS_MAX];
-};
-
 static struct vhca_dom_info *unreadable_info(const struct world *w, unsigned int i,
-					     struct live *live)
+					     struct sim_live *live)
 {
 	const struct vhca_dom_info *info = &w->domains[i].info;
 
@@ -44,38 +39,36 @@ static struct vhca_dom_info *unreadable_info(const struct world *w, unsigned int
 	return &live->info;
 }
 
-static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, struct live *live)
+/* libvirt gives a device that somebody else has plugged in an alias of its own. */
+static void show_vf(const struct world *w, const struct world_vf *vf, struct sim_live *live)
+{
+	bool is_ours = strncmp(vf->name, "hostdev", 7) != 0;
+	struct vhca_dom_hostdev *dev =
+		sim_live_add(live, vf->bdf, vf->guest, is_ours ? vf->name : "");
+
+	dev->path.n = w->odd_bus ? 0 : 2;
+	if (!is_ours)
+		(void)snprintf(dev->alias, sizeof(dev->alias), "%s", vf->name);
+}
+
+static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, struct sim_live *live)
 {
 	struct vhca_dom_info *ret = &live->info;
 
 	if (w->domains[i].unreadable)
 		return unreadable_info(w, i, live);
-	*ret = w->domains[i].info;
-	ret->hostdevs = live->hostdevs;
+	sim_live_init(live, &w->domains[i].info);
 	ret->held = w->domains[i].incoming && !w->shows_too_early;
 	ret->paused = w->domains[i].paused;
-	ret->n_hostdevs = 0;
-	for (unsigned int v = 0; v < w->n_vfs; v++) {
-		if (!w->vfs[v].group_open || !vhca_uuid_equal(&w->vfs[v].user, &ret->uuid))
-			continue;
-		ret->hostdevs[ret->n_hostdevs] =
-			(struct vhca_dom_hostdev){.host = w->vfs[v].bdf,
-						  .has_guest_addr = true,
-						  .guest = w->vfs[v].guest,
-						  .path = {.n = w->odd_bus ? 0 : 2}};
-		(void)snprintf(ret->hostdevs[ret->n_hostdevs].alias, sizeof(ret->hostdevs[0].alias),
-			       "%s%s",
-			       strncmp(w->vfs[v].name, "hostdev", 7) ? VHCA_ALIAS_PREFIX : "",
-			       w->vfs[v].name);
-		ret->n_hostdevs++;
-	}
-	ret->free_root_ports = 4 - ret->n_hostdevs;
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (world_domain_has(w, i, v))
+			show_vf(w, &w->vfs[v], live);
 	return ret;
 }
 
 static void tell_domain(struct world *w, unsigned int i)
 {
-	struct live live;
+	struct sim_live live;
 
 	if (w->engine && !w->virt_down)
 		vhca_engine_domain(w->engine, &w->domains[i].info.uuid,
@@ -108,7 +101,7 @@ void world_refresh(void *ctx, const struct vhca_uuid *uuid)
 
 void world_sync_domains(struct world *w)
 {
-	struct live lives[WORLD_DOMAINS];
+	struct sim_live lives[WORLD_DOMAINS];
 	struct vhca_dom_info *list[WORLD_DOMAINS];
 	unsigned int n = 0;
 
@@ -123,27 +116,13 @@ void world_sync_domains(struct world *w)
 	vhca_engine_virt_sync(w->engine, list, n);
 }
 
-static void add_request(struct vhca_dom_info *info, const char *name, const char *partition)
-{
-	struct vhca_vf_request *r = &info->requests[info->n_requests++];
-
-	(void)snprintf(r->name, sizeof(r->name), "%s", name);
-	(void)snprintf(r->fabric, sizeof(r->fabric), "default");
-	(void)snprintf(r->partition, sizeof(r->partition), "%s", partition);
-	r->numa = -1;
-}
-
 struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char *partition)
 {
 	struct vhca_dom_info *info = &w->domains[i].info;
 
-	memset(info, 0, sizeof(*info));
-	info->uuid.b[0] = 0xd0;
-	info->uuid.b[15] = (uint8_t)i;
-	(void)snprintf(info->name, sizeof(info->name), "vm%u", i);
-	info->root_ports = 4;
+	sim_domain_init(info, i);
 	if (partition)
-		add_request(info, "ib0", partition);
+		sim_domain_ask(info, "ib0", partition);
 	w->domains[i].running = true;
 	tell_domain(w, i);
 	return info->uuid;
@@ -151,7 +130,7 @@ struct vhca_uuid world_domain_start(struct world *w, unsigned int i, const char 
 
 void world_ask(struct world *w, unsigned int i, const char *name, const char *partition)
 {
-	add_request(&w->domains[i].info, name, partition);
+	sim_domain_ask(&w->domains[i].info, name, partition);
 	tell_domain(w, i);
 }
 
