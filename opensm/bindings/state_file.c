@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 
 #define HEADER	   "vhcasm-state 2"
@@ -392,4 +393,35 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 			return refuse_line(err, number, &why);
 	}
 	return damaged(err, number, "the end is missing");
+}
+
+/* ---- the file ---- */
+
+int vhca_osm_state_load(const char *path, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_read_file(path, VHCA_OSM_STATE_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return 1;
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
+				      path);
+	if (strlen(text) != len)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
+	else
+		r = vhca_osm_state_parse(text, t, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", path);
+	return r;
+}
+
+int vhca_osm_state_save(const char *path, const struct vhca_osm_table *t)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_osm_state_format(t, &text, &len);
+
+	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0644);
 }

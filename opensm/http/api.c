@@ -43,6 +43,7 @@ struct deferred {
 
 struct vhca_osm_api {
 	struct vhca_osm_service *service;
+	struct vhca_osm_reports *reports; /* the service's */
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_door door;
 	struct vhca_http_server *server;
@@ -175,8 +176,8 @@ static int check_speaker(const struct vhca_osm_api *api, const struct vhca_http_
 {
 	struct vhca_osm_node node;
 
-	return vhca_osm_service_check_speaker(api->service, speaker(api, req, &node), port_guid,
-					      err);
+	return vhca_osm_report_check_speaker(api->reports, speaker(api, req, &node), port_guid,
+					     err);
 }
 
 static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, uint64_t port_guid,
@@ -184,7 +185,7 @@ static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, ui
 {
 	struct vhca_osm_node node;
 
-	return vhca_osm_service_pin(api->service, speaker(api, req, &node), port_guid, err);
+	return vhca_osm_report_pin(api->reports, speaker(api, req, &node), port_guid, err);
 }
 
 /* check_speaker() has allowed it. */
@@ -192,7 +193,7 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 		      const struct vhca_osm_binding *b, uint64_t from_port,
 		      struct vhca_osm_eviction *ret, struct vhca_error *err)
 {
-	int r = vhca_osm_service_put(api->service, b, from_port, ret, err);
+	int r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
 
 	return r < 0 ? r : pin(api, req, b->port_guid, err);
 }
@@ -318,12 +319,12 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
 						 port_guid);
 	if (r == 0)
-		r = vhca_osm_service_check_withdrawer(api->service, by, vguid, epoch, port_guid,
-						      &err);
+		r = vhca_osm_report_check_withdrawer(api->reports, by, vguid, epoch, port_guid,
+						     &err);
 	if (r == 0 && !keep)
 		r = vhca_osm_mover_plan(api->mover, &move, &err);
 	if (r == 0)
-		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
+		r = vhca_osm_report_withdraw(api->reports, vguid, epoch, port_guid, &err);
 	if (r == 0 && port_guid)
 		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
@@ -349,7 +350,7 @@ static void forget_epoch(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		body = vhca_osm_json_epoch(api->service, vguid);
 	if (r == 0)
-		r = vhca_osm_service_forget(api->service, vguid, &err);
+		r = vhca_osm_report_forget(api->reports, vguid, &err);
 	if (r == 0) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 		return;
@@ -375,7 +376,7 @@ static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_bin
 {
 	if (move->lid_policy != VHCA_OSM_LID_OF_VPORT)
 		return 0;
-	return vhca_osm_service_check_place(api->service, b, move->vport, err);
+	return vhca_osm_report_check_place(api->reports, b, move->vport, err);
 }
 
 /* That takes a LID from whoever has it. */
@@ -410,8 +411,7 @@ static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 	if (r == 0)
 		r = check_place(api, b, move, err);
 	if (r == 0)
-		r = vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction,
-					     err);
+		r = vhca_osm_report_prepare(api->reports, b, move->from_port, &move->eviction, err);
 	if (r < 0) {
 		(void)json_object_put(plan);
 		return r;
@@ -520,7 +520,7 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = check_speaker(api, req, guid, &err);
 	if (r == 0)
-		r = vhca_osm_service_declare(api->service, guid, pkeys, n, &err);
+		r = vhca_osm_report_declare(api->reports, guid, pkeys, n, &err);
 	if (r == 0)
 		r = pin(api, req, guid, &err);
 	if (r < 0)
@@ -542,7 +542,7 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		body = vhca_osm_json_pin(api->service, guid);
 	if (r == 0)
-		r = vhca_osm_service_unpin(api->service, guid, &err);
+		r = vhca_osm_report_unpin(api->reports, guid, &err);
 	if (r == 0) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 		return;
@@ -671,6 +671,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	if (!api)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
 	api->service = service;
+	api->reports = vhca_osm_service_reports(service);
 	api->mover = mover;
 	vhca_osm_lists_init(&api->lists);
 	TAILQ_INIT(&api->deferred);

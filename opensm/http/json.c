@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 #include "config.h"
+#include "opensm/http/view.h"
 
 static struct json_object *array_of_findings(const struct vhca_osm_view *v)
 {
@@ -24,7 +25,7 @@ static struct json_object *binding_to_json(const struct vhca_osm_service *s,
 	struct json_object *obj = json_object_new_object();
 	struct vhca_osm_view view;
 
-	vhca_osm_service_view(s, b, &view);
+	vhca_osm_view_get(vhca_osm_service_subnet(s), b, &view);
 	vhca_json_add_guid(obj, "vguid", b->vguid);
 	vhca_json_add_u64(obj, "epoch", b->epoch);
 	vhca_json_add_string(obj, "state", vhca_osm_state_to_string(view.state));
@@ -52,7 +53,7 @@ struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
 	struct json_object *obj = json_object_new_object();
 	struct vhca_osm_view view;
 
-	vhca_osm_service_view(s, b, &view);
+	vhca_osm_view_get(vhca_osm_service_subnet(s), b, &view);
 	vhca_json_add_string(obj, "id", move->id);
 	vhca_json_add_string(obj, "state", move->commit ? "committed" : "prepared");
 	vhca_json_add_u64(obj, "lid", view.lid);

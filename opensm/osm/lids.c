@@ -37,13 +37,14 @@ static osm_opensm_t *osm_of(void *ctx)
 /* Caller holds the lock. */
 static int check_ready(const struct vhca_osm_lids *lids, struct vhca_error *err)
 {
+	const struct vhca_osm_subnet subnet = {&vhca_osm_opensm_ops, lids->subnet};
 	struct vhca_osm_status status;
 	int r;
 
-	vhca_osm_opensm_ops.status(lids->subnet, &status);
+	subnet.ops->status(subnet.ctx, &status);
 	if (osm_exit_flag)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
-	r = vhca_osm_check_master(&status, err);
+	r = vhca_osm_check_master(&subnet, err);
 	if (r == 0 && !status.ready)
 		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
 				   "the first sweep is not complete");
