@@ -477,6 +477,16 @@ static int load_dynamic(struct plugin *p, struct vhca_error *err)
 	return r;
 }
 
+static int check_shown(void *ctx, uint64_t port_guid, struct vhca_error *err)
+{
+	return vhca_osm_service_check_shown(ctx, port_guid, err);
+}
+
+static int check_keys(void *ctx, uint64_t port_guid, struct vhca_error *err)
+{
+	return vhca_osm_service_check_keys(ctx, port_guid, err);
+}
+
 static int make_mover(struct plugin *p, struct vhca_error *err)
 {
 	int r = vhca_osm_routing_new(p->osm, &p->dynamic, &p->routing);
@@ -484,7 +494,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 	p->lids = (struct vhca_osm_lids){
 		.osm = p->osm,
 		.subnet = &p->subnet,
-		.service = p->service,
+		.keys = {.check_shown = check_shown, .check_keys = check_keys, .ctx = p->service},
 		.routing = p->routing,
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,

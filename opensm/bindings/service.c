@@ -459,9 +459,20 @@ bool vhca_osm_service_in_effect(const struct vhca_osm_service *s)
 	       vhca_osm_publisher_settled(&s->publisher);
 }
 
-bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid)
+int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port_guid,
+				 struct vhca_error *err)
 {
-	return !vhca_osm_changed_ports_has(vhca_osm_table_changed_ports(s->table), port_guid);
+	const char *problem = vhca_osm_service_problem(s);
+	int r;
+
+	if (!vhca_osm_changed_ports_has(vhca_osm_table_changed_ports(s->table), port_guid))
+		return 0;
+	r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+			   "OpenSM has not read the newest P_Keys of port %s yet",
+			   VHCA_GUID_STR(port_guid));
+	if (problem[0])
+		vhca_error_hint(err, "%s", problem);
+	return r;
 }
 
 static int key_left_out(uint64_t port_guid, uint16_t pkey, struct vhca_error *err)

@@ -61,10 +61,11 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
 /*
- * True if OpenSM has read all that was reported about the port's keys. It may not have been sent
- * them yet.
+ * Has OpenSM read all that was reported about the port's keys? It may not have sent them yet. Error:
+ * keys_on_the_way, with the problem() if there is one.
  */
-bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid);
+int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port_guid,
+				 struct vhca_error *err);
 /*
  * Has the port got all that it needs, as far as the subnet manager knows? Not if OpenSM has left
  * something out, for want of room or because it could not read the partition file. Error:

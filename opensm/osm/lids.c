@@ -549,37 +549,26 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	return n;
 }
 
-/* What OpenSM wants a port to have is of the file that it has read last. */
-static int keys_not_shown(const struct vhca_osm_service *service, uint64_t guid,
-			  struct vhca_error *err)
-{
-	const char *problem = vhca_osm_service_problem(service);
-	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
-			       "OpenSM has not read the newest P_Keys of port %s yet",
-			       VHCA_GUID_STR(guid));
-
-	if (problem[0])
-		vhca_error_hint(err, "%s", problem);
-	return r;
-}
-
 /* The other one's keys hold up nobody but its own report: its hypervisor may be dead. */
 static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	bool there;
+	int r;
 
 	if (!pair->vports)
 		return 0;
-	if (!vhca_osm_service_has_shown(lids->service, pair->guid[0]))
-		return keys_not_shown(lids->service, pair->guid[0], err);
+	/* What OpenSM wants a port to have is of the file that it has read last. */
+	r = lids->keys.check_shown(lids->keys.ctx, pair->guid[0], err);
+	if (r < 0)
+		return r;
 	cl_plock_acquire(&osm->lock);
 	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
 	cl_plock_release(&osm->lock);
 	if (!there)
 		return keys_on_the_way(pair->guid[0], err);
-	return vhca_osm_service_check_keys(lids->service, pair->guid[0], err);
+	return lids->keys.check_keys(lids->keys.ctx, pair->guid[0], err);
 }
 
 static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
