@@ -61,8 +61,8 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
 /*
- * Has OpenSM read all that was reported about the port's keys? It may not have sent them yet. Error:
- * keys_on_the_way, with the problem() if there is one.
+ * Has OpenSM read all that was reported about the port's keys? It may not have sent them yet.
+ * Error: keys_on_the_way, with the problem() if there is one.
  */
 int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port_guid,
 				 struct vhca_error *err);

@@ -221,8 +221,8 @@ static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
 }
 
 /*
- * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
- * body, whatever comes of it.
+ * The binding first: who repeats a move of which only that was done gets the rest done. `want` was
+ * checked. Takes the body, whatever comes of it.
  */
 static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		    const struct vhca_osm_lid_move *want, struct json_object *body,
@@ -238,7 +238,7 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 	*f = (struct following){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
 	if (r == 0)
-		r = vhca_osm_mover_submit(api->mover, want, lid_has_moved, f, err);
+		r = vhca_osm_mover_queue(api->mover, want, lid_has_moved, f, err);
 	if (r < 0) {
 		(void)json_object_put(body);
 		free(f);
@@ -259,7 +259,7 @@ static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 {
 	struct vhca_osm_lid_move move = {.want = lid_of_its_own(b)};
 	struct vhca_osm_eviction ev;
-	int r = vhca_osm_mover_plan(api->mover, &move, err);
+	int r = vhca_osm_mover_check(api->mover, &move, err);
 
 	if (r == 0)
 		r = put_spoken(api, req, b, 0, &ev, err);
@@ -322,7 +322,7 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 		r = vhca_osm_report_check_withdrawer(api->reports, by, vguid, epoch, port_guid,
 						     &err);
 	if (r == 0 && !keep)
-		r = vhca_osm_mover_plan(api->mover, &move, &err);
+		r = vhca_osm_mover_check(api->mover, &move, &err);
 	if (r == 0)
 		r = vhca_osm_report_withdraw(api->reports, vguid, epoch, port_guid, &err);
 	if (r == 0 && port_guid)
@@ -433,7 +433,7 @@ static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 	int r = 0;
 
 	if (move->lid_policy != VHCA_OSM_LID_HOST)
-		r = vhca_osm_mover_plan(api->mover, &lid_move, err);
+		r = vhca_osm_mover_check(api->mover, &lid_move, err);
 	if (r == 0)
 		r = check_place(api, b, move, err);
 	if (r == 0)

@@ -33,8 +33,8 @@ struct entry {
 	unsigned int sendings;
 	uint64_t sent_us;
 	bool draining;
-	bool planned; /* queued: pair and switches are what they would be now */
-	struct vhca_osm_switch_set switches; /* that it changes: nobody else does meanwhile */
+	bool planned;		       /* queued: pair and plan are what they would be now */
+	struct vhca_osm_lid_plan plan; /* nobody else changes its switches meanwhile */
 	TAILQ_ENTRY(entry) link;
 };
 
@@ -73,7 +73,7 @@ static bool are_one(uint64_t a, uint64_t b)
 static void finish(struct entry *e, const struct vhca_error *err)
 {
 	e->fn(e->arg, &e->move, err);
-	vhca_osm_switch_set_done(&e->switches);
+	vhca_osm_lid_plan_done(&e->plan);
 	free(e);
 }
 
@@ -158,7 +158,7 @@ static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_os
 
 static void forget_plan(struct entry *e)
 {
-	vhca_osm_switch_set_done(&e->switches);
+	vhca_osm_lid_plan_done(&e->plan);
 	e->planned = false;
 }
 
@@ -173,7 +173,7 @@ static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry 
 
 static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
 {
-	return m->ops->missing(m->ctx, &e->move.pair, &e->switches, resend);
+	return m->ops->missing(m->ctx, &e->move.pair, &e->plan.switches, resend);
 }
 
 static void leave(struct vhca_osm_mover *m, struct entry *e)
@@ -201,7 +201,7 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_osm_lid_move *move = &e->move;
 	struct vhca_error err = VHCA_ERROR_INIT;
 
-	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) < 0) {
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->plan, &move->cost, &err) < 0) {
 		roll_back(m, e, &err);
 		return;
 	}
@@ -221,7 +221,7 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
  */
 static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->switches, false) == 0)
+	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false) == 0)
 		send(m, e, now);
 }
 
@@ -310,7 +310,7 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
 		if (other == end)
 			return false;
 		if (share_a_port(&other->move.pair, &e->move.pair) ||
-		    vhca_osm_switch_set_meets(&other->switches, &e->switches))
+		    vhca_osm_switch_set_meets(&other->plan.switches, &e->plan.switches))
 			return true;
 	}
 	return false;
@@ -323,17 +323,13 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
  */
 static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move *move = &e->move;
 	int r;
 
 	if (e->planned)
 		return 0;
-	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
-	move->changes = r == 0;
-	if (r == 0)
-		r = m->ops->plan(m->ctx, &move->pair, move->mode, &move->cost, &e->switches, err);
-	e->planned = r >= 0;
-	return r < 0 ? r : 0;
+	r = vhca_osm_mover_plan(m, &e->move, &e->plan, err);
+	e->planned = r == 0;
+	return r;
 }
 
 static void forget_plans_of_before(struct vhca_osm_mover *m)
@@ -401,7 +397,7 @@ static void change(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_osm_lid_move *move = &e->move;
 
 	activate(m, e, now);
-	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->plan.switches, true);
 	m->stats.drain_smps += move->cost.drain_smps;
 	e->draining = move->cost.drain_smps > 0;
 	if (!e->draining)
@@ -583,11 +579,16 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
 {
 	struct vhca_osm_lid_pair pair;
-	struct entry *e;
 	int r = m->ops->resolve(m->ctx, &want->want, &pair, err);
 
-	if (r < 0)
-		return r;
+	return r < 0 ? r : vhca_osm_mover_queue(m, want, fn, arg, err);
+}
+
+int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			 vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
+{
+	struct entry *e;
+
 	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
 				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
@@ -614,24 +615,26 @@ bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid)
 	return false;
 }
 
-int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err)
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_osm_lid_plan *ret, struct vhca_error *err)
 {
-	struct entry e = {.move = *move};
-	int r = make_plan(m, &e, err);
+	int r;
 
-	*move = e.move;
-	*ret_at = e.switches;
-	return r;
+	*ret = (struct vhca_osm_lid_plan){.n = 0};
+	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	move->changes = r == 0;
+	if (r == 0)
+		r = m->ops->plan(m->ctx, &move->pair, move->mode, ret, &move->cost, err);
+	return r < 0 ? r : 0;
 }
 
-int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_error *err)
+int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			 struct vhca_error *err)
 {
-	struct vhca_osm_switch_set at = {0};
-	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+	struct vhca_osm_lid_plan plan;
+	int r = vhca_osm_mover_plan(m, move, &plan, err);
 
-	vhca_osm_switch_set_done(&at);
+	vhca_osm_lid_plan_done(&plan);
 	return r;
 }
 

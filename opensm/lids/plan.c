@@ -95,6 +95,18 @@ static void compare(const struct vhca_osm_fabric *f, const struct vhca_osm_swap 
 	plan->n_blocks += one_block ? 1 : (size_t)first + (size_t)second;
 }
 
+static int list_switches(const struct vhca_osm_fabric *f, struct vhca_osm_lid_plan *plan)
+{
+	if (vhca_osm_switch_set_init(&plan->switches, plan->n) < 0) {
+		vhca_osm_lid_plan_done(plan);
+		return -ENOMEM;
+	}
+	for (size_t c = 0; c < plan->n; c++)
+		vhca_osm_switch_set_add(&plan->switches, f->switches[plan->changes[c].sw].guid);
+	vhca_osm_switch_set_sort(&plan->switches);
+	return 0;
+}
+
 int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
 		      struct vhca_osm_lid_plan *ret)
 {
@@ -117,7 +129,7 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 		exchange(f, swap, i, ports + (size_t)i * f->n);
 	for (uint32_t s = 0; s < f->n; s++)
 		compare(f, swap, s, (uint8_t[]){ports[s], ports[f->n + s]}, ret);
-	return 0;
+	return list_switches(f, ret);
 }
 
 void vhca_osm_lid_copy(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
@@ -147,12 +159,13 @@ int vhca_osm_lid_copy_plan(const struct vhca_osm_fabric *f, const struct vhca_os
 	vhca_osm_lid_copy(f, copy, ports);
 	for (uint32_t s = 0; s < f->n; s++)
 		compare(f, &lid, s, (uint8_t[]){ports[s], ports[s]}, ret);
-	return 0;
+	return list_switches(f, ret);
 }
 
 void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan)
 {
 	free(plan->changes);
+	vhca_osm_switch_set_done(&plan->switches);
 	*plan = (struct vhca_osm_lid_plan){0};
 }
 
