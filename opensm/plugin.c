@@ -4,7 +4,7 @@
  *
  * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls
  * report(): that sets atomics and writes to an eventfd. It waits for our thread in two places, both
- * bounded: wait_for_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
+ * bounded: await_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
  * OpenSM's lock held; they are ignored before anything could take it again. delete() is followed by
  * dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
@@ -309,7 +309,7 @@ static bool takes_over(const struct plugin *p)
  * are not in that file, from guests that run; so it waits for as long as this takes, unless it is
  * to end.
  */
-static void wait_for_take_over(struct plugin *p)
+static void await_take_over(struct plugin *p)
 {
 	struct timespec until;
 	int r;
@@ -609,7 +609,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		vhca_osm_past_master_heed(p->osm);
 		if (takes_over(p))
-			wait_for_take_over(p);
+			await_take_over(p);
 		if (p->conf.lids_move)
 			vhca_osm_places_unlist(p->osm);
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */

@@ -84,7 +84,7 @@ static void drop_unneeded(struct vhca_osm_port *p)
  * Does the other membership of this key forbid it? A twin that is only inherited gives way: who
  * reports knows better.
  */
-static bool is_barred_by_twin(struct vhca_osm_port *p, uint16_t pkey)
+static bool has_barring_twin(struct vhca_osm_port *p, uint16_t pkey)
 {
 	struct vhca_osm_need *twin = need_find(p, pkey ^ VHCA_PKEY_FULL);
 
@@ -112,7 +112,7 @@ static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
 /* May this key be needed beside the others? */
 static int check_key(struct vhca_osm_port *p, bool both, uint16_t pkey, struct vhca_error *err)
 {
-	if (!both && is_barred_by_twin(p, pkey))
+	if (!both && has_barring_twin(p, pkey))
 		return refuse_both(p->guid, pkey, err);
 	if (need_find(p, pkey) || p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
 		return 0;

@@ -266,7 +266,7 @@ static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct
 
 	if (l->n != 4 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid))
 		return -EINVAL;
-	return vhca_osm_table_bury(t, &b, err);
+	return vhca_osm_table_add_tombstone(t, &b, err);
 }
 
 static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)

@@ -6,8 +6,8 @@
 
 #include "common/base/text.h"
 
-__attribute__((format(printf, 2, 3))) static void find(struct vhca_osm_view *v, const char *fmt,
-						       ...)
+__attribute__((format(printf, 2, 3))) static void add_finding(struct vhca_osm_view *v,
+							      const char *fmt, ...)
 {
 	va_list ap;
 
@@ -32,15 +32,17 @@ static void look_at_port(const struct vhca_osm_subnet *subnet, const struct vhca
 	struct vhca_osm_port_info info;
 
 	if (!subnet->ops->find_port(subnet->ctx, guid, &info)) {
-		find(v, "Port %s is not in the subnet now.", VHCA_GUID_STR(guid));
+		add_finding(v, "Port %s is not in the subnet now.", VHCA_GUID_STR(guid));
 		return;
 	}
 	v->lid = info.lid;
 	if (b->lid && b->lid != info.lid && guid == b->port_guid)
-		find(v, "The agent reported LID %u, but the subnet manager gave port %s LID %u.",
-		     b->lid, VHCA_GUID_STR(guid), info.lid);
+		add_finding(
+			v, "The agent reported LID %u, but the subnet manager gave port %s LID %u.",
+			b->lid, VHCA_GUID_STR(guid), info.lid);
 	if (info.state != VHCA_OSM_PORT_ACTIVE)
-		find(v, "Port %s is %s, not Active.", VHCA_GUID_STR(guid), port_state(info.state));
+		add_finding(v, "Port %s is %s, not Active.", VHCA_GUID_STR(guid),
+			    port_state(info.state));
 }
 
 static void look_for_keys(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
@@ -55,8 +57,8 @@ static void look_for_keys(const struct vhca_osm_subnet *subnet, const struct vhc
 		if (!subnet->ops->has_pkey(subnet->ctx, port, b->pkeys[i]))
 			vhca_strbuf_add(&missing, " %s", VHCA_PKEY_STR(b->pkeys[i]));
 	if (missing.len)
-		find(v, "Not yet in the P_Key table of port %s:%s%s.", VHCA_GUID_STR(port), text,
-		     missing.truncated ? " and more" : "");
+		add_finding(v, "Not yet in the P_Key table of port %s:%s%s.", VHCA_GUID_STR(port),
+			    text, missing.truncated ? " and more" : "");
 }
 
 /* The vGUID is a port of its own, which has a place, but no index in another one's table. */
@@ -68,8 +70,8 @@ static void look_at_vport(const struct vhca_osm_subnet *subnet, const struct vhc
 		return;
 	}
 	v->state = VHCA_OSM_ELSEWHERE;
-	find(v, "GUID %s is a port of its own, but no virtual port of the HCA with port %s.",
-	     VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
+	add_finding(v, "GUID %s is a port of its own, but no virtual port of the HCA with port %s.",
+		    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
 }
 
 /* Returns the port whose LID is the vGUID's: its own if there is one, else the reported one. */
@@ -91,11 +93,11 @@ static uint64_t look_for_alias(const struct vhca_osm_subnet *subnet,
 	if (alias.port_guid != b->port_guid)
 		v->state = VHCA_OSM_ELSEWHERE;
 	if (alias.gid_index < 0)
-		find(v, "GUID %s is held by port %s, at no index of its GUID table.",
-		     VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(alias.port_guid));
+		add_finding(v, "GUID %s is held by port %s, at no index of its GUID table.",
+			    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(alias.port_guid));
 	else
-		find(v, "GUID %s is held by port %s at index %d.", VHCA_GUID_STR(b->vguid),
-		     VHCA_GUID_STR(alias.port_guid), alias.gid_index);
+		add_finding(v, "GUID %s is held by port %s at index %d.", VHCA_GUID_STR(b->vguid),
+			    VHCA_GUID_STR(alias.port_guid), alias.gid_index);
 	return b->port_guid;
 }
 

@@ -65,7 +65,7 @@ static uint64_t now_us(void)
 /* ---- ends ---- */
 
 /* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
-static bool are_one(uint64_t a, uint64_t b)
+static bool are_same(uint64_t a, uint64_t b)
 {
 	return a && a == b;
 }
@@ -94,7 +94,7 @@ static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int t
 static const struct vhca_osm_lid_pair *find_repair(const struct vhca_osm_mover *m, uint16_t lid)
 {
 	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
+		if (are_same(m->repairs[i].lid[0], lid) || are_same(m->repairs[i].lid[1], lid))
 			return &m->repairs[i];
 	return NULL;
 }
@@ -151,24 +151,24 @@ static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_os
 {
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 2; j++)
-			if (are_one(a->lid[i], b->lid[j]) || are_one(a->guid[i], b->guid[j]))
+			if (are_same(a->lid[i], b->lid[j]) || are_same(a->guid[i], b->guid[j]))
 				return true;
 	return false;
 }
 
-static void forget_plan(struct entry *e)
+static void drop_plan(struct entry *e)
 {
 	vhca_osm_lid_plan_done(&e->plan);
 	e->planned = false;
 }
 
-static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
+static void drop_conflicting_plans(struct vhca_osm_mover *m, const struct entry *begun)
 {
 	struct entry *e;
 
 	TAILQ_FOREACH (e, &m->queue, link)
 		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
-			forget_plan(e);
+			drop_plan(e);
 }
 
 static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
@@ -176,7 +176,7 @@ static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, boo
 	return m->ops->missing(m->ctx, &e->move.pair, &e->plan.switches, resend);
 }
 
-static void leave(struct vhca_osm_mover *m, struct entry *e)
+static void deactivate(struct vhca_osm_mover *m, struct entry *e)
 {
 	TAILQ_REMOVE(&m->active, e, link);
 	m->stats.under_way--;
@@ -191,7 +191,7 @@ static void roll_back(struct vhca_osm_mover *m, struct entry *e, struct vhca_err
 		(void)missing(m, e, true);
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
 	}
-	leave(m, e);
+	deactivate(m, e);
 	m->stats.rolled_back++;
 	finish(e, err);
 }
@@ -205,7 +205,7 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		roll_back(m, e, &err);
 		return;
 	}
-	forget_plans_that_meet(m, e);
+	drop_conflicting_plans(m, e);
 	e->draining = false;
 	m->stats.lft_smps += move->cost.lft_smps;
 	m->stats.port_smps += move->cost.port_smps;
@@ -232,7 +232,7 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
 
-	leave(m, e);
+	deactivate(m, e);
 	e->move.duration_us = now_us() - e->sent_us;
 	if (done || e->move.missing)
 		count(&m->stats, &e->move);
@@ -332,7 +332,7 @@ static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_erro
 	return r;
 }
 
-static void forget_plans_of_before(struct vhca_osm_mover *m)
+static void drop_stale_plans(struct vhca_osm_mover *m)
 {
 	uint64_t sweeps = vhca_osm_gate_sweeps(m->gate);
 	struct entry *e;
@@ -341,10 +341,10 @@ static void forget_plans_of_before(struct vhca_osm_mover *m)
 		return;
 	m->planned_after = sweeps;
 	TAILQ_FOREACH (e, &m->queue, link)
-		forget_plan(e);
+		drop_plan(e);
 }
 
-static void take(struct vhca_osm_mover *m, struct entry *e)
+static void dequeue(struct vhca_osm_mover *m, struct entry *e)
 {
 	TAILQ_REMOVE(&m->queue, e, link);
 	m->settled = false;
@@ -358,7 +358,7 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 	struct entry *e = TAILQ_FIRST(&m->queue), *next;
 	size_t n = 0;
 
-	forget_plans_of_before(m);
+	drop_stale_plans(m);
 	for (size_t seen = 0;
 	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
 	     seen++, e = next) {
@@ -366,11 +366,11 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 
 		next = TAILQ_NEXT(e, link);
 		if (make_plan(m, e, &err) < 0) {
-			take(m, e);
+			dequeue(m, e);
 			refuse(m, e, &err);
 		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
 			   !meets_any(&m->queue, e, e)) {
-			take(m, e);
+			dequeue(m, e);
 			TAILQ_INSERT_TAIL(ret, e, link);
 			n++;
 		}
@@ -463,7 +463,7 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
  * The sweep in which OpenSM gives way to another master has no end: who waits for that asks the
  * wrong one.
  */
-static void refuse_all_if_standby(struct vhca_osm_mover *m)
+static void refuse_as_standby(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_lid_pair pair;
 	struct entry *e, *next;
@@ -476,7 +476,7 @@ static void refuse_all_if_standby(struct vhca_osm_mover *m)
 		next = TAILQ_NEXT(e, link);
 		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
 			continue;
-		take(m, e);
+		dequeue(m, e);
 		refuse(m, e, &err);
 	}
 }
@@ -493,7 +493,7 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
 	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
 	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
-		take(m, e);
+		dequeue(m, e);
 		refuse(m, e, &err);
 	}
 }
@@ -535,7 +535,7 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
 	if (!vhca_osm_gate_enter(m->gate)) {
-		refuse_all_if_standby(m);
+		refuse_as_standby(m);
 		refuse_late(m, now);
 		m->settled = false;
 		return false;
@@ -672,7 +672,7 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 		finish(e, &err);
 	}
 	while ((e = TAILQ_FIRST(&m->queue))) {
-		take(m, e);
+		dequeue(m, e);
 		finish(e, &err);
 	}
 	free(m);

@@ -103,7 +103,7 @@ static bool is_lost(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 }
 
 /* Has OpenSM given it to another port, which may be away now? */
-static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+static bool is_taken(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 {
 	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, lid);
 
@@ -112,11 +112,10 @@ static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t l
 	return osm->sm.lid_mgr.used_lids[lid] && is_lost(osm, guid, lid);
 }
 
-bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
-				       const struct vhca_osm_dynamic_lid *row)
+bool vhca_osm_dynamic_may_drop(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lid *row)
 {
 	return !osm_get_port_by_guid(&osm->subn, cl_hton64(row->vguid)) &&
-	       !is_somebody_elses(osm, row->vguid, row->lid);
+	       !is_taken(osm, row->vguid, row->lid);
 }
 
 static bool has_port(const osm_opensm_t *osm, uint64_t guid)
@@ -126,7 +125,7 @@ static bool has_port(const osm_opensm_t *osm, uint64_t guid)
 
 static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
 {
-	if (!vhca_osm_dynamic_is_to_be_dropped(osm, row))
+	if (!vhca_osm_dynamic_may_drop(osm, row))
 		return;
 	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, row->vguid);
 	osm->sm.lid_mgr.used_lids[row->lid] = 0;

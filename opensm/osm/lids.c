@@ -204,7 +204,7 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	return r;
 }
 
-static int keys_on_the_way(uint64_t guid, struct vhca_error *err)
+static int refuse_pending_keys(uint64_t guid, struct vhca_error *err)
 {
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
 			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
@@ -220,8 +220,8 @@ static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[s
 	for (int i = 0; i < 2; i++) {
 		uint64_t guid = cl_ntoh64(port[i]->guid);
 
-		if (vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
-			return keys_on_the_way(guid, err);
+		if (vhca_osm_pkeys_are_pending(lids->osm, &lids->subnet->pkeys, guid))
+			return refuse_pending_keys(guid, err);
 	}
 	return 0;
 }
@@ -333,7 +333,7 @@ static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 	bool changes;
 
 	if (pair->dynamic == VHCA_OSM_LID_FREED)
-		changes = vhca_osm_dynamic_is_to_be_dropped(lids->osm, &row);
+		changes = vhca_osm_dynamic_may_drop(lids->osm, &row);
 	else
 		changes = vhca_osm_dynamic_copy(lids->osm, &row, s, &copy);
 	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
@@ -535,7 +535,7 @@ static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vh
 	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
 	cl_plock_release(&osm->lock);
 	if (!there)
-		return keys_on_the_way(pair->guid[0], err);
+		return refuse_pending_keys(pair->guid[0], err);
 	return lids->keys.check_keys(lids->keys.ctx, pair->guid[0], err);
 }
 

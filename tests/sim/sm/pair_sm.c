@@ -114,7 +114,7 @@ static int put_binding(struct pair_sm *sm, const struct vhca_sm_binding *b, stru
 static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
 {
 	bool not_its_own =
-		vhca_osm_table_is_another_owners(sm->table, b->vguid, b->epoch, b->port_guid);
+		vhca_osm_table_has_other_owner(sm->table, b->vguid, b->epoch, b->port_guid);
 	int r = put_binding(sm, b, err);
 
 	if (r == 0 && !not_its_own)
