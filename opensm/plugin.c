@@ -186,13 +186,6 @@ static void limit_dynamic(struct plugin *p, uint32_t max)
 		vhca_osm_opensm_ops.sweep(&p->subnet);
 }
 
-static void take_conf(struct plugin *p, const struct vhca_osm_conf *conf)
-{
-	vhca_osm_service_allow(p->service, &conf->policy, vhca_now_ms());
-	p->lids.drain = conf->drain;
-	limit_dynamic(p, conf->dynamic);
-}
-
 static void read_conf_again(struct plugin *p)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -203,7 +196,9 @@ static void read_conf_again(struct plugin *p)
 		vhca_osm_service_conf_problem(p->service, err.msg);
 		return;
 	}
-	take_conf(p, &conf);
+	vhca_osm_service_allow(p->service, &conf.policy, vhca_now_ms());
+	p->lids.drain = conf.drain;
+	limit_dynamic(p, conf.dynamic);
 	vhca_osm_conf_done(&conf);
 	vhca_osm_service_conf_problem(p->service, "");
 	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "

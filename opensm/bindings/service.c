@@ -166,14 +166,6 @@ static void bring_into_effect(struct vhca_osm_service *s, uint64_t now)
 		ask_for_sweep(s);
 }
 
-static void look_for_answers(struct vhca_osm_service *s, uint64_t now)
-{
-	bool all = !s->subnet.ops->is_busy(s->subnet.ctx) &&
-		   s->subnet.ops->unanswered(s->subnet.ctx) == 0;
-
-	vhca_osm_publisher_looked(&s->publisher, all, now);
-}
-
 static void publish_partitions(struct vhca_osm_service *s, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -245,23 +237,28 @@ int vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 {
+	const struct vhca_osm_subnet *subnet = &s->subnet;
+
 	if (atomic_exchange(&s->base_check, false))
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
-	if (atomic_load(&s->ports_check) && !s->subnet.ops->is_busy(s->subnet.ctx)) {
+	if (atomic_load(&s->ports_check) && !subnet->ops->is_busy(subnet->ctx)) {
 		atomic_store(&s->ports_check, false);
-		vhca_osm_own_ports_found(&s->subnet, s->table);
+		vhca_osm_own_ports_found(subnet, s->table);
 	}
 	if (!is_saved(s) && now >= s->save_retry_at)
 		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */
 	if (is_saved(s) && vhca_osm_publisher_write_due(&s->publisher, now))
 		publish_partitions(s, now);
-	if (!s->subnet.ops->is_busy(s->subnet.ctx) && vhca_osm_publisher_apply_due(&s->publisher))
+	if (!subnet->ops->is_busy(subnet->ctx) && vhca_osm_publisher_apply_due(&s->publisher))
 		bring_into_effect(s, now);
 	if (vhca_osm_publisher_look_due(&s->publisher, now))
-		look_for_answers(s, now);
+		vhca_osm_publisher_looked(&s->publisher,
+					  !subnet->ops->is_busy(subnet->ctx) &&
+						  subnet->ops->unanswered(subnet->ctx) == 0,
+					  now);
 	if (vhca_osm_publisher_resweep_due(&s->publisher, now))
 		ask_for_sweep(s);
 	vhca_osm_changed_ports_read(vhca_osm_table_changed_ports(s->table),

@@ -631,17 +631,12 @@ void vhca_osm_table_drop_inherited(struct vhca_osm_table *t)
 
 /* ---- pins ---- */
 
-static bool is_node(const char *name)
-{
-	return vhca_name_is_valid(strncmp(name, "token:", 6) == 0 ? name + 6 : name);
-}
-
 int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char *node,
 		       struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_osm_pin *pin = NULL;
 
-	if (!is_node(node))
+	if (!vhca_name_is_valid(strncmp(node, "token:", 6) == 0 ? node + 6 : node))
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
 				      "\"%.40s\" is no node", node);
 	if (t->pins.n >= t->limits.ports)

@@ -1,4 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How a move goes. A LID moves by exchange: two ports swap their LIDs, or two virtual ports their
+ * places, so no LID is ever free or given twice. Little changes by that: the LIDs of two ports, and
+ * on some switches the blocks of 64 entries in which the two LIDs are. It is hard all the same,
+ * because OpenSM's sweeper changes the same tables in a thread of its own, and because an SMP can
+ * be lost without a word.
+ *
+ * A move is resolved (who has to exchange what) and planned (which switches change) in the request
+ * if that has to know what the move would be refused for, and once more at its turn. The plan of
+ * its turn is the one that is carried out. It holds as long as nobody else changes what is under
+ * these LIDs, and only two can: a heavy sweep (drop_stale_plans), and a move with one of the same
+ * LIDs or ports, which changes OpenSM's tables when it begins (drop_conflicting_plans).
+ *
+ * Moves go together if they share neither a switch nor a LID nor a port. A switch is sent whole
+ * blocks, so two moves meet in a block even where they change different entries of it. No move
+ * overtakes an earlier one that it meets; else one through half of the subnet would wait for ever.
+ *
+ * What a move will have done is on disk before its first SMP. Until OpenSM's tables change it can
+ * be refused: the file is written back, and what was drained is sent again (roll_back). After that
+ * there is no way back: a crash, a lost SMP and a dead port all end in a heavy sweep, which gives
+ * the ports the LIDs of that file. So missing answers make a move "repairing" and never undo it.
+ *
+ * The gate is entered from the first move that begins to the last one that ends. A sweep that
+ * begins in between waits for them, not for long: answers that come in extend a move's time, but
+ * not beyond PATIENCE_MS. While a sweep goes on, moves wait in the queue; the sweep in which OpenSM
+ * gives way to another master has no end, so those are refused (refuse_as_standby).
+ *
+ * Nothing here blocks but the file. Answers to SMPs raise no event, so run() is called every
+ * POLL_MS as long as one is missing, and looks for them in OpenSM's own tables.
+ */
 #include "opensm/lids/mover.h"
 
 #include <errno.h>
@@ -97,14 +127,6 @@ static const struct vhca_osm_lid_pair *find_repair(const struct vhca_osm_mover *
 		if (are_same(m->repairs[i].lid[0], lid) || are_same(m->repairs[i].lid[1], lid))
 			return &m->repairs[i];
 	return NULL;
-}
-
-/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
-static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
-{
-	const struct vhca_osm_lid_pair *pair = find_repair(m, lid);
-
-	return pair ? m->ops->missing(m->ctx, pair, NULL, false) : 0;
 }
 
 static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
@@ -215,16 +237,6 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	e->seen = missing(m, e, false);
 }
 
-/*
- * What does not drop in time is changed all the same: nothing is wrong then that would not be
- * without this step.
- */
-static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
-{
-	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false) == 0)
-		send(m, e, now);
-}
-
 /* ---- one that is under way ---- */
 
 static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
@@ -261,21 +273,20 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint6
 		e->until = until;
 }
 
-static bool is_done(const struct vhca_osm_mover *m, const struct entry *e)
-{
-	return e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
-}
-
 static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	bool late = now >= e->until;
+	bool late = now >= e->until, done;
 
 	if (e->draining) {
-		look_at_drained(m, e, now);
+		/* What does not drop in time is changed all the same: nothing is wrong then that
+		 * would not be without this step. */
+		if (late || m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false) == 0)
+			send(m, e, now);
 		return;
 	}
 	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
-	if (is_done(m, e) || (late && e->sendings == SENDINGS)) {
+	done = e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+	if (done || (late && e->sendings == SENDINGS)) {
 		end_active(m, e, now);
 	} else if (late) {
 		e->sendings++;
@@ -429,6 +440,8 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
  */
 static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
+	const struct vhca_osm_lid_pair *left;
+
 	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
 		activate(m, e, now);
 		e->latest = e->until;
@@ -436,7 +449,9 @@ static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		return;
 	}
 	m->stats.unchanged++;
-	e->move.missing = still_missing(m, e->move.pair.lid[0]);
+	/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
+	left = find_repair(m, e->move.pair.lid[0]);
+	e->move.missing = left ? m->ops->missing(m->ctx, left, NULL, false) : 0;
 	finish(e, NULL);
 }
 

@@ -26,13 +26,6 @@ int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
 	return -EINVAL;
 }
 
-static void exchange(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
-		     uint8_t *ret)
-{
-	for (size_t s = 0; s < f->n; s++)
-		ret[s] = vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
-}
-
 /* 1 if the ways of lid[i] arrive, 0 if not. */
 static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
 		   uint8_t *ret)
@@ -125,8 +118,10 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 	}
 	if (r == 0)
 		ret->mode = VHCA_OSM_DETERMINISTIC;
-	for (int i = 0; i < 2 && ret->mode == VHCA_OSM_DETERMINISTIC; i++)
-		exchange(f, swap, i, ports + (size_t)i * f->n);
+	for (size_t s = 0; s < f->n && ret->mode == VHCA_OSM_DETERMINISTIC; s++)
+		for (size_t i = 0; i < 2; i++)
+			ports[i * f->n + s] =
+				vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
 	for (uint32_t s = 0; s < f->n; s++)
 		compare(f, swap, s, (uint8_t[]){ports[s], ports[f->n + s]}, ret);
 	return list_switches(f, ret);

@@ -283,12 +283,6 @@ static const osm_physp_t *plugged_into(const osm_port_t *port)
 	return there && there->p_node->sw ? there : NULL;
 }
 
-/* All of its cables to switches lead to one: what is behind it has no other hypervisor. */
-static bool is_hypervisor(const osm_node_t *node)
-{
-	return vhca_osm_switch_leaves(node) == 1;
-}
-
 static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **ret,
 		   struct vhca_error *err)
 {
@@ -299,7 +293,9 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 	if (!pf || !there || !pf->lid)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
 				      "port %s is not in the subnet now", VHCA_GUID_STR(guid));
-	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA && is_hypervisor(there->p_node)) {
+	/* A hypervisor's cables to switches all lead to one: what is behind has no other. */
+	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA &&
+	    vhca_osm_switch_leaves(there->p_node) == 1) {
 		*ret = pf;
 		return 0;
 	}

@@ -585,18 +585,6 @@ static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm
 	vhca_osm_vports_exchange(osm, port);
 }
 
-/*
- * Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite
- * the same ones. So vports keep theirs like skyline moves, where that is possible.
- */
-static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
-				       const struct vhca_osm_lid_pair *pair,
-				       enum vhca_osm_move_mode mode)
-{
-	return pair->vports && vhca_osm_routing_can_skyline(lids->routing) ? VHCA_OSM_SKYLINE
-									   : mode;
-}
-
 /* Of a dynamic LID's pair, nothing changes for the PF. The plan is of the kept snapshot. */
 static void change_tables(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
 			  const struct vhca_osm_lid_plan *plan)
@@ -633,7 +621,12 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 		      struct vhca_osm_lid_cost *ret)
 {
 	osm_opensm_t *osm = lids->osm;
+	enum vhca_osm_move_mode kept_as = plan->mode;
 
+	/* Engines may choose ways by port, in the order of GUIDs: at other places those would not
+	 * be quite the same ones. So vports keep theirs like skyline moves, where that can be. */
+	if (pair->vports && vhca_osm_routing_can_skyline(lids->routing))
+		kept_as = VHCA_OSM_SKYLINE;
 	if (!pair->dynamic)
 		change_ports(lids, pair);
 	change_tables(lids, pair, plan);
@@ -641,7 +634,7 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 		vhca_osm_routing_copied(lids->routing, pair->lid,
 					pair->dynamic == VHCA_OSM_LID_GIVEN);
 	else
-		vhca_osm_routing_moved(lids->routing, pair->lid, kept_as(lids, pair, plan->mode));
+		vhca_osm_routing_moved(lids->routing, pair->lid, kept_as);
 	ret->mode = plan->mode;
 	ret->switches = plan->n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
