@@ -4,7 +4,7 @@
  *
  * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls
  * report(): that sets atomics and writes to an eventfd. It waits for our thread in two places, both
- * bounded: wait_for_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
+ * bounded: await_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
  * OpenSM's lock held; they are ignored before anything could take it again. delete() is followed by
  * dlclose(): the thread is joined there, else OpenSM would crash at exit.
  * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
@@ -186,13 +186,6 @@ static void limit_dynamic(struct plugin *p, uint32_t max)
 		vhca_osm_opensm_ops.sweep(&p->subnet);
 }
 
-static void take_conf(struct plugin *p, const struct vhca_osm_conf *conf)
-{
-	vhca_osm_service_allow(p->service, &conf->policy, vhca_now_ms());
-	p->lids.drain = conf->drain;
-	limit_dynamic(p, conf->dynamic);
-}
-
 static void read_conf_again(struct plugin *p)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -203,7 +196,9 @@ static void read_conf_again(struct plugin *p)
 		vhca_osm_service_conf_problem(p->service, err.msg);
 		return;
 	}
-	take_conf(p, &conf);
+	vhca_osm_service_allow(p->service, &conf.policy, vhca_now_ms());
+	p->lids.drain = conf.drain;
+	limit_dynamic(p, conf.dynamic);
 	vhca_osm_conf_done(&conf);
 	vhca_osm_service_conf_problem(p->service, "");
 	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "
@@ -309,7 +304,7 @@ static bool takes_over(const struct plugin *p)
  * are not in that file, from guests that run; so it waits for as long as this takes, unless it is
  * to end.
  */
-static void wait_for_take_over(struct plugin *p)
+static void await_take_over(struct plugin *p)
 {
 	struct timespec until;
 	int r;
@@ -477,6 +472,16 @@ static int load_dynamic(struct plugin *p, struct vhca_error *err)
 	return r;
 }
 
+static int check_shown(void *ctx, uint64_t port_guid, struct vhca_error *err)
+{
+	return vhca_osm_service_check_shown(ctx, port_guid, err);
+}
+
+static int check_keys(void *ctx, uint64_t port_guid, struct vhca_error *err)
+{
+	return vhca_osm_service_check_keys(ctx, port_guid, err);
+}
+
 static int make_mover(struct plugin *p, struct vhca_error *err)
 {
 	int r = vhca_osm_routing_new(p->osm, &p->dynamic, &p->routing);
@@ -484,7 +489,7 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 	p->lids = (struct vhca_osm_lids){
 		.osm = p->osm,
 		.subnet = &p->subnet,
-		.service = p->service,
+		.keys = {.check_shown = check_shown, .check_keys = check_keys, .ctx = p->service},
 		.routing = p->routing,
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,
@@ -599,7 +604,7 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		keep_pkey_indexes(p->osm); /* a changed opensm.conf was read a moment ago */
 		vhca_osm_past_master_heed(p->osm);
 		if (takes_over(p))
-			wait_for_take_over(p);
+			await_take_over(p);
 		if (p->conf.lids_move)
 			vhca_osm_places_unlist(p->osm);
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */

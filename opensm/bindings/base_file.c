@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 
 struct parser {
@@ -285,6 +286,25 @@ int vhca_osm_base_parse(const char *name, const char *text, struct vhca_osm_base
 	*ret = base;
 	base = (struct vhca_osm_base){0};
 	return 0;
+}
+
+int vhca_osm_base_load(const char *path, struct vhca_osm_base *ret, struct stat *ret_stat,
+		       struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r;
+
+	/* Read after stat: a change in between is seen as a change the next time. */
+	if (stat(path, ret_stat) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", errno, "%s", path);
+	r = vhca_read_file(path, VHCA_OSM_BASE_MAX, &text, &len);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", -r, "%s", path);
+	if (strlen(text) != len)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_base_file", 0, "%s: NUL byte",
+				      path);
+	return vhca_osm_base_parse(path, text, ret, err);
 }
 
 void vhca_osm_base_done(struct vhca_osm_base *base)

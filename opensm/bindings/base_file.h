@@ -10,6 +10,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "common/base/error.h"
 
@@ -34,6 +35,9 @@ struct vhca_osm_base {
  */
 int vhca_osm_base_parse(const char *name, const char *text, struct vhca_osm_base *ret,
 			struct vhca_error *err);
+/* The same with a file; ret_stat: which file that was. Blocking. */
+int vhca_osm_base_load(const char *path, struct vhca_osm_base *ret, struct stat *ret_stat,
+		       struct vhca_error *err);
 void vhca_osm_base_done(struct vhca_osm_base *base);
 /* What the text says about a partition (borrowed), or NULL. */
 const struct vhca_osm_base_prtn *vhca_osm_base_find(const struct vhca_osm_base *base,

@@ -81,7 +81,7 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 	int r;
 
 	if (!by || !b || b->withdrawn ||
-	    vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid) ||
+	    vhca_osm_table_has_other_owner(t, vguid, epoch, port_guid) ||
 	    has_port(agents, t, by, b->port_guid, port_guid))
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
@@ -97,7 +97,7 @@ bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struc
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
 
-	if (vhca_osm_table_is_another_owners(t, vguid, epoch, port_guid))
+	if (vhca_osm_table_has_other_owner(t, vguid, epoch, port_guid))
 		return true;
 	return by && b && b->withdrawn && !has_port(agents, t, by, b->port_guid, port_guid);
 }

@@ -1,4 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Why a port has a key. A guest works as long as its key is in the table of its host's port, and
+ * must not work a moment longer than it may. So a key leaves a port when its last reason goes, and
+ * each reason is kept for itself: an agent has declared it; n bindings use it; a new master has
+ * found it there. The first and the last are flags, because they are set and cleared as a whole; a
+ * binding's is a count, because two guests of one tenant need one key, and one of them ends.
+ *
+ * Membership. A partition has two keys, 0x8001 for its full and 0x0001 for its limited members.
+ * OpenSM gives a port one of them, unless opensm.conf has allow_both_pkeys. So the second form
+ * would change what the guests with the first one reach: it is refused (both_memberships). There
+ * are two exceptions. The default partition: OpenSM's own rule gives it to every port anyway. And a
+ * form that is only inherited gives way to the one that is reported: nobody has said that it is
+ * needed.
+ *
+ * All or nothing. A report takes its old keys back and adds new ones, any of which may be refused
+ * half way. So a change is tried on a draft: a copy on the stack, with room for all keys that a
+ * port may have. The table then checks the room, reserves memory, and assigns, which cannot fail. A
+ * refused draft is forgotten.
+ *
+ * Room. No port needs more than VHCA_OSM_PORT_PKEYS_MAX keys, and an adapter's table may be smaller
+ * than that. It may even be smaller than what is in use, after a change of firmware: a change that
+ * adds nothing is never refused for that.
+ *
+ * The needs are a sorted array: there are at most 126 of them, and the order is that of the
+ * partition file and of the answers.
+ */
 #include "opensm/bindings/port_keys.h"
 
 #include <errno.h>
@@ -85,7 +111,7 @@ static void drop_unneeded(struct vhca_osm_port *p)
  * Does the other membership of this key forbid it? A twin that is only inherited gives way: who
  * reports knows better.
  */
-static bool is_barred_by_twin(struct vhca_osm_port *p, uint16_t pkey)
+static bool has_barring_twin(struct vhca_osm_port *p, uint16_t pkey)
 {
 	struct vhca_osm_need *twin = need_find(p, pkey ^ VHCA_PKEY_FULL);
 
@@ -113,7 +139,7 @@ static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
 /* May this key be needed beside the others? */
 static int check_key(struct vhca_osm_port *p, bool both, uint16_t pkey, struct vhca_error *err)
 {
-	if (!both && is_barred_by_twin(p, pkey))
+	if (!both && has_barring_twin(p, pkey))
 		return refuse_both(p->guid, pkey, err);
 	if (need_find(p, pkey) || p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
 		return 0;

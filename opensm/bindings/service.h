@@ -15,23 +15,12 @@
  */
 #include <stdint.h>
 
-#include "opensm/bindings/eviction.h"
-#include "opensm/bindings/nodes.h"
 #include "opensm/bindings/conf.h"
+#include "opensm/bindings/reports.h"
 #include "opensm/bindings/subnet.h"
 #include "opensm/bindings/table.h"
-#include "opensm/bindings/view.h"
 
 struct vhca_osm_service;
-
-/*
- * A report's epoch is below the first of these, or above the known one by no more than the second.
- * A take-over goes to the next multiple of 2^32, by the agent's own report, and a stand-by that
- * takes over may have missed any number of them. So no request brings a vGUID to its last epoch,
- * and to get there step by step takes 2^27 of them.
- */
-#define VHCA_OSM_EPOCH_FREE (UINT64_C(1) << 48)
-#define VHCA_OSM_EPOCH_JUMP (UINT64_C(1) << 36)
 
 /*
  * Loads the state, checks the base file, writes the partition file. Blocking. conf is copied, ops
@@ -47,50 +36,8 @@ const char *vhca_osm_service_partition_file(const struct vhca_osm_service *s);
 #define VHCA_OSM_PATH_MAX 256
 char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static VHCA_OSM_PATH_MAX]);
 
-/* ---- reports; in memory until vhca_osm_service_commit() ---- */
-/*
- * May it speak for the port? Errors: not_master; those of vhca_osm_node_check(); table_full, of a
- * new port of a node that has VHCA_OSM_NODE_PORTS_MAX, and none that has left the subnet.
- */
-int vhca_osm_service_check_speaker(const struct vhca_osm_service *s, const struct vhca_osm_node *by,
-				   uint64_t port_guid, struct vhca_error *err);
-/*
- * What that has allowed was accepted: a port of the subnet that is nobody's is this node's from now
- * on. One that has left the subnet goes for it if there is no other room.
- */
-int vhca_osm_service_pin(struct vhca_osm_service *s, const struct vhca_osm_node *by,
-			 uint64_t port_guid, struct vhca_error *err);
-/* May it withdraw the vGUID? Errors: those of check_speaker(); not_the_owner. */
-int vhca_osm_service_check_withdrawer(const struct vhca_osm_service *s,
-				      const struct vhca_osm_node *by, uint64_t vguid,
-				      uint64_t epoch, uint64_t port_guid, struct vhca_error *err);
-/*
- * The port is whose agent speaks for it next. A stand-by, too, has pins of its own. Error:
- * unknown_pin.
- */
-int vhca_osm_service_unpin(struct vhca_osm_service *s, uint64_t port_guid, struct vhca_error *err);
-
-/* Takes over a binding, and evicts its alias as eviction.h says; from_port as there. Beside the
- * table's errors: not_master, unknown_port, unknown_partition, guid_is_a_port, epoch_too_high. */
-int vhca_osm_service_put(struct vhca_osm_service *s, const struct vhca_osm_binding *want,
-			 uint64_t from_port, struct vhca_osm_eviction *ret, struct vhca_error *err);
-/* What the same call would do and return, without doing anything. */
-int vhca_osm_service_prepare(const struct vhca_osm_service *s, const struct vhca_osm_binding *want,
-			     uint64_t from_port, struct vhca_osm_eviction *ret,
-			     struct vhca_error *err);
-/*
- * Have its keys room where its vGUID's own port goes to? vport: of the HCA with its port, as in
- * lid_ops.h. Of a place that is none, somebody else says so. Errors: the table's.
- */
-int vhca_osm_service_check_place(const struct vhca_osm_service *s,
-				 const struct vhca_osm_binding *want, uint16_t vport,
-				 struct vhca_error *err);
-int vhca_osm_service_withdraw(struct vhca_osm_service *s, uint64_t vguid, uint64_t epoch,
-			      uint64_t port_guid, struct vhca_error *err);
-/* Nothing fences it any more: for an epoch that nobody can go on from. Errors: the table's. */
-int vhca_osm_service_forget(struct vhca_osm_service *s, uint64_t vguid, struct vhca_error *err);
-int vhca_osm_service_declare(struct vhca_osm_service *s, uint64_t port_guid, const uint16_t *pkeys,
-			     size_t n, struct vhca_error *err);
+/* What takes reports over, in memory until vhca_osm_service_commit(). Borrowed. */
+struct vhca_osm_reports *vhca_osm_service_reports(struct vhca_osm_service *s);
 /*
  * Makes everything so far durable; nothing to do = 0. Blocking (fsync). Error: state_not_saved;
  * what is in memory stays and publish() tries again.
@@ -99,12 +46,11 @@ int vhca_osm_service_commit(struct vhca_osm_service *s, struct vhca_error *err);
 
 /* ---- reading ---- */
 const struct vhca_osm_table *vhca_osm_service_table(const struct vhca_osm_service *s);
+const struct vhca_osm_subnet *vhca_osm_service_subnet(const struct vhca_osm_service *s);
 /* Would reports, and what looks at single ports, wait for OpenSM's lock now? */
 bool vhca_osm_service_is_busy(const struct vhca_osm_service *s);
 void vhca_osm_service_status(const struct vhca_osm_service *s, struct vhca_osm_status *ret);
 void vhca_osm_service_smps(const struct vhca_osm_service *s, struct vhca_osm_smps *ret);
-void vhca_osm_service_view(const struct vhca_osm_service *s, const struct vhca_osm_binding *b,
-			   struct vhca_osm_view *ret);
 /*
  * What keeps reports from the disk or the partition file from being up to date, "" = nothing.
  * Borrowed.
@@ -115,10 +61,11 @@ const char *vhca_osm_service_problem(const struct vhca_osm_service *s);
 bool vhca_osm_service_in_effect(const struct vhca_osm_service *s);
 
 /*
- * True if OpenSM has read all that was reported about the port's keys. It may not have been sent
- * them yet.
+ * Has OpenSM read all that was reported about the port's keys? It may not have sent them yet.
+ * Error: keys_on_the_way, with the problem() if there is one.
  */
-bool vhca_osm_service_has_shown(const struct vhca_osm_service *s, uint64_t port_guid);
+int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port_guid,
+				 struct vhca_error *err);
 /*
  * Has the port got all that it needs, as far as the subnet manager knows? Not if OpenSM has left
  * something out, for want of room or because it could not read the partition file. Error:

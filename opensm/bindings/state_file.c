@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/text.h"
 
 #define HEADER	   "vhcasm-state 2"
@@ -266,7 +267,7 @@ static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct
 
 	if (l->n != 4 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid))
 		return -EINVAL;
-	return vhca_osm_table_bury(t, &b, err);
+	return vhca_osm_table_add_tombstone(t, &b, err);
 }
 
 static int load_binding(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
@@ -366,8 +367,7 @@ static int refuse_line(struct vhca_error *err, size_t line, const struct vhca_er
 
 	if (!vhca_error_is(why, VHCA_CODE_BOTH_MEMBERSHIPS))
 		return damaged(err, line, why->kind ? why->msg : "not understood");
-	r = vhca_error_set(err, why->kind, VHCA_CODE_BOTH_MEMBERSHIPS, 0, "line %zu: %s", line,
-			   why->msg);
+	r = vhca_error_set(err, why->kind, "both_memberships", 0, "line %zu: %s", line, why->msg);
 	vhca_error_hint(err, "allow_both_pkeys was TRUE in opensm.conf when this was reported: set "
 			     "it again, or have one of the two withdrawn before");
 	return r;
@@ -394,4 +394,35 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 			return refuse_line(err, number, &why);
 	}
 	return damaged(err, number, "the end is missing");
+}
+
+/* ---- the file ---- */
+
+int vhca_osm_state_load(const char *path, struct vhca_osm_table *t, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_read_file(path, VHCA_OSM_STATE_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return 1;
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
+				      path);
+	if (strlen(text) != len)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
+	else
+		r = vhca_osm_state_parse(text, t, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", path);
+	return r;
+}
+
+int vhca_osm_state_save(const char *path, const struct vhca_osm_table *t)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_osm_state_format(t, &text, &len);
+
+	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0644);
 }

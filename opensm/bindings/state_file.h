@@ -32,4 +32,11 @@ int vhca_osm_state_format(const struct vhca_osm_table *t, char **ret_text, size_
  * both_memberships if a port has both forms of a key, which the table does not take. */
 int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error *err);
 
+/*
+ * The same with a file. Loading returns 1 if there is none. Errors: state_unreadable, and those of
+ * parsing. Saving is blocking (fsync); -errno.
+ */
+int vhca_osm_state_load(const char *path, struct vhca_osm_table *t, struct vhca_error *err);
+int vhca_osm_state_save(const char *path, const struct vhca_osm_table *t);
+
 #endif

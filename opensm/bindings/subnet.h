@@ -39,9 +39,6 @@ struct vhca_osm_status {
 	uint64_t age_ms;
 };
 
-/* 0, or not_master: says where to go instead. */
-int vhca_osm_check_master(const struct vhca_osm_status *status, struct vhca_error *err);
-
 /*
  * What OpenSM was handed for sending on the plugin's account, beside the SMPs of moves (mover.h).
  */
@@ -99,5 +96,14 @@ struct vhca_osm_subnet_ops {
 	void (*sweep)(void *ctx);
 	void (*smps)(void *ctx, struct vhca_osm_smps *ret);
 };
+
+/* The operations with their first argument, as they are handed around. */
+struct vhca_osm_subnet {
+	const struct vhca_osm_subnet_ops *ops;
+	void *ctx;
+};
+
+/* Error: not_master, which says where to go instead. */
+int vhca_osm_check_master(const struct vhca_osm_subnet *subnet, struct vhca_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "opensm/bindings/guid_map.h"
 
 /* Oldest first. */
-struct graves {
+struct tombstones {
 	TAILQ_HEAD(, vhca_osm_binding) list;
 	size_t n, max;
 };
@@ -20,7 +20,7 @@ struct graves {
 /* What a port has of the bindings, and of the tombstones of what was bound. */
 struct share {
 	uint64_t port_guid; /* key; must stay first */
-	size_t bindings, graves;
+	size_t bindings, tombstones;
 };
 
 struct vhca_osm_table {
@@ -30,7 +30,7 @@ struct vhca_osm_table {
 	struct vhca_osm_guid_map ports;	  /* struct vhca_osm_port, owned */
 	struct vhca_osm_guid_map pins;	  /* struct vhca_osm_pin, owned */
 	struct vhca_osm_guid_map shares;  /* struct share, owned */
-	struct graves graves[2];	  /* by never_bound */
+	struct tombstones tombstones[2];  /* by never_bound */
 	uint64_t revision, needs_revision;
 	struct vhca_osm_changed_ports changed;
 };
@@ -86,10 +86,10 @@ int vhca_osm_table_new(const struct vhca_osm_limits *limits, bool both_membershi
 		return -ENOMEM;
 	t->limits = *limits;
 	t->both_memberships = both_memberships;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(t->graves); i++)
-		TAILQ_INIT(&t->graves[i].list);
-	t->graves[false].max = limits->tombstones;
-	t->graves[true].max = limits->never_bound;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(t->tombstones); i++)
+		TAILQ_INIT(&t->tombstones[i].list);
+	t->tombstones[false].max = limits->tombstones;
+	t->tombstones[true].max = limits->never_bound;
 	*ret = t;
 	return 0;
 }
@@ -135,11 +135,12 @@ static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
 			return p;
 		free(p);
 	}
-	(void)vhca_error_no_memory(err, VHCA_GUID_STR(guid));
+	(void)vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
+			     VHCA_GUID_STR(guid));
 	return NULL;
 }
 
-static void port_drop_if_empty(struct vhca_osm_table *t, uint64_t guid)
+static void port_drop_empty(struct vhca_osm_table *t, uint64_t guid)
 {
 	const struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, guid);
 
@@ -152,7 +153,8 @@ static int port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draf
 {
 	if (vhca_osm_port_reserve(p, now) == 0)
 		return 0;
-	return vhca_error_no_memory(err, VHCA_GUID_STR(p->guid));
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
+			      VHCA_GUID_STR(p->guid));
 }
 
 /* There is room for it: reserved, or there are no more keys than before. */
@@ -164,7 +166,7 @@ static void port_store(struct vhca_osm_table *t, struct vhca_osm_port *p,
 		vhca_osm_changed_ports_add(&t->changed, p->guid);
 	}
 	vhca_osm_port_assign(p, now);
-	port_drop_if_empty(t, now->port.guid);
+	port_drop_empty(t, now->port.guid);
 }
 
 /* The same for changes that the records do not show. */
@@ -206,21 +208,21 @@ static struct share *share_get(struct vhca_osm_table *t, uint64_t port_guid)
 	return NULL;
 }
 
-static void share_drop_if_empty(struct vhca_osm_table *t, uint64_t port_guid)
+static void share_drop_empty(struct vhca_osm_table *t, uint64_t port_guid)
 {
 	const struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
-	if (share && share->bindings == 0 && share->graves == 0)
+	if (share && share->bindings == 0 && share->tombstones == 0)
 		free(vhca_osm_guid_map_remove(&t->shares, port_guid));
 }
 
-static void guest_leaves(struct vhca_osm_table *t, uint64_t port_guid)
+static void share_drop_binding(struct vhca_osm_table *t, uint64_t port_guid)
 {
 	struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
 	if (share)
 		share->bindings--;
-	share_drop_if_empty(t, port_guid);
+	share_drop_empty(t, port_guid);
 }
 
 size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid)
@@ -247,10 +249,9 @@ static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
 
 static int refuse_tie(const struct vhca_osm_binding *old, struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_EPOCH_TIE, 0,
-			       "%s: epoch %" PRIu64 " belongs to port %s",
-			       VHCA_GUID_STR(old->vguid), old->epoch,
-			       VHCA_GUID_STR(old->port_guid));
+	int r = vhca_error_set(
+		err, VHCA_ERR_CONFLICT, VHCA_CODE_EPOCH_TIE, 0, "%s: epoch %" PRIu64 " belongs to port %s",
+		VHCA_GUID_STR(old->vguid), old->epoch, VHCA_GUID_STR(old->port_guid));
 
 	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
 	return r;
@@ -299,14 +300,14 @@ static bool changes_nothing(const struct vhca_osm_table *t, const struct vhca_os
 
 static void unlink_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
 {
-	struct graves *g = &t->graves[b->never_bound];
+	struct tombstones *g = &t->tombstones[b->never_bound];
 	struct share *share = vhca_osm_guid_map_find(&t->shares, b->port_guid);
 
 	TAILQ_REMOVE(&g->list, b, age);
 	g->n--;
 	if (!b->never_bound && share)
-		share->graves--;
-	share_drop_if_empty(t, b->port_guid);
+		share->tombstones--;
+	share_drop_empty(t, b->port_guid);
 }
 
 static void drop_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b)
@@ -363,7 +364,7 @@ static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 
 	share->bindings++;
 	if (old && !old->withdrawn)
-		guest_leaves(t, old->port_guid);
+		share_drop_binding(t, old->port_guid);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
 		port_release(t, old);
 	port_store(t, p, keys);
@@ -381,8 +382,9 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	struct share *share = share_get(t, want->port_guid);
 
 	if (!now || !share || (!old && vhca_osm_guid_map_add(&t->records, now) < 0)) {
-		share_drop_if_empty(t, want->port_guid);
-		return vhca_error_no_memory(err, VHCA_GUID_STR(want->vguid));
+		share_drop_empty(t, want->port_guid);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
+				      VHCA_GUID_STR(want->vguid));
 	}
 	put_commit(t, old, vhca_steal_ptr(&now), keys, share);
 	return 0;
@@ -403,7 +405,7 @@ static int put_keys(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 	if (r == 0)
 		r = put_new(t, old, want, &keys, err);
 	if (r < 0)
-		port_drop_if_empty(t, vhca_osm_binding_keys_at(want));
+		port_drop_empty(t, vhca_osm_binding_keys_at(want));
 	return r;
 }
 
@@ -459,7 +461,7 @@ int vhca_osm_table_put(struct vhca_osm_table *t, const struct vhca_osm_binding *
 	return put_keys(t, old, want, err);
 }
 
-static struct vhca_osm_binding *oldest_at(const struct graves *g, uint64_t port_guid)
+static struct vhca_osm_binding *oldest_at(const struct tombstones *g, uint64_t port_guid)
 {
 	struct vhca_osm_binding *b;
 
@@ -470,9 +472,9 @@ static struct vhca_osm_binding *oldest_at(const struct graves *g, uint64_t port_
 }
 
 /* Above half of the room a port displaces what is its own. */
-static void make_room(struct vhca_osm_table *t, struct graves *g, const struct share *share)
+static void make_room(struct vhca_osm_table *t, struct tombstones *g, const struct share *share)
 {
-	bool many = share && share->graves > VHCA_OSM_TOMBSTONES_AT_MAX && g->n > g->max / 2;
+	bool many = share && share->tombstones > VHCA_OSM_TOMBSTONES_AT_MAX && g->n > g->max / 2;
 	struct vhca_osm_binding *own = many ? oldest_at(g, share->port_guid) : NULL;
 
 	if (own)
@@ -482,9 +484,10 @@ static void make_room(struct vhca_osm_table *t, struct graves *g, const struct s
 }
 
 /* share: the port's; NULL = what was never bound counts for none. */
-static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b, struct share *share)
+static void make_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b,
+			   struct share *share)
 {
-	struct graves *g = &t->graves[b->never_bound];
+	struct tombstones *g = &t->tombstones[b->never_bound];
 
 	b->withdrawn = true;
 	b->own_port = false;
@@ -492,23 +495,25 @@ static void bury(struct vhca_osm_table *t, struct vhca_osm_binding *b, struct sh
 	TAILQ_INSERT_TAIL(&g->list, b, age);
 	g->n++;
 	if (share)
-		share->graves++;
+		share->tombstones++;
 	t->revision++;
 	make_room(t, g, share);
 }
 
-int vhca_osm_table_bury(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
-			struct vhca_error *err)
+int vhca_osm_table_add_tombstone(struct vhca_osm_table *t, const struct vhca_osm_binding *tombstone,
+				 struct vhca_error *err)
 {
-	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(grave);
-	struct share *share = grave->never_bound ? NULL : share_get(t, grave->port_guid);
+	VHCA_CLEANUP(record_freep) struct vhca_osm_binding *b = record_new(tombstone);
+	struct share *share = tombstone->never_bound ? NULL : share_get(t, tombstone->port_guid);
 
-	if (!b || (!share && !grave->never_bound) || vhca_osm_guid_map_add(&t->records, b) < 0) {
-		share_drop_if_empty(t, grave->port_guid);
-		return vhca_error_no_memory(err, VHCA_GUID_STR(grave->vguid));
+	if (!b || (!share && !tombstone->never_bound) ||
+	    vhca_osm_guid_map_add(&t->records, b) < 0) {
+		share_drop_empty(t, tombstone->port_guid);
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
+				      VHCA_GUID_STR(tombstone->vguid));
 	}
-	b->never_bound = grave->never_bound;
-	bury(t, vhca_steal_ptr(&b), share);
+	b->never_bound = tombstone->never_bound;
+	make_tombstone(t, vhca_steal_ptr(&b), share);
 	return 0;
 }
 
@@ -537,12 +542,12 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 			    uint64_t port_guid, struct vhca_error *err)
 {
 	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
-	const struct vhca_osm_binding grave = {
+	const struct vhca_osm_binding tombstone = {
 		.vguid = vguid, .epoch = epoch, .port_guid = port_guid, .never_bound = true};
 	uint64_t owner;
 
 	if (!b)
-		return vhca_osm_table_bury(t, &grave, err);
+		return vhca_osm_table_add_tombstone(t, &tombstone, err);
 	if (b->withdrawn) {
 		if (epoch > b->epoch) {
 			b->epoch = epoch;
@@ -557,13 +562,13 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	owner = b->port_guid;
 	port_release(t, b);
 	b->epoch = epoch;
-	bury(t, b, vhca_osm_guid_map_find(&t->shares, owner));
-	guest_leaves(t, owner);
+	make_tombstone(t, b, vhca_osm_guid_map_find(&t->shares, owner));
+	share_drop_binding(t, owner);
 	return 0;
 }
 
-bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t vguid,
-				      uint64_t epoch, uint64_t port_guid)
+bool vhca_osm_table_has_other_owner(const struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
+				    uint64_t port_guid)
 {
 	const struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
 
@@ -586,7 +591,7 @@ int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const u
 	if (r == 0)
 		r = port_reserve(p, &now, err);
 	if (r < 0) {
-		port_drop_if_empty(t, port_guid);
+		port_drop_empty(t, port_guid);
 		return r;
 	}
 	port_store_reasons(t, p, &now);
@@ -608,7 +613,7 @@ int vhca_osm_table_inherit(struct vhca_osm_table *t, uint64_t port_guid, const u
 	if (r == 0)
 		port_store_reasons(t, p, &now);
 	else
-		port_drop_if_empty(t, port_guid);
+		port_drop_empty(t, port_guid);
 	return r;
 }
 
@@ -627,17 +632,12 @@ void vhca_osm_table_drop_inherited(struct vhca_osm_table *t)
 
 /* ---- pins ---- */
 
-static bool is_node(const char *name)
-{
-	return vhca_name_is_valid(strncmp(name, "token:", 6) == 0 ? name + 6 : name);
-}
-
 int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char *node,
 		       struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_osm_pin *pin = NULL;
 
-	if (!is_node(node))
+	if (!vhca_name_is_valid(strncmp(node, "token:", 6) == 0 ? node + 6 : node))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "\"%.40s\" is no node", node);
 	if (t->pins.n >= t->limits.ports)
@@ -647,7 +647,8 @@ int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char 
 	if (pin)
 		pin->guid = port_guid;
 	if (!pin || vhca_osm_guid_map_add(&t->pins, pin) < 0)
-		return vhca_error_no_memory(err, VHCA_GUID_STR(port_guid));
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
+				      VHCA_GUID_STR(port_guid));
 	(void)vhca_strcpy(pin->node, sizeof(pin->node), node); /* was checked */
 	t->revision++;
 	(void)vhca_steal_ptr(&pin); /* the map's */
@@ -760,16 +761,16 @@ const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_o
 							     const struct vhca_osm_binding *prev)
 {
 	const struct vhca_osm_binding *next =
-		prev ? TAILQ_NEXT(prev, age) : TAILQ_FIRST(&t->graves[false].list);
+		prev ? TAILQ_NEXT(prev, age) : TAILQ_FIRST(&t->tombstones[false].list);
 
 	if (next || (prev && prev->never_bound))
 		return next;
-	return TAILQ_FIRST(&t->graves[true].list);
+	return TAILQ_FIRST(&t->tombstones[true].list);
 }
 
 size_t vhca_osm_table_bindings(const struct vhca_osm_table *t)
 {
-	return t->records.n - t->graves[false].n - t->graves[true].n;
+	return t->records.n - t->tombstones[false].n - t->tombstones[true].n;
 }
 
 uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t)

@@ -98,17 +98,17 @@ int vhca_osm_table_check_place(const struct vhca_osm_table *t, const struct vhca
  */
 int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
 			    uint64_t port_guid, struct vhca_error *err);
-/* The tombstone `grave` of a vGUID that is not known. */
-int vhca_osm_table_bury(struct vhca_osm_table *t, const struct vhca_osm_binding *grave,
-			struct vhca_error *err);
+/* Of a vGUID that is not known. */
+int vhca_osm_table_add_tombstone(struct vhca_osm_table *t, const struct vhca_osm_binding *tombstone,
+				 struct vhca_error *err);
 /* As if nothing had ever been said of it. Errors: unknown_binding, still_bound. */
 int vhca_osm_table_forget(struct vhca_osm_table *t, uint64_t vguid, struct vhca_error *err);
 /*
  * Is another owner than the one that withdraws so the last one known, even if it has withdrawn,
  * too? What that one has left of the vGUID's (a dynamic LID) is not this one's to end.
  */
-bool vhca_osm_table_is_another_owners(const struct vhca_osm_table *t, uint64_t vguid,
-				      uint64_t epoch, uint64_t port_guid);
+bool vhca_osm_table_has_other_owner(const struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch,
+				    uint64_t port_guid);
 /* Replaces the keys declared for a port. Errors: both_memberships, table_full. */
 int vhca_osm_table_declare(struct vhca_osm_table *t, uint64_t port_guid, const uint16_t *pkeys,
 			   size_t n, size_t port_pkeys_max, struct vhca_error *err);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
@@ -12,16 +11,19 @@
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server.h"
+#include "opensm/http/backlog.h"
+#include "opensm/http/descriptors.h"
 #include "opensm/http/door.h"
+#include "opensm/http/fields.h"
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
-#include "opensm/http/lists.h"
-#include "opensm/http/fields.h"
-#include "opensm/http/descriptors.h"
 #include "opensm/http/metrics.h"
 
 /* How often it is looked whether OpenSM's tables can be had. */
 #define RESUME_MS 5
+/* Lists that wait, and bytes that clients have to take; then one more is refused. */
+#define LISTS_MAX	64
+#define LISTS_BYTES_MAX (16 * 1024 * 1024)
 
 /* A report in memory, whose sender waits until it is on disk. */
 struct waiting {
@@ -31,87 +33,37 @@ struct waiting {
 	struct json_object *body; /* the answer, if answer() is NULL */
 };
 
-/*
- * A request that would wait for OpenSM's lock, and all others with it. At most one for each
- * connection.
- */
-struct deferred {
-	TAILQ_ENTRY(deferred) link;
-	struct vhca_osm_api *api;
-	struct vhca_http_request *req;
-	void (*handler)(void *ctx, struct vhca_http_request *req);
-};
-
 struct vhca_osm_api {
 	struct vhca_osm_service *service;
+	struct vhca_osm_reports *reports; /* the service's */
 	struct vhca_osm_mover *mover;
 	struct vhca_osm_door door;
 	struct vhca_http_server *server;
-	struct vhca_osm_lists lists;
 	size_t n_waiting;
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
-	bool resuming; /* the first of the deferred ones is being handled */
-	TAILQ_HEAD(, deferred) deferred;
+	/* Requests that would wait for OpenSM's lock, and all others with them. */
+	struct vhca_osm_backlog deferred;
+	/* Lists: one page is made at a time, between reports, which wait for none. */
+	struct vhca_osm_backlog lists;
 };
 
 /* ---- while OpenSM computes ways ---- */
 
-static struct vhca_http_request *take_deferred(struct deferred *d)
-{
-	struct vhca_http_request *req = d->req;
-
-	TAILQ_REMOVE(&d->api->deferred, d, link);
-	vhca_http_on_cancel(req, NULL, NULL); /* the handler may set its own */
-	free(d);
-	return req;
-}
-
-/* Its client has gone: what is replied is dropped. */
-static void on_gone(void *arg)
-{
-	vhca_http_reply(take_deferred(arg), 200, NULL);
-}
-
-static void enqueue(struct vhca_osm_api *api, struct vhca_http_request *req,
-		    void (*handler)(void *ctx, struct vhca_http_request *req))
-{
-	struct deferred *d = calloc(1, sizeof(*d));
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	if (!d) {
-		(void)vhca_error_no_memory(&err, "request");
-		vhca_http_reply_error(req, &err);
-		return;
-	}
-	*d = (struct deferred){.api = api, .req = req, .handler = handler};
-	TAILQ_INSERT_TAIL(&api->deferred, d, link);
-	vhca_http_on_cancel(req, on_gone, d);
-}
-
-/* True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
- * what came before. So nothing but the subnet's state waits for OpenSM, least of all its health. */
+/*
+ * True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
+ * what came before. So nothing but the subnet's state waits for OpenSM, least of all its health.
+ */
 static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
-		  void (*handler)(void *ctx, struct vhca_http_request *req))
+		  vhca_osm_handler_fn handler)
 {
-	if (api->resuming ||
-	    (TAILQ_EMPTY(&api->deferred) && !vhca_osm_service_is_busy(api->service)))
+	if (api->deferred.resuming ||
+	    (api->deferred.n == 0 && !vhca_osm_service_is_busy(api->service)))
 		return false;
-	enqueue(api, req, handler);
+	vhca_osm_backlog_add(&api->deferred, req, handler, api);
 	return true;
 }
 
-static void resume(struct vhca_osm_api *api)
-{
-	struct deferred *d;
-
-	api->resuming = true;
-	while ((d = TAILQ_FIRST(&api->deferred)) && !vhca_osm_service_is_busy(api->service)) {
-		void (*handler)(void *ctx, struct vhca_http_request *req) = d->handler;
-
-		handler(api, take_deferred(d));
-	}
-	api->resuming = false;
-}
+/* ---- answers that wait for the disk ---- */
 
 /* Makes everything durable and lets the waiting senders know. */
 static void flush(struct vhca_osm_api *api)
@@ -151,8 +103,7 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
 	struct json_object *doc = vhca_json_problem(err);
 
-	if (known &&
-	    (vhca_error_is(err, VHCA_CODE_SUPERSEDED) || vhca_error_is(err, VHCA_CODE_EPOCH_TIE)))
+	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
 		vhca_osm_json_add_known(doc, known);
 	vhca_http_reply_error_doc(req, err, doc);
 }
@@ -177,8 +128,8 @@ static int check_speaker(const struct vhca_osm_api *api, const struct vhca_http_
 {
 	struct vhca_osm_node node;
 
-	return vhca_osm_service_check_speaker(api->service, speaker(api, req, &node), port_guid,
-					      err);
+	return vhca_osm_report_check_speaker(api->reports, speaker(api, req, &node), port_guid,
+					     err);
 }
 
 static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, uint64_t port_guid,
@@ -186,7 +137,7 @@ static int pin(struct vhca_osm_api *api, const struct vhca_http_request *req, ui
 {
 	struct vhca_osm_node node;
 
-	return vhca_osm_service_pin(api->service, speaker(api, req, &node), port_guid, err);
+	return vhca_osm_report_pin(api->reports, speaker(api, req, &node), port_guid, err);
 }
 
 /* check_speaker() has allowed it. */
@@ -194,61 +145,61 @@ static int put_spoken(struct vhca_osm_api *api, const struct vhca_http_request *
 		      const struct vhca_osm_binding *b, uint64_t from_port,
 		      struct vhca_osm_eviction *ret, struct vhca_error *err)
 {
-	int r = vhca_osm_service_put(api->service, b, from_port, ret, err);
+	int r = vhca_osm_report_put(api->reports, b, from_port, ret, err);
 
 	return r < 0 ? r : pin(api, req, b->port_guid, err);
 }
 
 /* ---- handlers ---- */
 
-/* A move that is durable, and answered when its LID has moved. */
-struct following {
+/* A report that is durable, and answered when its LID has moved. */
+struct pending_answer {
 	struct vhca_http_request *req;
 	struct json_object *body;
 };
 
-static void lid_has_moved(void *arg, const struct vhca_osm_lid_move *lid_move,
-			  const struct vhca_error *err)
+static void on_lid_moved(void *arg, const struct vhca_osm_lid_move *move,
+			 const struct vhca_error *err)
 {
-	VHCA_AUTO_FREE struct following *f = arg;
+	VHCA_AUTO_FREE struct pending_answer *pending = arg;
 
 	if (err) {
-		(void)json_object_put(f->body);
-		vhca_http_reply_error(f->req, err);
+		(void)json_object_put(pending->body);
+		vhca_http_reply_error(pending->req, err);
 		return;
 	}
-	vhca_json_add(f->body, "lid_move", vhca_osm_json_lid_move(lid_move));
-	vhca_http_reply(f->req, 200, f->body);
+	vhca_json_add(pending->body, "lid_move", vhca_osm_json_lid_move(move));
+	vhca_http_reply(pending->req, 200, pending->body);
 }
 
 /*
- * The binding first: who repeats a move of which only that was done gets the rest done. Takes the
- * body, whatever comes of it.
+ * The binding first: who repeats a move of which only that was done gets the rest done. `want` was
+ * checked. Takes the body, whatever comes of it.
  */
 static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 		    const struct vhca_osm_lid_move *want, struct json_object *body,
 		    struct vhca_error *err)
 {
-	struct following *f = calloc(1, sizeof(*f));
+	struct pending_answer *pending = calloc(1, sizeof(*pending));
 	int r;
 
-	if (!f) {
+	if (!pending) {
 		(void)json_object_put(body);
 		return vhca_error_no_memory(err, "move");
 	}
-	*f = (struct following){.req = req, .body = body};
+	*pending = (struct pending_answer){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
 	if (r == 0)
-		r = vhca_osm_mover_submit(api->mover, want, lid_has_moved, f, err);
+		r = vhca_osm_mover_queue(api->mover, want, on_lid_moved, pending, err);
 	if (r < 0) {
 		(void)json_object_put(body);
-		free(f);
+		free(pending);
 	}
 	return r;
 }
 
 /* What the vGUID of a binding wants that is to have a LID of its own. */
-static struct vhca_osm_lid_want lid_of_its_own(const struct vhca_osm_binding *b)
+static struct vhca_osm_lid_want dynamic_lid(const struct vhca_osm_binding *b)
 {
 	return (struct vhca_osm_lid_want){
 		.port_guid = b->port_guid, .vguid = b->vguid, .dynamic = VHCA_OSM_LID_GIVEN};
@@ -258,9 +209,9 @@ static struct vhca_osm_lid_want lid_of_its_own(const struct vhca_osm_binding *b)
 static int put_with_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 			const struct vhca_osm_binding *b, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move move = {.want = lid_of_its_own(b)};
+	struct vhca_osm_lid_move move = {.want = dynamic_lid(b)};
 	struct vhca_osm_eviction ev;
-	int r = vhca_osm_mover_plan(api->mover, &move, err);
+	int r = vhca_osm_mover_check(api->mover, &move, err);
 
 	if (r == 0)
 		r = put_spoken(api, req, b, 0, &ev, err);
@@ -320,12 +271,12 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 	keep = keep || vhca_osm_node_leaves_rest(api->door.rules.agents, table, by, vguid, epoch,
 						 port_guid);
 	if (r == 0)
-		r = vhca_osm_service_check_withdrawer(api->service, by, vguid, epoch, port_guid,
-						      &err);
+		r = vhca_osm_report_check_withdrawer(api->reports, by, vguid, epoch, port_guid,
+						     &err);
 	if (r == 0 && !keep)
-		r = vhca_osm_mover_plan(api->mover, &move, &err);
+		r = vhca_osm_mover_check(api->mover, &move, &err);
 	if (r == 0)
-		r = vhca_osm_service_withdraw(api->service, vguid, epoch, port_guid, &err);
+		r = vhca_osm_report_withdraw(api->reports, vguid, epoch, port_guid, &err);
 	if (r == 0 && port_guid)
 		r = pin(api, req, port_guid, &err);
 	/* Behind the request for it, whose sender may be gone. */
@@ -351,7 +302,7 @@ static void forget_epoch(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		body = vhca_osm_json_epoch(api->service, vguid);
 	if (r == 0)
-		r = vhca_osm_service_forget(api->service, vguid, &err);
+		r = vhca_osm_report_forget(api->reports, vguid, &err);
 	if (r == 0) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 		return;
@@ -360,38 +311,38 @@ static void forget_epoch(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
-static struct vhca_osm_lid_want lid_that_moves(const struct vhca_osm_binding *b,
-					       const struct vhca_osm_move *move)
+static struct vhca_osm_lid_want moved_lid(const struct vhca_osm_binding *b,
+					  const struct vhca_osm_relocation *relocation)
 {
-	if (move->lid_policy == VHCA_OSM_LID_OF_VPORT)
+	if (relocation->lid_policy == VHCA_OSM_LID_OF_VPORT)
 		return (struct vhca_osm_lid_want){
-			.port_guid = b->port_guid, .vguid = b->vguid, .vport = move->vport};
-	if (move->lid_policy == VHCA_OSM_LID_DYNAMIC)
-		return lid_of_its_own(b);
-	return (struct vhca_osm_lid_want){.lid = move->from_lid, .port_guid = b->port_guid};
+			.port_guid = b->port_guid, .vguid = b->vguid, .vport = relocation->vport};
+	if (relocation->lid_policy == VHCA_OSM_LID_DYNAMIC)
+		return dynamic_lid(b);
+	return (struct vhca_osm_lid_want){.lid = relocation->from_lid, .port_guid = b->port_guid};
 }
 
 /* Nothing is changed for a vGUID whose keys have no room at its new place. */
 static int check_place(const struct vhca_osm_api *api, const struct vhca_osm_binding *b,
-		       const struct vhca_osm_move *move, struct vhca_error *err)
+		       const struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
-	if (move->lid_policy != VHCA_OSM_LID_OF_VPORT)
+	if (relocation->lid_policy != VHCA_OSM_LID_OF_VPORT)
 		return 0;
-	return vhca_osm_service_check_place(api->service, b, move->vport, err);
+	return vhca_osm_report_check_place(api->reports, b, relocation->vport, err);
 }
 
 /* That takes a LID from whoever has it. */
-static int check_follower(const struct vhca_osm_api *api, const struct vhca_http_request *req,
-			  const struct vhca_osm_move *move, struct vhca_error *err)
+static int check_follow(const struct vhca_osm_api *api, const struct vhca_http_request *req,
+			const struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
 	struct vhca_osm_node node;
 	int r;
 
-	if (!speaker(api, req, &node) || move->lid_policy != VHCA_OSM_LID_FOLLOWS)
+	if (!speaker(api, req, &node) || relocation->lid_policy != VHCA_OSM_LID_FOLLOWS)
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_ROLE_NEEDED, 0,
 			   "lid_policy follow needs the role admin: LID %u may be another node's",
-			   move->from_lid);
+			   relocation->from_lid);
 	vhca_error_hint(err,
 			"a certificate that [agents] lists is agent and nothing else: ask as one "
 			"that [http] roles in vhcasm.conf names, or with a token of that role");
@@ -399,26 +350,26 @@ static int check_follower(const struct vhca_osm_api *api, const struct vhca_http
 }
 
 /* Answers if it is done: nothing was changed. */
-static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
-			const struct vhca_osm_binding *b, struct vhca_osm_move *move,
-			struct vhca_error *err)
+static int prepare_relocation(struct vhca_osm_api *api, struct vhca_http_request *req,
+			      const struct vhca_osm_binding *b,
+			      struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *plan = NULL, *body;
 	int r = 0;
 
-	if (move->lid_policy != VHCA_OSM_LID_HOST)
-		r = vhca_osm_json_lid_plan(api->mover, &lid_move, &plan, err);
+	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
+		r = vhca_osm_json_lid_plan(api->mover, &move, &plan, err);
 	if (r == 0)
-		r = check_place(api, b, move, err);
+		r = check_place(api, b, relocation, err);
 	if (r == 0)
-		r = vhca_osm_service_prepare(api->service, b, move->from_port, &move->eviction,
-					     err);
+		r = vhca_osm_report_prepare(api->reports, b, relocation->from_port,
+					    &relocation->eviction, err);
 	if (r < 0) {
 		(void)json_object_put(plan);
 		return r;
 	}
-	body = vhca_osm_json_move(api->service, b, move);
+	body = vhca_osm_json_relocation(api->service, b, relocation);
 	if (plan)
 		vhca_json_add(body, "lid_move", plan);
 	vhca_http_reply(req, 200, body);
@@ -426,25 +377,25 @@ static int prepare_move(struct vhca_osm_api *api, struct vhca_http_request *req,
 }
 
 /* Both or nothing: what the LID's move would be refused for is known before the binding changes. */
-static int commit_move(struct vhca_osm_api *api, struct vhca_http_request *req,
-		       const struct vhca_osm_binding *b, struct vhca_osm_move *move,
-		       struct vhca_error *err)
+static int commit_relocation(struct vhca_osm_api *api, struct vhca_http_request *req,
+			     const struct vhca_osm_binding *b,
+			     struct vhca_osm_relocation *relocation, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move lid_move = {.want = lid_that_moves(b, move)};
+	struct vhca_osm_lid_move move = {.want = moved_lid(b, relocation)};
 	struct json_object *body;
 	int r = 0;
 
-	if (move->lid_policy != VHCA_OSM_LID_HOST)
-		r = vhca_osm_mover_plan(api->mover, &lid_move, err);
+	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
+		r = vhca_osm_mover_check(api->mover, &move, err);
 	if (r == 0)
-		r = check_place(api, b, move, err);
+		r = check_place(api, b, relocation, err);
 	if (r == 0)
-		r = put_spoken(api, req, b, move->from_port, &move->eviction, err);
+		r = put_spoken(api, req, b, relocation->from_port, &relocation->eviction, err);
 	if (r < 0)
 		return r;
-	body = vhca_osm_json_move(api->service, b, move);
-	if (move->lid_policy != VHCA_OSM_LID_HOST)
-		return move_lid(api, req, &lid_move, body, err);
+	body = vhca_osm_json_relocation(api->service, b, relocation);
+	if (relocation->lid_policy != VHCA_OSM_LID_HOST)
+		return move_lid(api, req, &move, body, err);
 	reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 	return 0;
 }
@@ -455,18 +406,18 @@ static void post_move(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint16_t pkeys[VHCA_OSM_PORT_PKEYS_MAX];
 	struct vhca_osm_binding b = {.pkeys = pkeys};
-	struct vhca_osm_move move = {.commit = false};
-	int r = vhca_osm_read_move(vhca_http_body(req), &b, &move, &err);
+	struct vhca_osm_relocation relocation = {.commit = false};
+	int r = vhca_osm_read_relocation(vhca_http_body(req), &b, &relocation, &err);
 
 	if (defer(api, req, post_move))
 		return;
 	if (r == 0)
-		r = check_follower(api, req, &move, &err);
+		r = check_follow(api, req, &relocation, &err);
 	if (r == 0)
 		r = check_speaker(api, req, b.port_guid, &err);
 	if (r == 0)
-		r = move.commit ? commit_move(api, req, &b, &move, &err)
-				: prepare_move(api, req, &b, &move, &err);
+		r = relocation.commit ? commit_relocation(api, req, &b, &relocation, &err)
+				      : prepare_relocation(api, req, &b, &relocation, &err);
 	if (r < 0)
 		refuse(api, req, b.vguid, &err);
 }
@@ -489,17 +440,45 @@ static void get_binding(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply(req, 200, vhca_osm_json_binding_now(api->service, vguid));
 }
 
-static void ask_list(struct vhca_osm_api *api, struct vhca_http_request *req, vhca_osm_list_fn make)
+static int check_list(const struct vhca_osm_api *api, struct vhca_error *err)
 {
 	struct vhca_http_stats stats;
 
 	vhca_http_server_stats(api->server, &stats);
-	vhca_osm_lists_ask(&api->lists, req, make, stats.answering);
+	if (api->lists.n < LISTS_MAX && stats.answering < LISTS_BYTES_MAX)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "too_many_lists", 0,
+			      "%u lists wait, and %llu KiB of answers are under way", api->lists.n,
+			      (unsigned long long)stats.answering / 1024);
+}
+
+static void answer_list(struct vhca_osm_api *api, struct vhca_http_request *req,
+			vhca_osm_handler_fn handler,
+			struct json_object *(*make)(const struct vhca_osm_service *s,
+						    const struct vhca_osm_page *page))
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_page page;
+	int r = vhca_osm_read_page(req, &page, &err);
+
+	if (r == 0 && !api->lists.resuming)
+		r = check_list(api, &err);
+	if (r < 0)
+		vhca_http_reply_error(req, &err);
+	else if (api->lists.resuming)
+		vhca_http_reply(req, 200, make(api->service, &page));
+	else
+		vhca_osm_backlog_add(&api->lists, req, handler, api);
 }
 
 static void list_bindings(void *ctx, struct vhca_http_request *req)
 {
-	ask_list(ctx, req, vhca_osm_json_bindings);
+	answer_list(ctx, req, list_bindings, vhca_osm_json_bindings);
+}
+
+static void list_members(void *ctx, struct vhca_http_request *req)
+{
+	answer_list(ctx, req, list_members, vhca_osm_json_members);
 }
 
 static void put_member(void *ctx, struct vhca_http_request *req)
@@ -522,7 +501,7 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = check_speaker(api, req, guid, &err);
 	if (r == 0)
-		r = vhca_osm_service_declare(api->service, guid, pkeys, n, &err);
+		r = vhca_osm_report_declare(api->reports, guid, pkeys, n, &err);
 	if (r == 0)
 		r = pin(api, req, guid, &err);
 	if (r < 0)
@@ -544,18 +523,13 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		body = vhca_osm_json_pin(api->service, guid);
 	if (r == 0)
-		r = vhca_osm_service_unpin(api->service, guid, &err);
+		r = vhca_osm_report_unpin(api->reports, guid, &err);
 	if (r == 0) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 		return;
 	}
 	(void)json_object_put(body);
 	vhca_http_reply_error(req, &err);
-}
-
-static void list_members(void *ctx, struct vhca_http_request *req)
-{
-	ask_list(ctx, req, vhca_osm_json_members);
 }
 
 static void get_health(void *ctx, struct vhca_http_request *req)
@@ -673,9 +647,10 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	if (!api)
 		return vhca_error_no_memory(err, "vhcasm");
 	api->service = service;
+	api->reports = vhca_osm_service_reports(service);
 	api->mover = mover;
-	vhca_osm_lists_init(&api->lists);
-	TAILQ_INIT(&api->deferred);
+	vhca_osm_backlog_init(&api->deferred);
+	vhca_osm_backlog_init(&api->lists);
 	r = open_door(api, conf, err);
 	if (r == 0)
 		*ret = vhca_steal_ptr(&api);
@@ -714,20 +689,21 @@ int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
 
 	if (may_list(api))
 		return 0;
-	if ((!TAILQ_EMPTY(&api->deferred) || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
+	if ((api->deferred.n > 0 || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
 		return RESUME_MS;
 	return ms;
 }
 
 void vhca_osm_api_run(struct vhca_osm_api *api)
 {
-	resume(api);
+	while (api->deferred.n > 0 && !vhca_osm_service_is_busy(api->service))
+		vhca_osm_backlog_resume(&api->deferred);
 	vhca_http_server_run(api->server);
 	if (api->n_waiting == 0 && !may_list(api))
 		return;
 	flush(api);
 	if (may_list(api))
-		vhca_osm_lists_answer_one(&api->lists, api->service);
+		vhca_osm_backlog_resume(&api->lists);
 	/* Lets the answers leave; what arrives meanwhile waits for the next write. */
 	vhca_http_server_run(api->server);
 	flush(api);

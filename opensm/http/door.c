@@ -36,7 +36,7 @@ static int check_agents(const struct vhca_osm_conf *conf, const struct vhca_call
 }
 
 /* For a certificate in [agents] no rule counts. */
-static const char *who_may(const struct vhca_osm_conf *conf)
+static const char *allowed_callers(const struct vhca_osm_conf *conf)
 {
 	if (!is_on_network(conf))
 		return "root, OpenSM's user, and whom [http] roles in vhcasm.conf names";
@@ -55,7 +55,7 @@ static int load_rules(struct vhca_caller_rules *rules, const struct vhca_osm_con
 	int r;
 
 	*rules = (struct vhca_caller_rules){
-		.may = who_may(conf),
+		.may = allowed_callers(conf),
 		.others = listed ? VHCA_CALLER_READ : VHCA_CALLER_AGENT_READ,
 		.is_agent = listed ? is_agent : NULL,
 		.agents = &conf->agents,
@@ -108,14 +108,14 @@ static int check_socket(const struct vhca_osm_door *door, struct vhca_error *err
 }
 
 /* Without these two everybody has the role of an agent. */
-static bool knows_nobody(const struct vhca_osm_conf *conf)
+static bool is_unguarded(const struct vhca_osm_conf *conf)
 {
 	return is_on_network(conf) && !conf->tls_ca[0] && !conf->token_file[0];
 }
 
 static int check_network(const struct vhca_osm_conf *conf, struct vhca_error *err)
 {
-	if (!knows_nobody(conf) || conf->insecure || vhca_is_loopback(conf->listen))
+	if (!is_unguarded(conf) || conf->insecure || vhca_is_loopback(conf->listen))
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
 			     "%s is beyond this host, and everybody who reaches it may report",
@@ -125,7 +125,7 @@ static int check_network(const struct vhca_osm_conf *conf, struct vhca_error *er
 	return -EINVAL;
 }
 
-static void tell_who_is_pinned(const struct vhca_osm_agents *agents)
+static void note_pinned_nodes(const struct vhca_osm_agents *agents)
 {
 	size_t n = 0;
 
@@ -137,14 +137,14 @@ static void tell_who_is_pinned(const struct vhca_osm_agents *agents)
 				n, agents->n);
 }
 
-static void tell_what_is_open(const struct vhca_osm_conf *conf)
+static void warn_open_door(const struct vhca_osm_conf *conf)
 {
-	if (knows_nobody(conf))
+	if (is_unguarded(conf))
 		vhca_log_warning("%s: everybody who reaches it may report; tls_ca and token_file "
 				 "are not set",
 				 conf->listen);
 	else if (conf->agents.listed)
-		tell_who_is_pinned(&conf->agents);
+		note_pinned_nodes(&conf->agents);
 	else if (is_on_network(conf))
 		vhca_log_warning("%s: whoever is let in may report for any host; there is no "
 				 "section [agents]",
@@ -164,13 +164,13 @@ int vhca_osm_door_open(const struct vhca_osm_conf *conf, struct vhca_osm_door *r
 	if (r == 0)
 		r = load_rules(&ret->rules, conf, err);
 	if (r == 0)
-		tell_what_is_open(conf);
+		warn_open_door(conf);
 	return r;
 }
 
-static void tell_what_is_wrong(struct vhca_osm_door *door, const struct vhca_error *err)
+static void note_problem(struct vhca_osm_door *door, const struct vhca_error *err)
 {
-	(void)vhca_strcpy(door->told, sizeof(door->told), err->msg); /* same size */
+	(void)vhca_strcpy(door->problem, sizeof(door->problem), err->msg); /* same size */
 	vhca_log_error("certificates and tokens are not taken, the old ones stay: %s%s%s", err->msg,
 		       err->hint[0] ? "; " : "", err->hint);
 }
@@ -190,11 +190,11 @@ void vhca_osm_door_look(struct vhca_osm_door *door)
 		return;
 	if (load_auth(door, &fresh, &err) < 0) {
 		memset(door->read, 0xff, sizeof(door->read)); /* no stamp of a file */
-		if (strcmp(door->told, err.msg) != 0)
-			tell_what_is_wrong(door, &err);
+		if (strcmp(door->problem, err.msg) != 0)
+			note_problem(door, &err);
 		return;
 	}
-	door->told[0] = '\0';
+	door->problem[0] = '\0';
 	vhca_http_auth_replace(door->auth, &fresh);
 	vhca_log_notice("certificates and tokens were read again");
 }

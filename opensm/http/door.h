@@ -14,7 +14,7 @@ struct vhca_osm_door {
 	struct vhca_http_auth *auth; /* NULL: whoever reaches it is let in */
 	struct vhca_caller_rules rules;
 	struct vhca_osm_file_stamp read[VHCA_OSM_DOOR_FILES], seen[VHCA_OSM_DOOR_FILES];
-	char told[sizeof(
+	char problem[sizeof(
 		((struct vhca_error *)0)->msg)]; /* why they were not taken last; "" = they were */
 };
 

@@ -147,9 +147,10 @@ int vhca_osm_read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
 	return 0;
 }
 
-/* A place of a move: {port_guid, gid_index, lid, vport}. */
-static int read_move_place(struct json_object *body, const char *key, struct vhca_osm_binding *ret,
-			   uint64_t *ret_vport, struct vhca_error *err)
+/* A place of a relocation: {port_guid, gid_index, lid, vport}. */
+static int read_relocation_place(struct json_object *body, const char *key,
+				 struct vhca_osm_binding *ret, uint64_t *ret_vport,
+				 struct vhca_error *err)
 {
 	static const char *const members[] = {"port_guid", "gid_index", "lid", "vport", NULL};
 	struct json_object *place = json_object_object_get(body, key);
@@ -166,8 +167,8 @@ static int read_move_place(struct json_object *body, const char *key, struct vhc
 	return r;
 }
 
-static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
-			  struct vhca_osm_move *ret, struct vhca_error *err)
+static int read_relocation_head(struct json_object *body, struct vhca_osm_binding *b,
+				struct vhca_osm_relocation *ret, struct vhca_error *err)
 {
 	static const char *const members[] = {"id", "epoch", "vguid",	   "phase", "from",
 					      "to", "pkeys", "lid_policy", NULL};
@@ -190,26 +191,27 @@ static int read_move_head(struct json_object *body, struct vhca_osm_binding *b,
 	if (r < 0)
 		return r;
 	ret->commit = strcmp(phase, "commit") == 0;
-	if (strlen(ret->id) > VHCA_OSM_MOVE_ID_MAX || (!ret->commit && strcmp(phase, "prepare")))
+	if (strlen(ret->id) > VHCA_OSM_RELOCATION_ID_MAX ||
+	    (!ret->commit && strcmp(phase, "prepare")))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "phase must be prepare or commit, id at most %d bytes",
-				      VHCA_OSM_MOVE_ID_MAX);
+				      VHCA_OSM_RELOCATION_ID_MAX);
 	return 0;
 }
 
 /* b as in vhca_osm_read_binding(). */
-int vhca_osm_read_move(struct json_object *body, struct vhca_osm_binding *b,
-		       struct vhca_osm_move *ret, struct vhca_error *err)
+int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *b,
+			     struct vhca_osm_relocation *ret, struct vhca_error *err)
 {
 	struct vhca_osm_binding from = {0};
 	uint64_t left = 0, vport = 0;
 	size_t n = 0;
-	int r = read_move_head(body, b, ret, err);
+	int r = read_relocation_head(body, b, ret, err);
 
 	if (r == 0)
-		r = read_move_place(body, "from", &from, &left, err);
+		r = read_relocation_place(body, "from", &from, &left, err);
 	if (r == 0)
-		r = read_move_place(body, "to", b, &vport, err);
+		r = read_relocation_place(body, "to", b, &vport, err);
 	if (r == 0)
 		r = vhca_json_get_pkeys(body, "pkeys", b->pkeys, VHCA_OSM_PORT_PKEYS_MAX, &n, err);
 	b->n_pkeys = (uint16_t)n;

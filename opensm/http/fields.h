@@ -13,9 +13,9 @@ int vhca_osm_read_guid(const char *text, const char *what, uint64_t *ret, struct
  */
 int vhca_osm_read_binding(struct json_object *body, struct vhca_osm_binding *b, bool *ret_dynamic,
 			  struct vhca_error *err);
-/* A move and the binding that it makes; b as above. */
-int vhca_osm_read_move(struct json_object *body, struct vhca_osm_binding *b,
-		       struct vhca_osm_move *ret, struct vhca_error *err);
+/* A relocation and the binding that it makes; b as above. */
+int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *b,
+			     struct vhca_osm_relocation *ret, struct vhca_error *err);
 
 /* ---- of the query ---- */
 int vhca_osm_read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err);

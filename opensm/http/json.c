@@ -4,6 +4,7 @@
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 #include "config.h"
+#include "opensm/http/view.h"
 
 static struct json_object *array_of_findings(const struct vhca_osm_view *v)
 {
@@ -24,7 +25,7 @@ static struct json_object *binding_to_json(const struct vhca_osm_service *s,
 	struct json_object *obj = json_object_new_object();
 	struct vhca_osm_view view;
 
-	vhca_osm_service_view(s, b, &view);
+	vhca_osm_view_get(vhca_osm_service_subnet(s), b, &view);
 	vhca_json_add_guid(obj, "vguid", b->vguid);
 	vhca_json_add_u64(obj, "epoch", b->epoch);
 	vhca_json_add_string(obj, "state", vhca_osm_state_to_string(view.state));
@@ -45,19 +46,19 @@ void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_
 	vhca_json_add_guid(problem, "port_guid", known->withdrawn ? 0 : known->port_guid);
 }
 
-struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
-				       const struct vhca_osm_binding *b,
-				       const struct vhca_osm_move *move)
+struct json_object *vhca_osm_json_relocation(const struct vhca_osm_service *s,
+					     const struct vhca_osm_binding *b,
+					     const struct vhca_osm_relocation *relocation)
 {
 	struct json_object *obj = json_object_new_object();
 	struct vhca_osm_view view;
 
-	vhca_osm_service_view(s, b, &view);
-	vhca_json_add_string(obj, "id", move->id);
-	vhca_json_add_string(obj, "state", move->commit ? "committed" : "prepared");
+	vhca_osm_view_get(vhca_osm_service_subnet(s), b, &view);
+	vhca_json_add_string(obj, "id", relocation->id);
+	vhca_json_add_string(obj, "state", relocation->commit ? "committed" : "prepared");
 	vhca_json_add_u64(obj, "lid", view.lid);
-	vhca_json_add_u64(obj, "smps", move->eviction.smps);
-	vhca_json_add_bool(obj, "evicted", move->eviction.evicts);
+	vhca_json_add_u64(obj, "smps", relocation->eviction.smps);
+	vhca_json_add_bool(obj, "evicted", relocation->eviction.evicts);
 	vhca_json_add(obj, "findings", array_of_findings(&view));
 	return obj;
 }

@@ -17,8 +17,8 @@ struct vhca_osm_page {
 	size_t limit;
 };
 
-#define VHCA_OSM_MOVE_ID_MAX 64
-#define VHCA_OSM_VPORT_MAX   253 /* a switch has 254 ports, and one is the PF's */
+#define VHCA_OSM_RELOCATION_ID_MAX 64
+#define VHCA_OSM_VPORT_MAX	   253 /* a switch has 254 ports, and one is the PF's */
 
 enum vhca_osm_lid_policy {
 	VHCA_OSM_LID_HOST,     /* the vGUID has none of its own */
@@ -27,8 +27,8 @@ enum vhca_osm_lid_policy {
 	VHCA_OSM_LID_DYNAMIC,  /* the vGUID's own, by the ways to the port that is reported */
 };
 
-/* A move as it was asked for, and what came of it. */
-struct vhca_osm_move {
+/* A vGUID's way from port to port, POST /v1/moves: as it was asked for, and what came of it. */
+struct vhca_osm_relocation {
 	const char *id; /* the sender's */
 	bool commit;	/* else prepare */
 	uint64_t from_port;
@@ -42,9 +42,9 @@ struct vhca_osm_move {
  * is null unless bound. */
 void vhca_osm_json_add_known(struct json_object *problem, const struct vhca_osm_binding *known);
 /* {id, state, lid, smps, evicted, findings}; b is the binding that it makes. */
-struct json_object *vhca_osm_json_move(const struct vhca_osm_service *s,
-				       const struct vhca_osm_binding *b,
-				       const struct vhca_osm_move *move);
+struct json_object *vhca_osm_json_relocation(const struct vhca_osm_service *s,
+					     const struct vhca_osm_binding *b,
+					     const struct vhca_osm_relocation *relocation);
 /*
  * {vguid, epoch, state, port_guid, gid_index, lid, pkeys, findings}, or {vguid, epoch, state:
  * "withdrawn"}

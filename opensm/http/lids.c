@@ -110,14 +110,14 @@ static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at
 int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			   struct json_object **ret, struct vhca_error *err)
 {
-	struct vhca_osm_switch_set at = {0};
-	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+	struct vhca_osm_lid_plan plan;
+	int r = vhca_osm_mover_plan(m, move, &plan, err);
 
 	if (r < 0)
 		return r;
 	*ret = move_to_json(move, "planned");
-	vhca_json_add(*ret, "switch_guids", switches_to_json(&at));
-	vhca_osm_switch_set_done(&at);
+	vhca_json_add(*ret, "switch_guids", switches_to_json(&plan.switches));
+	vhca_osm_lid_plan_done(&plan);
 	return 0;
 }
 

@@ -8,7 +8,6 @@
  */
 #include "common/base/error.h"
 #include "opensm/lids/plan.h"
-#include "opensm/lids/switch_set.h"
 
 /*
  * A dynamic LID is the vGUID's, whether OpenSM knows a port with that GUID or not, and reached by
@@ -84,11 +83,11 @@ struct vhca_osm_lid_ops {
 	int (*resolve)(void *ctx, const struct vhca_osm_lid_want *want,
 		       struct vhca_osm_lid_pair *ret, struct vhca_error *err);
 	/*
-	 * What the exchange would cost now, and which switches it would change (the caller releases
-	 * the set after success).
+	 * What the exchange would change now, and what that would cost. The caller releases the
+	 * plan after success, by vhca_osm_lid_plan_done().
 	 */
 	int (*plan)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		    struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		    struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		    struct vhca_error *err);
 	/*
 	 * Writes the LIDs of n pairs, of which no two share a port, as they will be (or, with
@@ -105,12 +104,13 @@ struct vhca_osm_lid_ops {
 	size_t (*drain)(void *ctx, const struct vhca_osm_lid_pair *pair,
 			const struct vhca_osm_switch_set *at, bool send);
 	/*
-	 * Changes OpenSM's tables and queues the SMPs: all but drain_smps of `ret`, and but the
-	 * keys. An error means that nothing was changed; so it is if other switches than `at`, or
-	 * more, have to change now (changed_meanwhile).
+	 * Carries out what plan() has made for the pair and the mode: changes OpenSM's tables and
+	 * queues the SMPs, all but drain_smps of `ret`, and but the keys. An error means that
+	 * nothing was changed. After a sweep it is planned anew; if other switches than the plan's,
+	 * or more, have to change then, that is an error, too (changed_meanwhile).
 	 */
 	int (*send)(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		    const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		    const struct vhca_osm_lid_plan *plan, struct vhca_osm_lid_cost *ret,
 		    struct vhca_error *err);
 	/*
 	 * Queues the P_Key tables of all vports that were sent to other places since it was last

@@ -1,4 +1,34 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How a move goes. A LID moves by exchange: two ports swap their LIDs, or two virtual ports their
+ * places, so no LID is ever free or given twice. Little changes by that: the LIDs of two ports, and
+ * on some switches the blocks of 64 entries in which the two LIDs are. It is hard all the same,
+ * because OpenSM's sweeper changes the same tables in a thread of its own, and because an SMP can
+ * be lost without a word.
+ *
+ * A move is resolved (who has to exchange what) and planned (which switches change) in the request
+ * if that has to know what the move would be refused for, and once more at its turn. The plan of
+ * its turn is the one that is carried out. It holds as long as nobody else changes what is under
+ * these LIDs, and only two can: a heavy sweep (drop_stale_plans), and a move with one of the same
+ * LIDs or ports, which changes OpenSM's tables when it begins (drop_conflicting_plans).
+ *
+ * Moves go together if they share neither a switch nor a LID nor a port. A switch is sent whole
+ * blocks, so two moves meet in a block even where they change different entries of it. No move
+ * overtakes an earlier one that it meets; else one through half of the subnet would wait for ever.
+ *
+ * What a move will have done is on disk before its first SMP. Until OpenSM's tables change it can
+ * be refused: the file is written back, and what was drained is sent again (roll_back). After that
+ * there is no way back: a crash, a lost SMP and a dead port all end in a heavy sweep, which gives
+ * the ports the LIDs of that file. So missing answers make a move "repairing" and never undo it.
+ *
+ * The gate is entered from the first move that begins to the last one that ends. A sweep that
+ * begins in between waits for them, not for long: answers that come in extend a move's time, but
+ * not beyond PATIENCE_MS. While a sweep goes on, moves wait in the queue; the sweep in which OpenSM
+ * gives way to another master has no end, so those are refused (refuse_as_standby).
+ *
+ * Nothing here blocks but the file. Answers to SMPs raise no event, so run() is called every
+ * POLL_MS as long as one is missing, and looks for them in OpenSM's own tables.
+ */
 #include "opensm/lids/mover.h"
 
 #include <errno.h>
@@ -33,8 +63,8 @@ struct entry {
 	unsigned int sendings;
 	uint64_t sent_us;
 	bool draining;
-	bool planned; /* queued: pair and switches are what they would be now */
-	struct vhca_osm_switch_set switches; /* that it changes: nobody else does meanwhile */
+	bool planned;		       /* queued: pair and plan are what they would be now */
+	struct vhca_osm_lid_plan plan; /* nobody else changes its switches meanwhile */
 	TAILQ_ENTRY(entry) link;
 };
 
@@ -65,7 +95,7 @@ static uint64_t now_us(void)
 /* ---- ends ---- */
 
 /* A PF that is away has no LID, and a vGUID without a dynamic LID has neither that nor a PF. */
-static bool are_one(uint64_t a, uint64_t b)
+static bool are_same(uint64_t a, uint64_t b)
 {
 	return a && a == b;
 }
@@ -73,7 +103,7 @@ static bool are_one(uint64_t a, uint64_t b)
 static void finish(struct entry *e, const struct vhca_error *err)
 {
 	e->fn(e->arg, &e->move, err);
-	vhca_osm_switch_set_done(&e->switches);
+	vhca_osm_lid_plan_done(&e->plan);
 	free(e);
 }
 
@@ -94,17 +124,9 @@ static void ask_for_sweep(struct vhca_osm_mover *m, uint64_t now, unsigned int t
 static const struct vhca_osm_lid_pair *find_repair(const struct vhca_osm_mover *m, uint16_t lid)
 {
 	for (size_t i = 0; i < m->stats.repairing; i++)
-		if (are_one(m->repairs[i].lid[0], lid) || are_one(m->repairs[i].lid[1], lid))
+		if (are_same(m->repairs[i].lid[0], lid) || are_same(m->repairs[i].lid[1], lid))
 			return &m->repairs[i];
 	return NULL;
-}
-
-/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
-static size_t still_missing(const struct vhca_osm_mover *m, uint16_t lid)
-{
-	const struct vhca_osm_lid_pair *pair = find_repair(m, lid);
-
-	return pair ? m->ops->missing(m->ctx, pair, NULL, false) : 0;
 }
 
 static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now)
@@ -151,32 +173,32 @@ static bool share_a_port(const struct vhca_osm_lid_pair *a, const struct vhca_os
 {
 	for (int i = 0; i < 2; i++)
 		for (int j = 0; j < 2; j++)
-			if (are_one(a->lid[i], b->lid[j]) || are_one(a->guid[i], b->guid[j]))
+			if (are_same(a->lid[i], b->lid[j]) || are_same(a->guid[i], b->guid[j]))
 				return true;
 	return false;
 }
 
-static void forget_plan(struct entry *e)
+static void drop_plan(struct entry *e)
 {
-	vhca_osm_switch_set_done(&e->switches);
+	vhca_osm_lid_plan_done(&e->plan);
 	e->planned = false;
 }
 
-static void forget_plans_that_meet(struct vhca_osm_mover *m, const struct entry *begun)
+static void drop_conflicting_plans(struct vhca_osm_mover *m, const struct entry *begun)
 {
 	struct entry *e;
 
 	TAILQ_FOREACH (e, &m->queue, link)
 		if (e->planned && share_a_port(&e->move.pair, &begun->move.pair))
-			forget_plan(e);
+			drop_plan(e);
 }
 
 static size_t missing(const struct vhca_osm_mover *m, const struct entry *e, bool resend)
 {
-	return m->ops->missing(m->ctx, &e->move.pair, &e->switches, resend);
+	return m->ops->missing(m->ctx, &e->move.pair, &e->plan.switches, resend);
 }
 
-static void leave(struct vhca_osm_mover *m, struct entry *e)
+static void deactivate(struct vhca_osm_mover *m, struct entry *e)
 {
 	TAILQ_REMOVE(&m->active, e, link);
 	m->stats.under_way--;
@@ -191,7 +213,7 @@ static void roll_back(struct vhca_osm_mover *m, struct entry *e, struct vhca_err
 		(void)missing(m, e, true);
 		m->ops->sweep(m->ctx); /* looks whether that has arrived */
 	}
-	leave(m, e);
+	deactivate(m, e);
 	m->stats.rolled_back++;
 	finish(e, err);
 }
@@ -201,11 +223,11 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_osm_lid_move *move = &e->move;
 	struct vhca_error err = VHCA_ERROR_INIT;
 
-	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->switches, &move->cost, &err) < 0) {
+	if (m->ops->send(m->ctx, &move->pair, move->mode, &e->plan, &move->cost, &err) < 0) {
 		roll_back(m, e, &err);
 		return;
 	}
-	forget_plans_that_meet(m, e);
+	drop_conflicting_plans(m, e);
 	e->draining = false;
 	m->stats.lft_smps += move->cost.lft_smps;
 	m->stats.port_smps += move->cost.port_smps;
@@ -215,16 +237,6 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	e->seen = missing(m, e, false);
 }
 
-/*
- * What does not drop in time is changed all the same: nothing is wrong then that would not be
- * without this step.
- */
-static void look_at_drained(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
-{
-	if (now >= e->until || m->ops->drain(m->ctx, &e->move.pair, &e->switches, false) == 0)
-		send(m, e, now);
-}
-
 /* ---- one that is under way ---- */
 
 static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
@@ -232,7 +244,7 @@ static void end_active(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	bool done = m->ops->check_done(m->ctx, &e->move.pair, &err) == 0;
 
-	leave(m, e);
+	deactivate(m, e);
 	e->move.duration_us = now_us() - e->sent_us;
 	if (done || e->move.missing)
 		count(&m->stats, &e->move);
@@ -261,21 +273,20 @@ static void wait_for_more(const struct vhca_osm_mover *m, struct entry *e, uint6
 		e->until = until;
 }
 
-static bool is_done(const struct vhca_osm_mover *m, const struct entry *e)
-{
-	return e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
-}
-
 static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
-	bool late = now >= e->until;
+	bool late = now >= e->until, done;
 
 	if (e->draining) {
-		look_at_drained(m, e, now);
+		/* What does not drop in time is changed all the same: nothing is wrong then that
+		 * would not be without this step. */
+		if (late || m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false) == 0)
+			send(m, e, now);
 		return;
 	}
 	e->move.missing = missing(m, e, late && e->sendings < SENDINGS);
-	if (is_done(m, e) || (late && e->sendings == SENDINGS)) {
+	done = e->move.missing == 0 && m->ops->check_done(m->ctx, &e->move.pair, NULL) == 0;
+	if (done || (late && e->sendings == SENDINGS)) {
 		end_active(m, e, now);
 	} else if (late) {
 		e->sendings++;
@@ -310,7 +321,7 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
 		if (other == end)
 			return false;
 		if (share_a_port(&other->move.pair, &e->move.pair) ||
-		    vhca_osm_switch_set_meets(&other->switches, &e->switches))
+		    vhca_osm_switch_set_meets(&other->plan.switches, &e->plan.switches))
 			return true;
 	}
 	return false;
@@ -323,20 +334,16 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
  */
 static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
 {
-	struct vhca_osm_lid_move *move = &e->move;
 	int r;
 
 	if (e->planned)
 		return 0;
-	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
-	move->changes = r == 0;
-	if (r == 0)
-		r = m->ops->plan(m->ctx, &move->pair, move->mode, &move->cost, &e->switches, err);
-	e->planned = r >= 0;
-	return r < 0 ? r : 0;
+	r = vhca_osm_mover_plan(m, &e->move, &e->plan, err);
+	e->planned = r == 0;
+	return r;
 }
 
-static void forget_plans_of_before(struct vhca_osm_mover *m)
+static void drop_stale_plans(struct vhca_osm_mover *m)
 {
 	uint64_t sweeps = vhca_osm_gate_sweeps(m->gate);
 	struct entry *e;
@@ -345,10 +352,10 @@ static void forget_plans_of_before(struct vhca_osm_mover *m)
 		return;
 	m->planned_after = sweeps;
 	TAILQ_FOREACH (e, &m->queue, link)
-		forget_plan(e);
+		drop_plan(e);
 }
 
-static void take(struct vhca_osm_mover *m, struct entry *e)
+static void dequeue(struct vhca_osm_mover *m, struct entry *e)
 {
 	TAILQ_REMOVE(&m->queue, e, link);
 	m->settled = false;
@@ -362,7 +369,7 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 	struct entry *e = TAILQ_FIRST(&m->queue), *next;
 	size_t n = 0;
 
-	forget_plans_of_before(m);
+	drop_stale_plans(m);
 	for (size_t seen = 0;
 	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
 	     seen++, e = next) {
@@ -370,11 +377,11 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 
 		next = TAILQ_NEXT(e, link);
 		if (make_plan(m, e, &err) < 0) {
-			take(m, e);
+			dequeue(m, e);
 			refuse(m, e, &err);
 		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&
 			   !meets_any(&m->queue, e, e)) {
-			take(m, e);
+			dequeue(m, e);
 			TAILQ_INSERT_TAIL(ret, e, link);
 			n++;
 		}
@@ -401,7 +408,7 @@ static void change(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	struct vhca_osm_lid_move *move = &e->move;
 
 	activate(m, e, now);
-	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->switches, true);
+	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->plan.switches, true);
 	m->stats.drain_smps += move->cost.drain_smps;
 	e->draining = move->cost.drain_smps > 0;
 	if (!e->draining)
@@ -433,6 +440,8 @@ static int remember(struct vhca_osm_mover *m, const struct queue *batch, struct 
  */
 static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 {
+	const struct vhca_osm_lid_pair *left;
+
 	if (m->ops->check_done(m->ctx, &e->move.pair, NULL) < 0) {
 		activate(m, e, now);
 		e->latest = e->until;
@@ -440,7 +449,9 @@ static void confirm(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 		return;
 	}
 	m->stats.unchanged++;
-	e->move.missing = still_missing(m, e->move.pair.lid[0]);
+	/* Asked for again, it is there in the tables, and perhaps not in the fabric. */
+	left = find_repair(m, e->move.pair.lid[0]);
+	e->move.missing = left ? m->ops->missing(m->ctx, left, NULL, false) : 0;
 	finish(e, NULL);
 }
 
@@ -467,7 +478,7 @@ static void begin(struct vhca_osm_mover *m, struct queue *batch, uint64_t now)
  * The sweep in which OpenSM gives way to another master has no end: who waits for that asks the
  * wrong one.
  */
-static void refuse_all_if_standby(struct vhca_osm_mover *m)
+static void refuse_as_standby(struct vhca_osm_mover *m)
 {
 	struct vhca_osm_lid_pair pair;
 	struct entry *e, *next;
@@ -480,7 +491,7 @@ static void refuse_all_if_standby(struct vhca_osm_mover *m)
 		next = TAILQ_NEXT(e, link);
 		if (m->ops->resolve(m->ctx, &e->move.want, &pair, &err) >= 0)
 			continue;
-		take(m, e);
+		dequeue(m, e);
 		refuse(m, e, &err);
 	}
 }
@@ -497,7 +508,7 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
 	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
 	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
-		take(m, e);
+		dequeue(m, e);
 		refuse(m, e, &err);
 	}
 }
@@ -539,7 +550,7 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
 	if (!vhca_osm_gate_enter(m->gate)) {
-		refuse_all_if_standby(m);
+		refuse_as_standby(m);
 		refuse_late(m, now);
 		m->settled = false;
 		return false;
@@ -583,11 +594,16 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
 {
 	struct vhca_osm_lid_pair pair;
-	struct entry *e;
 	int r = m->ops->resolve(m->ctx, &want->want, &pair, err);
 
-	if (r < 0)
-		return r;
+	return r < 0 ? r : vhca_osm_mover_queue(m, want, fn, arg, err);
+}
+
+int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			 vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
+{
+	struct entry *e;
+
 	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
 				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
@@ -614,24 +630,26 @@ bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid)
 	return false;
 }
 
-int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err)
+int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			struct vhca_osm_lid_plan *ret, struct vhca_error *err)
 {
-	struct entry e = {.move = *move};
-	int r = make_plan(m, &e, err);
+	int r;
 
-	*move = e.move;
-	*ret_at = e.switches;
-	return r;
+	*ret = (struct vhca_osm_lid_plan){.n = 0};
+	r = m->ops->resolve(m->ctx, &move->want, &move->pair, err);
+	move->changes = r == 0;
+	if (r == 0)
+		r = m->ops->plan(m->ctx, &move->pair, move->mode, ret, &move->cost, err);
+	return r < 0 ? r : 0;
 }
 
-int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_error *err)
+int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			 struct vhca_error *err)
 {
-	struct vhca_osm_switch_set at = {0};
-	int r = vhca_osm_mover_plan_at(m, move, &at, err);
+	struct vhca_osm_lid_plan plan;
+	int r = vhca_osm_mover_plan(m, move, &plan, err);
 
-	vhca_osm_switch_set_done(&at);
+	vhca_osm_lid_plan_done(&plan);
 	return r;
 }
 
@@ -669,7 +687,7 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m)
 		finish(e, &err);
 	}
 	while ((e = TAILQ_FIRST(&m->queue))) {
-		take(m, e);
+		dequeue(m, e);
 		finish(e, &err);
 	}
 	free(m);

@@ -32,7 +32,7 @@
 
 #define VHCA_OSM_MOVES_MAX 1024 /* queued; more are refused */
 /*
- * Under way together: to begin one is two plans under OpenSM's lock, 20 ms in a tree of 11664
+ * Under way together: to begin one is a plan under OpenSM's lock, up to 20 ms in a tree of 11664
  * nodes, and the first one's answers have to be looked at long before its time-out.
  */
 #define VHCA_OSM_MOVES_AT_ONCE 16
@@ -92,19 +92,25 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
 
 /*
- * Queues a move (want and mode of `want`); fn(arg) is called exactly once, by run() or free().
- * Errors: too_many_moves, what resolve() says.
+ * Queues a move (want and mode of `want`), which is planned at its turn; fn(arg) is called exactly
+ * once, by run() or free(). Errors: too_many_moves, what resolve() says.
  */
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
+/* The same of a move that plan() or check() has just allowed: it is not resolved once more. */
+int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
+			 vhca_osm_move_fn fn, void *arg, struct vhca_error *err);
 /* Is a dynamic LID of this vGUID waited for? Then plan() does not know of it yet. */
 bool vhca_osm_mover_has_queued(const struct vhca_osm_mover *m, uint64_t vguid);
-/* Fills the outcome of what the same move would do now, without doing it. */
+/*
+ * Fills the outcome of what the same move would do now, without doing it, and the plan, which the
+ * caller releases.
+ */
 int vhca_osm_mover_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_error *err);
-/* The same, and which switches it would change (the caller releases the set after success). */
-int vhca_osm_mover_plan_at(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			   struct vhca_osm_switch_set *ret_at, struct vhca_error *err);
+			struct vhca_osm_lid_plan *ret, struct vhca_error *err);
+/* The outcome alone. */
+int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
+			 struct vhca_error *err);
 
 /* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);

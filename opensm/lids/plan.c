@@ -26,13 +26,6 @@ int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
 	return 0;
 }
 
-static void exchange(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
-		     uint8_t *ret)
-{
-	for (size_t s = 0; s < f->n; s++)
-		ret[s] = vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
-}
-
 /* 1 if the ways of lid[i] arrive, 0 if not. */
 static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
 		   uint8_t *ret)
@@ -95,6 +88,18 @@ static void compare(const struct vhca_osm_fabric *f, const struct vhca_osm_swap 
 	plan->n_blocks += one_block ? 1 : (size_t)first + (size_t)second;
 }
 
+static int list_switches(const struct vhca_osm_fabric *f, struct vhca_osm_lid_plan *plan)
+{
+	if (vhca_osm_switch_set_init(&plan->switches, plan->n) < 0) {
+		vhca_osm_lid_plan_done(plan);
+		return -ENOMEM;
+	}
+	for (size_t c = 0; c < plan->n; c++)
+		vhca_osm_switch_set_add(&plan->switches, f->switches[plan->changes[c].sw].guid);
+	vhca_osm_switch_set_sort(&plan->switches);
+	return 0;
+}
+
 int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
 		      struct vhca_osm_lid_plan *ret)
 {
@@ -113,11 +118,13 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 	}
 	if (r == 0)
 		ret->mode = VHCA_OSM_DETERMINISTIC;
-	for (int i = 0; i < 2 && ret->mode == VHCA_OSM_DETERMINISTIC; i++)
-		exchange(f, swap, i, ports + (size_t)i * f->n);
+	for (size_t s = 0; s < f->n && ret->mode == VHCA_OSM_DETERMINISTIC; s++)
+		for (size_t i = 0; i < 2; i++)
+			ports[i * f->n + s] =
+				vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
 	for (uint32_t s = 0; s < f->n; s++)
 		compare(f, swap, s, (uint8_t[]){ports[s], ports[f->n + s]}, ret);
-	return 0;
+	return list_switches(f, ret);
 }
 
 void vhca_osm_lid_copy(const struct vhca_osm_fabric *f, const struct vhca_osm_copy *copy,
@@ -147,12 +154,13 @@ int vhca_osm_lid_copy_plan(const struct vhca_osm_fabric *f, const struct vhca_os
 	vhca_osm_lid_copy(f, copy, ports);
 	for (uint32_t s = 0; s < f->n; s++)
 		compare(f, &lid, s, (uint8_t[]){ports[s], ports[s]}, ret);
-	return 0;
+	return list_switches(f, ret);
 }
 
 void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan)
 {
 	free(plan->changes);
+	vhca_osm_switch_set_done(&plan->switches);
 	*plan = (struct vhca_osm_lid_plan){0};
 }
 

@@ -15,6 +15,7 @@
  *                 one.
  */
 #include "opensm/lids/fabric.h"
+#include "opensm/lids/switch_set.h"
 
 enum vhca_osm_move_mode { VHCA_OSM_AUTO, VHCA_OSM_DETERMINISTIC, VHCA_OSM_SKYLINE };
 
@@ -29,11 +30,14 @@ struct vhca_osm_lft_change {
 	uint8_t port[2]; /* new exit ports of lid[0] and lid[1] */
 };
 
+/* All zero: none. */
 struct vhca_osm_lid_plan {
 	enum vhca_osm_move_mode mode; /* the one taken: never auto */
 	size_t n;		      /* switches that change */
 	size_t n_blocks;	      /* their table blocks = SMPs */
 	struct vhca_osm_lft_change *changes;
+	struct vhca_osm_switch_set switches; /* the same n by GUID: they outlive a fabric's index */
+	uint64_t tables;		     /* the caller's: which tables it was made on */
 };
 
 /*

@@ -104,7 +104,7 @@ static bool is_lost(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 }
 
 /* Has OpenSM given it to another port, which may be away now? */
-static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
+static bool is_taken(const osm_opensm_t *osm, uint64_t guid, uint16_t lid)
 {
 	const osm_port_t *has = osm_get_port_by_lid_ho(&osm->subn, lid);
 
@@ -113,11 +113,10 @@ static bool is_somebody_elses(const osm_opensm_t *osm, uint64_t guid, uint16_t l
 	return osm->sm.lid_mgr.used_lids[lid] && is_lost(osm, guid, lid);
 }
 
-bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
-				       const struct vhca_osm_dynamic_lid *row)
+bool vhca_osm_dynamic_may_drop(const struct osm_opensm *osm, const struct vhca_osm_dynamic_lid *row)
 {
 	return !osm_get_port_by_guid(&osm->subn, cl_hton64(row->vguid)) &&
-	       !is_somebody_elses(osm, row->vguid, row->lid);
+	       !is_taken(osm, row->vguid, row->lid);
 }
 
 static bool has_port(const osm_opensm_t *osm, uint64_t guid)
@@ -127,7 +126,7 @@ static bool has_port(const osm_opensm_t *osm, uint64_t guid)
 
 static void release_lid(osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row)
 {
-	if (!vhca_osm_dynamic_is_to_be_dropped(osm, row))
+	if (!vhca_osm_dynamic_may_drop(osm, row))
 		return;
 	(void)osm_db_guid2lid_delete(osm->sm.lid_mgr.p_g2l, row->vguid);
 	osm->sm.lid_mgr.used_lids[row->lid] = 0;
@@ -285,12 +284,6 @@ static const osm_physp_t *plugged_into(const osm_port_t *port)
 	return there && there->p_node->sw ? there : NULL;
 }
 
-/* All of its cables to switches lead to one: what is behind it has no other hypervisor. */
-static bool is_hypervisor(const osm_node_t *node)
-{
-	return vhca_osm_switch_leaves(node) == 1;
-}
-
 static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **ret,
 		   struct vhca_error *err)
 {
@@ -301,7 +294,9 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 	if (!pf || !there || !pf->lid)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				      "port %s is not in the subnet now", VHCA_GUID_STR(guid));
-	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA && is_hypervisor(there->p_node)) {
+	/* A hypervisor's cables to switches all lead to one: what is behind has no other. */
+	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA &&
+	    vhca_osm_switch_leaves(there->p_node) == 1) {
 		*ret = pf;
 		return 0;
 	}

@@ -57,8 +57,8 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
  * Locked: when it is freed, do the switches have to drop what is for it? Not if it is a port's, the
  * vGUID's or another one's.
  */
-bool vhca_osm_dynamic_is_to_be_dropped(const struct osm_opensm *osm,
-				       const struct vhca_osm_dynamic_lid *row);
+bool vhca_osm_dynamic_may_drop(const struct osm_opensm *osm,
+			       const struct vhca_osm_dynamic_lid *row);
 /*
  * Exclusively locked: as it will be, or with `undo` as it was, in OpenSM's tables and ours. 0 or
  * -ENOMEM.

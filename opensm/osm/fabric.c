@@ -102,15 +102,20 @@ void vhca_osm_kept_snapshot_swept(struct vhca_osm_kept_snapshot *k, bool begins)
 int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_opensm *osm,
 			       const struct vhca_osm_snapshot **ret)
 {
-	bool sweeping = atomic_load(&k->sweeping);
 	uint64_t at = atomic_load(&k->sweeps);
 
 	*ret = &k->s;
-	if (k->s.switches && !sweeping && k->at == at)
+	if (vhca_osm_kept_snapshot_holds(k, at))
 		return look_at_tables(&k->s);
 	vhca_osm_snapshot_done(&k->s);
 	k->at = at;
 	return vhca_osm_snapshot_take(osm, &k->s);
+}
+
+bool vhca_osm_kept_snapshot_holds(const struct vhca_osm_kept_snapshot *k, uint64_t at)
+{
+	return k->s.switches && k->at == at && atomic_load(&k->sweeps) == at &&
+	       !atomic_load(&k->sweeping);
 }
 
 void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k)

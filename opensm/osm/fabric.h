@@ -42,6 +42,8 @@ void vhca_osm_kept_snapshot_swept(struct vhca_osm_kept_snapshot *k, bool begins)
  */
 int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_opensm *osm,
 			       const struct vhca_osm_snapshot **ret);
+/* Is the snapshot that get() made when `at` was this still good? Not after a heavy sweep. */
+bool vhca_osm_kept_snapshot_holds(const struct vhca_osm_kept_snapshot *k, uint64_t at);
 void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k);
 /* Where an end port is plugged in; false if that is no switch of the snapshot. */
 bool vhca_osm_snapshot_place(const struct vhca_osm_snapshot *s, const struct osm_port *port,

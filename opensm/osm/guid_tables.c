@@ -26,12 +26,6 @@ static size_t entries_wanted(const osm_physp_t *physp)
 	return whole_blocks(physp->port_info.guid_cap + VHCA_OSM_GUIDS_IN_BLOCK - 1U);
 }
 
-/* OpenSM writes down nowhere how large it is; 0 of none. */
-static size_t entries_of(const osm_physp_t *physp)
-{
-	return whole_blocks(malloc_usable_size(physp->p_guids) / sizeof(ib_net64_t));
-}
-
 /* As OpenSM's own SubnAdmSet(GUIDInfoRecord) makes it; freed with the physical port. */
 static void open_table(osm_physp_t *physp)
 {
@@ -44,7 +38,9 @@ static void open_table(osm_physp_t *physp)
 
 void vhca_osm_guid_table_fit(struct osm_physp *physp)
 {
-	size_t has = entries_of(physp), wanted = entries_wanted(physp);
+	/* OpenSM writes down nowhere how large it is; 0 of none. */
+	size_t has = whole_blocks(malloc_usable_size(physp->p_guids) / sizeof(ib_net64_t));
+	size_t wanted = entries_wanted(physp);
 	ib_net64_t(*larger)[];
 
 	if (!physp->p_guids || wanted <= has)

@@ -100,28 +100,16 @@ static void forget_elsewhere(osm_physp_t *physp)
 	fit(physp);
 }
 
-static void exchange_blocks(osm_physp_t *a, osm_physp_t *b)
-{
-	cl_ptr_vector_t blocks = a->pkeys.blocks;
-
-	a->pkeys.blocks = b->pkeys.blocks;
-	b->pkeys.blocks = blocks;
-}
-
-static void exchange_capacities(osm_node_t *a, osm_node_t *b)
-{
-	ib_net16_t capacity = a->node_info.partition_cap;
-
-	a->node_info.partition_cap = b->node_info.partition_cap;
-	b->node_info.partition_cap = capacity;
-}
-
 void vhca_osm_key_tables_exchange(struct osm_subn *subn, struct osm_physp *a, struct osm_physp *b)
 {
 	struct osm_physp *const both[2] = {a, b};
+	const ib_net16_t capacity = a->p_node->node_info.partition_cap;
+	const cl_ptr_vector_t blocks = a->pkeys.blocks;
 
-	exchange_capacities(a->p_node, b->p_node);
-	exchange_blocks(a, b);
+	a->p_node->node_info.partition_cap = b->p_node->node_info.partition_cap;
+	b->p_node->node_info.partition_cap = capacity;
+	a->pkeys.blocks = b->pkeys.blocks;
+	b->pkeys.blocks = blocks;
 	for (int i = 0; i < 2; i++) {
 		fit(both[i]);
 		find_keys(subn, &both[i]->pkeys);
@@ -156,11 +144,6 @@ static bool is_as_remembered(osm_pkey_tbl_t *table)
 	return true;
 }
 
-static bool is_settled(osm_physp_t *physp)
-{
-	return is_as_remembered(&physp->pkeys) && has_room(&physp->pkeys, capacity_there(physp));
-}
-
 void vhca_osm_key_tables_settle(struct osm_opensm *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
@@ -168,7 +151,8 @@ void vhca_osm_key_tables_settle(struct osm_opensm *osm)
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
 		osm_physp_t *physp = ((const osm_port_t *)i)->p_physp;
 
-		if (!physp || is_settled(physp))
+		if (!physp || (is_as_remembered(&physp->pkeys) &&
+			       has_room(&physp->pkeys, capacity_there(physp))))
 			continue;
 		cl_map_remove_all(&physp->pkeys.accum_pkeys);
 		physp->pkeys.last_pkey_idx = 0;

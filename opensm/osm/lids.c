@@ -38,13 +38,14 @@ static osm_opensm_t *osm_of(void *ctx)
 /* Caller holds the lock. */
 static int check_ready(const struct vhca_osm_lids *lids, struct vhca_error *err)
 {
+	const struct vhca_osm_subnet subnet = {&vhca_osm_opensm_ops, lids->subnet};
 	struct vhca_osm_status status;
 	int r;
 
-	vhca_osm_opensm_ops.status(lids->subnet, &status);
+	subnet.ops->status(subnet.ctx, &status);
 	if (osm_exit_flag)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ending", 0, "OpenSM ends");
-	r = vhca_osm_check_master(&status, err);
+	r = vhca_osm_check_master(&subnet, err);
 	if (r == 0 && !status.ready)
 		r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
 				   "the first sweep is not complete");
@@ -204,7 +205,7 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 	return r;
 }
 
-static int keys_on_the_way(uint64_t guid, struct vhca_error *err)
+static int refuse_pending_keys(uint64_t guid, struct vhca_error *err)
 {
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
 			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
@@ -220,8 +221,8 @@ static int check_keys(const struct vhca_osm_lids *lids, osm_port_t *const port[s
 	for (int i = 0; i < 2; i++) {
 		uint64_t guid = cl_ntoh64(port[i]->guid);
 
-		if (vhca_osm_pkeys_on_the_way(lids->osm, &lids->subnet->pkeys, guid))
-			return keys_on_the_way(guid, err);
+		if (vhca_osm_pkeys_are_pending(lids->osm, &lids->subnet->pkeys, guid))
+			return refuse_pending_keys(guid, err);
 	}
 	return 0;
 }
@@ -285,8 +286,8 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 	for (int i = 0; i < 2 && r == 0; i++) {
 		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
 		if (!ret[i] || cl_ntoh16(ret[i]->lid) != pair->lid[i])
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
-					   0, "LID %u has moved meanwhile", pair->lid[i]);
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
+					   "LID %u has moved meanwhile", pair->lid[i]);
 		else
 			r = check_port(lids, ret[i], err);
 	}
@@ -308,113 +309,83 @@ static int check_mode(const struct vhca_osm_lids *lids, enum vhca_osm_move_mode 
 	return 0;
 }
 
-struct planned {
-	const struct vhca_osm_snapshot *s; /* of the lock */
-	struct vhca_osm_lid_plan p;
-};
+/* The same two ports, or vGUID and PF, again. Of dynamic LIDs no port is returned. */
+static int check_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		      osm_port_t *ret[static 2], struct vhca_error *err)
+{
+	int r;
+
+	if (!pair->dynamic)
+		return find_pair(lids, pair, ret, err);
+	r = check_subnet(lids, pair->dynamic, err);
+	return r < 0 ? r : vhca_osm_dynamic_check(lids->osm, pair, err);
+}
 
 /*
  * Nothing changes where the vGUID is at another hypervisor, and where a freed LID is a port's of
  * its own.
  */
 static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-		     struct planned *ret)
+		     const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret)
 {
 	const struct vhca_osm_dynamic_lid row = {
 		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
 	struct vhca_osm_copy copy = {.lid = row.lid};
-	osm_opensm_t *osm = lids->osm;
 	bool changes;
-	int r = vhca_osm_kept_snapshot_get(lids->kept, osm, &ret->s);
 
-	if (r < 0)
-		return r;
 	if (pair->dynamic == VHCA_OSM_LID_FREED)
-		changes = vhca_osm_dynamic_is_to_be_dropped(osm, &row);
+		changes = vhca_osm_dynamic_may_drop(lids->osm, &row);
 	else
-		changes = vhca_osm_dynamic_copy(osm, &row, ret->s, &copy);
-	ret->p = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
-	return changes ? vhca_osm_lid_copy_plan(&ret->s->fabric, &copy, &ret->p) : 0;
+		changes = vhca_osm_dynamic_copy(lids->osm, &row, s, &copy);
+	*ret = (struct vhca_osm_lid_plan){.mode = VHCA_OSM_DETERMINISTIC};
+	return changes ? vhca_osm_lid_copy_plan(&s->fabric, &copy, ret) : 0;
 }
 
-/* The lock is held. */
-static int plan_on_tables(const struct vhca_osm_lids *lids, struct vhca_osm_swap *swap,
-			  osm_port_t *const port[static 2], struct planned *ret)
+static int plan_swap(struct vhca_osm_swap *swap, osm_port_t *const port[static 2],
+		     const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret)
 {
-	int r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &ret->s);
-
-	for (int i = 0; i < 2 && r == 0; i++)
-		if (!vhca_osm_snapshot_place(ret->s, port[i], &swap->at[i]))
-			r = -ENODEV;
-	return r == 0 ? vhca_osm_lid_plan(&ret->s->fabric, swap, &ret->p) : r;
+	for (int i = 0; i < 2; i++)
+		if (!vhca_osm_snapshot_place(s, port[i], &swap->at[i]))
+			return -ENODEV;
+	return vhca_osm_lid_plan(&s->fabric, swap, ret);
 }
 
-static int cannot_plan(const struct vhca_osm_lid_pair *pair, int r, struct vhca_error *err)
-{
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u", pair->lid[0]);
-}
-
-static int plan_dynamic(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-			struct planned *ret, struct vhca_error *err)
-{
-	int r = check_subnet(lids, pair->dynamic, err);
-
-	if (r == 0)
-		r = vhca_osm_dynamic_check(lids->osm, pair, err);
-	if (r < 0)
-		return r;
-	r = plan_copy(lids, pair, ret);
-	return r < 0 ? cannot_plan(pair, r, err) : 0;
-}
-
-/*
- * Finds both ports again, and plans on tables as they are now. The lock is held;
- * vhca_osm_lid_plan_done() after success.
- */
+/* On tables as they are now. The lock is held; vhca_osm_lid_plan_done() after success. */
 static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-		    enum vhca_osm_move_mode mode, struct planned *ret, struct vhca_error *err)
+		    enum vhca_osm_move_mode mode, struct vhca_osm_lid_plan *ret,
+		    struct vhca_error *err)
 {
 	struct vhca_osm_swap swap = {.lid = {pair->lid[0], pair->lid[1]}, .mode = mode};
+	const struct vhca_osm_snapshot *s;
 	osm_port_t *port[2];
-	int r;
+	int r = check_pair(lids, pair, port, err);
 
-	if (pair->dynamic)
-		return plan_dynamic(lids, pair, ret, err);
-	r = find_pair(lids, pair, port, err);
-	if (r == 0)
+	if (r == 0 && !pair->dynamic)
 		r = check_mode(lids, &swap.mode, err);
 	if (r < 0)
 		return r;
-	r = plan_on_tables(lids, &swap, port, ret);
-	return r < 0 ? cannot_plan(pair, r, err) : 0;
-}
-
-static uint64_t guid_of(const struct planned *planned, size_t change)
-{
-	return planned->s->fabric.switches[planned->p.changes[change].sw].guid;
-}
-
-static int switches_of(const struct planned *planned, struct vhca_osm_switch_set *ret,
-		       struct vhca_error *err)
-{
-	if (vhca_osm_switch_set_init(ret, planned->p.n) < 0)
-		return vhca_error_no_memory(err, "move");
-	for (size_t c = 0; c < planned->p.n; c++)
-		vhca_osm_switch_set_add(ret, guid_of(planned, c));
-	vhca_osm_switch_set_sort(ret);
+	r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &s);
+	if (r == 0)
+		r = pair->dynamic ? plan_copy(lids, pair, s, ret) : plan_swap(&swap, port, s, ret);
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u",
+				      pair->lid[0]);
+	ret->tables = lids->kept->at;
 	return 0;
 }
 
-/* OpenSM may have computed other ways since the switches were reserved for this move. */
-static int check_switches(const struct planned *planned, const struct vhca_osm_switch_set *at,
-			  struct vhca_error *err)
+/* After a sweep: OpenSM may have computed other ways since `old` reserved its switches. */
+static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+		      enum vhca_osm_move_mode mode, const struct vhca_osm_lid_plan *old,
+		      struct vhca_osm_lid_plan *ret, struct vhca_error *err)
 {
-	for (size_t c = 0; c < planned->p.n; c++)
-		if (!vhca_osm_switch_set_has(at, guid_of(planned, c)))
-			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE,
-					      VHCA_CODE_CHANGED_MEANWHILE, 0,
-					      "the ways through the subnet have changed meanwhile");
-	return 0;
+	int r = plan_now(lids, pair, mode, ret, err);
+
+	for (size_t i = 0; r == 0 && i < ret->switches.n; i++)
+		if (!vhca_osm_switch_set_has(&old->switches, ret->switches.guids[i]))
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
+					   "the ways through the subnet have changed meanwhile");
+	return r;
 }
 
 /* Both LIDs are drained at each switch, and so each of their blocks has to be written again. */
@@ -427,28 +398,25 @@ static void add_drain(const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_
 }
 
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		struct vhca_error *err)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
-	struct planned planned;
 	int r;
 
 	cl_plock_acquire(&osm->lock);
-	r = plan_now(lids, pair, mode, &planned, err);
-	if (r == 0) {
-		*ret = (struct vhca_osm_lid_cost){.mode = planned.p.mode,
-						  .switches = planned.p.n,
-						  .lft_smps = planned.p.n_blocks,
-						  .port_smps = pair->dynamic ? 0 : 2};
-		if (lids->drain && !pair->dynamic)
-			add_drain(pair, ret);
-		r = switches_of(&planned, at, err);
-		vhca_osm_lid_plan_done(&planned.p);
-	}
+	r = plan_now(lids, pair, mode, ret, err);
 	cl_plock_release(&osm->lock);
-	return r;
+	if (r < 0)
+		return r;
+	*ret_cost = (struct vhca_osm_lid_cost){.mode = ret->mode,
+					       .switches = ret->n,
+					       .lft_smps = ret->n_blocks,
+					       .port_smps = pair->dynamic ? 0 : 2};
+	if (lids->drain && !pair->dynamic)
+		add_drain(pair, ret_cost);
+	return 0;
 }
 
 /* ---- guid2lid ---- */
@@ -550,37 +518,26 @@ static size_t missing(void *ctx, const struct vhca_osm_lid_pair *pair,
 	return n;
 }
 
-/* What OpenSM wants a port to have is of the file that it has read last. */
-static int keys_not_shown(const struct vhca_osm_service *service, uint64_t guid,
-			  struct vhca_error *err)
-{
-	const char *problem = vhca_osm_service_problem(service);
-	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
-			       "OpenSM has not read the newest P_Keys of port %s yet",
-			       VHCA_GUID_STR(guid));
-
-	if (problem[0])
-		vhca_error_hint(err, "%s", problem);
-	return r;
-}
-
 /* The other one's keys hold up nobody but its own report: its hypervisor may be dead. */
 static int check_done(void *ctx, const struct vhca_osm_lid_pair *pair, struct vhca_error *err)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	bool there;
+	int r;
 
 	if (!pair->vports)
 		return 0;
-	if (!vhca_osm_service_has_shown(lids->service, pair->guid[0]))
-		return keys_not_shown(lids->service, pair->guid[0], err);
+	/* What OpenSM wants a port to have is of the file that it has read last. */
+	r = lids->keys.check_shown(lids->keys.ctx, pair->guid[0], err);
+	if (r < 0)
+		return r;
 	cl_plock_acquire(&osm->lock);
 	there = vhca_osm_pkeys_are_there(osm, &lids->subnet->pkeys, pair->guid[0]);
 	cl_plock_release(&osm->lock);
 	if (!there)
-		return keys_on_the_way(pair->guid[0], err);
-	return vhca_osm_service_check_keys(lids->service, pair->guid[0], err);
+		return refuse_pending_keys(pair->guid[0], err);
+	return lids->keys.check_keys(lids->keys.ctx, pair->guid[0], err);
 }
 
 static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
@@ -629,28 +586,17 @@ static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm
 	vhca_osm_vports_exchange(osm, port);
 }
 
-/*
- * Engines may choose ways by port, in the order of GUIDs: at other places those would not be quite
- * the same ones. So vports keep theirs like skyline moves, where that is possible.
- */
-static enum vhca_osm_move_mode kept_as(const struct vhca_osm_lids *lids,
-				       const struct vhca_osm_lid_pair *pair,
-				       enum vhca_osm_move_mode mode)
+/* Of a dynamic LID's pair, nothing changes for the PF. The plan is of the kept snapshot. */
+static void change_tables(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
+			  const struct vhca_osm_lid_plan *plan)
 {
-	return pair->vports && vhca_osm_routing_can_skyline(lids->routing) ? VHCA_OSM_SKYLINE
-									   : mode;
-}
+	int n = pair->dynamic ? 1 : 2;
 
-/* Of a dynamic LID's pair, nothing changes for the PF. */
-static void change_tables(const struct planned *planned, const struct vhca_osm_lid_pair *pair)
-{
-	int lids = pair->dynamic ? 1 : 2;
+	for (size_t c = 0; c < plan->n; c++) {
+		const struct vhca_osm_lft_change *change = &plan->changes[c];
+		osm_switch_t *sw = lids->kept->s.switches[change->sw];
 
-	for (size_t c = 0; c < planned->p.n; c++) {
-		const struct vhca_osm_lft_change *change = &planned->p.changes[c];
-		osm_switch_t *sw = planned->s->switches[change->sw];
-
-		for (int i = 0; i < lids; i++)
+		for (int i = 0; i < n; i++)
 			if (pair->lid[i] < sw->lft_size)
 				sw->new_lft[pair->lid[i]] = change->port[i];
 	}
@@ -670,47 +616,56 @@ static void send_keys(void *ctx)
 	lids->keys_lack = false;
 }
 
-/* The lock is held exclusively. */
+/* The lock is held exclusively. at: the switches that are this move's. */
 static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair,
-		      const struct vhca_osm_switch_set *at, const struct planned *planned,
+		      const struct vhca_osm_switch_set *at, const struct vhca_osm_lid_plan *plan,
 		      struct vhca_osm_lid_cost *ret)
 {
 	osm_opensm_t *osm = lids->osm;
+	enum vhca_osm_move_mode kept_as = plan->mode;
 
+	/* Engines may choose ways by port, in the order of GUIDs: at other places those would not
+	 * be quite the same ones. So vports keep theirs like skyline moves, where that can be. */
+	if (pair->vports && vhca_osm_routing_can_skyline(lids->routing))
+		kept_as = VHCA_OSM_SKYLINE;
 	if (!pair->dynamic)
 		change_ports(lids, pair);
-	change_tables(planned, pair);
+	change_tables(lids, pair, plan);
 	if (pair->dynamic)
 		vhca_osm_routing_copied(lids->routing, pair->lid,
 					pair->dynamic == VHCA_OSM_LID_GIVEN);
 	else
-		vhca_osm_routing_moved(lids->routing, pair->lid,
-				       kept_as(lids, pair, planned->p.mode));
-	ret->mode = planned->p.mode;
-	ret->switches = planned->p.n;
+		vhca_osm_routing_moved(lids->routing, pair->lid, kept_as);
+	ret->mode = plan->mode;
+	ret->switches = plan->n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
 	ret->lft_smps = vhca_osm_smps_blocks(osm, pair, at, true);
 	lids->keys_lack |= missing_keys(lids, pair) > 0;
 }
 
+/*
+ * The plan holds until a sweep: nobody else changes what is under these LIDs meanwhile (mover.h). A
+ * sweep begins in between only if our thread has kept the gate for too long.
+ */
 static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		     const struct vhca_osm_lid_plan *plan, struct vhca_osm_lid_cost *ret,
 		     struct vhca_error *err)
 {
 	struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
-	struct planned planned;
+	struct vhca_osm_lid_plan renewed = {.n = 0};
+	osm_port_t *port[2];
+	bool holds;
 	int r;
 
 	cl_plock_excl_acquire(&osm->lock);
-	r = plan_now(lids, pair, mode, &planned, err);
-	if (r == 0) {
-		r = check_switches(&planned, at, err);
-		if (r == 0)
-			carry_out(lids, pair, at, &planned, ret);
-		vhca_osm_lid_plan_done(&planned.p);
-	}
+	holds = vhca_osm_kept_snapshot_holds(lids->kept, plan->tables);
+	r = holds ? check_pair(lids, pair, port, err)
+		  : plan_again(lids, pair, mode, plan, &renewed, err);
+	if (r == 0)
+		carry_out(lids, pair, &plan->switches, holds ? plan : &renewed, ret);
 	cl_plock_release(&osm->lock);
+	vhca_osm_lid_plan_done(&renewed);
 	return r;
 }
 

@@ -7,20 +7,31 @@
 #include "opensm/osm/routing.h"
 #include "opensm/osm/fabric.h"
 #include "opensm/osm/subnet.h"
-#include "opensm/bindings/service.h"
 
 struct osm_opensm;
 
+/*
+ * What a move asks of those who know which keys a port needs, both without OpenSM's lock; plugin.c
+ * sets it. Error of both: keys_on_the_way.
+ */
+struct vhca_osm_key_checks {
+	/* Has OpenSM read all that was reported about the port's keys? */
+	int (*check_shown)(void *ctx, uint64_t port_guid, struct vhca_error *err);
+	/* Has the port got all that it needs, as far as OpenSM knows? */
+	int (*check_keys)(void *ctx, uint64_t port_guid, struct vhca_error *err);
+	void *ctx;
+};
+
 /* ctx of the operations. */
 struct vhca_osm_lids {
-	struct osm_opensm *osm;			/* borrowed */
-	struct vhca_osm_opensm *subnet;		/* borrowed */
-	const struct vhca_osm_service *service; /* borrowed */
-	struct vhca_osm_routing *routing;	/* borrowed */
-	struct vhca_osm_dynamic_lids *dynamic;	/* borrowed */
-	const char *dynamic_path;		/* its file; borrowed */
-	struct vhca_osm_kept_snapshot *kept;	/* borrowed */
-	bool enabled;				/* else none moves */
+	struct osm_opensm *osm;		/* borrowed */
+	struct vhca_osm_opensm *subnet; /* borrowed */
+	struct vhca_osm_key_checks keys;
+	struct vhca_osm_routing *routing;      /* borrowed */
+	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
+	const char *dynamic_path;	       /* its file; borrowed */
+	struct vhca_osm_kept_snapshot *kept;   /* borrowed */
+	bool enabled;			       /* else none moves */
 	bool drain;	/* moves drop packets to their LIDs before they change ways */
 	bool keys_lack; /* vports have exchanged places since keys were sent */
 };

@@ -37,7 +37,7 @@ static uint16_t own_lid(const osm_opensm_t *osm)
  * Most ports, not any: one that was cut off meanwhile, or comes from another subnet, names somebody
  * else.
  */
-static bool was_another(const osm_opensm_t *osm)
+static bool had_other_master(const osm_opensm_t *osm)
 {
 	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
 	uint16_t own = own_lid(osm);
@@ -68,7 +68,7 @@ void vhca_osm_past_master_heed(struct osm_opensm *osm)
 	if (subn->sm_state != IB_SMINFO_STATE_DISCOVERING || subn->coming_out_of_standby)
 		return;
 	cl_plock_excl_acquire(&osm->lock);
-	another = was_another(osm);
+	another = had_other_master(osm);
 	if (another)
 		subn->coming_out_of_standby = TRUE;
 	cl_plock_release(&osm->lock);

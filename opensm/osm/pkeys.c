@@ -217,7 +217,7 @@ static size_t missing_in(const osm_physp_t *physp)
 	return n;
 }
 
-static size_t missing_in_front_of(const osm_physp_t *physp, const osm_physp_t *enforcer)
+static size_t missing_at_enforcer(const osm_physp_t *physp, const osm_physp_t *enforcer)
 {
 	VHCA_AUTO_FREE struct vhca_osm_pkey_block *blocks =
 		calloc(blocks_at(enforcer) + 1, sizeof(*blocks));
@@ -239,7 +239,7 @@ static size_t blocks_missing_at(const osm_opensm_t *osm, ib_net64_t guid)
 		return 0;
 	enforcer = enforcer_of(osm, port);
 	return missing_in(port->p_physp) +
-	       (enforcer ? missing_in_front_of(port->p_physp, enforcer) : 0);
+	       (enforcer ? missing_at_enforcer(port->p_physp, enforcer) : 0);
 }
 
 static size_t missing_at(const osm_opensm_t *osm, const struct vhca_osm_pkey_watch *watch,
@@ -355,7 +355,7 @@ static void forget_tables(const osm_opensm_t *osm, ib_net64_t guid, bool all)
 	if (!physp)
 		return;
 	enforcer = enforcer_of(osm, port);
-	if (enforcer && (all || missing_in_front_of(physp, enforcer) > 0))
+	if (enforcer && (all || missing_at_enforcer(physp, enforcer) > 0))
 		vhca_osm_key_table_forget(enforcer);
 	for (uint16_t b = 0; b < blocks_at(physp); b++)
 		if (all ||
@@ -382,19 +382,19 @@ static bool wants_other_keys(const osm_opensm_t *osm, const struct vhca_osm_pkey
 	return false;
 }
 
-static bool may_be_undone(const osm_opensm_t *osm, const struct vhca_osm_pkey_wait *wait)
+static bool may_revert(const osm_opensm_t *osm, const struct vhca_osm_pkey_wait *wait)
 {
 	return wait->overtaken && !is_under_way(osm, wait->overtaken);
 }
 
-static void forget_what_is_not_sure(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
-				    bool in_sweep)
+static void forget_unsure_tables(const osm_opensm_t *osm, struct vhca_osm_pkey_watch *watch,
+				 bool in_sweep)
 {
 	for (size_t i = 0; i < watch->waits.n; i++) {
 		struct vhca_osm_pkey_wait *wait = &watch->waits.of[i];
 
 		/* A sweep has waited for all answers. */
-		if (!in_sweep && !may_be_undone(osm, wait))
+		if (!in_sweep && !may_revert(osm, wait))
 			continue;
 		forget_tables(osm, wait->guid, wait->overtaken != 0);
 		wait->overtaken = 0;
@@ -486,7 +486,7 @@ void vhca_osm_pkeys_discovered(struct osm_opensm *osm, struct vhca_osm_pkey_watc
 {
 	vhca_osm_key_places_compare(osm, &watch->places);
 	cl_plock_excl_acquire(&osm->lock);
-	forget_what_is_not_sure(osm, watch, true);
+	forget_unsure_tables(osm, watch, true);
 	look_before(osm, watch);
 	cl_plock_release(&osm->lock);
 }
@@ -505,7 +505,7 @@ bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *wa
 	bool done;
 
 	cl_plock_excl_acquire(&osm->lock);
-	forget_what_is_not_sure(osm, watch, false);
+	forget_unsure_tables(osm, watch, false);
 	look_before(osm, watch);
 	done = has_looked(watch);
 	cl_plock_release(&osm->lock);
@@ -518,13 +518,13 @@ bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *wa
 	return done;
 }
 
-bool vhca_osm_pkeys_may_be_undone(struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch)
+bool vhca_osm_pkeys_may_revert(struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch)
 {
 	bool may = false;
 
 	cl_plock_acquire(&osm->lock);
 	for (size_t i = 0; i < watch->waits.n && !may; i++)
-		may = may_be_undone(osm, &watch->waits.of[i]);
+		may = may_revert(osm, &watch->waits.of[i]);
 	cl_plock_release(&osm->lock);
 	return may;
 }
@@ -568,8 +568,8 @@ bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, const struct vhca_os
 	       missing_in(physp) == 0;
 }
 
-bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
-			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
+bool vhca_osm_pkeys_are_pending(const struct osm_opensm *osm,
+				const struct vhca_osm_pkey_watch *watch, uint64_t port_guid)
 {
 	ib_net64_t guid = cl_hton64(port_guid);
 	const struct vhca_osm_pkey_wait *wait = find_wait(watch, guid);

@@ -78,7 +78,7 @@ bool vhca_osm_pkeys_apply(struct osm_opensm *osm, struct vhca_osm_pkey_watch *wa
  * Whether keys are to be applied once more: an SMP of before may have come after them, and none can
  * do so any more.
  */
-bool vhca_osm_pkeys_may_be_undone(struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch);
+bool vhca_osm_pkeys_may_revert(struct osm_opensm *osm, const struct vhca_osm_pkey_watch *watch);
 /*
  * How many of the ports that were sent something then have not got it as far as OpenSM knows. One
  * that has gone is not waited for.
@@ -102,8 +102,8 @@ bool vhca_osm_pkeys_are_there(const struct osm_opensm *osm, const struct vhca_os
  * may be sent once more, to where the port is now. So may one of two, of which the other one is
  * acknowledged. The caller holds the lock.
  */
-bool vhca_osm_pkeys_on_the_way(const struct osm_opensm *osm,
-			       const struct vhca_osm_pkey_watch *watch, uint64_t port_guid);
+bool vhca_osm_pkeys_are_pending(const struct osm_opensm *osm,
+				const struct vhca_osm_pkey_watch *watch, uint64_t port_guid);
 /*
  * It is about to be at another place, which takes over what is known of the tables there. The
  * caller holds the lock exclusively.

@@ -146,19 +146,15 @@ size_t vhca_osm_smps_undrained(struct osm_opensm *osm, const struct vhca_osm_lid
 	return set_difference(osm, pair, at, DRAINED, send);
 }
 
-static uint16_t lid_after(const struct vhca_osm_lid_pair *pair, int i)
-{
-	return pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
-}
-
 size_t vhca_osm_smps_ports(struct osm_opensm *osm, const struct vhca_osm_lid_pair *pair, bool send)
 {
 	size_t n = 0;
 
 	for (int i = 0; i < 2; i++) {
 		const osm_port_t *port = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
+		uint16_t lid_after = pair->lid[pair->vports || pair->dynamic ? i : 1 - i];
 
-		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after(pair, i) ||
+		if (!port || !port->p_physp || cl_ntoh16(port->lid) != lid_after ||
 		    port->p_physp->port_info.base_lid == port->lid)
 			continue;
 		n++;

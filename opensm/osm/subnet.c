@@ -391,7 +391,7 @@ static size_t unanswered(void *ctx)
 {
 	struct vhca_osm_opensm *o = ctx;
 
-	if (vhca_osm_pkeys_may_be_undone(o->osm, &o->pkeys))
+	if (vhca_osm_pkeys_may_revert(o->osm, &o->pkeys))
 		(void)apply(ctx); /* if not now, they stay without an answer */
 	return vhca_osm_pkeys_unanswered(o->osm, &o->pkeys);
 }

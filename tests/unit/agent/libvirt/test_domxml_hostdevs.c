@@ -98,8 +98,8 @@ static void device_behind_vmd_is_none_of_ours(void **state)
 /* What a network with <forward mode='hostdev'> has given, and what Nova writes. */
 static void managed_hostdevs_are_read(void **state)
 {
-	VHCA_AUTO_FREE struct vhca_dom_info *info = parse(
-		HEAD
+	VHCA_AUTO_FREE struct vhca_dom_info *info = dom_parse(
+		DOM_HEAD
 		"<devices><interface type='hostdev' managed='yes'><driver name='vfio'/><source>"
 		"<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x2'/>"
 		"</source><alias name='hostdev0'/></interface>"

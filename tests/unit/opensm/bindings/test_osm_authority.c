@@ -91,6 +91,11 @@ struct world {
 	struct vhca_osm_service *service;
 };
 
+static struct vhca_osm_reports *reports(const struct world *w)
+{
+	return vhca_osm_service_reports(w->service);
+}
+
 static void start(struct world *w)
 {
 	assert_int_equal(vhca_osm_service_new(&w->conf, &fake_ops, &w->fake, &w->service, NULL), 0);
@@ -148,9 +153,9 @@ static const char *bind(struct world *w, uint64_t vguid, uint64_t epoch, uint64_
 	const char *told;
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	told = vhca_osm_service_prepare(w->service, &b, 0, &ev, &err) < 0 ? err.code : "";
+	told = vhca_osm_report_prepare(reports(w), &b, 0, &ev, &err) < 0 ? err.code : "";
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	if (vhca_osm_service_put(w->service, &b, 0, &ev, &err) < 0)
+	if (vhca_osm_report_put(reports(w), &b, 0, &ev, &err) < 0)
 		assert_string_equal(told, err.code);
 	return err.code;
 }
@@ -182,7 +187,7 @@ static const char *withdraw(struct world *w, uint64_t epoch)
 	static struct vhca_error err;
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	(void)vhca_osm_service_withdraw(w->service, GUID_1, epoch, 0, &err);
+	(void)vhca_osm_report_withdraw(reports(w), GUID_1, epoch, 0, &err);
 	return err.code;
 }
 
@@ -216,9 +221,9 @@ static void who_was_locked_out_is_let_in_again(void **state)
 	start(w);
 	assert_string_equal(bind(w, GUID_1, INT64_MAX, PORT_A), "superseded");
 	w->fake.standby = true;
-	assert_true(vhca_osm_service_forget(w->service, GUID_1, NULL) < 0);
+	assert_true(vhca_osm_report_forget(reports(w), GUID_1, NULL) < 0);
 	w->fake.standby = false;
-	assert_int_equal(vhca_osm_service_forget(w->service, GUID_1, NULL), 0);
+	assert_int_equal(vhca_osm_report_forget(reports(w), GUID_1, NULL), 0);
 	assert_string_equal(bind(w, GUID_1, 1, PORT_A), "");
 }
 
@@ -231,8 +236,8 @@ static const char *speak(struct world *w, const struct vhca_osm_node *by, uint64
 	static struct vhca_error err;
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	if (vhca_osm_service_check_speaker(w->service, by, port, &err) == 0)
-		assert_int_equal(vhca_osm_service_pin(w->service, by, port, &err), 0);
+	if (vhca_osm_report_check_speaker(reports(w), by, port, &err) == 0)
+		assert_int_equal(vhca_osm_report_pin(reports(w), by, port, &err), 0);
 	return err.code;
 }
 
@@ -242,7 +247,7 @@ static const char *may_withdraw(struct world *w, const struct vhca_osm_node *by,
 	static struct vhca_error err;
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	(void)vhca_osm_service_check_withdrawer(w->service, by, GUID_1, epoch, port, &err);
+	(void)vhca_osm_report_check_withdrawer(reports(w), by, GUID_1, epoch, port, &err);
 	return err.code;
 }
 
@@ -261,13 +266,13 @@ static void a_port_is_its_first_speakers(void **state)
 	assert_null(vhca_osm_table_pinned(vhca_osm_service_table(w->service), 0x1234));
 	start_again(w);
 	assert_string_equal(speak(w, &hv1, PORT_B), "not_your_port");
-	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0);
-	assert_true(vhca_osm_service_unpin(w->service, PORT_B, NULL) < 0);
+	assert_int_equal(vhca_osm_report_unpin(reports(w), PORT_B, NULL), 0);
+	assert_true(vhca_osm_report_unpin(reports(w), PORT_B, NULL) < 0);
 	assert_string_equal(speak(w, &hv1, PORT_B), "");
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_your_port");
 	w->fake.standby = true;
 	assert_string_equal(speak(w, &hv2, PORT_B), "not_master");
-	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0); /* its own one */
+	assert_int_equal(vhca_osm_report_unpin(reports(w), PORT_B, NULL), 0); /* its own one */
 }
 
 /* Nor a guest's own port, which it would have with the pin. */
@@ -286,7 +291,7 @@ static void a_port_is_not_denied_by_withdrawing_it(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(vhca_osm_service_withdraw(w->service, PORT_B, 1, 0, NULL), 0);
+	assert_int_equal(vhca_osm_report_withdraw(reports(w), PORT_B, 1, 0, NULL), 0);
 	assert_string_equal(speak(w, &hv1, PORT_B), "");
 }
 
@@ -300,8 +305,8 @@ static void a_port_is_not_denied_by_binding_it(void **state)
 	assert_string_equal(bind(w, PORT_B, 2, PORT_A), "guid_is_a_port");
 	assert_string_equal(speak(w, &hv2, PORT_B), "");
 	assert_string_equal(bind(w, GUID_1, 1, PORT_B), "");
-	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_B, NULL), 0);
-	assert_int_equal(vhca_osm_service_withdraw(w->service, PORT_B, 1, 0, NULL), 0);
+	assert_int_equal(vhca_osm_report_unpin(reports(w), PORT_B, NULL), 0);
+	assert_int_equal(vhca_osm_report_withdraw(reports(w), PORT_B, 1, 0, NULL), 0);
 	assert_string_equal(speak(w, &hv1, PORT_B), ""); /* nor does what is left of it */
 }
 
@@ -412,7 +417,7 @@ static void what_waits_is_the_sources_to_end(void **state)
 	assert_false(leaves_rest(w, &hv1, 5, PORT_A));
 	assert_false(leaves_rest(w, &hv1, 5, 0));
 	assert_false(leaves_rest(w, NULL, 5, 0));
-	assert_int_equal(vhca_osm_service_unpin(w->service, PORT_A, NULL), 0);
+	assert_int_equal(vhca_osm_report_unpin(reports(w), PORT_A, NULL), 0);
 	assert_false(leaves_rest(w, &hv1, 5, PORT_A)); /* nobody's port: who says that it is his */
 	assert_true(leaves_rest(w, &hv2, 5, 0));
 }

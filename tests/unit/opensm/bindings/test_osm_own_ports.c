@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* opensm/own_ports, table, state_file, view: vGUIDs that are ports of their own. */
+/* found_ports, table, state_file and view of opensm/: vGUIDs that are ports of their own. */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
-#include "opensm/bindings/own_ports.h"
+#include "opensm/bindings/found_ports.h"
 #include "opensm/bindings/state_file.h"
-#include "opensm/bindings/view.h"
+#include "opensm/http/view.h"
 
 #define HCA_A  UINT64_C(0x0002c90300000a01)
 #define HCA_B  UINT64_C(0x0002c90300000b01)
@@ -97,7 +97,8 @@ static void put(struct fake *f, struct vhca_osm_table *t, uint64_t epoch, uint64
 	uint16_t key = KEY;
 	const struct vhca_osm_binding want = {
 		.vguid = GUID_1, .epoch = epoch, .port_guid = hca, .n_pkeys = 1, .pkeys = &key};
-	struct vhca_osm_binding b = vhca_osm_own_port_of(&fake_ops, f, t, &want);
+	struct vhca_osm_binding b =
+		vhca_osm_own_port_of(&(struct vhca_osm_subnet){&fake_ops, f}, t, &want);
 
 	assert_int_equal(vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, NULL), 0);
 }
@@ -119,19 +120,21 @@ static void keys_go_to_the_port_that_a_sweep_finds(void **state)
 
 	(void)state;
 	put(&f, t, 1, HCA_A);
-	vhca_osm_own_ports_found(&fake_ops, &f, t);
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f}, t);
 	assert_true(key_at(t) == HCA_A);
 	f.there = true;
-	vhca_osm_own_ports_found(&fake_ops, &f, t);
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f}, t);
 	assert_true(key_at(t) == GUID_1);
 	assert_true(vhca_osm_table_find(t, GUID_1)->port_guid == HCA_A);
 	revision = vhca_osm_table_revision(t);
-	vhca_osm_own_ports_found(&fake_ops, &f, t); /* the next sweep: nothing to write */
-	put(&f, t, 1, HCA_A);			    /* a report that is repeated: the same */
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f},
+				 t); /* the next sweep: nothing to write */
+	put(&f, t, 1, HCA_A);	     /* a report that is repeated: the same */
 	assert_int_equal(vhca_osm_table_revision(t), revision);
 	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 1, HCA_A, NULL), 0);
 	assert_int_equal(vhca_osm_table_ports(t), 0);
-	vhca_osm_own_ports_found(&fake_ops, &f, t); /* a tombstone needs nothing */
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f},
+				 t); /* a tombstone needs nothing */
 	assert_int_equal(vhca_osm_table_ports(t), 0);
 	(void)vhca_osm_table_free(t);
 }
@@ -147,7 +150,7 @@ static void keys_do_not_go_to_a_physical_port(void **state)
 	put(&f, t, 1, HCA_A);
 	f.there = f.physical = true;
 	assert_int_equal(vhca_osm_table_inherit(t, GUID_1, &found, 1, NULL), 0);
-	vhca_osm_own_ports_found(&fake_ops, &f, t);
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f}, t);
 	assert_int_equal(vhca_osm_table_port(t, GUID_1)->n_needs, 1);
 	assert_true(vhca_osm_table_port(t, GUID_1)->needs[0].inherited);
 	assert_false(vhca_osm_table_find(t, GUID_1)->own_port);
@@ -201,21 +204,24 @@ static void its_state_is_its_place(void **state)
 
 	(void)state;
 	put(&f, t, 1, HCA_A);
-	vhca_osm_view_get(&fake_ops, &f, vhca_osm_table_find(t, GUID_1), &v);
+	vhca_osm_view_get(&(struct vhca_osm_subnet){&fake_ops, &f}, vhca_osm_table_find(t, GUID_1),
+			  &v);
 	assert_int_equal(v.state, VHCA_OSM_GRANTED);
 	assert_int_equal(v.lid, 7);
 	assert_int_equal(v.n_findings, 1);
 	assert_non_null(strstr(v.findings[0], "P_Key table of port 0x02c9ab0000000001: 0x8001."));
 	f.key = KEY;
 	f.behind = HCA_B;
-	vhca_osm_view_get(&fake_ops, &f, vhca_osm_table_find(t, GUID_1), &v);
+	vhca_osm_view_get(&(struct vhca_osm_subnet){&fake_ops, &f}, vhca_osm_table_find(t, GUID_1),
+			  &v);
 	assert_int_equal(v.state, VHCA_OSM_ELSEWHERE);
 	assert_int_equal(v.lid, 7);
 	assert_int_equal(v.n_findings, 1);
 	assert_non_null(strstr(v.findings[0], "no virtual port of the HCA with port "
 					      "0x0002c90300000a01"));
 	f.there = false;
-	vhca_osm_view_get(&fake_ops, &f, vhca_osm_table_find(t, GUID_1), &v);
+	vhca_osm_view_get(&(struct vhca_osm_subnet){&fake_ops, &f}, vhca_osm_table_find(t, GUID_1),
+			  &v);
 	assert_int_equal(v.state, VHCA_OSM_PENDING);
 	assert_int_equal(v.lid, 5);
 	(void)vhca_osm_table_free(t);

@@ -15,6 +15,7 @@
 #include "common/base/text.h"
 #include "opensm/bindings/publisher.h"
 #include "opensm/bindings/service.h"
+#include "opensm/http/view.h"
 #include "tests/unit/tree.h"
 
 #define PORT_A UINT64_C(0x0002c90300000a01)
@@ -139,6 +140,11 @@ struct world {
 	uint64_t skew; /* ms that the test's clock is ahead */
 };
 
+static struct vhca_osm_reports *reports(const struct world *w)
+{
+	return vhca_osm_service_reports(w->service);
+}
+
 static int start(struct world *w, struct vhca_error *err)
 {
 	return vhca_osm_service_new(&w->conf, &fake_ops, &w->fake, &w->service, err);
@@ -193,7 +199,7 @@ static const char *put(struct world *w, uint64_t epoch, uint64_t port, uint16_t 
 				     .pkeys = &pkey};
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	return vhca_osm_service_put(w->service, &b, 0, &ev, &err) < 0 ? err.code : "";
+	return vhca_osm_report_put(reports(w), &b, 0, &ev, &err) < 0 ? err.code : "";
 }
 
 static void commit(struct world *w)
@@ -406,12 +412,16 @@ static void a_standby_does_not_sweep(void **state)
 
 /* ---- whose newest keys OpenSM has read ---- */
 
+static bool is_shown(const struct world *w, uint64_t port_guid)
+{
+	return vhca_osm_service_check_shown(w->service, port_guid, NULL) == 0;
+}
+
 static bool has_shown(const struct world *w)
 {
-	bool a = vhca_osm_service_has_shown(w->service, PORT_A);
+	bool a = is_shown(w, PORT_A);
 
-	assert_true(vhca_osm_service_has_shown(w->service,
-					       PORT_B)); /* one port waits for itself only */
+	assert_true(is_shown(w, PORT_B)); /* one port waits for itself only */
 	return a;
 }
 
@@ -434,7 +444,7 @@ static void keys_that_are_sent_are_shown(void **state)
 	assert_true(has_shown(w));
 	assert_string_equal(put(w, 2, PORT_A, 0x8001), ""); /* the same ones */
 	assert_true(has_shown(w));
-	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 2, PORT_A, NULL), 0);
+	assert_int_equal(vhca_osm_report_withdraw(reports(w), GUID_1, 2, PORT_A, NULL), 0);
 	commit(w);
 	assert_false(has_shown(w)); /* it still has them */
 	settle(w);
@@ -579,7 +589,7 @@ static void a_key_that_is_left_out_is_named(void **state)
 
 	assert_int_equal(vhca_osm_service_check_keys(w->service, PORT_A, &err), 0);
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "");
-	assert_int_equal(vhca_osm_service_declare(w->service, PORT_A, &default_key, 1, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), PORT_A, &default_key, 1, NULL), 0);
 	memset(w->fake.pkeys, 0, sizeof(w->fake.pkeys));
 	assert_true(vhca_osm_service_check_keys(w->service, PORT_A, &err) < 0);
 	assert_string_equal(err.code, "keys_on_the_way");
@@ -614,8 +624,8 @@ static void base_file_changes_are_merged(void **state)
 	assert_string_equal(vhca_osm_service_problem(w->service), "");
 	assert_true(shown(w, "B=0x0200:ALL;"));
 	/* Which ports this is about, nobody knows. */
-	assert_false(vhca_osm_service_has_shown(w->service, PORT_A));
-	assert_false(vhca_osm_service_has_shown(w->service, PORT_B));
+	assert_false(is_shown(w, PORT_A));
+	assert_false(is_shown(w, PORT_B));
 	vhca_osm_service_on_discovered(w->service);
 	vhca_osm_service_on_subnet_up(w->service);
 	settle(w);
@@ -630,7 +640,7 @@ static void everything_is_back_after_a_restart(void **state)
 	const uint16_t declared[] = {0x8005};
 
 	assert_string_equal(put(w, 7, PORT_A, 0x8001), "");
-	assert_int_equal(vhca_osm_service_declare(w->service, PORT_B, declared, 1, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), PORT_B, declared, 1, NULL), 0);
 	commit(w);
 	stop(w); /* the partition file was not written: the start has to */
 	assert_int_equal(start(w, NULL), 0);
@@ -668,7 +678,7 @@ static void an_option_that_is_off_again_is_no_damage(void **state)
 	stop(w);
 	w->conf.policy.both_memberships = true;
 	assert_int_equal(start(w, NULL), 0);
-	assert_int_equal(vhca_osm_service_declare(w->service, PORT_A, both, 2, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), PORT_A, both, 2, NULL), 0);
 	commit(w);
 	stop(w);
 	w->conf.policy.both_memberships = false;
@@ -691,16 +701,16 @@ static void reports_are_checked_against_the_subnet(void **state)
 	assert_string_equal(put(w, 1, 0x1234, 0x8001), "unknown_port");
 	w->fake.status.master = false;
 	assert_string_equal(put(w, 1, PORT_A, 0x8001), "not_master");
-	assert_true(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL) < 0);
+	assert_true(vhca_osm_report_withdraw(reports(w), GUID_1, 1, 0, NULL) < 0);
 	w->fake.status.master = true;
 	for (uint16_t i = 0; i < 32; i++)
 		many[i] = (uint16_t)(0x8001 + i);
-	assert_int_equal(vhca_osm_service_declare(w->service, PORT_B, many, 31, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), PORT_B, many, 31, NULL), 0);
 	/* 32 entries, one of them for the default partition. */
-	assert_true(vhca_osm_service_declare(w->service, PORT_B, many, 32, NULL) < 0);
+	assert_true(vhca_osm_report_declare(reports(w), PORT_B, many, 32, NULL) < 0);
 	many[31] = VHCA_PKEY_DEFAULT | VHCA_PKEY_FULL; /* that one */
-	assert_int_equal(vhca_osm_service_declare(w->service, PORT_B, many, 32, NULL), 0);
-	assert_int_equal(vhca_osm_service_declare(w->service, 0x1234, NULL, 0, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), PORT_B, many, 32, NULL), 0);
+	assert_int_equal(vhca_osm_report_declare(reports(w), 0x1234, NULL, 0, NULL), 0);
 }
 
 static void a_table_that_the_default_partition_fills_has_no_room(void **state)
@@ -840,8 +850,8 @@ static const struct vhca_osm_view *view(struct world *w)
 {
 	static struct vhca_osm_view v;
 
-	vhca_osm_service_view(w->service,
-			      vhca_osm_table_find(vhca_osm_service_table(w->service), GUID_1), &v);
+	vhca_osm_view_get(vhca_osm_service_subnet(w->service),
+			  vhca_osm_table_find(vhca_osm_service_table(w->service), GUID_1), &v);
 	return &v;
 }
 
@@ -865,7 +875,7 @@ static void state_follows_the_sa(void **state)
 	assert_non_null(strstr(view(w)->findings[0], "0x0002c90300000b01"));
 	w->fake.alias = (struct vhca_osm_alias){PORT_B, -1};
 	assert_non_null(strstr(view(w)->findings[0], "at no index"));
-	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL), 0);
+	assert_int_equal(vhca_osm_report_withdraw(reports(w), GUID_1, 1, 0, NULL), 0);
 	assert_int_equal(view(w)->state, VHCA_OSM_WITHDRAWN);
 	assert_int_equal(view(w)->n_findings, 0);
 }
@@ -882,7 +892,7 @@ static void findings_name_what_differs(void **state)
 				     .n_pkeys = 3,
 				     .pkeys = pkeys};
 
-	assert_int_equal(vhca_osm_service_put(w->service, &b, 0, &ev, NULL), 0);
+	assert_int_equal(vhca_osm_report_put(reports(w), &b, 0, &ev, NULL), 0);
 	w->fake.ports[0].state = 2;
 	w->fake.pkeys[0] = 0x8002;
 	assert_int_equal(view(w)->lid, 5);
@@ -901,7 +911,7 @@ static void a_port_that_left_is_named(void **state)
 	struct vhca_osm_binding gone = {.vguid = GUID_1, .epoch = 1, .port_guid = 0x4711};
 	struct vhca_osm_view v;
 
-	vhca_osm_view_get(&fake_ops, &w->fake, &gone, &v);
+	vhca_osm_view_get(vhca_osm_service_subnet(w->service), &gone, &v);
 	assert_int_equal(v.n_findings, 1);
 	assert_non_null(strstr(v.findings[0], "not in the subnet"));
 }

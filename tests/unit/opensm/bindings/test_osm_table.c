@@ -213,15 +213,15 @@ static void a_late_withdrawal_is_not_the_last_owners(void **state)
 	struct vhca_osm_table *t = new_table(false);
 
 	(void)state;
-	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_A));
+	assert_false(vhca_osm_table_has_other_owner(t, GUID_1, 5, PORT_A));
 	assert_string_equal(PUT(t, GUID_1, 6, PORT_B, 0x8001, 0), "");
 	assert_string_equal(withdraw(t, GUID_1, 6), "");
-	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_A));
-	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 5, PORT_B));
-	assert_true(vhca_osm_table_is_another_owners(t, GUID_1, 6, PORT_A));
-	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 6, PORT_B));
-	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 6, 0)); /* says not who */
-	assert_false(vhca_osm_table_is_another_owners(t, GUID_1, 7, PORT_A));
+	assert_true(vhca_osm_table_has_other_owner(t, GUID_1, 5, PORT_A));
+	assert_true(vhca_osm_table_has_other_owner(t, GUID_1, 5, PORT_B));
+	assert_true(vhca_osm_table_has_other_owner(t, GUID_1, 6, PORT_A));
+	assert_false(vhca_osm_table_has_other_owner(t, GUID_1, 6, PORT_B));
+	assert_false(vhca_osm_table_has_other_owner(t, GUID_1, 6, 0)); /* says not who */
+	assert_false(vhca_osm_table_has_other_owner(t, GUID_1, 7, PORT_A));
 	(void)vhca_osm_table_free(t);
 }
 
@@ -307,7 +307,7 @@ static void bury(struct vhca_osm_table *t, uint64_t vguid, uint64_t port)
 {
 	const struct vhca_osm_binding grave = {.vguid = vguid, .epoch = 1, .port_guid = port};
 
-	assert_int_equal(vhca_osm_table_bury(t, &grave, NULL), 0);
+	assert_int_equal(vhca_osm_table_add_tombstone(t, &grave, NULL), 0);
 }
 
 /* Who withdraws again and again displaces what is his, once half of the room is taken. */

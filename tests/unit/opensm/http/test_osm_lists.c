@@ -126,7 +126,7 @@ static void fill(struct world *w)
 						   .pkeys = pkeys,
 						   .n_pkeys = 4};
 
-		if (vhca_osm_service_put(w->service, &b, 0, &ev, &err) < 0)
+		if (vhca_osm_report_put(vhca_osm_service_reports(w->service), &b, 0, &ev, &err) < 0)
 			fail_msg("%s", err.msg);
 	}
 }

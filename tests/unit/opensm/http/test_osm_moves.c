@@ -13,6 +13,7 @@
 
 #include "common/base/cleanup.h"
 #include "opensm/bindings/service.h"
+#include "opensm/http/view.h"
 #include "tests/unit/tree.h"
 
 #define PORT(i) (UINT64_C(0x0002c90300000a01) + (uint64_t)(i)*0x100)
@@ -233,7 +234,8 @@ static const char *report(struct world *w, struct vhca_osm_binding b, int from)
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	w->ev = (struct vhca_osm_eviction){.evicts = false};
-	return vhca_osm_service_put(w->service, &b, from < 0 ? 0 : PORT(from), &w->ev, &err) < 0
+	return vhca_osm_report_put(vhca_osm_service_reports(w->service), &b,
+				   from < 0 ? 0 : PORT(from), &w->ev, &err) < 0
 		       ? err.code
 		       : "";
 }
@@ -242,8 +244,8 @@ static enum vhca_osm_state state_of(struct world *w)
 {
 	struct vhca_osm_view v;
 
-	vhca_osm_service_view(w->service,
-			      vhca_osm_table_find(vhca_osm_service_table(w->service), GUID_1), &v);
+	vhca_osm_view_get(vhca_osm_service_subnet(w->service),
+			  vhca_osm_table_find(vhca_osm_service_table(w->service), GUID_1), &v);
 	return v.state;
 }
 
@@ -349,7 +351,9 @@ static void a_withdrawn_owner_is_evicted_too(void **state)
 	struct world *w = *state;
 
 	settle_at_a(w);
-	assert_int_equal(vhca_osm_service_withdraw(w->service, GUID_1, 1, 0, NULL), 0);
+	assert_int_equal(
+		vhca_osm_report_withdraw(vhca_osm_service_reports(w->service), GUID_1, 1, 0, NULL),
+		0);
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
 }
@@ -444,8 +448,10 @@ static const char *prepare(struct world *w, struct vhca_osm_binding b, int from)
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	w->ev = (struct vhca_osm_eviction){.evicts = false};
-	return vhca_osm_service_prepare(w->service, &b, PORT(from), &w->ev, &err) < 0 ? err.code
-										      : "";
+	return vhca_osm_report_prepare(vhca_osm_service_reports(w->service), &b, PORT(from), &w->ev,
+				       &err) < 0
+		       ? err.code
+		       : "";
 }
 
 static void prepare_changes_nothing(void **state)

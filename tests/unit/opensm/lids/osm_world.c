@@ -35,6 +35,7 @@ static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
 	uint16_t lid = want->lid;
 	uint64_t port_guid = want->port_guid;
 
+	w->resolved++;
 	if (w->standby)
 		return refuse(err, "not_master");
 	if (want->dynamic == VHCA_OSM_LID_FREED)
@@ -51,15 +52,17 @@ static int fake_resolve(void *ctx, const struct vhca_osm_lid_want *want,
 }
 
 static int fake_plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     struct vhca_osm_lid_cost *ret, struct vhca_osm_switch_set *at,
+		     struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		     struct vhca_error *err)
 {
 	struct world *w = ctx;
 	size_t a = leaf_of(pair->guid[0]), b = leaf_of(pair->guid[1]);
+	struct vhca_osm_switch_set *at = &ret->switches;
 
 	(void)err;
 	w->plans++;
-	*ret = (struct vhca_osm_lid_cost){
+	*ret = (struct vhca_osm_lid_plan){.mode = mode, .tables = pair->guid[0] ^ pair->guid[1]};
+	*ret_cost = (struct vhca_osm_lid_cost){
 		.mode = mode, .switches = 3, .lft_smps = 4, .port_smps = 2};
 	assert_int_equal(vhca_osm_switch_set_init(at, 3), 0);
 	vhca_osm_switch_set_add(at, b + 1); /* 0 is no GUID */
@@ -117,13 +120,15 @@ static size_t fake_drain(void *ctx, const struct vhca_osm_lid_pair *pair,
 }
 
 static int fake_send(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
-		     const struct vhca_osm_switch_set *at, struct vhca_osm_lid_cost *ret,
+		     const struct vhca_osm_lid_plan *plan, struct vhca_osm_lid_cost *ret,
 		     struct vhca_error *err)
 {
 	struct world *w = ctx;
+	const struct vhca_osm_switch_set *at = &plan->switches;
 
-	(void)mode;
 	(void)ret;
+	assert_int_equal(plan->mode, mode); /* it is this move's plan */
+	assert_int_equal(plan->tables, pair->guid[0] ^ pair->guid[1]);
 	assert_int_equal(w->file[pair->lid[0]],
 			 pair->guid[1]); /* durable before the first effect */
 	assert_false(vhca_osm_gate_is_sweeping(&w->gate));
@@ -262,6 +267,15 @@ void world_submit(struct world *w, uint16_t lid, uint64_t port)
 					       .mode = VHCA_OSM_SKYLINE};
 
 	assert_int_equal(vhca_osm_mover_submit(w->m, &want, on_answer, w, NULL), 0);
+}
+
+void world_check_and_queue(struct world *w, uint16_t lid, uint64_t port)
+{
+	struct vhca_osm_lid_move move = {.want = {.lid = lid, .port_guid = port},
+					 .mode = VHCA_OSM_SKYLINE};
+
+	assert_int_equal(vhca_osm_mover_check(w->m, &move, NULL), 0);
+	assert_int_equal(vhca_osm_mover_queue(w->m, &move, on_answer, w, NULL), 0);
 }
 
 struct vhca_osm_mover_stats world_stats(const struct world *w)

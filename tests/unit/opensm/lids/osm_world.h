@@ -32,9 +32,9 @@ struct world {
 	size_t lost[LEAVES];	  /* and of those whose first port is at this leaf */
 	bool keys_missing;	  /* are among those */
 	bool resend_helps, refuse_remember, refuse_send, standby;
-	uint64_t refuse_send_to; /* port GUID */
-	int remembered, saved, sent, resent, sweeps,
-		plans;	  /* remembered: moves; saved: files written */
+	uint64_t refuse_send_to;		     /* port GUID */
+	int remembered, saved, sent, resent, sweeps; /* remembered: moves; saved: files written */
+	int resolved, plans;
 	size_t undrained; /* blocks of each move; 0 = it is not configured */
 	bool drains_at_once;
 	int drained, undone; /* moves */
@@ -55,6 +55,8 @@ int world_setup(void **state);
 int world_teardown(void **state);
 
 void world_submit(struct world *w, uint16_t lid, uint64_t port);
+/* As a request does that has to know before what the move would be refused for. */
+void world_check_and_queue(struct world *w, uint16_t lid, uint64_t port);
 /*
  * Of a PF that is away, PORT_B: the dynamic LID of a vGUID, which is not its own if another one's.
  */

@@ -76,7 +76,7 @@ static void wrong_requests_are_refused_at_once(void **state)
 	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
 	assert_string_equal(err.code, "unknown_lid");
 	want = (struct vhca_osm_lid_move){.want = {.lid = 1, .port_guid = 99}};
-	assert_true(vhca_osm_mover_plan(w->m, &want, &err) < 0);
+	assert_true(vhca_osm_mover_check(w->m, &want, &err) < 0);
 	assert_string_equal(err.code, "unknown_port");
 	vhca_osm_mover_run(w->m, 0);
 	assert_int_equal(w->answers, 0);
@@ -87,10 +87,34 @@ static void a_plan_does_nothing(void **state)
 	struct world *w = *state;
 	struct vhca_osm_lid_move want = {.want = {.lid = 1, .port_guid = PORT_B}};
 
-	assert_int_equal(vhca_osm_mover_plan(w->m, &want, NULL), 0);
+	assert_int_equal(vhca_osm_mover_check(w->m, &want, NULL), 0);
 	assert_true(want.changes);
 	assert_int_equal(want.cost.lft_smps, 4);
 	assert_int_equal(w->remembered + w->sent, 0);
+}
+
+/* Who has to know before what it would be refused for plans it once; to send it needs no plan. */
+static void a_move_is_planned_once_at_its_turn(void **state)
+{
+	struct world *w = *state;
+
+	world_check_and_queue(w, 1, PORT_B);
+	assert_int_equal(w->resolved, 1);
+	assert_int_equal(w->plans, 1);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(w->answers, 1);
+	assert_int_equal(w->sent, 1);
+	assert_int_equal(w->resolved, 2);
+	assert_int_equal(w->plans, 2);
+	world_submit(w, 2, PORT_B);
+	assert_int_equal(w->resolved, 3);
+	assert_int_equal(w->plans, 2);
+	vhca_osm_mover_run(w->m, 0);
+	vhca_osm_mover_run(w->m, 0);
+	assert_int_equal(w->sent, 2);
+	assert_int_equal(w->resolved, 4);
+	assert_int_equal(w->plans, 3);
 }
 
 static void without_a_durable_intent_nothing_is_sent(void **state)
@@ -587,6 +611,7 @@ int main(void)
 		CASE(what_is_so_already_changes_nothing),
 		CASE(wrong_requests_are_refused_at_once),
 		CASE(a_plan_does_nothing),
+		CASE(a_move_is_planned_once_at_its_turn),
 		CASE(without_a_durable_intent_nothing_is_sent),
 		CASE(what_cannot_be_sent_is_rolled_back),
 		CASE(a_move_waits_for_the_sweep),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "opensm/bindings/view.h"
+#include "opensm/http/view.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "common/base/text.h"
 
-__attribute__((format(printf, 2, 3))) static void find(struct vhca_osm_view *v, const char *fmt,
-						       ...)
+__attribute__((format(printf, 2, 3))) static void add_finding(struct vhca_osm_view *v,
+							      const char *fmt, ...)
 {
 	va_list ap;
 
@@ -26,25 +26,27 @@ static const char *port_state(uint8_t state)
 	return names[state <= VHCA_OSM_PORT_ACTIVE ? state : 0];
 }
 
-static void look_at_port(const struct vhca_osm_subnet_ops *ops, void *ctx,
-			 const struct vhca_osm_binding *b, uint64_t guid, struct vhca_osm_view *v)
+static void look_at_port(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
+			 uint64_t guid, struct vhca_osm_view *v)
 {
 	struct vhca_osm_port_info info;
 
-	if (!ops->find_port(ctx, guid, &info)) {
-		find(v, "Port %s is not in the subnet now.", VHCA_GUID_STR(guid));
+	if (!subnet->ops->find_port(subnet->ctx, guid, &info)) {
+		add_finding(v, "Port %s is not in the subnet now.", VHCA_GUID_STR(guid));
 		return;
 	}
 	v->lid = info.lid;
 	if (b->lid && b->lid != info.lid && guid == b->port_guid)
-		find(v, "The agent reported LID %u, but the subnet manager gave port %s LID %u.",
-		     b->lid, VHCA_GUID_STR(guid), info.lid);
+		add_finding(
+			v, "The agent reported LID %u, but the subnet manager gave port %s LID %u.",
+			b->lid, VHCA_GUID_STR(guid), info.lid);
 	if (info.state != VHCA_OSM_PORT_ACTIVE)
-		find(v, "Port %s is %s, not Active.", VHCA_GUID_STR(guid), port_state(info.state));
+		add_finding(v, "Port %s is %s, not Active.", VHCA_GUID_STR(guid),
+			    port_state(info.state));
 }
 
-static void look_for_keys(const struct vhca_osm_subnet_ops *ops, void *ctx,
-			  const struct vhca_osm_binding *b, struct vhca_osm_view *v)
+static void look_for_keys(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
+			  struct vhca_osm_view *v)
 {
 	uint64_t port = vhca_osm_binding_keys_at(b);
 	char text[VHCA_OSM_FINDING_LEN - 64];
@@ -52,64 +54,64 @@ static void look_for_keys(const struct vhca_osm_subnet_ops *ops, void *ctx,
 
 	vhca_strbuf_init(&missing, text, sizeof(text));
 	for (size_t i = 0; i < b->n_pkeys; i++)
-		if (!ops->has_pkey(ctx, port, b->pkeys[i]))
+		if (!subnet->ops->has_pkey(subnet->ctx, port, b->pkeys[i]))
 			vhca_strbuf_add(&missing, " %s", VHCA_PKEY_STR(b->pkeys[i]));
 	if (missing.len)
-		find(v, "Not yet in the P_Key table of port %s:%s%s.", VHCA_GUID_STR(port), text,
-		     missing.truncated ? " and more" : "");
+		add_finding(v, "Not yet in the P_Key table of port %s:%s%s.", VHCA_GUID_STR(port),
+			    text, missing.truncated ? " and more" : "");
 }
 
 /* The vGUID is a port of its own, which has a place, but no index in another one's table. */
-static void look_at_vport(const struct vhca_osm_subnet_ops *ops, void *ctx,
-			  const struct vhca_osm_binding *b, struct vhca_osm_view *v)
+static void look_at_vport(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
+			  struct vhca_osm_view *v)
 {
-	if (ops->is_vport_of(ctx, b->vguid, b->port_guid)) {
+	if (subnet->ops->is_vport_of(subnet->ctx, b->vguid, b->port_guid)) {
 		v->state = VHCA_OSM_GRANTED;
 		return;
 	}
 	v->state = VHCA_OSM_ELSEWHERE;
-	find(v, "GUID %s is a port of its own, but no virtual port of the HCA with port %s.",
-	     VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
+	add_finding(v, "GUID %s is a port of its own, but no virtual port of the HCA with port %s.",
+		    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid));
 }
 
 /* Returns the port whose LID is the vGUID's: its own if there is one, else the reported one. */
-static uint64_t look_for_alias(const struct vhca_osm_subnet_ops *ops, void *ctx,
+static uint64_t look_for_alias(const struct vhca_osm_subnet *subnet,
 			       const struct vhca_osm_binding *b, struct vhca_osm_view *v)
 {
 	struct vhca_osm_alias alias;
 
-	if (!ops->find_alias(ctx, b->vguid, &alias))
+	if (!subnet->ops->find_alias(subnet->ctx, b->vguid, &alias))
 		return b->port_guid;
 	if (alias.port_guid == b->port_guid && alias.gid_index == b->gid_index) {
 		v->state = VHCA_OSM_GRANTED;
 		return b->port_guid;
 	}
 	if (alias.port_guid == b->vguid && b->vguid != b->port_guid) {
-		look_at_vport(ops, ctx, b, v);
+		look_at_vport(subnet, b, v);
 		return b->vguid;
 	}
 	if (alias.port_guid != b->port_guid)
 		v->state = VHCA_OSM_ELSEWHERE;
 	if (alias.gid_index < 0)
-		find(v, "GUID %s is held by port %s, at no index of its GUID table.",
-		     VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(alias.port_guid));
+		add_finding(v, "GUID %s is held by port %s, at no index of its GUID table.",
+			    VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(alias.port_guid));
 	else
-		find(v, "GUID %s is held by port %s at index %d.", VHCA_GUID_STR(b->vguid),
-		     VHCA_GUID_STR(alias.port_guid), alias.gid_index);
+		add_finding(v, "GUID %s is held by port %s at index %d.", VHCA_GUID_STR(b->vguid),
+			    VHCA_GUID_STR(alias.port_guid), alias.gid_index);
 	return b->port_guid;
 }
 
-void vhca_osm_view_get(const struct vhca_osm_subnet_ops *ops, void *ctx,
-		       const struct vhca_osm_binding *b, struct vhca_osm_view *ret)
+void vhca_osm_view_get(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
+		       struct vhca_osm_view *ret)
 {
 	ret->state = b->withdrawn ? VHCA_OSM_WITHDRAWN : VHCA_OSM_PENDING;
 	ret->lid = 0;
 	ret->n_findings = 0;
 	if (b->withdrawn)
 		return;
-	look_at_port(ops, ctx, b, look_for_alias(ops, ctx, b, ret), ret);
+	look_at_port(subnet, b, look_for_alias(subnet, b, ret), ret);
 	if (ret->lid)
-		look_for_keys(ops, ctx, b, ret);
+		look_for_keys(subnet, b, ret);
 }
 
 const char *vhca_osm_state_to_string(enum vhca_osm_state state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_OPENSM_BINDINGS_VIEW_H
-#define VHCA_OPENSM_BINDINGS_VIEW_H
+#ifndef VHCA_OPENSM_HTTP_VIEW_H
+#define VHCA_OPENSM_HTTP_VIEW_H
 /* A binding compared with the subnet as OpenSM sees it at this moment. */
 #include <stddef.h>
 #include <stdint.h>
@@ -26,8 +26,8 @@ struct vhca_osm_view {
 };
 
 /* Asks the subnet (several short locks, no I/O) and fills ret. */
-void vhca_osm_view_get(const struct vhca_osm_subnet_ops *ops, void *ctx,
-		       const struct vhca_osm_binding *b, struct vhca_osm_view *ret);
+void vhca_osm_view_get(const struct vhca_osm_subnet *subnet, const struct vhca_osm_binding *b,
+		       struct vhca_osm_view *ret);
 /* "granted", ... Never NULL. */
 const char *vhca_osm_state_to_string(enum vhca_osm_state state);
 

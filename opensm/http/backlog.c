@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "opensm/http/backlog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct vhca_osm_put_off {
+	TAILQ_ENTRY(vhca_osm_put_off) link;
+	struct vhca_osm_backlog *backlog;
+	struct vhca_http_request *req;
+	vhca_osm_handler_fn handler;
+	void *ctx;
+};
+
+void vhca_osm_backlog_init(struct vhca_osm_backlog *b)
+{
+	*b = (struct vhca_osm_backlog){.n = 0};
+	TAILQ_INIT(&b->queue);
+}
+
+static struct vhca_http_request *take(struct vhca_osm_put_off *p)
+{
+	struct vhca_http_request *req = p->req;
+
+	TAILQ_REMOVE(&p->backlog->queue, p, link);
+	p->backlog->n--;
+	vhca_http_on_cancel(req, NULL, NULL); /* the handler may set its own */
+	free(p);
+	return req;
+}
+
+/* Its client has gone: what is replied is dropped. */
+static void on_gone(void *arg)
+{
+	vhca_http_reply(take(arg), 200, NULL);
+}
+
+void vhca_osm_backlog_add(struct vhca_osm_backlog *b, struct vhca_http_request *req,
+			  vhca_osm_handler_fn handler, void *ctx)
+{
+	struct vhca_osm_put_off *p = calloc(1, sizeof(*p));
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (!p) {
+		(void)vhca_error_no_memory(&err, "request");
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	*p = (struct vhca_osm_put_off){.backlog = b, .req = req, .handler = handler, .ctx = ctx};
+	TAILQ_INSERT_TAIL(&b->queue, p, link);
+	b->n++;
+	vhca_http_on_cancel(req, on_gone, p);
+}
+
+void vhca_osm_backlog_resume(struct vhca_osm_backlog *b)
+{
+	struct vhca_osm_put_off *first = TAILQ_FIRST(&b->queue);
+	vhca_osm_handler_fn handler;
+	void *ctx;
+
+	if (!first)
+		return;
+	handler = first->handler;
+	ctx = first->ctx;
+	b->resuming = true;
+	handler(ctx, take(first));
+	b->resuming = false;
+}
