@@ -16,7 +16,7 @@
 #include "agent/host/host.h"
 #include "agent/state/journal.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "agent/api/configuration.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
@@ -242,7 +242,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 	args.no_vports = a->sm->no_vports && a->conf->lid_policy == VHCA_LID_HOST;
 	r = vhca_engine_new(&args, &a->engine, err);
 	if (!r && vhca_http_loop_client_new(a->loop, &a->http) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "HTTP client");
+		r = vhca_error_no_memory(err, "HTTP client");
 	if (!r)
 		r = vhca_outbox_new(&ob, a->loop, a->store, vhca_http_loop_client_multi(a->http),
 				    vhca_engine_sm_answer, a->engine, &a->outbox, err);
@@ -262,9 +262,7 @@ static int open_reload(struct vhca_agent *a, struct vhca_error *err)
 		.ctx = a,
 	};
 
-	return vhca_reload_new(&args, &a->reload) < 0
-		       ? vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "reload")
-		       : 0;
+	return vhca_reload_new(&args, &a->reload) < 0 ? vhca_error_no_memory(err, "reload") : 0;
 }
 
 static int open_drain(struct vhca_agent *a, struct vhca_error *err)
@@ -307,7 +305,7 @@ static int open_world(struct vhca_agent *a, struct vhca_error *err)
 		r = vhca_domains_new(a->loop, a->conf->libvirt_uri, a->engine, &a->domains, err);
 	if (!r && vhca_peer_new(a->loop, vhca_http_loop_client_multi(a->http), a->conf,
 				a->credentials.peer, &a->peer) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "peers");
+		r = vhca_error_no_memory(err, "peers");
 	if (!r)
 		r = vhca_migrations_new(&mig, &a->migrations, err);
 	if (!r)
@@ -376,7 +374,7 @@ int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 	int r;
 
 	if (!a)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "agent");
+		return vhca_error_no_memory(err, "agent");
 	a->args = *args;
 	r = open_basics(a, err);
 	if (!r)

@@ -78,12 +78,6 @@ static void look_at(struct look *look)
 	vhca_virt_info(look->d->virt, &look->uuid, on_info, look);
 }
 
-static void end_look(struct look *look)
-{
-	TAILQ_REMOVE(&look->d->looks, look, link);
-	free(look);
-}
-
 static void on_failed_timer(void *arg)
 {
 	struct vhca_domains *d = arg;
@@ -124,12 +118,15 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 		vhca_backoff_reset(&d->failed_backoff);
 	look->stale = false;
 	await_readable(d);
-	if (look->again)
+	if (look->again) {
 		look_at(look);
-	else if (is_answer || !d->connected)
-		end_look(look); /* a connection that broke is followed by a full listing */
-	else
+	} else if (is_answer || !d->connected) {
+		/* A connection that broke is followed by a full listing. */
+		TAILQ_REMOVE(&d->looks, look, link);
+		free(look);
+	} else {
 		look_later(look, err);
+	}
 }
 
 void vhca_domains_refresh(struct vhca_domains *d, const struct vhca_uuid *uuid)
@@ -194,19 +191,11 @@ static void on_list_timer(void *arg)
 
 /* ---- events ---- */
 
-static void forget_look(struct vhca_domains *d, const struct vhca_uuid *uuid)
-{
-	struct look *look;
-
-	TAILQ_FOREACH (look, &d->looks, link)
-		if (vhca_uuid_equal(&look->uuid, uuid))
-			look->stale = true;
-}
-
 /* What a guest's blackout would wait for is known at once. */
 static void tell(struct vhca_domains *d, const struct vhca_virt_event_data *data)
 {
 	bool is_here = data->event == VHCA_VIRT_RESUMED_MIGRATED;
+	struct look *look;
 
 	if (data->event == VHCA_VIRT_DEVICE_REMOVED)
 		vhca_engine_device_removed(d->engine, &data->uuid, data->alias, data->at_us);
@@ -214,7 +203,9 @@ static void tell(struct vhca_domains *d, const struct vhca_virt_event_data *data
 		vhca_engine_guest_state(d->engine, &data->uuid, is_here, data->at_us);
 	else
 		return;
-	forget_look(d, &data->uuid);
+	TAILQ_FOREACH (look, &d->looks, link)
+		if (vhca_uuid_equal(&look->uuid, &data->uuid))
+			look->stale = true;
 }
 
 static void on_virt(void *arg, const struct vhca_virt_event_data *data)
@@ -263,16 +254,6 @@ static void on_qga(void *arg, int rc, const struct vhca_qga_answer *answer,
 	vhca_engine_effect_done(call->d->engine, call->vf, call->effect, &res);
 }
 
-static void ask_guest(struct call *call, const struct vhca_dom_hostdev *dev)
-{
-	const struct vhca_vf *vf = call->vf;
-	struct vhca_qga_ask ask = {.pid = vf->escalation.pid};
-
-	if (dev)
-		ask.path = dev->path;
-	vhca_virt_qga(call->d->virt, &vf->claim->domain, &ask, on_qga, call);
-}
-
 void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_effect effect)
 {
 	const struct vhca_claim *c = vf->claim;
@@ -292,7 +273,11 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 	}
 	(void)vhca_model_user(vhca_engine_model(d->engine), vf->bdf, &dev);
 	if (effect == VHCA_EFFECT_ASK) {
-		ask_guest(call, dev);
+		struct vhca_qga_ask ask = {.pid = vf->escalation.pid};
+
+		if (dev)
+			ask.path = dev->path;
+		vhca_virt_qga(d->virt, &c->domain, &ask, on_qga, call);
 		return;
 	}
 	/*
@@ -356,15 +341,6 @@ static void copy(struct vhca_domains *d, const struct vhca_conf *conf, struct mi
 			  on_mig_call, call);
 }
 
-/* The first call of a migration: what the last one would wait for is begun, too. */
-static void mark(struct vhca_domains *d, struct mig_call *call)
-{
-	if (call->m->mode == VHCA_MIG_MODE_MANAGED)
-		vhca_virt_expect_migration(d->virt, &call->domain, true);
-	vhca_virt_set_marker(d->virt, &call->domain, &call->m->id,
-			     call->m->mode == VHCA_MIG_MODE_MANAGED, on_mig_call, call);
-}
-
 /*
  * Its libvirt has undefined the domain where it came from, autostart and all. What an orchestrator
  * moves is its own business.
@@ -375,14 +351,6 @@ static bool started_by_itself(struct vhca_domains *d, const struct vhca_mig *m)
 
 	return !m->source && dom && dom->info->away_autostart &&
 	       vhca_uuid_equal(&dom->info->away, &m->id);
-}
-
-static void unmark(struct vhca_domains *d, struct mig_call *call)
-{
-	if (call->m->source)
-		vhca_virt_expect_migration(d->virt, &call->domain, false);
-	vhca_virt_set_marker(d->virt, &call->domain, NULL, started_by_itself(d, call->m),
-			     on_mig_call, call);
 }
 
 static void check(struct vhca_domains *d, struct mig_call *call)
@@ -400,22 +368,30 @@ void vhca_domains_migration(struct vhca_domains *d, const struct vhca_conf *conf
 			    struct vhca_mig *m, enum vhca_mig_effect effect)
 {
 	struct mig_call *call = calloc(1, sizeof(*call));
+	bool is_managed = m->mode == VHCA_MIG_MODE_MANAGED;
 
 	if (!call)
 		abort(); /* the migration would wait for ever; a restart goes on from the journal */
 	*call = (struct mig_call){.d = d, .m = m, .effect = effect, .domain = m->domain};
-	if (effect == VHCA_MIG_EFFECT_MARK)
-		mark(d, call);
-	else if (effect == VHCA_MIG_EFFECT_UNMARK)
-		unmark(d, call);
-	else if (effect == VHCA_MIG_EFFECT_COPY)
+	if (effect == VHCA_MIG_EFFECT_MARK) {
+		/* The first call of a migration: what the last one would wait for is begun, too. */
+		if (is_managed)
+			vhca_virt_expect_migration(d->virt, &m->domain, true);
+		vhca_virt_set_marker(d->virt, &m->domain, &m->id, is_managed, on_mig_call, call);
+	} else if (effect == VHCA_MIG_EFFECT_UNMARK) {
+		if (m->source)
+			vhca_virt_expect_migration(d->virt, &m->domain, false);
+		vhca_virt_set_marker(d->virt, &m->domain, NULL, started_by_itself(d, m),
+				     on_mig_call, call);
+	} else if (effect == VHCA_MIG_EFFECT_COPY) {
 		copy(d, conf, call);
-	else if (effect == VHCA_MIG_EFFECT_CHECK)
+	} else if (effect == VHCA_MIG_EFFECT_CHECK) {
 		check(d, call);
-	else if (effect == VHCA_MIG_EFFECT_CANCEL)
+	} else if (effect == VHCA_MIG_EFFECT_CANCEL) {
 		vhca_virt_abort_job(d->virt, &m->domain, on_mig_call, call);
-	else
+	} else {
 		vhca_virt_job(d->virt, &m->domain, on_mig_job, call);
+	}
 }
 
 /* ---- life ---- */
@@ -427,7 +403,7 @@ int vhca_domains_new(struct vhca_loop *loop, const char *uri, struct vhca_engine
 	int r;
 
 	if (!d)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "libvirt");
+		return vhca_error_no_memory(err, "libvirt");
 	d->engine = engine;
 	d->list_backoff =
 		(struct vhca_backoff){.first_ms = LIST_RETRY_FIRST_MS, .cap_ms = LIST_RETRY_CAP_MS};

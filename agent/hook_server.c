@@ -77,20 +77,10 @@ static int frame_complete(const struct conn *c, size_t *ret_payload)
 	return c->have >= VHCA_HOOK_HEAD_LEN + *ret_payload;
 }
 
-static void serve(struct conn *c, size_t payload)
-{
-	struct vhca_hook_request req;
-
-	if (vhca_hook_request_parse(c->frame + VHCA_HOOK_HEAD_LEN, payload, &req) < 0) {
-		vhca_log_warning("hook: a message that cannot be read");
-		return;
-	}
-	answer(c, &req);
-}
-
 static void on_conn(void *arg, uint32_t revents)
 {
 	struct conn *c = arg;
+	struct vhca_hook_request req;
 	size_t payload = 0;
 	ssize_t n = recv(c->fd, c->frame + c->have, sizeof(c->frame) - c->have, MSG_DONTWAIT);
 	int r;
@@ -106,8 +96,10 @@ static void on_conn(void *arg, uint32_t revents)
 	r = frame_complete(c, &payload);
 	if (r == 0)
 		return;
-	if (r > 0)
-		serve(c, payload);
+	if (r > 0 && vhca_hook_request_parse(c->frame + VHCA_HOOK_HEAD_LEN, payload, &req) == 0)
+		answer(c, &req);
+	else if (r > 0)
+		vhca_log_warning("hook: a message that cannot be read");
 	close_conn(c);
 }
 
@@ -169,7 +161,7 @@ int vhca_hookd_new(struct vhca_loop *loop, const char *path, vhca_hookd_fn decid
 	int r;
 
 	if (!h)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "hook socket");
+		return vhca_error_no_memory(err, "hook socket");
 	*h = (struct vhca_hookd){.loop = loop, .decide = decide, .arg = arg, .fd = -1};
 	TAILQ_INIT(&h->conns);
 	r = listen_on(h, path);

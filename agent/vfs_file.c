@@ -117,8 +117,7 @@ int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	int r;
 
 	if (!f)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s/vfs",
-				      conf->run_dir);
+		return vhca_error_no_memory(err, conf->run_dir);
 	f->engine = engine;
 	(void)snprintf(f->run_path, sizeof(f->run_path), "%s/vfs", conf->run_dir);
 	(void)snprintf(f->kept_path, sizeof(f->kept_path), "%s/vfs", conf->state_dir);

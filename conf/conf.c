@@ -64,6 +64,15 @@ static int claim_for_file(unsigned int *last_file, unsigned int file, struct vhc
 	return 0;
 }
 
+/* Of a partition or a peer. */
+static int check_name(const char *name, const char *whose, struct vhca_error *err)
+{
+	if (vhca_name_is_valid(name))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
+			      "a %s's name is up to 31 letters, digits, \"_\" and \"-\"", whose);
+}
+
 static struct vhca_conf_partition *find_partition(struct vhca_conf *conf, const char *name)
 {
 	for (unsigned int i = 0; i < conf->n_partitions; i++)
@@ -77,11 +86,10 @@ static int open_partition(struct loader *l, const char *name, struct vhca_error 
 	struct vhca_conf *conf = l->conf;
 	struct vhca_conf_partition *p = find_partition(conf, name);
 	uint64_t number;
+	int r = check_name(name, "partition", err);
 
-	if (!vhca_name_is_valid(name))
-		return vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_section", 0,
-			"a partition's name is up to 31 letters, digits, \"_\" and \"-\"");
+	if (r < 0)
+		return r;
 	if (vhca_parse_u64(name, 0, UINT64_MAX, &number) != -EINVAL)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
 				      "a partition's name must not be a number");
@@ -146,11 +154,10 @@ static int open_peer(struct loader *l, const char *name, struct vhca_error *err)
 {
 	struct vhca_conf *conf = l->conf;
 	struct vhca_conf_peer *p = find_peer(conf, name);
+	int r = check_name(name, "peer", err);
 
-	if (!vhca_name_is_valid(name))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_section", 0,
-				      "a peer's name is up to 31 letters, digits, \"_\" and "
-				      "\"-\"");
+	if (r < 0)
+		return r;
 	if (!p) {
 		if (conf->n_peers == VHCA_CONF_PEERS_MAX)
 			return vhca_error_set(err, VHCA_ERR_INVALID, "too_many_sections", 0,
@@ -298,23 +305,6 @@ static int load_drop_ins(struct loader *l, const char *conf_path, struct vhca_er
 	return r;
 }
 
-static void name_the_node(struct vhca_conf *conf)
-{
-	/* A name that is cut is still a name; without one the daemon says "localhost". */
-	if (conf->node_name[0])
-		return;
-	if (gethostname(conf->node_name, sizeof(conf->node_name) - 1) < 0)
-		(void)vhca_strcpy(conf->node_name, sizeof(conf->node_name), "localhost");
-	conf->node_name[sizeof(conf->node_name) - 1] = '\0';
-}
-
-static void name_certificates(struct vhca_conf *conf)
-{
-	for (unsigned int i = 0; i < conf->n_peers; i++)
-		if (!conf->peers[i].certificate[0])
-			vhca_conf_certificate_of(conf->peers[i].agent, conf->peers[i].certificate);
-}
-
 static int finish(struct vhca_conf *conf, const char *name, struct vhca_error *err)
 {
 	int r = vhca_conf_validate(conf, err);
@@ -323,8 +313,13 @@ static int finish(struct vhca_conf *conf, const char *name, struct vhca_error *e
 		vhca_error_prefix(err, "%s", name);
 		return r;
 	}
-	name_the_node(conf);
-	name_certificates(conf);
+	/* A name that is cut is still a name; without one the daemon says "localhost". */
+	if (!conf->node_name[0] && gethostname(conf->node_name, sizeof(conf->node_name) - 1) < 0)
+		(void)vhca_strcpy(conf->node_name, sizeof(conf->node_name), "localhost");
+	conf->node_name[sizeof(conf->node_name) - 1] = '\0';
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (!conf->peers[i].certificate[0])
+			vhca_conf_certificate_of(conf->peers[i].agent, conf->peers[i].certificate);
 	return 0;
 }
 
@@ -332,7 +327,7 @@ static int new_conf(struct vhca_conf **ret, struct vhca_error *err)
 {
 	*ret = calloc(1, sizeof(**ret));
 	if (!*ret)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "configuration");
+		return vhca_error_no_memory(err, "configuration");
 	vhca_conf_set_defaults(*ret);
 	return 0;
 }
@@ -372,37 +367,4 @@ int vhca_conf_load(const char *path, struct vhca_conf **ret, struct vhca_error *
 	if (r == 0)
 		*ret = vhca_steal_ptr(&conf);
 	return r;
-}
-
-const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf)
-{
-	const struct vhca_conf_hca *fallback = NULL;
-
-	for (unsigned int i = 0; i < conf->n_hcas; i++) {
-		const struct vhca_conf_hca *hca = &conf->hcas[i];
-
-		if (hca->is_default)
-			fallback = hca;
-		else if (vhca_bdf_cmp(hca->bdf, pf) == 0)
-			return hca;
-	}
-	return fallback;
-}
-
-bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf)
-{
-	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
-
-	for (unsigned int i = 0; hca && i < hca->n_exclude; i++)
-		if (vhca_bdf_cmp(hca->exclude[i], vf) == 0)
-			return true;
-	return false;
-}
-
-const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)
-{
-	for (unsigned int i = 0; i < conf->n_peers; i++)
-		if (strcmp(conf->peers[i].name, name) == 0)
-			return &conf->peers[i];
-	return NULL;
 }

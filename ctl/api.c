@@ -94,14 +94,6 @@ struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i)
 	return copy ? copy : json_object_new_object();
 }
 
-static void print_rows(const struct vhca_ctl_list *list, struct json_object *rows)
-{
-	if (vhca_view_count(rows) == 0)
-		(void)puts(list->empty);
-	else
-		vhca_table_print(stdout, list->columns, list->n_columns, rows);
-}
-
 int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 		  struct vhca_error *err)
 {
@@ -121,6 +113,9 @@ int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 				      "the agent's answer to %s has no list '%s'", list->path,
 				      list->key);
 	rows = list->flatten ? list->flatten(array) : json_object_get(array);
-	print_rows(list, rows);
+	if (vhca_view_count(rows) == 0)
+		(void)puts(list->empty);
+	else
+		vhca_table_print(stdout, list->columns, list->n_columns, rows);
 	return 0;
 }

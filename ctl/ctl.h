@@ -2,8 +2,9 @@
 #ifndef VHCA_CTL_CTL_H
 #define VHCA_CTL_CTL_H
 /*
- * What the sub-commands of vhcactl share. A sub-command is one file cmd_NAME.c that defines one row
- * of the command table; help, argument checks and the bash completion's test come from that row.
+ * What the sub-commands of vhcactl share. A sub-command is one file of commands/ that defines one
+ * row of the command table; help, argument checks and the bash completion's test come from that
+ * row.
  */
 #include <stdbool.h>
 #include <stdint.h>

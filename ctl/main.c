@@ -21,20 +21,15 @@ static int run(int argc, char **argv, struct vhca_error *err)
 	return 0;
 }
 
-static void print_error(const struct vhca_error *err)
-{
-	(void)fprintf(stderr, "vhcactl: %s\n", err->msg);
-	if (err->hint[0])
-		(void)fprintf(stderr, "hint: %s\n", err->hint);
-}
-
 int main(int argc, char **argv)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	int status = run(argc, argv, &err);
 
 	if (status < 0) {
-		print_error(&err);
+		(void)fprintf(stderr, "vhcactl: %s\n", err.msg);
+		if (err.hint[0])
+			(void)fprintf(stderr, "hint: %s\n", err.hint);
 		status = vhca_err_to_exit(err.kind);
 	}
 	if (fflush(stdout) != 0 || ferror(stdout)) {

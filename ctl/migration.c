@@ -27,21 +27,19 @@ struct follow {
 	const char *until;	     /* a state before the end; NULL = the end */
 };
 
+const char *vhca_migration_reason(struct json_object *migration)
+{
+	const char *reason = vhca_view_text(migration, "reason");
+
+	return *reason ? reason : "no reason given";
+}
+
 bool vhca_migration_is_over(struct json_object *migration)
 {
 	static const char *const words[] = {"done", "failed", "ended"};
-	const char *state = vhca_view_text(migration, "state");
 
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(words); i++)
-		if (strcmp(state, words[i]) == 0)
-			return true;
-	return false;
-}
-
-static void print_step(struct follow *f, const char *step, uint64_t ms)
-{
-	(void)printf("%-14s %6" PRIu64 ".%03" PRIu64 " s\n", step, ms / 1000, ms % 1000);
-	(void)json_object_object_add(f->printed, step, json_object_new_boolean(true));
+	return vhca_word_find(words, VHCA_ARRAY_SIZE(words), vhca_view_text(migration, "state")) >=
+	       0;
 }
 
 /* A step that is entered again after a retry is printed once, when it was left first. */
@@ -57,10 +55,13 @@ static void print_steps(struct follow *f, struct json_object *migration)
 	end = json_object_iter_end(steps);
 	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
 		const char *step = json_object_iter_peek_name(&it);
+		uint64_t ms = vhca_view_u64(steps, step);
 
-		if (strcmp(step, state) != 0 && !vhca_view_member(f->printed, step) &&
-		    *vhca_view_text(steps, step))
-			print_step(f, step, vhca_view_u64(steps, step));
+		if (strcmp(step, state) == 0 || vhca_view_member(f->printed, step) ||
+		    !*vhca_view_text(steps, step))
+			continue;
+		(void)printf("%-14s %6" PRIu64 ".%03" PRIu64 " s\n", step, ms / 1000, ms % 1000);
+		(void)json_object_object_add(f->printed, step, json_object_new_boolean(true));
 	}
 }
 
@@ -202,13 +203,6 @@ static int add_number(const struct vhca_ctl *ctl, const struct number *number,
 	return 0;
 }
 
-static int add_lease(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
-{
-	static const struct number lease = {VHCA_OPT_LEASE, "lease", "lease", "seconds"};
-
-	return add_number(ctl, &lease, body, err);
-}
-
 /* What is not given is as the agent's configuration says. */
 static int add_copy(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
 {
@@ -236,6 +230,7 @@ static int add_copy(const struct vhca_ctl *ctl, struct json_object *body, struct
 int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const char *peer,
 			 struct json_object **ret, struct vhca_error *err)
 {
+	static const struct number lease = {VHCA_OPT_LEASE, "lease", "lease", "seconds"};
 	VHCA_CTL_AUTO_PUT struct json_object *body = json_object_new_object();
 	int r;
 
@@ -243,7 +238,7 @@ int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const cha
 	if (peer)
 		add_string(body, "peer", peer);
 	add_string(body, "mode", mode);
-	r = add_lease(ctl, body, err);
+	r = add_number(ctl, &lease, body, err);
 	if (r == 0)
 		r = add_copy(ctl, body, err);
 	if (r < 0)
@@ -256,35 +251,25 @@ int vhca_migration_begin(const struct vhca_ctl *ctl, const char *mode, const cha
 
 /* ---- cancel ---- */
 
-static bool is_of(struct json_object *migration, const char *domain)
-{
-	return strcmp(vhca_view_text(migration, "domain_name"), domain) == 0 ||
-	       strcasecmp(vhca_view_text(migration, "domain"), domain) == 0;
-}
-
-static int check_role(const char *domain, struct json_object *migration, struct vhca_error *err)
-{
-	const char *peer = vhca_view_text(migration, "peer");
-
-	if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
-		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
-			     "%s: comes from %s, which alone can cancel it", domain, peer);
-	vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
-	return -EIO;
-}
-
 /* The running migration of a domain, borrowed from the list. */
 static int find_running(const char *domain, struct json_object *list, struct json_object **ret,
 			struct vhca_error *err)
 {
 	for (size_t i = 0; i < vhca_view_count(list); i++) {
 		struct json_object *migration = json_object_array_get_idx(list, i);
+		const char *peer = vhca_view_text(migration, "peer");
 
-		if (!is_of(migration, domain) || vhca_migration_is_over(migration))
+		if ((strcmp(vhca_view_text(migration, "domain_name"), domain) != 0 &&
+		     strcasecmp(vhca_view_text(migration, "domain"), domain) != 0) ||
+		    vhca_migration_is_over(migration))
 			continue;
 		*ret = migration;
-		return check_role(domain, migration, err);
+		if (strcmp(vhca_view_text(migration, "role"), "source") == 0)
+			return 0;
+		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "not_source", 0,
+				     "%s: comes from %s, which alone can cancel it", domain, peer);
+		vhca_error_hint(err, "vhcactl migrate --cancel %s on %s", domain, peer);
+		return -EIO;
 	}
 	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0,
 			      "%s: is not being migrated", domain);

@@ -11,6 +11,8 @@
 
 /* True for a migration that goes on no more. */
 bool vhca_migration_is_over(struct json_object *migration);
+/* Why it is where it is. Borrowed, never "". */
+const char *vhca_migration_reason(struct json_object *migration);
 
 /*
  * Begins one for ctl->args[0] in a mode; peer NULL: none. The lease is that of --lease. Caller puts

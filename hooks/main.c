@@ -86,11 +86,6 @@ static void arm_backstop(void)
 	(void)setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* ---- stdin ---- */
 
 /* The next piece of stdin: its length, 0 at the end, on an error, or when the deadline has passed.
@@ -169,13 +164,6 @@ static const char *why_unseen(const struct vhca_scan *scan)
 		VHCA_SCAN_DEPTH_MAX) " levels, " STRING(VHCA_SCAN_PREFIXES_MAX) " prefixes)";
 }
 
-/* The agent writes both lists. After a boot /run is empty until it has come: then that of the life
- * before counts, because the VFs have their addresses again, and nobody has proven them. */
-static const char *choose_list(void)
-{
-	return access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
-}
-
 /*
  * A list that exists but cannot be used rules out no host device, nor does XML that was not read to
  * its end, nor a request without room for all of them: an unproven VF in a guest is the worse
@@ -187,7 +175,10 @@ static void find_vf(struct run *run, const char *unseen)
 	int r;
 
 	backstop_status = refuses_silent(run, n > 0 || unseen);
-	run->vfs_path = choose_list();
+	/* The agent writes both lists. After a boot /run is empty until it has come: then that of
+	 * the life before counts, because the VFs have their addresses again, and nobody has proven
+	 * them. */
+	run->vfs_path = access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
 	r = n ? vhca_hook_vfs_find(run->vfs_path, run->req.hostdevs, n, &run->vf) : 0;
 	if (r == 0 && unseen) {
 		r = vhca_hook_vfs_any(run->vfs_path);
@@ -268,12 +259,13 @@ static int decide(struct run *run)
 	const struct vhca_hook_found found = {.has_vf = run->has_vf, .has_away = run->req.has_away};
 	bool ours = run->req.has_request || found.has_vf || found.has_away;
 	bool waits = vhca_hook_rule_waits(run->rule);
-	uint64_t deadline =
-		min_u64(run->start + ANSWER_MS, vhca_now_ms() + (waits ? ASK_MS : TELL_MS));
+	uint64_t deadline = vhca_now_ms() + (waits ? ASK_MS : TELL_MS);
 	struct vhca_hook_reply reply = {.pass = true};
 	enum vhca_hook_case which = VHCA_HOOK_NOT_OURS;
 	int r = 0;
 
+	if (deadline > run->start + ANSWER_MS)
+		deadline = run->start + ANSWER_MS;
 	if (ours) {
 		r = vhca_hook_ask(SOCKET_PATH, &run->req, deadline, waits ? &reply : NULL);
 		which = r < 0 ? VHCA_HOOK_SILENT : VHCA_HOOK_ANSWERED;

@@ -20,37 +20,23 @@ bool vhca_identity_is_clean(const struct vhca_identity_state *state)
 	       !state->smi_ports;
 }
 
-static bool index_matches(const struct vhca_identity_state *state, unsigned int i, uint16_t pkey,
-			  unsigned int *missing)
-{
-	if (state->map[i] == VHCA_PKEY_UNMAPPED) {
-		(*missing)++;
-		return true;
-	}
-	return state->value[i] == pkey;
-}
-
-/* mlx5: who is a member of what is the SM's business. */
-static bool vport_matches(const struct vhca_identity_state *state, const struct vhca_identity *want)
-{
-	return state->requested == want->guid && state->node_guid == want->guid &&
-	       state->policy != VHCA_LINK_DOWN;
-}
-
 bool vhca_identity_matches(const struct vhca_identity_state *state,
 			   const struct vhca_identity *want, unsigned int *ret_missing)
 {
 	unsigned int missing = 0;
 
 	if (state->sm_pkeys) {
-		*ret_missing = 0;
-		return vport_matches(state, want);
+		*ret_missing = 0; /* who is a member of what is the SM's business */
+		return state->requested == want->guid && state->node_guid == want->guid &&
+		       state->policy != VHCA_LINK_DOWN;
 	}
 	if (state->other_maps || state->other_guids || state->smi_ports ||
 	    state->requested != want->guid || want->n_pkeys > state->n_virtual)
 		return false;
 	for (unsigned int i = 0; i < want->n_pkeys; i++) {
-		if (!index_matches(state, i, want->pkeys[i], &missing))
+		if (state->map[i] == VHCA_PKEY_UNMAPPED)
+			missing++;
+		else if (state->value[i] != want->pkeys[i])
 			return false;
 	}
 	for (unsigned int i = want->n_pkeys; i < state->n_virtual; i++) {
@@ -71,16 +57,6 @@ int vhca_identity_difference(const struct vhca_identity_state *state,
 			return (int)i;
 	}
 	return -1;
-}
-
-static void describe_vport(const struct vhca_identity_state *state,
-			   const struct vhca_identity *want, struct vhca_strbuf *sb)
-{
-	if (state->node_guid != want->guid)
-		vhca_strbuf_add(sb, "%snode GUID %s instead of %s", sb->len ? ", " : "",
-				VHCA_GUID_STR(state->node_guid), VHCA_GUID_STR(want->guid));
-	if (state->policy == VHCA_LINK_DOWN)
-		vhca_strbuf_add(sb, "%slink down", sb->len ? ", " : "");
 }
 
 void vhca_identity_describe(const struct vhca_identity_state *state,
@@ -106,8 +82,11 @@ void vhca_identity_describe(const struct vhca_identity_state *state,
 				state->other_guids ? "a" : "no");
 	if (state->smi_ports)
 		vhca_strbuf_add(&sb, "%sit may be an SM", sb.len ? ", " : "");
-	if (state->sm_pkeys)
-		describe_vport(state, want, &sb);
+	if (state->sm_pkeys && state->node_guid != want->guid)
+		vhca_strbuf_add(&sb, "%snode GUID %s instead of %s", sb.len ? ", " : "",
+				VHCA_GUID_STR(state->node_guid), VHCA_GUID_STR(want->guid));
+	if (state->sm_pkeys && state->policy == VHCA_LINK_DOWN)
+		vhca_strbuf_add(&sb, "%slink down", sb.len ? ", " : "");
 }
 
 bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
@@ -125,19 +104,4 @@ uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
 	for (unsigned int i = 0; i < state->n_virtual; i++)
 		n += vhca_identity_is_foreign(state, want, i);
 	return n;
-}
-
-int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey)
-{
-	/*
-	 * An empty slot is 0: it must never be found, or a VF would be mapped to whatever comes
-	 * there next.
-	 */
-	if (vhca_pkey_base(pkey) == 0)
-		return VHCA_PKEY_UNMAPPED;
-	for (unsigned int i = 0; i < n; i++) {
-		if (table[i] == pkey)
-			return (int)i;
-	}
-	return VHCA_PKEY_UNMAPPED;
 }

@@ -170,10 +170,5 @@ bool vhca_identity_is_foreign(const struct vhca_identity_state *state,
 /* How many such indices there are, on all ports. */
 uint16_t vhca_identity_foreign(const struct vhca_identity_state *state,
 			       const struct vhca_identity *want);
-/*
- * Physical index of the 16-bit value (membership bit included) in a table of n, or
- * VHCA_PKEY_UNMAPPED.
- */
-int vhca_pkey_find(const uint16_t *table, unsigned int n, uint16_t pkey);
 
 #endif

@@ -62,13 +62,6 @@ static void work_done(struct work *w)
 
 /* ---- errors ---- */
 
-int vhca_mlx4_fail(const struct vhca_identity_at *at, uint8_t port, int r, struct vhca_error *err,
-		   const char *what)
-{
-	return vhca_error_set(err, VHCA_ERR_DEVICE, "identity_failed", -r, "%s VF %u port %u: %s",
-			      VHCA_BDF_STR(at->pf), at->vf_index, port, what);
-}
-
 static int fail(const struct work *w, uint8_t port, int r, struct vhca_error *err, const char *what)
 {
 	return vhca_mlx4_fail(w->at, port, r, err, what);
@@ -82,31 +75,6 @@ static int differs(const struct work *w, uint8_t port, struct vhca_error *err, c
 			"it is tried again; if it stays so, somebody else writes the iov tree or "
 			"mlx4_ib has just been reloaded");
 	return -EIO;
-}
-
-static int open_error(const struct vhca_identity_at *at, int r, struct vhca_error *err)
-{
-	const char *pf = VHCA_BDF_STR(at->pf);
-
-	switch (r) {
-	case -ENOENT:
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "ibdev_renamed", ENOENT,
-				      "%s: has no RDMA device '%s' (now)", pf, at->ibdev);
-	case -EAGAIN:
-		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "iov_not_ready", EAGAIN,
-				     "%s: %s has no iov directory", pf, at->ibdev);
-		vhca_error_hint(err,
-				"mlx4_ib creates it shortly after the device; it never comes on an "
-				"adapter without VFs");
-		return r;
-	case -ENXIO:
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "vf_not_in_iov", ENXIO,
-				      "%s: the iov directory of %s has no VF %u on port %u", pf,
-				      at->ibdev, at->vf_index, at->port);
-	default:
-		return vhca_error_set(err, VHCA_ERR_DEVICE, "iov_unreadable", -r,
-				      "%s: read the iov directory of %s", pf, at->ibdev);
-	}
 }
 
 /* ---- what is ---- */
@@ -167,25 +135,16 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 	return 0;
 }
 
-int vhca_mlx4_open_at(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret,
-		      struct vhca_error *err)
-{
-	int r;
-
-	if (at->port < 1 || at->port > at->n_ports || at->n_ports > VHCA_MLX4_PORTS)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_port", EINVAL,
-				      "%s: has no port %u", VHCA_BDF_STR(at->pf), at->port);
-	r = vhca_mlx4_open(at, writable, ret);
-	return r < 0 ? open_error(at, r, err) : 0;
-}
-
 static int open_work(const struct vhca_identity_at *at, bool writable, struct work *w,
 		     struct vhca_error *err)
 {
+	int r;
+
 	w->at = at;
 	w->keys.fn = &w->fn;
 	w->keys.port = at->port;
-	return vhca_mlx4_open_at(at, writable, &w->fn, err);
+	r = vhca_mlx4_open_at(at, writable, &w->fn, err);
+	return r < 0 ? r : load_plans(at, w, err);
 }
 
 static struct plan *own_plan(struct work *w)
@@ -330,14 +289,6 @@ static bool has_live_moves(const struct plan *plan)
 	return false;
 }
 
-static void settle(void)
-{
-	const struct timespec pause = {.tv_nsec = SETTLE_MS * 1000000L};
-
-	(void)nanosleep(&pause,
-			NULL); /* cut short by a signal: the order of the writes is kept anyway */
-}
-
 static int take_away(struct work *w, struct vhca_error *err)
 {
 	int first = 0;
@@ -401,13 +352,14 @@ static int prove(struct work *w, struct plan *plan, struct vhca_error *err)
 
 static int apply(struct work *w, struct vhca_error *err)
 {
+	static const struct timespec pause = {.tv_nsec = SETTLE_MS * 1000000L};
 	bool moves = has_live_moves(own_plan(w));
 	int r = take_away(w, err);
 
 	if (r < 0)
 		return r;
 	if (moves)
-		settle();
+		(void)nanosleep(&pause, NULL); /* cut short by a signal: the order is kept anyway */
 	r = give(w, own_plan(w), err);
 	if (r < 0)
 		return r;
@@ -506,8 +458,6 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 	int r = open_work(at, true, &w, err);
 
 	if (r == 0)
-		r = load_plans(at, &w, err);
-	if (r == 0)
 		r = check_want(&w, want, err);
 	if (r == 0)
 		r = load_values(&w, err);
@@ -530,32 +480,25 @@ static int program(const struct vhca_identity_at *at, const struct vhca_identity
 
 /* ---- the others ---- */
 
-static void keep_wanted(struct work *w, const struct vhca_identity *want)
-{
-	struct plan *plan = own_plan(w);
-
-	for (unsigned int i = 0; i < want->n_pkeys && i < plan->n_virtual; i++)
-		if (vhca_mlx4_keys_at(&w->keys, plan->map[i]) == want->pkeys[i])
-			plan->target_map[i] = plan->map[i];
-}
-
 static int unmap_foreign(const struct vhca_identity_at *at, const struct vhca_identity *want,
 			 struct vhca_identity_state *ret, struct vhca_error *err)
 {
 	AUTO_WORK struct work w = {0};
 	struct vhca_identity_state before = {0};
+	struct plan *plan;
 	int r = open_work(at, true, &w, err);
 	int first = 0;
 
-	if (r == 0)
-		r = load_plans(at, &w, err);
 	if (r == 0)
 		r = load_values(&w, err);
 	if (r < 0)
 		return r;
 	fill_map(&w, &before);
 	before.foreign = vhca_identity_foreign(&before, want);
-	keep_wanted(&w, want);
+	plan = own_plan(&w);
+	for (unsigned int i = 0; i < want->n_pkeys && i < plan->n_virtual; i++)
+		if (vhca_mlx4_keys_at(&w.keys, plan->map[i]) == want->pkeys[i])
+			plan->target_map[i] = plan->map[i];
 	for (unsigned int i = 0; i < w.n_plans; i++)
 		unmap(&w, &w.plans[i], &first, err);
 	r = first ? first : fill_state(&w, ret, err);
@@ -569,8 +512,6 @@ static int scrub(const struct vhca_identity_at *at, struct vhca_error *err)
 	int r = open_work(at, true, &w, err);
 
 	if (r == 0)
-		r = load_plans(at, &w, err);
-	if (r == 0)
 		r = apply(&w, err); /* plans start as "nothing" */
 	return r;
 }
@@ -581,8 +522,6 @@ static int read_state(const struct vhca_identity_at *at, struct vhca_identity_st
 	AUTO_WORK struct work w = {0};
 	int r = open_work(at, false, &w, err);
 
-	if (r == 0)
-		r = load_plans(at, &w, err);
 	if (r == 0)
 		r = load_values(&w, err);
 	if (r == 0)

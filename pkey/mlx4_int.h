@@ -4,8 +4,7 @@
 /* What the parts of the mlx4 back end share. */
 #include "pkey/mlx4_tree.h"
 
-/* ---- mlx4.c ---- */
-/* vhca_mlx4_open() with its errors in words. */
+/* ---- mlx4_error.c: vhca_mlx4_open() with its errors in words, and any other that fails ---- */
 int vhca_mlx4_open_at(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret,
 		      struct vhca_error *err);
 int vhca_mlx4_fail(const struct vhca_identity_at *at, uint8_t port, int r, struct vhca_error *err,

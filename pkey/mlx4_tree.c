@@ -61,12 +61,6 @@ struct vhca_identity_kept *vhca_identity_kept_free(struct vhca_identity_kept *ke
 	return NULL;
 }
 
-/* Another adapter's table must never be taken for this one's. */
-static struct vhca_identity_kept *kept_of(const struct vhca_identity_at *at)
-{
-	return at->kept && vhca_bdf_cmp(at->kept->pf, at->pf) == 0 ? at->kept : NULL;
-}
-
 /* ---- the VF's directory ---- */
 
 struct search {
@@ -116,8 +110,7 @@ static int find_function(struct search *s)
 int vhca_mlx4_open(const struct vhca_identity_at *at, bool writable, struct vhca_mlx4_fn *ret)
 {
 	AUTO_DIR struct vhca_sysfs_dir *dev = NULL;
-	struct vhca_mlx4_fn fn = {
-		.writable = writable, .kept = kept_of(at), .since_ms = vhca_now_ms()};
+	struct vhca_mlx4_fn fn = {.writable = writable, .since_ms = vhca_now_ms()};
 	struct search search = {.at = at, .fn = &fn};
 	char path[PATH_LEN];
 	int r, n;
@@ -128,6 +121,9 @@ int vhca_mlx4_open(const struct vhca_identity_at *at, bool writable, struct vhca
 		return -ENAMETOOLONG;
 	if (at->ibdev[0] == '\0')
 		return -ENOENT;
+	/* Another adapter's table must never be taken for this one's. */
+	if (at->kept && vhca_bdf_cmp(at->kept->pf, at->pf) == 0)
+		fn.kept = at->kept;
 	r = vhca_sysfs_opendir(at->sys, path, &dev);
 	if (r < 0)
 		return r;

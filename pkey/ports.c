@@ -218,11 +218,6 @@ static void query_work(void *arg)
 	}
 }
 
-static bool same_table(const struct vhca_port_state *a, const struct vhca_port_state *b)
-{
-	return a->n_pkeys == b->n_pkeys && memcmp(a->pkeys, b->pkeys, sizeof(a->pkeys)) == 0;
-}
-
 static bool same_but_table(const struct vhca_port_state *a, const struct vhca_port_state *b)
 {
 	return a->state == b->state && a->phys_state == b->phys_state && a->is_ib == b->is_ib &&
@@ -232,10 +227,12 @@ static bool same_but_table(const struct vhca_port_state *a, const struct vhca_po
 
 static void report_port(struct vhca_ports *ports, unsigned int i, const struct query_job *job)
 {
-	const struct vhca_port_state *now = &job->state[i];
+	const struct vhca_port_state *now = &job->state[i], *last = &ports->last[i];
 	bool first = !ports->known[i];
-	bool changed = first || !same_but_table(now, &ports->last[i]);
-	bool pkeys = job->wishes[i].pkeys || (!first && !same_table(now, &ports->last[i]));
+	bool changed = first || !same_but_table(now, last);
+	bool same_table = now->n_pkeys == last->n_pkeys &&
+			  memcmp(now->pkeys, last->pkeys, sizeof(now->pkeys)) == 0;
+	bool pkeys = job->wishes[i].pkeys || (!first && !same_table);
 
 	ports->known[i] = true;
 	ports->last[i] = *now;
@@ -249,15 +246,6 @@ static void report_port(struct vhca_ports *ports, unsigned int i, const struct q
 
 static void start_query(struct vhca_ports *ports);
 
-/* A failed query leaves its wishes to the next one. */
-static void keep_wishes(struct vhca_ports *ports, const struct query_job *job)
-{
-	for (unsigned int i = 0; i < PORTS_MAX; i++) {
-		ports->wishes[i].pkeys |= job->wishes[i].pkeys;
-		ports->wishes[i].reregister |= job->wishes[i].reregister;
-	}
-}
-
 static void use_result(struct vhca_ports *ports, const struct query_job *job)
 {
 	if (job->r == 0) {
@@ -265,7 +253,11 @@ static void use_result(struct vhca_ports *ports, const struct query_job *job)
 			report_port(ports, i, job);
 		return;
 	}
-	keep_wishes(ports, job);
+	/* A failed query leaves its wishes to the next one. */
+	for (unsigned int i = 0; i < PORTS_MAX; i++) {
+		ports->wishes[i].pkeys |= job->wishes[i].pkeys;
+		ports->wishes[i].reregister |= job->wishes[i].reregister;
+	}
 	/*
 	 * sysfs says ENOENT during a rename, for which udev will make the owner open anew; the next
 	 * poll looks again.
@@ -406,17 +398,6 @@ static void open_work(void *arg)
 		job->r = vhca_verbs_open(name, &job->verbs);
 }
 
-static int start_watching(struct vhca_ports *ports)
-{
-	int r = vhca_watch_new(ports->loop, "verbs events", vhca_verbs_fd(ports->verbs), EPOLLIN,
-			       on_events, ports, &ports->watch);
-
-	if (r < 0)
-		return r;
-	start_query(ports); /* events have no history: look once they are watched */
-	return 0;
-}
-
 static void open_done(void *arg)
 {
 	VHCA_AUTO_FREE struct open_job *job = arg;
@@ -425,10 +406,13 @@ static void open_done(void *arg)
 
 	ports->verbs = job->verbs; /* closed with the object, whatever comes now */
 	if (r == 0 && !ports->closed)
-		r = start_watching(ports);
+		r = vhca_watch_new(ports->loop, "verbs events", vhca_verbs_fd(ports->verbs),
+				   EPOLLIN, on_events, ports, &ports->watch);
 	if (r < 0) {
 		vhca_log_notice("%s: open RDMA device: errno %d", VHCA_BDF_STR(ports->pf), -r);
 		report_gone(ports);
+	} else if (!ports->closed) {
+		start_query(ports); /* events have no history: look once they are watched */
 	}
 	unref(ports);
 }
@@ -462,7 +446,7 @@ int vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand, struct v
 	int r;
 
 	if (ports == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "watch ports");
+		return vhca_error_no_memory(err, "watch ports");
 	*ports = (struct vhca_ports){.loop = loop,
 				     .strand = strand,
 				     .sys = sys,

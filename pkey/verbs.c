@@ -55,20 +55,11 @@ static int open_context(const char *ibdev, struct ibv_context **ret)
 	return -ENODEV;
 }
 
-static int set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	return 0;
-}
-
 int vhca_verbs_open(const char *ibdev, struct vhca_verbs **ret)
 {
 	VHCA_CLEANUP(vhca_verbs_closep) struct vhca_verbs *verbs = calloc(1, sizeof(*verbs));
 	struct ibv_device_attr attr;
-	int r;
+	int r, flags;
 
 	vhca_may_block("open RDMA device");
 	if (verbs == NULL)
@@ -76,9 +67,9 @@ int vhca_verbs_open(const char *ibdev, struct vhca_verbs **ret)
 	r = open_context(ibdev, &verbs->ctx);
 	if (r < 0)
 		return r;
-	r = set_nonblocking(verbs->ctx->async_fd);
-	if (r < 0)
-		return r;
+	flags = fcntl(verbs->ctx->async_fd, F_GETFL);
+	if (flags < 0 || fcntl(verbs->ctx->async_fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
 	r = ibv_query_device(verbs->ctx, &attr);
 	if (r != 0)
 		return -abs(r);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "pkey/vport.h"
@@ -66,13 +65,11 @@ static int read_policy(struct vhca_sysfs_dir *vf, enum vhca_link_policy *ret)
 
 	if (r < 0)
 		return r;
-	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(policies); i++) {
-		if (strcmp(text, policies[i]) == 0) {
-			*ret = (enum vhca_link_policy)i;
-			return 0;
-		}
-	}
-	return -EBADMSG;
+	r = vhca_word_find(policies, VHCA_ARRAY_SIZE(policies), text);
+	if (r < 0)
+		return -EBADMSG;
+	*ret = (enum vhca_link_policy)r;
+	return 0;
 }
 
 static int read_vport(const struct vhca_identity_at *at, struct vhca_vport *ret)

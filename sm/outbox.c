@@ -11,6 +11,7 @@
 #include "sm/outbox.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
@@ -121,14 +122,6 @@ static struct report *ready_twin(const struct vhca_outbox *ob, const struct repo
 	return NULL;
 }
 
-static bool twin_in_flight(const struct vhca_outbox *ob, const struct report *of)
-{
-	for (unsigned int i = 0; i < FLIGHTS_MAX; i++)
-		if (ob->flights[i] && vhca_outbox_row_same_subject(&ob->flights[i]->row, &of->row))
-			return true;
-	return false;
-}
-
 /* True if a declaration would overtake a binding at its port, or the other way round. */
 static bool would_overtake(const struct vhca_outbox *ob, const struct report *late)
 {
@@ -159,16 +152,6 @@ static void take_off(struct vhca_outbox *ob, struct report *r)
 	}
 }
 
-static void land(struct vhca_outbox *ob, struct report *r)
-{
-	for (unsigned int i = 0; i < FLIGHTS_MAX; i++)
-		if (ob->flights[i] == r)
-			ob->flights[i] = NULL;
-	ob->n_flights--;
-	r->state = READY;
-	r->attempts++;
-}
-
 /* ---- answers ---- */
 
 static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row,
@@ -180,26 +163,16 @@ static void tell(const struct vhca_outbox *ob, const struct vhca_outbox_row *row
 		ob->members(ob->arg, row->members.port_guid, answer, reason);
 }
 
-static void tell_named_other(const struct vhca_outbox *ob, const struct vhca_outbox_row *row)
-{
-	if (row->kind == VHCA_OUTBOX_BINDING && ob->named_other)
-		ob->named_other(ob->arg, &row->binding);
-}
-
-/* A withdrawal that a later owner has overtaken is how a hand-over ends. */
-static bool came_too_late(const struct report *r, enum vhca_sm_answer answer)
-{
-	return r->row.kind == VHCA_OUTBOX_BINDING && !r->row.binding.bound &&
-	       answer == VHCA_SM_SUPERSEDED;
-}
-
 static void log_dropped(const struct report *r, enum vhca_sm_answer answer)
 {
-	if (came_too_late(r, answer))
+	bool binding = r->row.kind == VHCA_OUTBOX_BINDING;
+
+	/* A withdrawal that a later owner has overtaken is how a hand-over ends. */
+	if (binding && !r->row.binding.bound && answer == VHCA_SM_SUPERSEDED)
 		vhca_log_info("%s: another owner was there before the withdrawal of epoch %llu",
 			      VHCA_GUID_STR(r->row.binding.vguid),
 			      (unsigned long long)r->row.binding.epoch);
-	else if (r->row.kind == VHCA_OUTBOX_MEMBERS)
+	else if (!binding)
 		vhca_log_warning("port %s: the SM dropped the declaration of its partitions: %s",
 				 VHCA_GUID_STR(r->row.members.port_guid), r->reason);
 	else
@@ -228,31 +201,21 @@ static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer
 	 */
 	if (!ready_twin(ob, r))
 		tell(ob, &r->row, answer, r->reason, doc);
-	else if (answer == VHCA_SM_SUPERSEDED)
-		tell_named_other(ob, &r->row);
+	else if (answer == VHCA_SM_SUPERSEDED && r->row.kind == VHCA_OUTBOX_BINDING &&
+		 ob->named_other)
+		ob->named_other(ob->arg, &r->row.binding);
 	free(r);
-}
-
-/* Of statuses that else speak of the SM as a whole, or of whoever asks. */
-static bool is_of_one_port(struct json_object *problem)
-{
-	static const char *const codes[] = {"not_your_port", "keys_on_the_way",
-					    "changed_meanwhile"};
-	const char *code = NULL;
-
-	if (json_object_is_type(problem, json_type_object))
-		(void)vhca_json_opt_string(problem, "code", &code, NULL);
-	for (size_t i = 0; code && i < VHCA_ARRAY_SIZE(codes); i++)
-		if (strcmp(code, codes[i]) == 0)
-			return true;
-	return false;
 }
 
 /* True if the answer speaks of this report only, and the SM is otherwise at work. */
 static bool delays_one_report(int status, struct json_object *problem)
 {
+	/* Their statuses else speak of the SM as a whole, or of whoever asks. */
+	static const char *const codes[] = {VHCA_CODE_NOT_YOUR_PORT, VHCA_CODE_KEYS_ON_THE_WAY,
+					    VHCA_CODE_CHANGED_MEANWHILE};
+
 	return status == 409 || status == 429 || status == 500 || status == 507 ||
-	       is_of_one_port(problem);
+	       vhca_word_find(codes, VHCA_ARRAY_SIZE(codes), vhca_json_problem_code(problem)) >= 0;
 }
 
 static void delay(struct vhca_outbox *ob, struct report *r, int status, struct json_object *doc)
@@ -273,14 +236,6 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 	row = r->row; /* the owner may put a newer one, which ends this */
 	memcpy(reason, r->reason, sizeof(reason));
 	tell(ob, &row, VHCA_SM_RETRY, reason, doc);
-}
-
-/* The SM knows bindings only: the same state goes that way, at once. */
-static void send_as_binding(struct vhca_outbox *ob, struct report *r)
-{
-	r->row.plain = true;
-	if (ready_twin(ob, r))
-		report_drop(ob, r); /* as above */
 }
 
 static void ask_for_snapshot(struct vhca_outbox *ob)
@@ -321,11 +276,20 @@ static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
 	struct vhca_outbox *ob = r->ob;
 
 	(void)vhca_fault("outbox.answer");
-	land(ob, r);
-	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status, res->body))
-		send_as_binding(ob, r);
-	else
+	for (unsigned int i = 0; i < FLIGHTS_MAX; i++)
+		if (ob->flights[i] == r)
+			ob->flights[i] = NULL;
+	ob->n_flights--;
+	r->state = READY;
+	r->attempts++;
+	if (vhca_outbox_row_is_move(&r->row) && ob->ops->commit_unknown(res->status, res->body)) {
+		/* The SM knows bindings only: the same state goes that way, at once. */
+		r->row.plain = true;
+		if (ready_twin(ob, r))
+			report_drop(ob, r); /* its row was replaced by the newer one's */
+	} else {
 		take_answer(ob, r, rc, res, err);
+	}
 	pump(ob);
 }
 
@@ -352,8 +316,11 @@ static void send_report(struct vhca_outbox *ob, struct report *r)
 /* When r may be sent; UINT64_MAX = not before something else happens, which calls pump(). */
 static uint64_t due(const struct vhca_outbox *ob, const struct report *r)
 {
-	if (r->state != READY || twin_in_flight(ob, r) || would_overtake(ob, r))
+	if (r->state != READY || would_overtake(ob, r))
 		return UINT64_MAX;
+	for (unsigned int i = 0; i < FLIGHTS_MAX; i++)
+		if (ob->flights[i] && vhca_outbox_row_same_subject(&ob->flights[i]->row, &r->row))
+			return UINT64_MAX;
 	return r->next_try;
 }
 
@@ -441,14 +408,6 @@ uint64_t vhca_outbox_put(struct vhca_outbox *ob, struct vhca_txn *txn,
 	return put(ob, txn, &row);
 }
 
-static bool has_pkey(const struct vhca_sm_members *m, uint16_t pkey)
-{
-	for (unsigned int i = 0; i < m->n_pkeys; i++)
-		if (m->pkeys[i] == pkey)
-			return true;
-	return false;
-}
-
 uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, uint64_t port_guid,
 				 const uint16_t *pkeys, size_t n)
 {
@@ -458,7 +417,7 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 	struct vhca_sm_members *m = &row.members;
 
 	for (size_t i = 0; i < n; i++) {
-		if (has_pkey(m, pkeys[i]))
+		if (vhca_pkey_find(m->pkeys, m->n_pkeys, pkeys[i]) >= 0)
 			continue;
 		if (m->n_pkeys == VHCA_SM_PORT_PKEYS_MAX)
 			return 0;
@@ -600,7 +559,7 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 	int r;
 
 	if (!ob)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "outbox");
+		return vhca_error_no_memory(err, "outbox");
 	TAILQ_INIT(&ob->reports);
 	configure(ob, conf);
 	ob->store = store;

@@ -45,19 +45,13 @@ enum vhca_sm_answer vhca_outbox_row_answer(const struct vhca_sm_ops *ops,
 	return ops->binding_answer(res->status, res->body, err);
 }
 
-static const char *kind_name(const struct vhca_outbox_row *row)
-{
-	if (row->kind == VHCA_OUTBOX_MEMBERS)
-		return "members";
-	return vhca_outbox_row_is_move(row) ? "move" : "binding";
-}
-
 struct json_object *vhca_outbox_row_to_json(const struct vhca_outbox_row *row)
 {
 	struct json_object *obj = json_object_new_object();
+	const char *kind = vhca_outbox_row_is_move(row) ? "move" : "binding";
 
 	vhca_json_add_u64(obj, "seq", row->seq);
-	vhca_json_add_string(obj, "kind", kind_name(row));
+	vhca_json_add_string(obj, "kind", row->kind == VHCA_OUTBOX_MEMBERS ? "members" : kind);
 	if (row->kind == VHCA_OUTBOX_BINDING) {
 		vhca_json_add_guid(obj, "vguid", row->binding.vguid);
 		vhca_json_add_u64(obj, "epoch", row->binding.epoch);

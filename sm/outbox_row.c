@@ -45,17 +45,7 @@ const char vhca_outbox_schema_4[] =
 	"ALTER TABLE outbox ADD COLUMN keep_lid INTEGER NOT NULL DEFAULT 0"
 	" CHECK (keep_lid IN (0, 1));";
 
-#define PKEYS_TEXT_MAX (VHCA_SM_PORT_PKEYS_MAX * VHCA_PKEY_STRLEN + 1)
-
-static const char *format_pkeys(const uint16_t *pkeys, size_t n, char buf[static PKEYS_TEXT_MAX])
-{
-	struct vhca_strbuf sb;
-
-	vhca_strbuf_init(&sb, buf, PKEYS_TEXT_MAX);
-	for (size_t i = 0; i < n; i++)
-		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(pkeys[i]));
-	return buf;
-}
+#define PKEYS_TEXT_MAX VHCA_PKEYS_STRLEN(VHCA_SM_PORT_PKEYS_MAX)
 
 static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 {
@@ -81,7 +71,7 @@ static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 		" WHERE excluded.seq > outbox.seq",
 		"uuuuiuiisisuiiiii", b->vguid, row->seq, row->created_ms, b->epoch,
 		(int64_t)b->bound, b->port_guid, (int64_t)b->gid_index, (int64_t)b->lid,
-		format_pkeys(b->pkeys, b->n_pkeys, pkeys), (int64_t)b->moved,
+		vhca_pkeys_format(pkeys, sizeof(pkeys), b->pkeys, b->n_pkeys), (int64_t)b->moved,
 		b->moved ? VHCA_UUID_STR(&b->move_id) : "", b->from_port_guid,
 		(int64_t)b->from_gid_index, (int64_t)b->from_lid, (int64_t)b->vport,
 		(int64_t)b->dynamic_lid, (int64_t)b->keep_lid);
@@ -99,7 +89,7 @@ static void put_members(struct vhca_txn *txn, const struct vhca_outbox_row *row)
 		      " created_ms = excluded.created_ms, pkeys = excluded.pkeys"
 		      " WHERE excluded.seq > outbox_members.seq",
 		      "uuus", m->port_guid, row->seq, row->created_ms,
-		      format_pkeys(m->pkeys, m->n_pkeys, pkeys));
+		      vhca_pkeys_format(pkeys, sizeof(pkeys), m->pkeys, m->n_pkeys));
 }
 
 void vhca_outbox_row_put(struct vhca_txn *txn, const struct vhca_outbox_row *row)
@@ -120,23 +110,6 @@ void vhca_outbox_row_delete(struct vhca_txn *txn, const struct vhca_outbox_row *
 			      row->binding.vguid, row->seq);
 }
 
-static int read_pkeys(const char *text, uint16_t *ret, unsigned int max, uint8_t *ret_n)
-{
-	for (const char *p = text; *p; p += strspn(p, " ")) {
-		size_t len = strcspn(p, " ");
-		char one[VHCA_PKEY_STRLEN];
-
-		if (len >= sizeof(one) || *ret_n == max)
-			return -EINVAL;
-		(void)snprintf(one, sizeof(one), "%.*s", (int)len, p);
-		if (vhca_pkey_parse(one, &ret[*ret_n]) < 0)
-			return -EINVAL;
-		(*ret_n)++;
-		p += len;
-	}
-	return 0;
-}
-
 static int read_u16(const struct vhca_row *row, int col, uint16_t *ret)
 {
 	int64_t value = vhca_row_i64(row, col);
@@ -145,12 +118,6 @@ static int read_u16(const struct vhca_row *row, int col, uint16_t *ret)
 		return -EINVAL;
 	*ret = (uint16_t)value;
 	return 0;
-}
-
-static void read_lid(const struct vhca_row *db, struct vhca_sm_binding *b)
-{
-	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
-	b->keep_lid = vhca_row_i64(db, 16) != 0;
 }
 
 static int read_move(const struct vhca_row *db, struct vhca_sm_binding *b)
@@ -182,10 +149,11 @@ static int load_binding(const struct loading *loading, const struct vhca_row *db
 	struct vhca_sm_binding *b = &row.binding;
 
 	if (read_u16(db, 6, &b->gid_index) < 0 || read_u16(db, 7, &b->lid) < 0 ||
-	    read_pkeys(vhca_row_text(db, 8), b->pkeys, VHCA_SM_PKEYS_MAX, &b->n_pkeys) < 0 ||
+	    vhca_pkeys_parse(vhca_row_text(db, 8), b->pkeys, VHCA_SM_PKEYS_MAX, &b->n_pkeys) < 0 ||
 	    read_move(db, b) < 0)
 		return -EBADMSG;
-	read_lid(db, b);
+	b->dynamic_lid = vhca_row_i64(db, 15) != 0;
+	b->keep_lid = vhca_row_i64(db, 16) != 0;
 	return loading->fn(loading->ctx, &row);
 }
 
@@ -199,7 +167,8 @@ static int load_members(const struct loading *loading, const struct vhca_row *db
 	};
 	struct vhca_sm_members *m = &row.members;
 
-	if (read_pkeys(vhca_row_text(db, 8), m->pkeys, VHCA_SM_PORT_PKEYS_MAX, &m->n_pkeys) < 0)
+	if (vhca_pkeys_parse(vhca_row_text(db, 8), m->pkeys, VHCA_SM_PORT_PKEYS_MAX, &m->n_pkeys) <
+	    0)
 		return -EBADMSG;
 	return loading->fn(loading->ctx, &row);
 }

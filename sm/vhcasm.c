@@ -7,6 +7,7 @@
 #include "sm/sm.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 
@@ -76,15 +77,6 @@ static struct json_object *place(uint64_t port_guid, uint16_t gid_index, uint16_
 	return obj;
 }
 
-/* Once the vport shows it: until then the SM would find the vGUID elsewhere. */
-static void add_vport(struct json_object *body, struct json_object *to, uint16_t vport)
-{
-	if (!vport)
-		return;
-	vhca_json_add_string(body, "lid_policy", "vport");
-	vhca_json_add_u64(to, "vport", vport);
-}
-
 static int move_request(const struct vhca_sm_binding *b, const char *phase,
 			struct vhca_sm_request *ret)
 {
@@ -97,7 +89,11 @@ static int move_request(const struct vhca_sm_binding *b, const char *phase,
 		(void)json_object_put(to);
 		return -ENOMEM;
 	}
-	add_vport(req.body, to, b->vport);
+	/* Once the vport shows it: until then the SM would find the vGUID elsewhere. */
+	if (b->vport) {
+		vhca_json_add_string(req.body, "lid_policy", "vport");
+		vhca_json_add_u64(to, "vport", b->vport);
+	}
 	add_dynamic(req.body, b);
 	vhca_json_add_string(req.body, "id", VHCA_UUID_STR(&b->move_id));
 	vhca_json_add_u64(req.body, "epoch", b->epoch);
@@ -139,28 +135,18 @@ static const struct {
 	const char *code;
 	enum vhca_sm_answer answer;
 } codes[] = {
-	{"superseded", VHCA_SM_SUPERSEDED},	{"epoch_tie", VHCA_SM_SUPERSEDED},
-	{"bad_request", VHCA_SM_REFUSED},	{"body_too_large", VHCA_SM_REFUSED},
-	{"unknown_partition", VHCA_SM_REFUSED}, {"unknown_port", VHCA_SM_RETRY},
-	{"not_master", VHCA_SM_RETRY},		{"table_full", VHCA_SM_RETRY},
-	{"rebuilding", VHCA_SM_RETRY},		{"unauthorized", VHCA_SM_RETRY},
-	{"role_needed", VHCA_SM_RETRY},		{"not_your_port", VHCA_SM_RETRY},
-	{"not_the_owner", VHCA_SM_SUPERSEDED},
+	{VHCA_CODE_SUPERSEDED, VHCA_SM_SUPERSEDED},	{VHCA_CODE_EPOCH_TIE, VHCA_SM_SUPERSEDED},
+	{VHCA_CODE_BAD_REQUEST, VHCA_SM_REFUSED},	{VHCA_CODE_BODY_TOO_LARGE, VHCA_SM_REFUSED},
+	{VHCA_CODE_UNKNOWN_PARTITION, VHCA_SM_REFUSED}, {VHCA_CODE_UNKNOWN_PORT, VHCA_SM_RETRY},
+	{VHCA_CODE_NOT_MASTER, VHCA_SM_RETRY},		{VHCA_CODE_TABLE_FULL, VHCA_SM_RETRY},
+	{VHCA_CODE_REBUILDING, VHCA_SM_RETRY},		{VHCA_CODE_UNAUTHORIZED, VHCA_SM_RETRY},
+	{VHCA_CODE_ROLE_NEEDED, VHCA_SM_RETRY},		{VHCA_CODE_NOT_YOUR_PORT, VHCA_SM_RETRY},
+	{VHCA_CODE_NOT_THE_OWNER, VHCA_SM_SUPERSEDED},
 };
-
-/* Of a problem document; "" if it is none. */
-static const char *code_of(struct json_object *problem)
-{
-	const char *code = NULL;
-
-	if (json_object_is_type(problem, json_type_object))
-		(void)vhca_json_opt_string(problem, "code", &code, NULL);
-	return code ? code : "";
-}
 
 static enum vhca_sm_answer problem_answer(int status, struct json_object *problem)
 {
-	const char *code = code_of(problem);
+	const char *code = vhca_json_problem_code(problem);
 	bool retryable = true;
 
 	if (!*code)
@@ -213,13 +199,15 @@ static enum vhca_sm_answer members_answer(int status, struct json_object *body)
 
 static bool commit_unknown(int status, struct json_object *body)
 {
-	return (status == 404 && strcmp(code_of(body), "no_such_path") == 0) ||
-	       (status == 405 && strcmp(code_of(body), "method_not_allowed") == 0);
+	const char *code = vhca_json_problem_code(body);
+
+	return (status == 404 && strcmp(code, VHCA_CODE_NO_SUCH_PATH) == 0) ||
+	       (status == 405 && strcmp(code, VHCA_CODE_METHOD_NOT_ALLOWED) == 0);
 }
 
 static bool wants_snapshot(int status, struct json_object *body)
 {
-	return status == 409 && strcmp(code_of(body), "rebuilding") == 0;
+	return status == 409 && strcmp(vhca_json_problem_code(body), VHCA_CODE_REBUILDING) == 0;
 }
 
 const struct vhca_sm_ops vhca_sm_vhcasm = {

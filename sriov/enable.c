@@ -332,7 +332,7 @@ int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct
 	int r;
 
 	if (now == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "remove VFs");
+		return vhca_error_no_memory(err, "remove VFs");
 	r = refresh(sys, pf, now, err);
 	if (r < 0 || now->num_vfs == 0)
 		return r;
@@ -362,7 +362,7 @@ int vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint
 	int r;
 
 	if (now == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "enable VFs");
+		return vhca_error_no_memory(err, "enable VFs");
 	r = refresh(sys, pf, now, err);
 	if (r < 0)
 		return r;

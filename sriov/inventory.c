@@ -261,16 +261,6 @@ static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 	pf->ib_ports = read_link_layers(dir, pf);
 }
 
-static int read_numa(struct vhca_sysfs_dir *dir)
-{
-	uint64_t node;
-
-	/* "-1" is what the kernel prints for "unknown", and no unsigned number. */
-	if (vhca_sysfs_read_u64(dir, "numa_node", 10, INT32_MAX, &node) < 0)
-		return -1;
-	return (int)node;
-}
-
 static int read_u16(struct vhca_sysfs_dir *dir, const char *attr, unsigned int base, uint16_t *ret)
 {
 	uint64_t value;
@@ -305,23 +295,22 @@ static int read_sriov(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 static int read_pf_facts(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir,
 			 struct vhca_pf_facts *pf)
 {
+	uint64_t node;
 	int r = vhca_sysfs_readlink(dir, "driver", pf->driver, sizeof(pf->driver));
 
+	if (r == 0)
+		r = family_of_driver(pf->driver, &pf->family);
+	if (r == 0)
+		r = read_u16(dir, "vendor", 16, &pf->vendor);
+	if (r == 0)
+		r = read_u16(dir, "device", 16, &pf->device);
+	if (r == 0)
+		r = read_sriov(dir, pf);
 	if (r < 0)
 		return r;
-	r = family_of_driver(pf->driver, &pf->family);
-	if (r < 0)
-		return r;
-	r = read_u16(dir, "vendor", 16, &pf->vendor);
-	if (r < 0)
-		return r;
-	r = read_u16(dir, "device", 16, &pf->device);
-	if (r < 0)
-		return r;
-	r = read_sriov(dir, pf);
-	if (r < 0)
-		return r;
-	pf->numa_node = read_numa(dir);
+	/* "-1" is what the kernel prints for "unknown", and no unsigned number. */
+	r = vhca_sysfs_read_u64(dir, "numa_node", 10, INT32_MAX, &node);
+	pf->numa_node = r < 0 ? -1 : (int)node;
 	read_rdma(dir, pf);
 	return pf->total_vfs ? read_vfs(sys, dir, pf) : 0;
 }
@@ -334,7 +323,7 @@ int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct v
 	int r;
 
 	if (pf == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "read PF");
+		return vhca_error_no_memory(err, "read PF");
 	pf->bdf = bdf;
 	r = open_pci(sys, bdf, &dir);
 	if (r == 0)
@@ -471,7 +460,7 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 	if (inv != NULL)
 		inv->pfs = calloc(VHCA_PFS_MAX, sizeof(*inv->pfs));
 	if (inv == NULL || inv->pfs == NULL || c == NULL)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "scan adapters");
+		return vhca_error_no_memory(err, "scan adapters");
 	r = list_candidates(sys, c);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "pci_unreadable", -r,

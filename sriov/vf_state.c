@@ -2,10 +2,9 @@
 #include "sriov/vf_state.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 
 static const char *const names[] = {
 	[VHCA_VF_UNMANAGED] = "unmanaged",
@@ -57,13 +56,12 @@ const char *vhca_vf_state_to_string(enum vhca_vf_state state)
 
 int vhca_vf_state_parse(const char *word, enum vhca_vf_state *ret)
 {
-	for (unsigned int i = 0; i < VHCA_VF_STATE_COUNT; i++) {
-		if (strcmp(word, names[i]) == 0) {
-			*ret = (enum vhca_vf_state)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	int i = vhca_word_find(names, VHCA_ARRAY_SIZE(names), word);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_vf_state)i;
+	return 0;
 }
 
 bool vhca_vf_state_may(enum vhca_vf_state from, enum vhca_vf_state to)

@@ -1,87 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/claims.h"
+#include "agent/api/handlers.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "agent/api/api.h"
-#include "agent/api/json.h"
+#include "agent/api/body.h"
+#include "agent/api/context.h"
+#include "agent/api/views.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
-/* Free, unless it has gone. */
-static void add_released(struct json_object *body, const struct vhca_vf *vf)
-{
-	vhca_json_add_string(body, "state", vhca_vf_state_to_string(vf->state));
-	vhca_json_add_string(body, "reason", vf->reason[0] ? vf->reason : NULL);
-}
-
 static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
-	const struct vhca_pending *p = arg;
+	const struct api_pending *p = arg;
 	struct json_object *body;
 
 	if (err) {
-		vhca_pending_refuse(arg, err);
+		api_pending_refuse(arg, err);
 		return;
 	}
-	body = claim ? vhca_view_claim(claim) : json_object_new_object();
+	body = claim ? api_view_claim(claim) : json_object_new_object();
 	if (claim)
-		vhca_json_add(body, "vf", vhca_view_vf(claim->vf));
-	else
-		add_released(body, p->vf);
-	vhca_pending_reply(arg, body);
-}
-
-static int set_text(char *dst, size_t size, const char *key, const char *value,
-		    struct vhca_error *err)
-{
-	if (vhca_strcpy(dst, size, value) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
-				      "body: %s", key);
-	return 0;
+		vhca_json_add(body, "vf", api_view_vf(claim->vf));
+	else /* free, unless it has gone */
+		api_add_vf_state(body, p->vf);
+	api_pending_reply(arg, body);
 }
 
 static int parse_names(const char *name, const char *fabric, struct vhca_vf_request *ret,
 		       struct vhca_error *err)
 {
 	if (!vhca_name_is_valid(name))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "name \"%.40s\": want 1 to 31 of A-Z a-z 0-9 _ -", name);
 	if (!vhca_name_is_valid(fabric))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "fabric \"%.40s\": no valid name", fabric);
 	(void)vhca_strcpy(ret->name, sizeof(ret->name), name);	     /* valid names */
 	(void)vhca_strcpy(ret->fabric, sizeof(ret->fabric), fabric); /* fit */
-	return 0;
-}
-
-static int parse_guid(const char *guid, uint64_t *ret, struct vhca_error *err)
-{
-	if (guid && vhca_guid_wish_parse(guid, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
-				      "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
-				      "nor mac: and a unicast MAC address",
-				      guid);
-	return 0;
-}
-
-int vhca_api_parse_place(struct json_object *body, struct vhca_vf_request *ret,
-			 struct vhca_error *err)
-{
-	const char *pf = NULL;
-	uint64_t numa = UINT64_MAX;
-	int r = vhca_json_opt_string(body, "pf", &pf, err);
-
-	if (!r)
-		r = vhca_json_opt_u64(body, "numa", VHCA_NUMA_NODE_MAX, &numa, err);
-	if (r < 0)
-		return r;
-	ret->numa = numa == UINT64_MAX ? -1 : (int)numa;
-	ret->has_pf = pf != NULL;
-	if (pf && vhca_bdf_parse(pf, &ret->pf))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "pf: \"%.40s\" is no PCI address", pf);
 	return 0;
 }
 
@@ -93,7 +50,7 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	int r;
 
 	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with partition is needed");
 	r = vhca_json_get_string(body, "partition", &partition, err);
 	if (!r)
@@ -102,25 +59,31 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 		r = vhca_json_opt_string(body, "fabric", &fabric, err);
 	if (!r)
 		r = parse_names(name, fabric, ret, err);
+	if (!r && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
+				   "body: partition");
 	if (!r)
-		r = set_text(ret->partition, sizeof(ret->partition), "partition", partition, err);
-	if (!r)
-		r = vhca_api_parse_place(body, ret, err);
-	return r < 0 ? r : parse_guid(guid, &ret->guid, err);
+		r = api_parse_place(body, ret, err);
+	if (!r && guid && vhca_guid_wish_parse(guid, &ret->guid) < 0)
+		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
+				   "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
+				   "nor mac: and a unicast MAC address",
+				   guid);
+	return r;
 }
 
 static void submit_claim(void *ctx, struct vhca_http_request *req,
 			 const struct vhca_claim_request *want, unsigned int status)
 {
-	struct vhca_pending *p = vhca_api_pend(ctx, req);
+	struct api_pending *p = api_pend(ctx, req);
 
 	if (!p)
 		return;
 	p->status = status;
-	vhca_engine_claim(vhca_api_args_of(ctx)->engine, want, on_done, p);
+	vhca_engine_claim(api_args(ctx)->engine, want, on_done, p);
 }
 
-void vhca_api_post_attach(void *ctx, struct vhca_http_request *req)
+void api_post_attach(void *ctx, struct vhca_http_request *req)
 {
 	static const char *const members[] = {"partition", "guid", "fabric", "pf", "numa", NULL};
 	struct vhca_claim_request want = {.way = VHCA_WAY_ATTACH};
@@ -129,7 +92,7 @@ void vhca_api_post_attach(void *ctx, struct vhca_http_request *req)
 	int r = body ? vhca_json_check_members(body, members, &err) : 0;
 
 	if (!r)
-		r = vhca_api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
+		r = api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
 	if (!r)
 		r = parse_vf(body, vhca_http_param(req, 1), &want.vf, &err);
 	if (r < 0)
@@ -144,12 +107,8 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
 					      "pf",	"numa", "bdf",	     NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
-	int r;
+	int r = api_check_body(body, members, "domain, name and partition", err);
 
-	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "a JSON body with domain, name and partition is needed");
-	r = vhca_json_check_members(body, members, err);
 	if (!r)
 		r = vhca_json_get_string(body, "domain", &domain, err);
 	if (!r)
@@ -157,19 +116,19 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	if (!r)
 		r = vhca_json_opt_string(body, "bdf", &bdf, err);
 	if (!r)
-		r = vhca_api_find_domain(ctx, domain, ret, err);
+		r = api_find_domain(ctx, domain, ret, err);
 	if (!r)
 		r = parse_vf(body, name, &ret->vf, err);
 	if (r < 0 || !bdf)
 		return r;
 	ret->has_bdf = true;
 	if (vhca_bdf_parse(bdf, &ret->bdf))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: bdf: \"%.40s\" is no PCI address", bdf);
 	return 0;
 }
 
-void vhca_api_post_claims(void *ctx, struct vhca_http_request *req)
+void api_post_claims(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_claim_request want = {.way = VHCA_WAY_CLAIM};
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -183,26 +142,25 @@ void vhca_api_post_claims(void *ctx, struct vhca_http_request *req)
 static void release(void *ctx, struct vhca_http_request *req, struct vhca_claim *claim,
 		    bool forbid_attached)
 {
-	struct vhca_pending *p = vhca_api_pend(ctx, req);
+	struct api_pending *p = api_pend(ctx, req);
 
 	if (!p)
 		return;
 	p->vf = claim->vf;
-	vhca_engine_release(vhca_api_args_of(ctx)->engine, claim, forbid_attached, on_done, p);
+	vhca_engine_release(api_args(ctx)->engine, claim, forbid_attached, on_done, p);
 }
 
-void vhca_api_delete_attach(void *ctx, struct vhca_http_request *req)
+void api_delete_attach(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_claim_request want = {0};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_claim *claim = NULL;
 
-	if (vhca_api_find_domain(ctx, vhca_http_param(req, 0), &want, &err) < 0) {
+	if (api_find_domain(ctx, vhca_http_param(req, 0), &want, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
-	claim = vhca_model_claim_of(vhca_engine_model(vhca_api_args_of(ctx)->engine), &want.domain,
-				    vhca_http_param(req, 1));
+	claim = vhca_model_claim_of(api_model(ctx), &want.domain, vhca_http_param(req, 1));
 	if (claim) {
 		release(ctx, req, claim, false);
 		return;
@@ -222,7 +180,7 @@ static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *
 	struct vhca_uuid id;
 
 	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
-		claim = vhca_model_claim(vhca_engine_model(vhca_api_args_of(ctx)->engine), &id);
+		claim = vhca_model_claim(api_model(ctx), &id);
 	if (claim)
 		return claim;
 	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "claim %.40s",
@@ -231,15 +189,28 @@ static struct vhca_claim *find_claim(const void *ctx, struct vhca_http_request *
 	return NULL;
 }
 
-void vhca_api_get_claim(void *ctx, struct vhca_http_request *req)
+void api_get_claims(void *ctx, struct vhca_http_request *req)
+{
+	struct api_domain_filter filter;
+	struct vhca_error err;
+
+	if (api_read_domain_filter(ctx, req, &filter, &err) < 0)
+		vhca_http_reply_error(req, &err);
+	else
+		api_reply_list(
+			req, "claims",
+			api_view_claims(api_model(ctx), filter.is_set ? &filter.domain : NULL));
+}
+
+void api_get_claim(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_claim *claim = find_claim(ctx, req);
 
 	if (claim)
-		vhca_http_reply(req, 200, vhca_view_claim(claim));
+		vhca_http_reply(req, 200, api_view_claim(claim));
 }
 
-void vhca_api_delete_claim(void *ctx, struct vhca_http_request *req)
+void api_delete_claim(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_claim *claim = find_claim(ctx, req);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 #define POLLS_MAX	 64 /* long polls waiting at once; more are refused */
@@ -13,13 +14,13 @@
 /* A GET /v1/events that waits for something to tell. */
 struct poll {
 	TAILQ_ENTRY(poll) link;
-	struct vhca_api_polls *all;
+	struct api_polls *all;
 	struct vhca_http_request *req;
 	struct vhca_timer *timer;
 	uint64_t since;
 };
 
-struct vhca_api_polls {
+struct api_polls {
 	TAILQ_HEAD(, poll) list;
 	unsigned int n;
 	struct vhca_loop *loop;
@@ -27,14 +28,6 @@ struct vhca_api_polls {
 	struct vhca_http_loop_server *adapter;
 	struct vhca_timer *wake; /* answers from the loop, not from where the event happened */
 };
-
-static void free_poll(struct poll *p)
-{
-	TAILQ_REMOVE(&p->all->list, p, link);
-	p->all->n--;
-	vhca_timer_free(p->timer);
-	free(p);
-}
 
 static void reply_events(struct vhca_http_request *req, const struct vhca_events *events,
 			 uint64_t since)
@@ -52,7 +45,10 @@ static void answer_poll(struct poll *p)
 {
 	reply_events(p->req, p->all->events, p->since);
 	vhca_http_loop_kick(p->all->adapter);
-	free_poll(p);
+	TAILQ_REMOVE(&p->all->list, p, link);
+	p->all->n--;
+	vhca_timer_free(p->timer);
+	free(p);
 }
 
 static void on_poll_timer(void *arg)
@@ -67,7 +63,7 @@ static void on_poll_cancel(void *arg)
 
 static void on_wake(void *arg)
 {
-	struct vhca_api_polls *all = arg;
+	struct api_polls *all = arg;
 	struct poll *p, *next;
 
 	for (p = TAILQ_FIRST(&all->list); p; p = next) {
@@ -79,13 +75,13 @@ static void on_wake(void *arg)
 
 static void on_event(void *arg)
 {
-	struct vhca_api_polls *all = arg;
+	struct api_polls *all = arg;
 
 	if (all->n)
 		vhca_timer_arm_ms(all->wake, 0);
 }
 
-static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req, uint64_t since,
+static int start_poll(struct api_polls *all, struct vhca_http_request *req, uint64_t since,
 		      uint64_t seconds, struct vhca_error *err)
 {
 	struct poll *p;
@@ -99,7 +95,7 @@ static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req,
 	p = calloc(1, sizeof(*p));
 	if (!p || vhca_timer_new(all->loop, "poll", on_poll_timer, p, &p->timer) < 0) {
 		free(p);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		return vhca_error_no_memory(err, "request");
 	}
 	p->all = all;
 	p->req = req;
@@ -112,19 +108,19 @@ static int start_poll(struct vhca_api_polls *all, struct vhca_http_request *req,
 }
 
 /* What the query says; no `since` is all that is kept. */
-static int parse_query(struct vhca_api_polls *all, struct vhca_http_request *req,
-		       uint64_t *ret_since, uint64_t *ret_wait, struct vhca_error *err)
+static int parse_query(struct api_polls *all, struct vhca_http_request *req, uint64_t *ret_since,
+		       uint64_t *ret_wait, struct vhca_error *err)
 {
 	const char *since = vhca_http_query(req, "since"), *wait = vhca_http_query(req, "wait");
 
 	*ret_wait = 0;
 	if (wait && vhca_parse_u64(wait, 10, POLL_SECONDS_MAX, ret_wait) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: wait is 0..%d seconds", POLL_SECONDS_MAX);
 	return vhca_events_find(all->events, since ? since : "oldest", ret_since, err);
 }
 
-void vhca_api_polls_answer(struct vhca_api_polls *all, struct vhca_http_request *req)
+void api_polls_answer(struct api_polls *all, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	uint64_t since, wait;
@@ -141,10 +137,10 @@ void vhca_api_polls_answer(struct vhca_api_polls *all, struct vhca_http_request 
 		reply_events(req, all->events, since);
 }
 
-int vhca_api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
-		       struct vhca_http_loop_server *adapter, struct vhca_api_polls **ret)
+int api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
+		  struct vhca_http_loop_server *adapter, struct api_polls **ret)
 {
-	struct vhca_api_polls *all = calloc(1, sizeof(*all));
+	struct api_polls *all = calloc(1, sizeof(*all));
 
 	if (!all || vhca_timer_new(loop, "events", on_wake, all, &all->wake) < 0) {
 		free(all);
@@ -159,7 +155,7 @@ int vhca_api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
 	return 0;
 }
 
-struct vhca_api_polls *vhca_api_polls_free(struct vhca_api_polls *all)
+struct api_polls *api_polls_free(struct api_polls *all)
 {
 	if (!all)
 		return NULL;

@@ -5,13 +5,13 @@
 #include "agent/state/events.h"
 #include "common/http/http_loop.h"
 
-struct vhca_api_polls;
+struct api_polls;
 /* All arguments are borrowed. Listens to the events, which have one listener. -ENOMEM. */
-int vhca_api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
-		       struct vhca_http_loop_server *adapter, struct vhca_api_polls **ret);
+int api_polls_new(struct vhca_loop *loop, struct vhca_events *events,
+		  struct vhca_http_loop_server *adapter, struct api_polls **ret);
 /* Answers those that wait; the adapter must still be there. Accepts NULL, returns NULL. */
-struct vhca_api_polls *vhca_api_polls_free(struct vhca_api_polls *all);
+struct api_polls *api_polls_free(struct api_polls *all);
 /* Answers at once, or keeps req until there is something to tell. */
-void vhca_api_polls_answer(struct vhca_api_polls *all, struct vhca_http_request *req);
+void api_polls_answer(struct api_polls *all, struct vhca_http_request *req);
 
 #endif

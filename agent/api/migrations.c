@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/migrations.h"
+#include "agent/api/handlers.h"
 
 #include <string.h>
 
-#include "agent/api/api.h"
+#include "agent/api/body.h"
+#include "agent/api/context.h"
+#include "agent/api/views.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
-
-static struct json_object *view_vf(const struct vhca_claim *c)
-{
-	struct vhca_mig_vf vf = vhca_mig_vf_of(c);
-	struct json_object *o = vhca_mig_vf_to_json(&vf);
-
-	vhca_json_add_string(o, "state", vhca_vf_state_to_string(c->vf->state));
-	vhca_json_add_bool(o, "away", c->away);
-	return o;
-}
 
 /* Times of the steps that were taken; the one under way counts up. */
 static struct json_object *view_steps(const struct vhca_mig *m)
@@ -101,11 +94,16 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 	vhca_json_add(o, "ended_ms", final ? json_object_new_int64((int64_t)m->updated_ms) : NULL);
 	vhca_json_add(o, "step_ms", view_steps(m));
 	vhca_json_add(o, "blackout_us", view_times(m));
-	view_waiting(o, vhca_api_args_of(ctx)->conf, m);
+	view_waiting(o, api_args(ctx)->conf, m);
 	/* A claim that ends is no longer one of the guest's: what it lacks is nobody's trouble. */
-	while ((c = vhca_migration_claim(m, c)))
-		if (!c->ending)
-			json_object_array_add(vfs, view_vf(c));
+	while ((c = vhca_migration_claim(m, c))) {
+		struct json_object *vf = c->ending ? NULL : api_view_moving_vf(c);
+
+		if (!vf)
+			continue;
+		vhca_json_add_bool(vf, "away", c->away);
+		json_object_array_add(vfs, vf);
+	}
 	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)
 		json_object_array_add(vfs, vhca_mig_vf_to_json(&m->vfs[i]));
 	vhca_json_add(o, "copy",
@@ -116,15 +114,14 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 	return o;
 }
 
-void vhca_api_get_migrations(void *ctx, struct vhca_http_request *req)
+void api_get_migrations(void *ctx, struct vhca_http_request *req)
 {
-	const struct vhca_mig *m = vhca_migrations_first(vhca_api_args_of(ctx)->migrations);
-	struct json_object *doc = json_object_new_object(), *list = json_object_new_array();
+	const struct vhca_mig *m = vhca_migrations_first(api_args(ctx)->migrations);
+	struct json_object *list = json_object_new_array();
 
 	for (; m; m = TAILQ_NEXT(m, link))
 		json_object_array_add(list, view(ctx, m));
-	vhca_json_add(doc, "migrations", list);
-	vhca_http_reply(req, 200, doc);
+	api_reply_list(req, "migrations", list);
 }
 
 static int find(void *ctx, const struct vhca_http_request *req, const struct vhca_mig **ret,
@@ -134,14 +131,14 @@ static int find(void *ctx, const struct vhca_http_request *req, const struct vhc
 
 	*ret = NULL;
 	if (!vhca_uuid_parse(vhca_http_param(req, 0), &id))
-		*ret = vhca_migrations_find(vhca_api_args_of(ctx)->migrations, &id);
+		*ret = vhca_migrations_find(api_args(ctx)->migrations, &id);
 	if (*ret)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_migration", 0, "migration %.40s",
 			      vhca_http_param(req, 0));
 }
 
-void vhca_api_get_migration(void *ctx, struct vhca_http_request *req)
+void api_get_migration(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const struct vhca_mig *m;
@@ -159,7 +156,7 @@ static int check_lease(uint64_t seconds, struct vhca_error *err)
 {
 	if (seconds >= LEASE_MIN_S && seconds <= LEASE_MAX_S)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			      "body: lease: %d to %d seconds are possible", LEASE_MIN_S,
 			      LEASE_MAX_S);
 }
@@ -168,13 +165,13 @@ static int check_lease(uint64_t seconds, struct vhca_error *err)
 static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct vhca_error *err)
 {
 	if (req->mode == VHCA_MIG_MODE_PARK && req->peer)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peer: a domain is parked where it is");
 	if (req->mode != VHCA_MIG_MODE_PARK && !req->peer)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peer is needed");
 	if (has_lease && req->mode == VHCA_MIG_MODE_MANAGED)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: lease: nobody waits in a managed migration");
 	return has_lease ? check_lease(req->lease_ms / 1000, err) : 0;
 }
@@ -187,7 +184,7 @@ static int parse_copy(struct json_object *body, enum vhca_mig_mode mode,
 	if (!json_object_object_get_ex(body, "copy", &o) || !o)
 		return 0;
 	if (mode != VHCA_MIG_MODE_MANAGED)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: copy: vhcad copies in mode managed only");
 	return vhca_mig_copy_parse(o, copy, err);
 }
@@ -199,12 +196,8 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	struct vhca_claim_request found = {0};
 	const char *domain = NULL, *mode = "managed";
 	uint64_t lease = 0;
-	int r;
+	int r = api_check_body(body, members, "domain and peer", err);
 
-	if (!body)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "a JSON body with domain and peer is needed");
-	r = vhca_json_check_members(body, members, err);
 	if (!r)
 		r = vhca_json_get_string(body, "domain", &domain, err);
 	if (!r)
@@ -214,7 +207,7 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	if (!r)
 		r = vhca_json_opt_u64(body, "lease", LEASE_MAX_S, &lease, err);
 	if (!r && vhca_mig_mode_parse(mode, &ret->mode) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "body: mode: managed, external or park");
 	ret->lease_ms = lease * 1000;
 	if (!r)
@@ -222,37 +215,35 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	if (!r)
 		r = parse_copy(body, ret->mode, copy, err);
 	if (!r)
-		r = vhca_api_find_domain(ctx, domain, &found, err);
+		r = api_find_domain(ctx, domain, &found, err);
 	ret->domain = found.domain;
 	return r;
 }
 
-void vhca_api_post_migrations(void *ctx, struct vhca_http_request *req)
+void api_post_migrations(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_conf_copy how = vhca_api_args_of(ctx)->conf->copy;
+	struct vhca_conf_copy how = api_args(ctx)->conf->copy;
 	struct vhca_mig_request want = {.copy = &how};
 	const struct vhca_mig *m = NULL;
 	int r = parse(ctx, vhca_http_body(req), &want, &how, &err);
 
 	if (!r)
-		r = vhca_migrations_request(vhca_api_args_of(ctx)->migrations, &want, &m, &err);
+		r = vhca_migrations_request(api_args(ctx)->migrations, &want, &m, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		vhca_http_reply(req, 202, view(ctx, m));
 }
 
-void vhca_api_extend_migration(void *ctx, struct vhca_http_request *req)
+void api_extend_migration(void *ctx, struct vhca_http_request *req)
 {
 	static const char *const members[] = {"lease", NULL};
 	struct json_object *body = vhca_http_body(req);
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const struct vhca_mig *m = NULL;
 	uint64_t lease = 0;
-	int r = body ? vhca_json_check_members(body, members, &err)
-		     : vhca_error_set(&err, VHCA_ERR_INVALID, "bad_request", 0,
-				      "a JSON body with lease is needed");
+	int r = api_check_body(body, members, "lease", &err);
 
 	if (!r)
 		r = vhca_json_get_u64(body, "lease", LEASE_MAX_S, &lease, &err);
@@ -261,22 +252,21 @@ void vhca_api_extend_migration(void *ctx, struct vhca_http_request *req)
 	if (!r)
 		r = find(ctx, req, &m, &err);
 	if (!r)
-		r = vhca_migrations_extend(vhca_api_args_of(ctx)->migrations, &m->id, lease * 1000,
-					   &err);
+		r = vhca_migrations_extend(api_args(ctx)->migrations, &m->id, lease * 1000, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		vhca_http_reply(req, 202, view(ctx, m));
 }
 
-void vhca_api_abort_migration(void *ctx, struct vhca_http_request *req)
+void api_abort_migration(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const struct vhca_mig *m;
 	int r = find(ctx, req, &m, &err);
 
 	if (!r)
-		r = vhca_migrations_cancel(vhca_api_args_of(ctx)->migrations, &m->id, &err);
+		r = vhca_migrations_cancel(api_args(ctx)->migrations, &m->id, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else

@@ -5,7 +5,7 @@
 #include "agent/state/model.h"
 #include "common/http/http_loop.h"
 
-struct vhca_pending {
+struct api_pending {
 	void *ctx; /* the handler's */
 	struct vhca_http_request *req;
 	struct vhca_http_loop_server *adapter; /* borrowed */
@@ -15,10 +15,10 @@ struct vhca_pending {
 };
 
 /* NULL: there is no memory, and req has been answered. */
-struct vhca_pending *vhca_pending_new(void *ctx, struct vhca_http_request *req,
-				      struct vhca_http_loop_server *adapter);
+struct api_pending *api_pending_new(void *ctx, struct vhca_http_request *req,
+				    struct vhca_http_loop_server *adapter);
 /* Either answers, sends the answer off at once, and frees p. body is consumed. */
-void vhca_pending_reply(struct vhca_pending *p, struct json_object *body);
-void vhca_pending_refuse(struct vhca_pending *p, const struct vhca_error *err);
+void api_pending_reply(struct api_pending *p, struct json_object *body);
+void api_pending_refuse(struct api_pending *p, const struct vhca_error *err);
 
 #endif

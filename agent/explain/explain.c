@@ -2,45 +2,13 @@
 #include "agent/explain/explain.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "agent/explain/explain_int.h"
+#include "agent/explain/fabric.h"
+#include "agent/explain/finding.h"
 #include "pkey/guid.h"
 
 #define HANGS_MS 5000 /* a healthy write to an adapter takes a second at most (removal of VFs) */
-
-const char *vhca_finding_status_to_string(enum vhca_finding_status status)
-{
-	static const char *const words[] = {"ok", "unknown", "warning", "wrong"};
-
-	return words[status];
-}
-
-void explain_say(struct vhca_finding *f, enum vhca_finding_status status, const char *fmt, ...)
-{
-	va_list ap;
-
-	f->status = status;
-	va_start(ap, fmt);
-	(void)vsnprintf(f->text, sizeof(f->text), fmt, ap);
-	va_end(ap);
-}
-
-void explain_fix(struct vhca_finding *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(f->fix, sizeof(f->fix), fmt, ap);
-	va_end(ap);
-}
-
-bool explain_is_mlx4(const struct explain_look *l)
-{
-	return l->hca->facts.family == VHCA_FAMILY_MLX4;
-}
 
 static const char *reason_of(const struct vhca_vf *vf)
 {
@@ -286,20 +254,15 @@ static void check_link_policy(const struct explain_look *l, struct vhca_finding 
 
 /* ---- the guest ---- */
 
-static bool is_unreadable(const struct explain_look *l)
+static void check_attached(const struct explain_look *l, struct vhca_finding *f)
 {
 	const struct vhca_domain *dom = vhca_model_domain(l->ex->model, &l->claim->domain);
 
-	return dom && dom->unreadable.kind;
-}
-
-static void check_attached(const struct explain_look *l, struct vhca_finding *f)
-{
 	if (!l->ex->virt_synced) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "libvirt is not connected: who runs is not known");
 		explain_fix(f, "systemctl status libvirtd");
-	} else if (is_unreadable(l)) {
+	} else if (dom && dom->unreadable.kind) {
 		explain_say(f, VHCA_FINDING_UNKNOWN,
 			    "domain %s cannot be read: whether it has the VF is not known",
 			    l->claim->domain_name);
@@ -386,25 +349,7 @@ void vhca_explain_vf(const struct vhca_explain *ex, const struct vhca_vf *vf,
 	}
 }
 
-const struct vhca_finding *vhca_explain_verdict(const struct vhca_finding *findings, unsigned int n)
-{
-	const struct vhca_finding *worst = NULL;
-
-	for (unsigned int i = 0; i < n; i++)
-		if (findings[i].status > (worst ? worst->status : VHCA_FINDING_OK))
-			worst = &findings[i];
-	return worst;
-}
-
 /* ---- what a domain asks for ---- */
-
-static const struct vhca_error *problem_of(const struct vhca_domain *dom, const char *name)
-{
-	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
-			return &dom->requests[i].problem;
-	return NULL;
-}
 
 static void say_differs(const struct vhca_claim *c, struct vhca_finding *f)
 {
@@ -416,7 +361,7 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 			  const struct vhca_vf_request *want, struct vhca_finding *f)
 {
 	const struct vhca_claim *c = vhca_model_claim_of(ex->model, &dom->info->uuid, want->name);
-	const struct vhca_error *problem = problem_of(dom, want->name);
+	const struct vhca_error *problem = vhca_domain_problem(dom, want->name);
 
 	if (c && c->differs.kind) {
 		say_differs(c, f);

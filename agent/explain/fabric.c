@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The second half of the walk: the port, the subnet manager, partitions. */
-#include "agent/explain/explain_int.h"
+#include "agent/explain/fabric.h"
+
 #include "common/base/cleanup.h"
 
 /*
@@ -227,22 +227,16 @@ void explain_partition(const struct explain_look *l, struct vhca_finding *f)
 	}
 }
 
-static const char *shown(const struct vhca_identity_state *hw, unsigned int i,
-			 char buf[static VHCA_PKEY_STRLEN])
-{
-	return hw->map[i] == VHCA_PKEY_UNMAPPED ? "none" : vhca_pkey_format(buf, hw->value[i]);
-}
-
 static void say_difference(const struct explain_look *l, unsigned int i, struct vhca_finding *f)
 {
 	const struct vhca_identity_state *hw = &l->vf->hw;
 	const struct vhca_identity *id = &l->claim->identity;
 	bool lacks = hw->map[i] == VHCA_PKEY_UNMAPPED;
-	char buf[VHCA_PKEY_STRLEN];
 
 	/* A key that is none is safe, and comes by itself with the partition. */
 	explain_say(f, lacks ? VHCA_FINDING_WARNING : VHCA_FINDING_WRONG,
-		    "the guest's P_Key index %u shows %s instead of %s", i, shown(hw, i, buf),
+		    "the guest's P_Key index %u shows %s instead of %s", i,
+		    lacks ? "none" : VHCA_PKEY_STR(hw->value[i]),
 		    i < id->n_pkeys ? VHCA_PKEY_STR(id->pkeys[i]) : "none");
 	explain_fix(f, "vhcad writes it by itself as soon as the port has the key; vhcactl watch");
 }

@@ -81,12 +81,6 @@ static void begin_pause(struct pause *p)
 	vhca_timer_arm_ms(p->timer, vhca_backoff_next(&p->backoff));
 }
 
-static void end_pause(struct pause *p)
-{
-	p->waits = false;
-	vhca_backoff_reset(&p->backoff);
-}
-
 /* ---- PFs ---- */
 
 static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
@@ -290,7 +284,8 @@ static void enable(struct vhca_host *host, struct pf *pf, struct vhca_hca *hca)
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
 	} else if (!vhca_hca_gives_vfs(hca) || hca->want_vfs == VHCA_CONF_VFS_KEEP ||
 		   hca->facts.num_vfs == hca->want_vfs) {
-		end_pause(&pf->making);
+		pf->making.waits = false;
+		vhca_backoff_reset(&pf->making.backoff);
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, NULL);
 	} else if (replace && check_unused(host, hca, &err) < 0) {
 		vhca_engine_hca_problem(host->args.engine, pf->bdf, &err);
@@ -470,7 +465,7 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	int r;
 
 	if (!host)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "host");
+		return vhca_error_no_memory(err, "host");
 	host->args = *args;
 	host->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	TAILQ_INIT(&host->pfs);

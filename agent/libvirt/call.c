@@ -2,15 +2,21 @@
 #include "agent/libvirt/call.h"
 
 #include "agent/libvirt/error.h"
+#include "agent/libvirt/session.h"
 #include "common/base/file.h"
 #include "common/base/role.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <libvirt/libvirt-qemu.h>
 
 /* More running domains than any host has; bounds what one answer can make us parse. */
 #define DOMAINS_MAX 4096
+/* Of a guest agent, to one command. */
+#define ANSWER_SECONDS 5
 
 void vhca_virt_domain_free_cleanup(virDomainPtr *p)
 {
@@ -176,8 +182,7 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 				      DOMAINS_MAX);
 	list.info = calloc((size_t)all.n + 1, sizeof(struct vhca_dom_info *));
 	if (!list.info)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM,
-				      "list of domains");
+		return vhca_error_no_memory(err, "list of domains");
 	for (int i = 0; i < all.n; i++) {
 		int r = look_at(conn, all.domains[i], &list.info[list.n], err);
 
@@ -211,13 +216,6 @@ static int find_attached(const struct vhca_dom_info *info, const struct vhca_dom
 }
 
 /* libvirt says that it found no slot; the domain's figures say what to do about it. */
-static void add_port_figures(const struct vhca_dom_info *info, int rc, struct vhca_error *err)
-{
-	if (rc == -ENOSPC)
-		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
-				  info->root_ports, info->free_root_ports);
-}
-
 int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
 			  struct vhca_error *err)
@@ -247,7 +245,9 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,
 		       VHCA_BDF_STR(dev->host), dev->alias);
 	r = vhca_virt_call_error(err, what, conn);
-	add_port_figures(info, r, err);
+	if (r == -ENOSPC)
+		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
+				  info->root_ports, info->free_root_ports);
 	return r;
 }
 
@@ -267,4 +267,42 @@ int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, cons
 	if (virDomainDetachDeviceAlias(dom, alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
 	return vhca_virt_call_error(err, what, conn);
+}
+
+/* ---- the guest agent ---- */
+
+static int ask_guest(virDomainPtr dom, const struct vhca_qga_ask *ask, struct vhca_qga_answer *ret,
+		     struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *command = vhca_qga_command(ask);
+	VHCA_AUTO_FREE char *answer = NULL;
+	char what[128];
+	int r;
+
+	if (!command)
+		return vhca_error_no_memory(err, "guest agent");
+	/* Before the call: every function of libvirt forgets the last error, even this one. */
+	(void)snprintf(what, sizeof(what), "%.60s", virDomainGetName(dom));
+	answer = virDomainQemuAgentCommand(dom, command, ANSWER_SECONDS, 0);
+	if (!answer)
+		return vhca_virt_agent_error(err, what);
+	r = vhca_qga_read(ask, answer, ret, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", what);
+	return r;
+}
+
+int vhca_virt_call_qga(const char *uri, const struct vhca_uuid *uuid,
+		       const struct vhca_qga_ask *ask, struct vhca_qga_answer *ret,
+		       struct vhca_error *err)
+{
+	VHCA_AUTO_CONNECTION conn = NULL;
+	VHCA_AUTO_DOMAIN dom = NULL;
+	int r;
+
+	vhca_may_block("libvirt: guest agent");
+	r = vhca_virt_connect(uri, &conn, err);
+	if (r == 0)
+		r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	return r < 0 ? r : ask_guest(dom, ask, ret, err);
 }

@@ -8,6 +8,7 @@
 #include <libvirt/libvirt.h>
 
 #include "agent/libvirt/domxml.h"
+#include "agent/libvirt/qga.h"
 #include "common/base/cleanup.h"
 
 struct vhca_dom_list {
@@ -45,5 +46,14 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 			  struct vhca_error *err);
 int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
 			  struct vhca_error *err);
+
+/*
+ * To a guest's QEMU guest agent, on a connection of its own (uri): a guest that does not answer
+ * holds libvirt's call for up to 10 s (its synchronisation, then the command), and libvirtd serves
+ * five calls of one client at a time.
+ */
+int vhca_virt_call_qga(const char *uri, const struct vhca_uuid *uuid,
+		       const struct vhca_qga_ask *ask, struct vhca_qga_answer *ret,
+		       struct vhca_error *err);
 
 #endif

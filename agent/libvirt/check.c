@@ -10,6 +10,7 @@
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/role.h"
 #include "common/sysfs/sysfs.h"
 
@@ -37,7 +38,7 @@ static int check_job(virConnectPtr conn, virDomainPtr dom, const char *name, str
 		return vhca_virt_call_error(err, "job of the domain", conn);
 	if (job.type != VIR_DOMAIN_JOB_BOUNDED && job.type != VIR_DOMAIN_JOB_UNBOUNDED)
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "job_held", 0,
+	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_JOB_HELD, 0,
 			     "domain %s: another operation is under way (save, backup, ...)", name);
 	vhca_error_hint(err, "wait for its end, or end it: virsh domjobinfo, virsh domjobabort");
 	return -EBUSY;
@@ -157,24 +158,11 @@ static int check_file(virConnectPtr conn, const char *name, const struct vhca_do
 	return -EBUSY;
 }
 
-static int check_disks(virConnectPtr conn, virDomainPtr dom, const char *name, const char *xml,
-		       struct vhca_error *err)
-{
-	VHCA_AUTO_FREE struct vhca_dom_copy *copy = NULL;
-	int r = vhca_domxml_copy(xml, strlen(xml), &copy, err);
-
-	for (unsigned int i = 0; r == 0 && i < copy->n_disks; i++) {
-		r = check_block_job(dom, name, &copy->disks[i], err);
-		if (r == 0)
-			r = check_file(conn, name, &copy->disks[i], err);
-	}
-	return r;
-}
-
 int vhca_virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid,
 			 const struct vhca_bdf *ours, unsigned int n_ours, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
+	VHCA_AUTO_FREE struct vhca_dom_copy *copy = NULL;
 	VHCA_AUTO_FREE char *xml = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
 	struct vhca_error request_err;
@@ -194,5 +182,12 @@ int vhca_virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid,
 		r = check_snapshots(conn, dom, info->name, err);
 	if (r == 0)
 		r = check_hostdevs(info, ours, n_ours, err);
-	return r < 0 ? r : check_disks(conn, dom, info->name, xml, err);
+	if (r == 0)
+		r = vhca_domxml_copy(xml, strlen(xml), &copy, err);
+	for (unsigned int i = 0; r == 0 && i < copy->n_disks; i++) {
+		r = check_block_job(dom, info->name, &copy->disks[i], err);
+		if (r == 0)
+			r = check_file(conn, info->name, &copy->disks[i], err);
+	}
+	return r;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/domxml.h"
 
-#include "agent/libvirt/domxml_int.h"
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 #include "common/base/cleanup.h"
 
 #include <errno.h>
@@ -57,7 +56,7 @@ static int read_document(const char *xml, size_t len, xmlDocPtr *ret, struct vhc
 				      VHCA_XML_MAX);
 	ctxt = xmlNewParserCtxt();
 	if (!ctxt)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	ctxt->sax->internalSubset = refuse_doctype;
 	doc = xmlCtxtReadMemory(ctxt, xml, (int)len, NULL, NULL,
 				XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
@@ -109,40 +108,7 @@ static int read_head(const xmlNode *root, struct vhca_dom_info *info, struct vhc
 	return 0;
 }
 
-static int read_memory(const xmlNode *root, struct vhca_dom_info *info, struct vhca_error *err)
-{
-	const char *wrong = domxml_memory(root, &info->memory);
-
-	domxml_cpus(root, &info->cpus);
-
-	return wrong ? bad_xml(err, info->name, wrong) : 0;
-}
-
 /* ---- PCI host devices ---- */
-
-int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
-{
-	uint32_t domain = 0, bus, slot, function;
-	int r = domxml_attribute_u32(node, "domain", UINT16_MAX, &domain);
-
-	if ((r < 0 && r != -ENOENT) || domxml_attribute_u32(node, "bus", 0xff, &bus) < 0 ||
-	    domxml_attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
-	    domxml_attribute_u32(node, "function", 7, &function) < 0)
-		return -EINVAL;
-	*ret = (struct vhca_bdf){.domain = (uint16_t)domain,
-				 .bus = (uint8_t)bus,
-				 .dev = (uint8_t)slot,
-				 .fn = (uint8_t)function};
-	return 0;
-}
-
-/* The device's place in the guest; NULL if it has none, or none on PCI. */
-const xmlNode *domxml_guest_address(const xmlNode *device)
-{
-	const xmlNode *address = domxml_child_element(device, "address");
-
-	return address && domxml_attribute_is(address, "type", "pci") ? address : NULL;
-}
 
 static bool is_pci_hostdev(const xmlNode *node)
 {
@@ -363,25 +329,6 @@ static int read_vf(const xmlNode *node, struct vf_place at, struct vhca_vf_reque
 	return r;
 }
 
-static int used_twice(struct vhca_error *err, struct vf_place at, const char *name)
-{
-	int r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", EEXIST,
-			       REFUSED "<vhca:vf> number %u: name=\"%s\" is used twice", at.domain,
-			       at.number, name);
-
-	vhca_error_hint(err, "give each <vhca:vf> a name of its own");
-	return r;
-}
-
-static int too_many_vfs(struct vhca_error *err, const char *domain)
-{
-	int r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", E2BIG,
-			       REFUSED "more than %d <vhca:vf> elements", domain, VHCA_DOM_VFS_MAX);
-
-	vhca_error_hint(err, "%d at most; a VF can have several partitions", VHCA_DOM_VFS_MAX);
-	return r;
-}
-
 static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info *info,
 		  struct vhca_error *err)
 {
@@ -391,10 +338,22 @@ static int add_vf(const xmlNode *node, struct vf_place at, struct vhca_dom_info 
 	if (r < 0)
 		return r;
 	for (unsigned int i = 0; i < info->n_requests; i++)
-		if (strcmp(info->requests[i].name, req.name) == 0)
-			return used_twice(err, at, req.name);
-	if (info->n_requests == VHCA_DOM_VFS_MAX)
-		return too_many_vfs(err, at.domain);
+		if (strcmp(info->requests[i].name, req.name) == 0) {
+			(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", EEXIST,
+					     REFUSED
+					     "<vhca:vf> number %u: name=\"%s\" is used twice",
+					     at.domain, at.number, req.name);
+			vhca_error_hint(err, "give each <vhca:vf> a name of its own");
+			return -EEXIST;
+		}
+	if (info->n_requests == VHCA_DOM_VFS_MAX) {
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_vf_request", E2BIG,
+				     REFUSED "more than %d <vhca:vf> elements", at.domain,
+				     VHCA_DOM_VFS_MAX);
+		vhca_error_hint(err, "%d at most; a VF can have several partitions",
+				VHCA_DOM_VFS_MAX);
+		return -E2BIG;
+	}
 	info->requests[info->n_requests++] = req;
 	return 0;
 }
@@ -490,13 +449,6 @@ static int read_requests(const xmlNode *root, struct vhca_dom_info *info, struct
 
 /* ---- the marker of a migration ---- */
 
-static bool says_yes(const xmlNode *n, const char *name)
-{
-	DOMXML_AUTO_STRING value = domxml_attribute(n, name);
-
-	return value && strcmp((const char *)value, "yes") == 0;
-}
-
 static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 {
 	const xmlNode *metadata = domxml_child_element(root, "metadata");
@@ -508,7 +460,7 @@ static void read_away(const xmlNode *root, struct vhca_dom_info *info)
 			continue;
 		id = domxml_attribute(n, "migration");
 		info->has_away = true;
-		info->away_autostart = says_yes(n, "autostart");
+		info->away_autostart = domxml_attribute_is(n, "autostart", "yes");
 		if (!id || vhca_uuid_parse((const char *)id, &info->away) < 0)
 			info->away = (struct vhca_uuid){{0}};
 		return; /* libvirt keeps one element of a namespace */
@@ -523,16 +475,19 @@ int vhca_domxml_parse(const char *xml, size_t len, struct vhca_dom_info **ret,
 	VHCA_CLEANUP(doc_freep) xmlDocPtr doc = NULL;
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	const xmlNode *root;
+	const char *wrong;
 	int r = read_domain(xml, len, &doc, &root, err);
 
 	if (r < 0)
 		return r;
 	info = vhca_dom_info_new(count_hostdevs(root));
 	if (!info)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	r = read_head(root, info, err);
-	if (r == 0)
-		r = read_memory(root, info, err);
+	wrong = r == 0 ? domxml_read_memory(root, &info->memory) : NULL;
+	if (wrong)
+		r = bad_xml(err, info->name, wrong);
+	domxml_read_cpus(root, &info->cpus);
 	if (r == 0)
 		r = read_devices(root, info, err);
 	if (r < 0)

@@ -3,7 +3,9 @@
  * The guest's PCI buses, as libvirt describes them: which root ports are spare, and how one gets to
  * a device.
  */
-#include "agent/libvirt/domxml_int.h"
+#include <string.h>
+
+#include "agent/libvirt/domxml_parts.h"
 
 #define BUS_COUNT 256
 
@@ -40,23 +42,6 @@ static void read_controller(const xmlNode *node, struct vhca_dom_info *info,
 		place && !is_expander(node) && domxml_read_pci_address(place, &bus->bridge) == 0;
 }
 
-static void note_user(const xmlNode *node, struct bus buses[BUS_COUNT])
-{
-	const xmlNode *address = node->type == XML_ELEMENT_NODE ? domxml_guest_address(node) : NULL;
-	uint32_t bus;
-
-	if (address && domxml_attribute_u32(address, "bus", BUS_COUNT - 1, &bus) == 0)
-		buses[bus].spare = false;
-}
-
-static void prepend(struct vhca_dom_path *path, struct vhca_bdf at)
-{
-	for (unsigned int i = path->n; i > 0; i--)
-		path->hops[i] = path->hops[i - 1];
-	path->hops[0] = (struct vhca_dom_hop){.dev = at.dev, .fn = at.fn};
-	path->n++;
-}
-
 /* From the device up to bus 0. */
 static void find_path(const struct bus buses[BUS_COUNT], struct vhca_dom_hostdev *dev)
 {
@@ -66,7 +51,9 @@ static void find_path(const struct bus buses[BUS_COUNT], struct vhca_dom_hostdev
 	if (!dev->has_guest_addr)
 		return;
 	while (path.n < VHCA_DOM_HOPS_MAX && at.domain == 0) {
-		prepend(&path, at);
+		memmove(&path.hops[1], path.hops, path.n * sizeof(path.hops[0]));
+		path.hops[0] = (struct vhca_dom_hop){.dev = at.dev, .fn = at.fn};
+		path.n++;
 		if (at.bus == 0) {
 			dev->path = path;
 			return;
@@ -84,8 +71,13 @@ void domxml_read_buses(const xmlNode *devices, struct vhca_dom_info *info)
 	for (const xmlNode *n = devices->children; n; n = n->next)
 		if (domxml_is_element(n, "controller") && domxml_attribute_is(n, "type", "pci"))
 			read_controller(n, info, buses);
-	for (const xmlNode *n = devices->children; n; n = n->next)
-		note_user(n, buses);
+	for (const xmlNode *n = devices->children; n; n = n->next) {
+		const xmlNode *at = n->type == XML_ELEMENT_NODE ? domxml_guest_address(n) : NULL;
+		uint32_t bus;
+
+		if (at && domxml_attribute_u32(at, "bus", BUS_COUNT - 1, &bus) == 0)
+			buses[bus].spare = false;
+	}
 	for (unsigned int i = 0; i < BUS_COUNT; i++)
 		info->free_root_ports += buses[i].spare;
 	for (unsigned int i = 0; i < info->n_hostdevs; i++)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/libvirt/domxml_int.h"
+#include "agent/libvirt/domxml_parts.h"
 
 static bool is_shmem_of_others(const xmlNode *node)
 {
@@ -62,26 +62,19 @@ static void add_disk(const xmlNode *node, struct vhca_dom_copy *copy)
 	copy->n_disks++;
 }
 
-static unsigned int count_disks(const xmlNode *devices)
+int domxml_read_copy(const xmlNode *root, const char *domain, struct vhca_dom_copy **ret,
+		     struct vhca_error *err)
 {
+	const xmlNode *devices = domxml_child_element(root, "devices");
+	VHCA_AUTO_FREE struct vhca_dom_copy *copy = NULL;
 	unsigned int n = 0;
 
 	for (const xmlNode *c = devices ? devices->children : NULL; c && n < VHCA_DOM_DISKS_MAX;
 	     c = c->next)
 		n += is_disk(c);
-	return n;
-}
-
-int domxml_read_copy(const xmlNode *root, const char *domain, struct vhca_dom_copy **ret,
-		     struct vhca_error *err)
-{
-	const xmlNode *devices = domxml_child_element(root, "devices");
-	unsigned int n = count_disks(devices);
-	VHCA_AUTO_FREE struct vhca_dom_copy *copy =
-		calloc(1, sizeof(*copy) + n * sizeof(copy->disks[0]));
-
+	copy = calloc(1, sizeof(*copy) + n * sizeof(copy->disks[0]));
 	if (!copy)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "domain XML");
+		return vhca_error_no_memory(err, "domain XML");
 	for (const xmlNode *c = devices ? devices->children : NULL; c; c = c->next) {
 		int r = check_device(c, domain, err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Where a guest's vCPUs may run. */
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 
 static bool add_set(const xmlNode *node, struct vhca_cpus *set)
 {
@@ -13,23 +13,17 @@ static bool add_set(const xmlNode *node, struct vhca_cpus *set)
 	return true;
 }
 
-/* 0: not understood. */
-static uint32_t count_vcpus(const xmlNode *vcpu)
-{
-	DOMXML_AUTO_STRING text = vcpu ? xmlNodeGetContent(vcpu) : NULL;
-	uint32_t n = 0;
-
-	return text && !vhca_parse_u32((const char *)text, 10, VHCA_CPUS_MAX, &n) ? n : 0;
-}
-
-void domxml_cpus(const xmlNode *root, struct vhca_cpus *ret)
+void domxml_read_cpus(const xmlNode *root, struct vhca_cpus *ret)
 {
 	const xmlNode *tune = domxml_child_element(root, "cputune");
 	const xmlNode *vcpu = domxml_child_element(root, "vcpu");
-	uint32_t n = count_vcpus(vcpu), pinned = 0;
+	DOMXML_AUTO_STRING text = vcpu ? xmlNodeGetContent(vcpu) : NULL;
 	struct vhca_cpus set = {{0}};
+	uint32_t n, pinned = 0;
 
 	*ret = (struct vhca_cpus){{0}};
+	if (!text || vhca_parse_u32((const char *)text, 10, VHCA_CPUS_MAX, &n) < 0)
+		return;
 	for (const xmlNode *c = tune ? tune->children : NULL; c; c = c->next) {
 		if (!domxml_is_element(c, "vcpupin"))
 			continue;

@@ -2,7 +2,7 @@
 /* How much memory a guest has, and of which pages. */
 #include <string.h>
 
-#include "agent/libvirt/domxml_node.h"
+#include "agent/libvirt/domxml_parts.h"
 
 /* libvirt writes KiB whatever the unit was at definition. */
 static bool is_in_kib(const xmlNode *node)
@@ -82,24 +82,19 @@ static void read_pages(const xmlNode *root, struct vhca_guest_memory *ret)
 	}
 }
 
-static void read_node(const xmlNode *root, struct vhca_guest_memory *ret)
+const char *domxml_read_memory(const xmlNode *root, struct vhca_guest_memory *ret)
 {
-	const xmlNode *memory =
+	const xmlNode *pinned =
 		domxml_child_element(domxml_child_element(root, "numatune"), "memory");
-	DOMXML_AUTO_STRING nodeset = memory ? domxml_attribute(memory, "nodeset") : NULL;
+	DOMXML_AUTO_STRING nodeset = pinned ? domxml_attribute(pinned, "nodeset") : NULL;
 
-	ret->is_pinned = nodeset && vhca_parse_u32((const char *)nodeset, 10, VHCA_NUMA_NODE_MAX,
-						   &ret->node) == 0;
-}
-
-const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret)
-{
 	if (!read_kib(root, "memory", &ret->kib))
 		return "<memory>: not a number of KiB";
 	/* A limit that cannot be read is libvirt's matter: it must not hide the domain's VFs. */
 	if (!read_kib(domxml_child_element(root, "memtune"), "hard_limit", &ret->hard_limit_kib))
 		ret->hard_limit_kib = 0;
 	read_pages(root, ret);
-	read_node(root, ret);
+	ret->is_pinned = nodeset && vhca_parse_u32((const char *)nodeset, 10, VHCA_NUMA_NODE_MAX,
+						   &ret->node) == 0;
 	return NULL;
 }

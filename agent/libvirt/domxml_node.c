@@ -42,3 +42,26 @@ int domxml_attribute_u32(const xmlNode *node, const char *name, uint32_t max, ui
 
 	return text ? vhca_parse_u32((const char *)text, 0, max, ret) : -ENOENT;
 }
+
+int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret)
+{
+	uint32_t domain = 0, bus, slot, function;
+	int r = domxml_attribute_u32(node, "domain", UINT16_MAX, &domain);
+
+	if ((r < 0 && r != -ENOENT) || domxml_attribute_u32(node, "bus", 0xff, &bus) < 0 ||
+	    domxml_attribute_u32(node, "slot", 0x1f, &slot) < 0 ||
+	    domxml_attribute_u32(node, "function", 7, &function) < 0)
+		return -EINVAL;
+	*ret = (struct vhca_bdf){.domain = (uint16_t)domain,
+				 .bus = (uint8_t)bus,
+				 .dev = (uint8_t)slot,
+				 .fn = (uint8_t)function};
+	return 0;
+}
+
+const xmlNode *domxml_guest_address(const xmlNode *device)
+{
+	const xmlNode *address = domxml_child_element(device, "address");
+
+	return address && domxml_attribute_is(address, "type", "pci") ? address : NULL;
+}

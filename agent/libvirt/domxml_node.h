@@ -21,9 +21,9 @@ bool domxml_attribute_is(const xmlNode *node, const char *name, const char *valu
 /* -ENOENT without such an attribute. */
 int domxml_attribute_u32(const xmlNode *node, const char *name, uint32_t max, uint32_t *ret);
 
-/* <memory>, <memoryBacking> and <memtune> of a domain. NULL, or what is wrong with them. */
-const char *domxml_memory(const xmlNode *root, struct vhca_guest_memory *ret);
-/* <vcpu> and <cputune>: the host's CPUs on which its vCPUs may run; none, if one may run on any. */
-void domxml_cpus(const xmlNode *root, struct vhca_cpus *ret);
+/* Attributes of an <address>; -EINVAL if it is none. */
+int domxml_read_pci_address(const xmlNode *node, struct vhca_bdf *ret);
+/* The device's place in the guest; NULL if it has none, or none on PCI. */
+const xmlNode *domxml_guest_address(const xmlNode *device);
 
 #endif

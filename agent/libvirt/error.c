@@ -2,6 +2,7 @@
 #include "agent/libvirt/error.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 #include <ctype.h>
@@ -11,19 +12,16 @@
 
 #include <libvirt/virterror.h>
 
-#define UNKNOWN	    "libvirt"
+#define DOMAIN_GONE VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
+
+/* The code of what we do not know. */
+static const char unknown[] = "libvirt";
 
 /* First match wins: texts before the catch-all of their code. */
 static const struct vhca_virt_class classes[] = {
-	{VIR_ERR_NO_DOMAIN, {NULL}, VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL},
-	{VIR_ERR_OPERATION_INVALID,
-	 {"domain is not running"},
-	 VHCA_ERR_NOT_FOUND,
-	 "domain_gone",
-	 ENOENT,
-	 false,
-	 NULL},
+	{VIR_ERR_NO_DOMAIN, {NULL}, DOMAIN_GONE},
+	{VIR_ERR_OPERATION_INVALID, {"domain is not running"}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID,
 	 {"is in use by"},
 	 VHCA_ERR_CONFLICT,
@@ -49,7 +47,7 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_OPERATION_TIMEOUT,
 	 {NULL},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another operation on the domain, such as a migration, has to end first"},
@@ -72,14 +70,14 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_XML_ERROR,
 	 {"double use of PCI"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_address_in_use",
+	 VHCA_CODE_GUEST_ADDRESS_IN_USE,
 	 EBUSY,
 	 false,
 	 "the guest has another device at this address"},
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"No more available PCI slots"},
 	 VHCA_ERR_EXHAUSTED,
-	 "no_root_port",
+	 VHCA_CODE_NO_ROOT_PORT,
 	 ENOSPC,
 	 false,
 	 "add <controller type='pci' model='pcie-root-port'/> to the domain: one per VF, and start "
@@ -94,14 +92,14 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"guest is busy"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_busy",
+	 VHCA_CODE_GUEST_BUSY,
 	 EBUSY,
 	 true,
 	 "the guest is still at the last plug or unplug"},
 	{VIR_ERR_INTERNAL_ERROR,
 	 {"already in the process of unplug"},
 	 VHCA_ERR_CONFLICT,
-	 "guest_busy",
+	 VHCA_CODE_GUEST_BUSY,
 	 EBUSY,
 	 true,
 	 "the guest was asked before and has not let go yet"},
@@ -145,15 +143,9 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_ACCESS_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_OPERATION_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_NO_MEMORY, {NULL}, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, true, NULL},
-	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, "libvirt", EOPNOTSUPP, false, NULL},
-	{VIR_ERR_OPERATION_UNSUPPORTED,
-	 {NULL},
-	 VHCA_ERR_DEVICE,
-	 "libvirt",
-	 EOPNOTSUPP,
-	 false,
-	 NULL},
-	{-1, {NULL}, VHCA_ERR_DEVICE, UNKNOWN, EIO, false, NULL},
+	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
+	{VIR_ERR_OPERATION_UNSUPPORTED, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
+	{-1, {NULL}, VHCA_ERR_DEVICE, unknown, EIO, false, NULL},
 };
 
 #define FAILED	  VHCA_ERR_CONFLICT, "migration_failed", EIO, false
@@ -179,17 +171,11 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_TIMEOUT,
 	 {"state change lock"},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another operation on the domain has to end first"},
-	{VIR_ERR_OPERATION_INVALID,
-	 {"domain is not running"},
-	 VHCA_ERR_NOT_FOUND,
-	 "domain_gone",
-	 ENOENT,
-	 false,
-	 NULL},
+	{VIR_ERR_OPERATION_INVALID, {"domain is not running"}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID,
 	 {"cannot migrate domain"},
 	 VHCA_ERR_CONFLICT,
@@ -200,7 +186,7 @@ static const struct vhca_virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_INVALID,
 	 {"already running for domain"},
 	 VHCA_ERR_CONFLICT,
-	 "job_held",
+	 VHCA_CODE_JOB_HELD,
 	 EBUSY,
 	 true,
 	 "another migration of the domain has to end first"},
@@ -306,6 +292,11 @@ static int set_error(struct vhca_error *err, const struct vhca_virt_class *c, co
 	return -c->errnum;
 }
 
+bool vhca_virt_has_no_job(void)
+{
+	return strstr(virGetLastErrorMessage(), "no job is active") != NULL;
+}
+
 int vhca_virt_error(struct vhca_error *err, const char *what)
 {
 	const virError *last = virGetLastError();
@@ -322,20 +313,11 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
 	const struct vhca_virt_class *c = vhca_virt_classify(last ? last->code : 0, message);
 
 	if (!message)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+		return vhca_error_no_memory(err, what);
 	/* Asked last: it forgets the last error. */
-	if (strcmp(c->word, UNKNOWN) == 0 && virConnectIsAlive(conn) == 0)
+	if (c->word == unknown && virConnectIsAlive(conn) == 0)
 		c = &unanswered;
 	return set_error(err, c, what, message);
-}
-
-/* libvirt puts the whole command line of the hook, with its environment, before what it said. */
-static char *words_of_hook(char *message)
-{
-	char *status = strstr(message, "exit status ");
-	char *words = status ? strstr(status, ": ") : NULL;
-
-	return words && words[2] ? words + 2 : message;
 }
 
 /* One line: hooks and QEMU write as many as they like. */
@@ -354,13 +336,15 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	VHCA_AUTO_FREE char *message = strdup(virGetLastErrorMessage());
 	int code = virGetLastErrorCode();
 	const struct vhca_virt_class *c = vhca_virt_classify_migration(code, message);
-	char *words = message;
+	char *status, *words;
 
 	if (!message)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+		return vhca_error_no_memory(err, what);
 	flatten(message);
-	if (code == VIR_ERR_HOOK_SCRIPT_FAILED)
-		words = words_of_hook(message);
+	/* libvirt puts the hook's whole command line, with its environment, before its words. */
+	status = code == VIR_ERR_HOOK_SCRIPT_FAILED ? strstr(message, "exit status ") : NULL;
+	words = status ? strstr(status, ": ") : NULL;
+	words = words && words[2] ? words + 2 : message;
 	/* Asked last: it forgets the last error. */
 	if (virConnectIsAlive(conn) == 0)
 		c = &connection_lost;

@@ -26,6 +26,9 @@ struct vhca_virt_class {
 /* Never NULL. */
 const struct vhca_virt_class *vhca_virt_classify(int code, const char *message);
 
+/* The last error of this thread says that there is no job to abort. */
+bool vhca_virt_has_no_job(void);
+
 /* Fills err from the calling thread's last libvirt error; "what: message". Returns the class's
  * -errnum. */
 int vhca_virt_error(struct vhca_error *err, const char *what);

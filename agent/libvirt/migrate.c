@@ -65,21 +65,12 @@ static int migrate_params(const char *migrate_uri, const struct vhca_conf_copy *
 				: 0;
 }
 
-static int migrate(virDomainPtr dom, const char *dest_uri, const char *migrate_uri,
-		   const struct vhca_conf_copy *how, unsigned int flags)
-{
-	AUTO_PARAMS params = {NULL, 0};
-
-	if (migrate_params(migrate_uri, how, &params) < 0)
-		return -1;
-	return virDomainMigrateToURI3(dom, dest_uri, params.list, (unsigned int)params.n, flags);
-}
-
 int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
 			   const char *migrate_uri, const struct vhca_conf_copy *how,
 			   uint64_t *ret_called_us, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
+	AUTO_PARAMS params = {NULL, 0};
 	unsigned int flags = 0;
 	char what[160];
 	int r;
@@ -99,7 +90,8 @@ int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, con
 		       dest_uri);
 	if (ret_called_us)
 		*ret_called_us = vhca_now_us();
-	if (migrate(dom, dest_uri, migrate_uri, how, flags) == 0)
+	if (migrate_params(migrate_uri, how, &params) == 0 &&
+	    virDomainMigrateToURI3(dom, dest_uri, params.list, (unsigned int)params.n, flags) == 0)
 		return 0;
 	return vhca_virt_migrate_error(err, what, conn);
 }
@@ -117,7 +109,7 @@ int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struc
 	if (r < 0)
 		return r;
 	(void)snprintf(what, sizeof(what), "domain %.60s: abort job", virDomainGetName(dom));
-	if (virDomainAbortJob(dom) == 0 || strstr(virGetLastErrorMessage(), "no job is active"))
+	if (virDomainAbortJob(dom) == 0 || vhca_virt_has_no_job())
 		return 0;
 	return vhca_virt_call_error(err, what, conn);
 }

@@ -67,14 +67,6 @@ static struct json_object *power_off(const struct vhca_dom_path *path)
 	return args;
 }
 
-static struct json_object *status_of(uint64_t pid)
-{
-	struct json_object *args = json_object_new_object();
-
-	vhca_json_add_u64(args, "pid", pid);
-	return args;
-}
-
 static void put(struct json_object **obj)
 {
 	(void)json_object_put(*obj); /* accepts NULL */
@@ -83,7 +75,7 @@ static void put(struct json_object **obj)
 
 char *vhca_qga_command(const struct vhca_qga_ask *ask)
 {
-	struct json_object *args = ask->pid ? status_of(ask->pid) : power_off(&ask->path);
+	struct json_object *args = ask->pid ? json_object_new_object() : power_off(&ask->path);
 	AUTO_PUT *command = args ? json_object_new_object() : NULL;
 	const char *text;
 
@@ -91,17 +83,12 @@ char *vhca_qga_command(const struct vhca_qga_ask *ask)
 		(void)json_object_put(args);
 		return NULL;
 	}
+	if (ask->pid)
+		vhca_json_add_u64(args, "pid", ask->pid);
 	vhca_json_add_string(command, "execute", ask->pid ? "guest-exec-status" : "guest-exec");
 	vhca_json_add(command, "arguments", args);
 	text = json_object_to_json_string_ext(command, JSON_C_TO_STRING_PLAIN);
 	return text ? strdup(text) : NULL;
-}
-
-static int read_begun(struct json_object *answer, struct vhca_qga_answer *ret)
-{
-	return vhca_json_get_u64(answer, "pid", INT64_MAX, &ret->pid, NULL) < 0 || !ret->pid
-		       ? -EINVAL
-		       : 0;
 }
 
 /* exitcode is absent while it runs, and when a signal has killed it. */
@@ -131,8 +118,11 @@ int vhca_qga_read(const struct vhca_qga_ask *ask, const char *answer, struct vhc
 		       !json_object_object_get_ex(doc, "return", &value) ||
 		       !json_object_is_type(value, json_type_object)))
 		r = -EINVAL;
-	if (r == 0)
-		r = ask->pid ? read_status(value, &found) : read_begun(value, &found);
+	if (r == 0 && ask->pid)
+		r = read_status(value, &found);
+	else if (r == 0 &&
+		 (vhca_json_get_u64(value, "pid", INT64_MAX, &found.pid, NULL) < 0 || !found.pid))
+		r = -EINVAL;
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "bad_guest_answer", 0,
 				      "the guest agent's answer (%zu bytes%s) is not one to %s",

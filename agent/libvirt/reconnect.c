@@ -90,15 +90,6 @@ static void retry_later(struct vhca_virt_reconnect *c)
 	vhca_timer_arm_ms(c->retry, vhca_backoff_next(&c->backoff));
 }
 
-static void set_connected(struct vhca_virt_reconnect *c, struct vhca_virt_session *session)
-{
-	(void)session_exchange(c, session);
-	c->connected = true;
-	vhca_backoff_reset(&c->backoff);
-	vhca_log_info("libvirt: connected to %s", c->uri);
-	c->fn(c->arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
-}
-
 static void connect_done(void *arg)
 {
 	struct connect_job *job = arg;
@@ -107,7 +98,11 @@ static void connect_done(void *arg)
 	bool first = c->backoff.next_ms == 0;
 
 	if (job->session && !lost) {
-		set_connected(c, job->session);
+		(void)session_exchange(c, job->session);
+		c->connected = true;
+		vhca_backoff_reset(&c->backoff);
+		vhca_log_info("libvirt: connected to %s", c->uri);
+		c->fn(c->arg, &(struct vhca_virt_event_data){.event = VHCA_VIRT_CONNECTED});
 	} else {
 		/* The unused session, or the old one if work() never ran. */
 		c->old = job->session ? job->session : job->old;

@@ -121,7 +121,7 @@ int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
 
 	vhca_may_block("libvirt: connect");
 	if (!s)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", uri);
+		return vhca_error_no_memory(err, uri);
 	r = open_connection(uri, sink, &s->query, err);
 	if (r == 0)
 		r = open_connection(uri, sink, &s->action, err);

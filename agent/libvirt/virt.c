@@ -10,7 +10,6 @@
 #include "agent/libvirt/check.h"
 #include "agent/libvirt/lane.h"
 #include "agent/libvirt/migrate.h"
-#include "agent/libvirt/qga_call.h"
 #include "agent/libvirt/reconnect.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/migration/migration_int.h"
+/* Guards and actions of more than one table. */
+#include "agent/migration/claims.h"
+
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
 #include "common/base/file.h"
 
 bool mig_all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
@@ -78,7 +82,7 @@ bool mig_domain_is_elsewhere(const struct vhca_mig *m)
 
 bool mig_is_cancelled(const struct vhca_mig *m)
 {
-	return m->cancel;
+	return m->cancel != VHCA_MIG_CANCEL_NONE;
 }
 
 bool mig_guest_is_gone(const struct vhca_mig *m)
@@ -113,7 +117,7 @@ void mig_ask_again_later(struct vhca_mig *m)
 
 void mig_note_marked(struct vhca_mig *m)
 {
-	m->marked = true;
+	m->marker = VHCA_MIG_MARKER_SET;
 }
 
 bool mig_cannot_unmark(const struct vhca_mig *m)
@@ -123,7 +127,12 @@ bool mig_cannot_unmark(const struct vhca_mig *m)
 
 void mig_note_unmarked(struct vhca_mig *m)
 {
-	m->unmarked = true;
+	m->marker = VHCA_MIG_MARKER_REMOVED;
+}
+
+void mig_members(struct vhca_mig *m)
+{
+	m->owner->args.effects.members(m->owner->args.effects.ctx);
 }
 
 void mig_settle_claims(struct vhca_mig *m)
@@ -137,37 +146,12 @@ void mig_settle_claims(struct vhca_mig *m)
 	mig_members(m); /* from here on a claim's own binding keeps its keys on the port */
 }
 
-void mig_owe_what_was_lent(struct vhca_mig *m)
+void mig_mark_loaned_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
 	while (!m->source && (c = vhca_migration_claim(m, c)))
 		vhca_claim_mark_loaned(c, m->state != VHCA_MIG_DONE);
-}
-
-void mig_end_leftovers(struct vhca_migrations *ms)
-{
-	struct vhca_claim *c, *next;
-
-	for (c = TAILQ_FIRST(&ms->model->claims); c; c = next) {
-		const struct vhca_mig *m;
-
-		next = TAILQ_NEXT(c, link);
-		if (!c->migrating || c->ending)
-			continue;
-		m = vhca_migrations_find(ms, &c->migration);
-		if (m && !vhca_mig_state_is_final(m->state))
-			continue;
-		/*
-		 * The agent was killed before the migration that it reserved this for was written
-		 * down.
-		 */
-		if (c->away ||
-		    (m && (m->state == VHCA_MIG_ENDED || (m->source && m->state == VHCA_MIG_DONE))))
-			vhca_engine_drop(ms->args.engine, c);
-		else
-			vhca_engine_settle(ms->args.engine, c);
-	}
 }
 
 void mig_let_go(struct vhca_mig *m)

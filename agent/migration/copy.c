@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "agent/migration/migration.h"
+#include "common/base/codes.h"
 #include "common/http/json.h"
 
 struct json_object *vhca_mig_copy_to_json(const struct vhca_conf_copy *copy)
@@ -24,7 +25,7 @@ static int parse_timeout(struct json_object *o, uint32_t *ret_ms, struct vhca_er
 
 	if (!r && seconds && seconds < VHCA_COPY_TIMEOUT_MIN_MS / 1000)
 		r = vhca_error_set(
-			err, VHCA_ERR_INVALID, "bad_request", 0,
+			err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			"body: timeout: %u to %u seconds are possible, or 0 for no limit",
 			VHCA_COPY_TIMEOUT_MIN_MS / 1000, VHCA_COPY_TIMEOUT_MAX_MS / 1000);
 	if (!r)
@@ -49,7 +50,7 @@ int vhca_mig_copy_parse(struct json_object *o, struct vhca_conf_copy *copy, stru
 	int r;
 
 	if (!json_object_is_type(o, json_type_object))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: copy: an object is needed");
 	r = vhca_json_check_members(o, members, err);
 	if (!r)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
@@ -256,8 +257,8 @@ static int check_peers(const struct vhca_drain *d, const char *const *peers, uns
 		       struct vhca_error *err)
 {
 	if (n > VHCA_CONF_PEERS_MAX)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0, "%d peers at most",
-				      VHCA_CONF_PEERS_MAX);
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "%d peers at most", VHCA_CONF_PEERS_MAX);
 	for (unsigned int i = 0; i < n; i++)
 		if (!vhca_conf_peer(d->args.conf, peers[i]))
 			return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_peer", 0,
@@ -395,7 +396,7 @@ int vhca_drain_new(const struct vhca_drain_args *args, struct vhca_drain **ret,
 
 	if (!d || vhca_timer_new(args->loop, "drain", on_timer, d, &d->timer) < 0) {
 		free(d);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "drain");
+		return vhca_error_no_memory(err, "drain");
 	}
 	d->args = *args;
 	d->args.parallel = args->parallel ? args->parallel : VHCA_DRAIN_PARALLEL;

@@ -5,21 +5,36 @@
  * libvirt begins. If the copy is faster, or the agent dies, the destination waits for it with the
  * guest.
  */
-#include "agent/migration/migration_int.h"
-#include "common/base/cleanup.h"
+#include "agent/migration/handover.h"
+
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
 #include "common/base/file.h"
+
+static void raise_epochs(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (!is || is(c))
+			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+}
+
+void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	raise_epochs(m, is);
+	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
+}
 
 /*
  * It is spent before it is promised: durable with the next state, and promised again after a crash.
  */
 void mig_spend_an_epoch(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-	m->handed = true;
-	m->delivered = false;
+	raise_epochs(m, NULL);
+	m->handover =
+		mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_SENDING : VHCA_MIG_HANDOVER_PROMISED;
 }
 
 /*
@@ -33,19 +48,16 @@ bool mig_renewal_is_due(const struct vhca_mig *m)
 }
 
 /*
- * libvirt has begun, but may not have shown the guest to the destination yet: that one goes by its
- * lease until then.
+ * Never while an epoch is on its way to the disk, nor an identity on a VF here. In copying, libvirt
+ * may not have shown the guest to the destination yet, which goes by its lease until then.
  */
-static bool is_to_be_renewed(const struct vhca_mig *m)
-{
-	return m->state == VHCA_MIG_COPYING && mig_renewal_is_due(m);
-}
-
-/* Never while an epoch is on its way to the disk, nor an identity on a VF here. */
 bool mig_hand_over_is_due(const struct vhca_mig *m)
 {
-	return m->handed && (!m->delivered || is_to_be_renewed(m)) && !m->handing &&
-	       vhca_migration_claim(m, NULL) && m->effect != VHCA_MIG_EFFECT_HANDOVER &&
+	bool is_due = m->handover == VHCA_MIG_HANDOVER_PROMISED ||
+		      (m->handover == VHCA_MIG_HANDOVER_DELIVERED && m->state == VHCA_MIG_COPYING &&
+		       mig_renewal_is_due(m));
+
+	return is_due && vhca_migration_claim(m, NULL) && m->effect != VHCA_MIG_EFFECT_HANDOVER &&
 	       vhca_now_ms() >= m->hand_not_before_ms && mig_all(m, mig_claim_is_away);
 }
 
@@ -54,14 +66,31 @@ void mig_hand_over(struct vhca_mig *m)
 {
 	const struct vhca_mig_effects *e = &m->owner->args.effects;
 
-	m->handing = true;
+	m->handover = vhca_migration_delivered(m) ? VHCA_MIG_HANDOVER_RENEWING
+						  : VHCA_MIG_HANDOVER_SENDING;
 	e->start(e->ctx, m, VHCA_MIG_EFFECT_HANDOVER);
 	mig_again(m, 0);
 }
 
+void mig_end_hand_over(struct vhca_mig *m)
+{
+	if (m->handover == VHCA_MIG_HANDOVER_RECALLED)
+		m->handover = VHCA_MIG_HANDOVER_NONE;
+	else
+		m->handover = vhca_migration_delivered(m) ? VHCA_MIG_HANDOVER_DELIVERED
+							  : VHCA_MIG_HANDOVER_PROMISED;
+}
+
+void mig_recall_epoch(struct vhca_mig *m)
+{
+	m->handover = mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_RECALLED : VHCA_MIG_HANDOVER_NONE;
+}
+
+/* A promise that was recalled meanwhile stays so. */
 void mig_note_delivered(struct vhca_mig *m)
 {
-	m->delivered = true;
+	if (m->handover == VHCA_MIG_HANDOVER_PROMISED)
+		m->handover = VHCA_MIG_HANDOVER_DELIVERED;
 	m->renewed_ms = vhca_now_ms();
 	vhca_timer_arm_ms(m->hand_timer, m->owner->args.renew_ms);
 	if (!m->failure.kind)

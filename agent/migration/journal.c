@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of migrations: a row for each, with what people want to read of it afterwards. */
+#include "agent/migration/journal.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/state/journal.h"
-#include "agent/migration/migration_int.h"
+#include "agent/migration/list.h"
+#include "agent/migration/states.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -50,9 +53,17 @@ void mig_journal_times(const struct vhca_mig *m)
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
+/* A managed copy waits for nobody, so what limits it at the source is the copy itself. */
+static bool is_limited_by_copy(const struct vhca_mig *m)
+{
+	return m->source && m->mode == VHCA_MIG_MODE_MANAGED;
+}
+
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
 	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
+	uint64_t until = is_limited_by_copy(m) ? m->copy_until : m->lease_until;
+	int64_t promised = vhca_migration_promised(m);
 	char steps[STEPS_MAX];
 
 	vhca_txn_exec(txn,
@@ -60,11 +71,11 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 		      "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
 		      "ssssssiiuusssssuus", VHCA_UUID_STR(&m->id),
 		      m->source ? "source" : "destination", VHCA_UUID_STR(&m->domain),
-		      m->domain_name, m->peer, vhca_mig_state_to_string(state), (int64_t)m->handed,
+		      m->domain_name, m->peer, vhca_mig_state_to_string(state), promised,
 		      (int64_t)m->pinned, m->started_ms, vhca_wall_ms(),
 		      m->failure.kind ? m->failure.code : "", m->reason, steps_of(m, steps),
 		      json_object_to_json_string_ext(vfs, JSON_C_TO_STRING_PLAIN),
-		      vhca_mig_mode_to_string(m->mode), m->lease_ms, m->lease_until,
+		      vhca_mig_mode_to_string(m->mode), m->lease_ms, until,
 		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
 	json_object_put(copy);
 	json_object_put(vfs);
@@ -84,6 +95,7 @@ static void load_steps(struct vhca_mig *m, const char *text)
 	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save)) {
 		char *colon = strchr(w, ':');
 		enum vhca_mig_state state;
+		enum vhca_mig_time time;
 		uint64_t n;
 
 		if (!colon)
@@ -93,8 +105,8 @@ static void load_steps(struct vhca_mig *m, const char *text)
 			continue;
 		if (!vhca_mig_state_parse(w, &state))
 			m->step_ms[state] = (uint32_t)n;
-		else
-			mig_load_time(m, w, n);
+		else if (!mig_time_parse(w, &time))
+			m->time_us[time] = n;
 	}
 }
 
@@ -121,14 +133,23 @@ static int load_copy(struct vhca_mig *m, const char *text)
 
 /*
  * CLOCK_BOOTTIME begins anew with the host, whose domains may have been started again since: a
- * lease lasts no longer than it is long.
+ * limit lasts no longer than it is long.
  */
-static uint64_t lease_of(const struct vhca_mig *m, uint64_t until)
+static uint64_t shorten(uint64_t until, uint64_t ms)
 {
-	uint64_t ms = m->mode == VHCA_MIG_MODE_MANAGED ? m->copy.timeout_ms : m->lease_ms;
 	uint64_t longest = vhca_now_ms() + ms;
 
 	return ms && until > longest ? longest : until;
+}
+
+static void load_limits(struct vhca_mig *m, uint64_t until)
+{
+	if (!m->source)
+		m->lease_until = vhca_now_ms() + m->owner->args.conf->lease_ms;
+	else if (is_limited_by_copy(m))
+		m->copy_until = shorten(until, m->copy.timeout_ms);
+	else
+		m->lease_until = shorten(until, m->lease_ms);
 }
 
 /* A state of the other side has no rules here: the migration would stand still for ever. */
@@ -150,7 +171,7 @@ static int load_row(void *ctx, const struct vhca_row *row)
 
 	if (vhca_journal_uuid(row, 0, &id))
 		return -EBADMSG;
-	m = mig_new(ms, &id);
+	m = mig_add(ms, &id);
 	if (!m)
 		return -ENOMEM;
 	if (vhca_journal_uuid(row, 2, &m->domain) ||
@@ -161,7 +182,8 @@ static int load_row(void *ctx, const struct vhca_row *row)
 	    vhca_mig_mode_parse(vhca_row_text(row, 14), &m->mode) ||
 	    load_copy(m, vhca_row_text(row, 17)))
 		return -EBADMSG;
-	m->handed = vhca_row_i64(row, 6) != 0;
+	if (vhca_row_i64(row, 6))
+		m->handover = m->source ? VHCA_MIG_HANDOVER_PROMISED : VHCA_MIG_HANDOVER_DELIVERED;
 	m->pinned = vhca_row_i64(row, 7) != 0;
 	m->started_ms = vhca_row_u64(row, 8);
 	m->updated_ms = vhca_row_u64(row, 9);
@@ -171,10 +193,9 @@ static int load_row(void *ctx, const struct vhca_row *row)
 			       m->reason);
 	load_steps(m, vhca_row_text(row, 12));
 	load_vfs(m, vhca_row_text(row, 13));
-	m->loaded = m->revived = m->journaled = true;
+	m->record = VHCA_MIG_RECORD_LOADED;
 	m->lease_ms = vhca_row_u64(row, 15);
-	m->lease_until = m->source ? lease_of(m, vhca_row_u64(row, 16))
-				   : vhca_now_ms() + ms->args.conf->lease_ms;
+	load_limits(m, vhca_row_u64(row, 16));
 	return 0;
 }
 

@@ -1,104 +1,59 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What executes the rules of src.c, back.c and dst.c. */
+/*
+ * The machine of a migration. The rules of source.c, waiting.c, rollback.c and destination.c say
+ * what happens; this file executes them.
+ *
+ * A migration has two sides, and each is a struct vhca_mig with a state and a row in its own
+ * agent's journal. The source leads: the destination only answers its requests, which are
+ * idempotent and carry the migration's id (peer.c there, request.c here).
+ *
+ * A step begins with an event: something may have changed (MIG_ON_LOOK), an effect has ended, or
+ * somebody asks for something. mig_event() takes the first rule of the state for that event whose
+ * guard holds (table.c). The rule's action changes memory and never blocks; its effect is one call
+ * to libvirt or to the peer, which ends with vhca_migrations_effect_done(); its next state is the
+ * migration's state once it is durable.
+ *
+ * The journal comes first. move_to() writes the next state, and until that is on the disk no rule
+ * is looked for. on_commit() then enters the state and looks again. An effect therefore belongs to
+ * a state that the journal has, and an agent that was killed begins the same effect again when it
+ * has loaded the row. A write that failed leaves the state as it was, and the rule is tried again;
+ * if it was the first row, the migration never began.
+ *
+ * Guards look at levels: the claims, libvirt's domains in the model, deadlines, and the answer that
+ * has just come (m->res, which is there while that answer is handled). Every migration is looked at
+ * after each round of the engine and when its timer ends, so an event that was lost costs time
+ * only. An answer to a question of an earlier state finds no rule and is ignored.
+ *
+ * One effect is under way at a time; a rule that would begin another one does nothing, and the end
+ * of the first looks again. libvirt's copy takes minutes, so two effects run beside it: the
+ * hand-over (handover.c) and the cancellation of libvirt's job (source.c).
+ *
+ * Layers: states.c, list.c, progress.c and wait.c know no rules; claims.c and handover.c have
+ * guards and actions of several tables; above them are the tables, table.c, this file, request.c.
+ */
 #include "agent/migration/migration.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
-#include "common/base/cleanup.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
+#include "agent/migration/journal.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
 
-/* ---- finding ---- */
-
-struct vhca_mig *mig_find(const struct vhca_migrations *ms, const struct vhca_uuid *id)
-{
-	struct vhca_mig *m;
-
-	TAILQ_FOREACH (m, &ms->list, link)
-		if (vhca_uuid_equal(&m->id, id))
-			return m;
-	return NULL;
-}
-
-const struct vhca_mig *vhca_migrations_find(struct vhca_migrations *ms, const struct vhca_uuid *id)
-{
-	return mig_find(ms, id);
-}
-
-const struct vhca_mig *vhca_migrations_first(struct vhca_migrations *ms)
-{
-	return TAILQ_FIRST(&ms->list);
-}
-
-/*
- * What the destination has brought is settled before it is done, and the source asks for it in
- * between, too.
- */
-static bool has_brought(const struct vhca_mig *m)
-{
-	return !m->source && (m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE);
-}
-
-static bool owns(const struct vhca_mig *m, const struct vhca_claim *c)
-{
-	return (c->migrating || has_brought(m)) && vhca_uuid_equal(&c->migration, &m->id);
-}
-
-struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after)
-{
-	struct vhca_claim *c =
-		after ? TAILQ_NEXT(after, link) : TAILQ_FIRST(&m->owner->model->claims);
-
-	while (c && !owns(m, c))
-		c = TAILQ_NEXT(c, link);
-	return c;
-}
-
-struct vhca_domain *mig_domain(const struct vhca_mig *m)
-{
-	return vhca_model_domain(m->owner->model, &m->domain);
-}
-
-const struct vhca_dom_info *vhca_migration_guest(const struct vhca_mig *m)
-{
-	const struct vhca_domain *dom = mig_domain(m);
-
-	return dom ? dom->info : NULL;
-}
-
-bool vhca_migration_begun(const struct vhca_mig *m)
-{
-	return m->begun || m->pinned || m->state == VHCA_MIG_ATTACHING ||
-	       m->state == VHCA_MIG_DONE || mig_domain(m) ||
-	       !vhca_engine_virt_synced(m->owner->args.engine);
-}
-
-bool vhca_migration_attached(const struct vhca_mig *m)
-{
-	struct vhca_claim *c = NULL;
-
-	if (m->state == VHCA_MIG_DONE)
-		return true;
-	if (m->state != VHCA_MIG_ATTACHING)
-		return false;
-	while ((c = vhca_migration_claim(m, c)))
-		if (c->vf->state != VHCA_VF_ATTACHED)
-			return false;
-	return true;
-}
+#define ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
+/* ready and copying: the lease there is renewed, and it is asked whether libvirt came */
+#define RENEW_MS 2000
+/* destination: the guest is here, and so long nobody has handed over what was promised for it */
+#define ALONE_MS 15000
 
 /* ---- stepping ---- */
-
-void mig_again(struct vhca_mig *m, uint64_t ms)
-{
-	vhca_timer_arm_ms(m->timer, ms);
-}
 
 static void start(struct vhca_mig *m, enum vhca_mig_effect effect)
 {
@@ -111,83 +66,9 @@ static void start(struct vhca_mig *m, enum vhca_mig_effect effect)
 		return;
 	}
 	m->effect = effect;
-	m->may_be_marked |= effect == VHCA_MIG_EFFECT_MARK;
+	if (effect == VHCA_MIG_EFFECT_MARK)
+		m->marker = VHCA_MIG_MARKER_ASKED;
 	m->owner->args.effects.start(m->owner->args.effects.ctx, m, effect);
-}
-
-void mig_event(struct vhca_mig *m, enum mig_event event)
-{
-	const struct mig_rule *rule;
-
-	if (m->committing || vhca_mig_state_is_final(m->state))
-		return;
-	m->degraded = m->degraded || mig_states[m->state].degraded;
-	rule = mig_rule_for(m, event);
-	if (!rule)
-		return;
-	if (rule->action)
-		rule->action(m);
-	if (rule->effect != VHCA_MIG_EFFECT_NONE)
-		start(m, rule->effect);
-	if (rule->next == MIG_UNDO)
-		mig_move(m, (enum vhca_mig_state)mig_states[m->state].undo);
-	else if (rule->next != MIG_STAY)
-		mig_move(m, (enum vhca_mig_state)rule->next);
-}
-
-static void on_round(void *arg)
-{
-	struct vhca_migrations *ms = arg;
-	struct vhca_mig *m;
-
-	TAILQ_FOREACH (m, &ms->list, link) {
-		mig_event(m, MIG_ON_LOOK);
-		mig_look_at_times(m);
-	}
-}
-
-static void on_timer(void *arg)
-{
-	mig_tell(arg); /* who asks again for what is reached */
-	mig_event(arg, MIG_ON_LOOK);
-}
-
-void mig_reason(struct vhca_mig *m, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(m->reason, sizeof(m->reason), fmt, ap);
-	va_end(ap);
-}
-
-void mig_members(struct vhca_mig *m)
-{
-	m->owner->args.effects.members(m->owner->args.effects.ctx);
-}
-
-void mig_fail(struct vhca_mig *m, const struct vhca_error *err)
-{
-	if (!m->failure.kind)
-		m->failure = *err;
-	mig_reason(m, "%s", m->failure.msg);
-}
-
-void mig_fail_with(struct vhca_mig *m, enum vhca_err kind, const char *code, const char *text)
-{
-	struct vhca_error err;
-
-	vhca_error_set(&err, kind, code, 0, "%s", text);
-	mig_fail(m, &err);
-}
-
-void mig_retry(struct vhca_mig *m, const struct vhca_error *err)
-{
-	uint32_t ms = vhca_backoff_next(&m->backoff);
-
-	mig_reason(m, "%s", err->msg);
-	m->not_before_ms = vhca_now_ms() + ms;
-	mig_again(m, ms);
 }
 
 static void entered(struct vhca_mig *m, enum vhca_mig_state from)
@@ -198,7 +79,9 @@ static void entered(struct vhca_mig *m, enum vhca_mig_state from)
 	m->entered_ms = now;
 	m->updated_ms = vhca_wall_ms();
 	m->not_before_ms = 0;
-	m->answered = m->loaded = false;
+	m->phase = VHCA_MIG_PHASE_NEW;
+	if (m->record == VHCA_MIG_RECORD_LOADED)
+		m->record = VHCA_MIG_RECORD_RESUMED;
 	vhca_backoff_reset(&m->backoff);
 	if (!m->source)
 		m->lease_until = now + m->owner->args.conf->lease_ms;
@@ -244,10 +127,10 @@ static void never_began(struct vhca_mig *m, int rc)
 static void on_commit(void *arg, int rc)
 {
 	struct vhca_mig *m = arg;
-	enum vhca_mig_state from = m->state;
+	enum vhca_mig_state from = m->state, to = m->next;
 
-	m->committing = false;
-	if (rc < 0 && !m->journaled) {
+	m->next = VHCA_MIG_STATE_COUNT;
+	if (rc < 0 && m->record == VHCA_MIG_RECORD_NONE) {
 		never_began(m, rc);
 		return;
 	}
@@ -256,9 +139,10 @@ static void on_commit(void *arg, int rc)
 		mig_again(m, MIG_RETRY_FIRST_MS);
 		return;
 	}
-	(void)vhca_fault_in("migration.moved", vhca_mig_state_to_string(m->next));
-	m->journaled = true;
-	m->state = m->next;
+	(void)vhca_fault_in("migration.moved", vhca_mig_state_to_string(to));
+	if (m->record == VHCA_MIG_RECORD_NONE)
+		m->record = VHCA_MIG_RECORD_WRITTEN;
+	m->state = to;
 	entered(m, from);
 	mig_tell(m);
 	mig_again(m, 0);
@@ -266,24 +150,60 @@ static void on_commit(void *arg, int rc)
 		vhca_engine_stir(m->owner->args.engine); /* a drain may go on with the next one */
 }
 
-void mig_move(struct vhca_mig *m, enum vhca_mig_state to)
+static void move_to(struct vhca_mig *m, enum vhca_mig_state to)
 {
 	struct vhca_txn *txn = vhca_txn_new(m->owner->args.store);
 
-	m->committing = true;
 	m->next = to;
 	(void)vhca_fault_in("migration.move", vhca_mig_state_to_string(to));
-	if (!m->journaled)
+	if (m->record == VHCA_MIG_RECORD_NONE)
 		vhca_txn_fail_fast(txn);
 	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);
 }
 
+void mig_event(struct vhca_mig *m, enum mig_event event)
+{
+	const struct mig_rule *rule;
+
+	if (mig_is_committing(m) || vhca_mig_state_is_final(m->state))
+		return;
+	m->degraded = m->degraded || mig_states[m->state].degraded;
+	rule = mig_rule_for(m, event);
+	if (!rule)
+		return;
+	if (rule->action)
+		rule->action(m);
+	if (rule->effect != VHCA_MIG_EFFECT_NONE)
+		start(m, rule->effect);
+	if (rule->next == MIG_UNDO)
+		move_to(m, (enum vhca_mig_state)mig_states[m->state].undo);
+	else if (rule->next != MIG_STAY)
+		move_to(m, (enum vhca_mig_state)rule->next);
+}
+
+static void on_round(void *arg)
+{
+	struct vhca_migrations *ms = arg;
+	struct vhca_mig *m;
+
+	TAILQ_FOREACH (m, &ms->list, link) {
+		mig_event(m, MIG_ON_LOOK);
+		mig_look_at_times(m);
+	}
+}
+
+static void on_timer(void *arg)
+{
+	mig_tell(arg); /* who asks again for what is reached */
+	mig_event(arg, MIG_ON_LOOK);
+}
+
 void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect,
 				 const struct vhca_mig_result *res)
 {
-	if (effect == VHCA_MIG_EFFECT_HANDOVER && m->handing)
-		m->handing = false;
+	if (effect == VHCA_MIG_EFFECT_HANDOVER && mig_is_handing_over(m))
+		mig_end_hand_over(m);
 	else if (effect != VHCA_MIG_EFFECT_CANCEL)
 		m->effect = VHCA_MIG_EFFECT_NONE;
 	if (effect == VHCA_MIG_EFFECT_COPY)
@@ -293,7 +213,7 @@ void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect
 	mig_event(m, mig_event_of(effect));
 	m->res = NULL;
 	if (effect == VHCA_MIG_EFFECT_CANCEL) {
-		m->cancelling = false;
+		m->cancel = VHCA_MIG_CANCEL_WANTED;
 		mig_again(m, MIG_JOB_POLL_MS);
 		return;
 	}
@@ -302,65 +222,70 @@ void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect
 
 /* ---- life ---- */
 
-static int make_timers(struct vhca_migrations *ms, struct vhca_mig *m)
+static int make_timers(struct vhca_mig *m)
 {
-	int r = vhca_timer_new(ms->args.loop, "migration", on_timer, m, &m->timer);
+	struct vhca_loop *loop = m->owner->args.loop;
+	int r = vhca_timer_new(loop, "migration", on_timer, m, &m->timer);
 
-	if (!r)
-		r = vhca_timer_new(ms->args.loop, "hand-over", on_timer, m, &m->hand_timer);
-	if (r < 0)
-		vhca_timer_free(m->timer);
-	return r;
-}
-
-/* Somebody will call back with it. */
-static bool is_awaited(const struct vhca_mig *m)
-{
-	return m->effect != VHCA_MIG_EFFECT_NONE || m->handing || m->cancelling;
+	return r < 0 ? r : vhca_timer_new(loop, "hand-over", on_timer, m, &m->hand_timer);
 }
 
 struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id)
 {
-	struct vhca_mig *m = calloc(1, sizeof(*m)), *old, *next;
+	struct vhca_mig *m = mig_add(ms, id);
 
-	if (!m || make_timers(ms, m) < 0) {
-		free(m);
+	if (m && make_timers(m) < 0) {
+		mig_drop(m);
 		return NULL;
 	}
-	m->owner = ms;
-	m->id = *id;
-	m->started_ms = m->updated_ms = vhca_wall_ms();
-	m->entered_ms = vhca_now_ms();
-	m->backoff = m->hand_backoff =
-		(struct vhca_backoff){.first_ms = ms->args.retry_ms, .cap_ms = MIG_RETRY_CAP_MS};
-	STAILQ_INIT(&m->waiters);
-	for (old = TAILQ_FIRST(&ms->list); old && ms->n > VHCA_MIGRATION_HISTORY_MAX; old = next) {
-		next = TAILQ_NEXT(old, link);
-		if (vhca_mig_state_is_final(old->state) && !is_awaited(old))
-			mig_drop(old);
-	}
-	TAILQ_INSERT_TAIL(&ms->list, m, link);
-	ms->n++;
 	return m;
 }
 
-void mig_drop(struct vhca_mig *m)
+/*
+ * The end of a migration and the end of its hold on the claims are transactions of their own: an
+ * agent that was killed between them does the second one when it starts.
+ */
+static void end_leftovers(struct vhca_migrations *ms)
 {
-	struct vhca_error err;
-	struct vhca_mig_waiter *w;
+	struct vhca_claim *c, *next;
 
-	vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "shutting_down", 0,
-		       "the agent is stopping; ask again");
-	while ((w = STAILQ_FIRST(&m->waiters))) {
-		STAILQ_REMOVE_HEAD(&m->waiters, link);
-		w->fn(w->arg, NULL, &err);
-		free(w);
+	for (c = TAILQ_FIRST(&ms->model->claims); c; c = next) {
+		const struct vhca_mig *m;
+
+		next = TAILQ_NEXT(c, link);
+		if (!c->migrating || c->ending)
+			continue;
+		m = mig_find(ms, &c->migration);
+		if (m && !vhca_mig_state_is_final(m->state))
+			continue;
+		/*
+		 * The agent was killed before the migration that it reserved this for was written
+		 * down.
+		 */
+		if (c->away ||
+		    (m && (m->state == VHCA_MIG_ENDED || (m->source && m->state == VHCA_MIG_DONE))))
+			vhca_engine_drop(ms->args.engine, c);
+		else
+			vhca_engine_settle(ms->args.engine, c);
 	}
-	TAILQ_REMOVE(&m->owner->list, m, link);
-	m->owner->n--;
-	vhca_timer_free(m->timer);
-	vhca_timer_free(m->hand_timer);
-	free(m);
+}
+
+/* What the journal knows; it goes on as soon as the loop runs. */
+static int load(struct vhca_migrations *ms, struct vhca_error *err)
+{
+	struct vhca_mig *m;
+	int r = mig_load(ms, err);
+
+	if (r < 0)
+		return r;
+	TAILQ_FOREACH (m, &ms->list, link) {
+		if (make_timers(m) < 0)
+			return vhca_error_no_memory(err, "migrations");
+		if (!vhca_mig_state_is_final(m->state))
+			vhca_log_notice("%s: migration %s goes on: %s", m->domain_name,
+					VHCA_UUID_STR(&m->id), vhca_mig_state_to_string(m->state));
+	}
+	return 0;
 }
 
 int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_migrations **ret,
@@ -371,32 +296,28 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 	int r;
 
 	if (!ms)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migrations");
+		return vhca_error_no_memory(err, "migrations");
 	ms->args = *args;
 	if (!ms->args.abort_tries_ms)
-		ms->args.abort_tries_ms = MIG_ABORT_TRIES_MS;
+		ms->args.abort_tries_ms = ABORT_TRIES_MS;
 	if (!ms->args.retry_ms)
 		ms->args.retry_ms = MIG_RETRY_FIRST_MS;
 	if (!ms->args.renew_ms)
-		ms->args.renew_ms = MIG_RENEW_MS;
+		ms->args.renew_ms = RENEW_MS;
 	if (!ms->args.alone_ms)
-		ms->args.alone_ms = MIG_ALONE_MS;
+		ms->args.alone_ms = ALONE_MS;
 	ms->model = vhca_engine_model(args->engine);
 	TAILQ_INIT(&ms->list);
-	r = mig_load(ms, err);
+	r = load(ms, err);
 	if (r < 0) {
 		vhca_migrations_free(ms);
 		return r;
 	}
-	TAILQ_FOREACH (m, &ms->list, link)
-		if (!vhca_mig_state_is_final(m->state))
-			vhca_log_notice("%s: migration %s goes on: %s", m->domain_name,
-					VHCA_UUID_STR(&m->id), vhca_mig_state_to_string(m->state));
 	TAILQ_FOREACH (m, &ms->list, link) {
-		mig_own_what_was_asked_for(m);
-		mig_owe_what_was_lent(m);
+		mig_recover_claims(m);
+		mig_mark_loaned_claims(m);
 	}
-	mig_end_leftovers(ms);
+	end_leftovers(ms);
 	ms->listener = (struct vhca_engine_listener){.fn = on_round, .arg = ms};
 	vhca_engine_listen(args->engine, &ms->listener);
 	*ret = ms;

@@ -105,57 +105,127 @@ struct vhca_mig;
 typedef void (*vhca_mig_waiter_fn)(void *arg, const struct vhca_mig *m,
 				   const struct vhca_error *err);
 
+/*
+ * What has been done in the state that a migration is in. The rules of the state that is named
+ * write it; the machine sets NEW when a state is entered, and it begins as NEW with the agent.
+ */
+enum vhca_mig_phase {
+	VHCA_MIG_PHASE_NEW,
+	VHCA_MIG_PHASE_CHECKED,	      /* claiming: libvirt would copy the guest */
+	VHCA_MIG_PHASE_LEAVING,	      /* detaching: the VFs were asked to leave */
+	VHCA_MIG_PHASE_COPY_FAILED,   /* copying: where the guest is, EFFECT_JOB has to tell */
+	VHCA_MIG_PHASE_HERE,	      /* arbitrating: libvirt says that the guest runs here */
+	VHCA_MIG_PHASE_NOT_HERE,      /* arbitrating: libvirt does not say so */
+	VHCA_MIG_PHASE_KEYS_DECLARED, /* reserving: the SM knows which P_Keys the port needs */
+	VHCA_MIG_PHASE_GUEST_SEEN,    /* reserved, programming, incoming: the guest is coming */
+};
+
+/*
+ * Source: whether the epoch of its claims is promised to the destination, and how far the hand-over
+ * is that says so. Only agent/migration/handover.c writes it, and the journal's loader. What is
+ * promised is in the journal with each state; what the destination has said is known to this life
+ * of the agent only, so every promise is loaded as PROMISED. While it is promised, the identities
+ * are not the source's to use; once it is recalled they are, at a higher epoch.
+ *
+ * SENDING, RENEWING and RECALLED are of a hand-over beside libvirt's copy, of which one is under
+ * way at most. In handing_over and ready the hand-over is the migration's effect, which leaves this
+ * as it is until it is answered.
+ *
+ * Destination: NONE, and DELIVERED since the epoch is its own; its rules write it.
+ */
+enum vhca_mig_handover {
+	VHCA_MIG_HANDOVER_NONE,
+	VHCA_MIG_HANDOVER_PROMISED,  /* the destination may know, but has not said so */
+	VHCA_MIG_HANDOVER_SENDING,   /* as PROMISED; a hand-over is under way */
+	VHCA_MIG_HANDOVER_DELIVERED, /* the destination has said that it has the epoch */
+	VHCA_MIG_HANDOVER_RENEWING,  /* as DELIVERED; a hand-over renews the lease there */
+	VHCA_MIG_HANDOVER_RECALLED,  /* as NONE; the answer to a hand-over is still to come */
+};
+
+/*
+ * The marker in the guest's live XML, as far as this life of the agent knows. The machine writes
+ * ASKED, the rules that get libvirt's answers write the others. It never goes back.
+ */
+enum vhca_mig_marker {
+	VHCA_MIG_MARKER_UNKNOWN, /* it may be there if the guest's XML has it */
+	VHCA_MIG_MARKER_ASKED,	 /* it may be there: libvirt was asked to set it */
+	VHCA_MIG_MARKER_SET,
+	VHCA_MIG_MARKER_REMOVED,
+};
+
+/* The machine and the journal's loader write it. */
+enum vhca_mig_record {
+	VHCA_MIG_RECORD_NONE,	 /* no row yet: if writing it fails, the migration never began */
+	VHCA_MIG_RECORD_WRITTEN, /* began in this life of the agent */
+	VHCA_MIG_RECORD_LOADED,	 /* of an earlier life, in the state that was loaded */
+	VHCA_MIG_RECORD_RESUMED, /* of an earlier life, in a state that was entered since */
+};
+
+/* mig_cancel() writes WANTED, and nothing takes it back. */
+enum vhca_mig_cancel {
+	VHCA_MIG_CANCEL_NONE,
+	VHCA_MIG_CANCEL_WANTED,	 /* source: it is to stop; destination: the source gave it up */
+	VHCA_MIG_CANCEL_SENDING, /* source: libvirt is being told to stop its job */
+};
+
 struct vhca_mig {
 	TAILQ_ENTRY(vhca_mig) link;
 	struct vhca_migrations *owner;
+
+	/* What it is; the request or the offer says so, and the journal keeps it. */
 	struct vhca_uuid id, domain;
 	char domain_name[128];
 	/* source: [peer NAME]; destination: the source's node name, shortened */
 	char peer[VHCA_NAME_MAX];
 	bool source;
 	enum vhca_mig_mode mode;
-	struct vhca_guest_memory
-		memory; /* destination: of the guest that is to come; not durable */
-	enum vhca_mig_state state;
-	bool handed; /* an epoch has been promised to the destination, and ours is none above it */
-	bool begun; /* destination: so it has once, in this life of the agent; source: as it says */
-	bool pinned; /* destination: libvirt's migration has begun; the lease no longer counts */
-	bool cancel; /* source: somebody wants it to stop */
-	bool degraded;
-	struct vhca_mig_vf
-		vfs[VHCA_MIGRATION_VFS_MAX]; /* source: n_vfs at the destination, as it said last */
+	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy the guest */
+	/* destination: of the guest that is to come; not in the journal */
+	struct vhca_guest_memory memory;
+
+	/* Where it is; the machine writes it. */
+	enum vhca_mig_state state; /* as in the journal */
+	enum vhca_mig_state next;  /* being written; VHCA_MIG_STATE_COUNT: none is, rules apply */
+	enum vhca_mig_record record;
+	enum vhca_mig_effect effect;	   /* under way; NONE: a rule may begin one */
+	const struct vhca_mig_result *res; /* of the effect that ended, while that is handled */
+
+	/* What the rules know and write. */
+	enum vhca_mig_phase phase;
+	enum vhca_mig_handover handover;
+	enum vhca_mig_marker marker;
+	enum vhca_mig_cancel cancel;
+	/*
+	 * libvirt has begun to bring the guest. Destination: once in this life of the agent.
+	 * Source: the destination said so, or it has given the migration up.
+	 */
+	bool begun;
+	/* destination: libvirt's migration is under way, no lease counts; in the journal */
+	bool pinned;
+	bool degraded; /* the guest lacks what it should have; only the end clears it */
+
+	/* What people read. */
+	struct vhca_error failure; /* why it did not succeed; kind NONE so far */
+	char reason[256];	   /* what it waits for, or why it ended */
+	/* source: n_vfs at the destination, as it said last */
+	struct vhca_mig_vf vfs[VHCA_MIGRATION_VFS_MAX];
 	unsigned int n_vfs;
-	struct vhca_error failure;	 /* why it did not succeed; kind NONE so far */
-	char reason[256];		 /* what it waits for, or why it ended */
 	uint64_t started_ms, updated_ms; /* wall clock */
-	uint64_t entered_ms;		 /* vhca_now_ms() */
 	uint32_t step_ms[VHCA_MIG_STATE_COUNT];
 	uint64_t time_us[VHCA_MIG_TIME_COUNT]; /* 0 = not known */
 
-	bool committing;
-	bool journaled; /* has a row */
-	enum vhca_mig_state next;
-	enum vhca_mig_effect effect;
-	const struct vhca_mig_result *res; /* of the effect that ended, while that is handled */
-	bool checked; /* source: in this life of the agent, libvirt would copy it */
-	bool cancelling, marked, unmarked, loaded, answered;
-	bool may_be_marked; /* libvirt was asked to, whatever it said */
-	bool revived;	    /* by a restart of the agent: libvirt may know more */
-	bool handing;	    /* source: a hand-over is under way beside the effect */
-	bool delivered; /* source: the destination has it, as it said in this life of the agent */
-	bool runs_here; /* arbitrating: libvirt has said so */
-	uint64_t lease_ms;	    /* source: in ready and parked; 0 = no end */
-	struct vhca_conf_copy copy; /* source, managed: how libvirt is to copy it */
-	uint64_t lease_until;	    /* vhca_now_ms(); 0 = no end. Source, managed: of the copy */
-	/* destination: the guest was seen here before the hand-over; 0 = not so */
-	uint64_t arrived_ms;
-	uint64_t renewed_ms; /* source: the destination's lease, in this life of the agent */
-	struct vhca_backoff backoff;
-	uint64_t not_before_ms;
-	struct vhca_timer *timer;
-	struct vhca_backoff hand_backoff;
-	uint64_t hand_not_before_ms;
-	struct vhca_timer *hand_timer;
+	/* Limits, by vhca_now_ms(). */
+	uint64_t entered_ms;  /* since when it is in its state */
+	uint64_t lease_ms;    /* source: how long it may be ready or parked; 0 = no end */
+	uint64_t lease_until; /* source: of ready and parked, 0 = no end; destination: of the VFs */
+	uint64_t copy_until;  /* source, managed: of libvirt's copy; 0 = no end */
+	uint64_t arrived_ms;  /* destination: the guest came before the hand-over; 0 = not so */
+	uint64_t renewed_ms;  /* source: the destination's lease, in this life of the agent */
+
+	/* When the next effect, and the next hand-over beside the copy, may begin. */
+	struct vhca_backoff backoff, hand_backoff;
+	uint64_t not_before_ms, hand_not_before_ms;
+	struct vhca_timer *timer, *hand_timer;
 	STAILQ_HEAD(, vhca_mig_waiter) waiters;
 };
 
@@ -272,6 +342,10 @@ struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_cl
 const struct vhca_dom_info *vhca_migration_guest(const struct vhca_mig *m);
 /* At the destination: libvirt has begun to bring the guest, or may have. */
 bool vhca_migration_begun(const struct vhca_mig *m);
+/* The epoch of its claims is the destination's, on either side. */
+bool vhca_migration_promised(const struct vhca_mig *m);
+/* The destination has said that it has it, in this life of the agent. */
+bool vhca_migration_delivered(const struct vhca_mig *m);
 /* At the destination: every VF is in the guest. */
 bool vhca_migration_attached(const struct vhca_mig *m);
 

@@ -7,7 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 /* ---- source ---- */
@@ -106,7 +110,7 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 		return r;
 	m = vhca_uuid_random(&id) < 0 ? NULL : mig_new(ms, &id);
 	if (!m)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		return vhca_error_no_memory(err, "migration");
 	m->source = true;
 	m->mode = req->mode;
 	m->lease_ms = lease_of(ms, req);
@@ -147,12 +151,12 @@ int vhca_migrations_extend(struct vhca_migrations *ms, const struct vhca_uuid *i
 
 	if (r < 0)
 		return r;
-	if (m->mode == VHCA_MIG_MODE_MANAGED || m->cancel || m->failure.kind ||
+	if (m->mode == VHCA_MIG_MODE_MANAGED || mig_is_cancelled(m) || m->failure.kind ||
 	    (m->state > VHCA_MIG_PARKED))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "no_lease", 0,
 				      "migration of %s is %s and waits for nobody", m->domain_name,
 				      vhca_mig_state_to_string(m->state));
-	if (m->committing)
+	if (mig_is_committing(m))
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "busy", EAGAIN,
 				      "migration of %s is going on just now; ask again",
 				      m->domain_name);
@@ -170,11 +174,10 @@ int vhca_migrations_cancel(struct vhca_migrations *ms, const struct vhca_uuid *i
 	if (r < 0)
 		return r;
 	if (vhca_mig_state_is_final(m->state) || m->state == VHCA_MIG_FINISHING)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "too_late", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_TOO_LATE, 0,
 				      "migration of %s is %s", m->domain_name,
 				      vhca_mig_state_to_string(m->state));
-	m->cancel = true;
-	mig_again(m, 0);
+	mig_cancel(m);
 	return 0;
 }
 
@@ -227,17 +230,17 @@ static int complete(struct vhca_mig *m, const struct vhca_mig_offer *offer, stru
 {
 	int r;
 
-	if (m->source || m->cancel || m->state > VHCA_MIG_RESERVED || !count_missing(m, offer))
+	if (m->source || mig_is_cancelled(m) || m->state > VHCA_MIG_RESERVED ||
+	    !count_missing(m, offer))
 		return 0;
-	if (m->committing)
+	if (mig_is_committing(m))
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "busy", EAGAIN,
 				      "migration of %s is going on just now; ask again",
 				      m->domain_name);
 	r = reserve_missing(m, offer, err);
 	if (r < 0) {
 		mig_fail(m, err);
-		m->cancel = true;
-		mig_again(m, 0);
+		mig_cancel(m);
 		return r;
 	}
 	mig_event(m, MIG_ON_OFFER);
@@ -282,7 +285,7 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 		return -ENOMEM;
 	m = mig_new(ms, &offer->id);
 	if (!m)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		return vhca_error_no_memory(err, "migration");
 	m->domain = offer->domain;
 	m->mode = offer->mode;
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name),
@@ -293,9 +296,15 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 	return 0;
 }
 
+/* What is being written counts already. */
+static enum vhca_mig_state state_to_come(const struct vhca_mig *m)
+{
+	return mig_is_committing(m) ? m->next : m->state;
+}
+
 static bool is_expected(const struct vhca_mig *m)
 {
-	enum vhca_mig_state state = m->committing ? m->next : m->state;
+	enum vhca_mig_state state = state_to_come(m);
 
 	return !m->source && !m->pinned && !mig_domain(m) && state >= VHCA_MIG_RESERVING &&
 	       state <= VHCA_MIG_INCOMING;
@@ -341,7 +350,7 @@ void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_off
 		mig_answer_later(ms, fn, arg, &err);
 		return;
 	}
-	if (!m->committing)
+	if (!mig_is_committing(m))
 		mig_again(m, 0);
 }
 
@@ -406,13 +415,13 @@ void vhca_migrations_handover(struct vhca_migrations *ms, const struct vhca_uuid
 				   VHCA_UUID_STR(id));
 	else if (m->state < VHCA_MIG_RESERVED ||
 		 (m->state == VHCA_MIG_RESERVED &&
-		  (m->committing || !mig_all(m, mig_claim_can_take))))
+		  (mig_is_committing(m) || !mig_all(m, mig_claim_can_take))))
 		r = vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "not_reserved", EAGAIN,
 				   "migration %s is not reserved yet", VHCA_UUID_STR(id));
 	else if (m->state == VHCA_MIG_RESERVED)
 		r = take_epochs(m, epochs, n, &err);
 	if (!r && mig_await(m, VHCA_MIG_INCOMING, fn, arg) < 0)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "migration");
+		r = vhca_error_no_memory(&err, "migration");
 	if (r < 0) {
 		mig_answer_later(ms, fn, arg, &err);
 		return;
@@ -462,8 +471,7 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 		mig_answer_later(ms, fn, arg, &err);
 		return;
 	}
-	m->cancel = true;
-	mig_again(m, 0);
+	mig_cancel(m);
 }
 
 static bool is_of_an_earlier_boot(const struct vhca_claim *c)
@@ -477,7 +485,7 @@ static bool is_of_an_earlier_boot(const struct vhca_claim *c)
  */
 static bool admits(const struct vhca_mig *m)
 {
-	enum vhca_mig_state state = m->committing ? m->next : m->state;
+	enum vhca_mig_state state = state_to_come(m);
 
 	/* This host was restarted, and the migration has not got to that yet. */
 	if (!vhca_migration_claim(m, NULL) || mig_any(m, is_of_an_earlier_boot))
@@ -494,7 +502,8 @@ int vhca_migrations_begin(struct vhca_migrations *ms, const struct vhca_uuid *id
 	struct vhca_mig *m = mig_find(ms, id);
 	uint64_t lease_ms;
 
-	if (!m || m->source || !vhca_uuid_equal(&m->domain, domain) || m->cancel || !admits(m))
+	if (!m || m->source || !vhca_uuid_equal(&m->domain, domain) || mig_is_cancelled(m) ||
+	    !admits(m))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_prepared", 0,
 				      "this host has no InfiniBand VFs ready for migration %s of "
 				      "this domain; start it with vhcactl migrate "

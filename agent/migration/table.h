@@ -7,7 +7,7 @@
  * counts whose state and guard fit; if none does, nothing happens. next is journaled before
  * anything of that state begins.
  */
-#include "agent/migration/migration.h"
+#include "agent/migration/states.h"
 
 enum mig_event {
 	MIG_ON_LOOK, /* something may have changed */
@@ -30,7 +30,6 @@ enum mig_event {
 	MIG_EVENT_COUNT
 };
 
-#define MIG_STAY      (VHCA_MIG_STATE_COUNT)	 /* and nothing is journaled */
 #define MIG_UNDO      (VHCA_MIG_STATE_COUNT + 1) /* the state's undo */
 #define MIG_NEW	      0U			 /* states of a rule for migrations that begin */
 #define MIG_IN(state) (1U << VHCA_MIG_##state)
@@ -56,21 +55,13 @@ struct mig_rules {
 	const struct mig_rule *rules;
 	unsigned int n;
 };
-extern const struct mig_rules mig_source_rules;	 /* there: claiming to finishing */
-extern const struct mig_rules mig_waiting_rules; /* for somebody else: ready, parked */
-extern const struct mig_rules mig_back_rules;	 /* back: aborting to restoring */
+extern const struct mig_rules mig_source_rules;	  /* there: claiming to finishing */
+extern const struct mig_rules mig_waiting_rules;  /* for somebody else: ready, parked */
+extern const struct mig_rules mig_rollback_rules; /* back: aborting to restoring */
 extern const struct mig_rules mig_destination_rules;
 /* Ended by NULL. */
 extern const struct mig_rules *const mig_source_parts[];
 extern const struct mig_rules *const mig_destination_parts[];
-
-struct mig_state_info {
-	const char *name;
-	unsigned int undo; /* where a failure leads; MIG_STAY: it is retried */
-	bool source, destination;
-	bool degraded; /* the guest lacks what it should have */
-};
-extern const struct mig_state_info mig_states[VHCA_MIG_STATE_COUNT];
 
 /* "claim answered"; never NULL. */
 const char *mig_event_to_string(enum mig_event event);
@@ -78,5 +69,11 @@ const char *mig_event_to_string(enum mig_event event);
 enum mig_event mig_event_of(enum vhca_mig_effect effect);
 /* The rule that counts now, or NULL. */
 const struct mig_rule *mig_rule_for(const struct vhca_mig *m, enum mig_event event);
+
+/* ---- migration.c ---- */
+/* One with timers; NULL: no memory. */
+struct vhca_mig *mig_new(struct vhca_migrations *ms, const struct vhca_uuid *id);
+/* Does what the rule for it says, if there is one now. */
+void mig_event(struct vhca_mig *m, enum mig_event event);
 
 #endif

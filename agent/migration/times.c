@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How long a guest was without its VFs on the agents' account. For people: no rule looks at it. */
-#include <string.h>
+#include "agent/migration/journal.h"
 
-#include "agent/migration/migration_int.h"
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-
-static const char *const names[] = {
-	[VHCA_MIG_REMOVED_TO_MIGRATE] = "removed_to_migrate",
-	[VHCA_MIG_REMOVED_TO_READY] = "removed_to_ready",
-	[VHCA_MIG_RESUMED_TO_ATTACH] = "resumed_to_attach",
-	[VHCA_MIG_RESUMED_TO_GRANTED] = "resumed_to_granted",
-};
-
-const char *vhca_mig_time_to_string(enum vhca_mig_time time)
-{
-	return names[time];
-}
-
-void mig_load_time(struct vhca_mig *m, const char *name, uint64_t us)
-{
-	for (unsigned int i = 0; i < VHCA_MIG_TIME_COUNT; i++)
-		if (!strcmp(names[i], name))
-			m->time_us[i] = us;
-}
+#include "agent/migration/list.h"
 
 /* Only from one moment that was seen to another. */
 static void note(struct vhca_mig *m, enum vhca_mig_time time, uint64_t from, uint64_t to)
@@ -76,7 +55,7 @@ void mig_look_at_times(struct vhca_mig *m)
 	const struct vhca_domain *dom = mig_domain(m);
 	bool was_granted = m->time_us[VHCA_MIG_RESUMED_TO_GRANTED] != 0;
 
-	if (m->source || was_granted || m->committing || !dom || !dom->arrived_us ||
+	if (m->source || was_granted || mig_is_committing(m) || !dom || !dom->arrived_us ||
 	    (m->state != VHCA_MIG_ATTACHING && m->state != VHCA_MIG_DONE))
 		return;
 	if (!m->time_us[VHCA_MIG_RESUMED_TO_ATTACH])

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Who waits for a state of a migration, and answers that come from the loop. */
+#include "agent/migration/list.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "agent/migration/migration_int.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 
 const struct vhca_error mig_too_late = {
 	.kind = VHCA_ERR_CONFLICT,
-	.code = "too_late",
+	.code = VHCA_CODE_TOO_LATE,
 	.msg = "the domain has arrived",
 };
 

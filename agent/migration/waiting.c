@@ -4,7 +4,10 @@
  * end of whatever the VFs are in the way of (parked). The guest is without its VFs meanwhile, so a
  * lease limits it.
  */
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/handover.h"
+#include "agent/migration/progress.h"
+#include "agent/migration/table.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -90,7 +91,8 @@ static uint64_t newest_dropped(const struct vhca_events *ev)
 
 static int set_gone(struct vhca_error *err, const char *why)
 {
-	(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, "cursor_gone", 0, "query: since: %s", why);
+	(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, VHCA_CODE_CURSOR_GONE, 0, "query: since: %s",
+			     why);
 	vhca_error_hint(err, "some events were missed: read the lists anew, and the events with "
 			     "since=oldest");
 	return -ENOENT;
@@ -119,7 +121,7 @@ int vhca_events_find(const struct vhca_events *ev, const char *since, uint64_t *
 		return 0;
 	}
 	if (!dot || (size_t)(dot - since) != len || vhca_parse_u64(dot + 1, 10, UINT64_MAX, &n) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: since is now, oldest, or the cursor of an answer");
 	if (memcmp(since, ev->instance, len) != 0 || n > ev->newest)
 		return set_gone(err, "the cursor is of an agent that has been restarted");

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 #include "common/http/json.h"
 
 #define MIB	UINT64_C(1024)
@@ -104,10 +104,9 @@ struct json_object *vhca_guest_memory_to_json(const struct vhca_guest_memory *me
 
 static enum vhca_pages pages_of(const char *word)
 {
-	for (unsigned int i = 0; i < VHCA_PAGES_COUNT; i++)
-		if (!strcmp(page_words[i], word))
-			return (enum vhca_pages)i;
-	return VHCA_PAGES_MIXED;
+	int i = vhca_word_find(page_words, VHCA_PAGES_COUNT, word);
+
+	return i < 0 ? VHCA_PAGES_MIXED : (enum vhca_pages)i;
 }
 
 int vhca_guest_memory_parse(struct json_object *o, struct vhca_guest_memory *ret,

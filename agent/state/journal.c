@@ -138,19 +138,6 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 	return l->sink->vf(l->ctx, &vf);
 }
 
-static int parse_pkeys(const char *text, struct vhca_identity *id)
-{
-	char copy[VHCA_VF_PKEYS_MAX * VHCA_PKEY_STRLEN + 1], *save = NULL;
-
-	if (vhca_strcpy(copy, sizeof(copy), text))
-		return -EBADMSG;
-	for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
-		if (id->n_pkeys == VHCA_VF_PKEYS_MAX ||
-		    vhca_pkey_parse(w, &id->pkeys[id->n_pkeys++]))
-			return -EBADMSG;
-	return 0;
-}
-
 /* What NULL stands for is not so; any other text has to be what it should. */
 static int load_guest(const struct vhca_row *row, struct vhca_claim *c)
 {
@@ -182,8 +169,10 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, 3)) ||
 	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, 4)) ||
 	    vhca_way_parse(vhca_row_text(row, 5), &c->way) ||
-	    parse_pkeys(vhca_row_text(row, 9), &c->identity) || load_guest(row, c) ||
-	    load_migration(row, c) || load_wishes(row, c) || !is_up_to(row, 17, VHCA_PORTS_MAX))
+	    vhca_pkeys_parse(vhca_row_text(row, 9), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
+			     &c->identity.n_pkeys) ||
+	    load_guest(row, c) || load_migration(row, c) || load_wishes(row, c) ||
+	    !is_up_to(row, 17, VHCA_PORTS_MAX))
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, 7);
 	c->epoch = vhca_row_u64(row, 8);
@@ -301,12 +290,9 @@ void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf)
 
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 {
-	char text[VHCA_VF_PKEYS_MAX * VHCA_PKEY_STRLEN + 1] = "";
-	struct vhca_strbuf sb;
+	char text[VHCA_PKEYS_STRLEN(VHCA_VF_PKEYS_MAX)];
 
-	vhca_strbuf_init(&sb, text, sizeof(text));
-	for (unsigned int i = 0; i < c->identity.n_pkeys; i++)
-		vhca_strbuf_add(&sb, "%s%s", i ? " " : "", VHCA_PKEY_STR(c->identity.pkeys[i]));
+	vhca_pkeys_format(text, sizeof(text), c->identity.pkeys, c->identity.n_pkeys);
 	vhca_txn_exec(
 		txn,
 		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "

@@ -38,13 +38,12 @@ const char *vhca_way_to_string(enum vhca_way way)
 
 int vhca_way_parse(const char *word, enum vhca_way *ret)
 {
-	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(way_names); i++) {
-		if (!strcmp(word, way_names[i])) {
-			*ret = (enum vhca_way)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	int i = vhca_word_find(way_names, VHCA_ARRAY_SIZE(way_names), word);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_way)i;
+	return 0;
 }
 
 const char *vhca_effect_to_string(enum vhca_effect effect)
@@ -272,6 +271,14 @@ struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *
 	TAILQ_FOREACH (d, &m->domains, link)
 		if (d->info && !strcmp(d->info->name, name))
 			return d;
+	return NULL;
+}
+
+const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name)
+{
+	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
+		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
+			return &dom->requests[i].problem;
 	return NULL;
 }
 

@@ -347,6 +347,8 @@ void vhca_model_drop_claim(struct vhca_model *m,
 			   struct vhca_claim *claim); /* waiters must be empty */
 struct vhca_domain *vhca_model_domain(struct vhca_model *m, const struct vhca_uuid *uuid);
 struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *name);
+/* Why the domain has no VF of that name, which it asks for; NULL if nothing has failed. */
+const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name);
 struct vhca_domain *vhca_model_add_domain(struct vhca_model *m);
 void vhca_model_drop_domain(struct vhca_model *m, struct vhca_domain *dom);
 bool vhca_model_suppressed(const struct vhca_model *m, const struct vhca_uuid *domain,

@@ -309,7 +309,7 @@ static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
 				  vhca_model_next_epoch(&e->model, p->identity.guid), &c, &a->err);
 
 	if (!r && engine_add_waiter(c, VHCA_VF_ATTACHED, on_journaled, a) < 0)
-		r = vhca_error_set(&a->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
+		r = vhca_error_no_memory(&a->err, "adopt");
 	else if (!r)
 		a->waiting++;
 	if (r < 0)
@@ -342,7 +342,7 @@ static struct plans *new_plans(struct engine_adopt *a)
 	if (ps)
 		ps->dom = dom;
 	else
-		vhca_error_set(&a->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
+		vhca_error_no_memory(&a->err, "adopt");
 	return ps;
 }
 
@@ -513,7 +513,7 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "nothing_to_adopt", 0,
 				   "domain %s holds no VF of this host", dom->info->name);
 	if (n > 0 && new_adopt(e, dom, &a) < 0)
-		n = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "adopt");
+		n = vhca_error_no_memory(&err, "adopt");
 	if (n <= 0 || !a) { /* a is there whenever n > 0; compilers want to hear it */
 		engine_answer_later(e, fn, arg, &err);
 		return;

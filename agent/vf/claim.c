@@ -373,7 +373,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	if (!c || fill_claim(e, c, req, id, epoch) < 0) {
 		if (c)
 			vhca_model_drop_claim(&e->model, c);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+		return vhca_error_no_memory(err, "claim");
 	}
 	forget_epochs(e);
 	c->vf = vf;

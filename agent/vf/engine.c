@@ -159,7 +159,7 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	int r;
 
 	if (!e)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "engine");
+		return vhca_error_no_memory(err, "engine");
 	e->args = *args;
 	e->callbacks = &callbacks;
 	e->conf = args->conf;

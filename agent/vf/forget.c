@@ -176,7 +176,7 @@ void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter
 				   "%s is just being forgotten", VHCA_BDF_STR(hca->facts.bdf));
 	f = r < 0 ? NULL : new_forget(e, hca);
 	if (!r && !f)
-		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "forget");
+		vhca_error_no_memory(&err, "forget");
 	if (!f) {
 		engine_answer_later(e, fn, arg, &err);
 		return;

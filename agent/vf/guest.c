@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "agent/vf/report.h"
+#include "common/base/codes.h"
 #include "agent/vf/work.h"
+#include "common/base/codes.h"
 
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim)
 {
@@ -98,7 +100,7 @@ int engine_check_root_ports(struct vhca_engine *e, const struct vhca_domain *dom
 			   c->vf->state == VHCA_VF_FREE);
 	if (coming <= dom->info->free_root_ports)
 		return 0;
-	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_root_port", ENOSPC,
+	vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_NO_ROOT_PORT, ENOSPC,
 		       "domain %s has %u free pcie-root-ports of %u, needs %u for its VFs",
 		       dom->info->name, dom->info->free_root_ports, dom->info->root_ports, coming);
 	vhca_error_hint(

@@ -8,6 +8,7 @@
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "pkey/guid.h"
@@ -296,7 +297,7 @@ static bool gives_address_up(struct vhca_engine *e, struct vhca_vf *vf,
 {
 	struct vhca_claim *c = vf->claim;
 
-	if (!c->has_guest || strcmp(err->code, "guest_address_in_use") != 0)
+	if (!c->has_guest || !vhca_error_is(err, VHCA_CODE_GUEST_ADDRESS_IN_USE))
 		return false;
 	vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
 			"domain %s has another device at %s, where the VF was: it gets another "

@@ -257,14 +257,6 @@ static void put_members(struct vhca_engine *e, const struct vhca_hca *hca)
 		vhca_outbox_put_members(e->outbox, txn, guid, hca->declared, hca->n_declared));
 }
 
-static bool has_key(const uint16_t *keys, uint16_t n, uint16_t key)
-{
-	for (uint16_t i = 0; i < n; i++)
-		if (keys[i] == key)
-			return true;
-	return false;
-}
-
 static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
 				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
@@ -275,7 +267,7 @@ static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *h
 		if (!c->migrating || c->ending || c->vf->hca != hca)
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
-			if (!has_key(ret, n, c->identity.pkeys[i]))
+			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)
 				ret[n++] = c->identity.pkeys[i];
 	}
 	return n;

@@ -305,7 +305,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	if (!r &&
 	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
 			      fn, arg) < 0)
-		r = vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "claim");
+		r = vhca_error_no_memory(&err, "claim");
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);
 	else
@@ -353,7 +353,7 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 		return;
 	}
 	if (engine_add_waiter(claim, VHCA_VF_FREE, fn, arg) < 0) {
-		vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "release");
+		vhca_error_no_memory(&err, "release");
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}

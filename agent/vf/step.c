@@ -34,6 +34,7 @@
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
 
@@ -123,7 +124,7 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 	if (c->told != VHCA_TOLD_SUPERSEDED || c->away || c->migrating || c->ending)
 		return;
 	c->ending = true;
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "superseded", 0,
+	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
 		       "another host owns GUID %s now: %s", VHCA_GUID_STR(c->identity.guid),
 		       c->told_reason);
 	vhca_error_hint(&c->failure, "if domain %s runs twice, stop the copy that is not wanted",

@@ -12,6 +12,7 @@
 
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 
 #define TAKEOVERS_MAX 1024
@@ -72,7 +73,7 @@ static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhc
 				      "%d take-overs are under way", TAKEOVERS_MAX);
 	t = calloc(1, sizeof(*t));
 	if (!t)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "take-over");
+		return vhca_error_no_memory(err, "take-over");
 	t->domain = *domain;
 	t->until_ms = vhca_now_ms() + VHCA_TAKEOVER_MS;
 	TAILQ_INSERT_TAIL(&e->takeovers, t, link);
@@ -100,7 +101,7 @@ static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhc
  */
 static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
 {
-	if (c->failure.kind && !strcmp(c->failure.code, "superseded")) {
+	if (c->failure.kind && vhca_error_is(&c->failure, VHCA_CODE_SUPERSEDED)) {
 		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
 		c->ending = false;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;

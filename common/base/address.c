@@ -86,20 +86,10 @@ int vhca_guid_parse(const char *s, uint64_t *ret)
 	return hex_groups(s, 4, 4, ret);
 }
 
-static int guid_of_mac(const char *s, uint64_t *ret)
-{
-	uint64_t mac;
-
-	if (hex_groups(s, 6, 2, &mac) < 0)
-		return -EINVAL;
-	*ret = mac >> 24 << 40 | (mac & 0xffffff);
-	return 0;
-}
-
 int vhca_guid_wish_parse(const char *s, uint64_t *ret)
 {
 	static const char mac[] = "mac:";
-	uint64_t guid;
+	uint64_t guid = 0;
 	int r;
 
 	if (strcmp(s, "auto") == 0) {
@@ -110,10 +100,12 @@ int vhca_guid_wish_parse(const char *s, uint64_t *ret)
 		*ret = VHCA_GUID_BY_SM;
 		return 0;
 	}
-	if (strncmp(s, mac, strlen(mac)) == 0)
-		r = guid_of_mac(s + strlen(mac), &guid);
-	else
+	if (strncmp(s, mac, strlen(mac)) == 0) {
+		r = hex_groups(s + strlen(mac), 6, 2, &guid);
+		guid = guid >> 24 << 40 | (guid & 0xffffff);
+	} else {
 		r = vhca_guid_parse(s, &guid);
+	}
 	if (r < 0 || !vhca_guid_is_valid(guid))
 		return -EINVAL;
 	*ret = guid;

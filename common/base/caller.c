@@ -31,15 +31,15 @@ const char *vhca_caller_role_to_string(enum vhca_caller_role role)
 
 int vhca_caller_role_parse(const char *word, enum vhca_caller_role *ret, struct vhca_error *err)
 {
-	for (unsigned int i = VHCA_CALLER_METRICS; i < VHCA_CALLER_ROLES; i++)
-		if (strcmp(word, role_words[i]) == 0) {
-			*ret = (enum vhca_caller_role)i;
-			return 0;
-		}
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-			      "\"%.40s\" is not one of metrics | read | operate | admin | "
-			      "agent | agent+read",
-			      word);
+	int i = vhca_word_find(role_words, VHCA_ARRAY_SIZE(role_words), word);
+
+	if (i < 0 || i == VHCA_CALLER_NOBODY)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
+				      "\"%.40s\" is not one of metrics | read | operate | admin | "
+				      "agent | agent+read",
+				      word);
+	*ret = (enum vhca_caller_role)i;
+	return 0;
 }
 
 bool vhca_caller_may(enum vhca_caller_role has, enum vhca_caller_role needed)
@@ -148,7 +148,7 @@ int vhca_caller_rules_parse(struct vhca_caller_rules *rules, const char *text, b
 	char *rest = copy, *word;
 
 	if (!copy)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "rules");
+		return vhca_error_no_memory(err, "rules");
 	memset(rules->list, 0, sizeof(rules->list));
 	rules->n = 0;
 	while ((word = strsep(&rest, " \t"))) {

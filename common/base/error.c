@@ -57,6 +57,11 @@ int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code,
 	return errnum ? -errnum : -EIO;
 }
 
+int vhca_error_no_memory(struct vhca_error *err, const char *what)
+{
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", what);
+}
+
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 {
 	va_list ap;
@@ -66,6 +71,11 @@ void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
 	va_end(ap);
+}
+
+bool vhca_error_is(const struct vhca_error *err, const char *code)
+{
+	return strcmp(err->code, code) == 0;
 }
 
 void vhca_error_text(const struct vhca_error *err, char *buf, size_t size)

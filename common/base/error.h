@@ -15,6 +15,7 @@
  * and operation: "0000:3b:00.2: bind to vfio-pci: Device or resource busy".
  */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 enum vhca_err {
@@ -52,10 +53,16 @@ struct vhca_error {
 int vhca_error_set(struct vhca_error *err, enum vhca_err kind, const char *code, int errnum,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* "no_memory", -ENOMEM: there was none for `what`. */
+int vhca_error_no_memory(struct vhca_error *err, const char *what);
+
 /* Sets the hint of an error that was set before. Returns nothing: it is used between set and
  * return. */
 void vhca_error_hint(struct vhca_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Does it have this code, one of codes.h? */
+bool vhca_error_is(const struct vhca_error *err, const char *code);
 
 /* Puts "context: " in front of the message; truncates at the end, never at the front. */
 void vhca_error_prefix(struct vhca_error *err, const char *fmt, ...)

@@ -115,18 +115,6 @@ static int sync_directory_of(const char *path)
 	return 0;
 }
 
-static int fill_and_rename(int fd, const char *tmp, const char *path, const void *data, size_t len,
-			   mode_t mode)
-{
-	int r = write_all(fd, data, len);
-
-	if (r < 0)
-		return r;
-	if (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(tmp, path) < 0)
-		return -errno;
-	return 0;
-}
-
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
 {
 	VHCA_AUTO_CLOSE int fd = -1;
@@ -139,7 +127,9 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = fill_and_rename(fd, tmp, path, data, len, mode);
+	r = write_all(fd, data, len);
+	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(tmp, path) < 0))
+		r = -errno;
 	if (r < 0) {
 		(void)unlink(tmp); /* the first error is the one to report */
 		return r;

@@ -21,16 +21,11 @@ static unsigned int digit_value(char c)
 	return 255;
 }
 
-static bool has_hex_prefix(const char *s)
-{
-	return s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-}
-
 int vhca_parse_u64(const char *s, unsigned int base, uint64_t max, uint64_t *ret)
 {
 	uint64_t value = 0;
 
-	if (base != 10 && has_hex_prefix(s)) {
+	if (base != 10 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X')) {
 		base = 16;
 		s += 2;
 	} else if (base == 0) {
@@ -66,18 +61,13 @@ int vhca_parse_u32(const char *s, unsigned int base, uint32_t max, uint32_t *ret
 
 int vhca_parse_bool(const char *s, bool *ret)
 {
-	static const char *const words[2][4] = {{"no", "false", "off", "0"},
-						{"yes", "true", "on", "1"}};
+	static const char *const words[] = {"no", "yes", "false", "true", "off", "on", "0", "1"};
+	int i = vhca_word_find(words, VHCA_ARRAY_SIZE(words), s);
 
-	for (unsigned int value = 0; value < 2; value++) {
-		for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(words[0]); i++) {
-			if (strcmp(s, words[value][i]) == 0) {
-				*ret = value;
-				return 0;
-			}
-		}
-	}
-	return -EINVAL;
+	if (i < 0)
+		return i;
+	*ret = i % 2;
+	return 0;
 }
 
 bool vhca_name_is_valid(const char *s)
@@ -85,6 +75,14 @@ bool vhca_name_is_valid(const char *s)
 	size_t len = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
 
 	return len > 0 && len < VHCA_NAME_MAX && s[len] == '\0';
+}
+
+int vhca_word_find(const char *const *words, size_t n, const char *word)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(words[i], word) == 0)
+			return (int)i;
+	return -EINVAL;
 }
 
 int vhca_strcpy(char *dst, size_t size, const char *src)

@@ -70,6 +70,12 @@ static inline bool vhca_pkey_is_full(uint16_t pkey)
 	return (pkey & VHCA_PKEY_FULL) != 0;
 }
 #define VHCA_PKEY_STR(pkey) vhca_pkey_format((char[VHCA_PKEY_STRLEN]){0}, (pkey))
+/* Index of the 16-bit value (membership bit included) in a table of n, or -1. */
+int vhca_pkey_find(const uint16_t *table, size_t n, uint16_t pkey);
+/* A list of them, separated by blanks: "0x8001 0x0002". At most max <= 255 are read. */
+#define VHCA_PKEYS_STRLEN(n) ((n)*VHCA_PKEY_STRLEN + 1)
+int vhca_pkeys_parse(const char *text, uint16_t *ret, size_t max, uint8_t *ret_n);
+char *vhca_pkeys_format(char *buf, size_t size, const uint16_t *pkeys, size_t n);
 
 /* ---- UUID ---- */
 struct vhca_uuid {
@@ -89,6 +95,10 @@ bool vhca_is_loopback(const char *authority);
 /* A name that may stand in an alias, a URL path and a key: [A-Za-z0-9_-]{1,31}. */
 #define VHCA_NAME_MAX 32
 bool vhca_name_is_valid(const char *s);
+
+/* The value of a word in the table of an enum's n words, which is in the order of its values, or
+ * -EINVAL. */
+int vhca_word_find(const char *const *words, size_t n, const char *word);
 
 /* Copies with NUL; -ENAMETOOLONG (and an empty dst) when src does not fit. */
 int vhca_strcpy(char *dst, size_t size, const char *src);

@@ -54,8 +54,7 @@ static int read_pem(const char *path, struct vhca_http_pem *ret, struct vhca_err
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "credentials", -r, "%s", path);
 	ret->path = strdup(path);
-	return ret->path ? 0
-			 : vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", path);
+	return ret->path ? 0 : vhca_error_no_memory(err, path);
 }
 
 /*
@@ -265,25 +264,18 @@ static int load_trust(struct vhca_http_auth *auth, struct vhca_error *err)
 
 /* ---- tokens ---- */
 
-/* The alphabet of RFC 6750. */
-static bool is_token(const char *text)
-{
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				       "0123456789-._~+/=";
-	size_t len = strlen(text);
-
-	return len >= VHCA_HTTP_TOKEN_MIN && len <= VHCA_HTTP_TOKEN_MAX &&
-	       strspn(text, alphabet) == len;
-}
-
 static int add_text(struct vhca_http_token *token, const char *path, unsigned int line,
 		    const char *text, struct vhca_error *err)
 {
-	if (!is_token(text))
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				       "0123456789-._~+/="; /* of RFC 6750 */
+	size_t len = strlen(text);
+
+	if (len < VHCA_HTTP_TOKEN_MIN || len > VHCA_HTTP_TOKEN_MAX || strspn(text, alphabet) != len)
 		return bad(err, path,
 			   "line %u: a token has %d to %d characters of A-Z a-z 0-9 - . _ ~ + / =",
 			   line, VHCA_HTTP_TOKEN_MIN, VHCA_HTTP_TOKEN_MAX);
-	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, strlen(text), token->digest) < 0)
+	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, len, token->digest) < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", EIO, "SHA-256");
 	return vhca_strcpy(token->text, sizeof(token->text), text);
 }
@@ -400,7 +392,7 @@ int vhca_http_auth_load(const struct vhca_http_auth_files *files, struct vhca_ht
 		return 0;
 	auth = calloc(1, sizeof(*auth));
 	if (!auth)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "credentials");
+		return vhca_error_no_memory(err, "credentials");
 	auth->number = atomic_fetch_add(&loaded, 1) + 1;
 	r = load(auth, files, err);
 	if (r == 0)

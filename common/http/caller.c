@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
@@ -198,7 +199,7 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 
 	if (vhca_caller_may(req->role, needed))
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+	(void)vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_ROLE_NEEDED, 0,
 			     "the role %s is needed, and %s has %s: %s %.80s", word, req->who,
 			     vhca_caller_role_to_string(req->role), req->method, req->path);
 	if (strncmp(req->who, "token:", 6) == 0)
@@ -206,11 +207,6 @@ int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller
 	else
 		vhca_error_hint(err, "ask as one who may: %s", rules->may);
 	return -EACCES;
-}
-
-static bool is_change(const struct vhca_http_request *req)
-{
-	return strcmp(req->method, "GET") != 0 && strcmp(req->method, "HEAD") != 0;
 }
 
 #define PATH_SHOWN 200
@@ -232,10 +228,11 @@ static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
  * decided on what they say: only what they may not is told. */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
+	bool reads = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
 	bool report = req->role >= VHCA_CALLER_AGENT && status != MHD_HTTP_FORBIDDEN;
 	char path[PATH_SHOWN + 4];
 
-	if (!is_change(req) || !req->who[0]) /* not let in */
+	if (reads || !req->who[0]) /* not let in */
 		return;
 	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
 		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server_private.h"
@@ -65,7 +66,7 @@ static int take_query(struct vhca_http_request *req, struct vhca_error *err)
 	(void)MHD_get_connection_values(req->conn, MHD_GET_ARGUMENT_KIND, copy_query, &copy);
 	if (!copy.failed)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			      "query: a broken escape, or more than %d parameters",
 			      VHCA_HTTP_QUERY_MAX);
 }
@@ -93,7 +94,7 @@ static int check_query(const struct vhca_http_request *req, const struct vhca_ht
 		const char *name = req->query[i][0];
 
 		if (!takes_parameter(route, name)) {
-			(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 					     "query: %.40s is no parameter of %s", name,
 					     route->pattern);
 			if (route->query)
@@ -101,7 +102,7 @@ static int check_query(const struct vhca_http_request *req, const struct vhca_ht
 			return -EINVAL;
 		}
 		if (vhca_http_query(req, name) != req->query[i][1])
-			return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+			return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 					      "query: %s is given twice", name);
 	}
 	return 0;
@@ -115,21 +116,6 @@ static bool is_blank(const char *text, size_t len)
 	return true;
 }
 
-static int take_body(struct vhca_http_request *req, struct vhca_error *err)
-{
-	if (is_blank(req->text, req->text_len))
-		return 0;
-	return vhca_json_parse(req->text, req->text_len, &req->body, err);
-}
-
-static int check_size(const struct vhca_http_request *req, struct vhca_error *err)
-{
-	if (req->received <= req->srv->body_max)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, "body_too_large", 0,
-			      "body: longer than %zu bytes", req->srv->body_max);
-}
-
 /* The route, or NULL with the error set; allow as in find_route(). */
 static const struct vhca_http_route *check_route(struct vhca_http_request *req,
 						 struct vhca_strbuf *allow, struct vhca_error *err)
@@ -138,15 +124,15 @@ static const struct vhca_http_route *check_route(struct vhca_http_request *req,
 	const struct vhca_http_route *route = n < 0 ? NULL : find_route(req, (size_t)n, allow);
 
 	if (n == -EINVAL)
-		(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				     "path: broken escape");
 	else if (!route && allow->len)
-		(void)vhca_error_set(err, VHCA_ERR_INVALID, "method_not_allowed", 0,
+		(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_METHOD_NOT_ALLOWED, 0,
 				     "%s: %s is not possible, only %s", req->path, req->method,
 				     allow->buf);
 	else if (!route)
-		(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_path", 0, "%s: no such path",
-				     req->path);
+		(void)vhca_error_set(err, VHCA_ERR_NOT_FOUND, VHCA_CODE_NO_SUCH_PATH, 0,
+				     "%s: no such path", req->path);
 	return route;
 }
 
@@ -158,11 +144,15 @@ void vhca_http_dispatch(struct vhca_http_request *req)
 	char allow_text[64] = "";
 
 	vhca_strbuf_init(&allow, allow_text, sizeof(allow_text));
-	if (check_size(req, &err) == 0)
+	if (req->received <= req->srv->body_max)
 		route = check_route(req, &allow, &err);
+	else
+		(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BODY_TOO_LARGE, 0,
+				     "body: longer than %zu bytes", req->srv->body_max);
 	if (!route || vhca_http_caller_check(req, route->role, &err) < 0 ||
 	    take_query(req, &err) < 0 || check_query(req, route, &err) < 0 ||
-	    take_body(req, &err) < 0)
+	    (!is_blank(req->text, req->text_len) &&
+	     vhca_json_parse(req->text, req->text_len, &req->body, &err) < 0))
 		vhca_http_reply_problem(req, &err, *allow_text ? allow_text : NULL);
 	else
 		route->handler(req->srv->ctx, req);

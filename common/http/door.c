@@ -72,13 +72,6 @@ static void forget_oldest(struct vhca_http_door *door)
 	forget_source(s);
 }
 
-static void remember(struct vhca_http_door *door, struct vhca_http_source *s)
-{
-	TAILQ_INSERT_TAIL(&door->absent, s, absent);
-	if (++door->n_absent > door->limits.connections_max)
-		forget_oldest(door);
-}
-
 /* ---- phases ---- */
 
 static uint64_t deadline(const struct vhca_http_door *door, const struct vhca_http_visit *v,
@@ -130,10 +123,13 @@ void vhca_http_door_leave(struct vhca_http_door *door, struct vhca_http_visit *v
 	door->strangers -= !s->known;
 	if (--s->n > 0)
 		return;
-	if (s->known)
-		remember(door, s);
-	else
+	if (!s->known) {
 		forget_source(s);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&door->absent, s, absent);
+	if (++door->n_absent > door->limits.connections_max)
+		forget_oldest(door);
 }
 
 static void end(struct vhca_http_door *door, struct vhca_http_visit *v, enum vhca_http_end why)
@@ -146,17 +142,12 @@ static void end(struct vhca_http_door *door, struct vhca_http_visit *v, enum vhc
 }
 
 /* Who waits for an answer, or takes it, has been heard. */
-static bool can_go(const struct vhca_http_visit *v)
-{
-	return v->phase != VHCA_HTTP_HANDLED && v->phase != VHCA_HTTP_ANSWER;
-}
-
 static struct vhca_http_visit *oldest_that_can_go(const struct vhca_http_source *s)
 {
 	struct vhca_http_visit *v;
 
 	TAILQ_FOREACH (v, &s->visits, of_source)
-		if (can_go(v))
+		if (v->phase != VHCA_HTTP_HANDLED && v->phase != VHCA_HTTP_ANSWER)
 			return v;
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include <json-c/json_tokener.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 /* json_tokener_free() of json-c 0.16 crashes on NULL. */
@@ -28,7 +29,7 @@ __attribute__((format(printf, 2, 3))) static int bad(struct vhca_error *err, con
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	(void)vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0, "body: %s", text);
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0, "body: %s", text);
 	return -EINVAL;
 }
 
@@ -99,7 +100,7 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 		return bad(err, "contains a NUL byte");
 	tok = json_tokener_new_ex(VHCA_JSON_DEPTH_MAX);
 	if (!tok)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", ENOMEM, "body");
+		return vhca_error_no_memory(err, "body");
 	e = parse_text(tok, text, len, &obj, &end);
 	if (e != json_tokener_success)
 		return bad(err, "no JSON: %s", json_tokener_error_desc(e));
@@ -229,14 +230,6 @@ int vhca_json_get_guid(struct json_object *obj, const char *key, uint64_t *ret,
 	return 0;
 }
 
-static bool contains(const uint16_t *pkeys, size_t n, uint16_t pkey)
-{
-	for (size_t i = 0; i < n; i++)
-		if (pkeys[i] == pkey)
-			return true;
-	return false;
-}
-
 /* Element i of the array, which must differ from the i before it. */
 static int get_pkey(struct json_object *array, const char *key, size_t i, uint16_t *ret,
 		    struct vhca_error *err)
@@ -246,7 +239,7 @@ static int get_pkey(struct json_object *array, const char *key, size_t i, uint16
 
 	if (!json_object_is_type(element, json_type_string) || vhca_pkey_parse(text, &ret[i]) < 0)
 		return bad(err, "%s[%zu]: a P_Key such as \"0x8001\" is expected", key, i);
-	if (contains(ret, i, ret[i]))
+	if (vhca_pkey_find(ret, i, ret[i]) >= 0)
 		return bad(err, "%s[%zu]: %s is there twice", key, i, VHCA_PKEY_STR(ret[i]));
 	return 0;
 }

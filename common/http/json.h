@@ -61,6 +61,8 @@ int vhca_json_problem_status(const struct vhca_error *err);
 /* May the same request succeed later: true for unavailable and exhausted, with exceptions by code
  * (unknown_port, rebuilding). */
 bool vhca_json_problem_retryable(const struct vhca_error *err);
+/* Of a problem document; "" if it is none. Borrowed. */
+const char *vhca_json_problem_code(struct json_object *doc);
 /* The reverse, for clients: fills err from a problem document (or from status alone when doc is
  * NULL or something else). */
 void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret);

@@ -7,25 +7,26 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 /* Codes whose HTTP status or retry policy is not that of their kind. */
-static const struct {
+static const struct exception {
 	const char *code;
 	int status;
 	bool retryable;
 } exceptions[] = {
-	{"body_too_large", 413, false},
-	{"cursor_gone", 410, false},
-	{"guest_busy", 409, true},     /* it is still at the last plug or unplug */
-	{"guid_is_a_port", 409, true}, /* the next sweep may see another one there */
-	{"job_held", 409, true},       /* libvirt: another operation on the domain ends */
-	{"method_not_allowed", 405, false},
-	{"no_root_port", 507, false}, /* the domain has to be changed */
-	{"not_master", 421, true},    /* ask the master; mastership may come back */
-	{"rebuilding", 409, true},    /* the SM still collects the agents' bindings */
-	{"unauthorized", 401, false},
-	{"unknown_port", 409, true}, /* the port may come up */
+	{VHCA_CODE_BODY_TOO_LARGE, 413, false},
+	{VHCA_CODE_CURSOR_GONE, 410, false},
+	{VHCA_CODE_GUEST_BUSY, 409, true},     /* it is still at the last plug or unplug */
+	{VHCA_CODE_GUID_IS_A_PORT, 409, true}, /* the next sweep may see another one there */
+	{VHCA_CODE_JOB_HELD, 409, true},       /* libvirt: another operation on the domain ends */
+	{VHCA_CODE_METHOD_NOT_ALLOWED, 405, false},
+	{VHCA_CODE_NO_ROOT_PORT, 507, false}, /* the domain has to be changed */
+	{VHCA_CODE_NOT_MASTER, 421, true},    /* ask the master; mastership may come back */
+	{VHCA_CODE_REBUILDING, 409, true},    /* the SM still collects the agents' bindings */
+	{VHCA_CODE_UNAUTHORIZED, 401, false},
+	{VHCA_CODE_UNKNOWN_PORT, 409, true}, /* the port may come up */
 };
 
 static const char *const titles[] = {
@@ -41,20 +42,27 @@ static const char *const titles[] = {
 };
 _Static_assert(VHCA_ARRAY_SIZE(titles) == VHCA_ERR_COUNT, "one title a kind");
 
-int vhca_json_problem_status(const struct vhca_error *err)
+static const struct exception *find_exception(const struct vhca_error *err)
 {
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(exceptions); i++)
-		if (strcmp(exceptions[i].code, err->code) == 0)
-			return exceptions[i].status;
-	return vhca_err_to_http(err->kind);
+		if (vhca_error_is(err, exceptions[i].code))
+			return &exceptions[i];
+	return NULL;
+}
+
+int vhca_json_problem_status(const struct vhca_error *err)
+{
+	const struct exception *e = find_exception(err);
+
+	return e ? e->status : vhca_err_to_http(err->kind);
 }
 
 bool vhca_json_problem_retryable(const struct vhca_error *err)
 {
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(exceptions); i++)
-		if (strcmp(exceptions[i].code, err->code) == 0)
-			return exceptions[i].retryable;
-	return err->kind == VHCA_ERR_UNAVAILABLE || err->kind == VHCA_ERR_EXHAUSTED;
+	const struct exception *e = find_exception(err);
+
+	return e ? e->retryable
+		 : err->kind == VHCA_ERR_UNAVAILABLE || err->kind == VHCA_ERR_EXHAUSTED;
 }
 
 struct json_object *vhca_json_problem(const struct vhca_error *err)
@@ -105,6 +113,13 @@ static const char *member(struct json_object *doc, const char *key)
 
 	(void)vhca_json_opt_string(doc, key, &s, NULL); /* a wrong type counts as absent */
 	return s;
+}
+
+const char *vhca_json_problem_code(struct json_object *doc)
+{
+	const char *code = json_object_is_type(doc, json_type_object) ? member(doc, "code") : NULL;
+
+	return code ? code : "";
 }
 
 void vhca_json_problem_to_error(struct json_object *doc, int status, struct vhca_error *ret)

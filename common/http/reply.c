@@ -82,21 +82,17 @@ static struct MHD_Response *json_response(struct json_object *body, const char *
 	return response;
 }
 
-static bool is_cacheable(const struct vhca_http_request *req, unsigned int status)
-{
-	return status == MHD_HTTP_OK &&
-	       (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
-}
-
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body)
 {
 	struct MHD_Response *response;
 	char etag[ETAG_SIZE];
 	const char *text, *known;
+	bool cacheable = status == MHD_HTTP_OK &&
+			 (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
 	size_t len;
 
 	response = body ? json_response(body, "application/json", &text, &len) : empty_response();
-	if (!response || !body || !is_cacheable(req, status)) {
+	if (!response || !body || !cacheable) {
 		vhca_http_reply_response(req, status, response);
 		return;
 	}

@@ -124,13 +124,6 @@ static enum MHD_Result begin(struct vhca_http_server *srv, struct MHD_Connection
 	return announces_over(req, srv->body_max) ? refuse(req, &err) : MHD_YES;
 }
 
-static enum MHD_Result receive(struct vhca_http_request *req, const char *data, size_t len)
-{
-	if (vhca_http_request_add_text(req, data, len) < 0)
-		return MHD_NO;
-	return req->received / DISCARD_FACTOR > req->srv->body_max ? MHD_NO : MHD_YES;
-}
-
 /* The request is complete, or its connection was resumed. */
 static enum MHD_Result proceed(struct vhca_http_request *req)
 {
@@ -154,7 +147,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 				  size_t *upload_len, void **con_cls)
 {
 	struct vhca_http_request *req = *con_cls;
-	enum MHD_Result r;
+	enum MHD_Result r = MHD_NO;
 
 	(void)version;
 	if (!req) {
@@ -164,7 +157,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn, const 
 	}
 	if (!*upload_len)
 		return proceed(req);
-	r = receive(req, upload, *upload_len);
+	if (vhca_http_request_add_text(req, upload, *upload_len) == 0 &&
+	    req->received / DISCARD_FACTOR <= req->srv->body_max)
+		r = MHD_YES;
 	*upload_len = 0;
 	return r;
 }
@@ -259,7 +254,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		return r;
 	srv = calloc(1, sizeof(*srv));
 	if (!srv)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s", listen);
+		return vhca_error_no_memory(err, listen);
 	*srv = (struct vhca_http_server){
 		.listener = VHCA_LISTENER_NULL,
 		.routes = routes,
@@ -274,8 +269,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 	if (l.auth && l.auth->authority.text) {
 		srv->authority = strdup(l.auth->authority.text);
 		if (!srv->authority)
-			return vhca_error_set(err, VHCA_ERR_INTERNAL, "listen", ENOMEM, "%s",
-					      listen);
+			return vhca_error_no_memory(err, listen);
 	}
 	r = vhca_listen(listen, sock_mode, &srv->listener, err);
 	if (r < 0)

@@ -121,14 +121,15 @@ unsigned int vhca_http_auth_flags(const struct vhca_http_auth *auth);
 /* with whose certificate handshakes of this thread are answered from now on: returns whose it
  * was, */
 const struct vhca_http_auth *vhca_http_auth_run(const struct vhca_http_auth *auth);
-/* whether the handshake of a session is over, */
-bool vhca_http_auth_is_shaken(void *session);
 /* whether auth is one for a server at all, */
 int vhca_http_auth_serves(const struct vhca_http_auth *auth, const char *listen,
 			  struct vhca_error *err);
-/* whether the sender of a request is let in, and by what, */
+/* and whether the sender of a request is let in, and by what. */
 int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err);
-/* and whom its certificate names, which has been checked. Negative errno: it cannot be read. */
+
+/* auth_session.c: whether the handshake of a TLS session is over, */
+bool vhca_http_auth_is_shaken(void *session);
+/* and whom the certificate of a request's connection names. Negative errno: it cannot be read. */
 int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX]);
 
 /* reply.c */

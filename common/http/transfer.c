@@ -253,15 +253,9 @@ static int no_answer(struct vhca_http_transfer *t, CURLcode code, struct vhca_er
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_url", EINVAL, "%s: %s", t->label,
 				      reason);
 	if (code == CURLE_OUT_OF_MEMORY)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "internal", ENOMEM, "%s", t->label);
+		return vhca_error_no_memory(err, t->label);
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "unreachable", os_error(t->easy), "%s: %s",
 			      t->label, reason);
-}
-
-/* 304 is an answer too: only a caller that sent If-None-Match gets it. */
-static bool is_success(long status)
-{
-	return (status >= 200 && status < 300) || status == 304;
 }
 
 int vhca_http_transfer_result(struct vhca_http_transfer *t, CURLcode code,
@@ -281,7 +275,8 @@ int vhca_http_transfer_result(struct vhca_http_transfer *t, CURLcode code,
 	if (t->text_len > 0)
 		(void)vhca_json_parse(t->text, t->text_len, &res->body,
 				      NULL); /* stays NULL if it is none */
-	if (is_success(status))
+	/* 304 is an answer too: only a caller that sent If-None-Match gets it. */
+	if ((status >= 200 && status < 300) || status == 304)
 		return 0;
 	vhca_json_problem_to_error(res->body, res->status, &refused);
 	if (!res->body)

@@ -22,18 +22,18 @@ struct vhca_loop {
 	struct vhca_post *head, **tail;
 };
 
-/* CPU time of the calling thread. Not wall time: on a busy host a callback is not slow because it
- * had to wait. */
+/* budget.c: CPU time of the calling thread. Not wall time: on a busy host a callback is not slow
+ * because it had to wait. */
 uint64_t vhca_loop_cpu_us(void);
 /* Accounts a callback that used us of CPU time; warns with its name when that was too much. */
 void vhca_loop_account(struct vhca_loop *loop, const char *name, uint64_t us);
 /* The budget of one callback: above it other users of the state thread, such as the qemu hook,
  * would notice. */
 #define VHCA_LOOP_WARN_US 50000
-/* The queue of posts: readies it, and drops what is still queued. */
+/* post.c: readies the queue of posts, and drops what is still queued. */
 int vhca_loop_init_posts(struct vhca_loop *loop);
 void vhca_loop_drop_posts(struct vhca_loop *loop);
-/* Frees the callbacks of vhca_loop_on_signal(). */
+/* source.c: frees the callbacks of vhca_loop_on_signal(). */
 void vhca_loop_free_signals(struct vhca_loop *loop);
 
 #endif

@@ -25,29 +25,15 @@ struct heap_post {
 	void (*drop)(void *arg);
 };
 
-static void wake(struct vhca_loop *loop)
+void vhca_loop_post_node(struct vhca_loop *loop, struct vhca_post *post)
 {
 	uint64_t one = 1;
 
-	/* The counter is 0 or 1, so this can neither block nor overflow. */
-	if (write(loop->post_fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
-		vhca_log_error("loop: eventfd refused a wake-up");
-}
-
-static void unwake(struct vhca_loop *loop)
-{
-	uint64_t count;
-
-	if (read(loop->post_fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
-		vhca_log_error("loop: eventfd had no wake-up to take back");
-}
-
-void vhca_loop_post_node(struct vhca_loop *loop, struct vhca_post *post)
-{
 	post->next = NULL;
 	pthread_mutex_lock(&loop->lock);
-	if (!loop->head)
-		wake(loop);
+	/* The counter is 0 or 1, so this can neither block nor overflow. */
+	if (!loop->head && write(loop->post_fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
+		vhca_log_error("loop: eventfd refused a wake-up");
 	*loop->tail = post;
 	loop->tail = &post->next;
 	pthread_mutex_unlock(&loop->lock);
@@ -57,12 +43,13 @@ void vhca_loop_post_node(struct vhca_loop *loop, struct vhca_post *post)
 static struct vhca_post *take_locked(struct vhca_loop *loop, struct vhca_post **pos)
 {
 	struct vhca_post *post = *pos;
+	uint64_t count;
 
 	*pos = post->next;
 	if (!*pos)
 		loop->tail = pos;
-	if (!loop->head)
-		unwake(loop);
+	if (!loop->head && read(loop->post_fd, &count, sizeof(count)) != (ssize_t)sizeof(count))
+		vhca_log_error("loop: eventfd had no wake-up to take back");
 	return post;
 }
 

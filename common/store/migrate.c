@@ -5,18 +5,6 @@
 
 #include "common/store/store_private.h"
 
-static int refuse_newer(const struct vhca_store *store, int64_t version, unsigned int n,
-			struct vhca_error *err)
-{
-	int r;
-
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "store_newer", EPROTONOSUPPORT,
-			   "%s: its schema version %" PRId64 " is newer than this program's %u",
-			   store->path, version, n);
-	vhca_error_hint(err, "start the version of vhcad that wrote it, or restore an older copy");
-	return r;
-}
-
 /* Foreign keys are not enforced while a migration may rebuild a table, so what it leaves is checked
  * before the commit. */
 static int check_references(struct vhca_store *store)
@@ -48,14 +36,6 @@ static int apply_one(struct vhca_store *store, const char *sql, unsigned int ver
 	return r;
 }
 
-/* What went wrong, when check_references() found it and SQLite itself had no objection, or SQLite's
- * own words. */
-static const char *reason(sqlite3 *db)
-{
-	return sqlite3_errcode(db) == SQLITE_OK ? "it leaves references to rows that do not exist"
-						: sqlite3_errmsg(db);
-}
-
 static int apply(struct vhca_store *store, const char *sql, unsigned int version,
 		 struct vhca_error *err)
 {
@@ -63,9 +43,12 @@ static int apply(struct vhca_store *store, const char *sql, unsigned int version
 
 	if (r == 0)
 		return 0;
+	/* Without an objection of SQLite's own it was check_references(). */
 	r = vhca_error_set(err, VHCA_ERR_INTERNAL, "store_migration", -r,
 			   "%s: migration to version %u: %s", store->path, version,
-			   reason(store->db));
+			   sqlite3_errcode(store->db) == SQLITE_OK
+				   ? "it leaves references to rows that do not exist"
+				   : sqlite3_errmsg(store->db));
 	if (!sqlite3_get_autocommit(store->db))
 		(void)vhca_sql_exec(store->db, "ROLLBACK"); /* closing does the same */
 	return r;
@@ -81,8 +64,15 @@ int vhca_store_migrate(struct vhca_store *store, const struct vhca_migration *mi
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: schema version",
 				      store->path);
-	if (version < 0 || version > n)
-		return refuse_newer(store, version, n, err);
+	if (version < 0 || version > n) {
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "store_newer", EPROTONOSUPPORT,
+				   "%s: its schema version %" PRId64
+				   " is newer than this program's %u",
+				   store->path, version, n);
+		vhca_error_hint(err, "start the version of vhcad that wrote it, or restore an "
+				     "older copy");
+		return r;
+	}
 	for (unsigned int i = (unsigned int)version; i < n; i++) {
 		r = apply(store, migrations[i].sql, i + 1, err);
 		if (r < 0)

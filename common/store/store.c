@@ -60,25 +60,18 @@ static int check_sound(sqlite3 *db)
 	return sound ? 0 : -EUCLEAN;
 }
 
-static int open_writer(struct vhca_store *store)
-{
-	int r = open_connection(store->path, SQLITE_OPEN_READWRITE, &store->db);
-
-	if (r == 0)
-		r = check_sound(store->db);
-	if (r == 0)
-		r = vhca_sql_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-					     "PRAGMA journal_size_limit = 4194304");
-	return r;
-}
-
 static int open_database(struct vhca_store *store, struct vhca_error *err)
 {
 	int r = create_private(store->path);
 
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: open", store->path);
-	r = open_writer(store);
+	r = open_connection(store->path, SQLITE_OPEN_READWRITE, &store->db);
+	if (r == 0)
+		r = check_sound(store->db);
+	if (r == 0)
+		r = vhca_sql_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+					     "PRAGMA journal_size_limit = 4194304");
 	if (r == 0)
 		return 0;
 	r = vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: %s", store->path,
@@ -86,17 +79,6 @@ static int open_database(struct vhca_store *store, struct vhca_error *err)
 	vhca_error_hint(err, "move the file away to start with an empty one; VFs in use are then "
 			     "found as unmanaged and can be adopted");
 	return r;
-}
-
-static int start_worker(struct vhca_store *store, struct vhca_error *err)
-{
-	int r = vhca_thread_start(&store->worker, "store", vhca_store_worker, store);
-
-	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: thread",
-				      store->path);
-	store->has_worker = true;
-	return 0;
 }
 
 static struct vhca_store *new_store(const char *path, struct vhca_loop *loop)
@@ -125,7 +107,7 @@ int vhca_store_open(const char *path, const struct vhca_migration *migrations, u
 	vhca_may_block("store open");
 	store = new_store(path, loop);
 	if (!store)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", ENOMEM, "%s", path);
+		return vhca_error_no_memory(err, path);
 	r = open_database(store, err);
 	if (r < 0)
 		return r;
@@ -138,39 +120,12 @@ int vhca_store_open(const char *path, const struct vhca_migration *migrations, u
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: set up", path);
 	store->version = n;
-	r = start_worker(store, err);
+	r = vhca_thread_start(&store->worker, "store", vhca_store_worker, store);
 	if (r < 0)
-		return r;
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: thread", path);
+	store->has_worker = true;
 	*ret = vhca_steal_ptr(&store);
 	return 0;
-}
-
-/* ---- the disk ---- */
-
-static void tell_watcher(void *arg)
-{
-	struct vhca_store *store = arg;
-	int refusal;
-
-	pthread_mutex_lock(&store->lock);
-	store->telling = false;
-	refusal = store->refusal;
-	pthread_mutex_unlock(&store->lock);
-	if (refusal == store->told)
-		return;
-	store->told = refusal;
-	if (store->watch)
-		store->watch(store->watch_arg, refusal);
-}
-
-void vhca_store_note_locked(struct vhca_store *store, int refusal)
-{
-	store->refusal = refusal;
-	if (store->telling)
-		return;
-	store->telling = true;
-	store->post = (struct vhca_post){.name = "store disk", .fn = tell_watcher, .arg = store};
-	vhca_loop_post_node(store->loop, &store->post);
 }
 
 void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg)
@@ -245,7 +200,7 @@ int vhca_store_query(struct vhca_store *store, const char *sql, vhca_row_fn fn, 
 	statement = vhca_sql_new(sql, types, ap);
 	va_end(ap);
 	if (!statement)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", ENOMEM, "%s", store->path);
+		return vhca_error_no_memory(err, store->path);
 	return query(store, statement, fn, ctx, err);
 }
 

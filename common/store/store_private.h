@@ -92,8 +92,5 @@ int vhca_store_migrate(struct vhca_store *store, const struct vhca_migration *mi
 void *vhca_store_worker(void *store);
 /* Calls done() by way of the loop, in the order of these calls. */
 void vhca_txn_finish(struct vhca_txn *txn);
-/* The disk has refused (a negative errno), or works again (0): tells the watcher by way of the
- * loop. The lock is held. */
-void vhca_store_note_locked(struct vhca_store *store, int refusal);
 
 #endif

@@ -156,6 +156,34 @@ static int run_list(struct vhca_store *store, struct vhca_txn_list *list)
 
 /* ---- a disk that refuses ---- */
 
+/* On the state thread. */
+static void tell_watcher(void *arg)
+{
+	struct vhca_store *store = arg;
+	int refusal;
+
+	pthread_mutex_lock(&store->lock);
+	store->telling = false;
+	refusal = store->refusal;
+	pthread_mutex_unlock(&store->lock);
+	if (refusal == store->told)
+		return;
+	store->told = refusal;
+	if (store->watch)
+		store->watch(store->watch_arg, refusal);
+}
+
+/* The disk has refused (a negative errno), or works again (0). */
+static void note_locked(struct vhca_store *store, int refusal)
+{
+	store->refusal = refusal;
+	if (store->telling)
+		return;
+	store->telling = true;
+	store->post = (struct vhca_post){.name = "store disk", .fn = tell_watcher, .arg = store};
+	vhca_loop_post_node(store->loop, &store->post);
+}
+
 /* Ends those of the queue that do not wait; all, at the end of the store. */
 static void fail_queued_locked(struct vhca_store *store)
 {
@@ -199,7 +227,7 @@ static void hold(struct vhca_store *store, struct vhca_txn_list *list, int refus
 		store->n_queued++;
 	STAILQ_CONCAT(list, &store->queue);
 	STAILQ_CONCAT(&store->queue, list);
-	vhca_store_note_locked(store, refusal);
+	note_locked(store, refusal);
 	fail_queued_locked(store);
 	if (STAILQ_EMPTY(&store->queue) && !store->closing)
 		queue_probe_locked(store);
@@ -222,7 +250,7 @@ static void note_works(struct vhca_store *store)
 		return;
 	store->worked_ms = vhca_now_ms();
 	pthread_mutex_lock(&store->lock);
-	vhca_store_note_locked(store, 0);
+	note_locked(store, 0);
 	pthread_mutex_unlock(&store->lock);
 }
 

@@ -22,7 +22,7 @@ static int reserve(struct vhca_osm_agents *agents, struct vhca_error *err)
 		return 0;
 	list = reallocarray(agents->list, agents->n + GROWS_BY, sizeof(*list));
 	if (!list)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "[agents]");
+		return vhca_error_no_memory(err, "[agents]");
 	agents->list = list;
 	return 0;
 }
@@ -55,7 +55,7 @@ static int read_line(struct vhca_osm_agent *agent, const char *value, struct vhc
 	int r = 0;
 
 	if (!word)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "[agents]");
+		return vhca_error_no_memory(err, "[agents]");
 	if (!vhca_caller_is_certificate(word) ||
 	    vhca_strcpy(agent->certificate, sizeof(agent->certificate), word) < 0)
 		return bad(err, word, "is not cert:NAME or cert-sha256:HEX");
@@ -112,7 +112,7 @@ static int sort_ports(struct vhca_osm_agents *agents, struct vhca_error *err)
 		return 0;
 	agents->ports = calloc(n, sizeof(*agents->ports));
 	if (!agents->ports)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "[agents]");
+		return vhca_error_no_memory(err, "[agents]");
 	for (size_t i = 0; i < agents->n; i++)
 		for (size_t p = 0; p < agents->list[i].n_ports; p++)
 			agents->ports[agents->n_ports++] = (struct vhca_osm_agent_port){

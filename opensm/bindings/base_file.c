@@ -110,8 +110,7 @@ static int add_prtn(const struct parser *p, uint16_t pkey_base, uint8_t sl)
 		return bad(p, "too many partitions", NULL);
 	prtns = reallocarray(base->prtns, base->n + 1, sizeof(*prtns));
 	if (!prtns)
-		return vhca_error_set(p->err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
-				      p->name);
+		return vhca_error_no_memory(p->err, p->name);
 	base->prtns = prtns;
 	prtns[base->n++] = (struct vhca_osm_base_prtn){.pkey_base = pkey_base, .sl = sl};
 	return 0;
@@ -280,7 +279,7 @@ int vhca_osm_base_parse(const char *name, const char *text, struct vhca_osm_base
 	int r;
 
 	if (!base.text || !scratch)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s", name);
+		return vhca_error_no_memory(err, name);
 	r = parse_lines(&p, scratch);
 	if (r < 0)
 		return r;

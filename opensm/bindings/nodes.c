@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 
@@ -17,7 +18,7 @@ const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct 
 static int not_your_port(const struct vhca_osm_node *by, uint64_t port_guid, const char *why,
 			 struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_DENIED, "not_your_port", 0,
+	int r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_YOUR_PORT, 0,
 			       "%s is not heard for port %s: %s", by->name,
 			       VHCA_GUID_STR(port_guid), why);
 
@@ -83,7 +84,7 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 	    vhca_osm_table_has_other_owner(t, vguid, epoch, port_guid) ||
 	    has_port(agents, t, by, b->port_guid, port_guid))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_DENIED, "not_the_owner", 0,
+	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
 			   "%s is bound to port %s, for which %s is not heard",
 			   VHCA_GUID_STR(vguid), VHCA_GUID_STR(b->port_guid), by->name);
 	vhca_error_hint(err, "the node with that port may withdraw it, and who has the role admin");

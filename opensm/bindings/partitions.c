@@ -46,7 +46,7 @@ int vhca_osm_policy_parse_allowed(struct vhca_osm_policy *policy, const char *te
 	char *save = NULL;
 
 	if (!copy)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "allowed");
+		return vhca_error_no_memory(err, "allowed");
 	policy->n_allowed = 0;
 	for (char *w = strtok_r(copy, " \t", &save); w; w = strtok_r(NULL, " \t", &save)) {
 		if (policy->n_allowed == VHCA_OSM_RANGES_MAX)

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "common/base/text.h"
 
 static void copy_needs(struct vhca_osm_port *to, const struct vhca_osm_port *from)
@@ -126,7 +127,7 @@ static bool has_barring_twin(struct vhca_osm_port *p, uint16_t pkey)
 
 static int refuse_both(uint64_t guid, uint16_t pkey, struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, "both_memberships", 0,
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_BOTH_MEMBERSHIPS, 0,
 			       "port %s needs partition 0x%04x as full and as limited member",
 			       VHCA_GUID_STR(guid), vhca_pkey_base(pkey));
 
@@ -142,7 +143,7 @@ static int check_key(struct vhca_osm_port *p, bool both, uint16_t pkey, struct v
 		return refuse_both(p->guid, pkey, err);
 	if (need_find(p, pkey) || p->n_needs < VHCA_OSM_PORT_PKEYS_MAX)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
 			      "port %s: %d of %d keys are in use", VHCA_GUID_STR(p->guid),
 			      VHCA_OSM_PORT_PKEYS_MAX, VHCA_OSM_PORT_PKEYS_MAX);
 }
@@ -227,7 +228,7 @@ int vhca_osm_port_check_room(const struct vhca_osm_port *before, const struct vh
 	 */
 	if (n <= max || n <= count_keys(before))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+	r = vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
 			   "port %s: %zu keys are needed, its table has room for %zu",
 			   VHCA_GUID_STR(after->guid), n, max);
 	vhca_error_hint(err, "spread the tenants over more hosts, or give back keys that are "

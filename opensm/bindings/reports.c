@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "opensm/bindings/found_ports.h"
@@ -27,7 +28,7 @@ static int check_port(const struct vhca_osm_reports *reports, uint64_t guid, siz
 	int r;
 
 	if (!reports->subnet->ops->find_port(reports->subnet->ctx, guid, &info)) {
-		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				   "port %s is not in the subnet now", VHCA_GUID_STR(guid));
 		vhca_error_hint(err, "the port must be up and discovered by the subnet manager");
 		return r;
@@ -49,7 +50,7 @@ static int check_pkeys(const struct vhca_osm_reports *reports, const uint16_t *p
 		if (vhca_pkey_base(pkeys[i]) == VHCA_PKEY_DEFAULT ||
 		    vhca_osm_policy_allows(&reports->conf->policy, pkeys[i]))
 			continue;
-		r = vhca_error_set(err, VHCA_ERR_DENIED, "unknown_partition", 0,
+		r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_UNKNOWN_PARTITION, 0,
 				   "partition %s may not be asked for", VHCA_PKEY_STR(pkeys[i]));
 		vhca_error_hint(err, "see `allowed` in vhcasm.conf on the subnet manager's host");
 		return r;
@@ -68,7 +69,7 @@ static int check_vguid(const struct vhca_osm_reports *reports, const struct vhca
 	    !vhca_osm_node_of(&reports->conf->agents, reports->table, want->vguid) &&
 	    !reports->subnet->ops->is_physical(reports->subnet->ctx, want->vguid))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_is_a_port", 0,
+	r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_GUID_IS_A_PORT, 0,
 			   "%s is a port of the subnet, and no virtual one",
 			   VHCA_GUID_STR(want->vguid));
 	vhca_error_hint(err, "give the VF another GUID; guid=\"auto\" is nobody else's");
@@ -125,8 +126,9 @@ static int check_pins(const struct vhca_osm_reports *reports, const struct vhca_
 	if (vhca_osm_node_of(&reports->conf->agents, reports->table, port_guid) ||
 	    !has_all_pins(reports, by) || gone_pin(reports, by->name))
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0, "port %s: %s has %d ports",
-			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
+			      "port %s: %s has %d ports", VHCA_GUID_STR(port_guid), by->name,
+			      VHCA_OSM_NODE_PORTS_MAX);
 }
 
 int vhca_osm_report_check_speaker(const struct vhca_osm_reports *reports,
@@ -268,7 +270,7 @@ static int check_share(const struct vhca_osm_reports *reports, const struct vhca
 	    here < VHCA_OSM_BINDINGS_AT_MAX ||
 	    vhca_osm_table_bindings(reports->table) <= VHCA_OSM_BINDINGS_MAX / 2)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "table_full", 0,
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
 			      "%s: port %s has %zu bindings, and more than half of %d are in use",
 			      VHCA_GUID_STR(want->vguid), VHCA_GUID_STR(want->port_guid), here,
 			      VHCA_OSM_BINDINGS_MAX);

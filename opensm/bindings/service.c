@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
@@ -386,7 +387,7 @@ int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm
 	int r;
 
 	if (!s || vhca_osm_table_new(&limits, conf->policy.both_memberships, &s->table) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
+		return vhca_error_no_memory(err, "vhcasm");
 	s->conf = *conf;
 	s->subnet = (struct vhca_osm_subnet){.ops = ops, .ctx = ctx};
 	s->reports = (struct vhca_osm_reports){
@@ -464,7 +465,7 @@ int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port
 
 	if (!vhca_osm_changed_ports_has(vhca_osm_table_changed_ports(s->table), port_guid))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+	r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
 			   "OpenSM has not read the newest P_Keys of port %s yet",
 			   VHCA_GUID_STR(port_guid));
 	if (problem[0])
@@ -474,7 +475,7 @@ int vhca_osm_service_check_shown(const struct vhca_osm_service *s, uint64_t port
 
 static int key_left_out(uint64_t port_guid, uint16_t pkey, struct vhca_error *err)
 {
-	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+	int r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
 			       "port %s has not got P_Key %s", VHCA_GUID_STR(port_guid),
 			       VHCA_PKEY_STR(pkey));
 

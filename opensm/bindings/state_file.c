@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/text.h"
 
@@ -364,9 +365,10 @@ static int refuse_line(struct vhca_error *err, size_t line, const struct vhca_er
 {
 	int r;
 
-	if (strcmp(why->code, "both_memberships") != 0)
+	if (!vhca_error_is(why, VHCA_CODE_BOTH_MEMBERSHIPS))
 		return damaged(err, line, why->kind ? why->msg : "not understood");
-	r = vhca_error_set(err, why->kind, "both_memberships", 0, "line %zu: %s", line, why->msg);
+	r = vhca_error_set(err, why->kind, VHCA_CODE_BOTH_MEMBERSHIPS, 0, "line %zu: %s", line,
+			   why->msg);
 	vhca_error_hint(err, "allow_both_pkeys was TRUE in opensm.conf when this was reported: set "
 			     "it again, or have one of the two withdrawn before");
 	return r;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
@@ -102,7 +103,8 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
 	struct json_object *doc = vhca_json_problem(err);
 
-	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
+	if (known &&
+	    (vhca_error_is(err, VHCA_CODE_SUPERSEDED) || vhca_error_is(err, VHCA_CODE_EPOCH_TIE)))
 		vhca_osm_json_add_known(doc, known);
 	vhca_http_reply_error_doc(req, err, doc);
 }
@@ -184,7 +186,7 @@ static int move_lid(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 	if (!pending) {
 		(void)json_object_put(body);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+		return vhca_error_no_memory(err, "move");
 	}
 	*pending = (struct pending_answer){.req = req, .body = body};
 	r = vhca_osm_service_commit(api->service, err);
@@ -339,7 +341,7 @@ static int check_follow(const struct vhca_osm_api *api, const struct vhca_http_r
 
 	if (!speaker(api, req, &node) || relocation->lid_policy != VHCA_OSM_LID_FOLLOWS)
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_DENIED, "role_needed", 0,
+	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_ROLE_NEEDED, 0,
 			   "lid_policy follow needs the role admin: LID %u may be another node's",
 			   relocation->from_lid);
 	vhca_error_hint(err,
@@ -644,7 +646,7 @@ int vhca_osm_api_new(const struct vhca_osm_conf *conf, struct vhca_osm_service *
 	int r;
 
 	if (!api)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "vhcasm");
+		return vhca_error_no_memory(err, "vhcasm");
 	api->service = service;
 	api->reports = vhca_osm_service_reports(service);
 	api->mover = mover;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/http/backlog.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct vhca_osm_put_off {
@@ -42,7 +41,7 @@ void vhca_osm_backlog_add(struct vhca_osm_backlog *b, struct vhca_http_request *
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (!p) {
-		(void)vhca_error_set(&err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "request");
+		(void)vhca_error_no_memory(&err, "request");
 		vhca_http_reply_error(req, &err);
 		return;
 	}

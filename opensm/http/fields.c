@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 
@@ -13,7 +14,7 @@ int vhca_osm_read_guid(const char *text, const char *what, uint64_t *ret, struct
 	uint64_t guid;
 
 	if (vhca_guid_parse(text, &guid) < 0 || !vhca_guid_is_valid(guid))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "%s: \"%.40s\" is no unicast GUID", what, text);
 	*ret = guid;
 	return 0;
@@ -53,7 +54,7 @@ static int read_policy(const char *text, enum vhca_osm_lid_policy *ret, struct v
 			*ret = (enum vhca_osm_lid_policy)i;
 			return 0;
 		}
-	return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 			      "lid_policy must be host, follow, vport or dynamic");
 }
 
@@ -67,7 +68,7 @@ static int read_dynamic(struct json_object *body, bool *ret, struct vhca_error *
 		r = read_policy(text, &policy, err);
 	*ret = policy == VHCA_OSM_LID_DYNAMIC;
 	if (r == 0 && policy != VHCA_OSM_LID_HOST && !*ret)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "lid_policy of a binding must be host or dynamic");
 	return r;
 }
@@ -100,7 +101,7 @@ int vhca_osm_read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhc
 	const char *text = vhca_http_query(req, "epoch");
 
 	if (!text || vhca_parse_u64(text, 10, INT64_MAX, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: epoch=NUMBER is required");
 	return 0;
 }
@@ -111,7 +112,7 @@ int vhca_osm_read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struc
 	const char *text = vhca_http_query(req, "port_guid");
 
 	if (text && vhca_guid_parse(text, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: port_guid is no GUID");
 	return 0;
 }
@@ -122,7 +123,7 @@ int vhca_osm_read_keep(struct vhca_http_request *req, bool *ret, struct vhca_err
 
 	*ret = false;
 	if (text && vhca_parse_bool(text, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: keep_lid must be yes or no");
 	return 0;
 }
@@ -136,7 +137,7 @@ int vhca_osm_read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
 
 	*ret = (struct vhca_osm_page){.limit = VHCA_OSM_PAGE_MAX};
 	if (limit && (vhca_parse_u32(limit, 10, VHCA_OSM_PAGE_MAX, &n) < 0 || n == 0))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: limit must be 1..%d", VHCA_OSM_PAGE_MAX);
 	ret->limit = n;
 	if (after && vhca_osm_read_guid(after, "query: after", &ret->after, err) < 0)
@@ -192,7 +193,7 @@ static int read_relocation_head(struct json_object *body, struct vhca_osm_bindin
 	ret->commit = strcmp(phase, "commit") == 0;
 	if (strlen(ret->id) > VHCA_OSM_RELOCATION_ID_MAX ||
 	    (!ret->commit && strcmp(phase, "prepare")))
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "phase must be prepare or commit, id at most %d bytes",
 				      VHCA_OSM_RELOCATION_ID_MAX);
 	return 0;
@@ -218,10 +219,10 @@ int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *
 	ret->from_lid = from.lid;
 	ret->vport = (uint16_t)vport;
 	if (r == 0 && ret->lid_policy == VHCA_OSM_LID_FOLLOWS && !from.lid)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "from: lid: needed with the lid_policy \"follow\"");
 	if (r == 0 && ret->lid_policy == VHCA_OSM_LID_OF_VPORT && !vport)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "to: vport: needed with the lid_policy \"vport\"");
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 
@@ -15,7 +16,7 @@ static int read_lid(struct vhca_http_request *req, uint16_t *ret, struct vhca_er
 	uint32_t lid = 0;
 
 	if (vhca_parse_u32(text, 10, UINT16_MAX, &lid) < 0 || lid == 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "path: \"%.40s\" is no LID (1 to 65535, decimal)", text);
 	*ret = (uint16_t)lid;
 	return 0;
@@ -33,7 +34,7 @@ static int read_move(struct json_object *body, struct vhca_osm_lid_move *ret,
 	if (r == 0)
 		r = vhca_json_opt_string(body, "mode", &mode, err);
 	if (r == 0 && vhca_osm_move_mode_parse(mode, &ret->mode) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "mode must be auto, deterministic or skyline");
 	return r;
 }
@@ -44,7 +45,7 @@ static int read_plan(struct vhca_http_request *req, bool *ret, struct vhca_error
 
 	*ret = false;
 	if (text && vhca_parse_bool(text, ret) < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", 0,
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: plan must be yes or no");
 	return 0;
 }

@@ -210,7 +210,7 @@ int vhca_osm_dynamic_lids_parse(char *text, struct vhca_osm_dynamic_lids *t, str
 	char *line = NULL;
 
 	if (!seen)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "dynamic LIDs");
+		return vhca_error_no_memory(err, "dynamic LIDs");
 	if (!header || strcmp(header, HEADER) != 0)
 		return damaged(1, "not \"" HEADER "\"", err);
 	for (number = 2; (line = next_line(&text)) && !is_end(line, t); number++)

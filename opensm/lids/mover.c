@@ -609,7 +609,7 @@ int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_mov
 				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
 	e = calloc(1, sizeof(*e));
 	if (!e)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "move");
+		return vhca_error_no_memory(err, "move");
 	e->move = (struct vhca_osm_lid_move){.want = want->want, .mode = want->mode};
 	e->fn = fn;
 	e->arg = arg;

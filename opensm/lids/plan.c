@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/text.h"
 
 static const char *const mode_names[] = {[VHCA_OSM_AUTO] = "auto",
 					 [VHCA_OSM_DETERMINISTIC] = "deterministic",
@@ -18,12 +18,12 @@ const char *vhca_osm_move_mode_to_string(enum vhca_osm_move_mode mode)
 
 int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
 {
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(mode_names); i++)
-		if (strcmp(text, mode_names[i]) == 0) {
-			*ret = (enum vhca_osm_move_mode)i;
-			return 0;
-		}
-	return -EINVAL;
+	int i = vhca_word_find(mode_names, VHCA_ARRAY_SIZE(mode_names), text);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_osm_move_mode)i;
+	return 0;
 }
 
 /* 1 if the ways of lid[i] arrive, 0 if not. */

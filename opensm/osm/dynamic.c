@@ -2,6 +2,7 @@
 #include "opensm/osm/dynamic.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "opensm/osm/vports.h"
@@ -291,7 +292,7 @@ static int find_pf(const osm_opensm_t *osm, uint64_t guid, const osm_port_t **re
 	int r;
 
 	if (!pf || !there || !pf->lid)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				      "port %s is not in the subnet now", VHCA_GUID_STR(guid));
 	/* A hypervisor's cables to switches all lead to one: what is behind has no other. */
 	if (osm_node_get_type(pf->p_node) == IB_NODE_TYPE_CA &&
@@ -379,7 +380,7 @@ int vhca_osm_dynamic_check(const struct osm_opensm *osm, const struct vhca_osm_l
 	if (!pf)
 		return r;
 	if (cl_ntoh16(pf->lid) != pair->lid[1] || (has && cl_ntoh64(has->guid) != pair->guid[0]))
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
 				      "LID %u or %u has moved meanwhile", pair->lid[0],
 				      pair->lid[1]);
 	return 0;

@@ -2,6 +2,7 @@
 #include "opensm/osm/lids.h"
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/lid_file.h"
@@ -112,7 +113,7 @@ static int check_port(const struct vhca_osm_lids *lids, const osm_port_t *port,
 				      "port %s is this subnet manager's own: its LID stays", guid);
 	if (!port->p_physp || !port->p_physp->p_remote_physp ||
 	    !port->p_physp->p_remote_physp->p_node->sw)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				      "port %s is at no switch now", guid);
 	return check_not_dynamic(lids, cl_ntoh64(port->guid), err);
 }
@@ -126,7 +127,7 @@ static int find_lid(const osm_subn_t *subn, const struct vhca_osm_lid_want *want
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "unknown_lid", 0,
 				      "LID %u belongs to no port now", want->lid);
 	if (!ret[1])
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				      "port %s is not in the subnet now",
 				      VHCA_GUID_STR(want->port_guid));
 	return 0;
@@ -144,10 +145,10 @@ static int find_vport(const osm_subn_t *subn, const struct vhca_osm_lid_want *wa
 	ret[0] = osm_get_port_by_guid(subn, cl_hton64(want->vguid));
 	ret[1] = vhca_osm_vport_at(subn, want->port_guid, want->vport);
 	if (!ret[0])
-		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				   "no port has the GUID %s now", VHCA_GUID_STR(want->vguid));
 	else if (!ret[1])
-		r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+		r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 				   "nothing is at vport %u of the HCA with port %s now",
 				   want->vport, VHCA_GUID_STR(want->port_guid));
 	if (r < 0)
@@ -206,7 +207,7 @@ static int resolve_dynamic(const struct vhca_osm_lids *lids, const struct vhca_o
 
 static int refuse_pending_keys(uint64_t guid, struct vhca_error *err)
 {
-	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "keys_on_the_way", 0,
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_KEYS_ON_THE_WAY, 0,
 			      "port %s has not acknowledged its P_Keys yet", VHCA_GUID_STR(guid));
 }
 
@@ -249,7 +250,7 @@ static int resolve(void *ctx, const struct vhca_osm_lid_want *want, struct vhca_
 	}
 	for (int i = 0; i < 2 && r == 0; i++)
 		if (vhca_osm_port_by_lid(&osm->subn, ret->lid[i]) != port[i])
-			r = vhca_error_set(err, VHCA_ERR_CONFLICT, "unknown_port", 0,
+			r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_UNKNOWN_PORT, 0,
 					   "port %s has no LID now", VHCA_GUID_STR(ret->guid[i]));
 	if (r == 0 && want->vguid)
 		r = check_keys(ctx, port, err);
@@ -269,7 +270,7 @@ static int check_vports(const struct vhca_osm_lids *lids, const struct vhca_osm_
 	if (!pair->vports)
 		return 0;
 	if (vhca_osm_vport_at(subn, pair->hca_guid, pair->vport) != port[1])
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
 				      "vport %u of the HCA with port %s has changed meanwhile",
 				      pair->vport, VHCA_GUID_STR(pair->hca_guid));
 	return check_keys(lids, port, err);
@@ -285,8 +286,8 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 	for (int i = 0; i < 2 && r == 0; i++) {
 		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
 		if (!ret[i] || cl_ntoh16(ret[i]->lid) != pair->lid[i])
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
-					   "LID %u has moved meanwhile", pair->lid[i]);
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
+					   0, "LID %u has moved meanwhile", pair->lid[i]);
 		else
 			r = check_port(lids, ret[i], err);
 	}
@@ -382,8 +383,8 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 
 	for (size_t i = 0; r == 0 && i < ret->switches.n; i++)
 		if (!vhca_osm_switch_set_has(&old->switches, ret->switches.guids[i]))
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "changed_meanwhile", 0,
-					   "the ways through the subnet have changed meanwhile");
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
+					   0, "the ways through the subnet have changed meanwhile");
 	return r;
 }
 

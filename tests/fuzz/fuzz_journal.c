@@ -12,7 +12,7 @@
 
 #include "agent/migration/drain.h"
 #include "agent/state/journal.h"
-#include "agent/migration/migration_int.h"
+#include "agent/migration/states.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/store/store_private.h"

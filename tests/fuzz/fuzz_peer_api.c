@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/migration/migration_int.h"
+#include "agent/migration/list.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 

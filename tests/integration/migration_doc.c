@@ -106,8 +106,8 @@ static void table(const struct mig_rules *const *parts)
 int main(void)
 {
 	printf("# States of a migration\n\n"
-	       "Printed from the tables that the agent executes (`src.c`, `waiting.c`, `back.c` "
-	       "and `dst.c` in `agent/migration/`) by\n"
+	       "Printed from the tables that the agent executes (`source.c`, `waiting.c`, "
+	       "`rollback.c` and `destination.c` in `agent/migration/`) by\n"
 	       "`tests/integration/migration_doc`; a test compares. For an event the first row "
 	       "of the state counts whose condition holds.\n"
 	       "*look*: something may have changed. *next* is in the journal before anything of "

@@ -9,9 +9,10 @@ import openapi
 import tap
 
 ROUTE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/[^"]*)",\s*VHCA_CALLER_([A-Z]+),\s*\w+(?:,\s*"([^"]*)")?\}')
-CODE = re.compile(r'VHCA_ERR_(\w+),\s*"(\w+)"')
+CODE = re.compile(r'VHCA_ERR_(\w+),\s*(?:"(\w+)"|VHCA_CODE_(\w+))')
+CONSTANT = re.compile(r'^#define VHCA_CODE_(\w+)\s+"(\w+)"$', re.M)
 KIND = re.compile(r'\[VHCA_ERR_(\w+)\] = \{"[\w-]+", (\d+), \d+\}')
-EXCEPTION = re.compile(r'\{"(\w+)", (\d{3}), (true|false)\}')
+EXCEPTION = re.compile(r'\{VHCA_CODE_(\w+), (\d{3}), (true|false)\}')
 ROW = re.compile(r"^(\w+) +(\d{3}) +(yes|no) ", re.M)
 PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sriov")
 # Whose codes are in no answer: the agent has not started then, or says it in words (`problem` of an adapter, the hook).
@@ -30,8 +31,8 @@ def codes(*parts, without=()):
     found = {}
     for path in (path for part in parts for path in (openapi.ROOT / part).rglob("*.[ch]")):
         if str(path.relative_to(openapi.ROOT)) not in without:
-            for kind, code in CODE.findall(path.read_text("utf-8")):
-                found.setdefault(code, set()).add(kind)
+            for kind, code, constant in CODE.findall(path.read_text("utf-8")):
+                found.setdefault(code or constant.lower(), set()).add(kind)
     return found
 
 
@@ -59,7 +60,7 @@ class Checks:
         """With the status, and whether the same request may succeed later, that the sources give them."""
         kinds = codes(*PARTS)
         status = dict(KIND.findall(sources("common/base/error.c")))
-        exceptions = {code: (number, again == "true") for code, number, again in EXCEPTION.findall(sources("common/http/problem.c"))}
+        exceptions = {code.lower(): (number, again == "true") for code, number, again in EXCEPTION.findall(sources("common/http/problem.c"))}
         rows = ROW.findall((openapi.ROOT / "docs/man" / self.MANUAL).read_text("utf-8"))
         self.assertEqual(sorted(code for code, *_ in rows), sorted(self.codes()))
         for code, number, again in rows:
@@ -134,6 +135,12 @@ class Agent(Checks, unittest.TestCase):
     """With the routes of both listeners."""
 
     NAME, ROUTES, MANUAL, BODILESS = "openapi.yaml", "agent/api/*.c", "vhcad-api.7.rst", ("/abort", "/adopt", "/reload")
+
+    def test_a_constant_is_called_as_its_code(self):
+        """The other tests read the code in the constant's name."""
+        constants = CONSTANT.findall(sources("common/base/codes.h"))
+        self.assertTrue(constants)
+        self.assertEqual([name for name, code in constants if name.lower() != code], [])
 
     def test_a_code_has_one_kind(self):
         """And so one status, one exit status and one word on whether to ask again; in the plugin, too."""

@@ -14,7 +14,7 @@
 #include "agent/migration/drain.h"
 #include "agent/migration/migration.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "common/http/server.h"
 #include "opensm/bindings/table.h"
 #include "tests/sim/hosts/ledger.h"

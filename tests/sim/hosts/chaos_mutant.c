@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "agent/vf/work.h"
-#include "agent/migration/migration_int.h"
+#include "agent/migration/claims.h"
+#include "agent/migration/list.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/sim/hosts/chaos.h"

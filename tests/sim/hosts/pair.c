@@ -478,8 +478,8 @@ static void explain(const struct pair *p)
 		for (; m; m = TAILQ_NEXT(m, link))
 			fprintf(stderr, "# host %u: %s %s effect %d handed %d cancel %d: %s\n", h,
 				m->source ? "source" : "destination",
-				vhca_mig_state_to_string(m->state), (int)m->effect, m->handed,
-				m->cancel, m->reason);
+				vhca_mig_state_to_string(m->state), (int)m->effect,
+				vhca_migration_promised(m), (int)m->cancel, m->reason);
 		TAILQ_FOREACH (c, &vhca_engine_model(p->w[h].engine)->claims, link)
 			fprintf(stderr,
 				"# host %u: claim %s on %s %s epoch %llu migrating %d leaving %d "

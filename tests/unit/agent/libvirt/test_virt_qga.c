@@ -4,7 +4,7 @@
  * defined here and takes precedence over the library's; all others are libvirt's own on
  * test:///default.
  */
-#include "agent/libvirt/qga_call.h"
+#include "agent/libvirt/call.h"
 
 #include "common/base/cleanup.h"
 #include "tests/unit/unit.h"

@@ -55,7 +55,7 @@ static void assert_released(struct pair *p, unsigned int host)
 static bool is_copying(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return p->copying && vhca_migrations_first(p->ms[0])->delivered;
+	return p->copying && vhca_migration_delivered(vhca_migrations_first(p->ms[0]));
 }
 
 static bool is_parked(const struct pair *p, const void *arg)

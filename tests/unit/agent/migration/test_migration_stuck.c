@@ -111,7 +111,7 @@ static void test_scrub_that_fails_once(void **state)
 static bool copying(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return p->copying && vhca_migrations_first(p->ms[0])->delivered;
+	return p->copying && vhca_migration_delivered(vhca_migrations_first(p->ms[0]));
 }
 
 /* The VF of the only claim on the host, which its agent does not wait for. */

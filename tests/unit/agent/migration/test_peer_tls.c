@@ -17,7 +17,7 @@
 #include <gnutls/x509.h>
 #include <json-c/json_tokener.h>
 
-#include "agent/api/peer_api.h"
+#include "agent/api/peer_server.h"
 #include "common/base/cleanup.h"
 #include "common/http/http_loop.h"
 #include "tests/unit/common/http/certs.h"

@@ -365,9 +365,10 @@ static void say_migrations(struct vhca_migrations *ms, struct rows *rows)
 		SAY(rows, "migration %s %s %s %s %s %s %d %d %lld %lld %d [%s] %u %s %lld %u",
 		    VHCA_UUID_STR(&m->id), m->source ? "source" : "destination",
 		    VHCA_UUID_STR(&m->domain), m->domain_name, m->peer,
-		    vhca_mig_state_to_string(m->state), m->handed, m->pinned, LL(m->started_ms),
-		    LL(m->updated_ms), m->failure.kind != VHCA_ERR_NONE, m->reason, m->n_vfs,
-		    vhca_mig_mode_to_string(m->mode), LL(m->lease_ms), m->copy.timeout_ms / 1000);
+		    vhca_mig_state_to_string(m->state), vhca_migration_promised(m), m->pinned,
+		    LL(m->started_ms), LL(m->updated_ms), m->failure.kind != VHCA_ERR_NONE,
+		    m->reason, m->n_vfs, vhca_mig_mode_to_string(m->mode), LL(m->lease_ms),
+		    m->copy.timeout_ms / 1000);
 }
 
 static void say_drain(struct vhca_drain *drain, struct rows *rows)

@@ -19,7 +19,7 @@ static bool copying(const struct pair *p, const void *arg)
 static bool handed_over(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return vhca_migrations_first(p->ms[0])->delivered;
+	return vhca_migration_delivered(vhca_migrations_first(p->ms[0]));
 }
 
 /*

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/api/json.h"
+#include "agent/api/views.h"
 #include "common/http/json.h"
 #include "tests/sim/host/world_mlx5.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
@@ -399,12 +399,12 @@ static void test_capabilities_are_honest(void **state)
 	struct json_object *hca, *vf, *can, *value;
 
 	attach_one(w);
-	hca = vhca_view_hca(hca_of(w), 0);
+	hca = api_view_hca(hca_of(w), 0);
 	assert_true(json_object_object_get_ex(hca, "capabilities", &can));
 	assert_string_equal(json_object_to_json_string_ext(can, JSON_C_TO_STRING_PLAIN),
 			    "{\"host_pkey_map\":false,\"sees_grant\":false,\"link_policy\":true}");
 	json_object_put(hca);
-	vf = vhca_view_vf(claim_of(w)->vf);
+	vf = api_view_vf(claim_of(w)->vf);
 	assert_true(json_object_object_get_ex(vf, "link_policy", &value));
 	assert_string_equal(json_object_get_string(value), "auto");
 	assert_true(json_object_object_get_ex(vf, "node_guid", &value));
@@ -427,7 +427,7 @@ static void test_what_is_not_known_is_null(void **state)
 	attach_one(w);
 	hca = hca_of(w);
 	hca->facts.driver[0] = hca->facts.ibdev[0] = '\0';
-	doc = vhca_view_hca(hca, 0);
+	doc = api_view_hca(hca, 0);
 	assert_null(json_object_object_get(doc, "driver"));
 	assert_null(json_object_object_get(doc, "ibdev"));
 	json_object_put(doc);

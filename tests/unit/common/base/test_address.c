@@ -194,6 +194,27 @@ static void pkey_text_forms(void **state)
 	assert_int_equal(pkey, 8001);
 }
 
+static void pkey_lists(void **state)
+{
+	static const uint16_t keys[] = {0x8001, 0x0002};
+	char text[VHCA_PKEYS_STRLEN(2)];
+	uint16_t read[2] = {0};
+	uint8_t n = 9;
+
+	(void)state;
+	assert_string_equal(vhca_pkeys_format(text, sizeof(text), keys, 2), "0x8001 0x0002");
+	assert_int_equal(vhca_pkeys_parse(text, read, 2, &n), 0);
+	assert_int_equal(n, 2);
+	assert_memory_equal(read, keys, sizeof(keys));
+	assert_int_equal(vhca_pkeys_parse("0x8001 0x0002 0x0003", read, 2, &n), -EINVAL);
+	assert_int_equal(vhca_pkeys_parse("0x8001 0x8000", read, 2, &n), -EINVAL);
+	assert_int_equal(vhca_pkeys_parse("0x8001,0x0002", read, 2, &n), -EINVAL);
+	assert_int_equal(n, 2);
+	assert_string_equal(vhca_pkeys_format(text, sizeof(text), keys, 0), "");
+	assert_int_equal(vhca_pkeys_parse(text, read, 2, &n), 0);
+	assert_int_equal(n, 0);
+}
+
 static void uuid_round_trip_and_refusals(void **state)
 {
 	static const char *const bad[] = {"",
@@ -270,6 +291,7 @@ int main(void)
 		cmocka_unit_test(gid_splits_into_prefix_and_guid),
 		cmocka_unit_test(pkey_full_and_limited_of_one_key_differ),
 		cmocka_unit_test(pkey_text_forms),
+		cmocka_unit_test(pkey_lists),
 		cmocka_unit_test(uuid_round_trip_and_refusals),
 		cmocka_unit_test(uuid_random_is_version_4_and_new_each_time),
 		cmocka_unit_test(loopback_is_told_from_the_network),

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_API_CONTEXT_H
+#define VHCA_AGENT_API_CONTEXT_H
+/* What a handler of the HTTP API gets as its ctx, and how it finds what a path names. */
+#include "agent/api/configuration.h"
+#include "agent/api/events.h"
+#include "agent/api/pending.h"
+#include "agent/host/host.h"
+#include "agent/libvirt/virt.h"
+#include "agent/migration/drain.h"
+#include "agent/migration/migration.h"
+#include "agent/vf/engine.h"
+
+struct vhca_api_args {
+	struct vhca_loop *loop;
+	struct vhca_engine *engine;
+	struct vhca_host *host;
+	struct vhca_virt *virt; /* NULL in tests without libvirt */
+	struct vhca_outbox *outbox;
+	struct vhca_migrations *migrations;
+	struct vhca_drain *drain;
+	struct vhca_events *events;
+	struct vhca_reload *reload;
+	const struct vhca_sm_ops *sm;
+	const struct vhca_conf *conf;
+	const char *boot_id;
+};
+
+struct api_context {
+	struct vhca_api_args args;
+	uint64_t started_ms;
+	struct vhca_http_loop_server *adapter;
+	struct api_polls *polls;
+};
+
+/* Each ctx is a struct api_context. */
+const struct vhca_api_args *api_args(const void *ctx); /* borrowed */
+struct vhca_model *api_model(const void *ctx);	       /* the engine's */
+
+/* For a reply that is given later than in its handler. NULL: req has been answered. */
+struct api_pending *api_pend(void *ctx, struct vhca_http_request *req);
+/* 200 with {key: list}; list is consumed. */
+void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
+
+/* By its address; borrowed. NULL with err set if there is none. */
+struct vhca_hca *api_find_hca(const void *ctx, const char *text, struct vhca_error *err);
+const struct vhca_vf *api_find_vf(const void *ctx, const char *text, struct vhca_error *err);
+/* A domain by UUID, or by the name of an active one: fills domain and domain_name. */
+int api_find_domain(const void *ctx, const char *text, struct vhca_claim_request *ret,
+		    struct vhca_error *err);
+/* The domain of the query's "domain", for a list of what is its alone; a query without one wants
+ * all. */
+struct api_domain_filter {
+	bool is_set;
+	struct vhca_uuid domain;
+};
+int api_read_domain_filter(const void *ctx, const struct vhca_http_request *req,
+			   struct api_domain_filter *ret, struct vhca_error *err);
+
+#endif

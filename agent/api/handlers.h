@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_AGENT_API_HANDLERS_H
+#define VHCA_AGENT_API_HANDLERS_H
+/*
+ * The handlers of the routes in api.c; ctx is a struct api_context. Each answers at once, from
+ * memory, unless its line says when.
+ */
+#include "common/http/server.h"
+
+/* ---- node.c ---- */
+void api_get_node(void *ctx, struct vhca_http_request *req);
+void api_get_outbox(void *ctx, struct vhca_http_request *req);
+void api_get_events(void *ctx, struct vhca_http_request *req); /* when there is something to tell */
+void api_get_healthz(void *ctx, struct vhca_http_request *req);
+void api_get_readyz(void *ctx, struct vhca_http_request *req);
+/* When the new configuration is in force, or refused. */
+void api_post_reload(void *ctx, struct vhca_http_request *req);
+
+/* ---- hcas.c ---- */
+void api_get_hcas(void *ctx, struct vhca_http_request *req);
+void api_get_hca(void *ctx, struct vhca_http_request *req);
+void api_delete_hca(void *ctx, struct vhca_http_request *req); /* when it has left the journal */
+
+/* ---- vfs.c ---- */
+void api_get_vfs(void *ctx, struct vhca_http_request *req);
+void api_get_vf(void *ctx, struct vhca_http_request *req);
+
+/* ---- findings.c ---- */
+void api_explain_vf(void *ctx, struct vhca_http_request *req); /* the walk for one VF */
+/* What the domain asks for, and each VF that it has or is promised. */
+void api_explain_domain(void *ctx, struct vhca_http_request *req);
+
+/* ---- domains.c ---- */
+void api_get_domains(void *ctx, struct vhca_http_request *req);
+void api_get_domain(void *ctx, struct vhca_http_request *req);
+/* With the domain's claims, when they are in the journal. */
+void api_post_adopt(void *ctx, struct vhca_http_request *req);
+void api_post_takeover(void *ctx, struct vhca_http_request *req); /* {evidence} */
+
+/* ---- claims.c ---- */
+void api_get_claims(void *ctx, struct vhca_http_request *req);
+void api_get_claim(void *ctx, struct vhca_http_request *req);
+/* These when their transaction has ended: attached, programmed, or free. */
+void api_post_attach(void *ctx, struct vhca_http_request *req);
+void api_delete_attach(void *ctx, struct vhca_http_request *req);
+void api_post_claims(void *ctx, struct vhca_http_request *req);
+void api_delete_claim(void *ctx, struct vhca_http_request *req);
+
+/* ---- migrations.c: a migration runs on by itself ---- */
+void api_get_migrations(void *ctx, struct vhca_http_request *req); /* oldest first */
+void api_get_migration(void *ctx, struct vhca_http_request *req);
+void api_post_migrations(void *ctx, struct vhca_http_request *req);  /* 202 */
+void api_extend_migration(void *ctx, struct vhca_http_request *req); /* 202 */
+void api_abort_migration(void *ctx, struct vhca_http_request *req);  /* 202 */
+
+/* ---- drain.c: a drain goes on by itself ---- */
+void api_get_drain(void *ctx, struct vhca_http_request *req);  /* drained or not */
+void api_post_drain(void *ctx, struct vhca_http_request *req); /* {peers: [...]}, 202 */
+void api_delete_drain(void *ctx, struct vhca_http_request *req);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "agent/api/handlers.h"
+
+#include <errno.h>
+
+#include "agent/api/context.h"
+#include "agent/api/views.h"
+#include "common/base/codes.h"
+#include "common/base/file.h"
+
+/*
+ * The state that the query asks for, VHCA_VF_STATE_COUNT without one. An empty list would hide a
+ * word that is misspelt.
+ */
+static int parse_state(struct vhca_http_request *req, enum vhca_vf_state *ret,
+		       struct vhca_error *err)
+{
+	const char *word = vhca_http_query(req, "state");
+	struct vhca_strbuf sb;
+	char known[128];
+
+	*ret = VHCA_VF_STATE_COUNT;
+	if (!word || !vhca_vf_state_parse(word, ret))
+		return 0;
+	vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+		       "query: %.40s is no state of a VF", word);
+	vhca_strbuf_init(&sb, known, sizeof(known));
+	for (unsigned int s = 0; s < VHCA_VF_STATE_COUNT; s++)
+		vhca_strbuf_add(&sb, "%s%s", s ? ", " : "",
+				vhca_vf_state_to_string((enum vhca_vf_state)s));
+	vhca_error_hint(err, "state is one of %s", known);
+	return -EINVAL;
+}
+
+struct filter {
+	enum vhca_vf_state state;   /* VHCA_VF_STATE_COUNT: any */
+	const struct vhca_hca *hca; /* NULL: any */
+	struct api_domain_filter domain;
+};
+
+static int parse_filter(void *ctx, struct vhca_http_request *req, struct filter *ret,
+			struct vhca_error *err)
+{
+	const char *pf = vhca_http_query(req, "pf");
+	int r = parse_state(req, &ret->state, err);
+
+	if (!r)
+		r = api_read_domain_filter(ctx, req, &ret->domain, err);
+	if (r < 0)
+		return r;
+	ret->hca = pf ? api_find_hca(ctx, pf, err) : NULL;
+	return pf && !ret->hca ? -ENOENT : 0;
+}
+
+static bool filter_takes(const struct filter *f, const struct vhca_vf *vf)
+{
+	return (f->state == VHCA_VF_STATE_COUNT || f->state == vf->state) &&
+	       (!f->hca || f->hca == vf->hca) &&
+	       (!f->domain.is_set ||
+		(vf->claim && vhca_uuid_equal(&vf->claim->domain, &f->domain.domain)));
+}
+
+void api_get_vfs(void *ctx, struct vhca_http_request *req)
+{
+	struct json_object *list;
+	struct filter filter;
+	struct vhca_error err;
+	struct vhca_hca *hca;
+	struct vhca_vf *vf;
+
+	if (parse_filter(ctx, req, &filter, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	list = json_object_new_array();
+	TAILQ_FOREACH (hca, &api_model(ctx)->hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (filter_takes(&filter, vf))
+				json_object_array_add(list, api_view_vf(vf));
+	api_reply_list(req, "vfs", list);
+}
+
+void api_get_vf(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const struct vhca_vf *vf = api_find_vf(ctx, vhca_http_param(req, 0), &err);
+
+	if (vf)
+		vhca_http_reply(req, 200, api_view_vf(vf));
+	else
+		vhca_http_reply_error(req, &err);
+}
