@@ -60,7 +60,7 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	if (!r)
 		r = parse_names(name, fabric, ret, err);
 	if (!r && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_request", ENAMETOOLONG,
+		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
 				   "body: partition");
 	if (!r)
 		r = api_parse_place(body, ret, err);
