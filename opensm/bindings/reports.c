@@ -126,8 +126,9 @@ static int check_pins(const struct vhca_osm_reports *reports, const struct vhca_
 	if (vhca_osm_node_of(&reports->conf->agents, reports->table, port_guid) ||
 	    !has_all_pins(reports, by) || gone_pin(reports, by->name))
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0, "port %s: %s has %d ports",
-			      VHCA_GUID_STR(port_guid), by->name, VHCA_OSM_NODE_PORTS_MAX);
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, VHCA_CODE_TABLE_FULL, 0,
+			      "port %s: %s has %d ports", VHCA_GUID_STR(port_guid), by->name,
+			      VHCA_OSM_NODE_PORTS_MAX);
 }
 
 int vhca_osm_report_check_speaker(const struct vhca_osm_reports *reports,

@@ -135,8 +135,7 @@ static struct vhca_osm_port *port_get(struct vhca_osm_table *t, uint64_t guid,
 			return p;
 		free(p);
 	}
-	(void)vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
-			     VHCA_GUID_STR(guid));
+	(void)vhca_error_no_memory(err, VHCA_GUID_STR(guid));
 	return NULL;
 }
 
@@ -153,8 +152,7 @@ static int port_reserve(struct vhca_osm_port *p, const struct vhca_osm_port_draf
 {
 	if (vhca_osm_port_reserve(p, now) == 0)
 		return 0;
-	return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
-			      VHCA_GUID_STR(p->guid));
+	return vhca_error_no_memory(err, VHCA_GUID_STR(p->guid));
 }
 
 /* There is room for it: reserved, or there are no more keys than before. */
@@ -249,9 +247,10 @@ static int refuse_superseded(const struct vhca_osm_binding *old, uint64_t epoch,
 
 static int refuse_tie(const struct vhca_osm_binding *old, struct vhca_error *err)
 {
-	int r = vhca_error_set(
-		err, VHCA_ERR_CONFLICT, VHCA_CODE_EPOCH_TIE, 0, "%s: epoch %" PRIu64 " belongs to port %s",
-		VHCA_GUID_STR(old->vguid), old->epoch, VHCA_GUID_STR(old->port_guid));
+	int r = vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_EPOCH_TIE, 0,
+			       "%s: epoch %" PRIu64 " belongs to port %s",
+			       VHCA_GUID_STR(old->vguid), old->epoch,
+			       VHCA_GUID_STR(old->port_guid));
 
 	vhca_error_hint(err, "a new owner must use an epoch above %" PRIu64, old->epoch);
 	return r;
@@ -383,8 +382,7 @@ static int put_new(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 
 	if (!now || !share || (!old && vhca_osm_guid_map_add(&t->records, now) < 0)) {
 		share_drop_empty(t, want->port_guid);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
-				      VHCA_GUID_STR(want->vguid));
+		return vhca_error_no_memory(err, VHCA_GUID_STR(want->vguid));
 	}
 	put_commit(t, old, vhca_steal_ptr(&now), keys, share);
 	return 0;
@@ -509,8 +507,7 @@ int vhca_osm_table_add_tombstone(struct vhca_osm_table *t, const struct vhca_osm
 	if (!b || (!share && !tombstone->never_bound) ||
 	    vhca_osm_guid_map_add(&t->records, b) < 0) {
 		share_drop_empty(t, tombstone->port_guid);
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "%s",
-				      VHCA_GUID_STR(tombstone->vguid));
+		return vhca_error_no_memory(err, VHCA_GUID_STR(tombstone->vguid));
 	}
 	b->never_bound = tombstone->never_bound;
 	make_tombstone(t, vhca_steal_ptr(&b), share);
@@ -647,8 +644,7 @@ int vhca_osm_table_pin(struct vhca_osm_table *t, uint64_t port_guid, const char 
 	if (pin)
 		pin->guid = port_guid;
 	if (!pin || vhca_osm_guid_map_add(&t->pins, pin) < 0)
-		return vhca_error_set(err, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, "port %s",
-				      VHCA_GUID_STR(port_guid));
+		return vhca_error_no_memory(err, VHCA_GUID_STR(port_guid));
 	(void)vhca_strcpy(pin->node, sizeof(pin->node), node); /* was checked */
 	t->revision++;
 	(void)vhca_steal_ptr(&pin); /* the map's */

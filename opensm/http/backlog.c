@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "opensm/http/backlog.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct vhca_osm_put_off {

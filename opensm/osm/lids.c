@@ -286,8 +286,8 @@ static int find_pair(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 	for (int i = 0; i < 2 && r == 0; i++) {
 		ret[i] = osm_get_port_by_guid(subn, cl_hton64(pair->guid[i]));
 		if (!ret[i] || cl_ntoh16(ret[i]->lid) != pair->lid[i])
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
-					   "LID %u has moved meanwhile", pair->lid[i]);
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
+					   0, "LID %u has moved meanwhile", pair->lid[i]);
 		else
 			r = check_port(lids, ret[i], err);
 	}
@@ -383,8 +383,8 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 
 	for (size_t i = 0; r == 0 && i < ret->switches.n; i++)
 		if (!vhca_osm_switch_set_has(&old->switches, ret->switches.guids[i]))
-			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
-					   "the ways through the subnet have changed meanwhile");
+			r = vhca_error_set(err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE,
+					   0, "the ways through the subnet have changed meanwhile");
 	return r;
 }
 
