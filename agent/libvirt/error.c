@@ -15,9 +15,6 @@
 #define DOMAIN_GONE VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
 
-/* The code of what we do not know. */
-static const char unknown[] = "libvirt";
-
 /* First match wins: texts before the catch-all of their code. */
 static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_NO_DOMAIN, {NULL}, DOMAIN_GONE},
@@ -143,9 +140,15 @@ static const struct vhca_virt_class classes[] = {
 	{VIR_ERR_ACCESS_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_OPERATION_DENIED, {NULL}, VHCA_ERR_DENIED, "libvirt_denied", EACCES, false, NULL},
 	{VIR_ERR_NO_MEMORY, {NULL}, VHCA_ERR_INTERNAL, "no_memory", ENOMEM, true, NULL},
-	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
-	{VIR_ERR_OPERATION_UNSUPPORTED, {NULL}, VHCA_ERR_DEVICE, unknown, EOPNOTSUPP, false, NULL},
-	{-1, {NULL}, VHCA_ERR_DEVICE, unknown, EIO, false, NULL},
+	{VIR_ERR_NO_SUPPORT, {NULL}, VHCA_ERR_DEVICE, VHCA_CODE_LIBVIRT, EOPNOTSUPP, false, NULL},
+	{VIR_ERR_OPERATION_UNSUPPORTED,
+	 {NULL},
+	 VHCA_ERR_DEVICE,
+	 VHCA_CODE_LIBVIRT,
+	 EOPNOTSUPP,
+	 false,
+	 NULL},
+	{-1, {NULL}, VHCA_ERR_DEVICE, VHCA_CODE_LIBVIRT, EIO, false, NULL},
 };
 
 #define FAILED	  VHCA_ERR_CONFLICT, "migration_failed", EIO, false
@@ -315,7 +318,7 @@ int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr
 	if (!message)
 		return vhca_error_no_memory(err, what);
 	/* Asked last: it forgets the last error. */
-	if (c->word == unknown && virConnectIsAlive(conn) == 0)
+	if (strcmp(c->word, VHCA_CODE_LIBVIRT) == 0 && virConnectIsAlive(conn) == 0)
 		c = &unanswered;
 	return set_error(err, c, what, message);
 }
