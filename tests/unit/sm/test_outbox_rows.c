@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The outbox and reports of each kind over a restart: its rows, and what an SM is told that has lost
- * its state.
+ * The outbox and reports of each kind over a restart: its rows, and what an SM is told that has
+ * lost its state.
  */
 #include <errno.h>
 #include <string.h>

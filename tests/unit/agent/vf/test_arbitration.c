@@ -124,8 +124,9 @@ static void test_given_back_below_a_withdrawn_epoch(void **state)
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, is_copying, NULL));
 	assert_true(pair_until(p, handed_over, NULL));
-	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, before.identity.guid, 99, 0x77, NULL),
-			 0);
+	assert_int_equal(
+		vhca_osm_table_withdraw(p->sm.bindings.table, before.identity.guid, 99, 0x77, NULL),
+		0);
 	p->copy_fails = true;
 	p->copy_hangs = false;
 	assert_true(pair_until(p, back_home, NULL));
@@ -184,7 +185,8 @@ static void test_somebody_is_ahead(void **state)
 	settle(p);
 	assert_true(is_bare(p, NULL));
 	/* It gives up: then the next epoch is ours. */
-	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, ahead.vguid, 99, 0x77, NULL), 0);
+	assert_int_equal(vhca_osm_table_withdraw(p->sm.bindings.table, ahead.vguid, 99, 0x77, NULL),
+			 0);
 	assert_true(pair_until(p, back_home, NULL));
 	assert_int_equal(claim_on(p, 0)->epoch, 101);
 }
