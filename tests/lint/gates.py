@@ -11,7 +11,7 @@ import sys
 
 import source
 
-FILE_BUDGET, FILE_STOP = 800, 1000
+FILE_BUDGET, FILE_STOP = 700, 800
 FUNCTION_STOP = 80
 
 SOURCE_NAMES = {"meson.build", "meson_options.txt", "Makefile", "Kbuild", ".clang-tidy"}
