@@ -11,7 +11,7 @@
 #include "common/http/client.h"
 #include "common/http/json.h"
 #include "opensm/http/api.h"
-#include "tests/unit/tree.h"
+#include "tests/unit/opensm/plugin.h"
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -22,91 +22,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PORT_A UINT64_C(0x0002c90300000a01)
-#define PORT_B UINT64_C(0x0002c90300000b01)
-#define VGUID  UINT64_C(0x02c9ab0000000001)
-
 struct world {
-	struct tree tree;
-	char socket[TREE_PATH_MAX];
-	struct vhca_osm_status status;
-	struct vhca_osm_conf conf;
-	struct vhca_osm_service *service;
-	struct vhca_osm_gate gate;
-	struct vhca_osm_mover *mover;
-	struct vhca_osm_api *api;
+	struct plugin plugin;
 	pthread_t thread;
 	atomic_bool stop;
 	char code[VHCA_ERROR_CODE_MAX]; /* of the last answer */
 	/* Problem members of the last answer. */
 	uint64_t known_epoch, port_guid;
 	bool bound;
-};
-
-/* ---- the false subnet: two active ports, no alias ---- */
-
-static bool fake_busy(void *ctx)
-{
-	(void)ctx;
-	return false;
-}
-
-static void subnet_status(void *ctx, struct vhca_osm_status *ret)
-{
-	*ret = ((struct world *)ctx)->status;
-}
-
-static bool subnet_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
-{
-	(void)ctx;
-	*ret = (struct vhca_osm_port_info){
-		.lid = 5, .state = VHCA_OSM_PORT_ACTIVE, .pkey_cap = 128};
-	return guid == PORT_A || guid == PORT_B;
-}
-
-static bool subnet_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
-{
-	(void)ctx;
-	(void)guid;
-	(void)ret;
-	return false;
-}
-
-static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
-{
-	(void)ctx;
-	(void)port;
-	(void)pkey;
-	return false;
-}
-
-static bool subnet_physical(void *ctx, uint64_t port_guid)
-{
-	(void)ctx;
-	(void)port_guid;
-	return false;
-}
-
-static int subnet_apply(void *ctx)
-{
-	(void)ctx;
-	return -EAGAIN;
-}
-
-static void subnet_sweep(void *ctx)
-{
-	(void)ctx;
-}
-
-static const struct vhca_osm_subnet_ops subnet = {
-	.is_busy = fake_busy,
-	.status = subnet_status,
-	.find_port = subnet_port,
-	.find_alias = subnet_alias,
-	.is_physical = subnet_physical,
-	.has_pkey = subnet_has_pkey,
-	.apply = subnet_apply,
-	.sweep = subnet_sweep,
 };
 
 /* A withdrawal asks whether a dynamic LID has to be freed: none ever. */
@@ -127,11 +50,11 @@ static const struct vhca_osm_lid_ops lids = {.resolve = no_lid};
 static void *serve(void *arg)
 {
 	struct world *w = arg;
-	struct pollfd pfd = {.fd = vhca_osm_api_fd(w->api), .events = POLLIN};
+	struct pollfd pfd = {.fd = vhca_osm_api_fd(w->plugin.api), .events = POLLIN};
 
 	while (!atomic_load(&w->stop)) {
 		(void)poll(&pfd, 1, 10);
-		vhca_osm_api_run(w->api);
+		vhca_osm_api_run(w->plugin.api);
 	}
 	return NULL;
 }
@@ -139,23 +62,16 @@ static void *serve(void *arg)
 static int setup_as(void **state, bool master)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct vhca_error err;
 
 	assert_non_null(w);
-	tree_init(&w->tree);
-	(void)tree_path(&w->tree, "sm.sock", w->socket);
-	w->status = (struct vhca_osm_status){.sm_state = master ? "master" : "standby",
-					     .master = master,
-					     .ready = master,
-					     .version = "false"};
-	vhca_osm_conf_set_defaults(&w->conf);
-	assert_true((size_t)snprintf(w->conf.listen, sizeof(w->conf.listen), "unix:%s/sm.sock",
-				     w->tree.root) < sizeof(w->conf.listen));
-	(void)snprintf(w->conf.state_dir, sizeof(w->conf.state_dir), "%s/state", w->tree.root);
-	assert_int_equal(vhca_osm_service_new(&w->conf, &subnet, w, &w->service, &err), 0);
-	assert_int_equal(vhca_osm_gate_init(&w->gate), 0);
-	assert_int_equal(vhca_osm_mover_new(&lids, w, &w->gate, &w->mover), 0);
-	assert_int_equal(vhca_osm_api_new(&w->conf, w->service, w->mover, &w->api, &err), 0);
+	plugin_init(&w->plugin);
+	w->plugin.subnet.status = (struct vhca_osm_status){
+		.sm_state = master ? "master" : "standby",
+		.master = master,
+		.ready = master,
+		.version = "false",
+	};
+	plugin_serve(&w->plugin, &lids);
 	assert_int_equal(pthread_create(&w->thread, NULL, serve, w), 0);
 	*state = w;
 	return 0;
@@ -177,11 +93,7 @@ static int teardown(void **state)
 
 	atomic_store(&w->stop, true);
 	assert_int_equal(pthread_join(w->thread, NULL), 0);
-	w->mover = vhca_osm_mover_free(w->mover);
-	w->api = vhca_osm_api_free(w->api);
-	vhca_osm_gate_done(&w->gate);
-	w->service = vhca_osm_service_free(w->service);
-	tree_done(&w->tree);
+	plugin_done(&w->plugin);
 	free(w);
 	return 0;
 }
@@ -190,7 +102,7 @@ static int teardown(void **state)
 
 static struct vhca_sm_binding binding(uint64_t epoch, uint64_t port)
 {
-	return (struct vhca_sm_binding){.vguid = VGUID,
+	return (struct vhca_sm_binding){.vguid = FALSE_GUID,
 					.epoch = epoch,
 					.bound = port != 0,
 					.port_guid = port,
@@ -205,8 +117,10 @@ static void send_request(struct world *w, struct vhca_sm_request *req, struct vh
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	char url[160];
-	const struct vhca_http_call_args args = {
-		.unix_socket = w->socket, .method = req->method, .url = url, .body = req->body};
+	const struct vhca_http_call_args args = {.unix_socket = w->plugin.socket,
+						 .method = req->method,
+						 .url = url,
+						 .body = req->body};
 	int r;
 
 	(void)snprintf(url, sizeof(url), "http://localhost%s", req->path);
@@ -240,7 +154,7 @@ static enum vhca_sm_answer move(struct world *w, struct vhca_sm_binding b, bool 
 	enum vhca_sm_answer answer;
 
 	b.moved = true;
-	b.from_port_guid = PORT_A;
+	b.from_port_guid = FALSE_PORT_A;
 	b.from_gid_index = 1;
 	assert_int_equal(vhca_uuid_random(&b.move_id), 0);
 	assert_true(vhca_sm_binding_is_move(&b));
@@ -273,8 +187,8 @@ static void binding_is_taken_and_withdrawn(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(report(w, binding(1, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(1, FALSE_PORT_A)), VHCA_SM_ACCEPTED); /* again */
 	assert_int_equal(report(w, binding(1, 0)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(1, 0)), VHCA_SM_ACCEPTED);
 	assert_string_equal(w->code, "");
@@ -284,13 +198,13 @@ static void withdrawn_epoch_is_over(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(3, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(3, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(3, 0)), VHCA_SM_ACCEPTED);
-	assert_int_equal(report(w, binding(3, PORT_A)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(3, FALSE_PORT_A)), VHCA_SM_SUPERSEDED);
 	assert_string_equal(w->code, "superseded");
 	assert_int_equal(w->known_epoch, 3);
 	assert_true(!w->bound && w->port_guid == 0);
-	assert_int_equal(report(w, binding(4, PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(4, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
 }
 
 static void unknown_vguid_is_withdrawn_all_the_same(void **state)
@@ -300,7 +214,7 @@ static void unknown_vguid_is_withdrawn_all_the_same(void **state)
 
 static void no_keys_is_a_binding_too(void **state)
 {
-	struct vhca_sm_binding b = binding(1, PORT_A);
+	struct vhca_sm_binding b = binding(1, FALSE_PORT_A);
 
 	b.n_pkeys = 0;
 	b.lid = 0;
@@ -311,45 +225,45 @@ static void lower_epochs_are_superseded(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(report(w, binding(4, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(4, FALSE_PORT_B)), VHCA_SM_SUPERSEDED);
 	assert_string_equal(w->code, "superseded");
 	assert_int_equal(w->known_epoch, 5);
-	assert_true(w->bound && w->port_guid == PORT_A);
+	assert_true(w->bound && w->port_guid == FALSE_PORT_A);
 	assert_int_equal(report(w, binding(4, 0)), VHCA_SM_SUPERSEDED);
 	assert_int_equal(w->known_epoch, 5);
-	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(6, FALSE_PORT_B)), VHCA_SM_ACCEPTED);
 }
 
 static void ties_are_refused(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(report(w, binding(5, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_B)), VHCA_SM_SUPERSEDED);
 	assert_string_equal(w->code, "epoch_tie");
 	assert_int_equal(w->known_epoch, 5);
-	assert_true(w->bound && w->port_guid == PORT_A);
+	assert_true(w->bound && w->port_guid == FALSE_PORT_A);
 	/* Withdrawn: what a host hears where the stopped guest is started next. */
 	assert_int_equal(report(w, binding(5, 0)), VHCA_SM_ACCEPTED);
-	assert_int_equal(report(w, binding(1, PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(1, FALSE_PORT_B)), VHCA_SM_SUPERSEDED);
 	assert_int_equal(w->known_epoch, 5);
 	assert_true(!w->bound && w->port_guid == 0);
-	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(6, FALSE_PORT_B)), VHCA_SM_ACCEPTED);
 }
 
 static void unknown_ports_are_tried_again(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(1, PORT_A + 1)), VHCA_SM_RETRY);
+	assert_int_equal(report(w, binding(1, FALSE_PORT_A + 1)), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "unknown_port");
 }
 
 static void wrong_reports_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct vhca_sm_binding b = binding(1, PORT_A);
+	struct vhca_sm_binding b = binding(1, FALSE_PORT_A);
 
 	b.vguid = UINT64_C(0x0100000000000000); /* multicast */
 	assert_int_equal(report(w, b), VHCA_SM_REFUSED);
@@ -360,10 +274,10 @@ static void a_standby_is_asked_again(void **state)
 {
 	struct world *w = *state;
 
-	w->status.master = w->status.ready =
+	w->plugin.subnet.status.master = w->plugin.subnet.status.ready =
 		false; /* the server's thread is idle until the request */
-	w->status.sm_state = "standby";
-	assert_int_equal(report(w, binding(1, PORT_A)), VHCA_SM_RETRY);
+	w->plugin.subnet.status.sm_state = "standby";
+	assert_int_equal(report(w, binding(1, FALSE_PORT_A)), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "not_master");
 }
 
@@ -371,8 +285,8 @@ static void members_are_declared_and_given_back(void **state)
 {
 	struct world *w = *state;
 	const struct vhca_sm_members two = {
-		.port_guid = PORT_A, .n_pkeys = 2, .pkeys = {0x8001, 0x8002}};
-	const struct vhca_sm_members none = {.port_guid = PORT_A};
+		.port_guid = FALSE_PORT_A, .n_pkeys = 2, .pkeys = {0x8001, 0x8002}};
+	const struct vhca_sm_members none = {.port_guid = FALSE_PORT_A};
 
 	assert_int_equal(declare(w, two), VHCA_SM_ACCEPTED);
 	assert_int_equal(declare(w, two), VHCA_SM_ACCEPTED); /* again */
@@ -384,7 +298,7 @@ static void members_are_declared_and_given_back(void **state)
 static void members_of_unknown_ports_are_tried_again(void **state)
 {
 	struct world *w = *state;
-	struct vhca_sm_members m = {.port_guid = PORT_A + 1, .n_pkeys = 1, .pkeys = {0x8001}};
+	struct vhca_sm_members m = {.port_guid = FALSE_PORT_A + 1, .n_pkeys = 1, .pkeys = {0x8001}};
 
 	assert_int_equal(declare(w, m), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "unknown_port");
@@ -395,7 +309,7 @@ static void members_of_unknown_ports_are_tried_again(void **state)
 static void wrong_members_are_refused(void **state)
 {
 	struct world *w = *state;
-	struct vhca_sm_members m = {.port_guid = PORT_A};
+	struct vhca_sm_members m = {.port_guid = FALSE_PORT_A};
 
 	for (unsigned int i = 0; i < VHCA_SM_PORT_PKEYS_MAX; i++)
 		m.pkeys[m.n_pkeys++] = (uint16_t)(0x8001 + i);
@@ -408,7 +322,8 @@ static void wrong_members_are_refused(void **state)
 
 static void a_standby_is_asked_for_members_again(void **state)
 {
-	const struct vhca_sm_members m = {.port_guid = PORT_A, .n_pkeys = 1, .pkeys = {0x8001}};
+	const struct vhca_sm_members m = {
+		.port_guid = FALSE_PORT_A, .n_pkeys = 1, .pkeys = {0x8001}};
 	struct world *w = *state;
 
 	assert_int_equal(declare(w, m), VHCA_SM_RETRY);
@@ -419,16 +334,16 @@ static void a_move_is_in_effect_and_fenced(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(move(w, binding(4, PORT_B), true), VHCA_SM_SUPERSEDED);
-	assert_int_equal(move(w, binding(5, PORT_B), true), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(4, FALSE_PORT_B), true), VHCA_SM_SUPERSEDED);
+	assert_int_equal(move(w, binding(5, FALSE_PORT_B), true), VHCA_SM_SUPERSEDED);
 	assert_string_equal(w->code, "epoch_tie");
-	assert_true(w->known_epoch == 5 && w->bound && w->port_guid == PORT_A);
-	assert_int_equal(move(w, binding(6, PORT_B), true), VHCA_SM_ACCEPTED);
-	assert_int_equal(move(w, binding(6, PORT_B), true), VHCA_SM_ACCEPTED); /* again */
-	assert_int_equal(report(w, binding(6, PORT_B)), VHCA_SM_ACCEPTED);
+	assert_true(w->known_epoch == 5 && w->bound && w->port_guid == FALSE_PORT_A);
+	assert_int_equal(move(w, binding(6, FALSE_PORT_B), true), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(6, FALSE_PORT_B), true), VHCA_SM_ACCEPTED); /* again */
+	assert_int_equal(report(w, binding(6, FALSE_PORT_B)), VHCA_SM_ACCEPTED);
 	assert_int_equal(report(w, binding(5, 0)), VHCA_SM_SUPERSEDED); /* the source is late */
-	assert_int_equal(move(w, binding(7, PORT_B + 1), true), VHCA_SM_RETRY);
+	assert_int_equal(move(w, binding(7, FALSE_PORT_B + 1), true), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "unknown_port");
 }
 
@@ -436,11 +351,11 @@ static void prepare_is_understood_and_no_commit(void **state)
 {
 	struct world *w = *state;
 
-	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(move(w, binding(6, PORT_B), false), VHCA_SM_RETRY);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(6, FALSE_PORT_B), false), VHCA_SM_RETRY);
 	assert_string_equal(w->code, "");
-	assert_int_equal(report(w, binding(5, PORT_A)), VHCA_SM_ACCEPTED);
-	assert_int_equal(move(w, binding(4, PORT_B), false), VHCA_SM_SUPERSEDED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(move(w, binding(4, FALSE_PORT_B), false), VHCA_SM_SUPERSEDED);
 }
 
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -9,7 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
-#include "tests/unit/tree.h"
+#include "tests/unit/opensm/plugin.h"
 #include "tests/unit/unit.h"
 
 #include <errno.h>
@@ -20,8 +20,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PORT	 UINT64_C(0x0002c90300000a01)
-#define VGUID	 UINT64_C(0x02c9ab0000000001)
 #define ROWS	 8192
 #define TEXT_MAX (8 * 1024 * 1024)
 #define ASKING	 150
@@ -29,85 +27,11 @@
 #define REPORT_MS 2000
 
 struct world {
-	struct tree tree;
-	char socket[TREE_PATH_MAX];
-	struct vhca_osm_conf conf;
-	struct vhca_osm_service *service;
-	struct vhca_osm_gate gate;
-	struct vhca_osm_mover *mover;
-	struct vhca_osm_api *api;
+	struct plugin plugin;
 	char *text; /* of an answer */
 	size_t len;
-	bool busy; /* OpenSM computes ways */
 };
 
-/* ---- a false subnet with one port ---- */
-
-static void subnet_status(void *ctx, struct vhca_osm_status *ret)
-{
-	(void)ctx;
-	*ret = (struct vhca_osm_status){.master = true, .ready = true};
-}
-
-static bool subnet_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
-{
-	(void)ctx;
-	*ret = (struct vhca_osm_port_info){
-		.lid = 5, .state = VHCA_OSM_PORT_ACTIVE, .pkey_cap = 128};
-	return guid == PORT;
-}
-
-static bool subnet_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
-{
-	(void)ctx;
-	(void)guid;
-	(void)ret;
-	return false;
-}
-
-static bool subnet_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
-{
-	(void)ctx;
-	(void)port;
-	(void)pkey;
-	return false;
-}
-
-static int subnet_apply(void *ctx)
-{
-	(void)ctx;
-	return -EAGAIN;
-}
-
-static void subnet_sweep(void *ctx)
-{
-	(void)ctx;
-}
-
-static bool subnet_busy(void *ctx)
-{
-	const struct world *w = ctx;
-
-	return w->busy;
-}
-
-static bool subnet_physical(void *ctx, uint64_t guid)
-{
-	(void)ctx;
-	(void)guid;
-	return false;
-}
-
-static const struct vhca_osm_subnet_ops subnet = {
-	.is_busy = subnet_busy,
-	.is_physical = subnet_physical,
-	.status = subnet_status,
-	.find_port = subnet_port,
-	.find_alias = subnet_alias,
-	.has_pkey = subnet_has_pkey,
-	.apply = subnet_apply,
-	.sweep = subnet_sweep,
-};
 static const struct vhca_osm_lid_ops no_lids;
 
 /* ---- fixture ---- */
@@ -119,14 +43,14 @@ static void fill(struct world *w)
 	struct vhca_error err;
 
 	for (unsigned int i = 0; i < ROWS; i++) {
-		const struct vhca_osm_binding b = {.vguid = VGUID + i,
+		const struct vhca_osm_binding b = {.vguid = FALSE_GUID + i,
 						   .epoch = 1,
-						   .port_guid = PORT,
+						   .port_guid = FALSE_PORT_A,
 						   .gid_index = (uint16_t)(i % 127 + 1),
 						   .pkeys = pkeys,
 						   .n_pkeys = 4};
 
-		if (vhca_osm_report_put(vhca_osm_service_reports(w->service), &b, 0, &ev, &err) < 0)
+		if (vhca_osm_report_put(plugin_reports(&w->plugin), &b, 0, &ev, &err) < 0)
 			fail_msg("%s", err.msg);
 	}
 }
@@ -134,20 +58,11 @@ static void fill(struct world *w)
 static int setup(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct vhca_error err = VHCA_ERROR_INIT;
 
 	assert_non_null(w);
-	vhca_log_set_level(VHCA_LOG_ERROR);
-	tree_init(&w->tree);
-	(void)tree_path(&w->tree, "sm.sock", w->socket);
-	vhca_osm_conf_set_defaults(&w->conf);
-	assert_true((size_t)snprintf(w->conf.listen, sizeof(w->conf.listen), "unix:%s/sm.sock",
-				     w->tree.root) < sizeof(w->conf.listen));
-	(void)snprintf(w->conf.state_dir, sizeof(w->conf.state_dir), "%s/state", w->tree.root);
-	assert_int_equal(vhca_osm_service_new(&w->conf, &subnet, w, &w->service, &err), 0);
-	assert_int_equal(vhca_osm_gate_init(&w->gate), 0);
-	assert_int_equal(vhca_osm_mover_new(&no_lids, w, &w->gate, &w->mover), 0);
-	assert_int_equal(vhca_osm_api_new(&w->conf, w->service, w->mover, &w->api, &err), 0);
+	plugin_init(&w->plugin);
+	w->plugin.subnet.n_ports = 1;
+	plugin_serve(&w->plugin, &no_lids);
 	fill(w);
 	w->text = malloc(TEXT_MAX);
 	assert_non_null(w->text);
@@ -159,11 +74,7 @@ static int teardown(void **state)
 {
 	struct world *w = *state;
 
-	w->mover = vhca_osm_mover_free(w->mover);
-	w->api = vhca_osm_api_free(w->api);
-	w->service = vhca_osm_service_free(w->service);
-	vhca_osm_gate_done(&w->gate);
-	tree_done(&w->tree);
+	plugin_done(&w->plugin);
 	free(w->text);
 	free(w);
 	return 0;
@@ -171,11 +82,11 @@ static int teardown(void **state)
 
 static void run(const struct world *w)
 {
-	struct pollfd p = {.fd = vhca_osm_api_fd(w->api), .events = POLLIN};
-	int ms = vhca_osm_api_timeout_ms(w->api);
+	struct pollfd p = {.fd = vhca_osm_api_fd(w->plugin.api), .events = POLLIN};
+	int ms = vhca_osm_api_timeout_ms(w->plugin.api);
 
 	(void)poll(&p, 1, ms < 0 || ms > 10 ? 10 : ms);
-	vhca_osm_api_run(w->api);
+	vhca_osm_api_run(w->plugin.api);
 }
 
 static int say(const struct world *w, const char *method, const char *path, const char *body)
@@ -184,7 +95,7 @@ static int say(const struct world *w, const char *method, const char *path, cons
 	int n = snprintf(text, sizeof(text),
 			 "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n%s", method, path,
 			 strlen(body), body);
-	int fd = vhca_connect_unix(w->socket, vhca_now_ms() + 1000);
+	int fd = vhca_connect_unix(w->plugin.socket, vhca_now_ms() + 1000);
 
 	assert_true(fd >= 0);
 	assert_int_equal(send(fd, text, (size_t)n, MSG_NOSIGNAL), n);
@@ -302,10 +213,10 @@ static void who_leaves_does_no_harm(void **state)
 static void who_leaves_is_not_heard_later(void **state)
 {
 	struct world *w = *state;
-	const struct vhca_osm_table *t = vhca_osm_service_table(w->service);
+	const struct vhca_osm_table *t = vhca_osm_service_table(w->plugin.service);
 	int gone, stays;
 
-	w->busy = true;
+	w->plugin.subnet.busy = true;
 	gone = say(w, "PUT", "/v1/bindings/0x02c9ab0000000001", report);
 	stays = say(w, "PUT", "/v1/bindings/0x02c9ab0000000002", report);
 	for (unsigned int i = 0; i < 20; i++)
@@ -313,11 +224,11 @@ static void who_leaves_is_not_heard_later(void **state)
 	(void)close(gone);
 	for (unsigned int i = 0; i < 20; i++)
 		run(w);
-	w->busy = false;
+	w->plugin.subnet.busy = false;
 	assert_non_null(strstr(hear(w, stays), "\"epoch\":2"));
 	(void)close(stays);
-	assert_int_equal(vhca_osm_table_find(t, VGUID)->epoch, 1);
-	w->busy = true;
+	assert_int_equal(vhca_osm_table_find(t, FALSE_GUID)->epoch, 1);
+	w->plugin.subnet.busy = true;
 	gone = say(w, "PUT", "/v1/bindings/0x02c9ab0000000001", report); /* when all ends */
 	run(w);
 	(void)close(gone);

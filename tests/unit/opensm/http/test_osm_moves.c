@@ -14,13 +14,11 @@
 #include "common/base/cleanup.h"
 #include "opensm/bindings/service.h"
 #include "opensm/http/view.h"
-#include "tests/unit/tree.h"
+#include "tests/unit/opensm/plugin.h"
 
-#define PORT(i) (UINT64_C(0x0002c90300000a01) + (uint64_t)(i)*0x100)
 #define A	0
 #define B	1
 #define C	2
-#define GUID_1	UINT64_C(0x02c9ab0000000001)
 #define GUID_2	UINT64_C(0x02c9ab0000000002)
 #define INDEXES 8
 
@@ -32,7 +30,8 @@ struct alias {
 };
 
 struct sa {
-	uint64_t tables[3][INDEXES]; /* p_guids of PORT(0), ... */
+	struct false_subnet subnet;  /* what stands in no SA; must stay first */
+	uint64_t tables[3][INDEXES]; /* p_guids of FALSE_PORT(0), ... */
 	struct alias map[8];
 	int evictions, writes;
 	bool taken_meanwhile; /* the next eviction comes too late */
@@ -98,13 +97,13 @@ static bool fake_alias(void *ctx, uint64_t guid, struct vhca_osm_alias *ret)
 	const struct alias *alias = map_find(sa, guid);
 
 	for (int i = 0; i < 3; i++)
-		if (guid == PORT(i)) {
+		if (guid == FALSE_PORT(i)) {
 			*ret = (struct vhca_osm_alias){guid, 0};
 			return true;
 		}
 	if (!alias)
 		return false;
-	*ret = (struct vhca_osm_alias){PORT(alias->port), -1};
+	*ret = (struct vhca_osm_alias){FALSE_PORT(alias->port), -1};
 	for (int i = 1; i < INDEXES; i++)
 		if (sa->tables[alias->port][i] == guid)
 			ret->gid_index = i;
@@ -130,83 +129,28 @@ static int fake_evict(void *ctx, uint64_t guid, const struct vhca_osm_alias *at)
 	return now.gid_index > 0;
 }
 
-static bool fake_busy(void *ctx)
-{
-	(void)ctx;
-	return false;
-}
-
-static void fake_status(void *ctx, struct vhca_osm_status *ret)
-{
-	(void)ctx;
-	*ret = (struct vhca_osm_status){
-		.sm_state = "master", .master = true, .ready = true, .version = "fake"};
-}
-
-static bool fake_port(void *ctx, uint64_t guid, struct vhca_osm_port_info *ret)
-{
-	(void)ctx;
-	*ret = (struct vhca_osm_port_info){5, VHCA_OSM_PORT_ACTIVE, 32};
-	return guid == PORT(A) || guid == PORT(B) || guid == PORT(C);
-}
-
-static bool fake_has_pkey(void *ctx, uint64_t port, uint16_t pkey)
-{
-	(void)ctx;
-	(void)port;
-	(void)pkey;
-	return true;
-}
-
-static bool fake_is_physical(void *ctx, uint64_t port_guid)
-{
-	(void)ctx;
-	(void)port_guid;
-	return false;
-}
-
-static int fake_apply(void *ctx)
-{
-	(void)ctx;
-	return -EAGAIN;
-}
-
-static void fake_sweep(void *ctx)
-{
-	(void)ctx;
-}
-
-static const struct vhca_osm_subnet_ops fake_ops = {
-	.is_busy = fake_busy,
-	.status = fake_status,
-	.find_port = fake_port,
-	.find_alias = fake_alias,
-	.evict = fake_evict,
-	.is_physical = fake_is_physical,
-	.has_pkey = fake_has_pkey,
-	.apply = fake_apply,
-	.sweep = fake_sweep,
-};
-
 /* ---- fixture ---- */
 
 struct world {
-	struct tree tree;
+	struct plugin plugin;
 	struct sa sa;
-	struct vhca_osm_conf conf;
-	struct vhca_osm_service *service;
 	struct vhca_osm_eviction ev; /* of the last report */
 };
 
 static int setup(void **state)
 {
+	static struct vhca_osm_subnet_ops ops;
 	struct world *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
-	tree_init(&w->tree);
-	vhca_osm_conf_set_defaults(&w->conf);
-	(void)snprintf(w->conf.state_dir, sizeof(w->conf.state_dir), "%s/state", w->tree.root);
-	assert_int_equal(vhca_osm_service_new(&w->conf, &fake_ops, &w->sa, &w->service, NULL), 0);
+	plugin_init(&w->plugin);
+	ops = false_subnet_ops;
+	ops.find_alias = fake_alias;
+	ops.evict = fake_evict;
+	w->plugin.subnet.n_ports = FALSE_PORTS;
+	w->sa.subnet = w->plugin.subnet;
+	w->plugin.sees = (struct vhca_osm_subnet){&ops, &w->sa};
+	assert_int_equal(plugin_start(&w->plugin, NULL), 0);
 	*state = w;
 	return 0;
 }
@@ -215,16 +159,17 @@ static int teardown(void **state)
 {
 	struct world *w = *state;
 
-	w->service = vhca_osm_service_free(w->service);
-	tree_done(&w->tree);
+	plugin_done(&w->plugin);
 	free(w);
 	return 0;
 }
 
 static struct vhca_osm_binding binding(uint64_t epoch, int port, uint16_t index)
 {
-	return (struct vhca_osm_binding){
-		.vguid = GUID_1, .epoch = epoch, .port_guid = PORT(port), .gid_index = index};
+	return (struct vhca_osm_binding){.vguid = FALSE_GUID,
+					 .epoch = epoch,
+					 .port_guid = FALSE_PORT(port),
+					 .gid_index = index};
 }
 
 /* from: a port, or -1. Returns the error's code or "". */
@@ -234,8 +179,8 @@ static const char *report(struct world *w, struct vhca_osm_binding b, int from)
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	w->ev = (struct vhca_osm_eviction){.evicts = false};
-	return vhca_osm_report_put(vhca_osm_service_reports(w->service), &b,
-				   from < 0 ? 0 : PORT(from), &w->ev, &err) < 0
+	return vhca_osm_report_put(vhca_osm_service_reports(w->plugin.service), &b,
+				   from < 0 ? 0 : FALSE_PORT(from), &w->ev, &err) < 0
 		       ? err.code
 		       : "";
 }
@@ -244,15 +189,16 @@ static enum vhca_osm_state state_of(struct world *w)
 {
 	struct vhca_osm_view v;
 
-	vhca_osm_view_get(vhca_osm_service_subnet(w->service),
-			  vhca_osm_table_find(vhca_osm_service_table(w->service), GUID_1), &v);
+	vhca_osm_view_get(
+		vhca_osm_service_subnet(w->plugin.service),
+		vhca_osm_table_find(vhca_osm_service_table(w->plugin.service), FALSE_GUID), &v);
 	return v.state;
 }
 
 /* GUID_1 lives at A index 3. */
 static void settle_at_a(struct world *w)
 {
-	assert_true(sa_set(&w->sa, A, 3, GUID_1));
+	assert_true(sa_set(&w->sa, A, 3, FALSE_GUID));
 	assert_string_equal(report(w, binding(1, A, 3), -1), "");
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 	assert_false(w->ev.evicts);
@@ -265,14 +211,14 @@ static void report_before_the_grant_evicts(void **state)
 	struct world *w = *state;
 
 	settle_at_a(w);
-	assert_false(sa_set(&w->sa, B, 5, GUID_1)); /* what the driver at B got until now */
+	assert_false(sa_set(&w->sa, B, 5, FALSE_GUID)); /* what the driver at B got until now */
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
 	assert_int_equal(w->ev.smps, 1);
-	assert_true(w->ev.at.port_guid == PORT(A) && w->ev.at.gid_index == 3);
+	assert_true(w->ev.at.port_guid == FALSE_PORT(A) && w->ev.at.gid_index == 3);
 	assert_int_equal(w->sa.writes, 1);
 	assert_int_equal(state_of(w), VHCA_OSM_PENDING); /* not re-pointed: B asks for itself */
-	assert_true(sa_set(&w->sa, B, 5, GUID_1));
+	assert_true(sa_set(&w->sa, B, 5, FALSE_GUID));
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 }
 
@@ -282,7 +228,7 @@ static void report_after_the_grant_leaves_it(void **state)
 
 	settle_at_a(w);
 	sa_delete(&w->sa, A, 3);
-	assert_true(sa_set(&w->sa, B, 5, GUID_1));
+	assert_true(sa_set(&w->sa, B, 5, FALSE_GUID));
 	assert_string_equal(report(w, binding(2, B, 5), A), "");
 	assert_false(w->ev.evicts);
 	assert_int_equal(w->sa.evictions, 0);
@@ -295,7 +241,7 @@ static void a_late_delete_spares_the_new_owner(void **state)
 
 	settle_at_a(w);
 	assert_string_equal(report(w, binding(2, B, 5), A), "");
-	assert_true(sa_set(&w->sa, B, 5, GUID_1));
+	assert_true(sa_set(&w->sa, B, 5, FALSE_GUID));
 	sa_delete(&w->sa, A, 3);
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 	assert_string_equal(report(w, binding(1, A, 3), -1), "superseded"); /* nor a late report */
@@ -308,14 +254,14 @@ static void the_old_index_serves_the_next(void **state)
 
 	settle_at_a(w);
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
-	assert_true(sa_set(&w->sa, B, 5, GUID_1));
+	assert_true(sa_set(&w->sa, B, 5, FALSE_GUID));
 	assert_true(sa_set(&w->sa, A, 3, GUID_2));
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 	assert_true(sa_set(&w->sa, A, 3, GUID_2)); /* still has it */
 	/* Also before the new owner has asked. */
 	assert_string_equal(report(w, binding(3, C, 1), -1), "");
 	assert_true(sa_set(&w->sa, B, 5, UINT64_C(0x02c9ab0000000003)));
-	assert_true(sa_set(&w->sa, C, 1, GUID_1));
+	assert_true(sa_set(&w->sa, C, 1, FALSE_GUID));
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 }
 
@@ -330,7 +276,7 @@ static void another_index_of_the_same_port_is_another_place(void **state)
 	assert_false(w->ev.evicts);
 	assert_string_equal(report(w, binding(2, A, 4), -1), "");
 	assert_true(w->ev.evicts);
-	assert_true(sa_set(&w->sa, A, 4, GUID_1));
+	assert_true(sa_set(&w->sa, A, 4, FALSE_GUID));
 	assert_int_equal(state_of(w), VHCA_OSM_GRANTED);
 }
 
@@ -340,10 +286,10 @@ static void a_higher_epoch_evicts_wherever_it_is(void **state)
 
 	settle_at_a(w);
 	sa_delete(&w->sa, A, 3);
-	assert_true(sa_set(&w->sa, C, 1, GUID_1)); /* never reported */
+	assert_true(sa_set(&w->sa, C, 1, FALSE_GUID)); /* never reported */
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
-	assert_true(w->ev.at.port_guid == PORT(C));
+	assert_true(w->ev.at.port_guid == FALSE_PORT(C));
 }
 
 static void a_withdrawn_owner_is_evicted_too(void **state)
@@ -351,9 +297,9 @@ static void a_withdrawn_owner_is_evicted_too(void **state)
 	struct world *w = *state;
 
 	settle_at_a(w);
-	assert_int_equal(
-		vhca_osm_report_withdraw(vhca_osm_service_reports(w->service), GUID_1, 1, 0, NULL),
-		0);
+	assert_int_equal(vhca_osm_report_withdraw(vhca_osm_service_reports(w->plugin.service),
+						  FALSE_GUID, 1, 0, NULL),
+			 0);
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
 }
@@ -379,7 +325,7 @@ static void a_first_report_evicts_only_what_it_names(void **state)
 {
 	struct world *w = *state;
 
-	assert_true(sa_set(&w->sa, A, 3, GUID_1));
+	assert_true(sa_set(&w->sa, A, 3, FALSE_GUID));
 	assert_string_equal(report(w, binding(1, C, 5), -1), "");
 	assert_false(w->ev.evicts);
 	assert_string_equal(report(w, binding(1, C, 5), B), ""); /* repeated; it came from B */
@@ -397,7 +343,7 @@ static void repetition_spares_a_newer_owner(void **state)
 
 	settle_at_a(w);
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
-	assert_true(sa_set(&w->sa, C, 1, GUID_1));
+	assert_true(sa_set(&w->sa, C, 1, FALSE_GUID));
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_string_equal(report(w, binding(2, B, 5), A), "");
 	assert_int_equal(w->sa.evictions, 1);
@@ -409,7 +355,7 @@ static void a_ports_own_guid_is_never_evicted(void **state)
 	struct world *w = *state;
 	struct vhca_osm_binding b = binding(1, A, 0);
 
-	b.vguid = PORT(C);
+	b.vguid = FALSE_PORT(C);
 	assert_string_equal(report(w, b, -1), "");
 	b.epoch = 2;
 	assert_string_equal(report(w, b, C), "");
@@ -426,7 +372,7 @@ static void an_alias_at_no_index_is_evicted_without_smp(void **state)
 	assert_string_equal(report(w, binding(2, B, 5), -1), "");
 	assert_true(w->ev.evicts);
 	assert_int_equal(w->ev.smps, 0);
-	assert_true(sa_set(&w->sa, B, 5, GUID_1));
+	assert_true(sa_set(&w->sa, B, 5, FALSE_GUID));
 }
 
 static void an_eviction_that_comes_too_late_says_so(void **state)
@@ -448,8 +394,8 @@ static const char *prepare(struct world *w, struct vhca_osm_binding b, int from)
 
 	err = (struct vhca_error)VHCA_ERROR_INIT;
 	w->ev = (struct vhca_osm_eviction){.evicts = false};
-	return vhca_osm_report_prepare(vhca_osm_service_reports(w->service), &b, PORT(from), &w->ev,
-				       &err) < 0
+	return vhca_osm_report_prepare(vhca_osm_service_reports(w->plugin.service), &b,
+				       FALSE_PORT(from), &w->ev, &err) < 0
 		       ? err.code
 		       : "";
 }
@@ -457,7 +403,7 @@ static const char *prepare(struct world *w, struct vhca_osm_binding b, int from)
 static void prepare_changes_nothing(void **state)
 {
 	struct world *w = *state;
-	const struct vhca_osm_table *t = vhca_osm_service_table(w->service);
+	const struct vhca_osm_table *t = vhca_osm_service_table(w->plugin.service);
 	uint64_t revision;
 	struct sa before;
 
@@ -469,8 +415,8 @@ static void prepare_changes_nothing(void **state)
 	assert_int_equal(w->ev.smps, 1);
 	assert_memory_equal(&before, &w->sa, sizeof(before));
 	assert_int_equal(vhca_osm_table_revision(t), revision);
-	assert_null(vhca_osm_table_port(t, PORT(B)));
-	assert_true(vhca_osm_table_find(t, GUID_1)->port_guid == PORT(A));
+	assert_null(vhca_osm_table_port(t, FALSE_PORT(B)));
+	assert_true(vhca_osm_table_find(t, FALSE_GUID)->port_guid == FALSE_PORT(A));
 	/* The owner may go on reporting: nothing of epoch 2 is remembered. */
 	assert_string_equal(report(w, binding(1, A, 3), -1), "");
 }
