@@ -4,7 +4,7 @@
 
 BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664,
 default 324 648. Real OpenSM (ftree) on ibsim. SMPs are counted outside of OpenSM
-(tests/integration/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs
+(tests/integration/preload/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs
 before it sends a single changed block. Times are the plugin's, from the first SMP to the last answer;
 of a sweep, wall clock. "best" is a pair inside a leaf whose LIDs share a block, "worst" one of other
 pods; each pair is moved there in one mode and back in the other. In the end moves in up to 36 leaves,

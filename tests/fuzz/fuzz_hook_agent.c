@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "tests/fuzz/readers.h"
+#include "tests/unit/hooks/readers.h"
 
 static bool is_plain(const uint8_t *data, size_t size)
 {

@@ -16,7 +16,7 @@
 #include <libvirt/libvirt.h>
 
 #include "common/base/cleanup.h"
-#include "tests/fuzz/readers.h"
+#include "tests/unit/hooks/readers.h"
 #include "tests/integration/domain_gen.h"
 
 #define FIXED 10000

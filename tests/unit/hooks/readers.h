@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_FUZZ_READERS_H
-#define VHCA_FUZZ_READERS_H
+#ifndef VHCA_TESTS_UNIT_HOOKS_READERS_H
+#define VHCA_TESTS_UNIT_HOOKS_READERS_H
 /*
  * The hook's scanner misses nothing that the agent's XML parser finds: otherwise a domain would
  * pass the hook as none of ours and then be treated as ours. The reverse is harmless: the agent is

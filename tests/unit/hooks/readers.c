@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/fuzz/readers.h"
+#include "tests/unit/hooks/readers.h"
 
 bool agent_has_request(const struct vhca_dom_info *info)
 {
