@@ -92,7 +92,7 @@ static void move_lid(struct pair_sm *sm, const struct vhca_sm_binding *b)
 static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
 {
 	bool not_its_own = vhca_osm_table_has_other_owner(sm->bindings.table, b->vguid, b->epoch,
-							    b->port_guid);
+							  b->port_guid);
 	int r = sim_sm_take(&sm->bindings, b, err);
 
 	if (r == 0 && !not_its_own)
