@@ -70,7 +70,7 @@ struct vhca_claim {
 	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
 	uint64_t created_ms; /* wall clock */
 	struct vhca_vf *vf;
-	uint8_t port;	/* of the HCA, that carries its identity; 0 = not known yet */
+	uint8_t port;	/* of the HCA, that carries its identity */
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */

@@ -1,0 +1,19 @@
+-- A state database, kept by tools/keep-state
+CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, pf TEXT, numa INTEGER NOT NULL, bdf TEXT NOT NULL UNIQUE, port INTEGER NOT NULL, guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT, ending INTEGER NOT NULL, leaving INTEGER NOT NULL, away INTEGER NOT NULL, kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL, created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;
+INSERT INTO "claims" VALUES('71745908-49c6-4ab1-99fb-3b48a3df51e8','d0000000-0000-0000-0000-000000000000','vm0','ib0','default','metadata',NULL,-1,'0000:01:00.1',1,200880158063141690,1,'0x8001','0000:01:00.0',0,3,0,0,'c580e745-530c-4ab4-971e-7e024c667072',0,1795686394203);
+CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;
+INSERT INTO "drain" VALUES(1,'other',1795686394338);
+CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL, domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL, lease_until INTEGER NOT NULL, copy TEXT NOT NULL) STRICT;
+INSERT INTO "migrations" VALUES('b24f37ad-b108-4dc2-92ac-b0d33d51080c','source','d0000000-0000-0000-0000-000000000000','vm0','other','failed',0,0,1795686394345,1795686394964,'guest_did_not_release','0000:01:00.1: the guest did not let go of the VF in 0 s; it stays attached and working; is the guest running and past its boot loader? unload its driver, or try again','claiming:69 detaching:454 aborting:94','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+INSERT INTO "migrations" VALUES('c580e745-530c-4ab4-971e-7e024c667072','source','d0000000-0000-0000-0000-000000000000','vm0','other','detaching',0,0,1795686394981,1795686395018,'','','claiming:4','[]','managed',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
+CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL, from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL, from_lid INTEGER NOT NULL, vport INTEGER NOT NULL, dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1))) STRICT;
+CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
+CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;
+INSERT INTO "vfs" VALUES('0000:01:00.2','free',1795686394192,'','boot-1','0000:01:00.0',1,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795686394192,'','boot-1','0000:01:00.0',2,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.4','free',1795686394192,'','boot-1','0000:01:00.0',3,0,'',0);
+INSERT INTO "vfs" VALUES('0000:01:00.1','scrubbing',1795686395100,'','boot-1','0000:01:00.0',0,0,'',0);
+CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL, migration TEXT) STRICT;
+INSERT INTO "vguids" VALUES(200880158063141690,1,1795686395100,NULL);
+PRAGMA user_version = 1;
