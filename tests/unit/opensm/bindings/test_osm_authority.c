@@ -205,14 +205,14 @@ static void no_report_goes_to_the_last_epoch(void **state)
 	assert_string_equal(bind(w, GUID_1, first + VHCA_OSM_EPOCH_JUMP, PORT_A), "");
 }
 
-/* What an older plugin has let in. */
+/* By a file that was edited. */
 static void who_was_locked_out_is_let_in_again(void **state)
 {
 	struct world *w = *state;
 
 	stop(w);
 	tree_put(&w->tree, "state/bindings",
-		 "vhcasm-state 1\nt 0x02c9ab0000000001 9223372036854775807 0x0\nend 1\n");
+		 "vhcasm-state 2\nt 0x02c9ab0000000001 9223372036854775807 0x0\nend 1\n");
 	start(w);
 	assert_string_equal(bind(w, GUID_1, INT64_MAX, PORT_A), "superseded");
 	w->fake.standby = true;

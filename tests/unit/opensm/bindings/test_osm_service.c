@@ -650,7 +650,7 @@ static void refused_starts_leave_no_service(void **state)
 	assert_non_null(strstr(err.msg, "in use"));
 	assert_null(second);
 	stop(w);
-	tree_put(&w->tree, "state/bindings", "vhcasm-state 1\nend 1\n");
+	tree_put(&w->tree, "state/bindings", "vhcasm-state 2\nend 1\n");
 	assert_true(start(w, &err) < 0);
 	assert_string_equal(err.code, "state_damaged");
 	tree_remove(&w->tree, "state/bindings");
