@@ -27,7 +27,7 @@
 	" NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, pf TEXT,"            \
 	" numa INTEGER NOT NULL, bdf TEXT NOT NULL UNIQUE, port INTEGER NOT NULL,"                \
 	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT," \
-	" ending INTEGER NOT NULL, leaving INTEGER NOT NULL, away INTEGER NOT NULL,"              \
+	" ending INTEGER NOT NULL, custody TEXT NOT NULL, asked INTEGER NOT NULL,"                \
 	" kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL,"                     \
 	" created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"                               \
 	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"                  \
@@ -48,9 +48,6 @@ const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migr
 
 /* claims.ending: 0, 1, or this. */
 #define ENDING_FORCED 2
-/* claims.leaving: these. */
-#define LEAVING	      1
-#define LEAVING_ASKED 2
 
 struct load {
 	struct vhca_store *store;
@@ -114,8 +111,8 @@ enum {
 	CLAIM_PKEYS,
 	CLAIM_GUEST,
 	CLAIM_ENDING,
-	CLAIM_LEAVING,
-	CLAIM_AWAY,
+	CLAIM_CUSTODY,
+	CLAIM_ASKED,
 	CLAIM_KEPT,
 	CLAIM_MIGRATION,
 	CLAIM_PORT_GUID,
@@ -165,6 +162,7 @@ static int load_names(const struct vhca_row *row, struct vhca_claim *c)
 static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
 	if (load_names(row, c) || load_place(row, c) || load_migration(row, c) ||
+	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
 			     &c->identity.n_pkeys))
 		return -EBADMSG;
@@ -172,9 +170,8 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
 	c->ending = vhca_row_i64(row, CLAIM_ENDING) != 0;
 	c->forced = vhca_row_i64(row, CLAIM_ENDING) == ENDING_FORCED;
-	c->leaving = vhca_row_i64(row, CLAIM_LEAVING) & LEAVING;
-	c->asked = vhca_row_i64(row, CLAIM_LEAVING) & LEAVING_ASKED;
-	c->away = c->withdrawn = vhca_row_i64(row, CLAIM_AWAY) != 0;
+	c->withdrawn = vhca_claim_is_withheld(c);
+	c->asked = vhca_row_i64(row, CLAIM_ASKED) != 0;
 	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);
 	c->port_guid = vhca_row_u64(row, CLAIM_PORT_GUID);
 	c->created_ms = vhca_row_u64(row, CLAIM_CREATED);
@@ -232,7 +229,7 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		{"vguids", "SELECT guid, epoch, migration FROM vguids ORDER BY used", load_epoch},
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, pf, numa, bdf, port, guid,"
-		 " epoch, pkeys, guest, ending, leaving, away, kept, migration, port_guid, created"
+		 " epoch, pkeys, guest, ending, custody, asked, kept, migration, port_guid, created"
 		 " FROM claims ORDER BY created",
 		 load_claim},
 		{"suppressed", "SELECT domain, name FROM suppressed", load_suppressed},
@@ -269,6 +266,13 @@ void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf)
 	vhca_txn_exec(txn, "DELETE FROM vfs WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
 }
 
+/* To go without the identity is the migration's to say in each life of the agent. */
+static const char *durable_custody(const struct vhca_claim *c)
+{
+	return vhca_custody_to_string(c->custody == VHCA_CUSTODY_BARE ? VHCA_CUSTODY_WITHHELD
+								      : c->custody);
+}
+
 /* What a claim was made with stays. */
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 {
@@ -280,17 +284,16 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 		      " ON CONFLICT (id) DO UPDATE SET bdf = excluded.bdf,"
 		      " guid = excluded.guid, epoch = excluded.epoch, guest = excluded.guest,"
-		      " ending = excluded.ending, leaving = excluded.leaving,"
-		      " away = excluded.away, kept = excluded.kept,"
+		      " ending = excluded.ending, custody = excluded.custody,"
+		      " asked = excluded.asked, kept = excluded.kept,"
 		      " migration = excluded.migration, port_guid = excluded.port_guid",
-		      "sssssssisiuussiiiusuu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		      "sssssssisiuussisiusuu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
 		      c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
 		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
-		      (int64_t)(c->forced ? ENDING_FORCED : c->ending),
-		      (int64_t)((c->leaving ? LEAVING : 0) | (c->asked ? LEAVING_ASKED : 0)),
-		      (int64_t)c->away, c->kept_epoch,
+		      (int64_t)(c->forced ? ENDING_FORCED : c->ending), durable_custody(c),
+		      (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
 		      c->created_ms);
 	if (!vhca_guid_is_stand_in(c->identity.guid))

@@ -46,8 +46,8 @@
  */
 static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
 {
-	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
-	       !vf->claim->bare;
+	return to == VHCA_VF_CLAIMED && vf->claim->custody == VHCA_CUSTODY_WITHHELD &&
+	       vf->state != VHCA_VF_FREE;
 }
 
 /*
@@ -281,9 +281,11 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		vhca_journal_claim(txn, vf->claim);
 	}
 	/* What is adopted is not known to the SM as ours yet. */
-	if (vf->claim && ((to == VHCA_VF_CLAIMED && (!vf->claim->away || becomes_away(vf, to))) ||
+	if (vf->claim && ((to == VHCA_VF_CLAIMED &&
+			   (!vhca_claim_is_withheld(vf->claim) || becomes_away(vf, to))) ||
 			  vf->state == VHCA_VF_UNMANAGED))
-		c->ticket = engine_put_report(e, txn, vf->claim, !vf->claim->away);
+		c->ticket =
+			engine_put_report(e, txn, vf->claim, !vhca_claim_is_withheld(vf->claim));
 	if (vf->claim && engine_vport_is_due(e, vf->claim, to))
 		c->ticket = engine_put_report_in(e, txn, vf->claim, true, to);
 	vhca_journal_vf(txn, vf, to, e->args.boot_id);

@@ -29,7 +29,7 @@ static const struct table {
 	const char *name, *columns, *told; /* told: in the refusal */
 } tables[] = {
 	{"vfs", "ssisssiisi", "table vfs"},
-	{"claims", "sssssssisiiissiiiisii", "table claims"},
+	{"claims", "sssssssisiiissisiisii", "table claims"},
 	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
 	{"migrations", "ssssssiiiisssssiis", "table migrations"},

@@ -287,7 +287,7 @@ static void accept_reports(struct world *w)
 		const struct vhca_sm_binding b = {
 			.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
 
-		if (!c->away && c->told != VHCA_TOLD_ACCEPTED)
+		if (!vhca_claim_is_withheld(c) && c->told != VHCA_TOLD_ACCEPTED)
 			vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
 	}
 }

@@ -142,9 +142,9 @@ static void ask(sqlite3 *db, const char *sql, struct rows *rows)
 static void ask_claims(sqlite3 *db, struct rows *rows)
 {
 	ask(db,
-	    "SELECT format('claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %d %d %lld %d"
+	    "SELECT format('claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %d"
 	    " %lld %s %d', id, domain, domain_name, name, fabric, way, bdf, guid, epoch, pkeys,"
-	    " ending, created, COALESCE(guest, '-'), COALESCE(migration, '-'), leaving, away,"
+	    " ending, created, COALESCE(guest, '-'), COALESCE(migration, '-'), custody, asked,"
 	    " port_guid, port, kept, COALESCE(pf, '-'), numa) FROM claims",
 	    rows);
 }
@@ -230,15 +230,15 @@ static int on_vf(void *ctx, const struct vhca_journal_vf *vf)
 static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 {
 	SAY(ctx,
-	    "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %d %d %lld %u %lld "
+	    "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %u %lld "
 	    "%s %d",
 	    VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name, c->name, c->fabric,
 	    vhca_way_to_string(c->way), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), c->forced ? 2 : c->ending,
 	    LL(c->created_ms), c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
-	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", c->leaving + 2 * c->asked, c->away,
-	    LL(c->port_guid), c->port, LL(c->kept_epoch), c->has_pf ? VHCA_BDF_STR(c->pf) : "-",
-	    c->numa);
+	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", vhca_custody_to_string(c->custody),
+	    c->asked, LL(c->port_guid), c->port, LL(c->kept_epoch),
+	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa);
 	return 0;
 }
 
@@ -576,7 +576,8 @@ static void a_word_that_is_not_known_is_told(void **state)
 {
 	static const char *const wrong[] = {
 		"UPDATE vfs SET state = 'renamed'", "UPDATE claims SET way = 'renamed'",
-		"UPDATE migrations SET state = 'renamed'", "UPDATE outbox SET lid = 65536"};
+		"UPDATE claims SET custody = 'renamed'", "UPDATE migrations SET state = 'renamed'",
+		"UPDATE outbox SET lid = 65536"};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(wrong); i++) {
