@@ -102,13 +102,4 @@ size_t vhca_outbox_pending(const struct vhca_outbox *ob);
  */
 struct json_object *vhca_outbox_to_json(const struct vhca_outbox *ob);
 
-/*
- * Schema of the outbox's tables, for the agent's migration list: in this order, others may stand
- * between them.
- */
-extern const char vhca_outbox_schema[];
-extern const char vhca_outbox_schema_2[]; /* moves, members */
-extern const char vhca_outbox_schema_3[]; /* vports */
-extern const char vhca_outbox_schema_4[]; /* dynamic LIDs */
-
 #endif

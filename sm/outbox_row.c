@@ -9,42 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* pkeys: "0x8001 0xffff". */
-const char vhca_outbox_schema[] = "CREATE TABLE outbox ("
-				  " vguid INTEGER PRIMARY KEY,"
-				  " seq INTEGER NOT NULL UNIQUE,"
-				  " created_ms INTEGER NOT NULL,"
-				  " epoch INTEGER NOT NULL,"
-				  " bound INTEGER NOT NULL CHECK (bound IN (0, 1)),"
-				  " port_guid INTEGER NOT NULL,"
-				  " gid_index INTEGER NOT NULL,"
-				  " lid INTEGER NOT NULL,"
-				  " pkeys TEXT NOT NULL"
-				  ") STRICT;";
-
-/* The columns of a move; move_id is a UUID, or empty. */
-const char vhca_outbox_schema_2[] =
-	"ALTER TABLE outbox ADD COLUMN moved INTEGER NOT NULL DEFAULT 0 CHECK (moved IN (0, 1));"
-	"ALTER TABLE outbox ADD COLUMN move_id TEXT NOT NULL DEFAULT '';"
-	"ALTER TABLE outbox ADD COLUMN from_port_guid INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE outbox ADD COLUMN from_gid_index INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE outbox ADD COLUMN from_lid INTEGER NOT NULL DEFAULT 0;"
-	"CREATE TABLE outbox_members ("
-	" port_guid INTEGER PRIMARY KEY,"
-	" seq INTEGER NOT NULL UNIQUE,"
-	" created_ms INTEGER NOT NULL,"
-	" pkeys TEXT NOT NULL"
-	") STRICT;";
-
-const char vhca_outbox_schema_3[] =
-	"ALTER TABLE outbox ADD COLUMN vport INTEGER NOT NULL DEFAULT 0;";
-
-const char vhca_outbox_schema_4[] =
-	"ALTER TABLE outbox ADD COLUMN dynamic_lid INTEGER NOT NULL DEFAULT 0"
-	" CHECK (dynamic_lid IN (0, 1));"
-	"ALTER TABLE outbox ADD COLUMN keep_lid INTEGER NOT NULL DEFAULT 0"
-	" CHECK (keep_lid IN (0, 1));";
-
 #define PKEYS_TEXT_MAX VHCA_PKEYS_STRLEN(VHCA_SM_PORT_PKEYS_MAX)
 
 static void put_binding(struct vhca_txn *txn, const struct vhca_outbox_row *row)

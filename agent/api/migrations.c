@@ -101,7 +101,7 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 
 		if (!vf)
 			continue;
-		vhca_json_add_bool(vf, "away", c->away);
+		vhca_json_add_bool(vf, "away", vhca_claim_is_withheld(c));
 		json_object_array_add(vfs, vf);
 	}
 	for (unsigned int i = 0; m->state == VHCA_MIG_DONE && i < m->n_vfs; i++)

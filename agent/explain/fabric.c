@@ -264,8 +264,9 @@ static void check_claimed_table(const struct explain_look *l, struct vhca_findin
 void explain_table(const struct explain_look *l, struct vhca_finding *f)
 {
 	static const struct vhca_identity nothing = {.guid = VHCA_GUID_ALL1};
-	bool withheld = l->claim && (l->claim->away || l->vf->state == VHCA_VF_FREE ||
-				     l->vf->state == VHCA_VF_CLAIMED);
+	bool withheld =
+		l->claim && (vhca_claim_is_withheld(l->claim) || l->vf->state == VHCA_VF_FREE ||
+			     l->vf->state == VHCA_VF_CLAIMED);
 
 	if (!explain_is_mlx4(l))
 		explain_say(

@@ -28,17 +28,18 @@ bool mig_any(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 
 bool mig_claim_is_away(const struct vhca_claim *c)
 {
-	return c->away && vhca_claim_rests_in(c, VHCA_VF_CLAIMED);
+	return vhca_claim_is_withheld(c) && vhca_claim_rests_in(c, VHCA_VF_CLAIMED);
 }
 
 bool mig_claim_can_take(const struct vhca_claim *c)
 {
-	return c->away ? mig_claim_is_away(c) : !c->vf->committing;
+	return vhca_claim_is_withheld(c) ? mig_claim_is_away(c) : !c->vf->committing;
 }
 
 bool mig_claim_stayed(const struct vhca_claim *c)
 {
-	return c->vf->state == VHCA_VF_ATTACHED && !c->leaving && !c->vf->committing;
+	return c->vf->state == VHCA_VF_ATTACHED && c->custody != VHCA_CUSTODY_LEAVING &&
+	       !c->vf->committing;
 }
 
 bool mig_claim_is_stuck(const struct vhca_claim *c)

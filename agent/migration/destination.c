@@ -227,7 +227,7 @@ static void take_what_was_promised(struct vhca_mig *m)
 	mig_reason(m, "%s", "");
 	m->handover = VHCA_MIG_HANDOVER_DELIVERED;
 	while ((c = vhca_migration_claim(m, c)))
-		if (c->away)
+		if (vhca_claim_is_withheld(c))
 			vhca_engine_return(m->owner->args.engine, c, c->epoch + 1);
 }
 

@@ -262,7 +262,7 @@ static void end_leftovers(struct vhca_migrations *ms)
 		 * The agent was killed before the migration that it reserved this for was written
 		 * down.
 		 */
-		if (c->away ||
+		if (vhca_claim_is_withheld(c) ||
 		    (m && (m->state == VHCA_MIG_ENDED || (m->source && m->state == VHCA_MIG_DONE))))
 			vhca_engine_drop(ms->args.engine, c);
 		else

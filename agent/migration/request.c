@@ -357,7 +357,7 @@ void vhca_migrations_offer(struct vhca_migrations *ms, const struct vhca_mig_off
 /* The claim was durable, and the agent killed before the migration's state was. */
 static bool has_taken(const struct vhca_claim *c, uint64_t epoch)
 {
-	return !c->away && c->epoch == epoch;
+	return !vhca_claim_is_withheld(c) && c->epoch == epoch;
 }
 
 /* Whoever is at the source reads this: the peer's hint does not get there. */

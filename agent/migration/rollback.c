@@ -19,18 +19,19 @@ static bool is_back(const struct vhca_claim *c)
 {
 	unsigned int missing;
 
-	return c->vf->state == VHCA_VF_ATTACHED && !c->vf->committing && !c->away &&
-	       c->vf->hw_known && vhca_identity_matches(&c->vf->hw, &c->identity, &missing);
+	return c->vf->state == VHCA_VF_ATTACHED && !c->vf->committing &&
+	       !vhca_claim_is_withheld(c) && c->vf->hw_known &&
+	       vhca_identity_matches(&c->vf->hw, &c->identity, &missing);
 }
 
 static bool is_ours(const struct vhca_claim *c)
 {
-	return !c->away;
+	return !vhca_claim_is_withheld(c);
 }
 
 static bool is_away(const struct vhca_claim *c)
 {
-	return c->away;
+	return vhca_claim_is_withheld(c);
 }
 
 static bool is_accepted(const struct vhca_claim *c)
@@ -52,9 +53,9 @@ static bool is_undisputed(const struct vhca_claim *c)
 /* Away and at rest, whether its VF went into the guest or not. */
 static bool is_withheld(const struct vhca_claim *c)
 {
-	return c->away && (vhca_claim_rests_in(c, VHCA_VF_CLAIMED) ||
-			   vhca_claim_rests_in(c, VHCA_VF_PROGRAMMED) ||
-			   vhca_claim_rests_in(c, VHCA_VF_ATTACHED));
+	return vhca_claim_is_withheld(c) && (vhca_claim_rests_in(c, VHCA_VF_CLAIMED) ||
+					     vhca_claim_rests_in(c, VHCA_VF_PROGRAMMED) ||
+					     vhca_claim_rests_in(c, VHCA_VF_ATTACHED));
 }
 
 /*

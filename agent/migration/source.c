@@ -90,7 +90,7 @@ static void ask_vfs_to_leave(struct vhca_mig *m)
 
 	mig_members(m); /* the keys stay on the port: a roll-back must not wait for the SM */
 	while ((c = vhca_migration_claim(m, c)))
-		if (c->vf->state == VHCA_VF_ATTACHED && !c->leaving)
+		if (c->vf->state == VHCA_VF_ATTACHED && c->custody != VHCA_CUSTODY_LEAVING)
 			vhca_engine_leave(m->owner->args.engine, c, &m->id);
 	m->phase = VHCA_MIG_PHASE_LEAVING;
 	mig_again(m, 0);
@@ -364,7 +364,7 @@ static void say_zombie(struct vhca_mig *m)
 /* Else the last word to the SM is said at that epoch. */
 static bool is_away_uncontested(const struct vhca_claim *c)
 {
-	return c->away && !c->contested;
+	return vhca_claim_is_withheld(c) && !c->contested;
 }
 
 static void end_claims(struct vhca_mig *m)

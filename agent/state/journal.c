@@ -8,90 +8,46 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "pkey/guid.h"
-#include "sm/outbox.h"
+#include "sm/outbox_row.h"
 
 /*
- * Every row that mirrors hardware carries the boot it was true in: VFs, their driver and their maps
- * do not survive a reboot. GUIDs and epochs are unsigned 64-bit numbers in SQLite's signed column.
+ * A row that mirrors hardware carries the boot it was true in: VFs, their driver and their maps do
+ * not survive a reboot, and a VF of an earlier boot has failed nobody. GUIDs and epochs are
+ * unsigned 64-bit numbers in SQLite's signed column. claims.numa is -1 for any node; of a claim
+ * that ended with its boot, vguids.migration is the one that it was in, until somebody says whose
+ * the epoch is. Two columns are CLOCK_BOOTTIME: vfs.rests_until, and migrations.lease_until, which
+ * is cut to the lease's length if it is of an earlier boot. drain has at most one row: this host is
+ * drained.
  */
-static const char schema_1[] =
-	"CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL,"
-	" claim TEXT, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL,"
-	" idx INTEGER NOT NULL) STRICT;"
-	"CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT NULL,"
-	" name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, bdf TEXT NOT NULL UNIQUE,"
-	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL,"
-	" ending INTEGER NOT NULL, created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"
-	"CREATE TABLE attachments (claim TEXT PRIMARY KEY REFERENCES claims ON DELETE CASCADE,"
-	" guest TEXT, granted INTEGER NOT NULL, updated INTEGER NOT NULL) STRICT;"
-	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL) STRICT;"
-	"CREATE TABLE intents (bdf TEXT PRIMARY KEY, effect TEXT NOT NULL, started INTEGER NOT "
-	"NULL) STRICT;"
-	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"
-	" PRIMARY KEY (domain, name)) STRICT;";
+#define SCHEMA                                                                                    \
+	"CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL,"    \
+	" reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL,"   \
+	" failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;"  \
+	"CREATE TABLE claims (id TEXT PRIMARY KEY, domain TEXT NOT NULL, domain_name TEXT NOT"    \
+	" NULL, name TEXT NOT NULL, fabric TEXT NOT NULL, way TEXT NOT NULL, pf TEXT,"            \
+	" numa INTEGER NOT NULL, bdf TEXT NOT NULL UNIQUE, port INTEGER NOT NULL,"                \
+	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT," \
+	" ending INTEGER NOT NULL, custody TEXT NOT NULL, asked INTEGER NOT NULL,"                \
+	" kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL,"                     \
+	" created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"                               \
+	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"                  \
+	" used INTEGER NOT NULL, migration TEXT) STRICT;"                                         \
+	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"                      \
+	" PRIMARY KEY (domain, name)) STRICT;"                                                    \
+	"CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL," \
+	" domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL,"                    \
+	" handed INTEGER NOT NULL, pinned INTEGER NOT NULL, started INTEGER NOT NULL,"            \
+	" updated INTEGER NOT NULL, code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT"     \
+	" NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL,"                   \
+	" lease_until INTEGER NOT NULL, copy TEXT NOT NULL) STRICT;"                              \
+	"CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL,"       \
+	" since INTEGER NOT NULL) STRICT;"
+
+const struct vhca_migration vhca_journal_migrations[] = {{SCHEMA VHCA_OUTBOX_SCHEMA}};
+const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
 /* claims.ending: 0, 1, or this. */
 #define ENDING_FORCED 2
-/* claims.leaving: these. */
-#define LEAVING	      1
-#define LEAVING_ASKED 2
-
-static const char schema_4[] =
-	"ALTER TABLE claims ADD COLUMN migration TEXT;"
-	"ALTER TABLE claims ADD COLUMN leaving INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE claims ADD COLUMN away INTEGER NOT NULL DEFAULT 0;"
-	"CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NOT NULL,"
-	" domain_name TEXT NOT NULL, peer TEXT NOT NULL, state TEXT NOT NULL, handed INTEGER NOT "
-	"NULL,"
-	" pinned INTEGER NOT NULL, started INTEGER NOT NULL, updated INTEGER NOT NULL,"
-	" code TEXT NOT NULL, reason TEXT NOT NULL, steps TEXT NOT NULL) STRICT;";
-
-static const char schema_5[] = "ALTER TABLE migrations ADD COLUMN vfs TEXT NOT NULL DEFAULT '[]';";
-
-/* lease_until: CLOCK_BOOTTIME; of an earlier boot it is cut to the lease's length. */
-static const char schema_6[] =
-	"ALTER TABLE migrations ADD COLUMN mode TEXT NOT NULL DEFAULT 'managed';"
-	"ALTER TABLE migrations ADD COLUMN lease INTEGER NOT NULL DEFAULT 0;"
-	"ALTER TABLE migrations ADD COLUMN lease_until INTEGER NOT NULL DEFAULT 0;";
-
-/* At most one row: this host is drained. */
-static const char schema_7[] = "CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1),"
-			       " peers TEXT NOT NULL, since INTEGER NOT NULL) STRICT;";
-
-/* When the epoch was written, by the wall clock: which ones are forgotten first. */
-static const char schema_9[] = "ALTER TABLE vguids ADD COLUMN used INTEGER NOT NULL DEFAULT 0;";
-
-/* 0 for what an earlier version has reported, until the port is reported again. */
-static const char schema_10[] =
-	"ALTER TABLE claims ADD COLUMN port_guid INTEGER NOT NULL DEFAULT 0;";
-
-/* 0 for claims of an earlier version: the configured one. */
-static const char schema_11[] = "ALTER TABLE claims ADD COLUMN port INTEGER NOT NULL DEFAULT 0;";
-
-static const char schema_12[] = "ALTER TABLE claims ADD COLUMN kept INTEGER NOT NULL DEFAULT 0;";
-
-/* {}: one of an earlier version, which asked libvirt for nothing in particular. */
-static const char schema_14[] =
-	"ALTER TABLE migrations ADD COLUMN copy TEXT NOT NULL DEFAULT '{}';";
-
-/*
- * What a claim wished of its place (numa: -1 = any), and how its VF has failed others: rests_until
- * is CLOCK_BOOTTIME, VFs of an earlier boot have not failed. And the migration that a claim was in
- * when it ended with its boot, until somebody says whose the epoch is.
- */
-static const char schema_15[] = "ALTER TABLE claims ADD COLUMN pf TEXT;"
-				"ALTER TABLE claims ADD COLUMN numa INTEGER NOT NULL DEFAULT -1;"
-				"ALTER TABLE vfs ADD COLUMN failures INTEGER NOT NULL DEFAULT 0;"
-				"ALTER TABLE vfs ADD COLUMN fault TEXT NOT NULL DEFAULT '';"
-				"ALTER TABLE vfs ADD COLUMN rests_until INTEGER NOT NULL DEFAULT 0;"
-				"ALTER TABLE vguids ADD COLUMN migration TEXT;";
-
-const struct vhca_migration vhca_journal_migrations[] = {
-	{schema_1},  {vhca_outbox_schema}, {vhca_outbox_schema_2}, {schema_4},	{schema_5},
-	{schema_6},  {schema_7},	   {vhca_outbox_schema_3}, {schema_9},	{schema_10},
-	{schema_11}, {schema_12},	   {vhca_outbox_schema_4}, {schema_14}, {schema_15},
-};
-const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
 struct load {
 	struct vhca_store *store;
@@ -138,56 +94,88 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 	return l->sink->vf(l->ctx, &vf);
 }
 
-/* What NULL stands for is not so; any other text has to be what it should. */
-static int load_guest(const struct vhca_row *row, struct vhca_claim *c)
+/* The columns of claims, as the schema has them. */
+enum {
+	CLAIM_ID,
+	CLAIM_DOMAIN,
+	CLAIM_DOMAIN_NAME,
+	CLAIM_NAME,
+	CLAIM_FABRIC,
+	CLAIM_WAY,
+	CLAIM_PF,
+	CLAIM_NUMA,
+	CLAIM_BDF,
+	CLAIM_PORT,
+	CLAIM_GUID,
+	CLAIM_EPOCH,
+	CLAIM_PKEYS,
+	CLAIM_GUEST,
+	CLAIM_ENDING,
+	CLAIM_CUSTODY,
+	CLAIM_ASKED,
+	CLAIM_KEPT,
+	CLAIM_MIGRATION,
+	CLAIM_PORT_GUID,
+	CLAIM_CREATED,
+};
+
+/* NULL is none; any other text has to be an address. */
+static int load_bdf(const struct vhca_row *row, int col, bool *ret_has, struct vhca_bdf *ret)
 {
-	c->has_guest = vhca_row_text(row, 12)[0] != '\0';
-	return c->has_guest ? vhca_journal_bdf(row, 12, &c->guest) : 0;
+	*ret_has = vhca_row_text(row, col)[0] != '\0';
+	return *ret_has ? vhca_journal_bdf(row, col, ret) : 0;
 }
 
 static int load_migration(const struct vhca_row *row, struct vhca_claim *c)
 {
-	c->migrating = vhca_row_text(row, 13)[0] != '\0';
-	return c->migrating ? vhca_journal_uuid(row, 13, &c->migration) : 0;
+	c->migrating = vhca_row_text(row, CLAIM_MIGRATION)[0] != '\0';
+	return c->migrating ? vhca_journal_uuid(row, CLAIM_MIGRATION, &c->migration) : 0;
 }
 
-static int load_wishes(const struct vhca_row *row, struct vhca_claim *c)
+static int load_place(const struct vhca_row *row, struct vhca_claim *c)
 {
-	int64_t numa = vhca_row_i64(row, 20);
+	int64_t numa = vhca_row_i64(row, CLAIM_NUMA);
 
-	if (numa < -1 || numa > VHCA_NUMA_NODE_MAX)
+	if (numa < -1 || numa > VHCA_NUMA_NODE_MAX || vhca_row_i64(row, CLAIM_PORT) == 0 ||
+	    !is_up_to(row, CLAIM_PORT, VHCA_PORTS_MAX) ||
+	    load_bdf(row, CLAIM_PF, &c->has_pf, &c->pf) ||
+	    load_bdf(row, CLAIM_GUEST, &c->has_guest, &c->guest))
 		return -EBADMSG;
 	c->numa = (int)numa;
-	c->has_pf = vhca_row_text(row, 19)[0] != '\0';
-	return c->has_pf ? vhca_journal_bdf(row, 19, &c->pf) : 0;
+	c->port = (uint8_t)vhca_row_i64(row, CLAIM_PORT);
+	return 0;
+}
+
+static int load_names(const struct vhca_row *row, struct vhca_claim *c)
+{
+	if (vhca_journal_uuid(row, CLAIM_ID, &c->id) ||
+	    vhca_journal_uuid(row, CLAIM_DOMAIN, &c->domain) ||
+	    vhca_strcpy(c->domain_name, sizeof(c->domain_name),
+			vhca_row_text(row, CLAIM_DOMAIN_NAME)) ||
+	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, CLAIM_NAME)) ||
+	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, CLAIM_FABRIC)) ||
+	    vhca_way_parse(vhca_row_text(row, CLAIM_WAY), &c->way))
+		return -EBADMSG;
+	return vhca_name_is_valid(c->name) && vhca_name_is_valid(c->fabric) ? 0 : -EBADMSG;
 }
 
 static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
-	if (vhca_journal_uuid(row, 0, &c->id) || vhca_journal_uuid(row, 1, &c->domain) ||
-	    vhca_strcpy(c->domain_name, sizeof(c->domain_name), vhca_row_text(row, 2)) ||
-	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, 3)) ||
-	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, 4)) ||
-	    vhca_way_parse(vhca_row_text(row, 5), &c->way) ||
-	    vhca_pkeys_parse(vhca_row_text(row, 9), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
-			     &c->identity.n_pkeys) ||
-	    load_guest(row, c) || load_migration(row, c) || load_wishes(row, c) ||
-	    !is_up_to(row, 17, VHCA_PORTS_MAX))
+	if (load_names(row, c) || load_place(row, c) || load_migration(row, c) ||
+	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) ||
+	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
+			     &c->identity.n_pkeys))
 		return -EBADMSG;
-	c->identity.guid = vhca_row_u64(row, 7);
-	c->epoch = vhca_row_u64(row, 8);
-	c->ending = vhca_row_i64(row, 10) != 0;
-	c->forced = vhca_row_i64(row, 10) == ENDING_FORCED;
-	c->created_ms = vhca_row_u64(row, 11);
-	c->leaving = vhca_row_i64(row, 14) & LEAVING;
-	c->asked = vhca_row_i64(row, 14) & LEAVING_ASKED;
-	c->away = c->withdrawn = vhca_row_i64(row, 15) != 0;
-	c->port_guid = vhca_row_u64(row, 16);
-	c->port = (uint8_t)vhca_row_i64(row, 17);
-	c->kept_epoch = vhca_row_u64(row, 18);
-	return vhca_name_is_valid(c->name) && vhca_name_is_valid(c->fabric) && c->identity.guid
-		       ? 0
-		       : -EBADMSG;
+	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
+	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
+	c->ending = vhca_row_i64(row, CLAIM_ENDING) != 0;
+	c->forced = vhca_row_i64(row, CLAIM_ENDING) == ENDING_FORCED;
+	c->withdrawn = vhca_claim_is_withheld(c);
+	c->asked = vhca_row_i64(row, CLAIM_ASKED) != 0;
+	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);
+	c->port_guid = vhca_row_u64(row, CLAIM_PORT_GUID);
+	c->created_ms = vhca_row_u64(row, CLAIM_CREATED);
+	return c->identity.guid ? 0 : -EBADMSG;
 }
 
 static int load_claim(void *ctx, const struct vhca_row *row)
@@ -198,7 +186,7 @@ static int load_claim(void *ctx, const struct vhca_row *row)
 
 	if (!c)
 		return -ENOMEM;
-	if (vhca_journal_bdf(row, 6, &bdf) || fill_claim(c, row))
+	if (vhca_journal_bdf(row, CLAIM_BDF, &bdf) || fill_claim(c, row))
 		return -EBADMSG;
 	return l->sink->claim(l->ctx, c, bdf);
 }
@@ -235,21 +223,14 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		vhca_row_fn fn;
 	} tables[] = {
 		{"vfs",
-		 "SELECT bdf, state, since, reason, boot_id, pf, idx, failures, fault, rests_until "
-		 "FROM vfs",
+		 "SELECT bdf, state, since, reason, boot_id, pf, idx, failures, fault, rests_until"
+		 " FROM vfs",
 		 load_vf},
 		{"vguids", "SELECT guid, epoch, migration FROM vguids ORDER BY used", load_epoch},
 		{"claims",
-		 "SELECT id, domain, domain_name, name, fabric, way, bdf, claims.guid, epoch, "
-		 "pkeys, ending,"
-		 " created, attachments.guest, migration, leaving, away, port_guid, port, kept, "
-		 "pf, numa "
-		 "FROM "
-		 "claims "
-		 "LEFT JOIN "
-		 "attachments ON "
-		 "attachments.claim = claims.id"
-		 " ORDER BY created",
+		 "SELECT id, domain, domain_name, name, fabric, way, pf, numa, bdf, port, guid,"
+		 " epoch, pkeys, guest, ending, custody, asked, kept, migration, port_guid, created"
+		 " FROM claims ORDER BY created",
 		 load_claim},
 		{"suppressed", "SELECT domain, name FROM suppressed", load_suppressed},
 	};
@@ -273,11 +254,9 @@ void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_v
 		     const char *boot_id)
 {
 	vhca_txn_exec(
-		txn,
-		"INSERT OR REPLACE INTO vfs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-		"ssussssiisu", VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(state),
-		vhca_wall_ms(), vf->claim ? VHCA_UUID_STR(&vf->claim->id) : NULL, vf->reason,
-		boot_id, VHCA_BDF_STR(vf->hca->facts.bdf), (int64_t)vf->index,
+		txn, "INSERT OR REPLACE INTO vfs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+		"ssusssiisu", VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(state), vhca_wall_ms(),
+		vf->reason, boot_id, VHCA_BDF_STR(vf->hca->facts.bdf), (int64_t)vf->index,
 		state == VHCA_VF_ATTACHED ? INT64_C(0) : (int64_t)vf->failures, vf->fault,
 		vf->rests_until_ms);
 }
@@ -285,34 +264,38 @@ void vhca_journal_vf(struct vhca_txn *txn, const struct vhca_vf *vf, enum vhca_v
 void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf)
 {
 	vhca_txn_exec(txn, "DELETE FROM vfs WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
-	vhca_journal_intent_done(txn, bdf);
 }
 
+/* To go without the identity is the migration's to say in each life of the agent. */
+static const char *durable_custody(const struct vhca_claim *c)
+{
+	return vhca_custody_to_string(c->custody == VHCA_CUSTODY_BARE ? VHCA_CUSTODY_WITHHELD
+								      : c->custody);
+}
+
+/* What a claim was made with stays. */
 void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 {
 	char text[VHCA_PKEYS_STRLEN(VHCA_VF_PKEYS_MAX)];
 
 	vhca_pkeys_format(text, sizeof(text), c->identity.pkeys, c->identity.n_pkeys);
-	vhca_txn_exec(
-		txn,
-		"INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
-		"?13, ?14,"
-		" ?15, ?16, ?17, ?18, ?19, ?20) ON CONFLICT (id) DO UPDATE SET ending = "
-		"excluded.ending, "
-		"epoch = "
-		"excluded.epoch,"
-		" bdf = excluded.bdf, guid = excluded.guid, migration = excluded.migration, "
-		"leaving = excluded.leaving,"
-		" away = excluded.away, port_guid = excluded.port_guid, port = excluded.port,"
-		" kept = excluded.kept",
-		"sssssssuusiusiiuiusi", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
-		c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
-		VHCA_BDF_STR(c->vf->bdf), c->identity.guid, c->epoch, text,
-		(int64_t)(c->forced ? ENDING_FORCED : c->ending), c->created_ms,
-		c->migrating ? VHCA_UUID_STR(&c->migration) : NULL,
-		(int64_t)((c->leaving ? LEAVING : 0) | (c->asked ? LEAVING_ASKED : 0)),
-		(int64_t)c->away, c->port_guid, (int64_t)c->port, c->kept_epoch,
-		c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa);
+	vhca_txn_exec(txn,
+		      "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+		      " ON CONFLICT (id) DO UPDATE SET bdf = excluded.bdf,"
+		      " guid = excluded.guid, epoch = excluded.epoch, guest = excluded.guest,"
+		      " ending = excluded.ending, custody = excluded.custody,"
+		      " asked = excluded.asked, kept = excluded.kept,"
+		      " migration = excluded.migration, port_guid = excluded.port_guid",
+		      "sssssssisiuussisiusuu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		      c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
+		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
+		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
+		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
+		      (int64_t)(c->forced ? ENDING_FORCED : c->ending), durable_custody(c),
+		      (int64_t)c->asked, c->kept_epoch,
+		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
+		      c->created_ms);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
 }
@@ -347,25 +330,6 @@ void vhca_journal_claim_port(struct vhca_txn *txn, const struct vhca_claim *clai
 void vhca_journal_claim_end(struct vhca_txn *txn, const struct vhca_claim *claim)
 {
 	vhca_txn_exec(txn, "DELETE FROM claims WHERE id = ?1", "s", VHCA_UUID_STR(&claim->id));
-}
-
-void vhca_journal_attachment(struct vhca_txn *txn, const struct vhca_claim *claim, bool granted)
-{
-	vhca_txn_exec(txn, "INSERT OR REPLACE INTO attachments VALUES (?1, ?2, ?3, ?4)", "ssiu",
-		      VHCA_UUID_STR(&claim->id),
-		      claim->has_guest ? VHCA_BDF_STR(claim->guest) : NULL, (int64_t)granted,
-		      vhca_wall_ms());
-}
-
-void vhca_journal_intent(struct vhca_txn *txn, struct vhca_bdf bdf, enum vhca_effect effect)
-{
-	vhca_txn_exec(txn, "INSERT OR REPLACE INTO intents VALUES (?1, ?2, ?3)", "ssu",
-		      VHCA_BDF_STR(bdf), vhca_effect_to_string(effect), vhca_wall_ms());
-}
-
-void vhca_journal_intent_done(struct vhca_txn *txn, struct vhca_bdf bdf)
-{
-	vhca_txn_exec(txn, "DELETE FROM intents WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
 }
 
 void vhca_journal_suppress(struct vhca_txn *txn, const struct vhca_uuid *domain, const char *name)

@@ -57,9 +57,6 @@ void vhca_journal_forget_epoch(struct vhca_txn *txn, uint64_t guid);
 /* Its port_guid alone; no row yet: that comes with the claim's. */
 void vhca_journal_claim_port(struct vhca_txn *txn, const struct vhca_claim *claim);
 void vhca_journal_claim_end(struct vhca_txn *txn, const struct vhca_claim *claim);
-void vhca_journal_attachment(struct vhca_txn *txn, const struct vhca_claim *claim, bool granted);
-void vhca_journal_intent(struct vhca_txn *txn, struct vhca_bdf bdf, enum vhca_effect effect);
-void vhca_journal_intent_done(struct vhca_txn *txn, struct vhca_bdf bdf);
 void vhca_journal_suppress(struct vhca_txn *txn, const struct vhca_uuid *domain, const char *name);
 void vhca_journal_unsuppress(struct vhca_txn *txn, const struct vhca_uuid *domain,
 			     const char *name); /* NULL: all */

@@ -12,6 +12,8 @@
 
 static const char *const way_names[] = {"metadata", "attach", "claim"};
 
+static const char *const custody_names[] = {"here", "leaving", "withheld", "bare"};
+
 static const struct {
 	const char *name;
 	enum vhca_effect_room room;
@@ -56,6 +58,26 @@ enum vhca_effect_room vhca_effect_room(enum vhca_effect effect)
 	return effects[effect].room;
 }
 
+const char *vhca_custody_to_string(enum vhca_custody custody)
+{
+	return custody_names[custody];
+}
+
+int vhca_custody_parse(const char *word, enum vhca_custody *ret)
+{
+	int i = vhca_word_find(custody_names, VHCA_ARRAY_SIZE(custody_names), word);
+
+	if (i < 0)
+		return i;
+	*ret = (enum vhca_custody)i;
+	return 0;
+}
+
+bool vhca_claim_is_withheld(const struct vhca_claim *claim)
+{
+	return claim->custody == VHCA_CUSTODY_WITHHELD || claim->custody == VHCA_CUSTODY_BARE;
+}
+
 bool vhca_claim_is_refused(const struct vhca_claim *claim)
 {
 	return claim->told == VHCA_TOLD_REFUSED || claim->told == VHCA_TOLD_SUPERSEDED;
@@ -65,7 +87,7 @@ struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)
 {
 	static const struct vhca_identity nobodys = {.guid = VHCA_GUID_ALL1};
 
-	return claim->away || claim->stripped ? nobodys : claim->identity;
+	return vhca_claim_is_withheld(claim) || claim->stripped ? nobodys : claim->identity;
 }
 
 void vhca_model_init(struct vhca_model *m)

@@ -29,6 +29,34 @@ enum vhca_way {
 const char *vhca_way_to_string(enum vhca_way way);
 int vhca_way_parse(const char *word, enum vhca_way *ret);
 
+/*
+ * Who has a claim's VF and may show its identity, while a migration moves it. agent/vf writes it:
+ *
+ *   from              to         when
+ *   (a new claim)     WITHHELD   a migration reserves a VF here: vhca_engine_reserve()
+ *   HERE              LEAVING    a migration takes the VF from its guest: vhca_engine_leave()
+ *   HERE, LEAVING     WITHHELD   a migration has its claim, and the VF is proven clean
+ *   LEAVING           HERE       the guest did not let go, or the migration has ended
+ *   WITHHELD          BARE       nobody says whose the identity is: vhca_engine_go_bare()
+ *   WITHHELD, BARE    HERE       it is this host's again: vhca_engine_return(), or it is of an
+ *                                earlier boot: vhca_claim_recover()
+ *
+ * A claim ends from each of them.
+ */
+enum vhca_custody {
+	VHCA_CUSTODY_HERE,    /* the VF shows the identity, or is to show it, and is its guest's */
+	VHCA_CUSTODY_LEAVING, /* as HERE; the VF leaves its guest and is scrubbed, the claim stays */
+	/* nothing shows the identity: it may be somebody else's now; the VF waits, scrubbed */
+	VHCA_CUSTODY_WITHHELD,
+	/*
+	 * The same, but the VF goes into the guest without the identity. Not durable: after a
+	 * restart it is WITHHELD, wherever the VF is, until the migration says so again.
+	 */
+	VHCA_CUSTODY_BARE,
+};
+const char *vhca_custody_to_string(enum vhca_custody custody);
+int vhca_custody_parse(const char *word, enum vhca_custody *ret);
+
 /* What is known of the SM's opinion about a claim's binding. */
 enum vhca_told {
 	VHCA_TOLD_NOT_YET,
@@ -70,7 +98,7 @@ struct vhca_claim {
 	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
 	uint64_t created_ms; /* wall clock */
 	struct vhca_vf *vf;
-	uint8_t port;	/* of the HCA, that carries its identity; 0 = not known yet */
+	uint8_t port;	/* of the HCA, that carries its identity */
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	bool ending; /* release was asked for: detach, scrub, end */
@@ -84,26 +112,27 @@ struct vhca_claim {
 	 */
 	bool migrating;
 	struct vhca_uuid migration;
-	bool leaving; /* leave the guest and be scrubbed, but keep the claim (migration away) */
+	enum vhca_custody custody;
 	/* for its VF, which its guest kept: it may let go any time, and gets it back then */
 	bool asked;
-	bool away; /* scrubbed, and the identity is withheld: it may be somebody else's now */
-	/* at this epoch: the SM may hear of that after whatever is said at the same one */
+	/*
+	 * The identity was, at this epoch: the SM may hear of that after whatever is said at the
+	 * same one.
+	 */
 	bool withdrawn;
 	/*
 	 * Not 0: at this epoch it was withdrawn so that its dynamic LID stayed, and whoever ends
-	 * the claim while it is away has to free that.
+	 * the claim while its identity is withheld has to free that.
 	 */
 	uint64_t kept_epoch;
 	/*
-	 * The SM is asked for it at this epoch: while it is away, or because nobody knows how its
-	 * guest came. After a restart: may have been.
+	 * The SM is asked for it at this epoch: while its identity is withheld, or because nobody
+	 * knows how its guest came. After a restart: may have been.
 	 */
 	bool contested;
 	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
 	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
-	bool bare;     /* away, but its VF goes into the guest all the same: without the identity */
 	/*
 	 * Destination: where it came from, for the report of the move (forgotten by a restart: then
 	 * a plain binding says the same).
@@ -144,6 +173,8 @@ struct vhca_claim {
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
 
+/* Nothing shows its identity: WITHHELD or BARE. */
+bool vhca_claim_is_withheld(const struct vhca_claim *claim);
 /* The SM has said no, for whatever reason. */
 bool vhca_claim_is_refused(const struct vhca_claim *claim);
 /* What its VF must show: the identity, or nobody's (VHCA_GUID_ALL1, no keys) while that is

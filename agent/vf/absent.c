@@ -41,7 +41,7 @@ static bool goes_on(const struct vhca_vf *vf)
 	if (c->ending || c->failure.kind)
 		return false;
 	if (c->migrating)
-		return c->away || vf->state == VHCA_VF_QUARANTINED;
+		return vhca_claim_is_withheld(c) || vf->state == VHCA_VF_QUARANTINED;
 	return c->way == VHCA_WAY_CLAIM &&
 	       (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED);
 }
@@ -77,7 +77,7 @@ static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
  */
 static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->lent && !c->away && !c->released && !e->args.fenced;
+	return c->lent && !vhca_claim_is_withheld(c) && !c->released && !e->args.fenced;
 }
 
 static void keep_claim(struct vhca_vf *vf)
@@ -170,7 +170,7 @@ static void step_used(struct vhca_engine *e, struct vhca_vf *vf, const struct vh
 {
 	const struct vhca_claim *c = vf->claim;
 
-	if (vf->state == VHCA_VF_ATTACHED && (c->ending || c->leaving))
+	if (vf->state == VHCA_VF_ATTACHED && (c->ending || c->custody == VHCA_CUSTODY_LEAVING))
 		engine_move(e, vf, VHCA_VF_DETACHING);
 	else if (vf->state == VHCA_VF_DETACHING)
 		engine_detach(e, vf);
@@ -242,7 +242,8 @@ static bool is_withheld(const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
 
-	return c && c->migrating && c->away && !c->ending && vf->state == VHCA_VF_CLAIMED;
+	return c && c->migrating && vhca_claim_is_withheld(c) && !c->ending &&
+	       vf->state == VHCA_VF_CLAIMED;
 }
 
 static void settle(struct vhca_engine *e, struct vhca_vf *vf)

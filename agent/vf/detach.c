@@ -129,7 +129,9 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_error err;
 
 	say_kept(e, vf, &err);
-	vf->claim->ending = vf->claim->leaving = false;
+	vf->claim->ending = false;
+	if (vf->claim->custody == VHCA_CUSTODY_LEAVING)
+		vf->claim->custody = VHCA_CUSTODY_HERE;
 	vf->claim->asked = true;
 	vf->claim->kept = err;
 	engine_tell(e, vf->claim, VHCA_VF_FREE, &err);
@@ -146,7 +148,7 @@ bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *c)
 /* An operator has vouched meanwhile, and nobody else wants it out. */
 static bool may_stay(const struct vhca_claim *c)
 {
-	return c->stays && !c->ending && !c->leaving && !c->forced;
+	return c->stays && !c->ending && c->custody != VHCA_CUSTODY_LEAVING && !c->forced;
 }
 
 static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)

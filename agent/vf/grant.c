@@ -38,8 +38,8 @@ static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
 	const struct vhca_claim *c = vf->claim;
 
 	return e->args.fenced && !vf->granted && vf->state == VHCA_VF_ATTACHED &&
-	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating && !c->away && !c->ending &&
-	       !vhca_claim_is_refused(c) &&
+	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating &&
+	       !vhca_claim_is_withheld(c) && !c->ending && !vhca_claim_is_refused(c) &&
 	       vf->hca->ports[vf->hca->port - 1].state == VHCA_PORT_ACTIVE;
 }
 
@@ -150,7 +150,7 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (vf->granted) {
 		engine_no_reason(vf);
-	} else if (vf->claim->away) {
+	} else if (vhca_claim_is_withheld(vf->claim)) {
 		engine_reason(vf, "identity withheld: nobody has confirmed that the other host "
 				  "gave it up (vhcactl migrations)");
 	} else if (sm_lacks_vports(e, vf)) {

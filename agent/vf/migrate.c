@@ -41,7 +41,8 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	if (r < 0)
 		return r;
-	c->migrating = c->away = c->lent = true;
+	c->migrating = c->lent = true;
+	c->custody = VHCA_CUSTODY_WITHHELD;
 	c->migration = res->migration;
 	c->has_guest = res->has_guest;
 	c->guest = res->guest;
@@ -56,7 +57,8 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 		       const struct vhca_uuid *migration)
 {
-	claim->migrating = claim->leaving = true;
+	claim->migrating = true;
+	claim->custody = VHCA_CUSTODY_LEAVING;
 	claim->restored = false;
 	claim->removed_us = 0;
 	claim->migration = *migration;
@@ -78,7 +80,7 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 {
 	if (claim->vf->committing)
 		return; /* the caller looks again when the transaction has ended */
-	claim->away = claim->bare = claim->leaving = false;
+	claim->custody = VHCA_CUSTODY_HERE;
 	claim->kept_epoch = 0;
 	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
 	raise_epoch(e, claim, epoch);
@@ -99,9 +101,9 @@ void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 
 void vhca_engine_go_bare(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	if (!claim->away || claim->bare || !vhca_hca_identity(claim->vf->hca)->in_place)
+	if (claim->custody != VHCA_CUSTODY_WITHHELD || !vhca_hca_identity(claim->vf->hca)->in_place)
 		return;
-	claim->bare = true;
+	claim->custody = VHCA_CUSTODY_BARE;
 	engine_mark(e, claim->vf);
 }
 
@@ -146,7 +148,9 @@ void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *m
 
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->migrating = claim->leaving = claim->has_from = false;
+	claim->migrating = claim->has_from = false;
+	if (claim->custody == VHCA_CUSTODY_LEAVING)
+		claim->custody = VHCA_CUSTODY_HERE;
 	claim->restored = claim->lent = false;
 	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
@@ -172,9 +176,9 @@ void vhca_claim_unjoin(struct vhca_claim *claim)
 void vhca_claim_recover(struct vhca_claim *claim)
 {
 	if (claim->orphan)
-		claim->away = false;
+		claim->custody = VHCA_CUSTODY_HERE;
 	else
-		claim->contested = claim->away;
+		claim->contested = vhca_claim_is_withheld(claim);
 }
 
 void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan)

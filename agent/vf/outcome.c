@@ -63,8 +63,10 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_FREE);
 		return;
 	}
-	c->away = c->withdrawn = true;
-	c->leaving = c->asked = false;
+	if (c->custody != VHCA_CUSTODY_BARE)
+		c->custody = VHCA_CUSTODY_WITHHELD;
+	c->withdrawn = true;
+	c->asked = false;
 	vf->granted = false; /* of the life that ended: nothing that comes later takes it back */
 	engine_move(e, vf, VHCA_VF_CLAIMED);
 }
@@ -101,7 +103,8 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 		count_failure(e, vf, &res->err);
 	/* In a migration no other VF takes its place, and it is tried once more. */
 	is_broken = vf->failures >= VHCA_VF_FAILURES_MAX && !vf->claim->migrating;
-	if (vf->claim->away || (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
+	if (vhca_claim_is_withheld(vf->claim) ||
+	    (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
 		return;
 	vf->claim->failure = res->err;
 	vf->claim->vf_failed = is_broken;

@@ -15,19 +15,9 @@ static const struct vhca_claim *keeper(const struct vhca_engine *e, const struct
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && c->port && !c->orphan)
+		if (c->vf && c->vf->hca == hca && !c->orphan)
 			return c;
 	return NULL;
-}
-
-/* Claims that an earlier version has journaled do not say. */
-static void note_port(struct vhca_engine *e, const struct vhca_hca *hca)
-{
-	struct vhca_claim *c;
-
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && !c->port)
-			c->port = hca->port;
 }
 
 /* What was read of the VFs is of the other port. */
@@ -63,7 +53,6 @@ void engine_set_port(struct vhca_engine *e, struct vhca_hca *hca, uint8_t want)
 		hca->port = port;
 	else if (port != hca->port)
 		take_port(e, hca, port);
-	note_port(e, hca);
 	if (is_new && port != want)
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(hca->facts.bdf),
 				"port %u is configured; port %u stays the VFs' until the last of "

@@ -77,7 +77,8 @@ struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim)
  */
 static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
 {
-	return !c->away && (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
+	return !vhca_claim_is_withheld(c) &&
+	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
 }
 
 /*
@@ -127,7 +128,7 @@ uint64_t engine_put_report_in(struct vhca_engine *e, struct vhca_txn *txn, struc
 	if (bound && c->migrating && shows_guid(c, state))
 		name_vport(e, c, &b);
 	b.dynamic_lid = bound && has_lid_policy(e, c->vf, VHCA_LID_DYNAMIC);
-	b.keep_lid = !bound && c->away && c->kept_epoch;
+	b.keep_lid = !bound && vhca_claim_is_withheld(c) && c->kept_epoch;
 	return put_binding(e, txn, c, &b);
 }
 
@@ -157,9 +158,9 @@ uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 {
 	struct vhca_sm_binding b = binding_of(c, false);
 
-	if (c->away && !c->contested && !c->kept_epoch)
+	if (vhca_claim_is_withheld(c) && !c->contested && !c->kept_epoch)
 		return 0;
-	if (c->away && !c->contested)
+	if (vhca_claim_is_withheld(c) && !c->contested)
 		b.epoch = c->kept_epoch;
 	return put_binding(e, txn, c, &b);
 }
@@ -306,7 +307,7 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
-		    !c->away)
+		    !vhca_claim_is_withheld(c))
 			engine_report(e, c);
 	engine_declare_again(e, hca);
 }

@@ -121,7 +121,8 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
 
-	if (c->told != VHCA_TOLD_SUPERSEDED || c->away || c->migrating || c->ending)
+	if (c->told != VHCA_TOLD_SUPERSEDED || vhca_claim_is_withheld(c) || c->migrating ||
+	    c->ending)
 		return;
 	c->ending = true;
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
@@ -172,9 +173,9 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 		await_choice(e, vf);
 		return;
 	}
-	if (vf->claim->away) {
+	if (vhca_claim_is_withheld(vf->claim)) {
 		engine_reason(vf, "identity withheld: the VM is on its way");
-		if (vf->claim->bare)
+		if (vf->claim->custody == VHCA_CUSTODY_BARE)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 		return;
 	}
@@ -251,8 +252,8 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 /* Its domain asks for it still. */
 static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return !c->ending && !c->leaving && !c->migrating && !c->failure.kind &&
-	       c->way == VHCA_WAY_METADATA && engine_claim_domain(e, c);
+	return !c->ending && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
+	       !c->failure.kind && c->way == VHCA_WAY_METADATA && engine_claim_domain(e, c);
 }
 
 static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
@@ -278,7 +279,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	if (engine_follow_table(e, vf))
 		return;
 	note_superseded(e, vf);
-	if (vf->claim->ending || vf->claim->leaving) {
+	if (vf->claim->ending || vf->claim->custody == VHCA_CUSTODY_LEAVING) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}

@@ -84,7 +84,7 @@ static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhc
 {
 	enum vhca_vf_state state = c->vf->state;
 
-	return c->told == VHCA_TOLD_SUPERSEDED && !c->away && !c->migrating &&
+	return c->told == VHCA_TOLD_SUPERSEDED && !vhca_claim_is_withheld(c) && !c->migrating &&
 	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED ||
 		state == VHCA_VF_DETACHING) &&
 	       !vhca_model_suppressed(&e->model, &c->domain, c->name);

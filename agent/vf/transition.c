@@ -5,8 +5,9 @@
  * Which state may follow which is the table in sriov/vf_state.h; a move that is not in it is an
  * error of the caller, is logged, and does nothing. engine_move() collects all that changes with
  * the state (the VF's row, its claim, the report to the SM) in one transaction, and on_commit()
- * makes it true in memory when the store says that it is on disk. So whatever an effect does
- * later, the store already says why, and a killed agent finds on disk what it was about to do.
+ * makes it true in memory when the store says that it is on disk. The durable state is the intent
+ * of an effect: whatever that does later, the store already says why, and a killed agent finds on
+ * disk what it was about to do.
  * engine_save() is the same without a change of state, for flags of the claim.
  *
  * While a transaction is under way (vf->committing) its VF is not stepped: no decision is based on
@@ -39,21 +40,14 @@
 #include "common/base/log.h"
 #include "common/base/role.h"
 
-/* The effect that a state is entered for; recorded as the intent. */
-static const enum vhca_effect intents[VHCA_VF_STATE_COUNT] = {
-	[VHCA_VF_PREPARING] = VHCA_EFFECT_PREPARE, [VHCA_VF_CLAIMED] = VHCA_EFFECT_PROGRAM,
-	[VHCA_VF_PROGRAMMED] = VHCA_EFFECT_ATTACH, [VHCA_VF_DETACHING] = VHCA_EFFECT_DETACH,
-	[VHCA_VF_SCRUBBING] = VHCA_EFFECT_SCRUB,   [VHCA_VF_QUARANTINED] = VHCA_EFFECT_STRIP,
-};
-
 /*
  * Its claim has withdrawn its GUID; one that is born away owns nothing yet, and a bare one nothing
  * any more.
  */
 static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
 {
-	return to == VHCA_VF_CLAIMED && vf->claim->away && vf->state != VHCA_VF_FREE &&
-	       !vf->claim->bare;
+	return to == VHCA_VF_CLAIMED && vf->claim->custody == VHCA_CUSTODY_WITHHELD &&
+	       vf->state != VHCA_VF_FREE;
 }
 
 /*
@@ -287,19 +281,14 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		vhca_journal_claim(txn, vf->claim);
 	}
 	/* What is adopted is not known to the SM as ours yet. */
-	if (vf->claim && ((to == VHCA_VF_CLAIMED && (!vf->claim->away || becomes_away(vf, to))) ||
+	if (vf->claim && ((to == VHCA_VF_CLAIMED &&
+			   (!vhca_claim_is_withheld(vf->claim) || becomes_away(vf, to))) ||
 			  vf->state == VHCA_VF_UNMANAGED))
-		c->ticket = engine_put_report(e, txn, vf->claim, !vf->claim->away);
+		c->ticket =
+			engine_put_report(e, txn, vf->claim, !vhca_claim_is_withheld(vf->claim));
 	if (vf->claim && engine_vport_is_due(e, vf->claim, to))
 		c->ticket = engine_put_report_in(e, txn, vf->claim, true, to);
-	if (vf->claim &&
-	    (to == VHCA_VF_ATTACHED || (to == VHCA_VF_CLAIMED && vf->claim->has_guest)))
-		vhca_journal_attachment(txn, vf->claim, vf->granted);
 	vhca_journal_vf(txn, vf, to, e->args.boot_id);
-	if (intents[to] != VHCA_EFFECT_NONE)
-		vhca_journal_intent(txn, vf->bdf, intents[to]);
-	else
-		vhca_journal_intent_done(txn, vf->bdf);
 	(void)vhca_fault_in("engine.move", vhca_vf_state_to_string(to));
 	vhca_txn_commit(txn, on_commit, c);
 }
@@ -323,11 +312,8 @@ static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 	}
 	txn = vhca_txn_new(e->args.store);
 	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
-	if (vf->claim) {
+	if (vf->claim)
 		vhca_journal_claim(txn, vf->claim);
-		if (vf->state == VHCA_VF_ATTACHED)
-			vhca_journal_attachment(txn, vf->claim, vf->granted);
-	}
 	if (vf->claim && report)
 		c->ticket = engine_put_report(e, txn, vf->claim, true);
 	vhca_txn_commit(txn, on_commit, c);
@@ -406,7 +392,6 @@ void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	if (vf->claim->migrating)
 		strand_epoch(e, txn, vf->claim);
-	vhca_journal_intent_done(txn, vf->bdf);
 	vhca_txn_commit(txn, on_commit, c);
 }
 

@@ -69,8 +69,9 @@ int vhca_store_migrate(struct vhca_store *store, const struct vhca_migration *mi
 				   "%s: its schema version %" PRId64
 				   " is newer than this program's %u",
 				   store->path, version, n);
-		vhca_error_hint(err, "start the version of vhcad that wrote it, or restore an "
-				     "older copy");
+		vhca_error_hint(err, "start the vhcad that wrote it (of versions 3 to 15: one from "
+				     "before 0.1.0), restore an older copy, or move it away: VFs "
+				     "in use are left alone then, and `vhcactl adopt` takes them");
 		return r;
 	}
 	for (unsigned int i = (unsigned int)version; i < n; i++) {

@@ -10,8 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/text.h"
 
-#define HEADER	   "vhcasm-state 2"
-#define HEADER_OLD "vhcasm-state 1" /* without "n" and "p" */
+#define HEADER "vhcasm-state 2"
 
 /* ---- writing ---- */
 
@@ -379,7 +378,7 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 	char *save = NULL, *line = strtok_r(text, "\n", &save);
 	size_t number = 1;
 
-	if (!line || (strcmp(line, HEADER) != 0 && strcmp(line, HEADER_OLD) != 0))
+	if (!line || strcmp(line, HEADER) != 0)
 		return damaged(err, 1, "does not begin with \"" HEADER "\"");
 	while ((line = strtok_r(NULL, "\n", &save))) {
 		struct line l;

@@ -13,9 +13,8 @@
  *    p PORT_GUID NODE                                ports that have a node
  *    end RECORDS
  *
- * A text of version 1, which has all tombstones as "t", is read, too. The last line proves that
- * nothing is missing. A file that does not match to the letter is refused as a whole: what it
- * protects (who owns an address) must not be guessed.
+ * The last line proves that nothing is missing. A file that does not match to the letter is refused
+ * as a whole: what it protects (who owns an address) must not be guessed.
  */
 #include <stddef.h>
 

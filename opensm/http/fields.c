@@ -106,7 +106,7 @@ int vhca_osm_read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhc
 	return 0;
 }
 
-/* Who withdraws; an agent that does not say it yet is believed. */
+/* Who withdraws; one that does not say it is believed. */
 int vhca_osm_read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err)
 {
 	const char *text = vhca_http_query(req, "port_guid");

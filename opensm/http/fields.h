@@ -19,7 +19,7 @@ int vhca_osm_read_relocation(struct json_object *body, struct vhca_osm_binding *
 
 /* ---- of the query ---- */
 int vhca_osm_read_epoch(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err);
-/* Who withdraws; an agent that does not say it yet is believed. */
+/* Who withdraws; one that does not say it, as an admin by hand, is believed. */
 int vhca_osm_read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struct vhca_error *err);
 /* Whether a withdrawn vGUID keeps its dynamic LID for its next owner. */
 int vhca_osm_read_keep(struct vhca_http_request *req, bool *ret, struct vhca_error *err);

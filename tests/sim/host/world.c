@@ -168,6 +168,8 @@ void world_init(struct world *w)
 	world_must(mkdtemp(w->dir) != NULL, "temporary directory");
 	vhca_log_set_level(VHCA_LOG_ERROR);
 	vhca_conf_set_defaults(&w->conf);
+	w->schema = vhca_journal_migrations;
+	w->n_schema = vhca_journal_n_migrations;
 	w->conf.n_hcas = 1;
 	w->conf.hcas[0] = (struct vhca_conf_hca){.is_default = true,
 						 .manage = true,
@@ -212,8 +214,7 @@ void world_start(struct world *w)
 	(void)snprintf(path, sizeof(path), "%s/state.db", w->dir);
 	world_must(vhca_loop_new(&w->loop) == 0, "loop");
 	world_must(vhca_events_new(&w->events) == 0, "events");
-	if (vhca_store_open(path, vhca_journal_migrations, vhca_journal_n_migrations, w->loop,
-			    &w->store, &err) < 0)
+	if (vhca_store_open(path, w->schema, w->n_schema, w->loop, &w->store, &err) < 0)
 		world_must(false, err.msg);
 	args.fenced = w->fenced;
 	args.no_vports = w->no_vports;
@@ -286,7 +287,7 @@ static void accept_reports(struct world *w)
 		const struct vhca_sm_binding b = {
 			.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
 
-		if (!c->away && c->told != VHCA_TOLD_ACCEPTED)
+		if (!vhca_claim_is_withheld(c) && c->told != VHCA_TOLD_ACCEPTED)
 			vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
 	}
 }

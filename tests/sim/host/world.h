@@ -138,6 +138,8 @@ struct world {
 
 	/* the agent's life */
 	struct vhca_loop *loop;
+	const struct vhca_migration *schema; /* of state.db */
+	unsigned int n_schema;
 	struct vhca_store *store;
 	struct vhca_events *events;
 	struct vhca_engine *engine;

@@ -483,11 +483,10 @@ static bool claims_rest(struct chaos *c, const struct chaos_host *h)
 
 	chaos_path(h, path);
 	memstore_ask(path, "SELECT count(*) FROM claims", NULL, claims, sizeof(claims));
-	memstore_ask(
-		path,
-		"SELECT count(*) FROM claims WHERE migration IS NULL AND (leaving & 1) = 0 AND "
-		"away = 0 AND ending = 0 AND bdf IN (SELECT bdf FROM vfs WHERE state = 'attached')",
-		NULL, attached, sizeof(attached));
+	memstore_ask(path,
+		     "SELECT count(*) FROM claims WHERE migration IS NULL AND custody = 'here' AND "
+		     "ending = 0 AND bdf IN (SELECT bdf FROM vfs WHERE state = 'attached')",
+		     NULL, attached, sizeof(attached));
 	return !strcmp(claims, attached) ||
 	       missing(c, CHAOS_RULE_CLAIMS, "host %u: %s claims, %s of them at rest in a guest",
 		       h->n, claims, attached);

@@ -474,11 +474,12 @@ static void explain(const struct pair *p)
 				vhca_migration_promised(m), (int)m->cancel, m->reason);
 		TAILQ_FOREACH (c, &vhca_engine_model(p->w[h].engine)->claims, link)
 			fprintf(stderr,
-				"# host %u: claim %s on %s %s epoch %llu migrating %d leaving %d "
-				"away %d ending %d: %s\n",
+				"# host %u: claim %s on %s %s epoch %llu migrating %d custody %s "
+				"ending %d: %s\n",
 				h, c->name, VHCA_BDF_STR(c->vf->bdf),
 				vhca_vf_state_to_string(c->vf->state), (unsigned long long)c->epoch,
-				c->migrating, c->leaving, c->away, c->ending, c->vf->reason);
+				c->migrating, vhca_custody_to_string(c->custody), c->ending,
+				c->vf->reason);
 		fprintf(stderr, "# host %u: domain %s, ib0 on VF %d\n", h,
 			p->w[h].domains[0].running ? "runs" : "does not run",
 			world_vf_of(&p->w[h], 0, "ib0"));

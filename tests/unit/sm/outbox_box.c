@@ -3,6 +3,7 @@
 
 #include "common/base/text.h"
 #include "common/http/json.h"
+#include "sm/outbox_row.h"
 #include "tests/unit/unit.h"
 
 #include <stdio.h>
@@ -61,13 +62,10 @@ static void on_named_other(void *arg, const struct vhca_sm_binding *binding)
 
 void box_open_store(struct box *b)
 {
-	static const struct vhca_migration migrations[] = {{vhca_outbox_schema},
-							   {vhca_outbox_schema_2},
-							   {vhca_outbox_schema_3},
-							   {vhca_outbox_schema_4}};
+	static const struct vhca_migration schema = {VHCA_OUTBOX_SCHEMA};
 	struct vhca_error err;
 
-	assert_int_equal(vhca_store_open(TREE_PATH(&b->tree, "state.db"), migrations, 4, b->loop,
+	assert_int_equal(vhca_store_open(TREE_PATH(&b->tree, "state.db"), &schema, 1, b->loop,
 					 &b->store, &err),
 			 0);
 	assert_int_equal(vhca_http_loop_client_new(b->loop, &b->client), 0);

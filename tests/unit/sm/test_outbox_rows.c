@@ -191,28 +191,6 @@ static void exec(struct box *b, const char *sql)
 	vhca_txn_commit(txn, NULL, NULL);
 }
 
-static void rows_of_the_first_schema_are_bindings(void **state)
-{
-	static const struct vhca_migration first[] = {{vhca_outbox_schema}};
-	struct box *b = *state;
-	struct vhca_error err;
-
-	box_close_store(b);
-	assert_int_equal(unlink(TREE_PATH(&b->tree, "state.db")), 0);
-	assert_int_equal(vhca_store_open(TREE_PATH(&b->tree, "state.db"), first, 1, b->loop,
-					 &b->store, &err),
-			 0);
-	exec(b, "INSERT INTO outbox VALUES (7, 1, 0, 2, 1, 9, 1, 0, '0x8001')");
-	b->store = vhca_store_close(b->store);
-	box_open_store(b);
-	box_open_outbox(b);
-	box_wait_all_done(b);
-	assert_int_equal(b->sm.n_seen, 1);
-	assert_string_equal(b->sm.seen[0].method, "PUT");
-	assert_string_equal(b->sm.seen[0].path, "/v1/bindings/0x0000000000000007");
-	assert_null(strstr(b->sm.seen[0].body, "lid_policy"));
-}
-
 static void wrong_rows_are_told(void **state)
 {
 	static const char *const rows[] = {
@@ -295,7 +273,6 @@ int main(void)
 		BOX_CASE(restart_sends_what_replaced_another_kind),
 		BOX_CASE(death_between_answer_and_delete_is_harmless),
 		BOX_CASE(answers_delete_their_own_row),
-		BOX_CASE(rows_of_the_first_schema_are_bindings),
 		BOX_CASE(wrong_rows_are_told),
 		BOX_CASE(each_kind_shows_itself),
 	};

@@ -241,7 +241,7 @@ static void guids(void **state)
 	f->vf->hw.requested = VHCA_GUID_ALL1;
 	(void)snprintf(f->vf->reason, sizeof(f->vf->reason), "the SM has refused its GUID");
 	WARNING(f, "GUID", "is being withdrawn: the SM has refused its GUID", "");
-	f->claim->away = true;
+	f->claim->custody = VHCA_CUSTODY_WITHHELD;
 	WARNING(f, "GUID", "withheld", "vhcactl migrations");
 }
 

@@ -55,7 +55,7 @@ static inline const struct vhca_claim *claim_on(const struct pair *p, unsigned i
 static inline bool is_away(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return claim_on(p, 0)->away;
+	return vhca_claim_is_withheld(claim_on(p, 0));
 }
 
 static inline bool is_granted(const struct pair *p, const void *arg)

@@ -47,7 +47,7 @@ static struct vhca_uuid get_ready(struct pair *p)
 
 	assert_true(pair_until(p, source_in, &ready));
 	assert_int_equal(world_vf_of(&p->w[0], 0, "ib0"), -1);
-	assert_true(claim_on(p, 0)->away);
+	assert_true(vhca_claim_is_withheld(claim_on(p, 0)));
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_INCOMING);
 	assert_int_equal(claim_on(p, 1)->vf->state, VHCA_VF_PROGRAMMED);
 	return id;

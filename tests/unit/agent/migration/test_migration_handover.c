@@ -30,7 +30,7 @@ static void assert_waits_with_its_guest(struct pair *p)
 {
 	pair_settle(p);
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_RESERVED);
-	assert_true(claim_on(p, 1)->away);
+	assert_true(vhca_claim_is_withheld(claim_on(p, 1)));
 	for (unsigned int v = 0; v < WORLD_VFS; v++)
 		assert_true(world_clean(&p->w[0], v) && world_clean(&p->w[1], v));
 }

@@ -120,7 +120,8 @@ static void parked(void **state)
 static bool is_on_its_way_out(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return pair_state(p, 0) == VHCA_MIG_DETACHING && claim_on(p, 0)->leaving;
+	return pair_state(p, 0) == VHCA_MIG_DETACHING &&
+	       claim_on(p, 0)->custody == VHCA_CUSTODY_LEAVING;
 }
 
 static void detaching(void **state)

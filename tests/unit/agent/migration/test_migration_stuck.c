@@ -46,7 +46,7 @@ static bool one_hangs(const struct pair *p, const void *arg)
 
 	(void)arg;
 	TAILQ_FOREACH (c, &vhca_engine_model(p->w[0].engine)->claims, link)
-		n += c->away;
+		n += vhca_claim_is_withheld(c);
 	return n == 1 && p->w[0].hung;
 }
 
@@ -253,7 +253,7 @@ static bool is_aborting(const struct pair *p, const void *arg)
 static bool is_back_bare(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return pair_state(p, 0) == VHCA_MIG_ARBITRATING && only_claim(p)->away &&
+	return pair_state(p, 0) == VHCA_MIG_ARBITRATING && vhca_claim_is_withheld(only_claim(p)) &&
 	       vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
 }
 
@@ -274,7 +274,7 @@ static void lose_it_there(struct pair *p)
 		pair_settle(p);
 	assert_int_equal(pair_state(p, 0), VHCA_MIG_ARBITRATING);
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_ENDING);
-	assert_true(only_claim(p)->away && claim_there(p));
+	assert_true(vhca_claim_is_withheld(only_claim(p)) && claim_there(p));
 }
 
 static void assert_given_back(struct pair *p)
@@ -326,13 +326,15 @@ static void test_somebody_vouches_for_the_vf_at_the_destination(void **state)
 static bool is_bare(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return only_claim(p)->away && vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
+	return vhca_claim_is_withheld(only_claim(p)) &&
+	       vhca_claim_rests_in(only_claim(p), VHCA_VF_ATTACHED);
 }
 
 static bool is_stuck(const struct pair *p, const void *arg)
 {
 	(void)arg;
-	return only_claim(p)->away && only_claim(p)->vf->state == VHCA_VF_QUARANTINED;
+	return vhca_claim_is_withheld(only_claim(p)) &&
+	       only_claim(p)->vf->state == VHCA_VF_QUARANTINED;
 }
 
 /*

@@ -98,7 +98,7 @@ static void test_repeated_offer_completes_the_reservation(void **state)
 	second = vhca_migration_claim(m, (struct vhca_claim *)first);
 	assert_non_null(second);
 	assert_string_equal(second->name, "ib1");
-	assert_true(first->vf != second->vf && second->away);
+	assert_true(first->vf != second->vf && vhca_claim_is_withheld(second));
 	assert_true(vhca_claim_rests_in(second, VHCA_VF_CLAIMED));
 	offer(b, 2); /* nothing is missing: the answer of the first */
 	assert_true(pair_until(&b->p, answered, &three));

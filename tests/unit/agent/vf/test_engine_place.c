@@ -119,7 +119,8 @@ static void test_claim_without_its_identity_is_kept(void **state)
 	start(w);
 	claim_vf_0(w);
 	vf = engine_vf(w, 0);
-	vf->claim->migrating = vf->claim->away = true; /* as a migration leaves it */
+	vf->claim->migrating = true; /* as a migration leaves it */
+	vf->claim->custody = VHCA_CUSTODY_WITHHELD;
 	vf->state = VHCA_VF_CLAIMED;
 	world_vf_scrub(w, &w->vfs[0]);
 	w->vfs[1].guid = 0x0002c9030000beef;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Preloaded into a test program by tools/keep-state: each state.db that it closes is copied to
- * $VHCA_KEEP_STATE before. Works with programs of older versions, too: it knows nothing but SQLite.
+ * $VHCA_KEEP_STATE before. It knows nothing but SQLite.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -46,7 +46,7 @@ static void refused_starts_leave_no_service(void **state)
 	assert_non_null(strstr(err.msg, "in use"));
 	assert_null(second);
 	plugin_stop(p);
-	tree_put(&p->tree, "state/bindings", "vhcasm-state 1\nend 1\n");
+	tree_put(&p->tree, "state/bindings", "vhcasm-state 2\nend 1\n");
 	assert_true(plugin_start(p, &err) < 0);
 	assert_string_equal(err.code, "state_damaged");
 	tree_remove(&p->tree, "state/bindings");
