@@ -175,7 +175,7 @@ static void add_away(struct gen *g)
 	}
 	g->doc->away = draw_uuid(g);
 	ADD(g, " autostart='no' migration='%s'><%s%svf/></%s%saway>",
-	    VHCA_UUID_STR(&vhca_claim_is_withheld(g->doc)), prefix, colon, prefix, colon);
+	    VHCA_UUID_STR(&g->doc->away), prefix, colon, prefix, colon);
 }
 
 /* libvirt moves declarations of outer elements to <metadata>. */

@@ -102,7 +102,7 @@ static const char *check_scan(const struct vhca_scan *scan, const struct domain_
 	if (scan->has_request != doc->has_request)
 		return "the request";
 	if (scan->has_away != doc->has_away ||
-	    !vhca_uuid_equal(&scan->away, &vhca_claim_is_withheld(doc)))
+	    !vhca_uuid_equal(&scan->away, &doc->away))
 		return "the marker";
 	if (scan->n_hostdevs != n)
 		return "the number of host devices";
@@ -119,7 +119,7 @@ static const char *check_info(const struct vhca_dom_info *info, const struct dom
 	if (agent_has_request(info) != doc->has_request)
 		return "the request";
 	if (info->has_away != doc->has_away ||
-	    !vhca_uuid_equal(&info->away, &vhca_claim_is_withheld(doc)))
+	    !vhca_uuid_equal(&info->away, &doc->away))
 		return "the marker";
 	if (info->n_hostdevs != doc->n_hostdevs)
 		return "the number of host devices";
