@@ -12,6 +12,8 @@
 #include "common/base/log.h"
 
 #define SETTLE_ROUNDS 10
+#define SETTLE_MS     60
+#define SETTLE_MAX_MS 1500
 
 void (*world_judge)(const char *what);
 
@@ -287,7 +289,7 @@ static void accept_reports(struct world *w)
 		const struct vhca_sm_binding b = {
 			.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
 
-		if (!vhca_claim_is_withheld(c) && c->told != VHCA_TOLD_ACCEPTED)
+		if (!vhca_claim_is_withheld(c) && c->sm_answer != VHCA_ANSWER_ACCEPTED)
 			vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
 	}
 }
@@ -344,11 +346,31 @@ bool world_until(struct world *w, bool (*cond)(const struct world *w, const void
 	return true;
 }
 
+/* A transaction of a VF is on its way to the disk. */
+static bool is_saving(const struct world *w)
+{
+	const struct vhca_hca *hca;
+	const struct vhca_vf *vf;
+
+	if (!w->engine)
+		return false;
+	TAILQ_FOREACH (hca, &vhca_engine_model(w->engine)->hcas, link)
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vf->committing)
+				return true;
+	return false;
+}
+
 void world_settle(struct world *w)
 {
-	uint64_t deadline = vhca_now_ms() + 60;
+	uint64_t begun = vhca_now_ms();
+	uint64_t passed = 0;
 
-	/* A busy machine gives us few rounds in that time. */
-	for (unsigned int n = 0; n < SETTLE_ROUNDS || vhca_now_ms() < deadline; n++)
+	/* A busy machine gives us few rounds in that time, and its disk is slow. */
+	for (unsigned int n = 0;
+	     n < SETTLE_ROUNDS || passed < SETTLE_MS || (is_saving(w) && passed < SETTLE_MAX_MS);
+	     n++) {
 		world_round(w, 10);
+		passed = vhca_now_ms() - begun;
+	}
 }
