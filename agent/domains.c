@@ -272,7 +272,7 @@ void vhca_domains_effect(struct vhca_domains *d, struct vhca_vf *vf, enum vhca_e
 		return;
 	}
 	(void)vhca_model_user(vhca_engine_model(d->engine), vf->bdf, &dev);
-	if (effect == VHCA_EFFECT_ASK) {
+	if (effect == VHCA_EFFECT_ASK_GUEST_AGENT) {
 		struct vhca_qga_ask ask = {.pid = vf->escalation.pid};
 
 		if (dev)

@@ -80,14 +80,14 @@ static int differs(const struct work *w, struct vhca_error *err, const char *wha
 
 /* ---- values ---- */
 
-static bool is_nobody(uint64_t guid)
+static bool is_no_guid(uint64_t guid)
 {
 	return guid == VHCA_GUID_NONE || guid == VHCA_GUID_ALL1;
 }
 
 static bool is_withdrawn(const struct vhca_vport *v)
 {
-	return is_nobody(v->node_guid) && is_nobody(v->port_guid) && v->policy == VHCA_LINK_DOWN;
+	return is_no_guid(v->node_guid) && is_no_guid(v->port_guid) && v->policy == VHCA_LINK_DOWN;
 }
 
 static uint64_t value_of(const struct vhca_vport *v, enum vhca_vport_attr attr)
@@ -226,9 +226,9 @@ static void fill_state(const struct work *w, struct vhca_identity_state *ret)
 		.sm_pkeys = true,
 		.node_guid = v->node_guid,
 		.policy = v->policy,
-		.requested = is_nobody(v->port_guid) ? VHCA_GUID_NONE : v->port_guid,
-		.granted = v->policy == VHCA_LINK_DOWN || is_nobody(v->port_guid) ? VHCA_GUID_NONE
-										  : v->port_guid,
+		.requested = is_no_guid(v->port_guid) ? VHCA_GUID_NONE : v->port_guid,
+		.granted = v->policy == VHCA_LINK_DOWN || is_no_guid(v->port_guid) ? VHCA_GUID_NONE
+										   : v->port_guid,
 	};
 	if (is_withdrawn(v))
 		ret->requested = VHCA_GUID_ALL1;
@@ -268,7 +268,7 @@ static int withdraw(struct work *w, enum vhca_vport_attr attr, struct vhca_error
 	uint64_t now = value_of(&w->now, attr);
 	int r = -EINVAL;
 
-	if (is_nobody(now) && !w->door->cached)
+	if (is_no_guid(now) && !w->door->cached)
 		return 0;
 	if (now != VHCA_GUID_ALL1)
 		r = put(w, attr, VHCA_GUID_NONE, NULL);

@@ -86,7 +86,7 @@ static void submit_claim(void *ctx, struct vhca_http_request *req,
 void api_post_attach(void *ctx, struct vhca_http_request *req)
 {
 	static const char *const members[] = {"partition", "guid", "fabric", "pf", "numa", NULL};
-	struct vhca_claim_request want = {.way = VHCA_WAY_ATTACH};
+	struct vhca_claim_request want = {.origin = VHCA_ORIGIN_ATTACH};
 	struct json_object *body = vhca_http_body(req);
 	struct vhca_error err = VHCA_ERROR_INIT;
 	int r = body ? vhca_json_check_members(body, members, &err) : 0;
@@ -130,7 +130,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 
 void api_post_claims(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_claim_request want = {.way = VHCA_WAY_CLAIM};
+	struct vhca_claim_request want = {.origin = VHCA_ORIGIN_CLAIM};
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (parse_claim(ctx, vhca_http_body(req), &want, &err) < 0)

@@ -162,17 +162,17 @@ static int parse_from(struct json_object *o, struct vhca_reservation *ret, struc
 static int parse_words(struct json_object *o, struct vhca_claim_request *ret,
 		       struct vhca_error *err)
 {
-	const char *name = NULL, *way = NULL, *fabric = NULL;
+	const char *name = NULL, *origin = NULL, *fabric = NULL;
 	int r = vhca_json_get_string(o, "name", &name, err);
 
 	if (!r)
-		r = vhca_json_get_string(o, "way", &way, err);
+		r = vhca_json_get_string(o, "way", &origin, err);
 	if (!r)
 		r = vhca_json_get_string(o, "fabric", &fabric, err);
 	if (r < 0)
 		return r;
 	if (!vhca_name_is_valid(name) || !vhca_name_is_valid(fabric) ||
-	    vhca_way_parse(way, &ret->way))
+	    vhca_origin_parse(origin, &ret->origin))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "vfs: name, fabric or way is not valid");
 	(void)vhca_strcpy(ret->vf.name, sizeof(ret->vf.name), name);	   /* valid names */

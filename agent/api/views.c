@@ -166,7 +166,7 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 	vhca_json_add_string(o, "domain_name", c->domain_name);
 	vhca_json_add_string(o, "name", c->name);
 	vhca_json_add_string(o, "fabric", c->fabric);
-	vhca_json_add_string(o, "way", vhca_way_to_string(c->way));
+	vhca_json_add_string(o, "way", vhca_origin_to_string(c->origin));
 	vhca_json_add_string(o, "bdf", VHCA_BDF_STR(c->vf->bdf));
 	api_add_vf_state(o, c->vf);
 	vhca_json_add_guid(o, "guid", guid_of(c));
@@ -174,8 +174,8 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 	vhca_json_add_pkeys(o, "pkeys", c->identity.pkeys, c->identity.n_pkeys);
 	vhca_json_add_u64(o, "created_ms", c->created_ms);
 	vhca_json_add_bool(o, "ending", c->ending);
-	vhca_json_add_string(o, "sm", told[c->told]);
-	vhca_json_add_string(o, "sm_reason", c->told_reason[0] ? c->told_reason : NULL);
+	vhca_json_add_string(o, "sm", told[c->sm_answer]);
+	vhca_json_add_string(o, "sm_reason", c->sm_answer_reason[0] ? c->sm_answer_reason : NULL);
 	return o;
 }
 

@@ -102,7 +102,7 @@ static bool sm_takes_report(const struct explain_look *l, struct vhca_finding *f
 
 	if (l->claim && vhca_claim_is_refused(l->claim)) {
 		explain_say(f, VHCA_FINDING_WRONG, "the subnet manager refuses GUID %s here: %s",
-			    guid, l->claim->told_reason);
+			    guid, l->claim->sm_answer_reason);
 		explain_fix(f, "see where it has the GUID: GET /v1/bindings/%s at [sm] url", guid);
 		return false;
 	}
@@ -155,18 +155,18 @@ void explain_sm(const struct explain_look *l, struct vhca_finding *f)
 static void say_not_member(const struct explain_look *l, uint16_t pkey, struct vhca_finding *f)
 {
 	static const char *const told[] = {
-		[VHCA_TOLD_NOT_YET] = "was not asked yet",
-		[VHCA_TOLD_ACCEPTED] = "accepted it and has not sent it",
-		[VHCA_TOLD_UNREACHABLE] = "does not answer",
-		[VHCA_TOLD_REFUSED] = "refused it",
-		[VHCA_TOLD_SUPERSEDED] = "knows a later owner of its GUID",
+		[VHCA_ANSWER_NONE] = "was not asked yet",
+		[VHCA_ANSWER_ACCEPTED] = "accepted it and has not sent it",
+		[VHCA_ANSWER_UNREACHABLE] = "does not answer",
+		[VHCA_ANSWER_REFUSED] = "refused it",
+		[VHCA_ANSWER_SUPERSEDED] = "knows a later owner of its GUID",
 	};
 	const char *port = VHCA_GUID_STR(l->port->port_guid);
 	bool by_hand = l->ex->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC || !l->ex->sm->members;
 
 	explain_say(f, VHCA_FINDING_WRONG, "the host's port %s is not in partition %s%s%s", port,
 		    VHCA_PKEY_STR(pkey), by_hand ? "" : ": the subnet manager ",
-		    by_hand ? "" : told[l->claim->told]);
+		    by_hand ? "" : told[l->claim->sm_answer]);
 	if (by_hand)
 		explain_fix(f,
 			    "add %s=%s to partition 0x%04x in the subnet manager's "
@@ -174,7 +174,7 @@ static void say_not_member(const struct explain_look *l, uint16_t pkey, struct v
 			    "have it read (kill -HUP)",
 			    port, vhca_pkey_is_full(pkey) ? "full" : "limited",
 			    vhca_pkey_base(pkey));
-	else if (l->claim->told == VHCA_TOLD_ACCEPTED)
+	else if (l->claim->sm_answer == VHCA_ANSWER_ACCEPTED)
 		explain_fix(f, "look into the subnet manager's log; saquery PKTR %u", l->port->lid);
 	else
 		explain_fix(f, "vhcactl outbox; vhcactl claims");
@@ -192,13 +192,14 @@ static void check_partition_at_sm(const struct explain_look *l, struct vhca_find
 			    "not see them",
 			    guid);
 		explain_fix(f, "in the guest: cat /sys/class/infiniband/*/ports/1/pkeys/*");
-	} else if (l->claim->told == VHCA_TOLD_ACCEPTED) {
+	} else if (l->claim->sm_answer == VHCA_ANSWER_ACCEPTED) {
 		explain_say(f, VHCA_FINDING_OK,
 			    "the subnet manager has accepted the partitions of GUID %s", guid);
 	} else {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "the subnet manager has not put GUID %s into its partitions yet%s%s",
-			    guid, l->claim->told_reason[0] ? ": " : "", l->claim->told_reason);
+			    guid, l->claim->sm_answer_reason[0] ? ": " : "",
+			    l->claim->sm_answer_reason);
 		explain_fix(f, "vhcactl outbox; vhcactl claims");
 	}
 }

@@ -215,11 +215,15 @@ static int do_scrub(struct vhca_host_job *job)
 }
 
 static int (*const effects[])(struct vhca_host_job *job) = {
-	[VHCA_EFFECT_PROBE] = do_probe,	    [VHCA_EFFECT_PREPARE] = do_prepare,
-	[VHCA_EFFECT_PROGRAM] = do_program, [VHCA_EFFECT_UNMAP] = do_unmap,
-	[VHCA_EFFECT_READ] = do_read,	    [VHCA_EFFECT_KICK] = do_kick,
-	[VHCA_EFFECT_CHOOSE] = do_choose,   [VHCA_EFFECT_SCRUB] = do_scrub,
-	[VHCA_EFFECT_STRIP] = do_strip,
+	[VHCA_EFFECT_PROBE] = do_probe,
+	[VHCA_EFFECT_PREPARE] = do_prepare,
+	[VHCA_EFFECT_PROGRAM] = do_program,
+	[VHCA_EFFECT_UNMAP] = do_unmap,
+	[VHCA_EFFECT_READ] = do_read,
+	[VHCA_EFFECT_REREQUEST_GUID] = do_kick,
+	[VHCA_EFFECT_AWAIT_SM_GUID] = do_choose,
+	[VHCA_EFFECT_SCRUB] = do_scrub,
+	[VHCA_EFFECT_SCRUB_IN_GUEST] = do_strip,
 };
 
 void vhca_host_job_work(void *arg)

@@ -55,7 +55,7 @@ static uint32_t common_page_kib(const xmlNode *hugepages)
  * A <page> with a nodeset is for these NUMA nodes of the guest alone, and no two are for the same.
  * So as many of them as nodes are for all.
  */
-static bool pages_cover_the_guest(const xmlNode *root, const xmlNode *hugepages)
+static bool pages_cover_guest(const xmlNode *root, const xmlNode *hugepages)
 {
 	const xmlNode *numa = domxml_child_element(domxml_child_element(root, "cpu"), "numa");
 	DOMXML_AUTO_STRING nodeset =
@@ -76,7 +76,7 @@ static void read_pages(const xmlNode *root, struct vhca_guest_memory *ret)
 	if (!count_elements(huge, "page"))
 		return; /* of the host's default size */
 	ret->page_kib = common_page_kib(huge);
-	if (!ret->page_kib || !pages_cover_the_guest(root, huge)) {
+	if (!ret->page_kib || !pages_cover_guest(root, huge)) {
 		ret->pages = VHCA_PAGES_MIXED;
 		ret->page_kib = 0;
 	}

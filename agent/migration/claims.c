@@ -96,7 +96,7 @@ void mig_fail_cancelled(struct vhca_mig *m)
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "cancelled", "cancelled by request");
 }
 
-void mig_look_at_the_job_later(struct vhca_mig *m)
+void mig_check_job_later(struct vhca_mig *m)
 {
 	m->not_before_ms = vhca_now_ms() + MIG_JOB_POLL_MS;
 }

@@ -24,7 +24,7 @@ bool mig_domain_is_elsewhere(const struct vhca_mig *m);
 bool mig_is_cancelled(const struct vhca_mig *m);
 bool mig_guest_is_gone(const struct vhca_mig *m);
 void mig_fail_cancelled(struct vhca_mig *m);
-void mig_look_at_the_job_later(struct vhca_mig *m);
+void mig_check_job_later(struct vhca_mig *m);
 /* The time from which on the guest has waited long enough. */
 void mig_start_lease(struct vhca_mig *m);
 void mig_fail_as_told(struct vhca_mig *m);

@@ -48,7 +48,7 @@ static void fail_claims_lost(struct vhca_mig *m)
 
 static bool in_order(const struct vhca_claim *c)
 {
-	return c->told != VHCA_TOLD_SUPERSEDED && !c->failure.kind;
+	return c->sm_answer != VHCA_ANSWER_SUPERSEDED && !c->failure.kind;
 }
 
 static bool a_claim_failed(const struct vhca_mig *m)
@@ -56,13 +56,13 @@ static bool a_claim_failed(const struct vhca_mig *m)
 	return !mig_all(m, in_order);
 }
 
-static void fail_as_the_claim(struct vhca_mig *m)
+static void fail_with_claim(struct vhca_mig *m)
 {
 	struct vhca_claim *c = vhca_migration_claim(m, NULL);
 
 	while (in_order(c))
 		c = vhca_migration_claim(m, c);
-	if (c->told == VHCA_TOLD_SUPERSEDED)
+	if (c->sm_answer == VHCA_ANSWER_SUPERSEDED)
 		mig_fail_with(m, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED,
 			      "the SM has given the identity to a later owner");
 	else
@@ -104,7 +104,7 @@ static void fail_lease_over(struct vhca_mig *m)
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "lease_over", "the source did not go on in time");
 }
 
-static void await_the_lease(struct vhca_mig *m)
+static void await_lease(struct vhca_mig *m)
 {
 	if (lease_counts(m))
 		mig_again(m, m->lease_until - vhca_now_ms());
@@ -165,7 +165,7 @@ static void await_keys(struct vhca_mig *m)
 	uint64_t waited = waited_ms(m), limit = m->owner->args.conf->pkey_timeout_ms;
 
 	mig_reason(m, "waits for the P_Keys on the port");
-	await_the_lease(m);
+	await_lease(m);
 	if (waited < limit && vhca_now_ms() + limit - waited < m->lease_until)
 		mig_again(m, limit - waited);
 }
@@ -198,7 +198,7 @@ static bool guest_came_first(const struct vhca_mig *m)
 	return m->mode == VHCA_MIG_MODE_MANAGED && m->pinned && guest_runs_here(m);
 }
 
-static void await_the_hand_over(struct vhca_mig *m)
+static void await_handover(struct vhca_mig *m)
 {
 	uint64_t now = vhca_now_ms();
 
@@ -217,7 +217,7 @@ static bool nobody_hands_over(const struct vhca_mig *m)
 	       mig_all(m, mig_claim_can_take);
 }
 
-static void take_what_was_promised(struct vhca_mig *m)
+static void take_promised_epoch(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
@@ -273,7 +273,7 @@ static bool guest_vanished(const struct vhca_mig *m)
 	return m->pinned && m->phase == VHCA_MIG_PHASE_GUEST_SEEN && mig_guest_is_gone(m);
 }
 
-static void shorten_the_lease(struct vhca_mig *m)
+static void shorten_lease(struct vhca_mig *m)
 {
 	m->phase = VHCA_MIG_PHASE_NEW;
 	m->pinned = false;
@@ -308,7 +308,7 @@ static void fail_guest_gone(struct vhca_mig *m)
 
 static bool has_another_owner(const struct vhca_claim *c)
 {
-	return c->told == VHCA_TOLD_SUPERSEDED;
+	return c->sm_answer == VHCA_ANSWER_SUPERSEDED;
 }
 
 /*
@@ -353,11 +353,11 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(INCOMING), LOOK, guest_runs_here, NULL, NONE, VHCA_MIG_ATTACHING),
 	MIG_RULE(NOT_HANDED, LOOK, was_started_here, fail_started_here, NONE, MIG_UNDO),
 	MIG_RULE(ADMITTED, LOOK, guest_comes, note_guest_comes, NONE, MIG_STAY),
-	MIG_RULE(ADMITTED, LOOK, guest_vanished, shorten_the_lease, NONE, MIG_STAY),
+	MIG_RULE(ADMITTED, LOOK, guest_vanished, shorten_lease, NONE, MIG_STAY),
 
 	MIG_RULE(NOT_HERE_YET, LOOK, is_called_back, NULL, NONE, MIG_UNDO),
 	MIG_RULE(NOT_HERE_YET, LOOK, has_no_claims, fail_claims_lost, NONE, MIG_UNDO),
-	MIG_RULE(NOT_HERE_YET, LOOK, a_claim_failed, fail_as_the_claim, NONE, MIG_UNDO),
+	MIG_RULE(NOT_HERE_YET, LOOK, a_claim_failed, fail_with_claim, NONE, MIG_UNDO),
 	MIG_RULE(NOT_HERE_YET, LOOK, lease_is_over, fail_lease_over, NONE, MIG_UNDO),
 
 	MIG_RULE(MIG_IN(RESERVING), LOOK, keys_are_undeclared, declare_keys, NONE, MIG_STAY),
@@ -366,14 +366,14 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(RESERVING), LOOK, keys_are_late, fail_key_not_on_port, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(RESERVING), LOOK, vfs_are_there, await_keys, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(RESERVED), HANDED, NULL, note_handed, NONE, VHCA_MIG_PROGRAMMING),
-	MIG_RULE(MIG_IN(RESERVED), LOOK, nobody_hands_over, take_what_was_promised, NONE,
+	MIG_RULE(MIG_IN(RESERVED), LOOK, nobody_hands_over, take_promised_epoch, NONE,
 		 VHCA_MIG_PROGRAMMING),
-	MIG_RULE(MIG_IN(RESERVED), LOOK, guest_came_first, await_the_hand_over, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(RESERVED), LOOK, guest_came_first, await_handover, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(PROGRAMMING), LOOK, vfs_are_programmed, NULL, NONE, VHCA_MIG_INCOMING),
-	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_the_lease, NONE, MIG_STAY),
+	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_lease, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
-	MIG_RULE(MIG_IN(ATTACHING), LOOK, is_superseded, fail_as_the_claim, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, is_superseded, fail_with_claim, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached_and_marked, NULL, UNMARK, MIG_STAY),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached, settle, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(ATTACHING), UNMARK, mig_cannot_unmark, mig_ask_again_later, NONE, MIG_STAY),

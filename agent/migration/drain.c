@@ -214,7 +214,7 @@ static void look_at(struct vhca_drain *d, const struct vhca_uuid *uuid, unsigned
 }
 
 /* A round of the engine tells of everything but the time. */
-static void await_the_next_try(struct vhca_drain *d)
+static void await_next_try(struct vhca_drain *d)
 {
 	uint64_t now = vhca_now_ms(), next = UINT64_MAX;
 	const struct guest *g;
@@ -239,7 +239,7 @@ static void look(void *arg)
 	TAILQ_FOREACH (dom, &d->model->domains, link)
 		if (!dom->incoming && has_claims(d, &dom->info->uuid))
 			look_at(d, &dom->info->uuid, &moving);
-	await_the_next_try(d);
+	await_next_try(d);
 }
 
 static void on_timer(void *arg)

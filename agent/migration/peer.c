@@ -38,7 +38,7 @@ static struct json_object *claim_doc(const struct vhca_claim *c)
 	struct vhca_sm_binding here = vhca_claim_binding(c);
 
 	vhca_json_add_string(o, "name", c->name);
-	vhca_json_add_string(o, "way", vhca_way_to_string(c->way));
+	vhca_json_add_string(o, "way", vhca_origin_to_string(c->origin));
 	vhca_json_add_string(o, "fabric", c->fabric);
 	vhca_json_add_string(o, "pf", c->has_pf ? VHCA_BDF_STR(c->pf) : NULL);
 	vhca_json_add(o, "numa", c->numa < 0 ? NULL : json_object_new_int(c->numa));

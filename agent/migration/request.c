@@ -59,7 +59,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 				err, VHCA_ERR_CONFLICT, "not_attached", EBUSY,
 				"domain %s: VF %s is %s; wait until it is attached, or detach it",
 				dom->info->name, c->name, vhca_vf_state_to_string(c->vf->state));
-		if (c->way == VHCA_WAY_CLAIM)
+		if (c->origin == VHCA_ORIGIN_CLAIM)
 			return vhca_error_set(err, VHCA_ERR_CONFLICT, "own_hostdev", 0,
 					      "domain %s: VF %s was claimed for a <hostdev> of the "
 					      "domain's own, which "
@@ -476,7 +476,7 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 
 static bool is_of_an_earlier_boot(const struct vhca_claim *c)
 {
-	return c->orphan;
+	return c->from_earlier_boot;
 }
 
 /*

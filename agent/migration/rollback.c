@@ -36,18 +36,18 @@ static bool is_away(const struct vhca_claim *c)
 
 static bool is_accepted(const struct vhca_claim *c)
 {
-	return c->told == VHCA_TOLD_ACCEPTED;
+	return c->sm_answer == VHCA_ANSWER_ACCEPTED;
 }
 
 /* Says nothing, or yes, so far. */
 static bool is_open(const struct vhca_claim *c)
 {
-	return c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_ACCEPTED;
+	return c->sm_answer == VHCA_ANSWER_NONE || c->sm_answer == VHCA_ANSWER_ACCEPTED;
 }
 
 static bool is_undisputed(const struct vhca_claim *c)
 {
-	return c->told != VHCA_TOLD_SUPERSEDED;
+	return c->sm_answer != VHCA_ANSWER_SUPERSEDED;
 }
 
 /* Away and at rest, whether its VF went into the guest or not. */
@@ -76,7 +76,7 @@ static void outbid(struct vhca_mig *m)
  * What has left was withdrawn at its epoch, handed over or not, and the SM may still get to hear so
  * after all that is said from now on.
  */
-static void leave_the_epoch(struct vhca_mig *m)
+static void leave_epoch(struct vhca_mig *m)
 {
 	mig_leave_epoch(m, is_away);
 	mig_recall_epoch(m);
@@ -119,7 +119,7 @@ static bool is_too_late(const struct vhca_mig *m)
  * Without an epoch the destination can do nothing; its lease cleans up what the abort did not
  * reach.
  */
-static bool withdrew_or_never_had_it(const struct vhca_mig *m)
+static bool has_no_binding(const struct vhca_mig *m)
 {
 	return mig_succeeded(m) || !vhca_migration_promised(m);
 }
@@ -143,21 +143,21 @@ static bool is_fenced(const struct vhca_mig *m)
 }
 
 /* Nobody here needs the identity any more. The SM was asked for it: it is ours to withdraw. */
-static bool is_gone_and_sm_was_asked(const struct vhca_mig *m)
+static bool is_gone_after_arbitration(const struct vhca_mig *m)
 {
 	return is_fenced(m) && mig_guest_is_gone(m) && !vhca_migration_promised(m);
 }
 
 /* It is the destination's, where the guest may well be running. */
-static bool is_gone_and_sm_was_not_asked(const struct vhca_mig *m)
+static bool is_gone_before_arbitration(const struct vhca_mig *m)
 {
 	return is_fenced(m) && mig_guest_is_gone(m) && vhca_migration_promised(m);
 }
 
 /* It may be running there without its VFs: nobody knows whether the destination was told. */
-static bool is_gone_and_was_not_handed_over(const struct vhca_mig *m)
+static bool is_gone_before_handover(const struct vhca_mig *m)
 {
-	return is_gone_and_sm_was_not_asked(m) && !vhca_migration_delivered(m);
+	return is_gone_before_arbitration(m) && !vhca_migration_delivered(m);
 }
 
 static bool has_not_looked(const struct vhca_mig *m)
@@ -218,7 +218,7 @@ static void note_where_and_ask_sm(struct vhca_mig *m)
 	if (m->phase != VHCA_MIG_PHASE_HERE || !is_fenced(m))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
-		if (!is_accepted(c) && c->told != VHCA_TOLD_UNREACHABLE)
+		if (!is_accepted(c) && c->sm_answer != VHCA_ANSWER_UNREACHABLE)
 			vhca_engine_contest(m->owner->args.engine, c);
 }
 
@@ -233,7 +233,8 @@ static const char *arbiter_says(const struct vhca_mig *m)
 	while ((c = vhca_migration_claim(m, c)))
 		if (!is_accepted(c))
 			break;
-	return c && c->told != VHCA_TOLD_NOT_YET ? c->told_reason : "the SM has not answered";
+	return c && c->sm_answer != VHCA_ANSWER_NONE ? c->sm_answer_reason
+						     : "the SM has not answered";
 }
 
 static bool withdrew_undisputed(const struct vhca_mig *m)
@@ -242,7 +243,7 @@ static bool withdrew_undisputed(const struct vhca_mig *m)
 }
 
 /* The destination is asked as long as the SM has not decided. */
-static void ask_everybody_again(struct vhca_mig *m)
+static void ask_all_again(struct vhca_mig *m)
 {
 	const struct vhca_mig_result *res = m->res;
 
@@ -285,7 +286,7 @@ static void give_back(struct vhca_mig *m)
 	mig_again(m, 0);
 }
 
-static bool all_are_back_or_guest_is_gone(const struct vhca_mig *m)
+static bool all_back_or_gone(const struct vhca_mig *m)
 {
 	return mig_all(m, is_ours) && (mig_guest_is_gone(m) || mig_all(m, is_back));
 }
@@ -301,12 +302,12 @@ static bool all_but_stuck_are_back(const struct vhca_mig *m)
 }
 
 /* A scrub that failed once mostly succeeds when it is tried again. */
-static bool all_but_long_stuck_are_back(const struct vhca_mig *m)
+static bool unstuck_claims_are_back(const struct vhca_mig *m)
 {
 	return is_held_up_too_long(m) && all_but_stuck_are_back(m);
 }
 
-static void await_the_stuck(struct vhca_mig *m)
+static void await_stuck_claims(struct vhca_mig *m)
 {
 	mig_again(m, m->entered_ms + m->owner->args.abort_tries_ms - vhca_now_ms());
 }
@@ -315,7 +316,7 @@ static void await_the_stuck(struct vhca_mig *m)
  * What is quarantined is no longer this guest's: when it has been scrubbed, the domain's request is
  * served anew.
  */
-static void settle_without_the_stuck(struct vhca_mig *m)
+static void settle_unstuck_claims(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
@@ -339,21 +340,20 @@ static void settle(struct vhca_mig *m)
 static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(ABORTING), LOOK, vfs_are_moving, NULL, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ABORTING), LOOK, is_marked, NULL, UNMARK, MIG_STAY),
-	MIG_RULE(MIG_IN(ABORTING), LOOK, mig_is_parking, leave_the_epoch, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(ABORTING), LOOK, mig_is_parking, leave_epoch, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(ABORTING), LOOK, NULL, NULL, ABORT, MIG_STAY),
 	MIG_RULE(MIG_IN(ABORTING), UNMARK, mig_cannot_unmark, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ABORTING), UNMARK, NULL, mig_note_unmarked, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ABORTING), ABORT, is_too_late, NULL, NONE, VHCA_MIG_FINISHING),
-	MIG_RULE(MIG_IN(ABORTING), ABORT, withdrew_or_never_had_it, leave_the_epoch, NONE,
-		 MIG_UNDO),
+	MIG_RULE(MIG_IN(ABORTING), ABORT, has_no_binding, leave_epoch, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(ABORTING), ABORT, is_held_up_too_long, NULL, NONE, VHCA_MIG_ARBITRATING),
 	MIG_RULE(MIG_IN(ABORTING), ABORT, NULL, abort_again_later, NONE, MIG_STAY),
 
-	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_and_sm_was_asked, NULL, NONE,
+	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_after_arbitration, NULL, NONE,
 		 VHCA_MIG_RESTORING),
-	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_and_was_not_handed_over, NULL, NONE,
+	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_before_handover, NULL, NONE,
 		 VHCA_MIG_FINISHING),
-	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_and_sm_was_not_asked, mig_let_go, NONE,
+	MIG_RULE(MIG_IN(ARBITRATING), LOOK, is_gone_before_arbitration, mig_let_go, NONE,
 		 VHCA_MIG_FAILED),
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, has_not_looked, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, sm_has_accepted, outbid, NONE, VHCA_MIG_RESTORING),
@@ -362,13 +362,13 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(ARBITRATING), JOB, NULL, note_where_and_ask_sm, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, is_too_late, NULL, NONE, VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, withdrew_undisputed, outbid, NONE, VHCA_MIG_RESTORING),
-	MIG_RULE(MIG_IN(ARBITRATING), ABORT, NULL, ask_everybody_again, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(ARBITRATING), ABORT, NULL, ask_all_again, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(RESTORING), LOOK, some_are_withheld, give_back, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(RESTORING), LOOK, all_are_back_or_guest_is_gone, settle, NONE,
+	MIG_RULE(MIG_IN(RESTORING), LOOK, all_back_or_gone, settle, NONE, VHCA_MIG_FAILED),
+	MIG_RULE(MIG_IN(RESTORING), LOOK, unstuck_claims_are_back, settle_unstuck_claims, NONE,
 		 VHCA_MIG_FAILED),
-	MIG_RULE(MIG_IN(RESTORING), LOOK, all_but_long_stuck_are_back, settle_without_the_stuck,
-		 NONE, VHCA_MIG_FAILED),
-	MIG_RULE(MIG_IN(RESTORING), LOOK, all_but_stuck_are_back, await_the_stuck, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(RESTORING), LOOK, all_but_stuck_are_back, await_stuck_claims, NONE,
+		 MIG_STAY),
 };
 const struct mig_rules mig_rollback_rules = {rules, VHCA_ARRAY_SIZE(rules)};

@@ -134,7 +134,7 @@ static bool all_are_away_for_orchestrator(const struct vhca_mig *m)
 	return m->mode == VHCA_MIG_MODE_EXTERNAL && all_are_away(m);
 }
 
-static bool all_are_away_to_be_parked(const struct vhca_mig *m)
+static bool all_parked_away(const struct vhca_mig *m)
 {
 	return mig_is_parking(m) && all_are_away(m);
 }
@@ -171,7 +171,7 @@ static bool copy_takes_too_long(const struct vhca_mig *m)
 	return is_limited(m) && vhca_now_ms() >= m->copy_until;
 }
 
-static void give_the_copy_up(struct vhca_mig *m)
+static void abandon_copy(struct vhca_mig *m)
 {
 	char text[80];
 
@@ -181,7 +181,7 @@ static void give_the_copy_up(struct vhca_mig *m)
 	mig_cancel(m);
 }
 
-static void await_the_limit(struct vhca_mig *m)
+static void await_limit(struct vhca_mig *m)
 {
 	mig_again(m, m->copy_until - vhca_now_ms());
 }
@@ -195,7 +195,7 @@ static bool is_to_stop_copying(const struct vhca_mig *m)
  * Again and again until the copy ends: libvirt cannot abort what it has not begun. Beside the copy,
  * so not by a rule.
  */
-static void abort_the_job(struct vhca_mig *m)
+static void abort_job(struct vhca_mig *m)
 {
 	struct vhca_mig_effects *e = &m->owner->args.effects;
 
@@ -220,7 +220,7 @@ static bool was_not_heard(const struct vhca_mig *m)
  * The destination does not take it: the guest is better off here. Until libvirt has stopped it is
  * asked again, but not all the time.
  */
-static void call_the_guest_back(struct vhca_mig *m)
+static void recall_guest(struct vhca_mig *m)
 {
 	mig_hand_over_later(m);
 	mig_fail_as_told(m);
@@ -319,7 +319,7 @@ static bool never_set_out(const struct vhca_mig *m)
  * We had taken it for lost and bid for the next epoch; but the guest is there, and nothing was
  * handed over yet.
  */
-static bool waits_for_what_was_taken_back(const struct vhca_mig *m)
+static bool awaits_withdrawal(const struct vhca_mig *m)
 {
 	return m->res->waits && !vhca_migration_promised(m) && all_are_away(m);
 }
@@ -341,7 +341,7 @@ static bool copy_is_left(const struct vhca_mig *m)
 	return m->res->attached && d && d->incoming;
 }
 
-static bool copy_may_be_about_to_go(const struct vhca_mig *m)
+static bool copy_may_start(const struct vhca_mig *m)
 {
 	const struct vhca_domain *d = vhca_model_domain(m->owner->model, &m->domain);
 
@@ -364,7 +364,7 @@ static void say_zombie(struct vhca_mig *m)
 /* Else the last word to the SM is said at that epoch. */
 static bool is_away_uncontested(const struct vhca_claim *c)
 {
-	return vhca_claim_is_withheld(c) && !c->contested;
+	return vhca_claim_is_withheld(c) && !c->arbitration_asked;
 }
 
 static void end_claims(struct vhca_mig *m)
@@ -411,8 +411,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(DETACHING), LOOK, a_vf_stayed, fail_not_released, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(DETACHING), LOOK, a_vf_is_stuck, mig_fail_stuck, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(DETACHING), LOOK, is_to_be_marked, NULL, MARK, MIG_STAY),
-	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away_to_be_parked, mig_start_lease, NONE,
-		 VHCA_MIG_PARKED),
+	MIG_RULE(MIG_IN(DETACHING), LOOK, all_parked_away, mig_start_lease, NONE, VHCA_MIG_PARKED),
 	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away_for_orchestrator, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_HANDING_OVER),
 	MIG_RULE(MIG_IN(DETACHING), LOOK, all_are_away, begin_copying, NONE, VHCA_MIG_COPYING),
@@ -426,26 +425,25 @@ static const struct mig_rule rules[] = {
 		 MIG_STAY),
 	MIG_RULE(MIG_IN(HANDING_OVER), HANDOVER, NULL, mig_fail_as_told, NONE, MIG_UNDO),
 
-	MIG_RULE(MIG_IN(COPYING), LOOK, copy_takes_too_long, give_the_copy_up, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(COPYING), LOOK, is_to_stop_copying, abort_the_job, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), LOOK, copy_takes_too_long, abandon_copy, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), LOOK, is_to_stop_copying, abort_job, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, nothing_was_begun, look_again, COPY, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, mig_hand_over_is_due, mig_hand_over, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), LOOK, may_be_copying, NULL, JOB, MIG_STAY),
-	MIG_RULE(MIG_IN(COPYING), LOOK, is_limited, await_the_limit, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), LOOK, is_limited, await_limit, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), HANDOVER, mig_succeeded, mig_note_delivered, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), HANDOVER, was_not_heard, mig_hand_over_later, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(COPYING), HANDOVER, NULL, call_the_guest_back, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), HANDOVER, NULL, recall_guest, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), CANCEL, NULL, say_why_not_cancelled, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), COPY, mig_succeeded, NULL, NONE, VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(COPYING), COPY, NULL, note_copy_ended, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, mig_domain_is_elsewhere, NULL, NONE, VHCA_MIG_FINISHING),
-	MIG_RULE(MIG_IN(COPYING), JOB, job_is_to_be_stopped, abort_the_job, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(COPYING), JOB, a_job_is_under_way, mig_look_at_the_job_later, NONE,
-		 MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), JOB, job_is_to_be_stopped, abort_job, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), JOB, a_job_is_under_way, mig_check_job_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, is_held_for_orchestrator, say_held, STATUS, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), STATUS, runs_there, NULL, NONE, VHCA_MIG_FINISHING),
-	MIG_RULE(MIG_IN(COPYING), STATUS, NULL, mig_look_at_the_job_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(COPYING), STATUS, NULL, mig_check_job_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(COPYING), JOB, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(COPYING), JOB, NULL, fail_not_copied, NONE, MIG_UNDO),
 
@@ -454,12 +452,11 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, mig_succeeded, mig_note_delivered, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, NULL, mig_hand_over_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_be_about_to_go, look_there_later, NONE,
-		 MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_start, look_there_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, is_settled_there, end_claims, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, never_set_out, fail_guest_gone, NONE,
 		 VHCA_MIG_ABORTING),
-	MIG_RULE(MIG_IN(FINISHING), STATUS, waits_for_what_was_taken_back, mig_spend_an_epoch, NONE,
+	MIG_RULE(MIG_IN(FINISHING), STATUS, awaits_withdrawal, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, NULL, look_there_later, NONE, MIG_STAY),
 };

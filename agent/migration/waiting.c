@@ -86,7 +86,7 @@ static void end_claims(struct vhca_mig *m)
 	mig_reason(m, "%s", "");
 }
 
-static void await_the_lease(struct vhca_mig *m)
+static void await_lease(struct vhca_mig *m)
 {
 	if (m->lease_until)
 		mig_again(m, m->lease_until - vhca_now_ms());
@@ -105,12 +105,12 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(READY), JOB, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(READY), JOB, copy_was_tried, fail_copy_failed, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(READY), JOB, lease_is_over, fail_lease_over, NONE, MIG_UNDO),
-	MIG_RULE(MIG_IN(READY), JOB, NULL, mig_look_at_the_job_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(READY), JOB, NULL, mig_check_job_later, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(PARKED), EXTEND, NULL, mig_start_lease, NONE, VHCA_MIG_PARKED),
 	MIG_RULE(MIG_IN(PARKED), LOOK, mig_guest_is_gone, end_claims, NONE, VHCA_MIG_DONE),
 	MIG_RULE(MIG_IN(PARKED), LOOK, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(PARKED), LOOK, lease_is_over, fail_park_over, NONE, MIG_UNDO),
-	MIG_RULE(MIG_IN(PARKED), LOOK, NULL, await_the_lease, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(PARKED), LOOK, NULL, await_lease, NONE, MIG_STAY),
 };
 const struct mig_rules mig_waiting_rules = {rules, VHCA_ARRAY_SIZE(rules)};

@@ -50,7 +50,7 @@ int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const 
 	return -ENOMEM;
 }
 
-static const char *of_what(char buf[static 64], const struct vhca_memory_room *room)
+static const char *room_label(char buf[static 64], const struct vhca_memory_room *room)
 {
 	if (!room->page_kib)
 		return "memory";
@@ -72,7 +72,7 @@ int vhca_guest_memory_check_room(const struct vhca_guest_memory *memory, const c
 			       NEED_STR(coming_kib));
 	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "guest_memory", 0,
 		       "guest %s needs %s of %s, all of which its VFs pin; %s available%s", domain,
-		       NEED_STR(memory->kib), of_what(what, room),
+		       NEED_STR(memory->kib), room_label(what, room),
 		       room->no_such_pages ? "none of that size is" : HAVE_STR(room->kib), coming);
 	if (room->page_kib)
 		vhca_error_hint(err,

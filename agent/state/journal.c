@@ -154,7 +154,7 @@ static int load_names(const struct vhca_row *row, struct vhca_claim *c)
 			vhca_row_text(row, CLAIM_DOMAIN_NAME)) ||
 	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, CLAIM_NAME)) ||
 	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, CLAIM_FABRIC)) ||
-	    vhca_way_parse(vhca_row_text(row, CLAIM_WAY), &c->way))
+	    vhca_origin_parse(vhca_row_text(row, CLAIM_WAY), &c->origin))
 		return -EBADMSG;
 	return vhca_name_is_valid(c->name) && vhca_name_is_valid(c->fabric) ? 0 : -EBADMSG;
 }
@@ -288,7 +288,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      " asked = excluded.asked, kept = excluded.kept,"
 		      " migration = excluded.migration, port_guid = excluded.port_guid",
 		      "sssssssisiuussisiusuu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
-		      c->domain_name, c->name, c->fabric, vhca_way_to_string(c->way),
+		      c->domain_name, c->name, c->fabric, vhca_origin_to_string(c->origin),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
 		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,

@@ -10,7 +10,7 @@
 
 #define EPOCHS_AT_ONCE 1024 /* are forgotten: to sort them for each would be a waste */
 
-static const char *const way_names[] = {"metadata", "attach", "claim"};
+static const char *const origin_names[] = {"metadata", "attach", "claim"};
 
 static const char *const custody_names[] = {"here", "leaving", "withheld", "bare"};
 
@@ -24,27 +24,27 @@ static const struct {
 	[VHCA_EFFECT_PROGRAM] = {"program", VHCA_EFFECT_AT_HOST},
 	[VHCA_EFFECT_UNMAP] = {"unmap", VHCA_EFFECT_AT_HOST},
 	[VHCA_EFFECT_READ] = {"read", VHCA_EFFECT_AT_HOST},
-	[VHCA_EFFECT_KICK] = {"kick", VHCA_EFFECT_AT_HOST},
-	[VHCA_EFFECT_CHOOSE] = {"choose", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_REREQUEST_GUID] = {"kick", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_AWAIT_SM_GUID] = {"choose", VHCA_EFFECT_AT_HOST},
 	[VHCA_EFFECT_SCRUB] = {"scrub", VHCA_EFFECT_AT_HOST},
-	[VHCA_EFFECT_STRIP] = {"strip", VHCA_EFFECT_AT_HOST},
+	[VHCA_EFFECT_SCRUB_IN_GUEST] = {"strip", VHCA_EFFECT_AT_HOST},
 	[VHCA_EFFECT_ATTACH] = {"attach", VHCA_EFFECT_AT_LIBVIRT},
 	[VHCA_EFFECT_DETACH] = {"detach", VHCA_EFFECT_AT_LIBVIRT},
-	[VHCA_EFFECT_ASK] = {"ask", VHCA_EFFECT_AT_LIBVIRT},
+	[VHCA_EFFECT_ASK_GUEST_AGENT] = {"ask", VHCA_EFFECT_AT_LIBVIRT},
 };
 
-const char *vhca_way_to_string(enum vhca_way way)
+const char *vhca_origin_to_string(enum vhca_origin origin)
 {
-	return way_names[way];
+	return origin_names[origin];
 }
 
-int vhca_way_parse(const char *word, enum vhca_way *ret)
+int vhca_origin_parse(const char *word, enum vhca_origin *ret)
 {
-	int i = vhca_word_find(way_names, VHCA_ARRAY_SIZE(way_names), word);
+	int i = vhca_word_find(origin_names, VHCA_ARRAY_SIZE(origin_names), word);
 
 	if (i < 0)
 		return i;
-	*ret = (enum vhca_way)i;
+	*ret = (enum vhca_origin)i;
 	return 0;
 }
 
@@ -80,7 +80,8 @@ bool vhca_claim_is_withheld(const struct vhca_claim *claim)
 
 bool vhca_claim_is_refused(const struct vhca_claim *claim)
 {
-	return claim->told == VHCA_TOLD_REFUSED || claim->told == VHCA_TOLD_SUPERSEDED;
+	return claim->sm_answer == VHCA_ANSWER_REFUSED ||
+	       claim->sm_answer == VHCA_ANSWER_SUPERSEDED;
 }
 
 struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)

@@ -20,14 +20,14 @@
 #define VHCA_REASON_MAX 520 /* a message and its hint */
 
 /* How a claim came to be; see docs/design/0001-foundation.md. */
-enum vhca_way {
-	VHCA_WAY_METADATA, /* a live domain's metadata asks */
-	VHCA_WAY_ATTACH,   /* POST /v1/domains/{uuid}/vfs/{name} */
+enum vhca_origin {
+	VHCA_ORIGIN_METADATA, /* a live domain's metadata asks */
+	VHCA_ORIGIN_ATTACH,   /* POST /v1/domains/{uuid}/vfs/{name} */
 	/* POST /v1/claims: the orchestrator puts the <hostdev> into the XML itself */
-	VHCA_WAY_CLAIM,
+	VHCA_ORIGIN_CLAIM,
 };
-const char *vhca_way_to_string(enum vhca_way way);
-int vhca_way_parse(const char *word, enum vhca_way *ret);
+const char *vhca_origin_to_string(enum vhca_origin origin);
+int vhca_origin_parse(const char *word, enum vhca_origin *ret);
 
 /*
  * Who has a claim's VF and may show its identity, while a migration moves it. agent/vf writes it:
@@ -58,12 +58,12 @@ const char *vhca_custody_to_string(enum vhca_custody custody);
 int vhca_custody_parse(const char *word, enum vhca_custody *ret);
 
 /* What is known of the SM's opinion about a claim's binding. */
-enum vhca_told {
-	VHCA_TOLD_NOT_YET,
-	VHCA_TOLD_ACCEPTED,
-	VHCA_TOLD_UNREACHABLE,
-	VHCA_TOLD_REFUSED,
-	VHCA_TOLD_SUPERSEDED, /* the SM knows a later owner elsewhere */
+enum vhca_claim_answer {
+	VHCA_ANSWER_NONE,
+	VHCA_ANSWER_ACCEPTED,
+	VHCA_ANSWER_UNREACHABLE,
+	VHCA_ANSWER_REFUSED,
+	VHCA_ANSWER_SUPERSEDED, /* the SM knows a later owner elsewhere */
 };
 
 struct vhca_claim;
@@ -92,7 +92,7 @@ struct vhca_claim {
 	bool has_pf; /* the adapter that was asked for */
 	struct vhca_bdf pf;
 	int numa; /* ...and the NUMA node; -1 = any */
-	enum vhca_way way;
+	enum vhca_origin origin;
 	struct vhca_identity identity;
 	uint64_t epoch;	     /* of identity.guid */
 	uint64_t port_guid;  /* where the SM was told last that it is bound; 0 = never told */
@@ -129,7 +129,7 @@ struct vhca_claim {
 	 * The SM is asked for it at this epoch: while its identity is withheld, or because nobody
 	 * knows how its guest came. After a restart: may have been.
 	 */
-	bool contested;
+	bool arbitration_asked;
 	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
 	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
@@ -144,18 +144,18 @@ struct vhca_claim {
 	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
 	 * restart, the migration says so again).
 	 */
-	bool lent;
+	bool on_loan;
 	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
-	bool doubtful; /* it has lost its grant, and the SM was asked whether it is still ours */
+	bool ownership_unconfirmed; /* it has lost its grant, and the SM was asked whether it is still ours */
 	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool stays;
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
-	bool orphan;	 /* loaded from an earlier boot, whose guests are gone */
-	bool by_address; /* its VF was asked for so; not durable */
-	bool replaces;	 /* a claim whose VF has failed; not durable */
-	bool vf_failed;	 /* its failure is its VF's; not durable */
+	bool from_earlier_boot; /* loaded from an earlier boot, whose guests are gone */
+	bool by_address;	/* its VF was asked for so; not durable */
+	bool replaces;		/* a claim whose VF has failed; not durable */
+	bool vf_failed;		/* its failure is its VF's; not durable */
 	/*
 	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it
 	 * (first), the SM granted it (last)
@@ -166,9 +166,9 @@ struct vhca_claim {
 	/* from what its domain asks for by now, and how; kind NONE = it does not. Not durable */
 	struct vhca_error differs;
 
-	enum vhca_told told;
-	uint64_t told_ms; /* when `told` was learnt (vhca_now_ms) */
-	char told_reason[160];
+	enum vhca_claim_answer sm_answer;
+	uint64_t sm_answer_ms; /* when that was learnt (vhca_now_ms) */
+	char sm_answer_reason[160];
 	struct vhca_error failure; /* why the claim ends, for its waiters and its domain */
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
@@ -184,19 +184,19 @@ struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim);
 /* What runs for a VF outside of the state thread. */
 enum vhca_effect {
 	VHCA_EFFECT_NONE,
-	VHCA_EFFECT_PROBE,   /* is the vfio group open? reads only */
-	VHCA_EFFECT_PREPARE, /* bind to vfio-pci, scrub, prove */
-	VHCA_EFFECT_PROGRAM, /* write the claim's identity, prove */
-	VHCA_EFFECT_UNMAP,   /* unmap what leads to another key than the claim's */
-	VHCA_EFFECT_READ,    /* read the identity back */
-	VHCA_EFFECT_KICK,    /* ask the SM again for the GUID */
-	VHCA_EFFECT_CHOOSE,  /* let the SM choose the claim's GUID */
-	VHCA_EFFECT_SCRUB,   /* group closed? map none, GUID withdrawn, prove */
+	VHCA_EFFECT_PROBE,	    /* is the vfio group open? reads only */
+	VHCA_EFFECT_PREPARE,	    /* bind to vfio-pci, scrub, prove */
+	VHCA_EFFECT_PROGRAM,	    /* write the claim's identity, prove */
+	VHCA_EFFECT_UNMAP,	    /* unmap what leads to another key than the claim's */
+	VHCA_EFFECT_READ,	    /* read the identity back */
+	VHCA_EFFECT_REREQUEST_GUID, /* ask the SM again for the GUID */
+	VHCA_EFFECT_AWAIT_SM_GUID,  /* let the SM choose the claim's GUID */
+	VHCA_EFFECT_SCRUB,	    /* group closed? map none, GUID withdrawn, prove */
 	/* the same under a guest that must not have it, whatever it does with the group */
-	VHCA_EFFECT_STRIP,
-	VHCA_EFFECT_ATTACH, /* hot-plug through libvirt */
-	VHCA_EFFECT_DETACH, /* ask libvirt to unplug */
-	VHCA_EFFECT_ASK,    /* ask the guest's own agent for the VF, or how far that is */
+	VHCA_EFFECT_SCRUB_IN_GUEST,
+	VHCA_EFFECT_ATTACH,	     /* hot-plug through libvirt */
+	VHCA_EFFECT_DETACH,	     /* ask libvirt to unplug */
+	VHCA_EFFECT_ASK_GUEST_AGENT, /* ask the guest's own agent for the VF, or how far that is */
 };
 const char *vhca_effect_to_string(enum vhca_effect effect);
 /* Who runs it: agent/host/host.h or agent/domains.h. */

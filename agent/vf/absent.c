@@ -42,7 +42,7 @@ static bool goes_on(const struct vhca_vf *vf)
 		return false;
 	if (c->migrating)
 		return vhca_claim_is_withheld(c) || vf->state == VHCA_VF_QUARANTINED;
-	return c->way == VHCA_WAY_CLAIM &&
+	return c->origin == VHCA_ORIGIN_CLAIM &&
 	       (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED);
 }
 
@@ -77,7 +77,7 @@ static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
  */
 static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->lent && !vhca_claim_is_withheld(c) && !c->released && !e->args.fenced;
+	return c->on_loan && !vhca_claim_is_withheld(c) && !c->released && !e->args.fenced;
 }
 
 static void keep_claim(struct vhca_vf *vf)
@@ -257,9 +257,9 @@ static void settle(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->reprogram = vf->state == VHCA_VF_FREE;
 	if (is_withheld(vf))
 		engine_reason(vf, "is at another place of its card: it is scrubbed there first");
-	else if (vf->claim && !vf->claim->orphan)
+	else if (vf->claim && !vf->claim->from_earlier_boot)
 		end_moved_claim(e, vf, from, index);
-	if (!vf->claim || vf->claim->orphan || vf->state == VHCA_VF_QUARANTINED)
+	if (!vf->claim || vf->claim->from_earlier_boot || vf->state == VHCA_VF_QUARANTINED)
 		engine_save(e, vf);
 	else
 		engine_move(e, vf, VHCA_VF_QUARANTINED);

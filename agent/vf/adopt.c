@@ -240,13 +240,13 @@ static int make_plan(struct engine_adopt *a, const struct plans *ps, struct plan
 					     .has_bdf = true,
 					     .bdf = p->vf->bdf,
 					     .as_it_is = true,
-					     .way = own_name(p->dev) ? VHCA_WAY_ATTACH
-								     : VHCA_WAY_CLAIM};
+					     .origin = own_name(p->dev) ? VHCA_ORIGIN_ATTACH
+									: VHCA_ORIGIN_CLAIM};
 	(void)snprintf(p->req.domain_name, sizeof(p->req.domain_name), "%s", a->domain_name);
 	want = find_request(a->e, ps, p);
 	if (want) {
 		p->req.vf = *want;
-		p->req.way = VHCA_WAY_METADATA;
+		p->req.origin = VHCA_ORIGIN_METADATA;
 		r = resolve(a->e, &p->req, p->vf, &p->identity, err);
 	} else {
 		name_by_hand(a->e, ps, p);
@@ -296,7 +296,7 @@ static void on_journaled(void *arg, const struct vhca_claim *claim, const struct
 		finish(a);
 }
 
-static int claim_as_it_is(struct engine_adopt *a, const struct plan *p)
+static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 {
 	struct vhca_engine *e = a->e;
 	struct vhca_claim *c;
@@ -370,7 +370,7 @@ static void decide(struct engine_adopt *a)
 
 	vhca_timer_stop(a->timer);
 	for (unsigned int i = 0; !r && i < ps->n; i++)
-		r = claim_as_it_is(a, &ps->plan[i]);
+		r = claim_running_vf(a, &ps->plan[i]);
 	free(ps);
 	if (a->waiting == 0)
 		finish(a);

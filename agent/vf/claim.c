@@ -307,10 +307,10 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 
 	c->memory_kib = dom ? dom->info->memory.kib : 0;
 	c->domain = req->domain;
-	c->way = req->way;
+	c->origin = req->origin;
 	c->identity = *id;
 	c->created_ms = vhca_wall_ms();
-	c->told_ms = vhca_now_ms();
+	c->sm_answer_ms = vhca_now_ms();
 	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
@@ -384,7 +384,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 			"%s with GUID %s, epoch %llu (%s)", VHCA_BDF_STR(vf->bdf),
 			vhca_guid_is_stand_in(id->guid) ? "of the SM's choice"
 							: VHCA_GUID_STR(id->guid),
-			(unsigned long long)c->epoch, vhca_way_to_string(c->way));
+			(unsigned long long)c->epoch, vhca_origin_to_string(c->origin));
 	*ret = c;
 	return 0;
 }
@@ -418,13 +418,13 @@ static bool may_be_replaced(const struct vhca_claim *c)
 {
 	return c->vf_failed && !c->replaces && !c->ending && !c->migrating && !c->by_address &&
 	       !vhca_guid_is_stand_in(c->identity.guid) &&
-	       (c->way != VHCA_WAY_CLAIM || !STAILQ_EMPTY(&c->waiters));
+	       (c->origin != VHCA_ORIGIN_CLAIM || !STAILQ_EMPTY(&c->waiters));
 }
 
 bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 {
 	struct vhca_claim_request req = {
-		.domain = ended->domain, .way = ended->way, .unfailed = true};
+		.domain = ended->domain, .origin = ended->origin, .unfailed = true};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_claim *c;
 

@@ -34,7 +34,7 @@ void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, co
 void engine_detach(struct vhca_engine *e, struct vhca_vf *vf);
 /* The VF has left its guest for an unplug that was given up, and nobody wants it out any more. A
  * <hostdev> of the domain's own is not ours to plug in. */
-bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *claim);
+bool engine_returns_to_guest(struct vhca_engine *e, const struct vhca_claim *claim);
 /* What the guest's agent has said, or why nothing. */
 void engine_done_ask(struct vhca_engine *e, struct vhca_vf *vf,
 		     const struct vhca_effect_result *res);

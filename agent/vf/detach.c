@@ -65,7 +65,7 @@ static void escalate(struct vhca_engine *e, struct vhca_vf *vf)
 				"escalated: domain %s does not let go; its guest agent is asked",
 				user->info->name);
 		vf->escalation.begun = true;
-		engine_start(e, vf, VHCA_EFFECT_ASK);
+		engine_start(e, vf, VHCA_EFFECT_ASK_GUEST_AGENT);
 		return;
 	}
 	vf->escalation.next_ms = 0;
@@ -139,9 +139,9 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	engine_move(e, vf, VHCA_VF_ATTACHED);
 }
 
-bool engine_gets_it_back(struct vhca_engine *e, const struct vhca_claim *c)
+bool engine_returns_to_guest(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->asked && c->way != VHCA_WAY_CLAIM && !c->migrating && !c->ending &&
+	return c->asked && c->origin != VHCA_ORIGIN_CLAIM && !c->migrating && !c->ending &&
 	       !c->failure.kind && engine_claim_domain(e, c);
 }
 

@@ -74,7 +74,7 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 		return -EBADMSG;
 	claim->vf = vf;
 	vf->claim = claim;
-	claim->told_ms = vhca_now_ms();
+	claim->sm_answer_ms = vhca_now_ms();
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;
@@ -82,17 +82,17 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	 * Whether it came, or was started here meanwhile, is not known: then another host may have
 	 * it.
 	 */
-	claim->contested = claim->migrating && vf->state == VHCA_VF_PROGRAMMED;
+	claim->arbitration_asked = claim->migrating && vf->state == VHCA_VF_PROGRAMMED;
 	if (vf->state != VHCA_VF_UNMANAGED)
 		return 0;
 	/*
 	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
 	 * again.
 	 */
-	if (claim->way == VHCA_WAY_CLAIM && !claim->ending)
+	if (claim->origin == VHCA_ORIGIN_CLAIM && !claim->ending)
 		vf->state = VHCA_VF_CLAIMED;
 	else
-		claim->orphan = true;
+		claim->from_earlier_boot = true;
 	return 0;
 }
 

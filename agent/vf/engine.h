@@ -112,7 +112,7 @@ struct vhca_claim_request {
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
-	enum vhca_way way;   /* ATTACH or CLAIM */
+	enum vhca_origin origin; /* ATTACH or CLAIM */
 };
 /* CLAIM ends at programmed, ATTACH at attached. */
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,

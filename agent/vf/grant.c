@@ -25,7 +25,7 @@ static bool is_granted(const struct vhca_engine *e, const struct vhca_vf *vf)
 	if (vhca_hca_identity(vf->hca)->sees_grant)
 		return true;
 	return port->state == VHCA_PORT_ACTIVE && !e->args.no_vports &&
-	       (vf->claim->told == VHCA_TOLD_ACCEPTED ||
+	       (vf->claim->sm_answer == VHCA_ANSWER_ACCEPTED ||
 		(vf->granted && !vhca_claim_is_refused(vf->claim)));
 }
 
@@ -57,13 +57,13 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",
 			VHCA_GUID_STR(c->identity.guid), granted ? "granted" : "no longer granted",
 			VHCA_BDF_STR(vf->bdf));
-	c->doubtful = is_doubtful(e, vf);
-	if (!c->doubtful) {
+	c->ownership_unconfirmed = is_doubtful(e, vf);
+	if (!c->ownership_unconfirmed) {
 		engine_save(e, vf);
 		return;
 	}
-	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
+	c->sm_answer = VHCA_ANSWER_NONE;
+	c->sm_answer_ms = vhca_now_ms();
 	engine_save_and_report(e, vf);
 }
 
@@ -102,7 +102,7 @@ static bool kick(struct vhca_engine *e, struct vhca_vf *vf)
 	if (vhca_wall_ms() - vf->since_ms <= KICK_AFTER_MS || now - vf->kicked_ms <= KICK_AFTER_MS)
 		return false;
 	vf->kicked_ms = now;
-	engine_start(e, vf, VHCA_EFFECT_KICK);
+	engine_start(e, vf, VHCA_EFFECT_REREQUEST_GUID);
 	return true;
 }
 
@@ -131,7 +131,8 @@ static bool sm_lacks_vports(const struct vhca_engine *e, const struct vhca_vf *v
 /* Whose it is, only the SM can say, and it does not answer. */
 static bool is_in_doubt(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->doubtful && (c->told == VHCA_TOLD_UNREACHABLE || engine_patience_ms(e, c) == 0);
+	return c->ownership_unconfirmed &&
+	       (c->sm_answer == VHCA_ANSWER_UNREACHABLE || engine_patience_ms(e, c) == 0);
 }
 
 static void say_in_doubt(struct vhca_engine *e, struct vhca_vf *vf)
@@ -173,7 +174,8 @@ void engine_await_grant(struct vhca_engine *e, struct vhca_vf *vf)
 		 * The SM takes a request for an address that nobody shows just now, though its
 		 * owner is another host: only who is known to own it asks.
 		 */
-		if ((!e->args.fenced || vf->claim->told == VHCA_TOLD_ACCEPTED) && kick(e, vf))
+		if ((!e->args.fenced || vf->claim->sm_answer == VHCA_ANSWER_ACCEPTED) &&
+		    kick(e, vf))
 			return;
 	}
 	engine_look_again(e, vf);

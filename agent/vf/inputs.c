@@ -293,7 +293,7 @@ static void drop_domain(struct vhca_engine *e, struct vhca_domain *d)
 	vhca_model_drop_domain(&e->model, d);
 }
 
-static const struct vhca_suppressed *suppressed_of_nobody(struct vhca_engine *e)
+static const struct vhca_suppressed *find_stale_suppression(struct vhca_engine *e)
 {
 	const struct vhca_suppressed *s;
 
@@ -311,7 +311,7 @@ static void drop_stale_suppressions(struct vhca_engine *e)
 {
 	const struct vhca_suppressed *s;
 
-	while ((s = suppressed_of_nobody(e)) != NULL) {
+	while ((s = find_stale_suppression(e)) != NULL) {
 		struct vhca_uuid domain = s->domain;
 
 		engine_unsuppress(e, &domain, NULL);

@@ -42,8 +42,8 @@ static enum engine_membership refused_by_sm(struct vhca_claim *c)
 {
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "sm_refused", 0,
 		       "the SM does not give GUID %s to this host: %s",
-		       VHCA_GUID_STR(c->identity.guid), c->told_reason);
-	if (c->told == VHCA_TOLD_SUPERSEDED)
+		       VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason);
+	if (c->sm_answer == VHCA_ANSWER_SUPERSEDED)
 		vhca_error_hint(&c->failure,
 				"if the host that has it is dead and fenced: vhcactl takeover %s "
 				"EVIDENCE",
@@ -71,21 +71,21 @@ static enum engine_membership unreachable_sm(struct vhca_engine *e, struct vhca_
  */
 static enum engine_membership membership_at_sm(struct vhca_vf *vf)
 {
-	switch (vf->claim->told) {
-	case VHCA_TOLD_ACCEPTED:
+	switch (vf->claim->sm_answer) {
+	case VHCA_ANSWER_ACCEPTED:
 		return ENGINE_MEMBER;
-	case VHCA_TOLD_REFUSED:
-	case VHCA_TOLD_SUPERSEDED:
+	case VHCA_ANSWER_REFUSED:
+	case VHCA_ANSWER_SUPERSEDED:
 		return refused_by_sm(vf->claim);
-	case VHCA_TOLD_NOT_YET:
-	case VHCA_TOLD_UNREACHABLE:
+	case VHCA_ANSWER_NONE:
+	case VHCA_ANSWER_UNREACHABLE:
 		break;
 	}
 	engine_reason(vf,
 		      "waits for the SM: only there can GUID %s become a member of its "
 		      "partitions%s%s",
 		      VHCA_GUID_STR(vf->claim->identity.guid),
-		      vf->claim->told_reason[0] ? ": " : "", vf->claim->told_reason);
+		      vf->claim->sm_answer_reason[0] ? ": " : "", vf->claim->sm_answer_reason);
 	return ENGINE_WAIT;
 }
 
@@ -96,12 +96,12 @@ static enum engine_membership membership_at_sm(struct vhca_vf *vf)
 static bool is_to_be_evicted(const struct vhca_engine *e, const struct vhca_claim *c)
 {
 	return e->args.fenced && (c->disputed || vhca_epoch_begins_generation(c->epoch)) &&
-	       (c->told == VHCA_TOLD_NOT_YET || c->told == VHCA_TOLD_UNREACHABLE);
+	       (c->sm_answer == VHCA_ANSWER_NONE || c->sm_answer == VHCA_ANSWER_UNREACHABLE);
 }
 
 uint64_t engine_patience_ms(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->told_ms;
+	uint64_t limit = 2ULL * e->conf->sm_timeout_ms, waited = vhca_now_ms() - c->sm_answer_ms;
 
 	return waited < limit ? limit - waited : 0;
 }
@@ -114,7 +114,7 @@ uint64_t engine_patience_ms(const struct vhca_engine *e, const struct vhca_claim
 enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
-	uint64_t waited = vhca_now_ms() - c->told_ms;
+	uint64_t waited = vhca_now_ms() - c->sm_answer_ms;
 	uint16_t pkey = 0;
 	bool on_port;
 
@@ -128,27 +128,27 @@ enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *
 	}
 	on_port = keys_on_port(vf, &pkey);
 	/* An SM that fences is asked first in any case: the vGUID may have another owner. */
-	if (on_port && (!e->args.fenced || c->told == VHCA_TOLD_ACCEPTED))
+	if (on_port && (!e->args.fenced || c->sm_answer == VHCA_ANSWER_ACCEPTED))
 		return ENGINE_MEMBER;
 	if (!on_port && e->conf->sm_pkeys == VHCA_SM_PKEYS_STATIC)
 		return refuse(c, pkey, "keys are static",
 			      "add the port to the partition at the SM");
-	switch (c->told) {
-	case VHCA_TOLD_SUPERSEDED: /* whether the key is there or not */
+	switch (c->sm_answer) {
+	case VHCA_ANSWER_SUPERSEDED: /* whether the key is there or not */
 		return refused_by_sm(c);
-	case VHCA_TOLD_REFUSED:
+	case VHCA_ANSWER_REFUSED:
 		return on_port ? refused_by_sm(c)
-			       : refuse(c, pkey, c->told_reason,
+			       : refuse(c, pkey, c->sm_answer_reason,
 					"see the partition policy of the SM");
-	case VHCA_TOLD_UNREACHABLE:
+	case VHCA_ANSWER_UNREACHABLE:
 		return on_port ? ENGINE_MEMBER : unreachable_sm(e, vf, pkey);
-	case VHCA_TOLD_NOT_YET:
+	case VHCA_ANSWER_NONE:
 		if (engine_patience_ms(e, c) == 0)
 			return on_port ? ENGINE_MEMBER : unreachable_sm(e, vf, pkey);
 		engine_again(e, vf, engine_patience_ms(e, c));
 		engine_reason(vf, "waits for the SM's answer");
 		return ENGINE_WAIT;
-	case VHCA_TOLD_ACCEPTED:
+	case VHCA_ANSWER_ACCEPTED:
 		if (waited >= e->conf->pkey_timeout_ms)
 			return refuse(c, pkey, "the SM accepted it but never sent it",
 				      "look at the SM's log and at its partition configuration");

@@ -41,7 +41,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	if (r < 0)
 		return r;
-	c->migrating = c->lent = true;
+	c->migrating = c->on_loan = true;
 	c->custody = VHCA_CUSTODY_WITHHELD;
 	c->migration = res->migration;
 	c->has_guest = res->has_guest;
@@ -69,9 +69,9 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
 	claim->epoch = epoch;
-	claim->withdrawn = claim->contested = false;
-	claim->told = VHCA_TOLD_NOT_YET;
-	claim->told_ms = vhca_now_ms();
+	claim->withdrawn = claim->arbitration_asked = false;
+	claim->sm_answer = VHCA_ANSWER_NONE;
+	claim->sm_answer_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
 				   epoch); /* known: no memory needed */
 }
@@ -95,7 +95,7 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->contested = true;
+	claim->arbitration_asked = true;
 	engine_tell_sm(e, claim);
 }
 
@@ -124,7 +124,7 @@ static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 	struct vhca_txn *txn;
 
 	/* Made since; whoever moves or ends it has its own way with epochs. */
-	if (c && !c->migrating && !c->ending && !c->orphan) {
+	if (c && !c->migrating && !c->ending && !c->from_earlier_boot) {
 		raise_epoch(e, c, epoch + 1);
 		/* Behind what is on its way to the disk, which may be the claim's end. */
 		if (c->vf->committing)
@@ -151,12 +151,12 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 	claim->migrating = claim->has_from = false;
 	if (claim->custody == VHCA_CUSTODY_LEAVING)
 		claim->custody = VHCA_CUSTODY_HERE;
-	claim->restored = claim->lent = false;
+	claim->restored = claim->on_loan = false;
 	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
-	if (claim->told == VHCA_TOLD_SUPERSEDED) {
-		claim->told = VHCA_TOLD_NOT_YET;
-		claim->told_ms = vhca_now_ms();
+	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED) {
+		claim->sm_answer = VHCA_ANSWER_NONE;
+		claim->sm_answer_ms = vhca_now_ms();
 		engine_report(e, claim);
 	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */
@@ -175,15 +175,15 @@ void vhca_claim_unjoin(struct vhca_claim *claim)
 
 void vhca_claim_recover(struct vhca_claim *claim)
 {
-	if (claim->orphan)
+	if (claim->from_earlier_boot)
 		claim->custody = VHCA_CUSTODY_HERE;
 	else
-		claim->contested = vhca_claim_is_withheld(claim);
+		claim->arbitration_asked = vhca_claim_is_withheld(claim);
 }
 
 void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan)
 {
-	claim->lent = is_on_loan;
+	claim->on_loan = is_on_loan;
 }
 
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)

@@ -54,7 +54,7 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 
 	engine_no_reason(vf);
 	vf->reprogram = false;
-	if (c && engine_gets_it_back(e, c)) {
+	if (c && engine_returns_to_guest(e, c)) {
 		vf->granted = false;
 		engine_move(e, vf, VHCA_VF_CLAIMED);
 		return;
@@ -127,7 +127,7 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 	vf->missing_known = true;
 	vf->reprogram = vf->outdated;
 	if (vf->state == VHCA_VF_CLAIMED) {
-		if (res->missing && vf->claim->told == VHCA_TOLD_ACCEPTED) {
+		if (res->missing && vf->claim->sm_answer == VHCA_ANSWER_ACCEPTED) {
 			engine_back_off(
 				e,
 				/* the port's table moved under us: membership is looked at again */
@@ -223,8 +223,8 @@ static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid
 
 	c->identity.guid = guid;
 	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
-	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
+	c->sm_answer = VHCA_ANSWER_NONE;
+	c->sm_answer_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),
@@ -352,12 +352,18 @@ static void done_detach(struct vhca_engine *e, struct vhca_vf *vf,
 
 static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 			     const struct vhca_effect_result *res) = {
-	[VHCA_EFFECT_PROBE] = done_probe,     [VHCA_EFFECT_PREPARE] = done_prepare,
-	[VHCA_EFFECT_PROGRAM] = done_program, [VHCA_EFFECT_UNMAP] = done_unmap,
-	[VHCA_EFFECT_READ] = done_read,	      [VHCA_EFFECT_KICK] = done_kick,
-	[VHCA_EFFECT_CHOOSE] = done_choose,   [VHCA_EFFECT_SCRUB] = done_scrub,
-	[VHCA_EFFECT_STRIP] = done_strip,     [VHCA_EFFECT_ATTACH] = done_attach,
-	[VHCA_EFFECT_DETACH] = done_detach,   [VHCA_EFFECT_ASK] = engine_done_ask,
+	[VHCA_EFFECT_PROBE] = done_probe,
+	[VHCA_EFFECT_PREPARE] = done_prepare,
+	[VHCA_EFFECT_PROGRAM] = done_program,
+	[VHCA_EFFECT_UNMAP] = done_unmap,
+	[VHCA_EFFECT_READ] = done_read,
+	[VHCA_EFFECT_REREQUEST_GUID] = done_kick,
+	[VHCA_EFFECT_AWAIT_SM_GUID] = done_choose,
+	[VHCA_EFFECT_SCRUB] = done_scrub,
+	[VHCA_EFFECT_SCRUB_IN_GUEST] = done_strip,
+	[VHCA_EFFECT_ATTACH] = done_attach,
+	[VHCA_EFFECT_DETACH] = done_detach,
+	[VHCA_EFFECT_ASK_GUEST_AGENT] = engine_done_ask,
 };
 
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,

@@ -158,9 +158,9 @@ uint64_t engine_put_last_word(struct vhca_engine *e, struct vhca_txn *txn, struc
 {
 	struct vhca_sm_binding b = binding_of(c, false);
 
-	if (vhca_claim_is_withheld(c) && !c->contested && !c->kept_epoch)
+	if (vhca_claim_is_withheld(c) && !c->arbitration_asked && !c->kept_epoch)
 		return 0;
-	if (vhca_claim_is_withheld(c) && !c->contested)
+	if (vhca_claim_is_withheld(c) && !c->arbitration_asked)
 		b.epoch = c->kept_epoch;
 	return put_binding(e, txn, c, &b);
 }
@@ -245,8 +245,8 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 
 /* ---- keys on the move ---- */
 
-static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *hca,
-				 uint16_t ret[static VHCA_PKEY_TABLE_MAX])
+static uint16_t collect_moving_keys(struct vhca_engine *e, const struct vhca_hca *hca,
+				    uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
 	const struct vhca_claim *c;
 	uint16_t n = 0;
@@ -264,7 +264,7 @@ static uint16_t keys_on_the_move(struct vhca_engine *e, const struct vhca_hca *h
 static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
 {
 	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
-	uint16_t n = keys_on_the_move(e, hca, keys);
+	uint16_t n = collect_moving_keys(e, hca, keys);
 	uint64_t guid = hca->ports[hca->port - 1].port_guid;
 	struct vhca_txn *txn;
 
@@ -306,8 +306,8 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 	struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED && !c->orphan &&
-		    !vhca_claim_is_withheld(c))
+		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED &&
+		    !c->from_earlier_boot && !vhca_claim_is_withheld(c))
 			engine_report(e, c);
 	engine_declare_again(e, hca);
 }

@@ -56,7 +56,7 @@ void engine_request_failed(struct vhca_engine *e, const struct vhca_claim *claim
 {
 	struct vhca_domain *dom = engine_claim_domain(e, claim);
 
-	if (dom && claim->way == VHCA_WAY_METADATA)
+	if (dom && claim->origin == VHCA_ORIGIN_METADATA)
 		request_failed(e, dom, claim->name, &claim->failure);
 }
 
@@ -104,7 +104,7 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 			const struct vhca_vf_request *vf)
 {
 	struct vhca_claim_request req = {
-		.domain = dom->info->uuid, .vf = *vf, .way = VHCA_WAY_METADATA};
+		.domain = dom->info->uuid, .vf = *vf, .origin = VHCA_ORIGIN_METADATA};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_request_state *st = request_state(dom, vf->name);
 	struct vhca_claim *c;
@@ -219,7 +219,8 @@ static void compare_requests(struct vhca_engine *e)
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		dom = engine_claim_domain(e, c);
 		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
-		    c->way == VHCA_WAY_METADATA && !c->migrating && !c->ending && !c->orphan)
+		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating && !c->ending &&
+		    !c->from_earlier_boot)
 			compare_request(e, dom, c);
 	}
 }
@@ -275,20 +276,21 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	struct vhca_claim *c = NULL;
 	int r = 0;
 
-	if (req->way == VHCA_WAY_ATTACH && !dom)
+	if (req->origin == VHCA_ORIGIN_ATTACH && !dom)
 		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
 				   "domain %s does not run here", req->domain_name);
-	if (!r && req->way == VHCA_WAY_ATTACH)
+	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
 		r = vhca_engine_check_readable(dom, &err);
-	if (!r && req->way == VHCA_WAY_ATTACH)
+	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
 		r = engine_check_root_ports(e, dom, &err);
-	if (!r && req->way == VHCA_WAY_ATTACH)
+	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
 		r = engine_check_plug(e, dom, &err);
 	if (!r)
 		r = engine_claim_as_asked(e, req, &c, &err);
-	if (!r &&
-	    engine_add_waiter(c, req->way == VHCA_WAY_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED,
-			      fn, arg) < 0)
+	if (!r && engine_add_waiter(c,
+				    req->origin == VHCA_ORIGIN_CLAIM ? VHCA_VF_PROGRAMMED
+								     : VHCA_VF_ATTACHED,
+				    fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);

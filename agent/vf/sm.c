@@ -11,13 +11,13 @@
 #include "common/http/json.h"
 
 static const struct {
-	enum vhca_told told;
+	enum vhca_claim_answer sm_answer;
 	const char *word;
 } answers[] = {
-	[VHCA_SM_ACCEPTED] = {VHCA_TOLD_ACCEPTED, "accepted"},
-	[VHCA_SM_SUPERSEDED] = {VHCA_TOLD_SUPERSEDED, "superseded: another owner is known"},
-	[VHCA_SM_REFUSED] = {VHCA_TOLD_REFUSED, "refused"},
-	[VHCA_SM_RETRY] = {VHCA_TOLD_UNREACHABLE, "not in effect yet"},
+	[VHCA_SM_ACCEPTED] = {VHCA_ANSWER_ACCEPTED, "accepted"},
+	[VHCA_SM_SUPERSEDED] = {VHCA_ANSWER_SUPERSEDED, "superseded: another owner is known"},
+	[VHCA_SM_REFUSED] = {VHCA_ANSWER_REFUSED, "refused"},
+	[VHCA_SM_RETRY] = {VHCA_ANSWER_UNREACHABLE, "not in effect yet"},
 };
 
 /* What the SM knows of a vGUID that it does not give us. */
@@ -54,7 +54,7 @@ static bool next_generation(uint64_t epoch, uint64_t *ret)
  * The one after an epoch may be promised: to the destination of a migration that the SM has not
  * heard of yet, and that goes on when the SM cannot be asked.
  */
-static uint64_t above_what_was_promised(uint64_t epoch)
+static uint64_t above_promised_epoch(uint64_t epoch)
 {
 	return epoch + 2;
 }
@@ -66,7 +66,7 @@ static uint64_t above_what_was_promised(uint64_t epoch)
 static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
 			    const struct known_owner *owner, uint64_t *ret)
 {
-	*ret = above_what_was_promised(owner->epoch);
+	*ret = above_promised_epoch(owner->epoch);
 	if (owner->epoch < c->epoch)
 		return NULL;
 	/* What was handed over is raised by who handed it over. */
@@ -84,7 +84,7 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t epoch)
 {
 	c->epoch = epoch;
-	c->told_ms = vhca_now_ms();
+	c->sm_answer_ms = vhca_now_ms();
 	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
 				   c->epoch); /* known: no memory needed */
 	engine_save_and_report(e, c->vf);
@@ -95,7 +95,7 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t ep
  * has not heard so, else it had refused this one: that request may still come, and would bury it.
  * Now that the SM has accepted it from here, it is ours to raise.
  */
-static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
+static void leave_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 {
 	if (vhca_claim_is_withheld(c) || c->migrating || c->ending) {
 		c->reused = false; /* whoever moves or ends it has its own way with epochs */
@@ -103,7 +103,7 @@ static void leave_the_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 		engine_report(e, c); /* the SM will say it again */
 	} else {
 		c->reused = false;
-		raise_epoch(e, c, above_what_was_promised(c->epoch));
+		raise_epoch(e, c, above_promised_epoch(c->epoch));
 	}
 }
 
@@ -125,7 +125,7 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
-	c->told = VHCA_TOLD_NOT_YET;
+	c->sm_answer = VHCA_ANSWER_NONE;
 	c->reused = c->disputed = false;
 	vhca_model_dispute(&e->model, c->identity.guid, false);
 	raise_epoch(e, c, epoch);
@@ -145,20 +145,20 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);
 	if (answer == VHCA_SM_ACCEPTED) {
 		vhca_model_own_epoch(&e->model, c->identity.guid, c->epoch);
-		c->doubtful = c->disputed = false;
+		c->ownership_unconfirmed = c->disputed = false;
 		if (c->reused)
-			leave_the_old_epoch(e, c);
+			leave_old_epoch(e, c);
 	}
 	if (refused && go_on_from(e, c, doc))
 		return;
-	if (c->told != answers[answer].told) {
-		c->told = answers[answer].told;
-		c->told_ms = vhca_now_ms();
+	if (c->sm_answer != answers[answer].sm_answer) {
+		c->sm_answer = answers[answer].sm_answer;
+		c->sm_answer_ms = vhca_now_ms();
 		vhca_events_add(e->args.events, refused ? "alarm" : "sm",
 				VHCA_GUID_STR(c->identity.guid), "report %s%s%s",
 				answers[answer].word, reason[0] ? ": " : "", reason);
 	}
-	(void)snprintf(c->told_reason, sizeof(c->told_reason), "%s",
+	(void)snprintf(c->sm_answer_reason, sizeof(c->sm_answer_reason), "%s",
 		       reason[0] ? reason : answers[answer].word);
 	if (c->vf)
 		engine_mark(e, c->vf);
@@ -169,7 +169,8 @@ void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *bind
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
 
-	if (!binding->bound || !c || c->epoch != binding->epoch || c->told == VHCA_TOLD_ACCEPTED)
+	if (!binding->bound || !c || c->epoch != binding->epoch ||
+	    c->sm_answer == VHCA_ANSWER_ACCEPTED)
 		return;
 	c->disputed = true;
 	vhca_model_dispute(&e->model, c->identity.guid, true);

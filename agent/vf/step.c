@@ -121,13 +121,13 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
 
-	if (c->told != VHCA_TOLD_SUPERSEDED || vhca_claim_is_withheld(c) || c->migrating ||
+	if (c->sm_answer != VHCA_ANSWER_SUPERSEDED || vhca_claim_is_withheld(c) || c->migrating ||
 	    c->ending)
 		return;
 	c->ending = true;
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
 		       "another host owns GUID %s now: %s", VHCA_GUID_STR(c->identity.guid),
-		       c->told_reason);
+		       c->sm_answer_reason);
 	vhca_error_hint(&c->failure, "if domain %s runs twice, stop the copy that is not wanted",
 			c->domain_name);
 	engine_alarm(e, vf, c->failure.msg);
@@ -141,7 +141,7 @@ static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 {
 	if (c->ending || c->failure.kind)
 		return true;
-	return c->way != VHCA_WAY_CLAIM && !c->migrating && e->virt_synced &&
+	return c->origin != VHCA_ORIGIN_CLAIM && !c->migrating && e->virt_synced &&
 	       !engine_claim_domain(e, c);
 }
 
@@ -150,8 +150,8 @@ static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
 
-	if (vhca_now_ms() - c->told_ms < e->conf->pkey_timeout_ms) {
-		engine_start(e, vf, VHCA_EFFECT_CHOOSE);
+	if (vhca_now_ms() - c->sm_answer_ms < e->conf->pkey_timeout_ms) {
+		engine_start(e, vf, VHCA_EFFECT_AWAIT_SM_GUID);
 		return;
 	}
 	vhca_error_set(&c->failure, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", 0,
@@ -209,11 +209,11 @@ static bool awaits_owner(struct vhca_engine *e, struct vhca_vf *vf, const struct
 {
 	const struct vhca_claim *c = vf->claim;
 
-	if (!c->contested || !e->args.fenced || !dom || dom->incoming)
+	if (!c->arbitration_asked || !e->args.fenced || !dom || dom->incoming)
 		return false;
-	if (c->told == VHCA_TOLD_SUPERSEDED)
+	if (c->sm_answer == VHCA_ANSWER_SUPERSEDED)
 		return true;
-	if (c->told != VHCA_TOLD_NOT_YET || engine_patience_ms(e, c) == 0)
+	if (c->sm_answer != VHCA_ANSWER_NONE || engine_patience_ms(e, c) == 0)
 		return false;
 	engine_again(e, vf, engine_patience_ms(e, c));
 	return true;
@@ -241,7 +241,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_reason(vf, "waits for the SM's answer");
 		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
-	} else if (vf->claim->way == VHCA_WAY_CLAIM) {
+	} else if (vf->claim->origin == VHCA_ORIGIN_CLAIM) {
 		engine_look_again(e,
 				  vf); /* it may stand so for long, and the hook vouches for it */
 	} else if (dom && !dom->incoming && !engine_awaits_xml(e, vf)) {
@@ -253,12 +253,12 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
 {
 	return !c->ending && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
-	       !c->failure.kind && c->way == VHCA_WAY_METADATA && engine_claim_domain(e, c);
+	       !c->failure.kind && c->origin == VHCA_ORIGIN_METADATA && engine_claim_domain(e, c);
 }
 
 static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (engine_gets_it_back(e, vf->claim))
+	if (engine_returns_to_guest(e, vf->claim))
 		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
 				"left its guest after the unplug was given up; it goes back");
 	else if (was_ejected(e, vf->claim))
@@ -324,7 +324,7 @@ static void strip_again(struct vhca_engine *e, struct vhca_vf *vf)
 	uint64_t now = vhca_now_ms();
 
 	if (now >= vf->look_ms)
-		engine_start(e, vf, VHCA_EFFECT_STRIP);
+		engine_start(e, vf, VHCA_EFFECT_SCRUB_IN_GUEST);
 	else
 		engine_again(e, vf, vf->look_ms - now);
 }
@@ -390,11 +390,11 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 			engine_guard(e, vf);
 		return;
 	}
-	if (engine_save_the_unsaved(e, vf))
+	if (engine_save_pending(e, vf))
 		return;
 	if (!engine_settle_place(e, vf))
 		return;
-	if (vf->claim && vf->claim->orphan) {
+	if (vf->claim && vf->claim->from_earlier_boot) {
 		engine_end_orphan(e, vf);
 		return;
 	}

@@ -80,11 +80,12 @@ static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhc
  * Refused by the SM, and still in its guest, or on its way in or out; not what somebody wants
  * detached himself.
  */
-static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhca_claim *c)
+static bool holds_refused_vf(const struct vhca_engine *e, const struct vhca_claim *c)
 {
 	enum vhca_vf_state state = c->vf->state;
 
-	return c->told == VHCA_TOLD_SUPERSEDED && !vhca_claim_is_withheld(c) && !c->migrating &&
+	return c->sm_answer == VHCA_ANSWER_SUPERSEDED && !vhca_claim_is_withheld(c) &&
+	       !c->migrating &&
 	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED ||
 		state == VHCA_VF_DETACHING) &&
 	       !vhca_model_suppressed(&e->model, &c->domain, c->name);
@@ -94,15 +95,15 @@ static bool holds_what_was_refused(const struct vhca_engine *e, const struct vhc
  * The SM is asked again. It says which epoch it knows, and now the next one may be ours
  * (sm.c).
  */
-static void ask_for_it_again(struct vhca_engine *e, struct vhca_claim *c)
+static void request_again(struct vhca_engine *e, struct vhca_claim *c)
 {
 	if (c->failure.kind && vhca_error_is(&c->failure, VHCA_CODE_SUPERSEDED)) {
 		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
 		c->ending = false;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
-	c->told = VHCA_TOLD_NOT_YET;
-	c->told_ms = vhca_now_ms();
+	c->sm_answer = VHCA_ANSWER_NONE;
+	c->sm_answer_ms = vhca_now_ms();
 	if (c->vf->committing)
 		c->vf->unsaved = true;
 	engine_tell_sm(e, c);
@@ -129,8 +130,8 @@ int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
 	vhca_events_add(e->args.events, "domain", VHCA_UUID_STR(domain),
 			"may take its addresses over from another host: %s", evidence);
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (vhca_uuid_equal(&c->domain, domain) && holds_what_was_refused(e, c))
-			ask_for_it_again(e, c);
+		if (vhca_uuid_equal(&c->domain, domain) && holds_refused_vf(e, c))
+			request_again(e, c);
 	if (dom)
 		engine_ask_again(e, dom);
 	return 0;

@@ -231,14 +231,14 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
-	} else if (c->ended && c->ended->orphan) {
+	} else if (c->ended && c->ended->from_earlier_boot) {
 		orphan_ended(e, vf, c->ended);
 	} else if (c->ended) {
 		claim_ended(e, vf, c->ended);
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
 	if (rc == 0) { /* else after the back-off */
-		(void)engine_save_the_unsaved(e, vf);
+		(void)engine_save_pending(e, vf);
 		engine_mark(e, vf);
 	}
 	engine_free_commit(c);
@@ -329,7 +329,7 @@ void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 	save(e, vf, true);
 }
 
-bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf)
+bool engine_save_pending(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	bool report = vf->unreported;
 

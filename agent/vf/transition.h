@@ -15,7 +15,7 @@ void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
  * stepped. */
 void engine_save_soon(struct vhca_engine *e, struct vhca_claim *claim);
 /* A save that had to wait for another transaction, or that failed; false if there is none. */
-bool engine_save_the_unsaved(struct vhca_engine *e, struct vhca_vf *vf);
+bool engine_save_pending(struct vhca_engine *e, struct vhca_vf *vf);
 /* The VF's claim was never durable, and is not going to be: it never was. Its waiters hear why. */
 void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct vhca_error *why);
 /* Sends the claim's binding (again), and the claim is saved with it, if no transaction of its VF is

@@ -142,7 +142,7 @@ static void end(struct vhca_http_door *door, struct vhca_http_visit *v, enum vhc
 }
 
 /* Who waits for an answer, or takes it, has been heard. */
-static struct vhca_http_visit *oldest_that_can_go(const struct vhca_http_source *s)
+static struct vhca_http_visit *find_oldest_idle(const struct vhca_http_source *s)
 {
 	struct vhca_http_visit *v;
 
@@ -167,7 +167,7 @@ static struct vhca_http_visit *oldest_of_most(const struct vhca_http_door *door)
 		LIST_FOREACH(s, &door->buckets[i], bucket)
 	if (!s->known && gives_way(s, most))
 		most = s;
-	return most ? oldest_that_can_go(most) : NULL;
+	return most ? find_oldest_idle(most) : NULL;
 }
 
 /*
@@ -188,7 +188,7 @@ static void make_room(struct vhca_http_door *door, const struct vhca_http_source
 	const struct vhca_http_limits *l = &door->limits;
 
 	if (!s->exempt && s->n > l->source_max)
-		end(door, oldest_that_can_go(s), VHCA_HTTP_END_SOURCE);
+		end(door, find_oldest_idle(s), VHCA_HTTP_END_SOURCE);
 	else if (door->strangers > l->strangers_max)
 		end(door, oldest_of_most(door), VHCA_HTTP_END_STRANGERS);
 	else if (door->stats.connections > l->connections_max - l->connections_max / 8)

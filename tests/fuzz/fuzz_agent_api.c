@@ -121,7 +121,7 @@ void __wrap_vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_req
 	FUZZ_ASSERT(!vf->guid || vf->guid == VHCA_GUID_BY_SM || vhca_guid_is_valid(vf->guid));
 	FUZZ_ASSERT(memchr(vf->partition, '\0', sizeof(vf->partition)) && vf->numa == -1);
 	FUZZ_ASSERT(memchr(req->domain_name, '\0', sizeof(req->domain_name)));
-	FUZZ_ASSERT(req->way == VHCA_WAY_ATTACH || req->way == VHCA_WAY_CLAIM);
+	FUZZ_ASSERT(req->origin == VHCA_ORIGIN_ATTACH || req->origin == VHCA_ORIGIN_CLAIM);
 	FUZZ_ASSERT(!req->has_bdf || (req->bdf.dev <= 31 && req->bdf.fn <= 7));
 	give_up(fn, arg);
 }

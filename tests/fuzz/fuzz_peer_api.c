@@ -95,7 +95,7 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 static void check_vf(const struct vhca_reservation *vf, const struct vhca_mig_offer *offer)
 {
 	FUZZ_ASSERT(vhca_name_is_valid(vf->req.vf.name) && vhca_name_is_valid(vf->req.vf.fabric));
-	FUZZ_ASSERT(vf->req.way <= VHCA_WAY_CLAIM && vf->req.vf.numa == -1);
+	FUZZ_ASSERT(vf->req.origin <= VHCA_ORIGIN_CLAIM && vf->req.vf.numa == -1);
 	FUZZ_ASSERT(vhca_guid_is_valid(vf->identity.guid) && vf->epoch < UINT64_MAX);
 	FUZZ_ASSERT(vf->identity.n_pkeys <= VHCA_VF_PKEYS_MAX);
 	for (unsigned int i = 0; i < vf->identity.n_pkeys; i++)
@@ -140,7 +140,7 @@ static void add_claim(struct source *s, const struct vhca_reservation *vf, unsig
 		.port = 1, .is_ib = true, .port_guid = vf->from_port_guid, .lid = vf->from_lid};
 	(void)vhca_strcpy(c->name, sizeof(c->name), vf->req.vf.name);
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), vf->req.vf.fabric);
-	c->way = vf->req.way;
+	c->origin = vf->req.origin;
 	c->identity = vf->identity;
 	c->epoch = vf->epoch;
 	c->has_guest = vf->has_guest;
@@ -191,7 +191,8 @@ static bool same_identity(const struct vhca_identity *a, const struct vhca_ident
 static void check_same_vf(const struct vhca_reservation *a, const struct vhca_reservation *b)
 {
 	FUZZ_ASSERT(strcmp(a->req.vf.name, b->req.vf.name) == 0 &&
-		    strcmp(a->req.vf.fabric, b->req.vf.fabric) == 0 && a->req.way == b->req.way);
+		    strcmp(a->req.vf.fabric, b->req.vf.fabric) == 0 &&
+		    a->req.origin == b->req.origin);
 	FUZZ_ASSERT(same_identity(&a->identity, &b->identity) && a->epoch == b->epoch);
 	FUZZ_ASSERT(a->has_guest == b->has_guest &&
 		    (!a->has_guest || vhca_bdf_cmp(a->guest, b->guest) == 0));

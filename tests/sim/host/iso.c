@@ -101,8 +101,8 @@ static void on_commit(void *arg)
 	uint64_t at = vtime_now() + iso_random(it, 3);
 
 	make_durable(c);
-	it->told_ms = at > it->told_ms ? at : it->told_ms;
-	vtime_after(VTIME_AGENT, it->told_ms - vtime_now(), on_told, c, NULL);
+	it->sm_answer_ms = at > it->sm_answer_ms ? at : it->sm_answer_ms;
+	vtime_after(VTIME_AGENT, it->sm_answer_ms - vtime_now(), on_told, c, NULL);
 }
 
 static struct iso *the_iso; /* what is wrapped has no argument for it */
@@ -190,11 +190,11 @@ static void on_job(void *arg)
 	truth_before_effect(&it->truth, iso_vf_at(it, job->vf->bdf),
 			    vhca_effect_to_string(job->effect));
 	it->stats.scrubs += job->effect == VHCA_EFFECT_SCRUB;
-	it->truth.vfs[vf_of(job->vf)].asking = job->effect == VHCA_EFFECT_KICK;
+	it->truth.vfs[vf_of(job->vf)].asking = job->effect == VHCA_EFFECT_REREQUEST_GUID;
 	if (!breaks(it, job))
 		vhca_host_job_work(job);
 	it->truth.vfs[vf_of(job->vf)].asking = false;
-	if (job->effect == VHCA_EFFECT_KICK &&
+	if (job->effect == VHCA_EFFECT_REREQUEST_GUID &&
 	    (job->result.rc < 0 || it->dying || job->vf->state == VHCA_VF_FREE))
 		truth_taint(&it->truth, vf_of(job->vf)); /* what was asked for may still be there */
 	if (it->dying) {
@@ -381,7 +381,7 @@ void iso_start(struct iso *it)
 	/* Only its address counts: what it would be asked for is iso_sm.c's. */
 	vhca_engine_set_outbox(it->engine, (struct vhca_outbox *)it);
 	it->dying = false;
-	it->strand_ms = it->told_ms = 0;
+	it->strand_ms = it->sm_answer_ms = 0;
 	iso_tell_inventory(it);
 	iso_sm_start(it);
 	if (it->virt_up)

@@ -112,7 +112,7 @@ struct iso {
 	struct vhca_identity_kept *kept; /* the strand's */
 	uint64_t strand_ms;		 /* when the PF's strand is free again */
 	TAILQ_HEAD(, iso_commit) commits;
-	uint64_t told_ms; /* completions come in order */
+	uint64_t sm_answer_ms; /* completions come in order */
 	unsigned int fail_commits;
 
 	/* the door */

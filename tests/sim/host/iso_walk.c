@@ -46,7 +46,7 @@ static void step_claim(struct iso *it)
 	unsigned int d = iso_random(it, TRUTH_DOMAINS);
 	struct vhca_claim_request req = {.domain = it->domains[d].info.uuid, .vf = {.numa = -1}};
 
-	req.way = iso_random(it, 2) ? VHCA_WAY_ATTACH : VHCA_WAY_CLAIM;
+	req.origin = iso_random(it, 2) ? VHCA_ORIGIN_ATTACH : VHCA_ORIGIN_CLAIM;
 	req.has_bdf = iso_random(it, 2);
 	(void)vhca_bdf_parse(it->truth.hw.vfs[iso_random(it, HW_VFS)].bdf, &req.bdf);
 	(void)vhca_strcpy(req.domain_name, sizeof(req.domain_name), it->domains[d].info.name);

@@ -51,12 +51,12 @@ static void check_intent(const struct world *w, const struct vhca_vf *vf, enum v
 		[VHCA_EFFECT_PROGRAM] = "claimed programmed attached detaching",
 		[VHCA_EFFECT_UNMAP] = "programmed attached detaching",
 		[VHCA_EFFECT_SCRUB] = "scrubbing",
-		[VHCA_EFFECT_STRIP] = "quarantined",
+		[VHCA_EFFECT_SCRUB_IN_GUEST] = "quarantined",
 		[VHCA_EFFECT_ATTACH] = "programmed",
 		[VHCA_EFFECT_DETACH] = "detaching",
-		[VHCA_EFFECT_ASK] = "detaching",
-		[VHCA_EFFECT_KICK] = "attached free",
-		[VHCA_EFFECT_CHOOSE] = "claimed",
+		[VHCA_EFFECT_ASK_GUEST_AGENT] = "detaching",
+		[VHCA_EFFECT_REREQUEST_GUID] = "attached free",
+		[VHCA_EFFECT_AWAIT_SM_GUID] = "claimed",
 	};
 	char state[32];
 
@@ -174,8 +174,8 @@ static bool lets_go(const struct world *w, unsigned int v)
 /* libvirt knows it by its address. */
 static struct world_vf *touched(struct world *w, const struct world_job *job)
 {
-	return job->effect <= VHCA_EFFECT_STRIP ? &w->vfs[job->place]
-						: world_truth(w, job->vf->bdf);
+	return job->effect <= VHCA_EFFECT_SCRUB_IN_GUEST ? &w->vfs[job->place]
+							 : world_truth(w, job->vf->bdf);
 }
 
 static int apply(struct world *w, const struct world_job *job, enum vhca_effect effect,
@@ -185,7 +185,7 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 	struct vhca_error *err = &res->err;
 	unsigned int v = (unsigned int)(t - w->vfs);
 
-	if (t->lost && effect <= VHCA_EFFECT_STRIP && effect != VHCA_EFFECT_PROBE)
+	if (t->lost && effect <= VHCA_EFFECT_SCRUB_IN_GUEST && effect != VHCA_EFFECT_PROBE)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "no_vf", ENODEV, "it has gone");
 	switch (effect) {
 	case VHCA_EFFECT_PROBE:
@@ -203,7 +203,7 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 			return world_mlx5_apply(w, v, effect, &job->want, res);
 		world_vf_scrub(w, t);
 		return 0;
-	case VHCA_EFFECT_STRIP:
+	case VHCA_EFFECT_SCRUB_IN_GUEST:
 		if (w->mlx5)
 			return world_mlx5_apply(w, v, VHCA_EFFECT_SCRUB, &job->want, res);
 		world_vf_scrub(w, t);
@@ -222,7 +222,7 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 	case VHCA_EFFECT_UNMAP:
 		world_vf_unmap(w, t, &job->want);
 		return 0;
-	case VHCA_EFFECT_CHOOSE:
+	case VHCA_EFFECT_AWAIT_SM_GUID:
 		if (!w->sm_choice)
 			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_guid_from_sm", EAGAIN,
 					      "the SM has not chosen a GUID yet");
@@ -238,9 +238,9 @@ static int apply(struct world *w, const struct world_job *job, enum vhca_effect 
 			world_vf_unplug(t);
 		}
 		return 0;
-	case VHCA_EFFECT_ASK:
+	case VHCA_EFFECT_ASK_GUEST_AGENT:
 		return ask_guest(w, t, job->pid, res);
-	case VHCA_EFFECT_KICK:
+	case VHCA_EFFECT_REREQUEST_GUID:
 		if (!w->sm_deaf)
 			t->held = 0;
 		return 0;
@@ -319,7 +319,8 @@ static void on_job(void *arg)
 	if (w->hooks && res.rc == 0)
 		w->hooks->happened(w, (unsigned int)(touched(w, job) - w->vfs),
 				   effect == VHCA_EFFECT_NONE ? job->effect : effect);
-	if (res.rc == 0 && job->effect <= VHCA_EFFECT_STRIP && job->effect != VHCA_EFFECT_PROBE) {
+	if (res.rc == 0 && job->effect <= VHCA_EFFECT_SCRUB_IN_GUEST &&
+	    job->effect != VHCA_EFFECT_PROBE) {
 		res.rc = world_vf_read(w, touched(w, job), job->port, &res);
 		res.has_hw = res.rc == 0;
 	}

@@ -176,8 +176,8 @@ static void on_commit(void *arg)
 	make_durable(cm);
 	if (!chaos_step(h, CHAOS_AFTER, "journal %s", cm->mem.label))
 		return;
-	h->told_ms = at > h->told_ms ? at : h->told_ms;
-	vtime_after(owner_of(h), h->told_ms - vtime_now(), on_told, cm, NULL);
+	h->sm_answer_ms = at > h->sm_answer_ms ? at : h->sm_answer_ms;
+	vtime_after(owner_of(h), h->sm_answer_ms - vtime_now(), on_told, cm, NULL);
 }
 
 static void submit(struct vhca_store *store, const struct memstore_commit *mem)
@@ -361,7 +361,7 @@ void chaos_start(struct chaos_host *h)
 	if (h->w.engine || h->off)
 		return;
 	h->life++;
-	h->told_ms = 0;
+	h->sm_answer_ms = 0;
 	h->w.events_lost = (h->life + h->n) % 3 ==
 			   0; /* what an agent does must not hang on hearing of it first */
 	chaos_trace(h->chaos, "host %u: agent starts", h->n);

@@ -48,7 +48,7 @@ struct chaos_host {
 	bool off;
 	uint64_t off_ms; /* so long */
 	TAILQ_HEAD(, chaos_commit) commits;
-	uint64_t told_ms; /* in order */
+	uint64_t sm_answer_ms; /* in order */
 	struct vhca_migrations *ms;
 	struct vhca_drain *drain;
 	struct vhca_peer *peer;

@@ -128,10 +128,10 @@ void chaos_check_effect(struct chaos *c, const struct chaos_host *h, unsigned in
 {
 	const struct world_vf *vf = &h->w.vfs[v];
 
-	if ((effect == VHCA_EFFECT_DETACH || effect == VHCA_EFFECT_ASK) &&
+	if ((effect == VHCA_EFFECT_DETACH || effect == VHCA_EFFECT_ASK_GUEST_AGENT) &&
 	    !chaos_leaves(h, &vf->user))
 		check_taken(c, h, v);
-	if (effect == VHCA_EFFECT_STRIP && vf->group_open)
+	if (effect == VHCA_EFFECT_SCRUB_IN_GUEST && vf->group_open)
 		chaos_broken(c, CHAOS_RULE_STRIPPED,
 			     "4: host %u: VF %u is stripped under its guest", h->n, v);
 	if (effect == VHCA_EFFECT_PROGRAM)

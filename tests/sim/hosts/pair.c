@@ -124,7 +124,7 @@ static void offer(struct job *job, struct vhca_migrations *peer)
 		struct vhca_reservation *r = &o->vfs[o->n_vfs++];
 
 		r->req = (struct vhca_claim_request){
-			.domain = c->domain, .way = c->way, .vf = {.numa = -1}};
+			.domain = c->domain, .origin = c->origin, .vf = {.numa = -1}};
 		(void)snprintf(r->req.domain_name, sizeof(r->req.domain_name), "%s",
 			       c->domain_name);
 		(void)snprintf(r->req.vf.name, sizeof(r->req.vf.name), "%s", c->name);

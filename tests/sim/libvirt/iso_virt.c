@@ -252,7 +252,7 @@ static bool start_with_claims(struct iso *it, unsigned int d)
 	TAILQ_FOREACH (c, &vhca_engine_model(it->engine)->claims, link) {
 		unsigned int v = iso_vf_at(it, c->vf->bdf);
 
-		if (c->way != VHCA_WAY_CLAIM || domain_of(it, &c->domain) != (int)d ||
+		if (c->origin != VHCA_ORIGIN_CLAIM || domain_of(it, &c->domain) != (int)d ||
 		    it->listed[v] != TRUTH_NOBODY)
 			continue;
 		vfs[req.n_hostdevs] = v;

@@ -72,7 +72,7 @@ static void give_to_guest(struct fixture *f)
 
 	assert_non_null(c);
 	c->vf = f->vf;
-	c->told = VHCA_TOLD_ACCEPTED;
+	c->sm_answer = VHCA_ANSWER_ACCEPTED;
 	c->identity = (struct vhca_identity){.guid = GUID, .n_pkeys = 1, .pkeys = {0x8001}};
 	c->domain.b[0] = 0xd0;
 	(void)snprintf(c->domain_name, sizeof(c->domain_name), "vm1");
@@ -285,8 +285,9 @@ static void subnet_manager(void **state)
 	WARNING(f, "SM", "does not answer", "vhcactl outbox");
 	f->ex.sm = &vhca_sm_none; /* nobody is told anything */
 	WARNING(f, "SM", "has not granted", "");
-	f->claim->told = VHCA_TOLD_REFUSED;
-	(void)snprintf(f->claim->told_reason, sizeof(f->claim->told_reason), "epoch 9 is known");
+	f->claim->sm_answer = VHCA_ANSWER_REFUSED;
+	(void)snprintf(f->claim->sm_answer_reason, sizeof(f->claim->sm_answer_reason),
+		       "epoch 9 is known");
 	WRONG(f, "SM", "epoch 9 is known", "/v1/bindings/0x02c9ab0000000001");
 	f->hca->ports[0].sm_lid = 0;
 	WRONG(f, "SM", "SM LID 0", "opensm");
@@ -304,7 +305,7 @@ static void partitions(void **state)
 	f->claim->identity.n_pkeys = 2;
 	f->claim->identity.pkeys[1] = 0x0003;
 	WRONG(f, "partition", "not in partition 0x0003: the subnet manager accepted it", "saquery");
-	f->claim->told = VHCA_TOLD_UNREACHABLE;
+	f->claim->sm_answer = VHCA_ANSWER_UNREACHABLE;
 	WRONG(f, "partition", "does not answer", "vhcactl outbox");
 	f->conf.sm_pkeys = VHCA_SM_PKEYS_STATIC;
 	WRONG(f, "partition", "0x0002c90300000011 is not in partition 0x0003",
@@ -382,7 +383,7 @@ static void mlx5_says_what_it_cannot_see(void **state)
 	f->vf->hw.node_guid = GUID;
 	assert_null(verdict(f));
 	assert_non_null(strstr(f->found[8].text, "has accepted the partitions"));
-	f->claim->told = VHCA_TOLD_NOT_YET;
+	f->claim->sm_answer = VHCA_ANSWER_NONE;
 	WARNING(f, "partition", "not put GUID 0x02c9ab0000000001 into its partitions yet",
 		"outbox");
 	f->ex.sm = &vhca_sm_none;

@@ -176,7 +176,7 @@ static void a_life(void **state)
 	f->kernel.sets = 0;
 	assert_int_equal(run(f, VHCA_EFFECT_READ), 0);
 	assert_true(f->res.has_hw && f->res.hw.granted == GUID);
-	assert_int_equal(run(f, VHCA_EFFECT_KICK), 0);
+	assert_int_equal(run(f, VHCA_EFFECT_REREQUEST_GUID), 0);
 	assert_int_equal(f->kernel.sets, 0);
 	assert_int_equal(run(f, VHCA_EFFECT_SCRUB), 0);
 	assert_true(is_clean(f) && f->res.has_hw && vhca_identity_is_clean(&f->res.hw));

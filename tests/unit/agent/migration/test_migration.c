@@ -276,12 +276,12 @@ static void test_a_hostdev_of_its_own_is_refused(void **state)
 	const struct vhca_mig *m = NULL;
 	struct vhca_claim *c = TAILQ_FIRST(&vhca_engine_model(p->w[0].engine)->claims);
 
-	c->way = VHCA_WAY_CLAIM;
+	c->origin = VHCA_ORIGIN_CLAIM;
 	assert_true(vhca_migrations_start(p->ms[0], &p->w[0].domains[0].info.uuid, "other", &m,
 					  &err) < 0);
 	assert_string_equal(err.code, "own_hostdev");
 	assert_false(c->migrating);
-	c->way = VHCA_WAY_METADATA;
+	c->origin = VHCA_ORIGIN_METADATA;
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, at_home, &one));
 }

@@ -26,9 +26,9 @@ static bool is_ready(const struct world *w, const void *arg)
 	return !vhca_engine_not_ready(w->engine);
 }
 
-static struct vhca_claim_request request_of(struct world *w, enum vhca_way way)
+static struct vhca_claim_request request_of(struct world *w, enum vhca_origin origin)
 {
-	struct vhca_claim_request req = {.domain = w->domains[0].info.uuid, .way = way};
+	struct vhca_claim_request req = {.domain = w->domains[0].info.uuid, .origin = origin};
 
 	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm0");
 	req.vf.numa = -1;
@@ -39,9 +39,9 @@ static struct vhca_claim_request request_of(struct world *w, enum vhca_way way)
 	return req;
 }
 
-static struct answer claim(struct world *w, enum vhca_way way)
+static struct answer claim(struct world *w, enum vhca_origin origin)
 {
-	struct vhca_claim_request req = request_of(w, way);
+	struct vhca_claim_request req = request_of(w, origin);
 	struct answer a = {0};
 
 	vhca_engine_claim(w->engine, &req, on_answer, &a);
@@ -135,7 +135,7 @@ static void test_choice_of_the_sm_is_reported_whichever_commit_fails(void **stat
 
 		start_idle(w);
 		w->sm_choice = 0x0c00000000000042;
-		req = request_of(w, VHCA_WAY_ATTACH);
+		req = request_of(w, VHCA_ORIGIN_ATTACH);
 		req.vf.guid = VHCA_GUID_BY_SM;
 		slow_vfs_fill_briefly(w->dir, nth, 1);
 		vhca_engine_claim(w->engine, &req, on_answer, &a);
@@ -153,9 +153,9 @@ static void test_choice_of_the_sm_is_reported_whichever_commit_fails(void **stat
 
 /* ---- a disk that stays full ---- */
 
-static void expect_refused(struct world *w, enum vhca_way way)
+static void expect_refused(struct world *w, enum vhca_origin origin)
 {
-	struct answer a = claim(w, way);
+	struct answer a = claim(w, origin);
 
 	assert_false(a.ok);
 	assert_string_equal(a.code, "state_disk");
@@ -170,13 +170,13 @@ static void test_claims_are_refused_at_once_while_it_is_full(void **state)
 
 	start_idle(w);
 	slow_vfs_fill(w->dir);
-	expect_refused(w, VHCA_WAY_ATTACH); /* who finds it out */
-	expect_refused(w, VHCA_WAY_ATTACH);
-	expect_refused(w, VHCA_WAY_CLAIM);
+	expect_refused(w, VHCA_ORIGIN_ATTACH); /* who finds it out */
+	expect_refused(w, VHCA_ORIGIN_ATTACH);
+	expect_refused(w, VHCA_ORIGIN_CLAIM);
 	assert_true(has_no_room(w, NULL));
 	slow_vfs_fill(NULL);
 	assert_true(world_until(w, is_ready, NULL));
-	a = claim(w, VHCA_WAY_ATTACH);
+	a = claim(w, VHCA_ORIGIN_ATTACH);
 	assert_true(a.ok);
 	assert_true(told.bound >= 1);
 }
@@ -189,7 +189,7 @@ static void test_the_condition_is_told_once(void **state)
 
 	start_idle(w);
 	slow_vfs_fill(w->dir);
-	expect_refused(w, VHCA_WAY_ATTACH);
+	expect_refused(w, VHCA_ORIGIN_ATTACH);
 	while (slow_vfs_refused() < 4) /* tried again and again */
 		world_round(w, 10);
 	slow_vfs_fill(NULL);
@@ -225,7 +225,7 @@ static void test_a_release_is_refused_at_once(void **state)
 	struct vhca_claim *c;
 
 	start_idle(w);
-	a = claim(w, VHCA_WAY_ATTACH);
+	a = claim(w, VHCA_ORIGIN_ATTACH);
 	assert_true(a.ok);
 	world_settle(w);
 	slow_vfs_fill(w->dir);
@@ -252,7 +252,7 @@ static void test_a_port_reports_no_claim_that_fails(void **state)
 	struct answer a = {0};
 
 	start_idle(w);
-	req = request_of(w, VHCA_WAY_ATTACH);
+	req = request_of(w, VHCA_ORIGIN_ATTACH);
 	slow_vfs_fill_briefly(w->dir, 0, 2); /* together with others, and alone */
 	vhca_engine_claim(w->engine, &req, on_answer, &a);
 	w->port_guid++;
@@ -262,7 +262,7 @@ static void test_a_port_reports_no_claim_that_fails(void **state)
 	assert_true(world_until(w, is_ready, NULL));
 	world_settle(w);
 	assert_int_equal(told.bound, 0);
-	assert_int_equal(claim(w, VHCA_WAY_ATTACH).ok, true);
+	assert_int_equal(claim(w, VHCA_ORIGIN_ATTACH).ok, true);
 	assert_true(world_until(w, told_of_port, &w->port_guid));
 }
 
@@ -274,7 +274,7 @@ static void test_a_new_claim_is_reported_at_the_new_port(void **state)
 	struct answer a = {0};
 
 	start_idle(w);
-	req = request_of(w, VHCA_WAY_ATTACH);
+	req = request_of(w, VHCA_ORIGIN_ATTACH);
 	vhca_engine_claim(w->engine, &req, on_answer, &a);
 	w->port_guid++;
 	world_show_port(w);
@@ -327,7 +327,7 @@ static void test_an_agent_ends_with_a_full_disk(void **state)
 
 	start_idle(w);
 	slow_vfs_fill(w->dir);
-	expect_refused(w, VHCA_WAY_ATTACH);
+	expect_refused(w, VHCA_ORIGIN_ATTACH);
 	w->port_guid++;
 	world_show_port(w);
 	world_settle(w);

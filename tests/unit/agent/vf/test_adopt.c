@@ -141,7 +141,7 @@ static void what_stands_in_the_hardware_is_claimed(void **state)
 	adopted(w);
 	c = claim_named(w, "ib0");
 	assert_non_null(c);
-	assert_int_equal(c->way, VHCA_WAY_CLAIM);
+	assert_int_equal(c->origin, VHCA_ORIGIN_CLAIM);
 	assert_int_equal(c->identity.guid, GUID);
 	assert_int_equal(c->identity.n_pkeys, 2);
 	assert_int_equal(c->identity.pkeys[0], 0x8001);
@@ -196,7 +196,7 @@ static void an_alias_of_ours_gives_the_name(void **state)
 	by_hand(w, 1, "hostdev1", GUID + 1, 1);
 	start(w, 2);
 	adopted(w);
-	assert_int_equal(claim_named(w, "storage")->way, VHCA_WAY_ATTACH);
+	assert_int_equal(claim_named(w, "storage")->origin, VHCA_ORIGIN_ATTACH);
 	assert_ptr_equal(claim_named(w, "storage")->vf, engine_vf(w, 0));
 	assert_ptr_equal(claim_named(w, "ib0")->vf, engine_vf(w, 1));
 }
@@ -268,7 +268,7 @@ static void metadata_that_fits_is_served(void **state)
 	/* Until then the domain is not given a second VF on a guess. */
 	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims));
 	adopted(w);
-	assert_int_equal(claim_named(w, "ib0")->way, VHCA_WAY_METADATA);
+	assert_int_equal(claim_named(w, "ib0")->origin, VHCA_ORIGIN_METADATA);
 	world_settle(w);
 	assert_int_equal(world_vf_of(w, 0, "ib0"), 0);
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_FREE);

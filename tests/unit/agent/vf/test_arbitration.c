@@ -179,7 +179,8 @@ static void test_somebody_is_ahead(void **state)
 	assert_true(pair_until(p, waits, "older than 99"));
 	vhca_engine_contest(p->w[0].engine,
 			    vhca_migration_claim(vhca_migrations_find(p->ms[0], &id), NULL));
-	assert_int_equal(claim_on(p, 0)->told, VHCA_TOLD_SUPERSEDED); /* until it says more */
+	assert_int_equal(claim_on(p, 0)->sm_answer,
+			 VHCA_ANSWER_SUPERSEDED); /* until it says more */
 	pair_revive(p, 1);
 	assert_true(pair_until(p, waits, "gave it up; "));
 	settle(p);
@@ -320,7 +321,7 @@ static bool is_bound_here_above(const struct pair *p, const void *epoch)
 {
 	const struct vhca_claim *c = claim_on(p, 0);
 
-	return c && c->vf->state == VHCA_VF_ATTACHED && c->told == VHCA_TOLD_ACCEPTED &&
+	return c && c->vf->state == VHCA_VF_ATTACHED && c->sm_answer == VHCA_ANSWER_ACCEPTED &&
 	       pair_sm_outbids(&p->sm, c->identity.guid, *(const uint64_t *)epoch,
 			       p->w[0].port_guid);
 }

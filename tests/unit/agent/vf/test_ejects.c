@@ -133,7 +133,7 @@ static void on_served(void *arg, const struct vhca_claim *claim, const struct vh
 /* Whoever asks for it by hand is not kept waiting. */
 static void a_request_by_hand_does_not_wait(void **state)
 {
-	struct vhca_claim_request req = {.way = VHCA_WAY_ATTACH};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_ATTACH};
 	bool served = false;
 
 	(void)state;

@@ -174,7 +174,7 @@ static bool quarantined_clean(const struct world *w, const void *arg)
 static unsigned int claim_for(struct world *w, const struct vhca_uuid *domain)
 {
 	struct vhca_claim_request req = {
-		.domain = *domain, .way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+		.domain = *domain, .origin = VHCA_ORIGIN_CLAIM, .vf = {.numa = -1}};
 	struct answer a = {0};
 
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");
@@ -198,7 +198,7 @@ static void test_vf_in_foreign_hands_is_not_programmed(void **state)
 {
 	struct world *w = *state;
 	struct vhca_claim_request req = {
-		.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}, .has_bdf = true};
+		.origin = VHCA_ORIGIN_CLAIM, .vf = {.numa = -1}, .has_bdf = true};
 	struct answer a = {0};
 
 	world_start(w);

@@ -99,8 +99,9 @@ static void test_guest_gets_a_vf_near_its_cpus(void **state)
 
 static struct vhca_claim_request wish(struct world *w, unsigned int i, int numa)
 {
-	struct vhca_claim_request req = {
-		.domain = w->domains[i].info.uuid, .way = VHCA_WAY_CLAIM, .vf = {.numa = numa}};
+	struct vhca_claim_request req = {.domain = w->domains[i].info.uuid,
+					 .origin = VHCA_ORIGIN_CLAIM,
+					 .vf = {.numa = numa}};
 
 	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm%u", i);
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib0");

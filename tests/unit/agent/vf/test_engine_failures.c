@@ -15,10 +15,10 @@ static void begin(struct world *w, enum vhca_effect broken, uint32_t vfs)
 	assert_true(world_until(w, all_free, NULL));
 }
 
-static struct answer ask(struct world *w, unsigned int i, enum vhca_way way, int bdf)
+static struct answer ask(struct world *w, unsigned int i, enum vhca_origin origin, int bdf)
 {
 	struct vhca_claim_request req = {
-		.domain = w->domains[i].info.uuid, .way = way, .vf = {.numa = -1}};
+		.domain = w->domains[i].info.uuid, .origin = origin, .vf = {.numa = -1}};
 	struct answer a = {0};
 
 	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm%u", i);
@@ -89,7 +89,7 @@ static void test_success_outlives_a_restart(void **state)
 	engine_vf(w, 0)->failures = 2;
 	world_domain_start(w, 0, NULL);
 	w->hostile_sm = true; /* the checker knows of metadata alone what a guest may have */
-	assert_true(ask(w, 0, VHCA_WAY_ATTACH, 0).ok);
+	assert_true(ask(w, 0, VHCA_ORIGIN_ATTACH, 0).ok);
 	world_kill(w);
 	world_start(w);
 	assert_int_equal(engine_vf(w, 0)->failures, 0);
@@ -102,7 +102,7 @@ static void test_attach_gets_another_vf(void **state)
 	begin(w, VHCA_EFFECT_ATTACH, 1);
 	world_domain_start(w, 0, NULL);
 	w->hostile_sm = true; /* the checker knows of metadata alone what a guest may have */
-	assert_true(ask(w, 0, VHCA_WAY_ATTACH, -1).ok);
+	assert_true(ask(w, 0, VHCA_ORIGIN_ATTACH, -1).ok);
 	assert_int_equal(world_vf_of(w, 0, "ib0"), 1);
 	assert_int_equal(engine_vf(w, 0)->failures, 1);
 	/* It is free, and the last that is given away. */
@@ -118,10 +118,10 @@ static void test_claim_of_an_address_stays_there(void **state)
 
 	begin(w, VHCA_EFFECT_PROGRAM, 1);
 	world_domain_start(w, 0, NULL);
-	a = ask(w, 0, VHCA_WAY_CLAIM, 0);
+	a = ask(w, 0, VHCA_ORIGIN_CLAIM, 0);
 	assert_string_equal(a.code, "injected");
 	assert_null(first_claim(w));
-	assert_true(ask(w, 0, VHCA_WAY_CLAIM, -1).ok);
+	assert_true(ask(w, 0, VHCA_ORIGIN_CLAIM, -1).ok);
 	assert_int_equal(first_claim(w)->vf->index, 1);
 }
 
@@ -134,7 +134,7 @@ static void test_guests_that_take_no_vf_quarantine_none(void **state)
 	world_domain_start(w, 0, NULL);
 	world_domain_start(w, 1, NULL);
 	for (unsigned int n = 0; n < 4 * WORLD_VFS; n++)
-		assert_string_equal(ask(w, n % 2, VHCA_WAY_ATTACH, -1).code, "injected");
+		assert_string_equal(ask(w, n % 2, VHCA_ORIGIN_ATTACH, -1).code, "injected");
 	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS);
 	for (unsigned int v = 0; v < WORLD_VFS; v++)
 		failures += engine_vf(w, v)->failures;

@@ -397,7 +397,7 @@ static void test_a_running_guest_gets_another_vf(void **state)
 static void test_a_claim_for_a_vf_that_has_gone_can_be_released(void **state)
 {
 	struct world *w = *state;
-	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_CLAIM, .vf = {.numa = -1}};
 	struct answer a = {0};
 	unsigned int v;
 

@@ -49,8 +49,9 @@ static void test_limit_below_the_memory_is_a_reason(void **state)
 
 static struct vhca_claim_request request(const struct world *w)
 {
-	struct vhca_claim_request req = {
-		.domain = w->domains[0].info.uuid, .way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.domain = w->domains[0].info.uuid,
+					 .origin = VHCA_ORIGIN_ATTACH,
+					 .vf = {.numa = -1}};
 
 	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm0");
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "x1"); /* of no request in the metadata */

@@ -33,7 +33,7 @@ static unsigned int place_of(const struct world *w, unsigned int v)
 static void claim_vf_0(struct world *w)
 {
 	struct vhca_claim_request req = {.domain = w->domains[0].info.uuid,
-					 .way = VHCA_WAY_CLAIM,
+					 .origin = VHCA_ORIGIN_CLAIM,
 					 .has_bdf = true,
 					 .bdf = w->vfs[0].bdf,
 					 .vf = {.numa = -1}};

@@ -13,8 +13,9 @@
 static struct answer attach(struct world *w, unsigned int i, const char *name,
 			    const char *partition)
 {
-	struct vhca_claim_request req = {
-		.domain = w->domains[i].info.uuid, .way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.domain = w->domains[i].info.uuid,
+					 .origin = VHCA_ORIGIN_ATTACH,
+					 .vf = {.numa = -1}};
 	struct answer a = {0};
 
 	(void)snprintf(req.domain_name, sizeof(req.domain_name), "vm%u", i);
@@ -268,7 +269,7 @@ static bool knows_no_domain(const struct world *w, const void *arg)
 static void test_claim_that_is_taken_back_forbids_nothing(void **state)
 {
 	struct world *w = *state;
-	struct vhca_claim_request req = {.way = VHCA_WAY_CLAIM, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_CLAIM, .vf = {.numa = -1}};
 	struct answer a = {0};
 
 	world_start(w);
@@ -490,7 +491,7 @@ static void test_group_that_closes_late_is_waited_for_after_a_restart(void **sta
 static void test_vf_whose_guest_address_was_taken_comes_elsewhere(void **state)
 {
 	struct world *w = *state;
-	struct vhca_claim_request req = {.way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_ATTACH, .vf = {.numa = -1}};
 	const struct vhca_claim *ib0;
 	struct vhca_claim *c;
 	struct answer a = {0};
@@ -515,7 +516,7 @@ static void test_vf_whose_guest_address_was_taken_comes_elsewhere(void **state)
 }
 
 /* The guest hears of the unplug when nobody waits for that any more. */
-static void let_go_late(struct world *w, enum vhca_way way, bool restarted)
+static void let_go_late(struct world *w, enum vhca_origin origin, bool restarted)
 {
 	struct vhca_bdf guest;
 	struct vhca_uuid claim;
@@ -523,9 +524,9 @@ static void let_go_late(struct world *w, enum vhca_way way, bool restarted)
 
 	world_start(w);
 	assert_true(world_until(w, all_free, NULL));
-	world_domain_start(w, 0, way == VHCA_WAY_METADATA ? "0x8001" : NULL);
+	world_domain_start(w, 0, origin == VHCA_ORIGIN_METADATA ? "0x8001" : NULL);
 	w->hostile_sm = true; /* the checker knows of metadata alone what a guest may have */
-	if (way == VHCA_WAY_ATTACH)
+	if (origin == VHCA_ORIGIN_ATTACH)
 		assert_true(attach(w, 0, "ib0", "0x8001").ok);
 	assert_true(world_until(w, served, &zero));
 	v = world_vf_of(w, 0, "ib0");
@@ -555,17 +556,17 @@ static void let_go_late(struct world *w, enum vhca_way way, bool restarted)
 
 static void test_vf_that_is_let_go_late_comes_back(void **state)
 {
-	let_go_late(*state, VHCA_WAY_METADATA, false);
+	let_go_late(*state, VHCA_ORIGIN_METADATA, false);
 }
 
 static void test_attached_vf_that_is_let_go_late_comes_back(void **state)
 {
-	let_go_late(*state, VHCA_WAY_ATTACH, false);
+	let_go_late(*state, VHCA_ORIGIN_ATTACH, false);
 }
 
 static void test_vf_that_is_let_go_late_comes_back_after_a_restart(void **state)
 {
-	let_go_late(*state, VHCA_WAY_ATTACH, true);
+	let_go_late(*state, VHCA_ORIGIN_ATTACH, true);
 }
 
 static void test_vf_that_is_let_go_with_its_guest_is_free(void **state)

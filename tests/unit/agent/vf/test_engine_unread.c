@@ -154,7 +154,7 @@ static void test_nothing_is_plugged_in(void **state)
 {
 	struct world *w = *state;
 	struct answer answer = {0};
-	struct vhca_claim_request req = {.way = VHCA_WAY_ATTACH, .vf = {.numa = -1}};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_ATTACH, .vf = {.numa = -1}};
 
 	world_start(w);
 	w->domains[0].unreadable = true;

@@ -165,7 +165,7 @@ static void killed_at_each_step(void **state)
 	struct world *w = *state;
 
 	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(faults); i++) {
-		w->fault_effect = VHCA_EFFECT_CHOOSE;
+		w->fault_effect = VHCA_EFFECT_AWAIT_SM_GUID;
 		w->fault = faults[i];
 		w->fault_at = w->effects + 1;
 		start(w, 0);

@@ -260,7 +260,7 @@ static void each_takeover_is_a_generation(void **state)
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
 	sm_answers(w, INT64_MAX - 1); /* there is no generation after this one */
 	assert_int_equal(claim(w)->epoch, 2 * GENERATION);
-	assert_int_equal(claim(w)->told, VHCA_TOLD_SUPERSEDED);
+	assert_int_equal(claim(w)->sm_answer, VHCA_ANSWER_SUPERSEDED);
 }
 
 /*
@@ -277,7 +277,7 @@ static void answer_during_a_commit_is_asked_for_again(void **state)
 	claim(w)->vf->committing++;
 	sm_answers(w, 7);
 	claim(w)->vf->committing--;
-	assert_int_equal(claim(w)->told, VHCA_TOLD_NOT_YET);
+	assert_int_equal(claim(w)->sm_answer, VHCA_ANSWER_NONE);
 	sm_answers(w, 7);
 	assert_int_equal(claim(w)->epoch, GENERATION);
 }
@@ -493,7 +493,7 @@ static bool alarm_is_raised(const struct world *w, const void *arg)
 static void let_it_ask_for_the_grant(struct world *w)
 {
 	claim(w)->vf->since_ms -= 3600000;
-	w->fault_effect = VHCA_EFFECT_KICK; /* counted, not disturbed */
+	w->fault_effect = VHCA_EFFECT_REREQUEST_GUID; /* counted, not disturbed */
 	w->effects = 0;
 }
 
@@ -522,7 +522,7 @@ static void silent_sm_is_an_alarm_and_no_request(void **state)
 	assert_true(world_until(w, asks_for_the_grant, NULL));
 	w->sm_grants = true;
 	assert_true(world_until(w, is_granted, &yes));
-	assert_false(claim(w)->doubtful);
+	assert_false(claim(w)->ownership_unconfirmed);
 }
 
 static void port_that_is_down_raises_no_doubt(void **state)
@@ -537,7 +537,7 @@ static void port_that_is_down_raises_no_doubt(void **state)
 	assert_true(world_until(w, is_granted, &no));
 	world_settle(w);
 	assert_int_equal(told.bound, before);
-	assert_false(claim(w)->doubtful);
+	assert_false(claim(w)->ownership_unconfirmed);
 }
 
 static void vf_that_somebody_detaches_goes_all_the_same(void **state)
