@@ -11,13 +11,13 @@
 #include <systemd/sd-event.h>
 
 #include "agent/api/api.h"
+#include "agent/api/configuration.h"
+#include "agent/api/peer_server.h"
 #include "agent/domains.h"
 #include "agent/hook_server.h"
 #include "agent/host/host.h"
-#include "agent/state/journal.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_server.h"
-#include "agent/api/configuration.h"
+#include "agent/state/journal.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

@@ -6,9 +6,9 @@
  * look at its live XML (bursts become one or two), and the attach, detach and ask effects become
  * libvirt calls.
  */
-#include "agent/vf/engine.h"
-#include "agent/migration/migration.h"
 #include "agent/libvirt/virt.h"
+#include "agent/migration/migration.h"
+#include "agent/vf/engine.h"
 
 struct vhca_domains;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Partition lists as domains and claims write them: "0x8001 storage". */
-#include "conf/conf.h"
-
 #include <errno.h>
 #include <string.h>
+
+#include "conf/conf.h"
 
 #define WORD_MAX 64
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sm/line.h"
 
-#include "common/base/file.h"
-#include "common/base/log.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
 
 #define URL_MAX 512
 

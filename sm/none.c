@@ -3,9 +3,9 @@
  * No back end: whoever runs the SM has put the ports into their partitions. Nothing leaves the
  * host.
  */
-#include "sm/sm.h"
-
 #include <errno.h>
+
+#include "sm/sm.h"
 
 static int binding_request(const struct vhca_sm_binding *b, struct vhca_sm_request *ret)
 {

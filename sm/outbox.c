@@ -10,6 +10,11 @@
  */
 #include "sm/outbox.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
@@ -20,11 +25,6 @@
 #include "sm/line.h"
 #include "sm/outbox_row.h"
 #include "sm/prepare.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/queue.h>
 
 #define FLIGHTS_MAX	 8
 #define BACKOFF_FIRST_MS 500

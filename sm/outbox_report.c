@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a row says, whatever its kind; the tables are in outbox_row.c. */
-#include "sm/outbox_row.h"
-
 #include "common/http/json.h"
+#include "sm/outbox_row.h"
 
 uint64_t vhca_outbox_row_port(const struct vhca_outbox_row *row)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sm/outbox_row.h"
 
-#include "common/base/cleanup.h"
-#include "common/base/text.h"
-#include "sm/outbox.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "sm/outbox.h"
 
 #define PKEYS_TEXT_MAX VHCA_PKEYS_STRLEN(VHCA_SM_PORT_PKEYS_MAX)
 

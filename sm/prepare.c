@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sm/prepare.h"
 
-#include "common/base/log.h"
-#include "common/base/text.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+
+#include "common/base/log.h"
+#include "common/base/text.h"
 
 struct prepare {
 	LIST_ENTRY(prepare) link;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sm/sm.h"
 
-#include "common/base/cleanup.h"
-
 #include <string.h>
+
+#include "common/base/cleanup.h"
 
 bool vhca_sm_binding_is_move(const struct vhca_sm_binding *b)
 {

@@ -4,17 +4,16 @@
  * a 403 of a proxy in between has no problem code of ours and is tried again until somebody repairs
  * it.
  */
-#include "sm/sm.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
+#include "sm/sm.h"
 
 static void add_dynamic(struct json_object *body, const struct vhca_sm_binding *b)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/handlers.h"
-
 #include <errno.h>
 
 #include "agent/api/context.h"
+#include "agent/api/handlers.h"
 #include "common/base/codes.h"
 #include "common/http/json.h"
 

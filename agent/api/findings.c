@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/handlers.h"
-
 #include <stdio.h>
 
 #include "agent/api/context.h"
+#include "agent/api/handlers.h"
 #include "agent/explain/explain.h"
 #include "common/base/file.h"
 #include "common/http/json.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/handlers.h"
-
 #include "agent/api/context.h"
+#include "agent/api/handlers.h"
 #include "agent/api/views.h"
 #include "common/http/json.h"
 

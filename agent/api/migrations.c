@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/api/handlers.h"
-
 #include <string.h>
 
 #include "agent/api/body.h"
 #include "agent/api/context.h"
+#include "agent/api/handlers.h"
 #include "agent/api/views.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"

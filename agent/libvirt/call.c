@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/call.h"
 
-#include "agent/libvirt/error.h"
-#include "agent/libvirt/session.h"
-#include "common/base/file.h"
-#include "common/base/role.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libvirt/libvirt-qemu.h>
+
+#include "agent/libvirt/error.h"
+#include "agent/libvirt/session.h"
+#include "common/base/file.h"
+#include "common/base/role.h"
 
 /* More running domains than any host has; bounds what one answer can make us parse. */
 #define DOMAINS_MAX 4096

@@ -7,19 +7,18 @@
  */
 #include "agent/libvirt/check.h"
 
+#include <errno.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/role.h"
 #include "common/sysfs/sysfs.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/vfs.h>
-
-#include <linux/magic.h>
 
 /* From some release of libvirt 10 on, its qemu.conf can call a local file system shared. */
 #define LIBVIRT_TOLD_OF_SHARED 10000000UL

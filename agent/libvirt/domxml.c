@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/domxml.h"
 
-#include "agent/libvirt/domxml_parts.h"
-#include "common/base/cleanup.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +9,9 @@
 
 #include <libxml/parser.h>
 #include <libxml/tree.h>
+
+#include "agent/libvirt/domxml_parts.h"
+#include "common/base/cleanup.h"
 
 static void ctxt_freep(xmlParserCtxtPtr *p)
 {

@@ -2,10 +2,10 @@
 #ifndef VHCA_AGENT_LIBVIRT_DOMXML_NODE_H
 #define VHCA_AGENT_LIBVIRT_DOMXML_NODE_H
 /* Access to libxml2's tree, shared by the readers of domain XML. */
+#include <libxml/tree.h>
+
 #include "agent/libvirt/domxml.h"
 #include "common/base/cleanup.h"
-
-#include <libxml/tree.h>
 
 /* For DOMXML_AUTO_STRING. */
 void domxml_string_freep(xmlChar **p);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/error.h"
 
-#include "common/base/cleanup.h"
-#include "common/base/codes.h"
-#include "common/base/text.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <libvirt/virterror.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
+#include "common/base/text.h"
 
 #define DOMAIN_GONE VHCA_ERR_NOT_FOUND, "domain_gone", ENOENT, false, NULL
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/event.h"
 
-#include "agent/libvirt/error.h"
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-#include "common/base/log.h"
-#include "common/loop/post.h"
-#include "common/loop/thread.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,6 +9,13 @@
 #include <time.h>
 
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/error.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/loop/post.h"
+#include "common/loop/thread.h"
 
 /* ---- the event loop thread ---- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/lane.h"
 
+#include <stdio.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
-
-#include <stdio.h>
 
 static struct vhca_virt_lane *lane_new(struct vhca_virt_lanes *lanes, struct vhca_loop *loop,
 				       const struct vhca_uuid *uuid, enum vhca_virt_lane_kind kind)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/migrate.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <libvirt/virterror.h>
+
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/error.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <libvirt/virterror.h>
 
 struct params {
 	virTypedParameterPtr list;

@@ -6,14 +6,14 @@
  */
 #include "agent/libvirt/reconnect.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/loop/strand.h"
-
-#include <errno.h>
-#include <pthread.h>
-#include <string.h>
 
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_CAP_MS	 10000

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/libvirt/session.h"
 
-#include "agent/libvirt/error.h"
-#include "common/base/cleanup.h"
-#include "common/base/role.h"
-#include "common/loop/thread.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/error.h"
+#include "common/base/cleanup.h"
+#include "common/base/role.h"
+#include "common/loop/thread.h"
 
 /* A peer that answers no keepalive for interval * (count + 1) = 20 s is taken for dead. Answers
  * come from libvirtd's event thread, so a busy or hook-blocked libvirtd still sends them. */

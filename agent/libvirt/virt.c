@@ -6,6 +6,10 @@
  */
 #include "agent/libvirt/virt.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
 #include "agent/libvirt/call.h"
 #include "agent/libvirt/check.h"
 #include "agent/libvirt/lane.h"
@@ -15,10 +19,6 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/loop/strand.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <sys/queue.h>
 
 /* How long vhca_virt_free() waits for calls that hang in libvirtd, in all. */
 #define FREE_WAIT_MS 2000

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/state/journal.h"
 #include "agent/migration/list.h"
 #include "agent/migration/states.h"
+#include "agent/state/journal.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 

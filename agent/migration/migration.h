@@ -7,8 +7,8 @@
  * looked at is the level of things. The rules of both sides are tables (agent/migration/table.h),
  * printed in docs/migration-states.md.
  */
-#include "agent/vf/engine.h"
 #include "agent/migration/vfs.h"
+#include "agent/vf/engine.h"
 
 #define VHCA_MIGRATIONS_MAX	   64  /* running at once */
 #define VHCA_MIGRATION_HISTORY_MAX 100 /* ended ones kept for questions */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How long a guest was without its VFs on the agents' account. For people: no rule looks at it. */
 #include "agent/migration/journal.h"
-
 #include "agent/migration/list.h"
 
 /* Only from one moment that was seen to another. */

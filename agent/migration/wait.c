@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Who waits for a state of a migration, and answers that come from the loop. */
-#include "agent/migration/list.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/migration/list.h"
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 

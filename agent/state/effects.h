@@ -10,8 +10,8 @@
  * returns) and later, from the loop, never from inside start(), calls vhca_engine_effect_done()
  * exactly once. All effects are idempotent.
  */
-#include "agent/state/model.h"
 #include "agent/state/guest_answer.h"
+#include "agent/state/model.h"
 
 /* Outcome of an effect. Which members count depends on the effect. */
 struct vhca_effect_result {

@@ -44,8 +44,9 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  * A claim ends from each of them.
  */
 enum vhca_custody {
-	VHCA_CUSTODY_HERE,    /* the VF shows the identity, or is to show it, and is its guest's */
-	VHCA_CUSTODY_LEAVING, /* as HERE; the VF leaves its guest and is scrubbed, the claim stays */
+	VHCA_CUSTODY_HERE, /* the VF shows the identity, or is to show it, and is its guest's */
+	/* as HERE; the VF leaves its guest and is scrubbed, the claim stays */
+	VHCA_CUSTODY_LEAVING,
 	/* nothing shows the identity: it may be somebody else's now; the VF waits, scrubbed */
 	VHCA_CUSTODY_WITHHELD,
 	/*
@@ -147,7 +148,8 @@ struct vhca_claim {
 	bool on_loan;
 	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
-	bool ownership_unconfirmed; /* it has lost its grant, and the SM was asked whether it is still ours */
+	/* its grant is lost, and the SM was asked whether it is still ours */
+	bool ownership_unconfirmed;
 	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool stays;
 	/* asked for it before, the SM has named another owner: its silence is no consent */

@@ -11,12 +11,11 @@
  * the VF at an address was proven to show is then another one's: a free VF is prepared at the new
  * place, a claimed one is quarantined.
  */
-#include "agent/vf/step.h"
-
 #include <errno.h>
 
 #include "agent/vf/claim.h"
 #include "agent/vf/report.h"
+#include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"

@@ -5,14 +5,13 @@
  * have to be written; without metadata the hardware is what they claim. All of a domain, or none: a
  * half adopted one would be released by halves.
  */
-#include "agent/vf/request.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/vf/claim.h"
+#include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"

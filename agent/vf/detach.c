@@ -3,10 +3,9 @@
  * A guest is asked for its VF until it lets go or the time is over: by hot-unplug, and by policy
  * through its own agent (docs/design/0011-deaf-guests.md).
  */
-#include "agent/vf/claim.h"
-
 #include <string.h>
 
+#include "agent/vf/claim.h"
 #include "agent/vf/report.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"

@@ -5,11 +5,10 @@
  * forgotten. Should it come back all the same, it is an adapter that was never seen: nothing of it
  * is given away before it is proven clean.
  */
-#include "agent/vf/request.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/vf/request.h"
 #include "agent/vf/work.h"
 
 /* What is on its way to the disk. */

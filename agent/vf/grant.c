@@ -3,11 +3,10 @@
  * Whether the SM has granted a VF its GUID, or has taken it back: when its hardware is read for
  * that, what is said meanwhile, and when the SM is asked again.
  */
-#include "agent/vf/step.h"
-
 #include <string.h>
 
 #include "agent/vf/report.h"
+#include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"

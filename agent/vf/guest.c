@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/vf/report.h"
-#include "common/base/codes.h"
 #include "agent/vf/work.h"
 #include "common/base/codes.h"
 

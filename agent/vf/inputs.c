@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/state/exclude.h"
 #include "agent/vf/claim.h"
 #include "agent/vf/report.h"
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "agent/state/exclude.h"
 #include "common/base/file.h"
 
 /* ---- configuration ---- */

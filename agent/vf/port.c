@@ -4,9 +4,8 @@
  * been programmed is on the port of then: looked for on the other one, it is a foreign key in a
  * guest, and the VF is taken from it. So claims keep their port, over restarts, too.
  */
-#include "agent/vf/transition.h"
-
 #include "agent/vf/report.h"
+#include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 
 /* A claim whose VF may be programmed; NULL = none. */

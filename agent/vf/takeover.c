@@ -4,12 +4,11 @@
  * Then the identities which the SM still has at that host may be taken at a higher epoch; the SM
  * evicts them there, and the old agent finds itself superseded.
  */
-#include "agent/vf/request.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/codes.h"

@@ -2,8 +2,8 @@
 #ifndef VHCA_AGENT_VF_WORK_H
 #define VHCA_AGENT_VF_WORK_H
 /* The engine's state, its times, and the bottom of its layers: work.c, waiter.c. */
-#include "agent/vf/engine.h"
 #include "agent/state/journal.h"
+#include "agent/vf/engine.h"
 
 struct vhca_engine {
 	struct vhca_engine_args args;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The address types of text.h: PCI, GUID, GID, P_Key, UUID. */
-#include "common/base/text.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -9,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
+
+#include "common/base/text.h"
 
 /* Exactly n hex digits at s, no more is looked at. n <= 16. */
 static int hex_digits(const char *s, size_t n, uint64_t *ret)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The descriptor half of file.h: I/O that ends at a deadline, whatever the peer does. */
-#include "common/base/file.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -11,6 +9,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/role.h"
 #include "common/base/text.h"
 

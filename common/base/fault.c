@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Built only with -Dfault-points=true: see role.h for the syntax of VHCA_FAULT. */
-#include "common/base/role.h"
-
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/role.h"
 #include "common/base/text.h"
 
 #define POINTS_MAX 16

@@ -2,10 +2,10 @@
 /* Who is at the other end of a connection: found when it is accepted, kept as long as it lasts. */
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Builders. Out of memory shows as a missing or null member: a reader refuses that, and nothing
  * aborts. */
-#include "common/http/json.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "common/http/json.h"
 
 void vhca_json_add(struct json_object *obj, const char *key, struct json_object *child)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* RFC 9457 problem documents, both ways. */
-#include "common/http/json.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
 #include "common/base/text.h"
+#include "common/http/json.h"
 
 /* Codes whose HTTP status or retry policy is not that of their kind. */
 static const struct exception {

@@ -10,9 +10,10 @@
  *                 └──▶ suspended ──reply──▶ resumed ────────▶ answer queued
  *                           └──client gone──▶ on_cancel, resumed ▶ closed; a reply is dropped
  */
-#include <microhttpd.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+
+#include <microhttpd.h>
 
 #include "common/base/caller.h"
 #include "common/http/auth_private.h"

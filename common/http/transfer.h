@@ -2,8 +2,9 @@
 #ifndef VHCA_HTTP_TRANSFER_H
 #define VHCA_HTTP_TRANSFER_H
 /* One request and its answer on a curl handle, however that is driven; internal to the client. */
-#include <curl/curl.h>
 #include <stdbool.h>
+
+#include <curl/curl.h>
 
 #include "common/http/client.h"
 

@@ -9,10 +9,11 @@
 #include "common/ini/ini_file.h"
 
 #include <errno.h>
-#include <ini.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <ini.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

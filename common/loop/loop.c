@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+
 #include <systemd/sd-event.h>
 
 #include "common/base/cleanup.h"

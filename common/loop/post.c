@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <systemd/sd-event.h>
 #include <unistd.h>
+
+#include <systemd/sd-event.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What the loop waits for: descriptors, timers and signals. A callback may free its own source. */
-#include "common/loop/loop.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <systemd/sd-event.h>
 #include <time.h>
+
+#include <systemd/sd-event.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "common/loop/loop.h"
 #include "common/loop/loop_private.h"
 
 /* sd-event may delay a timer by this much to wake up less; its own default is 250 ms. */

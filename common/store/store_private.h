@@ -3,10 +3,11 @@
 #define VHCA_STORE_STORE_PRIVATE_H
 /* What the files of this folder share. */
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <sys/queue.h>
+
+#include <sqlite3.h>
 
 #include "common/base/cleanup.h"
 #include "common/loop/post.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
 #include "common/base/cleanup.h"
 #include "ctl/api.h"
 #include "ctl/view.h"
-
-#include <string.h>
 
 static void format_age(struct vhca_strbuf *sb, struct json_object *report)
 {

@@ -6,8 +6,8 @@
  * by one thread, as the server it wraps. Reports that arrive together are made durable by one
  * write, and answered after it.
  */
-#include "opensm/lids/mover.h"
 #include "opensm/bindings/service.h"
+#include "opensm/lids/mover.h"
 
 /*
  * More wait to be accepted; each can hold one report that waits for the write. All agents of the

@@ -4,8 +4,8 @@
 /* Who is let in to the API, and what for. */
 #include "common/base/caller.h"
 #include "common/http/auth.h"
-#include "opensm/http/file_stamp.h"
 #include "opensm/bindings/conf.h"
+#include "opensm/http/file_stamp.h"
 
 #define VHCA_OSM_DOOR_FILES 5
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "common/http/server.h"
-#include "opensm/lids/mover.h"
 #include "opensm/bindings/subnet.h"
+#include "opensm/lids/mover.h"
 
 #define VHCA_OSM_METRICS_MAX 10240
 

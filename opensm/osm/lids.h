@@ -4,8 +4,8 @@
 /* Moving LIDs in OpenSM's own tables and on the wire: the real operations of lid_ops.h. */
 #include "opensm/lids/dynamic.h"
 #include "opensm/lids/lid_ops.h"
-#include "opensm/osm/routing.h"
 #include "opensm/osm/fabric.h"
+#include "opensm/osm/routing.h"
 #include "opensm/osm/subnet.h"
 
 struct osm_opensm;

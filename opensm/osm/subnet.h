@@ -8,10 +8,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "opensm/bindings/subnet.h"
 #include "opensm/lids/gate.h"
 #include "opensm/osm/pkeys.h"
 #include "opensm/osm/vports.h"
-#include "opensm/bindings/subnet.h"
 
 struct osm_opensm;
 

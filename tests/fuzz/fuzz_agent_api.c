@@ -4,8 +4,6 @@
  * changed nothing that can be read, what reaches one is within every limit, and every answer can be
  * read by our own client.
  */
-#include "tests/fuzz/door.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 #include "agent/api/api.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
+#include "tests/fuzz/door.h"
 
 #define GUID   UINT64_C(0x02c9ab0000000001)
 #define LOOKS  3

@@ -5,8 +5,6 @@
  * server's line, and nobody else. The same file as certificates is refused by name, without a word
  * of what it holds.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,6 +14,7 @@
 #include "common/base/cleanup.h"
 #include "common/http/auth.h"
 #include "common/http/server_private.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 
 static const char *authorization;

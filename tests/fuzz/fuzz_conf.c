@@ -3,11 +3,10 @@
  * A configuration file of any content is either refused with a message that names the file, or
  * obeys every limit.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "conf/conf.h"
+#include "tests/fuzz/fuzz.h"
 
 static bool is_string(const char *s, size_t size)
 {

@@ -3,11 +3,10 @@
  * Domain XML of any content is either refused with a message, or what was read obeys every limit
  * and can be plugged in.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "agent/libvirt/domxml.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_request(const struct vhca_vf_request *req)
 {

@@ -4,10 +4,9 @@
  * documents that libvirt never writes and that only a full parser can read: character references
  * and other encodings than UTF-8.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
+#include "tests/fuzz/fuzz.h"
 #include "tests/unit/hooks/readers.h"
 
 static bool is_plain(const uint8_t *data, size_t size)

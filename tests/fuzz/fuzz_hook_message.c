@@ -3,11 +3,10 @@
  * What a hook or an agent may send: whatever is accepted can be written again, and then stays the
  * same.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/hook_message.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_request(const uint8_t *data, size_t size)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The hook's scanner finds the same in a document however the pipe cuts it into pieces. */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "hooks/scan.h"
+#include "tests/fuzz/fuzz.h"
 
 static void feed(struct vhca_scan *scan, const char *data, size_t size, size_t piece)
 {

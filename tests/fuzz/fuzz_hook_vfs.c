@@ -3,13 +3,12 @@
  * The list of VFs that the hook reads without an agent: a device is found if, and only if, a line
  * names it and no line before that is damaged.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "hooks/vfs.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 
 #define DEVS 2

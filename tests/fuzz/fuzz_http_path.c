@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A request path of any content splits into at most so many segments that lie inside of it, or is
  * refused. */
-#include "tests/fuzz/fuzz.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "common/http/route.h"
 #include "common/http/server.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_match(const char *const *segments, size_t n)
 {

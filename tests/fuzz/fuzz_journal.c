@@ -5,18 +5,17 @@
  * what it holds in memory is what stands in the rows, within every limit; and its first round is
  * survived.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "agent/migration/drain.h"
-#include "agent/state/journal.h"
 #include "agent/migration/states.h"
+#include "agent/state/journal.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/store/store_private.h"
 #include "sm/outbox_row.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 #include "tests/sim/host/memstore.h"
 

@@ -3,12 +3,11 @@
  * A body from the network: whatever is accepted obeys the limits, whatever is refused says so in an
  * error.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/text.h"
 #include "common/http/json.h"
+#include "tests/fuzz/fuzz.h"
 
 #define PKEYS_MAX 8
 

@@ -4,8 +4,6 @@
  * has changed nothing that would be written down; a binding that is accepted is told as it was
  * reported, and its epoch never goes back unless it is forgotten.
  */
-#include "tests/fuzz/door.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,8 +14,9 @@
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
-#include "opensm/http/api.h"
 #include "opensm/bindings/state_file.h"
+#include "opensm/http/api.h"
+#include "tests/fuzz/door.h"
 
 #define PORT_A UINT64_C(0x0002c90300000a01)
 #define PORT_B UINT64_C(0x0002c90300000b01)

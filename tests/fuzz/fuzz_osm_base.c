@@ -3,14 +3,13 @@
  * A base file of any content is refused with its line, or the partition file made from it passes
  * the same check.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "opensm/bindings/base_file.h"
-#include "opensm/bindings/partitions.h"
 #include "opensm/bindings/conf.h"
+#include "opensm/bindings/partitions.h"
+#include "tests/fuzz/fuzz.h"
 
 static struct vhca_osm_table *some_needs(void)
 {

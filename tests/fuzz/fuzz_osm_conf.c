@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The plugin's configuration: refused with file and line, or within every limit. */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
-#include "opensm/lids/dynamic.h"
 #include "opensm/bindings/conf.h"
+#include "opensm/lids/dynamic.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 
 static bool is_file(const char *path, size_t size)

@@ -3,12 +3,11 @@
  * A file of dynamic LIDs of any content is refused, or means the same after it was written and read
  * again.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "opensm/lids/dynamic.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check_accepted(const struct vhca_osm_dynamic_lids *t)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A state file of any content is refused, or means the same after it was written and read again. */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "opensm/bindings/state_file.h"
+#include "tests/fuzz/fuzz.h"
 
 static struct vhca_osm_table *new_table(void)
 {

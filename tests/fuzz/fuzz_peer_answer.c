@@ -3,12 +3,11 @@
  * What a peer answers to a migration's source: it is an error, or no two things at once, and its
  * VFs can be told again as they were.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "agent/migration/peer.h"
 #include "common/http/json.h"
+#include "tests/fuzz/fuzz.h"
 
 static struct {
 	struct vhca_conf conf;

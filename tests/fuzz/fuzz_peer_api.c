@@ -4,16 +4,15 @@
  * within every limit. An offer that was taken is put into the words of this agent's own source: the
  * destination has to take the same from it.
  */
-#include "tests/fuzz/door.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/api/peer_server.h"
 #include "agent/migration/list.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_server.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
+#include "tests/fuzz/door.h"
 
 static struct {
 	struct vhca_peer_api *api;

@@ -2,12 +2,11 @@
 /*
  * Whatever a guest's agent answers is either refused with a message, or says no more than it may.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/libvirt/qga.h"
+#include "tests/fuzz/fuzz.h"
 
 static void check(const struct vhca_qga_ask *ask, const char *text)
 {

@@ -3,13 +3,12 @@
  * Whatever answers an rtnetlink request: it names the VF that was asked for, within bounds, or
  * nothing is taken from it.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <errno.h>
 #include <linux/netlink.h>
 #include <string.h>
 
 #include "pkey/rtnl.h"
+#include "tests/fuzz/fuzz.h"
 
 #define UNTOUCHED UINT64_C(0x5aa5)
 

@@ -4,14 +4,13 @@
  * on the plugin's own word. Everything else, a proxy, another server, half a document, means that
  * it is sent again.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "sm/sm.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 
 static const char *member(struct json_object *body, const char *key)

@@ -4,8 +4,6 @@
  * name in the first line and its content below it. What is read is refused, or stands in the
  * attribute and is within every limit.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +18,7 @@
 #include "pkey/identity.h"
 #include "pkey/vport.h"
 #include "sriov/inventory.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/input.h"
 
 #define PF    "bus/pci/devices/0000:01:00.0"

@@ -3,8 +3,6 @@
  * fuzz_NAME DIRECTORY: runs the target over each file, then over mutations of it that are the same
  * in every run.
  */
-#include "tests/fuzz/fuzz.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -13,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "tests/fuzz/fuzz.h"
 
 #define FILE_MAX (1u << 20)
 #ifndef MUTATIONS

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/integration/libvirtd.h"
 
-#include "common/base/file.h"
-#include "tests/integration/sandbox.h"
-#include "tests/unit/unit.h"
-
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
@@ -15,6 +11,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/base/file.h"
+#include "tests/integration/sandbox.h"
+#include "tests/unit/unit.h"
 
 #define NOBODY	65534
 #define WAIT_MS 15000

@@ -3,10 +3,10 @@
  * Prints docs/migration-states.md from the table that the agent executes; test_docs.py compares the
  * two.
  */
-#include "agent/migration/table.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "agent/migration/table.h"
 
 static const char *const effects[VHCA_MIG_EFFECT_COUNT] = {
 	[VHCA_MIG_EFFECT_NONE] = "",

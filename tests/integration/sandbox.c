@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/integration/sandbox.h"
 
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
 
 static bool write_text(const char *path, const char *text)
 {

@@ -8,8 +8,6 @@
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
  */
-#include "agent/agent.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/base/text.h"

@@ -3,10 +3,6 @@
  * The whole agent on a simulated /sys while the kernel does not come back: its API goes on
  * answering, and says what hangs.
  */
-#include "agent/agent.h"
-
-#include "tests/unit/unit.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,12 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/http/client.h"
 #include "common/sysfs/sysfs.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define PF     "bus/pci/devices/0000:01:00.0"
 #define WAIT_S 20

@@ -13,8 +13,6 @@
  *   test_chaos --fresh N --jobs J         N migrations from a fresh seed (VHCA_FRESH_SEED, else the clock), within three minutes
  *   test_chaos --seed S --shrink          the fewest actions of it that still break something
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -30,6 +28,7 @@
 #include "common/base/cleanup.h"
 #include "tests/integration/chaos_seeds.h"
 #include "tests/sim/hosts/chaos_schedule.h"
+#include "tests/unit/unit.h"
 
 #define BROKEN_SCHEDULES 500  /* at most, until one catches it */
 #define FRESH_MIGRATIONS 1000 /* at most... */

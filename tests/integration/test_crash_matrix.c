@@ -6,8 +6,6 @@
  * hosts. Afterwards everything must be as if nothing had been. The result is compared with
  * docs/crash-matrix.md; `test_crash_matrix --write FILE` writes it.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,8 +15,9 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
 
 #define STEPS_MAX 512
 #define SETTLE_MS 900000

@@ -6,8 +6,6 @@
  *   test_hook_libvirt              10,000 domains from seed 1 on, 1,000 from VHCA_FRESH_SEED (else the clock)
  *   VHCA_SEED=S test_hook_libvirt  the one of seed S, with its text before and after libvirt
  */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +14,9 @@
 #include <libvirt/libvirt.h>
 
 #include "common/base/cleanup.h"
-#include "tests/unit/hooks/readers.h"
 #include "tests/integration/domain_gen.h"
+#include "tests/unit/hooks/readers.h"
+#include "tests/unit/unit.h"
 
 #define FIXED 10000
 #define FRESH 1000
@@ -101,8 +100,7 @@ static const char *check_scan(const struct vhca_scan *scan, const struct domain_
 		return "the UUID";
 	if (scan->has_request != doc->has_request)
 		return "the request";
-	if (scan->has_away != doc->has_away ||
-	    !vhca_uuid_equal(&scan->away, &doc->away))
+	if (scan->has_away != doc->has_away || !vhca_uuid_equal(&scan->away, &doc->away))
 		return "the marker";
 	if (scan->n_hostdevs != n)
 		return "the number of host devices";
@@ -118,8 +116,7 @@ static const char *check_info(const struct vhca_dom_info *info, const struct dom
 		return "the UUID";
 	if (agent_has_request(info) != doc->has_request)
 		return "the request";
-	if (info->has_away != doc->has_away ||
-	    !vhca_uuid_equal(&info->away, &doc->away))
+	if (info->has_away != doc->has_away || !vhca_uuid_equal(&info->away, &doc->away))
 		return "the marker";
 	if (info->n_hostdevs != doc->n_hostdevs)
 		return "the number of host devices";

@@ -3,12 +3,11 @@
  * The isolation proof on mlx5: random tenants and accidents on the production engine
  * (tests/sim/host/iso_walk.h), by both doors to its vports.
  */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 
 #include "common/base/cleanup.h"
 #include "tests/sim/host/iso_walk.h"
+#include "tests/unit/unit.h"
 
 #define STEPS	     20000
 #define RUNS	     2

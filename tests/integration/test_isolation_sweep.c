@@ -6,14 +6,13 @@
  * looks after every event; whatever fails, the VF is never free with leftovers, and comes back by
  * itself, by way of quarantine if something could not be proven.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "tests/sim/host/iso.h"
+#include "tests/unit/unit.h"
 
 #define SEED	 1
 #define TENANT	 1

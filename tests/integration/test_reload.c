@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What systemd hears of a reload: after RELOADING it waits for READY. */
-#include "agent/agent.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,9 +11,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "common/base/file.h"
 #include "common/loop/strand.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 #define WAIT_S 60
 

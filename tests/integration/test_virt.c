@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
 #include <libvirt/libvirt.h>
 
 #include "common/base/cleanup.h"

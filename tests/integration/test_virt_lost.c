@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
 #include <libvirt/libvirt.h>
 
 #include "common/base/cleanup.h"

@@ -4,15 +4,6 @@
  * the adapter says of each end that a migration can have, and what the agent of the other host
  * hears. One pair of daemons serves all cases; each case starts its own guest.
  */
-#include "agent/libvirt/virt.h"
-
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-#include "common/base/log.h"
-#include "tests/integration/sandbox.h"
-#include "tests/integration/virt_host.h"
-#include "tests/unit/unit.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +12,14 @@
 
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/virt.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "tests/integration/sandbox.h"
+#include "tests/integration/virt_host.h"
+#include "tests/unit/unit.h"
 
 #define MIGRATION "0c6c1b6e-2222-4333-8444-ba9876543210"
 

@@ -4,15 +4,6 @@
  * test driver lacks, and whether agent/libvirt/error.c still knows the words of the libvirt and
  * QEMU that are installed. An rng device plays the VF. One guest serves all cases, in order.
  */
-#include "agent/libvirt/virt.h"
-
-#include "agent/libvirt/error.h"
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-#include "common/base/log.h"
-#include "tests/integration/libvirtd.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +13,14 @@
 
 #include <libvirt/libvirt.h>
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/error.h"
+#include "agent/libvirt/virt.h"
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "tests/integration/libvirtd.h"
+#include "tests/unit/unit.h"
 
 #define QEMU	"/usr/bin/qemu-system-x86_64"
 #define WAIT_MS 20000

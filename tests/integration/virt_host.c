@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/integration/virt_host.h"
 
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <libvirt/virterror.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "tests/unit/unit.h"
 
 /* ---- the guest ---- */
 

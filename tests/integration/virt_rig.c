@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+
 #include <libvirt/libvirt.h>
 
 #include "common/base/cleanup.h"

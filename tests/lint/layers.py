@@ -112,12 +112,6 @@ def check_system(report, root, path, line, header):
     report.add("home", path, line, f"<{header}> has no home in tests/lint/layers.py")
 
 
-def check_own_header_first(report, root, path, found):
-    own = path[:-2] + ".h"
-    if path.endswith(".c") and (root / own).is_file() and found and found[0][2] != own:
-        report.add("own-first", path, found[0][0], f'the first include must be "{own}"')
-
-
 def check_file(report, root, path):
     text = (root / path).read_text(encoding="utf-8", errors="replace")
     if path.startswith("tests/") and (source.is_kernel(text) or (root / path).parent.joinpath("Kbuild").exists()):
@@ -129,8 +123,6 @@ def check_file(report, root, path):
     for line, form, header in found:
         check = check_project if form == '"' else check_system
         check(report, root, path, line, header)
-    if not path.startswith("tests/"):
-        check_own_header_first(report, root, path, found)
 
 
 def main():

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Looks whether a strand is busy while it begins and ends a job. */
-#include "common/loop/loop.h"
-#include "common/loop/strand.h"
-
 #include <stdio.h>
 #include <time.h>
+
+#include "common/loop/loop.h"
+#include "common/loop/strand.h"
 
 static void work(void *arg)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/tree.h"
 
-#include "tests/unit/unit.h"
-
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/text.h"
+#include "tests/unit/unit.h"
 
 char *tree_path(const struct tree *t, const char *path, char buf[static TREE_PATH_MAX])
 {

@@ -16,8 +16,8 @@
 #include <sys/queue.h>
 
 #include "agent/vf/engine.h"
-#include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/host/truth.h"
+#include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/sm/sim_sm.h"
 
 #define ISO_STRANGER 0x8700 /* the first of the keys that are in the table for others */

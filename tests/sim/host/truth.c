@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/sim/host/truth_int.h"
-
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,6 +6,8 @@
 #include <string.h>
 
 #include <sqlite3.h>
+
+#include "tests/sim/host/truth_int.h"
 
 #define DEFAULT_PARTITION 0xffff
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/sim/host/world_int.h"
-
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include "agent/state/journal.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
+#include "tests/sim/host/world_int.h"
 
 #define SETTLE_ROUNDS 10
 #define SETTLE_MS     60

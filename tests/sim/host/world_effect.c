@@ -3,8 +3,6 @@
  * What the engine does to a host: each effect happens some time after it was begun, if its intent
  * is durable, and may fail or be the agent's last.
  */
-#include "tests/sim/host/world_int.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "tests/sim/host/world_int.h"
 #include "tests/sim/host/world_mlx5.h"
 #include "tests/sim/libvirt/sim_domain.h"
 

@@ -5,9 +5,9 @@
  * A world whose HCA is a mlx5 one: the production back end programs its VFs, on a kernel of
  * sim_rtnl.h.
  */
+#include "tests/sim/host/world.h"
 #include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/kernel/sysfs_tree.h"
-#include "tests/sim/host/world.h"
 
 struct world_mlx5 {
 	struct sim_rtnl kernel;

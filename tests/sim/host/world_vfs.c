@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The VFs of a host: their registers, and which guest has which. */
-#include "tests/sim/host/world_int.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/host/world_int.h"
 #include "tests/sim/host/world_mlx5.h"
 
 struct world_vf *world_truth(struct world *w, struct vhca_bdf bdf)

@@ -11,14 +11,14 @@
  * A step is what an agent does that others, or its next life, can see: a transaction, an effect on
  * a VF, a request, a call to libvirt. Before and after each, on_step() may kill somebody.
  */
+#include "agent/api/peer_server.h"
 #include "agent/migration/drain.h"
 #include "agent/migration/migration.h"
 #include "agent/migration/peer.h"
-#include "agent/api/peer_server.h"
 #include "common/http/server.h"
-#include "tests/sim/hosts/ledger.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/hosts/ledger.h"
 #include "tests/sim/sm/sim_sm.h"
 
 #define CHAOS_HOSTS_MAX	 5

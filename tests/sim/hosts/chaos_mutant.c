@@ -6,13 +6,13 @@
  */
 #include <string.h>
 
-#include "agent/vf/work.h"
 #include "agent/migration/claims.h"
 #include "agent/migration/list.h"
+#include "agent/vf/work.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
 
 #define FROM_MS 1030000 /* by then every guest has its VFs */
 

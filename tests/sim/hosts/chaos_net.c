@@ -14,8 +14,8 @@
 #include "common/http/http_loop.h"
 #include "common/http/json.h"
 #include "common/http/server.h"
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
 
 #define RESET_MS 20
 #define LATE_MS	 8000 /* a message that got stuck somewhere */

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
 
 #define POLL_MS 700
 #define LOOK_MS 1000

@@ -11,8 +11,8 @@
 
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
 
 #define POLL_MS	 900
 #define BOOT_MS	 5000 /* libvirtd comes after the agent */

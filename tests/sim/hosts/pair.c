@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/sim/hosts/pair.h"
-#include "tests/sim/libvirt/pair_copy.h"
-#include "tests/sim/libvirt/sim_copy.h"
-#include "tests/sim/host/world_mlx5.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +7,9 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/sim/host/world_mlx5.h"
+#include "tests/sim/libvirt/pair_copy.h"
+#include "tests/sim/libvirt/sim_copy.h"
 
 #define SETTLE_ROUNDS 20
 

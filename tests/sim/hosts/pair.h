@@ -9,8 +9,8 @@
  * one of them at a higher epoch than the other one had it at).
  */
 #include "agent/migration/migration.h"
-#include "tests/sim/sm/pair_sm.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/sm/pair_sm.h"
 
 enum pair_fault { PAIR_NOTHING, PAIR_FAIL, PAIR_KILL_BEFORE, PAIR_KILL_AFTER };
 

@@ -2,11 +2,11 @@
 #ifndef VHCA_TESTS_SIM_KERNEL_SYSFS_FIXTURE_H
 #define VHCA_TESTS_SIM_KERNEL_SYSFS_FIXTURE_H
 /*
- * What the tests on the FUSE /sys have in common: the first member of their fixture. Include cmocka
- * first.
+ * What the tests on the FUSE /sys have in common: the first member of their fixture.
  */
 #include "common/sysfs/sysfs.h"
 #include "tests/sim/kernel/sysfs_sim.h"
+#include "tests/unit/unit.h"
 
 struct sysfs_fixture {
 	struct sysfs_sim *sim; /* NULL where FUSE is not available */

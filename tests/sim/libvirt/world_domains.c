@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The domains of a host, as libvirt shows them to its agent. */
-#include "tests/sim/host/world_int.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/sim/host/world_int.h"
 #include "tests/sim/libvirt/sim_domain.h"
 
 const struct world_domain *world_domain_of(const struct world *w, const struct vhca_uuid *uuid)

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Between libvirt and the engine: what is looked at again though no event says so. libvirt is
  * the test. */
-#include "agent/domains.h"
-
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <errno.h>
 #include <stdlib.h>
 
+#include "agent/domains.h"
 #include "common/base/file.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 static const struct vhca_error fine = VHCA_ERROR_INIT;
 

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What `vhcad --plan` says of a host. */
-#include "agent/plan.h"
-
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/plan.h"
 #include "common/base/cleanup.h"
 #include "tests/sim/kernel/sysfs_tree.h"
+#include "tests/unit/unit.h"
 
 #define PF "0000:01:00.0"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include "common/ini/ini_file.h"
 #include "conf/conf.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 static struct vhca_error err;
 static struct vhca_conf *conf;

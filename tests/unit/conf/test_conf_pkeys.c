@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "conf/conf.h"
+#include "tests/unit/unit.h"
 
 static struct vhca_conf conf;
 static struct vhca_error err;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/hook_message.h"
+#include "tests/unit/unit.h"
 
 #define UUID "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
 #define AWAY "0f2d7a52-8c1b-4f0e-a5d7-9b8c7d6e5f40"

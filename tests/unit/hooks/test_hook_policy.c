@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "hooks/policy.h"
+#include "tests/unit/unit.h"
 
 /* The table of docs/man/vhca-qemu-hook.7, spelt out: may the hook refuse? */
 enum may { NEVER, IF_AGENT_SAYS, IF_VF, IF_AWAY };

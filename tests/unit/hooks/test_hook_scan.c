@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "hooks/scan.h"
+#include "tests/unit/unit.h"
 
 #define UUID "6b3e1d60-0d6f-4f5e-9d38-0123456789ab"
 #define NS   "xmlns:vhca='urn:vhcad:domain:1'"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +7,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "hooks/vfs.h"
+#include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/vhca-hook-vfs.XXXXXX";
 static char path[sizeof(dir) + 8];

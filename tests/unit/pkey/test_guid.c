@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 
 #include "pkey/guid.h"
+#include "tests/unit/unit.h"
 
 #define PREFIX UINT64_C(0x0225c90000000000)
 

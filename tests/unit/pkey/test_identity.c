@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include "pkey/identity.h"
+#include "tests/unit/unit.h"
 
 #define GUID UINT64_C(0x0225c90012345678)
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pkey/identity.h"
 #include "tests/sim/kernel/sysfs_tree.h"
+#include "tests/unit/unit.h"
 
 #define IOV  "devices/pci0000:00/0000:03:00.0/infiniband/mlx4_0/iov/"
 #define GUID UINT64_C(0x0225c90012345678)

@@ -3,8 +3,6 @@
  * What programming a full adapter costs: 126 VFs, a GUID and 127 P_Keys each. Counted at the sysfs
  * door; tests/bench measures.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,6 +11,7 @@
 
 #include "pkey/identity.h"
 #include "tests/sim/kernel/sysfs_tree.h"
+#include "tests/unit/unit.h"
 
 #define IOV  SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
 #define GUID UINT64_C(0x0225c90000000000)

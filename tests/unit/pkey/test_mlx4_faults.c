@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* mlx4 identities on a sysfs that reacts, fails and is changed by the SM meanwhile. */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -12,6 +10,7 @@
 #include "common/base/file.h"
 #include "pkey/identity.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define IOV	 SIM_PCI "/0000:03:00.0/infiniband/mlx4_0/iov"
 #define FN	 IOV "/0000:03:00.2" /* VF 1 is slave 2 */

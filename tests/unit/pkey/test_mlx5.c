@@ -3,8 +3,6 @@
  * mlx5 identities through both doors: order, proofs, stale tenants, and every read and write
  * failing once.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "pkey/identity.h"
 #include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define GUID  UINT64_C(0x02c9ab0000000001)
 #define STALE UINT64_C(0x02c9ab00000000ff)

@@ -3,8 +3,6 @@
  * The port watch with a verbs of our own: the symbols here take the place of pkey/verbs.c at link
  * time.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,6 +16,7 @@
 #include "pkey/ports.h"
 #include "pkey/verbs.h"
 #include "tests/sim/kernel/sysfs_tree.h"
+#include "tests/unit/unit.h"
 
 #define POLL_MS	   20
 #define NEVER_MS   3600000

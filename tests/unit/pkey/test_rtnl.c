@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The two rtnetlink messages, byte by byte, and what is made of the kernel's answers. */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
@@ -11,6 +9,7 @@
 
 #include "pkey/rtnl.h"
 #include "tests/sim/kernel/sim_rtnl.h"
+#include "tests/unit/unit.h"
 
 #define GUID	UINT64_C(0x02c9ab0000000001)
 #define IFINDEX 7

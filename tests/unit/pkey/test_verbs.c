@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* pkey/verbs.c with a libibverbs of our own, whose devices have no hardware. */
-#include "pkey/verbs.h"
-
-#include "tests/unit/unit.h"
-
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +8,9 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+
+#include "pkey/verbs.h"
+#include "tests/unit/unit.h"
 
 /* The header puts wrappers in front of what the library exports. */
 #undef ibv_get_device_list

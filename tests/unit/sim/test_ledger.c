@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The ledger of the random migrations (docs/design/0006-chaos.md): what it must not excuse, and
  * what it must. */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "tests/sim/hosts/ledger.h"
+#include "tests/unit/unit.h"
 
 #define GUID	   UINT64_C(0x2c9ab000000001)
 #define PORT	   UINT64_C(0x2c90300000011) /* of host 0; the others' are above it */

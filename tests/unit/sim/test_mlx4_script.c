@@ -3,8 +3,6 @@
  * Our models of mlx4 against tests/data/mlx4.script. The fourth, simhca, plays it on the rig
  * (tests/rig/cases/70_adapter.py).
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,8 +13,9 @@
 #include "common/base/cleanup.h"
 #include "tests/sim/host/hw.h"
 #include "tests/sim/host/mlx4_script.h"
-#include "tests/sim/kernel/sysfs_fixture.h"
 #include "tests/sim/host/world_int.h"
+#include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define VFS 4
 

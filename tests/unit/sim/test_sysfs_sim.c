@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The simulator itself: the errnos and the blocking that the rest is tested against. */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/sysfs/sysfs.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define PF  "bus/pci/devices/0000:01:00.0"
 #define IOV "bus/pci/devices/0000:03:00.0/infiniband/mlx4_0/iov"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/sm/false_sm.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "tests/unit/unit.h"
-
-#include <stdio.h>
-#include <string.h>
 
 static unsigned int *effects_on(struct false_sm *sm, uint64_t vguid)
 {

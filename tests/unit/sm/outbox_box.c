@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/sm/outbox_box.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "sm/outbox_row.h"
 #include "tests/unit/unit.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 const uint16_t box_keys[BOX_KEYS] = {0x8001, 0x8002, 0x8001, 0x0002};
 

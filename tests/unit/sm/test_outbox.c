@@ -3,15 +3,15 @@
  * The outbox and what it does with bindings; test_outbox_members.c and test_outbox_moves.c have the
  * other kinds of report.
  */
-#include "common/base/file.h"
-#include "common/base/log.h"
-#include "tests/unit/sm/outbox_box.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "tests/unit/sm/outbox_box.h"
+#include "tests/unit/unit.h"
 
 /* ---- cases ---- */
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "sm/sm.h"
+#include <errno.h>
+#include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
+#include "sm/sm.h"
 #include "tests/unit/unit.h"
-
-#include <errno.h>
-#include <string.h>
 
 static const struct vhca_sm_binding bound = {
 	.vguid = UINT64_C(0x0002c90300a1b2c3),

@@ -3,17 +3,6 @@
  * The two sides of the SM API against each other: what sm/vhcasm.c sends goes to the plugin's own
  * HTTP service, on a false subnet, and what that answers is classified by sm/vhcasm.c.
  */
-#include "sm/sm.h"
-
-#include "common/base/cleanup.h"
-#include "common/base/log.h"
-#include "common/base/text.h"
-#include "common/http/client.h"
-#include "common/http/json.h"
-#include "opensm/http/api.h"
-#include "tests/unit/opensm/plugin.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,6 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "common/http/client.h"
+#include "common/http/json.h"
+#include "opensm/http/api.h"
+#include "sm/sm.h"
+#include "tests/unit/opensm/plugin.h"
+#include "tests/unit/unit.h"
 
 struct world {
 	struct plugin plugin;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tests/unit/sriov/recording.h"
-#include "tests/unit/unit.h"
 
 #include <spawn.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
 

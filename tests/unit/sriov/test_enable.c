@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "sriov/enable.h"
 #include "tests/sim/kernel/sysfs_tree.h"
+#include "tests/unit/unit.h"
 
 #define PARAMS "module/mlx4_core/parameters/"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Recordings of real hosts (tests/data/sysfs), replayed; a skip while there is none. */
-#include "tests/unit/sriov/recording.h"
-#include "tests/unit/unit.h"
-
 #include <glob.h>
 #include <stdio.h>
+
+#include "tests/unit/sriov/recording.h"
+#include "tests/unit/unit.h"
 
 static glob_t found;
 

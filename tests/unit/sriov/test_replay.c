@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Recordings of tools/collect-sysfs: one of a simulated host, compared with the original. */
-#include "tests/unit/sriov/recording.h"
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "tests/unit/sriov/recording.h"
+#include "tests/unit/unit.h"
 
 VHCA_DEFINE_CLEANUP(struct vhca_inventory, vhca_inventory_free)
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "sriov/vf_state.h"
+#include "tests/unit/unit.h"
 
 static void names_round_trip(void **state)
 {

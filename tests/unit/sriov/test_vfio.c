@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Enabling and binding on a sysfs that reacts. */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +10,7 @@
 #include "sriov/enable.h"
 #include "sriov/vfio.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define PF	 "0000:01:00.0"
 #define PF_PATH	 SIM_PCI "/" PF

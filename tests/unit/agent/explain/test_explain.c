@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A healthy VF in a guest, and one thing after the other that goes wrong with it. */
-#include "agent/explain/explain.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "agent/explain/explain.h"
+#include "tests/unit/unit.h"
 
 #define GUID UINT64_C(0x02c9ab0000000001)
 

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* When the host is scanned. The scan itself is a stand-in, and no timer waits. */
-#include "agent/host/host.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/host/host.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "tests/unit/unit.h"
 
 #define ARMED_MAX 16
 #define PAUSES	  2 /* after ports that could not be watched, after VFs that could not be made */

@@ -3,19 +3,17 @@
  * What an effect on a mlx5 VF does to a /sys and an rtnetlink that react, and that every access
  * failing once is told.
  */
-#include "agent/host/effect.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/host/effect.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "tests/sim/kernel/sim_rtnl.h"
 #include "tests/sim/kernel/sysfs_fixture.h"
+#include "tests/unit/unit.h"
 
 #define PF    "0000:03:00.0"
 #define VF    1

@@ -3,13 +3,12 @@
  * The way from the guest's bus 0 to a VF, and what a domain says about VFs that its guest does not
  * let go.
  */
-#include "agent/libvirt/domxml.h"
-
-#include "common/base/cleanup.h"
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "agent/libvirt/domxml.h"
+#include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 #define DOMAIN(meta, devices)                                                              \
 	"<domain id='7'><name>vm1</name><uuid>6b3e0f5c-1111-4222-8333-0123456789ab</uuid>" \

@@ -3,13 +3,6 @@
  * What a guest agent is told, and how its answers are read. The script is run by the shell of this
  * machine on a tree that looks like a guest's sysfs.
  */
-#include "agent/libvirt/qga.h"
-
-#include "common/base/cleanup.h"
-#include "common/http/json.h"
-#include "tests/unit/tree.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,6 +10,12 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "agent/libvirt/qga.h"
+#include "common/base/cleanup.h"
+#include "common/http/json.h"
+#include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 static struct vhca_error err;
 

@@ -5,21 +5,19 @@
  * test:///default. That libvirt refuses the same is read in qemuMigrationSrcIsAllowed() and
  * qemuMigrationSrcIsSafe() (src/qemu/qemu_migration.c); test_virt_migration asks a real one.
  */
-#include "agent/libvirt/check.h"
-
-#include "common/base/cleanup.h"
-#include "common/sysfs/sysfs.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <libvirt/virterror.h>
 #include <sys/vfs.h>
 
-#include <linux/magic.h>
+#include <libvirt/virterror.h>
+
+#include "agent/libvirt/check.h"
+#include "common/base/cleanup.h"
+#include "common/sysfs/sysfs.h"
+#include "tests/unit/unit.h"
 
 #define UUID_TEXT "6695eb01-f6a4-8304-79aa-97f2502e193f" /* of test:///default's domain */
 #define HOSTDEV(bus, more)                                                       \

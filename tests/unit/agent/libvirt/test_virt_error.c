@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "agent/libvirt/error.h"
-
-#include "agent/libvirt/event.h"
-#include "common/base/cleanup.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/error.h"
+#include "agent/libvirt/event.h"
+#include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 struct error_case {
 	int code;

@@ -4,17 +4,16 @@
  * matter are defined here and take precedence over the library's; the others are libvirt's own on
  * test:///default.
  */
-#include "agent/libvirt/migrate.h"
-
-#include "common/base/cleanup.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/migrate.h"
+#include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 #define URI	  "test:///default"
 #define PEER	  "qemu+tcp://hvb/system"

@@ -4,17 +4,16 @@
  * defined here and takes precedence over the library's; all others are libvirt's own on
  * test:///default.
  */
-#include "agent/libvirt/call.h"
-
-#include "common/base/cleanup.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <libvirt/libvirt-qemu.h>
 #include <libvirt/virterror.h>
+
+#include "agent/libvirt/call.h"
+#include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 #define URI	  "test:///default"
 #define UUID_TEXT "6695eb01-f6a4-8304-79aa-97f2502e193f" /* of its domain */

@@ -3,10 +3,8 @@
 #define VHCA_TESTS_UNIT_AGENT_MIGRATION_MIGRATION_PAIR_H
 /* What tests of migrations between two simulated hosts (tests/sim/hosts/pair.h) have in common. */
 #include "agent/migration/migration.h"
-
-#include "tests/unit/unit.h"
-
 #include "tests/sim/hosts/pair.h"
+#include "tests/unit/unit.h"
 
 static const unsigned int zero = 0, one = 1;
 

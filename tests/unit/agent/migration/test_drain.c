@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A host that is emptied, on the two simulated hosts of tests/sim/hosts/pair.h. */
-#include "agent/migration/drain.h"
-
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/migration/drain.h"
 #include "tests/sim/hosts/pair.h"
+#include "tests/unit/unit.h"
 
 struct box {
 	struct pair p;

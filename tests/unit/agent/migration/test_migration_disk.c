@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Migrations between two simulated hosts, one of which has a state disk that is full, for one
  * write or for long. */
-#include "tests/unit/agent/migration/migration_pair.h"
-#include "tests/unit/common/store/slow_vfs.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/agent/migration/migration_pair.h"
+#include "tests/unit/common/store/slow_vfs.h"
 
 static const struct vhca_mig *newest(const struct pair *p, unsigned int host)
 {

@@ -3,12 +3,11 @@
  * A migration that an orchestrator performs, and VFs that are parked: the machines of two agents on
  * two simulated hosts.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <string.h>
 
 #include "common/base/file.h"
 #include "tests/sim/libvirt/pair_copy.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static int setup(void **state)
 {

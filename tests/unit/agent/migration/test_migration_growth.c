@@ -3,9 +3,9 @@
  * Nothing grows with the number of migrations: once the history is full, an agent needs no more
  * memory for the next hundred.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <malloc.h>
+
+#include "tests/unit/agent/migration/migration_pair.h"
 
 #define ROUNDS 30
 /* What a request or a report may hold just then; an ended migration has 3 KiB on each host. */

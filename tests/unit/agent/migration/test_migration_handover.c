@@ -3,12 +3,11 @@
  * The hand-over of a managed migration, which goes on beside libvirt's copy, when it is slower than
  * that.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 #define NOT_YET "no answer"
 

@@ -3,9 +3,8 @@
  * [sm] lid_policy = dynamic: whatever happens in a migration, in the end the LID leads to the host
  * where the guest has its VF; and when nobody has the vGUID any more, nobody has the LID.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include "tests/sim/host/world_mlx5.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static struct world_mlx5 mlx5[2];
 

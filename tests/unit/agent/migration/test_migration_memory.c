@@ -3,12 +3,11 @@
  * Guests with much memory on the move, on the production machines of two agents
  * (tests/sim/hosts/pair.h).
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/file.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 #define GIB (UINT64_C(1024) * 1024)
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Managed migration between two hosts with mlx5 adapters, by the production back end. */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include "tests/sim/host/world_mlx5.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static int setup(void **state)
 {

@@ -4,9 +4,9 @@
  * VF is scrubbed and free, the subnet manager knows nobody, and the migration comes to an end
  * without it.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <string.h>
+
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static void on_released(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {

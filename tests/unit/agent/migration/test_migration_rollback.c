@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a guest has after a migration that failed or was undone. */
 #include <stdio.h>
+
 #include <sqlite3.h>
 
 #include "tests/unit/agent/migration/migration_pair.h"

@@ -2,10 +2,10 @@
 /*
  * A VF of a migration that cannot be proven clean: the others, and the guest, do not wait for it.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static const char *const both[] = {"ib0", "ib1", NULL};
 

@@ -3,9 +3,8 @@
  * The agents' own share of the time that a guest is without its VFs, in the record of its
  * migration.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include "common/base/file.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static uint64_t time_of(const struct pair *p, unsigned int host, const struct vhca_uuid *id,
 			enum vhca_mig_time time)

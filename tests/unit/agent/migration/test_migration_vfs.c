@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A guest with several VFs, at the destination of its migration. */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "tests/unit/agent/migration/migration_pair.h"
 
 struct box {
 	struct pair p;

@@ -3,10 +3,6 @@
  * Both ends of what agents ask each other, with certificates: who gets through, and whom a source
  * believes.
  */
-#include "agent/migration/peer.h"
-
-#include "tests/unit/unit.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -18,10 +14,12 @@
 #include <json-c/json_tokener.h>
 
 #include "agent/api/peer_server.h"
+#include "agent/migration/peer.h"
 #include "common/base/cleanup.h"
 #include "common/http/http_loop.h"
 #include "tests/unit/common/http/certs.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 static struct tree dir;
 static struct vhca_mig_result answer;

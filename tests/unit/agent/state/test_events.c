@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "agent/state/events.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/state/events.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
+#include "tests/unit/unit.h"
 
 static int setup(void **state)
 {

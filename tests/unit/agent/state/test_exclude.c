@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Addresses in [hca] exclude that no VF has. */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/state/exclude.h"
 #include "common/base/cleanup.h"
+#include "tests/unit/unit.h"
 
 static char told[1000];
 

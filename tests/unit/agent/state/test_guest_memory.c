@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What a guest's memory asks of a host, and what the host says of it. */
-#include "agent/state/guest_memory.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "agent/host/memory.h"
+#include "agent/state/guest_memory.h"
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 #include "tests/unit/tree.h"
 #include "tests/unit/unit.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #define GIB (UINT64_C(1024) * 1024)
 

@@ -4,18 +4,16 @@
  * tools/keep-state. Each is opened by what would open it after an upgrade, and each row has to mean
  * what it meant. What a row says is asked by SQL before, and of the agent's own objects after.
  */
-#include "agent/migration/drain.h"
-#include "agent/state/journal.h"
-
-#include "tests/unit/unit.h"
-
 #include <dirent.h>
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sqlite3.h>
+
+#include "agent/migration/drain.h"
+#include "agent/state/journal.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/text.h"
@@ -24,6 +22,7 @@
 #include "sm/outbox_row.h"
 #include "tests/sim/host/world.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 #define FILES_MAX     200
 #define FILE_MAX_SIZE (1 << 20)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The production engine on a simulated host whose state disk is full, once or for long: SQLite
  * itself is refused its writes. */
+#include <string.h>
+
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
 #include "tests/unit/common/store/slow_vfs.h"
-
-#include <string.h>
 
 static void start(struct world *w)
 {

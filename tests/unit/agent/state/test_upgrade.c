@@ -3,12 +3,11 @@
  * The agent of a running host is upgraded: its guest has its VF before, meanwhile and after
  * (tests/sim/host/world.h). The new agent's schema has one version more, which is made up here.
  */
-#include "agent/state/journal.h"
-
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include "agent/state/journal.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 #define VERSIONS_MAX 64
 

@@ -6,7 +6,6 @@
  * which hands over what is durable.
  */
 #include "sm/outbox.h"
-
 #include "tests/sim/host/world.h"
 #include "tests/unit/unit.h"
 

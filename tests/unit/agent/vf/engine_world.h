@@ -2,13 +2,11 @@
 #ifndef VHCA_TESTS_UNIT_AGENT_VF_ENGINE_WORLD_H
 #define VHCA_TESTS_UNIT_AGENT_VF_ENGINE_WORLD_H
 /* What tests of the engine on one simulated host (tests/sim/host/world.h) have in common. */
-#include "agent/vf/engine.h"
-
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 
+#include "agent/vf/engine.h"
 #include "tests/sim/host/world.h"
+#include "tests/unit/unit.h"
 
 static inline int setup(void **state)
 {

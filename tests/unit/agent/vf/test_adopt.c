@@ -3,16 +3,14 @@
  * Adopting on the simulated host (tests/sim/host/world.h): the VFs of guests that ran before the
  * agent did.
  */
-#include "agent/vf/engine.h"
-
-#include "tests/unit/agent/vf/engine_outbox.h"
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/vf/engine.h"
 #include "common/base/file.h"
 #include "tests/sim/host/world.h"
+#include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/unit.h"
 
 #define GUID UINT64_C(0x0011223344556677)
 

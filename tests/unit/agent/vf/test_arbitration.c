@@ -3,12 +3,11 @@
  * A destination that falls silent after the hand-over: who has the identity, and what the guest
  * gets meanwhile.
  */
-#include "tests/unit/agent/migration/migration_pair.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "tests/unit/agent/migration/migration_pair.h"
 
 static bool handed_over(const struct pair *p, const void *arg)
 {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A guest that ejects its VF whenever it has got it: what that costs the SM and libvirt, in hours
  * that the test makes. */
-#include "tests/unit/unit.h"
-
 #include <string.h>
 
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
 #include "tests/sim/host/world_int.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
 
 #define HOUR_MS 3600000
 

@@ -3,12 +3,11 @@
  * The production engine on a simulated host (tests/sim/host/world.h): a VF's life, drift,
  * administrators, each step failed, the agent killed at each step.
  */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 /* ---- plain life ---- */
 

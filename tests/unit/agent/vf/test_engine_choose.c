@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Which free VF a claim gets: two adapters of two VFs each. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <stdio.h>
+
+#include "tests/unit/agent/vf/engine_world.h"
 
 static bool are_free(const struct world *w, const void *arg)
 {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* VFs that fail: who is served by which other one, and what becomes of them. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 static void begin(struct world *w, enum vhca_effect broken, uint32_t vfs)
 {

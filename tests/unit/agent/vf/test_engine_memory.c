@@ -3,11 +3,10 @@
  * What a guest's memory means for its VFs, on the production engine: which guest gets none, and how
  * long is waited for a big one.
  */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <string.h>
 
 #include "common/base/file.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 #define GIB (UINT64_C(1024) * 1024)
 

@@ -3,18 +3,16 @@
  * The production engine and the production mlx5 back end on a simulated kernel: what differs from
  * mlx4.
  */
-#include "agent/vf/engine.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/api/views.h"
+#include "agent/vf/engine.h"
 #include "common/http/json.h"
 #include "tests/sim/host/world_mlx5.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/unit.h"
 
 #define GUID UINT64_C(0x02c9ab0000000e01) /* that somebody gave by hand */
 

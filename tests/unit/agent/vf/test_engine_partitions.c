@@ -3,12 +3,11 @@
  * The production engine, the keys of the host's port, and the subnet manager that gives and takes
  * them.
  */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <string.h>
 
 #include "common/base/file.h"
 #include "common/http/json.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 /* ---- partitions ---- */
 

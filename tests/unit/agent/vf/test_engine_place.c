@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* VFs that the kernel shows at another place of their card than before: at the address of
  * another VF. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <string.h>
 
 #include "tests/sim/host/world_int.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 static bool all_clean(const struct world *w, const void *arg)
 {

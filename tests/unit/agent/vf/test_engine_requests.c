@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Requests to the production engine at run time: what is served, refused, waited for and told. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/host/world_int.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 /* ---- requests ---- */
 

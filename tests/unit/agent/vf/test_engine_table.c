@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The port's P_Key table changes under VFs that are in guests, whatever else is under way for
  * them. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include "common/base/file.h"
+#include "tests/unit/agent/vf/engine_world.h"
 
 #define FOREIGN 0x8003 /* no domain here asks for it */
 

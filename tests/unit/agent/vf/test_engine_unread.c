@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Domains that run and whose XML cannot be read: only the proofs about their own VFs wait. */
-#include "tests/unit/agent/vf/engine_world.h"
-
 #include <string.h>
+
+#include "tests/unit/agent/vf/engine_world.h"
 
 static void set_unreadable(struct world *w, unsigned int i, bool unreadable)
 {

@@ -4,13 +4,12 @@
  * and what people are told. Whole agents migrate the guest, in time that the test makes:
  * detach_timeout is 60 s, a request goes out every 5 s.
  */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
 
 #define TIMEOUT_MS 60000
 #define SLACK_MS   1000 /* of the simulation's threads and disks */

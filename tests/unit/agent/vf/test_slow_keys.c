@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* An SM that takes a minute to give the destination's port a key: configured for, so waited for. */
-#include "tests/unit/unit.h"
-
 #include <string.h>
 
 #include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
 
 #define LATE_MS 60000
 

@@ -3,16 +3,14 @@
  * guid="sm" on the simulated host (tests/sim/host/world.h): the subnet manager chooses the GUID,
  * and the claim goes on with it.
  */
-#include "agent/vf/engine.h"
-
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/vf/engine.h"
 #include "common/base/cleanup.h"
 #include "pkey/guid.h"
 #include "tests/sim/host/world.h"
+#include "tests/unit/unit.h"
 
 #define CHOICE UINT64_C(0x0014050000000007)
 

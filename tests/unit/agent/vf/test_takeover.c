@@ -3,16 +3,14 @@
  * A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on
  * the simulated host.
  */
-#include "agent/vf/engine.h"
-
-#include "tests/unit/agent/vf/engine_outbox.h"
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/vf/engine.h"
 #include "common/http/json.h"
 #include "tests/sim/host/world.h"
+#include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/unit.h"
 
 #define OTHER_PORT UINT64_C(0x0002c90300000999)
 #define GENERATION (UINT64_C(1) << 32)

@@ -4,12 +4,11 @@
  * host 0 loses its power; it is started again on host 2. Whole agents on a simulated fabric
  * (docs/design/0006-chaos.md).
  */
-#include "tests/unit/unit.h"
-
 #include <string.h>
 
-#include "tests/sim/hosts/chaos.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
 
 #define OFF_MS	 5000  /* until host 0 has power again */
 #define STILL_MS 60000 /* host 1 */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "tests/unit/unit.h"
 
 static void bdf_round_trip(void **state)
 {

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Which role a caller has by which rules, and what a role may. */
-#include "common/base/caller.h"
-
-#include "tests/unit/unit.h"
-
 #include <string.h>
 
+#include "common/base/caller.h"
 #include "common/base/cleanup.h"
 #include "common/base/text.h"
+#include "tests/unit/unit.h"
 
 static void a_role_may_what_those_before_it_may(void **state)
 {

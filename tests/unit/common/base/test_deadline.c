@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/text.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 struct pair {
 	int fd[2];

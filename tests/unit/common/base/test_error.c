@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/error.h"
+#include "tests/unit/unit.h"
 
 static void set_returns_negative_errno(void **state)
 {

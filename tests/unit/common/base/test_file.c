@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 static struct tree tree;
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "tests/unit/unit.h"
 
 static char last[8192];
 static unsigned int n_messages;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,6 +10,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
+#include "tests/unit/unit.h"
 
 static void quiet(enum vhca_log_level level, const char *msg)
 {

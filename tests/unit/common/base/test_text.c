@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/cpus.h"
 #include "common/base/text.h"
+#include "tests/unit/unit.h"
 
 static void sets_of_cpus_parse_strictly(void **state)
 {

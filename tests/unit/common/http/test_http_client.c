@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The blocking client against a server that answers with canned bytes, from a thread. */
-#include "common/http/client.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,7 +12,9 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/http/client.h"
 #include "common/http/json.h"
+#include "tests/unit/unit.h"
 
 struct canned {
 	char dir[64], path[96];

@@ -3,10 +3,6 @@
  * More clients than the server has connections: those who ask get their answers, whoever holds on
  * to places, and how.
  */
-#include "common/http/server.h"
-
-#include "tests/unit/unit.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -19,6 +15,8 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/http/server.h"
+#include "tests/unit/unit.h"
 
 #define CONNECTIONS 8
 #define KEPT	    6 /* three quarters */

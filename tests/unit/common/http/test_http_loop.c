@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Server and client of one process, both on one event loop. */
-#include "common/http/http_loop.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +9,9 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/http/http_loop.h"
 #include "common/http/json.h"
+#include "tests/unit/unit.h"
 
 #define MANY 200
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "common/http/route.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/http/route.h"
 #include "common/http/server.h"
+#include "tests/unit/unit.h"
 
 static void escapes_are_decoded_strictly(void **state)
 {

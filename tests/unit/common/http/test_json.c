@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "common/http/json.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
+#include "common/http/json.h"
+#include "tests/unit/unit.h"
 
 static void put(struct json_object **obj)
 {

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/ini/ini_file.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 /* Every pair as "LINE [SECTION] KEY=VALUE|" in one string. */
 struct seen {

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "common/loop/loop.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,7 +13,9 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/role.h"
+#include "common/loop/loop.h"
 #include "common/loop/post.h"
+#include "tests/unit/unit.h"
 
 #define THREADS		 4
 #define POSTS_PER_THREAD 500

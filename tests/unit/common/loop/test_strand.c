@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "common/loop/strand.h"
-
-#include "tests/unit/unit.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -15,6 +11,8 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
+#include "common/loop/strand.h"
+#include "tests/unit/unit.h"
 
 #define STRAND "pf 0000:03:00.0"
 

@@ -5,11 +5,12 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include <sqlite3.h>
 
 static bool is_ours(sqlite3 *db)
 {

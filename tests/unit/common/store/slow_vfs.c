@@ -3,13 +3,14 @@
 
 #include <limits.h>
 #include <pthread.h>
-#include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include <sqlite3.h>
 
 /* Logs that are open at once, of all hosts of a test. */
 #define LOGS_MAX 16

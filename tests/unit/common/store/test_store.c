@@ -2,11 +2,12 @@
 /* The store: a database is opened, migrated, written and read. */
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <sqlite3.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"

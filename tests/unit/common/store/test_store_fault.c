@@ -3,16 +3,15 @@
  * What only a fault point can bring about: a COMMIT that fails. Built with -Dfault-points=true
  * only.
  */
-#include "common/base/file.h"
-#include "common/store/store.h"
-
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "common/base/file.h"
+#include "common/store/store.h"
+#include "tests/unit/unit.h"
 
 static const struct vhca_migration migrations[] = {{"CREATE TABLE t (n INTEGER NOT NULL)"}};
 

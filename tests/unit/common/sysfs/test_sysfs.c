@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +9,7 @@
 
 #include "common/sysfs/sysfs.h"
 #include "tests/unit/tree.h"
+#include "tests/unit/unit.h"
 
 static struct tree tree;
 static struct vhca_sysfs *sys;

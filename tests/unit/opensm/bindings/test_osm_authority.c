@@ -3,8 +3,6 @@
  * opensm/service, nodes: whose word counts at the plugin, and what nobody may say. On a fake subnet
  * and a real state directory.
  */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "common/base/log.h"
 #include "opensm/bindings/service.h"
 #include "tests/unit/opensm/plugin.h"
+#include "tests/unit/unit.h"
 
 /* ---- fixture ---- */
 

@@ -3,8 +3,6 @@
  * opensm/state_file, base_file, partitions, plugin_conf: the texts that the plugin reads and
  * writes.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +11,11 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "opensm/bindings/base_file.h"
-#include "opensm/lids/dynamic.h"
-#include "opensm/bindings/partitions.h"
 #include "opensm/bindings/conf.h"
+#include "opensm/bindings/partitions.h"
 #include "opensm/bindings/state_file.h"
+#include "opensm/lids/dynamic.h"
+#include "tests/unit/unit.h"
 
 static const struct vhca_osm_limits limits = {1000, 1000, 1000, 1000};
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* found_ports, table, state_file and view of opensm/: vGUIDs that are ports of their own. */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +7,7 @@
 #include "opensm/bindings/found_ports.h"
 #include "opensm/bindings/state_file.h"
 #include "opensm/http/view.h"
+#include "tests/unit/unit.h"
 
 #define HCA_A  UINT64_C(0x0002c90300000a01)
 #define HCA_B  UINT64_C(0x0002c90300000b01)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* opensm/table: epochs, tombstones, counted keys, limits. */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "opensm/bindings/table.h"
+#include "tests/unit/unit.h"
 
 #define PORT_A UINT64_C(0x0002c90300000a01)
 #define PORT_B UINT64_C(0x0002c90300000b01)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "opensm/http/descriptors.h"
-
-#include "tests/unit/unit.h"
-
 #include <sys/resource.h>
+
+#include "opensm/http/descriptors.h"
+#include "tests/unit/unit.h"
 
 /* Lowering the hard limit cannot be undone: the cases go down. */
 #define HARD (1024 + VHCA_OSM_DESCRIPTORS_OTHER)

@@ -3,15 +3,6 @@
  * A report at the plugin while many ask for the whole table: what a list costs, and who waits for
  * it; and who waits while OpenSM computes ways.
  */
-#include "opensm/http/api.h"
-
-#include "common/base/cleanup.h"
-#include "common/base/file.h"
-#include "common/base/log.h"
-#include "common/base/text.h"
-#include "tests/unit/opensm/plugin.h"
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,6 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/file.h"
+#include "common/base/log.h"
+#include "common/base/text.h"
+#include "opensm/http/api.h"
+#include "tests/unit/opensm/plugin.h"
+#include "tests/unit/unit.h"
 
 #define ROWS	 8192
 #define TEXT_MAX (8 * 1024 * 1024)

@@ -4,8 +4,6 @@
  * (osm_sa_guidinfo_record.c): a Set is declined while the alias is in the map, a Delete removes by
  * the GUID that stands at the port's index, and a Set removes the one that it replaces.
  */
-#include "tests/unit/unit.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +13,7 @@
 #include "opensm/bindings/service.h"
 #include "opensm/http/view.h"
 #include "tests/unit/opensm/plugin.h"
+#include "tests/unit/unit.h"
 
 #define A	0
 #define B	1

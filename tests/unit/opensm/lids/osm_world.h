@@ -7,12 +7,11 @@
  * two. The fake itself checks what must hold of every move: what is durable before it is sent, that
  * no sweep goes on, that nobody else is at its switches.
  */
-#include "tests/unit/unit.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "opensm/lids/mover.h"
+#include "tests/unit/unit.h"
 
 #define LEAVES	   20
 #define WORLD_LIDS (10 * LEAVES)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The table of dynamic LIDs, and its file. */
-#include "tests/unit/unit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "opensm/lids/dynamic.h"
+#include "tests/unit/unit.h"
 
 #define TEXT                                              \
 	"vhcasm-dynamic-lids 1\n"                         \

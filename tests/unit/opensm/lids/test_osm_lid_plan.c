@@ -3,13 +3,12 @@
  * Planning on fabrics made here: what a plan changes, what it costs, and that every LID arrives
  * from everywhere after it.
  */
-#include "tests/unit/unit.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/cleanup.h"
 #include "opensm/lids/plan.h"
+#include "tests/unit/unit.h"
 
 /* A fat-tree of two levels: leaf l has hosts at ports 1.., spine s at port HOSTS + 1 + s. */
 #define LEAVES	 4

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The mover's states, one move at a time. */
-#include "tests/unit/opensm/lids/osm_world.h"
-
-#include <unistd.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opensm/http/metrics.h"
+#include "tests/unit/opensm/lids/osm_world.h"
 
 static void no_answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
 {

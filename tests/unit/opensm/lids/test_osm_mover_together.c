@@ -3,10 +3,10 @@
  * Moves that go together: who may, who has to wait for whom, and that they do not disturb each
  * other.
  */
-#include "tests/unit/opensm/lids/osm_world.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/opensm/lids/osm_world.h"
 
 #define RANDOM_MOVES 3000
 
