@@ -4,7 +4,7 @@
 /*
  * What the QEMU guest agent of a domain is told, and what it answers: pure text. The answers are a
  * tenant's: bounded, strictly read, and never repeated. Why the slot is powered off, and not the
- * device removed: docs/design/0011-deaf-guests.md.
+ * device removed: docs/design/0011-unresponsive-guests.md.
  */
 #include "agent/state/domain_info.h"
 #include "agent/state/guest_answer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A guest is asked for its VF until it lets go or the time is over: by hot-unplug, and by policy
- * through its own agent (docs/design/0011-deaf-guests.md).
+ * through its own agent (docs/design/0011-unresponsive-guests.md).
  */
 #include <string.h>
 

@@ -95,7 +95,7 @@ static void step_deaf(struct iso *it)
 {
 	unsigned int d = iso_random(it, TRUTH_DOMAINS);
 
-	it->truth.domains[d].deaf = it->domains[d].running && iso_random(it, 2);
+	it->truth.domains[d].unresponsive = it->domains[d].running && iso_random(it, 2);
 	truth_delay(&it->truth);
 }
 

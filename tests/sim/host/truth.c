@@ -197,7 +197,7 @@ bool truth_is_deaf(const struct truth *t, unsigned int v)
 {
 	int user = t->vfs[v].user;
 
-	return t->vfs[v].calling || (user != TRUTH_NOBODY && t->domains[user].deaf);
+	return t->vfs[v].calling || (user != TRUTH_NOBODY && t->domains[user].unresponsive);
 }
 
 /* Proven to show what its claim says, and to nobody else. */

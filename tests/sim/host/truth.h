@@ -37,7 +37,7 @@
 struct truth_domain {
 	char uuid[37];
 	const uint16_t *keys; /* of its tenant, with membership; 0 ends them */
-	bool deaf;	      /* its guest ignores unplug requests: what its QPs hold, they keep */
+	bool unresponsive;    /* its guest ignores unplug requests: what its QPs hold, they keep */
 };
 
 struct truth_row {

@@ -289,7 +289,7 @@ static void act_qemu(struct chaos_play *r, struct dice *d)
 	chaos_kill_incoming(&r->c, roll(d, r->c.n_guests));
 }
 
-static void act_deaf(struct chaos_play *r, struct dice *d)
+static void act_unresponsive(struct chaos_play *r, struct dice *d)
 {
 	unsigned int h = roll(d, r->c.n_hosts);
 	/* Mostly long enough for the agent to give up. */
@@ -339,7 +339,7 @@ static const struct action {
 	{"SM away", 3, act_sm},
 	{"libvirtd away", 3, act_virt},
 	{"QEMU dies", 3, act_qemu},
-	{"deaf guest", 5, act_deaf},
+	{"unresponsive guest", 5, act_unresponsive},
 	{"clock jumps", 3, act_clock},
 	{"stands still", 2, act_stall},
 	{"copy fails", 3, act_fail},

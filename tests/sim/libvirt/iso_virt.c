@@ -300,9 +300,9 @@ void iso_domain_stop(struct iso *it, unsigned int d)
 	if (!it->domains[d].running)
 		return;
 	it->domains[d].running = false;
-	if (it->truth.domains[d].deaf)
+	if (it->truth.domains[d].unresponsive)
 		truth_delay(&it->truth); /* its QPs end when its QEMU does */
-	it->truth.domains[d].deaf = false;
+	it->truth.domains[d].unresponsive = false;
 	for (unsigned int v = 0; v < HW_VFS; v++)
 		if (it->listed[v] == (int)d)
 			leave(it, v);
@@ -417,7 +417,7 @@ static void on_detach(void *arg)
 		return;
 	}
 	it->stats.detaches++;
-	if (!it->truth.domains[d].deaf)
+	if (!it->truth.domains[d].unresponsive)
 		iso_later(it, false, 10 + iso_random(it, 200), on_guest_lets_go,
 			  stamp(it, call->v));
 	answer(call, 0);

@@ -280,7 +280,10 @@ static bool was_asked_twice(const struct world *w, const void *arg)
 	return w->asked >= 2;
 }
 
-/* Its map is right again, but its QPs are not: neither a restart nor a deaf guest ends that. */
+/*
+ * Its map is right again, but its QPs are not: neither a restart nor an unresponsive guest ends
+ * that.
+ */
 static void test_forced_off_until_it_is_off(void **state)
 {
 	struct world *w = *state;

@@ -57,7 +57,7 @@ def acpi_and_paused_guest(rig):
 
 @case(story=True)
 def guest_agent_helps(rig):
-    """A guest that has become deaf to ACPI leaves its VF because its agent was asked to power the slot off."""
+    """A guest that does not answer ACPI leaves its VF because its agent was asked to power the slot off."""
     host, guest = rig.hva, rig.story["guest"]
     bdf = attach(host, guest)
     host.put(CONF, ESCALATION)
