@@ -174,8 +174,8 @@ static void add_away(struct gen *g)
 		return;
 	}
 	g->doc->away = draw_uuid(g);
-	ADD(g, " autostart='no' migration='%s'><%s%svf/></%s%saway>",
-	    VHCA_UUID_STR(&g->doc->away), prefix, colon, prefix, colon);
+	ADD(g, " autostart='no' migration='%s'><%s%svf/></%s%saway>", VHCA_UUID_STR(&g->doc->away),
+	    prefix, colon, prefix, colon);
 }
 
 /* libvirt moves declarations of outer elements to <metadata>. */
