@@ -176,8 +176,11 @@ static void choose_list(struct run *run)
 {
 	struct stat st;
 
+	/* A disk that hangs is no proof that the list is empty. */
+	backstop_status = refuses_silent(run, true);
 	run->vfs_path = access(VFS_PATH, F_OK) < 0 && errno == ENOENT ? KEPT_VFS_PATH : VFS_PATH;
-	backstop_status = refuses_silent(run, stat(run->vfs_path, &st) == 0 && st.st_size > 0);
+	backstop_status = refuses_silent(run, stat(run->vfs_path, &st) == 0 ? st.st_size > 0
+									    : errno != ENOENT);
 }
 
 /*

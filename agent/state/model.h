@@ -38,8 +38,8 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  *   HERE, LEAVING     WITHHELD   a migration has its claim, and the VF is proven clean
  *   LEAVING           HERE       the guest did not let go, or the migration has ended
  *   WITHHELD          BARE       nobody says whose the identity is: vhca_engine_go_bare()
- *   WITHHELD, BARE    HERE       it is this host's again: vhca_engine_return(), or it is of an
- *                                earlier boot: vhca_claim_recover()
+ *   WITHHELD, BARE    HERE       it is this host's again: vhca_engine_return()
+ *   any               HERE       it is of an earlier boot: vhca_claim_recover()
  *
  * A claim ends from each of them.
  */

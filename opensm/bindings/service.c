@@ -386,13 +386,14 @@ int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm
 	VHCA_CLEANUP(service_freep) struct vhca_osm_service *s = calloc(1, sizeof(*s));
 	int r;
 
+	if (s)
+		s->lock_fd = -1;
 	if (!s || vhca_osm_table_new(&limits, conf->policy.both_memberships, &s->table) < 0)
 		return vhca_error_no_memory(err, "vhcasm");
 	s->conf = *conf;
 	s->subnet = (struct vhca_osm_subnet){.ops = ops, .ctx = ctx};
 	s->reports = (struct vhca_osm_reports){
 		.subnet = &s->subnet, .table = s->table, .conf = &s->conf};
-	s->lock_fd = -1;
 	(void)path_in(conf, "lock", s->lock_path);
 	(void)path_in(conf, "bindings", s->state_path);
 	(void)vhca_osm_partition_path(conf, s->partition_path);

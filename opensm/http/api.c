@@ -103,7 +103,8 @@ static void refuse(const struct vhca_osm_api *api, struct vhca_http_request *req
 		vhca_osm_table_find(vhca_osm_service_table(api->service), vguid);
 	struct json_object *doc = vhca_json_problem(err);
 
-	if (known && (strcmp(err->code, "superseded") == 0 || strcmp(err->code, "epoch_tie") == 0))
+	if (known &&
+	    (vhca_error_is(err, VHCA_CODE_SUPERSEDED) || vhca_error_is(err, VHCA_CODE_EPOCH_TIE)))
 		vhca_osm_json_add_known(doc, known);
 	vhca_http_reply_error_doc(req, err, doc);
 }

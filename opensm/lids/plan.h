@@ -38,6 +38,7 @@ struct vhca_osm_lid_plan {
 	struct vhca_osm_lft_change *changes;
 	struct vhca_osm_switch_set switches; /* the same n by GUID: they outlive a fabric's index */
 	uint64_t tables;		     /* the caller's: which tables it was made on */
+	uint64_t computations;		     /* ...and after how many computations of ways */
 };
 
 /*

@@ -25,7 +25,8 @@ int vhca_osm_snapshot_take(struct osm_opensm *osm, struct vhca_osm_snapshot *ret
 void vhca_osm_snapshot_done(struct vhca_osm_snapshot *s);
 /*
  * A snapshot that is kept from move to move: all but the tables, which are looked at anew, changes
- * in heavy sweeps only. To make one is nearly all that a plan costs in a large subnet.
+ * in heavy sweeps, and where OpenSM computes ways without one (routing.h). To make one is nearly
+ * all that a plan costs in a large subnet.
  */
 struct vhca_osm_kept_snapshot {
 	atomic_bool sweeping;

@@ -367,10 +367,13 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 	r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &s);
 	if (r == 0)
 		r = pair->dynamic ? plan_copy(lids, pair, s, ret) : plan_swap(&swap, port, s, ret);
+	if (r == -ENOMEM)
+		return vhca_error_no_memory(err, "move");
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "cannot_plan", -r, "LID %u",
 				      pair->lid[0]);
 	ret->tables = lids->kept->at;
+	ret->computations = vhca_osm_routing_computations(lids->routing);
 	return 0;
 }
 
@@ -659,7 +662,8 @@ static int send_move(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_
 	int r;
 
 	cl_plock_excl_acquire(&osm->lock);
-	holds = vhca_osm_kept_snapshot_holds(lids->kept, plan->tables);
+	holds = vhca_osm_kept_snapshot_holds(lids->kept, plan->tables) &&
+		vhca_osm_routing_computations(lids->routing) == plan->computations;
 	r = holds ? check_pair(lids, pair, port, err)
 		  : plan_again(lids, pair, mode, plan, &renewed, err);
 	if (r == 0)

@@ -43,6 +43,7 @@ struct vhca_osm_routing {
 	bool kept[LIDS];	  /* moved by a skyline plan */
 	ib_net16_t path_of[LIDS]; /* whose path a LID has since the engine computed */
 	uint8_t pending[LIDS];	  /* enum pending */
+	uint64_t computations;	  /* of ways that have begun; under OpenSM's lock */
 };
 
 /* ---- which engines ---- */
@@ -82,6 +83,11 @@ bool vhca_osm_routing_can_skyline(const struct vhca_osm_routing *r)
 	int i = find_movable(r);
 
 	return i >= 0 && movable[i].skyline;
+}
+
+uint64_t vhca_osm_routing_computations(const struct vhca_osm_routing *r)
+{
+	return r->computations;
 }
 
 const char *vhca_osm_routing_name(const struct vhca_osm_routing *r)
@@ -261,6 +267,7 @@ static int build_lid_matrices(void *context)
 	struct wrapped *w = context;
 	int ret = 1; /* OpenSM's own */
 
+	w->routing->computations++;
 	vhca_osm_dynamic_make_room(w->routing->osm, w->routing->dynamic);
 	show_pending(w->routing);
 	if (w->own.build_lid_matrices)

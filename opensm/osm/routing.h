@@ -38,6 +38,11 @@ void vhca_osm_routing_wrap(struct vhca_osm_routing *r);
 
 /* The rest: with OpenSM's lock held. */
 
+/*
+ * How often OpenSM has begun to compute ways: `reroute` on its console has it do so without a
+ * sweep.
+ */
+uint64_t vhca_osm_routing_computations(const struct vhca_osm_routing *r);
 /* Name of the engine in use; "none" before the first sweep. */
 const char *vhca_osm_routing_name(const struct vhca_osm_routing *r);
 /* May LIDs move under this engine? Some would undo it, or need more than tables. */
