@@ -121,8 +121,8 @@ static void add_vfs(struct gen *g, const char *prefix, const char *colon)
 	static const char *const vfs[] = {
 		"name='ib0' partition='0x8001'",
 		"partition=\"0x8001 0xffff\"\n name=\"ib&#48;\" guid='auto'",
-		"name='ib0' partition='tenants' guid='0x0002c90300a1b2c3' fabric='default' "
-		"numa='1'",
+		"name='ib0' partition='tenants' guid='0x0002c90300a1b2c3' numa='1'",
+		"name='ib1' fabric='default' partition='0x8001'",
 		"name='' partition='bad'",
 		"nothing='that is known'",
 	};
