@@ -72,7 +72,7 @@ def connections(host):
 def at_rest(rig):
     def is_at_rest(host):
         states = {vf["state"] for vf in host.agent_vfs().values()}
-        return ended(host) and states <= {"free", "attached"} and not host.vhcactl("outbox")["outbox"]
+        return ended(host) and states <= {"free", "attached"} and not host.get("outbox")["outbox"]
     for host in rig.hosts:
         wait_for(lambda h=host: is_at_rest(h), 60, f"{host.name}: no migration, change of a VF or report under way", 0.5)
         wait_for(lambda h=host: not connections(h), 120, f"{host.name}: idle connections of the agent are closed", 1)

@@ -103,7 +103,6 @@ def a_port_that_is_down_is_explained(rig):
     host = rig.hva
     host.wait_attached(rig.guest(host, 1, ("ib0", "0x8001")).start(), granted=True)
     cable = f"/sys/kernel/debug/simhca/{PF}/ctl"
-    host.sh("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
 
     def verdict():
         return host.vhcactl("explain", "vm1")["verdict"]

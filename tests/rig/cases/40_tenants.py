@@ -111,7 +111,6 @@ def wait_led_to_other(host, vf, place):
 def a_moved_key_is_followed_and_by_policy_the_vf_taken_off(rig):
     """The SM gives a guest's physical index to another tenant: alarm, the key is followed through `none`, and QPs that kept the index go."""
     host = rig.hvb
-    host.sh("mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
     host.put(POLICY, b"[policy]\npkey_index_changed = alarm\n")
     host.sh("systemctl reload vhcad")
     guest = rig.guest(host, 1, ("ib0", f"0x{A:04x}")).start(wait=False)

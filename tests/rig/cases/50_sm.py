@@ -29,7 +29,7 @@ def none_quarantined(host):
 
 
 def outbox(host):
-    return host.vhcactl("outbox")["outbox"]
+    return host.get("outbox")["outbox"]
 
 
 def whole_again(host, guest, bdf):
@@ -150,6 +150,6 @@ def the_sm_chooses_a_guid(rig):
     equal((facts.admin_guid(bdf), facts.granted_guid(bdf)), (guid, guid), f"{bdf}: admin_guids and gids")
     equal(facts.pkey_map(bdf), {0: PKEY}, f"{bdf}: P_Key map")
     host.sh("systemctl restart vhcad")
-    equal([c["guid"] for c in host.vhcactl("claims")["claims"]], [claim["guid"]], "GUIDs of the claims after a restart of the agent")
+    equal([c["guid"] for c in host.get("claims")["claims"]], [claim["guid"]], "GUIDs of the claims after a restart of the agent")
     host.api("DELETE", f"claims/{claim['id']}")
     assert_scrubbed(host, bdf)

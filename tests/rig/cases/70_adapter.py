@@ -17,7 +17,6 @@ LINES = 150  # of the script, at least
 # device open, starts anew after that.
 QUIET = """set -e
 systemctl stop vhcad opensm-vhcad 'rig-cable@*'
-mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 modprobe -r mlx4_ib
 modprobe -r mlx4_core
 modprobe mlx4_core ports=%d
@@ -193,4 +192,4 @@ def both_ports_are_cleared(rig):
     host.wait_vf(VFS[0], "free")
     host.sh(f"echo 0 > {iov}/{VFS[0]}/ports/2/pkey_idx/0; systemctl restart vhcad")
     wait_for(lambda: shown() == cleared, 60, f"{VFS[0]} cleared on the second port again: {shown()}")
-    equal([p["port"] for p in host.vhcactl("hcas")["hcas"][0]["ports"]], [1, 2], "ports of the adapter")
+    equal([p["port"] for p in host.get("hcas")["hcas"][0]["ports"]], [1, 2], "ports of the adapter")

@@ -61,11 +61,11 @@ def no_free_vf_there(rig):
     names = [f"ib{i}" for i in range(len(VFS))]
     rig.guest(rig.hvb, 4, *((n, "0x8002") for n in names), ports=5).start(wait=False)
     wait_for(lambda: free_vfs(rig.hvb) == [], 90, "hvb: no free VF")
-    claims = rig.hva.vhcactl("claims")
+    claims = rig.hva.get("claims")
     equal(move.wait_final(move.begin())["state"], "failed", "end of the migration")
-    equal(rig.hva.vhcactl("claims"), claims, "claims at the source")
+    equal(rig.hva.get("claims"), claims, "claims at the source")
     equal(move.identity(rig.hva), move.before, "identity at the source")
-    equal(len(rig.hvb.vhcactl("claims")["claims"]), len(VFS), "claims at the destination")
+    equal(len(rig.hvb.get("claims")["claims"]), len(VFS), "claims at the destination")
 
 
 @case(kills=("hvb vhcad",))
@@ -163,7 +163,7 @@ def without_sm(rig, away, back):
         move.guest.host = rig.hvb
         wait_for(lambda: move.identity(rig.hvb).items() >= move.before.items(), 60, f"vm1 on hvb: {move.before}")
         move.guest.wait_vfs(1, timeout=120)
-        check(rig.hvb.vhcactl("outbox")["outbox"], "the outbox is empty although nobody took the report")
+        check(rig.hvb.get("outbox")["outbox"], "the outbox is empty although nobody took the report")
         before = int(rig.hvb.sh(accepted))
     finally:
         rig.hva.sh(back)
@@ -195,12 +195,12 @@ def cut_off_while_copying(move, there):
     migration = move.begin_and_wait_copying()
     started = time.monotonic()
     there.sh(CUT)
-    wait_for(lambda: move.guest.name in there.sh("virsh -q list --state-running --name").split(), 420, f"{there.name}: vm1 running", 0.5)
+    wait_for(lambda: move.guest.name in there.domains("--state-running"), 420, f"{there.name}: vm1 running", 0.5)
     lasted = time.monotonic() - started
     check(lasted > LEASE_S, f"the copy took only {lasted:.0f} s more")
     move.guest.host = there
     wait_for(lambda: move.identity(there) == move.before, 90, f"vm1 on {there.name}: {move.before}", 0.5)
-    check(there.vhcactl("outbox")["outbox"], "the outbox is empty although nobody took the report")
+    check(there.get("outbox")["outbox"], "the outbox is empty although nobody took the report")
     return migration
 
 
@@ -219,6 +219,6 @@ def network_cut_while_copying(rig):
             host.sh(f"rm -f {LEASE_CONF} && systemctl reload vhcad")
     equal(move.wait_final(migration)["state"], "done", "end of the migration")
     stays.destroy()
-    wait_for(lambda: len(rig.hvb.vhcactl("claims")["claims"]) == 1, 60, f"{stays.name}: its claim at an end", 0.5)
+    wait_for(lambda: len(rig.hvb.get("claims")["claims"]) == 1, 60, f"{stays.name}: its claim at an end", 0.5)
     move.assert_owner(rig.hvb)
     move.assert_granted(rig.hvb)

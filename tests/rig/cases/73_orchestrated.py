@@ -72,11 +72,11 @@ def a_host_is_drained(rig):
         rig.hva.wait_attached(move.guest, granted=True)
         equal(free_vfs(rig.hvb), VFS, "free VFs of hvb")
         rig.hvb.sh("systemctl restart vhcad", timeout=90)
-        check(rig.hvb.vhcactl("node")["drained"], "hvb is not drained any more after a restart of its agent")
+        check(rig.hvb.get("node")["drained"], "hvb is not drained any more after a restart of its agent")
         other = rig.guest(rig.hvb, 2, ("ib0", "0x8001")).define()
         code, text = rig.hvb.code("virsh start vm2")
         check(code != 0 and "drained" in text, f"virsh start on a drained host: exit code {code}: {text}")
         other.undefine()
     finally:
         rig.hvb.sh("vhcactl undrain")
-    check(not rig.hvb.vhcactl("node")["drained"], "hvb is still drained")
+    check(not rig.hvb.get("node")["drained"], "hvb is still drained")

@@ -10,7 +10,6 @@ from kit.host import PF
 
 CONTROL = f"/sys/kernel/debug/simhca/{PF}"
 PARAMETERS = "/sys/module/mlx4_core/parameters"
-MOUNT = "mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug"
 EIO, EINVAL = 5, 22
 SLOW_FLR_MS = 3000
 SLOW_FILE_MS = 1500
@@ -19,7 +18,7 @@ SLOW_FILE_MS = 1500
 @contextlib.contextmanager
 def faults(host, *lines):
     """These faults of the adapter's files (ib_fault.c)."""
-    host.sh("; ".join([MOUNT, *(f"echo '{line}' > {CONTROL}/faults" for line in lines)]))
+    host.sh("; ".join(f"echo '{line}' > {CONTROL}/faults" for line in lines))
     try:
         yield
     finally:
@@ -37,7 +36,7 @@ def parameters(host, **values):
 
 
 def stat(host, name):
-    lines = dict(line.split() for line in host.sh(f"{MOUNT}; cat {CONTROL}/stats").splitlines())
+    lines = dict(line.split() for line in host.read(f"{CONTROL}/stats").splitlines())
     return int(lines[name])
 
 
@@ -53,7 +52,7 @@ def never_held(answers, limit_ms):
 
 
 def never_blocked(host):
-    equal(host.vhcactl("node")["loop"]["blocking_calls"], 0, "blocking calls on the state thread")
+    equal(host.get("node")["loop"]["blocking_calls"], 0, "blocking calls on the state thread")
 
 
 @case

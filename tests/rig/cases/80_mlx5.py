@@ -156,7 +156,7 @@ def agent_makes_and_scrubs_its_vfs(rig):
     equal([host.driver(b) for b in VFS], ["vfio-pci"] * 4, "drivers of the VFs")
     for vf, state in enumerate(adapter.vfs()):
         check(state[0] in FREED and state[1] in FREED and state[2] == "disable", f"VF {vf} is {state}")
-    (hca,) = host.vhcactl("hcas")["hcas"]
+    (hca,) = host.get("hcas")["hcas"]
     equal((hca["family"], hca["capabilities"]), ("mlx5", {"host_pkey_map": False, "sees_grant": False, "link_policy": True}), "adapter")
 
 
@@ -220,7 +220,7 @@ def vf_count_is_taken_from_a_guest(rig):
     guest.destroy()
     begin, end = write.wait_ended()
     answered_throughout(watch.stop(), begin, end)
-    equal(host.vhcactl("node")["loop"]["blocking_calls"], 0, "blocking calls on the state thread")
+    equal(host.get("node")["loop"]["blocking_calls"], 0, "blocking calls on the state thread")
     wait_for(lambda: free_vfs(host) == VFS, 90, f"all VFs made again and free: {host.agent_vfs()}")
 
 

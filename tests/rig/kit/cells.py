@@ -6,15 +6,14 @@ is durable; the labels of docs/crash-matrix.md, without the side. The agents are
 """
 
 import contextlib
-import json
 import typing
 
 from kit import hypervisors
 from kit.base import RigError, wait_for
 from kit.case import VFS, Failure, check, equal
-from kit.host import Host
+from kit.host import SOCKET, Host
 from kit.look import Look
-from kit.migration import FINAL, FULL_MIB_S, SOCKET
+from kit.migration import FINAL, FULL_MIB_S
 
 AGENT = "/usr/local/lib/vhcad-faults/vhcad"
 DROP_IN = "/run/systemd/system/vhcad.service.d/faults.conf"
@@ -72,8 +71,10 @@ def fault_points():
 
 def ended(host):
     """Does the agent answer, and are all its migrations over?"""
-    code, text = host.code(f"{SOCKET} http://a/v1/migrations")
-    return not code and all(m["state"] in FINAL for m in json.loads(text)["migrations"])
+    try:
+        return all(m["state"] in FINAL for m in host.get("migrations")["migrations"])
+    except (RigError, ValueError):
+        return False
 
 
 class Breaker:
@@ -117,7 +118,7 @@ class Breaker:
         """The request is answered late, or by nobody: its agent may be the one that stops."""
         source = self.move.guest.host
         body = f'{{"domain": "{self.move.guest.name}", "peer": "{self.move.other(source).name}"}}'
-        source.sh(f"{SOCKET} -m 60 -X POST -H 'Content-Type: application/json' -d '{body}' http://a/v1/migrations "
+        source.sh(f"curl -s --unix-socket {SOCKET} -m 60 -X POST -H 'Content-Type: application/json' -d '{body}' http://a/v1/migrations "
                   "> /run/begin.json 2>&1 < /dev/null &")
 
     @staticmethod
@@ -159,7 +160,7 @@ class Breaker:
         for host in hosts:
             host.sh(f"rm -f {FAULT}")
         wait_for(lambda: all(ended(h) for h in hosts), 180, "all migrations to have ended", 1)
-        running = [h for h in hosts if self.move.guest.name in h.sh("virsh -q list --name").split()]
+        running = [h for h in hosts if self.move.guest.name in h.domains()]
         check(len(running) == 1, f"{self.move.guest.name} runs on {[h.name for h in running]}")
         self.move.guest.host = running[0]
         wrong = ["nothing was looked at"]

@@ -4,34 +4,36 @@
 import json
 import shlex
 
+from kit import door
 from kit.base import RigError, wait_for
 from kit.vm import Vm
 
 PF = "0000:01:00.0"
 SOCKET = "/run/vhcad/vhcad.sock"
+INVOCATION = "/run/systemd/units/invocation:"  # systemd has this link while the unit runs, to an id of this run
 VFS = [f"0000:01:00.{n}" for n in range(1, 5)]
-# Everything that the HCA's sysfs says, as lines "file NUL value": one process, because a loop in a shell takes 15 s on a busy
-# machine. Formats: drivers/infiniband/hw/mlx4/sysfs.c.
-FACTS = r"""cd /sys/bus/pci/devices/%s/infiniband/*/ 2>/dev/null || exit 0
-cd "/sys/class/infiniband/${PWD##*/}" && echo "${PWD##*/}" && grep -HZ . ports/1/{lid,sm_lid,state,gids/0} \
-	iov/ports/1/{admin_guids,gids,pkeys}/* iov/0*/ports/1/{pkey_idx,gid_idx}/*""" % PF
+IBDEV = f"/sys/bus/pci/devices/{PF}/infiniband/*"
+# Everything that the HCA's sysfs says. Formats: drivers/infiniband/hw/mlx4/sysfs.c.
+FACTS = [f"{IBDEV}/{file}" for file in (
+    "ports/1/lid", "ports/1/sm_lid", "ports/1/state", "ports/1/gids/0",
+    "iov/ports/1/admin_guids/*", "iov/ports/1/gids/*", "iov/ports/1/pkeys/*",
+    "iov/0*[!0]/ports/1/pkey_idx/*", "iov/0*[!0]/ports/1/gid_idx/*")]
 KINDS = {"pkey_idx": "map", "gid_idx": "gid"}
 
 
-def parse_facts(text):
+def parse_facts(files):
     """{lid, sm_lid, state, gid, admin_guids: {index: value}, gids, pkeys, "map BDF", "gid BDF"}; {} without the IB driver."""
-    if not text:
-        return {}
-    name, *lines = text.splitlines()
-    raw = {"ibdev": name}
-    for line in lines:
-        path, found, value = line.partition("\0")
-        words = path.split("/")
-        if not found:
-            raise RigError(f"sysfs: {line}")
+    raw = {}
+    for path, value in files.items():
+        ibdev, _, file = path.partition("/infiniband/")[2].partition("/")
+        if not ibdev:
+            continue
+        if isinstance(value, OSError):
+            raise RigError(f"sysfs: {value}")
+        raw["ibdev"], value, words = ibdev, value.strip(), file.split("/")
         if words[0] == "ports":
             raw["gid" if words[2] == "gids" else words[2]] = value
-        else:
+        elif value:
             table = words[3] if words[1] == "ports" else f"{KINDS[words[4]]} {words[1]}"
             raw.setdefault(table, {})[words[-1]] = value
     return raw
@@ -60,14 +62,32 @@ class Host:
         return code, out.decode(errors="replace")
 
     def put(self, path, data, mode="644"):
-        quoted = shlex.quote(path)
-        self.sh(f"mkdir -p $(dirname {quoted}) && cat > {quoted} && chmod {mode} {quoted}", stdin=data)
+        self.vm.put(path, data, mode)
 
     def read(self, path):
-        return self.sh(f"cat {shlex.quote(path)}").strip()
+        found = self.vm.files(path).get(path, FileNotFoundError(path))
+        if isinstance(found, OSError):
+            raise RigError(f"{self.name}: {path}: {found}")
+        return found.strip()
 
     def exists(self, path):
-        return self.code(f"test -e {shlex.quote(path)}")[0] == 0
+        return path in self.vm.links(path)
+
+    def virsh(self, *args, timeout=60, check=True):
+        """What virsh says; RigError if it fails and check is set."""
+        code, text = self.vm.virsh(*args, timeout=timeout)
+        if check and code:
+            raise RigError(f"{self.name}: virsh {' '.join(args)}: exit code {code}\n{text[-2000:]}")
+        return text
+
+    def domains(self, *which):
+        """Names of the domains that run; of all with "--all"."""
+        return self.virsh("list", "--name", *which).split()
+
+    def is_active(self, unit):
+        """Does systemd run this service?"""
+        link = INVOCATION + unit + ".service"
+        return link in self.vm.links(link)
 
     # ---- the agent ----
 
@@ -76,13 +96,27 @@ class Host:
         text = self.sh(shlex.join(["vhcactl", "--json", *args]), timeout=timeout)
         return json.loads(text)
 
+    def ask(self, path, method="GET", body=None, timeout=60):
+        """(status, text) of the agent's answer; RigError if there is none."""
+        return door.ask(self.vm, f"unix {SOCKET}", path, method, body, timeout=timeout)
+
     def api(self, method, path, body=None, timeout=60):
         """The agent's answer to a request to /v1/PATH, whatever its status."""
-        data = f"-H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))} " if body else ""
-        return json.loads(self.sh(f"curl -s --unix-socket {SOCKET} -X {method} {data}{shlex.quote(f'http://a/v1/{path}')}", timeout=timeout))
+        return json.loads(self.ask(f"/v1/{path}", method, body, timeout)[1])
+
+    def get(self, path):
+        """The agent's document /v1/PATH."""
+        return self.api("GET", path)
+
+    def is_ready(self):
+        """Does the agent's /readyz say so?"""
+        try:
+            return self.ask("/readyz")[0] == 200
+        except RigError:
+            return False
 
     def agent_vfs(self):
-        return {v["bdf"]: v for v in self.vhcactl("vfs")["vfs"]}
+        return {v["bdf"]: v for v in self.get("vfs")["vfs"]}
 
     def agent_vf(self, bdf):
         return self.agent_vfs().get(bdf, {})
@@ -109,11 +143,11 @@ class Host:
 
     def facts(self):
         """The HCA's sysfs, read now: see class Facts."""
-        return Facts(parse_facts(self.sh(FACTS)))
+        return Facts(parse_facts(self.vm.files(*FACTS)))
 
     def driver(self, bdf):
         """Driver bound to a PCI function, or ''."""
-        return self.sh(f"readlink /sys/bus/pci/devices/{bdf}/driver || true").strip().rpartition("/")[2]
+        return "".join(self.vm.links(f"/sys/bus/pci/devices/{bdf}/driver").values()).rpartition("/")[2]
 
     def journal(self, unit="vhcad", lines=200):
         return self.sh(f"journalctl --no-pager -b -u {unit} -n {lines} -o short-monotonic", check=False)

@@ -4,12 +4,13 @@
 import concurrent.futures
 import fcntl
 import hashlib
+import json
 import socket
 import subprocess
 import tempfile
 import time
 
-from kit import tls
+from kit import door, tls
 from kit.base import CACHE, ROOT, RigError, run, say, wait_for
 from kit.host import PF, VFS, Host
 from kit.image import Image
@@ -88,7 +89,8 @@ def down():
 # ---- the project in them ----
 
 PRIVATE = {"hva": "192.168.77.1", "hvb": "192.168.77.2"}  # addresses of the private link
-SM_ADDRESS = f"{PRIVATE['hva']}:8515"
+SM_HOST = "hva"
+SM_ADDRESS = f"{PRIVATE[SM_HOST]}:8515"
 SM_CURL = f"{tls.CURL} https://{SM_ADDRESS}"  # and a path
 AGENT_CONF = f"""# The rig's own settings; everything else is the default.
 [hca default]
@@ -157,6 +159,16 @@ for i in $(seq 100); do [ -e /sys/bus/pci/devices/{PF}/virtfn3 ] && break; sleep
 """
 
 
+def bindings():
+    """The plugin's own table, {vGUID: binding}; RigError if it does not answer."""
+    vm = Vm(SM_HOST)
+    target = "tcp " + SM_ADDRESS.replace(":", " ")
+    status, text = door.ask(vm, target, "/v1/bindings", context=door.own_certificate(vm.name, vm.boot_id()))
+    if status != 200:
+        raise RigError(f"the plugin's bindings: {status} {text}")
+    return {int(b["vguid"], 16): b for b in json.loads(text)["bindings"]}
+
+
 def agent_conf(name):
     """The agent's configuration on this hypervisor."""
     (other,) = set(NAMES) - {name}
@@ -222,5 +234,4 @@ def settle(name):
     """Wait until the fabric is up and the agent has its VFs."""
     host = Host(name)
     wait_for(lambda: "ACTIVE" in (host.facts().state or ""), 60, f"{name}: port ACTIVE", 0.3)
-    wait_for(lambda: host.code("curl -sf --unix-socket /run/vhcad/vhcad.sock http://localhost/readyz")[0] == 0,
-             60, f"{name}: vhcad ready", 0.3)
+    wait_for(host.is_ready, 60, f"{name}: vhcad ready", 0.3)

@@ -45,6 +45,7 @@ GUEST_MODULES = ["ib_core", "ib_uverbs"]
 AGENT_MODULES = ["virtio_pci", "virtio_console"]
 AGENT = "/usr/sbin/qemu-ga"
 SIMHCA = RIG / "simhca"
+CHANNEL = RIG / "channel.c"
 XZ = b"\xfd7zXZ\x00"
 KEEP = 2
 
@@ -56,7 +57,7 @@ class Image:
         self.kernel = self._kernel()
         packages = [p.format(kernel=self.kernel) for p in PACKAGES]
         self.root_key = key_of("root 1", *packages, *EXCLUDE)
-        self.key = key_of("image 1", self.root_key, RIG / "overlay", RIG / "guest", SIMHCA,
+        self.key = key_of("image 1", self.root_key, RIG / "overlay", RIG / "guest", SIMHCA, CHANNEL,
                           pathlib.Path(__file__))
         self.packages = packages
         self.root = CACHE / f"root-{self.root_key}"
@@ -139,6 +140,7 @@ class Image:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
                 shutil.copy2(f, target)
+        run(["gcc", "-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", stage / "usr/lib/rig/channel", CHANNEL])
         for name in ("resolv.conf", "hostname", "machine-id"):
             (stage / "etc" / name).unlink(missing_ok=True)
         (stage / "etc/libvirt/qemu/networks/autostart/default.xml").unlink(missing_ok=True)

@@ -1,39 +1,49 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""All that tells where guests' VFs are, read from one hypervisor in one exchange: on a busy machine each exchange takes half a second."""
+"""All that tells where guests' VFs are, read from one hypervisor without starting a program there."""
 
-import json
-
+from kit.base import RigError
 from kit.guest import hostdevs_of
-from kit.host import FACTS, SOCKET, VFS, Facts, parse_facts
-from kit.hypervisors import SM_CURL
+from kit.host import FACTS, VFS, Facts, parse_facts
+from kit.hypervisors import SM_HOST, bindings
 from kit.migration import FINAL
 
 AGENT = ("vfs", "claims", "outbox", "migrations")
-SCRIPT = "; echo; echo //; ".join((
-    "virsh -q list --all --name",
-    "virsh -q dumpxml %(guest)s 2> /dev/null",
-    f"({FACTS.replace('%', '%%')})",
-    f"for bdf in {' '.join(VFS)}; do readlink /sys/bus/pci/devices/$bdf/driver || echo; done",
-    "grep -H . " + " ".join(f"/sys/bus/pci/devices/{bdf}/enable" for bdf in VFS),
-    *(f"curl -s --unix-socket {SOCKET} http://a/v1/{what}" for what in AGENT),
-    f"{SM_CURL}/v1/bindings"))
+DEVICES = "/sys/bus/pci/devices/"
 
 
 class Look:
     """libvirt's domains and XML of the guest, the adapter's sysfs, what the agent says, and the plugin's bindings {vGUID: binding}."""
 
     def __init__(self, host, guest=None):
-        text = host.sh(SCRIPT % {"guest": guest.name if guest else "''"}, check=False)
-        domains, self.xml, facts, drivers, enabled, *answers = (part.strip() for part in text.split("\n//\n"))
-        self.domains = domains.split()
-        self.facts = Facts(parse_facts(facts))
-        self.drivers = dict(zip(VFS, (line.rpartition("/")[2] for line in drivers.splitlines())))
-        self.open = [line.split("/")[-2] for line in enabled.splitlines() if not line.endswith(":0")]
-        self.answers = all(answers[:-1])
-        vfs, self.claims, self.outbox, self.migrations = (json.loads(a or "{}").get(what, []) for a, what in zip(answers, AGENT))
+        self.domains = host.virsh("list", "--all", "--name", check=False).split()
+        self.xml = host.virsh("dumpxml", guest.name, check=False) if guest and guest.name in self.domains else ""
+        opens = [f"{DEVICES}{bdf}/enable" for bdf in VFS]
+        files = host.vm.files(*FACTS, *opens)
+        self.open = [path.split("/")[-2] for path in opens if str(files.pop(path, "0")).strip() != "0"]
+        self.facts = Facts(parse_facts(files))
+        links = host.vm.links(*(f"{DEVICES}{bdf}/driver" for bdf in VFS))
+        self.drivers = {path.split("/")[-2]: target.rpartition("/")[2] for path, target in links.items()}
+        documents = self._ask_agent(host)
+        self.answers = bool(documents)
+        vfs, self.claims, self.outbox, self.migrations = (documents.get(what, []) for what in AGENT)
         self.vfs = {v["bdf"]: v for v in vfs}
-        self.bindings = {int(b["vguid"], 16): b for b in json.loads(answers[-1] or "{}").get("bindings", [])}
+        self.bindings = self._ask_plugin() if host.name == SM_HOST else {}
         self.identity = self.facts.identity(hostdevs_of(self.xml)) if self.facts.raw else {}
+
+    @staticmethod
+    def _ask_agent(host):
+        """{list: its members}, or {} if it does not answer to all."""
+        try:
+            return {what: host.get(what).get(what, []) for what in AGENT}
+        except (RigError, ValueError):
+            return {}
+
+    @staticmethod
+    def _ask_plugin():
+        try:
+            return bindings()
+        except (RigError, ValueError):
+            return {}
 
     def states(self):
         """The agent's word for each VF, in the order of their addresses."""

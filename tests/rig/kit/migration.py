@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Migrations as cases see them: begun by the agent's API, judged by sysfs on both hosts, libvirt and OpenSM's SA."""
 
-import json
 import re
 
-from kit.base import wait_for
+from kit.base import RigError, wait_for
 from kit.case import VFS, assert_scrubbed, check, equal, free_vfs
 from kit.story import Story, guid_text
 
-SOCKET = "curl -s --unix-socket /run/vhcad/vhcad.sock"
 FINAL = ("done", "failed", "ended")
 # One pass over memory takes about a minute: enough to disturb it in the middle, little enough to wait for its end.
 SLOW_MIB_S = 1
@@ -39,20 +37,20 @@ class Moving:
     # ---- requests ----
 
     def speed(self, mib_s):
-        self.guest.host.sh(f"virsh -q migrate-setspeed {self.guest.name} {mib_s}")
+        self.guest.host.virsh("migrate-setspeed", self.guest.name, str(mib_s))
 
     def begin(self):
         """Ask the agent of the guest's host; return the migration's id."""
         host = self.guest.host
-        body = json.dumps({"domain": self.guest.name, "peer": self.other(host).name})
-        text = host.sh(f"{SOCKET} -X POST -H 'Content-Type: application/json' -d '{body}' http://a/v1/migrations")
-        document = json.loads(text)
-        check("id" in document, f"migration refused: {text}")
+        document = host.api("POST", "migrations", {"domain": self.guest.name, "peer": self.other(host).name})
+        check("id" in document, f"migration refused: {document}")
         return document["id"]
 
     def view(self, host, migration):
-        code, text = host.code(f"{SOCKET} http://a/v1/migrations/{migration}")
-        return json.loads(text) if not code and text.startswith("{") else {}
+        try:
+            return host.get(f"migrations/{migration}")
+        except (RigError, ValueError):
+            return {}
 
     def wait_state(self, migration, *states, timeout=240, every=0.1):
         """Wait until the source is in one of these states. An end that is not among them is a failure."""
@@ -67,8 +65,8 @@ class Moving:
     def wait_copying(self, migration):
         """Wait until libvirt has moved some memory and has much more to move."""
         self.wait_state(migration, "copying", every=0.3)
-        wait_for(lambda: re.search(r"Memory processed:\s+[1-9]", self.guest.host.sh(
-            f"virsh domjobinfo {self.guest.name}", check=False)), 60, "the copy to have begun")
+        wait_for(lambda: re.search(r"Memory processed:\s+[1-9]", self.guest.host.virsh(
+            "domjobinfo", self.guest.name, check=False)), 60, "the copy to have begun")
 
     def begin_and_wait_copying(self):
         """Begin a migration that copies slowly; return its id when libvirt is in the middle of it."""
@@ -92,7 +90,7 @@ class Moving:
         for word in words:
             check(word in (view["reason"] or ""), f"'{word}' is not in the reason: {view['reason']}")
         self.assert_owner(source)
-        check(self.guest.name not in self.other(source).sh("virsh -q list --all --name").split(),
+        check(self.guest.name not in self.other(source).domains("--all"),
               f"libvirt at {self.other(source).name} still knows {self.guest.name}")
 
     def assert_owner(self, host):
@@ -100,17 +98,17 @@ class Moving:
         other, guest = self.other(host), self.guest
         guest.host = host
         equal(guest.state(), "running", f"{guest.name} on {host.name}")
-        check(guest.name not in other.sh("virsh -q list --name").split(), f"{guest.name} runs on {other.name} too")
+        check(guest.name not in other.domains(), f"{guest.name} runs on {other.name} too")
         wait_for(lambda: self.identity(host) == self.before, 60,
                  f"{guest.name}: {self.before}; it has {self.identity(host)}", 0.5)
-        wait_for(lambda: "urn:vhcad:away:1" not in host.sh(f"virsh dumpxml {guest.name}"), 30, f"{guest.name} without the marker", 0.5)
+        wait_for(lambda: "urn:vhcad:away:1" not in host.virsh("dumpxml", guest.name), 30, f"{guest.name} without the marker", 0.5)
         guest.wait_vfs(len(self.names), timeout=120)
         seen = {v["pci"] for v in guest.seen()["VF"]}
         equal(seen, {address for _, _, address in self.before.values()}, "PCI addresses that the guest sees")
         wait_for(lambda: free_vfs(other) == VFS, 60, f"{other.name}: all VFs free", 0.5)
         assert_scrubbed(other, *VFS)
         for one, count in ((host, len(self.names)), (other, 0)):
-            claims = one.vhcactl("claims")["claims"]
+            claims = one.get("claims")["claims"]
             equal(len(claims), count, f"claims at {one.name}: {claims}")
 
     def assert_granted(self, host):
@@ -127,7 +125,7 @@ class Moving:
             equal(self.story.sa_path_lid(guid), lid, f"LID in the SA's path record to {guid_text(guid)}")
             wait_for(lambda g=guid: (self.bound(g) or {}).get("lid") == lid, 60, f"the plugin to have {guid_text(guid)} at LID {lid}")
         for one in self.rig.hosts:
-            wait_for(lambda h=one: not h.vhcactl("outbox")["outbox"], 60, f"{one.name}: an empty outbox", 0.5)
+            wait_for(lambda h=one: not h.get("outbox")["outbox"], 60, f"{one.name}: an empty outbox", 0.5)
 
     def bound(self, guid):
         """The plugin's binding of a vGUID if it calls it granted."""

@@ -27,11 +27,6 @@ COLLECT = {
     "adapter.log": "grep . /sys/kernel/debug/simhca/*/state /sys/kernel/debug/simhca/*/stats",
     "sights.log": "cat /sys/kernel/debug/simhca/sights",
 }
-# Services that a case has stopped come back; what the guests had goes away by itself.
-END = """for d in $(virsh -q list --name); do virsh -q destroy $d; done
-for d in $(virsh -q list --all --name); do virsh -q undefine $d; done
-systemctl start vhcad
-systemctl is-active -q libvirtd || systemctl restart libvirtd"""
 
 
 def collect(name):
@@ -69,14 +64,41 @@ def remains(rig):
     return found + [f"the plugin has {b}" for b in looks["hva"].bindings.values() if b["state"] != "withdrawn"]
 
 
+def unsettled(rig):
+    """What the agents themselves say is left, in sentences: asked often, since it costs the hypervisors little."""
+    found = hypervisors.both(lambda name: states_of_vfs(getattr(rig, name)))
+    return [f"{name}: the agent's VFs are {states}" for name, states in found.items() if set(states) != {"free"}]
+
+
+def states_of_vfs(host):
+    """The agent's word for each; "unknown" if it does not answer."""
+    try:
+        return [v["state"] for v in host.get("vfs")["vfs"]]
+    except (RigError, ValueError):
+        return ["unknown"]
+
+
+def end_domains(host):
+    """Services that a case has stopped come back; what the guests had goes away by itself."""
+    if not host.is_active("libvirtd"):
+        host.sh("systemctl restart libvirtd")
+    for domain in host.domains():
+        host.virsh("destroy", domain, check=False, timeout=120)
+    for domain in host.domains("--all"):
+        host.virsh("undefine", domain, check=False)
+    if not host.is_active("vhcad"):
+        host.sh("systemctl start vhcad", timeout=120)
+
+
 def clean(rig, patience=90):
     """End all domains; then the agents themselves must bring every VF back to `free`, and leave nothing."""
-    hypervisors.both(lambda name: getattr(rig, name).sh(END, timeout=120))
-    rig.hva.sh("systemctl start opensm-vhcad")
+    hypervisors.both(lambda name: end_domains(getattr(rig, name)))
+    if not rig.hva.is_active("opensm-vhcad"):
+        rig.hva.sh("systemctl start opensm-vhcad")
     left = ["nothing was looked at"]
 
     def is_clean():
-        left[:] = remains(rig)
+        left[:] = unsettled(rig) or remains(rig)
         return not left
     try:
         wait_for(is_clean, patience, "nothing to be left after the case", 0.3)
@@ -148,6 +170,7 @@ def tidy(rig, record, one):
         hypervisors.down()
         hypervisors.up()
         hypervisors.install()
+    rig.watch.look()
 
 
 def console(host):

@@ -9,9 +9,9 @@ import json
 import re
 import time
 
+from kit import hypervisors
 from kit.base import wait_for
 from kit.case import Guest, assert_scrubbed, check, equal, free_vfs, request
-from kit.hypervisors import SM_CURL
 from kit.host import PF, VFS
 
 PKEY = 0x8001
@@ -54,8 +54,7 @@ class Story:
 
     def bindings(self):
         """The plugin's own table, {vguid: binding}."""
-        text = self.host.sh(f"{SM_CURL}/v1/bindings")
-        return {int(b["vguid"], 16): b for b in json.loads(text)["bindings"]}
+        return hypervisors.bindings()
 
     # ---- steps ----
 
@@ -159,7 +158,7 @@ class Story:
         facts = self.host.facts()
         equal(binding["lid"], int(facts.lid, 16), "LID in the plugin's answer")
         equal([int(k, 16) for k in binding["pkeys"]], [PKEY], "P_Keys in the plugin's answer")
-        equal(self.host.vhcactl("outbox")["outbox"], [], "outbox")
+        equal(self.host.get("outbox")["outbox"], [], "outbox")
         self.show(f"plugin: {json.dumps(binding)}")
 
     def paths_lead_here(self):
@@ -175,7 +174,7 @@ class Story:
         self.show("hva# vhcactl migrate vm1 hvb\n" + text)
         self.guest.host = self.host
         equal(self.guest.state(), "running", "vm1 on hvb")
-        check("vm1" not in source.sh("virsh -q list --all --name").split(), "libvirt on hva still has vm1")
+        check("vm1" not in source.domains("--all"), "libvirt on hva still has vm1")
         vf = self.host.wait_attached(self.guest, granted=True)
         granted = time.monotonic() - started
         equal(int(vf["requested"], 16), self.guid, "vGUID on hvb")
@@ -184,7 +183,7 @@ class Story:
 
     def show_times(self, source, granted):
         """Who was without a VF for how long: the agents' own times, and ours for the grant."""
-        here, there = (h.vhcactl("migrations")["migrations"][-1]["step_ms"] for h in (source, self.host))
+        here, there = (h.get("migrations")["migrations"][-1]["step_ms"] for h in (source, self.host))
         without = sum(here[s] for s in ("detaching", "copying", "finishing"))
         self.show("timeline: " + ", ".join(f"{name} {ms / 1000:.1f} s" for name, ms in (
             ("VF detached", here["detaching"]), ("memory copied", here["copying"]), ("VF attached", there["attaching"]),
@@ -204,7 +203,7 @@ class Story:
         assert_scrubbed(source, self.left)
         lid = int(source.facts().lid, 16)
         check(self.guid not in self.sa_guids(lid).values(), f"SA: LID {lid} still has {guid_text(self.guid)}")
-        equal(source.vhcactl("claims")["claims"], [], "claims on hva")
+        equal(source.get("claims")["claims"], [], "claims on hva")
         self.show(f"hva sysfs: {self.left} P_Key map all none, admin_guids withdrawn, on vfio-pci\n"
                   f"SA: LID {lid} has no {guid_text(self.guid)} any more")
 

@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 
-from kit.base import RUN, SLOW, RigError, run, wait_for
+from kit.base import RUN, SLOW, SYSTEM_PATH, RigError, run, wait_for
 
-# Seconds that the end of a connection may be late: once it did not come at all, socat's or the user network's fault.
+# Seconds that the end of a connection may be late: once it did not come at all, perhaps the user network's fault.
 AFTER_RC = 2
 
 MEMORY_MB = 3072
@@ -21,6 +22,7 @@ APPEND = ("console=ttyS0 quiet loglevel=4 no_timer_check tsc=reliable mitigation
           "systemd.show_status=no systemd.hostname={name} systemd.machine_id={machine_id} "
           "mlx4_core.guid_base=0x0002c903000{index}0000")
 BOOT_TIMEOUT = 180
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def free_port(kind):
@@ -53,10 +55,10 @@ class Vm:
     def start(self, image, link_ports, vfs=4):
         """Start QEMU. link_ports: UDP ports of the private link, own and other. vfs: how many the adapter can have."""
         RUN.mkdir(parents=True, exist_ok=True)
-        port = free_port(socket.SOCK_STREAM)
+        port, libvirt_port = free_port(socket.SOCK_STREAM), free_port(socket.SOCK_STREAM)
         n = self.index
         self.log.write_bytes(b"")
-        self.info_file.write_text(json.dumps({"port": port, "image": image.key, "started": time.time()}))
+        self.info_file.write_text(json.dumps({"port": port, "libvirt_port": libvirt_port, "image": image.key, "started": time.time()}))
         append = APPEND.format(name=self.name, index=n, machine_id=f"{n:032x}")
         nvme = (f"nvme,id=nv0,serial=RIG{n},bus=rp1,subsys=ss0,sriov_max_vfs={vfs},sriov_vq_flexible={2 * vfs},"
                 f"sriov_vi_flexible={vfs},max_ioqpairs={2 * vfs + 10},msix_qsize={vfs + 13}")
@@ -71,7 +73,8 @@ class Vm:
                 "-chardev", f"file,id=ser,path={self.log}", "-serial", "chardev:ser",
                 "-drive", f"file={image.disk},if=none,id=root,format=raw,snapshot=on",
                 "-device", "virtio-blk-pci,drive=root",
-                "-netdev", f"user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:2222",
+                "-netdev", f"user,id=mgmt,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:2222,"
+                f"hostfwd=tcp:127.0.0.1:{libvirt_port}-:16509",
                 "-device", f"virtio-net-pci,netdev=mgmt,mac=52:54:00:0a:00:{n:02x},romfile=",
                 "-netdev", link,
                 "-device", f"virtio-net-pci,netdev=priv,mac=52:54:00:77:00:{n:02x},romfile=",
@@ -98,15 +101,25 @@ class Vm:
 
     # ---- command channel ----
 
-    def exchange(self, script, stdin=b"", timeout=120):
-        """Run a bash script there; return (exit code, output bytes)."""
+    def connect(self, verb, body, timeout):
+        """A connection that has asked this of the command channel (channel.c)."""
         if not self.pid():
             raise RigError(f"{self.name} is not running: tests/rig/rig up")
+        s = socket.create_connection(("127.0.0.1", self.info()["port"]), timeout=timeout)
+        try:
+            s.sendall(b"%s %d\n" % (verb.encode(), len(body)) + body)
+        except OSError:
+            s.close()
+            raise
+        return s
+
+    def exchange(self, script, stdin=b"", timeout=120, verb="run"):
+        """Run a bash script there; return (exit code, output bytes)."""
         script = script.encode() if isinstance(script, str) else script
         timeout *= SLOW
         end = time.monotonic() + timeout
-        with socket.create_connection(("127.0.0.1", self.info()["port"]), timeout=timeout) as s:
-            s.sendall(b"%d\n" % len(script) + script + stdin)
+        with self.connect(verb, script, timeout) as s:
+            s.sendall(stdin)
             s.shutdown(socket.SHUT_WR)
             out = bytearray()
             while True:
@@ -129,18 +142,50 @@ class Vm:
             raise RigError(f"{self.name}: connection lost during {script[:200]!r}; got {bytes(out[-500:])!r}")
         return int(code), body
 
+    def put(self, path, data, mode="644"):
+        """Write a file there, and the folders above it."""
+        code, out = self.exchange(f"{mode} {path}\n".encode() + data, verb="write")
+        if code:
+            raise RigError(f"{self.name}: {out.decode(errors='replace')}")
+
+    def files(self, *patterns, timeout=60):
+        """{path: content} of the files there that match; what cannot be read is an OSError in its place."""
+        return self._paths("read", patterns, timeout)
+
+    def links(self, *patterns, timeout=60):
+        """{path: target} of symbolic links there."""
+        return self._paths("links", patterns, timeout)
+
+    def _paths(self, verb, patterns, timeout):
+        found = {}
+        with self.connect(verb, "\n".join(patterns).encode(), timeout * SLOW) as s, s.makefile("rb") as stream:
+            s.shutdown(socket.SHUT_WR)
+            while head := stream.readline():
+                path, _, size = head.decode().partition("\0")
+                if not size.endswith("\n"):
+                    raise RigError(f"{self.name}: connection lost while it reads {path}")
+                if int(size) < 0:
+                    found[path] = OSError(-int(size), os.strerror(-int(size)), path)
+                    continue
+                content = stream.read(int(size))
+                if len(content) < int(size):
+                    raise RigError(f"{self.name}: connection lost while it reads {path}")
+                found[path] = content.decode(errors="replace")
+        return found
+
+    def relay(self, target, timeout=60):
+        """A socket whose other end is "unix PATH" or "tcp ADDRESS PORT" as seen there. It is closed at once if nobody listens."""
+        return self.connect("relay", target.encode(), timeout * SLOW)
+
     def reachable(self):
         """Does the command channel answer?"""
-        try:
-            return self.exchange("true", timeout=5)[0] == 0
-        except (OSError, RigError):
-            return False
+        return bool(self.boot_id())
 
     def boot_id(self):
         """The running kernel's boot id; empty while nothing answers, as in the middle of a reboot."""
         try:
-            return self.exchange("cat /proc/sys/kernel/random/boot_id", timeout=5)[1].decode().strip()
-        except (OSError, RigError):
+            return self.files(BOOT_ID, timeout=5).get(BOOT_ID, "").strip()
+        except (OSError, RigError, ValueError):
             return ""
 
     def wait(self, timeout=BOOT_TIMEOUT):
@@ -155,6 +200,18 @@ class Vm:
         if code and state != "degraded":
             raise RigError(f"{self.name}: system is {state}")
         return state
+
+    # ---- libvirt ----
+
+    def virsh(self, *args, timeout=60):
+        """This machine's virsh with the hypervisor's libvirtd, since one that starts there costs it 0.7 s; return (exit code, output)."""
+        uri = f"qemu+tcp://127.0.0.1:{self.info()['libvirt_port']}/system"
+        try:  # without keepalive: a hypervisor may stand still for longer than that waits
+            done = subprocess.run(["virsh", "-q", "-k0", "-c", uri, *args], timeout=timeout * SLOW, stdin=subprocess.DEVNULL, check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={"PATH": SYSTEM_PATH, "LC_ALL": "C.UTF-8"})
+        except subprocess.TimeoutExpired:
+            raise RigError(f"{self.name}: virsh {' '.join(args)}: no result in {timeout * SLOW} s") from None
+        return done.returncode, done.stdout.decode(errors="replace")
 
     # ---- QEMU's monitor ----
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What must not happen while a case runs, whatever the case itself looks at: one exchange with each hypervisor after each case.
+"""What must not happen while a case runs, whatever the case itself looks at: a look at each hypervisor after each case.
 
 Restarts and abnormal ends of services, what kernel and services call an error, stalls of the agent, and exposures: what simhca has
 recorded of the VFs that guests hold (core_sight.c), compared with what the case's guests asked for.
@@ -11,11 +11,12 @@ import re
 
 from kit.base import RigError
 from kit.guest import ASKED, NAMES
-from kit.host import SOCKET
+from kit.host import INVOCATION
 from kit.hypervisors import both
+from kit.vm import BOOT_ID
 
 UNITS = ("vhcad", "opensm-vhcad", "libvirtd")
-KERNEL = "segfault|Oops|BUG|WARNING|DENIED|general protection|oom-kill|Out of memory|blocked for more than"
+TROUBLE = re.compile("segfault|Oops|BUG|WARNING|DENIED|general protection|oom-kill|Out of memory|blocked for more than")
 ERROR = 3  # syslog's
 SIGHTS = "/sys/kernel/debug/simhca/sights"
 FIELDS = "MESSAGE,PRIORITY,_PID,_SYSTEMD_UNIT,UNIT,EXIT_CODE,EXIT_STATUS"
@@ -23,15 +24,8 @@ FIELDS = "MESSAGE,PRIORITY,_PID,_SYSTEMD_UNIT,UNIT,EXIT_CODE,EXIT_STATUS"
 SPEAKERS = ("vhcad", "opensm-vhcad")
 SOURCES = " + ".join([f"_SYSTEMD_UNIT={u}.service " + " ".join(f"PRIORITY={p}" for p in range(ERROR + 1)) for u in SPEAKERS]
                      + [f"_PID=1 UNIT={u}.service" for u in UNITS])
-# The marks of the look before: cursor of the journal, and how many sights need not be kept any more.
-SCRIPT = f"""mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-cat /proc/sys/kernel/random/boot_id; echo //
-systemctl show -p Id,MainPID,InvocationID {' '.join(UNITS)}; echo //
-dmesg -r > /run/watch.dmesg; tail -n 1 /run/watch.dmesg; echo //
-grep -E '{KERNEL}' /run/watch.dmesg; echo //
-journalctl -q --no-pager -o json --output-fields={FIELDS} %(since)s {SOURCES}; echo //
-curl -s --unix-socket {SOCKET} http://a/v1/node; echo; echo //
-[ ! -e {SIGHTS} ] || {{ echo %(forget)d > {SIGHTS}; cat {SIGHTS}; }}"""
+JOURNAL = f"journalctl -q --no-pager -o json --output-fields={FIELDS} %s {SOURCES}"
+KMSG = "/dev/kmsg"
 NOBODY = (0, (1 << 64) - 1)
 FULL_MEMBER = 0x8000
 
@@ -50,29 +44,45 @@ class Look:
     """One hypervisor, now; with a look before, what has happened since."""
 
     def __init__(self, host, before=None):
-        since = f"--after-cursor='{before.cursor}'" if before and before.cursor else "-b"
-        text = host.sh(SCRIPT % {"since": since, "forget": before.next_sight if before else 0}, check=False, timeout=120)
-        parts = [part.strip() for part in text.split("//\n")]
-        if len(parts) != 7:
-            raise RigError(f"{host.name}: cannot be watched: {text[-500:]}")
-        self.boot, units, last, kernel, journal, node, sights = parts
-        self.units = dict(self._unit(block) for block in units.split("\n\n"))
-        self.kernel_time = self._kernel_time(last)
-        self.kernel = kernel.splitlines()
-        self.journal = [json.loads(line) for line in journal.splitlines()]
+        if before:
+            self._forget(host, before.next_sight)
+        files = {path: str(text) for path, text in host.vm.files(BOOT_ID, KMSG, SIGHTS, timeout=120).items()}
+        self.boot = files[BOOT_ID].strip()
+        self.units = {unit: self._run_of(host, unit) for unit in UNITS}
+        self.kernel = self._records(files[KMSG])
+        self.journal = self._journal_since(host, before)
         self.cursor = self.journal[-1]["__CURSOR"] if self.journal else before.cursor if before else ""
-        self.node = json.loads(node) if node.startswith("{") else {}
-        self._read_sights(sights)
+        self.node = self._node(host)
+        self._read_sights(files.get(SIGHTS, ""))
 
     @staticmethod
-    def _unit(block):
-        found = dict(line.split("=", 1) for line in block.splitlines())
-        return found["Id"].removesuffix(".service"), (found["MainPID"], found["InvocationID"])
+    def _forget(host, number):
+        """simhca need not keep the sights before this one; it may not be loaded."""
+        if host.exists(SIGHTS):
+            host.put(SIGHTS, b"%d" % number)
 
     @staticmethod
-    def _kernel_time(line):
-        found = re.search(r"\[ *(\d+\.\d+)\]", line)
-        return float(found.group(1)) if found else 0.0
+    def _run_of(host, unit):
+        """systemd's id of this run of the unit, "" while it does not run."""
+        return "".join(host.vm.links(f"{INVOCATION}{unit}.service").values())
+
+    @staticmethod
+    def _records(text):
+        """[(seconds, text)] of /dev/kmsg: "PRIORITY,SEQUENCE,MICROSECONDS,...;TEXT" and lines that begin with a blank."""
+        heads = (line.partition(";") for line in text.splitlines() if line and not line.startswith(" "))
+        return [(int(head.split(",")[2]) / 1e6, said) for head, _, said in heads]
+
+    @staticmethod
+    def _journal_since(host, before):
+        since = f"--after-cursor='{before.cursor}'" if before and before.cursor else "-b"
+        return [json.loads(line) for line in host.sh(JOURNAL % since, timeout=120).splitlines()]
+
+    @staticmethod
+    def _node(host):
+        try:
+            return host.get("node")
+        except (RigError, ValueError):
+            return {}
 
     def _read_sights(self, text):
         head, *self.sights = text.splitlines() or ["record - first 0 next 0"]
@@ -81,8 +91,8 @@ class Look:
 
     def kernel_since(self, before):
         """Lines of the kernel that look like trouble."""
-        since = before.kernel_time if before.boot == self.boot else -1.0
-        return [line for line in self.kernel if self._kernel_time(line) > since]
+        since = before.kernel[-1][0] if before.boot == self.boot and before.kernel else -1.0
+        return [f"[{seconds:.6f}] {text}" for seconds, text in self.kernel if seconds > since and TROUBLE.search(text)]
 
 
 def unit_of(entry):
@@ -114,9 +124,14 @@ class Watch:
         self.owners = {}
 
     def begin(self):
-        """Whatever happened until now is nobody's fault, and all guests are gone."""
+        """Whatever happened until now is nobody's fault, and all guests are gone. The look after the last case is also the first one now."""
         ASKED.clear()
         self.owners.clear()
+        if not self.before:
+            self.look()
+
+    def look(self):
+        """What has happened until now is not judged."""
         self.before = both(lambda name: Look(self.hosts[name], self.before.get(name)))
 
     def sentences(self, case, must=True):
