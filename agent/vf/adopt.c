@@ -153,6 +153,7 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 {
 	const struct vhca_identity_state *hw = &p->vf->hw;
 	struct vhca_identity *id = &p->identity;
+	int r;
 
 	id->guid = hw->requested;
 	if (!vhca_guid_is_valid(id->guid))
@@ -174,13 +175,10 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 				      "%s: its P_Key map has gaps, or shows no P_Key: no request "
 				      "could ask for that",
 				      VHCA_BDF_STR(p->vf->bdf));
-	for (unsigned int i = 0; i < id->n_pkeys && !e->conf->allow_default_partition; i++)
-		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT)
-			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
-					      "%s is in the default partition, which [policy] "
-					      "allow_default_partition forbids",
-					      VHCA_BDF_STR(p->vf->bdf));
-	return 0;
+	r = engine_check_partitions(e, id, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", VHCA_BDF_STR(p->vf->bdf));
+	return r;
 }
 
 static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct plan *p)

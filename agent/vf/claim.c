@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/vf/report.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
@@ -197,6 +198,18 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 	return r;
 }
 
+int engine_check_partitions(const struct vhca_engine *e, const struct vhca_identity *id,
+			    struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < id->n_pkeys; i++)
+		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
+		    !e->conf->allow_default_partition)
+			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
+					      "this host gives nobody the default partition "
+					      "(policy.allow_default_partition)");
+	return 0;
+}
+
 int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err)
 {
 	const struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
@@ -310,7 +323,7 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	c->origin = req->origin;
 	c->identity = *id;
 	c->created_ms = vhca_wall_ms();
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */

@@ -17,7 +17,6 @@
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "common/base/file.h"
 
 static void on_run(void *arg)
 {
@@ -74,7 +73,7 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 		return -EBADMSG;
 	claim->vf = vf;
 	vf->claim = claim;
-	claim->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(claim);
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;

@@ -61,8 +61,7 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_save(e, vf);
 		return;
 	}
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	engine_save_and_report(e, vf);
 }
 

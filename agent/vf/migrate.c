@@ -10,19 +10,6 @@
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "common/base/file.h"
-
-static int check_default_partition(struct vhca_engine *e, const struct vhca_identity *id,
-				   struct vhca_error *err)
-{
-	for (unsigned int i = 0; i < id->n_pkeys; i++)
-		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
-		    !e->conf->allow_default_partition)
-			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
-					      "this host gives nobody the default partition "
-					      "(policy.allow_default_partition)");
-	return 0;
-}
 
 int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
 			struct vhca_claim **ret, struct vhca_error *err)
@@ -36,7 +23,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 			"GUID %s: epoch %llu is older than %llu", VHCA_GUID_STR(res->identity.guid),
 			(unsigned long long)res->epoch,
 			(unsigned long long)vhca_model_epoch(&e->model, res->identity.guid));
-	r = check_default_partition(e, &res->identity, err);
+	r = engine_check_partitions(e, &res->identity, err);
 	if (!r)
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	if (r < 0)
@@ -70,8 +57,7 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 {
 	claim->epoch = epoch;
 	claim->withdrawn = claim->arbitration_asked = false;
-	claim->sm_answer = VHCA_ANSWER_NONE;
-	claim->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(claim);
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
 				   epoch); /* known: no memory needed */
 }
@@ -155,8 +141,7 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
 	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED) {
-		claim->sm_answer = VHCA_ANSWER_NONE;
-		claim->sm_answer_ms = vhca_now_ms();
+		engine_forget_answer(claim);
 		engine_report(e, claim);
 	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/vf/claim.h"
+#include "agent/vf/report.h"
 #include "agent/vf/request.h"
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
@@ -223,8 +224,7 @@ static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid
 
 	c->identity.guid = guid;
 	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/vf/work.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "pkey/guid.h"
 
@@ -226,6 +227,12 @@ static bool reports_later(struct vhca_engine *e)
 {
 	e->owes_reports |= e->disk.kind != VHCA_ERR_NONE;
 	return e->disk.kind != VHCA_ERR_NONE;
+}
+
+void engine_forget_answer(struct vhca_claim *c)
+{
+	c->sm_answer = VHCA_ANSWER_NONE;
+	c->sm_answer_ms = vhca_now_ms();
 }
 
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)

@@ -125,7 +125,7 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
-	c->sm_answer = VHCA_ANSWER_NONE;
+	engine_forget_answer(c);
 	c->reused = c->disputed = false;
 	vhca_model_dispute(&e->model, c->identity.guid, false);
 	raise_epoch(e, c, epoch);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/vf/report.h"
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
@@ -101,8 +102,7 @@ static void request_again(struct vhca_engine *e, struct vhca_claim *c)
 		c->ending = false;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	if (c->vf->committing)
 		c->vf->unsaved = true;
 	engine_tell_sm(e, c);

@@ -80,6 +80,24 @@ int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_le
 	return read_all(fd, max, ret_data, ret_len);
 }
 
+int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	int r = vhca_read_file(path, max, &text, &len);
+
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
+				      path);
+	if (strlen(text) != len)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "%s: NUL byte",
+				      path);
+	*ret = vhca_steal_ptr(&text);
+	return 0;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {

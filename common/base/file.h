@@ -6,9 +6,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/base/error.h"
+
 /* Reads a whole file into a malloc'ed, NUL-terminated buffer that the caller frees.
  * -EFBIG when it is longer than max. */
 int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
+
+/* The same of a text that one of our programs keeps; what a NUL byte cuts short is damaged. -ENOENT
+ * sets no err. */
+int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error *err);
 
 /* Replaces path atomically: temporary file in the same directory, fsync, rename, fsync of the
  * directory. */

@@ -400,18 +400,11 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 int vhca_osm_state_load(const char *path, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = vhca_read_file(path, VHCA_OSM_STATE_MAX, &text, &len);
+	int r = vhca_read_state(path, VHCA_OSM_STATE_MAX, &text, err);
 
-	if (r == -ENOENT)
-		return 1;
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
-				      path);
-	if (strlen(text) != len)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
-	else
-		r = vhca_osm_state_parse(text, t, err);
+		return r == -ENOENT ? 1 : r;
+	r = vhca_osm_state_parse(text, t, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", path);
 	return r;

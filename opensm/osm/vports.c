@@ -157,8 +157,7 @@ static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
 	osm_physp_set_base_lid(physp, 0); /* until the port says so itself */
 }
 
-/* cl_item_obj() without its typeof. */
-static const osm_mcm_port_t *member_of(const cl_list_item_t *item)
+const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
 {
 	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
 }
@@ -169,7 +168,7 @@ static void reroute_groups(osm_opensm_t *osm, const osm_port_t *port)
 	const cl_list_item_t *item = cl_qlist_head(&port->mcm_list);
 
 	for (; item != cl_qlist_end(&port->mcm_list); item = cl_qlist_next(item))
-		osm_sm_reroute_mlid(&osm->sm, member_of(item)->mgrp->mlid);
+		osm_sm_reroute_mlid(&osm->sm, vhca_osm_member_of(item)->mgrp->mlid);
 }
 
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2])
