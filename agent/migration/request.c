@@ -54,7 +54,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 		if (!vhca_uuid_equal(&c->domain, &dom->info->uuid))
 			continue;
 		n++;
-		if (c->vf->state != VHCA_VF_ATTACHED || c->ending)
+		if (c->vf->state != VHCA_VF_ATTACHED || vhca_claim_is_ending(c))
 			return vhca_error_set(
 				err, VHCA_ERR_CONFLICT, "not_attached", EBUSY,
 				"domain %s: VF %s is %s; wait until it is attached, or detach it",
@@ -258,7 +258,7 @@ static bool is_still_leaving(const struct vhca_migrations *ms, const struct vhca
 		    vhca_uuid_equal(&m->domain, domain))
 			return true;
 	TAILQ_FOREACH (c, &ms->model->claims, link)
-		if (c->ending && vhca_uuid_equal(&c->domain, domain) &&
+		if (vhca_claim_is_ending(c) && vhca_uuid_equal(&c->domain, domain) &&
 		    !vhca_model_domain(ms->model, domain))
 			return true;
 	return false;

@@ -310,7 +310,6 @@ static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 	c->guest = p->dev->guest;
 	p->vf->granted = p->vf->hw.granted == p->identity.guid;
 	p->vf->missing = 0;
-	p->vf->missing_known = true;
 	engine_no_reason(p->vf);
 	engine_move(e, p->vf, VHCA_VF_ATTACHED);
 	return 0;
@@ -398,7 +397,7 @@ bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)
 		return false;
 	if (vf->adopt) {
 		engine_start(e, vf, VHCA_EFFECT_READ);
-	} else if (his && !vf->claim->ending) {
+	} else if (his && !vhca_claim_is_ending(vf->claim)) {
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	} else { /* never journaled, and its guest has gone */
 		vhca_error_set(&err, VHCA_ERR_CONFLICT, "released", 0,

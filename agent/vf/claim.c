@@ -389,8 +389,8 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	forget_epochs(e);
 	c->vf = vf;
 	c->port = vf->hca->port;
-	c->by_address = req->has_bdf;
-	c->replaces = req->unfailed;
+	if (req->has_bdf || req->unfailed)
+		c->replacement = VHCA_REPLACEMENT_NEVER;
 	vf->claim = c;
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
@@ -429,8 +429,8 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
  * ends its own. */
 static bool may_be_replaced(const struct vhca_claim *c)
 {
-	return c->vf_failed && !c->replaces && !c->ending && !c->migrating && !c->by_address &&
-	       !vhca_guid_is_stand_in(c->identity.guid) &&
+	return c->replacement == VHCA_REPLACEMENT_DUE && !vhca_claim_is_ending(c) &&
+	       !c->migrating && !vhca_guid_is_stand_in(c->identity.guid) &&
 	       (c->origin != VHCA_ORIGIN_CLAIM || !STAILQ_EMPTY(&c->waiters));
 }
 
@@ -468,6 +468,6 @@ void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, co
 
 void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->ending = true;
+	engine_ask_end(claim);
 	engine_save_soon(e, claim);
 }

@@ -18,7 +18,7 @@ static bool is_unproven(struct vhca_engine *e, const struct vhca_vf *vf)
 		return false;
 	if (!e->inventory_seen)
 		return true;
-	return vf->present && vf->hca->managed && !vf->in_use &&
+	return vf->present && vf->hca->managed && !vhca_vf_seems_in_use(vf) &&
 	       !vhca_model_user(&e->model, vf->bdf, NULL);
 }
 

@@ -110,7 +110,7 @@ static void miss_vfs(struct vhca_engine *e)
 				vf->absent_ms = 0;
 			} else if (!vf->absent_ms) {
 				vf->absent_ms = vhca_now_ms();
-				vf->probed = false;
+				engine_forget_probe(vf);
 			}
 		}
 	}

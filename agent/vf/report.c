@@ -56,7 +56,7 @@ static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 		b.lid = claim_port(vf)->lid;
 		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
 	}
-	if (c->migrating && c->has_from) {
+	if (c->migrating && c->from_port_guid) {
 		b.moved = true;
 		b.move_id = c->migration;
 		b.from_port_guid = c->from_port_guid;
@@ -243,7 +243,7 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 		return;
 	if (claim->vf &&
 	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
-		claim->vf->unsaved = claim->vf->unreported = true;
+		engine_owe(claim->vf, VHCA_OWED_REPORT);
 		return;
 	}
 	txn = vhca_txn_new(e->args.store);
@@ -259,7 +259,7 @@ static uint16_t collect_moving_keys(struct vhca_engine *e, const struct vhca_hca
 	uint16_t n = 0;
 
 	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->migrating || c->ending || c->vf->hca != hca)
+		if (!c->migrating || vhca_claim_is_ending(c) || c->vf->hca != hca)
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
 			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)

@@ -219,8 +219,8 @@ static void compare_requests(struct vhca_engine *e)
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		dom = engine_claim_domain(e, c);
 		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
-		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating && !c->ending &&
-		    !c->from_earlier_boot)
+		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating &&
+		    !vhca_claim_is_ending(c) && !c->from_earlier_boot)
 			compare_request(e, dom, c);
 	}
 }
@@ -350,6 +350,6 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	 */
 	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
-	claim->released = true;
+	claim->on_loan = false;
 	vhca_engine_drop(e, claim);
 }

@@ -48,7 +48,8 @@ static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_
 {
 	struct vhca_error ended;
 
-	if (err && !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && claim->ending)) {
+	if (err &&
+	    !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && vhca_claim_is_ending(claim))) {
 		w->fn(w->arg, NULL, err);
 	} else if (state == w->until || (err && w->until == VHCA_VF_FREE)) {
 		w->fn(w->arg, state == VHCA_VF_FREE ? NULL : claim, NULL);
