@@ -77,13 +77,6 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 	return 0;
 }
 
-static uint64_t lease_of(const struct vhca_migrations *ms, const struct vhca_mig_request *req)
-{
-	if (req->lease_ms == VHCA_MIG_NO_LEASE)
-		return 0;
-	return req->lease_ms ? req->lease_ms : ms->args.conf->external_lease_ms;
-}
-
 /* From now on the claims are the migration's: written with its first step. */
 static void take_claims(struct vhca_mig *m)
 {
@@ -113,7 +106,9 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 		return vhca_error_no_memory(err, "migration");
 	m->source = true;
 	m->mode = req->mode;
-	m->lease_ms = lease_of(ms, req);
+	m->lease_ms = req->lease_ms ? req->lease_ms : ms->args.conf->external_lease_ms;
+	if (req->lease_ms == VHCA_MIG_NO_LEASE)
+		m->lease_ms = 0;
 	m->copy = req->copy ? *req->copy : ms->args.conf->copy;
 	m->domain = req->domain;
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name), dom->info->name); /* same size */

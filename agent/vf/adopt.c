@@ -470,15 +470,6 @@ static void read_vfs(struct engine_adopt *a, const struct vhca_dom_info *info)
 	}
 }
 
-/* What a domain asks for must be known, else nobody can say whether it differs. */
-static int check_understood(const struct vhca_domain *dom, struct vhca_error *err)
-{
-	if (!dom->request_error.kind)
-		return vhca_engine_check_readable(dom, err);
-	*err = dom->request_error;
-	return -EINVAL;
-}
-
 void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
 		       void *arg)
 {
@@ -491,7 +482,12 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
 				   "domain %s does not run here", VHCA_UUID_STR(domain));
 	else
-		n = check_understood(dom, &err);
+		n = vhca_engine_check_readable(dom, &err);
+	/* What a domain asks for must be known, else nobody can say whether it differs. */
+	if (dom && dom->request_error.kind) {
+		err = dom->request_error;
+		n = -EINVAL;
+	}
 	if (n == 0)
 		n = count_vfs(e, dom, &err);
 	if (n == 0 && !has_claim(e, domain))

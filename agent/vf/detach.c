@@ -144,12 +144,6 @@ bool engine_returns_to_guest(struct vhca_engine *e, const struct vhca_claim *c)
 	       !vhca_claim_is_ending(c) && !c->failure.kind && engine_claim_domain(e, c);
 }
 
-/* An operator has vouched meanwhile, and nobody else wants it out. */
-static bool may_stay(const struct vhca_claim *c)
-{
-	return c->stays && !vhca_claim_is_ending(c) && c->custody != VHCA_CUSTODY_LEAVING;
-}
-
 static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)
 {
 	uint64_t next = vf->look_ms < vf->deadline_ms ? vf->look_ms : vf->deadline_ms;
@@ -175,7 +169,9 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;
 	}
-	if (may_stay(vf->claim)) {
+	/* An operator has vouched meanwhile, and nobody else wants it out. */
+	if (vf->claim->stays && !vhca_claim_is_ending(vf->claim) &&
+	    vf->claim->custody != VHCA_CUSTODY_LEAVING) {
 		vf->claim->stays = false;
 		vf->claim->asked = true;
 		engine_no_reason(vf);

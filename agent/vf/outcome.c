@@ -146,19 +146,13 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 	engine_update_grant(e, vf);
 }
 
-static bool shows(const struct vhca_identity_state *hw, const struct vhca_identity *want,
-		  unsigned int *ret_missing)
-{
-	return want->guid == VHCA_GUID_ALL1 ? vhca_identity_is_clean(hw)
-					    : vhca_identity_matches(hw, want, ret_missing);
-}
-
 static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		      const struct vhca_effect_result *res)
 {
 	char text[VHCA_IDENTITY_TEXT_MAX];
 	unsigned int missing = 0;
 	struct vhca_identity want;
+	bool is_shown;
 
 	if (vf->adopt) {
 		engine_adopt_read(vf, res);
@@ -187,7 +181,9 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	 * was: somebody unmapped it. After a restart nobody knows how many they were: it is tried,
 	 * and no alarm.
 	 */
-	if (!shows(&vf->hw, &want, &missing) || (missing > vf->missing && !vf->reprogram)) {
+	is_shown = want.guid == VHCA_GUID_ALL1 ? vhca_identity_is_clean(&vf->hw)
+					       : vhca_identity_matches(&vf->hw, &want, &missing);
+	if (!is_shown || (missing > vf->missing && !vf->reprogram)) {
 		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"is not what was programmed: %s; it is restored", text);

@@ -97,15 +97,6 @@ static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
 	b->from_port_guid = b->port_guid;
 }
 
-/* Before the SM hears of it: what it has heard of is withdrawn one day. */
-static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
-{
-	if (c->port_guid == port_guid)
-		return;
-	c->port_guid = port_guid;
-	vhca_journal_claim_port(txn, c);
-}
-
 /*
  * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
  * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
@@ -116,8 +107,11 @@ static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct 
 {
 	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
 		return 0;
-	if (b->bound)
-		remember_port(txn, c, b->port_guid);
+	/* Before the SM hears of it: what it has heard of is withdrawn one day. */
+	if (b->bound && c->port_guid != b->port_guid) {
+		c->port_guid = b->port_guid;
+		vhca_journal_claim_port(txn, c);
+	}
 	return vhca_outbox_put(e->outbox, txn, b);
 }
 

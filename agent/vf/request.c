@@ -165,18 +165,10 @@ static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 			dom->info->name, c->name);
 }
 
-static const struct vhca_vf_request *request_of(const struct vhca_domain *dom, const char *name)
-{
-	for (unsigned int i = 0; i < dom->info->n_requests; i++)
-		if (!strcmp(dom->info->requests[i].name, name))
-			return &dom->info->requests[i];
-	return NULL;
-}
-
 static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom,
 			    const struct vhca_claim *c, struct vhca_error *ret)
 {
-	const struct vhca_vf_request *vf = request_of(dom, c->name);
+	const struct vhca_vf_request *vf = vhca_dom_request(dom->info, c->name);
 
 	if (vf) {
 		compare(e, dom, c, vf, ret);

@@ -249,19 +249,16 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-/* Its domain asks for it still. */
-static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return !vhca_claim_is_ending(c) && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
-	       !c->failure.kind && c->origin == VHCA_ORIGIN_METADATA && engine_claim_domain(e, c);
-}
-
+/* A guest that has ejected it unasked may get it again: its domain asks for it still. */
 static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (engine_returns_to_guest(e, vf->claim))
+	const struct vhca_claim *c = vf->claim;
+
+	if (engine_returns_to_guest(e, c))
 		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
 				"left its guest after the unplug was given up; it goes back");
-	else if (was_ejected(e, vf->claim))
+	else if (!vhca_claim_is_ending(c) && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
+		 !c->failure.kind && c->origin == VHCA_ORIGIN_METADATA && engine_claim_domain(e, c))
 		engine_request_ejected(e, vf);
 }
 

@@ -292,18 +292,17 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	vhca_txn_commit(txn, on_commit, c);
 }
 
-/* Behind one that waits for the disk there is one more at most, however long that takes. What
- * has no row yet gets it with its first move. */
-static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return (vf->committing && e->disk.kind) || engine_is_unborn(vf);
-}
-
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
-	struct engine_commit *c = saves_later(e, vf) ? NULL : engine_new_commit(e, vf, false);
+	struct engine_commit *c = NULL;
 	struct vhca_txn *txn;
 
+	/*
+	 * Behind one that waits for the disk there is one more at most, however long that takes.
+	 * What has no row yet gets it with its first move.
+	 */
+	if ((!vf->committing || !e->disk.kind) && !engine_is_unborn(vf))
+		c = engine_new_commit(e, vf, false);
 	if (!c) {
 		engine_owe(vf, report ? VHCA_OWED_REPORT : VHCA_OWED_SAVE);
 		return;
@@ -374,22 +373,19 @@ static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf
 	return c;
 }
 
-/* It may be promised to the other side of the migration, which goes on without the claim. */
-static void strand_epoch(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c)
-{
-	vhca_model_strand_epoch(&e->model, c->identity.guid, &c->migration);
-	vhca_journal_strand_epoch(txn, c->identity.guid, &c->migration);
-}
-
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 {
+	const struct vhca_claim *claim = vf->claim;
 	struct vhca_txn *txn;
 	struct engine_commit *c = begin_end(e, vf, &txn);
 
 	if (!c)
 		return;
-	if (vf->claim->migrating)
-		strand_epoch(e, txn, vf->claim);
+	/* It may be promised to the migration's other side, which goes on without the claim. */
+	if (claim->migrating) {
+		vhca_model_strand_epoch(&e->model, claim->identity.guid, &claim->migration);
+		vhca_journal_strand_epoch(txn, claim->identity.guid, &claim->migration);
+	}
 	vhca_txn_commit(txn, on_commit, c);
 }
 

@@ -155,6 +155,12 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 	return sync_directory_of(path);
 }
 
+bool vhca_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 static int mkdir_one(const char *path, mode_t mode)
 {
 	struct stat st;

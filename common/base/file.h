@@ -2,8 +2,10 @@
 #ifndef VHCA_BASE_FILE_H
 #define VHCA_BASE_FILE_H
 /* Files and descriptors. All return 0 / a count, or a negative errno. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "common/base/error.h"
@@ -19,6 +21,9 @@ int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error 
 /* Replaces path atomically: temporary file in the same directory, fsync, rename, fsync of the
  * directory. */
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
+
+/* Whether a file is what it was, as far as stat(2) tells. */
+bool vhca_same_file(const struct stat *a, const struct stat *b);
 
 /* mkdir -p of path with the given mode for what is created; success if it exists as a directory. */
 int vhca_mkdir_p(const char *path, mode_t mode);

@@ -222,15 +222,6 @@ struct line {
 	const char *field[FIELDS_MAX + 1];
 };
 
-static void split(char *text, struct line *ret)
-{
-	char *word;
-
-	*ret = (struct line){0};
-	while (ret->n <= FIELDS_MAX && (word = strsep(&text, " ")))
-		ret->field[ret->n++] = word;
-}
-
 static int parse_pkeys(const char *text, uint16_t *ret, size_t *ret_n)
 {
 	VHCA_AUTO_FREE char *copy = strdup(text);
@@ -381,10 +372,12 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 	if (!line || strcmp(line, HEADER) != 0)
 		return damaged(err, 1, "does not begin with \"" HEADER "\"");
 	while ((line = strtok_r(NULL, "\n", &save))) {
-		struct line l;
+		struct line l = {0};
+		char *word;
 
 		number++;
-		split(line, &l);
+		while (l.n <= FIELDS_MAX && (word = strsep(&line, " ")))
+			l.field[l.n++] = word;
 		if (is_end(&l, number - 2))
 			return strtok_r(NULL, "\n", &save)
 				       ? damaged(err, number + 1, "text after the end")
