@@ -241,13 +241,9 @@ static int load_file(struct loader *l, const char *path, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
 	size_t len;
-	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len);
+	int r = vhca_ini_read_file(path, &text, &len, err);
 
-	if (r == -ENOENT)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_config", -r, "%s", path);
-	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_INVALID, "unreadable_config", -r, "%s", path);
-	return load_text(l, path, text, len, err);
+	return r < 0 ? r : load_text(l, path, text, len, err);
 }
 
 static int is_drop_in(const struct dirent *e)

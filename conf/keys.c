@@ -222,22 +222,12 @@ static int parse_exclude(const char *value, const struct vhca_conf_type *type, v
 	return 0;
 }
 
-static int unknown_section(const char *section, struct vhca_error *err)
-{
-	struct vhca_nearest n = vhca_nearest_init(section);
-
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(scope_names); i++)
-		vhca_nearest_offer(&n, scope_names[i]);
-	(void)vhca_error_set(err, VHCA_ERR_INVALID, "unknown_section", 0,
-			     "unknown section; the nearest known one is [%s]", n.best);
-	return -EINVAL;
-}
-
 int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const char **ret_arg,
 			 struct vhca_error *err)
 {
 	size_t word = strcspn(section, " ");
 	const char *arg = section[word] ? section + word + 1 : "";
+	struct vhca_nearest nearest = vhca_nearest_init(section);
 
 	for (unsigned int i = 0; i < VHCA_CONF_SCOPES; i++) {
 		if (strncmp(section, scope_names[i], word) != 0 || scope_names[i][word] != '\0' ||
@@ -253,7 +243,11 @@ int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const c
 		*ret_arg = arg;
 		return 0;
 	}
-	return unknown_section(section, err);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(scope_names); i++)
+		vhca_nearest_offer(&nearest, scope_names[i]);
+	(void)vhca_error_set(err, VHCA_ERR_INVALID, "unknown_section", 0,
+			     "unknown section; the nearest known one is [%s]", nearest.best);
+	return -EINVAL;
 }
 
 /*

@@ -246,16 +246,6 @@ static void explain_vf(const struct run *run, int error, struct vhca_strbuf *sb)
 			SOCKET_PATH, strerror(-error));
 }
 
-static void explain_away(const struct run *run, int error, struct vhca_strbuf *sb)
-{
-	vhca_strbuf_add(
-		sb,
-		"its InfiniBand VFs were taken out for migration %s, and the agent that must "
-		"put them in again here does not answer (%s: %s); see 'systemctl status "
-		"vhcad', start it, and try again",
-		VHCA_UUID_STR(&run->req.away), SOCKET_PATH, strerror(-error));
-}
-
 static int refuse_silent(const struct run *run, int error)
 {
 	char reason[512];
@@ -263,7 +253,12 @@ static int refuse_silent(const struct run *run, int error)
 
 	vhca_strbuf_init(&sb, reason, sizeof(reason));
 	if (run->rule->act[VHCA_HOOK_SILENT] == VHCA_HOOK_REFUSE_IF_AWAY)
-		explain_away(run, error, &sb);
+		vhca_strbuf_add(
+			&sb,
+			"its InfiniBand VFs were taken out for migration %s, and the agent that "
+			"must put them in again here does not answer (%s: %s); see 'systemctl "
+			"status vhcad', start it, and try again",
+			VHCA_UUID_STR(&run->req.away), SOCKET_PATH, strerror(-error));
 	else
 		explain_vf(run, error, &sb);
 	return refuse(run, reason);

@@ -236,13 +236,6 @@ static void on_address_attr(struct vhca_scan *scan)
 	}
 }
 
-/* Whether the tag is a marker shows only when all its attributes are known. */
-static void on_migration_attr(struct vhca_scan *scan)
-{
-	if (!scan->value.opaque)
-		(void)vhca_uuid_parse(scan->value.buf, &scan->migration); /* else it stays zero */
-}
-
 /* An attribute has been read. word is its name, or the prefix of its name. */
 static enum state on_attr(struct vhca_scan *scan)
 {
@@ -252,8 +245,9 @@ static enum state on_attr(struct vhca_scan *scan)
 		return S_TAG;
 	if (top(scan)->kind == K_ADDRESS)
 		on_address_attr(scan);
-	if (scan->may_be_marker && text_is(&scan->word, "migration"))
-		on_migration_attr(scan);
+	/* Whether the tag is a marker shows only when all its attributes are known. */
+	if (scan->may_be_marker && text_is(&scan->word, "migration") && !scan->value.opaque)
+		(void)vhca_uuid_parse(scan->value.buf, &scan->migration); /* else it stays zero */
 	if (scan->wanted_type && text_is(&scan->word, "type"))
 		scan->type_matches = text_is(&scan->value, scan->wanted_type);
 	return S_TAG;
@@ -345,14 +339,6 @@ static enum state on_text(struct vhca_scan *scan, char c)
 	return S_TEXT;
 }
 
-static void begin_name(struct vhca_scan *scan)
-{
-	text_clear(&scan->word);
-	scan->has_colon = false;
-	scan->hash = HASH_EMPTY;
-	scan->prefix = HASH_EMPTY;
-}
-
 /* One byte of an element's name: word becomes the local part, prefix the hash of what stands before
  * the colon. */
 static void add_to_name(struct vhca_scan *scan, char c)
@@ -371,7 +357,9 @@ static enum state on_lt(struct vhca_scan *scan, char c)
 {
 	scan->back = S_TEXT;
 	scan->matched = 0;
-	begin_name(scan);
+	text_clear(&scan->word);
+	scan->has_colon = false;
+	scan->hash = scan->prefix = HASH_EMPTY;
 	if (c == '!')
 		return S_BANG;
 	if (c == '?')

@@ -176,20 +176,11 @@ static const char *conf_path(const struct plugin *p)
 	return path && *path ? path : DEFAULT_CONF;
 }
 
-static void limit_dynamic(struct plugin *p, uint32_t max)
-{
-	bool more = max > p->dynamic.max;
-
-	if (max != p->dynamic.max)
-		vhca_osm_dynamic_limit(p->osm, &p->dynamic, max);
-	if (more && p->conf.lids_move)
-		vhca_osm_opensm_ops.sweep(&p->subnet);
-}
-
 static void read_conf_again(struct plugin *p)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_conf conf;
+	bool more;
 
 	if (vhca_osm_conf_load(conf_path(p), &conf, &err) < 0) {
 		vhca_log_error("%s; what was read before stays", err.msg);
@@ -198,7 +189,11 @@ static void read_conf_again(struct plugin *p)
 	}
 	vhca_osm_service_allow(p->service, &conf.policy, vhca_now_ms());
 	p->lids.drain = conf.drain;
-	limit_dynamic(p, conf.dynamic);
+	more = conf.dynamic > p->dynamic.max;
+	if (conf.dynamic != p->dynamic.max)
+		vhca_osm_dynamic_limit(p->osm, &p->dynamic, conf.dynamic);
+	if (more && p->conf.lids_move)
+		vhca_osm_opensm_ops.sweep(&p->subnet);
 	vhca_osm_conf_done(&conf);
 	vhca_osm_service_conf_problem(p->service, "");
 	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "
@@ -375,14 +370,6 @@ static int redirect_partitions(struct plugin *p)
 	return 0;
 }
 
-static void restore_partitions(struct plugin *p)
-{
-	if (!p->our_partition_file)
-		return;
-	p->osm->subn.opt.partition_config_file = p->opensm_partition_file;
-	free(p->our_partition_file);
-}
-
 /* VFs map physical indexes of the port's table: OpenSM must not move a key that stays. */
 static void keep_pkey_indexes(osm_opensm_t *osm)
 {
@@ -405,7 +392,10 @@ static void plugin_free(struct plugin *p)
 	(void)vhca_osm_routing_free(p->routing);
 	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
-	restore_partitions(p);
+	if (p->our_partition_file) {
+		p->osm->subn.opt.partition_config_file = p->opensm_partition_file;
+		free(p->our_partition_file);
+	}
 	vhca_osm_pkeys_done(&p->subnet.pkeys);
 	vhca_osm_physical_done(&p->subnet.physical);
 	(void)vhca_osm_service_free(p->service);
@@ -436,28 +426,6 @@ static int make_socket_dir(const struct plugin *p, struct vhca_error *err)
 	return 0;
 }
 
-static int load_conf(struct plugin *p, struct vhca_error *err)
-{
-	int r;
-
-	vhca_osm_file_stamp_take(conf_path(p), &p->conf_read); /* first: a change is seen then */
-	r = vhca_osm_conf_load(conf_path(p), &p->conf, err);
-	p->conf.policy.both_memberships = p->osm->subn.opt.allow_both_pkeys;
-	return r;
-}
-
-/* What ports have stays theirs, as any other LID. Whether it is given to a guest is asked anew when
- * LIDs may move again. */
-static void end_dynamic(struct plugin *p)
-{
-	if (p->dynamic.n == 0)
-		return;
-	vhca_log_notice("%zu dynamic LIDs are ordinary ones now: [lids] enable is no",
-			p->dynamic.n);
-	vhca_osm_dynamic_lids_clear(&p->dynamic);
-	save_dynamic(p);
-}
-
 /* The state directory is locked. */
 static int load_dynamic(struct plugin *p, struct vhca_error *err)
 {
@@ -467,8 +435,16 @@ static int load_dynamic(struct plugin *p, struct vhca_error *err)
 	(void)snprintf(p->dynamic_path, sizeof(p->dynamic_path), "%s/dynamic-lids",
 		       p->conf.state_dir);
 	r = vhca_osm_dynamic_lids_load(p->dynamic_path, &p->dynamic, err);
-	if (r == 0 && !p->conf.lids_move)
-		end_dynamic(p);
+	if (r < 0 || p->conf.lids_move || p->dynamic.n == 0)
+		return r;
+	/*
+	 * What ports have stays theirs, as any other LID. Whether it is given to a guest is asked
+	 * anew when LIDs may move again.
+	 */
+	vhca_log_notice("%zu dynamic LIDs are ordinary ones now: [lids] enable is no",
+			p->dynamic.n);
+	vhca_osm_dynamic_lids_clear(&p->dynamic);
+	save_dynamic(p);
 	return r;
 }
 
@@ -506,8 +482,11 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 
 static int plugin_start(struct plugin *p, struct vhca_error *err)
 {
-	int r = load_conf(p, err);
+	int r;
 
+	vhca_osm_file_stamp_take(conf_path(p), &p->conf_read); /* first: a change is seen then */
+	r = vhca_osm_conf_load(conf_path(p), &p->conf, err);
+	p->conf.policy.both_memberships = p->osm->subn.opt.allow_both_pkeys;
 	if (r < 0)
 		return r;
 	adopt_partition_file(p);
@@ -564,29 +543,7 @@ static void delete (void *data)
 	plugin_free(data);
 }
 
-/* A heavy sweep has computed and sent the switches' tables, and the ports' keys before those. */
-static bool is_routed(osm_epi_event_id_t id, const void *event)
-{
-	return id == OSM_EVENT_ID_UCAST_ROUTING_DONE &&
-	       (uintptr_t)event == UCAST_ROUTING_HEAVY_SWEEP;
-}
-
 /* ---- where LIDs move ---- */
-
-static void prepare_lids(struct plugin *p)
-{
-	vhca_osm_kept_snapshot_swept(&p->kept, true);
-	vhca_osm_places_unlist(p->osm);
-	vhca_osm_routing_wrap(p->routing);
-	vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
-}
-
-static void settle_lids(struct plugin *p)
-{
-	vhca_osm_kept_snapshot_swept(&p->kept, false);
-	vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
-	atomic_store(&p->swept, true);
-}
 
 static void report(void *data, osm_epi_event_id_t id, void *event)
 {
@@ -595,8 +552,12 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
-		if (p->conf.lids_move)
-			prepare_lids(p);
+		if (p->conf.lids_move) {
+			vhca_osm_kept_snapshot_swept(&p->kept, true);
+			vhca_osm_places_unlist(p->osm);
+			vhca_osm_routing_wrap(p->routing);
+			vhca_osm_dynamic_reserve(p->osm, &p->dynamic);
+		}
 		vhca_osm_pkeys_sweep_begins(p->osm, &p->subnet.pkeys);
 		vhca_osm_opensm_swept(&p->subnet, false);
 		vhca_osm_service_on_sweep_start(p->service);
@@ -610,15 +571,20 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		vhca_osm_open_guid_tables(p->osm); /* some have another GUIDCap now */
 		vhca_osm_pkeys_discovered(p->osm, &p->subnet.pkeys);
 		vhca_osm_service_on_discovered(p->service);
-	} else if (is_routed(id, event)) {
+	} else if (id == OSM_EVENT_ID_UCAST_ROUTING_DONE &&
+		   (uintptr_t)event == UCAST_ROUTING_HEAVY_SWEEP) {
+		/* It has computed and sent the switches' tables, and the ports' keys before. */
 		vhca_osm_pkeys_sent(p->osm, &p->subnet.pkeys);
 	} else if (id == OSM_EVENT_ID_SUBNET_UP) {
 		vhca_osm_open_guid_tables(p->osm);
 		/* Notes which ports are physical, which the service looks at. */
 		vhca_osm_opensm_swept(&p->subnet, true);
 		vhca_osm_service_on_subnet_up(p->service);
-		if (p->conf.lids_move)
-			settle_lids(p);
+		if (p->conf.lids_move) {
+			vhca_osm_kept_snapshot_swept(&p->kept, false);
+			vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
+			atomic_store(&p->swept, true);
+		}
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

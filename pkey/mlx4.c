@@ -94,14 +94,6 @@ static int load_plan(struct work *w, struct plan *plan, struct vhca_error *err)
 	return r < 0 ? fail(w, plan->port, r, err, "read enable_smi_admin") : 0;
 }
 
-/* A plan that takes everything away: no key, GUID withdrawn. */
-static void plan_nothing(struct plan *plan)
-{
-	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++)
-		plan->target_map[i] = VHCA_PKEY_UNMAPPED;
-	plan->target_guid = VHCA_GUID_ALL1;
-}
-
 static int load_plans(const struct vhca_identity_at *at, struct work *w, struct vhca_error *err)
 {
 	unsigned int mask;
@@ -116,7 +108,10 @@ static int load_plans(const struct vhca_identity_at *at, struct work *w, struct 
 		if ((mask & 1u << (port - 1)) == 0)
 			continue;
 		plan->port = port;
-		plan_nothing(plan);
+		/* It takes everything away: no key, GUID withdrawn. */
+		for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++)
+			plan->target_map[i] = VHCA_PKEY_UNMAPPED;
+		plan->target_guid = VHCA_GUID_ALL1;
 		r = vhca_mlx4_map_size(&w->fn, port, &plan->n_virtual);
 		if (r < 0)
 			return fail(w, port, r, err, "list pkey_idx");

@@ -238,22 +238,13 @@ static void delay(struct vhca_outbox *ob, struct report *r, int status, struct j
 	tell(ob, &row, VHCA_SM_RETRY, reason, doc);
 }
 
-static void ask_for_snapshot(struct vhca_outbox *ob)
-{
-	uint64_t now = vhca_now_ms();
-
-	if (!ob->snapshot || now < ob->snapshot_at)
-		return;
-	ob->snapshot_at = now + ob->snapshot_ms;
-	ob->snapshot(ob->arg);
-}
-
 static void pump(struct vhca_outbox *ob);
 
 static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 			const struct vhca_http_result *res, const struct vhca_error *err)
 {
 	enum vhca_sm_answer answer = vhca_outbox_row_answer(ob->ops, &r->row, res, err);
+	uint64_t now = vhca_now_ms();
 
 	(void)snprintf(r->reason, sizeof(r->reason), "%s",
 		       rc < 0			 ? err->msg
@@ -265,8 +256,11 @@ static void take_answer(struct vhca_outbox *ob, struct report *r, int rc,
 		vhca_sm_line_works(&ob->line);
 		finish(ob, r, answer, res->body);
 	}
-	if (ob->ops->wants_snapshot(res->status, res->body))
-		ask_for_snapshot(ob);
+	if (!ob->ops->wants_snapshot(res->status, res->body) || !ob->snapshot ||
+	    now < ob->snapshot_at)
+		return;
+	ob->snapshot_at = now + ob->snapshot_ms;
+	ob->snapshot(ob->arg);
 }
 
 static void on_answer(void *arg, int rc, const struct vhca_http_result *res,

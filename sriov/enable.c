@@ -271,22 +271,6 @@ static int write_numvfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, 
 }
 
 /*
- * A driver may enable fewer than asked and the write succeeds all the same: only the read-back
- * counts.
- */
-static int check_count(const struct vhca_pf_facts *now, uint16_t count, struct vhca_error *err)
-{
-	if (now->num_vfs == count)
-		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "fewer_vfs", EIO,
-			     "%s: asked for %u VFs, the adapter has %u", VHCA_BDF_STR(now->bdf),
-			     count, now->num_vfs);
-	vhca_error_hint(err, "dmesg says why; set vfs = %u in the configuration to accept it",
-			now->num_vfs);
-	return -EIO;
-}
-
-/*
  * The facts come from a scan, which counts links and waits for nobody. sriov_numvfs waits for a
  * write that is under way, so it says what there will be; facts that differ are read again.
  */
@@ -381,9 +365,16 @@ int vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint
 	r = vhca_inventory_read_pf(sys, pf->bdf, now, err);
 	if (r < 0)
 		return r;
-	r = check_count(now, count, err);
-	if (r < 0)
-		return r;
+	/* A driver may enable fewer than asked, and the write succeeds: the read-back counts. */
+	if (now->num_vfs != count) {
+		(void)vhca_error_set(err, VHCA_ERR_DEVICE, "fewer_vfs", EIO,
+				     "%s: asked for %u VFs, the adapter has %u",
+				     VHCA_BDF_STR(now->bdf), count, now->num_vfs);
+		vhca_error_hint(err,
+				"dmesg says why; set vfs = %u in the configuration to accept it",
+				now->num_vfs);
+		return -EIO;
+	}
 	*ret_pf = *now;
 	return 0;
 }

@@ -96,7 +96,7 @@ static struct json_object *view(void *ctx, const struct vhca_mig *m)
 	view_waiting(o, api_args(ctx)->conf, m);
 	/* A claim that ends is no longer one of the guest's: what it lacks is nobody's trouble. */
 	while ((c = vhca_migration_claim(m, c))) {
-		struct json_object *vf = c->ending ? NULL : api_view_moving_vf(c);
+		struct json_object *vf = vhca_claim_is_ending(c) ? NULL : api_view_moving_vf(c);
 
 		if (!vf)
 			continue;

@@ -385,14 +385,6 @@ static void check_request(const struct vhca_explain *ex, const struct vhca_domai
 	}
 }
 
-static bool asks_for(const struct vhca_domain *dom, const char *name)
-{
-	for (unsigned int i = 0; i < dom->info->n_requests; i++)
-		if (!strcmp(dom->info->requests[i].name, name))
-			return true;
-	return false;
-}
-
 /* VFs that the domain has asked for and does not any more. */
 static unsigned int check_forsaken(const struct vhca_explain *ex, const struct vhca_domain *dom,
 				   unsigned int n,
@@ -401,7 +393,8 @@ static unsigned int check_forsaken(const struct vhca_explain *ex, const struct v
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &ex->model->claims, link)
-		if (n < VHCA_EXPLAIN_REQUESTS && c->differs.kind && !asks_for(dom, c->name) &&
+		if (n < VHCA_EXPLAIN_REQUESTS && c->differs.kind &&
+		    !vhca_dom_request(dom->info, c->name) &&
 		    vhca_uuid_equal(&c->domain, &dom->info->uuid))
 			say_differs(c, &ret[n++]);
 	return n;

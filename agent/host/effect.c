@@ -35,7 +35,7 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 		.iommu_group = vf->iommu_group,
 		.bind = vf->state == VHCA_VF_CLAIMED,
 		.unused = vhca_model_is_unused(model, vf),
-		.is_ours = effect != VHCA_EFFECT_PROBE && (vf->claim || !vf->probed),
+		.is_ours = effect != VHCA_EFFECT_PROBE && (vf->claim || !vhca_vf_is_probed(vf)),
 	};
 	(void)vhca_strcpy(job->dev_root, sizeof(job->dev_root), dev_root);
 	(void)vhca_strcpy(job->ibdev, sizeof(job->ibdev), vf->hca->facts.ibdev); /* same size */

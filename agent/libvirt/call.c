@@ -18,7 +18,7 @@
 /* Of a guest agent, to one command. */
 #define ANSWER_SECONDS 5
 
-void vhca_virt_domain_free_cleanup(virDomainPtr *p)
+void virt_domain_free_cleanup(virDomainPtr *p)
 {
 	if (*p)
 		(void)virDomainFree(*p); /* only drops a reference */
@@ -51,7 +51,7 @@ static int domain_gone(struct vhca_error *err, const char *what)
 	return -ENOENT;
 }
 
-bool vhca_virt_state_is_held(int state, int reason)
+bool virt_state_is_held(int state, int reason)
 {
 	return (state == VIR_DOMAIN_PAUSED &&
 		(reason == VIR_DOMAIN_PAUSED_MIGRATION || reason == VIR_DOMAIN_PAUSED_POSTCOPY ||
@@ -59,9 +59,9 @@ bool vhca_virt_state_is_held(int state, int reason)
 	       (state == VIR_DOMAIN_RUNNING && reason == VIR_DOMAIN_RUNNING_POSTCOPY);
 }
 
-bool vhca_virt_state_is_paused(int state, int reason)
+bool virt_state_is_paused(int state, int reason)
 {
-	return state == VIR_DOMAIN_PAUSED && !vhca_virt_state_is_held(state, reason) &&
+	return state == VIR_DOMAIN_PAUSED && !virt_state_is_held(state, reason) &&
 	       reason != VIR_DOMAIN_PAUSED_SAVE && reason != VIR_DOMAIN_PAUSED_DUMP &&
 	       reason != VIR_DOMAIN_PAUSED_SNAPSHOT && reason != VIR_DOMAIN_PAUSED_STARTING_UP &&
 	       reason != VIR_DOMAIN_PAUSED_SHUTTING_DOWN;
@@ -77,9 +77,9 @@ static int read_run(virDomainPtr dom, struct run_state *ret, struct vhca_error *
 	int state, reason;
 
 	if (virDomainGetState(dom, &state, &reason, 0) < 0)
-		return vhca_virt_error(err, "state of the domain");
-	*ret = (struct run_state){.held = vhca_virt_state_is_held(state, reason),
-				  .paused = vhca_virt_state_is_paused(state, reason)};
+		return virt_error(err, "state of the domain");
+	*ret = (struct run_state){.held = virt_state_is_held(state, reason),
+				  .paused = virt_state_is_paused(state, reason)};
 	return 0;
 }
 
@@ -98,7 +98,7 @@ static int read_info(virDomainPtr dom, struct vhca_dom_info **ret, struct vhca_e
 		return r;
 	xml = virDomainGetXMLDesc(dom, 0);
 	if (!xml)
-		return vhca_virt_error(err, "domain XML");
+		return virt_error(err, "domain XML");
 	r = vhca_domxml_parse(xml, strlen(xml), &info, &request_error, err);
 	if (r < 0)
 		return r;
@@ -149,25 +149,25 @@ static int look_at(virConnectPtr conn, virDomainPtr dom, struct vhca_dom_info **
 	return r;
 }
 
-int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
-			  struct vhca_error *err)
+int virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+		     struct vhca_error *err)
 {
 	*ret = virDomainLookupByUUID(conn, uuid->b);
-	return *ret ? 0 : vhca_virt_call_error(err, VHCA_UUID_STR(uuid), conn);
+	return *ret ? 0 : virt_call_error(err, VHCA_UUID_STR(uuid), conn);
 }
 
-int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
-			struct vhca_dom_info **ret, struct vhca_error *err)
+int virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_dom_info **ret,
+		   struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	int r;
 
 	vhca_may_block("libvirt: domain XML");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	return r < 0 ? r : look_at(conn, dom, ret, err);
 }
 
-int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err)
+int virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err)
 {
 	VHCA_CLEANUP(domain_array_done) struct domain_array all = {NULL, 0};
 	VHCA_CLEANUP(vhca_dom_list_done) struct vhca_dom_list list = {NULL, 0};
@@ -175,7 +175,7 @@ int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vh
 	vhca_may_block("libvirt: list of domains");
 	all.n = virConnectListAllDomains(conn, &all.domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
 	if (all.n < 0)
-		return vhca_virt_call_error(err, "list of domains", conn);
+		return virt_call_error(err, "list of domains", conn);
 	if (all.n > DOMAINS_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_domains", E2BIG,
 				      "list of domains: %d, at most %d are handled", all.n,
@@ -216,9 +216,9 @@ static int find_attached(const struct vhca_dom_info *info, const struct vhca_dom
 }
 
 /* libvirt says that it found no slot; the domain's figures say what to do about it. */
-int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
-			  struct vhca_error *err)
+int virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
+		     const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
+		     struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
@@ -231,7 +231,7 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_name", -r, "attach %s",
 				      dev->alias);
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
 		r = read_info(dom, &info, err);
 	if (r == 0)
@@ -244,29 +244,29 @@ int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
 		return 0;
 	(void)snprintf(what, sizeof(what), "domain %.60s: attach %s as %s", info->name,
 		       VHCA_BDF_STR(dev->host), dev->alias);
-	r = vhca_virt_call_error(err, what, conn);
+	r = virt_call_error(err, what, conn);
 	if (r == -ENOSPC)
 		vhca_error_prefix(err, "domain %s: %u pcie-root-ports, %u free", info->name,
 				  info->root_ports, info->free_root_ports);
 	return r;
 }
 
-int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
-			  struct vhca_error *err)
+int virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
+		     struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	char what[160];
 	int r;
 
 	vhca_may_block("libvirt: detach");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r < 0)
 		return r;
 	/* Before the call: every function of libvirt forgets the last error, even this one. */
 	(void)snprintf(what, sizeof(what), "domain %.60s: detach %s", virDomainGetName(dom), alias);
 	if (virDomainDetachDeviceAlias(dom, alias, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
-	return vhca_virt_call_error(err, what, conn);
+	return virt_call_error(err, what, conn);
 }
 
 /* ---- the guest agent ---- */
@@ -285,24 +285,23 @@ static int ask_guest(virDomainPtr dom, const struct vhca_qga_ask *ask, struct vh
 	(void)snprintf(what, sizeof(what), "%.60s", virDomainGetName(dom));
 	answer = virDomainQemuAgentCommand(dom, command, ANSWER_SECONDS, 0);
 	if (!answer)
-		return vhca_virt_agent_error(err, what);
+		return virt_agent_error(err, what);
 	r = vhca_qga_read(ask, answer, ret, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", what);
 	return r;
 }
 
-int vhca_virt_call_qga(const char *uri, const struct vhca_uuid *uuid,
-		       const struct vhca_qga_ask *ask, struct vhca_qga_answer *ret,
-		       struct vhca_error *err)
+int virt_call_qga(const char *uri, const struct vhca_uuid *uuid, const struct vhca_qga_ask *ask,
+		  struct vhca_qga_answer *ret, struct vhca_error *err)
 {
 	VHCA_AUTO_CONNECTION conn = NULL;
 	VHCA_AUTO_DOMAIN dom = NULL;
 	int r;
 
 	vhca_may_block("libvirt: guest agent");
-	r = vhca_virt_connect(uri, &conn, err);
+	r = virt_connect(uri, &conn, err);
 	if (r == 0)
-		r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+		r = virt_call_lookup(conn, uuid, &dom, err);
 	return r < 0 ? r : ask_guest(dom, ask, ret, err);
 }

@@ -19,41 +19,40 @@ struct vhca_dom_list {
 void vhca_dom_list_done(struct vhca_dom_list *list);
 
 /* Of one domain: the handle that the others need. */
-int vhca_virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
-			  struct vhca_error *err);
+int virt_call_lookup(virConnectPtr conn, const struct vhca_uuid *uuid, virDomainPtr *ret,
+		     struct vhca_error *err);
 /*
  * libvirt holds the domain for a migration: its guest does not run here yet (for post-copy: not
  * with all of its memory), or nobody knows whether it does.
  */
-bool vhca_virt_state_is_held(int state, int reason);
+bool virt_state_is_held(int state, int reason);
 /* Paused until somebody resumes it: not by libvirt, which goes on by itself. */
-bool vhca_virt_state_is_paused(int state, int reason);
-void vhca_virt_domain_free_cleanup(virDomainPtr *p);
-#define VHCA_AUTO_DOMAIN VHCA_CLEANUP(vhca_virt_domain_free_cleanup) virDomainPtr
+bool virt_state_is_paused(int state, int reason);
+void virt_domain_free_cleanup(virDomainPtr *p);
+#define VHCA_AUTO_DOMAIN VHCA_CLEANUP(virt_domain_free_cleanup) virDomainPtr
 
 /* All active domains or an error: a list with holes would be taken for the truth. One that
  * cannot be read is in it, unreadable. */
-int vhca_virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);
+int virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err);
 /* Caller frees *ret. */
-int vhca_virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid,
-			struct vhca_dom_info **ret, struct vhca_error *err);
+int virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_dom_info **ret,
+		   struct vhca_error *err);
 /*
  * *ret_called_us: when libvirt was told to, unless it was there already (vhca_now_us()); may be
  * NULL.
  */
-int vhca_virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
-			  struct vhca_error *err);
-int vhca_virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
-			  struct vhca_error *err);
+int virt_call_attach(virConnectPtr conn, const struct vhca_uuid *uuid,
+		     const struct vhca_dom_hostdev *dev, uint64_t *ret_called_us,
+		     struct vhca_error *err);
+int virt_call_detach(virConnectPtr conn, const struct vhca_uuid *uuid, const char *alias,
+		     struct vhca_error *err);
 
 /*
  * To a guest's QEMU guest agent, on a connection of its own (uri): a guest that does not answer
  * holds libvirt's call for up to 10 s (its synchronisation, then the command), and libvirtd serves
  * five calls of one client at a time.
  */
-int vhca_virt_call_qga(const char *uri, const struct vhca_uuid *uuid,
-		       const struct vhca_qga_ask *ask, struct vhca_qga_answer *ret,
-		       struct vhca_error *err);
+int virt_call_qga(const char *uri, const struct vhca_uuid *uuid, const struct vhca_qga_ask *ask,
+		  struct vhca_qga_answer *ret, struct vhca_error *err);
 
 #endif

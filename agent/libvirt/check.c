@@ -34,7 +34,7 @@ static int check_job(virConnectPtr conn, virDomainPtr dom, const char *name, str
 	virDomainJobInfo job = {.type = VIR_DOMAIN_JOB_NONE};
 
 	if (virDomainGetJobInfo(dom, &job) < 0)
-		return vhca_virt_call_error(err, "job of the domain", conn);
+		return virt_call_error(err, "job of the domain", conn);
 	if (job.type != VIR_DOMAIN_JOB_BOUNDED && job.type != VIR_DOMAIN_JOB_UNBOUNDED)
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, VHCA_CODE_JOB_HELD, 0,
@@ -49,7 +49,7 @@ static int check_snapshots(virConnectPtr conn, virDomainPtr dom, const char *nam
 	int n = virDomainSnapshotNum(dom, 0);
 
 	if (n < 0)
-		return vhca_virt_call_error(err, "snapshots of the domain", conn);
+		return virt_call_error(err, "snapshots of the domain", conn);
 	if (n == 0)
 		return 0;
 	(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "has_snapshots", 0,
@@ -157,8 +157,8 @@ static int check_file(virConnectPtr conn, const char *name, const struct vhca_do
 	return -EBUSY;
 }
 
-int vhca_virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid,
-			 const struct vhca_bdf *ours, unsigned int n_ours, struct vhca_error *err)
+int virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid, const struct vhca_bdf *ours,
+		    unsigned int n_ours, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	VHCA_AUTO_FREE struct vhca_dom_copy *copy = NULL;
@@ -168,12 +168,12 @@ int vhca_virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid,
 	int r;
 
 	vhca_may_block("libvirt: check before a migration");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r < 0)
 		return r;
 	xml = virDomainGetXMLDesc(dom, 0);
 	if (!xml)
-		return vhca_virt_call_error(err, "domain XML", conn);
+		return virt_call_error(err, "domain XML", conn);
 	r = vhca_domxml_parse(xml, strlen(xml), &info, &request_err, err);
 	if (r == 0)
 		r = check_job(conn, dom, info->name, err);

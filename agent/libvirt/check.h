@@ -8,7 +8,7 @@
 #include "agent/libvirt/virt.h"
 
 /* ours: the host addresses of the VFs that will have left the guest by then. */
-int vhca_virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid,
-			 const struct vhca_bdf *ours, unsigned int n_ours, struct vhca_error *err);
+int virt_call_check(virConnectPtr conn, const struct vhca_uuid *uuid, const struct vhca_bdf *ours,
+		    unsigned int n_ours, struct vhca_error *err);
 
 #endif

@@ -16,7 +16,7 @@
 #define UNREACHABLE VHCA_ERR_UNAVAILABLE, "libvirt_unreachable", ENOTCONN, true
 
 /* First match wins: texts before the catch-all of their code. */
-static const struct vhca_virt_class classes[] = {
+static const struct virt_class classes[] = {
 	{VIR_ERR_NO_DOMAIN, {NULL}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID, {"domain is not running"}, DOMAIN_GONE},
 	{VIR_ERR_OPERATION_INVALID,
@@ -156,7 +156,7 @@ static const struct vhca_virt_class classes[] = {
 #define PEER_HINT "is libvirtd running there, and can this host's libvirtd reach it?"
 #define DENIED	  VHCA_ERR_DENIED, "libvirt_denied", EACCES, false
 
-static const struct vhca_virt_class migration_classes[] = {
+static const struct virt_class migration_classes[] = {
 	{VIR_ERR_OPERATION_ABORTED,
 	 {NULL},
 	 VHCA_ERR_CONFLICT,
@@ -221,7 +221,7 @@ static const struct vhca_virt_class migration_classes[] = {
 };
 
 /* The first one's text ends in the guest's own words, which may be those of any other. */
-static const struct vhca_virt_class agent_classes[] = {
+static const struct virt_class agent_classes[] = {
 	{-1,
 	 {"QEMU agent command"},
 	 VHCA_ERR_CONFLICT,
@@ -245,16 +245,16 @@ static const struct vhca_virt_class agent_classes[] = {
 	 "does qemu-ga run in the guest?"},
 };
 
-static const struct vhca_virt_class unanswered = {
+static const struct virt_class unanswered = {
 	-1, {NULL}, UNREACHABLE, "what came of it shows when libvirtd is back"};
 
-static const struct vhca_virt_class connection_lost = {
+static const struct virt_class connection_lost = {
 	-1,
 	{NULL},
 	UNREACHABLE,
 	"this host's libvirtd went away; how the migration ends shows when it is back"};
 
-static bool class_matches(const struct vhca_virt_class *c, int code, const char *message)
+static bool class_matches(const struct virt_class *c, int code, const char *message)
 {
 	if (c->code >= 0 && c->code != code)
 		return false;
@@ -265,25 +265,25 @@ static bool class_matches(const struct vhca_virt_class *c, int code, const char 
 }
 
 /* The last one of a table matches everything. */
-static const struct vhca_virt_class *find_class(const struct vhca_virt_class *c, int code,
-						const char *message)
+static const struct virt_class *find_class(const struct virt_class *c, int code,
+					   const char *message)
 {
 	while (!class_matches(c, code, message ? message : ""))
 		c++;
 	return c;
 }
 
-const struct vhca_virt_class *vhca_virt_classify(int code, const char *message)
+const struct virt_class *virt_classify(int code, const char *message)
 {
 	return find_class(classes, code, message);
 }
 
-const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message)
+const struct virt_class *virt_classify_migration(int code, const char *message)
 {
 	return find_class(migration_classes, code, message);
 }
 
-static int set_error(struct vhca_error *err, const struct vhca_virt_class *c, const char *what,
+static int set_error(struct vhca_error *err, const struct virt_class *c, const char *what,
 		     const char *message)
 {
 	/* errnum 0: libvirt's own words are better than strerror() of our choice. */
@@ -295,25 +295,25 @@ static int set_error(struct vhca_error *err, const struct vhca_virt_class *c, co
 	return -c->errnum;
 }
 
-bool vhca_virt_has_no_job(void)
+bool virt_has_no_job(void)
 {
 	return strstr(virGetLastErrorMessage(), "no job is active") != NULL;
 }
 
-int vhca_virt_error(struct vhca_error *err, const char *what)
+int virt_error(struct vhca_error *err, const char *what)
 {
 	const virError *last = virGetLastError();
 	const char *message = last && last->message ? last->message : "unknown error";
 
-	return set_error(err, vhca_virt_classify(last ? last->code : 0, message), what, message);
+	return set_error(err, virt_classify(last ? last->code : 0, message), what, message);
 }
 
-int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn)
+int virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn)
 {
 	const virError *last = virGetLastError();
 	VHCA_AUTO_FREE char *message =
 		strdup(last && last->message ? last->message : "unknown error");
-	const struct vhca_virt_class *c = vhca_virt_classify(last ? last->code : 0, message);
+	const struct virt_class *c = virt_classify(last ? last->code : 0, message);
 
 	if (!message)
 		return vhca_error_no_memory(err, what);
@@ -334,11 +334,11 @@ static void flatten(char *text)
 		memset(text + i, ' ', vhca_control_len(text + i));
 }
 
-int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn)
+int virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn)
 {
 	VHCA_AUTO_FREE char *message = strdup(virGetLastErrorMessage());
 	int code = virGetLastErrorCode();
-	const struct vhca_virt_class *c = vhca_virt_classify_migration(code, message);
+	const struct virt_class *c = virt_classify_migration(code, message);
 	char *status, *words;
 
 	if (!message)
@@ -354,7 +354,7 @@ int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnect
 	return set_error(err, c, what, words);
 }
 
-const struct vhca_virt_class *vhca_virt_classify_agent(const char *message)
+const struct virt_class *virt_classify_agent(const char *message)
 {
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(agent_classes); i++)
 		if (class_matches(&agent_classes[i], -1, message))
@@ -364,17 +364,16 @@ const struct vhca_virt_class *vhca_virt_classify_agent(const char *message)
 
 #define AGENT_WORDS_MAX 140
 
-int vhca_virt_agent_error(struct vhca_error *err, const char *what)
+int virt_agent_error(struct vhca_error *err, const char *what)
 {
 	const virError *last = virGetLastError();
 	const char *message = last && last->message ? last->message : "unknown error";
-	const struct vhca_virt_class *c = vhca_virt_classify_agent(message);
+	const struct virt_class *c = virt_classify_agent(message);
 	char words[AGENT_WORDS_MAX + 1];
 
 	(void)snprintf(words, sizeof(words), "%s", message);
 	for (char *p = words; *p; p++)
 		if (*p < ' ' || *p > '~')
 			*p = '?';
-	return set_error(err, c ? c : vhca_virt_classify(last ? last->code : 0, message), what,
-			 words);
+	return set_error(err, c ? c : virt_classify(last ? last->code : 0, message), what, words);
 }

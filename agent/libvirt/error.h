@@ -12,7 +12,7 @@
 
 #include "common/base/error.h"
 
-struct vhca_virt_class {
+struct virt_class {
 	int code;	     /* virErrorNumber; -1 = any */
 	const char *text[2]; /* all of them occur in the message; NULL = no condition */
 	enum vhca_err kind;
@@ -24,40 +24,40 @@ struct vhca_virt_class {
 };
 
 /* Never NULL. */
-const struct vhca_virt_class *vhca_virt_classify(int code, const char *message);
+const struct virt_class *virt_classify(int code, const char *message);
 
 /* The last error of this thread says that there is no job to abort. */
-bool vhca_virt_has_no_job(void);
+bool virt_has_no_job(void);
 
 /* Fills err from the calling thread's last libvirt error; "what: message". Returns the class's
  * -errnum. */
-int vhca_virt_error(struct vhca_error *err, const char *what);
+int virt_error(struct vhca_error *err, const char *what);
 
 /* The same for a call on conn: of words that nobody knows, those on a connection that is lost
  * mean that nobody has answered. */
-int vhca_virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn);
+int virt_call_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
-/* As vhca_virt_classify() for an error of virDomainMigrateToURI3, where "cannot connect" speaks
+/* As virt_classify() for an error of virDomainMigrateToURI3, where "cannot connect" speaks
  * of the peer and an unknown domain need not be ours. Never NULL. */
-const struct vhca_virt_class *vhca_virt_classify_migration(int code, const char *message);
+const struct virt_class *virt_classify_migration(int code, const char *message);
 
 /*
- * As vhca_virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of
+ * As virt_error(), for a migration on conn; tells the loss of conn itself from the peer's. Of
  * a hook's refusal it keeps what the hook said.
  */
-int vhca_virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn);
+int virt_migrate_error(struct vhca_error *err, const char *what, virConnectPtr conn);
 
 /*
  * The same for virDomainQemuAgentCommand(). Codes also: "guest_agent_refused" (the guest's agent
  * answered with an error), "no_guest_agent" (the domain has no channel for one),
  * "guest_agent_silent" (not connected, or no answer). NULL = not about the agent.
  */
-const struct vhca_virt_class *vhca_virt_classify_agent(const char *message);
+const struct virt_class *virt_classify_agent(const char *message);
 
 /*
- * As vhca_virt_error(), for such a call. Part of libvirt's message is the guest's: it is cut, and
+ * As virt_error(), for such a call. Part of libvirt's message is the guest's: it is cut, and
  * all but printable ASCII replaced.
  */
-int vhca_virt_agent_error(struct vhca_error *err, const char *what);
+int virt_agent_error(struct vhca_error *err, const char *what);
 
 #endif

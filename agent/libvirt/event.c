@@ -53,7 +53,7 @@ static void start_event_thread(void)
 		event_result = vhca_thread_start(NULL, "libvirt-events", event_thread, NULL);
 }
 
-int vhca_virt_event_start(void)
+int virt_event_start(void)
 {
 	(void)pthread_once(&event_once, start_event_thread);
 	return event_result;
@@ -61,7 +61,7 @@ int vhca_virt_event_start(void)
 
 /* ---- sink ---- */
 
-struct vhca_virt_sink {
+struct virt_sink {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* guards `muted` against posting to a loop that is being freed */
 	bool muted;
@@ -70,10 +70,9 @@ struct vhca_virt_sink {
 	void *arg;
 };
 
-int vhca_virt_sink_new(struct vhca_loop *loop, vhca_virt_event_fn fn, void *arg,
-		       struct vhca_virt_sink **ret)
+int virt_sink_new(struct vhca_loop *loop, vhca_virt_event_fn fn, void *arg, struct virt_sink **ret)
 {
-	struct vhca_virt_sink *sink = calloc(1, sizeof(*sink));
+	struct virt_sink *sink = calloc(1, sizeof(*sink));
 	int r;
 
 	if (!sink)
@@ -91,13 +90,13 @@ int vhca_virt_sink_new(struct vhca_loop *loop, vhca_virt_event_fn fn, void *arg,
 	return 0;
 }
 
-struct vhca_virt_sink *vhca_virt_sink_ref(struct vhca_virt_sink *sink)
+struct virt_sink *virt_sink_ref(struct virt_sink *sink)
 {
 	(void)atomic_fetch_add(&sink->refs, 1);
 	return sink;
 }
 
-void vhca_virt_sink_unref(struct vhca_virt_sink *sink)
+void virt_sink_unref(struct virt_sink *sink)
 {
 	if (!sink || atomic_fetch_sub(&sink->refs, 1) != 1)
 		return;
@@ -105,7 +104,7 @@ void vhca_virt_sink_unref(struct vhca_virt_sink *sink)
 	free(sink);
 }
 
-void vhca_virt_sink_mute(struct vhca_virt_sink *sink)
+void virt_sink_mute(struct virt_sink *sink)
 {
 	if (!sink)
 		return;
@@ -118,7 +117,7 @@ void vhca_virt_sink_mute(struct vhca_virt_sink *sink)
 
 struct event_post {
 	struct vhca_post post;
-	struct vhca_virt_sink *sink;
+	struct virt_sink *sink;
 	struct vhca_virt_event_data data;
 };
 
@@ -126,7 +125,7 @@ static void drop_event(void *arg)
 {
 	struct event_post *ep = arg;
 
-	vhca_virt_sink_unref(ep->sink);
+	virt_sink_unref(ep->sink);
 	free(ep);
 }
 
@@ -140,7 +139,7 @@ static void deliver(void *arg)
 	drop_event(ep);
 }
 
-static void post_event(struct vhca_virt_sink *sink, const struct vhca_virt_event_data *data)
+static void post_event(struct virt_sink *sink, const struct vhca_virt_event_data *data)
 {
 	struct event_post *ep = calloc(1, sizeof(*ep));
 	bool muted;
@@ -151,7 +150,7 @@ static void post_event(struct vhca_virt_sink *sink, const struct vhca_virt_event
 	}
 	ep->post = (struct vhca_post){
 		.name = "libvirt event", .fn = deliver, .arg = ep, .drop = drop_event};
-	ep->sink = vhca_virt_sink_ref(sink);
+	ep->sink = virt_sink_ref(sink);
 	ep->data = *data;
 	(void)pthread_mutex_lock(&sink->lock);
 	muted = sink->muted;
@@ -188,7 +187,7 @@ static const struct lifecycle {
 	{VIR_DOMAIN_EVENT_STOPPED, -1, VHCA_VIRT_STOPPED},
 };
 
-enum vhca_virt_event vhca_virt_lifecycle(int event, int detail)
+enum vhca_virt_event virt_lifecycle(int event, int detail)
 {
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(lifecycles); i++)
 		if (lifecycles[i].event == event &&
@@ -199,7 +198,7 @@ enum vhca_virt_event vhca_virt_lifecycle(int event, int detail)
 
 static int on_lifecycle(virConnectPtr conn, virDomainPtr dom, int event, int detail, void *opaque)
 {
-	struct vhca_virt_event_data data = event_of(dom, vhca_virt_lifecycle(event, detail));
+	struct vhca_virt_event_data data = event_of(dom, virt_lifecycle(event, detail));
 
 	(void)conn;
 	data.detail = detail;
@@ -256,7 +255,7 @@ static void on_close(virConnectPtr conn, int reason, void *opaque)
 
 static void release_sink(void *opaque)
 {
-	vhca_virt_sink_unref(opaque);
+	virt_sink_unref(opaque);
 }
 
 /* ---- registration ---- */
@@ -264,7 +263,7 @@ static void release_sink(void *opaque)
 static const struct {
 	int id;
 	virConnectDomainEventGenericCallback fn;
-} callbacks[VHCA_VIRT_EVENT_IDS] = {
+} callbacks[VIRT_EVENT_IDS] = {
 	{VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)},
 	{VIR_DOMAIN_EVENT_ID_DEVICE_ADDED, VIR_DOMAIN_EVENT_CALLBACK(on_device_added)},
 	{VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device_removed)},
@@ -272,22 +271,22 @@ static const struct {
 	{VIR_DOMAIN_EVENT_ID_METADATA_CHANGE, VIR_DOMAIN_EVENT_CALLBACK(on_metadata)},
 };
 
-static const struct vhca_virt_registration not_registered = {{-1, -1, -1, -1, -1}};
+static const struct virt_registration not_registered = {{-1, -1, -1, -1, -1}};
 
-int vhca_virt_sink_register(struct vhca_virt_sink *sink, virConnectPtr conn,
-			    struct vhca_virt_registration *ret, struct vhca_error *err)
+int virt_sink_register(struct virt_sink *sink, virConnectPtr conn, struct virt_registration *ret,
+		       struct vhca_error *err)
 {
-	struct vhca_virt_registration reg = not_registered;
+	struct virt_registration reg = not_registered;
 
-	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++) {
-		reg.ids[i] = virConnectDomainEventRegisterAny(
-			conn, NULL, callbacks[i].id, callbacks[i].fn, vhca_virt_sink_ref(sink),
-			release_sink);
+	for (int i = 0; i < VIRT_EVENT_IDS; i++) {
+		reg.ids[i] = virConnectDomainEventRegisterAny(conn, NULL, callbacks[i].id,
+							      callbacks[i].fn, virt_sink_ref(sink),
+							      release_sink);
 		if (reg.ids[i] < 0) {
-			int r = vhca_virt_error(err, "register for events");
+			int r = virt_error(err, "register for events");
 
-			vhca_virt_sink_unref(sink);
-			vhca_virt_sink_deregister(conn, &reg);
+			virt_sink_unref(sink);
+			virt_sink_deregister(conn, &reg);
 			return r;
 		}
 	}
@@ -295,29 +294,26 @@ int vhca_virt_sink_register(struct vhca_virt_sink *sink, virConnectPtr conn,
 	return 0;
 }
 
-void vhca_virt_sink_deregister(virConnectPtr conn, struct vhca_virt_registration *reg)
+void virt_sink_deregister(virConnectPtr conn, struct virt_registration *reg)
 {
-	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++)
+	for (int i = 0; i < VIRT_EVENT_IDS; i++)
 		if (reg->ids[i] >= 0)
 			(void)virConnectDomainEventDeregisterAny(conn, reg->ids[i]);
 	*reg = not_registered;
 }
 
-int vhca_virt_sink_watch_close(struct vhca_virt_sink *sink, virConnectPtr conn,
-			       struct vhca_error *err)
+int virt_sink_watch_close(struct virt_sink *sink, virConnectPtr conn, struct vhca_error *err)
 {
-	int r = virConnectRegisterCloseCallback(conn, on_close, vhca_virt_sink_ref(sink),
-						release_sink);
+	int r = virConnectRegisterCloseCallback(conn, on_close, virt_sink_ref(sink), release_sink);
 
 	if (r == 0)
 		return 0;
-	vhca_virt_sink_unref(sink);
-	return virGetLastErrorCode() == VIR_ERR_NO_SUPPORT
-		       ? 0
-		       : vhca_virt_error(err, "watch for closing");
+	virt_sink_unref(sink);
+	return virGetLastErrorCode() == VIR_ERR_NO_SUPPORT ? 0
+							   : virt_error(err, "watch for closing");
 }
 
-void vhca_virt_sink_unwatch_close(virConnectPtr conn)
+void virt_sink_unwatch_close(virConnectPtr conn)
 {
 	(void)virConnectUnregisterCloseCallback(conn, on_close);
 }

@@ -17,32 +17,30 @@
 
 /* Starts libvirt's default event loop in a thread of its own, once per process and for good. Must
  * come before the first virConnectOpen(). Returns 0 or a negative errno. */
-int vhca_virt_event_start(void);
+int virt_event_start(void);
 
-struct vhca_virt_sink;
+struct virt_sink;
 /* fn is called on the state thread; VHCA_VIRT_DISCONNECTED when the connection is lost. */
-int vhca_virt_sink_new(struct vhca_loop *loop, vhca_virt_event_fn fn, void *arg,
-		       struct vhca_virt_sink **ret);
-struct vhca_virt_sink *vhca_virt_sink_ref(struct vhca_virt_sink *sink);
-void vhca_virt_sink_unref(struct vhca_virt_sink *sink); /* accepts NULL */
-void vhca_virt_sink_mute(struct vhca_virt_sink *sink);	/* state thread; accepts NULL */
+int virt_sink_new(struct vhca_loop *loop, vhca_virt_event_fn fn, void *arg, struct virt_sink **ret);
+struct virt_sink *virt_sink_ref(struct virt_sink *sink);
+void virt_sink_unref(struct virt_sink *sink); /* accepts NULL */
+void virt_sink_mute(struct virt_sink *sink);  /* state thread; accepts NULL */
 
 /* ---- on a worker: these call libvirt ---- */
-#define VHCA_VIRT_EVENT_IDS 5
-struct vhca_virt_registration {
-	int ids[VHCA_VIRT_EVENT_IDS]; /* callback ids, -1 = not registered */
+#define VIRT_EVENT_IDS 5
+struct virt_registration {
+	int ids[VIRT_EVENT_IDS]; /* callback ids, -1 = not registered */
 };
 /* All events that the agent needs, or none and an error. */
-int vhca_virt_sink_register(struct vhca_virt_sink *sink, virConnectPtr conn,
-			    struct vhca_virt_registration *ret, struct vhca_error *err);
-void vhca_virt_sink_deregister(virConnectPtr conn, struct vhca_virt_registration *reg);
+int virt_sink_register(struct virt_sink *sink, virConnectPtr conn, struct virt_registration *ret,
+		       struct vhca_error *err);
+void virt_sink_deregister(virConnectPtr conn, struct virt_registration *reg);
 /* Reports the loss of conn. A driver without remote side (test:///) cannot lose it: no error then.
  */
-int vhca_virt_sink_watch_close(struct vhca_virt_sink *sink, virConnectPtr conn,
-			       struct vhca_error *err);
-void vhca_virt_sink_unwatch_close(virConnectPtr conn);
+int virt_sink_watch_close(struct virt_sink *sink, virConnectPtr conn, struct vhca_error *err);
+void virt_sink_unwatch_close(virConnectPtr conn);
 
 /* What a lifecycle event of libvirt is to us. */
-enum vhca_virt_event vhca_virt_lifecycle(int event, int detail);
+enum vhca_virt_event virt_lifecycle(int event, int detail);
 
 #endif

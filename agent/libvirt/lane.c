@@ -6,14 +6,14 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-static struct vhca_virt_lane *lane_new(struct vhca_virt_lanes *lanes, struct vhca_loop *loop,
-				       const struct vhca_uuid *uuid, enum vhca_virt_lane_kind kind)
+static struct virt_lane *lane_new(struct virt_lanes *lanes, struct vhca_loop *loop,
+				  const struct vhca_uuid *uuid, enum virt_lane_kind kind)
 {
 	static const char *const prefix[] = {[VHCA_LANE_DEVICES] = "dom",
 					     [VHCA_LANE_MIGRATE] = "mig",
 					     [VHCA_LANE_JOB] = "job",
 					     [VHCA_LANE_QGA] = "qga"};
-	VHCA_AUTO_FREE struct vhca_virt_lane *lane = calloc(1, sizeof(*lane));
+	VHCA_AUTO_FREE struct virt_lane *lane = calloc(1, sizeof(*lane));
 	char name[32];
 
 	if (!lane)
@@ -27,11 +27,10 @@ static struct vhca_virt_lane *lane_new(struct vhca_virt_lanes *lanes, struct vhc
 	return vhca_steal_ptr(&lane);
 }
 
-struct vhca_virt_lane *vhca_virt_lane_get(struct vhca_virt_lanes *lanes, struct vhca_loop *loop,
-					  const struct vhca_uuid *uuid,
-					  enum vhca_virt_lane_kind kind)
+struct virt_lane *virt_lane_get(struct virt_lanes *lanes, struct vhca_loop *loop,
+				const struct vhca_uuid *uuid, enum virt_lane_kind kind)
 {
-	struct vhca_virt_lane *lane;
+	struct virt_lane *lane;
 
 	LIST_FOREACH(lane, lanes, link)
 	if (lane->kind == kind && vhca_uuid_equal(&lane->uuid, uuid))
@@ -39,16 +38,16 @@ struct vhca_virt_lane *vhca_virt_lane_get(struct vhca_virt_lanes *lanes, struct 
 	return lane_new(lanes, loop, uuid, kind);
 }
 
-void vhca_virt_lane_drop(struct vhca_virt_lane *lane)
+void virt_lane_drop(struct virt_lane *lane)
 {
 	LIST_REMOVE(lane, link);
 	(void)vhca_strand_free(lane->strand, 0); /* idle: nothing to wait for */
 	free(lane);
 }
 
-bool vhca_virt_lanes_free(struct vhca_virt_lanes *lanes, uint64_t deadline_ms)
+bool virt_lanes_free(struct virt_lanes *lanes, uint64_t deadline_ms)
 {
-	struct vhca_virt_lane *lane;
+	struct virt_lane *lane;
 	bool idle = true;
 
 	while ((lane = LIST_FIRST(lanes)) != NULL) {

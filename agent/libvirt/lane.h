@@ -10,7 +10,7 @@
 #include "common/base/text.h"
 #include "common/loop/strand.h"
 
-enum vhca_virt_lane_kind {
+enum virt_lane_kind {
 	VHCA_LANE_NONE,	   /* of no domain: the query strand */
 	VHCA_LANE_DEVICES, /* changes to the domain: each waits up to 30 s for a job's end */
 	VHCA_LANE_MIGRATE, /* as long as the copy takes */
@@ -18,23 +18,22 @@ enum vhca_virt_lane_kind {
 	VHCA_LANE_QGA,	   /* asks the guest's agent: 10 s if that is silent */
 };
 
-struct vhca_virt_lane {
-	LIST_ENTRY(vhca_virt_lane) link;
+struct virt_lane {
+	LIST_ENTRY(virt_lane) link;
 	struct vhca_uuid uuid;
-	enum vhca_virt_lane_kind kind;
+	enum virt_lane_kind kind;
 	struct vhca_strand *strand;
 	unsigned int n_calls; /* the user counts them, and drops the lane after the last one */
 };
-LIST_HEAD(vhca_virt_lanes, vhca_virt_lane);
+LIST_HEAD(virt_lanes, virt_lane);
 
 /* Finds or makes it; NULL without memory. */
-struct vhca_virt_lane *vhca_virt_lane_get(struct vhca_virt_lanes *lanes, struct vhca_loop *loop,
-					  const struct vhca_uuid *uuid,
-					  enum vhca_virt_lane_kind kind);
+struct virt_lane *virt_lane_get(struct virt_lanes *lanes, struct vhca_loop *loop,
+				const struct vhca_uuid *uuid, enum virt_lane_kind kind);
 /* Frees an idle lane: nobody waits. */
-void vhca_virt_lane_drop(struct vhca_virt_lane *lane);
+void virt_lane_drop(struct virt_lane *lane);
 /* Frees all; false if a call still hangs at the deadline (vhca_now_ms() scale). See
  * vhca_strand_free(). */
-bool vhca_virt_lanes_free(struct vhca_virt_lanes *lanes, uint64_t deadline_ms);
+bool virt_lanes_free(struct virt_lanes *lanes, uint64_t deadline_ms);
 
 #endif

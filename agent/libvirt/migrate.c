@@ -34,7 +34,7 @@ static int migrate_flags(virDomainPtr dom, const struct vhca_conf_copy *how, uns
 	int persistent = virDomainIsPersistent(dom);
 
 	if (persistent < 0)
-		return vhca_virt_error(err, "is the domain persistent?");
+		return virt_error(err, "is the domain persistent?");
 	*ret = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER;
 	if (persistent)
 		*ret |= VIR_MIGRATE_PERSIST_DEST | VIR_MIGRATE_UNDEFINE_SOURCE;
@@ -65,9 +65,9 @@ static int migrate_params(const char *migrate_uri, const struct vhca_conf_copy *
 				: 0;
 }
 
-int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
-			   const char *migrate_uri, const struct vhca_conf_copy *how,
-			   uint64_t *ret_called_us, struct vhca_error *err)
+int virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, const char *dest_uri,
+		      const char *migrate_uri, const struct vhca_conf_copy *how,
+		      uint64_t *ret_called_us, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	AUTO_PARAMS params = {NULL, 0};
@@ -79,8 +79,8 @@ int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, con
 	if (!*dest_uri)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_uri", EINVAL,
 				      "migration URIs: one is missing or longer than %d characters",
-				      VHCA_VIRT_URI_MAX - 1);
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+				      VIRT_URI_MAX - 1);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0)
 		r = migrate_flags(dom, how, &flags, err);
 	if (r < 0)
@@ -93,25 +93,25 @@ int vhca_virt_call_migrate(virConnectPtr conn, const struct vhca_uuid *uuid, con
 	if (migrate_params(migrate_uri, how, &params) == 0 &&
 	    virDomainMigrateToURI3(dom, dest_uri, params.list, (unsigned int)params.n, flags) == 0)
 		return 0;
-	return vhca_virt_migrate_error(err, what, conn);
+	return virt_migrate_error(err, what, conn);
 }
 
 /* ---- abort ---- */
 
-int vhca_virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err)
+int virt_call_abort(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	char what[160];
 	int r;
 
 	vhca_may_block("libvirt: abort job");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r < 0)
 		return r;
 	(void)snprintf(what, sizeof(what), "domain %.60s: abort job", virDomainGetName(dom));
-	if (virDomainAbortJob(dom) == 0 || vhca_virt_has_no_job())
+	if (virDomainAbortJob(dom) == 0 || virt_has_no_job())
 		return 0;
-	return vhca_virt_call_error(err, what, conn);
+	return virt_call_error(err, what, conn);
 }
 
 /* ---- job ---- */
@@ -133,7 +133,7 @@ static int read_job(virDomainPtr dom, struct vhca_virt_job *job, struct vhca_err
 		/* "available only on the source host": the domain is on its way in. */
 		return virGetLastErrorCode() == VIR_ERR_OPERATION_UNSUPPORTED
 			       ? 0
-			       : vhca_virt_error(err, "job of the domain");
+			       : virt_error(err, "job of the domain");
 	if (type != VIR_DOMAIN_JOB_BOUNDED && type != VIR_DOMAIN_JOB_UNBOUNDED)
 		return 0;
 	(void)virTypedParamsGetInt(stats.list, stats.n, VIR_DOMAIN_JOB_OPERATION, &operation);
@@ -149,15 +149,15 @@ static int read_state(virDomainPtr dom, struct vhca_virt_job *job, struct vhca_e
 	int active = virDomainIsActive(dom);
 
 	if (active < 0 || virDomainGetState(dom, &job->state, &job->reason, 0) < 0)
-		return vhca_virt_error(err, "state of the domain");
+		return virt_error(err, "state of the domain");
 	/* It may have stopped between the two. */
 	job->active = active && job->state != VIR_DOMAIN_SHUTOFF;
-	job->held = vhca_virt_state_is_held(job->state, job->reason);
+	job->held = virt_state_is_held(job->state, job->reason);
 	return job->active ? read_job(dom, job, err) : 0;
 }
 
-int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
-		       struct vhca_error *err)
+int virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca_virt_job *ret,
+		  struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	struct vhca_virt_job job = {.active = false};
@@ -165,7 +165,7 @@ int vhca_virt_call_job(virConnectPtr conn, const struct vhca_uuid *uuid, struct 
 	int r;
 
 	vhca_may_block("libvirt: job");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, &e);
+	r = virt_call_lookup(conn, uuid, &dom, &e);
 	if (r == 0)
 		r = read_state(dom, &job, &e);
 	if (r == -ENOENT) { /* stopped while we looked, or never there */
@@ -189,7 +189,7 @@ static int starts_by_itself(virDomainPtr dom, bool *ret, struct vhca_error *err)
 	int persistent = virDomainIsPersistent(dom), autostart = 0;
 
 	if (persistent < 0 || (persistent && virDomainGetAutostart(dom, &autostart) < 0))
-		return vhca_virt_error(err, "does the domain start by itself?");
+		return virt_error(err, "does the domain start by itself?");
 	*ret = autostart;
 	return 0;
 }
@@ -207,8 +207,8 @@ static void start_by_itself(virDomainPtr dom)
 				 name, virGetLastErrorMessage(), name);
 }
 
-int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
-			  const struct vhca_uuid *migration, bool autostart, struct vhca_error *err)
+int virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
+		     const struct vhca_uuid *migration, bool autostart, struct vhca_error *err)
 {
 	VHCA_AUTO_DOMAIN dom = NULL;
 	char xml[80 + VHCA_UUID_STRLEN], what[160];
@@ -216,7 +216,7 @@ int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
 	int r;
 
 	vhca_may_block("libvirt: marker");
-	r = vhca_virt_call_lookup(conn, uuid, &dom, err);
+	r = virt_call_lookup(conn, uuid, &dom, err);
 	if (r == 0 && migration && autostart)
 		r = starts_by_itself(dom, &starts, err);
 	if (r < 0)
@@ -232,5 +232,5 @@ int vhca_virt_call_marker(virConnectPtr conn, const struct vhca_uuid *uuid,
 	if (virDomainSetMetadata(dom, VIR_DOMAIN_METADATA_ELEMENT, migration ? xml : NULL, "vhca",
 				 VHCA_AWAY_NS, VIR_DOMAIN_AFFECT_LIVE) == 0)
 		return 0;
-	return vhca_virt_call_error(err, what, conn);
+	return virt_call_error(err, what, conn);
 }

@@ -18,7 +18,7 @@
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_CAP_MS	 10000
 
-struct vhca_virt_reconnect {
+struct virt_reconnect {
 	struct vhca_loop *loop;
 	char *uri;
 	vhca_virt_event_fn fn;
@@ -28,29 +28,28 @@ struct vhca_virt_reconnect {
 	struct vhca_timer *retry;
 	struct vhca_backoff backoff;
 	bool connected;
-	struct vhca_virt_sink *sink;   /* of the session, or of the attempt under way */
-	struct vhca_virt_session *old; /* given up; the next attempt closes it first */
+	struct virt_sink *sink;	  /* of the session, or of the attempt under way */
+	struct virt_session *old; /* given up; the next attempt closes it first */
 
 	pthread_mutex_t lock; /* guards session: workers take references to it */
-	struct vhca_virt_session *session;
+	struct virt_session *session;
 };
 
 /* ---- the session of the moment ---- */
 
-struct vhca_virt_session *vhca_virt_reconnect_session(struct vhca_virt_reconnect *c)
+struct virt_session *virt_reconnect_session(struct virt_reconnect *c)
 {
-	struct vhca_virt_session *s;
+	struct virt_session *s;
 
 	(void)pthread_mutex_lock(&c->lock);
-	s = c->session ? vhca_virt_session_ref(c->session) : NULL;
+	s = c->session ? virt_session_ref(c->session) : NULL;
 	(void)pthread_mutex_unlock(&c->lock);
 	return s;
 }
 
-static struct vhca_virt_session *session_exchange(struct vhca_virt_reconnect *c,
-						  struct vhca_virt_session *s)
+static struct virt_session *session_exchange(struct virt_reconnect *c, struct virt_session *s)
 {
-	struct vhca_virt_session *old;
+	struct virt_session *old;
 
 	(void)pthread_mutex_lock(&c->lock);
 	old = c->session;
@@ -62,10 +61,10 @@ static struct vhca_virt_session *session_exchange(struct vhca_virt_reconnect *c,
 /* ---- connecting ---- */
 
 struct connect_job {
-	struct vhca_virt_reconnect *c;
-	struct vhca_virt_session *old; /* to be closed first */
-	struct vhca_virt_sink *sink;
-	struct vhca_virt_session *session;
+	struct virt_reconnect *c;
+	struct virt_session *old; /* to be closed first */
+	struct virt_sink *sink;
+	struct virt_session *session;
 	int rc;
 	struct vhca_error err;
 };
@@ -74,18 +73,18 @@ static void connect_work(void *arg)
 {
 	struct connect_job *job = arg;
 
-	vhca_virt_session_unref(vhca_steal_ptr(&job->old));
-	job->rc = vhca_virt_session_open(job->c->uri, job->sink, &job->session, &job->err);
+	virt_session_unref(vhca_steal_ptr(&job->old));
+	job->rc = virt_session_open(job->c->uri, job->sink, &job->session, &job->err);
 }
 
-static void drop_sink(struct vhca_virt_reconnect *c)
+static void drop_sink(struct virt_reconnect *c)
 {
-	vhca_virt_sink_mute(c->sink);
-	vhca_virt_sink_unref(c->sink);
+	virt_sink_mute(c->sink);
+	virt_sink_unref(c->sink);
 	c->sink = NULL;
 }
 
-static void retry_later(struct vhca_virt_reconnect *c)
+static void retry_later(struct virt_reconnect *c)
 {
 	vhca_timer_arm_ms(c->retry, vhca_backoff_next(&c->backoff));
 }
@@ -93,7 +92,7 @@ static void retry_later(struct vhca_virt_reconnect *c)
 static void connect_done(void *arg)
 {
 	struct connect_job *job = arg;
-	struct vhca_virt_reconnect *c = job->c;
+	struct virt_reconnect *c = job->c;
 	bool lost = c->sink != job->sink; /* already gone again, or freed meanwhile */
 	bool first = c->backoff.next_ms == 0;
 
@@ -112,20 +111,20 @@ static void connect_done(void *arg)
 			drop_sink(c);
 		retry_later(c);
 	}
-	vhca_virt_sink_unref(job->sink);
+	virt_sink_unref(job->sink);
 	free(job);
 }
 
 static void on_event(void *arg, const struct vhca_virt_event_data *data);
 
-static int submit_connect(struct vhca_virt_reconnect *c)
+static int submit_connect(struct virt_reconnect *c)
 {
 	VHCA_AUTO_FREE struct connect_job *job = calloc(1, sizeof(*job));
 	int r;
 
 	if (!job)
 		return -ENOMEM;
-	r = vhca_virt_sink_new(c->loop, on_event, c, &c->sink);
+	r = virt_sink_new(c->loop, on_event, c, &c->sink);
 	if (r < 0)
 		return r;
 	*job = (struct connect_job){.c = c, .old = c->old, .sink = c->sink};
@@ -135,14 +134,14 @@ static int submit_connect(struct vhca_virt_reconnect *c)
 		return r;
 	}
 	c->old = NULL;
-	(void)vhca_virt_sink_ref(c->sink);
+	(void)virt_sink_ref(c->sink);
 	(void)vhca_steal_ptr(&job);
 	return 0;
 }
 
 static void connect_now(void *arg)
 {
-	struct vhca_virt_reconnect *c = arg;
+	struct virt_reconnect *c = arg;
 
 	if (submit_connect(c) < 0)
 		retry_later(c);
@@ -150,7 +149,7 @@ static void connect_now(void *arg)
 
 static void on_event(void *arg, const struct vhca_virt_event_data *data)
 {
-	struct vhca_virt_reconnect *c = arg;
+	struct virt_reconnect *c = arg;
 
 	if (data->event != VHCA_VIRT_DISCONNECTED) {
 		/* Before CONNECTED the owner has no picture that an event could change. */
@@ -168,21 +167,21 @@ static void on_event(void *arg, const struct vhca_virt_event_data *data)
 	c->fn(c->arg, data);
 }
 
-bool vhca_virt_reconnect_is_up(const struct vhca_virt_reconnect *c)
+bool virt_reconnect_is_up(const struct virt_reconnect *c)
 {
 	return c->connected;
 }
 
-const char *vhca_virt_reconnect_uri(const struct vhca_virt_reconnect *c)
+const char *virt_reconnect_uri(const struct virt_reconnect *c)
 {
 	return c->uri;
 }
 
 /* ---- life ---- */
 
-static struct vhca_virt_reconnect *reconnect_alloc(struct vhca_loop *loop, const char *uri)
+static struct virt_reconnect *reconnect_alloc(struct vhca_loop *loop, const char *uri)
 {
-	struct vhca_virt_reconnect *c = calloc(1, sizeof(*c));
+	struct virt_reconnect *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -197,10 +196,10 @@ static struct vhca_virt_reconnect *reconnect_alloc(struct vhca_loop *loop, const
 	return c;
 }
 
-int vhca_virt_reconnect_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn,
-			    void *arg, struct vhca_virt_reconnect **ret)
+int virt_reconnect_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
+		       struct virt_reconnect **ret)
 {
-	struct vhca_virt_reconnect *c = reconnect_alloc(loop, uri);
+	struct virt_reconnect *c = reconnect_alloc(loop, uri);
 	int r;
 
 	if (!c)
@@ -213,32 +212,32 @@ int vhca_virt_reconnect_new(struct vhca_loop *loop, const char *uri, vhca_virt_e
 	if (r == 0)
 		r = submit_connect(c);
 	if (r < 0) {
-		(void)vhca_virt_reconnect_end(c, 0);
-		vhca_virt_reconnect_free(c);
+		(void)virt_reconnect_end(c, 0);
+		virt_reconnect_free(c);
 		return r;
 	}
 	*ret = c;
 	return 0;
 }
 
-void vhca_virt_reconnect_mute(struct vhca_virt_reconnect *c)
+void virt_reconnect_mute(struct virt_reconnect *c)
 {
 	drop_sink(c);
 }
 
-bool vhca_virt_reconnect_end(struct vhca_virt_reconnect *c, uint64_t deadline)
+bool virt_reconnect_end(struct virt_reconnect *c, uint64_t deadline)
 {
 	bool idle;
 
 	drop_sink(c);
 	idle = vhca_strand_free(c->strand, vhca_left_ms(deadline));
 	c->retry = vhca_timer_free(c->retry);
-	vhca_virt_session_unref_bounded(session_exchange(c, NULL), vhca_left_ms(deadline));
-	vhca_virt_session_unref_bounded(vhca_steal_ptr(&c->old), vhca_left_ms(deadline));
+	virt_session_unref_bounded(session_exchange(c, NULL), vhca_left_ms(deadline));
+	virt_session_unref_bounded(vhca_steal_ptr(&c->old), vhca_left_ms(deadline));
 	return idle;
 }
 
-void vhca_virt_reconnect_free(struct vhca_virt_reconnect *c)
+void virt_reconnect_free(struct virt_reconnect *c)
 {
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c->uri);

@@ -6,24 +6,24 @@
 #include "agent/libvirt/session.h"
 #include "common/loop/loop.h"
 
-struct vhca_virt_reconnect;
+struct virt_reconnect;
 
 /* fn hears of CONNECTED, DISCONNECTED, and of all that happens in between. -ENOMEM or the errno of
  * a thread that could not start; no libvirtd is no error. */
-int vhca_virt_reconnect_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn,
-			    void *arg, struct vhca_virt_reconnect **ret);
+int virt_reconnect_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn, void *arg,
+		       struct virt_reconnect **ret);
 /* After this fn is not called any more. */
-void vhca_virt_reconnect_mute(struct vhca_virt_reconnect *c);
+void virt_reconnect_mute(struct virt_reconnect *c);
 /* Ends everything, and waits for it until the deadline (vhca_now_ms()). false: something hangs in
  * libvirt, and *c must not be freed. */
-bool vhca_virt_reconnect_end(struct vhca_virt_reconnect *c, uint64_t deadline_ms);
-void vhca_virt_reconnect_free(struct vhca_virt_reconnect *c); /* after _end() */
+bool virt_reconnect_end(struct virt_reconnect *c, uint64_t deadline_ms);
+void virt_reconnect_free(struct virt_reconnect *c); /* after _end() */
 
 /* Between CONNECTED and DISCONNECTED. */
-bool vhca_virt_reconnect_is_up(const struct vhca_virt_reconnect *c);
+bool virt_reconnect_is_up(const struct virt_reconnect *c);
 /* As given to _new(). */
-const char *vhca_virt_reconnect_uri(const struct vhca_virt_reconnect *c);
+const char *virt_reconnect_uri(const struct virt_reconnect *c);
 /* Any thread. The session of the moment, a reference of the caller's; NULL: none. */
-struct vhca_virt_session *vhca_virt_reconnect_session(struct vhca_virt_reconnect *c);
+struct virt_session *virt_reconnect_session(struct virt_reconnect *c);
 
 #endif

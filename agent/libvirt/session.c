@@ -23,12 +23,12 @@ struct spare {
 	virConnectPtr conn;
 };
 
-struct vhca_virt_session {
+struct virt_session {
 	atomic_uint refs;
 	virConnectPtr query, action;
-	struct vhca_virt_registration events; /* on query */
-	pthread_mutex_t lock;		      /* guards the spares: workers take them */
-	struct spare spares[VHCA_VIRT_SPARES];
+	struct virt_registration events; /* on query */
+	pthread_mutex_t lock;		 /* guards the spares: workers take them */
+	struct spare spares[VIRT_SPARES];
 	unsigned int n_spares;
 };
 
@@ -36,17 +36,17 @@ static void close_connection(virConnectPtr conn)
 {
 	if (!conn)
 		return;
-	vhca_virt_sink_unwatch_close(conn);
+	virt_sink_unwatch_close(conn);
 	(void)virConnectClose(
 		conn); /* nothing can be done about a connection that does not close */
 }
 
-static void session_free(struct vhca_virt_session *s)
+static void session_free(struct virt_session *s)
 {
 	if (!s)
 		return;
 	if (s->query)
-		vhca_virt_sink_deregister(s->query, &s->events);
+		virt_sink_deregister(s->query, &s->events);
 	close_connection(s->query);
 	close_connection(s->action);
 	while (s->n_spares)
@@ -54,19 +54,19 @@ static void session_free(struct vhca_virt_session *s)
 	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 }
-VHCA_DEFINE_CLEANUP(struct vhca_virt_session, session_free)
+VHCA_DEFINE_CLEANUP(struct virt_session, session_free)
 
-int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err)
+int virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err)
 {
 	virConnectPtr conn = virConnectOpen(uri);
 	int r;
 
 	if (!conn)
-		return vhca_virt_error(err, uri);
+		return virt_error(err, uri);
 	/* > 0: the other side cannot do it; NO_SUPPORT: there is no other side. */
 	if (virConnectSetKeepAlive(conn, KEEPALIVE_INTERVAL_S, KEEPALIVE_COUNT) < 0 &&
 	    virGetLastErrorCode() != VIR_ERR_NO_SUPPORT) {
-		r = vhca_virt_error(err, "set keepalive");
+		r = virt_error(err, "set keepalive");
 		(void)virConnectClose(conn);
 		return r;
 	}
@@ -74,21 +74,21 @@ int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *er
 	return 0;
 }
 
-void vhca_virt_connection_freep(virConnectPtr *p)
+void virt_connection_freep(virConnectPtr *p)
 {
 	if (*p)
 		(void)virConnectClose(*p); /* nothing can be done about one that does not close */
 }
 
-static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConnectPtr *ret,
+static int open_connection(const char *uri, struct virt_sink *sink, virConnectPtr *ret,
 			   struct vhca_error *err)
 {
 	virConnectPtr conn;
-	int r = vhca_virt_connect(uri, &conn, err);
+	int r = virt_connect(uri, &conn, err);
 
 	if (r < 0)
 		return r;
-	r = vhca_virt_sink_watch_close(sink, conn, err);
+	r = virt_sink_watch_close(sink, conn, err);
 	if (r < 0) {
 		(void)virConnectClose(conn);
 		return r;
@@ -97,9 +97,9 @@ static int open_connection(const char *uri, struct vhca_virt_sink *sink, virConn
 	return 0;
 }
 
-static struct vhca_virt_session *session_alloc(void)
+static struct virt_session *session_alloc(void)
 {
-	struct vhca_virt_session *s = calloc(1, sizeof(*s));
+	struct virt_session *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -108,15 +108,15 @@ static struct vhca_virt_session *session_alloc(void)
 		return NULL;
 	}
 	atomic_init(&s->refs, 1);
-	for (int i = 0; i < VHCA_VIRT_EVENT_IDS; i++)
+	for (int i = 0; i < VIRT_EVENT_IDS; i++)
 		s->events.ids[i] = -1;
 	return s;
 }
 
-int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
-			   struct vhca_virt_session **ret, struct vhca_error *err)
+int virt_session_open(const char *uri, struct virt_sink *sink, struct virt_session **ret,
+		      struct vhca_error *err)
 {
-	VHCA_CLEANUP(session_freep) struct vhca_virt_session *s = session_alloc();
+	VHCA_CLEANUP(session_freep) struct virt_session *s = session_alloc();
 	int r;
 
 	vhca_may_block("libvirt: connect");
@@ -126,20 +126,20 @@ int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
 	if (r == 0)
 		r = open_connection(uri, sink, &s->action, err);
 	if (r == 0)
-		r = vhca_virt_sink_register(sink, s->query, &s->events, err);
+		r = virt_sink_register(sink, s->query, &s->events, err);
 	if (r < 0)
 		return r;
 	*ret = vhca_steal_ptr(&s);
 	return 0;
 }
 
-struct vhca_virt_session *vhca_virt_session_ref(struct vhca_virt_session *s)
+struct virt_session *virt_session_ref(struct virt_session *s)
 {
 	(void)atomic_fetch_add(&s->refs, 1);
 	return s;
 }
 
-void vhca_virt_session_unref(struct vhca_virt_session *s)
+void virt_session_unref(struct virt_session *s)
 {
 	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
 		return;
@@ -149,11 +149,11 @@ void vhca_virt_session_unref(struct vhca_virt_session *s)
 
 static void *unref_thread(void *arg)
 {
-	vhca_virt_session_unref(arg);
+	virt_session_unref(arg);
 	return NULL;
 }
 
-void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_ms)
+void virt_session_unref_bounded(struct virt_session *s, uint32_t wait_ms)
 {
 	struct timespec deadline = vhca_cond_deadline(wait_ms);
 	pthread_t thread;
@@ -165,57 +165,56 @@ void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_
 		(void)pthread_detach(thread);
 }
 
-/* Its index, or VHCA_VIRT_SPARES. Under the lock. */
-static unsigned int find_spare(const struct vhca_virt_session *s, const struct vhca_uuid *domain)
+/* Its index, or VIRT_SPARES. Under the lock. */
+static unsigned int find_spare(const struct virt_session *s, const struct vhca_uuid *domain)
 {
 	for (unsigned int i = 0; i < s->n_spares; i++)
 		if (vhca_uuid_equal(&s->spares[i].domain, domain))
 			return i;
-	return VHCA_VIRT_SPARES;
+	return VIRT_SPARES;
 }
 
-static bool wants_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain)
+static bool wants_spare(struct virt_session *s, const struct vhca_uuid *domain)
 {
 	bool wants;
 
 	(void)pthread_mutex_lock(&s->lock);
-	wants = s->n_spares < VHCA_VIRT_SPARES && find_spare(s, domain) == VHCA_VIRT_SPARES;
+	wants = s->n_spares < VIRT_SPARES && find_spare(s, domain) == VIRT_SPARES;
 	(void)pthread_mutex_unlock(&s->lock);
 	return wants;
 }
 
-static bool keep_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
-		       virConnectPtr conn)
+static bool keep_spare(struct virt_session *s, const struct vhca_uuid *domain, virConnectPtr conn)
 {
 	bool kept;
 
 	(void)pthread_mutex_lock(&s->lock);
-	kept = s->n_spares < VHCA_VIRT_SPARES;
+	kept = s->n_spares < VIRT_SPARES;
 	if (kept)
 		s->spares[s->n_spares++] = (struct spare){*domain, conn};
 	(void)pthread_mutex_unlock(&s->lock);
 	return kept;
 }
 
-void vhca_virt_session_open_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
-				  const char *uri)
+void virt_session_open_spare(struct virt_session *s, const struct vhca_uuid *domain,
+			     const char *uri)
 {
 	virConnectPtr conn;
 
 	vhca_may_block("libvirt: connect");
-	if (wants_spare(s, domain) && vhca_virt_connect(uri, &conn, NULL) == 0 &&
+	if (wants_spare(s, domain) && virt_connect(uri, &conn, NULL) == 0 &&
 	    !keep_spare(s, domain, conn))
 		(void)virConnectClose(conn); /* others were faster */
 }
 
-static virConnectPtr find_and_take(struct vhca_virt_session *s, const struct vhca_uuid *domain)
+static virConnectPtr find_and_take(struct virt_session *s, const struct vhca_uuid *domain)
 {
 	virConnectPtr conn = NULL;
 	unsigned int i;
 
 	(void)pthread_mutex_lock(&s->lock);
 	i = find_spare(s, domain);
-	if (i < VHCA_VIRT_SPARES) {
+	if (i < VIRT_SPARES) {
 		conn = s->spares[i].conn;
 		s->spares[i] = s->spares[--s->n_spares];
 	}
@@ -223,8 +222,7 @@ static virConnectPtr find_and_take(struct vhca_virt_session *s, const struct vhc
 	return conn;
 }
 
-virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s,
-					   const struct vhca_uuid *domain)
+virConnectPtr virt_session_take_spare(struct virt_session *s, const struct vhca_uuid *domain)
 {
 	virConnectPtr conn = find_and_take(s, domain);
 
@@ -234,12 +232,12 @@ virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s,
 	return NULL;
 }
 
-virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s)
+virConnectPtr virt_session_query(const struct virt_session *s)
 {
 	return s->query;
 }
 
-virConnectPtr vhca_virt_session_action(const struct vhca_virt_session *s)
+virConnectPtr virt_session_action(const struct virt_session *s)
 {
 	return s->action;
 }

@@ -12,33 +12,32 @@
 #include "agent/libvirt/event.h"
 
 /* Opens one connection with keepalives turned on. */
-int vhca_virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err);
-void vhca_virt_connection_freep(virConnectPtr *p);
-#define VHCA_AUTO_CONNECTION VHCA_CLEANUP(vhca_virt_connection_freep) virConnectPtr
+int virt_connect(const char *uri, virConnectPtr *ret, struct vhca_error *err);
+void virt_connection_freep(virConnectPtr *p);
+#define VHCA_AUTO_CONNECTION VHCA_CLEANUP(virt_connection_freep) virConnectPtr
 
-struct vhca_virt_session;
+struct virt_session;
 
 /* Connects, turns keepalives on and registers for events; they go to sink (borrowed; the session
  * takes references). */
-int vhca_virt_session_open(const char *uri, struct vhca_virt_sink *sink,
-			   struct vhca_virt_session **ret, struct vhca_error *err);
-struct vhca_virt_session *vhca_virt_session_ref(struct vhca_virt_session *s);
-void vhca_virt_session_unref(struct vhca_virt_session *s); /* the last one closes; accepts NULL */
+int virt_session_open(const char *uri, struct virt_sink *sink, struct virt_session **ret,
+		      struct vhca_error *err);
+struct virt_session *virt_session_ref(struct virt_session *s);
+void virt_session_unref(struct virt_session *s); /* the last one closes; accepts NULL */
 /* The same in a thread of its own, for shutdown: waits at most wait_ms for it. */
-void vhca_virt_session_unref_bounded(struct vhca_virt_session *s, uint32_t wait_ms);
+void virt_session_unref_bounded(struct virt_session *s, uint32_t wait_ms);
 
 /*
  * A migration has a connection of its own, and opening it takes time: opens one ahead, unless the
- * domain has one or VHCA_VIRT_SPARES are there. Failure is no error: the migration opens its own.
+ * domain has one or VIRT_SPARES are there. Failure is no error: the migration opens its own.
  */
-#define VHCA_VIRT_SPARES 4
-void vhca_virt_session_open_spare(struct vhca_virt_session *s, const struct vhca_uuid *domain,
-				  const char *uri);
+#define VIRT_SPARES 4
+void virt_session_open_spare(struct virt_session *s, const struct vhca_uuid *domain,
+			     const char *uri);
 /* The domain's if it still lives, which the caller closes; NULL if there is none. */
-virConnectPtr vhca_virt_session_take_spare(struct vhca_virt_session *s,
-					   const struct vhca_uuid *domain);
+virConnectPtr virt_session_take_spare(struct virt_session *s, const struct vhca_uuid *domain);
 
-virConnectPtr vhca_virt_session_query(const struct vhca_virt_session *s);  /* events, lists, XML */
-virConnectPtr vhca_virt_session_action(const struct vhca_virt_session *s); /* attach, detach */
+virConnectPtr virt_session_query(const struct virt_session *s);	 /* events, lists, XML */
+virConnectPtr virt_session_action(const struct virt_session *s); /* attach, detach */
 
 #endif

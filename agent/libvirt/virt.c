@@ -25,9 +25,9 @@
 
 struct vhca_virt {
 	struct vhca_loop *loop;
-	struct vhca_virt_reconnect *connection;
+	struct virt_reconnect *connection;
 	struct vhca_strand *query_strand;
-	struct vhca_virt_lanes lanes;
+	struct virt_lanes lanes;
 	bool closing;
 	uint64_t called_us; /* of the call whose done() runs */
 };
@@ -36,7 +36,7 @@ static const struct vhca_error no_error = VHCA_ERROR_INIT;
 
 bool vhca_virt_connected(const struct vhca_virt *virt)
 {
-	return vhca_virt_reconnect_is_up(virt->connection);
+	return virt_reconnect_is_up(virt->connection);
 }
 
 uint64_t vhca_virt_called_us(const struct vhca_virt *virt)
@@ -48,14 +48,14 @@ uint64_t vhca_virt_called_us(const struct vhca_virt *virt)
 
 struct call {
 	struct vhca_virt *virt;
-	enum vhca_virt_lane_kind kind; /* NONE: on the query strand */
-	struct vhca_virt_lane *lane;   /* NULL then */
-	int (*run)(struct call *call, struct vhca_virt_session *s);
+	enum virt_lane_kind kind; /* NONE: on the query strand */
+	struct virt_lane *lane;	  /* NULL then */
+	int (*run)(struct call *call, struct virt_session *s);
 	void (*report)(const struct call *call);
 
 	struct vhca_uuid uuid;
 	struct vhca_dom_hostdev dev; /* detach: alias only */
-	char dest_uri[VHCA_VIRT_URI_MAX], migrate_uri[VHCA_VIRT_URI_MAX];
+	char dest_uri[VIRT_URI_MAX], migrate_uri[VIRT_URI_MAX];
 	struct vhca_conf_copy how;
 	struct vhca_bdf ours[VHCA_DOM_VFS_MAX];
 	unsigned int n_ours;
@@ -81,87 +81,85 @@ struct call {
 
 static const char *uri_of(const struct call *call)
 {
-	return vhca_virt_reconnect_uri(call->virt->connection);
+	return virt_reconnect_uri(call->virt->connection);
 }
 
-static int run_list(struct call *call, struct vhca_virt_session *s)
+static int run_list(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_list(vhca_virt_session_query(s), &call->list, &call->err);
+	return virt_call_list(virt_session_query(s), &call->list, &call->err);
 }
 
-static int run_info(struct call *call, struct vhca_virt_session *s)
+static int run_info(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_info(vhca_virt_session_query(s), &call->uuid, &call->info,
-				   &call->err);
+	return virt_call_info(virt_session_query(s), &call->uuid, &call->info, &call->err);
 }
 
-static int run_attach(struct call *call, struct vhca_virt_session *s)
+static int run_attach(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_attach(vhca_virt_session_action(s), &call->uuid, &call->dev,
-				     &call->called_us, &call->err);
+	return virt_call_attach(virt_session_action(s), &call->uuid, &call->dev, &call->called_us,
+				&call->err);
 }
 
-static int run_detach(struct call *call, struct vhca_virt_session *s)
+static int run_detach(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_detach(vhca_virt_session_action(s), &call->uuid, call->dev.alias,
-				     &call->err);
+	return virt_call_detach(virt_session_action(s), &call->uuid, call->dev.alias, &call->err);
 }
 
-/* On a connection of its own: see vhca_virt_call_migrate(). */
-static int run_migrate(struct call *call, struct vhca_virt_session *s)
+/* On a connection of its own: see virt_call_migrate(). */
+static int run_migrate(struct call *call, struct virt_session *s)
 {
-	VHCA_AUTO_CONNECTION conn = vhca_virt_session_take_spare(s, &call->uuid);
-	int r = conn ? 0 : vhca_virt_connect(uri_of(call), &conn, &call->err);
+	VHCA_AUTO_CONNECTION conn = virt_session_take_spare(s, &call->uuid);
+	int r = conn ? 0 : virt_connect(uri_of(call), &conn, &call->err);
 
 	if (r < 0)
 		return r;
-	return vhca_virt_call_migrate(conn, &call->uuid, call->dest_uri, call->migrate_uri,
-				      &call->how, &call->called_us, &call->err);
+	return virt_call_migrate(conn, &call->uuid, call->dest_uri, call->migrate_uri, &call->how,
+				 &call->called_us, &call->err);
 }
 
-static int run_check(struct call *call, struct vhca_virt_session *s)
+static int run_check(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_check(vhca_virt_session_query(s), &call->uuid, call->ours,
-				    call->n_ours, &call->err);
+	return virt_call_check(virt_session_query(s), &call->uuid, call->ours, call->n_ours,
+			       &call->err);
 }
 
-static int run_spare(struct call *call, struct vhca_virt_session *s)
+static int run_spare(struct call *call, struct virt_session *s)
 {
-	vhca_virt_session_open_spare(s, &call->uuid, uri_of(call));
+	virt_session_open_spare(s, &call->uuid, uri_of(call));
 	return 0;
 }
 
-static int run_forget(struct call *call, struct vhca_virt_session *s)
+static int run_forget(struct call *call, struct virt_session *s)
 {
-	virConnectPtr conn = vhca_virt_session_take_spare(s, &call->uuid);
+	virConnectPtr conn = virt_session_take_spare(s, &call->uuid);
 
-	vhca_virt_connection_freep(&conn);
+	virt_connection_freep(&conn);
 	return 0;
 }
 
 /* On the query connection: on the other one it might wait for what it is to end. */
-static int run_abort(struct call *call, struct vhca_virt_session *s)
+static int run_abort(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_abort(vhca_virt_session_query(s), &call->uuid, &call->err);
+	return virt_call_abort(virt_session_query(s), &call->uuid, &call->err);
 }
 
-static int run_job(struct call *call, struct vhca_virt_session *s)
+static int run_job(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_job(vhca_virt_session_query(s), &call->uuid, &call->job, &call->err);
+	return virt_call_job(virt_session_query(s), &call->uuid, &call->job, &call->err);
 }
 
-static int run_marker(struct call *call, struct vhca_virt_session *s)
+static int run_marker(struct call *call, struct virt_session *s)
 {
-	return vhca_virt_call_marker(vhca_virt_session_action(s), &call->uuid,
-				     call->has_marker ? &call->marker : NULL, call->autostart,
-				     &call->err);
+	return virt_call_marker(virt_session_action(s), &call->uuid,
+				call->has_marker ? &call->marker : NULL, call->autostart,
+				&call->err);
 }
 
-/* On a connection of its own: see vhca_virt_call_qga(). */
-static int run_qga(struct call *call, struct vhca_virt_session *s)
+/* On a connection of its own: see virt_call_qga(). */
+static int run_qga(struct call *call, struct virt_session *s)
 {
 	(void)s;
-	return vhca_virt_call_qga(uri_of(call), &call->uuid, &call->ask, &call->answer, &call->err);
+	return virt_call_qga(uri_of(call), &call->uuid, &call->ask, &call->answer, &call->err);
 }
 
 static void report_list(const struct call *call)
@@ -193,7 +191,7 @@ static void report_done(const struct call *call)
 static void call_work(void *arg)
 {
 	struct call *call = arg;
-	struct vhca_virt_session *s = vhca_virt_reconnect_session(call->virt->connection);
+	struct virt_session *s = virt_reconnect_session(call->virt->connection);
 
 	call->err = no_error;
 	if (s)
@@ -201,14 +199,14 @@ static void call_work(void *arg)
 	else
 		call->rc = vhca_error_set(&call->err, VHCA_ERR_UNAVAILABLE, "libvirt_unreachable",
 					  ENOTCONN, "libvirt: %s", uri_of(call));
-	vhca_virt_session_unref(s);
+	virt_session_unref(s);
 }
 
-static void lane_drop_if_idle(const struct vhca_virt *virt, struct vhca_virt_lane *lane)
+static void lane_drop_if_idle(const struct vhca_virt *virt, struct virt_lane *lane)
 {
 	/* While closing, vhca_virt_free() is inside vhca_strand_free() of this very strand. */
 	if (lane && lane->n_calls == 0 && !virt->closing)
-		vhca_virt_lane_drop(lane);
+		virt_lane_drop(lane);
 }
 
 static void call_done(void *arg)
@@ -231,7 +229,7 @@ static struct vhca_strand *strand_for(struct call *call)
 
 	if (call->kind == VHCA_LANE_NONE)
 		return virt->query_strand;
-	call->lane = vhca_virt_lane_get(&virt->lanes, virt->loop, &call->uuid, call->kind);
+	call->lane = virt_lane_get(&virt->lanes, virt->loop, &call->uuid, call->kind);
 	return call->lane ? call->lane->strand : NULL;
 }
 
@@ -435,7 +433,7 @@ int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn
 		  struct vhca_virt **ret)
 {
 	struct vhca_virt *virt;
-	int r = vhca_virt_event_start();
+	int r = virt_event_start();
 
 	if (r < 0)
 		return r;
@@ -446,7 +444,7 @@ int vhca_virt_new(struct vhca_loop *loop, const char *uri, vhca_virt_event_fn fn
 	LIST_INIT(&virt->lanes);
 	r = vhca_strand_new(loop, "libvirt query", &virt->query_strand);
 	if (r == 0)
-		r = vhca_virt_reconnect_new(loop, uri, fn, arg, &virt->connection);
+		r = virt_reconnect_new(loop, uri, fn, arg, &virt->connection);
 	if (r < 0) {
 		(void)vhca_strand_free(virt->query_strand, 0);
 		free(virt);
@@ -464,17 +462,17 @@ struct vhca_virt *vhca_virt_free(struct vhca_virt *virt)
 	if (!virt)
 		return NULL;
 	virt->closing = true;
-	vhca_virt_reconnect_mute(virt->connection);
+	virt_reconnect_mute(virt->connection);
 	idle = vhca_strand_free(virt->query_strand, vhca_left_ms(deadline));
-	idle &= vhca_virt_lanes_free(&virt->lanes, deadline);
-	idle &= vhca_virt_reconnect_end(virt->connection, deadline);
+	idle &= virt_lanes_free(&virt->lanes, deadline);
+	idle &= virt_reconnect_end(virt->connection, deadline);
 	if (!idle) {
 		/* A hanging call still looks at its owner: leave it that, and nothing more. */
 		vhca_log_warning("libvirt: calls hang in %s; not waiting for them",
-				 vhca_virt_reconnect_uri(virt->connection));
+				 virt_reconnect_uri(virt->connection));
 		return NULL;
 	}
-	vhca_virt_reconnect_free(virt->connection);
+	virt_reconnect_free(virt->connection);
 	free(virt);
 	return NULL;
 }

@@ -161,7 +161,7 @@ void mig_let_go(struct vhca_mig *m)
 
 	for (c = vhca_migration_claim(m, NULL); c; c = next) {
 		next = vhca_migration_claim(m, c);
-		if (!c->ending)
+		if (!vhca_claim_is_ending(c))
 			vhca_engine_drop(m->owner->args.engine, c);
 	}
 	mig_members(m);

@@ -326,13 +326,6 @@ bool vhca_drain_is_on(const struct vhca_drain *d)
 
 /* ---- view ---- */
 
-static const char *state_of(const struct vhca_mig *m)
-{
-	if (!goes_already(m))
-		return "waiting";
-	return m->state == VHCA_MIG_PARKED ? "parked" : "moving";
-}
-
 static struct json_object *view_guest(const struct vhca_domain *dom, const struct guest *g,
 				      const struct vhca_mig *m)
 {
@@ -341,7 +334,10 @@ static struct json_object *view_guest(const struct vhca_domain *dom, const struc
 
 	vhca_json_add_string(o, "domain", VHCA_UUID_STR(&dom->info->uuid));
 	vhca_json_add_string(o, "domain_name", dom->info->name);
-	vhca_json_add_string(o, "state", state_of(m));
+	vhca_json_add_string(o, "state",
+			     !goes_already(m)		   ? "waiting"
+			     : m->state == VHCA_MIG_PARKED ? "parked"
+							   : "moving");
 	vhca_json_add_string(o, "reason", *reason ? reason : NULL);
 	return o;
 }

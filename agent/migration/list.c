@@ -114,14 +114,12 @@ void mig_drop(struct vhca_mig *m)
  * What the destination has brought is settled before it is done, and the source asks for it in
  * between, too.
  */
-static bool has_brought(const struct vhca_mig *m)
-{
-	return !m->source && (m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE);
-}
-
 static bool owns(const struct vhca_mig *m, const struct vhca_claim *c)
 {
-	return (c->migrating || has_brought(m)) && vhca_uuid_equal(&c->migration, &m->id);
+	bool has_brought =
+		!m->source && (m->state == VHCA_MIG_ATTACHING || m->state == VHCA_MIG_DONE);
+
+	return (c->migrating || has_brought) && vhca_uuid_equal(&c->migration, &m->id);
 }
 
 struct vhca_claim *vhca_migration_claim(const struct vhca_mig *m, struct vhca_claim *after)

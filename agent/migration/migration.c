@@ -253,7 +253,7 @@ static void end_leftovers(struct vhca_migrations *ms)
 		const struct vhca_mig *m;
 
 		next = TAILQ_NEXT(c, link);
-		if (!c->migrating || c->ending)
+		if (!c->migrating || vhca_claim_is_ending(c))
 			continue;
 		m = mig_find(ms, &c->migration);
 		if (m && !vhca_mig_state_is_final(m->state))

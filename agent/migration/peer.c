@@ -145,13 +145,6 @@ static const struct {
 	[VHCA_MIG_EFFECT_ABORT] = {"POST", "/abort"},
 };
 
-static struct json_object *body_of(const struct call *call)
-{
-	if (call->effect == VHCA_MIG_EFFECT_CLAIM)
-		return offer_doc(call->p, call->m);
-	return call->effect == VHCA_MIG_EFFECT_HANDOVER ? epochs_doc(call->m) : NULL;
-}
-
 /* Only a reservation waits for the port's keys. */
 static uint32_t answer_ms(const struct vhca_conf *conf, enum vhca_mig_effect effect)
 {
@@ -163,7 +156,7 @@ static uint32_t answer_ms(const struct vhca_conf *conf, enum vhca_mig_effect eff
 static int send_request(struct call *call)
 {
 	const struct vhca_conf_peer *peer = vhca_conf_peer(call->p->conf, call->m->peer);
-	struct json_object *body;
+	struct json_object *body = NULL;
 	char url[400];
 	struct vhca_http_call_args args = {
 		.method = requests[call->effect].method,
@@ -179,7 +172,10 @@ static int send_request(struct call *call)
 				      "[peer %s] is no longer in the configuration", call->m->peer);
 	(void)snprintf(url, sizeof(url), "%s/v1/peer/claims/%s%s", peer->agent,
 		       VHCA_UUID_STR(&call->m->id), requests[call->effect].tail);
-	body = body_of(call);
+	if (call->effect == VHCA_MIG_EFFECT_CLAIM)
+		body = offer_doc(call->p, call->m);
+	else if (call->effect == VHCA_MIG_EFFECT_HANDOVER)
+		body = epochs_doc(call->m);
 	args.body = body;
 	r = vhca_http_multi_start(call->p->http, &args, on_http, call);
 	json_object_put(body);

@@ -54,7 +54,7 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 		if (!vhca_uuid_equal(&c->domain, &dom->info->uuid))
 			continue;
 		n++;
-		if (c->vf->state != VHCA_VF_ATTACHED || c->ending)
+		if (c->vf->state != VHCA_VF_ATTACHED || vhca_claim_is_ending(c))
 			return vhca_error_set(
 				err, VHCA_ERR_CONFLICT, "not_attached", EBUSY,
 				"domain %s: VF %s is %s; wait until it is attached, or detach it",
@@ -75,13 +75,6 @@ static int check_start(struct vhca_migrations *ms, const struct vhca_domain *dom
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_migrations", EBUSY,
 				      "%u migrations are running", running(ms));
 	return 0;
-}
-
-static uint64_t lease_of(const struct vhca_migrations *ms, const struct vhca_mig_request *req)
-{
-	if (req->lease_ms == VHCA_MIG_NO_LEASE)
-		return 0;
-	return req->lease_ms ? req->lease_ms : ms->args.conf->external_lease_ms;
 }
 
 /* From now on the claims are the migration's: written with its first step. */
@@ -113,7 +106,9 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 		return vhca_error_no_memory(err, "migration");
 	m->source = true;
 	m->mode = req->mode;
-	m->lease_ms = lease_of(ms, req);
+	m->lease_ms = req->lease_ms ? req->lease_ms : ms->args.conf->external_lease_ms;
+	if (req->lease_ms == VHCA_MIG_NO_LEASE)
+		m->lease_ms = 0;
 	m->copy = req->copy ? *req->copy : ms->args.conf->copy;
 	m->domain = req->domain;
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name), dom->info->name); /* same size */
@@ -258,7 +253,7 @@ static bool is_still_leaving(const struct vhca_migrations *ms, const struct vhca
 		    vhca_uuid_equal(&m->domain, domain))
 			return true;
 	TAILQ_FOREACH (c, &ms->model->claims, link)
-		if (c->ending && vhca_uuid_equal(&c->domain, domain) &&
+		if (vhca_claim_is_ending(c) && vhca_uuid_equal(&c->domain, domain) &&
 		    !vhca_model_domain(ms->model, domain))
 			return true;
 	return false;

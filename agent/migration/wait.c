@@ -73,7 +73,7 @@ struct answer {
 
 static void on_answer(void *arg)
 {
-	VHCA_AUTO_FREE struct answer *a = arg;
+	struct answer *a = arg;
 
 	a->fn(a->arg, NULL, &a->err);
 }
@@ -81,13 +81,7 @@ static void on_answer(void *arg)
 void mig_answer_later(struct vhca_migrations *ms, vhca_mig_waiter_fn fn, void *arg,
 		      const struct vhca_error *err)
 {
-	struct answer *a = calloc(1, sizeof(*a));
+	struct answer a = {.fn = fn, .arg = arg, .err = *err};
 
-	if (!a) {
-		fn(arg, NULL, err);
-		return;
-	}
-	*a = (struct answer){.fn = fn, .arg = arg, .err = *err};
-	if (vhca_loop_post(ms->args.loop, on_answer, a, free) < 0)
-		on_answer(a);
+	vhca_loop_post_copy(ms->args.loop, on_answer, &a, sizeof(a));
 }

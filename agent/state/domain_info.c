@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Empty, with room for so many host devices. */
 struct vhca_dom_info *vhca_dom_info_new(unsigned int n_hostdevs)
@@ -40,4 +41,12 @@ struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info)
 	for (unsigned int i = 0; i < info->n_hostdevs; i++)
 		hostdevs[i] = info->hostdevs[i];
 	return copy;
+}
+
+const struct vhca_vf_request *vhca_dom_request(const struct vhca_dom_info *info, const char *name)
+{
+	for (unsigned int i = 0; i < info->n_requests; i++)
+		if (!strcmp(info->requests[i].name, name))
+			return &info->requests[i];
+	return NULL;
 }

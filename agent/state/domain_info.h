@@ -96,5 +96,7 @@ struct vhca_dom_info *vhca_dom_info_unreadable(const struct vhca_uuid *uuid, con
 
 /* With a copy of the host devices; to be freed with free(). NULL: out of memory. */
 struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info);
+/* What the domain asks for by this name; NULL = nothing. Borrowed. */
+const struct vhca_vf_request *vhca_dom_request(const struct vhca_dom_info *info, const char *name);
 
 #endif

@@ -46,9 +46,6 @@
 const struct vhca_migration vhca_journal_migrations[] = {{SCHEMA VHCA_OUTBOX_SCHEMA}};
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);
 
-/* claims.ending: 0, 1, or this. */
-#define ENDING_FORCED 2
-
 struct load {
 	struct vhca_store *store;
 	struct vhca_model *m;
@@ -161,6 +158,8 @@ static int load_names(const struct vhca_row *row, struct vhca_claim *c)
 
 static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
+	int64_t ending = vhca_row_i64(row, CLAIM_ENDING);
+
 	if (load_names(row, c) || load_place(row, c) || load_migration(row, c) ||
 	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
@@ -168,8 +167,9 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
-	c->ending = vhca_row_i64(row, CLAIM_ENDING) != 0;
-	c->forced = vhca_row_i64(row, CLAIM_ENDING) == ENDING_FORCED;
+	c->end = ending == VHCA_END_FORCED ? VHCA_END_FORCED
+		 : ending		   ? VHCA_END_ASKED
+					   : VHCA_END_NONE;
 	c->withdrawn = vhca_claim_is_withheld(c);
 	c->asked = vhca_row_i64(row, CLAIM_ASKED) != 0;
 	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);
@@ -266,11 +266,14 @@ void vhca_journal_forget_vf(struct vhca_txn *txn, struct vhca_bdf bdf)
 	vhca_txn_exec(txn, "DELETE FROM vfs WHERE bdf = ?1", "s", VHCA_BDF_STR(bdf));
 }
 
-/* To go without the identity is the migration's to say in each life of the agent. */
+/* What a migration has to say in each life of the agent is not durable. */
 static const char *durable_custody(const struct vhca_claim *c)
 {
-	return vhca_custody_to_string(c->custody == VHCA_CUSTODY_BARE ? VHCA_CUSTODY_WITHHELD
-								      : c->custody);
+	if (c->custody == VHCA_CUSTODY_BARE)
+		return vhca_custody_to_string(VHCA_CUSTODY_WITHHELD);
+	if (c->custody == VHCA_CUSTODY_RESTORED)
+		return vhca_custody_to_string(VHCA_CUSTODY_HERE);
+	return vhca_custody_to_string(c->custody);
 }
 
 /* What a claim was made with stays. */
@@ -291,9 +294,8 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      c->domain_name, c->name, c->fabric, vhca_origin_to_string(c->origin),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
-		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
-		      (int64_t)(c->forced ? ENDING_FORCED : c->ending), durable_custody(c),
-		      (int64_t)c->asked, c->kept_epoch,
+		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL, (int64_t)c->end,
+		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
 		      c->created_ms);
 	if (!vhca_guid_is_stand_in(c->identity.guid))

@@ -12,7 +12,7 @@
 
 static const char *const origin_names[] = {"metadata", "attach", "claim"};
 
-static const char *const custody_names[] = {"here", "leaving", "withheld", "bare"};
+static const char *const custody_names[] = {"here", "restored", "leaving", "withheld", "bare"};
 
 static const struct {
 	const char *name;
@@ -71,6 +71,11 @@ int vhca_custody_parse(const char *word, enum vhca_custody *ret)
 		return i;
 	*ret = (enum vhca_custody)i;
 	return 0;
+}
+
+bool vhca_claim_is_ending(const struct vhca_claim *claim)
+{
+	return claim->end != VHCA_END_NONE;
 }
 
 bool vhca_claim_is_withheld(const struct vhca_claim *claim)
@@ -210,6 +215,7 @@ struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uin
 		return NULL;
 	vf->bdf = bdf;
 	vf->iommu_group = -1;
+	vf->missing = VHCA_MISSING_UNKNOWN;
 	insert_vf(hca, vf, index);
 	return vf;
 }
@@ -504,6 +510,16 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 bool vhca_vf_rests(const struct vhca_vf *vf)
 {
 	return !vf->claim && vhca_now_ms() < vf->rests_until_ms;
+}
+
+bool vhca_vf_is_probed(const struct vhca_vf *vf)
+{
+	return vf->use == VHCA_USE_NOBODY || vf->use == VHCA_USE_SOMEBODY;
+}
+
+bool vhca_vf_seems_in_use(const struct vhca_vf *vf)
+{
+	return vf->use == VHCA_USE_SOMEBODY || vf->use == VHCA_USE_PROBE_AGAIN;
 }
 
 struct vhca_slot *vhca_vf_slot(struct vhca_vf *vf, enum vhca_effect effect)

@@ -7,6 +7,7 @@
  * keys and live as long as the model, except claims (deleted when their VF is free again), domains
  * (deleted when libvirt no longer lists them), and adapters that are forgotten by request.
  */
+#include <limits.h>
 #include <sys/queue.h>
 
 #include "agent/state/domain_info.h"
@@ -34,17 +35,24 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  *
  *   from              to         when
  *   (a new claim)     WITHHELD   a migration reserves a VF here: vhca_engine_reserve()
- *   HERE              LEAVING    a migration takes the VF from its guest: vhca_engine_leave()
- *   HERE, LEAVING     WITHHELD   a migration has its claim, and the VF is proven clean
+ *   HERE, RESTORED    LEAVING    a migration takes the VF from its guest: vhca_engine_leave()
+ *   all but BARE      WITHHELD   a migration has its claim, and the VF is proven clean
  *   LEAVING           HERE       the guest did not let go, or the migration has ended
  *   WITHHELD          BARE       nobody says whose the identity is: vhca_engine_go_bare()
- *   WITHHELD, BARE    HERE       it is this host's again: vhca_engine_return()
+ *   WITHHELD, BARE    HERE       it is this host's: vhca_engine_return()
+ *   WITHHELD, BARE    RESTORED   it is this host's again: vhca_engine_restore()
+ *   RESTORED          HERE       the migration has ended: vhca_engine_settle()
  *   any               HERE       it is of an earlier boot: vhca_claim_recover()
  *
  * A claim ends from each of them.
  */
 enum vhca_custody {
 	VHCA_CUSTODY_HERE, /* the VF shows the identity, or is to show it, and is its guest's */
+	/*
+	 * The same, given back by a migration that failed and is not over: its epoch is this host's
+	 * to raise. Not durable: after a restart it is HERE.
+	 */
+	VHCA_CUSTODY_RESTORED,
 	/* as HERE; the VF leaves its guest and is scrubbed, the claim stays */
 	VHCA_CUSTODY_LEAVING,
 	/* nothing shows the identity: it may be somebody else's now; the VF waits, scrubbed */
@@ -57,6 +65,22 @@ enum vhca_custody {
 };
 const char *vhca_custody_to_string(enum vhca_custody custody);
 int vhca_custody_parse(const char *word, enum vhca_custody *ret);
+
+/* Whether a claim is to end: detach, scrub, end. If its guest keeps the VF, ASKED is NONE again. */
+enum vhca_claim_end {
+	VHCA_END_NONE,
+	VHCA_END_ASKED,
+	/* because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
+	VHCA_END_FORCED,
+};
+
+/* Whether another VF takes the place of a claim's when that fails. After a restart: MAY. */
+enum vhca_replacement {
+	VHCA_REPLACEMENT_MAY,
+	/* it was asked for by its address, or has taken the place of one that failed */
+	VHCA_REPLACEMENT_NEVER,
+	VHCA_REPLACEMENT_DUE, /* its VF has failed: why is the claim's failure */
+};
 
 /* What is known of the SM's opinion about a claim's binding. */
 enum vhca_claim_answer {
@@ -102,11 +126,7 @@ struct vhca_claim {
 	uint8_t port;	/* of the HCA, that carries its identity */
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
-	bool ending; /* release was asked for: detach, scrub, end */
-	/*
-	 * ...because its QPs may hold a foreign key: a guest that does not let go is asked for ever
-	 */
-	bool forced;
+	enum vhca_claim_end end;
 	/*
 	 * A migration keeps its claims in all states. Whoever asks for the release of one ends it
 	 * all the same.
@@ -131,22 +151,19 @@ struct vhca_claim {
 	 * knows how its guest came. After a restart: may have been.
 	 */
 	bool arbitration_asked;
-	bool restored; /* given back to its guest by a migration that failed; not durable */
 	bool reused; /* its epoch is one that an earlier claim of the vGUID had here; not durable */
 	bool stripped; /* its identity was withdrawn under a guest that is to let go; not durable */
 	/*
 	 * Destination: where it came from, for the report of the move (forgotten by a restart: then
-	 * a plain binding says the same).
+	 * a plain binding says the same); 0 = from nowhere.
 	 */
-	bool has_from;
 	uint64_t from_port_guid;
 	uint16_t from_gid_index, from_lid;
 	/*
 	 * Destination: who lends it takes it back when it is proven withdrawn here (after a
-	 * restart, the migration says so again).
+	 * restart, the migration says so again). Whoever asks for its release vouches for that.
 	 */
 	bool on_loan;
-	bool released;	     /* its end was asked for by request, in this life of the agent */
 	uint64_t memory_kib; /* of its domain, as seen last; 0 = never seen. Not durable */
 	/* its grant is lost, and the SM was asked whether it is still ours */
 	bool ownership_unconfirmed;
@@ -155,9 +172,7 @@ struct vhca_claim {
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
 	bool from_earlier_boot; /* loaded from an earlier boot, whose guests are gone */
-	bool by_address;	/* its VF was asked for so; not durable */
-	bool replaces;		/* a claim whose VF has failed; not durable */
-	bool vf_failed;		/* its failure is its VF's; not durable */
+	enum vhca_replacement replacement;
 	/*
 	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it
 	 * (first), the SM granted it (last)
@@ -175,6 +190,8 @@ struct vhca_claim {
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
 
+/* It is to end, for whatever reason. */
+bool vhca_claim_is_ending(const struct vhca_claim *claim);
 /* Nothing shows its identity: WITHHELD or BARE. */
 bool vhca_claim_is_withheld(const struct vhca_claim *claim);
 /* The SM has said no, for whatever reason. */
@@ -227,6 +244,23 @@ struct vhca_escalation {
 #define VHCA_VF_FAILURES_MAX 3
 #define VHCA_VF_REST_MIN     10
 
+/* What of a VF's claim has changed during a transaction, and goes to the disk behind it. */
+enum vhca_vf_owed {
+	VHCA_OWED_NOTHING,
+	VHCA_OWED_SAVE,
+	VHCA_OWED_REPORT, /* its binding as well */
+};
+
+/* Whether somebody has its vfio group open, by the last probe. */
+enum vhca_vf_use {
+	VHCA_USE_UNKNOWN,
+	VHCA_USE_NOBODY,
+	VHCA_USE_SOMEBODY,
+	VHCA_USE_PROBE_AGAIN, /* somebody had, and that is to be looked at again */
+};
+
+#define VHCA_MISSING_UNKNOWN UINT_MAX
+
 struct engine_adopt;
 struct vhca_hca;
 
@@ -254,17 +288,16 @@ struct vhca_vf {
 
 	bool hw_known;
 	struct vhca_identity_state hw; /* as read last */
-	unsigned int missing;	       /* keys of the claim that the port's table lacks */
-	bool missing_known;	       /* ...and since this agent was started, that was seen */
+	/* Keys of the claim that the port's table lacks, once that was seen in this life. */
+	unsigned int missing;
 	bool granted;
 	bool reprogram; /* the P_Key table changed or a drift was seen */
-	bool probed, in_use;
+	enum vhca_vf_use use;
 	struct engine_adopt *adopt; /* reads its hardware (agent/vf/adopt.c) */
 
 	unsigned int committing; /* transactions under way; no step meanwhile */
-	bool unsaved;		 /* flags of the claim changed meanwhile: saved next... */
-	bool unreported;	 /* ...and its binding with them */
-	uint64_t unsaved_ms;	 /* not before this (vhca_now_ms): that failed */
+	enum vhca_vf_owed owed;
+	uint64_t owed_ms; /* not before this (vhca_now_ms): that failed */
 	/* On its hardware: no step meanwhile. At libvirt: what its map shows is tended
 	 * meanwhile. */
 	struct vhca_slot host, virt;
@@ -418,6 +451,10 @@ uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid);
 
 /* It has failed too often, and is given to nobody for a while. */
 bool vhca_vf_rests(const struct vhca_vf *vf);
+/* What the last probe has found stands. */
+bool vhca_vf_is_probed(const struct vhca_vf *vf);
+/* Somebody had its vfio group open when it was probed last. */
+bool vhca_vf_seems_in_use(const struct vhca_vf *vf);
 /* Where the effect is noted while it runs for the VF. */
 struct vhca_slot *vhca_vf_slot(struct vhca_vf *vf, enum vhca_effect effect);
 /* What runs for it, the hardware's before libvirt's; NONE = nothing. */

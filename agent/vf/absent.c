@@ -37,7 +37,7 @@ static bool goes_on(const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
 
-	if (c->ending || c->failure.kind)
+	if (vhca_claim_is_ending(c) || c->failure.kind)
 		return false;
 	if (c->migrating)
 		return vhca_claim_is_withheld(c) || vf->state == VHCA_VF_QUARANTINED;
@@ -47,7 +47,7 @@ static bool goes_on(const struct vhca_vf *vf)
 
 static void fail_claim(struct vhca_claim *c)
 {
-	if (c->ending || c->failure.kind)
+	if (vhca_claim_is_ending(c) || c->failure.kind)
 		return;
 	vhca_error_set(&c->failure, VHCA_ERR_DEVICE, "vf_lost", ENODEV,
 		       "%s has gone: the kernel does not show it any more",
@@ -76,7 +76,7 @@ static void end_claim(struct vhca_engine *e, struct vhca_vf *vf)
  */
 static bool is_owed_proof(const struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->on_loan && !vhca_claim_is_withheld(c) && !c->released && !e->args.fenced;
+	return c->on_loan && !vhca_claim_is_withheld(c) && !e->args.fenced;
 }
 
 static void keep_claim(struct vhca_vf *vf)
@@ -95,12 +95,12 @@ static void keep_claim(struct vhca_vf *vf)
  */
 static void step_unproven(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (!vf->probed) {
+	if (!vhca_vf_is_probed(vf)) {
 		engine_start(e, vf, VHCA_EFFECT_PROBE);
-	} else if (vf->in_use) {
+	} else if (vf->use == VHCA_USE_SOMEBODY) {
 		engine_reason(vf, GONE ", but somebody has its vfio group %d open",
 			      vf->iommu_group);
-		vf->probed = false;
+		engine_forget_probe(vf);
 		engine_again(e, vf, absence_ms(e));
 	} else if (goes_on(vf)) {
 		keep_claim(vf);
@@ -169,7 +169,8 @@ static void step_used(struct vhca_engine *e, struct vhca_vf *vf, const struct vh
 {
 	const struct vhca_claim *c = vf->claim;
 
-	if (vf->state == VHCA_VF_ATTACHED && (c->ending || c->custody == VHCA_CUSTODY_LEAVING))
+	if (vf->state == VHCA_VF_ATTACHED &&
+	    (vhca_claim_is_ending(c) || c->custody == VHCA_CUSTODY_LEAVING))
 		engine_move(e, vf, VHCA_VF_DETACHING);
 	else if (vf->state == VHCA_VF_DETACHING)
 		engine_detach(e, vf);
@@ -224,7 +225,8 @@ static void end_moved_claim(struct vhca_engine *e, struct vhca_vf *vf, const str
 {
 	struct vhca_claim *c = vf->claim;
 
-	c->ending = c->forced = c->stripped = true;
+	c->end = VHCA_END_FORCED;
+	c->stripped = true;
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_moved", ENODEV,
 		       "%s was VF %u of %s and is VF %u of %s now: what was done for it is not "
 		       "on it any more",
@@ -241,7 +243,7 @@ static bool is_withheld(const struct vhca_vf *vf)
 {
 	const struct vhca_claim *c = vf->claim;
 
-	return c && c->migrating && vhca_claim_is_withheld(c) && !c->ending &&
+	return c && c->migrating && vhca_claim_is_withheld(c) && !vhca_claim_is_ending(c) &&
 	       vf->state == VHCA_VF_CLAIMED;
 }
 
@@ -252,7 +254,8 @@ static void settle(struct vhca_engine *e, struct vhca_vf *vf)
 
 	vhca_model_move_vf(vf, vf->to_hca, vf->to_index);
 	vf->to_hca = NULL;
-	vf->hw_known = vf->probed = false;
+	vf->hw_known = false;
+	engine_forget_probe(vf);
 	vf->reprogram = vf->state == VHCA_VF_FREE;
 	if (is_withheld(vf))
 		engine_reason(vf, "is at another place of its card: it is scrubbed there first");

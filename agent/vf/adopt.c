@@ -153,6 +153,7 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 {
 	const struct vhca_identity_state *hw = &p->vf->hw;
 	struct vhca_identity *id = &p->identity;
+	int r;
 
 	id->guid = hw->requested;
 	if (!vhca_guid_is_valid(id->guid))
@@ -174,13 +175,10 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 				      "%s: its P_Key map has gaps, or shows no P_Key: no request "
 				      "could ask for that",
 				      VHCA_BDF_STR(p->vf->bdf));
-	for (unsigned int i = 0; i < id->n_pkeys && !e->conf->allow_default_partition; i++)
-		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT)
-			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
-					      "%s is in the default partition, which [policy] "
-					      "allow_default_partition forbids",
-					      VHCA_BDF_STR(p->vf->bdf));
-	return 0;
+	r = engine_check_partitions(e, id, err);
+	if (r < 0)
+		vhca_error_prefix(err, "%s", VHCA_BDF_STR(p->vf->bdf));
+	return r;
 }
 
 static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct plan *p)
@@ -312,7 +310,6 @@ static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 	c->guest = p->dev->guest;
 	p->vf->granted = p->vf->hw.granted == p->identity.guid;
 	p->vf->missing = 0;
-	p->vf->missing_known = true;
 	engine_no_reason(p->vf);
 	engine_move(e, p->vf, VHCA_VF_ATTACHED);
 	return 0;
@@ -400,7 +397,7 @@ bool engine_adopt_step(struct vhca_engine *e, struct vhca_vf *vf)
 		return false;
 	if (vf->adopt) {
 		engine_start(e, vf, VHCA_EFFECT_READ);
-	} else if (his && !vf->claim->ending) {
+	} else if (his && !vhca_claim_is_ending(vf->claim)) {
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	} else { /* never journaled, and its guest has gone */
 		vhca_error_set(&err, VHCA_ERR_CONFLICT, "released", 0,
@@ -473,15 +470,6 @@ static void read_vfs(struct engine_adopt *a, const struct vhca_dom_info *info)
 	}
 }
 
-/* What a domain asks for must be known, else nobody can say whether it differs. */
-static int check_understood(const struct vhca_domain *dom, struct vhca_error *err)
-{
-	if (!dom->request_error.kind)
-		return vhca_engine_check_readable(dom, err);
-	*err = dom->request_error;
-	return -EINVAL;
-}
-
 void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vhca_waiter_fn fn,
 		       void *arg)
 {
@@ -494,7 +482,12 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
 				   "domain %s does not run here", VHCA_UUID_STR(domain));
 	else
-		n = check_understood(dom, &err);
+		n = vhca_engine_check_readable(dom, &err);
+	/* What a domain asks for must be known, else nobody can say whether it differs. */
+	if (dom && dom->request_error.kind) {
+		err = dom->request_error;
+		n = -EINVAL;
+	}
 	if (n == 0)
 		n = count_vfs(e, dom, &err);
 	if (n == 0 && !has_claim(e, domain))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/vf/report.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
@@ -197,6 +198,18 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 	return r;
 }
 
+int engine_check_partitions(const struct vhca_engine *e, const struct vhca_identity *id,
+			    struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < id->n_pkeys; i++)
+		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
+		    !e->conf->allow_default_partition)
+			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
+					      "this host gives nobody the default partition "
+					      "(policy.allow_default_partition)");
+	return 0;
+}
+
 int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err)
 {
 	const struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
@@ -310,7 +323,7 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	c->origin = req->origin;
 	c->identity = *id;
 	c->created_ms = vhca_wall_ms();
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	(void)vhca_strcpy(c->domain_name, sizeof(c->domain_name), req->domain_name); /* all were */
 	(void)vhca_strcpy(c->name, sizeof(c->name), req->vf.name);	 /* checked by */
 	(void)vhca_strcpy(c->fabric, sizeof(c->fabric), req->vf.fabric); /* their parsers */
@@ -376,8 +389,8 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	forget_epochs(e);
 	c->vf = vf;
 	c->port = vf->hca->port;
-	c->by_address = req->has_bdf;
-	c->replaces = req->unfailed;
+	if (req->has_bdf || req->unfailed)
+		c->replacement = VHCA_REPLACEMENT_NEVER;
 	vf->claim = c;
 	engine_mark(e, vf);
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
@@ -416,8 +429,8 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
  * ends its own. */
 static bool may_be_replaced(const struct vhca_claim *c)
 {
-	return c->vf_failed && !c->replaces && !c->ending && !c->migrating && !c->by_address &&
-	       !vhca_guid_is_stand_in(c->identity.guid) &&
+	return c->replacement == VHCA_REPLACEMENT_DUE && !vhca_claim_is_ending(c) &&
+	       !c->migrating && !vhca_guid_is_stand_in(c->identity.guid) &&
 	       (c->origin != VHCA_ORIGIN_CLAIM || !STAILQ_EMPTY(&c->waiters));
 }
 
@@ -455,6 +468,6 @@ void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, co
 
 void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->ending = true;
+	engine_ask_end(claim);
 	engine_save_soon(e, claim);
 }

@@ -10,6 +10,9 @@ int engine_check_drained(const struct vhca_engine *e, struct vhca_error *err);
 /* P_Keys and GUID of a request. */
 int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    struct vhca_identity *ret, struct vhca_error *err);
+/* The default partition is among the keys of an identity from elsewhere by policy only. */
+int engine_check_partitions(const struct vhca_engine *e, const struct vhca_identity *id,
+			    struct vhca_error *err);
 /* No claim and no port here has the GUID. */
 int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *err);
 /* The same, and no claim is the domain's VF of this name. */

@@ -128,7 +128,7 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_error err;
 
 	say_kept(e, vf, &err);
-	vf->claim->ending = false;
+	vf->claim->end = VHCA_END_NONE;
 	if (vf->claim->custody == VHCA_CUSTODY_LEAVING)
 		vf->claim->custody = VHCA_CUSTODY_HERE;
 	vf->claim->asked = true;
@@ -140,14 +140,8 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 
 bool engine_returns_to_guest(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->asked && c->origin != VHCA_ORIGIN_CLAIM && !c->migrating && !c->ending &&
-	       !c->failure.kind && engine_claim_domain(e, c);
-}
-
-/* An operator has vouched meanwhile, and nobody else wants it out. */
-static bool may_stay(const struct vhca_claim *c)
-{
-	return c->stays && !c->ending && c->custody != VHCA_CUSTODY_LEAVING && !c->forced;
+	return c->asked && c->origin != VHCA_ORIGIN_CLAIM && !c->migrating &&
+	       !vhca_claim_is_ending(c) && !c->failure.kind && engine_claim_domain(e, c);
 }
 
 static void wait_on(struct vhca_engine *e, struct vhca_vf *vf, uint64_t now)
@@ -175,7 +169,9 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;
 	}
-	if (may_stay(vf->claim)) {
+	/* An operator has vouched meanwhile, and nobody else wants it out. */
+	if (vf->claim->stays && !vhca_claim_is_ending(vf->claim) &&
+	    vf->claim->custody != VHCA_CUSTODY_LEAVING) {
 		vf->claim->stays = false;
 		vf->claim->asked = true;
 		engine_no_reason(vf);
@@ -183,7 +179,7 @@ void engine_detach(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	}
 	is_over = vf->deadline_ms && now >= vf->deadline_ms;
-	if (is_over && !vf->claim->forced) {
+	if (is_over && vf->claim->end != VHCA_END_FORCED) {
 		give_up(e, vf);
 		return;
 	}

@@ -17,7 +17,6 @@
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "common/base/file.h"
 
 static void on_run(void *arg)
 {
@@ -74,7 +73,7 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 		return -EBADMSG;
 	claim->vf = vf;
 	vf->claim = claim;
-	claim->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(claim);
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;
@@ -89,7 +88,7 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
 	 * again.
 	 */
-	if (claim->origin == VHCA_ORIGIN_CLAIM && !claim->ending)
+	if (claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim))
 		vf->state = VHCA_VF_CLAIMED;
 	else
 		claim->from_earlier_boot = true;
@@ -231,8 +230,9 @@ static bool vf_pending(struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	if (!vf->present || !vhca_engine_manages(e, vf))
 		return false;
-	return vf->state == VHCA_VF_PREPARING || (vf->state == VHCA_VF_UNMANAGED && !vf->in_use &&
-						  !vhca_model_user(&e->model, vf->bdf, NULL));
+	return vf->state == VHCA_VF_PREPARING ||
+	       (vf->state == VHCA_VF_UNMANAGED && !vhca_vf_seems_in_use(vf) &&
+		!vhca_model_user(&e->model, vf->bdf, NULL));
 }
 
 /* Whether that was tried and has failed, its problem says. */

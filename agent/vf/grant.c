@@ -38,7 +38,8 @@ static bool is_doubtful(const struct vhca_engine *e, const struct vhca_vf *vf)
 
 	return e->args.fenced && !vf->granted && vf->state == VHCA_VF_ATTACHED &&
 	       vhca_hca_identity(vf->hca)->sees_grant && !c->migrating &&
-	       !vhca_claim_is_withheld(c) && !c->ending && !vhca_claim_is_refused(c) &&
+	       !vhca_claim_is_withheld(c) && !vhca_claim_is_ending(c) &&
+	       !vhca_claim_is_refused(c) &&
 	       vf->hca->ports[vf->hca->port - 1].state == VHCA_PORT_ACTIVE;
 }
 
@@ -61,8 +62,7 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_save(e, vf);
 		return;
 	}
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	engine_save_and_report(e, vf);
 }
 

@@ -18,7 +18,7 @@ static bool is_unproven(struct vhca_engine *e, const struct vhca_vf *vf)
 		return false;
 	if (!e->inventory_seen)
 		return true;
-	return vf->present && vf->hca->managed && !vf->in_use &&
+	return vf->present && vf->hca->managed && !vhca_vf_seems_in_use(vf) &&
 	       !vhca_model_user(&e->model, vf->bdf, NULL);
 }
 
@@ -80,19 +80,6 @@ static bool guards_vfs(struct vhca_engine *e)
 	return false;
 }
 
-/* Those that the hook could not name may be of ours. */
-static int check_unnamed(struct vhca_engine *e, const struct vhca_hook_request *req,
-			 struct vhca_error *err)
-{
-	if (!req->incomplete || !guards_vfs(e))
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
-			      "not all host devices of this domain could be looked at: it has more "
-			      "than %d, or its XML could not be read to its end (16 MiB) in time; "
-			      "remove some, or start it again when the host is less busy",
-			      VHCA_HOOK_HOSTDEVS_MAX);
-}
-
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err)
 {
@@ -109,5 +96,12 @@ int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		if (r < 0)
 			return r;
 	}
-	return check_unnamed(e, req, err);
+	/* Those that the hook could not name may be of ours. */
+	if (!req->incomplete || !guards_vfs(e))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_DENIED, "host_devices_unknown", 0,
+			      "not all host devices of this domain could be looked at: it has more "
+			      "than %d, or its XML could not be read to its end (16 MiB) in time; "
+			      "remove some, or start it again when the host is less busy",
+			      VHCA_HOOK_HOSTDEVS_MAX);
 }

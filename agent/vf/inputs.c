@@ -110,7 +110,7 @@ static void miss_vfs(struct vhca_engine *e)
 				vf->absent_ms = 0;
 			} else if (!vf->absent_ms) {
 				vf->absent_ms = vhca_now_ms();
-				vf->probed = false;
+				engine_forget_probe(vf);
 			}
 		}
 	}
@@ -198,17 +198,6 @@ static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,
 		vhca_outbox_kick(e->outbox);
 }
 
-/* What the VF shows of the claim's keys was read from the table as it was before. */
-static void outdate(struct vhca_vf *vf)
-{
-	vf->outdated = true;
-	if (vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_PROGRAMMED &&
-	    vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_DETACHING)
-		return;
-	vf->reprogram = true;
-	vf->hw_known = false;
-}
-
 void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
 		      const struct vhca_port_state *state)
 {
@@ -230,8 +219,13 @@ void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_
 			vhca_outbox_kick(e->outbox);
 	}
 	TAILQ_FOREACH (vf, &hca->vfs, link) {
-		if (table)
-			outdate(vf);
+		/* What the VF shows of the claim's keys was read from the table as it was. */
+		vf->outdated |= table;
+		if (table && (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED ||
+			      vf->state == VHCA_VF_ATTACHED || vf->state == VHCA_VF_DETACHING)) {
+			vf->reprogram = true;
+			vf->hw_known = false;
+		}
 		engine_mark(e, vf);
 	}
 	vhca_timer_arm_ms(e->requests, 0);
@@ -293,28 +287,23 @@ static void drop_domain(struct vhca_engine *e, struct vhca_domain *d)
 	vhca_model_drop_domain(&e->model, d);
 }
 
-static const struct vhca_suppressed *find_stale_suppression(struct vhca_engine *e)
-{
-	const struct vhca_suppressed *s;
-
-	TAILQ_FOREACH (s, &e->model.suppressed, link)
-		if (!vhca_model_domain(&e->model, &s->domain))
-			return s;
-	return NULL;
-}
-
 /*
  * What a domain was denied ends with it, although it stopped while nobody looked: the agent was
  * away, or the host.
  */
 static void drop_stale_suppressions(struct vhca_engine *e)
 {
-	const struct vhca_suppressed *s;
+	const struct vhca_suppressed *s = TAILQ_FIRST(&e->model.suppressed);
 
-	while ((s = find_stale_suppression(e)) != NULL) {
+	while (s) {
 		struct vhca_uuid domain = s->domain;
 
-		engine_unsuppress(e, &domain, NULL);
+		if (vhca_model_domain(&e->model, &domain)) {
+			s = TAILQ_NEXT(s, link);
+			continue;
+		}
+		engine_unsuppress(e, &domain, NULL); /* all of the domain's */
+		s = TAILQ_FIRST(&e->model.suppressed);
 	}
 }
 

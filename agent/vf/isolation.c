@@ -17,7 +17,7 @@ bool engine_seized(struct vhca_engine *e, struct vhca_vf *vf)
 
 	if (!dom)
 		return false;
-	c->ending = true;
+	engine_ask_end(c);
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_seized", 0,
 		       "%s was plugged into domain %s, which it is not claimed for; its identity "
 		       "is withdrawn",
@@ -38,12 +38,12 @@ void engine_force_off(struct vhca_engine *e, struct vhca_vf *vf, const char *why
 {
 	struct vhca_claim *c = vf->claim;
 
-	if (c->forced)
+	if (c->end == VHCA_END_FORCED)
 		return;
 	engine_alarm(e, vf, why);
 	if (e->conf->index_policy != VHCA_INDEX_FORCE_OFF)
 		return;
-	c->forced = c->ending = true;
+	c->end = VHCA_END_FORCED;
 	engine_save(e, vf); /* before the map is repaired: a restart would find nothing wrong */
 }
 

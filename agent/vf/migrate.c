@@ -10,19 +10,6 @@
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
-#include "common/base/file.h"
-
-static int check_default_partition(struct vhca_engine *e, const struct vhca_identity *id,
-				   struct vhca_error *err)
-{
-	for (unsigned int i = 0; i < id->n_pkeys; i++)
-		if (vhca_pkey_base(id->pkeys[i]) == VHCA_PKEY_DEFAULT &&
-		    !e->conf->allow_default_partition)
-			return vhca_error_set(err, VHCA_ERR_DENIED, "default_partition_denied", 0,
-					      "this host gives nobody the default partition "
-					      "(policy.allow_default_partition)");
-	return 0;
-}
 
 int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
 			struct vhca_claim **ret, struct vhca_error *err)
@@ -36,7 +23,7 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 			"GUID %s: epoch %llu is older than %llu", VHCA_GUID_STR(res->identity.guid),
 			(unsigned long long)res->epoch,
 			(unsigned long long)vhca_model_epoch(&e->model, res->identity.guid));
-	r = check_default_partition(e, &res->identity, err);
+	r = engine_check_partitions(e, &res->identity, err);
 	if (!r)
 		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	if (r < 0)
@@ -46,7 +33,6 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 	c->migration = res->migration;
 	c->has_guest = res->has_guest;
 	c->guest = res->guest;
-	c->has_from = res->from_port_guid != 0;
 	c->from_port_guid = res->from_port_guid;
 	c->from_gid_index = res->from_gid_index;
 	c->from_lid = res->from_lid;
@@ -59,7 +45,6 @@ void vhca_engine_leave(struct vhca_engine *e, struct vhca_claim *claim,
 {
 	claim->migrating = true;
 	claim->custody = VHCA_CUSTODY_LEAVING;
-	claim->restored = false;
 	claim->removed_us = 0;
 	claim->migration = *migration;
 	engine_save_soon(e, claim);
@@ -70,27 +55,31 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 {
 	claim->epoch = epoch;
 	claim->withdrawn = claim->arbitration_asked = false;
-	claim->sm_answer = VHCA_ANSWER_NONE;
-	claim->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(claim);
 	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
 				   epoch); /* known: no memory needed */
 }
 
-void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+static void give_back(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch,
+		      enum vhca_custody custody)
 {
 	if (claim->vf->committing)
 		return; /* the caller looks again when the transaction has ended */
-	claim->custody = VHCA_CUSTODY_HERE;
+	claim->custody = custody;
 	claim->kept_epoch = 0;
 	claim->vf->reprogram = claim->vf->state != VHCA_VF_CLAIMED; /* bare until now */
 	raise_epoch(e, claim, epoch);
 	engine_save_and_report(e, claim->vf);
 }
 
+void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
+{
+	give_back(e, claim, epoch, VHCA_CUSTODY_HERE);
+}
+
 void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch)
 {
-	claim->restored = true;
-	vhca_engine_return(e, claim, epoch);
+	give_back(e, claim, epoch, VHCA_CUSTODY_RESTORED);
 }
 
 void vhca_engine_contest(struct vhca_engine *e, struct vhca_claim *claim)
@@ -124,11 +113,11 @@ static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 	struct vhca_txn *txn;
 
 	/* Made since; whoever moves or ends it has its own way with epochs. */
-	if (c && !c->migrating && !c->ending && !c->from_earlier_boot) {
+	if (c && !c->migrating && !vhca_claim_is_ending(c) && !c->from_earlier_boot) {
 		raise_epoch(e, c, epoch + 1);
 		/* Behind what is on its way to the disk, which may be the claim's end. */
 		if (c->vf->committing)
-			c->vf->unsaved = c->vf->unreported = true;
+			engine_owe(c->vf, VHCA_OWED_REPORT);
 		else
 			engine_save_and_report(e, c->vf);
 	}
@@ -148,15 +137,14 @@ void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *m
 
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
-	claim->migrating = claim->has_from = false;
-	if (claim->custody == VHCA_CUSTODY_LEAVING)
+	claim->migrating = claim->on_loan = false;
+	claim->from_port_guid = 0;
+	if (!vhca_claim_is_withheld(claim))
 		claim->custody = VHCA_CUSTODY_HERE;
-	claim->restored = claim->on_loan = false;
 	engine_save_soon(e, claim);
 	/* That was for the migration to judge. Now it is asked for like any other. */
 	if (claim->sm_answer == VHCA_ANSWER_SUPERSEDED) {
-		claim->sm_answer = VHCA_ANSWER_NONE;
-		claim->sm_answer_ms = vhca_now_ms();
+		engine_forget_answer(claim);
 		engine_report(e, claim);
 	}
 	vhca_timer_arm_ms(e->requests, 0); /* for what its domain lacks */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/vf/claim.h"
+#include "agent/vf/report.h"
 #include "agent/vf/request.h"
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
@@ -41,9 +42,8 @@ static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
 		failed(e, vf, &res->err);
 		return;
 	}
-	vf->probed = true;
-	vf->in_use = res->in_use;
-	if (vf->in_use)
+	vf->use = res->in_use ? VHCA_USE_SOMEBODY : VHCA_USE_NOBODY;
+	if (res->in_use)
 		engine_reason(vf, "in use: %s; nothing of it is touched", res->err.msg);
 }
 
@@ -59,7 +59,7 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_CLAIMED);
 		return;
 	}
-	if (!c || !c->migrating || c->ending || c->failure.kind) {
+	if (!c || !c->migrating || vhca_claim_is_ending(c) || c->failure.kind) {
 		engine_move(e, vf, VHCA_VF_FREE);
 		return;
 	}
@@ -82,12 +82,19 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 		 * What was ours may still have an identity: only a VF that was just being taken
 		 * over is left alone.
 		 */
-		bool stays_theirs = res->in_use && vf->probed && !vf->claim;
+		bool stays_theirs = res->in_use && vhca_vf_is_probed(vf) && !vf->claim;
 
 		engine_reason(vf, "%s", res->err.msg);
-		vf->probed = false;
+		engine_forget_probe(vf);
 		engine_move(e, vf, stays_theirs ? VHCA_VF_UNMANAGED : VHCA_VF_QUARANTINED);
 	}
+}
+
+static void fail_claim(struct vhca_claim *c, const struct vhca_error *err, bool by_vf)
+{
+	c->failure = *err;
+	if (by_vf && c->replacement == VHCA_REPLACEMENT_MAY)
+		c->replacement = VHCA_REPLACEMENT_DUE;
 }
 
 /* A few times in a row: then the claim fails and the VF is scrubbed. */
@@ -106,8 +113,7 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 	if (vhca_claim_is_withheld(vf->claim) ||
 	    (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
 		return;
-	vf->claim->failure = res->err;
-	vf->claim->vf_failed = is_broken;
+	fail_claim(vf->claim, &res->err, is_broken);
 }
 
 #define TABLE_CHANGED \
@@ -124,7 +130,6 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 	vhca_backoff_reset(&vf->host.backoff);
 	vf->missing = res->missing;
-	vf->missing_known = true;
 	vf->reprogram = vf->outdated;
 	if (vf->state == VHCA_VF_CLAIMED) {
 		if (res->missing && vf->claim->sm_answer == VHCA_ANSWER_ACCEPTED) {
@@ -141,19 +146,13 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 	engine_update_grant(e, vf);
 }
 
-static bool shows(const struct vhca_identity_state *hw, const struct vhca_identity *want,
-		  unsigned int *ret_missing)
-{
-	return want->guid == VHCA_GUID_ALL1 ? vhca_identity_is_clean(hw)
-					    : vhca_identity_matches(hw, want, ret_missing);
-}
-
 static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		      const struct vhca_effect_result *res)
 {
 	char text[VHCA_IDENTITY_TEXT_MAX];
 	unsigned int missing = 0;
 	struct vhca_identity want;
+	bool is_shown;
 
 	if (vf->adopt) {
 		engine_adopt_read(vf, res);
@@ -182,16 +181,16 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	 * was: somebody unmapped it. After a restart nobody knows how many they were: it is tried,
 	 * and no alarm.
 	 */
-	if (!shows(&vf->hw, &want, &missing) ||
-	    (missing > vf->missing && vf->missing_known && !vf->reprogram)) {
+	is_shown = want.guid == VHCA_GUID_ALL1 ? vhca_identity_is_clean(&vf->hw)
+					       : vhca_identity_matches(&vf->hw, &want, &missing);
+	if (!is_shown || (missing > vf->missing && !vf->reprogram)) {
 		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"is not what was programmed: %s; it is restored", text);
 		vf->reprogram = true;
 	}
-	vf->reprogram |= missing < vf->missing || (missing && !vf->missing_known);
+	vf->reprogram |= vf->missing == VHCA_MISSING_UNKNOWN ? missing > 0 : missing < vf->missing;
 	vf->missing = missing;
-	vf->missing_known = true;
 	engine_update_grant(e, vf);
 }
 
@@ -223,8 +222,7 @@ static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid
 
 	c->identity.guid = guid;
 	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
 	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
 			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),
@@ -336,8 +334,7 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 	if (res->err.kind == VHCA_ERR_UNAVAILABLE || vf->claim->migrating ||
 	    vf->claim->failure.kind)
 		return;
-	vf->claim->failure = res->err;
-	vf->claim->vf_failed = counts;
+	fail_claim(vf->claim, &res->err, counts);
 }
 
 static void done_detach(struct vhca_engine *e, struct vhca_vf *vf,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agent/vf/work.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "pkey/guid.h"
 
@@ -55,7 +56,7 @@ static struct vhca_sm_binding binding_of(const struct vhca_claim *c, bool bound)
 		b.lid = claim_port(vf)->lid;
 		b.gid_index = vf->hw_known ? vf->hw.gid_index : (uint16_t)(vf->index + 1);
 	}
-	if (c->migrating && c->has_from) {
+	if (c->migrating && c->from_port_guid) {
 		b.moved = true;
 		b.move_id = c->migration;
 		b.from_port_guid = c->from_port_guid;
@@ -96,15 +97,6 @@ static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
 	b->from_port_guid = b->port_guid;
 }
 
-/* Before the SM hears of it: what it has heard of is withdrawn one day. */
-static void remember_port(struct vhca_txn *txn, struct vhca_claim *c, uint64_t port_guid)
-{
-	if (c->port_guid == port_guid)
-		return;
-	c->port_guid = port_guid;
-	vhca_journal_claim_port(txn, c);
-}
-
 /*
  * Without a port GUID (no RDMA device yet) there is nothing true to report; the port's first event
  * sends it. Without a GUID of its own neither. And what was never reported is not withdrawn: it
@@ -115,8 +107,11 @@ static uint64_t put_binding(struct vhca_engine *e, struct vhca_txn *txn, struct 
 {
 	if (!e->outbox || !b->port_guid || vhca_guid_is_stand_in(b->vguid))
 		return 0;
-	if (b->bound)
-		remember_port(txn, c, b->port_guid);
+	/* Before the SM hears of it: what it has heard of is withdrawn one day. */
+	if (b->bound && c->port_guid != b->port_guid) {
+		c->port_guid = b->port_guid;
+		vhca_journal_claim_port(txn, c);
+	}
 	return vhca_outbox_put(e->outbox, txn, b);
 }
 
@@ -228,6 +223,12 @@ static bool reports_later(struct vhca_engine *e)
 	return e->disk.kind != VHCA_ERR_NONE;
 }
 
+void engine_forget_answer(struct vhca_claim *c)
+{
+	c->sm_answer = VHCA_ANSWER_NONE;
+	c->sm_answer_ms = vhca_now_ms();
+}
+
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	struct vhca_txn *txn;
@@ -236,7 +237,7 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 		return;
 	if (claim->vf &&
 	    engine_is_unborn(claim->vf)) { /* with its row: nobody would withdraw what has none */
-		claim->vf->unsaved = claim->vf->unreported = true;
+		engine_owe(claim->vf, VHCA_OWED_REPORT);
 		return;
 	}
 	txn = vhca_txn_new(e->args.store);
@@ -252,7 +253,7 @@ static uint16_t collect_moving_keys(struct vhca_engine *e, const struct vhca_hca
 	uint16_t n = 0;
 
 	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->migrating || c->ending || c->vf->hca != hca)
+		if (!c->migrating || vhca_claim_is_ending(c) || c->vf->hca != hca)
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
 			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)

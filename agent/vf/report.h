@@ -22,6 +22,8 @@ void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c);
 /* With the VF's move to this state the SM is to hear of its vport. */
 bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
 			 enum vhca_vf_state to);
+/* The SM has said nothing of the claim's binding as it is now, and is waited for from now on. */
+void engine_forget_answer(struct vhca_claim *c);
 /* Sends the claim's binding (again), e.g. with a new LID. */
 void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
 /* All that the SM has to know of the HCA's port. It may have lost some, or kept what was lost

@@ -165,18 +165,10 @@ static void compare(struct vhca_engine *e, const struct vhca_domain *dom,
 			dom->info->name, c->name);
 }
 
-static const struct vhca_vf_request *request_of(const struct vhca_domain *dom, const char *name)
-{
-	for (unsigned int i = 0; i < dom->info->n_requests; i++)
-		if (!strcmp(dom->info->requests[i].name, name))
-			return &dom->info->requests[i];
-	return NULL;
-}
-
 static void find_difference(struct vhca_engine *e, const struct vhca_domain *dom,
 			    const struct vhca_claim *c, struct vhca_error *ret)
 {
-	const struct vhca_vf_request *vf = request_of(dom, c->name);
+	const struct vhca_vf_request *vf = vhca_dom_request(dom->info, c->name);
 
 	if (vf) {
 		compare(e, dom, c, vf, ret);
@@ -219,8 +211,8 @@ static void compare_requests(struct vhca_engine *e)
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		dom = engine_claim_domain(e, c);
 		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
-		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating && !c->ending &&
-		    !c->from_earlier_boot)
+		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating &&
+		    !vhca_claim_is_ending(c) && !c->from_earlier_boot)
 			compare_request(e, dom, c);
 	}
 }
@@ -350,6 +342,6 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 	 */
 	if (!e->virt_synced || engine_claim_domain(e, claim))
 		suppress(e, claim);
-	claim->released = true;
+	claim->on_loan = false;
 	vhca_engine_drop(e, claim);
 }

@@ -70,7 +70,7 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 	if (owner->epoch < c->epoch)
 		return NULL;
 	/* What was handed over is raised by who handed it over. */
-	if (c->migrating && !vhca_claim_is_withheld(c) && !c->restored)
+	if (c->migrating && !vhca_claim_is_withheld(c) && c->custody != VHCA_CUSTODY_RESTORED)
 		return NULL;
 	if (!owner->bound)
 		return "of a place that gave it up"; /* this VM was stopped on another host */
@@ -97,7 +97,7 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t ep
  */
 static void leave_old_epoch(struct vhca_engine *e, struct vhca_claim *c)
 {
-	if (vhca_claim_is_withheld(c) || c->migrating || c->ending) {
+	if (vhca_claim_is_withheld(c) || c->migrating || vhca_claim_is_ending(c)) {
 		c->reused = false; /* whoever moves or ends it has its own way with epochs */
 	} else if (c->vf->committing) {
 		engine_report(e, c); /* the SM will say it again */
@@ -125,7 +125,7 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	vhca_events_add(e->args.events, "sm", VHCA_GUID_STR(c->identity.guid),
 			"the SM knows epoch %" PRIu64 ", %s: going on with %" PRIu64, owner.epoch,
 			why, epoch);
-	c->sm_answer = VHCA_ANSWER_NONE;
+	engine_forget_answer(c);
 	c->reused = c->disputed = false;
 	vhca_model_dispute(&e->model, c->identity.guid, false);
 	raise_epoch(e, c, epoch);

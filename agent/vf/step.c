@@ -58,15 +58,15 @@ static void step_unmanaged(struct vhca_engine *e, struct vhca_vf *vf)
 	if (user) {
 		engine_reason(vf, "in use by domain %s without a claim; nothing of it is touched",
 			      user->info->name);
-		vf->probed = false;
+		engine_forget_probe(vf);
 		return;
 	}
-	if (!vf->probed) {
+	if (!vhca_vf_is_probed(vf)) {
 		engine_start(e, vf, VHCA_EFFECT_PROBE);
 		return;
 	}
-	if (vf->in_use) {
-		vf->probed = false;
+	if (vf->use == VHCA_USE_SOMEBODY) {
+		engine_forget_probe(vf);
 		engine_again(e, vf, PROBE_AGAIN_MS);
 		return;
 	}
@@ -122,9 +122,9 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_claim *c = vf->claim;
 
 	if (c->sm_answer != VHCA_ANSWER_SUPERSEDED || vhca_claim_is_withheld(c) || c->migrating ||
-	    c->ending)
+	    vhca_claim_is_ending(c))
 		return;
-	c->ending = true;
+	c->end = VHCA_END_ASKED;
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
 		       "another host owns GUID %s now: %s", VHCA_GUID_STR(c->identity.guid),
 		       c->sm_answer_reason);
@@ -139,7 +139,7 @@ static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
  */
 static bool claim_over(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	if (c->ending || c->failure.kind)
+	if (vhca_claim_is_ending(c) || c->failure.kind)
 		return true;
 	return c->origin != VHCA_ORIGIN_CLAIM && !c->migrating && e->virt_synced &&
 	       !engine_claim_domain(e, c);
@@ -249,19 +249,16 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 	}
 }
 
-/* Its domain asks for it still. */
-static bool was_ejected(struct vhca_engine *e, const struct vhca_claim *c)
-{
-	return !c->ending && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
-	       !c->failure.kind && c->origin == VHCA_ORIGIN_METADATA && engine_claim_domain(e, c);
-}
-
+/* A guest that has ejected it unasked may get it again: its domain asks for it still. */
 static void note_left(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	if (engine_returns_to_guest(e, vf->claim))
+	const struct vhca_claim *c = vf->claim;
+
+	if (engine_returns_to_guest(e, c))
 		vhca_events_add(e->args.events, "vf", VHCA_BDF_STR(vf->bdf),
 				"left its guest after the unplug was given up; it goes back");
-	else if (was_ejected(e, vf->claim))
+	else if (!vhca_claim_is_ending(c) && c->custody != VHCA_CUSTODY_LEAVING && !c->migrating &&
+		 !c->failure.kind && c->origin == VHCA_ORIGIN_METADATA && engine_claim_domain(e, c))
 		engine_request_ejected(e, vf);
 }
 
@@ -279,7 +276,7 @@ static void step_attached(struct vhca_engine *e, struct vhca_vf *vf)
 	if (engine_follow_table(e, vf))
 		return;
 	note_superseded(e, vf);
-	if (vf->claim->ending || vf->claim->custody == VHCA_CUSTODY_LEAVING) {
+	if (vhca_claim_is_ending(vf->claim) || vf->claim->custody == VHCA_CUSTODY_LEAVING) {
 		engine_move(e, vf, VHCA_VF_DETACHING);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/vf/report.h"
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
@@ -98,13 +99,13 @@ static void request_again(struct vhca_engine *e, struct vhca_claim *c)
 {
 	if (c->failure.kind && vhca_error_is(&c->failure, VHCA_CODE_SUPERSEDED)) {
 		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
-		c->ending = false;
+		if (c->end == VHCA_END_ASKED)
+			c->end = VHCA_END_NONE;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
-	c->sm_answer = VHCA_ANSWER_NONE;
-	c->sm_answer_ms = vhca_now_ms();
+	engine_forget_answer(c);
 	if (c->vf->committing)
-		c->vf->unsaved = true;
+		engine_owe(c->vf, VHCA_OWED_SAVE);
 	engine_tell_sm(e, c);
 	engine_mark(e, c->vf);
 }

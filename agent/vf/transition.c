@@ -11,8 +11,8 @@
  * engine_save() is the same without a change of state, for flags of the claim.
  *
  * While a transaction is under way (vf->committing) its VF is not stepped: no decision is based on
- * a state that may not come true. What a claim learns meanwhile is marked (vf->unsaved,
- * vf->unreported) and goes to the disk behind the transaction.
+ * a state that may not come true. What a claim learns meanwhile is marked (vf->owed) and goes to
+ * the disk behind the transaction.
  *
  * A report to the SM is queued in the transaction that makes it true. The outbox sends it when
  * that is durable (its ticket), and not at all when that has failed.
@@ -116,7 +116,7 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 			      ? vhca_now_ms() + RESET_LOOK_MS
 			      : 0;
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_UNMANAGED)
-		vf->probed = false;
+		engine_forget_probe(vf);
 	vf->deadline_ms = 0;
 	vf->unread = vf->state == VHCA_VF_DETACHING && from == VHCA_VF_QUARANTINED;
 	vf->escalation = (struct vhca_escalation){.next_ms = 0};
@@ -153,7 +153,7 @@ void engine_undo_claim(struct vhca_engine *e, struct vhca_vf *vf, const struct v
 	struct vhca_claim *c = vf->claim;
 
 	vf->claim = NULL;
-	vf->unsaved = vf->unreported = false;
+	vf->owed = VHCA_OWED_NOTHING;
 	engine_tell(e, c, VHCA_VF_UNMANAGED, why); /* a state that nobody waits for */
 	vhca_model_drop_claim(&e->model, c);
 	engine_settle_port(e, vf->hca);
@@ -205,9 +205,8 @@ static void commit_failed(const struct engine_commit *c, int rc)
 	engine_back_off(e, vf);
 	if (c->move || c->ended)
 		return;
-	vf->unsaved = true;
-	vf->unreported |= c->ticket != 0;
-	vf->unsaved_ms = vf->host.not_before_ms;
+	engine_owe(vf, c->ticket ? VHCA_OWED_REPORT : VHCA_OWED_SAVE);
+	vf->owed_ms = vf->host.not_before_ms;
 }
 
 static void on_commit(void *arg, int rc)
@@ -293,21 +292,19 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	vhca_txn_commit(txn, on_commit, c);
 }
 
-/* Behind one that waits for the disk there is one more at most, however long that takes. What
- * has no row yet gets it with its first move. */
-static bool saves_later(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	return (vf->committing && e->disk.kind) || engine_is_unborn(vf);
-}
-
 static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 {
-	struct engine_commit *c = saves_later(e, vf) ? NULL : engine_new_commit(e, vf, false);
+	struct engine_commit *c = NULL;
 	struct vhca_txn *txn;
 
+	/*
+	 * Behind one that waits for the disk there is one more at most, however long that takes.
+	 * What has no row yet gets it with its first move.
+	 */
+	if ((!vf->committing || !e->disk.kind) && !engine_is_unborn(vf))
+		c = engine_new_commit(e, vf, false);
 	if (!c) {
-		vf->unsaved = true;
-		vf->unreported |= report;
+		engine_owe(vf, report ? VHCA_OWED_REPORT : VHCA_OWED_SAVE);
 		return;
 	}
 	txn = vhca_txn_new(e->args.store);
@@ -331,20 +328,20 @@ void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 
 bool engine_save_pending(struct vhca_engine *e, struct vhca_vf *vf)
 {
-	bool report = vf->unreported;
+	enum vhca_vf_owed owed = vf->owed;
 
-	if (!vf->unsaved || !vf->claim || vf->committing || vhca_now_ms() < vf->unsaved_ms ||
-	    engine_is_unborn(vf))
+	if (owed == VHCA_OWED_NOTHING || !vf->claim || vf->committing ||
+	    vhca_now_ms() < vf->owed_ms || engine_is_unborn(vf))
 		return false;
-	vf->unsaved = vf->unreported = false;
-	save(e, vf, report);
+	vf->owed = VHCA_OWED_NOTHING;
+	save(e, vf, owed == VHCA_OWED_REPORT);
 	return true;
 }
 
 void engine_save_soon(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	if (claim->vf->committing)
-		claim->vf->unsaved = true;
+		engine_owe(claim->vf, VHCA_OWED_SAVE);
 	else
 		engine_save(e, claim->vf);
 	engine_mark(e, claim->vf);
@@ -376,22 +373,19 @@ static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf
 	return c;
 }
 
-/* It may be promised to the other side of the migration, which goes on without the claim. */
-static void strand_epoch(struct vhca_engine *e, struct vhca_txn *txn, const struct vhca_claim *c)
-{
-	vhca_model_strand_epoch(&e->model, c->identity.guid, &c->migration);
-	vhca_journal_strand_epoch(txn, c->identity.guid, &c->migration);
-}
-
 void engine_end_orphan(struct vhca_engine *e, struct vhca_vf *vf)
 {
+	const struct vhca_claim *claim = vf->claim;
 	struct vhca_txn *txn;
 	struct engine_commit *c = begin_end(e, vf, &txn);
 
 	if (!c)
 		return;
-	if (vf->claim->migrating)
-		strand_epoch(e, txn, vf->claim);
+	/* It may be promised to the migration's other side, which goes on without the claim. */
+	if (claim->migrating) {
+		vhca_model_strand_epoch(&e->model, claim->identity.guid, &claim->migration);
+		vhca_journal_strand_epoch(txn, claim->identity.guid, &claim->migration);
+	}
 	vhca_txn_commit(txn, on_commit, c);
 }
 

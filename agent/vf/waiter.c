@@ -16,22 +16,15 @@ static void on_waiter_call(void *arg)
 	struct waiter_call *call = arg;
 
 	call->fn(call->arg, NULL, call->err.kind ? &call->err : NULL);
-	free(call);
 }
 
 /* An answer that is known at once is still given from the loop, as the contract says. */
 void engine_answer_later(struct vhca_engine *e, vhca_waiter_fn fn, void *arg,
 			 const struct vhca_error *err)
 {
-	struct waiter_call *call = calloc(1, sizeof(*call));
+	struct waiter_call call = {.fn = fn, .arg = arg, .err = *err};
 
-	if (!call) {
-		fn(arg, NULL, err->kind ? err : NULL);
-		return;
-	}
-	*call = (struct waiter_call){.fn = fn, .arg = arg, .err = *err};
-	if (vhca_loop_post(e->args.loop, on_waiter_call, call, free) < 0)
-		on_waiter_call(call);
+	vhca_loop_post_copy(e->args.loop, on_waiter_call, &call, sizeof(call));
 }
 
 int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
@@ -55,7 +48,8 @@ static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_
 {
 	struct vhca_error ended;
 
-	if (err && !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && claim->ending)) {
+	if (err &&
+	    !(state == VHCA_VF_FREE && w->until == VHCA_VF_FREE && vhca_claim_is_ending(claim))) {
 		w->fn(w->arg, NULL, err);
 	} else if (state == w->until || (err && w->until == VHCA_VF_FREE)) {
 		w->fn(w->arg, state == VHCA_VF_FREE ? NULL : claim, NULL);

@@ -107,6 +107,26 @@ void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect ef
 	e->args.effects.start(e->args.effects.ctx, vf, effect);
 }
 
+void engine_owe(struct vhca_vf *vf, enum vhca_vf_owed owed)
+{
+	if (vf->owed < owed)
+		vf->owed = owed;
+}
+
+void engine_ask_end(struct vhca_claim *c)
+{
+	if (c->end == VHCA_END_NONE)
+		c->end = VHCA_END_ASKED;
+}
+
+void engine_forget_probe(struct vhca_vf *vf)
+{
+	if (vf->use == VHCA_USE_SOMEBODY)
+		vf->use = VHCA_USE_PROBE_AGAIN;
+	else if (vf->use == VHCA_USE_NOBODY)
+		vf->use = VHCA_USE_UNKNOWN;
+}
+
 /* ---- what is said of a VF, and of a claim ---- */
 
 void engine_reason(struct vhca_vf *vf, const char *fmt, ...)

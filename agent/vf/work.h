@@ -57,6 +57,12 @@ void engine_mark_all(struct vhca_engine *e);
 /* Steps the VF again after ms at the latest. */
 void engine_again(struct vhca_engine *e, struct vhca_vf *vf, uint64_t ms);
 void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect);
+/* Behind the transaction that is under way this is to be done, too. */
+void engine_owe(struct vhca_vf *vf, enum vhca_vf_owed owed);
+/* The claim is to end; what forces its VF off stays. */
+void engine_ask_end(struct vhca_claim *c);
+/* What the last probe found is not relied on any more. */
+void engine_forget_probe(struct vhca_vf *vf);
 /* Sets, or clears, the sentence that explains the VF's state to people. */
 void engine_reason(struct vhca_vf *vf, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void engine_no_reason(struct vhca_vf *vf);

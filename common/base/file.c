@@ -80,6 +80,24 @@ int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_le
 	return read_all(fd, max, ret_data, ret_len);
 }
 
+int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len = 0;
+	int r = vhca_read_file(path, max, &text, &len);
+
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
+				      path);
+	if (strlen(text) != len)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "%s: NUL byte",
+				      path);
+	*ret = vhca_steal_ptr(&text);
+	return 0;
+}
+
 static int write_all(int fd, const char *data, size_t len)
 {
 	while (len) {
@@ -135,6 +153,12 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 		return r;
 	}
 	return sync_directory_of(path);
+}
+
+bool vhca_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static int mkdir_one(const char *path, mode_t mode)

@@ -2,17 +2,28 @@
 #ifndef VHCA_BASE_FILE_H
 #define VHCA_BASE_FILE_H
 /* Files and descriptors. All return 0 / a count, or a negative errno. */
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+
+#include "common/base/error.h"
 
 /* Reads a whole file into a malloc'ed, NUL-terminated buffer that the caller frees.
  * -EFBIG when it is longer than max. */
 int vhca_read_file(const char *path, size_t max, char **ret_data, size_t *ret_len);
 
+/* The same of a text that one of our programs keeps; what a NUL byte cuts short is damaged. -ENOENT
+ * sets no err. */
+int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error *err);
+
 /* Replaces path atomically: temporary file in the same directory, fsync, rename, fsync of the
  * directory. */
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
+
+/* Whether a file is what it was, as far as stat(2) tells. */
+bool vhca_same_file(const struct stat *a, const struct stat *b);
 
 /* mkdir -p of path with the given mode for what is created; success if it exists as a directory. */
 int vhca_mkdir_p(const char *path, mode_t mode);

@@ -92,17 +92,14 @@ static int find_caller(int fd, struct vhca_caller *caller, struct vhca_http_sour
 	return r;
 }
 
-static bool is_master(const struct vhca_caller *caller)
-{
-	return caller->local && (caller->uid == 0 || caller->uid == geteuid());
-}
-
 static int enter(struct vhca_http_server *srv, struct MHD_Connection *conn,
 		 struct vhca_http_peer *peer)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct vhca_caller *caller = &peer->caller;
 	struct vhca_http_source_key key;
+	bool is_master;
 	int r;
 
 	if (!info)
@@ -110,10 +107,11 @@ static int enter(struct vhca_http_server *srv, struct MHD_Connection *conn,
 	peer->visit.fd = info->connect_fd;
 	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	peer->visit.session = info ? info->tls_session : NULL;
-	r = find_caller(peer->visit.fd, &peer->caller, &key);
-	return r < 0 ? r
-		     : vhca_http_door_enter(&srv->door, &peer->visit, &key,
-					    is_master(&peer->caller));
+	r = find_caller(peer->visit.fd, caller, &key);
+	if (r < 0)
+		return r;
+	is_master = caller->local && (caller->uid == 0 || caller->uid == geteuid());
+	return vhca_http_door_enter(&srv->door, &peer->visit, &key, is_master);
 }
 
 struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv, struct MHD_Connection *conn)

@@ -35,13 +35,6 @@ __attribute__((format(printf, 2, 3))) static int bad(struct vhca_error *err, con
 
 /* ---- parsing ---- */
 
-static const char *skip_blanks(const char *p, const char *end)
-{
-	while (p < end && strchr(" \t\r\n", *p))
-		p++;
-	return p;
-}
-
 /* Length of the run at the start of text that is either all ASCII or all not. */
 static size_t run_length(const char *text, size_t len)
 {
@@ -104,7 +97,9 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 	e = parse_text(tok, text, len, &obj, &end);
 	if (e != json_tokener_success)
 		return bad(err, "no JSON: %s", json_tokener_error_desc(e));
-	if (skip_blanks(text + end, text + len) != text + len) {
+	while (end < len && strchr(" \t\r\n", text[end]))
+		end++;
+	if (end < len) {
 		(void)json_object_put(obj);
 		return bad(err, "text after the end of the JSON value");
 	}

@@ -214,15 +214,22 @@ int vhca_ini_list_sections(const char *name, const char *text, size_t len, vhca_
 	return rc < 0 ? rc : run(&r, text, len);
 }
 
-int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct vhca_error *err)
+int vhca_ini_read_file(const char *path, char **ret, size_t *ret_len, struct vhca_error *err)
 {
-	VHCA_AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, &text, &len);
+	int r = vhca_read_file(path, VHCA_INI_FILE_MAX, ret, ret_len);
 
 	if (r == -ENOENT)
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_config", -r, "%s", path);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "unreadable_config", -r, "%s", path);
-	return vhca_ini_parse_text(path, text, len, fn, ctx, err);
+	return 0;
+}
+
+int vhca_ini_parse_file(const char *path, vhca_ini_pair_fn fn, void *ctx, struct vhca_error *err)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+	int r = vhca_ini_read_file(path, &text, &len, err);
+
+	return r < 0 ? r : vhca_ini_parse_text(path, text, len, fn, ctx, err);
 }

@@ -5,6 +5,7 @@
  * The one event loop: a thin layer over sd-event. The thread that calls vhca_loop_run() owns all
  * state ("state thread"). Only vhca_loop_post() may be called from other threads.
  */
+#include <stddef.h>
 #include <stdint.h>
 
 struct vhca_loop;
@@ -31,6 +32,8 @@ uint64_t vhca_loop_max_callback_us(const struct vhca_loop *loop);
  * only. Posts still queued when the loop is freed are dropped after drop(arg) (may be NULL). */
 int vhca_loop_post(struct vhca_loop *loop, void (*fn)(void *arg), void *arg,
 		   void (*drop)(void *arg));
+/* fn gets a copy of data, and runs at once if there is no memory for one. Dropped with the loop. */
+void vhca_loop_post_copy(struct vhca_loop *loop, void (*fn)(void *arg), void *data, size_t size);
 
 /* ---- file descriptors ---- */
 struct vhca_watch;

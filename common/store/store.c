@@ -47,28 +47,25 @@ static int open_connection(const char *path, int flags, sqlite3 **ret)
 	return vhca_sql_errno(rc);
 }
 
-/* quick_check answers with rows of text: one "ok", or what is wrong. SQLite 3.46 takes an argument
- * of pragma_quick_check() for the name of a table, so the number of rows is the statement's. */
-static int check_sound(sqlite3 *db)
-{
-	int64_t sound;
-	int r = vhca_sql_number(db, "SELECT quick_check = 'ok' FROM pragma_quick_check LIMIT 1",
-				&sound);
-
-	if (r < 0)
-		return r;
-	return sound ? 0 : -EUCLEAN;
-}
-
 static int open_database(struct vhca_store *store, struct vhca_error *err)
 {
 	int r = create_private(store->path);
+	int64_t is_sound = 0;
 
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_INTERNAL, "store", -r, "%s: open", store->path);
 	r = open_connection(store->path, SQLITE_OPEN_READWRITE, &store->db);
+	/*
+	 * quick_check answers with rows of text: one "ok", or what is wrong. SQLite 3.46 takes an
+	 * argument of pragma_quick_check() for the name of a table, so the number of rows is the
+	 * statement's.
+	 */
 	if (r == 0)
-		r = check_sound(store->db);
+		r = vhca_sql_number(store->db,
+				    "SELECT quick_check = 'ok' FROM pragma_quick_check LIMIT 1",
+				    &is_sound);
+	if (r == 0 && !is_sound)
+		r = -EUCLEAN;
 	if (r == 0)
 		r = vhca_sql_exec(store->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 					     "PRAGMA journal_size_limit = 4194304");

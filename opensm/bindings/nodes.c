@@ -40,16 +40,6 @@ static bool is_virtual(const struct vhca_osm_table *t, uint64_t guid)
 	return b && !b->never_bound;
 }
 
-static int check_unclaimed(const struct vhca_osm_table *t, const struct vhca_osm_node *by,
-			   uint64_t port_guid, bool physical, struct vhca_error *err)
-{
-	if (by->line && by->line->n_ports > 0)
-		return not_your_port(by, port_guid, "its line in [agents] has others", err);
-	if (!physical && is_virtual(t, port_guid))
-		return not_your_port(by, port_guid, "it is a virtual GUID", err);
-	return 0;
-}
-
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,
 			struct vhca_error *err)
@@ -60,7 +50,11 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 		return 0;
 	if (node)
 		return not_your_port(by, port_guid, "it is another node's", err);
-	return check_unclaimed(t, by, port_guid, physical, err);
+	if (by->line && by->line->n_ports > 0)
+		return not_your_port(by, port_guid, "its line in [agents] has others", err);
+	if (!physical && is_virtual(t, port_guid))
+		return not_your_port(by, port_guid, "it is a virtual GUID", err);
+	return 0;
 }
 
 /* Of nobody's port, the one who says that it is his. */

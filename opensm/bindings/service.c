@@ -66,12 +66,6 @@ char *vhca_osm_partition_path(const struct vhca_osm_conf *conf, char buf[static 
 
 /* ---- base file ---- */
 
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /*
  * The base file as of now replaces the old one; a wrong one is reported once and the old one stays.
  */
@@ -83,7 +77,7 @@ static void recheck_base(struct vhca_osm_service *s, uint64_t now)
 
 	if (!s->conf.base_file[0])
 		return;
-	if (stat(s->conf.base_file, &st) == 0 && same_file(&st, &s->base_stat)) {
+	if (stat(s->conf.base_file, &st) == 0 && vhca_same_file(&st, &s->base_stat)) {
 		s->base_problem[0] = '\0';
 		return;
 	}

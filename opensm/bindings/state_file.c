@@ -222,15 +222,6 @@ struct line {
 	const char *field[FIELDS_MAX + 1];
 };
 
-static void split(char *text, struct line *ret)
-{
-	char *word;
-
-	*ret = (struct line){0};
-	while (ret->n <= FIELDS_MAX && (word = strsep(&text, " ")))
-		ret->field[ret->n++] = word;
-}
-
 static int parse_pkeys(const char *text, uint16_t *ret, size_t *ret_n)
 {
 	VHCA_AUTO_FREE char *copy = strdup(text);
@@ -381,10 +372,12 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 	if (!line || strcmp(line, HEADER) != 0)
 		return damaged(err, 1, "does not begin with \"" HEADER "\"");
 	while ((line = strtok_r(NULL, "\n", &save))) {
-		struct line l;
+		struct line l = {0};
+		char *word;
 
 		number++;
-		split(line, &l);
+		while (l.n <= FIELDS_MAX && (word = strsep(&line, " ")))
+			l.field[l.n++] = word;
 		if (is_end(&l, number - 2))
 			return strtok_r(NULL, "\n", &save)
 				       ? damaged(err, number + 1, "text after the end")
@@ -400,18 +393,11 @@ int vhca_osm_state_parse(char *text, struct vhca_osm_table *t, struct vhca_error
 int vhca_osm_state_load(const char *path, struct vhca_osm_table *t, struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
-	size_t len;
-	int r = vhca_read_file(path, VHCA_OSM_STATE_MAX, &text, &len);
+	int r = vhca_read_state(path, VHCA_OSM_STATE_MAX, &text, err);
 
-	if (r == -ENOENT)
-		return 1;
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
-				      path);
-	if (strlen(text) != len)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
-	else
-		r = vhca_osm_state_parse(text, t, err);
+		return r == -ENOENT ? 1 : r;
+	r = vhca_osm_state_parse(text, t, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", path);
 	return r;

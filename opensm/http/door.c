@@ -168,13 +168,6 @@ int vhca_osm_door_open(const struct vhca_osm_conf *conf, struct vhca_osm_door *r
 	return r;
 }
 
-static void note_problem(struct vhca_osm_door *door, const struct vhca_error *err)
-{
-	(void)vhca_strcpy(door->problem, sizeof(door->problem), err->msg); /* same size */
-	vhca_log_error("certificates and tokens are not taken, the old ones stay: %s%s%s", err->msg,
-		       err->hint[0] ? "; " : "", err->hint);
-}
-
 void vhca_osm_door_look(struct vhca_osm_door *door)
 {
 	struct vhca_osm_file_stamp now[VHCA_OSM_DOOR_FILES];
@@ -190,8 +183,11 @@ void vhca_osm_door_look(struct vhca_osm_door *door)
 		return;
 	if (load_auth(door, &fresh, &err) < 0) {
 		memset(door->read, 0xff, sizeof(door->read)); /* no stamp of a file */
-		if (strcmp(door->problem, err.msg) != 0)
-			note_problem(door, &err);
+		if (strcmp(door->problem, err.msg) == 0)
+			return;
+		(void)vhca_strcpy(door->problem, sizeof(door->problem), err.msg); /* same size */
+		vhca_log_error("certificates and tokens are not taken, the old ones stay: %s%s%s",
+			       err.msg, err.hint[0] ? "; " : "", err.hint);
 		return;
 	}
 	door->problem[0] = '\0';

@@ -52,15 +52,6 @@ static int read_plan(struct vhca_http_request *req, bool *ret, struct vhca_error
 
 /* ---- answers ---- */
 
-static struct json_object *cost_to_json(const struct vhca_osm_lid_cost *cost)
-{
-	struct json_object *obj = json_object_new_object();
-
-	vhca_json_add_u64(obj, "port_info", cost->port_smps);
-	vhca_json_add_u64(obj, "lft", cost->lft_smps);
-	return obj;
-}
-
 static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *move)
 {
 	struct json_object *obj;
@@ -75,7 +66,7 @@ static struct json_object *exchanged_to_json(const struct vhca_osm_lid_move *mov
 
 static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, const char *state)
 {
-	struct json_object *obj = json_object_new_object();
+	struct json_object *obj = json_object_new_object(), *smps = json_object_new_object();
 	enum vhca_osm_move_mode mode = move->changes ? move->cost.mode : move->mode;
 	const struct vhca_osm_lid_want *want = &move->want;
 
@@ -85,7 +76,9 @@ static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, co
 	vhca_json_add_string(obj, "mode", vhca_osm_move_mode_to_string(mode));
 	vhca_json_add(obj, "exchanged", exchanged_to_json(move));
 	vhca_json_add_u64(obj, "switches", move->cost.switches);
-	vhca_json_add(obj, "smps", cost_to_json(&move->cost));
+	vhca_json_add_u64(smps, "port_info", move->cost.port_smps);
+	vhca_json_add_u64(smps, "lft", move->cost.lft_smps);
+	vhca_json_add(obj, "smps", smps);
 	vhca_json_add_u64(obj, "drain_smps", move->cost.drain_smps);
 	vhca_json_add_u64(obj, "missing", move->missing);
 	vhca_json_add_u64(obj, "duration_us", move->duration_us);
@@ -97,26 +90,21 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move)
 	return move_to_json(move, move->missing ? "repairing" : "applied");
 }
 
-static struct json_object *switches_to_json(const struct vhca_osm_switch_set *at)
-{
-	struct json_object *rows = json_object_new_array();
-
-	for (size_t i = 0; i < at->n; i++)
-		(void)json_object_array_add(rows,
-					    json_object_new_string(VHCA_GUID_STR(at->guids[i])));
-	return rows;
-}
-
 int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			   struct json_object **ret, struct vhca_error *err)
 {
+	struct json_object *guids;
 	struct vhca_osm_lid_plan plan;
 	int r = vhca_osm_mover_plan(m, move, &plan, err);
 
 	if (r < 0)
 		return r;
+	guids = json_object_new_array();
 	*ret = move_to_json(move, "planned");
-	vhca_json_add(*ret, "switch_guids", switches_to_json(&plan.switches));
+	for (size_t i = 0; i < plan.switches.n; i++)
+		(void)json_object_array_add(
+			guids, json_object_new_string(VHCA_GUID_STR(plan.switches.guids[i])));
+	vhca_json_add(*ret, "switch_guids", guids);
 	vhca_osm_lid_plan_done(&plan);
 	return 0;
 }

@@ -228,18 +228,11 @@ int vhca_osm_dynamic_lids_load(const char *path, struct vhca_osm_dynamic_lids *t
 			       struct vhca_error *err)
 {
 	VHCA_AUTO_FREE char *text = NULL;
-	size_t len = 0;
-	int r = vhca_read_file(path, FILE_SIZE, &text, &len);
+	int r = vhca_read_state(path, FILE_SIZE, &text, err);
 
-	if (r == -ENOENT)
-		return 0;
 	if (r < 0)
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "state_unreadable", -r, "%s",
-				      path);
-	if (strlen(text) != len)
-		r = vhca_error_set(err, VHCA_ERR_INVALID, "state_damaged", 0, "NUL byte");
-	else
-		r = vhca_osm_dynamic_lids_parse(text, t, err);
+		return r == -ENOENT ? 0 : r;
+	r = vhca_osm_dynamic_lids_parse(text, t, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", path);
 	return r;

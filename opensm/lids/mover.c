@@ -327,22 +327,6 @@ static bool meets_any(const struct queue *queue, const struct entry *end, const 
 	return false;
 }
 
-/*
- * What a waiting move would change now. That stays true until a sweep, or until a move begins that
- * shares a port with it: then it is planned anew, and as the tables change when a move begins, not
- * when it ends, the new plan holds for the time after that.
- */
-static int make_plan(struct vhca_osm_mover *m, struct entry *e, struct vhca_error *err)
-{
-	int r;
-
-	if (e->planned)
-		return 0;
-	r = vhca_osm_mover_plan(m, &e->move, &e->plan, err);
-	e->planned = r == 0;
-	return r;
-}
-
 static void drop_stale_plans(struct vhca_osm_mover *m)
 {
 	uint64_t sweeps = vhca_osm_gate_sweeps(m->gate);
@@ -374,9 +358,17 @@ static void choose(struct vhca_osm_mover *m, struct queue *ret)
 	     e && seen < VHCA_OSM_MOVES_AHEAD && m->stats.under_way + n < VHCA_OSM_MOVES_AT_ONCE;
 	     seen++, e = next) {
 		struct vhca_error err = VHCA_ERROR_INIT;
+		int r;
 
 		next = TAILQ_NEXT(e, link);
-		if (make_plan(m, e, &err) < 0) {
+		/*
+		 * What it would change now. That stays true until a sweep, or until a move begins
+		 * that shares a port with it: then it is planned anew, and as the tables change
+		 * when a move begins, not when it ends, the new plan holds for the time after that.
+		 */
+		r = e->planned ? 0 : vhca_osm_mover_plan(m, &e->move, &e->plan, &err);
+		e->planned = r == 0;
+		if (r < 0) {
 			dequeue(m, e);
 			refuse(m, e, &err);
 		} else if (!meets_any(&m->active, NULL, e) && !meets_any(ret, NULL, e) &&

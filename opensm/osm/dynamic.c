@@ -408,24 +408,13 @@ bool vhca_osm_dynamic_copy(const struct osm_opensm *osm, const struct vhca_osm_d
 
 /* ---- the change ---- */
 
-/*
- * What somebody else is given was lost to its vGUID, which gets another one when it is reported
- * again.
- */
-static void end_lost(struct vhca_osm_dynamic_lids *t, const struct vhca_osm_dynamic_lid *given)
-{
-	const struct vhca_osm_dynamic_lid *row = vhca_osm_dynamic_lids_find_lid(t, given->lid);
-
-	if (row && row->vguid != given->vguid)
-		vhca_osm_dynamic_lids_remove(t, row->vguid);
-}
-
 int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t,
 			 const struct vhca_osm_lid_pair *pair, bool undo)
 {
 	bool given = pair->dynamic == VHCA_OSM_LID_GIVEN;
 	struct vhca_osm_dynamic_lid row = {
 		.vguid = pair->guid[0], .pf_guid = pair->guid[1], .lid = pair->lid[0]};
+	const struct vhca_osm_dynamic_lid *lost;
 
 	if (given && undo)
 		row.pf_guid = pair->old_pf;
@@ -436,7 +425,11 @@ int vhca_osm_dynamic_set(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t
 		return 0;
 	}
 	vhca_osm_dynamic_lids_return(t, row.vguid);
-	end_lost(t, &row);
+	/* What somebody else is given was lost to its vGUID, which gets another one when it is
+	 * reported again. */
+	lost = vhca_osm_dynamic_lids_find_lid(t, row.lid);
+	if (lost && lost->vguid != row.vguid)
+		vhca_osm_dynamic_lids_remove(t, lost->vguid);
 	if (vhca_osm_dynamic_lids_set(t, &row) < 0)
 		return -ENOMEM;
 	return keep_lid(osm, row.vguid, row.lid);

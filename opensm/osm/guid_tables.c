@@ -26,16 +26,6 @@ static size_t entries_wanted(const osm_physp_t *physp)
 	return whole_blocks(physp->port_info.guid_cap + VHCA_OSM_GUIDS_IN_BLOCK - 1U);
 }
 
-/* As OpenSM's own SubnAdmSet(GUIDInfoRecord) makes it; freed with the physical port. */
-static void open_table(osm_physp_t *physp)
-{
-	if (physp->port_info.guid_cap < 2)
-		return;
-	physp->p_guids = calloc(entries_wanted(physp), sizeof(ib_net64_t));
-	if (physp->p_guids)
-		(*physp->p_guids)[0] = physp->port_guid;
-}
-
 void vhca_osm_guid_table_fit(struct osm_physp *physp)
 {
 	/* OpenSM writes down nowhere how large it is; 0 of none. */
@@ -65,10 +55,14 @@ void vhca_osm_open_guid_tables(struct osm_opensm *osm)
 	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
 		osm_physp_t *physp = ((osm_port_t *)i)->p_physp;
 
-		if (physp && physp->p_guids)
+		if (physp && physp->p_guids) {
 			vhca_osm_guid_table_fit(physp);
-		else if (physp)
-			open_table(physp);
+		} else if (physp && physp->port_info.guid_cap >= 2) {
+			/* As OpenSM's own SubnAdmSet(GUIDInfoRecord) makes it; freed with physp. */
+			physp->p_guids = calloc(entries_wanted(physp), sizeof(ib_net64_t));
+			if (physp->p_guids)
+				(*physp->p_guids)[0] = physp->port_guid;
+		}
 	}
 	cl_plock_release(&osm->lock);
 }

@@ -181,12 +181,6 @@ static void repair(const struct records *r, size_t has, const char *path)
 		vhca_log_error("%s is again what was written before", path);
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};
@@ -194,8 +188,8 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	struct stat now;
 	size_t has;
 
-	if (path_of("guid2lid", path) < 0 || (stat(path, &now) == 0 && is_same(&now, &f->seen)) ||
-	    collect(osm, &r) < 0)
+	if (path_of("guid2lid", path) < 0 ||
+	    (stat(path, &now) == 0 && vhca_same_file(&now, &f->seen)) || collect(osm, &r) < 0)
 		return;
 	has = count_in(&r, path);
 	if (has < r.n)

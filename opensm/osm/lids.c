@@ -391,21 +391,13 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	return r;
 }
 
-/* Both LIDs are drained at each switch, and so each of their blocks has to be written again. */
-static void add_drain(const struct vhca_osm_lid_pair *pair, struct vhca_osm_lid_cost *ret)
-{
-	bool one_block = pair->lid[0] / VHCA_OSM_LFT_BLOCK == pair->lid[1] / VHCA_OSM_LFT_BLOCK;
-
-	ret->lft_smps = ret->switches * (one_block ? 1 : 2);
-	ret->drain_smps = ret->lft_smps;
-}
-
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		struct vhca_error *err)
 {
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
+	bool one_block;
 	int r;
 
 	cl_plock_acquire(&osm->lock);
@@ -417,25 +409,16 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 					       .switches = ret->n,
 					       .lft_smps = ret->n_blocks,
 					       .port_smps = pair->dynamic ? 0 : 2};
-	if (lids->drain && !pair->dynamic)
-		add_drain(pair, ret_cost);
+	if (!lids->drain || pair->dynamic)
+		return 0;
+	/* Both LIDs are drained at each switch, and each of their blocks is written again. */
+	one_block = pair->lid[0] / VHCA_OSM_LFT_BLOCK == pair->lid[1] / VHCA_OSM_LFT_BLOCK;
+	ret_cost->lft_smps = ret_cost->switches * (one_block ? 1 : 2);
+	ret_cost->drain_smps = ret_cost->lft_smps;
 	return 0;
 }
 
 /* ---- guid2lid ---- */
-
-/* The lock is held exclusively. */
-static int set_lids(osm_db_domain_t *guid2lid, const struct vhca_osm_lid_pair *pair, bool undo)
-{
-	int r = 0;
-
-	for (int i = 0; i < 2 && r == 0; i++) {
-		uint16_t lid = pair->lid[undo ? i : 1 - i];
-
-		r = osm_db_guid2lid_set(guid2lid, pair->guid[i], lid, lid);
-	}
-	return r;
-}
 
 /* Which files have to be written. */
 struct dirty {
@@ -446,6 +429,8 @@ struct dirty {
 static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair, bool undo,
 		    struct dirty *dirty)
 {
+	int r = 0;
+
 	if (pair->vports)
 		return 0;
 	if (pair->dynamic) {
@@ -453,7 +438,12 @@ static int set_pair(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *
 		return vhca_osm_dynamic_set(lids->osm, lids->dynamic, pair, undo);
 	}
 	dirty->guid2lid = true;
-	return set_lids(lids->osm->sm.lid_mgr.p_g2l, pair, undo);
+	for (int i = 0; i < 2 && r == 0; i++) {
+		uint16_t lid = pair->lid[undo ? i : 1 - i];
+
+		r = osm_db_guid2lid_set(lids->osm->sm.lid_mgr.p_g2l, pair->guid[i], lid, lid);
+	}
+	return r;
 }
 
 static int remember(void *ctx, const struct vhca_osm_lid_pair *pairs, size_t n, bool undo)
@@ -563,16 +553,6 @@ static size_t drain(void *ctx, const struct vhca_osm_lid_pair *pair,
 
 /* ---- the change ---- */
 
-static void change_lids(osm_opensm_t *osm, const struct vhca_osm_lid_pair *pair,
-			osm_port_t *const port[static 2])
-{
-	for (int i = 0; i < 2; i++) {
-		port[i]->lid = cl_hton16(pair->lid[1 - i]);
-		osm_physp_set_base_lid(port[i]->p_physp, 0); /* until the port says so itself */
-		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port[i]);
-	}
-}
-
 static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
 {
 	osm_opensm_t *osm = lids->osm;
@@ -580,10 +560,13 @@ static void change_ports(const struct vhca_osm_lids *lids, const struct vhca_osm
 
 	for (int i = 0; i < 2; i++)
 		port[i] = osm_get_port_by_guid(&osm->subn, cl_hton64(pair->guid[i]));
-	if (!pair->vports) {
-		change_lids(osm, pair, port);
-		return;
+	for (int i = 0; i < 2 && !pair->vports; i++) {
+		port[i]->lid = cl_hton16(pair->lid[1 - i]);
+		osm_physp_set_base_lid(port[i]->p_physp, 0); /* until the port says so itself */
+		(void)cl_ptr_vector_set(&osm->subn.port_lid_tbl, pair->lid[1 - i], port[i]);
 	}
+	if (!pair->vports)
+		return;
 	for (int i = 0; i < 2; i++)
 		vhca_osm_pkeys_moves(osm, &lids->subnet->pkeys, pair->guid[i]);
 	vhca_osm_vports_exchange(osm, port);

@@ -14,23 +14,16 @@
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
 
-/* A host that has been without power shows none at its port, and had this one. */
-static uint16_t lid_in_file(const osm_opensm_t *osm)
-{
-	uint16_t lid, max;
-
-	if (osm_db_guid2lid_get(osm->sm.lid_mgr.p_g2l, cl_ntoh64(osm->subn.sm_port_guid), &lid,
-				&max) != 0)
-		return 0;
-	return lid;
-}
-
 static uint16_t own_lid(const osm_opensm_t *osm)
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, osm->subn.sm_port_guid);
-	uint16_t lid = port ? cl_ntoh16(osm_port_get_base_lid(port)) : 0;
+	uint16_t lid = port ? cl_ntoh16(osm_port_get_base_lid(port)) : 0, in_file, max;
 
-	return lid ? lid : lid_in_file(osm);
+	/* A host that has been without power shows none at its port, and had this one. */
+	if (!lid && osm_db_guid2lid_get(osm->sm.lid_mgr.p_g2l, cl_ntoh64(osm->subn.sm_port_guid),
+					&in_file, &max) == 0)
+		lid = in_file;
+	return lid;
 }
 
 /*

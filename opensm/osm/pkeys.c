@@ -111,15 +111,6 @@ static struct known_table remember_wanted(const osm_physp_t *physp, struct vhca_
 	return table;
 }
 
-static size_t sent_to_port(const osm_physp_t *physp, const struct known_table *before)
-{
-	size_t n = 0;
-
-	for (uint16_t b = 0; b < before->n; b++)
-		n += was_sent(before, b, wanted_block(physp, b));
-	return n;
-}
-
 static bool is_wanted(const osm_pkey_tbl_t *table, ib_net16_t pkey)
 {
 	size_t blocks = cl_ptr_vector_get_size(&table->new_blocks);
@@ -172,11 +163,12 @@ static size_t sent_for(const osm_opensm_t *osm, const struct vhca_osm_pkeys_of_p
 {
 	const osm_port_t *port = osm_get_port_by_guid(&osm->subn, before->guid);
 	const osm_physp_t *peer;
-	size_t n;
+	size_t n = 0;
 
 	if (!port || !port->p_physp) /* dropped before the tables were sent */
 		return 0;
-	n = sent_to_port(port->p_physp, &before->own);
+	for (uint16_t b = 0; b < before->own.n; b++)
+		n += was_sent(&before->own, b, wanted_block(port->p_physp, b));
 	peer = enforcer_of(osm, port);
 	if (!peer)
 		return n;

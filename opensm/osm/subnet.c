@@ -216,19 +216,13 @@ static bool is_physical(void *ctx, uint64_t port_guid)
 
 /* ---- eviction; the caller holds the lock exclusively ---- */
 
-/* cl_item_obj() without its typeof. */
-static const osm_mcm_port_t *member_of(const cl_list_item_t *item)
-{
-	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
-}
-
 /* Else the SA would refuse the next owner's joins: it takes them for those of another port. */
 static void leave_groups(osm_opensm_t *osm, const osm_port_t *port, ib_net64_t guid)
 {
 	const cl_list_item_t *item = cl_qlist_head(&port->mcm_list);
 
 	while (item != cl_qlist_end(&port->mcm_list)) {
-		const osm_mcm_port_t *member = member_of(item);
+		const osm_mcm_port_t *member = vhca_osm_member_of(item);
 		osm_mcm_alias_guid_t *alias = osm_mgrp_get_mcm_alias_guid(member->mgrp, guid);
 		ib_member_rec_t all = {.scope_state = 0xf};
 

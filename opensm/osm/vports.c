@@ -157,19 +157,9 @@ static void plug_in(osm_opensm_t *osm, osm_physp_t *physp, osm_physp_t *there)
 	osm_physp_set_base_lid(physp, 0); /* until the port says so itself */
 }
 
-/* cl_item_obj() without its typeof. */
-static const osm_mcm_port_t *member_of(const cl_list_item_t *item)
+const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
 {
 	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
-}
-
-/* The switches send to where the members were. */
-static void reroute_groups(osm_opensm_t *osm, const osm_port_t *port)
-{
-	const cl_list_item_t *item = cl_qlist_head(&port->mcm_list);
-
-	for (; item != cl_qlist_end(&port->mcm_list); item = cl_qlist_next(item))
-		osm_sm_reroute_mlid(&osm->sm, member_of(item)->mgrp->mlid);
 }
 
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2])
@@ -179,6 +169,7 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	ib_port_info_t info = a->port_info;
 	ib_mlnx_ext_port_info_t ext_info = a->ext_port_info;
 	osm_dr_path_t path = a->dr_path;
+	const cl_list_item_t *item;
 
 	a->port_info = b->port_info;
 	b->port_info = info;
@@ -191,6 +182,9 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++) {
 		vhca_osm_guid_table_fit(port[i]->p_physp);
-		reroute_groups(osm, port[i]);
+		/* The switches send to where the members of its groups were. */
+		for (item = cl_qlist_head(&port[i]->mcm_list);
+		     item != cl_qlist_end(&port[i]->mcm_list); item = cl_qlist_next(item))
+			osm_sm_reroute_mlid(&osm->sm, vhca_osm_member_of(item)->mgrp->mlid);
 	}
 }

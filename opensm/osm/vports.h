@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct _cl_list_item;
+struct osm_mcm_port;
 struct osm_node;
 struct osm_opensm;
 struct osm_port;
@@ -27,6 +29,8 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 				   uint16_t vport);
 /* Whether the port is at such a place of the HCA. The caller holds the lock. */
 bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid);
+/* The membership of a port that stands in its list of them: cl_item_obj() without its typeof. */
+const struct osm_mcm_port *vhca_osm_member_of(const struct _cl_list_item *item);
 /* How many switches it has cables to; 2 stands for more, too. */
 unsigned int vhca_osm_switch_leaves(const struct osm_node *node);
 

@@ -211,7 +211,7 @@ static int plug_rng(const char *alias)
 
 static const char *word_of_last_error(void)
 {
-	return vhca_virt_classify(virGetLastErrorCode(), virGetLastErrorMessage())->word;
+	return virt_classify(virGetLastErrorCode(), virGetLastErrorMessage())->word;
 }
 
 /* ---- cases ---- */

@@ -414,7 +414,7 @@ static void release_all(struct iso *it)
 	struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &vhca_engine_model(it->engine)->claims, link)
-		if (!c->ending)
+		if (!vhca_claim_is_ending(c))
 			vhca_engine_release(it->engine, c, false, on_answer, NULL);
 }
 

@@ -317,7 +317,7 @@ static void explain(const struct world *w)
 			VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state),
 			vhca_effect_to_string(vhca_vf_effect(vf)),
 			vf->claim ? vf->claim->domain_name : "-", vf->claim ? vf->claim->name : "-",
-			vf->claim && vf->claim->ending, vf->granted, vf->reason);
+			vf->claim && vhca_claim_is_ending(vf->claim), vf->granted, vf->reason);
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++) {
 		const struct vhca_domain *d =
 			vhca_model_domain(vhca_engine_model(w->engine), &w->domains[i].info.uuid);

@@ -478,8 +478,8 @@ static void explain(const struct pair *p)
 				"ending %d: %s\n",
 				h, c->name, VHCA_BDF_STR(c->vf->bdf),
 				vhca_vf_state_to_string(c->vf->state), (unsigned long long)c->epoch,
-				c->migrating, vhca_custody_to_string(c->custody), c->ending,
-				c->vf->reason);
+				c->migrating, vhca_custody_to_string(c->custody),
+				vhca_claim_is_ending(c), c->vf->reason);
 		fprintf(stderr, "# host %u: domain %s, ib0 on VF %d\n", h,
 			p->w[h].domains[0].running ? "runs" : "does not run",
 			world_vf_of(&p->w[h], 0, "ib0"));

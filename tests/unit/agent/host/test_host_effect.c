@@ -272,7 +272,7 @@ static const struct sim_tree *bind_natively(struct fixture *f)
 	make_stale(f);
 	sim_bind(t, VF_AT, "mlx5_core");
 	/* It is just being taken over. */
-	f->vf->probed = true;
+	f->vf->use = VHCA_USE_NOBODY;
 	f->vf->claim = NULL;
 	f->claim->vf = NULL;
 	return t;
@@ -309,7 +309,7 @@ static void a_netdev_that_is_up_keeps_no_vf_of_ours(void **state)
 	struct fixture *f = sysfs_fixture_ready(state);
 	const struct sim_tree *t = bind_natively(f);
 
-	f->vf->probed = false;
+	f->vf->use = VHCA_USE_UNKNOWN;
 	sim_put(t, NATIVE "/net/ib3/flags", "0x1003");
 	assert_int_equal(run(f, VHCA_EFFECT_PREPARE), 0);
 	assert_true(on_vfio(f));

@@ -150,7 +150,7 @@ static int teardown(void **state)
 
 static void attaches_live_only(void **state)
 {
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
 	assert_int_equal(fake.attaches, 1);
 	assert_int_equal(fake.flags, VIR_DOMAIN_AFFECT_LIVE);
 	assert_non_null(strstr(fake.xml, "<alias name='ua-vhca-ib0'/>"));
@@ -165,7 +165,7 @@ static void attaches_at_the_guest_address(void **state)
 
 	at.has_guest_addr = true;
 	at.guest = (struct vhca_bdf){.bus = 5};
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &at, NULL, &err), 0);
+	assert_int_equal(virt_call_attach(*state, &uuid, &at, NULL, &err), 0);
 	assert_non_null(strstr(fake.xml, "<address type='pci' domain='0x0000' bus='0x05'"));
 }
 
@@ -176,14 +176,14 @@ static void attaches_at_the_guest_address(void **state)
 static void attached_already_is_success(void **state)
 {
 	fake.devices = HOSTDEV("2");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), 0);
 	assert_int_equal(fake.attaches, 0);
 }
 
 static void alias_of_another_device_is_a_conflict(void **state)
 {
 	fake.devices = HOSTDEV("3");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EEXIST);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -EEXIST);
 	assert_int_equal(fake.attaches, 0);
 	assert_string_equal(err.code, "alias_in_use");
 	assert_non_null(strstr(err.msg, "ua-vhca-ib0 is 0000:3b:00.3 already, not 0000:3b:00.2"));
@@ -192,7 +192,7 @@ static void alias_of_another_device_is_a_conflict(void **state)
 static void inactive_domain_gets_nothing(void **state)
 {
 	fake.id = "";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
 	assert_int_equal(fake.attaches, 0);
 	assert_string_equal(err.code, "domain_gone");
 }
@@ -201,8 +201,8 @@ static void unknown_domain_gets_nothing(void **state)
 {
 	uuid.b[0] ^= 1;
 	(void)fail_with(VIR_ERR_NO_DOMAIN, "Domain not found");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
-	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), -ENOENT);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOENT);
+	assert_int_equal(virt_call_detach(*state, &uuid, vf.alias, &err), -ENOENT);
 	assert_int_equal(fake.attaches + fake.detaches, 0);
 	assert_string_equal(err.code, "domain_gone");
 }
@@ -212,7 +212,7 @@ static void bad_name_never_reaches_libvirt(void **state)
 	struct vhca_dom_hostdev bad = vf;
 
 	(void)snprintf(bad.alias, sizeof(bad.alias), "ua-vhca-a'/><b");
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &bad, NULL, &err), -EINVAL);
+	assert_int_equal(virt_call_attach(*state, &uuid, &bad, NULL, &err), -EINVAL);
 	assert_int_equal(fake.attaches, 0);
 }
 
@@ -223,7 +223,7 @@ static void no_slot_is_told_with_figures(void **state)
 		   "<rng><address type='pci' bus='0x02' slot='0' function='0'/></rng>";
 	next_code = VIR_ERR_INTERNAL_ERROR;
 	next_message = "internal error: No more available PCI slots";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOSPC);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOSPC);
 	assert_string_equal(err.code, "no_root_port");
 	assert_int_equal(err.kind, VHCA_ERR_EXHAUSTED);
 	assert_non_null(strstr(err.msg, "2 pcie-root-ports, 0 free"));
@@ -234,7 +234,7 @@ static void attach_errors_are_classified(void **state)
 {
 	next_code = VIR_ERR_OPERATION_TIMEOUT;
 	next_message = "Timed out during operation: cannot acquire state change lock";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
 	assert_string_equal(err.code, "job_held");
 	assert_non_null(
 		strstr(err.msg, "domain vm1: attach 0000:3b:00.2 as ua-vhca-ib0: Timed out"));
@@ -247,20 +247,20 @@ static void nobody_answers_on_a_dead_connection(void **state)
 	next_code = VIR_ERR_SYSTEM_ERROR;
 	next_message = "words of the future: Input/output error";
 	fake.dead = true;
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOTCONN);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -ENOTCONN);
 	assert_string_equal(err.code, "libvirt_unreachable");
 	assert_non_null(strstr(err.msg, next_message));
-	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), -ENOTCONN);
+	assert_int_equal(virt_call_detach(*state, &uuid, vf.alias, &err), -ENOTCONN);
 	next_code = VIR_ERR_OPERATION_INVALID;
 	next_message = "Requested operation is not valid: PCI device 0000:3b:00.2 is in use by "
 		       "driver QEMU, domain vm2";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -EBUSY);
 	assert_string_equal(err.code, "vf_in_use");
 }
 
 static void detaches_by_alias(void **state)
 {
-	assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), 0);
+	assert_int_equal(virt_call_detach(*state, &uuid, vf.alias, &err), 0);
 	assert_int_equal(fake.detaches, 1);
 	assert_int_equal(fake.flags, VIR_DOMAIN_AFFECT_LIVE);
 	assert_string_equal(fake.alias, "ua-vhca-ib0");
@@ -285,7 +285,7 @@ static void detach_errors_are_classified(void **state)
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
 		next_code = cases[i].code;
 		next_message = cases[i].message;
-		assert_int_equal(vhca_virt_call_detach(*state, &uuid, vf.alias, &err), cases[i].rc);
+		assert_int_equal(virt_call_detach(*state, &uuid, vf.alias, &err), cases[i].rc);
 		assert_string_equal(err.code, cases[i].word);
 		assert_int_equal(err.errnum, -cases[i].rc);
 		assert_non_null(strstr(err.msg, "domain vm1: detach ua-vhca-ib0: "));
@@ -297,7 +297,7 @@ static void list_has_the_domains(void **state)
 {
 	struct vhca_dom_list list = {NULL, 0};
 
-	assert_int_equal(vhca_virt_call_list(*state, &list, &err), 0);
+	assert_int_equal(virt_call_list(*state, &list, &err), 0);
 	assert_int_equal(list.n, 1);
 	assert_int_equal(list.info[0]->id, 3);
 	assert_int_equal(list.info[0]->unreadable.kind, VHCA_ERR_NONE);
@@ -310,10 +310,10 @@ static void assert_is_unreadable(virConnectPtr conn, const char *code, const cha
 	VHCA_AUTO_FREE struct vhca_dom_info *info = NULL;
 	struct vhca_dom_list list = {NULL, 0};
 
-	assert_int_equal(vhca_virt_call_list(conn, &list, &err), 0);
+	assert_int_equal(virt_call_list(conn, &list, &err), 0);
 	assert_int_equal(list.n, 1);
 	assert_string_equal(list.info[0]->unreadable.code, code);
-	assert_int_equal(vhca_virt_call_info(conn, &uuid, &info, &err), 0);
+	assert_int_equal(virt_call_info(conn, &uuid, &info, &err), 0);
 	assert_string_equal(info->unreadable.code, code);
 	assert_non_null(strstr(info->unreadable.msg, why));
 	assert_string_equal(info->name, "vm1");
@@ -364,7 +364,7 @@ static void knows_a_paused_guest(void **state)
 
 		fake.state = cases[i].state;
 		fake.reason = cases[i].reason;
-		assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), 0);
+		assert_int_equal(virt_call_info(*state, &uuid, &info, &err), 0);
 		assert_int_equal(info->paused, cases[i].paused);
 		assert_int_equal(info->held, cases[i].held);
 	}
@@ -378,9 +378,9 @@ static void lost_connection_makes_no_domain_unreadable(void **state)
 	fake.xml_code = VIR_ERR_INTERNAL_ERROR;
 	fake.xml_message = "internal error: client socket is closed";
 	fake.dead = true;
-	assert_int_equal(vhca_virt_call_list(*state, &list, &err), -ENOTCONN);
+	assert_int_equal(virt_call_list(*state, &list, &err), -ENOTCONN);
 	assert_int_equal(list.n, 0);
-	assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), -ENOTCONN);
+	assert_int_equal(virt_call_info(*state, &uuid, &info, &err), -ENOTCONN);
 	assert_string_equal(err.code, "libvirt_unreachable");
 }
 
@@ -391,14 +391,14 @@ static void stopped_domain_is_not_unreadable(void **state)
 
 	fake.devices = "<hostdev mode='subsystem' type='pci'/>";
 	fake.stopped = true;
-	assert_int_equal(vhca_virt_call_info(*state, &uuid, &info, &err), -ENOENT);
+	assert_int_equal(virt_call_info(*state, &uuid, &info, &err), -ENOENT);
 	assert_string_equal(err.code, "domain_gone");
 }
 
 static void unreadable_domain_gets_nothing(void **state)
 {
 	fake.devices = "<hostdev mode='subsystem' type='pci'/>";
-	assert_int_equal(vhca_virt_call_attach(*state, &uuid, &vf, NULL, &err), -EINVAL);
+	assert_int_equal(virt_call_attach(*state, &uuid, &vf, NULL, &err), -EINVAL);
 	assert_int_equal(fake.attaches, 0);
 }
 
@@ -407,7 +407,7 @@ static void domain_that_stops_during_the_list_is_left_out(void **state)
 	struct vhca_dom_list list = {NULL, 0};
 
 	fake.devices = NULL;
-	assert_int_equal(vhca_virt_call_list(*state, &list, &err), 0);
+	assert_int_equal(virt_call_list(*state, &list, &err), 0);
 	assert_int_equal(list.n, 0);
 	vhca_dom_list_done(&list);
 }

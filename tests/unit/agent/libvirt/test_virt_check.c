@@ -158,7 +158,7 @@ static int check(void **state)
 
 	assert_int_equal(vhca_uuid_parse(UUID_TEXT, &uuid), 0);
 	err = (struct vhca_error)VHCA_ERROR_INIT;
-	return vhca_virt_call_check(*state, &uuid, &ours, 1, &err);
+	return virt_call_check(*state, &uuid, &ours, 1, &err);
 }
 
 static void passes(void **state)

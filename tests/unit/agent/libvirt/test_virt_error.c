@@ -104,10 +104,10 @@ static const struct error_case cases[] = {
 };
 
 static void assert_classes(const struct error_case *list, size_t n,
-			   const struct vhca_virt_class *(*classify)(int code, const char *message))
+			   const struct virt_class *(*classify)(int code, const char *message))
 {
 	for (size_t i = 0; i < n; i++) {
-		const struct vhca_virt_class *c = classify(list[i].code, list[i].message);
+		const struct virt_class *c = classify(list[i].code, list[i].message);
 
 		if (strcmp(c->word, list[i].word) != 0)
 			fail_msg("%d \"%s\": %s, not %s", list[i].code, list[i].message, c->word,
@@ -121,7 +121,7 @@ static void assert_classes(const struct error_case *list, size_t n,
 static void classifies_measured_messages(void **state)
 {
 	(void)state;
-	assert_classes(cases, VHCA_ARRAY_SIZE(cases), vhca_virt_classify);
+	assert_classes(cases, VHCA_ARRAY_SIZE(cases), virt_classify);
 }
 
 /* What virDomainMigrateToURI3 says; the same words can mean something else than in other calls. */
@@ -176,16 +176,15 @@ static const struct error_case migration_cases[] = {
 static void classifies_errors_of_migrations(void **state)
 {
 	(void)state;
-	assert_classes(migration_cases, VHCA_ARRAY_SIZE(migration_cases),
-		       vhca_virt_classify_migration);
+	assert_classes(migration_cases, VHCA_ARRAY_SIZE(migration_cases), virt_classify_migration);
 }
 
 static void classifies_without_message(void **state)
 {
 	(void)state;
-	assert_string_equal(vhca_virt_classify(VIR_ERR_NO_DOMAIN, NULL)->word, "domain_gone");
-	assert_string_equal(vhca_virt_classify(VIR_ERR_INTERNAL_ERROR, NULL)->word, "libvirt");
-	assert_string_equal(vhca_virt_classify(0, NULL)->word, "libvirt");
+	assert_string_equal(virt_classify(VIR_ERR_NO_DOMAIN, NULL)->word, "domain_gone");
+	assert_string_equal(virt_classify(VIR_ERR_INTERNAL_ERROR, NULL)->word, "libvirt");
+	assert_string_equal(virt_classify(0, NULL)->word, "libvirt");
 }
 
 /* Where people have to do something, the error says what. */
@@ -198,33 +197,31 @@ static void permanent_errors_have_a_hint(void **state)
 		for (size_t w = 0; w < VHCA_ARRAY_SIZE(words); w++)
 			if (strcmp(cases[i].word, words[w]) == 0)
 				assert_non_null(
-					vhca_virt_classify(cases[i].code, cases[i].message)->hint);
+					virt_classify(cases[i].code, cases[i].message)->hint);
 }
 
 static void maps_lifecycle_events(void **state)
 {
 	(void)state;
+	assert_int_equal(virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_BOOTED),
+			 VHCA_VIRT_STARTED);
 	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_BOOTED),
+		virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_RESTORED),
 		VHCA_VIRT_STARTED);
 	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_RESTORED),
-		VHCA_VIRT_STARTED);
-	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_MIGRATED),
+		virt_lifecycle(VIR_DOMAIN_EVENT_STARTED, VIR_DOMAIN_EVENT_STARTED_MIGRATED),
 		VHCA_VIRT_STARTED_MIGRATED);
 	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED),
+		virt_lifecycle(VIR_DOMAIN_EVENT_RESUMED, VIR_DOMAIN_EVENT_RESUMED_MIGRATED),
 		VHCA_VIRT_RESUMED_MIGRATED);
 	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED),
+		virt_lifecycle(VIR_DOMAIN_EVENT_SUSPENDED, VIR_DOMAIN_EVENT_SUSPENDED_PAUSED),
 		VHCA_VIRT_SUSPENDED);
-	assert_int_equal(
-		vhca_virt_lifecycle(VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_CRASHED),
-		VHCA_VIRT_STOPPED);
-	assert_int_equal(vhca_virt_lifecycle(VIR_DOMAIN_EVENT_DEFINED, 0), VHCA_VIRT_OTHER);
-	assert_int_equal(vhca_virt_lifecycle(VIR_DOMAIN_EVENT_SHUTDOWN, 0), VHCA_VIRT_OTHER);
-	assert_int_equal(vhca_virt_lifecycle(4711, 0), VHCA_VIRT_OTHER);
+	assert_int_equal(virt_lifecycle(VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_CRASHED),
+			 VHCA_VIRT_STOPPED);
+	assert_int_equal(virt_lifecycle(VIR_DOMAIN_EVENT_DEFINED, 0), VHCA_VIRT_OTHER);
+	assert_int_equal(virt_lifecycle(VIR_DOMAIN_EVENT_SHUTDOWN, 0), VHCA_VIRT_OTHER);
+	assert_int_equal(virt_lifecycle(4711, 0), VHCA_VIRT_OTHER);
 }
 
 int main(void)

@@ -33,7 +33,7 @@ static struct {
 	unsigned int calls, flags;
 	unsigned long long bandwidth;
 	int connections;
-	char peer[VHCA_VIRT_URI_MAX], memory[VHCA_VIRT_URI_MAX], xml[128];
+	char peer[VIRT_URI_MAX], memory[VIRT_URI_MAX], xml[128];
 	bool has_xml;
 } fake;
 
@@ -210,7 +210,7 @@ static void will_fail(int code, const char *message)
 
 static int migrate(void)
 {
-	return vhca_virt_call_migrate(conn, &uuid, PEER, "tcp://192.168.77.2", &how, NULL, &err);
+	return virt_call_migrate(conn, &uuid, PEER, "tcp://192.168.77.2", &how, NULL, &err);
 }
 
 /* ---- migrate ---- */
@@ -265,14 +265,14 @@ static void unknown_persistence_is_an_error(void **state)
 static void libvirt_chooses_the_way_of_the_memory(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, PEER, "", &how, NULL, &err), 0);
+	assert_int_equal(virt_call_migrate(conn, &uuid, PEER, "", &how, NULL, &err), 0);
 	assert_string_equal(fake.memory, "none");
 }
 
 static void missing_uri_is_refused(void **state)
 {
 	(void)state;
-	assert_int_equal(vhca_virt_call_migrate(conn, &uuid, "", "", &how, NULL, &err), -EINVAL);
+	assert_int_equal(virt_call_migrate(conn, &uuid, "", "", &how, NULL, &err), -EINVAL);
 	assert_string_equal(err.code, "bad_uri");
 	assert_int_equal(err.kind, VHCA_ERR_INVALID);
 	assert_int_equal(fake.calls, 0);
@@ -349,10 +349,10 @@ static void failure_keeps_libvirts_text(void **state)
 
 static void abort_without_job_is_success(void **state)
 {
-	assert_int_equal(vhca_virt_call_abort(*state, &uuid, &err), 0);
+	assert_int_equal(virt_call_abort(*state, &uuid, &err), 0);
 	will_fail(VIR_ERR_OPERATION_INVALID,
 		  "Requested operation is not valid: no job is active on the domain");
-	assert_int_equal(vhca_virt_call_abort(*state, &uuid, &err), 0);
+	assert_int_equal(virt_call_abort(*state, &uuid, &err), 0);
 	assert_int_equal(fake.calls, 2);
 	assert_int_equal(err.kind, VHCA_ERR_NONE);
 }
@@ -373,7 +373,7 @@ static void abort_tells_why_not(void **state)
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
 		will_fail(VIR_ERR_OPERATION_INVALID, cases[i].message);
-		assert_int_equal(vhca_virt_call_abort(*state, &uuid, &err), cases[i].rc);
+		assert_int_equal(virt_call_abort(*state, &uuid, &err), cases[i].rc);
 		assert_string_equal(err.code, cases[i].word);
 		assert_non_null(strstr(err.msg, "domain vm1: abort job: "));
 	}
@@ -386,7 +386,7 @@ static struct vhca_virt_job job_now(void **state)
 	struct vhca_virt_job job;
 
 	memset(&job, 0xff, sizeof(job));
-	assert_int_equal(vhca_virt_call_job(*state, &uuid, &job, &err), 0);
+	assert_int_equal(virt_call_job(*state, &uuid, &job, &err), 0);
 	return job;
 }
 
@@ -487,7 +487,7 @@ static void failing_question_is_an_error(void **state)
 
 	will_fail(VIR_ERR_OPERATION_TIMEOUT,
 		  "Timed out during operation: cannot acquire state change lock");
-	assert_int_equal(vhca_virt_call_job(*state, &uuid, &job, &err), -EBUSY);
+	assert_int_equal(virt_call_job(*state, &uuid, &job, &err), -EBUSY);
 	assert_string_equal(err.code, "job_held");
 	assert_int_equal(job.total_bytes, 7);
 }
@@ -496,10 +496,10 @@ static void failing_question_is_an_error(void **state)
 
 static void marker_is_of_the_running_domain_only(void **state)
 {
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, false, &err), 0);
+	assert_int_equal(virt_call_marker(*state, &uuid, &uuid, false, &err), 0);
 	assert_int_equal(fake.flags, VIR_DOMAIN_AFFECT_LIVE);
 	assert_string_equal(fake.xml, "<away migration='" UUID_TEXT "'/>");
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, false, &err), 0);
+	assert_int_equal(virt_call_marker(*state, &uuid, NULL, false, &err), 0);
 	assert_false(fake.has_xml);
 }
 
@@ -517,26 +517,26 @@ static void marker_takes_autostart_along(void **state)
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(cases); i++) {
 		fake.persistent = cases[i].persistent;
 		fake.autostart = cases[i].autostart;
-		assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, true, &err), 0);
+		assert_int_equal(virt_call_marker(*state, &uuid, &uuid, true, &err), 0);
 		assert_string_equal(fake.xml, cases[i].xml);
 		assert_int_equal(fake.set_autostart, 0);
 	}
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, true, &err), 0);
+	assert_int_equal(virt_call_marker(*state, &uuid, NULL, true, &err), 0);
 	assert_int_equal(fake.set_autostart, 1);
 	assert_false(fake.has_xml);
 	fake.persistent = -1;
 	will_fail(VIR_ERR_NO_DOMAIN, "no domain");
-	assert_true(vhca_virt_call_marker(*state, &uuid, &uuid, true, &err) < 0);
+	assert_true(virt_call_marker(*state, &uuid, &uuid, true, &err) < 0);
 }
 
 static void marker_waits_for_no_migration(void **state)
 {
 	will_fail(VIR_ERR_OPERATION_TIMEOUT,
 		  "Timed out during operation: cannot acquire state change lock");
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, &uuid, false, &err), -EBUSY);
+	assert_int_equal(virt_call_marker(*state, &uuid, &uuid, false, &err), -EBUSY);
 	assert_string_equal(err.code, "job_held");
 	assert_non_null(strstr(err.msg, "domain vm1: set marker urn:vhcad:away:1: "));
-	assert_int_equal(vhca_virt_call_marker(*state, &uuid, NULL, false, &err), -EBUSY);
+	assert_int_equal(virt_call_marker(*state, &uuid, NULL, false, &err), -EBUSY);
 	assert_non_null(strstr(err.msg, "remove marker"));
 }
 

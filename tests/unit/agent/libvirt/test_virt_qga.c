@@ -58,7 +58,7 @@ static int setup(void **state)
 
 static int ask(const struct vhca_qga_ask *what)
 {
-	return vhca_virt_call_qga(URI, &uuid, what, &answer, &err);
+	return virt_call_qga(URI, &uuid, what, &answer, &err);
 }
 
 static void a_program_is_begun_and_asked_after(void **state)

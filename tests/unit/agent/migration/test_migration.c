@@ -33,7 +33,7 @@ static void test_there_and_back(void **state)
 	assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
 	assert_int_equal(claim_on(p, 1)->identity.guid, guid);
 	assert_true(claim_on(p, 1)->epoch > epoch);
-	assert_false(claim_on(p, 1)->has_from); /* the next report is no move */
+	assert_int_equal(claim_on(p, 1)->from_port_guid, 0); /* the next report is no move */
 	assert_int_equal(vhca_bdf_cmp(claim_on(p, 1)->guest, guest), 0);
 	assert_shows_peers_vf(p, &id);
 	world_kill(&p->w[0]);
@@ -58,7 +58,7 @@ static bool old_claim_ends(const struct pair *p, const void *arg)
 	const struct vhca_claim *c = claim_on(p, 0);
 
 	(void)arg;
-	return pair_state(p, 1) == VHCA_MIG_DONE && c && c->ending;
+	return pair_state(p, 1) == VHCA_MIG_DONE && c && vhca_claim_is_ending(c);
 }
 
 /* The claim of the life before is still there. */

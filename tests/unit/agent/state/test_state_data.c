@@ -233,8 +233,8 @@ static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 	    "%s %d",
 	    VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name, c->name, c->fabric,
 	    vhca_origin_to_string(c->origin), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
-	    keys(c->identity.pkeys, c->identity.n_pkeys), c->forced ? 2 : c->ending,
-	    LL(c->created_ms), c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
+	    keys(c->identity.pkeys, c->identity.n_pkeys), (int)c->end, LL(c->created_ms),
+	    c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
 	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", vhca_custody_to_string(c->custody),
 	    c->asked, LL(c->port_guid), c->port, LL(c->kept_epoch),
 	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa);

@@ -240,7 +240,7 @@ static void test_a_release_is_refused_at_once(void **state)
 	slow_vfs_fill(NULL);
 	assert_true(world_until(w, told_of_port, &w->port_guid));
 	assert_int_equal(c->vf->state, VHCA_VF_ATTACHED);
-	assert_false(c->ending);
+	assert_false(vhca_claim_is_ending(c));
 	assert_false(vhca_model_suppressed(vhca_engine_model(w->engine), &c->domain, c->name));
 }
 

@@ -126,7 +126,7 @@ static void test_claim_without_its_identity_is_kept(void **state)
 	world_swap(w, 0, 1);
 	assert_true(world_until(w, is_claimed_at_1, NULL));
 	assert_true(world_clean(w, 1));
-	assert_false(engine_vf(w, 1)->claim->ending);
+	assert_false(vhca_claim_is_ending(engine_vf(w, 1)->claim));
 }
 
 /* Its journal says the new place, or the next agent would find it moved once more. */

@@ -422,7 +422,7 @@ static void refused_vf_in_a_guest_is_asked_for_again(void **state)
 	take_over_what_is_refused(w);
 	world_settle(w);
 	assert_true(wait_state(w, VHCA_VF_ATTACHED));
-	assert_false(claim(w)->ending);
+	assert_false(vhca_claim_is_ending(claim(w)));
 	assert_true(world_vf_of(w, 0, "ib0") >= 0);
 }
 
@@ -547,7 +547,7 @@ static void vf_that_somebody_detaches_goes_all_the_same(void **state)
 	vhca_engine_release(w->engine, claim(w), false, ignore, NULL);
 	sm_answers(w, 7);
 	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
-	assert_true(claim(w)->ending);
+	assert_true(vhca_claim_is_ending(claim(w)));
 	w->deaf_guest = false;
 	assert_true(world_until(w, nobody_claims, NULL));
 }

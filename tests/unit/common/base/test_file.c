@@ -42,6 +42,25 @@ static void read_gives_all_or_efbig(void **state)
 	assert_int_equal(vhca_read_file(tree.root, 5, &text, &len), -EISDIR);
 }
 
+static void state_is_text(void **state)
+{
+	VHCA_AUTO_FREE char *text = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)state;
+	assert_int_equal(vhca_read_state(TREE_PATH(&tree, "none"), 5, &text, &err), -ENOENT);
+	assert_int_equal(err.kind, VHCA_ERR_NONE);
+	tree_put_bytes(&tree, "f", "ab\0cd", 5);
+	assert_true(vhca_read_state(TREE_PATH(&tree, "f"), 4, &text, &err) < 0);
+	assert_string_equal(err.code, "state_unreadable");
+	assert_true(vhca_read_state(TREE_PATH(&tree, "f"), 5, &text, &err) < 0);
+	assert_string_equal(err.code, "state_damaged");
+	assert_null(text);
+	tree_put(&tree, "f", "abcd");
+	assert_int_equal(vhca_read_state(TREE_PATH(&tree, "f"), 5, &text, &err), 0);
+	assert_string_equal(text, "abcd");
+}
+
 static void read_grows_over_its_first_buffer(void **state)
 {
 	VHCA_AUTO_FREE char *text = NULL;
@@ -120,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(read_gives_all_or_efbig, setup, teardown),
+		cmocka_unit_test_setup_teardown(state_is_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(read_grows_over_its_first_buffer, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			atomic_write_replaces_the_inode_and_leaves_nothing_else, setup, teardown),

@@ -107,6 +107,30 @@ static void queued_posts_are_dropped_with_the_loop(void **state)
 	assert_int_equal(n, 100);
 }
 
+static void add_up(void *arg)
+{
+	struct {
+		int *sum, n;
+	} const *data = arg;
+
+	*data->sum += data->n;
+}
+
+static void a_copy_outlives_what_it_is_of(void **state)
+{
+	int sum = 0;
+	struct {
+		int *sum, n;
+	} data = {.sum = &sum, .n = 7};
+
+	vhca_loop_post_copy(*state, add_up, &data, sizeof(data));
+	data.n = 0;
+	assert_int_equal(sum, 0);
+	assert_true(vhca_loop_once(*state, 0) > 0);
+	assert_int_equal(sum, 7);
+	vhca_loop_post_copy(*state, add_up, &data, sizeof(data)); /* dropped with the loop */
+}
+
 static void a_node_taken_back_does_not_run(void **state)
 {
 	int a = 0, b = 0;
@@ -334,6 +358,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(posts_of_each_thread_keep_their_order, setup,
 						teardown),
 		cmocka_unit_test(queued_posts_are_dropped_with_the_loop),
+		cmocka_unit_test_setup_teardown(a_copy_outlives_what_it_is_of, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_node_taken_back_does_not_run, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_watch_fires_and_may_free_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(timers_fire_in_order_of_time, setup, teardown),
