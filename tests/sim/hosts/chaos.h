@@ -195,6 +195,8 @@ enum chaos_breakage {
 	CHAOS_KEEPS_MARKER,
 	CHAOS_LOST_FREE,
 	CHAOS_KEEPS_CLAIMS,
+	CHAOS_DENIED_IS_NO,
+	CHAOS_STANDBY_IS_YES,
 	CHAOS_BREAKAGES
 };
 
@@ -203,11 +205,23 @@ struct chaos_mutant {
 	enum chaos_rule rule; /* that has to catch it */
 };
 
-/* What the SM says instead of an answer. */
+/* What the SM says instead of an answer, to everybody or to one of the hosts. */
 enum chaos_sm_mood {
 	CHAOS_SM_WELL,
-	CHAOS_SM_REBUILDS,     /* 409 rebuilding: it asks for all that the agents know */
-	CHAOS_SM_UNAUTHORIZED, /* 401: its tokens are not the agents' */
+	CHAOS_SM_REBUILDS,	/* 409 rebuilding: it asks for all that the agents know */
+	CHAOS_SM_UNAUTHORIZED,	/* 401: the token was revoked */
+	CHAOS_SM_NO_ROLE,	/* 403 role_needed: the token may read only */
+	CHAOS_SM_NOT_YOUR_PORT, /* 403 not_your_port: the port is in another node's line */
+	CHAOS_SM_MOODS
+};
+
+#define CHAOS_EVERYBODY CHAOS_HOSTS_MAX
+
+/* To an SM. */
+struct chaos_request {
+	unsigned int from, sm;
+	const char *method, *path;
+	struct json_object *body;
 };
 
 struct chaos_stats {
@@ -228,7 +242,8 @@ struct chaos {
 	bool sm_down;
 	bool standby;		 /* there are two SMs, of which one is master */
 	unsigned int sm_master;	 /* this one */
-	enum chaos_sm_mood mood; /* the master's */
+	enum chaos_sm_mood mood; /* the master's... */
+	unsigned int mood_to;	 /* ...to this host, or CHAOS_EVERYBODY */
 	struct chaos_odds odds;
 	bool next_copy_fails;
 	/* agents, links, libvirtds, SM, or guests are not as they should be */
@@ -320,7 +335,9 @@ bool chaos_request(struct chaos *c, unsigned int guest, unsigned int to,
 		   const struct vhca_mig_request *req, struct vhca_uuid *ret_id);
 unsigned int chaos_guest_of(const struct chaos *c, const struct vhca_uuid *domain);
 /* chaos_sm.c: an answer to a request; the status, *ret is the caller's. */
-int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
+int chaos_sm_answer(struct chaos *c, const struct chaos_request *req, struct json_object **ret);
+/* chaos_refusal.c: the same for an SM that answers nothing of this host; 0: it does. */
+int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 		    struct json_object **ret);
 /* chaos_virt.c */
 void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
@@ -345,6 +362,8 @@ enum chaos_rule chaos_rule_of(const char *what);
 void chaos_twist(struct world *w, unsigned int v, struct world_twist *twist);
 /* The commit is lost, and is said to be durable. */
 bool chaos_loses(const struct chaos *c, const char *label);
+/* The agent takes the SM's answer for another one. */
+void chaos_mishear(const struct chaos *c, int *status, struct json_object **body);
 /* chaos_check.c */
 bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain);
 /* A hand-over leaves the host. */

@@ -10,7 +10,9 @@
 #include "agent/migration/list.h"
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
+#include "common/http/json.h"
 #include "tests/sim/host/vtime.h"
 #include "tests/sim/hosts/chaos.h"
 
@@ -90,6 +92,11 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 	[CHAOS_KEEPS_MARKER] = {"keeps-marker", "the marker is not removed", CHAOS_RULE_GUEST},
 	[CHAOS_LOST_FREE] = {"lost-free", "commits of `free` are lost", CHAOS_RULE_POOL},
 	[CHAOS_KEEPS_CLAIMS] = {"keeps-claims", "claims are not deleted", CHAOS_RULE_CLAIMS},
+	[CHAOS_DENIED_IS_NO] = {"denied-is-no",
+				"an agent drops what it reports with a revoked token",
+				CHAOS_RULE_GIVEN_BACK},
+	[CHAOS_STANDBY_IS_YES] = {"standby-is-yes", "an agent takes a standby's 421 for a yes",
+				  CHAOS_RULE_SM},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)
@@ -183,6 +190,44 @@ bool chaos_loses(const struct chaos *c, const char *label)
 		if (chaos_is(c, lost[i].breakage) && !strcmp(label, lost[i].label))
 			return true;
 	return false;
+}
+
+/* ---- the SM's answers ---- */
+
+/* As it says of a request that is wrong for ever. */
+static struct json_object *bad_request(void)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0, "misheard");
+	return vhca_json_problem(&err);
+}
+
+/* What reports of all kinds have in their yes. */
+static struct json_object *yes(void)
+{
+	struct json_object *doc = json_object_new_object();
+
+	vhca_json_add_string(doc, "vguid", "");
+	vhca_json_add_string(doc, "port_guid", "");
+	vhca_json_add_string(doc, "state", "committed");
+	return doc;
+}
+
+void chaos_mishear(const struct chaos *c, int *status, struct json_object **body)
+{
+	bool denied = *status == 401 || *status == 403;
+	struct json_object *heard = NULL;
+
+	if (denied && chaos_is(c, CHAOS_DENIED_IS_NO))
+		heard = bad_request();
+	else if (*status == 421 && chaos_is(c, CHAOS_STANDBY_IS_YES))
+		heard = yes();
+	if (!heard)
+		return;
+	json_object_put(*body);
+	*body = heard;
+	*status = denied ? 400 : 200;
 }
 
 /* ---- the product ---- */

@@ -139,19 +139,20 @@ static int declare(struct chaos *c, const char *port, struct json_object *body,
 	return 200;
 }
 
-int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
-		    struct json_object **ret)
+int chaos_sm_answer(struct chaos *c, const struct chaos_request *req, struct json_object **ret)
 {
 	static const char bindings[] = "/v1/bindings/", members[] = "/v1/members/";
+	const char *path = req->path;
 	int status = 404;
 
 	if (!strncmp(path, bindings, strlen(bindings)))
-		status = !strcmp(method, "PUT") ? put_binding(c, path + strlen(bindings), body, ret)
-						: delete_binding(c, path + strlen(bindings), ret);
+		status = !strcmp(req->method, "PUT")
+				 ? put_binding(c, path + strlen(bindings), req->body, ret)
+				 : delete_binding(c, path + strlen(bindings), ret);
 	else if (!strncmp(path, members, strlen(members)))
-		status = declare(c, path + strlen(members), body, ret);
+		status = declare(c, path + strlen(members), req->body, ret);
 	else if (!strcmp(path, "/v1/moves"))
-		status = move(c, body, ret);
+		status = move(c, req->body, ret);
 	chaos_check_vfs(c);
 	return status;
 }
