@@ -524,7 +524,8 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	vtime_set_owners(owner_of_loop);
 	memstore_use(submit);
 	memstore_skip(NULL);
-	sim_sm_init(&c->sm, false);
+	for (unsigned int i = 0; i < CHAOS_SMS; i++)
+		sim_sm_init(&c->sms[i], false);
 	n_vfs = count_vfs(c, size->vfs);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
@@ -545,7 +546,8 @@ void chaos_done(struct chaos *c)
 	}
 	vtime_reset(NULL, NULL);
 	memstore_remove_all();
-	sim_sm_done(&c->sm);
+	for (unsigned int i = 0; i < CHAOS_SMS; i++)
+		sim_sm_done(&c->sms[i]);
 }
 
 void chaos_run(struct chaos *c, uint64_t ms)

@@ -25,6 +25,7 @@
 #define CHAOS_GUESTS_MAX WORLD_DOMAINS
 #define CHAOS_VFS_MAX	 3 /* of one guest */
 #define CHAOS_BEGUN_MAX	 256
+#define CHAOS_SMS	 LEDGER_SMS
 
 enum chaos_when { CHAOS_BEFORE, CHAOS_AFTER };
 
@@ -197,6 +198,7 @@ enum chaos_breakage {
 	CHAOS_KEEPS_CLAIMS,
 	CHAOS_DENIED_IS_NO,
 	CHAOS_STANDBY_IS_YES,
+	CHAOS_UNHEARD_MASTER,
 	CHAOS_BREAKAGES
 };
 
@@ -238,7 +240,7 @@ struct chaos {
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
-	struct sim_sm sm;
+	struct sim_sm sms[CHAOS_SMS]; /* each with a table of its own, as its state file is */
 	bool sm_down;
 	bool standby;		 /* there are two SMs, of which one is master */
 	unsigned int sm_master;	 /* this one */
@@ -334,7 +336,14 @@ void chaos_net_serve(unsigned int host, const struct vhca_http_route *routes, vo
 bool chaos_request(struct chaos *c, unsigned int guest, unsigned int to,
 		   const struct vhca_mig_request *req, struct vhca_uuid *ret_id);
 unsigned int chaos_guest_of(const struct chaos *c, const struct vhca_uuid *domain);
-/* chaos_sm.c: an answer to a request; the status, *ret is the caller's. */
+/* chaos_sm.c: who is master */
+struct sim_sm *chaos_master(struct chaos *c);
+/*
+ * The other SM is, with what it was told in its own time, or with nothing. Ports hear of it a
+ * little later.
+ */
+void chaos_sm_takes_over(struct chaos *c, bool knows_nothing);
+/* ...an answer to a request; the status, *ret is the caller's. */
 int chaos_sm_answer(struct chaos *c, const struct chaos_request *req, struct json_object **ret);
 /* chaos_refusal.c: the same for an SM that answers nothing of this host; 0: it does. */
 int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,

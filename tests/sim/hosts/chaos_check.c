@@ -410,8 +410,9 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 	const struct chaos_guest *guest = &c->guests[g];
 	const struct chaos_host *h = &c->hosts[guest->at];
 	const struct chaos_vf *want = &guest->vfs[k];
-	const struct vhca_osm_binding *sm = sim_sm_find(&c->sm, want->guid);
+	const struct vhca_osm_binding *sm = sim_sm_find(chaos_master(c), want->guid);
 	const struct ledger_id *id = ledger_find(&c->ledger, want->guid);
+	const struct ledger_told *told = &id->sm[c->sm_master];
 	int v = world_vf_of(&h->w, g, want->name);
 	const struct world_vf *vf = &h->w.vfs[v < 0 ? 0 : v];
 	uint64_t epoch;
@@ -433,13 +434,13 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 	epoch = epoch_of(h, want->guid);
 	return !c->fenced ||
 	       (sm && !sm->withdrawn && sm->port_guid == h->w.port_guid && sm->epoch == epoch &&
-		id->sm.bound && id->sm.port == sm->port_guid && id->sm.epoch == epoch) ||
+		told->bound && told->port == sm->port_guid && told->epoch == epoch) ||
 	       missing(c, CHAOS_RULE_SM,
 		       "7: guest %u: the SM knows epoch %llu at 0x%llx, was told %llu at 0x%llx, "
 		       "and %s has %llu",
 		       g, sm ? (unsigned long long)sm->epoch : 0,
-		       sm ? (unsigned long long)sm->port_guid : 0, (unsigned long long)id->sm.epoch,
-		       (unsigned long long)id->sm.port, want->name, (unsigned long long)epoch);
+		       sm ? (unsigned long long)sm->port_guid : 0, (unsigned long long)told->epoch,
+		       (unsigned long long)told->port, want->name, (unsigned long long)epoch);
 }
 
 static bool guest_rests(struct chaos *c, unsigned int g, bool used[][WORLD_VFS_MAX])

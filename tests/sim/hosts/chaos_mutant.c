@@ -97,6 +97,8 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 				CHAOS_RULE_GIVEN_BACK},
 	[CHAOS_STANDBY_IS_YES] = {"standby-is-yes", "an agent takes a standby's 421 for a yes",
 				  CHAOS_RULE_SM},
+	[CHAOS_UNHEARD_MASTER] = {"unheard-master", "no agent hears that another SM is master",
+				  CHAOS_RULE_SM},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)
@@ -238,7 +240,7 @@ void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct chaos *c = chaos_of_loop(e->args.loop);
 	const struct vhca_osm_binding *sm =
-		vf->claim ? sim_sm_find(&c->sm, vf->claim->identity.guid) : NULL;
+		vf->claim ? sim_sm_find(chaos_master(c), vf->claim->identity.guid) : NULL;
 
 	if (chaos_is(c, CHAOS_OLD_GENERATION) && sm && vf->claim->epoch >> 32 > sm->epoch >> 32)
 		vf->claim->epoch = sm->epoch + 1;

@@ -218,6 +218,7 @@ static void at_the_sm(struct vhca_http_request *req)
 	struct ledger_message m = message_at_peer(req);
 	struct json_object *doc = NULL;
 
+	m.sm = to_sm.sm;
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
 	} else if ((m.status = chaos_sm_refuse(req->c, &to_sm, &doc))) {

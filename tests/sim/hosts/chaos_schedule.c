@@ -264,9 +264,9 @@ static void act_cut(struct chaos_play *r, struct dice *d)
 }
 
 /* The other SM becomes master. */
-static void take_over(struct chaos_play *r)
+static void take_over(struct chaos_play *r, bool knows_nothing)
 {
-	r->c.sm_master = !r->c.sm_master;
+	chaos_sm_takes_over(&r->c, knows_nothing);
 	r->has[CHAOS_FAULT_TAKEOVER] = true;
 }
 
@@ -296,7 +296,7 @@ static void act_sm(struct chaos_play *r, struct dice *d)
 		r->c.sm_down = true;
 	r->has[how < VHCA_ARRAY_SIZE(moods) ? moods[how].fault : CHAOS_FAULT_AWAY] = true;
 	if (how < 2)
-		take_over(r);
+		take_over(r, moods[how].mood == CHAOS_SM_REBUILDS);
 	r->c.mood_to = to < r->c.n_hosts ? to : CHAOS_EVERYBODY;
 	vtime_after(VTIME_WORLD, ms, on_sm, end_of(r, 0, 0), free);
 }

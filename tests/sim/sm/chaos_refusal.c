@@ -57,7 +57,7 @@ static void not_your_port(const struct chaos *c, const struct chaos_request *req
 	const struct vhca_osm_node by = {.name = name};
 
 	(void)snprintf(name, sizeof(name), "token:host%u", req->from);
-	(void)vhca_osm_node_check(&agents, c->sm.table, &by, port.guid, true, err);
+	(void)vhca_osm_node_check(&agents, c->sms[req->sm].table, &by, port.guid, true, err);
 }
 
 /* No plugin of ours says so; the agent knows it (docs/design/0001-foundation.md). */
