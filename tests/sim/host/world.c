@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "tests/sim/host/world_int.h"
+#include "tests/sim/host/world_mlx5.h"
 
 #define SETTLE_ROUNDS 10
 #define SETTLE_MS     60
@@ -270,6 +271,8 @@ void world_reboot(struct world *w)
 		if (w->domains[i].running)
 			world_domain_stop(w, i);
 	boot(w);
+	if (w->mlx5)
+		world_mlx5_reset(w);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)

@@ -445,6 +445,9 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
 			       "http://host%u", i);
 	}
+	w->no_vports = c->mlx5; /* as agent/agent.c has it of our back end */
+	if (c->mlx5)
+		world_mlx5_init(w, &h->mlx5);
 	chaos_path(h, path);
 	memstore_create(path);
 	chaos_start(h);
@@ -514,6 +517,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->fenced = true;
 	c->breakage = size->breakage;
 	c->standby = size->standby;
+	c->mlx5 = size->mlx5;
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;
@@ -542,6 +546,8 @@ void chaos_done(struct chaos *c)
 {
 	for (unsigned int i = 0; i < c->n_hosts; i++) {
 		kill_now(&c->hosts[i]);
+		if (c->mlx5)
+			world_mlx5_done(&c->hosts[i].w);
 		world_done(&c->hosts[i].w);
 	}
 	vtime_reset(NULL, NULL);

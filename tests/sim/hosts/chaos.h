@@ -18,6 +18,7 @@
 #include "common/http/server.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/host/world_mlx5.h"
 #include "tests/sim/hosts/ledger.h"
 #include "tests/sim/sm/sim_sm.h"
 
@@ -41,6 +42,7 @@ struct chaos_commit {
 
 struct chaos_host {
 	struct world w;
+	struct world_mlx5 mlx5; /* of a ConnectX-5 */
 	struct chaos *chaos;
 	unsigned int n;
 	unsigned int life; /* counts the starts */
@@ -199,6 +201,8 @@ enum chaos_breakage {
 	CHAOS_DENIED_IS_NO,
 	CHAOS_STANDBY_IS_YES,
 	CHAOS_UNHEARD_MASTER,
+	CHAOS_WRONG_REPORT,
+	CHAOS_KEYLESS_SM,
 	CHAOS_BREAKAGES
 };
 
@@ -236,7 +240,8 @@ struct chaos {
 	unsigned int n_hosts, n_guests;
 	enum chaos_breakage breakage;
 	bool fenced;
-	uint32_t alone_ms; /* as in struct chaos_size */
+	bool mlx5;	   /* as in struct chaos_size */
+	uint32_t alone_ms; /* the same */
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
@@ -272,6 +277,7 @@ struct chaos {
 
 struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
+	bool mlx5;			 /* the hosts' adapters: their VFs are ports */
 	bool standby;			 /* a second SM, which answers 421 until it is master */
 	/* for a guest that has arrived before the hand-over; 0 = the agents' own */
 	uint32_t alone_ms;
@@ -371,6 +377,8 @@ enum chaos_rule chaos_rule_of(const char *what);
 void chaos_twist(struct world *w, unsigned int v, struct world_twist *twist);
 /* The commit is lost, and is said to be durable. */
 bool chaos_loses(const struct chaos *c, const char *label);
+/* The agent says something else. */
+void chaos_misreport(const struct chaos *c, struct json_object *body);
 /* The agent takes the SM's answer for another one. */
 void chaos_mishear(const struct chaos *c, int *status, struct json_object **body);
 /* chaos_check.c */

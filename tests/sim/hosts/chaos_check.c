@@ -154,13 +154,14 @@ void chaos_check_sm(struct chaos *c, const struct ledger_message *m)
 		[LEDGER_WRONGLY_REFUSED] = {CHAOS_RULE_FENCE, "the SM refuses what is not over"},
 		[LEDGER_UNVOUCHED] = {CHAOS_RULE_VOUCHED,
 				      "it is taken over, and nobody has vouched for it"},
+		[LEDGER_WRONG_KEY] = {CHAOS_RULE_KEYS, "it is told of another tenant's key"},
 		[LEDGER_NO_GENERATION] = {CHAOS_RULE_GENERATION,
 					  "it is taken over, and no generation begins"},
 	};
 	enum ledger_verdict verdict = ledger_sm_answers(&c->ledger, m);
 
 	if (verdict != LEDGER_RIGHT)
-		chaos_broken(c, verdicts[verdict].rule, "3: host %u: %s %s: %s", m->from, m->method,
+		chaos_broken(c, verdicts[verdict].rule, "host %u: %s %s: %s", m->from, m->method,
 			     m->path, verdicts[verdict].text);
 }
 
@@ -404,6 +405,17 @@ static uint64_t epoch_of(const struct chaos_host *h, uint64_t guid)
 	return strtoull(epoch, NULL, 10);
 }
 
+/* A VF that is a port has the keys that the SM was told. */
+static bool has_key(struct chaos *c, const struct chaos_host *h, const struct world_vf *vf,
+		    const struct chaos_vf *want)
+{
+	const struct vhca_osm_binding *sm = sim_sm_find(chaos_master(c), want->guid);
+
+	if (c->mlx5)
+		return sm && sm->n_pkeys == 1 && sm->pkeys[0] == want->pkey;
+	return vf->map[0] >= 0 && h->w.port_pkeys[vf->map[0]] == want->pkey;
+}
+
 /* The guest has its k-th VF where it runs, as it was in the beginning. */
 static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WORLD_VFS_MAX])
 {
@@ -428,7 +440,7 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 		return missing(c, CHAOS_RULE_GUEST, "8: guest %u: its %s has another address there",
 			       g, want->name);
 	check_keys(c, h, (unsigned int)v);
-	if (vf->map[0] < 0 || h->w.port_pkeys[vf->map[0]] != want->pkey)
+	if (!has_key(c, h, vf, want))
 		return missing(c, CHAOS_RULE_GUEST, "1: guest %u: its %s has no P_Key", g,
 			       want->name);
 	epoch = epoch_of(h, want->guid);

@@ -99,6 +99,10 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 				  CHAOS_RULE_SM},
 	[CHAOS_UNHEARD_MASTER] = {"unheard-master", "no agent hears that another SM is master",
 				  CHAOS_RULE_SM},
+	[CHAOS_WRONG_REPORT] = {"wrong-report", "an agent reports the key of another tenant",
+				CHAOS_RULE_KEYS},
+	[CHAOS_KEYLESS_SM] = {"keyless-sm", "the SM takes bindings without their keys",
+			      CHAOS_RULE_GUEST},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)
@@ -194,7 +198,19 @@ bool chaos_loses(const struct chaos *c, const char *label)
 	return false;
 }
 
-/* ---- the SM's answers ---- */
+/* ---- reports, and the SM's answers ---- */
+
+void chaos_misreport(const struct chaos *c, struct json_object *body)
+{
+	struct json_object *keys = body ? json_object_object_get(body, "pkeys") : NULL;
+	const char *key = keys && json_object_array_length(keys)
+				  ? json_object_get_string(json_object_array_get_idx(keys, 0))
+				  : NULL;
+	const char *other = key && !strcmp(key, "0x8001") ? "0x8002" : "0x8001";
+
+	if (key && chaos_is(c, CHAOS_WRONG_REPORT))
+		json_object_array_put_idx(keys, 0, json_object_new_string(other));
+}
 
 /* As it says of a request that is wrong for ever. */
 static struct json_object *bad_request(void)

@@ -343,6 +343,7 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	label(call);
 	if (!chaos_step(h, CHAOS_BEFORE, "%s", call->label))
 		return 0;
+	chaos_misreport(c, call->body);
 	said = message_of(call);
 	chaos_check_handed(c, &said);
 	ledger_says(&c->ledger, &said);

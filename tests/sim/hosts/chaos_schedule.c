@@ -15,6 +15,7 @@ const char *const chaos_faults[CHAOS_FAULTS] = {
 	[CHAOS_FAULT_AWAY] = "SM away",		 [CHAOS_FAULT_TAKEOVER] = "standby takes over",
 	[CHAOS_FAULT_REBUILDING] = "rebuilding", [CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",
 	[CHAOS_FAULT_NO_ROLE] = "role_needed",	 [CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port",
+	[CHAOS_FAULT_MLX5] = "mlx5 hosts",
 };
 
 static uint64_t mix(uint64_t x)
@@ -423,12 +424,15 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 {
 	struct dice setup = {.state = mix(s->seed)};
 	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
+	struct dice hardware = {.state = mix(s->seed ^ UINT64_C(1) << 62)};
 	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .standby = true, .breakage = s->breakage};
 
 	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
 	size.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX);
+	size.mlx5 = roll(&hardware, 4) == 0;
 	size.alone_ms = roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000);
 	memset(r, 0, sizeof(*r));
+	r->has[CHAOS_FAULT_MLX5] = size.mlx5;
 	r->c.trace = trace;
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);

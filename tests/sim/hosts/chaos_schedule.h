@@ -45,6 +45,7 @@ enum chaos_fault {
 	CHAOS_FAULT_UNAUTHORIZED,
 	CHAOS_FAULT_NO_ROLE,
 	CHAOS_FAULT_NOT_YOUR_PORT,
+	CHAOS_FAULT_MLX5, /* all hosts are of that kind */
 	CHAOS_FAULTS
 };
 extern const char *const chaos_faults[CHAOS_FAULTS];

@@ -403,6 +403,19 @@ static void note_report(struct ledger *l, struct ledger_id *id, struct ledger_to
 		id->at[host].proof = r->epoch;
 }
 
+/* A binding's keys go to the port, or to the VF that is one. */
+static bool has_wrong_key(const struct ledger_id *id, const struct ledger_message *m)
+{
+	struct json_object *keys = m->body ? json_object_object_get(m->body, "pkeys") : NULL;
+	size_t n = keys ? json_object_array_length(keys) : 0;
+
+	for (size_t i = 0; i < n && id->guest != LEDGER_NOBODY; i++)
+		if (strtoul(json_object_get_string(json_object_array_get_idx(keys, i)), NULL, 0) !=
+		    id->pkey)
+			return true;
+	return false;
+}
+
 enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_message *m)
 {
 	struct ledger_told *told;
@@ -418,7 +431,7 @@ enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_mess
 		return is_refused(m) && !is_over(told, &r) ? LEDGER_WRONGLY_REFUSED : LEDGER_RIGHT;
 	if (is_over(told, &r))
 		return LEDGER_WRONGLY_ACCEPTED;
-	ret = judge_generation(l, id, told, &r);
+	ret = has_wrong_key(id, m) ? LEDGER_WRONG_KEY : judge_generation(l, id, told, &r);
 	note_report(l, id, told, &r);
 	return ret;
 }

@@ -88,6 +88,7 @@ enum ledger_verdict {
 	LEDGER_WRONGLY_ACCEPTED, /* an epoch that is over, or another port's */
 	LEDGER_WRONGLY_REFUSED,	 /* one that is not */
 	LEDGER_UNVOUCHED,	 /* a generation begins, and nobody has vouched */
+	LEDGER_WRONG_KEY,	 /* not the one that the guest's metadata asks for */
 	LEDGER_NO_GENERATION,	 /* taken from a host that no migration connects with this one */
 };
 

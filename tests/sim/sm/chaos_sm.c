@@ -90,7 +90,7 @@ static int put(struct chaos *c, struct json_object *o, struct json_object *where
 		r = vhca_json_get_pkeys(o, "pkeys", keys, VHCA_SM_PKEYS_MAX, &n, err);
 	if (r)
 		return r;
-	b->n_pkeys = (uint16_t)n;
+	b->n_pkeys = chaos_is(c, CHAOS_KEYLESS_SM) ? 0 : (uint16_t)n;
 	b->pkeys = keys;
 	check = check || chaos_is(c, CHAOS_FORGETFUL_SM);
 	r = sim_sm_bind(chaos_master(c), b, check, err);
