@@ -431,7 +431,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->plugs = n * 50;
 	for (unsigned int v = 0; v < n_vfs; v++)
 		w->vfs[v].guid = w->vfs[v].boot_guid += n * 0x100;
-	w->conf.poll_ms = 5000;
+	w->conf.poll_ms = c->mlx5 ? 20000 : 5000; /* each look at mlx5 reads real files */
 	w->conf.sm_timeout_ms = 5000;
 	w->conf.pkey_timeout_ms = 20000;
 	w->conf.detach_timeout_ms = 20000;
@@ -445,7 +445,9 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
 			       "http://host%u", i);
 	}
-	w->no_vports = c->mlx5; /* as agent/agent.c has it of our back end */
+	w->conf.lid_policy = c->lid_policy;
+	w->no_vports = c->mlx5 &&
+		       c->lid_policy == VHCA_LID_HOST; /* as agent/agent.c has it of our back end */
 	if (c->mlx5)
 		world_mlx5_init(w, &h->mlx5);
 	chaos_path(h, path);
@@ -518,6 +520,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->breakage = size->breakage;
 	c->standby = size->standby;
 	c->mlx5 = size->mlx5;
+	c->lid_policy = size->lid_policy;
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;

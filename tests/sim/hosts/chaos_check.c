@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/http/json.h"
 #include "tests/sim/hosts/chaos.h"
 
 #define LATE_EFFECT_MS 1000
@@ -165,6 +166,62 @@ void chaos_check_sm(struct chaos *c, const struct ledger_message *m)
 			     m->path, verdicts[verdict].text);
 }
 
+/* ---- LIDs ---- */
+
+/* It was started elsewhere when its host had lost its power, and is just coming back. */
+static bool comes_by_another(const struct chaos_host *h, unsigned int g)
+{
+	char path[96], buf[16];
+
+	chaos_path(h, path);
+	memstore_ask(path,
+		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND role = 'destination' "
+		     "AND state NOT IN ('done', 'failed', 'ended')",
+		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
+	return buf[0] != '0';
+}
+
+/* Until a VF shows the GUID, a sweep would find it elsewhere. */
+static void check_vport(struct chaos *c, const struct ledger_message *m)
+{
+	const struct world *w = &c->hosts[m->from].w;
+	struct json_object *to = NULL;
+	uint64_t guid = 0, vport = 0;
+
+	if (!m->body || !json_object_object_get_ex(m->body, "to", &to) ||
+	    vhca_json_opt_u64(to, "vport", UINT16_MAX, &vport, NULL) < 0 || !vport ||
+	    vhca_json_get_guid(m->body, "vguid", &guid, NULL))
+		return;
+	if (vport > w->n_vfs || w->vfs[vport - 1].guid != guid)
+		chaos_broken(c, CHAOS_RULE_VPORT,
+			     "host %u names vport %u for 0x%llx, which it does not show", m->from,
+			     (unsigned int)vport, (unsigned long long)guid);
+}
+
+/* Who has a guest wants its LID again. */
+static void check_kept(struct chaos *c, const struct ledger_message *m)
+{
+	uint64_t guid = ledger_withdrawn(m);
+	const struct ledger_id *id = ledger_find(&c->ledger, guid);
+
+	if (c->lid_policy != VHCA_LID_DYNAMIC || !id || id->guest == LEDGER_NOBODY ||
+	    strstr(m->path, "&keep_lid=yes"))
+		return;
+	if (c->hosts[m->from].w.domains[id->guest].running &&
+	    chaos_leaves(&c->hosts[m->from], &c->hosts[m->from].w.domains[id->guest].info.uuid) &&
+	    !comes_by_another(&c->hosts[m->from], id->guest))
+		chaos_broken(c, CHAOS_RULE_KEPT,
+			     "host %u gives up the LID of 0x%llx, whose guest "
+			     "is here",
+			     m->from, (unsigned long long)guid);
+}
+
+void chaos_check_report(struct chaos *c, const struct ledger_message *m)
+{
+	check_vport(c, m);
+	check_kept(c, m);
+}
+
 /* ---- intent before effect ---- */
 
 static bool is_shown(const struct world *w, uint64_t guid)
@@ -262,19 +319,6 @@ static void check_vf_back(struct chaos *c, const struct chaos_host *h, unsigned 
 			c, CHAOS_RULE_ADDRESS,
 			"8: guest %u: a migration failed at host %u, and %s has another address", g,
 			h->n, want->name);
-}
-
-/* It was started elsewhere when its host had lost its power, and is just coming back. */
-static bool comes_by_another(const struct chaos_host *h, unsigned int g)
-{
-	char path[96], buf[16];
-
-	chaos_path(h, path);
-	memstore_ask(path,
-		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND role = 'destination' "
-		     "AND state NOT IN ('done', 'failed', 'ended')",
-		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
-	return buf[0] != '0';
 }
 
 /* The migration whose row was written last. */
@@ -442,6 +486,9 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 	check_keys(c, h, (unsigned int)v);
 	if (!has_key(c, h, vf, want))
 		return missing(c, CHAOS_RULE_GUEST, "1: guest %u: its %s has no P_Key", g,
+			       want->name);
+	if (!chaos_lid_leads(c, want->guid, h->w.port_guid, (uint16_t)(v + 1)))
+		return missing(c, CHAOS_RULE_LIDS, "guest %u: the LID of its %s leads elsewhere", g,
 			       want->name);
 	epoch = epoch_of(h, want->guid);
 	return !c->fenced ||

@@ -41,11 +41,14 @@ const char *const chaos_rules[CHAOS_RULES] = {
 	[CHAOS_RULE_ADDRESS] = "8 address",
 	[CHAOS_RULE_DEVICE] = "8 device",
 	[CHAOS_RULE_WITHHELD] = "8 withheld",
+	[CHAOS_RULE_VPORT] = "LID vport",
+	[CHAOS_RULE_KEPT] = "LID kept",
 	[CHAOS_RULE_ENDED] = "rest: migrations",
 	[CHAOS_RULE_TOLD] = "rest: outbox",
 	[CHAOS_RULE_SM] = "rest: SM",
 	[CHAOS_RULE_GUEST] = "rest: guests",
 	[CHAOS_RULE_POOL] = "rest: pool",
+	[CHAOS_RULE_LIDS] = "rest: LIDs",
 	[CHAOS_RULE_CLAIMS] = "rest: claims",
 };
 
@@ -103,6 +106,10 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 				CHAOS_RULE_KEYS},
 	[CHAOS_KEYLESS_SM] = {"keyless-sm", "the SM takes bindings without their keys",
 			      CHAOS_RULE_GUEST},
+	[CHAOS_WRONG_VPORT] = {"wrong-vport", "an agent names another VF's vport",
+			       CHAOS_RULE_VPORT},
+	[CHAOS_FREES_LID] = {"frees-lid", "withdrawals do not keep the LID", CHAOS_RULE_KEPT},
+	[CHAOS_NO_LID] = {"no-lid", "an agent asks for no LID", CHAOS_RULE_LIDS},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)
@@ -200,16 +207,41 @@ bool chaos_loses(const struct chaos *c, const char *label)
 
 /* ---- reports, and the SM's answers ---- */
 
-void chaos_misreport(const struct chaos *c, struct json_object *body)
+static void change_key(struct json_object *body)
 {
-	struct json_object *keys = body ? json_object_object_get(body, "pkeys") : NULL;
+	struct json_object *keys = json_object_object_get(body, "pkeys");
 	const char *key = keys && json_object_array_length(keys)
 				  ? json_object_get_string(json_object_array_get_idx(keys, 0))
 				  : NULL;
-	const char *other = key && !strcmp(key, "0x8001") ? "0x8002" : "0x8001";
 
-	if (key && chaos_is(c, CHAOS_WRONG_REPORT))
-		json_object_array_put_idx(keys, 0, json_object_new_string(other));
+	if (key)
+		json_object_array_put_idx(
+			keys, 0,
+			json_object_new_string(!strcmp(key, "0x8001") ? "0x8002" : "0x8001"));
+}
+
+static void change_vport(struct json_object *body)
+{
+	struct json_object *to = json_object_object_get(body, "to");
+	struct json_object *vport = to ? json_object_object_get(to, "vport") : NULL;
+
+	if (vport)
+		json_object_object_add(to, "vport",
+				       json_object_new_int64(json_object_get_int64(vport) + 1));
+}
+
+void chaos_misreport(const struct chaos *c, struct json_object *body, char *path)
+{
+	char *keep = strstr(path, "&keep_lid=yes");
+
+	if (keep && chaos_is(c, CHAOS_FREES_LID))
+		*keep = '\0';
+	if (body && chaos_is(c, CHAOS_WRONG_REPORT))
+		change_key(body);
+	if (body && chaos_is(c, CHAOS_WRONG_VPORT))
+		change_vport(body);
+	if (body && chaos_is(c, CHAOS_NO_LID))
+		json_object_object_del(body, "lid_policy");
 }
 
 /* As it says of a request that is wrong for ever. */

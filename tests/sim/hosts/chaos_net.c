@@ -27,7 +27,7 @@ struct chaos_call {
 	uint64_t id;
 	struct chaos_host *from;
 	unsigned int to; /* host, or SM */
-	char method[8], path[96];
+	char method[8], path[112];
 	char label[64]; /* the same without names: "PUT /v1/bindings/{}" */
 	struct json_object *body;
 	vhca_http_done_fn done;
@@ -40,7 +40,7 @@ struct vhca_http_request {
 	uint64_t call;
 	unsigned int from, to;
 	unsigned int life; /* of the peer's agent */
-	char method[8], path[96], param[64];
+	char method[8], path[112], param[64];
 	struct json_object *body;
 };
 
@@ -217,6 +217,7 @@ static void at_the_sm(struct vhca_http_request *req)
 					    .body = req->body};
 	struct ledger_message m = message_at_peer(req);
 	struct json_object *doc = NULL;
+	int no_lid;
 
 	m.sm = to_sm.sm;
 	if (req->c->sm_down) {
@@ -227,7 +228,8 @@ static void at_the_sm(struct vhca_http_request *req)
 		m.status = chaos_sm_answer(req->c, &to_sm, &doc);
 		m.answer = doc;
 		chaos_check_sm(req->c, &m);
-		send_back(req, m.status, doc);
+		no_lid = chaos_lid_refuse(req->c, &to_sm, &doc);
+		send_back(req, no_lid ? no_lid : m.status, doc);
 	}
 	free_request(req);
 }
@@ -343,8 +345,10 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	label(call);
 	if (!chaos_step(h, CHAOS_BEFORE, "%s", call->label))
 		return 0;
-	chaos_misreport(c, call->body);
+	chaos_misreport(c, call->body, call->path);
 	said = message_of(call);
+	if (call->to >= SM)
+		chaos_check_report(c, &said);
 	chaos_check_handed(c, &said);
 	ledger_says(&c->ledger, &said);
 	if (chaos_is(c, CHAOS_FALSE_ABORT) && strstr(call->path, "/abort")) {

@@ -12,10 +12,11 @@
 #define SETTLE_MS 3600000
 
 const char *const chaos_faults[CHAOS_FAULTS] = {
-	[CHAOS_FAULT_AWAY] = "SM away",		 [CHAOS_FAULT_TAKEOVER] = "standby takes over",
-	[CHAOS_FAULT_REBUILDING] = "rebuilding", [CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",
-	[CHAOS_FAULT_NO_ROLE] = "role_needed",	 [CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port",
-	[CHAOS_FAULT_MLX5] = "mlx5 hosts",
+	[CHAOS_FAULT_SWEEPS] = "sweep_in_progress",    [CHAOS_FAULT_VPORT] = "lid_policy vport",
+	[CHAOS_FAULT_DYNAMIC] = "lid_policy dynamic",  [CHAOS_FAULT_AWAY] = "SM away",
+	[CHAOS_FAULT_TAKEOVER] = "standby takes over", [CHAOS_FAULT_REBUILDING] = "rebuilding",
+	[CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",   [CHAOS_FAULT_NO_ROLE] = "role_needed",
+	[CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port", [CHAOS_FAULT_MLX5] = "mlx5 hosts",
 };
 
 static uint64_t mix(uint64_t x)
@@ -282,20 +283,23 @@ static void act_sm(struct chaos_play *r, struct dice *d)
 		{CHAOS_SM_UNAUTHORIZED, CHAOS_FAULT_UNAUTHORIZED},
 		{CHAOS_SM_NO_ROLE, CHAOS_FAULT_NO_ROLE},
 		{CHAOS_SM_NOT_YOUR_PORT, CHAOS_FAULT_NOT_YOUR_PORT},
+		{CHAOS_SM_SWEEPS, CHAOS_FAULT_SWEEPS},
 	};
+	/* The last one is about LIDs that move. */
+	size_t n_moods = VHCA_ARRAY_SIZE(moods) - (r->c.lid_policy == VHCA_LID_HOST);
 	uint64_t ms;
 	uint32_t how, to;
 
 	if (r->power && r->unsafe != CHAOS_POWER_AWAY)
 		return;
 	ms = trouble_ms(r, d);
-	how = roll(d, 8);
+	how = roll(d, 9);
 	to = roll(d, 2 * r->c.n_hosts);
-	if (how < VHCA_ARRAY_SIZE(moods))
+	if (how < n_moods)
 		r->c.mood = moods[how].mood;
 	else
 		r->c.sm_down = true;
-	r->has[how < VHCA_ARRAY_SIZE(moods) ? moods[how].fault : CHAOS_FAULT_AWAY] = true;
+	r->has[how < n_moods ? moods[how].fault : CHAOS_FAULT_AWAY] = true;
 	if (how < 2)
 		take_over(r, moods[how].mood == CHAOS_SM_REBUILDS);
 	r->c.mood_to = to < r->c.n_hosts ? to : CHAOS_EVERYBODY;
@@ -430,9 +434,13 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
 	size.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX);
 	size.mlx5 = roll(&hardware, 4) == 0;
+	if (size.mlx5)
+		size.lid_policy = (enum vhca_conf_lid_policy)roll(&hardware, 3);
 	size.alone_ms = roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000);
 	memset(r, 0, sizeof(*r));
 	r->has[CHAOS_FAULT_MLX5] = size.mlx5;
+	r->has[CHAOS_FAULT_VPORT] = size.lid_policy == VHCA_LID_VPORT;
+	r->has[CHAOS_FAULT_DYNAMIC] = size.lid_policy == VHCA_LID_DYNAMIC;
 	r->c.trace = trace;
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);

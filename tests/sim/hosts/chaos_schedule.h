@@ -45,7 +45,10 @@ enum chaos_fault {
 	CHAOS_FAULT_UNAUTHORIZED,
 	CHAOS_FAULT_NO_ROLE,
 	CHAOS_FAULT_NOT_YOUR_PORT,
-	CHAOS_FAULT_MLX5, /* all hosts are of that kind */
+	CHAOS_FAULT_SWEEPS,
+	CHAOS_FAULT_VPORT,   /* their LIDs go with them, */
+	CHAOS_FAULT_DYNAMIC, /* or to their hypervisor */
+	CHAOS_FAULT_MLX5,    /* all hosts are of that kind */
 	CHAOS_FAULTS
 };
 extern const char *const chaos_faults[CHAOS_FAULTS];

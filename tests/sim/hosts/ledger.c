@@ -352,6 +352,13 @@ static bool parse_report(const struct ledger_message *m, struct report *ret)
 	return true;
 }
 
+uint64_t ledger_withdrawn(const struct ledger_message *m)
+{
+	struct report r;
+
+	return parse_report(m, &r) && !r.bound ? r.guid : 0;
+}
+
 /* Lower epochs are over, and so is one that was withdrawn; one epoch is one port's. */
 static bool is_over(const struct ledger_told *told, const struct report *r)
 {

@@ -119,6 +119,8 @@ void ledger_sm_heard(struct ledger *l, const struct ledger_message *m);
 void ledger_sm_takes_over(struct ledger *l, unsigned int sm, bool knows_nothing);
 /* The n-th vGUID of a hand-over, or 0. */
 uint64_t ledger_handed(const struct ledger_message *m, unsigned int n);
+/* The vGUID that a report withdraws, or 0. */
+uint64_t ledger_withdrawn(const struct ledger_message *m);
 
 /* ---- questions ---- */
 /* Now, or a moment (ms) ago: what had been begun is not called back. */

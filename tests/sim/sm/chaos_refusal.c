@@ -9,6 +9,7 @@
 #include "common/http/json.h"
 #include "opensm/bindings/nodes.h"
 #include "opensm/bindings/subnet.h"
+#include "opensm/lids/mover.h"
 #include "tests/sim/hosts/chaos.h"
 
 #define MASTER_GUID UINT64_C(0x0002c90300000f00)
@@ -67,15 +68,23 @@ static void rebuilding(struct vhca_error *err)
 			     "the bindings are still being collected");
 }
 
-static enum chaos_sm_mood mood_to(const struct chaos *c, const struct chaos_request *req)
+/* opensm/lids/mover.c */
+static void sweep_in_progress(struct vhca_error *err)
 {
-	return c->mood_to == CHAOS_EVERYBODY || c->mood_to == req->from ? c->mood : CHAOS_SM_WELL;
+	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
+	vhca_error_hint(err, "nothing was changed; see OpenSM's log, and ask again");
+}
+
+static enum chaos_sm_mood mood_to(const struct chaos *c, unsigned int host)
+{
+	return c->mood_to == CHAOS_EVERYBODY || c->mood_to == host ? c->mood : CHAOS_SM_WELL;
 }
 
 int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 		    struct json_object **ret)
 {
-	enum chaos_sm_mood mood = mood_to(c, req);
+	enum chaos_sm_mood mood = mood_to(c, req->from);
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	if (req->sm != c->sm_master)
@@ -90,6 +99,25 @@ int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 		not_your_port(c, req, &err);
 	else
 		return 0;
+	*ret = vhca_json_problem(&err);
+	return vhca_json_problem_status(&err);
+}
+
+bool chaos_lid_moves(const struct chaos *c, unsigned int host)
+{
+	return mood_to(c, host) != CHAOS_SM_SWEEPS;
+}
+
+int chaos_lid_refuse(const struct chaos *c, const struct chaos_request *req,
+		     struct json_object **ret)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (chaos_lid_moves(c, req->from) || !req->body ||
+	    !json_object_object_get(req->body, "lid_policy"))
+		return 0;
+	sweep_in_progress(&err);
+	json_object_put(*ret);
 	*ret = vhca_json_problem(&err);
 	return vhca_json_problem_status(&err);
 }

@@ -4,6 +4,7 @@
  * (docs/design/0001-foundation.md, 0002). Its state survives it, as the plugin's file does; a
  * second one has a state of its own.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ void chaos_sm_takes_over(struct chaos *c, bool knows_nothing)
 		sim_sm_done(chaos_master(c));
 		sim_sm_init(chaos_master(c), false);
 	}
+	chaos_lids_forget(c);
 	ledger_sm_takes_over(&c->ledger, c->sm_master, knows_nothing);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		vtime_after(VTIME_WORLD, 100 + chaos_random(c, SWEEP_MS), on_swept, &c->hosts[i],
@@ -96,6 +98,8 @@ static int put(struct chaos *c, struct json_object *o, struct json_object *where
 	r = sim_sm_bind(chaos_master(c), b, check, err);
 	if (chaos_is(c, CHAOS_NO_FENCE))
 		r = 0;
+	if (!r && !check && chaos_lid_moves(c, ledger_host_of(&c->ledger, b->port_guid)))
+		chaos_lid_comes(c, b, o, where);
 	b->pkeys = NULL;
 	chaos_trace(c, "SM: %s 0x%llx epoch %llu at 0x%llx: %s", check ? "check" : "bind",
 		    (unsigned long long)b->vguid, (unsigned long long)b->epoch,
@@ -124,17 +128,26 @@ static int delete_binding(struct chaos *c, const char *tail, struct json_object 
 	char guid[VHCA_GUID_STRLEN];
 	const char *query = strstr(tail, "?epoch="), *port = strstr(tail, "&port_guid=");
 	uint64_t vguid, epoch, port_guid = 0;
+	bool frees = !strstr(tail, "&keep_lid=yes");
 
 	if (!query || (size_t)(query - tail) >= sizeof(guid))
 		return 400;
 	memcpy(guid, tail, (size_t)(query - tail));
 	guid[query - tail] = '\0';
 	epoch = strtoull(query + strlen("?epoch="), NULL, 10);
-	if (vhca_guid_parse(guid, &vguid) || !port ||
-	    vhca_guid_parse(port + strlen("&port_guid="), &port_guid))
+	if (vhca_guid_parse(guid, &vguid) || !port)
 		return 400;
+	(void)snprintf(guid, sizeof(guid), "%.*s",
+		       (int)strcspn(port + 1, "&") - (int)strlen("port_guid="),
+		       port + strlen("&port_guid="));
+	if (vhca_guid_parse(guid, &port_guid))
+		return 400;
+	frees = frees &&
+		!vhca_osm_table_has_other_owner(chaos_master(c)->table, vguid, epoch, port_guid);
 	if (sim_sm_withdraw(chaos_master(c), vguid, epoch, port_guid, &err) < 0)
 		return refuse(c, vguid, &err, ret);
+	if (frees)
+		chaos_lid_ends(c, vguid);
 	chaos_trace(c, "SM: withdraw 0x%llx epoch %llu", (unsigned long long)vguid,
 		    (unsigned long long)epoch);
 	*ret = json_object_new_object();
