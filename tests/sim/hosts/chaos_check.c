@@ -181,7 +181,18 @@ static bool comes_by_another(const struct chaos_host *h, unsigned int g)
 	return buf[0] != '0';
 }
 
-/* Until a VF shows the GUID, a sweep would find it elsewhere. */
+static bool is_shown(const struct world *w, uint64_t guid)
+{
+	for (unsigned int v = 0; v < w->n_vfs; v++)
+		if (w->vfs[v].guid == guid)
+			return true;
+	return false;
+}
+
+/*
+ * Until a VF shows the GUID, a sweep would find it elsewhere. What waits in the outbox when power
+ * fails is sent all the same, and withdrawn at once.
+ */
 static void check_vport(struct chaos *c, const struct ledger_message *m)
 {
 	const struct world *w = &c->hosts[m->from].w;
@@ -191,6 +202,8 @@ static void check_vport(struct chaos *c, const struct ledger_message *m)
 	if (!m->body || !json_object_object_get_ex(m->body, "to", &to) ||
 	    vhca_json_opt_u64(to, "vport", UINT16_MAX, &vport, NULL) < 0 || !vport ||
 	    vhca_json_get_guid(m->body, "vguid", &guid, NULL))
+		return;
+	if (w->boots > 1 && !is_shown(w, guid))
 		return;
 	if (vport > w->n_vfs || w->vfs[vport - 1].guid != guid)
 		chaos_broken(c, CHAOS_RULE_VPORT,
@@ -223,14 +236,6 @@ void chaos_check_report(struct chaos *c, const struct ledger_message *m)
 }
 
 /* ---- intent before effect ---- */
-
-static bool is_shown(const struct world *w, uint64_t guid)
-{
-	for (unsigned int v = 0; v < w->n_vfs; v++)
-		if (w->vfs[v].guid == guid)
-			return true;
-	return false;
-}
 
 /* What is handed over stands on no VF of the host any more. */
 void chaos_check_handed(struct chaos *c, const struct ledger_message *m)
