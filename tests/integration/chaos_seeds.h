@@ -32,6 +32,8 @@ static const struct {
 	{2254, "a host that had lost its power used an epoch for itself that it had promised"},
 	{3593924596027,
 	 "three failures in a row ended the claim of a VF that its guest was to have back"},
+	{7000093, "the false SM took a guest that was saved and started for one that moves to "
+		  "another vport"},
 	{3237, "not known: held when the four above were mended"},
 	{4538, "not known: held when the four above were mended"},
 };

@@ -185,13 +185,34 @@ static void wait_anew(enum vtime_owner owner, uint64_t was, uint64_t until)
 	}
 }
 
+static void arm_anew(enum vtime_owner owner, uint64_t was, uint64_t until)
+{
+	struct timer_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
+	struct vhca_timer *t, *next;
+
+	for (t = TAILQ_FIRST(&vt.timers); t; t = next) {
+		next = TAILQ_NEXT(t, link);
+		if (t->owner != owner || t->at != was)
+			continue;
+		disarm(t);
+		TAILQ_INSERT_TAIL(&waiting, t, link);
+	}
+	while ((t = TAILQ_FIRST(&waiting))) {
+		TAILQ_REMOVE(&waiting, t, link);
+		arm(t, until);
+	}
+}
+
 void vtime_stall(enum vtime_owner owner, uint64_t until)
 {
 	uint64_t was = vt.stalled[owner];
 
 	vt.stalled[owner] = until;
-	if (was > vt.now)
-		wait_anew(owner, was, until > vt.now ? until : vt.now);
+	if (was <= vt.now)
+		return;
+	until = until > vt.now ? until : vt.now;
+	wait_anew(owner, was, until);
+	arm_anew(owner, was, until);
 }
 
 static void run_event(struct event *e)

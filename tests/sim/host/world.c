@@ -9,6 +9,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "tests/sim/host/world_int.h"
+#include "tests/sim/host/world_mlx5.h"
 
 #define SETTLE_ROUNDS 10
 #define SETTLE_MS     60
@@ -72,7 +73,7 @@ static void tell_port(struct world *w, enum vhca_port_event event)
 									 : VHCA_PORT_ACTIVE,
 					       .is_ib = true,
 					       .lid = 2,
-					       .sm_lid = 1,
+					       .sm_lid = w->sm_lid,
 					       .port_guid = w->port_guid + pf,
 					       .n_pkeys = WORLD_KEYS};
 
@@ -86,6 +87,11 @@ void world_set_key(struct world *w, unsigned int index, uint16_t pkey)
 	w->port_pkeys[index] = pkey;
 	if (w->engine)
 		tell_port(w, VHCA_PORT_PKEYS);
+}
+
+void world_reregister(struct world *w)
+{
+	tell_port(w, VHCA_PORT_REREGISTER);
 }
 
 void world_show_port(struct world *w)
@@ -189,6 +195,7 @@ void world_init(struct world *w)
 	w->ib_ports = VHCA_IB_PORTS_SOME;
 	w->numa[0] = w->numa[1] = -1;
 	w->port_guid = 0x0002c90300000011;
+	w->sm_lid = 1;
 	w->port_pkeys[0] = 0xffff;
 	w->port_pkeys[1] = 0x8001;
 	w->port_pkeys[2] = 0x8002;
@@ -264,6 +271,8 @@ void world_reboot(struct world *w)
 		if (w->domains[i].running)
 			world_domain_stop(w, i);
 	boot(w);
+	if (w->mlx5)
+		world_mlx5_reset(w);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)

@@ -147,6 +147,7 @@ struct world {
 	bool sm_accepts;	 /* it says yes to whatever is reported */
 	bool no_vports;		 /* the SM leaves ports of mlx5 VFs down */
 	uint64_t port_guid;
+	uint16_t sm_lid; /* the SM's, as the port has it */
 	/* the RDMA device is not up yet: world_start() says nothing of the port */
 	bool port_unseen;
 	bool fenced; /* the SM is asked before anything is programmed; the test answers for it */
@@ -191,6 +192,8 @@ void world_set_key(struct world *w, unsigned int index,
 void world_swap(struct world *w, unsigned int a, unsigned int b);
 /* The engine looks at the adapter again. */
 void world_show_hardware(struct world *w);
+/* The SM, or another one, asks for everything that it should know. */
+void world_reregister(struct world *w);
 /* The RDMA device is up. */
 void world_show_port(struct world *w);
 

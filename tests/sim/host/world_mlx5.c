@@ -23,7 +23,7 @@ static struct vhca_identity_at place(const struct world *w, unsigned int v)
 
 /*
  * The world's word for "withdrawn" is all ones; half of that is a number that is nobody's, and no
- * other VF's.
+ * other VF's of any host.
  */
 static void mirror(struct world *w, unsigned int v)
 {
@@ -31,32 +31,41 @@ static void mirror(struct world *w, unsigned int v)
 	bool no_port = fw->port == 0 || fw->port == UINT64_MAX;
 	bool no_node = fw->node == 0 || fw->node == UINT64_MAX;
 
-	w->vfs[v].guid = no_port ? v + 1 : fw->port;
+	w->vfs[v].guid = no_port ? (w->port_guid & 0xff00) + v + 1 : fw->port;
 	if (no_port && no_node && fw->policy == VHCA_LINK_DOWN)
 		w->vfs[v].guid = UINT64_MAX;
 }
 
 void world_mlx5_init(struct world *w, struct world_mlx5 *m)
 {
-	static const struct sim_pf pf = {.bdf = PF,
-					 .driver = "mlx5_core",
-					 .ibdev = "mlx5_0",
-					 .device = 0x101b,
-					 .total_vfs = WORLD_VFS,
-					 .n_ports = 1};
+	const struct sim_pf pf = {.bdf = PF,
+				  .driver = "mlx5_core",
+				  .ibdev = "mlx5_0",
+				  .device = 0x101b,
+				  .total_vfs = w->n_vfs,
+				  .n_ports = 1};
 
 	w->mlx5 = m;
-	sim_rtnl_init(&m->kernel, IFINDEX, PF, WORLD_VFS);
+	sim_rtnl_init(&m->kernel, IFINDEX, PF, w->n_vfs);
 	sim_tree_init(&m->tree);
 	sim_add_driver(&m->tree, pf.driver);
 	sim_add_pf(&m->tree, &pf);
 	sim_add_netdev(&m->tree, PF, "ib0", 32, IFINDEX);
 	assert(vhca_sysfs_open(m->tree.root, &m->sys) == 0);
-	for (unsigned int v = 0; v < WORLD_VFS; v++) {
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		uint64_t guid = STALE + (w->port_guid & 0xff00) + v; /* another on each host */
 
 		m->kernel.vfs[v] = (struct sim_rtnl_vf){
 			.node = guid, .port = guid, .cached_node = guid, .cached_port = guid};
+		mirror(w, v);
+		memset(w->vfs[v].map, -1, sizeof(w->vfs[v].map));
+	}
+}
+
+void world_mlx5_reset(struct world *w)
+{
+	sim_rtnl_reload(&w->mlx5->kernel);
+	for (unsigned int v = 0; v < w->n_vfs; v++) {
 		mirror(w, v);
 		memset(w->vfs[v].map, -1, sizeof(w->vfs[v].map));
 	}

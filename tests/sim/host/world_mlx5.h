@@ -27,6 +27,8 @@ struct world_mlx5 {
  */
 void world_mlx5_init(struct world *w, struct world_mlx5 *m);
 void world_mlx5_done(struct world *w);
+/* The host is booted anew. */
+void world_mlx5_reset(struct world *w);
 
 /* PREPARE, SCRUB or PROGRAM of VF v; keeps w->vfs[v].guid in step with firmware. */
 int world_mlx5_apply(struct world *w, unsigned int v, enum vhca_effect effect,

@@ -431,7 +431,7 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->plugs = n * 50;
 	for (unsigned int v = 0; v < n_vfs; v++)
 		w->vfs[v].guid = w->vfs[v].boot_guid += n * 0x100;
-	w->conf.poll_ms = 5000;
+	w->conf.poll_ms = c->mlx5 ? 20000 : 5000; /* each look at mlx5 reads real files */
 	w->conf.sm_timeout_ms = 5000;
 	w->conf.pkey_timeout_ms = 20000;
 	w->conf.detach_timeout_ms = 20000;
@@ -445,6 +445,11 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
 			       "http://host%u", i);
 	}
+	w->conf.lid_policy = c->lid_policy;
+	w->no_vports = c->mlx5 &&
+		       c->lid_policy == VHCA_LID_HOST; /* as agent/agent.c has it of our back end */
+	if (c->mlx5)
+		world_mlx5_init(w, &h->mlx5);
 	chaos_path(h, path);
 	memstore_create(path);
 	chaos_start(h);
@@ -514,6 +519,8 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	c->fenced = true;
 	c->breakage = size->breakage;
 	c->standby = size->standby;
+	c->mlx5 = size->mlx5;
+	c->lid_policy = size->lid_policy;
 	c->rng = seed * 2654435761u + 88172645463325252u;
 	c->n_hosts = size->hosts;
 	c->n_guests = size->guests;
@@ -524,7 +531,8 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	vtime_set_owners(owner_of_loop);
 	memstore_use(submit);
 	memstore_skip(NULL);
-	sim_sm_init(&c->sm, false);
+	for (unsigned int i = 0; i < CHAOS_SMS; i++)
+		sim_sm_init(&c->sms[i], false);
 	n_vfs = count_vfs(c, size->vfs);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
@@ -541,11 +549,14 @@ void chaos_done(struct chaos *c)
 {
 	for (unsigned int i = 0; i < c->n_hosts; i++) {
 		kill_now(&c->hosts[i]);
+		if (c->mlx5)
+			world_mlx5_done(&c->hosts[i].w);
 		world_done(&c->hosts[i].w);
 	}
 	vtime_reset(NULL, NULL);
 	memstore_remove_all();
-	sim_sm_done(&c->sm);
+	for (unsigned int i = 0; i < CHAOS_SMS; i++)
+		sim_sm_done(&c->sms[i]);
 }
 
 void chaos_run(struct chaos *c, uint64_t ms)

@@ -18,6 +18,7 @@
 #include "common/http/server.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/world.h"
+#include "tests/sim/host/world_mlx5.h"
 #include "tests/sim/hosts/ledger.h"
 #include "tests/sim/sm/sim_sm.h"
 
@@ -25,6 +26,7 @@
 #define CHAOS_GUESTS_MAX WORLD_DOMAINS
 #define CHAOS_VFS_MAX	 3 /* of one guest */
 #define CHAOS_BEGUN_MAX	 256
+#define CHAOS_SMS	 LEDGER_SMS
 
 enum chaos_when { CHAOS_BEFORE, CHAOS_AFTER };
 
@@ -40,6 +42,7 @@ struct chaos_commit {
 
 struct chaos_host {
 	struct world w;
+	struct world_mlx5 mlx5; /* of a ConnectX-5 */
 	struct chaos *chaos;
 	unsigned int n;
 	unsigned int life; /* counts the starts */
@@ -153,11 +156,14 @@ enum chaos_rule {
 	CHAOS_RULE_ADDRESS,	/* 8: ...where it was */
 	CHAOS_RULE_DEVICE,	/* 8: no guest is without a VF for long */
 	CHAOS_RULE_WITHHELD,	/* 8: no identity is withheld for long after ownership is proven */
+	CHAOS_RULE_VPORT,	/* LIDs: no vport is named that does not show the GUID */
+	CHAOS_RULE_KEPT,	/* LIDs: none is given up whose guest runs here */
 	CHAOS_RULE_ENDED,	/* in the end: no migration is open */
 	CHAOS_RULE_TOLD,	/* 7: ...no report waits */
 	CHAOS_RULE_SM,		/* 7: ...SM and journal are at one epoch */
 	CHAOS_RULE_GUEST,	/* 8: ...each guest has what it asked for */
 	CHAOS_RULE_POOL,	/* 2: ...everything else is free and clean */
+	CHAOS_RULE_LIDS,	/* LIDs: ...each leads to where its guest is */
 	CHAOS_RULE_CLAIMS,	/* ...and no claim is left over */
 	CHAOS_RULES
 };
@@ -195,6 +201,14 @@ enum chaos_breakage {
 	CHAOS_KEEPS_MARKER,
 	CHAOS_LOST_FREE,
 	CHAOS_KEEPS_CLAIMS,
+	CHAOS_DENIED_IS_NO,
+	CHAOS_STANDBY_IS_YES,
+	CHAOS_UNHEARD_MASTER,
+	CHAOS_WRONG_REPORT,
+	CHAOS_KEYLESS_SM,
+	CHAOS_WRONG_VPORT,
+	CHAOS_FREES_LID,
+	CHAOS_NO_LID,
 	CHAOS_BREAKAGES
 };
 
@@ -203,11 +217,32 @@ struct chaos_mutant {
 	enum chaos_rule rule; /* that has to catch it */
 };
 
-/* What the SM says instead of an answer. */
+/* What the SM says instead of an answer, to everybody or to one of the hosts. */
 enum chaos_sm_mood {
 	CHAOS_SM_WELL,
-	CHAOS_SM_REBUILDS,     /* 409 rebuilding: it asks for all that the agents know */
-	CHAOS_SM_UNAUTHORIZED, /* 401: its tokens are not the agents' */
+	CHAOS_SM_REBUILDS,	/* 409 rebuilding: it asks for all that the agents know */
+	CHAOS_SM_UNAUTHORIZED,	/* 401: the token was revoked */
+	CHAOS_SM_NO_ROLE,	/* 403 role_needed: the token may read only */
+	CHAOS_SM_SWEEPS,	/* 503 sweep_in_progress: the LID does not move */
+	CHAOS_SM_NOT_YOUR_PORT, /* 403 not_your_port: the port is in another node's line */
+	CHAOS_SM_MOODS
+};
+
+#define CHAOS_EVERYBODY CHAOS_HOSTS_MAX
+
+/* To an SM. */
+struct chaos_request {
+	unsigned int from, sm;
+	const char *method, *path;
+	struct json_object *body;
+};
+
+/* The LID that a vGUID has of its own. */
+struct chaos_lid {
+	uint64_t vguid;
+	uint64_t
+		port; /* leads to the hypervisor with this one; 0 = there is none, or nobody said */
+	uint16_t vport; /* lid_policy vport: to this one of its ports */
 };
 
 struct chaos_stats {
@@ -220,15 +255,20 @@ struct chaos {
 	unsigned int n_hosts, n_guests;
 	enum chaos_breakage breakage;
 	bool fenced;
-	uint32_t alone_ms; /* as in struct chaos_size */
+	bool mlx5;	   /* as in struct chaos_size */
+	uint32_t alone_ms; /* the same */
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
-	struct sim_sm sm;
+	struct sim_sm sms[CHAOS_SMS]; /* each with a table of its own, as its state file is */
 	bool sm_down;
-	bool standby;		 /* there are two SMs, of which one is master */
-	unsigned int sm_master;	 /* this one */
-	enum chaos_sm_mood mood; /* the master's */
+	bool standby;			      /* there are two SMs, of which one is master */
+	unsigned int sm_master;		      /* this one */
+	enum vhca_conf_lid_policy lid_policy; /* as in struct chaos_size */
+	struct chaos_lid lids[LEDGER_IDS];
+	unsigned int n_lids;
+	enum chaos_sm_mood mood; /* the master's... */
+	unsigned int mood_to;	 /* ...to this host, or CHAOS_EVERYBODY */
 	struct chaos_odds odds;
 	bool next_copy_fails;
 	/* agents, links, libvirtds, SM, or guests are not as they should be */
@@ -255,7 +295,9 @@ struct chaos {
 
 struct chaos_size {
 	unsigned int hosts, guests, vfs; /* vfs: of a guest, at most; how many, the seed says */
-	bool standby;			 /* a second SM, which answers 421 until it is master */
+	bool mlx5;			 /* the hosts' adapters: their VFs are ports */
+	enum vhca_conf_lid_policy lid_policy; /* of mlx5 hosts */
+	bool standby; /* a second SM, which answers 421 until it is master */
 	/* for a guest that has arrived before the hand-over; 0 = the agents' own */
 	uint32_t alone_ms;
 	enum chaos_breakage breakage;
@@ -319,8 +361,30 @@ void chaos_net_serve(unsigned int host, const struct vhca_http_route *routes, vo
 bool chaos_request(struct chaos *c, unsigned int guest, unsigned int to,
 		   const struct vhca_mig_request *req, struct vhca_uuid *ret_id);
 unsigned int chaos_guest_of(const struct chaos *c, const struct vhca_uuid *domain);
-/* chaos_sm.c: an answer to a request; the status, *ret is the caller's. */
-int chaos_sm_answer(struct chaos *c, const char *method, const char *path, struct json_object *body,
+/* chaos_sm.c: who is master */
+struct sim_sm *chaos_master(struct chaos *c);
+/*
+ * The other SM is, with what it was told in its own time, or with nothing. Ports hear of it a
+ * little later.
+ */
+void chaos_sm_takes_over(struct chaos *c, bool knows_nothing);
+/* ...an answer to a request; the status, *ret is the caller's. */
+int chaos_sm_answer(struct chaos *c, const struct chaos_request *req, struct json_object **ret);
+/* chaos_lids.c: a binding was accepted, of a body, at a place; it ends, and so does its LID */
+void chaos_lid_comes(struct chaos *c, const struct vhca_osm_binding *b, struct json_object *body,
+		     struct json_object *where);
+void chaos_lid_ends(struct chaos *c, uint64_t vguid);
+/* ...who comes out of standby does */
+void chaos_lids_forget(struct chaos *c);
+/* ...false: it leads somewhere else */
+bool chaos_lid_leads(struct chaos *c, uint64_t vguid, uint64_t port, uint16_t vport);
+/* ...no sweep keeps it from going where a report of this host wants it */
+bool chaos_lid_moves(const struct chaos *c, unsigned int host);
+/* ...the LID that is to move with a report did not: 503; 0: it did, or none is */
+int chaos_lid_refuse(const struct chaos *c, const struct chaos_request *req,
+		     struct json_object **ret);
+/* chaos_refusal.c: the same for an SM that answers nothing of this host; 0: it does. */
+int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 		    struct json_object **ret);
 /* chaos_virt.c */
 void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
@@ -345,8 +409,14 @@ enum chaos_rule chaos_rule_of(const char *what);
 void chaos_twist(struct world *w, unsigned int v, struct world_twist *twist);
 /* The commit is lost, and is said to be durable. */
 bool chaos_loses(const struct chaos *c, const char *label);
+/* The agent says something else. */
+void chaos_misreport(const struct chaos *c, struct json_object *body, char *path);
+/* The agent takes the SM's answer for another one. */
+void chaos_mishear(const struct chaos *c, int *status, struct json_object **body);
 /* chaos_check.c */
 bool chaos_leaves(const struct chaos_host *h, const struct vhca_uuid *domain);
+/* A report leaves the host. */
+void chaos_check_report(struct chaos *c, const struct ledger_message *m);
 /* A hand-over leaves the host. */
 void chaos_check_handed(struct chaos *c, const struct ledger_message *m);
 /* The SM answers. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/http/json.h"
 #include "tests/sim/hosts/chaos.h"
 
 #define LATE_EFFECT_MS 1000
@@ -154,17 +155,31 @@ void chaos_check_sm(struct chaos *c, const struct ledger_message *m)
 		[LEDGER_WRONGLY_REFUSED] = {CHAOS_RULE_FENCE, "the SM refuses what is not over"},
 		[LEDGER_UNVOUCHED] = {CHAOS_RULE_VOUCHED,
 				      "it is taken over, and nobody has vouched for it"},
+		[LEDGER_WRONG_KEY] = {CHAOS_RULE_KEYS, "it is told of another tenant's key"},
 		[LEDGER_NO_GENERATION] = {CHAOS_RULE_GENERATION,
 					  "it is taken over, and no generation begins"},
 	};
 	enum ledger_verdict verdict = ledger_sm_answers(&c->ledger, m);
 
 	if (verdict != LEDGER_RIGHT)
-		chaos_broken(c, verdicts[verdict].rule, "3: host %u: %s %s: %s", m->from, m->method,
+		chaos_broken(c, verdicts[verdict].rule, "host %u: %s %s: %s", m->from, m->method,
 			     m->path, verdicts[verdict].text);
 }
 
-/* ---- intent before effect ---- */
+/* ---- LIDs ---- */
+
+/* It was started elsewhere when its host had lost its power, and is just coming back. */
+static bool comes_by_another(const struct chaos_host *h, unsigned int g)
+{
+	char path[96], buf[16];
+
+	chaos_path(h, path);
+	memstore_ask(path,
+		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND role = 'destination' "
+		     "AND state NOT IN ('done', 'failed', 'ended')",
+		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
+	return buf[0] != '0';
+}
 
 static bool is_shown(const struct world *w, uint64_t guid)
 {
@@ -173,6 +188,54 @@ static bool is_shown(const struct world *w, uint64_t guid)
 			return true;
 	return false;
 }
+
+/*
+ * Until a VF shows the GUID, a sweep would find it elsewhere. What waits in the outbox when power
+ * fails is sent all the same, and withdrawn at once.
+ */
+static void check_vport(struct chaos *c, const struct ledger_message *m)
+{
+	const struct world *w = &c->hosts[m->from].w;
+	struct json_object *to = NULL;
+	uint64_t guid = 0, vport = 0;
+
+	if (!m->body || !json_object_object_get_ex(m->body, "to", &to) ||
+	    vhca_json_opt_u64(to, "vport", UINT16_MAX, &vport, NULL) < 0 || !vport ||
+	    vhca_json_get_guid(m->body, "vguid", &guid, NULL))
+		return;
+	if (w->boots > 1 && !is_shown(w, guid))
+		return;
+	if (vport > w->n_vfs || w->vfs[vport - 1].guid != guid)
+		chaos_broken(c, CHAOS_RULE_VPORT,
+			     "host %u names vport %u for 0x%llx, which it does not show", m->from,
+			     (unsigned int)vport, (unsigned long long)guid);
+}
+
+/* Who has a guest wants its LID again. */
+static void check_kept(struct chaos *c, const struct ledger_message *m)
+{
+	uint64_t guid = ledger_withdrawn(m);
+	const struct ledger_id *id = ledger_find(&c->ledger, guid);
+
+	if (c->lid_policy != VHCA_LID_DYNAMIC || !id || id->guest == LEDGER_NOBODY ||
+	    strstr(m->path, "&keep_lid=yes"))
+		return;
+	if (c->hosts[m->from].w.domains[id->guest].running &&
+	    chaos_leaves(&c->hosts[m->from], &c->hosts[m->from].w.domains[id->guest].info.uuid) &&
+	    !comes_by_another(&c->hosts[m->from], id->guest))
+		chaos_broken(c, CHAOS_RULE_KEPT,
+			     "host %u gives up the LID of 0x%llx, whose guest "
+			     "is here",
+			     m->from, (unsigned long long)guid);
+}
+
+void chaos_check_report(struct chaos *c, const struct ledger_message *m)
+{
+	check_vport(c, m);
+	check_kept(c, m);
+}
+
+/* ---- intent before effect ---- */
 
 /* What is handed over stands on no VF of the host any more. */
 void chaos_check_handed(struct chaos *c, const struct ledger_message *m)
@@ -261,19 +324,6 @@ static void check_vf_back(struct chaos *c, const struct chaos_host *h, unsigned 
 			c, CHAOS_RULE_ADDRESS,
 			"8: guest %u: a migration failed at host %u, and %s has another address", g,
 			h->n, want->name);
-}
-
-/* It was started elsewhere when its host had lost its power, and is just coming back. */
-static bool comes_by_another(const struct chaos_host *h, unsigned int g)
-{
-	char path[96], buf[16];
-
-	chaos_path(h, path);
-	memstore_ask(path,
-		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND role = 'destination' "
-		     "AND state NOT IN ('done', 'failed', 'ended')",
-		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
-	return buf[0] != '0';
 }
 
 /* The migration whose row was written last. */
@@ -404,14 +454,26 @@ static uint64_t epoch_of(const struct chaos_host *h, uint64_t guid)
 	return strtoull(epoch, NULL, 10);
 }
 
+/* A VF that is a port has the keys that the SM was told. */
+static bool has_key(struct chaos *c, const struct chaos_host *h, const struct world_vf *vf,
+		    const struct chaos_vf *want)
+{
+	const struct vhca_osm_binding *sm = sim_sm_find(chaos_master(c), want->guid);
+
+	if (c->mlx5)
+		return sm && sm->n_pkeys == 1 && sm->pkeys[0] == want->pkey;
+	return vf->map[0] >= 0 && h->w.port_pkeys[vf->map[0]] == want->pkey;
+}
+
 /* The guest has its k-th VF where it runs, as it was in the beginning. */
 static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WORLD_VFS_MAX])
 {
 	const struct chaos_guest *guest = &c->guests[g];
 	const struct chaos_host *h = &c->hosts[guest->at];
 	const struct chaos_vf *want = &guest->vfs[k];
-	const struct vhca_osm_binding *sm = sim_sm_find(&c->sm, want->guid);
+	const struct vhca_osm_binding *sm = sim_sm_find(chaos_master(c), want->guid);
 	const struct ledger_id *id = ledger_find(&c->ledger, want->guid);
+	const struct ledger_told *told = &id->sm[c->sm_master];
 	int v = world_vf_of(&h->w, g, want->name);
 	const struct world_vf *vf = &h->w.vfs[v < 0 ? 0 : v];
 	uint64_t epoch;
@@ -427,19 +489,22 @@ static bool has_vf(struct chaos *c, unsigned int g, unsigned int k, bool used[WO
 		return missing(c, CHAOS_RULE_GUEST, "8: guest %u: its %s has another address there",
 			       g, want->name);
 	check_keys(c, h, (unsigned int)v);
-	if (vf->map[0] < 0 || h->w.port_pkeys[vf->map[0]] != want->pkey)
+	if (!has_key(c, h, vf, want))
 		return missing(c, CHAOS_RULE_GUEST, "1: guest %u: its %s has no P_Key", g,
+			       want->name);
+	if (!chaos_lid_leads(c, want->guid, h->w.port_guid, (uint16_t)(v + 1)))
+		return missing(c, CHAOS_RULE_LIDS, "guest %u: the LID of its %s leads elsewhere", g,
 			       want->name);
 	epoch = epoch_of(h, want->guid);
 	return !c->fenced ||
 	       (sm && !sm->withdrawn && sm->port_guid == h->w.port_guid && sm->epoch == epoch &&
-		id->sm.bound && id->sm.port == sm->port_guid && id->sm.epoch == epoch) ||
+		told->bound && told->port == sm->port_guid && told->epoch == epoch) ||
 	       missing(c, CHAOS_RULE_SM,
 		       "7: guest %u: the SM knows epoch %llu at 0x%llx, was told %llu at 0x%llx, "
 		       "and %s has %llu",
 		       g, sm ? (unsigned long long)sm->epoch : 0,
-		       sm ? (unsigned long long)sm->port_guid : 0, (unsigned long long)id->sm.epoch,
-		       (unsigned long long)id->sm.port, want->name, (unsigned long long)epoch);
+		       sm ? (unsigned long long)sm->port_guid : 0, (unsigned long long)told->epoch,
+		       (unsigned long long)told->port, want->name, (unsigned long long)epoch);
 }
 
 static bool guest_rests(struct chaos *c, unsigned int g, bool used[][WORLD_VFS_MAX])

@@ -10,7 +10,9 @@
 #include "agent/migration/list.h"
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/file.h"
+#include "common/http/json.h"
 #include "tests/sim/host/vtime.h"
 #include "tests/sim/hosts/chaos.h"
 
@@ -39,11 +41,14 @@ const char *const chaos_rules[CHAOS_RULES] = {
 	[CHAOS_RULE_ADDRESS] = "8 address",
 	[CHAOS_RULE_DEVICE] = "8 device",
 	[CHAOS_RULE_WITHHELD] = "8 withheld",
+	[CHAOS_RULE_VPORT] = "LID vport",
+	[CHAOS_RULE_KEPT] = "LID kept",
 	[CHAOS_RULE_ENDED] = "rest: migrations",
 	[CHAOS_RULE_TOLD] = "rest: outbox",
 	[CHAOS_RULE_SM] = "rest: SM",
 	[CHAOS_RULE_GUEST] = "rest: guests",
 	[CHAOS_RULE_POOL] = "rest: pool",
+	[CHAOS_RULE_LIDS] = "rest: LIDs",
 	[CHAOS_RULE_CLAIMS] = "rest: claims",
 };
 
@@ -90,6 +95,21 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 	[CHAOS_KEEPS_MARKER] = {"keeps-marker", "the marker is not removed", CHAOS_RULE_GUEST},
 	[CHAOS_LOST_FREE] = {"lost-free", "commits of `free` are lost", CHAOS_RULE_POOL},
 	[CHAOS_KEEPS_CLAIMS] = {"keeps-claims", "claims are not deleted", CHAOS_RULE_CLAIMS},
+	[CHAOS_DENIED_IS_NO] = {"denied-is-no",
+				"an agent drops what it reports with a revoked token",
+				CHAOS_RULE_GIVEN_BACK},
+	[CHAOS_STANDBY_IS_YES] = {"standby-is-yes", "an agent takes a standby's 421 for a yes",
+				  CHAOS_RULE_SM},
+	[CHAOS_UNHEARD_MASTER] = {"unheard-master", "no agent hears that another SM is master",
+				  CHAOS_RULE_SM},
+	[CHAOS_WRONG_REPORT] = {"wrong-report", "an agent reports the key of another tenant",
+				CHAOS_RULE_KEYS},
+	[CHAOS_KEYLESS_SM] = {"keyless-sm", "the SM takes bindings without their keys",
+			      CHAOS_RULE_GUEST},
+	[CHAOS_WRONG_VPORT] = {"wrong-vport", "an agent names another VF's vport",
+			       CHAOS_RULE_VPORT},
+	[CHAOS_FREES_LID] = {"frees-lid", "withdrawals do not keep the LID", CHAOS_RULE_KEPT},
+	[CHAOS_NO_LID] = {"no-lid", "an agent asks for no LID", CHAOS_RULE_LIDS},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)
@@ -185,6 +205,81 @@ bool chaos_loses(const struct chaos *c, const char *label)
 	return false;
 }
 
+/* ---- reports, and the SM's answers ---- */
+
+static void change_key(struct json_object *body)
+{
+	struct json_object *keys = json_object_object_get(body, "pkeys");
+	const char *key = keys && json_object_array_length(keys)
+				  ? json_object_get_string(json_object_array_get_idx(keys, 0))
+				  : NULL;
+
+	if (key)
+		json_object_array_put_idx(
+			keys, 0,
+			json_object_new_string(!strcmp(key, "0x8001") ? "0x8002" : "0x8001"));
+}
+
+static void change_vport(struct json_object *body)
+{
+	struct json_object *to = json_object_object_get(body, "to");
+	struct json_object *vport = to ? json_object_object_get(to, "vport") : NULL;
+
+	if (vport)
+		json_object_object_add(to, "vport",
+				       json_object_new_int64(json_object_get_int64(vport) + 1));
+}
+
+void chaos_misreport(const struct chaos *c, struct json_object *body, char *path)
+{
+	char *keep = strstr(path, "&keep_lid=yes");
+
+	if (keep && chaos_is(c, CHAOS_FREES_LID))
+		*keep = '\0';
+	if (body && chaos_is(c, CHAOS_WRONG_REPORT))
+		change_key(body);
+	if (body && chaos_is(c, CHAOS_WRONG_VPORT))
+		change_vport(body);
+	if (body && chaos_is(c, CHAOS_NO_LID))
+		json_object_object_del(body, "lid_policy");
+}
+
+/* As it says of a request that is wrong for ever. */
+static struct json_object *bad_request(void)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	(void)vhca_error_set(&err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0, "misheard");
+	return vhca_json_problem(&err);
+}
+
+/* What reports of all kinds have in their yes. */
+static struct json_object *yes(void)
+{
+	struct json_object *doc = json_object_new_object();
+
+	vhca_json_add_string(doc, "vguid", "");
+	vhca_json_add_string(doc, "port_guid", "");
+	vhca_json_add_string(doc, "state", "committed");
+	return doc;
+}
+
+void chaos_mishear(const struct chaos *c, int *status, struct json_object **body)
+{
+	bool denied = *status == 401 || *status == 403;
+	struct json_object *heard = NULL;
+
+	if (denied && chaos_is(c, CHAOS_DENIED_IS_NO))
+		heard = bad_request();
+	else if (*status == 421 && chaos_is(c, CHAOS_STANDBY_IS_YES))
+		heard = yes();
+	if (!heard)
+		return;
+	json_object_put(*body);
+	*body = heard;
+	*status = denied ? 400 : 200;
+}
+
 /* ---- the product ---- */
 
 void __real_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
@@ -193,7 +288,7 @@ void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct chaos *c = chaos_of_loop(e->args.loop);
 	const struct vhca_osm_binding *sm =
-		vf->claim ? sim_sm_find(&c->sm, vf->claim->identity.guid) : NULL;
+		vf->claim ? sim_sm_find(chaos_master(c), vf->claim->identity.guid) : NULL;
 
 	if (chaos_is(c, CHAOS_OLD_GENERATION) && sm && vf->claim->epoch >> 32 > sm->epoch >> 32)
 		vf->claim->epoch = sm->epoch + 1;

@@ -27,7 +27,7 @@ struct chaos_call {
 	uint64_t id;
 	struct chaos_host *from;
 	unsigned int to; /* host, or SM */
-	char method[8], path[96];
+	char method[8], path[112];
 	char label[64]; /* the same without names: "PUT /v1/bindings/{}" */
 	struct json_object *body;
 	vhca_http_done_fn done;
@@ -40,7 +40,7 @@ struct vhca_http_request {
 	uint64_t call;
 	unsigned int from, to;
 	unsigned int life; /* of the peer's agent */
-	char method[8], path[96], param[64];
+	char method[8], path[112], param[64];
 	struct json_object *body;
 };
 
@@ -133,8 +133,8 @@ static void on_answer(void *arg)
 {
 	struct answer *a = arg;
 	struct chaos_call *call = find(a->c, a->call);
-	struct vhca_http_result res = {.status = a->status, .body = a->body};
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_http_result res = {0};
 	vhca_http_done_fn done;
 	void *done_arg;
 	int rc;
@@ -143,7 +143,10 @@ static void on_answer(void *arg)
 		done = call->done;
 		done_arg = call->arg;
 		note_heard(call, a);
+		if (call->to >= SM)
+			chaos_mishear(a->c, &a->status, &a->body);
 		drop(call);
+		res = (struct vhca_http_result){.status = a->status, .body = a->body};
 		rc = result_of(a, &err);
 		done(done_arg, rc, &res, rc < 0 ? &err : NULL);
 	}
@@ -205,42 +208,28 @@ static struct ledger_message message_at_peer(const struct vhca_http_request *req
 				       .body = req->body};
 }
 
-/* What a standby, or a master that is not well, says to everything; 0: an answer. */
-static int no_answer(const struct vhca_http_request *req, struct json_object **ret)
-{
-	static const struct {
-		enum vhca_err kind;
-		const char *code;
-	} says[] = {
-		[CHAOS_SM_WELL] = {VHCA_ERR_CONFLICT, "not_master"},
-		[CHAOS_SM_REBUILDS] = {VHCA_ERR_CONFLICT, "rebuilding"},
-		[CHAOS_SM_UNAUTHORIZED] = {VHCA_ERR_DENIED, "unauthorized"},
-	};
-	bool master = req->to - SM == req->c->sm_master;
-	enum chaos_sm_mood mood = master ? req->c->mood : CHAOS_SM_WELL;
-	struct vhca_error err = VHCA_ERROR_INIT;
-
-	if (master && mood == CHAOS_SM_WELL)
-		return 0;
-	(void)vhca_error_set(&err, says[mood].kind, says[mood].code, 0, "%s", says[mood].code);
-	*ret = vhca_json_problem(&err);
-	return vhca_json_problem_status(&err);
-}
-
 static void at_the_sm(struct vhca_http_request *req)
 {
+	const struct chaos_request to_sm = {.from = req->from,
+					    .sm = req->to - SM,
+					    .method = req->method,
+					    .path = req->path,
+					    .body = req->body};
 	struct ledger_message m = message_at_peer(req);
 	struct json_object *doc = NULL;
+	int no_lid;
 
+	m.sm = to_sm.sm;
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
-	} else if ((m.status = no_answer(req, &doc))) {
+	} else if ((m.status = chaos_sm_refuse(req->c, &to_sm, &doc))) {
 		send_back(req, m.status, doc);
 	} else {
-		m.status = chaos_sm_answer(req->c, req->method, req->path, req->body, &doc);
+		m.status = chaos_sm_answer(req->c, &to_sm, &doc);
 		m.answer = doc;
 		chaos_check_sm(req->c, &m);
-		send_back(req, m.status, doc);
+		no_lid = chaos_lid_refuse(req->c, &to_sm, &doc);
+		send_back(req, no_lid ? no_lid : m.status, doc);
 	}
 	free_request(req);
 }
@@ -356,7 +345,10 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 	label(call);
 	if (!chaos_step(h, CHAOS_BEFORE, "%s", call->label))
 		return 0;
+	chaos_misreport(c, call->body, call->path);
 	said = message_of(call);
+	if (call->to >= SM)
+		chaos_check_report(c, &said);
 	chaos_check_handed(c, &said);
 	ledger_says(&c->ledger, &said);
 	if (chaos_is(c, CHAOS_FALSE_ABORT) && strstr(call->path, "/abort")) {

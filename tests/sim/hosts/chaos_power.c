@@ -39,7 +39,7 @@ static bool is_leaving(const struct chaos *c, unsigned int g)
 }
 
 /* The SM has one of its VFs elsewhere, and no migration is open where it runs. */
-static bool is_held_elsewhere(const struct chaos *c, unsigned int g)
+static bool is_held_elsewhere(struct chaos *c, unsigned int g)
 {
 	const struct chaos_guest *guest = &c->guests[g];
 	const struct chaos_host *h = &c->hosts[guest->at];
@@ -47,7 +47,8 @@ static bool is_held_elsewhere(const struct chaos *c, unsigned int g)
 	if (guest->job.active || is_leaving(c, g))
 		return false;
 	for (unsigned int k = 0; k < guest->n_vfs; k++) {
-		const struct vhca_osm_binding *sm = sim_sm_find(&c->sm, guest->vfs[k].guid);
+		const struct vhca_osm_binding *sm =
+			sim_sm_find(chaos_master(c), guest->vfs[k].guid);
 
 		if (sm && !sm->withdrawn && sm->port_guid != h->w.port_guid)
 			return true;

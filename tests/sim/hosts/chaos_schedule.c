@@ -5,10 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/sim/host/vtime.h"
 
 #define SETTLE_MS 3600000
+
+const char *const chaos_faults[CHAOS_FAULTS] = {
+	[CHAOS_FAULT_SWEEPS] = "sweep_in_progress",    [CHAOS_FAULT_VPORT] = "lid_policy vport",
+	[CHAOS_FAULT_DYNAMIC] = "lid_policy dynamic",  [CHAOS_FAULT_AWAY] = "SM away",
+	[CHAOS_FAULT_TAKEOVER] = "standby takes over", [CHAOS_FAULT_REBUILDING] = "rebuilding",
+	[CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",   [CHAOS_FAULT_NO_ROLE] = "role_needed",
+	[CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port", [CHAOS_FAULT_MLX5] = "mlx5 hosts",
+};
 
 static uint64_t mix(uint64_t x)
 {
@@ -256,23 +265,44 @@ static void act_cut(struct chaos_play *r, struct dice *d)
 	vtime_after(VTIME_WORLD, trouble_ms(r, d), on_whole, end_of(r, a, b), free);
 }
 
+/* The other SM becomes master. */
+static void take_over(struct chaos_play *r, bool knows_nothing)
+{
+	chaos_sm_takes_over(&r->c, knows_nothing);
+	r->has[CHAOS_FAULT_TAKEOVER] = true;
+}
+
 static void act_sm(struct chaos_play *r, struct dice *d)
 {
+	static const struct {
+		enum chaos_sm_mood mood;
+		enum chaos_fault fault;
+	} moods[] = {
+		{CHAOS_SM_WELL, CHAOS_FAULT_TAKEOVER},
+		{CHAOS_SM_REBUILDS, CHAOS_FAULT_REBUILDING},
+		{CHAOS_SM_UNAUTHORIZED, CHAOS_FAULT_UNAUTHORIZED},
+		{CHAOS_SM_NO_ROLE, CHAOS_FAULT_NO_ROLE},
+		{CHAOS_SM_NOT_YOUR_PORT, CHAOS_FAULT_NOT_YOUR_PORT},
+		{CHAOS_SM_SWEEPS, CHAOS_FAULT_SWEEPS},
+	};
+	/* The last one is about LIDs that move. */
+	size_t n_moods = VHCA_ARRAY_SIZE(moods) - (r->c.lid_policy == VHCA_LID_HOST);
 	uint64_t ms;
-	uint32_t how;
+	uint32_t how, to;
 
 	if (r->power && r->unsafe != CHAOS_POWER_AWAY)
 		return;
 	ms = trouble_ms(r, d);
-	how = roll(d, 4);
-	if (how == 0) /* the other one becomes master, and collects what the agents know */
-		r->c.sm_master = !r->c.sm_master;
-	if (how == 0)
-		r->c.mood = CHAOS_SM_REBUILDS;
-	else if (how == 1)
-		r->c.mood = CHAOS_SM_UNAUTHORIZED;
+	how = roll(d, 9);
+	to = roll(d, 2 * r->c.n_hosts);
+	if (how < n_moods)
+		r->c.mood = moods[how].mood;
 	else
 		r->c.sm_down = true;
+	r->has[how < n_moods ? moods[how].fault : CHAOS_FAULT_AWAY] = true;
+	if (how < 2)
+		take_over(r, moods[how].mood == CHAOS_SM_REBUILDS);
+	r->c.mood_to = to < r->c.n_hosts ? to : CHAOS_EVERYBODY;
 	vtime_after(VTIME_WORLD, ms, on_sm, end_of(r, 0, 0), free);
 }
 
@@ -336,13 +366,13 @@ static const struct action {
 	{"power fails", 1, act_power},
 	{"power fails at a step", 3, act_power_at_step},
 	{"cut", 4, act_cut},
-	{"SM away", 3, act_sm},
+	{"SM", 5, act_sm},
 	{"libvirtd away", 3, act_virt},
 	{"QEMU dies", 3, act_qemu},
 	{"unresponsive guest", 5, act_unresponsive},
-	{"clock jumps", 3, act_clock},
+	{"clock jumps", 2, act_clock},
 	{"stands still", 2, act_stall},
-	{"copy fails", 3, act_fail},
+	{"copy fails", 2, act_fail},
 };
 
 static const struct action *choose(struct dice *d)
@@ -398,12 +428,19 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 {
 	struct dice setup = {.state = mix(s->seed)};
 	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
+	struct dice hardware = {.state = mix(s->seed ^ UINT64_C(1) << 62)};
 	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .standby = true, .breakage = s->breakage};
 
 	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
 	size.guests = 1 + roll(&setup, CHAOS_GUESTS_MAX);
+	size.mlx5 = roll(&hardware, 4) == 0;
+	if (size.mlx5)
+		size.lid_policy = (enum vhca_conf_lid_policy)roll(&hardware, 3);
 	size.alone_ms = roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000);
 	memset(r, 0, sizeof(*r));
+	r->has[CHAOS_FAULT_MLX5] = size.mlx5;
+	r->has[CHAOS_FAULT_VPORT] = size.lid_policy == VHCA_LID_VPORT;
+	r->has[CHAOS_FAULT_DYNAMIC] = size.lid_policy == VHCA_LID_DYNAMIC;
 	r->c.trace = trace;
 	r->ambush.host = -1;
 	chaos_init(&r->c, s->seed, &size);

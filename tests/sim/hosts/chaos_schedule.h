@@ -37,12 +37,29 @@ struct chaos_ambush {
 	uint64_t off_ms;
 };
 
+/* What was in a schedule; printed as shares of all that were played. */
+enum chaos_fault {
+	CHAOS_FAULT_AWAY,
+	CHAOS_FAULT_TAKEOVER, /* by the other SM */
+	CHAOS_FAULT_REBUILDING,
+	CHAOS_FAULT_UNAUTHORIZED,
+	CHAOS_FAULT_NO_ROLE,
+	CHAOS_FAULT_NOT_YOUR_PORT,
+	CHAOS_FAULT_SWEEPS,
+	CHAOS_FAULT_VPORT,   /* their LIDs go with them, */
+	CHAOS_FAULT_DYNAMIC, /* or to their hypervisor */
+	CHAOS_FAULT_MLX5,    /* all hosts are of that kind */
+	CHAOS_FAULTS
+};
+extern const char *const chaos_faults[CHAOS_FAULTS];
+
 struct chaos_play {
 	struct chaos c;
 	struct chaos_ambush ambush;
 	unsigned int last_guest;
 	enum chaos_unsafe unsafe;
 	bool power; /* may fail; then the SM is always there (0006: what is known to break) */
+	bool has[CHAOS_FAULTS];
 };
 
 /* True: nothing was broken, and everything came to rest; else p->c.why says what. */

@@ -103,8 +103,8 @@ void ledger_guest_starts(struct ledger *l, unsigned int guest, unsigned int host
 	for (unsigned int i = 0; i < l->n_ids; i++) {
 		struct ledger_id *id = &l->ids[i];
 
-		bool free =
-			l->last[guest] == host || !id->sm.bound || id->sm.port == l->ports[host];
+		bool free = l->last[guest] == host || !id->sm[l->master].bound ||
+			    id->sm[l->master].port == l->ports[host];
 
 		if (id->guest != guest)
 			continue;
@@ -352,13 +352,20 @@ static bool parse_report(const struct ledger_message *m, struct report *ret)
 	return true;
 }
 
-/* Lower epochs are over, and so is one that was withdrawn; one epoch is one port's. */
-static bool is_over(const struct ledger_id *id, const struct report *r)
+uint64_t ledger_withdrawn(const struct ledger_message *m)
 {
-	if (!id->sm.known || (!r->bound && !id->sm.bound))
+	struct report r;
+
+	return parse_report(m, &r) && !r.bound ? r.guid : 0;
+}
+
+/* Lower epochs are over, and so is one that was withdrawn; one epoch is one port's. */
+static bool is_over(const struct ledger_told *told, const struct report *r)
+{
+	if (!told->known || (!r->bound && !told->bound))
 		return false;
-	return r->epoch < id->sm.epoch || (r->epoch == id->sm.epoch &&
-					   ((r->bound && !id->sm.bound) || r->port != id->sm.port));
+	return r->epoch < told->epoch ||
+	       (r->epoch == told->epoch && ((r->bound && !told->bound) || r->port != told->port));
 }
 
 static bool is_refused(const struct ledger_message *m)
@@ -369,41 +376,56 @@ static bool is_refused(const struct ledger_message *m)
 }
 
 static enum ledger_verdict judge_generation(const struct ledger *l, const struct ledger_id *id,
-					    const struct report *r)
+					    const struct ledger_told *told, const struct report *r)
 {
 	unsigned int host = ledger_host_of(l, r->port);
-	bool begins = r->epoch >> 32 > id->sm.epoch >> 32;
+	bool begins = r->epoch >> 32 > told->epoch >> 32;
 
 	if (id->guest == LEDGER_NOBODY || !r->bound)
 		return LEDGER_RIGHT;
 	if (begins && !l->vouched[id->guest])
 		return LEDGER_UNVOUCHED;
-	if (!begins && id->sm.bound && id->sm.epoch && id->sm.port != r->port &&
+	if (!begins && told->bound && told->epoch && told->port != r->port &&
 	    (host == LEDGER_NOBODY ||
 	     (!l->moved[host][id->guest] && r->epoch > id->at[host].free_to)))
 		return LEDGER_NO_GENERATION;
 	return LEDGER_RIGHT;
 }
 
-static void note_report(struct ledger *l, struct ledger_id *id, const struct report *r)
+static void note_report(struct ledger *l, struct ledger_id *id, struct ledger_told *told,
+			const struct report *r)
 {
 	unsigned int host = ledger_host_of(l, r->port);
 
-	if (!r->bound && !id->sm.bound && id->sm.known) {
-		id->sm.epoch = r->epoch > id->sm.epoch ? r->epoch : id->sm.epoch;
+	if (!r->bound && !told->bound && told->known) {
+		told->epoch = r->epoch > told->epoch ? r->epoch : told->epoch;
 		return;
 	}
-	id->sm.known = true;
-	id->sm.bound = r->bound;
-	id->sm.epoch = r->epoch;
-	if (r->bound || !id->sm.port)
-		id->sm.port = r->port;
+	told->known = true;
+	told->bound = r->bound;
+	told->epoch = r->epoch;
+	if (r->bound || !told->port)
+		told->port = r->port;
 	if (r->bound && host != LEDGER_NOBODY && id->at[host].proof < r->epoch)
 		id->at[host].proof = r->epoch;
 }
 
+/* A binding's keys go to the port, or to the VF that is one. */
+static bool has_wrong_key(const struct ledger_id *id, const struct ledger_message *m)
+{
+	struct json_object *keys = m->body ? json_object_object_get(m->body, "pkeys") : NULL;
+	size_t n = keys ? json_object_array_length(keys) : 0;
+
+	for (size_t i = 0; i < n && id->guest != LEDGER_NOBODY; i++)
+		if (strtoul(json_object_get_string(json_object_array_get_idx(keys, i)), NULL, 0) !=
+		    id->pkey)
+			return true;
+	return false;
+}
+
 enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_message *m)
 {
+	struct ledger_told *told;
 	enum ledger_verdict ret;
 	struct ledger_id *id;
 	struct report r;
@@ -411,13 +433,21 @@ enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_mess
 	if (!parse_report(m, &r))
 		return LEDGER_RIGHT;
 	id = find_or_make(l, r.guid);
+	told = &id->sm[m->sm];
 	if (m->status != 200)
-		return is_refused(m) && !is_over(id, &r) ? LEDGER_WRONGLY_REFUSED : LEDGER_RIGHT;
-	if (is_over(id, &r))
+		return is_refused(m) && !is_over(told, &r) ? LEDGER_WRONGLY_REFUSED : LEDGER_RIGHT;
+	if (is_over(told, &r))
 		return LEDGER_WRONGLY_ACCEPTED;
-	ret = judge_generation(l, id, &r);
-	note_report(l, id, &r);
+	ret = has_wrong_key(id, m) ? LEDGER_WRONG_KEY : judge_generation(l, id, told, &r);
+	note_report(l, id, told, &r);
 	return ret;
+}
+
+void ledger_sm_takes_over(struct ledger *l, unsigned int sm, bool knows_nothing)
+{
+	l->master = sm;
+	for (unsigned int i = 0; i < l->n_ids && knows_nothing; i++)
+		l->ids[i].sm[sm] = (struct ledger_told){.known = false};
 }
 
 /* The SM's no says that another port has it; one that has given it up is named, too. */
@@ -485,6 +515,9 @@ bool ledger_is_evicted(const struct ledger *l, uint64_t guid, unsigned int host)
 {
 	const struct ledger_id *id = ledger_find(l, guid);
 
-	return id && id->sm.known && id->sm.port != l->ports[host] &&
-	       id->sm.epoch > id->at[host].proof;
+	for (unsigned int i = 0; id && i < LEDGER_SMS; i++)
+		if (id->sm[i].known && id->sm[i].port != l->ports[host] &&
+		    id->sm[i].epoch > id->at[host].proof)
+			return true;
+	return false;
 }

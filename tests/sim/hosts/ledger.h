@@ -23,6 +23,7 @@
 #define LEDGER_GUESTS 8
 #define LEDGER_IDS    64
 #define LEDGER_MOVES  1024
+#define LEDGER_SMS    2
 #define LEDGER_NOBODY UINT32_MAX
 
 struct json_object;
@@ -41,22 +42,27 @@ struct ledger_host {
 	char given[37];	   /* the last hand-over to it was of this one */
 };
 
+/* What an SM was told of a vGUID, and has accepted. */
+struct ledger_told {
+	bool known, bound;
+	uint64_t epoch, port;
+};
+
 /* One vGUID. */
 struct ledger_id {
 	uint64_t guid;
 	unsigned int guest; /* LEDGER_NOBODY: not known yet */
 	uint16_t pkey;	    /* the one that its guest's metadata asks for */
 	struct ledger_host at[LEDGER_HOSTS];
-	struct {
-		bool known, bound;
-		uint64_t epoch, port;
-	} sm;
+	/* Each as it was told; a standby has heard nothing since its own time. */
+	struct ledger_told sm[LEDGER_SMS];
 };
 
 struct ledger {
 	unsigned int n_ids, n_hosts, n_moves;
 	struct ledger_id ids[LEDGER_IDS];
 	uint64_t ports[LEDGER_HOSTS];
+	unsigned int master;				   /* which SM is */
 	uint32_t runs[LEDGER_GUESTS], last[LEDGER_GUESTS]; /* at this host, or ran there last */
 	bool moved[LEDGER_HOSTS][LEDGER_GUESTS]; /* a migration of it was offered, by or to it */
 	bool vouched[LEDGER_GUESTS];
@@ -71,6 +77,7 @@ struct ledger {
 struct ledger_message {
 	uint64_t now;
 	unsigned int from, to;
+	unsigned int sm; /* if it is to one */
 	const char *method, *path;
 	struct json_object *body, *answer;
 	int status;
@@ -81,6 +88,7 @@ enum ledger_verdict {
 	LEDGER_WRONGLY_ACCEPTED, /* an epoch that is over, or another port's */
 	LEDGER_WRONGLY_REFUSED,	 /* one that is not */
 	LEDGER_UNVOUCHED,	 /* a generation begins, and nobody has vouched */
+	LEDGER_WRONG_KEY,	 /* not the one that the guest's metadata asks for */
 	LEDGER_NO_GENERATION,	 /* taken from a host that no migration connects with this one */
 };
 
@@ -107,15 +115,19 @@ void ledger_hears(struct ledger *l, const struct ledger_message *m);
 /* ---- the SM's answer as it is given, and as it is delivered ---- */
 enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_message *m);
 void ledger_sm_heard(struct ledger *l, const struct ledger_message *m);
+/* ---- another SM is master, with what it was told in its own time, or with nothing ---- */
+void ledger_sm_takes_over(struct ledger *l, unsigned int sm, bool knows_nothing);
 /* The n-th vGUID of a hand-over, or 0. */
 uint64_t ledger_handed(const struct ledger_message *m, unsigned int n);
+/* The vGUID that a report withdraws, or 0. */
+uint64_t ledger_withdrawn(const struct ledger_message *m);
 
 /* ---- questions ---- */
 /* Now, or a moment (ms) ago: what had been begun is not called back. */
 bool ledger_may(const struct ledger *l, uint64_t guid, unsigned int host, uint64_t now,
 		uint64_t late_ms);
 /*
- * The SM has given the vGUID to another port, at a higher epoch than any that this host was given.
+ * An SM has given the vGUID to another port, at a higher epoch than any that this host was given.
  */
 bool ledger_is_evicted(const struct ledger *l, uint64_t guid, unsigned int host);
 

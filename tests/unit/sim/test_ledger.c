@@ -26,6 +26,7 @@ static void deliver(unsigned int from, const char *method, const char *path, con
 {
 	struct ledger_message m = {.now = now,
 				   .from = from,
+				   .sm = the_ledger.master,
 				   .method = method,
 				   .path = path,
 				   .body = json_tokener_parse(body),
@@ -162,6 +163,41 @@ static void what_another_port_has_needs_one(void **state)
 	assert_int_equal(the_verdict, LEDGER_NO_GENERATION);
 }
 
+/* A new master fences by what it knows, and what the old one has given away stays given away. */
+static void each_sm_is_held_to_what_it_knows(void **state)
+{
+	(void)state;
+	offer(200000);
+	bind(1, 5, 200, "{}", 201000);
+	assert_true(ledger_is_evicted(&the_ledger, GUID, 0));
+	ledger_sm_takes_over(&the_ledger, 1, false);
+	assert_true(ledger_is_evicted(&the_ledger, GUID, 0));
+	bind(0, 1, 409, SUPERSEDED "}", 202000);
+	assert_int_equal(the_verdict, LEDGER_WRONGLY_REFUSED);
+	bind(1, 5, 200, "{}", 203000);
+	bind(0, 1, 200, "{}", 204000);
+	assert_int_equal(the_verdict, LEDGER_WRONGLY_ACCEPTED);
+}
+
+static void who_knows_nothing_refuses_nobody(void **state)
+{
+	(void)state;
+	ledger_sm_takes_over(&the_ledger, 1, false);
+	ledger_sm_takes_over(&the_ledger, 0, true);
+	bind(0, 0, 409, SUPERSEDED "}", 201000);
+	assert_int_equal(the_verdict, LEDGER_WRONGLY_REFUSED);
+}
+
+static void another_tenants_key_is_seen(void **state)
+{
+	static const char body[] = "{\"epoch\":1,\"port_guid\":\"0x2c90300000011\","
+				   "\"pkeys\":[\"0x8001\",\"0x8002\"]}";
+
+	(void)state;
+	deliver(0, "PUT", "/v1/bindings/0x02c9ab000000001", body, 200, "{}", 200000);
+	assert_int_equal(the_verdict, LEDGER_WRONG_KEY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +208,9 @@ int main(void)
 		cmocka_unit_test_setup(what_was_given_up_needs_no_generation, set_up),
 		cmocka_unit_test_setup(higher_epochs_need_one, set_up),
 		cmocka_unit_test_setup(what_another_port_has_needs_one, set_up),
+		cmocka_unit_test_setup(each_sm_is_held_to_what_it_knows, set_up),
+		cmocka_unit_test_setup(who_knows_nothing_refuses_nobody, set_up),
+		cmocka_unit_test_setup(another_tenants_key_is_seen, set_up),
 	};
 
 	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

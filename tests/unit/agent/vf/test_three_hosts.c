@@ -66,13 +66,14 @@ static bool is_shown(const struct world *w, uint64_t guid)
 static void a_promised_epoch_is_left_to_whom_it_was_promised(void **state)
 {
 	const struct vhca_osm_binding *b;
-	uint64_t guid = f.c.guests[0].vfs[0].guid, epoch = sim_sm_find(&f.c.sm, guid)->epoch;
+	uint64_t guid = f.c.guests[0].vfs[0].guid,
+		 epoch = sim_sm_find(chaos_master(&f.c), guid)->epoch;
 
 	(void)state;
 	assert_true(chaos_migrate(&f.c, 0, 1));
 	while (!f.programmed)
 		chaos_run(&f.c, 1);
-	assert_int_equal(sim_sm_find(&f.c.sm, guid)->epoch, epoch);
+	assert_int_equal(sim_sm_find(chaos_master(&f.c), guid)->epoch, epoch);
 	chaos_power_off(&f.c.hosts[0], OFF_MS);
 	chaos_run(&f.c, 1);
 	assert_true(f.c.guests[0].down);
@@ -82,7 +83,7 @@ static void a_promised_epoch_is_left_to_whom_it_was_promised(void **state)
 	if (f.c.broken)
 		fail_msg("%s", f.c.why);
 	/* The guest has its vGUID at host 2; host 1 still shows it, and has been superseded. */
-	b = sim_sm_find(&f.c.sm, guid);
+	b = sim_sm_find(chaos_master(&f.c), guid);
 	assert_true(!b->withdrawn && b->port_guid == f.c.hosts[2].w.port_guid);
 	assert_true(b->epoch > epoch + 1);
 	assert_true(is_shown(&f.c.hosts[1].w, guid));
