@@ -2,13 +2,25 @@
 # bash completion for vhcactl: words, and names of domains and VFs where they stand. Names come from domain XML: compgen -W, which
 # expands its words as the shell does, never sees them.
 
-# A line for each domain, or for each VF of the domain $1. Columns are two blanks apart.
+# A line for each domain, or for each VF of the domain $1. Names may have any blanks: the heads of the table say where its columns are.
 _vhcactl_names()
 {
-	vhcactl domains 2>/dev/null | DOMAIN=${1-} awk -F '  +' '
-		NR == 1 { next }
-		ENVIRON["DOMAIN"] == "" { print $1 }
-		ENVIRON["DOMAIN"] != "" && $1 == ENVIRON["DOMAIN"] { print $2 }' | sort -u
+	local head before_name before_bdf line domain name
+
+	vhcactl domains 2>/dev/null | {
+		IFS= read -r head
+		before_name=${head%%NAME *} before_bdf=${head%%BDF *}
+		while IFS= read -r line; do
+			domain=${line:0:${#before_name}}
+			name=${line:${#before_name}:${#before_bdf}-${#before_name}}
+			domain=${domain%"${domain##*[! ]}"} name=${name%"${name##*[! ]}"}
+			if [[ ! ${1-} ]]; then
+				printf '%s\n' "$domain"
+			elif [[ $domain == "$1" && $name != - ]]; then
+				printf '%s\n' "$name"
+			fi
+		done
+	} | sort -u
 }
 
 # Adds the lines of its input that begin with the word $1, as they are typed: quoted, unless $1 begins with a quote.

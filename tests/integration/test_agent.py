@@ -489,6 +489,7 @@ class Roles(Case):
         self.assertEqual(lines, [f"audit: uid:{self.user.pw_uid} (operate, pid {os.getpid()}) DELETE {path[:198]}...: 404 no_such_path"])
 
     def test_changes_stand_in_the_log_with_name_and_result(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         self.agent.request("GET", "/v1/vfs", user=self.user)
         self.agent.request("POST", "/v1/drain", {"park": True}, user=self.user)
         self.agent.request("DELETE", "/v1/domains/test/vfs/ib0%0a", user=self.user)

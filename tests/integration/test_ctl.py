@@ -43,6 +43,11 @@ class Tables(CtlCase):
         rows = self.rows("vfs")
         self.assertEqual(rows[1][6].split(), keys)
         self.assertEqual(rows[2][6].split(), [f"{k}(missing)" for k in keys])
+        claims = {"claims": [{**CLAIMS["claims"][0], "pkeys": keys}]}
+        os.unlink(self.socket)
+        self.agent({"GET /v1/claims": claims, "POST /v1/domains/vm1/adopt": claims})
+        self.assertEqual(self.rows("adopt", "vm1")[1][-1].split(), keys)
+        self.assertEqual(self.rows("claims")[1][6].split(), [*keys[:6], "+121"])
 
     def test_domains(self):
         self.agent({"GET /v1/domains": DOMAINS})

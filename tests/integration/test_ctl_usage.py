@@ -79,14 +79,16 @@ class Usage(CtlCase):
             self.assertIn(option, manual)
 
     DOMAINS = ("DOMAIN        NAME  BDF           STATE\nmy vm         ib0   0000:01:00.1  attached\n"
-               "my vm         ib 1  0000:01:00.2  attached\nother         ib2   -             requested\n$(echo bad)   ib3   -             requested\n")
+               "my vm         ib 1  0000:01:00.2  attached\nother         ib2   -             requested\n$(echo bad)   ib3   -             requested\n"
+               "two  blanks   ib4   0000:01:00.3  attached\nn größe       ib5   0000:01:00.4  attached\nnever         -     -             unreadable\n")
 
     def complete(self, *words):
         script = ('. "$1"; shift; COMP_WORDS=(vhcactl "$@"); COMP_CWORD=$#; _vhcactl; printf "%s\\n" "${COMPREPLY[@]}"')
-        with open(os.path.join(self.dir, "vhcactl"), "w", encoding="ascii", opener=lambda path, flags: os.open(path, flags, 0o755)) as f:
+        with open(os.path.join(self.dir, "vhcactl"), "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o755)) as f:
             f.write(f"#!/bin/sh\ncat <<'END'\n{self.DOMAINS}END\n")
         p = subprocess.run(["bash", "-c", script, "bash", os.path.join(SOURCE, "ctl/vhcactl.bash"), *words],
-                           capture_output=True, text=True, timeout=30, check=True, env={**os.environ, "PATH": f"{self.dir}:{os.environ['PATH']}"})
+                           capture_output=True, timeout=30, check=True, encoding="utf-8",
+                           env={**os.environ, "LC_ALL": "C.UTF-8", "PATH": f"{self.dir}:{os.environ['PATH']}"})
         return [line for line in p.stdout.split("\n") if line]
 
     def test_completion_completes(self):
@@ -106,6 +108,14 @@ class Usage(CtlCase):
         self.assertEqual(self.complete("adopt", "'my v"), ["my vm"])
         for domain in ("my\\ vm", "'my vm'", '"my vm"'):
             self.assertEqual(self.complete("detach", domain, "i"), ["ib\\ 1", "ib0"])
+        self.assertEqual(self.complete("adopt", "t"), ["two\\ \\ blanks"])
+        self.assertEqual(self.complete("detach", "two\\ \\ blanks", "i"), ["ib4"])
+
+    def test_completion_names_what_is_there(self):
+        """The line of a domain that cannot be read names no VF; columns are counted in characters."""
+        self.assertEqual(self.complete("adopt", "n"), ["n\\ größe", "never"])
+        self.assertEqual(self.complete("detach", "'n größe'", "i"), ["ib5"])
+        self.assertNotIn("-", self.complete("detach", "never", ""))
 
     def test_completion_runs_no_name(self):
         """What a domain is called may come from a tenant."""
