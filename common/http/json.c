@@ -9,6 +9,7 @@
 
 #include <json-c/json_object_iterator.h>
 #include <json-c/json_tokener.h>
+#include <json-c/json_visit.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
@@ -80,6 +81,43 @@ static enum json_tokener_error parse_text(struct json_tokener *tok, const char *
 	return json_tokener_get_error(tok);
 }
 
+/* Of valid JSON: each colon that stands in no string is a member's. */
+static size_t count_colons(const char *text, size_t len)
+{
+	bool in_string = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (in_string && text[i] == '\\')
+			i++;
+		else if (text[i] == '"')
+			in_string = !in_string;
+		else if (text[i] == ':' && !in_string)
+			n++;
+	}
+	return n;
+}
+
+static int count_member(struct json_object *obj, int flags, struct json_object *parent,
+			const char *key, size_t *index, void *arg)
+{
+	(void)obj;
+	(void)parent;
+	(void)index;
+	if (key && flags != JSON_C_VISIT_SECOND)
+		++*(size_t *)arg;
+	return JSON_C_VISIT_RETURN_CONTINUE;
+}
+
+/* json-c keeps the last of the members of one name: then the text has more of them than obj. */
+static bool has_twins(const char *text, size_t len, struct json_object *obj)
+{
+	size_t n = 0;
+
+	(void)json_c_visit(obj, 0, count_member, &n); /* fails only if count_member() does */
+	return count_colons(text, len) != n;
+}
+
 int vhca_json_parse(const char *text, size_t len, struct json_object **ret, struct vhca_error *err)
 {
 	VHCA_CLEANUP(free_tokener) struct json_tokener *tok = NULL;
@@ -102,6 +140,10 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 	if (end < len) {
 		(void)json_object_put(obj);
 		return bad(err, "text after the end of the JSON value");
+	}
+	if (has_twins(text, len, obj)) {
+		(void)json_object_put(obj);
+		return bad(err, "a member is given twice");
 	}
 	*ret = obj;
 	return 0;

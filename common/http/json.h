@@ -15,7 +15,8 @@
 
 #define VHCA_JSON_DEPTH_MAX 16
 
-/* Parses exactly one JSON value of len bytes (trailing blanks allowed, trailing text not). */
+/* Parses exactly one JSON value of len bytes (trailing blanks allowed, trailing text not). A member
+ * that is given twice is refused. */
 int vhca_json_parse(const char *text, size_t len, struct json_object **ret, struct vhca_error *err);
 
 /* Members of an object; a missing required member, a wrong type, or a value out of range is

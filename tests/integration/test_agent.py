@@ -243,6 +243,7 @@ class Serve(Case):
             ("POST", "/v1/migrations/zzz/lease", {"lease": 60}, 404), ("POST", "/v1/migrations/zzz/lease", {}, 400),
             ("POST", "/v1/drain", {"peers": ["hvx"]}, 404), ("POST", "/v1/drain", {"peers": "hvx"}, 400), ("POST", "/v1/drain", {"peers": [1]}, 400),
             ("POST", "/v1/drain", {"peers": []}, 400), ("POST", "/v1/drain", {}, 400), ("POST", "/v1/drain", {"park": False}, 400),
+            ("POST", "/v1/drain", b'{"peers": ["hvx"], "park": true, "peers": []}', 400),
             ("POST", "/v1/drain", {"park": True, "peers": ["hvx"]}, 400), ("POST", "/v1/drain", {"park": 1}, 400),
             ("GET", "/v1/vfs?state=foo", None, 400), ("GET", "/v1/vfs?state=", None, 400),
             ("GET", "/v1/events?since=x", None, 400), ("GET", "/v1/events?since=0", None, 400), ("GET", "/v1/events?wait=9999", None, 400)]

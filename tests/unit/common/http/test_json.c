@@ -93,6 +93,27 @@ static void everything_else_is_refused(void **state)
 	assert_int_equal(vhca_json_parse("12\0", 3, &obj, NULL), -EINVAL);
 }
 
+/* json-c keeps the last one: {"peers": [...], "peers": []} asked for something else. */
+static void members_given_twice_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"{\"a\":1,\"a\":1}",
+		"{\"a\":1,\"b\":2,\"\\u0061\":3}",
+		"[{\"a\":{\"b\":[],\"b\":null}}]",
+	};
+	struct json_object *obj;
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(wrong); i++) {
+		struct vhca_error err = VHCA_ERROR_INIT;
+
+		assert_int_equal(vhca_json_parse(wrong[i], strlen(wrong[i]), &obj, &err), -EINVAL);
+		assert_string_equal(err.code, "bad_request");
+	}
+	AUTO_PUT good = parse("[{\"a:\":\"\\\":{:\"},{\"a:\":{\"a:\":[]}},{\"\\\"\":\":\\\\\"}]");
+	assert_int_equal(json_object_array_length(good), 3);
+}
+
 static void text_need_not_be_terminated(void **state)
 {
 	struct json_object *obj;
@@ -392,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_values_are_accepted),
 		cmocka_unit_test(everything_else_is_refused),
+		cmocka_unit_test(members_given_twice_are_refused),
 		cmocka_unit_test(text_need_not_be_terminated),
 		cmocka_unit_test(nesting_is_bounded),
 		cmocka_unit_test(strings_are_typed_and_required),
