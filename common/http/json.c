@@ -109,21 +109,12 @@ static int count_member(struct json_object *obj, int flags, struct json_object *
 	return JSON_C_VISIT_RETURN_CONTINUE;
 }
 
-/* json-c keeps the last of the members of one name: then the text has more of them than obj. */
-static bool has_twins(const char *text, size_t len, struct json_object *obj)
-{
-	size_t n = 0;
-
-	(void)json_c_visit(obj, 0, count_member, &n); /* fails only if count_member() does */
-	return count_colons(text, len) != n;
-}
-
 int vhca_json_parse(const char *text, size_t len, struct json_object **ret, struct vhca_error *err)
 {
 	VHCA_CLEANUP(free_tokener) struct json_tokener *tok = NULL;
 	struct json_object *obj;
 	enum json_tokener_error e;
-	size_t end;
+	size_t end, members = 0;
 
 	if (len > INT_MAX)
 		return bad(err, "too long");
@@ -141,7 +132,9 @@ int vhca_json_parse(const char *text, size_t len, struct json_object **ret, stru
 		(void)json_object_put(obj);
 		return bad(err, "text after the end of the JSON value");
 	}
-	if (has_twins(text, len, obj)) {
+	/* json-c keeps the last of the members of one name: then the text has more of them. */
+	(void)json_c_visit(obj, 0, count_member, &members); /* fails only if count_member() does */
+	if (count_colons(text, len) != members) {
 		(void)json_object_put(obj);
 		return bad(err, "a member is given twice");
 	}

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The command channel of a hypervisor: one connection is one request. An emulated core needs 0.3 s for a shell that asks one
- * program one thing, so what cases ask hundreds of times starts no program here.
+ * The command channel of a hypervisor: one connection is one request. An emulated core needs 0.3
+ * s for a shell that asks one program one thing, so what cases ask hundreds of times starts no
+ * program here.
  *
  * A request is a line "VERB LENGTH", LENGTH bytes, and for `run` the script's standard input.
  *   run    a bash script; what it prints, then "\nrc=N\n"
- *   read   patterns of glob(7), one a line; for each file a line "PATH\0LENGTH" or "PATH\0-ERRNO" and its content
+ *   read   patterns of glob(7), one a line; for each file a line "PATH\0LENGTH" or
+ *          "PATH\0-ERRNO" and its content
  *   links  the same, with the targets of symbolic links
  *   write  a line "MODE PATH", then the content; then "\nrc=0\n", or a sentence and "\nrc=1\n"
  *   relay  "unix PATH" or "tcp ADDRESS PORT"; from then on both ways what either side says
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -129,10 +129,10 @@ class Host:
         return {}
 
     def wait_attached(self, guest, name="ib0", granted=False, timeout=120):
-        """Wait until the agent calls the guest's VF attached (and granted); return its view."""
+        """Wait until the agent calls the guest's VF attached (and granted) and has read its hardware; return its view."""
         def there():
             vf = self.vf_of(guest, name)
-            return vf if vf.get("state") == "attached" and (vf["granted"] or not granted) else None
+            return vf if vf.get("state") == "attached" and vf["requested"] and (vf["granted"] or not granted) else None
         return wait_for(there, timeout, f"{guest.name}: {name} attached{' and granted' if granted else ''}", 0.4)
 
     def wait_vf(self, bdf, state, timeout=60):

@@ -33,7 +33,7 @@ MASKED = """libvirtd.socket libvirtd-ro.socket libvirtd-admin.socket libvirtd-tc
     getty.target serial-getty@ttyS0.service apt-daily.timer apt-daily-upgrade.timer fstrim.timer
     e2scrub_all.timer e2scrub_reap.service systemd-pstore.service systemd-random-seed.service
     opensm.service rdma-ndd.service systemd-networkd.service remote-fs.target dpkg-db-backup.timer
-    systemd-firstboot.service systemd-machine-id-commit.service logrotate.timer man-db.timer
+    systemd-binfmt.service systemd-firstboot.service systemd-machine-id-commit.service logrotate.timer man-db.timer
     systemd-update-utmp.service systemd-update-utmp-runlevel.service""".split()
 ENABLED = ["rig-setup.service", "rig-cmd.service", "libvirtd.service"]
 DISABLED = ["opensm.service"]
@@ -45,7 +45,8 @@ GUEST_MODULES = ["ib_core", "ib_uverbs"]
 AGENT_MODULES = ["virtio_pci", "virtio_console"]
 AGENT = "/usr/sbin/qemu-ga"
 SIMHCA = RIG / "simhca"
-CHANNEL = RIG / "channel.c"
+PROGRAMS = [RIG / "channel.c", RIG / "compiled.c"]
+PARSER = "usr/sbin/apparmor_parser"
 XZ = b"\xfd7zXZ\x00"
 KEEP = 2
 
@@ -57,7 +58,7 @@ class Image:
         self.kernel = self._kernel()
         packages = [p.format(kernel=self.kernel) for p in PACKAGES]
         self.root_key = key_of("root 1", *packages, *EXCLUDE)
-        self.key = key_of("image 1", self.root_key, RIG / "overlay", RIG / "guest", SIMHCA, CHANNEL,
+        self.key = key_of("image 1", self.root_key, RIG / "overlay", RIG / "guest", SIMHCA, *PROGRAMS,
                           pathlib.Path(__file__))
         self.packages = packages
         self.root = CACHE / f"root-{self.root_key}"
@@ -140,7 +141,11 @@ class Image:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
                 shutil.copy2(f, target)
-        run(["gcc", "-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o", stage / "usr/lib/rig/channel", CHANNEL])
+        for source in PROGRAMS:
+            run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-static", "-Wall", "-Wextra", "-Werror",
+                 "-o", stage / "usr/lib/rig" / source.stem, source])
+        (stage / PARSER).rename(stage / "usr/lib/rig/apparmor_parser")
+        (stage / "usr/lib/rig/compiled").rename(stage / PARSER)
         for name in ("resolv.conf", "hostname", "machine-id"):
             (stage / "etc" / name).unlink(missing_ok=True)
         (stage / "etc/libvirt/qemu/networks/autostart/default.xml").unlink(missing_ok=True)
