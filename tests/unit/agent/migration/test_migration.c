@@ -3,6 +3,7 @@
  * Managed migration: the production machines of two agents on two simulated hosts
  * (tests/sim/hosts/pair.h).
  */
+#include "common/base/cleanup.h"
 #include "tests/unit/agent/migration/migration_pair.h"
 
 /* What the source says of the VFs when its own have gone. */
@@ -61,22 +62,43 @@ static bool old_claim_ends(const struct pair *p, const void *arg)
 	return pair_state(p, 1) == VHCA_MIG_DONE && c && vhca_claim_is_ending(c);
 }
 
+struct moment {
+	bool (*is_now)(const struct pair *p, const void *arg);
+	bool *seen;
+};
+
+/* On a busy machine the moment may lie within one round of the loop. */
+static bool seen_or_missed(const struct pair *p, const void *arg)
+{
+	const struct moment *m = arg;
+
+	*m->seen = m->is_now(p, NULL);
+	return *m->seen || (has_ended(p, &zero) && at_home(p, &one));
+}
+
 /* The claim of the life before is still there. */
 static void test_back_at_once(void **state)
 {
-	bool (*const moments[])(const struct pair *p, const void *arg) = {only_the_peer_is_done,
-									  old_claim_ends};
+	static bool (*const moments[])(const struct pair *p,
+				       const void *arg) = {only_the_peer_is_done, old_claim_ends};
 	struct pair *p = *state;
+	unsigned int copies = 0;
 
-	for (unsigned int i = 0; i < 2; i++) {
-		(void)pair_migrate(p, 0);
-		assert_true(pair_until(p, moments[i], NULL));
-		(void)pair_migrate(p, 1);
-		assert_true(pair_until(p, has_ended, &one));
-		assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
-		assert_true(pair_until(p, at_home, &zero));
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(moments); i++) {
+		bool seen = false;
+		struct moment moment = {moments[i], &seen};
+
+		for (unsigned int n = 0; n < 20 && !seen; n++, copies += 2) {
+			(void)pair_migrate(p, 0);
+			assert_true(pair_until(p, seen_or_missed, &moment));
+			(void)pair_migrate(p, 1);
+			assert_true(pair_until(p, has_ended, &one));
+			assert_int_equal(pair_state(p, 1), VHCA_MIG_DONE);
+			assert_true(pair_until(p, at_home, &zero));
+		}
+		assert_true(seen);
 	}
-	assert_int_equal(p->copies, 4);
+	assert_int_equal(p->copies, copies);
 }
 
 static bool is_settled_there(const struct pair *p, const void *arg)
