@@ -156,7 +156,7 @@ static bool make_folders(char *path)
 	return true;
 }
 
-/* The file keeps what it is: sysfs, a socket's mode and a link's target stay. */
+/* A file that is there is written, not replaced: sysfs and debugfs know no other way. */
 static int write_path(char *path, mode_t mode, const char *content, size_t len)
 {
 	if (!make_folders(path))

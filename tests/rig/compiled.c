@@ -2,8 +2,8 @@
 /*
  * In a hypervisor, in front of apparmor_parser: a guest's profile that was compiled before is
  * loaded as it came out then. libvirt has one loaded six times between a guest's start and its
- * end, and an emulated core compiles it for 0.8 s; the rules are Debian's own, and what the
- * kernel gets is the same. Everything else goes to the real program as it is.
+ * end (docs/design/0012-suite.md has the cost); the rules are Debian's own, and what the kernel
+ * gets is the same. Everything else goes to the real program as it is.
  */
 #include <inttypes.h>
 #include <stdbool.h>

@@ -3,7 +3,6 @@
 
 import contextlib
 
-from kit.base import wait_for
 from kit.blocking import Watch
 from kit.case import VFS, assert_scrubbed, case, check, equal
 from kit.host import PF

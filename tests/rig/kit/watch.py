@@ -48,7 +48,7 @@ class Look:
             self._forget(host, before.next_sight)
         files = {path: str(text) for path, text in host.vm.files(BOOT_ID, KMSG, SIGHTS, timeout=120).items()}
         self.boot = files[BOOT_ID].strip()
-        self.units = {unit: self._run_of(host, unit) for unit in UNITS}
+        self.units = self._runs_of_units(host)
         self.kernel = self._records(files[KMSG])
         self.journal = self._journal_since(host, before)
         self.cursor = self.journal[-1]["__CURSOR"] if self.journal else before.cursor if before else ""
@@ -62,9 +62,11 @@ class Look:
             host.put(SIGHTS, b"%d" % number)
 
     @staticmethod
-    def _run_of(host, unit):
-        """systemd's id of this run of the unit, "" while it does not run."""
-        return "".join(host.vm.links(f"{INVOCATION}{unit}.service").values())
+    def _runs_of_units(host):
+        """{unit: systemd's id of this run of it, "" while it does not run}."""
+        links = {unit: f"{INVOCATION}{unit}.service" for unit in UNITS}
+        runs = host.vm.links(*links.values())
+        return {unit: runs.get(link, "") for unit, link in links.items()}
 
     @staticmethod
     def _records(text):
