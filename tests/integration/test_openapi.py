@@ -17,7 +17,7 @@ ROW = re.compile(r"^(\w+) +(\d{3}) +(yes|no) ", re.M)
 PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sriov")
 # Whose codes are in no answer: the agent has not started then, or says it in words (`problem` of an adapter, the hook).
 ELSEWHERE = {"agent/agent.c", "agent/vf/hook.c", "agent/hook_server.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
-             "common/store/migrate.c", "common/store/store.c", "sriov/enable.c", "sriov/inventory.c"}
+             "common/base/file.c", "common/store/migrate.c", "common/store/store.c", "sriov/enable.c", "sriov/inventory.c"}
 UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start"}
 
 

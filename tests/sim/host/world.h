@@ -21,6 +21,7 @@ struct world_vf {
 	struct vhca_bdf bdf;
 	char driver[32];
 	uint64_t guid;			/* requested; all ones = withdrawn */
+	uint64_t last;			/* mlx5: the last that was asked for */
 	uint64_t boot_guid;		/* which the driver gives it when it loads */
 	uint64_t epoch;			/* at which it was requested */
 	int16_t map[VHCA_VF_PKEYS_MAX]; /* virtual -> physical, -1 = none */

@@ -31,6 +31,8 @@ static void mirror(struct world *w, unsigned int v)
 	bool no_port = fw->port == 0 || fw->port == UINT64_MAX;
 	bool no_node = fw->node == 0 || fw->node == UINT64_MAX;
 
+	if (!no_port)
+		w->vfs[v].last = fw->port;
 	w->vfs[v].guid = no_port ? (w->port_guid & 0xff00) + v + 1 : fw->port;
 	if (no_port && no_node && fw->policy == VHCA_LINK_DOWN)
 		w->vfs[v].guid = UINT64_MAX;

@@ -189,10 +189,14 @@ static bool is_shown(const struct world *w, uint64_t guid)
 	return false;
 }
 
-/*
- * Until a VF shows the GUID, a sweep would find it elsewhere. What waits in the outbox when power
- * fails is sent all the same, and withdrawn at once.
- */
+/* What waits in the outbox while the VF is cleared, or power fails, is sent all the same. */
+static bool is_withdrawn_next(const struct world *w, uint64_t guid, uint64_t vport)
+{
+	return !is_shown(w, guid) &&
+	       (w->boots > 1 || (vport <= w->n_vfs && w->vfs[vport - 1].last == guid));
+}
+
+/* Until a VF shows the GUID, a sweep would find it elsewhere. */
 static void check_vport(struct chaos *c, const struct ledger_message *m)
 {
 	const struct world *w = &c->hosts[m->from].w;
@@ -203,12 +207,20 @@ static void check_vport(struct chaos *c, const struct ledger_message *m)
 	    vhca_json_opt_u64(to, "vport", UINT16_MAX, &vport, NULL) < 0 || !vport ||
 	    vhca_json_get_guid(m->body, "vguid", &guid, NULL))
 		return;
-	if (w->boots > 1 && !is_shown(w, guid))
+	if (is_withdrawn_next(w, guid, vport))
 		return;
 	if (vport > w->n_vfs || w->vfs[vport - 1].guid != guid)
 		chaos_broken(c, CHAOS_RULE_VPORT,
 			     "host %u names vport %u for 0x%llx, which it does not show", m->from,
 			     (unsigned int)vport, (unsigned long long)guid);
+}
+
+/* A withdrawal of what the SM has elsewhere, or nowhere, gives up no LID. */
+static bool has_lid_here(const struct chaos *c, const struct ledger_id *id, unsigned int host)
+{
+	const struct ledger_told *told = &id->sm[c->ledger.master];
+
+	return told->bound && told->port == c->ledger.ports[host];
 }
 
 /* Who has a guest wants its LID again. */
@@ -218,7 +230,7 @@ static void check_kept(struct chaos *c, const struct ledger_message *m)
 	const struct ledger_id *id = ledger_find(&c->ledger, guid);
 
 	if (c->lid_policy != VHCA_LID_DYNAMIC || !id || id->guest == LEDGER_NOBODY ||
-	    strstr(m->path, "&keep_lid=yes"))
+	    strstr(m->path, "&keep_lid=yes") || !has_lid_here(c, id, m->from))
 		return;
 	if (c->hosts[m->from].w.domains[id->guest].running &&
 	    chaos_leaves(&c->hosts[m->from], &c->hosts[m->from].w.domains[id->guest].info.uuid) &&
