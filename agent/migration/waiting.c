@@ -18,6 +18,10 @@ static bool lease_is_over(const struct vhca_mig *m)
 
 /* ---- ready ---- */
 
+/*
+ * Counted from its end: a destination that is silent holds each renewal up for longer than they are
+ * apart, and the job has its turn between two of them.
+ */
 static void note_renewal(struct vhca_mig *m)
 {
 	m->renewed_ms = vhca_now_ms();
@@ -25,6 +29,7 @@ static void note_renewal(struct vhca_mig *m)
 
 static void note_whether_begun(struct vhca_mig *m)
 {
+	note_renewal(m);
 	m->begun = m->begun || m->res->begun;
 	mig_reason(m, "%s", "");
 }
@@ -37,6 +42,7 @@ static bool nothing_is_known(const struct vhca_mig *m)
 
 static void say_why_not_renewed(struct vhca_mig *m)
 {
+	note_renewal(m);
 	mig_reason(m, "%s", m->res->err.msg);
 }
 
@@ -46,6 +52,7 @@ static void say_why_not_renewed(struct vhca_mig *m)
  */
 static void note_given_up(struct vhca_mig *m)
 {
+	note_renewal(m);
 	mig_fail_as_told(m);
 	m->begun = true;
 }
@@ -94,7 +101,7 @@ static void await_lease(struct vhca_mig *m)
 
 static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(READY), EXTEND, NULL, mig_start_lease, NONE, VHCA_MIG_READY),
-	MIG_RULE(MIG_IN(READY), LOOK, mig_renewal_is_due, note_renewal, HANDOVER, MIG_STAY),
+	MIG_RULE(MIG_IN(READY), LOOK, mig_renewal_is_due, NULL, HANDOVER, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), LOOK, NULL, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), HANDOVER, mig_succeeded, note_whether_begun, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(READY), HANDOVER, nothing_is_known, say_why_not_renewed, NONE, MIG_STAY),

@@ -97,10 +97,18 @@ static void on_peer(void *arg, const struct vhca_mig *m, const struct vhca_error
 	reply(job, &res);
 }
 
+static void later(struct job *job);
+
 static void unreachable(struct job *job)
 {
 	struct vhca_mig_result res = {0};
 
+	if (!job->due)
+		job->due = vhca_now_ms() + job->p->silent_ms;
+	if (vhca_now_ms() < job->due) {
+		later(job);
+		return;
+	}
 	res.rc =
 		vhca_error_set(&res.err, VHCA_ERR_UNAVAILABLE, "unreachable", EHOSTUNREACH, "peer");
 	reply(job, &res);

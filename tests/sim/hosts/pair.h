@@ -21,9 +21,10 @@ struct pair {
 	bool fenced; /* there is an SM that fences */
 	struct pair_sm sm;
 	bool sm_down;
-	bool cut;	   /* the agents cannot reach each other */
-	bool cut_handover; /* one request is lost again and again */
-	bool copy_hangs;   /* the memory copy goes on and on */
+	bool cut;	    /* the agents cannot reach each other... */
+	uint32_t silent_ms; /* ...and notice it after so long */
+	bool cut_handover;  /* one request is lost again and again */
+	bool copy_hangs;    /* the memory copy goes on and on */
 	/* stays between the hook's yes and the domain's appearance at the other host */
 	bool copy_begins;
 	bool copying; /* libvirt is at it, from host 0 or 1 */

@@ -194,6 +194,32 @@ static void test_orchestrator_that_dies(void **state)
 	assert_failed(p, &id, "lease_over");
 }
 
+static bool source_left(const struct pair *p, const void *arg)
+{
+	return !source_in(p, arg);
+}
+
+/*
+ * The destination's host is dead, so each renewal of its lease waits for longer than renewals are
+ * apart.
+ */
+static void test_lease_ends_while_the_destination_is_silent(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_uuid id;
+	unsigned int effects;
+
+	p->w[0].conf.external_lease_ms = 300;
+	id = get_ready(p);
+	effects = p->effects;
+	p->silent_ms = 400;
+	p->cut = true;
+	assert_true(pair_until(p, source_left, &ready));
+	assert_in_range(p->effects - effects, 1, 3); /* two hand-overs, and then the abort */
+	p->cut = false;
+	assert_failed(p, &id, "lease_over");
+}
+
 static bool lease_moved(const struct pair *p, const void *arg)
 {
 	const struct vhca_mig *m = vhca_migrations_first(p->ms[1]);
@@ -586,6 +612,7 @@ int main(void)
 		TEST_WITH(setup, test_copy_fails_before_we_looked),
 		TEST_WITH(setup, test_copy_fails_while_nobody_could_ask),
 		TEST_WITH(setup, test_orchestrator_that_dies),
+		TEST_WITH(setup, test_lease_ends_while_the_destination_is_silent),
 		TEST_WITH(setup, test_lease_there_is_renewed),
 		TEST_WITH(setup, test_lease_is_extended),
 		TEST_WITH(setup, test_lease_is_cut_after_a_reboot),
