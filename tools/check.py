@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig] [coverage]
+"""Run the project's checks: tools/check [--within MINUTES] [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig] [coverage]
 
 Without arguments all sections but coverage, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
 "N passed, N failed[, N skipped]"; the exit code is 0 only if nothing failed.
+--within: the rig, which comes last, begins no case after so many minutes. It names what it leaves out, which
+is something else for each commit, and leaving out more than a third of the cases is a failure.
 """
 
 import collections
@@ -28,15 +30,15 @@ SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "threads", "prist
 ON_DEMAND = {"coverage"}
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
-    "release": ({"CC": "gcc"}, ["--buildtype=release", "-Dwerror=true"]),
-    "clang": ({"CC": "clang"}, ["-Dwerror=true"]),
-    "dev": ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-dev.ini"), "-Dfault-points=true"]),
+    "release": ({"CC": "ccache gcc"}, ["--buildtype=release", "-Dwerror=true"]),
+    "clang": ({"CC": "ccache clang"}, ["-Dwerror=true"]),
+    "dev": ({"CC": "ccache gcc"}, ["--native-file", str(ROOT / "tools/build-dev.ini"), "-Dfault-points=true"]),
 }
 # Of its own: only libFuzzer's programs, and for the section that runs them.
-FUZZ_BUILD = ({"CC": "clang"}, ["-Dfuzzing=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
+FUZZ_BUILD = ({"CC": "ccache clang"}, ["-Dfuzzing=true", "-Db_sanitize=address,undefined", "-Db_lundef=false"])
 FUZZ_SECONDS = 3
 # Of the suite `threads` only what it needs is built.
-TSAN = ({"CC": "gcc"}, ["--native-file", str(ROOT / "tools/build-tsan.ini"), "-Dfault-points=true"])
+TSAN = ({"CC": "ccache gcc"}, ["--native-file", str(ROOT / "tools/build-tsan.ini"), "-Dfault-points=true"])
 # Counts what runs. -Og keeps the lines apart and lets tests with deadlines pass.
 COVERAGE = ({"CC": "gcc"}, ["--buildtype=debug", "--optimization=g", "-Db_coverage=true", "-Dfault-points=true"])
 # Reads ten megabytes in two seconds, or not, when each byte is counted; its coverage counts all the same.
@@ -44,6 +46,7 @@ SLOW_WHEN_COUNTED = {"hook"}
 BUILD_TIMEOUT = 1200
 TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
+LEFT_OUT_AT_MOST = 1 / 3  # of the rig's cases, for want of time
 PRISTINE_TIMEOUT = 1800
 GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
@@ -53,12 +56,25 @@ FRESH_MIGRATIONS = 10000
 SAME_MIGRATIONS = 5000
 
 
-def cache_dir():
-    """Where builds are kept: outside the tree, one folder per checkout."""
+def cache_base():
+    """Where all is kept that is expensive to make: outside the tree."""
     base = os.environ.get("VHCA_CACHE") or "/var/cache/vhcad-dev"
     if not os.environ.get("VHCA_CACHE") and os.geteuid() != 0:
         base = os.path.expanduser("~/.cache/vhcad-dev")
-    return pathlib.Path(base) / "build" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    return pathlib.Path(base)
+
+
+def cache_dir():
+    """Where builds are kept, one folder per checkout."""
+    return cache_base() / "build" / hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+
+
+def share_objects():
+    """A fresh checkout has new times on old files, so that ninja compiles all: ccache goes by what is in them."""
+    os.environ.setdefault("CCACHE_DIR", str(cache_base() / "ccache"))
+    os.environ.setdefault("CCACHE_BASEDIR", str(ROOT))
+    os.environ.setdefault("CCACHE_NOHASHDIR", "1")
+    os.environ.setdefault("CCACHE_MAXSIZE", "3G")
 
 
 def allowed_skips():
@@ -136,15 +152,17 @@ def build(tally, name, how, *targets):
     """Configure if needed, compile, count as one case. Return the directory, or None."""
     env, options = how
     where = cache_dir() / name
+    setup = ["meson", "setup", *options, "-Dtests=true", "-Dopensm-plugin=enabled", str(where)]
+    stamp, made_by = where / "made-by", json.dumps([env, setup])
     started = time.monotonic()
-    if not (where / "build.ninja").exists():
+    if not (where / "build.ninja").exists() or not stamp.exists() or stamp.read_text() != made_by:
         shutil.rmtree(where, ignore_errors=True)    # of a setup that failed or was killed, which --wipe refuses
         where.mkdir(parents=True, exist_ok=True)
-        code, out = run(["meson", "setup", *options, "-Dtests=true", "-Dopensm-plugin=enabled", str(where)],
-                        BUILD_TIMEOUT, env)
+        code, out = run(setup, BUILD_TIMEOUT, env)
         if code:
             tally.add(f"build {name}", "FAIL", time.monotonic() - started, tail(out))
             return None
+        stamp.write_text(made_by)
     code, out = run(["ninja", "-C", str(where), *targets], BUILD_TIMEOUT)
     tally.add(f"build {name}", "ok" if code == 0 else "FAIL", time.monotonic() - started, tail(out))
     return where if code == 0 else None
@@ -351,7 +369,7 @@ def coverage(tally, builds):
     tally.add("coverage: not below docs/HACKING.md", "FAIL" if code else "ok")
 
 
-def rig(tally, builds):
+def rig(tally, builds, until=None):
     """The cases on pairs of hypervisor VMs; run.py prints its own lines and leaves a result file."""
     del builds
     runner = ROOT / "tests/rig/run.py"
@@ -362,7 +380,8 @@ def rig(tally, builds):
         return
     results = cache_dir() / "rig-results.json"
     results.unlink(missing_ok=True)
-    with subprocess.Popen([str(runner), "--pairs", "auto", "--results", str(results),
+    limit = [] if until is None else ["--minutes", str(max(0, until - time.monotonic()) / 60)]
+    with subprocess.Popen([str(runner), "--pairs", "auto", "--results", str(results), *limit,
                            "--matrix", str(cache_dir() / "crash-matrix-rig.md")]) as p:
         try:
             code = p.wait(RIG_TIMEOUT)
@@ -386,11 +405,14 @@ def count_rig(tally, code, found):
     allowed = allowed_skips()
     names = collections.Counter(rig_cases("--long"))
     failed = tally.failed
+    left_out = sum(case["result"] == "skip" and case.get("problem") == "time" for case in found)
+    if left_out > LEFT_OUT_AT_MOST * sum(names.values()):
+        tally.add(f"rig: {left_out} of {sum(names.values())} cases were left out for want of time", "FAIL")
     for case in found:
         name = f"rig: {case['name']}"
         if case["result"] == "ok":
             tally.passed += 1
-        elif case["result"] == "skip" and name in allowed:
+        elif case["result"] == "skip" and (name in allowed or case.get("problem") == "time"):
             tally.skipped += 1
         elif case["result"] == "skip":
             tally.add(f"{name}: skipped, and not in tests/skips.txt", "FAIL")
@@ -433,12 +455,24 @@ def pristine(tally, builds):
     tap_program(tally, [str(ROOT / "tests/pristine/run.py")], PRISTINE_TIMEOUT)
 
 
+def asked_for(argv):
+    """(sections, the time at which the rig begins no case any more, or None); None for what cannot be understood."""
+    until = None
+    if argv[:1] == ["--within"]:
+        if len(argv) < 2 or not argv[1].isdigit():
+            return None
+        until, argv = time.monotonic() + 60 * int(argv[1]), argv[2:]
+    if set(argv) - set(SECTIONS):
+        return None
+    return argv or [name for name in SECTIONS if name not in ON_DEMAND], until
+
+
 def main():
-    wanted = sys.argv[1:] or [name for name in SECTIONS if name not in ON_DEMAND]
-    for name in wanted:
-        if name not in SECTIONS:
-            print(__doc__.strip(), file=sys.stderr)
-            return 2
+    asked = asked_for(sys.argv[1:])
+    if not asked:
+        print(__doc__.strip(), file=sys.stderr)
+        return 2
+    wanted, until = asked
     # pyenv and friends in front of the system's python3 break meson's find_program().
     os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["LC_ALL"] = "C.UTF-8"
@@ -446,10 +480,11 @@ def main():
     if subprocess.run([str(ROOT / "tools/deps"), *groups]).returncode:
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    share_objects()
     choose_seeds()
     tally = Tally()
     try:
-        play(tally, wanted)
+        play(tally, wanted, until)
     except KeyboardInterrupt:
         tally.add("tools/check was interrupted", "FAIL")
     return tally.summary()
@@ -462,17 +497,18 @@ def choose_seeds():
         os.environ.setdefault("VHCA_FRESH_SEED", str(int(commit, 16)))
 
 
-def play(tally, wanted):
-    """These sections, in their order."""
+def play(tally, wanted, until=None):
+    """These sections, in their order. What the clock says at each beginning shows where the time goes."""
+    begun = time.monotonic()
     builds = {}
     if set(wanted) & {"lint", "unit", "integration"}:
         print("== build", flush=True)
         builds = {name: build(tally, name, how) for name, how in BUILDS.items()}
     for name in SECTIONS:
         if name in wanted:
-            print(f"== {name}", flush=True)
+            print(f"== {name}  ({(time.monotonic() - begun) / 60:.1f} min)", flush=True)
             before = tally.passed + tally.failed + tally.skipped
-            globals()[name](tally, builds)
+            globals()[name](tally, builds, *((until,) if name == "rig" else ()))
             if tally.passed + tally.failed + tally.skipped == before:
                 tally.add(f"{name}: nothing was counted", "FAIL")
 

@@ -118,7 +118,9 @@ def compiles_for_arm64(machine):
 def unit_tests_pass(machine):
     """The unit tests of this release's compiler and libraries. What is built is kept, a folder for each checkout as in tools/check."""
     build = CACHE / f"build-{machine.suite}-{path_key(ROOT)}"
-    machine.type("[ -e /build/build.ninja ] || meson setup /build -Dtests=true -Dwerror=true; ninja -C /build", [(build, "build")])
+    objects = CACHE / f"ccache-{machine.suite}"
+    machine.type("export CCACHE_DIR=/ccache CC='ccache gcc'; [ -e /build/with-ccache ] || { rm -rf /build/*; meson setup /build -Dtests=true "
+                 "-Dwerror=true; touch /build/with-ccache; }; ninja -C /build", [(build, "build"), (objects, "ccache")])
     log = build / "meson-logs/testlog.json"
     log.unlink(missing_ok=True)
     machine.type(f"meson test -C /build --no-rebuild --suite unit --num-processes {2 * CPUS} --timeout-multiplier 3 || :; "

@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run cases on the rig: run.py [--long] [--list] [--keep] [--no-install] [--pairs N] [--shuffle SEED] [--results FILE] [WORD...]
+"""Run cases on the rig: run.py [--long] [--list] [--keep] [--no-install] [--pairs N] [--shuffle SEED] [--minutes N] [--results FILE] [WORD...]
 
 WORDs select the cases whose names contain one of them. Hypervisors that were up stay up.
 --pairs shares the cases out among N pairs of hypervisors that run at the same time; "auto" takes as many as fit.
+--minutes begins no case after that time. Stories come first; which of the others are left out changes with $VHCA_FRESH_SEED.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -55,6 +57,23 @@ def left_out(groups):
     return records
 
 
+def rotate(groups, seed):
+    """Stories stay in front; of the other groups each comes first with some seed."""
+    stories = [g for g in groups if len(g) > 1]
+    others = [g for g in groups if len(g) == 1]
+    first = seed % len(others) if others else 0
+    return stories + others[first:] + others[:first]
+
+
+def not_reached(groups, results):
+    """Records of the cases that were not begun in time."""
+    begun = {r["name"] for r in results}
+    records = [{"name": e.name, "result": "skip", "seconds": 0, "problem": "time"} for g in groups for e in g if e.name not in begun]
+    for record in records:
+        say(f" skip  rig: {record['name']}: the time was over; without --minutes tests/rig/run.py plays it")
+    return records
+
+
 def rig_failed(problem):
     """The record of what no case is to blame for."""
     say(f" FAIL  rig: {problem}")
@@ -79,7 +98,7 @@ def run_here(groups, args):
         if not args.no_install:
             hypervisors.install()
         rig = watched_rig(args.watch_tells)
-        for i in Share(args.share).take(len(groups)):
+        for i in Share(args.share).take(len(groups), args.until):
             results += run_group(groups[i], rig)
     except (RigError, OSError, ValueError) as e:
         results.append(rig_failed(e))
@@ -103,6 +122,7 @@ def run_pairs(pairs, args):
             results.unlink(missing_ok=True)
             argv = [sys.argv[0], "--share", share.path, "--results", results, *args.words]
             argv += [] if args.shuffle is None else ["--shuffle", args.shuffle]
+            argv += [] if args.minutes is None else ["--minutes", args.minutes, "--until", args.until]
             argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long),
                                        ("--watch-tells", args.watch_tells)) if on]
             env = {**os.environ, "VHCA_RIG": name, "VHCA_RIG_SLOW": str(SLOW * pairs)}
@@ -134,12 +154,18 @@ def main():
     parser.add_argument("--watch-tells", action="store_true", help="what the watch sees fails no case: to find the noise of another system")
     parser.add_argument("--pairs", default="1", help="pairs of hypervisors that run at the same time: a number, or auto")
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="in another order, which finds cases that lean on the one before")
+    parser.add_argument("--minutes", type=float, help="begin no case after so many; what is left out is said")
+    parser.add_argument("--until", type=float, help=argparse.SUPPRESS)  # of time.monotonic(): the same for all pairs
     parser.add_argument("--share", help=argparse.SUPPRESS)  # a run for one of several pairs: cases come from there
     parser.add_argument("words", nargs="*", help="run only cases whose name contains one of these")
     args = parser.parse_args()
     groups = select(args.words, args.long)
     if args.shuffle is not None:
         random.Random(args.shuffle).shuffle(groups)
+    elif args.minutes is not None:
+        groups = rotate(groups, int(os.environ.get("VHCA_FRESH_SEED", "0")))
+    if args.minutes is not None and args.until is None:
+        args.until = time.monotonic() + args.minutes * 60
     if args.list:
         for one in (one for group in groups for one in group):
             say(f"{one.name}\n    {one.shows}")
@@ -147,6 +173,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
     pairs = min(pairs_that_fit() if args.pairs == "auto" else int(args.pairs), len(groups))
     results = run_locked(lambda: run_pairs(pairs, args) if pairs > 1 else run_here(groups, args))
+    if args.until is not None and not args.share:
+        results += not_reached(groups, results)
     if not args.words and not args.share:
         results += left_out(groups)
     if args.results:

@@ -30,8 +30,8 @@ printf '%s' '{results}' > "$4"
 """
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+def load(name, path=None):
+    spec = importlib.util.spec_from_file_location(name, ROOT / (path or f"tools/{name}.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -195,10 +195,42 @@ def rig_skips_case(bench):
     expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "skip")])), (1, 1, 0), "tests/skips.txt")
 
 
-def play_on_kernel(log, words):
-    """Results, and how often a case was played that fails once, its hypervisor's kernel saying this meanwhile."""
+def rig_out_of_time(bench):
+    bench.check.LEFT_OUT_AT_MOST = 0.5
+    expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "skip", "time")])), (1, 0, 1))
+
+
+def rig_leaves_much_out(bench):
+    expect(bench.rig(json.dumps([record("a: one", "ok"), record("b: two", "skip", "time")])), (1, 1, 1), "1 of 2 cases were left out")
+
+
+def load_runner():
+    """The rig's real one."""
     if str(ROOT / "tests/rig") not in sys.path:
         sys.path.insert(0, str(ROOT / "tests/rig"))
+    return load("rig_runner", "tests/rig/run.py")
+
+
+def rig_begins_nothing_after_its_time(bench):
+    runner, cases = load_runner(), [types.SimpleNamespace(name=n) for n in "abc"]
+    taken = list(runner.Share(bench.top / "share").take(3, time.monotonic() - 1))
+    with contextlib.redirect_stdout(io.StringIO()):
+        left = [(r["name"], r["problem"]) for r in runner.not_reached([[c] for c in cases], [record("b", "ok")])]
+    if taken or left != [("a", "time"), ("c", "time")]:
+        raise AssertionError((taken, left))
+
+
+def rig_leaves_each_case_out_sometimes(bench):
+    del bench
+    runner = load_runner()
+    groups = [["story", "goes on"], ["a"], ["b"], ["c"]]
+    if [runner.rotate(groups, seed)[:2] for seed in (0, 1, 2, 3)] != [[groups[0], [n]] for n in "abca"]:
+        raise AssertionError([runner.rotate(groups, seed) for seed in (0, 1, 2, 3)])
+
+
+def play_on_kernel(log, words):
+    """Results, and how often a case was played that fails once, its hypervisor's kernel saying this meanwhile."""
+    load_runner()
     runner = importlib.import_module("kit.runner")
     host = types.SimpleNamespace(name="hvb", vm=types.SimpleNamespace(log=log))
     rig = types.SimpleNamespace(hosts=(host,), story={}, watch=types.SimpleNamespace(begin=lambda: None))

@@ -4,6 +4,7 @@
 import fcntl
 import os
 import pathlib
+import time
 
 from kit.base import RUN
 from kit.vm import MEMORY_MB
@@ -32,9 +33,9 @@ class Share:
         share.path.write_text("0")
         return share
 
-    def take(self, end):
-        """Yield this taker's numbers below end, until none is left."""
-        while (number := self.take_one()) < end:
+    def take(self, end, until=None):
+        """Yield this taker's numbers below end, until none is left, or time.monotonic() says that it is over."""
+        while (until is None or time.monotonic() < until) and (number := self.take_one()) < end:
             yield number
 
     def take_one(self):
