@@ -98,7 +98,7 @@ void mig_fail_cancelled(struct vhca_mig *m)
 
 void mig_check_job_later(struct vhca_mig *m)
 {
-	m->not_before_ms = vhca_now_ms() + MIG_JOB_POLL_MS;
+	m->not_before_ms = vhca_now_ms() + m->owner->args.job_ms;
 }
 
 void mig_start_lease(struct vhca_mig *m)

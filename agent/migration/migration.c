@@ -49,7 +49,9 @@
 
 #define ABORT_TRIES_MS 15000 /* the guest is without its VF meanwhile */
 /* ready and copying: the lease there is renewed, and it is asked whether libvirt came */
-#define RENEW_MS 2000
+#define RENEW_MS       2000
+#define STATUS_POLL_MS 200 /* is it attached there? */
+#define JOB_POLL_MS    500 /* after a restart: is libvirt still copying? */
 /* destination: the guest is here, and so long nobody has handed over what was promised for it */
 #define ALONE_MS 15000
 
@@ -214,7 +216,7 @@ void vhca_migrations_effect_done(struct vhca_mig *m, enum vhca_mig_effect effect
 	m->res = NULL;
 	if (effect == VHCA_MIG_EFFECT_CANCEL) {
 		m->cancel = VHCA_MIG_CANCEL_WANTED;
-		mig_again(m, MIG_JOB_POLL_MS);
+		mig_again(m, m->owner->args.job_ms);
 		return;
 	}
 	mig_again(m, m->not_before_ms > vhca_now_ms() ? m->not_before_ms - vhca_now_ms() : 0);
@@ -304,6 +306,10 @@ int vhca_migrations_new(const struct vhca_migrations_args *args, struct vhca_mig
 		ms->args.retry_ms = MIG_RETRY_FIRST_MS;
 	if (!ms->args.renew_ms)
 		ms->args.renew_ms = RENEW_MS;
+	if (!ms->args.status_ms)
+		ms->args.status_ms = STATUS_POLL_MS;
+	if (!ms->args.job_ms)
+		ms->args.job_ms = JOB_POLL_MS;
 	if (!ms->args.alone_ms)
 		ms->args.alone_ms = ALONE_MS;
 	ms->model = vhca_engine_model(args->engine);

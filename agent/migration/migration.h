@@ -251,6 +251,8 @@ struct vhca_migrations_args {
 	uint32_t abort_tries_ms;
 	uint32_t retry_ms; /* the first back-off; 0 = 200 */
 	uint32_t renew_ms; /* between two renewals of the lease there; 0 = 2000 */
+	/* Between two looks: is the guest attached there, does libvirt copy it; 0 = 200 and 500. */
+	uint32_t status_ms, job_ms;
 	uint32_t
 		alone_ms; /* how long a guest that has arrived waits for the hand-over; 0 = 15000 */
 };

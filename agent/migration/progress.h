@@ -6,7 +6,6 @@
 
 #define MIG_RETRY_FIRST_MS 200
 #define MIG_RETRY_CAP_MS   5000
-#define MIG_JOB_POLL_MS	   500 /* after a restart: is libvirt still copying? */
 
 /* Looks again after ms at the latest. */
 void mig_again(struct vhca_mig *m, uint64_t ms);

@@ -12,7 +12,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-#define STATUS_POLL_MS 200 /* is it attached there? */
 /* a destination that cannot be reached so long is given up: nothing was touched yet */
 #define CLAIM_TRIES_MS	15000
 #define ZOMBIE_AFTER_MS 5000 /* libvirt ends a guest without memory within this, or never */
@@ -327,7 +326,7 @@ static bool awaits_withdrawal(const struct vhca_mig *m)
 static void look_there_later(struct vhca_mig *m)
 {
 	note_vfs_there(m);
-	m->not_before_ms = vhca_now_ms() + STATUS_POLL_MS;
+	m->not_before_ms = vhca_now_ms() + m->owner->args.status_ms;
 }
 
 /*

@@ -160,6 +160,10 @@ int vhca_engine_new(const struct vhca_engine_args *args, struct vhca_engine **re
 	if (!e)
 		return vhca_error_no_memory(err, "engine");
 	e->args = *args;
+	if (!e->args.retry_ms)
+		e->args.retry_ms = RETRY_FIRST_MS;
+	if (!e->args.request_ms)
+		e->args.request_ms = REQUEST_FIRST_MS;
 	e->callbacks = &callbacks;
 	e->conf = args->conf;
 	STAILQ_INIT(&e->dirty);

@@ -56,6 +56,8 @@ struct vhca_engine_args {
 	bool no_vports;	    /* the SM is known to leave the ports of mlx5 VFs down */
 	uint32_t adopt_ms;  /* an adoption may read its VFs so long; 0 = 10 s */
 	uint32_t absent_ms; /* a VF may be away so long and come back; 0 = 10 s */
+	/* The first back-off, of effects and of a domain's request; 0 = 500 and 2000. */
+	uint32_t retry_ms, request_ms;
 	char boot_id[VHCA_UUID_STRLEN];
 };
 

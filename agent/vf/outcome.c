@@ -111,7 +111,7 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 	/* In a migration no other VF takes its place, and it is tried once more. */
 	is_broken = vf->failures >= VHCA_VF_FAILURES_MAX && !vf->claim->migrating;
 	if (vhca_claim_is_withheld(vf->claim) ||
-	    (!is_broken && vf->host.backoff.next_ms <= 8 * RETRY_FIRST_MS))
+	    (!is_broken && vf->host.backoff.next_ms <= 8 * e->args.retry_ms))
 		return;
 	fail_claim(vf->claim, &res->err, is_broken);
 }

@@ -14,7 +14,8 @@
 #include "agent/vf/work.h"
 #include "common/base/file.h"
 
-static struct vhca_request_state *request_state(struct vhca_domain *dom, const char *name)
+static struct vhca_request_state *request_state(const struct vhca_engine *e,
+						struct vhca_domain *dom, const char *name)
 {
 	struct vhca_request_state *empty = NULL;
 
@@ -28,19 +29,19 @@ static struct vhca_request_state *request_state(struct vhca_domain *dom, const c
 		empty = memset(dom->requests, 0, sizeof(dom->requests));
 	(void)vhca_strcpy(empty->name, sizeof(empty->name), name); /* a valid name */
 	empty->backoff =
-		(struct vhca_backoff){.first_ms = REQUEST_FIRST_MS, .cap_ms = REQUEST_CAP_MS};
+		(struct vhca_backoff){.first_ms = e->args.request_ms, .cap_ms = REQUEST_CAP_MS};
 	return empty;
 }
 
 static void request_failed(struct vhca_engine *e, struct vhca_domain *dom, const char *name,
 			   const struct vhca_error *err)
 {
-	struct vhca_request_state *st = request_state(dom, name);
+	struct vhca_request_state *st = request_state(e, dom, name);
 	/*
 	 * A full host is not the request's fault: looked at whenever a VF becomes free, at a steady
 	 * pace else.
 	 */
-	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? REQUEST_FIRST_MS
+	uint32_t ms = err->kind == VHCA_ERR_EXHAUSTED ? e->args.request_ms
 						      : vhca_backoff_next(&st->backoff);
 	char label[192];
 
@@ -66,7 +67,7 @@ void engine_request_ejected(struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
 	struct vhca_domain *dom = engine_claim_domain(e, c);
-	struct vhca_backoff *backoff = &request_state(dom, c->name)->backoff;
+	struct vhca_backoff *backoff = &request_state(e, dom, c->name)->backoff;
 
 	if (vhca_wall_ms() - vf->since_ms >= REQUEST_CAP_MS)
 		vhca_backoff_reset(backoff);
@@ -106,7 +107,7 @@ static void try_request(struct vhca_engine *e, struct vhca_domain *dom,
 	struct vhca_claim_request req = {
 		.domain = dom->info->uuid, .vf = *vf, .origin = VHCA_ORIGIN_METADATA};
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_request_state *st = request_state(dom, vf->name);
+	struct vhca_request_state *st = request_state(e, dom, vf->name);
 	struct vhca_claim *c;
 	int r;
 

@@ -263,7 +263,7 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	}
 	c = engine_new_commit(e, vf, true);
 	if (!c) {
-		engine_again(e, vf, RETRY_FIRST_MS);
+		engine_again(e, vf, e->args.retry_ms);
 		return;
 	}
 	c->to = to;
@@ -365,7 +365,7 @@ static struct engine_commit *begin_end(struct vhca_engine *e, struct vhca_vf *vf
 	struct engine_commit *c = engine_new_commit(e, vf, false);
 
 	if (!c) {
-		engine_again(e, vf, RETRY_FIRST_MS);
+		engine_again(e, vf, e->args.retry_ms);
 		return NULL;
 	}
 	*ret_txn = vhca_txn_new(e->args.store);

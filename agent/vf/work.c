@@ -63,7 +63,7 @@ struct vhca_vf *engine_add_vf(struct vhca_engine *e, struct vhca_bdf pf, struct 
 	vf->engine = e;
 	vf->since_ms = vhca_wall_ms();
 	vf->host.backoff = vf->virt.backoff =
-		(struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
+		(struct vhca_backoff){.first_ms = e->args.retry_ms, .cap_ms = RETRY_CAP_MS};
 	if (vhca_timer_new(e->args.loop, "vf", on_vf_timer, vf, &vf->timer) < 0) {
 		TAILQ_REMOVE(&hca->vfs, vf, link);
 		free(vf);

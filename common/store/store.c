@@ -14,6 +14,10 @@
 
 /* Somebody who looks into the database with sqlite3(1) holds a lock for a moment only. */
 #define BUSY_TIMEOUT_MS 5000
+/* A disk that refuses is tried again so often: room may be made at any time, and a try costs
+ * little. One that works for moments only is let alone longer each time. */
+#define RETRY_FIRST_MS 500
+#define RETRY_CAP_MS   30000
 
 VHCA_DEFINE_CLEANUP(struct vhca_store, vhca_store_close)
 
@@ -90,6 +94,7 @@ static struct vhca_store *new_store(const char *path, struct vhca_loop *loop)
 		return NULL;
 	}
 	store->loop = loop;
+	store->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	store->path = vhca_steal_ptr(&copy);
 	STAILQ_INIT(&store->queue);
 	return vhca_steal_ptr(&store);
@@ -129,6 +134,11 @@ void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), v
 {
 	store->watch = fn;
 	store->watch_arg = arg;
+}
+
+void vhca_store_set_retry(struct vhca_store *store, uint32_t ms)
+{
+	store->backoff.first_ms = ms;
 }
 
 struct vhca_store *vhca_store_close(struct vhca_store *store)

@@ -62,6 +62,10 @@ void vhca_txn_abort(struct vhca_txn *txn); /* frees without submitting; accepts 
  */
 void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg);
 
+/* A disk that refuses is tried again after so long at first, instead of 500 ms. Before anything
+ * that it refuses is submitted. */
+void vhca_store_set_retry(struct vhca_store *store, uint32_t ms);
+
 /* Commits what is queued (what the disk refuses now fails), joins the worker, closes. Accepts NULL.
  * Returns NULL. */
 struct vhca_store *vhca_store_close(struct vhca_store *store);

@@ -19,11 +19,7 @@
 
 /* Bounds the work lost and repeated when a group fails. */
 #define GROUP_MAX 256
-/* A disk that refuses is tried again so often: room may be made at any time, and a try costs
- * little. One that works for moments only is let alone longer each time. */
-#define RETRY_FIRST_MS 500
-#define RETRY_CAP_MS   30000
-#define SOUND_MS       60000
+#define SOUND_MS  60000
 
 /* What no other disk would take either: wrong statements, and constraints. */
 static bool is_own_fault(int r)
@@ -288,7 +284,6 @@ void *vhca_store_worker(void *arg)
 	struct vhca_store *store = arg;
 	struct vhca_txn_list list;
 
-	store->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	while (take_work(store, &list)) {
 		int r = run_list(store, &list);
 

@@ -228,6 +228,8 @@ void world_start(struct world *w)
 	args.no_vports = w->no_vports;
 	args.adopt_ms = w->adopt_ms;
 	args.absent_ms = w->absent_ms;
+	args.retry_ms = w->retry_ms;
+	args.request_ms = w->request_ms;
 	args.loop = w->loop;
 	args.store = w->store;
 	args.events = w->events;

@@ -135,7 +135,8 @@ struct world {
 	unsigned int effects;	       /* counted so far */
 	bool crashed;
 	struct world_job *hung;
-	uint32_t adopt_ms, absent_ms; /* as in struct vhca_engine_args */
+	/* as in struct vhca_engine_args */
+	uint32_t adopt_ms, absent_ms, retry_ms, request_ms;
 
 	/* the agent's life */
 	struct vhca_loop *loop;

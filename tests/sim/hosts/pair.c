@@ -316,6 +316,8 @@ static void started(struct world *w)
 		.abort_tries_ms = p->patience_ms,
 		.retry_ms = 20,
 		.renew_ms = 30,
+		.status_ms = 20,
+		.job_ms = 50,
 		.alone_ms = p->alone_ms,
 	};
 
@@ -357,7 +359,7 @@ static void init(struct pair *p, bool fenced, struct world_mlx5 *mlx5)
 	memset(p, 0, sizeof(*p));
 	p->kill = -1;
 	p->patience_ms = 100;
-	p->wait_ms = 2;
+	p->wait_ms = 1;
 	p->fenced = fenced;
 	pair_sm_init(&p->sm);
 	for (unsigned int h = 0; h < 2; h++) {

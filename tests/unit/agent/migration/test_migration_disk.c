@@ -88,6 +88,7 @@ static bool migrate_with_refusal(struct pair *p, unsigned int host, unsigned int
 	bool refused;
 
 	pair_init(p);
+	vhca_store_set_retry(p->w[host].store, 50);
 	slow_vfs_fill_briefly(p->w[host].dir, nth, 1);
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, is_over, NULL));

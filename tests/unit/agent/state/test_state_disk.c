@@ -10,6 +10,7 @@
 static void start(struct world *w)
 {
 	engine_outbox_start(w);
+	vhca_store_set_retry(w->store, 50);
 	settle_free(w);
 }
 

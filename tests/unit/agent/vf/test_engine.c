@@ -392,6 +392,8 @@ static void run_story_with(enum world_fault fault, unsigned int at)
 	world_init(&w);
 	w.fault = fault;
 	w.fault_at = at;
+	w.retry_ms = 20;
+	w.request_ms = 80;
 	print_message("# fault %u at effect %u\n", fault, at);
 	story(&w);
 	/* A fault point that is never reached would prove nothing. */

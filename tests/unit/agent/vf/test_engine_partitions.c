@@ -172,6 +172,7 @@ static void test_epoch_of_a_place_that_gave_up_is_learnt(void **state)
 	struct world *w = *state;
 
 	w->fenced = true;
+	w->conf.sm_timeout_ms = 2000; /* it is waited for longer than the world settles */
 	world_start(w);
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, not_served, NULL));
