@@ -251,13 +251,16 @@ class Fabric:
 
     def console(self, line):
         """A command to ibsim itself, which must have a console."""
-        def prompts():
-            with open(self.log.name, errors="replace") as f:
-                return f.read().count("sim>")
-        before = prompts()
-        self.sim.stdin.write(f"{line}\n".encode())
-        self.sim.stdin.flush()
-        wait_for(f"ibsim does {line}", lambda: prompts() > before)
+        with open(self.log.name, "rb") as f:
+            f.seek(0, os.SEEK_END)
+            before = f.tell()
+
+            def prompts():
+                f.seek(before)
+                return b"sim>" in f.read()
+            self.sim.stdin.write(f"{line}\n".encode())
+            self.sim.stdin.flush()
+            wait_for(f"ibsim does {line}", prompts, every=0.001)
         self.changed = time.monotonic()
 
     def query(self, *argv, host=1):

@@ -13,9 +13,9 @@ RADIX = 36
 ALL, PORT_INFO, PKEY_TABLE, LFT = 0, 21, 22, 25     # attributes
 
 
-def node(kind, name, guid, cables):
-    """cables: [(port, name of the other end, its port)]"""
-    size = 1 if kind == "Hca" else RADIX
+def node(kind, name, guid, cables, radix=RADIX):
+    """cables: [(port, name of the other end, its port)]; radix: ports of a switch, each of which costs a sweep some SMPs"""
+    size = 1 if kind == "Hca" else radix
     word = "caguid" if kind == "Hca" else "switchguid"
     return f'{word}=0x{guid:x}\n{kind} {size} "{name}"\n' + "".join(f'[{p}] "{n}"[{q}]\n' for p, n, q in cables) + "\n"
 
@@ -79,13 +79,6 @@ class FatTree(fabric.Fabric):
     def who(self, lid, host=1):
         """Description of the node that an SMP reaches which is routed by LID from a host: through the switches' own tables."""
         return self.watch(host).ask("who", lid)[0]
-
-    def record_guid(self, lid):
-        """Port GUID that the SA names for a path to a LID."""
-        self.sm_lid = self.sm_lid or self.lid(1)
-        out = self.query("saquery", "PR", "--slid", str(self.sm_lid), "--dlid", str(lid)) or ""
-        found = re.search(r"dgid\.*fe80::([0-9a-f:]+)", out)
-        return found and f"0x{''.join(g.zfill(4) for g in found.group(1).split(':'))}"
 
 
 def heavy_sweep(sm, timeout=30):
@@ -210,9 +203,11 @@ class Case(unittest.TestCase):
     def check_places(self, sm, lids, hosts, vantage):
         """What is true right after a move of these hosts."""
         self.assertEqual(lids.wrong(hosts, vantage), [])
+        names = [(int(fabric.port_guid(host), 0), lids.of[host]) for host in hosts]
+        wanted = [(guid, None) for guid, _ in names] + [(None, lid) for _, lid in names]
+        paths = self.ask(sm.host, "paths", lids.of[sm.host], int(fabric.port_guid(sm.host), 0), *wanted)
+        self.assertEqual(paths, [[guid, lid] for guid, lid in names] * 2)
         for host in hosts:
-            self.assertEqual(self.tree.path_lid(fabric.port_guid(host)), lids.of[host])
-            self.assertEqual(self.tree.record_guid(lids.of[host]), fabric.port_guid(host))
             self.assertEqual(lids.guid2lid()[host], lids.of[host])
 
     def check_everywhere(self, sm, lids, seen_from):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """docs/openapi*.yaml for tests: routes, and as much of JSON Schema as the documents use. Needs python3-yaml."""
 
+import functools
 import pathlib
 import re
 import urllib.parse
@@ -17,7 +18,7 @@ SILENT = {"description", "examples", "default", "format"}
 class Document:
     def __init__(self, name="openapi.yaml"):
         with open(ROOT / "docs" / name, encoding="utf-8") as f:
-            self.doc = yaml.safe_load(f)
+            self.doc = yaml.load(f, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
     def routes(self):
         """{("GET", "/v1/vfs/{}"), ...}: parameters without their names."""
@@ -43,12 +44,17 @@ class Document:
             node = target
         return node
 
+    @functools.cached_property
+    def patterns(self):
+        """[(pattern of a path, its operation as operations() has it)]"""
+        return [(re.compile(re.sub(r"\{([^}]*)\}", r"(?P<\1>[^/]+)", op[0])), op) for op in self.operations()]
+
     def find(self, method, url):
         """(operation, {parameter: its text}, {parameter: its schema}) of a request; None if there is no such operation."""
         path, _, query = url.partition("?")
-        for pattern, shared, name, op in self.operations():
-            found = re.fullmatch(re.sub(r"\{([^}]*)\}", r"(?P<\1>[^/]+)", pattern), path)
-            if found and name == method.lower():
+        for pattern, (_, shared, name, op) in self.patterns:
+            found = name == method.lower() and pattern.fullmatch(path)
+            if found:
                 schemas = {(p["in"], p["name"]): self.resolve(p["schema"]) for p in map(self.resolve, shared + op.get("parameters", []))}
                 given = {("path", k): v for k, v in found.groupdict().items()}
                 given.update({("query", k): v for k, v in urllib.parse.parse_qsl(query, keep_blank_values=True)})

@@ -6,8 +6,6 @@
  * hosts. Afterwards everything must be as if nothing had been. The result is compared with
  * docs/crash-matrix.md; `test_crash_matrix --write FILE` writes it.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,15 +69,17 @@ struct step {
 	char label[64];
 };
 
-/* Of this process: what is to be done at which step, and what the run without it has shown. */
+/* A run is played twice: the first one tells the steps, at those of the second one cells begin. */
+enum phase { RECORDS, PLAYS, IS_CELL };
+
+/* Of this process. A cell has a step, a party, and the link whole or cut. */
 struct plan {
 	enum scenario scenario;
-	bool recording;
+	enum phase phase;
 	unsigned int n;
 	struct step steps[2 * STEPS_MAX];
-	unsigned int strike_at; /* UINT_MAX = never */
-	enum party party;
-	bool cut;
+	bool wanted[2 * STEPS_MAX][2];
+	char found[2 * STEPS_MAX][PARTIES][2];
 };
 
 /* ---- one cell ---- */
@@ -131,20 +131,53 @@ static void on_virt_goes(void *arg)
 	free(l);
 }
 
-static void strike(struct chaos *c, const struct plan *p)
+static void strike(struct chaos *c, enum party party, bool cut)
 {
-	if (p->party == SOURCE_VIRT || p->party == DEST_VIRT) {
+	if (party == SOURCE_VIRT || party == DEST_VIRT) {
 		struct later *l = malloc(sizeof(*l));
 
 		assert_non_null(l);
-		*l = (struct later){c, p->party, p->party == DEST_VIRT};
+		*l = (struct later){c, party, party == DEST_VIRT};
 		vtime_after(VTIME_WORLD, 0, on_virt_goes, l, free);
 	}
-	go_away(c, p->party, parties[p->party].away_ms);
-	if (!p->cut)
+	go_away(c, party, parties[party].away_ms);
+	if (!cut)
 		return;
 	chaos_cut(c, 0, 1, true);
 	vtime_after(VTIME_WORLD, CUT_MS, on_whole, c, NULL);
+}
+
+/*
+ * Goes on from here in a process of its own: 't' there, 'b' back, 'm' one of each, '!' not as it
+ * should be. '\0' in that process, which is a cell from now on.
+ */
+static char cell(struct chaos *c, struct plan *p, enum party party, bool cut)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		p->phase = IS_CELL;
+		strike(c, party, cut);
+		return '\0';
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? (char)WEXITSTATUS(status) : '!';
+}
+
+/* The cells of a step; each returns from it as its own process. */
+static void play_cells(struct chaos *c, struct plan *p, unsigned int i)
+{
+	for (unsigned int party = 0; party < PARTIES; party++) {
+		for (unsigned int cut = 0; cut < 2; cut++) {
+			if (!p->wanted[i][cut])
+				continue;
+			p->found[i][party][cut] = cell(c, p, party, cut);
+			if (p->phase == IS_CELL)
+				return;
+		}
+	}
 }
 
 static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when, const char *label)
@@ -152,7 +185,7 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 	struct plan *p = c->arg;
 	unsigned int i = p->n++;
 
-	if (p->recording) {
+	if (p->phase == RECORDS) {
 		assert_true(i < VHCA_ARRAY_SIZE(p->steps));
 		p->steps[i] = (struct step){.host = h->n, .when = when};
 		(void)snprintf(p->steps[i].label, sizeof(p->steps[i].label), "%s", label);
@@ -162,21 +195,8 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 		c->cut[0][0] = true; /* once; nobody talks to himself */
 		go_away(c, DEST_AGENT, 120000);
 	}
-	if (i == p->strike_at)
-		strike(c, p);
-}
-
-/* Goes on from the state in which all guests are at rest. */
-static bool run_cell(struct chaos *c, struct plan *p)
-{
-	c->on_step = on_step;
-	c->wants_labels = true;
-	c->arg = p;
-	c->next_copy_fails = p->scenario == COPY_FAILS || p->scenario == DEST_SILENT;
-	for (unsigned int g = 0; g < c->n_guests; g++)
-		if (!chaos_migrate(c, g, !c->guests[g].at))
-			return false;
-	return chaos_settle(c, SETTLE_MS);
+	if (p->phase == PLAYS)
+		play_cells(c, p, i);
 }
 
 /* Guest g began at host g. */
@@ -191,22 +211,44 @@ static char where(const struct chaos *c)
 	return there ? 'm' : 'b';
 }
 
-/* In a process of its own: 't' there, 'b' back, 'm' one of each, '!' not as it should be. */
-static char cell(struct chaos *c, struct plan *p)
+static void begin(struct chaos *c, enum scenario scenario)
 {
-	int status = 0;
-	pid_t pid = fork();
+	const struct chaos_size size = {
+		.hosts = 2, .guests = scenarios[scenario].guests, .vfs = scenarios[scenario].vfs};
 
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		bool ok = run_cell(c, p);
+	chaos_init(c, scenarios[scenario].seed, &size);
+	for (unsigned int g = 0; g < size.guests; g++)
+		assert_int_equal(c->guests[g].n_vfs, size.vfs);
+	assert_true(chaos_settle(c, 10000));
+}
 
-		if (!ok)
-			fprintf(stderr, "# not at rest: %s\n", c->why);
+static bool come_to_rest(struct chaos *c, struct plan *p)
+{
+	c->on_step = on_step;
+	c->wants_labels = true;
+	c->arg = p;
+	c->next_copy_fails = p->scenario == COPY_FAILS || p->scenario == DEST_SILENT;
+	for (unsigned int g = 0; g < c->n_guests; g++)
+		if (!chaos_migrate(c, g, !c->guests[g].at))
+			return false;
+	return chaos_settle(c, SETTLE_MS);
+}
+
+/* From the state in which all guests are at rest. A cell ends here. */
+static void play(struct chaos *c, struct plan *p, enum phase phase)
+{
+	bool ok;
+
+	p->phase = phase;
+	p->n = 0;
+	begin(c, p->scenario);
+	ok = come_to_rest(c, p);
+	if (!ok)
+		fprintf(stderr, "# %s: not at rest: %s\n", scenarios[p->scenario].name, c->why);
+	if (p->phase == IS_CELL)
 		_exit(ok ? where(c) : '!');
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? (char)WEXITSTATUS(status) : '!';
+	assert_true(ok);
+	chaos_done(c);
 }
 
 /* ---- the matrix ---- */
@@ -235,30 +277,35 @@ static unsigned int find_after(const struct plan *p, unsigned int before)
 	return before; /* it had no end: what it asked for was not answered */
 }
 
-static void row(struct matrix *m, const struct plan *good, unsigned int before, unsigned int number)
+/* The row whose step begins there: its cells are four at each party, before and after it. */
+static void want_cells(struct plan *p, unsigned int before, unsigned int number)
 {
-	unsigned int at[2] = {before, find_after(good, before)};
+	unsigned int at[2] = {before, find_after(p, before)};
 
-	fprintf(m->out, "| %u | %s | %s |", number, good->steps[before].host ? "dest" : "source",
-		good->steps[before].label);
+	for (unsigned int k = 0; k < 4; k++)
+		if (is_played(p->scenario, number, k))
+			p->wanted[at[k % 2]][k / 2] = true;
+}
+
+static void row(struct matrix *m, const struct plan *p, unsigned int before, unsigned int number)
+{
+	unsigned int at[2] = {before, find_after(p, before)};
+	const struct step *step = &p->steps[before];
+
+	fprintf(m->out, "| %u | %s | %s |", number, step->host ? "dest" : "source", step->label);
 	for (unsigned int party = 0; party < PARTIES; party++) {
 		for (unsigned int k = 0; k < 4; k++) {
-			struct plan p = {.scenario = good->scenario,
-					 .party = party,
-					 .strike_at = at[k % 2],
-					 .cut = k >= 2};
-			char r;
+			char r = p->found[at[k % 2]][party][k / 2];
 
-			if (!is_played(good->scenario, number, k))
+			if (!is_played(p->scenario, number, k))
 				continue;
-			r = cell(m->c, &p);
 			m->cells++;
 			m->failed += r == '!';
 			if (r == '!')
 				print_message("# %s: %s %s '%s' of host %u%s: failed\n",
-					      scenarios[p.scenario].name, parties[party].name,
-					      k % 2 ? "after" : "before", good->steps[before].label,
-					      good->steps[before].host, p.cut ? ", link cut" : "");
+					      scenarios[p->scenario].name, parties[party].name,
+					      k % 2 ? "after" : "before", step->label, step->host,
+					      k >= 2 ? ", link cut" : "");
 			fprintf(m->out, " %c", r);
 		}
 		fprintf(m->out, " |");
@@ -266,70 +313,34 @@ static void row(struct matrix *m, const struct plan *good, unsigned int before, 
 	fprintf(m->out, "\n");
 }
 
-/* The run without any fault, which tells the steps; its process ends with it. */
-static void record(struct chaos *c, struct plan *p)
+static void table_head(FILE *out, enum scenario scenario)
 {
-	int fds[2], status = 0;
-	pid_t pid;
-
-	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		p->recording = true;
-		p->strike_at = UINT32_MAX;
-		if (!run_cell(c, p)) {
-			fprintf(stderr, "# %s: not at rest: %s\n", scenarios[p->scenario].name,
-				c->why);
-			_exit(2);
-		}
-		for (size_t done = 0; done < sizeof(*p);) {
-			ssize_t n = write(fds[1], (char *)p + done, sizeof(*p) - done);
-
-			if (n <= 0)
-				_exit(3);
-			done += (size_t)n;
-		}
-		_exit(0);
-	}
-	close(fds[1]);
-	for (size_t done = 0; done < sizeof(*p);) {
-		ssize_t n = read(fds[0], (char *)p + done, sizeof(*p) - done);
-
-		if (n <= 0)
-			break;
-		done += (size_t)n;
-	}
-	close(fds[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	fprintf(out, "\n## %s\n\n%s\n\n| # | agent | step |", scenarios[scenario].name,
+		scenarios[scenario].text);
+	for (unsigned int party = 0; party < PARTIES; party++)
+		fprintf(out, " %s |", parties[party].name);
+	fprintf(out, "\n|--|--|--|");
+	for (unsigned int party = 0; party < PARTIES; party++)
+		fprintf(out, "--|");
+	fprintf(out, "\n");
 }
 
 static void table(struct matrix *m, enum scenario scenario)
 {
-	const struct chaos_size size = {
-		.hosts = 2, .guests = scenarios[scenario].guests, .vfs = scenarios[scenario].vfs};
-	static struct plan good;
+	static struct plan p;
 	unsigned int number = 0;
 
-	chaos_init(m->c, scenarios[scenario].seed, &size);
-	for (unsigned int g = 0; g < size.guests; g++)
-		assert_int_equal(m->c->guests[g].n_vfs, size.vfs);
-	assert_true(chaos_settle(m->c, 10000));
-	good = (struct plan){.scenario = scenario};
-	record(m->c, &good);
-	fprintf(m->out, "\n## %s\n\n%s\n\n| # | agent | step |", scenarios[scenario].name,
-		scenarios[scenario].text);
-	for (unsigned int party = 0; party < PARTIES; party++)
-		fprintf(m->out, " %s |", parties[party].name);
-	fprintf(m->out, "\n|--|--|--|");
-	for (unsigned int party = 0; party < PARTIES; party++)
-		fprintf(m->out, "--|");
-	fprintf(m->out, "\n");
-	for (unsigned int i = 0; i < good.n; i++)
-		if (good.steps[i].when == CHAOS_BEFORE)
-			row(m, &good, i, ++number);
-	chaos_done(m->c);
+	p = (struct plan){.scenario = scenario};
+	play(m->c, &p, RECORDS);
+	for (unsigned int i = 0; i < p.n; i++)
+		if (p.steps[i].when == CHAOS_BEFORE)
+			want_cells(&p, i, ++number);
+	play(m->c, &p, PLAYS);
+	table_head(m->out, scenario);
+	number = 0;
+	for (unsigned int i = 0; i < p.n; i++)
+		if (p.steps[i].when == CHAOS_BEFORE)
+			row(m, &p, i, ++number);
 }
 
 static void head(FILE *out)

@@ -4,9 +4,10 @@
 import ctypes
 import struct
 
-SUBN, SA = 1, 3            # management classes
+SUBN, SA, DIRECTED = 1, 3, 0x81    # management classes
 GET, SET, SA_DELETE = 0x01, 0x02, 0x15
-SIZE, SMP_DATA = 256, 64
+SIZE, SMP_DATA, SMP_WAY, HOPS = 256, 64, 128, 7
+PERMISSIVE_LID = 0xffff
 QKEY = 0x80010000
 
 
@@ -24,6 +25,13 @@ def smp(attribute, tid, modifier=0, method=GET, data=b""):
     return (header(SUBN, 1, method, attribute, modifier, tid).ljust(SMP_DATA, b"\0") + data).ljust(SIZE, b"\0")
 
 
+def directed(way, attribute, tid, modifier=0):
+    """One that goes by these exit ports, whatever the switches' tables say."""
+    mad = bytearray(header(DIRECTED, 1, GET, attribute, modifier, tid) + bytes(8) + struct.pack(">HH", PERMISSIVE_LID, PERMISSIVE_LID))
+    mad[HOPS] = len(way)
+    return bytes(mad).ljust(SMP_WAY, b"\0") + bytes((0, *way)).ljust(SIZE - SMP_WAY, b"\0")
+
+
 class Agent:
     """One class of datagrams at the first port of this process."""
 
@@ -32,7 +40,7 @@ class Agent:
         self.lib.umad_get_mad.restype = ctypes.c_void_p
         if self.lib.umad_init() < 0:
             raise OSError("umad_init failed")
-        self.qp = 0 if mgmt_class == SUBN else 1
+        self.qp = 1 if mgmt_class == SA else 0
         self.port = self.lib.umad_open_port(None, 0)
         self.id = self.lib.umad_register(self.port, mgmt_class, version, 0, None)
         if self.port < 0 or self.id < 0:

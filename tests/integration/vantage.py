@@ -11,6 +11,7 @@ A line on standard input is a JSON array; its answer is one, a line too, in the 
   ["records", SM_LID, MY_GUID, [GUID, LID], ...] the same records as they are, in hexadecimal
   ["sa", SM_LID, [ATTRIBUTE, MASK, RECORD], ...] what the SA has for these components of a record, which is in hexadecimal, null if it has none
   ["get", [LID, ATTRIBUTE, MODIFIER], ...]       the 64 bytes that whoever has the LID answers, in hexadecimal, null without an answer
+  ["directed", [[PORT, ...], ATTRIBUTE, MODIFIER], ...]    the same of whoever is at the end of a way: no LID is needed for it
   ["set", [LID, ATTRIBUTE, MODIFIER, DATA], ...] the same, after it was told these, in hexadecimal
 """
 
@@ -35,12 +36,13 @@ WAIT_MS = 4500      # longer than a request and its repetitions take
 
 # ---- the program ----
 
-def exchange(agent, requests):
-    """The answers to [(LID, function that makes the datagram of a transaction)]; None where there is none."""
+def exchange(agent, requests, own_last=False):
+    """The answers to [(LID, function that makes the datagram of a transaction)]; None where there is none. own_last: the last one is for this host
+    itself, which always answers, and after whoever answers of the others; so there is nothing to wait for when it has."""
     for tid, (lid, make) in enumerate(requests):
         agent.send(lid, make(tid + 1))
-    answers, once = {}, set(range(1, len(requests) + 1))
-    while len(answers) < len(requests):
+    answers, once, last, asked = {}, set(range(1, len(requests) + 1)), len(requests), 1
+    while asked if own_last else len(answers) < len(requests):
         mad = agent.receive(WAIT_MS)
         if mad is None:
             break
@@ -50,7 +52,11 @@ def exchange(agent, requests):
                 once.remove(tid)
                 lid, make = requests[tid - 1]
                 agent.send(lid, make(tid))
+                if own_last and tid != last:
+                    asked += 1
+                    agent.send(requests[-1][0], requests[-1][1](last))
             continue
+        asked -= tid == last
         good = struct.unpack_from(">H", mad, 4)[0] & 0x7fff == 0
         answers[tid] = mad if good else None
     return [answers.get(tid + 1) for tid in range(len(requests))]
@@ -104,6 +110,12 @@ def smps(agent, method, wanted):
     return [mad and mad[SMP_DATA:SMP_DATA + SMP_SIZE].hex() for mad in answers]
 
 
+def directed(agent, wanted):
+    requests = [(umad.PERMISSIVE_LID, lambda tid, w=way, a=attribute, m=modifier: umad.directed(w, a, tid, m))
+                for way, attribute, modifier in (*wanted, ([], NODE_DESCRIPTION, 0))]
+    return [mad and mad[SMP_DATA:SMP_DATA + SMP_SIZE].hex() for mad in exchange(agent, requests, True)[:-1]]
+
+
 def sa_gets(agent, sm_lid, wanted):
     answers = exchange(agent, [(sm_lid, lambda tid, a=attribute, m=mask, r=record: umad.sa(umad.GET, a, m, bytes.fromhex(r), tid, SM_KEY))
                                for attribute, mask, record in wanted])
@@ -111,7 +123,7 @@ def sa_gets(agent, sm_lid, wanted):
 
 
 def main():
-    smi, sa = umad.Agent(umad.SUBN, 1), umad.Agent(umad.SA, 2)
+    smi, way, sa = umad.Agent(umad.SUBN, 1), umad.Agent(umad.DIRECTED, 1), umad.Agent(umad.SA, 2)
     for line in sys.stdin:
         what, *args = json.loads(line)
         if what == "who":
@@ -120,6 +132,8 @@ def main():
             answer = nobody(smi, args[0], args[1:])
         elif what in ("get", "set"):
             answer = smps(smi, umad.GET if what == "get" else umad.SET, args)
+        elif what == "directed":
+            answer = directed(way, args)
         elif what == "sa":
             answer = sa_gets(sa, args[0], args[1:])
         elif what == "paths":

@@ -6,6 +6,7 @@ Hypervisor n is the switch Vn: port 1 leads to its leaf, at port 2 is the PF Hn,
 
 import os
 import re
+import struct
 
 import fabric
 import fattree
@@ -13,7 +14,8 @@ import fattree
 LEAVES, SPINES, PER_LEAF, VFS = 3, 2, 2, 3
 HYPERVISORS = LEAVES * PER_LEAF
 UPLINK, PF = 1, 2
-SWITCH_INFO, TOP = 0x12, slice(12, 16)    # LinearFDBTop, in hexadecimal digits
+SWITCH_INFO, TOP = 0x12, 6    # offset of LinearFDBTop
+LFT_BLOCK, KEYS, KEY_BLOCK = 64, 64, 32
 
 
 def own_guid(n, v):
@@ -28,7 +30,7 @@ def hypervisor(n):
     for v in vfs:
         text += fattree.node("Hca", f"F{n}-{v}", int(own_guid(n, v), 0) - 1, [(1, f"V{n}", PF + v)])
     return text + fattree.node("Switch", f"V{n}", 0x0002c90800000000 + n * 16,
-                               [(UPLINK, f"L{leaf}", port), (PF, f"H{n}", 1), *((PF + v, f"F{n}-{v}", 1) for v in vfs)])
+                               [(UPLINK, f"L{leaf}", port), (PF, f"H{n}", 1), *((PF + v, f"F{n}-{v}", 1) for v in vfs)], PF + VFS + 1)
 
 
 def with_two_ports(n, v, text):
@@ -47,6 +49,29 @@ def network():
         text += fattree.node("Switch", f"S{s}", 0x0002c90500000000 + s * 16,
                              [(leaf, f"L{leaf}", PER_LEAF + s) for leaf in range(1, LEAVES + 1)])
     return text
+
+
+def leaf_way(leaf):
+    """Exit ports from the first PF on; to other leaves by the first spine."""
+    return [1, UPLINK] if leaf == 1 else [1, UPLINK, PER_LEAF + 1, leaf]
+
+
+def hypervisor_way(n):
+    return [1] if n == 1 else leaf_way((n - 1) // PER_LEAF + 1) + [(n - 1) % PER_LEAF + 1]
+
+
+def switch_ways():
+    """{switch: way}"""
+    ways = {f"V{n}": hypervisor_way(n) for n in range(1, HYPERVISORS + 1)}
+    ways.update({f"L{leaf}": leaf_way(leaf) for leaf in range(1, LEAVES + 1)})
+    ways.update({f"S{s}": leaf_way(1) + [PER_LEAF + s] for s in range(1, SPINES + 1)})
+    return ways
+
+
+def end_way(name):
+    """To a PF Hn or a VF Fn-v."""
+    n, v = re.fullmatch(r"[HF](\d+)(?:-(\d+))?", name).groups()
+    return [] if name == "H1" else hypervisor_way(int(n)) + [PF + int(v or 0)]
 
 
 class VSwitches(fabric.Fabric):
@@ -84,16 +109,35 @@ class VSwitches(fabric.Fabric):
         self.program(n, v, guid)
         self.console(f'ReLink "F{n}-{v}"')
 
-    def tables(self):
-        """{switch: {LID: exit port}}, as the switches themselves have it; 255 where they drop."""
-        return {name: {int(lid, 16): int(port) for lid, port in re.findall(r"^(0x[0-9a-f]+) +(\d+)", rows, re.M)}
-                for name, rows in re.findall(r"\((\w+)\):\n(.*?)lids dumped", self.query("dump_lfts", "-a", "-n") or "", re.S)}
+    def directed(self, *wanted):
+        """What is at the end of each [way, attribute, modifier] from the first PF; None without an answer."""
+        answers = self.watch(1).ask("directed", *wanted)
+        return [answer and bytes.fromhex(answer) for answer in answers]
 
     def tops(self):
-        """{switch: LinearFDBTop}, as the switches themselves answer when they are asked by LID."""
-        lids = dict(re.findall(r'"(\w+)" base port 0 lid (\d+)', self.query("ibswitches") or ""))
-        answers = self.watch(1).ask("get", *([int(lid), SWITCH_INFO, 0] for lid in lids.values()))
-        return {name: int(answer[TOP], 16) for name, answer in zip(lids, answers)}
+        """{switch: LinearFDBTop}, as the switches themselves answer."""
+        ways = switch_ways()
+        answers = self.directed(*([way, SWITCH_INFO, 0] for way in ways.values()))
+        return {name: struct.unpack_from(">H", info, TOP)[0] for name, info in zip(ways, answers) if info}
+
+    def tables(self):
+        """{switch: {LID: exit port}}, as the switches themselves have it; 255 where they drop."""
+        ways, tops = switch_ways(), self.tops()
+        blocks = [(name, block) for name, top in tops.items() for block in range(top // LFT_BLOCK + 1)]
+        answers = self.directed(*([ways[name], fattree.LFT, block] for name, block in blocks))
+        found = {name: [] for name in tops}
+        for (name, _), ports in zip(blocks, answers):
+            found[name].append(ports)
+        return {name: dict(enumerate(b"".join(ports)[:tops[name] + 1])) for name, ports in found.items()}
+
+    def pkeys(self, host):
+        """As of any fabric, without a program for each question; a port that nothing leads to is asked by itself."""
+        way = end_way(host if isinstance(host, str) else f"H{host}")
+        blocks = self.directed(*([way, fattree.PKEY_TABLE, block] for block in range(KEYS // KEY_BLOCK)))
+        if None in blocks:
+            return super().pkeys(host)
+        keys = struct.unpack(f">{KEYS}H", b"".join(blocks))
+        return {index: f"0x{key:04x}" for index, key in enumerate(keys) if key}
 
     def place(self, guid):
         """(hypervisor, VF) where a GUID is."""

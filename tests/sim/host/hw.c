@@ -144,63 +144,100 @@ void hw_modify_qp(struct hw *hw, unsigned int v, unsigned int qp, unsigned int p
 /* sysfs.c get_name(): slave 0 is the PF, VF k is slave k + 1 */
 static void fn_name(unsigned int slave, char *buf, size_t size)
 {
-	(void)snprintf(buf, size, "%.8s%.2u.%u", HW_PF, slave / 8, slave % 8);
+	(void)snprintf(buf, size, HW_BUS "%.2u.%u", slave / 8, slave % 8);
 }
 
-static bool fn_slave(const char *name, unsigned int *ret)
+/*
+ * By hand: nothing is done as often as this, and with a sanitizer sscanf() and snprintf() would be
+ * most of it.
+ */
+static bool take(const char **at, const char *text)
 {
-	char want[32];
+	const char *p = *at;
 
-	for (*ret = 0; *ret <= HW_VFS; (*ret)++) {
-		fn_name(*ret, want, sizeof(want));
-		if (!strcmp(name, want))
-			return true;
-	}
-	return false;
+	for (; *text; text++, p++)
+		if (*p != *text)
+			return false;
+	*at = p;
+	return true;
+}
+
+static bool take_number(const char **at, unsigned int *ret)
+{
+	const char *begin = *at;
+
+	for (*ret = 0; **at >= '0' && **at <= '9'; (*at)++)
+		*ret = *ret * 10 + (unsigned int)(**at - '0');
+	return *at > begin;
+}
+
+static bool take_name(const char **at, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	for (; **at && **at != '/' && len + 1 < size; (*at)++)
+		buf[len++] = **at;
+	buf[len] = '\0';
+	return len > 0;
+}
+
+/* fn_name(), the other way round */
+static bool take_slave(const char **at, unsigned int *ret)
+{
+	unsigned int device, function;
+	const char *begin = *at;
+
+	if (!take(at, HW_BUS) || !take_number(at, &device) || !take(at, ".") ||
+	    !take_number(at, &function) || *at != begin + strlen(HW_PF) || function > 7)
+		return false;
+	*ret = device * 8 + function;
+	return *ret <= HW_VFS;
+}
+
+/* "ports/<port>/<file>", which may be followed by "/<n>" */
+struct place {
+	unsigned int slave, port, n;
+	char file[24];
+};
+
+static bool take_file(const char **at, struct place *ret)
+{
+	return take(at, "ports/") && take_number(at, &ret->port) && take(at, "/") &&
+	       take_name(at, ret->file, sizeof(ret->file)) && ret->port >= 1 &&
+	       ret->port-- <= HW_PORTS;
+}
+
+static bool take_entry(const char **at, struct place *ret)
+{
+	return take_file(at, ret) && take(at, "/") && take_number(at, &ret->n) && !**at;
 }
 
 /* "iov/<function>/ports/<port>/<file>/<n>" */
-struct place {
-	unsigned int slave, port, n;
-	char file[16];
-};
-
 static bool parse_fn(const char *attr, struct place *ret)
 {
-	char name[32];
-	int end = 0;
-
-	return sscanf(attr, "iov/%31[^/]/ports/%u/%15[^/]/%u%n", name, &ret->port, ret->file,
-		      &ret->n, &end) == 4 &&
-	       !attr[end] && fn_slave(name, &ret->slave) && ret->port >= 1 &&
-	       ret->port-- <= HW_PORTS;
+	return take(&attr, "iov/") && take_slave(&attr, &ret->slave) && take(&attr, "/") &&
+	       take_entry(&attr, ret);
 }
 
 /* "iov/ports/<port>/<file>/<n>" */
 static bool parse_port(const char *attr, struct place *ret)
 {
-	int end = 0;
-
-	return sscanf(attr, "iov/ports/%u/%15[^/]/%u%n", &ret->port, ret->file, &ret->n, &end) ==
-		       3 &&
-	       !attr[end] && ret->port >= 1 && ret->port-- <= HW_PORTS;
+	return take(&attr, "iov/") && take_entry(&attr, ret);
 }
 
 /* "iov/<function>/ports/<port>/<file>", of VFs only (add_vf_smi_entries()); NULL = no such file */
 static bool *smi_of(struct hw *hw, const char *attr, bool *ret_admin)
 {
-	char name[32], file[24];
-	unsigned int slave, port;
-	int end = 0;
+	struct place p;
 
-	if (sscanf(attr, "iov/%31[^/]/ports/%u/%23[^/]%n", name, &port, file, &end) != 3 ||
-	    attr[end] || !fn_slave(name, &slave) || !slave || port < 1 || port > HW_PORTS)
+	if (!take(&attr, "iov/") || !take_slave(&attr, &p.slave) || !p.slave || !take(&attr, "/") ||
+	    !take_file(&attr, &p) || *attr)
 		return NULL;
-	*ret_admin = !strcmp(file, "enable_smi_admin");
-	if (!*ret_admin && strcmp(file, "smi_enabled") != 0)
+	*ret_admin = !strcmp(p.file, "enable_smi_admin");
+	if (!*ret_admin && strcmp(p.file, "smi_enabled") != 0)
 		return NULL;
-	return *ret_admin ? &hw->vfs[slave - 1].smi_admin[port - 1]
-			  : &hw->vfs[slave - 1].smi[port - 1];
+	return *ret_admin ? &hw->vfs[p.slave - 1].smi_admin[p.port]
+			  : &hw->vfs[p.slave - 1].smi[p.port];
 }
 
 bool hw_target(const struct hw_dir *dir, const char *attr, struct hw_target *ret)
@@ -367,14 +404,15 @@ bool hw_exists(const struct hw *hw, const struct hw_dir *dir, const char *attr)
 
 static unsigned int table_size(const struct hw *hw, const char *attr)
 {
-	char fn[32], file[16];
-	unsigned int port;
+	struct place p;
+	bool is_fn;
 
-	if (sscanf(attr, "iov/ports/%u/%15s", &port, file) == 2)
-		return !strcmp(file, "pkeys") ? hw->n_keys : 0;
-	if (sscanf(attr, "iov/%31[^/]/ports/%u/%15s", fn, &port, file) == 3)
-		return !strcmp(file, "pkey_idx") ? hw->n_keys : 0;
-	return 0;
+	if (!take(&attr, "iov/"))
+		return 0;
+	is_fn = take_slave(&attr, &p.slave);
+	if ((is_fn && !take(&attr, "/")) || !take_file(&attr, &p) || *attr)
+		return 0;
+	return !strcmp(p.file, is_fn ? "pkey_idx" : "pkeys") ? hw->n_keys : 0;
 }
 
 bool hw_name(const struct hw *hw, const struct hw_dir *dir, const char *attr, unsigned int i,

@@ -23,7 +23,8 @@
 #define HW_VPORT_MAX 8 /* keys that the SM gives to one vport */
 #define HW_NONE	     (-1)
 #define HW_NO_GUID   UINT64_MAX /* admin_guids: withdrawn */
-#define HW_PF	     "0000:03:00.0"
+#define HW_BUS	     "0000:03:"
+#define HW_PF	     HW_BUS "00.0"
 
 struct hw_qp {
 	bool live;

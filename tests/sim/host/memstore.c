@@ -50,6 +50,8 @@ void memstore_create(const char *path)
 {
 	struct box *b = ms.boxes;
 
+	/* Else SQLite makes room for twenty pages at each statement that needs a table. */
+	(void)sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 0);
 	assert(!box_of(path));
 	while (b->db)
 		assert(++b < ms.boxes + MEMSTORE_BOXES);

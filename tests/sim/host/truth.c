@@ -58,15 +58,28 @@ bool truth_in_state(const struct truth *t, unsigned int v, const char *state)
 
 /* ---- the database ---- */
 
+static struct sqlite3_stmt *prepare(struct truth *t, const char *sql)
+{
+	sqlite3_stmt *st = NULL;
+
+	assert(sqlite3_prepare_v2(t->db, sql, -1, &st, NULL) == SQLITE_OK);
+	return st;
+}
+
 void truth_open(struct truth *t, const char *database)
 {
 	assert(sqlite3_open_v2(database, &t->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK);
+	t->states = prepare(t, "SELECT bdf, state, boot_id FROM vfs");
+	t->claims = prepare(t, "SELECT bdf, domain, guid, pkeys, ending FROM claims");
 	truth_reload(t);
 }
 
 void truth_close(struct truth *t)
 {
+	(void)sqlite3_finalize(t->states);
+	(void)sqlite3_finalize(t->claims);
 	(void)sqlite3_close(t->db);
+	t->states = t->claims = NULL;
 	t->db = NULL;
 }
 
@@ -115,14 +128,11 @@ static void take_state(struct truth *t, sqlite3_stmt *st)
 			       (const char *)sqlite3_column_text(st, 1));
 }
 
-static void query(struct truth *t, const char *sql, void (*fn)(struct truth *t, sqlite3_stmt *st))
+static void query(struct truth *t, sqlite3_stmt *st, void (*fn)(struct truth *t, sqlite3_stmt *st))
 {
-	sqlite3_stmt *st = NULL;
-
-	assert(sqlite3_prepare_v2(t->db, sql, -1, &st, NULL) == SQLITE_OK);
 	while (sqlite3_step(st) == SQLITE_ROW)
 		fn(t, st);
-	assert(sqlite3_finalize(st) == SQLITE_OK);
+	assert(sqlite3_reset(st) == SQLITE_OK);
 }
 
 static bool is_meant(const struct truth *t, unsigned int v)
@@ -142,8 +152,8 @@ void truth_reload(struct truth *t)
 	for (unsigned int v = 0; v < HW_VFS;
 	     v++) /* not in the database: the agent does not know it */
 		(void)snprintf(t->rows[v].state, sizeof(t->rows[v].state), "unmanaged");
-	query(t, "SELECT bdf, state, boot_id FROM vfs", take_state);
-	query(t, "SELECT bdf, domain, guid, pkeys, ending FROM claims", take_claim);
+	query(t, t->states, take_state);
+	query(t, t->claims, take_claim);
 	for (unsigned int v = 0; v < HW_VFS; v++) /* who plugged it in early gets it after all */
 		if (t->vfs[v].foreign && is_his(t, v, t->vfs[v].user) && is_meant(t, v))
 			t->vfs[v].foreign = false;

@@ -72,6 +72,7 @@ struct truth {
 	struct truth_member members[TRUTH_MEMBERS];
 	const char *boot; /* rows of another boot say nothing about the adapter */
 	struct sqlite3 *db;
+	struct sqlite3_stmt *states, *claims;
 	char violation[480]; /* the first one; "" = none */
 };
 
