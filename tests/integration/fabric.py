@@ -232,7 +232,8 @@ class Fabric:
         with open(os.path.join(self.dir, "net"), "w") as f:
             f.write(net or topology())
         self.log = open(os.path.join(self.dir, "ibsim.log"), "w")
-        self.sim = subprocess.Popen([tool("ibsim"), "-s", *([] if console else ["-n"]), *options, "net"],
+        # Without its test it would spin on a console that nobody types at.
+        self.sim = subprocess.Popen([tool("setpriv"), "--pdeathsig", "KILL", tool("ibsim"), "-s", *([] if console else ["-n"]), *options, "net"],
                                     cwd=self.dir, env=self.env(), stdout=self.log, stderr=self.log,
                                     stdin=subprocess.PIPE if console else subprocess.DEVNULL)
         self.managers, self.watches, self.changed = [], {}, 0.0
