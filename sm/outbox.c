@@ -181,18 +181,22 @@ static void log_dropped(const struct report *r, enum vhca_sm_answer answer)
 				 (unsigned long long)r->row.binding.epoch, r->reason);
 }
 
+static void delete_row(struct vhca_outbox *ob, const struct vhca_outbox_row *row)
+{
+	struct vhca_txn *txn = vhca_txn_new(ob->store);
+
+	vhca_outbox_row_delete(txn, row);
+	vhca_txn_commit(txn, NULL, NULL);
+}
+
 /* Takes r off the list and its row out of the table, and tells the owner. Consumes r. */
 static void finish(struct vhca_outbox *ob, struct report *r, enum vhca_sm_answer answer,
 		   struct json_object *doc)
 {
-	struct vhca_txn *txn = r->stored ? vhca_txn_new(ob->store) : NULL;
-
 	report_unlink(ob, r);
 	/* Should the row survive, the same state is sent again after a restart: harmless. */
-	if (txn) {
-		vhca_outbox_row_delete(txn, &r->row);
-		vhca_txn_commit(txn, NULL, NULL);
-	}
+	if (r->stored)
+		delete_row(ob, &r->row);
 	if (answer != VHCA_SM_ACCEPTED)
 		log_dropped(r, answer);
 	/*
@@ -436,6 +440,22 @@ void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable)
 		report_drop(ob, r);
 	}
 	pump(ob);
+}
+
+void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	struct report *r;
+
+	TAILQ_FOREACH (r, &ob->reports, link)
+		if (r->stored && r->state == READY && r->row.kind == VHCA_OUTBOX_BINDING &&
+		    r->row.binding.bound && r->row.binding.vguid == vguid)
+			break;
+	if (!r)
+		return;
+	vhca_log_notice("%s: epoch %llu is not reported any more: it ended with the last boot",
+			VHCA_GUID_STR(vguid), (unsigned long long)r->row.binding.epoch);
+	delete_row(ob, &r->row);
+	report_drop(ob, r);
 }
 
 void vhca_outbox_kick(struct vhca_outbox *ob)

@@ -79,6 +79,12 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable);
 
 /*
+ * A binding that was loaded is over, and is not sent any more. The SM may have heard of it in an
+ * earlier life: its withdrawal is still to be put.
+ */
+void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid);
+
+/*
  * Tells the SM that this move (vhca_sm_binding_is_move()) is coming. A hint: sent once, not
  * durable, not awaited, and dropped while the SM cannot be reached or VHCA_OUTBOX_PREPARES_MAX of
  * them are under way.

@@ -218,9 +218,24 @@ struct vhca_model *vhca_engine_model(struct vhca_engine *e)
 	return &e->model;
 }
 
+/*
+ * Their guests may run elsewhere by now, at an epoch below one that was raised here and not heard
+ * of; whoever has it there is not told when it is taken from him.
+ */
+static void drop_bindings_of_earlier_boot(struct vhca_engine *e)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->from_earlier_boot)
+			vhca_outbox_drop_bound(e->outbox, c->identity.guid);
+}
+
 void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 {
 	e->outbox = outbox;
+	if (outbox)
+		drop_bindings_of_earlier_boot(e);
 }
 
 bool vhca_engine_virt_synced(const struct vhca_engine *e)

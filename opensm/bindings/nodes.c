@@ -57,13 +57,32 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 	return 0;
 }
 
-/* Of nobody's port, the one who says that it is his. */
+/* Of nobody's port, the one who says that it is his; so too if nodes are not told apart. */
 static bool has_port(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 		     const struct vhca_osm_node *by, uint64_t port_guid, uint64_t says)
 {
-	const char *node = vhca_osm_node_of(agents, t, port_guid);
+	const char *node = by ? vhca_osm_node_of(agents, t, port_guid) : NULL;
 
 	return node ? strcmp(node, by->name) == 0 : port_guid == says;
+}
+
+static int not_the_owner(const struct vhca_osm_node *by, const struct vhca_osm_binding *b,
+			 uint64_t says, struct vhca_error *err)
+{
+	int r;
+
+	if (!by) {
+		r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
+				   "%s is bound to port %s, not to %s", VHCA_GUID_STR(b->vguid),
+				   VHCA_GUID_STR(b->port_guid), VHCA_GUID_STR(says));
+		vhca_error_hint(err, "withdraw it as that port, or without port_guid");
+		return r;
+	}
+	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
+			   "%s is bound to port %s, for which %s is not heard",
+			   VHCA_GUID_STR(b->vguid), VHCA_GUID_STR(b->port_guid), by->name);
+	vhca_error_hint(err, "the node with that port may withdraw it, and who has the role admin");
+	return r;
 }
 
 int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
@@ -72,17 +91,13 @@ int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   struct vhca_error *err)
 {
 	const struct vhca_osm_binding *b = vhca_osm_table_find(t, vguid);
-	int r;
+	bool anybody = !by && port_guid == 0;
 
-	if (!by || !b || b->withdrawn ||
+	if (anybody || !b || b->withdrawn ||
 	    vhca_osm_table_has_other_owner(t, vguid, epoch, port_guid) ||
 	    has_port(agents, t, by, b->port_guid, port_guid))
 		return 0;
-	r = vhca_error_set(err, VHCA_ERR_DENIED, VHCA_CODE_NOT_THE_OWNER, 0,
-			   "%s is bound to port %s, for which %s is not heard",
-			   VHCA_GUID_STR(vguid), VHCA_GUID_STR(b->port_guid), by->name);
-	vhca_error_hint(err, "the node with that port may withdraw it, and who has the role admin");
-	return r;
+	return not_the_owner(by, b, port_guid, err);
 }
 
 bool vhca_osm_node_leaves_rest(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,

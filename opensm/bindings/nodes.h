@@ -26,7 +26,9 @@ int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_
 			struct vhca_error *err);
 /*
  * May it withdraw the vGUID? port_guid: as whom, for which it may speak; 0 = not said. Of an older
- * epoch, or a tie, the table says what is wrong. Error: not_the_owner.
+ * epoch, or a tie, the table says what is wrong. A higher epoch that was never bound (a host that
+ * took a guest over, and was not heard) does not end what another port has at a lower one, whoever
+ * asks. Error: not_the_owner.
  */
 int vhca_osm_node_check_withdrawal(const struct vhca_osm_agents *agents,
 				   const struct vhca_osm_table *t, const struct vhca_osm_node *by,

@@ -176,7 +176,7 @@ int vhca_osm_report_check_withdrawer(const struct vhca_osm_reports *reports,
 				     const struct vhca_osm_node *by, uint64_t vguid, uint64_t epoch,
 				     uint64_t port_guid, struct vhca_error *err)
 {
-	int r = by ? vhca_osm_check_master(reports->subnet, err) : 0;
+	int r = vhca_osm_check_master(reports->subnet, err);
 
 	if (r == 0 && port_guid)
 		r = vhca_osm_report_check_speaker(reports, by, port_guid, err);

@@ -368,6 +368,12 @@ static bool is_over(const struct ledger_told *told, const struct report *r)
 	       (r->epoch == told->epoch && ((r->bound && !told->bound) || r->port != told->port));
 }
 
+/* A port ends no other port's binding, whatever epoch it had in mind. */
+static bool ends_anothers(const struct ledger_told *told, const struct report *r)
+{
+	return !r->bound && told->known && told->bound && r->port != told->port;
+}
+
 static bool is_refused(const struct ledger_message *m)
 {
 	const char *code = text_of(m->answer, "code");
@@ -436,7 +442,7 @@ enum ledger_verdict ledger_sm_answers(struct ledger *l, const struct ledger_mess
 	told = &id->sm[m->sm];
 	if (m->status != 200)
 		return is_refused(m) && !is_over(told, &r) ? LEDGER_WRONGLY_REFUSED : LEDGER_RIGHT;
-	if (is_over(told, &r))
+	if (is_over(told, &r) || ends_anothers(told, &r))
 		return LEDGER_WRONGLY_ACCEPTED;
 	ret = has_wrong_key(id, m) ? LEDGER_WRONG_KEY : judge_generation(l, id, told, &r);
 	note_report(l, id, told, &r);

@@ -522,6 +522,18 @@ void __wrap_vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool du
 	(void)durable;
 }
 
+void __wrap_vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid);
+void __wrap_vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	struct iso_report *r, *next;
+
+	for (r = TAILQ_FIRST(&of(ob)->reports); r; r = next) {
+		next = TAILQ_NEXT(r, link);
+		if (!r->txn && r->binding.bound && r->binding.vguid == vguid)
+			drop(of(ob), r);
+	}
+}
+
 void __wrap_vhca_outbox_kick(struct vhca_outbox *ob);
 void __wrap_vhca_outbox_kick(struct vhca_outbox *ob)
 {

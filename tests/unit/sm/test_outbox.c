@@ -482,6 +482,28 @@ static void free_with_requests_in_flight(void **state)
 	assert_int_equal(box_rows(f), 20);
 }
 
+/* What a row says of a guest that is gone is not said any more; what it has left, is. */
+static void drops_what_is_bound_no_more(void **state)
+{
+	struct box *f = *state;
+
+	false_sm_down(&f->sm);
+	box_put_epoch(f, BOX_VGUID(1), 4);
+	box_put_epoch(f, BOX_VGUID(2), 5);
+	box_put_binding(f, box_binding_of(BOX_VGUID(3), 6, false));
+	box_wait_until(f, f->commits == 3);
+	box_close_store(f);
+	box_open_store(f);
+	box_open_outbox(f);
+	for (unsigned int i = 1; i <= 4; i += 1 + (i == 1)) /* not the second */
+		vhca_outbox_drop_bound(f->ob, BOX_VGUID(i));
+	assert_int_equal(vhca_outbox_pending(f->ob), 2);
+	box_close_store(f); /* and not after the next start, either */
+	box_open_store(f);
+	box_open_outbox(f);
+	assert_int_equal(vhca_outbox_pending(f->ob), 2);
+}
+
 static const char *member(struct json_object *list, size_t i, const char *key)
 {
 	struct json_object *value = NULL;
@@ -569,6 +591,7 @@ int main(void)
 		BOX_CASE(backs_off_when_no_url_works),
 		BOX_CASE(restart_sends_what_is_left),
 		BOX_CASE(death_before_the_answer_is_harmless),
+		BOX_CASE(drops_what_is_bound_no_more),
 		BOX_CASE(a_thousand_go_eight_at_a_time),
 		BOX_CASE(answer_may_put_again),
 		BOX_CASE(none_is_in_effect_at_once),

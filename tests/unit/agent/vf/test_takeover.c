@@ -3,6 +3,7 @@
  * A host is dead, or seems to be, and its guest starts again elsewhere: here, both sides of that on
  * the simulated host.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -554,6 +555,109 @@ static void vf_that_somebody_detaches_goes_all_the_same(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* ---- the host that takes over dies, too ---- */
+
+/* An outbox whose reports do not leave the host. */
+static struct {
+	struct vhca_sm_ops ops;
+	struct vhca_outbox *outbox;
+	unsigned int bound; /* bindings that were to be sent since the agent's start */
+} stuck;
+
+static int send_no_binding(const struct vhca_sm_binding *b, struct vhca_sm_request *ret)
+{
+	(void)ret;
+	stuck.bound += b->bound;
+	return -EAGAIN;
+}
+
+static int send_no_members(const struct vhca_sm_members *m, struct vhca_sm_request *ret)
+{
+	(void)m;
+	(void)ret;
+	return -EAGAIN;
+}
+
+static void open_stuck(struct world *w)
+{
+	static const char *const urls[] = {"http://127.0.0.1:1"};
+	const struct vhca_outbox_conf conf = {.ops = &stuck.ops, .urls = urls, .n_urls = 1};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	stuck.bound = 0;
+	assert_int_equal(vhca_outbox_new(&conf, w->loop, w->store, NULL, vhca_engine_sm_answer,
+					 w->engine, &stuck.outbox, &err),
+			 0);
+	vhca_engine_set_outbox(w->engine, stuck.outbox);
+}
+
+static void close_stuck(struct world *w)
+{
+	(void)w;
+	stuck.outbox = vhca_outbox_free(stuck.outbox);
+}
+
+/* Does a report of this epoch wait? */
+static bool is_waiting(bool bound, uint64_t epoch)
+{
+	struct json_object *list = vhca_outbox_to_json(stuck.outbox), *row;
+	bool found = false;
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		row = json_object_array_get_idx(list, i);
+		found |= json_object_object_get(row, "bound") &&
+			 json_object_get_boolean(json_object_object_get(row, "bound")) == bound &&
+			 json_object_get_uint64(json_object_object_get(row, "epoch")) == epoch;
+	}
+	(void)json_object_put(list);
+	return found;
+}
+
+static void take_over_unheard(struct world *w)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid uuid;
+
+	stuck.ops = vhca_sm_vhcasm;
+	stuck.ops.binding_request = send_no_binding;
+	stuck.ops.members_request = send_no_members;
+	w->started = open_stuck;
+	w->stopping = close_stuck;
+	uuid = start_guest(w);
+	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+	sm_answers(w, 7);
+	world_settle(w);
+	assert_int_equal(claim(w)->epoch, GENERATION);
+	assert_true(is_waiting(true, GENERATION));
+}
+
+/* Its guest may run elsewhere by then, at an older epoch; who has it there is told of no report. */
+static void a_takeover_that_was_not_sent_ends_with_its_boot(void **state)
+{
+	struct world *w = *state;
+
+	take_over_unheard(w);
+	world_reboot(w);
+	world_start(w);
+	assert_true(world_until(w, nobody_claims, NULL));
+	world_settle(w);
+	assert_int_equal(stuck.bound, 0);
+	assert_true(is_waiting(false, GENERATION)); /* the SM may have heard of it */
+}
+
+/* Only the agent was restarted: its guest runs. */
+static void a_takeover_that_was_not_sent_outlives_its_agent(void **state)
+{
+	struct world *w = *state;
+
+	take_over_unheard(w);
+	world_kill(w);
+	world_start(w);
+	world_settle(w);
+	assert_true(stuck.bound > 0);
+	assert_true(is_waiting(true, GENERATION));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -578,6 +682,8 @@ int main(void)
 		T(lost_grant_makes_it_ask_the_sm),
 		T(silent_sm_is_an_alarm_and_no_request),
 		T(port_that_is_down_raises_no_doubt),
+		T(a_takeover_that_was_not_sent_ends_with_its_boot),
+		T(a_takeover_that_was_not_sent_outlives_its_agent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,7 +284,12 @@ static void a_stranger_withdraws_nothing(void **state)
 	assert_string_equal(may_withdraw(p, &hv2, 4, FALSE_PORT_B), ""); /* superseded */
 	assert_string_equal(may_withdraw(p, &hv1, 5, FALSE_PORT_A), "");
 	assert_string_equal(may_withdraw(p, &hv1, 5, 0), "");
-	assert_string_equal(may_withdraw(p, NULL, 9, FALSE_PORT_B), "");
+	/* Who is bound to no node may end it, but not as a port that never had it. */
+	assert_string_equal(may_withdraw(p, NULL, 9, 0), "");
+	assert_string_equal(may_withdraw(p, NULL, 9, FALSE_PORT_A), "");
+	assert_string_equal(may_withdraw(p, NULL, 9, FALSE_PORT_B), "not_the_owner");
+	p->subnet.status.master = false;
+	assert_string_equal(may_withdraw(p, NULL, 9, FALSE_PORT_B), "not_master");
 }
 
 static bool leaves_rest(struct plugin *p, const struct vhca_osm_node *by, uint64_t epoch,
