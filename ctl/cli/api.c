@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/http/client.h"
 #include "ctl/cli/view.h"
 
@@ -51,11 +52,11 @@ static void explain_silence(const struct vhca_ctl_server *server, struct vhca_er
 	vhca_error_hint(err, "%s", server->silent);
 }
 
-int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *path,
-		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
-		  struct vhca_error *err)
+/* The caller releases res. */
+static int call(const struct vhca_ctl *ctl, const char *method, const char *path,
+		struct json_object *body, uint32_t default_ms, struct vhca_http_result *res,
+		struct vhca_error *err)
 {
-	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
 	char url[VHCA_CTL_PATH_MAX + VHCA_CTL_URL_MAX];
 	struct vhca_strbuf sb;
 	int r;
@@ -72,16 +73,44 @@ int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *pa
 			.total_ms = ctl->timeout_ms ? ctl->timeout_ms : default_ms,
 			.reply_max = REPLY_MAX,
 		},
-		&res, err);
-	if (r < 0) {
-		if (res.status == 0)
-			explain_silence(&ctl->server, err);
-		else if (ctl->opts[VHCA_OPT_JSON] && res.body)
-			vhca_ctl_print_json(res.body);
-		return r;
-	}
-	*ret = vhca_steal_ptr(&res.body);
-	return 0;
+		res, err);
+	if (r < 0 && res->status == 0)
+		explain_silence(&ctl->server, err);
+	else if (r < 0 && vhca_error_is(err, VHCA_CODE_UNAUTHORIZED))
+		vhca_error_hint(err, "%s", ctl->server.denied);
+	return r;
+}
+
+static int take_answer(const struct vhca_ctl *ctl, int r, struct vhca_http_result *res,
+		       struct json_object **ret)
+{
+	if (r == 0)
+		*ret = vhca_steal_ptr(&res->body);
+	else if (res->body && ctl->opts[VHCA_OPT_JSON])
+		vhca_ctl_print_json(res->body);
+	return r;
+}
+
+int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *path,
+		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
+		  struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, method, path, body, default_ms, &res, err);
+
+	return take_answer(ctl, r, &res, ret);
+}
+
+int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
+		       struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &res, err);
+
+	if (r < 0 && res.status == 503 && *vhca_view_text(res.body, "status") &&
+	    !*vhca_view_text(res.body, "code"))
+		r = 0;
+	return take_answer(ctl, r, &res, ret);
 }
 
 struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i)

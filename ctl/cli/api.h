@@ -25,6 +25,10 @@ int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *pa
 		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
 		  struct vhca_error *err);
 
+/* The same by GET of a state that is an answer also as 503, as /readyz of who is not ready. */
+int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
+		       struct vhca_error *err);
+
 /* Prints a document for --json. */
 void vhca_ctl_print_json(struct json_object *doc);
 

@@ -2,7 +2,10 @@
 #include "ctl/cli/view.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
+
+#include <json-c/json_object_iterator.h>
 
 struct json_object *vhca_view_member(struct json_object *obj, const char *key)
 {
@@ -102,6 +105,23 @@ void vhca_view_strings(struct vhca_strbuf *sb, struct json_object *array, size_t
 		vhca_strbuf_add(sb, " +%zu", n - max);
 }
 
+void vhca_view_counts(struct vhca_strbuf *sb, struct json_object *obj)
+{
+	struct json_object_iterator it, end;
+
+	if (!json_object_is_type(obj, json_type_object))
+		return;
+	it = json_object_iter_begin(obj);
+	end = json_object_iter_end(obj);
+	for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+		const char *name = json_object_iter_peek_name(&it);
+
+		if (vhca_view_u64(obj, name))
+			vhca_strbuf_add(sb, "%s%s %.32s", sb->len ? ", " : "",
+					vhca_view_text(obj, name), name);
+	}
+}
+
 void vhca_view_owner(struct vhca_strbuf *sb, struct json_object *obj)
 {
 	const char *domain = vhca_view_text(obj, "domain_name");
@@ -111,4 +131,9 @@ void vhca_view_owner(struct vhca_strbuf *sb, struct json_object *obj)
 		domain = vhca_view_text(obj, "domain");
 	if (*domain)
 		vhca_strbuf_add(sb, "%.128s/%.32s", domain, *name ? name : "?");
+}
+
+void vhca_view_print_line(const char *name, const char *text)
+{
+	(void)printf("%-10s%s\n", name, text);
 }

@@ -2,8 +2,8 @@
 #ifndef VHCA_CTL_CLI_VIEW_H
 #define VHCA_CTL_CLI_VIEW_H
 /*
- * Members of the agent's answers as people read them. Lenient on purpose: a member that is absent,
- * null or of another type shows as nothing, so that an older vhcactl still shows the rest.
+ * Members of a server's answers as people read them. Lenient on purpose: a member that is absent,
+ * null or of another type shows as nothing, so that an older program still shows the rest.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,11 @@ void vhca_view_duration(struct vhca_strbuf *sb, uint64_t ms);
 void vhca_view_time(struct vhca_strbuf *sb, uint64_t wall_ms);
 /* "0x8001 0x7fff +3": an array of strings, blank-separated, at most max of them. */
 void vhca_view_strings(struct vhca_strbuf *sb, struct json_object *array, size_t max);
+/* "3 free, 1 attached": the members of an object that are numbers above 0, by their names. */
+void vhca_view_counts(struct vhca_strbuf *sb, struct json_object *obj);
 /* "DOMAIN/NAME" of an object that has both. */
 void vhca_view_owner(struct vhca_strbuf *sb, struct json_object *obj);
+/* A line of what is one thing: "SM        vhcasm: reachable". */
+void vhca_view_print_line(const char *name, const char *text);
 
 #endif

@@ -41,6 +41,7 @@ LAYERS = {
     "hooks": ["common/base"],
     "ctl/cli": ["common/base", "common/http"],
     "ctl/agent": ["common/base", "ctl/cli"],
+    "ctl/plugin": ["common/base", "common/http", "ctl/cli", "opensm/bindings/conf.h"],
     "opensm/bindings": ["common/base", "common/ini"],
     "opensm/lids": ["common/base"],
     "opensm/http": ["common/base", "common/http", "opensm/bindings", "opensm/lids"],

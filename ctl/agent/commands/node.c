@@ -3,17 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <json-c/json_object_iterator.h>
-
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
-
-static void print_line(const char *left, const char *right)
-{
-	(void)printf("%-10s%s\n", left, right);
-}
 
 static void print_agent(struct json_object *node)
 {
@@ -27,7 +20,7 @@ static void print_agent(struct json_object *node)
 		vhca_strbuf_add(&sb, ", since ");
 		vhca_view_time(&sb, vhca_view_u64(node, "started_ms"));
 	}
-	print_line("agent", text);
+	vhca_view_print_line("agent", text);
 }
 
 static void print_libvirt(struct json_object *libvirt)
@@ -38,7 +31,7 @@ static void print_libvirt(struct json_object *libvirt)
 	vhca_strbuf_init(&sb, text, sizeof(text));
 	vhca_strbuf_add(&sb, "%.250s: %s", vhca_view_text(libvirt, "uri"),
 			vhca_view_is_true(libvirt, "connected") ? "connected" : "NOT connected");
-	print_line("libvirt", text);
+	vhca_view_print_line("libvirt", text);
 }
 
 static void print_sm(struct json_object *sm)
@@ -57,28 +50,17 @@ static void print_sm(struct json_object *sm)
 				vhca_view_is_true(sm, "fenced") ? "fenced" : "not fenced");
 	if (pending)
 		vhca_strbuf_add(&sb, ", %" PRIu64 " to report (vhcactl outbox)", pending);
-	print_line("SM", text);
+	vhca_view_print_line("SM", text);
 }
 
 static void print_vfs(struct json_object *counts)
 {
-	struct json_object_iterator it, end;
 	char text[256];
 	struct vhca_strbuf sb;
 
 	vhca_strbuf_init(&sb, text, sizeof(text));
-	if (json_object_is_type(counts, json_type_object)) {
-		it = json_object_iter_begin(counts);
-		end = json_object_iter_end(counts);
-		for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
-			const char *state = json_object_iter_peek_name(&it);
-
-			if (vhca_view_u64(counts, state))
-				vhca_strbuf_add(&sb, "%s%s %.16s", sb.len ? ", " : "",
-						vhca_view_text(counts, state), state);
-		}
-	}
-	print_line("VFs", sb.len ? text : "none");
+	vhca_view_counts(&sb, counts);
+	vhca_view_print_line("VFs", sb.len ? text : "none");
 }
 
 static void print_loop(struct json_object *loop)
@@ -106,9 +88,9 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	print_sm(vhca_view_member(node, "sm"));
 	print_vfs(vhca_view_member(node, "counts"));
 	if (vhca_view_text(node, "store_problem")[0])
-		print_line("store", vhca_view_text(node, "store_problem"));
+		vhca_view_print_line("store", vhca_view_text(node, "store_problem"));
 	if (vhca_view_is_true(node, "drained"))
-		print_line("drain", "drained: no guest gets a VF here (vhcactl undrain)");
+		vhca_view_print_line("drain", "drained: no guest gets a VF here (vhcactl undrain)");
 	print_loop(vhca_view_member(node, "loop"));
 	return 0;
 }
