@@ -453,33 +453,68 @@ static int check_list(const struct vhca_osm_api *api, struct vhca_error *err)
 			      (unsigned long long)stats.answering / 1024);
 }
 
+/* How a page is asked for, and made. */
+struct listing {
+	int (*read)(struct vhca_http_request *req, struct vhca_osm_page *ret,
+		    struct vhca_error *err);
+	struct json_object *(*make)(const struct vhca_osm_api *api,
+				    const struct vhca_osm_page *page);
+};
+
 static void answer_list(struct vhca_osm_api *api, struct vhca_http_request *req,
-			vhca_osm_handler_fn handler,
-			struct json_object *(*make)(const struct vhca_osm_service *s,
-						    const struct vhca_osm_page *page))
+			vhca_osm_handler_fn handler, const struct listing *listing)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_page page;
-	int r = vhca_osm_read_page(req, &page, &err);
+	int r = listing->read(req, &page, &err);
 
 	if (r == 0 && !api->lists.resuming)
 		r = check_list(api, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else if (api->lists.resuming)
-		vhca_http_reply(req, 200, make(api->service, &page));
+		vhca_http_reply(req, 200, listing->make(api, &page));
 	else
 		vhca_osm_backlog_add(&api->lists, req, handler, api);
 }
 
+static struct json_object *make_bindings(const struct vhca_osm_api *api,
+					 const struct vhca_osm_page *page)
+{
+	return vhca_osm_json_bindings(api->service, page);
+}
+
 static void list_bindings(void *ctx, struct vhca_http_request *req)
 {
-	answer_list(ctx, req, list_bindings, vhca_osm_json_bindings);
+	static const struct listing bindings = {vhca_osm_read_page, make_bindings};
+
+	answer_list(ctx, req, list_bindings, &bindings);
+}
+
+static struct json_object *make_members(const struct vhca_osm_api *api,
+					const struct vhca_osm_page *page)
+{
+	return vhca_osm_json_members(api->service, page);
 }
 
 static void list_members(void *ctx, struct vhca_http_request *req)
 {
-	answer_list(ctx, req, list_members, vhca_osm_json_members);
+	static const struct listing members = {vhca_osm_read_page, make_members};
+
+	answer_list(ctx, req, list_members, &members);
+}
+
+static struct json_object *make_lids(const struct vhca_osm_api *api,
+				     const struct vhca_osm_page *page)
+{
+	return vhca_osm_json_lids(api->mover, page);
+}
+
+static void list_lids(void *ctx, struct vhca_http_request *req)
+{
+	static const struct listing lids = {vhca_osm_read_lid_page, make_lids};
+
+	answer_list(ctx, req, list_lids, &lids);
 }
 
 static void put_member(void *ctx, struct vhca_http_request *req)
@@ -609,6 +644,7 @@ static const struct vhca_http_route routes[] = {
 	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
+	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},

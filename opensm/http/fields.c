@@ -128,22 +128,46 @@ int vhca_osm_read_keep(struct vhca_http_request *req, bool *ret, struct vhca_err
 	return 0;
 }
 
-int vhca_osm_read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
-		       struct vhca_error *err)
+static int read_limit(struct vhca_http_request *req, struct vhca_osm_page *ret,
+		      struct vhca_error *err)
 {
-	const char *limit = vhca_http_query(req, "limit"), *after = vhca_http_query(req, "after"),
-		   *port = vhca_http_query(req, "port_guid");
+	const char *limit = vhca_http_query(req, "limit");
 	uint32_t n = VHCA_OSM_PAGE_MAX;
 
-	*ret = (struct vhca_osm_page){.limit = VHCA_OSM_PAGE_MAX};
 	if (limit && (vhca_parse_u32(limit, 10, VHCA_OSM_PAGE_MAX, &n) < 0 || n == 0))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "query: limit must be 1..%d", VHCA_OSM_PAGE_MAX);
-	ret->limit = n;
+	*ret = (struct vhca_osm_page){.limit = n};
+	return 0;
+}
+
+int vhca_osm_read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
+		       struct vhca_error *err)
+{
+	const char *after = vhca_http_query(req, "after"),
+		   *port = vhca_http_query(req, "port_guid");
+
+	if (read_limit(req, ret, err) < 0)
+		return -EINVAL;
 	if (after && vhca_osm_read_guid(after, "query: after", &ret->after, err) < 0)
 		return -EINVAL;
 	if (port && vhca_osm_read_guid(port, "query: port_guid", &ret->port_guid, err) < 0)
 		return -EINVAL;
+	return 0;
+}
+
+int vhca_osm_read_lid_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
+			   struct vhca_error *err)
+{
+	const char *after = vhca_http_query(req, "after");
+	uint32_t lid = 0;
+
+	if (read_limit(req, ret, err) < 0)
+		return -EINVAL;
+	if (after && vhca_parse_u32(after, 10, UINT16_MAX, &lid) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "query: after: \"%.40s\" is no LID", after);
+	ret->after = lid;
 	return 0;
 }
 

@@ -25,5 +25,8 @@ int vhca_osm_read_withdrawer(struct vhca_http_request *req, uint64_t *ret, struc
 int vhca_osm_read_keep(struct vhca_http_request *req, bool *ret, struct vhca_error *err);
 int vhca_osm_read_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
 		       struct vhca_error *err);
+/* The same of a list by LIDs. */
+int vhca_osm_read_lid_page(struct vhca_http_request *req, struct vhca_osm_page *ret,
+			   struct vhca_error *err);
 
 #endif

@@ -9,8 +9,8 @@
 /* Rows of one list answer, unless ?limit= says less. */
 #define VHCA_OSM_PAGE_MAX 512
 /*
- * Which part of a list: at most `limit` rows with a GUID above `after`; of bindings only those of
- * port_guid (0 = all).
+ * Which part of a list: at most `limit` rows with a GUID, or LID, above `after`; of bindings and
+ * members only those of port_guid (0 = all).
  */
 struct vhca_osm_page {
 	uint64_t after, port_guid;

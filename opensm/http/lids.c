@@ -129,6 +129,48 @@ static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stat
 	return obj;
 }
 
+static struct json_object *place_to_json(uint16_t lid, const struct vhca_osm_lid_place *place)
+{
+	struct json_object *obj = json_object_new_object();
+
+	vhca_json_add_u64(obj, "lid", lid);
+	vhca_json_add_guid(obj, "vguid", place->vguid);
+	vhca_json_add_guid(obj, "port_guid", place->port_guid);
+	vhca_json_add_guid(obj, "node_guid", place->node_guid);
+	vhca_json_add_string(obj, "node", place->node);
+	vhca_json_add_bool(obj, "is_switch", place->is_switch);
+	vhca_json_add_guid(obj, "switch_guid", place->switch_guid);
+	vhca_json_add_u64(obj, "switch_port", place->switch_port);
+	return obj;
+}
+
+struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
+				       const struct vhca_osm_page *page)
+{
+	struct json_object *obj = json_object_new_object(), *rows = json_object_new_array();
+	struct vhca_osm_lid_set has;
+	struct vhca_osm_lid_place place;
+	uint16_t last = 0;
+	size_t n = 0;
+
+	vhca_osm_mover_list(m, &has);
+	for (uint32_t lid = (uint32_t)page->after + 1; lid < VHCA_OSM_LIDS; lid++) {
+		if (!vhca_osm_lid_set_has(&has, (uint16_t)lid) ||
+		    !vhca_osm_mover_find(m, (uint16_t)lid, &place))
+			continue;
+		if (n++ == page->limit)
+			break;
+		last = (uint16_t)lid;
+		(void)json_object_array_add(rows, place_to_json(last, &place));
+	}
+	vhca_json_add(obj, "lids", rows);
+	if (n > page->limit)
+		vhca_json_add_u64(obj, "next", last);
+	else
+		vhca_json_add(obj, "next", NULL);
+	return obj;
+}
+
 static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct vhca_error *err)
 {
 	struct vhca_http_request *req = arg;
@@ -178,7 +220,6 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_place place;
-	struct json_object *obj;
 	uint16_t lid = 0;
 	int r = read_lid(req, &lid, &err);
 
@@ -189,15 +230,7 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 		vhca_http_reply_error(req, &err);
 		return;
 	}
-	obj = json_object_new_object();
-	vhca_json_add_u64(obj, "lid", lid);
-	vhca_json_add_guid(obj, "vguid", place.vguid);
-	vhca_json_add_guid(obj, "port_guid", place.port_guid);
-	vhca_json_add_string(obj, "node", place.node);
-	vhca_json_add_bool(obj, "is_switch", place.is_switch);
-	vhca_json_add_guid(obj, "switch_guid", place.switch_guid);
-	vhca_json_add_u64(obj, "switch_port", place.switch_port);
-	vhca_http_reply(req, 200, obj);
+	vhca_http_reply(req, 200, place_to_json(lid, &place));
 }
 
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req)

@@ -6,6 +6,7 @@
  * later.
  */
 #include "common/http/server.h"
+#include "opensm/http/json.h"
 #include "opensm/lids/mover.h"
 
 /*
@@ -16,6 +17,10 @@ struct json_object *vhca_osm_json_lid_move(const struct vhca_osm_lid_move *move)
 /* What it would do now, without doing it: the same and switch_guids. What would be refused is. */
 int vhca_osm_json_lid_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
 			   struct json_object **ret, struct vhca_error *err);
+
+/* {lids: [...], next}: rows as of GET /v1/lids/{lid}; next as of the other lists, but a LID. */
+struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
+				       const struct vhca_osm_page *page);
 
 /* PUT /v1/lids/{lid}[?plan=1] */
 void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);

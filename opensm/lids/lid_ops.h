@@ -59,13 +59,30 @@ struct vhca_osm_lid_place {
 	 * PF's
 	 */
 	uint64_t vguid;
-	uint64_t port_guid,
+	uint64_t port_guid, node_guid,
 		/* switch: what the port is plugged into; 0 = none, or a switch itself */
 		switch_guid;
 	uint8_t switch_port;
 	bool is_switch;
 	char node[65]; /* NodeDescription */
 };
+
+/* LIDs of end points: 1 to 0xbfff. */
+#define VHCA_OSM_LIDS 0xc000
+struct vhca_osm_lid_set {
+	uint64_t bits[VHCA_OSM_LIDS / 64];
+};
+
+static inline void vhca_osm_lid_set_add(struct vhca_osm_lid_set *set, uint16_t lid)
+{
+	if (lid < VHCA_OSM_LIDS)
+		set->bits[lid / 64] |= 1ULL << lid % 64;
+}
+
+static inline bool vhca_osm_lid_set_has(const struct vhca_osm_lid_set *set, uint16_t lid)
+{
+	return lid < VHCA_OSM_LIDS && set->bits[lid / 64] & 1ULL << lid % 64;
+}
 
 struct vhca_osm_fabric_info {
 	size_t switches, ports; /* ports: end ports, switches' own included */
@@ -138,6 +155,8 @@ struct vhca_osm_lid_ops {
 	/* How many dynamic LIDs are given. Without OpenSM's lock, too. */
 	size_t (*dynamic_lids)(void *ctx);
 	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
+	/* Of which find() knows a place; of a port with several LIDs (LMC) the first. */
+	void (*list)(void *ctx, struct vhca_osm_lid_set *ret);
 	void (*info)(void *ctx, struct vhca_osm_fabric_info *ret);
 	void (*sweep)(void *ctx);
 };

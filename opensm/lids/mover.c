@@ -704,6 +704,11 @@ bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
 	return m->ops->find(m->ctx, lid, ret);
 }
 
+void vhca_osm_mover_list(const struct vhca_osm_mover *m, struct vhca_osm_lid_set *ret)
+{
+	m->ops->list(m->ctx, ret);
+}
+
 void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret)
 {
 	m->ops->info(m->ctx, ret);

@@ -689,6 +689,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.timeout_ms = timeout_ms,
 	.dynamic_lids = dynamic_lids,
 	.find = vhca_osm_place_find,
+	.list = vhca_osm_place_list,
 	.info = vhca_osm_place_info,
 	.sweep = sweep,
 };

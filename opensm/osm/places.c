@@ -45,6 +45,7 @@ static void describe(const osm_port_t *port, struct vhca_osm_lid_place *ret)
 	const osm_physp_t *there = port->p_physp ? port->p_physp->p_remote_physp : NULL;
 
 	ret->port_guid = cl_ntoh64(port->guid);
+	ret->node_guid = cl_ntoh64(osm_node_get_node_guid(port->p_node));
 	ret->is_switch = osm_node_get_type(port->p_node) == IB_NODE_TYPE_SWITCH;
 	(void)vhca_strcpy(ret->node, sizeof(ret->node), port->p_node->print_desc);
 	if (there && there->p_node->sw && !ret->is_switch) {
@@ -71,6 +72,26 @@ bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret
 		describe(port, ret);
 	cl_plock_release(&osm->lock);
 	return port != NULL;
+}
+
+/* One walk, because to look for each LID in turn is one for each that nobody has. */
+void vhca_osm_place_list(void *ctx, struct vhca_osm_lid_set *ret)
+{
+	const struct vhca_osm_lids *lids = ctx;
+	osm_opensm_t *osm = lids->osm;
+	const cl_qmap_t *ports = &osm->subn.port_guid_tbl;
+
+	*ret = (struct vhca_osm_lid_set){0};
+	for (size_t i = 0; i < lids->dynamic->n; i++)
+		vhca_osm_lid_set_add(ret, lids->dynamic->rows[i].lid);
+	cl_plock_acquire(&osm->lock);
+	for (cl_map_item_t *i = cl_qmap_head(ports); i != cl_qmap_end(ports); i = cl_qmap_next(i)) {
+		uint16_t lid = cl_ntoh16(((const osm_port_t *)i)->lid);
+
+		if (lid)
+			vhca_osm_lid_set_add(ret, lid);
+	}
+	cl_plock_release(&osm->lock);
 }
 
 static uint16_t highest_lid(const cl_qmap_t *ports)

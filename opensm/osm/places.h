@@ -22,8 +22,9 @@ struct osm_port *vhca_osm_port_by_lid(const struct osm_subn *subn, uint16_t lid)
  */
 void vhca_osm_places_unlist(struct osm_opensm *osm);
 
-/* Two of the operations of lid_ops.h; ctx is a struct vhca_osm_lids. */
+/* Three of the operations of lid_ops.h; ctx is a struct vhca_osm_lids. */
 bool vhca_osm_place_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
+void vhca_osm_place_list(void *ctx, struct vhca_osm_lid_set *ret);
 void vhca_osm_place_info(void *ctx, struct vhca_osm_fabric_info *ret);
 
 #endif

@@ -14,6 +14,7 @@ BUILD is a release build directory. Exit 1 if anything is lost, refused or in th
 import random
 import sys
 
+import fabric
 import figures
 import fattree
 import storm
@@ -102,7 +103,7 @@ def main():
     args = figures.parse_plugin(parser)
     tree = fattree.FatTree(18, 18, 18, pods=9 if args.own_ports else 0, options=LIMITS)
     ret = figures.Figures("storm-own-ports" if args.own_ports else "storm", bounds(args.agents * VFS))
-    address = f"127.0.0.1:{storm.free_port()}"
+    address = f"127.0.0.1:{fabric.free_port()}"
     print(f"{args.agents} agents x {VFS} VFs = {args.agents * VFS} bindings at {tree.hosts - 1} hosts, {tree.switches} switches", flush=True)
     try:
         sm = tree.manager(opensm_conf="routing_engine ftree\nlog_flags 0x03", listen=address, counter=args.build / "tests/integration/libsmpcount.so")

@@ -65,6 +65,12 @@ def tool(name):
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def port_guid(host):
     """Port GUID of the HCA of host 1, 2, ..."""
     return f"0x{0x0002c90300000000 + host * 16 + 1:016x}"

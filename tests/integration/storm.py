@@ -5,19 +5,12 @@ import concurrent.futures
 import json
 import os
 import random
-import socket
 import subprocess
 import threading
 import time
 
 import fabric
 import fattree
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def percentile(values, percent):

@@ -26,12 +26,6 @@ DOMAIN = "6d3a0000-0000-4000-8000-000000000001"
 WAIT = 100    # for an agent on FUSE on a busy machine
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class SimHost(Agent):
     """The agent on a simulated /sys. Ended by SIGTERM only: that takes the file system down, too."""
 
@@ -85,7 +79,7 @@ class Case(unittest.TestCase):
         return "[http]\n" + "".join(f"{key} = {self.dir}/{name}\n" for key, name in keys.items())
 
     def manager(self, listen=None, **keys):
-        self.port = free_port()
+        self.port = fabric.free_port()
         return self.fabric.manager(listen=listen or f"127.0.0.1:{self.port}", conf=self.http_conf(**keys))
 
     def started(self, sm):
@@ -354,7 +348,7 @@ class Door(Case):
         self.no_secret_in(sm.log())
 
     def test_a_door_that_knows_nobody_stays_on_this_host(self):
-        port = free_port()
+        port = fabric.free_port()
         for keys in ({}, {"tls_certificate": "server.pem", "tls_key": "server.key"}):    # https alone asks nobody who he is
             sm = self.manager(f"0.0.0.0:{port}", **keys).start(wait=False)
             fabric.wait_for("the reason", lambda: "not started" in sm.log())

@@ -18,7 +18,7 @@ class Storm(fattree.Case):
 
     def test_storm(self):
         """registered, moved, fenced, and after a kill -9 still there, while OpenSM sweeps"""
-        address = f"127.0.0.1:{storm.free_port()}"
+        address = f"127.0.0.1:{fabric.free_port()}"
         sm = self.manager(listen=address).start(timeout=120)
         with storm.Agents(os.environ["VHCA_STORM_AGENTS"], f"http://{address}", AGENTS, VFS, self.tree.hosts) as agents:
             with storm.Sweeps(sm) as sweeps:

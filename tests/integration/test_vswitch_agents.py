@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import shutil
-import socket
 import socketserver
 import subprocess
 import tempfile
@@ -74,12 +73,6 @@ class Firmware:
             server.server_close()
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Ports(Firmware):
     """VFs have ports only while they have tenants."""
 
@@ -99,7 +92,7 @@ class Host(Agent):
     def __init__(self, n, where, sm, lid, firmware, policy):
         super().__init__(where)
         self.sm = sm
-        self.peer_port = free_port()
+        self.peer_port = fabric.free_port()
         self.env = {**ENV, "SIM_PORT_GUID": fabric.port_guid(n), "SIM_LID": f"{where}/lid", "SIM_FIRMWARE": firmware}
         self.show_lid(lid)
         self.write(conf_text(where, f"vfs = 1\n[sm]\nbackend = vhcasm\nurl = http://{sm.api.listen}\nlid_policy = {policy}\npoll = 200ms\n"
@@ -206,7 +199,7 @@ class Agents(unittest.TestCase, Hosts):
         self.addCleanup(self.net.close)
         self.begin(Firmware(self.net))
         self.sm = self.net.manager(opensm_conf="routing_engine ftree\n", counter=os.environ["VHCA_SMPCOUNT_LIB"],
-                                   listen=f"127.0.0.1:{free_port()}")
+                                   listen=f"127.0.0.1:{fabric.free_port()}")
         self.sm.start()
         self.lids = vswitches.lids(self.sm)
 
@@ -326,7 +319,7 @@ class DynamicLids(test_vswitch_dynamic.Case, Hosts):
     def setUp(self):
         super().setUp()
         self.begin(Ports(self.net))
-        self.manager("ftree", limit=4, listen=f"127.0.0.1:{free_port()}")
+        self.manager("ftree", limit=4, listen=f"127.0.0.1:{fabric.free_port()}")
 
     def lid(self):
         """The vGUID's, 0 = none."""

@@ -31,7 +31,26 @@ struct world {
 	size_t len;
 };
 
-static const struct vhca_osm_lid_ops no_lids;
+/* Every LID that can be divided by LID_STEP is somebody's. */
+#define LID_STEP 7
+
+static bool fake_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
+{
+	(void)ctx;
+	*ret = (struct vhca_osm_lid_place){.port_guid = lid, .node_guid = lid, .node = "n"};
+	return lid > 0 && lid % LID_STEP == 0;
+}
+
+static void fake_list(void *ctx, struct vhca_osm_lid_set *ret)
+{
+	(void)ctx;
+	*ret = (struct vhca_osm_lid_set){0};
+	for (uint16_t lid = LID_STEP; lid < VHCA_OSM_LIDS; lid = (uint16_t)(lid + LID_STEP))
+		vhca_osm_lid_set_add(ret, lid);
+	vhca_osm_lid_set_add(ret, LID_STEP + 1); /* it has left meanwhile */
+}
+
+static const struct vhca_osm_lid_ops lid_ops = {.find = fake_find, .list = fake_list};
 
 /* ---- fixture ---- */
 
@@ -61,7 +80,7 @@ static int setup(void **state)
 	assert_non_null(w);
 	plugin_init(&w->plugin);
 	w->plugin.subnet.n_ports = 1;
-	plugin_serve(&w->plugin, &no_lids);
+	plugin_serve(&w->plugin, &lid_ops);
 	fill(w);
 	w->text = malloc(TEXT_MAX);
 	assert_non_null(w->text);
@@ -160,6 +179,31 @@ static void pages_lead_to_the_end(void **state)
 	assert_true(longest < 512 * 1024);
 }
 
+static void lids_come_in_their_order(void **state)
+{
+	struct world *w = *state;
+	char path[128] = "/v1/lids?limit=500";
+	unsigned int rows = 0, last = 0;
+	bool more = true;
+
+	while (more) {
+		VHCA_AUTO_CLOSE int fd = say(w, "GET", path, "");
+		const char *body = hear(w, fd), *next = strstr(body, "\"next\":");
+
+		assert_non_null(next);
+		for (const char *row = strstr(body, "\"lid\":"); row;
+		     row = strstr(row + 1, "\"lid\":")) {
+			assert_int_equal(strtoul(row + 6, NULL, 10), last + LID_STEP);
+			last += LID_STEP;
+			rows++;
+		}
+		more = strncmp(next + 7, "null", 4) != 0;
+		assert_true(!more || strtoul(next + 7, NULL, 10) == last);
+		(void)snprintf(path, sizeof(path), "/v1/lids?limit=500&after=%u", last);
+	}
+	assert_int_equal(rows, (VHCA_OSM_LIDS - 1) / LID_STEP);
+}
+
 /* Those who ask get a page each, or are told to come again. */
 static void a_report_does_not_wait_for_lists(void **state)
 {
@@ -239,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(pages_lead_to_the_end),
+		T(lids_come_in_their_order),
 		T(a_report_does_not_wait_for_lists),
 		T(who_leaves_does_no_harm),
 		T(who_leaves_is_not_heard_later),

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/text.h"
+#include "ctl/agent/commands.h"
+#include "ctl/agent/domain.h"
+#include "ctl/cli/view.h"
+
+static struct json_object *new_body(const struct vhca_ctl *ctl)
+{
+	static const struct {
+		enum vhca_agent_opt opt;
+		const char *key;
+	} members[] = {
+		{VHCA_OPT_PARTITION, "partition"},
+		{VHCA_OPT_GUID, "guid"},
+		{VHCA_OPT_FABRIC, "fabric"},
+		{VHCA_OPT_PF, "pf"},
+	};
+	struct json_object *body = json_object_new_object();
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(members); i++)
+		if (ctl->opts[members[i].opt])
+			(void)json_object_object_add(
+				body, members[i].key,
+				json_object_new_string(ctl->opts[members[i].opt]));
+	return body;
+}
+
+static int add_numa(const struct vhca_ctl *ctl, struct json_object *body, struct vhca_error *err)
+{
+	const char *text = ctl->opts[VHCA_OPT_NUMA];
+	uint32_t node;
+
+	if (!text)
+		return 0;
+	if (vhca_parse_u32(text, 10, INT32_MAX, &node) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				      "--numa %s: not the number of a NUMA node", text);
+	(void)json_object_object_add(body, "numa", json_object_new_int((int)node));
+	return 0;
+}
+
+/* The answer is the claim, with the VF as "vf". */
+static void print_claim(const struct vhca_ctl *ctl, struct json_object *claim)
+{
+	struct json_object *vf = vhca_view_member(claim, "vf");
+
+	(void)printf("%s/%s: attached VF %s with GUID %s\n", ctl->args[0], ctl->args[1],
+		     vhca_view_text(claim, "bdf"), vhca_view_text(claim, "guid"));
+	if (!vhca_view_is_true(vf, "granted"))
+		(void)puts("The subnet manager has not granted the GUID yet; vhcactl vfs shows "
+			   "when and why not.");
+	if (vhca_view_count(vhca_view_array(vf, "missing")))
+		(void)puts("The host's port is not in all of its partitions yet; vhcactl vfs shows "
+			   "which.");
+}
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *body = new_body(ctl), *claim = NULL;
+	int r = add_numa(ctl, body, err);
+
+	if (r == 0)
+		r = vhca_ctl_domain_vf(ctl, "POST", body, &claim, err);
+	if (claim)
+		print_claim(ctl, claim);
+	return r;
+}
+
+const struct vhca_ctl_command vhca_cmd_attach = {
+	.name = "attach",
+	.args = {"DOMAIN", "NAME"},
+	.required = VHCA_OPT_BIT(VHCA_OPT_PARTITION),
+	.optional = VHCA_OPT_BIT(VHCA_OPT_GUID) | VHCA_OPT_BIT(VHCA_OPT_FABRIC) |
+		    VHCA_OPT_BIT(VHCA_OPT_PF) | VHCA_OPT_BIT(VHCA_OPT_NUMA),
+	.summary = "give a running domain a VF",
+	.help = "\nDOMAIN is the name or UUID of a running domain, NAME the VF's name in it (ib0). "
+		"Returns when the guest has\n"
+		"the device. The attachment is live only: it is not in the domain's persistent "
+		"XML.\n",
+	.run = run,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "common/base/cleanup.h"
+#include "ctl/agent/commands.h"
+#include "ctl/cli/api.h"
+#include "ctl/cli/view.h"
+
+#define PKEYS_SHOWN 6
+
+static void format_pkeys(struct vhca_strbuf *sb, struct json_object *claim)
+{
+	vhca_view_strings(sb, vhca_view_array(claim, "pkeys"), PKEYS_SHOWN);
+}
+
+static void format_created(struct vhca_strbuf *sb, struct json_object *claim)
+{
+	uint64_t ms = vhca_view_u64(claim, "created_ms");
+
+	if (ms)
+		vhca_view_time(sb, ms);
+}
+
+static const struct vhca_column columns[] = {
+	{"CLAIM", "id", NULL},
+	{"DOMAIN/NAME", NULL, vhca_view_owner},
+	{"BDF", "bdf", NULL},
+	{"STATE", "state", NULL},
+	{"GUID", "guid", NULL},
+	{"EPOCH", "epoch", NULL},
+	{"P_KEYS", NULL, format_pkeys},
+	{"WAY", "way", NULL},
+	{"CREATED", NULL, format_created},
+	{"REASON", "reason", NULL},
+};
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	static const struct vhca_ctl_list list = {
+		.path = "/v1/claims",
+		.key = "claims",
+		.empty = "no claims",
+		.columns = columns,
+		.n_columns = VHCA_ARRAY_SIZE(columns),
+	};
+
+	return vhca_ctl_list(ctl, &list, err);
+}
+
+const struct vhca_ctl_command vhca_cmd_claims = {
+	.name = "claims",
+	.summary = "list which VF is promised to whom",
+	.help = "\nWAY is how the claim came about: the domain's metadata, a claim made before the "
+		"start, or attach.\n",
+	.run = run,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
+#include "ctl/agent/commands.h"
+#include "ctl/cli/api.h"
+#include "ctl/cli/view.h"
+
+#define CURSOR_MAX 128
+#define HISTORY	   10 /* events shown at the start, unless --since says otherwise */
+#define WAIT_S	   25
+#define MARGIN_S   10 /* of the time-out over the long poll */
+#define RETRY_S	   1
+
+struct watch {
+	const struct vhca_ctl *ctl;
+	char cursor[CURSOR_MAX];
+	bool answered; /* once; from then on a silent agent is waited for */
+	bool silent;   /* said so */
+};
+
+static void print_event(const struct vhca_ctl *ctl, struct json_object *event)
+{
+	char time[32];
+	struct vhca_strbuf sb;
+
+	if (ctl->opts[VHCA_OPT_JSON]) {
+		(void)puts(json_object_to_json_string_ext(
+			event, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE));
+		return;
+	}
+	vhca_strbuf_init(&sb, time, sizeof(time));
+	vhca_view_time(&sb, vhca_view_u64(event, "time_ms"));
+	(void)printf("%s  %-7s %s: %s\n", time, vhca_view_text(event, "kind"),
+		     vhca_view_text(event, "subject"), vhca_view_text(event, "text"));
+}
+
+static void print_events(const struct watch *w, struct json_object *doc, size_t newest)
+{
+	struct json_object *events = vhca_view_array(doc, "events");
+	size_t n = vhca_view_count(events);
+
+	for (size_t i = n > newest ? n - newest : 0; i < n; i++)
+		print_event(w->ctl, json_object_array_get_idx(events, i));
+	(void)fflush(stdout); /* for the pipe behind; main() reports a failure */
+}
+
+static int poll_once(struct watch *w, unsigned int wait_s, size_t newest, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
+	char path[VHCA_CTL_PATH_MAX];
+	const char *cursor;
+	struct vhca_strbuf sb;
+	int r;
+
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	vhca_strbuf_add(&sb, "/v1/events?since=");
+	vhca_ctl_encode(&sb, w->cursor);
+	vhca_strbuf_add(&sb, "&wait=%u", wait_s);
+	r = vhca_ctl_call(w->ctl, "GET", path, NULL, (wait_s + MARGIN_S) * 1000, &doc, err);
+	if (r < 0)
+		return r;
+	print_events(w, doc, newest);
+	w->answered = true;
+	w->silent = false;
+	cursor = vhca_view_text(doc, "cursor");
+	if (*cursor && vhca_strcpy(w->cursor, sizeof(w->cursor), cursor) == 0)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+			      "the agent's answer to /v1/events has no cursor");
+}
+
+/* The watcher stays when some events were missed, and when the agent is being restarted,
+ * perhaps, or has too many watchers. */
+static int outlive(struct watch *w, int r, const struct vhca_error *err)
+{
+	if (vhca_error_is(err, VHCA_CODE_CURSOR_GONE)) {
+		(void)fputs("vhcactl: some events were missed; what the agent still knows "
+			    "follows\n",
+			    stderr);
+		return vhca_strcpy(w->cursor, sizeof(w->cursor), "oldest");
+	}
+	if (!w->answered || err->kind != VHCA_ERR_UNAVAILABLE)
+		return r;
+	if (!w->silent)
+		(void)fprintf(stderr, "vhcactl: %s; waiting\n", err->msg);
+	w->silent = true;
+	(void)sleep(RETRY_S);
+	return 0;
+}
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	struct watch w = {.ctl = ctl, .cursor = "oldest"};
+	const char *since = ctl->opts[VHCA_OPT_SINCE];
+	unsigned int wait_s = 0;
+	int r = 0;
+
+	if (since && vhca_strcpy(w.cursor, sizeof(w.cursor), since) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
+				      "--since: a cursor has at most %d characters",
+				      CURSOR_MAX - 1);
+	while (r == 0 && !ferror(stdout)) {
+		r = poll_once(&w, wait_s, w.answered || since ? SIZE_MAX : HISTORY, err);
+		if (r < 0)
+			r = outlive(&w, r, err);
+		wait_s = WAIT_S;
+	}
+	return r;
+}
+
+const struct vhca_ctl_command vhca_cmd_watch = {
+	.name = "watch",
+	.optional = VHCA_OPT_BIT(VHCA_OPT_SINCE),
+	.summary = "follow what happens, until interrupted",
+	.help = "\nStarts with the last 10 events. With --json one event a line, each with the "
+		"CURSOR behind it. Outlives a\n"
+		"restart of the agent, and says when events were missed.\n",
+	.run = run,
+};

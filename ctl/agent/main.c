@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* vhcactl: the command line to vhcad's HTTP API on its unix socket. */
+#include "common/base/cleanup.h"
+#include "ctl/agent/commands.h"
+
+#define SOCKET_PATH "/run/vhcad/vhcad.sock"
+
+static const struct vhca_ctl_option options[] = {
+	[VHCA_OPT_JSON] = {"json", NULL, "print the agent's answer as it is"},
+	[VHCA_OPT_SOCKET] = {"socket", "PATH", "socket of the agent [" SOCKET_PATH "]"},
+	[VHCA_OPT_TIMEOUT] = {"timeout", "SECONDS", "wait at most that long for an answer"},
+	[VHCA_OPT_HELP] = {"help", NULL, "explain vhcactl or the command"},
+	[VHCA_OPT_VERSION] = {"version", NULL, "print the version of vhcactl"},
+	[VHCA_OPT_PARTITION] = {"partition", "P_KEYS",
+				"P_Keys in the guest's order, numbers or names: '0x8001 storage'",
+				"several P_Keys are one value: --partition '0x8001 storage'"},
+	[VHCA_OPT_GUID] = {"guid", "GUID", "address of the VF [derived from the domain and NAME]"},
+	[VHCA_OPT_FABRIC] = {"fabric", "NAME", "take a VF of this fabric [default]"},
+	[VHCA_OPT_PF] = {"pf", "BDF", "take a VF of this adapter"},
+	[VHCA_OPT_NUMA] = {"numa", "NODE", "take a VF of an adapter on this NUMA node"},
+	[VHCA_OPT_STATE] = {"state", "STATE", "only VFs in this state"},
+	[VHCA_OPT_SINCE] = {"since", "CURSOR",
+			    "start behind this event, or with the oldest that is kept, or now"},
+	[VHCA_OPT_CANCEL] = {"cancel", NULL, "stop the migration of DOMAIN that is under way"},
+	[VHCA_OPT_NO_WAIT] = {"no-wait", NULL, "return when it has begun"},
+	[VHCA_OPT_EXTERNAL] = {"external", NULL, "let somebody else call libvirt"},
+	[VHCA_OPT_LEASE] = {"lease", "SECONDS", "how long the guest may wait without its VFs"},
+	[VHCA_OPT_COPY_TIMEOUT] = {"copy-timeout", "SECONDS",
+				   "abort a copy that takes longer; 0 = no limit"},
+	[VHCA_OPT_BANDWIDTH] = {"bandwidth", "MIB", "MiB/s that the copy may take; 0 = any"},
+	[VHCA_OPT_CONNECTIONS] = {"connections", "N",
+				  "copy by so many parallel connections; 0 = libvirt's one"},
+	[VHCA_OPT_AUTO_CONVERGE] = {"auto-converge", NULL,
+				    "slow down a guest that writes too fast"},
+	[VHCA_OPT_TLS] = {"tls", NULL, "send the memory by TLS"},
+	[VHCA_OPT_PARK] = {"park", NULL, "take the VFs out; the guests stay"},
+	[VHCA_OPT_CHECK] = {"check", NULL, "say by the exit status what was found"},
+};
+_Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_AGENT_OPTS, "one row an option");
+_Static_assert(VHCA_AGENT_OPTS <= VHCA_CTL_OPTS_MAX, "a bit an option");
+
+static const struct vhca_ctl_command *const commands[] = {
+	&vhca_cmd_node,	  &vhca_cmd_hcas,    &vhca_cmd_vfs,	&vhca_cmd_domains,
+	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	&vhca_cmd_takeover,
+	&vhca_cmd_attach, &vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,
+	&vhca_cmd_unpark, &vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations,
+	&vhca_cmd_outbox, &vhca_cmd_watch,   &vhca_cmd_reload,	&vhca_cmd_forget,
+};
+
+static int connect_agent(struct vhca_ctl *ret, struct vhca_error *err)
+{
+	(void)err;
+	ret->server = (struct vhca_ctl_server){
+		.name = "the agent",
+		.socket_path =
+			ret->opts[VHCA_OPT_SOCKET] ? ret->opts[VHCA_OPT_SOCKET] : SOCKET_PATH,
+		.url = "http://localhost",
+		.denied = "be root, or a member of the group that [api] group in vhcad.conf names",
+		.silent = "systemctl status vhcad; journalctl -u vhcad",
+	};
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct vhca_ctl_program vhcactl = {
+		.name = "vhcactl",
+		.manual = "vhcactl(1)",
+		.about = "Looks at the InfiniBand VFs that vhcad keeps on this host, attaches and "
+			 "detaches them, and\n"
+			 "migrates domains with them.\n",
+		.peers = "agent or a peer of it",
+		.options = options,
+		.n_options = VHCA_AGENT_OPTS,
+		.n_common = VHCA_CTL_OPTS_SHARED,
+		.commands = commands,
+		.n_commands = VHCA_ARRAY_SIZE(commands),
+		.connect = connect_agent,
+	};
+
+	return vhca_ctl_main(&vhcactl, argc, argv);
+}

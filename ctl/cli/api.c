@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "ctl/cli/api.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/cleanup.h"
+#include "common/base/codes.h"
+#include "common/http/client.h"
+#include "ctl/cli/view.h"
+
+#define REPLY_MAX (64u * 1024 * 1024) /* thousands of VFs, each with a full P_Key table */
+
+void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text)
+{
+	static const char unreserved[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+	for (; *text; text++)
+		if (strchr(unreserved, *text))
+			vhca_strbuf_add(sb, "%c", *text);
+		else
+			vhca_strbuf_add(sb, "%%%02X", (unsigned int)(unsigned char)*text);
+}
+
+void vhca_ctl_print_json(struct json_object *doc)
+{
+	(void)puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY |
+							       JSON_C_TO_STRING_SPACED |
+							       JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+/* No answer at all: says which of the usual reasons it is, and the way out. */
+static void explain_silence(const struct vhca_ctl_server *server, struct vhca_error *err)
+{
+	const char *path = server->socket_path;
+	int e = path && access(path, W_OK) < 0 ? errno : 0;
+
+	if (e == EACCES || e == EPERM) {
+		(void)vhca_error_set(err, VHCA_ERR_DENIED, "denied", e, "%s", path);
+		vhca_error_hint(err, "%s", server->denied);
+		return;
+	}
+	if (e)
+		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "unreachable", e,
+				     "%s does not run, or listens elsewhere: %s", server->name,
+				     path);
+	else
+		vhca_error_prefix(err, "%s does not answer", server->name);
+	vhca_error_hint(err, "%s", server->silent);
+}
+
+/* The caller releases res. */
+static int call(const struct vhca_ctl *ctl, const char *method, const char *path,
+		struct json_object *body, uint32_t default_ms, struct vhca_http_result *res,
+		struct vhca_error *err)
+{
+	char url[VHCA_CTL_PATH_MAX + VHCA_CTL_URL_MAX];
+	struct vhca_strbuf sb;
+	int r;
+
+	vhca_strbuf_init(&sb, url, sizeof(url));
+	vhca_strbuf_add(&sb, "%s%s", ctl->server.url, path);
+	r = vhca_http_call(
+		&(struct vhca_http_call_args){
+			.method = method,
+			.url = url,
+			.unix_socket = ctl->server.socket_path,
+			.body = body,
+			.auth = ctl->server.auth,
+			.total_ms = ctl->timeout_ms ? ctl->timeout_ms : default_ms,
+			.reply_max = REPLY_MAX,
+		},
+		res, err);
+	if (r < 0 && res->status == 0)
+		explain_silence(&ctl->server, err);
+	else if (r < 0 && vhca_error_is(err, VHCA_CODE_UNAUTHORIZED))
+		vhca_error_hint(err, "%s", ctl->server.denied);
+	return r;
+}
+
+static int take_answer(const struct vhca_ctl *ctl, int r, struct vhca_http_result *res,
+		       struct json_object **ret)
+{
+	if (r == 0)
+		*ret = vhca_steal_ptr(&res->body);
+	else if (res->body && ctl->opts[VHCA_OPT_JSON])
+		vhca_ctl_print_json(res->body);
+	return r;
+}
+
+int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *path,
+		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
+		  struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, method, path, body, default_ms, &res, err);
+
+	return take_answer(ctl, r, &res, ret);
+}
+
+int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
+		       struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &res, err);
+
+	if (r < 0 && res.status == 503 && *vhca_view_text(res.body, "status") &&
+	    !*vhca_view_text(res.body, "code"))
+		r = 0;
+	return take_answer(ctl, r, &res, ret);
+}
+
+struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i)
+{
+	struct json_object *row = json_object_array_get_idx(array, i), *copy = NULL;
+
+	if (json_object_is_type(row, json_type_object))
+		(void)json_object_deep_copy(row, &copy,
+					    NULL); /* out of memory shows as an empty row */
+	return copy ? copy : json_object_new_object();
+}
+
+/* Appends the rows of the page behind this one, whose `next` is its own then. */
+static int add_page(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+		    struct json_object *doc, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *page = NULL;
+	const char *after = vhca_view_text(doc, "next");
+	struct json_object *more, *rows = vhca_view_array(doc, list->key);
+	char path[VHCA_CTL_PATH_MAX];
+	struct vhca_strbuf sb;
+	int r;
+
+	vhca_strbuf_init(&sb, path, sizeof(path));
+	vhca_strbuf_add(&sb, "%s%safter=", list->path, strchr(list->path, '?') ? "&" : "?");
+	vhca_ctl_encode(&sb, after);
+	r = vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &page, err);
+	if (r < 0)
+		return r;
+	more = vhca_view_array(page, list->key);
+	if (!more || strcmp(vhca_view_text(page, "next"), after) == 0)
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+				      "%s's answer to %s leads nowhere", ctl->server.name, path);
+	for (size_t i = 0; i < vhca_view_count(more); i++)
+		(void)json_object_array_add(rows,
+					    json_object_get(json_object_array_get_idx(more, i)));
+	(void)json_object_object_add(doc, "next", json_object_get(vhca_view_member(page, "next")));
+	return 0;
+}
+
+static int get_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+		    struct json_object **ret, struct vhca_error *err)
+{
+	int r = vhca_ctl_call(ctl, "GET", list->path, NULL, VHCA_CTL_READ_MS, ret, err);
+
+	if (r < 0)
+		return r;
+	if (!vhca_view_array(*ret, list->key))
+		return vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+				      "%s's answer to %s has no list '%s'", ctl->server.name,
+				      list->path, list->key);
+	while (r == 0 && *vhca_view_text(*ret, "next"))
+		r = add_page(ctl, list, *ret, err);
+	return r;
+}
+
+int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+		  struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL, *rows = NULL;
+	struct json_object *array;
+	int r = get_list(ctl, list, &doc, err);
+
+	if (r < 0)
+		return r;
+	if (ctl->opts[VHCA_OPT_JSON]) {
+		vhca_ctl_print_json(doc);
+		return 0;
+	}
+	array = vhca_view_array(doc, list->key);
+	rows = list->flatten ? list->flatten(array) : json_object_get(array);
+	if (vhca_view_count(rows) == 0)
+		(void)puts(list->empty);
+	else
+		vhca_table_print(stdout, list->columns, list->n_columns, rows);
+	return 0;
+}

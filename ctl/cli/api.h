@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_CTL_CLI_API_H
+#define VHCA_CTL_CLI_API_H
+/* Calls to the server, and what every command does with the answer. */
+#include <json-c/json_object.h>
+
+#include "common/base/text.h"
+#include "ctl/cli/ctl.h"
+#include "ctl/cli/table.h"
+
+#define VHCA_CTL_PATH_MAX 2048
+#define VHCA_CTL_URL_MAX  320 /* without a path */
+#define VHCA_CTL_READ_MS  10000
+#define VHCA_CTL_CHANGE_MS \
+	180000 /* attach and detach wait for the guest: longer than the agent's own time-outs */
+
+/* Adds text to a path or query, everything but unreserved characters as %XX. */
+void vhca_ctl_encode(struct vhca_strbuf *sb, const char *text);
+
+/*
+ * One call; path starts with '/'. On success *ret is the answer (NULL if it has none); caller puts
+ * it. default_ms applies unless --timeout is given. With --json a problem document is printed, too.
+ */
+int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *path,
+		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
+		  struct vhca_error *err);
+
+/* The same by GET of a state that is an answer also as 503, as /readyz of who is not ready. */
+int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
+		       struct vhca_error *err);
+
+/* Prints a document for --json. */
+void vhca_ctl_print_json(struct json_object *doc);
+
+/* A list that is shown as a table: what vhca_ctl_list() needs to know about it. */
+struct vhca_ctl_list {
+	const char *path, *key; /* of the array in the answer */
+	const char *empty;	/* said instead of a table without rows */
+	const struct vhca_column *columns;
+	unsigned int n_columns;
+	/*
+	 * Makes the rows of the table from the array; NULL: each element is a row. Caller puts the
+	 * result.
+	 */
+	struct json_object *(*flatten)(struct json_object *array);
+};
+/*
+ * A copy of row i of an array, to which members may be added; an empty object if it is none. Caller
+ * puts it.
+ */
+struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i);
+/*
+ * Gets it, page by page where the answer has a `next`, and prints the table; with --json all rows
+ * as one answer.
+ */
+int vhca_ctl_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
+		  struct vhca_error *err);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/cleanup.h"
+#include "ctl/cli/api.h"
+#include "ctl/cli/view.h"
+#include "ctl/plugin/commands.h"
+
+static void print_sm(struct json_object *state)
+{
+	const char *sm_state = vhca_view_text(state, "sm_state"),
+		   *master = vhca_view_text(state, "master_guid");
+	bool is_master = strcmp(sm_state, "master") == 0;
+	char text[160];
+	struct vhca_strbuf sb;
+
+	vhca_strbuf_init(&sb, text, sizeof(text));
+	vhca_strbuf_add(&sb, "%.32s", sm_state);
+	if (is_master)
+		vhca_strbuf_add(&sb, "%s",
+				strcmp(vhca_view_text(state, "status"), "ready") == 0
+					? ", ready"
+					: ", NOT ready: its first sweep is not complete");
+	else if (*master)
+		vhca_strbuf_add(&sb, "; the master is %.32s, ask the plugin there", master);
+	else
+		vhca_strbuf_add(&sb, "; it knows no master");
+	vhca_view_print_line("SM", text);
+}
+
+static void print_plugin(struct json_object *state)
+{
+	char text[160];
+
+	(void)snprintf(text, sizeof(text), "libvhcasm %.32s in %.64s",
+		       vhca_view_text(state, "plugin_version"),
+		       vhca_view_text(state, "opensm_version"));
+	vhca_view_print_line("plugin", text);
+	(void)snprintf(text, sizeof(text),
+		       "%" PRIu64 " virtual GUIDs are bound, %" PRIu64 " ports need keys: %s",
+		       vhca_view_u64(state, "bindings"), vhca_view_u64(state, "ports"),
+		       vhca_view_is_true(state, "in_effect") ? "all in effect"
+							     : "NOT all in effect yet");
+	vhca_view_print_line("reports", text);
+}
+
+/* What is only said when it is so. */
+static void print_troubles(struct json_object *state)
+{
+	uint64_t age_ms = vhca_view_u64(state, "age_ms");
+	const char *problem = vhca_view_text(state, "problem");
+	char text[160];
+	struct vhca_strbuf sb;
+
+	if (age_ms > 0) {
+		vhca_strbuf_init(&sb, text, sizeof(text));
+		vhca_strbuf_add(&sb, "OpenSM has had its tables locked for ");
+		vhca_view_duration(&sb, age_ms);
+		vhca_strbuf_add(&sb, ", as while it computes ways; all but status waits");
+		vhca_view_print_line("busy", text);
+	}
+	if (vhca_view_is_true(state, "rebuilding"))
+		vhca_view_print_line(
+			"keys", "REBUILDING: some stay on ports that no agent has reported yet");
+	if (*problem)
+		vhca_view_print_line("PROBLEM", problem);
+}
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *state = NULL;
+	int r = vhca_ctl_get_state(ctl, "/readyz", &state, err);
+
+	if (r < 0)
+		return r;
+	if (ctl->opts[VHCA_OPT_JSON]) {
+		vhca_ctl_print_json(state);
+		return 0;
+	}
+	print_sm(state);
+	print_plugin(state);
+	print_troubles(state);
+	return 0;
+}
+
+const struct vhca_ctl_command vhca_plugin_status = {
+	.name = "status",
+	.summary = "show whether this is the master and ready, and what is wrong",
+	.help = "\nNever waits for OpenSM: it answers also while ways are computed.\n",
+	.run = run,
+};
