@@ -219,23 +219,19 @@ struct vhca_model *vhca_engine_model(struct vhca_engine *e)
 }
 
 /*
- * Their guests may run elsewhere by now, at an epoch below one that was raised here and not heard
- * of; whoever has it there is not told when it is taken from him.
+ * Guests of an earlier boot may run elsewhere by now, at an epoch below one that was raised here
+ * and not heard of; whoever has it there is not told when it is taken from him.
  */
-static void drop_bindings_of_earlier_boot(struct vhca_engine *e)
+void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 {
 	const struct vhca_claim *c;
 
+	e->outbox = outbox;
+	if (!outbox)
+		return;
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		if (c->from_earlier_boot)
-			vhca_outbox_drop_bound(e->outbox, c->identity.guid);
-}
-
-void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
-{
-	e->outbox = outbox;
-	if (outbox)
-		drop_bindings_of_earlier_boot(e);
+			vhca_outbox_drop_bound(outbox, c->identity.guid);
 }
 
 bool vhca_engine_virt_synced(const struct vhca_engine *e)

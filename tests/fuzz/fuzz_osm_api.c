@@ -178,6 +178,14 @@ static bool fake_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
 	return !(lid & 1);
 }
 
+static void fake_list(void *ctx, struct vhca_osm_lid_set *ret)
+{
+	(void)ctx;
+	*ret = (struct vhca_osm_lid_set){0};
+	for (uint16_t lid = 1; lid < 8; lid++)
+		vhca_osm_lid_set_add(ret, lid);
+}
+
 static void fake_info(void *ctx, struct vhca_osm_fabric_info *ret)
 {
 	(void)ctx;
@@ -193,6 +201,7 @@ static const struct vhca_osm_lid_ops lids = {
 	.timeout_ms = fake_timeout,
 	.dynamic_lids = fake_dynamic,
 	.find = fake_find,
+	.list = fake_list,
 	.info = fake_info,
 	.sweep = fake_sweep,
 };
