@@ -17,7 +17,8 @@ DEFAULT, BASE = 0xffff, 0x7fff
 SWITCH_ROOM = 8    # for keys of ibsim's switches themselves
 FARTHEST = 16    # switches on a way
 EXHAUSTED = 507
-REFUSED_FIRST = ("bad_request", "unknown_partition", "superseded", "epoch_tie", "both_memberships", "no_such_path", "method_not_allowed", "body_too_large")
+REFUSED_FIRST = ("bad_request", "not_the_owner", "unknown_partition", "superseded", "epoch_tie", "both_memberships", "no_such_path",
+                 "method_not_allowed", "body_too_large")
 
 
 # ---- what was asked ----
