@@ -51,7 +51,7 @@ PRISTINE_TIMEOUT = 1800
 GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
-MIGRATIONS = 140000
+MIGRATIONS = 100000
 FRESH_MIGRATIONS = 10000
 SAME_MIGRATIONS = 5000
 

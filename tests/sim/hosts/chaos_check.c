@@ -223,6 +223,19 @@ static bool has_lid_here(const struct chaos *c, const struct ledger_id *id, unsi
 	return told->bound && told->port == c->ledger.ports[host];
 }
 
+/* A claim that ends, because its VF could not be plugged in, say, is made anew with another LID. */
+static bool is_claimed(const struct chaos_host *h, uint64_t guid)
+{
+	char path[96], text[24], buf[16];
+
+	chaos_path(h, path);
+	(void)snprintf(text, sizeof(text), "%lld", (long long)guid);
+	memstore_ask(path,
+		     "SELECT count(*) FROM claims WHERE guid = CAST(?1 AS INTEGER) AND NOT ending",
+		     text, buf, sizeof(buf));
+	return buf[0] != '0';
+}
+
 /* Who has a guest wants its LID again. */
 static void check_kept(struct chaos *c, const struct ledger_message *m)
 {
@@ -233,6 +246,7 @@ static void check_kept(struct chaos *c, const struct ledger_message *m)
 	    strstr(m->path, "&keep_lid=yes") || !has_lid_here(c, id, m->from))
 		return;
 	if (c->hosts[m->from].w.domains[id->guest].running &&
+	    is_claimed(&c->hosts[m->from], guid) &&
 	    chaos_leaves(&c->hosts[m->from], &c->hosts[m->from].w.domains[id->guest].info.uuid) &&
 	    !comes_by_another(&c->hosts[m->from], id->guest))
 		chaos_broken(c, CHAOS_RULE_KEPT,
