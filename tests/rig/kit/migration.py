@@ -63,10 +63,10 @@ class Moving:
         return wait_for(there, timeout, f"migration in {states}", every)
 
     def wait_copying(self, migration):
-        """Wait until libvirt has moved some memory and has much more to move."""
+        """Wait until libvirt has moved some memory and has much more to move. It has a QEMU started there before, which takes a while."""
         self.wait_state(migration, "copying", every=0.3)
         wait_for(lambda: re.search(r"Memory processed:\s+[1-9]", self.guest.host.virsh(
-            "domjobinfo", self.guest.name, check=False)), 60, "the copy to have begun")
+            "domjobinfo", self.guest.name, check=False)), 150, "the copy to have begun")
 
     def begin_and_wait_copying(self):
         """Begin a migration that copies slowly; return its id when libvirt is in the middle of it."""
