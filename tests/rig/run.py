@@ -173,7 +173,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that `finally` ends the hypervisors
     pairs = min(pairs_that_fit() if args.pairs == "auto" else int(args.pairs), len(groups))
     results = run_locked(lambda: run_pairs(pairs, args) if pairs > 1 else run_here(groups, args))
-    if args.until is not None and not args.share:
+    if args.until is not None and time.monotonic() >= args.until and not args.share:
         results += not_reached(groups, results)
     if not args.words and not args.share:
         results += left_out(groups)
