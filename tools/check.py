@@ -48,6 +48,7 @@ TEST_TIMEOUT = 1800
 RIG_TIMEOUT = 5400
 LEFT_OUT_AT_MOST = 1 / 2  # of the rig's cases, for want of time
 PRISTINE_TIMEOUT = 1800
+WHY_LINES, WHY_WIDTH = 4, 200  # of a failure's output, in the summary
 GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
 # Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
 TESTS_PER_CPU = 2
@@ -96,20 +97,23 @@ class Tally:
             self.passed += 1
         elif result == "skip" and name in allowed_skips():
             self.skipped += 1
-        elif result == "skip":
-            result, detail = "FAIL", f"{detail}\nskipped, and not in tests/skips.txt"
-            self.failed += 1
-            self.failures.append(name)
         else:
-            self.failed += 1
-            self.failures.append(name)
+            if result == "skip":
+                detail += "\nskipped, and not in tests/skips.txt"
+            result = "FAIL"
+            self.fail(name, detail.splitlines()[-WHY_LINES:])
         print(f"{result:>5}  {name}{took}", flush=True)
         if detail and result != "ok":
             print("       " + detail.strip().replace("\n", "\n       "), flush=True)
 
+    def fail(self, name, why):
+        """Count a failure; these lines stand at the end once more, since CI shows only the end of a long log."""
+        self.failed += 1
+        self.failures.append((name, [line for line in why if line.strip()]))
+
     def summary(self):
-        for name in self.failures:
-            print(f"failed: {name}")
+        for name, why in self.failures:
+            print("\n         ".join([f"failed: {name}", *(line[:WHY_WIDTH] for line in why)]))
         tail = f", {self.skipped} skipped" if self.skipped else ""
         print(f"{self.passed} passed, {self.failed} failed{tail}", flush=True)
         return 1 if self.failed else 0
@@ -417,8 +421,7 @@ def count_rig(tally, code, found):
         elif case["result"] == "skip":
             tally.add(f"{name}: skipped, and not in tests/skips.txt", "FAIL")
         else:
-            tally.failed += 1
-            tally.failures.append(name)
+            tally.fail(name, case["problem"].splitlines()[:WHY_LINES])
     for name in (names - collections.Counter(c["name"] for c in found)).elements():
         tally.add(f"rig: {name}: no result (the runner's exit code was {code})", "FAIL")
     if (code and tally.failed == failed) or not names:
@@ -428,16 +431,14 @@ def count_rig(tally, code, found):
 def tap_program(tally, argv, timeout):
     """Run a program that prints TAP and count its cases; without a plan that fits them it has failed."""
     code, out = run(argv, timeout)
-    lines = re.findall(r"^(ok|not ok)\b[ \d-]*(.*)", out, re.M)
-    for result, name in lines:
+    cases = re.findall(r"^(ok|not ok)\b[ \d-]*(.*)\n((?:(?!ok|not ok|1\.\.).*\n)*)", out + "\n", re.M)
+    for result, name, said in cases:
         result = "skip" if "# SKIP" in name else "ok" if result == "ok" else "FAIL"
-        tally.add(name.partition(" # ")[0], result)
+        tally.add(name.partition(" # ")[0], result, None, said)
     plan = re.search(r"^1\.\.(\d+)$", out, re.M)
-    bad = sum(result != "ok" for result, _ in lines)
-    if not plan or int(plan[1]) != len(lines) or not lines or bool(code) != bool(bad):
+    bad = sum(result != "ok" for result, _, _ in cases)
+    if not plan or int(plan[1]) != len(cases) or not cases or bool(code) != bool(bad):
         tally.add(f"{argv[0]}: ended early, exit code {code}", "FAIL", None, tail(out))
-    elif bad:
-        print("       " + tail(out).replace("\n", "\n       "), flush=True)
 
 
 def selftest(tally, builds):

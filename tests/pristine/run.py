@@ -149,7 +149,8 @@ def judge_tests(listed, log):
     told = "".join(f"# {line}\n" for line in said.getvalue().splitlines() if not line.startswith("   ok"))
     say(f"{told}# {sum(names.values())} unit tests: {tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped\n")
     if tally.failed or not names:
-        raise Failure(f"{tally.failed} failed of {sum(names.values())} unit tests: {', '.join(tally.failures)}")
+        failed = ", ".join(name for name, _ in tally.failures)
+        raise Failure(f"{tally.failed} failed of {sum(names.values())} unit tests: {failed}")
 
 
 # name: release, group of tools/deps that it begins with, what is done there

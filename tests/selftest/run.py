@@ -183,6 +183,19 @@ def rig_says_nothing(bench):
     expect(bench.rig("[]"), (0, 2, 0), "a: one: no result", "b: two: no result")
 
 
+def summary_says_why(bench):
+    bench.rig(json.dumps([record("a: one", "FAIL", "no VF came\nafter 90 s"), record("b: two", "ok")]))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()):
+        bench.tally.add("broken", "FAIL", None, "much\nbefore\nthis\n1..1\nnot ok 1 - breaks\n# expected 1\n# found 2")
+    with contextlib.redirect_stdout(said):
+        bench.tally.summary()
+    wanted = ["failed: rig: a: one", "no VF came", "after 90 s", "failed: broken", "1..1", "not ok 1 - breaks", "# expected 1", "# found 2",
+              "1 passed, 2 failed"]
+    if [line.strip() for line in said.getvalue().splitlines()] != wanted:
+        raise AssertionError(said.getvalue())
+
+
 def rig_forgets_case(bench):
     expect(bench.rig(json.dumps([record("a: one", "ok")])), (1, 1, 0), "b: two: no result")
 
@@ -259,6 +272,11 @@ def rig_fails_with_good_code(bench):
 
 def tap_of_section_cut(bench):
     expect(bench.counted(bench.check.tap_program, ["sh", "-c", "echo 1..2; echo ok 1 - x"], 5), (1, 1, 0), "ended early")
+
+
+def tap_says_why(bench):
+    expect(bench.counted(bench.check.tap_program, ["sh", "-c", "echo 1..2; echo not ok 1 - x; echo '# no root'; echo ok 2 - y; exit 1"], 5),
+           (1, 1, 0), "FAIL  x\n       # no root\n   ok  y")
 
 
 def section_crashes_after_cases(bench):
