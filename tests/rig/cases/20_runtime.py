@@ -59,7 +59,7 @@ def three_guests_at_once(rig):
         equal(facts.pkey_map(vf["bdf"]), wanted[n], f"vm{n}: P_Key map")
         equal(facts.granted_guid(vf["bdf"]), int(vf["requested"], 16), f"vm{n}: granted GUID")
         equal(list(guests[n].live_hostdevs()), [vf["bdf"]], f"vm{n}: host devices")
-        guests[n].wait_vfs(1)
+        guests[n].wait_ready().wait_vfs(1)
     (idle,) = set(VFS) - {v["bdf"] for v in vfs.values()}
     assert_scrubbed(host, idle)
 
