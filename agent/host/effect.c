@@ -109,15 +109,15 @@ static int do_prepare(struct vhca_host_job *job)
 	struct vhca_error *err = &job->result.err;
 	int r = check_unused(job);
 
-	if (!r)
+	if (r == 0)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
-	if (!r)
+	if (r == 0)
 		r = need_device(job, err);
-	if (!r)
+	if (r == 0)
 		r = wait_for_iov(job->ops, &at, err);
-	if (!r)
+	if (r == 0)
 		r = job->ops->scrub(&at, err);
-	if (!r)
+	if (r == 0)
 		keep_hw(job, &at);
 	return r;
 }
@@ -128,19 +128,19 @@ static int do_program(struct vhca_host_job *job)
 	struct vhca_error *err = &job->result.err;
 	int r = job->unused ? check_unused(job) : 0;
 
-	if (!r)
+	if (r == 0)
 		r = need_device(job, err);
 	/*
 	 * Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed
 	 * before anything prepared it.
 	 */
-	if (!r && job->bind)
+	if (r == 0 && job->bind)
 		r = vhca_vfio_bind(job->sys, job->bdf, err);
 	if (r < 0)
 		return r;
 	if (job->want.guid == VHCA_GUID_ALL1) { /* withheld: the proof that it shows nobody's */
 		r = job->ops->scrub(&at, err);
-		if (!r)
+		if (r == 0)
 			keep_hw(job, &at);
 		return r;
 	}
@@ -154,7 +154,7 @@ static int do_unmap(struct vhca_host_job *job)
 	struct vhca_identity_at at = place_of(job);
 	int r = need_device(job, &job->result.err);
 
-	if (!r)
+	if (r == 0)
 		r = job->ops->unmap(&at, &job->want, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
@@ -165,7 +165,7 @@ static int do_read(struct vhca_host_job *job)
 	struct vhca_identity_at at = place_of(job);
 	int r = need_device(job, &job->result.err);
 
-	if (!r)
+	if (r == 0)
 		r = job->ops->read(&at, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
@@ -185,9 +185,9 @@ static int do_choose(struct vhca_host_job *job)
 	uint64_t guid;
 	int r = need_device(job, &job->result.err);
 
-	if (!r)
+	if (r == 0)
 		r = job->ops->choose(&at, &guid, &job->result.err);
-	if (!r)
+	if (r == 0)
 		keep_hw(job, &at);
 	return r;
 }
@@ -200,9 +200,9 @@ static int do_strip(struct vhca_host_job *job)
 	struct vhca_identity_at at = place_of(job);
 	int r = need_device(job, &job->result.err);
 
-	if (!r)
+	if (r == 0)
 		r = job->ops->scrub(&at, &job->result.err);
-	if (!r)
+	if (r == 0)
 		keep_hw(job, &at);
 	return r;
 }

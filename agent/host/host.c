@@ -88,7 +88,7 @@ static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
 	struct pf *pf;
 
 	TAILQ_FOREACH (pf, &host->pfs, link)
-		if (!vhca_bdf_cmp(pf->bdf, bdf))
+		if (vhca_bdf_cmp(pf->bdf, bdf) == 0)
 			return pf;
 	return NULL;
 }
@@ -470,12 +470,12 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	host->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	TAILQ_INIT(&host->pfs);
 	r = vhca_strand_new(args->loop, "scan", &host->scan_strand);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(args->loop, "scan", on_scan_timer, host, &host->scan_timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(args->loop, "scan again", on_again_timer, host,
 				   &host->again_timer);
-	if (!r && args->watch)
+	if (r == 0 && args->watch)
 		r = watch_udev(host);
 	if (r < 0) {
 		vhca_host_free(host);

@@ -119,11 +119,11 @@ int vhca_guest_memory_parse(struct json_object *o, struct vhca_guest_memory *ret
 	if (!o)
 		return 0;
 	r = vhca_json_get_u64(o, "kib", KIB_MAX, &m.kib, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_u64(o, "hard_limit_kib", KIB_MAX, &m.hard_limit_kib, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_string(o, "pages", &pages, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_u64(o, "page_kib", KIB_MAX, &m.page_kib, err);
 	if (r < 0) {
 		vhca_error_prefix(err, "memory");

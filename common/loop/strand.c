@@ -98,7 +98,7 @@ int vhca_strand_new(struct vhca_loop *loop, const char *name, struct vhca_strand
 	if (r < 0)
 		return r;
 	r = pthread_mutex_init(&strand->lock, NULL);
-	if (r) {
+	if (r != 0) {
 		(void)pthread_cond_destroy(&strand->changed);
 		return -r;
 	}

@@ -129,7 +129,7 @@ static int check_time(const struct follow *f, struct json_object *migration, str
 static bool is_reached(const struct follow *f, struct json_object *migration)
 {
 	return vhca_migration_is_over(migration) ||
-	       (f->until && !strcmp(vhca_view_text(migration, "state"), f->until));
+	       (f->until && strcmp(vhca_view_text(migration, "state"), f->until) == 0);
 }
 
 static int follow(struct follow *f, struct json_object *begun, struct json_object **ret,

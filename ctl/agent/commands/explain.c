@@ -116,7 +116,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	int r;
 
 	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/%s/", vhca_bdf_parse(ctl->args[0], &bdf) ? "domains" : "vfs");
+	vhca_strbuf_add(&sb, "/v1/%s/", vhca_bdf_parse(ctl->args[0], &bdf) < 0 ? "domains" : "vfs");
 	vhca_ctl_encode(&sb, ctl->args[0]);
 	vhca_strbuf_add(&sb, "/explain");
 	if (sb.truncated)
