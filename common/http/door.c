@@ -37,9 +37,9 @@ static struct vhca_http_source *find_source(const struct vhca_http_door *door,
 {
 	struct vhca_http_source *s;
 
-	LIST_FOREACH(s, &door->buckets[bucket_of(key)], bucket)
-	if (memcmp(&s->key, key, sizeof(*key)) == 0)
-		return s;
+	LIST_FOREACH (s, &door->buckets[bucket_of(key)], bucket)
+		if (memcmp(&s->key, key, sizeof(*key)) == 0)
+			return s;
 	return NULL;
 }
 
@@ -164,9 +164,9 @@ static struct vhca_http_visit *oldest_of_most(const struct vhca_http_door *door)
 	struct vhca_http_source *s, *most = NULL;
 
 	for (size_t i = 0; i < VHCA_HTTP_BUCKETS; i++)
-		LIST_FOREACH(s, &door->buckets[i], bucket)
-	if (!s->known && gives_way(s, most))
-		most = s;
+		LIST_FOREACH (s, &door->buckets[i], bucket)
+			if (!s->known && gives_way(s, most))
+				most = s;
 	return most ? find_oldest_idle(most) : NULL;
 }
 

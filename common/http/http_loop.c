@@ -112,9 +112,9 @@ static struct fd_watch *find_watch(struct vhca_http_loop_client *c, int fd)
 {
 	struct fd_watch *w;
 
-	LIST_FOREACH(w, &c->watches, entry)
-	if (w->fd == fd)
-		return w;
+	LIST_FOREACH (w, &c->watches, entry)
+		if (w->fd == fd)
+			return w;
 	return NULL;
 }
 
