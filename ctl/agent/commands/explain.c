@@ -121,12 +121,10 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	vhca_strbuf_add(&sb, "/explain");
 	if (sb.truncated)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG, "domain name");
-	r = vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &doc, err);
+	r = vhca_ctl_ask(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &doc, err);
 	if (r < 0)
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(doc);
-	else
+	if (!ctl->opts[VHCA_OPT_JSON])
 		print_document(doc);
 	return ctl->opts[VHCA_OPT_CHECK] ? check_verdict(doc) : 0;
 }

@@ -75,14 +75,10 @@ static void print_loop(struct json_object *loop)
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *node = NULL;
-	int r = vhca_ctl_call(ctl, "GET", "/v1/node", NULL, VHCA_CTL_READ_MS, &node, err);
+	int r = vhca_ctl_ask(ctl, "GET", "/v1/node", NULL, VHCA_CTL_READ_MS, &node, err);
 
-	if (r < 0)
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(node);
-		return 0;
-	}
 	print_agent(node);
 	print_libvirt(vhca_view_member(node, "libvirt"));
 	print_sm(vhca_view_member(node, "sm"));
