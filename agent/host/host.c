@@ -422,7 +422,7 @@ void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effe
 		abort(); /* the engine would wait for ever; a restart recovers from the journal */
 	}
 	job->engine = host->args.engine;
-	job->kept = pf ? pf->kept : NULL;
+	job->at.kept = pf ? pf->kept : NULL;
 	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
 	if (r < 0)
 		refuse_effect(host, job, r);
