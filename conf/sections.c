@@ -23,10 +23,7 @@ bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct
 {
 	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
 
-	for (unsigned int i = 0; hca && i < hca->n_exclude; i++)
-		if (vhca_bdf_cmp(hca->exclude[i], vf) == 0)
-			return true;
-	return false;
+	return hca && vhca_bdf_find(hca->exclude, hca->n_exclude, vf);
 }
 
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)

@@ -214,7 +214,7 @@ static enum state begin_tag(struct vhca_scan *scan)
 	top(scan)->hash = scan->hash;
 	top(scan)->kind = known ? (uint8_t)kinds[row].kind : K_OTHER;
 	scan->wanted_type = known ? kinds[row].type : NULL;
-	scan->type_matches = scan->wanted_type == NULL;
+	scan->type_matches = !scan->wanted_type;
 	scan->address_bad = false;
 	memset(scan->address, 0, sizeof(scan->address));
 	scan->may_be_marker = scan->metadata_depth && scan->depth == scan->metadata_depth + 1 &&

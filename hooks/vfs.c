@@ -7,15 +7,6 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 
-static const struct vhca_bdf *find_dev(const struct vhca_bdf *devs, unsigned int n,
-				       struct vhca_bdf bdf)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (vhca_bdf_cmp(devs[i], bdf) == 0)
-			return &devs[i];
-	return NULL;
-}
-
 /* The list's text; empty if there is no list. */
 static int read_list(const char *path, char **ret)
 {
@@ -43,7 +34,7 @@ int vhca_hook_vfs_find(const char *path, const struct vhca_bdf *devs, unsigned i
 			continue;
 		if (vhca_bdf_parse(line, &bdf) < 0)
 			return -EBADMSG;
-		dev = find_dev(devs, n, bdf);
+		dev = vhca_bdf_find(devs, n, bdf);
 		if (dev) {
 			*ret = *dev;
 			return 1;

@@ -160,17 +160,6 @@ static int load_values(struct work *w, struct vhca_error *err)
 	return r < 0 ? fail(w, plan->port, r, err, READ_PKEYS) : 0;
 }
 
-static void count_others(const struct work *w, struct vhca_identity_state *state)
-{
-	for (unsigned int p = 0; p < w->n_plans; p++) {
-		if (p == w->own)
-			continue;
-		state->other_guids += w->plans[p].guid != VHCA_GUID_ALL1;
-		for (unsigned int i = 0; i < w->plans[p].n_virtual; i++)
-			state->other_maps += w->plans[p].map[i] != VHCA_PKEY_UNMAPPED;
-	}
-}
-
 /* What the plans have read or written last. */
 static void fill_map(const struct work *w, struct vhca_identity_state *state)
 {
@@ -181,9 +170,14 @@ static void fill_map(const struct work *w, struct vhca_identity_state *state)
 		state->map[i] = i < plan->n_virtual ? plan->map[i] : VHCA_PKEY_UNMAPPED;
 		state->value[i] = vhca_mlx4_keys_at(&w->keys, state->map[i]);
 	}
-	for (unsigned int p = 0; p < w->n_plans; p++)
+	for (unsigned int p = 0; p < w->n_plans; p++) {
 		state->smi_ports += w->plans[p].smi;
-	count_others(w, state);
+		if (p == w->own)
+			continue;
+		state->other_guids += w->plans[p].guid != VHCA_GUID_ALL1;
+		for (unsigned int i = 0; i < w->plans[p].n_virtual; i++)
+			state->other_maps += w->plans[p].map[i] != VHCA_PKEY_UNMAPPED;
+	}
 }
 
 static int fill_state(struct work *w, struct vhca_identity_state *ret, struct vhca_error *err)

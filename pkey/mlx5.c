@@ -63,7 +63,7 @@ static int fail(const struct work *w, int r, struct vhca_error *err, const char 
 	(void)vhca_error_set(err, kind, code, text != NULL ? 0 : -r, "%s VF %u: %s by %s%s",
 			     VHCA_BDF_STR(w->at->pf), w->at->vf_index, what, w->door->name,
 			     text != NULL ? text : "");
-	if (hint != NULL)
+	if (hint)
 		vhca_error_hint(err, "%s", hint);
 	return r;
 }

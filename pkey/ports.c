@@ -99,10 +99,10 @@ static void close_verbs(struct vhca_strand *strand, struct vhca_verbs *verbs)
 {
 	struct close_job *job;
 
-	if (verbs == NULL)
+	if (!verbs)
 		return;
 	job = malloc(sizeof(*job));
-	if (job != NULL) {
+	if (job) {
 		job->verbs = verbs;
 		if (vhca_strand_submit(strand, close_work, close_done, job) == 0)
 			return;
@@ -131,7 +131,7 @@ static void stop_sources(struct vhca_ports *ports)
 
 struct vhca_ports *vhca_ports_close(struct vhca_ports *ports)
 {
-	if (ports == NULL)
+	if (!ports)
 		return NULL;
 	ports->closed = true;
 	stop_sources(ports);
@@ -290,7 +290,7 @@ static struct query_job *new_query(struct vhca_ports *ports)
 	struct query_job *job = calloc(1, sizeof(*job));
 	uint8_t n = vhca_verbs_n_ports(ports->verbs);
 
-	if (job == NULL)
+	if (!job)
 		return NULL;
 	job->ports = ports;
 	job->sys = ports->sys;
@@ -310,7 +310,7 @@ static void start_query(struct vhca_ports *ports)
 		return;
 	}
 	job = new_query(ports);
-	if (job == NULL || vhca_strand_submit(ports->strand, query_work, query_done, job) < 0) {
+	if (!job || vhca_strand_submit(ports->strand, query_work, query_done, job) < 0) {
 		free(job);
 		vhca_timer_arm_ms(ports->timer, ports->poll_ms); /* the wishes stay for then */
 		return;
@@ -323,7 +323,7 @@ static void start_query(struct vhca_ports *ports)
 
 void vhca_ports_poll(struct vhca_ports *ports)
 {
-	if (ports->verbs != NULL && !ports->gone)
+	if (ports->verbs && !ports->gone)
 		start_query(ports);
 }
 
@@ -422,7 +422,7 @@ static int submit_open(struct vhca_ports *ports)
 	VHCA_AUTO_FREE struct open_job *job = calloc(1, sizeof(*job));
 	int r;
 
-	if (job == NULL)
+	if (!job)
 		return -ENOMEM;
 	job->ports = ports;
 	job->sys = ports->sys;
@@ -445,7 +445,7 @@ int vhca_ports_open(struct vhca_loop *loop, struct vhca_strand *strand, struct v
 	VHCA_CLEANUP(vhca_ports_closep) struct vhca_ports *ports = calloc(1, sizeof(*ports));
 	int r;
 
-	if (ports == NULL)
+	if (!ports)
 		return vhca_error_no_memory(err, "watch ports");
 	*ports = (struct vhca_ports){.loop = loop,
 				     .strand = strand,

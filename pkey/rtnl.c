@@ -49,7 +49,7 @@ static int open_route(struct nl_sock **ret)
 	struct nl_sock *sock = nl_socket_alloc();
 	int r;
 
-	if (sock == NULL)
+	if (!sock)
 		return -ENOMEM;
 	r = nl_connect(sock, NETLINK_ROUTE);
 	if (r < 0) {
@@ -100,7 +100,7 @@ static struct nl_msg *new_request(uint16_t type, uint16_t flags, uint32_t ifinde
 	const struct ifinfomsg info = {.ifi_family = AF_UNSPEC, .ifi_index = (int)ifindex};
 	struct nl_msg *msg = nlmsg_alloc_simple(type, NLM_F_REQUEST | flags);
 
-	if (msg != NULL && nlmsg_append(msg, (void *)&info, sizeof(info), NLMSG_ALIGNTO) < 0) {
+	if (msg && nlmsg_append(msg, (void *)&info, sizeof(info), NLMSG_ALIGNTO) < 0) {
 		nlmsg_free(msg);
 		msg = NULL;
 	}
@@ -139,7 +139,7 @@ static int put_vf_info(struct nl_msg *msg, uint32_t vf, enum vhca_vport_attr att
 	struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
 	struct nlattr *info = list != NULL ? nla_nest_start(msg, IFLA_VF_INFO) : NULL;
 
-	if (info == NULL || put_attr(msg, vf, attr, value) < 0)
+	if (!info || put_attr(msg, vf, attr, value) < 0)
 		return -ENOMEM;
 	(void)nla_nest_end(msg, info);
 	(void)nla_nest_end(msg, list);
@@ -194,7 +194,7 @@ static int take_vf(struct nlattr *info, uint32_t vf, struct vhca_vport *ret)
 	struct nlattr *tb[IFLA_VF_MAX + 1];
 	struct ifla_vf_link_state link;
 
-	if (nla_parse_nested(tb, IFLA_VF_MAX, info, NULL) < 0 || tb[IFLA_VF_LINK_STATE] == NULL ||
+	if (nla_parse_nested(tb, IFLA_VF_MAX, info, NULL) < 0 || !tb[IFLA_VF_LINK_STATE] ||
 	    nla_len(tb[IFLA_VF_LINK_STATE]) < (int)sizeof(link))
 		return -EBADMSG;
 	memcpy(&link, nla_data(tb[IFLA_VF_LINK_STATE]), sizeof(link));
@@ -233,7 +233,7 @@ static bool is_child_of(const struct nlattr *name, struct vhca_bdf parent)
 	int len = (int)strlen(want) + 1;
 
 	/* The attribute is as old as Linux 5.14. */
-	return name == NULL || (nla_len(name) == len && memcmp(nla_data(name), want, len) == 0);
+	return !name || (nla_len(name) == len && memcmp(nla_data(name), want, len) == 0);
 }
 
 static int parse_link(struct nlmsghdr *hdr, const struct vhca_rtnl_vf *at, struct vhca_vport *ret)
@@ -248,7 +248,7 @@ static int parse_link(struct nlmsghdr *hdr, const struct vhca_rtnl_vf *at, struc
 	if (info->ifi_index != (int)at->ifindex || info->ifi_type != ARPHRD_INFINIBAND ||
 	    !is_child_of(tb[IFLA_PARENT_DEV_NAME], at->parent))
 		return -ESTALE;
-	if (tb[IFLA_VFINFO_LIST] == NULL)
+	if (!tb[IFLA_VFINFO_LIST])
 		return -ENODATA;
 	return find_vf(tb[IFLA_VFINFO_LIST], at->vf, ret);
 }
@@ -263,8 +263,7 @@ int vhca_rtnl_get_vf(const struct vhca_rtnl *rtnl, const struct vhca_rtnl_vf *at
 	struct nlmsghdr *hdr = NULL;
 	int r;
 
-	if (msg == NULL ||
-	    nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS) < 0)
+	if (!msg || nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS) < 0)
 		return -ENOMEM;
 	r = talk(rtnl, msg, &reply, &hdr);
 	return r < 0 ? r : parse_link(hdr, at, ret);
@@ -279,7 +278,7 @@ int vhca_rtnl_set_vf(const struct vhca_rtnl *rtnl, const struct vhca_rtnl_vf *at
 	struct nlmsghdr *hdr = NULL;
 	int r;
 
-	if (msg == NULL || put_vf_info(msg, at->vf, attr, value) < 0)
+	if (!msg || put_vf_info(msg, at->vf, attr, value) < 0)
 		return -ENOMEM;
 	r = talk(rtnl, msg, &reply, &hdr);
 	if (r < 0)

@@ -21,7 +21,7 @@ VHCA_DEFINE_CLEANUP(struct vhca_verbs, vhca_verbs_close)
 
 static void free_list(struct ibv_device ***list)
 {
-	if (*list != NULL)
+	if (*list)
 		ibv_free_device_list(*list);
 }
 
@@ -40,14 +40,14 @@ static int open_context(const char *ibdev, struct ibv_context **ret)
 
 	errno = 0;
 	list = ibv_get_device_list(&n);
-	if (list == NULL)
+	if (!list)
 		return negative_errno();
 	for (int i = 0; i < n; i++) {
 		if (strcmp(ibv_get_device_name(list[i]), ibdev) != 0)
 			continue;
 		errno = 0;
 		ctx = ibv_open_device(list[i]);
-		if (ctx == NULL)
+		if (!ctx)
 			return negative_errno();
 		*ret = ctx;
 		return 0;
@@ -62,7 +62,7 @@ int vhca_verbs_open(const char *ibdev, struct vhca_verbs **ret)
 	int r, flags;
 
 	vhca_may_block("open RDMA device");
-	if (verbs == NULL)
+	if (!verbs)
 		return -ENOMEM;
 	r = open_context(ibdev, &verbs->ctx);
 	if (r < 0)
@@ -80,9 +80,9 @@ int vhca_verbs_open(const char *ibdev, struct vhca_verbs **ret)
 
 struct vhca_verbs *vhca_verbs_close(struct vhca_verbs *verbs)
 {
-	if (verbs == NULL)
+	if (!verbs)
 		return NULL;
-	if (verbs->ctx != NULL)
+	if (verbs->ctx)
 		(void)ibv_close_device(
 			verbs->ctx); /* fails for a device that has gone; closed all the same */
 	free(verbs);

@@ -101,16 +101,6 @@ static void report_drop(struct vhca_outbox *ob, struct report *r)
 	free(r);
 }
 
-static struct report *report_find(const struct vhca_outbox *ob, uint64_t ticket)
-{
-	struct report *r;
-
-	TAILQ_FOREACH (r, &ob->reports, link)
-		if (r->row.seq == ticket)
-			return r;
-	return NULL;
-}
-
 /* Another report of the same subject that is ready. */
 static struct report *ready_twin(const struct vhca_outbox *ob, const struct report *of)
 {
@@ -427,8 +417,11 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable)
 {
-	struct report *r = report_find(ob, ticket), *older;
+	struct report *r, *older;
 
+	TAILQ_FOREACH (r, &ob->reports, link)
+		if (r->row.seq == ticket)
+			break;
 	if (!r)
 		return;
 	if (durable) {

@@ -315,13 +315,13 @@ int vhca_enable_clear(struct vhca_sysfs *sys, const char *dev_root, const struct
 	struct vhca_error why = VHCA_ERROR_INIT;
 	int r;
 
-	if (now == NULL)
+	if (!now)
 		return vhca_error_no_memory(err, "remove VFs");
 	r = refresh(sys, pf, now, err);
 	if (r < 0 || now->num_vfs == 0)
 		return r;
 	if (vhca_enable_plan(sys, now, 0, &why) != VHCA_ENABLE_REPLACE) {
-		if (err != NULL)
+		if (err)
 			*err = why;
 		return -EBUSY;
 	}
@@ -345,14 +345,14 @@ int vhca_enable_vfs(struct vhca_sysfs *sys, const struct vhca_pf_facts *pf, uint
 	enum vhca_enable_action action;
 	int r;
 
-	if (now == NULL)
+	if (!now)
 		return vhca_error_no_memory(err, "enable VFs");
 	r = refresh(sys, pf, now, err);
 	if (r < 0)
 		return r;
 	action = vhca_enable_plan(sys, now, count, &why);
 	if (action != VHCA_ENABLE_NOTHING && action != VHCA_ENABLE_WRITE) {
-		if (err != NULL)
+		if (err)
 			*err = why;
 		return -why.errnum;
 	}

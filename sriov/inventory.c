@@ -322,7 +322,7 @@ int vhca_inventory_read_pf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct v
 	VHCA_AUTO_FREE struct vhca_pf_facts *pf = calloc(1, sizeof(*pf));
 	int r;
 
-	if (pf == NULL)
+	if (!pf)
 		return vhca_error_no_memory(err, "read PF");
 	pf->bdf = bdf;
 	r = open_pci(sys, bdf, &dir);
@@ -412,7 +412,7 @@ static int add_pf(struct vhca_sysfs *sys, struct vhca_inventory *inv, struct vhc
 		return 0; /* went away since it was listed */
 	if (r == 0)
 		inv->n_pfs++;
-	else if (err != NULL)
+	else if (err)
 		*err = e;
 	return r;
 }
@@ -457,9 +457,9 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 	VHCA_AUTO_FREE struct candidates *c = calloc(1, sizeof(*c));
 	int r;
 
-	if (inv != NULL)
+	if (inv)
 		inv->pfs = calloc(VHCA_PFS_MAX, sizeof(*inv->pfs));
-	if (inv == NULL || inv->pfs == NULL || c == NULL)
+	if (!inv || !inv->pfs || !c)
 		return vhca_error_no_memory(err, "scan adapters");
 	r = list_candidates(sys, c);
 	if (r < 0)
@@ -480,7 +480,7 @@ int vhca_inventory_scan(struct vhca_sysfs *sys, struct vhca_inventory **ret, str
 
 struct vhca_inventory *vhca_inventory_free(struct vhca_inventory *inv)
 {
-	if (inv != NULL) {
+	if (inv) {
 		free(inv->pfs);
 		free(inv->nodes);
 	}

@@ -25,13 +25,14 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 	*job = (struct vhca_host_job){
 		.vf = vf,
 		.effect = effect,
-		.sys = sys,
-		.pf = vf->hca->facts.bdf,
 		.bdf = vf->bdf,
 		.ops = vhca_hca_identity(vf->hca),
-		.vf_index = vf->index,
-		.port = vf->hca->port,
-		.n_ports = vf->hca->facts.n_ports,
+		.at = {.sys = sys,
+		       .pf = vf->hca->facts.bdf,
+		       .ibdev = job->ibdev,
+		       .vf_index = vf->index,
+		       .port = vf->hca->port,
+		       .n_ports = vf->hca->facts.n_ports},
 		.iommu_group = vf->iommu_group,
 		.bind = vf->state == VHCA_VF_CLAIMED,
 		.unused = vhca_model_is_unused(model, vf),
@@ -44,55 +45,42 @@ struct vhca_host_job *vhca_host_job_new(struct vhca_sysfs *sys, const char *dev_
 	return job;
 }
 
-static struct vhca_identity_at place_of(const struct vhca_host_job *job)
-{
-	return (struct vhca_identity_at){
-		.sys = job->sys,
-		.kept = job->kept,
-		.rtnl = job->rtnl,
-		.pf = job->pf,
-		.ibdev = job->ibdev,
-		.vf_index = job->vf_index,
-		.port = job->port,
-		.n_ports = job->n_ports,
-	};
-}
-
-static int need_device(const struct vhca_host_job *job, struct vhca_error *err)
+static int need_device(struct vhca_host_job *job)
 {
 	if (!job->ibdev[0])
-		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_rdma_device", ENODEV,
+		return vhca_error_set(&job->result.err, VHCA_ERR_UNAVAILABLE, "no_rdma_device",
+				      ENODEV,
 				      "%s: its PF %s has no RDMA device (driver still starting?)",
-				      VHCA_BDF_STR(job->bdf), VHCA_BDF_STR(job->pf));
+				      VHCA_BDF_STR(job->bdf), VHCA_BDF_STR(job->at.pf));
 	return 0;
 }
 
 static int check_unused(struct vhca_host_job *job)
 {
 	const struct vhca_vf_facts known = {.bdf = job->bdf, .iommu_group = job->iommu_group};
-	int r = vhca_vf_check_unused(job->sys, job->dev_root, &known, job->is_ours,
+	int r = vhca_vf_check_unused(job->at.sys, job->dev_root, &known, job->is_ours,
 				     &job->result.err);
 
 	job->result.in_use = r < 0;
 	return r;
 }
 
-static void keep_hw(struct vhca_host_job *job, const struct vhca_identity_at *at)
+static void keep_hw(struct vhca_host_job *job)
 {
-	job->result.has_hw = job->ops->read(at, &job->result.hw, NULL) == 0;
+	job->result.has_hw = job->ops->read(&job->at, &job->result.hw, NULL) == 0;
 }
 
-static int wait_for_iov(const struct vhca_identity_ops *ops, const struct vhca_identity_at *at,
-			struct vhca_error *err)
+static int wait_for_iov(struct vhca_host_job *job)
 {
 	static const struct timespec pause = {.tv_nsec = IOV_SLEEP_MS * 1000000L};
 	uint64_t deadline = vhca_now_ms() + IOV_WAIT_MS;
 	struct vhca_identity_state state;
 	int r;
 
-	if (!ops->host_pkey_map)
+	if (!job->ops->host_pkey_map)
 		return 0;
-	while ((r = ops->read(at, &state, err)) < 0 && vhca_now_ms() < deadline)
+	while ((r = job->ops->read(&job->at, &state, &job->result.err)) < 0 &&
+	       vhca_now_ms() < deadline)
 		(void)nanosleep(&pause, NULL);
 	return r;
 }
@@ -105,90 +93,84 @@ static int do_probe(struct vhca_host_job *job)
 
 static int do_prepare(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
 	struct vhca_error *err = &job->result.err;
 	int r = check_unused(job);
 
-	if (!r)
-		r = vhca_vfio_bind(job->sys, job->bdf, err);
-	if (!r)
-		r = need_device(job, err);
-	if (!r)
-		r = wait_for_iov(job->ops, &at, err);
-	if (!r)
-		r = job->ops->scrub(&at, err);
-	if (!r)
-		keep_hw(job, &at);
+	if (r == 0)
+		r = vhca_vfio_bind(job->at.sys, job->bdf, err);
+	if (r == 0)
+		r = need_device(job);
+	if (r == 0)
+		r = wait_for_iov(job);
+	if (r == 0)
+		r = job->ops->scrub(&job->at, err);
+	if (r == 0)
+		keep_hw(job);
 	return r;
 }
 
 static int do_program(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
 	struct vhca_error *err = &job->result.err;
 	int r = job->unused ? check_unused(job) : 0;
 
-	if (!r)
-		r = need_device(job, err);
+	if (r == 0)
+		r = need_device(job);
 	/*
 	 * Costs nothing when it is bound; after a reboot an orchestrator's claim is programmed
 	 * before anything prepared it.
 	 */
-	if (!r && job->bind)
-		r = vhca_vfio_bind(job->sys, job->bdf, err);
+	if (r == 0 && job->bind)
+		r = vhca_vfio_bind(job->at.sys, job->bdf, err);
 	if (r < 0)
 		return r;
 	if (job->want.guid == VHCA_GUID_ALL1) { /* withheld: the proof that it shows nobody's */
-		r = job->ops->scrub(&at, err);
-		if (!r)
-			keep_hw(job, &at);
+		r = job->ops->scrub(&job->at, err);
+		if (r == 0)
+			keep_hw(job);
 		return r;
 	}
-	r = job->ops->program(&at, &job->want, &job->result.missing, &job->result.hw, err);
+	r = job->ops->program(&job->at, &job->want, &job->result.missing, &job->result.hw, err);
 	job->result.has_hw = r == 0;
 	return r;
 }
 
 static int do_unmap(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
-	int r = need_device(job, &job->result.err);
+	int r = need_device(job);
 
-	if (!r)
-		r = job->ops->unmap(&at, &job->want, &job->result.hw, &job->result.err);
+	if (r == 0)
+		r = job->ops->unmap(&job->at, &job->want, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
 }
 
 static int do_read(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
-	int r = need_device(job, &job->result.err);
+	int r = need_device(job);
 
-	if (!r)
-		r = job->ops->read(&at, &job->result.hw, &job->result.err);
+	if (r == 0)
+		r = job->ops->read(&job->at, &job->result.hw, &job->result.err);
 	job->result.has_hw = r == 0;
 	return r;
 }
 
 static int do_kick(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
-	int r = need_device(job, &job->result.err);
+	int r = need_device(job);
 
-	return r < 0 || !job->ops->kick ? r : job->ops->kick(&at, &job->result.err);
+	return r < 0 || !job->ops->kick ? r : job->ops->kick(&job->at, &job->result.err);
 }
 
 static int do_choose(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
 	uint64_t guid;
-	int r = need_device(job, &job->result.err);
+	int r = need_device(job);
 
-	if (!r)
-		r = job->ops->choose(&at, &guid, &job->result.err);
-	if (!r)
-		keep_hw(job, &at);
+	if (r == 0)
+		r = job->ops->choose(&job->at, &guid, &job->result.err);
+	if (r == 0)
+		keep_hw(job);
 	return r;
 }
 
@@ -197,13 +179,12 @@ static int do_choose(struct vhca_host_job *job)
  */
 static int do_strip(struct vhca_host_job *job)
 {
-	struct vhca_identity_at at = place_of(job);
-	int r = need_device(job, &job->result.err);
+	int r = need_device(job);
 
-	if (!r)
-		r = job->ops->scrub(&at, &job->result.err);
-	if (!r)
-		keep_hw(job, &at);
+	if (r == 0)
+		r = job->ops->scrub(&job->at, &job->result.err);
+	if (r == 0)
+		keep_hw(job);
 	return r;
 }
 

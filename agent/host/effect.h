@@ -8,15 +8,11 @@ struct vhca_host_job {
 	struct vhca_engine *engine;
 	struct vhca_vf *vf; /* handed back, never looked into by work() */
 	enum vhca_effect effect;
-	struct vhca_sysfs *sys;
 	char dev_root[64];
-	struct vhca_bdf pf, bdf;
+	struct vhca_bdf bdf;
 	char ibdev[64];
 	const struct vhca_identity_ops *ops;
-	struct vhca_identity_kept *kept; /* the PF's, or NULL; borrowed */
-	const struct vhca_rtnl *rtnl;	 /* NULL = the kernel's; a test brings its own */
-	uint16_t vf_index;
-	uint8_t port, n_ports;
+	struct vhca_identity_at at; /* its ibdev is the job's */
 	int iommu_group;
 	bool bind;    /* PROGRAM: make sure of vfio-pci first */
 	bool is_ours; /* it is not just being taken over */

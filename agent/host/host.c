@@ -88,7 +88,7 @@ static struct pf *find_pf(const struct vhca_host *host, struct vhca_bdf bdf)
 	struct pf *pf;
 
 	TAILQ_FOREACH (pf, &host->pfs, link)
-		if (!vhca_bdf_cmp(pf->bdf, bdf))
+		if (vhca_bdf_cmp(pf->bdf, bdf) == 0)
 			return pf;
 	return NULL;
 }
@@ -422,7 +422,7 @@ void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effe
 		abort(); /* the engine would wait for ever; a restart recovers from the journal */
 	}
 	job->engine = host->args.engine;
-	job->kept = pf ? pf->kept : NULL;
+	job->at.kept = pf ? pf->kept : NULL;
 	r = pf ? vhca_strand_submit(pf->strand, vhca_host_job_work, effect_done, job) : -ENOMEM;
 	if (r < 0)
 		refuse_effect(host, job, r);
@@ -470,12 +470,12 @@ int vhca_host_new(const struct vhca_host_args *args, struct vhca_host **ret, str
 	host->backoff = (struct vhca_backoff){.first_ms = RETRY_FIRST_MS, .cap_ms = RETRY_CAP_MS};
 	TAILQ_INIT(&host->pfs);
 	r = vhca_strand_new(args->loop, "scan", &host->scan_strand);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(args->loop, "scan", on_scan_timer, host, &host->scan_timer);
-	if (!r)
+	if (r == 0)
 		r = vhca_timer_new(args->loop, "scan again", on_again_timer, host,
 				   &host->again_timer);
-	if (!r && args->watch)
+	if (r == 0 && args->watch)
 		r = watch_udev(host);
 	if (r < 0) {
 		vhca_host_free(host);

@@ -39,7 +39,7 @@ static int find_kib(const char *text, const char *key, uint64_t *ret)
 	p += strlen(key);
 	p += strspn(p, " ");
 	n = strcspn(p, " \n");
-	if (n >= sizeof(number) || strncmp(p + n, " kB", 3))
+	if (n >= sizeof(number) || strncmp(p + n, " kB", 3) != 0)
 		return -EBADMSG;
 	memcpy(number, p, n);
 	number[n] = '\0';
@@ -52,7 +52,7 @@ static int read_meminfo(const char *path, const char *key, uint64_t *ret, struct
 	size_t len = 0;
 	int r = vhca_read_file(path, MEMINFO_MAX, &text, &len);
 
-	if (!r)
+	if (r == 0)
 		r = find_kib(text, key, ret);
 	return r < 0 ? vhca_error_set(err, VHCA_ERR_DEVICE, "meminfo", -r, "%s: %s", path, key + 1)
 		     : 0;
@@ -87,7 +87,7 @@ static int read_huge(struct vhca_sysfs *sys, uint64_t page_kib, struct vhca_memo
 
 	(void)snprintf(path, sizeof(path), "kernel/mm/hugepages/hugepages-%" PRIu64 "kB", page_kib);
 	r = vhca_sysfs_opendir(sys, path, &dir);
-	if (!r)
+	if (r == 0)
 		r = read_pool(dir, &pages);
 	if (r < 0 && r != -ENOENT)
 		return vhca_error_set(err, VHCA_ERR_DEVICE, "hugepages", -r, "%s", path);

@@ -80,21 +80,13 @@ static bool is_on_plain_vfio(struct vhca_bdf bdf)
 	return strcmp(driver, "vfio-pci") == 0;
 }
 
-static bool is_ours(struct vhca_bdf bdf, const struct vhca_bdf *ours, unsigned int n_ours)
-{
-	for (unsigned int i = 0; i < n_ours; i++)
-		if (vhca_bdf_cmp(bdf, ours[i]) == 0)
-			return true;
-	return false;
-}
-
 static int check_hostdevs(const struct vhca_dom_info *info, const struct vhca_bdf *ours,
 			  unsigned int n_ours, struct vhca_error *err)
 {
 	for (unsigned int i = 0; i < info->n_hostdevs; i++) {
 		const struct vhca_dom_hostdev *dev = &info->hostdevs[i];
 
-		if (dev->failover || is_ours(dev->host, ours, n_ours) ||
+		if (dev->failover || vhca_bdf_find(ours, n_ours, dev->host) ||
 		    !is_on_plain_vfio(dev->host))
 			continue;
 		(void)vhca_error_set(err, VHCA_ERR_CONFLICT, "foreign_hostdev", 0,

@@ -32,9 +32,9 @@ struct virt_lane *virt_lane_get(struct virt_lanes *lanes, struct vhca_loop *loop
 {
 	struct virt_lane *lane;
 
-	LIST_FOREACH(lane, lanes, link)
-	if (lane->kind == kind && vhca_uuid_equal(&lane->uuid, uuid))
-		return lane;
+	LIST_FOREACH (lane, lanes, link)
+		if (lane->kind == kind && vhca_uuid_equal(&lane->uuid, uuid))
+			return lane;
 	return lane_new(lanes, loop, uuid, kind);
 }
 

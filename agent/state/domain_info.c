@@ -46,7 +46,7 @@ struct vhca_dom_info *vhca_dom_info_dup(const struct vhca_dom_info *info)
 const struct vhca_vf_request *vhca_dom_request(const struct vhca_dom_info *info, const char *name)
 {
 	for (unsigned int i = 0; i < info->n_requests; i++)
-		if (!strcmp(info->requests[i].name, name))
+		if (strcmp(info->requests[i].name, name) == 0)
 			return &info->requests[i];
 	return NULL;
 }

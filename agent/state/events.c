@@ -72,8 +72,8 @@ void vhca_events_add(struct vhca_events *ev, const char *kind, const char *subje
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	ev->newest++;
-	vhca_log(strcmp(kind, "alarm") ? VHCA_LOG_INFO : VHCA_LOG_WARNING, "%s: %s", e->subject,
-		 e->text);
+	vhca_log(strcmp(kind, "alarm") == 0 ? VHCA_LOG_WARNING : VHCA_LOG_INFO, "%s: %s",
+		 e->subject, e->text);
 	if (ev->fn)
 		ev->fn(ev->arg);
 }

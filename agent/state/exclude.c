@@ -30,7 +30,7 @@ static bool is_vf(const struct vhca_conf *conf, const struct vhca_conf_hca *hca,
 		const struct vhca_pf_facts *pf = &inv->pfs[i];
 
 		for (unsigned int v = 0; v < pf->n_vfs; v++)
-			if (!vhca_bdf_cmp(pf->vfs[v].bdf, bdf) &&
+			if (vhca_bdf_cmp(pf->vfs[v].bdf, bdf) == 0 &&
 			    vhca_conf_hca(conf, pf->bdf) == hca)
 				return true;
 	}

@@ -102,34 +102,28 @@ struct json_object *vhca_guest_memory_to_json(const struct vhca_guest_memory *me
 	return o;
 }
 
-static enum vhca_pages pages_of(const char *word)
-{
-	int i = vhca_word_find(page_words, VHCA_PAGES_COUNT, word);
-
-	return i < 0 ? VHCA_PAGES_MIXED : (enum vhca_pages)i;
-}
-
 int vhca_guest_memory_parse(struct json_object *o, struct vhca_guest_memory *ret,
 			    struct vhca_error *err)
 {
 	struct vhca_guest_memory m = {0};
 	const char *pages = page_words[VHCA_PAGES_ORDINARY];
-	int r;
+	int r, known;
 
 	if (!o)
 		return 0;
 	r = vhca_json_get_u64(o, "kib", KIB_MAX, &m.kib, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_u64(o, "hard_limit_kib", KIB_MAX, &m.hard_limit_kib, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_string(o, "pages", &pages, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_u64(o, "page_kib", KIB_MAX, &m.page_kib, err);
 	if (r < 0) {
 		vhca_error_prefix(err, "memory");
 		return r;
 	}
-	m.pages = pages_of(pages);
+	known = vhca_word_find(page_words, VHCA_PAGES_COUNT, pages);
+	m.pages = known < 0 ? VHCA_PAGES_MIXED : (enum vhca_pages)known;
 	*ret = m;
 	return 0;
 }

@@ -57,14 +57,16 @@ int vhca_journal_uuid(const struct vhca_row *row, int col, struct vhca_uuid *ret
 {
 	const char *text = vhca_row_text(row, col);
 
-	return vhca_uuid_parse(text, ret) || strcmp(VHCA_UUID_STR(ret), text) ? -EBADMSG : 0;
+	return vhca_uuid_parse(text, ret) < 0 || strcmp(VHCA_UUID_STR(ret), text) != 0 ? -EBADMSG
+										       : 0;
 }
 
 int vhca_journal_bdf(const struct vhca_row *row, int col, struct vhca_bdf *ret)
 {
 	const char *text = vhca_row_text(row, col);
 
-	return vhca_bdf_parse(text, ret) || strcmp(VHCA_BDF_STR(*ret), text) ? -EBADMSG : 0;
+	return vhca_bdf_parse(text, ret) < 0 || strcmp(VHCA_BDF_STR(*ret), text) != 0 ? -EBADMSG
+										      : 0;
 }
 
 /* Before it is narrowed: 257 is not 1. */
@@ -82,11 +84,11 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 				     .rests_until_ms = vhca_row_u64(row, 9)};
 
 	if (!is_up_to(row, 6, VHCA_VFS_MAX - 1) || !is_up_to(row, 7, INT32_MAX) ||
-	    vhca_journal_bdf(row, 0, &vf.bdf) || vhca_journal_bdf(row, 5, &vf.pf) ||
-	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) ||
-	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) ||
-	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)) ||
-	    vhca_strcpy(vf.fault, sizeof(vf.fault), vhca_row_text(row, 8)))
+	    vhca_journal_bdf(row, 0, &vf.bdf) < 0 || vhca_journal_bdf(row, 5, &vf.pf) < 0 ||
+	    vhca_vf_state_parse(vhca_row_text(row, 1), &vf.state) < 0 ||
+	    vhca_strcpy(vf.reason, sizeof(vf.reason), vhca_row_text(row, 3)) < 0 ||
+	    vhca_strcpy(vf.boot_id, sizeof(vf.boot_id), vhca_row_text(row, 4)) < 0 ||
+	    vhca_strcpy(vf.fault, sizeof(vf.fault), vhca_row_text(row, 8)) < 0)
 		return -EBADMSG;
 	return l->sink->vf(l->ctx, &vf);
 }
@@ -135,8 +137,8 @@ static int load_place(const struct vhca_row *row, struct vhca_claim *c)
 
 	if (numa < -1 || numa > VHCA_NUMA_NODE_MAX || vhca_row_i64(row, CLAIM_PORT) == 0 ||
 	    !is_up_to(row, CLAIM_PORT, VHCA_PORTS_MAX) ||
-	    load_bdf(row, CLAIM_PF, &c->has_pf, &c->pf) ||
-	    load_bdf(row, CLAIM_GUEST, &c->has_guest, &c->guest))
+	    load_bdf(row, CLAIM_PF, &c->has_pf, &c->pf) < 0 ||
+	    load_bdf(row, CLAIM_GUEST, &c->has_guest, &c->guest) < 0)
 		return -EBADMSG;
 	c->numa = (int)numa;
 	c->port = (uint8_t)vhca_row_i64(row, CLAIM_PORT);
@@ -145,13 +147,13 @@ static int load_place(const struct vhca_row *row, struct vhca_claim *c)
 
 static int load_names(const struct vhca_row *row, struct vhca_claim *c)
 {
-	if (vhca_journal_uuid(row, CLAIM_ID, &c->id) ||
-	    vhca_journal_uuid(row, CLAIM_DOMAIN, &c->domain) ||
+	if (vhca_journal_uuid(row, CLAIM_ID, &c->id) < 0 ||
+	    vhca_journal_uuid(row, CLAIM_DOMAIN, &c->domain) < 0 ||
 	    vhca_strcpy(c->domain_name, sizeof(c->domain_name),
-			vhca_row_text(row, CLAIM_DOMAIN_NAME)) ||
-	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, CLAIM_NAME)) ||
-	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, CLAIM_FABRIC)) ||
-	    vhca_origin_parse(vhca_row_text(row, CLAIM_WAY), &c->origin))
+			vhca_row_text(row, CLAIM_DOMAIN_NAME)) < 0 ||
+	    vhca_strcpy(c->name, sizeof(c->name), vhca_row_text(row, CLAIM_NAME)) < 0 ||
+	    vhca_strcpy(c->fabric, sizeof(c->fabric), vhca_row_text(row, CLAIM_FABRIC)) < 0 ||
+	    vhca_origin_parse(vhca_row_text(row, CLAIM_WAY), &c->origin) < 0)
 		return -EBADMSG;
 	return vhca_name_is_valid(c->name) && vhca_name_is_valid(c->fabric) ? 0 : -EBADMSG;
 }
@@ -160,10 +162,10 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 {
 	int64_t ending = vhca_row_i64(row, CLAIM_ENDING);
 
-	if (load_names(row, c) || load_place(row, c) || load_migration(row, c) ||
-	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) ||
+	if (load_names(row, c) < 0 || load_place(row, c) < 0 || load_migration(row, c) < 0 ||
+	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) < 0 ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
-			     &c->identity.n_pkeys))
+			     &c->identity.n_pkeys) < 0)
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
@@ -186,7 +188,7 @@ static int load_claim(void *ctx, const struct vhca_row *row)
 
 	if (!c)
 		return -ENOMEM;
-	if (vhca_journal_bdf(row, CLAIM_BDF, &bdf) || fill_claim(c, row))
+	if (vhca_journal_bdf(row, CLAIM_BDF, &bdf) < 0 || fill_claim(c, row) < 0)
 		return -EBADMSG;
 	return l->sink->claim(l->ctx, c, bdf);
 }
@@ -197,10 +199,10 @@ static int load_epoch(void *ctx, const struct vhca_row *row)
 	struct vhca_uuid migration;
 	int r = vhca_model_set_epoch(l->m, vhca_row_u64(row, 0), vhca_row_u64(row, 1));
 
-	if (r || !vhca_row_text(row, 2)[0])
+	if (r < 0 || !vhca_row_text(row, 2)[0])
 		return r;
 	r = vhca_journal_uuid(row, 2, &migration);
-	if (!r)
+	if (r == 0)
 		vhca_model_strand_epoch(l->m, vhca_row_u64(row, 0), &migration);
 	return r;
 }
@@ -210,7 +212,7 @@ static int load_suppressed(void *ctx, const struct vhca_row *row)
 	struct load *l = ctx;
 	struct vhca_uuid domain;
 
-	if (vhca_journal_uuid(row, 0, &domain) || !vhca_name_is_valid(vhca_row_text(row, 1)))
+	if (vhca_journal_uuid(row, 0, &domain) < 0 || !vhca_name_is_valid(vhca_row_text(row, 1)))
 		return -EBADMSG;
 	return vhca_model_suppress(l->m, &domain, vhca_row_text(row, 1));
 }

@@ -156,7 +156,7 @@ struct vhca_hca *vhca_model_hca(struct vhca_model *m, struct vhca_bdf bdf)
 	struct vhca_hca *hca;
 
 	TAILQ_FOREACH (hca, &m->hcas, link)
-		if (!vhca_bdf_cmp(hca->facts.bdf, bdf))
+		if (vhca_bdf_cmp(hca->facts.bdf, bdf) == 0)
 			return hca;
 	return NULL;
 }
@@ -187,7 +187,7 @@ struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf)
 
 	TAILQ_FOREACH (hca, &m->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
-			if (!vhca_bdf_cmp(vf->bdf, bdf))
+			if (vhca_bdf_cmp(vf->bdf, bdf) == 0)
 				return vf;
 	return NULL;
 }
@@ -242,7 +242,7 @@ struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_u
 	struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &m->claims, link)
-		if (vhca_uuid_equal(&c->domain, domain) && !strcmp(c->name, name))
+		if (vhca_uuid_equal(&c->domain, domain) && strcmp(c->name, name) == 0)
 			return c;
 	return NULL;
 }
@@ -298,7 +298,7 @@ struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *
 	struct vhca_domain *d;
 
 	TAILQ_FOREACH (d, &m->domains, link)
-		if (d->info && !strcmp(d->info->name, name))
+		if (d->info && strcmp(d->info->name, name) == 0)
 			return d;
 	return NULL;
 }
@@ -306,7 +306,7 @@ struct vhca_domain *vhca_model_domain_by_name(struct vhca_model *m, const char *
 const struct vhca_error *vhca_domain_problem(const struct vhca_domain *dom, const char *name)
 {
 	for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-		if (!strcmp(dom->requests[i].name, name) && dom->requests[i].problem.kind)
+		if (strcmp(dom->requests[i].name, name) == 0 && dom->requests[i].problem.kind)
 			return &dom->requests[i].problem;
 	return NULL;
 }
@@ -333,7 +333,7 @@ bool vhca_model_suppressed(const struct vhca_model *m, const struct vhca_uuid *d
 	struct vhca_suppressed *s;
 
 	TAILQ_FOREACH (s, &m->suppressed, link)
-		if (vhca_uuid_equal(&s->domain, domain) && !strcmp(s->name, name))
+		if (vhca_uuid_equal(&s->domain, domain) && strcmp(s->name, name) == 0)
 			return true;
 	return false;
 }
@@ -360,7 +360,7 @@ bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain,
 
 	for (s = TAILQ_FIRST(&m->suppressed); s; s = next) {
 		next = TAILQ_NEXT(s, link);
-		if (!vhca_uuid_equal(&s->domain, domain) || (name && strcmp(s->name, name)))
+		if (!vhca_uuid_equal(&s->domain, domain) || (name && strcmp(s->name, name) != 0))
 			continue;
 		TAILQ_REMOVE(&m->suppressed, s, link);
 		free(s);
@@ -497,7 +497,7 @@ struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
 
 	TAILQ_FOREACH (d, &m->domains, link) {
 		for (unsigned int i = 0; d->info && i < d->info->n_hostdevs; i++) {
-			if (vhca_bdf_cmp(d->info->hostdevs[i].host, vf))
+			if (vhca_bdf_cmp(d->info->hostdevs[i].host, vf) != 0)
 				continue;
 			if (ret_dev)
 				*ret_dev = &d->info->hostdevs[i];
@@ -547,7 +547,7 @@ const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const 
 		if (!d->info || vhca_uuid_equal(&d->info->uuid, &vf->claim->domain))
 			continue;
 		for (unsigned int i = 0; i < d->info->n_hostdevs; i++)
-			if (!vhca_bdf_cmp(d->info->hostdevs[i].host, vf->bdf))
+			if (vhca_bdf_cmp(d->info->hostdevs[i].host, vf->bdf) == 0)
 				return d;
 	}
 	return NULL;

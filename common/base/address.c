@@ -77,6 +77,14 @@ int vhca_bdf_cmp(struct vhca_bdf a, struct vhca_bdf b)
 	return (x > y) - (x < y);
 }
 
+const struct vhca_bdf *vhca_bdf_find(const struct vhca_bdf *bdfs, size_t n, struct vhca_bdf bdf)
+{
+	for (size_t i = 0; i < n; i++)
+		if (vhca_bdf_cmp(bdfs[i], bdf) == 0)
+			return &bdfs[i];
+	return NULL;
+}
+
 int vhca_guid_parse(const char *s, uint64_t *ret)
 {
 	if (s[0] == '0' && s[1] == 'x')

@@ -88,7 +88,7 @@ static int find_id(const char *name, bool is_group, id_t *ret)
 	r = is_group ? getgrnam_r(name, &gr, entry, ENTRY_SIZE, &group)
 		     : getpwnam_r(name, &pw, entry, ENTRY_SIZE, &user);
 	if (!group && !user)
-		return r ? -r : -ENOENT;
+		return r != 0 ? -r : -ENOENT;
 	*ret = group ? group->gr_gid : user->pw_uid;
 	return 0;
 }

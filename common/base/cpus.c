@@ -21,7 +21,7 @@ static int apply(char *part, struct vhca_cpus *set)
 		*dash = '\0';
 	r = vhca_parse_u32(first, 10, VHCA_CPUS_MAX - 1, &from);
 	to = from;
-	if (!r && dash)
+	if (r == 0 && dash)
 		r = vhca_parse_u32(dash + 1, 10, VHCA_CPUS_MAX - 1, &to);
 	if (r < 0)
 		return r;
@@ -43,7 +43,7 @@ int vhca_cpus_parse(const char *text, struct vhca_cpus *ret)
 	struct vhca_cpus set = {{0}};
 	int r = 0;
 
-	while (*text && !r) {
+	while (*text && r == 0) {
 		size_t len = strcspn(text, ",");
 		char part[PART_MAX];
 
@@ -56,7 +56,7 @@ int vhca_cpus_parse(const char *text, struct vhca_cpus *ret)
 		if (*text && !*++text)
 			return -EINVAL; /* ends with a comma */
 	}
-	if (!r)
+	if (r == 0)
 		*ret = set;
 	return r;
 }
@@ -71,7 +71,7 @@ bool vhca_cpus_is_empty(const struct vhca_cpus *set)
 {
 	static const struct vhca_cpus none;
 
-	return !memcmp(set, &none, sizeof(none));
+	return memcmp(set, &none, sizeof(none)) == 0;
 }
 
 bool vhca_cpus_are_within(const struct vhca_cpus *set, const struct vhca_cpus *whole)

@@ -30,6 +30,8 @@ struct vhca_bdf {
 int vhca_bdf_parse(const char *s, struct vhca_bdf *ret); /* "0000:01:00.1", domain required */
 char *vhca_bdf_format(char buf[static VHCA_BDF_STRLEN], struct vhca_bdf bdf);
 int vhca_bdf_cmp(struct vhca_bdf a, struct vhca_bdf b); /* <0, 0, >0 as strcmp */
+/* The first of n that is this one, or NULL. */
+const struct vhca_bdf *vhca_bdf_find(const struct vhca_bdf *bdfs, size_t n, struct vhca_bdf bdf);
 #define VHCA_BDF_STR(bdf) vhca_bdf_format((char[VHCA_BDF_STRLEN]){0}, (bdf))
 
 /* ---- GUID: host order in memory ---- */

@@ -213,18 +213,6 @@ static int check_revoked(struct vhca_http_auth *auth, const struct certificates 
 	return 0;
 }
 
-static int trust_authority(struct vhca_http_auth *auth, struct vhca_error *err)
-{
-	const gnutls_datum_t cas = {(unsigned char *)auth->authority.text,
-				    (unsigned int)auth->authority.len};
-
-	if (gnutls_x509_trust_list_init(&auth->trust, 0) < 0 ||
-	    gnutls_x509_trust_list_add_trust_mem(auth->trust, &cas, NULL, GNUTLS_X509_FMT_PEM, 0,
-						 0) <= 0)
-		return bad(err, auth->authority.path, "no certificates of authorities");
-	return 0;
-}
-
 /* What somebody else has signed revokes nothing, and nobody would see that. */
 static int heed_revoked(struct vhca_http_auth *auth, struct vhca_error *err)
 {
@@ -253,13 +241,18 @@ static int heed_revoked(struct vhca_http_auth *auth, struct vhca_error *err)
 
 static int load_trust(struct vhca_http_auth *auth, struct vhca_error *err)
 {
-	int r = auth->authority.text ? trust_authority(auth, err) : 0;
+	const gnutls_datum_t cas = {(unsigned char *)auth->authority.text,
+				    (unsigned int)auth->authority.len};
 
-	if (r < 0 || !auth->revoked.text)
-		return r;
 	if (!auth->authority.text)
-		return bad(err, auth->revoked.path, "revokes nothing without an authority");
-	return heed_revoked(auth, err);
+		return auth->revoked.text ? bad(err, auth->revoked.path,
+						"revokes nothing without an authority")
+					  : 0;
+	if (gnutls_x509_trust_list_init(&auth->trust, 0) < 0 ||
+	    gnutls_x509_trust_list_add_trust_mem(auth->trust, &cas, NULL, GNUTLS_X509_FMT_PEM, 0,
+						 0) <= 0)
+		return bad(err, auth->authority.path, "no certificates of authorities");
+	return auth->revoked.text ? heed_revoked(auth, err) : 0;
 }
 
 /* ---- tokens ---- */

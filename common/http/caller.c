@@ -66,15 +66,6 @@ static void take_key(const struct sockaddr *addr, const struct vhca_caller *call
 	}
 }
 
-static int find_remote(const struct sockaddr *addr, socklen_t len, struct vhca_caller *caller)
-{
-	if (getnameinfo(addr, len, caller->from, sizeof(caller->from), NULL, 0, NI_NUMERICHOST) !=
-	    0)
-		return -EIO;
-	(void)snprintf(caller->name, sizeof(caller->name), "address:%s", caller->from);
-	return 0;
-}
-
 static int find_caller(int fd, struct vhca_caller *caller, struct vhca_http_source_key *ret_key)
 {
 	union {
@@ -82,12 +73,17 @@ static int find_caller(int fd, struct vhca_caller *caller, struct vhca_http_sour
 		struct sockaddr_storage storage;
 	} addr = {.any.sa_family = AF_UNSPEC};
 	socklen_t len = sizeof(addr);
-	int r;
+	int r = 0;
 
 	if (getpeername(fd, &addr.any, &len) < 0)
 		return -errno;
-	r = addr.any.sa_family == AF_UNIX ? find_local(fd, caller)
-					  : find_remote(&addr.any, len, caller);
+	if (addr.any.sa_family == AF_UNIX)
+		r = find_local(fd, caller);
+	else if (getnameinfo(&addr.any, len, caller->from, sizeof(caller->from), NULL, 0,
+			     NI_NUMERICHOST) == 0)
+		(void)snprintf(caller->name, sizeof(caller->name), "address:%s", caller->from);
+	else
+		r = -EIO;
 	take_key(&addr.any, caller, ret_key);
 	return r;
 }

@@ -32,17 +32,6 @@ static unsigned int bucket_of(const struct vhca_http_source_key *key)
 	return (hash ^ (hash >> 16)) % VHCA_HTTP_BUCKETS;
 }
 
-static struct vhca_http_source *find_source(const struct vhca_http_door *door,
-					    const struct vhca_http_source_key *key)
-{
-	struct vhca_http_source *s;
-
-	LIST_FOREACH(s, &door->buckets[bucket_of(key)], bucket)
-	if (memcmp(&s->key, key, sizeof(*key)) == 0)
-		return s;
-	return NULL;
-}
-
 static struct vhca_http_source *add_source(struct vhca_http_door *door,
 					   const struct vhca_http_source_key *key, bool exempt)
 {
@@ -164,9 +153,9 @@ static struct vhca_http_visit *oldest_of_most(const struct vhca_http_door *door)
 	struct vhca_http_source *s, *most = NULL;
 
 	for (size_t i = 0; i < VHCA_HTTP_BUCKETS; i++)
-		LIST_FOREACH(s, &door->buckets[i], bucket)
-	if (!s->known && gives_way(s, most))
-		most = s;
+		LIST_FOREACH (s, &door->buckets[i], bucket)
+			if (!s->known && gives_way(s, most))
+				most = s;
 	return most ? find_oldest_idle(most) : NULL;
 }
 
@@ -198,8 +187,11 @@ static void make_room(struct vhca_http_door *door, const struct vhca_http_source
 int vhca_http_door_enter(struct vhca_http_door *door, struct vhca_http_visit *v,
 			 const struct vhca_http_source_key *key, bool exempt)
 {
-	struct vhca_http_source *s = find_source(door, key);
+	struct vhca_http_source *s;
 
+	LIST_FOREACH (s, &door->buckets[bucket_of(key)], bucket)
+		if (memcmp(&s->key, key, sizeof(*key)) == 0)
+			break;
 	if (s && s->n == 0) {
 		TAILQ_REMOVE(&door->absent, s, absent);
 		door->n_absent--;

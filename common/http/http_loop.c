@@ -108,16 +108,6 @@ static void on_client_timeout(void *arg)
 	vhca_http_multi_timeout(((struct vhca_http_loop_client *)arg)->multi);
 }
 
-static struct fd_watch *find_watch(struct vhca_http_loop_client *c, int fd)
-{
-	struct fd_watch *w;
-
-	LIST_FOREACH(w, &c->watches, entry)
-	if (w->fd == fd)
-		return w;
-	return NULL;
-}
-
 static void forget(struct fd_watch *w)
 {
 	LIST_REMOVE(w, entry);
@@ -145,9 +135,12 @@ static int add_watch(struct vhca_http_loop_client *c, int fd, uint32_t events)
 static void watch(void *ctx, int fd, uint32_t events)
 {
 	struct vhca_http_loop_client *c = ctx;
-	struct fd_watch *w = find_watch(c, fd);
+	struct fd_watch *w;
 	int r = 0;
 
+	LIST_FOREACH (w, &c->watches, entry)
+		if (w->fd == fd)
+			break;
 	if (w && events)
 		r = vhca_watch_set_events(w->watch, events);
 	else if (w)

@@ -171,19 +171,15 @@ static bool set_trust(CURL *easy, const struct vhca_http_auth *auth)
 	return ok;
 }
 
-static bool set_limits(CURL *easy, const struct vhca_http_call_args *args)
+static bool set_options(struct vhca_http_transfer *t, const struct vhca_http_call_args *args)
 {
 	long connect_ms = args->connect_ms ? (long)args->connect_ms : CONNECT_MS;
 	long total_ms = args->total_ms ? (long)args->total_ms : TOTAL_MS;
 
-	return curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, total_ms) == CURLE_OK &&
-	       curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK;
-}
-
-static bool set_callbacks(struct vhca_http_transfer *t)
-{
-	return curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+	return curl_easy_setopt(t->easy, CURLOPT_CONNECTTIMEOUT_MS, connect_ms) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, total_ms) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+	       curl_easy_setopt(t->easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
 	       curl_easy_setopt(t->easy, CURLOPT_HEADERDATA, t) == CURLE_OK &&
@@ -198,7 +194,7 @@ int vhca_http_transfer_init(struct vhca_http_transfer *t, const struct vhca_http
 	(void)snprintf(t->label, sizeof(t->label), "%s %s", args->method,
 		       args->unix_socket ? args->unix_socket : args->url);
 	if (t->easy && set_address(t->easy, args) && set_trust(t->easy, args->auth) &&
-	    set_limits(t->easy, args) && set_callbacks(t) && set_body(t, args) &&
+	    set_options(t, args) && set_body(t, args) &&
 	    curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, args->method) == CURLE_OK &&
 	    set_headers(t, args))
 		return 0;

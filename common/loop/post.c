@@ -179,7 +179,7 @@ int vhca_loop_init_posts(struct vhca_loop *loop)
 
 	loop->tail = &loop->head;
 	r = pthread_mutex_init(&loop->lock, NULL);
-	if (r)
+	if (r != 0)
 		return -r;
 	loop->post_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (loop->post_fd < 0)

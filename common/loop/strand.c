@@ -98,7 +98,7 @@ int vhca_strand_new(struct vhca_loop *loop, const char *name, struct vhca_strand
 	if (r < 0)
 		return r;
 	r = pthread_mutex_init(&strand->lock, NULL);
-	if (r) {
+	if (r != 0) {
 		(void)pthread_cond_destroy(&strand->changed);
 		return -r;
 	}
@@ -261,23 +261,11 @@ static void move_list(struct job_list *to, struct job_list *from)
 		list_push(to, job);
 }
 
-/* Leaves the struct to the thread if there still is one. */
-static void release(struct vhca_strand *strand)
-{
-	bool orphan;
-
-	pthread_mutex_lock(&strand->lock);
-	orphan = strand->orphan = strand->has_thread;
-	pthread_mutex_unlock(&strand->lock);
-	if (!orphan)
-		destroy(strand);
-}
-
 bool vhca_strand_free(struct vhca_strand *strand, uint32_t wait_ms)
 {
 	struct job_list dropped, finished;
 	const struct job *job;
-	bool idle;
+	bool idle, orphan;
 
 	if (!strand)
 		return true;
@@ -295,6 +283,11 @@ bool vhca_strand_free(struct vhca_strand *strand, uint32_t wait_ms)
 		(void)vhca_loop_unpost(strand->loop, &job->post);
 	finish_list(&finished);
 	finish_list(&dropped);
-	release(strand);
+	/* The struct is the thread's if there still is one. */
+	pthread_mutex_lock(&strand->lock);
+	orphan = strand->orphan = strand->has_thread;
+	pthread_mutex_unlock(&strand->lock);
+	if (!orphan)
+		destroy(strand);
 	return idle;
 }

@@ -30,7 +30,7 @@ static int create_quiet(pthread_t *ret, const pthread_attr_t *attr, struct start
 
 	sigfillset(&all);
 	r = pthread_sigmask(SIG_SETMASK, &all, &old);
-	if (r)
+	if (r != 0)
 		return -r;
 	r = pthread_create(ret, attr, named_thread, start);
 	(void)pthread_sigmask(SIG_SETMASK, &old,
@@ -51,7 +51,7 @@ int vhca_thread_start(pthread_t *ret, const char *name, void *(*fn)(void *), voi
 	*start = (struct start){.fn = fn, .arg = arg};
 	(void)snprintf(start->name, sizeof(start->name), "%s", name);
 	r = pthread_attr_init(&attr);
-	if (r)
+	if (r != 0)
 		return -r;
 	if (!ret)
 		(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -68,10 +68,10 @@ int vhca_cond_init(pthread_cond_t *cond)
 	int r;
 
 	r = pthread_condattr_init(&attr);
-	if (r)
+	if (r != 0)
 		return -r;
 	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (!r)
+	if (r == 0)
 		r = pthread_cond_init(cond, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	return -r;

@@ -171,7 +171,7 @@ static int walk(sqlite3_stmt *stmt, vhca_row_fn fn, void *ctx, bool *ret_by_call
 
 	while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		r = fn(ctx, &row);
-		if (r) {
+		if (r != 0) {
 			*ret_by_caller = true;
 			return r;
 		}

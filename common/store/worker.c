@@ -39,29 +39,22 @@ static int complain(struct vhca_store *store, const char *what, int r)
 	return r;
 }
 
-static int run_statements(struct vhca_store *store, const struct vhca_txn *txn)
-{
-	struct vhca_sql *sql;
-
-	STAILQ_FOREACH (sql, &txn->statements, entry) {
-		int r = vhca_sql_run(store->db, sql);
-
-		if (r < 0)
-			return complain(store, sql->text, r);
-	}
-	return 0;
-}
-
 /* Runs the statements in a savepoint; txn->rc is a failure of its own. Returns <0 if the whole
  * group is lost. */
 static int run_txn(struct vhca_store *store, struct vhca_txn *txn)
 {
-	int r;
+	int r = vhca_sql_exec(store->db, "SAVEPOINT txn");
+	struct vhca_sql *sql;
 
-	r = vhca_sql_exec(store->db, "SAVEPOINT txn");
 	if (r < 0)
 		return complain(store, "savepoint", r);
-	r = run_statements(store, txn);
+	STAILQ_FOREACH (sql, &txn->statements, entry) {
+		r = vhca_sql_run(store->db, sql);
+		if (r < 0) {
+			(void)complain(store, sql->text, r);
+			break;
+		}
+	}
 	if (r < 0 && !is_own_fault(r))
 		return r;
 	txn->rc = r;
@@ -214,10 +207,14 @@ static void queue_probe_locked(struct vhca_store *store)
 }
 
 /* What is left on the list was first: it is again. */
-static void hold(struct vhca_store *store, struct vhca_txn_list *list, int refusal)
+static void note_refuses(struct vhca_store *store, struct vhca_txn_list *list, int refusal)
 {
 	const struct vhca_txn *txn;
 
+	if (!store->refusal && vhca_now_ms() - store->worked_ms > SOUND_MS)
+		vhca_backoff_reset(&store->backoff);
+	if (!store->refusal)
+		store->retry_ms = vhca_backoff_next(&store->backoff);
 	pthread_mutex_lock(&store->lock);
 	STAILQ_FOREACH (txn, list, entry)
 		store->n_queued++;
@@ -228,15 +225,6 @@ static void hold(struct vhca_store *store, struct vhca_txn_list *list, int refus
 	if (STAILQ_EMPTY(&store->queue) && !store->closing)
 		queue_probe_locked(store);
 	pthread_mutex_unlock(&store->lock);
-}
-
-static void note_refuses(struct vhca_store *store, struct vhca_txn_list *list, int refusal)
-{
-	if (!store->refusal && vhca_now_ms() - store->worked_ms > SOUND_MS)
-		vhca_backoff_reset(&store->backoff);
-	if (!store->refusal)
-		store->retry_ms = vhca_backoff_next(&store->backoff);
-	hold(store, list, refusal);
 }
 
 static void note_works(struct vhca_store *store)

@@ -66,24 +66,21 @@ static void print_steps(struct follow *f, struct json_object *migration)
 	}
 }
 
-/* A guest that does not let go is asked in other ways. */
-static bool is_deaf(struct json_object *migration)
-{
-	return strcmp(vhca_view_text(migration, "state"), "detaching") == 0 &&
-	       *vhca_view_text(migration, "reason") && !*vhca_view_text(migration, "code");
-}
-
 /* What is retried needs somebody: said once for each reason. */
 static void print_trouble(struct follow *f, struct json_object *migration)
 {
-	const char *reason = vhca_view_text(migration, "reason");
+	const char *reason = vhca_view_text(migration, "reason"),
+		   *state = vhca_view_text(migration, "state");
+	/* Such a guest is asked in other ways. */
+	bool is_unresponsive =
+		strcmp(state, "detaching") == 0 && *reason && !*vhca_view_text(migration, "code");
 
-	if ((!vhca_view_is_true(migration, "degraded") && !is_deaf(migration)) ||
+	if ((!vhca_view_is_true(migration, "degraded") && !is_unresponsive) ||
 	    vhca_migration_is_over(migration) ||
 	    strncmp(f->waits_for, reason, sizeof(f->waits_for) - 1) == 0)
 		return;
 	(void)snprintf(f->waits_for, sizeof(f->waits_for), "%s", reason);
-	(void)printf("%-14s retried: %s\n", vhca_view_text(migration, "state"), reason);
+	(void)printf("%-14s retried: %s\n", state, reason);
 }
 
 static int ask(struct follow *f, struct json_object **ret, struct vhca_error *err)
@@ -126,12 +123,6 @@ static int check_time(const struct follow *f, struct json_object *migration, str
 	return -1;
 }
 
-static bool is_reached(const struct follow *f, struct json_object *migration)
-{
-	return vhca_migration_is_over(migration) ||
-	       (f->until && !strcmp(vhca_view_text(migration, "state"), f->until));
-}
-
 static int follow(struct follow *f, struct json_object *begun, struct json_object **ret,
 		  struct vhca_error *err)
 {
@@ -147,7 +138,9 @@ static int follow(struct follow *f, struct json_object *begun, struct json_objec
 			(void)json_object_put(migration);
 			migration = answer;
 		}
-		if (r == 0 && is_reached(f, migration)) {
+		if (r == 0 &&
+		    (vhca_migration_is_over(migration) ||
+		     (f->until && strcmp(vhca_view_text(migration, "state"), f->until) == 0))) {
 			*ret = vhca_steal_ptr(&migration);
 			return 0;
 		}

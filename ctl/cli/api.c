@@ -101,6 +101,17 @@ int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *pa
 	return take_answer(ctl, r, &res, ret);
 }
 
+int vhca_ctl_ask(const struct vhca_ctl *ctl, const char *method, const char *path,
+		 struct json_object *body, uint32_t default_ms, struct json_object **ret,
+		 struct vhca_error *err)
+{
+	int r = vhca_ctl_call(ctl, method, path, body, default_ms, ret, err);
+
+	if (r == 0 && ctl->opts[VHCA_OPT_JSON])
+		vhca_ctl_print_json(*ret);
+	return r;
+}
+
 int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
 		       struct vhca_error *err)
 {

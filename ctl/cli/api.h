@@ -25,7 +25,15 @@ int vhca_ctl_call(const struct vhca_ctl *ctl, const char *method, const char *pa
 		  struct json_object *body, uint32_t default_ms, struct json_object **ret,
 		  struct vhca_error *err);
 
-/* The same by GET of a state that is an answer also as 503, as /readyz of who is not ready. */
+/* The same, and prints the answer with --json: nothing is left to say then. */
+int vhca_ctl_ask(const struct vhca_ctl *ctl, const char *method, const char *path,
+		 struct json_object *body, uint32_t default_ms, struct json_object **ret,
+		 struct vhca_error *err);
+
+/*
+ * As vhca_ctl_call() by GET of a state that is an answer also as 503, as /readyz of who is not
+ * ready.
+ */
 int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
 		       struct vhca_error *err);
 

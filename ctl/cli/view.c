@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <json-c/json_object_iterator.h>
@@ -67,6 +68,17 @@ size_t vhca_view_count(struct json_object *array)
 const char *vhca_view_item_text(struct json_object *array, size_t i)
 {
 	return text_of(json_object_array_get_idx(array, i));
+}
+
+bool vhca_view_has(struct json_object *array, const char *key, const char *text)
+{
+	for (size_t i = 0; i < vhca_view_count(array); i++) {
+		struct json_object *item = json_object_array_get_idx(array, i);
+
+		if (strcmp(key ? vhca_view_text(item, key) : text_of(item), text) == 0)
+			return true;
+	}
+	return false;
 }
 
 void vhca_view_duration(struct vhca_strbuf *sb, uint64_t ms)

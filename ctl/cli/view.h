@@ -30,6 +30,8 @@ bool vhca_view_is_true(struct json_object *obj, const char *key);
 struct json_object *vhca_view_array(struct json_object *obj, const char *key);
 size_t vhca_view_count(struct json_object *array);		      /* accepts NULL */
 const char *vhca_view_item_text(struct json_object *array, size_t i); /* as vhca_view_text() */
+/* Whether an object of the array has this text as its member; without a key, an element itself. */
+bool vhca_view_has(struct json_object *array, const char *key, const char *text);
 
 /* "0.4s" "12s" "3m05s" "2h10m" "3d04h" */
 void vhca_view_duration(struct vhca_strbuf *sb, uint64_t ms);

@@ -34,14 +34,10 @@ static void print_fabric(struct json_object *fabric)
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *fabric = NULL;
-	int r = vhca_ctl_call(ctl, "GET", "/v1/fabric", NULL, VHCA_CTL_READ_MS, &fabric, err);
+	int r = vhca_ctl_ask(ctl, "GET", "/v1/fabric", NULL, VHCA_CTL_READ_MS, &fabric, err);
 
-	if (r < 0)
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(fabric);
-		return 0;
-	}
 	print_fabric(fabric);
 	return 0;
 }

@@ -6,27 +6,17 @@
 #include "ctl/cli/view.h"
 #include "ctl/plugin/commands.h"
 
-/* DELETE of what the argument names below a folder. Prints the answer with --json, and leaves *ret
- * NULL. */
+/* DELETE of what the argument names below a folder. */
 static int delete_one(const struct vhca_ctl *ctl, const char *folder, struct json_object **ret,
 		      struct vhca_error *err)
 {
-	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
 	char path[VHCA_CTL_PATH_MAX];
 	struct vhca_strbuf sb;
-	int r;
 
 	vhca_strbuf_init(&sb, path, sizeof(path));
 	vhca_strbuf_add(&sb, "%s", folder);
 	vhca_ctl_encode(&sb, ctl->args[0]);
-	r = vhca_ctl_call(ctl, "DELETE", path, NULL, VHCA_CTL_READ_MS, &answer, err);
-	if (r < 0)
-		return r;
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(answer);
-	else
-		*ret = vhca_steal_ptr(&answer);
-	return 0;
+	return vhca_ctl_ask(ctl, "DELETE", path, NULL, VHCA_CTL_READ_MS, ret, err);
 }
 
 static int run_forget(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -34,7 +24,7 @@ static int run_forget(const struct vhca_ctl *ctl, struct vhca_error *err)
 	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
 	int r = delete_one(ctl, "/v1/epochs/", &answer, err);
 
-	if (answer)
+	if (answer && !ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: epoch %s is forgotten; the next report may have any\n",
 			     vhca_view_text(answer, "vguid"), vhca_view_text(answer, "epoch"));
 	return r;
@@ -45,7 +35,7 @@ static int run_unpin(const struct vhca_ctl *ctl, struct vhca_error *err)
 	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
 	int r = delete_one(ctl, "/v1/pins/", &answer, err);
 
-	if (answer)
+	if (answer && !ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: is %s's no more, but the node's that speaks for it next\n",
 			     vhca_view_text(answer, "port_guid"), vhca_view_text(answer, "node"));
 	return r;

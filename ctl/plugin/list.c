@@ -7,30 +7,15 @@
 #include "ctl/cli/view.h"
 #include "ctl/plugin/commands.h"
 
-static int print_one(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list, const char *path,
-		     struct vhca_error *err)
-{
-	VHCA_CTL_AUTO_PUT struct json_object *row = NULL, *rows = json_object_new_array();
-	int r = vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &row, err);
-
-	if (r < 0)
-		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(row);
-		return 0;
-	}
-	(void)json_object_array_add(rows, json_object_get(row));
-	vhca_table_print(stdout, list->columns, list->n_columns, rows);
-	return 0;
-}
-
 int vhca_plugin_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *list,
 		     struct vhca_error *err)
 {
+	VHCA_CTL_AUTO_PUT struct json_object *row = NULL, *rows = json_object_new_array();
 	struct vhca_ctl_list part = *list;
 	const char *one = ctl->args[0], *port = ctl->opts[VHCA_OPT_PORT];
 	char path[VHCA_CTL_PATH_MAX];
 	struct vhca_strbuf sb;
+	int r;
 
 	if (one && port) {
 		(void)vhca_error_set(err, VHCA_ERR_INVALID, "usage", 0,
@@ -41,5 +26,12 @@ int vhca_plugin_list(const struct vhca_ctl *ctl, const struct vhca_ctl_list *lis
 	vhca_strbuf_add(&sb, "%s%s", list->path, one ? "/" : port ? "?port_guid=" : "");
 	vhca_ctl_encode(&sb, one ? one : port ? port : "");
 	part.path = path;
-	return one ? print_one(ctl, &part, path, err) : vhca_ctl_list(ctl, &part, err);
+	if (!one)
+		return vhca_ctl_list(ctl, &part, err);
+	r = vhca_ctl_ask(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &row, err);
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
+		return r;
+	(void)json_object_array_add(rows, json_object_get(row));
+	vhca_table_print(stdout, list->columns, list->n_columns, rows);
+	return 0;
 }

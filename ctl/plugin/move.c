@@ -26,7 +26,7 @@ static int put_lid(const struct vhca_ctl *ctl, const char *query, uint32_t ms,
 	if (ctl->opts[VHCA_OPT_MODE])
 		(void)json_object_object_add(body, "mode",
 					     json_object_new_string(ctl->opts[VHCA_OPT_MODE]));
-	return vhca_ctl_call(ctl, "PUT", path, body, ms, ret, err);
+	return vhca_ctl_ask(ctl, "PUT", path, body, ms, ret, err);
 }
 
 /* "LID 7: ..." of what it costs; false if nothing changes. */
@@ -57,12 +57,8 @@ static int run_plan(const struct vhca_ctl *ctl, struct vhca_error *err)
 	struct json_object *guids;
 	int r = put_lid(ctl, "?plan=yes", VHCA_CTL_READ_MS, &plan, err);
 
-	if (r < 0)
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(plan);
-		return 0;
-	}
 	if (!print_change(plan, "would go"))
 		return 0;
 	guids = vhca_view_array(plan, "switch_guids");
@@ -76,12 +72,8 @@ static int run_move(const struct vhca_ctl *ctl, struct vhca_error *err)
 	VHCA_CTL_AUTO_PUT struct json_object *move = NULL;
 	int r = put_lid(ctl, "", MOVE_MS, &move, err);
 
-	if (r < 0)
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(move);
-		return 0;
-	}
 	if (!print_change(move, "went"))
 		return 0;
 	if (strcmp(vhca_view_text(move, "state"), "repairing") == 0)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
-
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
@@ -19,14 +17,6 @@ static void add_row(struct json_object *rows, struct json_object *domain, struct
 {
 	add_string(row, "domain", vhca_view_text(domain, "name"));
 	(void)json_object_array_add(rows, row);
-}
-
-static bool has_vf(struct json_object *vfs, const char *name)
-{
-	for (size_t i = 0; i < vhca_view_count(vfs); i++)
-		if (strcmp(vhca_view_text(json_object_array_get_idx(vfs, i), "name"), name) == 0)
-			return true;
-	return false;
 }
 
 static void add_state(struct json_object *rows, struct json_object *domain, const char *name,
@@ -56,7 +46,7 @@ static void add_requests(struct json_object *rows, struct json_object *domain,
 		struct json_object *request = json_object_array_get_idx(requests, i);
 		const char *name = vhca_view_text(request, "name");
 
-		if (!has_vf(vfs, name))
+		if (!vhca_view_has(vfs, "name", name))
 			add_problem(rows, domain, name, vhca_view_text(request, "problem"));
 	}
 	if (*vhca_view_text(domain, "problem"))

@@ -134,15 +134,11 @@ static int run_drain(const struct vhca_ctl *ctl, struct vhca_error *err)
 static int run_undrain(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *drain = NULL;
-	int r = vhca_ctl_call(ctl, "DELETE", PATH, NULL, VHCA_CTL_READ_MS, &drain, err);
+	int r = vhca_ctl_ask(ctl, "DELETE", PATH, NULL, VHCA_CTL_READ_MS, &drain, err);
 
-	if (r < 0)
-		return r;
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(drain);
-	else
+	if (r == 0 && !ctl->opts[VHCA_OPT_JSON])
 		(void)puts("no longer drained");
-	return 0;
+	return r;
 }
 
 const struct vhca_ctl_command vhca_cmd_drain = {

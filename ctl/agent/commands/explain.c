@@ -116,17 +116,15 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	int r;
 
 	vhca_strbuf_init(&sb, path, sizeof(path));
-	vhca_strbuf_add(&sb, "/v1/%s/", vhca_bdf_parse(ctl->args[0], &bdf) ? "domains" : "vfs");
+	vhca_strbuf_add(&sb, "/v1/%s/", vhca_bdf_parse(ctl->args[0], &bdf) < 0 ? "domains" : "vfs");
 	vhca_ctl_encode(&sb, ctl->args[0]);
 	vhca_strbuf_add(&sb, "/explain");
 	if (sb.truncated)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG, "domain name");
-	r = vhca_ctl_call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &doc, err);
+	r = vhca_ctl_ask(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &doc, err);
 	if (r < 0)
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(doc);
-	else
+	if (!ctl->opts[VHCA_OPT_JSON])
 		print_document(doc);
 	return ctl->opts[VHCA_OPT_CHECK] ? check_verdict(doc) : 0;
 }

@@ -19,12 +19,10 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 	vhca_ctl_encode(&sb, ctl->args[0]);
 	if (sb.truncated)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "usage", ENAMETOOLONG, "adapter");
-	r = vhca_ctl_call(ctl, "DELETE", path, NULL, VHCA_CTL_READ_MS, &doc, err);
+	r = vhca_ctl_ask(ctl, "DELETE", path, NULL, VHCA_CTL_READ_MS, &doc, err);
 	if (r < 0)
 		vhca_error_prefix(err, "%s", ctl->args[0]);
-	else if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(doc);
-	else
+	else if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s and its VFs are forgotten\n", vhca_view_text(doc, "bdf"));
 	return r;
 }

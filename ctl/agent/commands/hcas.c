@@ -59,7 +59,7 @@ static void format_keys_by(struct vhca_strbuf *sb, struct json_object *row)
 {
 	struct json_object *can = vhca_view_member(row, "capabilities");
 
-	if (can != NULL)
+	if (can)
 		vhca_strbuf_add(sb, "%s", vhca_view_is_true(can, "host_pkey_map") ? "host" : "sm");
 }
 

@@ -23,17 +23,6 @@ static void print_agent(struct json_object *node)
 	vhca_view_print_line("agent", text);
 }
 
-static void print_libvirt(struct json_object *libvirt)
-{
-	char text[300];
-	struct vhca_strbuf sb;
-
-	vhca_strbuf_init(&sb, text, sizeof(text));
-	vhca_strbuf_add(&sb, "%.250s: %s", vhca_view_text(libvirt, "uri"),
-			vhca_view_is_true(libvirt, "connected") ? "connected" : "NOT connected");
-	vhca_view_print_line("libvirt", text);
-}
-
 static void print_sm(struct json_object *sm)
 {
 	const char *backend = vhca_view_text(sm, "backend");
@@ -53,45 +42,40 @@ static void print_sm(struct json_object *sm)
 	vhca_view_print_line("SM", text);
 }
 
-static void print_vfs(struct json_object *counts)
+static void print_node(struct json_object *node)
 {
-	char text[256];
+	struct json_object *libvirt = vhca_view_member(node, "libvirt"),
+			   *loop = vhca_view_member(node, "loop");
+	uint64_t us = vhca_view_u64(loop, "max_callback_us");
+	char text[300];
 	struct vhca_strbuf sb;
 
+	print_agent(node);
+	(void)snprintf(text, sizeof(text), "%.250s: %s", vhca_view_text(libvirt, "uri"),
+		       vhca_view_is_true(libvirt, "connected") ? "connected" : "NOT connected");
+	vhca_view_print_line("libvirt", text);
+	print_sm(vhca_view_member(node, "sm"));
 	vhca_strbuf_init(&sb, text, sizeof(text));
-	vhca_view_counts(&sb, counts);
+	vhca_view_counts(&sb, vhca_view_member(node, "counts"));
 	vhca_view_print_line("VFs", sb.len ? text : "none");
-}
-
-static void print_loop(struct json_object *loop)
-{
-	uint64_t us = vhca_view_u64(loop, "max_callback_us");
-
-	(void)printf("%-10slongest callback %" PRIu64 ".%" PRIu64 " ms, %" PRIu64
-		     " blocking calls\n",
-		     "loop", us / 1000, us % 1000 / 100, vhca_view_u64(loop, "blocking_calls"));
+	if (vhca_view_text(node, "store_problem")[0])
+		vhca_view_print_line("store", vhca_view_text(node, "store_problem"));
+	if (vhca_view_is_true(node, "drained"))
+		vhca_view_print_line("drain", "drained: no guest gets a VF here (vhcactl undrain)");
+	(void)snprintf(text, sizeof(text),
+		       "longest callback %" PRIu64 ".%" PRIu64 " ms, %" PRIu64 " blocking calls",
+		       us / 1000, us % 1000 / 100, vhca_view_u64(loop, "blocking_calls"));
+	vhca_view_print_line("loop", text);
 }
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *node = NULL;
-	int r = vhca_ctl_call(ctl, "GET", "/v1/node", NULL, VHCA_CTL_READ_MS, &node, err);
+	int r = vhca_ctl_ask(ctl, "GET", "/v1/node", NULL, VHCA_CTL_READ_MS, &node, err);
 
-	if (r < 0)
+	if (r < 0 || ctl->opts[VHCA_OPT_JSON])
 		return r;
-	if (ctl->opts[VHCA_OPT_JSON]) {
-		vhca_ctl_print_json(node);
-		return 0;
-	}
-	print_agent(node);
-	print_libvirt(vhca_view_member(node, "libvirt"));
-	print_sm(vhca_view_member(node, "sm"));
-	print_vfs(vhca_view_member(node, "counts"));
-	if (vhca_view_text(node, "store_problem")[0])
-		vhca_view_print_line("store", vhca_view_text(node, "store_problem"));
-	if (vhca_view_is_true(node, "drained"))
-		vhca_view_print_line("drain", "drained: no guest gets a VF here (vhcactl undrain)");
-	print_loop(vhca_view_member(node, "loop"));
+	print_node(node);
 	return 0;
 }
 

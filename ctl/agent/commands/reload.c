@@ -9,18 +9,14 @@
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
-	int r = vhca_ctl_call(ctl, "POST", "/v1/reload", NULL, VHCA_CTL_READ_MS, &doc, err);
+	int r = vhca_ctl_ask(ctl, "POST", "/v1/reload", NULL, VHCA_CTL_READ_MS, &doc, err);
 
 	/* Without an answer nobody knows which one is in force. */
 	if (r < 0 && err->kind != VHCA_ERR_UNAVAILABLE)
 		vhca_error_prefix(err, "reload refused, the old configuration stays");
-	if (r < 0)
-		return r;
-	if (ctl->opts[VHCA_OPT_JSON])
-		vhca_ctl_print_json(doc);
-	else
+	if (r == 0 && !ctl->opts[VHCA_OPT_JSON])
 		(void)puts("the new configuration is in force");
-	return 0;
+	return r;
 }
 
 const struct vhca_ctl_command vhca_cmd_reload = {

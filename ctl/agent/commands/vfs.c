@@ -1,18 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
-
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
-
-static bool contains(struct json_object *array, const char *text)
-{
-	for (size_t i = 0; i < vhca_view_count(array); i++)
-		if (strcmp(vhca_view_item_text(array, i), text) == 0)
-			return true;
-	return false;
-}
 
 /* The guest's table in its order; a key that was asked for but is not mapped is marked. */
 static void format_pkeys(struct vhca_strbuf *sb, struct json_object *vf)
@@ -23,7 +13,7 @@ static void format_pkeys(struct vhca_strbuf *sb, struct json_object *vf)
 	for (size_t i = 0; i < vhca_view_count(map); i++) {
 		const char *pkey = vhca_view_text(json_object_array_get_idx(map, i), "pkey");
 
-		if (!contains(missing, pkey))
+		if (!vhca_view_has(missing, NULL, pkey))
 			vhca_strbuf_add(sb, "%s%.8s", sb->len ? " " : "", *pkey ? pkey : "?");
 	}
 	for (size_t i = 0; i < vhca_view_count(missing); i++)

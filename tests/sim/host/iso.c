@@ -218,8 +218,8 @@ static void start_effect(void *ctx, struct vhca_vf *vf, enum vhca_effect effect)
 		job = vhca_host_job_new(NULL, "", vhca_engine_model(it->engine), vf, effect);
 		assert(job);
 		job->engine = it->engine;
-		job->rtnl = &it->rtnl;
-		job->kept = it->kept;
+		job->at.rtnl = &it->rtnl;
+		job->at.kept = it->kept;
 		it->strand_ms = (it->strand_ms > vtime_now() ? it->strand_ms : vtime_now()) +
 				iso_random(it, 4);
 		vtime_after(VTIME_AGENT, it->strand_ms - vtime_now(), on_job, job, free);

@@ -99,7 +99,7 @@ static int run(struct fixture *f, enum vhca_effect effect)
 						      &f->model, f->vf, effect);
 
 	assert_non_null(job);
-	job->rtnl = &f->kernel.ops;
+	job->at.rtnl = &f->kernel.ops;
 	vhca_host_job_work(job);
 	f->res = job->result;
 	free(job);
