@@ -91,6 +91,13 @@ bool mig_guest_is_gone(const struct vhca_mig *m)
 	return vhca_engine_virt_synced(m->owner->args.engine) && !mig_domain(m);
 }
 
+bool mig_guest_runs_here(const struct vhca_mig *m)
+{
+	const struct vhca_mig_result *res = m->res;
+
+	return res->rc == 0 && res->active && !res->copying && !res->held;
+}
+
 void mig_fail_cancelled(struct vhca_mig *m)
 {
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "cancelled", "cancelled by request");

@@ -23,6 +23,11 @@ bool mig_cannot_tell(const struct vhca_mig *m);
 bool mig_domain_is_elsewhere(const struct vhca_mig *m);
 bool mig_is_cancelled(const struct vhca_mig *m);
 bool mig_guest_is_gone(const struct vhca_mig *m);
+/*
+ * Is the guest here, and nowhere else? Only libvirt can tell; who has its identity, only the
+ * destination and the SM.
+ */
+bool mig_guest_runs_here(const struct vhca_mig *m);
 void mig_fail_cancelled(struct vhca_mig *m);
 void mig_check_job_later(struct vhca_mig *m);
 /* The time from which on the guest has waited long enough. */

@@ -28,6 +28,21 @@ void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 }
 
 /*
+ * An operator vouches that the destination is dead: whatever that one was promised, or has raised
+ * since, is below. Where there are no more generations the SM decides.
+ */
+void mig_begin_generation(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+	uint64_t epoch;
+
+	while ((c = vhca_migration_claim(m, c)))
+		if (vhca_epoch_next_generation(c->epoch, &epoch))
+			vhca_engine_set_epoch(m->owner->args.engine, c, epoch);
+	mig_recall_epoch(m);
+}
+
+/*
  * It is spent before it is promised: durable with the next state, and promised again after a crash.
  */
 void mig_spend_an_epoch(struct vhca_mig *m)

@@ -75,7 +75,7 @@ struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
 	m->id = *id;
 	m->next = VHCA_MIG_STATE_COUNT;
 	m->started_ms = m->updated_ms = vhca_wall_ms();
-	m->entered_ms = vhca_now_ms();
+	m->known_ms = m->entered_ms = vhca_now_ms();
 	m->backoff = m->hand_backoff =
 		(struct vhca_backoff){.first_ms = ms->args.retry_ms, .cap_ms = MIG_RETRY_CAP_MS};
 	STAILQ_INIT(&m->waiters);

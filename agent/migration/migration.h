@@ -215,6 +215,7 @@ struct vhca_mig {
 	uint64_t time_us[VHCA_MIG_TIME_COUNT]; /* 0 = not known */
 
 	/* Limits, by vhca_now_ms(). */
+	uint64_t known_ms;    /* since when this life of the agent knows it */
 	uint64_t entered_ms;  /* since when it is in its state */
 	uint64_t lease_ms;    /* source: how long it may be ready or parked; 0 = no end */
 	uint64_t lease_until; /* source: of ready and parked, 0 = no end; destination: of the VFs */

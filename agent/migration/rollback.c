@@ -190,20 +190,9 @@ static void go_bare_in_time(struct vhca_mig *m)
 	}
 }
 
-/*
- * Is the guest here, and nowhere else? Only libvirt can tell; who has its identity, only the
- * destination and the SM.
- */
-static bool guest_runs_here(const struct vhca_mig *m)
-{
-	const struct vhca_mig_result *res = m->res;
-
-	return res->rc == 0 && res->active && !res->copying && !res->held;
-}
-
 static bool must_outbid(const struct vhca_mig *m)
 {
-	return guest_runs_here(m) && is_fenced(m) && vhca_migration_promised(m);
+	return mig_guest_runs_here(m) && is_fenced(m) && vhca_migration_promised(m);
 }
 
 /*
@@ -214,7 +203,7 @@ static void note_where_and_ask_sm(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
-	m->phase = guest_runs_here(m) ? VHCA_MIG_PHASE_HERE : VHCA_MIG_PHASE_NOT_HERE;
+	m->phase = mig_guest_runs_here(m) ? VHCA_MIG_PHASE_HERE : VHCA_MIG_PHASE_NOT_HERE;
 	if (m->phase != VHCA_MIG_PHASE_HERE || !is_fenced(m))
 		return;
 	while ((c = vhca_migration_claim(m, c)))
@@ -274,15 +263,27 @@ static bool some_are_withheld(const struct vhca_mig *m)
 }
 
 /*
- * A VF that was quarantined has come to rest after the others, and after they had left the epoch.
+ * A VF that was quarantined has come to rest after the others, and after they had left the epoch;
+ * and a restart forgets that one is left. One that begins a generation is left for another such: by
+ * that mark the SM has to have evicted the last owner before anything is programmed.
  */
+static uint64_t unused_epoch(const struct vhca_claim *c)
+{
+	uint64_t next;
+
+	if (c->withdrawn && vhca_epoch_begins_generation(c->epoch) &&
+	    vhca_epoch_next_generation(c->epoch, &next))
+		return next;
+	return c->epoch + c->withdrawn;
+}
+
 static void give_back(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
 
 	while ((c = vhca_migration_claim(m, c)))
 		if (is_withheld(c))
-			vhca_engine_restore(m->owner->args.engine, c, c->epoch + c->withdrawn);
+			vhca_engine_restore(m->owner->args.engine, c, unused_epoch(c));
 	mig_again(m, 0);
 }
 

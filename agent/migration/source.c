@@ -380,6 +380,24 @@ static void end_claims(struct vhca_mig *m)
 		say_zombie(m);
 }
 
+/*
+ * The destination is silent, and an operator vouches that the domain runs nowhere but here. What he
+ * said before it set out was of another host.
+ */
+static bool is_vouched_for(const struct vhca_mig *m)
+{
+	return m->res->rc < 0 && mig_domain(m) && vhca_migration_claim(m, NULL) &&
+	       vhca_engine_vouched_since(m->owner->args.engine, &m->domain, m->known_ms);
+}
+
+/* Its claims go on as what is taken over does: the SM evicts the destination first. */
+static void take_over(struct vhca_mig *m)
+{
+	mig_fail_with(m, VHCA_ERR_CONFLICT, "destination_lost",
+		      "the destination was lost with the domain, which was started again here");
+	mig_begin_generation(m);
+}
+
 #define BEFORE_COPY (MIG_IN(CLAIMING) | MIG_IN(DETACHING) | MIG_IN(HANDING_OVER))
 
 static const struct mig_rule rules[] = {
@@ -450,6 +468,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), LOOK, NULL, NULL, STATUS, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, mig_succeeded, mig_note_delivered, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), HANDOVER, NULL, mig_hand_over_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), STATUS, is_vouched_for, NULL, JOB, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, mig_cannot_tell, mig_ask_again_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, copy_may_start, look_there_later, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, is_settled_there, end_claims, NONE, VHCA_MIG_DONE),
@@ -458,5 +477,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), STATUS, awaits_withdrawal, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, NULL, look_there_later, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(FINISHING), JOB, mig_guest_runs_here, take_over, NONE, VHCA_MIG_RESTORING),
+	MIG_RULE(MIG_IN(FINISHING), JOB, NULL, mig_check_job_later, NONE, MIG_STAY),
 };
 const struct mig_rules mig_source_rules = {rules, VHCA_ARRAY_SIZE(rules)};

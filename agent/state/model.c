@@ -458,6 +458,12 @@ bool vhca_epoch_begins_generation(uint64_t epoch)
 	return epoch && !(epoch & UINT32_MAX);
 }
 
+bool vhca_epoch_next_generation(uint64_t epoch, uint64_t *ret)
+{
+	*ret = ((epoch >> 32) + 1) << 32;
+	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
+}
+
 void vhca_model_own_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 {
 	struct vhca_epoch *e = find_epoch(m, guid);

@@ -427,6 +427,12 @@ bool vhca_model_unsuppress(struct vhca_model *m, const struct vhca_uuid *domain,
 uint64_t vhca_model_epoch(const struct vhca_model *m, uint64_t guid);
 /* It is the first one after a take-over. */
 bool vhca_epoch_begins_generation(uint64_t epoch);
+/*
+ * Above all that the dead host has raised by itself while the SM did not hear it: back again, it
+ * would withdraw its last one, and bury a binding at a lower epoch. Only take-overs count here:
+ * 2^31 of them, and 2^32 epochs between two. False: there are no more.
+ */
+bool vhca_epoch_next_generation(uint64_t epoch, uint64_t *ret);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
 /* Its claim ends with its boot, in the middle of the migration. */
 void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid,

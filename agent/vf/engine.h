@@ -149,6 +149,9 @@ void vhca_engine_forget(struct vhca_engine *e, struct vhca_hca *hca, vhca_waiter
 #define VHCA_EVIDENCE_MAX 160
 int vhca_engine_takeover(struct vhca_engine *e, const struct vhca_uuid *domain,
 			 const char *evidence, struct vhca_error *err);
+/* That was said of the domain, not before since_ms, and counts yet. */
+bool vhca_engine_vouched_since(const struct vhca_engine *e, const struct vhca_uuid *domain,
+			       uint64_t since_ms);
 
 /* ---- for migrations (agent/migration/migration.h); claims are those of the model ---- */
 

@@ -40,17 +40,6 @@ static bool parse_owner(struct json_object *doc, struct known_owner *ret)
 }
 
 /*
- * Above all that the dead host has raised by itself while the SM did not hear it: back again, it
- * would withdraw its last one, and bury a binding at a lower epoch. Only take-overs count here:
- * 2^31 of them, and 2^32 epochs between two. False: there are no more.
- */
-static bool next_generation(uint64_t epoch, uint64_t *ret)
-{
-	*ret = ((epoch >> 32) + 1) << 32;
-	return epoch >> 32 < INT32_MAX; /* the SM takes no epoch above INT64_MAX */
-}
-
-/*
  * The one after an epoch may be promised: to the destination of a migration that the SM has not
  * heard of yet, and that goes on when the SM cannot be asked.
  */
@@ -76,7 +65,7 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 		return "of a place that gave it up"; /* this VM was stopped on another host */
 	if (owner->port_guid == c->vf->hca->ports[c->vf->hca->port - 1].port_guid)
 		return "of this port"; /* our database was lost */
-	if (!next_generation(owner->epoch, ret))
+	if (!vhca_epoch_next_generation(owner->epoch, ret))
 		return NULL;
 	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
 }

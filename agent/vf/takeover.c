@@ -53,6 +53,13 @@ bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *doma
 	return t && vhca_now_ms() < t->until_ms;
 }
 
+bool vhca_engine_vouched_since(const struct vhca_engine *e, const struct vhca_uuid *domain,
+			       uint64_t since_ms)
+{
+	return engine_takes_over(e, domain) &&
+	       find(e, domain)->until_ms - VHCA_TAKEOVER_MS >= since_ms;
+}
+
 static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
 {
 	struct engine_takeover *t;

@@ -186,26 +186,12 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/*
- * It was started again where it came from, and its migration there waits for the host that it went
- * to, which has no power: known, and not mended (docs/design/0006-chaos.md).
- */
-static bool waits_for_dead_host(const struct chaos *c, unsigned int g)
-{
-	const struct chaos_host *at = &c->hosts[c->guests[g].at];
-	bool off = false;
-
-	for (unsigned int h = 0; h < c->n_hosts; h++)
-		off = off || c->hosts[h].off;
-	return off && c->guests[g].lost && chaos_leaves(at, &at->w.domains[g].info.uuid);
-}
-
 static void check_device(struct chaos *c, unsigned int g)
 {
 	struct chaos_guest *guest = &c->guests[g];
 	uint64_t now = vtime_now(), since;
 
-	if (!lacks_a_vf(c, g) || waits_for_dead_host(c, g)) {
+	if (!lacks_a_vf(c, g)) {
 		guest->bare_since = 0;
 		return;
 	}

@@ -11,6 +11,7 @@
 
 #include "agent/vf/work.h"
 #include "common/base/cleanup.h"
+#include "tests/sim/host/memstore.h"
 #include "tests/sim/host/vtime.h"
 #include "tests/sim/hosts/chaos.h"
 
@@ -56,6 +57,20 @@ static bool is_held_elsewhere(struct chaos *c, unsigned int g)
 	return false;
 }
 
+/* Its migration asks a host that has no power, and nobody has told the agent so. */
+static bool waits_for_peer(const struct chaos *c, unsigned int g)
+{
+	const struct chaos_guest *guest = &c->guests[g];
+	const struct chaos_host *h = &c->hosts[guest->at];
+	char path[96], buf[16];
+
+	chaos_path(h, path);
+	memstore_ask(path,
+		     "SELECT count(*) FROM migrations WHERE domain = ?1 AND state = 'finishing'",
+		     VHCA_UUID_STR(&h->w.domains[g].info.uuid), buf, sizeof(buf));
+	return buf[0] != '0' && guest->bare_since > 0 && !guest->job.active;
+}
+
 static bool vouches(struct chaos *c, unsigned int g, unsigned int at)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -77,7 +92,7 @@ static bool vouches(struct chaos *c, unsigned int g, unsigned int at)
  */
 static bool looks_again(const struct duty *d)
 {
-	bool held = is_held_elsewhere(d->c, d->guest);
+	bool held = is_held_elsewhere(d->c, d->guest) || waits_for_peer(d->c, d->guest);
 
 	if (d->plan > TAKES_OVER_LATER)
 		return false;
