@@ -19,14 +19,31 @@ const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct v
 	return fallback;
 }
 
+static bool names(const struct vhca_bdf *list, unsigned int n, struct vhca_bdf vf)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (vhca_bdf_cmp(list[i], vf) == 0)
+			return true;
+	return false;
+}
+
+bool vhca_conf_hca_excludes(const struct vhca_conf_hca *hca, struct vhca_bdf vf)
+{
+	return names(hca->exclude, hca->n_exclude, vf);
+}
+
 bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf)
 {
 	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
 
-	for (unsigned int i = 0; hca && i < hca->n_exclude; i++)
-		if (vhca_bdf_cmp(hca->exclude[i], vf) == 0)
-			return true;
-	return false;
+	return hca && vhca_conf_hca_excludes(hca, vf);
+}
+
+bool vhca_conf_reserves(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf)
+{
+	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
+
+	return hca && names(hca->reserve, hca->n_reserve, vf);
 }
 
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)

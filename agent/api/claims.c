@@ -42,8 +42,8 @@ static int parse_names(const char *name, const char *fabric, struct vhca_vf_requ
 }
 
 /* What the bodies of attach and claim share: partition, guid, fabric, pf, numa. */
-static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_request *ret,
-		    struct vhca_error *err)
+static int parse_vf(struct json_object *body, const char *name, bool may_lack_partition,
+		    struct vhca_vf_request *ret, struct vhca_error *err)
 {
 	const char *partition = NULL, *guid = NULL, *fabric = "default";
 	int r;
@@ -51,14 +51,15 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	if (!body)
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with partition is needed");
-	r = vhca_json_get_string(body, "partition", &partition, err);
+	r = may_lack_partition ? vhca_json_opt_string(body, "partition", &partition, err)
+			       : vhca_json_get_string(body, "partition", &partition, err);
 	if (!r)
 		r = vhca_json_opt_string(body, "guid", &guid, err);
 	if (!r)
 		r = vhca_json_opt_string(body, "fabric", &fabric, err);
 	if (!r)
 		r = parse_names(name, fabric, ret, err);
-	if (!r && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
+	if (!r && partition && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
 				   "body: partition");
 	if (!r)
@@ -93,7 +94,7 @@ void api_post_attach(void *ctx, struct vhca_http_request *req)
 	if (!r)
 		r = api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
 	if (!r)
-		r = parse_vf(body, vhca_http_param(req, 1), &want.vf, &err);
+		r = parse_vf(body, vhca_http_param(req, 1), false, &want.vf, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
@@ -106,7 +107,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
 					      "pf",	"numa", "bdf",	     NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
-	int r = api_check_body(body, members, "domain, name and partition", err);
+	int r = api_check_body(body, members, "domain, name and partition (or bdf)", err);
 
 	if (!r)
 		r = vhca_json_get_string(body, "domain", &domain, err);
@@ -117,10 +118,11 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	if (!r)
 		r = api_find_domain(ctx, domain, ret, err);
 	if (!r)
-		r = parse_vf(body, name, &ret->vf, err);
+		r = parse_vf(body, name, bdf != NULL, &ret->vf, err);
 	if (r < 0 || !bdf)
 		return r;
 	ret->has_bdf = true;
+	ret->no_partition = !json_object_object_get(body, "partition");
 	if (vhca_bdf_parse(bdf, &ret->bdf))
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: bdf: \"%.40s\" is no PCI address", bdf);

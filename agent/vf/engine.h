@@ -111,6 +111,7 @@ struct vhca_claim_request {
 	struct vhca_vf_request vf; /* name, partition, guid, fabric, pf, numa */
 	bool has_bdf;
 	struct vhca_bdf bdf; /* exactly this VF */
+	bool no_partition;   /* none yet: bdf is a reserved VF of vf.fabric, its map stays none */
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
