@@ -121,6 +121,12 @@ struct vhca_claim_request {
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		       vhca_waiter_fn fn, void *arg);
 /*
+ * The claim of a cloud's port, which vf.guid names: made, or found as it is wanted, when nothing is
+ * written; fn's claim is NULL then. Refused "vf_busy" while it is ending.
+ */
+void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    vhca_waiter_fn fn, void *arg);
+/*
  * Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE
  * /v1/claims).
  */

@@ -162,6 +162,109 @@ static void test_outlives_the_agent(void **state)
 	}
 }
 
+/* ---- ports of a cloud ---- */
+
+static unsigned int programmed; /* times */
+
+static void on_programming(struct world *w, uint64_t guid, uint64_t epoch)
+{
+	(void)w, (void)epoch;
+	assert_true(guid == GUID);
+	programmed++;
+}
+
+static struct answer ask_port(struct world *w, const struct vhca_claim_request *req)
+{
+	struct answer a = {0};
+
+	vhca_engine_claim_port(w->engine, req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static void test_port_that_is_claimed_is_not_written_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct vhca_uuid id;
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	programmed = 0;
+	w->programming = on_programming;
+	assert_true(ask_port(w, &req).ok);
+	assert_int_equal(programmed, 1);
+	id = first_claim(w)->id;
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 1);
+	world_kill(w);
+	world_start(w);
+	world_settle(w); /* an agent that starts verifies what its VFs show */
+	programmed = 0;
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 0);
+	assert_true(vhca_uuid_equal(&first_claim(w)->id, &id));
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
+}
+
+/* Two callers of one port get one claim, and both wait for it. */
+static void test_port_is_asked_for_twice_at_once(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0}, b = {0};
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &b);
+	assert_true(world_until(w, answered, &a));
+	assert_true(world_until(w, answered, &b));
+	assert_true(a.ok && b.ok);
+	assert_int_equal(count(w, VHCA_VF_PROGRAMMED), 1);
+}
+
+static void test_port_of_others(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, 1);
+	reserve(w, 2);
+	req = want(w, 1);
+	assert_true(ask_port(w, &req).ok);
+	req.bdf = w->vfs[2].bdf;
+	assert_string_equal(ask_port(w, &req).code, "exists");
+	req.domain.b[1] ^= 1;
+	assert_string_equal(ask_port(w, &req).code, "guid_in_use");
+	req = want(w, 1);
+	req.vf.guid++;
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "other");
+	assert_string_equal(ask_port(w, &req).code, "vf_not_free");
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_PROGRAMMED), 1);
+}
+
+static void test_port_whose_claim_ends_is_to_be_asked_for_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	assert_true(ask_port(w, &req).ok);
+	vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
+	assert_string_equal(ask_port(w, &req).code, "vf_busy");
+	assert_true(world_until(w, all_free, NULL));
+	assert_true(ask_port(w, &req).ok);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +273,10 @@ int main(void)
 		TEST(test_refusals),
 		TEST(test_address_with_a_partition),
 		TEST(test_outlives_the_agent),
+		TEST(test_port_that_is_claimed_is_not_written_again),
+		TEST(test_port_is_asked_for_twice_at_once),
+		TEST(test_port_of_others),
+		TEST(test_port_whose_claim_ends_is_to_be_asked_for_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
