@@ -265,6 +265,44 @@ static void test_port_whose_claim_ends_is_to_be_asked_for_again(void **state)
 	assert_true(ask_port(w, &req).ok);
 }
 
+static bool is_attached(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_ATTACHED && !vf->committing;
+}
+
+/* Nova asks for its end also when the guest has kept the VF, and claims it again then. */
+static void test_port_in_its_guest(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	begin(w);
+	reserve(w, 1);
+	world_domain_start(w, 0, NULL);
+	req = want(w, 1);
+	req.domain = w->domains[0].info.uuid;
+	programmed = 0;
+	w->programming = on_programming;
+	assert_true(ask_port(w, &req).ok);
+	world_plug(w, 1, 0, "port");
+	assert_true(world_until(w, is_attached, &one));
+	vhca_engine_release(w->engine, engine_vf(w, 1)->claim, true, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "attached");
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 1);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
+	/* What was refused comes by itself with the device's end. */
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nothing_attached, NULL));
+	world_check(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +315,7 @@ int main(void)
 		TEST(test_port_is_asked_for_twice_at_once),
 		TEST(test_port_of_others),
 		TEST(test_port_whose_claim_ends_is_to_be_asked_for_again),
+		TEST(test_port_in_its_guest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
