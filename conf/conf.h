@@ -23,6 +23,7 @@
 #define VHCA_CONF_URLS_MAX	 8
 #define VHCA_CONF_PEERS_MAX	 256
 #define VHCA_CONF_EXCLUDE_MAX	 64	    /* of one section; a line holds not many more */
+#define VHCA_CONF_RESERVE_MAX	 64	    /* likewise */
 #define VHCA_CONF_VFS_KEEP	 UINT16_MAX /* manage the VFs that exist, whatever their number */
 
 struct vhca_conf_partition { /* [partition NAME] */
@@ -39,6 +40,8 @@ struct vhca_conf_hca { /* [hca 0000:03:00.0], or [hca default] for every Connect
 	uint8_t port; /* port = 1|2 [1]: the physical port that gets the VFs' identities */
 	unsigned int n_exclude; /* exclude [""]: blank-separated addresses of VFs to leave alone */
 	struct vhca_bdf exclude[VHCA_CONF_EXCLUDE_MAX];
+	unsigned int n_reserve; /* reserve [""]: likewise, for claims by address only */
+	struct vhca_bdf reserve[VHCA_CONF_RESERVE_MAX];
 };
 
 struct vhca_conf_peer { /* [peer NAME]: another hypervisor; this host's own section is harmless */
@@ -181,8 +184,10 @@ const char *vhca_conf_fixed_difference(const struct vhca_conf *a, const struct v
 /* The section that rules a PF: its own, else [hca default], else NULL. */
 const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct vhca_bdf pf);
 
-/* Does that section leave this VF of the PF out? */
+/* Does the section that rules the PF leave this VF out? */
 bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf);
+/* Does the section that rules the PF keep this VF for claims that name it? */
+bool vhca_conf_reserves(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf);
 
 /* The section [peer NAME], or NULL. */
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);

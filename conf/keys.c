@@ -35,8 +35,10 @@ static const char *const index_policy_words[] = {"force-off", "alarm", NULL};
 static int parse_urls(const char *value, const struct vhca_conf_type *type, void *field,
 		      struct vhca_error *err);
 
-/* [hca] exclude: blank-separated; the whole list is replaced. */
+/* [hca] exclude and reserve: blank-separated; the whole list is replaced. */
 static int parse_exclude(const char *value, const struct vhca_conf_type *type, void *field,
+			 struct vhca_error *err);
+static int parse_reserve(const char *value, const struct vhca_conf_type *type, void *field,
 			 struct vhca_error *err);
 
 #define MS  UINT64_C(1)
@@ -137,6 +139,7 @@ static const struct key {
 	{VHCA_CONF_HCA, "fabric", vhca_conf_name, HCA(fabric), {0}},
 	{VHCA_CONF_HCA, "port", vhca_conf_port, HCA(port), {.min = 1, .max = 2}},
 	{VHCA_CONF_HCA, "exclude", parse_exclude, 0, {0}},
+	{VHCA_CONF_HCA, "reserve", parse_reserve, 0, {0}},
 	{VHCA_CONF_PEER, "agent", vhca_conf_agent, PEER(agent)},
 	{VHCA_CONF_PEER, "libvirt", vhca_conf_uri, PEER(libvirt)},
 	{VHCA_CONF_PEER, "migration", vhca_conf_uri, PEER(migration)},
@@ -186,21 +189,36 @@ static int parse_urls(const char *value, const struct vhca_conf_type *type, void
 	return 0;
 }
 
-static int add_exclude(struct vhca_conf_hca *hca, const char *word, size_t len,
-		       struct vhca_error *err)
+static int add_address(struct vhca_bdf *list, unsigned int max, unsigned int *n, const char *word,
+		       size_t len, struct vhca_error *err)
 {
 	char bdf[VHCA_BDF_STRLEN] = "";
 
-	if (hca->n_exclude == VHCA_CONF_EXCLUDE_MAX)
+	if (*n == max)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
-				      "more than %d addresses", VHCA_CONF_EXCLUDE_MAX);
+				      "more than %u addresses", max);
 	if (len < sizeof(bdf))
 		memcpy(bdf, word, len);
-	if (vhca_bdf_parse(bdf, &hca->exclude[hca->n_exclude]) < 0)
+	if (vhca_bdf_parse(bdf, &list[*n]) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_value", 0,
 				      "\"%.*s\" is not a VF's PCI address like 0000:03:00.1",
 				      len > 80 ? 80 : (int)len, word);
-	hca->n_exclude++;
+	(*n)++;
+	return 0;
+}
+
+static int parse_addresses(const char *value, struct vhca_bdf *list, unsigned int max,
+			   unsigned int *n, struct vhca_error *err)
+{
+	*n = 0;
+	for (const char *p = value + strspn(value, " \t"); *p; p += strspn(p, " \t")) {
+		size_t len = strcspn(p, " \t");
+		int r = add_address(list, max, n, p, len, err);
+
+		if (r < 0)
+			return r;
+		p += len;
+	}
 	return 0;
 }
 
@@ -210,16 +228,16 @@ static int parse_exclude(const char *value, const struct vhca_conf_type *type, v
 	struct vhca_conf_hca *hca = field;
 
 	(void)type;
-	hca->n_exclude = 0;
-	for (const char *p = value + strspn(value, " \t"); *p; p += strspn(p, " \t")) {
-		size_t len = strcspn(p, " \t");
-		int r = add_exclude(hca, p, len, err);
+	return parse_addresses(value, hca->exclude, VHCA_CONF_EXCLUDE_MAX, &hca->n_exclude, err);
+}
 
-		if (r < 0)
-			return r;
-		p += len;
-	}
-	return 0;
+static int parse_reserve(const char *value, const struct vhca_conf_type *type, void *field,
+			 struct vhca_error *err)
+{
+	struct vhca_conf_hca *hca = field;
+
+	(void)type;
+	return parse_addresses(value, hca->reserve, VHCA_CONF_RESERVE_MAX, &hca->n_reserve, err);
 }
 
 int vhca_conf_find_scope(const char *section, enum vhca_conf_scope *ret, const char **ret_arg,

@@ -26,6 +26,13 @@ bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct
 	return hca && vhca_bdf_find(hca->exclude, hca->n_exclude, vf);
 }
 
+bool vhca_conf_reserves(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf)
+{
+	const struct vhca_conf_hca *hca = vhca_conf_hca(conf, pf);
+
+	return hca && vhca_bdf_find(hca->reserve, hca->n_reserve, vf);
+}
+
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)
 {
 	for (unsigned int i = 0; i < conf->n_peers; i++)

@@ -161,11 +161,31 @@ static int check_migration(const struct vhca_conf *conf, struct vhca_error *err)
 	return 0;
 }
 
+/* What is left alone can be promised to nobody. */
+static int check_reserved(const struct vhca_conf *conf, struct vhca_error *err)
+{
+	for (unsigned int i = 0; i < conf->n_hcas; i++) {
+		const struct vhca_conf_hca *hca = &conf->hcas[i];
+		unsigned int n = 0;
+
+		while (n < hca->n_reserve &&
+		       !vhca_bdf_find(hca->exclude, hca->n_exclude, hca->reserve[n]))
+			n++;
+		if (n < hca->n_reserve)
+			return vhca_error_set(err, VHCA_ERR_INVALID, "contradiction", 0,
+					      "[hca %s] reserve: %s stands in exclude, too",
+					      hca->is_default ? "default" : VHCA_BDF_STR(hca->bdf),
+					      VHCA_BDF_STR(hca->reserve[n]));
+	}
+	return 0;
+}
+
 int vhca_conf_validate(const struct vhca_conf *conf, struct vhca_error *err)
 {
 	static int (*const checks[])(const struct vhca_conf *, struct vhca_error *) = {
-		check_sm,   check_token,      check_roles, check_tls,	    check_libvirt,
-		check_guid, check_partitions, check_peers, check_migration, check_clear};
+		check_sm,	 check_token, check_roles,	check_tls,
+		check_libvirt,	 check_guid,  check_partitions, check_peers,
+		check_migration, check_clear, check_reserved};
 	int r = 0;
 
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(checks) && r == 0; i++)

@@ -218,10 +218,14 @@ static int read_vfs(struct vhca_sysfs *sys, struct vhca_sysfs_dir *dir, struct v
 
 /* ---- one PF ---- */
 
-static int first_name(void *ctx, const char *name)
+/* A function has one RDMA device, but mlx4 has a network device for each port. */
+static int lowest_name(void *ctx, const char *name)
 {
-	/* One PCI function has one RDMA device: the first name ends the listing (1 = found). */
-	return vhca_strcpy(ctx, sizeof(((struct vhca_pf_facts *)0)->ibdev), name) < 0 ? -E2BIG : 1;
+	char *lowest = ctx;
+
+	if (lowest[0] && strcmp(name, lowest) >= 0)
+		return 0;
+	return vhca_strcpy(lowest, VHCA_DEVICE_NAME_MAX, name) < 0 ? -E2BIG : 0;
 }
 
 /* drivers/infiniband/core/sysfs.c link_layer_show: "InfiniBand", "Ethernet" or "Unknown" */
@@ -248,10 +252,12 @@ static void read_rdma(struct vhca_sysfs_dir *dir, struct vhca_pf_facts *pf)
 {
 	char attr[PATH_LEN], text[32];
 
-	if (vhca_sysfs_list(dir, "infiniband", first_name, pf->ibdev) <= 0) {
+	if (vhca_sysfs_list(dir, "infiniband", lowest_name, pf->ibdev) < 0 || !pf->ibdev[0]) {
 		pf->ibdev[0] = '\0';
 		return;
 	}
+	if (vhca_sysfs_list(dir, "net", lowest_name, pf->netdev) < 0)
+		pf->netdev[0] = '\0';
 	snprintf(attr, sizeof(attr), "infiniband/%s/ports", pf->ibdev);
 	pf->n_ports = (uint8_t)count_names(dir, attr);
 	snprintf(attr, sizeof(attr), "infiniband/%s/node_guid", pf->ibdev);

@@ -22,6 +22,8 @@
 #define VHCA_PORTS_MAX 2
 #define VHCA_NODES_MAX 64 /* of more, the rest is not known */
 
+#define VHCA_DEVICE_NAME_MAX 64
+
 enum vhca_family { VHCA_FAMILY_MLX4, VHCA_FAMILY_MLX5 };
 const char *vhca_family_to_string(enum vhca_family family); /* "mlx4" */
 
@@ -41,7 +43,8 @@ struct vhca_pf_facts {
 	enum vhca_family family;
 	char driver[32];
 	/* RDMA device name right now; "" while none is registered. udev may rename it */
-	char ibdev[64];
+	char ibdev[VHCA_DEVICE_NAME_MAX];
+	char netdev[VHCA_DEVICE_NAME_MAX]; /* its network device, the first by name; "" = none */
 	uint16_t vendor, device;
 	int numa_node;	    /* -1 = unknown */
 	uint16_t total_vfs; /* 0 = SR-IOV is off in the adapter's firmware */

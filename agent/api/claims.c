@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/api/body.h"
@@ -42,8 +43,8 @@ static int parse_names(const char *name, const char *fabric, struct vhca_vf_requ
 }
 
 /* What the bodies of attach and claim share: partition, guid, fabric, pf, numa. */
-static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_request *ret,
-		    struct vhca_error *err)
+static int parse_vf(struct json_object *body, const char *name, bool may_lack_partition,
+		    struct vhca_vf_request *ret, struct vhca_error *err)
 {
 	const char *partition = NULL, *guid = NULL, *fabric = "default";
 	int r;
@@ -51,14 +52,15 @@ static int parse_vf(struct json_object *body, const char *name, struct vhca_vf_r
 	if (!body)
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "a JSON body with partition is needed");
-	r = vhca_json_get_string(body, "partition", &partition, err);
+	r = may_lack_partition ? vhca_json_opt_string(body, "partition", &partition, err)
+			       : vhca_json_get_string(body, "partition", &partition, err);
 	if (!r)
 		r = vhca_json_opt_string(body, "guid", &guid, err);
 	if (!r)
 		r = vhca_json_opt_string(body, "fabric", &fabric, err);
 	if (!r)
 		r = parse_names(name, fabric, ret, err);
-	if (!r && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
+	if (!r && partition && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
 				   "body: partition");
 	if (!r)
@@ -93,11 +95,19 @@ void api_post_attach(void *ctx, struct vhca_http_request *req)
 	if (!r)
 		r = api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
 	if (!r)
-		r = parse_vf(body, vhca_http_param(req, 1), &want.vf, &err);
+		r = parse_vf(body, vhca_http_param(req, 1), false, &want.vf, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else
 		submit_claim(ctx, req, &want, 200);
+}
+
+static int parse_bdf(const char *text, struct vhca_bdf *ret, struct vhca_error *err)
+{
+	if (vhca_bdf_parse(text, ret) == 0)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+			      "body: bdf: \"%.40s\" is no PCI address", text);
 }
 
 static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_request *ret,
@@ -106,7 +116,7 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
 					      "pf",	"numa", "bdf",	     NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
-	int r = api_check_body(body, members, "domain, name and partition", err);
+	int r = api_check_body(body, members, "domain, name and partition (or bdf)", err);
 
 	if (!r)
 		r = vhca_json_get_string(body, "domain", &domain, err);
@@ -117,14 +127,12 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	if (!r)
 		r = api_find_domain(ctx, domain, ret, err);
 	if (!r)
-		r = parse_vf(body, name, &ret->vf, err);
+		r = parse_vf(body, name, bdf != NULL, &ret->vf, err);
 	if (r < 0 || !bdf)
 		return r;
 	ret->has_bdf = true;
-	if (vhca_bdf_parse(bdf, &ret->bdf))
-		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
-				      "body: bdf: \"%.40s\" is no PCI address", bdf);
-	return 0;
+	ret->no_partition = !json_object_object_get(body, "partition");
+	return parse_bdf(bdf, &ret->bdf, err);
 }
 
 void api_post_claims(void *ctx, struct vhca_http_request *req)
@@ -137,6 +145,88 @@ void api_post_claims(void *ctx, struct vhca_http_request *req)
 	else
 		submit_claim(ctx, req, &want, 201);
 }
+
+/* ---- ports of a cloud ---- */
+
+/* The path's: GUID and name are made of the MAC address, however that is written. */
+static int parse_port(const struct vhca_http_request *req, struct vhca_vf_request *ret,
+		      struct vhca_error *err)
+{
+	const char *fabric = vhca_http_param(req, 0), *mac = vhca_http_param(req, 1);
+	char wish[32], name[VHCA_NAME_MAX];
+	int r = snprintf(wish, sizeof(wish), "mac:%s", mac);
+
+	if (r >= (int)sizeof(wish) || vhca_guid_wish_parse(wish, &ret->guid) < 0)
+		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
+				      "\"%.40s\" is no unicast MAC address", mac);
+	(void)snprintf(name, sizeof(name), "mac-%06x%06x",
+		       (unsigned int)(ret->guid >> 40), /* 24 bits each */
+		       (unsigned int)(ret->guid & 0xffffff));
+	return parse_names(name, fabric, ret, err);
+}
+
+static int parse_port_body(void *ctx, struct json_object *body, struct vhca_claim_request *ret,
+			   struct vhca_error *err)
+{
+	static const char *const members[] = {"domain", "bdf", NULL};
+	const char *domain = NULL, *bdf = NULL;
+	int r = api_check_body(body, members, "domain and bdf", err);
+
+	if (!r)
+		r = vhca_json_get_string(body, "domain", &domain, err);
+	if (!r)
+		r = vhca_json_get_string(body, "bdf", &bdf, err);
+	if (!r)
+		r = api_find_domain(ctx, domain, ret, err);
+	return r < 0 ? r : parse_bdf(bdf, &ret->bdf, err);
+}
+
+static void on_port(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	struct api_pending *p = arg;
+	const struct vhca_pf_facts *pf;
+	struct vhca_error gone;
+	struct json_object *body;
+
+	if (!claim && !err)
+		claim = vhca_model_claim_by_guid(api_model(p->ctx), p->guid);
+	if (!claim) {
+		(void)vhca_error_set(&gone, VHCA_ERR_UNAVAILABLE, "vf_busy", 0,
+				     "the port's claim has just ended");
+		api_pending_refuse(p, err ? err : &gone);
+		return;
+	}
+	body = api_view_claim(claim);
+	pf = &claim->vf->hca->facts;
+	/* eswitchd names the adapter's IPoIB interface. */
+	vhca_json_add_string(body, "device", pf->netdev[0] ? pf->netdev : pf->ibdev);
+	api_pending_reply(p, body);
+}
+
+void api_put_port(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim_request want = {.origin = VHCA_ORIGIN_CLAIM,
+					  .vf = {.numa = -1},
+					  .has_bdf = true,
+					  .no_partition = true};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct api_pending *p;
+	int r = parse_port(req, &want.vf, &err);
+
+	if (!r)
+		r = parse_port_body(ctx, vhca_http_body(req), &want, &err);
+	if (r < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	p = api_pend(ctx, req);
+	if (!p)
+		return;
+	p->guid = want.vf.guid;
+	vhca_engine_claim_port(api_args(ctx)->engine, &want, on_port, p);
+}
+
+/* ---- the end of claims ---- */
 
 static void release(void *ctx, struct vhca_http_request *req, struct vhca_claim *claim,
 		    bool forbid_attached)
@@ -215,4 +305,25 @@ void api_delete_claim(void *ctx, struct vhca_http_request *req)
 
 	if (claim)
 		release(ctx, req, claim, true);
+}
+
+void api_delete_port(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_vf_request port = {.numa = -1};
+	struct vhca_claim *claim = NULL;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (parse_port(req, &port, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	claim = vhca_model_claim_by_guid(api_model(ctx), port.guid);
+	if (claim && claim->origin == VHCA_ORIGIN_CLAIM && !strcmp(claim->name, port.name) &&
+	    !strcmp(claim->fabric, port.fabric)) {
+		release(ctx, req, claim, true);
+		return;
+	}
+	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "port %s of fabric %s",
+		       vhca_http_param(req, 1), port.fabric);
+	vhca_http_reply_error(req, &err);
 }

@@ -44,6 +44,8 @@ void api_get_claim(void *ctx, struct vhca_http_request *req);
 void api_post_attach(void *ctx, struct vhca_http_request *req);
 void api_delete_attach(void *ctx, struct vhca_http_request *req);
 void api_post_claims(void *ctx, struct vhca_http_request *req);
+void api_put_port(void *ctx, struct vhca_http_request *req);
+void api_delete_port(void *ctx, struct vhca_http_request *req);
 void api_delete_claim(void *ctx, struct vhca_http_request *req);
 
 /* ---- migrations.c: a migration runs on by itself ---- */

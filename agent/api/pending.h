@@ -12,6 +12,7 @@ struct api_pending {
 	unsigned int status;		       /* of the good answer; 200 */
 	struct vhca_uuid domain;	       /* for who needs it */
 	const struct vhca_vf *vf;	       /* of a claim that ends, which it outlives */
+	uint64_t guid;			       /* of a cloud's port */
 };
 
 /* NULL: there is no memory, and req has been answered. */

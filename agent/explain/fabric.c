@@ -210,6 +210,9 @@ void explain_partition(const struct explain_look *l, struct vhca_finding *f)
 
 	if (!id) {
 		explain_say(f, VHCA_FINDING_OK, "no claim asks for a partition");
+	} else if (id->n_pkeys == 0) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "the VF was claimed without a partition: its guest sees no P_Key");
 	} else if (!explain_is_mlx4(l)) {
 		check_partition_at_sm(l, f);
 	} else if (l->port->port == 0) {

@@ -34,8 +34,8 @@ struct want {
 	const struct vhca_vf_request *vf;
 	bool has_bdf;
 	struct vhca_bdf bdf;
-	bool as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
-	int near;			  /* the NUMA node that the guest is on; -1 = not known */
+	bool no_partition, as_it_is, unfailed, lenient; /* as in struct vhca_claim_request */
+	int near; /* the NUMA node that the guest is on; -1 = not known */
 };
 
 /* How many of the wishes for an adapter and a NUMA node it does not meet. */
@@ -47,6 +47,11 @@ static unsigned int unlike_wished(const struct vhca_vf *vf, const struct want *w
 	       (w->vf->numa >= 0 && pf->numa_node != w->vf->numa);
 }
 
+static bool is_reserved(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	return vhca_conf_reserves(e->conf, vf->hca->facts.bdf, vf->bdf);
+}
+
 static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
 {
 	const struct vhca_hca *hca = vf->hca;
@@ -56,9 +61,13 @@ static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const st
 	    !vhca_engine_manages(e, vf) || hca->replacing || vhca_vf_rests(vf) ||
 	    (w->unfailed && vf->failures))
 		return false;
-	if (w->has_bdf)
-		return !vhca_bdf_cmp(vf->bdf, w->bdf);
-	return !strcmp(hca->fabric, w->vf->fabric) && (w->lenient || unlike_wished(vf, w) == 0);
+	if (w->has_bdf && vhca_bdf_cmp(vf->bdf, w->bdf) != 0)
+		return false;
+	/* Somebody else's choice is held to what is kept for it. */
+	if (w->no_partition)
+		return is_reserved(e, vf) && !strcmp(hca->fabric, w->vf->fabric);
+	return w->has_bdf || (!strcmp(hca->fabric, w->vf->fabric) && !is_reserved(e, vf) &&
+			      (w->lenient || unlike_wished(vf, w) == 0));
 }
 
 static unsigned int failures(const struct vhca_vf *vf, const struct want *w)
@@ -119,23 +128,49 @@ static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
 	return best;
 }
 
+/* Says in err why the VF that is named does not fit. */
+static int not_that_vf(const struct vhca_engine *e, const struct want *w, const struct vhca_vf *vf,
+		       struct vhca_error *err)
+{
+	const char *bdf = VHCA_BDF_STR(w->bdf);
+
+	if (!vf)
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s", bdf);
+	if (w->no_partition && strcmp(vf->hca->fabric, w->vf->fabric) != 0)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "wrong_fabric", 0,
+				      "%s is on fabric %s, not on %s", bdf, vf->hca->fabric,
+				      w->vf->fabric);
+	if (w->no_partition && !is_reserved(e, vf)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_reserved", 0,
+			       "%s is not reserved for claims that choose their VF", bdf);
+		vhca_error_hint(err, "add it to reserve in [hca %s] of vhcad.conf, then reload",
+				VHCA_BDF_STR(vf->hca->facts.bdf));
+		return -EPERM;
+	}
+	if (vf->claim)
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY,
+				      "%s is %s, for %s/%s", bdf,
+				      vhca_vf_state_to_string(vf->state), vf->claim->domain_name,
+				      vf->claim->name);
+	return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s", bdf,
+			      vhca_vf_state_to_string(vf->state));
+}
+
 /* Says in err why none fits. */
 static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error *err)
 {
-	const struct vhca_vf *vf = w->has_bdf ? vhca_model_vf(&e->model, w->bdf) : NULL;
 	unsigned int n = 0, total = 0;
+	const struct vhca_vf *vf;
 	struct vhca_hca *hca;
 
-	if (w->has_bdf && !vf)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s",
-				      VHCA_BDF_STR(w->bdf));
 	if (w->has_bdf)
-		return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s",
-				      VHCA_BDF_STR(w->bdf), vhca_vf_state_to_string(vf->state));
+		return not_that_vf(e, w, vhca_model_vf(&e->model, w->bdf), err);
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {
 		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
 			continue;
 		TAILQ_FOREACH (vf, &hca->vfs, link) {
+			if (is_reserved(e, vf))
+				continue;
 			total++;
 			n += vf->state == VHCA_VF_FREE && !vf->claim;
 		}
@@ -171,9 +206,11 @@ int engine_resolve_identity(struct vhca_engine *e, const struct vhca_claim_reque
 			    struct vhca_identity *ret, struct vhca_error *err)
 {
 	size_t n = 0;
-	int r = vhca_conf_resolve_pkeys(e->conf, req->vf.partition, ret->pkeys, VHCA_VF_PKEYS_MAX,
-					&n, err);
+	int r = 0;
 
+	if (!req->no_partition)
+		r = vhca_conf_resolve_pkeys(e->conf, req->vf.partition, ret->pkeys,
+					    VHCA_VF_PKEYS_MAX, &n, err);
 	if (r < 0)
 		return r;
 	ret->n_pkeys = (uint8_t)n;
@@ -356,6 +393,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	struct want want = {.vf = &req->vf,
 			    .has_bdf = req->has_bdf,
 			    .bdf = req->bdf,
+			    .no_partition = req->no_partition,
 			    .as_it_is = req->as_it_is,
 			    .unfailed = req->unfailed,
 			    .lenient = req->lenient,

@@ -111,6 +111,7 @@ struct vhca_claim_request {
 	struct vhca_vf_request vf; /* name, partition, guid, fabric, pf, numa */
 	bool has_bdf;
 	struct vhca_bdf bdf; /* exactly this VF */
+	bool no_partition;   /* none yet: bdf is a reserved VF of vf.fabric, its map stays none */
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
@@ -119,6 +120,12 @@ struct vhca_claim_request {
 /* CLAIM ends at programmed, ATTACH at attached. */
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		       vhca_waiter_fn fn, void *arg);
+/*
+ * The claim of a cloud's port, which vf.guid names: made, or found as it is wanted, when nothing is
+ * written; fn's claim is NULL then. Refused "vf_busy" while it is ending.
+ */
+void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    vhca_waiter_fn fn, void *arg);
 /*
  * Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE
  * /v1/claims).

@@ -291,6 +291,33 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 		engine_unsuppress(e, &req->domain, req->vf.name);
 }
 
+void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, req->vf.guid);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	enum vhca_vf_state state = c ? c->vf->state : VHCA_VF_FREE;
+
+	if (!c || c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, req->vf.name) != 0 ||
+	    strcmp(c->fabric, req->vf.fabric) != 0 || vhca_bdf_cmp(c->vf->bdf, req->bdf) != 0 ||
+	    !vhca_uuid_equal(&c->domain, &req->domain)) {
+		vhca_engine_claim(e, req, fn, arg);
+		return;
+	}
+	if (vhca_claim_is_ending(c) || c->from_earlier_boot ||
+	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&
+	     state != VHCA_VF_ATTACHED)) {
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+			       "%s is being taken from %s/%s still", VHCA_BDF_STR(req->bdf),
+			       c->domain_name, c->name);
+	} else if (state == VHCA_VF_FREE || state == VHCA_VF_CLAIMED) {
+		if (engine_add_waiter(c, VHCA_VF_PROGRAMMED, fn, arg) == 0)
+			return;
+		vhca_error_no_memory(&err, "claim");
+	}
+	engine_answer_later(e, fn, arg, &err);
+}
+
 static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)
 {
 	struct vhca_txn *txn;

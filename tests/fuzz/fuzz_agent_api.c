@@ -125,6 +125,16 @@ void __wrap_vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_req
 	give_up(fn, arg);
 }
 
+void __wrap_vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
+				   vhca_waiter_fn fn, void *arg);
+void __wrap_vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
+				   vhca_waiter_fn fn, void *arg)
+{
+	FUZZ_ASSERT(req->has_bdf && req->no_partition && !req->vf.partition[0]);
+	FUZZ_ASSERT((req->vf.guid >> 24 & 0xffff) == 0 && strncmp(req->vf.name, "mac-", 4) == 0);
+	__wrap_vhca_engine_claim(e, req, fn, arg);
+}
+
 void __wrap_vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim,
 				bool forbid_attached, vhca_waiter_fn fn, void *arg);
 void __wrap_vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim,

@@ -5,6 +5,10 @@
  * by SIM_PORT_GUID in the environment, and its LID by the file that SIM_LID names, which is read
  * again and again. Ends on SIGTERM as vhcad does; exit status 77 where there is no FUSE.
  *
+ * SIM_VFS says how many VFs it has. With SIM_PID, a file for its process id, the agent is a child
+ * that may be killed and is started again on the same adapter; what it has written to /sys stands
+ * in the file SIM_WRITES then, a line a write.
+ *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
  */
@@ -15,6 +19,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
@@ -26,7 +32,7 @@
 #include "tests/sim/kernel/sysfs_sim.h"
 
 #define SKIPPED 77
-#define VFS	1
+#define VFS_MAX 8
 #define KEYS	4 /* every entry is a file that is read a few times, and the machine may be busy */
 #define KEY	0x8001
 #define POLL_MS 100
@@ -146,19 +152,29 @@ int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const 
 
 /* ---- the agent ---- */
 
+static uint16_t count_vfs(void)
+{
+	const char *text = getenv("SIM_VFS");
+	uint32_t n = 1;
+
+	if (text && (vhca_parse_u32(text, 10, VFS_MAX, &n) < 0 || n == 0))
+		abort();
+	return (uint16_t)n;
+}
+
 static void add_adapter(struct sysfs_sim *sim)
 {
-	static const struct sim_pf cx3 = {
-		"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, VFS, 1, 1, KEYS};
-	static const struct sim_pf cx5 = {
-		"0000:01:00.0", "mlx5_core", "mlx5_0", 0x1017, VFS, 1, 1, KEYS};
+	const uint16_t n = count_vfs();
+	const struct sim_pf cx3 = {"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, n, 1, 1, KEYS};
+	const struct sim_pf cx5 = {"0000:01:00.0", "mlx5_core", "mlx5_0", 0x1017, n, 1, 1, KEYS};
 
 	if (getenv("SIM_FIRMWARE")) {
 		sysfs_sim_add_mlx5(sim, &cx5);
 		sim_add_ofed_vf(sysfs_sim_tree(sim), cx5.bdf, 0);
 		return;
 	}
-	sysfs_sim_add_mlx4(sim, &cx3, VFS);
+	sysfs_sim_add_mlx4(sim, &cx3, n);
+	sim_add_netdev(sysfs_sim_tree(sim), cx3.bdf, "ib0", 32, 7);
 	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
 }
 
@@ -172,7 +188,6 @@ static int run(struct sysfs_sim *sim, const char *conf)
 	struct vhca_agent *agent = NULL;
 	int status;
 
-	add_adapter(sim);
 	if (vhca_agent_new(&args, &agent, &err) < 0) {
 		vhca_log_error("cannot start: %s", err.msg);
 		return vhca_err_to_exit(err.kind);
@@ -180,6 +195,57 @@ static int run(struct sysfs_sim *sim, const char *conf)
 	status = vhca_agent_run(agent);
 	vhca_agent_free(agent);
 	return status;
+}
+
+static void put_line(const char *path, const char *mode, const char *line)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f || fprintf(f, "%s\n", line) < 0 || fclose(f) != 0)
+		abort();
+}
+
+static void tell_writes(struct sysfs_sim *sim)
+{
+	static size_t told;
+	char line[256];
+
+	while (sysfs_sim_log(sim, told, line, sizeof(line))) {
+		put_line(getenv("SIM_WRITES"), "ae", line);
+		told++;
+	}
+}
+
+/* The file system's threads stay here, so that the adapter outlives its agent. */
+static pid_t start_child(struct sysfs_sim *sim, const char *conf)
+{
+	pid_t pid = fork();
+	char text[16];
+
+	if (pid < 0)
+		abort();
+	if (pid == 0)
+		_exit(run(sim, conf));
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	put_line(getenv("SIM_PID"), "we", text);
+	return pid;
+}
+
+static int run_children(struct sysfs_sim *sim, const char *conf)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	pid_t pid = start_child(sim, conf);
+	int status;
+
+	for (;;) {
+		(void)nanosleep(&pause, NULL);
+		tell_writes(sim);
+		if (waitpid(pid, &status, WNOHANG) == 0)
+			continue;
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+		pid = start_child(sim, conf);
+	}
 }
 
 int main(int argc, char *argv[])
@@ -203,7 +269,8 @@ int main(int argc, char *argv[])
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return 1;
 	sim = sysfs_sim_start();
-	status = run(sim, argv[1]);
+	add_adapter(sim);
+	status = getenv("SIM_PID") ? run_children(sim, argv[1]) : run(sim, argv[1]);
 	sysfs_sim_stop(sim);
 	return status;
 }

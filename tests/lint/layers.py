@@ -41,6 +41,7 @@ LAYERS = {
     "hooks": ["common/base"],
     "ctl/cli": ["common/base", "common/http"],
     "ctl/agent": ["common/base", "ctl/cli"],
+    "ctl/ebr": ["common/base"],
     "ctl/plugin": ["common/base", "common/http", "ctl/cli", "opensm/bindings/conf.h"],
     "opensm/bindings": ["common/base", "common/ini"],
     "opensm/lids": ["common/base"],

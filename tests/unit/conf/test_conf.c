@@ -142,7 +142,8 @@ static void every_kind_of_value_is_read(void **state)
 		      "[policy]\nallow_default_partition = no\npkey_index_changed = alarm\n"
 		      "[partition storage]\npkey = 0x8001\n"
 		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"
-		      "exclude = 0000:3b:00.5  0000:3b:01.0\n"),
+		      "exclude = 0000:3b:00.5  0000:3b:01.0\n"
+		      "reserve = 0000:3b:00.6\n"),
 		0);
 	assert_string_equal(conf->node_name, "hv1");
 	assert_int_equal(conf->log_level, VHCA_LOG_DEBUG);
@@ -175,6 +176,7 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(conf->hcas[0].fabric, "blue");
 	assert_int_equal(conf->hcas[0].port, 2);
 	assert_int_equal(conf->hcas[0].n_exclude, 2);
+	assert_int_equal(conf->hcas[0].n_reserve, 1);
 }
 
 static const struct {
@@ -182,6 +184,10 @@ static const struct {
 } refusals[] = {
 	{"[hca default]\nexclude = 0000:3b:00.5 3b:00.6\n",
 	 "f.conf:2: exclude: \"3b:00.6\" is not a VF's PCI address like 0000:03:00.1"},
+	{"[hca default]\nreserve = 1\n",
+	 "f.conf:2: reserve: \"1\" is not a VF's PCI address like 0000:03:00.1"},
+	{"[hca default]\nexclude = 0000:3b:00.5\nreserve = 0000:3b:00.4 0000:3b:00.5\n",
+	 "f.conf: [hca default] reserve: 0000:3b:00.5 stands in exclude, too"},
 	{"[agent]\nlog_levl = info\n", "f.conf:2: log_levl: unknown key in [agent]; the "
 				       "nearest known one is \"log_level\""},
 	{"[agent]\nbackend = none\n",
@@ -582,8 +588,23 @@ static void vfs_are_left_out_by_the_section_that_rules_the_pf(void **state)
 	assert_true(vhca_conf_excludes(conf, pf, vf));
 	assert_false(vhca_conf_excludes(conf, pf, (struct vhca_bdf){.bus = 3, .fn = 4}));
 	assert_false(vhca_conf_excludes(conf, other, vf));
+	assert_false(vhca_conf_reserves(conf, pf, vf));
 	assert_int_equal(parse("[hca 0000:03:00.0]\nexclude = \n"), 0);
 	assert_false(vhca_conf_excludes(conf, pf, vf));
+}
+
+static void vfs_are_reserved_by_the_section_that_rules_the_pf(void **state)
+{
+	const struct vhca_bdf pf = {.bus = 3}, other = {.bus = 4}, vf = {.bus = 3, .fn = 5};
+
+	(void)state;
+	assert_int_equal(parse("[hca default]\nreserve = 0000:03:00.4\n"
+			       "[hca 0000:03:00.0]\nreserve = 0000:03:00.6 0000:03:00.5\n"),
+			 0);
+	assert_true(vhca_conf_reserves(conf, pf, vf));
+	assert_false(vhca_conf_excludes(conf, pf, vf));
+	assert_false(vhca_conf_reserves(conf, pf, (struct vhca_bdf){.bus = 3, .fn = 4}));
+	assert_false(vhca_conf_reserves(conf, other, vf));
 }
 
 static void too_many_vfs_left_out_are_an_error(void **state)
@@ -669,6 +690,7 @@ int main(void)
 		T(bad_drop_in_and_missing_file_are_errors),
 		T(pf_is_ruled_by_its_own_section_first),
 		T(vfs_are_left_out_by_the_section_that_rules_the_pf),
+		T(vfs_are_reserved_by_the_section_that_rules_the_pf),
 		T(too_many_vfs_left_out_are_an_error),
 		T(what_parts_are_made_with_does_not_change),
 	};

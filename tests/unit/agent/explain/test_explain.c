@@ -309,6 +309,9 @@ static void partitions(void **state)
 	f->conf.sm_pkeys = VHCA_SM_PKEYS_STATIC;
 	WRONG(f, "partition", "0x0002c90300000011 is not in partition 0x0003",
 	      "0x0002c90300000011=limited to partition 0x0003");
+	f->claim->identity.n_pkeys = 0;
+	f->vf->hw.map[0] = VHCA_PKEY_UNMAPPED;
+	WARNING(f, "partition", "claimed without a partition", "");
 }
 
 static void tables(void **state)

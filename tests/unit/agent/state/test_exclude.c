@@ -67,6 +67,15 @@ static void strays_are_named(void **state)
 	assert_non_null(strstr(told, ": 0000:01:00.1\n"));
 }
 
+static void reserved_strays_are_named(void **state)
+{
+	(void)state;
+	assert_true(check("[hca 0000:01:00.0]\nexclude = 0000:01:00.2\nreserve = 0000:01:00.1 "
+			  "0000:01:00.3\n"));
+	assert_string_equal(told, "[hca 0000:01:00.0] reserve keeps nothing at an address that no "
+				  "VF has: 0000:01:00.3\n");
+}
+
 /* They may be VFs one day. */
 static void of_what_is_not_there_nothing_is_told(void **state)
 {
@@ -81,6 +90,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(vfs_are_not_told_of),
 		cmocka_unit_test(strays_are_named),
+		cmocka_unit_test(reserved_strays_are_named),
 		cmocka_unit_test(of_what_is_not_there_nothing_is_told),
 	};
 

@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""ebrctl as Nova calls it, against a whole agent on a simulated ConnectX-3 of four VFs, two of them reserved."""
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import tap
+from test_agent import ENV, Agent, conf_text
+
+WAIT = 100    # for an agent on FUSE on a busy machine
+PF = "0000:01:00.0"
+FREE, VF, OTHER_VF = "0000:01:00.1", "0000:01:00.2", "0000:01:00.3"
+UUID, OTHER_UUID = "6d3a0000-0000-4000-8000-000000000001", "6d3a0000-0000-4000-8000-000000000002"
+MAC, OTHER_MAC = "fa:16:3e:12:34:56", "fa:16:3e:12:34:57"
+GUID = "0xfa163e0000123456"
+SETTLED = 1   # seconds in which whatever was begun has shown
+
+
+def ebrctl(where, *args):
+    """(stdout, stderr, exit status, seconds)"""
+    begun = time.monotonic()
+    done = subprocess.run([os.environ["VHCA_EBRCTL"], *args], cwd=where, capture_output=True, text=True, timeout=60)
+    return done.stdout, done.stderr, done.returncode, time.monotonic() - begun
+
+
+class Host(Agent):
+    """The adapter outlives its agent, which is a child."""
+
+    def __init__(self, where):
+        super().__init__(where)
+        self.write(conf_text(where, f"vfs = keep\nfabric = physnet1\nreserve = {VF} {OTHER_VF}\n"))
+
+    def start(self):
+        with open(f"{self.where}/lid", "w", encoding="ascii") as lid:
+            lid.write("3")
+        open(f"{self.where}/writes", "w", encoding="ascii").close()
+        self.log = open(f"{self.where}/log", "ab")
+        self.process = subprocess.Popen(
+            [os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
+            env={**ENV, "SIM_PORT_GUID": "0x0002c90300000011", "SIM_LID": lid.name, "SIM_VFS": "4",
+                 "SIM_PID": f"{self.where}/pid", "SIM_WRITES": f"{self.where}/writes"})
+        self.until_free()
+
+    def until_free(self):
+        self.wait(lambda: self.process.poll() is not None or self.get("/readyz")[0] == 200, WAIT)
+        if self.process.poll() == 77:
+            raise unittest.SkipTest(self.log_text())
+
+    def signal(self, signo):
+        with open(f"{self.where}/pid", encoding="ascii") as f:
+            os.kill(int(f.read()), signo)
+
+    def kill(self):
+        """Another life begins on the same adapter."""
+        with open(f"{self.where}/pid", encoding="ascii") as f:
+            old = f.read()
+        self.signal(signal.SIGKILL)
+        self.wait(lambda: open(f"{self.where}/pid", encoding="ascii").read() not in ("", old), WAIT)
+        self.until_free()
+
+    def writes(self):
+        time.sleep(SETTLED)
+        with open(f"{self.where}/writes", encoding="utf-8") as f:
+            return f.read().splitlines()
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+            self.process.wait(WAIT)
+        self.log.close()
+
+    def vf(self, bdf):
+        return self.get(f"/v1/vfs/{bdf}")[1]
+
+    def ebrctl(self, *args):
+        return ebrctl(self.where, *args)
+
+    def add(self, mac=MAC, uuid=UUID, fabric="physnet1", vnic="ib_hostdev", bdf=VF):
+        return self.ebrctl("add-port", mac, uuid, fabric, vnic, bdf)
+
+    def delete(self, fabric="physnet1", mac=MAC):
+        return self.ebrctl("del-port", fabric, mac)
+
+
+class Ports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.where = tempfile.mkdtemp(prefix="vhca-ebr.")
+        cls.host = Host(cls.where)
+        try:
+            cls.host.start()
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.host.end()
+        shutil.rmtree(cls.where)
+
+    def tearDown(self):
+        for mac in (MAC, OTHER_MAC):
+            self.done(self.host.delete(mac=mac), "")
+
+    def done(self, result, stdout):
+        self.assertEqual(result[:3], (stdout, "", 0), self.host.log_text() if result[2] else "")
+        self.assertLess(result[3], 10.5)
+
+    def refused(self, result, pattern):
+        out, err, code, seconds = result
+        self.assertEqual((out, code), ("", 1))
+        self.assertRegex(err, f"^ebrctl: [^\n]*{pattern}[^\n]*\n$")
+        self.assertLess(seconds, 10.5)
+
+    def test_add_and_del(self):
+        self.done(self.host.add(), "ib0")
+        vf = self.host.vf(VF)
+        self.assertEqual((vf["state"], vf["requested"], vf["domain"]), ("programmed", GUID, UUID))
+        self.assertEqual([p["pkey"] for p in vf["pkeys"] if p["pkey"]], [])
+        self.done(self.host.delete(), "")
+        vf = self.host.vf(VF)
+        self.assertEqual((vf["state"], vf["requested"], vf["claim"]), ("free", None, None))
+
+    def test_the_same_call_again_writes_nothing(self):
+        self.done(self.host.add(), "ib0")
+        claim, before = self.host.vf(VF)["claim"], self.host.writes()
+        self.assertTrue(any("FA163E0000123456" in line.upper().replace("0X", "") for line in before), before[-8:])
+        for _ in range(5):
+            self.done(self.host.add(), "ib0")
+        self.done(self.host.add(mac=MAC.upper()), "ib0")
+        self.assertEqual(self.host.writes(), before)
+        self.assertEqual(self.host.vf(VF)["claim"], claim)
+
+    def test_the_agent_is_killed_between(self):
+        self.done(self.host.add(), "ib0")
+        claim, before = self.host.vf(VF)["claim"], self.host.writes()
+        self.host.kill()
+        self.done(self.host.add(), "ib0")
+        self.assertEqual(self.host.vf(VF)["claim"], claim)
+        self.assertEqual(self.host.vf(VF)["requested"], GUID)
+        self.assertEqual([line for line in self.host.writes()[len(before):] if "admin_guid" in line or "pkey_idx" in line], [])
+        self.host.kill()
+        self.done(self.host.delete(), "")
+        self.assertEqual(self.host.vf(VF)["state"], "free")
+
+    def test_killed_while_it_is_asked(self):
+        for delay in (0, 0.005, 0.02, 0.1):
+            with self.subTest(delay):
+                result = []
+                call = threading.Thread(target=lambda: result.append(self.host.add()))
+                call.start()
+                time.sleep(delay)
+                self.host.kill()
+                call.join()
+                self.assertIn(result[0][2], (0, 1))
+                self.done(self.host.add(), "ib0")
+                self.assertEqual(self.host.vf(VF)["requested"], GUID)
+                self.done(self.host.delete(), "")
+                self.assertEqual(self.host.vf(VF)["requested"], None)
+
+    def test_unknown_is_deleted_already(self):
+        before = self.host.writes()
+        self.done(self.host.delete(), "")
+        self.done(self.host.delete(fabric="nowhere"), "")
+        self.done(self.host.add(), "ib0")
+        self.done(self.host.delete(fabric="nowhere"), "")
+        self.assertEqual(self.host.vf(VF)["state"], "programmed")
+        self.assertNotEqual(self.host.writes(), before)
+
+    def test_refusals_change_nothing(self):
+        self.done(self.host.add(), "ib0")
+        before, claims = self.host.writes(), self.host.get("/v1/claims")[1]
+        for pattern, kwargs in (
+                ("no unicast MAC address", {"mac": "fa:16:3e:12:34"}), ("no unicast MAC address", {"mac": "fb:16:3e:12:34:56"}),
+                ("no unicast MAC address", {"mac": ""}), ("no unicast MAC address", {"mac": "fa:16:3e:12:34:5\n"}),
+                ("no unicast MAC address", {"mac": MAC + "0" * 200}),
+                ("no UUID", {"uuid": "vm1"}), ("ib_hostdev", {"vnic": "hw_veb"}), ("no PCI address", {"bdf": "01:00.2"}),
+                ("no fabric", {"fabric": "a/b"}), ("on fabric physnet1, not on nowhere", {"mac": OTHER_MAC, "fabric": "nowhere", "bdf": OTHER_VF}),
+                ("0000:01:00.0", {"mac": OTHER_MAC, "bdf": PF}), ("0000:7f:00.1", {"mac": OTHER_MAC, "bdf": "0000:7f:00.1"}),
+                ("not reserved.*reserve", {"mac": OTHER_MAC, "bdf": FREE}), ("is programmed, for ", {"mac": OTHER_MAC, "uuid": OTHER_UUID}),
+                ("belongs to", {"uuid": OTHER_UUID, "bdf": OTHER_VF}), ("has VF", {"bdf": OTHER_VF})):
+            with self.subTest(kwargs):
+                self.refused(self.host.add(**kwargs), pattern)
+        for args in ((), ("add-port",), ("del-port", "physnet1"), ("write-sys", "/sys/x", "1"), ("del-port", "physnet1", MAC, "x")):
+            with self.subTest(args):
+                self.refused(self.host.ebrctl(*args), "usage: ")
+        self.refused(self.host.delete(mac="x"), "no unicast MAC address")
+        self.assertEqual(self.host.writes(), before)
+        self.assertEqual(self.host.get("/v1/claims")[1], claims)
+
+    def test_two_ports_of_an_instance(self):
+        self.done(self.host.add(), "ib0")
+        self.done(self.host.add(mac=OTHER_MAC, bdf=OTHER_VF), "ib0")
+        self.done(self.host.delete(), "")
+        self.assertEqual([self.host.vf(bdf)["state"] for bdf in (VF, OTHER_VF)], ["free", "programmed"])
+
+
+class Silence(unittest.TestCase):
+    """No agent, or one that does not answer as one."""
+
+    def setUp(self):
+        self.where = tempfile.mkdtemp(prefix="vhca-ebr.")
+        os.mkdir(f"{self.where}/run")
+
+    def tearDown(self):
+        shutil.rmtree(self.where)
+
+    def call(self):
+        return ebrctl(self.where, "add-port", MAC, UUID, "physnet1", "ib_hostdev", VF)
+
+    def serve(self, *answers):
+        """Each connection gets the next; None: nothing, and it stays open."""
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(f"{self.where}/run/vhcad.sock")
+        server.listen()
+        self.addCleanup(server.close)
+
+        def run():
+            for answer in answers:
+                conn = server.accept()[0]
+                conn.recv(65536)
+                if answer is None:
+                    self.addCleanup(conn.close)
+                    continue
+                conn.sendall(answer)
+                conn.close()
+        threading.Thread(target=run, daemon=True).start()
+
+    def check(self, pattern, below):
+        out, err, code, seconds = self.call()
+        self.assertEqual((out, code), ("", 1))
+        self.assertRegex(err, f"^ebrctl: [^\n]*{pattern}[^\n]*\n$")
+        self.assertLess(seconds, below)
+
+    def test_agent_is_down(self):
+        self.check("does not answer .*No such file.*systemctl status vhcad", 5)
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind(f"{self.where}/run/vhcad.sock")
+        dead.close()
+        self.check("does not answer .*Connection refused", 5)
+
+    def test_agent_hangs(self):
+        self.serve(None)
+        self.check("has not answered in 10 s", 12)
+
+    def test_answers_that_are_none(self):
+        for answer in (b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"x" * 100000,
+                       b'HTTP/1.1 200 OK\r\n\r\n{"device": 1}', b'HTTP/1.1 200 OK\r\n\r\n{"detail": "say \\"device\\": \\"x\\""}'):
+            with self.subTest(answer[:40]):
+                self.serve(answer)
+                self.check("", 5)
+                os.unlink(f"{self.where}/run/vhcad.sock")
+
+    def test_busy_is_asked_again(self):
+        busy = b'HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n\r\n{"code": "vf_busy", "detail": "still"}'
+        self.serve(busy, busy, b'HTTP/1.1 200 OK\r\n\r\n{"device" : "ib1"}')
+        self.assertEqual(self.call()[:3], ("ib1", "", 0))
+
+    def test_attached_is_left_alone(self):
+        attached = b'HTTP/1.1 409 Conflict\r\n\r\n{"code": "attached", "detail": "it is attached"}'
+        self.serve(*[attached] * 100)
+        done = ebrctl(self.where, "del-port", "physnet1", MAC)
+        self.assertEqual(done[:3], ("", "", 0))
+        self.assertTrue(1.5 < done[3] < 8, done)
+
+
+if os.environ["VHCA_EBRCTL_STATIC"]:    # sanitizers cannot be linked so
+    class Program(unittest.TestCase):
+        def test_needs_no_library(self):
+            """No PT_INTERP (3), no PT_DYNAMIC (2)."""
+            with open(os.environ["VHCA_EBRCTL_STATIC"], "rb") as f:
+                image = f.read()
+            offset, = struct.unpack_from("<Q", image, 32)
+            size, count = struct.unpack_from("<HH", image, 54)
+            kinds = {struct.unpack_from("<I", image, offset + i * size)[0] for i in range(count)}
+            self.assertTrue(1 in kinds and not kinds & {2, 3}, kinds)
+
+
+tap.main(__name__)

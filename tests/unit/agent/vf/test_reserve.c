@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* VFs that are kept for whoever names them, and claims without a partition. */
+#include <stdio.h>
+
+#include "pkey/identity.h"
+#include "tests/unit/agent/vf/engine_world.h"
+
+#define GUID UINT64_C(0xfa163e0000123456)
+
+static void reserve(struct world *w, unsigned int v)
+{
+	struct vhca_conf_hca *hca = &w->conf.hcas[0];
+
+	hca->reserve[hca->n_reserve++] = w->vfs[v].bdf;
+}
+
+static void begin(struct world *w)
+{
+	world_start(w);
+	settle_free(w);
+}
+
+static struct vhca_claim_request want(const struct world *w, unsigned int v)
+{
+	struct vhca_claim_request req = {
+		.origin = VHCA_ORIGIN_CLAIM,
+		.domain = w->domains[0].info.uuid,
+		.domain_name = "vm0",
+		.vf = {.numa = -1, .name = "port", .fabric = "default", .guid = GUID},
+		.has_bdf = true,
+		.bdf = w->vfs[v].bdf,
+		.no_partition = true,
+	};
+
+	req.domain.b[0] = 0x55;
+	return req;
+}
+
+static struct answer claim(struct world *w, const struct vhca_claim_request *req)
+{
+	struct answer a = {0};
+
+	vhca_engine_claim(w->engine, req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static void test_first_fit_takes_none(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		reserve(w, v);
+	begin(w);
+	world_domain_start(w, 0, "0x8001");
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS);
+	assert_true(world_told(w, "0 of its 0 VFs are free"));
+	/* The configuration gives one back. */
+	w->conf.hcas[0].n_reserve--;
+	vhca_engine_set_conf(w->engine, &w->conf);
+	assert_true(world_until(w, served, &zero));
+	assert_int_equal(world_vf_of(w, 0, "ib0"), WORLD_VFS - 1);
+}
+
+static void test_claim_by_address_shows_no_partition(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	const struct vhca_vf *vf;
+
+	reserve(w, 1);
+	begin(w);
+	req = want(w, 1);
+	assert_true(claim(w, &req).ok);
+	vf = engine_vf(w, 1);
+	assert_int_equal(vf->state, VHCA_VF_PROGRAMMED);
+	assert_true(vf->hw.requested == GUID);
+	for (unsigned int i = 0; i < vf->hw.n_virtual; i++)
+		assert_int_equal(vf->hw.map[i], VHCA_PKEY_UNMAPPED);
+}
+
+static void test_refusals(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	reserve(w, 1);
+	reserve(w, 2);
+	begin(w);
+	req = want(w, 0);
+	assert_string_equal(claim(w, &req).code, "vf_not_reserved");
+	req.bdf.bus ^= 0x40;
+	assert_string_equal(claim(w, &req).code, "no_such_vf");
+	req = want(w, 1);
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "other");
+	assert_string_equal(claim(w, &req).code, "wrong_fabric");
+	assert_null(first_claim(w));
+	req = want(w, 1);
+	assert_true(claim(w, &req).ok);
+	req.vf.guid++;
+	req.domain.b[1] ^= 1;
+	assert_string_equal(claim(w, &req).code, "vf_not_free");
+	req = want(w, 2);
+	req.domain.b[1] ^= 1;
+	assert_string_equal(claim(w, &req).code, "guid_in_use");
+	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS - 1);
+}
+
+/* Who names a partition may name any VF that is free, as ever, and a reserved one as well. */
+static void test_address_with_a_partition(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	reserve(w, 1);
+	begin(w);
+	for (unsigned int v = 0; v < 2; v++) {
+		req = want(w, v);
+		req.no_partition = false;
+		req.vf.guid += v;
+		(void)snprintf(req.vf.name, sizeof(req.vf.name), "ib%u", v);
+		(void)snprintf(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+		assert_true(claim(w, &req).ok);
+		assert_int_equal(engine_vf(w, v)->state, VHCA_VF_PROGRAMMED);
+	}
+}
+
+static bool is_programmed(const struct world *w, const void *arg)
+{
+	return engine_vf(w, *(const unsigned int *)arg)->state == VHCA_VF_PROGRAMMED &&
+	       !engine_vf(w, *(const unsigned int *)arg)->committing;
+}
+
+/* Killed after any number of rounds: the claim is there with all that it is, or not at all. */
+static void test_outlives_the_agent(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a;
+
+	reserve(w, 1);
+	begin(w);
+	for (unsigned int rounds = 0; rounds < 12; rounds++) {
+		a = (struct answer){0};
+		req = want(w, 1);
+		vhca_engine_claim(w->engine, &req, on_answer, &a);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		world_settle(w);
+		if (!first_claim(w))
+			assert_true(claim(w, &req).ok);
+		assert_true(world_until(w, is_programmed, &one));
+		assert_true(first_claim(w)->identity.guid == GUID);
+		assert_int_equal(first_claim(w)->identity.n_pkeys, 0);
+		assert_int_equal(engine_vf(w, 1)->hw.map[0], VHCA_PKEY_UNMAPPED);
+		vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
+		assert_true(world_until(w, all_free, NULL));
+		world_check(w);
+	}
+}
+
+/* ---- ports of a cloud ---- */
+
+static unsigned int programmed; /* times */
+
+static void on_programming(struct world *w, uint64_t guid, uint64_t epoch)
+{
+	(void)w, (void)epoch;
+	assert_true(guid == GUID);
+	programmed++;
+}
+
+static struct answer ask_port(struct world *w, const struct vhca_claim_request *req)
+{
+	struct answer a = {0};
+
+	vhca_engine_claim_port(w->engine, req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static void test_port_that_is_claimed_is_not_written_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct vhca_uuid id;
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	programmed = 0;
+	w->programming = on_programming;
+	assert_true(ask_port(w, &req).ok);
+	assert_int_equal(programmed, 1);
+	id = first_claim(w)->id;
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 1);
+	world_kill(w);
+	world_start(w);
+	world_settle(w); /* an agent that starts verifies what its VFs show */
+	programmed = 0;
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 0);
+	assert_true(vhca_uuid_equal(&first_claim(w)->id, &id));
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
+}
+
+/* Two callers of one port get one claim, and both wait for it. */
+static void test_port_is_asked_for_twice_at_once(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0}, b = {0};
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &b);
+	assert_true(world_until(w, answered, &a));
+	assert_true(world_until(w, answered, &b));
+	assert_true(a.ok && b.ok);
+	assert_int_equal(count(w, VHCA_VF_PROGRAMMED), 1);
+}
+
+static void test_port_of_others(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, 1);
+	reserve(w, 2);
+	req = want(w, 1);
+	assert_true(ask_port(w, &req).ok);
+	req.bdf = w->vfs[2].bdf;
+	assert_string_equal(ask_port(w, &req).code, "exists");
+	req.domain.b[1] ^= 1;
+	assert_string_equal(ask_port(w, &req).code, "guid_in_use");
+	req = want(w, 1);
+	req.vf.guid++;
+	(void)snprintf(req.vf.name, sizeof(req.vf.name), "other");
+	assert_string_equal(ask_port(w, &req).code, "vf_not_free");
+	world_settle(w);
+	assert_int_equal(count(w, VHCA_VF_PROGRAMMED), 1);
+}
+
+static void test_port_whose_claim_ends_is_to_be_asked_for_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	assert_true(ask_port(w, &req).ok);
+	vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
+	assert_string_equal(ask_port(w, &req).code, "vf_busy");
+	assert_true(world_until(w, all_free, NULL));
+	assert_true(ask_port(w, &req).ok);
+}
+
+static bool is_attached(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_ATTACHED && !vf->committing;
+}
+
+/* Nova asks for its end also when the guest has kept the VF, and claims it again then. */
+static void test_port_in_its_guest(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	begin(w);
+	reserve(w, 1);
+	world_domain_start(w, 0, NULL);
+	req = want(w, 1);
+	req.domain = w->domains[0].info.uuid;
+	programmed = 0;
+	w->programming = on_programming;
+	assert_true(ask_port(w, &req).ok);
+	world_plug(w, 1, 0, "port");
+	assert_true(world_until(w, is_attached, &one));
+	vhca_engine_release(w->engine, engine_vf(w, 1)->claim, true, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "attached");
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_int_equal(programmed, 1);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
+	/* What was refused comes by itself with the device's end. */
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nothing_attached, NULL));
+	world_check(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_first_fit_takes_none),
+		TEST(test_claim_by_address_shows_no_partition),
+		TEST(test_refusals),
+		TEST(test_address_with_a_partition),
+		TEST(test_outlives_the_agent),
+		TEST(test_port_that_is_claimed_is_not_written_again),
+		TEST(test_port_is_asked_for_twice_at_once),
+		TEST(test_port_of_others),
+		TEST(test_port_whose_claim_ends_is_to_be_asked_for_again),
+		TEST(test_port_in_its_guest),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
