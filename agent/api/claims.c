@@ -54,18 +54,19 @@ static int parse_vf(struct json_object *body, const char *name, bool may_lack_pa
 				      "a JSON body with partition is needed");
 	r = may_lack_partition ? vhca_json_opt_string(body, "partition", &partition, err)
 			       : vhca_json_get_string(body, "partition", &partition, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_string(body, "guid", &guid, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_string(body, "fabric", &fabric, err);
-	if (!r)
+	if (r == 0)
 		r = parse_names(name, fabric, ret, err);
-	if (!r && partition && vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
+	if (r == 0 && partition &&
+	    vhca_strcpy(ret->partition, sizeof(ret->partition), partition) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, ENAMETOOLONG,
 				   "body: partition");
-	if (!r)
+	if (r == 0)
 		r = api_parse_place(body, ret, err);
-	if (!r && guid && vhca_guid_wish_parse(guid, &ret->guid) < 0)
+	if (r == 0 && guid && vhca_guid_wish_parse(guid, &ret->guid) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
 				   "body: guid: \"%.40s\" is neither auto, sm, a unicast GUID "
 				   "nor mac: and a unicast MAC address",
@@ -92,9 +93,9 @@ void api_post_attach(void *ctx, struct vhca_http_request *req)
 	struct vhca_error err = VHCA_ERROR_INIT;
 	int r = body ? vhca_json_check_members(body, members, &err) : 0;
 
-	if (!r)
+	if (r == 0)
 		r = api_find_domain(ctx, vhca_http_param(req, 0), &want, &err);
-	if (!r)
+	if (r == 0)
 		r = parse_vf(body, vhca_http_param(req, 1), false, &want.vf, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
@@ -118,15 +119,15 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
 	int r = api_check_body(body, members, "domain, name and partition (or bdf)", err);
 
-	if (!r)
+	if (r == 0)
 		r = vhca_json_get_string(body, "domain", &domain, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_get_string(body, "name", &name, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_opt_string(body, "bdf", &bdf, err);
-	if (!r)
+	if (r == 0)
 		r = api_find_domain(ctx, domain, ret, err);
-	if (!r)
+	if (r == 0)
 		r = parse_vf(body, name, bdf != NULL, &ret->vf, err);
 	if (r < 0 || !bdf)
 		return r;
@@ -172,11 +173,11 @@ static int parse_port_body(void *ctx, struct json_object *body, struct vhca_clai
 	const char *domain = NULL, *bdf = NULL;
 	int r = api_check_body(body, members, "domain and bdf", err);
 
-	if (!r)
+	if (r == 0)
 		r = vhca_json_get_string(body, "domain", &domain, err);
-	if (!r)
+	if (r == 0)
 		r = vhca_json_get_string(body, "bdf", &bdf, err);
-	if (!r)
+	if (r == 0)
 		r = api_find_domain(ctx, domain, ret, err);
 	return r < 0 ? r : parse_bdf(bdf, &ret->bdf, err);
 }
@@ -213,7 +214,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 	struct api_pending *p;
 	int r = parse_port(req, &want.vf, &err);
 
-	if (!r)
+	if (r == 0)
 		r = parse_port_body(ctx, vhca_http_body(req), &want, &err);
 	if (r < 0) {
 		vhca_http_reply_error(req, &err);
@@ -318,8 +319,8 @@ void api_delete_port(void *ctx, struct vhca_http_request *req)
 		return;
 	}
 	claim = vhca_model_claim_by_guid(api_model(ctx), port.guid);
-	if (claim && claim->origin == VHCA_ORIGIN_CLAIM && !strcmp(claim->name, port.name) &&
-	    !strcmp(claim->fabric, port.fabric)) {
+	if (claim && claim->origin == VHCA_ORIGIN_CLAIM && strcmp(claim->name, port.name) == 0 &&
+	    strcmp(claim->fabric, port.fabric) == 0) {
 		release(ctx, req, claim, true);
 		return;
 	}

@@ -34,7 +34,7 @@ static int fail(const char *format, ...)
 	va_end(args);
 	vhca_blot_controls(line);
 	(void)fprintf(stderr, "ebrctl: %s\n", line);
-	return EXIT_FAILURE;
+	return -1;
 }
 
 /* ---- what is said ---- */
@@ -116,13 +116,13 @@ static int add_port(char **arg, struct ebr_answer *answer)
 	const char *mac = arg[0], *device_id = arg[1], *fabric = arg[2], *pci_slot = arg[4];
 	char path[PATH_MAX_LEN], body[BODY_MAX_LEN], device[64];
 
-	if (check_port(fabric, mac) || check_place(device_id, arg[3], pci_slot))
-		return EXIT_FAILURE;
+	if (check_port(fabric, mac) < 0 || check_place(device_id, arg[3], pci_slot) < 0)
+		return -1;
 	(void)snprintf(path, sizeof(path), "/v1/fabrics/%s/ports/%s", fabric, mac);
 	(void)snprintf(body, sizeof(body), "{\"domain\": \"%s\", \"bdf\": \"%s\"}", device_id,
 		       pci_slot);
-	if (ask(&(struct ebr_request){"PUT", path, body}, answer))
-		return EXIT_FAILURE;
+	if (ask(&(struct ebr_request){"PUT", path, body}, answer) < 0)
+		return -1;
 	if (answer->status != 200 || !ebr_read_member(answer, "device", device, sizeof(device)))
 		return refuse(answer, mac);
 	(void)fputs(device, stdout);
@@ -135,11 +135,11 @@ static int del_port(char **arg, struct ebr_answer *answer)
 	const char *fabric = arg[0], *mac = arg[1];
 	char path[PATH_MAX_LEN];
 
-	if (check_port(fabric, mac))
-		return EXIT_FAILURE;
+	if (check_port(fabric, mac) < 0)
+		return -1;
 	(void)snprintf(path, sizeof(path), "/v1/fabrics/%s/ports/%s", fabric, mac);
-	if (ask(&(struct ebr_request){"DELETE", path, ""}, answer))
-		return EXIT_FAILURE;
+	if (ask(&(struct ebr_request){"DELETE", path, ""}, answer) < 0)
+		return -1;
 	if (answer->status == 200 || has_code(answer, "no_such_claim") ||
 	    has_code(answer, "attached"))
 		return 0;
@@ -149,11 +149,14 @@ static int del_port(char **arg, struct ebr_answer *answer)
 int main(int argc, char **argv)
 {
 	static struct ebr_answer answer;
+	int r;
 
 	if (argc == 7 && strcmp(argv[1], "add-port") == 0)
-		return add_port(argv + 2, &answer);
-	if (argc == 4 && strcmp(argv[1], "del-port") == 0)
-		return del_port(argv + 2, &answer);
-	return fail("usage: ebrctl add-port MAC DEVICE_ID FABRIC VNIC_TYPE PCI_SLOT, or ebrctl "
-		    "del-port FABRIC MAC; see ebrctl(8)");
+		r = add_port(argv + 2, &answer);
+	else if (argc == 4 && strcmp(argv[1], "del-port") == 0)
+		r = del_port(argv + 2, &answer);
+	else
+		r = fail("usage: ebrctl add-port MAC DEVICE_ID FABRIC VNIC_TYPE PCI_SLOT, or "
+			 "ebrctl del-port FABRIC MAC; see ebrctl(8)");
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
