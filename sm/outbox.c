@@ -435,14 +435,26 @@ void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable)
 	pump(ob);
 }
 
-void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
+static struct report *find_bound(struct vhca_outbox *ob, uint64_t vguid)
 {
 	struct report *r;
 
 	TAILQ_FOREACH (r, &ob->reports, link)
 		if (r->stored && r->state == READY && r->row.kind == VHCA_OUTBOX_BINDING &&
 		    r->row.binding.bound && r->row.binding.vguid == vguid)
-			break;
+			return r;
+	return NULL;
+}
+
+bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	return find_bound(ob, vguid) != NULL;
+}
+
+void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	struct report *r = find_bound(ob, vguid);
+
 	if (!r)
 		return;
 	vhca_log_notice("%s: epoch %llu is not reported any more: it ended with the last boot",

@@ -78,6 +78,8 @@ uint64_t vhca_outbox_put_members(struct vhca_outbox *ob, struct vhca_txn *txn, u
 				 const uint16_t *pkeys, size_t n);
 void vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool durable);
 
+/* A binding of it was loaded, and waits to be sent. */
+bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid);
 /*
  * A binding that was loaded is over, and is not sent any more. The SM may have heard of it in an
  * earlier life: its withdrawal is still to be put.

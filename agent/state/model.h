@@ -172,6 +172,7 @@ struct vhca_claim {
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
 	bool from_earlier_boot; /* loaded from an earlier boot, whose guests are gone */
+	bool outlives_boot;	/* loaded from an earlier boot; its guest is still to come */
 	enum vhca_replacement replacement;
 	/*
 	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it

@@ -88,10 +88,10 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
 	 * again.
 	 */
-	if (claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim))
+	claim->outlives_boot = claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim);
+	claim->from_earlier_boot = !claim->outlives_boot;
+	if (claim->outlives_boot)
 		vf->state = VHCA_VF_CLAIMED;
-	else
-		claim->from_earlier_boot = true;
 	return 0;
 }
 
@@ -219,19 +219,42 @@ struct vhca_model *vhca_engine_model(struct vhca_engine *e)
 }
 
 /*
+ * The guest of such a claim is still to come; but whoever has the vGUID by now may have it at an
+ * epoch of the older generation. That it ends is durable before its report is dropped, of which the
+ * next life of the agent sees no more.
+ */
+static void end_unheard_takeover(struct vhca_engine *e, struct vhca_claim *c)
+{
+	struct vhca_txn *txn;
+
+	if (!c->outlives_boot || !vhca_epoch_begins_generation(c->epoch) ||
+	    !vhca_outbox_has_bound(e->outbox, c->identity.guid))
+		return;
+	txn = vhca_txn_new(e->args.store);
+	engine_ask_end(c);
+	vhca_journal_claim(txn, c);
+	vhca_txn_commit(txn, NULL, NULL);
+	c->outlives_boot = false;
+	c->from_earlier_boot = true;
+	c->vf->state = VHCA_VF_UNMANAGED;
+}
+
+/*
  * Guests of an earlier boot may run elsewhere by now, at an epoch below one that was raised here
  * and not heard of; whoever has it there is not told when it is taken from him.
  */
 void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 {
-	const struct vhca_claim *c;
+	struct vhca_claim *c;
 
 	e->outbox = outbox;
 	if (!outbox)
 		return;
-	TAILQ_FOREACH (c, &e->model.claims, link)
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		end_unheard_takeover(e, c);
 		if (c->from_earlier_boot)
 			vhca_outbox_drop_bound(outbox, c->identity.guid);
+	}
 }
 
 bool vhca_engine_virt_synced(const struct vhca_engine *e)

@@ -522,16 +522,29 @@ void __wrap_vhca_outbox_release(struct vhca_outbox *ob, uint64_t ticket, bool du
 	(void)durable;
 }
 
+static struct iso_report *find_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	struct iso_report *r;
+
+	TAILQ_FOREACH (r, &of(ob)->reports, link)
+		if (!r->txn && r->binding.bound && r->binding.vguid == vguid)
+			return r;
+	return NULL;
+}
+
+bool __wrap_vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid);
+bool __wrap_vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid)
+{
+	return find_bound(ob, vguid) != NULL;
+}
+
 void __wrap_vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid);
 void __wrap_vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
 {
-	struct iso_report *r, *next;
+	struct iso_report *r;
 
-	for (r = TAILQ_FIRST(&of(ob)->reports); r; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (!r->txn && r->binding.bound && r->binding.vguid == vguid)
-			drop(of(ob), r);
-	}
+	while ((r = find_bound(ob, vguid)))
+		drop(of(ob), r);
 }
 
 void __wrap_vhca_outbox_kick(struct vhca_outbox *ob);

@@ -613,22 +613,33 @@ static bool is_waiting(bool bound, uint64_t epoch)
 	return found;
 }
 
-static void take_over_unheard(struct world *w)
+static void start_unheard(struct world *w)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_uuid uuid;
-
 	stuck.ops = vhca_sm_vhcasm;
 	stuck.ops.binding_request = send_no_binding;
 	stuck.ops.members_request = send_no_members;
 	w->started = open_stuck;
 	w->stopping = close_stuck;
-	uuid = start_guest(w);
-	assert_int_equal(vhca_engine_takeover(w->engine, &uuid, "hvb is fenced", &err), 0);
+}
+
+static void take_over(struct world *w, const struct vhca_uuid *uuid)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	assert_int_equal(vhca_engine_takeover(w->engine, uuid, "hvb is fenced", &err), 0);
 	sm_answers(w, 7);
 	world_settle(w);
 	assert_int_equal(claim(w)->epoch, GENERATION);
 	assert_true(is_waiting(true, GENERATION));
+}
+
+static void take_over_unheard(struct world *w)
+{
+	struct vhca_uuid uuid;
+
+	start_unheard(w);
+	uuid = start_guest(w);
+	take_over(w, &uuid);
 }
 
 /* Its guest may run elsewhere by then, at an older epoch; who has it there is told of no report. */
@@ -643,6 +654,68 @@ static void a_takeover_that_was_not_sent_ends_with_its_boot(void **state)
 	world_settle(w);
 	assert_int_equal(stuck.bound, 0);
 	assert_true(is_waiting(false, GENERATION)); /* the SM may have heard of it */
+}
+
+/* Of a domain that an orchestrator is to start. */
+static struct vhca_uuid claim_by_api(struct world *w)
+{
+	struct vhca_claim_request req = {
+		.domain = {{0xd0, 1}},
+		.domain_name = "vm0",
+		.origin = VHCA_ORIGIN_CLAIM,
+		.vf = {.name = "ib0", .partition = "0x8001", .fabric = "default", .numa = -1}};
+
+	start_unheard(w);
+	world_start(w);
+	world_settle(w);
+	vhca_engine_claim(w->engine, &req, ignore, NULL);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	return req.domain;
+}
+
+static void a_takeover_of_an_api_claim_ends_with_its_boot(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = claim_by_api(w);
+
+	take_over(w, &uuid);
+	world_reboot(w);
+	world_start(w);
+	world_kill(w); /* while it ends */
+	assert_int_equal(stuck.bound, 0);
+	world_start(w);
+	assert_true(world_until(w, nobody_claims, NULL));
+	world_settle(w);
+	assert_int_equal(stuck.bound, 0);
+	assert_true(is_waiting(false, GENERATION));
+}
+
+/* It takes nothing from anybody. */
+static void an_api_claim_that_was_not_sent_outlives_its_boot(void **state)
+{
+	struct world *w = *state;
+
+	(void)claim_by_api(w);
+	assert_true(is_waiting(true, claim(w)->epoch));
+	world_reboot(w);
+	world_start(w);
+	world_settle(w);
+	assert_non_null(claim(w));
+	assert_true(is_waiting(true, claim(w)->epoch));
+}
+
+/* Only the agent was restarted: an orchestrator's domain is still to come. */
+static void a_takeover_of_an_api_claim_outlives_its_agent(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid uuid = claim_by_api(w);
+
+	take_over(w, &uuid);
+	world_kill(w);
+	world_start(w);
+	world_settle(w);
+	assert_non_null(claim(w));
+	assert_true(is_waiting(true, GENERATION));
 }
 
 /* Only the agent was restarted: its guest runs. */
@@ -684,6 +757,9 @@ int main(void)
 		T(port_that_is_down_raises_no_doubt),
 		T(a_takeover_that_was_not_sent_ends_with_its_boot),
 		T(a_takeover_that_was_not_sent_outlives_its_agent),
+		T(a_takeover_of_an_api_claim_ends_with_its_boot),
+		T(a_takeover_of_an_api_claim_outlives_its_agent),
+		T(an_api_claim_that_was_not_sent_outlives_its_boot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
