@@ -568,11 +568,20 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
+static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)
+{
+	struct json_object *obj = vhca_osm_json_health(api->service, status);
+	struct vhca_osm_lid_counts lids;
+
+	vhca_osm_mover_counts(api->mover, &lids);
+	vhca_json_add_u64(obj, "lids_free", lids.free);
+	vhca_json_add_u64(obj, "guid2lid_lines", lids.lines);
+	return obj;
+}
+
 static void get_health(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-
-	vhca_http_reply(req, 200, vhca_osm_json_health(api->service, "ok"));
+	vhca_http_reply(req, 200, make_health(ctx, "ok"));
 }
 
 static void get_ready(void *ctx, struct vhca_http_request *req)
@@ -582,7 +591,7 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 
 	vhca_osm_service_status(api->service, &status);
 	vhca_http_reply(req, status.ready ? 200 : 503,
-			vhca_osm_json_health(api->service, status.ready ? "ready" : "not_ready"));
+			make_health(api, status.ready ? "ready" : "not_ready"));
 }
 
 static void put_lid(void *ctx, struct vhca_http_request *req)
@@ -616,12 +625,12 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	char text[VHCA_OSM_METRICS_MAX];
 	struct vhca_osm_status status;
 	struct vhca_osm_metrics now = {
-		.dynamic_lids = vhca_osm_mover_dynamic_lids(api->mover),
 		.rebuilding = vhca_osm_service_is_rebuilding(s),
 		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
 	};
 
 	vhca_osm_service_status(s, &status);
+	vhca_osm_mover_counts(api->mover, &now.lids);
 	vhca_osm_service_smps(s, &now.smps);
 	vhca_osm_mover_stats(api->mover, &now.moves);
 	vhca_http_server_stats(api->server, &now.http);

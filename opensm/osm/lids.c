@@ -662,11 +662,12 @@ static bool is_master(void *ctx)
 	return osm_of(ctx)->subn.sm_state == IB_SMINFO_STATE_MASTER;
 }
 
-static size_t dynamic_lids(void *ctx)
+static void counts(void *ctx, struct vhca_osm_lid_counts *ret)
 {
 	const struct vhca_osm_lids *lids = ctx;
 
-	return lids->dynamic->n;
+	*ret = *lids->counted;
+	ret->dynamic = lids->dynamic->n;
 }
 
 static unsigned int timeout_ms(void *ctx)
@@ -687,7 +688,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.check_done = check_done,
 	.is_master = is_master,
 	.timeout_ms = timeout_ms,
-	.dynamic_lids = dynamic_lids,
+	.counts = counts,
 	.find = vhca_osm_place_find,
 	.list = vhca_osm_place_list,
 	.info = vhca_osm_place_info,

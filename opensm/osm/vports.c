@@ -52,11 +52,11 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 	return osm_get_port_by_guid(subn, osm_physp_get_port_guid(at->p_remote_physp));
 }
 
-static const osm_node_t *cabled_to(const osm_node_t *node, uint8_t port)
+static const osm_physp_t *cabled_to(const osm_node_t *node, uint8_t port)
 {
 	const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, port);
 
-	return here && here->p_remote_physp ? here->p_remote_physp->p_node : NULL;
+	return here ? here->p_remote_physp : NULL;
 }
 
 unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
@@ -64,7 +64,8 @@ unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
 	const osm_node_t *leaf = NULL;
 
 	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
-		const osm_node_t *there = cabled_to(node, p);
+		const osm_physp_t *at = cabled_to(node, p);
+		const osm_node_t *there = at ? at->p_node : NULL;
 
 		if (!there || !there->sw || there == leaf)
 			continue;
@@ -75,15 +76,16 @@ unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
 	return leaf != NULL;
 }
 
-static bool has_hca_before(const osm_physp_t *at)
+/* The port of the first HCA at the switch, if that is before this one; else NULL. */
+static const osm_physp_t *hca_before(const osm_physp_t *at)
 {
 	for (uint8_t p = 1; p < at->port_num; p++) {
-		const osm_node_t *there = cabled_to(at->p_node, p);
+		const osm_physp_t *there = cabled_to(at->p_node, p);
 
-		if (there && osm_node_get_type(there) == IB_NODE_TYPE_CA)
-			return true;
+		if (there && osm_node_get_type(there->p_node) == IB_NODE_TYPE_CA)
+			return there;
 	}
-	return false;
+	return NULL;
 }
 
 static bool shows_physical(const osm_port_t *port)
@@ -93,7 +95,16 @@ static bool shows_physical(const osm_port_t *port)
 	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
 		return true;
 	return there && there->p_node->sw &&
-	       (vhca_osm_switch_leaves(there->p_node) != 1 || !has_hca_before(there));
+	       (vhca_osm_switch_leaves(there->p_node) != 1 || !hca_before(there));
+}
+
+uint64_t vhca_osm_vport_pf(const struct osm_port *port)
+{
+	const osm_physp_t *at = port->p_physp ? port->p_physp->p_remote_physp : NULL, *pf = NULL;
+
+	if (at && at->p_node->sw && !shows_physical(port))
+		pf = hca_before(at);
+	return pf ? cl_ntoh64(osm_physp_get_port_guid(pf)) : 0;
 }
 
 void vhca_osm_physical_note(const struct osm_subn *subn, struct vhca_osm_physical *p)
