@@ -273,10 +273,10 @@ static void run_lids(struct plugin *p)
 		p->give_back_at = UINT64_MAX;
 		return;
 	}
-	if (swept && p->conf.lids_move)
+	if (swept) {
 		vhca_osm_lid_file_check(&p->lid_file, p->osm);
-	if (swept)
 		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
+	}
 	if (p->conf.lids_move && p->conf.keep_s && (swept || vhca_now_ms() >= p->give_back_at))
 		give_back_lids(p);
 }

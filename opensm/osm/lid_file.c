@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -127,17 +128,24 @@ static int name_again(const char *from, const char *to)
 	return rename(tmp, to) < 0 ? -errno : 0;
 }
 
+/* Of a file that is right. */
+static void keep_second_name(const char *path)
+{
+	char second[PATH_MAX];
+
+	if (path_of("guid2lid.vhcasm", second) < 0 || name_again(path, second) < 0)
+		vhca_log_warning("%s has no second name; a full disk can empty it", path);
+}
+
 static int save(const struct records *r)
 {
-	char path[PATH_MAX], second[PATH_MAX];
+	char path[PATH_MAX];
 	int rc = path_of("guid2lid", path);
 
 	if (rc == 0)
-		rc = path_of("guid2lid.vhcasm", second);
-	if (rc == 0)
 		rc = write_records(r, path);
-	if (rc == 0 && name_again(path, second) < 0)
-		vhca_log_warning("%s: not written; a full disk can empty %s", second, path);
+	if (rc == 0)
+		keep_second_name(path);
 	return rc;
 }
 
@@ -167,6 +175,14 @@ static size_t count_in(const struct records *r, const char *path)
 	return n;
 }
 
+/* OpenSM does not do so. */
+static int sync_file(const char *path)
+{
+	VHCA_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
 static void repair(const struct records *r, size_t has, const char *path)
 {
 	char second[PATH_MAX];
@@ -192,8 +208,12 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	    (stat(path, &now) == 0 && vhca_same_file(&now, &f->seen)) || collect(osm, &r) < 0)
 		return;
 	has = count_in(&r, path);
-	if (has < r.n)
+	if (has < r.n) {
 		repair(&r, has, path);
-	else if (stat(path, &now) == 0)
+		return;
+	}
+	if (sync_file(path) == 0) /* else the older one is the surer */
+		keep_second_name(path);
+	if (stat(path, &now) == 0)
 		f->seen = now;
 }

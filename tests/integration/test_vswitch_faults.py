@@ -170,6 +170,25 @@ class Lasting(fattree.Case):
 class Disk(fattree.Case):
     """OpenSM renames what it could not write over its file of LIDs."""
 
+    CONSOLE = True
+
+    def test_a_full_disk_where_no_lid_moves(self):
+        """[lids] enable = no, as shipped: a port that comes is reason enough for OpenSM to write."""
+        sm = self.manager("minhop", cache_dir=tempfile.mkdtemp(dir=self.tree.dir), cache_size=1 << 20, lids=False).start()
+        lids = fattree.Lids(self.tree, sm)
+        before = dict(lids.of)
+        fabric.wait_for("the file", lambda: lids.guid2lid() == before)
+        ballast = sm.fill_cache()
+        self.addCleanup(self.tree.console, f'Guid "H9" 0x{int(fabric.port_guid(9), 0) - 1:x}')
+        self.tree.console('Guid "H9" 0x0002c9030000ff00')
+        fattree.heavy_sweep(sm)
+        fabric.wait_for("what was written before", lambda: lids.guid2lid() == before)
+        os.unlink(ballast)
+        fattree.heavy_sweep(sm)
+        fabric.wait_for("the new port", lambda: len(lids.guid2lid_lines()) == len(before) + self.tree.switches + 1)
+        self.assertEqual(lids.guid2lid(), before)
+        self.assertEqual(sm.stop(), 0)
+
     def test_a_full_disk(self):
         sm = self.manager("minhop", cache_dir=tempfile.mkdtemp(dir=self.tree.dir), cache_size=1 << 20).start()
         lids = fattree.Lids(self.tree, sm)
