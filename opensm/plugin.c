@@ -2,18 +2,19 @@
 /*
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
- * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls
- * report(): that sets atomics and writes to an eventfd. It waits for our thread in two places, both
- * bounded: await_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
- * OpenSM's lock held; they are ignored before anything could take it again. delete() is followed by
- * dlclose(): the thread is joined there, else OpenSM would crash at exit.
- * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
- * OpenSM's sweeper.
+ * Threads: one of our own serves HTTP, moves LIDs and has all files written, by another one
+ * (disk.h) that only waits for the disk. OpenSM's sweeper calls report(): that sets atomics and
+ * writes to an eventfd. It waits for our thread in two places, both bounded: await_take_over(), and
+ * gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * before anything could take it again. delete() is followed by dlclose(): the thread is joined
+ * there, else OpenSM would crash at exit. wait_for_pending_transactions() is never called: it wakes
+ * a single waiter, and that has to be OpenSM's sweeper.
  */
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "config.h"
+#include "opensm/disk.h"
 #include "opensm/http/api.h"
 #include "opensm/lids/dynamic.h"
 #include "opensm/http/file_stamp.h"
@@ -90,7 +91,8 @@ struct plugin {
 	struct vhca_osm_idle idle; /* the thread's */
 	uint64_t give_back_at;	   /* what is idle is free; UINT64_MAX = nothing is */
 	sem_t take_over_done;
-	bool busy; /* OpenSM changes its tables; the thread's */
+	bool busy;		   /* OpenSM changes its tables; the thread's */
+	struct vhca_osm_disk disk; /* the thread's */
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -281,6 +283,18 @@ static void run_lids(struct plugin *p)
 		give_back_lids(p);
 }
 
+/* While a file is written: health is answered, all else waits. */
+static void serve_meanwhile(void *ctx, int done_fd)
+{
+	const struct plugin *p = ctx;
+	struct pollfd fds[] = {{.fd = done_fd, .events = POLLIN},
+			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
+
+	while (!fds[0].revents)
+		if (poll(fds, VHCA_ARRAY_SIZE(fds), vhca_osm_api_receive_timeout_ms(p->api)) >= 0)
+			vhca_osm_api_receive(p->api);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -288,6 +302,9 @@ static void *thread_main(void *arg)
 			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
 	uint64_t count;
 
+	if (vhca_osm_disk_open(&p->disk, serve_meanwhile, p) < 0)
+		vhca_log_error(
+			"no thread for the disk: while a file is written, nobody is answered");
 	while (!atomic_load(&p->stop)) {
 		if (poll(fds, VHCA_ARRAY_SIZE(fds), poll_timeout(p)) < 0 && errno != EINTR) {
 			/* OpenSM waits for this thread at a take-over: it has to go on. */
@@ -315,6 +332,7 @@ static void *thread_main(void *arg)
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
+	vhca_osm_disk_close(&p->disk);
 	return NULL;
 }
 

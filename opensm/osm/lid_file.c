@@ -6,7 +6,6 @@
 #include "common/base/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -175,14 +174,6 @@ static size_t count_in(const struct records *r, const char *path)
 	return n;
 }
 
-/* OpenSM does not do so. */
-static int sync_file(const char *path)
-{
-	VHCA_AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
-}
-
 static void repair(const struct records *r, size_t has, const char *path)
 {
 	char second[PATH_MAX];
@@ -212,7 +203,8 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 		repair(&r, has, path);
 		return;
 	}
-	if (sync_file(path) == 0) /* else the older one is the surer */
+	/* OpenSM does not do so. If it fails, the older one is the surer. */
+	if (vhca_sync_file(path) == 0)
 		keep_second_name(path);
 	if (stat(path, &now) == 0)
 		f->seen = now;
