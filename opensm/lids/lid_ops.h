@@ -51,6 +51,7 @@ struct vhca_osm_lid_cost {
 	size_t switches;
 	size_t lft_smps, port_smps;
 	size_t drain_smps; /* LFT SMPs before those; 0 = is not drained */
+	size_t groups;	   /* whose multicast trees OpenSM makes anew; not waited for */
 };
 
 struct vhca_osm_lid_place {

@@ -391,6 +391,19 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	return r;
 }
 
+/* Of a LID that goes to another port, the port stays where it is. The lock is held. */
+static size_t count_groups(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+{
+	osm_port_t *port[2];
+
+	for (int i = 0; i < 2 && pair->vports; i++) {
+		port[i] = osm_get_port_by_guid(&lids->osm->subn, cl_hton64(pair->guid[i]));
+		if (!port[i])
+			return 0;
+	}
+	return pair->vports ? vhca_osm_vports_groups(port) : 0;
+}
+
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		struct vhca_error *err)
@@ -398,14 +411,17 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	bool one_block;
+	size_t groups;
 	int r;
 
 	cl_plock_acquire(&osm->lock);
 	r = plan_now(lids, pair, mode, ret, err);
+	groups = r == 0 ? count_groups(lids, pair) : 0;
 	cl_plock_release(&osm->lock);
 	if (r < 0)
 		return r;
 	*ret_cost = (struct vhca_osm_lid_cost){.mode = ret->mode,
+					       .groups = groups,
 					       .switches = ret->n,
 					       .lft_smps = ret->n_blocks,
 					       .port_smps = pair->dynamic ? 0 : 2};
@@ -622,6 +638,7 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 					pair->dynamic == VHCA_OSM_LID_GIVEN);
 	else
 		vhca_osm_routing_moved(lids->routing, pair->lid, kept_as);
+	ret->groups = count_groups(lids, pair);
 	ret->mode = plan->mode;
 	ret->switches = plan->n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);

@@ -173,6 +173,45 @@ const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
 	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
 }
 
+typedef void (*group_fn)(osm_opensm_t *osm, ib_net16_t mlid);
+
+/*
+ * Calls fn of each group whose switches send to where the port was: that is right where the other
+ * one is a member, too.
+ */
+static size_t each_changed_group(const osm_port_t *port, const osm_port_t *other, group_fn fn,
+				 osm_opensm_t *osm)
+{
+	size_t n = 0;
+
+	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
+	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i)) {
+		ib_net16_t mlid = vhca_osm_member_of(i)->mgrp->mlid;
+		const cl_list_item_t *too = cl_qlist_head(&other->mcm_list);
+
+		while (too != cl_qlist_end(&other->mcm_list) &&
+		       vhca_osm_member_of(too)->mgrp->mlid != mlid)
+			too = cl_qlist_next(too);
+		if (too != cl_qlist_end(&other->mcm_list))
+			continue;
+		if (fn)
+			fn(osm, mlid);
+		n++;
+	}
+	return n;
+}
+
+size_t vhca_osm_vports_groups(struct osm_port *const port[2])
+{
+	return each_changed_group(port[0], port[1], NULL, NULL) +
+	       each_changed_group(port[1], port[0], NULL, NULL);
+}
+
+static void reroute(osm_opensm_t *osm, ib_net16_t mlid)
+{
+	osm_sm_reroute_mlid(&osm->sm, mlid);
+}
+
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2])
 {
 	osm_physp_t *a = port[0]->p_physp, *b = port[1]->p_physp;
@@ -180,7 +219,6 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	ib_port_info_t info = a->port_info;
 	ib_mlnx_ext_port_info_t ext_info = a->ext_port_info;
 	osm_dr_path_t path = a->dr_path;
-	const cl_list_item_t *item;
 
 	a->port_info = b->port_info;
 	b->port_info = info;
@@ -193,9 +231,6 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++) {
 		vhca_osm_guid_table_fit(port[i]->p_physp);
-		/* The switches send to where the members of its groups were. */
-		for (item = cl_qlist_head(&port[i]->mcm_list);
-		     item != cl_qlist_end(&port[i]->mcm_list); item = cl_qlist_next(item))
-			osm_sm_reroute_mlid(&osm->sm, vhca_osm_member_of(item)->mgrp->mlid);
+		(void)each_changed_group(port[i], port[1 - i], reroute, osm);
 	}
 }

@@ -54,10 +54,14 @@ bool vhca_osm_physical_has(const struct osm_subn *subn, const struct vhca_osm_ph
 void vhca_osm_physical_done(struct vhca_osm_physical *p);
 
 /*
- * Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are
- * asked for anew, and what OpenSM knows of the P_Key tables is what is at the new places: it has to
- * be told to write what they shall have. The caller holds OpenSM's lock exclusively.
+ * Both are plugged in at switches. Their LIDs are unconfirmed after it, the trees of groups that
+ * one of them is a member of are asked for anew, and what OpenSM knows of the P_Key tables is what
+ * is at the new places: it has to be told to write what they shall have. The caller holds OpenSM's
+ * lock exclusively.
  */
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);
+
+/* Groups whose trees an exchange changes. The caller holds the lock. */
+size_t vhca_osm_vports_groups(struct osm_port *const port[2]);
 
 #endif
