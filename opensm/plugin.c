@@ -2,18 +2,19 @@
 /*
  * libvhcasm.so as OpenSM sees it: create, report, delete.
  *
- * Threads: one of our own serves HTTP, moves LIDs and does all file I/O. OpenSM's sweeper calls
- * report(): that sets atomics and writes to an eventfd. It waits for our thread in two places, both
- * bounded: await_take_over(), and gate.h for moves in progress. LFT_CHANGE and TRAP come with
- * OpenSM's lock held; they are ignored before anything could take it again. delete() is followed by
- * dlclose(): the thread is joined there, else OpenSM would crash at exit.
- * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
- * OpenSM's sweeper.
+ * Threads: one of our own serves HTTP, moves LIDs and has all files written, by another one
+ * (disk.h) that only waits for the disk. OpenSM's sweeper calls report(): that sets atomics and
+ * writes to an eventfd. It waits for our thread in two places, both bounded: await_take_over(), and
+ * gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
+ * before anything could take it again. delete() is followed by dlclose(): the thread is joined
+ * there, else OpenSM would crash at exit. wait_for_pending_transactions() is never called: it wakes
+ * a single waiter, and that has to be OpenSM's sweeper.
  */
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "config.h"
+#include "opensm/disk.h"
 #include "opensm/http/api.h"
 #include "opensm/lids/dynamic.h"
 #include "opensm/http/file_stamp.h"
@@ -21,6 +22,7 @@
 #include "opensm/lids/mover.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/guid_tables.h"
+#include "opensm/osm/idle.h"
 #include "opensm/osm/lid_file.h"
 #include "opensm/osm/lids.h"
 #include "opensm/osm/past_master.h"
@@ -56,6 +58,7 @@
 #define TAKE_OVER_MS	 1000U
 #define LOOK_MS		 2000U
 #define BUSY_LOOK_MS	 5
+#define GIVE_BACK_MS	 5000U
 #define POLL_PAUSE_NS	 100000000
 
 struct plugin {
@@ -83,10 +86,13 @@ struct plugin {
 	 */
 	uint64_t look_at;
 	struct vhca_osm_file_stamp conf_read, conf_seen;
-	uint64_t take_over_at; /* what was not complete is tried again; UINT64_MAX = nothing */
-	atomic_bool swept;     /* OpenSM may have written its file of LIDs */
+	uint64_t take_over_at;	   /* what was not complete is tried again; UINT64_MAX = nothing */
+	atomic_bool swept;	   /* OpenSM may have written its file of LIDs */
+	struct vhca_osm_idle idle; /* the thread's */
+	uint64_t give_back_at;	   /* what is idle is free; UINT64_MAX = nothing is */
 	sem_t take_over_done;
-	bool busy; /* OpenSM changes its tables; the thread's */
+	bool busy;		   /* OpenSM changes its tables; the thread's */
+	struct vhca_osm_disk disk; /* the thread's */
 	bool running;
 	pthread_t thread;
 	char *opensm_partition_file; /* OpenSM's own string, given back in delete() */
@@ -130,6 +136,8 @@ static int poll_timeout(const struct plugin *p)
 		at = p->look_at;
 	if (p->take_over_at < at)
 		at = p->take_over_at;
+	if (p->give_back_at < at)
+		at = p->give_back_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
 	if (p->busy)
@@ -154,8 +162,10 @@ static void take_over(struct plugin *p)
 	bool was_standby = atomic_load(&p->was_standby);
 
 	p->take_over_at = UINT64_MAX;
-	if (was_standby) /* what the other master has done since is not on this disk */
+	if (was_standby) { /* what the other master has done since is not on this disk */
 		vhca_osm_dynamic_forget(p->osm, &p->dynamic);
+		vhca_osm_idle_lids_done(&p->idle.lids);
+	}
 	if (p->conf.inherit_s && vhca_osm_service_inherit(p->service, vhca_now_ms()) < 0) {
 		p->take_over_at = vhca_now_ms() + TAKE_OVER_MS;
 		return;
@@ -216,6 +226,75 @@ static void look_at_conf(struct plugin *p)
 	read_conf_again(p);
 }
 
+/* ---- LIDs that nobody comes back for ---- */
+
+/* As long as agents are waited for, nobody is known to have gone. */
+static enum vhca_osm_lid_claim find_claim(void *ctx, uint64_t guid)
+{
+	const struct plugin *p = ctx;
+	const struct vhca_osm_table *table = vhca_osm_service_table(p->service);
+	const struct vhca_osm_binding *b = vhca_osm_table_find(table, guid);
+
+	if (vhca_osm_service_is_rebuilding(p->service) || (b && !b->withdrawn) ||
+	    vhca_osm_table_port(table, guid) || vhca_osm_table_pinned(table, guid))
+		return VHCA_OSM_LID_CLAIMED;
+	return b && !b->never_bound ? VHCA_OSM_LID_WITHDRAWN : VHCA_OSM_LID_UNCLAIMED;
+}
+
+static bool has_guests(void *ctx, uint64_t pf_guid)
+{
+	const struct plugin *p = ctx;
+
+	return vhca_osm_table_bindings_at(vhca_osm_service_table(p->service), pf_guid) > 0;
+}
+
+/* Not while a move is under way: what it is refused for it would put back. */
+static void give_back_lids(struct plugin *p)
+{
+	uint64_t now = vhca_now_ms(), grace = (uint64_t)p->conf.keep_s * 1000;
+	struct vhca_osm_mover_stats moves;
+	int r = -EAGAIN;
+
+	vhca_osm_mover_stats(p->mover, &moves);
+	if (moves.queued == 0)
+		r = vhca_osm_idle_give_back(&p->idle, grace, now);
+	if (r < 0 && r != -EAGAIN)
+		vhca_log_error("LIDs of guests that have gone are kept: %s", strerror(-r));
+	p->give_back_at = vhca_osm_idle_lids_deadline(&p->idle.lids, grace);
+	if (r < 0)
+		p->give_back_at = now + GIVE_BACK_MS;
+}
+
+/* While OpenSM's tables can be had. What another master does meanwhile begins each grace anew. */
+static void run_lids(struct plugin *p)
+{
+	bool swept = atomic_exchange(&p->swept, false);
+
+	if (p->osm->subn.sm_state != IB_SMINFO_STATE_MASTER) {
+		vhca_osm_idle_lids_done(&p->idle.lids);
+		p->give_back_at = UINT64_MAX;
+		return;
+	}
+	if (swept) {
+		vhca_osm_lid_file_check(&p->lid_file, p->osm);
+		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
+	}
+	if (p->conf.lids_move && p->conf.keep_s && (swept || vhca_now_ms() >= p->give_back_at))
+		give_back_lids(p);
+}
+
+/* While a file is written: health is answered, all else waits. */
+static void serve_meanwhile(void *ctx, int done_fd)
+{
+	const struct plugin *p = ctx;
+	struct pollfd fds[] = {{.fd = done_fd, .events = POLLIN},
+			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
+
+	while (!fds[0].revents)
+		if (poll(fds, VHCA_ARRAY_SIZE(fds), vhca_osm_api_receive_timeout_ms(p->api)) >= 0)
+			vhca_osm_api_receive(p->api);
+}
+
 static void *thread_main(void *arg)
 {
 	struct plugin *p = arg;
@@ -223,6 +302,9 @@ static void *thread_main(void *arg)
 			       {.fd = vhca_osm_api_fd(p->api), .events = POLLIN}};
 	uint64_t count;
 
+	if (vhca_osm_disk_open(&p->disk, serve_meanwhile, p) < 0)
+		vhca_log_error(
+			"no thread for the disk: while a file is written, nobody is answered");
 	while (!atomic_load(&p->stop)) {
 		if (poll(fds, VHCA_ARRAY_SIZE(fds), poll_timeout(p)) < 0 && errno != EINTR) {
 			/* OpenSM waits for this thread at a take-over: it has to go on. */
@@ -237,9 +319,8 @@ static void *thread_main(void *arg)
 		    vhca_now_ms() >= p->take_over_at)
 			take_over(p);
 		p->busy = vhca_osm_service_is_busy(p->service);
-		if (!p->busy && atomic_exchange(&p->swept, false) &&
-		    p->osm->subn.sm_state == IB_SMINFO_STATE_MASTER)
-			vhca_osm_lid_file_check(&p->lid_file, p->osm);
+		if (!p->busy)
+			run_lids(p);
 		if (vhca_now_ms() >= p->look_at) {
 			vhca_osm_api_look(p->api);
 			if (!p->busy) /* it is in force when it is read */
@@ -251,6 +332,7 @@ static void *thread_main(void *arg)
 		vhca_osm_api_run(p->api);
 		vhca_osm_service_publish(p->service, vhca_now_ms());
 	}
+	vhca_osm_disk_close(&p->disk);
 	return NULL;
 }
 
@@ -390,6 +472,7 @@ static void plugin_free(struct plugin *p)
 	(void)vhca_osm_api_free(p->api);
 	vhca_osm_kept_snapshot_done(&p->kept);
 	(void)vhca_osm_routing_free(p->routing);
+	vhca_osm_idle_done(&p->idle);
 	vhca_osm_dynamic_lids_done(&p->dynamic);
 	vhca_osm_gate_done(&p->gate);
 	if (p->our_partition_file) {
@@ -470,8 +553,15 @@ static int make_mover(struct plugin *p, struct vhca_error *err)
 		.dynamic = &p->dynamic,
 		.dynamic_path = p->dynamic_path,
 		.kept = &p->kept,
+		.counted = &p->idle.counts,
 		.enabled = p->conf.lids_move,
 		.drain = p->conf.drain,
+	};
+	p->idle = (struct vhca_osm_idle){
+		.osm = p->osm,
+		.gate = &p->gate,
+		.dynamic = &p->dynamic,
+		.claims = {.find = find_claim, .has_guests = has_guests, .ctx = p},
 	};
 	if (r == 0)
 		r = vhca_osm_mover_new(&vhca_osm_opensm_lid_ops, &p->lids, &p->gate, &p->mover);
@@ -524,7 +614,7 @@ static void *create(osm_opensm_t *osm)
 	p->subnet.osm = osm;
 	p->subnet.gate = &p->gate;
 	p->subnet.seen_ms = vhca_now_ms();
-	p->take_over_at = UINT64_MAX;
+	p->take_over_at = p->give_back_at = UINT64_MAX;
 	(void)sem_init(&p->take_over_done, 0, 0);
 	(void)vhca_osm_gate_init(&p->gate);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -583,8 +673,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 		if (p->conf.lids_move) {
 			vhca_osm_kept_snapshot_swept(&p->kept, false);
 			vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
-			atomic_store(&p->swept, true);
 		}
+		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);
 	} else if (id == OSM_EVENT_ID_STATE_CHANGE) {

@@ -133,26 +133,70 @@ static int sync_directory_of(const char *path)
 	return 0;
 }
 
-int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
+static struct {
+	int (*run)(void *ctx, vhca_disk_fn fn, void *arg);
+	void *ctx;
+} disk;
+
+void vhca_set_disk(int (*run)(void *ctx, vhca_disk_fn fn, void *arg), void *ctx)
 {
+	disk.run = run;
+	disk.ctx = ctx;
+}
+
+static int run_at_disk(vhca_disk_fn fn, void *arg)
+{
+	return disk.run ? disk.run(disk.ctx, fn, arg) : fn(arg);
+}
+
+struct file_text {
+	const char *path;
+	const void *data;
+	size_t len;
+	mode_t mode;
+};
+
+static int write_atomic(void *arg)
+{
+	const struct file_text *f = arg;
 	VHCA_AUTO_CLOSE int fd = -1;
 	char tmp[PATH_MAX];
 	int r;
 
-	vhca_may_block("write file");
-	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.XXXXXX", path) >= sizeof(tmp))
+	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.XXXXXX", f->path) >= sizeof(tmp))
 		return -ENAMETOOLONG;
 	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, len);
-	if (r == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0 || rename(tmp, path) < 0))
+	r = write_all(fd, f->data, f->len);
+	if (r == 0 && (fchmod(fd, f->mode) < 0 || fsync(fd) < 0 || rename(tmp, f->path) < 0))
 		r = -errno;
 	if (r < 0) {
 		(void)unlink(tmp); /* the first error is the one to report */
 		return r;
 	}
-	return sync_directory_of(path);
+	return sync_directory_of(f->path);
+}
+
+int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode)
+{
+	struct file_text f = {.path = path, .data = data, .len = len, .mode = mode};
+
+	vhca_may_block("write file");
+	return run_at_disk(write_atomic, &f);
+}
+
+static int sync_named(void *arg)
+{
+	VHCA_AUTO_CLOSE int fd = open(arg, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int vhca_sync_file(const char *path)
+{
+	vhca_may_block("sync file");
+	return run_at_disk(sync_named, (void *)(uintptr_t)path);
 }
 
 bool vhca_same_file(const struct stat *a, const struct stat *b)

@@ -22,6 +22,17 @@ int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error 
  * directory. */
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
+/* Makes durable what somebody else has written. */
+int vhca_sync_file(const char *path);
+
+/*
+ * Who does what waits for a disk, as the two above: in another thread, while the caller's does
+ * something else, and with fn's return value. NULL: the caller itself. For a program of which one
+ * thread writes files.
+ */
+typedef int (*vhca_disk_fn)(void *arg);
+void vhca_set_disk(int (*run)(void *ctx, vhca_disk_fn fn, void *arg), void *ctx);
+
 /* Whether a file is what it was, as far as stat(2) tells. */
 bool vhca_same_file(const struct stat *a, const struct stat *b);
 

@@ -44,6 +44,10 @@ static void print_plugin(struct json_object *state)
 		       vhca_view_is_true(state, "in_effect") ? "all in effect"
 							     : "NOT all in effect yet");
 	vhca_view_print_line("reports", text);
+	(void)snprintf(text, sizeof(text),
+		       "%" PRIu64 " are free; guid2lid keeps one for each of %" PRIu64 " GUIDs",
+		       vhca_view_u64(state, "lids_free"), vhca_view_u64(state, "guid2lid_lines"));
+	vhca_view_print_line("LIDs", text);
 }
 
 /* What is only said when it is so. */

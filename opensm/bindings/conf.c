@@ -17,6 +17,7 @@ void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf)
 		.socket_mode = 0660,
 		.state_dir = "/var/lib/vhcasm",
 		.inherit_s = 600,
+		.keep_s = 600,
 		.policy = {.n_allowed = 1, .allowed = {{0x0001, 0x7ffe}}, .ipoib = true},
 	};
 }
@@ -141,12 +142,22 @@ static int set_ipoib(struct vhca_osm_conf *conf, const char *value, struct vhca_
 	return 0;
 }
 
-static int set_inherit(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+static int set_seconds(uint32_t *ret, const char *value, struct vhca_error *err)
 {
-	if (vhca_parse_u32(value, 10, 86400, &conf->inherit_s) < 0)
+	if (vhca_parse_u32(value, 10, 86400, ret) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_config", 0,
 				      "\"%s\" is no number of seconds up to 86400", value);
 	return 0;
+}
+
+static int set_inherit(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_seconds(&conf->inherit_s, value, err);
+}
+
+static int set_keep(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
+{
+	return set_seconds(&conf->keep_s, value, err);
 }
 
 static int set_lids_move(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err)
@@ -196,6 +207,7 @@ static const struct {
 	{"lids", "enable", set_lids_move},
 	{"lids", "drain", set_drain},
 	{"lids", "dynamic", set_dynamic},
+	{"lids", "keep", set_keep},
 };
 
 /* An empty [agents] counts: then nobody is one. */

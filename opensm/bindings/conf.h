@@ -34,6 +34,7 @@ struct vhca_osm_conf {
 	bool lids_move;		       /* [lids] enable [no]; the other two need it */
 	bool drain;		       /* [lids] drain [no] */
 	uint32_t dynamic;	       /* [lids] dynamic [0]: so many at most */
+	uint32_t keep_s;	       /* [lids] keep [600]: seconds, 0 = for good */
 	struct vhca_osm_policy policy; /* [partitions] allowed, default_members, ipoib */
 	struct vhca_osm_agents agents; /* [agents] */
 };

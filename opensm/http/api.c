@@ -43,6 +43,7 @@ struct vhca_osm_api {
 	struct waiting waiting[VHCA_OSM_CONNECTIONS_MAX];
 	/* Requests that would wait for OpenSM's lock, and all others with them. */
 	struct vhca_osm_backlog deferred;
+	bool receiving; /* the server runs, and calls handlers */
 	/* Lists: one page is made at a time, between reports, which wait for none. */
 	struct vhca_osm_backlog lists;
 };
@@ -51,13 +52,13 @@ struct vhca_osm_api {
 
 /*
  * True if the request is taken care of: handler() is called when OpenSM's tables can be had, behind
- * what came before. So nothing but the subnet's state waits for OpenSM, least of all its health.
+ * what came before. So the server itself never waits for OpenSM nor for a disk, and answers for the
+ * subnet's health while somebody else does.
  */
 static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
 		  vhca_osm_handler_fn handler)
 {
-	if (api->deferred.resuming ||
-	    (api->deferred.n == 0 && !vhca_osm_service_is_busy(api->service)))
+	if (!api->receiving)
 		return false;
 	vhca_osm_backlog_add(&api->deferred, req, handler, api);
 	return true;
@@ -65,15 +66,8 @@ static bool defer(struct vhca_osm_api *api, struct vhca_http_request *req,
 
 /* ---- answers that wait for the disk ---- */
 
-/* Makes everything durable and lets the waiting senders know. */
-static void flush(struct vhca_osm_api *api)
+static void answer_waiting(struct vhca_osm_api *api, int r, const struct vhca_error *err)
 {
-	struct vhca_error err = VHCA_ERROR_INIT;
-	int r;
-
-	if (api->n_waiting == 0)
-		return;
-	r = vhca_osm_service_commit(api->service, &err);
 	for (size_t i = 0; i < api->n_waiting; i++) {
 		struct waiting *w = &api->waiting[i];
 
@@ -83,15 +77,31 @@ static void flush(struct vhca_osm_api *api)
 			continue;
 		}
 		(void)json_object_put(w->body);
-		vhca_http_reply_error(w->req, &err);
+		vhca_http_reply_error(w->req, err);
 	}
 	api->n_waiting = 0;
 }
 
+/* Makes everything durable and lets the waiting senders know, when OpenSM's tables can be had: what
+ * they are told is in there. */
+static void flush(struct vhca_osm_api *api)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r;
+
+	if (api->n_waiting == 0)
+		return;
+	r = vhca_osm_service_commit(api->service, &err);
+	if (r < 0 || !vhca_osm_service_is_busy(api->service))
+		answer_waiting(api, r, &err);
+}
+
 static void reply_when_durable(struct vhca_osm_api *api, const struct waiting *w)
 {
+	struct vhca_error err = VHCA_ERROR_INIT;
+
 	if (api->n_waiting == VHCA_OSM_CONNECTIONS_MAX)
-		flush(api);
+		answer_waiting(api, vhca_osm_service_commit(api->service, &err), &err);
 	api->waiting[api->n_waiting++] = *w;
 }
 
@@ -300,6 +310,8 @@ static void forget_epoch(void *ctx, struct vhca_http_request *req)
 	struct json_object *body = NULL;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
 
+	if (defer(api, req, forget_epoch))
+		return;
 	if (r == 0)
 		body = vhca_osm_json_epoch(api->service, vguid);
 	if (r == 0)
@@ -468,14 +480,14 @@ static void answer_list(struct vhca_osm_api *api, struct vhca_http_request *req,
 	struct vhca_osm_page page;
 	int r = listing->read(req, &page, &err);
 
-	if (r == 0 && !api->lists.resuming)
+	if (r == 0 && api->receiving)
 		r = check_list(api, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
-	else if (api->lists.resuming)
-		vhca_http_reply(req, 200, listing->make(api, &page));
-	else
+	else if (api->receiving)
 		vhca_osm_backlog_add(&api->lists, req, handler, api);
+	else
+		vhca_http_reply(req, 200, listing->make(api, &page));
 }
 
 static struct json_object *make_bindings(const struct vhca_osm_api *api,
@@ -556,6 +568,8 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 	uint64_t guid = 0;
 	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
 
+	if (defer(api, req, release_pin))
+		return;
 	if (r == 0)
 		body = vhca_osm_json_pin(api->service, guid);
 	if (r == 0)
@@ -568,11 +582,20 @@ static void release_pin(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_error(req, &err);
 }
 
+static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)
+{
+	struct json_object *obj = vhca_osm_json_health(api->service, status);
+	struct vhca_osm_lid_counts lids;
+
+	vhca_osm_mover_counts(api->mover, &lids);
+	vhca_json_add_u64(obj, "lids_free", lids.free);
+	vhca_json_add_u64(obj, "guid2lid_lines", lids.lines);
+	return obj;
+}
+
 static void get_health(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-
-	vhca_http_reply(req, 200, vhca_osm_json_health(api->service, "ok"));
+	vhca_http_reply(req, 200, make_health(ctx, "ok"));
 }
 
 static void get_ready(void *ctx, struct vhca_http_request *req)
@@ -582,7 +605,7 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 
 	vhca_osm_service_status(api->service, &status);
 	vhca_http_reply(req, status.ready ? 200 : 503,
-			vhca_osm_json_health(api->service, status.ready ? "ready" : "not_ready"));
+			make_health(api, status.ready ? "ready" : "not_ready"));
 }
 
 static void put_lid(void *ctx, struct vhca_http_request *req)
@@ -616,12 +639,12 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	char text[VHCA_OSM_METRICS_MAX];
 	struct vhca_osm_status status;
 	struct vhca_osm_metrics now = {
-		.dynamic_lids = vhca_osm_mover_dynamic_lids(api->mover),
 		.rebuilding = vhca_osm_service_is_rebuilding(s),
 		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
 	};
 
 	vhca_osm_service_status(s, &status);
+	vhca_osm_mover_counts(api->mover, &now.lids);
 	vhca_osm_service_smps(s, &now.smps);
 	vhca_osm_mover_stats(api->mover, &now.moves);
 	vhca_http_server_stats(api->server, &now.http);
@@ -726,22 +749,40 @@ int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api)
 
 	if (may_list(api))
 		return 0;
-	if ((api->deferred.n > 0 || api->lists.n > 0) && (ms < 0 || ms > RESUME_MS))
+	if ((api->deferred.n > 0 || api->lists.n > 0 || api->n_waiting > 0) &&
+	    (ms < 0 || ms > RESUME_MS))
 		return RESUME_MS;
 	return ms;
 }
 
-void vhca_osm_api_run(struct vhca_osm_api *api)
+int vhca_osm_api_receive_timeout_ms(const struct vhca_osm_api *api)
+{
+	return vhca_http_server_timeout_ms(api->server);
+}
+
+void vhca_osm_api_receive(struct vhca_osm_api *api)
+{
+	api->receiving = true;
+	vhca_http_server_run(api->server);
+	api->receiving = false;
+}
+
+static void answer(struct vhca_osm_api *api)
 {
 	while (api->deferred.n > 0 && !vhca_osm_service_is_busy(api->service))
 		vhca_osm_backlog_resume(&api->deferred);
-	vhca_http_server_run(api->server);
-	if (api->n_waiting == 0 && !may_list(api))
-		return;
 	flush(api);
+}
+
+void vhca_osm_api_run(struct vhca_osm_api *api)
+{
+	vhca_osm_api_receive(api);
+	if (api->deferred.n == 0 && api->n_waiting == 0 && !may_list(api))
+		return;
+	answer(api);
 	if (may_list(api))
 		vhca_osm_backlog_resume(&api->lists);
 	/* Lets the answers leave; what arrives meanwhile waits for the next write. */
-	vhca_http_server_run(api->server);
-	flush(api);
+	vhca_osm_api_receive(api);
+	answer(api);
 }

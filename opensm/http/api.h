@@ -36,4 +36,11 @@ int vhca_osm_api_timeout_ms(const struct vhca_osm_api *api); /* -1 = none */
 /* Serves what is there. Blocking (fsync). */
 void vhca_osm_api_run(struct vhca_osm_api *api);
 
+/*
+ * Meanwhile: answers for the health of the subnet, and takes in what else arrives, for the next
+ * run(). Waits for nothing.
+ */
+void vhca_osm_api_receive(struct vhca_osm_api *api);
+int vhca_osm_api_receive_timeout_ms(const struct vhca_osm_api *api); /* -1 = none */
+
 #endif

@@ -61,7 +61,5 @@ void vhca_osm_backlog_resume(struct vhca_osm_backlog *b)
 		return;
 	handler = first->handler;
 	ctx = first->ctx;
-	b->resuming = true;
 	handler(ctx, take(first));
-	b->resuming = false;
 }

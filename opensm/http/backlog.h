@@ -16,7 +16,6 @@ struct vhca_osm_put_off;
 struct vhca_osm_backlog {
 	TAILQ_HEAD(, vhca_osm_put_off) queue;
 	unsigned int n;
-	bool resuming; /* the handler that runs has been put off before: it is its turn */
 };
 
 /* Nothing waits. */

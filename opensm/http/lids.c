@@ -80,6 +80,7 @@ static struct json_object *move_to_json(const struct vhca_osm_lid_move *move, co
 	vhca_json_add_u64(smps, "lft", move->cost.lft_smps);
 	vhca_json_add(obj, "smps", smps);
 	vhca_json_add_u64(obj, "drain_smps", move->cost.drain_smps);
+	vhca_json_add_u64(obj, "groups", move->cost.groups);
 	vhca_json_add_u64(obj, "missing", move->missing);
 	vhca_json_add_u64(obj, "duration_us", move->duration_us);
 	return obj;

@@ -97,7 +97,13 @@ static void present(struct vhca_strbuf *sb, const struct vhca_osm_metrics *now)
 	gauge(sb, "rebuilding", now->rebuilding,
 	      "1: keys stay on ports only because this master found them there.");
 	gauge(sb, "bindings", now->bindings, "Virtual GUIDs that are bound to a port.");
-	gauge(sb, "lids_dynamic", now->dynamic_lids, "Dynamic LIDs that are given.");
+	gauge(sb, "lids_dynamic", now->lids.dynamic, "Dynamic LIDs that are given.");
+	gauge(sb, "lids_free", now->lids.free,
+	      "LIDs that are no port's and kept for none, at the end of the last sweep.");
+	gauge(sb, "guid2lid_lines", now->lids.lines,
+	      "GUIDs for which OpenSM keeps a LID, at the end of the last sweep.");
+	head(sb, "lids_freed_total", "counter", "LIDs that were kept for GUIDs which have gone.");
+	one(sb, "lids_freed_total", "", now->lids.freed);
 }
 
 static void doors(struct vhca_strbuf *sb, const struct vhca_http_stats *s)

@@ -17,7 +17,8 @@ struct vhca_osm_metrics {
 	struct vhca_osm_smps smps;
 	bool master, rebuilding;
 	uint64_t age_ms; /* of what is known of the subnet */
-	size_t bindings, dynamic_lids;
+	size_t bindings;
+	struct vhca_osm_lid_counts lids;
 	struct vhca_http_stats http;
 };
 

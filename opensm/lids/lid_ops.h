@@ -51,6 +51,7 @@ struct vhca_osm_lid_cost {
 	size_t switches;
 	size_t lft_smps, port_smps;
 	size_t drain_smps; /* LFT SMPs before those; 0 = is not drained */
+	size_t groups;	   /* whose multicast trees OpenSM makes anew; not waited for */
 };
 
 struct vhca_osm_lid_place {
@@ -90,6 +91,14 @@ struct vhca_osm_fabric_info {
 	size_t dynamic_lids, dynamic_max;
 	uint64_t sm_port_guid;
 	const char *engine; /* routing engine in use, "none" before the first sweep */
+};
+
+/* As of the end of the last sweep, but for the dynamic ones. */
+struct vhca_osm_lid_counts {
+	size_t dynamic; /* that are given */
+	size_t lines;	/* of guid2lid */
+	size_t free;	/* no port's, and kept for none */
+	uint64_t freed; /* that were kept for GUIDs which have gone; since the start */
 };
 
 struct vhca_osm_lid_ops {
@@ -152,8 +161,8 @@ struct vhca_osm_lid_ops {
 	bool (*is_master)(void *ctx);
 	/* After this time an SMP that has no answer gets none. */
 	unsigned int (*timeout_ms)(void *ctx);
-	/* How many dynamic LIDs are given. Without OpenSM's lock, too. */
-	size_t (*dynamic_lids)(void *ctx);
+	/* Without OpenSM's lock, too. */
+	void (*counts)(void *ctx, struct vhca_osm_lid_counts *ret);
 	bool (*find)(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret);
 	/* Of which find() knows a place; of a port with several LIDs (LMC) the first. */
 	void (*list)(void *ctx, struct vhca_osm_lid_set *ret);

@@ -693,9 +693,9 @@ void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_
 	ret->sweeps = vhca_osm_gate_sweeps(m->gate);
 }
 
-size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m)
+void vhca_osm_mover_counts(const struct vhca_osm_mover *m, struct vhca_osm_lid_counts *ret)
 {
-	return m->ops->dynamic_lids(m->ctx);
+	m->ops->counts(m->ctx, ret);
 }
 
 bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,

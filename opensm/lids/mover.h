@@ -118,11 +118,11 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now);
 
 /*
- * Reading: counters, dynamic LIDs that are given, who has a LID, which LIDs somebody has, the
- * subnet (the last three take OpenSM's lock).
+ * Reading: counters, how many LIDs there are, who has a LID, which LIDs somebody has, the subnet
+ * (the last three take OpenSM's lock).
  */
 void vhca_osm_mover_stats(const struct vhca_osm_mover *m, struct vhca_osm_mover_stats *ret);
-size_t vhca_osm_mover_dynamic_lids(const struct vhca_osm_mover *m);
+void vhca_osm_mover_counts(const struct vhca_osm_mover *m, struct vhca_osm_lid_counts *ret);
 bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
 			 struct vhca_osm_lid_place *ret);
 void vhca_osm_mover_list(const struct vhca_osm_mover *m, struct vhca_osm_lid_set *ret);

@@ -53,6 +53,16 @@ static bool *taken_lids(const osm_opensm_t *osm)
 	return taken;
 }
 
+size_t vhca_osm_free_lids(const struct osm_opensm *osm)
+{
+	VHCA_AUTO_FREE bool *taken = taken_lids(osm);
+	size_t n = 0;
+
+	for (size_t lid = 1; taken && lid <= osm->subn.max_ucast_lid_ho && lid < LIDS; lid++)
+		n += !taken[lid];
+	return n;
+}
+
 /* The highest LID that all switches have a place for. */
 static uint16_t highest_lid(const osm_opensm_t *osm)
 {

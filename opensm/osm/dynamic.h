@@ -18,6 +18,9 @@
 #include "opensm/lids/lid_ops.h"
 #include "opensm/osm/fabric.h"
 
+/* Locked: LIDs that are no port's, and kept for none. */
+size_t vhca_osm_free_lids(const struct osm_opensm *osm);
+
 /* Plugin's thread, without the lock: so many at most from now on. A sweep makes room for more. */
 void vhca_osm_dynamic_limit(struct osm_opensm *osm, struct vhca_osm_dynamic_lids *t, size_t max);
 /*

@@ -127,17 +127,24 @@ static int name_again(const char *from, const char *to)
 	return rename(tmp, to) < 0 ? -errno : 0;
 }
 
+/* Of a file that is right. */
+static void keep_second_name(const char *path)
+{
+	char second[PATH_MAX];
+
+	if (path_of("guid2lid.vhcasm", second) < 0 || name_again(path, second) < 0)
+		vhca_log_warning("%s has no second name; a full disk can empty it", path);
+}
+
 static int save(const struct records *r)
 {
-	char path[PATH_MAX], second[PATH_MAX];
+	char path[PATH_MAX];
 	int rc = path_of("guid2lid", path);
 
 	if (rc == 0)
-		rc = path_of("guid2lid.vhcasm", second);
-	if (rc == 0)
 		rc = write_records(r, path);
-	if (rc == 0 && name_again(path, second) < 0)
-		vhca_log_warning("%s: not written; a full disk can empty %s", second, path);
+	if (rc == 0)
+		keep_second_name(path);
 	return rc;
 }
 
@@ -192,8 +199,13 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	    (stat(path, &now) == 0 && vhca_same_file(&now, &f->seen)) || collect(osm, &r) < 0)
 		return;
 	has = count_in(&r, path);
-	if (has < r.n)
+	if (has < r.n) {
 		repair(&r, has, path);
-	else if (stat(path, &now) == 0)
+		return;
+	}
+	/* OpenSM does not do so. If it fails, the older one is the surer. */
+	if (vhca_sync_file(path) == 0)
+		keep_second_name(path);
+	if (stat(path, &now) == 0)
 		f->seen = now;
 }

@@ -3,9 +3,9 @@
 #define VHCA_OPENSM_OSM_LID_FILE_H
 /*
  * OpenSM's file of LIDs (`guid2lid`), written so that a full disk cannot empty it: OpenSM renames
- * what it could not write over it. Each file that was written here has a second name,
- * `guid2lid.vhcasm`, which OpenSM does not touch. By the plugin's thread only, which does not hold
- * OpenSM's lock: it is taken here. Blocking.
+ * what it could not write over it. Each file that was written here, or found to be right, has a
+ * second name, `guid2lid.vhcasm`, which OpenSM does not touch. By the plugin's thread only, which
+ * does not hold OpenSM's lock: it is taken here. Blocking.
  */
 #include <sys/stat.h>
 

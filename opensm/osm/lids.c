@@ -391,6 +391,19 @@ static int plan_again(const struct vhca_osm_lids *lids, const struct vhca_osm_li
 	return r;
 }
 
+/* Of a LID that goes to another port, the port stays where it is. The lock is held. */
+static size_t count_groups(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair *pair)
+{
+	osm_port_t *port[2];
+
+	for (int i = 0; i < 2 && pair->vports; i++) {
+		port[i] = osm_get_port_by_guid(&lids->osm->subn, cl_hton64(pair->guid[i]));
+		if (!port[i])
+			return 0;
+	}
+	return pair->vports ? vhca_osm_vports_groups(port) : 0;
+}
+
 static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_move_mode mode,
 		struct vhca_osm_lid_plan *ret, struct vhca_osm_lid_cost *ret_cost,
 		struct vhca_error *err)
@@ -398,14 +411,17 @@ static int plan(void *ctx, const struct vhca_osm_lid_pair *pair, enum vhca_osm_m
 	const struct vhca_osm_lids *lids = ctx;
 	osm_opensm_t *osm = lids->osm;
 	bool one_block;
+	size_t groups;
 	int r;
 
 	cl_plock_acquire(&osm->lock);
 	r = plan_now(lids, pair, mode, ret, err);
+	groups = r == 0 ? count_groups(lids, pair) : 0;
 	cl_plock_release(&osm->lock);
 	if (r < 0)
 		return r;
 	*ret_cost = (struct vhca_osm_lid_cost){.mode = ret->mode,
+					       .groups = groups,
 					       .switches = ret->n,
 					       .lft_smps = ret->n_blocks,
 					       .port_smps = pair->dynamic ? 0 : 2};
@@ -622,6 +638,7 @@ static void carry_out(struct vhca_osm_lids *lids, const struct vhca_osm_lid_pair
 					pair->dynamic == VHCA_OSM_LID_GIVEN);
 	else
 		vhca_osm_routing_moved(lids->routing, pair->lid, kept_as);
+	ret->groups = count_groups(lids, pair);
 	ret->mode = plan->mode;
 	ret->switches = plan->n;
 	ret->port_smps = vhca_osm_smps_ports(osm, pair, true);
@@ -662,11 +679,12 @@ static bool is_master(void *ctx)
 	return osm_of(ctx)->subn.sm_state == IB_SMINFO_STATE_MASTER;
 }
 
-static size_t dynamic_lids(void *ctx)
+static void counts(void *ctx, struct vhca_osm_lid_counts *ret)
 {
 	const struct vhca_osm_lids *lids = ctx;
 
-	return lids->dynamic->n;
+	*ret = *lids->counted;
+	ret->dynamic = lids->dynamic->n;
 }
 
 static unsigned int timeout_ms(void *ctx)
@@ -687,7 +705,7 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.check_done = check_done,
 	.is_master = is_master,
 	.timeout_ms = timeout_ms,
-	.dynamic_lids = dynamic_lids,
+	.counts = counts,
 	.find = vhca_osm_place_find,
 	.list = vhca_osm_place_list,
 	.info = vhca_osm_place_info,

@@ -27,11 +27,12 @@ struct vhca_osm_lids {
 	struct osm_opensm *osm;		/* borrowed */
 	struct vhca_osm_opensm *subnet; /* borrowed */
 	struct vhca_osm_key_checks keys;
-	struct vhca_osm_routing *routing;      /* borrowed */
-	struct vhca_osm_dynamic_lids *dynamic; /* borrowed */
-	const char *dynamic_path;	       /* its file; borrowed */
-	struct vhca_osm_kept_snapshot *kept;   /* borrowed */
-	bool enabled;			       /* else none moves */
+	struct vhca_osm_routing *routing;	   /* borrowed */
+	struct vhca_osm_dynamic_lids *dynamic;	   /* borrowed */
+	const char *dynamic_path;		   /* its file; borrowed */
+	struct vhca_osm_kept_snapshot *kept;	   /* borrowed */
+	const struct vhca_osm_lid_counts *counted; /* borrowed */
+	bool enabled;				   /* else none moves */
 	bool drain;	/* moves drop packets to their LIDs before they change ways */
 	bool keys_lack; /* vports have exchanged places since keys were sent */
 };

@@ -52,11 +52,11 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 	return osm_get_port_by_guid(subn, osm_physp_get_port_guid(at->p_remote_physp));
 }
 
-static const osm_node_t *cabled_to(const osm_node_t *node, uint8_t port)
+static const osm_physp_t *cabled_to(const osm_node_t *node, uint8_t port)
 {
 	const osm_physp_t *here = osm_node_get_physp_ptr((osm_node_t *)node, port);
 
-	return here && here->p_remote_physp ? here->p_remote_physp->p_node : NULL;
+	return here ? here->p_remote_physp : NULL;
 }
 
 unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
@@ -64,7 +64,8 @@ unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
 	const osm_node_t *leaf = NULL;
 
 	for (uint8_t p = 1; p < node->sw->num_ports; p++) {
-		const osm_node_t *there = cabled_to(node, p);
+		const osm_physp_t *at = cabled_to(node, p);
+		const osm_node_t *there = at ? at->p_node : NULL;
 
 		if (!there || !there->sw || there == leaf)
 			continue;
@@ -75,15 +76,16 @@ unsigned int vhca_osm_switch_leaves(const struct osm_node *node)
 	return leaf != NULL;
 }
 
-static bool has_hca_before(const osm_physp_t *at)
+/* The port of the first HCA at the switch, if that is before this one; else NULL. */
+static const osm_physp_t *hca_before(const osm_physp_t *at)
 {
 	for (uint8_t p = 1; p < at->port_num; p++) {
-		const osm_node_t *there = cabled_to(at->p_node, p);
+		const osm_physp_t *there = cabled_to(at->p_node, p);
 
-		if (there && osm_node_get_type(there) == IB_NODE_TYPE_CA)
-			return true;
+		if (there && osm_node_get_type(there->p_node) == IB_NODE_TYPE_CA)
+			return there;
 	}
-	return false;
+	return NULL;
 }
 
 static bool shows_physical(const osm_port_t *port)
@@ -93,7 +95,16 @@ static bool shows_physical(const osm_port_t *port)
 	if (osm_node_get_type(port->p_node) != IB_NODE_TYPE_CA)
 		return true;
 	return there && there->p_node->sw &&
-	       (vhca_osm_switch_leaves(there->p_node) != 1 || !has_hca_before(there));
+	       (vhca_osm_switch_leaves(there->p_node) != 1 || !hca_before(there));
+}
+
+uint64_t vhca_osm_vport_pf(const struct osm_port *port)
+{
+	const osm_physp_t *at = port->p_physp ? port->p_physp->p_remote_physp : NULL, *pf = NULL;
+
+	if (at && at->p_node->sw && !shows_physical(port))
+		pf = hca_before(at);
+	return pf ? cl_ntoh64(osm_physp_get_port_guid(pf)) : 0;
 }
 
 void vhca_osm_physical_note(const struct osm_subn *subn, struct vhca_osm_physical *p)
@@ -162,6 +173,45 @@ const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
 	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
 }
 
+typedef void (*group_fn)(osm_opensm_t *osm, ib_net16_t mlid);
+
+/*
+ * Calls fn of each group whose switches send to where the port was: that is right where the other
+ * one is a member, too.
+ */
+static size_t each_changed_group(const osm_port_t *port, const osm_port_t *other, group_fn fn,
+				 osm_opensm_t *osm)
+{
+	size_t n = 0;
+
+	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
+	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i)) {
+		ib_net16_t mlid = vhca_osm_member_of(i)->mgrp->mlid;
+		const cl_list_item_t *too = cl_qlist_head(&other->mcm_list);
+
+		while (too != cl_qlist_end(&other->mcm_list) &&
+		       vhca_osm_member_of(too)->mgrp->mlid != mlid)
+			too = cl_qlist_next(too);
+		if (too != cl_qlist_end(&other->mcm_list))
+			continue;
+		if (fn)
+			fn(osm, mlid);
+		n++;
+	}
+	return n;
+}
+
+size_t vhca_osm_vports_groups(struct osm_port *const port[2])
+{
+	return each_changed_group(port[0], port[1], NULL, NULL) +
+	       each_changed_group(port[1], port[0], NULL, NULL);
+}
+
+static void reroute(osm_opensm_t *osm, ib_net16_t mlid)
+{
+	osm_sm_reroute_mlid(&osm->sm, mlid);
+}
+
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2])
 {
 	osm_physp_t *a = port[0]->p_physp, *b = port[1]->p_physp;
@@ -169,7 +219,6 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	ib_port_info_t info = a->port_info;
 	ib_mlnx_ext_port_info_t ext_info = a->ext_port_info;
 	osm_dr_path_t path = a->dr_path;
-	const cl_list_item_t *item;
 
 	a->port_info = b->port_info;
 	b->port_info = info;
@@ -182,9 +231,6 @@ void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const por
 	plug_in(osm, b, at_a);
 	for (int i = 0; i < 2; i++) {
 		vhca_osm_guid_table_fit(port[i]->p_physp);
-		/* The switches send to where the members of its groups were. */
-		for (item = cl_qlist_head(&port[i]->mcm_list);
-		     item != cl_qlist_end(&port[i]->mcm_list); item = cl_qlist_next(item))
-			osm_sm_reroute_mlid(&osm->sm, vhca_osm_member_of(item)->mgrp->mlid);
+		(void)each_changed_group(port[i], port[1 - i], reroute, osm);
 	}
 }

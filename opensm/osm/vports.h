@@ -29,6 +29,8 @@ struct osm_port *vhca_osm_vport_at(const struct osm_subn *subn, uint64_t hca_por
 				   uint16_t vport);
 /* Whether the port is at such a place of the HCA. The caller holds the lock. */
 bool vhca_osm_vport_is_of(const struct osm_subn *subn, uint64_t port_guid, uint64_t hca_port_guid);
+/* The HCA's port whose vport it is; 0 = it is none. The caller holds the lock. */
+uint64_t vhca_osm_vport_pf(const struct osm_port *port);
 /* The membership of a port that stands in its list of them: cl_item_obj() without its typeof. */
 const struct osm_mcm_port *vhca_osm_member_of(const struct _cl_list_item *item);
 /* How many switches it has cables to; 2 stands for more, too. */
@@ -52,10 +54,14 @@ bool vhca_osm_physical_has(const struct osm_subn *subn, const struct vhca_osm_ph
 void vhca_osm_physical_done(struct vhca_osm_physical *p);
 
 /*
- * Both are plugged in at switches. Their LIDs are unconfirmed after it, their groups' trees are
- * asked for anew, and what OpenSM knows of the P_Key tables is what is at the new places: it has to
- * be told to write what they shall have. The caller holds OpenSM's lock exclusively.
+ * Both are plugged in at switches. Their LIDs are unconfirmed after it, the trees of groups that
+ * one of them is a member of are asked for anew, and what OpenSM knows of the P_Key tables is what
+ * is at the new places: it has to be told to write what they shall have. The caller holds OpenSM's
+ * lock exclusively.
  */
 void vhca_osm_vports_exchange(struct osm_opensm *osm, struct osm_port *const port[2]);
+
+/* Groups whose trees an exchange changes. The caller holds the lock. */
+size_t vhca_osm_vports_groups(struct osm_port *const port[2]);
 
 #endif

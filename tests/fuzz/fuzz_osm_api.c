@@ -165,10 +165,10 @@ static unsigned int fake_timeout(void *ctx)
 	return 200;
 }
 
-static size_t fake_dynamic(void *ctx)
+static void fake_counts(void *ctx, struct vhca_osm_lid_counts *ret)
 {
 	(void)ctx;
-	return 1;
+	*ret = (struct vhca_osm_lid_counts){.dynamic = 1};
 }
 
 static bool fake_find(void *ctx, uint16_t lid, struct vhca_osm_lid_place *ret)
@@ -199,7 +199,7 @@ static const struct vhca_osm_lid_ops lids = {
 	.send_keys = fake_sweep,
 	.is_master = fake_master,
 	.timeout_ms = fake_timeout,
-	.dynamic_lids = fake_dynamic,
+	.counts = fake_counts,
 	.find = fake_find,
 	.list = fake_list,
 	.info = fake_info,

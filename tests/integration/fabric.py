@@ -6,6 +6,7 @@ Every process lives in a directory of its own, is known by its process object, a
 
 import collections
 import ctypes
+import errno
 import functools
 import http.client
 import json
@@ -416,6 +417,18 @@ class Manager:
         """A file of its cache directory, as it is seen from here."""
         path = os.path.join(self.cache_dir, name)
         return f"/proc/{self.process.pid}/root{path}" if self.cache_size else path
+
+    def fill_cache(self):
+        """Until its disk of its own takes nothing any more; returns the file that can be taken away."""
+        path = self.cache_path("ballast")
+        with open(path, "wb", buffering=0) as f:
+            try:
+                while True:
+                    f.write(b"0" * 4096)
+            except OSError as e:
+                if e.errno != errno.ENOSPC:
+                    raise
+        return path
 
     def configure(self, conf=None):
         """Writes vhcasm.conf, with other words from now on if there are any; returns where."""

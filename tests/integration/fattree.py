@@ -143,15 +143,15 @@ class Lids:
         seen = {v: self.tree.watch(v).ask("who", *(self.of[h] for h in hosts)) for v in vantage}
         return [(h, v, self.of[h]) for i, h in enumerate(hosts) for v in vantage if seen[v][i] != f"H{h}"]
 
+    def guid2lid_lines(self):
+        """[(GUID, LID)] of OpenSM's file."""
+        with open(self.sm.cache_path("guid2lid"), encoding="ascii") as f:
+            return [(int(guid, 16), int(low, 16)) for guid, low in re.findall(r"^0x([0-9a-f]+) 0x([0-9a-f]+) ", f.read(), re.M)]
+
     def guid2lid(self):
         """{host: LID} of OpenSM's file."""
-        found = {}
-        with open(self.sm.cache_path("guid2lid")) as f:
-            for guid, low, _ in re.findall(r"^0x([0-9a-f]+) (0x[0-9a-f]+) (0x[0-9a-f]+)", f.read(), re.M):
-                host = (int(guid, 16) - 0x0002c90300000001) / 16
-                if host in self.of:
-                    found[int(host)] = int(low, 16)
-        return found
+        lines = {(guid - 0x0002c90300000001) / 16: lid for guid, lid in self.guid2lid_lines()}
+        return {host: lines[host] for host in self.of if host in lines}
 
 
 class Asked:

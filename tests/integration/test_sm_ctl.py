@@ -62,7 +62,8 @@ class Socket(CtlCase):
         self.assertEqual(lines[0], "SM        master, ready")
         self.assertRegex(lines[1], r"^plugin    libvhcasm \d+\.\d+\.\d+ in OpenSM ")
         self.assertEqual(lines[2], "reports   0 virtual GUIDs are bound, 0 ports need keys: all in effect")
-        self.assertEqual(len(lines), 3)
+        self.assertRegex(lines[3], r"^LIDs      \d+ are free; guid2lid keeps one for each of 5 GUIDs$")
+        self.assertEqual(len(lines), 4)
         self.assertEqual(self.document("status")["status"], "ready")
         self.assertEqual(run("--socket", self.sm.api.path, "status").stdout.splitlines(), lines)
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """LIDs that must not move, and moves that are disturbed: refusals, restarts, kills, lost SMPs."""
 
-import errno
 import http.client
 import json
 import os
@@ -171,20 +170,31 @@ class Lasting(fattree.Case):
 class Disk(fattree.Case):
     """OpenSM renames what it could not write over its file of LIDs."""
 
-    def fill(self, sm):
-        path = sm.cache_path("ballast")
-        with open(path, "wb", buffering=0) as f, self.assertRaises(OSError) as full:
-            while True:
-                f.write(b"0" * 4096)
-        self.assertEqual(full.exception.errno, errno.ENOSPC)
-        return path
+    CONSOLE = True
+
+    def test_a_full_disk_where_no_lid_moves(self):
+        """[lids] enable = no, as shipped: a port that comes is reason enough for OpenSM to write."""
+        sm = self.manager("minhop", cache_dir=tempfile.mkdtemp(dir=self.tree.dir), cache_size=1 << 20, lids=False).start()
+        lids = fattree.Lids(self.tree, sm)
+        before = dict(lids.of)
+        fabric.wait_for("the file", lambda: lids.guid2lid() == before)
+        ballast = sm.fill_cache()
+        self.addCleanup(self.tree.console, f'Guid "H9" 0x{int(fabric.port_guid(9), 0) - 1:x}')
+        self.tree.console('Guid "H9" 0x0002c9030000ff00')
+        fattree.heavy_sweep(sm)
+        fabric.wait_for("what was written before", lambda: lids.guid2lid() == before)
+        os.unlink(ballast)
+        fattree.heavy_sweep(sm)
+        fabric.wait_for("the new port", lambda: len(lids.guid2lid_lines()) == len(before) + self.tree.switches + 1)
+        self.assertEqual(lids.guid2lid(), before)
+        self.assertEqual(sm.stop(), 0)
 
     def test_a_full_disk(self):
         sm = self.manager("minhop", cache_dir=tempfile.mkdtemp(dir=self.tree.dir), cache_size=1 << 20).start()
         lids = fattree.Lids(self.tree, sm)
         self.assertEqual(lids.move(2, 7)[0]["state"], "applied")
         before, sent = dict(lids.of), sm.smps()["lft"]
-        ballast = self.fill(sm)
+        ballast = sm.fill_cache()
         for _ in range(3):
             self.check(lids.put(3, 9), 503, "state_not_saved")
             self.assertEqual(lids.guid2lid(), before)

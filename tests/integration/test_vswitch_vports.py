@@ -93,9 +93,34 @@ class Moves(Case):
         uplink, pf = vswitches.UPLINK, vswitches.PF
         fabric.wait_for("the tree", lambda: members() == {"V1": [uplink, pf + 1], "V4": [], "V6": [uplink, pf]}, 20, 0.5)
         sweeps = self.sm.sweeps()
-        self.moved((4, 2))
+        self.assertEqual(self.moved((4, 2))[1]["groups"], 1)
         fabric.wait_for("the new tree", lambda: members() == {"V1": [], "V4": [uplink, pf + 2], "V6": [uplink, pf]}, 20, 0.5)
         self.assertEqual(self.sm.sweeps(), sweeps)
+        self.all_right()
+        self.end()
+
+    def test_a_group_of_both_stays(self):
+        """As the broadcast group of all: both places have a member before and after, so no switch is sent a thing for it."""
+        self.manager("minhop")
+        for name, guid in (("F1-1", VGUID), ("F4-2", self.net.guid[4, 2]), ("H6", fabric.port_guid(6))):
+            self.assertEqual(self.net.join(name, guid), "0x0000")
+
+        def members():
+            ports = vswitches.group_ports(self.net)
+            return {name: ports[name] for name in ("V1", "V4", "V6")}
+        uplink, pf = vswitches.UPLINK, vswitches.PF
+        tree = {"V1": [uplink, pf + 1], "V4": [uplink, pf + 2], "V6": [uplink, pf]}
+        fabric.wait_for("the tree", lambda: members() == tree, 20, 0.5)
+        self.sm.rest()
+        before = self.sm.smps()
+        answer = self.moved((4, 2))[1]
+        self.sm.rest()
+        sent = {kind: n - before[kind] for kind, n in self.sm.smps().items()}
+        self.assertEqual(answer["groups"], 0)
+        self.assertEqual(sent["all"], answer["smps"]["lft"] + answer["smps"]["port_info"], sent)
+        self.assertEqual(members(), tree)
+        self.heavy_sweep()    # in which OpenSM makes all trees anew
+        self.assertEqual(members(), tree)
         self.all_right()
         self.end()
 

@@ -383,6 +383,7 @@ static void shipped_configuration_equals_the_defaults(void **state)
 	assert_false(defaults.lids_move);
 	assert_int_equal(shipped.drain, defaults.drain);
 	assert_int_equal(shipped.dynamic, defaults.dynamic);
+	assert_int_equal(shipped.keep_s, defaults.keep_s);
 }
 
 static int load_text(const char *text, struct vhca_osm_conf *ret, struct vhca_error *err)
