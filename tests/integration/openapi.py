@@ -15,10 +15,21 @@ TYPES = {"string": str, "integer": int, "boolean": bool, "object": dict, "array"
 SILENT = {"description", "examples", "default", "format"}
 
 
+class Once(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """A loader that takes no key twice, where YAML's takes the last one."""
+
+    def construct_mapping(self, node, deep=False):
+        keys = [k.value for k, _ in node.value]
+        twice = {k for k in keys if keys.count(k) > 1}
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"{twice} twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 class Document:
     def __init__(self, name="openapi.yaml"):
         with open(ROOT / "docs" / name, encoding="utf-8") as f:
-            self.doc = yaml.load(f, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            self.doc = yaml.load(f, Once)
 
     def routes(self):
         """{("GET", "/v1/vfs/{}"), ...}: parameters without their names."""

@@ -5,6 +5,8 @@
 import re
 import unittest
 
+import yaml
+
 import openapi
 import tap
 
@@ -166,6 +168,10 @@ class Agent(Checks, unittest.TestCase):
             with self.subTest(schema):
                 self.assertNotEqual(self.document.check(schema, value), [])
         self.assertEqual(self.document.check("Released", {"state": "free"}), [])
+
+    def test_a_second_schema_of_one_name_is_found(self):
+        with self.assertRaisesRegex(yaml.constructor.ConstructorError, "'Port'.* twice"):
+            yaml.load("schemas:\n  Port: {type: object}\n  Vf: {type: object}\n  Port: {type: string}\n", openapi.Once)
 
 
 class Plugin(Checks, unittest.TestCase):
