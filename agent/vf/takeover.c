@@ -46,18 +46,17 @@ static struct engine_takeover *find(const struct vhca_engine *e, const struct vh
 	return NULL;
 }
 
-bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
-{
-	const struct engine_takeover *t = find(e, domain);
-
-	return t && vhca_now_ms() < t->until_ms;
-}
-
 bool vhca_engine_vouched_since(const struct vhca_engine *e, const struct vhca_uuid *domain,
 			       uint64_t since_ms)
 {
-	return engine_takes_over(e, domain) &&
-	       find(e, domain)->until_ms - VHCA_TAKEOVER_MS >= since_ms;
+	const struct engine_takeover *t = find(e, domain);
+
+	return t && vhca_now_ms() < t->until_ms && t->until_ms - VHCA_TAKEOVER_MS >= since_ms;
+}
+
+bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
+{
+	return vhca_engine_vouched_since(e, domain, 0);
 }
 
 static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
