@@ -93,7 +93,8 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 static void fail_claim(struct vhca_claim *c, const struct vhca_error *err, bool by_vf)
 {
 	c->failure = *err;
-	if (by_vf && c->replacement == VHCA_REPLACEMENT_MAY)
+	/* Without a partition it has named its VF, which replacement forgets at a restart. */
+	if (by_vf && c->identity.n_pkeys > 0 && c->replacement == VHCA_REPLACEMENT_MAY)
 		c->replacement = VHCA_REPLACEMENT_DUE;
 }
 

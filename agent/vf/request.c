@@ -300,16 +300,17 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 
 	if (!c || c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, req->vf.name) != 0 ||
 	    strcmp(c->fabric, req->vf.fabric) != 0 || vhca_bdf_cmp(c->vf->bdf, req->bdf) != 0 ||
-	    !vhca_uuid_equal(&c->domain, &req->domain)) {
+	    !vhca_uuid_equal(&c->domain, &req->domain) || c->identity.n_pkeys > 0) {
 		vhca_engine_claim(e, req, fn, arg);
 		return;
 	}
-	if (vhca_claim_is_ending(c) || c->from_earlier_boot ||
+	if (vhca_claim_is_ending(c) || c->from_earlier_boot || c->migrating ||
+	    vhca_claim_is_withheld(c) ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&
 	     state != VHCA_VF_ATTACHED)) {
 		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
-			       "%s is being taken from %s/%s still", VHCA_BDF_STR(req->bdf),
-			       c->domain_name, c->name);
+			       "%s is being taken from %s/%s still, or migrates with it",
+			       VHCA_BDF_STR(req->bdf), c->domain_name, c->name);
 	} else if (state == VHCA_VF_FREE || state == VHCA_VF_CLAIMED) {
 		if (engine_add_waiter(c, VHCA_VF_PROGRAMMED, fn, arg) == 0)
 			return;

@@ -265,6 +265,66 @@ static void test_port_whose_claim_ends_is_to_be_asked_for_again(void **state)
 	assert_true(ask_port(w, &req).ok);
 }
 
+static bool is_claimed(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_CLAIMED && !vf->committing;
+}
+
+/* The cloud has put that VF into the domain's XML; another one would be nobody's. */
+static void test_port_takes_no_other_vf(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	w->broken_effect = VHCA_EFFECT_PROGRAM;
+	w->broken_vfs = 1u << 1;
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, is_claimed, &one));
+	world_kill(w);
+	world_start(w);
+	world_settle(w);
+	assert_false(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_true(!first_claim(w) || first_claim(w)->vf == engine_vf(w, 1));
+	assert_int_equal(count(w, VHCA_VF_PROGRAMMED), 0);
+}
+
+static void test_claim_with_a_partition_is_no_port(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req, other;
+
+	begin(w);
+	reserve(w, 1);
+	other = req = want(w, 1);
+	other.no_partition = false;
+	(void)snprintf(other.vf.partition, sizeof(other.vf.partition), "0x8001");
+	assert_true(claim(w, &other).ok);
+	assert_string_equal(ask_port(w, &req).code, "exists");
+}
+
+/* The guest is on its way, and another host may have its address by now. */
+static void test_port_that_migrates_is_to_be_asked_for_again(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, 1);
+	req = want(w, 1);
+	assert_true(ask_port(w, &req).ok);
+	engine_vf(w, 1)->claim->migrating = true;
+	assert_string_equal(ask_port(w, &req).code, "vf_busy");
+	engine_vf(w, 1)->claim->migrating = false;
+	assert_true(ask_port(w, &req).ok);
+}
+
 static bool is_attached(const struct world *w, const void *arg)
 {
 	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
@@ -315,6 +375,9 @@ int main(void)
 		TEST(test_port_is_asked_for_twice_at_once),
 		TEST(test_port_of_others),
 		TEST(test_port_whose_claim_ends_is_to_be_asked_for_again),
+		TEST(test_port_takes_no_other_vf),
+		TEST(test_claim_with_a_partition_is_no_port),
+		TEST(test_port_that_migrates_is_to_be_asked_for_again),
 		TEST(test_port_in_its_guest),
 	};
 
