@@ -53,7 +53,7 @@ int vhca_osm_disk_open(struct vhca_osm_disk *d, void (*meanwhile)(void *ctx, int
 {
 	int r;
 
-	*d = (struct vhca_osm_disk){.meanwhile = meanwhile, .ctx = ctx};
+	*d = (struct vhca_osm_disk){.ctx = ctx};
 	d->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (d->done_fd < 0)
 		return -errno;
@@ -61,13 +61,13 @@ int vhca_osm_disk_open(struct vhca_osm_disk *d, void (*meanwhile)(void *ctx, int
 	(void)pthread_cond_init(&d->asked, NULL);
 	r = pthread_create(&d->thread, NULL, wait_for_disk, d);
 	if (r == 0) {
+		d->meanwhile = meanwhile;
 		vhca_set_disk(run, d);
 		return 0;
 	}
 	(void)pthread_cond_destroy(&d->asked);
 	(void)pthread_mutex_destroy(&d->lock);
 	vhca_close_cleanup(&d->done_fd);
-	d->meanwhile = NULL;
 	return -r;
 }
 

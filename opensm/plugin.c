@@ -92,6 +92,7 @@ struct plugin {
 	uint64_t give_back_at;	   /* what is idle is free; UINT64_MAX = nothing is */
 	sem_t take_over_done;
 	bool busy;		   /* OpenSM changes its tables; the thread's */
+	bool rebuilding;	   /* as the last look at idle LIDs found it, once for all lines */
 	struct vhca_osm_disk disk; /* the thread's */
 	bool running;
 	pthread_t thread;
@@ -235,8 +236,8 @@ static enum vhca_osm_lid_claim find_claim(void *ctx, uint64_t guid)
 	const struct vhca_osm_table *table = vhca_osm_service_table(p->service);
 	const struct vhca_osm_binding *b = vhca_osm_table_find(table, guid);
 
-	if (vhca_osm_service_is_rebuilding(p->service) || (b && !b->withdrawn) ||
-	    vhca_osm_table_port(table, guid) || vhca_osm_table_pinned(table, guid))
+	if (p->rebuilding || (b && !b->withdrawn) || vhca_osm_table_port(table, guid) ||
+	    vhca_osm_table_pinned(table, guid))
 		return VHCA_OSM_LID_CLAIMED;
 	return b && !b->never_bound ? VHCA_OSM_LID_WITHDRAWN : VHCA_OSM_LID_UNCLAIMED;
 }
@@ -269,17 +270,21 @@ static void give_back_lids(struct plugin *p)
 static void run_lids(struct plugin *p)
 {
 	bool swept = atomic_exchange(&p->swept, false);
+	bool due =
+		p->conf.lids_move && p->conf.keep_s && (swept || vhca_now_ms() >= p->give_back_at);
 
 	if (p->osm->subn.sm_state != IB_SMINFO_STATE_MASTER) {
 		vhca_osm_idle_lids_done(&p->idle.lids);
 		p->give_back_at = UINT64_MAX;
 		return;
 	}
+	if (swept || due)
+		p->rebuilding = vhca_osm_service_is_rebuilding(p->service);
 	if (swept) {
-		vhca_osm_lid_file_check(&p->lid_file, p->osm);
 		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
+		vhca_osm_lid_file_check(&p->lid_file, p->osm);
 	}
-	if (p->conf.lids_move && p->conf.keep_s && (swept || vhca_now_ms() >= p->give_back_at))
+	if (due)
 		give_back_lids(p);
 }
 

@@ -767,9 +767,10 @@ void vhca_osm_api_receive(struct vhca_osm_api *api)
 	api->receiving = false;
 }
 
+/* Not those that come while a file is written for one of these: the thread has more to do. */
 static void answer(struct vhca_osm_api *api)
 {
-	while (api->deferred.n > 0 && !vhca_osm_service_is_busy(api->service))
+	for (size_t n = api->deferred.n; n > 0 && !vhca_osm_service_is_busy(api->service); n--)
 		vhca_osm_backlog_resume(&api->deferred);
 	flush(api);
 }

@@ -120,9 +120,14 @@ static void take_out(struct vhca_osm_idle *idle, const struct vhca_osm_idle_lid 
 	(void)osm_db_guid2lid_delete(idle->osm->sm.lid_mgr.p_g2l, row->guid);
 }
 
+/* Unless a sweep that did not wait for the disk has found the port again, and given it another. */
 static void put_back(struct vhca_osm_idle *idle, const struct vhca_osm_idle_lid *row)
 {
-	if (osm_db_guid2lid_set(idle->osm->sm.lid_mgr.p_g2l, row->guid, row->lid, row->lid) != 0)
+	osm_db_domain_t *guid2lid = idle->osm->sm.lid_mgr.p_g2l;
+	uint16_t low, high;
+
+	if (osm_db_guid2lid_get(guid2lid, row->guid, &low, &high) != 0 &&
+	    osm_db_guid2lid_set(guid2lid, row->guid, row->lid, row->lid) != 0)
 		vhca_log_error("out of memory: LID %u is kept for nobody until OpenSM is restarted",
 			       row->lid);
 }
