@@ -390,6 +390,17 @@ static bool is_vouched_for(const struct vhca_mig *m)
 	       vhca_engine_vouched_since(m->owner->args.engine, &m->domain, m->known_ms);
 }
 
+static bool is_written(const struct vhca_claim *c)
+{
+	return !c->vf->committing;
+}
+
+/* The epochs that begin then are to be durable before the state is. */
+static bool can_take_over(const struct vhca_mig *m)
+{
+	return mig_guest_runs_here(m) && mig_all(m, is_written);
+}
+
 /* Its claims go on as what is taken over does: the SM evicts the destination first. */
 static void take_over(struct vhca_mig *m)
 {
@@ -477,7 +488,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(FINISHING), STATUS, awaits_withdrawal, mig_spend_an_epoch, NONE,
 		 VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(FINISHING), STATUS, NULL, look_there_later, NONE, MIG_STAY),
-	MIG_RULE(MIG_IN(FINISHING), JOB, mig_guest_runs_here, take_over, NONE, VHCA_MIG_RESTORING),
+	MIG_RULE(MIG_IN(FINISHING), JOB, can_take_over, take_over, NONE, VHCA_MIG_RESTORING),
 	MIG_RULE(MIG_IN(FINISHING), JOB, NULL, mig_check_job_later, NONE, MIG_STAY),
 };
 const struct mig_rules mig_source_rules = {rules, VHCA_ARRAY_SIZE(rules)};
