@@ -10,6 +10,7 @@ from kit.base import RigError, wait_for
 
 NAMESPACE = "urn:vhcad:domain:1"
 READY_TIMEOUT = 150
+MACHINE = "pc-q35-7.2"  # Debian 12's newest: such a guest may go to Debian 13 and come back
 # Of the case that runs, by UUID of the domain: P_Keys that it asked for by metadata or at run time, and its name.
 ASKED = collections.defaultdict(set)
 NAMES = {}
@@ -77,7 +78,7 @@ class Guest:
     """One domain on one host. Used as: g = Guest(host, "vm1", 1, request(("ib0", "0x8001"))); g.start()."""
 
     def __init__(self, host, name, number, metadata="", hostdevs=(), ports=3, memory=128, cmdline="",
-                 machine="q35", agent=False):
+                 machine=MACHINE, agent=False):
         self.host, self.name = host, name
         self.uuid = uuid_of(number)
         NAMES[self.uuid] = name

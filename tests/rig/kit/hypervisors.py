@@ -5,18 +5,21 @@ import concurrent.futures
 import fcntl
 import hashlib
 import json
+import os
 import socket
 import subprocess
 import tempfile
 import time
 
-from kit import door, tls
+from kit import door, modules, tls
 from kit.base import CACHE, ROOT, RigError, run, say, wait_for
 from kit.host import PF, VFS, Host
 from kit.image import Image
 from kit.vm import Vm, free_port
 
 NAMES = ("hva", "hvb")
+# VHCA_RIG_SUITE=trixie makes hvb a Debian 13, so that guests migrate between the two.
+SUITES = {"hva": modules.HERE, "hvb": os.environ.get("VHCA_RIG_SUITE", modules.HERE)}
 WARM = """set -e
 virsh -c qemu:///system version >/dev/null
 tar -C / -cf - var/cache/libvirt/qemu/capabilities var/cache/apparmor"""
@@ -42,29 +45,33 @@ def first_boot(image):
     return tar
 
 
+def make_images():
+    """The image of each, {name: Image}, made if it is not there."""
+    images = {name: Image(suite) for name, suite in SUITES.items()}
+    for image in images.values():
+        image.ensure(first_boot)
+    return images
+
+
 def build():
     """Make sure that all images exist."""
-    if any(Vm(n).pid() for n in NAMES):
-        return
-    image = Image()
-    image.ensure(first_boot)
-    return image
+    if not any(Vm(n).pid() for n in NAMES):
+        make_images()
 
 
 def up():
     """Start both and wait until they are usable. Those already running stay as they are."""
-    image = Image()
     running = [n for n in NAMES if Vm(n).pid()]
     if len(running) == len(NAMES):
-        stale = [n for n in NAMES if Vm(n).info().get("image") != image.key]
+        stale = [n for n in NAMES if Vm(n).info().get("image") != Image(SUITES[n]).key]
         if stale:
             say(f"  note: {', '.join(stale)} runs an older image; tests/rig/rig down, then up")
     else:
         down()
-        image.ensure(first_boot)
+        images = make_images()
         ports = (free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM))
-        Vm("hva").start(image, ports)
-        Vm("hvb").start(image, ports[::-1])
+        Vm("hva").start(images["hva"], ports)
+        Vm("hvb").start(images["hvb"], ports[::-1])
     started = time.monotonic()
     states = both(lambda n: Vm(n).wait())
     say(f"  hypervisors up in {time.monotonic() - started:.1f} s ({', '.join(states.values())})")
@@ -72,7 +79,7 @@ def up():
 
 def alone(vfs=4):
     """hva, started anew, without its peer, agent and SM, for a benchmark. vfs: how many its adapter can have."""
-    image = Image()
+    image = Image(SUITES["hva"])
     image.ensure(first_boot)
     down()
     vm = Vm("hva")

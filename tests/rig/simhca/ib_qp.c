@@ -46,11 +46,11 @@ int simhca_destroy_ah(struct ib_ah *ah, u32 flags)
 	return 0;
 }
 
-int simhca_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct ib_udata *udata)
+int simhca_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, simhca_cq_user *user)
 {
 	struct simhca_cq *c = to_cq(cq);
 
-	if (udata)
+	if (user)
 		return -EOPNOTSUPP; /* no data path for user space */
 	spin_lock_init(&c->lock);
 	c->size = roundup_pow_of_two(attr->cqe + 1);

@@ -5,8 +5,16 @@
 
 #include "simhca.h"
 
+#include <linux/version.h>
 #include <rdma/ib_sa.h>
 #include <rdma/ib_verbs.h>
+
+/* What create_cq() gets of a caller in user space. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+typedef struct ib_udata simhca_cq_user;
+#else
+typedef struct uverbs_attr_bundle simhca_cq_user;
+#endif
 
 #define SIMHCA_GUIDS_PER_REC 8	/* NUM_ALIAS_GUID_IN_REC */
 #define SIMHCA_GUID_RECS     16 /* NUM_ALIAS_GUID_REC_IN_PORT */
@@ -121,7 +129,7 @@ int simhca_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata);
 int simhca_create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int simhca_query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr);
 int simhca_destroy_ah(struct ib_ah *ah, u32 flags);
-int simhca_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, struct ib_udata *udata);
+int simhca_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr, simhca_cq_user *user);
 int simhca_destroy_cq(struct ib_cq *cq, struct ib_udata *udata);
 int simhca_poll_cq(struct ib_cq *cq, int n, struct ib_wc *wc);
 int simhca_arm_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags);
