@@ -26,6 +26,7 @@ struct vhca_http_multi {
 	TAILQ_HEAD(, request) requests;
 	unsigned int n_requests;
 	uint64_t renewed_ms; /* older connections are not used; 0 = all are */
+	bool closing;	     /* inside of close_connections() */
 	bool delivering;     /* inside of a done() */
 	bool freed;	     /* by that done(): the memory goes when it returns */
 };
@@ -45,7 +46,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *fd
 		events |= EPOLLIN;
 	if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT)
 		events |= EPOLLOUT;
-	m->ops->watch(m->ctx, fd, events);
+	if (!m->closing || !events)
+		m->ops->watch(m->ctx, fd, events);
 	return 0;
 }
 
@@ -54,7 +56,8 @@ static int on_timer(CURLM *curl, long ms, void *arg)
 	struct vhca_http_multi *m = arg;
 
 	(void)curl;
-	m->ops->timer(m->ctx, ms);
+	if (!m->closing)
+		m->ops->timer(m->ctx, ms);
 	return 0;
 }
 
@@ -76,9 +79,15 @@ static int open_connections(struct vhca_http_multi *m)
 	return 0;
 }
 
+/*
+ * curl 8.12 and later take leave of each TLS server, and would have its socket watched for that: in
+ * a loop that may have ended. Nobody waits for it.
+ */
 static void close_connections(struct vhca_http_multi *m)
 {
+	m->closing = true;
 	(void)curl_multi_cleanup(m->curl); /* fails only for a handle that is none */
+	m->closing = false;
 	m->curl = NULL;
 }
 

@@ -470,6 +470,74 @@ static void a_false_server_gets_no_report(void **state)
 	auth_door_close(&d);
 }
 
+/* ---- a client that is freed with a connection ---- */
+
+struct asking {
+	struct vhca_http_multi *multi;
+	struct pollfd pfd;
+	bool freeing, done;
+};
+
+static void watch_socket(void *ctx, int fd, uint32_t events)
+{
+	struct asking *a = ctx;
+
+	assert_false(a->freeing && events);
+	a->pfd = (struct pollfd){.fd = fd, .events = (short)events};
+}
+
+static void set_timer(void *ctx, long ms)
+{
+	const struct asking *a = ctx;
+
+	assert_false(a->freeing && ms >= 0);
+}
+
+static void on_answer(void *arg, int rc, const struct vhca_http_result *res,
+		      const struct vhca_error *err)
+{
+	struct asking *a = arg;
+
+	(void)rc;
+	(void)err;
+	assert_int_equal(res->status, 200);
+	a->done = true;
+}
+
+static void a_client_that_is_freed_watches_no_socket(void **state)
+{
+	static const struct vhca_http_multi_ops ops = {watch_socket, set_timer};
+	const uint64_t deadline = vhca_now_ms() + 10000;
+	struct vhca_http_auth *auth = auth_loaded("client.pem", "client.key", "ca.pem", NULL);
+	struct asking a = {.pfd = {.fd = -1}};
+	struct json_object *body = json_object_new_object();
+	struct auth_files d = {.late = false};
+	char url[64];
+
+	(void)state;
+	auth_door_open(&d, auth_loaded("server.pem", "server.key", "ca.pem", NULL));
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u/report",
+		       vhca_http_server_port(d.srv));
+	assert_int_equal(vhca_http_multi_new(&ops, &a, &a.multi), 0);
+	assert_int_equal(vhca_http_multi_start(
+				 a.multi,
+				 &(struct vhca_http_call_args){
+					 .method = "PUT", .url = url, .body = body, .auth = auth},
+				 on_answer, &a),
+			 0);
+	while (!a.done && vhca_now_ms() < deadline)
+		if (poll(&a.pfd, 1, 1) > 0)
+			vhca_http_multi_ready(a.multi, a.pfd.fd, (uint32_t)a.pfd.revents);
+		else
+			vhca_http_multi_timeout(a.multi);
+	assert_true(a.done);
+	a.freeing = true;
+	(void)vhca_http_multi_free(a.multi);
+	(void)json_object_put(body);
+	(void)vhca_http_auth_free(auth);
+	auth_door_close(&d);
+}
+
 static void nothing_is_said_in_clear(void **state)
 {
 	struct auth_files d = {.late = false}, plain = {.late = false};
@@ -578,6 +646,7 @@ int main(void)
 		cmocka_unit_test(a_token_has_its_name_and_role),
 		cmocka_unit_test(without_credentials_the_address_is_the_name),
 		cmocka_unit_test(a_false_server_gets_no_report),
+		cmocka_unit_test(a_client_that_is_freed_watches_no_socket),
 		cmocka_unit_test(nothing_is_said_in_clear),
 		cmocka_unit_test(a_server_needs_a_certificate_for_what_is_secret),
 		cmocka_unit_test(who_does_not_shake_hands_is_ended),
