@@ -7,7 +7,8 @@
  *
  * SIM_VFS says how many VFs it has. With SIM_PID, a file for its process id, the agent is a child
  * that may be killed and is started again on the same adapter; what it has written to /sys stands
- * in the file SIM_WRITES then, a line a write.
+ * in the file SIM_WRITES then, a line a write. (That child is this program again, with SIM_ROOT and
+ * SIM_DEV.)
  *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
@@ -178,12 +179,10 @@ static void add_adapter(struct sysfs_sim *sim)
 	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
 }
 
-static int run(struct sysfs_sim *sim, const char *conf)
+static int run(const char *sysfs, const char *dev, const char *conf)
 {
-	const struct vhca_agent_args args = {.conf_path = conf,
-					     .sysfs_root = sysfs_sim_root(sim),
-					     .dev_root = sysfs_sim_dev(sim),
-					     .watch_hardware = true};
+	const struct vhca_agent_args args = {
+		.conf_path = conf, .sysfs_root = sysfs, .dev_root = dev, .watch_hardware = true};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_agent *agent = NULL;
 	int status;
@@ -216,16 +215,22 @@ static void tell_writes(struct sysfs_sim *sim)
 	}
 }
 
-/* The file system's threads stay here, so that the adapter outlives its agent. */
-static pid_t start_child(struct sysfs_sim *sim, const char *conf)
+/*
+ * The file system's threads stay here, so that the adapter outlives its agent. One of them may hold
+ * a lock, of malloc() for example, that nobody gives back behind a fork: the agent is this program
+ * anew.
+ */
+static pid_t start_child(const char *conf)
 {
 	pid_t pid = fork();
 	char text[16];
 
 	if (pid < 0)
 		abort();
-	if (pid == 0)
-		_exit(run(sim, conf));
+	if (pid == 0) {
+		(void)execl("/proc/self/exe", "sim_host", conf, NULL);
+		_exit(127);
+	}
 	(void)snprintf(text, sizeof(text), "%d", (int)pid);
 	put_line(getenv("SIM_PID"), "we", text);
 	return pid;
@@ -234,9 +239,13 @@ static pid_t start_child(struct sysfs_sim *sim, const char *conf)
 static int run_children(struct sysfs_sim *sim, const char *conf)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};
-	pid_t pid = start_child(sim, conf);
+	pid_t pid;
 	int status;
 
+	if (setenv("SIM_ROOT", sysfs_sim_root(sim), 1) < 0 ||
+	    setenv("SIM_DEV", sysfs_sim_dev(sim), 1) < 0)
+		abort();
+	pid = start_child(conf);
 	for (;;) {
 		(void)nanosleep(&pause, NULL);
 		tell_writes(sim);
@@ -244,7 +253,7 @@ static int run_children(struct sysfs_sim *sim, const char *conf)
 			continue;
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
 			return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-		pid = start_child(sim, conf);
+		pid = start_child(conf);
 	}
 }
 
@@ -257,6 +266,8 @@ int main(int argc, char *argv[])
 
 	if (argc != 2)
 		return 2;
+	if (getenv("SIM_ROOT"))
+		return run(getenv("SIM_ROOT"), getenv("SIM_DEV"), argv[1]);
 	if (!sysfs_sim_available(&reason)) {
 		(void)fprintf(stderr, "%s\n", reason);
 		return SKIPPED;
@@ -270,7 +281,8 @@ int main(int argc, char *argv[])
 		return 1;
 	sim = sysfs_sim_start();
 	add_adapter(sim);
-	status = getenv("SIM_PID") ? run_children(sim, argv[1]) : run(sim, argv[1]);
+	status = getenv("SIM_PID") ? run_children(sim, argv[1])
+				   : run(sysfs_sim_root(sim), sysfs_sim_dev(sim), argv[1]);
 	sysfs_sim_stop(sim);
 	return status;
 }
