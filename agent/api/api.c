@@ -49,6 +49,7 @@ static const struct vhca_http_route routes[] = {
 	{"POST", "/v1/reload", VHCA_CALLER_ADMIN, api_post_reload},
 	{"GET", "/v1/outbox", VHCA_CALLER_READ, api_get_outbox},
 	{"GET", "/v1/events", VHCA_CALLER_READ, api_get_events, "since wait"},
+	{"GET", "/v1/opennebula/probe/host-system", VHCA_CALLER_READ, api_get_opennebula},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, api_get_healthz},
 	{"GET", "/readyz", VHCA_CALLER_METRICS, api_get_readyz},
 	{.method = NULL},

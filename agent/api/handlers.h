@@ -16,6 +16,9 @@ void api_get_readyz(void *ctx, struct vhca_http_request *req);
 /* When the new configuration is in force, or refused. */
 void api_post_reload(void *ctx, struct vhca_http_request *req);
 
+/* ---- opennebula.c ---- */
+void api_get_opennebula(void *ctx, struct vhca_http_request *req); /* text */
+
 /* ---- hcas.c ---- */
 void api_get_hcas(void *ctx, struct vhca_http_request *req);
 void api_get_hca(void *ctx, struct vhca_http_request *req);

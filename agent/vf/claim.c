@@ -70,6 +70,14 @@ static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const st
 			      (w->lenient || unlike_wished(vf, w) == 0));
 }
 
+bool vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	struct vhca_vf_request any = {.numa = -1};
+
+	(void)vhca_strcpy(any.fabric, sizeof(any.fabric), vf->hca->fabric);
+	return fits(e, vf, &(const struct want){.vf = &any});
+}
+
 static unsigned int failures(const struct vhca_vf *vf, const struct want *w)
 {
 	(void)w;

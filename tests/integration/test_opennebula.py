@@ -15,7 +15,7 @@ import unittest
 import xml.etree.ElementTree as ET
 
 import tap
-from opennebula import (ROOT, STOCK, UUID, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
+from opennebula import (DOUBLE, ROOT, STOCK, UUID, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
 from test_agent import ENV, Agent, conf_text
 
 OUR_MAC = "02:00:0a:00:01:07"
@@ -531,6 +531,7 @@ class Page(AgentCase):
         write(self.where / "oned.conf", 'VM_MAD = [ NAME = "kvm", ARGUMENTS = "-t 15 -r 0 kvm -p" ]\n')
         shutil.rmtree(self.remotes / "vmm/vhca")
         shutil.rmtree(self.remotes / "vnm/vhca")
+        program(self.remotes / "im/kvm-probes.d/host/system/pci.rb", DOUBLE)
         program(self.where / "bin/vhca-one-setup", f'#!/bin/sh\nexec "{ROOT}/drivers/opennebula/vhca-one-setup" "$@" '
                 f'--oned-conf "{self.where}/oned.conf" --remotes "{self.remotes}"\n')
         for name in self.OTHERS:

@@ -78,6 +78,7 @@ class SetupCase(unittest.TestCase):
             program(where / "remotes/vmm/kvm" / name, DOUBLE)
         write(where / "remotes/vmm/kvm/kvmrc", "LIBVIRT_URI=qemu:///system\n")
         program(where / "remotes/vnm/bridge/pre", DOUBLE)
+        program(where / "remotes/im/kvm-probes.d/host/system/pci.rb", DOUBLE)
         return where
 
     def setup_tool(self, where, *args, code=0):
@@ -122,6 +123,16 @@ class Trees(SetupCase):
                                  sorted(f"{n}/{a}" for n in ("NIC", "NIC_ALIAS", "NIC_DEFAULT") for a in [*ATTRIBUTES, "PHYDEV"]))
                 self.assertEqual(sorted(re.findall(r'VNET_RESTRICTED_ATTR = "(.*IB_\w+)"', conf)),
                                  sorted(f"{ar}{a}" for ar in ("", "AR/") for a in ATTRIBUTES))
+
+    def test_the_probe_is_one_of_the_release(self):
+        where = self.front_end("7.4")
+        self.setup_tool(where, "--install")
+        probe = where / "remotes/im/kvm-probes.d/host/system/vhca"
+        self.assertEqual((probe.read_bytes(), stat.S_IMODE(probe.stat().st_mode)), ((SETUP.parent / probe.relative_to(where / "remotes")).read_bytes(), 0o755))
+        shutil.rmtree(where / "remotes/im")
+        before = tree(where)
+        self.assertIn("front-end", self.setup_tool(where, "--install", code=1).stderr)
+        self.assertEqual(tree(where), before)
 
     def test_every_action_of_the_release_is_passed_on(self):
         where = self.front_end("7.4")
