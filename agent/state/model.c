@@ -264,6 +264,7 @@ struct vhca_claim *vhca_model_add_claim(struct vhca_model *m)
 	if (!c)
 		return NULL;
 	c->numa = -1;
+	c->number = ++m->last_claim;
 	STAILQ_INIT(&c->waiters);
 	TAILQ_INSERT_TAIL(&m->claims, c, link);
 	return c;

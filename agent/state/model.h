@@ -110,6 +110,7 @@ struct vhca_waiter {
 struct vhca_claim {
 	TAILQ_ENTRY(vhca_claim) link;
 	struct vhca_uuid id;
+	uint64_t number; /* in the order of their making, or loading; not durable */
 	struct vhca_uuid domain;
 	char domain_name[128];
 	char name[VHCA_NAME_MAX];
@@ -387,6 +388,7 @@ struct vhca_model {
 	struct vhca_epoch *epochs; /* of the vGUIDs that were owned here */
 	size_t n_epochs, epochs_size;
 	uint64_t epoch_uses;
+	uint64_t last_claim; /* number of the claim that was made last */
 };
 
 /* Empty, and empty again. */

@@ -497,6 +497,7 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 	req.vf.numa = ended->numa;
 	if (claim_at_next_epoch(e, &req, &ended->identity, &c, &err) < 0)
 		return false;
+	c->number = ended->number; /* who vouched for that one meant this */
 	STAILQ_CONCAT(&c->waiters, &ended->waiters);
 	return true;
 }

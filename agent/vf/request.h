@@ -27,8 +27,8 @@ void engine_drop_adopts(struct vhca_engine *e, const struct vhca_error *err);
 void engine_drop_forgets(struct vhca_engine *e, const struct vhca_error *err); /* as above */
 
 /* ---- takeover.c ---- */
-/* Somebody vouches that the domain runs nowhere else. */
-bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
+/* Somebody vouches that the claim's domain runs nowhere else, and means this claim. */
+bool engine_takes_over(struct vhca_engine *e, const struct vhca_claim *c);
 void engine_drop_takeovers(struct vhca_engine *e);
 
 #endif

@@ -52,7 +52,7 @@ static uint64_t above_promised_epoch(uint64_t epoch)
  * Why a later epoch may be ours, *ret: nobody is robbed, or an operator answers for it. NULL = it
  * may not.
  */
-static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim *c,
+static const char *why_ours(struct vhca_engine *e, const struct vhca_claim *c,
 			    const struct known_owner *owner, uint64_t *ret)
 {
 	*ret = above_promised_epoch(owner->epoch);
@@ -67,7 +67,7 @@ static const char *why_ours(const struct vhca_engine *e, const struct vhca_claim
 		return "of this port"; /* our database was lost */
 	if (!vhca_epoch_next_generation(owner->epoch, ret))
 		return NULL;
-	return engine_takes_over(e, &c->domain) ? "of a host that is taken over from" : NULL;
+	return engine_takes_over(e, c) ? "of a host that is taken over from" : NULL;
 }
 
 static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t epoch)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/vf/claim.h"
 #include "agent/vf/report.h"
 #include "agent/vf/request.h"
 #include "agent/vf/transition.h"
@@ -20,7 +21,8 @@
 struct engine_takeover {
 	TAILQ_ENTRY(engine_takeover) link;
 	struct vhca_uuid domain;
-	uint64_t until_ms; /* vhca_now_ms */
+	uint64_t until_ms;   /* vhca_now_ms */
+	uint64_t last_claim; /* number of the last one that had been made when it was said */
 };
 
 static void drop(struct vhca_engine *e, struct engine_takeover *t)
@@ -54,9 +56,29 @@ bool vhca_engine_vouched_since(const struct vhca_engine *e, const struct vhca_uu
 	return t && vhca_now_ms() < t->until_ms && t->until_ms - VHCA_TAKEOVER_MS >= since_ms;
 }
 
-bool engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
+static bool is_in_metadata(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return vhca_engine_vouched_since(e, domain, 0);
+	struct vhca_domain *dom = vhca_model_domain(&e->model, &c->domain);
+	const struct vhca_vf_request *vf = dom ? vhca_dom_request(dom->info, c->name) : NULL;
+	struct vhca_claim_request req = {.domain = c->domain};
+	struct vhca_identity id = {0};
+
+	if (!vf)
+		return false;
+	req.vf = *vf;
+	return engine_resolve_identity(e, &req, &id, NULL) == 0 && id.guid == c->identity.guid;
+}
+
+/*
+ * Who may make a claim chooses its GUID, and need not be who vouches: a claim that was made since
+ * counts only if the domain itself asks for that GUID.
+ */
+bool engine_takes_over(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	const struct engine_takeover *t = find(e, &c->domain);
+
+	return t && vhca_now_ms() < t->until_ms &&
+	       (c->number <= t->last_claim || is_in_metadata(e, c));
 }
 
 static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
@@ -77,6 +99,7 @@ static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhc
 		return vhca_error_no_memory(err, "take-over");
 	t->domain = *domain;
 	t->until_ms = vhca_now_ms() + VHCA_TAKEOVER_MS;
+	t->last_claim = e->model.last_claim;
 	TAILQ_INSERT_TAIL(&e->takeovers, t, link);
 	e->n_takeovers++;
 	return 0;

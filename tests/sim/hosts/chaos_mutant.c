@@ -295,12 +295,12 @@ void __wrap_engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf)
 	__real_engine_save_and_report(e, vf);
 }
 
-bool __real_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
-bool __wrap_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain);
-bool __wrap_engine_takes_over(const struct vhca_engine *e, const struct vhca_uuid *domain)
+bool __real_engine_takes_over(struct vhca_engine *e, const struct vhca_claim *claim);
+bool __wrap_engine_takes_over(struct vhca_engine *e, const struct vhca_claim *claim);
+bool __wrap_engine_takes_over(struct vhca_engine *e, const struct vhca_claim *claim)
 {
 	return chaos_is(chaos_of_loop(e->args.loop), CHAOS_UNASKED) ||
-	       __real_engine_takes_over(e, domain);
+	       __real_engine_takes_over(e, claim);
 }
 
 bool __real_mig_all(const struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));

@@ -294,6 +294,34 @@ static void another_domain_takes_nothing_over(void **state)
 	assert_string_equal(problem(w)->code, "sm_refused");
 }
 
+static void ignore(void *arg, const struct vhca_claim *c, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)c;
+	(void)err;
+}
+
+/* Whoever may make claims for the domain chooses the GUID: it is not what was vouched for. */
+static void a_claim_made_after_the_word_takes_nothing_over(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = {
+		.domain = {{0xd0, 1}},
+		.domain_name = "vm0",
+		.origin = VHCA_ORIGIN_CLAIM,
+		.vf = {.name = "ib1", .partition = "0x8001", .fabric = "default", .numa = -1}};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	world_start(w);
+	world_settle(w);
+	req.vf.guid = UINT64_C(0x0002c90300a1b2c3); /* another tenant's */
+	assert_int_equal(vhca_engine_takeover(w->engine, &req.domain, "hvb is off", &err), 0);
+	vhca_engine_claim(w->engine, &req, ignore, NULL);
+	assert_true(wait_state(w, VHCA_VF_CLAIMED));
+	sm_answers(w, 7);
+	assert_true(world_until(w, nobody_claims, NULL));
+}
+
 static void needs_an_sm_that_fences(void **state)
 {
 	struct world *w = *state;
@@ -437,13 +465,6 @@ static void refused_vf_that_may_stay_is_not_asked_out(void **state)
 	take_over_what_is_refused(w);
 	assert_int_equal(claim(w)->kept.kind, VHCA_ERR_NONE); /* it was not given up */
 	assert_true(world_vf_of(w, 0, "ib0") >= 0);
-}
-
-static void ignore(void *arg, const struct vhca_claim *c, const struct vhca_error *err)
-{
-	(void)arg;
-	(void)c;
-	(void)err;
 }
 
 /* ---- a host that only sees that its grant has gone ---- */
@@ -744,6 +765,7 @@ int main(void)
 		T(each_takeover_is_a_generation),
 		T(answer_during_a_commit_is_asked_for_again),
 		T(another_domain_takes_nothing_over),
+		T(a_claim_made_after_the_word_takes_nothing_over),
 		T(needs_an_sm_that_fences),
 		T(asking_again_is_no_takeover),
 		T(an_owner_goes_on_at_the_next_epoch),
