@@ -34,11 +34,9 @@ void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 void mig_begin_generation(struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
-	uint64_t epoch;
 
 	while ((c = vhca_migration_claim(m, c)))
-		if (vhca_epoch_next_generation(c->epoch, &epoch))
-			vhca_engine_set_epoch(m->owner->args.engine, c, epoch);
+		vhca_engine_begin_generation(m->owner->args.engine, c);
 	mig_recall_epoch(m);
 }
 

@@ -395,7 +395,7 @@ static bool is_written(const struct vhca_claim *c)
 	return !c->vf->committing;
 }
 
-/* The epochs that begin then are to be durable before the state is. */
+/* What is on its way to the disk may be at an epoch of the generation that ends. */
 static bool can_take_over(const struct vhca_mig *m)
 {
 	return mig_guest_runs_here(m) && mig_all(m, is_written);

@@ -188,6 +188,14 @@ void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64
 /* Makes the epoch durable without using it: it is promised to somebody else. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
 /*
+ * The claim goes on as one that has taken over, if there are generations left. Durable with the
+ * migration's next state, into whose transaction the caller puts it.
+ */
+void vhca_engine_begin_generation(struct vhca_engine *e, struct vhca_claim *claim);
+/* The claims of a migration that are withheld, as they are now. */
+void vhca_engine_put_withheld(struct vhca_engine *e, struct vhca_txn *txn,
+			      const struct vhca_uuid *migration);
+/*
  * The other side of the migration has withdrawn: epochs that its claims here have left when they
  * ended with their boot are over for both.
  */

@@ -107,6 +107,25 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 	engine_save_soon(e, claim);
 }
 
+void vhca_engine_begin_generation(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	uint64_t epoch;
+
+	if (vhca_epoch_next_generation(claim->epoch, &epoch))
+		raise_epoch(e, claim, epoch);
+}
+
+void vhca_engine_put_withheld(struct vhca_engine *e, struct vhca_txn *txn,
+			      const struct vhca_uuid *migration)
+{
+	const struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &e->model.claims, link)
+		if (c->migrating && vhca_uuid_equal(&c->migration, migration) &&
+		    vhca_claim_is_withheld(c))
+			vhca_journal_claim(txn, c);
+}
+
 static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 {
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, guid);
