@@ -471,7 +471,7 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 
 static bool is_of_an_earlier_boot(const struct vhca_claim *c)
 {
-	return c->from_earlier_boot;
+	return c->boot == VHCA_BOOT_EARLIER;
 }
 
 /*

@@ -82,6 +82,13 @@ enum vhca_replacement {
 	VHCA_REPLACEMENT_DUE, /* its VF has failed: why is the claim's failure */
 };
 
+/* Which boot of the host a claim was made in. */
+enum vhca_claim_boot {
+	VHCA_BOOT_THIS,
+	VHCA_BOOT_EARLIER,  /* its guest is gone, and it ends */
+	VHCA_BOOT_OUTLIVED, /* an earlier one; its guest is still to come, and it stays */
+};
+
 /* What is known of the SM's opinion about a claim's binding. */
 enum vhca_claim_answer {
 	VHCA_ANSWER_NONE,
@@ -172,8 +179,7 @@ struct vhca_claim {
 	bool stays;
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
-	bool from_earlier_boot; /* loaded from an earlier boot, whose guests are gone */
-	bool outlives_boot;	/* loaded from an earlier boot; its guest is still to come */
+	enum vhca_claim_boot boot;
 	enum vhca_replacement replacement;
 	/*
 	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it

@@ -259,9 +259,9 @@ static void settle(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->reprogram = vf->state == VHCA_VF_FREE;
 	if (is_withheld(vf))
 		engine_reason(vf, "is at another place of its card: it is scrubbed there first");
-	else if (vf->claim && !vf->claim->from_earlier_boot)
+	else if (vf->claim && vf->claim->boot != VHCA_BOOT_EARLIER)
 		end_moved_claim(e, vf, from, index);
-	if (!vf->claim || vf->claim->from_earlier_boot || vf->state == VHCA_VF_QUARANTINED)
+	if (!vf->claim || vf->claim->boot == VHCA_BOOT_EARLIER || vf->state == VHCA_VF_QUARANTINED)
 		engine_save(e, vf);
 	else
 		engine_move(e, vf, VHCA_VF_QUARANTINED);

@@ -88,10 +88,11 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
 	 * again.
 	 */
-	claim->outlives_boot = claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim);
-	claim->from_earlier_boot = !claim->outlives_boot;
-	if (claim->outlives_boot)
+	claim->boot = VHCA_BOOT_EARLIER;
+	if (claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim)) {
+		claim->boot = VHCA_BOOT_OUTLIVED;
 		vf->state = VHCA_VF_CLAIMED;
+	}
 	return 0;
 }
 
@@ -227,15 +228,14 @@ static void end_unheard_takeover(struct vhca_engine *e, struct vhca_claim *c)
 {
 	struct vhca_txn *txn;
 
-	if (!c->outlives_boot || !vhca_epoch_begins_generation(c->epoch) ||
+	if (c->boot != VHCA_BOOT_OUTLIVED || !vhca_epoch_begins_generation(c->epoch) ||
 	    !vhca_outbox_has_bound(e->outbox, c->identity.guid))
 		return;
 	txn = vhca_txn_new(e->args.store);
 	engine_ask_end(c);
 	vhca_journal_claim(txn, c);
 	vhca_txn_commit(txn, NULL, NULL);
-	c->outlives_boot = false;
-	c->from_earlier_boot = true;
+	c->boot = VHCA_BOOT_EARLIER;
 	c->vf->state = VHCA_VF_UNMANAGED;
 }
 
@@ -252,7 +252,7 @@ void vhca_engine_set_outbox(struct vhca_engine *e, struct vhca_outbox *outbox)
 		return;
 	TAILQ_FOREACH (c, &e->model.claims, link) {
 		end_unheard_takeover(e, c);
-		if (c->from_earlier_boot)
+		if (c->boot == VHCA_BOOT_EARLIER)
 			vhca_outbox_drop_bound(outbox, c->identity.guid);
 	}
 }

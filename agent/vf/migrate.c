@@ -132,7 +132,7 @@ static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 	struct vhca_txn *txn;
 
 	/* Made since; whoever moves or ends it has its own way with epochs. */
-	if (c && !c->migrating && !vhca_claim_is_ending(c) && !c->from_earlier_boot) {
+	if (c && !c->migrating && !vhca_claim_is_ending(c) && c->boot != VHCA_BOOT_EARLIER) {
 		raise_epoch(e, c, epoch + 1);
 		/* Behind what is on its way to the disk, which may be the claim's end. */
 		if (c->vf->committing)
@@ -182,7 +182,7 @@ void vhca_claim_unjoin(struct vhca_claim *claim)
 
 void vhca_claim_recover(struct vhca_claim *claim)
 {
-	if (claim->from_earlier_boot)
+	if (claim->boot == VHCA_BOOT_EARLIER)
 		claim->custody = VHCA_CUSTODY_HERE;
 	else
 		claim->arbitration_asked = vhca_claim_is_withheld(claim);

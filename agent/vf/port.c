@@ -14,7 +14,7 @@ static const struct vhca_claim *keeper(const struct vhca_engine *e, const struct
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && !c->from_earlier_boot)
+		if (c->vf && c->vf->hca == hca && c->boot != VHCA_BOOT_EARLIER)
 			return c;
 	return NULL;
 }

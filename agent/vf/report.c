@@ -308,7 +308,7 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED &&
-		    !c->from_earlier_boot && !vhca_claim_is_withheld(c))
+		    c->boot != VHCA_BOOT_EARLIER && !vhca_claim_is_withheld(c))
 			engine_report(e, c);
 	engine_declare_again(e, hca);
 }

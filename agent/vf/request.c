@@ -213,7 +213,7 @@ static void compare_requests(struct vhca_engine *e)
 		dom = engine_claim_domain(e, c);
 		if (dom && !dom->unreadable.kind && !dom->request_error.kind && !dom->incoming &&
 		    c->origin == VHCA_ORIGIN_METADATA && !c->migrating &&
-		    !vhca_claim_is_ending(c) && !c->from_earlier_boot)
+		    !vhca_claim_is_ending(c) && c->boot != VHCA_BOOT_EARLIER)
 			compare_request(e, dom, c);
 	}
 }
@@ -304,7 +304,7 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 		vhca_engine_claim(e, req, fn, arg);
 		return;
 	}
-	if (vhca_claim_is_ending(c) || c->from_earlier_boot || c->migrating ||
+	if (vhca_claim_is_ending(c) || c->boot == VHCA_BOOT_EARLIER || c->migrating ||
 	    vhca_claim_is_withheld(c) ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&
 	     state != VHCA_VF_ATTACHED)) {

@@ -391,7 +391,7 @@ void engine_step(struct vhca_engine *e, struct vhca_vf *vf)
 		return;
 	if (!engine_settle_place(e, vf))
 		return;
-	if (vf->claim && vf->claim->from_earlier_boot) {
+	if (vf->claim && vf->claim->boot == VHCA_BOOT_EARLIER) {
 		engine_end_orphan(e, vf);
 		return;
 	}

@@ -230,7 +230,7 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
-	} else if (c->ended && c->ended->from_earlier_boot) {
+	} else if (c->ended && c->ended->boot == VHCA_BOOT_EARLIER) {
 		orphan_ended(e, vf, c->ended);
 	} else if (c->ended) {
 		claim_ended(e, vf, c->ended);

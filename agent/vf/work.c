@@ -184,7 +184,7 @@ void engine_drop_commits(struct vhca_engine *e)
 
 bool engine_is_unborn(const struct vhca_vf *vf)
 {
-	return vf->claim && !vf->claim->from_earlier_boot &&
+	return vf->claim && vf->claim->boot != VHCA_BOOT_EARLIER &&
 	       (vf->state == VHCA_VF_FREE || vf->state == VHCA_VF_UNMANAGED);
 }
 
