@@ -52,6 +52,7 @@ static const struct chaos_known {
 	{CHAOS_POWER_LOSSY, 20, "power fails, messages are lost"},
 	{CHAOS_POWER_AWAY, 20, "power fails, the SM is away"},
 	{CHAOS_BLIND, 20, "blind orchestrators"},
+	{CHAOS_TAKEN, 20, "a node binds others' vGUIDs to its own port"},
 };
 
 #endif

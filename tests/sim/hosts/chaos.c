@@ -11,6 +11,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos_attacker.h"
 
 static struct chaos *the_chaos; /* what is wrapped has no argument for it */
 
@@ -339,9 +340,10 @@ static void started(struct world *w)
 	must(vhca_migrations_new(&args, &h->ms, &err), &err);
 	drain.migrations = h->ms;
 	must(vhca_drain_new(&drain, &h->drain, &err), &err);
-	must(vhca_peer_api_new(w->loop, &w->conf,
-			       &(struct vhca_peer_api_parts){.migrations = h->ms}, &h->peer_api,
-			       &err),
+	must(vhca_peer_api_new(
+		     w->loop, &w->conf,
+		     &(struct vhca_peer_api_parts){.migrations = h->ms, .auth = (void *)h},
+		     &h->peer_api, &err),
 	     &err);
 }
 
@@ -442,6 +444,8 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 	w->conf.n_peers = c->n_hosts;
 	for (unsigned int i = 0; i < c->n_hosts; i++) {
 		(void)snprintf(w->conf.peers[i].name, sizeof(w->conf.peers[i].name), "host%u", i);
+		(void)snprintf(w->conf.peers[i].certificate, sizeof(w->conf.peers[i].certificate),
+			       "cert:host%u", i);
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
 			       "http://host%u", i);
 	}
@@ -536,6 +540,7 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	n_vfs = count_vfs(c, size->vfs);
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
+	chaos_nodes_list(c);
 	chaos_run(c, 2000);
 	for (unsigned int g = 0; g < c->n_guests; g++)
 		init_guest(c, g);
@@ -555,6 +560,8 @@ void chaos_done(struct chaos *c)
 	}
 	vtime_reset(NULL, NULL);
 	memstore_remove_all();
+	chaos_attacker_end(c);
+	vhca_osm_agents_done(&c->agents);
 	for (unsigned int i = 0; i < CHAOS_SMS; i++)
 		sim_sm_done(&c->sms[i]);
 }

@@ -16,6 +16,7 @@
 #include "agent/migration/migration.h"
 #include "agent/migration/peer.h"
 #include "common/http/server.h"
+#include "opensm/bindings/agents.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/world.h"
 #include "tests/sim/host/world_mlx5.h"
@@ -165,6 +166,7 @@ enum chaos_rule {
 	CHAOS_RULE_POOL,	/* 2: ...everything else is free and clean */
 	CHAOS_RULE_LIDS,	/* LIDs: ...each leads to where its guest is */
 	CHAOS_RULE_CLAIMS,	/* ...and no claim is left over */
+	CHAOS_RULE_AUTHORITY,	/* no node changes what is another's */
 	CHAOS_RULES
 };
 
@@ -209,6 +211,8 @@ enum chaos_breakage {
 	CHAOS_WRONG_VPORT,
 	CHAOS_FREES_LID,
 	CHAOS_NO_LID,
+	CHAOS_NO_NODES,
+	CHAOS_NO_NAMES,
 	CHAOS_BREAKAGES
 };
 
@@ -243,6 +247,24 @@ struct chaos_lid {
 	uint64_t
 		port; /* leads to the hypervisor with this one; 0 = there is none, or nobody said */
 	uint16_t vport; /* lid_policy vport: to this one of its ports */
+};
+
+/* What was said to a host, or to CHAOS_HOSTS_MAX and the number of an SM. */
+struct chaos_heard {
+	unsigned int to;
+	char method[8], path[112];
+	struct json_object *body;
+};
+#define CHAOS_HEARD_MAX 64
+
+/* Somebody has the name of a host (chaos_attacker.h). */
+struct chaos_attacker {
+	bool on;
+	unsigned int host;
+	bool takes; /* it also binds what is others' to its own port */
+	uint64_t rng;
+	unsigned int sent, n_heard;
+	struct chaos_heard heard[CHAOS_HEARD_MAX]; /* the last ones */
 };
 
 struct chaos_stats {
@@ -282,6 +304,8 @@ struct chaos {
 	struct chaos_stats stats;
 	bool trace;
 	struct ledger ledger;
+	struct vhca_osm_agents agents;
+	struct chaos_attacker attacker;
 	struct {
 		char id[37];
 		unsigned int starts;	 /* of its guest, when it began */
@@ -386,6 +410,10 @@ int chaos_lid_refuse(const struct chaos *c, const struct chaos_request *req,
 /* chaos_refusal.c: the same for an SM that answers nothing of this host; 0: it does. */
 int chaos_sm_refuse(const struct chaos *c, const struct chaos_request *req,
 		    struct json_object **ret);
+/* chaos_nodes.c: each host is a node; the same for what is another one's to say. */
+void chaos_nodes_list(struct chaos *c);
+int chaos_nodes_refuse(const struct chaos *c, const struct chaos_request *req,
+		       struct json_object **ret);
 /* chaos_virt.c */
 void chaos_virt_effect(void *host, struct vhca_mig *m, enum vhca_mig_effect effect);
 /* An orchestrator's virsh migrate. */

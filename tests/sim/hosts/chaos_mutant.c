@@ -50,6 +50,7 @@ const char *const chaos_rules[CHAOS_RULES] = {
 	[CHAOS_RULE_POOL] = "rest: pool",
 	[CHAOS_RULE_LIDS] = "rest: LIDs",
 	[CHAOS_RULE_CLAIMS] = "rest: claims",
+	[CHAOS_RULE_AUTHORITY] = "authority",
 };
 
 const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
@@ -110,6 +111,10 @@ const struct chaos_mutant chaos_mutants[CHAOS_BREAKAGES] = {
 			       CHAOS_RULE_VPORT},
 	[CHAOS_FREES_LID] = {"frees-lid", "withdrawals do not keep the LID", CHAOS_RULE_KEPT},
 	[CHAOS_NO_LID] = {"no-lid", "an agent asks for no LID", CHAOS_RULE_LIDS},
+	[CHAOS_NO_NODES] = {"no-nodes", "the SM hears every node for every port",
+			    CHAOS_RULE_AUTHORITY},
+	[CHAOS_NO_NAMES] = {"no-names", "an agent takes a stranger for the peer that has offered",
+			    CHAOS_RULE_AUTHORITY},
 };
 
 bool chaos_is(const struct chaos *c, enum chaos_breakage breakage)

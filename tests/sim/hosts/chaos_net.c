@@ -16,6 +16,7 @@
 #include "common/http/server.h"
 #include "tests/sim/host/vtime.h"
 #include "tests/sim/hosts/chaos.h"
+#include "tests/sim/hosts/chaos_attacker.h"
 
 #define RESET_MS 20
 #define LATE_MS	 8000 /* a message that got stuck somewhere */
@@ -37,7 +38,7 @@ struct chaos_call {
 /* At the peer; outlives the call. */
 struct vhca_http_request {
 	struct chaos *c;
-	uint64_t call;
+	uint64_t call; /* 0: nobody waits for an answer, it is forged */
 	unsigned int from, to;
 	unsigned int life; /* of the peer's agent */
 	char method[8], path[112], param[64];
@@ -167,7 +168,9 @@ static void send_back(struct vhca_http_request *req, int status, struct json_obj
 {
 	struct chaos *c = req->c;
 
-	if (passes(c, req->to, req->from))
+	if (!req->call)
+		json_object_put(body);
+	else if (passes(c, req->to, req->from))
 		answer(c, req->call, status, body, delay(c));
 	else
 		json_object_put(body);
@@ -222,7 +225,8 @@ static void at_the_sm(struct vhca_http_request *req)
 	m.sm = to_sm.sm;
 	if (req->c->sm_down) {
 		answer(req->c, req->call, 0, NULL, RESET_MS);
-	} else if ((m.status = chaos_sm_refuse(req->c, &to_sm, &doc))) {
+	} else if ((m.status = chaos_sm_refuse(req->c, &to_sm, &doc)) ||
+		   (m.status = chaos_nodes_refuse(req->c, &to_sm, &doc))) {
 		send_back(req, m.status, doc);
 	} else {
 		m.status = chaos_sm_answer(req->c, &to_sm, &doc);
@@ -234,6 +238,46 @@ static void at_the_sm(struct vhca_http_request *req)
 	free_request(req);
 }
 
+/*
+ * What its own node may change is left alone, and so is the withdrawal of what nobody has: the
+ * epoch of a tombstone is anybody's to raise (docs/design/0014-authority.md).
+ */
+static bool is_fair_game(const struct vhca_http_request *req)
+{
+	static const char head[] = "/v1/bindings/";
+	const struct vhca_osm_binding *b;
+	bool ends = !strcmp(req->method, "DELETE");
+	uint64_t guid = 0;
+
+	if (!ends && !req->c->attacker.takes)
+		return true;
+	if (!strncmp(req->path, head, strlen(head)))
+		guid = strtoull(req->path + strlen(head), NULL, 16);
+	else
+		(void)vhca_json_get_guid(req->body, "vguid", &guid, NULL);
+	b = sim_sm_find(chaos_master(req->c), guid);
+	return b && !(ends && b->withdrawn) && b->port_guid != req->c->hosts[req->from].w.port_guid;
+}
+
+static void forged_at_the_sm(struct vhca_http_request *req)
+{
+	const struct chaos_request to_sm = {.from = req->from,
+					    .sm = req->to - SM,
+					    .method = req->method,
+					    .path = req->path,
+					    .body = req->body};
+	uint64_t before = chaos_sum_of_others(req->c);
+	struct json_object *doc = NULL;
+
+	if (!req->c->sm_down && to_sm.sm == req->c->sm_master && is_fair_game(req)) {
+		if (!chaos_nodes_refuse(req->c, &to_sm, &doc))
+			(void)chaos_sm_answer(req->c, &to_sm, &doc);
+		json_object_put(doc);
+		chaos_check_others(req->c, req->path, before);
+	}
+	free_request(req);
+}
+
 static void on_request(void *arg)
 {
 	struct vhca_http_request *req = arg;
@@ -241,7 +285,7 @@ static void on_request(void *arg)
 	struct chaos_host *h;
 
 	if (req->to >= SM) {
-		at_the_sm(req);
+		(req->call ? at_the_sm : forged_at_the_sm)(req);
 		return;
 	}
 	h = &req->c->hosts[req->to];
@@ -254,12 +298,26 @@ static void on_request(void *arg)
 		if (!matches(req, r))
 			continue;
 		m = message_at_peer(req);
-		ledger_delivered(&req->c->ledger, &m);
+		if (req->call)
+			ledger_delivered(&req->c->ledger, &m);
 		r->handler(h->routes_ctx, req);
 		return;
 	}
-	answer(req->c, req->call, 0, NULL, RESET_MS);
+	if (req->call)
+		answer(req->c, req->call, 0, NULL, RESET_MS);
 	free_request(req);
+}
+
+void chaos_net_forge(struct chaos *c, const struct chaos_heard *forged)
+{
+	struct vhca_http_request *req = calloc(1, sizeof(*req));
+
+	assert(req);
+	*req = (struct vhca_http_request){
+		.c = c, .from = c->attacker.host, .to = forged->to, .body = forged->body};
+	memcpy(req->method, forged->method, sizeof(req->method));
+	memcpy(req->path, forged->path, sizeof(req->path));
+	vtime_after(VTIME_WORLD, 1, on_request, req, free_request);
 }
 
 static void send(const struct chaos_call *call)
@@ -351,6 +409,7 @@ int __wrap_vhca_http_multi_start(struct vhca_http_multi *m, const struct vhca_ht
 		chaos_check_report(c, &said);
 	chaos_check_handed(c, &said);
 	ledger_says(&c->ledger, &said);
+	chaos_overhear(c, h->n, call->to, call->method, call->path, call->body);
 	if (chaos_is(c, CHAOS_FALSE_ABORT) && strstr(call->path, "/abort")) {
 		answer(c, call->id, 200, NULL, 1);
 		return 0;
@@ -435,6 +494,23 @@ const char *__wrap_vhca_http_param(const struct vhca_http_request *req, unsigned
 	return i == 0 ? req->param : "";
 }
 
+/* By its certificate. */
+const char *__wrap_vhca_http_caller(const struct vhca_http_request *req);
+const char *__wrap_vhca_http_caller(const struct vhca_http_request *req)
+{
+	static char name[24];
+	const struct vhca_mig *m = NULL;
+	struct vhca_uuid id;
+
+	if (!req->call && chaos_is(req->c, CHAOS_NO_NAMES) && vhca_uuid_parse(req->param, &id) == 0)
+		m = vhca_migrations_find(req->c->hosts[req->to].ms, &id);
+	if (m && m->peer[0])
+		(void)snprintf(name, sizeof(name), "cert:%.15s", m->peer);
+	else
+		(void)snprintf(name, sizeof(name), "cert:host%u", req->from);
+	return name;
+}
+
 struct json_object *__wrap_vhca_http_body(const struct vhca_http_request *req);
 struct json_object *__wrap_vhca_http_body(const struct vhca_http_request *req)
 {
@@ -451,7 +527,10 @@ void __wrap_vhca_http_reply(struct vhca_http_request *req, unsigned int status,
 
 	m.status = (int)status;
 	m.answer = body;
-	if (!h->dying && h->life == req->life) {
+	if (!req->call) {
+		chaos_check_forged(req->c, req->to, req->param, status);
+		json_object_put(body);
+	} else if (!h->dying && h->life == req->life) {
 		ledger_answers(&req->c->ledger, &m);
 		send_back(req, (int)status, body);
 	} else {

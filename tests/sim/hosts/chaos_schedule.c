@@ -8,6 +8,7 @@
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
 #include "tests/sim/host/vtime.h"
+#include "tests/sim/hosts/chaos_attacker.h"
 
 #define SETTLE_MS 3600000
 
@@ -17,6 +18,7 @@ const char *const chaos_faults[CHAOS_FAULTS] = {
 	[CHAOS_FAULT_TAKEOVER] = "standby takes over", [CHAOS_FAULT_REBUILDING] = "rebuilding",
 	[CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",   [CHAOS_FAULT_NO_ROLE] = "role_needed",
 	[CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port", [CHAOS_FAULT_MLX5] = "mlx5 hosts",
+	[CHAOS_FAULT_ATTACKER] = "an attacker's host",
 };
 
 static uint64_t mix(uint64_t x)
@@ -424,6 +426,19 @@ static void make_all_well(struct chaos_play *r)
 	}
 }
 
+/* In every second schedule. */
+static void begin_attack(struct chaos_play *r, uint64_t seed)
+{
+	struct dice d = {.state = mix(seed ^ UINT64_C(1) << 61)};
+	bool takes = r->unsafe == CHAOS_TAKEN;
+	unsigned int host = roll(&d, r->c.n_hosts);
+
+	if (roll(&d, 2) == 0 && !takes)
+		return;
+	r->has[CHAOS_FAULT_ATTACKER] = true;
+	chaos_attacker_begin(&r->c, host, d.state, takes);
+}
+
 bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace)
 {
 	struct dice setup = {.state = mix(s->seed)};
@@ -452,6 +467,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 		r->c.odds.lost = r->unsafe == CHAOS_POWER_LOSSY ? 50 : 0;
 	r->c.on_step = on_step;
 	r->c.arg = r;
+	begin_attack(r, s->seed);
 	for (unsigned int i = 0; i < CHAOS_ACTIONS && !r->c.broken; i++) {
 		struct dice d = {.state = mix(s->seed ^ (uint64_t)(i + 1) << 40)};
 		uint64_t pause = roll(&d, roll(&d, 4) ? 6000 : 40000);

@@ -19,6 +19,7 @@ enum chaos_unsafe {
 	CHAOS_POWER_LOSSY,
 	CHAOS_POWER_AWAY,
 	CHAOS_BLIND, /* orchestrators migrate without looking */
+	CHAOS_TAKEN, /* one of the nodes binds others' vGUIDs to its own port */
 	CHAOS_UNSAFES
 };
 
@@ -49,6 +50,7 @@ enum chaos_fault {
 	CHAOS_FAULT_VPORT,   /* their LIDs go with them, */
 	CHAOS_FAULT_DYNAMIC, /* or to their hypervisor */
 	CHAOS_FAULT_MLX5,    /* all hosts are of that kind */
+	CHAOS_FAULT_ATTACKER,
 	CHAOS_FAULTS
 };
 extern const char *const chaos_faults[CHAOS_FAULTS];
