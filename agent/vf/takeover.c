@@ -56,19 +56,6 @@ bool vhca_engine_vouched_since(const struct vhca_engine *e, const struct vhca_uu
 	return t && vhca_now_ms() < t->until_ms && t->until_ms - VHCA_TAKEOVER_MS >= since_ms;
 }
 
-static bool is_in_metadata(struct vhca_engine *e, const struct vhca_claim *c)
-{
-	struct vhca_domain *dom = vhca_model_domain(&e->model, &c->domain);
-	const struct vhca_vf_request *vf = dom ? vhca_dom_request(dom->info, c->name) : NULL;
-	struct vhca_claim_request req = {.domain = c->domain};
-	struct vhca_identity id = {0};
-
-	if (!vf)
-		return false;
-	req.vf = *vf;
-	return engine_resolve_identity(e, &req, &id, NULL) == 0 && id.guid == c->identity.guid;
-}
-
 /*
  * Who may make a claim chooses its GUID, and need not be who vouches: a claim that was made since
  * counts only if the domain itself asks for that GUID.
@@ -76,9 +63,19 @@ static bool is_in_metadata(struct vhca_engine *e, const struct vhca_claim *c)
 bool engine_takes_over(struct vhca_engine *e, const struct vhca_claim *c)
 {
 	const struct engine_takeover *t = find(e, &c->domain);
+	struct vhca_domain *dom = vhca_model_domain(&e->model, &c->domain);
+	const struct vhca_vf_request *vf = dom ? vhca_dom_request(dom->info, c->name) : NULL;
+	struct vhca_claim_request req = {.domain = c->domain};
+	struct vhca_identity id = {0};
 
-	return t && vhca_now_ms() < t->until_ms &&
-	       (c->number <= t->last_claim || is_in_metadata(e, c));
+	if (!t || vhca_now_ms() >= t->until_ms)
+		return false;
+	if (c->number <= t->last_claim)
+		return true;
+	if (!vf)
+		return false;
+	req.vf = *vf;
+	return engine_resolve_identity(e, &req, &id, NULL) == 0 && id.guid == c->identity.guid;
 }
 
 static int add(struct vhca_engine *e, const struct vhca_uuid *domain, struct vhca_error *err)
