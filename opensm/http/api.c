@@ -7,6 +7,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/exposition.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
@@ -651,7 +652,7 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	now.master = status.master;
 	now.age_ms = status.age_ms;
 	vhca_osm_metrics_render(&now, text, sizeof(text));
-	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", text);
+	vhca_http_reply_text(req, 200, VHCA_EXPOSITION_TYPE, text);
 }
 
 static const struct vhca_http_route routes[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_OPENSM_HTTP_METRICS_H
 #define VHCA_OPENSM_HTTP_METRICS_H
-/* What the plugin has counted, and what is now, in the text format of Prometheus. */
+/* What the plugin has counted, and what is now, in the text of OpenMetrics. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include "opensm/bindings/subnet.h"
 #include "opensm/lids/mover.h"
 
-#define VHCA_OSM_METRICS_MAX 10240
+#define VHCA_OSM_METRICS_MAX 12288
 
 struct vhca_osm_metrics {
 	struct vhca_osm_mover_stats moves;

@@ -49,9 +49,6 @@
 #define POLL_MS	    1	 /* answers to PortInfo raise no event */
 #define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
 
-const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES] = {1,   2,	5,   10,   20,	 50,
-							      100, 200, 500, 1000, 5000, 0};
-
 struct entry {
 	struct vhca_osm_lid_move move;
 	vhca_osm_move_fn fn;
@@ -142,17 +139,6 @@ static void repair(struct vhca_osm_mover *m, const struct entry *e, uint64_t now
 	ask_for_sweep(m, now, 0);
 }
 
-static void count_latency(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
-{
-	size_t i = 0;
-
-	while (vhca_osm_latency_ms[i] &&
-	       move->duration_us > vhca_osm_latency_ms[i] * UINT64_C(1000))
-		i++;
-	stats->latency[i]++;
-	stats->latency_us += move->duration_us;
-}
-
 static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_move *move)
 {
 	if (move->missing) {
@@ -164,7 +150,7 @@ static void count(struct vhca_osm_mover_stats *stats, const struct vhca_osm_lid_
 		stats->unchanged++;
 	}
 	if (move->changes)
-		count_latency(stats, move);
+		vhca_histogram_add(&stats->latency, move->duration_us);
 }
 
 /* ---- sending; it is remembered already ---- */

@@ -27,6 +27,7 @@
  */
 #include <stdint.h>
 
+#include "common/base/histogram.h"
 #include "opensm/lids/gate.h"
 #include "opensm/lids/lid_ops.h"
 
@@ -61,10 +62,6 @@ struct vhca_osm_lid_move {
 	uint64_t duration_us; /* from the first SMP queued to the last acknowledgement */
 };
 
-/* Upper bounds of the latency histogram, the last 0 = none. */
-#define VHCA_OSM_LATENCIES 12
-extern const unsigned int vhca_osm_latency_ms[VHCA_OSM_LATENCIES];
-
 struct vhca_osm_mover_stats {
 	size_t queued, repairing;
 	uint64_t applied, unchanged;
@@ -72,9 +69,9 @@ struct vhca_osm_mover_stats {
 	uint64_t repaired;	       /* of those that were left to sweeps */
 	uint64_t by_mode[3];	       /* applied, by enum vhca_osm_move_mode */
 	uint64_t lost;		       /* answered "repairing", or refused without their keys */
-	uint64_t latency[VHCA_OSM_LATENCIES], latency_us; /* of those that were sent */
-	uint64_t lft_smps, port_smps, drain_smps;	  /* first sending only */
-	uint64_t sweeps;				  /* heavy ones, to their end */
+	struct vhca_histogram latency; /* of those that were sent */
+	uint64_t lft_smps, port_smps, drain_smps; /* first sending only */
+	uint64_t sweeps;			  /* heavy ones, to their end */
 	size_t under_way, most_at_once;
 	uint64_t together; /* begun while another was under way */
 };

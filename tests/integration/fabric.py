@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 import time
 
+import exposition
 import openapi
 import vantage
 from callers import acting_as
@@ -173,27 +174,17 @@ class Api:
         return rows
 
     def metrics(self):
-        """{"name{labels}": value} of GET /metrics; each has its HELP and its TYPE before it."""
+        """{"name{labels}": value} of GET /metrics."""
         conn = self.connection(10)
         try:
             conn.request("GET", "/metrics")
             reply = conn.getresponse()
-            head, lines = (reply.status, reply.getheader("Content-Type")), reply.read().decode().splitlines()
+            head, text = (reply.status, reply.getheader("Content-Type")), reply.read().decode()
         finally:
             conn.close()
-        if head != (200, "text/plain; version=0.0.4"):
+        if head != (200, exposition.CONTENT_TYPE):
             raise AssertionError(head)
-        values, described = {}, set()
-        for line in lines:
-            if line.startswith("# "):
-                described.add(tuple(line.split()[1:3]))
-                continue
-            key, value = line.split()
-            name = re.sub(r"_(bucket|sum|count)$", "", key.split("{")[0])
-            if key in values or not described >= {("HELP", name), ("TYPE", name)}:
-                raise AssertionError(line)
-            values[key] = float(value)
-        return values
+        return exposition.samples(text)
 
     def counted(self):
         """{kind: number} of SMPs, as Manager.smps(), by the plugin's own count."""
