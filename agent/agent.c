@@ -349,6 +349,7 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.reload = a->reload,
 		.sm = a->sm,
 		.conf = a->conf,
+		.store = a->store,
 		.boot_id = a->boot_id,
 	};
 	char path[108];

@@ -518,6 +518,13 @@ static uint64_t next_try_ms(const struct vhca_outbox *ob, const struct report *r
 	return ms_until(when, vhca_now_ms());
 }
 
+uint64_t vhca_outbox_oldest_ms(const struct vhca_outbox *ob)
+{
+	const struct report *r = TAILQ_FIRST(&ob->reports);
+
+	return r ? ms_until(vhca_wall_ms(), r->row.created_ms) : 0;
+}
+
 static struct json_object *report_to_json(const struct vhca_outbox *ob, const struct report *r)
 {
 	struct json_object *obj = vhca_outbox_row_to_json(&r->row);

@@ -103,6 +103,7 @@ void vhca_outbox_kick(struct vhca_outbox *ob);
  */
 bool vhca_outbox_reachable(const struct vhca_outbox *ob);
 size_t vhca_outbox_pending(const struct vhca_outbox *ob);
+uint64_t vhca_outbox_oldest_ms(const struct vhca_outbox *ob); /* its age; 0 = no report */
 /*
  * [{seq, kind, vguid, epoch, bound, port_guid, state, age_ms, attempts, next_try_ms, reason}],
  * oldest first; kind is binding, move or members (without vguid, epoch, bound); state is pending

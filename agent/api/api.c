@@ -50,6 +50,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/outbox", VHCA_CALLER_READ, api_get_outbox},
 	{"GET", "/v1/events", VHCA_CALLER_READ, api_get_events, "since wait"},
 	{"GET", "/v1/opennebula/probe/host-system", VHCA_CALLER_READ, api_get_opennebula},
+	{"GET", "/metrics", VHCA_CALLER_METRICS, api_get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, api_get_healthz},
 	{"GET", "/readyz", VHCA_CALLER_METRICS, api_get_readyz},
 	{.method = NULL},
@@ -87,6 +88,8 @@ int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct
 	(void)snprintf(path, sizeof(path), "%s/vhcad.sock", args->conf->run_dir);
 	(void)snprintf(url, sizeof(url), "unix:%s", path);
 	r = vhca_http_server_new(url, 0600, &limits, routes, &api->context, &api->server, err);
+	if (r == 0)
+		api->context.answers = vhca_http_server_answers(api->server);
 	if (!r)
 		r = give_to_group(path, args->conf->api_group, err);
 	if (!r && (vhca_http_loop_attach(args->loop, api->server, &api->context.adapter) < 0 ||

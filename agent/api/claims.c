@@ -194,6 +194,7 @@ static void on_port(void *arg, const struct vhca_claim *claim, const struct vhca
 	if (!claim) {
 		(void)vhca_error_set(&gone, VHCA_ERR_UNAVAILABLE, "vf_busy", 0,
 				     "the port's claim has just ended");
+		api_model(p->ctx)->counters.ports_refused++;
 		api_pending_refuse(p, err ? err : &gone);
 		return;
 	}
@@ -217,6 +218,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 	if (r == 0)
 		r = parse_port_body(ctx, vhca_http_body(req), &want, &err);
 	if (r < 0) {
+		api_model(ctx)->counters.ports_refused++;
 		vhca_http_reply_error(req, &err);
 		return;
 	}

@@ -23,6 +23,7 @@ struct vhca_api_args {
 	struct vhca_reload *reload;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
+	const struct vhca_store *store;
 	const char *boot_id;
 };
 
@@ -31,6 +32,7 @@ struct api_context {
 	uint64_t started_ms;
 	struct vhca_http_loop_server *adapter;
 	struct api_polls *polls;
+	const struct vhca_http_answers *answers; /* of its server */
 };
 
 /* Each ctx is a struct api_context. */

@@ -59,6 +59,7 @@ void api_get_outbox(void *ctx, struct vhca_http_request *req)
 
 void api_get_events(void *ctx, struct vhca_http_request *req)
 {
+	vhca_http_do_not_time(req);
 	api_polls_answer(((struct api_context *)ctx)->polls, req);
 }
 

@@ -6,8 +6,15 @@
 /* Only from one moment that was seen to another. */
 static void note(struct vhca_mig *m, enum vhca_mig_time time, uint64_t from, uint64_t to)
 {
-	if (from && to > from)
-		m->time_us[time] = to - from;
+	struct vhca_counters *counters = &m->owner->model->counters;
+
+	if (!from || to <= from)
+		return;
+	if (!m->time_us[time] && time == VHCA_MIG_RESUMED_TO_GRANTED)
+		vhca_histogram_add(&counters->blackout_destination, to - from);
+	else if (!m->time_us[time] && time != VHCA_MIG_RESUMED_TO_ATTACH)
+		vhca_histogram_add(&counters->blackout_source, to - from);
+	m->time_us[time] = to - from;
 }
 
 void mig_note_left(struct vhca_mig *m, enum vhca_mig_time time, uint64_t at_us)

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <sys/queue.h>
 
+#include "agent/state/counters.h"
 #include "agent/state/domain_info.h"
 #include "common/loop/loop.h"
 #include "pkey/identity.h"
@@ -225,6 +226,7 @@ enum vhca_effect {
 	VHCA_EFFECT_DETACH,	     /* ask libvirt to unplug */
 	VHCA_EFFECT_ASK_GUEST_AGENT, /* ask the guest's own agent for the VF, or how far that is */
 };
+#define VHCA_EFFECT_COUNT (VHCA_EFFECT_ASK_GUEST_AGENT + 1)
 const char *vhca_effect_to_string(enum vhca_effect effect);
 /* Who runs it: agent/host/host.h or agent/domains.h. */
 enum vhca_effect_room { VHCA_EFFECT_AT_HOST, VHCA_EFFECT_AT_LIBVIRT };
@@ -233,6 +235,7 @@ enum vhca_effect_room vhca_effect_room(enum vhca_effect effect);
 /* At most one effect at a time; the next one not before a back-off after a failure is over. */
 struct vhca_slot {
 	enum vhca_effect effect;
+	uint64_t begun_us; /* the effect (vhca_now_us) */
 	struct vhca_backoff backoff;
 	uint64_t not_before_ms; /* vhca_now_ms() */
 };
@@ -319,6 +322,7 @@ struct vhca_vf {
 	uint64_t rests_until_ms;       /* it has failed too often (vhca_now_ms) */
 	uint64_t look_ms;     /* attached: next read-back; detaching: next unplug request */
 	uint64_t deadline_ms; /* of a detach */
+	uint64_t detach_us;   /* when it began (vhca_now_us); 0 = not in this life */
 	struct vhca_escalation escalation;
 	uint64_t kicked_ms;
 	struct vhca_timer *timer;
@@ -387,7 +391,11 @@ struct vhca_epoch {
 #define VHCA_EPOCHS_MAX 8192
 
 struct vhca_model {
-	TAILQ_HEAD(, vhca_hca) hcas; /* by address */
+	struct vhca_counters counters;
+	struct {
+		uint64_t done, failed;
+	} effects[VHCA_EFFECT_COUNT]; /* how many have ended, and how */
+	TAILQ_HEAD(, vhca_hca) hcas;  /* by address */
 	TAILQ_HEAD(, vhca_claim) claims;
 	TAILQ_HEAD(, vhca_domain) domains;
 	TAILQ_HEAD(, vhca_suppressed) suppressed;

@@ -52,6 +52,8 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	if (granted == vf->granted || vf->state == VHCA_VF_DETACHING)
 		return;
 	vf->granted = granted;
+	e->model.counters.grants += granted;
+	e->model.counters.grants_lost += !granted;
 	if (granted)
 		c->granted_us = vhca_now_us();
 	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",

@@ -170,6 +170,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	if (vf->state == VHCA_VF_FREE && !vhca_identity_is_clean(&vf->hw)) {
 		engine_reason(vf, "somebody changed its identity while it was free");
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf), "%s", vf->reason);
+		e->model.counters.drifts++;
 		vf->reprogram = true;
 	}
 	if (!vf->claim || (vf->state != VHCA_VF_ATTACHED && vf->state != VHCA_VF_PROGRAMMED &&
@@ -188,6 +189,7 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 		vhca_identity_describe(&vf->hw, &want, text);
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(vf->bdf),
 				"is not what was programmed: %s; it is restored", text);
+		e->model.counters.drifts++;
 		vf->reprogram = true;
 	}
 	vf->reprogram |= vf->missing == VHCA_MISSING_UNKNOWN ? missing > 0 : missing < vf->missing;
@@ -364,10 +366,25 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 	[VHCA_EFFECT_ASK_GUEST_AGENT] = engine_done_ask,
 };
 
+static void count(struct vhca_engine *e, const struct vhca_slot *slot, enum vhca_effect effect,
+		  int rc)
+{
+	struct vhca_counters *counters = &e->model.counters;
+	uint64_t us = vhca_now_us() - slot->begun_us;
+
+	e->model.effects[effect].done += rc >= 0;
+	e->model.effects[effect].failed += rc < 0;
+	if (rc >= 0 && effect == VHCA_EFFECT_PROGRAM)
+		vhca_histogram_add(&counters->program, us);
+	if (rc >= 0 && effect == VHCA_EFFECT_ATTACH)
+		vhca_histogram_add(&counters->attach, us);
+}
+
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
 			     const struct vhca_effect_result *result)
 {
 	vhca_vf_slot(vf, effect)->effect = VHCA_EFFECT_NONE;
+	count(e, vhca_vf_slot(vf, effect), effect, result->rc);
 	if (result->has_hw) {
 		vf->hw = result->hw;
 		vf->hw_known = !vf->outdated;

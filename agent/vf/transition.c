@@ -94,6 +94,7 @@ void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	uint64_t whole_ms = engine_detach_ms(e, vf);
 
 	vf->deadline_ms = now + whole_ms;
+	vf->detach_us = vhca_now_us();
 	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
 	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
 }
@@ -105,6 +106,12 @@ void engine_begin_scrub(struct vhca_vf *vf)
 
 static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state from)
 {
+	struct vhca_counters *counters = &e->model.counters;
+
+	counters->quarantines += vf->state == VHCA_VF_QUARANTINED;
+	if (vf->state == VHCA_VF_SCRUBBING && from == VHCA_VF_DETACHING && vf->detach_us)
+		vhca_histogram_add(&counters->unplug, vhca_now_us() - vf->detach_us);
+	vf->detach_us = 0;
 	vf->since_ms = vhca_wall_ms();
 	/* A proof that fails again and again must not be tried at full speed. */
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_SCRUBBING &&

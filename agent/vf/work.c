@@ -102,6 +102,7 @@ void engine_start(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect ef
 		return;
 	}
 	slot->effect = effect;
+	slot->begun_us = vhca_now_us();
 	if (slot == &vf->host)
 		vf->outdated = false;
 	e->args.effects.start(e->args.effects.ctx, vf, effect);

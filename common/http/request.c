@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
@@ -24,6 +25,7 @@ struct vhca_http_request *vhca_http_request_new(struct vhca_http_server *srv,
 		return NULL;
 	req->srv = srv;
 	req->conn = conn;
+	req->begun_us = vhca_now_us();
 	TAILQ_INSERT_TAIL(&srv->requests, req, entry);
 	/* A longer method is none of ours: it stays empty and matches no route. */
 	(void)vhca_strcpy(req->method, sizeof(req->method), method);
@@ -132,6 +134,20 @@ void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), v
 	req->cancel_arg = arg;
 }
 
+static void count_answer(struct vhca_http_answers *answers, const struct vhca_http_request *req,
+			 unsigned int status)
+{
+	unsigned int i = 0;
+
+	while (i < VHCA_HTTP_STATUSES_MAX - 1 && answers->rows[i].status &&
+	       answers->rows[i].status != status)
+		i++;
+	answers->rows[i].status = status;
+	answers->rows[i].by_role[req->role]++;
+	if (req->begun_us)
+		vhca_histogram_add(&answers->times, vhca_now_us() - req->begun_us);
+}
+
 void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status,
 			      struct MHD_Response *response)
 {
@@ -142,6 +158,7 @@ void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status
 		return;
 	}
 	vhca_http_audit(req, status);
+	count_answer(&req->srv->answers, req, status);
 	req->replied = true;
 	req->status = status;
 	req->response = response;
@@ -152,6 +169,11 @@ void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status
 }
 
 /* ---- what a handler sees ---- */
+
+void vhca_http_do_not_time(struct vhca_http_request *req)
+{
+	req->begun_us = 0;
+}
 
 const char *vhca_http_method(const struct vhca_http_request *req)
 {

@@ -328,6 +328,11 @@ void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http
 	*ret = srv->door.stats;
 }
 
+const struct vhca_http_answers *vhca_http_server_answers(const struct vhca_http_server *srv)
+{
+	return &srv->answers;
+}
+
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv)
 {
 	return srv->listener.port;

@@ -23,6 +23,7 @@
 
 #include "common/base/caller.h"
 #include "common/base/error.h"
+#include "common/base/histogram.h"
 #include "common/http/auth.h"
 
 struct vhca_http_server;
@@ -82,6 +83,17 @@ struct vhca_http_stats {
 	uint64_t ended[VHCA_HTTP_ENDS];
 };
 
+#define VHCA_HTTP_STATUSES_MAX 16
+
+/* What was answered. */
+struct vhca_http_answers {
+	struct {
+		unsigned int status; /* 0 = this row and the next ones are empty */
+		uint64_t by_role[VHCA_CALLER_ROLES];
+	} rows[VHCA_HTTP_STATUSES_MAX]; /* the last one has whatever found no row */
+	struct vhca_histogram times;	/* from a head to its answer */
+};
+
 /*
  * Clients keep their connections, so that the first to come would hold them all while others wait:
  * above three quarters of connections_max or of source_max each answer closes its connection. What
@@ -102,6 +114,8 @@ int vhca_http_server_fd(const struct vhca_http_server *srv);
 int vhca_http_server_timeout_ms(const struct vhca_http_server *srv);
 void vhca_http_server_run(struct vhca_http_server *srv);
 void vhca_http_server_stats(const struct vhca_http_server *srv, struct vhca_http_stats *ret);
+/* Borrowed. */
+const struct vhca_http_answers *vhca_http_server_answers(const struct vhca_http_server *srv);
 /* Port actually bound (for "127.0.0.1:0" in tests), 0 for unix sockets. */
 uint16_t vhca_http_server_port(const struct vhca_http_server *srv);
 
@@ -125,6 +139,9 @@ struct json_object *vhca_http_body(const struct vhca_http_request *req);
  * server is freed. After the former the handle stays valid until replied, which fn itself may do;
  * the reply is dropped. A client that closes only its sending side counts as gone. */
 void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), void *arg);
+
+/* What it is answered waits for something to happen: it is none of vhca_http_answers.times. */
+void vhca_http_do_not_time(struct vhca_http_request *req);
 
 /* ---- reply: takes the reference of body (NULL = empty) ----
  * GETs with status 200 carry a strong ETag of the body; If-None-Match is answered 304 by the server

@@ -44,6 +44,7 @@ struct vhca_http_server {
 	char *authority;		       /* a copy for libmicrohttpd, which keeps it */
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	struct vhca_http_door door;
+	struct vhca_http_answers answers;
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
@@ -53,6 +54,7 @@ struct vhca_http_request {
 	struct vhca_http_server *srv;
 	struct MHD_Connection *conn; /* NULL when not attached */
 	bool dispatched, replied, suspended, gone;
+	uint64_t begun_us; /* vhca_now_us(); 0 = is not timed */
 
 	bool by_certificate;		     /* was it let in, */
 	const struct vhca_http_token *token; /* or by this one; else whoever comes is */

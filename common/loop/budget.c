@@ -18,7 +18,8 @@ void vhca_loop_account(struct vhca_loop *loop, const char *name, uint64_t us)
 {
 	if (us > loop->max_callback_us)
 		loop->max_callback_us = us;
-	if (us > VHCA_LOOP_WARN_US)
-		vhca_log_warning("loop: callback \"%s\" used %" PRIu64 " ms of CPU time", name,
-				 us / 1000);
+	if (us <= VHCA_LOOP_WARN_US)
+		return;
+	loop->slow_callbacks++;
+	vhca_log_warning("loop: callback \"%s\" used %" PRIu64 " ms of CPU time", name, us / 1000);
 }

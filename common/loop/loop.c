@@ -72,3 +72,8 @@ uint64_t vhca_loop_max_callback_us(const struct vhca_loop *loop)
 {
 	return loop->max_callback_us;
 }
+
+uint64_t vhca_loop_slow_callbacks(const struct vhca_loop *loop)
+{
+	return loop->slow_callbacks;
+}

@@ -27,6 +27,7 @@ struct sd_event *vhca_loop_event(struct vhca_loop *loop);
 /* Longest thread CPU time of one callback so far, in µs; measured for every callback made through
  * this header (timers, fds, posts, job completions). A warning names callbacks over 50 ms. */
 uint64_t vhca_loop_max_callback_us(const struct vhca_loop *loop);
+uint64_t vhca_loop_slow_callbacks(const struct vhca_loop *loop); /* how many those were */
 
 /* From any thread: fn(arg) runs on the loop thread, in order of posting. Never blocks; -ENOMEM
  * only. Posts still queued when the loop is freed are dropped after drop(arg) (may be NULL). */

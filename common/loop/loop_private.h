@@ -13,7 +13,8 @@ struct signal_source;
 
 struct vhca_loop {
 	struct sd_event *event;
-	uint64_t max_callback_us; /* state thread only */
+	/* State thread only; slow: beyond VHCA_LOOP_WARN_US. */
+	uint64_t max_callback_us, slow_callbacks;
 	struct signal_source *signals;
 
 	int post_fd; /* eventfd, readable exactly while the queue is not empty */

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "common/base/histogram.h"
 #include "common/loop/loop.h"
 
 struct vhca_store;
@@ -61,6 +62,9 @@ void vhca_txn_abort(struct vhca_txn *txn); /* frees without submitting; accepts 
  * any that failed for it), 0 when it has taken what waited. One watcher, until the store is closed.
  */
 void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg);
+
+/* From a submission to its done(), of those that are durable; borrowed. State thread. */
+const struct vhca_histogram *vhca_store_commits(const struct vhca_store *store);
 
 /* A disk that refuses is tried again after so long at first, instead of 500 ms. Before anything
  * that it refuses is submitted. */

@@ -51,6 +51,7 @@ struct vhca_txn {
 	STAILQ_HEAD(, vhca_sql) statements;
 	int rc; /* set before submission: it never had enough memory */
 	bool fail_fast;
+	uint64_t begun_us; /* submitted (vhca_now_us) */
 	void (*done)(void *arg, int rc);
 	void *arg;
 	struct vhca_post post;
@@ -83,6 +84,7 @@ struct vhca_store {
 	void (*watch)(void *arg, int rc);
 	void *watch_arg;
 	int told;
+	struct vhca_histogram commits;
 };
 
 /* migrate.c: brings the database to version n; version and schema change in one transaction each.

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/file.h"
 #include "common/store/store_private.h"
 
 /* A disk that stands still must not make the queue grow for ever. */
@@ -51,6 +52,8 @@ static void deliver(void *arg)
 {
 	struct vhca_txn *txn = arg;
 
+	if (txn->rc >= 0)
+		vhca_histogram_add(&txn->store->commits, vhca_now_us() - txn->begun_us);
 	txn->done(txn->arg, txn->rc);
 	vhca_txn_abort(txn);
 }
@@ -107,9 +110,15 @@ void vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void
 	}
 	txn->done = done;
 	txn->arg = arg;
+	txn->begun_us = vhca_now_us();
 	r = enqueue(txn->store, txn);
 	if (r < 0) {
 		txn->rc = r;
 		vhca_txn_finish(txn);
 	}
+}
+
+const struct vhca_histogram *vhca_store_commits(const struct vhca_store *store)
+{
+	return &store->commits;
 }

@@ -19,10 +19,6 @@ static void moves(struct vhca_exposition *e, const struct vhca_osm_mover_stats *
 	vhca_exposition_gauge(e, "moves_repairing", s->repairing,
 			      "Moves that are not acknowledged yet.");
 	vhca_exposition_gauge(e, "moves_queued", s->queued, "Moves that wait or are under way.");
-}
-
-static void together(struct vhca_exposition *e, const struct vhca_osm_mover_stats *s)
-{
 	vhca_exposition_gauge(e, "moves_under_way", s->under_way,
 			      "Moves whose SMPs are under way.");
 	vhca_exposition_counter(e, "moves_together", s->together,
@@ -65,17 +61,13 @@ static void present(struct vhca_exposition *e, const struct vhca_osm_metrics *no
 			      "GUIDs for which OpenSM keeps a LID, at the end of the last sweep.");
 	vhca_exposition_counter(e, "lids_freed", now->lids.freed,
 				"LIDs that were kept for GUIDs which have gone.");
-}
-
-static void doors(struct vhca_exposition *e, const struct vhca_http_stats *s)
-{
-	vhca_exposition_gauge(e, "http_connections", s->connections,
+	vhca_exposition_gauge(e, "http_connections", now->http.connections,
 			      "Connections at [http] listen.");
 	vhca_exposition_begin(
 		e, VHCA_COUNTER, "http_connections_ended",
 		"Connections that the plugin ended, by what they were late with or too many of.");
 	for (unsigned int i = 0; i < VHCA_HTTP_ENDS; i++)
-		vhca_exposition_add(e, s->ended[i], "reason=\"%s\"", vhca_http_end_names[i]);
+		vhca_exposition_add(e, now->http.ended[i], "reason=\"%s\"", vhca_http_end_names[i]);
 }
 
 void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size)
@@ -85,11 +77,9 @@ void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size
 	vhca_exposition_init(&e, "vhcasm", buf, size);
 	present(&e, now);
 	moves(&e, &now->moves);
-	together(&e, &now->moves);
 	smps(&e, &now->moves, &now->smps);
 	vhca_exposition_begin(&e, VHCA_HISTOGRAM, "move_seconds",
 			      "From a move's first SMP to its last answer.");
 	vhca_exposition_add_histogram(&e, &now->moves.latency, "");
-	doors(&e, &now->http);
 	vhca_exposition_end(&e);
 }

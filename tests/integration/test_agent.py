@@ -19,6 +19,7 @@ import time
 import unittest
 import urllib.parse
 
+import exposition
 import openapi
 import tap
 from callers import acting_as
@@ -78,7 +79,9 @@ class Agent:
             while chunk := s.recv(65536):
                 answer += chunk
         head, _, rest = answer.partition(b"\r\n\r\n")
-        return int(head.split()[1]), json.loads(rest) if rest else None, head.decode()
+        text = f"Content-Type: {exposition.CONTENT_TYPE}".encode() in head
+        doc = rest.decode() if text else json.loads(rest) if rest else None
+        return int(head.split()[1]), doc, head.decode()
 
     def get(self, path, headers=""):
         return self.request("GET", path, headers=headers)
@@ -207,6 +210,24 @@ class Serve(Case):
         self.assertEqual((node["node_name"], node["api"], node["loop"]["blocking_calls"]), ("node-a", 1, 0))
         self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
         self.assertEqual(self.agent.get("/healthz")[0], 200)
+
+    def test_metrics_are_those_described(self):
+        self.agent.wait(lambda: self.agent.get("/v1/node")[1]["libvirt"]["synced"])
+        self.assertEqual(self.agent.get("/v1/nothing")[0], 404)
+        status, text, _ = self.agent.get("/metrics")
+        values = exposition.samples(text)
+        self.assertEqual((status, values["vhcad_libvirt_connected"], values["vhcad_ready"], values["vhcad_store_writable"]), (200, 1, 1, 1))
+        self.assertEqual(values['vhcad_http_requests_total{role="admin",status="404"}'], 1)
+        self.assertGreater(values["vhcad_http_request_seconds_count"], 2)
+        self.assertLess(len(values), 500)
+        described = openapi.Document().doc["paths"]["/metrics"]["get"]["description"]
+        self.assertEqual({f.removesuffix("_total") for f in re.findall(r"`(vhcad_\w+)`", described)}, set(exposition.families(text)))
+
+    def test_a_long_poll_is_no_slow_request(self):
+        cursor = self.agent.get("/v1/events")[1]["cursor"]
+        self.agent.get(f"/v1/events?since={cursor}&wait=2")
+        values = exposition.samples(self.agent.get("/metrics")[1])
+        self.assertEqual(values['vhcad_http_request_seconds_bucket{le="1.0"}'], values["vhcad_http_request_seconds_count"])
 
     def test_unchanged_list_is_not_sent_again(self):
         head = self.agent.get("/v1/vfs")[2]
