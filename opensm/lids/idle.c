@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A row begins with its GUID. */
+/* A line and a row begin with their GUID. */
 static int by_guid(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -30,13 +30,15 @@ static struct vhca_osm_idle_lid judge(const struct vhca_osm_lid_line *line,
 	return row;
 }
 
-int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, const struct vhca_osm_lid_line *lines,
-			    size_t n, const struct vhca_osm_lid_claims *claims, uint64_t now)
+int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, struct vhca_osm_lid_line *lines, size_t n,
+			    const struct vhca_osm_lid_claims *claims, uint64_t now)
 {
 	struct vhca_osm_idle_lids fresh = {.rows = calloc(n + 1, sizeof(*fresh.rows))};
 
 	if (!fresh.rows)
 		return -ENOMEM;
+	if (n > 0)
+		qsort(lines, n, sizeof(*lines), by_guid);
 	for (size_t i = 0; i < n; i++) {
 		const struct vhca_osm_idle_lid *old =
 			t->n ? bsearch(&lines[i].guid, t->rows, t->n, sizeof(*old), by_guid) : NULL;

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 struct vhca_osm_lid_line {
-	uint64_t guid;
+	uint64_t guid;	  /* must stay first */
 	uint64_t pf_guid; /* here: of the HCA whose virtual port it is, 0 = it is none */
 	uint16_t lid;
 	bool here;  /* a port has the GUID */
@@ -39,7 +39,7 @@ struct vhca_osm_lid_claims {
 };
 
 struct vhca_osm_idle_lid {
-	uint64_t guid;
+	uint64_t guid;	  /* must stay first */
 	uint64_t pf_guid; /* where it was seen last */
 	uint64_t since;	  /* 0 = it is not idle */
 	uint16_t lid;
@@ -51,9 +51,9 @@ struct vhca_osm_idle_lids {
 	size_t n;
 };
 
-/* The lines as they are now, sorted by GUID; now > 0. 0, or -ENOMEM: all is as it was. */
-int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, const struct vhca_osm_lid_line *lines,
-			    size_t n, const struct vhca_osm_lid_claims *claims, uint64_t now);
+/* The lines as they are now, sorted here; now > 0. 0, or -ENOMEM: all is as it was. */
+int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, struct vhca_osm_lid_line *lines, size_t n,
+			    const struct vhca_osm_lid_claims *claims, uint64_t now);
 /* When the first grace ends; UINT64_MAX = nothing is idle. */
 uint64_t vhca_osm_idle_lids_deadline(const struct vhca_osm_idle_lids *t, uint64_t grace);
 void vhca_osm_idle_lids_done(struct vhca_osm_idle_lids *t);

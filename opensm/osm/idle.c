@@ -45,14 +45,6 @@ static bool read_line(const struct vhca_osm_idle *idle, uint64_t guid,
 	return true;
 }
 
-/* A GUID comes first. */
-static int by_guid(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
 /* The caller frees the lines. The lock is held. */
 static int read_lines(struct vhca_osm_idle *idle, struct vhca_osm_lid_line **ret, size_t *ret_n)
 {
@@ -75,7 +67,6 @@ static int read_lines(struct vhca_osm_idle *idle, struct vhca_osm_lid_line **ret
 	}
 	if (!lines)
 		return -ENOMEM;
-	qsort(lines, n, sizeof(*lines), by_guid);
 	*ret = lines;
 	*ret_n = n;
 	return 0;

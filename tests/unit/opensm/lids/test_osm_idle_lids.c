@@ -45,12 +45,13 @@ static struct world make_world(void)
 
 static void look(struct world *w, uint64_t now)
 {
+	/* OpenSM's table has no order. */
+	struct vhca_osm_lid_line lines[] = {w->lines[2], w->lines[0], w->lines[1]};
 	const struct vhca_osm_lid_claims claims = {
 		.find = find_claim, .has_guests = has_guests, .ctx = w};
 
-	assert_int_equal(vhca_osm_idle_lids_look(&w->idle, w->lines, VHCA_ARRAY_SIZE(w->lines),
-						 &claims, now),
-			 0);
+	assert_int_equal(
+		vhca_osm_idle_lids_look(&w->idle, lines, VHCA_ARRAY_SIZE(lines), &claims, now), 0);
 }
 
 static void goes(struct world *w, size_t i)
