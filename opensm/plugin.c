@@ -229,7 +229,10 @@ static void look_at_conf(struct plugin *p)
 
 /* ---- LIDs that nobody comes back for ---- */
 
-/* As long as agents are waited for, nobody is known to have gone. */
+/*
+ * As long as agents are waited for, nobody is known to have gone. What had no port of its own when
+ * it was bound may be a host that is off, whose GUID anybody can bind and withdraw.
+ */
 static enum vhca_osm_lid_claim find_claim(void *ctx, uint64_t guid)
 {
 	const struct plugin *p = ctx;
@@ -237,16 +240,17 @@ static enum vhca_osm_lid_claim find_claim(void *ctx, uint64_t guid)
 	const struct vhca_osm_binding *b = vhca_osm_table_find(table, guid);
 
 	if (p->rebuilding || (b && !b->withdrawn) || vhca_osm_table_port(table, guid) ||
-	    vhca_osm_table_pinned(table, guid))
+	    vhca_osm_table_pinned(table, guid) || vhca_osm_agents_at(&p->conf.agents, guid))
 		return VHCA_OSM_LID_CLAIMED;
-	return b && !b->never_bound ? VHCA_OSM_LID_WITHDRAWN : VHCA_OSM_LID_UNCLAIMED;
+	return b && b->own_port ? VHCA_OSM_LID_WITHDRAWN : VHCA_OSM_LID_UNCLAIMED;
 }
 
+/* A guest without a port of its own tells nothing of the ports that there are. */
 static bool has_guests(void *ctx, uint64_t pf_guid)
 {
 	const struct plugin *p = ctx;
 
-	return vhca_osm_table_bindings_at(vhca_osm_service_table(p->service), pf_guid) > 0;
+	return vhca_osm_table_own_ports_at(vhca_osm_service_table(p->service), pf_guid) > 0;
 }
 
 /* Not while a move is under way: what it is refused for it would put back. */
@@ -281,6 +285,7 @@ static void run_lids(struct plugin *p)
 	if (swept || due)
 		p->rebuilding = vhca_osm_service_is_rebuilding(p->service);
 	if (swept) {
+		vhca_osm_service_find_own_ports(p->service);	   /* they are guests to the look */
 		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
 		vhca_osm_lid_file_check(&p->lid_file, p->osm);
 	}

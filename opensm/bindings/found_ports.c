@@ -16,10 +16,10 @@ struct vhca_osm_binding vhca_osm_own_port_of(const struct vhca_osm_subnet *subne
 	const struct vhca_osm_binding *old = vhca_osm_table_find(t, want->vguid);
 	struct vhca_osm_binding b = *want;
 	struct vhca_osm_port_info info;
+	bool had = old && !old->withdrawn && old->own_port && old->port_guid == b.port_guid;
 
 	b.own_port = b.vguid != b.port_guid &&
-		     ((old && old->own_port && old->port_guid == b.port_guid) ||
-		      subnet->ops->find_port(subnet->ctx, b.vguid, &info));
+		     (had || subnet->ops->find_port(subnet->ctx, b.vguid, &info));
 	return b;
 }
 

@@ -230,6 +230,12 @@ int vhca_osm_service_inherit(struct vhca_osm_service *s, uint64_t now)
 	return s->keys_problem[0] || s->write_problem[0] ? -EAGAIN : 0;
 }
 
+void vhca_osm_service_find_own_ports(struct vhca_osm_service *s)
+{
+	if (atomic_exchange(&s->ports_check, false))
+		vhca_osm_own_ports_found(&s->subnet, s->table);
+}
+
 void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 {
 	const struct vhca_osm_subnet *subnet = &s->subnet;
@@ -238,10 +244,8 @@ void vhca_osm_service_publish(struct vhca_osm_service *s, uint64_t now)
 		recheck_base(s, now);
 	if (now >= s->inherited_until)
 		end_inheritance(s);
-	if (atomic_load(&s->ports_check) && !subnet->ops->is_busy(subnet->ctx)) {
-		atomic_store(&s->ports_check, false);
-		vhca_osm_own_ports_found(subnet, s->table);
-	}
+	if (!subnet->ops->is_busy(subnet->ctx))
+		vhca_osm_service_find_own_ports(s);
 	if (!is_saved(s) && now >= s->save_retry_at)
 		(void)vhca_osm_service_commit(s, NULL); /* keeps its own record of a failure */
 	/* What is not durable yet must not take effect. */

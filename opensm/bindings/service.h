@@ -78,6 +78,8 @@ int vhca_osm_service_check_keys(const struct vhca_osm_service *s, uint64_t port_
 bool vhca_osm_service_is_rebuilding(const struct vhca_osm_service *s);
 
 /* ---- publication ---- */
+/* Which vGUIDs have ports of their own since the last sweep. OpenSM's tables can be had. */
+void vhca_osm_service_find_own_ports(struct vhca_osm_service *s);
 /*
  * Does what is due: re-reads the base file, writes the partition file, asks for a sweep. now:
  * vhca_now_ms() scale. Blocking.

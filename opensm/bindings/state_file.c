@@ -99,7 +99,8 @@ static void put_pkeys(struct text *t, const uint16_t *pkeys, size_t n)
 }
 
 /*
- * "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v" if the keys are at the vGUID's own port.
+ * "b VGUID EPOCH PORT", as of a tombstone, "t" or "n"; "v", of a tombstone "w", if the vGUID's keys
+ * are, or were, at a port of its own.
  */
 static void put_owner(struct text *t, const char *word, const struct vhca_osm_binding *b)
 {
@@ -111,13 +112,20 @@ static void put_owner(struct text *t, const char *word, const struct vhca_osm_bi
 	put_hex(t, b->port_guid, 16);
 }
 
+static const char *tombstone_word(const struct vhca_osm_binding *b)
+{
+	if (b->never_bound)
+		return "n ";
+	return b->own_port ? "w " : "t ";
+}
+
 static size_t put_tombstones(struct text *t, const struct vhca_osm_table *table)
 {
 	const struct vhca_osm_binding *b = NULL;
 	size_t n = 0;
 
 	for (; (b = vhca_osm_table_next_tombstone(table, b)) && reserve_line(t, 0); n++) {
-		put_owner(t, b->never_bound ? "n " : "t ", b);
+		put_owner(t, tombstone_word(b), b);
 		put_string(t, "\n");
 	}
 	return n;
@@ -253,7 +261,8 @@ static int parse_owner(const struct line *l, struct vhca_osm_binding *ret)
 
 static int load_tombstone(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err)
 {
-	struct vhca_osm_binding b = {.never_bound = l->field[0][0] == 'n'};
+	struct vhca_osm_binding b = {.never_bound = l->field[0][0] == 'n',
+				     .own_port = l->field[0][0] == 'w'};
 
 	if (l->n != 4 || parse_owner(l, &b) < 0 || vhca_osm_table_find(t, b.vguid))
 		return -EINVAL;
@@ -322,9 +331,9 @@ static int load_line(const struct line *l, struct vhca_osm_table *t, struct vhca
 	static const struct {
 		const char *word;
 		int (*load)(const struct line *l, struct vhca_osm_table *t, struct vhca_error *err);
-	} kinds[] = {{"t", load_tombstone}, {"n", load_tombstone}, {"b", load_binding},
-		     {"v", load_binding},   {"m", load_member},	   {"i", load_inherited},
-		     {"p", load_pin}};
+	} kinds[] = {{"t", load_tombstone}, {"w", load_tombstone}, {"n", load_tombstone},
+		     {"b", load_binding},   {"v", load_binding},   {"m", load_member},
+		     {"i", load_inherited}, {"p", load_pin}};
 
 	for (size_t i = 0; l->n && i < VHCA_ARRAY_SIZE(kinds); i++)
 		if (strcmp(l->field[0], kinds[i].word) == 0)

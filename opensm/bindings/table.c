@@ -21,6 +21,7 @@ struct tombstones {
 struct share {
 	uint64_t port_guid; /* key; must stay first */
 	size_t bindings, tombstones;
+	size_t own_ports; /* of the bindings */
 };
 
 struct vhca_osm_table {
@@ -214,13 +215,21 @@ static void share_drop_empty(struct vhca_osm_table *t, uint64_t port_guid)
 		free(vhca_osm_guid_map_remove(&t->shares, port_guid));
 }
 
-static void share_drop_binding(struct vhca_osm_table *t, uint64_t port_guid)
+static void share_add_binding(struct share *share, const struct vhca_osm_binding *b)
 {
-	struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
+	share->bindings++;
+	share->own_ports += b->own_port;
+}
 
-	if (share)
+static void share_drop_binding(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
+{
+	struct share *share = vhca_osm_guid_map_find(&t->shares, b->port_guid);
+
+	if (share) {
 		share->bindings--;
-	share_drop_empty(t, port_guid);
+		share->own_ports -= b->own_port;
+	}
+	share_drop_empty(t, b->port_guid);
 }
 
 size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid)
@@ -228,6 +237,13 @@ size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_
 	const struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
 
 	return share ? share->bindings : 0;
+}
+
+size_t vhca_osm_table_own_ports_at(const struct vhca_osm_table *t, uint64_t port_guid)
+{
+	const struct share *share = vhca_osm_guid_map_find(&t->shares, port_guid);
+
+	return share ? share->own_ports : 0;
 }
 
 /* ---- records ---- */
@@ -361,9 +377,9 @@ static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 {
 	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->port.guid);
 
-	share->bindings++;
+	share_add_binding(share, now);
 	if (old && !old->withdrawn)
-		share_drop_binding(t, old->port_guid);
+		share_drop_binding(t, old);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)
 		port_release(t, old);
 	port_store(t, p, keys);
@@ -488,7 +504,6 @@ static void make_tombstone(struct vhca_osm_table *t, struct vhca_osm_binding *b,
 	struct tombstones *g = &t->tombstones[b->never_bound];
 
 	b->withdrawn = true;
-	b->own_port = false;
 	b->gid_index = b->lid = b->n_pkeys = 0;
 	TAILQ_INSERT_TAIL(&g->list, b, age);
 	g->n++;
@@ -541,7 +556,7 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 	struct vhca_osm_binding *b = vhca_osm_guid_map_find(&t->records, vguid);
 	const struct vhca_osm_binding tombstone = {
 		.vguid = vguid, .epoch = epoch, .port_guid = port_guid, .never_bound = true};
-	uint64_t owner;
+	struct vhca_osm_binding was;
 
 	if (!b)
 		return vhca_osm_table_add_tombstone(t, &tombstone, err);
@@ -556,11 +571,11 @@ int vhca_osm_table_withdraw(struct vhca_osm_table *t, uint64_t vguid, uint64_t e
 		return refuse_superseded(b, epoch, err);
 	if (is_tie(b, epoch, port_guid))
 		return refuse_tie(b, err);
-	owner = b->port_guid;
 	port_release(t, b);
+	was = (struct vhca_osm_binding){.port_guid = b->port_guid, .own_port = b->own_port};
 	b->epoch = epoch;
-	make_tombstone(t, b, vhca_osm_guid_map_find(&t->shares, owner));
-	share_drop_binding(t, owner);
+	make_tombstone(t, b, vhca_osm_guid_map_find(&t->shares, was.port_guid));
+	share_drop_binding(t, &was); /* making room may have dropped b */
 	return 0;
 }
 

@@ -46,9 +46,9 @@ struct vhca_osm_binding {
 	uint64_t port_guid; /* of a tombstone: where it was last, 0 = never known */
 	uint16_t gid_index;
 	uint16_t lid;	  /* as reported; 0 = unknown */
-	bool withdrawn;	  /* tombstone: only vguid, epoch and port_guid count */
+	bool withdrawn;	  /* tombstone: only vguid, epoch, port_guid and own_port count */
 	bool never_bound; /* a tombstone, and nothing was known of the vGUID before */
-	/* a port of the subnet has the vGUID as its own: the keys are needed there */
+	/* a port of the subnet has, of a tombstone: had, the vGUID as its own: its keys' place */
 	bool own_port;
 	uint16_t n_pkeys;
 	uint16_t *pkeys; /* in the order of the guest's table */
@@ -153,6 +153,8 @@ const struct vhca_osm_binding *vhca_osm_table_next_tombstone(const struct vhca_o
 							     const struct vhca_osm_binding *prev);
 size_t vhca_osm_table_bindings(const struct vhca_osm_table *t); /* without tombstones */
 size_t vhca_osm_table_bindings_at(const struct vhca_osm_table *t, uint64_t port_guid);
+/* Of these, how many have a port of their own. */
+size_t vhca_osm_table_own_ports_at(const struct vhca_osm_table *t, uint64_t port_guid);
 
 /* Grow with every change of what is stored, and of what any port needs. Equal = nothing changed. */
 uint64_t vhca_osm_table_revision(const struct vhca_osm_table *t);

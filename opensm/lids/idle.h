@@ -4,9 +4,9 @@
 /*
  * LIDs that nobody comes back for. OpenSM keeps a line of guid2lid for each GUID that it has once
  * seen. A line is idle while no port has its GUID, no other port its LID, and either
- *  - the vGUID was withdrawn by whoever had it last; or
- *  - its port was a virtual one when it was last seen, beside a PF to which guests are bound, and
- *    nobody reports it: the GUID that a VF shows while it has no guest.
+ *  - the vGUID had a port of its own, and was withdrawn by whoever had it last; or
+ *  - its port was a virtual one when it was last seen, beside a PF to which guests with ports of
+ *    their own are bound, and nobody reports it: the GUID that a VF shows while it has no guest.
  * A line that is idle for the whole grace goes. Whatever comes back within it, a port or a binding,
  * begins it anew. Of other GUIDs, as those of hosts that are switched off, the line stays.
  *

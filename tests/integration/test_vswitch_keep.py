@@ -160,6 +160,18 @@ class Kept(Case):
         self.assertEqual(lines(sm)[fabric.port_guid(5)], self.lids[fabric.port_guid(5)])
         self.assertEqual(sm.stop(), 0)
 
+    def test_of_a_host_that_an_agent_bound(self):
+        """Anybody can bind the GUID of a host that is off and that no agent speaks for, and withdraw it."""
+        sm, host = self.begin(), fabric.port_guid(5)
+        self.net.console('Unlink "H5"')
+        fattree.heavy_sweep(sm)
+        self.check(sm.api.bind(host, 1, 2, [], gid_index=0), 200)
+        self.check(sm.api.withdraw(host, 1), 200)
+        fattree.heavy_sweep(sm)
+        self.past_the_grace(sm)
+        self.assertEqual(lines(sm)[host], self.lids[host])
+        self.assertEqual(sm.stop(), 0)
+
     def test_through_a_restart(self):
         """It is known who was withdrawn, and the grace begins anew."""
         sm = self.begin(keep=600)

@@ -195,6 +195,30 @@ static void a_restart_knows_it(void **state)
 	(void)vhca_osm_table_free(u);
 }
 
+/* So that the LID of what was a port is free; and of no port that is away when it is bound again. */
+static void a_tombstone_knows_it(void **state)
+{
+	struct vhca_osm_table *t = new_table(), *u = new_table();
+	struct fake f = {.there = true, .behind = HCA_A};
+	VHCA_AUTO_FREE char *text = NULL;
+	size_t len;
+
+	(void)state;
+	put(&f, t, 1, HCA_A);
+	assert_int_equal(vhca_osm_table_withdraw(t, GUID_1, 2, HCA_A, NULL), 0);
+	assert_int_equal(vhca_osm_state_format(t, &text, &len), 0);
+	assert_non_null(strstr(text, "\nw 0x02c9ab0000000001 2 0x0002c90300000a01\nend 1\n"));
+	assert_int_equal(vhca_osm_state_parse(text, u, NULL), 0);
+	assert_true(vhca_osm_table_find(u, GUID_1)->own_port);
+	f.there = false;
+	put(&f, u, 3, HCA_A);
+	assert_false(vhca_osm_table_find(u, GUID_1)->own_port);
+	assert_int_equal(vhca_osm_table_withdraw(u, GUID_1, 3, HCA_A, NULL), 0);
+	assert_false(vhca_osm_table_find(u, GUID_1)->own_port);
+	(void)vhca_osm_table_free(t);
+	(void)vhca_osm_table_free(u);
+}
+
 static void its_state_is_its_place(void **state)
 {
 	struct vhca_osm_table *t = new_table();
@@ -233,6 +257,7 @@ int main(void)
 		cmocka_unit_test(keys_do_not_go_to_a_physical_port),
 		cmocka_unit_test(keys_wait_for_a_port_that_is_away),
 		cmocka_unit_test(a_restart_knows_it),
+		cmocka_unit_test(a_tombstone_knows_it),
 		cmocka_unit_test(its_state_is_its_place),
 	};
 

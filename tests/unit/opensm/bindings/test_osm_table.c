@@ -357,6 +357,37 @@ static void bindings_are_counted_by_port(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+static void put_own_port(struct vhca_osm_table *t, uint64_t vguid, uint64_t epoch, uint64_t at)
+{
+	const struct vhca_osm_binding b = {
+		.vguid = vguid, .epoch = epoch, .port_guid = at, .own_port = true};
+
+	assert_int_equal(vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, NULL), 0);
+}
+
+static void ports_of_their_own_are_counted_by_port(void **state)
+{
+	struct vhca_osm_table *t = new_table(false);
+
+	(void)state;
+	assert_string_equal(PUT(t, GUID_2, 5, PORT_A, 0, 0), "");
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_A), 0);
+	put_own_port(t, GUID_1, 5, PORT_A);
+	put_own_port(t, GUID_1, 6, PORT_A);
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_A), 1);
+	assert_string_equal(PUT(t, GUID_1, 7, PORT_B, 0, 0), "");
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_A), 0);
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_B), 0);
+	put_own_port(t, GUID_1, 7, PORT_B);
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_B), 1);
+	assert_string_equal(withdraw(t, GUID_1, 8), "");
+	assert_int_equal(vhca_osm_table_own_ports_at(t, PORT_B), 0);
+	assert_true(vhca_osm_table_find(t, GUID_1)->own_port);
+	assert_string_equal(withdraw(t, GUID_2, 8), "");
+	assert_false(vhca_osm_table_find(t, GUID_2)->own_port);
+	(void)vhca_osm_table_free(t);
+}
+
 static void what_is_forgotten_may_begin_anew(void **state)
 {
 	struct vhca_osm_table *t = new_table(false);
@@ -625,6 +656,7 @@ int main(void)
 		cmocka_unit_test(the_oldest_tombstone_goes_first),
 		cmocka_unit_test(what_was_never_bound_displaces_no_owner),
 		cmocka_unit_test(bindings_are_counted_by_port),
+		cmocka_unit_test(ports_of_their_own_are_counted_by_port),
 		cmocka_unit_test(many_of_a_port_displace_its_own),
 		cmocka_unit_test(what_is_forgotten_may_begin_anew),
 		cmocka_unit_test(both_memberships_need_the_option),
