@@ -14,7 +14,7 @@ static int by_guid(const void *a, const void *b)
 
 static struct vhca_osm_idle_lid judge(const struct vhca_osm_lid_line *line,
 				      const struct vhca_osm_idle_lid *old,
-				      const struct vhca_osm_lid_claims *claims, uint64_t now)
+				      const struct vhca_osm_lid_claims *claims, uint64_t begin)
 {
 	struct vhca_osm_idle_lid row = {
 		.guid = line->guid, .lid = line->lid, .pf_guid = line->pf_guid};
@@ -26,12 +26,12 @@ static struct vhca_osm_idle_lid judge(const struct vhca_osm_lid_line *line,
 	if (claim == VHCA_OSM_LID_UNCLAIMED && row.pf_guid)
 		gone = claims->has_guests(claims->ctx, row.pf_guid);
 	if (gone && !line->here && !line->taken)
-		row.since = old && old->since ? old->since : now;
+		row.since = old && old->since ? old->since : begin;
 	return row;
 }
 
 int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, struct vhca_osm_lid_line *lines, size_t n,
-			    const struct vhca_osm_lid_claims *claims, uint64_t now)
+			    const struct vhca_osm_lid_claims *claims, uint64_t begin)
 {
 	struct vhca_osm_idle_lids fresh = {.rows = calloc(n + 1, sizeof(*fresh.rows))};
 
@@ -42,7 +42,7 @@ int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, struct vhca_osm_lid_li
 	for (size_t i = 0; i < n; i++) {
 		const struct vhca_osm_idle_lid *old =
 			t->n ? bsearch(&lines[i].guid, t->rows, t->n, sizeof(*old), by_guid) : NULL;
-		struct vhca_osm_idle_lid row = judge(&lines[i], old, claims, now);
+		struct vhca_osm_idle_lid row = judge(&lines[i], old, claims, begin);
 
 		if (row.since || row.pf_guid)
 			fresh.rows[fresh.n++] = row;

@@ -51,9 +51,12 @@ struct vhca_osm_idle_lids {
 	size_t n;
 };
 
-/* The lines as they are now, sorted here; now > 0. 0, or -ENOMEM: all is as it was. */
+/*
+ * The lines as they are now, sorted here. begin: the time, where what is not here has gone; 0 if it
+ * may only not have answered: that begins no grace, and ends none. 0, or -ENOMEM: all is as it was.
+ */
 int vhca_osm_idle_lids_look(struct vhca_osm_idle_lids *t, struct vhca_osm_lid_line *lines, size_t n,
-			    const struct vhca_osm_lid_claims *claims, uint64_t now);
+			    const struct vhca_osm_lid_claims *claims, uint64_t begin);
 /* When the first grace ends; UINT64_MAX = nothing is idle. */
 uint64_t vhca_osm_idle_lids_deadline(const struct vhca_osm_idle_lids *t, uint64_t grace);
 void vhca_osm_idle_lids_done(struct vhca_osm_idle_lids *t);

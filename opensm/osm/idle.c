@@ -76,12 +76,16 @@ int vhca_osm_idle_look(struct vhca_osm_idle *idle, uint64_t now)
 {
 	VHCA_AUTO_FREE struct vhca_osm_lid_line *lines = NULL;
 	size_t n = 0;
+	bool errors;
 	int r;
 
 	cl_plock_acquire(&idle->osm->lock);
+	errors = idle->osm->subn.subnet_initialization_error;
 	r = read_lines(idle, &lines, &n);
 	cl_plock_release(&idle->osm->lock);
-	return r < 0 ? r : vhca_osm_idle_lids_look(&idle->lids, lines, n, &idle->claims, now);
+	if (r < 0)
+		return r;
+	return vhca_osm_idle_lids_look(&idle->lids, lines, n, &idle->claims, errors ? 0 : now);
 }
 
 /* ---- giving back ---- */
@@ -139,8 +143,7 @@ int vhca_osm_idle_give_back(struct vhca_osm_idle *idle, uint64_t grace, uint64_t
 
 	if (now < vhca_osm_idle_lids_deadline(&idle->lids, grace))
 		return 0;
-	/* Ports that did not answer look as if they had gone. */
-	if (idle->osm->subn.subnet_initialization_error || !vhca_osm_gate_hold(idle->gate))
+	if (!vhca_osm_gate_hold(idle->gate))
 		return -EAGAIN;
 	r = vhca_osm_idle_look(idle, now);
 	if (r == 0 && each_due(idle, grace, now, take_out) > 0) {

@@ -21,13 +21,15 @@ struct vhca_osm_idle {
 	struct vhca_osm_lid_counts counts;
 };
 
-/* Counts, and notes which lines are idle. For the end of a sweep. 0 or -ENOMEM. */
+/*
+ * Counts, and notes which lines are idle: of ports that a sweep with errors misses no more than
+ * before, because these may only not have answered. For the end of a sweep. 0 or -ENOMEM.
+ */
 int vhca_osm_idle_look(struct vhca_osm_idle *idle, uint64_t now);
 /*
  * Takes out the lines whose grace is over, if they still are idle: of the file first, so that no
  * LID is kept for two GUIDs after a crash. Blocking (an fsync, if there is one). -EAGAIN: a sweep
- * is under way, or the last one had errors; -errno: the file could not be written, and nothing has
- * changed.
+ * is under way; -errno: the file could not be written, and nothing has changed.
  */
 int vhca_osm_idle_give_back(struct vhca_osm_idle *idle, uint64_t grace, uint64_t now);
 void vhca_osm_idle_done(struct vhca_osm_idle *idle);

@@ -89,6 +89,19 @@ class GivenBack(Case):
         self.assertNotEqual(self.all_reached(sm)[VGUID], lid)
         self.end()
 
+    def test_although_sweeps_have_errors(self):
+        """One without errors has missed the port; a port that does not answer from then on is another one's business."""
+        sm = self.begin()
+        self.ends(sm, VGUID, 1)
+        fattree.heavy_sweep(sm)
+        self.net.console(f'Error "H5" 100 {fattree.PKEY_TABLE}')
+        self.check(sm.api.bind(OTHER, 1, 5, ["0x8001"], gid_index=1), 200)
+        sm.resweep()
+        fabric.wait_for("a sweep with errors", lambda: "ERRORS DURING" in sm.log(), 60)
+        self.given_back(sm, VGUID)
+        self.net.console(f'Error "H5" 0 {fattree.PKEY_TABLE}')
+        self.assertEqual(sm.stop(), 0)
+
     def test_generations_of_guests(self):
         """The subnet needs as many LIDs as it has ports, and the VFs' own as long as the grace."""
         sm, tops, epoch = self.begin(), [], 0

@@ -87,6 +87,25 @@ static void a_withdrawn_one_goes_when_its_port_has(void **state)
 	vhca_osm_idle_lids_done(&w.idle);
 }
 
+/* A port that never answers would else keep all LIDs. */
+static void a_sweep_with_errors_begins_and_ends_none(void **state)
+{
+	struct world w = make_world();
+
+	(void)state;
+	w.claim = VHCA_OSM_LID_WITHDRAWN;
+	goes(&w, 0);
+	look(&w, 0);
+	assert_true(deadline(&w) == UINT64_MAX);
+	look(&w, 20);
+	look(&w, 0);
+	assert_int_equal(deadline(&w), 20 + GRACE);
+	comes(&w, 0);
+	look(&w, 0);
+	assert_true(deadline(&w) == UINT64_MAX);
+	vhca_osm_idle_lids_done(&w.idle);
+}
+
 static void a_bound_one_stays(void **state)
 {
 	struct world w = make_world();
@@ -174,6 +193,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_withdrawn_one_goes_when_its_port_has),
+		cmocka_unit_test(a_sweep_with_errors_begins_and_ends_none),
 		cmocka_unit_test(a_bound_one_stays),
 		cmocka_unit_test(what_comes_back_begins_anew),
 		cmocka_unit_test(a_moved_lid_stays),
