@@ -173,6 +173,28 @@ const osm_mcm_port_t *vhca_osm_member_of(const cl_list_item_t *item)
 	return (const void *)((const char *)item - offsetof(osm_mcm_port_t, list_item));
 }
 
+/* A bit for each multicast LID. */
+struct mlids {
+	uint64_t bits[(IB_LID_MCAST_END_HO - IB_LID_MCAST_START_HO) / 64 + 1];
+};
+
+static uint64_t *mlid_word(struct mlids *m, const cl_list_item_t *member, uint64_t *ret_bit)
+{
+	unsigned int i = cl_ntoh16(vhca_osm_member_of(member)->mgrp->mlid) - IB_LID_MCAST_START_HO;
+
+	*ret_bit = UINT64_C(1) << i % 64;
+	return &m->bits[i / 64];
+}
+
+static void note_groups(const osm_port_t *port, struct mlids *m)
+{
+	uint64_t bit;
+
+	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
+	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i))
+		*mlid_word(m, i, &bit) |= bit;
+}
+
 typedef void (*group_fn)(osm_opensm_t *osm, ib_net16_t mlid);
 
 /*
@@ -182,20 +204,17 @@ typedef void (*group_fn)(osm_opensm_t *osm, ib_net16_t mlid);
 static size_t each_changed_group(const osm_port_t *port, const osm_port_t *other, group_fn fn,
 				 osm_opensm_t *osm)
 {
+	struct mlids stay = {.bits = {0}};
 	size_t n = 0;
+	uint64_t bit;
 
+	note_groups(other, &stay);
 	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
 	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i)) {
-		ib_net16_t mlid = vhca_osm_member_of(i)->mgrp->mlid;
-		const cl_list_item_t *too = cl_qlist_head(&other->mcm_list);
-
-		while (too != cl_qlist_end(&other->mcm_list) &&
-		       vhca_osm_member_of(too)->mgrp->mlid != mlid)
-			too = cl_qlist_next(too);
-		if (too != cl_qlist_end(&other->mcm_list))
+		if (*mlid_word(&stay, i, &bit) & bit)
 			continue;
 		if (fn)
-			fn(osm, mlid);
+			fn(osm, vhca_osm_member_of(i)->mgrp->mlid);
 		n++;
 	}
 	return n;
