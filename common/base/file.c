@@ -144,8 +144,9 @@ void vhca_set_disk(int (*run)(void *ctx, vhca_disk_fn fn, void *arg), void *ctx)
 	disk.ctx = ctx;
 }
 
-static int run_at_disk(vhca_disk_fn fn, void *arg)
+int vhca_run_at_disk(vhca_disk_fn fn, void *arg)
 {
+	vhca_may_block("disk");
 	return disk.run ? disk.run(disk.ctx, fn, arg) : fn(arg);
 }
 
@@ -183,7 +184,7 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 	struct file_text f = {.path = path, .data = data, .len = len, .mode = mode};
 
 	vhca_may_block("write file");
-	return run_at_disk(write_atomic, &f);
+	return vhca_run_at_disk(write_atomic, &f);
 }
 
 static int sync_named(void *arg)
@@ -196,7 +197,7 @@ static int sync_named(void *arg)
 int vhca_sync_file(const char *path)
 {
 	vhca_may_block("sync file");
-	return run_at_disk(sync_named, (void *)(uintptr_t)path);
+	return vhca_run_at_disk(sync_named, (void *)(uintptr_t)path);
 }
 
 bool vhca_same_file(const struct stat *a, const struct stat *b)

@@ -32,6 +32,8 @@ int vhca_sync_file(const char *path);
  */
 typedef int (*vhca_disk_fn)(void *arg);
 void vhca_set_disk(int (*run)(void *ctx, vhca_disk_fn fn, void *arg), void *ctx);
+/* Has fn called there. fn itself must not, and must call none of the two above. */
+int vhca_run_at_disk(vhca_disk_fn fn, void *arg);
 
 /* Whether a file is what it was, as far as stat(2) tells. */
 bool vhca_same_file(const struct stat *a, const struct stat *b);

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -96,9 +97,60 @@ static int collect(struct osm_opensm *osm, struct records *ret)
 	return rc;
 }
 
-/* ---- the file ---- */
+/* ---- the file; what waits for the disk is done by its thread ---- */
 
-static int write_records(const struct records *r, const char *path)
+struct second_name {
+	const char *path;
+	/* Is the file that has this name whole? It is asked of the file that gets the second one. */
+	bool (*is_whole)(struct second_name *n, const char *name);
+	const struct records *records;
+	size_t size; /* as it was written */
+	size_t has;  /* of the records */
+	bool whole;
+	struct stat at;
+};
+
+static int second_of(const char *end, char ret[static PATH_MAX])
+{
+	char name[sizeof("guid2lid.vhcasm.new")];
+
+	(void)snprintf(name, sizeof(name), "guid2lid.vhcasm%s", end);
+	return path_of(name, ret);
+}
+
+/*
+ * First of all it gets a name that OpenSM does not touch: by its own one OpenSM may put another
+ * file there at any time, and an empty one on a full disk. Needs no room for data.
+ */
+static int give_second_name(void *arg)
+{
+	struct second_name *n = arg;
+	char tmp[PATH_MAX], second[PATH_MAX];
+	bool named = second_of(".new", tmp) == 0 && second_of("", second) == 0;
+
+	if (named)
+		(void)unlink(tmp); /* what a killed process has left */
+	named = named && link(n->path, tmp) == 0;
+	n->whole = n->is_whole(n, named ? tmp : n->path);
+	if (n->whole && named && rename(tmp, second) == 0)
+		return 0;
+	if (named)
+		(void)unlink(tmp);
+	return n->whole ? -EIO : 0;
+}
+
+static void keep_second_name(struct second_name *n)
+{
+	if (vhca_run_at_disk(give_second_name, n) < 0)
+		vhca_log_warning("%s has no second name; a full disk can empty it", n->path);
+}
+
+static bool has_size(struct second_name *n, const char *name)
+{
+	return stat(name, &n->at) == 0 && (size_t)n->at.st_size == n->size;
+}
+
+static int write_records(const struct records *r, const char *path, size_t *ret_size)
 {
 	VHCA_AUTO_FREE char *text = malloc(r->n * LINE_SIZE + 1);
 	size_t len = 0;
@@ -111,40 +163,20 @@ static int write_records(const struct records *r, const char *path)
 		(void)memcpy(text + len, r->line[i], n);
 		len += n;
 	}
+	*ret_size = len;
 	return vhca_write_file_atomic(path, text, len, 0644);
-}
-
-/* Makes `to` another name of the file `from`; needs no room for data. */
-static int name_again(const char *from, const char *to)
-{
-	char tmp[PATH_MAX];
-
-	if (snprintf(tmp, sizeof(tmp), "%s.new", to) >= (int)sizeof(tmp))
-		return -ENAMETOOLONG;
-	(void)unlink(tmp); /* what a killed process has left */
-	if (link(from, tmp) < 0)
-		return -errno;
-	return rename(tmp, to) < 0 ? -errno : 0;
-}
-
-/* Of a file that is right. */
-static void keep_second_name(const char *path)
-{
-	char second[PATH_MAX];
-
-	if (path_of("guid2lid.vhcasm", second) < 0 || name_again(path, second) < 0)
-		vhca_log_warning("%s has no second name; a full disk can empty it", path);
 }
 
 static int save(const struct records *r)
 {
 	char path[PATH_MAX];
+	struct second_name n = {.path = path, .is_whole = has_size};
 	int rc = path_of("guid2lid", path);
 
 	if (rc == 0)
-		rc = write_records(r, path);
+		rc = write_records(r, path, &n.size);
 	if (rc == 0)
-		keep_second_name(path);
+		keep_second_name(&n);
 	return rc;
 }
 
@@ -174,38 +206,62 @@ static size_t count_in(const struct records *r, const char *path)
 	return n;
 }
 
-static void repair(const struct records *r, size_t has, const char *path)
+/* OpenSM does not sync it. Where that fails, the older one is the surer. */
+static bool has_records(struct second_name *n, const char *name)
 {
-	char second[PATH_MAX];
-	int rc = save(r);
+	VHCA_AUTO_CLOSE int fd = open(name, O_RDONLY | O_CLOEXEC);
+
+	n->has = count_in(n->records, name);
+	return n->has == n->records->n && fd >= 0 && fsync(fd) == 0 && fstat(fd, &n->at) == 0;
+}
+
+/* If the second name has more of the records. */
+static int take_back(void *arg)
+{
+	const struct second_name *n = arg;
+	char tmp[PATH_MAX], second[PATH_MAX];
+
+	if (second_of("", second) < 0 || second_of(".new", tmp) < 0 ||
+	    count_in(n->records, second) <= n->has)
+		return -ENOENT;
+	(void)unlink(tmp);
+	return link(second, tmp) == 0 && rename(tmp, n->path) == 0 ? 0 : -errno;
+}
+
+static void repair(struct second_name *n)
+{
+	int rc = save(n->records);
 
 	if (rc == 0)
 		return;
-	vhca_log_error("%s has %zu of %zu LIDs and cannot be written: %s", path, has, r->n,
-		       strerror(-rc));
-	if (path_of("guid2lid.vhcasm", second) == 0 && count_in(r, second) > has &&
-	    name_again(second, path) == 0)
-		vhca_log_error("%s is again what was written before", path);
+	vhca_log_error("%s has %zu of %zu LIDs and cannot be written: %s", n->path, n->has,
+		       n->records->n, strerror(-rc));
+	if (vhca_run_at_disk(take_back, n) == 0)
+		vhca_log_error("%s is again what was written before", n->path);
+}
+
+/* 1 = it is the file that was right. */
+static int look_at_name(void *arg)
+{
+	const struct second_name *n = arg;
+	struct stat now;
+
+	return stat(n->path, &now) == 0 && vhca_same_file(&now, &n->at);
 }
 
 void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm)
 {
 	VHCA_CLEANUP(records_done) struct records r = {0};
 	char path[PATH_MAX];
-	struct stat now;
-	size_t has;
+	struct second_name n = {
+		.path = path, .is_whole = has_records, .records = &r, .at = f->seen};
 
-	if (path_of("guid2lid", path) < 0 ||
-	    (stat(path, &now) == 0 && vhca_same_file(&now, &f->seen)) || collect(osm, &r) < 0)
+	if (path_of("guid2lid", path) < 0 || vhca_run_at_disk(look_at_name, &n) ||
+	    collect(osm, &r) < 0)
 		return;
-	has = count_in(&r, path);
-	if (has < r.n) {
-		repair(&r, has, path);
-		return;
-	}
-	/* OpenSM does not do so. If it fails, the older one is the surer. */
-	if (vhca_sync_file(path) == 0)
-		keep_second_name(path);
-	if (stat(path, &now) == 0)
-		f->seen = now;
+	keep_second_name(&n);
+	if (n.has < r.n)
+		repair(&n);
+	else if (n.whole)
+		f->seen = n.at;
 }

@@ -6,6 +6,8 @@ import http.client
 import json
 import os
 import random
+import re
+import shutil
 import tempfile
 import threading
 import time
@@ -187,6 +189,28 @@ class Disk(fattree.Case):
         fattree.heavy_sweep(sm)
         fabric.wait_for("the new port", lambda: len(lids.guid2lid_lines()) == len(before) + self.tree.switches + 1)
         self.assertEqual(lids.guid2lid(), before)
+        self.assertEqual(sm.stop(), 0)
+
+    def test_a_file_that_is_emptied_while_it_is_looked_at(self):
+        """What gets the second name is the file that was found whole, not the one that has its name by then."""
+        sm = self.manager("minhop", slow=os.environ["VHCA_SLOW_DISK_LIB"], lids=False).start()
+        path, before = sm.cache_path("guid2lid"), fattree.Lids(self.tree, sm).of
+        second = lambda: open(path + ".vhcasm", encoding="ascii").read()
+        fabric.wait_for("the second name", lambda: os.path.exists(path + ".vhcasm"))
+        whole = second()
+        self.assertEqual(len(re.findall("^0x", whole, re.M)), len(before) + self.tree.switches)
+        os.replace(shutil.copy(path, path + ".copy"), path)    # as whole, and another one
+        sm.slow_down(2000)
+        sm.resweep()
+        time.sleep(1)    # it is being synced
+        with open(path + ".empty", "w", encoding="ascii"):
+            pass
+        os.replace(path + ".empty", path)    # as OpenSM does on a full disk
+        time.sleep(3)
+        self.assertEqual(second(), whole)
+        sm.slow_down(0)
+        fattree.heavy_sweep(sm)
+        fabric.wait_for("the file", lambda: sorted(open(path, encoding="ascii")) == sorted(whole.splitlines(True)))
         self.assertEqual(sm.stop(), 0)
 
     def test_a_full_disk(self):
