@@ -187,6 +187,27 @@ static const char *conf_path(const struct plugin *p)
 	return path && *path ? path : DEFAULT_CONF;
 }
 
+/* What is idle by now may be due, or not be yet. */
+static void set_keep(struct plugin *p, uint32_t keep_s)
+{
+	p->conf.keep_s = keep_s;
+	p->give_back_at = keep_s && p->conf.lids_move ? vhca_now_ms() : UINT64_MAX;
+}
+
+static void say_read_again(const struct plugin *p)
+{
+	char text[256];
+	struct vhca_strbuf keys;
+	const char *key;
+
+	vhca_strbuf_init(&keys, text, sizeof(text));
+	for (size_t i = 0; (key = vhca_osm_conf_read_again(i)); i++)
+		vhca_strbuf_add(&keys, "%s%s", i ? ", " : "", key);
+	vhca_log_notice("%s: %s were read again; what else has changed there needs a restart of "
+			"OpenSM",
+			conf_path(p), text);
+}
+
 static void read_conf_again(struct plugin *p)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -200,6 +221,7 @@ static void read_conf_again(struct plugin *p)
 	}
 	vhca_osm_service_allow(p->service, &conf.policy, vhca_now_ms());
 	p->lids.drain = conf.drain;
+	set_keep(p, conf.keep_s);
 	more = conf.dynamic > p->dynamic.max;
 	if (conf.dynamic != p->dynamic.max)
 		vhca_osm_dynamic_limit(p->osm, &p->dynamic, conf.dynamic);
@@ -207,9 +229,7 @@ static void read_conf_again(struct plugin *p)
 		vhca_osm_opensm_ops.sweep(&p->subnet);
 	vhca_osm_conf_done(&conf);
 	vhca_osm_service_conf_problem(p->service, "");
-	vhca_log_notice("%s: allowed, drain and dynamic were read again; what else has changed "
-			"there needs a restart of OpenSM",
-			conf_path(p));
+	say_read_again(p);
 }
 
 /* A file that has changed is read when it has not changed any more since the look before. */

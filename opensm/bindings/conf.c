@@ -188,6 +188,7 @@ static int set_dynamic(struct vhca_osm_conf *conf, const char *value, struct vhc
 static const struct {
 	const char *section, *key;
 	int (*set)(struct vhca_osm_conf *conf, const char *value, struct vhca_error *err);
+	bool again; /* a change of the file is enough */
 } keys[] = {
 	{"http", "listen", set_listen},
 	{"http", "socket_mode", set_socket_mode},
@@ -200,15 +201,23 @@ static const struct {
 	{"http", "roles", set_roles},
 	{"state", "dir", set_state_dir},
 	{"partitions", "base_file", set_base_file},
-	{"partitions", "allowed", set_allowed},
+	{"partitions", "allowed", set_allowed, true},
 	{"partitions", "default_members", set_default_members},
 	{"partitions", "inherit", set_inherit},
 	{"partitions", "ipoib", set_ipoib},
 	{"lids", "enable", set_lids_move},
-	{"lids", "drain", set_drain},
-	{"lids", "dynamic", set_dynamic},
-	{"lids", "keep", set_keep},
+	{"lids", "drain", set_drain, true},
+	{"lids", "dynamic", set_dynamic, true},
+	{"lids", "keep", set_keep, true},
 };
+
+const char *vhca_osm_conf_read_again(size_t i)
+{
+	for (size_t k = 0; k < VHCA_ARRAY_SIZE(keys); k++)
+		if (keys[k].again && i-- == 0)
+			return keys[k].key;
+	return NULL;
+}
 
 /* An empty [agents] counts: then nobody is one. */
 static int on_section(void *ctx, const char *section, const char *key, const char *value,

@@ -3,8 +3,8 @@
 #define VHCA_OPENSM_BINDINGS_CONF_H
 /*
  * vhcasm.conf: INI; an unknown key or a wrong value refuses the plugin. The shipped
- * opensm/vhcasm.conf documents every key and equals the defaults (tested). `allowed`, `drain` and
- * `dynamic` are read again when the file changes; for all else OpenSM has to be restarted.
+ * opensm/vhcasm.conf documents every key and equals the defaults (tested). Some keys are read again
+ * when the file changes (vhca_osm_conf_read_again()); for all else OpenSM has to be restarted.
  */
 #include <sys/types.h>
 
@@ -44,6 +44,8 @@ void vhca_osm_conf_set_defaults(struct vhca_osm_conf *conf);
 /* Defaults, then the file (which must exist). Errors: "file:line: key: reason", code
  * "bad_config". The caller calls vhca_osm_conf_done(). */
 int vhca_osm_conf_load(const char *path, struct vhca_osm_conf *ret, struct vhca_error *err);
+/* The i-th key that is read again, in the order of the file; NULL after the last one. */
+const char *vhca_osm_conf_read_again(size_t i);
 void vhca_osm_conf_done(struct vhca_osm_conf *conf);
 
 #endif

@@ -17,6 +17,7 @@ import vswitches
 from vport_case import VGUID
 
 KEEP = 3    # s
+READ = 5     # s; until vhcasm.conf is read again
 LATE = 30    # s; of what has to come after that
 OTHER = "0x02c9ab0000000022"
 GENERATIONS = 3
@@ -87,6 +88,24 @@ class GivenBack(Case):
         self.begins(sm, VGUID, 2, (3, 3))    # the first one after all
         fattree.heavy_sweep(sm)
         self.assertNotEqual(self.all_reached(sm)[VGUID], lid)
+        self.end()
+
+    def test_the_time_is_read_again(self):
+        sm = self.begin(keep=0)
+        self.ends(sm, VGUID, 1)
+        fattree.heavy_sweep(sm)
+        self.past_the_grace(sm)
+        self.assertIn(VGUID, lines(sm))
+        sm.configure(f"[lids]\nkeep = {KEEP}\n")
+        self.given_back(sm, VGUID)
+        self.begins(sm, VGUID, 2, (3, 1))
+        fattree.heavy_sweep(sm)
+        sm.configure("[lids]\nkeep = 0\n")
+        time.sleep(READ)
+        self.ends(sm, VGUID, 2)
+        fattree.heavy_sweep(sm)
+        self.past_the_grace(sm)
+        self.assertIn(VGUID, lines(sm))
         self.end()
 
     def test_although_sweeps_have_errors(self):

@@ -356,6 +356,30 @@ static void lines_stay_short(void **state)
 
 /* ---- configuration ---- */
 
+/* "*a*, *b* and *c* are read again", in the code's order. */
+static void the_man_page_says_what_is_read_again(void **state)
+{
+	const char *source = getenv("VHCA_SOURCE_DIR"), *key, *next;
+	VHCA_AUTO_FREE char *page = NULL;
+	char path[512], want[256];
+	struct vhca_strbuf sb;
+	size_t len;
+
+	(void)state;
+	assert_non_null(source);
+	(void)snprintf(path, sizeof(path), "%s/docs/man/libvhcasm.7.rst", source);
+	assert_int_equal(vhca_read_file(path, 1 << 20, &page, &len), 0);
+	vhca_strbuf_init(&sb, want, sizeof(want));
+	for (size_t i = 0; (key = vhca_osm_conf_read_again(i)); i++) {
+		next = vhca_osm_conf_read_again(i + 1);
+		if (i > 0)
+			vhca_strbuf_add(&sb, next ? ", " : " and ");
+		vhca_strbuf_add(&sb, "*%s*", key);
+	}
+	vhca_strbuf_add(&sb, " are read again");
+	assert_non_null(strstr(page, want));
+}
+
 static void shipped_configuration_equals_the_defaults(void **state)
 {
 	const char *source = getenv("VHCA_SOURCE_DIR");
@@ -549,6 +573,7 @@ int main(void)
 		cmocka_unit_test(needs_become_statements),
 		cmocka_unit_test(the_default_partition_is_left_alone),
 		cmocka_unit_test(lines_stay_short),
+		cmocka_unit_test(the_man_page_says_what_is_read_again),
 		cmocka_unit_test(shipped_configuration_equals_the_defaults),
 		cmocka_unit_test(configuration_is_read),
 		cmocka_unit_test(agents_are_listed),
