@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* As web servers log it: the client has closed the connection, and nothing was done. */
+#define SENDER_GAVE_UP 499
+
 struct vhca_osm_put_off {
 	TAILQ_ENTRY(vhca_osm_put_off) link;
 	struct vhca_osm_backlog *backlog;
@@ -28,10 +31,10 @@ static struct vhca_http_request *take(struct vhca_osm_put_off *p)
 	return req;
 }
 
-/* Its client has gone: what is replied is dropped. */
+/* What is replied is dropped; the audit has it. */
 static void on_gone(void *arg)
 {
-	vhca_http_reply(take(arg), 200, NULL);
+	vhca_http_reply(take(arg), SENDER_GAVE_UP, NULL);
 }
 
 void vhca_osm_backlog_add(struct vhca_osm_backlog *b, struct vhca_http_request *req,

@@ -453,6 +453,14 @@ class Computing(Health):
         self.wait_key(3, "0x8001")
         self.assertEqual(self.sm.stop(), 0)
 
+    def test_the_log_tells_who_gave_up(self):
+        """Nothing was done for a request whose sender went while it waited."""
+        self.sm.keep_lock(self.KEPT)
+        with self.assertRaises(OSError):
+            self.sm.api.call("PUT", "/v1/lids/none", {}, timeout=0.5)
+        self.assertEqual(self.sm.stop(), 0)
+        self.assertRegex(self.sm.log(), r"audit: uid:0 .* PUT /v1/lids/none: 499\b")
+
     def test_it_ends_while_a_report_waits(self):
         def report():
             with contextlib.suppress(OSError, http.client.HTTPException):
