@@ -187,13 +187,6 @@ static const char *conf_path(const struct plugin *p)
 	return path && *path ? path : DEFAULT_CONF;
 }
 
-/* What is idle by now may be due, or not be yet. */
-static void set_keep(struct plugin *p, uint32_t keep_s)
-{
-	p->conf.keep_s = keep_s;
-	p->give_back_at = keep_s && p->conf.lids_move ? vhca_now_ms() : UINT64_MAX;
-}
-
 static void say_read_again(const struct plugin *p)
 {
 	char text[256];
@@ -221,7 +214,8 @@ static void read_conf_again(struct plugin *p)
 	}
 	vhca_osm_service_allow(p->service, &conf.policy, vhca_now_ms());
 	p->lids.drain = conf.drain;
-	set_keep(p, conf.keep_s);
+	p->conf.keep_s = conf.keep_s; /* what is idle by now may be due, or not be yet */
+	p->give_back_at = conf.keep_s && p->conf.lids_move ? vhca_now_ms() : UINT64_MAX;
 	more = conf.dynamic > p->dynamic.max;
 	if (conf.dynamic != p->dynamic.max)
 		vhca_osm_dynamic_limit(p->osm, &p->dynamic, conf.dynamic);

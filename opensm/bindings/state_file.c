@@ -112,20 +112,15 @@ static void put_owner(struct text *t, const char *word, const struct vhca_osm_bi
 	put_hex(t, b->port_guid, 16);
 }
 
-static const char *tombstone_word(const struct vhca_osm_binding *b)
-{
-	if (b->never_bound)
-		return "n ";
-	return b->own_port ? "w " : "t ";
-}
-
 static size_t put_tombstones(struct text *t, const struct vhca_osm_table *table)
 {
 	const struct vhca_osm_binding *b = NULL;
 	size_t n = 0;
 
 	for (; (b = vhca_osm_table_next_tombstone(table, b)) && reserve_line(t, 0); n++) {
-		put_owner(t, tombstone_word(b), b);
+		const char *word = b->own_port ? "w " : "t ";
+
+		put_owner(t, b->never_bound ? "n " : word, b);
 		put_string(t, "\n");
 	}
 	return n;

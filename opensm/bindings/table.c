@@ -215,12 +215,6 @@ static void share_drop_empty(struct vhca_osm_table *t, uint64_t port_guid)
 		free(vhca_osm_guid_map_remove(&t->shares, port_guid));
 }
 
-static void share_add_binding(struct share *share, const struct vhca_osm_binding *b)
-{
-	share->bindings++;
-	share->own_ports += b->own_port;
-}
-
 static void share_drop_binding(struct vhca_osm_table *t, const struct vhca_osm_binding *b)
 {
 	struct share *share = vhca_osm_guid_map_find(&t->shares, b->port_guid);
@@ -377,7 +371,8 @@ static void put_commit(struct vhca_osm_table *t, struct vhca_osm_binding *old,
 {
 	struct vhca_osm_port *p = vhca_osm_guid_map_find(&t->ports, keys->port.guid);
 
-	share_add_binding(share, now);
+	share->bindings++;
+	share->own_ports += now->own_port;
 	if (old && !old->withdrawn)
 		share_drop_binding(t, old);
 	if (old && !old->withdrawn && vhca_osm_binding_keys_at(old) != keys->port.guid)

@@ -56,15 +56,6 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static void add(struct records *r, osm_db_domain_t *guid2lid, uint64_t guid)
-{
-	uint16_t low = 0, high = 0;
-
-	if (osm_db_guid2lid_get(guid2lid, guid, &low, &high) == 0)
-		(void)snprintf(r->line[r->n++], LINE_SIZE, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n",
-			       guid, low, high);
-}
-
 static int collect_locked(const struct osm_opensm *osm, struct records *ret)
 {
 	osm_db_domain_t *guid2lid = osm->sm.lid_mgr.p_g2l;
@@ -76,8 +67,12 @@ static int collect_locked(const struct osm_opensm *osm, struct records *ret)
 		return -ENOMEM;
 	ret->line = calloc(cl_qlist_count(&guids) + 1, sizeof(*ret->line));
 	while ((item = cl_qlist_remove_head(&guids)) != cl_qlist_end(&guids)) {
-		if (ret->line)
-			add(ret, guid2lid, ((const osm_db_guid_elem_t *)item)->guid);
+		uint64_t guid = ((const osm_db_guid_elem_t *)item)->guid;
+		uint16_t low = 0, high = 0;
+
+		if (ret->line && osm_db_guid2lid_get(guid2lid, guid, &low, &high) == 0)
+			(void)snprintf(ret->line[ret->n++], LINE_SIZE,
+				       "0x%016" PRIx64 " 0x%04x 0x%04x\n\n", guid, low, high);
 		free(item);
 	}
 	if (!ret->line)
@@ -101,7 +96,7 @@ static int collect(struct osm_opensm *osm, struct records *ret)
 
 struct second_name {
 	const char *path;
-	/* Is the file that has this name whole? It is asked of the file that gets the second one. */
+	/* Of the file that gets the second name, by the name that it has then. */
 	bool (*is_whole)(struct second_name *n, const char *name);
 	const struct records *records;
 	size_t size; /* as it was written */
@@ -256,7 +251,7 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	struct second_name n = {
 		.path = path, .is_whole = has_records, .records = &r, .at = f->seen};
 
-	if (path_of("guid2lid", path) < 0 || vhca_run_at_disk(look_at_name, &n) ||
+	if (path_of("guid2lid", path) < 0 || vhca_run_at_disk(look_at_name, &n) == 1 ||
 	    collect(osm, &r) < 0)
 		return;
 	keep_second_name(&n);

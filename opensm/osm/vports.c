@@ -186,15 +186,6 @@ static uint64_t *mlid_word(struct mlids *m, const cl_list_item_t *member, uint64
 	return &m->bits[i / 64];
 }
 
-static void note_groups(const osm_port_t *port, struct mlids *m)
-{
-	uint64_t bit;
-
-	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
-	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i))
-		*mlid_word(m, i, &bit) |= bit;
-}
-
 typedef void (*group_fn)(osm_opensm_t *osm, ib_net16_t mlid);
 
 /*
@@ -208,7 +199,9 @@ static size_t each_changed_group(const osm_port_t *port, const osm_port_t *other
 	size_t n = 0;
 	uint64_t bit;
 
-	note_groups(other, &stay);
+	for (const cl_list_item_t *i = cl_qlist_head(&other->mcm_list);
+	     i != cl_qlist_end(&other->mcm_list); i = cl_qlist_next(i))
+		*mlid_word(&stay, i, &bit) |= bit;
 	for (const cl_list_item_t *i = cl_qlist_head(&port->mcm_list);
 	     i != cl_qlist_end(&port->mcm_list); i = cl_qlist_next(i)) {
 		if (*mlid_word(&stay, i, &bit) & bit)

@@ -195,7 +195,7 @@ static void a_restart_knows_it(void **state)
 	(void)vhca_osm_table_free(u);
 }
 
-/* So that the LID of what was a port is free; and of no port that is away when it is bound again. */
+/* So the LID of what was a port is free, and that of a port that is away is not. */
 static void a_tombstone_knows_it(void **state)
 {
 	struct vhca_osm_table *t = new_table(), *u = new_table();
