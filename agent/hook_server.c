@@ -12,6 +12,7 @@
 #include <sys/un.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 
 struct conn {
@@ -20,6 +21,8 @@ struct conn {
 	int fd;
 	struct vhca_watch *watch;
 	struct vhca_timer *timer;
+	struct vhca_hook_request req;
+	uint64_t held_until_ms; /* vhca_now_ms(); 0 = it is not held */
 	size_t have;
 	uint8_t frame[VHCA_HOOK_FRAME_MAX];
 };
@@ -45,26 +48,44 @@ static void close_conn(struct conn *c)
 	free(c);
 }
 
-static void on_timeout(void *arg)
+static void answer(struct conn *c, int rc, const struct vhca_error *err)
 {
-	close_conn(arg);
-}
-
-static void answer(struct conn *c, const struct vhca_hook_request *req)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_hook_reply reply = {.pass = c->h->decide(c->h->arg, req, &err) == 0};
+	struct vhca_hook_reply reply = {.pass = rc == 0};
 	uint8_t frame[VHCA_HOOK_FRAME_MAX];
 	size_t len = 0;
 
 	if (!reply.pass) {
-		(void)snprintf(reply.reason, sizeof(reply.reason), "%s", err.msg);
-		vhca_log_warning("%s: hook %s refused: %s", req->name, req->op, err.msg);
+		(void)snprintf(reply.reason, sizeof(reply.reason), "%s", err->msg);
+		vhca_log_warning("%s: hook %s refused: %s", c->req.name, c->req.op, err->msg);
 	}
 	if (vhca_hook_reply_encode(&reply, frame, sizeof(frame), &len) < 0)
 		return;
 	/* A reply is smaller than any socket buffer; a hook that has gone needs none. */
 	(void)!send(c->fd, frame, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* What decide() has begun is waited for; a hook that has gone meanwhile needs no answer. */
+static void ask(struct conn *c)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int rc = c->h->decide(c->h->arg, &c->req, &err);
+
+	if (rc == -EINPROGRESS && vhca_now_ms() < c->held_until_ms) {
+		vhca_timer_arm_ms(c->timer, VHCA_HOOKD_PAUSE_MS);
+		return;
+	}
+	answer(c, rc, &err);
+	close_conn(c);
+}
+
+static void on_timeout(void *arg)
+{
+	struct conn *c = arg;
+
+	if (c->held_until_ms)
+		ask(c);
+	else
+		close_conn(c);
 }
 
 /* 1 = whole frame there, 0 = more to come, negative = not our protocol. */
@@ -80,7 +101,6 @@ static int frame_complete(const struct conn *c, size_t *ret_payload)
 static void on_conn(void *arg, uint32_t revents)
 {
 	struct conn *c = arg;
-	struct vhca_hook_request req;
 	size_t payload = 0;
 	ssize_t n = recv(c->fd, c->frame + c->have, sizeof(c->frame) - c->have, MSG_DONTWAIT);
 	int r;
@@ -96,9 +116,15 @@ static void on_conn(void *arg, uint32_t revents)
 	r = frame_complete(c, &payload);
 	if (r == 0)
 		return;
-	if (r > 0 && vhca_hook_request_parse(c->frame + VHCA_HOOK_HEAD_LEN, payload, &req) == 0)
-		answer(c, &req);
-	else if (r > 0)
+	if (r > 0 &&
+	    vhca_hook_request_parse(c->frame + VHCA_HOOK_HEAD_LEN, payload, &c->req) == 0) {
+		vhca_watch_free(c->watch);
+		c->watch = NULL;
+		c->held_until_ms = vhca_now_ms() + VHCA_HOOKD_HOLD_MS;
+		ask(c);
+		return;
+	}
+	if (r > 0)
 		vhca_log_warning("hook: a message that cannot be read");
 	close_conn(c);
 }

@@ -3,8 +3,8 @@
 #define VHCA_AGENT_HOOK_SERVER_H
 /*
  * Serves the qemu hook: one request and one reply per connection on run_dir/hook.sock, answered
- * from memory at once. libvirt holds locks while its hook waits, so nothing here may depend on
- * libvirt, the store or the hardware.
+ * from memory. libvirt holds locks while its hook waits, so nothing here may depend on libvirt;
+ * only what decide() has begun is waited for, and not for long.
  */
 #include "common/base/error.h"
 #include "common/base/hook_message.h"
@@ -15,7 +15,13 @@ struct vhca_hookd;
 #define VHCA_HOOKD_CONNECTIONS_MAX 32
 #define VHCA_HOOKD_TIMEOUT_MS	   2000 /* the hook itself waits no longer */
 
-/* decide() answers at once, from memory: 0 = pass, or a negative errno with err = refuse. */
+#define VHCA_HOOKD_HOLD_MS  1200 /* ...and asks for 1500 */
+#define VHCA_HOOKD_PAUSE_MS 10
+
+/*
+ * decide() answers at once, from memory: 0 = pass, or a negative errno with err = refuse.
+ * -EINPROGRESS: it is asked again until VHCA_HOOKD_HOLD_MS are over, and refuses then.
+ */
 typedef int (*vhca_hookd_fn)(void *arg, const struct vhca_hook_request *req,
 			     struct vhca_error *err);
 

@@ -160,9 +160,7 @@ static int parse_port(const struct vhca_http_request *req, struct vhca_vf_reques
 	if (r >= (int)sizeof(wish) || vhca_guid_wish_parse(wish, &ret->guid) < 0)
 		return vhca_error_set(err, VHCA_ERR_INVALID, "bad_guid", 0,
 				      "\"%.40s\" is no unicast MAC address", mac);
-	(void)snprintf(name, sizeof(name), "mac-%06x%06x",
-		       (unsigned int)(ret->guid >> 40), /* 24 bits each */
-		       (unsigned int)(ret->guid & 0xffffff));
+	vhca_port_name(ret->guid, name);
 	return parse_names(name, fabric, ret, err);
 }
 

@@ -208,6 +208,9 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 {
 	if (!l->claim) {
 		check_unclaimed_guid(l, f);
+	} else if (l->claim->custody == VHCA_CUSTODY_RESERVED) {
+		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is reserved: %s",
+			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
 	} else if (vhca_claim_is_withheld(l->claim)) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "GUID %s is withheld: the VM is on its way to or from another host",

@@ -2,6 +2,7 @@
 #include "agent/state/model.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,8 @@
 
 static const char *const origin_names[] = {"metadata", "attach", "claim"};
 
-static const char *const custody_names[] = {"here", "restored", "leaving", "withheld", "bare"};
+static const char *const custody_names[] = {"here",	"restored", "leaving",
+					    "withheld", "bare",	    "reserved"};
 
 static const struct {
 	const char *name;
@@ -80,7 +82,22 @@ bool vhca_claim_is_ending(const struct vhca_claim *claim)
 
 bool vhca_claim_is_withheld(const struct vhca_claim *claim)
 {
-	return claim->custody == VHCA_CUSTODY_WITHHELD || claim->custody == VHCA_CUSTODY_BARE;
+	return claim->custody == VHCA_CUSTODY_WITHHELD || claim->custody == VHCA_CUSTODY_BARE ||
+	       claim->custody == VHCA_CUSTODY_RESERVED;
+}
+
+void vhca_port_name(uint64_t guid, char ret[static VHCA_NAME_MAX])
+{
+	(void)snprintf(ret, VHCA_NAME_MAX, "mac-%06x%06x", (unsigned int)(guid >> 40),
+		       (unsigned int)(guid & 0xffffff)); /* 24 bits each */
+}
+
+bool vhca_claim_is_port(const struct vhca_claim *claim)
+{
+	char name[VHCA_NAME_MAX];
+
+	vhca_port_name(claim->identity.guid, name);
+	return claim->origin == VHCA_ORIGIN_CLAIM && strcmp(claim->name, name) == 0;
 }
 
 bool vhca_claim_is_refused(const struct vhca_claim *claim)

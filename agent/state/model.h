@@ -45,6 +45,11 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  *   RESTORED          HERE       the migration has ended: vhca_engine_settle()
  *   any               HERE       it is of an earlier boot: vhca_claim_recover()
  *
+ * No migration moves a cloud's port:
+ *
+ *   (a new claim)     RESERVED   its domain does not run here: vhca_engine_claim_port()
+ *   RESERVED          HERE       it runs here now, or the hook says that it begins
+ *
  * A claim ends from each of them.
  */
 enum vhca_custody {
@@ -63,6 +68,8 @@ enum vhca_custody {
 	 * restart it is WITHHELD, wherever the VF is, until the migration says so again.
 	 */
 	VHCA_CUSTODY_BARE,
+	/* as WITHHELD, without a migration: a cloud's port whose domain does not run here */
+	VHCA_CUSTODY_RESERVED,
 };
 const char *vhca_custody_to_string(enum vhca_custody custody);
 int vhca_custody_parse(const char *word, enum vhca_custody *ret);
@@ -201,7 +208,11 @@ struct vhca_claim {
 
 /* It is to end, for whatever reason. */
 bool vhca_claim_is_ending(const struct vhca_claim *claim);
-/* Nothing shows its identity: WITHHELD or BARE. */
+/* The name of a cloud's port with this GUID, which is made of a MAC address. */
+void vhca_port_name(uint64_t guid, char ret[static VHCA_NAME_MAX]);
+/* It is a cloud's port. */
+bool vhca_claim_is_port(const struct vhca_claim *claim);
+/* Nothing shows its identity: WITHHELD, BARE or RESERVED. */
 bool vhca_claim_is_withheld(const struct vhca_claim *claim);
 /* The SM has said no, for whatever reason. */
 bool vhca_claim_is_refused(const struct vhca_claim *claim);

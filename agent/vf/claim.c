@@ -471,6 +471,25 @@ int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request
 	return r < 0 ? r : claim_at_next_epoch(e, req, &id, ret, err);
 }
 
+/* What it has shown here before, an SM that was away may hear withdrawn yet, at that epoch. */
+void engine_use_reserved(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	uint64_t guid = claim->identity.guid, last = vhca_model_epoch(&e->model, guid);
+
+	if (claim->custody != VHCA_CUSTODY_RESERVED || claim->vf->committing ||
+	    claim->vf->state != VHCA_VF_CLAIMED || vhca_claim_is_ending(claim))
+		return;
+	claim->custody = VHCA_CUSTODY_HERE;
+	claim->epoch = vhca_model_next_epoch(&e->model, guid);
+	if (claim->withdrawn)
+		claim->reused = claim->epoch == last;
+	claim->withdrawn = false;
+	claim->disputed = vhca_model_is_disputed(&e->model, guid);
+	engine_forget_answer(claim);
+	(void)vhca_model_set_epoch(&e->model, guid, claim->epoch); /* known: no memory needed */
+	engine_save_and_report(e, claim->vf);
+}
+
 /* An orchestrator's claim stands for an XML that names its VF, once it was answered; a migration
  * ends its own. */
 static bool may_be_replaced(const struct vhca_claim *c)

@@ -25,6 +25,11 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 /* Claims a VF that fits, with the identity that is asked for, at its next epoch. */
 int engine_claim_as_asked(struct vhca_engine *e, const struct vhca_claim_request *req,
 			  struct vhca_claim **ret, struct vhca_error *err);
+/*
+ * The port's domain begins here: its VF is to be programmed, and the SM hears of it. Nothing while
+ * the claim is being written: ask again.
+ */
+void engine_use_reserved(struct vhca_engine *e, struct vhca_claim *claim);
 /* A callback of the transition (agent/vf/transition.h). */
 bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended);
 /*

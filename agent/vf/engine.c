@@ -86,10 +86,11 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 		return 0;
 	/*
 	 * From an earlier boot. An orchestrator's claim stands for an XML to come and is programmed
-	 * again.
+	 * again. A cloud's guest may be elsewhere by now; it says all anew what begins here.
 	 */
 	claim->boot = VHCA_BOOT_EARLIER;
-	if (claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim)) {
+	if (claim->origin == VHCA_ORIGIN_CLAIM && !vhca_claim_is_ending(claim) &&
+	    !vhca_claim_is_port(claim)) {
 		claim->boot = VHCA_BOOT_OUTLIVED;
 		vf->state = VHCA_VF_CLAIMED;
 	}

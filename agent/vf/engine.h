@@ -13,6 +13,7 @@
  *   preparing    prepare                                       ok → free             failed → quarantined
  *   free         driver lost or drift → preparing; in a live XML without claim → unmanaged
  *   claimed      keys on the port, or the SM cannot be asked: program    ok → programmed   failed or refused → scrubbing
+ *                reserved for a cloud's port: waits for its domain, then for the SM to know no other owner
  *   programmed   claim attaches and domain runs: attach; seen in the domain's live XML → attached; claim over → scrubbing
  *   attached     await granted, follow the P_Key table; release asked → detaching; gone from live XML → scrubbing
  *   detaching    detach, repeat, ask the guest's agent, until gone from live XML → scrubbing; out of time → attached
@@ -121,8 +122,9 @@ struct vhca_claim_request {
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		       vhca_waiter_fn fn, void *arg);
 /*
- * The claim of a cloud's port, which vf.guid names: made, or found as it is wanted, when nothing is
- * written; fn's claim is NULL then. Refused "vf_busy" while it is ending.
+ * The claim of a cloud's port, which vf.guid and vf.name (vhca_port_name()) say: made, or found as
+ * it is wanted, when nothing is written; fn's claim is NULL then. It ends at programmed if the
+ * domain runs here, else at claimed: reserved. Refused "vf_busy" while it is ending.
  */
 void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    vhca_waiter_fn fn, void *arg);
@@ -272,7 +274,8 @@ void vhca_engine_set_drained(struct vhca_engine *e, bool drained);
 int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
 
 /*
- * Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse.
+ * Answer for the qemu hook, from memory. Returns 0 = pass, or a negative errno with err = refuse;
+ * -EINPROGRESS: a reserved VF is being programmed for the domain, which is worth asking again soon.
  */
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err);

@@ -17,6 +17,13 @@ struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca
 	return vhca_model_domain(&e->model, &claim->domain);
 }
 
+bool engine_runs_here(struct vhca_engine *e, const struct vhca_claim *claim)
+{
+	const struct vhca_domain *dom = engine_claim_domain(e, claim);
+
+	return dom && !dom->incoming;
+}
+
 bool engine_is_migrating(const struct vhca_engine *e, const struct vhca_uuid *domain)
 {
 	const struct vhca_claim *c;

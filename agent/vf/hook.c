@@ -57,6 +57,14 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	    (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
 		return 0;
 	if (his)
+		engine_use_reserved(e, vf->claim);
+	if (his && vf->state == VHCA_VF_CLAIMED && vhca_claim_is_port(vf->claim)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
+			       "%s is claimed for this domain, and not programmed yet: %s",
+			       VHCA_BDF_STR(bdf), vf->reason);
+		return -EINPROGRESS;
+	}
+	if (his)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
 				      "%s is claimed for this domain but not programmed yet (%s); "
 				      "start it again in a moment",

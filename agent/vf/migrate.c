@@ -132,7 +132,8 @@ static void leave_epoch(struct vhca_engine *e, uint64_t guid, uint64_t epoch)
 	struct vhca_txn *txn;
 
 	/* Made since; whoever moves or ends it has its own way with epochs. */
-	if (c && !c->migrating && !vhca_claim_is_ending(c) && c->boot != VHCA_BOOT_EARLIER) {
+	if (c && !c->migrating && !vhca_claim_is_withheld(c) && !vhca_claim_is_ending(c) &&
+	    c->boot != VHCA_BOOT_EARLIER) {
 		raise_epoch(e, c, epoch + 1);
 		/* Behind what is on its way to the disk, which may be the claim's end. */
 		if (c->vf->committing)

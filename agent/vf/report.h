@@ -46,6 +46,8 @@ uint64_t engine_patience_ms(const struct vhca_engine *e, const struct vhca_claim
 /* ---- guest.c ---- */
 /* The live domain that the claim is for; NULL = it does not run here. */
 struct vhca_domain *engine_claim_domain(struct vhca_engine *e, const struct vhca_claim *claim);
+/* It runs here, and is not one that is still on its way. */
+bool engine_runs_here(struct vhca_engine *e, const struct vhca_claim *claim);
 /* A migration has a claim of the domain's. */
 bool engine_is_migrating(const struct vhca_engine *e, const struct vhca_uuid *domain);
 /* Why the domain's XML cannot be read; kind NONE: it can. */

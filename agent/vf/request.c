@@ -291,6 +291,31 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 		engine_unsuppress(e, &req->domain, req->vf.name);
 }
 
+/* A reserved VF whose domain runs is about to be programmed. */
+static enum vhca_vf_state port_is_ready_in(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->custody == VHCA_CUSTODY_RESERVED && !engine_runs_here(e, c) ? VHCA_VF_CLAIMED
+									      : VHCA_VF_PROGRAMMED;
+}
+
+/* The VF is programmed when the domain begins here, or now if it runs here. */
+static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_request *req,
+			    vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *c = NULL;
+	int r = engine_claim_as_asked(e, req, &c, &err);
+
+	if (r == 0 && !engine_runs_here(e, c))
+		c->custody = VHCA_CUSTODY_RESERVED;
+	if (r == 0 && engine_add_waiter(c, port_is_ready_in(e, c), fn, arg) < 0)
+		r = vhca_error_no_memory(&err, "claim");
+	if (r < 0)
+		engine_answer_later(e, fn, arg, &err);
+	else
+		engine_unsuppress(e, &req->domain, req->vf.name);
+}
+
 void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    vhca_waiter_fn fn, void *arg)
 {
@@ -301,18 +326,17 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 	if (!c || c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, req->vf.name) != 0 ||
 	    strcmp(c->fabric, req->vf.fabric) != 0 || vhca_bdf_cmp(c->vf->bdf, req->bdf) != 0 ||
 	    !vhca_uuid_equal(&c->domain, &req->domain) || c->identity.n_pkeys > 0) {
-		vhca_engine_claim(e, req, fn, arg);
+		claim_port_anew(e, req, fn, arg);
 		return;
 	}
 	if (vhca_claim_is_ending(c) || c->boot == VHCA_BOOT_EARLIER || c->migrating ||
-	    vhca_claim_is_withheld(c) ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&
 	     state != VHCA_VF_ATTACHED)) {
 		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
 			       "%s is being taken from %s/%s still, or migrates with it",
 			       VHCA_BDF_STR(req->bdf), c->domain_name, c->name);
-	} else if (state == VHCA_VF_FREE || state == VHCA_VF_CLAIMED) {
-		if (engine_add_waiter(c, VHCA_VF_PROGRAMMED, fn, arg) == 0)
+	} else if (state == VHCA_VF_FREE || state < port_is_ready_in(e, c)) {
+		if (engine_add_waiter(c, port_is_ready_in(e, c), fn, arg) == 0)
 			return;
 		vhca_error_no_memory(&err, "claim");
 	}

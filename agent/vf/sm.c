@@ -138,7 +138,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 		if (c->reused)
 			leave_old_epoch(e, c);
 	}
-	if (refused && go_on_from(e, c, doc))
+	if (refused && c->custody != VHCA_CUSTODY_RESERVED && go_on_from(e, c, doc))
 		return;
 	if (c->sm_answer != answers[answer].sm_answer) {
 		c->sm_answer = answers[answer].sm_answer;

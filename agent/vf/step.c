@@ -161,6 +161,26 @@ static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
 	give_up_claim(e, vf);
 }
 
+/* A cloud's guest has begun here, and where it came from is about to give its GUID up. */
+static bool is_held_back(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	uint64_t waited = vhca_now_ms() - c->sm_answer_ms;
+
+	if (c->sm_answer != VHCA_ANSWER_SUPERSEDED || !vhca_claim_is_port(c))
+		return false;
+	c->disputed = true;
+	engine_reason(vf, "waits until the SM knows nobody else who has GUID %s: %s",
+		      VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason);
+	if (waited < HELD_BACK_MS) {
+		engine_again(e, vf, HELD_BACK_MS - waited);
+	} else {
+		c->sm_answer_ms = vhca_now_ms();
+		engine_save_and_report(e, vf);
+	}
+	return true;
+}
+
 static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	if (engine_seized(e, vf))
@@ -173,6 +193,16 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 		await_choice(e, vf);
 		return;
 	}
+	/* Its guest may run elsewhere with that GUID. */
+	if (vf->claim->custody == VHCA_CUSTODY_RESERVED) {
+		engine_reason(vf, "reserved: programmed when domain %s begins here",
+			      vf->claim->domain_name);
+		if (engine_runs_here(e, vf->claim))
+			engine_use_reserved(e, vf->claim);
+		return;
+	}
+	if (is_held_back(e, vf))
+		return;
 	if (vhca_claim_is_withheld(vf->claim)) {
 		engine_reason(vf, "identity withheld: the VM is on its way");
 		if (vf->claim->custody == VHCA_CUSTODY_BARE)

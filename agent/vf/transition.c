@@ -318,7 +318,7 @@ static void save(struct vhca_engine *e, struct vhca_vf *vf, bool report)
 	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
 	if (vf->claim)
 		vhca_journal_claim(txn, vf->claim);
-	if (vf->claim && report)
+	if (vf->claim && report && vf->claim->custody != VHCA_CUSTODY_RESERVED)
 		c->ticket = engine_put_report(e, txn, vf->claim, true);
 	vhca_txn_commit(txn, on_commit, c);
 }

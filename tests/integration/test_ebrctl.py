@@ -87,6 +87,24 @@ class Host(Agent):
     def add(self, mac=MAC, uuid=UUID, fabric="physnet1", vnic="ib_hostdev", bdf=VF):
         return self.ebrctl("add-port", mac, uuid, fabric, vnic, bdf)
 
+    def begin(self, uuid=UUID, bdf=VF):
+        """The qemu hook asks, as when libvirt begins the domain with that VF; its answer."""
+        text = f"version 1\nop prepare\nsubop begin\nextra -\nname vm\nuuid {uuid}\nrequest 0\nhostdev {bdf}\n".encode()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(f"{self.where}/run/hook.sock")
+            s.sendall(struct.pack(">I", len(text)) + text)
+            answer = b""
+            while part := s.recv(4096):
+                answer += part
+        return answer[4:].decode()
+
+    def plug(self):
+        """Claimed, and the instance begins."""
+        done = self.add()
+        self.wait(lambda: self.begin() == "pass\n", WAIT)
+        return done
+
     def delete(self, fabric="physnet1", mac=MAC):
         return self.ebrctl("del-port", fabric, mac)
 
@@ -124,14 +142,21 @@ class Ports(unittest.TestCase):
     def test_add_and_del(self):
         self.done(self.host.add(), "ib0")
         vf = self.host.vf(VF)
+        self.assertEqual((vf["state"], vf["requested"], vf["domain"]), ("claimed", None, UUID))
+        self.assertEqual([claim["reserved"] for claim in self.host.get("/v1/claims")[1]["claims"]], [True])
+        self.assertRegex(self.host.begin(uuid=OTHER_UUID), "^refuse ")
+        self.assertEqual(self.host.vf(VF)["state"], "claimed")
+        self.done(self.host.plug(), "ib0")
+        vf = self.host.vf(VF)
         self.assertEqual((vf["state"], vf["requested"], vf["domain"]), ("programmed", GUID, UUID))
+        self.assertEqual([claim["reserved"] for claim in self.host.get("/v1/claims")[1]["claims"]], [False])
         self.assertEqual([p["pkey"] for p in vf["pkeys"] if p["pkey"]], [])
         self.done(self.host.delete(), "")
         vf = self.host.vf(VF)
         self.assertEqual((vf["state"], vf["requested"], vf["claim"]), ("free", None, None))
 
     def test_the_same_call_again_writes_nothing(self):
-        self.done(self.host.add(), "ib0")
+        self.done(self.host.plug(), "ib0")
         claim, before = self.host.vf(VF)["claim"], self.host.writes()
         self.assertTrue(any("FA163E0000123456" in line.upper().replace("0X", "") for line in before), before[-8:])
         for _ in range(5):
@@ -141,7 +166,7 @@ class Ports(unittest.TestCase):
         self.assertEqual(self.host.vf(VF)["claim"], claim)
 
     def test_the_agent_is_killed_between(self):
-        self.done(self.host.add(), "ib0")
+        self.done(self.host.plug(), "ib0")
         claim, before = self.host.vf(VF)["claim"], self.host.writes()
         self.host.kill()
         self.done(self.host.add(), "ib0")
@@ -151,6 +176,12 @@ class Ports(unittest.TestCase):
         self.host.kill()
         self.done(self.host.delete(), "")
         self.assertEqual(self.host.vf(VF)["state"], "free")
+
+    def hook_until_killed(self):
+        try:
+            self.host.begin()
+        except OSError:
+            pass    # it was
 
     def test_killed_while_it_is_asked(self):
         for delay in (0, 0.005, 0.02, 0.1):
@@ -163,6 +194,13 @@ class Ports(unittest.TestCase):
                 call.join()
                 self.assertIn(result[0][2], (0, 1))
                 self.done(self.host.add(), "ib0")
+                self.assertEqual(self.host.vf(VF)["requested"], None)
+                begun = threading.Thread(target=self.hook_until_killed)
+                begun.start()
+                time.sleep(delay)
+                self.host.kill()
+                begun.join()
+                self.done(self.host.plug(), "ib0")
                 self.assertEqual(self.host.vf(VF)["requested"], GUID)
                 self.done(self.host.delete(), "")
                 self.assertEqual(self.host.vf(VF)["requested"], None)
@@ -171,13 +209,13 @@ class Ports(unittest.TestCase):
         before = self.host.writes()
         self.done(self.host.delete(), "")
         self.done(self.host.delete(fabric="nowhere"), "")
-        self.done(self.host.add(), "ib0")
+        self.done(self.host.plug(), "ib0")
         self.done(self.host.delete(fabric="nowhere"), "")
         self.assertEqual(self.host.vf(VF)["state"], "programmed")
         self.assertNotEqual(self.host.writes(), before)
 
     def test_refusals_change_nothing(self):
-        self.done(self.host.add(), "ib0")
+        self.done(self.host.plug(), "ib0")
         before, claims = self.host.writes(), self.host.get("/v1/claims")[1]
         for pattern, kwargs in (
                 ("no unicast MAC address", {"mac": "fa:16:3e:12:34"}), ("no unicast MAC address", {"mac": "fb:16:3e:12:34:56"}),
@@ -201,7 +239,7 @@ class Ports(unittest.TestCase):
         self.done(self.host.add(), "ib0")
         self.done(self.host.add(mac=OTHER_MAC, bdf=OTHER_VF), "ib0")
         self.done(self.host.delete(), "")
-        self.assertEqual([self.host.vf(bdf)["state"] for bdf in (VF, OTHER_VF)], ["free", "programmed"])
+        self.assertEqual([self.host.vf(bdf)["state"] for bdf in (VF, OTHER_VF)], ["free", "claimed"])
 
 
 class Silence(unittest.TestCase):

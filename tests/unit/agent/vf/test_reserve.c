@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* VFs that are kept for whoever names them, and claims without a partition. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "pkey/identity.h"
@@ -26,13 +27,26 @@ static struct vhca_claim_request want(const struct world *w, unsigned int v)
 		.origin = VHCA_ORIGIN_CLAIM,
 		.domain = w->domains[0].info.uuid,
 		.domain_name = "vm0",
-		.vf = {.numa = -1, .name = "port", .fabric = "default", .guid = GUID},
+		.vf = {.numa = -1, .name = "mac-fa163e123456", .fabric = "default", .guid = GUID},
 		.has_bdf = true,
 		.bdf = w->vfs[v].bdf,
 		.no_partition = true,
 	};
 
 	req.domain.b[0] = 0x55;
+	return req;
+}
+
+/* A port of domain 0, which runs. */
+static struct vhca_claim_request want_port(struct world *w, unsigned int v)
+{
+	struct vhca_claim_request req;
+
+	begin(w);
+	reserve(w, v);
+	world_domain_start(w, 0, NULL);
+	req = want(w, v);
+	req.domain = w->domains[0].info.uuid;
 	return req;
 }
 
@@ -188,9 +202,7 @@ static void test_port_that_is_claimed_is_not_written_again(void **state)
 	struct vhca_claim_request req;
 	struct vhca_uuid id;
 
-	begin(w);
-	reserve(w, 1);
-	req = want(w, 1);
+	req = want_port(w, 1);
 	programmed = 0;
 	w->programming = on_programming;
 	assert_true(ask_port(w, &req).ok);
@@ -217,9 +229,7 @@ static void test_port_is_asked_for_twice_at_once(void **state)
 	struct vhca_claim_request req;
 	struct answer a = {0}, b = {0};
 
-	begin(w);
-	reserve(w, 1);
-	req = want(w, 1);
+	req = want_port(w, 1);
 	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
 	vhca_engine_claim_port(w->engine, &req, on_answer, &b);
 	assert_true(world_until(w, answered, &a));
@@ -233,16 +243,14 @@ static void test_port_of_others(void **state)
 	struct world *w = *state;
 	struct vhca_claim_request req;
 
-	begin(w);
-	reserve(w, 1);
+	req = want_port(w, 1);
 	reserve(w, 2);
-	req = want(w, 1);
 	assert_true(ask_port(w, &req).ok);
 	req.bdf = w->vfs[2].bdf;
 	assert_string_equal(ask_port(w, &req).code, "exists");
 	req.domain.b[1] ^= 1;
 	assert_string_equal(ask_port(w, &req).code, "guid_in_use");
-	req = want(w, 1);
+	req.bdf = w->vfs[1].bdf;
 	req.vf.guid++;
 	(void)snprintf(req.vf.name, sizeof(req.vf.name), "other");
 	assert_string_equal(ask_port(w, &req).code, "vf_not_free");
@@ -255,9 +263,7 @@ static void test_port_whose_claim_ends_is_to_be_asked_for_again(void **state)
 	struct world *w = *state;
 	struct vhca_claim_request req;
 
-	begin(w);
-	reserve(w, 1);
-	req = want(w, 1);
+	req = want_port(w, 1);
 	assert_true(ask_port(w, &req).ok);
 	vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
 	assert_string_equal(ask_port(w, &req).code, "vf_busy");
@@ -279,9 +285,7 @@ static void test_port_takes_no_other_vf(void **state)
 	struct vhca_claim_request req;
 	struct answer a = {0};
 
-	begin(w);
-	reserve(w, 1);
-	req = want(w, 1);
+	req = want_port(w, 1);
 	w->broken_effect = VHCA_EFFECT_PROGRAM;
 	w->broken_vfs = 1u << 1;
 	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
@@ -300,9 +304,7 @@ static void test_claim_with_a_partition_is_no_port(void **state)
 	struct world *w = *state;
 	struct vhca_claim_request req, other;
 
-	begin(w);
-	reserve(w, 1);
-	other = req = want(w, 1);
+	other = req = want_port(w, 1);
 	other.no_partition = false;
 	(void)snprintf(other.vf.partition, sizeof(other.vf.partition), "0x8001");
 	assert_true(claim(w, &other).ok);
@@ -315,9 +317,7 @@ static void test_port_that_migrates_is_to_be_asked_for_again(void **state)
 	struct world *w = *state;
 	struct vhca_claim_request req;
 
-	begin(w);
-	reserve(w, 1);
-	req = want(w, 1);
+	req = want_port(w, 1);
 	assert_true(ask_port(w, &req).ok);
 	engine_vf(w, 1)->claim->migrating = true;
 	assert_string_equal(ask_port(w, &req).code, "vf_busy");
@@ -339,11 +339,7 @@ static void test_port_in_its_guest(void **state)
 	struct vhca_claim_request req;
 	struct answer a = {0};
 
-	begin(w);
-	reserve(w, 1);
-	world_domain_start(w, 0, NULL);
-	req = want(w, 1);
-	req.domain = w->domains[0].info.uuid;
+	req = want_port(w, 1);
 	programmed = 0;
 	w->programming = on_programming;
 	assert_true(ask_port(w, &req).ok);
@@ -363,6 +359,182 @@ static void test_port_in_its_guest(void **state)
 	world_check(w);
 }
 
+/* ---- ports whose domain is not here yet ---- */
+
+static bool is_reserved(const struct world *w, const void *arg)
+{
+	return is_claimed(w, arg) &&
+	       engine_vf(w, *(const unsigned int *)arg)->claim->custody == VHCA_CUSTODY_RESERVED;
+}
+
+static void stop(struct world *w)
+{
+	world_domain_stop(w, 0);
+	world_settle(w);
+}
+
+/* Nova plugs before the domain begins. */
+static void test_port_without_a_domain_is_reserved(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	stop(w);
+	programmed = 0;
+	w->programming = on_programming;
+	assert_true(ask_port(w, &req).ok);
+	assert_true(is_reserved(w, &one));
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_true(is_reserved(w, &one) && world_clean(w, 1));
+	assert_int_equal(programmed, 0);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, is_programmed, &one));
+	assert_int_equal(programmed, 1);
+	assert_true(ask_port(w, &req).ok);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+}
+
+/* The source's guest has the address until the one that is coming in runs here. */
+static void test_port_of_a_guest_on_its_way_is_reserved(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	world_incoming(w, 0, true);
+	assert_true(ask_port(w, &req).ok);
+	world_settle(w);
+	assert_true(is_reserved(w, &one) && world_clean(w, 1));
+	world_incoming(w, 0, false);
+	assert_true(world_until(w, is_programmed, &one));
+}
+
+static void test_reserved_port_is_released(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+	struct answer a = {0};
+
+	stop(w);
+	assert_true(ask_port(w, &req).ok);
+	vhca_engine_release(w->engine, engine_vf(w, 1)->claim, true, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(all_free(w, NULL));
+}
+
+/* Killed after any number of rounds: reserved or not claimed, and no GUID shows too early. */
+static void test_reservation_outlives_the_agent(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+	struct answer a;
+
+	for (unsigned int rounds = 0; rounds < 12; rounds++) {
+		stop(w);
+		a = (struct answer){0};
+		vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		assert_true(world_clean(w, 1));
+		world_start(w);
+		assert_true(ask_port(w, &req).ok);
+		assert_true(is_reserved(w, &one) && world_clean(w, 1));
+		world_domain_start(w, 0, NULL);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		assert_true(world_until(w, is_programmed, &one));
+		vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
+		assert_true(world_until(w, all_free, NULL));
+		world_check(w);
+	}
+}
+
+static int ask_hook(struct world *w, const struct vhca_claim_request *req)
+{
+	struct vhca_hook_request hook = {.op = "prepare",
+					 .subop = "begin",
+					 .has_uuid = true,
+					 .uuid = req->domain,
+					 .n_hostdevs = 1,
+					 .hostdevs = {req->bdf}};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	return vhca_engine_hook(w->engine, &hook, &err);
+}
+
+/* The domain is held until its VF is programmed. */
+static void test_hook_begins_a_reserved_port(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1), other;
+
+	stop(w);
+	assert_true(ask_port(w, &req).ok);
+	other = req;
+	other.domain.b[1] ^= 1;
+	assert_int_not_equal(ask_hook(w, &other), 0);
+	assert_int_not_equal(ask_hook(w, &other), -EINPROGRESS);
+	assert_true(is_reserved(w, &one));
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	assert_true(world_until(w, is_programmed, &one));
+	assert_int_equal(ask_hook(w, &req), 0);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+}
+
+static void say(struct world *w, enum vhca_sm_answer answer)
+{
+	struct vhca_sm_binding b = vhca_claim_binding(first_claim(w));
+
+	vhca_engine_sm_answer(w->engine, &b, answer, "another port has it", NULL);
+	world_settle(w);
+}
+
+static void test_port_that_is_elsewhere_is_held_back(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	w->fenced = true;
+	req = want_port(w, 1);
+	programmed = 0;
+	w->programming = on_programming;
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	world_settle(w);
+	say(w, VHCA_SM_SUPERSEDED);
+	assert_true(is_claimed(w, &one) && world_clean(w, 1) && !a.called);
+	say(w, VHCA_SM_RETRY); /* an SM that is silent now has named another owner */
+	assert_true(is_claimed(w, &one) && world_clean(w, 1) && !a.called);
+	assert_int_equal(programmed, 0);
+	say(w, VHCA_SM_ACCEPTED);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok && is_programmed(w, &one));
+}
+
+/* The guest may run elsewhere by now, and the cloud plugs whatever begins here again. */
+static void test_port_ends_with_the_boot(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	for (unsigned int reserved = 0; reserved < 2; reserved++) {
+		if (reserved)
+			stop(w);
+		else
+			world_domain_start(w, 0, NULL);
+		assert_true(ask_port(w, &req).ok);
+		world_kill(w);
+		world_reboot(w);
+		world_start(w);
+		assert_true(world_until(w, nothing_attached, NULL));
+		world_check(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +551,13 @@ int main(void)
 		TEST(test_claim_with_a_partition_is_no_port),
 		TEST(test_port_that_migrates_is_to_be_asked_for_again),
 		TEST(test_port_in_its_guest),
+		TEST(test_port_without_a_domain_is_reserved),
+		TEST(test_port_of_a_guest_on_its_way_is_reserved),
+		TEST(test_reserved_port_is_released),
+		TEST(test_reservation_outlives_the_agent),
+		TEST(test_hook_begins_a_reserved_port),
+		TEST(test_port_that_is_elsewhere_is_held_back),
+		TEST(test_port_ends_with_the_boot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
