@@ -308,11 +308,28 @@ void api_delete_claim(void *ctx, struct vhca_http_request *req)
 		release(ctx, req, claim, true);
 }
 
+static void on_port_released(void *arg, const struct vhca_claim *claim,
+			     const struct vhca_error *err)
+{
+	const struct api_pending *p = arg;
+	struct json_object *body;
+
+	(void)claim;
+	if (err) {
+		api_pending_refuse(arg, err);
+		return;
+	}
+	body = json_object_new_object();
+	api_add_vf_state(body, p->vf);
+	api_pending_reply(arg, body);
+}
+
 void api_delete_port(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_vf_request port = {.numa = -1};
 	struct vhca_claim *claim = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct api_pending *p;
 
 	if (parse_port(req, &port, &err) < 0) {
 		vhca_http_reply_error(req, &err);
@@ -321,7 +338,11 @@ void api_delete_port(void *ctx, struct vhca_http_request *req)
 	claim = vhca_model_claim_by_guid(api_model(ctx), port.guid);
 	if (claim && claim->origin == VHCA_ORIGIN_CLAIM && strcmp(claim->name, port.name) == 0 &&
 	    strcmp(claim->fabric, port.fabric) == 0) {
-		release(ctx, req, claim, true);
+		p = api_pend(ctx, req);
+		if (p) {
+			p->vf = claim->vf;
+			vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_released, p);
+		}
 		return;
 	}
 	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "port %s of fabric %s",

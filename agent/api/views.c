@@ -173,7 +173,7 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 	vhca_json_add_u64(o, "epoch", c->epoch);
 	vhca_json_add_pkeys(o, "pkeys", c->identity.pkeys, c->identity.n_pkeys);
 	vhca_json_add_u64(o, "created_ms", c->created_ms);
-	vhca_json_add_bool(o, "ending", vhca_claim_is_ending(c));
+	vhca_json_add_bool(o, "ending", c->end != VHCA_END_NONE);
 	vhca_json_add_bool(o, "reserved", c->custody == VHCA_CUSTODY_RESERVED);
 	vhca_json_add_string(o, "sm", told[c->sm_answer]);
 	vhca_json_add_string(o, "sm_reason", c->sm_answer_reason[0] ? c->sm_answer_reason : NULL);

@@ -169,9 +169,9 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
-	c->end = ending == VHCA_END_FORCED ? VHCA_END_FORCED
-		 : ending		   ? VHCA_END_ASKED
-					   : VHCA_END_NONE;
+	c->end = ending >= VHCA_END_NONE && ending <= VHCA_END_WHEN_LEFT
+			 ? (enum vhca_claim_end)ending
+			 : VHCA_END_ASKED;
 	c->withdrawn = vhca_claim_is_withheld(c);
 	c->asked = vhca_row_i64(row, CLAIM_ASKED) != 0;
 	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);

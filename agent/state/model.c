@@ -77,7 +77,7 @@ int vhca_custody_parse(const char *word, enum vhca_custody *ret)
 
 bool vhca_claim_is_ending(const struct vhca_claim *claim)
 {
-	return claim->end != VHCA_END_NONE;
+	return claim->end == VHCA_END_ASKED || claim->end == VHCA_END_FORCED;
 }
 
 bool vhca_claim_is_withheld(const struct vhca_claim *claim)

@@ -80,6 +80,8 @@ enum vhca_claim_end {
 	VHCA_END_ASKED,
 	/* because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
 	VHCA_END_FORCED,
+	/* a cloud's port that was released under its guest, which is not asked for it */
+	VHCA_END_WHEN_LEFT,
 };
 
 /* Whether another VF takes the place of a claim's when that fails. After a restart: MAY. */
@@ -206,7 +208,7 @@ struct vhca_claim {
 	STAILQ_HEAD(, vhca_waiter) waiters;
 };
 
-/* It is to end, for whatever reason. */
+/* It is to end, for whatever reason, and its guest to let go. */
 bool vhca_claim_is_ending(const struct vhca_claim *claim);
 /* The name of a cloud's port with this GUID, which is made of a MAC address. */
 void vhca_port_name(uint64_t guid, char ret[static VHCA_NAME_MAX]);

@@ -135,6 +135,12 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool forbid_attached,
 			 vhca_waiter_fn fn, void *arg);
 /*
+ * Ends a port's claim. A VF that its guest has stays there, and the claim ends when it has left:
+ * fn's claim is that then, once it is durable. Claimed again before, it stays.
+ */
+void vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim, vhca_waiter_fn fn,
+			      void *arg);
+/*
  * The VFs that a running domain holds without a claim are claimed as they stand, and nothing is
  * written: all of them, or none. Refused "differs", and how, if one does not show what the domain's
  * metadata asks for. fn's claim is NULL.

@@ -11,6 +11,7 @@
 
 #include "agent/vf/claim.h"
 #include "agent/vf/report.h"
+#include "agent/vf/transition.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"
 
@@ -316,6 +317,24 @@ static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_reque
 		engine_unsuppress(e, &req->domain, req->vf.name);
 }
 
+/* Answered when that is durable. */
+static void set_port_end(struct vhca_engine *e, struct vhca_claim *c, enum vhca_claim_end end,
+			 vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	int r = vhca_engine_check_disk(e, &err);
+
+	if (r == 0 && engine_add_waiter(c, c->vf->state, fn, arg) < 0)
+		r = vhca_error_no_memory(&err, "port");
+	if (r < 0) {
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (!vhca_claim_is_ending(c))
+		c->end = end;
+	engine_save_soon(e, c);
+}
+
 void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    vhca_waiter_fn fn, void *arg)
 {
@@ -335,12 +354,26 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
 			       "%s is being taken from %s/%s still, or migrates with it",
 			       VHCA_BDF_STR(req->bdf), c->domain_name, c->name);
+	} else if (c->end == VHCA_END_WHEN_LEFT) {
+		set_port_end(e, c, VHCA_END_NONE, fn, arg);
+		return;
 	} else if (state == VHCA_VF_FREE || state < port_is_ready_in(e, c)) {
 		if (engine_add_waiter(c, port_is_ready_in(e, c), fn, arg) == 0)
 			return;
 		vhca_error_no_memory(&err, "claim");
 	}
 	engine_answer_later(e, fn, arg, &err);
+}
+
+void vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim, vhca_waiter_fn fn,
+			      void *arg)
+{
+	enum vhca_vf_state state = claim->vf->state;
+
+	if (state == VHCA_VF_ATTACHED || state == VHCA_VF_DETACHING)
+		set_port_end(e, claim, VHCA_END_WHEN_LEFT, fn, arg);
+	else
+		vhca_engine_release(e, claim, false, fn, arg);
 }
 
 static void suppress(struct vhca_engine *e, const struct vhca_claim *claim)

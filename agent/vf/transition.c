@@ -237,6 +237,8 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
+	} else if (!c->ended && vf->claim && !vf->committing && vf->owed == VHCA_OWED_NOTHING) {
+		engine_tell(e, vf->claim, vf->state, NULL); /* who waits for what is durable now */
 	} else if (c->ended && c->ended->boot == VHCA_BOOT_EARLIER) {
 		orphan_ended(e, vf, c->ended);
 	} else if (c->ended) {

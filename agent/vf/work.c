@@ -116,7 +116,7 @@ void engine_owe(struct vhca_vf *vf, enum vhca_vf_owed owed)
 
 void engine_ask_end(struct vhca_claim *c)
 {
-	if (c->end == VHCA_END_NONE)
+	if (c->end != VHCA_END_FORCED)
 		c->end = VHCA_END_ASKED;
 }
 

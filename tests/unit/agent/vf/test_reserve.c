@@ -345,18 +345,53 @@ static void test_port_in_its_guest(void **state)
 	assert_true(ask_port(w, &req).ok);
 	world_plug(w, 1, 0, "port");
 	assert_true(world_until(w, is_attached, &one));
-	vhca_engine_release(w->engine, engine_vf(w, 1)->claim, true, on_answer, &a);
+	vhca_engine_release_port(w->engine, engine_vf(w, 1)->claim, on_answer, &a);
 	assert_true(world_until(w, answered, &a));
-	assert_string_equal(a.code, "attached");
+	assert_true(a.ok);
+	assert_true(is_attached(w, &one));
+	assert_int_equal(first_claim(w)->end, VHCA_END_WHEN_LEFT);
 	assert_true(ask_port(w, &req).ok);
+	assert_int_equal(first_claim(w)->end, VHCA_END_NONE);
 	world_settle(w);
 	assert_int_equal(programmed, 1);
 	assert_true(engine_vf(w, 1)->hw.requested == GUID);
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
-	/* What was refused comes by itself with the device's end. */
 	world_domain_stop(w, 0);
 	assert_true(world_until(w, nothing_attached, NULL));
 	world_check(w);
+}
+
+/* Killed after any number of rounds: what was answered is remembered, and done with the device's
+ * end; its guest is not asked for it. */
+static void test_release_of_an_attached_port_is_remembered(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+	struct answer a;
+
+	for (unsigned int rounds = 0; rounds < 6; rounds++) {
+		a = (struct answer){0};
+		world_domain_start(w, 0, NULL);
+		assert_true(ask_port(w, &req).ok);
+		world_plug(w, 1, 0, "port");
+		assert_true(world_until(w, is_attached, &one));
+		vhca_engine_release_port(w->engine, engine_vf(w, 1)->claim, on_answer, &a);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		world_settle(w);
+		assert_true(is_attached(w, &one));
+		if (!a.ok) {
+			a = (struct answer){0};
+			vhca_engine_release_port(w->engine, engine_vf(w, 1)->claim, on_answer, &a);
+			assert_true(world_until(w, answered, &a));
+		}
+		assert_int_equal(first_claim(w)->end, VHCA_END_WHEN_LEFT);
+		world_domain_stop(w, 0);
+		assert_true(world_until(w, nothing_attached, NULL));
+		world_check(w);
+	}
 }
 
 /* ---- ports whose domain is not here yet ---- */
@@ -551,6 +586,7 @@ int main(void)
 		TEST(test_claim_with_a_partition_is_no_port),
 		TEST(test_port_that_migrates_is_to_be_asked_for_again),
 		TEST(test_port_in_its_guest),
+		TEST(test_release_of_an_attached_port_is_remembered),
 		TEST(test_port_without_a_domain_is_reserved),
 		TEST(test_port_of_a_guest_on_its_way_is_reserved),
 		TEST(test_reserved_port_is_released),
