@@ -49,6 +49,7 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  *
  *   (a new claim)     RESERVED   its domain does not run here: vhca_engine_claim_port()
  *   RESERVED          HERE       it runs here now, or the hook says that it begins
+ *   HERE              RESERVED   the VF has left its guest, or that has ended, and it is proven clean
  *
  * A claim ends from each of them.
  */
@@ -187,6 +188,12 @@ struct vhca_claim {
 	bool ownership_unconfirmed;
 	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool stays;
+	/* a cloud's port: its domain was seen to run since the VF was programmed; not durable */
+	bool has_run;
+	/* ...has left a domain that goes on, and waits to be claimed again; likewise */
+	bool unplugged;
+	/* ...the hook has heard that its domain begins, and not yet that it starts; likewise */
+	bool begins;
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
 	enum vhca_claim_boot boot;
@@ -334,7 +341,7 @@ struct vhca_vf {
 	struct vhca_uuid failed_guest; /* that it could not be attached to last */
 	uint64_t rests_until_ms;       /* it has failed too often (vhca_now_ms) */
 	uint64_t look_ms;     /* attached: next read-back; detaching: next unplug request */
-	uint64_t deadline_ms; /* of a detach */
+	uint64_t deadline_ms; /* of a detach, of a scrub, of a port's domain that is to begin */
 	uint64_t detach_us;   /* when it began (vhca_now_us); 0 = not in this life */
 	struct vhca_escalation escalation;
 	uint64_t kicked_ms;

@@ -27,10 +27,30 @@ bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf)
 	return vf->state != VHCA_VF_UNMANAGED || is_unproven(e, vf);
 }
 
+/*
+ * A port's VF. What is attached before the begin was heard of is so to the domain's last life: it
+ * is scrubbed and programmed anew.
+ */
+static bool is_ready(struct vhca_engine *e, const struct vhca_hook_request *req, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	bool is_prepared = strcmp(req->op, "prepare") == 0;
+
+	engine_use_reserved(e, c);
+	c->has_run = false;
+	if (!is_prepared)
+		c->begins = false;
+	else if (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED)
+		c->begins = true;
+	if (vf->state == VHCA_VF_ATTACHED)
+		return !is_prepared || c->begins;
+	return vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_SCRUBBING;
+}
+
 static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
 			 struct vhca_bdf bdf, struct vhca_error *err)
 {
-	const struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+	struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
 	bool his;
 
 	if (!vf || !vhca_engine_guards(e, vf))
@@ -44,11 +64,18 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
 	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	if (his && vhca_claim_is_port(vf->claim) && !is_ready(e, req, vf)) {
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
+			       "%s is claimed for this domain, and not programmed yet (%s): %s",
+			       VHCA_BDF_STR(bdf), vhca_vf_state_to_string(vf->state), vf->reason);
+		return -EINPROGRESS;
+	}
 	/*
 	 * Before QEMU is there, only the domain's life before this one can have it: the claim ends
 	 * with that.
 	 */
-	if (his && vf->state == VHCA_VF_ATTACHED && !strcmp(req->op, "prepare"))
+	if (his && vf->state == VHCA_VF_ATTACHED && !strcmp(req->op, "prepare") &&
+	    !vhca_claim_is_port(vf->claim))
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "still_attached", 0,
 				      "%s was claimed for the run of this domain that just ended; "
 				      "claim it again (POST /v1/claims)",
@@ -56,14 +83,6 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	if (his && !vf->to_hca &&
 	    (vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED))
 		return 0;
-	if (his)
-		engine_use_reserved(e, vf->claim);
-	if (his && vf->state == VHCA_VF_CLAIMED && vhca_claim_is_port(vf->claim)) {
-		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
-			       "%s is claimed for this domain, and not programmed yet: %s",
-			       VHCA_BDF_STR(bdf), vf->reason);
-		return -EINPROGRESS;
-	}
 	if (his)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
 				      "%s is claimed for this domain but not programmed yet (%s); "

@@ -47,6 +47,21 @@ static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
 		engine_reason(vf, "in use: %s; nothing of it is touched", res->err.msg);
 }
 
+/* The port of a cloud, whose claim outlives its guest's run. */
+static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+
+	if (!vhca_claim_is_port(c) || c->migrating || c->end != VHCA_END_NONE || c->failure.kind)
+		return false;
+	c->custody = VHCA_CUSTODY_RESERVED;
+	c->withdrawn = true;
+	c->stripped = c->has_run = c->asked = c->has_guest = false;
+	c->unplugged = engine_runs_here(e, c);
+	vf->granted = false;
+	return true;
+}
+
 /* Scrubbed and proven: free, or kept (without identity) by a claim that a migration moves. */
 static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 {
@@ -56,6 +71,10 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 	vf->reprogram = false;
 	if (c && engine_returns_to_guest(e, c)) {
 		vf->granted = false;
+		engine_move(e, vf, VHCA_VF_CLAIMED);
+		return;
+	}
+	if (c && is_reserved_again(e, vf)) {
 		engine_move(e, vf, VHCA_VF_CLAIMED);
 		return;
 	}

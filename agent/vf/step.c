@@ -161,6 +161,23 @@ static void await_choice(struct vhca_engine *e, struct vhca_vf *vf)
 	give_up_claim(e, vf);
 }
 
+/* The hook says that a domain begins before libvirt shows it. */
+static bool is_done_with(struct vhca_engine *e, struct vhca_vf *vf)
+{
+	struct vhca_claim *c = vf->claim;
+	uint64_t now = vhca_now_ms();
+
+	c->has_run |= engine_runs_here(e, c);
+	if (!vhca_claim_is_port(c) || c->migrating || !e->virt_synced || engine_claim_domain(e, c))
+		return false;
+	if (!vf->deadline_ms)
+		vf->deadline_ms = now + BEGIN_MS;
+	if (c->has_run || now >= vf->deadline_ms)
+		return true;
+	engine_again(e, vf, vf->deadline_ms - now);
+	return false;
+}
+
 /* A cloud's guest has begun here, and where it came from is about to give its GUID up. */
 static bool is_held_back(struct vhca_engine *e, struct vhca_vf *vf)
 {
@@ -197,8 +214,13 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 	if (vf->claim->custody == VHCA_CUSTODY_RESERVED) {
 		engine_reason(vf, "reserved: programmed when domain %s begins here",
 			      vf->claim->domain_name);
-		if (engine_runs_here(e, vf->claim))
+		vf->claim->unplugged &= engine_runs_here(e, vf->claim);
+		if (engine_runs_here(e, vf->claim) && !vf->claim->unplugged)
 			engine_use_reserved(e, vf->claim);
+		return;
+	}
+	if (is_done_with(e, vf)) {
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
 		return;
 	}
 	if (is_held_back(e, vf))
@@ -262,6 +284,9 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	} else if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
+	} else if (is_done_with(e, vf)) {
+		engine_no_reason(vf);
+		engine_move(e, vf, VHCA_VF_SCRUBBING);
 	} else if (vf->reprogram) {
 		/*
 		 * Kept for a guest that is on its way: after a restart nobody has confirmed yet

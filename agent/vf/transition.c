@@ -46,8 +46,9 @@
  */
 static bool becomes_away(const struct vhca_vf *vf, enum vhca_vf_state to)
 {
-	return to == VHCA_VF_CLAIMED && vf->claim->custody == VHCA_CUSTODY_WITHHELD &&
-	       vf->state != VHCA_VF_FREE;
+	return to == VHCA_VF_CLAIMED && vf->state != VHCA_VF_FREE &&
+	       (vf->claim->custody == VHCA_CUSTODY_WITHHELD ||
+		vf->claim->custody == VHCA_CUSTODY_RESERVED);
 }
 
 /*
@@ -284,7 +285,8 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 	if (vf->claim && to == VHCA_VF_FREE) {
 		put_end(txn, c, vf->claim);
 	} else if (vf->claim) {
-		if (becomes_away(vf, to))
+		/* Whether a port's guest comes back here, nobody knows: its LID is freed. */
+		if (becomes_away(vf, to) && vf->claim->custody != VHCA_CUSTODY_RESERVED)
 			engine_note_kept_lid(e, vf->claim);
 		vhca_journal_claim(txn, vf->claim);
 	}

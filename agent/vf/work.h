@@ -38,8 +38,9 @@ struct vhca_engine {
 #define GRANT_FIRST_MS 200 /* a grant usually comes within a second of the guest driver's start */
 #define KICK_AFTER_MS \
 	10000 /* ungranted for so long: ask again (mlx4 backs off up to 60 s by itself) */
-#define HELD_BACK_MS	 1000 /* the SM is asked again whether another host has a port's GUID */
-#define REQUEST_FIRST_MS 2000 /* a domain's request that failed: try again */
+#define HELD_BACK_MS	 1000	/* the SM is asked again whether another host has a port's GUID */
+#define BEGIN_MS	 600000 /* a VF is programmed for a domain that has not begun */
+#define REQUEST_FIRST_MS 2000	/* a domain's request that failed: try again */
 #define REQUEST_CAP_MS	 300000
 #define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */

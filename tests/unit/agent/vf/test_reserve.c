@@ -332,6 +332,12 @@ static bool is_attached(const struct world *w, const void *arg)
 	return vf->state == VHCA_VF_ATTACHED && !vf->committing;
 }
 
+static bool is_reserved(const struct world *w, const void *arg)
+{
+	return is_claimed(w, arg) &&
+	       engine_vf(w, *(const unsigned int *)arg)->claim->custody == VHCA_CUSTODY_RESERVED;
+}
+
 /* Nova asks for its end also when the guest has kept the VF, and claims it again then. */
 static void test_port_in_its_guest(void **state)
 {
@@ -357,7 +363,7 @@ static void test_port_in_its_guest(void **state)
 	assert_true(engine_vf(w, 1)->hw.requested == GUID);
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
 	world_domain_stop(w, 0);
-	assert_true(world_until(w, nothing_attached, NULL));
+	assert_true(world_until(w, is_reserved, &one));
 	world_check(w);
 }
 
@@ -395,12 +401,6 @@ static void test_release_of_an_attached_port_is_remembered(void **state)
 }
 
 /* ---- ports whose domain is not here yet ---- */
-
-static bool is_reserved(const struct world *w, const void *arg)
-{
-	return is_claimed(w, arg) &&
-	       engine_vf(w, *(const unsigned int *)arg)->claim->custody == VHCA_CUSTODY_RESERVED;
-}
 
 static void stop(struct world *w)
 {
@@ -518,6 +518,11 @@ static void test_hook_begins_a_reserved_port(void **state)
 	assert_true(world_until(w, is_programmed, &one));
 	assert_int_equal(ask_hook(w, &req), 0);
 	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+	/* libvirt shows what it has not started yet. */
+	world_domain_start(w, 0, NULL);
+	world_plug(w, 1, 0, "port");
+	assert_true(world_until(w, is_attached, &one));
+	assert_int_equal(ask_hook(w, &req), 0);
 }
 
 static void say(struct world *w, enum vhca_sm_answer answer)
@@ -570,6 +575,93 @@ static void test_port_ends_with_the_boot(void **state)
 	}
 }
 
+/* ---- ports whose domain ends and begins ---- */
+
+static void attach(struct world *w, const struct vhca_claim_request *req)
+{
+	assert_true(ask_port(w, req).ok);
+	world_plug(w, 1, 0, "port");
+	assert_true(world_until(w, is_attached, &one));
+}
+
+/* Killed after any number of rounds of each way, which are but those of a life without a kill. */
+static void test_port_outlives_its_guest(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+	struct vhca_uuid id;
+
+	attach(w, &req);
+	id = first_claim(w)->id;
+	for (unsigned int rounds = 0; rounds < 12; rounds++) {
+		world_domain_stop(w, 0);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		assert_true(world_until(w, is_reserved, &one));
+		world_settle(w);
+		assert_true(is_reserved(w, &one) && world_clean(w, 1));
+		world_domain_start(w, 0, NULL);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		assert_true(world_until(w, is_programmed, &one));
+		assert_true(vhca_uuid_equal(&first_claim(w)->id, &id));
+		attach(w, &req);
+		assert_true(engine_vf(w, 1)->hw.requested == GUID);
+		world_check(w);
+	}
+}
+
+/* Rebooted hard: libvirt begins the domain before the agent has seen its end. */
+static void test_hook_waits_for_the_scrub_of_the_last_run(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	attach(w, &req);
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	world_domain_stop(w, 0);
+	for (unsigned int i = 0; i < 1000 && !is_programmed(w, &one); i++) {
+		world_round(w, 1);
+		if (!is_programmed(w, &one))
+			assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	}
+	assert_int_equal(ask_hook(w, &req), 0);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+}
+
+/* The source of a live migration: no GUID on a VF that is plugged out, until it is asked for. */
+static void test_unplugged_port_shows_nothing(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	attach(w, &req);
+	w->vfs[1].group_open = false;
+	world_look(w, 0);
+	assert_true(world_until(w, is_reserved, &one));
+	world_settle(w);
+	assert_true(is_reserved(w, &one) && world_clean(w, 1));
+	attach(w, &req);
+	assert_true(engine_vf(w, 1)->hw.requested == GUID);
+}
+
+/* Its domain ends before it was plugged in. */
+static void test_programmed_port_is_reserved_with_the_end(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	assert_true(ask_port(w, &req).ok);
+	assert_true(is_programmed(w, &one));
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, is_reserved, &one));
+	assert_true(world_clean(w, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -594,6 +686,10 @@ int main(void)
 		TEST(test_hook_begins_a_reserved_port),
 		TEST(test_port_that_is_elsewhere_is_held_back),
 		TEST(test_port_ends_with_the_boot),
+		TEST(test_port_outlives_its_guest),
+		TEST(test_hook_waits_for_the_scrub_of_the_last_run),
+		TEST(test_unplugged_port_shows_nothing),
+		TEST(test_programmed_port_is_reserved_with_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
