@@ -308,6 +308,30 @@ void api_delete_claim(void *ctx, struct vhca_http_request *req)
 		release(ctx, req, claim, true);
 }
 
+/* The claim of the port that the path names; NULL with err set if there is none. */
+static struct vhca_claim *find_port(const void *ctx, const struct vhca_http_request *req,
+				    struct vhca_error *err)
+{
+	struct vhca_vf_request port = {.numa = -1};
+	struct vhca_claim *c = NULL;
+
+	if (parse_port(req, &port, err) < 0)
+		return NULL;
+	c = vhca_model_claim_by_guid(api_model(ctx), port.guid);
+	if (c && (c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, port.name) != 0))
+		c = NULL;
+	if (c && strcmp(c->fabric, port.fabric) == 0)
+		return c;
+	if (c)
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "wrong_fabric", 0,
+			       "port %s is on fabric %s, not on %s", vhca_http_param(req, 1),
+			       c->fabric, port.fabric);
+	else
+		vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "port %s of fabric %s",
+			       vhca_http_param(req, 1), port.fabric);
+	return NULL;
+}
+
 static void on_port_released(void *arg, const struct vhca_claim *claim,
 			     const struct vhca_error *err)
 {
@@ -326,26 +350,18 @@ static void on_port_released(void *arg, const struct vhca_claim *claim,
 
 void api_delete_port(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_vf_request port = {.numa = -1};
-	struct vhca_claim *claim = NULL;
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *claim = find_port(ctx, req, &err);
 	struct api_pending *p;
 
-	if (parse_port(req, &port, &err) < 0) {
+	if (!claim) {
 		vhca_http_reply_error(req, &err);
 		return;
 	}
-	claim = vhca_model_claim_by_guid(api_model(ctx), port.guid);
-	if (claim && claim->origin == VHCA_ORIGIN_CLAIM && strcmp(claim->name, port.name) == 0 &&
-	    strcmp(claim->fabric, port.fabric) == 0) {
-		p = api_pend(ctx, req);
-		if (p) {
-			p->vf = claim->vf;
-			vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_released, p);
-		}
-		return;
+	p = api_pend(ctx, req);
+	if (p) {
+		p->vf = claim->vf;
+		vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_released, p);
 	}
-	vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_claim", 0, "port %s of fabric %s",
-		       vhca_http_param(req, 1), port.fabric);
-	vhca_http_reply_error(req, &err);
+}
 }

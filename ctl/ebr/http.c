@@ -70,23 +70,29 @@ int ebr_ask(const char *socket_path, const struct ebr_request *req, uint64_t dea
 	return r < 0 ? r : ebr_parse_answer(ret);
 }
 
-/* Within a string a quotation mark has a backslash before it: so this is where a member begins. */
+static const char *skip_space(const char *p)
+{
+	return p + strspn(p, " \t\r\n");
+}
+
+/*
+ * Within a string a quotation mark has a backslash before it, and a colon follows names alone: so
+ * this is where a member begins.
+ */
 static const char *find_value(const char *body, const char *key)
 {
 	char name[64];
-	const char *p;
+	const char *p = body;
 
 	(void)snprintf(name, sizeof(name), "\"%s\"", key);
-	p = strstr(body, name);
-	if (!p)
-		return NULL;
-	p += strlen(name);
-	p += strspn(p, " \t\r\n");
-	if (*p != ':')
-		return NULL;
-	p++;
-	p += strspn(p, " \t\r\n");
-	return *p == '"' ? p + 1 : NULL;
+	while ((p = strstr(p, name)) != NULL) {
+		p = skip_space(p + strlen(name));
+		if (*p != ':')
+			continue;
+		p = skip_space(p + 1);
+		return *p == '"' ? p + 1 : NULL;
+	}
+	return NULL;
 }
 
 bool ebr_read_member(const struct ebr_answer *answer, const char *key, char *ret, size_t size)

@@ -75,6 +75,19 @@ static bool has_code(const struct ebr_answer *answer, const char *code)
 	return ebr_read_member(answer, "code", text, sizeof(text)) && strcmp(text, code) == 0;
 }
 
+/* There is none just now, or it has ended before it answered: another one may be beginning. */
+static bool is_agent_away(int r)
+{
+	return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE;
+}
+
+/* The agent's answer says that another one may come soon. */
+static bool is_passing(const struct ebr_answer *answer, uint64_t start)
+{
+	return answer->status == 503 ||
+	       (has_code(answer, "attached") && vhca_left_ms(start + SETTLE_MS) > 0);
+}
+
 /* 0: answer has the agent's word. What it cannot do now it is asked again. */
 static int ask(const struct ebr_request *req, struct ebr_answer *answer)
 {
@@ -83,17 +96,16 @@ static int ask(const struct ebr_request *req, struct ebr_answer *answer)
 
 	for (;;) {
 		int r = ebr_ask(VHCA_EBR_SOCKET, req, deadline, answer);
+		bool is_last = vhca_left_ms(deadline) <= PAUSE_MS;
 
 		if (r == -ETIMEDOUT)
 			return fail("vhcad has not answered in %u s; what it has begun goes on: "
 				    "vhcactl claims",
 				    BOUND_MS / 1000);
-		if (r < 0)
+		if (r < 0 && (is_last || !is_agent_away(r)))
 			return fail("vhcad does not answer (%s: %s): systemctl status vhcad",
 				    VHCA_EBR_SOCKET, strerror(-r));
-		if (vhca_left_ms(deadline) <= PAUSE_MS ||
-		    (answer->status != 503 &&
-		     !(has_code(answer, "attached") && vhca_left_ms(start + SETTLE_MS) > 0)))
+		if (r == 0 && (is_last || !is_passing(answer, start)))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* woken early: merely asks earlier */
 	}

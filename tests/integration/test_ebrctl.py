@@ -210,7 +210,7 @@ class Ports(unittest.TestCase):
         self.done(self.host.delete(), "")
         self.done(self.host.delete(fabric="nowhere"), "")
         self.done(self.host.plug(), "ib0")
-        self.done(self.host.delete(fabric="nowhere"), "")
+        self.refused(self.host.delete(fabric="nowhere"), "on fabric physnet1, not on nowhere")
         self.assertEqual(self.host.vf(VF)["state"], "programmed")
         self.assertNotEqual(self.host.writes(), before)
 
@@ -224,7 +224,8 @@ class Ports(unittest.TestCase):
                 ("no UUID", {"uuid": "vm1"}), ("ib_hostdev", {"vnic": "hw_veb"}), ("no PCI address", {"bdf": "01:00.2"}),
                 ("no fabric", {"fabric": "a/b"}), ("on fabric physnet1, not on nowhere", {"mac": OTHER_MAC, "fabric": "nowhere", "bdf": OTHER_VF}),
                 ("0000:01:00.0", {"mac": OTHER_MAC, "bdf": PF}), ("0000:7f:00.1", {"mac": OTHER_MAC, "bdf": "0000:7f:00.1"}),
-                ("not reserved.*reserve", {"mac": OTHER_MAC, "bdf": FREE}), ("is programmed, for ", {"mac": OTHER_MAC, "uuid": OTHER_UUID}),
+                ("not reserved.*reserve", {"mac": OTHER_MAC, "bdf": FREE}),
+                (f"is programmed, for .*; claim {self.host.vf(VF)['claim']}.*vhcactl detach {UUID} mac-fa163e123456", {"mac": OTHER_MAC, "uuid": OTHER_UUID}),
                 ("belongs to", {"uuid": OTHER_UUID, "bdf": OTHER_VF}), ("has VF", {"bdf": OTHER_VF})):
             with self.subTest(kwargs):
                 self.refused(self.host.add(**kwargs), pattern)
@@ -279,24 +280,49 @@ class Silence(unittest.TestCase):
         self.assertRegex(err, f"^ebrctl: [^\n]*{pattern}[^\n]*\n$")
         self.assertLess(seconds, below)
 
-    def test_agent_is_down(self):
-        self.check("does not answer .*No such file.*systemctl status vhcad", 5)
+    def die(self):
         dead = socket.socket(socket.AF_UNIX)
         dead.bind(f"{self.where}/run/vhcad.sock")
         dead.close()
-        self.check("does not answer .*Connection refused", 5)
+
+    def begin_later(self, *answers):
+        def begin():
+            if os.path.exists(f"{self.where}/run/vhcad.sock"):
+                os.unlink(f"{self.where}/run/vhcad.sock")
+            self.serve(*answers)
+        timer = threading.Timer(1, begin)
+        self.addCleanup(timer.join)
+        timer.start()
+
+    def test_agent_is_down(self):
+        self.check("does not answer .*No such file.*systemctl status vhcad", 12)
+        self.die()
+        self.check("does not answer .*Connection refused", 12)
+
+    def test_agent_that_begins_is_asked_again(self):
+        port = b'HTTP/1.1 200 OK\r\n\r\n{"device": "ib1"}'
+        self.begin_later(port)
+        self.assertEqual(self.call()[:3], ("ib1", "", 0))
+        os.unlink(f"{self.where}/run/vhcad.sock")
+        self.die()
+        self.begin_later(b"", port)
+        self.assertEqual(self.call()[:3], ("ib1", "", 0))
 
     def test_agent_hangs(self):
         self.serve(None)
         self.check("has not answered in 10 s", 12)
 
     def test_answers_that_are_none(self):
-        for answer in (b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"x" * 100000,
+        for answer in (b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n{", b"x" * 100000,
                        b'HTTP/1.1 200 OK\r\n\r\n{"device": 1}', b'HTTP/1.1 200 OK\r\n\r\n{"detail": "say \\"device\\": \\"x\\""}'):
             with self.subTest(answer[:40]):
                 self.serve(answer)
                 self.check("", 5)
                 os.unlink(f"{self.where}/run/vhcad.sock")
+
+    def test_text_is_no_member(self):
+        self.serve(b'HTTP/1.1 200 OK\r\n\r\n{"name": "device", "device": "ib1"}')
+        self.assertEqual(self.call()[:3], ("ib1", "", 0))
 
     def test_busy_is_asked_again(self):
         busy = b'HTTP/1.1 503 Busy\r\nRetry-After: 1\r\n\r\n{"code": "vf_busy", "detail": "still"}'
