@@ -15,16 +15,19 @@ static void on_done(void *arg, const struct vhca_claim *claim, const struct vhca
 {
 	const struct api_pending *p = arg;
 	struct json_object *body;
+	bool reserved;
 
 	if (err) {
 		api_pending_refuse(arg, err);
 		return;
 	}
 	body = claim ? api_view_claim(claim) : json_object_new_object();
-	if (claim)
-		vhca_json_add(body, "vf", api_view_vf(claim->vf));
-	else /* free, unless it has gone */
+	if (claim) {
+		reserved = vhca_engine_reserves(api_args(p->ctx)->engine, claim->vf);
+		vhca_json_add(body, "vf", api_view_vf(claim->vf, reserved));
+	} else { /* free, unless it has gone */
 		api_add_vf_state(body, p->vf);
+	}
 	api_pending_reply(arg, body);
 }
 
@@ -363,5 +366,4 @@ void api_delete_port(void *ctx, struct vhca_http_request *req)
 		p->vf = claim->vf;
 		vhca_engine_release_port(api_args(ctx)->engine, claim, on_port_released, p);
 	}
-}
 }

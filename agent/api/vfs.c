@@ -59,6 +59,11 @@ static bool filter_takes(const struct filter *f, const struct vhca_vf *vf)
 		(vf->claim && vhca_uuid_equal(&vf->claim->domain, &f->domain.domain)));
 }
 
+static struct json_object *view_vf(const void *ctx, const struct vhca_vf *vf)
+{
+	return api_view_vf(vf, vhca_engine_reserves(api_args(ctx)->engine, vf));
+}
+
 void api_get_vfs(void *ctx, struct vhca_http_request *req)
 {
 	struct json_object *list;
@@ -75,7 +80,7 @@ void api_get_vfs(void *ctx, struct vhca_http_request *req)
 	TAILQ_FOREACH (hca, &api_model(ctx)->hcas, link)
 		TAILQ_FOREACH (vf, &hca->vfs, link)
 			if (filter_takes(&filter, vf))
-				json_object_array_add(list, api_view_vf(vf));
+				json_object_array_add(list, view_vf(ctx, vf));
 	api_reply_list(req, "vfs", list);
 }
 
@@ -85,7 +90,7 @@ void api_get_vf(void *ctx, struct vhca_http_request *req)
 	const struct vhca_vf *vf = api_find_vf(ctx, vhca_http_param(req, 0), &err);
 
 	if (vf)
-		vhca_http_reply(req, 200, api_view_vf(vf));
+		vhca_http_reply(req, 200, view_vf(ctx, vf));
 	else
 		vhca_http_reply_error(req, &err);
 }

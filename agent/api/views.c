@@ -108,7 +108,7 @@ void api_add_vf_state(struct json_object *o, const struct vhca_vf *vf)
 	vhca_json_add_string(o, "reason", vf->reason[0] ? vf->reason : NULL);
 }
 
-struct json_object *api_view_vf(const struct vhca_vf *vf)
+struct json_object *api_view_vf(const struct vhca_vf *vf, bool reserved)
 {
 	struct json_object *o = json_object_new_object();
 	enum vhca_effect effect = vhca_vf_effect(vf);
@@ -123,6 +123,7 @@ struct json_object *api_view_vf(const struct vhca_vf *vf)
 		      vf->hca->facts.numa_node < 0 ? NULL
 						   : json_object_new_int(vf->hca->facts.numa_node));
 	vhca_json_add_string(o, "fabric", vf->hca->fabric);
+	vhca_json_add_bool(o, "reserved", reserved);
 	vhca_json_add_bool(o, "present", vf->present);
 	vhca_json_add_string(o, "driver", vf->driver[0] ? vf->driver : NULL);
 	vhca_json_add(o, "iommu_group",

@@ -13,7 +13,7 @@ struct json_object *api_view_hca(const struct vhca_hca *hca, uint64_t busy_since
 /* Adds its state, and the reason of that. */
 void api_add_vf_state(struct json_object *o, const struct vhca_vf *vf);
 /* Identity as read last, state and reason. */
-struct json_object *api_view_vf(const struct vhca_vf *vf);
+struct json_object *api_view_vf(const struct vhca_vf *vf, bool reserved);
 /* One of a migration: as its peer sees it, and its state. */
 struct json_object *api_view_moving_vf(const struct vhca_claim *claim);
 /* What was asked for, and what the SM said. */

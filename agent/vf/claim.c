@@ -3,6 +3,7 @@
 #include "agent/vf/claim.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/vf/report.h"
@@ -47,7 +48,7 @@ static unsigned int unlike_wished(const struct vhca_vf *vf, const struct want *w
 	       (w->vf->numa >= 0 && pf->numa_node != w->vf->numa);
 }
 
-static bool is_reserved(const struct vhca_engine *e, const struct vhca_vf *vf)
+bool vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	return vhca_conf_reserves(e->conf, vf->hca->facts.bdf, vf->bdf);
 }
@@ -65,8 +66,8 @@ static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const st
 		return false;
 	/* Somebody else's choice is held to what is kept for it. */
 	if (w->no_partition)
-		return is_reserved(e, vf) && !strcmp(hca->fabric, w->vf->fabric);
-	return w->has_bdf || (!strcmp(hca->fabric, w->vf->fabric) && !is_reserved(e, vf) &&
+		return vhca_engine_reserves(e, vf) && !strcmp(hca->fabric, w->vf->fabric);
+	return w->has_bdf || (!strcmp(hca->fabric, w->vf->fabric) && !vhca_engine_reserves(e, vf) &&
 			      (w->lenient || unlike_wished(vf, w) == 0));
 }
 
@@ -161,7 +162,7 @@ static int not_that_vf(const struct vhca_engine *e, const struct want *w, const 
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "wrong_fabric", 0,
 				      "%s is on fabric %s, not on %s", bdf, vf->hca->fabric,
 				      w->vf->fabric);
-	if (w->no_partition && !is_reserved(e, vf)) {
+	if (w->no_partition && !vhca_engine_reserves(e, vf)) {
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_reserved", 0,
 			       "%s is not reserved for claims that choose their VF", bdf);
 		vhca_error_hint(err, "add it to reserve in [hca %s] of vhcad.conf, then reload",
@@ -177,7 +178,8 @@ static int not_that_vf(const struct vhca_engine *e, const struct want *w, const 
 /* Says in err why none fits. */
 static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error *err)
 {
-	unsigned int n = 0, total = 0;
+	unsigned int n = 0, total = 0, reserved = 0;
+	char kept[32] = "";
 	const struct vhca_vf *vf;
 	struct vhca_hca *hca;
 
@@ -187,15 +189,18 @@ static int no_vf(struct vhca_engine *e, const struct want *w, struct vhca_error 
 		if (!hca->managed || strcmp(hca->fabric, w->vf->fabric))
 			continue;
 		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			if (is_reserved(e, vf))
+			reserved += vhca_engine_reserves(e, vf);
+			if (vhca_engine_reserves(e, vf))
 				continue;
 			total++;
 			n += vf->state == VHCA_VF_FREE && !vf->claim;
 		}
 	}
+	if (reserved)
+		(void)snprintf(kept, sizeof(kept), "; %u more are reserved", reserved);
 	vhca_error_set(err, VHCA_ERR_EXHAUSTED, "no_free_vf", EBUSY,
-		       "no free VF for fabric %s: %u of its %u VFs are free%s", w->vf->fabric, n,
-		       total, n ? ", none on the HCA or NUMA node that is asked for" : "");
+		       "no free VF for fabric %s: %u of its %u VFs are free%s%s", w->vf->fabric, n,
+		       total, n ? ", none on the HCA or NUMA node that is asked for" : "", kept);
 	vhca_error_hint(err,
 			"detach a VF, or enable more on this host (vhcactl hcas, vhcactl vfs)");
 	return -EBUSY;

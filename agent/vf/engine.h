@@ -299,6 +299,8 @@ bool vhca_engine_virt_synced(const struct vhca_engine *e);
 bool vhca_engine_manages(const struct vhca_engine *e, const struct vhca_vf *vf);
 /* A request of its fabric may get it now that names no VF, no adapter and no NUMA node. */
 bool vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf);
+/* The configuration keeps it for claims that name their VF. */
+bool vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf);
 /* A domain gets it only if the engine says so: it is managed, or about to be. */
 bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf);
 /*

@@ -83,9 +83,9 @@ class HostCase(unittest.TestCase):
         self.rec.mkdir()
         self.env["REC"] = str(self.rec)
 
-    def agent_has(self, domains=(), free=8, claims=(), migrations=(), synced=True):
+    def agent_has(self, domains=(), free=8, reserved=0, claims=(), migrations=(), synced=True):
         write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": synced}}))
-        for what, rows in (("domains", domains), ("vfs", [{}] * free), ("claims", claims), ("migrations", migrations)):
+        for what, rows in (("domains", domains), ("vfs", [{"reserved": False}] * free + [{"reserved": True}] * reserved), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))
 
     def break_next(self, who, status):

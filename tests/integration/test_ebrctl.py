@@ -139,6 +139,9 @@ class Ports(unittest.TestCase):
         self.assertRegex(err, f"^ebrctl: [^\n]*{pattern}[^\n]*\n$")
         self.assertLess(seconds, 10.5)
 
+    def test_vfs_say_which_are_reserved(self):
+        self.assertEqual([vf["bdf"] for vf in self.host.get("/v1/vfs?state=free")[1]["vfs"] if vf["reserved"]], [VF, OTHER_VF])
+
     def test_add_and_del(self):
         self.done(self.host.add(), "ib0")
         vf = self.host.vf(VF)

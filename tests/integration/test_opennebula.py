@@ -267,7 +267,7 @@ class Undo(HostCase):
 
 class Network(HostCase):
     def test_pre_refuses_early(self):
-        self.agent_has(free=1)
+        self.agent_has(free=1, reserved=1)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))), "2 VFs are asked for, and 1 are free")
         self.agent_has([domain("ib1")], free=1)

@@ -402,7 +402,7 @@ static void test_capabilities_are_honest(void **state)
 	assert_string_equal(json_object_to_json_string_ext(can, JSON_C_TO_STRING_PLAIN),
 			    "{\"host_pkey_map\":false,\"sees_grant\":false,\"link_policy\":true}");
 	json_object_put(hca);
-	vf = api_view_vf(claim_of(w)->vf);
+	vf = api_view_vf(claim_of(w)->vf, false);
 	assert_true(json_object_object_get_ex(vf, "link_policy", &value));
 	assert_string_equal(json_object_get_string(value), "auto");
 	assert_true(json_object_object_get_ex(vf, "node_guid", &value));

@@ -69,7 +69,7 @@ static void test_first_fit_takes_none(void **state)
 	world_domain_start(w, 0, "0x8001");
 	world_settle(w);
 	assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS);
-	assert_true(world_told(w, "0 of its 0 VFs are free"));
+	assert_true(world_told(w, "0 of its 0 VFs are free; 4 more are reserved"));
 	/* The configuration gives one back. */
 	w->conf.hcas[0].n_reserve--;
 	vhca_engine_set_conf(w->engine, &w->conf);
