@@ -37,6 +37,7 @@ static const struct vhca_http_route routes[] = {
 	{"POST", "/v1/claims", VHCA_CALLER_OPERATE, api_post_claims},
 	{"DELETE", "/v1/claims/{}", VHCA_CALLER_OPERATE, api_delete_claim},
 	{"PUT", "/v1/fabrics/{}/ports/{}", VHCA_CALLER_OPERATE, api_put_port},
+	{"PUT", "/v1/fabrics/{}/ports/{}/partitions", VHCA_CALLER_OPERATE, api_put_partitions},
 	{"DELETE", "/v1/fabrics/{}/ports/{}", VHCA_CALLER_OPERATE, api_delete_port},
 	{"GET", "/v1/migrations", VHCA_CALLER_READ, api_get_migrations},
 	{"POST", "/v1/migrations", VHCA_CALLER_OPERATE, api_post_migrations},

@@ -6,6 +6,7 @@
 #include "agent/api/body.h"
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
+#include "agent/api/ports.h"
 #include "agent/api/views.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
@@ -183,7 +184,7 @@ static int parse_port_body(void *ctx, struct json_object *body, struct vhca_clai
 	return r < 0 ? r : parse_bdf(bdf, &ret->bdf, err);
 }
 
-static void on_port(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+void api_on_port(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
 	struct api_pending *p = arg;
 	const struct vhca_pf_facts *pf;
@@ -227,7 +228,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 	if (!p)
 		return;
 	p->guid = want.vf.guid;
-	vhca_engine_claim_port(api_args(ctx)->engine, &want, on_port, p);
+	vhca_engine_claim_port(api_args(ctx)->engine, &want, api_on_port, p);
 }
 
 /* ---- the end of claims ---- */
@@ -311,9 +312,8 @@ void api_delete_claim(void *ctx, struct vhca_http_request *req)
 		release(ctx, req, claim, true);
 }
 
-/* The claim of the port that the path names; NULL with err set if there is none. */
-static struct vhca_claim *find_port(const void *ctx, const struct vhca_http_request *req,
-				    struct vhca_error *err)
+struct vhca_claim *api_find_port(const void *ctx, const struct vhca_http_request *req,
+				 struct vhca_error *err)
 {
 	struct vhca_vf_request port = {.numa = -1};
 	struct vhca_claim *c = NULL;
@@ -354,7 +354,7 @@ static void on_port_released(void *arg, const struct vhca_claim *claim,
 void api_delete_port(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_claim *claim = find_port(ctx, req, &err);
+	struct vhca_claim *claim = api_find_port(ctx, req, &err);
 	struct api_pending *p;
 
 	if (!claim) {

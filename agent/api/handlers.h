@@ -52,6 +52,9 @@ void api_put_port(void *ctx, struct vhca_http_request *req);
 void api_delete_port(void *ctx, struct vhca_http_request *req);
 void api_delete_claim(void *ctx, struct vhca_http_request *req);
 
+/* ---- partitions.c ---- */
+void api_put_partitions(void *ctx, struct vhca_http_request *req); /* when its VF shows them */
+
 /* ---- migrations.c: a migration runs on by itself ---- */
 void api_get_migrations(void *ctx, struct vhca_http_request *req); /* oldest first */
 void api_get_migration(void *ctx, struct vhca_http_request *req);

@@ -288,7 +288,8 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
 		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 		      " ON CONFLICT (id) DO UPDATE SET bdf = excluded.bdf,"
-		      " guid = excluded.guid, epoch = excluded.epoch, guest = excluded.guest,"
+		      " guid = excluded.guid, epoch = excluded.epoch, pkeys = excluded.pkeys,"
+		      " guest = excluded.guest,"
 		      " ending = excluded.ending, custody = excluded.custody,"
 		      " asked = excluded.asked, kept = excluded.kept,"
 		      " migration = excluded.migration, port_guid = excluded.port_guid",

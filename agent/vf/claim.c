@@ -324,7 +324,8 @@ static void add_keys(struct keys *set, const uint16_t *keys, unsigned int n)
  * worth it.
  */
 static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
-		      const struct vhca_identity *id, struct vhca_error *err)
+		      const struct vhca_claim *changing, const struct vhca_identity *id,
+		      struct vhca_error *err)
 {
 	const struct vhca_port_state *port = &hca->ports[hca->port - 1];
 	struct keys set = {0};
@@ -334,7 +335,7 @@ static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
 	if (!vhca_hca_identity(hca)->host_pkey_map || !port->n_pkeys)
 		return 0;
 	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca)
+		if (c != changing && c->vf && c->vf->hca == hca)
 			add_keys(&set, c->identity.pkeys, c->identity.n_pkeys);
 	claimed = set.n;
 	add_keys(&set, port->pkeys, port->n_pkeys);
@@ -347,6 +348,12 @@ static int check_room(struct vhca_engine *e, const struct vhca_hca *hca,
 		       hca->port, VHCA_BDF_STR(hca->facts.bdf), port->n_pkeys, set.n, claimed);
 	vhca_error_hint(err, "use fewer partitions on this host, or another adapter");
 	return -ENOSPC;
+}
+
+int engine_check_room(struct vhca_engine *e, const struct vhca_claim *c,
+		      const struct vhca_identity *want, struct vhca_error *err)
+{
+	return check_room(e, c->vf->hca, c, want, err);
 }
 
 /* ---- the claim ---- */
@@ -438,7 +445,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		return no_vf(e, &want, err);
 	r = check_chooses(vf, id, err);
 	if (!r)
-		r = check_room(e, vf->hca, id, err);
+		r = check_room(e, vf->hca, NULL, id, err);
 	if (r < 0)
 		return r;
 	c = vhca_model_add_claim(&e->model);

@@ -18,6 +18,9 @@ int engine_check_free(struct vhca_engine *e, uint64_t guid, struct vhca_error *e
 /* The same, and no claim is the domain's VF of this name. */
 int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *req, uint64_t guid,
 			struct vhca_error *err);
+/* The port's P_Key table has room for the claim with this identity in place of its own. */
+int engine_check_room(struct vhca_engine *e, const struct vhca_claim *c,
+		      const struct vhca_identity *want, struct vhca_error *err);
 /* Claims a VF that fits for the identity, owned at this epoch. */
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,

@@ -129,6 +129,13 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    vhca_waiter_fn fn, void *arg);
 /*
+ * The whole list of a claim's partitions, in guest order, as of metadata; "" = none. Answered when
+ * the VF shows it; the same list again writes nothing, and fn's claim is NULL then. Refused
+ * "attached", "vf_busy", and as a claim with these partitions would be; nothing has changed then.
+ */
+void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *claim,
+				const char *partitions, vhca_waiter_fn fn, void *arg);
+/*
  * Detaches if attached, scrubs, ends the claim. forbid_attached: refuse while attached (DELETE
  * /v1/claims).
  */

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Whether a claim's identity is a member of its partitions, so that its VF may be programmed. */
+#include <errno.h>
+
 #include "agent/vf/report.h"
 #include "agent/vf/work.h"
 #include "common/base/file.h"
 
-static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
+static bool has_keys(const struct vhca_vf *vf, const struct vhca_identity *id,
+		     uint16_t *ret_missing)
 {
 	const struct vhca_port_state *port = &vf->hca->ports[vf->hca->port - 1];
-	const struct vhca_identity *id = &vf->claim->identity;
 
 	for (unsigned int i = 0; i < id->n_pkeys; i++) {
 		if (vhca_pkey_find(port->pkeys, port->n_pkeys, id->pkeys[i]) < 0) {
@@ -16,6 +18,26 @@ static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
 		}
 	}
 	return true;
+}
+
+static bool keys_on_port(const struct vhca_vf *vf, uint16_t *ret_missing)
+{
+	return has_keys(vf, &vf->claim->identity, ret_missing);
+}
+
+int engine_check_static_keys(const struct vhca_engine *e, const struct vhca_vf *vf,
+			     const struct vhca_identity *want, struct vhca_error *err)
+{
+	uint16_t missing;
+
+	if (e->conf->sm_pkeys != VHCA_SM_PKEYS_STATIC ||
+	    !vhca_hca_identity(vf->hca)->host_pkey_map || has_keys(vf, want, &missing))
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "pkey_not_on_port", 0,
+		       "P_Key %s is not in the table of the host's port: keys are static",
+		       VHCA_PKEY_STR(missing));
+	vhca_error_hint(err, "add the port to the partition at the SM");
+	return -EPERM;
 }
 
 bool vhca_claim_keys_on_port(const struct vhca_claim *claim)

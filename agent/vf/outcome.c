@@ -109,11 +109,14 @@ static void done_prepare(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 }
 
-static void fail_claim(struct vhca_claim *c, const struct vhca_error *err, bool by_vf)
+static void fail_claim(const struct vhca_engine *e, struct vhca_claim *c,
+		       const struct vhca_error *err, bool by_vf)
 {
 	c->failure = *err;
-	/* Without a partition it has named its VF, which replacement forgets at a restart. */
-	if (by_vf && c->identity.n_pkeys > 0 && c->replacement == VHCA_REPLACEMENT_MAY)
+	/* Replacement forgets at a restart that it has named its VF: a reserved one, or it has no
+	 * partition. */
+	if (by_vf && c->identity.n_pkeys > 0 && !vhca_engine_reserves(e, c->vf) &&
+	    c->replacement == VHCA_REPLACEMENT_MAY)
 		c->replacement = VHCA_REPLACEMENT_DUE;
 }
 
@@ -133,7 +136,7 @@ static void program_failed(struct vhca_engine *e, struct vhca_vf *vf,
 	if (vhca_claim_is_withheld(vf->claim) ||
 	    (!is_broken && vf->host.backoff.next_ms <= 8 * e->args.retry_ms))
 		return;
-	fail_claim(vf->claim, &res->err, is_broken);
+	fail_claim(e, vf->claim, &res->err, is_broken);
 }
 
 #define TABLE_CHANGED \
@@ -163,6 +166,8 @@ static void done_program(struct vhca_engine *e, struct vhca_vf *vf,
 		engine_move(e, vf, VHCA_VF_PROGRAMMED);
 		return;
 	}
+	if (!vf->reprogram) /* its partitions have changed in place */
+		engine_tell(e, vf->claim, VHCA_VF_PROGRAMMED, NULL);
 	engine_update_grant(e, vf);
 }
 
@@ -356,7 +361,7 @@ static void done_attach(struct vhca_engine *e, struct vhca_vf *vf,
 	if (res->err.kind == VHCA_ERR_UNAVAILABLE || vf->claim->migrating ||
 	    vf->claim->failure.kind)
 		return;
-	fail_claim(vf->claim, &res->err, counts);
+	fail_claim(e, vf->claim, &res->err, counts);
 }
 
 static void done_detach(struct vhca_engine *e, struct vhca_vf *vf,

@@ -246,14 +246,16 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 
 /* ---- keys on the move ---- */
 
-static uint16_t collect_moving_keys(struct vhca_engine *e, const struct vhca_hca *hca,
+static uint16_t collect_coming_keys(struct vhca_engine *e, const struct vhca_hca *hca,
 				    uint16_t ret[static VHCA_PKEY_TABLE_MAX])
 {
 	const struct vhca_claim *c;
 	uint16_t n = 0;
 
 	TAILQ_FOREACH (c, &e->model.claims, link) {
-		if (!c->migrating || vhca_claim_is_ending(c) || c->vf->hca != hca)
+		bool is_coming = c->migrating || c->custody == VHCA_CUSTODY_RESERVED;
+
+		if (!is_coming || vhca_claim_is_ending(c) || c->vf->hca != hca)
 			continue;
 		for (unsigned int i = 0; i < c->identity.n_pkeys && n < VHCA_PKEY_TABLE_MAX; i++)
 			if (vhca_pkey_find(ret, n, c->identity.pkeys[i]) < 0)
@@ -265,7 +267,7 @@ static uint16_t collect_moving_keys(struct vhca_engine *e, const struct vhca_hca
 static void declare(struct vhca_engine *e, struct vhca_hca *hca, bool again)
 {
 	uint16_t keys[VHCA_PKEY_TABLE_MAX] = {0};
-	uint16_t n = collect_moving_keys(e, hca, keys);
+	uint16_t n = collect_coming_keys(e, hca, keys);
 	uint64_t guid = hca->ports[hca->port - 1].port_guid;
 	struct vhca_txn *txn;
 

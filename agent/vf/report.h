@@ -39,6 +39,9 @@ void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 enum engine_membership { ENGINE_MEMBER, ENGINE_WAIT, ENGINE_REFUSED };
 /* May the VF be programmed for its claim? WAIT sets the reason, REFUSED the claim's failure. */
 enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *vf);
+/* Where keys are static the VF's port has all of them. */
+int engine_check_static_keys(const struct vhca_engine *e, const struct vhca_vf *vf,
+			     const struct vhca_identity *want, struct vhca_error *err);
 /* How much longer an SM that has not answered is waited for: twice the request's own time-out. Then
  * something is wrong with the SM, not with us. */
 uint64_t engine_patience_ms(const struct vhca_engine *e, const struct vhca_claim *c);

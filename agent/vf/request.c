@@ -346,7 +346,7 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 
 	if (!c || c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, req->vf.name) != 0 ||
 	    strcmp(c->fabric, req->vf.fabric) != 0 || vhca_bdf_cmp(c->vf->bdf, req->bdf) != 0 ||
-	    !vhca_uuid_equal(&c->domain, &req->domain) || c->identity.n_pkeys > 0) {
+	    !vhca_uuid_equal(&c->domain, &req->domain)) {
 		claim_port_anew(e, req, fn, arg);
 		return;
 	}
@@ -434,4 +434,129 @@ void vhca_engine_release(struct vhca_engine *e, struct vhca_claim *claim, bool f
 		suppress(e, claim);
 	claim->on_loan = false;
 	vhca_engine_drop(e, claim);
+}
+
+/* ---- partitions of a claim, set anew while it stands ---- */
+
+/* The keys that there are stay at their indexes. */
+static bool only_adds(const struct vhca_identity *before, const struct vhca_identity *want)
+{
+	return want->n_pkeys >= before->n_pkeys &&
+	       memcmp(want->pkeys, before->pkeys, before->n_pkeys * sizeof(before->pkeys[0])) == 0;
+}
+
+static bool is_same(const struct vhca_identity *before, const struct vhca_identity *want)
+{
+	return want->n_pkeys == before->n_pkeys && only_adds(before, want);
+}
+
+/*
+ * QPs of the guest keep the physical index behind a virtual one, and nobody can take it from them:
+ * when the SM gives that entry of the port's table to another tenant, they would be in his
+ * partition.
+ */
+static int check_guest(struct vhca_engine *e, const struct vhca_claim *c,
+		       const struct vhca_identity *want, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = c->vf;
+	bool in_guest = vf->state == VHCA_VF_ATTACHED || vhca_model_user(&e->model, vf->bdf, NULL);
+
+	if (!in_guest || !vhca_hca_identity(vf->hca)->host_pkey_map ||
+	    e->conf->index_policy != VHCA_INDEX_FORCE_OFF || only_adds(&c->identity, want))
+		return 0;
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "attached", EBUSY,
+		       "%s is attached to domain %s, whose QPs would keep a P_Key index that is "
+		       "taken away or moved: partitions can only be added behind the others",
+		       VHCA_BDF_STR(vf->bdf), c->domain_name);
+	vhca_error_hint(err, "detach it first; or pkey_index_changed = alarm in vhcad.conf");
+	return -EBUSY;
+}
+
+/* Another state or another list of it is on its way to the disk. */
+static bool is_changing(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct engine_commit *c;
+
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->vf == vf && (c->move || c->before))
+			return true;
+	return false;
+}
+
+/* What moves the claim, or ends it, has the keys that it had. */
+static bool may_change(const struct vhca_engine *e, const struct vhca_claim *c)
+{
+	const struct vhca_vf *vf = c->vf;
+	bool rests = vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED ||
+		     (vf->state == VHCA_VF_CLAIMED && vf->host.effect == VHCA_EFFECT_NONE);
+
+	return rests && !is_changing(e, vf) && !vhca_claim_is_ending(c) && !c->failure.kind &&
+	       c->boot != VHCA_BOOT_EARLIER && !c->migrating &&
+	       (!vhca_claim_is_withheld(c) || c->custody == VHCA_CUSTODY_RESERVED);
+}
+
+static int check_idle(const struct vhca_engine *e, const struct vhca_claim *c,
+		      struct vhca_error *err)
+{
+	if (may_change(e, c))
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+			      "%s is being changed for %s/%s, taken from it, or migrates with it",
+			      VHCA_BDF_STR(c->vf->bdf), c->domain_name, c->name);
+}
+
+static int resolve(struct vhca_engine *e, const struct vhca_claim *c, const char *partitions,
+		   struct vhca_identity *ret, struct vhca_error *err)
+{
+	const struct vhca_vf *vf = c->vf;
+	bool has_map = vhca_hca_identity(vf->hca)->host_pkey_map && vf->hw_known;
+	size_t n = 0, max = VHCA_VF_PKEYS_MAX;
+	int r = 0;
+
+	if (has_map && vf->hw.n_virtual < max)
+		max = vf->hw.n_virtual;
+	if (partitions[0])
+		r = vhca_conf_resolve_pkeys(e->conf, partitions, ret->pkeys, max, &n, err);
+	ret->guid = c->identity.guid;
+	ret->n_pkeys = (uint8_t)n;
+	return r;
+}
+
+static int check_change(struct vhca_engine *e, const struct vhca_claim *c,
+			const struct vhca_identity *want, struct vhca_error *err)
+{
+	int r = vhca_engine_check_disk(e, err);
+
+	if (r == 0)
+		r = check_idle(e, c, err);
+	if (r == 0)
+		r = check_guest(e, c, want, err);
+	if (r == 0)
+		r = engine_check_room(e, c, want, err);
+	return r == 0 ? engine_check_static_keys(e, c->vf, want, err) : r;
+}
+
+void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c, const char *partitions,
+				vhca_waiter_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	const enum vhca_vf_state ready = port_is_ready_in(e, c);
+	struct vhca_identity want = {0};
+	bool same;
+	int r = resolve(e, c, partitions, &want, &err);
+
+	same = r == 0 && is_same(&c->identity, &want);
+	if (r == 0)
+		r = same ? check_idle(e, c, &err) : check_change(e, c, &want, &err);
+	if (r < 0 || (same && c->vf->state >= ready && !c->vf->reprogram)) {
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (engine_add_waiter(c, ready, fn, arg) < 0) {
+		vhca_error_no_memory(&err, "partitions");
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (!same)
+		engine_save_identity(e, c->vf, &want);
 }

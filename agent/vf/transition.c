@@ -32,6 +32,8 @@
  */
 #include "agent/vf/transition.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/vf/report.h"
@@ -217,15 +219,45 @@ static void commit_failed(const struct engine_commit *c, int rc)
 	vf->owed_ms = vf->host.not_before_ms;
 }
 
+static void no_identity(struct vhca_claim *c, int rc)
+{
+	struct vhca_error why;
+
+	vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
+		       "the partitions cannot be written to the state database");
+	engine_refuse(c,
+		      c->custody == VHCA_CUSTODY_RESERVED ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED,
+		      &why);
+}
+
+/* What is under way for the VF goes by the identity that its claim had. */
+static void identity_saved(struct engine_commit *c, int rc)
+{
+	struct vhca_vf *vf = c->vf;
+
+	if (!vf->claim)
+		return;
+	if (rc < 0) {
+		vf->claim->identity = *c->before;
+		no_identity(vf->claim, rc);
+		return;
+	}
+	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
+	vf->reprogram |= vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED;
+}
+
 static void on_commit(void *arg, int rc)
 {
 	struct engine_commit *c = arg;
 	struct vhca_engine *e = c->e;
 	struct vhca_vf *vf = c->vf;
 	enum vhca_vf_state from = vf->state;
+	bool is_port = vf->claim && vhca_claim_is_port(vf->claim);
 
 	engine_release_ticket(e, c->ticket, rc == 0);
 	vf->committing--;
+	if (c->before)
+		identity_saved(c, rc);
 	if (rc < 0 && c->move && engine_is_unborn(vf)) {
 		birth_failed(e, vf, rc);
 	} else if (rc < 0) {
@@ -238,7 +270,8 @@ static void on_commit(void *arg, int rc)
 		entered(e, vf, from);
 		if (vf->state == VHCA_VF_FREE)
 			vhca_timer_arm_ms(e->requests, 0);
-	} else if (!c->ended && vf->claim && !vf->committing && vf->owed == VHCA_OWED_NOTHING) {
+	} else if (!c->ended && vf->claim && !vf->committing && vf->owed == VHCA_OWED_NOTHING &&
+		   (vf->state != VHCA_VF_PROGRAMMED || !vf->reprogram)) {
 		engine_tell(e, vf->claim, vf->state, NULL); /* who waits for what is durable now */
 	} else if (c->ended && c->ended->boot == VHCA_BOOT_EARLIER) {
 		orphan_ended(e, vf, c->ended);
@@ -247,6 +280,8 @@ static void on_commit(void *arg, int rc)
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
 	if (rc == 0) { /* else after the back-off */
+		if (is_port) /* its keys come before its guest does, and go behind its binding */
+			vhca_engine_declare_members(e);
 		(void)engine_save_pending(e, vf);
 		engine_mark(e, vf);
 	}
@@ -300,6 +335,35 @@ void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state t
 		c->ticket = engine_put_report_in(e, txn, vf->claim, true, to);
 	vhca_journal_vf(txn, vf, to, e->args.boot_id);
 	(void)vhca_fault_in("engine.move", vhca_vf_state_to_string(to));
+	vhca_txn_commit(txn, on_commit, c);
+}
+
+void engine_save_identity(struct vhca_engine *e, struct vhca_vf *vf,
+			  const struct vhca_identity *want)
+{
+	struct engine_commit *c = engine_new_commit(e, vf, false);
+	struct vhca_txn *txn;
+
+	if (c)
+		c->before = malloc(sizeof(*c->before));
+	if (!c || !c->before) {
+		if (c) {
+			vf->committing--;
+			engine_free_commit(c);
+		}
+		no_identity(vf->claim, -ENOMEM);
+		return;
+	}
+	*c->before = vf->claim->identity;
+	vf->claim->identity = *want;
+	engine_forget_answer(vf->claim);
+	txn = vhca_txn_new(e->args.store);
+	vhca_txn_fail_fast(txn);
+	vhca_journal_vf(txn, vf, vf->state, e->args.boot_id);
+	vhca_journal_claim(txn, vf->claim);
+	if (vf->claim->custody != VHCA_CUSTODY_RESERVED)
+		c->ticket = engine_put_report(e, txn, vf->claim, true);
+	(void)vhca_fault_in("engine.save", "partitions");
 	vhca_txn_commit(txn, on_commit, c);
 }
 

@@ -9,6 +9,12 @@
 void engine_move(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_state to);
 /* Journals changes of the claim, the attachment or the binding without a change of state. */
 void engine_save(struct vhca_engine *e, struct vhca_vf *vf);
+/*
+ * The claim's identity is this one from now on: saved and reported in one transaction, and the VF
+ * programmed behind it. If that fails the claim has its old one, and who waits hears why.
+ */
+void engine_save_identity(struct vhca_engine *e, struct vhca_vf *vf,
+			  const struct vhca_identity *want);
 /* The same, and queues the claim's binding in the same transaction. */
 void engine_save_and_report(struct vhca_engine *e, struct vhca_vf *vf);
 /* Makes changed flags of a claim durable, after a transaction that may be under way, and has its VF

@@ -80,3 +80,22 @@ void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_s
 		tell_one(claim, w, state, err);
 	}
 }
+
+void engine_refuse(struct vhca_claim *claim, enum vhca_vf_state until, const struct vhca_error *err)
+{
+	STAILQ_HEAD(, vhca_waiter) told = STAILQ_HEAD_INITIALIZER(told);
+	struct vhca_waiter *w, *next;
+
+	for (w = STAILQ_FIRST(&claim->waiters); w; w = next) {
+		next = STAILQ_NEXT(w, link);
+		if (w->until != until)
+			continue;
+		STAILQ_REMOVE(&claim->waiters, w, vhca_waiter, link);
+		STAILQ_INSERT_TAIL(&told, w, link);
+	}
+	while ((w = STAILQ_FIRST(&told))) {
+		STAILQ_REMOVE_HEAD(&told, link);
+		w->fn(w->arg, NULL, err);
+		free(w);
+	}
+}

@@ -174,6 +174,7 @@ struct engine_commit *engine_new_commit(struct vhca_engine *e, struct vhca_vf *v
 void engine_free_commit(struct engine_commit *c)
 {
 	TAILQ_REMOVE(&c->e->commits, c, link);
+	free(c->before);
 	free(c);
 }
 

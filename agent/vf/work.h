@@ -88,6 +88,7 @@ struct engine_commit {
 	struct vhca_claim *ended;
 	uint64_t ticket; /* of the outbox, 0 = none */
 	bool move;
+	struct vhca_identity *before; /* of the claim: its again if this fails; NULL = unchanged */
 	/* of a move; an effect that ends during a save moves at once, so two can be open */
 	enum vhca_vf_state to;
 };
@@ -105,6 +106,9 @@ bool engine_is_unborn(const struct vhca_vf *vf);
  */
 void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
 		 const struct vhca_error *err);
+/* Those who wait for `until` hear that it does not come; the claim goes on. */
+void engine_refuse(struct vhca_claim *claim, enum vhca_vf_state until,
+		   const struct vhca_error *err);
 int engine_add_waiter(struct vhca_claim *claim, enum vhca_vf_state until, vhca_waiter_fn fn,
 		      void *arg);
 /* Answers from the loop what is known at once; an err of kind NONE is success. */

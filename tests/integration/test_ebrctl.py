@@ -239,6 +239,17 @@ class Ports(unittest.TestCase):
         self.assertEqual(self.host.writes(), before)
         self.assertEqual(self.host.get("/v1/claims")[1], claims)
 
+    def test_partitions_are_set_later(self):
+        self.done(self.host.add(), "ib0")
+        path = f"/v1/fabrics/physnet1/ports/{MAC}/partitions"
+        for body, status in (({"partitions": ["0x8001 0x8002"]}, 400), ({"partitions": "0x8001"}, 400), ({}, 400), ({"partitions": [1]}, 400)):
+            self.assertEqual(self.host.request("PUT", path, body)[0], status, body)
+        self.assertEqual(self.host.request("PUT", path.replace("physnet1", "nowhere"), {"partitions": []})[1]["code"], "wrong_fabric")
+        for pkeys in (["0x8011", "0x0012"], ["0x8011", "0x0012"], []):
+            status, port, _ = self.host.request("PUT", path, {"partitions": pkeys})
+            self.assertEqual((status, port["pkeys"], port["device"]), (200, pkeys, "ib0"), port)
+            self.done(self.host.add(), "ib0")
+
     def test_two_ports_of_an_instance(self):
         self.done(self.host.add(), "ib0")
         self.done(self.host.add(mac=OTHER_MAC, bdf=OTHER_VF), "ib0")
