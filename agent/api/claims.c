@@ -6,7 +6,6 @@
 #include "agent/api/body.h"
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
-#include "agent/api/ports.h"
 #include "agent/api/views.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"

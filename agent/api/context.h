@@ -47,6 +47,12 @@ void api_reply_list(struct vhca_http_request *req, const char *key, struct json_
 /* By its address; borrowed. NULL with err set if there is none. */
 struct vhca_hca *api_find_hca(const void *ctx, const char *text, struct vhca_error *err);
 const struct vhca_vf *api_find_vf(const void *ctx, const char *text, struct vhca_error *err);
+/* The claim of the cloud's port that the path names (claims.c); NULL with err set if there is
+ * none. */
+struct vhca_claim *api_find_port(const void *ctx, const struct vhca_http_request *req,
+				 struct vhca_error *err);
+/* A waiter: answers the struct api_pending with that claim, found by its guid, and the device. */
+void api_on_port(void *pending, const struct vhca_claim *claim, const struct vhca_error *err);
 /* A domain by UUID, or by the name of an active one: fills domain and domain_name. */
 int api_find_domain(const void *ctx, const char *text, struct vhca_claim_request *ret,
 		    struct vhca_error *err);

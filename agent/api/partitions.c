@@ -4,7 +4,6 @@
 #include "agent/api/body.h"
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
-#include "agent/api/ports.h"
 #include "agent/api/views.h"
 #include "common/base/codes.h"
 #include "common/base/text.h"
@@ -14,19 +13,6 @@
 #define TEXT_MAX (VHCA_VF_PKEYS_MAX * VHCA_NAME_MAX)
 
 /* In the form that metadata has, which the configuration knows how to read. */
-static int add_word(struct json_object *element, struct vhca_strbuf *text, struct vhca_error *err)
-{
-	const char *word = json_object_is_type(element, json_type_string)
-				   ? json_object_get_string(element)
-				   : "";
-
-	if (!vhca_name_is_valid(word))
-		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
-				      "body: partitions: want P_Keys such as \"0x8001\", or names");
-	vhca_strbuf_add(text, "%s%s", text->len ? " " : "", word);
-	return 0;
-}
-
 static int parse_partitions(struct json_object *body, char ret[static TEXT_MAX],
 			    struct vhca_error *err)
 {
@@ -44,9 +30,17 @@ static int parse_partitions(struct json_object *body, char ret[static TEXT_MAX],
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: partitions: want a list of %d at most",
 				      VHCA_VF_PKEYS_MAX);
-	for (size_t i = 0; i < json_object_array_length(list) && r == 0; i++)
-		r = add_word(json_object_array_get_idx(list, i), &text, err);
-	return r;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *element = json_object_array_get_idx(list, i);
+		const char *word = json_object_get_string(element);
+
+		if (!json_object_is_type(element, json_type_string) || !vhca_name_is_valid(word))
+			return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+					      "body: partitions: want P_Keys such as \"0x8001\", "
+					      "or names");
+		vhca_strbuf_add(&text, "%s%s", text.len > 0 ? " " : "", word);
+	}
+	return 0;
 }
 
 void api_put_partitions(void *ctx, struct vhca_http_request *req)

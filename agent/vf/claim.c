@@ -137,23 +137,11 @@ static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
 	return best;
 }
 
-/* A cloud that was not heard when it gave the VF back does not say so again. */
-static int claimed_by_other(const struct vhca_vf *vf, struct vhca_error *err)
-{
-	const struct vhca_claim *c = vf->claim;
-
-	vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s, for %s/%s",
-		       VHCA_BDF_STR(vf->bdf), vhca_vf_state_to_string(vf->state), c->domain_name,
-		       c->name);
-	vhca_error_hint(err, "claim %s; if nobody needs it any more: vhcactl detach %s %s",
-			VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->name);
-	return -EBUSY;
-}
-
 /* Says in err why the VF that is named does not fit. */
 static int not_that_vf(const struct vhca_engine *e, const struct want *w, const struct vhca_vf *vf,
 		       struct vhca_error *err)
 {
+	const struct vhca_claim *c = vf ? vf->claim : NULL;
 	const char *bdf = VHCA_BDF_STR(w->bdf);
 
 	if (!vf)
@@ -169,10 +157,13 @@ static int not_that_vf(const struct vhca_engine *e, const struct want *w, const 
 				VHCA_BDF_STR(vf->hca->facts.bdf));
 		return -EPERM;
 	}
-	if (vf->claim)
-		return claimed_by_other(vf, err);
-	return vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s", bdf,
-			      vhca_vf_state_to_string(vf->state));
+	vhca_error_set(err, VHCA_ERR_CONFLICT, "vf_not_free", EBUSY, "%s is %s%s%s%s%s", bdf,
+		       vhca_vf_state_to_string(vf->state), c ? ", for " : "",
+		       c ? c->domain_name : "", c ? "/" : "", c ? c->name : "");
+	if (c) /* a cloud that was not heard when it gave the VF back does not say so again */
+		vhca_error_hint(err, "claim %s; if nobody needs it any more: vhcactl detach %s %s",
+				VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->name);
+	return -EBUSY;
 }
 
 /* Says in err why none fits. */

@@ -232,7 +232,7 @@ void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim);
 /* Ends the claim: detach if attached, scrub, free. */
 void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim);
 /*
- * Declares to the SM the keys that claims on the move need on their ports, where that set has
+ * Declares to the SM the keys that ports need for guests that are to come, where that set has
  * changed.
  */
 void vhca_engine_declare_members(struct vhca_engine *e);

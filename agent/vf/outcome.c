@@ -390,25 +390,19 @@ static void (*const dones[])(struct vhca_engine *e, struct vhca_vf *vf,
 	[VHCA_EFFECT_ASK_GUEST_AGENT] = engine_done_ask,
 };
 
-static void count(struct vhca_engine *e, const struct vhca_slot *slot, enum vhca_effect effect,
-		  int rc)
-{
-	struct vhca_counters *counters = &e->model.counters;
-	uint64_t us = vhca_now_us() - slot->begun_us;
-
-	e->model.effects[effect].done += rc >= 0;
-	e->model.effects[effect].failed += rc < 0;
-	if (rc >= 0 && effect == VHCA_EFFECT_PROGRAM)
-		vhca_histogram_add(&counters->program, us);
-	if (rc >= 0 && effect == VHCA_EFFECT_ATTACH)
-		vhca_histogram_add(&counters->attach, us);
-}
-
 void vhca_engine_effect_done(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_effect effect,
 			     const struct vhca_effect_result *result)
 {
-	vhca_vf_slot(vf, effect)->effect = VHCA_EFFECT_NONE;
-	count(e, vhca_vf_slot(vf, effect), effect, result->rc);
+	struct vhca_slot *slot = vhca_vf_slot(vf, effect);
+	uint64_t us = vhca_now_us() - slot->begun_us;
+
+	slot->effect = VHCA_EFFECT_NONE;
+	e->model.effects[effect].done += result->rc >= 0;
+	e->model.effects[effect].failed += result->rc < 0;
+	if (result->rc >= 0 && effect == VHCA_EFFECT_PROGRAM)
+		vhca_histogram_add(&e->model.counters.program, us);
+	if (result->rc >= 0 && effect == VHCA_EFFECT_ATTACH)
+		vhca_histogram_add(&e->model.counters.attach, us);
 	if (result->has_hw) {
 		vf->hw = result->hw;
 		vf->hw_known = !vf->outdated;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the SM is told: bindings of claims, and the keys that claims on the move need on a port.
+ * What the SM is told: bindings of claims, and the keys that a port needs for guests that are to
+ * come.
  * Each report is queued in the transaction that makes it true, or in one of its own.
  */
 #include "agent/vf/report.h"
@@ -244,7 +245,7 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim)
 	commit_report(e, txn, engine_put_report(e, txn, claim, true));
 }
 
-/* ---- keys on the move ---- */
+/* ---- keys of guests that are to come ---- */
 
 static uint16_t collect_coming_keys(struct vhca_engine *e, const struct vhca_hca *hca,
 				    uint16_t ret[static VHCA_PKEY_TABLE_MAX])

@@ -30,8 +30,8 @@ void engine_report(struct vhca_engine *e, struct vhca_claim *claim);
  * here: what it knows already changes nothing there. */
 void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca);
 /*
- * Declares to the SM the keys that claims on the move need on the HCA's port, whatever was declared
- * before.
+ * Declares to the SM the keys that the HCA's port needs for guests that are to come, whatever was
+ * declared before.
  */
 void engine_declare_again(struct vhca_engine *e, struct vhca_hca *hca);
 

@@ -445,11 +445,6 @@ static bool only_adds(const struct vhca_identity *before, const struct vhca_iden
 	       memcmp(want->pkeys, before->pkeys, before->n_pkeys * sizeof(before->pkeys[0])) == 0;
 }
 
-static bool is_same(const struct vhca_identity *before, const struct vhca_identity *want)
-{
-	return want->n_pkeys == before->n_pkeys && only_adds(before, want);
-}
-
 /*
  * QPs of the guest keep the physical index behind a virtual one, and nobody can take it from them:
  * when the SM gives that entry of the port's table to another tenant, they would be in his
@@ -472,33 +467,21 @@ static int check_guest(struct vhca_engine *e, const struct vhca_claim *c,
 	return -EBUSY;
 }
 
-/* Another state or another list of it is on its way to the disk. */
-static bool is_changing(const struct vhca_engine *e, const struct vhca_vf *vf)
-{
-	const struct engine_commit *c;
-
-	TAILQ_FOREACH (c, &e->commits, link)
-		if (c->vf == vf && (c->move || c->before))
-			return true;
-	return false;
-}
-
 /* What moves the claim, or ends it, has the keys that it had. */
-static bool may_change(const struct vhca_engine *e, const struct vhca_claim *c)
-{
-	const struct vhca_vf *vf = c->vf;
-	bool rests = vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED ||
-		     (vf->state == VHCA_VF_CLAIMED && vf->host.effect == VHCA_EFFECT_NONE);
-
-	return rests && !is_changing(e, vf) && !vhca_claim_is_ending(c) && !c->failure.kind &&
-	       c->boot != VHCA_BOOT_EARLIER && !c->migrating &&
-	       (!vhca_claim_is_withheld(c) || c->custody == VHCA_CUSTODY_RESERVED);
-}
-
 static int check_idle(const struct vhca_engine *e, const struct vhca_claim *c,
 		      struct vhca_error *err)
 {
-	if (may_change(e, c))
+	const struct vhca_vf *vf = c->vf;
+	const struct engine_commit *commit;
+	bool rests = vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED ||
+		     (vf->state == VHCA_VF_CLAIMED && vf->host.effect == VHCA_EFFECT_NONE);
+
+	/* Another state or another list of it is on its way to the disk. */
+	TAILQ_FOREACH (commit, &e->commits, link)
+		rests = rests && (commit->vf != vf || (!commit->move && !commit->before));
+	if (rests && !vhca_claim_is_ending(c) && !c->failure.kind && !c->migrating &&
+	    c->boot != VHCA_BOOT_EARLIER &&
+	    (!vhca_claim_is_withheld(c) || c->custody == VHCA_CUSTODY_RESERVED))
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
 			      "%s is being changed for %s/%s, taken from it, or migrates with it",
@@ -545,7 +528,7 @@ void vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c, con
 	bool same;
 	int r = resolve(e, c, partitions, &want, &err);
 
-	same = r == 0 && is_same(&c->identity, &want);
+	same = r == 0 && want.n_pkeys == c->identity.n_pkeys && only_adds(&c->identity, &want);
 	if (r == 0)
 		r = same ? check_idle(e, c, &err) : check_change(e, c, &want, &err);
 	if (r < 0 || (same && c->vf->state >= ready && !c->vf->reprogram)) {

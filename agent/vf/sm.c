@@ -122,13 +122,6 @@ static bool go_on_from(struct vhca_engine *e, struct vhca_claim *c, struct json_
 	return true;
 }
 
-static bool has_keys(const struct vhca_claim *c, const struct vhca_sm_binding *binding)
-{
-	return binding->n_pkeys == c->identity.n_pkeys &&
-	       memcmp(binding->pkeys, c->identity.pkeys,
-		      binding->n_pkeys * sizeof(binding->pkeys[0])) == 0;
-}
-
 void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
 {
@@ -138,7 +131,10 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
-	if (answer == VHCA_SM_ACCEPTED && binding->n_pkeys && !has_keys(c, binding))
+	if (answer == VHCA_SM_ACCEPTED && binding->n_pkeys > 0 &&
+	    (binding->n_pkeys != c->identity.n_pkeys ||
+	     memcmp(binding->pkeys, c->identity.pkeys,
+		    binding->n_pkeys * sizeof(binding->pkeys[0])) != 0))
 		return; /* the partitions have changed since, and that is reported */
 	if (answer == VHCA_SM_ACCEPTED || answer == VHCA_SM_SUPERSEDED)
 		vhca_model_dispute(&e->model, c->identity.guid, answer != VHCA_SM_ACCEPTED);

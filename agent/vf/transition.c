@@ -225,8 +225,7 @@ static void no_identity(struct vhca_claim *c, int rc)
 
 	vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 		       "the partitions cannot be written to the state database");
-	engine_refuse(c,
-		      c->custody == VHCA_CUSTODY_RESERVED ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED,
+	engine_refuse(c, c->custody == VHCA_CUSTODY_RESERVED ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED,
 		      &why);
 }
 
@@ -279,7 +278,7 @@ static void on_commit(void *arg, int rc)
 		claim_ended(e, vf, c->ended);
 		vhca_timer_arm_ms(e->requests, 0); /* its domain may have another VF */
 	}
-	if (rc == 0) { /* else after the back-off */
+	if (rc == 0) {	     /* else after the back-off */
 		if (is_port) /* its keys come before its guest does, and go behind its binding */
 			vhca_engine_declare_members(e);
 		(void)engine_save_pending(e, vf);

@@ -16,9 +16,7 @@
 #include "ctl/ebr/http.h"
 
 #define BOUND_MS 10000u /* for a whole call */
-/* Nova unplugs right behind the domain's end, of which libvirt's event may be on its way still. */
-#define SETTLE_MS 2000u
-#define PAUSE_MS  100u
+#define PAUSE_MS 100u
 
 #define PATH_MAX_LEN 128
 #define BODY_MAX_LEN 128
@@ -68,31 +66,11 @@ static int check_place(const char *device_id, const char *vnic_type, const char 
 
 /* ---- what is answered ---- */
 
-static bool has_code(const struct ebr_answer *answer, const char *code)
-{
-	char text[64];
-
-	return ebr_read_member(answer, "code", text, sizeof(text)) && strcmp(text, code) == 0;
-}
-
-/* There is none just now, or it has ended before it answered: another one may be beginning. */
-static bool is_agent_away(int r)
-{
-	return r == -ENOENT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE;
-}
-
-/* The agent's answer says that another one may come soon. */
-static bool is_passing(const struct ebr_answer *answer, uint64_t start)
-{
-	return answer->status == 503 ||
-	       (has_code(answer, "attached") && vhca_left_ms(start + SETTLE_MS) > 0);
-}
-
 /* 0: answer has the agent's word. What it cannot do now it is asked again. */
 static int ask(const struct ebr_request *req, struct ebr_answer *answer)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-	uint64_t start = vhca_now_ms(), deadline = start + BOUND_MS;
+	uint64_t deadline = vhca_now_ms() + BOUND_MS;
 
 	for (;;) {
 		int r = ebr_ask(VHCA_EBR_SOCKET, req, deadline, answer);
@@ -102,10 +80,12 @@ static int ask(const struct ebr_request *req, struct ebr_answer *answer)
 			return fail("vhcad has not answered in %u s; what it has begun goes on: "
 				    "vhcactl claims",
 				    BOUND_MS / 1000);
-		if (r < 0 && (is_last || !is_agent_away(r)))
+		/* None just now, or one that ended before it answered: another may be beginning. */
+		if (r < 0 && (is_last || (r != -ENOENT && r != -ECONNREFUSED && r != -ECONNRESET &&
+					  r != -EPIPE)))
 			return fail("vhcad does not answer (%s: %s): systemctl status vhcad",
 				    VHCA_EBR_SOCKET, strerror(-r));
-		if (r == 0 && (is_last || !is_passing(answer, start)))
+		if (r == 0 && (is_last || answer->status != 503))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* woken early: merely asks earlier */
 	}
@@ -145,15 +125,15 @@ static int add_port(char **arg, struct ebr_answer *answer)
 static int del_port(char **arg, struct ebr_answer *answer)
 {
 	const char *fabric = arg[0], *mac = arg[1];
-	char path[PATH_MAX_LEN];
+	char path[PATH_MAX_LEN], code[64];
 
 	if (check_port(fabric, mac) < 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/v1/fabrics/%s/ports/%s", fabric, mac);
 	if (ask(&(struct ebr_request){"DELETE", path, ""}, answer) < 0)
 		return -1;
-	if (answer->status == 200 || has_code(answer, "no_such_claim") ||
-	    has_code(answer, "attached"))
+	if (answer->status == 200 || (ebr_read_member(answer, "code", code, sizeof(code)) &&
+				      strcmp(code, "no_such_claim") == 0))
 		return 0;
 	return refuse(answer, mac);
 }

@@ -29,23 +29,28 @@ static struct vhca_claim *port(const struct world *w)
 	return vhca_model_claim_by_guid(vhca_engine_model(w->engine), GUID);
 }
 
-/* VF 1 is claimed for domain 0, without a partition. */
-static void begin(struct world *w)
+/* VF 1 is claimed for domain 0, which runs or is to begin, without a partition. */
+static void claim(struct world *w, bool runs)
 {
 	struct vhca_claim_request req = {
 		.origin = VHCA_ORIGIN_CLAIM,
 		.domain_name = "vm0",
-		.vf = {.numa = -1, .name = "port", .fabric = "default", .guid = GUID},
+		.vf = {.numa = -1, .fabric = "default", .guid = GUID},
 		.has_bdf = true,
 		.no_partition = true,
 	};
 	struct answer a = {0};
 
+	vhca_port_name(GUID, req.vf.name);
 	w->port_pkeys[3] = 0x8003;
 	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
 	world_start(w);
 	settle_free(w);
 	world_domain_start(w, 0, NULL);
+	if (!runs) {
+		world_domain_stop(w, 0);
+		world_settle(w);
+	}
 	req.domain = w->domains[0].info.uuid;
 	req.bdf = w->vfs[1].bdf;
 	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
@@ -53,6 +58,11 @@ static void begin(struct world *w)
 	assert_true(a.ok);
 	programmed = 0;
 	w->programming = on_programming;
+}
+
+static void begin(struct world *w)
+{
+	claim(w, true);
 }
 
 static struct answer set(struct world *w, const char *partitions)
@@ -249,6 +259,62 @@ static void test_one_report(void **state)
 	vhca_outbox_free(told.outbox);
 }
 
+/* Neutron says them before the guest begins: the port's table has them by then, and nothing else is
+ * told or written. */
+static void test_reserved_port(void **state)
+{
+	struct world *w = *state;
+
+	claim(w, false);
+	told = (struct engine_told){.members = 0};
+	engine_outbox_open(w);
+	assert_true(set(w, "0x8001 0x8003").ok);
+	assert_true(set(w, "0x8002 0x8001").ok);
+	world_settle(w);
+	assert_int_equal(told.bound, 0);
+	assert_int_equal(told.members, 2);
+	assert_true(set(w, "0x8002 0x8001").ok);
+	world_settle(w);
+	assert_int_equal(told.members, 2);
+	assert_int_equal(programmed, 0);
+	assert_true(w->vfs[1].guid != GUID);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, rests, NULL));
+	world_settle(w);
+	shows(w, 0x8002, 0x8001);
+	assert_int_equal(told.last_bound.n_pkeys, 2);
+	assert_int_equal(told.members, 3);
+	assert_int_equal(told.bound_before_members, 1);
+	vhca_engine_set_outbox(w->engine, NULL);
+	vhca_outbox_free(told.outbox);
+}
+
+/* The reservation has them when it was killed. */
+static void test_reserved_port_outlives_the_agent(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	claim(w, false);
+	for (unsigned int rounds = 0; rounds < 8; rounds++) {
+		a = (struct answer){0};
+		vhca_engine_set_partitions(w->engine, port(w),
+					   rounds % 2 ? "0x8001" : "0x8001 0x8003", on_answer, &a);
+		for (unsigned int i = 0; i < rounds; i++)
+			world_round(w, 0);
+		world_kill(w);
+		world_start(w);
+		world_settle(w);
+		assert_non_null(port(w));
+		assert_int_equal(port(w)->custody, VHCA_CUSTODY_RESERVED);
+	}
+	assert_true(set(w, "0x8001 0x8003").ok);
+	assert_int_equal(programmed, 0);
+	world_domain_start(w, 0, NULL);
+	assert_true(world_until(w, rests, NULL));
+	shows(w, 0x8001, 0x8003);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +326,8 @@ int main(void)
 		TEST(test_key_that_comes_later),
 		TEST(test_outlives_the_agent),
 		TEST(test_one_report),
+		TEST(test_reserved_port),
+		TEST(test_reserved_port_outlives_the_agent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
