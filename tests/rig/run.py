@@ -21,7 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from kit import hypervisors  # noqa: E402
+from kit import hypervisors, modules  # noqa: E402
 from kit.base import RUN, SLOW, Lock, RigError, say  # noqa: E402
 from kit.case import CASES  # noqa: E402
 from kit.matrix import merged_page  # noqa: E402
@@ -63,6 +63,13 @@ def rotate(groups, seed):
     others = [g for g in groups if len(g) == 1]
     first = seed % len(others) if others else 0
     return stories + others[first:] + others[:first]
+
+
+def suite_of(pair, pairs, args):
+    """The release of this pair's hvb: $VHCA_RIG_SUITE, or for the last pair of each fourth commit Debian 13."""
+    seed = int(os.environ.get("VHCA_FRESH_SEED", "1"))
+    rotated = args.minutes is not None and pair == pairs and seed % 4 == 0
+    return os.environ.get("VHCA_RIG_SUITE", "trixie" if rotated else modules.HERE)
 
 
 def not_reached(groups, results):
@@ -125,7 +132,7 @@ def run_pairs(pairs, args):
             argv += [] if args.minutes is None else ["--minutes", args.minutes, "--until", args.until]
             argv += [f for f, on in (("--keep", args.keep), ("--no-install", args.no_install), ("--long", args.long),
                                        ("--watch-tells", args.watch_tells)) if on]
-            env = {**os.environ, "VHCA_RIG": name, "VHCA_RIG_SLOW": str(SLOW * pairs)}
+            env = {**os.environ, "VHCA_RIG": name, "VHCA_RIG_SLOW": str(SLOW * pairs), "VHCA_RIG_SUITE": suite_of(i, pairs, args)}
             children.append((subprocess.Popen([str(a) for a in argv], env=env), name, results))
         return [r for child in children for r in outcome(*child)]
     finally:

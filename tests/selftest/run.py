@@ -240,6 +240,16 @@ def rig_leaves_each_case_out_sometimes(bench):
         raise AssertionError([runner.rotate(groups, seed) for seed in (0, 1, 2, 3)])
 
 
+def rig_has_a_debian_13_sometimes(bench):
+    del bench
+    runner, args = load_runner(), types.SimpleNamespace(minutes=1)
+    for seed, suites in ((3, ["bookworm", "bookworm"]), (4, ["bookworm", "trixie"])):
+        with unittest.mock.patch.dict(os.environ, {"VHCA_FRESH_SEED": str(seed)}):
+            found = [runner.suite_of(pair, 2, args) for pair in (1, 2)]
+        if found != suites:
+            raise AssertionError((seed, found))
+
+
 def play_on_kernel(log, words):
     """Results, and how often a case was played that fails once, its hypervisor's kernel saying this meanwhile."""
     load_runner()
