@@ -23,7 +23,7 @@ struct vhca_api_args {
 	struct vhca_reload *reload;
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
-	const struct vhca_store *store;
+	struct vhca_store *store;
 	const char *boot_id;
 };
 

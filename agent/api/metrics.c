@@ -106,6 +106,8 @@ static void add_operations(struct vhca_exposition *e, const struct vhca_model *m
 static void add_times(struct vhca_exposition *e, const struct vhca_api_args *a,
 		      const struct vhca_counters *c)
 {
+	const struct vhca_histogram commits = vhca_store_commits(a->store);
+
 	vhca_exposition_begin(e, VHCA_HISTOGRAM, "program_seconds",
 			      "Writing a VF's identity and reading it back.");
 	vhca_exposition_add_histogram(e, &c->program, "");
@@ -121,7 +123,7 @@ static void add_times(struct vhca_exposition *e, const struct vhca_api_args *a,
 	vhca_exposition_add_histogram(e, &c->blackout_destination, "side=\"destination\"");
 	vhca_exposition_begin(e, VHCA_HISTOGRAM, "store_commit_seconds",
 			      "From a transaction's submission to its being durable.");
-	vhca_exposition_add_histogram(e, vhca_store_commits(a->store), "");
+	vhca_exposition_add_histogram(e, &commits, "");
 }
 
 static void add_host(struct vhca_exposition *e, const struct vhca_api_args *a)

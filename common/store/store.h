@@ -63,8 +63,8 @@ void vhca_txn_abort(struct vhca_txn *txn); /* frees without submitting; accepts 
  */
 void vhca_store_watch(struct vhca_store *store, void (*fn)(void *arg, int rc), void *arg);
 
-/* From a submission to its done(), of those that are durable; borrowed. State thread. */
-const struct vhca_histogram *vhca_store_commits(const struct vhca_store *store);
+/* How long those took, from their submission, that are durable. */
+struct vhca_histogram vhca_store_commits(struct vhca_store *store);
 
 /* A disk that refuses is tried again after so long at first, instead of 500 ms. Before anything
  * that it refuses is submitted. */

@@ -79,12 +79,12 @@ struct vhca_store {
 	bool closing;
 	int refusal;  /* of the disk, a negative errno; 0 = it takes what comes */
 	bool telling; /* the post is queued */
+	struct vhca_histogram commits;
 	struct vhca_post post;
 	/* The state thread's: who watches, and what it was told last. */
 	void (*watch)(void *arg, int rc);
 	void *watch_arg;
 	int told;
-	struct vhca_histogram commits;
 };
 
 /* migrate.c: brings the database to version n; version and schema change in one transaction each.

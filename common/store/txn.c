@@ -52,8 +52,6 @@ static void deliver(void *arg)
 {
 	struct vhca_txn *txn = arg;
 
-	if (txn->rc >= 0)
-		vhca_histogram_add(&txn->store->commits, vhca_now_us() - txn->begun_us);
 	txn->done(txn->arg, txn->rc);
 	vhca_txn_abort(txn);
 }
@@ -118,7 +116,12 @@ void vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void
 	}
 }
 
-const struct vhca_histogram *vhca_store_commits(const struct vhca_store *store)
+struct vhca_histogram vhca_store_commits(struct vhca_store *store)
 {
-	return &store->commits;
+	struct vhca_histogram commits;
+
+	pthread_mutex_lock(&store->lock);
+	commits = store->commits;
+	pthread_mutex_unlock(&store->lock);
+	return commits;
 }

@@ -107,6 +107,16 @@ static struct vhca_txn *pop(struct vhca_txn_list *list)
 	return txn;
 }
 
+static void finish(struct vhca_store *store, struct vhca_txn *txn)
+{
+	if (txn->rc >= 0) {
+		pthread_mutex_lock(&store->lock);
+		vhca_histogram_add(&store->commits, vhca_now_us() - txn->begun_us);
+		pthread_mutex_unlock(&store->lock);
+	}
+	vhca_txn_finish(txn);
+}
+
 /* Returns <0 if the disk has refused it; else it is finished. */
 static int run_alone(struct vhca_store *store, struct vhca_txn *txn)
 {
@@ -119,7 +129,7 @@ static int run_alone(struct vhca_store *store, struct vhca_txn *txn)
 		return r;
 	if (r < 0)
 		txn->rc = r;
-	vhca_txn_finish(txn);
+	finish(store, txn);
 	return 0;
 }
 
@@ -138,7 +148,7 @@ static int run_list(struct vhca_store *store, struct vhca_txn_list *list)
 			return r;
 		}
 		if (committed)
-			vhca_txn_finish(txn);
+			finish(store, txn);
 	}
 	return 0;
 }

@@ -315,13 +315,44 @@ uint64_t __wrap_vhca_outbox_oldest_ms(const struct vhca_outbox *ob)
 	return 0;
 }
 
-const struct vhca_histogram *__wrap_vhca_store_commits(const struct vhca_store *store);
-const struct vhca_histogram *__wrap_vhca_store_commits(const struct vhca_store *store)
+struct vhca_histogram __wrap_vhca_store_commits(struct vhca_store *store);
+struct vhca_histogram __wrap_vhca_store_commits(struct vhca_store *store)
 {
-	static const struct vhca_histogram none;
-
 	(void)store;
-	return &none;
+	return (struct vhca_histogram){.sum_us = 0};
+}
+
+bool __wrap_vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf);
+bool __wrap_vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	(void)e, (void)vf;
+	return false;
+}
+
+bool __wrap_vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf);
+bool __wrap_vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	(void)e;
+	return vf->state == VHCA_VF_FREE;
+}
+
+void __wrap_vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim,
+				     vhca_waiter_fn fn, void *arg);
+void __wrap_vhca_engine_release_port(struct vhca_engine *e, struct vhca_claim *claim,
+				     vhca_waiter_fn fn, void *arg)
+{
+	__wrap_vhca_engine_release(e, claim, false, fn, arg);
+}
+
+void __wrap_vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c,
+				       const char *partitions, vhca_waiter_fn fn, void *arg);
+void __wrap_vhca_engine_set_partitions(struct vhca_engine *e, struct vhca_claim *c,
+				       const char *partitions, vhca_waiter_fn fn, void *arg)
+{
+	(void)e;
+	FUZZ_ASSERT(c == TAILQ_FIRST(&t.model.claims));
+	FUZZ_ASSERT(strlen(partitions) < (size_t)VHCA_VF_PKEYS_MAX * VHCA_NAME_MAX);
+	give_up(fn, arg);
 }
 
 struct json_object *__wrap_vhca_outbox_to_json(const struct vhca_outbox *ob);
