@@ -109,6 +109,14 @@ enum vhca_claim_answer {
 	VHCA_ANSWER_SUPERSEDED, /* the SM knows a later owner elsewhere */
 };
 
+/* What has been seen of the domain since a cloud's port was reserved for it. */
+enum vhca_port_run {
+	VHCA_RUN_UNSEEN,
+	VHCA_RUN_BEGINS, /* the hook has heard that it is prepared, and not yet that it starts */
+	VHCA_RUN_SEEN,	 /* it runs here, or did */
+	VHCA_RUN_LEFT,	 /* it goes on without the VF, which waits to be claimed again */
+};
+
 struct vhca_claim;
 struct vhca_vf;
 
@@ -188,12 +196,7 @@ struct vhca_claim {
 	bool ownership_unconfirmed;
 	/* was being unplugged for the SM's no alone, and somebody has vouched; not durable */
 	bool stays;
-	/* a cloud's port: its domain was seen to run since the VF was programmed; not durable */
-	bool has_run;
-	/* ...has left a domain that goes on, and waits to be claimed again; likewise */
-	bool unplugged;
-	/* ...the hook has heard that its domain begins, and not yet that it starts; likewise */
-	bool begins;
+	enum vhca_port_run run; /* of a cloud's port; not durable */
 	/* asked for it before, the SM has named another owner: its silence is no consent */
 	bool disputed;
 	enum vhca_claim_boot boot;

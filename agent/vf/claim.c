@@ -497,7 +497,7 @@ void engine_use_reserved(struct vhca_engine *e, struct vhca_claim *claim)
 	if (claim->withdrawn)
 		claim->reused = claim->epoch == last;
 	claim->withdrawn = false;
-	claim->has_run = engine_runs_here(e, claim);
+	claim->run = engine_runs_here(e, claim) ? VHCA_RUN_SEEN : VHCA_RUN_UNSEEN;
 	claim->disputed = vhca_model_is_disputed(&e->model, guid);
 	engine_forget_answer(claim);
 	(void)vhca_model_set_epoch(&e->model, guid, claim->epoch); /* known: no memory needed */

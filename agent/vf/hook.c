@@ -37,13 +37,12 @@ static bool is_ready(struct vhca_engine *e, const struct vhca_hook_request *req,
 	bool is_prepared = strcmp(req->op, "prepare") == 0;
 
 	engine_use_reserved(e, c);
-	c->has_run = false;
-	if (!is_prepared)
-		c->begins = false;
-	else if (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED)
-		c->begins = true;
+	if (is_prepared && (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED))
+		c->run = VHCA_RUN_BEGINS;
+	else if (!is_prepared || c->run == VHCA_RUN_SEEN)
+		c->run = VHCA_RUN_UNSEEN;
 	if (vf->state == VHCA_VF_ATTACHED)
-		return !is_prepared || c->begins;
+		return !is_prepared || c->run == VHCA_RUN_BEGINS;
 	return vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_SCRUBBING;
 }
 

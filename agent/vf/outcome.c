@@ -56,8 +56,8 @@ static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 		return false;
 	c->custody = VHCA_CUSTODY_RESERVED;
 	c->withdrawn = true;
-	c->stripped = c->has_run = c->asked = c->has_guest = false;
-	c->unplugged = engine_runs_here(e, c);
+	c->stripped = c->asked = c->has_guest = false;
+	c->run = engine_runs_here(e, c) ? VHCA_RUN_LEFT : VHCA_RUN_UNSEEN;
 	vf->granted = false;
 	return true;
 }

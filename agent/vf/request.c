@@ -307,10 +307,10 @@ static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_reque
 	struct vhca_claim *c = NULL;
 	int r = engine_claim_as_asked(e, req, &c, &err);
 
-	if (r == 0) {
-		c->has_run = engine_runs_here(e, c);
-		c->custody = c->has_run ? VHCA_CUSTODY_HERE : VHCA_CUSTODY_RESERVED;
-	}
+	if (r == 0 && engine_runs_here(e, c))
+		c->run = VHCA_RUN_SEEN;
+	else if (r == 0)
+		c->custody = VHCA_CUSTODY_RESERVED;
 	if (r == 0 && engine_add_waiter(c, port_is_ready_in(e, c), fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
 	if (r < 0)
@@ -350,7 +350,8 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 		claim_port_anew(e, req, fn, arg);
 		return;
 	}
-	c->unplugged = false;
+	if (c->run == VHCA_RUN_LEFT)
+		c->run = VHCA_RUN_UNSEEN;
 	engine_mark(e, c->vf);
 	if (vhca_claim_is_ending(c) || c->boot == VHCA_BOOT_EARLIER || c->migrating ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&

@@ -167,12 +167,13 @@ static bool is_done_with(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_claim *c = vf->claim;
 	uint64_t now = vhca_now_ms();
 
-	c->has_run |= engine_runs_here(e, c);
+	if (engine_runs_here(e, c))
+		c->run = VHCA_RUN_SEEN;
 	if (!vhca_claim_is_port(c) || c->migrating || !e->virt_synced || engine_claim_domain(e, c))
 		return false;
 	if (!vf->deadline_ms)
 		vf->deadline_ms = now + BEGIN_MS;
-	if (c->has_run || now >= vf->deadline_ms)
+	if (c->run == VHCA_RUN_SEEN || now >= vf->deadline_ms)
 		return true;
 	engine_again(e, vf, vf->deadline_ms - now);
 	return false;
@@ -214,9 +215,12 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 	if (vf->claim->custody == VHCA_CUSTODY_RESERVED) {
 		engine_reason(vf, "reserved: programmed when domain %s begins here",
 			      vf->claim->domain_name);
-		vf->claim->unplugged &= engine_runs_here(e, vf->claim);
-		if (engine_runs_here(e, vf->claim) && !vf->claim->unplugged)
+		if (!engine_runs_here(e, vf->claim)) {
+			if (vf->claim->run == VHCA_RUN_LEFT)
+				vf->claim->run = VHCA_RUN_UNSEEN;
+		} else if (vf->claim->run != VHCA_RUN_LEFT) {
 			engine_use_reserved(e, vf->claim);
+		}
 		return;
 	}
 	if (is_done_with(e, vf)) {
