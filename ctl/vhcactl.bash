@@ -38,11 +38,11 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch reload forget help'
+	local commands='node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics reload forget help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
-	--socket)
+	--socket | --output)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
@@ -58,7 +58,7 @@ _vhcactl()
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		word=${COMP_WORDS[i]}
 		case $word in
-		--socket | --timeout | --state | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections) ((i++)) ;;
+		--socket | --output | --timeout | --state | --partition | --guid | --fabric | --pf | --numa | --since | --lease | --copy-timeout | --bandwidth | --connections) ((i++)) ;;
 		-*) ;;
 		*) if [[ $command ]]; then args+=("${word//[\"\'\\]/}"); else command=$word; fi ;;
 		esac
@@ -68,6 +68,7 @@ _vhcactl()
 	help) words=$commands ;;
 	vfs) words="--state $common" ;;
 	watch) words="--since $common" ;;
+	metrics) words="--output $common" ;;
 	park) words="--no-wait --lease $common" ;;
 	drain) words="--no-wait --park $common" ;;
 	unpark) words="--no-wait $common" ;;

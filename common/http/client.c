@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "common/http/client.h"
 
+#include <stdlib.h>
+
 #include "common/base/role.h"
 #include "common/http/transfer.h"
 
 void vhca_http_result_done(struct vhca_http_result *res)
 {
 	(void)json_object_put(res->body);
+	free(res->text);
 	*res = (struct vhca_http_result){.status = 0};
 }
 

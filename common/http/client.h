@@ -30,6 +30,7 @@ struct vhca_http_call_args {
 struct vhca_http_result {
 	int status;		  /* HTTP status, 0 if there was no answer */
 	struct json_object *body; /* NULL if empty or no JSON; owned by the result */
+	char *text;		  /* what is no JSON, NULL if empty; owned by the result */
 	char etag[80];
 };
 /* Frees what the result owns. */

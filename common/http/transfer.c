@@ -271,6 +271,8 @@ int vhca_http_transfer_result(struct vhca_http_transfer *t, CURLcode code,
 	if (t->text_len > 0)
 		(void)vhca_json_parse(t->text, t->text_len, &res->body,
 				      NULL); /* stays NULL if it is none */
+	if (t->text_len > 0 && !res->body)
+		res->text = strndup(t->text, t->text_len);
 	/* 304 is an answer too: only a caller that sent If-None-Match gets it. */
 	if ((status >= 200 && status < 300) || status == 304)
 		return 0;

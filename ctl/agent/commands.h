@@ -27,6 +27,7 @@ enum vhca_agent_opt {
 	VHCA_OPT_TLS,
 	VHCA_OPT_PARK,
 	VHCA_OPT_CHECK,
+	VHCA_OPT_OUTPUT,
 	VHCA_AGENT_OPTS
 };
 
@@ -39,6 +40,7 @@ extern const struct vhca_ctl_command vhca_cmd_domains;
 extern const struct vhca_ctl_command vhca_cmd_drain;
 extern const struct vhca_ctl_command vhca_cmd_explain;
 extern const struct vhca_ctl_command vhca_cmd_hcas;
+extern const struct vhca_ctl_command vhca_cmd_metrics;
 extern const struct vhca_ctl_command vhca_cmd_migrate;
 extern const struct vhca_ctl_command vhca_cmd_migrations;
 extern const struct vhca_ctl_command vhca_cmd_node;

@@ -35,6 +35,7 @@ static const struct vhca_ctl_option options[] = {
 	[VHCA_OPT_TLS] = {"tls", NULL, "send the memory by TLS"},
 	[VHCA_OPT_PARK] = {"park", NULL, "take the VFs out; the guests stay"},
 	[VHCA_OPT_CHECK] = {"check", NULL, "say by the exit status what was found"},
+	[VHCA_OPT_OUTPUT] = {"output", "FILE", "write it there, as a whole or not at all"},
 };
 _Static_assert(VHCA_ARRAY_SIZE(options) == VHCA_AGENT_OPTS, "one row an option");
 _Static_assert(VHCA_AGENT_OPTS <= VHCA_CTL_OPTS_MAX, "a bit an option");
@@ -44,7 +45,8 @@ static const struct vhca_ctl_command *const commands[] = {
 	&vhca_cmd_claims, &vhca_cmd_explain, &vhca_cmd_adopt,	&vhca_cmd_takeover,
 	&vhca_cmd_attach, &vhca_cmd_detach,  &vhca_cmd_migrate, &vhca_cmd_park,
 	&vhca_cmd_unpark, &vhca_cmd_drain,   &vhca_cmd_undrain, &vhca_cmd_migrations,
-	&vhca_cmd_outbox, &vhca_cmd_watch,   &vhca_cmd_reload,	&vhca_cmd_forget,
+	&vhca_cmd_outbox, &vhca_cmd_watch,   &vhca_cmd_metrics, &vhca_cmd_reload,
+	&vhca_cmd_forget,
 };
 
 static int connect_agent(struct vhca_ctl *ret, struct vhca_error *err)

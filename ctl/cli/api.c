@@ -124,6 +124,20 @@ int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json
 	return take_answer(ctl, r, &res, ret);
 }
 
+int vhca_ctl_get_text(const struct vhca_ctl *ctl, const char *path, char **ret,
+		      struct vhca_error *err)
+{
+	VHCA_CLEANUP(vhca_http_result_done) struct vhca_http_result res = {0};
+	int r = call(ctl, "GET", path, NULL, VHCA_CTL_READ_MS, &res, err);
+
+	if (r < 0)
+		return r;
+	*ret = vhca_steal_ptr(&res.text);
+	return *ret ? 0
+		    : vhca_error_set(err, VHCA_ERR_INTERNAL, "bad_answer", 0,
+				     "%s's answer to %s is no text", ctl->server.name, path);
+}
+
 struct json_object *vhca_ctl_copy_row(struct json_object *array, size_t i)
 {
 	struct json_object *row = json_object_array_get_idx(array, i), *copy = NULL;

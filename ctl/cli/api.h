@@ -37,6 +37,10 @@ int vhca_ctl_ask(const struct vhca_ctl *ctl, const char *method, const char *pat
 int vhca_ctl_get_state(const struct vhca_ctl *ctl, const char *path, struct json_object **ret,
 		       struct vhca_error *err);
 
+/* As vhca_ctl_call() by GET of what is no JSON; caller frees it. */
+int vhca_ctl_get_text(const struct vhca_ctl *ctl, const char *path, char **ret,
+		      struct vhca_error *err);
+
 /* Prints a document for --json. */
 void vhca_ctl_print_json(struct json_object *doc);
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import pathlib
 import shutil
 import socket
 import subprocess
@@ -281,6 +282,26 @@ class Changes(CtlCase):
         self.assertEqual(json.loads(self.ctl("takeover", uuid, "hvb: fenced at 12:03", "--json").stdout), answer)
         self.assertIn("vm2: nobody evicts\nhint: do it by hand", self.ctl("takeover", "vm2", "x").stderr)
         self.assertEqual(self.ctl("takeover", "vm2").returncode, 2)
+
+    def test_metrics(self):
+        text = b'# TYPE vhcad_ready gauge\nvhcad_ready 1\n# EOF\n'
+        server = self.agent({"GET /metrics": (200, text)})
+        self.assertEqual(self.ctl("metrics").stdout.encode(), text)
+        self.assertEqual(server.seen, [("GET", "/metrics", None)])
+        path = pathlib.Path(self.socket).with_name("vhcad.prom")
+        for old in (None, b"old"):
+            if old:
+                path.write_bytes(old)
+            p = self.ctl("metrics", "--output", str(path))
+            self.assertEqual((p.returncode, p.stdout, p.stderr, path.read_bytes()), (0, "", "", text))
+        self.assertIn("/nowhere/x", self.ctl("metrics", "--output", "/nowhere/x").stderr)
+        os.unlink(self.socket)
+        self.agent({"GET /metrics": (200, b"")})
+        self.assertIn("no text", self.ctl("metrics", "--output", str(path)).stderr)
+        os.unlink(self.socket)
+        p = self.ctl("metrics", "--output", str(path))
+        self.assertNotEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual((path.read_bytes(), list(path.parent.glob("*.prom*"))), (text, [path]))
 
     def test_reload(self):
         server = self.agent({"POST /v1/reload": {"status": "reloaded"}})
