@@ -88,6 +88,7 @@ struct plugin {
 	struct vhca_osm_file_stamp conf_read, conf_seen;
 	uint64_t take_over_at;	   /* what was not complete is tried again; UINT64_MAX = nothing */
 	atomic_bool swept;	   /* OpenSM may have written its file of LIDs */
+	atomic_bool swept_errors;  /* the last sweep that has ended had some */
 	struct vhca_osm_idle idle; /* the thread's */
 	uint64_t give_back_at;	   /* what is idle is free; UINT64_MAX = nothing is */
 	sem_t take_over_done;
@@ -299,6 +300,7 @@ static void run_lids(struct plugin *p)
 	if (swept || due)
 		p->rebuilding = vhca_osm_service_is_rebuilding(p->service);
 	if (swept) {
+		p->idle.errors = atomic_load(&p->swept_errors);
 		vhca_osm_service_find_own_ports(p->service);	   /* they are guests to the look */
 		(void)vhca_osm_idle_look(&p->idle, vhca_now_ms()); /* else the next sweep's */
 		vhca_osm_lid_file_check(&p->lid_file, p->osm);
@@ -698,6 +700,8 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 			vhca_osm_kept_snapshot_swept(&p->kept, false);
 			vhca_osm_dynamic_let_go(p->osm, &p->dynamic);
 		}
+		/* The next sweep forgets it at once, and keeps this one's tables for a while. */
+		atomic_store(&p->swept_errors, p->osm->subn.subnet_initialization_error);
 		atomic_store(&p->swept, true);
 		vhca_osm_gate_sweep_end(&p->gate);
 		vhca_osm_service_on_sweep_over(p->service);

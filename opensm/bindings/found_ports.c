@@ -25,7 +25,7 @@ struct vhca_osm_binding vhca_osm_own_port_of(const struct vhca_osm_subnet *subne
 
 struct search {
 	const struct vhca_osm_table *t;
-	uint64_t *found;
+	uint64_t *found; /* bound ports that are there */
 	size_t n, room;
 };
 
@@ -37,7 +37,7 @@ static void look_at_port(void *arg, uint64_t port_guid, const uint16_t *pkeys, s
 
 	(void)pkeys;
 	(void)n;
-	if (b && !b->withdrawn && !b->own_port && b->port_guid != port_guid && s->n < s->room)
+	if (b && !b->withdrawn && b->port_guid != port_guid && s->n < s->room)
 		s->found[s->n++] = port_guid;
 }
 
@@ -54,13 +54,17 @@ void vhca_osm_own_ports_found(const struct vhca_osm_subnet *subnet, struct vhca_
 		struct vhca_osm_binding b = *vhca_osm_table_find(t, found[i]);
 		struct vhca_error err = VHCA_ERROR_INIT;
 
-		if (subnet->ops->is_physical(subnet->ctx, b.vguid)) {
+		bool physical = subnet->ops->is_physical(subnet->ctx, b.vguid);
+
+		if (physical)
 			vhca_log_warning("%s is a port of the subnet, and bound to port %s: its "
 					 "keys stay there",
 					 VHCA_GUID_STR(b.vguid), VHCA_GUID_STR(b.port_guid));
+		if (b.own_port == !physical)
 			continue;
-		}
-		b.own_port = true;
+		/* What was taken for a guest's while a sweep had not found its host is taken back.
+		 */
+		b.own_port = !physical;
 		if (vhca_osm_table_put(t, &b, VHCA_OSM_PORT_PKEYS_MAX, &err) < 0)
 			vhca_log_error("%s; its keys stay at port %s", err.msg,
 				       VHCA_GUID_STR(b.port_guid));

@@ -76,16 +76,15 @@ int vhca_osm_idle_look(struct vhca_osm_idle *idle, uint64_t now)
 {
 	VHCA_AUTO_FREE struct vhca_osm_lid_line *lines = NULL;
 	size_t n = 0;
-	bool errors;
 	int r;
 
 	cl_plock_acquire(&idle->osm->lock);
-	errors = idle->osm->subn.subnet_initialization_error;
 	r = read_lines(idle, &lines, &n);
 	cl_plock_release(&idle->osm->lock);
 	if (r < 0)
 		return r;
-	return vhca_osm_idle_lids_look(&idle->lids, lines, n, &idle->claims, errors ? 0 : now);
+	return vhca_osm_idle_lids_look(&idle->lids, lines, n, &idle->claims,
+				       idle->errors ? 0 : now);
 }
 
 /* ---- giving back ---- */
@@ -121,10 +120,13 @@ static void put_back(struct vhca_osm_idle *idle, const struct vhca_osm_idle_lid 
 	osm_db_domain_t *guid2lid = idle->osm->sm.lid_mgr.p_g2l;
 	uint16_t low, high;
 
-	if (osm_db_guid2lid_get(guid2lid, row->guid, &low, &high) != 0 &&
-	    osm_db_guid2lid_set(guid2lid, row->guid, row->lid, row->lid) != 0)
+	if (osm_db_guid2lid_get(guid2lid, row->guid, &low, &high) == 0) {
+		if (low != row->lid && !osm_get_port_by_lid_ho(&idle->osm->subn, row->lid))
+			idle->osm->sm.lid_mgr.used_lids[row->lid] = 0;
+	} else if (osm_db_guid2lid_set(guid2lid, row->guid, row->lid, row->lid) != 0) {
 		vhca_log_error("out of memory: LID %u is kept for nobody until OpenSM is restarted",
 			       row->lid);
+	}
 }
 
 /* A sweep that did not wait for the disk has seen it as taken: it has given it to no port. */

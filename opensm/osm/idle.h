@@ -19,6 +19,7 @@ struct vhca_osm_idle {
 	struct vhca_osm_lid_claims claims;
 	struct vhca_osm_idle_lids lids;
 	struct vhca_osm_lid_counts counts;
+	bool errors; /* the last sweep that has ended had some: the caller says so before a look */
 };
 
 /*

@@ -101,7 +101,7 @@ struct second_name {
 	const struct records *records;
 	size_t size; /* as it was written */
 	size_t has;  /* of the records */
-	bool whole;
+	bool whole, named;
 	struct stat at;
 };
 
@@ -127,11 +127,10 @@ static int give_second_name(void *arg)
 		(void)unlink(tmp); /* what a killed process has left */
 	named = named && link(n->path, tmp) == 0;
 	n->whole = n->is_whole(n, named ? tmp : n->path);
-	if (n->whole && named && rename(tmp, second) == 0)
-		return 0;
+	n->named = named && n->whole && rename(tmp, second) == 0;
 	if (named)
-		(void)unlink(tmp);
-	return n->whole ? -EIO : 0;
+		(void)unlink(tmp); /* where both were one file, rename() has left it */
+	return n->whole && !n->named ? -EIO : 0;
 }
 
 static void keep_second_name(struct second_name *n)
@@ -255,8 +254,9 @@ void vhca_osm_lid_file_check(struct vhca_osm_lid_file *f, struct osm_opensm *osm
 	    collect(osm, &r) < 0)
 		return;
 	keep_second_name(&n);
-	if (n.has < r.n)
+	/* The next fsync() of a file that could not be written says nothing of it any more. */
+	if (!n.whole)
 		repair(&n);
-	else if (n.whole)
+	else if (n.named)
 		f->seen = n.at;
 }

@@ -137,9 +137,9 @@ bool vhca_osm_physical_has(const struct osm_subn *subn, const struct vhca_osm_ph
 	uint64_t key = cl_hton64(port_guid);
 	const osm_port_t *port;
 
-	if (p->guids)
-		return bsearch(&key, p->guids, p->n, sizeof(key), by_guid) != NULL;
-	port = osm_get_port_by_guid(subn, key);
+	if (p->guids && bsearch(&key, p->guids, p->n, sizeof(key), by_guid))
+		return true;
+	port = osm_get_port_by_guid(subn, key); /* a sweep that goes on may have found it since */
 	return port && shows_physical(port);
 }
 

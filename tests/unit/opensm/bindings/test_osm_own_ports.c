@@ -156,6 +156,22 @@ static void keys_do_not_go_to_a_physical_port(void **state)
 	(void)vhca_osm_table_free(t);
 }
 
+/* Bound while its host was found and not noted yet: it was taken for a guest's. */
+static void keys_are_taken_back_from_a_physical_port(void **state)
+{
+	struct vhca_osm_table *t = new_table();
+	struct fake f = {.there = true, .behind = HCA_A};
+
+	(void)state;
+	put(&f, t, 1, HCA_A);
+	assert_true(key_at(t) == GUID_1);
+	f.physical = true;
+	vhca_osm_own_ports_found(&(struct vhca_osm_subnet){&fake_ops, &f}, t);
+	assert_true(key_at(t) == HCA_A);
+	assert_false(vhca_osm_table_find(t, GUID_1)->own_port);
+	(void)vhca_osm_table_free(t);
+}
+
 static void keys_wait_for_a_port_that_is_away(void **state)
 {
 	struct vhca_osm_table *t = new_table();
@@ -255,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_go_to_the_port_that_a_sweep_finds),
 		cmocka_unit_test(keys_do_not_go_to_a_physical_port),
+		cmocka_unit_test(keys_are_taken_back_from_a_physical_port),
 		cmocka_unit_test(keys_wait_for_a_port_that_is_away),
 		cmocka_unit_test(a_restart_knows_it),
 		cmocka_unit_test(a_tombstone_knows_it),
