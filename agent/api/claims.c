@@ -195,7 +195,6 @@ void api_on_port(void *arg, const struct vhca_claim *claim, const struct vhca_er
 	if (!claim) {
 		(void)vhca_error_set(&gone, VHCA_ERR_UNAVAILABLE, "vf_busy", 0,
 				     "the port's claim has just ended");
-		api_model(p->ctx)->counters.ports_refused++;
 		api_pending_refuse(p, err ? err : &gone);
 		return;
 	}
@@ -204,6 +203,17 @@ void api_on_port(void *arg, const struct vhca_claim *claim, const struct vhca_er
 	/* eswitchd names the adapter's IPoIB interface. */
 	vhca_json_add_string(body, "device", pf->netdev[0] ? pf->netdev : pf->ibdev);
 	api_pending_reply(p, body);
+}
+
+/* What answers a change of its partitions counts no refused claims. */
+static void on_port_claimed(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	const struct api_pending *p = arg;
+	struct vhca_model *m = api_model(p->ctx);
+
+	if (!claim && (err || !vhca_model_claim_by_guid(m, p->guid)))
+		m->counters.ports_refused++;
+	api_on_port(arg, claim, err);
 }
 
 void api_put_port(void *ctx, struct vhca_http_request *req)
@@ -227,7 +237,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 	if (!p)
 		return;
 	p->guid = want.vf.guid;
-	vhca_engine_claim_port(api_args(ctx)->engine, &want, api_on_port, p);
+	vhca_engine_claim_port(api_args(ctx)->engine, &want, on_port_claimed, p);
 }
 
 /* ---- the end of claims ---- */

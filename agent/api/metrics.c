@@ -163,9 +163,9 @@ static void add_answers(struct vhca_exposition *e, const struct vhca_http_answer
 					e, answers->rows[i].by_role[r], "role=\"%s\",status=\"%u\"",
 					vhca_caller_role_to_string((enum vhca_caller_role)r),
 					answers->rows[i].status);
-	vhca_exposition_begin(
-		e, VHCA_HISTOGRAM, "http_request_seconds",
-		"From a request's head to its answer, where that waits for no event.");
+	vhca_exposition_begin(e, VHCA_HISTOGRAM, "http_request_seconds",
+			      "From a request's head to its answer, whatever that waits for; "
+			      "without long polls.");
 	vhca_exposition_add_histogram(e, &answers->times, "");
 }
 

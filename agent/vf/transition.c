@@ -97,7 +97,6 @@ void engine_begin_detach(struct vhca_engine *e, struct vhca_vf *vf)
 	uint64_t whole_ms = engine_detach_ms(e, vf);
 
 	vf->deadline_ms = now + whole_ms;
-	vf->detach_us = vhca_now_us();
 	vf->escalation = (struct vhca_escalation){.next_ms = now + whole_ms / 2};
 	vf->claim->kept = (struct vhca_error)VHCA_ERROR_INIT;
 }
@@ -114,7 +113,7 @@ static void entered(struct vhca_engine *e, struct vhca_vf *vf, enum vhca_vf_stat
 	counters->quarantines += vf->state == VHCA_VF_QUARANTINED;
 	if (vf->state == VHCA_VF_SCRUBBING && from == VHCA_VF_DETACHING && vf->detach_us)
 		vhca_histogram_add(&counters->unplug, vhca_now_us() - vf->detach_us);
-	vf->detach_us = 0;
+	vf->detach_us = vf->state == VHCA_VF_DETACHING ? vhca_now_us() : 0;
 	vf->since_ms = vhca_wall_ms();
 	/* A proof that fails again and again must not be tried at full speed. */
 	if (vf->state != VHCA_VF_PREPARING && vf->state != VHCA_VF_SCRUBBING &&

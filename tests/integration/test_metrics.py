@@ -74,6 +74,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual((out, status), ("", 1), err)
         self.assertEqual(self.host.add(fabric="physnet2", bdf=OTHER_VF)[2], 1)
         self.assertEqual(self.samples()["port_claims_refused_total"], before["port_claims_refused_total"] + 1)
+        self.assertEqual(self.host.request("PUT", "/v1/fabrics/physnet1/ports/fa:16:3e:00:00:01/partitions", {"partitions": []})[0], 404)
+        self.assertEqual(self.samples()["port_claims_refused_total"], before["port_claims_refused_total"] + 1)
 
     def test_requests_are_counted_by_role_and_status(self):
         before = self.samples()
