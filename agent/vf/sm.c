@@ -131,7 +131,7 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
-	if (answer == VHCA_SM_ACCEPTED && binding->n_pkeys > 0 &&
+	if (answer == VHCA_SM_ACCEPTED &&
 	    (binding->n_pkeys != c->identity.n_pkeys ||
 	     memcmp(binding->pkeys, c->identity.pkeys,
 		    binding->n_pkeys * sizeof(binding->pkeys[0])) != 0))

@@ -296,8 +296,7 @@ static void accept_reports(struct world *w)
 	const struct vhca_claim *c;
 
 	TAILQ_FOREACH (c, &vhca_engine_model(w->engine)->claims, link) {
-		const struct vhca_sm_binding b = {
-			.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+		const struct vhca_sm_binding b = vhca_claim_binding(c);
 
 		if (!vhca_claim_is_withheld(c) && c->sm_answer != VHCA_ANSWER_ACCEPTED)
 			vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);

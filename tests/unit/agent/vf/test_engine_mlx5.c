@@ -56,7 +56,7 @@ static void sm_says(const struct world *w, enum vhca_sm_answer answer)
 
 	if (!c)
 		return;
-	b = (struct vhca_sm_binding){.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	b = vhca_claim_binding(c);
 	vhca_engine_sm_answer(w->engine, &b, answer, "", NULL);
 }
 

@@ -24,7 +24,7 @@ static void sm_says(struct world *w, enum vhca_sm_answer answer, const char *rea
 
 	if (!c)
 		return;
-	b = (struct vhca_sm_binding){.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	b = vhca_claim_binding(c);
 	vhca_engine_sm_answer(w->engine, &b, answer, reason, NULL);
 }
 
@@ -158,7 +158,7 @@ static void test_key_that_was_unmapped_before_a_restart_is_mapped(void **state)
 static void sm_says_doc(struct world *w, enum vhca_sm_answer answer, const char *text)
 {
 	const struct vhca_claim *c = TAILQ_FIRST(&vhca_engine_model(w->engine)->claims);
-	struct vhca_sm_binding b = {.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	struct vhca_sm_binding b = vhca_claim_binding(c);
 	struct json_object *doc = NULL;
 
 	assert_int_equal(vhca_json_parse(text, strlen(text), &doc, NULL), 0);

@@ -259,6 +259,26 @@ static void test_one_report(void **state)
 	vhca_outbox_free(told.outbox);
 }
 
+/* An answer that was on its way. */
+static void test_accepted_without_the_partitions(void **state)
+{
+	struct world *w = *state;
+	struct vhca_sm_binding b;
+
+	begin(w);
+	w->sm_accepts = false;
+	engine_outbox_open(w);
+	b = vhca_claim_binding(port(w));
+	assert_true(set(w, "0x8001").ok);
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+	assert_int_equal(port(w)->sm_answer, VHCA_ANSWER_NONE);
+	b = vhca_claim_binding(port(w));
+	vhca_engine_sm_answer(w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+	assert_int_equal(port(w)->sm_answer, VHCA_ANSWER_ACCEPTED);
+	vhca_engine_set_outbox(w->engine, NULL);
+	vhca_outbox_free(told.outbox);
+}
+
 /* Neutron says them before the guest begins: the port's table has them by then, and nothing else is
  * told or written. */
 static void test_reserved_port(void **state)
@@ -326,6 +346,7 @@ int main(void)
 		TEST(test_key_that_comes_later),
 		TEST(test_outlives_the_agent),
 		TEST(test_one_report),
+		TEST(test_accepted_without_the_partitions),
 		TEST(test_reserved_port),
 		TEST(test_reserved_port_outlives_the_agent),
 	};

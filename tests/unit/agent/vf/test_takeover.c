@@ -40,7 +40,7 @@ static struct vhca_claim *claim(const struct world *w)
 static void sm_knows(struct world *w, uint64_t epoch, bool bound)
 {
 	const struct vhca_claim *c = claim(w);
-	struct vhca_sm_binding b = {.vguid = c->identity.guid, .epoch = c->epoch, .bound = true};
+	struct vhca_sm_binding b = vhca_claim_binding(c);
 	struct json_object *doc = json_object_new_object();
 
 	vhca_json_add_u64(doc, "known_epoch", epoch);
