@@ -164,6 +164,9 @@ class Document:
     def check_maximum(self, schema, value, where):
         return [] if not isinstance(value, int) or value <= schema["maximum"] else [f"{where}: {value} is too large"]
 
+    def check_maxItems(self, schema, value, where):
+        return [] if not isinstance(value, list) or len(value) <= schema["maxItems"] else [f"{where}: {len(value)} are too many"]
+
     def check_allOf(self, schema, value, where):
         return [e for s in schema["allOf"] for e in self.check(s, value, where)]
 

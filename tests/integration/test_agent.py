@@ -79,7 +79,7 @@ class Agent:
             while chunk := s.recv(65536):
                 answer += chunk
         head, _, rest = answer.partition(b"\r\n\r\n")
-        text = f"Content-Type: {exposition.CONTENT_TYPE}".encode() in head
+        text = any(f"Content-Type: {kind}".encode() in head for kind in (exposition.CONTENT_TYPE, "text/plain"))
         doc = rest.decode() if text else json.loads(rest) if rest else None
         return int(head.split()[1]), doc, head.decode()
 
