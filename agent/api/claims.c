@@ -211,7 +211,7 @@ static void on_port_claimed(void *arg, const struct vhca_claim *claim, const str
 	const struct api_pending *p = arg;
 	struct vhca_model *m = api_model(p->ctx);
 
-	if (!claim && (err || !vhca_model_claim_by_guid(m, p->guid)))
+	if (!claim && err && err->kind != VHCA_ERR_UNAVAILABLE) /* that is asked for again */
 		m->counters.ports_refused++;
 	api_on_port(arg, claim, err);
 }

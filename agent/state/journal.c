@@ -93,6 +93,9 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 	return l->sink->vf(l->ctx, &vf);
 }
 
+/* ending: ASKED, and given up it is WHEN_LEFT again; else as enum vhca_claim_end has it. */
+#define ENDING_ASKED_AND_RELEASED 4
+
 /* The columns of claims, as the schema has them. */
 enum {
 	CLAIM_ID,
@@ -169,6 +172,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
+	c->released = ending == VHCA_END_WHEN_LEFT || ending == ENDING_ASKED_AND_RELEASED;
 	c->end = ending >= VHCA_END_NONE && ending <= VHCA_END_WHEN_LEFT
 			 ? (enum vhca_claim_end)ending
 			 : VHCA_END_ASKED;
@@ -297,7 +301,9 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      c->domain_name, c->name, c->fabric, vhca_origin_to_string(c->origin),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
-		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL, (int64_t)c->end,
+		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
+		      c->end == VHCA_END_ASKED && c->released ? (int64_t)ENDING_ASKED_AND_RELEASED
+							      : (int64_t)c->end,
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
 		      c->created_ms);

@@ -154,6 +154,8 @@ struct vhca_claim {
 	bool has_guest; /* guest-side PCI address, once seen in live XML */
 	struct vhca_bdf guest;
 	enum vhca_claim_end end;
+	/* A cloud's port ends when its VF has left, whatever else is asked and given up. */
+	bool released;
 	/*
 	 * A migration keeps its claims in all states. Whoever asks for the release of one ends it
 	 * all the same.

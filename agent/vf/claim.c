@@ -137,6 +137,22 @@ static struct vhca_vf *choose(struct vhca_engine *e, const struct want *w)
 	return best;
 }
 
+/* It will be free, or known, by itself: whoever asks again gets it. */
+static bool is_passing(const struct vhca_engine *e, const struct vhca_vf *vf)
+{
+	const struct vhca_claim *c = vf ? vf->claim : NULL;
+
+	if (!e->inventory_seen)
+		return true;
+	if (!vf || c)
+		return c &&
+		       (c->end != VHCA_END_NONE || c->failure.kind || c->boot == VHCA_BOOT_EARLIER);
+	return vf->committing || vf->reprogram || vf->state == VHCA_VF_PREPARING ||
+	       vf->state == VHCA_VF_SCRUBBING ||
+	       (vf->state == VHCA_VF_UNMANAGED && vhca_engine_manages(e, vf) &&
+		!vhca_vf_seems_in_use(vf));
+}
+
 /* Says in err why the VF that is named does not fit. */
 static int not_that_vf(const struct vhca_engine *e, const struct want *w, const struct vhca_vf *vf,
 		       struct vhca_error *err)
@@ -144,6 +160,10 @@ static int not_that_vf(const struct vhca_engine *e, const struct want *w, const 
 	const struct vhca_claim *c = vf ? vf->claim : NULL;
 	const char *bdf = VHCA_BDF_STR(w->bdf);
 
+	if (w->no_partition && is_passing(e, vf))
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+				      "%s is being prepared, or taken from %s", bdf,
+				      c ? c->domain_name : "nobody");
 	if (!vf)
 		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_vf", ENODEV, "%s", bdf);
 	if (w->no_partition && strcmp(vf->hca->fabric, w->vf->fabric) != 0)
@@ -490,7 +510,8 @@ void engine_use_reserved(struct vhca_engine *e, struct vhca_claim *claim)
 	uint64_t guid = claim->identity.guid, last = vhca_model_epoch(&e->model, guid);
 
 	if (claim->custody != VHCA_CUSTODY_RESERVED || claim->vf->committing ||
-	    claim->vf->state != VHCA_VF_CLAIMED || vhca_claim_is_ending(claim))
+	    claim->vf->state != VHCA_VF_CLAIMED || vhca_claim_is_ending(claim) ||
+	    !claim->vf->present || claim->vf->to_hca)
 		return;
 	claim->custody = VHCA_CUSTODY_HERE;
 	claim->epoch = vhca_model_next_epoch(&e->model, guid);

@@ -128,7 +128,7 @@ static void give_up(struct vhca_engine *e, struct vhca_vf *vf)
 	struct vhca_error err;
 
 	say_kept(e, vf, &err);
-	vf->claim->end = VHCA_END_NONE;
+	vf->claim->end = vf->claim->released ? VHCA_END_WHEN_LEFT : VHCA_END_NONE;
 	if (vf->claim->custody == VHCA_CUSTODY_LEAVING)
 		vf->claim->custody = VHCA_CUSTODY_HERE;
 	vf->claim->asked = true;

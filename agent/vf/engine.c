@@ -17,6 +17,9 @@
 #include "agent/vf/step.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
+#include "common/base/file.h"
+
+#define BEGIN_AFTER_RESTART_MS 30000
 
 static void on_run(void *arg)
 {
@@ -77,6 +80,10 @@ static int on_loaded_claim(void *ctx, struct vhca_claim *claim, struct vhca_bdf 
 	vf->reprogram = vf->state ==
 			VHCA_VF_PROGRAMMED; /* what was proven before the restart is proven again */
 	vf->unread = vf->state == VHCA_VF_DETACHING;
+	/* Whether its guest has run is forgotten; where it went, somebody may wait for its GUID. */
+	if (vhca_claim_is_port(claim) &&
+	    (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED))
+		vf->deadline_ms = vhca_now_ms() + BEGIN_AFTER_RESTART_MS;
 	/*
 	 * Whether it came, or was started here meanwhile, is not known: then another host may have
 	 * it.

@@ -51,6 +51,7 @@ static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
 static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
+	struct vhca_error left;
 
 	if (!vhca_claim_is_port(c) || c->migrating || c->end != VHCA_END_NONE || c->failure.kind)
 		return false;
@@ -59,6 +60,11 @@ static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 	c->stripped = c->asked = c->has_guest = false;
 	c->run = engine_runs_here(e, c) ? VHCA_RUN_LEFT : VHCA_RUN_UNSEEN;
 	vf->granted = false;
+	vhca_error_set(&left, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+		       "%s has left its guest meanwhile, and is reserved", VHCA_BDF_STR(vf->bdf));
+	engine_refuse(c, VHCA_VF_PROGRAMMED, &left);
+	engine_forget_answer(c);
+	c->sm_answer_reason[0] = '\0';
 	return true;
 }
 
@@ -185,6 +191,11 @@ static void done_read(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 	if (res->rc < 0) {
 		failed(e, vf, &res->err);
+		return;
+	}
+	/* What it is compared with has changed since it was begun. */
+	if (vf->outdated && vf->state != VHCA_VF_DETACHING) {
+		vf->look_ms = 0;
 		return;
 	}
 	/* Of a detach it is the next request, but while one hangs, or none can be made. */

@@ -295,8 +295,9 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 /* A reserved VF whose domain runs is about to be programmed. */
 static enum vhca_vf_state port_is_ready_in(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->custody == VHCA_CUSTODY_RESERVED && !engine_runs_here(e, c) ? VHCA_VF_CLAIMED
-									      : VHCA_VF_PROGRAMMED;
+	bool waits = c->run == VHCA_RUN_LEFT || !engine_runs_here(e, c);
+
+	return c->custody == VHCA_CUSTODY_RESERVED && waits ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED;
 }
 
 /* The VF is programmed when the domain begins here, or now if it runs here. */
@@ -326,12 +327,13 @@ static void set_port_end(struct vhca_engine *e, struct vhca_claim *c, enum vhca_
 	struct vhca_error err = VHCA_ERROR_INIT;
 	int r = vhca_engine_check_disk(e, &err);
 
-	if (r == 0 && engine_add_waiter(c, c->vf->state, fn, arg) < 0)
+	if (r == 0 && engine_add_waiter(c, ENGINE_DURABLE, fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "port");
 	if (r < 0) {
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
+	c->released = end == VHCA_END_WHEN_LEFT;
 	if (!vhca_claim_is_ending(c))
 		c->end = end;
 	engine_save_soon(e, c);
@@ -347,6 +349,13 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 	if (!c || c->origin != VHCA_ORIGIN_CLAIM || strcmp(c->name, req->vf.name) != 0 ||
 	    strcmp(c->fabric, req->vf.fabric) != 0 || vhca_bdf_cmp(c->vf->bdf, req->bdf) != 0 ||
 	    !vhca_uuid_equal(&c->domain, &req->domain)) {
+		if (c && c->end != VHCA_END_NONE) {
+			vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+				       "the port is being taken from %s/%s still", c->domain_name,
+				       c->name);
+			engine_answer_later(e, fn, arg, &err);
+			return;
+		}
 		claim_port_anew(e, req, fn, arg);
 		return;
 	}
@@ -455,7 +464,9 @@ static int check_guest(struct vhca_engine *e, const struct vhca_claim *c,
 		       const struct vhca_identity *want, struct vhca_error *err)
 {
 	const struct vhca_vf *vf = c->vf;
-	bool in_guest = vf->state == VHCA_VF_ATTACHED || vhca_model_user(&e->model, vf->bdf, NULL);
+	/* The hook hears of a guest before libvirt shows it. */
+	bool in_guest = vf->state == VHCA_VF_ATTACHED || c->run == VHCA_RUN_BEGINS ||
+			vhca_model_user(&e->model, vf->bdf, NULL);
 
 	if (!in_guest || !vhca_hca_identity(vf->hca)->host_pkey_map ||
 	    e->conf->index_policy != VHCA_INDEX_FORCE_OFF || only_adds(&c->identity, want))

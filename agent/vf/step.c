@@ -188,8 +188,11 @@ static bool is_held_back(struct vhca_engine *e, struct vhca_vf *vf)
 	if (c->sm_answer != VHCA_ANSWER_SUPERSEDED || !vhca_claim_is_port(c))
 		return false;
 	c->disputed = true;
-	engine_reason(vf, "waits until the SM knows nobody else who has GUID %s: %s",
-		      VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason);
+	engine_reason(vf,
+		      "waits until the SM knows nobody else who has GUID %s: %s; if that host is "
+		      "dead and fenced: vhcactl takeover %s EVIDENCE",
+		      VHCA_GUID_STR(c->identity.guid), c->sm_answer_reason,
+		      VHCA_UUID_STR(&c->domain));
 	if (waited < HELD_BACK_MS) {
 		engine_again(e, vf, HELD_BACK_MS - waited);
 	} else {

@@ -126,7 +126,7 @@ static void request_again(struct vhca_engine *e, struct vhca_claim *c)
 	if (c->failure.kind && vhca_error_is(&c->failure, VHCA_CODE_SUPERSEDED)) {
 		c->failure = (struct vhca_error)VHCA_ERROR_INIT;
 		if (c->end == VHCA_END_ASKED)
-			c->end = VHCA_END_NONE;
+			c->end = c->released ? VHCA_END_WHEN_LEFT : VHCA_END_NONE;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
 	engine_forget_answer(c);

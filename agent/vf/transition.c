@@ -224,8 +224,8 @@ static void no_identity(struct vhca_claim *c, int rc)
 
 	vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 		       "the partitions cannot be written to the state database");
-	engine_refuse(c, c->custody == VHCA_CUSTODY_RESERVED ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED,
-		      &why);
+	engine_refuse(c, VHCA_VF_CLAIMED, &why);
+	engine_refuse(c, VHCA_VF_PROGRAMMED, &why);
 }
 
 /* What is under way for the VF goes by the identity that its claim had. */
@@ -280,6 +280,8 @@ static void on_commit(void *arg, int rc)
 	if (rc == 0) {	     /* else after the back-off */
 		if (is_port) /* its keys come before its guest does, and go behind its binding */
 			vhca_engine_declare_members(e);
+		if (vf->claim && !vf->committing && vf->owed == VHCA_OWED_NOTHING)
+			engine_tell(e, vf->claim, ENGINE_DURABLE, NULL);
 		(void)engine_save_pending(e, vf);
 		engine_mark(e, vf);
 	}
@@ -354,6 +356,7 @@ void engine_save_identity(struct vhca_engine *e, struct vhca_vf *vf,
 	}
 	*c->before = vf->claim->identity;
 	vf->claim->identity = *want;
+	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE; /* it began with the old list */
 	engine_forget_answer(vf->claim);
 	txn = vhca_txn_new(e->args.store);
 	vhca_txn_fail_fast(txn);

@@ -101,6 +101,7 @@ void engine_drop_commits(struct vhca_engine *e);
 bool engine_is_unborn(const struct vhca_vf *vf);
 
 /* ---- waiter.c ---- */
+#define ENGINE_DURABLE VHCA_VF_STATE_COUNT /* waits for what the claim is now, in any state */
 /*
  * Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set.
  */

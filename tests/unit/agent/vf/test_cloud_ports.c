@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What a second reader found at cloud's ports: who waits is told, and what is answered is kept. */
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/vf/work.h"
+#include "tests/unit/agent/vf/engine_outbox.h"
+#include "tests/unit/agent/vf/engine_world.h"
+
+#define GUID UINT64_C(0xfa163e0000123456)
+
+static struct vhca_claim_request want(const struct world *w)
+{
+	struct vhca_claim_request req = {
+		.origin = VHCA_ORIGIN_CLAIM,
+		.domain_name = "vm0",
+		.domain = w->domains[0].info.uuid,
+		.vf = {.numa = -1, .fabric = "default", .guid = GUID},
+		.has_bdf = true,
+		.bdf = w->vfs[1].bdf,
+		.no_partition = true,
+	};
+
+	vhca_port_name(GUID, req.vf.name);
+	return req;
+}
+
+static struct answer put(struct world *w, const struct vhca_claim_request *req)
+{
+	struct answer a = {0};
+
+	vhca_engine_claim_port(w->engine, req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static struct vhca_claim *port(const struct world *w)
+{
+	return vhca_model_claim_by_guid(vhca_engine_model(w->engine), GUID);
+}
+
+static bool rests_attached(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, 1);
+
+	(void)arg;
+	return vf->state == VHCA_VF_ATTACHED && !vf->committing && !vf->reprogram &&
+	       vf->host.effect == VHCA_EFFECT_NONE;
+}
+
+static bool is_detaching(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 1)->state == VHCA_VF_DETACHING && !engine_vf(w, 1)->committing;
+}
+
+static bool is_reserved(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, 1);
+
+	(void)arg;
+	return vf->state == VHCA_VF_CLAIMED && !vf->committing &&
+	       vf->claim->custody == VHCA_CUSTODY_RESERVED;
+}
+
+/* VF 1 is a port of domain 0, which runs. */
+static void begin(struct world *w)
+{
+	struct vhca_claim_request req;
+
+	w->port_pkeys[3] = 0x8003;
+	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
+	world_start(w);
+	settle_free(w);
+	world_domain_start(w, 0, NULL);
+	req = want(w);
+	assert_true(put(w, &req).ok);
+}
+
+static void attach(struct world *w)
+{
+	world_plug(w, 1, 0, "port");
+	assert_true(world_until(w, rests_attached, NULL));
+	world_settle(w);
+}
+
+static void settle_long(struct world *w)
+{
+	for (unsigned int i = 0; i < 20; i++)
+		world_settle(w);
+}
+
+static struct answer release(struct world *w)
+{
+	struct answer a = {0};
+
+	vhca_engine_release_port(w->engine, port(w), on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+/* Until the move of VF 1 that its guest's end brings is on its way to the disk. */
+static void end_guest(struct world *w)
+{
+	world_domain_stop(w, 0);
+	for (unsigned int i = 0; i < 50 && !engine_vf(w, 1)->committing; i++)
+		world_round(w, 0);
+	assert_true(engine_vf(w, 1)->committing > 0);
+}
+
+/* ---- who waits is told ---- */
+
+static void test_partitions_of_an_ejected_vf(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	begin(w);
+	attach(w);
+	w->vfs[1].group_open = false;
+	world_look(w, 0);
+	assert_true(world_until(w, is_reserved, NULL));
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	assert_true(a.ok);
+	assert_true(is_reserved(w, NULL));
+}
+
+static void test_guest_ends_before_its_partitions_show(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	begin(w);
+	attach(w);
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &a);
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, is_reserved, NULL));
+	assert_true(world_until(w, answered, &a));
+}
+
+static void test_asked_for_in_the_move_behind_its_guest(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a = {0};
+
+	begin(w);
+	req = want(w);
+	attach(w);
+	assert_true(release(w).ok);
+	end_guest(w);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	settle_long(w);
+	assert_true(a.ok || strcmp(a.code, "vf_busy") == 0);
+}
+
+static void test_released_in_the_move_behind_its_guest(void **state)
+{
+	struct world *w = *state;
+
+	begin(w);
+	attach(w);
+	end_guest(w);
+	assert_true(release(w).ok);
+	settle_long(w);
+	assert_null(port(w));
+}
+
+/* ---- what is answered is kept ---- */
+
+/* The first list is being programmed while the second is on its way to the disk. */
+static void test_answer_is_of_its_own_list(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0}, b = {0};
+
+	begin(w);
+	attach(w);
+	w->fault = WORLD_HANG;
+	w->fault_effect = VHCA_EFFECT_PROGRAM;
+	w->fault_at = w->effects + 1;
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &a);
+	for (unsigned int i = 0; i < 300 && !w->hung; i++)
+		world_round(w, 10);
+	assert_non_null(w->hung);
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001 0x8003", on_answer, &b);
+	world_release(w);
+	assert_true(world_until(w, answered, &b));
+	assert_true(b.ok);
+	assert_int_equal(w->vfs[1].map[1], 3);
+	assert_true(world_until(w, answered, &a));
+	world_settle(w);
+}
+
+static void test_release_outlives_a_detach_that_was_given_up(void **state)
+{
+	struct world *w = *state;
+	struct answer a;
+
+	for (unsigned int late = 0; late < 2; late++) {
+		if (late)
+			world_domain_start(w, 0, NULL);
+		else
+			begin(w);
+		if (late) {
+			struct vhca_claim_request req = want(w);
+
+			assert_true(put(w, &req).ok);
+		}
+		attach(w);
+		w->deaf_guest = true;
+		if (!late)
+			assert_true(release(w).ok);
+		a = (struct answer){0};
+		vhca_engine_release(w->engine, port(w), false, on_answer, &a);
+		assert_true(world_until(w, is_detaching, NULL));
+		if (late)
+			assert_true(release(w).ok);
+		assert_true(world_until(w, answered, &a));
+		assert_true(world_until(w, rests_attached, NULL));
+		w->deaf_guest = false;
+		world_domain_stop(w, 0);
+		settle_long(w);
+		assert_null(port(w));
+	}
+}
+
+static void test_refusal_of_the_list_before_counts_no_more(void **state)
+{
+	struct world *w = *state;
+	struct answer first = {0}, a = {0}, b = {0};
+	struct vhca_claim_request req;
+	struct vhca_sm_binding old;
+
+	w->fenced = true;
+	w->conf.sm_timeout_ms = 5000;
+	w->port_pkeys[3] = 0x8003;
+	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
+	world_start(w);
+	settle_free(w);
+	world_domain_start(w, 0, NULL);
+	req = want(w);
+	vhca_engine_claim_port(w->engine, &req, on_answer, &first);
+	world_settle(w);
+	vhca_engine_set_partitions(w->engine, port(w), "0x8055", on_answer, &a);
+	world_settle(w);
+	old = vhca_claim_binding(port(w));
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &b);
+	vhca_engine_sm_answer(w->engine, &old, VHCA_SM_REFUSED, "no partition 0x0055", NULL);
+	world_settle(w);
+	assert_non_null(port(w));
+	assert_int_equal(port(w)->identity.n_pkeys, 1);
+	old = vhca_claim_binding(port(w));
+	vhca_engine_sm_answer(w->engine, &old, VHCA_SM_ACCEPTED, "", NULL);
+	assert_true(world_until(w, answered, &b));
+	assert_true(b.ok);
+}
+
+/* ---- what passes by itself is to be asked for again ---- */
+
+static void test_vf_that_is_being_scrubbed_for_the_next_one(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request other;
+
+	begin(w);
+	attach(w);
+	assert_true(release(w).ok);
+	world_domain_stop(w, 0);
+	other = want(w);
+	other.domain.b[1] ^= 1;
+	assert_string_equal(put(w, &other).code, "vf_busy");
+	other.vf.guid++;
+	vhca_port_name(other.vf.guid, other.vf.name);
+	assert_string_equal(put(w, &other).code, "vf_busy");
+	settle_long(w);
+	assert_true(put(w, &other).ok);
+}
+
+static void test_agent_that_has_seen_no_vf_yet(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[1].bdf;
+	world_start(w);
+	req = want(w);
+	assert_string_equal(put(w, &req).code, "vf_busy");
+}
+
+/* ---- nothing is told that is not so ---- */
+
+static void test_reading_of_the_list_before_is_no_alarm(void **state)
+{
+	struct world *w = *state;
+	struct answer a = {0};
+
+	begin(w);
+	attach(w);
+	w->fault = WORLD_HANG;
+	w->fault_effect = VHCA_EFFECT_READ;
+	w->fault_at = w->effects + 1;
+	for (unsigned int i = 0; i < 300 && !w->hung; i++)
+		world_round(w, 10);
+	assert_non_null(w->hung);
+	vhca_engine_set_partitions(w->engine, port(w), "0x8001", on_answer, &a);
+	world_release(w);
+	assert_true(world_until(w, answered, &a));
+	world_settle(w);
+	assert_false(world_told(w, "is not what was programmed"));
+	assert_int_equal(vhca_engine_model(w->engine)->counters.drifts, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_partitions_of_an_ejected_vf),
+		TEST(test_guest_ends_before_its_partitions_show),
+		TEST(test_asked_for_in_the_move_behind_its_guest),
+		TEST(test_released_in_the_move_behind_its_guest),
+		TEST(test_answer_is_of_its_own_list),
+		TEST(test_release_outlives_a_detach_that_was_given_up),
+		TEST(test_refusal_of_the_list_before_counts_no_more),
+		TEST(test_vf_that_is_being_scrubbed_for_the_next_one),
+		TEST(test_agent_that_has_seen_no_vf_yet),
+		TEST(test_reading_of_the_list_before_is_no_alarm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
