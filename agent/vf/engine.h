@@ -207,7 +207,10 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
  * migration's next state, into whose transaction the caller puts it.
  */
 void vhca_engine_begin_generation(struct vhca_engine *e, struct vhca_claim *claim);
-/* The claims of a migration that are withheld, as they are now. */
+/*
+ * The claims of a migration that are withheld, as they are now, but for those of which something is
+ * on its way to the disk: that may be a claim's end.
+ */
 void vhca_engine_put_withheld(struct vhca_engine *e, struct vhca_txn *txn,
 			      const struct vhca_uuid *migration);
 /*

@@ -122,7 +122,7 @@ void vhca_engine_put_withheld(struct vhca_engine *e, struct vhca_txn *txn,
 
 	TAILQ_FOREACH (c, &e->model.claims, link)
 		if (c->migrating && vhca_uuid_equal(&c->migration, migration) &&
-		    vhca_claim_is_withheld(c))
+		    vhca_claim_is_withheld(c) && !c->vf->committing)
 			vhca_journal_claim(txn, c);
 }
 

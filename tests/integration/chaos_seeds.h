@@ -13,6 +13,8 @@ static const struct {
 	uint64_t seed;
 	const char *found;
 } chaos_regressions[] = {
+	{1061, "a claim that had ended was written back with a migration's state"},
+	{1402, "a claim that had ended was written back with a migration's state"},
 	{140, "the SM's silence after a refusal was taken for consent"},
 	{360, "the SM's silence after a refusal was taken for consent"},
 	{434, "the SM's silence after a refusal was taken for consent"},

@@ -585,6 +585,12 @@ static void attach(struct world *w, const struct vhca_claim_request *req)
 	assert_true(world_until(w, is_attached, &one));
 }
 
+static bool shows_guid(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return engine_vf(w, 1)->hw.requested == GUID;
+}
+
 /* Killed after any number of rounds of each way, which are but those of a life without a kill. */
 static void test_port_outlives_its_guest(void **state)
 {
@@ -611,7 +617,7 @@ static void test_port_outlives_its_guest(void **state)
 		assert_true(world_until(w, is_programmed, &one));
 		assert_true(vhca_uuid_equal(&first_claim(w)->id, &id));
 		attach(w, &req);
-		assert_true(engine_vf(w, 1)->hw.requested == GUID);
+		assert_true(world_until(w, shows_guid, NULL)); /* proven anew behind the restart */
 		world_check(w);
 	}
 }
