@@ -165,9 +165,7 @@ enum engine_membership engine_membership(struct vhca_engine *e, struct vhca_vf *
 	case VHCA_ANSWER_UNREACHABLE:
 		return on_port ? ENGINE_MEMBER : unreachable_sm(e, vf, pkey);
 	case VHCA_ANSWER_NONE:
-		/* A line that is down tells of new reports only when it is up again. */
-		if (engine_patience_ms(e, c) == 0 ||
-		    (e->outbox && !vhca_outbox_reachable(e->outbox)))
+		if (engine_patience_ms(e, c) == 0)
 			return on_port ? ENGINE_MEMBER : unreachable_sm(e, vf, pkey);
 		engine_again(e, vf, engine_patience_ms(e, c));
 		engine_reason(vf, "waits for the SM's answer");

@@ -15,6 +15,8 @@ static const struct {
 } chaos_regressions[] = {
 	{1061, "a claim that had ended was written back with a migration's state"},
 	{1402, "a claim that had ended was written back with a migration's state"},
+	{971, "a line to the SM that is down was taken for its silence after patience"},
+	{1364, "a line to the SM that is down was taken for its silence after patience"},
 	{140, "the SM's silence after a refusal was taken for consent"},
 	{360, "the SM's silence after a refusal was taken for consent"},
 	{434, "the SM's silence after a refusal was taken for consent"},
