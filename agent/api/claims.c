@@ -183,26 +183,35 @@ static int parse_port_body(void *ctx, struct json_object *body, struct vhca_clai
 	return r < 0 ? r : parse_bdf(bdf, &ret->bdf, err);
 }
 
+/* eswitchd names the adapter's IPoIB interface. "": an agent that has just begun has not seen it. */
+static const char *device_of(const struct vhca_vf *vf)
+{
+	const struct vhca_pf_facts *pf = &vf->hca->facts;
+
+	return pf->netdev[0] ? pf->netdev : pf->ibdev;
+}
+
 void api_on_port(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
 {
 	struct api_pending *p = arg;
-	const struct vhca_pf_facts *pf;
-	struct vhca_error gone;
+	struct vhca_error wait;
 	struct json_object *body;
 
 	if (!claim && !err)
 		claim = vhca_model_claim_by_guid(api_model(p->ctx), p->guid);
-	if (!claim) {
-		(void)vhca_error_set(&gone, VHCA_ERR_UNAVAILABLE, "vf_busy", 0,
-				     "the port's claim has just ended");
-		api_pending_refuse(p, err ? err : &gone);
+	if (claim && *device_of(claim->vf)) {
+		body = api_view_claim(claim);
+		vhca_json_add_string(body, "device", device_of(claim->vf));
+		api_pending_reply(p, body);
 		return;
 	}
-	body = api_view_claim(claim);
-	pf = &claim->vf->hca->facts;
-	/* eswitchd names the adapter's IPoIB interface. */
-	vhca_json_add_string(body, "device", pf->netdev[0] ? pf->netdev : pf->ibdev);
-	api_pending_reply(p, body);
+	if (claim)
+		(void)vhca_error_set(&wait, VHCA_ERR_UNAVAILABLE, "no_rdma_device", 0,
+				     "the adapter of the port's VF has no RDMA device yet");
+	else
+		(void)vhca_error_set(&wait, VHCA_ERR_UNAVAILABLE, "vf_busy", 0,
+				     "the port's claim has just ended");
+	api_pending_refuse(p, err ? err : &wait);
 }
 
 /* What answers a change of its partitions counts no refused claims. */

@@ -180,6 +180,13 @@ class Ports(unittest.TestCase):
         self.done(self.host.delete(), "")
         self.assertEqual(self.host.vf(VF)["state"], "free")
 
+    def test_an_agent_that_has_just_begun_knows_the_device(self):
+        self.done(self.host.plug(), "ib0")
+        for _ in range(4):
+            self.host.signal(signal.SIGKILL)
+            self.done(self.host.add(), "ib0")
+            self.host.until_free()
+
     def hook_until_killed(self):
         try:
             self.host.begin()
