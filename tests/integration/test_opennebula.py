@@ -182,6 +182,7 @@ class Deploy(HostCase):
                                (dict(VLAN_ID="4095", IB_PKEYS="storage 0x12=full"), ("storage 0x8012", "default", "auto")),
                                (dict(IB_PKEYS="0x8012=limited, 0x7fff"), ("0x0012 0x7fff", "default", "auto")),
                                (dict(IB_GUID="mac", PHYDEV="ib_1"), ("0x8011", "ib_1", f"mac:{OUR_MAC}")),
+                               (dict(IB_GUID="ip"), ("0x8011", "default", "0x0000aa000a000107")),
                                (dict(IB_GUID="sm"), ("0x8011", "default", "sm"))):
             with self.subTest(more):
                 vf = ET.fromstring(self.made(DEPLOYMENT, nic(1, **more))).find(".//{urn:vhcad:domain:1}vf")

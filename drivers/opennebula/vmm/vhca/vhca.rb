@@ -79,8 +79,10 @@ module Vhca
         case policy
         when '', 'auto' then 'auto'
         when 'mac' then "mac:#{mac}"
+        # As CHPC's addon-kvm-sr-iov gave it to a VM's first VF, for images that read their address from it.
+        when 'ip' then "0x0000aa00#{mac.delete(':')[4..-1]}"
         when 'sm' then 'sm'
-        else raise Refused, "#{where}: IB_GUID is #{show(policy)}; auto, mac or sm is meant"
+        else raise Refused, "#{where}: IB_GUID is #{show(policy)}; auto, mac, ip or sm is meant"
         end
     end
 
