@@ -10,6 +10,9 @@
  * in the file SIM_WRITES then, a line a write. (That child is this program again, with SIM_ROOT and
  * SIM_DEV.)
  *
+ * SIM_BEFORE is what another driver has done to /sys before the agent begins, "path=text" a line,
+ * and SIM_HELD the IOMMU groups, separated by blanks, that guests hold since then.
+ *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
  */
@@ -179,6 +182,44 @@ static void add_adapter(struct sysfs_sim *sim)
 	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
 }
 
+static void put_line(const char *path, const char *mode, const char *line)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f || fprintf(f, "%s\n", line) < 0 || fclose(f) != 0)
+		abort();
+}
+
+static void write_before(struct sysfs_sim *sim)
+{
+	VHCA_AUTO_FREE char *lines = strdup(getenv("SIM_BEFORE") ? getenv("SIM_BEFORE") : "");
+	char path[512], *rest = NULL;
+
+	if (!lines)
+		abort();
+	for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *text = strchr(line, '=');
+
+		if (!text)
+			abort();
+		*text++ = '\0';
+		(void)snprintf(path, sizeof(path), "%s/%s", sysfs_sim_root(sim), line);
+		put_line(path, "we", text);
+	}
+	sysfs_sim_clear_log(sim);
+}
+
+static void hold_groups(struct sysfs_sim *sim)
+{
+	const char *text = getenv("SIM_HELD") ? getenv("SIM_HELD") : "";
+	char *end;
+
+	for (long group = strtol(text, &end, 10); end != text; group = strtol(text, &end, 10)) {
+		sysfs_sim_hold_group(sim, (int)group, true);
+		text = end;
+	}
+}
+
 static int run(const char *sysfs, const char *dev, const char *conf)
 {
 	const struct vhca_agent_args args = {
@@ -194,14 +235,6 @@ static int run(const char *sysfs, const char *dev, const char *conf)
 	status = vhca_agent_run(agent);
 	vhca_agent_free(agent);
 	return status;
-}
-
-static void put_line(const char *path, const char *mode, const char *line)
-{
-	FILE *f = fopen(path, mode);
-
-	if (!f || fprintf(f, "%s\n", line) < 0 || fclose(f) != 0)
-		abort();
 }
 
 static void tell_writes(struct sysfs_sim *sim)
@@ -281,6 +314,8 @@ int main(int argc, char *argv[])
 		return 1;
 	sim = sysfs_sim_start();
 	add_adapter(sim);
+	write_before(sim);
+	hold_groups(sim);
 	status = getenv("SIM_PID") ? run_children(sim, argv[1])
 				   : run(sysfs_sim_root(sim), sysfs_sim_dev(sim), argv[1]);
 	sysfs_sim_stop(sim);

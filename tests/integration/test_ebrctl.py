@@ -35,6 +35,8 @@ def ebrctl(where, *args):
 class Host(Agent):
     """The adapter outlives its agent, which is a child."""
 
+    before = {}    # more of sim_host's environment
+
     def __init__(self, where):
         super().__init__(where)
         self.write(conf_text(where, f"vfs = keep\nfabric = physnet1\nreserve = {VF} {OTHER_VF}\n"))
@@ -47,7 +49,7 @@ class Host(Agent):
         self.process = subprocess.Popen(
             [os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
             env={**ENV, "SIM_PORT_GUID": "0x0002c90300000011", "SIM_LID": lid.name, "SIM_VFS": "4",
-                 "SIM_PID": f"{self.where}/pid", "SIM_WRITES": f"{self.where}/writes"})
+                 "SIM_PID": f"{self.where}/pid", "SIM_WRITES": f"{self.where}/writes", **self.before})
         self.until_free()
 
     def until_free(self):

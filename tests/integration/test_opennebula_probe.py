@@ -108,7 +108,7 @@ class Probe(unittest.TestCase):
 
     def test_the_page_names_what_there_is(self):
         page = (PROBE.parents[6] / "docs/opennebula.md").read_text("utf-8")
-        said = set(re.findall(r"\bIB_[A-Z_]+\b", page[page.index("## 6."):page.index("## What")]))
+        said = set(re.findall(r"\bIB_[A-Z_]+\b", page[page.index("## 6."):page.index("## 7.")]))
         there = self.attributes()
         names = {re.sub("PHYS_NET1$", "FABRIC", re.sub("(PHYSICS|STORAGE_2)$", "PARTITION", name)) for name in there}
         self.assertEqual({re.sub("DEFAULT$", "FABRIC", re.sub("PHYSICS$", "PARTITION", name)) for name in said}, names)

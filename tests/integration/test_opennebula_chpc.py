@@ -1,0 +1,206 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""From CHPC's addon-kvm-sr-iov with guests running: a whole agent on a simulated ConnectX-3 whose VFs that driver has programmed, and
+a libvirtd of the test's own, with libvirt's test driver, in which the guests run."""
+
+import base64
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import tap
+from opennebula import DRIVERS, HostCase, message, nic, program, vm, write
+from test_agent import conf_text
+from test_ebrctl import Host
+
+NOBODY = 65534
+PF = "0000:01:00.0"
+KEY = 0x8001           # entry 1 of the port's table; entry 0 is 0xffff
+# {domain: {VF's number: its GUID}}
+GUESTS = {"one-42": {2: "0x0000aa000a000107"}, "one-43": {3: "0x0000aa000a000207", 4: "0x0000aa010a000307"}}
+UUIDS = {"one-42": "6d3a0000-0000-4000-8000-000000000042", "one-43": "6d3a0000-0000-4000-8000-000000000043"}
+NICS = {"one-42": [nic(0, "bridge", MAC="02:00:c0:a8:07:04"), nic(1, MAC="02:00:0a:00:01:07", VLAN_ID="1")],
+        "one-43": [nic(0, MAC="02:00:0a:00:02:07", VLAN_ID="1"), nic(1, MAC="02:00:0a:00:03:07", VLAN_ID="1", PHYDEV="default")]}
+
+
+def bdf(number):
+    return f"0000:01:00.{number}"
+
+
+def chpc_wrote():
+    """What wr_guid.sh and wr_pkey_map.sh write, and libvirt, which binds a managed device."""
+    iov = "class/infiniband/mlx4_0/iov"
+    lines = []
+    for vfs in GUESTS.values():
+        for number, guid in vfs.items():
+            lines += [f"bus/pci/devices/{bdf(number)}/driver_override=vfio-pci", f"bus/pci/drivers_probe={bdf(number)}",
+                      f"{iov}/ports/1/admin_guids/{number}={guid}",
+                      f"{iov}/{bdf(number)}/ports/1/pkey_idx/1=0", f"{iov}/{bdf(number)}/ports/1/pkey_idx/0=1"]
+    return "\n".join(lines)
+
+
+class Libvirtd:
+    """A session daemon; one connection keeps what runs in test:///default."""
+
+    def __init__(self):
+        self.where = tempfile.mkdtemp(prefix="vhca-lv.")
+        root = os.geteuid() == 0
+        if root:
+            os.chown(self.where, NOBODY, NOBODY)
+        names = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
+        self.process = subprocess.Popen(["/usr/sbin/libvirtd"], cwd=self.where, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        env={**os.environ, **{name: self.where for name in names}},
+                                        **({"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}))
+        self.uri = f"test+unix:///default?socket={self.where}/libvirt/libvirt-sock"
+
+    def keep(self):
+        self.keeper = subprocess.Popen(["virsh", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.keeper.stdin.write("uri\n")
+        self.keeper.stdin.flush()
+        while self.keeper.stdout.readline().strip() != self.uri:
+            pass
+
+    def virsh(self, *args):
+        return subprocess.run(["virsh", "-q", "-c", self.uri, *args], capture_output=True, text=True, timeout=60, check=True).stdout
+
+    def end(self):
+        self.keeper.communicate(timeout=20)
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.where)
+
+
+class Adoption(HostCase):
+    def setUp(self):
+        super().setUp()
+        self.libvirtd = Libvirtd()
+        self.host = Host(str(self.where))
+        self.host.wait(lambda: pathlib.Path(f"{self.libvirtd.where}/libvirt/libvirt-sock").exists())
+        self.libvirtd.keep()
+        self.addCleanup(self.libvirtd.end)
+        for name, vfs in GUESTS.items():
+            self.begin(name, vfs)
+        self.conf("yes")
+        self.host.before = {"SIM_BEFORE": chpc_wrote()}
+        self.addCleanup(self.host.end)
+        self.host.start()
+        self.host.wait(lambda: self.states()[1:] == ["unmanaged"] * 3)
+        program(self.where / "bin/vhcactl", f'#!/bin/sh\nexec "{os.environ["VHCACTL"]}" --socket "{self.where}/run/vhcad.sock" "$@"\n')
+        write(self.where / "maps/ib0", "".join(f"0x01 0x00 0x0{n}\n" for n in range(1, 5)))
+        for vfs in GUESTS.values():
+            for number, guid in vfs.items():
+                self.lock(number - 1, guid)
+
+    def conf(self, default):
+        text = conf_text(self.where, f"vfs = keep\nfabric = default\n[policy]\nallow_default_partition = {default}\n")
+        self.host.write(text.replace("test:///default", self.libvirtd.uri))
+
+    def lock(self, number, guid):
+        octets = guid.removeprefix("0x0000")
+        write(self.where / f"locks/ib0/{number}", ":".join(octets[i:i + 2] for i in range(0, 12, 2)) + "\n")
+
+    def begin(self, name, vfs):
+        devices = "".join("<hostdev mode='subsystem' type='pci' managed='yes'><source><address domain='0x0000' bus='0x01' slot='0x00' "
+                          f"function='0x{number}'/></source></hostdev>" for number in vfs)
+        write(self.where / f"{name}.xml", f"<domain type='test'><name>{name}</name><uuid>{UUIDS[name]}</uuid><memory>65536</memory>"
+              f"<os><type>hvm</type></os><devices>{devices}</devices></domain>")
+        self.libvirtd.virsh("create", f"{self.where}/{name}.xml")
+
+    def states(self):
+        return [vf["state"] for vf in sorted(self.host.get("/v1/vfs")[1]["vfs"], key=lambda vf: vf["bdf"])]
+
+    def adopt(self, name, nics=None):
+        xml = vm(*(nics or NICS[name])).replace("<ID>42<", f"<ID>{name[4:]}<").replace(
+            vm().split("<DEPLOY_ID>")[1].split("<")[0], name)
+        return subprocess.run([str(DRIVERS / "vhca-one-setup"), "--adopt", "--locks", str(self.where / "locks"), "--vf-maps",
+                               str(self.where / "maps"), "--connect", self.libvirtd.uri], input=xml, capture_output=True, text=True,
+                              timeout=60, env=self.env, check=False)
+
+    def held_writes(self):
+        """What the agent has written for a VF of a guest."""
+        return [line for line in self.host.writes() if any(bdf(n) in line or f"admin_guids/{n}=" in line for n in (2, 3, 4))]
+
+    def test_all_are_served_and_nothing_is_written(self):
+        said = {"one-42": "VM 42: ib1 is 0000:01:00.2, 0x0000aa000a000107, 0x8001 0xffff\n",
+                "one-43": "VM 43: ib0 is 0000:01:00.3, 0x0000aa000a000207, 0x8001 0xffff\n"
+                          "VM 43: ib1 is 0000:01:00.4, 0x0000aa010a000307, 0x8001 0xffff\n"}
+        for name, lines in said.items():
+            p = self.adopt(name)
+            self.assertEqual((p.returncode, p.stdout), (0, lines), p.stderr)
+        self.assertEqual(self.states(), ["free"] + ["attached"] * 3)
+        claims = {(c["domain_name"], c["name"]): (c["bdf"], c["guid"], c["pkeys"], c["way"]) for c in self.host.get("/v1/claims")[1]["claims"]}
+        self.assertEqual(claims, {
+            ("one-42", "ib1"): (bdf(2), "0x0000aa000a000107", ["0x8001", "0xffff"], "metadata"),
+            ("one-43", "ib0"): (bdf(3), "0x0000aa000a000207", ["0x8001", "0xffff"], "metadata"),
+            ("one-43", "ib1"): (bdf(4), "0x0000aa010a000307", ["0x8001", "0xffff"], "metadata")})
+        before = [self.libvirtd.virsh("dumpxml", name) for name in GUESTS]
+        for name in GUESTS:
+            p = self.adopt(name)
+            self.assertEqual((p.returncode, p.stdout, p.stderr), (0, f"VM {name[4:]}: there is nothing to adopt\n", ""))
+        self.assertEqual([self.libvirtd.virsh("dumpxml", name) for name in GUESTS], before)
+        self.assertEqual(self.held_writes(), [])
+        self.taken_for_ours()
+
+    def taken_for_ours(self):
+        """What OpenNebula calls next: the NICs are there, and no second VF is given."""
+        for name, nics in NICS.items():
+            p = self.run_script("vnm/vhca/post", [name, "hv1"], self.vnm(name, nics), VHCA_POST_WAIT="5")
+            self.assertEqual((p.returncode, p.stderr), (0, b""))
+        # The agent has no peer of that name, and nothing else against it.
+        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*NICS["one-42"]))
+        self.assertEqual(p.returncode, 1)
+        self.assertIn(b"there is no [peer hv2]", p.stderr)
+        self.assertEqual(self.states(), ["free"] + ["attached"] * 3)
+
+    def vnm(self, name, nics):
+        return base64.b64encode(vm(*nics).replace("<ID>42<", f"<ID>{name[4:]}<").encode()).decode()
+
+    def refused(self, words, name="one-42", nics=None):
+        p = self.adopt(name, nics)
+        self.assertEqual((p.returncode, p.stdout), (1, ""), p.stderr)
+        self.assertIn(words, p.stderr.splitlines()[-1] + p.stderr)
+        self.assertEqual(self.states(), ["free"] + ["unmanaged"] * 3)
+        self.assertNotIn("infiniband", self.libvirtd.virsh("dumpxml", name))
+
+    def test_what_does_not_fit_is_left_alone(self):
+        self.refused("0x7 is not in the port's P_Key table", nics=[nic(1, MAC="02:00:0a:00:01:07", IB_PKEYS="0x0007")])
+        self.refused("no lock file", nics=[nic(1, MAC="02:00:0a:00:09:09", VLAN_ID="1")])
+        self.lock(1, "0x0000aa070a000107")     # the VF shows another GUID
+        self.refused("is not what ib1 asks for")
+        (self.where / "locks/ib0/1").unlink()
+        self.refused("no lock file")
+        # Lines that no lock file or map of that driver's has.
+        write(self.where / "locks/ib0/x", "aa:00:0a:00:01:07")
+        write(self.where / "locks/ib0/99", "aa:00:0a:00:01:07")
+        write(self.where / "locks/ib1/0", "aa:00:0a:00:01:07")
+        write(self.where / "locks/lock", "")
+        self.refused("no lock file")
+        self.assertEqual(self.held_writes(), [])
+
+    def test_a_lock_file_that_is_left_over(self):
+        """That driver's files "might become out of sync": each guest keeps the VF that it has."""
+        self.lock(0, GUESTS["one-42"][2])      # nobody has that VF
+        for name in GUESTS:
+            p = self.adopt(name)
+            self.assertEqual(p.returncode, 0, p.stderr)
+        claims = {(c["domain_name"], c["bdf"]): c["guid"] for c in self.host.get("/v1/claims")[1]["claims"]}
+        self.assertEqual(claims, {(name, bdf(n)): guid for name, vfs in GUESTS.items() for n, guid in vfs.items()})
+        self.assertEqual(self.held_writes(), [])
+
+    def test_what_is_no_vm_or_does_not_run(self):
+        for xml, words in (("", "there is no VM"), (vm(nic(0, IB_PKEYS='"')), "IB_PKEYS has"), (vm(nic(1)).replace("<ID>42<", "<ID>7<"), "does not run here")):
+            p = subprocess.run([str(DRIVERS / "vhca-one-setup"), "--adopt"], input=xml, capture_output=True, text=True, timeout=60,
+                               env=self.env, check=False)
+            self.assertEqual((p.returncode, p.stdout, len(p.stderr.splitlines())), (1, "", 1), p.stderr)
+            self.assertIn(words, p.stderr)
+
+    def test_the_default_partition_has_to_be_allowed(self):
+        self.conf("no")
+        self.assertEqual(self.host.request("POST", "/v1/reload")[0], 200)
+        self.refused("allow_default_partition")
+
+
+tap.main(__name__)
