@@ -6,17 +6,14 @@ a libvirtd of the test's own, with libvirt's test driver, in which the guests ru
 import base64
 import os
 import pathlib
-import shutil
 import subprocess
-import tempfile
-import unittest
 
 import tap
+from libvirtd import Libvirtd
 from opennebula import DRIVERS, HostCase, message, nic, program, vm, write
 from test_agent import conf_text
 from test_ebrctl import Host
 
-NOBODY = 65534
 PF = "0000:01:00.0"
 KEY = 0x8001           # entry 1 of the port's table; entry 0 is 0xffff
 # {domain: {VF's number: its GUID}}
@@ -40,37 +37,6 @@ def chpc_wrote():
                       f"{iov}/ports/1/admin_guids/{number}={guid}",
                       f"{iov}/{bdf(number)}/ports/1/pkey_idx/1=0", f"{iov}/{bdf(number)}/ports/1/pkey_idx/0=1"]
     return "\n".join(lines)
-
-
-class Libvirtd:
-    """A session daemon; one connection keeps what runs in test:///default."""
-
-    def __init__(self):
-        self.where = tempfile.mkdtemp(prefix="vhca-lv.")
-        root = os.geteuid() == 0
-        if root:
-            os.chown(self.where, NOBODY, NOBODY)
-        names = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-        self.process = subprocess.Popen(["/usr/sbin/libvirtd"], cwd=self.where, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        env={**os.environ, **{name: self.where for name in names}},
-                                        **({"user": NOBODY, "group": NOBODY, "extra_groups": []} if root else {}))
-        self.uri = f"test+unix:///default?socket={self.where}/libvirt/libvirt-sock"
-
-    def keep(self):
-        self.keeper = subprocess.Popen(["virsh", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.keeper.stdin.write("uri\n")
-        self.keeper.stdin.flush()
-        while self.keeper.stdout.readline().strip() != self.uri:
-            pass
-
-    def virsh(self, *args):
-        return subprocess.run(["virsh", "-q", "-c", self.uri, *args], capture_output=True, text=True, timeout=60, check=True).stdout
-
-    def end(self):
-        self.keeper.communicate(timeout=20)
-        self.process.terminate()
-        self.process.wait(20)
-        shutil.rmtree(self.where)
 
 
 class Adoption(HostCase):
