@@ -51,6 +51,7 @@ class Bench:
 BENCHES = {
     "hook": Bench("hook", BUILD, quick=True),
     "blackout": Bench("blackout", BUILD, quick=True),
+    "opennebula": Bench("opennebula", quick=True),
     "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
     "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),
     "storm": Bench("storm", BUILD, sizes=(46256,), quick=True),

@@ -27,6 +27,9 @@ IDENTITY = {"bare": (1000, 0, 0, 0), "program": (1290, 16128, 48890, 17136), "ag
 PINNING = {"clear": (3000000, 0), "4k": (1700000, 50000), "4k-used": (75000, 40000), "2m": (900000, 35000), "2m-used": (6000, 35000)}
 PLAIN = {"detach": 3.5, "copy": 16, "attach": 1, "total": 21, "without": 21, "removed_to_migrate": 3200, "resumed_to_attach": 2700}
 OURS = PLAIN | {"total": 19, "without": 18, "removed_to_migrate": 145, "resumed_to_attach": 87, "resumed_to_granted": 3500}
+OPENNEBULA = {"ruby, start": [(100, 120)], "stand-in of pci.rb": [(170, 200)], "probe": [(120, 150)]} | {
+    f"{kind}/{action}, {whose}": [(took, took)] for action in ("deploy", "migrate")
+    for kind, whose, took in (("kvm", "other VM", 5), ("vhca", "other VM", 8), ("kvm", "a VM of ours", 5), ("vhca", "a VM of ours", 220))}
 BLACKOUT = {"three_commits": (1.5, 3, 5), "removed_to_migrate": (1.8, 6.9, 9), "resumed_to_attach": (0.7, 1.5, 2), "resumed_to_granted": (1.9, 5, 6)}
 
 
@@ -43,7 +46,7 @@ def module(name):
 
 def all_bounds():
     """{benchmark: its bounds}"""
-    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "identity", "pinning", "migration")}
+    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "opennebula", "identity", "pinning", "migration")}
     return found | {"vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
 
 
@@ -128,6 +131,12 @@ class MadeUp(unittest.TestCase):
                 code, text = quietly(module(name).report, *args)
                 self.assertEqual(code, 1)
                 self.assertRegex(text, rf"(?m)^{broken} .*FAILED")
+
+    def test_opennebula(self):
+        slow = {"probe, processor": {"probe": [(300, 150)]}, "probe, clock": {"probe": [(120, 2000)]},
+                "deploy adds, other VM, processor": {"vhca/deploy, other VM": [(105, 8)]},
+                "migrate adds, a VM of ours, clock": {"vhca/migrate, a VM of ours": [(220, 900)]}}
+        self.expect("opennebula", (OPENNEBULA,), {k: (OPENNEBULA | v,) for k, v in slow.items()})
 
     def test_identity(self):
         bad = {"the same again, writes": {"again": (1060, 1, 0, 0)}, "all programmed": {"program": (2100, 16128, 0, 0)},
