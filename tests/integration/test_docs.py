@@ -67,21 +67,26 @@ class Configuration(unittest.TestCase):
         self.assertEqual(shipped, manual_keys("docs/man/libvhcasm.7.rst"))
 
 
+def is_run(test, program, case):
+    """A case that is registered in its program; one that is only defined does not count."""
+    if program == "gates":
+        return re.search(rf"_GATES = \([^)]*\b{case}\b", read("tests/lint/gates.py"))
+    for path in (*ROOT.glob(f"tests/unit/**/{program}.c"), *ROOT.glob(f"tests/integration/{program}.c")):
+        test.assertIn(f"'{program.removeprefix('test_')}': [", read(path.with_name("meson.build")))
+        return re.search(rf"\b[A-Za-z_]+\((?:\w+, )?{case}\)", read(path).split("int main(void)")[1])
+    python = ROOT / f"tests/integration/{program}.py"
+    if python.exists():
+        test.assertIn(f"'{python.name}'", read("tests/integration/meson.build"))
+        return re.search(rf"^    def {case}\(self\)", read(python), re.M)
+    return re.search(rf"^@case.*\ndef {case}\(rig\)", read(f"tests/rig/cases/{program}.py"), re.M)
+
+
 class Pitfalls(unittest.TestCase):
     """docs/pitfalls.md: 25 rows, each with tests that exist and are run, or with what makes the pitfall impossible."""
 
     def setUp(self):
         rows = [line.strip("|").split("|") for line in read("docs/pitfalls.md").splitlines() if re.match(r"\| \d+ \|", line)]
         self.rows = [[cell.strip() for cell in row] for row in rows]
-
-    def is_run(self, program, case):
-        """A case that is registered in its program; one that is only defined does not count."""
-        if program == "gates":
-            return re.search(rf"_GATES = \([^)]*\b{case}\b", read("tests/lint/gates.py"))
-        for path in (*ROOT.glob(f"tests/unit/**/{program}.c"), *ROOT.glob(f"tests/integration/{program}.c")):
-            self.assertIn(f"'{program.removeprefix('test_')}': [", read(path.with_name("meson.build")))
-            return re.search(rf"\b[A-Za-z_]+\({case}\)", read(path).split("int main(void)")[1])
-        return re.search(rf"^@case.*\ndef {case}\(rig\)", read(f"tests/rig/cases/{program}.py"), re.M)
 
     def test_every_pitfall_has_a_row(self):
         self.assertEqual([row[0] for row in self.rows], [str(n) for n in range(1, 26)])
@@ -95,7 +100,22 @@ class Pitfalls(unittest.TestCase):
             self.assertEqual(re.sub(r"`\w+: \w+`", "", tests).strip(), "", number)
             for program, case in named:
                 with self.subTest(f"{number} {program}: {case}"):
-                    self.assertTrue(self.is_run(program, case))
+                    self.assertTrue(is_run(self, program, case))
+
+
+class OpenNebula(unittest.TestCase):
+    """docs/design/0017-opennebula.md: each function of CHPC's driver, and each case of its peers, has tests that are run."""
+
+    def test_every_row_names_tests_that_are_run(self):
+        text = read("docs/design/0017-opennebula.md").partition("## Cases\n")[2]
+        rows = [line.strip("| ").rsplit("|", 1) for line in text.splitlines() if re.match(r"\| .*`", line)]
+        self.assertGreater(len(rows), 20)
+        for what, tests in rows:
+            named = re.findall(r"`(\w+): (\w+)`", tests)
+            self.assertTrue(named, what)
+            for program, case in named:
+                with self.subTest(f"{what} {program}: {case}"):
+                    self.assertTrue(is_run(self, program, case))
 
 
 class MigrationStates(unittest.TestCase):

@@ -220,6 +220,16 @@ class Undo(HostCase):
                 self.assertEqual((p.returncode, self.changes()), (1, [MIGRATE, CANCEL] if undone else [MIGRATE]))
                 self.assertIn(b"vhcad does not let one-42 go to hv2", p.stderr)
 
+    def test_a_script_that_is_killed_leaves_a_lease(self):
+        """It undoes nothing any more: what it began ends by the agent, which has been told when."""
+        for name, argv, begun in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE), ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK)):
+            with self.subTest(name):
+                self.forget()
+                program(self.remotes / f"vmm/kvm/{name}", '#!/bin/sh\nkill -9 "$PPID"\n')
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                self.assertEqual((p.returncode, self.changes()), (-9, [begun]))
+                self.assertIn(" --lease ", begun)
+
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
         argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
         p = self.run_script("vmm/vhca/migrate", argv, message(*self.NICS))
@@ -318,6 +328,12 @@ class Network(HostCase):
         self.assertEqual(p.returncode, 1)
         self.assertEqual(self.changes(), [f"vhcactl attach {UUID} ib2 --partition 0x8011 --guid auto --fabric default"])
 
+    def test_post_twice_is_the_same(self):
+        self.agent_has([domain("ib1", "ib2", requests=["ib1"])])
+        for _ in range(2):
+            p = self.run_script("vnm/vhca/post", ["one-42", "hv1"], vnm(nic(1), nic(2)), VHCA_POST_WAIT="1")
+            self.assertEqual((p.returncode, p.stderr, self.changes()), (0, b"", []))
+
     def looks(self, **has):
         """How often clean looks at the claims; it changes nothing, and succeeds."""
         self.forget()
@@ -390,7 +406,9 @@ class Hostile(HostCase):
         yield "vnm/vhca/post", [UUID, "hv1"], vnm(*nics)
         yield "vmm/vhca/deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"], DEPLOYMENT
         yield "vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(*nics)
+        yield "vmm/vhca/detach_nic", ["one-42", OUR_MAC, "42", "hv1"], message(*nics)
         yield "vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*nics)
+        yield "vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*nics)
 
     def test_values(self):
         self.agent_has()
