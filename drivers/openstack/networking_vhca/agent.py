@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The L2 agent of a host: a port's partitions as Neutron has them, UP and DOWN as vhcad shows the port.
+
+Which port is UP, and why, is in docs/design/0020-openstack.md. One thread works (`run`); others, which hear of
+vhcad's events and of Neutron's messages, leave marks and wake it. Nothing here outlives the process.
+"""
+
+import concurrent.futures
+import dataclasses
+import json
+import sys
+import threading
+import time
+from typing import Optional
+
+from neutron.agent import rpc as agent_rpc
+from neutron.common import config as common_config
+from neutron.conf.agent import common as agent_config
+from neutron.conf import service as service_config
+from neutron_lib.agent import constants as agent_constants
+from neutron_lib.agent import topics
+from neutron_lib.api.definitions import portbindings
+from neutron_lib import constants
+from neutron_lib import context as n_context
+from neutron_lib import rpc as n_rpc
+from oslo_config import cfg
+from oslo_log import log
+import oslo_messaging
+
+from networking_vhca import AGENT_TYPE, VIF_TYPE
+from networking_vhca import partitions
+from networking_vhca import vhcad
+
+LOG = log.getLogger(__name__)
+
+BINARY = 'neutron-vhca-agent'
+RETRY = 10           # seconds between two tries at a port
+RETRY_ALL = 1        # where vhcad or Neutron does not answer
+WRITERS = 8          # ports whose partitions are set at the same time
+REPORT_BYTES = 3000  # of reasons: Neutron's column has 4095 for all of the configurations
+REASON_CHARS = 200
+
+OPTIONS = [
+    cfg.StrOpt('socket', default='/run/vhcad/vhcad.sock', help="vhcad's unix socket"),
+    cfg.DictOpt('fabric_mappings', default={},
+                help='PHYSICAL_NETWORK:FABRIC, with commas between; none: each fabric of vhcad is the physical network of that name'),
+]
+
+
+@dataclasses.dataclass
+class Seen:
+    """What is known of a port beside what vhcad shows."""
+    claim: str
+    details: Optional[dict] = None  # Neutron's; None: to be asked for
+    said: Optional[bool] = None     # UP, DOWN; None: nothing yet
+    wanted: Optional[list] = None   # partitions; None: not known, or none that could be had
+    refusal: Optional[str] = None   # why they are not set
+    tried: tuple = ()               # state of the VF at the last try
+    again: float = 0                # when it may be tried or asked again
+
+    @property
+    def is_active(self):
+        return bool(self.details) and 'network_id' in self.details
+
+    @property
+    def is_inactive(self):
+        return bool(self.details) and bool(self.details.get(constants.NO_ACTIVE_BINDING))
+
+
+class Messages:
+    """Neutron's, to all agents."""
+
+    target = oslo_messaging.Target(version='1.5')
+
+    def __init__(self, agent):
+        self._agent = agent
+
+    def port_update(self, context, port=None, **kwargs):
+        self._agent.mark(lambda key, seen: key[0] == port['mac_address'])
+
+    def binding_activate(self, context, port_id=None, host=None, **kwargs):
+        if host == self._agent.host:
+            self._agent.mark(lambda key, seen: not seen.is_active)
+
+    def binding_deactivate(self, context, port_id=None, host=None, **kwargs):
+        if host == self._agent.host:
+            self._agent.mark(lambda key, seen: seen.is_active and seen.details['port_id'] == port_id)
+
+
+class Agent:
+    def __init__(self, host, api, mappings):
+        self.host = host
+        self._api = api
+        self._mappings = mappings   # as configured
+        self._context = n_context.get_admin_context_without_session()
+        self._plugin = agent_rpc.PluginApi(topics.PLUGIN)
+        self._reports = agent_rpc.PluginReportStateAPI(topics.REPORTS)
+        self._agent_id = f'vhca-agent-{host}'
+        self._pool = concurrent.futures.ThreadPoolExecutor(WRITERS)
+        self._wake = threading.Condition()
+        self._woken = self._anew = True
+        self._marks = []
+        self._seen = {}
+        self._fabrics = {}          # physical network: fabric
+        self._silence = None        # of vhcad
+        self._down = {}             # MAC: why
+        self._configurations = {}   # of the next report
+        self._report_now = threading.Event()
+
+    # ---- what other threads leave ----
+
+    def wake(self):
+        with self._wake:
+            self._woken = True
+            self._wake.notify()
+
+    def begin_anew(self):
+        with self._wake:
+            self._anew = True
+        self.wake()
+
+    def mark(self, matches):
+        """Neutron has to be asked of the ports that match (key, Seen)."""
+        if not any(matches(key, seen) for key, seen in list(self._seen.items())):
+            return
+        with self._wake:
+            self._marks.append(matches)
+        self.wake()
+
+    def _take_marks(self):
+        with self._wake:
+            anew, marks = self._anew, self._marks
+            self._anew, self._woken, self._marks = False, False, []
+        return anew, marks
+
+    # ---- one look at both sides ----
+
+    def look(self):
+        """Returns the seconds after which to look again whatever happens; None: never."""
+        anew, marks = self._take_marks()
+        try:
+            if anew:
+                self._seen = {}
+                self._fabrics = self._mappings or {fabric: fabric for fabric in self._api.fabrics()}
+            self._look_at(self._api.ports(), anew, marks)
+        except vhcad.Silent as e:
+            self._silence = str(e)
+            return self._lost('vhcad does not answer: %s', e)
+        except oslo_messaging.MessagingException as e:
+            return self._lost('Neutron does not answer: %s', e)
+        self._silence = None
+        self._fill_report()
+        return RETRY if any(seen.refusal or not seen.said for seen in self._seen.values()) else None
+
+    def _lost(self, text, error):
+        LOG.warning(text, error)
+        self._fill_report()
+        with self._wake:
+            self._anew = True
+        return RETRY_ALL
+
+    def _look_at(self, ports, anew, marks):
+        down = self._forget_gone(ports)
+        if anew:
+            down += self._gone_before(ports)
+        self._note(ports, marks)
+        self._ask(ports)
+        if self._set_partitions(ports):
+            ports = self._api.ports()
+        self._tell(ports, down)
+        self._down = {port.mac: self._why_down(port) for port in ports.values() if self._is_up(port) is False}
+
+    def _forget_gone(self, ports):
+        gone = [key for key in self._seen if key not in ports]
+        return [key for key in gone if self._seen.pop(key).said is not False]
+
+    def _gone_before(self, ports):
+        """Ports that Neutron takes for UP here, and that have no claim any more."""
+        bound = self._plugin.get_ports_by_vnic_type_and_host(self._context, portbindings.VNIC_DIRECT, self.host)
+        ours = [port for port in bound if port[portbindings.VIF_TYPE] == VIF_TYPE and
+                port[portbindings.HOST_ID] == self.host and port['status'] == constants.PORT_STATUS_ACTIVE]
+        keys = [(port['mac_address'], port[portbindings.PROFILE].get('pci_slot')) for port in ours]
+        return [key for key in keys if key not in ports]
+
+    def _note(self, ports, marks):
+        now = time.monotonic()
+        for key, port in ports.items():
+            seen = self._seen.get(key)
+            if not seen or seen.claim != port.claim:
+                self._seen[key] = Seen(port.claim)
+            elif any(matches(key, seen) for matches in marks):
+                seen.details, seen.again = None, 0
+            elif seen.is_inactive and seen.again <= now:
+                seen.details = None
+
+    def _ask(self, ports):
+        keys = [key for key in ports if self._seen[key].details is None]
+        if not keys:
+            return
+        answers = self._plugin.get_devices_details_list(self._context, [list(key) for key in keys], self._agent_id, self.host)
+        for key, details in zip(keys, answers):
+            seen = self._seen[key]
+            seen.details = details
+            self._want(ports[key], seen)
+            if seen.is_inactive:
+                seen.again = time.monotonic() + RETRY
+            else:
+                seen.said = None    # Neutron has made it BUILD
+
+    def _want(self, port, seen):
+        """What Neutron's answer means for vhcad."""
+        seen.wanted = seen.refusal = None
+        seen.tried = ()
+        if not seen.is_active:
+            return
+        physnet = seen.details['physical_network']
+        fabric = self._fabrics.get(physnet, port.fabric)
+        try:
+            if fabric != port.fabric:
+                raise partitions.BadPartitions(f'physical network {physnet} is fabric {fabric}, the VF is on {port.fabric}')
+            seen.wanted = partitions.wanted(seen.details)
+        except partitions.BadPartitions as e:
+            self._refuse(port, str(e))
+
+    # ---- partitions ----
+
+    def _set_partitions(self, ports):
+        """Whether vhcad was asked for anything."""
+        todo = [port for port in ports.values() if self._is_due(port)]
+        for port, refusal in zip(todo, self._pool.map(self._set, todo)):
+            self._refuse(port, refusal)
+            self._seen[port.key].again = time.monotonic() + RETRY
+        return bool(todo)
+
+    def _is_due(self, port):
+        seen = self._seen[port.key]
+        if seen.wanted is None:
+            return False
+        attempt = (port.state, port.reserved)
+        if seen.wanted == port.pkeys:
+            seen.refusal = None
+        elif attempt != seen.tried or seen.again <= time.monotonic():
+            seen.tried = attempt
+            return True
+        return False
+
+    def _set(self, port):
+        try:
+            self._api.set_partitions(port, self._seen[port.key].wanted)
+        except vhcad.Refused as e:
+            return f'{e.code}: {e}'
+        except vhcad.Silent as e:
+            return str(e)
+        return None
+
+    def _refuse(self, port, refusal):
+        seen = self._seen[port.key]
+        if refusal and refusal != seen.refusal:
+            LOG.error('port %s: %s', port.mac, refusal)
+        seen.refusal = refusal
+
+    # ---- UP and DOWN ----
+
+    def _is_up(self, port):
+        """None: nothing is to be said."""
+        seen = self._seen.get(port.key)
+        if not seen or seen.claim != port.claim:
+            return None
+        if seen.is_inactive:
+            return True if port.reserved else None
+        if not seen.is_active:
+            return None
+        return bool(seen.wanted) and port.pkeys == seen.wanted and port.is_programmed and not port.missing
+
+    def _why_down(self, port):
+        """None: its domain has not begun, which is no fault."""
+        missing = f'the host\'s port is not in {", ".join(port.missing)}' if port.missing else None
+        admin = 'administratively down' if self._seen[port.key].wanted == [] else None
+        return self._seen[port.key].refusal or port.problem or missing or admin
+
+    def _tell(self, ports, down):
+        verdicts = {key: self._is_up(port) for key, port in ports.items()}
+        new = {key: up for key, up in verdicts.items() if up is not None and up != self._seen[key].said}
+        down = down + [key for key, up in new.items() if not up]
+        up = [key for key, up in new.items() if up]
+        if not up and not down:
+            return
+        answer = self._plugin.update_device_list(self._context, [list(key) for key in up], [list(key) for key in down],
+                                                 self._agent_id, self.host)
+        failed = {tuple(device) for device in answer['failed_devices_up'] + answer['failed_devices_down']}
+        for key, verdict in new.items():
+            self._seen[key].said = None if key in failed else verdict
+        LOG.info('UP: %s; DOWN: %s; not taken: %s', up, down, sorted(failed))
+
+    # ---- reports ----
+
+    def _fill_report(self):
+        reasons, room = {}, REPORT_BYTES
+        for mac, why in sorted(self._down.items()):
+            entry = why and why[:REASON_CHARS]
+            room -= len(json.dumps({mac: entry}))
+            if why and room > 0:
+                reasons[mac] = entry
+        configurations = {'interface_mappings': self._fabrics, 'vhcad': (self._silence or 'answers')[:REASON_CHARS],
+                          'ports': len(self._seen), 'ports_down': reasons}
+        if configurations != self._configurations:
+            self._configurations = configurations
+            self._report_now.set()
+
+    def report(self, first):
+        """Whether Neutron took it."""
+        state = {'binary': BINARY, 'host': self.host, 'topic': constants.L2_AGENT_TOPIC, 'agent_type': AGENT_TYPE,
+                 'configurations': self._configurations, **({'start_flag': True} if first else {})}
+        try:
+            status = self._reports.report_state(self._context, state, use_call=True)
+        except Exception as e:
+            LOG.warning('Neutron takes no report: %s', e)
+            return False
+        if status in (agent_constants.AGENT_NEW, agent_constants.AGENT_REVIVED) and not first:
+            self.begin_anew()
+        return True
+
+    def _report_for_ever(self):
+        first, failed = True, False
+        while True:
+            self._report_now.wait(cfg.CONF.AGENT.report_interval)
+            self._report_now.clear()
+            if not self.report(first):
+                failed = True
+                time.sleep(RETRY_ALL)
+                self._report_now.set()
+                continue
+            if failed:
+                self.begin_anew()
+            first = failed = False
+
+    # ---- the process ----
+
+    def listen(self):
+        """Servers of oslo.messaging's threads: those of neutron_lib.rpc were eventlet's for long."""
+        events = ((topics.PORT, topics.UPDATE), (topics.PORT_BINDING, topics.ACTIVATE), (topics.PORT_BINDING, topics.DEACTIVATE))
+        names = [topics.get_topic_name(topics.AGENT, resource, event) for resource, event in events]
+        servers = [oslo_messaging.get_rpc_server(n_rpc.TRANSPORT, oslo_messaging.Target(topic=name, server=self.host), [Messages(self)],
+                                                 executor='threading', serializer=n_rpc.RequestContextSerializer(),
+                                                 access_policy=oslo_messaging.DefaultRPCAccessPolicy) for name in names]
+        for server in servers:
+            server.start()
+        return servers
+
+    def watch(self):
+        threading.Thread(target=self._api.watch, args=(self.wake, self.begin_anew), daemon=True).start()
+
+    def wait(self, seconds):
+        with self._wake:
+            return self._wake.wait_for(lambda: self._woken, seconds)
+
+    def run(self):
+        self.listen()
+        self.watch()
+        threading.Thread(target=self._report_for_ever, daemon=True).start()
+        while True:
+            try:
+                seconds = self.look()
+            except Exception as e:  # of Neutron's, that came through the RPC, or one of ours: the other ports go on
+                LOG.exception('looking at the ports')
+                seconds = self._lost('%s', e)
+            self.wait(seconds)
+
+
+def main():
+    common_config.register_common_config_options()
+    agent_config.register_agent_state_opts_helper(cfg.CONF)
+    service_config.register_service_opts(service_config.RPC_EXTRA_OPTS, cfg.CONF)
+    cfg.CONF.register_opts(OPTIONS, 'vhca')
+    common_config.init(sys.argv[1:])
+    common_config.setup_logging()
+    Agent(cfg.CONF.host, vhcad.Vhcad(cfg.CONF.vhca.socket), cfg.CONF.vhca.fabric_mappings).run()

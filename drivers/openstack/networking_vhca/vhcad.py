@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""vhcad's API, as far as the L2 agent needs it."""
+
+import dataclasses
+import http.client
+import json
+import re
+import socket
+import time
+from typing import Optional
+
+TIMEOUT = 15        # seconds; a change of partitions takes one or two
+WAIT = 50           # for an event
+PAUSE = 1           # before the next try
+PORT_NAME = re.compile('mac-([0-9a-f]{12})')
+
+
+class Silent(Exception):
+    """No vhcad answers."""
+
+
+class Refused(Exception):
+    """vhcad says no, with a code."""
+
+    def __init__(self, problem):
+        super().__init__(problem.get('detail') or problem.get('title') or 'refused')
+        self.code = problem.get('code')
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__('localhost', timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@dataclasses.dataclass
+class Port:
+    """A cloud's port: its claim, and what the VF of that shows."""
+    mac: str
+    bdf: str
+    fabric: str
+    claim: str
+    domain: str
+    state: str
+    reserved: bool
+    pkeys: list
+    missing: list
+    problem: Optional[str]
+
+    @property
+    def key(self):
+        return self.mac, self.bdf
+
+    @property
+    def is_programmed(self):
+        return self.state in ('programmed', 'attached')
+
+
+def _port(mac, claim, vf):
+    refusal = claim['sm_reason'] if claim['sm'] in ('refused', 'superseded') else None
+    return Port(mac=':'.join(mac[i:i + 2] for i in range(0, 12, 2)), bdf=claim['bdf'], fabric=claim['fabric'],
+                claim=claim['id'], domain=claim['domain'], state=claim['state'], reserved=claim['reserved'],
+                pkeys=claim['pkeys'], missing=vf['missing'], problem=refusal or claim['reason'])
+
+
+class Vhcad:
+    def __init__(self, path):
+        self._path = path
+
+    def request(self, method, path, body=None, timeout=TIMEOUT):
+        connection = _Connection(self._path, timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            raise Silent(f'{self._path}: {e or type(e).__name__}') from e
+        finally:
+            connection.close()
+        if response.status >= 400:
+            raise Refused(answer)
+        return answer
+
+    def fabrics(self):
+        return sorted({hca['fabric'] for hca in self.request('GET', '/v1/hcas')['hcas'] if hca['managed']})
+
+    def ports(self):
+        """{(MAC, VF's address): Port}"""
+        vfs = {vf['claim']: vf for vf in self.request('GET', '/v1/vfs')['vfs'] if vf['claim']}
+        claims = self.request('GET', '/v1/claims')['claims']
+        names = [(PORT_NAME.fullmatch(claim['name']), claim) for claim in claims]
+        ports = [_port(name[1], claim, vfs[claim['id']]) for name, claim in names if name and claim['id'] in vfs]
+        return {port.key: port for port in ports}
+
+    def set_partitions(self, port, pkeys):
+        self.request('PUT', f'/v1/fabrics/{port.fabric}/ports/{port.mac}/partitions', {'partitions': pkeys})
+
+    def watch(self, on_event, on_gap):
+        """For ever. on_gap: events may have been missed, at the beginning, too."""
+        cursor = None
+        while True:
+            try:
+                if cursor is None:
+                    cursor = self.request('GET', '/v1/events?since=now')['cursor']
+                    on_gap()
+                answer = self.request('GET', f'/v1/events?since={cursor}&wait={WAIT}', timeout=WAIT + TIMEOUT)
+                cursor = answer['cursor']
+                if answer['events']:
+                    on_event()
+            except (Silent, Refused):
+                cursor = None
+                time.sleep(PAUSE)
