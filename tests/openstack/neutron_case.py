@@ -18,6 +18,7 @@ from neutron.tests.unit.plugins.ml2 import test_plugin
 from neutron_lib.agent import topics
 from neutron_lib.api.definitions import portbindings
 from neutron_lib import constants
+from neutron_lib import context as n_context
 from neutron_lib import rpc as n_rpc
 from oslo_config import cfg
 import oslo_messaging
@@ -25,11 +26,12 @@ import oslo_messaging
 from networking_vhca import AGENT_TYPE
 from networking_vhca import agent as vhca_agent
 from networking_vhca import vhcad
-from test_ebrctl import MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, UUID, VF, WAIT, Host
+from test_ebrctl import MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, UUID, VF, Host
 
 HOST, OTHER_HOST = 'hv1', 'hv2'
 PHYSNET = 'physnet1'
-TURN = 0.02     # seconds
+WAIT = 40       # seconds, on a busy machine
+TURN = 0.02
 
 agent_config.register_agent_state_opts_helper(cfg.CONF)
 
@@ -71,7 +73,7 @@ class Hypervisor(Host):
         return next((claim for claim in self.get('/v1/claims')[1]['claims'] if claim['bdf'] == bdf), None)
 
     def clear(self):
-        if self.claim() and self.claim()['state'] == 'attached':
+        if (self.claim() or {}).get('state') == 'attached':
             self.show()
             self.kill()
         for mac in (MAC, OTHER_MAC):
@@ -94,7 +96,7 @@ class Case(test_plugin.Ml2PluginV2TestCase):
         except BaseException:
             cls.tearDownClass()
             raise
-        cls.vhcad = cls.vhcads[HOST]
+        cls.vhcad = cls.vhcads.get(HOST)
 
     @classmethod
     def tearDownClass(cls):
@@ -115,7 +117,7 @@ class Case(test_plugin.Ml2PluginV2TestCase):
         self.serve()
         self.addCleanup(self.stop_serving)
         self.agents = {host: self.agent_of(host) for host in self.hosts}
-        self.agent = self.agents[HOST]
+        self.agent = self.agents.get(HOST)
 
     def serve(self):
         """Neutron answers calls."""
@@ -164,6 +166,10 @@ class Case(test_plugin.Ml2PluginV2TestCase):
         self.assertTrue(self.agent.report(False))
         agents = self.plugin.get_agents(self.context, filters={'agent_type': [AGENT_TYPE], 'host': [HOST]})
         return agents[0]['configurations']
+
+    def as_tenant(self, request):
+        request.environ['neutron.context'] = n_context.Context('', 'tenant', roles=['member', 'reader'])
+        return request.get_response(self.api if 'networks' in request.path or 'ports' in request.path else self.ext_api)
 
     def make_network(self, segment=1, kind='vlan', physnet=PHYSNET):
         kwargs = {'provider:network_type': kind}

@@ -2,18 +2,92 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The ML2 driver and the L2 agent, in Neutron's own code, with a whole vhcad on a simulated ConnectX-3."""
 
+import re
+from unittest import mock
+
+from oslo_config import cfg
+import oslo_messaging
+
 import tap
-from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, OTHER_UUID, OTHER_VF, PHYSNET, VF
+from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, OTHER_UUID, OTHER_VF, PHYSNET, UUID, VF
 from neutron_lib.api.definitions import portbindings
+
+from networking_vhca import partitions
+
+
+class Bindings(Case):
+    """What Neutron alone decides."""
+
+    def test_what_is_bound(self):
+        details = {'connectivity': 'legacy', 'port_filter': False, 'physical_network': PHYSNET}
+        port = self.make_port()
+        self.assertEqual((port['binding:vif_type'], port['binding:vif_details']), ('ib_hostdev', details))
+        flat = self.make_port(self.make_network(kind='flat'), mac=OTHER_MAC)
+        self.assertEqual((flat['binding:vif_type'], flat['binding:vif_details']), ('ib_hostdev', details))
+        local = self.make_port(self.make_network(kind='local'), mac='fa:16:3e:00:00:01')
+        self.assertEqual(local['binding:vif_type'], 'ib_hostdev')
+
+    def test_what_is_not(self):
+        elsewhere = self.make_port(self.make_network(segment=200, physnet='physnet2'))
+        self.assertEqual(elsewhere['binding:vif_type'], 'binding_failed')
+        nobody = self.make_port(mac=OTHER_MAC, host='hv9')
+        self.assertEqual(nobody['binding:vif_type'], 'binding_failed')
+        with mock.patch('neutron.agent.common.utils.is_agent_down', return_value=True):
+            dead = self.make_port(self.make_network(segment=2), mac='fa:16:3e:00:00:01')
+        self.assertEqual(dead['binding:vif_type'], 'binding_failed')
+
+    def test_a_tenant_chooses_no_partition(self):
+        """Neutron's default policy: profile and segment are an administrator's."""
+        own = self.as_tenant(self.new_create_request('networks', {'network': {'name': 'own', 'tenant_id': 'tenant'}}))
+        network = self.deserialize(self.fmt, own)['network']['id']
+        port = {'network_id': network, 'tenant_id': 'tenant'}
+        for forbidden in ({portbindings.PROFILE: {'ib_pkeys': '0xffff=full'}}, {portbindings.HOST_ID: HOST}):
+            self.assertEqual(self.as_tenant(self.new_create_request('ports', {'port': {**port, **forbidden}})).status_int, 403)
+        made = self.deserialize(self.fmt, self.as_tenant(self.new_create_request('ports', {'port': port})))['port']
+        self.assertNotIn(portbindings.PROFILE, made)
+        change = self.new_update_request('ports', {'port': {portbindings.PROFILE: {'ib_pkeys': '0x8001'}}}, made['id'])
+        self.assertEqual(self.as_tenant(change).status_int, 403)
+        request = self.new_create_request('networks', {'network': {
+            'name': 'x', 'tenant_id': 'tenant', 'provider:network_type': 'vlan', 'provider:physical_network': PHYSNET,
+            'provider:segmentation_id': 7}})
+        self.assertEqual(self.as_tenant(request).status_int, 403)
+
+
+class Partitions(Case):
+    """From Neutron's answer to vhcad's list."""
+
+    hosts = ()
+
+    def details(self, segment=17, kind='vlan', up=True, **profile):
+        return {'network_type': kind, 'segmentation_id': segment, 'admin_state_up': up, 'profile': profile}
+
+    def test_segments(self):
+        for segment, pkeys in ((1, ['0x8001']), (17, ['0x8011']), (4094, ['0x8ffe']), (0x7ffe, ['0xfffe'])):
+            self.assertEqual(partitions.wanted(self.details(segment)), pkeys)
+        for segment in (0, -1, 0x7fff, 0x8001, None, '17', 1 << 40):
+            self.assertRaises(partitions.BadPartitions, partitions.wanted, self.details(segment))
+        self.assertEqual(partitions.wanted(self.details(None, 'flat')), ['0xffff'])
+        self.assertEqual(partitions.wanted(self.details(None, 'local')), ['0xffff'])
+        self.assertEqual(partitions.wanted(self.details(up=False)), [])
+
+    def test_profiles(self):
+        for text, pkeys in (('0x8011=full,0x8012=limited', ['0x8011', '0x0012']), ('0x0011=full', ['0x8011']), ('0x0011, 0x8012', ['0x0011', '0x8012']),
+                            ('0x7FFE', ['0x7ffe'])):
+            self.assertEqual(partitions.wanted(self.details(ib_pkeys=text)), pkeys)
+        for value in ('', ',', '0x8011,', '0x0', '0x8000', '0x0=full', '0x8000=limited', '0x18001', '17', 'physics', '0x8001=both', '0x8001=',
+                      '0x8001;0x8002', '0x8001\n=full', '0x８001', None, 7, ['0x8001'], {'0x8001': 'full'}, ','.join(['0x8001'] * 128), '0x' + '0' * 9999):
+            with self.subTest(value):
+                error = self.assertRaises(partitions.BadPartitions, partitions.wanted, self.details(ib_pkeys=value))
+                self.assertLess(len(str(error)), 200)
 
 
 class Ports(Case):
-    def boot(self, **kwargs):
+    def boot(self, mac=MAC, bdf=VF, domain=UUID, **kwargs):
         """As Nova does: bound, plugged, and the domain begins."""
-        port = self.make_port(**kwargs)
-        self.vhcad.add(mac=port['mac_address'], bdf=kwargs.get('bdf', VF), uuid=port['device_id'])
-        self.until(lambda: self.vhcad.claim(kwargs.get('bdf', VF))['pkeys'])
-        self.vhcad.wait(lambda: self.vhcad.begin(uuid=port['device_id'], bdf=kwargs.get('bdf', VF)) == 'pass\n')
+        port = self.make_port(mac=mac, bdf=bdf, domain=domain, **kwargs)
+        self.vhcad.add(mac=mac, bdf=bdf, uuid=domain)
+        self.until(lambda: self.vhcad.claim(bdf)['pkeys'])
+        self.vhcad.wait(lambda: self.vhcad.begin(uuid=domain, bdf=bdf) == 'pass\n')
         return port
 
     def attach(self):
@@ -28,27 +102,189 @@ class Ports(Case):
     def set_keys(self, port, pkeys):
         self._update('ports', port['id'], {'port': {portbindings.PROFILE: self.profile(VF, pkeys)}})
 
-    def test_binding(self):
-        port = self.make_port()
-        self.assertEqual(port['binding:vif_type'], 'ib_hostdev')
-        self.assertEqual(port['binding:vif_details'], {'connectivity': 'legacy', 'port_filter': False, 'physical_network': PHYSNET})
+    def down(self, mac=MAC):
+        """Why it is, as Neutron shows it."""
+        return self.report()['ports_down'].get(mac, '')
 
     def test_boot_and_end(self):
         port = self.make_port()
         self.vhcad.add()
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+        self.until(lambda: self.agent.is_settled())
         self.assertEqual((self.status(port), self.vhcad.claim()['reserved']), ('DOWN', True))
         self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
         self.until_status(port, 'ACTIVE')
-        self.assertEqual(self.report()['ports_down'], {})
+        self.assertEqual([p['pkey'] for p in self.vhcad.vf(VF)['pkeys'] if p['pkey']], ['0x8001'])
+        self.assertEqual(self.report(), {'interface_mappings': {PHYSNET: PHYSNET}, 'vhcad': 'answers', 'ports': 1, 'ports_down': {}})
         self.vhcad.delete()
         self.until_status(port, 'DOWN')
         self._delete('ports', port['id'])
+        self.assertEqual(self.report()['ports'], 0)
+
+    def test_plugged_before_it_is_bound(self):
+        self.vhcad.add()
+        self.until(lambda: self.agent.is_settled())
+        self.assertEqual(self.vhcad.claim()['pkeys'], [])
+        port = self.make_port()
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+        self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
+        self.until_status(port, 'ACTIVE')
 
     def test_keys_of_an_attached_port(self):
         port = self.attach()
+        claim = self.vhcad.claim()['id']
+        self.set_keys(port, '0x0002=limited')
+        self.until(lambda: 'attached: ' in self.down())
+        self.assertEqual((self.status(port), self.vhcad.claim()['pkeys']), ('DOWN', ['0x8001']))
+        self.set_keys(port, '0x8001')
+        self.until_status(port, 'ACTIVE')
+        self.assertEqual((self.down(), self.vhcad.claim()['id']), ('', claim))
+
+    def test_a_key_that_the_port_lacks(self):
+        port = self.attach()
         self.set_keys(port, '0x0001=full,0x8012')
         self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001', '0x8012'])
+        self.until(lambda: "port is not in 0x8012" in self.down())
+        self.assertEqual(self.status(port), 'DOWN')
+
+    def test_administratively_down(self):
+        port = self.attach()
+        self._update('ports', port['id'], {'port': {'admin_state_up': False}})
+        self.until(lambda: 'attached: ' in self.down())
+        self.assertEqual((self.status(port), self.vhcad.claim()['pkeys']), ('DOWN', ['0x8001']))
+        self._update('ports', port['id'], {'port': {'admin_state_up': True}})
+        self.until_status(port, 'ACTIVE')
+
+    def test_one_that_is_refused_stops_no_other(self):
+        """Neither a hostile profile, nor a table that is full, nor the default partition."""
+        network = self.make_network()
+        bad = self.make_port(network, pkeys='0x8001=full;reboot')
+        self.vhcad.add()
+        self.until(lambda: 'want 0x8001' in self.down())
+        good = self.boot(mac=OTHER_MAC, bdf=OTHER_VF, domain=OTHER_UUID, network=network)
+        self.until_status(good, 'ACTIVE')
+        self.assertEqual(self.status(bad), 'DOWN')
+        for pkeys, reason in (('0x8010,0x8011,0x8012,0x8013,0x8014', 'too_many_partitions'), ('0x8010,0x8011,0x8012', 'pkey_table_full'), ('0xffff', 'default_partition'),
+                              ('0x8001,0x0001', '[a-z_]+: '), ({'0x8001': 'full'}, 'is no text')):
+            self.set_keys(bad, pkeys)
+            self.until(lambda reason=reason: re.search(reason, self.down()))
+            self.assertEqual((self.status(bad), self.status(good), self.vhcad.claim()['pkeys']), ('DOWN', 'ACTIVE', []))
+        self.set_keys(bad, '0x8001')
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+        self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
+        self.until_status(bad, 'ACTIVE')
+
+    def test_vhcad_is_restarted(self):
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.vhcad.kill()
+        self.set_keys(port, '0x8001,0x0002')
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001', '0x0002'])
+        self.set_keys(port, '0x8001')
+        self.until_status(port, 'ACTIVE')
+
+    def test_the_l2_agent_is_restarted(self):
+        """It asks, finds that all is as it should be, and writes nothing; what went meanwhile is DOWN."""
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        before = self.vhcad.writes()
+        self.agent = self.agent_of(HOST)
+        self.until(lambda: self.agent.is_settled())
+        self.assertEqual((self.status(port), self.vhcad.writes()), ('ACTIVE', before))
+        self.vhcad.delete()
+        self.agent = self.agent_of(HOST)
+        self.until_status(port, 'DOWN')
+
+    def test_neutron_is_restarted(self):
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.stop_neutron()
+        self.vhcad.delete()
+        with mock.patch.object(self.agent._plugin, 'update_device_list', side_effect=oslo_messaging.MessagingTimeout('no answer')):
+            self.until(lambda: self.agent._anew)
+        self.assertEqual(self.status(port), 'ACTIVE')
+        self.serve()
+        self.until_status(port, 'DOWN')
+
+    def test_taken_for_dead(self):
+        """Neutron says so in its answer to a report."""
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.plugin.update_port_status(self.context, port['id'], 'DOWN', HOST)
+        with mock.patch('neutron.objects.agent.Agent.is_active', new_callable=mock.PropertyMock, return_value=False):
+            self.report()
+        self.until_status(port, 'ACTIVE')
+
+    def test_the_report_fits(self):
+        """Neutron's column has 4095 letters."""
+        self.agent._down = {f'fa:16:3e:00:00:{i:02x}': 'x' * 999 for i in range(200)}
+        self.agent._fill_report()
+        self.assertLess(len(str(self.report())), 4000)
+        self.assertGreater(len(self.report()['ports_down']), 5)
+
+
+class Migration(Case):
+    """Nova's order, with an inactive binding at the destination."""
+
+    hosts = (HOST, OTHER_HOST)
+
+    def setUp(self):
+        super().setUp()
+        self.there, self.agent_there = self.vhcads[OTHER_HOST], self.agents[OTHER_HOST]
+        cfg.CONF.set_override('notify_nova_on_port_status_changes', True)
+        self.plugin.nova_notifier = mock.Mock()
+        self.port_id = self.run_at_source()['id']
+
+    def run_at_source(self):
+        port = self.make_port()
+        self.begin_at_source(port)
+        return port
+
+    def begin_at_source(self, port):
+        self.vhcad.add()
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001'])
+        self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
+        self.until_status(port, 'ACTIVE')
+
+    def prepare(self):
+        """pre_live_migration: the destination is bound, and plugged; the source waits to hear that it is UP."""
+        body = {'binding': {'host': OTHER_HOST, 'tenant_id': self._tenant_id, 'vnic_type': 'direct', 'profile': self.profile(OTHER_VF)}}
+        request = self.new_create_request(f'ports/{self.port_id}/bindings', body)
+        self.assertEqual(request.get_response(self.api).status_int, 201)
+        self.assertEqual(self.there.add(bdf=OTHER_VF)[2], 0)
+        told = self.plugin.nova_notifier.notify_port_active_direct
+        self.until(lambda: told.called, self.agent, self.agent_there)
+        self.assertEqual(told.call_args[0][0]['id'], self.port_id)
+        self.assertEqual(self.claim_there(), ([], True))
+
+    def claim_there(self):
+        claim = self.there.claim(OTHER_VF)
+        return claim['pkeys'], claim['reserved']
+
+    def activate(self):
+        request = self._req('PUT', 'ports', {'port_id': self.port_id}, id=self.port_id, subresource='bindings', sub_id=OTHER_HOST, action='activate')
+        self.assertEqual(request.get_response(self.api).status_int, 200)
+
+    def test_arrives(self):
+        port = {'id': self.port_id}
+        self.prepare()
+        self.vhcad.delete()
+        self.until_status(port, 'DOWN', self.agent, self.agent_there)
+        self.activate()
+        self.until(lambda: self.claim_there() == (['0x8001'], True), self.agent, self.agent_there)
+        self.assertEqual(self.status(port), 'DOWN')
+        self.there.wait(lambda: self.there.begin(bdf=OTHER_VF) == 'pass\n')
+        self.until_status(port, 'ACTIVE', self.agent, self.agent_there)
+        self.assertEqual(self.plugin.nova_notifier.notify_port_active_direct.call_count, 1)
+
+    def test_fails(self):
+        port = {'id': self.port_id}
+        self.prepare()
+        self.vhcad.delete()
+        self.until_status(port, 'DOWN', self.agent, self.agent_there)
+        self.begin_at_source(port)
+        self.until(lambda: self.agent_there.is_settled(), self.agent_there)
+        self.assertEqual((self.claim_there(), self.plugin.nova_notifier.notify_port_active_direct.call_count), (([], True), 1))
 
 
 tap.main(__name__)

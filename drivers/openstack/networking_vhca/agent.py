@@ -51,7 +51,8 @@ OPTIONS = [
 class Seen:
     """What is known of a port beside what vhcad shows."""
     claim: str
-    details: Optional[dict] = None  # Neutron's; None: to be asked for
+    ask: bool = True                # Neutron, for its details
+    details: Optional[dict] = None
     said: Optional[bool] = None     # UP, DOWN; None: nothing yet
     wanted: Optional[list] = None   # partitions; None: not known, or none that could be had
     refusal: Optional[str] = None   # why they are not set
@@ -127,6 +128,10 @@ class Agent:
             self._marks.append(matches)
         self.wake()
 
+    def is_settled(self):
+        """All that was left has been looked at, and Neutron asked."""
+        return not self._woken and not any(seen.ask for seen in self._seen.values())
+
     def _take_marks(self):
         with self._wake:
             anew, marks = self._anew, self._marks
@@ -188,24 +193,21 @@ class Agent:
             seen = self._seen.get(key)
             if not seen or seen.claim != port.claim:
                 self._seen[key] = Seen(port.claim)
-            elif any(matches(key, seen) for matches in marks):
-                seen.details, seen.again = None, 0
-            elif seen.is_inactive and seen.again <= now:
-                seen.details = None
+            elif any(matches(key, seen) for matches in marks) or (not seen.is_active and seen.again <= now):
+                seen.ask = True
 
     def _ask(self, ports):
-        keys = [key for key in ports if self._seen[key].details is None]
+        keys = [key for key in ports if self._seen[key].ask]
         if not keys:
             return
         answers = self._plugin.get_devices_details_list(self._context, [list(key) for key in keys], self._agent_id, self.host)
         for key, details in zip(keys, answers):
             seen = self._seen[key]
-            seen.details = details
+            was_inactive, seen.details, seen.ask = seen.is_inactive, details, False
+            seen.again = time.monotonic() + RETRY
+            if not (was_inactive and seen.is_inactive):
+                seen.said = None    # an active one is BUILD now
             self._want(ports[key], seen)
-            if seen.is_inactive:
-                seen.again = time.monotonic() + RETRY
-            else:
-                seen.said = None    # Neutron has made it BUILD
 
     def _want(self, port, seen):
         """What Neutron's answer means for vhcad."""
