@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run the project's checks: tools/check [--within MINUTES] [lint] [selftest] [unit] [fuzz] [integration] [threads] [pristine] [rig] [coverage]
+"""Run the project's checks: tools/check [--within MINUTES] [lint] [selftest] [unit] [fuzz] [integration] [cloud] [threads] [pristine] [rig] [coverage]
 
 Without arguments all sections but coverage, in this order. Builds live outside the tree, under
 $VHCA_CACHE (default /var/cache/vhcad-dev, else ~/.cache/vhcad-dev). The last line is
@@ -26,7 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import fuzzing  # pylint: disable=wrong-import-position
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "threads", "pristine", "rig", "coverage")
+SECTIONS = ("lint", "selftest", "unit", "fuzz", "integration", "cloud", "threads", "pristine", "rig", "coverage")
 ON_DEMAND = {"coverage"}
 # gcc as distributions build it, clang for its own warnings, and the developer build that runs the tests.
 BUILDS = {
@@ -441,6 +441,12 @@ def tap_program(tally, argv, timeout):
         tally.add(f"{argv[0]}: ended early, exit code {code}", "FAIL", None, tail(out))
 
 
+def cloud(tally, builds):
+    """Clouds' own code, as Debian packages it, with our drivers and whole agents."""
+    if builds.get("dev"):
+        meson_tests(tally, builds["dev"], "cloud")
+
+
 def selftest(tally, builds):
     """Sabotages that the counting above has to catch."""
     del builds
@@ -477,7 +483,7 @@ def main():
     # pyenv and friends in front of the system's python3 break meson's find_program().
     os.environ["PATH"] = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["LC_ALL"] = "C.UTF-8"
-    groups = ["build", "test"] + (["rig"] if {"rig", "pristine"} & set(wanted) else [])
+    groups = ["build", "test"] + (["cloud"] if "cloud" in wanted else []) + (["rig"] if {"rig", "pristine"} & set(wanted) else [])
     if subprocess.run([str(ROOT / "tools/deps"), *groups]).returncode:
         return 1
     signal.signal(signal.SIGTERM, signal.default_int_handler)
