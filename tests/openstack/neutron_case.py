@@ -3,7 +3,6 @@
 by the test itself, so that nothing else uses Neutron's database meanwhile; and a whole vhcad on a simulated adapter."""
 
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -17,7 +16,6 @@ from neutron.plugins.ml2 import rpc as ml2_rpc
 from neutron.tests.unit.plugins.ml2 import test_plugin
 from neutron_lib.agent import topics
 from neutron_lib.api.definitions import portbindings
-from neutron_lib import constants
 from neutron_lib import context as n_context
 from neutron_lib import rpc as n_rpc
 from oslo_config import cfg
@@ -26,13 +24,14 @@ import oslo_messaging
 from networking_vhca import AGENT_TYPE
 from networking_vhca import agent as vhca_agent
 from networking_vhca import vhcad
-from test_ebrctl import MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, UUID, VF, Host
+from test_ebrctl import MAC, OTHER_MAC, UUID, VF, Host
 
 HOST, OTHER_HOST = 'hv1', 'hv2'
 PHYSNET = 'physnet1'
 WAIT = 40       # seconds, on a busy machine
 TURN = 0.02
 
+vhca_agent.RETRY = 2     # seconds, instead of 10
 agent_config.register_agent_state_opts_helper(cfg.CONF)
 
 

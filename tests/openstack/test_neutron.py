@@ -19,8 +19,9 @@ from oslo_config import cfg
 import oslo_messaging
 
 import tap
-from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, OTHER_UUID, OTHER_VF, PHYSNET, UUID, VF
+from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, VF
 from neutron_lib.api.definitions import portbindings
+from test_ebrctl import OTHER_UUID, OTHER_VF
 
 from networking_vhca import partitions
 

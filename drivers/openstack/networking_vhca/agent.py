@@ -99,11 +99,12 @@ class Agent:
         self._agent_id = f'vhca-agent-{host}'
         self._pool = concurrent.futures.ThreadPoolExecutor(WRITERS)
         self._wake = threading.Condition()
-        self._woken = self._anew = True
+        self._woken, self._anew = False, True
         self._marks = []
         self._seen = {}
         self._fabrics = {}          # physical network: fabric
         self._silence = None        # of vhcad
+        self._trouble = None        # as it was logged
         self._down = {}             # MAC: why
         self._configurations = {}   # of the next report
         self._report_now = threading.Event()
@@ -148,17 +149,19 @@ class Agent:
                 self._seen = {}
                 self._fabrics = self._mappings or {fabric: fabric for fabric in self._api.fabrics()}
             self._look_at(self._api.ports(), anew, marks)
-        except vhcad.Silent as e:
+        except (vhcad.Silent, vhcad.Refused) as e:
             self._silence = str(e)
-            return self._lost('vhcad does not answer: %s', e)
+            return self._lost(f'vhcad does not answer: {e}')
         except oslo_messaging.MessagingException as e:
-            return self._lost('Neutron does not answer: %s', e)
-        self._silence = None
+            return self._lost(f'Neutron does not answer: {e}')
+        self._silence = self._trouble = None
         self._fill_report()
         return RETRY if any(seen.refusal or not seen.said for seen in self._seen.values()) else None
 
-    def _lost(self, text, error):
-        LOG.warning(text, error)
+    def _lost(self, trouble):
+        if trouble != self._trouble:
+            LOG.warning(trouble)
+        self._trouble = trouble
         self._fill_report()
         with self._wake:
             self._anew = True
@@ -360,13 +363,14 @@ class Agent:
         self.listen()
         self.watch()
         threading.Thread(target=self._report_for_ever, daemon=True).start()
+        seconds = RETRY_ALL
         while True:
+            self.wait(seconds)
             try:
                 seconds = self.look()
-            except Exception as e:  # of Neutron's, that came through the RPC, or one of ours: the other ports go on
+            except Exception as e:  # one of Neutron's came through the RPC, or it is ours
                 LOG.exception('looking at the ports')
-                seconds = self._lost('%s', e)
-            self.wait(seconds)
+                seconds = self._lost(f'{type(e).__name__}: {e}')
 
 
 def main():
