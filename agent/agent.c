@@ -146,16 +146,16 @@ static void on_stop(void *arg, int signo)
 static void on_ready_timer(void *arg)
 {
 	const struct vhca_agent *a = arg;
-	const char *why = vhca_engine_not_ready(a->engine);
+	struct vhca_error why = VHCA_ERROR_INIT;
 
-	if (!why)
-		why = vhca_engine_awaits_ports(a->engine);
-	if (why && vhca_now_ms() < a->ready_deadline) {
+	if (vhca_engine_check_ready(a->engine, &why) == 0)
+		(void)vhca_engine_check_ports(a->engine, &why);
+	if (why.kind && vhca_now_ms() < a->ready_deadline) {
 		vhca_timer_arm_ms(a->ready, READY_CHECK_MS);
 		return;
 	}
-	if (why)
-		vhca_log_warning("ready all the same after %u s: %s", READY_MAX_MS / 1000, why);
+	if (why.kind)
+		vhca_log_warning("ready all the same after %u s: %s", READY_MAX_MS / 1000, why.msg);
 	vhca_log_notice("ready");
 	vhca_reload_started(a->reload);
 	(void)sd_notify(0, "READY=1");

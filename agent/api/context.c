@@ -17,6 +17,26 @@ struct vhca_model *api_model(const void *ctx)
 	return vhca_engine_model(api_args(ctx)->engine);
 }
 
+struct vhca_explain api_look_from(const struct vhca_api_args *a, const struct vhca_hca *hca)
+{
+	uint64_t since = hca ? vhca_host_busy_since(a->host, hca->facts.bdf) : 0;
+	struct vhca_explain ex = {
+		.model = vhca_engine_model(a->engine),
+		.conf = a->conf,
+		.sm = a->sm,
+		.sm_reachable = vhca_outbox_reachable(a->outbox),
+		.virt_connected = a->virt && vhca_virt_connected(a->virt),
+		.virt_synced = vhca_engine_virt_synced(a->engine),
+		.drained = vhca_drain_is_on(a->drain),
+		.busy_ms = since ? vhca_now_ms() - since : 0,
+	};
+
+	(void)vhca_engine_check_disk(a->engine, &ex.disk);
+	(void)vhca_engine_check_ready(a->engine, &ex.beginning);
+	(void)vhca_engine_check_ports(a->engine, &ex.ports);
+	return ex;
+}
+
 /* ---- replies ---- */
 
 struct api_pending *api_pend(void *ctx, struct vhca_http_request *req)

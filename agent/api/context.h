@@ -5,6 +5,7 @@
 #include "agent/api/configuration.h"
 #include "agent/api/events.h"
 #include "agent/api/pending.h"
+#include "agent/explain/explain.h"
 #include "agent/host/host.h"
 #include "agent/libvirt/virt.h"
 #include "agent/migration/drain.h"
@@ -38,6 +39,9 @@ struct api_context {
 /* Each ctx is a struct api_context. */
 const struct vhca_api_args *api_args(const void *ctx); /* borrowed */
 struct vhca_model *api_model(const void *ctx);	       /* the engine's */
+
+/* What a walk looks at; hca, whose jobs it is to name, may be NULL. */
+struct vhca_explain api_look_from(const struct vhca_api_args *a, const struct vhca_hca *hca);
 
 /* For a reply that is given later than in its handler. NULL: req has been answered. */
 struct api_pending *api_pend(void *ctx, struct vhca_http_request *req);

@@ -3,7 +3,7 @@
 
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
-#include "agent/explain/explain.h"
+#include "agent/explain/readiness.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
 
@@ -12,23 +12,6 @@ struct verdict {
 	struct vhca_finding worst; /* status OK: nothing yet */
 	char subject[192];	   /* of what */
 };
-
-static struct vhca_explain look_from(const struct vhca_api_args *a, const struct vhca_hca *hca)
-{
-	uint64_t since = hca ? vhca_host_busy_since(a->host, hca->facts.bdf) : 0;
-	struct vhca_error disk = VHCA_ERROR_INIT;
-
-	(void)vhca_engine_check_disk(a->engine, &disk);
-	return (struct vhca_explain){
-		.disk = disk,
-		.model = vhca_engine_model(a->engine),
-		.conf = a->conf,
-		.sm = a->sm,
-		.sm_reachable = vhca_outbox_reachable(a->outbox),
-		.virt_synced = vhca_engine_virt_synced(a->engine),
-		.busy_ms = since ? vhca_now_ms() - since : 0,
-	};
-}
 
 static struct json_object *view_finding(const struct vhca_finding *f)
 {
@@ -94,7 +77,7 @@ static struct json_object *view_vf(const struct vhca_api_args *a, const struct v
 				   struct verdict *all)
 {
 	struct vhca_finding findings[VHCA_EXPLAIN_STEPS];
-	struct vhca_explain ex = look_from(a, vf->hca);
+	struct vhca_explain ex = api_look_from(a, vf->hca);
 	struct json_object *o = json_object_new_object();
 	const struct vhca_finding *worst;
 	struct verdict own = {0};
@@ -163,7 +146,7 @@ void api_explain_domain(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_api_args *a = api_args(ctx);
 	struct vhca_finding findings[VHCA_EXPLAIN_REQUESTS];
-	struct vhca_explain ex = look_from(a, NULL);
+	struct vhca_explain ex = api_look_from(a, NULL);
 	struct vhca_claim_request found = {0};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct json_object *o, *vfs;
@@ -191,4 +174,33 @@ void api_explain_domain(void *ctx, struct vhca_http_request *req)
 	vhca_json_add(o, "findings", view_findings(findings, n));
 	vhca_json_add(o, "vfs", vfs);
 	vhca_http_reply(req, 200, o);
+}
+
+void api_get_readyz(void *ctx, struct vhca_http_request *req)
+{
+	const struct vhca_api_args *a = api_args(ctx);
+	struct json_object *o = json_object_new_object(), *reasons = json_object_new_array(),
+			   *reason;
+	struct vhca_finding found[VHCA_READINESS_COUNT];
+	struct vhca_explain ex = api_look_from(a, NULL);
+	bool ready = true;
+
+	vhca_explain_readiness(&ex, found);
+	for (unsigned int i = 0; i < VHCA_READINESS_COUNT; i++) {
+		if (found[i].status == VHCA_FINDING_OK)
+			continue;
+		ready = ready && !vhca_readiness_blocks(i);
+		reason = json_object_new_object();
+		vhca_json_add_string(reason, "code", found[i].step);
+		vhca_json_add_string(reason, "status",
+				     vhca_finding_status_to_string(found[i].status));
+		vhca_json_add_bool(reason, "blocks", vhca_readiness_blocks(i));
+		vhca_json_add_string(reason, "reason", found[i].text);
+		vhca_json_add_string(reason, "hint", found[i].fix[0] ? found[i].fix : NULL);
+		json_object_array_add(reasons, reason);
+	}
+	vhca_json_add_string(o, "status", ready ? "ready" : "not_ready");
+	vhca_json_add_string(o, "node_name", a->conf->node_name);
+	vhca_json_add(o, "reasons", reasons);
+	vhca_http_reply(req, ready ? 200 : 503, o);
 }

@@ -8,6 +8,7 @@
 
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
+#include "agent/explain/readiness.h"
 #include "common/base/exposition.h"
 #include "config.h"
 
@@ -126,16 +127,26 @@ static void add_times(struct vhca_exposition *e, const struct vhca_api_args *a,
 	vhca_exposition_add_histogram(e, &commits, "");
 }
 
+static void add_readiness(struct vhca_exposition *e, const struct vhca_api_args *a)
+{
+	struct vhca_finding found[VHCA_READINESS_COUNT];
+	struct vhca_explain ex = api_look_from(a, NULL);
+
+	vhca_exposition_gauge(e, "libvirt_connected", ex.virt_connected,
+			      "1: there is a connection to libvirt.");
+	vhca_exposition_gauge(e, "ready", !ex.beginning.kind, "1: as /readyz has it.");
+	vhca_exposition_gauge(e, "drained", ex.drained, "1: the host gives no VFs to guests.");
+	vhca_exposition_gauge(e, "store_writable", !ex.disk.kind,
+			      "0: the state disk refuses what is written.");
+	vhca_explain_readiness(&ex, found);
+	vhca_exposition_begin(e, VHCA_GAUGE, "ready_reasons", "1: /readyz lists this reason.");
+	for (unsigned int i = 0; i < VHCA_READINESS_COUNT; i++)
+		vhca_exposition_add(e, found[i].status != VHCA_FINDING_OK, "code=\"%s\"",
+				    found[i].step);
+}
+
 static void add_host(struct vhca_exposition *e, const struct vhca_api_args *a)
 {
-	vhca_exposition_gauge(e, "libvirt_connected", a->virt && vhca_virt_connected(a->virt),
-			      "1: there is a connection to libvirt.");
-	vhca_exposition_gauge(e, "ready", !vhca_engine_not_ready(a->engine),
-			      "1: as /readyz has it.");
-	vhca_exposition_gauge(e, "drained", vhca_drain_is_on(a->drain),
-			      "1: the host gives no VFs to guests.");
-	vhca_exposition_gauge(e, "store_writable", vhca_engine_check_disk(a->engine, NULL) == 0,
-			      "0: the state disk refuses what is written.");
 	vhca_exposition_begin(e, VHCA_GAUGE, "loop_longest_seconds",
 			      "Most CPU time that one callback of the event loop has used.");
 	vhca_exposition_add_us(e, vhca_loop_max_callback_us(a->loop));
@@ -183,6 +194,7 @@ void api_get_metrics(void *ctx, struct vhca_http_request *req)
 		return;
 	}
 	vhca_exposition_init(&e, "vhcad", text, TEXT_MAX);
+	add_readiness(&e, &api->args);
 	add_host(&e, &api->args);
 	add_fabrics(&e, m);
 	add_operations(&e, m);

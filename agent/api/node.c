@@ -72,18 +72,6 @@ void api_get_healthz(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply(req, 200, o);
 }
 
-void api_get_readyz(void *ctx, struct vhca_http_request *req)
-{
-	const char *why = vhca_engine_not_ready(api_args(ctx)->engine);
-	struct json_object *o = json_object_new_object(), *reasons = json_object_new_array();
-
-	if (why)
-		json_object_array_add(reasons, json_object_new_string(why));
-	vhca_json_add_string(o, "status", why ? "not_ready" : "ready");
-	vhca_json_add(o, "reasons", reasons);
-	vhca_http_reply(req, why ? 503 : 200, o);
-}
-
 static void on_reloaded(void *arg, const struct vhca_error *err)
 {
 	struct json_object *body;

@@ -83,9 +83,10 @@ static void add_hca(FILE *f, const struct vhca_api_args *a, const struct vhca_hc
 
 static void add_agent(FILE *f, const struct vhca_api_args *a)
 {
-	const char *status = vhca_drain_is_on(a->drain)		? "drained"
-			     : vhca_engine_not_ready(a->engine) ? "not_ready"
-								: "ready";
+	bool is_ready = vhca_engine_check_ready(a->engine, NULL) == 0;
+	const char *status = vhca_drain_is_on(a->drain) ? "drained"
+			     : is_ready			? "ready"
+							: "not_ready";
 
 	fputs("IB_AGENT=[ ", f);
 	add_text(f, "NODE", a->conf->node_name);

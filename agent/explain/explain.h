@@ -32,10 +32,15 @@ struct vhca_explain {
 	struct vhca_model *model;
 	const struct vhca_conf *conf;
 	const struct vhca_sm_ops *sm;
-	bool sm_reachable;	/* false: its last exchange failed */
-	bool virt_synced;	/* the domains of the model are all that run */
+	bool sm_reachable; /* false: its last exchange failed */
+	bool virt_connected;
+	bool virt_synced; /* the domains of the model are all that run */
+	bool drained;
 	struct vhca_error disk; /* why nothing can be journaled; kind NONE = it can */
-	uint64_t busy_ms;	/* how long the VF's adapter has been at one job; 0 = idle */
+	/* what of the host's beginning is still to come, or the disk; kind NONE = nothing */
+	struct vhca_error beginning;
+	struct vhca_error ports; /* which adapter's driver is still starting; kind NONE = none */
+	uint64_t busy_ms;	 /* how long the VF's adapter has been at one job; 0 = idle */
 };
 
 #define VHCA_EXPLAIN_STEPS 11

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 
@@ -39,7 +40,7 @@ int vhca_guest_memory_check_limit(const struct vhca_guest_memory *memory, const 
 	if (!memory->hard_limit_kib || memory->hard_limit_kib >= memory->kib)
 		return 0;
 	vhca_error_set(
-		err, VHCA_ERR_CONFLICT, "hard_limit", 0,
+		err, VHCA_ERR_CONFLICT, VHCA_CODE_HARD_LIMIT, 0,
 		"domain %s: its <hard_limit> of %s is below its memory of %s, all of which a "
 		"VF pins: none can be plugged in",
 		domain, HAVE_STR(memory->hard_limit_kib), NEED_STR(memory->kib));

@@ -106,6 +106,23 @@ bool vhca_claim_is_refused(const struct vhca_claim *claim)
 	       claim->sm_answer == VHCA_ANSWER_SUPERSEDED;
 }
 
+enum vhca_claim_await vhca_claim_awaits(const struct vhca_claim *claim)
+{
+	if (!claim->vf || claim->vf->state != VHCA_VF_CLAIMED || !vhca_claim_is_port(claim))
+		return VHCA_AWAITS_NOTHING;
+	if (claim->custody == VHCA_CUSTODY_RESERVED)
+		return VHCA_AWAITS_DOMAIN;
+	return claim->sm_answer == VHCA_ANSWER_SUPERSEDED || claim->disputed ? VHCA_AWAITS_SM
+									     : VHCA_AWAITS_NOTHING;
+}
+
+const char *vhca_claim_await_to_string(enum vhca_claim_await awaits)
+{
+	static const char *const words[] = {NULL, "domain", "sm"};
+
+	return words[awaits];
+}
+
 struct vhca_identity vhca_claim_shows(const struct vhca_claim *claim)
 {
 	static const struct vhca_identity nobodys = {.guid = VHCA_GUID_ALL1};
@@ -514,7 +531,7 @@ uint64_t vhca_model_next_epoch(const struct vhca_model *m, uint64_t guid)
 	return e->owned ? e->epoch + 1 : e->epoch;
 }
 
-struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
+struct vhca_domain *vhca_model_user(const struct vhca_model *m, struct vhca_bdf vf,
 				    const struct vhca_dom_hostdev **ret_dev)
 {
 	struct vhca_domain *d;

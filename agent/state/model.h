@@ -226,6 +226,14 @@ bool vhca_claim_is_ending(const struct vhca_claim *claim);
 void vhca_port_name(uint64_t guid, char ret[static VHCA_NAME_MAX]);
 /* It is a cloud's port. */
 bool vhca_claim_is_port(const struct vhca_claim *claim);
+/* What a cloud's port waits for, whose VF is claimed. */
+enum vhca_claim_await {
+	VHCA_AWAITS_NOTHING,
+	VHCA_AWAITS_DOMAIN, /* reserved: that it begins here */
+	VHCA_AWAITS_SM,	    /* held back: that the SM knows no other owner */
+};
+enum vhca_claim_await vhca_claim_awaits(const struct vhca_claim *claim);
+const char *vhca_claim_await_to_string(enum vhca_claim_await awaits); /* NULL: nothing */
 /* Nothing shows its identity: WITHHELD, BARE or RESERVED. */
 bool vhca_claim_is_withheld(const struct vhca_claim *claim);
 /* The SM has said no, for whatever reason. */
@@ -514,7 +522,7 @@ bool vhca_model_is_unused(struct vhca_model *m, const struct vhca_vf *vf);
  * The live domain that has the VF's host address among its hostdevs, and that hostdev; NULL if
  * none.
  */
-struct vhca_domain *vhca_model_user(struct vhca_model *m, struct vhca_bdf vf,
+struct vhca_domain *vhca_model_user(const struct vhca_model *m, struct vhca_bdf vf,
 				    const struct vhca_dom_hostdev **ret_dev);
 /* A live domain that has the VF although its claim is another domain's, or NULL. */
 const struct vhca_domain *vhca_model_stranger(const struct vhca_model *m, const struct vhca_vf *vf);

@@ -272,7 +272,7 @@ bool vhca_engine_virt_synced(const struct vhca_engine *e)
 
 /* ---- readiness ---- */
 
-static bool vf_pending(struct vhca_engine *e, const struct vhca_vf *vf)
+static bool vf_pending(const struct vhca_engine *e, const struct vhca_vf *vf)
 {
 	if (!vf->present || !vhca_engine_manages(e, vf))
 		return false;
@@ -288,49 +288,39 @@ static bool makes_vfs(const struct vhca_hca *hca)
 	       hca->facts.num_vfs != hca->want_vfs && !hca->problem[0];
 }
 
-const char *vhca_engine_not_ready(const struct vhca_engine *engine)
+int vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err)
 {
-	struct vhca_engine *e =
-		(struct vhca_engine *)engine; /* only the sentence buffer is written */
 	const struct vhca_hca *hca;
 	const struct vhca_vf *vf;
 
 	if (e->disk.kind)
-		return e->disk.msg;
+		return vhca_engine_check_disk(e, err);
 	if (!e->inventory_seen)
-		return "the PCI inventory has not been read yet";
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "inventory_unread", 0,
+				      "the PCI inventory has not been read yet");
 	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		if (makes_vfs(hca)) {
-			(void)snprintf(e->not_ready, sizeof(e->not_ready),
-				       "the VFs of %s are being made",
-				       VHCA_BDF_STR(hca->facts.bdf));
-			return e->not_ready;
-		}
-		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			if (!vhca_hca_gives_vfs(hca) || !vf_pending(e, vf))
-				continue;
-			(void)snprintf(e->not_ready, sizeof(e->not_ready), "VF %s is not bound yet",
-				       VHCA_BDF_STR(vf->bdf));
-			return e->not_ready;
-		}
+		if (makes_vfs(hca))
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vfs_not_made", 0,
+					      "the VFs of %s are being made",
+					      VHCA_BDF_STR(hca->facts.bdf));
+		TAILQ_FOREACH (vf, &hca->vfs, link)
+			if (vhca_hca_gives_vfs(hca) && vf_pending(e, vf))
+				return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vfs_unbound", 0,
+						      "VF %s is not bound yet",
+						      VHCA_BDF_STR(vf->bdf));
 	}
-	return NULL;
+	return 0;
 }
 
-const char *vhca_engine_awaits_ports(const struct vhca_engine *engine)
+int vhca_engine_check_ports(const struct vhca_engine *e, struct vhca_error *err)
 {
-	struct vhca_engine *e =
-		(struct vhca_engine *)engine; /* only the sentence buffer is written */
 	const struct vhca_hca *hca;
 
-	TAILQ_FOREACH (hca, &e->model.hcas, link) {
-		if (!hca->present || !hca->managed || !hca->facts.total_vfs ||
-		    hca->facts.ib_ports != VHCA_IB_PORTS_UNKNOWN)
-			continue;
-		(void)snprintf(e->not_ready, sizeof(e->not_ready),
-			       "the adapter %s has no RDMA device yet",
-			       VHCA_BDF_STR(hca->facts.bdf));
-		return e->not_ready;
-	}
-	return NULL;
+	TAILQ_FOREACH (hca, &e->model.hcas, link)
+		if (hca->present && hca->managed && hca->facts.total_vfs &&
+		    hca->facts.ib_ports == VHCA_IB_PORTS_UNKNOWN)
+			return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "ports_unread", 0,
+					      "the adapter %s has no RDMA device yet",
+					      VHCA_BDF_STR(hca->facts.bdf));
+	return 0;
 }

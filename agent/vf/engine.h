@@ -314,12 +314,14 @@ bool vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf)
 /* A domain gets it only if the engine says so: it is managed, or about to be. */
 bool vhca_engine_guards(struct vhca_engine *e, const struct vhca_vf *vf);
 /*
- * Why the host is not ready yet: NULL when all managed VFs are bound or found impossible. Borrowed,
- * for the moment.
+ * Whether the host has begun: 0 when all managed VFs are bound or found impossible; else what is
+ * still to come, or state_disk, in err (may be NULL), and a negative errno.
  */
-const char *vhca_engine_not_ready(const struct vhca_engine *e);
-/* Which adapter's driver is still starting, as far as can be told: that may stay so for ever (no
- * mlx5_ib). */
-const char *vhca_engine_awaits_ports(const struct vhca_engine *e);
+int vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err);
+/*
+ * The same of adapters whose driver is still starting, as far as can be told: that may stay so for
+ * ever (no mlx5_ib).
+ */
+int vhca_engine_check_ports(const struct vhca_engine *e, struct vhca_error *err);
 
 #endif

@@ -21,9 +21,8 @@ struct vhca_engine {
 	bool owes_reports;	/* what would have been reported meanwhile */
 	STAILQ_HEAD(, vhca_vf) dirty;
 	TAILQ_HEAD(, vhca_engine_listener) listeners;
-	struct vhca_timer *run;	     /* armed with 0 when there is dirty work */
-	struct vhca_timer *requests; /* next look at requests that could not be met */
-	char not_ready[VHCA_REASON_MAX];
+	struct vhca_timer *run;		     /* armed with 0 when there is dirty work */
+	struct vhca_timer *requests;	     /* next look at requests that could not be met */
 	TAILQ_HEAD(, engine_commit) commits; /* transactions under way */
 	TAILQ_HEAD(, engine_adopt) adopts;   /* requests under way (adopt.c) */
 	TAILQ_HEAD(, engine_takeover) takeovers;

@@ -18,6 +18,7 @@
 #define VHCA_CODE_CURSOR_GONE	       "cursor_gone"
 #define VHCA_CODE_GUEST_ADDRESS_IN_USE "guest_address_in_use"
 #define VHCA_CODE_GUEST_BUSY	       "guest_busy"
+#define VHCA_CODE_HARD_LIMIT	       "hard_limit"
 #define VHCA_CODE_JOB_HELD	       "job_held"
 #define VHCA_CODE_LIBVIRT	       "libvirt"
 #define VHCA_CODE_NO_ROOT_PORT	       "no_root_port"

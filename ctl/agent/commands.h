@@ -47,6 +47,7 @@ extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
 extern const struct vhca_ctl_command vhca_cmd_park;
 extern const struct vhca_ctl_command vhca_cmd_reload;
+extern const struct vhca_ctl_command vhca_cmd_status;
 extern const struct vhca_ctl_command vhca_cmd_takeover;
 extern const struct vhca_ctl_command vhca_cmd_undrain;
 extern const struct vhca_ctl_command vhca_cmd_unpark;

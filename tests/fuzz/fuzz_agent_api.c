@@ -273,11 +273,18 @@ bool __wrap_vhca_engine_virt_synced(const struct vhca_engine *e)
 	return true;
 }
 
-const char *__wrap_vhca_engine_not_ready(const struct vhca_engine *e);
-const char *__wrap_vhca_engine_not_ready(const struct vhca_engine *e)
+int __wrap_vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err);
+int __wrap_vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err)
 {
-	(void)e;
-	return NULL;
+	(void)e, (void)err;
+	return 0;
+}
+
+int __wrap_vhca_engine_check_ports(const struct vhca_engine *e, struct vhca_error *err);
+int __wrap_vhca_engine_check_ports(const struct vhca_engine *e, struct vhca_error *err)
+{
+	(void)e, (void)err;
+	return 0;
 }
 
 int __wrap_vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);

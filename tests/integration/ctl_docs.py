@@ -77,6 +77,12 @@ VF_EXPLAINED = {"bdf": "0000:01:00.1", "pf": "0000:01:00.0", "state": "attached"
 DOMAIN_EXPLAINED = {"uuid": UUID, "name": "vm1", "verdict": VF_EXPLAINED["verdict"], "vfs": [VF_EXPLAINED],
                     "findings": [{"step": "request", "status": "ok", "text": "ib0 has VF 0000:01:00.1", "fix": None}]}
 
+SM_AWAY = {"code": "sm_unreachable", "status": "warning", "blocks": False, "reason": "the subnet manager's API does not answer",
+           "hint": "vhcactl outbox"}
+DISK_FULL = {"code": "state_disk", "status": "wrong", "blocks": True, "reason": "the state database cannot be written", "hint": None}
+READY = {"status": "ready", "node_name": "hva", "reasons": []}
+NOT_READY = {"status": "not_ready", "node_name": "hva", "reasons": [DISK_FULL, SM_AWAY]}
+
 
 def events(first, last):
     return [{"cursor": f"a.{n}", "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}"}

@@ -17,7 +17,7 @@ import openapi
 import tap
 from ctl_case import CTL, CtlCase, problem
 from ctl_docs import (UUID, NODE, HCAS, VFS, DOMAINS, CLAIMS, OUTBOX, MIGRATIONS, CLAIM_RESULT, PORT_DOWN,
-                      VF_EXPLAINED, DOMAIN_EXPLAINED, events)
+                      VF_EXPLAINED, DOMAIN_EXPLAINED, READY, NOT_READY, SM_AWAY, events)
 
 
 class Tables(CtlCase):
@@ -152,7 +152,7 @@ class Shapes(unittest.TestCase):
         for schema, doc in (("Node", NODE), ("HcaList", HCAS), ("VfList", VFS), ("DomainList", DOMAINS),
                             ("ClaimList", CLAIMS), ("Outbox", OUTBOX), ("ClaimResult", CLAIM_RESULT),
                             ("VfExplanation", VF_EXPLAINED), ("DomainExplanation", DOMAIN_EXPLAINED),
-                            ("Released", {"state": "free"}), ("MigrationList", MIGRATIONS), ("Events", {"cursor": "a.3", "events": events(1, 3)}),
+                            ("Released", {"state": "free"}), ("Readiness", READY), ("Readiness", NOT_READY), ("MigrationList", MIGRATIONS), ("Events", {"cursor": "a.3", "events": events(1, 3)}),
                             ("Problem", problem(404, "not-found", "no_such_path", "d")[1])):
             with self.subTest(schema):
                 self.assertEqual(document.check(schema, doc), [])
@@ -208,6 +208,36 @@ class Explain(CtlCase):
         text = self.ctl("explain", "0000:01:00.1").stdout
         for word in ("a?[2Jb", "c?d", "e?f", "g?h"):
             self.assertIn(word, text)
+
+
+class Status(CtlCase):
+    def test_not_ready(self):
+        self.agent({"GET /readyz": (503, NOT_READY)})
+        p = self.ctl("status")
+        self.assertEqual((p.returncode, p.stderr), (12, ""))
+        self.assertEqual(p.stdout.splitlines(), [
+            "NOT READY  hva",
+            "  wrong    state_disk          the state database cannot be written",
+            "  warning  sm_unreachable      the subnet manager's API does not answer",
+            "                               -> vhcactl outbox"])
+
+    def test_ready(self):
+        self.agent({"GET /readyz": READY})
+        p = self.ctl("status")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "READY  hva: nothing is wrong\n", ""))
+
+    def test_exit_status_is_that_of_the_worst(self):
+        for statuses, code in ((["warning"], 11), (["unknown"], 10), (["warning", "unknown"], 11), (["unknown", "wrong"], 12), (["new word"], 1)):
+            self.agent({"GET /readyz": {**READY, "reasons": [{**SM_AWAY, "status": status} for status in statuses]}})
+            for json_too in ((), ("--json",)):
+                self.assertEqual(self.ctl("status", *json_too).returncode, code)
+            os.unlink(self.socket)
+
+    def test_json_and_errors(self):
+        self.agent({"GET /readyz": (503, NOT_READY)})
+        self.assertEqual(json.loads(self.ctl("status", "--json").stdout), NOT_READY)
+        os.unlink(self.socket)
+        self.assertEqual(self.ctl("status").returncode, 7)
 
 
 class Json(CtlCase):

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import exposition
+import openapi
 import tap
 from test_ebrctl import OTHER_VF, UUID, WAIT, Host
 
@@ -53,6 +54,21 @@ class Metrics(unittest.TestCase):
                          (1, 1, 1, 0))
         self.assertGreaterEqual(found['operations_total{kind="prepare",outcome="done"}'], 4)
         self.assertGreater(found["store_commit_seconds_count"], 0)
+
+    def test_reasons_are_those_of_readyz(self):
+        """Those that do not block leave the host ready."""
+        self.until(self.vfs("free"), 4)
+        self.assertEqual(self.host.request("POST", "/v1/drain", {"park": True})[0], 202)
+        self.addCleanup(self.host.request, "DELETE", "/v1/drain")
+        status, doc, _ = self.host.get("/readyz")
+        listed = {key.split('"')[1]: value for key, value in self.samples().items() if key.startswith("ready_reasons{")}
+        self.assertEqual((status, doc["status"]), (200, "ready"))
+        self.assertEqual({r["code"] for r in doc["reasons"]}, {code for code, value in listed.items() if value})
+        self.assertEqual([r["code"] for r in doc["reasons"] if r["blocks"]], [])
+        self.assertIn("drained", [r["code"] for r in doc["reasons"]])
+        self.assertEqual(openapi.Document().check_answer("GET", "/readyz", status, doc), [])
+        self.assertEqual(self.host.request("DELETE", "/v1/drain")[0], 200)
+        self.assertEqual(self.samples()['ready_reasons{code="drained"}'], 0)
 
     def test_a_claim_comes_and_goes(self):
         self.until(self.vfs("free"), 4)

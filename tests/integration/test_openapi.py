@@ -20,7 +20,10 @@ PARTS = ("agent", "common", "conf", "ctl", "hooks", "opensm", "pkey", "sm", "sri
 # Whose codes are in no answer: the agent has not started then, or says it in words (`problem` of an adapter, the hook).
 ELSEWHERE = {"agent/agent.c", "agent/vf/hook.c", "agent/hook_server.c", "agent/plan.c", "common/http/listen.c", "common/http/server.c",
              "common/base/file.c", "common/store/migrate.c", "common/store/store.c", "sriov/enable.c", "sriov/inventory.c"}
-UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start"}
+UNANSWERED = {"api_socket", "guest_at_it", "host", "no_such_group", "outbox", "ports_failed", "start",
+              "inventory_unread", "ports_unread", "vfs_not_made", "vfs_unbound"}    # reasons of /readyz
+REASON = re.compile(r'\[VHCA_READINESS_\w+\] = \{(?:"(\w+)"|VHCA_CODE_(\w+)),\s*(true|false)')
+REASON_ROW = re.compile(r"^(\w+) +(yes|no) +(?:unknown|warning|wrong) ", re.M)
 
 
 def sources(*patterns):
@@ -153,6 +156,13 @@ class Agent(Checks, unittest.TestCase):
         self.assertEqual(UNANSWERED - parts.keys(), set())
         self.assertEqual(sorted(parts.keys() - UNANSWERED - self.codes()), [], f"not in docs/{self.NAME}")
         self.assertEqual(sorted(self.codes() - parts.keys()), [], "not in the sources")
+
+    def test_reasons_are_those_of_the_sources_and_of_the_manual(self):
+        """In one order, so that what blocks comes first everywhere."""
+        served = [(code or constant.lower(), "yes" if blocks == "true" else "no")
+                  for code, constant, blocks in REASON.findall(sources("agent/explain/readiness.c"))]
+        self.assertEqual(REASON_ROW.findall((openapi.ROOT / "docs/man" / self.MANUAL).read_text("utf-8")), served)
+        self.assertEqual(self.document.doc["components"]["schemas"]["ReasonCode"]["enum"], [code for code, _ in served])
 
     def test_what_peers_ask_is_on_their_listener(self):
         for path, _, method, op in self.document.operations():

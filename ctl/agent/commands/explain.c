@@ -6,33 +6,9 @@
 
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
+#include "ctl/agent/finding.h"
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
-
-/* What comes from a domain's XML or from another program must not move the cursor. */
-static void print_text(const char *text)
-{
-	while (*text) {
-		size_t n = vhca_control_len(text);
-
-		(void)putchar(n ? '?' : *text);
-		text += n ? n : 1;
-	}
-}
-
-static void print_finding(struct json_object *finding)
-{
-	const char *fix = vhca_view_text(finding, "fix");
-
-	(void)printf("  %-8s %-14s ", vhca_view_text(finding, "status"),
-		     vhca_view_text(finding, "step"));
-	print_text(vhca_view_text(finding, "text"));
-	if (*fix) {
-		(void)printf("\n  %-8s %-14s -> ", "", "");
-		print_text(fix);
-	}
-	(void)putchar('\n');
-}
 
 /* The first line that an operator sees, and what to do. */
 static void print_verdict(struct json_object *verdict)
@@ -44,23 +20,24 @@ static void print_verdict(struct json_object *verdict)
 	for (const char *s = status; *s; s++)
 		(void)putchar(toupper((unsigned char)*s));
 	(void)fputs("  ", stdout);
-	print_text(vhca_view_text(verdict, "subject"));
+	vhca_print_text(vhca_view_text(verdict, "subject"));
 	(void)printf(": %s%s", step, *step ? ": " : "");
-	print_text(vhca_view_text(verdict, "text"));
+	vhca_print_text(vhca_view_text(verdict, "text"));
 	(void)putchar('\n');
 	if (*fix) {
 		(void)fputs("fix:  ", stdout);
-		print_text(fix);
+		vhca_print_text(fix);
 		(void)putchar('\n');
 	}
 }
 
 static void print_findings(struct json_object *doc)
 {
+	static const struct vhca_finding_members members = {"step", "text", "fix", 14};
 	struct json_object *findings = vhca_view_array(doc, "findings");
 
 	for (size_t i = 0; i < vhca_view_count(findings); i++)
-		print_finding(json_object_array_get_idx(findings, i));
+		vhca_print_finding(json_object_array_get_idx(findings, i), &members);
 }
 
 static void print_vf(struct json_object *vf)
@@ -68,7 +45,7 @@ static void print_vf(struct json_object *vf)
 	(void)printf("\n%s", vhca_view_text(vf, "bdf"));
 	if (*vhca_view_text(vf, "domain")) {
 		(void)fputs("  ", stdout);
-		print_text(vhca_view_text(vf, "domain"));
+		vhca_print_text(vhca_view_text(vf, "domain"));
 		(void)printf("/%s", vhca_view_text(vf, "name"));
 	}
 	(void)printf("  %s\n", vhca_view_text(vf, "state"));
@@ -91,22 +68,6 @@ static void print_document(struct json_object *doc)
 		print_vf(json_object_array_get_idx(vfs, i));
 }
 
-/* Not those of errors, so that a script tells what is wrong here from a question that was not
- * answered. */
-static int check_verdict(struct json_object *doc)
-{
-	static const struct {
-		const char *word;
-		int exit_status;
-	} table[] = {{"ok", 0}, {"unknown", 10}, {"warning", 11}, {"wrong", 12}};
-	const char *worst = vhca_view_text(vhca_view_member(doc, "verdict"), "status");
-
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(table); i++)
-		if (strcmp(worst, table[i].word) == 0)
-			return table[i].exit_status;
-	return 1;
-}
-
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
@@ -126,7 +87,7 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		return r;
 	if (!ctl->opts[VHCA_OPT_JSON])
 		print_document(doc);
-	return ctl->opts[VHCA_OPT_CHECK] ? check_verdict(doc) : 0;
+	return ctl->opts[VHCA_OPT_CHECK] ? vhca_finding_exit(vhca_view_member(doc, "verdict")) : 0;
 }
 
 const struct vhca_ctl_command vhca_cmd_explain = {

@@ -173,7 +173,7 @@ def small_state_disk(host):
 
 
 def why_not_ready(host):
-    return " ".join(json.loads(host.sh(READYZ))["reasons"])
+    return " ".join(r["reason"] for r in json.loads(host.sh(READYZ))["reasons"] if r["blocks"])
 
 
 @case(kills=("hva vhcad",), expects=("database or disk is full",))

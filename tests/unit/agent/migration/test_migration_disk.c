@@ -34,7 +34,8 @@ static void expect_failed(const struct pair *p, unsigned int host)
 static void expect_room_helps(struct pair *p)
 {
 	slow_vfs_fill(NULL);
-	while (vhca_engine_not_ready(p->w[0].engine) || vhca_engine_not_ready(p->w[1].engine))
+	while (vhca_engine_check_ready(p->w[0].engine, NULL) < 0 ||
+	       vhca_engine_check_ready(p->w[1].engine, NULL) < 0)
 		pair_settle(p);
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, at_home, &one));

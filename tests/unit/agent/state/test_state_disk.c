@@ -17,14 +17,15 @@ static void start(struct world *w)
 static bool has_no_room(const struct world *w, const void *arg)
 {
 	(void)arg;
-	return vhca_engine_not_ready(w->engine) &&
-	       strstr(vhca_engine_not_ready(w->engine), "space");
+	struct vhca_error why;
+
+	return vhca_engine_check_ready(w->engine, &why) < 0 && strstr(why.msg, "space");
 }
 
 static bool is_ready(const struct world *w, const void *arg)
 {
 	(void)arg;
-	return !vhca_engine_not_ready(w->engine);
+	return vhca_engine_check_ready(w->engine, NULL) == 0;
 }
 
 static struct vhca_claim_request request_of(struct world *w, enum vhca_origin origin)

@@ -21,7 +21,7 @@ static void test_first_start_takes_over(void **state)
 		assert_true(world_clean(w, v));
 		assert_string_equal(w->vfs[v].driver, "vfio-pci");
 	}
-	assert_null(vhca_engine_not_ready(w->engine));
+	assert_int_equal(vhca_engine_check_ready(w->engine, NULL), 0);
 }
 
 static bool three_free(const struct world *w, const void *arg)
@@ -45,7 +45,7 @@ static void test_first_start_touches_nothing_in_use(void **state)
 	assert_non_null(strstr(engine_vf(w, 2)->reason, "vm0"));
 	assert_int_equal(w->vfs[2].guid, 0x1111);
 	assert_int_equal(w->vfs[2].map[0], 0);
-	assert_null(vhca_engine_not_ready(w->engine));
+	assert_int_equal(vhca_engine_check_ready(w->engine, NULL), 0);
 	/* When its guest has gone, it is taken over. */
 	world_domain_stop(w, 0);
 	assert_true(world_until(w, all_free, NULL));

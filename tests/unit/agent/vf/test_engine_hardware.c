@@ -455,7 +455,7 @@ static void test_an_ethernet_adapter_is_left_alone(void **state)
 	world_settle(w);
 	assert_string_equal(w->vfs[0].driver, "mlx4_core");
 	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
-	assert_null(vhca_engine_not_ready(w->engine));
+	assert_int_equal(vhca_engine_check_ready(w->engine, NULL), 0);
 }
 
 static void test_an_adapter_whose_ports_are_unknown_waits(void **state)
@@ -466,11 +466,11 @@ static void test_an_adapter_whose_ports_are_unknown_waits(void **state)
 	world_start(w);
 	world_settle(w);
 	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
-	assert_non_null(vhca_engine_awaits_ports(w->engine));
+	assert_true(vhca_engine_check_ports(w->engine, NULL) < 0);
 	assert_string_equal(hook_says(w, "prepare"), "not_proven");
 	w->ib_ports = VHCA_IB_PORTS_SOME;
 	world_show_hardware(w);
-	assert_null(vhca_engine_awaits_ports(w->engine));
+	assert_int_equal(vhca_engine_check_ports(w->engine, NULL), 0);
 	assert_true(world_until(w, is_free, &zero));
 	w->ib_ports = VHCA_IB_PORTS_UNKNOWN; /* its RDMA device is away: in a reset */
 	world_show_hardware(w);
@@ -497,7 +497,7 @@ static void test_a_vf_that_is_left_out_stays_on_its_driver(void **state)
 	assert_string_equal(w->vfs[0].driver, "mlx4_core");
 	assert_int_equal(engine_vf(w, 0)->state, VHCA_VF_UNMANAGED);
 	assert_string_equal(engine_vf(w, 0)->reason, "left out by the configuration (exclude)");
-	assert_null(vhca_engine_not_ready(w->engine));
+	assert_int_equal(vhca_engine_check_ready(w->engine, NULL), 0);
 }
 
 static void test_an_address_that_is_no_vf_is_told(void **state)
@@ -590,20 +590,22 @@ static void test_not_ready_while_vfs_are_made(void **state)
 	struct world *w = *state;
 	struct vhca_bdf pf = {.bus = 1};
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_error why;
 
 	w->conf.hcas[0].vfs = WORLD_VFS + 1;
 	world_start(w);
 	assert_true(world_until(w, all_free, NULL));
-	assert_non_null(vhca_engine_not_ready(w->engine));
-	assert_non_null(strstr(vhca_engine_not_ready(w->engine), "being made"));
+	assert_true(vhca_engine_check_ready(w->engine, &why) < 0);
+	assert_string_equal(why.code, "vfs_not_made");
 	vhca_error_set(&err, VHCA_ERR_DEVICE, "fewer_vfs", 0, "the firmware has no more");
 	vhca_engine_hca_problem(w->engine, pf, &err);
-	assert_null(vhca_engine_not_ready(w->engine));
+	assert_int_equal(vhca_engine_check_ready(w->engine, NULL), 0);
 	vhca_engine_hca_problem(w->engine, pf, NULL);
-	assert_non_null(vhca_engine_not_ready(w->engine));
+	assert_true(vhca_engine_check_ready(w->engine, &why) < 0);
 	w->n_vfs = WORLD_VFS + 1;
 	world_show_hardware(w);
-	assert_non_null(strstr(vhca_engine_not_ready(w->engine), "not bound"));
+	assert_true(vhca_engine_check_ready(w->engine, &why) < 0);
+	assert_string_equal(why.code, "vfs_unbound");
 }
 
 int main(void)
