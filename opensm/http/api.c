@@ -649,7 +649,9 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	vhca_osm_service_smps(s, &now.smps);
 	vhca_osm_mover_stats(api->mover, &now.moves);
 	vhca_http_server_stats(api->server, &now.http);
+	vhca_osm_find_reasons(s, now.reasons);
 	now.master = status.master;
+	now.ready = status.ready;
 	now.age_ms = status.age_ms;
 	vhca_osm_metrics_render(&now, text, sizeof(text));
 	vhca_http_reply_text(req, 200, VHCA_EXPOSITION_TYPE, text);

@@ -45,6 +45,11 @@ static void smps(struct vhca_exposition *e, const struct vhca_osm_mover_stats *s
 static void present(struct vhca_exposition *e, const struct vhca_osm_metrics *now)
 {
 	vhca_exposition_gauge(e, "master", now->master, "1: this subnet manager is the master.");
+	vhca_exposition_gauge(e, "ready", now->ready, "1: as /readyz has it.");
+	vhca_exposition_begin(e, VHCA_GAUGE, "ready_reasons", "1: /readyz lists this reason.");
+	for (unsigned int i = 0; i < VHCA_OSM_REASONS && now->reasons[i].code; i++)
+		vhca_exposition_add(e, now->reasons[i].applies, "code=\"%s\"",
+				    now->reasons[i].code);
 	vhca_exposition_begin(
 		e, VHCA_GAUGE, "subnet_age_seconds",
 		"Since OpenSM's tables could be read: more than 0 while it computes ways.");

@@ -8,6 +8,7 @@
 
 #include "common/http/server.h"
 #include "opensm/bindings/subnet.h"
+#include "opensm/http/readiness.h"
 #include "opensm/lids/mover.h"
 
 #define VHCA_OSM_METRICS_MAX 12288
@@ -15,8 +16,9 @@
 struct vhca_osm_metrics {
 	struct vhca_osm_mover_stats moves;
 	struct vhca_osm_smps smps;
-	bool master, rebuilding;
-	uint64_t age_ms; /* of what is known of the subnet */
+	bool master, ready, rebuilding;
+	struct vhca_osm_reason reasons[VHCA_OSM_REASONS]; /* code NULL: there are fewer */
+	uint64_t age_ms;				  /* of what is known of the subnet */
 	size_t bindings;
 	struct vhca_osm_lid_counts lids;
 	struct vhca_http_stats http;

@@ -38,6 +38,8 @@ class Configuration(Case):
         self.base("Default=0x7fff,ipoib ALL=full;\n")
         sm.resweep()
         fabric.wait_for("the mistake is reported", lambda: sm.api.call("GET", "/readyz")[1]["problem"])
+        doc = sm.api.call("GET", "/readyz")[1]
+        self.assertIn(("outdated", doc["problem"]), [(r["code"], r["reason"]) for r in doc["reasons"]])
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001", "0x8002"]), 200)
         self.wait_key(2, "0x8002")
         self.assertTrue(self.fabric.has(2, "0x8001"))

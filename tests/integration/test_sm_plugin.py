@@ -52,6 +52,7 @@ class Basics(Case):
         self.assertEqual(doc["master_guid"], fabric.port_guid(1))
         self.assertRegex(doc["opensm_version"], r"^OpenSM 3\.3")
         self.assertIsNone(doc["problem"])
+        self.assertEqual([r["code"] for r in doc["reasons"] if r["blocks"]], [])
         self.assertEqual(self.api.call("GET", "/healthz")[1]["status"], "ok")
 
     def test_binding_puts_the_port_into_its_partition(self):

@@ -114,7 +114,8 @@ class Masters(masters.Masters, Case):
     def test_a_standby_sends_to_the_master_and_takes_over(self):
         master, standby = self.pair()
         self.enter_standby(standby)
-        self.assertEqual(standby.api.call("GET", "/readyz")[0], 503)
+        status, doc = standby.api.call("GET", "/readyz")
+        self.assertEqual((status, [r["code"] for r in doc["reasons"] if r["blocks"]]), (503, ["not_master"]))
         doc = self.check(standby.api.bind(VGUID1, 1, 3, ["0x8001"]), 421, "not_master")
         self.assertIn(fabric.port_guid(1), doc["detail"])
         self.assertTrue(doc["retryable"])
