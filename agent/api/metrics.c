@@ -10,14 +10,33 @@
 #include "agent/api/handlers.h"
 #include "agent/explain/readiness.h"
 #include "common/base/exposition.h"
+#include "common/base/file.h"
 #include "config.h"
 
 #define TEXT_MAX    65536
 #define FABRICS_MAX 16 /* what is on more of them is counted without a name */
 
+/* What is one number a fabric. */
+enum fabric_gauge { GRANTED, PORTS, ACTIVE, DOWN_WITH_GUESTS, PKEYS, PKEYS_FREE, FABRIC_GAUGES };
+
+static const struct {
+	const char *name, *help;
+} fabric_gauges[FABRIC_GAUGES] = {
+	[GRANTED] = {"vfs_granted", "VFs whose GUID the subnet manager has granted."},
+	[PORTS] = {"ports", "InfiniBand ports of the host."},
+	[ACTIVE] = {"ports_active", "Those that are ACTIVE."},
+	[DOWN_WITH_GUESTS] = {"ports_down_with_guests",
+			      "Those that are not, and whose VFs guests have."},
+	[PKEYS] = {"pkey_table_entries",
+		   "P_Keys that the port with the least room can hold; 0: not known yet."},
+	[PKEYS_FREE] = {"pkey_table_free", "How many more it can take."},
+};
+
 struct fabric {
 	const char *name; /* borrowed; "" = that of the rest */
-	uint64_t vfs[VHCA_VF_STATE_COUNT], granted, ports, active;
+	uint64_t vfs[VHCA_VF_STATE_COUNT];
+	uint64_t waiting[VHCA_AWAITS_SM + 1]; /* cloud's ports, by what they wait for */
+	uint64_t gauges[FABRIC_GAUGES];
 };
 
 struct fabrics {
@@ -25,39 +44,55 @@ struct fabrics {
 	unsigned int n;
 };
 
-static struct fabric *find_fabric(struct fabrics *f, const char *name)
+static void count_port(const struct vhca_hca *hca, bool has_guests, struct fabric *f)
 {
-	unsigned int i = 0;
+	const struct vhca_port_state *port = &hca->ports[hca->port > 0 ? hca->port - 1 : 0];
+	uint64_t room = 0;
 
-	while (i < f->n && i < FABRICS_MAX && strcmp(f->all[i].name, name) != 0)
-		i++;
-	if (i == f->n) {
-		f->all[i].name = i < FABRICS_MAX ? name : "";
-		f->n++;
-	}
-	return &f->all[i];
+	f->gauges[DOWN_WITH_GUESTS] += has_guests && port->port && port->state != VHCA_PORT_ACTIVE;
+	for (unsigned int i = 0; i < port->n_pkeys; i++)
+		room += port->pkeys[i] == 0;
+	if (!hca->managed || !port->n_pkeys || (f->gauges[PKEYS] && room >= f->gauges[PKEYS_FREE]))
+		return;
+	f->gauges[PKEYS] = port->n_pkeys;
+	f->gauges[PKEYS_FREE] = room;
 }
 
-static void count_fabrics(struct vhca_model *m, struct fabrics *ret)
+static void count_hca(const struct vhca_hca *hca, struct fabric *f)
 {
-	struct vhca_hca *hca;
-	struct vhca_vf *vf;
+	bool has_guests = false;
+	const struct vhca_vf *vf;
 
-	TAILQ_FOREACH (hca, &m->hcas, link) {
-		struct fabric *f = find_fabric(ret, hca->fabric);
+	for (unsigned int i = 0; i < VHCA_PORTS_MAX; i++) {
+		f->gauges[PORTS] += hca->ports[i].is_ib;
+		f->gauges[ACTIVE] += hca->ports[i].is_ib && hca->ports[i].state == VHCA_PORT_ACTIVE;
+	}
+	TAILQ_FOREACH (vf, &hca->vfs, link) {
+		f->vfs[vf->state]++;
+		f->gauges[GRANTED] += vf->granted;
+		if (vf->claim)
+			f->waiting[vhca_claim_awaits(vf->claim)]++;
+		has_guests = has_guests || vf->state == VHCA_VF_ATTACHED;
+	}
+	count_port(hca, has_guests, f);
+}
 
-		for (unsigned int i = 0; i < VHCA_PORTS_MAX; i++) {
-			f->ports += hca->ports[i].is_ib;
-			f->active += hca->ports[i].is_ib && hca->ports[i].state == VHCA_PORT_ACTIVE;
-		}
-		TAILQ_FOREACH (vf, &hca->vfs, link) {
-			f->vfs[vf->state]++;
-			f->granted += vf->granted;
-		}
+static void count_fabrics(const struct vhca_model *m, struct fabrics *ret)
+{
+	const struct vhca_hca *first = NULL, *hca;
+
+	while ((first = vhca_model_next_fabric(m, first, false))) {
+		struct fabric *f = &ret->all[ret->n < FABRICS_MAX ? ret->n : FABRICS_MAX];
+
+		f->name = ret->n < FABRICS_MAX ? first->fabric : "";
+		ret->n += ret->n <= FABRICS_MAX;
+		TAILQ_FOREACH (hca, &m->hcas, link)
+			if (strcmp(hca->fabric, first->fabric) == 0)
+				count_hca(hca, f);
 	}
 }
 
-static void add_fabrics(struct vhca_exposition *e, struct vhca_model *m)
+static void add_fabrics(struct vhca_exposition *e, const struct vhca_model *m)
 {
 	struct fabrics f = {.n = 0};
 
@@ -68,16 +103,19 @@ static void add_fabrics(struct vhca_exposition *e, struct vhca_model *m)
 			vhca_exposition_add(e, f.all[i].vfs[s], "fabric=\"%s\",state=\"%s\"",
 					    f.all[i].name,
 					    vhca_vf_state_to_string((enum vhca_vf_state)s));
-	vhca_exposition_begin(e, VHCA_GAUGE, "vfs_granted",
-			      "VFs whose GUID the subnet manager has granted.");
+	vhca_exposition_begin(e, VHCA_GAUGE, "ports_waiting",
+			      "Of those claimed, cloud's ports that wait: for their domain "
+			      "(reserved), or for the SM (held back).");
 	for (unsigned int i = 0; i < f.n; i++)
-		vhca_exposition_add(e, f.all[i].granted, "fabric=\"%s\"", f.all[i].name);
-	vhca_exposition_begin(e, VHCA_GAUGE, "ports", "InfiniBand ports of the host.");
-	for (unsigned int i = 0; i < f.n; i++)
-		vhca_exposition_add(e, f.all[i].ports, "fabric=\"%s\"", f.all[i].name);
-	vhca_exposition_begin(e, VHCA_GAUGE, "ports_active", "Those that are ACTIVE.");
-	for (unsigned int i = 0; i < f.n; i++)
-		vhca_exposition_add(e, f.all[i].active, "fabric=\"%s\"", f.all[i].name);
+		for (unsigned int w = VHCA_AWAITS_NOTHING + 1; w <= VHCA_AWAITS_SM; w++)
+			vhca_exposition_add(e, f.all[i].waiting[w], "fabric=\"%s\",for=\"%s\"",
+					    f.all[i].name,
+					    vhca_claim_await_to_string((enum vhca_claim_await)w));
+	for (unsigned int g = 0; g < FABRIC_GAUGES; g++) {
+		vhca_exposition_begin(e, VHCA_GAUGE, fabric_gauges[g].name, fabric_gauges[g].help);
+		for (unsigned int i = 0; i < f.n; i++)
+			vhca_exposition_add(e, f.all[i].gauges[g], "fabric=\"%s\"", f.all[i].name);
+	}
 }
 
 static void add_operations(struct vhca_exposition *e, const struct vhca_model *m)
@@ -145,8 +183,29 @@ static void add_readiness(struct vhca_exposition *e, const struct vhca_api_args 
 				    found[i].step);
 }
 
+/* Parked guests are meant to be without. What this life has not seen leave is not counted. */
+static uint64_t longest_without_vf(const struct vhca_api_args *a)
+{
+	const struct vhca_claim *c;
+	uint64_t now = vhca_now_us(), longest = 0;
+
+	TAILQ_FOREACH (c, &vhca_engine_model(a->engine)->claims, link) {
+		const struct vhca_mig *m =
+			c->migrating ? vhca_migrations_find(a->migrations, &c->migration) : NULL;
+
+		if (m && m->source && m->mode != VHCA_MIG_MODE_PARK && c->removed_us &&
+		    c->vf->state != VHCA_VF_ATTACHED && now - c->removed_us > longest)
+			longest = now - c->removed_us;
+	}
+	return longest;
+}
+
 static void add_host(struct vhca_exposition *e, const struct vhca_api_args *a)
 {
+	vhca_exposition_begin(e, VHCA_GAUGE, "migration_without_vf_seconds",
+			      "Longest that a guest which leaves this host has been without a VF "
+			      "now; 0: there is none.");
+	vhca_exposition_add_us(e, longest_without_vf(a));
 	vhca_exposition_begin(e, VHCA_GAUGE, "loop_longest_seconds",
 			      "Most CPU time that one callback of the event loop has used.");
 	vhca_exposition_add_us(e, vhca_loop_max_callback_us(a->loop));

@@ -120,15 +120,10 @@ static struct supply supply_of(const struct vhca_api_args *a, const char *fabric
 static void add_fabrics(FILE *f, const struct vhca_api_args *a)
 {
 	const struct vhca_model *m = vhca_engine_model(a->engine);
-	const struct vhca_hca *hca, *first;
+	const struct vhca_hca *hca = NULL;
 	struct supply s;
 
-	TAILQ_FOREACH (hca, &m->hcas, link) {
-		first = TAILQ_FIRST(&m->hcas);
-		while (first != hca && !(first->wanted && strcmp(first->fabric, hca->fabric) == 0))
-			first = TAILQ_NEXT(first, link);
-		if (first != hca || !hca->wanted)
-			continue;
+	while ((hca = vhca_model_next_fabric(m, hca, true))) {
 		s = supply_of(a, hca->fabric);
 		add_named(f, "IB_VF_FREE", hca->fabric, s.vfs);
 		add_named(f, "IB_PKEYS_FREE", hca->fabric, s.pkeys);

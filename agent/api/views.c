@@ -129,6 +129,8 @@ struct json_object *api_view_vf(const struct vhca_vf *vf, bool reserved)
 	vhca_json_add(o, "iommu_group",
 		      vf->iommu_group < 0 ? NULL : json_object_new_int(vf->iommu_group));
 	api_add_vf_state(o, vf);
+	vhca_json_add_string(o, "waits_for",
+			     c ? vhca_claim_await_to_string(vhca_claim_awaits(c)) : NULL);
 	vhca_json_add_u64(o, "since_ms", vf->since_ms);
 	vhca_json_add_string(o, "effect", effect ? vhca_effect_to_string(effect) : NULL);
 	vhca_json_add_u64(o, "failures", vf->failures);
@@ -176,6 +178,7 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 	vhca_json_add_u64(o, "created_ms", c->created_ms);
 	vhca_json_add_bool(o, "ending", c->end != VHCA_END_NONE);
 	vhca_json_add_bool(o, "reserved", c->custody == VHCA_CUSTODY_RESERVED);
+	vhca_json_add_string(o, "waits_for", vhca_claim_await_to_string(vhca_claim_awaits(c)));
 	vhca_json_add_string(o, "sm", told[c->sm_answer]);
 	vhca_json_add_string(o, "sm_reason", c->sm_answer_reason[0] ? c->sm_answer_reason : NULL);
 	return o;

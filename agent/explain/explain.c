@@ -211,6 +211,12 @@ static void check_guid(const struct explain_look *l, struct vhca_finding *f)
 	} else if (l->claim->custody == VHCA_CUSTODY_RESERVED) {
 		explain_say(f, VHCA_FINDING_WARNING, "GUID %s is reserved: %s",
 			    VHCA_GUID_STR(l->claim->identity.guid), reason_of(l->vf));
+	} else if (vhca_claim_awaits(l->claim) == VHCA_AWAITS_SM) {
+		explain_say(f, VHCA_FINDING_WARNING,
+			    "GUID %s is held back: the subnet manager knows it at another host",
+			    VHCA_GUID_STR(l->claim->identity.guid));
+		explain_fix(f, "if that host is dead and fenced: vhcactl takeover %s EVIDENCE",
+			    VHCA_UUID_STR(&l->claim->domain));
 	} else if (vhca_claim_is_withheld(l->claim)) {
 		explain_say(f, VHCA_FINDING_WARNING,
 			    "GUID %s is withheld: the VM is on its way to or from another host",

@@ -9,16 +9,28 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "agent/state/model.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
+#include "pkey/guid.h"
 
 #define INSTANCE_STRLEN 17
 #define CURSOR_MAX	(INSTANCE_STRLEN + 24)
 
+/* Copied: an event is read when its claim may be gone. */
+struct members {
+	bool known;
+	struct vhca_bdf vf;
+	struct vhca_uuid claim, domain;
+	uint64_t guid;
+	char name[VHCA_NAME_MAX], fabric[VHCA_NAME_MAX];
+};
+
 struct event {
+	struct members members;
 	uint64_t wall_ms;
 	char kind[16];
 	char subject[160];
@@ -59,23 +71,51 @@ struct vhca_events *vhca_events_free(struct vhca_events *ev)
 	return NULL;
 }
 
-void vhca_events_add(struct vhca_events *ev, const char *kind, const char *subject, const char *fmt,
-		     ...)
+static void __attribute__((format(printf, 5, 0)))
+add(struct vhca_events *ev, const char *kind, const char *subject, const struct members *members,
+    const char *fmt, va_list ap)
 {
 	struct event *e = &ev->ring[(ev->newest + 1) % VHCA_EVENTS_MAX];
-	va_list ap;
 
+	e->members = *members;
 	e->wall_ms = vhca_wall_ms();
 	(void)snprintf(e->kind, sizeof(e->kind), "%s", kind);
 	(void)snprintf(e->subject, sizeof(e->subject), "%s", subject);
-	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
-	va_end(ap);
 	ev->newest++;
 	vhca_log(strcmp(kind, "alarm") == 0 ? VHCA_LOG_WARNING : VHCA_LOG_INFO, "%s: %s",
 		 e->subject, e->text);
 	if (ev->fn)
 		ev->fn(ev->arg);
+}
+
+void vhca_events_add(struct vhca_events *ev, const char *kind, const char *subject, const char *fmt,
+		     ...)
+{
+	const struct members none = {.known = false};
+	va_list ap;
+
+	va_start(ap, fmt);
+	add(ev, kind, subject, &none, fmt, ap);
+	va_end(ap);
+}
+
+void vhca_events_add_claim(struct vhca_events *ev, const char *kind, const struct vhca_claim *claim,
+			   const char *fmt, ...)
+{
+	struct members members = {
+		.known = true, .vf = claim->vf->bdf, .claim = claim->id, .domain = claim->domain};
+	char subject[sizeof(((struct event *)NULL)->subject)];
+	va_list ap;
+
+	if (!vhca_guid_is_stand_in(claim->identity.guid))
+		members.guid = claim->identity.guid;
+	memcpy(members.name, claim->name, sizeof(members.name));
+	memcpy(members.fabric, claim->fabric, sizeof(members.fabric));
+	(void)snprintf(subject, sizeof(subject), "%s/%s", claim->domain_name, claim->name);
+	va_start(ap, fmt);
+	add(ev, kind, subject, &members, fmt, ap);
+	va_end(ap);
 }
 
 uint64_t vhca_events_newest(const struct vhca_events *ev)
@@ -137,6 +177,16 @@ static void add_cursor(const struct vhca_events *ev, struct json_object *doc, ui
 	vhca_json_add_string(doc, "cursor", cursor);
 }
 
+static void add_members(struct json_object *o, const struct members *m)
+{
+	vhca_json_add_string(o, "vf", m->known ? VHCA_BDF_STR(m->vf) : NULL);
+	vhca_json_add_string(o, "claim", m->known ? VHCA_UUID_STR(&m->claim) : NULL);
+	vhca_json_add_string(o, "domain", m->known ? VHCA_UUID_STR(&m->domain) : NULL);
+	vhca_json_add_string(o, "name", m->known ? m->name : NULL);
+	vhca_json_add_string(o, "fabric", m->known ? m->fabric : NULL);
+	vhca_json_add_guid(o, "guid", m->guid);
+}
+
 struct json_object *vhca_events_to_json(const struct vhca_events *ev, uint64_t since,
 					struct vhca_error *err)
 {
@@ -156,6 +206,7 @@ struct json_object *vhca_events_to_json(const struct vhca_events *ev, uint64_t s
 		vhca_json_add_string(o, "kind", e->kind);
 		vhca_json_add_string(o, "subject", e->subject);
 		vhca_json_add_string(o, "text", e->text);
+		add_members(o, &e->members);
 		json_object_array_add(list, o);
 	}
 	vhca_json_add(doc, "events", list);

@@ -15,6 +15,7 @@
 
 #define VHCA_EVENTS_MAX 1024
 
+struct vhca_claim;
 struct vhca_events;
 
 /* An empty ring. */
@@ -28,6 +29,13 @@ struct vhca_events *vhca_events_free(struct vhca_events *ev);
  */
 void vhca_events_add(struct vhca_events *ev, const char *kind, const char *subject, const char *fmt,
 		     ...) __attribute__((format(printf, 4, 5)));
+
+/*
+ * The same of a claim: its subject is "vm1/ib0", and members say in words of the API which claim of
+ * which domain it is, with its VF and its GUID.
+ */
+void vhca_events_add_claim(struct vhca_events *ev, const char *kind, const struct vhca_claim *claim,
+			   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* Sequence number of the newest event; 0 = none yet. */
 uint64_t vhca_events_newest(const struct vhca_events *ev);

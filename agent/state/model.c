@@ -175,6 +175,22 @@ bool vhca_hca_gives_vfs(const struct vhca_hca *hca)
 	return hca->managed && hca->facts.ib_ports == VHCA_IB_PORTS_SOME;
 }
 
+struct vhca_hca *vhca_model_next_fabric(const struct vhca_model *m, const struct vhca_hca *prev,
+					bool only_wanted)
+{
+	struct vhca_hca *hca = prev ? TAILQ_NEXT(prev, link) : TAILQ_FIRST(&m->hcas), *first;
+
+	for (; hca; hca = TAILQ_NEXT(hca, link)) {
+		first = TAILQ_FIRST(&m->hcas);
+		while (first != hca && !((first->wanted || !only_wanted) &&
+					 strcmp(first->fabric, hca->fabric) == 0))
+			first = TAILQ_NEXT(first, link);
+		if (first == hca && (hca->wanted || !only_wanted))
+			return hca;
+	}
+	return NULL;
+}
+
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca)
 {
 	static const struct vhca_identity_ops *const backs[] = {

@@ -448,6 +448,13 @@ struct vhca_hca *vhca_model_add_hca(struct vhca_model *m,
 				    struct vhca_bdf bdf); /* NULL: out of memory */
 /* It is managed, and known to have an InfiniBand port: before that nothing of it is taken. */
 bool vhca_hca_gives_vfs(const struct vhca_hca *hca);
+/*
+ * An adapter of each fabric, the first one, in the order of the addresses: that of the fabric
+ * behind prev's (NULL: of the first), or NULL. only_wanted: of adapters that the configuration
+ * manages.
+ */
+struct vhca_hca *vhca_model_next_fabric(const struct vhca_model *m, const struct vhca_hca *prev,
+					bool only_wanted);
 /* The back end that programs the HCA's VFs, and says what it can do. */
 const struct vhca_identity_ops *vhca_hca_identity(const struct vhca_hca *hca);
 void vhca_model_drop_hca(struct vhca_model *m, struct vhca_hca *hca); /* and its VFs */

@@ -441,7 +441,6 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 			    .near = guest_node(e, req)};
 	struct vhca_claim *c;
 	struct vhca_vf *vf;
-	char label[192];
 	/* What a guest has already is no new claim, whoever gave it. */
 	int r = req->as_it_is ? 0 : engine_check_drained(e, err);
 
@@ -472,11 +471,11 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 		c->replacement = VHCA_REPLACEMENT_NEVER;
 	vf->claim = c;
 	engine_mark(e, vf);
-	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
-			"%s with GUID %s, epoch %llu (%s)", VHCA_BDF_STR(vf->bdf),
-			vhca_guid_is_stand_in(id->guid) ? "of the SM's choice"
-							: VHCA_GUID_STR(id->guid),
-			(unsigned long long)c->epoch, vhca_origin_to_string(c->origin));
+	vhca_events_add_claim(e->args.events, "claim", c, "%s with GUID %s, epoch %llu (%s)",
+			      VHCA_BDF_STR(vf->bdf),
+			      vhca_guid_is_stand_in(id->guid) ? "of the SM's choice"
+							      : VHCA_GUID_STR(id->guid),
+			      (unsigned long long)c->epoch, vhca_origin_to_string(c->origin));
 	*ret = c;
 	return 0;
 }

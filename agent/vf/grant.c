@@ -47,7 +47,6 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	bool granted = is_granted(e, vf);
 	struct vhca_claim *c = vf->claim;
-	char label[192];
 
 	if (granted == vf->granted || vf->state == VHCA_VF_DETACHING)
 		return;
@@ -56,9 +55,9 @@ void engine_update_grant(struct vhca_engine *e, struct vhca_vf *vf)
 	e->model.counters.grants_lost += !granted;
 	if (granted)
 		c->granted_us = vhca_now_us();
-	vhca_events_add(e->args.events, "grant", engine_claim_label(c, label), "%s %s on %s",
-			VHCA_GUID_STR(c->identity.guid), granted ? "granted" : "no longer granted",
-			VHCA_BDF_STR(vf->bdf));
+	vhca_events_add_claim(e->args.events, "grant", c, "%s %s on %s",
+			      VHCA_GUID_STR(c->identity.guid),
+			      granted ? "granted" : "no longer granted", VHCA_BDF_STR(vf->bdf));
 	c->ownership_unconfirmed = is_doubtful(e, vf);
 	if (!c->ownership_unconfirmed) {
 		engine_save(e, vf);

@@ -256,15 +256,13 @@ static void done_kick(struct vhca_engine *e, struct vhca_vf *vf,
 static void take_choice(struct vhca_engine *e, struct vhca_vf *vf, uint64_t guid)
 {
 	struct vhca_claim *c = vf->claim;
-	char label[192];
 
 	c->identity.guid = guid;
 	c->epoch = vhca_model_epoch(&e->model, guid) + 1;
 	engine_forget_answer(c);
 	(void)vhca_model_set_epoch(&e->model, guid, c->epoch); /* forgotten: the SM corrects it */
-	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
-			"the SM has chosen GUID %s, epoch %llu", VHCA_GUID_STR(guid),
-			(unsigned long long)c->epoch);
+	vhca_events_add_claim(e->args.events, "claim", c, "the SM has chosen GUID %s, epoch %llu",
+			      VHCA_GUID_STR(guid), (unsigned long long)c->epoch);
 	engine_no_reason(vf);
 	engine_save_and_report(e, vf);
 }

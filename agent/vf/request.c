@@ -190,18 +190,17 @@ static void compare_request(struct vhca_engine *e, const struct vhca_domain *dom
 			    struct vhca_claim *c)
 {
 	struct vhca_error differs = VHCA_ERROR_INIT;
-	char label[192];
 
 	find_difference(e, dom, c, &differs);
 	if (differs.kind && c->vf->state == VHCA_VF_CLAIMED) {
 		vhca_engine_drop(e, c);
-		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label),
-				"is asked for in another way now, and begins anew");
+		vhca_events_add_claim(e->args.events, "domain", c,
+				      "is asked for in another way now, and begins anew");
 		return;
 	}
 	if (differs.kind && strcmp(c->differs.msg, differs.msg) != 0)
-		vhca_events_add(e->args.events, "domain", engine_claim_label(c, label), "%s; %s",
-				differs.msg, differs.hint);
+		vhca_events_add_claim(e->args.events, "domain", c, "%s; %s", differs.msg,
+				      differs.hint);
 	c->differs = differs;
 }
 
@@ -333,6 +332,10 @@ static void set_port_end(struct vhca_engine *e, struct vhca_claim *c, enum vhca_
 		engine_answer_later(e, fn, arg, &err);
 		return;
 	}
+	if (c->released != (end == VHCA_END_WHEN_LEFT))
+		vhca_events_add_claim(e->args.events, "claim", c, "%s %s", VHCA_BDF_STR(c->vf->bdf),
+				      c->released ? "is kept: its release is forgotten"
+						  : "is released when it has left its guest");
 	c->released = end == VHCA_END_WHEN_LEFT;
 	if (!vhca_claim_is_ending(c))
 		c->end = end;

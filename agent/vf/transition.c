@@ -61,10 +61,9 @@ static void claim_ended(struct vhca_engine *e, struct vhca_vf *vf, struct vhca_c
 {
 	struct vhca_claim gone = *c;
 	const struct vhca_error *failure = gone.failure.kind ? &gone.failure : NULL;
-	char label[192];
 
-	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label), "%s released%s%s",
-			VHCA_BDF_STR(vf->bdf), failure ? ": " : "", failure ? failure->msg : "");
+	vhca_events_add_claim(e->args.events, "claim", c, "%s released%s%s", VHCA_BDF_STR(vf->bdf),
+			      failure ? ": " : "", failure ? failure->msg : "");
 	STAILQ_INIT(&gone.waiters);
 	STAILQ_CONCAT(&gone.waiters, &c->waiters);
 	vf->claim = NULL;
@@ -187,13 +186,12 @@ static void birth_failed(struct vhca_engine *e, struct vhca_vf *vf, int rc)
 {
 	struct vhca_claim *c = vf->claim;
 	struct vhca_error why = VHCA_ERROR_INIT;
-	char label[192];
 
 	if (vhca_engine_check_disk(e, &why) == 0)
 		vhca_error_set(&why, VHCA_ERR_EXHAUSTED, "state_disk", -rc,
 			       "the claim cannot be written to the state database");
-	vhca_events_add(e->args.events, "claim", engine_claim_label(c, label),
-			"%s is given back: %s", VHCA_BDF_STR(vf->bdf), why.msg);
+	vhca_events_add_claim(e->args.events, "claim", c, "%s is given back: %s",
+			      VHCA_BDF_STR(vf->bdf), why.msg);
 	c->failure = why;
 	e->callbacks->request_failed(e, c);
 	fail_siblings(e, c);
@@ -231,6 +229,7 @@ static void no_identity(struct vhca_claim *c, int rc)
 /* What is under way for the VF goes by the identity that its claim had. */
 static void identity_saved(struct engine_commit *c, int rc)
 {
+	char keys[VHCA_PKEYS_STRLEN(VHCA_VF_PKEYS_MAX)];
 	struct vhca_vf *vf = c->vf;
 
 	if (!vf->claim)
@@ -240,6 +239,10 @@ static void identity_saved(struct engine_commit *c, int rc)
 		no_identity(vf->claim, rc);
 		return;
 	}
+	(void)vhca_pkeys_format(keys, sizeof(keys), vf->claim->identity.pkeys,
+				vf->claim->identity.n_pkeys);
+	vhca_events_add_claim(c->e->args.events, "claim", vf->claim, "%s has partitions %s",
+			      VHCA_BDF_STR(vf->bdf), keys[0] ? keys : "none");
 	vf->outdated |= vf->host.effect != VHCA_EFFECT_NONE;
 	vf->reprogram |= vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED;
 }

@@ -85,5 +85,6 @@ NOT_READY = {"status": "not_ready", "node_name": "hva", "reasons": [DISK_FULL, S
 
 
 def events(first, last):
-    return [{"cursor": f"a.{n}", "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}"}
+    none = dict.fromkeys(("vf", "claim", "domain", "name", "fabric", "guid"))
+    return [{"cursor": f"a.{n}", "time_ms": 1763617226000, "kind": "vf", "subject": "0000:01:00.1", "text": f"event {n}", **none}
             for n in range(first, last + 1)]

@@ -9,7 +9,7 @@ import unittest
 import exposition
 import openapi
 import tap
-from test_ebrctl import OTHER_VF, UUID, WAIT, Host
+from test_ebrctl import OTHER_VF, UUID, VF, WAIT, Host
 
 SERIES_MAX = 500
 
@@ -83,6 +83,21 @@ class Metrics(unittest.TestCase):
         self.assertEqual(self.host.request("DELETE", f"/v1/claims/{claim['id']}")[0], 200)
         self.until(self.vfs("free"), 4)
         self.assertEqual(self.operations("scrub"), scrubbed + 1)
+
+    def test_a_reserved_port_is_told_from_a_claimed_one(self):
+        key = 'ports_waiting{fabric="physnet1",for="%s"}'
+        self.until(self.vfs("free"), 4)
+        self.assertEqual(self.host.add()[2], 0)
+        found = self.samples()
+        self.assertEqual((found[self.vfs("claimed")], found[key % "domain"], found[key % "sm"]), (1, 1, 0))
+        self.assertEqual((self.host.vf(VF)["waits_for"], self.host.vf(OTHER_VF)["waits_for"]), ("domain", None))
+        self.assertEqual(self.host.delete()[2], 0)
+        self.until(key % "domain", 0)
+
+    def test_room_in_the_table_of_keys(self):
+        found = self.samples()
+        self.assertLess(found['pkey_table_free{fabric="physnet1"}'], found['pkey_table_entries{fabric="physnet1"}'])
+        self.assertEqual((found['ports_down_with_guests{fabric="physnet1"}'], found["migration_without_vf_seconds"]), (0, 0))
 
     def test_a_refused_port(self):
         before = self.samples()

@@ -244,6 +244,20 @@ static void guids(void **state)
 	WARNING(f, "GUID", "withheld", "vhcactl migrations");
 }
 
+static void ports_that_wait(void **state)
+{
+	struct fixture *f = *state;
+
+	f->claim->origin = VHCA_ORIGIN_CLAIM;
+	vhca_port_name(f->claim->identity.guid, f->claim->name);
+	f->vf->state = VHCA_VF_CLAIMED;
+	f->vf->hw.requested = VHCA_GUID_ALL1;
+	f->claim->disputed = true;
+	WARNING(f, "GUID", "held back", "vhcactl takeover d0000000-");
+	f->claim->custody = VHCA_CUSTODY_RESERVED;
+	WARNING(f, "GUID", "reserved", "");
+}
+
 /*
  * The 3 a.m. case: one line, although everything above the cable depends on it and is not right
  * either.
@@ -497,6 +511,7 @@ int main(void)
 		T(wrong_count_is_no_verdict_on_a_vf_that_exists),
 		T(drivers),
 		T(guids),
+		T(ports_that_wait),
 		T(port_without_a_link),
 		T(subnet_manager),
 		T(partitions),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/state/events.h"
+#include "agent/state/model.h"
 #include "common/base/log.h"
 #include "common/http/json.h"
 #include "tests/unit/unit.h"
@@ -140,6 +141,37 @@ static void test_listener_hears_each(void **state)
 	assert_int_equal(heard, 2);
 }
 
+static void test_event_of_a_claim_says_whose(void **state)
+{
+	struct vhca_vf vf = {.bdf = {.bus = 1, .fn = 2}};
+	struct vhca_claim claim = {.vf = &vf, .identity.guid = 0xfa163e0000123456};
+	struct vhca_events *ev = *state;
+	struct json_object *doc, *list;
+	const char *text;
+
+	(void)snprintf(claim.domain_name, sizeof(claim.domain_name), "vm1");
+	(void)snprintf(claim.name, sizeof(claim.name), "ib0");
+	(void)snprintf(claim.fabric, sizeof(claim.fabric), "blue");
+	claim.domain.b[0] = 0xd0;
+	vhca_events_add_claim(ev, "claim", &claim, "has partitions %s", "0x8001");
+	memset(&claim, 0, sizeof(claim)); /* is gone when it is read */
+	vhca_events_add(ev, "vf", "x", "one");
+	doc = vhca_events_to_json(ev, 0, NULL);
+	list = json_object_object_get(doc, "events");
+	text = json_object_to_json_string_ext(json_object_array_get_idx(list, 0),
+					      JSON_C_TO_STRING_PLAIN);
+	assert_non_null(strstr(text, "\"subject\":\"vm1\\/ib0\",\"text\":\"has partitions 0x8001\","
+				     "\"vf\":\"0000:01:00.2\",\"claim\":\"00000000-"));
+	assert_non_null(strstr(text,
+			       "\"domain\":\"d0000000-0000-0000-0000-000000000000\",\"name\":"
+			       "\"ib0\",\"fabric\":\"blue\",\"guid\":\"0xfa163e0000123456\""));
+	text = json_object_to_json_string_ext(json_object_array_get_idx(list, 1),
+					      JSON_C_TO_STRING_PLAIN);
+	assert_non_null(strstr(text, "\"vf\":null,\"claim\":null,\"domain\":null,\"name\":null,"
+				     "\"fabric\":null,\"guid\":null}"));
+	json_object_put(doc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -150,6 +182,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_other_words_are_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_listener_hears_each, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_event_of_a_claim_says_whose, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("events", tests, NULL, NULL);

@@ -313,6 +313,39 @@ static void test_reading_of_the_list_before_is_no_alarm(void **state)
 	assert_int_equal(vhca_engine_model(w->engine)->counters.drifts, 0);
 }
 
+/* ---- what changes is told ---- */
+
+static unsigned int count_told(const struct world *w, const char *text)
+{
+	struct json_object *doc = vhca_events_to_json(w->events, 0, NULL);
+	const char *at = json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PLAIN);
+	unsigned int n = 0;
+
+	while ((at = strstr(at, text))) {
+		at += strlen(text);
+		n++;
+	}
+	json_object_put(doc);
+	return n;
+}
+
+static void test_remembered_release_is_told_once(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+
+	begin(w);
+	attach(w);
+	assert_true(release(w).ok);
+	assert_true(release(w).ok);
+	assert_int_equal(count_told(w, "is released when it has left its guest"), 1);
+	assert_true(world_told(w, "\"name\":\"mac-fa163e123456\""));
+	req = want(w);
+	assert_true(put(w, &req).ok);
+	assert_true(put(w, &req).ok);
+	assert_int_equal(count_told(w, "is kept: its release is forgotten"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +359,7 @@ int main(void)
 		TEST(test_vf_that_is_being_scrubbed_for_the_next_one),
 		TEST(test_agent_that_has_seen_no_vf_yet),
 		TEST(test_reading_of_the_list_before_is_no_alarm),
+		TEST(test_remembered_release_is_told_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,7 @@ static void test_programmed_port(void **state)
 	shows(w, 0, 0);
 	assert_true(set(w, "0x8001 0x8002").ok);
 	shows(w, 0x8001, 0x8002);
+	assert_true(world_told(w, "has partitions 0x8001 0x8002"));
 	assert_int_equal(programmed, 1);
 	assert_true(set(w, "0x8001 0x8002").ok);
 	world_settle(w);
@@ -116,6 +117,7 @@ static void test_programmed_port(void **state)
 	assert_true(set(w, "0x8002").ok);
 	shows(w, 0x8002, 0);
 	assert_true(set(w, "").ok);
+	assert_true(world_told(w, "has partitions none"));
 	shows(w, 0, 0);
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
 }
@@ -146,6 +148,7 @@ static void test_attached_port_keeps_what_it_has(void **state)
 	attach(w);
 	assert_string_equal(set(w, "0x8001").code, "attached");
 	assert_string_equal(set(w, "0x8002 0x8001").code, "attached");
+	assert_false(world_told(w, "has partitions 0x8002"));
 	assert_string_equal(set(w, "").code, "attached");
 	world_settle(w);
 	shows(w, 0x8001, 0x8002);

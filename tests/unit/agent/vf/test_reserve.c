@@ -548,11 +548,14 @@ static void test_port_that_is_elsewhere_is_held_back(void **state)
 	world_settle(w);
 	say(w, VHCA_SM_SUPERSEDED);
 	assert_true(is_claimed(w, &one) && world_clean(w, 1) && !a.called);
+	assert_int_equal(vhca_claim_awaits(first_claim(w)), VHCA_AWAITS_SM);
 	say(w, VHCA_SM_RETRY); /* an SM that is silent now has named another owner */
 	assert_true(is_claimed(w, &one) && world_clean(w, 1) && !a.called);
+	assert_int_equal(vhca_claim_awaits(first_claim(w)), VHCA_AWAITS_SM);
 	assert_int_equal(programmed, 0);
 	say(w, VHCA_SM_ACCEPTED);
 	assert_true(world_until(w, answered, &a));
+	assert_int_equal(vhca_claim_awaits(first_claim(w)), VHCA_AWAITS_NOTHING);
 	assert_true(a.ok && is_programmed(w, &one));
 }
 
