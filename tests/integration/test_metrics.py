@@ -2,34 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """vhcad's /metrics of a host with VFs, as they are claimed, released and refused: a simulated ConnectX-3 of four VFs, two reserved."""
 
-import shutil
-import tempfile
-import unittest
-
 import exposition
 import openapi
 import tap
-from test_ebrctl import OTHER_VF, UUID, VF, WAIT, Host
+from host_case import OTHER_VF, UUID, VF, WAIT, HostCase
 
 SERIES_MAX = 500
 
 
-class Metrics(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.where = tempfile.mkdtemp(prefix="vhca-metrics.")
-        cls.host = Host(cls.where)
-        try:
-            cls.host.start()
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.host.end()
-        shutil.rmtree(cls.where)
-
+class Metrics(HostCase):
     def samples(self):
         """{"name{labels}" without the prefix: value}"""
         status, text, _ = self.host.get("/metrics")

@@ -6,14 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 import unittest
 
 import yaml
 
 import openapi
 import tap
-from test_ebrctl import Host
+from host_case import HostCase
 
 PLACE = openapi.ROOT / "drivers/prometheus"
 RULES, DASHBOARD = PLACE / "vhcad.rules.yaml", PLACE / "vhcad.dashboard.json"
@@ -101,28 +100,17 @@ def check(expr, series):
     return errors + [f"by ({label}): no series of it has that" for label in groups if label not in labels]
 
 
-class Monitoring(unittest.TestCase):
+class Monitoring(HostCase):
     @classmethod
     def setUpClass(cls):
-        cls.where = tempfile.mkdtemp(prefix="vhca-monitoring.")
-        cls.host = Host(cls.where)
-        try:
-            cls.host.start()
-            status, text, _ = cls.host.get("/metrics")
-            assert status == 200, status
-        except BaseException:
-            cls.tearDownClass()
-            raise
+        super().setUpClass()
+        status, text, _ = cls.host.get("/metrics")
+        assert status == 200, status
         # test_sm_counters compares these with what a plugin prints.
         plugin = openapi.Document("openapi-vhcasm.yaml").doc
         names = re.findall(r"`(vhcasm_\w+)`", plugin["paths"]["/metrics"]["get"]["description"])
         reasons = plugin["components"]["schemas"]["Reason"]["properties"]["code"]["enum"]
         cls.series = Series(re.findall(r"^([^#\s]\S*) \S+$", text, re.M) + names + [f'vhcasm_ready_reasons{{code="{code}"}}' for code in reasons])
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.host.end()
-        shutil.rmtree(cls.where)
 
     def alerts(self):
         with open(RULES, encoding="utf-8") as f:

@@ -12,7 +12,7 @@ import tap
 from libvirtd import Libvirtd
 from opennebula import DRIVERS, HostCase, message, nic, program, vm, write
 from test_agent import conf_text
-from test_ebrctl import Host
+from host_case import Host
 
 PF = "0000:01:00.0"
 KEY = 0x8001           # entry 1 of the port's table; entry 0 is 0xffff

@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ET
 import tap
 from opennebula import DRIVERS, ROOT, HostCase, nic, program, vm, write
 from test_agent import conf_text
-from test_ebrctl import UUID, Host
+from host_case import UUID, Host
 
 SCRIPT = DRIVERS / "context/vhca-context"
 # tests/unit/pkey/test_guid.c has the same hash.

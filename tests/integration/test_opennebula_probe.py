@@ -15,8 +15,7 @@ import time
 import unittest
 
 import tap
-from test_agent import conf_text
-from test_ebrctl import OTHER_UUID, OTHER_VF, PF, UUID, Host
+from host_case import OTHER_UUID, OTHER_VF, PF, UUID, HostCase
 
 PROBE = pathlib.Path(os.environ["VHCA_SOURCE_DIR"]) / "drivers/opennebula/im/kvm-probes.d/host/system/vhca"
 IN_TIME = 3    # seconds, in which monitord has everything else waiting
@@ -50,23 +49,9 @@ def attributes(text):
     return found
 
 
-class Probe(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.where = tempfile.mkdtemp(prefix="vhca-one.")
-        cls.host = Host(cls.where)
-        cls.host.write(conf_text(cls.where, f"vfs = keep\nfabric = phys-net1\nreserve = {OTHER_VF}\n") +
-                       "[partition physics]\npkey = 0x8001\n[partition storage-2]\npkey = 0x0002\n")
-        try:
-            cls.host.start()
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.host.end()
-        shutil.rmtree(cls.where)
+class Probe(HostCase):
+    CONF = (f"vfs = keep\nfabric = phys-net1\nreserve = {OTHER_VF}\n"
+            "[partition physics]\npkey = 0x8001\n[partition storage-2]\npkey = 0x0002\n")
 
     def attributes(self):
         out, err, status, _ = probe(f"{self.where}/run/vhcad.sock")

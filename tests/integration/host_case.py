@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A whole agent on a simulated ConnectX-3 of four VFs, two of them reserved, for one class of tests."""
+
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+from test_agent import ENV, Agent, conf_text
+
+WAIT = 100    # for an agent on FUSE on a busy machine
+PF = "0000:01:00.0"
+FREE, VF, OTHER_VF = "0000:01:00.1", "0000:01:00.2", "0000:01:00.3"
+UUID, OTHER_UUID = "6d3a0000-0000-4000-8000-000000000001", "6d3a0000-0000-4000-8000-000000000002"
+MAC, OTHER_MAC = "fa:16:3e:12:34:56", "fa:16:3e:12:34:57"
+GUID = "0xfa163e0000123456"
+HCA = f"vfs = keep\nfabric = physnet1\nreserve = {VF} {OTHER_VF}\n"
+SETTLED = 1   # seconds in which whatever was begun has shown
+
+
+def ebrctl(where, *args):
+    """(stdout, stderr, exit status, seconds)"""
+    begun = time.monotonic()
+    done = subprocess.run([os.environ["VHCA_EBRCTL"], *args], cwd=where, capture_output=True, text=True, timeout=60)
+    return done.stdout, done.stderr, done.returncode, time.monotonic() - begun
+
+
+class Host(Agent):
+    """The adapter outlives its agent, which is a child."""
+
+    before = {}    # more of sim_host's environment
+
+    def start(self):
+        with open(f"{self.where}/lid", "w", encoding="ascii") as lid:
+            lid.write("3")
+        open(f"{self.where}/writes", "w", encoding="ascii").close()
+        self.log = open(f"{self.where}/log", "ab")
+        self.process = subprocess.Popen(
+            [os.environ["VHCA_SIM_HOST"], self.conf], stderr=self.log, stdout=self.log,
+            env={**ENV, "SIM_PORT_GUID": "0x0002c90300000011", "SIM_LID": lid.name, "SIM_VFS": "4",
+                 "SIM_PID": f"{self.where}/pid", "SIM_WRITES": f"{self.where}/writes", **self.before})
+        self.until_free()
+
+    def until_free(self):
+        self.wait(lambda: self.process.poll() is not None or self.get("/readyz")[0] == 200, WAIT)
+        if self.process.poll() == 77:
+            raise unittest.SkipTest(self.log_text())
+
+    def signal(self, signo):
+        with open(f"{self.where}/pid", encoding="ascii") as f:
+            os.kill(int(f.read()), signo)
+
+    def kill(self):
+        """Another life begins on the same adapter."""
+        with open(f"{self.where}/pid", encoding="ascii") as f:
+            old = f.read()
+        self.signal(signal.SIGKILL)
+        self.wait(lambda: open(f"{self.where}/pid", encoding="ascii").read() not in ("", old), WAIT)
+        self.until_free()
+
+    def writes(self):
+        time.sleep(SETTLED)
+        with open(f"{self.where}/writes", encoding="utf-8") as f:
+            return f.read().splitlines()
+
+    def end(self):
+        if self.process and self.process.poll() is None:
+            self.signal(signal.SIGTERM)
+            self.process.wait(WAIT)
+        self.log.close()
+
+    def vf(self, bdf):
+        return self.get(f"/v1/vfs/{bdf}")[1]
+
+    def ebrctl(self, *args):
+        return ebrctl(self.where, *args)
+
+    def add(self, mac=MAC, uuid=UUID, fabric="physnet1", vnic="ib_hostdev", bdf=VF):
+        return self.ebrctl("add-port", mac, uuid, fabric, vnic, bdf)
+
+    def begin(self, uuid=UUID, bdf=VF):
+        """The qemu hook asks, as when libvirt begins the domain with that VF; its answer."""
+        text = f"version 1\nop prepare\nsubop begin\nextra -\nname vm\nuuid {uuid}\nrequest 0\nhostdev {bdf}\n".encode()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(10)
+            s.connect(f"{self.where}/run/hook.sock")
+            s.sendall(struct.pack(">I", len(text)) + text)
+            answer = b""
+            while part := s.recv(4096):
+                answer += part
+        return answer[4:].decode()
+
+    def plug(self):
+        """Claimed, and the instance begins."""
+        done = self.add()
+        self.wait(lambda: self.begin() == "pass\n", WAIT)
+        return done
+
+    def delete(self, fabric="physnet1", mac=MAC):
+        return self.ebrctl("del-port", fabric, mac)
+
+
+class HostCase(unittest.TestCase):
+    """One host for all tests of the class."""
+
+    CONF = HCA    # beside what each agent of a test has
+
+    @classmethod
+    def setUpClass(cls):
+        cls.where = tempfile.mkdtemp(prefix="vhca-host.")
+        cls.addClassCleanup(shutil.rmtree, cls.where)
+        cls.host = Host(cls.where)
+        cls.host.write(conf_text(cls.where, cls.CONF))
+        cls.addClassCleanup(cls.host.end)
+        cls.host.start()
