@@ -487,15 +487,11 @@ static int check_idle(const struct vhca_engine *e, const struct vhca_claim *c,
 		      struct vhca_error *err)
 {
 	const struct vhca_vf *vf = c->vf;
-	const struct engine_commit *commit;
 	bool rests = vf->state == VHCA_VF_PROGRAMMED || vf->state == VHCA_VF_ATTACHED ||
 		     (vf->state == VHCA_VF_CLAIMED && vf->host.effect == VHCA_EFFECT_NONE);
 
-	/* Another state or another list of it is on its way to the disk. */
-	TAILQ_FOREACH (commit, &e->commits, link)
-		rests = rests && (commit->vf != vf || (!commit->move && !commit->before));
-	if (rests && !vhca_claim_is_ending(c) && !c->failure.kind && !c->migrating &&
-	    c->boot != VHCA_BOOT_EARLIER &&
+	if (rests && !engine_is_changing(e, vf, true) && !vhca_claim_is_ending(c) &&
+	    !c->failure.kind && !c->migrating && c->boot != VHCA_BOOT_EARLIER &&
 	    (!vhca_claim_is_withheld(c) || c->custody == VHCA_CUSTODY_RESERVED))
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,

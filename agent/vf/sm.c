@@ -128,13 +128,11 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 	struct vhca_engine *e = engine;
 	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
 	bool refused = answer == VHCA_SM_REFUSED || answer == VHCA_SM_SUPERSEDED;
-	const struct engine_commit *commit;
 
 	if (!binding->bound || !c || c->epoch != binding->epoch)
 		return;
-	TAILQ_FOREACH (commit, &e->commits, link)
-		if (commit->vf == c->vf && commit->before)
-			return; /* of the list before: one of the two is reported anew */
+	if (engine_is_changing(e, c->vf, false))
+		return; /* of the list before: one of the two is reported anew */
 	if (answer == VHCA_SM_ACCEPTED &&
 	    (binding->n_pkeys != c->identity.n_pkeys ||
 	     memcmp(binding->pkeys, c->identity.pkeys,

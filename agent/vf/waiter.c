@@ -61,16 +61,16 @@ static void tell_one(struct vhca_claim *claim, struct vhca_waiter *w, enum vhca_
 	free(w);
 }
 
-void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
+/* Tells those who wait for `state`, or all; not those whom one of them adds meanwhile. */
+static void tell(struct vhca_claim *claim, enum vhca_vf_state state, bool all,
 		 const struct vhca_error *err)
 {
 	STAILQ_HEAD(, vhca_waiter) told = STAILQ_HEAD_INITIALIZER(told);
 	struct vhca_waiter *w, *next;
 
-	(void)e;
 	for (w = STAILQ_FIRST(&claim->waiters); w; w = next) {
 		next = STAILQ_NEXT(w, link);
-		if (!err && w->until != state && state != VHCA_VF_FREE)
+		if (!all && w->until != state)
 			continue;
 		STAILQ_REMOVE(&claim->waiters, w, vhca_waiter, link);
 		STAILQ_INSERT_TAIL(&told, w, link);
@@ -81,21 +81,14 @@ void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_s
 	}
 }
 
+void engine_tell(struct vhca_engine *e, struct vhca_claim *claim, enum vhca_vf_state state,
+		 const struct vhca_error *err)
+{
+	(void)e;
+	tell(claim, state, err || state == VHCA_VF_FREE, err);
+}
+
 void engine_refuse(struct vhca_claim *claim, enum vhca_vf_state until, const struct vhca_error *err)
 {
-	STAILQ_HEAD(, vhca_waiter) told = STAILQ_HEAD_INITIALIZER(told);
-	struct vhca_waiter *w, *next;
-
-	for (w = STAILQ_FIRST(&claim->waiters); w; w = next) {
-		next = STAILQ_NEXT(w, link);
-		if (w->until != until)
-			continue;
-		STAILQ_REMOVE(&claim->waiters, w, vhca_waiter, link);
-		STAILQ_INSERT_TAIL(&told, w, link);
-	}
-	while ((w = STAILQ_FIRST(&told))) {
-		STAILQ_REMOVE_HEAD(&told, link);
-		w->fn(w->arg, NULL, err);
-		free(w);
-	}
+	tell(claim, until, false, err);
 }

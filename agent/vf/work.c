@@ -178,6 +178,16 @@ void engine_free_commit(struct engine_commit *c)
 	free(c);
 }
 
+bool engine_is_changing(const struct vhca_engine *e, const struct vhca_vf *vf, bool or_moves)
+{
+	const struct engine_commit *c;
+
+	TAILQ_FOREACH (c, &e->commits, link)
+		if (c->vf == vf && (c->before || (or_moves && c->move)))
+			return true;
+	return false;
+}
+
 void engine_drop_commits(struct vhca_engine *e)
 {
 	while (TAILQ_FIRST(&e->commits))

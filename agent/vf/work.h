@@ -94,6 +94,8 @@ struct engine_commit {
 /* NULL when out of memory: the VF is stepped again later. */
 struct engine_commit *engine_new_commit(struct vhca_engine *e, struct vhca_vf *vf, bool move);
 void engine_free_commit(struct engine_commit *c);
+/* A new identity of the VF's claim is on its way to the disk; with or_moves, or another state. */
+bool engine_is_changing(const struct vhca_engine *e, const struct vhca_vf *vf, bool or_moves);
 /* At the end: the store has said all that it will say. */
 void engine_drop_commits(struct vhca_engine *e);
 /* No row of its claim was written yet: what is adopted, or was free. */
