@@ -10,8 +10,9 @@ import time
 
 import zmq
 
+from test_ebrctl import MAC, OTHER_MAC, OTHER_VF, VF, WAIT
+
 PROGRAM = os.path.join(os.environ["VHCA_SOURCE_DIR"], "drivers/openstack/vhca-eswitch")
-WAIT = 100
 GIVEN_UP = 3    # seconds, after which neutron-mlnx-agent has gone
 
 
@@ -65,3 +66,59 @@ class Client:
 
     def close(self):
         self.socket.close()
+
+
+class Story:
+    """What happens to two ports of one instance; each step is a method, so that a record can name it."""
+
+    def __init__(self, host, eswitch):
+        self.host = host
+        self.eswitch = eswitch
+
+    def pkeys(self):
+        return [key for claim in self.host.get("/v1/claims")[1]["claims"] if claim["bdf"] == VF for key in claim["pkeys"]]
+
+    def plug(self, mac=MAC, bdf=VF):
+        done = self.host.add(mac=mac, bdf=bdf)
+        assert done[2] == 0, done
+
+    def plug_other(self):
+        self.plug(OTHER_MAC, OTHER_VF)
+
+    def begin(self, bdf=VF):
+        self.host.wait(lambda: self.host.begin(bdf=bdf) == "pass\n", WAIT)
+
+    def begin_other(self):
+        self.begin(OTHER_VF)
+
+    def unplug(self, mac=MAC):
+        done = self.host.delete(mac=mac)
+        assert done[2] == 0, done
+
+    def reboot(self):
+        self.unplug()
+        self.plug()
+        self.begin()
+
+    def kill_vhcad(self):
+        self.host.kill()
+
+    def clear(self):
+        self.unplug()
+        self.unplug(OTHER_MAC)
+
+
+def keep(lines, path):
+    """A record without what is said twice in a row."""
+    kept, pair = [], []
+    for kind, what in lines:
+        if kind == "do":
+            kept.append([kind, what])
+            pair = []
+        elif kind == "ask":
+            asked = what
+        elif kind == "hear" and pair != (asked, what):
+            pair = (asked, what)
+            kept += [["ask", asked], ["hear", what]]
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("[\n" + ",\n".join(map(json.dumps, kept)) + "\n]\n")

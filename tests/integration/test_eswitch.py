@@ -21,7 +21,7 @@ import zmq
 import seeds
 import tap
 from callers import acting_as
-from eswitch import GIVEN_UP, PROGRAM, Eswitch
+from eswitch import GIVEN_UP, PROGRAM, Eswitch, Story
 from test_ebrctl import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, Host
 
 FABRIC = "physnet1"
@@ -257,6 +257,22 @@ class Messages(Case):
         self.ok("get_vnics", VNIC, fabric="*")
         self.ok("port_release", {}, fabric=FABRIC, pci_slot=OTHER_VF)
         self.host.wait(lambda: self.client.say("get_vnics", fabric="*")["response"] == both, 2 * HIDDEN)
+
+
+class Played(Case):
+    def test_what_neutron_mlnx_agent_has_said(self):
+        """Recorded by test_mlnx_agent: the same events and messages have the same replies."""
+        story = Story(self.host, self.eswitch)
+        with open(os.path.join(os.environ["VHCA_SOURCE_DIR"], "tests/data/mlnx-agent.json"), encoding="utf-8") as f:
+            record = json.load(f)
+        for n, (kind, what) in enumerate(record):
+            if kind == "do":
+                getattr(story, what)()
+            elif kind == "ask":
+                reply = record[n + 1][1]
+                self.host.wait(lambda what=what, reply=reply: self.client.say(**what) == reply, WAIT)
+                if what["action"] == "port_up":
+                    self.assertEqual(story.pkeys(), ["0x8001"])
 
 
 class Restarts(Case):
