@@ -109,6 +109,7 @@ class Messages(Case):
         self.ok("port_release", {}, ref_by="pci_slot", **PORT)
         self.assertEqual(self.pkeys(), [["0x8001"]])    # its guest has begun
         self.refused("attached", "port_down", ref_by="pci_slot", **PORT)
+        self.ok("get_vnics", {}, fabric="*")    # it is to be set down, and tried again
         self.refused("attached", "set_vlan", vlan=2, **PORT)
         self.assertEqual((self.pkeys(), self.shown()), ([["0x8001"]], ["0x8001"]))
         self.ok("delete_port", {"dev": VF}, fabric=FABRIC, vnic_mac=MAC.upper())
