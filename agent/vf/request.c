@@ -299,6 +299,34 @@ static enum vhca_vf_state port_is_ready_in(struct vhca_engine *e, const struct v
 	return c->custody == VHCA_CUSTODY_RESERVED && waits ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED;
 }
 
+/* Reserved for a guest that is not here, nor about to be. */
+static bool is_unused(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->origin == VHCA_ORIGIN_CLAIM && c->custody == VHCA_CUSTODY_RESERVED &&
+	       c->vf->state == VHCA_VF_CLAIMED && c->run != VHCA_RUN_BEGINS && !c->migrating &&
+	       e->virt_synced && !engine_claim_domain(e, c);
+}
+
+/*
+ * A cloud does not end what it reserved for a guest that never came (Nova, at the destination of a
+ * copy that failed): its next word is the newer one. False: something else is in the way.
+ */
+static bool end_unused(struct vhca_engine *e, const struct vhca_claim_request *req)
+{
+	struct vhca_claim *of_port = vhca_model_claim_by_guid(&e->model, req->vf.guid);
+	struct vhca_vf *vf = vhca_model_vf(&e->model, req->bdf);
+
+	if (!vf || strcmp(vf->hca->fabric, req->vf.fabric) != 0 || !vhca_engine_reserves(e, vf) ||
+	    (!vf->claim && !of_port) || (vf->claim && !is_unused(e, vf->claim)) ||
+	    (of_port && !is_unused(e, of_port)))
+		return false;
+	if (vf->claim)
+		vhca_engine_drop(e, vf->claim);
+	if (of_port && of_port != vf->claim)
+		vhca_engine_drop(e, of_port);
+	return true;
+}
+
 /* The VF is programmed when the domain begins here, or now if it runs here. */
 static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_request *req,
 			    vhca_waiter_fn fn, void *arg)
@@ -307,6 +335,9 @@ static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_reque
 	struct vhca_claim *c = NULL;
 	int r = engine_claim_as_asked(e, req, &c, &err);
 
+	if (r < 0 && end_unused(e, req))
+		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+			       "what was reserved for a guest that is not here is being ended");
 	if (r == 0 && engine_runs_here(e, c))
 		c->run = VHCA_RUN_SEEN;
 	else if (r == 0)

@@ -346,6 +346,99 @@ static void test_remembered_release_is_told_once(void **state)
 	assert_int_equal(count_told(w, "is kept: its release is forgotten"), 1);
 }
 
+/* ---- what was reserved for a guest that did not come ---- */
+
+static bool is_free(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return vf->state == VHCA_VF_FREE && !vf->committing;
+}
+
+/* Until the agent does not say any more that it is busy, as ebrctl asks. */
+static struct answer ask_until_idle(struct world *w, const struct vhca_claim_request *req)
+{
+	struct answer a = put(w, req);
+
+	for (unsigned int i = 0; i < 20 && !a.ok && strcmp(a.code, "vf_busy") == 0; i++) {
+		world_settle(w);
+		a = put(w, req);
+	}
+	return a;
+}
+
+/* VF 1 is reserved for a port of domain 0, which is not here; VF 2 could be. */
+static struct vhca_claim_request begin_elsewhere(struct world *w)
+{
+	struct vhca_conf_hca *hca = &w->conf.hcas[0];
+	struct vhca_claim_request req;
+
+	hca->reserve[hca->n_reserve++] = w->vfs[1].bdf;
+	hca->reserve[hca->n_reserve++] = w->vfs[2].bdf;
+	world_start(w);
+	settle_free(w);
+	world_domain_start(w, 0, NULL);
+	world_domain_stop(w, 0);
+	req = want(w);
+	assert_true(put(w, &req).ok);
+	assert_true(is_reserved(w, NULL));
+	return req;
+}
+
+/* Nova does not tell the destination of a copy that failed, and takes another VF the next time. */
+static void test_port_is_reserved_with_another_vf(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+	const unsigned int first = 1;
+
+	req.bdf = w->vfs[2].bdf;
+	assert_true(ask_until_idle(w, &req).ok);
+	assert_ptr_equal(port(w)->vf, engine_vf(w, 2));
+	assert_true(world_until(w, is_free, &first));
+}
+
+static void test_reserved_vf_is_another_ports(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	req.vf.guid++;
+	vhca_port_name(req.vf.guid, req.vf.name);
+	req.domain.b[0] ^= 1;
+	assert_true(ask_until_idle(w, &req).ok);
+	assert_null(port(w));
+	assert_true(engine_vf(w, 1)->claim->identity.guid == GUID + 1);
+}
+
+static void test_reservation_stays_where_nothing_is_to_be_had(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	req.bdf = w->vfs[0].bdf; /* in no list */
+	assert_string_equal(ask_until_idle(w, &req).code, "exists");
+	req.bdf = w->vfs[2].bdf;
+	(void)snprintf(req.vf.fabric, sizeof(req.vf.fabric), "other");
+	assert_false(ask_until_idle(w, &req).ok);
+	settle_long(w);
+	assert_true(is_reserved(w, NULL));
+}
+
+/* The copy is on its way, or the guest is here without its VF. */
+static void test_reservation_of_a_guest_that_is_here_stays(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	w->domains[0].incoming = true;
+	world_domain_start(w, 0, NULL);
+	world_settle(w);
+	req.bdf = w->vfs[2].bdf;
+	assert_string_equal(ask_until_idle(w, &req).code, "exists");
+	assert_ptr_equal(port(w)->vf, engine_vf(w, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +453,10 @@ int main(void)
 		TEST(test_agent_that_has_seen_no_vf_yet),
 		TEST(test_reading_of_the_list_before_is_no_alarm),
 		TEST(test_remembered_release_is_told_once),
+		TEST(test_port_is_reserved_with_another_vf),
+		TEST(test_reserved_vf_is_another_ports),
+		TEST(test_reservation_stays_where_nothing_is_to_be_had),
+		TEST(test_reservation_of_a_guest_that_is_here_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
