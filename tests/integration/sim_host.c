@@ -10,8 +10,12 @@
  * in the file SIM_WRITES then, a line a write. (That child is this program again, with SIM_ROOT and
  * SIM_DEV.)
  *
- * SIM_BEFORE is what another driver has done to /sys before the agent begins, "path=text" a line,
- * and SIM_HELD the IOMMU groups, separated by blanks, that guests hold since then.
+ * SIM_BEFORE is what another driver has done to /sys before the agent begins, "path=text" a line.
+ *
+ * SIM_PF is the adapter's address, if it is not to be 0000:01:00.0. SIM_HELD names a file with the
+ * addresses of the VFs that guests have: their VFIO groups are open, and the drivers in the guests
+ * run. The simulated /sys is what the link SIM_SYS leads to. All three need SIM_PID. The file
+ * SIM_BOOT_ID has the host's boot id.
  *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
@@ -29,6 +33,7 @@
 
 #include "agent/agent.h"
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/sysfs/sysfs.h"
@@ -152,6 +157,20 @@ int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const 
 		return -EIO;
 	return __real_vhca_sysfs_write(dir, attr, value);
 }
+
+/* ---- on top of common/base ---- */
+
+int __real_vhca_read_file(const char *path, size_t max, char **ret, size_t *ret_len);
+int __wrap_vhca_read_file(const char *path, size_t max, char **ret, size_t *ret_len);
+
+int __wrap_vhca_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+	const char *boot_id = getenv("SIM_BOOT_ID");
+
+	if (boot_id && strcmp(path, "/proc/sys/kernel/random/boot_id") == 0)
+		path = boot_id;
+	return __real_vhca_read_file(path, max, ret, ret_len);
+}
 /* NOLINTEND(bugprone-reserved-identifier) */
 
 /* ---- the agent ---- */
@@ -166,18 +185,31 @@ static uint16_t count_vfs(void)
 	return (uint16_t)n;
 }
 
+static const char *pf_address(void)
+{
+	const char *text = getenv("SIM_PF");
+
+	return text ? text : "0000:01:00.0";
+}
+
+static struct sim_pf connectx3(void)
+{
+	return (struct sim_pf){pf_address(), "mlx4_core", "mlx4_0", 0x1003,
+			       count_vfs(),  1,		  1,	    KEYS};
+}
+
 static void add_adapter(struct sysfs_sim *sim)
 {
-	const uint16_t n = count_vfs();
-	const struct sim_pf cx3 = {"0000:01:00.0", "mlx4_core", "mlx4_0", 0x1003, n, 1, 1, KEYS};
-	const struct sim_pf cx5 = {"0000:01:00.0", "mlx5_core", "mlx5_0", 0x1017, n, 1, 1, KEYS};
+	const struct sim_pf cx3 = connectx3();
+	const struct sim_pf cx5 = {"0000:01:00.0", "mlx5_core", "mlx5_0", 0x1017,
+				   cx3.total_vfs,  1,		1,	  KEYS};
 
 	if (getenv("SIM_FIRMWARE")) {
 		sysfs_sim_add_mlx5(sim, &cx5);
 		sim_add_ofed_vf(sysfs_sim_tree(sim), cx5.bdf, 0);
 		return;
 	}
-	sysfs_sim_add_mlx4(sim, &cx3, n);
+	sysfs_sim_add_mlx4(sim, &cx3, cx3.total_vfs);
 	sim_add_netdev(sysfs_sim_tree(sim), cx3.bdf, "ib0", 32, 7);
 	sysfs_sim_set_pkey(sim, &cx3, 1, 1, KEY);
 }
@@ -209,17 +241,6 @@ static void write_before(struct sysfs_sim *sim)
 	sysfs_sim_clear_log(sim);
 }
 
-static void hold_groups(struct sysfs_sim *sim)
-{
-	const char *text = getenv("SIM_HELD") ? getenv("SIM_HELD") : "";
-	char *end;
-
-	for (long group = strtol(text, &end, 10); end != text; group = strtol(text, &end, 10)) {
-		sysfs_sim_hold_group(sim, (int)group, true);
-		text = end;
-	}
-}
-
 static int run(const char *sysfs, const char *dev, const char *conf)
 {
 	const struct vhca_agent_args args = {
@@ -246,6 +267,48 @@ static void tell_writes(struct sysfs_sim *sim)
 		put_line(getenv("SIM_WRITES"), "ae", line);
 		told++;
 	}
+}
+
+/* ---- guests ---- */
+
+static int group_of(struct sysfs_sim *sim, const char *vf)
+{
+	char path[128], target[256];
+
+	(void)snprintf(path, sizeof(path), SIM_PCI "/%s/iommu_group", vf);
+	if (!sim_readlink(sysfs_sim_tree(sim), path, target, sizeof(target)))
+		abort();
+	return atoi(strrchr(target, '/') + 1);
+}
+
+/* A guest has VF `index` (from 1) now, or no guest any more. */
+static void hold_vf(struct sysfs_sim *sim, unsigned int index, bool held)
+{
+	const struct sim_pf cx3 = connectx3();
+	char vf[VHCA_BDF_STRLEN];
+
+	sysfs_sim_hold_group(sim, group_of(sim, sim_vf_bdf(vf, cx3.bdf, index - 1)), held);
+	sysfs_sim_slave(sim, &cx3, index, held);
+}
+
+static void follow_guests(struct sysfs_sim *sim)
+{
+	static bool held[VFS_MAX + 1];
+	const char *path = getenv("SIM_HELD");
+	VHCA_AUTO_FREE char *text = NULL;
+	bool now[VFS_MAX + 1] = {false};
+	size_t len;
+
+	if (!path || vhca_read_file(path, 4096, &text, &len) < 0)
+		return;
+	for (const char *at = text; (at = strchr(at, '.')); at++)
+		if (at[1] > '0' && at[1] <= '0' + VFS_MAX)
+			now[at[1] - '0'] = true;
+	for (unsigned int i = 1; i <= count_vfs(); i++)
+		if (held[i] != now[i]) {
+			held[i] = now[i];
+			hold_vf(sim, i, now[i]);
+		}
 }
 
 /*
@@ -278,10 +341,13 @@ static int run_children(struct sysfs_sim *sim, const char *conf)
 	if (setenv("SIM_ROOT", sysfs_sim_root(sim), 1) < 0 ||
 	    setenv("SIM_DEV", sysfs_sim_dev(sim), 1) < 0)
 		abort();
+	if (getenv("SIM_SYS") && symlink(sysfs_sim_root(sim), getenv("SIM_SYS")) < 0)
+		abort();
 	pid = start_child(conf);
 	for (;;) {
 		(void)nanosleep(&pause, NULL);
 		tell_writes(sim);
+		follow_guests(sim);
 		if (waitpid(pid, &status, WNOHANG) == 0)
 			continue;
 		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL)
@@ -315,7 +381,6 @@ int main(int argc, char *argv[])
 	sim = sysfs_sim_start();
 	add_adapter(sim);
 	write_before(sim);
-	hold_groups(sim);
 	status = getenv("SIM_PID") ? run_children(sim, argv[1])
 				   : run(sysfs_sim_root(sim), sysfs_sim_dev(sim), argv[1]);
 	sysfs_sim_stop(sim);
