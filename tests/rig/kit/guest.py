@@ -4,7 +4,6 @@
 import collections
 import json
 import re
-import tempfile
 
 from kit.base import RigError, wait_for
 
@@ -90,10 +89,7 @@ class Guest:
             hostdevs="".join(hostdev(b) for b in hostdevs))
 
     def define(self):
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(self.xml)
-            file.flush()
-            self.host.virsh("define", file.name)
+        self.host.virsh("define", self.xml)
         return self
 
     def start(self, wait=True):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A hypervisor as cases see it: shell, libvirt, the agent, and the truth in its sysfs (read without the agent)."""
 
+import contextlib
 import json
 import shlex
+import tempfile
 
 from kit import door
 from kit.base import RigError, wait_for
@@ -37,6 +39,14 @@ def parse_facts(files):
             table = words[3] if words[1] == "ports" else f"{KINDS[words[4]]} {words[1]}"
             raw.setdefault(table, {})[words[-1]] = value
     return raw
+
+
+def file_with(text):
+    """A file that lasts as long as it is open."""
+    file = tempfile.NamedTemporaryFile("w")
+    file.write(text)
+    file.flush()
+    return file
 
 
 class Host:
@@ -74,8 +84,10 @@ class Host:
         return path in self.vm.links(path)
 
     def virsh(self, *args, timeout=60, check=True):
-        """What virsh says; RigError if it fails and check is set."""
-        code, text = self.vm.virsh(*args, timeout=timeout)
+        """What virsh says; RigError if it fails and check is set. It reads an argument that is XML from a file."""
+        with contextlib.ExitStack() as files:
+            args = [files.enter_context(file_with(a)).name if a.startswith("<") else a for a in args]
+            code, text = self.vm.virsh(*args, timeout=timeout)
         if check and code:
             raise RigError(f"{self.name}: virsh {' '.join(args)}: exit code {code}\n{text[-2000:]}")
         return text

@@ -152,7 +152,7 @@ systemctl reload libvirtd
 RESET = f"""set -e
 systemctl stop vhcad opensm-vhcad
 for d in $(virsh -q list --name); do virsh -q destroy $d; done
-for d in $(virsh -q list --all --name); do virsh -q undefine $d; done
+for d in $(virsh -q list --all --name); do virsh -q undefine --managed-save $d; done
 rm -rf /var/lib/vhcad/* /run/vhcad/* /var/lib/vhcasm/* /var/cache/opensm/* /var/log/opensm.log
 rm -f /var/log/libvirt/qemu/*
 systemctl stop 'rig-cable@*'

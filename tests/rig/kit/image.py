@@ -19,7 +19,7 @@ from kit.initramfs import make_guests, make_initramfs
 
 PACKAGES = """systemd systemd-sysv udev dbus kmod iproute2 iputils-ping pciutils procps socat zstd
     apparmor linux-image-{kernel} qemu-system-x86 libvirt-daemon-system libvirt-clients dmidecode
-    rdma-core ibverbs-utils ibverbs-providers infiniband-diags opensm sqlite3 curl strace python3
+    rdma-core ibverbs-utils ibverbs-providers infiniband-diags opensm sqlite3 curl strace python3 ruby
     libcurl3-gnutls libjson-c5 libmicrohttpd12 libsqlite3-0 libxml2 libnl-3-200 libnl-route-3-200
     libinih1 libgnutls30""".split()
 # Debian 13 has other names for libraries whose interface has 64-bit times on 32-bit machines.

@@ -85,7 +85,7 @@ def end_domains(host):
     for domain in host.domains():
         host.virsh("destroy", domain, check=False, timeout=120)
     for domain in host.domains("--all"):
-        host.virsh("undefine", domain, check=False)
+        host.virsh("undefine", domain, "--managed-save", check=False)
     if not host.is_active("vhcad"):
         host.sh("systemctl start vhcad", timeout=120)
 
