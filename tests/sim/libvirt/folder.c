@@ -32,7 +32,7 @@ struct _virConnect {
 };
 
 struct _virDomain {
-	char path[512];
+	char path[1024];
 	char uuid[VHCA_UUID_STRLEN];
 };
 
@@ -162,7 +162,7 @@ static struct seen *find_seen(const char *uuid)
 static void look_at(const char *uuid)
 {
 	struct seen now = {.here = true}, *old = find_seen(uuid);
-	char path[512];
+	char path[1024];
 	struct stat st;
 
 	(void)vhca_strcpy(now.uuid, sizeof(now.uuid), uuid);
