@@ -29,10 +29,11 @@ CTL = """#!/bin/sh
 printf '%s\\n' "vhcactl $*" >>"$REC/order"
 [ "$1" = --json ] && shift
 [ "$1" = --timeout ] && shift 2
-if status=$(cat "$REC/ctl.$1.exit" 2>/dev/null); then
-	rm "$REC/ctl.$1.exit"
+if status=$(sed -n 1p "$REC/ctl.$1.exit" 2>/dev/null) && [ -n "$status" ]; then
+	sed -i 1d "$REC/ctl.$1.exit"
 	echo "vhcactl: no such thing
 more of it" >&2
+	[ "$status" -lt 128 ] || kill -$((status - 128)) $$
 	exit "$status"
 fi
 cat "$REC/ctl.$1" 2>/dev/null || echo "said by vhcactl $1"
@@ -88,9 +89,9 @@ class HostCase(unittest.TestCase):
         for what, rows in (("domains", domains), ("vfs", [{"reserved": False}] * free + [{"reserved": True}] * reserved), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))
 
-    def break_next(self, who, status):
-        """The next call of vhcactl's command "ctl.NAME", or of the stock "kvm.NAME", ends so."""
-        write(self.rec / f"{who}.exit", str(status))
+    def break_next(self, who, *statuses):
+        """The next calls of vhcactl's command "ctl.NAME", or the stock "kvm.NAME", end so."""
+        write(self.rec / f"{who}.exit", "".join(f"{status}\n" for status in statuses))
 
     def run_script(self, script, argv, stdin, **env):
         data = stdin if isinstance(stdin, bytes) else stdin.encode()

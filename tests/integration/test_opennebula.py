@@ -270,10 +270,23 @@ class Undo(HostCase):
                          (0, ["kvm/detach_nic"], (argv, message(*self.NICS).encode())))
 
     def test_an_attach_that_fails(self):
-        self.break_next("ctl.attach", 5)
-        p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(*self.NICS))
-        self.assertEqual(p.returncode, 1)
-        self.assertIn(b"one-42 gets no VF", p.stderr)
+        for status, undone in self.ENDS.items():
+            with self.subTest(status):
+                self.forget()
+                self.break_next("ctl.attach", status)
+                p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(*self.NICS))
+                self.assertEqual((p.returncode, self.changes()[1:]), (1, ["vhcactl --timeout 60 detach one-42 ib1"] if undone else []))
+                self.assertIn(b"one-42 gets no VF", p.stderr)
+
+    def test_an_agent_that_is_started_again_hears_of_the_way_back(self):
+        for begun, script, argv, undone in (("attach", "attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "detach"),
+                                            ("park", "save", ["one-42", "/f", "hv1", "42", "hv1"], "unpark")):
+            with self.subTest(script):
+                self.forget()
+                self.break_next(f"ctl.{begun}", 7)
+                self.break_next(f"ctl.{undone}", 7, 7)
+                p = self.run_script(f"vmm/vhca/{script}", argv, message(*self.NICS))
+                self.assertEqual((p.returncode, [line.split()[3] for line in self.changes()[1:]]), (1, [undone] * 3))
 
 
 class Network(HostCase):
@@ -286,8 +299,13 @@ class Network(HostCase):
         self.agent_has(synced=False)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcad has no connection to libvirt")
         self.break_next("ctl.node", 7)
-        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcactl: no such thing")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="0"), "vhcactl: no such thing")
         self.assertEqual(self.changes(), [])
+
+    def test_an_agent_that_is_started_again_is_waited_for(self):
+        self.agent_has(free=1)
+        self.break_next("ctl.node", 7, 7)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
 
     def test_pre_without_vhcactl(self):
         os.unlink(self.where / "bin/vhcactl")

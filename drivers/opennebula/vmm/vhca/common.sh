@@ -36,6 +36,15 @@ ctl() {
 	vhcactl "$@" >&2
 }
 
+# undo_by ARGUMENTS: vhcactl's command that gives the VFs back. An agent that is being started again answers soon.
+undo_by() {
+	tries=30
+	until ctl --timeout 60 "$@"; do
+		[ $? = 7 ] && [ $((tries -= 1)) -gt 0 ] || return 1
+		sleep 1
+	done
+}
+
 # begin ARGUMENTS: vhcactl's command that takes the VFs out. After any status but that of a refusal (vhcactl(1)) the agent may
 # have begun all the same, and the guest would be without them up to the lease: undo, of the script, takes that back.
 begin() {

@@ -20,6 +20,11 @@ module Vhca
     VFS_MAX    = 16   # of one domain
     INPUT_MAX  = 64 << 20 # OpenNebula's databases hold less
     FULL       = 0x8000
+    NO_ANSWER  = 7 # vhcactl's exit status
+    REFUSALS   = [2, 3, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
+
+    ANSWER_WAIT_S = Integer(ENV.fetch('VHCA_ANSWER_WAIT', '10'))
+    POLL_S        = 0.5
     PROLOG_DTD = /\A(?>\s+|<\?.*?\?>|<!--.*?-->)*<!DOCTYPE/m
     # A tenant may write these into any text, and REXML would refuse the whole VM; no value of ours has them.
     UNREADABLE = /&(?!(?:lt|gt|amp|quot|apos);)|[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/
@@ -122,12 +127,18 @@ module Vhca
     # Exit status; what vhcactl says goes to the VM's log.
     def self.ctl(*args)
         system('vhcactl', *args, :out => :err)
-        $CHILD_STATUS ? $CHILD_STATUS.exitstatus.to_i : 127
+        status = $CHILD_STATUS or return 127
+        status.exitstatus || (128 + status.termsig)
     end
 
-    # The agent's answer.
+    # The agent's answer. One that is being started again is asked until it answers.
     def self.ask(*args)
+        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + ANSWER_WAIT_S
         out, err, status = Open3.capture3('vhcactl', '--json', *args)
+        while status.exitstatus == NO_ANSWER && Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
+            sleep POLL_S
+            out, err, status = Open3.capture3('vhcactl', '--json', *args)
+        end
         raise Refused, utf8(err).lines.first.to_s.strip unless status.success?
 
         JSON.parse(utf8(out))
@@ -147,8 +158,19 @@ module Vhca
         list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
     end
 
+    # Whether the guest has it now. After a status that is no refusal the agent may have begun, and OpenNebula knows of no such NIC.
     def self.attach(domain, nic)
-        ctl('attach', domain, nic.name, '--partition', nic.partition, '--guid', nic.guid, '--fabric', nic.fabric)
+        status = ctl('attach', domain, nic.name, '--partition', nic.partition, '--guid', nic.guid, '--fabric', nic.fabric)
+        detach_again(domain, nic) unless status.zero? || REFUSALS.include?(status)
+        status.zero?
+    end
+
+    def self.detach_again(domain, nic)
+        30.times do
+            return unless ctl('--timeout', '60', 'detach', domain, nic.name) == NO_ANSWER
+
+            sleep 1
+        end
     end
 
     def self.main
