@@ -508,7 +508,7 @@ def play(tally, wanted, until=None):
     """These sections, in their order. What the clock says at each beginning shows where the time goes."""
     begun = time.monotonic()
     builds = {}
-    if set(wanted) & {"lint", "unit", "integration"}:
+    if set(wanted) & {"lint", "unit", "integration", "cloud"}:
         print("== build", flush=True)
         builds = {name: build(tally, name, how) for name, how in BUILDS.items()}
     for name in SECTIONS:
