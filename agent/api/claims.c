@@ -183,7 +183,7 @@ static int parse_port_body(void *ctx, struct json_object *body, struct vhca_clai
 	return r < 0 ? r : parse_bdf(bdf, &ret->bdf, err);
 }
 
-/* eswitchd names the adapter's IPoIB interface. "": an agent that has just begun has not seen it. */
+/* The adapter's IPoIB interface, as eswitchd names it. "": not seen yet, behind a start. */
 static const char *device_of(const struct vhca_vf *vf)
 {
 	const struct vhca_pf_facts *pf = &vf->hca->facts;

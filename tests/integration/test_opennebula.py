@@ -10,6 +10,7 @@ import shutil
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 import xml.etree.ElementTree as ET
@@ -260,7 +261,7 @@ class Undo(HostCase):
                 self.forget()
                 self.agent_has(**has)
                 self.break_next("ctl.detach", 3)
-                p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS))
+                p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS), VHCA_ANSWER_WAIT="1")
                 self.assertEqual((p.returncode, self.changes()), (status, ["vhcactl detach one-42 ib1"]), p.stderr)
 
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
@@ -297,7 +298,7 @@ class Network(HostCase):
         self.agent_has([domain("ib1")], free=1)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1), nic(2))).returncode, 0)
         self.agent_has(synced=False)
-        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1))), "vhcad has no connection to libvirt")
+        self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="0"), "vhcad has no connection to libvirt")
         self.break_next("ctl.node", 7)
         self.assert_refused(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="0"), "vhcactl: no such thing")
         self.assertEqual(self.changes(), [])
@@ -305,6 +306,13 @@ class Network(HostCase):
     def test_an_agent_that_is_started_again_is_waited_for(self):
         self.agent_has(free=1)
         self.break_next("ctl.node", 7, 7)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
+
+    def test_an_agent_that_does_not_know_the_domains_yet_is_waited_for(self):
+        self.agent_has(free=1, synced=False)
+        later = threading.Timer(1, self.agent_has, kwargs={"free": 1})
+        self.addCleanup(later.join)
+        later.start()
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
 
     def test_pre_without_vhcactl(self):

@@ -131,13 +131,19 @@ module Vhca
         status.exitstatus || (128 + status.termsig)
     end
 
-    # The agent's answer. One that is being started again is asked until it answers.
-    def self.ask(*args)
+    # Asks again where an agent is being started, until the block has what it wants.
+    def self.patiently
         deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + ANSWER_WAIT_S
-        out, err, status = Open3.capture3('vhcactl', '--json', *args)
-        while status.exitstatus == NO_ANSWER && Process.clock_gettime(Process::CLOCK_MONOTONIC) < deadline
-            sleep POLL_S
+        sleep POLL_S until (found = yield) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        found
+    end
+
+    # The agent's answer.
+    def self.ask(*args)
+        out = err = status = nil
+        patiently do
             out, err, status = Open3.capture3('vhcactl', '--json', *args)
+            status.exitstatus != NO_ANSWER
         end
         raise Refused, utf8(err).lines.first.to_s.strip unless status.success?
 
@@ -152,7 +158,8 @@ module Vhca
 
     # The running domain of a VM, or nil: never because the agent has lost libvirt.
     def self.domain(vm, deploy_id = vm.deploy_id)
-        raise Refused, 'vhcad has no connection to libvirt, see vhcactl node' unless ask('node')['libvirt']['synced']
+        synced = patiently { ask('node')['libvirt']['synced'] }
+        raise Refused, 'vhcad has no connection to libvirt, see vhcactl node' unless synced
 
         names = [deploy_id, "one-#{vm.id}"]
         list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
