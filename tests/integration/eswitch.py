@@ -10,7 +10,7 @@ import time
 
 import zmq
 
-from test_ebrctl import MAC, OTHER_MAC, OTHER_VF, VF, WAIT
+from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT
 
 PROGRAM = os.path.join(os.environ["VHCA_SOURCE_DIR"], "drivers/openstack/vhca-eswitch")
 GIVEN_UP = 3    # seconds, after which neutron-mlnx-agent has gone

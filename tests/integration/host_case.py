@@ -35,6 +35,10 @@ class Host(Agent):
 
     before = {}    # more of sim_host's environment
 
+    def __init__(self, where):
+        super().__init__(where)
+        self.write(conf_text(where, HCA))
+
     def start(self):
         with open(f"{self.where}/lid", "w", encoding="ascii") as lid:
             lid.write("3")

@@ -22,7 +22,7 @@ import seeds
 import tap
 from callers import acting_as
 from eswitch import GIVEN_UP, PROGRAM, Eswitch, Story
-from test_ebrctl import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, Host
+from host_case import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, Host
 
 FABRIC = "physnet1"
 HIDDEN = 5      # seconds, in which the agent is to miss a port

@@ -19,7 +19,7 @@ import urllib.request
 
 import tap
 from eswitch import Eswitch, Story, keep
-from test_ebrctl import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, Host
+from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, Host
 
 PACKAGE = "pool/main/n/networking-mlnx/python3-networking-mlnx_16.0.0-1_all.deb"
 SHA256 = "05204bcf10b3791a6c3b39814a722609e3e84f12ad7bd76f85a4d80e4496fa4b"

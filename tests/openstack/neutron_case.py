@@ -24,7 +24,7 @@ import oslo_messaging
 from networking_vhca import AGENT_TYPE
 from networking_vhca import agent as vhca_agent
 from networking_vhca import vhcad
-from test_ebrctl import MAC, OTHER_MAC, UUID, VF, Host
+from host_case import MAC, OTHER_MAC, UUID, VF, Host
 
 HOST, OTHER_HOST = 'hv1', 'hv2'
 PHYSNET = 'physnet1'

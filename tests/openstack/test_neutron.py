@@ -21,7 +21,7 @@ import oslo_messaging
 import tap
 from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, VF
 from neutron_lib.api.definitions import portbindings
-from test_ebrctl import OTHER_UUID, OTHER_VF
+from host_case import OTHER_UUID, OTHER_VF
 
 from networking_vhca import partitions
 
