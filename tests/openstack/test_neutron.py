@@ -13,6 +13,7 @@ import json
 import os
 import re
 import subprocess
+import unittest
 from unittest import mock
 
 from oslo_config import cfg
@@ -20,10 +21,13 @@ import oslo_messaging
 
 import tap
 from neutron_case import Case, HOST, MAC, OTHER_HOST, OTHER_MAC, PHYSNET, UUID, VF
+from neutron.plugins.ml2 import rpc as ml2_rpc
 from neutron_lib.api.definitions import portbindings
 from host_case import OTHER_UUID, OTHER_VF
 
+from networking_vhca import agent as vhca_agent
 from networking_vhca import partitions
+from networking_vhca import vhcad
 
 
 class Bindings(Case):
@@ -90,6 +94,40 @@ class Partitions(Case):
             with self.subTest(value):
                 error = self.assertRaises(partitions.BadPartitions, partitions.wanted, self.details(ib_pkeys=value))
                 self.assertLess(len(str(error)), 200)
+
+
+class Watch(unittest.TestCase):
+    """vhcad's events: who waits for them does so for ever."""
+
+    def play(self, *answers):
+        """What is called for these, behind the first cursor."""
+        heard = []
+        requests = mock.Mock(side_effect=[{'cursor': 'a.1'}, *answers, SystemExit])
+        with mock.patch('time.sleep'), mock.patch.object(vhcad.Vhcad, 'request', requests):
+            self.assertRaises(SystemExit, vhcad.Vhcad('/none').watch, lambda: heard.append('event'), lambda: heard.append('gap'))
+        self.assertEqual(heard.pop(0), 'gap')
+        return heard, [call[0][1] for call in requests.call_args_list[2:]]
+
+    def test_events_and_gaps(self):
+        event, again = {'cursor': 'a.2', 'events': [{}]}, {'cursor': 'b.9'}
+        gone = vhcad.Refused({'code': 'cursor_gone'})
+        self.assertEqual(self.play(event, {'cursor': 'a.2', 'events': []}, event)[0], ['event', 'event'])
+        self.assertEqual(self.play(gone, again, event)[0], ['gap', 'event'])
+        for broken in ({}, {'cursor': 'a.2'}, RuntimeError('?'), KeyError('?')):
+            self.assertEqual(self.play(broken, again, event)[0], ['gap', 'event'])
+
+    def test_what_is_no_gap(self):
+        """Each makes all ports BUILD for a moment."""
+        heard, asked = self.play(vhcad.Silent('no answer'), vhcad.Silent('no answer'), {'cursor': 'a.2', 'events': []})
+        self.assertEqual((heard, asked[0]), ([], asked[1]))
+        heard, asked = self.play(vhcad.Refused({'code': 'too_many_waiting'}), {'cursor': 'a.2', 'events': []})
+        self.assertEqual((heard, asked[0]), (['event'], f'/v1/events?since=a.1&wait={vhcad.WAIT}'))
+
+    def test_an_answer_that_is_no_object(self):
+        for text in (b'[]', b'null', b'"x"', b'[' * 100000):
+            with mock.patch.object(vhcad, '_Connection') as connection:
+                connection.return_value.getresponse.return_value.read.return_value = text
+                self.assertRaises(vhcad.Silent, vhcad.Vhcad('/none').request, 'GET', '/v1/claims')
 
 
 class Ports(Case):
@@ -185,6 +223,74 @@ class Ports(Case):
         self.vhcad.wait(lambda: self.vhcad.begin() == 'pass\n')
         self.until_status(bad, 'ACTIVE')
 
+    def test_one_that_neutron_fails_at_stops_no_other(self):
+        """Its call for all of them raises for one, whose guest keeps what it has."""
+        network = self.make_network()
+        bad = self.boot(network=network)
+        self.until_status(bad, 'ACTIVE')
+        real = ml2_rpc.RpcCallbacks._get_device_details
+
+        def get(self, *args, port_context, **kwargs):
+            if port_context.current['id'] == bad['id']:
+                raise RuntimeError('of this port')
+            return real(self, *args, port_context=port_context, **kwargs)
+        with mock.patch.object(ml2_rpc.RpcCallbacks, '_get_device_details', get):
+            self.agent.begin_anew()
+            good = self.boot(mac=OTHER_MAC, bdf=OTHER_VF, domain=OTHER_UUID, network=network)
+            self.until_status(good, 'ACTIVE')
+            self.set_keys(bad, '0x8001,0x0002')
+            self.until(lambda: 'Neutron fails at it: ' in self.down())
+            self.assertEqual((self.status(good), self.vhcad.claim()['pkeys']), ('ACTIVE', ['0x8001']))
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001', '0x0002'])
+
+    def test_twins(self):
+        """Ports of other networks and hosts with its MAC, and the same address of a VF there."""
+        for n in range(4):
+            self.make_port(self.make_network(segment=40 + n), domain=OTHER_UUID, host=f'hv{n + 5}')
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.assertEqual(self.vhcad.claim()['pkeys'], ['0x8001'])
+
+    def test_a_claim_for_another_instance(self):
+        """Its port has gone to one that Neutron has here: nothing is set of that."""
+        self.make_port(domain=UUID)
+        self.vhcad.add(uuid=OTHER_UUID)
+        self.until(lambda: self.agent.is_settled())
+        self.assertEqual(self.vhcad.claim()['pkeys'], [])
+
+    def test_down_that_neutron_does_not_take(self):
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        with mock.patch.object(ml2_rpc.RpcCallbacks, 'update_device_down', side_effect=RuntimeError) as refused:
+            self.vhcad.delete()
+            self.until(lambda: refused.called)
+        self.assertEqual(self.status(port), 'ACTIVE')
+        self.until_status(port, 'DOWN')
+
+    def test_vhcad_is_silent_for_a_moment(self):
+        """No port is taken for new by it, and what Neutron has said meanwhile is not lost."""
+        port = self.boot()
+        self.until_status(port, 'ACTIVE')
+        self.until(lambda: self.agent.is_settled())
+        seen = list(self.agent._seen.values())
+        with mock.patch.object(self.agent._api, 'ports', side_effect=vhcad.Silent('no answer')):
+            self.set_keys(port, '0x8001,0x0002')
+            self.until(lambda: self.agent._silence)
+        self.until(lambda: self.vhcad.claim()['pkeys'] == ['0x8001', '0x0002'])
+        self.assertIs(list(self.agent._seen.values())[0], seen[0])
+
+    def test_fabrics_come_later(self):
+        """vhcad may have begun without an adapter; one that is away for a moment is no reason to bind nothing."""
+        with mock.patch.object(self.agent._api, 'fabrics', return_value=[]):
+            self.agent.begin_anew()
+            self.agent.look()
+            self.assertEqual(self.agent._configurations['interface_mappings'], {PHYSNET: PHYSNET})
+            self.agent._fabrics = {}
+            self.assertEqual(self.agent.look(), vhca_agent.RETRY)
+            self.assertEqual(self.agent._configurations['interface_mappings'], {})
+        self.agent.look()
+        self.assertEqual(self.agent._configurations['interface_mappings'], {PHYSNET: PHYSNET})
+
     def test_vhcad_is_restarted(self):
         port = self.boot()
         self.until_status(port, 'ACTIVE')
@@ -271,14 +377,17 @@ class Migration(Case):
 
     def prepare(self):
         """pre_live_migration: the destination is bound, and plugged; the source waits to hear that it is UP."""
-        body = {'binding': {'host': OTHER_HOST, 'tenant_id': self._tenant_id, 'vnic_type': 'direct', 'profile': self.profile(OTHER_VF)}}
-        request = self.new_create_request(f'ports/{self.port_id}/bindings', body)
-        self.assertEqual(request.get_response(self.api).status_int, 201)
+        self.bind_there()
         self.assertEqual(self.there.add(bdf=OTHER_VF)[2], 0)
         told = self.plugin.nova_notifier.notify_port_active_direct
         self.until(lambda: told.called, self.agent, self.agent_there)
         self.assertEqual(told.call_args[0][0]['id'], self.port_id)
         self.assertEqual(self.claim_there(), ([], True))
+
+    def bind_there(self):
+        body = {'binding': {'host': OTHER_HOST, 'tenant_id': self._tenant_id, 'vnic_type': 'direct', 'profile': self.profile(OTHER_VF)}}
+        request = self.new_create_request(f'ports/{self.port_id}/bindings', body)
+        self.assertEqual(request.get_response(self.api).status_int, 201)
 
     def claim_there(self):
         claim = self.there.claim(OTHER_VF)
@@ -299,6 +408,29 @@ class Migration(Case):
         self.there.wait(lambda: self.there.begin(bdf=OTHER_VF) == 'pass\n')
         self.until_status(port, 'ACTIVE', self.agent, self.agent_there)
         self.assertEqual(self.plugin.nova_notifier.notify_port_active_direct.call_count, 1)
+
+    def test_activation_is_not_heard(self):
+        """RabbitMQ has lost it: Neutron is asked, also of a port that was said to be UP."""
+        self.prepare()
+        self.vhcad.delete()
+        with mock.patch.object(vhca_agent.Agent, 'mark'):
+            self.activate()
+            self.until(lambda: self.claim_there() == (['0x8001'], True), self.agent, self.agent_there)
+
+    def test_nova_has_not_heard(self):
+        """Or it asks for the same migration again, before the L2 agent has seen that the first one is over."""
+        with mock.patch.object(vhca_agent, 'LOOK_AGAIN', 1):
+            self.prepare()
+            told = self.plugin.nova_notifier.notify_port_active_direct
+            self.until(lambda: told.call_count > 1, self.agent, self.agent_there)
+
+    def test_a_stranger_with_the_same_mac(self):
+        """On the host where the port arrives, with the VF's address that it had at its source."""
+        self.assertEqual(self.there.add(bdf=VF, uuid=OTHER_UUID)[2], 0)
+        self.bind_there()
+        self.activate()
+        self.until(lambda: self.agent_there.is_settled(), self.agent_there)
+        self.assertEqual(self.there.claim(VF)['pkeys'], [])
 
     def test_fails(self):
         port = {'id': self.port_id}

@@ -36,9 +36,11 @@ LOG = log.getLogger(__name__)
 BINARY = 'neutron-vhca-agent'
 RETRY = 10           # seconds between two tries at a port
 RETRY_ALL = 1        # where vhcad or Neutron does not answer
+LOOK_AGAIN = 60      # when all is as it should be: an event, or what Neutron told Nova, may have been lost
 WRITERS = 8          # ports whose partitions are set at the same time
 REPORT_BYTES = 3000  # of reasons: Neutron's column has 4095 for all of the configurations
 REASON_CHARS = 200
+AWAY = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure)    # of Neutron, or of what is between
 
 OPTIONS = [
     cfg.StrOpt('socket', default='/run/vhcad/vhcad.sock', help="vhcad's unix socket"),
@@ -52,8 +54,11 @@ class Seen:
     """What is known of a port beside what vhcad shows."""
     claim: str
     ask: bool = True                # Neutron, for its details
+    port_id: Optional[str] = None   # Neutron's
     details: Optional[dict] = None
+    unanswered: Optional[str] = None    # why Neutron has given no details; those before count on
     said: Optional[bool] = None     # UP, DOWN; None: nothing yet
+    said_at: float = 0
     wanted: Optional[list] = None   # partitions; None: not known, or none that could be had
     refusal: Optional[str] = None   # why they are not set
     tried: tuple = ()               # state of the VF at the last try
@@ -67,6 +72,11 @@ class Seen:
     def is_inactive(self):
         return bool(self.details) and bool(self.details.get(constants.NO_ACTIVE_BINDING))
 
+    @property
+    def is_doubtful(self):
+        """Neutron may think otherwise meanwhile, and no message of it may come."""
+        return not self.is_active or bool(self.unanswered)
+
 
 class Messages:
     """Neutron's, to all agents."""
@@ -77,7 +87,7 @@ class Messages:
         self._agent = agent
 
     def port_update(self, context, port=None, **kwargs):
-        self._agent.mark(lambda key, seen: key[0] == port['mac_address'])
+        self._agent.mark(lambda key, seen: key[0] == port['mac_address'].lower())
 
     def binding_activate(self, context, port_id=None, host=None, **kwargs):
         if host == self._agent.host:
@@ -102,6 +112,7 @@ class Agent:
         self._woken, self._anew = False, True
         self._marks = []
         self._seen = {}
+        self._leaving = set()       # Neutron's ids of ports without a claim that it takes for UP
         self._fabrics = {}          # physical network: fabric
         self._silence = None        # of vhcad
         self._trouble = None        # as it was logged
@@ -142,53 +153,72 @@ class Agent:
     # ---- one look at both sides ----
 
     def look(self):
-        """Returns the seconds after which to look again whatever happens; None: never."""
+        """Returns the seconds after which to look again whatever happens."""
         anew, marks = self._take_marks()
         try:
             if anew:
-                self._seen = {}
-                self._fabrics = self._mappings or {fabric: fabric for fabric in self._api.fabrics()}
+                self._seen, self._leaving = {}, set()
+            self._fabrics = self._mappings or {fabric: fabric for fabric in self._api.fabrics()} or self._fabrics
             self._look_at(self._api.ports(), anew, marks)
         except (vhcad.Silent, vhcad.Refused) as e:
             self._silence = str(e)
-            return self._lost(f'vhcad does not answer: {e}')
+            return self._lost(f'vhcad does not answer: {e}', anew, marks)
         except oslo_messaging.MessagingException as e:
             return self._lost(f'Neutron does not answer: {e}')
         self._silence = self._trouble = None
         self._fill_report()
-        return RETRY if any(seen.refusal or not seen.said for seen in self._seen.values()) else None
+        return RETRY if self._is_unsettled() else LOOK_AGAIN
 
-    def _lost(self, trouble):
+    def _is_unsettled(self):
+        return not self._fabrics or bool(self._leaving) or any(
+            seen.refusal or not seen.said or seen.is_doubtful for seen in self._seen.values())
+
+    def _lost(self, trouble, anew=True, marks=()):
+        """What was to be looked at still is; where Neutron may have heard or not, that is all."""
         if trouble != self._trouble:
             LOG.warning(trouble)
         self._trouble = trouble
         self._fill_report()
         with self._wake:
-            self._anew = True
+            self._anew = self._anew or anew
+            self._marks = [*marks, *self._marks]
         return RETRY_ALL
 
     def _look_at(self, ports, anew, marks):
-        down = self._forget_gone(ports)
+        self._forget_gone(ports)
         if anew:
-            down += self._gone_before(ports)
+            self._find_gone(ports)
         self._note(ports, marks)
         self._ask(ports)
         if self._set_partitions(ports):
             ports = self._api.ports()
-        self._tell(ports, down)
-        self._down = {port.mac: self._why_down(port) for port in ports.values() if self._is_up(port) is False}
+        self._tell(ports)
+        self._down = {port.mac: self._why_down(port) for port in ports.values() if self._is_down(port)}
 
     def _forget_gone(self, ports):
-        gone = [key for key in self._seen if key not in ports]
-        return [key for key in gone if self._seen.pop(key).said is not False]
+        gone = [self._seen.pop(key) for key in list(self._seen) if key not in ports]
+        self._leaving |= {seen.port_id for seen in gone if seen.port_id and seen.said is not False}
 
-    def _gone_before(self, ports):
+    def _find_gone(self, ports):
         """Ports that Neutron takes for UP here, and that have no claim any more."""
-        bound = self._plugin.get_ports_by_vnic_type_and_host(self._context, portbindings.VNIC_DIRECT, self.host)
-        ours = [port for port in bound if port[portbindings.VIF_TYPE] == VIF_TYPE and
-                port[portbindings.HOST_ID] == self.host and port['status'] == constants.PORT_STATUS_ACTIVE]
-        keys = [(port['mac_address'], port[portbindings.PROFILE].get('pci_slot')) for port in ours]
-        return [key for key in keys if key not in ports]
+        bound = self._bound()
+        claimed = {self._name(port, bound) for port in ports.values()}
+        self._leaving |= {port['id'] for port in bound if port[portbindings.HOST_ID] == self.host and
+                          port['status'] == constants.PORT_STATUS_ACTIVE and port['id'] not in claimed}
+
+    def _bound(self):
+        """Neutron's ports that have a binding on this host, active or not."""
+        ports = self._plugin.get_ports_by_vnic_type_and_host(self._context, portbindings.VNIC_DIRECT, self.host)
+        return [port for port in ports if port[portbindings.HOST_ID] != self.host or port[portbindings.VIF_TYPE] == VIF_TYPE]
+
+    def _name(self, port, bound):
+        """Its id; None: it has no binding here. Neutron itself would look for the MAC on all hosts and networks."""
+        for other in bound:
+            is_active = other[portbindings.HOST_ID] == self.host
+            slot = other[portbindings.PROFILE].get('pci_slot') if is_active else port.bdf   # an inactive binding's is not shown
+            if (other['mac_address'].lower(), other['device_id'], slot) == (port.mac, port.domain, port.bdf):
+                return other['id']
+        return None
 
     def _note(self, ports, marks):
         now = time.monotonic()
@@ -196,21 +226,49 @@ class Agent:
             seen = self._seen.get(key)
             if not seen or seen.claim != port.claim:
                 self._seen[key] = Seen(port.claim)
-            elif any(matches(key, seen) for matches in marks) or (not seen.is_active and seen.again <= now):
+            elif any(matches(key, seen) for matches in marks) or (seen.is_doubtful and seen.again <= now):
                 seen.ask = True
 
     def _ask(self, ports):
         keys = [key for key in ports if self._seen[key].ask]
         if not keys:
             return
-        answers = self._plugin.get_devices_details_list(self._context, [list(key) for key in keys], self._agent_id, self.host)
-        for key, details in zip(keys, answers):
-            seen = self._seen[key]
-            was_inactive, seen.details, seen.ask = seen.is_inactive, details, False
-            seen.again = time.monotonic() + RETRY
-            if not (was_inactive and seen.is_inactive):
-                seen.said = None    # an active one is BUILD now
-            self._want(ports[key], seen)
+        bound = self._bound()
+        names = {key: self._name(ports[key], bound) for key in keys}
+        answers = self._details([name for name in names.values() if name])
+        for key, name in names.items():
+            self._hear(ports[key], name, answers[name] if name else {})
+
+    def _details(self, names):
+        """Each one's; the reason instead, where Neutron fails at it: that one is not to stop the others."""
+        step, answers = cfg.CONF.rpc_resources_processing_step, {}
+        for i in range(0, len(names), step):
+            answers.update(self._details_of(names[i:i + step]))
+        return answers
+
+    def _details_of(self, names):
+        try:
+            return dict(zip(names, self._plugin.get_devices_details_list(self._context, names, self._agent_id, self.host)))
+        except AWAY:
+            raise
+        except Exception as e:    # Neutron's, by the RPC
+            if len(names) == 1:
+                return {names[0]: f'Neutron fails at it: {str(e).splitlines()[0] if str(e) else type(e).__name__}'}
+            return {name: answer for name in names for answer in self._details_of([name]).values()}
+
+    def _hear(self, port, name, answer):
+        seen = self._seen[port.key]
+        seen.port_id, seen.ask = name, False
+        seen.again = time.monotonic() + RETRY
+        if isinstance(answer, str):
+            if answer != seen.unanswered:
+                LOG.error('port %s: %s', port.mac, answer)
+            seen.unanswered, seen.said = answer, None
+            return
+        was_inactive, seen.details, seen.unanswered = seen.is_inactive, answer, None
+        if not (was_inactive and seen.is_inactive):
+            seen.said = None    # an active one is BUILD now
+        self._want(port, seen)
 
     def _want(self, port, seen):
         """What Neutron's answer means for vhcad."""
@@ -277,24 +335,36 @@ class Agent:
             return None
         return bool(seen.wanted) and port.pkeys == seen.wanted and port.is_programmed and not port.missing
 
+    def _is_down(self, port):
+        seen = self._seen.get(port.key)
+        return self._is_up(port) is False or bool(seen and seen.unanswered and not seen.details)
+
     def _why_down(self, port):
         """None: its domain has not begun, which is no fault."""
+        seen = self._seen[port.key]
         missing = f'the host\'s port is not in {", ".join(port.missing)}' if port.missing else None
-        admin = 'administratively down' if self._seen[port.key].wanted == [] else None
-        return self._seen[port.key].refusal or port.problem or missing or admin
+        admin = 'administratively down' if seen.wanted == [] else None
+        return seen.refusal or seen.unanswered or port.problem or missing or admin
 
-    def _tell(self, ports, down):
+    def _is_to_say(self, key, up):
+        """Nova may not have heard of an inactive binding's; of another's Neutron keeps the status."""
+        seen = self._seen[key]
+        return up != seen.said or (up and seen.is_inactive and time.monotonic() - seen.said_at >= LOOK_AGAIN)
+
+    def _tell(self, ports):
         verdicts = {key: self._is_up(port) for key, port in ports.items()}
-        new = {key: up for key, up in verdicts.items() if up is not None and up != self._seen[key].said}
-        down = down + [key for key, up in new.items() if not up]
-        up = [key for key, up in new.items() if up]
+        new = {self._seen[key].port_id: key for key, up in verdicts.items() if up is not None and self._is_to_say(key, up)}
+        self._leaving -= {seen.port_id for seen in self._seen.values()}
+        up = [name for name, key in new.items() if verdicts[key]]
+        down = [name for name, key in new.items() if not verdicts[key]] + sorted(self._leaving)
         if not up and not down:
             return
-        answer = self._plugin.update_device_list(self._context, [list(key) for key in up], [list(key) for key in down],
-                                                 self._agent_id, self.host)
-        failed = {tuple(device) for device in answer['failed_devices_up'] + answer['failed_devices_down']}
-        for key, verdict in new.items():
-            self._seen[key].said = None if key in failed else verdict
+        answer = self._plugin.update_device_list(self._context, up, down, self._agent_id, self.host)
+        failed = {*answer['failed_devices_up'], *answer['failed_devices_down']}
+        for name, key in new.items():
+            self._seen[key].said = None if name in failed else verdicts[key]
+            self._seen[key].said_at = time.monotonic()
+        self._leaving &= failed
         LOG.info('UP: %s; DOWN: %s; not taken: %s', up, down, sorted(failed))
 
     # ---- reports ----
@@ -370,7 +440,8 @@ class Agent:
                 seconds = self.look()
             except Exception as e:  # one of Neutron's came through the RPC, or it is ours
                 LOG.exception('looking at the ports')
-                seconds = self._lost(f'{type(e).__name__}: {e}')
+                self._lost(f'{type(e).__name__}: {e}')
+                seconds = RETRY     # each look anew makes all ports BUILD for a moment
 
 
 def main():

@@ -12,6 +12,7 @@ from typing import Optional
 TIMEOUT = 15        # seconds; a change of partitions takes one or two
 WAIT = 50           # for an event
 PAUSE = 1           # before the next try
+CURSOR_CODES = ('cursor_gone', 'bad_request')
 PORT_NAME = re.compile('mac-([0-9a-f]{12})')
 
 
@@ -78,7 +79,9 @@ class Vhcad:
             connection.request(method, path, None if body is None else json.dumps(body))
             response = connection.getresponse()
             answer = json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as e:
+            if not isinstance(answer, dict):
+                raise ValueError('an answer that is no object')
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as e:
             raise Silent(f'{self._path}: {e or type(e).__name__}') from e
         finally:
             connection.close()
@@ -101,17 +104,33 @@ class Vhcad:
         self.request('PUT', f'/v1/fabrics/{port.fabric}/ports/{port.mac}/partitions', {'partitions': pkeys})
 
     def watch(self, on_event, on_gap):
-        """For ever. on_gap: events may have been missed, at the beginning, too."""
+        """For ever, whatever comes. on_gap: events may have been missed, at the beginning, too.
+
+        A silence is none: vhcad knows whether it has kept all that is behind the cursor.
+        """
         cursor = None
         while True:
             try:
-                if cursor is None:
-                    cursor = self.request('GET', '/v1/events?since=now')['cursor']
-                    on_gap()
-                answer = self.request('GET', f'/v1/events?since={cursor}&wait={WAIT}', timeout=WAIT + TIMEOUT)
-                cursor = answer['cursor']
-                if answer['events']:
-                    on_event()
-            except (Silent, Refused):
+                cursor = self._watch_once(cursor, on_event, on_gap)
+                continue
+            except Silent:
+                pass
+            except Refused as e:
+                if e.code in CURSOR_CODES:
+                    cursor = None
+                else:
+                    on_event()  # nobody can wait now (too_many_waiting)
+            except Exception:   # an answer that is none
                 cursor = None
-                time.sleep(PAUSE)
+            time.sleep(PAUSE)
+
+    def _watch_once(self, cursor, on_event, on_gap):
+        """The next cursor."""
+        if cursor is None:
+            cursor = self.request('GET', '/v1/events?since=now')['cursor']
+            on_gap()
+            return cursor
+        answer = self.request('GET', f'/v1/events?since={cursor}&wait={WAIT}', timeout=WAIT + TIMEOUT)
+        if answer['events']:
+            on_event()
+        return answer['cursor']
