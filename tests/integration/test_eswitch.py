@@ -452,6 +452,21 @@ class Silence(unittest.TestCase):
         self.serve(self.claims(self.port()), busy)
         self.fails("^still$", "set_vlan", vlan=5, **PORT)
 
+    def test_a_busy_port_lets_the_others_go_on(self):
+        """A guest that does not give its VF back may take for ever."""
+        self.serve(self.claims(self.port(state="detaching")), b'HTTP/1.1 503 Busy\r\n\r\n{"code": "vf_busy", "detail": "still"}')
+        self.fails("^still$", "set_vlan", vlan=5, **PORT)
+        self.serve(self.claims(self.port(state="detaching")))
+        self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], {})
+
+    def test_the_last_list_is_the_answer_while_it_is_broken(self):
+        self.serve(self.claims(self.port()))
+        self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], VNIC)
+        for status in (500, 503, 507):
+            self.serve(b'HTTP/1.1 %d Broken\r\n\r\n{"detail": "the disk is full"}' % status)
+            self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], VNIC)
+            self.assertLess(self.client.seconds, GIVEN_UP)
+
     def test_the_last_list_is_the_answer_while_it_hangs(self):
         self.serve(self.claims(self.port()))
         self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], VNIC)
