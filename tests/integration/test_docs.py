@@ -66,6 +66,11 @@ class Configuration(unittest.TestCase):
         self.assertGreater(len(shipped), 5)
         self.assertEqual(shipped, manual_keys("docs/man/libvhcasm.7.rst"))
 
+    def test_manual_of_the_l2_agent_lists_every_key_with_its_default(self):
+        shipped = shipped_keys("drivers/openstack/vhca_agent.ini")
+        self.assertEqual(len(shipped), 3)
+        self.assertEqual(shipped, manual_keys("docs/man/neutron-vhca-agent.8.rst"))
+
 
 def is_run(test, program, case):
     """A case that is registered in its program; one that is only defined does not count."""
