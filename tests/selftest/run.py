@@ -153,6 +153,17 @@ def setup_failed_before(bench):
         expect(bench.counted(bench.check.build, "dev", ({}, [])), counts)
 
 
+def section_named_alone(bench):
+    """Its tests run in the developer build, whichever other sections there are."""
+    for name in ("lint", "unit", "integration", "cloud"):
+        suites = []
+        with unittest.mock.patch.multiple(bench.check, build=lambda tally, name, how: bench.top / name, run=lambda *args, **_: (0, ""),
+                                          meson_tests=lambda tally, where, suite: suites.append((where.name, suite))):
+            bench.counted(bench.check.play, [name])
+        if suites != [("dev", name)]:
+            raise AssertionError(f"{name}: {suites}")
+
+
 def empty_suite(bench):
     expect(bench.meson(), (0, 1, 0), "0 tests")
 
