@@ -66,10 +66,12 @@ def readme_installs(machine):
 
 
 def installation_is_complete(machine):
-    """What README goes on to use is there: programs, hook, unit, pages, and the plugin where the loader looks."""
+    """What README goes on to use is there: programs, hook, unit, pages, the plugin where the loader looks, and Neutron's driver where Python does."""
     machine.type("vhcad --version; vhcactl --version; test -x /etc/libvirt/hooks/qemu.d/*vhca*; "
                  "find / -xdev -name vhcad.service | grep .; ls /usr/lib/*-linux-gnu/libvhcasm.so; "
-                 "find /usr/share/man -name 'vhcad.8*' | grep .; test -f /usr/lib/modprobe.d/vhcad-mlx4.conf")
+                 "find /usr/share/man -name 'vhcad.8*' | grep .; test -f /usr/lib/modprobe.d/vhcad-mlx4.conf; "
+                 "python3 -c 'from importlib.metadata import entry_points; import networking_vhca; "
+                 "assert entry_points(group=\"neutron.ml2.mechanism_drivers\", name=\"vhca\")'")
 
 
 def configuration_is_accepted(machine):
