@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The ML2 driver and the L2 agent, in Neutron's own code, with a whole vhcad on a simulated ConnectX-3."""
 
-import importlib.util
 import sys
+import warnings
 
-if not importlib.util.find_spec('neutron'):
-    print('1..0 # SKIP python3-neutron is not installed (tools/deps cloud)')
+warnings.simplefilter('ignore')
+try:
+    import neutron.tests.unit.plugins.ml2.test_plugin  # noqa: F401
+except ImportError as why:
+    print(f'1..0 # SKIP {why} (tools/deps cloud)')
     sys.exit()
 
 import json
