@@ -53,14 +53,13 @@ bool vhca_engine_reserves(const struct vhca_engine *e, const struct vhca_vf *vf)
 	return vhca_conf_reserves(e->conf, vf->hca->facts.bdf, vf->bdf);
 }
 
-static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
+/* Whoever has it now. */
+static bool suits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
 {
 	const struct vhca_hca *hca = vf->hca;
 
-	if (vf->state != (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) || vf->committing ||
-	    vf->claim || vf->reprogram || vf->to_hca || !vf->present ||
-	    !vhca_engine_manages(e, vf) || hca->replacing || vhca_vf_rests(vf) ||
-	    (w->unfailed && vf->failures))
+	if (vf->to_hca || !vf->present || !vhca_engine_manages(e, vf) || hca->replacing ||
+	    vhca_vf_rests(vf) || (w->unfailed && vf->failures))
 		return false;
 	if (w->has_bdf && vhca_bdf_cmp(vf->bdf, w->bdf) != 0)
 		return false;
@@ -69,6 +68,12 @@ static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const st
 		return vhca_engine_reserves(e, vf) && !strcmp(hca->fabric, w->vf->fabric);
 	return w->has_bdf || (!strcmp(hca->fabric, w->vf->fabric) && !vhca_engine_reserves(e, vf) &&
 			      (w->lenient || unlike_wished(vf, w) == 0));
+}
+
+static bool fits(const struct vhca_engine *e, const struct vhca_vf *vf, const struct want *w)
+{
+	return vf->state == (w->as_it_is ? VHCA_VF_UNMANAGED : VHCA_VF_FREE) && !vf->committing &&
+	       !vf->claim && !vf->reprogram && suits(e, vf, w);
 }
 
 bool vhca_engine_offers(const struct vhca_engine *e, const struct vhca_vf *vf)
@@ -150,7 +155,19 @@ static bool is_passing(const struct vhca_engine *e, const struct vhca_vf *vf)
 	return vf->committing || vf->reprogram || vf->state == VHCA_VF_PREPARING ||
 	       vf->state == VHCA_VF_SCRUBBING ||
 	       (vf->state == VHCA_VF_UNMANAGED && vhca_engine_manages(e, vf) &&
-		!vhca_vf_seems_in_use(vf));
+		!vhca_vf_seems_in_use(vf) && !vhca_model_user(&e->model, vf->bdf, NULL));
+}
+
+bool engine_may_serve(struct vhca_engine *e, const struct vhca_claim_request *req)
+{
+	const struct want w = {.vf = &req->vf, .no_partition = req->no_partition};
+	const struct vhca_vf *vf = vhca_model_vf(&e->model, req->bdf);
+
+	if (!e->inventory_seen)
+		return true;
+	if (!vf || !suits(e, vf, &w))
+		return false;
+	return vf->claim || vf->state == VHCA_VF_FREE || is_passing(e, vf);
 }
 
 /* Says in err why the VF that is named does not fit. */

@@ -21,6 +21,8 @@ int engine_check_unique(struct vhca_engine *e, const struct vhca_claim_request *
 /* The port's P_Key table has room for the claim with this identity in place of its own. */
 int engine_check_room(struct vhca_engine *e, const struct vhca_claim *c,
 		      const struct vhca_identity *want, struct vhca_error *err);
+/* The VF that is named could be had if nobody had it, or soon, or that is not known yet. */
+bool engine_may_serve(struct vhca_engine *e, const struct vhca_claim_request *req);
 /* Claims a VF that fits for the identity, owned at this epoch. */
 int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		      const struct vhca_identity *id, uint64_t epoch, struct vhca_claim **ret,

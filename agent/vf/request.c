@@ -299,32 +299,51 @@ static enum vhca_vf_state port_is_ready_in(struct vhca_engine *e, const struct v
 	return c->custody == VHCA_CUSTODY_RESERVED && waits ? VHCA_VF_CLAIMED : VHCA_VF_PROGRAMMED;
 }
 
-/* Reserved for a guest that is not here, nor about to be. */
-static bool is_unused(struct vhca_engine *e, const struct vhca_claim *c)
+/* What a newer word finds in its way. */
+enum obstacle {
+	OBSTACLE_UNUSED, /* reserved for a guest that is not here, nor about to be */
+	OBSTACLE_PASSES, /* it ends, or that is not known yet: whoever asks again may have the VF */
+	OBSTACLE_STAYS,
+};
+
+static enum obstacle judge(struct vhca_engine *e, const struct vhca_claim *c)
 {
-	return c->origin == VHCA_ORIGIN_CLAIM && c->custody == VHCA_CUSTODY_RESERVED &&
-	       c->vf->state == VHCA_VF_CLAIMED && c->run != VHCA_RUN_BEGINS && !c->migrating &&
-	       e->virt_synced && !engine_claim_domain(e, c);
+	if (c->end != VHCA_END_NONE || c->failure.kind || c->boot == VHCA_BOOT_EARLIER)
+		return OBSTACLE_PASSES;
+	if (c->origin != VHCA_ORIGIN_CLAIM || c->custody != VHCA_CUSTODY_RESERVED ||
+	    c->run == VHCA_RUN_BEGINS || c->migrating || engine_claim_domain(e, c))
+		return OBSTACLE_STAYS;
+	return e->virt_synced && e->inventory_seen && c->vf->state == VHCA_VF_CLAIMED
+		       ? OBSTACLE_UNUSED
+		       : OBSTACLE_PASSES;
 }
 
 /*
  * A cloud does not end what it reserved for a guest that never came (Nova, at the destination of a
- * copy that failed): its next word is the newer one. False: something else is in the way.
+ * copy that failed): its next word is the newer one. What would be refused all the same ends
+ * nothing.
  */
-static bool end_unused(struct vhca_engine *e, const struct vhca_claim_request *req)
+static void make_way(struct vhca_engine *e, const struct vhca_claim_request *req,
+		     struct vhca_error *err)
 {
+	const struct vhca_vf *vf = vhca_model_vf(&e->model, req->bdf);
 	struct vhca_claim *of_port = vhca_model_claim_by_guid(&e->model, req->vf.guid);
-	struct vhca_vf *vf = vhca_model_vf(&e->model, req->bdf);
+	struct vhca_claim *of_vf = vf && vf->claim != of_port ? vf->claim : NULL;
+	enum obstacle worst = of_port ? judge(e, of_port) : OBSTACLE_UNUSED;
+	bool by_claims = of_port ? vhca_error_is(err, "exists") || vhca_error_is(err, "guid_in_use")
+				 : vhca_error_is(err, "vf_not_free");
 
-	if (!vf || strcmp(vf->hca->fabric, req->vf.fabric) != 0 || !vhca_engine_reserves(e, vf) ||
-	    (!vf->claim && !of_port) || (vf->claim && !is_unused(e, vf->claim)) ||
-	    (of_port && !is_unused(e, of_port)))
-		return false;
-	if (vf->claim)
-		vhca_engine_drop(e, vf->claim);
-	if (of_port && of_port != vf->claim)
+	if (of_vf && judge(e, of_vf) > worst)
+		worst = judge(e, of_vf);
+	if (worst == OBSTACLE_STAYS || !by_claims || !engine_may_serve(e, req))
+		return;
+	if (worst == OBSTACLE_UNUSED && of_port)
 		vhca_engine_drop(e, of_port);
-	return true;
+	if (worst == OBSTACLE_UNUSED && of_vf)
+		vhca_engine_drop(e, of_vf);
+	vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
+		       "what was reserved for a guest that is not here is being ended, or it is "
+		       "not known yet whether that guest is here");
 }
 
 /* The VF is programmed when the domain begins here, or now if it runs here. */
@@ -335,9 +354,8 @@ static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_reque
 	struct vhca_claim *c = NULL;
 	int r = engine_claim_as_asked(e, req, &c, &err);
 
-	if (r < 0 && end_unused(e, req))
-		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,
-			       "what was reserved for a guest that is not here is being ended");
+	if (r < 0)
+		make_way(e, req, &err);
 	if (r == 0 && engine_runs_here(e, c))
 		c->run = VHCA_RUN_SEEN;
 	else if (r == 0)

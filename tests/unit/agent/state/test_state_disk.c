@@ -153,6 +153,78 @@ static void test_choice_of_the_sm_is_reported_whichever_commit_fails(void **stat
 	}
 }
 
+/* ---- a cloud's port, reserved for a guest that is not here ---- */
+
+static struct answer reserve(struct world *w, unsigned int v)
+{
+	struct vhca_claim_request req = request_of(w, VHCA_ORIGIN_CLAIM);
+	struct answer a = {0};
+
+	req.domain.b[0] ^= 1;
+	req.vf.guid = UINT64_C(0xfa163e0000123456);
+	vhca_port_name(req.vf.guid, req.vf.name);
+	req.bdf = w->vfs[v].bdf;
+	req.has_bdf = req.no_partition = true;
+	vhca_engine_claim_port(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	return a;
+}
+
+static bool is_reserved_alone(const struct world *w, const void *arg)
+{
+	const struct vhca_vf *vf = engine_vf(w, *(const unsigned int *)arg);
+
+	return count(w, VHCA_VF_FREE) == WORLD_VFS - 1 && vf->state == VHCA_VF_CLAIMED &&
+	       !vf->committing && !vf->owed && vf->claim == first_claim(w) &&
+	       !vhca_claim_is_ending(vf->claim);
+}
+
+static void start_reserved(struct world *w)
+{
+	for (unsigned int v = 1; v < 3; v++)
+		w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[v].bdf;
+	start(w);
+	assert_true(reserve(w, 1).ok);
+	assert_true(is_reserved_alone(w, &one));
+}
+
+static void test_a_newer_word_comes_whichever_commit_fails(void **state)
+{
+	const unsigned int to[] = {2, 1};
+	struct world *w = *state;
+	unsigned int nth = 0;
+	struct answer a;
+
+	start_reserved(w);
+	do {
+		slow_vfs_fill_briefly(w->dir, nth, 1);
+		do {
+			a = reserve(w, to[nth % 2]);
+			world_settle(w);
+		} while (!a.ok);
+		assert_true(world_until(w, is_reserved_alone, &to[nth % 2]));
+		nth++;
+	} while (slow_vfs_refused() > 0);
+	assert_true(nth >= 4); /* ending, scrubbing, free, claimed */
+	slow_vfs_fill(NULL);
+}
+
+static void test_a_newer_word_ends_nothing_while_it_is_full(void **state)
+{
+	struct world *w = *state;
+
+	start_reserved(w);
+	slow_vfs_fill(w->dir);
+	world_domain_start(w, 0, "0x8001"); /* who finds it out */
+	assert_true(world_until(w, has_no_room, NULL));
+	assert_string_equal(reserve(w, 2).code, "state_disk");
+	world_domain_stop(w, 0);
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	world_settle(w);
+	assert_true(world_until(w, is_reserved_alone, &one));
+}
+
 /* ---- a disk that stays full ---- */
 
 static void expect_refused(struct world *w, enum vhca_origin origin)
@@ -351,6 +423,8 @@ int main(void)
 		DISK_TEST(test_guest_starts_whichever_commit_fails),
 		DISK_TEST(test_report_is_told_after_a_failed_commit),
 		DISK_TEST(test_choice_of_the_sm_is_reported_whichever_commit_fails),
+		DISK_TEST(test_a_newer_word_comes_whichever_commit_fails),
+		DISK_TEST(test_a_newer_word_ends_nothing_while_it_is_full),
 		DISK_TEST(test_claims_are_refused_at_once_while_it_is_full),
 		DISK_TEST(test_the_condition_is_told_once),
 		DISK_TEST(test_a_request_is_served_when_there_is_room),

@@ -25,6 +25,13 @@ static struct vhca_claim_request want(const struct world *w)
 	return req;
 }
 
+static void ignore_answer(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)claim;
+	(void)err;
+}
+
 static struct answer put(struct world *w, const struct vhca_claim_request *req)
 {
 	struct answer a = {0};
@@ -439,6 +446,146 @@ static void test_reservation_of_a_guest_that_is_here_stays(void **state)
 	assert_ptr_equal(port(w)->vf, engine_vf(w, 1));
 }
 
+/* ---- a newer word that is refused ---- */
+
+static void expect_kept(struct world *w, const struct vhca_claim_request *req, const char *code)
+{
+	assert_string_equal(ask_until_idle(w, req).code, code);
+	settle_long(w);
+	assert_true(is_reserved(w, NULL));
+}
+
+static void test_drained_host_keeps_its_reservations(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	vhca_engine_set_drained(w->engine, true);
+	req.bdf = w->vfs[2].bdf;
+	expect_kept(w, &req, "drained");
+}
+
+static void test_reservation_stays_for_a_vf_that_has_gone(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	w->vfs[2].gone = true;
+	world_show_hardware(w);
+	world_settle(w);
+	req.bdf = w->vfs[2].bdf;
+	expect_kept(w, &req, "exists");
+}
+
+static void test_reservation_stays_for_a_vf_of_a_stranger(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	world_domain_start(w, 1, NULL);
+	world_plug(w, 2, 1, "x");
+	settle_long(w);
+	assert_int_equal(engine_vf(w, 2)->state, VHCA_VF_UNMANAGED);
+	req.bdf = w->vfs[2].bdf;
+	expect_kept(w, &req, "exists");
+}
+
+/* Whether the guest is here is not known: ebrctl asks again, and is served. */
+static void test_newer_word_waits_for_the_list_of_domains(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w);
+
+	w->virt_down = true;
+	vhca_engine_virt_lost(w->engine);
+	req.bdf = w->vfs[2].bdf;
+	expect_kept(w, &req, "vf_busy");
+	w->virt_down = false;
+	world_sync_domains(w);
+	assert_true(ask_until_idle(w, &req).ok);
+	assert_ptr_equal(port(w)->vf, engine_vf(w, 2));
+}
+
+/* Its guest has just begun to give the VF up. */
+static void test_newer_word_waits_for_a_vf_that_is_being_left(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w), other = req;
+
+	world_domain_start(w, 1, NULL);
+	other.domain = w->domains[1].info.uuid;
+	other.vf.guid++;
+	vhca_port_name(other.vf.guid, other.vf.name);
+	other.bdf = w->vfs[2].bdf;
+	assert_true(put(w, &other).ok);
+	world_plug(w, 2, 1, "port");
+	settle_long(w);
+	assert_int_equal(engine_vf(w, 2)->state, VHCA_VF_ATTACHED);
+	req.bdf = other.bdf;
+	assert_string_equal(put(w, &req).code, "exists");
+	vhca_engine_release_port(w->engine, engine_vf(w, 2)->claim, ignore_answer, NULL);
+	assert_string_equal(put(w, &req).code, "vf_busy");
+	settle_long(w);
+	assert_true(is_reserved(w, NULL)); /* that one may keep it yet */
+	world_domain_stop(w, 1);
+	assert_true(ask_until_idle(w, &req).ok);
+	assert_ptr_equal(port(w)->vf, engine_vf(w, 2));
+}
+
+/* ---- a power cut, or a kill, on the way ---- */
+
+static void check_reservations(const struct world *w)
+{
+	const struct vhca_claim *c, *other;
+
+	TAILQ_FOREACH (c, &vhca_engine_model(w->engine)->claims, link) {
+		assert_ptr_equal(c->vf->claim, c);
+		TAILQ_FOREACH (other, &vhca_engine_model(w->engine)->claims, link)
+			assert_true(other == c || other->identity.guid != c->identity.guid);
+	}
+	for (unsigned int v = 0; v < WORLD_VFS; v++)
+		assert_true(world_clean(w, v));
+}
+
+static void ask_and_kill(struct world *w, const struct vhca_claim_request *req, unsigned int rounds)
+{
+	vhca_engine_claim_port(w->engine, req, ignore_answer, NULL);
+	for (unsigned int i = 0; i < rounds; i++) {
+		world_round(w, 0);
+		check_reservations(w);
+	}
+	world_kill(w);
+	world_start(w);
+	check_reservations(w);
+	world_settle(w);
+}
+
+/* The VF is another port's by then, so the last word of each round ends two reservations. */
+static void test_newer_word_outlives_kills(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = begin_elsewhere(w), other = req;
+
+	other.vf.guid++;
+	vhca_port_name(other.vf.guid, other.vf.name);
+	other.domain.b[0] ^= 1;
+	for (unsigned int rounds = 0; rounds < 12; rounds++) {
+		const struct vhca_bdf had = req.bdf;
+
+		other.bdf = w->vfs[vhca_bdf_cmp(had, w->vfs[1].bdf) == 0 ? 2 : 1].bdf;
+		assert_true(ask_until_idle(w, &other).ok);
+		req.bdf = other.bdf;
+		ask_and_kill(w, &req, rounds);
+		ask_and_kill(w, &req, rounds);
+		assert_true(ask_until_idle(w, &req).ok);
+		assert_true(vhca_bdf_cmp(port(w)->vf->bdf, req.bdf) == 0);
+		world_settle(w);
+		assert_int_equal(count(w, VHCA_VF_FREE), WORLD_VFS - 1);
+		check_reservations(w);
+		world_check(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +604,12 @@ int main(void)
 		TEST(test_reserved_vf_is_another_ports),
 		TEST(test_reservation_stays_where_nothing_is_to_be_had),
 		TEST(test_reservation_of_a_guest_that_is_here_stays),
+		TEST(test_drained_host_keeps_its_reservations),
+		TEST(test_reservation_stays_for_a_vf_that_has_gone),
+		TEST(test_reservation_stays_for_a_vf_of_a_stranger),
+		TEST(test_newer_word_waits_for_the_list_of_domains),
+		TEST(test_newer_word_waits_for_a_vf_that_is_being_left),
+		TEST(test_newer_word_outlives_kills),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
