@@ -96,6 +96,31 @@ static void check_port(const struct vhca_hca *hca, struct vhca_finding *f)
 		    serves ? ", and guests have VFs of it" : "");
 }
 
+static bool is_managed(const struct vhca_conf *conf, struct vhca_bdf pf)
+{
+	const struct vhca_conf_hca *c = vhca_conf_hca(conf, pf);
+
+	return c && c->manage;
+}
+
+/* The inventory is of what is there: what is not is known by the configuration, or from before. */
+static void find_absent(const struct vhca_explain *ex, struct group *ret)
+{
+	const struct vhca_hca *hca;
+
+	if (vhca_error_is(&ex->beginning, rows[VHCA_READINESS_INVENTORY].code))
+		return;
+	TAILQ_FOREACH (hca, &ex->model->hcas, link)
+		if (!hca->present && (hca->wanted || is_managed(ex->conf, hca->facts.bdf)))
+			add(ret, VHCA_BDF_STR(hca->facts.bdf));
+	for (unsigned int i = 0; i < ex->conf->n_hcas; i++) {
+		const struct vhca_conf_hca *c = &ex->conf->hcas[i];
+
+		if (c->manage && !c->is_default && !vhca_model_hca(ex->model, c->bdf))
+			add(ret, VHCA_BDF_STR(c->bdf));
+	}
+}
+
 static void check_adapters(const struct vhca_explain *ex, struct vhca_finding *ret)
 {
 	struct group absent = {0}, quarantined = {0};
@@ -107,17 +132,16 @@ static void check_adapters(const struct vhca_explain *ex, struct vhca_finding *r
 		TAILQ_FOREACH (vf, &hca->vfs, link)
 			if (vf->state == VHCA_VF_QUARANTINED)
 				add(&quarantined, VHCA_BDF_STR(vf->bdf));
-		if (!hca->wanted)
+		if (!hca->wanted || !hca->present)
 			continue;
-		if (!hca->present)
-			add(&absent, VHCA_BDF_STR(hca->facts.bdf));
-		else if (hca->managed)
+		if (hca->managed)
 			check_port(hca, &ret[VHCA_READINESS_PORT_DOWN]);
-		if (hca->present && hca->problem[0] && problem->status == VHCA_FINDING_OK) {
+		if (hca->problem[0] && problem->status == VHCA_FINDING_OK) {
 			explain_say(problem, VHCA_FINDING_WRONG, "%s", hca->problem);
 			explain_fix(problem, "%s", hca->problem_fix);
 		}
 	}
+	find_absent(ex, &absent);
 	if (absent.n)
 		explain_say(&ret[VHCA_READINESS_HCA_ABSENT], VHCA_FINDING_WRONG,
 			    "not there, or not on mlx4_core or mlx5_core: %s", name_group(&absent));

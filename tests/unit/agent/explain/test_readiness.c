@@ -139,6 +139,25 @@ static void adapters(void **state)
 	expect(f, "hca_problem", VHCA_FINDING_WRONG, "fewer VFs");
 }
 
+/* One that the kernel has not shown since the agent began is on no adapter's list, or is known from
+ * the state database alone. */
+static void an_adapter_that_did_not_come(void **state)
+{
+	struct fixture *f = *state;
+
+	f->conf.n_hcas = 1;
+	f->conf.hcas[0] = (struct vhca_conf_hca){.bdf = {.bus = 2}, .manage = true};
+	expect(f, "hca_absent", VHCA_FINDING_WRONG, "0000:02:00.0");
+	f->hca->present = f->hca->wanted = false;
+	f->conf.hcas[0] = (struct vhca_conf_hca){.is_default = true, .manage = true};
+	expect(f, "hca_absent", VHCA_FINDING_WRONG, "0000:01:00.0");
+	vhca_error_set(&f->ex.beginning, VHCA_ERR_UNAVAILABLE, "inventory_unread", 0, "not yet");
+	expect(f, "inventory_unread", VHCA_FINDING_WRONG, "not yet");
+	f->ex.beginning = (struct vhca_error)VHCA_ERROR_INIT;
+	f->conf.hcas[0].manage = false;
+	assert_int_equal(look(f), 0);
+}
+
 static void quarantined_vfs_are_counted(void **state)
 {
 	struct fixture *f = *state;
@@ -213,6 +232,7 @@ int main(void)
 		T(nothing_is_wrong),
 		T(what_blocks),
 		T(adapters),
+		T(an_adapter_that_did_not_come),
 		T(quarantined_vfs_are_counted),
 		T(libvirt_and_domains),
 		T(subnet_manager),
