@@ -96,26 +96,21 @@ static void check_port(const struct vhca_hca *hca, struct vhca_finding *f)
 		    serves ? ", and guests have VFs of it" : "");
 }
 
-static bool is_managed(const struct vhca_conf *conf, struct vhca_bdf pf)
-{
-	const struct vhca_conf_hca *c = vhca_conf_hca(conf, pf);
-
-	return c && c->manage;
-}
-
 /* The inventory is of what is there: what is not is known by the configuration, or from before. */
 static void find_absent(const struct vhca_explain *ex, struct group *ret)
 {
+	const struct vhca_conf_hca *c;
 	const struct vhca_hca *hca;
 
 	if (vhca_error_is(&ex->beginning, rows[VHCA_READINESS_INVENTORY].code))
 		return;
-	TAILQ_FOREACH (hca, &ex->model->hcas, link)
-		if (!hca->present && (hca->wanted || is_managed(ex->conf, hca->facts.bdf)))
+	TAILQ_FOREACH (hca, &ex->model->hcas, link) {
+		c = vhca_conf_hca(ex->conf, hca->facts.bdf);
+		if (!hca->present && (hca->wanted || (c && c->manage)))
 			add(ret, VHCA_BDF_STR(hca->facts.bdf));
+	}
 	for (unsigned int i = 0; i < ex->conf->n_hcas; i++) {
-		const struct vhca_conf_hca *c = &ex->conf->hcas[i];
-
+		c = &ex->conf->hcas[i];
 		if (c->manage && !c->is_default && !vhca_model_hca(ex->model, c->bdf))
 			add(ret, VHCA_BDF_STR(c->bdf));
 	}
@@ -154,7 +149,7 @@ static void check_domains(const struct vhca_explain *ex, struct vhca_finding *re
 {
 	struct group unreadable = {0}, memory = {0};
 	const struct vhca_domain *dom;
-	bool has_room;
+	bool lacks_room;
 
 	if (!ex->virt_connected)
 		explain_say(&ret[VHCA_READINESS_LIBVIRT], VHCA_FINDING_WRONG,
@@ -165,11 +160,16 @@ static void check_domains(const struct vhca_explain *ex, struct vhca_finding *re
 	TAILQ_FOREACH (dom, &ex->model->domains, link) {
 		if (dom->unreadable.kind)
 			add(&unreadable, dom->info->name);
-		has_room = true;
-		for (unsigned int i = 0; i < VHCA_DOM_VFS_MAX; i++)
-			has_room = has_room &&
-				   !vhca_error_is(&dom->requests[i].problem, VHCA_CODE_HARD_LIMIT);
-		if (!has_room)
+		lacks_room = false;
+		for (unsigned int i = 0; i < dom->info->n_requests; i++) {
+			const char *name = dom->info->requests[i].name;
+			const struct vhca_error *problem = vhca_domain_problem(dom, name);
+
+			/* Kept when its request is withdrawn, or served by hand. */
+			lacks_room |= problem && vhca_error_is(problem, VHCA_CODE_HARD_LIMIT) &&
+				      !vhca_model_claim_of(ex->model, &dom->info->uuid, name);
+		}
+		if (lacks_room)
 			add(&memory, dom->info->name);
 	}
 	if (unreadable.n)

@@ -179,8 +179,15 @@ static void libvirt_and_domains(void **state)
 	f->ex.virt_connected = true;
 	expect(f, "domains_unread", VHCA_FINDING_UNKNOWN, "libvirt");
 	f->ex.virt_synced = true;
+	(void)snprintf(f->dom->requests[0].name, sizeof(f->dom->requests[0].name), "ib1");
 	vhca_error_set(&f->dom->requests[0].problem, VHCA_ERR_CONFLICT, "hard_limit", 0, "x");
+	assert_int_equal(look(f), 0); /* it asks for that no more */
+	f->dom->info->n_requests = 1;
+	(void)snprintf(f->dom->info->requests[0].name, sizeof(f->dom->info->requests[0].name),
+		       "ib1");
 	expect(f, "hard_limit", VHCA_FINDING_WARNING, "vm1");
+	(void)snprintf(f->claim->name, sizeof(f->claim->name), "ib1");
+	assert_int_equal(look(f), 0); /* it has got that by hand */
 	f->dom->requests[0].problem = (struct vhca_error)VHCA_ERROR_INIT;
 	vhca_error_set(&f->dom->unreadable, VHCA_ERR_CONFLICT, "bad", 0, "x");
 	expect(f, "domain_unreadable", VHCA_FINDING_WARNING, "vm1");
