@@ -37,6 +37,8 @@ static bool is_ready(struct vhca_engine *e, const struct vhca_hook_request *req,
 	bool is_prepared = strcmp(req->op, "prepare") == 0;
 
 	engine_use_reserved(e, c);
+	if (c->custody == VHCA_CUSTODY_RESERVED)
+		return false; /* not now (its VF is away, say), and it need not begin at all */
 	if (is_prepared && (vf->state == VHCA_VF_CLAIMED || vf->state == VHCA_VF_PROGRAMMED))
 		c->run = VHCA_RUN_BEGINS;
 	else if (!is_prepared || c->run == VHCA_RUN_SEEN)

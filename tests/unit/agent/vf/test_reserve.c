@@ -526,6 +526,34 @@ static void test_hook_begins_a_reserved_port(void **state)
 	assert_int_equal(ask_hook(w, &req), 0);
 }
 
+/* It takes no VF that a domain begins with, nor is it refused for one that could not begin. */
+static void test_newer_word_for_a_port_that_begins(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1), newer;
+
+	reserve(w, 2);
+	stop(w);
+	assert_true(ask_port(w, &req).ok);
+	newer = req;
+	newer.bdf = w->vfs[2].bdf;
+	w->vfs[1].gone = true;
+	world_show_hardware(w);
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	w->vfs[1].gone = false;
+	world_show_hardware(w);
+	world_settle(w);
+	assert_string_equal(ask_port(w, &newer).code, "vf_busy");
+	world_settle(w);
+	assert_true(ask_port(w, &newer).ok);
+	assert_ptr_equal(first_claim(w)->vf, engine_vf(w, 2));
+	assert_int_equal(ask_hook(w, &newer), -EINPROGRESS);
+	assert_string_equal(ask_port(w, &req).code, "exists");
+	world_settle(w);
+	assert_string_equal(ask_port(w, &req).code, "exists");
+	assert_int_equal(ask_hook(w, &newer), 0);
+}
+
 static void say(struct world *w, enum vhca_sm_answer answer)
 {
 	struct vhca_sm_binding b = vhca_claim_binding(first_claim(w));
@@ -694,6 +722,7 @@ int main(void)
 		TEST(test_reserved_port_is_released),
 		TEST(test_reservation_outlives_the_agent),
 		TEST(test_hook_begins_a_reserved_port),
+		TEST(test_newer_word_for_a_port_that_begins),
 		TEST(test_port_that_is_elsewhere_is_held_back),
 		TEST(test_port_ends_with_the_boot),
 		TEST(test_port_outlives_its_guest),
