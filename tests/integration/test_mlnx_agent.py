@@ -6,24 +6,21 @@ VHCA_MLNX_RECORD=FILE keeps what it and vhca-eswitch said to each other: tests/d
 where this agent cannot be had.
 """
 
-import hashlib
 import importlib.util
 import json
 import os
-import pathlib
 import shutil
 import subprocess
 import tempfile
 import unittest
-import urllib.request
 
+import debian
 import tap
 from eswitch import Eswitch, Story, keep
 from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, Host
 
 PACKAGE = "pool/main/n/networking-mlnx/python3-networking-mlnx_16.0.0-1_all.deb"
 SHA256 = "05204bcf10b3791a6c3b39814a722609e3e84f12ad7bd76f85a4d80e4496fa4b"
-CACHE = pathlib.Path("/var/cache/vhcad-dev/networking-mlnx-16.0.0")
 RUNNER = os.path.join(os.path.dirname(__file__), "mlnx_agent.py")
 
 
@@ -31,22 +28,8 @@ def fetch():
     """Where its Python packages are; None: they cannot be had."""
     if importlib.util.find_spec("neutron") is None:
         return None
-    for mirror in ("http://deb.debian.org/debian", "http://archive.debian.org/debian"):
-        if CACHE.exists():
-            break
-        try:
-            with urllib.request.urlopen(f"{mirror}/{PACKAGE}", timeout=20) as answer:
-                package = answer.read()
-        except OSError:
-            continue
-        if hashlib.sha256(package).hexdigest() != SHA256:
-            continue
-        CACHE.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE.parent) as place:
-            (pathlib.Path(place) / "p.deb").write_bytes(package)
-            subprocess.run(["dpkg-deb", "-x", f"{place}/p.deb", f"{place}/tree"], check=True)
-            os.rename(f"{place}/tree", CACHE)
-    return CACHE / "usr/lib/python3/dist-packages" if CACHE.exists() else None
+    tree = debian.fetch(PACKAGE, SHA256, "networking-mlnx-16.0.0")
+    return tree and tree / "usr/lib/python3/dist-packages"
 
 
 CODE = fetch()
