@@ -13,6 +13,11 @@ module Vhca
         def xml
             %(<vf name="#{nic.name}" fabric="#{vf['fabric']}" partition="#{pkeys.join(' ')}" guid="#{guid}"/>)
         end
+
+        # As the agent shows it.
+        def asked
+            { 'name' => nic.name, 'fabric' => vf['fabric'], 'partition' => pkeys.join(' '), 'guid' => guid }
+        end
     end
 
     # Adopts the VFs of the VM's running domain.
@@ -20,25 +25,41 @@ module Vhca
         KEY      = 'vhca'
         WITHIN_S = 10
         POLL_S   = 0.2
+        LOCK_MAX = 64 # bytes; a MAC and a newline
         ADDRESS  = /\A0x(\h\h) 0x(\h\h) 0x(\h\h)\s*\z/
 
         def initialize(locks, maps, uri)
             @locks, @maps, @uri = locks, maps, uri
         end
 
-        # The claims that were made; none if nothing was to be done.
+        # The claims that were made; none if nothing was to be done. One at a time: who is refused takes the metadata back.
         def adopt(vm)
+            File.open(__FILE__) do |file|
+                file.flock(File::LOCK_EX)
+                adopt_alone(vm)
+            end
+        end
+
+        private
+
+        def adopt_alone(vm)
             domain = Vhca.domain(vm) or raise Refused, "the domain of VM #{Vhca.show(vm.id)} does not run here"
             served = domain['vfs'].map {|vf| vf['name'] }
             nics = vm.nics.reject {|nic| served.include?(nic.name) }
             return [] if nics.empty?
-            raise Refused, "#{domain['name']} has a request of its own in its metadata" unless domain['requests'].empty?
-
-            request(domain, held(nics))
+            found = held(nics)
+            check_requests(domain, found)
+            request(domain, found)
             Vhca.list('claims').select {|claim| claim['domain'] == domain['uuid'] && !served.include?(claim['name']) }
         end
 
-        private
+        # Of one that was killed on its way the metadata may be left: it is the same again.
+        def check_requests(domain, found)
+            there = domain['requests'].map {|request| request.slice(*found[0].asked.keys) }
+            return if there.empty? || there.sort_by {|r| r['name'] } == found.map(&:asked).sort_by {|r| r['name'] }
+
+            raise Refused, "#{domain['name']} has a request of its own in its metadata"
+        end
 
         # Of the VFs that a guest has without a claim: a lock file may be left over.
         def held(nics)
@@ -60,37 +81,45 @@ module Vhca
 
         # The first entry with that number, of whatever membership, and behind it the table's first.
         def pkeys(nic, table)
-            wanted = nic.partition.split.map(&:hex).first
+            first = nic.partition.split.first
+            raise Refused, "#{nic.name}: #{first} is a partition's name; that driver knew numbers only" unless first =~ PKEY
+
+            wanted = first.hex
             key = table.find {|k| (k.hex & ~FULL) == (wanted & ~FULL) }
             raise Refused, "#{nic.name}: 0x#{wanted.to_s(16)} is not in the port's P_Key table" unless key
 
             [key, table[0]].uniq
         end
 
+        # Whatever somebody has put there: they are no files of ours.
         def locks
-            @read ||= Dir.glob(File.join(@locks, '*/*')).map do |path|
-                mac = File.read(path).strip.downcase
+            @read ||= Dir.glob(File.join(@locks, '*/*')).select {|path| File.file?(path) }.map do |path|
+                mac = Vhca.utf8(File.binread(path, LOCK_MAX).to_s).strip.downcase
                 vf = address(*path.split('/').last(2))
                 Lock.new(vf, mac) if vf && mac =~ MAC
             end.compact
         end
 
         def address(map, number)
-            return nil unless number =~ /\A[0-9]{1,3}\z/
+            path = File.join(@maps, map)
+            return nil unless number =~ /\A[0-9]{1,3}\z/ && File.file?(path)
 
-            line = File.readlines(File.join(@maps, map))[number.to_i]
+            line = File.foreach(path, encoding: 'BINARY').first(number.to_i + 1)[number.to_i]
             line =~ ADDRESS ? format('0000:%s:%s.%x', $1, $2, $3.hex).downcase : nil
-        rescue Errno::ENOENT
-            nil
         end
 
+        # What may have begun keeps its metadata: a guest without would lose its VFs in its next save or migration.
         def request(domain, found)
             metadata(domain, '--set', "<infiniband>#{found.map(&:xml).join}</infiniband>")
-            await(domain, found.length)
-            raise Refused, "#{domain['name']} is not taken over: see the line above" unless Vhca.ctl('adopt', domain['uuid']).zero?
-        rescue Refused
+            status = seen?(domain, found) ? Vhca.ctl('adopt', domain['uuid']) : nil
+            return if status&.zero?
+
+            unless status.nil? || REFUSALS.include?(status)
+                raise Refused, "#{domain['name']}: vhcad has not said what came of it; do this again"
+            end
+
             metadata(domain, '--remove')
-            raise
+            raise Refused, status ? "#{domain['name']} is not taken over: see the line above" : 'vhcad does not see the new metadata'
         end
 
         def metadata(domain, *args)
@@ -99,13 +128,14 @@ module Vhca
         end
 
         # libvirt tells the agent of the metadata.
-        def await(domain, count)
+        def seen?(domain, found)
             deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + WITHIN_S
-            until Vhca.list('domains').find {|d| d['uuid'] == domain['uuid'] }&.fetch('requests')&.length == count
-                raise Refused, 'vhcad does not see the new metadata' if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+            until Vhca.list('domains').find {|d| d['uuid'] == domain['uuid'] }&.fetch('requests')&.length == found.length
+                return false if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
 
                 sleep POLL_S
             end
+            true
         end
     end
 end

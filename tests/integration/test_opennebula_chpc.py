@@ -7,6 +7,7 @@ import base64
 import os
 import pathlib
 import subprocess
+import threading
 
 import tap
 from libvirtd import Libvirtd
@@ -133,6 +134,8 @@ class Adoption(HostCase):
 
     def test_what_does_not_fit_is_left_alone(self):
         self.refused("0x7 is not in the port's P_Key table", nics=[nic(1, MAC="02:00:0a:00:01:07", IB_PKEYS="0x0007")])
+        for name in ("physics", "beef"):      # a number in base 16, too
+            self.refused(f"{name} is a partition's name", nics=[nic(1, MAC="02:00:0a:00:01:07", IB_PKEYS=name)])
         self.refused("no lock file", nics=[nic(1, MAC="02:00:0a:00:09:09", VLAN_ID="1")])
         self.lock(1, "0x0000aa070a000107")     # the VF shows another GUID
         self.refused("is not what ib1 asks for")
@@ -155,6 +158,62 @@ class Adoption(HostCase):
         claims = {(c["domain_name"], c["bdf"]): c["guid"] for c in self.host.get("/v1/claims")[1]["claims"]}
         self.assertEqual(claims, {(name, bdf(n)): guid for name, vfs in GUESTS.items() for n, guid in vfs.items()})
         self.assertEqual(self.held_writes(), [])
+
+    def leave_metadata(self, partition="0x8001 0xffff"):
+        self.libvirtd.virsh("metadata", UUIDS["one-42"], "urn:vhcad:domain:1", "--live", "--key", "vhca", "--set",
+                            f'<infiniband><vf name="ib1" fabric="default" partition="{partition}" guid="0x0000aa000a000107"/></infiniband>')
+        self.host.wait(lambda: "".join(r["partition"] for r in self.requests()) == partition)
+
+    def requests(self):
+        return [r for d in self.host.get("/v1/domains")[1]["domains"] if d["name"] == "one-42" for r in d["requests"]]
+
+    def test_one_that_was_killed_is_done_again(self):
+        """Before the agent was asked; or after, without an answer."""
+        self.leave_metadata()
+        p = self.adopt("one-42")
+        self.assertEqual((p.returncode, p.stdout), (0, "VM 42: ib1 is 0000:01:00.2, 0x0000aa000a000107, 0x8001 0xffff\n"), p.stderr)
+        ctl = (self.where / "bin/vhcactl").read_text("utf-8")
+        for killed in ('[ "$1" != adopt ] || exit 7\nexec', '[ "$1" != adopt ] || kill -9 $$\nexec'):
+            program(self.where / "bin/vhcactl", ctl.replace("exec", killed))
+            p = self.adopt("one-43")
+            self.assertEqual((p.returncode, p.stdout), (1, ""), p.stderr)
+            self.assertIn("do this again", p.stderr)
+            self.assertIn("infiniband", self.libvirtd.virsh("dumpxml", "one-43"))
+        program(self.where / "bin/vhcactl", ctl)
+        self.assertEqual(self.adopt("one-43").returncode, 0)
+        self.assertEqual((self.states()[1:], self.held_writes()), (["attached"] * 3, []))
+
+    def test_a_request_of_somebody_else_stays(self):
+        self.leave_metadata("0x8001")
+        p = self.adopt("one-42")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (1, "", "vhca-one-setup: one-42 has a request of its own in its metadata\n"))
+        self.assertEqual([r["partition"] for r in self.requests()], ["0x8001"])
+        self.assertEqual(self.states()[1:], ["unmanaged"] * 3)
+
+    def test_two_at_a_time(self):
+        found = []
+        threads = [threading.Thread(target=lambda: found.append(self.adopt("one-43"))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted((p.returncode, len(p.stdout.splitlines())) for p in found), [(0, 1), (0, 2)])
+        self.assertIn("infiniband", self.libvirtd.virsh("dumpxml", "one-43"))
+
+    def test_what_else_lies_there(self):
+        """In a directory of all users: nothing of it is waited for, believed, or in the way of the others."""
+        for number, content in enumerate((b"\xff\xfe\0", b"aa:00:0a:00:01:07" * 9, b"", b"\n" * 9), 5):
+            write(self.where / f"locks/ib0/{number}", content)
+        (self.where / "locks/ib0/10/0").mkdir(parents=True)
+        (self.where / "locks/ib0/0").unlink(missing_ok=True)
+        os.mkfifo(self.where / "locks/ib0/0")
+        (self.where / "locks/ib0/11").symlink_to("/dev/zero")
+        write(self.where / "locks/zero/0", "aa:00:0a:00:01:07")
+        (self.where / "maps/zero").symlink_to("/dev/zero")
+        write(self.where / "locks/bytes/1", "aa:00:0a:00:01:07")
+        write(self.where / "maps/bytes", b"\xff\n0x\xff 0x00 0x02\n")
+        p = self.adopt("one-42")
+        self.assertEqual((p.returncode, self.states()[1]), (0, "attached"), p.stderr)
 
     def test_what_is_no_vm_or_does_not_run(self):
         for xml, words in (("", "there is no VM"), (vm(nic(0, IB_PKEYS='"')), "IB_PKEYS has"), (vm(nic(1)).replace("<ID>42<", "<ID>7<"), "does not run here")):
