@@ -56,6 +56,8 @@ class Guest(unittest.TestCase):
     def device(self, guid, name="ib0"):
         octets = ["80", "00", "02", "08", "fe", "80"] + ["00"] * 6 + re.findall("..", guid)
         write(self.root / f"sys/class/net/{name}/address", ":".join(octets) + "\n")
+        for link in ("ifindex", "iflink"):
+            write(self.root / f"sys/class/net/{name}/{link}", "3\n")
 
     def run_script(self, device="ib0", wait="0", fail=""):
         return subprocess.run([str(SCRIPT), device], capture_output=True, text=True, timeout=60, check=False,
@@ -133,6 +135,32 @@ class Guest(unittest.TestCase):
         self.context()
         self.assertEqual(self.run_script().returncode, 1)
         self.assertEqual((self.commands(), (self.root / "run/vhca-context").exists()), ([], False))
+
+    def test_a_child_is_somebody_elses(self):
+        self.device("02000a0000000107", "ib0.8001")
+        write(self.root / "sys/class/net/ib0.8001/iflink", "2\n")
+        p = self.run_script("ib0.8001")
+        self.assertEqual((p.returncode, p.stderr, self.commands(), (self.root / "run/vhca-context").exists()), (0, "", [], False))
+
+    def test_values_that_others_would_run(self):
+        """Whoever reads what is said here may do it as the shell does; a network's owner writes the gateway."""
+        bad = "10.0.1.7'\\''; touch OUT; '\\''", "$(touch OUT)", "`touch OUT`", "1 dev lo", "1\n2"
+        for value in bad:
+            self.context("".join(f"ETH1_{name}='{value}'\n" for name in ("IP", "GATEWAY", "MASK", "MTU", "METHOD"))
+                         + "ETH1_MAC='02:00:0a:00:01:07'\n")
+            self.device("02000a0000000107")
+            p = self.run_script()
+            self.assertEqual((p.returncode, self.said()["IB1_IP"], self.commands()), (0, "", []), p.stderr)
+            self.assertIn("ETH1_IP is left out", p.stderr)
+            self.context("ETH1_IP='10.0.1.7'\nETH1_MAC='02:00:0a:00:01:07'\n" + f"ETH1_GATEWAY='{value}'\n")
+            self.found_with_warning()
+            self.assertEqual(self.commands(), ["link set dev ib0 up", "address replace 10.0.1.7/255.255.255.0 dev ib0"])
+            (self.root / "ip").unlink()
+
+    def found_with_warning(self):
+        p = self.run_script()
+        self.assertEqual((p.returncode, self.said()["IB1_IP"]), (0, "10.0.1.7"))
+        self.assertIn("ETH1_GATEWAY is left out", p.stderr)
 
     def test_it_waits_for_the_context_and_the_grant(self):
         """A NIC that is attached has its device before OpenNebula writes the context anew; an SM may grant the GUID later."""
