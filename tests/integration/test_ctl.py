@@ -233,6 +233,17 @@ class Status(CtlCase):
                 self.assertEqual(self.ctl("status", *json_too).returncode, code)
             os.unlink(self.socket)
 
+    def test_what_is_not_ready_is_no_success(self):
+        """While a host is upgraded vhcactl is newer than its agent, whose reasons were sentences."""
+        for answer, lines in (({"status": "not_ready", "reasons": ["VF 0000:01:00.1 is not bound\x1b yet"]},
+                               ["NOT READY  ", "  wrong                        VF 0000:01:00.1 is not bound? yet"]),
+                              ({}, ["NOT READY  : the agent does not say why"])):
+            self.agent({"GET /readyz": (503 if answer else 200, answer)})
+            p = self.ctl("status")
+            self.assertEqual((p.returncode, p.stdout.splitlines(), p.stderr), (12, lines, ""))
+            self.assertEqual(self.ctl("status", "--json").returncode, 12)
+            os.unlink(self.socket)
+
     def test_json_and_errors(self):
         self.agent({"GET /readyz": (503, NOT_READY)})
         self.assertEqual(json.loads(self.ctl("status", "--json").stdout), NOT_READY)

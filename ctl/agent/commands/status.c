@@ -7,30 +7,47 @@
 #include "ctl/cli/api.h"
 #include "ctl/cli/view.h"
 
-static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+#define WRONG 12 /* the exit status */
+
+/* Those of an agent of before are sentences, and only of what blocks. */
+static int print_reason(struct json_object *reason, bool json)
 {
 	static const struct vhca_finding_members members = {"code", "reason", "hint", 19};
+	bool is_sentence = json_object_is_type(reason, json_type_string);
+
+	if (json)
+		return is_sentence ? WRONG : vhca_finding_exit(reason);
+	if (!is_sentence) {
+		vhca_print_finding(reason, &members);
+		return vhca_finding_exit(reason);
+	}
+	(void)printf("  %-8s %-19s ", "wrong", "");
+	vhca_print_text(json_object_get_string(reason));
+	(void)putchar('\n');
+	return WRONG;
+}
+
+static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
 	VHCA_CTL_AUTO_PUT struct json_object *doc = NULL;
 	struct json_object *reasons;
-	int worst = 0, r = vhca_ctl_get_state(ctl, "/readyz", &doc, err);
+	int worst, r = vhca_ctl_get_state(ctl, "/readyz", &doc, err);
 	bool json = ctl->opts[VHCA_OPT_JSON], is_ready;
+	const char *why;
 
 	if (r < 0)
 		return r;
 	reasons = vhca_view_array(doc, "reasons");
 	is_ready = strcmp(vhca_view_text(doc, "status"), "ready") == 0;
+	worst = is_ready || vhca_view_count(reasons) ? 0 : WRONG;
+	why = is_ready ? ": nothing is wrong" : ": the agent does not say why";
 	if (json)
 		vhca_ctl_print_json(doc);
 	else
 		(void)printf("%s  %s%s\n", is_ready ? "READY" : "NOT READY",
-			     vhca_view_text(doc, "node_name"),
-			     vhca_view_count(reasons) ? "" : ": nothing is wrong");
+			     vhca_view_text(doc, "node_name"), vhca_view_count(reasons) ? "" : why);
 	for (size_t i = 0; i < vhca_view_count(reasons); i++) {
-		struct json_object *reason = json_object_array_get_idx(reasons, i);
-
-		if (!json)
-			vhca_print_finding(reason, &members);
-		r = vhca_finding_exit(reason);
+		r = print_reason(json_object_array_get_idx(reasons, i), json);
 		worst = r > worst ? r : worst;
 	}
 	return worst;
