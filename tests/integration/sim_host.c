@@ -343,6 +343,7 @@ static int run_children(struct sysfs_sim *sim, const char *conf)
 		abort();
 	if (getenv("SIM_SYS") && symlink(sysfs_sim_root(sim), getenv("SIM_SYS")) < 0)
 		abort();
+	follow_guests(sim); /* who has begun before the agent */
 	pid = start_child(conf);
 	for (;;) {
 		(void)nanosleep(&pause, NULL);
