@@ -165,14 +165,12 @@ module Vhca
         list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
     end
 
-    # Whether the guest has it now. After a status that is no refusal the agent may have begun, and OpenNebula knows of no such NIC.
     def self.attach(domain, nic)
-        status = ctl('attach', domain, nic.name, '--partition', nic.partition, '--guid', nic.guid, '--fabric', nic.fabric)
-        detach_again(domain, nic) unless status.zero? || REFUSALS.include?(status)
-        status.zero?
+        ctl('attach', domain, nic.name, '--partition', nic.partition, '--guid', nic.guid, '--fabric', nic.fabric)
     end
 
-    def self.detach_again(domain, nic)
+    # After a status of attach that is no refusal: the agent may have begun, and OpenNebula knows of no such NIC.
+    def self.undo_attach(domain, nic)
         30.times do
             return unless ctl('--timeout', '60', 'detach', domain, nic.name) == NO_ANSWER
 
