@@ -84,7 +84,7 @@ def agents_are_killed_in_each_action(rig):
     """A second after each script has begun its host's agent is killed: what fails leaves the VM with its InfiniBand, and goes well the next time."""
     opennebula.install(rig)
     vm = Vm(rig, rig.hva)
-    vm.disturb = lambda: "(sleep 1; systemctl kill -s KILL vhcad) >/dev/null 2>&1 & "
+    vm.disturb = lambda: "(sleep 1; systemctl is-active -q vhcad && systemctl kill -s KILL vhcad) >/dev/null 2>&1 & "
     vm.deploy()
     vm.attach_nic(2)
     vm.assert_has_ports()
