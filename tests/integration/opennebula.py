@@ -39,6 +39,12 @@ fi
 cat "$REC/ctl.$1" 2>/dev/null || echo "said by vhcactl $1"
 """
 
+# libvirt gives metadata without the namespace.
+VIRSH = """#!/bin/sh
+printf '%s\\n' "virsh $*" >>"$REC/order"
+cat "$REC/virsh" 2>/dev/null
+"""
+
 
 def vectors():
     """[(release, case, [call])] of all releases, where one stands for those that are the same."""
@@ -74,7 +80,9 @@ class HostCase(unittest.TestCase):
             if not (self.remotes / "vmm/vhca" / name).exists():
                 shutil.copy(self.remotes / "vmm/vhca/pass", self.remotes / "vmm/vhca" / name)
         program(self.where / "bin/vhcactl", CTL)
-        self.env = {**os.environ, "PATH": f"{self.where}/bin:/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(self.where / "tmp")}
+        program(self.where / "bin/virsh", VIRSH)
+        self.env = {**os.environ, "PATH": f"{self.where}/bin:/usr/bin:/bin", "LC_ALL": "C", "TMPDIR": str(self.where / "tmp"),
+                    "VHCA_ANSWER_WAIT": "1"}
         (self.where / "tmp").mkdir()
         self.forget()
 
@@ -85,6 +93,8 @@ class HostCase(unittest.TestCase):
         self.env["REC"] = str(self.rec)
 
     def agent_has(self, domains=(), free=8, reserved=0, claims=(), migrations=(), synced=True):
+        requests = "".join(f"<vf name='{request['name']}'/>" for one in domains for request in one["requests"])
+        write(self.rec / "virsh", f"<infiniband>{requests}</infiniband>")
         write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": synced}}))
         for what, rows in (("domains", domains), ("vfs", [{"reserved": False}] * free + [{"reserved": True}] * reserved), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))

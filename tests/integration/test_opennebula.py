@@ -52,6 +52,8 @@ MIGRATE = "vhcactl --timeout 900 migrate one-42 hv2 --external --lease 3600"
 CANCEL = "vhcactl --timeout 60 migrate one-42 --cancel"
 PARK = "vhcactl --timeout 900 park one-42 --lease 3600"
 UNPARK = "vhcactl --timeout 60 unpark one-42"
+DETACH = "vhcactl detach one-42 ib1"
+METADATA = f"virsh -c qemu:///system -q metadata {UUID} urn:vhcad:domain:1 --live --key vhca"
 
 # What a case of the vectors is to cause, beside what only looks: by script, the changes in order.
 EXPECTED = {
@@ -59,7 +61,7 @@ EXPECTED = {
     "vmm/vhca/migrate": [MIGRATE, "kvm/migrate"],
     "vmm/vhca/save": [PARK, "kvm/save"],
     "vmm/vhca/attach_nic": [f"vhcactl attach one-42 ib1 {ATTACH}"],
-    "vmm/vhca/detach_nic": ["vhcactl detach one-42 ib1"],
+    "vmm/vhca/detach_nic": [DETACH, METADATA, f"{METADATA} --remove"],
     "vnm/vhca/pre": [], "vnm/vhca/post": [], "vnm/vhca/clean": [],
 }
 
@@ -264,6 +266,18 @@ class Undo(HostCase):
                 p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS), VHCA_ANSWER_WAIT="1")
                 self.assertEqual((p.returncode, self.changes()), (status, ["vhcactl detach one-42 ib1"]), p.stderr)
 
+    def test_what_is_detached_is_asked_for_no_more(self):
+        other = "<vf name='ib2' partition='0x8012'/>"
+        for left, change in ((other, f"--set <infiniband>\n  {other}</infiniband>"), ("", "--remove")):
+            for status in (0, 3):
+                with self.subTest(change, status=status):
+                    self.forget()
+                    self.agent_has(domains=[domain(requests=["ib1", "ib2"])])
+                    write(self.rec / "virsh", f'<infiniband>\n  <vf name="ib1" partition="0x8011"/>{left}</infiniband>')
+                    self.break_next("ctl.detach", *([status] if status else []))
+                    p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC, "42", "hv1"], message(*self.NICS))
+                    self.assertEqual((p.returncode, self.changes()), (0, [DETACH, METADATA, *f"{METADATA} {change}".split("\n")]), p.stderr)
+
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
         argv = ["one-42", "02:00:0a:00:00:07", "42", "hv1"]
         p = self.run_script("vmm/vhca/detach_nic", argv, message(*self.NICS))
@@ -306,14 +320,14 @@ class Network(HostCase):
     def test_an_agent_that_is_started_again_is_waited_for(self):
         self.agent_has(free=1)
         self.break_next("ctl.node", 7, 7)
-        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="60").returncode, 0)
 
     def test_an_agent_that_does_not_know_the_domains_yet_is_waited_for(self):
         self.agent_has(free=1, synced=False)
         later = threading.Timer(1, self.agent_has, kwargs={"free": 1})
         self.addCleanup(later.join)
         later.start()
-        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1))).returncode, 0)
+        self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="60").returncode, 0)
 
     def test_pre_without_vhcactl(self):
         os.unlink(self.where / "bin/vhcactl")
@@ -535,9 +549,9 @@ class RealAgent(AgentCase):
                 self.assertIn(words, p.stderr.decode())
 
     def test_detach_of_what_is_not_there(self):
+        write(self.rec / "virsh", "<infiniband><vf name='ib1'/></infiniband>")
         p = self.run_script("vmm/vhca/detach_nic", [UUID, OUR_MAC, "42", "hv1"], message(nic(1)))
-        self.assertEqual((p.returncode, self.order()), (0, [f"vhcactl detach {UUID} ib1", "vhcactl --json node",
-                                                            "vhcactl --json domains"]), p.stderr)
+        self.assertEqual((p.returncode, self.changes()), (0, [f"vhcactl detach {UUID} ib1", METADATA, f"{METADATA} --remove"]), p.stderr)
 
     def test_an_agent_that_is_down(self):
         self.agent.stop()

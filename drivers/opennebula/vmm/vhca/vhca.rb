@@ -23,6 +23,7 @@ module Vhca
     NO_ANSWER  = 7 # vhcactl's exit status
     REFUSALS   = [2, 3, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
 
+    LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
     ANSWER_WAIT_S = Integer(ENV.fetch('VHCA_ANSWER_WAIT', '10'))
     POLL_S        = 0.5
     PROLOG_DTD = /\A(?>\s+|<\?.*?\?>|<!--.*?-->)*<!DOCTYPE/m
@@ -176,6 +177,27 @@ module Vhca
 
             sleep 1
         end
+    end
+
+    # Takes a VF out of what the running domain asks for: else it came back with the next migration or save.
+    def self.withdraw(vm, deploy_id, name)
+        domain = self.domain(vm, deploy_id)
+        return if domain.nil? || domain['requests'].none? {|request| request['name'] == name }
+
+        root = REXML::Document.new(virsh_metadata(domain['uuid'])).root
+        raise Refused, "the metadata of #{deploy_id} is no XML" unless root
+
+        root.get_elements('*').each {|vf| root.delete(vf) if vf.attributes['name'] == name }
+        virsh_metadata(domain['uuid'], *(root.elements.empty? ? ['--remove'] : ['--set', root.to_s]))
+    rescue REXML::ParseException
+        raise Refused, "the metadata of #{deploy_id} is no XML"
+    end
+
+    def self.virsh_metadata(uuid, *change)
+        out, status = Open3.capture2('virsh', '-c', LIBVIRT, '-q', 'metadata', uuid, NAMESPACE, '--live', '--key', 'vhca', *change)
+        raise Refused, "virsh does not give or change the metadata of #{uuid}" unless status.success?
+
+        out
     end
 
     def self.main
