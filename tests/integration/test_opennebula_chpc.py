@@ -43,6 +43,7 @@ def chpc_wrote():
 class Adoption(HostCase):
     def setUp(self):
         super().setUp()
+        (self.where / "bin/virsh").unlink()      # libvirt's own, with that libvirtd
         self.libvirtd = Libvirtd()
         self.host = Host(str(self.where))
         self.host.wait(lambda: pathlib.Path(f"{self.libvirtd.where}/libvirt/libvirt-sock").exists())
