@@ -11,7 +11,7 @@ module Vhca
     # What one NIC of that driver's shows: the table's index 0 is at the end of whatever it asked for.
     Held = Struct.new(:nic, :vf, :guid, :pkeys) do
         def xml
-            %(<vf name="#{nic.name}" fabric="#{vf['fabric']}" partition="#{pkeys.join(' ')}" guid="#{guid}"/>)
+            %(<vf #{asked.map {|key, value| %(#{key}="#{value}") }.join(' ')}/>)
         end
 
         # As the agent shows it.
@@ -22,7 +22,6 @@ module Vhca
 
     # Adopts the VFs of the VM's running domain.
     class Adoption
-        KEY      = 'vhca'
         WITHIN_S = 10
         POLL_S   = 0.2
         LOCK_MAX = 64 # bytes; a MAC and a newline
@@ -110,7 +109,7 @@ module Vhca
 
         # What may have begun keeps its metadata: a guest without would lose its VFs in its next save or migration.
         def request(domain, found)
-            metadata(domain, '--set', "<infiniband>#{found.map(&:xml).join}</infiniband>")
+            Vhca.live_metadata(domain, '--set', "<infiniband>#{found.map(&:xml).join}</infiniband>", :uri => @uri)
             status = seen?(domain, found) ? Vhca.ctl('adopt', domain['uuid']) : nil
             return if status&.zero?
 
@@ -118,13 +117,8 @@ module Vhca
                 raise Refused, "#{domain['name']}: vhcad has not said what came of it; do this again"
             end
 
-            metadata(domain, '--remove')
+            Vhca.live_metadata(domain, '--remove', :uri => @uri)
             raise Refused, status ? "#{domain['name']} is not taken over: see the line above" : 'vhcad does not see the new metadata'
-        end
-
-        def metadata(domain, *args)
-            done = system('virsh', '-c', @uri, '-q', 'metadata', domain['uuid'], NAMESPACE, '--live', '--key', KEY, *args, :out => :err)
-            raise Refused, "virsh does not change the metadata of #{domain['name']}" unless done
         end
 
         # libvirt tells the agent of the metadata.

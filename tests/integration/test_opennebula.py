@@ -16,7 +16,7 @@ import unittest
 import xml.etree.ElementTree as ET
 
 import tap
-from opennebula import (DOUBLE, ROOT, STOCK, UUID, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
+from opennebula import (DOUBLE, ROOT, STOCK, UUID, VIRSH, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
 from test_agent import ENV, Agent, conf_text
 
 OUR_MAC = "02:00:0a:00:01:07"
@@ -277,6 +277,26 @@ class Undo(HostCase):
                     self.break_next("ctl.detach", *([status] if status else []))
                     p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC, "42", "hv1"], message(*self.NICS))
                     self.assertEqual((p.returncode, self.changes()), (0, [DETACH, METADATA, *f"{METADATA} {change}".split("\n")]), p.stderr)
+
+    def test_what_is_attached_is_asked_for(self):
+        """Beside the others, and once; where that cannot be said the NIC is attached all the same."""
+        vf = "<vf fabric='default' guid='auto' name='ib1' partition='0x8011'/>"
+        there = "<infiniband><vf name='ib2'/></infiniband>"
+        for has, edits in ((["ib2"], [METADATA, f"{METADATA} --set {there.replace('</', vf + '</')}"]), ([], [f"{METADATA} --set <infiniband>{vf}</infiniband>"]),
+                           (["ib1"], [])):
+            for fails in (False, True):
+                with self.subTest(has, fails=fails):
+                    self.forget()
+                    self.agent_has(domains=[domain(requests=has)])
+                    program(self.where / "bin/virsh", VIRSH + ("exit 1\n" if fails else ""))
+                    p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(nic(1)))
+                    done = edits[:1] if fails else edits
+                    self.assertEqual((p.returncode, self.changes()[1:]), (0, done), p.stderr)
+                    self.assertEqual(b"does not give or change the metadata" in p.stderr, bool(fails and edits))
+        self.forget()
+        self.agent_has(domains=[domain(problem="domain one-42 is given no VF")])
+        p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(nic(1)))
+        self.assertEqual((p.returncode, self.changes()[1:]), (0, []), p.stderr)
 
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
         argv = ["one-42", "02:00:0a:00:00:07", "42", "hv1"]

@@ -172,6 +172,11 @@ class Vm:
         held = other.facts().held_guids()
         check(not held & {self.guid(n) for n in self.nics}, f"{other.name} holds a vGUID of {self.host.name}'s VM")
 
+    def assert_asks_for_nics(self):
+        """What a save takes along."""
+        (domain,) = [d for d in self.host.get("domains")["domains"] if d["uuid"] == self.guest.uuid]
+        equal(sorted(r["name"] for r in domain["requests"]), sorted(f"ib{n}" for n in self.nics), "what the domain asks for")
+
     def guid(self, number):
         """By policy mac, as vhcad(8) derives it."""
         octets = self.mac(number).split(":")

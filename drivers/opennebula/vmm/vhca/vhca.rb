@@ -20,8 +20,9 @@ module Vhca
     VFS_MAX    = 16   # of one domain
     INPUT_MAX  = 64 << 20 # OpenNebula's databases hold less
     FULL       = 0x8000
-    NO_ANSWER  = 7 # vhcactl's exit status
-    REFUSALS   = [2, 3, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
+    NO_SUCH    = 3 # vhcactl's exit status
+    NO_ANSWER  = 7 # the same
+    REFUSALS   = [2, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
 
     LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
     ANSWER_WAIT_S = Integer(ENV.fetch('VHCA_ANSWER_WAIT', '10'))
@@ -31,8 +32,12 @@ module Vhca
     UNREADABLE = /&(?!(?:lt|gt|amp|quot|apos);)|[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/
 
     Nic = Struct.new(:name, :mac, :partition, :fabric, :guid, :attach) do
+        def attributes
+            { 'name' => name, 'fabric' => fabric, 'partition' => partition, 'guid' => guid }
+        end
+
         def xml
-            %(<vhca:vf name="#{name}" fabric="#{fabric}" partition="#{partition}" guid="#{guid}"/>)
+            %(<vhca:vf #{attributes.map {|key, value| %(#{key}="#{value}") }.join(' ')}/>)
         end
     end
 
@@ -179,23 +184,39 @@ module Vhca
         end
     end
 
+    # A VF that was attached is asked for, too, so that a save has it. Where that fails, post attaches it behind the restore.
+    def self.request(vm, deploy_id, nic)
+        domain = self.domain(vm, deploy_id)
+        return if domain.nil? || domain['problem'] || domain['requests'].any? {|request| request['name'] == nic.name }
+
+        change_requests(domain) {|root| root.add_element('vf', nic.attributes) }
+    rescue Refused => e
+        warn "vhca: #{e.message}"
+    end
+
     # Takes a VF out of what the running domain asks for: else it came back with the next migration or save.
     def self.withdraw(vm, deploy_id, name)
         domain = self.domain(vm, deploy_id)
         return if domain.nil? || domain['requests'].none? {|request| request['name'] == name }
 
-        root = REXML::Document.new(virsh_metadata(domain['uuid'])).root
-        raise Refused, "the metadata of #{deploy_id} is no XML" unless root
-
-        root.get_elements('*').each {|vf| root.delete(vf) if vf.attributes['name'] == name }
-        virsh_metadata(domain['uuid'], *(root.elements.empty? ? ['--remove'] : ['--set', root.to_s]))
-    rescue REXML::ParseException
-        raise Refused, "the metadata of #{deploy_id} is no XML"
+        change_requests(domain) {|root| root.get_elements('*').each {|vf| root.delete(vf) if vf.attributes['name'] == name } }
     end
 
-    def self.virsh_metadata(uuid, *change)
-        out, status = Open3.capture2('virsh', '-c', LIBVIRT, '-q', 'metadata', uuid, NAMESPACE, '--live', '--key', 'vhca', *change)
-        raise Refused, "virsh does not give or change the metadata of #{uuid}" unless status.success?
+    def self.change_requests(domain)
+        root = domain['requests'].empty? ? REXML::Element.new('infiniband') : REXML::Document.new(live_metadata(domain)).root
+        raise Refused, "the metadata of #{domain['name']} is no XML" unless root
+
+        yield root
+        live_metadata(domain, *(root.elements.empty? ? ['--remove'] : ['--set', root.to_s]))
+    rescue REXML::ParseException
+        raise Refused, "the metadata of #{domain['name']} is no XML"
+    end
+    private_class_method :change_requests
+
+    # Our element of the running domain, or what changes it.
+    def self.live_metadata(domain, *change, uri: LIBVIRT)
+        out, status = Open3.capture2('virsh', '-c', uri, '-q', 'metadata', domain['uuid'], NAMESPACE, '--live', '--key', 'vhca', *change)
+        raise Refused, "virsh does not give or change the metadata of #{domain['name']}" unless status.success?
 
         out
     end
