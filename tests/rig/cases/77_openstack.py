@@ -6,9 +6,6 @@ from kit.case import case, check, equal
 from kit.migration import FULL_MIB_S, SLOW_MIB_S
 from kit.nova import Instance, reserved_vfs
 
-GPE = "/sys/firmware/acpi/interrupts/gpe01"  # the event by which QEMU asks for an ACPI slot
-DEAF, HEARS = f"echo disable > {GPE}", f"echo enable > {GPE}"
-
 
 @case
 def an_instance_lives(rig):
@@ -94,7 +91,7 @@ def a_guest_ignores_the_unplug(rig):
     with reserved_vfs(rig):
         instance = Instance(rig, rig.hva, agent=True).boot()
         host, guest = rig.hva, instance.guest
-        guest.run(DEAF)
+        guest.ignore_unplugs()
         instance.plug(rig.hvb)
         instance.virsh_device(host, "detach-device", "--live")
         instance.unplug(host)
@@ -107,7 +104,7 @@ def a_guest_ignores_the_unplug(rig):
         instance.assert_reserved(rig.hvb)
         instance.unplug(rig.hvb)
         instance.assert_released(rig.hvb)
-        guest.run(HEARS)
+        guest.listen()
         instance.detach(host)
         instance.assert_reserved(host)
         delete(instance)

@@ -9,6 +9,7 @@ from kit.base import RigError, wait_for
 
 NAMESPACE = "urn:vhcad:domain:1"
 READY_TIMEOUT = 150
+SLOT_EVENT = "/sys/firmware/acpi/interrupts/gpe01"  # by which QEMU asks for an ACPI slot
 MACHINE = "pc-q35-7.2"  # Debian 12's newest: such a guest may go to Debian 13 and come back
 # Of the case that runs, by UUID of the domain: P_Keys that it asked for by metadata or at run time, and its name.
 ASKED = collections.defaultdict(set)
@@ -118,6 +119,13 @@ class Guest:
         command = json.dumps({"execute": "guest-exec", "arguments": {"path": "/bin/sh", "arg": ["-c", script]}})
         wait_for(lambda: not self.host.vm.virsh("qemu-agent-command", self.name, command)[0], timeout,
                  f"{self.name}: its agent to take a command", 1)
+
+    def ignore_unplugs(self):
+        """From now on, of QEMU's requests by ACPI. For guests with agent=True, as listen()."""
+        self.run(f"echo disable > {SLOT_EVENT}")
+
+    def listen(self):
+        self.run(f"echo enable > {SLOT_EVENT}")
 
     def state(self):
         return self.host.virsh("domstate", self.name, check=False).strip()
