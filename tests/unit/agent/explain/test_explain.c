@@ -5,138 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/explain/explain.h"
+#include "tests/unit/agent/explain/healthy_host.h"
 #include "tests/unit/unit.h"
 
-#define GUID UINT64_C(0x02c9ab0000000001)
+#define GUID HEALTHY_GUID
 
-struct fixture {
-	struct vhca_model model;
-	struct vhca_conf conf;
-	struct vhca_explain ex;
-	struct vhca_hca *hca;
-	struct vhca_vf *vf, *other;
-	struct vhca_claim *claim;
-	struct vhca_domain *dom;
-	struct vhca_finding found[VHCA_EXPLAIN_STEPS];
-};
+static struct vhca_finding findings[VHCA_EXPLAIN_STEPS];
 
-static struct vhca_vf *add_vf(struct fixture *f, uint16_t index)
+static const struct vhca_finding *verdict(struct healthy_host *f)
 {
-	struct vhca_bdf bdf = {.bus = 1, .fn = (uint8_t)(index + 1)};
-	struct vhca_vf *vf = vhca_model_add_vf(f->hca, bdf, index);
-
-	assert_non_null(vf);
-	vf->present = vf->hw_known = true;
-	vf->state = VHCA_VF_FREE;
-	vf->iommu_group = index + 1;
-	vf->group_size = 1;
-	(void)snprintf(vf->driver, sizeof(vf->driver), "vfio-pci");
-	vf->hw.requested = VHCA_GUID_ALL1;
-	vf->hw.gid_index = (uint16_t)(index + 1);
-	vf->hw.n_virtual = VHCA_PKEY_TABLE_MAX;
-	for (unsigned int i = 0; i < VHCA_PKEY_TABLE_MAX; i++)
-		vf->hw.map[i] = VHCA_PKEY_UNMAPPED;
-	return vf;
-}
-
-static void add_hca(struct fixture *f)
-{
-	f->hca = vhca_model_add_hca(&f->model, (struct vhca_bdf){.bus = 1});
-	assert_non_null(f->hca);
-	f->hca->present = f->hca->managed = true;
-	f->hca->port = 1;
-	(void)snprintf(f->hca->facts.driver, sizeof(f->hca->facts.driver), "mlx4_core");
-	(void)snprintf(f->hca->facts.ibdev, sizeof(f->hca->facts.ibdev), "ibp1s0");
-	f->hca->facts.total_vfs = 8;
-	f->hca->facts.num_vfs = 2;
-	f->hca->ports[0] = (struct vhca_port_state){
-		.port = 1,
-		.state = 4,
-		.phys_state = 5,
-		.is_ib = true,
-		.lid = 7,
-		.sm_lid = 1,
-		.port_guid = 0x0002c90300000011,
-		.n_pkeys = 3,
-		.pkeys = {0xffff, 0x8001, 0x8002},
-	};
-}
-
-static void give_to_guest(struct fixture *f)
-{
-	struct vhca_dom_hostdev dev = {.host = f->vf->bdf};
-	const struct vhca_dom_info info = {.n_hostdevs = 1, .hostdevs = &dev};
-	struct vhca_claim *c = f->claim = vhca_model_add_claim(&f->model);
-
-	assert_non_null(c);
-	c->vf = f->vf;
-	c->sm_answer = VHCA_ANSWER_ACCEPTED;
-	c->identity = (struct vhca_identity){.guid = GUID, .n_pkeys = 1, .pkeys = {0x8001}};
-	c->domain.b[0] = 0xd0;
-	(void)snprintf(c->domain_name, sizeof(c->domain_name), "vm1");
-	(void)snprintf(c->name, sizeof(c->name), "ib0");
-	f->vf->claim = c;
-	f->vf->state = VHCA_VF_ATTACHED;
-	f->vf->granted = true;
-	f->vf->hw.requested = f->vf->hw.granted = GUID;
-	f->vf->hw.map[0] = 1;
-	f->vf->hw.value[0] = 0x8001;
-	f->dom = vhca_model_add_domain(&f->model);
-	assert_non_null(f->dom);
-	f->dom->info = vhca_dom_info_dup(&info);
-	assert_non_null(f->dom->info);
-	f->dom->info->uuid = c->domain;
-	(void)snprintf(f->dom->info->name, sizeof(f->dom->info->name), "vm1");
-	f->dom->info->n_requests = 1;
-	(void)snprintf(f->dom->info->requests[0].name, VHCA_NAME_MAX, "ib0");
-	(void)snprintf(f->dom->info->requests[0].partition, 16, "0x8001");
-}
-
-static int setup(void **state)
-{
-	static struct fixture f;
-
-	memset(&f, 0, sizeof(f));
-	vhca_model_init(&f.model);
-	vhca_conf_set_defaults(&f.conf);
-	add_hca(&f);
-	f.vf = add_vf(&f, 0);
-	f.other = add_vf(&f, 1);
-	give_to_guest(&f);
-	f.ex = (struct vhca_explain){.model = &f.model,
-				     .conf = &f.conf,
-				     .sm = &vhca_sm_vhcasm,
-				     .sm_reachable = true,
-				     .virt_synced = true};
-	*state = &f;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	vhca_model_done(&f->model);
-	return 0;
-}
-
-static const struct vhca_finding *verdict(struct fixture *f)
-{
-	vhca_explain_vf(&f->ex, f->vf, f->found);
+	vhca_explain_vf(&f->ex, f->vf, findings);
 	for (unsigned int i = 0; i < VHCA_EXPLAIN_STEPS; i++) {
-		assert_string_not_equal(f->found[i].text, "");
+		assert_string_not_equal(findings[i].text, "");
 		/* One sentence: what is wrong has a way out. */
-		assert_true(f->found[i].status != VHCA_FINDING_WRONG || f->found[i].fix[0]);
+		assert_true(findings[i].status != VHCA_FINDING_WRONG || findings[i].fix[0]);
 	}
-	return vhca_explain_verdict(f->found, VHCA_EXPLAIN_STEPS);
+	return vhca_explain_verdict(findings, VHCA_EXPLAIN_STEPS);
 }
 
 /*
  * The verdict is at this step, of this status, and has the words in its sentence and in its way
  * out.
  */
-static void expect(struct fixture *f, const char *step, enum vhca_finding_status status,
+static void expect(struct healthy_host *f, const char *step, enum vhca_finding_status status,
 		   const char *text, const char *fix)
 {
 	const struct vhca_finding *v = verdict(f);
@@ -156,20 +47,20 @@ static void a_healthy_vf_is_ok_at_every_step(void **state)
 	static const char *const order[] = {"firmware",	 "PCI",		"IOMMU",	 "driver",
 					    "GUID",	 "link policy", "physical port", "SM",
 					    "partition", "P_Key table", "guest"};
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	assert_null(verdict(f));
 	for (unsigned int i = 0; i < VHCA_EXPLAIN_STEPS; i++)
-		assert_string_equal(f->found[i].step, order[i]);
-	assert_non_null(strstr(f->found[7].text, "has granted the GUID"));
+		assert_string_equal(findings[i].step, order[i]);
+	assert_non_null(strstr(findings[7].text, "has granted the GUID"));
 	f->vf = f->other;
 	assert_null(verdict(f));
-	assert_non_null(strstr(f->found[10].text, "free"));
+	assert_non_null(strstr(findings[10].text, "free"));
 }
 
 static void adapter_and_function(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->vf->group_size = 3;
 	WRONG(f, "IOMMU", "2 other devices", "ACS");
@@ -193,7 +84,7 @@ static void adapter_and_function(void **state)
 /* A wrong number of VFs does not bring the port of one that is there down. */
 static void wrong_count_is_no_verdict_on_a_vf_that_exists(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	(void)snprintf(f->hca->problem, sizeof(f->hca->problem), "4 VFs wanted");
 	WARNING(f, "firmware", "4 VFs wanted", "");
@@ -204,7 +95,7 @@ static void wrong_count_is_no_verdict_on_a_vf_that_exists(void **state)
 
 static void drivers(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	(void)snprintf(f->vf->driver, sizeof(f->vf->driver), "mlx4_core");
 	WRONG(f, "driver", "on mlx4_core instead of vfio-pci", "vfio-pci");
@@ -213,7 +104,7 @@ static void drivers(void **state)
 		(struct vhca_conf_hca){.is_default = true, .n_exclude = 1, .exclude = {f->vf->bdf}};
 	WARNING(f, "driver", "leaves the VF out: it stays on mlx4_core", "exclude in [hca]");
 	f->conf.n_hcas = 0;
-	f->hca->managed = false;
+	f->hca->managed = f->hca->wanted = false;
 	WARNING(f, "driver", "does not manage", "manage = yes in [hca 0000:01:00.0]");
 	f->hca->wanted = true;
 	WARNING(f, "driver", "no InfiniBand port", "LINK_TYPE_P1=1");
@@ -223,7 +114,7 @@ static void drivers(void **state)
 
 static void guids(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->vf->hw.requested = 0x1405000000000001;
 	WRONG(f, "GUID", "0x1405000000000001 instead of 0x02c9ab0000000001", "watch");
@@ -246,7 +137,7 @@ static void guids(void **state)
 
 static void ports_that_wait(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->claim->origin = VHCA_ORIGIN_CLAIM;
 	vhca_port_name(f->claim->identity.guid, f->claim->name);
@@ -272,7 +163,7 @@ static void port_without_a_link(void **state)
 		{6, "LinkErrorRecovery", "cable"}, {5, "no link", "iblinkinfo"},
 		{9, "no link", "iblinkinfo"},
 	};
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->hca->ports[0].state = 1;
 	f->hca->ports[0].lid = f->hca->ports[0].sm_lid = 0;
@@ -281,7 +172,7 @@ static void port_without_a_link(void **state)
 		f->hca->ports[0].phys_state = cases[i].phys;
 		WRONG(f, "physical port", cases[i].text, cases[i].fix);
 	}
-	assert_int_equal(f->found[7].status, VHCA_FINDING_UNKNOWN);
+	assert_int_equal(findings[7].status, VHCA_FINDING_UNKNOWN);
 	f->hca->ports[0].is_ib = false;
 	WRONG(f, "physical port", "Ethernet", "LINK_TYPE_P1=1");
 	f->hca->ports[0].port = 0;
@@ -290,7 +181,7 @@ static void port_without_a_link(void **state)
 
 static void subnet_manager(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->vf->granted = false;
 	WARNING(f, "SM", "has not granted GUID 0x02c9ab0000000001", "ibstat");
@@ -313,7 +204,7 @@ static void subnet_manager(void **state)
 
 static void partitions(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->claim->identity.n_pkeys = 2;
 	f->claim->identity.pkeys[1] = 0x0003;
@@ -330,7 +221,7 @@ static void partitions(void **state)
 
 static void tables(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->vf->hw.map[0] = VHCA_PKEY_UNMAPPED;
 	WARNING(f, "P_Key table", "index 0 shows none instead of 0x8001", "by itself");
@@ -347,7 +238,7 @@ static void tables(void **state)
 
 static void guests(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->ex.virt_synced = false;
 	expect(f, "guest", VHCA_FINDING_UNKNOWN, "libvirt", "libvirtd");
@@ -364,7 +255,7 @@ static void guests(void **state)
 
 static void a_full_state_disk_is_the_reason(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	vhca_error_set(&f->ex.disk, VHCA_ERR_EXHAUSTED, "state_disk", ENOSPC,
 		       "the state database in /s cannot be written");
@@ -377,7 +268,7 @@ static void a_full_state_disk_is_the_reason(void **state)
 /* Somebody started the guest without vhcad: nothing of it is called wrong. */
 static void unmanaged_vf_in_a_guest(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->vf->state = VHCA_VF_UNMANAGED;
 	f->vf->claim = NULL;
@@ -393,21 +284,21 @@ static void unmanaged_vf_in_a_guest(void **state)
 
 static void mlx5_says_what_it_cannot_see(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->hca->facts.family = VHCA_FAMILY_MLX5;
 	f->vf->hw.node_guid = GUID;
 	assert_null(verdict(f));
-	assert_non_null(strstr(f->found[8].text, "has accepted the partitions"));
+	assert_non_null(strstr(findings[8].text, "has accepted the partitions"));
 	f->claim->sm_answer = VHCA_ANSWER_NONE;
 	WARNING(f, "partition", "not put GUID 0x02c9ab0000000001 into its partitions yet",
 		"outbox");
 	f->ex.sm = &vhca_sm_none;
 	expect(f, "partition", VHCA_FINDING_UNKNOWN, "the host does not see them", "in the guest");
-	assert_string_equal(f->found[4].text,
+	assert_string_equal(findings[4].text,
 			    "GUID 0x02c9ab0000000001 is written, as node and port GUID");
-	assert_string_equal(f->found[5].text, "the VF's link policy is auto");
-	assert_int_equal(f->found[9].status, VHCA_FINDING_OK);
+	assert_string_equal(findings[5].text, "the VF's link policy is auto");
+	assert_int_equal(findings[9].status, VHCA_FINDING_OK);
 	f->vf->granted = false;
 	WARNING(f, "SM", "no virtualization support", "65535");
 	f->ex.sm = &vhca_sm_vhcasm;
@@ -425,8 +316,8 @@ static void mlx5_says_what_it_cannot_see(void **state)
 
 /* ---- requests ---- */
 
-static void expect_request(struct fixture *f, enum vhca_finding_status status, const char *text,
-			   const char *fix)
+static void expect_request(struct healthy_host *f, enum vhca_finding_status status,
+			   const char *text, const char *fix)
 {
 	struct vhca_finding found[VHCA_EXPLAIN_REQUESTS];
 
@@ -439,7 +330,7 @@ static void expect_request(struct fixture *f, enum vhca_finding_status status, c
 
 static void what_a_domain_asks_for(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	expect_request(f, VHCA_FINDING_OK, "ib0 has VF 0000:01:00.1", "");
 	vhca_error_set(&f->claim->differs, VHCA_ERR_CONFLICT, "differs", 0, "ib0 keeps its GUID");
@@ -468,7 +359,7 @@ static void what_a_domain_asks_for(void **state)
 
 static void domains_that_cannot_be_asked(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 	struct vhca_finding found[VHCA_EXPLAIN_REQUESTS];
 
 	vhca_error_set(&f->dom->request_error, VHCA_ERR_INVALID, "bad", 0, "no partition=");
@@ -501,7 +392,7 @@ static void the_first_of_the_worst_is_the_verdict(void **state)
 	assert_ptr_equal(vhca_explain_verdict(found, 6), &found[3]);
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, healthy_host_setup, healthy_host_teardown)
 
 int main(void)
 {

@@ -4,122 +4,76 @@
 #include <string.h>
 
 #include "agent/explain/readiness.h"
+#include "tests/unit/agent/explain/healthy_host.h"
 #include "tests/unit/unit.h"
 
-struct fixture {
-	struct vhca_model model;
-	struct vhca_conf conf;
-	struct vhca_explain ex;
-	struct vhca_hca *hca;
-	struct vhca_vf *vf;
-	struct vhca_claim *claim;
-	struct vhca_domain *dom;
-	struct vhca_finding found[VHCA_READINESS_COUNT];
-};
+static struct vhca_finding findings[VHCA_READINESS_COUNT];
 
-static void add_host(struct fixture *f)
-{
-	f->hca = vhca_model_add_hca(&f->model, (struct vhca_bdf){.bus = 1});
-	assert_non_null(f->hca);
-	f->hca->present = f->hca->wanted = f->hca->managed = true;
-	f->hca->port = 1;
-	f->hca->ports[0].port = 1;
-	f->hca->ports[0].state = VHCA_PORT_ACTIVE;
-	f->vf = vhca_model_add_vf(f->hca, (struct vhca_bdf){.bus = 1, .fn = 1}, 0);
-	assert_non_null(f->vf);
-	f->vf->state = VHCA_VF_CLAIMED;
-	f->claim = vhca_model_add_claim(&f->model);
-	assert_non_null(f->claim);
-	f->claim->vf = f->vf;
-	f->vf->claim = f->claim;
-	(void)snprintf(f->claim->domain_name, sizeof(f->claim->domain_name), "vm1");
-	(void)snprintf(f->claim->name, sizeof(f->claim->name), "ib0");
-}
-
+/* Its VF is not in the guest yet, so that the port keeps nobody from anything. */
 static int setup(void **state)
 {
-	const struct vhca_dom_info info = {.name = "vm1"};
-	static struct fixture f;
+	struct healthy_host *f;
 
-	memset(&f, 0, sizeof(f));
-	vhca_model_init(&f.model);
-	add_host(&f);
-	f.dom = vhca_model_add_domain(&f.model);
-	assert_non_null(f.dom);
-	f.dom->info = vhca_dom_info_dup(&info);
-	assert_non_null(f.dom->info);
-	f.ex = (struct vhca_explain){.model = &f.model,
-				     .conf = &f.conf,
-				     .sm = &vhca_sm_vhcasm,
-				     .sm_reachable = true,
-				     .virt_connected = true,
-				     .virt_synced = true};
-	*state = &f;
+	healthy_host_setup(state);
+	f = *state;
+	f->vf->state = VHCA_VF_CLAIMED;
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	struct fixture *f = *state;
-
-	vhca_model_done(&f->model);
-	return 0;
-}
-
-static unsigned int look(struct fixture *f)
+static unsigned int look(struct healthy_host *f)
 {
 	unsigned int n = 0;
 
-	vhca_explain_readiness(&f->ex, f->found);
+	vhca_explain_readiness(&f->ex, findings);
 	for (unsigned int i = 0; i < VHCA_READINESS_COUNT; i++)
-		n += f->found[i].status != VHCA_FINDING_OK;
+		n += findings[i].status != VHCA_FINDING_OK;
 	return n;
 }
 
 /* It is the only one, of this code, and its sentence has the word. */
-static void expect(struct fixture *f, const char *code, enum vhca_finding_status status,
+static void expect(struct healthy_host *f, const char *code, enum vhca_finding_status status,
 		   const char *word)
 {
 	unsigned int i = 0;
 
 	assert_int_equal(look(f), 1);
-	while (f->found[i].status == VHCA_FINDING_OK)
+	while (findings[i].status == VHCA_FINDING_OK)
 		i++;
-	assert_string_equal(f->found[i].step, code);
-	assert_int_equal(f->found[i].status, status);
-	assert_non_null(strstr(f->found[i].text, word));
-	assert_string_not_equal(f->found[i].fix, "");
+	assert_string_equal(findings[i].step, code);
+	assert_int_equal(findings[i].status, status);
+	assert_non_null(strstr(findings[i].text, word));
+	assert_string_not_equal(findings[i].fix, "");
 	assert_int_equal(vhca_readiness_blocks(i), i <= VHCA_READINESS_VFS_UNBOUND);
 }
 
 static void nothing_is_wrong(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	assert_int_equal(look(f), 0);
 	for (unsigned int i = 0; i < VHCA_READINESS_COUNT; i++)
 		for (unsigned int j = 0; j < i; j++)
-			assert_string_not_equal(f->found[i].step, f->found[j].step);
+			assert_string_not_equal(findings[i].step, findings[j].step);
 }
 
 static void what_blocks(void **state)
 {
 	static const char *const codes[] = {"state_disk", "inventory_unread", "vfs_not_made",
 					    "vfs_unbound"};
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	for (unsigned int i = 0; i < 4; i++) {
 		vhca_error_set(&f->ex.beginning, VHCA_ERR_UNAVAILABLE, codes[i], 0, "not yet");
 		vhca_error_hint(&f->ex.beginning, "wait");
 		expect(f, codes[i], VHCA_FINDING_WRONG, "not yet");
 		assert_true(vhca_readiness_blocks(i));
-		assert_string_equal(f->found[i].fix, "wait");
+		assert_string_equal(findings[i].fix, "wait");
 	}
 }
 
 static void adapters(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	vhca_error_set(&f->ex.ports, VHCA_ERR_UNAVAILABLE, "ports_unread", 0, "no RDMA device");
 	expect(f, "ports_unread", VHCA_FINDING_UNKNOWN, "RDMA");
@@ -143,7 +97,7 @@ static void adapters(void **state)
  * the state database alone. */
 static void an_adapter_that_did_not_come(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->conf.n_hcas = 1;
 	f->conf.hcas[0] = (struct vhca_conf_hca){.bdf = {.bus = 2}, .manage = true};
@@ -160,19 +114,17 @@ static void an_adapter_that_did_not_come(void **state)
 
 static void quarantined_vfs_are_counted(void **state)
 {
-	struct fixture *f = *state;
-	struct vhca_vf *other = vhca_model_add_vf(f->hca, (struct vhca_bdf){.bus = 1, .fn = 2}, 1);
+	struct healthy_host *f = *state;
 
-	assert_non_null(other);
 	f->vf->state = VHCA_VF_QUARANTINED;
 	expect(f, "vf_quarantined", VHCA_FINDING_WRONG, "0000:01:00.1");
-	other->state = VHCA_VF_QUARANTINED;
+	f->other->state = VHCA_VF_QUARANTINED;
 	expect(f, "vf_quarantined", VHCA_FINDING_WRONG, "0000:01:00.1 and 1 more");
 }
 
 static void libvirt_and_domains(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->ex.virt_connected = f->ex.virt_synced = false;
 	expect(f, "libvirt_unreachable", VHCA_FINDING_WRONG, "libvirt");
@@ -195,7 +147,7 @@ static void libvirt_and_domains(void **state)
 
 static void subnet_manager(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->ex.sm_reachable = false;
 	expect(f, "sm_unreachable", VHCA_FINDING_WARNING, "waits");
@@ -208,7 +160,7 @@ static void subnet_manager(void **state)
 
 static void a_port_that_waits_is_not_refused(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->claim->origin = VHCA_ORIGIN_CLAIM;
 	f->claim->identity.guid = 0xfa163e0000123456;
@@ -225,13 +177,13 @@ static void a_port_that_waits_is_not_refused(void **state)
 
 static void a_drained_host(void **state)
 {
-	struct fixture *f = *state;
+	struct healthy_host *f = *state;
 
 	f->ex.drained = true;
 	expect(f, "drained", VHCA_FINDING_WARNING, "drained");
 }
 
-#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, healthy_host_teardown)
 
 int main(void)
 {
