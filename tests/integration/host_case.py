@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -122,3 +123,38 @@ class HostCase(unittest.TestCase):
         cls.host.write(conf_text(cls.where, cls.CONF))
         cls.addClassCleanup(cls.host.end)
         cls.host.start()
+
+
+class StubCase(unittest.TestCase):
+    """No vhcad, or one that does not answer as one."""
+
+    def setUp(self):
+        self.where = tempfile.mkdtemp(prefix="vhca-stub.")
+        self.addCleanup(shutil.rmtree, self.where)
+        os.mkdir(f"{self.where}/run")
+        self.path = f"{self.where}/run/vhcad.sock"
+
+    def serve(self, *answers):
+        """From now on each connection gets the next, and the last one for ever; None: nothing, and it stays open."""
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(self.path)
+        server.listen()
+        self.addCleanup(server.close)
+
+        def run():
+            left = list(answers)
+            while True:
+                try:
+                    conn = server.accept()[0]
+                except OSError:
+                    return
+                conn.recv(65536)
+                answer = left.pop(0) if len(left) > 1 else left[0]
+                if answer is None:
+                    self.addCleanup(conn.close)
+                    continue
+                conn.sendall(answer)
+                conn.close()
+        threading.Thread(target=run, daemon=True).start()

@@ -3,17 +3,15 @@
 """ebrctl as Nova calls it, against a whole agent on a simulated ConnectX-3 of four VFs, two of them reserved."""
 
 import os
-import shutil
 import signal
 import socket
 import struct
-import tempfile
 import threading
 import time
 import unittest
 
 import tap
-from host_case import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, HostCase, ebrctl
+from host_case import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, HostCase, StubCase, ebrctl
 
 
 class Ports(HostCase):
@@ -156,36 +154,9 @@ class Ports(HostCase):
         self.assertEqual([self.host.vf(bdf)["state"] for bdf in (VF, OTHER_VF)], ["free", "claimed"])
 
 
-class Silence(unittest.TestCase):
-    """No agent, or one that does not answer as one."""
-
-    def setUp(self):
-        self.where = tempfile.mkdtemp(prefix="vhca-ebr.")
-        os.mkdir(f"{self.where}/run")
-
-    def tearDown(self):
-        shutil.rmtree(self.where)
-
+class Silence(StubCase):
     def call(self):
         return ebrctl(self.where, "add-port", MAC, UUID, "physnet1", "ib_hostdev", VF)
-
-    def serve(self, *answers):
-        """Each connection gets the next; None: nothing, and it stays open."""
-        server = socket.socket(socket.AF_UNIX)
-        server.bind(f"{self.where}/run/vhcad.sock")
-        server.listen()
-        self.addCleanup(server.close)
-
-        def run():
-            for answer in answers:
-                conn = server.accept()[0]
-                conn.recv(65536)
-                if answer is None:
-                    self.addCleanup(conn.close)
-                    continue
-                conn.sendall(answer)
-                conn.close()
-        threading.Thread(target=run, daemon=True).start()
 
     def check(self, pattern, below):
         out, err, code, seconds = self.call()
@@ -195,15 +166,11 @@ class Silence(unittest.TestCase):
 
     def die(self):
         dead = socket.socket(socket.AF_UNIX)
-        dead.bind(f"{self.where}/run/vhcad.sock")
+        dead.bind(self.path)
         dead.close()
 
     def begin_later(self, *answers):
-        def begin():
-            if os.path.exists(f"{self.where}/run/vhcad.sock"):
-                os.unlink(f"{self.where}/run/vhcad.sock")
-            self.serve(*answers)
-        timer = threading.Timer(1, begin)
+        timer = threading.Timer(1, self.serve, answers)
         self.addCleanup(timer.join)
         timer.start()
 
@@ -216,7 +183,7 @@ class Silence(unittest.TestCase):
         port = b'HTTP/1.1 200 OK\r\n\r\n{"device": "ib1"}'
         self.begin_later(port)
         self.assertEqual(self.call()[:3], ("ib1", "", 0))
-        os.unlink(f"{self.where}/run/vhcad.sock")
+        os.unlink(self.path)
         self.die()
         self.begin_later(b"", port)
         self.assertEqual(self.call()[:3], ("ib1", "", 0))
@@ -231,7 +198,6 @@ class Silence(unittest.TestCase):
             with self.subTest(answer[:40]):
                 self.serve(answer)
                 self.check("", 5)
-                os.unlink(f"{self.where}/run/vhcad.sock")
 
     def test_text_is_no_member(self):
         self.serve(b'HTTP/1.1 200 OK\r\n\r\n{"name": "device", "device": "ib1"}')

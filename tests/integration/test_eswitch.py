@@ -22,7 +22,7 @@ import seeds
 import tap
 from callers import acting_as
 from eswitch import GIVEN_UP, PROGRAM, Eswitch, Story
-from host_case import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, Host
+from host_case import FREE, GUID, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, PF, UUID, VF, WAIT, HostCase, StubCase
 
 FABRIC = "physnet1"
 HIDDEN = 5      # seconds, in which the agent is to miss a port
@@ -33,24 +33,8 @@ ACTIONS = ("define_fabric_mapping", "get_vnics", "plug_nic", "delete_port", "set
            "get_eswitch_tables")
 
 
-class Case(unittest.TestCase):
-    """One host and one vhca-eswitch; no port is left behind a test."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.where = tempfile.mkdtemp(prefix="vhca-esw.")
-        cls.host = Host(cls.where)
-        try:
-            cls.host.start()
-        except BaseException:
-            cls.host.end()
-            shutil.rmtree(cls.where)
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.host.end()
-        shutil.rmtree(cls.where)
+class Case(HostCase):
+    """And one vhca-eswitch; no port is left behind a test."""
 
     def setUp(self):
         self.eswitch = Eswitch(self.where)
@@ -359,45 +343,15 @@ class Fuzz(Case):
 seeds.cases(Fuzz, seeds.FIXED)
 
 
-class Silence(unittest.TestCase):
-    """No vhcad, or one that does not answer as one."""
-
+class Silence(StubCase):
     def setUp(self):
-        self.where = tempfile.mkdtemp(prefix="vhca-esw.")
-        os.mkdir(f"{self.where}/run")
+        super().setUp()
         self.eswitch = Eswitch(self.where)
         self.client = self.eswitch.client()
 
     def tearDown(self):
         self.client.close()
         self.assertEqual(self.eswitch.end(), 0)
-        shutil.rmtree(self.where)
-
-    def serve(self, *answers):
-        """Each connection gets the next, and the last one for ever; None: nothing, and it stays open."""
-        path = f"{self.where}/run/vhcad.sock"
-        if os.path.exists(path):
-            os.unlink(path)
-        server = socket.socket(socket.AF_UNIX)
-        server.bind(path)
-        server.listen()
-        self.addCleanup(server.close)
-
-        def run():
-            left = list(answers)
-            while True:
-                try:
-                    conn = server.accept()[0]
-                except OSError:
-                    return
-                conn.recv(65536)
-                answer = left.pop(0) if len(left) > 1 else left[0]
-                if answer is None:
-                    self.addCleanup(conn.close)
-                    continue
-                conn.sendall(answer)
-                conn.close()
-        threading.Thread(target=run, daemon=True).start()
 
     def claims(self, *claims):
         return b"HTTP/1.1 200 OK\r\n\r\n" + json.dumps({"claims": claims}).encode()

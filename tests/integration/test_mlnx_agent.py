@@ -9,15 +9,13 @@ where this agent cannot be had.
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 import unittest
 
 import debian
 import tap
 from eswitch import Eswitch, Story, keep
-from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, Host
+from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, HostCase
 
 PACKAGE = "pool/main/n/networking-mlnx/python3-networking-mlnx_16.0.0-1_all.deb"
 SHA256 = "05204bcf10b3791a6c3b39814a722609e3e84f12ad7bd76f85a4d80e4496fa4b"
@@ -42,22 +40,7 @@ def port(number, slot, **members):
 
 
 @unittest.skipUnless(CODE, "no python3-neutron, or no networking-mlnx of Debian 11")
-class Agent(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.where = tempfile.mkdtemp(prefix="vhca-mlnx.")
-        cls.host = Host(cls.where)
-        try:
-            cls.host.start()
-        except BaseException:
-            cls.tearDownClass()
-            raise
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.host.end()
-        shutil.rmtree(cls.where)
-
+class Agent(HostCase):
     def setUp(self):
         self.record = f"{self.where}/record"
         open(self.record, "w", encoding="utf-8").close()
