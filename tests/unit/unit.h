@@ -9,4 +9,19 @@
 
 #include <cmocka.h>
 
+#include "common/base/file.h"
+
+#define UNIT_WAIT_MS 20000
+
+/* Takes the step until the condition holds; a test that waits too long says for what. */
+#define unit_until(condition, step)                                                         \
+	do {                                                                                \
+		uint64_t until_ = vhca_now_ms() + UNIT_WAIT_MS;                             \
+		while (!(condition)) {                                                      \
+			if (vhca_now_ms() > until_)                                         \
+				fail_msg("not within %d ms: %s", UNIT_WAIT_MS, #condition); \
+			step;                                                               \
+		}                                                                           \
+	} while (0)
+
 #endif

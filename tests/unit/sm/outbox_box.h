@@ -62,14 +62,7 @@ void box_open_outbox(struct box *b);
 void box_reopen_outbox(struct box *b, uint32_t backoff_ms);
 
 void box_spin(struct box *b, uint64_t ms);
-/* Runs the loop until the condition holds; fails the test after 10 s. */
-#define box_wait_until(b, condition)                           \
-	do {                                                   \
-		uint64_t until_ = vhca_now_ms() + 10000;       \
-		while (!(condition) && vhca_now_ms() < until_) \
-			(void)vhca_loop_once((b)->loop, 20);   \
-		assert_true(condition);                        \
-	} while (0)
+#define box_wait_until(b, condition) unit_until(condition, (void)vhca_loop_once((b)->loop, 20))
 void box_wait_all_done(struct box *b); /* nothing pending, no row left */
 
 struct vhca_sm_binding box_binding_of(uint64_t vguid, uint64_t epoch, bool is_bound);

@@ -284,8 +284,7 @@ static void test_no_guest_comes_in(void **state)
 	assert_true(pair_until(&b->p, host_is_free, NULL));
 	assert_true(pair_until(&b->p, at_home, &one));
 	(void)pair_migrate(&b->p, 1);
-	while (!vhca_mig_state_is_final(pair_state(&b->p, 1)))
-		pair_settle(&b->p);
+	unit_until(vhca_mig_state_is_final(pair_state(&b->p, 1)), pair_settle(&b->p));
 	assert_int_equal(pair_state(&b->p, 1), VHCA_MIG_FAILED);
 	assert_true(pair_until(&b->p, at_home, &one));
 }

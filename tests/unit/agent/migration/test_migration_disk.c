@@ -34,9 +34,8 @@ static void expect_failed(const struct pair *p, unsigned int host)
 static void expect_room_helps(struct pair *p)
 {
 	slow_vfs_fill(NULL);
-	while (vhca_engine_check_ready(p->w[0].engine, NULL) < 0 ||
-	       vhca_engine_check_ready(p->w[1].engine, NULL) < 0)
-		pair_settle(p);
+	for (unsigned int host = 0; host < 2; host++)
+		unit_until(vhca_engine_check_ready(p->w[host].engine, NULL) == 0, pair_settle(p));
 	(void)pair_migrate(p, 0);
 	assert_true(pair_until(p, at_home, &one));
 }

@@ -198,10 +198,8 @@ static void test_a_newer_word_comes_whichever_commit_fails(void **state)
 	start_reserved(w);
 	do {
 		slow_vfs_fill_briefly(w->dir, nth, 1);
-		do {
-			a = reserve(w, to[nth % 2]);
-			world_settle(w);
-		} while (!a.ok);
+		unit_until((a = reserve(w, to[nth % 2])).ok, world_settle(w));
+		world_settle(w);
 		assert_true(world_until(w, is_reserved_alone, &to[nth % 2]));
 		nth++;
 	} while (slow_vfs_refused() > 0);
@@ -264,8 +262,7 @@ static void test_the_condition_is_told_once(void **state)
 	start_idle(w);
 	slow_vfs_fill(w->dir);
 	expect_refused(w, VHCA_ORIGIN_ATTACH);
-	while (slow_vfs_refused() < 4) /* tried again and again */
-		world_round(w, 10);
+	unit_until(slow_vfs_refused() >= 4, world_round(w, 10)); /* tried again and again */
 	slow_vfs_fill(NULL);
 	assert_true(world_until(w, is_ready, NULL));
 	doc = vhca_events_to_json(w->events, 0, NULL);

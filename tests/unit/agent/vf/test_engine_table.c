@@ -163,8 +163,9 @@ static unsigned int attach_hangs(struct world *w)
 	w->effects = 0;
 	world_domain_start(w, 0, "0x8001");
 	assert_true(world_until(w, hangs, NULL));
-	while (engine_vf(w, v)->state != VHCA_VF_PROGRAMMED)
+	while (v < WORLD_VFS && engine_vf(w, v)->state != VHCA_VF_PROGRAMMED)
 		v++;
+	assert_true(v < WORLD_VFS);
 	return v;
 }
 

@@ -71,8 +71,7 @@ static void a_promised_epoch_is_left_to_whom_it_was_promised(void **state)
 
 	(void)state;
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	while (!f.programmed)
-		chaos_run(&f.c, 1);
+	unit_until(f.programmed, chaos_run(&f.c, 1));
 	assert_int_equal(sim_sm_find(chaos_master(&f.c), guid)->epoch, epoch);
 	chaos_power_off(&f.c.hosts[0], OFF_MS);
 	chaos_run(&f.c, 1);

@@ -73,8 +73,7 @@ static void vouch(void)
 static void start_again(void)
 {
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	while (!f.arrived)
-		chaos_run(&f.c, 1);
+	unit_until(f.arrived, chaos_run(&f.c, 1));
 	chaos_power_off(&f.c.hosts[1], OFF_MS);
 	chaos_run(&f.c, 1);
 	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */

@@ -236,8 +236,7 @@ static void a_certificate_lets_in(void **state)
 static void auth_door_reload(struct auth_files *d, struct vhca_http_auth *fresh)
 {
 	atomic_store(&d->fresh, fresh);
-	while (atomic_load(&d->fresh))
-		(void)usleep(1000);
+	unit_until(!atomic_load(&d->fresh), (void)usleep(1000));
 }
 
 static void a_reload_changes_who_is_let_in(void **state)

@@ -95,8 +95,7 @@ static void sleep_ms(long ms)
 
 static void wait_started(struct job *j)
 {
-	while (!atomic_load(&j->started))
-		sleep_ms(1);
+	unit_until(atomic_load(&j->started), sleep_ms(1));
 }
 
 static void jobs_run_in_order_off_the_state_thread(void **state)

@@ -18,8 +18,7 @@ static void store_box_hold_worker(struct store_box *f, struct store_result *firs
 
 	slow_vfs_delay_ms(80);
 	store_box_put_vf(f, "A", first);
-	while (slow_vfs_syncs() == before)
-		(void)nanosleep(&ts, NULL);
+	unit_until(slow_vfs_syncs() != before, (void)nanosleep(&ts, NULL));
 	slow_vfs_delay_ms(0); /* the sync under way has read its delay */
 }
 

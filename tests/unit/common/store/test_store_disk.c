@@ -44,13 +44,12 @@ static void what_a_full_disk_refuses_waits_in_its_order(void **state)
 	vhca_store_watch(f->store, on_disk, &w);
 	slow_vfs_fill(f->path);
 	store_box_put_vf(f, "A", &r[0]);
-	while (slow_vfs_refused() < 3) /* tried again and again */
-		(void)vhca_loop_once(f->loop, 50);
+	/* Tried again and again. */
+	unit_until(slow_vfs_refused() >= 3, (void)vhca_loop_once(f->loop, 50));
 	store_box_put_claim(f, 1, "A", NULL, &r[1]); /* needs the one before it */
 	store_box_put_vf(f, "A", &r[2]);	     /* exists */
 	store_box_put_vf(f, "B", &r[3]);
-	while (slow_vfs_refused() < 6)
-		(void)vhca_loop_once(f->loop, 50);
+	unit_until(slow_vfs_refused() >= 6, (void)vhca_loop_once(f->loop, 50));
 	assert_int_equal(f->n_done, 0);
 	assert_int_equal(w.refusals, 1);
 	assert_int_equal(w.last, -ENOSPC);
@@ -102,8 +101,7 @@ static void a_disk_that_works_again_is_told_of(void **state)
 	slow_vfs_fill(f->path);
 	submit_fast(f, "A", &r);
 	store_box_run_until(f, 1);
-	while (slow_vfs_refused() < 3)
-		(void)vhca_loop_once(f->loop, 50);
+	unit_until(slow_vfs_refused() >= 3, (void)vhca_loop_once(f->loop, 50));
 	assert_int_equal(w.works, 0);
 	slow_vfs_fill(NULL);
 	while (w.works == 0)

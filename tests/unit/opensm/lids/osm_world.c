@@ -299,6 +299,5 @@ void world_sweep_begin(struct world *w, struct world_sweeper *ret)
 {
 	*ret = (struct world_sweeper){.gate = &w->gate};
 	assert_int_equal(pthread_create(&ret->thread, NULL, sweep, ret), 0);
-	while (!vhca_osm_gate_is_sweeping(&w->gate))
-		assert_false(atomic_load(&ret->begun));
+	unit_until(vhca_osm_gate_is_sweeping(&w->gate), assert_false(atomic_load(&ret->begun)));
 }
