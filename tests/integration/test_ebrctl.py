@@ -64,7 +64,7 @@ class Ports(HostCase):
         self.host.kill()
         self.done(self.host.add(), "ib0")
         self.assertEqual(self.host.vf(VF)["claim"], claim)
-        self.assertEqual(self.host.vf(VF)["requested"], GUID)
+        self.host.wait(lambda: self.host.vf(VF)["requested"] == GUID)    # read after the agent is ready
         self.assertEqual([line for line in self.host.writes()[len(before):] if "admin_guid" in line or "pkey_idx" in line], [])
         self.host.kill()
         self.done(self.host.delete(), "")
