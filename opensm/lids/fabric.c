@@ -72,8 +72,7 @@ int vhca_osm_fabric_distances(const struct vhca_osm_fabric *f, uint32_t to, uint
 	return 0;
 }
 
-/* The switch behind a port, VHCA_OSM_NO_SWITCH if there is none. */
-static uint32_t behind(const struct vhca_osm_fabric *f, uint32_t sw, uint8_t port)
+uint32_t vhca_osm_fabric_behind(const struct vhca_osm_fabric *f, uint32_t sw, uint8_t port)
 {
 	const struct vhca_osm_switch *s = &f->switches[sw];
 
@@ -84,7 +83,7 @@ bool vhca_osm_fabric_is_shortest(const struct vhca_osm_fabric *f, const struct v
 				 uint32_t sw, uint8_t port)
 {
 	const uint16_t *distance = goal->distance;
-	uint32_t next = behind(f, sw, port);
+	uint32_t next = vhca_osm_fabric_behind(f, sw, port);
 
 	if (sw == goal->place.sw)
 		return port == goal->place.port;
@@ -101,7 +100,7 @@ static bool walk(const struct vhca_osm_fabric *f, const uint8_t *ports,
 	uint32_t at = start;
 
 	while (marks[at] == UNKNOWN) {
-		uint32_t next = behind(f, at, ports[at]);
+		uint32_t next = vhca_osm_fabric_behind(f, at, ports[at]);
 
 		marks[at] = ON_THE_WAY;
 		if (at == to->sw && ports[at] == to->port)
@@ -113,7 +112,7 @@ static bool walk(const struct vhca_osm_fabric *f, const uint8_t *ports,
 	}
 	if (marks[at] == ON_THE_WAY) /* a loop */
 		return false;
-	for (at = start; marks[at] == ON_THE_WAY; at = behind(f, at, ports[at]))
+	for (at = start; marks[at] == ON_THE_WAY; at = vhca_osm_fabric_behind(f, at, ports[at]))
 		marks[at] = GOOD;
 	return true;
 }

@@ -18,6 +18,7 @@ struct vhca_osm_switch {
 	const uint8_t *lft; /* exit port by LID, as the SM wants it to be; borrowed */
 	uint32_t lft_size;
 	uint8_t n_ports;
+	bool has_hosts;	 /* end ports: traffic begins here */
 	uint32_t *peers; /* [n_ports + 1]: the switch behind each port, else VHCA_OSM_NO_SWITCH */
 };
 
@@ -49,6 +50,9 @@ struct vhca_osm_switch *vhca_osm_fabric_add(struct vhca_osm_fabric *f, uint64_t 
 
 /* Exit port of a LID; VHCA_OSM_NO_PATH beyond the table. */
 uint8_t vhca_osm_switch_entry(const struct vhca_osm_switch *sw, uint16_t lid);
+
+/* The switch behind a port, VHCA_OSM_NO_SWITCH if there is none. */
+uint32_t vhca_osm_fabric_behind(const struct vhca_osm_fabric *f, uint32_t sw, uint8_t port);
 
 /*
  * Hops from each switch to `to`, UINT16_MAX where there is no way. ret has f->n elements. 0 or

@@ -26,26 +26,6 @@ int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
 	return 0;
 }
 
-/* 1 if the ways of lid[i] arrive, 0 if not. */
-static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
-		   uint8_t *ret)
-{
-	const struct vhca_osm_place *to = &swap->at[1 - i];
-	VHCA_AUTO_FREE uint16_t *distance = calloc(f->n, sizeof(*distance));
-	const struct vhca_osm_goal goal = {*to, distance};
-
-	if (!distance || vhca_osm_fabric_distances(f, to->sw, distance) < 0)
-		return -ENOMEM;
-	for (uint32_t s = 0; s < f->n; s++) {
-		uint8_t old = vhca_osm_switch_entry(&f->switches[s], swap->lid[i]);
-
-		ret[s] = vhca_osm_fabric_is_shortest(f, &goal, s, old)
-				 ? old
-				 : vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
-	}
-	return vhca_osm_fabric_reaches(f, ret, to);
-}
-
 /* A hypervisor that is a switch of its own belongs to the leaf that all its cables lead to. */
 static uint32_t leaf_of(const struct vhca_osm_fabric *f, uint32_t sw)
 {
@@ -62,14 +42,78 @@ static uint32_t leaf_of(const struct vhca_osm_fabric *f, uint32_t sw)
 	return leaf == VHCA_OSM_NO_SWITCH ? sw : leaf;
 }
 
+/* The leaf that two places share, VHCA_OSM_NO_SWITCH if they do not. */
+static uint32_t common_leaf(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap)
+{
+	uint32_t a = swap->at[0].sw, b = swap->at[1].sw, leaf = leaf_of(f, a);
+
+	if (a == b)
+		return a;
+	return leaf == leaf_of(f, b) ? leaf : VHCA_OSM_NO_SWITCH;
+}
+
+/*
+ * Inside a leaf nothing is mixed: all others lead to it, and what is behind it, at a hypervisor, is
+ * the end of each way. So there is no loop to look for.
+ */
+static void skyline_inside(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
+			   uint32_t leaf, int i, uint8_t *ret)
+{
+	for (uint32_t s = 0; s < f->n; s++) {
+		bool changes = s == leaf || s == swap->at[0].sw || s == swap->at[1].sw;
+
+		ret[s] = vhca_osm_switch_entry(&f->switches[s], swap->lid[changes ? 1 - i : i]);
+	}
+}
+
+static int skyline_across(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap, int i,
+			  uint8_t *ret)
+{
+	const struct vhca_osm_place *to = &swap->at[1 - i];
+	VHCA_AUTO_FREE uint16_t *distance = calloc(f->n, sizeof(*distance));
+	const struct vhca_osm_goal goal = {*to, distance};
+
+	if (!distance || vhca_osm_fabric_distances(f, to->sw, distance) < 0)
+		return -ENOMEM;
+	for (uint32_t s = 0; s < f->n; s++) {
+		uint8_t old = vhca_osm_switch_entry(&f->switches[s], swap->lid[i]);
+
+		ret[s] = vhca_osm_fabric_is_shortest(f, &goal, s, old)
+				 ? old
+				 : vhca_osm_switch_entry(&f->switches[s], swap->lid[1 - i]);
+	}
+	return 0;
+}
+
+/* ret: f->n ports for either LID. 1 if they may be used, 0 if not, -ENOMEM. */
+static int skyline(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
+		   struct vhca_osm_channels *channels, uint8_t *ret)
+{
+	uint32_t leaf = common_leaf(f, swap);
+	bool inside = leaf != VHCA_OSM_NO_SWITCH;
+	int r = 1;
+
+	for (int i = 0; i < 2 && r == 1; i++) {
+		uint8_t *ports = ret + (size_t)i * f->n;
+
+		if (inside)
+			skyline_inside(f, swap, leaf, i, ports);
+		else if (skyline_across(f, swap, i, ports) < 0)
+			return -ENOMEM;
+		r = vhca_osm_fabric_reaches(f, ports, &swap->at[1 - i]);
+		if (r == 1 && !inside)
+			r = vhca_osm_channels_climb(channels, f, ports);
+	}
+	return r;
+}
+
 static enum vhca_osm_move_mode choose(const struct vhca_osm_fabric *f,
 				      const struct vhca_osm_swap *swap)
 {
-	uint32_t a = swap->at[0].sw, b = swap->at[1].sw;
-
 	if (swap->mode != VHCA_OSM_AUTO)
 		return swap->mode;
-	return a == b || leaf_of(f, a) == leaf_of(f, b) ? VHCA_OSM_SKYLINE : VHCA_OSM_DETERMINISTIC;
+	return common_leaf(f, swap) != VHCA_OSM_NO_SWITCH ? VHCA_OSM_SKYLINE
+							  : VHCA_OSM_DETERMINISTIC;
 }
 
 /* Adds what differs on one switch. */
@@ -101,7 +145,7 @@ static int list_switches(const struct vhca_osm_fabric *f, struct vhca_osm_lid_pl
 }
 
 int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
-		      struct vhca_osm_lid_plan *ret)
+		      struct vhca_osm_channels *channels, struct vhca_osm_lid_plan *ret)
 {
 	VHCA_AUTO_FREE uint8_t *ports = calloc(f->n, 2);
 	int r = 0;
@@ -110,8 +154,8 @@ int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swa
 	ret->changes = calloc(f->n, sizeof(*ret->changes));
 	if (ports && ret->changes)
 		r = 1;
-	for (int i = 0; r == 1 && i < 2 && ret->mode == VHCA_OSM_SKYLINE; i++)
-		r = skyline(f, swap, i, ports + (size_t)i * f->n);
+	if (r == 1 && ret->mode == VHCA_OSM_SKYLINE)
+		r = skyline(f, swap, channels, ports);
 	if (!ports || !ret->changes || r < 0) {
 		vhca_osm_lid_plan_done(ret);
 		return -ENOMEM;
@@ -165,7 +209,8 @@ void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan)
 }
 
 int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,
-		      const struct vhca_osm_goal *goal, const uint8_t *now, uint8_t *ret)
+		      const struct vhca_osm_goal *goal, struct vhca_osm_channels *channels,
+		      const uint8_t *now, uint8_t *ret)
 {
 	int r;
 
@@ -174,6 +219,8 @@ int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,
 				 ? now[s]
 				 : vhca_osm_switch_entry(&f->switches[s], lid);
 	r = vhca_osm_fabric_reaches(f, ret, &goal->place);
+	if (r == 1)
+		r = vhca_osm_channels_climb(channels, f, ret);
 	for (size_t s = 0; r == 0 && s < f->n; s++)
 		ret[s] = vhca_osm_switch_entry(&f->switches[s], lid);
 	return r;

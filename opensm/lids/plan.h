@@ -9,11 +9,13 @@
  *  deterministic  On every switch the two LIDs exchange their entries. All paths and their balance
  *                 stay as the routing engine made them.
  *  skyline        A switch keeps its entry if that still lies on a shortest way to the LID's new
- *                 place. Inside one leaf only the leaf switch changes.
+ *                 place. Inside one leaf only the leaf switch changes. Across leaves only where
+ *                 that can close no credit loop (channels.h), else deterministic.
  *  auto           Skyline inside a leaf, else deterministic. Hypervisors that are switches (their
  *                 cables lead to one other switch) are inside a leaf together if that is the same
  *                 one.
  */
+#include "opensm/lids/channels.h"
 #include "opensm/lids/fabric.h"
 #include "opensm/lids/switch_set.h"
 
@@ -43,21 +45,24 @@ struct vhca_osm_lid_plan {
 
 /*
  * Plans into ret, which vhca_osm_lid_plan_done() releases. A skyline plan whose ways would not all
- * arrive (a table that was not made of shortest ways) becomes a deterministic one. 0 or -ENOMEM.
+ * arrive (a table that was not made of shortest ways), or might close a loop, becomes a
+ * deterministic one. channels: of these tables. 0 or -ENOMEM.
  */
 int vhca_osm_lid_plan(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap,
-		      struct vhca_osm_lid_plan *ret);
+		      struct vhca_osm_channels *channels, struct vhca_osm_lid_plan *ret);
 void vhca_osm_lid_plan_done(struct vhca_osm_lid_plan *plan);
 
 /*
  * After the routing engine has computed all tables anew: the exit ports that a LID moved by a
  * skyline plan gets. A switch keeps the one it has (`now`) if that lies on a shortest way to where
  * the LID is, else it takes the engine's. So nothing is sent for a LID whose surroundings did not
- * change, and what did change corrects itself. ret: f->n ports. 1; 0 if that would not arrive from
- * everywhere: then ret is the engine's table; -ENOMEM.
+ * change, and what did change corrects itself. channels: numbered by the engine's tables. ret: f->n
+ * ports. 1; 0 if that would not arrive from everywhere, or might close a credit loop: then ret is
+ * the engine's table; -ENOMEM.
  */
 int vhca_osm_lid_keep(const struct vhca_osm_fabric *f, uint16_t lid,
-		      const struct vhca_osm_goal *goal, const uint8_t *now, uint8_t *ret);
+		      const struct vhca_osm_goal *goal, struct vhca_osm_channels *channels,
+		      const uint8_t *now, uint8_t *ret);
 
 /* A LID to which the ways are those to another one, up to the switch that is its hypervisor. */
 struct vhca_osm_copy {

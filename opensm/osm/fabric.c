@@ -39,6 +39,7 @@ static void add_switch(struct vhca_osm_snapshot *s, size_t n, osm_switch_t *sw)
 		osm_physp_t *here = osm_node_get_physp_ptr(sw->p_node, p);
 		const osm_physp_t *there = here ? here->p_remote_physp : NULL;
 
+		ret->has_hosts |= there && !there->p_node->sw;
 		if (there && there->p_node->sw && osm_link_is_healthy(here))
 			ret->peers[p] = index_of(s, n, there->p_node->sw);
 	}
@@ -107,7 +108,7 @@ int vhca_osm_kept_snapshot_get(struct vhca_osm_kept_snapshot *k, struct osm_open
 	*ret = &k->s;
 	if (vhca_osm_kept_snapshot_holds(k, at))
 		return look_at_tables(&k->s);
-	vhca_osm_snapshot_done(&k->s);
+	vhca_osm_kept_snapshot_done(k);
 	k->at = at;
 	return vhca_osm_snapshot_take(osm, &k->s);
 }
@@ -121,6 +122,7 @@ bool vhca_osm_kept_snapshot_holds(const struct vhca_osm_kept_snapshot *k, uint64
 void vhca_osm_kept_snapshot_done(struct vhca_osm_kept_snapshot *k)
 {
 	vhca_osm_snapshot_done(&k->s);
+	vhca_osm_channels_done(&k->channels);
 }
 
 bool vhca_osm_snapshot_place(const struct vhca_osm_snapshot *s, const struct osm_port *port,

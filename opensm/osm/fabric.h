@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "opensm/lids/channels.h"
 #include "opensm/lids/fabric.h"
 
 struct osm_opensm;
@@ -33,6 +34,8 @@ struct vhca_osm_kept_snapshot {
 	atomic_uint_fast64_t sweeps; /* begun and ended */
 	uint64_t at;		     /* of these the snapshot */
 	struct vhca_osm_snapshot s;
+	struct vhca_osm_channels channels; /* of its tables ... */
+	uint64_t computations;		   /* ... after so many computations of ways */
 };
 
 /* From OpenSM's sweeper: a heavy sweep begins (else: has ended), before it changes anything. */

@@ -341,13 +341,21 @@ static int plan_copy(const struct vhca_osm_lids *lids, const struct vhca_osm_lid
 	return changes ? vhca_osm_lid_copy_plan(&s->fabric, &copy, ret) : 0;
 }
 
-static int plan_swap(struct vhca_osm_swap *swap, osm_port_t *const port[static 2],
-		     const struct vhca_osm_snapshot *s, struct vhca_osm_lid_plan *ret)
+static int plan_swap(const struct vhca_osm_lids *lids, struct vhca_osm_swap *swap,
+		     osm_port_t *const port[static 2], const struct vhca_osm_snapshot *s,
+		     struct vhca_osm_lid_plan *ret)
 {
+	uint64_t computations = vhca_osm_routing_computations(lids->routing);
+	struct vhca_osm_kept_snapshot *kept = lids->kept;
+
+	/* Moves leave the numbers right, other ways do not. */
+	if (kept->computations != computations)
+		vhca_osm_channels_done(&kept->channels);
+	kept->computations = computations;
 	for (int i = 0; i < 2; i++)
 		if (!vhca_osm_snapshot_place(s, port[i], &swap->at[i]))
 			return -ENODEV;
-	return vhca_osm_lid_plan(&s->fabric, swap, ret);
+	return vhca_osm_lid_plan(&s->fabric, swap, &kept->channels, ret);
 }
 
 /* On tables as they are now. The lock is held; vhca_osm_lid_plan_done() after success. */
@@ -366,7 +374,8 @@ static int plan_now(const struct vhca_osm_lids *lids, const struct vhca_osm_lid_
 		return r;
 	r = vhca_osm_kept_snapshot_get(lids->kept, lids->osm, &s);
 	if (r == 0)
-		r = pair->dynamic ? plan_copy(lids, pair, s, ret) : plan_swap(&swap, port, s, ret);
+		r = pair->dynamic ? plan_copy(lids, pair, s, ret)
+				  : plan_swap(lids, &swap, port, s, ret);
 	if (r == -ENOMEM)
 		return vhca_error_no_memory(err, "move");
 	if (r < 0)

@@ -63,26 +63,22 @@ static const osm_routing_engine_t *engine_used(const struct vhca_osm_routing *r)
 	return osm_exit_flag ? NULL : r->osm->routing_engine_used;
 }
 
-static int find_movable(const struct vhca_osm_routing *r)
+static bool can_move(const osm_routing_engine_t *engine, bool skyline)
 {
-	const osm_routing_engine_t *used = engine_used(r);
-
-	for (int i = 0; used && i < (int)VHCA_ARRAY_SIZE(movable); i++)
-		if (movable[i].type == used->type)
-			return i;
-	return -1;
+	for (size_t i = 0; engine && i < VHCA_ARRAY_SIZE(movable); i++)
+		if (movable[i].type == engine->type)
+			return movable[i].skyline || !skyline;
+	return false;
 }
 
 bool vhca_osm_routing_can_move(const struct vhca_osm_routing *r)
 {
-	return find_movable(r) >= 0;
+	return can_move(engine_used(r), false);
 }
 
 bool vhca_osm_routing_can_skyline(const struct vhca_osm_routing *r)
 {
-	int i = find_movable(r);
-
-	return i >= 0 && movable[i].skyline;
+	return can_move(engine_used(r), true);
 }
 
 uint64_t vhca_osm_routing_computations(const struct vhca_osm_routing *r)
@@ -179,24 +175,27 @@ static size_t find_kept(struct vhca_osm_routing *r, const struct vhca_osm_snapsh
 	return n;
 }
 
-/* buf: two ports a switch */
-static void keep_lid(const struct vhca_osm_snapshot *s, uint16_t lid,
-		     const struct vhca_osm_goal *goal, uint8_t *buf)
+/* buf: two ports a switch. false: it has the engine's ways now. */
+static bool keep_lid(const struct vhca_osm_snapshot *s, uint16_t lid,
+		     const struct vhca_osm_goal *goal, struct vhca_osm_channels *channels,
+		     uint8_t *buf)
 {
 	uint8_t *now = buf, *want = buf + s->fabric.n;
 
 	for (size_t i = 0; i < s->fabric.n; i++)
 		now[i] = lid < s->switches[i]->lft_size ? s->switches[i]->lft[lid]
 							: VHCA_OSM_NO_PATH;
-	if (vhca_osm_lid_keep(&s->fabric, lid, goal, now, want) <= 0)
-		return;
+	if (vhca_osm_lid_keep(&s->fabric, lid, goal, channels, now, want) <= 0)
+		return false;
 	for (size_t i = 0; i < s->fabric.n; i++)
 		if (lid < s->switches[i]->lft_size)
 			s->switches[i]->new_lft[lid] = want[i];
+	return true;
 }
 
-/* One search for all LIDs at a switch. */
-static int keep_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *s)
+/* One search for all LIDs at a switch. channels: all zero. */
+static int keep_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *s,
+		    struct vhca_osm_channels *channels)
 {
 	VHCA_AUTO_FREE struct kept *kept = calloc(LIDS, sizeof(*kept));
 	VHCA_AUTO_FREE uint16_t *distance = calloc(s->fabric.n + 1, sizeof(*distance));
@@ -207,12 +206,14 @@ static int keep_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *
 	if (!kept || !distance || !buf)
 		return -ENOMEM;
 	n = find_kept(r, s, kept);
+	if (n > 0 && vhca_osm_channels_number(channels, &s->fabric) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		if (kept[i].place.sw != goal.place.sw &&
 		    vhca_osm_fabric_distances(&s->fabric, kept[i].place.sw, distance) < 0)
 			return -ENOMEM;
 		goal.place = kept[i].place;
-		keep_lid(s, kept[i].lid, &goal, buf);
+		r->kept[kept[i].lid] = keep_lid(s, kept[i].lid, &goal, channels, buf);
 	}
 	return 0;
 }
@@ -237,16 +238,22 @@ static void copy_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot 
 static int put_on_top(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *s)
 {
 	VHCA_AUTO_FREE uint8_t *buf = calloc(s->fabric.n + 1, 1);
+	struct vhca_osm_channels channels = {.known = false};
+	int ret = buf ? keep_all(r, s, &channels) : -ENOMEM;
 
-	if (!buf || keep_all(r, s) < 0)
-		return -ENOMEM;
-	copy_all(r, s, buf);
-	return 0;
+	vhca_osm_channels_done(&channels);
+	if (ret == 0)
+		copy_all(r, s, buf);
+	return ret;
 }
 
-static void after_engine(struct vhca_osm_routing *r)
+static void after_engine(struct vhca_osm_routing *r, const osm_routing_engine_t *engine)
 {
 	struct vhca_osm_snapshot s;
+
+	/* A fallback, as lash or dfsssp, has SLs that go with its own ways. */
+	if (!can_move(engine, true))
+		(void)memset(r->kept, false, sizeof(r->kept));
 
 	vhca_osm_dynamic_keep_room(r->osm);
 	for (size_t lid = 0; lid < LIDS; lid++)
@@ -308,7 +315,7 @@ static int build_fwd_tables(void *context)
 	if (ret > 0)
 		ret = build_default_tables(w->routing);
 	if (ret == 0)
-		after_engine(w->routing);
+		after_engine(w->routing, &w->own);
 	hide_pending(w->routing);
 	return ret;
 }

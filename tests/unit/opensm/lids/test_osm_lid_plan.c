@@ -53,6 +53,7 @@ static struct net *net_new(void)
 		(void)memset(n->lft[s], VHCA_OSM_NO_PATH, LIDS);
 		sw->lft = n->lft[s];
 		sw->lft_size = LIDS;
+		sw->has_hosts = s < LEAVES;
 	}
 	for (uint16_t lid = 1; lid <= N_LIDS; lid++)
 		n->at[lid] = (struct vhca_osm_place){(uint32_t)(lid - 1) % LEAVES,
@@ -96,12 +97,14 @@ static enum vhca_osm_move_mode move(struct net *n, uint16_t a, uint16_t b,
 {
 	const struct vhca_osm_swap swap = {.lid = {a, b}, .at = {n->at[a], n->at[b]}, .mode = mode};
 	const struct vhca_osm_place at = n->at[a];
+	struct vhca_osm_channels channels = {.known = false};
 	struct vhca_osm_lid_plan p;
 	uint8_t old[SWITCHES][LIDS];
 	enum vhca_osm_move_mode taken;
 
 	(void)memcpy(old, n->lft, sizeof(old));
-	assert_int_equal(vhca_osm_lid_plan(&n->f, &swap, &p), 0);
+	assert_int_equal(vhca_osm_lid_plan(&n->f, &swap, &channels, &p), 0);
+	vhca_osm_channels_done(&channels);
 	for (size_t c = 0; c < p.n; c++) {
 		n->lft[p.changes[c].sw][a] = p.changes[c].port[0];
 		n->lft[p.changes[c].sw][b] = p.changes[c].port[1];
@@ -183,10 +186,15 @@ static int keep(const struct vhca_osm_fabric *f, uint16_t lid, const struct vhca
 {
 	VHCA_AUTO_FREE uint16_t *distance = calloc(f->n, sizeof(*distance));
 	const struct vhca_osm_goal goal = {*place, distance};
+	struct vhca_osm_channels channels = {.known = false};
+	int r;
 
 	assert_non_null(distance);
 	assert_int_equal(vhca_osm_fabric_distances(f, place->sw, distance), 0);
-	return vhca_osm_lid_keep(f, lid, &goal, now, ret);
+	assert_int_equal(vhca_osm_channels_number(&channels, f), 0);
+	r = vhca_osm_lid_keep(f, lid, &goal, &channels, now, ret);
+	vhca_osm_channels_done(&channels);
+	return r;
 }
 
 static void many_moves_of_all_kinds(void **state)
@@ -228,6 +236,7 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 	static const uint8_t lft[4][3] = {{255, 1, 2}, {255, 3, 1}, {255, 1, 3}, {255, 1, 2}};
 	struct vhca_osm_swap swap = {
 		.lid = {1, 2}, .at = {{1, 3}, {2, 3}}, .mode = VHCA_OSM_SKYLINE};
+	struct vhca_osm_channels channels = {.known = false};
 	struct vhca_osm_lid_plan p;
 	struct vhca_osm_fabric f;
 	const uint8_t now[4] = {1, 1, 3, 2}; /* what a skyline move would have left */
@@ -242,7 +251,7 @@ static void ways_that_are_not_shortest_make_no_loop(void **state)
 		sw->lft = lft[s];
 		sw->lft_size = 3;
 	}
-	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &p), 0);
+	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &channels, &p), 0);
 	assert_int_equal(p.mode, VHCA_OSM_DETERMINISTIC);
 	assert_int_equal(p.n, 4);
 	vhca_osm_lid_plan_done(&p);
@@ -271,6 +280,7 @@ static void hypervisors_at_one_leaf_are_inside_it(void **state)
 					  {255, 1, 1, 2}, {255, 1, 1, 2}, {255, 3, 4, 1},
 					  {255, 1, 1, 2}};
 	struct vhca_osm_swap swap = {.lid = {1, 2}, .at = {{1, 2}, {2, 2}}, .mode = VHCA_OSM_AUTO};
+	struct vhca_osm_channels channels = {.known = false};
 	struct vhca_osm_lid_plan p;
 	struct vhca_osm_fabric f;
 
@@ -283,13 +293,13 @@ static void hypervisors_at_one_leaf_are_inside_it(void **state)
 		sw->lft = lft[s];
 		sw->lft_size = 4;
 	}
-	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &p), 0);
+	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &channels, &p), 0);
 	assert_int_equal(p.mode, VHCA_OSM_SKYLINE);
 	assert_int_equal(p.n_blocks, 3); /* leaf 5 keeps its ways by the other spine */
 	vhca_osm_lid_plan_done(&p);
 	swap.lid[1] = 3;
 	swap.at[1].sw = 6;
-	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &p), 0);
+	assert_int_equal(vhca_osm_lid_plan(&f, &swap, &channels, &p), 0);
 	assert_int_equal(p.mode, VHCA_OSM_DETERMINISTIC);
 	vhca_osm_lid_plan_done(&p);
 	vhca_osm_fabric_done(&f);
