@@ -569,7 +569,7 @@ static int check_keys(void *ctx, uint64_t port_guid, struct vhca_error *err)
 
 static int make_mover(struct plugin *p, struct vhca_error *err)
 {
-	int r = vhca_osm_routing_new(p->osm, &p->dynamic, &p->routing);
+	int r = vhca_osm_routing_new(p->osm, &p->dynamic, &p->kept.sweeping, &p->routing);
 
 	p->lids = (struct vhca_osm_lids){
 		.osm = p->osm,

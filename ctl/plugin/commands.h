@@ -24,6 +24,7 @@ extern const struct vhca_ctl_command vhca_plugin_lids;
 extern const struct vhca_ctl_command vhca_plugin_members;
 extern const struct vhca_ctl_command vhca_plugin_move;
 extern const struct vhca_ctl_command vhca_plugin_plan;
+extern const struct vhca_ctl_command vhca_plugin_rebalance;
 extern const struct vhca_ctl_command vhca_plugin_status;
 extern const struct vhca_ctl_command vhca_plugin_unpin;
 

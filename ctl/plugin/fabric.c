@@ -26,6 +26,9 @@ static void print_fabric(struct json_object *fabric)
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " of at most %" PRIu64,
 		       vhca_view_u64(fabric, "dynamic_lids"), vhca_view_u64(fabric, "dynamic_max"));
 	vhca_view_print_line("dynamic", text);
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " LIDs, by ways that moves have left",
+		       vhca_view_u64(fabric, "kept_lids"));
+	vhca_view_print_line("kept", text);
 	vhca_strbuf_init(&sb, text, sizeof(text));
 	vhca_view_counts(&sb, vhca_view_member(fabric, "moves"));
 	vhca_view_print_line("moves", sb.len ? text : "none");

@@ -609,28 +609,33 @@ static void get_ready(void *ctx, struct vhca_http_request *req)
 			make_health(api, status.ready ? "ready" : "not_ready"));
 }
 
+/* What is about LIDs needs OpenSM's tables. */
+static void ask_mover(struct vhca_osm_api *api, struct vhca_http_request *req,
+		      vhca_osm_handler_fn handler,
+		      void (*answer)(struct vhca_osm_mover *, struct vhca_http_request *))
+{
+	if (!defer(api, req, handler))
+		answer(api->mover, req);
+}
+
 static void put_lid(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-
-	if (!defer(api, req, put_lid))
-		vhca_osm_api_put_lid(api->mover, req);
+	ask_mover(ctx, req, put_lid, vhca_osm_api_put_lid);
 }
 
 static void get_lid(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
+	ask_mover(ctx, req, get_lid, vhca_osm_api_get_lid);
+}
 
-	if (!defer(api, req, get_lid))
-		vhca_osm_api_get_lid(api->mover, req);
+static void rebalance(void *ctx, struct vhca_http_request *req)
+{
+	ask_mover(ctx, req, rebalance, vhca_osm_api_rebalance);
 }
 
 static void get_fabric(void *ctx, struct vhca_http_request *req)
 {
-	struct vhca_osm_api *api = ctx;
-
-	if (!defer(api, req, get_fabric))
-		vhca_osm_api_get_fabric(api->mover, req);
+	ask_mover(ctx, req, get_fabric, vhca_osm_api_get_fabric);
 }
 
 static void get_metrics(void *ctx, struct vhca_http_request *req)
@@ -671,6 +676,7 @@ static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
 	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},
+	{"POST", "/v1/lids/rebalance", VHCA_CALLER_ADMIN, rebalance},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},

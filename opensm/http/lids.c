@@ -234,19 +234,40 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 	vhca_http_reply(req, 200, place_to_json(lid, &place));
 }
 
+/* What was under way when OpenSM reroutes is planned anew or refused, as after any reroute. */
+void vhca_osm_api_rebalance(struct vhca_osm_mover *m, struct vhca_http_request *req)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_osm_lid_counts lids;
+	struct json_object *obj;
+
+	vhca_osm_mover_counts(m, &lids);
+	if (vhca_osm_mover_rebalance(m, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	obj = json_object_new_object();
+	vhca_json_add_string(obj, "state", "asked");
+	vhca_json_add_u64(obj, "kept_lids", lids.kept);
+	vhca_http_reply(req, 200, obj);
+}
+
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req)
 {
 	struct json_object *obj = json_object_new_object();
 	struct vhca_osm_mover_stats stats;
 	struct vhca_osm_fabric_info info;
+	struct vhca_osm_lid_counts lids;
 
 	vhca_osm_mover_info(m, &info);
+	vhca_osm_mover_counts(m, &lids);
 	vhca_osm_mover_stats(m, &stats);
 	vhca_json_add_u64(obj, "switches", info.switches);
 	vhca_json_add_u64(obj, "ports", info.ports);
 	vhca_json_add_u64(obj, "max_lid", info.max_lid);
 	vhca_json_add_u64(obj, "dynamic_lids", info.dynamic_lids);
 	vhca_json_add_u64(obj, "dynamic_max", info.dynamic_max);
+	vhca_json_add_u64(obj, "kept_lids", lids.kept);
 	vhca_json_add_u64(obj, "sm_lid", info.sm_lid);
 	vhca_json_add_guid(obj, "sm_port_guid", info.sm_port_guid);
 	vhca_json_add_string(obj, "routing_engine", info.engine);

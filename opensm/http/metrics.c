@@ -64,6 +64,8 @@ static void present(struct vhca_exposition *e, const struct vhca_osm_metrics *no
 		"LIDs that are no port's and kept for none, at the end of the last sweep.");
 	vhca_exposition_gauge(e, "guid2lid_lines", now->lids.lines,
 			      "GUIDs for which OpenSM keeps a LID, at the end of the last sweep.");
+	vhca_exposition_gauge(e, "lids_kept", now->lids.kept,
+			      "LIDs with ways that moves have left, not the routing engine.");
 	vhca_exposition_counter(e, "lids_freed", now->lids.freed,
 				"LIDs that were kept for GUIDs which have gone.");
 	vhca_exposition_gauge(e, "http_connections", now->http.connections,

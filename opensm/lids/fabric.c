@@ -79,6 +79,21 @@ uint32_t vhca_osm_fabric_behind(const struct vhca_osm_fabric *f, uint32_t sw, ui
 	return port == 0 || port > s->n_ports ? VHCA_OSM_NO_SWITCH : s->peers[port];
 }
 
+uint32_t vhca_osm_fabric_leaf(const struct vhca_osm_fabric *f, uint32_t sw)
+{
+	const struct vhca_osm_switch *s = &f->switches[sw];
+	uint32_t leaf = VHCA_OSM_NO_SWITCH;
+
+	for (unsigned int p = 1; p <= s->n_ports; p++) {
+		if (s->peers[p] == VHCA_OSM_NO_SWITCH || s->peers[p] == leaf)
+			continue;
+		if (leaf != VHCA_OSM_NO_SWITCH)
+			return sw;
+		leaf = s->peers[p];
+	}
+	return leaf == VHCA_OSM_NO_SWITCH ? sw : leaf;
+}
+
 bool vhca_osm_fabric_is_shortest(const struct vhca_osm_fabric *f, const struct vhca_osm_goal *goal,
 				 uint32_t sw, uint8_t port)
 {

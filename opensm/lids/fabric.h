@@ -55,6 +55,12 @@ uint8_t vhca_osm_switch_entry(const struct vhca_osm_switch *sw, uint16_t lid);
 uint32_t vhca_osm_fabric_behind(const struct vhca_osm_fabric *f, uint32_t sw, uint8_t port);
 
 /*
+ * A hypervisor that is a switch of its own belongs to the leaf that all its cables lead to; any
+ * other switch to itself.
+ */
+uint32_t vhca_osm_fabric_leaf(const struct vhca_osm_fabric *f, uint32_t sw);
+
+/*
  * Hops from each switch to `to`, UINT16_MAX where there is no way. ret has f->n elements. 0 or
  * -ENOMEM.
  */

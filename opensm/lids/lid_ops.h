@@ -93,12 +93,13 @@ struct vhca_osm_fabric_info {
 	const char *engine; /* routing engine in use, "none" before the first sweep */
 };
 
-/* As of the end of the last sweep, but for the dynamic ones. */
+/* As of the end of the last sweep, but for the dynamic and the kept ones. */
 struct vhca_osm_lid_counts {
 	size_t dynamic; /* that are given */
 	size_t lines;	/* of guid2lid */
 	size_t free;	/* no port's, and kept for none */
 	uint64_t freed; /* that were kept for GUIDs which have gone; since the start */
+	size_t kept;	/* with ways that moves have left, not the routing engine, now */
 };
 
 struct vhca_osm_lid_ops {
@@ -168,6 +169,8 @@ struct vhca_osm_lid_ops {
 	void (*list)(void *ctx, struct vhca_osm_lid_set *ret);
 	void (*info)(void *ctx, struct vhca_osm_fabric_info *ret);
 	void (*sweep)(void *ctx);
+	/* All LIDs are to get the routing engine's ways. Errors: as of resolve(). */
+	int (*rebalance)(void *ctx, struct vhca_error *err);
 };
 
 #endif

@@ -699,3 +699,8 @@ void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_
 {
 	m->ops->info(m->ctx, ret);
 }
+
+int vhca_osm_mover_rebalance(struct vhca_osm_mover *m, struct vhca_error *err)
+{
+	return m->ops->rebalance(m->ctx, err);
+}

@@ -124,5 +124,7 @@ bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
 			 struct vhca_osm_lid_place *ret);
 void vhca_osm_mover_list(const struct vhca_osm_mover *m, struct vhca_osm_lid_set *ret);
 void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret);
+/* Not a move: see lid_ops.h. */
+int vhca_osm_mover_rebalance(struct vhca_osm_mover *m, struct vhca_error *err);
 
 #endif

@@ -26,30 +26,14 @@ int vhca_osm_move_mode_parse(const char *text, enum vhca_osm_move_mode *ret)
 	return 0;
 }
 
-/* A hypervisor that is a switch of its own belongs to the leaf that all its cables lead to. */
-static uint32_t leaf_of(const struct vhca_osm_fabric *f, uint32_t sw)
-{
-	const struct vhca_osm_switch *s = &f->switches[sw];
-	uint32_t leaf = VHCA_OSM_NO_SWITCH;
-
-	for (unsigned int p = 1; p <= s->n_ports; p++) {
-		if (s->peers[p] == VHCA_OSM_NO_SWITCH || s->peers[p] == leaf)
-			continue;
-		if (leaf != VHCA_OSM_NO_SWITCH)
-			return sw;
-		leaf = s->peers[p];
-	}
-	return leaf == VHCA_OSM_NO_SWITCH ? sw : leaf;
-}
-
 /* The leaf that two places share, VHCA_OSM_NO_SWITCH if they do not. */
 static uint32_t common_leaf(const struct vhca_osm_fabric *f, const struct vhca_osm_swap *swap)
 {
-	uint32_t a = swap->at[0].sw, b = swap->at[1].sw, leaf = leaf_of(f, a);
+	uint32_t a = swap->at[0].sw, b = swap->at[1].sw, leaf = vhca_osm_fabric_leaf(f, a);
 
 	if (a == b)
 		return a;
-	return leaf == leaf_of(f, b) ? leaf : VHCA_OSM_NO_SWITCH;
+	return leaf == vhca_osm_fabric_leaf(f, b) ? leaf : VHCA_OSM_NO_SWITCH;
 }
 
 /*

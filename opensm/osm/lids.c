@@ -618,6 +618,19 @@ static void sweep(void *ctx)
 	vhca_osm_opensm_ops.sweep(&(struct vhca_osm_opensm){.osm = osm_of(ctx)});
 }
 
+static int rebalance(void *ctx, struct vhca_error *err)
+{
+	struct vhca_osm_lids *lids = ctx;
+	int r;
+
+	cl_plock_excl_acquire(&lids->osm->lock);
+	r = check_subnet(lids, VHCA_OSM_NOT_DYNAMIC, err);
+	if (r == 0)
+		vhca_osm_routing_rebalance(lids->routing);
+	cl_plock_release(&lids->osm->lock);
+	return r;
+}
+
 static void send_keys(void *ctx)
 {
 	struct vhca_osm_lids *lids = ctx;
@@ -694,6 +707,7 @@ static void counts(void *ctx, struct vhca_osm_lid_counts *ret)
 
 	*ret = *lids->counted;
 	ret->dynamic = lids->dynamic->n;
+	ret->kept = vhca_osm_routing_kept(lids->routing);
 }
 
 static unsigned int timeout_ms(void *ctx)
@@ -719,4 +733,5 @@ const struct vhca_osm_lid_ops vhca_osm_opensm_lid_ops = {
 	.list = vhca_osm_place_list,
 	.info = vhca_osm_place_info,
 	.sweep = sweep,
+	.rebalance = rebalance,
 };

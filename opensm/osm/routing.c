@@ -3,6 +3,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
+#include "opensm/lids/cables.h"
 #include "opensm/osm/dynamic.h"
 #include "opensm/osm/fabric.h"
 
@@ -17,6 +18,7 @@
 #include <complib/cl_qmap.h>
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
+#include <opensm/osm_sm.h>
 #include <opensm/osm_switch.h>
 
 #define ENGINES_MAX 16
@@ -40,10 +42,14 @@ struct vhca_osm_routing {
 	const struct vhca_osm_dynamic_lids *dynamic;
 	size_t n;
 	struct wrapped engines[ENGINES_MAX];
-	bool kept[LIDS];	  /* moved by a skyline plan */
-	ib_net16_t path_of[LIDS]; /* whose path a LID has since the engine computed */
-	uint8_t pending[LIDS];	  /* enum pending */
-	uint64_t computations;	  /* of ways that have begun; under OpenSM's lock */
+	bool kept[LIDS];      /* moved by a skyline plan */
+	atomic_size_t n_kept; /* of those */
+	const atomic_bool *sweeping;
+	struct vhca_osm_cables cables; /* as the engine has seen them last */
+	bool rebalance;		       /* asked for, and OpenSM has not rerouted since */
+	ib_net16_t path_of[LIDS];      /* whose path a LID has since the engine computed */
+	uint8_t pending[LIDS];	       /* enum pending */
+	uint64_t computations;	       /* of ways that have begun; under OpenSM's lock */
 };
 
 /* ---- which engines ---- */
@@ -93,13 +99,53 @@ const char *vhca_osm_routing_name(const struct vhca_osm_routing *r)
 	return used ? used->name : "none";
 }
 
+/* ---- which LIDs keep their ways ---- */
+
+static void set_kept(struct vhca_osm_routing *r, uint16_t lid, bool kept)
+{
+	if (kept && !r->kept[lid])
+		atomic_fetch_add(&r->n_kept, 1);
+	if (!kept && r->kept[lid])
+		atomic_fetch_sub(&r->n_kept, 1);
+	r->kept[lid] = kept;
+}
+
+size_t vhca_osm_routing_kept(const struct vhca_osm_routing *r)
+{
+	return atomic_load(&r->n_kept);
+}
+
+static void keep_none(struct vhca_osm_routing *r, const char *why)
+{
+	size_t n = vhca_osm_routing_kept(r);
+
+	if (n > 0)
+		vhca_log_notice("%zu LIDs get the routing engine's ways: %s", n, why);
+	(void)memset(r->kept, false, sizeof(r->kept));
+	atomic_store(&r->n_kept, 0);
+}
+
+/* As OpenSM's console does it. */
+static void ask_for_reroute(const struct vhca_osm_routing *r)
+{
+	r->osm->subn.force_reroute = TRUE;
+	osm_sm_signal(&r->osm->sm, OSM_SIGNAL_SWEEP);
+}
+
+void vhca_osm_routing_rebalance(struct vhca_osm_routing *r)
+{
+	r->rebalance = true;
+	ask_for_reroute(r);
+}
+
 void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
 			    enum vhca_osm_move_mode mode)
 {
 	bool kept = r->kept[lid[0]] || r->kept[lid[1]] || mode == VHCA_OSM_SKYLINE;
 	ib_net16_t path = r->path_of[lid[0]];
 
-	r->kept[lid[0]] = r->kept[lid[1]] = kept;
+	set_kept(r, lid[0], kept);
+	set_kept(r, lid[1], kept);
 	r->pending[lid[0]] = r->pending[lid[1]] = MOVED;
 	if (mode != VHCA_OSM_DETERMINISTIC)
 		return;
@@ -109,7 +155,7 @@ void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
 
 void vhca_osm_routing_copied(struct vhca_osm_routing *r, const uint16_t lid[2], bool has)
 {
-	r->kept[lid[0]] = false;
+	set_kept(r, lid[0], false);
 	r->path_of[lid[0]] = has ? r->path_of[lid[1]] : cl_hton16(lid[0]);
 }
 
@@ -167,7 +213,7 @@ static size_t find_kept(struct vhca_osm_routing *r, const struct vhca_osm_snapsh
 		const osm_port_t *port =
 			r->kept[lid] ? osm_get_port_by_lid_ho(&r->osm->subn, lid) : NULL;
 
-		r->kept[lid] = port && vhca_osm_snapshot_place(s, port, &ret[n].place);
+		set_kept(r, lid, port && vhca_osm_snapshot_place(s, port, &ret[n].place));
 		if (r->kept[lid])
 			ret[n++].lid = lid;
 	}
@@ -213,7 +259,7 @@ static int keep_all(struct vhca_osm_routing *r, const struct vhca_osm_snapshot *
 		    vhca_osm_fabric_distances(&s->fabric, kept[i].place.sw, distance) < 0)
 			return -ENOMEM;
 		goal.place = kept[i].place;
-		r->kept[kept[i].lid] = keep_lid(s, kept[i].lid, &goal, channels, buf);
+		set_kept(r, kept[i].lid, keep_lid(s, kept[i].lid, &goal, channels, buf));
 	}
 	return 0;
 }
@@ -250,18 +296,27 @@ static int put_on_top(struct vhca_osm_routing *r, const struct vhca_osm_snapshot
 static void after_engine(struct vhca_osm_routing *r, const osm_routing_engine_t *engine)
 {
 	struct vhca_osm_snapshot s;
+	int seen;
 
 	/* A fallback, as lash or dfsssp, has SLs that go with its own ways. */
 	if (!can_move(engine, true))
-		(void)memset(r->kept, false, sizeof(r->kept));
+		keep_none(r, "this one has SLs for them");
 
 	vhca_osm_dynamic_keep_room(r->osm);
 	for (size_t lid = 0; lid < LIDS; lid++)
 		r->path_of[lid] = cl_hton16((uint16_t)lid);
-	if ((!memchr(r->kept, true, sizeof(r->kept)) && r->dynamic->n == 0) ||
-	    vhca_osm_snapshot_take(r->osm, &s) < 0)
+	if (!atomic_load(r->sweeping)) {
+		keep_none(r, "OpenSM was asked to reroute");
+		r->rebalance = false;
+	} else if (r->rebalance) {
+		ask_for_reroute(r); /* the sweep that came first has forgotten it */
+	}
+	if (vhca_osm_snapshot_take(r->osm, &s) < 0)
 		return;
-	if (put_on_top(r, &s) < 0)
+	seen = vhca_osm_cables_look(&r->cables, &s.fabric);
+	if (seen > 0)
+		keep_none(r, "there is another cable between switches");
+	if (seen < 0 || put_on_top(r, &s) < 0)
 		vhca_log_error("out of memory: moved and dynamic LIDs get the routing engine's "
 			       "paths");
 	vhca_osm_snapshot_done(&s);
@@ -406,7 +461,7 @@ void vhca_osm_routing_wrap(struct vhca_osm_routing *r)
 /* ---- life ---- */
 
 int vhca_osm_routing_new(struct osm_opensm *osm, const struct vhca_osm_dynamic_lids *dynamic,
-			 struct vhca_osm_routing **ret)
+			 const atomic_bool *sweeping, struct vhca_osm_routing **ret)
 {
 	struct vhca_osm_routing *r = calloc(1, sizeof(*r));
 
@@ -414,6 +469,7 @@ int vhca_osm_routing_new(struct osm_opensm *osm, const struct vhca_osm_dynamic_l
 		return -ENOMEM;
 	r->osm = osm;
 	r->dynamic = dynamic;
+	r->sweeping = sweeping;
 	for (size_t lid = 0; lid < LIDS; lid++)
 		r->path_of[lid] = cl_hton16((uint16_t)lid);
 	*ret = r;
@@ -422,6 +478,8 @@ int vhca_osm_routing_new(struct osm_opensm *osm, const struct vhca_osm_dynamic_l
 
 struct vhca_osm_routing *vhca_osm_routing_free(struct vhca_osm_routing *r)
 {
+	if (r)
+		vhca_osm_cables_done(&r->cables);
 	free(r);
 	return NULL;
 }

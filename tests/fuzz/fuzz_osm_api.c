@@ -192,6 +192,13 @@ static void fake_info(void *ctx, struct vhca_osm_fabric_info *ret)
 	*ret = (struct vhca_osm_fabric_info){.engine = "none"};
 }
 
+static int fake_rebalance(void *ctx, struct vhca_error *err)
+{
+	(void)ctx;
+	(void)err;
+	return 0;
+}
+
 static const struct vhca_osm_lid_ops lids = {
 	.resolve = fake_resolve,
 	.check_done = fake_check_done,
@@ -204,6 +211,7 @@ static const struct vhca_osm_lid_ops lids = {
 	.list = fake_list,
 	.info = fake_info,
 	.sweep = fake_sweep,
+	.rebalance = fake_rebalance,
 };
 
 /* ---- what stands in for the production symbols: no disk ---- */

@@ -138,6 +138,14 @@ class Socket(CtlCase):
         self.assertEqual(self.document("move", str(two), port)["state"], "applied")
         self.assertIn("1 applied", self.done("fabric")[-1])
 
+    def test_rebalance(self):
+        kept = lambda: self.document("fabric")["kept_lids"]
+        self.check(self.sm.api.call("PUT", f"/v1/lids/{self.fabric.lid(2)}", {"port_guid": fabric.port_guid(3)}), 200)
+        self.assertEqual((kept(), self.done("fabric")[-2]), (2, "kept      2 LIDs, by ways that moves have left"))
+        self.assertEqual(self.done("rebalance"), ["OpenSM computes all ways anew; 2 LIDs had some that moves have left"])
+        fabric.wait_for("rebalanced", lambda: kept() == 0)
+        self.assertEqual(self.document("rebalance"), {"state": "asked", "kept_lids": 0})
+
     def test_forget_and_unpin(self):
         self.check(self.sm.api.bind(VGUID1, 3, 2, []), 200)
         self.refused("still_bound", VGUID1, "forget", VGUID1, exit_status=4)

@@ -509,10 +509,11 @@ static void metrics_say_what_happened(void **state)
 {
 	struct world *w = *state;
 	char text[VHCA_OSM_METRICS_MAX];
-	struct vhca_osm_metrics now = {.smps = {.guid_info = 3, .pkey_table = 7},
-				       .master = true,
-				       .bindings = 11,
-				       .lids = {.dynamic = 5, .lines = 6, .free = 7, .freed = 8}};
+	struct vhca_osm_metrics now = {
+		.smps = {.guid_info = 3, .pkey_table = 7},
+		.master = true,
+		.bindings = 11,
+		.lids = {.dynamic = 5, .lines = 6, .free = 7, .freed = 8, .kept = 9}};
 	struct vhca_osm_mover_stats *s = &now.moves;
 
 	world_submit(w, 1, PORT_B);
@@ -550,6 +551,7 @@ static void metrics_say_what_happened(void **state)
 	assert_line(text, "vhcasm_guid2lid_lines 6\n");
 	assert_line(text, "vhcasm_lids_free 7\n");
 	assert_line(text, "vhcasm_lids_freed_total 8\n");
+	assert_line(text, "vhcasm_lids_kept 9\n");
 	assert_line(text, "vhcasm_http_connections 9\n");
 	assert_line(text, "vhcasm_http_connections_ended_total{reason=\"head\"} 4\n");
 	assert_line(text, "vhcasm_http_connections_ended_total{reason=\"crowd\"} 0\n");
