@@ -4,13 +4,14 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import threading
 import time
 
 import tap
 from ctl_case import CTL, CtlCase, problem
-from ctl_docs import UUID, MIGRATION, BEGUN, STEPS, DONE, FAILED, INCOMING, MIGRATIONS
+from ctl_docs import UUID, MIGRATION, BEGUN, STEPS, DOMAINS, DONE, FAILED, INCOMING, MIGRATIONS
 
 
 class Migrations(CtlCase):
@@ -99,6 +100,35 @@ class Migrations(CtlCase):
         self.follow({**FAILED, "reason": "the guest did not let go of a VF"})
         p = self.ctl("park", "vm1")
         self.assertEqual((p.returncode, p.stderr), (4, "vhcactl: vm1: not parked, all is as it was: the guest did not let go of a VF\n"))
+
+    def park_guests(self, *domains, last, listed=None):
+        """The script of vhcad-park.service, with a vhcactl that asks the fake agent."""
+        vhcactl = pathlib.Path(self.dir, "vhcactl")
+        vhcactl.write_text(f'#!/bin/sh\nexec {CTL} --socket {self.socket} "$@"\n', "utf-8")
+        vhcactl.chmod(0o755)
+        server = self.follow(last, more={"GET /v1/domains": listed or {"domains": list(domains)}})
+        p = subprocess.run([os.environ["PARK_GUESTS"]], capture_output=True, text=True, timeout=30, check=False,
+                           env={**os.environ, "PATH": f"{self.dir}:/usr/bin:/bin"})
+        os.unlink(self.socket)
+        return p, [body for method, _, body in server.seen if method == "POST"]
+
+    def test_guests_are_parked_before_they_are_saved(self):
+        """each that has a VF, once; who has none, or waits for one, is saved as it is"""
+        vm1, plain = DOMAINS["domains"]
+        waits = {**plain, "name": "waits", "requests": [vm1["requests"][1]]}
+        vm2 = {**vm1, "name": "vm2", "vfs": [vm1["vfs"][0], {**vm1["vfs"][0], "name": "ib1", "bdf": "0000:01:00.2"}]}
+        parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 3600000}
+        p, posts = self.park_guests(vm1, plain, waits, vm2, last=parked)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertEqual(sorted(posts, key=lambda b: b["domain"]),
+                         [{"domain": n, "mode": "park", "lease": 3600} for n in ("vm1", "vm2")])
+        p, posts = self.park_guests(plain, last=parked)
+        self.assertEqual((p.returncode, posts), (0, []))
+        p, _ = self.park_guests(vm1, last={**FAILED, "reason": "the guest did not let go of a VF"})
+        self.assertNotEqual(p.returncode, 0)
+        self.assertIn("vm1: not parked", p.stderr)
+        p, _ = self.park_guests(vm1, last=parked, listed=problem(503, "unreachable", "libvirt_away", "libvirtd is away"))
+        self.assertNotEqual(p.returncode, 0)
 
     def test_drain(self):
         def doc(done, *domains, drained=True):

@@ -37,11 +37,18 @@ class Installation(unittest.TestCase):
     def test_units_begin_what_is_installed(self):
         """with files that are there; neutron.conf is Neutron's, which has it below /etc"""
         units = [here for there, here in FILES.items() if there.suffix == ".service" and "systemd" in there.parts]
-        self.assertEqual(len(units), 3)
+        self.assertEqual(len(units), 4)
         for unit in units:
-            for word in re.findall(r"/\S+", re.search(r"^ExecStart=(.*)", unit.read_text("utf-8"), re.M)[1]):
+            for word in re.findall(r"/\S+", re.search(r"^ExecSt(?:art|op)=(.*)", unit.read_text("utf-8"), re.M)[1]):
                 with self.subTest(f"{unit.name}: {word}"):
                     self.assertTrue(word == NEUTRON_CONF or pathlib.Path(word) in FILES)
+
+    def test_guests_are_parked_before_libvirt_guests_ends(self):
+        """what is begun last is stopped first, and the agent is there until then"""
+        unit = next(here for there, here in FILES.items() if there.name == "vhcad-park.service").read_text("utf-8")
+        after = re.search(r"^After=(.*)", unit, re.M)[1].split()
+        self.assertLessEqual({"vhcad.service", "libvirt-guests.service", "libvirtd.service", "virtqemud.service"}, set(after))
+        self.assertIn("\nRemainAfterExit=yes\n", unit)
 
     def test_python_finds_its_package(self):
         """Debian's looks into /usr/lib/python3 and /usr/local/lib/python3.N; for another prefix there is PYTHONPATH"""
