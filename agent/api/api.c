@@ -51,6 +51,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/outbox", VHCA_CALLER_READ, api_get_outbox},
 	{"GET", "/v1/events", VHCA_CALLER_READ, api_get_events, "since wait"},
 	{"GET", "/v1/opennebula/probe/host-system", VHCA_CALLER_READ, api_get_opennebula},
+	{"GET", "/openapi.json", VHCA_CALLER_READ, api_get_openapi},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, api_get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, api_get_healthz},
 	{"GET", "/readyz", VHCA_CALLER_METRICS, api_get_readyz},

@@ -63,6 +63,12 @@ void api_get_events(void *ctx, struct vhca_http_request *req)
 	api_polls_answer(((struct api_context *)ctx)->polls, req);
 }
 
+void api_get_openapi(void *ctx, struct vhca_http_request *req)
+{
+	(void)ctx;
+	vhca_http_reply_document(req, api_openapi);
+}
+
 void api_get_healthz(void *ctx, struct vhca_http_request *req)
 {
 	struct json_object *o = json_object_new_object();

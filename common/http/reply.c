@@ -9,6 +9,7 @@
 #include "common/http/server_private.h"
 
 #define ETAG_SIZE     40
+#define JSON_TYPE     "application/json"
 #define RETRY_AFTER_S "1" /* what is away comes back within seconds, or needs somebody */
 
 /* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
@@ -82,24 +83,15 @@ static struct MHD_Response *json_response(struct json_object *body, const char *
 	return response;
 }
 
-void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body)
+/* The answer to a GET, or no body if the client has this very text. Takes the response. */
+static void reply_tagged(struct vhca_http_request *req, struct MHD_Response *response,
+			 const char *text, size_t len)
 {
-	struct MHD_Response *response;
+	const char *known = vhca_http_header(req, "If-None-Match");
+	unsigned int status = MHD_HTTP_OK;
 	char etag[ETAG_SIZE];
-	const char *text, *known;
-	bool cacheable = status == MHD_HTTP_OK &&
-			 (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
-	size_t len;
 
-	response = body ? json_response(body, "application/json", &text, &len) : empty_response();
-	if (!response || !body || !cacheable) {
-		vhca_http_reply_response(req, status, response);
-		return;
-	}
-	req->answer_len = len;
-	req->srv->door.stats.answering += len;
 	make_etag(etag, text, len);
-	known = vhca_http_header(req, "If-None-Match");
 	if (known && is_in_list(known, etag)) {
 		MHD_destroy_response(response);
 		response = empty_response();
@@ -108,6 +100,38 @@ void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct 
 	add_header(response, "ETag", etag);
 	add_header(response, "Cache-Control", "no-cache"); /* may be kept, must be asked about */
 	vhca_http_reply_response(req, status, response);
+}
+
+void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body)
+{
+	struct MHD_Response *response;
+	const char *text;
+	bool cacheable = status == MHD_HTTP_OK &&
+			 (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
+	size_t len;
+
+	response = body ? json_response(body, JSON_TYPE, &text, &len) : empty_response();
+	if (!response || !body || !cacheable) {
+		vhca_http_reply_response(req, status, response);
+		return;
+	}
+	req->answer_len = len;
+	req->srv->door.stats.answering += len;
+	reply_tagged(req, response, text, len);
+}
+
+void vhca_http_reply_document(struct vhca_http_request *req, const char *json)
+{
+	size_t len = strlen(json);
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, (void *)json, MHD_RESPMEM_PERSISTENT);
+
+	if (!response) {
+		vhca_http_reply_response(req, MHD_HTTP_OK, NULL);
+		return;
+	}
+	add_header(response, "Content-Type", JSON_TYPE);
+	reply_tagged(req, response, json, len);
 }
 
 /* Takes doc. */

@@ -147,6 +147,8 @@ void vhca_http_do_not_time(struct vhca_http_request *req);
  * GETs with status 200 carry a strong ETag of the body; If-None-Match is answered 304 by the server
  * itself. */
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body);
+/* 200 with a text of JSON that stays as it is as long as the server; it is not copied. To a GET. */
+void vhca_http_reply_document(struct vhca_http_request *req, const char *json);
 /* Problem document with the status of err->kind (vhca_err_to_http). */
 void vhca_http_reply_error(struct vhca_http_request *req, const struct vhca_error *err);
 /* The same with a document (taken) that the caller made by vhca_json_problem(err) and added members

@@ -662,6 +662,12 @@ static void get_metrics(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_text(req, 200, VHCA_EXPOSITION_TYPE, text);
 }
 
+static void get_openapi(void *ctx, struct vhca_http_request *req)
+{
+	(void)ctx;
+	vhca_http_reply_document(req, vhca_osm_openapi);
+}
+
 static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/bindings/{}", VHCA_CALLER_AGENT, put_binding},
 	{"DELETE", "/v1/bindings/{}", VHCA_CALLER_AGENT, delete_binding,
@@ -678,6 +684,7 @@ static const struct vhca_http_route routes[] = {
 	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},
 	{"POST", "/v1/lids/rebalance", VHCA_CALLER_ADMIN, rebalance},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
+	{"GET", "/openapi.json", VHCA_CALLER_READ, get_openapi},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},
 	{"GET", "/healthz", VHCA_CALLER_METRICS, get_health},
 	{"GET", "/readyz", VHCA_CALLER_METRICS, get_ready},

@@ -108,7 +108,7 @@ class Document:
         if not isinstance(value, dict):
             return []
         described = {k: s for part in parts for k, s in part.get("properties", {}).items()}
-        errors = [f"{where}: {k} is not described" for k in sorted(value.keys() - described.keys())]
+        errors = [] if any(part.get("additionalProperties") is True for part in parts) else [f"{where}: {k} is not described" for k in sorted(value.keys() - described.keys())]
         return errors + [e for k in sorted(value.keys() & described.keys()) for e in self.undescribed(described[k], value[k], f"{where}.{k}")]
 
     def check(self, schema, value, where="$"):
@@ -139,6 +139,8 @@ class Document:
     def check_additionalProperties(self, schema, value, where):
         others = value.keys() - schema.get("properties", {}).keys() if isinstance(value, dict) else []
         allowed = schema["additionalProperties"]
+        if allowed is True:
+            return []
         if allowed is False:
             return [f"{where}: {k} is not known" for k in sorted(others)]
         return [e for k in sorted(others) for e in self.check(allowed, value[k], f"{where}.{k}")]

@@ -234,6 +234,13 @@ class Serve(Case):
         etag = next(line.split(": ", 1)[1] for line in head.splitlines() if line.lower().startswith("etag"))
         self.assertEqual(self.agent.get("/v1/vfs", f"If-None-Match: {etag}\r\n")[0], 304)
 
+    def test_the_document_is_served_as_the_tree_has_it(self):
+        """So what test_openapi says of its routes, roles and codes holds for what clients read."""
+        status, doc, head = self.agent.get("/openapi.json")
+        self.assertEqual((status, doc), (200, openapi.Document().doc))
+        etag = re.search(r"^ETag: (.*)\r$", head, re.M | re.I)[1]
+        self.assertEqual(self.agent.get("/openapi.json", f"If-None-Match: {etag}\r\n")[:2], (304, None))
+
     def test_errors_are_problem_documents_with_a_way_out(self):
         cases = [
             ("GET", "/v1/nothing", None, 404), ("GET", "/v1/vfs/0000:77:00.1", None, 404),

@@ -115,6 +115,7 @@ class Configuration(Case):
         self.check(sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)
         self.wait_key(2, "0x8001")
         self.assertFalse(os.path.exists(os.path.join(sm.dir, "run")))
+        self.assertEqual(sm.api.call("GET", "/openapi.json"), (200, fabric.document().doc))
         other = self.manager(host=2, listen=f"127.0.0.1:{port}").start(wait=False)
         fabric.wait_for("the refusal", lambda: "not started" in other.log())
         self.assertIn("Address already in use", other.log())

@@ -78,6 +78,12 @@ static void on_text(void *ctx, struct vhca_http_request *req)
 	vhca_http_reply_text(req, 200, "text/plain; version=0.0.4", "vhcad_vfs 4\n");
 }
 
+static void on_document(void *ctx, struct vhca_http_request *req)
+{
+	(void)ctx;
+	vhca_http_reply_document(req, "{\"openapi\":\"3.1.0\"}");
+}
+
 const struct vhca_http_route echo_server_routes[] = {
 	{"GET", "/v1/echo", VHCA_CALLER_NOBODY, on_echo, "state key"},
 	{"PUT", "/v1/echo", VHCA_CALLER_NOBODY, on_echo},
@@ -88,6 +94,7 @@ const struct vhca_http_route echo_server_routes[] = {
 	{"DELETE", "/v1/error", VHCA_CALLER_NOBODY, on_error},
 	{"GET", "/v1/big", VHCA_CALLER_NOBODY, on_big},
 	{"GET", "/metrics", VHCA_CALLER_NOBODY, on_text},
+	{"GET", "/openapi.json", VHCA_CALLER_NOBODY, on_document},
 	{.method = NULL},
 };
 

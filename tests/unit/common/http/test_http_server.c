@@ -253,6 +253,24 @@ static void an_unchanged_answer_is_not_sent_again(void **state)
 	assert_null(strstr(put, "ETag"));
 }
 
+static void a_document_has_its_tag(void **state)
+{
+	VHCA_AUTO_FREE char *first = NULL, *second = NULL, *head = NULL;
+	char ask[128], etag[64];
+
+	assert_int_equal(echo_server_ask(*state, "GET /openapi.json HTTP/1.1", NULL, &first), 200);
+	assert_non_null(strstr(first, "Content-Type: application/json\r\n"));
+	assert_string_equal(strstr(first, "\r\n\r\n"), "\r\n\r\n{\"openapi\":\"3.1.0\"}");
+	(void)snprintf(etag, sizeof(etag), "%s", strstr(first, "ETag: ") + 6);
+	etag[strcspn(etag, "\r")] = '\0';
+	(void)snprintf(ask, sizeof(ask), "GET /openapi.json HTTP/1.1\r\nIf-None-Match: %s", etag);
+	assert_int_equal(echo_server_ask(*state, ask, NULL, &second), 304);
+	assert_string_equal(strstr(second, "\r\n\r\n"), "\r\n\r\n");
+	assert_int_equal(echo_server_ask(*state, "HEAD /openapi.json HTTP/1.1", NULL, &head), 200);
+	assert_non_null(strstr(head, etag));
+	assert_string_equal(strstr(head, "\r\n\r\n"), "\r\n\r\n");
+}
+
 static void garbage_does_no_harm(void **state)
 {
 	const struct echo_server *f = *state;
@@ -293,6 +311,7 @@ int main(void)
 		ECHO_CASE(big_answers_arrive_whole),
 		ECHO_CASE(text_is_sent_as_it_is),
 		ECHO_CASE(an_unchanged_answer_is_not_sent_again),
+		ECHO_CASE(a_document_has_its_tag),
 		ECHO_CASE(garbage_does_no_harm),
 	};
 
