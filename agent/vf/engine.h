@@ -28,7 +28,7 @@
  * The files of agent/vf/ are in layers; each uses only what stands in its own or a lower one. What
  * a transition needs from above, it calls through struct engine_callbacks (agent/vf/transition.h).
  *
- *   bottom       work (what is to be done, and under way), waiter (who waits for a claim)
+ *   bottom       work (what is to be done, and under way, and who waits for that)
  *   facts        report (to the SM), membership (in partitions), guest (what its XML means)
  *   transition   transition (what is journaled), port (that VFs are on)
  *   claim        claim (which VF, which identity), detach (from a guest), isolation (of guests)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_VF_WORK_H
 #define VHCA_AGENT_VF_WORK_H
-/* The engine's state, its times, and the bottom of its layers: work.c, waiter.c. */
+/* The engine's state, its times, and the bottom of its layers: work.c. */
 #include "agent/state/journal.h"
 #include "agent/vf/engine.h"
 
@@ -101,7 +101,7 @@ void engine_drop_commits(struct vhca_engine *e);
 /* No row of its claim was written yet: what is adopted, or was free. */
 bool engine_is_unborn(const struct vhca_vf *vf);
 
-/* ---- waiter.c ---- */
+/* ---- who waits ---- */
 #define ENGINE_DURABLE VHCA_VF_STATE_COUNT /* waits for what the claim is now, in any state */
 /*
  * Tells the waiters of a claim what happened: those who wait for `state`, or all when err is set.
