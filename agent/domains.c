@@ -107,12 +107,15 @@ static void on_info(void *arg, int rc, const struct vhca_dom_info *info,
 {
 	struct look *look = arg;
 	struct vhca_domains *d = look->d;
-	bool is_answer = rc == 0 || rc == -ENOENT;
+	bool is_answer = rc == 0 || rc == -ENOENT || rc == -ESRCH;
 
 	(void)request_err; /* inside info, too */
 	if (is_answer && !look->stale) {
 		d->news++;
-		vhca_engine_domain(d->engine, &look->uuid, rc == 0 ? info : NULL);
+		if (rc == -ESRCH)
+			vhca_engine_no_domain(d->engine, &look->uuid);
+		else
+			vhca_engine_domain(d->engine, &look->uuid, rc == 0 ? info : NULL);
 	}
 	if (is_answer)
 		vhca_backoff_reset(&d->failed_backoff);

@@ -50,6 +50,7 @@ void vhca_conf_set_defaults(struct vhca_conf *conf)
 		.poll_ms = 5000,
 		.lease_ms = 120000,
 		.external_lease_ms = 300000,
+		.port_lease_ms = 3600000,
 		.index_policy = VHCA_INDEX_FORCE_OFF,
 	};
 }

@@ -144,6 +144,8 @@ struct vhca_conf {
 	/* [policy] */
 	/* allow_default_partition [no]: a domain may ask for 0x7fff/0xffff; never given unasked */
 	bool allow_default_partition;
+	/* port_lease [1h]: a cloud's port waits so long for its domain; 0 = for ever */
+	uint32_t port_lease_ms;
 	/* pkey_index_changed [force-off] : force-off | alarm */
 	enum vhca_conf_index_policy index_policy;
 

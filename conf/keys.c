@@ -127,6 +127,7 @@ static const struct key {
 	 vhca_conf_bool,
 	 FIELD(allow_default_partition),
 	 {0}},
+	{VHCA_CONF_POLICY, "port_lease", vhca_conf_duration, RANGE(port_lease_ms, 0, 24 * H)},
 	{VHCA_CONF_POLICY, "pkey_index_changed", vhca_conf_word,
 	 WORDS(index_policy, index_policy_words)},
 	{VHCA_CONF_PARTITION,

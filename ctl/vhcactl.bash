@@ -38,7 +38,7 @@ _vhcactl_add()
 _vhcactl()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} word command='' args=() words='' i
-	local commands='status node hcas vfs domains claims explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics reload forget help'
+	local commands='status node hcas vfs domains claims lease explain adopt takeover attach detach migrate park unpark drain undrain migrations outbox watch metrics reload forget help'
 	local common='--json --socket --timeout --help --version'
 
 	case $prev in
@@ -79,6 +79,9 @@ _vhcactl()
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	case $command:${#args[@]} in
+	lease:0)
+		mapfile -t COMPREPLY < <(compgen -W "$(vhcactl claims 2>/dev/null | cut -d' ' -f1 | grep -x '[0-9a-f-]\{36\}')" -- "$cur")
+		;;
 	explain:0 | adopt:0 | takeover:0 | attach:0 | detach:0 | migrate:0 | park:0 | unpark:0)
 		_vhcactl_add "$cur" < <(_vhcactl_names)
 		;;

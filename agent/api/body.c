@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "agent/api/body.h"
 
+#include "agent/state/model.h"
 #include "common/base/codes.h"
 #include "common/base/file.h"
 #include "common/http/json.h"
+
+#define LEASE_MIN_S 10
 
 int api_check_body(struct json_object *body, const char *const *members, const char *needed,
 		   struct vhca_error *err)
@@ -30,4 +33,33 @@ int api_parse_place(struct json_object *body, struct vhca_vf_request *ret, struc
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "pf: \"%.40s\" is no PCI address", pf);
 	return 0;
+}
+
+int api_parse_lease(struct json_object *body, uint32_t *ret, struct vhca_error *err)
+{
+	uint64_t seconds = 0;
+	int r = vhca_json_opt_u64(body, "lease", UINT32_MAX, &seconds, err);
+
+	if (r < 0)
+		return r;
+	if (json_object_object_get(body, "lease") &&
+	    (seconds < LEASE_MIN_S || seconds > VHCA_CLAIM_LEASE_MAX))
+		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+				      "body: lease: %d to %d seconds are possible", LEASE_MIN_S,
+				      VHCA_CLAIM_LEASE_MAX);
+	*ret = (uint32_t)seconds;
+	return 0;
+}
+
+int api_parse_renewal(struct json_object *body, uint32_t *ret, struct vhca_error *err)
+{
+	static const char *const members[] = {"lease", NULL};
+	int r = api_check_body(body, members, "lease", err);
+
+	if (r == 0)
+		r = api_parse_lease(body, ret, err);
+	if (r < 0 || *ret)
+		return r;
+	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
+			      "body: lease is needed");
 }

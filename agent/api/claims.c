@@ -117,8 +117,8 @@ static int parse_bdf(const char *text, struct vhca_bdf *ret, struct vhca_error *
 static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_request *ret,
 		       struct vhca_error *err)
 {
-	static const char *const members[] = {"domain", "name", "partition", "guid", "fabric",
-					      "pf",	"numa", "bdf",	     NULL};
+	static const char *const members[] = {"domain", "name", "partition", "guid",  "fabric",
+					      "pf",	"numa", "bdf",	     "lease", NULL};
 	const char *domain = NULL, *name = NULL, *bdf = NULL;
 	int r = api_check_body(body, members, "domain, name and partition (or bdf)", err);
 
@@ -132,6 +132,8 @@ static int parse_claim(void *ctx, struct json_object *body, struct vhca_claim_re
 		r = api_find_domain(ctx, domain, ret, err);
 	if (r == 0)
 		r = parse_vf(body, name, bdf != NULL, &ret->vf, err);
+	if (r == 0)
+		r = api_parse_lease(body, &ret->lease_s, err);
 	if (r < 0 || !bdf)
 		return r;
 	ret->has_bdf = true;
@@ -242,6 +244,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply_error(req, &err);
 		return;
 	}
+	want.lease_s = api_args(ctx)->conf->port_lease_ms / 1000;
 	p = api_pend(ctx, req);
 	if (!p)
 		return;
@@ -320,6 +323,24 @@ void api_get_claim(void *ctx, struct vhca_http_request *req)
 
 	if (claim)
 		vhca_http_reply(req, 200, api_view_claim(claim));
+}
+
+void api_renew_claim(void *ctx, struct vhca_http_request *req)
+{
+	struct vhca_claim *claim = find_claim(ctx, req);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct api_pending *p;
+	uint32_t lease_s = 0;
+
+	if (!claim)
+		return;
+	if (api_parse_renewal(vhca_http_body(req), &lease_s, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	p = api_pend(ctx, req);
+	if (p)
+		vhca_engine_renew(api_args(ctx)->engine, claim, lease_s, on_done, p);
 }
 
 void api_delete_claim(void *ctx, struct vhca_http_request *req)

@@ -53,6 +53,7 @@ void api_delete_attach(void *ctx, struct vhca_http_request *req);
 void api_post_claims(void *ctx, struct vhca_http_request *req);
 void api_put_port(void *ctx, struct vhca_http_request *req);
 void api_delete_port(void *ctx, struct vhca_http_request *req);
+void api_renew_claim(void *ctx, struct vhca_http_request *req);
 void api_delete_claim(void *ctx, struct vhca_http_request *req);
 
 /* ---- partitions.c ---- */

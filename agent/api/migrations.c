@@ -148,20 +148,8 @@ void api_get_migration(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply(req, 200, view(ctx, m));
 }
 
-#define LEASE_MIN_S 10
-#define LEASE_MAX_S 86400
-
-static int check_lease(uint64_t seconds, struct vhca_error *err)
-{
-	if (seconds >= LEASE_MIN_S && seconds <= LEASE_MAX_S)
-		return 0;
-	return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
-			      "body: lease: %d to %d seconds are possible", LEASE_MIN_S,
-			      LEASE_MAX_S);
-}
-
 /* Members that do not go with the mode. */
-static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct vhca_error *err)
+static int check_mode(const struct vhca_mig_request *req, struct vhca_error *err)
 {
 	if (req->mode == VHCA_MIG_MODE_PARK && req->peer)
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
@@ -169,10 +157,10 @@ static int check_mode(const struct vhca_mig_request *req, bool has_lease, struct
 	if (req->mode != VHCA_MIG_MODE_PARK && !req->peer)
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: peer is needed");
-	if (has_lease && req->mode == VHCA_MIG_MODE_MANAGED)
+	if (req->lease_ms && req->mode == VHCA_MIG_MODE_MANAGED)
 		return vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				      "body: lease: nobody waits in a managed migration");
-	return has_lease ? check_lease(req->lease_ms / 1000, err) : 0;
+	return 0;
 }
 
 static int parse_copy(struct json_object *body, enum vhca_mig_mode mode,
@@ -194,7 +182,7 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	static const char *const members[] = {"domain", "peer", "mode", "lease", "copy", NULL};
 	struct vhca_claim_request found = {0};
 	const char *domain = NULL, *mode = "managed";
-	uint64_t lease = 0;
+	uint32_t lease_s = 0;
 	int r = api_check_body(body, members, "domain and peer", err);
 
 	if (!r)
@@ -204,13 +192,13 @@ static int parse(void *ctx, struct json_object *body, struct vhca_mig_request *r
 	if (!r)
 		r = vhca_json_opt_string(body, "mode", &mode, err);
 	if (!r)
-		r = vhca_json_opt_u64(body, "lease", LEASE_MAX_S, &lease, err);
+		r = api_parse_lease(body, &lease_s, err);
 	if (!r && vhca_mig_mode_parse(mode, &ret->mode) < 0)
 		r = vhca_error_set(err, VHCA_ERR_INVALID, VHCA_CODE_BAD_REQUEST, 0,
 				   "body: mode: managed, external or park");
-	ret->lease_ms = lease * 1000;
+	ret->lease_ms = UINT64_C(1000) * lease_s;
 	if (!r)
-		r = check_mode(ret, json_object_object_get_ex(body, "lease", NULL), err);
+		r = check_mode(ret, err);
 	if (!r)
 		r = parse_copy(body, ret->mode, copy, err);
 	if (!r)
@@ -237,21 +225,16 @@ void api_post_migrations(void *ctx, struct vhca_http_request *req)
 
 void api_extend_migration(void *ctx, struct vhca_http_request *req)
 {
-	static const char *const members[] = {"lease", NULL};
-	struct json_object *body = vhca_http_body(req);
 	struct vhca_error err = VHCA_ERROR_INIT;
 	const struct vhca_mig *m = NULL;
-	uint64_t lease = 0;
-	int r = api_check_body(body, members, "lease", &err);
+	uint32_t lease_s = 0;
+	int r = api_parse_renewal(vhca_http_body(req), &lease_s, &err);
 
-	if (!r)
-		r = vhca_json_get_u64(body, "lease", LEASE_MAX_S, &lease, &err);
-	if (!r)
-		r = check_lease(lease, &err);
 	if (!r)
 		r = find(ctx, req, &m, &err);
 	if (!r)
-		r = vhca_migrations_extend(api_args(ctx)->migrations, &m->id, lease * 1000, &err);
+		r = vhca_migrations_extend(api_args(ctx)->migrations, &m->id,
+					   UINT64_C(1000) * lease_s, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
 	else

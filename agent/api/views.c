@@ -179,6 +179,9 @@ struct json_object *api_view_claim(const struct vhca_claim *c)
 	vhca_json_add_bool(o, "ending", c->end != VHCA_END_NONE);
 	vhca_json_add_bool(o, "reserved", c->custody == VHCA_CUSTODY_RESERVED);
 	vhca_json_add_string(o, "waits_for", vhca_claim_await_to_string(vhca_claim_awaits(c)));
+	vhca_json_add(o, "lease", c->lease_s ? json_object_new_int64(c->lease_s) : NULL);
+	vhca_json_add(o, "lease_ends_ms",
+		      c->lease_ends_ms ? json_object_new_int64((int64_t)c->lease_ends_ms) : NULL);
 	vhca_json_add_string(o, "sm", told[c->sm_answer]);
 	vhca_json_add_string(o, "sm_reason", c->sm_answer_reason[0] ? c->sm_answer_reason : NULL);
 	return o;

@@ -164,7 +164,9 @@ int virt_call_info(virConnectPtr conn, const struct vhca_uuid *uuid, struct vhca
 
 	vhca_may_block("libvirt: domain XML");
 	r = virt_call_lookup(conn, uuid, &dom, err);
-	return r < 0 ? r : look_at(conn, dom, ret, err);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	return look_at(conn, dom, ret, err);
 }
 
 int virt_call_list(virConnectPtr conn, struct vhca_dom_list *ret, struct vhca_error *err)

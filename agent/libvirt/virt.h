@@ -67,8 +67,8 @@ typedef void (*vhca_virt_list_fn)(void *arg, int rc, struct vhca_dom_info *const
 				  unsigned int n, const struct vhca_error *err);
 void vhca_virt_list(struct vhca_virt *virt, vhca_virt_list_fn done, void *arg);
 
-/* Live XML of one domain, which may be unreadable. NULL info with rc = -ENOENT: not active here.
- * request_err: see vhca_domxml_parse(). */
+/* Live XML of one domain, which may be unreadable. NULL info with rc = -ENOENT: not active here;
+ * -ESRCH: nor defined. request_err: see vhca_domxml_parse(). */
 typedef void (*vhca_virt_info_fn)(void *arg, int rc, const struct vhca_dom_info *info,
 				  const struct vhca_error *request_err,
 				  const struct vhca_error *err);

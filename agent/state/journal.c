@@ -29,7 +29,7 @@
 	" guid INTEGER NOT NULL UNIQUE, epoch INTEGER NOT NULL, pkeys TEXT NOT NULL, guest TEXT," \
 	" ending INTEGER NOT NULL, custody TEXT NOT NULL, asked INTEGER NOT NULL,"                \
 	" kept INTEGER NOT NULL, migration TEXT, port_guid INTEGER NOT NULL,"                     \
-	" created INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"                               \
+	" created INTEGER NOT NULL, lease INTEGER NOT NULL, UNIQUE (domain, name)) STRICT;"       \
 	"CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL,"                  \
 	" used INTEGER NOT NULL, migration TEXT) STRICT;"                                         \
 	"CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL,"                      \
@@ -119,6 +119,7 @@ enum {
 	CLAIM_MIGRATION,
 	CLAIM_PORT_GUID,
 	CLAIM_CREATED,
+	CLAIM_LEASE,
 };
 
 /* NULL is none; any other text has to be an address. */
@@ -167,6 +168,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 
 	if (load_names(row, c) < 0 || load_place(row, c) < 0 || load_migration(row, c) < 0 ||
 	    vhca_custody_parse(vhca_row_text(row, CLAIM_CUSTODY), &c->custody) < 0 ||
+	    !is_up_to(row, CLAIM_LEASE, VHCA_CLAIM_LEASE_MAX) ||
 	    vhca_pkeys_parse(vhca_row_text(row, CLAIM_PKEYS), c->identity.pkeys, VHCA_VF_PKEYS_MAX,
 			     &c->identity.n_pkeys) < 0)
 		return -EBADMSG;
@@ -181,6 +183,7 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 	c->kept_epoch = vhca_row_u64(row, CLAIM_KEPT);
 	c->port_guid = vhca_row_u64(row, CLAIM_PORT_GUID);
 	c->created_ms = vhca_row_u64(row, CLAIM_CREATED);
+	c->lease_s = (uint32_t)vhca_row_i64(row, CLAIM_LEASE);
 	return c->identity.guid ? 0 : -EBADMSG;
 }
 
@@ -235,8 +238,8 @@ int vhca_journal_load(struct vhca_store *store, struct vhca_model *m,
 		{"vguids", "SELECT guid, epoch, migration FROM vguids ORDER BY used", load_epoch},
 		{"claims",
 		 "SELECT id, domain, domain_name, name, fabric, way, pf, numa, bdf, port, guid,"
-		 " epoch, pkeys, guest, ending, custody, asked, kept, migration, port_guid, created"
-		 " FROM claims ORDER BY created",
+		 " epoch, pkeys, guest, ending, custody, asked, kept, migration, port_guid,"
+		 " created, lease FROM claims ORDER BY created",
 		 load_claim},
 		{"suppressed", "SELECT domain, name FROM suppressed", load_suppressed},
 	};
@@ -290,14 +293,15 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 	vhca_pkeys_format(text, sizeof(text), c->identity.pkeys, c->identity.n_pkeys);
 	vhca_txn_exec(txn,
 		      "INSERT INTO claims VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+		      " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 		      " ON CONFLICT (id) DO UPDATE SET bdf = excluded.bdf,"
 		      " guid = excluded.guid, epoch = excluded.epoch, pkeys = excluded.pkeys,"
 		      " guest = excluded.guest,"
 		      " ending = excluded.ending, custody = excluded.custody,"
 		      " asked = excluded.asked, kept = excluded.kept,"
-		      " migration = excluded.migration, port_guid = excluded.port_guid",
-		      "sssssssisiuussisiusuu", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
+		      " migration = excluded.migration, port_guid = excluded.port_guid,"
+		      " lease = excluded.lease",
+		      "sssssssisiuussisiusuui", VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain),
 		      c->domain_name, c->name, c->fabric, vhca_origin_to_string(c->origin),
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
@@ -306,7 +310,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 							      : (int64_t)c->end,
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
-		      c->created_ms);
+		      c->created_ms, (int64_t)c->lease_s);
 	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
 }

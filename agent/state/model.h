@@ -19,7 +19,8 @@
 #include "sriov/inventory.h"
 #include "sriov/vf_state.h"
 
-#define VHCA_REASON_MAX 520 /* a message and its hint */
+#define VHCA_CLAIM_LEASE_MAX 86400 /* seconds */
+#define VHCA_REASON_MAX	     520   /* a message and its hint */
 
 /* How a claim came to be; see docs/design/0001-foundation.md. */
 enum vhca_origin {
@@ -203,6 +204,10 @@ struct vhca_claim {
 	bool disputed;
 	enum vhca_claim_boot boot;
 	enum vhca_replacement replacement;
+	/* How long the claim stands without its domain (agent/vf/lease.c); 0 = for ever. */
+	uint32_t lease_s;
+	/* When that is over (vhca_now_ms(), wall clock); 0 = it does not count now. Not durable. */
+	uint64_t lease_until_ms, lease_ends_ms;
 	/*
 	 * vhca_now_us(), 0 = not seen: its guest let go of it (last), libvirt was told to attach it
 	 * (first), the SM granted it (last)

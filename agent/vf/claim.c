@@ -484,6 +484,7 @@ int engine_make_claim(struct vhca_engine *e, const struct vhca_claim_request *re
 	forget_epochs(e);
 	c->vf = vf;
 	c->port = vf->hca->port;
+	c->lease_s = req->lease_s;
 	if (req->has_bdf || req->unfailed)
 		c->replacement = VHCA_REPLACEMENT_NEVER;
 	vf->claim = c;
@@ -565,6 +566,7 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 	req.vf.has_pf = ended->has_pf;
 	req.vf.pf = ended->pf;
 	req.vf.numa = ended->numa;
+	req.lease_s = ended->lease_s;
 	if (claim_at_next_epoch(e, &req, &ended->identity, &c, &err) < 0)
 		return false;
 	c->number = ended->number; /* who vouched for that one meant this */

@@ -42,6 +42,21 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended);
  */
 void engine_unsuppress(struct vhca_engine *e, const struct vhca_uuid *domain, const char *name);
 
+/* ---- lease.c ---- */
+/* Whether the claim's domain is here is asked of libvirt, if a lease hangs on that: the answer is
+ * vhca_engine_domain() or vhca_engine_no_domain(). */
+void engine_ask_for_domain(struct vhca_engine *e, const struct vhca_claim *claim);
+void engine_ask_for_domains(struct vhca_engine *e); /* those of all claims */
+/* The domain (NULL: each) is here, or nobody says that it is not: the leases of its claims do not
+ * count. */
+void engine_hold_leases(struct vhca_engine *e, const struct vhca_uuid *domain);
+/* It is not: they begin, and what is over ends. */
+void engine_count_leases(struct vhca_engine *e, const struct vhca_uuid *domain);
+/* Part of the step of a VF that its domain has not yet. */
+void engine_tend_lease(struct vhca_engine *e, struct vhca_vf *vf);
+/* Somebody has asked for the claim once more: if its lease counts, that begins anew. */
+void engine_go_on_with_lease(struct vhca_engine *e, struct vhca_claim *claim);
+
 /* ---- detach.c ---- */
 /* The step of a VF that its guest is to let go. */
 void engine_detach(struct vhca_engine *e, struct vhca_vf *vf);

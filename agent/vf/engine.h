@@ -31,7 +31,7 @@
  *   bottom       work (what is to be done, and under way, and who waits for that)
  *   facts        report (to the SM), membership (in partitions), guest (what its XML means)
  *   transition   transition (what is journaled), port (that VFs are on)
- *   claim        claim (which VF, which identity), detach (from a guest), isolation (of guests)
+ *   claim        claim (which VF, which identity), lease (of it), detach (from a guest), isolation (of guests)
  *   inputs       inputs (from hardware and libvirt), grant (by the SM), absent (from its place)
  *   requests     request (of domains and people), adopt, forget, hook (what it is told)
  *   decisions    step, outcome (of effects), migrate, takeover, sm (its answers)
@@ -87,6 +87,8 @@ void vhca_engine_virt_lost(struct vhca_engine *e);
  * read last stays. */
 void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 			const struct vhca_dom_info *info);
+/* It is not defined here either. */
+void vhca_engine_no_domain(struct vhca_engine *e, const struct vhca_uuid *uuid);
 /*
  * What an event of libvirt says by itself, ahead of the live XML that is read after it. at_us: when
  * it was heard (vhca_now_us()).
@@ -117,9 +119,14 @@ struct vhca_claim_request {
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
 	enum vhca_origin origin; /* ATTACH or CLAIM */
+	uint32_t lease_s;	 /* of a claim that waits for its domain; 0 = it waits for ever */
 };
 /* CLAIM ends at programmed, ATTACH at attached. */
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
+		       vhca_waiter_fn fn, void *arg);
+/* The lease of a claim of way CLAIM is so long from now on, and begins anew. Answered when that is
+ * durable. Refused "no_lease", "released". */
+void vhca_engine_renew(struct vhca_engine *e, struct vhca_claim *claim, uint32_t lease_s,
 		       vhca_waiter_fn fn, void *arg);
 /*
  * The claim of a cloud's port, which vf.guid and vf.name (vhca_port_name()) say: made, or found as

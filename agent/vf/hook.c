@@ -65,6 +65,8 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
 	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	if (his)
+		engine_hold_leases(e, &req->uuid);
 	if (his && vhca_claim_is_port(vf->claim) && !is_ready(e, req, vf)) {
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "not_programmed", 0,
 			       "%s is claimed for this domain, and not programmed yet (%s): %s",

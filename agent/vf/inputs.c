@@ -332,12 +332,14 @@ void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *i
 	}
 	drop_stale_suppressions(e);
 	e->virt_synced = true;
+	engine_ask_for_domains(e);
 	domains_changed(e);
 }
 
 void vhca_engine_virt_lost(struct vhca_engine *e)
 {
 	e->virt_synced = false;
+	engine_hold_leases(e, NULL);
 	engine_mark_all(e);
 }
 
@@ -350,6 +352,17 @@ void vhca_engine_domain(struct vhca_engine *e, const struct vhca_uuid *uuid,
 		(void)update_domain(e, info); /* out of memory: the next refresh tries again */
 	else if (d)
 		drop_domain(e, d);
+	engine_hold_leases(e, uuid);
+	domains_changed(e);
+}
+
+void vhca_engine_no_domain(struct vhca_engine *e, const struct vhca_uuid *uuid)
+{
+	struct vhca_domain *d = vhca_model_domain(&e->model, uuid);
+
+	if (d)
+		drop_domain(e, d);
+	engine_count_leases(e, uuid);
 	domains_changed(e);
 }
 

@@ -285,6 +285,8 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 								     : VHCA_VF_ATTACHED,
 				    fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
+	if (r == 0)
+		engine_ask_for_domain(e, c);
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);
 	else
@@ -362,6 +364,8 @@ static void claim_port_anew(struct vhca_engine *e, const struct vhca_claim_reque
 		c->custody = VHCA_CUSTODY_RESERVED;
 	if (r == 0 && engine_add_waiter(c, port_is_ready_in(e, c), fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
+	if (r == 0)
+		engine_ask_for_domain(e, c);
 	if (r < 0)
 		engine_answer_later(e, fn, arg, &err);
 	else
@@ -413,6 +417,7 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 	}
 	if (c->run == VHCA_RUN_LEFT)
 		c->run = VHCA_RUN_UNSEEN;
+	engine_go_on_with_lease(e, c);
 	engine_mark(e, c->vf);
 	if (vhca_claim_is_ending(c) || c->boot == VHCA_BOOT_EARLIER || c->migrating ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&

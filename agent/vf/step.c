@@ -210,6 +210,7 @@ static void step_claimed(struct vhca_engine *e, struct vhca_vf *vf)
 		give_up_claim(e, vf);
 		return;
 	}
+	engine_tend_lease(e, vf);
 	if (vhca_guid_is_stand_in(vf->claim->identity.guid)) {
 		await_choice(e, vf);
 		return;
@@ -304,6 +305,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		else if (dom || !vf->claim->migrating)
 			engine_start(e, vf, VHCA_EFFECT_PROGRAM);
 	} else if (vf->claim->origin == VHCA_ORIGIN_CLAIM) {
+		engine_tend_lease(e, vf);
 		engine_look_again(e,
 				  vf); /* it may stand so for long, and the hook vouches for it */
 	} else if (dom && !dom->incoming && !engine_awaits_xml(e, vf)) {

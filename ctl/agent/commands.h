@@ -40,6 +40,7 @@ extern const struct vhca_ctl_command vhca_cmd_domains;
 extern const struct vhca_ctl_command vhca_cmd_drain;
 extern const struct vhca_ctl_command vhca_cmd_explain;
 extern const struct vhca_ctl_command vhca_cmd_hcas;
+extern const struct vhca_ctl_command vhca_cmd_lease;
 extern const struct vhca_ctl_command vhca_cmd_metrics;
 extern const struct vhca_ctl_command vhca_cmd_migrate;
 extern const struct vhca_ctl_command vhca_cmd_migrations;

@@ -28,7 +28,7 @@ static const struct table {
 	const char *name, *columns, *told; /* told: in the refusal */
 } tables[] = {
 	{"vfs", "ssisssiisi", "table vfs"},
-	{"claims", "sssssssisiiissisiisii", "table claims"},
+	{"claims", "sssssssisiiissisiisiii", "table claims"},
 	{"vguids", "iiis", "table vguids"},
 	{"suppressed", "ss", "table suppressed"},
 	{"migrations", "ssssssiiiisssssiis", "table migrations"},
@@ -170,6 +170,7 @@ static int check_claim_row(void *ctx, const struct vhca_row *row)
 	FUZZ_ASSERT(c->identity.n_pkeys <= VHCA_VF_PKEYS_MAX);
 	FUZZ_ASSERT(c->migrating == (vhca_row_text(row, 3)[0] != '\0'));
 	FUZZ_ASSERT(c->has_guest == (vhca_row_text(row, 4)[0] != '\0'));
+	FUZZ_ASSERT(c->lease_s == vhca_row_i64(row, 5) && c->lease_s <= VHCA_CLAIM_LEASE_MAX);
 	return 0;
 }
 
@@ -227,7 +228,7 @@ static void check_outbox(void)
 static void check_engine(void)
 {
 	check_rows("SELECT bdf, idx FROM vfs", check_vf_row);
-	check_rows("SELECT id, port, guid, migration, guest FROM claims", check_claim_row);
+	check_rows("SELECT id, port, guid, migration, guest, lease FROM claims", check_claim_row);
 }
 
 static int start_machines(struct vhca_error *err)

@@ -43,7 +43,7 @@ DOMAINS = {"domains": [
 CLAIMS = {"claims": [
     {"id": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "bdf": "0000:01:00.1", "state": "attached",
      "guid": "0x02c9ab0000000001", "epoch": 3, "pkeys": ["0x8001"], "way": "metadata", "created_ms": 1763617226000,
-     "reason": None}]}
+     "lease": None, "lease_ends_ms": None, "reason": None}]}
 OUTBOX = {"outbox": [
     {"seq": 7, "kind": "binding", "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True,
      "port_guid": "0x0002c90300000a01", "state": "waiting", "age_ms": 125000, "attempts": 4, "next_try_ms": 2500,

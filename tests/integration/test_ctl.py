@@ -82,7 +82,7 @@ class Tables(CtlCase):
     def test_claims(self):
         self.agent({"GET /v1/claims": CLAIMS})
         self.assertEqual(self.rows("claims")[1], [UUID, "vm1/ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001",
-                                                  "3", "0x8001", "metadata", "2025-11-20 05:40:26", "-"])
+                                                  "3", "0x8001", "metadata", "2025-11-20 05:40:26", "-", "-"])
 
     def test_outbox(self):
         self.agent({"GET /v1/outbox": OUTBOX})
@@ -310,6 +310,19 @@ class Changes(CtlCase):
         self.assertEqual(json.loads(self.ctl("forget", "0000:03:00.0", "--json").stdout), {"bdf": "0000:03:00.0"})
         self.assertEqual(self.ctl("forget", "x").stderr, "vhcactl: x: adapter x\nhint: vhcactl hcas lists them\n")
         self.assertEqual(self.ctl("forget").returncode, 2)
+
+    def test_lease(self):
+        renewed = {**CLAIM_RESULT, "way": "claim", "lease": 600, "lease_ends_ms": 1763617826000}
+        server = self.agent({f"POST /v1/claims/{UUID}/lease": renewed, "GET /v1/claims": {"claims": [renewed]},
+                             "POST /v1/claims/x/lease": problem(404, "not_found", "no_such_claim", "claim x")})
+        p = self.ctl("lease", UUID, "600")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "vm1/ib0: kept for 600 s without its domain\n", ""))
+        self.assertEqual(server.seen, [("POST", f"/v1/claims/{UUID}/lease", {"lease": 600})])
+        self.assertEqual(json.loads(self.ctl("lease", UUID, "600", "--json").stdout), renewed)
+        self.assertEqual(self.ctl("lease", "x", "600").stderr, "vhcactl: x: claim x\n")
+        for args in ((UUID,), (UUID, "soon"), (UUID, "-1")):
+            self.assertEqual(self.ctl("lease", *args).returncode, 2)
+        self.assertRegex(self.ctl("claims").stdout, r"LEASE_ENDS(.|\n)*2025-11-20")
 
     def test_takeover(self):
         uuid = "5ca1ab1e-0000-4000-8000-000000000001"

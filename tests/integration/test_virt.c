@@ -106,7 +106,7 @@ static void stopped_domain_is_not_active(void **state)
 	assert_string_equal(a.err.code, "domain_gone");
 	assert_int_equal(virt_rig_list(rig, &a)->n, 0);
 	virt_rig_info(rig, nobody, &a);
-	assert_int_equal(a.rc, -ENOENT);
+	assert_int_equal(a.rc, -ESRCH);
 	assert_string_equal(a.err.code, "domain_gone");
 	(void)virDomainFree(dom);
 	(void)virConnectClose(conn);

@@ -257,7 +257,7 @@ static void guest_arrives_with_its_marker(void **state)
 		fail_msg("%s", a.err.msg);
 	assert_began_before_it_arrived(a.called_us);
 	assert_false(job_now(&rig.a).active);
-	assert_int_equal(info_now(&rig.a).rc, -ENOENT);
+	assert_int_equal(info_now(&rig.a).rc, -ESRCH);
 	assert_null(virt_host_find_guest(&rig.a));
 	virt_host_wait_event(&rig.a, VHCA_VIRT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_MIGRATED);
 	virt_host_wait_event(&rig.b, VHCA_VIRT_STARTED_MIGRATED, VIR_DOMAIN_EVENT_STARTED_MIGRATED);

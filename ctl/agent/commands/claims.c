@@ -19,6 +19,14 @@ static void format_created(struct vhca_strbuf *sb, struct json_object *claim)
 		vhca_view_time(sb, ms);
 }
 
+static void format_lease(struct vhca_strbuf *sb, struct json_object *claim)
+{
+	uint64_t ms = vhca_view_u64(claim, "lease_ends_ms");
+
+	if (ms)
+		vhca_view_time(sb, ms);
+}
+
 static const struct vhca_column columns[] = {
 	{"CLAIM", "id", NULL},
 	{"DOMAIN/NAME", NULL, vhca_view_owner},
@@ -29,6 +37,7 @@ static const struct vhca_column columns[] = {
 	{"P_KEYS", NULL, format_pkeys},
 	{"WAY", "way", NULL},
 	{"CREATED", NULL, format_created},
+	{"LEASE_ENDS", NULL, format_lease},
 	{"REASON", "reason", NULL},
 };
 

@@ -47,6 +47,7 @@ struct world_domain {
 	uint64_t stopped_ms; /* vhca_now_ms() when it ended, or went */
 	bool incoming;	     /* held by libvirt: its guest does not run here yet, or no longer */
 	bool unreadable;     /* its XML is */
+	bool transient;	     /* libvirt forgets it with its end */
 	bool paused;	     /* its guest lets go of nothing */
 	struct vhca_dom_info info;
 };

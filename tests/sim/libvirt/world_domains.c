@@ -67,11 +67,16 @@ static struct vhca_dom_info *live_info(const struct world *w, unsigned int i, st
 
 static void tell_domain(struct world *w, unsigned int i)
 {
+	const struct world_domain *dom = &w->domains[i];
 	struct sim_live live;
 
-	if (w->engine && !w->virt_down)
-		vhca_engine_domain(w->engine, &w->domains[i].info.uuid,
-				   w->domains[i].running ? live_info(w, i, &live) : NULL);
+	if (!w->engine || w->virt_down)
+		return;
+	if (!dom->running && dom->transient)
+		vhca_engine_no_domain(w->engine, &dom->info.uuid);
+	else
+		vhca_engine_domain(w->engine, &dom->info.uuid,
+				   dom->running ? live_info(w, i, &live) : NULL);
 }
 
 struct look {

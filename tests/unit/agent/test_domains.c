@@ -189,6 +189,42 @@ static void test_list_that_was_overtaken_is_asked_for_again(void **state)
 	(void)vhca_domains_free(d);
 }
 
+/* What libvirt does not know at all is another answer than what does not run. */
+static void test_domain_that_is_not_defined(void **state)
+{
+	struct world *w = *state;
+	struct vhca_dom_info vm = {.uuid = {{7}}, .name = "vm7", .id = 1};
+	struct vhca_claim_request req = {.origin = VHCA_ORIGIN_CLAIM,
+					 .domain = vm.uuid,
+					 .domain_name = "vm7",
+					 .vf = {.numa = -1, .name = "ib0", .fabric = "default"},
+					 .lease_s = 3600};
+	struct vhca_error gone;
+	struct vhca_domains *d;
+	struct answer a = {0};
+
+	(void)vhca_strcpy(req.vf.partition, sizeof(req.vf.partition), "0x8001");
+	(void)vhca_error_set(&gone, VHCA_ERR_NOT_FOUND, "domain_gone", 0, "vm7");
+	world_start(w);
+	settle_free(w);
+	assert_int_equal(vhca_domains_new(w->loop, "", w->engine, &d, &gone), 0);
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	vhca_domains_refresh(d, &vm.uuid);
+	asked.info(asked.info_arg, -ESRCH, NULL, &fine, &gone);
+	assert_true(first_claim(w)->lease_until_ms > 0);
+	vhca_domains_refresh(d, &vm.uuid);
+	asked.info(asked.info_arg, -ENOENT, NULL, &fine, &gone);
+	assert_int_equal(first_claim(w)->lease_until_ms, 0);
+	vhca_domains_refresh(d, &vm.uuid);
+	answer(&vm);
+	assert_int_equal(first_claim(w)->lease_until_ms, 0);
+	vhca_domains_refresh(d, &vm.uuid);
+	asked.info(asked.info_arg, -ESRCH, NULL, &fine, &gone);
+	assert_null(vhca_model_domain(vhca_engine_model(w->engine), &vm.uuid));
+	assert_true(first_claim(w)->lease_until_ms > 0);
+	(void)vhca_domains_free(d);
+}
+
 /* Only a managed migration takes it along, and only the destination of that very one is told. */
 static void test_autostart_goes_along(void **state)
 {
@@ -229,6 +265,7 @@ int main(void)
 		TEST(test_domain_that_becomes_unreadable_is_looked_at_again),
 		TEST(test_look_that_fails_is_repeated),
 		TEST(test_list_that_was_overtaken_is_asked_for_again),
+		TEST(test_domain_that_is_not_defined),
 		TEST(test_autostart_goes_along),
 	};
 

@@ -140,6 +140,7 @@ static void every_kind_of_value_is_read(void **state)
 		      "insecure = yes\n"
 		      "pkeys = static\nrequire = attach\nlid_policy = dynamic\n"
 		      "[policy]\nallow_default_partition = no\npkey_index_changed = alarm\n"
+		      "port_lease = 30min\n"
 		      "[partition storage]\npkey = 0x8001\n"
 		      "[hca 0000:3b:00.0]\nmanage = yes\nvfs = 8\nfabric = blue\nport = 2\n"
 		      "exclude = 0000:3b:00.5  0000:3b:01.0\n"
@@ -152,6 +153,7 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(conf->peer_listen, "192.168.77.1:8514");
 	assert_int_equal(conf->lease_ms, 180000);
 	assert_int_equal(conf->external_lease_ms, 7200000);
+	assert_int_equal(conf->port_lease_ms, 1800000);
 	assert_int_equal(conf->copy.timeout_ms, 600000);
 	assert_int_equal(conf->copy.bandwidth_mib, 500);
 	assert_int_equal(conf->copy.connections, 8);

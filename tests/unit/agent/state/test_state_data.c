@@ -142,9 +142,9 @@ static void ask_claims(sqlite3 *db, struct rows *rows)
 {
 	ask(db,
 	    "SELECT format('claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %d"
-	    " %lld %s %d', id, domain, domain_name, name, fabric, way, bdf, guid, epoch, pkeys,"
+	    " %lld %s %d %d', id, domain, domain_name, name, fabric, way, bdf, guid, epoch, pkeys,"
 	    " ending, created, COALESCE(guest, '-'), COALESCE(migration, '-'), custody, asked,"
-	    " port_guid, port, kept, COALESCE(pf, '-'), numa) FROM claims",
+	    " port_guid, port, kept, COALESCE(pf, '-'), numa, lease) FROM claims",
 	    rows);
 }
 
@@ -230,14 +230,14 @@ static int on_claim(void *ctx, struct vhca_claim *c, struct vhca_bdf bdf)
 {
 	SAY(ctx,
 	    "claim %s %s %s %s %s %s %s %lld %lld [%s] %d %lld %s %s %s %d %lld %u %lld "
-	    "%s %d",
+	    "%s %d %u",
 	    VHCA_UUID_STR(&c->id), VHCA_UUID_STR(&c->domain), c->domain_name, c->name, c->fabric,
 	    vhca_origin_to_string(c->origin), VHCA_BDF_STR(bdf), LL(c->identity.guid), LL(c->epoch),
 	    keys(c->identity.pkeys, c->identity.n_pkeys), (int)c->end, LL(c->created_ms),
 	    c->has_guest ? VHCA_BDF_STR(c->guest) : "-",
 	    c->migrating ? VHCA_UUID_STR(&c->migration) : "-", vhca_custody_to_string(c->custody),
 	    c->asked, LL(c->port_guid), c->port, LL(c->kept_epoch),
-	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa);
+	    c->has_pf ? VHCA_BDF_STR(c->pf) : "-", c->numa, c->lease_s);
 	return 0;
 }
 
