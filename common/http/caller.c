@@ -11,6 +11,7 @@
 
 #include "common/base/cleanup.h"
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
@@ -218,8 +219,11 @@ static const char *shown(const char *path, char buf[static PATH_SHOWN + 4])
 	return buf;
 }
 
-/* Thousands of agents report again when the subnet manager is another one, and nobody has
- * decided on what they say: only what they may not is told. */
+/*
+ * Thousands of agents report again when the subnet manager is another one, and nobody has decided
+ * on what they say: only what they may not is told. Whatever was done is told; what was refused,
+ * which costs a caller nothing and changes nothing, so often a minute.
+ */
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 {
 	bool reads = strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0;
@@ -228,7 +232,20 @@ void vhca_http_audit(const struct vhca_http_request *req, unsigned int status)
 
 	if (reads || !req->who[0]) /* not let in */
 		return;
+	if (!report && status >= MHD_HTTP_BAD_REQUEST &&
+	    !vhca_ratelimit_allows(&req->srv->refusals, req->who, vhca_now_ms()))
+		return;
 	vhca_log(report ? VHCA_LOG_DEBUG : VHCA_LOG_NOTICE, "audit: %s (%s, %s) %s %s: %u%s%s",
 		 req->who, vhca_caller_role_to_string(req->role), req->from, req->method,
 		 shown(req->path, path), status, *req->code ? " " : "", req->code);
+}
+
+void vhca_http_audit_sweep(struct vhca_http_server *srv, uint64_t now_ms)
+{
+	const char *who;
+	uint64_t n;
+
+	while ((who = vhca_ratelimit_next(&srv->refusals, now_ms, &n)))
+		vhca_log_warning("audit: %s: %llu more refusals in a minute", who,
+				 (unsigned long long)n);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "common/http/server_private.h"
@@ -312,6 +313,7 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 	if (srv->epoll_fd >= 0)
 		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
 	vhca_listener_done(&srv->listener);
+	vhca_http_audit_sweep(srv, UINT64_MAX);
 	vhca_http_door_done(&srv->door);
 	free(srv->authority);
 	free(srv);
@@ -340,11 +342,13 @@ uint16_t vhca_http_server_port(const struct vhca_http_server *srv)
 
 int vhca_http_server_timeout_ms(const struct vhca_http_server *srv)
 {
+	int audit = vhca_ratelimit_timeout_ms(&srv->refusals, vhca_now_ms());
+	int door = vhca_http_door_timeout_ms(&srv->door);
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	if (MHD_get_timeout(srv->daemon, &ms) == MHD_YES && ms == 0)
 		return 0; /* it has something to do; its own time-outs are not used */
-	return vhca_http_door_timeout_ms(&srv->door);
+	return audit < 0 || (door >= 0 && door < audit) ? door : audit;
 }
 
 /* Which of the suspended connections have lost their client? */
@@ -369,6 +373,7 @@ void vhca_http_server_run(struct vhca_http_server *srv)
 
 	find_gone(srv);
 	vhca_http_door_sweep(&srv->door);
+	vhca_http_audit_sweep(srv, vhca_now_ms());
 	/* A handler's answer may run this server inside of another one. */
 	before = vhca_http_auth_run(srv->auth);
 	if (MHD_run(srv->daemon) != MHD_YES)

@@ -16,6 +16,7 @@
 #include <microhttpd.h>
 
 #include "common/base/caller.h"
+#include "common/base/ratelimit.h"
 #include "common/http/auth_private.h"
 #include "common/http/door.h"
 #include "common/http/listen.h"
@@ -45,6 +46,7 @@ struct vhca_http_server {
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	struct vhca_http_door door;
 	struct vhca_http_answers answers;
+	struct vhca_ratelimit refusals; /* what the audit tells of them */
 	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
@@ -109,6 +111,8 @@ int vhca_http_caller_find(struct vhca_http_request *req);
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
 			   struct vhca_error *err);
 void vhca_http_audit(const struct vhca_http_request *req, unsigned int status);
+/* Tells how many refusals were not told, of all callers whose minute was over at now_ms. */
+void vhca_http_audit_sweep(struct vhca_http_server *srv, uint64_t now_ms);
 
 /* dispatch.c: finds the handler and calls it, or replies with an error */
 void vhca_http_dispatch(struct vhca_http_request *req);

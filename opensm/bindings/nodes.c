@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/base/codes.h"
-#include "common/base/log.h"
 #include "common/base/text.h"
 
 const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
@@ -27,8 +26,6 @@ static int not_your_port(const struct vhca_osm_node *by, uint64_t port_guid, con
 			"one is released by the role admin, DELETE /v1/pins/%s, or by writing "
 			"it into a line, and a restart of OpenSM",
 			VHCA_GUID_STR(port_guid));
-	vhca_log_warning("%s is not heard for port %s: %s", by->name, VHCA_GUID_STR(port_guid),
-			 why);
 	return r;
 }
 

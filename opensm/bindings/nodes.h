@@ -19,7 +19,7 @@ const char *vhca_osm_node_of(const struct vhca_osm_agents *agents, const struct 
 			     uint64_t port_guid);
 /*
  * May it speak for the port? For nobody's only if its own line names none, and not for a virtual
- * GUID, unless the fabric shows that the port is physical. Error: not_your_port, logged.
+ * GUID, unless the fabric shows that the port is physical. Error: not_your_port.
  */
 int vhca_osm_node_check(const struct vhca_osm_agents *agents, const struct vhca_osm_table *t,
 			const struct vhca_osm_node *by, uint64_t port_guid, bool physical,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/codes.h"
+#include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 #include "opensm/bindings/found_ports.h"
@@ -143,6 +144,9 @@ int vhca_osm_report_check_speaker(const struct vhca_osm_reports *reports,
 	physical = reports->subnet->ops->is_physical(reports->subnet->ctx, port_guid);
 	r = vhca_osm_node_check(&reports->conf->agents, reports->table, by, port_guid, physical,
 				err);
+	/* It may go on for ever; the audit counts the rest. */
+	if (r < 0 && vhca_ratelimit_allows(reports->refusals, by->name, vhca_now_ms()))
+		vhca_log_warning("%s", err->msg);
 	return r < 0 ? r : check_pins(reports, by, port_guid, err);
 }
 

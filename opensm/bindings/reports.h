@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/ratelimit.h"
 #include "opensm/bindings/conf.h"
 #include "opensm/bindings/nodes.h"
 #include "opensm/bindings/subnet.h"
@@ -45,6 +46,7 @@ struct vhca_osm_reports {
 	const struct vhca_osm_subnet *subnet;
 	struct vhca_osm_table *table;
 	const struct vhca_osm_conf *conf; /* its policy and its agents */
+	struct vhca_ratelimit *refusals;  /* of who spoke for others' ports */
 };
 
 struct vhca_osm_eviction {
@@ -55,8 +57,9 @@ struct vhca_osm_eviction {
 
 /* ---- whose word; by: NULL = bound to no node ---- */
 /*
- * May it speak for the port? Errors: not_master; those of vhca_osm_node_check(); table_full, of a
- * new port of a node that has VHCA_OSM_NODE_PORTS_MAX, and none that has left the subnet.
+ * May it speak for the port? Errors: not_master; those of vhca_osm_node_check(), which are logged;
+ * table_full, of a new port of a node that has VHCA_OSM_NODE_PORTS_MAX, and none that has left the
+ * subnet.
  */
 int vhca_osm_report_check_speaker(const struct vhca_osm_reports *reports,
 				  const struct vhca_osm_node *by, uint64_t port_guid,

@@ -25,6 +25,7 @@ struct vhca_osm_service {
 	struct vhca_osm_subnet subnet;
 	struct vhca_osm_table *table;
 	struct vhca_osm_reports reports; /* into the table */
+	struct vhca_ratelimit refusals;
 	uint64_t saved_revision, shown_needs;
 	int lock_fd;
 	char lock_path[VHCA_OSM_PATH_MAX], state_path[VHCA_OSM_PATH_MAX];
@@ -390,8 +391,10 @@ int vhca_osm_service_new(const struct vhca_osm_conf *conf, const struct vhca_osm
 		return vhca_error_no_memory(err, "vhcasm");
 	s->conf = *conf;
 	s->subnet = (struct vhca_osm_subnet){.ops = ops, .ctx = ctx};
-	s->reports = (struct vhca_osm_reports){
-		.subnet = &s->subnet, .table = s->table, .conf = &s->conf};
+	s->reports = (struct vhca_osm_reports){.subnet = &s->subnet,
+					       .table = s->table,
+					       .conf = &s->conf,
+					       .refusals = &s->refusals};
 	(void)path_in(conf, "lock", s->lock_path);
 	(void)path_in(conf, "bindings", s->state_path);
 	(void)vhca_osm_partition_path(conf, s->partition_path);

@@ -245,6 +245,18 @@ class Door(Case):
         self.assertIn(f"port {p2} is hv2's from now on", sm.log())
         self.assertIn("2 of 3 nodes in [agents] have no port in their line", sm.log())
 
+    def test_who_is_refused_in_a_loop_does_not_fill_the_log(self):
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += f"[agents]\nhv1 = cert:hv1.example.org {fabric.port_guid(HOST)}\n"
+        self.started(sm)
+        path, loops = f"/v1/members/{fabric.port_guid(HOST + 1)}", 100
+        for _ in range(loops):
+            self.assertEqual(self.ask(path, None, "named", "PUT", {"pkeys": []})[1]["code"], "not_your_port")
+        self.assertEqual(sm.stop(), 0)
+        for words in (f"PUT {path}: 403 not_your_port", f"hv1 is not heard for port {fabric.port_guid(HOST + 1)}"):
+            self.assertEqual(sm.log().count(words), 30, words)
+        self.assertIn(f"audit: cert:hv1.example.org: {loops - 30} more refusals in a minute", sm.log())
+
     def test_agents_are_said_in_one_place(self):
         door = {"tls_certificate": "server.pem", "tls_key": "server.key"}
         for keys, lines, words in (({**door, "tls_ca": "ca.pem"}, "roles = cert:x:agent+read\n[agents]\n", "[http] roles: agent+read is given by [agents]"),

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/log.h"
+#include "common/base/ratelimit.h"
 #include "common/http/json.h"
 #include "tests/unit/common/http/echo_server.h"
 
@@ -296,6 +298,40 @@ static void garbage_does_no_harm(void **state)
 	assert_int_equal(echo_server_ask(f, "GET /v1/echo HTTP/1.1", NULL, NULL), 200);
 }
 
+/* ---- the audit ---- */
+
+#define REFUSED 500
+
+static struct {
+	unsigned int done, refused, more;
+} told;
+
+static void on_log(enum vhca_log_level level, const char *msg)
+{
+	if (strncmp(msg, "audit: ", 7) != 0 || level > VHCA_LOG_NOTICE)
+		return;
+	told.done += strstr(msg, "PUT /v1/echo: 200") != NULL;
+	told.refused += strstr(msg, "DELETE /v1/error: 409 vf_busy") != NULL;
+	if (strstr(msg, " more refusals in a minute"))
+		told.more += (unsigned int)strtoul(strrchr(msg, ':') + 1, NULL, 10);
+}
+
+static void a_loop_of_refusals_does_not_fill_the_log(void **state)
+{
+	struct echo_server *f = *state;
+
+	vhca_log_set_sink(on_log);
+	for (unsigned int i = 0; i < REFUSED; i++)
+		assert_int_equal(echo_server_ask(f, "DELETE /v1/error HTTP/1.1", NULL, NULL), 409);
+	for (unsigned int i = 0; i < 2 * VHCA_RATELIMIT_LINES; i++)
+		assert_int_equal(echo_server_ask(f, "PUT /v1/echo HTTP/1.1", "{}", NULL), 200);
+	f->srv = vhca_http_server_free(f->srv);
+	vhca_log_set_sink(NULL);
+	assert_int_equal(told.refused, VHCA_RATELIMIT_LINES);
+	assert_int_equal(told.more, REFUSED - VHCA_RATELIMIT_LINES);
+	assert_int_equal(told.done, 2 * VHCA_RATELIMIT_LINES); /* whatever was done */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,6 +349,7 @@ int main(void)
 		ECHO_CASE(an_unchanged_answer_is_not_sent_again),
 		ECHO_CASE(a_document_has_its_tag),
 		ECHO_CASE(garbage_does_no_harm),
+		ECHO_CASE(a_loop_of_refusals_does_not_fill_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
