@@ -104,6 +104,7 @@ static int enter(struct vhca_http_server *srv, struct MHD_Connection *conn,
 	peer->visit.fd = info->connect_fd;
 	info = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
 	peer->visit.session = info ? info->tls_session : NULL;
+	peer->conn = conn;
 	r = find_caller(peer->visit.fd, caller, &key);
 	if (r < 0)
 		return r;
@@ -126,6 +127,8 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 	if (!peer)
 		return NULL;
 	vhca_http_door_leave(&srv->door, &peer->visit);
+	if (peer->accepted)
+		TAILQ_REMOVE(&srv->accepted, peer, entry);
 	vhca_caller_done(&peer->caller);
 	free(peer);
 	return NULL;

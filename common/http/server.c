@@ -185,10 +185,70 @@ static void on_completed(void *cls, struct MHD_Connection *conn, void **con_cls,
 static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_cls,
 			  enum MHD_ConnectionNotificationCode code)
 {
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		*socket_cls = vhca_http_peer_new(cls, conn);
-	else
-		*socket_cls = vhca_http_peer_free(cls, *socket_cls);
+	struct vhca_http_server *srv = cls;
+	struct vhca_http_peer *peer;
+
+	if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+		*socket_cls = vhca_http_peer_free(srv, *socket_cls);
+		return;
+	}
+	*socket_cls = peer = vhca_http_peer_new(srv, conn);
+	if (peer && peer->visit.session) {
+		peer->accepted = true;
+		TAILQ_INSERT_TAIL(&srv->accepted, peer, entry);
+	}
+}
+
+/* ---- handshakes in turn ---- */
+
+/* What libmicrohttpd itself waits for; it would resume a suspended one only after a handshake. */
+#define DAEMON_EVENTS (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLET)
+
+static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *peer,
+		    uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = peer->conn};
+
+	return epoll_ctl(srv->daemon_fd, EPOLL_CTL_MOD, peer->visit.fd, &event);
+}
+
+/*
+ * The answer to a client's first words costs a millisecond, and libmicrohttpd gives it to all that
+ * have come, one after the other: whatever else the thread has to do would wait for the crowd. So
+ * they are held, and each run takes one of strangers and one of those who have passed before.
+ * Whoever was ended meanwhile can be read, too, and is no burden.
+ */
+static void hold_accepted(struct vhca_http_server *srv)
+{
+	struct vhca_http_peer *peer;
+
+	while ((peer = TAILQ_FIRST(&srv->accepted))) {
+		const struct vhca_http_source *source = peer->visit.source;
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
+		int fd = srv->hello_fds[source && source->known];
+
+		TAILQ_REMOVE(&srv->accepted, peer, entry);
+		peer->accepted = false;
+		if (epoll_ctl(fd, EPOLL_CTL_ADD, peer->visit.fd, &event) == 0)
+			(void)wait_for(srv, peer, 0); /* or it is answered with the crowd */
+	}
+}
+
+static void take_next(struct vhca_http_server *srv)
+{
+	struct epoll_event event;
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++) {
+		bool lives = false;
+
+		while (!lives && epoll_wait(srv->hello_fds[i], &event, 1, 0) == 1) {
+			const struct vhca_http_peer *peer = event.data.ptr;
+
+			(void)epoll_ctl(srv->hello_fds[i], EPOLL_CTL_DEL, peer->visit.fd, NULL);
+			(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
+			lives = peer->visit.source != NULL;
+		}
+	}
 }
 
 /* ---- life ---- */
@@ -238,6 +298,13 @@ static int nest_epoll(struct vhca_http_server *srv)
 	if (!info || srv->epoll_fd < 0 ||
 	    epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
 		return -errno;
+	srv->daemon_fd = info->epoll_fd;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++) {
+		srv->hello_fds[i] = epoll_create1(EPOLL_CLOEXEC);
+		if (srv->hello_fds[i] < 0 ||
+		    epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, srv->hello_fds[i], &event) < 0)
+			return -errno;
+	}
 	return 0;
 }
 
@@ -264,8 +331,10 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.auth = l.auth,
 		.rules = l.rules,
 		.epoll_fd = -1,
+		.hello_fds = {-1, -1},
 	};
 	TAILQ_INIT(&srv->requests);
+	TAILQ_INIT(&srv->accepted);
 	vhca_http_door_init(&srv->door, &l);
 	if (l.auth && l.auth->authority.text) {
 		srv->authority = strdup(l.auth->authority.text);
@@ -312,6 +381,9 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 		vhca_http_request_free(req);
 	if (srv->epoll_fd >= 0)
 		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++)
+		if (srv->hello_fds[i] >= 0)
+			(void)close(srv->hello_fds[i]);
 	vhca_listener_done(&srv->listener);
 	vhca_http_audit_sweep(srv, UINT64_MAX);
 	vhca_http_door_done(&srv->door);
@@ -374,9 +446,11 @@ void vhca_http_server_run(struct vhca_http_server *srv)
 	find_gone(srv);
 	vhca_http_door_sweep(&srv->door);
 	vhca_http_audit_sweep(srv, vhca_now_ms());
+	take_next(srv);
 	/* A handler's answer may run this server inside of another one. */
 	before = vhca_http_auth_run(srv->auth);
 	if (MHD_run(srv->daemon) != MHD_YES)
 		vhca_log_error("http: the server failed to run; it was started in a wrong mode");
 	(void)vhca_http_auth_run(before);
+	hold_accepted(srv);
 }

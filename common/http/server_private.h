@@ -25,8 +25,13 @@
 
 #define VHCA_HTTP_QUERY_MAX 16
 
+TAILQ_HEAD(vhca_http_peers, vhca_http_peer);
+
 /* What is known of the other end of a connection. */
 struct vhca_http_peer {
+	TAILQ_ENTRY(vhca_http_peer) entry;
+	struct MHD_Connection *conn;
+	bool accepted; /* is in its server's list */
 	struct vhca_http_visit visit;
 	struct vhca_caller caller;		/* by its socket; no name = it cannot be found */
 	char certificate[VHCA_CALLER_NAME_MAX]; /* whom it names; "" = not yet found */
@@ -47,7 +52,12 @@ struct vhca_http_server {
 	struct vhca_http_door door;
 	struct vhca_http_answers answers;
 	struct vhca_ratelimit refusals; /* what the audit tells of them */
-	int epoll_fd; /* holds libmicrohttpd's own and the suspended connections */
+	int epoll_fd; /* holds libmicrohttpd's own, the suspended connections and those of hellos */
+	int daemon_fd; /* libmicrohttpd's own */
+	/* TLS: accepted just now; held until their first bytes have come and it is their turn, of
+	 * strangers and of others */
+	struct vhca_http_peers accepted;
+	int hello_fds[2];
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
 
