@@ -46,7 +46,7 @@ def module(name):
 
 def all_bounds():
     """{benchmark: its bounds}"""
-    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "opennebula", "identity", "pinning", "migration")}
+    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "doors", "opennebula", "identity", "pinning", "migration")}
     return found | {"vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
 
 
