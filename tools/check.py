@@ -50,8 +50,9 @@ LEFT_OUT_AT_MOST = 1 / 2  # of the rig's cases, for want of time
 PRISTINE_TIMEOUT = 1800
 WHY_LINES, WHY_WIDTH = 4, 200  # of a failure's output, in the summary
 GRACE = 10  # seconds that a command has between SIGTERM and SIGKILL
-# Most tests wait for what they have set going: for answers that do not come, for sweeps. So twice as many as there are CPUs.
+# Tests wait for what they have set going: for answers that do not come, for sweeps. Most of integration do little else (docs/design/0012-suite.md).
 TESTS_PER_CPU = 2
+INTEGRATION_PER_CPU = 3
 MIGRATIONS = 100000
 FRESH_MIGRATIONS = 10000
 SAME_MIGRATIONS = 5000
@@ -199,7 +200,8 @@ def add_meson_test(tally, entry):
 
 
 def meson_test(where, suite, wrapper=None):
-    return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(TESTS_PER_CPU * (os.cpu_count() or 1)), "--suite", suite,
+    at_a_time = (INTEGRATION_PER_CPU if suite == "integration" else TESTS_PER_CPU) * (os.cpu_count() or 1)
+    return ["meson", "test", "-C", str(where), "--no-rebuild", "--num-processes", str(at_a_time), "--suite", suite,
             *(["--wrapper", str(wrapper)] if wrapper else [])]
 
 
