@@ -5,8 +5,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 NOBODY = 65534
+WAIT = 60    # seconds, for a daemon on a busy machine
 
 
 class Libvirtd:
@@ -24,6 +26,9 @@ class Libvirtd:
         self.uri = f"test+unix:///default?socket={self.where}/libvirt/libvirt-sock"
 
     def keep(self):
+        until = time.monotonic() + WAIT
+        while not os.path.exists(f"{self.where}/libvirt/libvirt-sock") and time.monotonic() < until:
+            time.sleep(0.05)
         self.keeper = subprocess.Popen(["virsh", "-c", self.uri], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.keeper.stdin.write("uri\n")
         self.keeper.stdin.flush()

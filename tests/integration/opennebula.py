@@ -42,7 +42,10 @@ cat "$REC/ctl.$1" 2>/dev/null || echo "said by vhcactl $1"
 # libvirt gives metadata without the namespace.
 VIRSH = """#!/bin/sh
 printf '%s\\n' "virsh $*" >>"$REC/order"
-cat "$REC/virsh" 2>/dev/null
+case $* in *" --set "* | *" --remove") exit ;; esac
+cat "$REC/virsh" 2>/dev/null && exit
+echo "error: metadata not found: Requested metadata element is not present" >&2
+exit 1
 """
 
 
@@ -94,7 +97,8 @@ class HostCase(unittest.TestCase):
 
     def agent_has(self, domains=(), free=8, reserved=0, claims=(), migrations=(), synced=True):
         requests = "".join(f"<vf name='{request['name']}'/>" for one in domains for request in one["requests"])
-        write(self.rec / "virsh", f"<infiniband>{requests}</infiniband>")
+        if requests:
+            write(self.rec / "virsh", f"<infiniband>{requests}</infiniband>")
         write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": synced}}))
         for what, rows in (("domains", domains), ("vfs", [{"reserved": False}] * free + [{"reserved": True}] * reserved), ("claims", claims), ("migrations", migrations)):
             write(self.rec / f"ctl.{what}", json.dumps({what: list(rows)}))

@@ -40,7 +40,6 @@ class Page(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.where)
         self.libvirtd = Libvirtd()
         self.agent = Agent(str(self.where))
-        self.agent.wait(lambda: pathlib.Path(f"{self.libvirtd.where}/libvirt/libvirt-sock").exists())
         self.libvirtd.keep()
         self.addCleanup(self.libvirtd.end)
         self.agent.write(conf_text(str(self.where)).replace("test:///default", self.libvirtd.uri))

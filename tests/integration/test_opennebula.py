@@ -16,6 +16,7 @@ import unittest
 import xml.etree.ElementTree as ET
 
 import tap
+from libvirtd import Libvirtd
 from opennebula import (DOUBLE, ROOT, STOCK, UUID, VIRSH, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
 from test_agent import ENV, Agent, conf_text
 
@@ -60,7 +61,7 @@ EXPECTED = {
     "vmm/vhca/deploy": ["kvm/deploy"],
     "vmm/vhca/migrate": [MIGRATE, "kvm/migrate"],
     "vmm/vhca/save": [PARK, "kvm/save"],
-    "vmm/vhca/attach_nic": [f"vhcactl attach one-42 ib1 {ATTACH}"],
+    "vmm/vhca/attach_nic": [f"vhcactl attach one-42 ib1 {ATTACH}", METADATA],
     "vmm/vhca/detach_nic": [DETACH, METADATA, f"{METADATA} --remove"],
     "vnm/vhca/pre": [], "vnm/vhca/post": [], "vnm/vhca/clean": [],
 }
@@ -153,6 +154,53 @@ class Replay(HostCase):
     def test_every_stock_action_has_a_script(self):
         for name in STOCK:
             self.assertTrue(os.access(self.remotes / "vmm/vhca" / name, os.X_OK), name)
+
+
+class Metadata(HostCase):
+    """In libvirt's own hands."""
+
+    def setUp(self):
+        super().setUp()
+        (self.where / "bin/virsh").unlink()
+        self.libvirtd = Libvirtd()
+        self.libvirtd.keep()
+        self.addCleanup(self.libvirtd.end)
+
+    def asks_for(self):
+        metadata = ET.fromstring(self.libvirtd.virsh("dumpxml", "one-42")).find("metadata")
+        return metadata is not None and [vf.get("name") for vf in metadata.iter("{urn:vhcad:domain:1}vf")]
+
+    def test_an_agent_that_learns_of_it_late(self):
+        """What it says of the domain is what was there in the beginning."""
+        write(self.where / "one-42.xml", f"<domain type='test'><name>one-42</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os></domain>")
+        self.libvirtd.virsh("create", f"{self.where}/one-42.xml")
+        for late in ([], ["ib1", "ib2"]):
+            self.agent_has(domains=[domain(requests=late)])
+            for action, number, left in (("attach", 1, ["ib1"]), ("attach", 2, ["ib1", "ib2"]), ("attach", 1, ["ib1", "ib2"]),
+                                         ("detach", 1, ["ib2"]), ("detach", 1, ["ib2"]), ("attach", 1, ["ib2", "ib1"]),
+                                         ("detach", 2, ["ib1"]), ("detach", 1, []), ("detach", 1, [])):
+                with self.subTest(action, number=number, left=left, late=late):
+                    argv = ["one-42", OUR_MAC.replace("01", f"0{number}"), *(["", "-", "vhca", "t"] if action == "attach" else []), "42", "hv1"]
+                    p = self.run_script(f"vmm/vhca/{action}_nic", argv, message(nic(1), nic(2)), LIBVIRT_URI=self.libvirtd.uri)
+                    self.assertEqual((p.returncode, self.asks_for() or []), (0, left), p.stderr)
+
+    # What else is there stays there.
+    THERE = ('<infiniband xmlns:f="urn:f" detach_escalation="guest-agent" f:a="&lt;&quot;&apos;&amp;">\n  <!-- <vf name="ib1"/> -->'
+             '<vf name="ib2" partition="0x8012"/></infiniband>')
+
+    def test_what_else_is_there(self):
+        write(self.where / "one-42.xml", f"<domain type='test'><name>one-42</name><uuid>{UUID}</uuid><memory>65536</memory><os><type>hvm</type></os></domain>")
+        self.libvirtd.virsh("create", f"{self.where}/one-42.xml")
+        metadata = ("metadata", "one-42", "urn:vhcad:domain:1", "--live")
+        self.libvirtd.virsh(*metadata, "--key", "vhca", "--set", self.THERE)
+        before = self.libvirtd.virsh(*metadata)
+        self.agent_has(domains=[domain(requests=["ib2"])])
+        for action, more in (("attach", ["", "-", "vhca", "t"]), ("detach", [])):
+            p = self.run_script(f"vmm/vhca/{action}_nic", ["one-42", OUR_MAC, *more, "42", "hv1"], message(nic(1)), LIBVIRT_URI=self.libvirtd.uri)
+            self.assertEqual((p.returncode, p.stderr), (0, f"said by vhcactl {action}\n".encode()))
+            if action == "attach":
+                self.assertEqual(self.asks_for(), ["ib2", "ib1"])
+        self.assertEqual(ET.canonicalize(self.libvirtd.virsh(*metadata), with_comments=True), ET.canonicalize(before, with_comments=True))
 
 
 class Deploy(HostCase):
@@ -258,13 +306,14 @@ class Undo(HostCase):
         self.assertEqual((p.returncode, self.changes()), (1, ["vhcactl detach one-42 ib1"]))
 
     def test_a_vf_that_is_gone_is_detached(self):
-        for has, status in ((dict(), 0), (dict(domains=[domain("ib2")]), 0), (dict(domains=[domain("ib1")]), 1), (dict(synced=False), 1)):
+        for has, status, looks in ((dict(), 0, []), (dict(domains=[domain("ib2")]), 0, [METADATA]), (dict(domains=[domain("ib1")]), 1, []),
+                                   (dict(synced=False), 1, [])):
             with self.subTest(has):
                 self.forget()
                 self.agent_has(**has)
                 self.break_next("ctl.detach", 3)
                 p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS), VHCA_ANSWER_WAIT="1")
-                self.assertEqual((p.returncode, self.changes()), (status, ["vhcactl detach one-42 ib1"]), p.stderr)
+                self.assertEqual((p.returncode, self.changes()), (status, [DETACH, *looks]), p.stderr)
 
     def test_what_is_detached_is_asked_for_no_more(self):
         other = "<vf name='ib2' partition='0x8012'/>"
@@ -282,20 +331,22 @@ class Undo(HostCase):
         """Beside the others, and once; where that cannot be said the NIC is attached all the same."""
         vf = "<vf fabric='default' guid='auto' name='ib1' partition='0x8011'/>"
         there = "<infiniband><vf name='ib2'/></infiniband>"
-        for has, edits in ((["ib2"], [METADATA, f"{METADATA} --set {there.replace('</', vf + '</')}"]), ([], [f"{METADATA} --set <infiniband>{vf}</infiniband>"]),
-                           (["ib1"], [])):
-            for fails in (False, True):
-                with self.subTest(has, fails=fails):
+        argv = ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"]
+        fails = VIRSH.replace("case", "exit 1\ncase")
+        for has, change in ((["ib2"], [f"{METADATA} --set {there.replace('</', vf + '</')}"]), ([], [f"{METADATA} --set <infiniband>{vf}</infiniband>"]),
+                            (["ib1"], [])):
+            for virsh, edits, says in ((VIRSH, [METADATA, *change], b""), (fails, [METADATA], b"does not give or change the metadata"),
+                                       ("#!/nowhere\n", [], b"No such file")):
+                with self.subTest(has, virsh=virsh):
                     self.forget()
                     self.agent_has(domains=[domain(requests=has)])
-                    program(self.where / "bin/virsh", VIRSH + ("exit 1\n" if fails else ""))
-                    p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(nic(1)))
-                    done = edits[:1] if fails else edits
-                    self.assertEqual((p.returncode, self.changes()[1:]), (0, done), p.stderr)
-                    self.assertEqual(b"does not give or change the metadata" in p.stderr, bool(fails and edits))
+                    program(self.where / "bin/virsh", virsh)
+                    p = self.run_script("vmm/vhca/attach_nic", argv, message(nic(1)))
+                    self.assertEqual((p.returncode, self.changes()[1:]), (0, edits), p.stderr)
+                    self.assertIn(says, p.stderr)
         self.forget()
         self.agent_has(domains=[domain(problem="domain one-42 is given no VF")])
-        p = self.run_script("vmm/vhca/attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], message(nic(1)))
+        p = self.run_script("vmm/vhca/attach_nic", argv, message(nic(1)))
         self.assertEqual((p.returncode, self.changes()[1:]), (0, []), p.stderr)
 
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):

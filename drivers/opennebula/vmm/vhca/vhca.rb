@@ -187,38 +187,49 @@ module Vhca
     # A VF that was attached is asked for, too, so that a save has it. Where that fails, post attaches it behind the restore.
     def self.request(vm, deploy_id, nic)
         domain = self.domain(vm, deploy_id)
-        return if domain.nil? || domain['problem'] || domain['requests'].any? {|request| request['name'] == nic.name }
+        return if domain.nil? || domain['problem']
 
-        change_requests(domain) {|root| root.add_element('vf', nic.attributes) }
-    rescue Refused => e
+        change_requests(domain) {|root| root.add_element('vf', nic.attributes) if requests(root, nic.name).empty? }
+    rescue Refused, SystemCallError => e
         warn "vhca: #{e.message}"
     end
 
     # Takes a VF out of what the running domain asks for: else it came back with the next migration or save.
     def self.withdraw(vm, deploy_id, name)
-        domain = self.domain(vm, deploy_id)
-        return if domain.nil? || domain['requests'].none? {|request| request['name'] == name }
-
-        change_requests(domain) {|root| root.get_elements('*').each {|vf| root.delete(vf) if vf.attributes['name'] == name } }
+        domain = self.domain(vm, deploy_id) or return
+        change_requests(domain) {|root| requests(root, name).each {|vf| root.delete(vf) } }
     end
 
+    def self.requests(root, name)
+        root.get_elements('vf').select {|vf| vf.attributes['name'] == name }
+    end
+    private_class_method :requests
+
+    # By what libvirt has: the agent learns of a change a little later, and this may come right behind one.
     def self.change_requests(domain)
-        root = domain['requests'].empty? ? REXML::Element.new('infiniband') : REXML::Document.new(live_metadata(domain)).root
+        there = live_metadata(domain)
+        root = there ? REXML::Document.new(there).root : REXML::Element.new('infiniband')
         raise Refused, "the metadata of #{domain['name']} is no XML" unless root
 
+        before = root.to_s
         yield root
-        live_metadata(domain, *(root.elements.empty? ? ['--remove'] : ['--set', root.to_s]))
+        return if root.to_s == before
+
+        live_metadata(domain, *(root.elements.empty? && root.attributes.empty? ? ['--remove'] : ['--set', root.to_s]))
     rescue REXML::ParseException
         raise Refused, "the metadata of #{domain['name']} is no XML"
     end
     private_class_method :change_requests
 
-    # Our element of the running domain, or what changes it.
+    # Our element of the running domain, nil if it has none; or what changes it.
     def self.live_metadata(domain, *change, uri: LIBVIRT)
-        out, status = Open3.capture2('virsh', '-c', uri, '-q', 'metadata', domain['uuid'], NAMESPACE, '--live', '--key', 'vhca', *change)
-        raise Refused, "virsh does not give or change the metadata of #{domain['name']}" unless status.success?
+        out, err, status = Open3.capture3({ 'LC_ALL' => 'C' }, 'virsh', '-c', uri, '-q', 'metadata', domain['uuid'], NAMESPACE,
+                                          '--live', '--key', 'vhca', *change)
+        return out if status.success?
+        return if change.empty? && err.include?('metadata not found')
 
-        out
+        $stderr.print(err)
+        raise Refused, "virsh does not give or change the metadata of #{domain['name']}"
     end
 
     def self.main
