@@ -73,7 +73,10 @@ static void vouch(void)
 static void start_again(void)
 {
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	unit_until(f.arrived, chaos_run(&f.c, 1));
+	/* Once it is broken, no time passes in the simulation. */
+	unit_until(f.arrived || f.c.broken, chaos_run(&f.c, 1));
+	if (f.c.broken)
+		fail_msg("%s", f.c.why);
 	chaos_power_off(&f.c.hosts[1], OFF_MS);
 	chaos_run(&f.c, 1);
 	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */
