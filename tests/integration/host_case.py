@@ -142,6 +142,7 @@ class StubCase(unittest.TestCase):
         server.bind(self.path)
         server.listen()
         self.addCleanup(server.close)
+        self.asked = 0
 
         def run():
             left = list(answers)
@@ -151,6 +152,7 @@ class StubCase(unittest.TestCase):
                 except OSError:
                     return
                 conn.recv(65536)
+                self.asked += 1
                 answer = left.pop(0) if len(left) > 1 else left[0]
                 if answer is None:
                     self.addCleanup(conn.close)

@@ -198,6 +198,7 @@ class Silence(StubCase):
             with self.subTest(answer[:40]):
                 self.serve(answer)
                 self.check("", 5)
+                self.assertEqual(self.asked, 1)
 
     def test_text_is_no_member(self):
         self.serve(b'HTTP/1.1 200 OK\r\n\r\n{"name": "device", "device": "ib1"}')

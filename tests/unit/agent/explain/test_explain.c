@@ -14,6 +14,7 @@ static struct vhca_finding findings[VHCA_EXPLAIN_STEPS];
 
 static const struct vhca_finding *verdict(struct healthy_host *f)
 {
+	memset(findings, 0, sizeof(findings));
 	vhca_explain_vf(&f->ex, f->vf, findings);
 	for (unsigned int i = 0; i < VHCA_EXPLAIN_STEPS; i++) {
 		assert_string_not_equal(findings[i].text, "");

@@ -24,6 +24,7 @@ static unsigned int look(struct healthy_host *f)
 {
 	unsigned int n = 0;
 
+	memset(findings, 0, sizeof(findings));
 	vhca_explain_readiness(&f->ex, findings);
 	for (unsigned int i = 0; i < VHCA_READINESS_COUNT; i++)
 		n += findings[i].status != VHCA_FINDING_OK;
