@@ -5,15 +5,17 @@ a libvirtd of the test's own, with libvirt's test driver, in which the guests ru
 
 import base64
 import os
+import re
 import subprocess
 import threading
 
 import tap
 from libvirtd import Libvirtd
-from opennebula import DRIVERS, HostCase, message, nic, program, vm, write
+from opennebula import DRIVERS, ROOT, HostCase, message, nic, program, vm, write
 from test_agent import conf_text
 from host_case import Host
 
+COMMAND = re.search("^onevm .*$", (ROOT / "docs/opennebula.md").read_text("utf-8"), re.M).group(0)
 PF = "0000:01:00.0"
 KEY = 0x8001           # entry 1 of the port's table; entry 0 is 0xffff
 # {domain: {VF's number: its GUID}}
@@ -57,6 +59,11 @@ class Adoption(HostCase):
         self.host.start()
         self.host.wait(lambda: self.states()[1:] == ["unmanaged"] * 3)
         program(self.where / "bin/vhcactl", f'#!/bin/sh\nexec "{os.environ["VHCACTL"]}" --socket "{self.where}/run/vhcad.sock" "$@"\n')
+        program(self.where / "bin/onevm", '#!/bin/sh\n[ "$*" = "show --xml $VM" ] && printf "%s" "$VM_XML"\n')
+        program(self.where / "bin/ssh", '#!/bin/sh\nshift\nexec sh -c "$*"\n')
+        program(self.where / "bin/sudo", '#!/bin/sh\nexec "$@"\n')
+        program(self.where / "bin/vhca-one-setup", f'#!/bin/sh\nexec "{DRIVERS}/vhca-one-setup" "$@" --locks "{self.where}/locks" '
+                f'--vf-maps "{self.where}/maps" --connect "{self.libvirtd.uri}"\n')
         write(self.where / "maps/ib0", "".join(f"0x01 0x00 0x0{n}\n" for n in range(1, 5)))
         for vfs in GUESTS.values():
             for number, guid in vfs.items():
@@ -81,11 +88,11 @@ class Adoption(HostCase):
         return [vf["state"] for vf in sorted(self.host.get("/v1/vfs")[1]["vfs"], key=lambda vf: vf["bdf"])]
 
     def adopt(self, name, nics=None):
+        """By the command of docs/opennebula.md, for which setUp has put doubles of onevm, ssh and sudo."""
         xml = vm(*(nics or NICS[name])).replace("<ID>42<", f"<ID>{name[4:]}<").replace(
             vm().split("<DEPLOY_ID>")[1].split("<")[0], name)
-        return subprocess.run([str(DRIVERS / "vhca-one-setup"), "--adopt", "--locks", str(self.where / "locks"), "--vf-maps",
-                               str(self.where / "maps"), "--connect", self.libvirtd.uri], input=xml, capture_output=True, text=True,
-                              timeout=60, env=self.env, check=False)
+        return subprocess.run(["sh", "-c", COMMAND.replace("/usr/share/vhcad/opennebula/", "").replace("42", name[4:])], capture_output=True,
+                              text=True, timeout=60, env={**self.env, "VM": name[4:], "VM_XML": xml}, check=False)
 
     def held_writes(self):
         """What the agent has written for a VF of a guest."""

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""vhca-one-setup on front-ends laid out as OpenNebula 6.10 and 7.4 lay theirs out, and the commands of docs/opennebula.md."""
+"""vhca-one-setup on front-ends laid out as OpenNebula 6.10 and 7.4 lay theirs out."""
 
 import os
 import pathlib
