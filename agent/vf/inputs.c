@@ -321,6 +321,7 @@ void vhca_engine_virt_sync(struct vhca_engine *e, struct vhca_dom_info *const *i
 	TAILQ_FOREACH (d, &e->model.domains, link)
 		d->seen = false;
 	for (unsigned int i = 0; i < n; i++) {
+		engine_hold_leases(e, &infos[i]->uuid);
 		d = update_domain(e, infos[i]);
 		if (d)
 			d->seen = true;

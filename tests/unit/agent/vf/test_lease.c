@@ -181,6 +181,21 @@ static void test_lease_begins_when_the_domain_goes(void **state)
 	check_end(w);
 }
 
+/* Whose begin nobody has told: the list shows it, and its end begins the lease anew. */
+static void test_domain_that_only_the_list_shows(void **state)
+{
+	struct world *w = *state;
+
+	claim(w);
+	assert_true(world_until(w, counts, NULL));
+	w->domains[0].running = true;
+	world_sync_domains(w);
+	assert_int_equal(the_claim(w)->lease_until_ms, 0);
+	pass(w, LONGER_MS);
+	world_domain_stop(w, 0);
+	check_end(w);
+}
+
 static void test_whoever_renews_it_keeps_it(void **state)
 {
 	struct world *w = *state;
@@ -295,6 +310,7 @@ int main(void)
 		LEASE_TEST(test_without_a_lease_it_stays),
 		LEASE_TEST(test_domain_that_is_defined_or_runs_keeps_it),
 		LEASE_TEST(test_lease_begins_when_the_domain_goes),
+		LEASE_TEST(test_domain_that_only_the_list_shows),
 		LEASE_TEST(test_whoever_renews_it_keeps_it),
 		LEASE_TEST(test_port_that_is_claimed_again_keeps_it),
 		LEASE_TEST(test_what_has_no_lease_is_not_renewed),
