@@ -45,7 +45,19 @@ static bool is_ready(struct vhca_engine *e, const struct vhca_hook_request *req,
 		c->run = VHCA_RUN_UNSEEN;
 	if (vf->state == VHCA_VF_ATTACHED)
 		return !is_prepared || c->run == VHCA_RUN_BEGINS;
+	if (is_prepared && engine_is_changing(e, vf, true))
+		return false; /* it may be on its way to its scrub */
 	return vf->state != VHCA_VF_CLAIMED && vf->state != VHCA_VF_SCRUBBING;
+}
+
+/* A claim that is over keeps its VF until the journal says so, which may take as long as a full
+ * disk does: the domain would begin with what is scrubbed then. */
+static bool is_claimed_for(const struct vhca_vf *vf, const struct vhca_hook_request *req)
+{
+	const struct vhca_claim *c = vf->claim;
+
+	return c && req->has_uuid && vhca_uuid_equal(&c->domain, &req->uuid) &&
+	       !vhca_claim_is_ending(c) && !c->failure.kind;
 }
 
 static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *req,
@@ -64,7 +76,7 @@ static int check_hostdev(struct vhca_engine *e, const struct vhca_hook_request *
 				      VHCA_BDF_STR(bdf));
 	if (engine_check_drained(e, err) < 0)
 		return -EBUSY;
-	his = vf->claim && req->has_uuid && vhca_uuid_equal(&vf->claim->domain, &req->uuid);
+	his = is_claimed_for(vf, req);
 	if (his)
 		engine_hold_leases(e, &req->uuid);
 	if (his && vhca_claim_is_port(vf->claim) && !is_ready(e, req, vf)) {

@@ -276,6 +276,28 @@ static void test_domain_begins_at_the_end(void **state)
 	assert_int_equal(the_claim(w)->failure.kind, VHCA_ERR_NONE);
 }
 
+/* Its VF is scrubbed soon, however long the journal takes to say so: nobody begins with that. */
+static void test_domain_begins_after_the_end(void **state)
+{
+	struct world *w = *state;
+	struct vhca_hook_request hook = {.op = "prepare", .has_uuid = true, .n_hostdevs = 1};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	claim(w);
+	assert_true(world_until(w, counts, NULL));
+	hook.uuid = w->domains[0].info.uuid;
+	hook.hostdevs[0] = w->vfs[1].bdf;
+	assert_int_equal(vhca_engine_hook(w->engine, &hook, &err), 0);
+	vhca_engine_no_domain(w->engine, &hook.uuid);
+	the_claim(w)->lease_until_ms = vhca_now_ms();
+	vhca_engine_no_domain(w->engine, &hook.uuid);
+	assert_int_equal(the_claim(w)->end, VHCA_END_ASKED);
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
+	assert_true(vhca_engine_hook(w->engine, &hook, &err) < 0);
+	assert_string_equal(err.code, "not_claimed");
+	assert_true(world_until(w, nothing_attached, NULL));
+}
+
 /* Killed after any number of rounds, also with its end under way; then the host boots anew. */
 static void test_lease_outlives_kills_and_reboots(void **state)
 {
@@ -316,6 +338,7 @@ int main(void)
 		LEASE_TEST(test_what_has_no_lease_is_not_renewed),
 		LEASE_TEST(test_libvirt_is_away),
 		LEASE_TEST(test_domain_begins_at_the_end),
+		LEASE_TEST(test_domain_begins_after_the_end),
 		LEASE_TEST(test_lease_outlives_kills_and_reboots),
 	};
 

@@ -526,6 +526,43 @@ static void test_hook_begins_a_reserved_port(void **state)
 	assert_int_equal(ask_hook(w, &req), 0);
 }
 
+/* Taken back while the domain waits for it. */
+static void test_released_port_begins_no_more(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	stop(w);
+	assert_true(ask_port(w, &req).ok);
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	assert_true(world_until(w, is_programmed, &one));
+	assert_int_equal(ask_hook(w, &req), 0);
+	vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
+	assert_int_equal(ask_hook(w, &req), -EIO);
+	assert_true(world_until(w, all_free, NULL));
+}
+
+/* That its VF is to be scrubbed behind its last run may not be in the journal yet. */
+static void test_domain_begins_behind_its_end(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req = want_port(w, 1);
+
+	assert_true(ask_port(w, &req).ok);
+	assert_true(world_until(w, is_programmed, &one));
+	world_domain_stop(w, 0);
+	for (unsigned int i = 0; i < 1000 && !engine_vf(w, 1)->committing; i++)
+		world_round(w, 0);
+	assert_true(engine_vf(w, 1)->committing);
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	assert_true(world_until(w, is_reserved, &one));
+	assert_int_equal(ask_hook(w, &req), -EINPROGRESS);
+	assert_true(world_until(w, is_programmed, &one));
+	assert_int_equal(ask_hook(w, &req), 0);
+}
+
 /* It takes no VF that a domain begins with, nor is it refused for one that could not begin. */
 static void test_newer_word_for_a_port_that_begins(void **state)
 {
@@ -722,6 +759,8 @@ int main(void)
 		TEST(test_reserved_port_is_released),
 		TEST(test_reservation_outlives_the_agent),
 		TEST(test_hook_begins_a_reserved_port),
+		TEST(test_released_port_begins_no_more),
+		TEST(test_domain_begins_behind_its_end),
 		TEST(test_newer_word_for_a_port_that_begins),
 		TEST(test_port_that_is_elsewhere_is_held_back),
 		TEST(test_port_ends_with_the_boot),
