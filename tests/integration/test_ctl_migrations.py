@@ -116,12 +116,13 @@ class Migrations(CtlCase):
         """each that has a VF, once; who has none, or waits for one, is saved as it is"""
         vm1, plain = DOMAINS["domains"]
         waits = {**plain, "name": "waits", "requests": [vm1["requests"][1]]}
-        vm2 = {**vm1, "name": "vm2", "vfs": [vm1["vfs"][0], {**vm1["vfs"][0], "name": "ib1", "bdf": "0000:01:00.2"}]}
+        vm2 = {**vm1, "uuid": MIGRATION, "name": '--no-wait vm1 "uuid": 2\n"bdf": \'$(false) \\',
+               "vfs": [vm1["vfs"][0], {**vm1["vfs"][0], "name": "ib1", "bdf": "0000:01:00.2"}]}
         parked = {**BEGUN, "mode": "park", "peer": None, "state": "parked", "lease_left_ms": 3600000}
         p, posts = self.park_guests(vm1, plain, waits, vm2, last=parked)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual(sorted(posts, key=lambda b: b["domain"]),
-                         [{"domain": n, "mode": "park", "lease": 3600} for n in ("vm1", "vm2")])
+                         [{"domain": uuid, "mode": "park", "lease": 3600} for uuid in sorted((UUID, MIGRATION))])
         p, posts = self.park_guests(plain, last=parked)
         self.assertEqual((p.returncode, posts), (0, []))
         p, _ = self.park_guests(vm1, last={**FAILED, "reason": "the guest did not let go of a VF"})

@@ -32,7 +32,8 @@ static int run_park(const struct vhca_ctl *ctl, struct vhca_error *err)
 		vhca_ctl_print_json(last);
 	if (strcmp(vhca_view_text(last, "state"), "failed") == 0)
 		return vhca_error_set(err, VHCA_ERR_CONFLICT, "rolled_back", 0,
-				      "%s: not parked, all is as it was: %s", ctl->args[0],
+				      "%s: not parked, all is as it was: %s",
+				      vhca_view_text(last, "domain_name"),
 				      vhca_migration_reason(last));
 	if (!ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: runs without its VFs for %" PRIu64
