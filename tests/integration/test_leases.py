@@ -18,7 +18,7 @@ NODE = f"""<node><domain type='test' xmlns:test='http://libvirt.org/schemas/doma
 
 
 class Leases(HostCase):
-    CONF = HCA + f"[policy]\nport_lease = {PORT_LEASE}s\n"
+    CONF = HCA + f"[policy]\nport_lease = {PORT_LEASE * 1000 - 999}ms\n"    # a second that has begun is a whole one
 
     @classmethod
     def setUpClass(cls):
