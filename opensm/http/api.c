@@ -641,23 +641,11 @@ static void get_fabric(void *ctx, struct vhca_http_request *req)
 static void get_metrics(void *ctx, struct vhca_http_request *req)
 {
 	const struct vhca_osm_api *api = ctx;
-	const struct vhca_osm_service *s = api->service;
 	char text[VHCA_OSM_METRICS_MAX];
-	struct vhca_osm_status status;
-	struct vhca_osm_metrics now = {
-		.rebuilding = vhca_osm_service_is_rebuilding(s),
-		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(s)),
-	};
+	struct vhca_osm_metrics now;
 
-	vhca_osm_service_status(s, &status);
-	vhca_osm_mover_counts(api->mover, &now.lids);
-	vhca_osm_service_smps(s, &now.smps);
-	vhca_osm_mover_stats(api->mover, &now.moves);
+	vhca_osm_metrics_take(api->service, api->mover, &now);
 	vhca_http_server_stats(api->server, &now.http);
-	vhca_osm_find_reasons(s, now.reasons);
-	now.master = status.master;
-	now.ready = status.ready;
-	now.age_ms = status.age_ms;
 	vhca_osm_metrics_render(&now, text, sizeof(text));
 	vhca_http_reply_text(req, 200, VHCA_EXPOSITION_TYPE, text);
 }

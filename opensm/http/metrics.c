@@ -77,6 +77,25 @@ static void present(struct vhca_exposition *e, const struct vhca_osm_metrics *no
 		vhca_exposition_add(e, now->http.ended[i], "reason=\"%s\"", vhca_http_end_names[i]);
 }
 
+void vhca_osm_metrics_take(const struct vhca_osm_service *service,
+			   const struct vhca_osm_mover *mover, struct vhca_osm_metrics *ret)
+{
+	struct vhca_osm_status status;
+
+	vhca_osm_service_status(service, &status);
+	*ret = (struct vhca_osm_metrics){
+		.master = status.master,
+		.ready = status.ready,
+		.rebuilding = vhca_osm_service_is_rebuilding(service),
+		.age_ms = status.age_ms,
+		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(service)),
+	};
+	vhca_osm_service_smps(service, &ret->smps);
+	vhca_osm_find_reasons(service, ret->reasons);
+	vhca_osm_mover_stats(mover, &ret->moves);
+	vhca_osm_mover_counts(mover, &ret->lids);
+}
+
 void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size)
 {
 	struct vhca_exposition e;

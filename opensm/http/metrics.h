@@ -24,6 +24,9 @@ struct vhca_osm_metrics {
 	struct vhca_http_stats http;
 };
 
+/* All but http, which is zero. */
+void vhca_osm_metrics_take(const struct vhca_osm_service *service,
+			   const struct vhca_osm_mover *mover, struct vhca_osm_metrics *ret);
 /* Renders into buf; what does not fit (it does) is cut off. */
 void vhca_osm_metrics_render(const struct vhca_osm_metrics *now, char *buf, size_t size);
 
