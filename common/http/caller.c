@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -121,6 +122,13 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv, struct M
 	return peer;
 }
 
+void vhca_http_peer_let_go(struct vhca_http_peer *peer)
+{
+	if (peer->held_by)
+		(void)epoll_ctl(*peer->held_by, EPOLL_CTL_DEL, peer->visit.fd, NULL);
+	peer->held_by = NULL;
+}
+
 struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 					   struct vhca_http_peer *peer)
 {
@@ -129,6 +137,7 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 	vhca_http_door_leave(&srv->door, &peer->visit);
 	if (peer->accepted)
 		TAILQ_REMOVE(&srv->accepted, peer, entry);
+	vhca_http_peer_let_go(peer); /* closing does not, if a child has it, too */
 	vhca_caller_done(&peer->caller);
 	free(peer);
 	return NULL;

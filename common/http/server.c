@@ -201,7 +201,10 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 
 /* ---- handshakes in turn ---- */
 
-/* What libmicrohttpd itself waits for; it would resume a suspended one only after a handshake. */
+/*
+ * What libmicrohttpd itself waits for; it would resume a suspended one only after a handshake. 1.0
+ * waits for EPOLLRDHUP, too, which never comes without EPOLLIN.
+ */
 #define DAEMON_EVENTS (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLET)
 
 static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *peer,
@@ -225,12 +228,14 @@ static void hold_accepted(struct vhca_http_server *srv)
 	while ((peer = TAILQ_FIRST(&srv->accepted))) {
 		const struct vhca_http_source *source = peer->visit.source;
 		struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
-		int fd = srv->hello_fds[source && source->known];
+		const int *fd = &srv->hello_fds[source && source->known];
 
 		TAILQ_REMOVE(&srv->accepted, peer, entry);
 		peer->accepted = false;
-		if (epoll_ctl(fd, EPOLL_CTL_ADD, peer->visit.fd, &event) == 0)
-			(void)wait_for(srv, peer, 0); /* or it is answered with the crowd */
+		if (epoll_ctl(*fd, EPOLL_CTL_ADD, peer->visit.fd, &event) < 0)
+			continue; /* it is answered with the crowd */
+		peer->held_by = fd;
+		(void)wait_for(srv, peer, 0);
 	}
 }
 
@@ -242,9 +247,9 @@ static void take_next(struct vhca_http_server *srv)
 		bool lives = false;
 
 		while (!lives && epoll_wait(srv->hello_fds[i], &event, 1, 0) == 1) {
-			const struct vhca_http_peer *peer = event.data.ptr;
+			struct vhca_http_peer *peer = event.data.ptr;
 
-			(void)epoll_ctl(srv->hello_fds[i], EPOLL_CTL_DEL, peer->visit.fd, NULL);
+			vhca_http_peer_let_go(peer);
 			(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
 			lives = peer->visit.source != NULL;
 		}

@@ -31,7 +31,8 @@ TAILQ_HEAD(vhca_http_peers, vhca_http_peer);
 struct vhca_http_peer {
 	TAILQ_ENTRY(vhca_http_peer) entry;
 	struct MHD_Connection *conn;
-	bool accepted; /* is in its server's list */
+	bool accepted;	    /* is in its server's list */
+	const int *held_by; /* one of its server's hello_fds; NULL = it is not held */
 	struct vhca_http_visit visit;
 	struct vhca_caller caller;		/* by its socket; no name = it cannot be found */
 	char certificate[VHCA_CALLER_NAME_MAX]; /* whom it names; "" = not yet found */
@@ -116,6 +117,8 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv,
 struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 					   struct vhca_http_peer *peer);
 struct vhca_http_peer *vhca_http_peer_of(struct MHD_Connection *conn);
+/* Takes it out of the set that holds it. */
+void vhca_http_peer_let_go(struct vhca_http_peer *peer);
 /* Sets who and role of the request. Negative errno: nobody knows who asks. */
 int vhca_http_caller_find(struct vhca_http_request *req);
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,
