@@ -46,7 +46,7 @@ struct vhca_osm_routing {
 	atomic_size_t n_kept; /* of those */
 	const atomic_bool *sweeping;
 	struct vhca_osm_cables cables; /* as the engine has seen them last */
-	bool rebalance;		       /* asked for, and OpenSM has not rerouted since */
+	bool rebalance;		       /* asked for, and no ways were computed since */
 	ib_net16_t path_of[LIDS];      /* whose path a LID has since the engine computed */
 	uint8_t pending[LIDS];	       /* enum pending */
 	uint64_t computations;	       /* of ways that have begun; under OpenSM's lock */
@@ -126,16 +126,11 @@ static void keep_none(struct vhca_osm_routing *r, const char *why)
 }
 
 /* As OpenSM's console does it. */
-static void ask_for_reroute(const struct vhca_osm_routing *r)
-{
-	r->osm->subn.force_reroute = TRUE;
-	osm_sm_signal(&r->osm->sm, OSM_SIGNAL_SWEEP);
-}
-
 void vhca_osm_routing_rebalance(struct vhca_osm_routing *r)
 {
 	r->rebalance = true;
-	ask_for_reroute(r);
+	r->osm->subn.force_reroute = TRUE;
+	osm_sm_signal(&r->osm->sm, OSM_SIGNAL_SWEEP);
 }
 
 void vhca_osm_routing_moved(struct vhca_osm_routing *r, const uint16_t lid[2],
@@ -305,12 +300,9 @@ static void after_engine(struct vhca_osm_routing *r, const osm_routing_engine_t 
 	vhca_osm_dynamic_keep_room(r->osm);
 	for (size_t lid = 0; lid < LIDS; lid++)
 		r->path_of[lid] = cl_hton16((uint16_t)lid);
-	if (!atomic_load(r->sweeping)) {
+	if (r->rebalance || !atomic_load(r->sweeping))
 		keep_none(r, "OpenSM was asked to reroute");
-		r->rebalance = false;
-	} else if (r->rebalance) {
-		ask_for_reroute(r); /* the sweep that came first has forgotten it */
-	}
+	r->rebalance = false;
 	if (vhca_osm_snapshot_take(r->osm, &s) < 0)
 		return;
 	seen = vhca_osm_cables_look(&r->cables, &s.fabric);
@@ -330,6 +322,9 @@ static int build_lid_matrices(void *context)
 	int ret = 1; /* OpenSM's own */
 
 	w->routing->computations++;
+	/* A heavy sweep that comes first has forgotten the reroute; OpenSM takes this back itself. */
+	if (w->routing->rebalance)
+		w->routing->osm->subn.ignore_existing_lfts = TRUE;
 	vhca_osm_dynamic_make_room(w->routing->osm, w->routing->dynamic);
 	show_pending(w->routing);
 	if (w->own.build_lid_matrices)

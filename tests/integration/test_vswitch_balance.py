@@ -51,11 +51,18 @@ class Tree(fattree.Case):
         self.rebalance("ftree")
 
     def test_rebalance_in_a_sweep(self):
-        """The sweep forgets that a reroute was asked for; it is asked for again."""
+        """The sweep forgets that a reroute was asked for, and does it itself."""
         sm, lids = self.moved("ftree")
         for _ in range(5):
             sm.resweep()
             self.check(sm.api.call("POST", "/v1/lids/rebalance"), 200)
+        fabric.wait_for("rebalanced", lambda: kept(sm) == 0, 20)
+        self.end(sm, lids, "OpenSM was asked to reroute")
+
+    def test_rebalance_where_each_sweep_is_heavy(self):
+        """No reroute ever comes, and OpenSM does not sweep for ever in waiting for one."""
+        sm, lids = self.moved("updn", "force_heavy_sweep TRUE\n")
+        self.check(sm.api.call("POST", "/v1/lids/rebalance"), 200)
         fabric.wait_for("rebalanced", lambda: kept(sm) == 0, 20)
         self.end(sm, lids, "OpenSM was asked to reroute")
 
