@@ -219,7 +219,7 @@ static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *p
  * The answer to a client's first words costs a millisecond, and libmicrohttpd gives it to all that
  * have come, one after the other: whatever else the thread has to do would wait for the crowd. So
  * they are held, and each run takes one of strangers and one of those who have passed before.
- * Whoever was ended meanwhile can be read, too, and is no burden.
+ * Whoever was ended, or has reset, hangs up at libmicrohttpd at once, and takes nobody's turn.
  */
 static void hold_accepted(struct vhca_http_server *srv)
 {
