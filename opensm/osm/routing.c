@@ -322,7 +322,7 @@ static int build_lid_matrices(void *context)
 	int ret = 1; /* OpenSM's own */
 
 	w->routing->computations++;
-	/* A heavy sweep that comes first has forgotten the reroute; OpenSM takes this back itself. */
+	/* A heavy sweep that comes first has forgotten the reroute. OpenSM takes it back itself. */
 	if (w->routing->rebalance)
 		w->routing->osm->subn.ignore_existing_lfts = TRUE;
 	vhca_osm_dynamic_make_room(w->routing->osm, w->routing->dynamic);

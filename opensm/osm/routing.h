@@ -55,8 +55,8 @@ bool vhca_osm_routing_can_move(const struct vhca_osm_routing *r);
 /* May they by skyline plans? */
 bool vhca_osm_routing_can_skyline(const struct vhca_osm_routing *r);
 /*
- * Asks OpenSM for a reroute. The next computation, be it that or a heavy sweep's, gives each LID the
- * engine's ways. Exclusively locked.
+ * Asks OpenSM for a reroute. The next computation, be it that or a heavy sweep's, gives each LID
+ * the engine's ways. Exclusively locked.
  */
 void vhca_osm_routing_rebalance(struct vhca_osm_routing *r);
 /* How many LIDs keep ways that the engine has not made. Needs no lock. */
