@@ -128,6 +128,17 @@ class Replay(HostCase):
                 self.assertEqual((self.order(), self.stock_got(name)), ([f"kvm/{name}"], (args, data.encode())))
         self.assertEqual(list((self.where / "tmp").iterdir()), [])
 
+    def test_without_room_for_the_vm_nothing_begins(self):
+        full = self.where / "full"
+        program(self.where / "bin/mktemp", f'#!/bin/sh\necho "{full}"\n')
+        for name, argv in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"]), ("save", ["one-42", "/f", "hv1", "42", "hv1"])):
+            with self.subTest(name):
+                full.symlink_to("/dev/full")
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(0, "bridge")))
+                self.assertEqual((p.returncode, self.order()), (1, []))
+                self.assertIn(b"No space left on device", p.stderr)
+                self.assertFalse(full.is_symlink())
+
     def test_the_word_alone_is_no_nic(self):
         plain = message(nic(0, "bridge"), note="<NIC><VN_MAD>vhca</VN_MAD></NIC>")
         for name, argv in (("migrate", ["d", "hv2", "hv1", "42", "hv1"]), ("save", ["d", "f", "hv1", "42", "hv1"]),

@@ -8,7 +8,10 @@ stock=${here%/*}/kvm/${0##*/}
 # spool: keeps stdin, byte for byte, as descriptor 3 for whom it is read and 4 for the stock script.
 spool() {
 	file=$(mktemp) || exit 1
-	cat >"$file"
+	cat >"$file" || {
+		rm -f "$file"
+		exit 1
+	}
 	exec 3<"$file" 4<"$file"
 	# A tenant's text may have the word, too: those are few, and Ruby then reads what is really there.
 	word=$(grep -c vhca "$file")
