@@ -12,7 +12,7 @@ void api_get_node(void *ctx, struct vhca_http_request *req);
 void api_get_outbox(void *ctx, struct vhca_http_request *req);
 void api_get_events(void *ctx, struct vhca_http_request *req); /* when there is something to tell */
 void api_get_metrics(void *ctx, struct vhca_http_request *req); /* metrics.c */
-/* docs/openapi.yaml, as JSON; made at build time by tools/openapi.py */
+/* docs/openapi.yaml, as JSON; made at build time by tools/openapi-to-c */
 extern const char api_openapi[];
 void api_get_openapi(void *ctx, struct vhca_http_request *req);
 void api_get_healthz(void *ctx, struct vhca_http_request *req);

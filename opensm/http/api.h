@@ -19,7 +19,7 @@
 /* A binding with all of a port's keys is below 2 KiB. */
 #define VHCA_OSM_BODY_MAX 8192
 
-/* docs/openapi-vhcasm.yaml, as JSON; made at build time by tools/openapi.py */
+/* docs/openapi-vhcasm.yaml, as JSON; made at build time by tools/openapi-to-c */
 extern const char vhca_osm_openapi[];
 
 struct vhca_osm_api;
