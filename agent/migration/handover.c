@@ -12,13 +12,18 @@
 #include "agent/migration/progress.h"
 #include "common/base/file.h"
 
-void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+static void raise_epochs(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 {
 	struct vhca_claim *c = NULL;
 
 	while ((c = vhca_migration_claim(m, c)))
 		if (!is || is(c))
 			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
+}
+
+void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+{
+	raise_epochs(m, is);
 	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
 }
 
@@ -36,15 +41,11 @@ void mig_begin_generation(struct vhca_mig *m)
 }
 
 /*
- * It is spent before it is promised, once: durable with the next state, and promised again after a
- * crash. A destination that is left alone takes the one after that which it was told.
+ * It is spent before it is promised: durable with the next state, and promised again after a crash.
  */
 void mig_spend_an_epoch(struct vhca_mig *m)
 {
-	struct vhca_claim *c = NULL;
-
-	while ((c = vhca_migration_claim(m, c)))
-		vhca_engine_spend_epoch(m->owner->args.engine, c);
+	raise_epochs(m, NULL);
 	m->handover =
 		mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_SENDING : VHCA_MIG_HANDOVER_PROMISED;
 }

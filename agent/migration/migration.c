@@ -160,8 +160,8 @@ static void move_to(struct vhca_mig *m, enum vhca_mig_state to)
 	(void)vhca_fault_in("migration.move", vhca_mig_state_to_string(to));
 	if (m->record == VHCA_MIG_RECORD_NONE)
 		vhca_txn_fail_fast(txn);
-	/* What is promised is spent once; a generation begins by a word that the agent forgets. */
-	if (m->source && !vhca_mig_state_is_final(to))
+	/* A generation begins by a word that is forgotten with the agent. */
+	if (m->source && to == VHCA_MIG_RESTORING)
 		vhca_engine_put_withheld(m->owner->args.engine, txn, &m->id);
 	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);

@@ -38,7 +38,6 @@ static const struct {
 	 "three failures in a row ended the claim of a VF that its guest was to have back"},
 	{7000093, "the false SM took a guest that was saved and started for one that moves to "
 		  "another vport"},
-	{566246417279, "a killed source promised an epoch above the one that its peer took"},
 	{1545,
 	 "a host that had lost its power reported its take-over when the guest was elsewhere"},
 	{3237, "not known: held when the four above were mended"},
