@@ -4,7 +4,7 @@
 from kit.base import wait_for
 from kit.case import case, check, equal
 from kit.migration import FULL_MIB_S, SLOW_MIB_S
-from kit.nova import Instance, reserved_vfs
+from kit.nova import DEVICE, Instance, reserved_vfs
 
 
 @case
@@ -138,6 +138,18 @@ def an_instance_is_evacuated(rig):
         instance.assert_released(rig.hvb)
         instance.assert_has_port(rig.hva)
         delete(instance)
+
+
+@case
+def an_interface_gets_its_name(rig):
+    """udev names the adapter's IPoIB interface, which add-port prints, behind the agent's start: it is seen then, not at the next minute's scan."""
+    host, instance = rig.hva, Instance(rig, rig.hva)
+    with reserved_vfs(rig):
+        for before, name in ((DEVICE, "late0"), ("late0", DEVICE)):
+            host.sh(f"ip link set {before} down && ip link set {before} name {name}")
+            wait_for(lambda name=name: instance.add_port(host, instance.vf) == name, 15, f"ebrctl to print {name}", 0.5)
+        instance.unplug(host)
+        instance.assert_released(host)
 
 
 @case(kills=("vhcad",))

@@ -55,10 +55,11 @@ class Instance:
     def plug(self, host, bdf=None):
         """add-port. Nova looks at nothing that comes of it."""
         self.disturb(host)
-        argv = f"add-port {self.mac} {self.guest.uuid} {FABRIC} ib_hostdev {bdf or self.vf}"
-        said = host.sh(f"ebrctl {argv}", timeout=30)
-        equal(said, DEVICE, f"what ebrctl {argv} prints")
+        equal(self.add_port(host, bdf or self.vf), DEVICE, f"what ebrctl add-port prints for {bdf or self.vf}")
         self.assert_once()
+
+    def add_port(self, host, bdf):
+        return host.sh(f"ebrctl add-port {self.mac} {self.guest.uuid} {FABRIC} ib_hostdev {bdf}", timeout=30)
 
     def unplug(self, host):
         """del-port."""
