@@ -5,7 +5,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import statistics
 import subprocess
@@ -134,10 +133,21 @@ class Replay(HostCase):
         for name, argv in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"]), ("save", ["one-42", "/f", "hv1", "42", "hv1"])):
             with self.subTest(name):
                 full.symlink_to("/dev/full")
-                p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(0, "bridge")))
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(1)))
                 self.assertEqual((p.returncode, self.order()), (1, []))
                 self.assertIn(b"No space left on device", p.stderr)
                 self.assertFalse(full.is_symlink())
+
+    def test_what_cannot_be_read_is_not_begun(self):
+        for what, sed in (("nothing on stdin", None), ("no program that reads it", "#!/bin/sh\nexit 4\n")):
+            for name, argv in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"]), ("save", ["one-42", "/f", "hv1", "42", "hv1"]),
+                               ("detach_nic", ["one-42", OUR_MAC, "42", "hv1"])):
+                with self.subTest(what, name=name):
+                    if sed:
+                        program(self.where / "bin/sed", sed)
+                    p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(1)) if sed else "")
+                    self.assert_refused(p, "there is no VM on stdin")
+                    self.assertEqual(self.order(), [])
 
     def test_the_word_alone_is_no_nic(self):
         plain = message(nic(0, "bridge"), note="<NIC><VN_MAD>vhca</VN_MAD></NIC>")
@@ -289,7 +299,7 @@ class Undo(HostCase):
                 self.forget()
                 program(self.remotes / f"vmm/kvm/{name}", '#!/bin/sh\nkill -9 "$PPID"\n')
                 p = self.run_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
-                self.assertEqual((p.returncode, self.changes()), (-9, [begun]))
+                self.assertEqual((p.returncode, self.changes()), (128 + 9, [begun]))
                 self.assertIn(" --lease ", begun)
 
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
@@ -551,26 +561,42 @@ class Hostile(HostCase):
 
 
 class Time(HostCase):
-    """What the wrapper adds for VMs without our NICs. The bound is on processor time: this machine has others on it."""
+    """What the wrapper adds for VMs without our NICs, by the clock. Others on this machine only make a run longer: the fastest of
+    each kind, taken in turn, are compared."""
 
     BOUND_MS = 10
+    RUNS, RUNS_MAX = 25, 100
 
     def measure(self, script, argv, stdin):
-        """Milliseconds of processor and of wall clock."""
-        begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        begun = time.perf_counter()
         self.run_script(script, argv, stdin)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return (1e3 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), 1e3 * (time.perf_counter() - begun))
+        return 1e3 * (time.perf_counter() - begun)
 
     def test_without_our_nics(self):
         plain = message(nic(0, "bridge"))
         write(self.where / "vm.xml", vm(nic(0, "bridge")))
         for name, argv in (("shutdown", ["d", "hv1", "42", "hv1"]), ("migrate", ["d", "hv2", "hv1", "42", "hv1"]),
+                           ("save", ["d", "/f", "hv1", "42", "hv1"]), ("detach_nic", ["d", "02:00:0a:00:00:07", "42", "hv1"]),
                            ("deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"])):
-            pairs = [[self.measure(f"vmm/{kind}/{name}", argv, plain) for kind in ("kvm", "vhca")] for _ in range(15)]
-            cpu, wall = (statistics.median(ours[i] - stock[i] for stock, ours in pairs) for i in (0, 1))
-            print(f"# {name}: {cpu:.1f} ms of processor added, {wall:.1f} ms by the clock")
-            self.assertLess(cpu, self.BOUND_MS, name)
+            with self.subTest(name):
+                rows, added = [], self.BOUND_MS
+                while added >= self.BOUND_MS and len(rows) < self.RUNS_MAX:
+                    rows += [[self.measure(f"vmm/{kind}/{name}", argv, plain) for kind in ("kvm", "vhca")] for _ in range(self.RUNS)]
+                    stock, ours = (min(column) for column in zip(*rows))
+                    added = ours - stock
+                middle = statistics.median(row[1] - row[0] for row in rows)
+                print(f"# {name}: {added:.1f} ms added by the clock, {middle:.1f} ms in the middle of {len(rows)} runs")
+                self.assertLess(added, self.BOUND_MS)
+
+    def test_one_program_tells(self):
+        """Beside the stock script: else a busy host has to wait for each, a few milliseconds."""
+        shutil.copy(shutil.which("sed"), self.where / "bin/sed")
+        for name, argv in (("migrate", ["d", "hv2", "hv1", "42", "hv1"]), ("save", ["d", "/f", "hv1", "42", "hv1"]),
+                           ("detach_nic", ["d", "02:00:0a:00:00:07", "42", "hv1"])):
+            with self.subTest(name):
+                program(self.remotes / f"vmm/kvm/{name}", '#!/bin/sh\nwhile read -r line; do echo "$line"; done\n')
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(0, "bridge")), PATH=f"{self.where}/bin")
+                self.assertEqual((p.returncode, p.stdout, p.stderr), (0, message(nic(0, "bridge")).encode(), b""))
 
 
 class AgentCase(HostCase):
