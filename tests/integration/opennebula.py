@@ -94,6 +94,7 @@ class HostCase(unittest.TestCase):
         shutil.rmtree(self.rec, ignore_errors=True)
         self.rec.mkdir()
         self.env["REC"] = str(self.rec)
+        write(self.rec / "ctl.node", json.dumps({"libvirt": {"synced": True}}))
 
     def agent_has(self, domains=(), free=8, reserved=0, claims=(), migrations=(), synced=True):
         requests = "".join(f"<vf name='{request['name']}'/>" for one in domains for request in one["requests"])

@@ -169,7 +169,7 @@ class Replay(HostCase):
                     self.forget()
                     data = message(*nics).replace(cdata("nothing"), note).encode(errors="surrogateescape")
                     p = self.run_script("vmm/vhca/migrate", argv, data)
-                    self.assertEqual((p.returncode, self.order()), (0, expected), p.stderr)
+                    self.assertEqual((p.returncode, self.changes()), (0, expected), p.stderr)
                     self.assertEqual(self.stock_got("migrate"), (argv, data))
 
     def test_every_stock_action_has_a_script(self):
@@ -280,7 +280,7 @@ class Undo(HostCase):
     def test_migration_that_libvirt_refuses_is_cancelled(self):
         self.break_next("kvm.migrate", 7)
         p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.order()), (7, [MIGRATE, "kvm/migrate", CANCEL]))
+        self.assertEqual((p.returncode, self.changes()), (7, [MIGRATE, "kvm/migrate", CANCEL]))
         self.assertEqual(p.stdout, b"stock migrate\n")
 
     def test_migration_that_the_agent_refuses_never_begins(self):
@@ -305,13 +305,13 @@ class Undo(HostCase):
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
         argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
         p = self.run_script("vmm/vhca/migrate", argv, message(*self.NICS))
-        self.assertEqual((p.returncode, self.order()), (0, [MIGRATE.replace("hv2", "kvm1-example-org"), "kvm/migrate"]), p.stderr)
+        self.assertEqual((p.returncode, self.changes()), (0, [MIGRATE.replace("hv2", "kvm1-example-org"), "kvm/migrate"]), p.stderr)
         self.assertEqual(self.stock_got("migrate")[0], argv)
 
     def test_save_that_fails_gives_the_vfs_back(self):
         self.break_next("kvm.save", 1)
         p = self.run_script("vmm/vhca/save", ["one-42", "/f", "hv1", "42", "hv1"], message(*self.NICS))
-        self.assertEqual((p.returncode, self.order()), (1, [PARK, "kvm/save", UNPARK]))
+        self.assertEqual((p.returncode, self.changes()), (1, [PARK, "kvm/save", UNPARK]))
 
     def test_save_that_the_agent_refuses_never_begins(self):
         for status, undone in self.ENDS.items():
@@ -328,13 +328,13 @@ class Undo(HostCase):
 
     def test_a_vf_that_is_gone_is_detached(self):
         for has, status, looks in ((dict(), 0, []), (dict(domains=[domain("ib2")]), 0, [METADATA]), (dict(domains=[domain("ib1")]), 1, []),
-                                   (dict(synced=False), 1, [])):
+                                   (dict(synced=False), 1, None)):
             with self.subTest(has):
                 self.forget()
                 self.agent_has(**has)
                 self.break_next("ctl.detach", 3)
                 p = self.run_script("vmm/vhca/detach_nic", ["one-42", OUR_MAC.upper(), "42", "hv1"], message(*self.NICS), VHCA_ANSWER_WAIT="1")
-                self.assertEqual((p.returncode, self.changes()), (status, [DETACH, *looks]), p.stderr)
+                self.assertEqual((p.returncode, self.changes()), (status, [] if looks is None else [DETACH, *looks]), p.stderr)
 
     def test_what_is_detached_is_asked_for_no_more(self):
         other = "<vf name='ib2' partition='0x8012'/>"
@@ -645,16 +645,32 @@ class RealAgent(AgentCase):
         p = self.run_script("vnm/vhca/post", [UUID, "hv1"], vnm(nic(1)), VHCA_POST_WAIT="0")
         self.assert_refused(p, "no ib1 after 0 s: one-42: ib1 has no VF: ")
 
+    ACTIONS = (("migrate", [UUID, "hv2", "hv1", "42", "hv1"], "hv2"), ("save", [UUID, "/f", "hv1", "42", "hv1"], "one-42"),
+               ("attach_nic", [UUID, OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], ""))
+
     def test_what_the_agent_refuses_stops_the_action(self):
         ours = message(nic(1))
-        for name, argv, words in (("migrate", [UUID, "hv2", "hv1", "42", "hv1"], "hv2"), ("save", [UUID, "/f", "hv1", "42", "hv1"], "one-42"),
-                                  ("attach_nic", [UUID, OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "")):
+        for name, argv, words in self.ACTIONS:
             with self.subTest(name):
                 (self.rec / "order").unlink(missing_ok=True)
                 p = self.run_script(f"vmm/vhca/{name}", argv, ours)
-                self.assertEqual((p.returncode, len(self.order())), (1, 1), p.stderr)
+                self.assertEqual((p.returncode, len(self.changes())), (1, 1), p.stderr)
                 self.assertRegex(p.stderr.decode(), r"^vhcactl: ")
                 self.assertIn(words, p.stderr.decode())
+
+    def test_an_agent_that_is_just_being_started_is_waited_for(self):
+        """It is asked once, and says what it says at any other time."""
+        for name, argv, words in (*self.ACTIONS, ("detach_nic", [UUID, OUR_MAC, "42", "hv1"], None)):
+            with self.subTest(name):
+                (self.rec / "order").unlink(missing_ok=True)
+                self.agent.stop()
+                later = threading.Timer(1, self.agent.start)
+                later.start()
+                p = self.run_script(f"vmm/vhca/{name}", argv, message(nic(1)), VHCA_ANSWER_WAIT="40")
+                later.join()
+                asked = [line for line in self.changes() if line.startswith("vhcactl")]
+                self.assertEqual((p.returncode, len(asked)), (0 if words is None else 1, 1), p.stderr)
+                self.assertIn((words or "").encode(), p.stderr)
 
     def test_detach_of_what_is_not_there(self):
         write(self.rec / "virsh", "<infiniband><vf name='ib1'/></infiniband>")

@@ -26,7 +26,7 @@ spool() {
 }
 
 # ours: does the VM of that stdin have a NIC of ours? A tenant's text may have the word, too: those are few, and Ruby reads what
-# is really there. Ends the script where that cannot be told.
+# is really there. Ends the script where that cannot be told, and where the agent does not answer.
 ours() {
 	"$here/nics" any <&3
 	case $? in

@@ -162,11 +162,15 @@ module Vhca
         ask(what, *args).fetch(what)
     end
 
-    # The running domain of a VM, or nil: never because the agent has lost libvirt.
-    def self.domain(vm, deploy_id = vm.deploy_id)
+    # An agent that is just being started is waited for: while it only has been asked this, nothing has begun.
+    def self.await_agent
         synced = patiently { ask('node')['libvirt']['synced'] }
         raise Refused, 'vhcad has no connection to libvirt, see vhcactl node' unless synced
+    end
 
+    # The running domain of a VM, or nil: never because the agent has lost libvirt.
+    def self.domain(vm, deploy_id = vm.deploy_id)
+        await_agent
         names = [deploy_id, "one-#{vm.id}"]
         list('domains').find {|d| names.include?(d['uuid']) || names.include?(d['name']) }
     end
