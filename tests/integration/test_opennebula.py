@@ -370,6 +370,18 @@ class Undo(HostCase):
         p = self.run_script("vmm/vhca/attach_nic", argv, message(nic(1)))
         self.assertEqual((p.returncode, self.changes()[1:]), (0, []), p.stderr)
 
+    def test_a_libvirt_that_hangs_holds_nothing_up(self):
+        """The VF is attached or detached by then; the NIC of a detach stays OpenNebula's, so that it is asked for again."""
+        for action, more, code in (("attach", ["", "-", "vhca", "t"], 0), ("detach", [], 1)):
+            for hangs in (".", "--set|--remove"):
+                with self.subTest(action, hangs=hangs):
+                    self.forget()
+                    self.agent_has(domains=[domain("ib1", requests=["ib1"] if action == "detach" else [])])
+                    program(self.where / "bin/virsh", VIRSH.replace("case", f"echo \"$*\" | grep -qE -e '{hangs}' && exec sleep 100\ncase", 1))
+                    p = self.run_script(f"vmm/vhca/{action}_nic", ["one-42", OUR_MAC, *more, "42", "hv1"], message(nic(1)), VHCA_VIRSH_WAIT="1")
+                    self.assertEqual((p.returncode, self.changes()[0].split()[1]), (code, action), p.stderr)
+                    self.assertIn(b"does not give or change the metadata of one-42 within 1 s\n", p.stderr)
+
     def test_another_nic_of_a_vm_with_ours_is_detached_by_the_stock_script(self):
         argv = ["one-42", "02:00:0a:00:00:07", "42", "hv1"]
         p = self.run_script("vmm/vhca/detach_nic", argv, message(*self.NICS))

@@ -26,6 +26,8 @@ module Vhca
 
     LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
     ANSWER_WAIT_S = Integer(ENV.fetch('VHCA_ANSWER_WAIT', '10'))
+    VIRSH_WAIT_S  = Integer(ENV.fetch('VHCA_VIRSH_WAIT', '30'))
+    TIMED_OUT     = 124 # timeout(1)'s exit status
     POLL_S        = 0.5
     PROLOG_DTD = /\A(?>\s+|<\?.*?\?>|<!--.*?-->)*<!DOCTYPE/m
     # A tenant may write these into any text, and REXML would refuse the whole VM; no value of ours has them.
@@ -225,15 +227,16 @@ module Vhca
     end
     private_class_method :change_requests
 
-    # Our element of the running domain, nil if it has none; or what changes it.
+    # Our element of the running domain, nil if it has none; or what changes it. A libvirt that hangs holds no action up.
     def self.live_metadata(domain, *change, uri: LIBVIRT)
-        out, err, status = Open3.capture3({ 'LC_ALL' => 'C' }, 'virsh', '-c', uri, '-q', 'metadata', domain['uuid'], NAMESPACE,
-                                          '--live', '--key', 'vhca', *change)
+        out, err, status = Open3.capture3({ 'LC_ALL' => 'C' }, 'timeout', VIRSH_WAIT_S.to_s, 'virsh', '-c', uri, '-q', 'metadata',
+                                          domain['uuid'], NAMESPACE, '--live', '--key', 'vhca', *change)
         return out if status.success?
         return if change.empty? && err.include?('metadata not found')
 
         $stderr.print(err)
-        raise Refused, "virsh does not give or change the metadata of #{domain['name']}"
+        within = " within #{VIRSH_WAIT_S} s" if status.exitstatus == TIMED_OUT
+        raise Refused, "virsh does not give or change the metadata of #{domain['name']}#{within}"
     end
 
     def self.main
