@@ -135,6 +135,7 @@ class MadeUp(unittest.TestCase):
     def test_opennebula(self):
         slow = {"probe, processor": {"probe": [(300, 150)]}, "probe, clock": {"probe": [(120, 2000)]},
                 "deploy adds, other VM, processor": {"vhca/deploy, other VM": [(105, 8)]},
+                "migrate adds, other VM, fastest, clock": {"vhca/migrate, other VM": [(8, 17), (8, 18)]},
                 "migrate adds, a VM of ours, clock": {"vhca/migrate, a VM of ours": [(220, 900)]}}
         self.expect("opennebula", (OPENNEBULA,), {k: (OPENNEBULA | v,) for k, v in slow.items()})
 
