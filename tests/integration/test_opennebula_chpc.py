@@ -11,18 +11,34 @@ import threading
 
 import tap
 from libvirtd import Libvirtd
-from opennebula import DRIVERS, ROOT, HostCase, message, nic, program, vm, write
+from opennebula import DRIVERS, ROOT, UUID, HostCase, nic, program, vm, write
 from test_agent import conf_text
 from host_case import Host
 
-COMMAND = re.search("^onevm .*$", (ROOT / "docs/opennebula.md").read_text("utf-8"), re.M).group(0)
+CHANGES, TAKE_OVER = re.search("^```\n(onedb .*?)(onevm .*\n)```", (ROOT / "docs/opennebula.md").read_text("utf-8"), re.S | re.M).groups()
 PF = "0000:01:00.0"
 KEY = 0x8001           # entry 1 of the port's table; entry 0 is 0xffff
 # {domain: {VF's number: its GUID}}
 GUESTS = {"one-42": {2: "0x0000aa000a000107"}, "one-43": {3: "0x0000aa000a000207", 4: "0x0000aa010a000307"}}
 UUIDS = {"one-42": "6d3a0000-0000-4000-8000-000000000042", "one-43": "6d3a0000-0000-4000-8000-000000000043"}
-NICS = {"one-42": [nic(0, "bridge", MAC="02:00:c0:a8:07:04"), nic(1, MAC="02:00:0a:00:01:07", VLAN_ID="1")],
-        "one-43": [nic(0, MAC="02:00:0a:00:02:07", VLAN_ID="1"), nic(1, MAC="02:00:0a:00:03:07", VLAN_ID="1", PHYDEV="default")]}
+OLD = {"vn_mad": "sriov", "BRIDGE": "sriov_ib0", "VLAN_ID": "1"}
+NICS = {"one-42": [nic(0, "bridge", MAC="02:00:c0:a8:07:04", BRIDGE="br0"), nic(1, MAC="02:00:0a:00:01:07", **OLD)],
+        "one-43": [nic(0, MAC="02:00:0a:00:02:07", **OLD), nic(1, MAC="02:00:0a:00:03:07", PHYDEV="default", **OLD)]}
+# As OpenNebula's src/onedb/onedb_live.rb (93abf23) goes by a path: the text of what it finds, or a new child of what all but its last
+# name finds.
+ONEDB = """#!/usr/bin/python3
+import sys, xml.etree.ElementTree as ET
+words = [word for word in sys.argv[1:] if word != "--append"]
+vm, (path, value) = words[3], words[4:]
+assert words[:3] == ["change-body", "vm", "--id"] and path.startswith("/VM/"), words
+tree = ET.parse(f"{sys.path[0]}/../vms/{vm}")
+parent, name = path.replace("/VM/", "./", 1).rsplit("/", 1)
+for element in tree.findall(parent):
+    found = [ET.SubElement(element, name)] if "--append" in sys.argv else element.findall(name)
+    for child in found:
+        child.text = value
+tree.write(f"{sys.path[0]}/../vms/{vm}")
+"""
 
 
 def bdf(number):
@@ -59,7 +75,8 @@ class Adoption(HostCase):
         self.host.start()
         self.host.wait(lambda: self.states()[1:] == ["unmanaged"] * 3)
         program(self.where / "bin/vhcactl", f'#!/bin/sh\nexec "{os.environ["VHCACTL"]}" --socket "{self.where}/run/vhcad.sock" "$@"\n')
-        program(self.where / "bin/onevm", '#!/bin/sh\n[ "$*" = "show --xml $VM" ] && printf "%s" "$VM_XML"\n')
+        program(self.where / "bin/onedb", ONEDB)
+        program(self.where / "bin/onevm", f'#!/bin/sh\n[ "$1 $2" = "show --xml" ] && cat "{self.where}/vms/$3"\n')
         program(self.where / "bin/ssh", '#!/bin/sh\nshift\nexec sh -c "$*"\n')
         program(self.where / "bin/sudo", '#!/bin/sh\nexec "$@"\n')
         program(self.where / "bin/vhca-one-setup", f'#!/bin/sh\nexec "{DRIVERS}/vhca-one-setup" "$@" --locks "{self.where}/locks" '
@@ -87,12 +104,20 @@ class Adoption(HostCase):
     def states(self):
         return [vf["state"] for vf in sorted(self.host.get("/v1/vfs")[1]["vfs"], key=lambda vf: vf["bdf"])]
 
+    def type(self, lines, name):
+        """Commands of docs/opennebula.md, for which setUp has put doubles of onedb, onevm, ssh and sudo."""
+        return subprocess.run(["sh", "-e", "-c", lines.replace("/usr/share/vhcad/opennebula/", "").replace("42", name[4:])], capture_output=True,
+                              text=True, timeout=60, env=self.env, check=False)
+
+    def change(self, name, nics=None):
+        text = vm(*(nics or NICS[name])).replace("<ID>42<", f"<ID>{name[4:]}<").replace(f"<DEPLOY_ID>{UUID}<", f"<DEPLOY_ID>{name}<")
+        write(self.where / f"vms/{name[4:]}", text)
+        p = self.type(CHANGES, name)
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (0, "", ""))
+
     def adopt(self, name, nics=None):
-        """By the command of docs/opennebula.md, for which setUp has put doubles of onevm, ssh and sudo."""
-        xml = vm(*(nics or NICS[name])).replace("<ID>42<", f"<ID>{name[4:]}<").replace(
-            vm().split("<DEPLOY_ID>")[1].split("<")[0], name)
-        return subprocess.run(["sh", "-c", COMMAND.replace("/usr/share/vhcad/opennebula/", "").replace("42", name[4:])], capture_output=True,
-                              text=True, timeout=60, env={**self.env, "VM": name[4:], "VM_XML": xml}, check=False)
+        self.change(name, nics)
+        return self.type(TAKE_OVER, name)
 
     def held_writes(self):
         """What the agent has written for a VF of a guest."""
@@ -121,17 +146,18 @@ class Adoption(HostCase):
 
     def taken_for_ours(self):
         """What OpenNebula calls next: the NICs are there, and no second VF is given."""
-        for name, nics in NICS.items():
-            p = self.run_script("vnm/vhca/post", [name, "hv1"], self.vnm(name, nics), VHCA_POST_WAIT="5")
+        for name in NICS:
+            p = self.run_script("vnm/vhca/post", [name, "hv1"], base64.b64encode(self.vm(name)).decode(), VHCA_POST_WAIT="5")
             self.assertEqual((p.returncode, p.stderr), (0, b""))
         # The agent has no peer of that name, and nothing else against it.
-        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], message(*NICS["one-42"]))
+        p = self.run_script("vmm/vhca/migrate", ["one-42", "hv2", "hv1", "42", "hv1"], self.vm("one-42"))
         self.assertEqual(p.returncode, 1)
         self.assertIn(b"there is no [peer hv2]", p.stderr)
         self.assertEqual(self.states(), ["free"] + ["attached"] * 3)
 
-    def vnm(self, name, nics):
-        return base64.b64encode(vm(*nics).replace("<ID>42<", f"<ID>{name[4:]}<").encode()).decode()
+    def vm(self, name):
+        """As OpenNebula has it now."""
+        return (self.where / f"vms/{name[4:]}").read_bytes()
 
     def refused(self, words, name="one-42", nics=None):
         p = self.adopt(name, nics)
@@ -200,7 +226,8 @@ class Adoption(HostCase):
 
     def test_two_at_a_time(self):
         found = []
-        threads = [threading.Thread(target=lambda: found.append(self.adopt("one-43"))) for _ in range(2)]
+        self.change("one-43")
+        threads = [threading.Thread(target=lambda: found.append(self.type(TAKE_OVER, "one-43"))) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -104,7 +104,7 @@ class Page(HostCase):
     def test_no_other_command_is_named(self):
         """In the text are those of OpenNebula that only show something, and vhcactl's that is typed with an option."""
         self.assertEqual(set(re.findall(r"`((?:one\w+|vhc\w+|virsh|systemctl) [^`]*)`", PAGE)),
-                         {"vhcactl vfs", "onehost list", "onehost show hv1", "onedb change-body"})
+                         {"vhcactl vfs", "onehost list", "onehost show hv1"})
 
 
 tap.main(__name__)
