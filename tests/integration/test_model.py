@@ -13,7 +13,7 @@ import tap
 MODEL = pathlib.Path(os.environ["VHCA_SOURCE_DIR"]) / "tests/model/fencing.pml"
 
 
-def search(variant, seconds=60):
+def search(variant, seconds=240):
     """All interleavings of one variant: (number of errors, what spin said)."""
     with tempfile.TemporaryDirectory() as where:
         subprocess.run(["spin", "-a", *variant, str(MODEL)], cwd=where, check=True, timeout=seconds,
@@ -37,6 +37,16 @@ class Fencing(unittest.TestCase):
 
     def test_a_source_without_an_arbiter_is_refuted(self):
         self.assertEqual(search(["-DBROKEN_SOURCE"])[0], 1)
+
+    def test_an_epoch_that_is_spent_before_its_state_is_refuted(self):
+        self.assertEqual(search(["-DBROKEN_SPENDING"])[0], 1)
+
+    def test_an_sm_that_knows_nothing_follows_a_dead_agent(self):
+        errors, said = search(["-DFORGETS"])
+        self.assertEqual(errors, 0, said)
+
+    def test_a_report_of_what_is_kept_for_a_guest_is_refuted(self):
+        self.assertEqual(search(["-DFORGETS", "-DBROKEN_SILENCE"])[0], 1)
 
 
 tap.main(__name__)

@@ -8,14 +8,19 @@
  *   as it is                    no error in any interleaving
  *   -DBROKEN_SM                 the SM takes lower epochs:               must be refuted
  *   -DBROKEN_SOURCE             the source does not wait for an arbiter: must be refuted
+ *   -DBROKEN_SPENDING           an epoch is durable before the state that promises it: must be refuted (chaos seed 566246417279)
+ *   -DFORGETS                   an SM that knows nothing may follow while the destination's agent is dead: no error
+ *   -DFORGETS -DBROKEN_SILENCE  ...which reports, when it is back, what it keeps for a guest that has not come: must be refuted (seed 3035)
+ *
+ * The agents are as in BROKEN_SPENDING and BROKEN_SILENCE today (docs/design/0008-takeover.md, "Read, and not mended yet").
  */
 #define S	0
 #define D	1
 #define CRASHES 1 /* of each agent */
 
 mtype = { HANDOVER, ABORT, PROGRAMMED, ENDED, TOO_LATE, ACCEPTED, SUPERSEDED };
-mtype = { OWNING, HANDING_OVER, COPYING, FINISHING, ABORTING, ARBITRATING, RESTORING, OVER };
-mtype = { RESERVED, PROGRAMMING, INCOMING, ENDING, GIVEN_UP };
+mtype = { OWNING, HANDING_OVER, COPYING, FINISHING, ABORTING, ARBITRATING, RESTORING, OVER, STARTED };
+mtype = { RESERVED, PROGRAMMING, INCOMING, ENDING, GIVEN_UP, LOST };
 
 chan to_d = [2] of { mtype, byte };
 chan to_s = [2] of { mtype, byte };
@@ -30,6 +35,16 @@ byte epoch_of[2];
 byte sm_epoch = 1;
 byte sm_owner = S;
 
+/* The last yes of any SM: one that forgets it brings no alias back that was evicted. */
+#ifdef FORGETS
+#define NOBODY 2
+byte given_epoch = 1;
+byte given_to = S;
+#else
+#define given_epoch sm_epoch
+#define given_to sm_owner
+#endif
+
 /* libvirt: where the guest runs, and whether a copy is under way. */
 byte guest = S;
 bool job;
@@ -41,14 +56,18 @@ bool raised;
 bool early; /* managed: the copy begins before the hand-over, and the destination lets the guest in */
 mtype destination = RESERVED;
 byte destination_epoch = 1;
+#ifdef FORGETS
+bool down, back; /* the destination's agent was killed with everything prepared, and is here again */
+bool forgot;
+#endif
 
 #define send(c, m, e) if :: c!m,e :: skip fi
 
 inline check()
 {
 	/* 3: one vGUID, one owner, or the SM has given it to one of them at a higher epoch than the other one has. */
-	assert(!(programmed[S] && programmed[D]) || (sm_owner == S && sm_epoch > epoch_of[D]) ||
-	       (sm_owner == D && sm_epoch > epoch_of[S]));
+	assert(!(programmed[S] && programmed[D]) || (given_to == S && given_epoch > epoch_of[D]) ||
+	       (given_to == D && given_epoch > epoch_of[S]));
 	/* 8: where the guest does not run, nobody takes its identity back. */
 	assert(!(guest == D && programmed[S] && source == OVER))
 }
@@ -66,13 +85,22 @@ end:	do
 #else
 			:: e > sm_epoch || (e == sm_epoch && who == sm_owner) ->
 #endif
+				/* 3: nobody takes what he has promised, unless an operator vouches, or the SM was asked at a later epoch. */
+				assert(!(who == S && source == STARTED && e == source_epoch && !raised && sm_owner == D));
 				sm_epoch = e;
 				sm_owner = who;
+#ifdef FORGETS
+				given_epoch = e;
+				given_to = who;
+#endif
 				send(from_sm[who], ACCEPTED, e)
 			:: else -> send(from_sm[who], SUPERSEDED, e)
 			fi;
 			check()
 		}
+#ifdef FORGETS
+	:: atomic { down && !forgot && empty(to_sm) -> forgot = true; sm_epoch = 0; sm_owner = NOBODY }
+#endif
 	od
 }
 
@@ -88,10 +116,18 @@ active proctype source_agent()
 {
 	byte crashes, e;
 	bool confirmed, asked; /* in memory only */
+#ifdef BROKEN_SPENDING
+	bool spent;
+#endif
 
 end:	do
 	:: atomic { source == OWNING -> programmed[S] = false; source_epoch++; source = HANDING_OVER }
+#ifdef BROKEN_SPENDING
+	:: atomic { source == OWNING && !spent -> programmed[S] = false; source_epoch++; spent = true }
+	:: atomic { source == OWNING && spent -> early = true; source = COPYING }
+#else
 	:: atomic { source == OWNING -> programmed[S] = false; source_epoch++; early = true; source = COPYING }
+#endif
 
 	:: atomic { source == HANDING_OVER -> send(to_d, HANDOVER, source_epoch) }
 	:: atomic { early && source == COPYING -> send(to_d, HANDOVER, source_epoch) }
@@ -106,7 +142,17 @@ end:	do
 	:: atomic { source == COPYING && asked && !job && guest == D -> source = FINISHING }
 	:: atomic { source == COPYING && asked && !job && guest == S -> source = ABORTING }
 
-	:: atomic { source == FINISHING -> source = OVER; check() }
+	/* The destination says that the guest has it, or that it gave it up: then what was promised is over for both. */
+	:: atomic { source == FINISHING && guest == D && destination == INCOMING -> source = OVER; check() }
+	:: atomic { source == FINISHING && destination == GIVEN_UP -> source_epoch++; source = OVER; check() }
+
+	/* Its host is lost with the guest, which is started here again; nobody vouches for it. */
+	:: atomic { source == OVER && guest == D && destination == INCOMING ->
+		destination = LOST;
+		programmed[D] = false;
+		guest = S;
+		source = STARTED }
+	:: atomic { source == STARTED -> send(to_sm, S, source_epoch) }
 
 	:: atomic { source == ABORTING || source == ARBITRATING -> send(to_d, ABORT, 0) }
 	:: atomic { source == ABORTING -> source = ARBITRATING }
@@ -155,7 +201,10 @@ end:	do
 	/* SIGKILL and restart; a copy is looked for before another one is begun. */
 	:: atomic { crashes < CRASHES ->
 		crashes++;
-		asked = true;
+		asked = (source != OWNING);
+#ifdef BROKEN_SPENDING
+		spent = false;
+#endif
 		confirmed = false }
 	od
 }
@@ -175,6 +224,16 @@ end:	do
 	:: atomic { (destination == RESERVED || destination == INCOMING) && !job && guest == S ->
 		destination = ENDING } /* the lease */
 	:: atomic { destination == ENDING -> programmed[D] = false; destination = GIVEN_UP }
+
+#ifdef FORGETS
+	:: atomic { destination == INCOMING && guest == S && !back -> down = true }
+	:: atomic { down -> down = false; back = true }
+#ifdef BROKEN_SILENCE
+	:: atomic { destination == INCOMING && back && !down -> send(to_sm, D, destination_epoch) }
+#else
+	:: atomic { destination == INCOMING && back && !down && guest == D -> send(to_sm, D, destination_epoch) }
+#endif
+#endif
 
 	/* The guest is here, and the source silent: the next epoch was promised before the copy began. */
 	:: atomic { early && destination == RESERVED && guest == D ->
