@@ -32,6 +32,7 @@ struct wish {
 	const char *purpose;	  /* an OID; NULL = all */
 	bool ill;		  /* what GnuTLS would not write */
 	const struct name *names; /* up to a size of 0; NULL = a server's here */
+	unsigned int serial;	  /* 0 = by its name */
 };
 
 static void pair_done(struct pair *p)
@@ -73,7 +74,7 @@ static int describe(gnutls_x509_crt_t crt, const struct wish *w)
 {
 	time_t now = time(NULL);
 	char dn[64];
-	unsigned int serial = serial_of(w->name);
+	unsigned int serial = w->serial ? w->serial : serial_of(w->name);
 
 	(void)snprintf(dn, sizeof(dn), "CN=%s", w->name);
 	if (gnutls_x509_crt_set_version(crt, 3) < 0 ||
@@ -130,11 +131,19 @@ static int make(const char *dir, const struct wish *w, const struct pair *issuer
 	return save_pair(dir, w->name, ret);
 }
 
-/* NAME.crl of the authority: revoked is a certificate's name, or NULL. */
-static int make_crl(const char *dir, const char *name, const struct pair *ca, const char *revoked,
-		    long until)
+static int add_revoked(gnutls_x509_crl_t crl, const unsigned int *serials, size_t n, time_t when)
 {
-	unsigned int serial = revoked ? serial_of(revoked) : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = gnutls_x509_crl_set_crt_serial(crl, &serials[i], sizeof(serials[i]), when);
+	return r;
+}
+
+/* NAME.crl of the authority, with these serial numbers. */
+static int make_crl(const char *dir, const char *name, const struct pair *ca,
+		    const unsigned int *serials, size_t n, long until)
+{
 	gnutls_datum_t text = {NULL, 0};
 	time_t now = time(NULL);
 	gnutls_x509_crl_t crl;
@@ -149,8 +158,8 @@ static int make_crl(const char *dir, const char *name, const struct pair *ca, co
 		r = gnutls_x509_crl_set_next_update(crl, now + until);
 	if (r == 0)
 		r = gnutls_x509_crl_set_number(crl, "\1", 1);
-	if (r == 0 && revoked)
-		r = gnutls_x509_crl_set_crt_serial(crl, &serial, sizeof(serial), now - DAY);
+	if (r == 0)
+		r = add_revoked(crl, serials, n, now - DAY);
 	if (r == 0)
 		r = gnutls_x509_crl_sign2(crl, ca->crt, ca->key, GNUTLS_DIG_SHA256, 0);
 	if (r == 0)
@@ -161,16 +170,18 @@ static int make_crl(const char *dir, const char *name, const struct pair *ca, co
 
 static int make_crls(const char *dir, const char *authority, const struct pair *ca)
 {
+	const unsigned int client_serial = serial_of("client"), server_serial = serial_of("server");
 	char none[32], old[32], client[32], server[32];
 
 	(void)snprintf(none, sizeof(none), "%s-none", authority);
 	(void)snprintf(old, sizeof(old), "%s-old", authority);
 	(void)snprintf(client, sizeof(client), "%s-client", authority);
 	(void)snprintf(server, sizeof(server), "%s-server", authority);
-	if (make_crl(dir, none, ca, NULL, DAY) < 0 || make_crl(dir, old, ca, "client", -DAY) < 0 ||
-	    make_crl(dir, client, ca, "client", DAY) < 0)
+	if (make_crl(dir, none, ca, NULL, 0, DAY) < 0 ||
+	    make_crl(dir, old, ca, &client_serial, 1, -DAY) < 0 ||
+	    make_crl(dir, client, ca, &client_serial, 1, DAY) < 0)
 		return -1;
-	return make_crl(dir, server, ca, "server", DAY);
+	return make_crl(dir, server, ca, &server_serial, 1, DAY);
 }
 
 static int make_all(const char *dir, const struct wish *authority, const struct wish *others,
@@ -226,4 +237,111 @@ int certs_make(const char *dir)
 	if (make_all(dir, &ca, ours, VHCA_ARRAY_SIZE(ours)) < 0)
 		return -1;
 	return make_all(dir, &other_ca, theirs, VHCA_ARRAY_SIZE(theirs));
+}
+
+/* ---- the matrix ---- */
+
+static const struct {
+	const char *word, *oid;
+} purposes[] = {
+	{"none", NULL},
+	{"clients", GNUTLS_KP_TLS_WWW_CLIENT},
+	{"servers", GNUTLS_KP_TLS_WWW_SERVER},
+	{"mail", GNUTLS_KP_EMAIL_PROTECTION},
+	{"code", GNUTLS_KP_CODE_SIGNING},
+	{"anything", GNUTLS_KP_ANY},
+};
+
+static const struct {
+	const char *word;
+	struct name names[2];
+} callers[] = {
+	{"listed", {{GNUTLS_SAN_DNSNAME, "hv1.matrix", 10}, {.size = 0}}},
+	{"unlisted", {{GNUTLS_SAN_DNSNAME, "hv2.matrix", 10}, {.size = 0}}},
+	{"unnamed", {{.size = 0}}},
+};
+
+static const struct {
+	const char *word;
+	long from, until;
+} times[] = {{"now", -DAY, DAY}, {"past", -2 * DAY, -DAY}, {"future", DAY, 2 * DAY}};
+
+#define COMBINATIONS \
+	(VHCA_ARRAY_SIZE(purposes) * VHCA_ARRAY_SIZE(callers) * VHCA_ARRAY_SIZE(times) * 2)
+
+/* Takes one of a number's dimensions off. */
+static size_t take(size_t *rest, size_t n)
+{
+	size_t i = *rest % n;
+
+	*rest /= n;
+	return i;
+}
+
+/* That of a combination; `revoked` is the last dimension. */
+static bool describe_combination(size_t i, const char *authority, char name[static 64],
+				 struct wish *ret)
+{
+	size_t rest = i, purpose = take(&rest, VHCA_ARRAY_SIZE(purposes));
+	size_t caller = take(&rest, VHCA_ARRAY_SIZE(callers));
+	size_t when = take(&rest, VHCA_ARRAY_SIZE(times));
+
+	(void)snprintf(name, 64, "%s-%s-%s-%s-%s", authority, purposes[purpose].word,
+		       callers[caller].word, times[when].word, rest ? "revoked" : "kept");
+	*ret = (struct wish){.name = name,
+			     .from = times[when].from,
+			     .until = times[when].until,
+			     .purpose = purposes[purpose].oid,
+			     .names = callers[caller].names,
+			     .serial = (unsigned int)i + 1};
+	return rest;
+}
+
+static int make_combinations(const char *dir, const char *authority, const struct pair *ca,
+			     gnutls_x509_privkey_t key)
+{
+	unsigned int revoked[COMBINATIONS];
+	char name[64], crl[64];
+	struct wish wish;
+	size_t n = 0;
+
+	for (size_t i = 0; i < COMBINATIONS; i++) {
+		VHCA_CLEANUP(pair_done) struct pair p = {NULL, NULL};
+		gnutls_datum_t text = {NULL, 0};
+
+		if (describe_combination(i, authority, name, &wish))
+			revoked[n++] = wish.serial;
+		if (gnutls_x509_crt_init(&p.crt) < 0 || describe(p.crt, &wish) < 0 ||
+		    gnutls_x509_crt_set_key(p.crt, key) < 0 ||
+		    gnutls_x509_crt_sign2(p.crt, ca->crt, ca->key, GNUTLS_DIG_SHA256, 0) < 0 ||
+		    gnutls_x509_crt_export2(p.crt, GNUTLS_X509_FMT_PEM, &text) < 0 ||
+		    save(dir, name, "pem", &text, 0644) < 0)
+			return -1;
+	}
+	(void)snprintf(crl, sizeof(crl), "%s-matrix", authority);
+	return make_crl(dir, crl, ca, revoked, n, DAY);
+}
+
+int certs_make_matrix(const char *dir)
+{
+	static const char *const authorities[] = {"ca", "other-ca"};
+	static const struct wish owner = {"matrix", false, -DAY, DAY};
+	VHCA_CLEANUP(pair_done) struct pair keys = {NULL, NULL};
+	int r = make(dir, &owner, NULL, &keys);
+
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(authorities) && r == 0; i++) {
+		VHCA_CLEANUP(pair_done) struct pair ca = {NULL, NULL}, server = {NULL, NULL};
+		const struct wish authority = {authorities[i], true, -DAY, DAY};
+		char name[32];
+		const struct wish door = {
+			.name = name, .from = -DAY, .until = DAY, .serial = COMBINATIONS + 1};
+
+		(void)snprintf(name, sizeof(name), "%s-server", authorities[i]);
+		r = make(dir, &authority, NULL, &ca);
+		if (r == 0)
+			r = make(dir, &door, &ca, &server);
+		if (r == 0)
+			r = make_combinations(dir, authorities[i], &ca, keys.key);
+	}
+	return r;
 }

@@ -24,4 +24,16 @@
  */
 int certs_make(const char *dir);
 
+/*
+ * Each authority times each purpose, name, time and word of its revocation list:
+ *
+ *   AUTHORITY-PURPOSE-NAME-TIME-WORD.pem  {ca, other-ca} × {none, clients, servers, mail, code, anything}
+ *                                         × {listed, unlisted, unnamed} × {now, past, future} × {kept, revoked}
+ *   matrix.key                            of them all
+ *   AUTHORITY.pem, AUTHORITY-server.pem and .key, AUTHORITY-matrix.crl
+ *
+ * "listed" is for the host hv1.matrix, "unlisted" for hv2.matrix. 0 or -1, as above.
+ */
+int certs_make_matrix(const char *dir);
+
 #endif

@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Who gets through the three doors: each authority, purpose, name, time and word of the revocation list, with each token, at the peers' door of a vhcad,
+at that of the plugin in a real OpenSM, and at vhcad.sock, where only the user counts."""
+
+import contextlib
+import grp
+import hashlib
+import http.client
+import itertools
+import json
+import os
+import pwd
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import unittest
+import uuid
+
+import fabric
+import tap
+from test_agent import Agent, conf_text
+
+AUTHORITIES = ("ca", "other-ca")
+PURPOSES = ("none", "clients", "servers", "mail", "code", "anything")
+NAMES = ("listed", "unlisted", "unnamed")
+TIMES = ("now", "past", "future")
+WORDS = ("kept", "revoked")
+TOKENS = {"no token": None, "a wrong token": "the-token-of-nobody", "a token": "the-token-of-a-reader"}
+MAY = {"agent": {"agent"}, "read": {"read"}, "admin": {"agent", "read", "admin"}, "nobody": set(), "operate": {"read"}}
+# What the plugin is asked: the role that is needed, and the status if it is there.
+ASKED = (("read", "GET", "/v1/members", None, 200), ("agent", "PUT", f"/v1/members/{fabric.port_guid(2)}", {"pkeys": []}, 200),
+         ("admin", "DELETE", f"/v1/pins/{fabric.port_guid(3)}", None, 404))
+
+
+def certificates():
+    """(file, name) of all, the name None if it must not be believed; and of no certificate."""
+    yield None, None
+    for parts in itertools.product(AUTHORITIES, PURPOSES, NAMES, TIMES, WORDS):
+        authority, purpose, name, time, word = parts
+        good = (authority, time, word) == ("ca", "now", "kept") and purpose in ("none", "clients", "anything")
+        yield "-".join(parts), name if good else None
+
+
+class Doors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = tempfile.mkdtemp(prefix="vhca-doors.")
+        cls.addClassCleanup(shutil.rmtree, cls.dir)
+        subprocess.run([os.environ["VHCA_MAKE_CERTS"], "--matrix", cls.dir], check=True, timeout=60)
+
+    @contextlib.contextmanager
+    def connection(self, port, certificate):
+        trust = ssl.create_default_context(cafile=f"{self.dir}/ca.pem")
+        if certificate:
+            trust.load_cert_chain(f"{self.dir}/{certificate}.pem", f"{self.dir}/matrix.key")
+        with contextlib.closing(http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=trust)) as conn:
+            yield conn
+
+    @staticmethod
+    def ask(conn, token, questions):
+        """The answers to (method, path, body): [(status, code)]."""
+        answers = []
+        for method, path, body in questions:
+            conn.request(method, path, body and json.dumps(body), {"Authorization": f"Bearer {token}"} if token else {})
+            answer = conn.getresponse()
+            answers.append((answer.status, json.loads(answer.read()).get("code")))
+        return answers
+
+    def play(self, port, questions, expected):
+        """All clients, and on the connection of each all tokens; expected(name, token) is what they are to hear."""
+        wrong, n = [], 0
+        for certificate, name in certificates():
+            with self.connection(port, certificate) as conn:
+                for word, token in TOKENS.items():
+                    heard, wanted, n = self.ask(conn, token, questions), expected(name, token), n + 1
+                    if heard != wanted:
+                        wrong.append(f"{certificate}, {word}: {heard}, not {wanted}")
+        self.assertEqual((n, wrong[:20]), (651, []), f"{len(wrong)} of {n}")
+
+    def agent(self, extra):
+        agent = Agent(self.dir)
+        agent.write(conf_text(self.dir, extra))
+        agent.start()
+        self.addCleanup(agent.stop)
+        return agent
+
+    def test_of_peers(self):
+        """No token counts there, and who is no [peer] has no role at all."""
+        port = fabric.free_port()
+        self.agent(f"[api]\npeer_listen = 127.0.0.1:{port}\n[tls]\ncertificate = {self.dir}/ca-server.pem\nkey = {self.dir}/ca-server.key\n"
+                   f"ca = {self.dir}/ca.pem\ncrl = {self.dir}/ca-matrix.crl\n"
+                   "[peer hv1]\nagent = https://localhost:1\nlibvirt = test:///default\ncertificate = cert:hv1.matrix\n")
+        answers = {None: (401, "unauthorized"), "listed": (404, "no_such_migration"), "unlisted": (403, "role_needed"), "unnamed": (403, "role_needed")}
+        self.play(port, [("GET", f"/v1/peer/claims/{uuid.uuid4()}", None)], lambda name, _: [answers[name]])
+
+    def test_of_the_plugin(self):
+        """A certificate that is believed decides, and a token where there is none."""
+        if fabric.missing():
+            self.skipTest(fabric.missing())
+        subnet, port = fabric.Fabric(), fabric.free_port()
+        self.addCleanup(subnet.close)
+        reader = TOKENS["a token"]
+        with open(os.open(f"{self.dir}/tokens", os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as f:
+            f.write(f"reader read {hashlib.sha256(reader.encode()).hexdigest()}\n")
+        sm = subnet.manager(listen=f"127.0.0.1:{port}", conf=(
+            f"[http]\ntls_certificate = {self.dir}/ca-server.pem\ntls_key = {self.dir}/ca-server.key\ntls_ca = {self.dir}/ca.pem\n"
+            f"tls_crl = {self.dir}/ca-matrix.crl\ntoken_file = {self.dir}/tokens\nroles = cert:hv2.matrix:admin\n"
+            f"[agents]\nhv1 = cert:hv1.matrix {fabric.port_guid(2)}\n"))
+        sm.start(wait=False)
+        fabric.wait_for("OpenSM is ready", lambda: sm.alive() and self.is_ready(port, reader), 60)
+        roles = {"listed": "agent", "unlisted": "admin", "unnamed": "read"}
+
+        def expected(name, token):
+            if not name and token != reader:
+                return [(401, "unauthorized")] * len(ASKED)
+            may = MAY[roles[name] if name else "read"]
+            return [(status, None if status == 200 else "unknown_pin") if needed in may else (403, "role_needed") for needed, _, _, _, status in ASKED]
+        self.play(port, [asked[1:4] for asked in ASKED], expected)
+        self.assertEqual(sm.stop(), 0)
+
+    def is_ready(self, port, token):
+        try:
+            with self.connection(port, None) as conn:
+                return self.ask(conn, token, [("GET", "/readyz", None)])[0][0] == 200
+        except OSError:
+            return False
+
+    def test_of_this_host(self):
+        """It speaks no TLS, and a token says nothing."""
+        nobody = pwd.getpwnam("nobody")
+        os.chmod(self.dir, 0o711)
+        agent = self.agent(f"[api]\ngroup = {grp.getgrgid(nobody.pw_gid).gr_name}\nroles = {nobody.pw_name}:read\n")
+        for user, role in ((None, "admin"), (nobody, "read")):
+            for word, token in TOKENS.items():
+                for needed, method, path in (("read", "GET", "/v1/vfs"), ("admin", "POST", "/v1/domains/none/takeover")):
+                    status, doc, _ = agent.request(method, path, headers=f"Authorization: Bearer {token}\r\n" if token else "", user=user)
+                    self.assertEqual((status, doc.get("code")) == (403, "role_needed"), needed not in MAY[role], f"{role}, {word}: {method} {path}: {status} {doc}")
+        trust = ssl.create_default_context(cafile=f"{self.dir}/ca.pem")
+        trust.load_cert_chain(f"{self.dir}/ca-clients-listed-now-kept.pem", f"{self.dir}/matrix.key")
+        with socket.socket(socket.AF_UNIX) as s, self.assertRaises(OSError):
+            s.settimeout(30)
+            s.connect(f"{self.dir}/run/vhcad.sock")
+            trust.wrap_socket(s, server_hostname="localhost")
+
+
+tap.main(__name__)
