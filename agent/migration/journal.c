@@ -59,6 +59,9 @@ static bool is_limited_by_copy(const struct vhca_mig *m)
 	return m->source && m->mode == VHCA_MIG_MODE_MANAGED;
 }
 
+/* As is_invented() in list.c has it. */
+#define INVENTED "role = 'destination' AND peer = ''"
+
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
 	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
@@ -79,11 +82,13 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
 	json_object_put(copy);
 	json_object_put(vfs);
-	vhca_txn_exec(
-		txn,
-		"DELETE FROM migrations WHERE state IN ('done', 'failed', 'ended') AND id NOT IN"
-		" (SELECT id FROM migrations ORDER BY updated DESC LIMIT ?1)",
-		"i", (int64_t)VHCA_MIGRATION_HISTORY_MAX);
+	vhca_txn_exec(txn,
+		      "DELETE FROM migrations WHERE state IN ('done', 'failed', 'ended')"
+		      " AND id NOT IN (SELECT id FROM migrations WHERE " INVENTED
+		      " ORDER BY updated DESC LIMIT ?1)"
+		      " AND id NOT IN (SELECT id FROM migrations WHERE NOT (" INVENTED
+		      ") ORDER BY updated DESC LIMIT ?1)",
+		      "i", (int64_t)VHCA_MIGRATION_HISTORY_MAX);
 }
 
 static void load_steps(struct vhca_mig *m, const char *text)

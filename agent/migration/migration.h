@@ -10,8 +10,9 @@
 #include "agent/migration/vfs.h"
 #include "agent/vf/engine.h"
 
-#define VHCA_MIGRATIONS_MAX	   64  /* running at once */
-#define VHCA_MIGRATION_HISTORY_MAX 100 /* ended ones kept for questions */
+#define VHCA_MIGRATIONS_MAX 64 /* running at once */
+/* Ended ones kept for questions; as many that were ended before they were offered. */
+#define VHCA_MIGRATION_HISTORY_MAX 100
 
 enum vhca_mig_state {
 	VHCA_MIG_CLAIMING,

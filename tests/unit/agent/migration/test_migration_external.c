@@ -544,6 +544,26 @@ static void test_parked_beside_a_long_history(void **state)
 	assert_int_equal(mig_on(p, 0, &id)->state, VHCA_MIG_PARKED);
 }
 
+/* A peer may end what there never was, as often as it likes. */
+static void test_invented_ones_displace_no_real_one(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_uuid id = park(p);
+
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, source_in, &failed));
+	for (unsigned int i = 0; i < 2 * VHCA_MIGRATION_HISTORY_MAX; i++)
+		end_another(p);
+	assert_true(pair_until(p, others_have_ended, &id));
+	end_another(p);
+	assert_true(known_on(p, 0) <= VHCA_MIGRATION_HISTORY_MAX + 1);
+	assert_non_null(vhca_migrations_find(p->ms[0], &id));
+	world_kill(&p->w[0]);
+	world_start(&p->w[0]);
+	assert_int_equal(mig_on(p, 0, &id)->state, VHCA_MIG_FAILED);
+}
+
 /* The SM may still hear that the VF was withdrawn at its epoch, after all that is said now. */
 static void test_unparked_at_a_new_epoch(void **state)
 {
@@ -625,6 +645,7 @@ int main(void)
 		cmocka_unit_test(test_faults_at_every_effect),
 		TEST_WITH(setup, test_parked_and_back),
 		TEST_WITH(setup, test_parked_beside_a_long_history),
+		TEST_WITH(setup, test_invented_ones_displace_no_real_one),
 		TEST_WITH(setup, test_parked_and_saved),
 		TEST_WITH(setup, test_unparked_at_a_new_epoch),
 		TEST_WITH(setup, test_parked_too_long),
