@@ -122,10 +122,12 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv, struct M
 	return peer;
 }
 
-void vhca_http_peer_let_go(struct vhca_http_peer *peer)
+void vhca_http_peer_let_go(const struct vhca_http_server *srv, struct vhca_http_peer *peer)
 {
-	if (peer->held_by)
-		(void)epoll_ctl(*peer->held_by, EPOLL_CTL_DEL, peer->visit.fd, NULL);
+	if (!peer->held_by)
+		return;
+	(void)epoll_ctl(*peer->held_by, EPOLL_CTL_DEL, peer->visit.fd, NULL);
+	(void)epoll_ctl(srv->gone_fd, EPOLL_CTL_DEL, peer->visit.fd, NULL);
 	peer->held_by = NULL;
 }
 
@@ -137,7 +139,7 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 	vhca_http_door_leave(&srv->door, &peer->visit);
 	if (peer->accepted)
 		TAILQ_REMOVE(&srv->accepted, peer, entry);
-	vhca_http_peer_let_go(peer); /* closing does not, if a child has it, too */
+	vhca_http_peer_let_go(srv, peer); /* closing does not, if a child has it, too */
 	vhca_caller_done(&peer->caller);
 	free(peer);
 	return NULL;

@@ -2,10 +2,12 @@
 #include "common/http/server.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -219,7 +221,6 @@ static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *p
  * The answer to a client's first words costs a millisecond, and libmicrohttpd gives it to all that
  * have come, one after the other: whatever else the thread has to do would wait for the crowd. So
  * they are held, and each run takes one of strangers and one of those who have passed before.
- * Whoever was ended, or has reset, hangs up at libmicrohttpd at once, and takes nobody's turn.
  */
 static void hold_accepted(struct vhca_http_server *srv)
 {
@@ -235,25 +236,35 @@ static void hold_accepted(struct vhca_http_server *srv)
 		if (epoll_ctl(*fd, EPOLL_CTL_ADD, peer->visit.fd, &event) < 0)
 			continue; /* it is answered with the crowd */
 		peer->held_by = fd;
+		event.events = 0; /* but a hang-up, which is reported always */
+		(void)epoll_ctl(srv->gone_fd, EPOLL_CTL_ADD, peer->visit.fd, &event);
 		(void)wait_for(srv, peer, 0);
 	}
 }
 
+static void release(struct vhca_http_server *srv, struct vhca_http_peer *peer)
+{
+	vhca_http_peer_let_go(srv, peer);
+	(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
+}
+
+/*
+ * Who was ended, or has reset, hangs up at libmicrohttpd, too, whatever that waits for; what he had
+ * said could be read still, and would be answered at once. So it is thrown away first.
+ */
 static void take_next(struct vhca_http_server *srv)
 {
 	struct epoll_event event;
 
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++) {
-		bool lives = false;
+	while (epoll_wait(srv->gone_fd, &event, 1, 0) == 1) {
+		const struct vhca_http_peer *peer = event.data.ptr;
 
-		while (!lives && epoll_wait(srv->hello_fds[i], &event, 1, 0) == 1) {
-			struct vhca_http_peer *peer = event.data.ptr;
-
-			vhca_http_peer_let_go(peer);
-			(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
-			lives = peer->visit.source != NULL;
-		}
+		(void)recv(peer->visit.fd, NULL, INT_MAX, MSG_TRUNC | MSG_DONTWAIT);
+		release(srv, event.data.ptr);
 	}
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++)
+		if (epoll_wait(srv->hello_fds[i], &event, 1, 0) == 1)
+			release(srv, event.data.ptr);
 }
 
 /* ---- life ---- */
@@ -298,16 +309,16 @@ static int nest_epoll(struct vhca_http_server *srv)
 	const union MHD_DaemonInfo *info =
 		MHD_get_daemon_info(srv->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+	int *const held[] = {&srv->hello_fds[0], &srv->hello_fds[1], &srv->gone_fd};
 
 	srv->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!info || srv->epoll_fd < 0 ||
 	    epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, info->epoll_fd, &event) < 0)
 		return -errno;
 	srv->daemon_fd = info->epoll_fd;
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++) {
-		srv->hello_fds[i] = epoll_create1(EPOLL_CLOEXEC);
-		if (srv->hello_fds[i] < 0 ||
-		    epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, srv->hello_fds[i], &event) < 0)
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(held); i++) {
+		*held[i] = epoll_create1(EPOLL_CLOEXEC);
+		if (*held[i] < 0 || epoll_ctl(srv->epoll_fd, EPOLL_CTL_ADD, *held[i], &event) < 0)
 			return -errno;
 	}
 	return 0;
@@ -337,6 +348,7 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.rules = l.rules,
 		.epoll_fd = -1,
 		.hello_fds = {-1, -1},
+		.gone_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);
 	TAILQ_INIT(&srv->accepted);
@@ -387,8 +399,8 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 	if (srv->epoll_fd >= 0)
 		(void)close(srv->epoll_fd); /* an epoll descriptor has nothing to lose */
 	for (size_t i = 0; i < VHCA_ARRAY_SIZE(srv->hello_fds); i++)
-		if (srv->hello_fds[i] >= 0)
-			(void)close(srv->hello_fds[i]);
+		vhca_close_cleanup(&srv->hello_fds[i]);
+	vhca_close_cleanup(&srv->gone_fd);
 	vhca_listener_done(&srv->listener);
 	vhca_http_audit_sweep(srv, UINT64_MAX);
 	vhca_http_door_done(&srv->door);

@@ -59,6 +59,7 @@ struct vhca_http_server {
 	 * strangers and of others */
 	struct vhca_http_peers accepted;
 	int hello_fds[2];
+	int gone_fd; /* all that are held: reports who has hung up */
 	TAILQ_HEAD(, vhca_http_request) requests;
 };
 
@@ -117,8 +118,8 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv,
 struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 					   struct vhca_http_peer *peer);
 struct vhca_http_peer *vhca_http_peer_of(struct MHD_Connection *conn);
-/* Takes it out of the set that holds it. */
-void vhca_http_peer_let_go(struct vhca_http_peer *peer);
+/* Takes it out of the sets that hold it. */
+void vhca_http_peer_let_go(const struct vhca_http_server *srv, struct vhca_http_peer *peer);
 /* Sets who and role of the request. Negative errno: nobody knows who asks. */
 int vhca_http_caller_find(struct vhca_http_request *req);
 int vhca_http_caller_check(const struct vhca_http_request *req, enum vhca_caller_role needed,

@@ -8,10 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -635,114 +633,6 @@ static void long_and_late_answers_pass(void **state)
 	auth_door_close(&d);
 }
 
-/* ---- many at once ---- */
-
-#define HELLOS 8
-
-/* What was written to them, or that they were closed. */
-static unsigned int heard(const int fds[static HELLOS])
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < HELLOS; i++) {
-		struct pollfd p = {.fd = fds[i], .events = POLLIN};
-
-		assert_true(poll(&p, 1, 0) >= 0);
-		n += p.revents != 0;
-	}
-	return n;
-}
-
-static int dial_and_speak(const struct vhca_http_server *srv)
-{
-	struct sockaddr_in to = {.sin_family = AF_INET,
-				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				 .sin_port = htons(vhca_http_server_port(srv))};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	assert_int_equal(send(fd, "no hello", 8, MSG_NOSIGNAL), 8);
-	return fd;
-}
-
-/* Handshakes cost: what else the thread has to do has its turn after each. */
-static void a_crowd_shakes_hands_one_by_one(void **state)
-{
-	struct auth_files d = {.auth = auth_loaded("server.pem", "server.key", "ca.pem", NULL)};
-	const struct vhca_http_limits limits = {.auth = d.auth};
-	struct vhca_error err = VHCA_ERROR_INIT;
-	unsigned int now = 0, last = 0;
-	int fds[HELLOS];
-
-	(void)state;
-	if (vhca_http_server_new("127.0.0.1:0", 0, &limits, routes, &d, &d.srv, &err) < 0)
-		fail_msg("%s", err.msg);
-	for (unsigned int i = 0; i < HELLOS; i++)
-		fds[i] = dial_and_speak(d.srv);
-	for (unsigned int i = 0; i < 100 && now < HELLOS; i++) {
-		struct pollfd p = {.fd = vhca_http_server_fd(d.srv), .events = POLLIN};
-
-		assert_true(poll(&p, 1, 100) >= 0);
-		vhca_http_server_run(d.srv);
-		now = heard(fds);
-		assert_true(now - last <= 1);
-		last = now;
-	}
-	assert_int_equal(now, HELLOS);
-	for (unsigned int i = 0; i < HELLOS; i++)
-		(void)close(fds[i]);
-	d.srv = vhca_http_server_free(d.srv);
-	d.auth = vhca_http_auth_free(d.auth);
-}
-
-/* As a library does it to run a program: for a moment the child has all descriptors. */
-static pid_t fork_idle(void)
-{
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0)
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (child == 0)
-		(void)pause();
-	return child;
-}
-
-/* A descriptor that a child has, too, does not leave an epoll set by being closed. */
-static void who_goes_while_he_is_held_is_forgotten(void **state)
-{
-	struct auth_files d = {.auth = auth_loaded("server.pem", "server.key", "ca.pem", NULL)};
-	const struct vhca_http_limits limits = {.auth = d.auth};
-	const struct sockaddr nobody = {.sa_family = AF_UNSPEC}; /* resets, whoever has it, too */
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_http_stats stats;
-	int fds[HELLOS];
-	pid_t child;
-
-	(void)state;
-	if (vhca_http_server_new("127.0.0.1:0", 0, &limits, routes, &d, &d.srv, &err) < 0)
-		fail_msg("%s", err.msg);
-	for (unsigned int i = 0; i < HELLOS; i++)
-		fds[i] = dial_and_speak(d.srv);
-	vhca_http_server_run(d.srv);
-	vhca_http_server_stats(d.srv, &stats);
-	assert_int_equal(stats.connections, HELLOS);
-	child = fork_idle();
-	for (unsigned int i = 0; i < HELLOS; i++) {
-		assert_int_equal(connect(fds[i], &nobody, sizeof(nobody)), 0);
-		(void)close(fds[i]);
-	}
-	for (unsigned int i = 0; i < HELLOS; i++)
-		vhca_http_server_run(d.srv);
-	vhca_http_server_stats(d.srv, &stats);
-	assert_int_equal(stats.connections, 0);
-	(void)kill(child, SIGKILL);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	d.srv = vhca_http_server_free(d.srv);
-	d.auth = vhca_http_auth_free(d.auth);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -760,8 +650,6 @@ int main(void)
 		cmocka_unit_test(nothing_is_said_in_clear),
 		cmocka_unit_test(a_server_needs_a_certificate_for_what_is_secret),
 		cmocka_unit_test(who_does_not_shake_hands_is_ended),
-		cmocka_unit_test(a_crowd_shakes_hands_one_by_one),
-		cmocka_unit_test(who_goes_while_he_is_held_is_forgotten),
 		cmocka_unit_test(long_and_late_answers_pass),
 	};
 
