@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import site
+import subprocess
 import tempfile
 import unittest
 
@@ -42,6 +43,21 @@ class Installation(unittest.TestCase):
             for word in re.findall(r"/\S+", re.search(r"^ExecSt(?:art|op)=(.*)", unit.read_text("utf-8"), re.M)[1]):
                 with self.subTest(f"{unit.name}: {word}"):
                     self.assertTrue(word == NEUTRON_CONF or pathlib.Path(word) in FILES)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
+    def test_vhcads_unit_leaves_little_open(self):
+        """and says of each item why"""
+        unit = next(here for there, here in FILES.items() if there.name == "vhcad.service")
+        with tempfile.TemporaryDirectory() as where:
+            shutil.copy(unit, where)
+            ask = ["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=25"]
+            done = subprocess.run([*ask, f"{where}/vhcad.service"], capture_output=True, text=True, timeout=60, check=False)
+            rows = json.loads(subprocess.run([*ask, "--json=short", f"{where}/vhcad.service"], capture_output=True, text=True, timeout=60, check=False).stdout)
+        print(f"# {done.stdout.splitlines()[-1]}", flush=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        reasons = [word for line in re.findall(r"^#   (\S.*?): ", unit.read_text("utf-8"), re.M) for word in line.split(", ")]
+        found = {row["name"] for row in rows if row["exposure"]}
+        self.assertEqual({re.sub(r"=(/.*)?$", "", name) for name in found}, set(reasons))
 
     def test_guests_are_parked_before_libvirt_guests_ends(self):
         """what is begun last is stopped first, and the agent is there until then"""
