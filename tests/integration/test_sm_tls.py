@@ -257,6 +257,24 @@ class Door(Case):
             self.assertEqual(sm.log().count(words), 30, words)
         self.assertIn(f"audit: cert:hv1.example.org: {loops - 30} more refusals in a minute", sm.log())
 
+    def test_agents_who_report_do_not_fill_the_log(self):
+        """As OpenSM logs by default: thousands of them report anew when the master changes."""
+        sm = self.manager(tls_certificate="server.pem", tls_key="server.key", tls_ca="ca.pem")
+        sm.conf += f"[agents]\nhv1 = cert:hv1.example.org {fabric.port_guid(HOST)} {fabric.port_guid(HOST + 1)}\n"
+        sm.opensm_conf = "log_flags 0x03\n"
+        self.started(sm)
+        place = lambda host: {"port_guid": fabric.port_guid(host), "gid_index": 1, "lid": 0}
+        before = sm.log().count("vhcasm: ")
+        for epoch in range(1, 40, 4):
+            for method, path, body in (("PUT", "bindings/0x02c9ab0000000001", {"epoch": epoch, **place(HOST), "pkeys": ["0x8001"]}),
+                                       ("PUT", f"members/{fabric.port_guid(HOST)}", {"pkeys": ["0x8002"]}),
+                                       ("POST", "moves", {"id": "1", "epoch": epoch + 1, "vguid": "0x02c9ab0000000001", "phase": "commit",
+                                                          "from": place(HOST), "to": place(HOST + 1), "pkeys": ["0x8001"]}),
+                                       ("DELETE", f"bindings/0x02c9ab0000000001?epoch={epoch + 1}", None)):
+                self.assertEqual(self.ask(f"/v1/{path}", None, "named", method, body)[0], 200)
+        self.assertEqual(sm.log().count("vhcasm: ") - before, 0, sm.log()[-2000:])
+        self.assertEqual(sm.stop(), 0)
+
     def test_agents_are_said_in_one_place(self):
         door = {"tls_certificate": "server.pem", "tls_key": "server.key"}
         for keys, lines, words in (({**door, "tls_ca": "ca.pem"}, "roles = cert:x:agent+read\n[agents]\n", "[http] roles: agent+read is given by [agents]"),
