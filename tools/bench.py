@@ -51,6 +51,7 @@ class Bench:
 BENCHES = {
     "hook": Bench("hook", BUILD, quick=True),
     "blackout": Bench("blackout", BUILD, quick=True),
+    "doors": Bench("doors", BUILD, "10", sizes=(10,), quick=True),
     "opennebula": Bench("opennebula", quick=True),
     "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
     "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),

@@ -31,13 +31,15 @@ MOST_MS = {"GET /v1/node": 20, "the hook's answer": 5, "a report": 100}
 HOOK = f"version 1\nop prepare\nsubop begin\nextra -\nname vm\nuuid {uuid.uuid4()}\nrequest 0\n".encode()
 
 
-def bounds():
+LONG = 60    # seconds at each door that the times below are promised for, on a machine that does nothing else
+
+
+def bounds(seconds):
+    """In less, only what no machine decides."""
     slow = {f"{who}: {what}, p99": f"value <= {MOST_MS[what]}" for who, asked in ASKED.items() for what in asked if what in MOST_MS}
+    slow |= {f"{who}: handshakes a second": f"value >= {RATE * 0.9:.0f}" for who in ASKED}
     failed = {f"{who}: {what}, not answered": "value == 0" for who, asked in ASKED.items() for what in asked}
-    return slow | failed | {"vhcad: longest callback": "value <= 10"} | {f"{who}: handshakes a second": f"value >= {RATE * 0.9:.0f}" for who in ASKED}
-
-
-BOUNDS = bounds()
+    return failed | {"vhcad: longest callback": "value <= 10"} | (slow if seconds >= LONG else {})
 
 
 def context(files):
@@ -163,10 +165,10 @@ def is_ready(port, files):
 
 def main():
     parser = figures.parser(__doc__)
-    parser.add_argument("seconds", metavar="SECONDS", type=figures.count, nargs="?", default=60, help="at each door")
+    parser.add_argument("seconds", metavar="SECONDS", type=figures.count, nargs="?", default=LONG, help="at each door")
     args = figures.parse_plugin(parser)
     os.environ["VHCAD"] = str(args.build / "agent/vhcad")
-    ret = figures.Figures("doors", BOUNDS)
+    ret = figures.Figures("doors", bounds(args.seconds))
     files = tempfile.mkdtemp(prefix="vhca-doors.")
     try:
         subprocess.run([args.build / "tests/integration/make_certs", files], check=True, timeout=60)
