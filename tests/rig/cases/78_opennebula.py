@@ -138,7 +138,7 @@ def agents_are_killed_in_each_action(rig):
     wait_for(lambda: free_vfs(rig.hvb) == VFS, 60, "hvb: all VFs free", 0.5)
 
 
-@case(kills=("hva vhcad",))
+@case(kills=("vhcad",))
 def agents_are_killed_where_it_fails(rig):
     """In the midst of a copy that is broken off, while a guest ignores the unplug, and while one shuts down: nothing is lost, and nothing stays."""
     opennebula.install(rig)
