@@ -5,6 +5,7 @@
 
 #include "common/base/cleanup.h"
 #include "ctl/cli/api.h"
+#include "ctl/cli/finding.h"
 #include "ctl/cli/view.h"
 #include "ctl/plugin/commands.h"
 
@@ -50,26 +51,26 @@ static void print_plugin(struct json_object *state)
 	vhca_view_print_line("LIDs", text);
 }
 
-/* What is only said when it is so. */
-static void print_troubles(struct json_object *state)
+/* The exit status: that of the worst. */
+static int judge(struct json_object *state, bool print)
 {
-	uint64_t age_ms = vhca_view_u64(state, "age_ms");
-	const char *problem = vhca_view_text(state, "problem");
-	char text[160];
-	struct vhca_strbuf sb;
+	static const struct vhca_finding_members members = {"code", "reason", "hint", 15};
+	struct json_object *reasons = vhca_view_array(state, "reasons");
+	bool stands_by = strcmp(vhca_view_text(state, "sm_state"), "standby") == 0 &&
+			 *vhca_view_text(state, "master_guid");
+	int worst = 0;
 
-	if (age_ms > 0) {
-		vhca_strbuf_init(&sb, text, sizeof(text));
-		vhca_strbuf_add(&sb, "OpenSM has had its tables locked for ");
-		vhca_view_duration(&sb, age_ms);
-		vhca_strbuf_add(&sb, ", as while it computes ways; all but status waits");
-		vhca_view_print_line("busy", text);
+	for (size_t i = 0; i < vhca_view_count(reasons); i++) {
+		struct json_object *reason = json_object_array_get_idx(reasons, i);
+		int r = vhca_finding_exit(reason);
+
+		if (stands_by && strcmp(vhca_view_text(reason, "code"), "not_master") == 0)
+			continue; /* that is what it is for */
+		if (print)
+			vhca_print_finding(reason, &members);
+		worst = r > worst ? r : worst;
 	}
-	if (vhca_view_is_true(state, "rebuilding"))
-		vhca_view_print_line(
-			"keys", "REBUILDING: some stay on ports that no agent has reported yet");
-	if (*problem)
-		vhca_view_print_line("PROBLEM", problem);
+	return worst;
 }
 
 static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
@@ -81,17 +82,21 @@ static int run(const struct vhca_ctl *ctl, struct vhca_error *err)
 		return r;
 	if (ctl->opts[VHCA_OPT_JSON]) {
 		vhca_ctl_print_json(state);
-		return 0;
+		return judge(state, false);
 	}
 	print_sm(state);
 	print_plugin(state);
-	print_troubles(state);
-	return 0;
+	return judge(state, true);
 }
 
 const struct vhca_ctl_command vhca_plugin_status = {
 	.name = "status",
 	.summary = "show whether this is the master and ready, and what is wrong",
-	.help = "\nNever waits for OpenSM: it answers also while ways are computed.\n",
+	.help = "\nNever waits for OpenSM: it answers also while ways are computed. A line for "
+		"each "
+		"thing that is wrong.\n"
+		"Exit status 0 if there is none, else that of the worst: 10 unknown, 11 warning, "
+		"12 wrong. A stand-by\n"
+		"that knows the master is as it should be.\n",
 	.run = run,
 };

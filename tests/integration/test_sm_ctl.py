@@ -37,6 +37,13 @@ class CtlCase(Case):
         self.assertEqual((p.returncode, p.stderr), (0, ""), (args, p.stdout))
         return p.stdout.splitlines()
 
+    def status(self):
+        """(exit status, lines)"""
+        p = run(*self.where(), "status")
+        self.assertEqual(p.stderr, "")
+        self.assertEqual(run(*self.where(), "--json", "status").returncode, p.returncode)
+        return p.returncode, p.stdout.splitlines()
+
     def rows(self, *args):
         """A table without its head, as lists of cells, which are two blanks apart."""
         return [re.split(r" {2,}", line) for line in self.done(*args)[1:]]
@@ -166,11 +173,31 @@ class Socket(CtlCase):
             self.refused("bad_request", "", *args, exit_status=2)
 
 
+class Operator(CtlCase):    # ibsim takes ten OpenSMs, one after the other
+    def setUp(self):
+        self.sm = self.manager(lids=True).start()
+
+    def test_status_says_by_its_exit_what_is_wrong(self):
+        self.assertEqual(self.status()[0], 0)
+        path = os.path.join(self.sm.dir, "vhcasm.conf")
+        with open(path, "a", encoding="ascii") as f:
+            f.write("[partitions]\nallowed = nothing\n")
+        fabric.wait_for("a wrong file", lambda: self.sm.api.call("GET", "/healthz")[1]["problem"], 20)
+        p = run("--socket", self.sm.api.path, "status")
+        self.assertEqual((p.returncode, p.stderr), (12, ""))
+        lines = p.stdout.splitlines()
+        self.assertRegex(lines[4], rf"^  wrong    outdated        {path}:\d+: ")
+        self.assertRegex(lines[5], r"^ +-> mend the file that it names")
+        self.assertEqual(run("--json", "--socket", self.sm.api.path, "status").returncode, 12)
+
+
 class Others(CtlCase):
     def test_a_standby_says_who_is_the_master(self):
         master = self.manager(host=1, lids=True).start()
         self.sm = self.manager(host=2, lids=True).start(wait=False)
         fabric.wait_for("the stand-by knows the master", lambda: self.sm.alive() and self.knows_master(), 20)
+        self.assertEqual(self.status()[0], 0)    # it is what it is for
+        self.assertEqual(len(self.done("status")), 4)
         self.assertEqual(self.done("status")[0], f"SM        standby; the master is {fabric.port_guid(1)}, ask the plugin there")
         self.assertEqual(self.document("status")["status"], "not_ready")
         self.refused("not_master", fabric.port_guid(1), "move", "3", fabric.port_guid(3), exit_status=7)
@@ -190,7 +217,8 @@ class Others(CtlCase):
     def test_status_while_ways_are_computed(self):
         self.sm = self.manager(slow=os.environ["VHCA_SLOW_LOCK_LIB"]).start()
         self.sm.keep_lock(15000)
-        fabric.wait_for("its word", lambda: any(line.startswith("busy") for line in self.done("status")), 10)
+        fabric.wait_for("its word", lambda: self.status()[0] == 10, 10)
+        self.assertIn("  unknown  busy            OpenSM has its tables locked, as while it computes ways: reports wait", self.status()[1])
         p = run(*self.where(), "--timeout", "1", "fabric")
         self.assertEqual(p.returncode, 7)
         self.assertIn("the plugin does not answer", p.stderr)

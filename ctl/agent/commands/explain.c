@@ -6,8 +6,8 @@
 
 #include "common/base/cleanup.h"
 #include "ctl/agent/commands.h"
-#include "ctl/agent/finding.h"
 #include "ctl/cli/api.h"
+#include "ctl/cli/finding.h"
 #include "ctl/cli/view.h"
 
 /* The first line that an operator sees, and what to do. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "ctl/agent/commands.h"
-#include "ctl/agent/finding.h"
 #include "ctl/cli/api.h"
+#include "ctl/cli/finding.h"
 #include "ctl/cli/view.h"
 
 #define WRONG 12 /* the exit status */

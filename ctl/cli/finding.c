@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "ctl/agent/finding.h"
+#include "ctl/cli/finding.h"
 
 #include <stdio.h>
 #include <string.h>

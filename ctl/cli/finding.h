@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#ifndef VHCA_CTL_AGENT_FINDING_H
-#define VHCA_CTL_AGENT_FINDING_H
-/* What the agent has found wrong, as people read it and as a script hears it. */
+#ifndef VHCA_CTL_CLI_FINDING_H
+#define VHCA_CTL_CLI_FINDING_H
+/* What the server has found wrong, as people read it and as a script hears it. */
 #include <json-c/json_object.h>
 
 /* How the document calls what a finding is about, its sentence and the way out. */
