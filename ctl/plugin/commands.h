@@ -23,8 +23,10 @@ extern const struct vhca_ctl_command vhca_plugin_forget;
 extern const struct vhca_ctl_command vhca_plugin_lids;
 extern const struct vhca_ctl_command vhca_plugin_members;
 extern const struct vhca_ctl_command vhca_plugin_move;
+extern const struct vhca_ctl_command vhca_plugin_pause;
 extern const struct vhca_ctl_command vhca_plugin_plan;
 extern const struct vhca_ctl_command vhca_plugin_rebalance;
+extern const struct vhca_ctl_command vhca_plugin_resume;
 extern const struct vhca_ctl_command vhca_plugin_status;
 extern const struct vhca_ctl_command vhca_plugin_unpin;
 

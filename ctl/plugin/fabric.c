@@ -30,6 +30,8 @@ static void print_fabric(struct json_object *fabric)
 		       vhca_view_u64(fabric, "kept_lids"));
 	vhca_view_print_line("kept", text);
 	vhca_strbuf_init(&sb, text, sizeof(text));
+	if (vhca_view_is_true(vhca_view_member(fabric, "moves"), "paused"))
+		vhca_strbuf_add(&sb, "PAUSED");
 	vhca_view_counts(&sb, vhca_view_member(fabric, "moves"));
 	vhca_view_print_line("moves", sb.len ? text : "none");
 }

@@ -19,6 +19,7 @@
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
+#include "opensm/http/readiness.h"
 
 /* How often it is looked whether OpenSM's tables can be had. */
 #define RESUME_MS 5
@@ -591,6 +592,7 @@ static struct json_object *make_health(const struct vhca_osm_api *api, const cha
 	vhca_osm_mover_counts(api->mover, &lids);
 	vhca_json_add_u64(obj, "lids_free", lids.free);
 	vhca_json_add_u64(obj, "guid2lid_lines", lids.lines);
+	vhca_json_add(obj, "reasons", vhca_osm_json_reasons(api->service, api->mover));
 	return obj;
 }
 
@@ -628,9 +630,9 @@ static void get_lid(void *ctx, struct vhca_http_request *req)
 	ask_mover(ctx, req, get_lid, vhca_osm_api_get_lid);
 }
 
-static void rebalance(void *ctx, struct vhca_http_request *req)
+static void steer(void *ctx, struct vhca_http_request *req)
 {
-	ask_mover(ctx, req, rebalance, vhca_osm_api_rebalance);
+	ask_mover(ctx, req, steer, vhca_osm_api_steer);
 }
 
 static void get_fabric(void *ctx, struct vhca_http_request *req)
@@ -670,7 +672,9 @@ static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
 	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},
-	{"POST", "/v1/lids/rebalance", VHCA_CALLER_ADMIN, rebalance},
+	{"POST", "/v1/lids/rebalance", VHCA_CALLER_ADMIN, steer},
+	{"POST", "/v1/lids/pause", VHCA_CALLER_ADMIN, steer},
+	{"POST", "/v1/lids/resume", VHCA_CALLER_ADMIN, steer},
 	{"GET", "/v1/fabric", VHCA_CALLER_READ, get_fabric},
 	{"GET", "/openapi.json", VHCA_CALLER_READ, get_openapi},
 	{"GET", "/metrics", VHCA_CALLER_METRICS, get_metrics},

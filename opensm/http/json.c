@@ -4,7 +4,6 @@
 #include "common/base/cleanup.h"
 #include "common/http/json.h"
 #include "config.h"
-#include "opensm/http/readiness.h"
 #include "opensm/http/view.h"
 
 static struct json_object *array_of_findings(const struct vhca_osm_view *v)
@@ -225,6 +224,5 @@ struct json_object *vhca_osm_json_health(const struct vhca_osm_service *s, const
 	vhca_json_add_bool(obj, "in_effect", vhca_osm_service_in_effect(s));
 	vhca_json_add_bool(obj, "rebuilding", vhca_osm_service_is_rebuilding(s));
 	vhca_json_add_string(obj, "problem", problem[0] ? problem : NULL);
-	vhca_json_add(obj, "reasons", vhca_osm_json_reasons(s));
 	return obj;
 }

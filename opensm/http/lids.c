@@ -114,6 +114,7 @@ static struct json_object *moves_to_json(const struct vhca_osm_mover_stats *stat
 {
 	struct json_object *obj = json_object_new_object();
 
+	vhca_json_add_bool(obj, "paused", stats->paused);
 	vhca_json_add_u64(obj, "queued", stats->queued);
 	vhca_json_add_u64(obj, "under_way", stats->under_way);
 	vhca_json_add_u64(obj, "together", stats->together);
@@ -235,7 +236,7 @@ void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 }
 
 /* What was under way when OpenSM reroutes is planned anew or refused, as after any reroute. */
-void vhca_osm_api_rebalance(struct vhca_osm_mover *m, struct vhca_http_request *req)
+static void rebalance(struct vhca_osm_mover *m, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_counts lids;
@@ -249,6 +250,25 @@ void vhca_osm_api_rebalance(struct vhca_osm_mover *m, struct vhca_http_request *
 	obj = json_object_new_object();
 	vhca_json_add_string(obj, "state", "asked");
 	vhca_json_add_u64(obj, "kept_lids", lids.kept);
+	vhca_http_reply(req, 200, obj);
+}
+
+void vhca_osm_api_steer(struct vhca_osm_mover *m, struct vhca_http_request *req)
+{
+	const char *word = strrchr(vhca_http_path(req), '/');
+	struct vhca_osm_mover_stats stats;
+	struct json_object *obj;
+
+	if (strcmp(word, "/rebalance") == 0) {
+		rebalance(m, req);
+		return;
+	}
+	vhca_osm_mover_pause(m, strcmp(word, "/pause") == 0);
+	vhca_osm_mover_stats(m, &stats);
+	obj = json_object_new_object();
+	vhca_json_add_bool(obj, "paused", stats.paused);
+	vhca_json_add_u64(obj, "waiting", stats.queued - stats.under_way);
+	vhca_json_add_u64(obj, "under_way", stats.under_way);
 	vhca_http_reply(req, 200, obj);
 }
 

@@ -26,8 +26,8 @@ struct json_object *vhca_osm_json_lids(const struct vhca_osm_mover *m,
 void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
 /* GET /v1/lids/{lid} */
 void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req);
-/* POST /v1/lids/rebalance */
-void vhca_osm_api_rebalance(struct vhca_osm_mover *m, struct vhca_http_request *req);
+/* POST /v1/lids/rebalance, pause and resume */
+void vhca_osm_api_steer(struct vhca_osm_mover *m, struct vhca_http_request *req);
 /* GET /v1/fabric */
 void vhca_osm_api_get_fabric(struct vhca_osm_mover *m, struct vhca_http_request *req);
 

@@ -91,7 +91,7 @@ void vhca_osm_metrics_take(const struct vhca_osm_service *service,
 		.bindings = vhca_osm_table_bindings(vhca_osm_service_table(service)),
 	};
 	vhca_osm_service_smps(service, &ret->smps);
-	vhca_osm_find_reasons(service, ret->reasons);
+	vhca_osm_find_reasons(service, mover, ret->reasons);
 	vhca_osm_mover_stats(mover, &ret->moves);
 	vhca_osm_mover_counts(mover, &ret->lids);
 }

@@ -6,12 +6,14 @@
 #include "common/base/codes.h"
 #include "common/http/json.h"
 
-void vhca_osm_find_reasons(const struct vhca_osm_service *s,
+void vhca_osm_find_reasons(const struct vhca_osm_service *s, const struct vhca_osm_mover *m,
 			   struct vhca_osm_reason ret[static VHCA_OSM_REASONS])
 {
 	const char *problem = vhca_osm_service_problem(s);
+	struct vhca_osm_mover_stats moves;
 	struct vhca_osm_status sm;
 
+	vhca_osm_mover_stats(m, &moves);
 	vhca_osm_service_status(s, &sm);
 	memcpy(ret,
 	       (const struct vhca_osm_reason[VHCA_OSM_REASONS]){
@@ -29,18 +31,21 @@ void vhca_osm_find_reasons(const struct vhca_osm_service *s,
 			"vhcasmctl members"},
 		       {!vhca_osm_service_in_effect(s), VHCA_CODE_KEYS_ON_THE_WAY, "warning", false,
 			"not all that was reported is in effect yet", "it passes by itself"},
+		       {moves.paused, "moves_paused", "warning", false,
+			"moves of LIDs are paused: reports that need one wait", "vhcasmctl resume"},
 		       {problem[0] != '\0', "outdated", "wrong", false, problem,
 			"mend the file that it names; OpenSM's log"},
 	       },
 	       VHCA_OSM_REASONS * sizeof(*ret));
 }
 
-struct json_object *vhca_osm_json_reasons(const struct vhca_osm_service *s)
+struct json_object *vhca_osm_json_reasons(const struct vhca_osm_service *s,
+					  const struct vhca_osm_mover *m)
 {
 	struct json_object *list = json_object_new_array(), *o;
 	struct vhca_osm_reason found[VHCA_OSM_REASONS];
 
-	vhca_osm_find_reasons(s, found);
+	vhca_osm_find_reasons(s, m, found);
 	for (unsigned int i = 0; i < VHCA_OSM_REASONS; i++) {
 		if (!found[i].applies)
 			continue;

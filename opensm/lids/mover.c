@@ -325,12 +325,18 @@ static void drop_stale_plans(struct vhca_osm_mover *m)
 		drop_plan(e);
 }
 
+/* For those that are held here no sweep has to wait. */
+static void tell_gate(struct vhca_osm_mover *m)
+{
+	vhca_osm_gate_queued(m->gate, m->stats.queued > 0 && !m->stats.paused);
+}
+
 static void dequeue(struct vhca_osm_mover *m, struct entry *e)
 {
 	TAILQ_REMOVE(&m->queue, e, link);
 	m->settled = false;
 	m->stats.queued--;
-	vhca_osm_gate_queued(m->gate, m->stats.queued > 0);
+	tell_gate(m);
 }
 
 /* Takes those that may begin together. A later one never overtakes one that it meets. */
@@ -474,6 +480,20 @@ static void refuse_as_standby(struct vhca_osm_mover *m)
 	}
 }
 
+static void say_what_it_waited_for(const struct vhca_osm_mover *m, struct vhca_error *err)
+{
+	if (m->stats.paused) {
+		(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "moves_paused", 0,
+				     "moves of LIDs are still paused after %d s",
+				     VHCA_OSM_MOVE_WAIT_MS / 1000);
+		vhca_error_hint(err, "nothing was changed; vhcasmctl resume lets them go on");
+		return;
+	}
+	(void)vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
+	vhca_error_hint(err, "nothing was changed; see OpenSM's log, and ask again");
+}
+
 static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
@@ -482,9 +502,7 @@ static void refuse_late(struct vhca_osm_mover *m, uint64_t now)
 	TAILQ_FOREACH (e, &m->queue, link)
 		if (!e->until)
 			e->until = now + VHCA_OSM_MOVE_WAIT_MS;
-	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
-			     "OpenSM's sweep did not end in %d s", VHCA_OSM_MOVE_WAIT_MS / 1000);
-	vhca_error_hint(&err, "nothing was changed; see OpenSM's log, and ask again");
+	say_what_it_waited_for(m, &err);
 	while ((e = TAILQ_FIRST(&m->queue)) && now >= e->until) {
 		dequeue(m, e);
 		refuse(m, e, &err);
@@ -527,7 +545,7 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 
 	if (TAILQ_EMPTY(&m->queue))
 		return false;
-	if (!vhca_osm_gate_enter(m->gate)) {
+	if (m->stats.paused || !vhca_osm_gate_enter(m->gate)) {
 		refuse_as_standby(m);
 		refuse_late(m, now);
 		m->settled = false;
@@ -594,7 +612,7 @@ int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_mov
 	TAILQ_INSERT_TAIL(&m->queue, e, link);
 	m->settled = false;
 	m->stats.queued++;
-	vhca_osm_gate_queued(m->gate, true);
+	tell_gate(m);
 	return 0;
 }
 
@@ -698,6 +716,19 @@ void vhca_osm_mover_list(const struct vhca_osm_mover *m, struct vhca_osm_lid_set
 void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret)
 {
 	m->ops->info(m->ctx, ret);
+}
+
+void vhca_osm_mover_pause(struct vhca_osm_mover *m, bool paused)
+{
+	struct entry *e;
+
+	if (paused != m->stats.paused)
+		vhca_log_notice("moves of LIDs %s", paused ? "are paused" : "go on");
+	m->stats.paused = paused;
+	m->settled = false;
+	TAILQ_FOREACH (e, &m->queue, link)
+		e->until = 0; /* looked at now, and waits anew */
+	tell_gate(m);
 }
 
 int vhca_osm_mover_rebalance(struct vhca_osm_mover *m, struct vhca_error *err)

@@ -8,7 +8,7 @@
  * that was asked for earlier and still waits.
  *
  *  state      what has happened                                     next
- *  requested  in the queue                                          no sweep, nothing in its way: remembered; 60 s of sweep: refused sweep_in_progress; no master any more: refused
+ *  requested  in the queue                                          no sweep, not paused, nothing in its way: remembered; 60 s of that: refused sweep_in_progress or moves_paused; no master any more: refused
  *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
  *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
  *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then as sent
@@ -73,6 +73,7 @@ struct vhca_osm_mover_stats {
 	uint64_t lft_smps, port_smps, drain_smps; /* first sending only */
 	uint64_t sweeps;			  /* heavy ones, to their end */
 	size_t under_way, most_at_once;
+	bool paused;
 	uint64_t together; /* begun while another was under way */
 };
 
@@ -124,6 +125,11 @@ bool vhca_osm_mover_find(const struct vhca_osm_mover *m, uint16_t lid,
 			 struct vhca_osm_lid_place *ret);
 void vhca_osm_mover_list(const struct vhca_osm_mover *m, struct vhca_osm_lid_set *ret);
 void vhca_osm_mover_info(const struct vhca_osm_mover *m, struct vhca_osm_fabric_info *ret);
+/*
+ * Paused, none begins; those that are under way end. Who waits is refused 60 s after either of the
+ * two. Not durable.
+ */
+void vhca_osm_mover_pause(struct vhca_osm_mover *m, bool paused);
 /* Not a move: see lid_ops.h. */
 int vhca_osm_mover_rebalance(struct vhca_osm_mover *m, struct vhca_error *err);
 

@@ -185,7 +185,7 @@ class Agent(Checks, unittest.TestCase):
 
 
 class Plugin(Checks, unittest.TestCase):
-    NAME, ROUTES, MANUAL, BODILESS = "openapi-vhcasm.yaml", "opensm/http/*.c", "libvhcasm.7.rst", ("/rebalance",)
+    NAME, ROUTES, MANUAL, BODILESS = "openapi-vhcasm.yaml", "opensm/http/*.c", "libvhcasm.7.rst", ("/rebalance", "/pause", "/resume")
 
     def test_codes_are_in_the_sources(self):
         self.assertEqual(self.codes() - codes("opensm", "common/http").keys(), set())

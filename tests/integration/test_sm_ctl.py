@@ -190,6 +190,26 @@ class Operator(CtlCase):    # ibsim takes ten OpenSMs, one after the other
         self.assertRegex(lines[5], r"^ +-> mend the file that it names")
         self.assertEqual(run("--json", "--socket", self.sm.api.path, "status").returncode, 12)
 
+    def test_pause_and_resume(self):
+        two, three = self.fabric.lid(2), self.fabric.lid(3)
+        self.assertEqual(self.done("pause"), ["no move begins: 0 wait, 0 are under way"])
+        self.assertEqual(self.status()[0], 11)
+        self.assertIn("  warning  moves_paused    moves of LIDs are paused: reports that need one wait", self.status()[1])
+        with subprocess.Popen([CTL, *self.where(), "move", str(two), fabric.port_guid(3)], stdout=subprocess.PIPE, text=True) as waits:
+            fabric.wait_for("it waits", lambda: self.done("fabric")[-1] == "moves     PAUSED, 1 queued")
+            self.check(self.sm.api.bind(VGUID1, 1, 2, ["0x8001"]), 200)    # what needs no move goes on
+            self.wait_key(2, "0x8001")
+            swept = self.document("fabric")["sweeps"]
+            self.sm.resweep()
+            fabric.wait_for("a sweep", lambda: self.document("fabric")["sweeps"] > swept)
+            self.assertEqual(self.document("pause"), {"paused": True, "waiting": 1, "under_way": 0})
+            self.assertIsNone(waits.poll())
+            self.assertEqual((self.fabric.lid(2), self.fabric.lid(3)), (two, three))
+            self.assertEqual(self.done("resume"), ["moves go on: 1 wait, 0 are under way"])
+            self.assertIn("all acknowledged", waits.communicate(timeout=10)[0])
+        self.assertEqual((self.fabric.lid(2), self.fabric.lid(3)), (three, two))
+        self.assertEqual(self.status()[0], 0)
+
 
 class Others(CtlCase):
     def test_a_standby_says_who_is_the_master(self):

@@ -468,6 +468,53 @@ static void reports_without_room_for_a_repair_ask_for_no_sweep(void **state)
 	assert_int_equal(w->sweeps, 0);
 }
 
+static void none_begins_while_they_are_paused(void **state)
+{
+	struct world *w = *state;
+
+	w->missing = 1;
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 0);
+	world_submit(w, LID(1, 0), PORT(1, 1));
+	vhca_osm_mover_pause(w->m, true);
+	assert_true(world_stats(w).paused);
+	assert_int_equal(vhca_osm_mover_deadline(w->m, 1), 2); /* the first one's answers */
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, 2);
+	assert_int_equal(w->answers, 1); /* what was under way has ended */
+	assert_int_equal(w->sent, 1);
+	assert_true(vhca_osm_gate_sweep_begin(&w->gate)); /* and no sweep waits for the others */
+	vhca_osm_gate_sweep_end(&w->gate);
+	vhca_osm_mover_run(w->m, 3);
+	assert_int_equal(w->sent, 1);
+	vhca_osm_mover_pause(w->m, false);
+	assert_true(vhca_osm_mover_deadline(w->m, 4) <= 4);
+	vhca_osm_mover_run(w->m, 4);
+	vhca_osm_mover_run(w->m, 5);
+	assert_int_equal(w->answers, 2);
+	assert_string_equal(w->code, "");
+	assert_int_equal(w->sent, 2);
+}
+
+static void who_waits_too_long_for_that_hears_why(void **state)
+{
+	struct world *w = *state;
+
+	vhca_osm_mover_pause(w->m, true);
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 100);
+	vhca_osm_mover_run(w->m, 99 + VHCA_OSM_MOVE_WAIT_MS);
+	assert_int_equal(w->answers, 0);
+	vhca_osm_mover_run(w->m, 100 + VHCA_OSM_MOVE_WAIT_MS);
+	assert_string_equal(w->code, "moves_paused");
+	assert_int_equal(w->remembered, 0);
+	assert_int_equal(world_stats(w).refused, 1);
+	world_submit(w, 1, PORT_B);
+	w->standby = true; /* gives way in between */
+	vhca_osm_mover_run(w->m, 200 + VHCA_OSM_MOVE_WAIT_MS);
+	assert_string_equal(w->code, "not_master");
+}
+
 static void moves_go_in_order_and_are_bounded(void **state)
 {
 	struct world *w = *state;
@@ -632,6 +679,8 @@ int main(void)
 		CASE(newer_keys_are_waited_for),
 		CASE(newer_keys_are_not_waited_for_for_ever),
 		CASE(reports_without_room_for_a_repair_ask_for_no_sweep),
+		CASE(none_begins_while_they_are_paused),
+		CASE(who_waits_too_long_for_that_hears_why),
 		CASE(moves_go_in_order_and_are_bounded),
 		CASE(freeing_refuses_what_is_not_answered),
 		CASE(metrics_say_what_happened),
