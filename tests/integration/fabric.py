@@ -368,6 +368,7 @@ class Manager:
         self.counter = counter      # smpcount.c as a library
         self.hardware = hardware or {}    # what smpcount.c says of it
         self.slow = slow    # slow_disk.c or slow_lock.c as a library
+        self.asan = ""    # more for ASAN_OPTIONS, ":" first
         self.process, self.woken = None, 0.0
 
     def _write(self, name, text):
@@ -385,7 +386,7 @@ class Manager:
             preload = f"{sanitizer.group(1)} {preload}"
         return {**self.fabric.env(self.host, preload), **self.hardware, "OSM_CACHE_DIR": self.cache_dir,
                 "OSM_TMP_DIR": self.dir, "LD_LIBRARY_PATH": os.path.dirname(plugin),
-                "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}",
+                "ASAN_OPTIONS": f"{ASAN_OPTIONS}:suppressions={suppressions}{self.asan}",
                 "UBSAN_OPTIONS": "halt_on_error=1", "VHCA_SMPCOUNT": self.counts_path(),
                 "VHCA_SLOW_DISK": os.path.join(self.dir, "slow-disk"), "VHCA_SLOW_LOCK": os.path.join(self.dir, "slow-lock")}
 

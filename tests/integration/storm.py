@@ -93,10 +93,19 @@ class Agents:
         return {vguid: tuple(rest) for part in self._ask(["state"] * len(self.children)) for vguid, *rest in part}
 
 
+def memory(sm, which):
+    with open(f"/proc/{sm.process.pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(which)) * 1024
+
+
 def rss(sm):
     """Resident memory of OpenSM with the plugin, in bytes."""
-    with open(f"/proc/{sm.process.pid}/status") as f:
-        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:")) * 1024
+    return memory(sm, "VmRSS:")
+
+
+def peak(sm):
+    """The most that it has had."""
+    return memory(sm, "VmHWM:")
 
 
 def rows(sm, kind):

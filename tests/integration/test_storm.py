@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Many agents at one OpenSM at once, in small; tests/bench/bench_storm.py has them all, with figures."""
 
+import concurrent.futures
 import os
 import random
 
@@ -11,6 +12,8 @@ import storm
 import tap
 
 AGENTS, VFS, MOVES, WINDOW = 100, 16, 50, 16
+ALL = 3000    # agents of a large subnet
+MOST = 32 << 20    # of OpenSM, with all that it answers
 
 
 class Storm(fattree.Case):
@@ -36,6 +39,31 @@ class Storm(fattree.Case):
         self.assertEqual(storm.strange_ports(self.tree, sm, some), {})
         self.assertEqual(sm.stop(), 0)
         self.assertNotIn(" ERR ", sm.log())
+
+    def test_all_report_at_once_to_an_opensm_that_boots(self):
+        """in its first sweep, and a kill -9 and its next boot in the middle: nothing is lost, and memory does not grow with those that wait"""
+        address = f"127.0.0.1:{fabric.free_port()}"
+        sm = self.manager(listen=address)
+        sm.asan = ":quarantine_size_mb=1"    # else what was freed counts as well
+        sm.start(timeout=120)
+        before = storm.peak(sm)
+        sm.kill()
+        with storm.Agents(os.environ["VHCA_STORM_AGENTS"], f"http://{address}", ALL, 1, self.tree.hosts) as agents:
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                storming = pool.submit(agents.run, "register", ALL, ALL)
+                sm.start(timeout=120)
+                fabric.wait_for("some have been heard", lambda: sm.api.call("GET", "/healthz", timeout=60)[1]["bindings"] > ALL // 4, 120)
+                self.assertFalse(storming.done())
+                peaks = [storm.peak(sm)]
+                sm.kill()
+                sm.start(timeout=120)
+                outcome = storming.result()
+            peaks.append(storm.peak(sm))
+            print(f"# {outcome}; memory {before >> 20} MiB, at most {[peak >> 20 for peak in peaks]}", flush=True)
+            self.assertEqual((outcome.n, outcome.wrong), (ALL, 0))
+            self.assertEqual(storm.lost(sm, agents), [])
+            self.assertLess(max(peaks) - before, MOST)
+        self.assertEqual(sm.stop(), 0)
 
 
 tap.main(__name__)
