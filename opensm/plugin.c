@@ -260,12 +260,16 @@ static enum vhca_osm_lid_claim find_claim(void *ctx, uint64_t guid)
 	return b && b->own_port ? VHCA_OSM_LID_WITHDRAWN : VHCA_OSM_LID_UNCLAIMED;
 }
 
-/* A guest without a port of its own tells nothing of the ports that there are. */
+/*
+ * A guest without a port of its own tells nothing of the ports that there are. What an operator has
+ * said to be gone (bindings/reports.h) leaves no VF behind.
+ */
 static bool has_guests(void *ctx, uint64_t pf_guid)
 {
 	const struct plugin *p = ctx;
 
-	return vhca_osm_table_own_ports_at(vhca_osm_service_table(p->service), pf_guid) > 0;
+	return find_claim(ctx, pf_guid) == VHCA_OSM_LID_WITHDRAWN ||
+	       vhca_osm_table_own_ports_at(vhca_osm_service_table(p->service), pf_guid) > 0;
 }
 
 /* Not while a move is under way: what it is refused for it would put back. */

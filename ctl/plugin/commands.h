@@ -20,6 +20,7 @@ enum vhca_plugin_opt {
 extern const struct vhca_ctl_command vhca_plugin_bindings;
 extern const struct vhca_ctl_command vhca_plugin_fabric;
 extern const struct vhca_ctl_command vhca_plugin_forget;
+extern const struct vhca_ctl_command vhca_plugin_gc;
 extern const struct vhca_ctl_command vhca_plugin_lids;
 extern const struct vhca_ctl_command vhca_plugin_members;
 extern const struct vhca_ctl_command vhca_plugin_move;

@@ -6,9 +6,11 @@
 #include "ctl/cli/view.h"
 #include "ctl/plugin/commands.h"
 
+#define GC_MS 120000 /* LIDs that move may have to wait for a sweep */
+
 /* DELETE of what the argument names below a folder. */
-static int delete_one(const struct vhca_ctl *ctl, const char *folder, struct json_object **ret,
-		      struct vhca_error *err)
+static int delete_one(const struct vhca_ctl *ctl, const char *folder, uint32_t default_ms,
+		      struct json_object **ret, struct vhca_error *err)
 {
 	char path[VHCA_CTL_PATH_MAX];
 	struct vhca_strbuf sb;
@@ -16,13 +18,13 @@ static int delete_one(const struct vhca_ctl *ctl, const char *folder, struct jso
 	vhca_strbuf_init(&sb, path, sizeof(path));
 	vhca_strbuf_add(&sb, "%s", folder);
 	vhca_ctl_encode(&sb, ctl->args[0]);
-	return vhca_ctl_ask(ctl, "DELETE", path, NULL, VHCA_CTL_READ_MS, ret, err);
+	return vhca_ctl_ask(ctl, "DELETE", path, NULL, default_ms, ret, err);
 }
 
 static int run_forget(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
-	int r = delete_one(ctl, "/v1/epochs/", &answer, err);
+	int r = delete_one(ctl, "/v1/epochs/", VHCA_CTL_READ_MS, &answer, err);
 
 	if (answer && !ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: epoch %s is forgotten; the next report may have any\n",
@@ -33,13 +35,39 @@ static int run_forget(const struct vhca_ctl *ctl, struct vhca_error *err)
 static int run_unpin(const struct vhca_ctl *ctl, struct vhca_error *err)
 {
 	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
-	int r = delete_one(ctl, "/v1/pins/", &answer, err);
+	int r = delete_one(ctl, "/v1/pins/", VHCA_CTL_READ_MS, &answer, err);
 
 	if (answer && !ctl->opts[VHCA_OPT_JSON])
 		(void)printf("%s: is %s's no more, but the node's that speaks for it next\n",
 			     vhca_view_text(answer, "port_guid"), vhca_view_text(answer, "node"));
 	return r;
 }
+
+static int run_gc(const struct vhca_ctl *ctl, struct vhca_error *err)
+{
+	VHCA_CTL_AUTO_PUT struct json_object *answer = NULL;
+	int r = delete_one(ctl, "/v1/ports/", GC_MS, &answer, err);
+
+	if (answer && !ctl->opts[VHCA_OPT_JSON])
+		(void)printf("%s: %s virtual GUIDs are withdrawn, %s dynamic LIDs free; %s are "
+			     "seen elsewhere, and stay\n",
+			     vhca_view_text(answer, "port_guid"),
+			     vhca_view_text(answer, "withdrawn"), vhca_view_text(answer, "lids"),
+			     vhca_view_text(answer, "left"));
+	return r;
+}
+
+const struct vhca_ctl_command vhca_plugin_gc = {
+	.name = "gc",
+	.args = {"PORT_GUID"},
+	.summary = "drop all that is known of the port of a node that does not come back",
+	.help = "\nIts bindings are withdrawn at their epochs, and its LIDs given back. Only what "
+		"is "
+		"not in the subnet now.\n"
+		"If the node comes back after all, its guests lose their GUIDs until it takes them "
+		"anew.\n",
+	.run = run_gc,
+};
 
 const struct vhca_ctl_command vhca_plugin_forget = {
 	.name = "forget",

@@ -2,6 +2,7 @@
 #include "opensm/bindings/reports.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/codes.h"
@@ -390,4 +391,84 @@ int vhca_osm_report_declare(struct vhca_osm_reports *reports, uint64_t port_guid
 	if (r == 0)
 		r = vhca_osm_table_declare(reports->table, port_guid, pkeys, n, pkeys_max, err);
 	return r;
+}
+
+/* ---- a node that does not come back ---- */
+
+static int check_gone(const struct vhca_osm_reports *reports, uint64_t port_guid,
+		      struct vhca_error *err)
+{
+	const struct vhca_osm_subnet *subnet = reports->subnet;
+	struct vhca_osm_port_info info;
+	struct vhca_osm_status status;
+	int r = vhca_osm_check_master(subnet, err);
+
+	if (r < 0)
+		return r;
+	subnet->ops->status(subnet->ctx, &status);
+	if (!status.ready)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "sweep_in_progress", 0,
+				      "the first sweep is not complete: who has gone is not known");
+	if (subnet->ops->find_port(subnet->ctx, port_guid, &info))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "port_is_there", 0,
+				      "port %s is in the subnet now", VHCA_GUID_STR(port_guid));
+	if (vhca_osm_table_bindings_at(reports->table, port_guid) == 0 &&
+	    !vhca_osm_table_port(reports->table, port_guid) &&
+	    !vhca_osm_table_pinned(reports->table, port_guid))
+		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "nothing_known", 0,
+				      "port %s has no binding, no key and no node",
+				      VHCA_GUID_STR(port_guid));
+	return 0;
+}
+
+int vhca_osm_report_find_gone(const struct vhca_osm_reports *reports, uint64_t port_guid,
+			      struct vhca_osm_gone *ret, struct vhca_error *err)
+{
+	const struct vhca_osm_table *t = reports->table;
+	struct vhca_osm_alias at;
+	int r = check_gone(reports, port_guid, err);
+
+	*ret = (struct vhca_osm_gone){.n = 0};
+	if (r < 0)
+		return r;
+	ret->vguids = calloc(vhca_osm_table_bindings_at(t, port_guid) + 1, sizeof(*ret->vguids));
+	if (!ret->vguids)
+		return vhca_error_no_memory(err, VHCA_GUID_STR(port_guid));
+	for (size_t i = 0; i < vhca_osm_table_records(t); i++) {
+		const struct vhca_osm_binding *b = vhca_osm_table_record(t, i);
+
+		if (b->withdrawn || b->port_guid != port_guid)
+			continue;
+		if (reports->subnet->ops->find_alias(reports->subnet->ctx, b->vguid, &at) &&
+		    at.port_guid != port_guid)
+			ret->left++;
+		else
+			ret->vguids[ret->n++] = b->vguid;
+	}
+	return 0;
+}
+
+int vhca_osm_report_forget_port(struct vhca_osm_reports *reports, uint64_t port_guid,
+				struct vhca_osm_gone *ret, struct vhca_error *err)
+{
+	/* As of a guest that had a port of its own, and has withdrawn it. */
+	const struct vhca_osm_binding tombstone = {
+		.vguid = port_guid, .epoch = 1, .port_guid = port_guid, .own_port = true};
+	struct vhca_osm_table *t = reports->table;
+	int r = vhca_osm_report_find_gone(reports, port_guid, ret, err);
+
+	if (r == 0 && !vhca_osm_table_find(t, port_guid))
+		r = vhca_osm_table_add_tombstone(t, &tombstone, err);
+	for (size_t i = 0; r == 0 && i < ret->n; i++)
+		r = vhca_osm_table_withdraw(t, ret->vguids[i],
+					    vhca_osm_table_find(t, ret->vguids[i])->epoch,
+					    port_guid, err);
+	if (r == 0 && vhca_osm_table_port(t, port_guid))
+		r = vhca_osm_table_declare(t, port_guid, NULL, 0, 0, err);
+	if (r < 0)
+		return r;
+	(void)vhca_osm_table_unpin(t, port_guid);
+	vhca_log_notice("port %s has gone: %zu bindings are withdrawn, %zu are left",
+			VHCA_GUID_STR(port_guid), ret->n, ret->left);
+	return 0;
 }

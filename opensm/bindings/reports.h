@@ -114,4 +114,29 @@ int vhca_osm_report_forget(struct vhca_osm_reports *reports, uint64_t vguid,
 int vhca_osm_report_declare(struct vhca_osm_reports *reports, uint64_t port_guid,
 			    const uint16_t *pkeys, size_t n, struct vhca_error *err);
 
+/* ---- a node that does not come back ---- */
+/*
+ * It has withdrawn nothing: its port's bindings, keys and pin stay, as those of one that is off do.
+ * Only an operator can tell the two apart. A binding whose vGUID the subnet shows anywhere is left:
+ * its guest runs elsewhere by now, and the report of that is under way.
+ */
+struct vhca_osm_gone {
+	uint64_t *vguids; /* to be withdrawn, or that were; the caller frees them */
+	size_t n, left;	  /* left: bindings that stay */
+};
+/*
+ * What forget_port() would withdraw. Errors: not_master, sweep_in_progress; port_is_there, it is in
+ * the subnet; nothing_known.
+ */
+int vhca_osm_report_find_gone(const struct vhca_osm_reports *reports, uint64_t port_guid,
+			      struct vhca_osm_gone *ret, struct vhca_error *err);
+/*
+ * Withdraws these bindings at their own epochs, which fences their owner, and forgets what else is
+ * known of the port. It leaves a tombstone of its own: its LID, and those of its VFs' own GUIDs,
+ * are given back as a withdrawn guest's. Errors: those of find_gone(), by which nothing has
+ * changed; or that there is no memory, and what was not done is done by another call.
+ */
+int vhca_osm_report_forget_port(struct vhca_osm_reports *reports, uint64_t port_guid,
+				struct vhca_osm_gone *ret, struct vhca_error *err);
+
 #endif

@@ -16,6 +16,7 @@
 #include "opensm/http/descriptors.h"
 #include "opensm/http/door.h"
 #include "opensm/http/fields.h"
+#include "opensm/http/gone.h"
 #include "opensm/http/json.h"
 #include "opensm/http/lids.h"
 #include "opensm/http/metrics.h"
@@ -304,26 +305,39 @@ static void delete_binding(void *ctx, struct vhca_http_request *req)
 							  .guid = vguid});
 }
 
-static void forget_epoch(void *ctx, struct vhca_http_request *req)
+/* What was known of it is the answer. */
+static void forget_one(struct vhca_osm_api *api, struct vhca_http_request *req,
+		       struct json_object *(*tell)(const struct vhca_osm_service *s, uint64_t guid),
+		       int (*forget)(struct vhca_osm_reports *reports, uint64_t guid,
+				     struct vhca_error *err))
 {
-	struct vhca_osm_api *api = ctx;
 	struct vhca_error err = VHCA_ERROR_INIT;
-	uint64_t vguid = 0;
 	struct json_object *body = NULL;
-	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &vguid, &err);
+	uint64_t guid = 0;
+	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
 
-	if (defer(api, req, forget_epoch))
-		return;
 	if (r == 0)
-		body = vhca_osm_json_epoch(api->service, vguid);
+		body = tell(api->service, guid);
 	if (r == 0)
-		r = vhca_osm_report_forget(api->reports, vguid, &err);
+		r = forget(api->reports, guid, &err);
 	if (r == 0) {
 		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
 		return;
 	}
 	(void)json_object_put(body);
 	vhca_http_reply_error(req, &err);
+}
+
+static void forget_epoch(void *ctx, struct vhca_http_request *req)
+{
+	if (!defer(ctx, req, forget_epoch))
+		forget_one(ctx, req, vhca_osm_json_epoch, vhca_osm_report_forget);
+}
+
+static void release_pin(void *ctx, struct vhca_http_request *req)
+{
+	if (!defer(ctx, req, release_pin))
+		forget_one(ctx, req, vhca_osm_json_pin, vhca_osm_report_unpin);
 }
 
 static struct vhca_osm_lid_want moved_lid(const struct vhca_osm_binding *b,
@@ -562,26 +576,12 @@ static void put_member(void *ctx, struct vhca_http_request *req)
 							  .guid = guid});
 }
 
-static void release_pin(void *ctx, struct vhca_http_request *req)
+static void forget_port(void *ctx, struct vhca_http_request *req)
 {
 	struct vhca_osm_api *api = ctx;
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct json_object *body = NULL;
-	uint64_t guid = 0;
-	int r = vhca_osm_read_guid(vhca_http_param(req, 0), "path", &guid, &err);
 
-	if (defer(api, req, release_pin))
-		return;
-	if (r == 0)
-		body = vhca_osm_json_pin(api->service, guid);
-	if (r == 0)
-		r = vhca_osm_report_unpin(api->reports, guid, &err);
-	if (r == 0) {
-		reply_when_durable(api, &(struct waiting){.req = req, .body = body});
-		return;
-	}
-	(void)json_object_put(body);
-	vhca_http_reply_error(req, &err);
+	if (!defer(api, req, forget_port))
+		vhca_osm_api_forget_port(api->service, api->mover, req);
 }
 
 static struct json_object *make_health(const struct vhca_osm_api *api, const char *status)
@@ -669,6 +669,7 @@ static const struct vhca_http_route routes[] = {
 	{"PUT", "/v1/members/{}", VHCA_CALLER_AGENT, put_member},
 	{"GET", "/v1/members", VHCA_CALLER_READ, list_members, "limit after port_guid"},
 	{"DELETE", "/v1/pins/{}", VHCA_CALLER_ADMIN, release_pin},
+	{"DELETE", "/v1/ports/{}", VHCA_CALLER_ADMIN, forget_port},
 	{"PUT", "/v1/lids/{}", VHCA_CALLER_ADMIN, put_lid, "plan"},
 	{"GET", "/v1/lids/{}", VHCA_CALLER_READ, get_lid},
 	{"GET", "/v1/lids", VHCA_CALLER_READ, list_lids, "limit after"},

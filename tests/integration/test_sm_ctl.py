@@ -244,6 +244,35 @@ class Others(CtlCase):
         self.assertIn("the plugin does not answer", p.stderr)
         self.assertEqual(len(self.rows("--timeout", "60", "lids")), 5)    # it waits
 
+    def test_gc(self):
+        """Of a node that has left the subnet: what is bound there, but not what is elsewhere by now."""
+        self.fabric = fabric.Fabric(console=True)
+        self.addCleanup(self.fabric.close)
+        self.sm = self.manager(lids=True).start()
+        gone, other, elsewhere = fabric.port_guid(2), fabric.port_guid(3), "0x02c9ab0000000003"
+        self.check(self.sm.api.bind(VGUID1, 7, 2, ["0x8001"]), 200)
+        self.check(self.sm.api.bind(elsewhere, 4, 2, ["0x8003"], 2), 200)
+        self.check(self.sm.api.bind(VGUID2, 1, 3, ["0x8002"]), 200)
+        self.check(self.sm.api.declare(2, ["0x8004"]), 200)
+        self.refused("port_is_there", gone, "gc", gone, exit_status=4)
+        self.refused("nothing_known", NOBODY, "gc", NOBODY, exit_status=3)
+        self.refused("bad_request", "", "gc", "x", exit_status=2)
+        self.fabric.console('Unlink "H2"')
+        self.sm.resweep()
+        fabric.wait_for("the port to be missed", lambda: len(self.rows("lids")) == 4, 20)
+        self.fabric.sa_guid("set", 3, 3, elsewhere)
+        self.assertEqual(self.done("gc", gone), [f"{gone}: 1 virtual GUIDs are withdrawn, 0 dynamic LIDs free; 1 are seen elsewhere, and stay"])
+        self.assertEqual([row[:3] for row in self.rows("bindings")], [[VGUID2, "pending", other], [elsewhere, "elsewhere", gone]])
+        self.assertEqual(self.rows("bindings", VGUID1)[0][1], "withdrawn")
+        self.assertEqual(self.document("members", "--port", gone)["members"][0]["effective"], ["0x8003"])
+        self.check(self.sm.api.bind(VGUID1, 7, 3, ["0x8001"], 4), 409, "superseded")    # its owner is fenced, the next one begins above
+        self.check(self.sm.api.bind(VGUID1, 8, 3, ["0x8001"], 4), 200)
+        self.check(self.sm.api.bind(elsewhere, 5, 3, ["0x8003"], 3), 200)
+        self.refused("nothing_known", gone, "gc", gone, exit_status=3)
+        self.sm.kill()
+        self.sm.start()
+        self.assertEqual([row[0] for row in self.rows("bindings")], [VGUID1, VGUID2, elsewhere])
+
     def test_nobody_there(self):
         gone = os.path.join(self.fabric.dir, "gone")
         for args, words in ((("--socket", gone), f"the plugin does not run, or listens elsewhere: {gone}: No such file"),

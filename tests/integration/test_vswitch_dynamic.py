@@ -222,6 +222,21 @@ class Durable(Case):
         self.sm.kill()
         self.sm.start()
 
+    def test_of_a_node_that_does_not_come_back(self):
+        """Free when that is said, with the binding, and though the PF is away."""
+        self.manager()
+        lid, _ = self.given(VGUID, 5)
+        kept, _ = self.given(OTHER, 3)
+        self.net.console('Unlink "V5"')
+        fattree.heavy_sweep(self.sm)
+        pf = fabric.port_guid(5)
+        self.assertEqual(self.check(self.sm.api.call("DELETE", f"/v1/ports/{pf}", timeout=70), 200), {"port_guid": pf, "withdrawn": 1, "left": 0, "lids": 1})
+        self.check(self.sm.api.call("GET", f"/v1/lids/{lid}"), 404, "unknown_lid")
+        self.assertEqual(self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"], 1)
+        self.assertEqual(self.row(kept)["vguid"], OTHER)
+        self.assertEqual(self.given(THIRD, 4)[0], lid)
+        self.assertEqual(self.sm.stop(), 0)
+
     def test_killed_after_the_answer(self):
         self.manager("ftree", limit=2)    # no room is left for more
         lids = {vguid: self.given(vguid, host)[0] for vguid, host in ((VGUID, 2), (OTHER, 4))}

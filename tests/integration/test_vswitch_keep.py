@@ -91,6 +91,26 @@ class GivenBack(Case):
         self.assertNotEqual(self.all_reached(sm)[VGUID], lid)
         self.end()
 
+    def test_of_a_node_that_does_not_come_back(self):
+        """Somebody says so: its PF's goes, too, and those of VFs without guests; others stay."""
+        sm, pf = self.begin(), fabric.port_guid(5)
+        self.begins(sm, OTHER, 1, (5, 2))
+        fattree.heavy_sweep(sm)
+        there = self.all_reached(sm)
+        self.check(sm.api.call("DELETE", f"/v1/ports/{pf}"), 409, "port_is_there")
+        self.net.console('Unlink "V5"')
+        fattree.heavy_sweep(sm)
+        self.past_the_grace(sm)
+        self.assertLessEqual({pf, OTHER}, lines(sm).keys())    # nobody has said anything
+        self.assertEqual(self.check(sm.api.call("DELETE", f"/v1/ports/{pf}"), 200), {"port_guid": pf, "withdrawn": 1, "left": 0, "lids": 0})
+        fattree.heavy_sweep(sm)
+        gone = {pf, OTHER, *(vswitches.own_guid(5, v) for v in range(1, vswitches.VFS + 1) if v != 2)}
+        for guid in gone:
+            self.given_back(sm, guid)
+        self.assertEqual(lines(sm).keys() & there.keys(), there.keys() - gone)
+        self.check(sm.api.call("DELETE", f"/v1/ports/{pf}"), 404, "nothing_known")
+        self.assertEqual(sm.stop(), 0)
+
     def test_the_time_is_read_again(self):
         sm = self.begin(keep=0)
         self.ends(sm, VGUID, 1)

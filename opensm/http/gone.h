@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef VHCA_OPENSM_HTTP_GONE_H
+#define VHCA_OPENSM_HTTP_GONE_H
+/* DELETE /v1/ports/{port_guid}: of a node that does not come back. */
+#include "common/http/server.h"
+#include "opensm/bindings/service.h"
+#include "opensm/lids/mover.h"
+
+/* Replies once, when its guests' dynamic LIDs are free and all is on disk. */
+void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_mover *m,
+			      struct vhca_http_request *req);
+
+#endif
