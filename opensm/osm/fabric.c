@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
@@ -13,6 +14,12 @@
 #include <opensm/osm_opensm.h>
 #include <opensm/osm_port.h>
 #include <opensm/osm_switch.h>
+
+/*
+ * Of SHARP, in a switch. To the subnet it is an HCA; it sends to other such nodes only, each at the
+ * next switch of their tree, and so closes no loop.
+ */
+#define AGGREGATION_NODE "Mellanox Technologies Aggregation Node"
 
 static int by_address(const void *a, const void *b)
 {
@@ -39,7 +46,9 @@ static void add_switch(struct vhca_osm_snapshot *s, size_t n, osm_switch_t *sw)
 		osm_physp_t *here = osm_node_get_physp_ptr(sw->p_node, p);
 		const osm_physp_t *there = here ? here->p_remote_physp : NULL;
 
-		ret->has_hosts |= there && !there->p_node->sw;
+		ret->has_hosts |= there && !there->p_node->sw &&
+				  strncmp((const char *)there->p_node->node_desc.description,
+					  AGGREGATION_NODE, IB_NODE_DESCRIPTION_SIZE) != 0;
 		if (there && there->p_node->sw && osm_link_is_healthy(here))
 			ret->peers[p] = index_of(s, n, there->p_node->sw);
 	}

@@ -184,4 +184,41 @@ class Loops(unittest.TestCase):
         self.run_engine("ftree")
 
 
+@unittest.skipIf(fabric.missing(), fabric.missing())
+class Aggregation(unittest.TestCase):
+    """SHARP's nodes look like HCAs at spines, and send to each other only: ways from there close no loop that counts."""
+
+    NODE = "Mellanox Technologies Aggregation Node"
+    LEAVES, SPINES, HOSTS, PORT = 4, 3, 2, 8
+
+    def modes(self, at_spines=None):
+        """(of skyline moves across leaves, whether OpenSM's log tells of loops), with such an HCA at each spine."""
+        text = fattree.two_levels(self.LEAVES, self.SPINES, self.HOSTS)
+        for s in range(1, self.SPINES + 1) if at_spines else ():
+            head = f'Switch {fattree.RADIX} "S{s}"\n'
+            text = text.replace(head, f'{head}[{self.PORT}] "A{s}"[1]\n')
+            text += f'caguid=0x{0x0002c90a00000000 + s * 16:x}\nHca 1 "A{s}" # "{at_spines}"\n[1] "S{s}"[{self.PORT}]\n\n'
+        net = fabric.Fabric(text)
+        try:
+            sm = net.manager(lids=True, opensm_conf="routing_engine minhop").start()
+            rows = sm.api.rows("lids")
+            self.assertEqual([row["node"] for row in rows].count(at_spines), self.SPINES if at_spines else 0)
+            lid = next(row["lid"] for row in rows if row["port_guid"] == fabric.port_guid(2))
+            plans = [sm.api.call("PUT", f"/v1/lids/{lid}?plan=yes", {"port_guid": fabric.port_guid(host), "mode": "skyline"})
+                     for host in range(3, self.LEAVES * self.HOSTS + 1)]
+            self.assertEqual({status for status, _ in plans}, {200}, plans)
+            loops = "close loops" in sm.log()
+            self.assertEqual(sm.stop(), 0)
+        finally:
+            net.close()
+        return [plan["mode"] for _, plan in plans], loops
+
+    def test_at_spines(self):
+        bare = self.modes()
+        self.assertIn("skyline", bare[0])
+        self.assertFalse(bare[1])
+        self.assertEqual(self.modes(self.NODE), bare)
+        self.assertEqual(self.modes("any other HCA"), (["deterministic"] * len(bare[0]), True))
+
+
 tap.main(__name__)
