@@ -55,6 +55,7 @@ BENCHES = {
     "opennebula": Bench("opennebula", quick=True),
     "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
     "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),
+    "channels": Bench("channels", BUILD, quick=True),
     "storm": Bench("storm", BUILD, sizes=(46256,), quick=True),
     "storm-own-ports": Bench("storm", "--own-ports", BUILD, sizes=(46256,)),
     "identity": Bench("identity", rig=True),

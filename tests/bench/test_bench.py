@@ -46,7 +46,7 @@ def module(name):
 
 def all_bounds():
     """{benchmark: its bounds}"""
-    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "opennebula", "identity", "pinning", "migration")}
+    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "channels", "opennebula", "identity", "pinning", "migration")}
     return found | {"doors": module("doors").bounds(60), "vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
 
 
@@ -153,6 +153,10 @@ class MadeUp(unittest.TestCase):
                 "RESUMED to attach, p99": ("resumed_to_attach", 2100)}
         self.expect("migration", ({"ours": [OURS], "plain": [PLAIN]},),
                     {name: ({"ours": [OURS | {key: value}], "plain": [PLAIN]},) for name, (key, value) in slow.items()})
+
+    def test_channels(self):
+        found = {"tables": 70, "number": 200, "deterministic": 0.1, "skyline": 0.4}
+        self.expect("channels", (found,), {"11664: numbering of channels": (found | {"number": 900},), "11664: a skyline plan across leaves, numbered": (found | {"skyline": 8},)})
 
     def test_blackout(self):
         self.expect("blackout", (BLACKOUT,), {"RESUMED to attach, p99": (BLACKOUT | {"resumed_to_attach": (1, 16, 17)},),
