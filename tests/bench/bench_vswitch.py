@@ -5,8 +5,9 @@
 BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664,
 default 324 648. Real OpenSM (ftree) on ibsim. SMPs are counted outside of OpenSM
 (tests/integration/preload/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs
-before it sends a single changed block. Times are the plugin's, from the first SMP to the last answer;
-of a sweep, wall clock. "best" is a pair inside a leaf whose LIDs share a block, "worst" one of other
+before it sends a single changed block. Times are the plugin's, from the first SMP to the last answer,
+and beside them those of who has asked for the move ("for a caller", with its HTTP and fsync) and the lower bound of the same run: as many LFT SMPs by a bare loop
+over umad with OpenSM's window (bench_lft.c). Of a sweep, wall clock. "best" is a pair inside a leaf whose LIDs share a block, "worst" one of other
 pods; each pair is moved there in one mode and back in the other. In the end moves in up to 36 leaves,
 asked for together and one after the other, and keys that one port after the other gets: wall clock, as
 a client sees it. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
@@ -16,6 +17,7 @@ import argparse
 import json
 import random
 import statistics
+import subprocess
 import sys
 import time
 
@@ -28,6 +30,7 @@ TREES = {324: (0, 18, 18, 18, 360, 216, 1, 72), 648: (0, 36, 18, 18, 702, 594, 1
          5832: (18, 18, 18, 18, 6804, 104004, 1, 1944), 11664: (36, 18, 18, 18, 13284, 336960, 1, 3240)}
 LIMITS = ("-N", "14000", "-S", "2000", "-P", "90000", "-L", "49152")
 ROUNDS = 20
+WINDOW = 4    # max_wire_smps of OpenSM
 LEAVES = 36    # with a move at the same time
 SWEEP = "heavy sweep"
 MODES = ("deterministic", "skyline")
@@ -65,17 +68,43 @@ def search(lids, pairs, mode, want):
 
 
 def move(lids, a, b, mode):
-    """(LFT SMPs on the wire, ms)"""
-    answer, wire = lids.move(a, b, mode)
-    assert answer["state"] == "applied", answer
-    return wire["lft"], answer["duration_us"] / 1000
+    """(LFT SMPs on the wire, ms, ms for the caller)"""
+    before, start = lids.sm.smps(), time.monotonic()
+    status, answer = lids.put(a, b, mode)
+    waited = time.monotonic() - start
+    assert (status, answer.get("state")) == (200, "applied"), answer
+    lids.exchanged(a, b)
+    return lids.sm.smps()["lft"] - before["lft"], answer["duration_us"] / 1000, waited * 1000
 
 
 def to_and_fro(lids, pairs, first, second):
-    """Medians of (LFT SMPs, ms) of moves in two modes, with the same pairs: there in one, back in the other."""
+    """Medians of what move() says, in two modes, with the same pairs: there in one, back in the other."""
     rows = [(*move(lids, a, b, first), *move(lids, a, b, second)) for a, b in pairs]
     median = [statistics.median(column) for column in zip(*rows)]
-    return median[:2], median[2:]
+    return median[:3], median[3:]
+
+
+class Bare:
+    """LFT SMPs from a host that is not the subnet manager's, by a loop that does nothing else."""
+
+    def __init__(self, program, tree):
+        self.process = subprocess.Popen([program, str(WINDOW)], cwd=tree.dir, env=tree.env(2), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+
+    def ms(self, n):
+        """The median of some rounds."""
+        def once():
+            self.process.stdin.write(f"{n:.0f}\n")
+            self.process.stdin.flush()
+            return int(self.process.stdout.readline()) / 1000
+        return statistics.median(once() for _ in range(ROUNDS))
 
 
 def ask(lids, pairs, at_a_time):
@@ -136,7 +165,7 @@ def computations(sm):
 
 
 def moves(tree, lids, least, most):
-    """{kind: {mode: medians of (LFT SMPs, ms)}}"""
+    """{kind: {mode: medians of what move() says}}"""
     rng = random.Random(1)
     near = [(a, b) for a in range(2, tree.per_leaf) for b in range(a + 1, tree.per_leaf + 1)]
     far = [(rng.randrange(2, tree.per_leaf), rng.randrange(tree.hosts * 3 // 4, tree.hosts)) for _ in range(500)]
@@ -150,7 +179,16 @@ def moves(tree, lids, least, most):
     return found
 
 
-def measure(tree, sm, paper, tell):
+def beside_a_bare_loop(bare, name, measured, tell):
+    """What of a move's time is the wire's, and what its caller waits for beside that."""
+    smps, ms, waited = measured
+    least = bare.ms(smps)
+    tell(f"{name}, as many LFT SMPs by a bare loop", least, "ms")
+    tell(f"{name}, all its SMPs", ms, "ms", "as many LFT SMPs by a bare loop", least)
+    tell(f"{name}, for a caller", waited, "ms", f"{name}, all its SMPs", ms)
+
+
+def measure(tree, sm, paper, bare_loop, tell):
     lids, (full, least, most) = fattree.Lids(tree, sm), paper
     tell("first sweep, LFT SMPs", sm.smps()["lft"])
     computed = computations(sm)
@@ -161,10 +199,11 @@ def measure(tree, sm, paper, tell):
     tell(SWEEP, seconds * 1000, "ms")
     tell(f"{SWEEP}, all SMPs", smps)
     tell(f"{SWEEP} after the moves, LFT SMPs", lft)
-    for kind, modes in found.items():
-        for mode in MODES:
-            tell(f"{kind}, {mode}", modes[mode][1], "ms", SWEEP, seconds * 1000)
-            tell(f"{kind}, {mode}, LFT SMPs", modes[mode][0])
+    with Bare(bare_loop, tree) as bare:
+        for name, measured in {f"{kind}, {mode}": modes[mode] for kind, modes in found.items() for mode in MODES}.items():
+            tell(name, measured[1], "ms", SWEEP, seconds * 1000)
+            tell(f"{name}, LFT SMPs", measured[0])
+            beside_a_bare_loop(bare, name, measured, tell)
     together(tree, sm, lids, tell)
     keys(tree, sm, tell)
 
@@ -182,7 +221,8 @@ def one_tree(build, nodes, ret):
     try:
         sm = tree.manager(opensm_conf="routing_engine ftree", counter=build / "tests/integration/libsmpcount.so")
         sm.start(timeout=3600)
-        measure(tree, sm, paper, lambda name, value, unit="", of=None, base=None: ret.add(f"{nodes}: {name}", value, unit, of, base))
+        measure(tree, sm, paper, build / "tests/bench/bench_lft",
+                lambda name, value, unit="", of=None, base=None: ret.add(f"{nodes}: {name}", value, unit, of, base))
         sm.stop(timeout=600)
     finally:
         tree.close()
