@@ -190,6 +190,8 @@ const struct vhca_conf_hca *vhca_conf_hca(const struct vhca_conf *conf, struct v
 bool vhca_conf_excludes(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf);
 /* Does the section that rules the PF keep this VF for claims that name it? */
 bool vhca_conf_reserves(const struct vhca_conf *conf, struct vhca_bdf pf, struct vhca_bdf vf);
+/* port_lease for a claim, where 0 would be for ever. */
+uint32_t vhca_conf_port_lease_s(const struct vhca_conf *conf);
 
 /* The section [peer NAME], or NULL. */
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);

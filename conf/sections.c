@@ -33,6 +33,11 @@ bool vhca_conf_reserves(const struct vhca_conf *conf, struct vhca_bdf pf, struct
 	return hca && vhca_bdf_find(hca->reserve, hca->n_reserve, vf);
 }
 
+uint32_t vhca_conf_port_lease_s(const struct vhca_conf *conf)
+{
+	return (conf->port_lease_ms + 999) / 1000;
+}
+
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name)
 {
 	for (unsigned int i = 0; i < conf->n_peers; i++)

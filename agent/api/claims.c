@@ -244,7 +244,7 @@ void api_put_port(void *ctx, struct vhca_http_request *req)
 		vhca_http_reply_error(req, &err);
 		return;
 	}
-	want.lease_s = (api_args(ctx)->conf->port_lease_ms + 999) / 1000; /* 0 would be for ever */
+	want.lease_s = vhca_conf_port_lease_s(api_args(ctx)->conf);
 	p = api_pend(ctx, req);
 	if (!p)
 		return;

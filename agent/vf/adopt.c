@@ -184,8 +184,15 @@ static int identity_of_hardware(struct vhca_engine *e, struct plan *p, struct vh
 static void name_by_hand(struct vhca_engine *e, const struct plans *ps, struct plan *p)
 {
 	const char *name = own_name(p->dev);
+	char port[VHCA_NAME_MAX];
 
 	p->req.vf.numa = -1;
+	/* The cloud that plugged it by another agent says the same of it here, by its MAC. */
+	if (!name && vhca_engine_reserves(e, p->vf) && vhca_guid_is_of_mac(p->vf->hw.requested)) {
+		vhca_port_name(p->vf->hw.requested, port);
+		p->req.lease_s = vhca_conf_port_lease_s(e->conf);
+		name = port;
+	}
 	(void)snprintf(p->req.vf.fabric, VHCA_NAME_MAX, "%s", p->vf->hca->fabric);
 	if (name && !name_taken(e, ps, name)) {
 		(void)snprintf(p->req.vf.name, VHCA_NAME_MAX, "%s", name);
@@ -306,6 +313,7 @@ static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 		a->waiting++;
 	if (r < 0)
 		return r;
+	c->run = VHCA_RUN_SEEN;
 	c->has_guest = p->dev->has_guest_addr;
 	c->guest = p->dev->guest;
 	p->vf->granted = p->vf->hw.granted == p->identity.guid;

@@ -120,6 +120,11 @@ int vhca_guid_wish_parse(const char *s, uint64_t *ret)
 	return 0;
 }
 
+bool vhca_guid_is_of_mac(uint64_t guid)
+{
+	return vhca_guid_is_valid(guid) && !(guid >> 24 & 0xffff);
+}
+
 char *vhca_guid_format(char buf[static VHCA_GUID_STRLEN], uint64_t guid)
 {
 	(void)snprintf(buf, VHCA_GUID_STRLEN, "0x%016llx", (unsigned long long)guid);

@@ -54,6 +54,8 @@ bool vhca_guid_is_valid(uint64_t guid);
  * 00:00, the last three), else a unicast GUID.
  */
 int vhca_guid_wish_parse(const char *s, uint64_t *ret);
+/* It could be "mac:" and an address. */
+bool vhca_guid_is_of_mac(uint64_t guid);
 #define VHCA_GUID_STR(guid) vhca_guid_format((char[VHCA_GUID_STRLEN]){0}, (guid))
 
 /* ---- P_Key: 16 bits with the membership bit; pkey_base is the lower 15 ---- */

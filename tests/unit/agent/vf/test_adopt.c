@@ -12,7 +12,8 @@
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/unit.h"
 
-#define GUID UINT64_C(0x0011223344556677)
+#define GUID	 UINT64_C(0x0011223344556677)
+#define MAC_GUID UINT64_C(0xfa163e0000123456)
 
 struct answer {
 	bool came;
@@ -180,6 +181,51 @@ static void the_sm_is_told_who_has_the_guid(void **state)
 	assert_int_equal(told.last.pkeys[0], 0x8001);
 	world_settle(w);
 	assert_int_equal(told.bound + told.withdrawn, 1);
+}
+
+static void on_port(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	(void)claim;
+	on_answer(arg, NULL, err);
+}
+
+/*
+ * Of a VF that is kept for a cloud, which says of its port here what it has said to another agent.
+ */
+static void a_clouds_port_is_known_by_its_address(void **state)
+{
+	struct world *w = *state;
+	struct vhca_conf_hca *hca = &w->conf.hcas[0];
+	struct vhca_claim_request req = {.domain_name = "vm0",
+					 .origin = VHCA_ORIGIN_CLAIM,
+					 .vf = {.numa = -1, .guid = MAC_GUID},
+					 .has_bdf = true,
+					 .no_partition = true};
+	struct answer a = {0};
+
+	w->conf.port_lease_ms = 6001;
+	hca->reserve[hca->n_reserve++] = w->vfs[0].bdf;
+	hca->reserve[hca->n_reserve++] = w->vfs[1].bdf;
+	world_domain_start(w, 0, NULL);
+	by_hand(w, 0, "hostdev0", MAC_GUID, 1);
+	by_hand(w, 1, "hostdev1", GUID, 1);
+	by_hand(w, 2, "hostdev2", MAC_GUID + 1, 1);
+	start(w, 3);
+	adopted(w);
+	assert_ptr_equal(claim_named(w, "mac-fa163e123456")->vf, engine_vf(w, 0));
+	assert_int_equal(claim_named(w, "mac-fa163e123456")->lease_s, 7);
+	assert_ptr_equal(claim_named(w, "ib0")->vf, engine_vf(w, 1));
+	assert_ptr_equal(claim_named(w, "ib1")->vf, engine_vf(w, 2));
+	req.domain = w->domains[0].info.uuid;
+	req.bdf = w->vfs[0].bdf;
+	vhca_port_name(MAC_GUID, req.vf.name);
+	(void)snprintf(req.vf.fabric, VHCA_NAME_MAX, "default");
+	vhca_engine_claim_port(w->engine, &req, on_port, &a);
+	assert_true(world_until(w, came, &a));
+	assert_int_equal(a.err.kind, VHCA_ERR_NONE);
+	assert_int_equal(claim_named(w, "mac-fa163e123456")->epoch, 1);
+	world_settle(w);
+	assert_int_equal(w->effects, 0);
 }
 
 /*
@@ -490,6 +536,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(what_stands_in_the_hardware_is_claimed),
 		T(the_sm_is_told_who_has_the_guid),
+		T(a_clouds_port_is_known_by_its_address),
 		T(an_alias_of_ours_gives_the_name),
 		T(adopting_again_changes_nothing),
 		T(it_survives_a_restart),
