@@ -6,31 +6,17 @@ VHCA_MLNX_RECORD=FILE keeps what it and vhca-eswitch said to each other: tests/d
 where this agent cannot be had.
 """
 
-import importlib.util
 import json
 import os
 import subprocess
 import unittest
 
-import debian
+import mlnx
 import tap
 from eswitch import Eswitch, Story, keep
 from host_case import MAC, OTHER_MAC, OTHER_VF, VF, WAIT, HostCase
 
-PACKAGE = "pool/main/n/networking-mlnx/python3-networking-mlnx_16.0.0-1_all.deb"
-SHA256 = "05204bcf10b3791a6c3b39814a722609e3e84f12ad7bd76f85a4d80e4496fa4b"
 RUNNER = os.path.join(os.path.dirname(__file__), "mlnx_agent.py")
-
-
-def fetch():
-    """Where its Python packages are; None: they cannot be had."""
-    if importlib.util.find_spec("neutron") is None:
-        return None
-    tree = debian.fetch(PACKAGE, SHA256, "networking-mlnx-16.0.0")
-    return tree and tree / "usr/lib/python3/dist-packages"
-
-
-CODE = fetch()
 
 
 def port(number, slot, **members):
@@ -39,7 +25,7 @@ def port(number, slot, **members):
             "segmentation_id": number, "admin_state_up": True, **members}
 
 
-@unittest.skipUnless(CODE, "no python3-neutron, or no networking-mlnx of Debian 11")
+@unittest.skipUnless(mlnx.CODE, mlnx.LACKS)
 class Agent(HostCase):
     def setUp(self):
         self.record = f"{self.where}/record"
@@ -49,7 +35,7 @@ class Agent(HostCase):
         self.story = Story(self.host, self.eswitch)
         self.log = open(f"{self.where}/mlnx.log", "wb")
         self.process = subprocess.Popen(["/usr/bin/python3", RUNNER, "tcp://{}:{}".format(*self.eswitch.address), f"{self.where}/ports", self.record],
-                                        env={**os.environ, "PYTHONPATH": str(CODE)}, stdout=self.log, stderr=self.log)
+                                        env={**os.environ, "PYTHONPATH": str(mlnx.CODE)}, stdout=self.log, stderr=self.log)
         self.until(lambda lines: ["ask", {"action": "get_vnics", "fabric": "*"}] in lines)
 
     def tearDown(self):

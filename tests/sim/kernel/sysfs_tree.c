@@ -264,7 +264,7 @@ char *sim_vf_bdf(char buf[static VHCA_BDF_STRLEN], const char *pf, unsigned int 
 	return vhca_bdf_format(buf, bdf);
 }
 
-/* net/core/net-sysfs.c: fmt_dec */
+/* net/core/net-sysfs.c: fmt_dec, fmt_hex; ulp/ipoib/ipoib_main.c: dev_id is the port, from 0 */
 void sim_add_netdev(const struct sim_tree *tree, const char *pf, const char *name,
 		    unsigned int type, unsigned int ifindex)
 {
@@ -272,6 +272,9 @@ void sim_add_netdev(const struct sim_tree *tree, const char *pf, const char *nam
 
 	sim_put(tree, SIM_PATH("%s/type", dev), "%u", type);
 	sim_put(tree, SIM_PATH("%s/ifindex", dev), "%u", ifindex);
+	sim_put(tree, SIM_PATH("%s/dev_id", dev), "0x0");
+	sim_link(tree, SIM_PATH("%s/device", dev), SIM_PATH("../../../%s", pf));
+	sim_link(tree, SIM_PATH("class/net/%s", name), SIM_PATH("../../%s", dev));
 }
 
 /* show_vf_node, show_vf_port, policy_show */
