@@ -31,8 +31,9 @@ BUILD = "BUILD"     # stands for the build directory
 class Bench:
     """A program below tests/bench with its arguments; sizes are what its bounds depend on."""
 
-    def __init__(self, program, *args, sizes=(), quick=False, rig=False):
-        self.program, self.args, self.sizes, self.quick, self.rig = f"bench_{program}.py", args, sizes, quick, rig
+    def __init__(self, program, *args, sizes=(), quick=False, rig=False, cloud=False):
+        self.program, self.args, self.sizes, self.quick = f"bench_{program}.py", args, sizes, quick
+        self.rig, self.cloud = rig, cloud
 
     def argv(self, build):
         return [str(ROOT / "tests/bench" / self.program), *(str(build) if a == BUILD else a for a in self.args)]
@@ -53,6 +54,7 @@ BENCHES = {
     "blackout": Bench("blackout", BUILD, quick=True),
     "doors": Bench("doors", BUILD, "10", sizes=(10,), quick=True),
     "opennebula": Bench("opennebula", quick=True),
+    "openstack": Bench("openstack", BUILD, quick=True, cloud=True),
     "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
     "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),
     "channels": Bench("channels", BUILD, quick=True),
@@ -122,9 +124,9 @@ def play(names, build, target):
     return 1 if problems else 0
 
 
-def release_build(rig):
-    """tools/check's, with what it needs installed; None if that fails."""
-    groups = ["build", "test"] + (["rig"] if rig else [])
+def release_build(benches):
+    """tools/check's, with what it and they need installed; None if that fails."""
+    groups = ["build", "test", *(group for group in ("rig", "cloud") if any(getattr(bench, group) for bench in benches))]
     if subprocess.run([str(ROOT / "tools/deps"), *groups], check=False).returncode:
         return None
     return check.build(check.Tally(), "release")
@@ -143,7 +145,7 @@ def main():
     names = args.names or [n for n, b in BENCHES.items() if b.quick or not args.quick]
     if any(BENCHES[n].rig for n in names) and os.geteuid():
         parser.error("the rig needs root; --quick does without")
-    build = args.build.resolve() if args.build else release_build(any(BENCHES[n].rig for n in names))
+    build = args.build.resolve() if args.build else release_build([BENCHES[n] for n in names])
     return play(names, build, args.page) if build else 1
 
 

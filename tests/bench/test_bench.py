@@ -30,6 +30,7 @@ OURS = PLAIN | {"total": 19, "without": 18, "removed_to_migrate": 145, "resumed_
 OPENNEBULA = {"ruby, start": [(100, 120)], "stand-in of pci.rb": [(170, 200)], "probe": [(120, 150)]} | {
     f"{kind}/{action}, {whose}": [(took, took)] for action in ("deploy", "migrate")
     for kind, whose, took in (("kvm", "other VM", 5), ("vhca", "other VM", 8), ("kvm", "a VM of ours", 5), ("vhca", "a VM of ours", 220))}
+OPENSTACK = [0.004] * 9, [0.3] * 9, 0, 0, [0.002] * 9
 BLACKOUT = {"three_commits": (1.5, 3, 5), "removed_to_migrate": (1.8, 6.9, 9), "resumed_to_attach": (0.7, 1.5, 2), "resumed_to_granted": (1.9, 5, 6)}
 
 
@@ -46,8 +47,9 @@ def module(name):
 
 def all_bounds():
     """{benchmark: its bounds}"""
-    found = {name: module(name).BOUNDS for name in ("hook", "blackout", "channels", "opennebula", "identity", "pinning", "migration")}
-    return found | {"doors": module("doors").bounds(60), "vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
+    plain = ("hook", "blackout", "channels", "opennebula", "openstack", "identity", "pinning", "migration")
+    return {name: module(name).BOUNDS for name in plain} | {
+        "doors": module("doors").bounds(60), "vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
 
 
 def figure_at(bound, factor):
@@ -138,6 +140,12 @@ class MadeUp(unittest.TestCase):
                 "migrate adds, other VM, fastest, clock": {"vhca/migrate, other VM": [(8, 17), (8, 18)]},
                 "migrate adds, a VM of ours, clock": {"vhca/migrate, a VM of ours": [(220, 900)]}}
         self.expect("opennebula", (OPENNEBULA,), {k: (OPENNEBULA | v,) for k, v in slow.items()})
+
+    def test_openstack(self):
+        again, python, writes, refused, up = OPENSTACK
+        self.expect("openstack", OPENSTACK, {
+            "add-port again, p50": ([0.04] * 9, python, writes, refused, up), "nova-compute restarts, writes": (again, python, 1, refused, up),
+            "nova-compute restarts, refused": (again, python, writes, 1, up), "UP behind the begin, p99": (again, python, writes, refused, [*up, 60])})
 
     def test_identity(self):
         bad = {"the same again, writes": {"again": (1060, 1, 0, 0)}, "all programmed": {"program": (2100, 16128, 0, 0)},

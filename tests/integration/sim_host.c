@@ -40,11 +40,12 @@
 #include "pkey/ports.h"
 #include "tests/sim/kernel/sysfs_sim.h"
 
-#define SKIPPED 77
-#define VFS_MAX 8
-#define KEYS	4 /* every entry is a file that is read a few times, and the machine may be busy */
-#define KEY	0x8001
-#define POLL_MS 100
+#define SKIPPED	 77
+#define VFS_MAX	 64
+#define HELD_MAX 7 /* of the VFs on the PF's own device */
+#define KEYS	 4 /* every entry is a file that is read a few times, and the machine may be busy */
+#define KEY	 0x8001
+#define POLL_MS	 100
 
 /* ---- instead of pkey/ports.c ---- */
 
@@ -293,18 +294,18 @@ static void hold_vf(struct sysfs_sim *sim, unsigned int index, bool held)
 
 static void follow_guests(struct sysfs_sim *sim)
 {
-	static bool held[VFS_MAX + 1];
+	static bool held[HELD_MAX + 1];
 	const char *path = getenv("SIM_HELD");
 	VHCA_AUTO_FREE char *text = NULL;
-	bool now[VFS_MAX + 1] = {false};
+	bool now[HELD_MAX + 1] = {false};
 	size_t len;
 
 	if (!path || vhca_read_file(path, 4096, &text, &len) < 0)
 		return;
 	for (const char *at = text; (at = strchr(at, '.')); at++)
-		if (at[1] > '0' && at[1] <= '0' + VFS_MAX)
+		if (at[1] > '0' && at[1] <= '0' + HELD_MAX)
 			now[at[1] - '0'] = true;
-	for (unsigned int i = 1; i <= count_vfs(); i++)
+	for (unsigned int i = 1; i <= count_vfs() && i <= HELD_MAX; i++)
 		if (held[i] != now[i]) {
 			held[i] = now[i];
 			hold_vf(sim, i, now[i]);
