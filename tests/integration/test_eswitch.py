@@ -430,6 +430,13 @@ class Silence(StubCase):
         self.serve(self.claims())
         self.assertEqual(self.client.say("get_vnics", fabric="*")["response"], {})
 
+    def test_what_eswitchd_gave_a_guest_is_kept(self):
+        """Behind the partition that is asked for; before it, it is another one that is asked for."""
+        refusal = b'HTTP/1.1 409 Conflict\r\n\r\n{"code": "attached", "detail": "the guest has it"}'
+        for pkeys, status, asked in ((["0x8005", "0xffff"], "OK", 1), (["0xffff", "0x8005"], "FAIL", 2), ([], "FAIL", 2)):
+            self.serve(self.claims(self.port(state="attached", pkeys=pkeys)), refusal)
+            self.assertEqual((self.client.say("set_vlan", vlan=5, **PORT)["status"], self.asked), (status, asked), pkeys)
+
     def test_the_sm_has_refused_it(self):
         for sm in ("refused", "superseded"):
             self.serve(self.claims(self.port(sm=sm, sm_reason="epoch 4")))
