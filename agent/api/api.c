@@ -37,6 +37,8 @@ static const struct vhca_http_route routes[] = {
 	{"POST", "/v1/claims", VHCA_CALLER_OPERATE, api_post_claims},
 	{"DELETE", "/v1/claims/{}", VHCA_CALLER_OPERATE, api_delete_claim},
 	{"POST", "/v1/claims/{}/lease", VHCA_CALLER_OPERATE, api_renew_claim},
+	{"GET", "/v1/partitions", VHCA_CALLER_READ, api_get_partitions},
+	{"GET", "/v1/partitions/{}", VHCA_CALLER_READ, api_get_partition},
 	{"PUT", "/v1/fabrics/{}/ports/{}", VHCA_CALLER_OPERATE, api_put_port},
 	{"PUT", "/v1/fabrics/{}/ports/{}/partitions", VHCA_CALLER_OPERATE, api_put_partitions},
 	{"DELETE", "/v1/fabrics/{}/ports/{}", VHCA_CALLER_OPERATE, api_delete_port},

@@ -57,6 +57,8 @@ void api_renew_claim(void *ctx, struct vhca_http_request *req);
 void api_delete_claim(void *ctx, struct vhca_http_request *req);
 
 /* ---- partitions.c ---- */
+void api_get_partitions(void *ctx, struct vhca_http_request *req); /* by P_Key */
+void api_get_partition(void *ctx, struct vhca_http_request *req);
 void api_put_partitions(void *ctx, struct vhca_http_request *req); /* when its VF shows them */
 
 /* ---- migrations.c: a migration runs on by itself ---- */

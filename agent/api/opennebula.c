@@ -11,6 +11,7 @@
 
 #include "agent/api/context.h"
 #include "agent/api/handlers.h"
+#include "agent/api/views.h"
 #include "common/base/cleanup.h"
 #include "config.h"
 
@@ -131,20 +132,21 @@ static void add_fabrics(FILE *f, const struct vhca_api_args *a)
 	}
 }
 
-/* VFs of guests in a partition, so that a VM can be placed beside its peers or away from them. */
-static unsigned int count_members(struct vhca_model *m, uint16_t pkey)
+/* VFs of guests in a partition that has a name, so that a VM can be placed beside its peers or away
+ * from them. */
+static void add_partitions(FILE *f, const struct vhca_api_args *a)
 {
+	struct vhca_model *m = vhca_engine_model(a->engine);
 	const struct vhca_claim *claim;
-	unsigned int n = 0;
 
-	TAILQ_FOREACH (claim, &m->claims, link)
-		for (unsigned int i = 0; i < claim->identity.n_pkeys; i++)
-			if (!vhca_claim_is_ending(claim) &&
-			    ((claim->identity.pkeys[i] ^ pkey) & 0x7fff) == 0) {
-				n++;
-				break;
-			}
-	return n;
+	for (unsigned int i = 0; i < a->conf->n_partitions; i++) {
+		const struct vhca_conf_partition *part = &a->conf->partitions[i];
+		unsigned int n = 0;
+
+		TAILQ_FOREACH (claim, &m->claims, link)
+			n += api_claim_key(claim, part->pkey) != 0;
+		add_named(f, "IB_GUESTS", part->name, n);
+	}
 }
 
 static char *host_system(const struct vhca_api_args *a)
@@ -166,9 +168,7 @@ static char *host_system(const struct vhca_api_args *a)
 		all.pkeys, all.active_ports);
 	fprintf(f, "IB_SM_REACHABLE=\"%d\"\n", vhca_outbox_reachable(a->outbox));
 	add_fabrics(f, a);
-	for (unsigned int i = 0; i < a->conf->n_partitions; i++)
-		add_named(f, "IB_GUESTS", a->conf->partitions[i].name,
-			  count_members(m, a->conf->partitions[i].pkey));
+	add_partitions(f, a);
 	if (fclose(f) == 0)
 		return text;
 	free(text);
