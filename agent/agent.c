@@ -18,6 +18,7 @@
 #include "agent/host/host.h"
 #include "agent/migration/peer.h"
 #include "agent/state/journal.h"
+#include "agent/state/repeats.h"
 #include "agent/vfs_file.h"
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -36,6 +37,7 @@ struct vhca_agent {
 	struct vhca_sysfs *sys;
 	struct vhca_events *events;
 	struct vhca_store *store;
+	struct vhca_repeats *repeats;
 	struct vhca_engine *engine;
 	const struct vhca_sm_ops *sm;
 	struct vhca_credentials credentials;
@@ -353,7 +355,11 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 		.boot_id = a->boot_id,
 	};
 	char path[108];
-	int r = vhca_api_new(&api, &a->api, err);
+	int r = vhca_repeats_new(a->store, &a->repeats, err);
+
+	api.repeats = a->repeats;
+	if (r == 0)
+		r = vhca_api_new(&api, &a->api, err);
 
 	(void)snprintf(path, sizeof(path), "%s/hook.sock", a->conf->run_dir);
 	if (!r)
@@ -428,6 +434,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_migrations_free(a->migrations);
 	vhca_engine_free(a->engine);
 	vhca_api_free(a->api);
+	vhca_repeats_free(a->repeats);
 	vhca_peer_api_free(a->peer_api);
 	vhca_vfs_file_free(a->vfs_file);
 	if (a->http)

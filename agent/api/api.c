@@ -81,7 +81,8 @@ static int give_to_group(const char *path, const char *group, struct vhca_error 
 
 int vhca_api_new(const struct vhca_api_args *args, struct vhca_api **ret, struct vhca_error *err)
 {
-	const struct vhca_http_limits limits = {.rules = &args->conf->api_roles};
+	const struct vhca_http_limits limits = {.admit = api_admit,
+						.rules = &args->conf->api_roles};
 	struct vhca_api *api = calloc(1, sizeof(*api));
 	char url[128], path[108];
 	int r;

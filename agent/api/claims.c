@@ -77,15 +77,27 @@ static int parse_vf(struct json_object *body, const char *name, bool may_lack_pa
 	return r;
 }
 
-static void submit_claim(void *ctx, struct vhca_http_request *req,
-			 const struct vhca_claim_request *want, unsigned int status)
+static void submit_claim(void *ctx, struct vhca_http_request *req, struct vhca_claim_request *want,
+			 unsigned int status)
 {
-	struct api_pending *p = api_pend(ctx, req);
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_claim *made;
+	struct api_pending *p;
 
+	want->id = api_object_id(req);
+	made = want->id ? vhca_model_claim(api_model(ctx), want->id) : NULL;
+	if (api_check_repeat(req, made != NULL, &err) < 0) {
+		vhca_http_reply_error(req, &err);
+		return;
+	}
+	p = api_pend(ctx, req);
 	if (!p)
 		return;
 	p->status = status;
-	vhca_engine_claim(api_args(ctx)->engine, want, on_done, p);
+	if (made)
+		vhca_engine_await(api_args(ctx)->engine, made, on_done, p);
+	else
+		vhca_engine_claim(api_args(ctx)->engine, want, on_done, p);
 }
 
 void api_post_attach(void *ctx, struct vhca_http_request *req)

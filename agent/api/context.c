@@ -96,10 +96,10 @@ int api_find_domain(const void *ctx, const char *text, struct vhca_claim_request
 	}
 	dom = vhca_model_domain_by_name(m, text);
 	if (!dom) {
-		vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-			       "domain %s does not run here", text);
+		int r = vhca_engine_no_such_domain(api_args(ctx)->engine, text, err);
+
 		vhca_error_hint(err, "give its UUID, or the name of an active domain (virsh list)");
-		return -ENOENT;
+		return r;
 	}
 	ret->domain = dom->info->uuid;
 	(void)vhca_strcpy(ret->domain_name, sizeof(ret->domain_name),

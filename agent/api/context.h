@@ -10,6 +10,7 @@
 #include "agent/libvirt/virt.h"
 #include "agent/migration/drain.h"
 #include "agent/migration/migration.h"
+#include "agent/state/repeats.h"
 #include "agent/vf/engine.h"
 
 struct vhca_api_args {
@@ -25,6 +26,7 @@ struct vhca_api_args {
 	const struct vhca_sm_ops *sm;
 	const struct vhca_conf *conf;
 	struct vhca_store *store;
+	struct vhca_repeats *repeats;
 	const char *boot_id;
 };
 
@@ -45,6 +47,15 @@ struct vhca_explain api_look_from(const struct vhca_api_args *a, const struct vh
 
 /* For a reply that is given later than in its handler. NULL: req has been answered. */
 struct api_pending *api_pend(void *ctx, struct vhca_http_request *req);
+/*
+ * One of each request with an Idempotency-Key: false where it has been answered, as before or
+ * refused. The others are answered when that is durable.
+ */
+bool api_admit(void *ctx, struct vhca_http_request *req);
+/* The id for what such a request makes; NULL: it has no key. */
+const struct vhca_uuid *api_object_id(const struct vhca_http_request *req);
+/* Refuses a request which an earlier life has begun, and what it made (exists) has ended since. */
+int api_check_repeat(const struct vhca_http_request *req, bool exists, struct vhca_error *err);
 /* 200 with {key: list}; list is consumed. */
 void api_reply_list(struct vhca_http_request *req, const char *key, struct json_object *list);
 

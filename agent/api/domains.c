@@ -30,8 +30,7 @@ void api_get_domain(void *ctx, struct vhca_http_request *req)
 	if (!r)
 		dom = vhca_model_domain(m, &found.domain);
 	if (!r && !dom)
-		(void)vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				     "domain %s does not run here", found.domain_name);
+		(void)vhca_engine_no_such_domain(api_args(ctx)->engine, found.domain_name, &err);
 	if (dom)
 		vhca_http_reply(req, 200, api_view_domain(m, dom));
 	else

@@ -213,9 +213,15 @@ void api_post_migrations(void *ctx, struct vhca_http_request *req)
 	struct vhca_conf_copy how = api_args(ctx)->conf->copy;
 	struct vhca_mig_request want = {.copy = &how};
 	const struct vhca_mig *m = NULL;
-	int r = parse(ctx, vhca_http_body(req), &want, &how, &err);
+	int r;
 
-	if (!r)
+	want.id = api_object_id(req);
+	if (want.id)
+		m = vhca_migrations_find(api_args(ctx)->migrations, want.id);
+	r = api_check_repeat(req, m != NULL, &err);
+	if (r == 0 && !m)
+		r = parse(ctx, vhca_http_body(req), &want, &how, &err);
+	if (r == 0 && !m)
 		r = vhca_migrations_request(api_args(ctx)->migrations, &want, &m, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #ifndef VHCA_AGENT_API_PENDING_H
 #define VHCA_AGENT_API_PENDING_H
-/* A request that is answered later than in its handler. */
+/* A request that is answered later than in its handler; one that may come again: context.h. */
 #include "agent/state/model.h"
 #include "common/http/http_loop.h"
 

@@ -20,7 +20,7 @@ struct json_object *api_view_moving_vf(const struct vhca_claim *claim);
 struct json_object *api_view_claim(const struct vhca_claim *claim);
 /* A list: of all, or of one domain. */
 struct json_object *api_view_claims(const struct vhca_model *m, const struct vhca_uuid *domain);
-/* The claim's key of the partition that either of its P_Keys names; 0: it has none, or is ending. */
+/* The claim's key of the partition that either of its P_Keys names; 0: none, or it is ending. */
 uint16_t api_claim_key(const struct vhca_claim *claim, uint16_t pkey);
 /* Requests of its metadata and the VFs it has. */
 struct json_object *api_view_domain(struct vhca_model *m, struct vhca_domain *dom);

@@ -274,6 +274,7 @@ struct vhca_mig_request {
 	enum vhca_mig_mode mode;
 	uint64_t lease_ms; /* how long the guest may wait without its VFs; 0 = as configured */
 	const struct vhca_conf_copy *copy; /* managed; NULL = as configured */
+	const struct vhca_uuid *id;	   /* that it gets; NULL = any */
 };
 #define VHCA_MIG_NO_LEASE UINT64_MAX
 

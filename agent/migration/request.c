@@ -96,12 +96,14 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 	int r;
 
 	if (!dom)
-		return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				      "domain %s does not run here", VHCA_UUID_STR(&req->domain));
+		return vhca_engine_no_such_domain(ms->args.engine, VHCA_UUID_STR(&req->domain),
+						  err);
 	r = check_start(ms, dom, req, err);
 	if (r < 0)
 		return r;
-	m = vhca_uuid_random(&id) < 0 ? NULL : mig_new(ms, &id);
+	if (req->id)
+		id = *req->id;
+	m = !req->id && vhca_uuid_random(&id) < 0 ? NULL : mig_new(ms, &id);
 	if (!m)
 		return vhca_error_no_memory(err, "migration");
 	m->source = true;

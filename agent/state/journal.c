@@ -17,7 +17,8 @@
  * that ended with its boot, vguids.migration is the one that it was in, until somebody says whose
  * the epoch is. Two columns are CLOCK_BOOTTIME: vfs.rests_until, and migrations.lease_until, which
  * is cut to the lease's length if it is of an earlier boot. drain has at most one row: this host is
- * drained.
+ * drained. repeats.object is the id of what a request with an Idempotency-Key makes: begun tells
+ * that its row was written, also when it has gone since.
  */
 #define SCHEMA                                                                                    \
 	"CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL,"    \
@@ -41,7 +42,14 @@
 	" NULL, vfs TEXT NOT NULL, mode TEXT NOT NULL, lease INTEGER NOT NULL,"                   \
 	" lease_until INTEGER NOT NULL, copy TEXT NOT NULL) STRICT;"                              \
 	"CREATE TABLE drain (one INTEGER PRIMARY KEY CHECK (one = 1), peers TEXT NOT NULL,"       \
-	" since INTEGER NOT NULL) STRICT;"
+	" since INTEGER NOT NULL) STRICT;"                                                        \
+	"CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT"     \
+	" NULL, object TEXT NOT NULL UNIQUE, begun INTEGER NOT NULL, made INTEGER NOT NULL,"      \
+	" status INTEGER NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (caller, key)) STRICT;"      \
+	"CREATE TRIGGER claim_begins AFTER INSERT ON claims BEGIN UPDATE repeats SET begun = 1"   \
+	" WHERE object = NEW.id; END;"                                                            \
+	"CREATE TRIGGER migration_begins AFTER INSERT ON migrations BEGIN UPDATE repeats SET"     \
+	" begun = 1 WHERE object = NEW.id; END;"
 
 const struct vhca_migration vhca_journal_migrations[] = {{SCHEMA VHCA_OUTBOX_SCHEMA}};
 const unsigned int vhca_journal_n_migrations = VHCA_ARRAY_SIZE(vhca_journal_migrations);

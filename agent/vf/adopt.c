@@ -487,8 +487,7 @@ void vhca_engine_adopt(struct vhca_engine *e, const struct vhca_uuid *domain, vh
 	int n;
 
 	if (!dom)
-		n = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				   "domain %s does not run here", VHCA_UUID_STR(domain));
+		n = vhca_engine_no_such_domain(e, VHCA_UUID_STR(domain), &err);
 	else
 		n = vhca_engine_check_readable(dom, &err);
 	/* What a domain asks for must be known, else nobody can say whether it differs. */

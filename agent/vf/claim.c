@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/state/repeats.h"
 #include "agent/vf/report.h"
 #include "agent/vf/transition.h"
 #include "agent/vf/work.h"
@@ -411,8 +412,10 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 		      uint64_t epoch)
 {
 	const struct vhca_domain *dom = vhca_model_domain(&e->model, &req->domain);
-	int r = vhca_uuid_random(&c->id);
+	int r = req->id ? 0 : vhca_uuid_random(&c->id);
 
+	if (req->id)
+		c->id = *req->id;
 	c->memory_kib = dom ? dom->info->memory.kib : 0;
 	c->domain = req->domain;
 	c->origin = req->origin;
@@ -556,6 +559,7 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 	struct vhca_claim_request req = {
 		.domain = ended->domain, .origin = ended->origin, .unfailed = true};
 	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_txn *txn;
 	struct vhca_claim *c;
 
 	if (!may_be_replaced(ended))
@@ -571,6 +575,10 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 		return false;
 	c->number = ended->number; /* who vouched for that one meant this */
 	STAILQ_CONCAT(&c->waiters, &ended->waiters);
+	/* Whoever asks again, with the key of the request for the one, means the other now. */
+	txn = vhca_txn_new(e->args.store);
+	vhca_repeats_replace(txn, &ended->id, &c->id);
+	vhca_txn_commit(txn, NULL, NULL);
 	return true;
 }
 

@@ -118,12 +118,16 @@ struct vhca_claim_request {
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
-	enum vhca_origin origin; /* ATTACH or CLAIM */
-	uint32_t lease_s;	 /* of a claim that waits for its domain; 0 = it waits for ever */
+	enum vhca_origin origin;    /* ATTACH or CLAIM */
+	const struct vhca_uuid *id; /* that the claim gets; NULL = any */
+	uint32_t lease_s; /* of a claim that waits for its domain; 0 = it waits for ever */
 };
 /* CLAIM ends at programmed, ATTACH at attached. */
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		       vhca_waiter_fn fn, void *arg);
+/* Such a claim that is there already: ends as the request that made it would. */
+void vhca_engine_await(struct vhca_engine *e, struct vhca_claim *claim, vhca_waiter_fn fn,
+		       void *arg);
 /* The lease of a claim of way CLAIM is so long from now on, and begins anew. Answered when that is
  * durable. Refused "no_lease", "released". */
 void vhca_engine_renew(struct vhca_engine *e, struct vhca_claim *claim, uint32_t lease_s,
@@ -303,6 +307,9 @@ int vhca_engine_check_disk(const struct vhca_engine *e, struct vhca_error *err);
 int vhca_engine_hook(struct vhca_engine *e, const struct vhca_hook_request *req,
 		     struct vhca_error *err);
 
+/* No running domain is known that is named so: says it in err, and whether that is certain. */
+int vhca_engine_no_such_domain(const struct vhca_engine *e, const char *name,
+			       struct vhca_error *err);
 /* The domain's XML cannot be read: says so in err; else 0. */
 int vhca_engine_check_readable(const struct vhca_domain *dom, struct vhca_error *err);
 /* Its guest is paused, and would not let go of a VF: says so in err; else 0. */

@@ -72,6 +72,18 @@ bool vhca_engine_has_unreadable(const struct vhca_engine *e)
 	return false;
 }
 
+int vhca_engine_no_such_domain(const struct vhca_engine *e, const char *name,
+			       struct vhca_error *err)
+{
+	if (!e->virt_synced)
+		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "no_libvirt", EAGAIN,
+				      "domain %s: which domains run here is not known before "
+				      "libvirt is connected",
+				      name);
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
+			      "domain %s does not run here", name);
+}
+
 int vhca_engine_check_readable(const struct vhca_domain *dom, struct vhca_error *err)
 {
 	int r;

@@ -261,6 +261,26 @@ void engine_requests(struct vhca_engine *e)
 
 /* ---- what people and orchestrators ask for ---- */
 
+static enum vhca_vf_state state_asked_for(const struct vhca_claim *c)
+{
+	return c->origin == VHCA_ORIGIN_CLAIM ? VHCA_VF_PROGRAMMED : VHCA_VF_ATTACHED;
+}
+
+void vhca_engine_await(struct vhca_engine *e, struct vhca_claim *c, vhca_waiter_fn fn, void *arg)
+{
+	enum vhca_vf_state state = c->vf->state, until = state_asked_for(c);
+	bool is_done = state == until || state == VHCA_VF_ATTACHED;
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	if (engine_add_waiter(c, is_done ? ENGINE_DURABLE : until, fn, arg) < 0) {
+		vhca_error_no_memory(&err, "claim");
+		engine_answer_later(e, fn, arg, &err);
+		return;
+	}
+	if (is_done)
+		engine_save_soon(e, c);
+}
+
 void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *req,
 		       vhca_waiter_fn fn, void *arg)
 {
@@ -270,8 +290,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 	int r = 0;
 
 	if (req->origin == VHCA_ORIGIN_ATTACH && !dom)
-		r = vhca_error_set(&err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0,
-				   "domain %s does not run here", req->domain_name);
+		r = vhca_engine_no_such_domain(e, req->domain_name, &err);
 	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
 		r = vhca_engine_check_readable(dom, &err);
 	if (!r && req->origin == VHCA_ORIGIN_ATTACH)
@@ -280,10 +299,7 @@ void vhca_engine_claim(struct vhca_engine *e, const struct vhca_claim_request *r
 		r = engine_check_plug(e, dom, &err);
 	if (!r)
 		r = engine_claim_as_asked(e, req, &c, &err);
-	if (!r && engine_add_waiter(c,
-				    req->origin == VHCA_ORIGIN_CLAIM ? VHCA_VF_PROGRAMMED
-								     : VHCA_VF_ATTACHED,
-				    fn, arg) < 0)
+	if (!r && engine_add_waiter(c, state_asked_for(c), fn, arg) < 0)
 		r = vhca_error_no_memory(&err, "claim");
 	if (r == 0)
 		engine_ask_for_domain(e, c);

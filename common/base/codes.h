@@ -20,6 +20,8 @@
 #define VHCA_CODE_GUEST_BUSY	       "guest_busy"
 #define VHCA_CODE_HARD_LIMIT	       "hard_limit"
 #define VHCA_CODE_JOB_HELD	       "job_held"
+#define VHCA_CODE_KEY_IN_USE	       "key_in_use"
+#define VHCA_CODE_KEY_REUSED	       "key_reused"
 #define VHCA_CODE_LIBVIRT	       "libvirt"
 #define VHCA_CODE_NO_ROOT_PORT	       "no_root_port"
 #define VHCA_CODE_TOO_LATE	       "too_late"

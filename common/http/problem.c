@@ -20,6 +20,8 @@ static const struct exception {
 	{VHCA_CODE_GUEST_BUSY, 409, true},     /* it is still at the last plug or unplug */
 	{VHCA_CODE_GUID_IS_A_PORT, 409, true}, /* the next sweep may see another one there */
 	{VHCA_CODE_JOB_HELD, 409, true},       /* libvirt: another operation on the domain ends */
+	{VHCA_CODE_KEY_IN_USE, 409, true},     /* the first of these requests ends */
+	{VHCA_CODE_KEY_REUSED, 422, false},
 	{VHCA_CODE_METHOD_NOT_ALLOWED, 405, false},
 	{VHCA_CODE_NO_ROOT_PORT, 507, false}, /* the domain has to be changed */
 	{VHCA_CODE_NOT_MASTER, 421, true},    /* ask the master; mastership may come back */

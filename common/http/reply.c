@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/cleanup.h"
 #include "common/base/text.h"
 #include "common/http/json.h"
 #include "common/http/server_private.h"
 
 #define ETAG_SIZE     40
 #define JSON_TYPE     "application/json"
+#define PROBLEM_TYPE  "application/problem+json"
 #define RETRY_AFTER_S "1" /* what is away comes back within seconds, or needs somebody */
 
 /* FNV-1a with the length beside it: an entity tag has to tell versions apart, not to resist
@@ -102,17 +104,38 @@ static void reply_tagged(struct vhca_http_request *req, struct MHD_Response *res
 	vhca_http_reply_response(req, status, response);
 }
 
+/* Takes the response; text as vhca_http_keep_fn has it. */
+static void send_or_keep(struct vhca_http_request *req, unsigned int status,
+			 struct MHD_Response *response, const char *text)
+{
+	vhca_http_keep_fn keep = req->keep;
+
+	if (!keep) {
+		vhca_http_reply_response(req, status, response);
+		return;
+	}
+	req->keep = NULL;
+	req->status = status;
+	req->kept = response;
+	keep(req->keeper, status, response ? text : NULL);
+}
+
+void vhca_http_send(struct vhca_http_request *req)
+{
+	vhca_http_reply_response(req, req->status, vhca_steal_ptr(&req->kept));
+}
+
 void vhca_http_reply(struct vhca_http_request *req, unsigned int status, struct json_object *body)
 {
 	struct MHD_Response *response;
-	const char *text;
+	const char *text = NULL;
 	bool cacheable = status == MHD_HTTP_OK &&
 			 (strcmp(req->method, "GET") == 0 || strcmp(req->method, "HEAD") == 0);
 	size_t len;
 
 	response = body ? json_response(body, JSON_TYPE, &text, &len) : empty_response();
 	if (!response || !body || !cacheable) {
-		vhca_http_reply_response(req, status, response);
+		send_or_keep(req, status, response, text);
 		return;
 	}
 	req->answer_len = len;
@@ -140,18 +163,18 @@ static void reply_problem(struct vhca_http_request *req, const struct vhca_error
 {
 	unsigned int status = (unsigned int)vhca_json_problem_status(err);
 	struct MHD_Response *response = NULL;
-	const char *text;
+	const char *text = NULL;
 	size_t len;
 
 	(void)vhca_strcpy(req->code, sizeof(req->code), err->code); /* same size */
 	if (doc)
-		response = json_response(doc, "application/problem+json", &text, &len);
+		response = json_response(doc, PROBLEM_TYPE, &text, &len);
 	add_header(response, "Allow", allow);
 	if (status == MHD_HTTP_UNAUTHORIZED)
 		add_header(response, "WWW-Authenticate", "Bearer");
 	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
 		add_header(response, "Retry-After", RETRY_AFTER_S);
-	vhca_http_reply_response(req, status, response);
+	send_or_keep(req, status, response, vhca_json_problem_retryable(err) ? NULL : text);
 }
 
 void vhca_http_reply_problem(struct vhca_http_request *req, const struct vhca_error *err,
@@ -169,6 +192,15 @@ void vhca_http_reply_error_doc(struct vhca_http_request *req, const struct vhca_
 			       struct json_object *doc)
 {
 	reply_problem(req, err, doc, NULL);
+}
+
+void vhca_http_reply_kept(struct vhca_http_request *req, unsigned int status, const char *text)
+{
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(strlen(text), (void *)text, MHD_RESPMEM_MUST_COPY);
+
+	add_header(response, "Content-Type", status < 400 ? JSON_TYPE : PROBLEM_TYPE);
+	vhca_http_reply_response(req, status, response);
 }
 
 void vhca_http_reply_text(struct vhca_http_request *req, unsigned int status,

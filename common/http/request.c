@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+
+#include <gnutls/crypto.h>
 
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -46,6 +49,8 @@ void vhca_http_request_free(struct vhca_http_request *req)
 	}
 	if (req->response)
 		MHD_destroy_response(req->response);
+	if (req->kept)
+		MHD_destroy_response(req->kept);
 	(void)json_object_put(req->body);
 	free(req->text);
 	free(req->split);
@@ -169,6 +174,35 @@ void vhca_http_reply_response(struct vhca_http_request *req, unsigned int status
 }
 
 /* ---- what a handler sees ---- */
+
+void vhca_http_keep(struct vhca_http_request *req, vhca_http_keep_fn fn, void *arg)
+{
+	req->keep = fn;
+	req->keeper = arg;
+}
+
+void *vhca_http_keeper(const struct vhca_http_request *req)
+{
+	return req->keeper;
+}
+
+int vhca_http_fingerprint(const struct vhca_http_request *req,
+			  char ret[static VHCA_HTTP_FINGERPRINT_STRLEN])
+{
+	unsigned char digest[VHCA_HTTP_DIGEST_SIZE];
+	gnutls_hash_hd_t hash;
+
+	if (gnutls_hash_init(&hash, GNUTLS_DIG_SHA256) < 0)
+		return -ENOMEM;
+	/* With their final 0, so that no end is another one's begin. */
+	(void)gnutls_hash(hash, req->method, strlen(req->method) + 1);
+	(void)gnutls_hash(hash, req->path, strlen(req->path) + 1);
+	(void)gnutls_hash(hash, req->text_len ? req->text : "", req->text_len);
+	gnutls_hash_deinit(hash, digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		(void)snprintf(ret + 2 * i, 3, "%02x", digest[i]);
+	return 0;
+}
 
 void vhca_http_do_not_time(struct vhca_http_request *req)
 {

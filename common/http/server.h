@@ -60,6 +60,9 @@ struct vhca_http_limits {	      /* zero = the default in brackets */
 	/* borrowed, may be replaced (vhca_http_auth_replace()): who is let in, and TLS; NULL =
 	 * everybody, plain HTTP */
 	const struct vhca_http_auth *auth;
+	/* A POST that passed all checks and has its body: false = it is answered, or will be. NULL:
+	 * its handler is called */
+	bool (*admit)(void *ctx, struct vhca_http_request *req);
 	/* borrowed, read at each request: the roles of who is let in; NULL = all are admin */
 	const struct vhca_caller_rules *rules;
 };
@@ -140,6 +143,21 @@ struct json_object *vhca_http_body(const struct vhca_http_request *req);
  * server is freed. After the former the handle stays valid until replied, which fn itself may do;
  * the reply is dropped. A client that closes only its sending side counts as gone. */
 void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), void *arg);
+
+/* The answer goes to fn(arg), once, instead of to the client, who gets it by vhca_http_send(). text
+ * is borrowed; NULL: the same request may be answered otherwise later, so this one is none to keep.
+ */
+typedef void (*vhca_http_keep_fn)(void *arg, unsigned int status, const char *text);
+void vhca_http_keep(struct vhca_http_request *req, vhca_http_keep_fn fn, void *arg);
+void *vhca_http_keeper(const struct vhca_http_request *req); /* arg; NULL = nobody keeps it */
+void vhca_http_send(struct vhca_http_request *req);
+/* Of an answer that was kept. */
+void vhca_http_reply_kept(struct vhca_http_request *req, unsigned int status, const char *text);
+
+/* SHA-256 of method, path and body, as they were sent. */
+#define VHCA_HTTP_FINGERPRINT_STRLEN 65
+int vhca_http_fingerprint(const struct vhca_http_request *req,
+			  char ret[static VHCA_HTTP_FINGERPRINT_STRLEN]);
 
 /* What it is answered waits for something to happen: it is none of vhca_http_answers.times. */
 void vhca_http_do_not_time(struct vhca_http_request *req);

@@ -47,7 +47,8 @@ struct vhca_http_server {
 	const struct vhca_http_route *routes;
 	void *ctx;
 	size_t body_max;
-	const struct vhca_http_auth *auth;     /* NULL: everybody is let in */
+	bool (*admit)(void *ctx, struct vhca_http_request *req); /* NULL: all are admitted */
+	const struct vhca_http_auth *auth;			 /* NULL: everybody is let in */
 	char *authority;		       /* a copy for libmicrohttpd, which keeps it */
 	const struct vhca_caller_rules *rules; /* NULL: all are admin */
 	struct vhca_http_door door;
@@ -91,9 +92,13 @@ struct vhca_http_request {
 	void (*on_cancel)(void *arg);
 	void *cancel_arg;
 
+	vhca_http_keep_fn keep; /* NULL: the answer is sent */
+	void *keeper;
+
 	unsigned int status;
 	size_t answer_len;	       /* until it is taken */
 	struct MHD_Response *response; /* until queued */
+	struct MHD_Response *kept;     /* until it is sent */
 };
 
 /* request.c: life of a request */

@@ -273,6 +273,15 @@ bool __wrap_vhca_engine_virt_synced(const struct vhca_engine *e)
 	return true;
 }
 
+int __wrap_vhca_engine_no_such_domain(const struct vhca_engine *e, const char *name,
+				      struct vhca_error *err);
+int __wrap_vhca_engine_no_such_domain(const struct vhca_engine *e, const char *name,
+				      struct vhca_error *err)
+{
+	(void)e;
+	return vhca_error_set(err, VHCA_ERR_NOT_FOUND, "no_such_domain", 0, "domain %s", name);
+}
+
 int __wrap_vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err);
 int __wrap_vhca_engine_check_ready(const struct vhca_engine *e, struct vhca_error *err)
 {

@@ -11,6 +11,7 @@
 #include "agent/migration/drain.h"
 #include "agent/migration/states.h"
 #include "agent/state/journal.h"
+#include "agent/state/repeats.h"
 #include "common/base/cleanup.h"
 #include "common/base/log.h"
 #include "common/store/store_private.h"
@@ -33,6 +34,7 @@ static const struct table {
 	{"suppressed", "ss", "table suppressed"},
 	{"migrations", "ssssssiiiisssssiis", "table migrations"},
 	{"drain", "isi", "table drain"},
+	{"repeats", "ssssiiis", "table repeats"},
 	{"outbox", "iiiiiiiisisiiiiii", "outbox"},
 	{"outbox_members", "iiis", "outbox"},
 };
@@ -45,6 +47,7 @@ static struct {
 	struct vhca_engine *engine;
 	struct vhca_migrations *migrations;
 	struct vhca_drain *drain;
+	struct vhca_repeats *repeats;
 	unsigned int reports;
 } t;
 
@@ -258,11 +261,14 @@ static int start_machines(struct vhca_error *err)
 		return r;
 	drain.migrations = t.migrations;
 	r = vhca_drain_new(&drain, &t.drain, err);
+	if (r == 0)
+		r = vhca_repeats_new(t.store, &t.repeats, err);
 	return r < 0 ? r : vhca_outbox_row_load(t.store, on_report, NULL, err);
 }
 
 static void stop_machines(void)
 {
+	t.repeats = vhca_repeats_free(t.repeats);
 	t.drain = vhca_drain_free(t.drain);
 	t.migrations = vhca_migrations_free(t.migrations);
 	t.engine = vhca_engine_free(t.engine);

@@ -114,12 +114,13 @@ class HostCase(unittest.TestCase):
     """One host for all tests of the class."""
 
     CONF = HCA    # beside what each agent of a test has
+    HOST = Host
 
     @classmethod
     def setUpClass(cls):
         cls.where = tempfile.mkdtemp(prefix="vhca-host.")
         cls.addClassCleanup(shutil.rmtree, cls.where)
-        cls.host = Host(cls.where)
+        cls.host = cls.HOST(cls.where)
         cls.host.write(conf_text(cls.where, cls.CONF))
         cls.addClassCleanup(cls.host.end)
         cls.host.start()

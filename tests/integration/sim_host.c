@@ -17,10 +17,14 @@
  * run. The simulated /sys is what the link SIM_SYS leads to. All three need SIM_PID. The file
  * SIM_BOOT_ID has the host's boot id.
  *
+ * SIM_STEPS names a file. While it has a number, the agent counts that down with each transaction
+ * that it is about to submit and each that is durable, and is killed instead of counting below 0.
+ *
  * With SIM_FIRMWARE, a unix socket, it is a ConnectX-5 with the files of MLNX_OFED: each port GUID
  * that is written for the VF goes there as a line, and takes effect with the answer.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +40,7 @@
 #include "common/base/file.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
+#include "common/store/store_private.h"
 #include "common/sysfs/sysfs.h"
 #include "pkey/ports.h"
 #include "tests/sim/kernel/sysfs_sim.h"
@@ -157,6 +162,48 @@ int __wrap_vhca_sysfs_write(struct vhca_sysfs_dir *dir, const char *attr, const 
 	if (firmware && strcmp(attr, "port") == 0 && tell_firmware(firmware, value) < 0)
 		return -EIO;
 	return __real_vhca_sysfs_write(dir, attr, value);
+}
+
+/* ---- on top of common/store ---- */
+
+void __real_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg);
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg);
+void __real_vhca_txn_finish(struct vhca_txn *txn);
+void __wrap_vhca_txn_finish(struct vhca_txn *txn);
+
+/* One of both threads at a time. */
+static void count_step(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const char *path = getenv("SIM_STEPS");
+	FILE *f = path ? fopen(path, "r+e") : NULL;
+	unsigned int left;
+
+	if (!f)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	if (fscanf(f, "%u", &left) == 1) {
+		rewind(f);
+		if (left == 0) {
+			(void)unlink(path);
+			(void)kill(getpid(), SIGKILL);
+		}
+		(void)fprintf(f, "%u \n", left - 1);
+	}
+	(void)fclose(f);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void __wrap_vhca_txn_commit(struct vhca_txn *txn, void (*done)(void *arg, int rc), void *arg)
+{
+	count_step();
+	__real_vhca_txn_commit(txn, done, arg);
+}
+
+void __wrap_vhca_txn_finish(struct vhca_txn *txn)
+{
+	count_step();
+	__real_vhca_txn_finish(txn);
 }
 
 /* ---- on top of common/base ---- */

@@ -64,7 +64,7 @@ HOMES = {
     "microhttpd.h": ["common/http/"],
     "sqlite3.h": ["common/store/"],
     "libxml/": ["agent/libvirt/domxml"],
-    "gnutls/": ["pkey/guid.c", "common/http/auth"],
+    "gnutls/": ["pkey/guid.c", "common/http/auth", "common/http/request.c"],
     "ini.h": ["common/ini/"],
     "netlink/": ["pkey/rtnl.c"],
     "opensm/": OSM,

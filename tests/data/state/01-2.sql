@@ -9,6 +9,7 @@ INSERT INTO "migrations" VALUES('59fc56fa-1d05-4136-bcf6-8b51858f2117','source',
 INSERT INTO "migrations" VALUES('c62b9811-ca46-47d0-b0e0-bd3dcd4c63ab','source','d0000000-0000-0000-0000-000000000001','vm1','','detaching',0,0,1795687853488,1795687853489,'','','','[]','park',0,0,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
 CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL, from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL, from_lid INTEGER NOT NULL, vport INTEGER NOT NULL, dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1))) STRICT;
 CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, object TEXT NOT NULL UNIQUE, begun INTEGER NOT NULL, made INTEGER NOT NULL, status INTEGER NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (caller, key)) STRICT;
 CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
 CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;
 INSERT INTO "vfs" VALUES('0000:01:00.3','free',1795687852621,'','boot-1','0000:01:00.0',2,0,'',0);
@@ -18,4 +19,6 @@ INSERT INTO "vfs" VALUES('0000:01:00.2','scrubbing',1795687853619,'','boot-1','0
 CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL, migration TEXT) STRICT;
 INSERT INTO "vguids" VALUES(200880158063141690,1,1795687853441,NULL);
 INSERT INTO "vguids" VALUES(200880382069454937,1,1795687853619,NULL);
+CREATE TRIGGER claim_begins AFTER INSERT ON claims BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
+CREATE TRIGGER migration_begins AFTER INSERT ON migrations BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
 PRAGMA user_version = 1;

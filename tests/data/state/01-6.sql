@@ -5,6 +5,7 @@ CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NO
 INSERT INTO "migrations" VALUES('687892a2-85c6-412e-8d31-a3210b2e0e1d','source','d0000000-0000-0000-0000-000000000000','vm0','other','finishing',1,0,1795687914121,1795687914925,'','','claiming:39 detaching:160','[]','external',60000,5899121,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
 CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL, from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL, from_lid INTEGER NOT NULL, vport INTEGER NOT NULL, dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1))) STRICT;
 CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, object TEXT NOT NULL UNIQUE, begun INTEGER NOT NULL, made INTEGER NOT NULL, status INTEGER NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (caller, key)) STRICT;
 CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
 CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;
 INSERT INTO "vfs" VALUES('0000:01:00.1','preparing',1795687914932,'','boot-2','0000:01:00.0',0,0,'',0);
@@ -13,4 +14,6 @@ INSERT INTO "vfs" VALUES('0000:01:00.3','preparing',1795687914932,'','boot-2','0
 INSERT INTO "vfs" VALUES('0000:01:00.4','preparing',1795687914932,'','boot-2','0000:01:00.0',3,0,'',0);
 CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL, migration TEXT) STRICT;
 INSERT INTO "vguids" VALUES(200880158063141690,2,1795687914302,'687892a2-85c6-412e-8d31-a3210b2e0e1d');
+CREATE TRIGGER claim_begins AFTER INSERT ON claims BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
+CREATE TRIGGER migration_begins AFTER INSERT ON migrations BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
 PRAGMA user_version = 1;

@@ -5,6 +5,7 @@ CREATE TABLE migrations (id TEXT PRIMARY KEY, role TEXT NOT NULL, domain TEXT NO
 INSERT INTO "migrations" VALUES('affe99fd-8428-4a67-85e3-aecb16eb66e4','destination','d0000000-0000-0000-0000-000000000000','vm0','host0','ended',0,0,1795687523145,1795687523149,'no_free_vf','VF ib0: no free VF for fabric default: 0 of its 0 VFs are free: Device or resource busy','claiming:2','[]','managed',0,5449811,'{"timeout":0,"bandwidth":0,"connections":0,"auto_converge":false,"tls":false}');
 CREATE TABLE outbox (vguid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, epoch INTEGER NOT NULL, bound INTEGER NOT NULL CHECK (bound IN (0, 1)), port_guid INTEGER NOT NULL, gid_index INTEGER NOT NULL, lid INTEGER NOT NULL, pkeys TEXT NOT NULL, moved INTEGER NOT NULL CHECK (moved IN (0, 1)), move_id TEXT NOT NULL, from_port_guid INTEGER NOT NULL, from_gid_index INTEGER NOT NULL, from_lid INTEGER NOT NULL, vport INTEGER NOT NULL, dynamic_lid INTEGER NOT NULL CHECK (dynamic_lid IN (0, 1)), keep_lid INTEGER NOT NULL CHECK (keep_lid IN (0, 1))) STRICT;
 CREATE TABLE outbox_members (port_guid INTEGER PRIMARY KEY, seq INTEGER NOT NULL UNIQUE, created_ms INTEGER NOT NULL, pkeys TEXT NOT NULL) STRICT;
+CREATE TABLE repeats (caller TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL, object TEXT NOT NULL UNIQUE, begun INTEGER NOT NULL, made INTEGER NOT NULL, status INTEGER NOT NULL, answer TEXT NOT NULL, PRIMARY KEY (caller, key)) STRICT;
 CREATE TABLE suppressed (domain TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (domain, name)) STRICT;
 CREATE TABLE vfs (bdf TEXT PRIMARY KEY, state TEXT NOT NULL, since INTEGER NOT NULL, reason TEXT NOT NULL, boot_id TEXT NOT NULL, pf TEXT NOT NULL, idx INTEGER NOT NULL, failures INTEGER NOT NULL, fault TEXT NOT NULL, rests_until INTEGER NOT NULL) STRICT;
 INSERT INTO "vfs" VALUES('0000:01:00.1','unmanaged',1795687523053,'no longer managed (configuration)','boot-1','0000:01:00.0',0,0,'',0);
@@ -12,4 +13,6 @@ INSERT INTO "vfs" VALUES('0000:01:00.2','unmanaged',1795687523053,'no longer man
 INSERT INTO "vfs" VALUES('0000:01:00.3','unmanaged',1795687523053,'no longer managed (configuration)','boot-1','0000:01:00.0',2,0,'',0);
 INSERT INTO "vfs" VALUES('0000:01:00.4','unmanaged',1795687523053,'no longer managed (configuration)','boot-1','0000:01:00.0',3,0,'',0);
 CREATE TABLE vguids (guid INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, used INTEGER NOT NULL, migration TEXT) STRICT;
+CREATE TRIGGER claim_begins AFTER INSERT ON claims BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
+CREATE TRIGGER migration_begins AFTER INSERT ON migrations BEGIN UPDATE repeats SET begun = 1 WHERE object = NEW.id; END;
 PRAGMA user_version = 1;
