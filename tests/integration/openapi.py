@@ -108,7 +108,7 @@ class Document:
         if not isinstance(value, dict):
             return []
         described = {k: s for part in parts for k, s in part.get("properties", {}).items()}
-        errors = [] if any(part.get("additionalProperties") is True for part in parts) else [f"{where}: {k} is not described" for k in sorted(value.keys() - described.keys())]
+        errors = [] if any(part.get("additionalProperties") for part in parts) else [f"{where}: {k} is not described" for k in sorted(value.keys() - described.keys())]
         return errors + [e for k in sorted(value.keys() & described.keys()) for e in self.undescribed(described[k], value[k], f"{where}.{k}")]
 
     def check(self, schema, value, where="$"):
