@@ -101,6 +101,15 @@ static inline bool answered(const struct world *w, const void *arg)
 	return ((const struct answer *)arg)->called;
 }
 
+/* The agent is killed after so many rounds, and another life begins. */
+static inline void kill_after(struct world *w, unsigned int rounds)
+{
+	for (unsigned int i = 0; i < rounds; i++)
+		world_round(w, 0);
+	world_kill(w);
+	world_start(w);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 #endif

@@ -196,15 +196,26 @@ static void test_domain_that_only_the_list_shows(void **state)
 	check_end(w);
 }
 
+static void renew_again(struct world *w)
+{
+	assert_string_equal(renew(w, LEASE_S), "");
+}
+
+/* For longer than the lease, which does not end. */
+static void keep_up(struct world *w, void (*again)(struct world *w))
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		pass(w, LEASE_MS / 2);
+		again(w);
+	}
+}
+
 static void test_whoever_renews_it_keeps_it(void **state)
 {
 	struct world *w = *state;
 
 	claim(w);
-	for (unsigned int i = 0; i < 3; i++) {
-		pass(w, LEASE_MS / 2);
-		assert_string_equal(renew(w, LEASE_S), "");
-	}
+	keep_up(w, renew_again);
 	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_PROGRAMMED);
 	assert_string_equal(renew(w, 3600), "");
 	pass(w, LONGER_MS);
@@ -221,10 +232,7 @@ static void test_port_that_is_claimed_again_keeps_it(void **state)
 	struct world *w = *state;
 
 	claim_port(w);
-	for (unsigned int i = 0; i < 3; i++) {
-		pass(w, LEASE_MS / 2);
-		claim_port(w);
-	}
+	keep_up(w, claim_port);
 	check_end(w);
 }
 
@@ -308,10 +316,7 @@ static void test_lease_outlives_kills_and_reboots(void **state)
 		assert_true(world_until(w, counts, NULL));
 		the_claim(w)->lease_until_ms = vhca_now_ms();
 		world_look(w, 0);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		assert_true(world_until(w, nothing_attached, NULL));
 		world_check(w);
 	}

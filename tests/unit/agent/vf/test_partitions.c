@@ -223,10 +223,7 @@ static void test_outlives_the_agent(void **state)
 	for (unsigned int rounds = 0; rounds < 10; rounds++) {
 		a = (struct answer){0};
 		vhca_engine_set_partitions(w->engine, port(w), "0x8001 0x8003", on_answer, &a);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		assert_true(world_until(w, is_attached, NULL));
 		world_settle(w);
 		if (port(w)->identity.n_pkeys == 1)
@@ -323,10 +320,7 @@ static void test_reserved_port_outlives_the_agent(void **state)
 		a = (struct answer){0};
 		vhca_engine_set_partitions(w->engine, port(w),
 					   rounds % 2 ? "0x8001" : "0x8001 0x8003", on_answer, &a);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		world_settle(w);
 		assert_non_null(port(w));
 		assert_int_equal(port(w)->custody, VHCA_CUSTODY_RESERVED);

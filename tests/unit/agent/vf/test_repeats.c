@@ -86,10 +86,9 @@ static void forget(struct world *w, struct vhca_repeat *r)
 	assert_true(world_until(w, is_true, &done));
 }
 
-static void restart(struct world *w)
+static void restart(struct world *w, unsigned int rounds)
 {
-	world_kill(w);
-	world_start(w);
+	kill_after(w, rounds);
 	world_settle(w);
 	reopen(w);
 }
@@ -118,7 +117,7 @@ static void test_answer_is_given_again_once_it_is_durable(void **state)
 	for (unsigned int i = 0; i < 3; i++) {
 		assert_int_equal(vhca_repeat_status(admit("k")), 201);
 		assert_string_equal(vhca_repeat_answer(admit("k")), "{}");
-		restart(w);
+		restart(w, 0);
 	}
 	assert_string_equal(admit_as("uid:0", "k", "g", &other), "key_reused");
 }
@@ -127,7 +126,7 @@ static void test_forgotten_key_is_a_new_one(void **state)
 {
 	struct vhca_uuid object = *vhca_repeat_object(admit("k"));
 
-	restart(*state); /* still to be done, with the same id */
+	restart(*state, 0); /* still to be done, with the same id */
 	assert_true(vhca_uuid_equal(vhca_repeat_object(admit("k")), &object));
 	reopen(*state);
 	forget(*state, admit("k"));
@@ -147,7 +146,7 @@ static void test_day_is_over(void **state)
 	vhca_txn_exec(txn, "UPDATE repeats SET made = made - ?1 WHERE key = 'k'", "i",
 		      (int64_t)VHCA_REPEAT_MS);
 	vhca_txn_commit(txn, NULL, NULL);
-	restart(w);
+	restart(w, 0);
 	assert_int_equal(vhca_repeat_status(admit("younger")), 201);
 	assert_int_equal(vhca_repeat_status(admit("k")), 0);
 	keep(w, admit("other"), 200, "{}");
@@ -248,9 +247,7 @@ static void kill_each_round(struct world *w, enum vhca_origin origin, enum vhca_
 	for (unsigned int rounds = 0; rounds < 16; rounds++) {
 		(void)snprintf(key, sizeof(key), "%u", rounds);
 		assert_true(ask(w, key, origin, &a));
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		restart(w);
+		restart(w, rounds);
 		if (first_claim(w))
 			joined++;
 		else
@@ -300,7 +297,7 @@ static void test_key_follows_its_claim_to_another_vf(void **state)
 	assert_true(world_until(w, answered, &a));
 	assert_string_equal(a.code, "");
 	assert_false(vhca_uuid_equal(&first_claim(w)->id, &first));
-	restart(w);
+	restart(w, 0);
 	assert_true(ask(w, "k", VHCA_ORIGIN_ATTACH, &a));
 	assert_true(world_until(w, answered, &a));
 	assert_string_equal(a.code, "");

@@ -159,10 +159,7 @@ static void test_outlives_the_agent(void **state)
 		a = (struct answer){0};
 		req = want(w, 1);
 		vhca_engine_claim(w->engine, &req, on_answer, &a);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		world_settle(w);
 		if (!first_claim(w))
 			assert_true(claim(w, &req).ok);
@@ -383,10 +380,7 @@ static void test_release_of_an_attached_port_is_remembered(void **state)
 		world_plug(w, 1, 0, "port");
 		assert_true(world_until(w, is_attached, &one));
 		vhca_engine_release_port(w->engine, engine_vf(w, 1)->claim, on_answer, &a);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		world_settle(w);
 		assert_true(is_attached(w, &one));
 		if (!a.ok) {
@@ -478,10 +472,7 @@ static void test_reservation_outlives_the_agent(void **state)
 		assert_true(ask_port(w, &req).ok);
 		assert_true(is_reserved(w, &one) && world_clean(w, 1));
 		world_domain_start(w, 0, NULL);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		assert_true(world_until(w, is_programmed, &one));
 		vhca_engine_drop(w->engine, engine_vf(w, 1)->claim);
 		assert_true(world_until(w, all_free, NULL));
@@ -670,18 +661,12 @@ static void test_port_outlives_its_guest(void **state)
 	id = first_claim(w)->id;
 	for (unsigned int rounds = 0; rounds < 12; rounds++) {
 		world_domain_stop(w, 0);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		assert_true(world_until(w, is_reserved, &one));
 		world_settle(w);
 		assert_true(is_reserved(w, &one) && world_clean(w, 1));
 		world_domain_start(w, 0, NULL);
-		for (unsigned int i = 0; i < rounds; i++)
-			world_round(w, 0);
-		world_kill(w);
-		world_start(w);
+		kill_after(w, rounds);
 		assert_true(world_until(w, is_programmed, &one));
 		assert_true(vhca_uuid_equal(&first_claim(w)->id, &id));
 		attach(w, &req);
