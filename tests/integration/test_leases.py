@@ -58,6 +58,17 @@ class Leases(HostCase):
         told = [e for e in self.host.get("/v1/events")[1]["events"] if e["claim"] == claim["id"]]
         self.assertTrue([e for e in told if "nobody has renewed it in 3 s" in e["text"]], told)
 
+    def test_port_takes_no_lease_but_its_claim_does(self):
+        path, body = f"/v1/fabrics/physnet1/ports/{MAC}", {"domain": UUID, "bdf": VF}
+        self.ask("PUT", path, {**body, "lease": LEASE}, 400)
+        claim = self.ask("PUT", path, body, 200)
+        self.assertEqual(claim["lease"], PORT_LEASE)
+        self.ask("POST", f"/v1/claims/{claim['id']}/lease", {"lease": LEASE}, 200)
+        self.assertEqual(self.ask("PUT", path, body, 200)["lease"], LEASE)
+        time.sleep(PORT_LEASE + SETTLED)
+        self.assertEqual([c["id"] for c in self.claims()], [claim["id"]])
+        self.host.wait(lambda: self.ended(VF), WAIT)
+
     def test_domain_that_is_stopped_keeps_its_port(self):
         self.assertEqual(self.host.add(mac=OTHER_MAC, uuid=STOPPED, bdf=OTHER_VF)[:3], ("ib0", "", 0))
         self.assertEqual(self.host.add()[:3], ("ib0", "", 0))

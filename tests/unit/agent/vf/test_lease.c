@@ -266,6 +266,25 @@ static void test_libvirt_is_away(void **state)
 	check_end(w);
 }
 
+/* QEMU by hand, say: its guest is none of libvirt's, so nobody but who renews the lease speaks for
+ * it. Its VF is scrubbed as soon as it lets go. */
+static void test_guest_that_libvirt_does_not_know(void **state)
+{
+	struct world *w = *state;
+
+	claim(w);
+	w->vfs[1].group_open = true;
+	keep_up(w, renew_again);
+	assert_int_equal(the_claim(w)->end, VHCA_END_NONE);
+	pass(w, LONGER_MS);
+	assert_int_equal(the_claim(w)->end, VHCA_END_ASKED);
+	assert_false(world_clean(w, 1));
+	assert_string_equal(renew(w, LEASE_S), "released");
+	w->vfs[1].group_open = false;
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_true(world_clean(w, 1));
+}
+
 /* libvirt has answered before, and the answer is late. */
 static void test_domain_begins_at_the_end(void **state)
 {
@@ -342,6 +361,7 @@ int main(void)
 		LEASE_TEST(test_port_that_is_claimed_again_keeps_it),
 		LEASE_TEST(test_what_has_no_lease_is_not_renewed),
 		LEASE_TEST(test_libvirt_is_away),
+		LEASE_TEST(test_guest_that_libvirt_does_not_know),
 		LEASE_TEST(test_domain_begins_at_the_end),
 		LEASE_TEST(test_domain_begins_after_the_end),
 		LEASE_TEST(test_lease_outlives_kills_and_reboots),
