@@ -110,6 +110,36 @@ class Host(Agent):
         return self.ebrctl("del-port", fabric, mac)
 
 
+class Mortal(Host):
+    """One that can be told at which step of its journal it is killed."""
+
+    def __init__(self, where):
+        super().__init__(where)
+        self.before = {"SIM_STEPS": f"{where}/steps"}
+
+    def pid(self):
+        with open(f"{self.where}/pid", encoding="ascii") as f:
+            return f.read()
+
+    def dies_within(self, steps, act):
+        """(what act() has returned, whether it died); another life has begun then."""
+        path, old = self.before["SIM_STEPS"], self.pid()
+        with open(path, "w", encoding="ascii") as f:
+            f.write(str(steps))
+        got = act()
+        try:
+            os.unlink(path)
+            return got, False
+        except FileNotFoundError:
+            self.wait(lambda: self.pid() not in ("", old), WAIT)
+            self.until_ready()
+            return got, True
+
+    def until_ready(self):
+        self.until_free()
+        self.wait(lambda: self.get("/v1/node")[1]["libvirt"]["synced"], WAIT)
+
+
 class HostCase(unittest.TestCase):
     """One host for all tests of the class."""
 

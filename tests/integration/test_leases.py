@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Leases of claims, of a whole agent on a simulated adapter: libvirt's test driver says which domains are here."""
 
+import itertools
 import time
-import unittest
 
 import openapi
 import tap
-from host_case import FREE, HCA, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, SETTLED, UUID, VF, WAIT, HostCase
+from host_case import FREE, HCA, MAC, OTHER_MAC, OTHER_UUID, OTHER_VF, SETTLED, UUID, VF, WAIT, HostCase, Mortal
 
 PORT_LEASE, LEASE = 3, 10    # seconds; the latter is the least that there is
 STOPPED = OTHER_UUID         # defined, and it does not run
@@ -99,6 +99,64 @@ class Leases(HostCase):
         time.sleep(PORT_LEASE + SETTLED)
         self.assertEqual([(c["id"], c["lease"], c["lease_ends_ms"]) for c in self.claims()], [(claim["id"], None, None)])
         self.ask("DELETE", f"/v1/claims/{claim['id']}", None, 200)
+
+
+class Killed(HostCase):
+    """At each step of the journal: where nobody comes, the claim ends, and its VF is free and shows nobody."""
+
+    CONF = HCA + "[policy]\nport_lease = 1000ms\n"
+    HOST = Mortal
+
+    def setUp(self):
+        self.host.until_ready()
+
+    def put(self):
+        """Its status; None: the agent died of it."""
+        try:
+            return self.host.request("PUT", f"/v1/fabrics/physnet1/ports/{MAC}", {"domain": UUID, "bdf": VF})[0]
+        except (OSError, IndexError):
+            return None
+
+    def has_ended(self):
+        try:
+            vf = self.host.vf(VF)
+            return not self.host.get("/v1/claims")[1]["claims"] and (vf["state"], vf["requested"], vf["pkeys"]) == ("free", None, [])
+        except (OSError, IndexError):
+            return False
+
+    def await_end(self):
+        """In this life of the agent, or it dies."""
+        pid = self.host.pid()
+        self.host.wait(lambda: self.has_ended() or self.host.pid() != pid, WAIT)
+
+    def kill_at_each_step(self, act):
+        died = True
+        for deaths in itertools.takewhile(lambda _: died, itertools.count()):
+            died = self.host.dies_within(deaths, act)[1]
+            self.host.wait(self.has_ended, WAIT)
+            self.host.kill()
+            self.host.until_ready()
+            self.assertTrue(self.has_ended())
+        return deaths
+
+    def test_as_it_is_claimed(self):
+        self.assertGreaterEqual(self.kill_at_each_step(self.put), 2)
+
+    def test_as_it_is_claimed_and_ends(self):
+        def act():
+            if self.put() == 200:
+                self.await_end()
+        self.assertGreaterEqual(self.kill_at_each_step(act), 6)
+
+    def test_as_it_is_renewed(self):
+        """Each PUT begins it anew; it ends behind the last one."""
+        def act():
+            for _ in range(3):
+                time.sleep(0.5)
+                if self.put() != 200:
+                    return
+            self.await_end()
+        self.assertGreaterEqual(self.kill_at_each_step(act), 6)
 
 
 tap.main(__name__)
