@@ -243,7 +243,7 @@ static bool is_copied(const struct chaos_host *h, const struct vhca_vf *vf)
 {
 	const struct chaos_job *job;
 
-	if (!vf->claim)
+	if (!vf->claim || vhca_claim_is_port(vf->claim))
 		return false;
 	job = &h->chaos->guests[chaos_guest_of(h->chaos, &vf->claim->domain)].job;
 	return job->active && job->from == h->n;
@@ -449,6 +449,8 @@ static void init_host(struct chaos *c, unsigned int n, unsigned int n_vfs)
 		(void)snprintf(w->conf.peers[i].agent, sizeof(w->conf.peers[i].agent),
 			       "http://host%u", i);
 	}
+	if (c->ports)
+		w->conf.hcas[0].reserve[w->conf.hcas[0].n_reserve++] = w->vfs[n_vfs - 1].bdf;
 	w->conf.lid_policy = c->lid_policy;
 	w->no_vports = c->mlx5 &&
 		       c->lid_policy == VHCA_LID_HOST; /* as agent/agent.c has it of our back end */
@@ -538,6 +540,8 @@ void chaos_init(struct chaos *c, uint64_t seed, const struct chaos_size *size)
 	for (unsigned int i = 0; i < CHAOS_SMS; i++)
 		sim_sm_init(&c->sms[i], false);
 	n_vfs = count_vfs(c, size->vfs);
+	c->ports = size->ports && n_vfs < WORLD_VFS_MAX;
+	n_vfs += c->ports;
 	for (unsigned int i = 0; i < c->n_hosts; i++)
 		init_host(c, i, n_vfs);
 	chaos_nodes_list(c);

@@ -279,6 +279,7 @@ struct chaos {
 	bool fenced;
 	bool mlx5;	   /* as in struct chaos_size */
 	uint32_t alone_ms; /* the same */
+	bool ports;	   /* the same */
 	struct chaos_host hosts[CHAOS_HOSTS_MAX];
 	struct chaos_guest guests[CHAOS_GUESTS_MAX];
 	bool cut[CHAOS_HOSTS_MAX][CHAOS_HOSTS_MAX];
@@ -324,6 +325,7 @@ struct chaos_size {
 	bool standby; /* a second SM, which answers 421 until it is master */
 	/* for a guest that has arrived before the hand-over; 0 = the agents' own */
 	uint32_t alone_ms;
+	bool ports; /* the last VF of each host is kept for a cloud's ports, if there is room */
 	enum chaos_breakage breakage;
 };
 /* All agents up, every guest with its VFs on a host. */
@@ -353,6 +355,8 @@ bool chaos_orchestrate(struct chaos *c, unsigned int guest, const struct chaos_o
  */
 bool chaos_drain(struct chaos_host *h, unsigned int peer);
 bool chaos_undrain(struct chaos_host *h);
+/* A cloud reserves the host's VF for the port of a guest that never comes. */
+void chaos_reserve(struct chaos_host *h, uint32_t lease_s);
 /* Somebody is in trouble from now on for so long: nobody can be expected to be quick. */
 void chaos_trouble(struct chaos *c, uint64_t ms);
 void chaos_cancel(struct chaos *c, unsigned int guest);

@@ -4,6 +4,8 @@
 
 #include "tests/sim/hosts/chaos.h"
 
+#define PORT_GUID UINT64_C(0xfa163e0000000000) /* a MAC address */
+
 /* Where fresh VFs are. All are in their guest: its agent has just said so. */
 static void learn_addresses(struct chaos *c, unsigned int g)
 {
@@ -94,4 +96,34 @@ bool chaos_undrain(struct chaos_host *h)
 	chaos_trace(h->chaos, "host %u: no longer drained", h->n);
 	vhca_drain_end(h->drain);
 	return true;
+}
+
+static void on_reserved(void *arg, const struct vhca_claim *claim, const struct vhca_error *err)
+{
+	const struct chaos_host *h = arg;
+
+	chaos_trace(h->chaos, "host %u: port: %s", h->n,
+		    err	    ? err->msg
+		    : claim ? "reserved"
+			    : "is");
+}
+
+void chaos_reserve(struct chaos_host *h, uint32_t lease_s)
+{
+	struct vhca_claim_request req = {
+		.origin = VHCA_ORIGIN_CLAIM,
+		.domain_name = "never",
+		.domain.b = {0xee, (uint8_t)h->n},
+		.vf = {.numa = -1, .fabric = "default", .guid = PORT_GUID + h->n},
+		.has_bdf = true,
+		.bdf = h->w.vfs[h->w.n_vfs - 1].bdf,
+		.no_partition = true,
+		.lease_s = lease_s,
+	};
+
+	if (!h->w.engine || h->dying)
+		return;
+	chaos_trace(h->chaos, "host %u: a port for %u s", h->n, lease_s);
+	vhca_port_name(req.vf.guid, req.vf.name);
+	vhca_engine_claim_port(h->w.engine, &req, on_reserved, h);
 }

@@ -13,12 +13,18 @@
 #define SETTLE_MS 3600000
 
 const char *const chaos_faults[CHAOS_FAULTS] = {
-	[CHAOS_FAULT_SWEEPS] = "sweep_in_progress",    [CHAOS_FAULT_VPORT] = "lid_policy vport",
-	[CHAOS_FAULT_DYNAMIC] = "lid_policy dynamic",  [CHAOS_FAULT_AWAY] = "SM away",
-	[CHAOS_FAULT_TAKEOVER] = "standby takes over", [CHAOS_FAULT_REBUILDING] = "rebuilding",
-	[CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",   [CHAOS_FAULT_NO_ROLE] = "role_needed",
-	[CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port", [CHAOS_FAULT_MLX5] = "mlx5 hosts",
+	[CHAOS_FAULT_SWEEPS] = "sweep_in_progress",
+	[CHAOS_FAULT_VPORT] = "lid_policy vport",
+	[CHAOS_FAULT_DYNAMIC] = "lid_policy dynamic",
+	[CHAOS_FAULT_AWAY] = "SM away",
+	[CHAOS_FAULT_TAKEOVER] = "standby takes over",
+	[CHAOS_FAULT_REBUILDING] = "rebuilding",
+	[CHAOS_FAULT_UNAUTHORIZED] = "unauthorized",
+	[CHAOS_FAULT_NO_ROLE] = "role_needed",
+	[CHAOS_FAULT_NOT_YOUR_PORT] = "not_your_port",
+	[CHAOS_FAULT_MLX5] = "mlx5 hosts",
 	[CHAOS_FAULT_ATTACKER] = "an attacker's host",
+	[CHAOS_FAULT_PORTS] = "ports of guests that never come",
 };
 
 static uint64_t mix(uint64_t x)
@@ -439,11 +445,24 @@ static void begin_attack(struct chaos_play *r, uint64_t seed)
 	chaos_attacker_begin(&r->c, host, d.state, takes);
 }
 
+/* Beside the action, in some schedules, and often before the last reservation is over. */
+static void reserve_sometimes(struct chaos_play *r, struct dice *d)
+{
+	unsigned int h = roll(d, r->c.n_hosts);
+	uint32_t lease_s = 10 + roll(d, 120);
+
+	if (!r->c.ports || roll(d, 3))
+		return;
+	chaos_reserve(&r->c.hosts[h], lease_s);
+	r->has[CHAOS_FAULT_PORTS] = true;
+}
+
 bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace)
 {
 	struct dice setup = {.state = mix(s->seed)};
 	struct dice patience = {.state = mix(s->seed ^ UINT64_C(1) << 63)};
 	struct dice hardware = {.state = mix(s->seed ^ UINT64_C(1) << 62)};
+	struct dice cloud = {.state = mix(s->seed ^ UINT64_C(1) << 60)};
 	struct chaos_size size = {.vfs = CHAOS_VFS_MAX, .standby = true, .breakage = s->breakage};
 
 	size.hosts = 2 + roll(&setup, CHAOS_HOSTS_MAX - 1);
@@ -451,6 +470,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 	size.mlx5 = roll(&hardware, 4) == 0;
 	if (size.mlx5)
 		size.lid_policy = (enum vhca_conf_lid_policy)roll(&hardware, 3);
+	size.ports = !size.mlx5 && roll(&cloud, 4) == 0;
 	size.alone_ms = roll(&patience, 3) ? 0 : 1 + roll(&patience, 5000);
 	memset(r, 0, sizeof(*r));
 	r->has[CHAOS_FAULT_MLX5] = size.mlx5;
@@ -478,6 +498,7 @@ bool chaos_play(struct chaos_play *r, const struct chaos_schedule *s, bool trace
 		chaos_run(&r->c, pause);
 		chaos_trace(&r->c, "action %u: %s", i, a->name);
 		a->act(r, &d);
+		reserve_sometimes(r, &cloud);
 	}
 	make_all_well(r);
 	if (!chaos_settle(&r->c, SETTLE_MS) && !r->c.broken)

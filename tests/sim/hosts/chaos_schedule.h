@@ -51,6 +51,7 @@ enum chaos_fault {
 	CHAOS_FAULT_DYNAMIC, /* or to their hypervisor */
 	CHAOS_FAULT_MLX5,    /* all hosts are of that kind */
 	CHAOS_FAULT_ATTACKER,
+	CHAOS_FAULT_PORTS, /* that nobody comes for: their leases end them */
 	CHAOS_FAULTS
 };
 extern const char *const chaos_faults[CHAOS_FAULTS];

@@ -87,10 +87,16 @@ struct look {
 static void on_look(void *arg)
 {
 	struct look *look = arg;
+	struct world *w = look->w;
+	bool known = false;
 
 	for (unsigned int i = 0; i < WORLD_DOMAINS; i++)
-		if (vhca_uuid_equal(&look->w->domains[i].info.uuid, &look->uuid))
-			tell_domain(look->w, i);
+		if (vhca_uuid_equal(&w->domains[i].info.uuid, &look->uuid)) {
+			tell_domain(w, i);
+			known = true;
+		}
+	if (!known && w->engine && !w->virt_down)
+		vhca_engine_no_domain(w->engine, &look->uuid);
 	free(look);
 }
 
