@@ -430,24 +430,19 @@ void vhca_host_effect(struct vhca_host *host, struct vhca_vf *vf, enum vhca_effe
 
 /* ---- udev ---- */
 
-/* Guests' taps and bridges come and go all day, and no scan has anything of them. */
-static bool is_virtual(struct udev_device *dev)
-{
-	static const char virtual_bus[] = "/devices/virtual/";
-	const char *path = udev_device_get_devpath(dev);
-
-	return path && strncmp(path, virtual_bus, strlen(virtual_bus)) == 0;
-}
-
 static void on_udev(void *arg, uint32_t revents)
 {
+	/* Guests' taps and bridges come and go all day, and no scan has anything of them. */
+	static const char virtual_bus[] = "/devices/virtual/";
 	struct vhca_host *host = arg;
 	struct udev_device *dev;
 	bool scan = false;
 
 	(void)revents;
 	while ((dev = udev_monitor_receive_device(host->monitor))) {
-		scan = scan || !is_virtual(dev);
+		const char *path = udev_device_get_devpath(dev);
+
+		scan = scan || !path || strncmp(path, virtual_bus, strlen(virtual_bus)) != 0;
 		udev_device_unref(dev);
 	}
 	/* Anything may have been in what an overrun has lost. */
@@ -455,29 +450,21 @@ static void on_udev(void *arg, uint32_t revents)
 		vhca_host_rescan(host);
 }
 
-/* "net" tells of an adapter's IPoIB interface, which comes after its RDMA device. */
-static int add_filters(struct udev_monitor *monitor)
-{
-	static const char *const subsystems[] = {"pci", "infiniband", "net"};
-
-	for (size_t i = 0; i < VHCA_ARRAY_SIZE(subsystems); i++)
-		if (udev_monitor_filter_add_match_subsystem_devtype(monitor, subsystems[i], NULL) <
-		    0)
-			return -EIO;
-	return udev_monitor_enable_receiving(monitor) < 0 ? -EIO : 0;
-}
-
 static int watch_udev(struct vhca_host *host)
 {
-	int r;
+	/* "net" tells of an adapter's IPoIB interface, which comes after its RDMA device. */
+	static const char *const subsystems[] = {"pci", "infiniband", "net"};
 
 	host->udev = udev_new();
 	host->monitor = host->udev ? udev_monitor_new_from_netlink(host->udev, "udev") : NULL;
 	if (!host->monitor)
 		return -ENOMEM;
-	r = add_filters(host->monitor);
-	if (r < 0)
-		return r;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(subsystems); i++)
+		if (udev_monitor_filter_add_match_subsystem_devtype(host->monitor, subsystems[i],
+								    NULL) < 0)
+			return -EIO;
+	if (udev_monitor_enable_receiving(host->monitor) < 0)
+		return -EIO;
 	return vhca_watch_new(host->args.loop, "udev", udev_monitor_get_fd(host->monitor), EPOLLIN,
 			      on_udev, host, &host->watch);
 }
