@@ -94,7 +94,7 @@ class Pitfalls(unittest.TestCase):
         self.rows = [[cell.strip() for cell in row] for row in rows]
 
     def test_every_pitfall_has_a_row(self):
-        self.assertEqual([row[0] for row in self.rows], [str(n) for n in range(1, 26)])
+        self.assertEqual([row[0] for row in self.rows], [str(n) for n in range(1, 27)])
         for row in self.rows:
             self.assertEqual((len(row), "" in row), (4, False), row[0])
 
