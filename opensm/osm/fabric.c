@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
@@ -16,10 +15,11 @@
 #include <opensm/osm_switch.h>
 
 /*
- * Of SHARP, in a switch. To the subnet it is an HCA; it sends to other such nodes only, each at the
- * next switch of their tree, and so closes no loop.
+ * Device ID of SHARP's aggregation node, in a switch. To the subnet it is an HCA; it sends to other
+ * such nodes only, each at the next switch of their tree, and so closes no loop. Firmware answers
+ * that; the NodeDescription is what root of a host writes there.
  */
-#define AGGREGATION_NODE "Mellanox Technologies Aggregation Node"
+#define AGGREGATION_NODE 53001
 
 static int by_address(const void *a, const void *b)
 {
@@ -47,8 +47,7 @@ static void add_switch(struct vhca_osm_snapshot *s, size_t n, osm_switch_t *sw)
 		const osm_physp_t *there = here ? here->p_remote_physp : NULL;
 
 		ret->has_hosts |= there && !there->p_node->sw &&
-				  strncmp((const char *)there->p_node->node_desc.description,
-					  AGGREGATION_NODE, IB_NODE_DESCRIPTION_SIZE) != 0;
+				  cl_ntoh16(there->p_node->node_info.device_id) != AGGREGATION_NODE;
 		if (there && there->p_node->sw && osm_link_is_healthy(here))
 			ret->peers[p] = index_of(s, n, there->p_node->sw);
 	}
