@@ -3,11 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -74,51 +71,17 @@ static int open_vf(struct vhca_sysfs *sys, struct vhca_bdf bdf, struct vhca_sysf
 
 /* ---- the driver ---- */
 
-static int run_modprobe(void)
-{
-	char *argv[] = {(char[]){"modprobe"}, (char[]){VFIO_PCI}, NULL};
-	posix_spawnattr_t attr;
-	sigset_t none;
-	pid_t pid;
-	int status, r;
-
-	vhca_may_block("modprobe");
-	r = posix_spawnattr_init(&attr);
-	if (r != 0)
-		return -r;
-	(void)sigemptyset(&none); /* vhcad's own are blocked, and a child would inherit that */
-	(void)posix_spawnattr_setsigmask(&attr, &none);
-	(void)posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	r = posix_spawnp(&pid, argv[0], NULL, &attr, argv, environ);
-	(void)posix_spawnattr_destroy(&attr);
-	if (r != 0)
-		return -r;
-	while (waitpid(pid, &status, 0) < 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOEXEC;
-}
-
 static int open_driver(struct vhca_sysfs *sys, struct vhca_sysfs_dir **ret, struct vhca_error *err)
 {
 	int r = open_at(sys, "drivers", VFIO_PCI, ret);
 
-	/*
-	 * An override that names an unloaded driver silently binds nothing, so it has to be there
-	 * first.
-	 */
-	if (r == -ENOENT) {
-		r = run_modprobe();
-		if (r == 0)
-			r = open_at(sys, "drivers", VFIO_PCI, ret);
-	}
 	if (r == 0)
 		return 0;
-	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "no_vfio_pci", -r, "load the driver " VFIO_PCI);
+	(void)vhca_error_set(err, VHCA_ERR_DEVICE, "no_vfio_pci", -r, "find the driver " VFIO_PCI);
 	vhca_error_hint(err,
 			"run 'modprobe " VFIO_PCI "' and look at what it says; the kernel needs "
-			"CONFIG_VFIO_PCI");
+			"CONFIG_VFIO_PCI. vhcad's unit wants modprobe@vfio_pci.service, and may "
+			"load no module itself");
 	return r;
 }
 

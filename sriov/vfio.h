@@ -6,9 +6,10 @@
 
 /*
  * driver_override = vfio-pci, unbind from another driver if one is bound, bind, read the driver
- * link back. Loads vfio-pci first if it is not there (modprobe by posix_spawn); vhcad's unit has
- * systemd do that, and may not. A VF without IOMMU group, or whose group holds other devices than
- * this VF, is refused with the reason. Does nothing (no write) when already bound.
+ * link back. An override that names a driver which is not loaded silently binds nothing, so that is
+ * refused before; vhcad's unit has systemd load it. A VF without IOMMU group, or whose group holds
+ * other devices than this VF, is refused with the reason. Does nothing (no write) when already
+ * bound.
  */
 int vhca_vfio_bind(struct vhca_sysfs *sys, struct vhca_bdf vf, struct vhca_error *err);
 
