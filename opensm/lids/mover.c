@@ -722,8 +722,9 @@ void vhca_osm_mover_pause(struct vhca_osm_mover *m, bool paused)
 {
 	struct entry *e;
 
-	if (paused != m->stats.paused)
-		vhca_log_notice("moves of LIDs %s", paused ? "are paused" : "go on");
+	if (paused == m->stats.paused)
+		return; /* who asks again and again makes nobody wait for longer */
+	vhca_log_notice("moves of LIDs %s", paused ? "are paused" : "go on");
 	m->stats.paused = paused;
 	m->settled = false;
 	TAILQ_FOREACH (e, &m->queue, link)

@@ -505,6 +505,7 @@ static void who_waits_too_long_for_that_hears_why(void **state)
 	vhca_osm_mover_run(w->m, 100);
 	vhca_osm_mover_run(w->m, 99 + VHCA_OSM_MOVE_WAIT_MS);
 	assert_int_equal(w->answers, 0);
+	vhca_osm_mover_pause(w->m, true); /* as it was */
 	vhca_osm_mover_run(w->m, 100 + VHCA_OSM_MOVE_WAIT_MS);
 	assert_string_equal(w->code, "moves_paused");
 	assert_int_equal(w->remembered, 0);
