@@ -25,7 +25,7 @@ struct vhca_osm_binding vhca_osm_own_port_of(const struct vhca_osm_subnet *subne
 
 struct search {
 	const struct vhca_osm_table *t;
-	uint64_t *found; /* bound ports that are there */
+	uint64_t *found; /* ports that are there, and are bound, or were given up */
 	size_t n, room;
 };
 
@@ -37,13 +37,15 @@ static void look_at_port(void *arg, uint64_t port_guid, const uint16_t *pkeys, s
 
 	(void)pkeys;
 	(void)n;
-	if (b && !b->withdrawn && b->port_guid != port_guid && s->n < s->room)
+	if (b &&
+	    (b->withdrawn ? b->own_port && b->port_guid == port_guid : b->port_guid != port_guid) &&
+	    s->n < s->room)
 		s->found[s->n++] = port_guid;
 }
 
 void vhca_osm_own_ports_found(const struct vhca_osm_subnet *subnet, struct vhca_osm_table *t)
 {
-	size_t room = vhca_osm_table_bindings(t);
+	size_t room = vhca_osm_table_records(t);
 	VHCA_AUTO_FREE uint64_t *found = calloc(room + 1, sizeof(*found));
 	struct search s = {.t = t, .found = found, .room = room};
 
@@ -56,6 +58,10 @@ void vhca_osm_own_ports_found(const struct vhca_osm_subnet *subnet, struct vhca_
 
 		bool physical = subnet->ops->is_physical(subnet->ctx, b.vguid);
 
+		if (b.withdrawn) { /* it has come back all the same, see report_forget_port() */
+			(void)vhca_osm_table_forget(t, b.vguid, &err);
+			continue;
+		}
 		if (physical)
 			vhca_log_warning("%s is a port of the subnet, and bound to port %s: its "
 					 "keys stay there",

@@ -25,7 +25,7 @@ struct vhca_osm_binding vhca_osm_own_port_of(const struct vhca_osm_subnet *subne
 					     const struct vhca_osm_binding *want);
 /*
  * Moves the keys of bindings whose vGUID a sweep has found as a port. What does not fit (logged)
- * stays where it is.
+ * stays where it is. A port that was given up (reports.h) and is there again is as any other.
  */
 void vhca_osm_own_ports_found(const struct vhca_osm_subnet *subnet, struct vhca_osm_table *t);
 /*

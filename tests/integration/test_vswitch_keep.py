@@ -111,6 +111,26 @@ class GivenBack(Case):
         self.check(sm.api.call("DELETE", f"/v1/ports/{pf}"), 404, "nothing_known")
         self.assertEqual(sm.stop(), 0)
 
+    def test_of_a_node_that_comes_back_all_the_same(self):
+        """Then it is as any other that is off."""
+        sm, pf = self.begin(), fabric.port_guid(5)
+        self.begins(sm, OTHER, 1, (5, 2))
+        self.net.console('Unlink "V5"')
+        fattree.heavy_sweep(sm)
+        self.check(sm.api.call("DELETE", f"/v1/ports/{pf}"), 200)
+        fattree.heavy_sweep(sm)
+        self.given_back(sm, pf)
+        self.net.console('ReLink "V5"')
+        fabric.wait_for("it to be back", lambda: fattree.heavy_sweep(sm) or pf in lines(sm), LATE, 1)
+        lid = lines(sm)[pf]
+        sm.kill()
+        sm.start()
+        self.net.console('Unlink "V5"')
+        fattree.heavy_sweep(sm)
+        self.past_the_grace(sm)
+        self.assertEqual(lines(sm).get(pf), lid)
+        self.assertEqual(sm.stop(), 0)
+
     def test_the_time_is_read_again(self):
         sm = self.begin(keep=0)
         self.ends(sm, VGUID, 1)
