@@ -37,6 +37,7 @@
 #include <time.h>
 
 #include "common/base/cleanup.h"
+#include "common/base/codes.h"
 #include "common/base/log.h"
 #include "common/base/text.h"
 
@@ -595,11 +596,39 @@ int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_mo
 	return r < 0 ? r : vhca_osm_mover_queue(m, want, fn, arg, err);
 }
 
+/*
+ * Takes the place of the last that waits for this vGUID's LID, if it is the same. An agent does not
+ * wait for as long as a pause or a sweep may last: it asks again, and would have one more place in
+ * the queue each time.
+ */
+static bool take_place(struct vhca_osm_mover *m, const struct vhca_osm_lid_want *want,
+		       vhca_osm_move_fn fn, void *arg)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct entry *e, before;
+
+	TAILQ_FOREACH_REVERSE(e, &m->queue, queue, link)
+	if (e->move.want.dynamic && e->move.want.vguid == want->vguid)
+		break;
+	if (!e || e->move.want.dynamic != want->dynamic ||
+	    e->move.want.port_guid != want->port_guid)
+		return false;
+	before = *e;
+	e->fn = fn;
+	e->arg = arg;
+	(void)vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, VHCA_CODE_CHANGED_MEANWHILE, 0,
+			     "the same was asked for again, and that is answered");
+	before.fn(before.arg, &before.move, &err);
+	return true;
+}
+
 int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			 vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
 {
 	struct entry *e;
 
+	if (want->want.dynamic && take_place(m, &want->want, fn, arg))
+		return 0;
 	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
 		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
 				      "%d moves are queued", VHCA_OSM_MOVES_MAX);

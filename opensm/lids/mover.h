@@ -91,7 +91,8 @@ struct vhca_osm_mover *vhca_osm_mover_free(struct vhca_osm_mover *m);
 
 /*
  * Queues a move (want and mode of `want`), which is planned at its turn; fn(arg) is called exactly
- * once, by run() or free(). Errors: too_many_moves, what resolve() says.
+ * once, by run() or free(), or by whoever queues the same for a dynamic LID that still waits: he
+ * gets its place. Errors: too_many_moves, what resolve() says.
  */
 int vhca_osm_mover_submit(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			  vhca_osm_move_fn fn, void *arg, struct vhca_error *err);

@@ -516,6 +516,25 @@ static void who_waits_too_long_for_that_hears_why(void **state)
 	assert_string_equal(w->code, "not_master");
 }
 
+/* Whoever asks for a LID again, as agents do after a few seconds, has one place in the queue. */
+static void who_asks_again_waits_once(void **state)
+{
+	struct world *w = *state;
+
+	vhca_osm_mover_pause(w->m, true);
+	for (int i = 0; i < 3; i++) {
+		world_submit_freed(w, LID(0, 0), PORT_A);
+		vhca_osm_mover_run(w->m, 0);
+		assert_int_equal(world_stats(w).queued, 1);
+		assert_int_equal(w->answers, i); /* the one before */
+	}
+	assert_string_equal(w->code, "changed_meanwhile");
+	vhca_osm_mover_run(w->m, VHCA_OSM_MOVE_WAIT_MS); /* of the first one */
+	assert_int_equal(w->answers, 3);
+	assert_string_equal(w->code, "moves_paused");
+	assert_int_equal(world_stats(w).refused, 1);
+}
+
 static void moves_go_in_order_and_are_bounded(void **state)
 {
 	struct world *w = *state;
@@ -682,6 +701,7 @@ int main(void)
 		CASE(reports_without_room_for_a_repair_ask_for_no_sweep),
 		CASE(none_begins_while_they_are_paused),
 		CASE(who_waits_too_long_for_that_hears_why),
+		CASE(who_asks_again_waits_once),
 		CASE(moves_go_in_order_and_are_bounded),
 		CASE(freeing_refuses_what_is_not_answered),
 		CASE(metrics_say_what_happened),
