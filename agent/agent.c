@@ -427,6 +427,7 @@ struct vhca_agent *vhca_agent_free(struct vhca_agent *a)
 	vhca_domains_free(a->domains);
 	vhca_host_free(a->host);
 	vhca_outbox_free(a->outbox);
+	vhca_repeats_stop(a->repeats);
 	if (a->store)
 		vhca_store_close(a->store);
 	vhca_peer_free(a->peer);

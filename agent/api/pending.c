@@ -51,13 +51,13 @@ struct keeper {
 
 static void on_durable(void *arg, int rc)
 {
-	struct keeper *k = arg;
+	const struct keeper *k = arg;
+	struct vhca_http_loop_server *adapter = k->api->adapter;
 
 	if (rc < 0) /* what was done is done */
 		vhca_log_error("an answer to a request with a key is not kept: error %d", -rc);
-	vhca_http_send(k->req);
-	vhca_http_loop_kick(k->api->adapter);
-	free(k);
+	vhca_http_send(k->req); /* k may go with it */
+	vhca_http_loop_kick(adapter);
 }
 
 static void on_answer(void *arg, unsigned int status, const char *text)

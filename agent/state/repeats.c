@@ -29,7 +29,7 @@ struct vhca_repeat {
 };
 
 struct vhca_repeats {
-	struct vhca_store *store;
+	struct vhca_store *store; /* NULL: stopped */
 	TAILQ_HEAD(, vhca_repeat) list;
 	unsigned int n;
 	uint64_t answers; /* bytes */
@@ -138,6 +138,12 @@ int vhca_repeats_new(struct vhca_store *store, struct vhca_repeats **ret, struct
 	}
 	*ret = rs;
 	return 0;
+}
+
+void vhca_repeats_stop(struct vhca_repeats *rs)
+{
+	if (rs)
+		rs->store = NULL;
 }
 
 struct vhca_repeats *vhca_repeats_free(struct vhca_repeats *rs)
@@ -269,7 +275,7 @@ void vhca_repeat_keep(struct vhca_repeat *r, unsigned int status, const char *an
 {
 	struct vhca_txn *txn;
 
-	if (set_answer(r, status, answer) < 0) {
+	if (!r->owner->store || set_answer(r, status, answer) < 0) {
 		vhca_repeat_forget(r, done, arg);
 		return;
 	}
@@ -284,6 +290,10 @@ void vhca_repeat_keep(struct vhca_repeat *r, unsigned int status, const char *an
 
 void vhca_repeat_forget(struct vhca_repeat *r, void (*done)(void *arg, int rc), void *arg)
 {
+	if (!r->owner->store) {
+		done(arg, 0);
+		return;
+	}
 	delete_row(r, done, arg);
 	drop(r);
 }

@@ -41,6 +41,9 @@ const char *vhca_repeat_answer(const struct vhca_repeat *r);
 
 /* Reads the table. Blocking; start-up only. */
 int vhca_repeats_new(struct vhca_store *store, struct vhca_repeats **ret, struct vhca_error *err);
+/* The store is about to close: whoever hears now that the agent ends asks the next one, for which
+ * the keys stay as they are. done() comes at once from now on. Accepts NULL. */
+void vhca_repeats_stop(struct vhca_repeats *rs);
 struct vhca_repeats *vhca_repeats_free(struct vhca_repeats *rs);
 
 /* Refused: "bad_request", "key_reused", "key_in_use", "too_many_keys". */

@@ -51,6 +51,7 @@ void vhca_http_request_free(struct vhca_http_request *req)
 		MHD_destroy_response(req->response);
 	if (req->kept)
 		MHD_destroy_response(req->kept);
+	free(req->keeper);
 	(void)json_object_put(req->body);
 	free(req->text);
 	free(req->split);

@@ -146,7 +146,7 @@ void vhca_http_on_cancel(struct vhca_http_request *req, void (*fn)(void *arg), v
 
 /* The answer goes to fn(arg), once, instead of to the client, who gets it by vhca_http_send(). text
  * is borrowed; NULL: the same request may be answered otherwise later, so this one is none to keep.
- */
+ * arg, of malloc(), is freed with the request: also where the server is before an answer. */
 typedef void (*vhca_http_keep_fn)(void *arg, unsigned int status, const char *text);
 void vhca_http_keep(struct vhca_http_request *req, vhca_http_keep_fn fn, void *arg);
 void *vhca_http_keeper(const struct vhca_http_request *req); /* arg; NULL = nobody keeps it */

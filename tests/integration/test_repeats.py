@@ -3,11 +3,13 @@
 """POSTs with an Idempotency-Key, of a whole agent on a simulated adapter: done once, whenever it is killed."""
 
 import itertools
+import signal
+import threading
 import uuid
 
 import openapi
 import tap
-from host_case import FREE, HCA, OTHER_UUID, UUID, HostCase, Mortal
+from host_case import FREE, HCA, OTHER_UUID, UUID, WAIT, HostCase, Mortal
 
 LAST = "0000:01:00.4"    # the other one that is free
 DOCUMENT = openapi.Document()
@@ -138,6 +140,28 @@ class Repeats(HostCase):
             self.assertEqual(self.host.request("DELETE", "/v1/drain", None, header)[0], 200)
         self.assertEqual(self.host.get("/v1/node", header)[0], 200)
         self.assertEqual(self.post("/v1/reload", None)[0], 200)
+
+
+class Stopped(HostCase):
+    """The agent ends while a request waits for a P_Key that does not come."""
+
+    CONF = HCA + "[sm]\npkey_timeout = 5s\n"
+
+    def ask(self):
+        self.answers.append(self.host.request("POST", "/v1/claims", {"domain": UUID, "name": "ib0", "partition": "0x8009", "fabric": "physnet1"},
+                                              "Idempotency-Key: k\r\n")[1]["code"])
+
+    def test_the_next_one_goes_on_with_it(self):
+        self.answers = []
+        asking = threading.Thread(target=lambda: self.assertRaises((OSError, IndexError), self.ask))
+        asking.start()
+        self.host.wait(lambda: [c["state"] for c in self.host.get("/v1/claims")[1]["claims"]] == ["claimed"])
+        self.host.signal(signal.SIGTERM)
+        self.assertEqual(self.host.process.wait(WAIT), 0, self.host.log_text())
+        asking.join()
+        self.host.start()
+        self.ask()
+        self.assertEqual(self.answers, ["pkey_not_on_port"])
 
 
 tap.main(__name__)

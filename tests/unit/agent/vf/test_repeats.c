@@ -135,6 +135,22 @@ static void test_forgotten_key_is_a_new_one(void **state)
 	assert_int_equal(vhca_repeat_status(admit("k")), 0);
 }
 
+/* What was begun goes on in the next life, for whoever hears of the end of this one. */
+static void test_key_stands_when_the_agent_ends(void **state)
+{
+	struct vhca_repeat *r = admit("k"), *other = admit("other");
+	struct vhca_uuid object = *vhca_repeat_object(r);
+	bool refused = false, kept = false;
+
+	vhca_repeats_stop(repeats);
+	vhca_repeat_forget(r, on_done, &refused);
+	vhca_repeat_keep(other, 200, "{}", on_done, &kept);
+	assert_true(refused && kept);
+	reopen(*state);
+	assert_true(vhca_uuid_equal(vhca_repeat_object(admit("k")), &object));
+	assert_int_equal(vhca_repeat_status(admit("other")), 0);
+}
+
 static void test_day_is_over(void **state)
 {
 	struct world *w = *state;
@@ -312,6 +328,7 @@ int main(void)
 		REPEATS_TEST(test_key_is_its_callers_and_for_one_request),
 		REPEATS_TEST(test_answer_is_given_again_once_it_is_durable),
 		REPEATS_TEST(test_forgotten_key_is_a_new_one),
+		REPEATS_TEST(test_key_stands_when_the_agent_ends),
 		REPEATS_TEST(test_day_is_over),
 		REPEATS_TEST(test_many_keys),
 		REPEATS_TEST(test_long_answers),
