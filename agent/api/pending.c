@@ -55,7 +55,9 @@ static void on_durable(void *arg, int rc)
 	struct vhca_http_loop_server *adapter = k->api->adapter;
 
 	if (rc < 0) /* what was done is done */
-		vhca_log_error("an answer to a request with a key is not kept: error %d", -rc);
+		vhca_log_error("how a request with an Idempotency-Key has ended is known to this "
+			       "agent only: error %d",
+			       -rc);
 	vhca_http_send(k->req); /* k may go with it */
 	vhca_http_loop_kick(adapter);
 }

@@ -160,6 +160,7 @@ static void delete_row(const struct vhca_repeat *r, void (*done)(void *arg, int 
 {
 	struct vhca_txn *txn = vhca_txn_new(r->owner->store);
 
+	vhca_txn_fail_fast(txn);
 	vhca_txn_exec(txn, "DELETE FROM repeats WHERE caller = ?1 AND key = ?2", "ss", r->caller,
 		      r->key);
 	vhca_txn_commit(txn, done, arg);
@@ -235,8 +236,10 @@ static int add_new(struct vhca_repeats *rs, const struct vhca_repeat_request *re
 	r->object = object;
 	r->made_ms = vhca_wall_ms();
 	txn = vhca_txn_new(rs->store);
-	vhca_txn_exec(txn, "INSERT INTO repeats VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, '')", "ssssu",
-		      r->caller, r->key, r->fingerprint, VHCA_UUID_STR(&r->object), r->made_ms);
+	/* The disk may have refused to take out the row of one that was forgotten. */
+	vhca_txn_exec(txn, "INSERT OR REPLACE INTO repeats VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, '')",
+		      "ssssu", r->caller, r->key, r->fingerprint, VHCA_UUID_STR(&r->object),
+		      r->made_ms);
 	vhca_txn_commit(txn, NULL, NULL);
 	*ret = r;
 	return 0;
@@ -282,6 +285,7 @@ void vhca_repeat_keep(struct vhca_repeat *r, unsigned int status, const char *an
 	r->done = done;
 	r->arg = arg;
 	txn = vhca_txn_new(r->owner->store);
+	vhca_txn_fail_fast(txn);
 	vhca_txn_exec(txn,
 		      "UPDATE repeats SET status = ?3, answer = ?4 WHERE caller = ?1 AND key = ?2",
 		      "ssis", r->caller, r->key, (int64_t)status, answer);

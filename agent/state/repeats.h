@@ -49,7 +49,8 @@ struct vhca_repeats *vhca_repeats_free(struct vhca_repeats *rs);
 /* Refused: "bad_request", "key_reused", "key_in_use", "too_many_keys". */
 int vhca_repeats_admit(struct vhca_repeats *rs, const struct vhca_repeat_request *req,
 		       struct vhca_repeat **ret, struct vhca_error *err);
-/* Its answer, which must not be given before done(arg): it is durable then. */
+/* Its answer, which must not be given before done(arg): it is durable then, or the disk refuses it,
+ * which nobody waits for. */
 void vhca_repeat_keep(struct vhca_repeat *r, unsigned int status, const char *answer,
 		      void (*done)(void *arg, int rc), void *arg);
 /* Nothing came of it: the same request is a new one. done() as above; r is gone. */

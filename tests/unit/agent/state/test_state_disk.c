@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The production engine on a simulated host whose state disk is full, once or for long: SQLite
  * itself is refused its writes. */
+#include <errno.h>
 #include <string.h>
 
+#include "agent/state/repeats.h"
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
 #include "tests/unit/common/store/slow_vfs.h"
@@ -406,6 +408,84 @@ static void test_an_agent_ends_with_a_full_disk(void **state)
 	slow_vfs_fill(NULL);
 }
 
+/* ---- requests with an Idempotency-Key, of whom nobody waits for room ---- */
+
+static struct vhca_repeats *repeats;
+
+static void reopen(struct world *w)
+{
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	world_settle(w);
+	repeats = vhca_repeats_free(repeats);
+	assert_int_equal(vhca_repeats_new(w->store, &repeats, &err), 0);
+}
+
+static struct vhca_repeat *admit(const char *key)
+{
+	const struct vhca_repeat_request req = {.caller = "uid:0", .key = key, .fingerprint = "f"};
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_repeat *r = NULL;
+
+	assert_int_equal(vhca_repeats_admit(repeats, &req, &r, &err), 0);
+	return r;
+}
+
+static void on_told(void *arg, int rc)
+{
+	*(int *)arg = rc;
+}
+
+static bool is_told(const struct world *w, const void *arg)
+{
+	(void)w;
+	return *(const int *)arg != 1;
+}
+
+static void test_an_answer_waits_for_no_room(void **state)
+{
+	struct world *w = *state;
+	struct vhca_repeat *r;
+	int rc = 1;
+
+	start_idle(w);
+	reopen(w);
+	r = admit("k");
+	world_settle(w);
+	slow_vfs_fill(w->dir);
+	vhca_repeat_keep(r, 201, "{}", on_told, &rc);
+	assert_true(world_until(w, is_told, &rc));
+	assert_int_equal(rc, -ENOSPC);
+	assert_int_equal(vhca_repeat_status(admit("k")), 201); /* as long as this agent lives */
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	repeats = vhca_repeats_free(repeats);
+}
+
+/* Its row has stayed, and is the new one's then. */
+static void test_a_refusal_waits_for_no_room(void **state)
+{
+	struct world *w = *state;
+	struct vhca_uuid object;
+	int rc = 1, kept = 1;
+
+	start_idle(w);
+	reopen(w);
+	slow_vfs_fill(w->dir);
+	vhca_repeat_forget(admit("k"), on_told, &rc);
+	assert_true(world_until(w, is_told, &rc));
+	assert_int_equal(rc, -ENOSPC);
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	object = *vhca_repeat_object(admit("k"));
+	reopen(w);
+	assert_true(vhca_uuid_equal(vhca_repeat_object(admit("k")), &object));
+	vhca_repeat_keep(admit("other"), 200, "{}", on_told, &kept);
+	assert_true(world_until(w, is_told, &kept));
+	assert_int_equal(kept, 0);
+	repeats = vhca_repeats_free(repeats);
+}
+
 static int teardown_with_room(void **state)
 {
 	slow_vfs_fill(NULL);
@@ -429,6 +509,8 @@ int main(void)
 		DISK_TEST(test_the_table_is_followed_while_it_is_full),
 		DISK_TEST(test_a_port_reports_no_claim_that_fails),
 		DISK_TEST(test_a_new_claim_is_reported_at_the_new_port),
+		DISK_TEST(test_an_answer_waits_for_no_room),
+		DISK_TEST(test_a_refusal_waits_for_no_room),
 		DISK_TEST(test_an_agent_ends_with_a_full_disk),
 	};
 
