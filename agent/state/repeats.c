@@ -219,6 +219,27 @@ static int check_again(const struct vhca_repeat *r, const struct vhca_repeat_req
 			      "the request with Idempotency-Key %s is under way", req->key);
 }
 
+/* Of what there is nobody has more than half: a key cannot be forgotten to make room. */
+static int check_room(const struct vhca_repeats *rs, const char *caller, struct vhca_error *err)
+{
+	const struct vhca_repeat *r;
+	uint64_t answers = 0;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH (r, &rs->list, link)
+		if (strcmp(r->caller, caller) == 0) {
+			answers += r->answer ? strlen(r->answer) : 0;
+			n++;
+		}
+	if (rs->n < VHCA_REPEATS_MAX && rs->answers < VHCA_REPEATS_ANSWERS_MAX &&
+	    n < VHCA_REPEATS_MAX / 2 && answers < VHCA_REPEATS_ANSWERS_MAX / 2)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_keys", 0,
+			      "%u requests with an Idempotency-Key are remembered, %u of them of "
+			      "%s, each for a day",
+			      rs->n, n, caller);
+}
+
 static int add_new(struct vhca_repeats *rs, const struct vhca_repeat_request *req,
 		   struct vhca_repeat **ret, struct vhca_error *err)
 {
@@ -226,11 +247,8 @@ static int add_new(struct vhca_repeats *rs, const struct vhca_repeat_request *re
 	struct vhca_uuid object;
 	struct vhca_txn *txn;
 
-	if (rs->n >= VHCA_REPEATS_MAX || rs->answers >= VHCA_REPEATS_ANSWERS_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_keys", 0,
-				      "%u requests with an Idempotency-Key are remembered, each "
-				      "for a day",
-				      rs->n);
+	if (check_room(rs, req->caller, err) < 0)
+		return -ENOSPC;
 	if (vhca_uuid_random(&object) < 0 || add(rs, req, &r) < 0)
 		return vhca_error_no_memory(err, "request");
 	r->object = object;

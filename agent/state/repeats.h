@@ -17,6 +17,7 @@
 #include "common/base/caller.h"
 #include "common/store/store.h"
 
+/* Of one caller half of either. */
 #define VHCA_REPEATS_MAX 1024
 #define VHCA_REPEATS_ANSWERS_MAX \
 	(UINT64_C(2) << 20) /* bytes, of all answers; the last goes above */
