@@ -85,7 +85,7 @@ static void submit_claim(void *ctx, struct vhca_http_request *req, struct vhca_c
 	struct api_pending *p;
 
 	want->id = api_object_id(req);
-	made = want->id ? vhca_model_claim(api_model(ctx), want->id) : NULL;
+	made = want->id ? vhca_model_claim_or_next(api_model(ctx), want->id) : NULL;
 	if (api_check_repeat(req, made != NULL, &err) < 0) {
 		vhca_http_reply_error(req, &err);
 		return;

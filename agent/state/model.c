@@ -286,6 +286,16 @@ struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid
 	return NULL;
 }
 
+struct vhca_claim *vhca_model_claim_or_next(struct vhca_model *m, const struct vhca_uuid *id)
+{
+	struct vhca_claim *c;
+
+	TAILQ_FOREACH (c, &m->claims, link)
+		if (vhca_uuid_equal(&c->id, id) || vhca_uuid_equal(&c->stands_for, id))
+			return c;
+	return NULL;
+}
+
 struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
 				       const char *name)
 {

@@ -137,7 +137,8 @@ struct vhca_waiter {
 struct vhca_claim {
 	TAILQ_ENTRY(vhca_claim) link;
 	struct vhca_uuid id;
-	uint64_t number; /* in the order of their making, or loading; not durable */
+	struct vhca_uuid stands_for; /* of the claim that this life knew first; not durable */
+	uint64_t number;	     /* in the order of their making, or loading; not durable */
 	struct vhca_uuid domain;
 	char domain_name[128];
 	char name[VHCA_NAME_MAX];
@@ -467,6 +468,8 @@ struct vhca_vf *vhca_model_vf(struct vhca_model *m, struct vhca_bdf bdf);
 struct vhca_vf *vhca_model_add_vf(struct vhca_hca *hca, struct vhca_bdf bdf, uint16_t index);
 void vhca_model_move_vf(struct vhca_vf *vf, struct vhca_hca *hca, uint16_t index);
 struct vhca_claim *vhca_model_claim(struct vhca_model *m, const struct vhca_uuid *id);
+/* That one, or the one that has taken its place in this life. */
+struct vhca_claim *vhca_model_claim_or_next(struct vhca_model *m, const struct vhca_uuid *id);
 struct vhca_claim *vhca_model_claim_of(struct vhca_model *m, const struct vhca_uuid *domain,
 				       const char *name);
 struct vhca_claim *vhca_model_claim_by_guid(struct vhca_model *m, uint64_t guid);

@@ -558,6 +558,7 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 {
 	struct vhca_claim_request req = {
 		.domain = ended->domain, .origin = ended->origin, .unfailed = true};
+	const struct vhca_uuid none = {{0}};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_txn *txn;
 	struct vhca_claim *c;
@@ -574,6 +575,7 @@ bool engine_serve_elsewhere(struct vhca_engine *e, struct vhca_claim *ended)
 	if (claim_at_next_epoch(e, &req, &ended->identity, &c, &err) < 0)
 		return false;
 	c->number = ended->number; /* who vouched for that one meant this */
+	c->stands_for = vhca_uuid_equal(&ended->stands_for, &none) ? ended->id : ended->stands_for;
 	STAILQ_CONCAT(&c->waiters, &ended->waiters);
 	/* Whoever asks again, with the key of the request for the one, means the other now. */
 	txn = vhca_txn_new(e->args.store);

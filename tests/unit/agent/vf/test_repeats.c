@@ -239,7 +239,7 @@ static bool ask(struct world *w, const char *key, enum vhca_origin origin, struc
 {
 	const struct vhca_repeat *r = admit(key);
 	struct vhca_claim *made =
-		vhca_model_claim(vhca_engine_model(w->engine), vhca_repeat_object(r));
+		vhca_model_claim_or_next(vhca_engine_model(w->engine), vhca_repeat_object(r));
 	struct vhca_claim_request req = {
 		.origin = origin,
 		.domain_name = "vm0",
@@ -335,6 +335,28 @@ static void test_key_follows_its_claim_to_another_vf(void **state)
 	assert_int_equal(count(w, VHCA_VF_ATTACHED), 1);
 }
 
+/* Twice, in the life that answers: what was loaded of the key names neither. */
+static void test_key_follows_its_claim_in_the_next_life(void **state)
+{
+	struct world *w = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct answer a;
+
+	w->broken_effect = VHCA_EFFECT_ATTACH;
+	w->broken_vfs = 2;
+	(void)world_domain_start(w, 0, NULL);
+	w->hostile_sm = true;
+	assert_true(ask(w, "k", VHCA_ORIGIN_ATTACH, &a));
+	kill_after(w, 5);
+	repeats = vhca_repeats_free(repeats);
+	assert_int_equal(vhca_repeats_new(w->store, &repeats, &err), 0);
+	world_settle(w);
+	assert_true(ask(w, "k", VHCA_ORIGIN_ATTACH, &a));
+	assert_true(world_until(w, answered, &a));
+	assert_string_equal(a.code, "");
+	assert_int_equal(count(w, VHCA_VF_ATTACHED), 1);
+}
+
 #define REPEATS_TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -351,6 +373,7 @@ int main(void)
 		REPEATS_TEST(test_attach_is_done_once),
 		REPEATS_TEST(test_claim_is_made_once),
 		REPEATS_TEST(test_key_follows_its_claim_to_another_vf),
+		REPEATS_TEST(test_key_follows_its_claim_in_the_next_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
