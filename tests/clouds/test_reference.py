@@ -308,20 +308,19 @@ class GoingOver(unittest.TestCase):
         return [{key: claim[key] for key in ("name", "state", "pkeys", "way", "epoch")} for claim in self.host.get("/v1/claims")[1]["claims"]]
 
     def type(self, commands):
-        """In a shell whose systemctl and virsh are these; what systemctl was told."""
+        """In a shell whose systemctl and virsh are these: (what they say, what systemctl was told at last)."""
         told = f"{self.host.where}/told"
-        doubles = {"systemctl": f"echo \"$@\" >> {told}", "virsh": f"test \"$*\" = 'list --uuid' && printf '%s\\n\\n' {UUIDS[0]}",
-                   "systemd-sysusers": "", "vhcactl": f"exec {os.environ['VHCACTL']} --socket {self.host.where}/run/vhcad.sock \"$@\""}
+        doubles = {"systemctl": f"echo \"$@\" > {told}", "virsh": f"test \"$*\" = 'list --uuid' && printf '%s\\n\\n' {UUIDS[0]}",
+                   "vhcactl": f"exec {os.environ['VHCACTL']} --socket {self.host.where}/run/vhcad.sock \"$@\""}
         place = pathlib.Path(self.host.where) / "bin"
-        place.mkdir()
+        place.mkdir(exist_ok=True)
         for name, text in doubles.items():
             (place / name).write_text(f"#!/bin/sh\n{text}\n", "utf-8")
             (place / name).chmod(0o755)
         done = subprocess.run(["sh", "-ec", commands], capture_output=True, text=True, timeout=60, check=False,
                               env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"})
         self.assertEqual(done.returncode, 0, done.stderr + self.host.log_text()[-3000:])
-        self.assertIn("mac-fa163e123456", done.stdout)
-        return pathlib.Path(told).read_text("utf-8").splitlines()
+        return done.stdout, pathlib.Path(told).read_text("utf-8")
 
     def test_adopted_without_a_write(self):
         text = (SOURCE / "docs/openstack.md").read_text("utf-8").partition("## Coming from eswitchd\n")[2].partition("\n## ")[0]
@@ -329,12 +328,15 @@ class GoingOver(unittest.TestCase):
         policy = textwrap.dedent(settings)
         self.assertEqual(policy.strip(), "[policy]\nallow_default_partition = yes")
         conf(self.host, ours(*SLOTS) + policy)
+        first, after = re.split("(?<=vhcad\n)", textwrap.dedent(commands), maxsplit=1)
+        self.assertEqual(self.type(first), ("", "restart vhcad\n"))     # one that runs already has not read the settings
         self.host.kill()
         before = self.host.writes()
         hosts.until(lambda: self.host.get(f"/v1/vfs/{SLOTS[0]}")[1]["state"] == "unmanaged", self.host.log_text)
         self.assertEqual(self.host.ebrctl("add-port", *self.port()).returncode, 1)      # nova-compute may begin again meanwhile
-        told = self.type(textwrap.dedent(commands))
-        self.assertEqual([line.split()[-1] for line in told], ["networking-mlnx-eswitchd", "vhcad", "vhca-eswitch"])
+        said, told = self.type(after)
+        self.assertIn("mac-fa163e123456", said)
+        self.assertEqual(told, "enable --now vhca-eswitch\n")
         self.assertEqual(self.claim(), [{"name": "mac-fa163e123456", "state": "attached", "pkeys": ["0x8001", "0xffff"], "way": "claim", "epoch": 1}])
         self.assertEqual(self.host.ebrctl("add-port", *self.port()).stdout, "ib0")
         self.neutron_agent_finds_it()
