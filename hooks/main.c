@@ -221,6 +221,7 @@ static int refuse(const struct run *run, const char *reason)
 	vhca_blot_controls(line);
 	line[sb.len] = '\n';
 	write_stderr(line, sb.len + 1);
+	(void)signal(SIGALRM, SIG_IGN); /* all is said, and libvirt shows each line */
 	return 1;
 }
 
