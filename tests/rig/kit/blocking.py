@@ -37,7 +37,8 @@ class Write:
         wait_for(lambda: host.exists(f"{self.files}.begin"), 30, f"{self.what}: its begin")
 
     def ended(self):
-        return self.host.exists(f"{self.files}.end")
+        """That its end is written, too: the file is there a little sooner."""
+        return self.host.exists(f"{self.files}.end") and bool(self.host.read(f"{self.files}.end"))
 
     def wait_ended(self):
         """(begin, end) by the hypervisor's clock."""

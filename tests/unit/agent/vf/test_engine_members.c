@@ -5,9 +5,17 @@
 #include "tests/unit/agent/vf/engine_outbox.h"
 #include "tests/unit/agent/vf/engine_world.h"
 
+static bool has_declared(const struct world *w, const void *arg)
+{
+	(void)w;
+	(void)arg;
+	return told.members > 0;
+}
+
 static void start(struct world *w)
 {
 	engine_outbox_start(w);
+	assert_true(world_until(w, has_declared, NULL));
 	settle_free(w);
 }
 
