@@ -148,7 +148,8 @@ systemctl enable --quiet vhcad
 systemctl reload libvirtd
 """
 # Everything that a case may have left behind goes away with the adapter's driver and the agent's state, except what the
-# PCI device itself keeps: its driver_override, and the autoprobe that the agent turns off before it enables mlx5's VFs.
+# PCI device itself keeps (its driver_override, and the autoprobe that the agent turns off before it enables mlx5's VFs), and
+# what udev loads only once: ib_ipoib, which a case with MLNX_OFED's files takes away.
 RESET = f"""set -e
 systemctl stop vhcad opensm-vhcad
 for d in $(virsh -q list --name); do virsh -q destroy $d; done
@@ -161,8 +162,8 @@ echo 1 > /sys/bus/pci/devices/{PF}/sriov_drivers_autoprobe
 modprobe -r mlx5_core
 modprobe -r mlx4_ib
 modprobe -r mlx4_core
-modprobe mlx4_ib
-for i in $(seq 100); do [ -e /sys/bus/pci/devices/{PF}/virtfn3 ] && break; sleep 0.1; done
+modprobe -a ib_ipoib mlx4_ib
+for i in $(seq 100); do [ -e /sys/bus/pci/devices/{PF}/virtfn3 -a -e /sys/bus/pci/devices/{PF}/net ] && break; sleep 0.1; done
 """
 
 
