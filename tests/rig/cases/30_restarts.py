@@ -118,6 +118,33 @@ def hypervisor_reboots(rig):
         equal(host.facts().pkey_map(bdf), {}, f"P_Key map of {bdf} after the reboot")
 
 
+GUESTS = "/etc/default/libvirt-guests"
+
+
+@case
+def a_host_saves_its_guests(rig):
+    """What a shutdown stops, in its order: vhcad-park takes the VF out, so libvirt-guests saves the guest; begun again, it has its vGUID and keys."""
+    host = rig.hva
+    guest = rig.guest(host, 1, ("ib0", "0x8001")).start()
+    before = host.wait_attached(guest, granted=True)
+    settings = host.read(GUESTS)
+    host.put(GUESTS, b"ON_BOOT=start\nON_SHUTDOWN=suspend\n")
+    try:
+        host.sh("systemctl start vhcad-park libvirt-guests", timeout=90)
+        host.sh("systemctl stop vhcad-park libvirt-guests", timeout=300)
+        check("yes" in host.virsh("dominfo", guest.name).split("Managed save:")[1].split("\n")[0], "libvirt-guests saved no guest")
+        host.wait_vf(before["bdf"], "free", 60)
+        assert_scrubbed(host, before["bdf"])
+        host.sh("systemctl start libvirt-guests", timeout=240)
+        again = host.wait_attached(guest, granted=True)
+        equal(again["requested"], before["requested"], "GUID of the guest that was saved")
+        equal(host.facts().pkey_map(again["bdf"]), {0: 0x8001}, "its P_Key map")
+        guest.wait_vfs(1, timeout=120)
+    finally:
+        host.put(GUESTS, settings.encode())
+        host.sh("systemctl stop vhcad-park libvirt-guests", timeout=120)
+
+
 ALLOW = "/etc/vhcad/vhcad.conf.d/allow.conf"
 
 
