@@ -372,7 +372,8 @@ static int apply(void *ctx)
 	struct vhca_osm_status status;
 	int r = -EAGAIN;
 
-	if (!vhca_osm_gate_hold(o->gate))
+	/* One that ends sends nothing any more, and tells of each SMP as an error. */
+	if (osm_exit_flag || !vhca_osm_gate_hold(o->gate))
 		return -EBUSY;
 	get_status(ctx, &status);
 	if (status.ready && vhca_osm_pkeys_apply(o->osm, &o->pkeys))
