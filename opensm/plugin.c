@@ -5,10 +5,11 @@
  * Threads: one of our own serves HTTP, moves LIDs and has all files written, by another one
  * (disk.h) that only waits for the disk. OpenSM's sweeper calls report(): that sets atomics and
  * writes to an eventfd. It waits for our thread in two places, both bounded: await_take_over(), and
- * gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held; they are ignored
- * before anything could take it again. delete() is followed by dlclose(): the thread is joined
- * there, else OpenSM would crash at exit. wait_for_pending_transactions() is never called: it wakes
- * a single waiter, and that has to be OpenSM's sweeper.
+ * gate.h for moves in progress. LFT_CHANGE and TRAP come with OpenSM's lock held: the one is
+ * counted, the other ignored, before anything could take it again. delete() is followed by
+ * dlclose(): the thread is joined there, else OpenSM would crash at exit.
+ * wait_for_pending_transactions() is never called: it wakes a single waiter, and that has to be
+ * OpenSM's sweeper.
  */
 #include "common/base/cleanup.h"
 #include "common/base/file.h"
@@ -142,8 +143,8 @@ static int poll_timeout(const struct plugin *p)
 		at = p->give_back_at;
 	if (at != UINT64_MAX)
 		own = at <= now ? 0 : (int)(at - now < 60000 ? at - now : 60000);
-	if (p->busy)
-		own = BUSY_LOOK_MS;
+	if (p->busy) /* for a moment if LIDs move, for no sweep goes on then */
+		own = move <= now + 1 ? 1 : BUSY_LOOK_MS;
 	if (own < 0 || (http >= 0 && http < own))
 		return http;
 	return own;
@@ -669,7 +670,10 @@ static void report(void *data, osm_epi_event_id_t id, void *event)
 {
 	struct plugin *p = data;
 
-	if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
+	if (id == OSM_EVENT_ID_LFT_CHANGE) {
+		if (!vhca_osm_mover_answered(p->mover))
+			return;
+	} else if (id == OSM_EVENT_ID_HEAVY_SWEEP_START) {
 		if (!vhca_osm_gate_sweep_begin(&p->gate))
 			vhca_log_error("a sweep begins although a move has not ended");
 		if (p->conf.lids_move) {

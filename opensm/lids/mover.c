@@ -26,12 +26,15 @@
  * not beyond PATIENCE_MS. While a sweep goes on, moves wait in the queue; the sweep in which OpenSM
  * gives way to another master has no end, so those are refused (refuse_as_standby).
  *
- * Nothing here blocks but the file. Answers to SMPs raise no event, so run() is called every
- * POLL_MS as long as one is missing, and looks for them in OpenSM's own tables.
+ * Nothing here blocks but the file. What was answered is looked for in OpenSM's own tables. OpenSM
+ * tells of each block that a switch has acknowledged, whoever has sent it, so these are counted:
+ * run() is due when as many have come as are missing. Answers of ports raise no event, and others
+ * get lost, so it is called every POLL_MS as well.
  */
 #include "opensm/lids/mover.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <time.h>
@@ -47,7 +50,7 @@
  * VHCA_OSM_GATE_END_MS.
  */
 #define PATIENCE_MS 3000
-#define POLL_MS	    1	 /* answers to PortInfo raise no event */
+#define POLL_MS	    1
 #define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
 
 struct entry {
@@ -57,7 +60,7 @@ struct entry {
 	/* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
 	uint64_t until;
 	uint64_t latest; /* sent: `until` goes no further while answers come in */
-	size_t seen;	 /* sent: what was missing at the last look */
+	size_t seen;	 /* draining, sent: what was missing at the last look */
 	unsigned int sendings;
 	uint64_t sent_us;
 	bool draining;
@@ -74,6 +77,8 @@ struct vhca_osm_mover {
 	struct vhca_osm_gate *gate;
 	struct queue queue;	/* in the order in which they were asked for */
 	struct queue active;	/* sent, and inside the gate */
+	atomic_ullong answers;	/* of switches, to anybody's SMPs */
+	atomic_ullong awaited;	/* so many of these, and what is under way may be at its end */
 	bool settled;		/* nothing has ended or come since the queue was looked through */
 	uint64_t planned_after; /* so many sweeps */
 	struct vhca_osm_mover_stats stats;
@@ -267,7 +272,8 @@ static void look(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	if (e->draining) {
 		/* What does not drop in time is changed all the same: nothing is wrong then that
 		 * would not be without this step. */
-		if (late || m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false) == 0)
+		e->seen = m->ops->drain(m->ctx, &e->move.pair, &e->plan.switches, false);
+		if (late || e->seen == 0)
 			send(m, e, now);
 		return;
 	}
@@ -395,7 +401,8 @@ static void change(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	activate(m, e, now);
 	move->cost.drain_smps = m->ops->drain(m->ctx, &move->pair, &e->plan.switches, true);
 	m->stats.drain_smps += move->cost.drain_smps;
-	e->draining = move->cost.drain_smps > 0;
+	e->seen = move->cost.drain_smps;
+	e->draining = e->seen > 0;
 	if (!e->draining)
 		send(m, e, now);
 }
@@ -564,14 +571,29 @@ static bool begin_some(struct vhca_osm_mover *m, uint64_t now)
 
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 {
+	const struct entry *e;
+	uint64_t awaited;
 	bool more;
 
 	do {
+		/* Those that come while it looks make that too few: then it looks once more. */
+		awaited = atomic_load(&m->answers);
 		look_at_all(m, now);
 		more = begin_some(m, now);
 		m->ops->send_keys(m->ctx);
 	} while (more);
+	TAILQ_FOREACH (e, &m->active, link) {
+		size_t ports = e->draining ? 0 : e->move.cost.port_smps;
+
+		awaited += e->seen > ports ? e->seen - ports : 1;
+	}
+	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? UINT64_MAX : awaited);
 	check_repairs(m, now);
+}
+
+bool vhca_osm_mover_answered(struct vhca_osm_mover *m)
+{
+	return atomic_fetch_add(&m->answers, 1) + 1 == atomic_load(&m->awaited);
 }
 
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
@@ -579,7 +601,7 @@ uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now)
 	const struct entry *first = TAILQ_FIRST(&m->queue);
 
 	if (!TAILQ_EMPTY(&m->active))
-		return now + POLL_MS;
+		return atomic_load(&m->answers) < atomic_load(&m->awaited) ? now + POLL_MS : now;
 	if (first)
 		return first->until < now + LOOK_MS ? first->until : now + LOOK_MS; /* 0: at once */
 	/* What is due in a sweep waits for its end, which calls run(). */
@@ -690,6 +712,7 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 	m->ops = ops;
 	m->ctx = ctx;
 	m->gate = gate;
+	atomic_store(&m->awaited, UINT64_MAX);
 	TAILQ_INIT(&m->queue);
 	TAILQ_INIT(&m->active);
 	*ret = m;

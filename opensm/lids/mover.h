@@ -23,7 +23,7 @@
  * decides, which has changed before the move is asked for: such a sweep finds each GUID where it
  * is, and gives it the LID that it always had.
  *
- * One thread, the one that serves HTTP.
+ * One thread, the one that serves HTTP; answered() is any thread's.
  */
 #include <stdint.h>
 
@@ -113,6 +113,8 @@ int vhca_osm_mover_check(struct vhca_osm_mover *m, struct vhca_osm_lid_move *mov
 
 /* now: vhca_now_ms() scale. Blocking only as ops->remember() is. */
 void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now);
+/* A switch has acknowledged a block. True: the thread is to be woken, for run(). */
+bool vhca_osm_mover_answered(struct vhca_osm_mover *m);
 /* When run() is to be called next; UINT64_MAX = when something is submitted or a sweep ends. */
 uint64_t vhca_osm_mover_deadline(const struct vhca_osm_mover *m, uint64_t now);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <time.h>
 
 /* before its siblings: the layout of their structures depends on it */
 #include <opensm/osm_config.h>
@@ -23,6 +24,9 @@
 #include <opensm/osm_remote_sm.h>
 #include <opensm/osm_sm.h>
 #include <opensm/osm_version.h>
+
+#define LOCK_TRIES    10
+#define LOCK_PAUSE_NS 10000
 
 static osm_opensm_t *opensm_of(void *ctx)
 {
@@ -102,9 +106,20 @@ static bool look(struct vhca_osm_opensm *o)
 	return true;
 }
 
+/*
+ * Outside of sweeps nobody has it for long: but who tells of an answer still has it when that has
+ * woken the plugin's thread.
+ */
 static bool is_busy(void *ctx)
 {
-	return !look(ctx);
+	struct vhca_osm_opensm *o = ctx;
+
+	for (int i = 0; !look(o); i++) {
+		if (i == LOCK_TRIES || vhca_osm_gate_is_sweeping(o->gate))
+			return true;
+		(void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+	}
+	return false;
 }
 
 static void get_status(void *ctx, struct vhca_osm_status *ret)

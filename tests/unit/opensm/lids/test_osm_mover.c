@@ -50,6 +50,51 @@ static void a_move_ends_with_the_last_acknowledgement(void **state)
 	assert_int_equal(vhca_osm_mover_deadline(w->m, 10), UINT64_MAX);
 }
 
+static bool is_due(const struct world *w)
+{
+	return vhca_osm_mover_deadline(w->m, 5) == 5;
+}
+
+/* Two ports and four blocks; only the blocks are told of. */
+static void as_many_answers_as_are_missing_are_waited_for(void **state)
+{
+	struct world *w = *state;
+
+	assert_false(vhca_osm_mover_answered(w->m)); /* to what a sweep has sent */
+	w->missing = 6;
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 0);
+	for (int i = 0; i < 3; i++)
+		assert_false(vhca_osm_mover_answered(w->m));
+	assert_false(is_due(w));
+	assert_true(vhca_osm_mover_answered(w->m));
+	assert_true(is_due(w));
+	w->missing = 1; /* a port, or a switch of which another's answer was counted */
+	vhca_osm_mover_run(w->m, 1);
+	assert_false(is_due(w));
+	assert_true(vhca_osm_mover_answered(w->m));
+	w->missing = 0;
+	vhca_osm_mover_run(w->m, 2);
+	assert_int_equal(w->answers, 1);
+	assert_false(vhca_osm_mover_answered(w->m));
+	assert_int_equal(vhca_osm_mover_deadline(w->m, 5), UINT64_MAX);
+}
+
+static void what_drops_is_waited_for_like_what_is_sent(void **state)
+{
+	struct world *w = *state;
+
+	w->undrained = 2;
+	world_submit(w, 1, PORT_B);
+	vhca_osm_mover_run(w->m, 0);
+	assert_false(vhca_osm_mover_answered(w->m));
+	assert_true(vhca_osm_mover_answered(w->m));
+	assert_true(is_due(w));
+	w->undrained = 0;
+	vhca_osm_mover_run(w->m, 1);
+	assert_int_equal(w->sent, 1);
+}
+
 static void what_is_so_already_changes_nothing(void **state)
 {
 	struct world *w = *state;
@@ -678,6 +723,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		CASE(a_move_ends_with_the_last_acknowledgement),
+		CASE(as_many_answers_as_are_missing_are_waited_for),
+		CASE(what_drops_is_waited_for_like_what_is_sent),
 		CASE(what_is_so_already_changes_nothing),
 		CASE(wrong_requests_are_refused_at_once),
 		CASE(a_plan_does_nothing),
