@@ -56,6 +56,7 @@ BENCHES = {
     "opennebula": Bench("opennebula", quick=True),
     "openstack": Bench("openstack", BUILD, quick=True, cloud=True),
     "vswitch": Bench("vswitch", BUILD, "324", "648", sizes=(324, 648), quick=True),
+    "vswitch-vports": Bench("vswitch", BUILD, "vports", sizes=("vports",), quick=True),
     "vswitch-large": Bench("vswitch", BUILD, "5832", "11664", sizes=(5832, 11664)),
     "channels": Bench("channels", BUILD, quick=True),
     "storm": Bench("storm", BUILD, sizes=(46256,), quick=True),

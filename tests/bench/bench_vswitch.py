@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """tests/bench/bench_vswitch.py BUILD [NODES...]: what a moved LID costs, beside what OpenSM's own way costs, on the paper's four fat-trees.
 
-BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664,
-default 324 648. Real OpenSM (ftree) on ibsim. SMPs are counted outside of OpenSM
+BUILD is a build directory (without sanitizers, if times matter); NODES are of 324 648 5832 11664, and vports,
+which are hypervisors that are switches, with VFs that have ports of their own; default 324 648 vports. Real OpenSM (ftree) on ibsim. SMPs are counted outside of OpenSM
 (tests/integration/preload/smpcount.c). "heavy sweep" is one on a subnet that is up: what OpenSM itself needs
 before it sends a single changed block. Times are the plugin's, from the first SMP to the last answer,
 and beside them those of who has asked for the move ("for a caller", with its HTTP and fsync) and the lower bound of the same run: as many LFT SMPs by a bare loop
 over umad with OpenSM's window (bench_lft.c). Of a sweep, wall clock. "best" is a pair inside a leaf whose LIDs share a block, "worst" one of other
 pods; each pair is moved there in one mode and back in the other. In the end moves in up to 36 leaves,
 asked for together and one after the other, and keys that one port after the other gets: wall clock, as
-a client sees it. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
+a client sees it. Of the vports: VMs that go to another hypervisor and take their port along, with a key and without,
+and vGUIDs that get a dynamic LID, take it to another hypervisor and give it back. Exit 1 if a bound is broken: the paper's SMPs exactly, times far from what is usual.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import time
 import figures
 import fabric
 import fattree
+import vswitches
 
 # nodes: pods, leaves a pod, hosts a leaf, spines (of a pod), table I: LIDs, first sweep, best, worst
 TREES = {324: (0, 18, 18, 18, 360, 216, 1, 72), 648: (0, 36, 18, 18, 702, 594, 1, 108),
@@ -32,12 +34,23 @@ LIMITS = ("-N", "14000", "-S", "2000", "-P", "90000", "-L", "49152")
 ROUNDS = 20
 WINDOW = 4    # max_wire_smps of OpenSM
 LEAVES = 36    # with a move at the same time
+VPORTS = "vports"
+HYPERVISORS = (18, 18, 18, 4)    # leaves, spines, hypervisors a leaf, VFs of each: 1620 ports of HCAs, 360 switches
 SWEEP = "heavy sweep"
 MODES = ("deterministic", "skyline")
 
 
+def vport_bounds():
+    """A vport inside a leaf changes the leaf and both hypervisors, in the blocks of its own LID and the other's."""
+    slow = dict.fromkeys(("in a leaf", "in a leaf, with a key", "any two", "a dynamic LID, given", "a dynamic LID, moved", "a dynamic LID, freed"), "ratio <= 0.1")
+    smps = {"in a leaf, LFT SMPs": "value <= 6", f"{SWEEP} after the moves, LFT SMPs": "value == 0"}
+    return {f"{VPORTS}: {name}": bound for name, bound in (slow | smps).items()}
+
+
 def bounds(nodes):
     """What has to hold in a tree. SMPs of sweeps and moves are Table I of the paper."""
+    if nodes == VPORTS:
+        return vport_bounds()
     full, least, most = TREES[nodes][5:]
     exact = {"first sweep, LFT SMPs": full, "best, skyline, LFT SMPs": least, "worst, deterministic, LFT SMPs": most,
              "path computations during the moves": 0, "heavy sweep after the moves, LFT SMPs": 0, "a key, P_Key table SMPs": 1,
@@ -77,10 +90,14 @@ def move(lids, a, b, mode):
     return lids.sm.smps()["lft"] - before["lft"], answer["duration_us"] / 1000, waited * 1000
 
 
+def medians(rows):
+    return [statistics.median(column) for column in zip(*rows)]
+
+
 def to_and_fro(lids, pairs, first, second):
     """Medians of what move() says, in two modes, with the same pairs: there in one, back in the other."""
     rows = [(*move(lids, a, b, first), *move(lids, a, b, second)) for a, b in pairs]
-    median = [statistics.median(column) for column in zip(*rows)]
+    median = medians(rows)
     return median[:3], median[3:]
 
 
@@ -208,9 +225,86 @@ def measure(tree, sm, paper, bare_loop, tell):
     keys(tree, sm, tell)
 
 
+def timed(sm, ask):
+    """(LFT SMPs on the wire, ms, ms for the caller) of a request that moves a LID."""
+    before, start = sm.smps(), time.monotonic()
+    status, answer = ask()
+    waited = time.monotonic() - start
+    assert (status, answer["lid_move"]["state"]) == (200, "applied"), answer
+    return sm.smps()["lft"] - before["lft"], answer["lid_move"]["duration_us"] / 1000, waited * 1000
+
+
+def vport_pairs():
+    """{kind: [(vGUID, its keys, from, to)]}: first VFs of hypervisors, each in one pair at most."""
+    per_leaf, n = vswitches.PER_LEAF, vswitches.HYPERVISORS
+    leaf = [(h, h + 1) for first in range(2, n, per_leaf) for h in range(first, first + per_leaf - 3, 2)]
+    rng = random.Random(1)
+    rng.shuffle(leaf)
+    used = {h for pair in leaf[:2 * ROUNDS] for h in pair}
+    free = [h for h in range(2, n + 1) if h not in used]
+    rng.shuffle(free)
+    kinds = {"in a leaf": (leaf[:ROUNDS], []), "in a leaf, with a key": (leaf[ROUNDS:2 * ROUNDS], ["0x8001"]),
+             "any two": (list(zip(free[:ROUNDS], free[ROUNDS:2 * ROUNDS])), [])}
+    return {kind: [(f"0x02c9ab{k:02x}0000{a:04x}", keys, a, b) for a, b in pairs] for k, (kind, (pairs, keys)) in enumerate(kinds.items())}
+
+
+def vport_move(net, sm, vguid, keys, a, b):
+    """As the agents have it: announced, then the hardware changes, then it is reported."""
+    assert vswitches.move(sm, vguid, 2, (a, 1), (b, 1), "host", pkeys=keys)[0] == 200
+    net.exchange((a, 1), (b, 1))
+    return timed(sm, lambda: vswitches.move(sm, vguid, 2, (a, 1), (b, 1), pkeys=keys))
+
+
+def dynamic_lids(sm):
+    """{what: medians}, of vGUIDs without a port."""
+    def ask(vguid, epoch, host):
+        return timed(sm, lambda: sm.api.call("PUT", f"/v1/bindings/{vguid}", {
+            "epoch": epoch, "port_guid": fabric.port_guid(host), "gid_index": 0, "pkeys": [], "lid_policy": "dynamic"}, 70))
+    vguids = [(f"0x02c9abd0000000{n:02x}", 2 + n, 2 + n + vswitches.PER_LEAF) for n in range(ROUNDS)]
+    given = [ask(vguid, 1, a) for vguid, a, _ in vguids]
+    moved = [ask(vguid, 2, b) for vguid, _, b in vguids]
+    freed = [timed(sm, lambda v=vguid: sm.api.withdraw(v, 2)) for vguid, _, _ in vguids]
+    return {"a dynamic LID, given": medians(given), "a dynamic LID, moved": medians(moved), "a dynamic LID, freed": medians(freed)}
+
+
+def measure_vports(net, sm, pairs, bare_loop, tell):
+    for vguid, keys, a, _ in (row for rows in pairs.values() for row in rows):
+        assert sm.api.bind(vguid, 1, a, keys, gid_index=0)[0] == 200
+    fabric.wait_for("in effect", lambda: sm.api.call("GET", "/healthz")[1]["in_effect"], 60)
+    found = {kind: medians(vport_move(net, sm, *row) for row in rows) for kind, rows in pairs.items()} | dynamic_lids(sm)
+    fattree.heavy_sweep(sm, 3600)    # the vGUIDs that go give their places to others
+    _, lft, seconds = sweep(sm)
+    tell(SWEEP, seconds * 1000, "ms")
+    tell(f"{SWEEP} after the moves, LFT SMPs", lft)
+    with Bare(bare_loop, net) as bare:
+        for name, measured in found.items():
+            tell(name, measured[1], "ms", SWEEP, seconds * 1000)
+            tell(f"{name}, LFT SMPs", measured[0])
+            beside_a_bare_loop(bare, name, measured, tell)
+
+
+def vports(build, ret):
+    """All that is measured of hypervisors that are switches; without enforcement, as keys()."""
+    vswitches.resize(*HYPERVISORS)
+    net = vswitches.VSwitches(options=LIMITS)
+    try:
+        pairs = vport_pairs()
+        for vguid, _, a, _ in (row for rows in pairs.values() for row in rows):
+            net.program(a, 1, vguid)
+        sm = net.manager(opensm_conf="routing_engine updn\npart_enforce off", conf="[lids]\ndynamic = 64", counter=build / "tests/integration/libsmpcount.so")
+        sm.start(timeout=3600)
+        measure_vports(net, sm, pairs, build / "tests/bench/bench_lft",
+                       lambda name, value, unit="", of=None, base=None: ret.add(f"{VPORTS}: {name}", value, unit, of, base))
+        sm.stop(timeout=600)
+    finally:
+        net.close()
+
+
 def tree_size(text):
+    if text == VPORTS:
+        return text
     if not text.isdigit() or int(text) not in TREES:
-        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(map(str, TREES))}")
+        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(map(str, TREES))}, {VPORTS}")
     return int(text)
 
 
@@ -232,10 +326,13 @@ def main():
     parser = figures.parser(__doc__)
     parser.add_argument("nodes", metavar="NODES", type=tree_size, nargs="*")
     args = figures.parse_plugin(parser)
-    trees = args.nodes or (324, 648)
+    trees = args.nodes or (324, 648, VPORTS)
     ret = figures.Figures("vswitch", {k: v for nodes in trees for k, v in bounds(nodes).items()})
     for nodes in trees:
-        one_tree(args.build, nodes, ret)
+        if nodes == VPORTS:
+            vports(args.build, ret)
+        else:
+            one_tree(args.build, nodes, ret)
     return ret.end()
 
 

@@ -49,7 +49,8 @@ def all_bounds():
     """{benchmark: its bounds}"""
     plain = ("hook", "blackout", "channels", "opennebula", "openstack", "identity", "pinning", "migration")
     return {name: module(name).BOUNDS for name in plain} | {
-        "doors": module("doors").bounds(60), "vswitch": module("vswitch").bounds(324), "storm": module("storm").bounds(46256)}
+        "doors": module("doors").bounds(60), "vswitch": module("vswitch").bounds(324), "vports": module("vswitch").bounds("vports"),
+        "storm": module("storm").bounds(46256)}
 
 
 def figure_at(bound, factor):

@@ -18,6 +18,12 @@ SWITCH_INFO, TOP = 0x12, 6    # offset of LinearFDBTop
 LFT_BLOCK, KEYS, KEY_BLOCK = 64, 64, 32
 
 
+def resize(leaves, spines, per_leaf, vfs):
+    """All that is made from now on is so large."""
+    global LEAVES, SPINES, PER_LEAF, VFS, HYPERVISORS
+    LEAVES, SPINES, PER_LEAF, VFS, HYPERVISORS = leaves, spines, per_leaf, vfs, leaves * per_leaf
+
+
 def own_guid(n, v):
     """Port GUID of a VF before any guest: a vport always has one, and so a LID."""
     return f"0x{0x0002c90700000000 + (n * 64 + v) * 16 + 1:016x}"
@@ -79,8 +85,8 @@ class VSwitches(fabric.Fabric):
 
     LIDS_MOVE = True
 
-    def __init__(self, text=None):
-        super().__init__(text or network(), console=True)
+    def __init__(self, text=None, options=()):
+        super().__init__(text or network(), console=True, options=options)
         self.guid = {(n, v): own_guid(n, v) for n in range(1, HYPERVISORS + 1) for v in range(1, VFS + 1)}
 
     def env(self, host=1, preload=fabric.UMAD2SIM):
