@@ -77,11 +77,12 @@ void vhca_osm_api_forget_port(struct vhca_osm_service *service, struct vhca_osm_
 		r = vhca_osm_report_find_gone(vhca_osm_service_reports(service), burial->port_guid,
 					      &gone, &burial->err);
 	for (size_t i = 0; r == 0 && i < gone.n; i++) {
-		struct vhca_osm_lid_move move = {
-			.want = {.vguid = gone.vguids[i], .dynamic = VHCA_OSM_LID_FREED}};
+		struct vhca_osm_lid_move move = {.want = {.vguid = gone.vguids[i],
+							  .port_guid = burial->port_guid,
+							  .dynamic = VHCA_OSM_LID_FREED}};
 
 		r = vhca_osm_mover_check(m, &move, &burial->err);
-		if (r < 0 || !move.changes)
+		if (r < 0 || (!move.changes && !vhca_osm_mover_has_queued(m, gone.vguids[i])))
 			continue;
 		r = vhca_osm_mover_queue(m, &move, on_freed, burial, &burial->err);
 		burial->waits += r == 0;

@@ -24,8 +24,9 @@ enum vhca_osm_dynamic {
  * its LID; or a dynamic LID.
  */
 struct vhca_osm_lid_want {
-	uint16_t lid;	    /* 0 with a vguid: the one that it has */
-	uint64_t port_guid; /* with a vguid: of the HCA that it goes to */
+	uint16_t lid; /* 0 with a vguid: the one that it has */
+	/* with a vguid: of the HCA that it goes to; freed: only while it is away (0 = any) */
+	uint64_t port_guid;
 	uint64_t vguid;
 	uint16_t vport; /* there: the vport-th port after the HCA's own on the same switch */
 	enum vhca_osm_dynamic dynamic;

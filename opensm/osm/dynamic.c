@@ -340,10 +340,13 @@ static int new_lid(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lids *
 }
 
 static int resolve_freed(const osm_opensm_t *osm, const struct vhca_osm_dynamic_lid *row,
-			 struct vhca_osm_lid_pair *ret)
+			 uint64_t gone_guid, struct vhca_osm_lid_pair *ret, struct vhca_error *err)
 {
 	const osm_port_t *pf = osm_get_port_by_guid(&osm->subn, cl_hton64(row->pf_guid));
 
+	if (osm_get_port_by_guid(&osm->subn, cl_hton64(gone_guid)))
+		return vhca_error_set(err, VHCA_ERR_CONFLICT, "port_is_there", 0,
+				      "port %s is in the subnet now", VHCA_GUID_STR(gone_guid));
 	*ret = (struct vhca_osm_lid_pair){
 		.guid = {row->vguid, row->pf_guid},
 		.lid = {row->lid, pf ? cl_ntoh16(pf->lid) : 0},
@@ -361,7 +364,7 @@ int vhca_osm_dynamic_resolve(const struct osm_opensm *osm, const struct vhca_osm
 	int r;
 
 	if (want->dynamic == VHCA_OSM_LID_FREED)
-		return resolve_freed(osm, row, ret);
+		return resolve_freed(osm, row, want->port_guid, ret, err);
 	r = find_pf(osm, want->port_guid, &pf, err);
 	if (!pf)
 		return r;

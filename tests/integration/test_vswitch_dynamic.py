@@ -678,4 +678,67 @@ class Moves(Case):
         self.end()
 
 
+class Gone(Case):
+    """DELETE /v1/ports, of a hypervisor that is not in the subnet, while LIDs wait."""
+
+    def steer(self, what):
+        self.check(self.sm.api.call("POST", f"/v1/lids/{what}"), 200)
+
+    def in_thread(self, ask):
+        """What it returns is in the list when it has ended."""
+        found = []
+        thread = threading.Thread(target=lambda: found.append(ask()))
+        thread.start()
+        self.addCleanup(thread.join)
+        return thread, found
+
+    def queued(self, n):
+        fabric.wait_for("it waits", lambda: self.sm.api.call("GET", "/v1/fabric")[1]["moves"]["queued"] == n, 20)
+
+    def unplug(self, host, gone=True):
+        self.net.console(f'{"Unlink" if gone else "ReLink"} "H{host}"')
+        fabric.wait_for("a sweep", lambda: (fabric.port_guid(host) in vswitches.lids(self.sm)) != gone, 20)
+        fattree.heavy_sweep(self.sm)
+
+    def forget(self, host):
+        return self.in_thread(lambda: self.sm.api.call("DELETE", f"/v1/ports/{fabric.port_guid(host)}", timeout=70))
+
+    def dynamic(self):
+        return self.sm.api.call("GET", "/v1/fabric")[1]["dynamic_lids"]
+
+    def test_of_a_lid_that_is_waited_for(self):
+        """Else it would be given behind that, if its hypervisor is back by then."""
+        self.manager()
+        self.steer("pause")
+        asks, asked = self.in_thread(lambda: self.ask(VGUID, 3))
+        self.queued(1)
+        self.unplug(3)
+        forgets, forgot = self.forget(3)
+        self.queued(2)
+        self.steer("resume")
+        asks.join()
+        forgets.join()
+        self.assertEqual(self.check(forgot[0], 200), {"port_guid": fabric.port_guid(3), "withdrawn": 1, "left": 0, "lids": 0})
+        self.check(asked[0], 409, "unknown_port")
+        self.unplug(3, gone=False)
+        self.assertEqual(self.dynamic(), 0)
+        self.end()
+
+    def test_of_a_host_that_comes_back(self):
+        """While that waits: then it keeps what it had."""
+        self.manager()
+        lid, _ = self.given(VGUID, 3)
+        self.unplug(3)
+        self.steer("pause")
+        forgets, forgot = self.forget(3)
+        self.queued(1)
+        self.unplug(3, gone=False)
+        self.steer("resume")
+        forgets.join()
+        self.check(forgot[0], 409, "port_is_there")
+        self.assertEqual((self.row(lid)["vguid"], self.dynamic()), (VGUID, 1))
+        self.check_ways(lid, self.lids[fabric.port_guid(3)])
+        self.end()
+
+
 tap.main(__name__)
