@@ -644,16 +644,37 @@ static bool take_place(struct vhca_osm_mover *m, const struct vhca_osm_lid_want 
 	return true;
 }
 
+static int check_room(const struct vhca_osm_mover *m, const struct vhca_osm_lid_want *want,
+		      struct vhca_error *err)
+{
+	const struct entry *e;
+	int n = 0;
+
+	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
+		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
+				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
+	if (want->dynamic == VHCA_OSM_LID_FREED)
+		return 0;
+	TAILQ_FOREACH (e, &m->queue, link)
+		n += e->move.want.dynamic != VHCA_OSM_LID_FREED &&
+		     e->move.want.port_guid == want->port_guid;
+	if (n < VHCA_OSM_MOVES_TO_ONE)
+		return 0;
+	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
+			      "%d moves to port %s are queued", n, VHCA_GUID_STR(want->port_guid));
+}
+
 int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
 			 vhca_osm_move_fn fn, void *arg, struct vhca_error *err)
 {
 	struct entry *e;
+	int r;
 
 	if (want->want.dynamic && take_place(m, &want->want, fn, arg))
 		return 0;
-	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
-				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
+	r = check_room(m, &want->want, err);
+	if (r < 0)
+		return r;
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return vhca_error_no_memory(err, "move");

@@ -33,6 +33,11 @@
 
 #define VHCA_OSM_MOVES_MAX 1024 /* queued; more are refused */
 /*
+ * Of these, to one port: more than a hypervisor has VFs. None takes the places of all others, as
+ * while moves are paused. What frees a LID is not counted: it is no more than what was given.
+ */
+#define VHCA_OSM_MOVES_TO_ONE (VHCA_OSM_MOVES_MAX / 4)
+/*
  * Under way together: to begin one is a plan under OpenSM's lock, up to 20 ms in a tree of 11664
  * nodes, and the first one's answers have to be looked at long before its time-out.
  */

@@ -587,7 +587,7 @@ static void moves_go_in_order_and_are_bounded(void **state)
 	struct vhca_error err = VHCA_ERROR_INIT;
 
 	for (int i = 0; i < VHCA_OSM_MOVES_MAX; i++)
-		world_submit(w, 1, i % 2 ? PORT_A : PORT_B);
+		world_submit(w, 1, PORT((i + 1) % 4 / 2, (i + 1) % 2));
 	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
 	assert_string_equal(err.code, "too_many_moves");
 	for (int i = 0; i < VHCA_OSM_MOVES_MAX; i++)
@@ -595,6 +595,21 @@ static void moves_go_in_order_and_are_bounded(void **state)
 	assert_int_equal(w->answers, VHCA_OSM_MOVES_MAX);
 	assert_int_equal(w->sent, VHCA_OSM_MOVES_MAX);
 	assert_int_equal(w->owner[1], PORT_A);
+}
+
+static void no_port_has_the_places_of_all_others(void **state)
+{
+	struct world *w = *state;
+	const struct vhca_osm_lid_move want = {.want = {.lid = 1, .port_guid = PORT_B}};
+	struct vhca_error err = VHCA_ERROR_INIT;
+
+	for (int i = 0; i < VHCA_OSM_MOVES_TO_ONE; i++)
+		world_submit(w, (uint16_t)(1 + i % 2), PORT_B);
+	assert_true(vhca_osm_mover_submit(w->m, &want, no_answer, w, &err) < 0);
+	assert_string_equal(err.code, "too_many_moves");
+	world_submit(w, 2, PORT_A);
+	world_submit_freed(w, LID(0, 0), PORT_A); /* so it is, of PORT_B's */
+	assert_int_equal(world_stats(w).queued, VHCA_OSM_MOVES_TO_ONE + 2);
 }
 
 static void freeing_refuses_what_is_not_answered(void **state)
@@ -750,6 +765,7 @@ int main(void)
 		CASE(who_waits_too_long_for_that_hears_why),
 		CASE(who_asks_again_waits_once),
 		CASE(moves_go_in_order_and_are_bounded),
+		CASE(no_port_has_the_places_of_all_others),
 		CASE(freeing_refuses_what_is_not_answered),
 		CASE(metrics_say_what_happened),
 		CASE(a_sweep_waits_for_the_move_in_progress),
