@@ -26,10 +26,8 @@
  * not beyond PATIENCE_MS. While a sweep goes on, moves wait in the queue; the sweep in which OpenSM
  * gives way to another master has no end, so those are refused (refuse_as_standby).
  *
- * Nothing here blocks but the file. What was answered is looked for in OpenSM's own tables. OpenSM
- * tells of each block that a switch has acknowledged, whoever has sent it, so these are counted:
- * run() is due when as many have come as are missing. Answers of ports raise no event, and others
- * get lost, so it is called every POLL_MS as well.
+ * Nothing here blocks but the file. Answers are looked for in OpenSM's own tables: every POLL_MS,
+ * and when it has told of as many acknowledged blocks as are missing; of ports it tells nothing.
  */
 #include "opensm/lids/mover.h"
 
@@ -45,10 +43,7 @@
 #include "common/base/text.h"
 
 #define SENDINGS 2 /* then it is left to a heavy sweep */
-/*
- * As long as answers come in, a move is not sent again; a sweep waits for it no longer than
- * VHCA_OSM_GATE_END_MS.
- */
+/* While answers come in, none is sent again; a sweep waits no longer than VHCA_OSM_GATE_END_MS. */
 #define PATIENCE_MS 3000
 #define POLL_MS	    1
 #define LOOK_MS	    1000 /* nor does OpenSM say that it has given way to another master */
@@ -60,7 +55,8 @@ struct entry {
 	/* queued: when it is refused, 0 = run() has not seen it; sent: when it is sent again */
 	uint64_t until;
 	uint64_t latest; /* sent: `until` goes no further while answers come in */
-	size_t seen;	 /* draining, sent: what was missing at the last look */
+	size_t seen;	 /* draining, sent: what was missing at the last look ... */
+	size_t ports;	 /* ... and so many of that at most are ports */
 	unsigned int sendings;
 	uint64_t sent_us;
 	bool draining;
@@ -78,7 +74,7 @@ struct vhca_osm_mover {
 	struct queue queue;	/* in the order in which they were asked for */
 	struct queue active;	/* sent, and inside the gate */
 	atomic_ullong answers;	/* of switches, to anybody's SMPs */
-	atomic_ullong awaited;	/* so many of these, and what is under way may be at its end */
+	atomic_ullong awaited;	/* so many, and what is under way may be at its end; 0 = nothing */
 	bool settled;		/* nothing has ended or come since the queue was looked through */
 	uint64_t planned_after; /* so many sweeps */
 	struct vhca_osm_mover_stats stats;
@@ -226,6 +222,7 @@ static void send(struct vhca_osm_mover *m, struct entry *e, uint64_t now)
 	e->sendings = 1;
 	e->until = now + m->ops->timeout_ms(m->ctx);
 	e->latest = now + PATIENCE_MS;
+	e->ports = move->cost.port_smps;
 	e->seen = missing(m, e, false);
 }
 
@@ -576,18 +573,14 @@ void vhca_osm_mover_run(struct vhca_osm_mover *m, uint64_t now)
 	bool more;
 
 	do {
-		/* Those that come while it looks make that too few: then it looks once more. */
-		awaited = atomic_load(&m->answers);
+		awaited = atomic_load(&m->answers); /* before: one look too many is none lost */
 		look_at_all(m, now);
 		more = begin_some(m, now);
 		m->ops->send_keys(m->ctx);
 	} while (more);
-	TAILQ_FOREACH (e, &m->active, link) {
-		size_t ports = e->draining ? 0 : e->move.cost.port_smps;
-
-		awaited += e->seen > ports ? e->seen - ports : 1;
-	}
-	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? UINT64_MAX : awaited);
+	TAILQ_FOREACH (e, &m->active, link)
+		awaited += e->seen > e->ports ? e->seen - e->ports : 1;
+	atomic_store(&m->awaited, TAILQ_EMPTY(&m->active) ? 0 : awaited);
 	check_repairs(m, now);
 }
 
@@ -648,20 +641,15 @@ static int check_room(const struct vhca_osm_mover *m, const struct vhca_osm_lid_
 		      struct vhca_error *err)
 {
 	const struct entry *e;
-	int n = 0;
+	size_t n = 0;
 
-	if (m->stats.queued >= VHCA_OSM_MOVES_MAX)
-		return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
-				      "%d moves are queued", VHCA_OSM_MOVES_MAX);
-	if (want->dynamic == VHCA_OSM_LID_FREED)
-		return 0;
 	TAILQ_FOREACH (e, &m->queue, link)
-		n += e->move.want.dynamic != VHCA_OSM_LID_FREED &&
+		n += want->dynamic != VHCA_OSM_LID_FREED &&
 		     e->move.want.port_guid == want->port_guid;
-	if (n < VHCA_OSM_MOVES_TO_ONE)
+	if (m->stats.queued < VHCA_OSM_MOVES_MAX && n < VHCA_OSM_MOVES_TO_ONE)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_moves", 0,
-			      "%d moves to port %s are queued", n, VHCA_GUID_STR(want->port_guid));
+			      "%zu moves are queued, %zu of them to this port", m->stats.queued, n);
 }
 
 int vhca_osm_mover_queue(struct vhca_osm_mover *m, const struct vhca_osm_lid_move *want,
@@ -733,7 +721,6 @@ int vhca_osm_mover_new(const struct vhca_osm_lid_ops *ops, void *ctx, struct vhc
 	m->ops = ops;
 	m->ctx = ctx;
 	m->gate = gate;
-	atomic_store(&m->awaited, UINT64_MAX);
 	TAILQ_INIT(&m->queue);
 	TAILQ_INIT(&m->active);
 	*ret = m;
