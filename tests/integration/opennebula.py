@@ -29,6 +29,7 @@ CTL = """#!/bin/sh
 printf '%s\\n' "vhcactl $*" >>"$REC/order"
 [ "$1" = --json ] && shift
 [ "$1" = --timeout ] && shift 2
+[ "$1" != "$(cat "$REC/hangs" 2>/dev/null)" ] || { rm "$REC/hangs"; cat "$REC/fifo"; }
 if status=$(sed -n 1p "$REC/ctl.$1.exit" 2>/dev/null) && [ -n "$status" ]; then
 	sed -i 1d "$REC/ctl.$1.exit"
 	echo "vhcactl: no such thing
@@ -112,6 +113,18 @@ class HostCase(unittest.TestCase):
         data = stdin if isinstance(stdin, bytes) else stdin.encode()
         return subprocess.run([str(self.remotes / script), *argv], input=data, capture_output=True, timeout=60,
                               env={**self.env, **env}, check=False)
+
+    def begin_script(self, script, argv, stdin):
+        """Up to its first call of vhcactl that changes something: (the script, what that call waits for the end of)."""
+        os.mkfifo(self.rec / "fifo")
+        write(self.rec / "hangs", {"migrate": "migrate", "save": "park"}[script.rsplit("/", 1)[1]])
+        p = subprocess.Popen([str(self.remotes / script), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=self.env, start_new_session=True)
+        self.addCleanup(p.kill)
+        p.stdin.write(stdin.encode())
+        p.stdin.close()
+        p.stdin = None
+        return p, open(self.rec / "fifo", "w", encoding="utf-8")
 
     def order(self):
         try:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ import xml.etree.ElementTree as ET
 
 import tap
 from libvirtd import Libvirtd
-from opennebula import (STOCK, UUID, VIRSH, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
+from opennebula import (CTL, STOCK, UUID, VIRSH, HostCase, cdata, domain, message, nic, program, vectors, vm, vnm, write)
 from test_agent import Agent, conf_text
 
 OUR_MAC = "02:00:0a:00:01:07"
@@ -303,8 +304,36 @@ class Undo(HostCase):
                 self.forget()
                 program(self.remotes / f"vmm/kvm/{name}", '#!/bin/sh\nkill -9 "$PPID"\n')
                 p = self.run_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
-                self.assertEqual((p.returncode, self.changes()), (128 + 9, [begun]))
+                self.assertEqual((p.returncode, self.changes()), (-9, [begun]))
                 self.assertIn(" --lease ", begun)
+
+    def test_a_script_that_is_ended_goes_no_further(self):
+        """While vhcactl takes the VFs out: the guest stays. TERM, which OpenNebula sends at its time-out, also gives them back."""
+        for name, argv, begun, undone in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE, CANCEL),
+                                          ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
+            for how, end, status, expected in (("killed", signal.SIGKILL, -9, [begun]), ("ended", signal.SIGTERM, 1, [begun, undone]),
+                                               ("refused", signal.SIGTERM, 1, [begun])):
+                with self.subTest(name, how=how):
+                    self.forget()
+                    if how == "refused":
+                        self.break_next(f"ctl.{begun.split()[3]}", 4)
+                    p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                    p.send_signal(end)
+                    vhcactl.close()
+                    # Whatever of it still runs holds these.
+                    said = p.communicate(timeout=60)[1]
+                    self.assertEqual((p.returncode, self.changes()), (status, expected), said)
+
+    def test_all_programs_of_an_action_are_ended(self):
+        for name, argv, begun, undone in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE, CANCEL),
+                                          ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
+            with self.subTest(name):
+                self.forget()
+                p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                os.killpg(p.pid, signal.SIGTERM)
+                said = p.communicate(timeout=60)[1]
+                vhcactl.close()
+                self.assertEqual((p.returncode, self.changes()), (1, [begun, undone]), said)
 
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
         argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
@@ -429,6 +458,15 @@ class Network(HostCase):
         self.agent_has(free=1)
         self.break_next("ctl.node", 7, 7)
         self.assertEqual(self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="60").returncode, 0)
+
+    def test_one_time_for_an_agent_that_goes_away_again(self):
+        """It does not know the domains yet, three times, and then does not answer: the time counts from the beginning."""
+        self.agent_has(synced=False)
+        program(self.where / "bin/vhcactl", CTL.replace("\n", '\n[ "$(grep -c . "$REC/order")" -lt 3 ] || echo 7 >"$REC/ctl.node.exit"\n', 1))
+        p = self.run_script("vnm/vhca/pre", [], vnm(nic(1)), VHCA_ANSWER_WAIT="2")
+        self.assert_refused(p, "vhcactl: no such thing")
+        # One each half second, with the first and the last.
+        self.assertLessEqual(len(self.order()), 2 / 0.5 + 2)
 
     def test_an_agent_that_does_not_know_the_domains_yet_is_waited_for(self):
         self.agent_has(free=1, synced=False)

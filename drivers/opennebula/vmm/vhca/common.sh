@@ -1,12 +1,13 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # For the scripts beside it, which have set here=${0%/*}; not run by itself.
-# shellcheck shell=sh disable=SC2154
+# shellcheck shell=bash disable=SC2154
 
 stock=${here%/*}/kvm/${0##*/}
 
 # mark: stdin as it is behind a line that says whether it has the word at all. One program and no file: each program is some
-# milliseconds for the VMs that are not ours. -z makes one line of all that XML can be.
+# milliseconds for the VMs that are not ours. -z makes one line of all that XML can be. It writes to spool, beside the script and
+# not before it: behind a pipe the rest of the script were a child, and went on where the script itself has been killed.
 mark() {
 	LC_ALL=C sed -z '1!b; /vhca/!s/^/other\n/; t; s/^/vhca\n/'
 }
@@ -14,6 +15,7 @@ mark() {
 # spool ARGUMENTS: ends as the stock script where mark's line says so. Else what is behind it is kept, byte for byte, as
 # descriptor 3 for whom it is read and 4 for the stock script.
 spool() {
+	exec < <(mark)
 	read -r word || refuse 'there is no VM on stdin'
 	[ "$word" = vhca ] || exec "$stock" "$@"
 	file=$(mktemp) || exit 1
@@ -56,13 +58,17 @@ undo_by() {
 }
 
 # begin ARGUMENTS: vhcactl's command that takes the VFs out. After any status but that of a refusal (vhcactl(1)) the agent may
-# have begun all the same, and the guest would be without them up to the lease: undo, of the script, takes that back.
+# have begun all the same, and the guest would be without them up to the lease: undo, of the script, takes that back. OpenNebula
+# ends an action that lasts too long by TERM to all its programs: from here on this one stays, and sees how the others ended.
 begin() {
-	ctl --timeout 900 "$@" && return
+	late=
+	trap 'late=yes' TERM
+	ctl --timeout 900 "$@"
 	case $? in
-	[2-6] | 8) ;;
-	*) undo ;;
+	0) [ "$late" ] || return 0 ;;
+	[2-6] | 8) return 1 ;;
 	esac
+	undo
 	return 1
 }
 

@@ -139,17 +139,20 @@ module Vhca
         status.exitstatus || (128 + status.termsig)
     end
 
+    def self.now
+        Process.clock_gettime(Process::CLOCK_MONOTONIC)
+    end
+
     # Asks again where an agent is being started, until the block has what it wants.
-    def self.patiently
-        deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + ANSWER_WAIT_S
-        sleep POLL_S until (found = yield) || Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+    def self.patiently(deadline)
+        sleep POLL_S until (found = yield) || now > deadline
         found
     end
 
     # The agent's answer.
-    def self.ask(*args)
+    def self.ask(*args, deadline: now + ANSWER_WAIT_S)
         out = err = status = nil
-        patiently do
+        patiently(deadline) do
             out, err, status = Open3.capture3('vhcactl', '--json', *args)
             status.exitstatus != NO_ANSWER
         end
@@ -166,7 +169,8 @@ module Vhca
 
     # An agent that is just being started is waited for: while it only has been asked this, nothing has begun.
     def self.await_agent
-        synced = patiently { ask('node')['libvirt']['synced'] }
+        deadline = now + ANSWER_WAIT_S
+        synced = patiently(deadline) { ask('node', :deadline => deadline)['libvirt']['synced'] }
         raise Refused, 'vhcad has no connection to libvirt, see vhcactl node' unless synced
     end
 
