@@ -10,12 +10,12 @@ import pathlib
 import re
 import subprocess
 import sys
-import textwrap
 import time
 import unittest
 
 import hosts
 import mlnx
+import page_code
 import tap
 from eswitch import Client, Eswitch
 from fabric import free_port
@@ -324,11 +324,10 @@ class GoingOver(unittest.TestCase):
 
     def test_adopted_without_a_write(self):
         text = (SOURCE / "docs/openstack.md").read_text("utf-8").partition("## Coming from eswitchd\n")[2].partition("\n## ")[0]
-        settings, commands = re.findall(r"(?:^ {4}.*\n)+", text, re.M)
-        policy = textwrap.dedent(settings)
+        policy, commands = page_code.indented(text)
         self.assertEqual(policy.strip(), "[policy]\nallow_default_partition = yes")
         conf(self.host, ours(*SLOTS) + policy)
-        first, after = re.split("(?<=vhcad\n)", textwrap.dedent(commands), maxsplit=1)
+        first, after = re.split("(?<=vhcad\n)", commands, maxsplit=1)
         self.assertEqual(self.type(first), ("", "restart vhcad\n"))     # one that runs already has not read the settings
         self.host.kill()
         before = self.host.writes()

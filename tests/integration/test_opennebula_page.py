@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ET
 
+import page_code
 import tap
 from host_case import Host
 from libvirtd import Libvirtd
@@ -25,15 +26,9 @@ printf '%s\\n' "$*" >>"$REC/sudo"
 case $* in *" onetemplate "*) ;; *) exit ;; esac
 "{0}/one/vnm/vhca/pre" <"{0}/vnm" && exec "{0}/one/vmm/vhca/deploy" "{0}/deployment.0" hv1 0 hv1 <"{0}/domain.xml"
 """
-
-
-def blocks():
-    found = re.findall(r"(?:^ {4}.*\n|^\n(?= {4}))+", PAGE, re.M)
-    return [re.sub("(?m)^ {4}", "", block).strip() for block in found]
-
-
-FILES = [block for block in blocks() if " = " in block]
-COMMANDS = [line for block in blocks() if block not in FILES for line in block.splitlines()]
+BLOCKS = page_code.indented(PAGE)
+FILES = [block for block in BLOCKS if " = " in block]
+COMMANDS = [line for block in BLOCKS if block not in FILES for line in block.splitlines()]
 
 
 class Page(HostCase):
@@ -49,7 +44,7 @@ class Page(HostCase):
         self.host.start()
         self.host.wait(lambda: [vf["state"] for vf in self.host.get("/v1/vfs")[1]["vfs"]] == ["free"] * 4)
         program(self.where / "bin/vhcactl", f'#!/bin/sh\nexec "{os.environ["VHCACTL"]}" --socket "{self.where}/run/vhcad.sock" "$@"\n')
-        write(self.where / "page.conf", FILES[0] + "\n")
+        write(self.where / "page.conf", FILES[0])
         program(self.where / "bin/vhcad", f'#!/bin/sh\nexec "{os.environ["VHCAD"]}" -c "{self.where}/page.conf" "$@"\n')
         self.front_end()
         self.cloud()

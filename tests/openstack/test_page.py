@@ -22,7 +22,6 @@ import re
 import shlex
 import subprocess
 import tempfile
-import textwrap
 import threading
 import unittest
 import wsgiref.simple_server
@@ -33,6 +32,7 @@ from neutron_lib.api.definitions import portbindings
 from neutron_lib import context as n_context
 from oslo_config import cfg
 
+import page_code
 import tap
 import yaml
 from host_case import FREE, MAC, OTHER_VF, UUID, VF
@@ -40,7 +40,7 @@ from neutron_case import Case, HOST
 
 SOURCE = pathlib.Path(os.environ['VHCA_SOURCE_DIR'])
 PAGE = (SOURCE / 'docs/openstack.md').read_text('utf-8')
-BLOCKS = [textwrap.dedent(block) for block in re.findall(r'(?:^ {4}.*\n)(?:^ {4}.*\n|^\n(?= {4}))*', PAGE, re.M)]
+BLOCKS = page_code.indented(PAGE)
 SANITIZERS = {'libasan.so.8', 'libubsan.so.1', 'libm.so.6', 'libgcc_s.so.1'}     # what these link
 STATE = '/var/lib/vhcad'
 EXAMPLE = '0000:3b:00.2', '0000:3b:00.3'     # the page's VFs
