@@ -7,16 +7,25 @@
  * shares no switch that it changes, no LID and no port with one that is under way, nor with one
  * that was asked for earlier and still waits.
  *
- *  state      what has happened                                     next
- *  requested  in the queue                                          no sweep, not paused, nothing in its way: remembered; 60 s of that: refused sweep_in_progress or moves_paused; no master any more: refused
- *  remembered guid2lid file has both LIDs as they will be           tables changed, SMPs queued: sent; impossible: rolled back, refused
- *  draining   only if configured: its switches are to drop its LIDs  they do, or one time-out is over: sent
- *  found so   nothing to change                                     a vport's keys are there: the answer; not yet: waited for, then as sent
- *  sent       PortInfo to both ports, LFT blocks to the switches    all acknowledged, a vport's keys there: applied; not in time: sent again, then
- *                                                                   repairing; or, if OpenSM does not know a vport's newest keys, refused
- *  applied    the answer                                            end
- *  repairing  the answer, keys_on_the_way if a vport lacks its keys; OpenSM is asked for a heavy sweep
- *                                                                   a sweep or a late answer brings the rest: end
+ *  state      what has happened           next
+ *  requested  in the queue                no sweep, not paused, nothing in its way: remembered; 60 s
+ *                                         of that: refused sweep_in_progress or moves_paused; no
+ *                                         master any more: refused
+ *  remembered guid2lid file has both      tables changed, SMPs queued: sent; impossible: rolled
+ *             LIDs as they will be        back, refused
+ *  draining   only if configured: its     they do, or one time-out is over: sent
+ *             switches are to drop its
+ *             LIDs
+ *  found so   nothing to change           a vport's keys are there: the answer; not yet: waited
+ *                                         for, then as sent
+ *  sent       PortInfo to both ports, LFT all acknowledged, a vport's keys there: applied; not in
+ *             blocks to the switches      time: sent again, then repairing; or, if OpenSM does not
+ *                                         know a vport's newest keys, refused
+ *  applied    the answer                  end
+ *  repairing  the answer,                 a sweep or a late answer brings the rest: end
+ *             keys_on_the_way if a vport
+ *             lacks its keys; OpenSM is
+ *             asked for a heavy sweep
  *
  * What is written before the first SMP decides: after a crash at any point OpenSM's next sweep
  * gives the ports the LIDs of that file and computes all tables for them. For vports the hardware
