@@ -177,16 +177,6 @@ static void add_cursor(const struct vhca_events *ev, struct json_object *doc, ui
 	vhca_json_add_string(doc, "cursor", cursor);
 }
 
-static void add_members(struct json_object *o, const struct members *m)
-{
-	vhca_json_add_string(o, "vf", m->known ? VHCA_BDF_STR(m->vf) : NULL);
-	vhca_json_add_string(o, "claim", m->known ? VHCA_UUID_STR(&m->claim) : NULL);
-	vhca_json_add_string(o, "domain", m->known ? VHCA_UUID_STR(&m->domain) : NULL);
-	vhca_json_add_string(o, "name", m->known ? m->name : NULL);
-	vhca_json_add_string(o, "fabric", m->known ? m->fabric : NULL);
-	vhca_json_add_guid(o, "guid", m->guid);
-}
-
 struct json_object *vhca_events_to_json(const struct vhca_events *ev, uint64_t since,
 					struct vhca_error *err)
 {
@@ -199,6 +189,7 @@ struct json_object *vhca_events_to_json(const struct vhca_events *ev, uint64_t s
 	add_cursor(ev, doc, ev->newest);
 	for (uint64_t n = since + 1; n <= ev->newest; n++) {
 		const struct event *e = &ev->ring[n % VHCA_EVENTS_MAX];
+		const struct members *m = &e->members;
 		struct json_object *o = json_object_new_object();
 
 		add_cursor(ev, o, n);
@@ -206,7 +197,12 @@ struct json_object *vhca_events_to_json(const struct vhca_events *ev, uint64_t s
 		vhca_json_add_string(o, "kind", e->kind);
 		vhca_json_add_string(o, "subject", e->subject);
 		vhca_json_add_string(o, "text", e->text);
-		add_members(o, &e->members);
+		vhca_json_add_string(o, "vf", m->known ? VHCA_BDF_STR(m->vf) : NULL);
+		vhca_json_add_string(o, "claim", m->known ? VHCA_UUID_STR(&m->claim) : NULL);
+		vhca_json_add_string(o, "domain", m->known ? VHCA_UUID_STR(&m->domain) : NULL);
+		vhca_json_add_string(o, "name", m->known ? m->name : NULL);
+		vhca_json_add_string(o, "fabric", m->known ? m->fabric : NULL);
+		vhca_json_add_guid(o, "guid", m->guid);
 		json_object_array_add(list, o);
 	}
 	vhca_json_add(doc, "events", list);

@@ -185,22 +185,11 @@ static void answer(void *arg, const struct vhca_osm_lid_move *move, const struct
 
 /* ---- requests ---- */
 
-static void answer_plan(struct vhca_osm_mover *m, struct vhca_osm_lid_move *move,
-			struct vhca_http_request *req)
-{
-	struct vhca_error err = VHCA_ERROR_INIT;
-	struct json_object *plan = NULL;
-
-	if (vhca_osm_json_lid_plan(m, move, &plan, &err) == 0)
-		vhca_http_reply(req, 200, plan);
-	else
-		vhca_http_reply_error(req, &err);
-}
-
 void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
 {
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_osm_lid_move move = {.mode = VHCA_OSM_AUTO};
+	struct json_object *planned = NULL;
 	bool plan = false;
 	int r = read_lid(req, &move.want.lid, &err);
 
@@ -208,14 +197,14 @@ void vhca_osm_api_put_lid(struct vhca_osm_mover *m, struct vhca_http_request *re
 		r = read_plan(req, &plan, &err);
 	if (r == 0)
 		r = read_move(vhca_http_body(req), &move, &err);
-	if (r == 0 && plan) {
-		answer_plan(m, &move, req);
-		return;
-	}
-	if (r == 0)
+	if (r == 0 && !plan)
 		r = vhca_osm_mover_submit(m, &move, answer, req, &err);
+	else if (r == 0)
+		r = vhca_osm_json_lid_plan(m, &move, &planned, &err);
 	if (r < 0)
 		vhca_http_reply_error(req, &err);
+	else if (plan)
+		vhca_http_reply(req, 200, planned);
 }
 
 void vhca_osm_api_get_lid(struct vhca_osm_mover *m, struct vhca_http_request *req)
