@@ -374,6 +374,17 @@ static int open_servers(struct vhca_agent *a, struct vhca_error *err)
 	return r;
 }
 
+int vhca_agent_block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
 int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 		   struct vhca_error *err)
 {

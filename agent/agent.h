@@ -15,9 +15,11 @@ struct vhca_agent_args {
 	bool watch_hardware;	/* udev and verbs; false in tests on a simulated sysfs */
 };
 
+/* Those that come through the loop: before any thread, since it hands its mask on. */
+int vhca_agent_block_signals(void);
 /*
- * Blocking: opens the store, loads the journal, binds the sockets. SIGTERM, SIGINT and SIGHUP must
- * be blocked in all threads.
+ * Blocking: opens the store, loads the journal, binds the sockets. vhca_agent_block_signals() must
+ * have been called before any thread was started.
  */
 int vhca_agent_new(const struct vhca_agent_args *args, struct vhca_agent **ret,
 		   struct vhca_error *err);

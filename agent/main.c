@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -96,15 +95,9 @@ static int run(const struct options *opt)
 	struct vhca_agent_args args = {.conf_path = opt->conf_path, .watch_hardware = true};
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct vhca_agent *agent = NULL;
-	sigset_t set;
 	int status;
 
-	/* Before any thread: signals come through the loop. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (vhca_agent_block_signals() < 0)
 		return 1;
 	if (vhca_agent_new(&args, &agent, &err) < 0) {
 		vhca_log_error("cannot start: %s%s%s", err.msg, err.hint[0] ? "; " : "", err.hint);

@@ -409,7 +409,6 @@ int main(int argc, char *argv[])
 {
 	struct sysfs_sim *sim;
 	const char *reason;
-	sigset_t set;
 	int status;
 
 	if (argc != 2)
@@ -420,12 +419,7 @@ int main(int argc, char *argv[])
 		(void)fprintf(stderr, "%s\n", reason);
 		return SKIPPED;
 	}
-	/* Before any thread, as in agent/main.c. */
-	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGTERM);
-	(void)sigaddset(&set, SIGINT);
-	(void)sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (vhca_agent_block_signals() < 0)
 		return 1;
 	sim = sysfs_sim_start();
 	add_adapter(sim);

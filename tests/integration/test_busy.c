@@ -456,14 +456,8 @@ int main(void)
 		T(ethernet_adapter_is_left_alone),
 		T(vf_that_is_left_out_is_not_taken_away),
 	};
-	sigset_t set;
 
-	/* Before any thread, as the daemon's main() does. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (vhca_agent_block_signals() < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,14 +198,8 @@ int main(void)
 		TEST(reload_that_cannot_begin_is_over_too),
 		TEST(stop_during_a_reload),
 	};
-	sigset_t set;
 
-	/* Before any thread, as the daemon's main() does. */
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+	if (vhca_agent_block_signals() < 0)
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
