@@ -114,10 +114,10 @@ class HostCase(unittest.TestCase):
         return subprocess.run([str(self.remotes / script), *argv], input=data, capture_output=True, timeout=60,
                               env={**self.env, **env}, check=False)
 
-    def begin_script(self, script, argv, stdin):
-        """Up to its first call of vhcactl that changes something: (the script, what that call waits for the end of)."""
+    def begin_script(self, script, argv, stdin, command):
+        """Up to its first call of this command of vhcactl's: (the script, what that call waits for the end of)."""
         os.mkfifo(self.rec / "fifo")
-        write(self.rec / "hangs", {"migrate": "migrate", "save": "park"}[script.rsplit("/", 1)[1]])
+        write(self.rec / "hangs", command)
         p = subprocess.Popen([str(self.remotes / script), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              env=self.env, start_new_session=True)
         self.addCleanup(p.kill)

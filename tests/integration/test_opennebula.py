@@ -311,13 +311,15 @@ class Undo(HostCase):
         """While vhcactl takes the VFs out: the guest stays. TERM, which OpenNebula sends at its time-out, also gives them back."""
         for name, argv, begun, undone in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE, CANCEL),
                                           ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
-            for how, end, status, expected in (("killed", signal.SIGKILL, -9, [begun]), ("ended", signal.SIGTERM, 1, [begun, undone]),
-                                               ("refused", signal.SIGTERM, 1, [begun])):
+            takes = begun.split()[3]
+            for how, command, end, status, expected in (("early", "node", signal.SIGTERM, -15, []), ("killed", takes, signal.SIGKILL, -9, [begun]),
+                                                        ("ended", takes, signal.SIGTERM, 1, [begun, undone]),
+                                                        ("refused", takes, signal.SIGTERM, 1, [begun])):
                 with self.subTest(name, how=how):
                     self.forget()
                     if how == "refused":
-                        self.break_next(f"ctl.{begun.split()[3]}", 4)
-                    p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                        self.break_next(f"ctl.{takes}", 4)
+                    p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), command)
                     p.send_signal(end)
                     vhcactl.close()
                     # Whatever of it still runs holds these.
@@ -329,7 +331,7 @@ class Undo(HostCase):
                                           ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
             with self.subTest(name):
                 self.forget()
-                p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS))
+                p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), begun.split()[3])
                 os.killpg(p.pid, signal.SIGTERM)
                 said = p.communicate(timeout=60)[1]
                 vhcactl.close()
