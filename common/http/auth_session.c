@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
@@ -21,6 +22,13 @@ bool vhca_http_auth_is_shaken(void *session)
 
 	gnutls_free(text);
 	return text != NULL;
+}
+
+uint32_t vhca_http_auth_awaits(void *session)
+{
+	if (vhca_http_auth_is_shaken(session))
+		return 0;
+	return gnutls_record_get_direction(session) == 1 ? EPOLLOUT : EPOLLIN;
 }
 
 /* What can stand in a rule, and is one word in the log. */

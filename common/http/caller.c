@@ -122,6 +122,15 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv, struct M
 	return peer;
 }
 
+void vhca_http_peer_put(struct vhca_http_peer *peer, struct vhca_http_peers *list)
+{
+	if (peer->list)
+		TAILQ_REMOVE(peer->list, peer, entry);
+	peer->list = list;
+	if (list)
+		TAILQ_INSERT_TAIL(list, peer, entry);
+}
+
 void vhca_http_peer_let_go(const struct vhca_http_server *srv, struct vhca_http_peer *peer)
 {
 	if (!peer->held_by)
@@ -137,8 +146,7 @@ struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 	if (!peer)
 		return NULL;
 	vhca_http_door_leave(&srv->door, &peer->visit);
-	if (peer->accepted)
-		TAILQ_REMOVE(&srv->accepted, peer, entry);
+	vhca_http_peer_put(peer, NULL);
 	vhca_http_peer_let_go(srv, peer); /* closing does not, if a child has it, too */
 	vhca_caller_done(&peer->caller);
 	free(peer);

@@ -195,17 +195,15 @@ static void on_connection(void *cls, struct MHD_Connection *conn, void **socket_
 		return;
 	}
 	*socket_cls = peer = vhca_http_peer_new(srv, conn);
-	if (peer && peer->visit.session) {
-		peer->accepted = true;
-		TAILQ_INSERT_TAIL(&srv->accepted, peer, entry);
-	}
+	if (peer && peer->visit.session)
+		vhca_http_peer_put(peer, &srv->shaking);
 }
 
 /* ---- handshakes in turn ---- */
 
 /*
- * What libmicrohttpd itself waits for; it would resume a suspended one only after a handshake. 1.0
- * waits for EPOLLRDHUP, too, which never comes without EPOLLIN.
+ * What libmicrohttpd itself waits for. 1.0 waits for EPOLLRDHUP, too, which never comes without
+ * EPOLLIN.
  */
 #define DAEMON_EVENTS (EPOLLIN | EPOLLOUT | EPOLLPRI | EPOLLET)
 
@@ -218,34 +216,47 @@ static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *p
 }
 
 /*
- * The answer to a client's first words costs a millisecond, and libmicrohttpd gives it to all that
- * have come, one after the other: whatever else the thread has to do would wait for the crowd. So
- * they are held, and each run takes one of strangers and one of those who have passed before.
+ * The answer to a client's hello costs a millisecond, and libmicrohttpd gives it to all whose hello
+ * has come, one after the other: whatever else the thread has to do would wait for the crowd. So
+ * they are held, and each run takes one of strangers and one of those who have passed before; and
+ * again until the handshake is over, for what has come need not be all of a hello.
+ *
+ * A handshake that has begun libmicrohttpd tries in each run, and wants to be run at once, whether
+ * more has come or not. Suspended, it does not; one that has not begun it would not resume.
  */
-static void hold_accepted(struct vhca_http_server *srv)
+static void hold_shaking(struct vhca_http_server *srv)
 {
 	struct vhca_http_peer *peer;
 
-	while ((peer = TAILQ_FIRST(&srv->accepted))) {
+	while ((peer = TAILQ_FIRST(&srv->shaking))) {
 		const struct vhca_http_source *source = peer->visit.source;
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
+		struct epoll_event event = {.data.ptr = peer};
 		const int *fd = &srv->hello_fds[source && source->known];
 
-		TAILQ_REMOVE(&srv->accepted, peer, entry);
-		peer->accepted = false;
-		if (epoll_ctl(*fd, EPOLL_CTL_ADD, peer->visit.fd, &event) < 0)
-			continue; /* it is answered with the crowd */
+		vhca_http_peer_put(peer, NULL);
+		event.events = vhca_http_auth_awaits(peer->visit.session);
+		if (!event.events || epoll_ctl(*fd, EPOLL_CTL_ADD, peer->visit.fd, &event) < 0)
+			continue; /* it is over; or answered with the crowd */
 		peer->held_by = fd;
 		event.events = 0; /* but a hang-up, which is reported always */
 		(void)epoll_ctl(srv->gone_fd, EPOLL_CTL_ADD, peer->visit.fd, &event);
-		(void)wait_for(srv, peer, 0);
+		vhca_http_peer_put(peer, &srv->held);
+		if (peer->begun)
+			MHD_suspend_connection(peer->conn);
+		else
+			(void)wait_for(srv, peer, 0);
 	}
 }
 
 static void release(struct vhca_http_server *srv, struct vhca_http_peer *peer)
 {
 	vhca_http_peer_let_go(srv, peer);
-	(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
+	vhca_http_peer_put(peer, &srv->shaking);
+	if (peer->begun)
+		MHD_resume_connection(peer->conn);
+	else
+		(void)wait_for(srv, peer, DAEMON_EVENTS); /* it is there */
+	peer->begun = true;
 }
 
 /*
@@ -352,7 +363,8 @@ int vhca_http_server_new(const char *listen, mode_t sock_mode,
 		.gone_fd = -1,
 	};
 	TAILQ_INIT(&srv->requests);
-	TAILQ_INIT(&srv->accepted);
+	TAILQ_INIT(&srv->shaking);
+	TAILQ_INIT(&srv->held);
 	vhca_http_door_init(&srv->door, &l);
 	if (l.auth && l.auth->authority.text) {
 		srv->authority = strdup(l.auth->authority.text);
@@ -393,6 +405,8 @@ struct vhca_http_server *vhca_http_server_free(struct vhca_http_server *srv)
 	while ((req = first_waiting(srv)) !=
 	       NULL) /* a cancelled owner may reply to others: look anew */
 		vhca_http_request_cancel(req);
+	while (!TAILQ_EMPTY(&srv->held)) /* libmicrohttpd does not stop with what is suspended */
+		release(srv, TAILQ_FIRST(&srv->held));
 	if (srv->daemon)
 		MHD_stop_daemon(srv->daemon);
 	while ((req = TAILQ_FIRST(&srv->requests)) != NULL)
@@ -470,5 +484,5 @@ void vhca_http_server_run(struct vhca_http_server *srv)
 	if (MHD_run(srv->daemon) != MHD_YES)
 		vhca_log_error("http: the server failed to run; it was started in a wrong mode");
 	(void)vhca_http_auth_run(before);
-	hold_accepted(srv);
+	hold_shaking(srv);
 }

@@ -30,8 +30,9 @@ TAILQ_HEAD(vhca_http_peers, vhca_http_peer);
 /* What is known of the other end of a connection. */
 struct vhca_http_peer {
 	TAILQ_ENTRY(vhca_http_peer) entry;
+	struct vhca_http_peers *list; /* its server's that it is in, or NULL */
 	struct MHD_Connection *conn;
-	bool accepted;	    /* is in its server's list */
+	bool begun;	    /* libmicrohttpd has got something of the handshake */
 	const int *held_by; /* one of its server's hello_fds; NULL = it is not held */
 	struct vhca_http_visit visit;
 	struct vhca_caller caller;		/* by its socket; no name = it cannot be found */
@@ -54,11 +55,12 @@ struct vhca_http_server {
 	struct vhca_http_door door;
 	struct vhca_http_answers answers;
 	struct vhca_ratelimit refusals; /* what the audit tells of them */
-	int epoll_fd; /* holds libmicrohttpd's own, the suspended connections and those of hellos */
+	/* holds libmicrohttpd's own, the suspended connections and those of hellos */
+	int epoll_fd;
 	int daemon_fd; /* libmicrohttpd's own */
-	/* TLS: accepted just now; held until their first bytes have come and it is their turn, of
-	 * strangers and of others */
-	struct vhca_http_peers accepted;
+	/* TLS, before the end of the handshake: those that libmicrohttpd has in this run; and those
+	 * that are held until something has come and it is their turn, of strangers, of others */
+	struct vhca_http_peers shaking, held;
 	int hello_fds[2];
 	int gone_fd; /* all that are held: reports who has hung up */
 	TAILQ_HEAD(, vhca_http_request) requests;
@@ -123,6 +125,8 @@ struct vhca_http_peer *vhca_http_peer_new(struct vhca_http_server *srv,
 struct vhca_http_peer *vhca_http_peer_free(struct vhca_http_server *srv,
 					   struct vhca_http_peer *peer);
 struct vhca_http_peer *vhca_http_peer_of(struct MHD_Connection *conn);
+/* Out of the list that it is in; NULL: into none. */
+void vhca_http_peer_put(struct vhca_http_peer *peer, struct vhca_http_peers *list);
 /* Takes it out of the sets that hold it. */
 void vhca_http_peer_let_go(const struct vhca_http_server *srv, struct vhca_http_peer *peer);
 /* Sets who and role of the request. Negative errno: nobody knows who asks. */
@@ -155,6 +159,8 @@ int vhca_http_auth_check(struct vhca_http_request *req, struct vhca_error *err);
 
 /* auth_session.c: whether the handshake of a TLS session is over, */
 bool vhca_http_auth_is_shaken(void *session);
+/* the event of epoll(7) that it goes on with; 0 = it is over, */
+uint32_t vhca_http_auth_awaits(void *session);
 /* and whom the certificate of a request's connection names. Negative errno: it cannot be read. */
 int vhca_http_auth_name(const struct vhca_http_request *req, char ret[static VHCA_CALLER_NAME_MAX]);
 

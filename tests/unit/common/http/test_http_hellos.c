@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Many who begin a handshake at once, and what becomes of those who do not go on with it. */
 #include <arpa/inet.h>
-#include <fcntl.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -91,22 +92,56 @@ static int dial_and_speak(const struct vhca_http_server *srv)
 	return fd;
 }
 
+struct hello {
+	unsigned char data[4096];
+	size_t len;
+};
+
+static ssize_t keep_hello(gnutls_transport_ptr_t to, const void *data, size_t len)
+{
+	struct hello *hello = to;
+
+	assert_true(len <= sizeof(hello->data) - hello->len);
+	memcpy(hello->data + hello->len, data, len);
+	hello->len += len;
+	return (ssize_t)len;
+}
+
+static ssize_t hear_nothing(gnutls_transport_ptr_t from, void *data, size_t len)
+{
+	(void)from;
+	(void)data;
+	(void)len;
+	errno = EAGAIN;
+	return -1;
+}
+
 /* What every client says first. */
-static int dial_and_greet(const struct vhca_http_server *srv)
+static struct hello new_hello(void)
 {
 	gnutls_certificate_credentials_t trust;
+	struct hello hello = {.len = 0};
 	gnutls_session_t session;
-	int fd = dial(srv);
 
 	assert_int_equal(gnutls_certificate_allocate_credentials(&trust), 0);
 	assert_int_equal(gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NONBLOCK), 0);
 	assert_int_equal(gnutls_set_default_priority(session), 0);
 	assert_int_equal(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, trust), 0);
-	gnutls_transport_set_int(session, fd);
-	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	gnutls_transport_set_ptr(session, &hello);
+	gnutls_transport_set_push_function(session, keep_hello);
+	gnutls_transport_set_pull_function(session, hear_nothing);
 	assert_int_equal(gnutls_handshake(session), GNUTLS_E_AGAIN);
 	gnutls_deinit(session);
 	gnutls_certificate_free_credentials(trust);
+	return hello;
+}
+
+static int dial_and_greet(const struct vhca_http_server *srv)
+{
+	struct hello hello = new_hello();
+	int fd = dial(srv);
+
+	assert_int_equal(send(fd, hello.data, hello.len, MSG_NOSIGNAL), hello.len);
 	return fd;
 }
 
@@ -131,6 +166,39 @@ static void a_crowd_shakes_hands_one_by_one(void **state)
 		last = now;
 	}
 	assert_int_equal(now, HELLOS);
+	for (unsigned int i = 0; i < HELLOS; i++)
+		(void)close(fds[i]);
+	end(&s);
+}
+
+/* A byte is no hello: the answer to what comes behind it has its turn as well. */
+static void who_sends_a_byte_first_waits_for_his_turn(void **state)
+{
+	struct server s = {.source_max = HELLOS};
+	struct hello hello = new_hello();
+	int fds[HELLOS];
+
+	(void)state;
+	begin(&s);
+	for (unsigned int i = 0; i < HELLOS; i++) {
+		fds[i] = dial(s.srv);
+		assert_int_equal(send(fds[i], hello.data, 1, MSG_NOSIGNAL), 1);
+	}
+	for (unsigned int i = 0; i < 3 * HELLOS; i++)
+		vhca_http_server_run(s.srv);
+	for (unsigned int i = 0; i < HELLOS; i++)
+		assert_int_equal(send(fds[i], hello.data + 1, hello.len - 1, MSG_NOSIGNAL),
+				 hello.len - 1);
+	assert_true(vhca_http_server_timeout_ms(s.srv) != 0);
+	answered = 0;
+	for (unsigned int i = 1; i <= HELLOS; i++) {
+		vhca_http_server_run(s.srv);
+		assert_true(answered <= i);
+	}
+	for (unsigned int i = 0; i < 3 * HELLOS && answered < HELLOS; i++)
+		vhca_http_server_run(s.srv);
+	assert_true(vhca_http_server_timeout_ms(s.srv) != 0); /* nothing to do until they go on */
+	assert_int_equal(answered, HELLOS);
 	for (unsigned int i = 0; i < HELLOS; i++)
 		(void)close(fds[i]);
 	end(&s);
@@ -236,6 +304,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_crowd_shakes_hands_one_by_one),
+		cmocka_unit_test(who_sends_a_byte_first_waits_for_his_turn),
 		cmocka_unit_test(who_goes_while_he_is_held_is_forgotten),
 		cmocka_unit_test(who_resets_after_his_first_words_is_not_answered),
 		cmocka_unit_test(who_is_ended_after_his_first_words_is_not_answered),
