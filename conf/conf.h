@@ -195,6 +195,11 @@ uint32_t vhca_conf_port_lease_s(const struct vhca_conf *conf);
 
 /* The section [peer NAME], or NULL. */
 const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const char *name);
+/*
+ * It is that of the node of this name. A host name may have a domain behind it, for which NAME has
+ * no letters: it is the other's up to the first dot.
+ */
+bool vhca_conf_peer_is(const struct vhca_conf_peer *peer, const char *node);
 
 /*
  * Resolves "0x8001 storage 0xffff" (numbers and names, blank-separated) into P_Keys in that order.

@@ -45,3 +45,10 @@ const struct vhca_conf_peer *vhca_conf_peer(const struct vhca_conf *conf, const 
 			return &conf->peers[i];
 	return NULL;
 }
+
+bool vhca_conf_peer_is(const struct vhca_conf_peer *peer, const char *node)
+{
+	size_t len = strlen(peer->name);
+
+	return strncmp(peer->name, node, len) == 0 && (!node[len] || node[len] == '.');
+}

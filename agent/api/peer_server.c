@@ -69,20 +69,11 @@ static bool is_peer(const void *conf, const char *name)
 	return false;
 }
 
-/* A host name may have a domain behind it, for which NAME has no letters: it is the other's up
- * to the first dot. */
-static bool is_name_of(const char *name, const char *node)
-{
-	size_t len = strlen(name);
-
-	return strncmp(name, node, len) == 0 && (!node[len] || node[len] == '.');
-}
-
 static bool speaks_for(const struct vhca_conf *conf, const char *who, const char *node)
 {
 	for (unsigned int i = 0; i < conf->n_peers; i++)
 		if (strcmp(conf->peers[i].certificate, who) == 0 &&
-		    is_name_of(conf->peers[i].name, node))
+		    vhca_conf_peer_is(&conf->peers[i], node))
 			return true;
 	return false;
 }

@@ -59,9 +59,6 @@ static bool is_limited_by_copy(const struct vhca_mig *m)
 	return m->source && m->mode == VHCA_MIG_MODE_MANAGED;
 }
 
-/* As is_invented() in list.c has it. */
-#define INVENTED "role = 'destination' AND peer = ''"
-
 void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_state state)
 {
 	struct json_object *vfs = vfs_doc(m), *copy = vhca_mig_copy_to_json(&m->copy);
@@ -82,13 +79,53 @@ void mig_journal(struct vhca_txn *txn, const struct vhca_mig *m, enum vhca_mig_s
 		      json_object_to_json_string_ext(copy, JSON_C_TO_STRING_PLAIN));
 	json_object_put(copy);
 	json_object_put(vfs);
-	vhca_txn_exec(txn,
-		      "DELETE FROM migrations WHERE state IN ('done', 'failed', 'ended')"
-		      " AND id NOT IN (SELECT id FROM migrations WHERE " INVENTED
-		      " ORDER BY updated DESC LIMIT ?1)"
-		      " AND id NOT IN (SELECT id FROM migrations WHERE NOT (" INVENTED
-		      ") ORDER BY updated DESC LIMIT ?1)",
-		      "i", (int64_t)VHCA_MIGRATION_HISTORY_MAX);
+}
+
+static const struct vhca_conf_peer *find_peer(const struct vhca_conf *conf, const char *node)
+{
+	for (unsigned int i = 0; i < conf->n_peers; i++)
+		if (vhca_conf_peer_is(&conf->peers[i], node))
+			return &conf->peers[i];
+	return NULL;
+}
+
+/*
+ * This host's own, a peer's, and what was ended here before anybody had offered it, as any peer may
+ * say of any id; without certificates a node has any name, and those that are no peer's are one.
+ */
+static bool is_of_its_origin(const struct vhca_mig *m, const struct vhca_mig *of,
+			     const struct vhca_conf_peer *peer)
+{
+	if (of->source || m->source)
+		return of->source && m->source;
+	if (!of->peer[0] || !m->peer[0])
+		return !of->peer[0] && !m->peer[0];
+	return peer ? vhca_conf_peer_is(peer, m->peer) : !find_peer(m->owner->args.conf, m->peer);
+}
+
+void mig_displace(const struct vhca_mig *by)
+{
+	const struct vhca_conf_peer *peer = find_peer(by->owner->args.conf, by->peer);
+	struct vhca_migrations *ms = by->owner;
+	struct vhca_txn *txn = NULL;
+	struct vhca_mig *old, *next;
+	unsigned int n = 0;
+
+	TAILQ_FOREACH (old, &ms->list, link)
+		n += is_of_its_origin(old, by, peer);
+	for (old = TAILQ_FIRST(&ms->list); old && n > VHCA_MIGRATION_HISTORY_MAX; old = next) {
+		next = TAILQ_NEXT(old, link);
+		if (old == by || !is_of_its_origin(old, by, peer) ||
+		    !vhca_mig_state_is_final(old->state) || mig_is_awaited(old))
+			continue;
+		txn = txn ? txn : vhca_txn_new(ms->args.store);
+		vhca_txn_exec(txn, "DELETE FROM migrations WHERE id = ?1", "s",
+			      VHCA_UUID_STR(&old->id));
+		mig_drop(old);
+		n--;
+	}
+	if (txn)
+		vhca_txn_commit(txn, NULL, NULL);
 }
 
 static void load_steps(struct vhca_mig *m, const char *text)

@@ -58,35 +58,10 @@ bool mig_is_handing_over(const struct vhca_mig *m)
 	       m->handover == VHCA_MIG_HANDOVER_RECALLED;
 }
 
-/* Somebody will call back with it. */
-static bool is_awaited(const struct vhca_mig *m)
+bool mig_is_awaited(const struct vhca_mig *m)
 {
 	return m->effect != VHCA_MIG_EFFECT_NONE || mig_is_handing_over(m) ||
 	       m->cancel == VHCA_MIG_CANCEL_SENDING;
-}
-
-/* It was ended here before anybody had offered it, as any peer may say of any id. */
-static bool is_invented(const struct vhca_mig *m)
-{
-	return !m->source && !m->peer[0];
-}
-
-/* Of the invented ones and of the others so many each: these are not displaced by those. */
-static void drop_oldest(struct vhca_migrations *ms, bool invented)
-{
-	struct vhca_mig *old, *next;
-	unsigned int n = 0;
-
-	TAILQ_FOREACH (old, &ms->list, link)
-		n += is_invented(old) == invented;
-	for (old = TAILQ_FIRST(&ms->list); old && n >= VHCA_MIGRATION_HISTORY_MAX; old = next) {
-		next = TAILQ_NEXT(old, link);
-		if (is_invented(old) == invented && vhca_mig_state_is_final(old->state) &&
-		    !is_awaited(old)) {
-			mig_drop(old);
-			n--;
-		}
-	}
 }
 
 struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
@@ -103,8 +78,6 @@ struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id)
 	m->backoff = m->hand_backoff =
 		(struct vhca_backoff){.first_ms = ms->args.retry_ms, .cap_ms = MIG_RETRY_CAP_MS};
 	STAILQ_INIT(&m->waiters);
-	drop_oldest(ms, true);
-	drop_oldest(ms, false);
 	TAILQ_INSERT_TAIL(&ms->list, m, link);
 	ms->n++;
 	return m;

@@ -19,7 +19,7 @@ struct vhca_migrations {
 	unsigned int n;
 };
 
-/* One without timers; the oldest that have ended make room. NULL: no memory. */
+/* One without timers. NULL: no memory. */
 struct vhca_mig *mig_add(struct vhca_migrations *ms, const struct vhca_uuid *id);
 /* Its waiters get "shutting_down". */
 void mig_drop(struct vhca_mig *m);
@@ -30,6 +30,8 @@ bool mig_is_committing(const struct vhca_mig *m);
 bool mig_is_revived(const struct vhca_mig *m);
 /* A hand-over is under way beside the effect. */
 bool mig_is_handing_over(const struct vhca_mig *m);
+/* Somebody will call back with it. */
+bool mig_is_awaited(const struct vhca_mig *m);
 /* What it moves; NULL: it does not run here. The claims are in migration.h. */
 struct vhca_domain *mig_domain(const struct vhca_mig *m);
 

@@ -11,7 +11,10 @@
 #include "agent/vf/engine.h"
 
 #define VHCA_MIGRATIONS_MAX 64 /* running at once */
-/* Ended ones kept for questions; as many that were ended before they were offered. */
+/*
+ * Ended ones kept for questions: so many of this host's own, of each [peer] that has offered them,
+ * of all other nodes, and of those that were ended before they were offered.
+ */
 #define VHCA_MIGRATION_HISTORY_MAX 100
 
 enum vhca_mig_state {

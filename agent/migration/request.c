@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/migration/claims.h"
+#include "agent/migration/journal.h"
 #include "agent/migration/list.h"
 #include "agent/migration/progress.h"
 #include "agent/migration/table.h"
@@ -116,6 +117,7 @@ int vhca_migrations_request(struct vhca_migrations *ms, const struct vhca_mig_re
 	(void)vhca_strcpy(m->domain_name, sizeof(m->domain_name), dom->info->name); /* same size */
 	if (req->mode != VHCA_MIG_MODE_PARK)
 		(void)vhca_strcpy(m->peer, sizeof(m->peer), req->peer); /* a configured name */
+	mig_displace(m);
 	take_claims(m);
 	mig_event(m, MIG_ON_START);
 	*ret = m;
@@ -289,6 +291,7 @@ static int new_offer(struct vhca_migrations *ms, const struct vhca_mig_offer *of
 			  offer->domain_name); /* same size */
 	m->memory = offer->memory;
 	(void)snprintf(m->peer, sizeof(m->peer), "%s", offer->node);
+	mig_displace(m);
 	*ret = m;
 	return 0;
 }
@@ -454,9 +457,11 @@ void vhca_migrations_end(struct vhca_migrations *ms, const struct vhca_uuid *id,
 
 	if (!m) {
 		m = mig_new(ms, id);
-		if (m)
+		if (m) {
 			/* nothing to end, but a late offer must not start it */
 			m->state = VHCA_MIG_ENDING;
+			mig_displace(m);
+		}
 	}
 	if (!m || m->source || has_arrived(m)) {
 		mig_answer_later(ms, fn, arg, &mig_too_late);

@@ -3,6 +3,7 @@
  * A migration that an orchestrator performs, and VFs that are parked: the machines of two agents on
  * two simulated hosts.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/file.h"
@@ -564,6 +565,53 @@ static void test_invented_ones_displace_no_real_one(void **state)
 	assert_int_equal(mig_on(p, 0, &id)->state, VHCA_MIG_FAILED);
 }
 
+/* What host 0 cannot take, by a peer whose domain name is another each time. */
+static void offer_another(struct pair *p, const char *peer, unsigned int i)
+{
+	struct vhca_mig_offer offer = {.mode = VHCA_MIG_MODE_EXTERNAL, .n_vfs = 1};
+	struct vhca_reservation *vf = &offer.vfs[0];
+
+	assert_int_equal(vhca_uuid_random(&offer.id), 0);
+	assert_int_equal(vhca_uuid_random(&offer.domain), 0);
+	(void)snprintf(offer.domain_name, sizeof(offer.domain_name), "vm%u", i);
+	(void)snprintf(offer.node, sizeof(offer.node), "%s.d%u", peer, i);
+	vf->migration = offer.id;
+	vf->req.domain = offer.domain;
+	vf->req.vf.numa = -1;
+	(void)snprintf(vf->req.vf.name, sizeof(vf->req.vf.name), "ib0");
+	(void)snprintf(vf->req.vf.fabric, sizeof(vf->req.vf.fabric), "nowhere");
+	vf->identity.guid = UINT64_C(0x0214050000000000) + i;
+	vhca_migrations_offer(p->ms[0], &offer, ignore_answer, NULL);
+	world_round(&p->w[0], 1);
+}
+
+/* Nor do offers of one peer displace what others have ended. */
+static void test_a_peer_displaces_its_own_alone(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_error err = VHCA_ERROR_INIT;
+	struct vhca_conf *conf = &p->w[0].conf;
+	struct vhca_uuid id = park(p), theirs;
+
+	assert_int_equal(vhca_migrations_cancel(p->ms[0], &id, &err), 0);
+	assert_true(pair_until(p, source_in, &failed));
+	(void)snprintf(conf->peers[conf->n_peers++].name, sizeof(conf->peers[0].name), "hvc");
+	(void)snprintf(conf->peers[conf->n_peers++].name, sizeof(conf->peers[0].name), "hvd");
+	offer_another(p, "hvd", 0);
+	theirs = TAILQ_NEXT(vhca_migrations_first(p->ms[0]), link)->id;
+	for (unsigned int i = 0; i < 2 * VHCA_MIGRATION_HISTORY_MAX; i++) {
+		offer_another(p, "hvc", i);
+		assert_true(pair_until(p, others_have_ended, &id));
+	}
+	assert_int_equal(known_on(p, 0), VHCA_MIGRATION_HISTORY_MAX + 2);
+	assert_non_null(vhca_migrations_find(p->ms[0], &theirs));
+	world_kill(&p->w[0]);
+	world_start(&p->w[0]);
+	assert_int_equal(mig_on(p, 0, &id)->state, VHCA_MIG_FAILED);
+	assert_int_equal(mig_on(p, 0, &theirs)->state, VHCA_MIG_ENDED);
+	assert_int_equal(known_on(p, 0), VHCA_MIGRATION_HISTORY_MAX + 2);
+}
+
 /* The SM may still hear that the VF was withdrawn at its epoch, after all that is said now. */
 static void test_unparked_at_a_new_epoch(void **state)
 {
@@ -646,6 +694,7 @@ int main(void)
 		TEST_WITH(setup, test_parked_and_back),
 		TEST_WITH(setup, test_parked_beside_a_long_history),
 		TEST_WITH(setup, test_invented_ones_displace_no_real_one),
+		TEST_WITH(setup, test_a_peer_displaces_its_own_alone),
 		TEST_WITH(setup, test_parked_and_saved),
 		TEST_WITH(setup, test_unparked_at_a_new_epoch),
 		TEST_WITH(setup, test_parked_too_long),

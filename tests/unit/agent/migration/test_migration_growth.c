@@ -42,7 +42,8 @@ static void test_nothing_grows(void **state)
 	struct pair *p = *state;
 	size_t full;
 
-	migrate_times(p, VHCA_MIGRATION_HISTORY_MAX + 10);
+	/* Of each two, one is the host's own and one its peer's. */
+	migrate_times(p, 2 * VHCA_MIGRATION_HISTORY_MAX + 20);
 	full = allocated();
 	migrate_times(p, ROUNDS);
 	print_message("# %zu bytes, then %zu\n", full, allocated());
