@@ -6,6 +6,83 @@
 
 #include "tests/unit/agent/migration/migration_pair.h"
 
+/* Somebody else, who offers host 1 a vGUID for a guest of his own. */
+static struct vhca_uuid offer_strangely(struct pair *p, const struct vhca_identity *identity,
+					uint64_t epoch)
+{
+	struct vhca_mig_offer offer = {.mode = VHCA_MIG_MODE_EXTERNAL, .n_vfs = 1};
+	struct vhca_reservation *vf = &offer.vfs[0];
+
+	assert_int_equal(vhca_uuid_random(&offer.id), 0);
+	assert_int_equal(vhca_uuid_random(&offer.domain), 0);
+	(void)snprintf(offer.domain_name, sizeof(offer.domain_name), "his");
+	(void)snprintf(offer.node, sizeof(offer.node), "hvc");
+	vf->migration = offer.id;
+	vf->req.domain = offer.domain;
+	vf->req.vf.numa = -1;
+	(void)snprintf(vf->req.domain_name, sizeof(vf->req.domain_name), "his");
+	(void)snprintf(vf->req.vf.name, sizeof(vf->req.vf.name), "ib0");
+	(void)snprintf(vf->req.vf.fabric, sizeof(vf->req.vf.fabric), "default");
+	vf->identity = *identity;
+	vf->epoch = epoch;
+	vhca_migrations_offer(p->ms[1], &offer, ignore_answer, NULL);
+	return offer.id;
+}
+
+static bool is_reserved_there(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_RESERVED;
+}
+
+static bool is_incoming_there(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
+static bool is_stopped(const struct pair *p, const void *arg)
+{
+	(void)arg;
+	return !claim_on(p, 0);
+}
+
+/* Nobody has named him for it, and his guest never comes: what he says of its epoch is over with
+ * his migration, also for an agent that is restarted. */
+static void test_a_strange_offer_leaves_no_epoch(void **state)
+{
+	struct pair *p = *state;
+	const struct vhca_identity identity = claim_on(p, 0)->identity;
+	struct vhca_epoch epoch = {.guid = identity.guid, .epoch = UINT64_C(1) << 40};
+	struct vhca_uuid id = offer_strangely(p, &identity, epoch.epoch);
+
+	assert_true(pair_until(p, is_reserved_there, NULL));
+	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
+	assert_true(pair_until(p, has_ended, &one));
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	(void)pair_migrate(p, 1);
+	assert_true(pair_until(p, at_home, &zero));
+	/* Handed over, too, while nobody has it. */
+	world_domain_stop(&p->w[0], 0);
+	assert_true(pair_until(p, is_stopped, NULL));
+	id = offer_strangely(p, &identity, epoch.epoch);
+	assert_true(pair_until(p, is_reserved_there, NULL));
+	epoch.epoch++;
+	vhca_migrations_handover(p->ms[1], &id, &epoch, 1, ignore_answer, NULL);
+	assert_true(pair_until(p, is_incoming_there, NULL));
+	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
+	assert_true(pair_until(p, has_ended, &one));
+	world_kill(&p->w[1]);
+	world_start(&p->w[1]);
+	(void)world_domain_start(&p->w[0], 0, "0x8001");
+	assert_true(pair_until(p, at_home, &zero));
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	assert_int_equal(vhca_model_epoch(vhca_engine_model(p->w[1].engine), identity.guid),
+			 claim_on(p, 1)->epoch);
+}
+
 /* Read back in its guest. */
 static bool looked_at(const struct pair *p, const void *arg)
 {
@@ -128,6 +205,7 @@ static void test_roll_back_while_libvirt_is_away(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(test_a_strange_offer_leaves_no_epoch),
 		TEST(test_grant_after_a_roll_back),
 		TEST(test_attach_fails_after_the_arrival),
 		TEST(test_attach_fails_after_a_roll_back),
