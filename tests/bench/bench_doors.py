@@ -4,7 +4,8 @@
 
 At vhcad's peer_listen and at the plugin's door, one after the other: 2000 connections that say nothing, 200 that send a byte a second, 500 handshakes a second with
 a certificate of another authority (tests/bench/crowd.py). Meanwhile root asks vhcad for its node, the hook for a domain of ours and a peer for a claim, each on
-a connection of its own; an agent reports to the plugin, a real OpenSM on ibsim. BUILD is a release build directory.
+a connection of its own; an agent reports to the plugin, a real OpenSM on ibsim. Before that, what 20 that send a byte a second cost the program, alone.
+BUILD is a release build directory.
 """
 
 import contextlib
@@ -25,12 +26,14 @@ import crowd
 import figures
 
 PAUSE = 0.02
+DRIPPING = 20    # so few that they stay until the deadline for handshakes
 RATE = 500
 ASKED = {"vhcad": ("GET /v1/node", "the hook's answer", "a peer's answer"), "plugin": ("a report",)}
 MOST_MS = {"GET /v1/node": 20, "the hook's answer": 5, "a report": 100}
 HOOK = f"version 1\nop prepare\nsubop begin\nextra -\nname vm\nuuid {uuid.uuid4()}\nrequest 0\n".encode()
 
 
+SHORT = 10    # in less, as a test, no more is asked of a callback than what vhcad itself tells of, 50 ms; and that it is quiet beside slow senders
 LONG = 60    # seconds at each door that the times below are promised for, on a machine that does nothing else
 
 
@@ -39,6 +42,9 @@ def bounds(seconds):
     slow = {f"{who}: {what}, p99": f"value <= {MOST_MS[what]}" for who, asked in ASKED.items() for what in asked if what in MOST_MS}
     slow |= {f"{who}: handshakes a second": f"value >= {RATE * 0.9:.0f}" for who in ASKED}
     failed = {f"{who}: {what}, not answered": "value == 0" for who, asked in ASKED.items() for what in asked}
+    quiet = {f"{who}: processor beside slow senders": "value <= 5" for who in ASKED}
+    if seconds < SHORT:
+        return failed | quiet | {"vhcad: longest callback": "value <= 50"}
     return failed | {"vhcad: longest callback": "value <= 10"} | (slow if seconds >= LONG else {})
 
 
@@ -80,8 +86,23 @@ def p99(times):
     return statistics.quantiles(times, n=100)[-1] * 1000
 
 
-def compare(who, asks, port, files, seconds, ret):
+def processor_s(pid):
+    """What the process has had."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return sum(map(int, f.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_share(pid, port, files, seconds):
+    """In percent of one, while some are always in the middle of a handshake."""
+    with crowd.Crowd(port, files, idle=0, dripping=DRIPPING, rate=0):
+        begun, used = time.monotonic(), processor_s(pid)
+        time.sleep(seconds)
+        return 100 * (processor_s(pid) - used) / (time.monotonic() - begun)
+
+
+def compare(who, asks, pid, port, files, seconds, ret):
     alone = measure(asks, max(seconds / 6, 2))
+    ret.add(f"{who}: processor beside slow senders", processor_share(pid, port, files, max(seconds / 6, 2)), "%")
     with crowd.Crowd(port, files, rate=RATE) as strangers:
         beside = measure(asks, seconds)
     for what in asks:
@@ -114,7 +135,7 @@ def crowd_agent(files, seconds, ret):
         asks = {"GET /v1/node": lambda: exchange(f"{files}/run/vhcad.sock", node, b" 200 OK"),
                 "the hook's answer": lambda: exchange(f"{files}/run/hook.sock", struct.pack(">I", len(HOOK)) + HOOK, b"pass"),
                 "a peer's answer": lambda: ask_tls(port, trust, "GET", f"/v1/peer/claims/{uuid.uuid4()}", status=404)}
-        compare("vhcad", asks, port, files, seconds, ret)
+        compare("vhcad", asks, agent.process.pid, port, files, seconds, ret)
         ret.add("vhcad: longest callback", agent.get("/v1/node")[1]["loop"]["max_callback_us"] / 1000, "ms")
     finally:
         agent.stop()
@@ -150,7 +171,7 @@ def crowd_plugin(files, seconds, ret):
         sm = subnet.manager(listen=f"127.0.0.1:{port}", conf="[http]\n" + "".join(f"{key} = {files}/{name}\n" for key, name in keys.items()))
         sm.start(wait=False)
         fabric.wait_for("OpenSM is ready", lambda: is_ready(port, files), 60)
-        compare("plugin", {"a report": Reporter(port, files).report}, port, files, seconds, ret)
+        compare("plugin", {"a report": Reporter(port, files).report}, sm.process.pid, port, files, seconds, ret)
         sm.stop()
     finally:
         subnet.close()
