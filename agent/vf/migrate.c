@@ -28,6 +28,10 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 	r = engine_check_partitions(e, &res->identity, err);
 	if (!r)
 		r = engine_make_claim(e, &req, &res->identity, res->epoch, &c, err);
+	/* Whose it is here, is no business of the peer that is answered so. */
+	if (r < 0 && vhca_error_is(err, "guid_in_use"))
+		vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
+			       "GUID %s is in use on this host", VHCA_GUID_STR(res->identity.guid));
 	if (r < 0)
 		return r;
 	c->migrating = true;

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a guest has after a migration that failed or was undone. */
 #include <stdio.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
 #include "tests/unit/agent/migration/migration_pair.h"
+
+static char refusal[sizeof(((struct vhca_error *)NULL)->msg)];
+
+static void keep_refusal(void *arg, const struct vhca_mig *m, const struct vhca_error *err)
+{
+	(void)arg;
+	(void)m;
+	(void)snprintf(refusal, sizeof(refusal), "%s", err ? err->msg : "");
+}
 
 /* Somebody else, who offers host 1 a vGUID for a guest of his own. */
 static struct vhca_uuid offer_strangely(struct pair *p, const struct vhca_identity *identity,
@@ -25,7 +35,7 @@ static struct vhca_uuid offer_strangely(struct pair *p, const struct vhca_identi
 	(void)snprintf(vf->req.vf.fabric, sizeof(vf->req.vf.fabric), "default");
 	vf->identity = *identity;
 	vf->epoch = epoch;
-	vhca_migrations_offer(p->ms[1], &offer, ignore_answer, NULL);
+	vhca_migrations_offer(p->ms[1], &offer, keep_refusal, NULL);
 	return offer.id;
 }
 
@@ -39,6 +49,20 @@ static bool is_incoming_there(const struct pair *p, const void *arg)
 {
 	(void)arg;
 	return pair_state(p, 1) == VHCA_MIG_INCOMING;
+}
+
+/* Whose a vGUID is here, is no peer's business. */
+static void test_a_stranger_hears_of_no_guest(void **state)
+{
+	struct pair *p = *state;
+	struct vhca_identity identity = claim_on(p, 0)->identity;
+
+	(void)pair_migrate(p, 0);
+	assert_true(pair_until(p, at_home, &one));
+	(void)offer_strangely(p, &identity, UINT64_C(1) << 40);
+	assert_true(pair_until(p, has_ended, &one));
+	assert_non_null(strstr(refusal, VHCA_GUID_STR(identity.guid)));
+	assert_null(strstr(refusal, claim_on(p, 1)->domain_name));
 }
 
 static bool is_stopped(const struct pair *p, const void *arg)
@@ -206,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_strange_offer_leaves_no_epoch),
+		TEST(test_a_stranger_hears_of_no_guest),
 		TEST(test_grant_after_a_roll_back),
 		TEST(test_attach_fails_after_the_arrival),
 		TEST(test_attach_fails_after_a_roll_back),
