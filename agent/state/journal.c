@@ -101,8 +101,11 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 	return l->sink->vf(l->ctx, &vf);
 }
 
-/* ending: ASKED, and given up it is WHEN_LEFT again; else as enum vhca_claim_end has it. */
-#define ENDING_ASKED_AND_RELEASED 4
+/*
+ * ending: as enum vhca_claim_end has it; so much more of what is released beside, and that is again
+ * what it was (WHEN_LEFT) if nothing comes of the rest.
+ */
+#define ENDING_RELEASED VHCA_END_WHEN_LEFT
 
 /* The columns of claims, as the schema has them. */
 enum {
@@ -182,7 +185,9 @@ static int fill_claim(struct vhca_claim *c, const struct vhca_row *row)
 		return -EBADMSG;
 	c->identity.guid = vhca_row_u64(row, CLAIM_GUID);
 	c->epoch = vhca_row_u64(row, CLAIM_EPOCH);
-	c->released = ending == VHCA_END_WHEN_LEFT || ending == ENDING_ASKED_AND_RELEASED;
+	c->released = ending >= VHCA_END_WHEN_LEFT && ending <= VHCA_END_FORCED + ENDING_RELEASED;
+	if (c->released && ending > ENDING_RELEASED)
+		ending -= ENDING_RELEASED;
 	c->end = ending >= VHCA_END_NONE && ending <= VHCA_END_WHEN_LEFT
 			 ? (enum vhca_claim_end)ending
 			 : VHCA_END_ASKED;
@@ -314,8 +319,8 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      c->has_pf ? VHCA_BDF_STR(c->pf) : NULL, (int64_t)c->numa,
 		      VHCA_BDF_STR(c->vf->bdf), (int64_t)c->port, c->identity.guid, c->epoch, text,
 		      c->has_guest ? VHCA_BDF_STR(c->guest) : NULL,
-		      c->end == VHCA_END_ASKED && c->released ? (int64_t)ENDING_ASKED_AND_RELEASED
-							      : (int64_t)c->end,
+		      (int64_t)c->end +
+			      (c->released && vhca_claim_is_ending(c) ? ENDING_RELEASED : 0),
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
 		      c->created_ms, (int64_t)c->lease_s);

@@ -50,7 +50,9 @@ int vhca_origin_parse(const char *word, enum vhca_origin *ret);
  *
  *   (a new claim)     RESERVED   its domain does not run here: vhca_engine_claim_port()
  *   RESERVED          HERE       it runs here now, or the hook says that it begins
- *   HERE              RESERVED   the VF has left its guest, or that has ended, and it is proven clean
+ *   HERE              LEAVING    the SM has given its identity to another host: its guest is asked
+ *   LEAVING           HERE       the guest did not let go, or an operator vouches that it is ours
+ *   HERE, LEAVING     RESERVED   the VF has left its guest, or that has ended, and it is proven clean
  *
  * A claim ends from each of them.
  */
@@ -80,7 +82,10 @@ int vhca_custody_parse(const char *word, enum vhca_custody *ret);
 enum vhca_claim_end {
 	VHCA_END_NONE,
 	VHCA_END_ASKED,
-	/* because its QPs may hold a foreign key: a guest that does not let go is asked for ever */
+	/*
+	 * because its QPs may hold a foreign key: a guest that does not let go is asked for ever. A
+	 * cloud's port is reserved again behind that, unless it is released
+	 */
 	VHCA_END_FORCED,
 	/* a cloud's port that was released under its guest, which is not asked for it */
 	VHCA_END_WHEN_LEFT,

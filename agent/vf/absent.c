@@ -226,7 +226,7 @@ static void end_moved_claim(struct vhca_engine *e, struct vhca_vf *vf, const str
 	struct vhca_claim *c = vf->claim;
 
 	c->end = VHCA_END_FORCED;
-	c->stripped = true;
+	c->released = c->stripped = true;
 	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, "vf_moved", ENODEV,
 		       "%s was VF %u of %s and is VF %u of %s now: what was done for it is not "
 		       "on it any more",

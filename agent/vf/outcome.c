@@ -47,14 +47,20 @@ static void done_probe(struct vhca_engine *e, struct vhca_vf *vf,
 		engine_reason(vf, "in use: %s; nothing of it is touched", res->err.msg);
 }
 
-/* The port of a cloud, whose claim outlives its guest's run. */
+/*
+ * The port of a cloud, whose claim outlives its guest's run: also where the guest was to let go of
+ * the VF for what its QPs may hold. A restarted agent may hear of that before it hears that the
+ * guest has gone.
+ */
 static bool is_reserved_again(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
 	struct vhca_error left;
 
-	if (!vhca_claim_is_port(c) || c->migrating || c->end != VHCA_END_NONE || c->failure.kind)
+	if (!vhca_claim_is_port(c) || c->migrating || c->failure.kind || c->released ||
+	    c->end == VHCA_END_ASKED)
 		return false;
+	c->end = VHCA_END_NONE;
 	c->custody = VHCA_CUSTODY_RESERVED;
 	c->withdrawn = true;
 	c->stripped = c->asked = c->has_guest = false;

@@ -115,22 +115,29 @@ static void give_up_claim(struct vhca_engine *e, struct vhca_vf *vf)
 
 /*
  * The SM has given the vGUID to another host at a higher epoch (a take-over, or an eviction while
- * this host was cut off): the claim is over. In a migration that is for the migration to judge.
+ * this host was cut off): the claim is over. A cloud's port leaves its guest, and is reserved until
+ * the cloud releases it. In a migration that is for the migration to judge.
  */
 static void note_superseded(struct vhca_engine *e, struct vhca_vf *vf)
 {
 	struct vhca_claim *c = vf->claim;
+	struct vhca_error why;
 
 	if (c->sm_answer != VHCA_ANSWER_SUPERSEDED || vhca_claim_is_withheld(c) || c->migrating ||
-	    vhca_claim_is_ending(c))
+	    vhca_claim_is_ending(c) || c->custody == VHCA_CUSTODY_LEAVING)
 		return;
-	c->end = VHCA_END_ASKED;
-	vhca_error_set(&c->failure, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
+	vhca_error_set(&why, VHCA_ERR_CONFLICT, VHCA_CODE_SUPERSEDED, 0,
 		       "another host owns GUID %s now: %s", VHCA_GUID_STR(c->identity.guid),
 		       c->sm_answer_reason);
-	vhca_error_hint(&c->failure, "if domain %s runs twice, stop the copy that is not wanted",
+	vhca_error_hint(&why, "if domain %s runs twice, stop the copy that is not wanted",
 			c->domain_name);
-	engine_alarm(e, vf, c->failure.msg);
+	engine_alarm(e, vf, why.msg);
+	if (vhca_claim_is_port(c)) {
+		c->custody = VHCA_CUSTODY_LEAVING;
+		return;
+	}
+	c->end = VHCA_END_ASKED;
+	c->failure = why;
 }
 
 /*
@@ -292,7 +299,7 @@ static void step_programmed(struct vhca_engine *e, struct vhca_vf *vf)
 		engine_move(e, vf, VHCA_VF_ATTACHED);
 	} else if (claim_over(e, vf->claim)) {
 		give_up_claim(e, vf);
-	} else if (is_done_with(e, vf)) {
+	} else if (vf->claim->custody == VHCA_CUSTODY_LEAVING || is_done_with(e, vf)) {
 		engine_no_reason(vf);
 		engine_move(e, vf, VHCA_VF_SCRUBBING);
 	} else if (vf->reprogram) {

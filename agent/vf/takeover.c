@@ -129,6 +129,10 @@ static void request_again(struct vhca_engine *e, struct vhca_claim *c)
 			c->end = c->released ? VHCA_END_WHEN_LEFT : VHCA_END_NONE;
 		c->stays = c->vf->state == VHCA_VF_DETACHING;
 	}
+	if (c->custody == VHCA_CUSTODY_LEAVING) {
+		c->custody = VHCA_CUSTODY_HERE;
+		c->stays = c->vf->state == VHCA_VF_DETACHING;
+	}
 	engine_forget_answer(c);
 	if (c->vf->committing)
 		engine_owe(c->vf, VHCA_OWED_SAVE);

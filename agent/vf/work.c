@@ -118,7 +118,9 @@ void engine_owe(struct vhca_vf *vf, enum vhca_vf_owed owed)
 
 void engine_ask_end(struct vhca_claim *c)
 {
-	if (c->end != VHCA_END_FORCED)
+	if (c->end == VHCA_END_FORCED)
+		c->released = true;
+	else
 		c->end = VHCA_END_ASKED;
 }
 
