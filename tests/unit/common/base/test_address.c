@@ -107,6 +107,16 @@ static void guid_of_a_port_is_unicast(void **state)
 	assert_false(vhca_guid_is_valid(UINT64_C(0x0102c90300a1b2c3)));
 }
 
+static void guid_of_a_mac_has_a_unicast_one(void **state)
+{
+	(void)state;
+	assert_true(vhca_guid_is_of_mac(UINT64_C(0xfa163e0000123456)));
+	assert_false(vhca_guid_is_of_mac(UINT64_C(0xfa163e0001123456)));
+	assert_false(vhca_guid_is_of_mac(UINT64_C(0xfa163e0100123456)));
+	assert_false(vhca_guid_is_of_mac(UINT64_C(0x01005e0000123456))); /* multicast */
+	assert_false(vhca_guid_is_of_mac(VHCA_GUID_NONE));
+}
+
 /* The same bits as eswitchd's: a Nova guest keeps its address when this agent takes over. */
 static void guid_wishes(void **state)
 {
@@ -286,6 +296,7 @@ int main(void)
 		cmocka_unit_test(guid_has_four_text_forms),
 		cmocka_unit_test(guid_refuses_other_forms),
 		cmocka_unit_test(guid_of_a_port_is_unicast),
+		cmocka_unit_test(guid_of_a_mac_has_a_unicast_one),
 		cmocka_unit_test(guid_wishes),
 		cmocka_unit_test(gid_splits_into_prefix_and_guid),
 		cmocka_unit_test(pkey_full_and_limited_of_one_key_differ),
