@@ -313,7 +313,6 @@ static int claim_running_vf(struct engine_adopt *a, const struct plan *p)
 		a->waiting++;
 	if (r < 0)
 		return r;
-	c->run = VHCA_RUN_SEEN;
 	c->has_guest = p->dev->has_guest_addr;
 	c->guest = p->dev->guest;
 	p->vf->granted = p->vf->hw.granted == p->identity.guid;
