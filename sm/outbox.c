@@ -56,6 +56,7 @@ struct vhca_outbox {
 	void (*members)(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
 			const char *reason);
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
+	vhca_outbox_fn would_answer;
 	void (*snapshot)(void *arg);
 	void *arg;
 	uint32_t snapshot_ms;
@@ -477,16 +478,16 @@ void vhca_outbox_kick(struct vhca_outbox *ob)
 
 void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding)
 {
-	struct vhca_sm_request req;
 	int rc;
 
-	if (!ob->ops->sends || ob->line.down || !vhca_sm_binding_is_move(binding))
+	if (ob->line.down || !vhca_sm_binding_is_move(binding))
 		return;
-	rc = ob->ops->prepare_request(binding, &req);
-	if (rc == 0) {
-		rc = vhca_sm_prepares_send(ob->prepares, &req, binding->vguid);
-		(void)json_object_put(req.body);
+	if (!ob->ops->sends) {
+		if (ob->would_answer)
+			ob->would_answer(ob->arg, binding, VHCA_SM_ACCEPTED, "", NULL);
+		return;
 	}
+	rc = vhca_sm_prepares_send(ob->prepares, binding);
 	if (rc < 0)
 		vhca_log_debug("%s: prepare: not sent: %s", VHCA_GUID_STR(binding->vguid),
 			       strerrordesc_np(-rc));
@@ -569,6 +570,7 @@ static void configure(struct vhca_outbox *ob, const struct vhca_outbox_conf *con
 	ob->ops = conf->ops;
 	ob->members = conf->members;
 	ob->named_other = conf->named_other;
+	ob->would_answer = conf->would_answer;
 	ob->snapshot = conf->snapshot;
 	ob->snapshot_ms = conf->snapshot_ms ? conf->snapshot_ms : SNAPSHOT_MS;
 	ob->line.auth = conf->auth;
@@ -597,7 +599,8 @@ int vhca_outbox_new(const struct vhca_outbox_conf *conf, struct vhca_loop *loop,
 		r = vhca_sm_line_set(&ob->line, conf->urls, conf->n_urls);
 	if (r == 0)
 		r = vhca_timer_new(loop, "outbox", on_timer, ob, &ob->timer);
-	ob->prepares = vhca_sm_prepares_new(&ob->line, VHCA_OUTBOX_PREPARES_MAX);
+	ob->prepares = vhca_sm_prepares_new(&ob->line, ob->ops, VHCA_OUTBOX_PREPARES_MAX,
+					    ob->would_answer, arg);
 	if (r == 0 && !ob->prepares)
 		r = -ENOMEM;
 	if (r < 0)

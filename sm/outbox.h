@@ -19,6 +19,15 @@
 
 struct vhca_outbox;
 
+/*
+ * Called on the state thread for every answer that ends or delays a report, but for those to a
+ * state that a newer report has replaced meanwhile; reason is "" or the SM's words. `doc` (may be
+ * NULL) is the SM's JSON answer. May put and release; must not free the outbox.
+ */
+typedef void (*vhca_outbox_fn)(void *arg, const struct vhca_sm_binding *binding,
+			       enum vhca_sm_answer answer, const char *reason,
+			       struct json_object *doc);
+
 struct vhca_outbox_conf {
 	const struct vhca_sm_ops *ops;
 	const char *const *urls; /* n base URLs, tried in turn; copied */
@@ -37,6 +46,8 @@ struct vhca_outbox_conf {
 	/* The SM has named another owner, in an answer to a state that a newer report has replaced
 	 * meanwhile: that one's own answer is still to come, but its silence is no consent. */
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
+	/* What the SM would answer to what it was asked about: vhca_outbox_prepare(). */
+	vhca_outbox_fn would_answer;
 	/*
 	 * The SM has lost its state (`rebuilding`) and wants every binding and declaration put
 	 * again.
@@ -44,15 +55,6 @@ struct vhca_outbox_conf {
 	void (*snapshot)(void *arg);
 	uint32_t snapshot_ms; /* the shortest time between two of these calls; 0 = 5000 */
 };
-
-/*
- * Called on the state thread for every answer that ends or delays a report, but for those to a
- * state that a newer report has replaced meanwhile; reason is "" or the SM's words. `doc` (may be
- * NULL) is the SM's JSON answer. May put and release; must not free the outbox.
- */
-typedef void (*vhca_outbox_fn)(void *arg, const struct vhca_sm_binding *binding,
-			       enum vhca_sm_answer answer, const char *reason,
-			       struct json_object *doc);
 
 /*
  * Loads the rows (blocking, start-up); sending starts with the loop. http and store are borrowed
@@ -87,9 +89,10 @@ bool vhca_outbox_has_bound(struct vhca_outbox *ob, uint64_t vguid);
 void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid);
 
 /*
- * Tells the SM that this move (vhca_sm_binding_is_move()) is coming. A hint: sent once, not
- * durable, not awaited, and dropped while the SM cannot be reached or VHCA_OUTBOX_PREPARES_MAX of
- * them are under way.
+ * Asks the SM what it would answer to this move (vhca_sm_binding_is_move()), which it does not
+ * take: so it learns that the move is coming, and would_answer hears what there is to hear. Sent
+ * once, not durable, not awaited, and dropped while the SM cannot be reached or
+ * VHCA_OUTBOX_PREPARES_MAX of them are under way.
  */
 #define VHCA_OUTBOX_PREPARES_MAX 32
 void vhca_outbox_prepare(struct vhca_outbox *ob, const struct vhca_sm_binding *binding);

@@ -98,7 +98,9 @@ struct vhca_sm_ops {
 	enum vhca_sm_answer (*commit_answer)(int status, struct json_object *body);
 	/* An SM that has bindings only says so; whoever else answers at its URL does not. */
 	bool (*commit_unknown)(int status, struct json_object *body);
+	/* What a commit would be answered; nothing changes. */
 	int (*prepare_request)(const struct vhca_sm_binding *b, struct vhca_sm_request *ret);
+	enum vhca_sm_answer (*prepare_answer)(int status, struct json_object *body);
 	int (*members_request)(const struct vhca_sm_members *m, struct vhca_sm_request *ret);
 	enum vhca_sm_answer (*members_answer)(int status, struct json_object *body);
 	/* The SM has lost its state and asks for all of it. */

@@ -191,6 +191,11 @@ static enum vhca_sm_answer commit_answer(int status, struct json_object *body)
 	return report_answer(status, body, "state", "committed");
 }
 
+static enum vhca_sm_answer prepare_answer(int status, struct json_object *body)
+{
+	return report_answer(status, body, "state", "prepared");
+}
+
 static enum vhca_sm_answer members_answer(int status, struct json_object *body)
 {
 	return report_answer(status, body, "port_guid", NULL);
@@ -221,6 +226,7 @@ const struct vhca_sm_ops vhca_sm_vhcasm = {
 	.commit_answer = commit_answer,
 	.commit_unknown = commit_unknown,
 	.prepare_request = prepare_request,
+	.prepare_answer = prepare_answer,
 	.members_request = members_request,
 	.members_answer = members_answer,
 	.wants_snapshot = wants_snapshot,

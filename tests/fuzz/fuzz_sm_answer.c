@@ -52,15 +52,19 @@ static void check_all(int status, struct json_object *body)
 	const struct vhca_sm_ops *ops = &vhca_sm_vhcasm;
 	enum vhca_sm_answer binding = ops->binding_answer(status, body, NULL),
 			    commit = ops->commit_answer(status, body),
+			    prepare = ops->prepare_answer(status, body),
 			    members = ops->members_answer(status, body);
 
 	check_answer(binding, status, body);
 	check_answer(commit, status, body);
+	check_answer(prepare, status, body);
 	check_answer(members, status, body);
 	fuzz_verdict(binding == VHCA_SM_ACCEPTED || commit == VHCA_SM_ACCEPTED ||
 		     members == VHCA_SM_ACCEPTED);
 	FUZZ_ASSERT(binding != VHCA_SM_ACCEPTED || json_object_object_get(body, "vguid"));
 	FUZZ_ASSERT(members != VHCA_SM_ACCEPTED || json_object_object_get(body, "port_guid"));
+	FUZZ_ASSERT((prepare == VHCA_SM_ACCEPTED) ==
+		    (status >= 200 && status <= 299 && !strcmp(member(body, "state"), "prepared")));
 	FUZZ_ASSERT((commit == VHCA_SM_ACCEPTED) == (status >= 200 && status <= 299 &&
 						     !strcmp(member(body, "state"), "committed")));
 	if (ops->commit_unknown(status, body))

@@ -41,6 +41,18 @@ static void on_answer(void *arg, const struct vhca_sm_binding *binding, enum vhc
 	}
 }
 
+static void on_would_answer(void *arg, const struct vhca_sm_binding *binding,
+			    enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	struct box *b = arg;
+
+	(void)reason;
+	(void)doc;
+	b->n_would_answer++;
+	b->would_answer = (struct box_answer){
+		.guid = binding->vguid, .epoch = binding->epoch, .answer = answer};
+}
+
 static void on_members(void *arg, uint64_t port_guid, enum vhca_sm_answer answer,
 		       const char *reason)
 {
@@ -88,6 +100,7 @@ void box_open_outbox(struct box *b)
 					      .backoff_ms = b->backoff_ms,
 					      .members = on_members,
 					      .named_other = on_named_other,
+					      .would_answer = on_would_answer,
 					      .snapshot = on_snapshot,
 					      .snapshot_ms = b->snapshot_ms};
 	struct vhca_error err;

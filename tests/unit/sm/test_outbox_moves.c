@@ -157,6 +157,10 @@ static void prepare_is_sent_once(void **state)
 	assert_string_equal(b->sm.seen[0].phase, "prepare");
 	assert_int_equal(b->n_answers, 0);
 	assert_int_equal(box_rows(b), 0);
+	assert_int_equal(b->n_would_answer, 1);
+	assert_int_equal(b->would_answer.guid, BOX_VGUID(1));
+	assert_int_equal(b->would_answer.epoch, 7);
+	assert_int_equal(b->would_answer.answer, VHCA_SM_SUPERSEDED);
 }
 
 static void prepare_takes_no_effect(void **state)

@@ -207,6 +207,15 @@ static const struct answer commit_answers[] = {
 	{0, NULL, VHCA_SM_RETRY},
 };
 
+static const struct answer prepare_answers[] = {
+	{200, "{\"id\":\"x\",\"state\":\"prepared\",\"evicted\":true}", VHCA_SM_ACCEPTED},
+	{200, "{\"id\":\"x\",\"state\":\"committed\"}", VHCA_SM_RETRY},
+	{409, "{\"code\":\"superseded\"}", VHCA_SM_SUPERSEDED},
+	{409, "{\"code\":\"rebuilding\",\"retryable\":true}", VHCA_SM_RETRY},
+	{404, NULL, VHCA_SM_RETRY},
+	{0, NULL, VHCA_SM_RETRY},
+};
+
 static const struct answer members_answers[] = {
 	{200, "{\"port_guid\":\"0x0002c90300000001\",\"pkeys\":[],\"effective\":[]}",
 	 VHCA_SM_ACCEPTED},
@@ -250,6 +259,7 @@ static void classifies_answers(void **state)
 	(void)state;
 	classify(binding_answer, answers, VHCA_ARRAY_SIZE(answers));
 	classify(vhca_sm_vhcasm.commit_answer, commit_answers, VHCA_ARRAY_SIZE(commit_answers));
+	classify(vhca_sm_vhcasm.prepare_answer, prepare_answers, VHCA_ARRAY_SIZE(prepare_answers));
 	classify(vhca_sm_vhcasm.members_answer, members_answers, VHCA_ARRAY_SIZE(members_answers));
 }
 
