@@ -235,6 +235,7 @@ static int open_engine(struct vhca_agent *a, struct vhca_error *err)
 		urls[i] = a->conf->sm_urls[i];
 	ob.auth = a->credentials.sm;
 	ob.named_other = vhca_engine_sm_named_other;
+	ob.would_answer = vhca_engine_sm_would_answer;
 	ob.snapshot = vhca_engine_snapshot;
 	ob.ops = a->sm = vhca_sm_find(a->conf->sm_backend);
 	if (!a->sm)

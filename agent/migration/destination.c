@@ -300,6 +300,20 @@ static void ask_sm_again(struct vhca_mig *m)
 
 /* ---- attaching ---- */
 
+/* Since the agent was restarted. Before libvirt had shown it, nothing was reported of its VFs. */
+static bool guest_is_here_again(const struct vhca_mig *m)
+{
+	return m->record == VHCA_MIG_RECORD_LOADED && m->phase == VHCA_MIG_PHASE_NEW &&
+	       guest_runs_here(m);
+}
+
+static void note_guest_and_ask_sm(struct vhca_mig *m)
+{
+	m->phase = VHCA_MIG_PHASE_GUEST_SEEN;
+	ask_sm_again(m);
+	mig_again(m, 0);
+}
+
 static void fail_guest_gone(struct vhca_mig *m)
 {
 	mig_fail_with(m, VHCA_ERR_CONFLICT, "domain_stopped",
@@ -373,6 +387,8 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(NOT_HERE_YET, LOOK, NULL, await_lease, NONE, MIG_STAY),
 
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),
+	MIG_RULE(MIG_IN(ATTACHING), LOOK, guest_is_here_again, note_guest_and_ask_sm, NONE,
+		 MIG_STAY),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, is_superseded, fail_with_claim, NONE, MIG_UNDO),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached_and_marked, NULL, UNMARK, MIG_STAY),
 	MIG_RULE(MIG_IN(ATTACHING), LOOK, vfs_are_attached, settle, NONE, VHCA_MIG_DONE),

@@ -121,7 +121,7 @@ enum vhca_mig_phase {
 	VHCA_MIG_PHASE_HERE,	      /* arbitrating: libvirt says that the guest runs here */
 	VHCA_MIG_PHASE_NOT_HERE,      /* arbitrating: libvirt does not say so */
 	VHCA_MIG_PHASE_KEYS_DECLARED, /* reserving: the SM knows which P_Keys the port needs */
-	VHCA_MIG_PHASE_GUEST_SEEN,    /* reserved, programming, incoming: the guest is coming */
+	VHCA_MIG_PHASE_GUEST_SEEN,    /* destination: the guest is coming; attaching: is here */
 };
 
 /*

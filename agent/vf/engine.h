@@ -106,6 +106,10 @@ void vhca_engine_sm_answer(void *engine, const struct vhca_sm_binding *binding,
 			   enum vhca_sm_answer answer, const char *reason, struct json_object *doc);
 /* named_other of the outbox. */
 void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *binding);
+/* would_answer of the outbox. */
+void vhca_engine_sm_would_answer(void *engine, const struct vhca_sm_binding *binding,
+				 enum vhca_sm_answer answer, const char *reason,
+				 struct json_object *doc);
 
 /* ---- requests; fn is called exactly once, never from inside the call ---- */
 struct vhca_claim_request {

@@ -83,6 +83,16 @@ static bool shows_guid(const struct vhca_claim *c, enum vhca_vf_state state)
 	       (state == VHCA_VF_PROGRAMMED || state == VHCA_VF_ATTACHED);
 }
 
+/* A move names where it came from; where that is not known here, the port itself. */
+static void make_move(const struct vhca_claim *c, struct vhca_sm_binding *b)
+{
+	if (b->moved)
+		return;
+	b->moved = true;
+	b->move_id = c->migration;
+	b->from_port_guid = b->port_guid;
+}
+
 /*
  * An identity that has come back came from a host whose port is not known here: it may have been as
  * far as to be reported there.
@@ -91,11 +101,8 @@ static void name_vport(const struct vhca_engine *e, const struct vhca_claim *c,
 		       struct vhca_sm_binding *b)
 {
 	b->vport = own_vport(e, c->vf);
-	if (!b->vport || b->moved)
-		return;
-	b->moved = true;
-	b->move_id = c->migration;
-	b->from_port_guid = b->port_guid;
+	if (b->vport)
+		make_move(c, b);
 }
 
 /*
@@ -302,8 +309,15 @@ void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim)
 {
 	struct vhca_sm_binding b = vhca_claim_binding(claim);
 
+	make_move(claim, &b);
 	if (e->outbox)
 		vhca_outbox_prepare(e->outbox, &b);
+}
+
+bool engine_is_kept_for_guest(struct vhca_engine *e, const struct vhca_claim *c)
+{
+	return c->on_loan && c->arbitration_asked && c->vf->state == VHCA_VF_PROGRAMMED &&
+	       !engine_runs_here(e, c);
 }
 
 /* Bindings first: no key that one of them needs leaves the port in between. */
@@ -311,9 +325,14 @@ void engine_report_hca(struct vhca_engine *e, struct vhca_hca *hca)
 {
 	struct vhca_claim *c;
 
-	TAILQ_FOREACH (c, &e->model.claims, link)
-		if (c->vf && c->vf->hca == hca && c->vf->state != VHCA_VF_UNMANAGED &&
-		    c->boot != VHCA_BOOT_EARLIER && !vhca_claim_is_withheld(c))
+	TAILQ_FOREACH (c, &e->model.claims, link) {
+		if (!c->vf || c->vf->hca != hca || c->vf->state == VHCA_VF_UNMANAGED ||
+		    c->boot == VHCA_BOOT_EARLIER || vhca_claim_is_withheld(c))
+			continue;
+		if (engine_is_kept_for_guest(e, c))
+			vhca_engine_announce(e, c);
+		else
 			engine_report(e, c);
+	}
 	engine_declare_again(e, hca);
 }

@@ -22,6 +22,12 @@ void engine_note_kept_lid(const struct vhca_engine *e, struct vhca_claim *c);
 /* With the VF's move to this state the SM is to hear of its vport. */
 bool engine_vport_is_due(const struct vhca_engine *e, const struct vhca_claim *c,
 			 enum vhca_vf_state to);
+/*
+ * An earlier life of the agent was handed it for a guest that has not come: who did so may have
+ * taken it back, and an SM that knows nothing would evict him. The SM is asked whether it would
+ * have it here, and told of it when the guest is here (agent/migration/destination.c).
+ */
+bool engine_is_kept_for_guest(struct vhca_engine *e, const struct vhca_claim *c);
 /* The SM has said nothing of the claim's binding as it is now, and is waited for from now on. */
 void engine_forget_answer(struct vhca_claim *c);
 /* Sends the claim's binding (again), e.g. with a new LID. */

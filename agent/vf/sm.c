@@ -172,6 +172,18 @@ void vhca_engine_sm_named_other(void *engine, const struct vhca_sm_binding *bind
 	vhca_model_dispute(&e->model, c->identity.guid, true);
 }
 
+/* Its yes gives nothing, and only who keeps something for a guest is asked for a no. */
+void vhca_engine_sm_would_answer(void *engine, const struct vhca_sm_binding *binding,
+				 enum vhca_sm_answer answer, const char *reason,
+				 struct json_object *doc)
+{
+	struct vhca_engine *e = engine;
+	struct vhca_claim *c = vhca_model_claim_by_guid(&e->model, binding->vguid);
+
+	if (answer == VHCA_SM_SUPERSEDED && c && engine_is_kept_for_guest(e, c))
+		vhca_engine_sm_answer(e, binding, answer, reason, doc);
+}
+
 void vhca_engine_snapshot(void *engine)
 {
 	struct vhca_engine *e = engine;

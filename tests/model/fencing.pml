@@ -11,8 +11,6 @@
  *   -DBROKEN_SPENDING           an epoch is durable before the state that promises it: must be refuted (chaos seed 566246417279)
  *   -DFORGETS                   an SM that knows nothing may follow while the destination's agent is dead: no error
  *   -DFORGETS -DBROKEN_SILENCE  ...which reports, when it is back, what it keeps for a guest that has not come: must be refuted (seed 3035)
- *
- * The agents are as in BROKEN_SPENDING and BROKEN_SILENCE today (docs/design/0008-takeover.md, "Read, and not mended yet").
  */
 #define S	0
 #define D	1
@@ -232,6 +230,9 @@ end:	do
 	:: atomic { destination == INCOMING && back && !down -> send(to_sm, D, destination_epoch) }
 #else
 	:: atomic { destination == INCOMING && back && !down && guest == D -> send(to_sm, D, destination_epoch) }
+	/* A question, which binds nothing: its yes gives nothing, its no is heard. */
+	:: atomic { destination == INCOMING && back && !down && guest == S &&
+		(destination_epoch < sm_epoch || destination_epoch == sm_epoch && sm_owner != D) -> destination = ENDING }
 #endif
 #endif
 

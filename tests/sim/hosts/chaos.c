@@ -316,6 +316,7 @@ static void started(struct world *w)
 				      .n_urls = h->chaos->standby ? 2 : 1,
 				      .timeout_ms = w->conf.sm_timeout_ms,
 				      .named_other = vhca_engine_sm_named_other,
+				      .would_answer = vhca_engine_sm_would_answer,
 				      .snapshot = vhca_engine_snapshot};
 	struct vhca_migrations_args args = {
 		.loop = w->loop,

@@ -412,6 +412,8 @@ static void note_report(struct ledger *l, struct ledger_id *id, struct ledger_to
 	told->epoch = r->epoch;
 	if (r->bound || !told->port)
 		told->port = r->port;
+	if (r->bound)
+		id->given = *told;
 	if (r->bound && host != LEDGER_NOBODY && id->at[host].proof < r->epoch)
 		id->at[host].proof = r->epoch;
 }
@@ -517,13 +519,18 @@ bool ledger_may(const struct ledger *l, uint64_t guid, unsigned int host, uint64
 	       may_by_silence(&id->at[host], now) || now - id->at[host].since_ms < late_ms;
 }
 
+static bool evicts(const struct ledger *l, const struct ledger_told *told,
+		   const struct ledger_id *id, unsigned int host)
+{
+	return told->known && told->port != l->ports[host] && told->epoch > id->at[host].proof;
+}
+
 bool ledger_is_evicted(const struct ledger *l, uint64_t guid, unsigned int host)
 {
 	const struct ledger_id *id = ledger_find(l, guid);
 
 	for (unsigned int i = 0; id && i < LEDGER_SMS; i++)
-		if (id->sm[i].known && id->sm[i].port != l->ports[host] &&
-		    id->sm[i].epoch > id->at[host].proof)
+		if (evicts(l, &id->sm[i], id, host))
 			return true;
-	return false;
+	return id && evicts(l, &id->given, id, host);
 }

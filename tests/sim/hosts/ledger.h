@@ -56,6 +56,8 @@ struct ledger_id {
 	struct ledger_host at[LEDGER_HOSTS];
 	/* Each as it was told; a standby has heard nothing since its own time. */
 	struct ledger_told sm[LEDGER_SMS];
+	/* The last yes of any SM: one that forgets it brings no alias back that was evicted. */
+	struct ledger_told given;
 };
 
 struct ledger {

@@ -37,6 +37,13 @@ static struct vhca_sm_binding drop(struct pair_sm_line *line, unsigned int i)
 
 /* ---- the agents' side ---- */
 
+static void add(struct pair_sm_line *line, enum pair_sm_kind kind,
+		const struct vhca_sm_binding *binding)
+{
+	must(line->n < PAIR_SM_REPORTS_MAX, "too many reports at once");
+	line->reports[line->n++] = (struct pair_sm_report){.kind = kind, .binding = *binding};
+}
+
 static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhca_sm_answer answer,
 		      const char *reason, struct json_object *doc)
 {
@@ -46,17 +53,27 @@ static void on_report(void *arg, const struct vhca_sm_binding *binding, enum vhc
 	(void)reason;
 	(void)doc;
 	for (unsigned int i = 0; i < line->n; i++)
-		if (line->reports[i].binding.vguid == binding->vguid)
+		if (line->reports[i].binding.vguid == binding->vguid &&
+		    line->reports[i].kind == PAIR_SM_REPORT)
 			drop(line, i); /* the newest state is what is sent */
-	must(line->n < PAIR_SM_REPORTS_MAX, "too many reports at once");
-	line->reports[line->n++] = (struct pair_sm_report){.binding = *binding};
+	add(line, PAIR_SM_REPORT, binding);
+}
+
+static void on_question(void *arg, const struct vhca_sm_binding *binding,
+			enum vhca_sm_answer answer, const char *reason, struct json_object *doc)
+{
+	(void)answer;
+	(void)reason;
+	(void)doc;
+	add(arg, PAIR_SM_QUESTION, binding);
 }
 
 void pair_sm_started(struct pair_sm *sm, unsigned int h, struct world *w)
 {
 	struct pair_sm_line *line = &sm->lines[h];
 	struct vhca_error err = VHCA_ERROR_INIT;
-	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none}; /* hands over what is durable */
+	/* hands over what is durable, and what is asked */
+	struct vhca_outbox_conf conf = {.ops = &vhca_sm_none, .would_answer = on_question};
 
 	line->w = w;
 	line->n = 0;
@@ -100,30 +117,42 @@ static int put(struct pair_sm *sm, const struct vhca_sm_binding *b, struct vhca_
 	return r;
 }
 
-void pair_sm_take(struct pair_sm *sm, unsigned int h)
+static void answer(struct pair_sm *sm, struct world *w, enum pair_sm_kind kind,
+		   const struct vhca_sm_binding *b)
 {
-	struct pair_sm_line *line = &sm->lines[h];
-	struct vhca_sm_binding b = drop(line, 0);
+	vhca_outbox_fn tell =
+		kind == PAIR_SM_QUESTION ? vhca_engine_sm_would_answer : vhca_engine_sm_answer;
 	struct vhca_error err = VHCA_ERROR_INIT;
 	struct json_object *doc;
 
-	if (put(sm, &b, &err) == 0) {
-		vhca_engine_sm_answer(line->w->engine, &b, VHCA_SM_ACCEPTED, "", NULL);
+	if ((kind == PAIR_SM_QUESTION ? sim_sm_ask(&sm->bindings, b, &err) : put(sm, b, &err)) ==
+	    0) {
+		tell(w->engine, b, VHCA_SM_ACCEPTED, "", NULL);
 		return;
 	}
 	doc = json_object_new_object();
-	sim_sm_add_known(&sm->bindings, b.vguid, doc);
-	vhca_engine_sm_answer(line->w->engine, &b,
-			      err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
-			      err.msg, doc);
+	sim_sm_add_known(&sm->bindings, b->vguid, doc);
+	tell(w->engine, b, err.kind == VHCA_ERR_CONFLICT ? VHCA_SM_SUPERSEDED : VHCA_SM_REFUSED,
+	     err.msg, doc);
 	json_object_put(doc);
+}
+
+void pair_sm_take(struct pair_sm *sm, unsigned int h)
+{
+	struct pair_sm_line *line = &sm->lines[h];
+	enum pair_sm_kind kind = line->reports[0].kind;
+	struct vhca_sm_binding b = drop(line, 0);
+
+	answer(sm, line->w, kind, &b);
 }
 
 void pair_sm_lose(struct pair_sm *sm, unsigned int h)
 {
+	enum pair_sm_kind kind = sm->lines[h].reports[0].kind;
 	struct vhca_sm_binding b = drop(&sm->lines[h], 0);
 
-	(void)put(sm, &b, NULL);
+	if (kind == PAIR_SM_REPORT)
+		(void)put(sm, &b, NULL);
 }
 
 void pair_sm_delay(struct pair_sm *sm, unsigned int h)
@@ -134,6 +163,8 @@ void pair_sm_delay(struct pair_sm *sm, unsigned int h)
 		if (line->reports[i].delayed)
 			continue;
 		line->reports[i].delayed = true;
+		if (line->reports[i].kind == PAIR_SM_QUESTION)
+			continue;
 		vhca_engine_sm_answer(line->w->engine, &line->reports[i].binding, VHCA_SM_RETRY,
 				      "the SM is down", NULL);
 	}

@@ -11,7 +11,13 @@
 
 #define PAIR_SM_REPORTS_MAX 32
 
+enum pair_sm_kind {
+	PAIR_SM_REPORT,
+	PAIR_SM_QUESTION, /* what would be answered to it; changes nothing */
+};
+
 struct pair_sm_report {
+	enum pair_sm_kind kind;
 	struct vhca_sm_binding binding;
 	bool delayed; /* its owner has been told that the SM is down */
 };

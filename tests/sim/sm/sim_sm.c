@@ -41,7 +41,8 @@ int sim_sm_withdraw(struct sim_sm *sm, uint64_t vguid, uint64_t epoch, uint64_t 
 	return r < 0 ? r : vhca_osm_table_withdraw(sm->table, vguid, epoch, port_guid, err);
 }
 
-int sim_sm_take(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+static int bind(struct sim_sm *sm, const struct vhca_sm_binding *b, bool check,
+		struct vhca_error *err)
 {
 	struct vhca_sm_binding copy = *b;
 	const struct vhca_osm_binding want = {
@@ -54,7 +55,17 @@ int sim_sm_take(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_
 		.pkeys = copy.pkeys,
 	};
 
-	return b->bound ? sim_sm_bind(sm, &want, false, err)
+	return sim_sm_bind(sm, &want, check, err);
+}
+
+int sim_sm_ask(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+{
+	return bind(sm, b, true, err);
+}
+
+int sim_sm_take(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err)
+{
+	return b->bound ? bind(sm, b, false, err)
 			: sim_sm_withdraw(sm, b->vguid, b->epoch, b->port_guid, err);
 }
 

@@ -28,6 +28,8 @@ int sim_sm_withdraw(struct sim_sm *sm, uint64_t vguid, uint64_t epoch, uint64_t 
 		    struct vhca_error *err);
 /* A report, as the outbox has it: either of these. */
 int sim_sm_take(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err);
+/* What a bound one would be told, without doing anything. */
+int sim_sm_ask(struct sim_sm *sm, const struct vhca_sm_binding *b, struct vhca_error *err);
 /* What is known of the vGUID, also if it is withdrawn; NULL = nothing. */
 const struct vhca_osm_binding *sim_sm_find(const struct sim_sm *sm, uint64_t vguid);
 /* The same as members of a refusal. */

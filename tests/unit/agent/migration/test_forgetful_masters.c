@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A guest is on its way from host 0 to host 1, whose agent is killed. When it is back, SMs are
+ * masters that know nothing. Whole agents on a simulated fabric (docs/design/0006-chaos.md).
+ */
+#include <string.h>
+
+#include "tests/sim/hosts/chaos.h"
+#include "tests/unit/unit.h"
+
+#define SWEPT_MS 5000 /* a new master has asked all that are there (chaos_sm.c) */
+
+static struct fixture {
+	struct chaos c;
+	const char *killed_after; /* host 1: a step */
+	bool killed;
+} f;
+
+static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when, const char *label)
+{
+	(void)c;
+	if (h->n != 1 || f.killed || when != CHAOS_AFTER || strcmp(label, f.killed_after) != 0)
+		return;
+	f.killed = true;
+	chaos_kill(h);
+}
+
+static int setup(void **state)
+{
+	static const struct chaos_size size = {.hosts = 2, .guests = 1, .vfs = 1};
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	chaos_init(&f.c, 1, &size);
+	f.c.on_step = on_step;
+	f.c.wants_labels = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	chaos_done(&f.c);
+	return 0;
+}
+
+static void run(uint64_t ms)
+{
+	chaos_run(&f.c, ms);
+	if (f.c.broken)
+		fail_msg("%s", f.c.why);
+}
+
+static void migrate_until(const char *killed_after)
+{
+	f.killed_after = killed_after;
+	assert_true(chaos_migrate(&f.c, 0, 1));
+	/* Once it is broken, no time passes in the simulation. */
+	unit_until(f.killed || f.c.broken, chaos_run(&f.c, 1));
+	run(0);
+}
+
+/* By both SMs. */
+static void be_forgotten(void)
+{
+	chaos_sm_takes_over(&f.c, true);
+	chaos_sm_takes_over(&f.c, true);
+}
+
+static void assert_bound_at(unsigned int host)
+{
+	const struct vhca_osm_binding *b =
+		sim_sm_find(chaos_master(&f.c), f.c.guests[0].vfs[0].guid);
+
+	assert_non_null(b);
+	assert_true(!b->withdrawn && b->port_guid == f.c.hosts[host].w.port_guid);
+}
+
+/*
+ * The SM has given the vGUID back to host 0, where the guest stays. Nobody remembers that but host
+ * 0, and host 1 still shows it: it has heard nothing, and takes it from nobody.
+ */
+static void what_is_kept_for_a_guest_is_not_asked_for_again(void **state)
+{
+	(void)state;
+	migrate_until("journal destination: incoming");
+	chaos_cancel(&f.c, 0);
+	run(60000);
+	assert_bound_at(0);
+	be_forgotten();
+	chaos_start(&f.c.hosts[1]);
+	run(60000);
+	assert_bound_at(0);
+	if (!chaos_settle(&f.c, 600000))
+		fail_msg("%s", f.c.why);
+}
+
+/* The guest has come: the new SM is asked as soon as libvirt shows it again. */
+static void what_a_guest_waits_for_is_asked_for_again(void **state)
+{
+	(void)state;
+	migrate_until("journal destination: attaching");
+	be_forgotten();
+	run(SWEPT_MS);
+	chaos_start(&f.c.hosts[1]);
+	if (!chaos_settle(&f.c, 600000))
+		fail_msg("%s", f.c.why);
+	assert_bound_at(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_is_kept_for_a_guest_is_not_asked_for_again,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_guest_waits_for_is_asked_for_again, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests_name("forgetful_masters", tests, NULL, NULL);
+}
