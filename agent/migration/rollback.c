@@ -211,6 +211,15 @@ static void note_where_and_ask_sm(struct vhca_mig *m)
 			vhca_engine_contest(m->owner->args.engine, c);
 }
 
+/*
+ * The destination had the guest, which was lost with it and runs here again: the SM says when the
+ * identity may follow. Without an SM to decide, what ends it is that word.
+ */
+static bool is_gone_there(const struct vhca_mig *m)
+{
+	return is_too_late(m) && is_fenced(m) && m->phase == VHCA_MIG_PHASE_HERE;
+}
+
 static const char *arbiter_says(const struct vhca_mig *m)
 {
 	struct vhca_claim *c = NULL;
@@ -361,6 +370,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_IN(ARBITRATING), LOOK, NULL, go_bare_in_time, ABORT, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), JOB, must_outbid, outbid, NONE, VHCA_MIG_ARBITRATING),
 	MIG_RULE(MIG_IN(ARBITRATING), JOB, NULL, note_where_and_ask_sm, NONE, MIG_STAY),
+	MIG_RULE(MIG_IN(ARBITRATING), ABORT, is_gone_there, ask_all_again, NONE, MIG_STAY),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, is_too_late, NULL, NONE, VHCA_MIG_FINISHING),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, withdrew_undisputed, outbid, NONE, VHCA_MIG_RESTORING),
 	MIG_RULE(MIG_IN(ARBITRATING), ABORT, NULL, ask_all_again, NONE, MIG_STAY),

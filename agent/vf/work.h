@@ -41,6 +41,7 @@ struct vhca_engine {
 #define BEGIN_MS	 600000 /* a VF is programmed for a domain that has not begun */
 #define REQUEST_FIRST_MS 2000	/* a domain's request that failed: try again */
 #define REQUEST_CAP_MS	 300000
+#define OWNED_CAP_MS	 60000 /* ...because another host has the GUID, which may give it up */
 #define RESET_LOOK_MS	 1500  /* mlx4 resets all maps some time after iov/ appears: look again */
 #define FREE_LOOK_MS	 60000 /* nobody should touch a free VF: a slow look suffices */
 #define GROUP_CLOSE_MS \

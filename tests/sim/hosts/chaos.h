@@ -122,8 +122,6 @@ struct chaos_guest {
 	uint64_t nameless_since[CHAOS_VFS_MAX]; /* the VF has no identity, though this is proven */
 	unsigned int starts;
 	unsigned int lost; /* times, with its host; tells operators apart */
-	uint64_t
-		asks_ms; /* nobody does: so seldom its agent asks again for what another host had */
 };
 
 /* What the environment does, each in 1/1000 of the cases; 0 = never. */

@@ -198,7 +198,7 @@ static void check_device(struct chaos *c, unsigned int g)
 	guest->bare_since = guest->bare_since ? guest->bare_since : now;
 	since = later(guest->orch.lease_from + guest->orch.lease_ms,
 		      later(guest->bare_since, c->trouble_until));
-	if (now > since + guest->asks_ms + MARGIN_MS)
+	if (now > since + MARGIN_MS)
 		chaos_broken(c, CHAOS_RULE_DEVICE,
 			     "8: guest %u: without a VF for %llu s, all is well, and its lease was "
 			     "%llu s",

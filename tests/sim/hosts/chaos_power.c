@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/vf/work.h"
 #include "common/base/cleanup.h"
 #include "tests/sim/host/memstore.h"
 #include "tests/sim/host/vtime.h"
@@ -141,13 +140,8 @@ static void look_after(struct chaos_host *h, unsigned int g)
 			   .lost = h->chaos->guests[g].lost,
 			   .host = h->n,
 			   .plan = plans[chaos_random(h->chaos, VHCA_ARRAY_SIZE(plans))]};
-	if (d->plan !=
-	    WAITS) /* where it was it goes on asking, if another host has what it asks for */
-		h->chaos->guests[g].asks_ms = 0;
-	if (d->plan == STARTS_ELSEWHERE) { /* it gets its VFs there when this host lets them go */
-		h->chaos->guests[g].asks_ms = REQUEST_CAP_MS;
+	if (d->plan == STARTS_ELSEWHERE) /* it gets its VFs there when this host lets them go */
 		chaos_trouble(h->chaos, h->off_ms);
-	}
 	vtime_after(VTIME_WORLD, 100 + chaos_random(h->chaos, 20000), on_turn, d, free);
 }
 
