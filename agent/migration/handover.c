@@ -12,18 +12,13 @@
 #include "agent/migration/progress.h"
 #include "common/base/file.h"
 
-static void raise_epochs(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
+void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
 {
 	struct vhca_claim *c = NULL;
 
 	while ((c = vhca_migration_claim(m, c)))
 		if (!is || is(c))
 			vhca_engine_set_epoch(m->owner->args.engine, c, c->epoch + 1);
-}
-
-void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c))
-{
-	raise_epochs(m, is);
 	vhca_engine_leave_stranded(m->owner->args.engine, &m->id);
 }
 
@@ -41,13 +36,26 @@ void mig_begin_generation(struct vhca_mig *m)
 }
 
 /*
- * It is spent before it is promised: durable with the next state, and promised again after a crash.
+ * It is spent before it is promised, once: durable with the next state, and promised again after a
+ * crash. A destination that is left alone takes the one after that which it was told.
  */
 void mig_spend_an_epoch(struct vhca_mig *m)
 {
-	raise_epochs(m, NULL);
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		vhca_engine_spend_epoch(m->owner->args.engine, c);
 	m->handover =
 		mig_is_handing_over(m) ? VHCA_MIG_HANDOVER_SENDING : VHCA_MIG_HANDOVER_PROMISED;
+}
+
+void mig_take_promise_back(struct vhca_mig *m)
+{
+	struct vhca_claim *c = NULL;
+
+	while ((c = vhca_migration_claim(m, c)))
+		vhca_engine_unspend_epoch(m->owner->args.engine, c);
+	mig_recall_epoch(m);
 }
 
 /*

@@ -11,6 +11,8 @@
 void mig_leave_epoch(struct vhca_mig *m, bool (*is)(const struct vhca_claim *c));
 /* Raises each claim's epoch and promises that to the destination: durable with the next state. */
 void mig_spend_an_epoch(struct vhca_mig *m);
+/* The transaction with which it was to become durable was refused: nobody has heard of it. */
+void mig_take_promise_back(struct vhca_mig *m);
 /* Each claim goes on above all that the destination may have: durable with the next state. */
 void mig_begin_generation(struct vhca_mig *m);
 /* Beside libvirt's copy: the destination may not have what is promised, or its lease runs out. */

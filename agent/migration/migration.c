@@ -138,6 +138,10 @@ static void on_commit(void *arg, int rc)
 	}
 	if (rc < 0) {
 		vhca_log_error("%s: migration: state database: %s", m->domain_name, strerror(-rc));
+		/* What this was to promise would be sent, or spent again with the next try. */
+		if (m->source && vhca_migration_promised(m) &&
+		    (from == VHCA_MIG_DETACHING || from == to))
+			mig_take_promise_back(m);
 		mig_again(m, MIG_RETRY_FIRST_MS);
 		return;
 	}
@@ -160,8 +164,8 @@ static void move_to(struct vhca_mig *m, enum vhca_mig_state to)
 	(void)vhca_fault_in("migration.move", vhca_mig_state_to_string(to));
 	if (m->record == VHCA_MIG_RECORD_NONE)
 		vhca_txn_fail_fast(txn);
-	/* A generation begins by a word that is forgotten with the agent. */
-	if (m->source && to == VHCA_MIG_RESTORING)
+	/* What is promised is spent once; a generation begins by a word that the agent forgets. */
+	if (m->source && !vhca_mig_state_is_final(to))
 		vhca_engine_put_withheld(m->owner->args.engine, txn, &m->id);
 	mig_journal(txn, m, to);
 	vhca_txn_commit(txn, on_commit, m);

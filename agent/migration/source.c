@@ -140,7 +140,7 @@ static bool all_parked_away(const struct vhca_mig *m)
 
 /* ---- handing over ---- */
 
-static bool epochs_are_not_durable(const struct vhca_mig *m)
+static bool some_are_not_away(const struct vhca_mig *m)
 {
 	return !all_are_away(m);
 }
@@ -415,8 +415,8 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_NEW, START, mig_is_parking, NULL, NONE, VHCA_MIG_DETACHING),
 	MIG_RULE(MIG_NEW, START, NULL, NULL, NONE, VHCA_MIG_CLAIMING),
 
-	/* Not even a cancellation comes between the promise and its journal. */
-	MIG_RULE(MIG_IN(HANDING_OVER), LOOK, epochs_are_not_durable, NULL, NONE, MIG_STAY),
+	/* Not even a cancellation comes before that: an agent that was restarted proves it anew. */
+	MIG_RULE(MIG_IN(HANDING_OVER), LOOK, some_are_not_away, NULL, NONE, MIG_STAY),
 
 	MIG_RULE(BEFORE_COPY, LOOK, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),
 	MIG_RULE(BEFORE_COPY, LOOK, mig_guest_is_gone, fail_guest_gone, NONE, MIG_UNDO),

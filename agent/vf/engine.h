@@ -216,8 +216,15 @@ void vhca_engine_return(struct vhca_engine *e, struct vhca_claim *claim, uint64_
  * that gave it up, the next one is ours.
  */
 void vhca_engine_restore(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
-/* Makes the epoch durable without using it: it is promised to somebody else. */
+/* Makes the epoch durable without using it: what is below is over. */
 void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch);
+/*
+ * The claim's next epoch, for somebody else. Durable with the migration's next state, into whose
+ * transaction the caller puts it.
+ */
+void vhca_engine_spend_epoch(struct vhca_engine *e, struct vhca_claim *claim);
+/* That transaction was refused: the claim stands where it has withdrawn. */
+void vhca_engine_unspend_epoch(struct vhca_engine *e, struct vhca_claim *claim);
 /*
  * The claim goes on as one that has taken over, if there are generations left. Durable with the
  * migration's next state, into whose transaction the caller puts it.

@@ -112,6 +112,17 @@ void vhca_engine_set_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint
 	engine_save_soon(e, claim);
 }
 
+void vhca_engine_spend_epoch(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	raise_epoch(e, claim, claim->epoch + 1);
+}
+
+void vhca_engine_unspend_epoch(struct vhca_engine *e, struct vhca_claim *claim)
+{
+	raise_epoch(e, claim, claim->epoch - 1);
+	claim->withdrawn = true;
+}
+
 void vhca_engine_begin_generation(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	uint64_t epoch;
