@@ -262,7 +262,7 @@ void vhca_engine_drop(struct vhca_engine *e, struct vhca_claim *claim);
  * changed.
  */
 void vhca_engine_declare_members(struct vhca_engine *e);
-/* Tells the SM that the move will come (no effect, not durable). */
+/* Asks the SM about the move, before it comes (no effect, not durable): would_answer hears. */
 void vhca_engine_announce(struct vhca_engine *e, const struct vhca_claim *claim);
 /* The report that the claim's identity is bound here. */
 struct vhca_sm_binding vhca_claim_binding(const struct vhca_claim *claim);

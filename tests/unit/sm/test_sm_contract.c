@@ -167,6 +167,22 @@ static enum vhca_sm_answer move(struct world *w, struct vhca_sm_binding b, bool 
 	return answer;
 }
 
+/* As who does not know where its guest comes from. */
+static enum vhca_sm_answer ask(struct world *w, struct vhca_sm_binding b)
+{
+	struct vhca_sm_request req;
+	struct vhca_http_result res;
+	enum vhca_sm_answer answer;
+
+	b.moved = true;
+	b.from_port_guid = b.port_guid;
+	assert_int_equal(vhca_sm_vhcasm.prepare_request(&b, &req), 0);
+	send_request(w, &req, &res);
+	answer = vhca_sm_vhcasm.prepare_answer(res.status, res.body);
+	vhca_http_result_done(&res);
+	return answer;
+}
+
 static enum vhca_sm_answer declare(struct world *w, struct vhca_sm_members m)
 {
 	struct vhca_sm_request req;
@@ -357,6 +373,20 @@ static void prepare_is_understood_and_no_commit(void **state)
 	assert_int_equal(move(w, binding(4, FALSE_PORT_B), false), VHCA_SM_SUPERSEDED);
 }
 
+static void what_is_asked_binds_nothing(void **state)
+{
+	struct world *w = *state;
+
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(ask(w, binding(4, FALSE_PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_true(w->known_epoch == 5 && w->bound && w->port_guid == FALSE_PORT_A);
+	assert_int_equal(ask(w, binding(5, FALSE_PORT_B)), VHCA_SM_SUPERSEDED);
+	assert_int_equal(ask(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(ask(w, binding(6, FALSE_PORT_B)), VHCA_SM_ACCEPTED);
+	assert_int_equal(report(w, binding(5, FALSE_PORT_A)), VHCA_SM_ACCEPTED);
+	assert_int_equal(ask(w, binding(6, FALSE_PORT_A + 1)), VHCA_SM_RETRY);
+}
+
 #define CASE(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
 int main(void)
@@ -372,6 +402,7 @@ int main(void)
 		CASE(wrong_reports_are_refused),
 		CASE(a_move_is_in_effect_and_fenced),
 		CASE(prepare_is_understood_and_no_commit),
+		CASE(what_is_asked_binds_nothing),
 		CASE(members_are_declared_and_given_back),
 		CASE(members_of_unknown_ports_are_tried_again),
 		CASE(wrong_members_are_refused),
