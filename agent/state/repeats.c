@@ -19,9 +19,9 @@ struct vhca_repeat {
 	char caller[VHCA_CALLER_NAME_MAX], key[VHCA_REPEAT_KEY_MAX + 1];
 	char fingerprint[FINGERPRINT_MAX];
 	struct vhca_uuid object;
-	uint64_t made_ms; /* wall clock */
-	bool begun;	  /* as it was when this life began */
-	bool under_way;	  /* in this life */
+	uint64_t until_ms; /* vhca_now_ms(): the wall clock may be set */
+	bool begun;	   /* as it was when this life began */
+	bool under_way;	   /* in this life */
 	unsigned int status;
 	char *answer;
 	void (*done)(void *arg, int rc); /* of vhca_repeat_keep() */
@@ -31,8 +31,6 @@ struct vhca_repeat {
 struct vhca_repeats {
 	struct vhca_store *store; /* NULL: stopped */
 	TAILQ_HEAD(, vhca_repeat) list;
-	unsigned int n;
-	uint64_t answers; /* bytes */
 };
 
 const struct vhca_uuid *vhca_repeat_object(const struct vhca_repeat *r)
@@ -57,11 +55,7 @@ const char *vhca_repeat_answer(const struct vhca_repeat *r)
 
 static void drop(struct vhca_repeat *r)
 {
-	struct vhca_repeats *rs = r->owner;
-
-	TAILQ_REMOVE(&rs->list, r, link);
-	rs->n--;
-	rs->answers -= r->answer ? strlen(r->answer) : 0;
+	TAILQ_REMOVE(&r->owner->list, r, link);
 	free(r->answer);
 	free(r);
 }
@@ -81,7 +75,6 @@ static int add(struct vhca_repeats *rs, const struct vhca_repeat_request *req,
 	}
 	r->owner = rs;
 	TAILQ_INSERT_TAIL(&rs->list, r, link);
-	rs->n++;
 	*ret = r;
 	return 0;
 }
@@ -92,11 +85,19 @@ static int set_answer(struct vhca_repeat *r, unsigned int status, const char *an
 	if (!r->answer)
 		return -ENOMEM;
 	r->status = status;
-	r->owner->answers += strlen(answer);
 	return 0;
 }
 
 /* ---- the table ---- */
+
+/* What is left of the day. That of a clock which was ahead is a whole one: a key that is forgotten
+ * too soon is done twice. */
+static uint64_t until(uint64_t made_ms)
+{
+	uint64_t now = vhca_wall_ms(), age = now > made_ms ? now - made_ms : 0;
+
+	return vhca_now_ms() + (age < VHCA_REPEAT_MS ? VHCA_REPEAT_MS - age : 0);
+}
 
 static int load(void *ctx, const struct vhca_row *row)
 {
@@ -112,7 +113,7 @@ static int load(void *ctx, const struct vhca_row *row)
 	if (vhca_journal_uuid(row, 3, &r->object) < 0 || status < 0 || status > 999)
 		return -EBADMSG;
 	r->begun = vhca_row_i64(row, 4) != 0;
-	r->made_ms = vhca_row_u64(row, 5);
+	r->until_ms = until(vhca_row_u64(row, 5));
 	return status ? set_answer(r, (unsigned int)status, vhca_row_text(row, 7)) : 0;
 }
 
@@ -177,12 +178,12 @@ void vhca_repeats_replace(struct vhca_txn *txn, const struct vhca_uuid *object,
 
 static void drop_old(struct vhca_repeats *rs)
 {
-	uint64_t now = vhca_wall_ms();
+	uint64_t now = vhca_now_ms();
 	struct vhca_repeat *r, *next;
 
 	for (r = TAILQ_FIRST(&rs->list); r; r = next) {
 		next = TAILQ_NEXT(r, link);
-		if (r->under_way || r->made_ms + VHCA_REPEAT_MS > now)
+		if (r->under_way || r->until_ms > now)
 			continue;
 		delete_row(r, NULL, NULL);
 		drop(r);
@@ -222,28 +223,34 @@ static int check_again(const struct vhca_repeat *r, const struct vhca_repeat_req
 /* Of what there is nobody has more than half: a key cannot be forgotten to make room. */
 static int check_room(const struct vhca_repeats *rs, const char *caller, struct vhca_error *err)
 {
+	unsigned int n = 0, of_caller = 0;
+	uint64_t bytes = 0, bytes_of_caller = 0;
 	const struct vhca_repeat *r;
-	uint64_t answers = 0;
-	unsigned int n = 0;
 
-	TAILQ_FOREACH (r, &rs->list, link)
-		if (strcmp(r->caller, caller) == 0) {
-			answers += r->answer ? strlen(r->answer) : 0;
-			n++;
-		}
-	if (rs->n < VHCA_REPEATS_MAX && rs->answers < VHCA_REPEATS_ANSWERS_MAX &&
-	    n < VHCA_REPEATS_MAX / 2 && answers < VHCA_REPEATS_ANSWERS_MAX / 2)
+	TAILQ_FOREACH (r, &rs->list, link) {
+		size_t len = r->answer ? strlen(r->answer) : 0;
+
+		n++;
+		bytes += len;
+		if (strcmp(r->caller, caller) != 0)
+			continue;
+		of_caller++;
+		bytes_of_caller += len;
+	}
+	if (n < VHCA_REPEATS_MAX && bytes < VHCA_REPEATS_ANSWERS_MAX &&
+	    of_caller < VHCA_REPEATS_MAX / 2 && bytes_of_caller < VHCA_REPEATS_ANSWERS_MAX / 2)
 		return 0;
 	return vhca_error_set(err, VHCA_ERR_EXHAUSTED, "too_many_keys", 0,
 			      "%u requests with an Idempotency-Key are remembered, %u of them of "
 			      "%s, each for a day",
-			      rs->n, n, caller);
+			      n, of_caller, caller);
 }
 
 static int add_new(struct vhca_repeats *rs, const struct vhca_repeat_request *req,
 		   struct vhca_repeat **ret, struct vhca_error *err)
 {
 	struct vhca_repeat *r = NULL;
+	uint64_t made_ms = vhca_wall_ms();
 	struct vhca_uuid object;
 	struct vhca_txn *txn;
 
@@ -252,12 +259,12 @@ static int add_new(struct vhca_repeats *rs, const struct vhca_repeat_request *re
 	if (vhca_uuid_random(&object) < 0 || add(rs, req, &r) < 0)
 		return vhca_error_no_memory(err, "request");
 	r->object = object;
-	r->made_ms = vhca_wall_ms();
+	r->until_ms = until(made_ms);
 	txn = vhca_txn_new(rs->store);
 	/* The disk may have refused to take out the row of one that was forgotten. */
 	vhca_txn_exec(txn, "INSERT OR REPLACE INTO repeats VALUES (?1, ?2, ?3, ?4, 0, ?5, 0, '')",
 		      "ssssu", r->caller, r->key, r->fingerprint, VHCA_UUID_STR(&r->object),
-		      r->made_ms);
+		      made_ms);
 	vhca_txn_commit(txn, NULL, NULL);
 	*ret = r;
 	return 0;

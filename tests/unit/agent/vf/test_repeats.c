@@ -4,9 +4,34 @@
 #include <string.h>
 
 #include "agent/state/repeats.h"
+#include "common/base/file.h"
 #include "tests/unit/agent/vf/engine_world.h"
 
 static struct vhca_repeats *repeats;
+
+/* ---- instead of the machine's clocks ---- */
+
+#define YEARS_MS (UINT64_C(3650) * 86400000)
+
+static uint64_t ahead_ms;  /* of the wall clock */
+static uint64_t passed_ms; /* of both */
+
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for what stands in */
+uint64_t __real_vhca_wall_ms(void);
+uint64_t __wrap_vhca_wall_ms(void);
+uint64_t __real_vhca_now_ms(void);
+uint64_t __wrap_vhca_now_ms(void);
+
+uint64_t __wrap_vhca_wall_ms(void)
+{
+	return __real_vhca_wall_ms() + ahead_ms + passed_ms;
+}
+
+uint64_t __wrap_vhca_now_ms(void)
+{
+	return __real_vhca_now_ms() + passed_ms;
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
 
 static void on_done(void *arg, int rc)
 {
@@ -34,6 +59,7 @@ static void reopen(struct world *w)
 
 static int begin(void **state)
 {
+	ahead_ms = passed_ms = 0;
 	(void)setup(state);
 	world_set_key(*state, 1, 0x8001);
 	world_start(*state);
@@ -167,6 +193,37 @@ static void test_day_is_over(void **state)
 	assert_int_equal(vhca_repeat_status(admit("k")), 0);
 	keep(w, admit("other"), 200, "{}");
 	reopen(w);
+	assert_int_equal(vhca_repeat_status(admit("k")), 0);
+}
+
+/* Made while the clock was ahead, by an earlier life or this one: a day all the same. */
+static void test_clock_was_ahead(void **state)
+{
+	struct world *w = *state;
+
+	ahead_ms = YEARS_MS;
+	keep(w, admit("k"), 201, "{}");
+	restart(w, 0);
+	keep(w, admit("other"), 201, "{}");
+	ahead_ms = 0;
+	assert_int_equal(vhca_repeat_status(admit("other")), 201);
+	restart(w, 0);
+	assert_int_equal(vhca_repeat_status(admit("k")), 201);
+	assert_int_equal(vhca_repeat_status(admit("other")), 201);
+	passed_ms = VHCA_REPEAT_MS;
+	assert_int_equal(vhca_repeat_status(admit("k")), 0);
+	assert_int_equal(vhca_repeat_status(admit("other")), 0);
+}
+
+/* Set, as it is soon after a boot: what has been done in this life is not done again. */
+static void test_clock_goes_ahead(void **state)
+{
+	struct world *w = *state;
+
+	keep(w, admit("k"), 201, "{}");
+	ahead_ms = YEARS_MS;
+	assert_int_equal(vhca_repeat_status(admit("k")), 201);
+	passed_ms = VHCA_REPEAT_MS;
 	assert_int_equal(vhca_repeat_status(admit("k")), 0);
 }
 
@@ -367,6 +424,8 @@ int main(void)
 		REPEATS_TEST(test_forgotten_key_is_a_new_one),
 		REPEATS_TEST(test_key_stands_when_the_agent_ends),
 		REPEATS_TEST(test_day_is_over),
+		REPEATS_TEST(test_clock_was_ahead),
+		REPEATS_TEST(test_clock_goes_ahead),
 		REPEATS_TEST(test_many_keys),
 		REPEATS_TEST(test_long_answers),
 		REPEATS_TEST(test_row_that_cannot_be_read),
