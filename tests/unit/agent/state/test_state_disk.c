@@ -486,6 +486,87 @@ static void test_a_refusal_waits_for_no_room(void **state)
 	repeats = vhca_repeats_free(repeats);
 }
 
+/* As the API does it: the answer is kept, or the key forgotten where the disk has refused. */
+static struct answer claim_with_key(struct world *w, const char *key)
+{
+	struct vhca_claim_request req = request_of(w, VHCA_ORIGIN_ATTACH);
+	struct vhca_repeat *r = admit(key);
+	struct answer a = {0};
+	int rc = 1;
+
+	req.id = vhca_repeat_object(r);
+	vhca_engine_claim(w->engine, &req, on_answer, &a);
+	assert_true(world_until(w, answered, &a));
+	if (a.ok)
+		vhca_repeat_keep(r, 201, "{}", on_told, &rc);
+	else
+		vhca_repeat_forget(r, on_told, &rc);
+	assert_true(world_until(w, is_told, &rc));
+	return a;
+}
+
+static void test_a_request_with_a_key_waits_for_no_room(void **state)
+{
+	struct world *w = *state;
+
+	start_idle(w);
+	reopen(w);
+	slow_vfs_fill(w->dir);
+	assert_string_equal(claim_with_key(w, "k").code, "state_disk"); /* who finds it out */
+	assert_true(TAILQ_EMPTY(&vhca_engine_model(w->engine)->claims));
+	slow_vfs_fill(NULL);
+	assert_true(world_until(w, is_ready, NULL));
+	assert_true(claim_with_key(w, "k").ok);
+	reopen(w);
+	assert_int_equal(vhca_repeat_status(admit("k")), 201);
+	repeats = vhca_repeats_free(repeats);
+}
+
+/* A claim with a key, of whose commits the nth is refused, and a kill behind its answer: what it
+ * has made has a key that knows it. False: there are not so many. */
+static bool claim_and_kill(struct world *w, unsigned int nth, unsigned int writes)
+{
+	const struct vhca_repeat *r;
+	bool ok, refused;
+	char key[16];
+
+	(void)snprintf(key, sizeof(key), "%u/%u", nth, writes);
+	start_idle(w);
+	reopen(w);
+	slow_vfs_fill_briefly(w->dir, nth, writes);
+	ok = claim_with_key(w, key).ok;
+	assert_true(world_until(w, is_ready, NULL));
+	world_settle(w);
+	refused = slow_vfs_refused() > 0;
+	slow_vfs_fill(NULL);
+	repeats = vhca_repeats_free(repeats);
+	world_kill(w);
+	engine_outbox_start(w);
+	reopen(w);
+	r = admit(key);
+	assert_int_equal(first_claim(w) != NULL, ok);
+	assert_int_equal(vhca_repeat_has_begun(r), ok);
+	if (ok)
+		assert_true(vhca_uuid_equal(&first_claim(w)->id, vhca_repeat_object(r)));
+	world_domain_stop(w, 0);
+	assert_true(world_until(w, nothing_attached, NULL));
+	repeats = vhca_repeats_free(repeats);
+	world_kill(w);
+	return refused;
+}
+
+/* Alone, or together with others and alone. */
+static void test_a_key_is_not_lost_whichever_commit_fails(void **state)
+{
+	for (unsigned int writes = 1; writes <= 2; writes++) {
+		unsigned int nth = 0;
+
+		while (claim_and_kill(*state, nth, writes))
+			nth++;
+		assert_true(nth >= 3); /* the key and its claim, programmed, attached */
+	}
+}
+
 static int teardown_with_room(void **state)
 {
 	slow_vfs_fill(NULL);
@@ -511,6 +592,8 @@ int main(void)
 		DISK_TEST(test_a_new_claim_is_reported_at_the_new_port),
 		DISK_TEST(test_an_answer_waits_for_no_room),
 		DISK_TEST(test_a_refusal_waits_for_no_room),
+		DISK_TEST(test_a_request_with_a_key_waits_for_no_room),
+		DISK_TEST(test_a_key_is_not_lost_whichever_commit_fails),
 		DISK_TEST(test_an_agent_ends_with_a_full_disk),
 	};
 
