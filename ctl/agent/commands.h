@@ -47,6 +47,7 @@ extern const struct vhca_ctl_command vhca_cmd_migrations;
 extern const struct vhca_ctl_command vhca_cmd_node;
 extern const struct vhca_ctl_command vhca_cmd_outbox;
 extern const struct vhca_ctl_command vhca_cmd_park;
+extern const struct vhca_ctl_command vhca_cmd_partitions;
 extern const struct vhca_ctl_command vhca_cmd_reload;
 extern const struct vhca_ctl_command vhca_cmd_status;
 extern const struct vhca_ctl_command vhca_cmd_takeover;

@@ -44,6 +44,13 @@ CLAIMS = {"claims": [
     {"id": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "bdf": "0000:01:00.1", "state": "attached",
      "guid": "0x02c9ab0000000001", "epoch": 3, "pkeys": ["0x8001"], "way": "metadata", "created_ms": 1763617226000,
      "lease": None, "lease_ends_ms": None, "reason": None}]}
+PARTITIONS = {"partitions": [
+    {"pkey": "0x8001", "names": [{"name": "storage", "pkey": "0x8001"}, {"name": "readers", "pkey": "0x0001"}],
+     "members": [{"claim": UUID, "domain": UUID, "domain_name": "vm1", "name": "ib0", "fabric": "default", "bdf": "0000:01:00.1",
+                  "pkey": "0x8001"}],
+     "ports": [{"pf": "0000:01:00.0", "port": 1, "fabric": "default", "pkey": "0x8001", "table_entries": 128, "table_free": 3},
+               {"pf": "0000:41:00.0", "port": 2, "fabric": "other", "pkey": None, "table_entries": None, "table_free": None}]},
+    {"pkey": "0x8009", "names": [], "members": [], "ports": []}]}
 OUTBOX = {"outbox": [
     {"seq": 7, "kind": "binding", "vguid": "0x02c9ab0000000001", "epoch": 3, "bound": True,
      "port_guid": "0x0002c90300000a01", "state": "waiting", "age_ms": 125000, "attempts": 4, "next_try_ms": 2500,

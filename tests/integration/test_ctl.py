@@ -16,7 +16,7 @@ import urllib.parse
 import openapi
 import tap
 from ctl_case import CTL, CtlCase, problem
-from ctl_docs import (UUID, NODE, HCAS, VFS, DOMAINS, CLAIMS, OUTBOX, MIGRATIONS, CLAIM_RESULT, PORT_DOWN,
+from ctl_docs import (UUID, NODE, HCAS, VFS, DOMAINS, CLAIMS, PARTITIONS, OUTBOX, MIGRATIONS, CLAIM_RESULT, PORT_DOWN,
                       VF_EXPLAINED, DOMAIN_EXPLAINED, READY, NOT_READY, SM_AWAY, events)
 
 
@@ -84,6 +84,14 @@ class Tables(CtlCase):
         self.assertEqual(self.rows("claims")[1], [UUID, "vm1/ib0", "0000:01:00.1", "attached", "0x02c9ab0000000001",
                                                   "3", "0x8001", "metadata", "2025-11-20 05:40:26", "-", "-"])
 
+    def test_partitions(self):
+        self.agent({"GET /v1/partitions": PARTITIONS})
+        self.assertEqual(self.rows("partitions"), [
+            ["P_KEY", "NAMES", "VFS", "PF", "PORT", "FABRIC", "AT_PORT", "ROOM"],
+            ["0x8001", "storage readers", "1", "0000:01:00.0", "1", "default", "0x8001", "3/128"],
+            ["0x8001", "storage readers", "1", "0000:41:00.0", "2", "other", "-", "-"],
+            ["0x8009", "-", "0", "-", "-", "-", "-", "-"]])
+
     def test_outbox(self):
         self.agent({"GET /v1/outbox": OUTBOX})
         rows = self.rows("outbox")
@@ -109,7 +117,7 @@ class Tables(CtlCase):
         self.assertIn("\nVFs       none\n", text)
 
     def test_empty_lists_say_so(self):
-        names = ("hcas", "vfs", "domains", "claims", "migrations", "outbox")
+        names = ("hcas", "vfs", "domains", "claims", "partitions", "migrations", "outbox")
         self.agent({f"GET /v1/{k}": {k: []} for k in names})
         for name in names:
             p = self.ctl(name)
@@ -122,11 +130,12 @@ class Tables(CtlCase):
                                                           "granted": "maybe", "guid": 5, "new": 1}]},
                     "GET /v1/node": {}, "GET /v1/domains": {"domains": [{"vfs": 1, "requests": [None]}]},
                     "GET /v1/hcas": {"hcas": [[], {"ports": [1]}]},
+                    "GET /v1/partitions": {"partitions": [7, {"names": [3, {}], "members": 1, "ports": [1, {"table_entries": []}]}]},
                     "GET /v1/migrations": {"migrations": [5, {}, {"started_ms": "x", "state": []}]},
                     "GET /v1/domains/a/explain": {"verdict": [], "findings": [7, {}], "vfs": [1, {}]},
                     "POST /v1/migrations": {"id": "x"},
                     "GET /v1/migrations/x": {"state": "done", "vfs": [1, {}], "step_ms": [{}]}})
-        for args in (["vfs"], ["node"], ["domains"], ["hcas"], ["migrations"], ["migrate", "a", "b"],
+        for args in (["vfs"], ["node"], ["domains"], ["hcas"], ["partitions"], ["migrations"], ["migrate", "a", "b"],
                      ["explain", "a"]):
             self.assertEqual(self.ctl(*args).returncode, 0)
 
@@ -253,8 +262,8 @@ class Status(CtlCase):
 
 class Json(CtlCase):
     def test_prints_what_the_agent_said(self):
-        docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS, "outbox": OUTBOX,
-                "migrations": MIGRATIONS}
+        docs = {"node": NODE, "hcas": HCAS, "vfs": VFS, "domains": DOMAINS, "claims": CLAIMS,
+                "partitions": PARTITIONS, "outbox": OUTBOX, "migrations": MIGRATIONS}
         self.agent({f"GET /v1/{k}": doc for k, doc in docs.items()})
         for name, doc in docs.items():
             for args in (("--json", name), (name, "--json")):
