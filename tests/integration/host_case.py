@@ -151,9 +151,14 @@ class HostCase(unittest.TestCase):
         cls.where = tempfile.mkdtemp(prefix="vhca-host.")
         cls.addClassCleanup(shutil.rmtree, cls.where)
         cls.host = cls.HOST(cls.where)
-        cls.host.write(conf_text(cls.where, cls.CONF))
+        cls.prepare()
         cls.addClassCleanup(cls.host.end)
         cls.host.start()
+
+    @classmethod
+    def prepare(cls):
+        """What is there before the agent."""
+        cls.host.write(conf_text(cls.where, cls.CONF))
 
 
 class StubCase(unittest.TestCase):
