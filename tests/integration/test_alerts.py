@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""drivers/prometheus/vhcad.rules.yaml by Prometheus' own promtool: each alert fires when it should, says about what, and is quiet else."""
+"""Prometheus' own promtool: drivers/prometheus/vhcad.rules.yaml, of which each alert fires when it should, says about what, and is quiet
+else; and what vhcad says of itself, on a simulated ConnectX-3."""
 
 import platform
 import re
@@ -14,6 +15,7 @@ import yaml
 import debian
 import openapi
 import tap
+from host_case import HostCase
 
 RULES = openapi.ROOT / "drivers/prometheus/vhcad.rules.yaml"
 # Debian 12's; only promtool of it is run.
@@ -106,8 +108,8 @@ def find_promtool():
 PROMTOOL = find_promtool()
 
 
-def run(*args):
-    return subprocess.run([PROMTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+def run(*args, text=None):
+    return subprocess.run([PROMTOOL, *args], input=text, capture_output=True, text=True, timeout=120, check=False)
 
 
 def expand(text, labels, value):
@@ -158,6 +160,23 @@ class Alerts(unittest.TestCase):
         alert, series, minute, labels, value = next(case for case in CASES if case[3])
         for case in ((alert, series, minute, None, value), (alert, series, minute, labels.replace("hv1", "hv2"), value)):
             self.assertNotEqual(self.check([case]).returncode, 0)
+
+
+@unittest.skipUnless(PROMTOOL, "there is no promtool, nor Debian 12's package of it")
+class Exposition(HostCase):
+    def older(self):
+        """In the text format before OpenMetrics, the only one that `promtool check metrics` reads: a counter is called as its sample."""
+        text = self.host.get("/metrics")[1]
+        for name in re.findall(r"^# TYPE (\w+) counter$", text, re.M):
+            text = re.sub(rf"^# (\w+) {name} ", rf"# \1 {name}_total ", text, flags=re.M)
+        return text
+
+    def test_promtool_agrees(self):
+        p = run("check", "metrics", text=self.older())
+        self.assertEqual((p.returncode, p.stdout + p.stderr), (0, ""))
+
+    def test_promtool_can_refuse(self):
+        self.assertNotEqual(run("check", "metrics", text=re.sub(r"^# HELP.*\n", "", self.older(), count=1, flags=re.M)).returncode, 0)
 
 
 tap.main(__name__)
