@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The daemon vhcad itself on a host without adapters, against libvirt's test driver: start, sockets, API, reload, stop."""
 
+import functools
 import grp
 import json
 import os
@@ -27,6 +28,12 @@ from callers import acting_as
 VHCAD = os.environ["VHCAD"]
 # libvirt hands its callbacks' data back from a thread of its own, after virConnectClose(): at exit one may still be on its way.
 ENV = {**os.environ, "LSAN_OPTIONS": "suppressions=" + os.path.join(os.path.dirname(__file__), "lsan.supp")}
+
+
+@functools.cache
+def document():
+    """All answers of an agent that any test gets are as it says."""
+    return openapi.Document()
 
 
 def conf_text(where, extra=""):
@@ -80,8 +87,10 @@ class Agent:
                 answer += chunk
         head, _, rest = answer.partition(b"\r\n\r\n")
         text = any(f"Content-Type: {kind}".encode() in head for kind in (exposition.CONTENT_TYPE, "text/plain"))
-        doc = rest.decode() if text else json.loads(rest) if rest else None
-        return int(head.split()[1]), doc, head.decode()
+        status, doc = int(head.split()[1]), rest.decode() if text else json.loads(rest) if rest else None
+        if rest and not text:
+            assert not (errors := document().check_answer(method, path, status, doc)), (method, path, status, doc, errors)
+        return status, doc, head.decode()
 
     def get(self, path, headers=""):
         return self.request("GET", path, headers=headers)
