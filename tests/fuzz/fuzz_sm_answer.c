@@ -33,7 +33,7 @@ static bool is_one_of(const char *word, const char *const *words)
 
 static void check_answer(enum vhca_sm_answer answer, int status, struct json_object *body)
 {
-	static const char *const superseded[] = {"superseded", "epoch_tie", NULL};
+	static const char *const superseded[] = {"superseded", "epoch_tie", "not_the_owner", NULL};
 	static const char *const waits[] = {
 		"unknown_port", "not_master", "table_full", "rebuilding", "unauthorized", "", NULL};
 	const char *code = member(body, "code");
