@@ -370,16 +370,16 @@ static bool is_saving(const struct world *w)
 	return false;
 }
 
+/* A busy machine gives us few rounds in that time; what waited for its slow disk comes after that. */
 void world_settle(struct world *w)
 {
-	uint64_t begun = vhca_now_ms();
-	uint64_t passed = 0;
+	uint64_t begun = vhca_now_ms(), quiet = begun;
 
-	/* A busy machine gives us few rounds in that time, and its disk is slow. */
-	for (unsigned int n = 0;
-	     n < SETTLE_ROUNDS || passed < SETTLE_MS || (is_saving(w) && passed < SETTLE_MAX_MS);
-	     n++) {
+	for (unsigned int n = 0; n < SETTLE_ROUNDS || vhca_now_ms() - quiet < SETTLE_MS; n++) {
 		world_round(w, 10);
-		passed = vhca_now_ms() - begun;
+		if (is_saving(w) && vhca_now_ms() - begun < SETTLE_MAX_MS) {
+			quiet = vhca_now_ms();
+			n = 0;
+		}
 	}
 }
