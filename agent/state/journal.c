@@ -324,7 +324,7 @@ void vhca_journal_claim(struct vhca_txn *txn, const struct vhca_claim *c)
 		      durable_custody(c), (int64_t)c->asked, c->kept_epoch,
 		      c->migrating ? VHCA_UUID_STR(&c->migration) : NULL, c->port_guid,
 		      c->created_ms, (int64_t)c->lease_s);
-	if (!vhca_guid_is_stand_in(c->identity.guid) && !c->on_loan)
+	if (!vhca_guid_is_stand_in(c->identity.guid))
 		vhca_journal_epoch(txn, c->identity.guid, c->epoch);
 }
 

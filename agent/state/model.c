@@ -469,11 +469,6 @@ int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch)
 	return 0;
 }
 
-int vhca_model_note_epoch(struct vhca_model *m, const struct vhca_claim *claim)
-{
-	return claim->on_loan ? 0 : vhca_model_set_epoch(m, claim->identity.guid, claim->epoch);
-}
-
 void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid, const struct vhca_uuid *migration)
 {
 	struct vhca_epoch *e = find_epoch(m, guid);

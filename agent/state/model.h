@@ -504,12 +504,6 @@ bool vhca_epoch_begins_generation(uint64_t epoch);
  */
 bool vhca_epoch_next_generation(uint64_t epoch, uint64_t *ret);
 int vhca_model_set_epoch(struct vhca_model *m, uint64_t guid, uint64_t epoch);
-/*
- * The claim's epoch is the vGUID's here. Of one that is on loan it is the word of who lends it, and
- * counts for this migration: whoever says so need not be the vGUID's owner. It is known here from
- * when the guest has its VF.
- */
-int vhca_model_note_epoch(struct vhca_model *m, const struct vhca_claim *claim);
 /* Its claim ends with its boot, in the middle of the migration. */
 void vhca_model_strand_epoch(struct vhca_model *m, uint64_t guid,
 			     const struct vhca_uuid *migration);

@@ -429,9 +429,8 @@ static int fill_claim(struct vhca_engine *e, struct vhca_claim *c,
 	c->pf = req->vf.pf;
 	c->numa = req->vf.numa;
 	c->epoch = epoch;
-	c->on_loan = req->on_loan;
 	if (!r && !vhca_guid_is_stand_in(id->guid))
-		r = vhca_model_note_epoch(&e->model, c);
+		r = vhca_model_set_epoch(&e->model, id->guid, c->epoch);
 	return r;
 }
 

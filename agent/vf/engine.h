@@ -122,7 +122,6 @@ struct vhca_claim_request {
 	bool as_it_is;	     /* an unmanaged one, in use (vhca_engine_adopt) */
 	bool unfailed;	     /* one that has failed nobody: in place of one that has (claim.c) */
 	bool lenient;	     /* vf.pf and vf.numa are another host's: met where that is possible */
-	bool on_loan;	     /* as in struct vhca_claim */
 	enum vhca_origin origin;    /* ATTACH or CLAIM */
 	const struct vhca_uuid *id; /* that the claim gets; NULL = any */
 	uint32_t lease_s; /* of a claim that waits for its domain; 0 = it waits for ever */

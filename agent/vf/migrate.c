@@ -14,11 +14,9 @@
 int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *res,
 			struct vhca_claim **ret, struct vhca_error *err)
 {
-	struct vhca_claim_request req = res->req;
 	struct vhca_claim *c = NULL;
 	int r;
 
-	req.on_loan = true;
 	if (res->epoch < vhca_model_epoch(&e->model, res->identity.guid))
 		return vhca_error_set(
 			err, VHCA_ERR_CONFLICT, "stale_epoch", 0,
@@ -27,14 +25,14 @@ int vhca_engine_reserve(struct vhca_engine *e, const struct vhca_reservation *re
 			(unsigned long long)vhca_model_epoch(&e->model, res->identity.guid));
 	r = engine_check_partitions(e, &res->identity, err);
 	if (!r)
-		r = engine_make_claim(e, &req, &res->identity, res->epoch, &c, err);
+		r = engine_make_claim(e, &res->req, &res->identity, res->epoch, &c, err);
 	/* Whose it is here, is no business of the peer that is answered so. */
 	if (r < 0 && vhca_error_is(err, "guid_in_use"))
 		vhca_error_set(err, VHCA_ERR_CONFLICT, "guid_in_use", EEXIST,
 			       "GUID %s is in use on this host", VHCA_GUID_STR(res->identity.guid));
 	if (r < 0)
 		return r;
-	c->migrating = true;
+	c->migrating = c->on_loan = true;
 	c->custody = VHCA_CUSTODY_WITHHELD;
 	c->migration = res->migration;
 	c->has_guest = res->has_guest;
@@ -62,7 +60,8 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *claim, uint64_
 	claim->epoch = epoch;
 	claim->withdrawn = claim->arbitration_asked = false;
 	engine_forget_answer(claim);
-	(void)vhca_model_note_epoch(&e->model, claim); /* known: no memory needed */
+	(void)vhca_model_set_epoch(&e->model, claim->identity.guid,
+				   epoch); /* known: no memory needed */
 }
 
 static void give_back(struct vhca_engine *e, struct vhca_claim *claim, uint64_t epoch,
@@ -174,9 +173,6 @@ void vhca_engine_leave_stranded(struct vhca_engine *e, const struct vhca_uuid *m
 void vhca_engine_settle(struct vhca_engine *e, struct vhca_claim *claim)
 {
 	claim->migrating = claim->on_loan = false;
-	(void)vhca_model_note_epoch(&e->model, claim); /* forgotten: the SM corrects it */
-	if (claim->sm_answer == VHCA_ANSWER_ACCEPTED)
-		vhca_model_own_epoch(&e->model, claim->identity.guid, claim->epoch);
 	claim->from_port_guid = 0;
 	if (!vhca_claim_is_withheld(claim))
 		claim->custody = VHCA_CUSTODY_HERE;

@@ -75,7 +75,8 @@ static void raise_epoch(struct vhca_engine *e, struct vhca_claim *c, uint64_t ep
 {
 	c->epoch = epoch;
 	c->sm_answer_ms = vhca_now_ms();
-	(void)vhca_model_note_epoch(&e->model, c); /* known: no memory needed */
+	(void)vhca_model_set_epoch(&e->model, c->identity.guid,
+				   c->epoch); /* known: no memory needed */
 	engine_save_and_report(e, c->vf);
 }
 

@@ -39,18 +39,6 @@ static struct vhca_uuid offer_strangely(struct pair *p, const struct vhca_identi
 	return offer.id;
 }
 
-static bool is_reserved_there(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return pair_state(p, 1) == VHCA_MIG_RESERVED;
-}
-
-static bool is_incoming_there(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return pair_state(p, 1) == VHCA_MIG_INCOMING;
-}
-
 /* Whose a vGUID is here, is no peer's business. */
 static void test_a_stranger_hears_of_no_guest(void **state)
 {
@@ -63,48 +51,6 @@ static void test_a_stranger_hears_of_no_guest(void **state)
 	assert_true(pair_until(p, has_ended, &one));
 	assert_non_null(strstr(refusal, VHCA_GUID_STR(identity.guid)));
 	assert_null(strstr(refusal, claim_on(p, 1)->domain_name));
-}
-
-static bool is_stopped(const struct pair *p, const void *arg)
-{
-	(void)arg;
-	return !claim_on(p, 0);
-}
-
-/* Nobody has named him for it, and his guest never comes: what he says of its epoch is over with
- * his migration, also for an agent that is restarted. */
-static void test_a_strange_offer_leaves_no_epoch(void **state)
-{
-	struct pair *p = *state;
-	const struct vhca_identity identity = claim_on(p, 0)->identity;
-	struct vhca_epoch epoch = {.guid = identity.guid, .epoch = UINT64_C(1) << 40};
-	struct vhca_uuid id = offer_strangely(p, &identity, epoch.epoch);
-
-	assert_true(pair_until(p, is_reserved_there, NULL));
-	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
-	assert_true(pair_until(p, has_ended, &one));
-	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, at_home, &one));
-	(void)pair_migrate(p, 1);
-	assert_true(pair_until(p, at_home, &zero));
-	/* Handed over, too, while nobody has it. */
-	world_domain_stop(&p->w[0], 0);
-	assert_true(pair_until(p, is_stopped, NULL));
-	id = offer_strangely(p, &identity, epoch.epoch);
-	assert_true(pair_until(p, is_reserved_there, NULL));
-	epoch.epoch++;
-	vhca_migrations_handover(p->ms[1], &id, &epoch, 1, ignore_answer, NULL);
-	assert_true(pair_until(p, is_incoming_there, NULL));
-	vhca_migrations_end(p->ms[1], &id, ignore_answer, NULL);
-	assert_true(pair_until(p, has_ended, &one));
-	world_kill(&p->w[1]);
-	world_start(&p->w[1]);
-	(void)world_domain_start(&p->w[0], 0, "0x8001");
-	assert_true(pair_until(p, at_home, &zero));
-	(void)pair_migrate(p, 0);
-	assert_true(pair_until(p, at_home, &one));
-	assert_int_equal(vhca_model_epoch(vhca_engine_model(p->w[1].engine), identity.guid),
-			 claim_on(p, 1)->epoch);
 }
 
 /* Read back in its guest. */
@@ -229,7 +175,6 @@ static void test_roll_back_while_libvirt_is_away(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_a_strange_offer_leaves_no_epoch),
 		TEST(test_a_stranger_hears_of_no_guest),
 		TEST(test_grant_after_a_roll_back),
 		TEST(test_attach_fails_after_the_arrival),
