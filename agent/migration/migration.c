@@ -138,9 +138,12 @@ static void on_commit(void *arg, int rc)
 	}
 	if (rc < 0) {
 		vhca_log_error("%s: migration: state database: %s", m->domain_name, strerror(-rc));
-		/* What this was to promise would be sent, or spent again with the next try. */
+		/*
+		 * What this was to promise would be sent, or spent again with the next try;
+		 * what was promised before, the destination may have.
+		 */
 		if (m->source && vhca_migration_promised(m) &&
-		    (from == VHCA_MIG_DETACHING || from == to))
+		    (from == VHCA_MIG_DETACHING || (from == VHCA_MIG_FINISHING && from == to)))
 			mig_take_promise_back(m);
 		mig_again(m, MIG_RETRY_FIRST_MS);
 		return;
