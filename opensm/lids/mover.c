@@ -645,6 +645,7 @@ static int check_room(const struct vhca_osm_mover *m, const struct vhca_osm_lid_
 
 	TAILQ_FOREACH (e, &m->queue, link)
 		n += want->dynamic != VHCA_OSM_LID_FREED &&
+		     e->move.want.dynamic != VHCA_OSM_LID_FREED &&
 		     e->move.want.port_guid == want->port_guid;
 	if (m->stats.queued < VHCA_OSM_MOVES_MAX && n < VHCA_OSM_MOVES_TO_ONE)
 		return 0;
