@@ -222,7 +222,9 @@ static int wait_for(struct vhca_http_server *srv, const struct vhca_http_peer *p
  * again until the handshake is over, for what has come need not be all of a hello.
  *
  * A handshake that has begun libmicrohttpd tries in each run, and wants to be run at once, whether
- * more has come or not. Suspended, it does not; one that has not begun it would not resume.
+ * more has come or not. Suspended, it does not; one that has not begun it would not resume. It is
+ * documented that only its callbacks may suspend; between two runs, and by the thread that runs it,
+ * 0.9.75 and 1.0.1 do the same, and a handshake knows no callback.
  */
 static void hold_shaking(struct vhca_http_server *srv)
 {

@@ -171,6 +171,24 @@ static void a_crowd_shakes_hands_one_by_one(void **state)
 	end(&s);
 }
 
+/* All of them have had a turn with a byte, and wait for the next one. */
+static void begin_hellos(const struct server *s, const struct hello *hello, int ret[static HELLOS])
+{
+	for (unsigned int i = 0; i < HELLOS; i++) {
+		ret[i] = dial(s->srv);
+		assert_int_equal(send(ret[i], hello->data, 1, MSG_NOSIGNAL), 1);
+	}
+	for (unsigned int i = 0; i < 3 * HELLOS; i++)
+		vhca_http_server_run(s->srv);
+}
+
+static void end_hellos(const struct hello *hello, const int fds[static HELLOS])
+{
+	for (unsigned int i = 0; i < HELLOS; i++)
+		assert_int_equal(send(fds[i], hello->data + 1, hello->len - 1, MSG_NOSIGNAL),
+				 hello->len - 1);
+}
+
 /* A byte is no hello: the answer to what comes behind it has its turn as well. */
 static void who_sends_a_byte_first_waits_for_his_turn(void **state)
 {
@@ -180,15 +198,8 @@ static void who_sends_a_byte_first_waits_for_his_turn(void **state)
 
 	(void)state;
 	begin(&s);
-	for (unsigned int i = 0; i < HELLOS; i++) {
-		fds[i] = dial(s.srv);
-		assert_int_equal(send(fds[i], hello.data, 1, MSG_NOSIGNAL), 1);
-	}
-	for (unsigned int i = 0; i < 3 * HELLOS; i++)
-		vhca_http_server_run(s.srv);
-	for (unsigned int i = 0; i < HELLOS; i++)
-		assert_int_equal(send(fds[i], hello.data + 1, hello.len - 1, MSG_NOSIGNAL),
-				 hello.len - 1);
+	begin_hellos(&s, &hello, fds);
+	end_hellos(&hello, fds);
 	assert_true(vhca_http_server_timeout_ms(s.srv) != 0);
 	answered = 0;
 	for (unsigned int i = 1; i <= HELLOS; i++) {
@@ -281,6 +292,27 @@ static void who_resets_after_his_first_words_is_not_answered(void **state)
 	end(&s);
 }
 
+static void who_resets_in_the_middle_is_not_answered(void **state)
+{
+	struct server s = {.source_max = HELLOS};
+	struct hello hello = new_hello();
+	struct vhca_http_stats stats;
+	int fds[HELLOS];
+
+	(void)state;
+	begin(&s);
+	begin_hellos(&s, &hello, fds);
+	answered = 0;
+	end_hellos(&hello, fds);
+	for (unsigned int i = 0; i < HELLOS; i++)
+		reset(fds[i]);
+	vhca_http_server_run(s.srv);
+	assert_int_equal(answered, 0);
+	vhca_http_server_stats(s.srv, &stats);
+	assert_int_equal(stats.connections, 0);
+	end(&s);
+}
+
 /* So too who has to go for others. */
 static void who_is_ended_after_his_first_words_is_not_answered(void **state)
 {
@@ -307,6 +339,7 @@ int main(void)
 		cmocka_unit_test(who_sends_a_byte_first_waits_for_his_turn),
 		cmocka_unit_test(who_goes_while_he_is_held_is_forgotten),
 		cmocka_unit_test(who_resets_after_his_first_words_is_not_answered),
+		cmocka_unit_test(who_resets_in_the_middle_is_not_answered),
 		cmocka_unit_test(who_is_ended_after_his_first_words_is_not_answered),
 	};
 
