@@ -458,7 +458,7 @@ void vhca_outbox_drop_bound(struct vhca_outbox *ob, uint64_t vguid)
 
 	if (!r)
 		return;
-	vhca_log_notice("%s: epoch %llu is not reported any more: it ended with the last boot",
+	vhca_log_notice("%s: epoch %llu is not reported any more: its guest may be elsewhere",
 			VHCA_GUID_STR(vguid), (unsigned long long)r->row.binding.epoch);
 	delete_row(ob, &r->row);
 	report_drop(ob, r);

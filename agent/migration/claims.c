@@ -159,7 +159,7 @@ void mig_mark_loaned_claims(struct vhca_mig *m)
 	struct vhca_claim *c = NULL;
 
 	while (!m->source && (c = vhca_migration_claim(m, c)))
-		vhca_claim_mark_loaned(c, m->state != VHCA_MIG_DONE);
+		vhca_engine_mark_loaned(m->owner->args.engine, c, m->state != VHCA_MIG_DONE);
 }
 
 void mig_let_go(struct vhca_mig *m)

@@ -277,8 +277,11 @@ void vhca_claim_unjoin(struct vhca_claim *claim);
 /* Loaded with a migration whose source may have asked the SM for the identity: if it is withheld,
  * it was asked for. One of an earlier boot has no guest from whom it could be withheld. */
 void vhca_claim_recover(struct vhca_claim *claim);
-/* Whether its source takes the identity back when that is proven withdrawn here. */
-void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan);
+/*
+ * Loaded: whether its source takes the identity back when that is proven withdrawn here. What is
+ * kept for a guest is not sent from the outbox any more.
+ */
+void vhca_engine_mark_loaned(struct vhca_engine *e, struct vhca_claim *claim, bool is_on_loan);
 /* True if nothing of the claim is under way and its VF is in this state. */
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state);
 /* True if every key of the claim is in its port's table. */

@@ -204,9 +204,12 @@ void vhca_claim_recover(struct vhca_claim *claim)
 		claim->arbitration_asked = vhca_claim_is_withheld(claim);
 }
 
-void vhca_claim_mark_loaned(struct vhca_claim *claim, bool is_on_loan)
+void vhca_engine_mark_loaned(struct vhca_engine *e, struct vhca_claim *claim, bool is_on_loan)
 {
 	claim->on_loan = is_on_loan;
+	/* What an earlier life has not got rid of would take it as well as a new report. */
+	if (e->outbox && engine_is_kept_for_guest(e, claim))
+		vhca_outbox_drop_bound(e->outbox, claim->identity.guid);
 }
 
 bool vhca_claim_rests_in(const struct vhca_claim *claim, enum vhca_vf_state state)

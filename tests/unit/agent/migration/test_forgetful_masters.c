@@ -13,12 +13,14 @@
 static struct fixture {
 	struct chaos c;
 	const char *killed_after; /* host 1: a step */
+	const char *sm_goes; /* host 1: before this one, it has not answered yet; NULL: it stays */
 	bool killed;
 } f;
 
 static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when, const char *label)
 {
-	(void)c;
+	if (h->n == 1 && f.sm_goes && when == CHAOS_BEFORE && !strcmp(label, f.sm_goes))
+		c->sm_down = true;
 	if (h->n != 1 || f.killed || when != CHAOS_AFTER || strcmp(label, f.killed_after) != 0)
 		return;
 	f.killed = true;
@@ -95,6 +97,24 @@ static void what_is_kept_for_a_guest_is_not_asked_for_again(void **state)
 		fail_msg("%s", f.c.why);
 }
 
+/* Nor by what its agent had not got rid of when it was killed. */
+static void what_was_not_sent_is_not_asked_for_again(void **state)
+{
+	(void)state;
+	f.sm_goes = "journal destination: programming";
+	migrate_until("journal destination: incoming");
+	f.c.sm_down = false;
+	chaos_cancel(&f.c, 0);
+	run(60000);
+	assert_bound_at(0);
+	be_forgotten();
+	chaos_start(&f.c.hosts[1]);
+	run(60000);
+	assert_bound_at(0);
+	if (!chaos_settle(&f.c, 600000))
+		fail_msg("%s", f.c.why);
+}
+
 /* The guest has come: the new SM is asked as soon as libvirt shows it again. */
 static void what_a_guest_waits_for_is_asked_for_again(void **state)
 {
@@ -113,6 +133,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_kept_for_a_guest_is_not_asked_for_again,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_not_sent_is_not_asked_for_again, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_a_guest_waits_for_is_asked_for_again, setup,
 						teardown),
 	};
