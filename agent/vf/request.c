@@ -438,7 +438,8 @@ void vhca_engine_claim_port(struct vhca_engine *e, const struct vhca_claim_reque
 		c->run = VHCA_RUN_UNSEEN;
 	engine_go_on_with_lease(e, c);
 	engine_mark(e, c->vf);
-	if (vhca_claim_is_ending(c) || c->boot == VHCA_BOOT_EARLIER || c->migrating ||
+	if (vhca_claim_is_ending(c) || c->custody == VHCA_CUSTODY_LEAVING ||
+	    c->boot == VHCA_BOOT_EARLIER || c->migrating ||
 	    (state != VHCA_VF_FREE && state != VHCA_VF_CLAIMED && state != VHCA_VF_PROGRAMMED &&
 	     state != VHCA_VF_ATTACHED)) {
 		vhca_error_set(&err, VHCA_ERR_UNAVAILABLE, "vf_busy", EBUSY,

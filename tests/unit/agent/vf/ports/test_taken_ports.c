@@ -191,6 +191,30 @@ static void test_port_of_another_host_is_reserved(void **state)
 	}
 }
 
+static bool is_leaving(const struct world *w, const void *arg)
+{
+	(void)arg;
+	return port(w)->custody == VHCA_CUSTODY_LEAVING;
+}
+
+/* Plugged while it is on its way out: that is no VF for a guest. */
+static void test_port_that_leaves_is_busy(void **state)
+{
+	struct world *w = *state;
+	struct vhca_claim_request req;
+	struct answer a;
+
+	serve(w);
+	req = want(w);
+	name_other_owner(w);
+	assert_true(world_until(w, is_leaving, NULL));
+	assert_int_equal(engine_vf(w, 1)->state, VHCA_VF_ATTACHED);
+	a = put(w, &req);
+	assert_true(!a.ok);
+	assert_string_equal(a.code, "vf_busy");
+	assert_true(world_until(w, is_reserved, NULL));
+}
+
 /* Whoever releases it meanwhile does so for good: remembered, or asked for at once. */
 static void test_release_outlives_a_forced_unplug(void **state)
 {
@@ -251,11 +275,9 @@ static void test_vouched_for_port_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_evacuated_port_is_reserved),
-		TEST(test_forced_off_port_is_reserved),
-		TEST(test_port_of_another_host_is_reserved),
-		TEST(test_release_outlives_a_forced_unplug),
-		TEST(test_vouched_for_port_stays),
+		TEST(test_evacuated_port_is_reserved),	     TEST(test_forced_off_port_is_reserved),
+		TEST(test_port_of_another_host_is_reserved), TEST(test_port_that_leaves_is_busy),
+		TEST(test_release_outlives_a_forced_unplug), TEST(test_vouched_for_port_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
