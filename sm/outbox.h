@@ -46,7 +46,7 @@ struct vhca_outbox_conf {
 	/* The SM has named another owner, in an answer to a state that a newer report has replaced
 	 * meanwhile: that one's own answer is still to come, but its silence is no consent. */
 	void (*named_other)(void *arg, const struct vhca_sm_binding *binding);
-	/* What the SM would answer to what it was asked about: vhca_outbox_prepare(). */
+	/* What the SM would answer to vhca_outbox_prepare(); RETRY: it has not said. */
 	vhca_outbox_fn would_answer;
 	/*
 	 * The SM has lost its state (`rebuilding`) and wants every binding and declaration put

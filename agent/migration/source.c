@@ -415,7 +415,7 @@ static const struct mig_rule rules[] = {
 	MIG_RULE(MIG_NEW, START, mig_is_parking, NULL, NONE, VHCA_MIG_DETACHING),
 	MIG_RULE(MIG_NEW, START, NULL, NULL, NONE, VHCA_MIG_CLAIMING),
 
-	/* Not even a cancellation comes before that: an agent that was restarted proves it anew. */
+	/* Restarted, the agent proves anew that all are away: not even a cancellation is first. */
 	MIG_RULE(MIG_IN(HANDING_OVER), LOOK, some_are_not_away, NULL, NONE, MIG_STAY),
 
 	MIG_RULE(BEFORE_COPY, LOOK, mig_is_cancelled, mig_fail_cancelled, NONE, MIG_UNDO),

@@ -102,8 +102,8 @@ static int load_vf(void *ctx, const struct vhca_row *row)
 }
 
 /*
- * ending: as enum vhca_claim_end has it; so much more of what is released beside, and that is again
- * what it was (WHEN_LEFT) if nothing comes of the rest.
+ * ending: as enum vhca_claim_end has it, and so much more if a cloud's port is released besides: 4
+ * is ASKED, which is WHEN_LEFT again if its guest keeps the VF, and 5 is FORCED.
  */
 #define ENDING_RELEASED VHCA_END_WHEN_LEFT
 
