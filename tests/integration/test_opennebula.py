@@ -337,6 +337,16 @@ class Undo(HostCase):
                 vhcactl.close()
                 self.assertEqual((p.returncode, self.changes()), (1, [begun, undone]), said)
 
+    def test_a_script_that_is_killed_leaves_no_file(self):
+        """Not in the moment when it keeps what it got, or what it makes of that."""
+        write(self.where / "vm.xml", vm(*self.NICS))
+        for killer, script, argv in ((self.remotes / "vmm/vhca/nics", "deploy", [f"{self.where}/deployment.0", "hv1", "42", "hv1"]),
+                                     (self.where / "bin/cat", "migrate", ["one-42", "hv2", "hv1", "42", "hv1"])):
+            with self.subTest(script):
+                program(killer, '#!/bin/sh\nkill -9 "$PPID"\n')
+                p = self.run_script(f"vmm/vhca/{script}", argv, message(*self.NICS))
+                self.assertEqual((p.returncode, list((self.where / "tmp").iterdir()), self.order()), (-9, [], []))
+
     def test_a_host_with_dots_is_a_peer_with_hyphens(self):
         argv = ["one-42", "kvm1.example.org", "kvm2.example.org", "42", "kvm2.example.org"]
         p = self.run_script("vmm/vhca/migrate", argv, message(*self.NICS))

@@ -19,12 +19,10 @@ spool() {
 	read -r word || refuse 'there is no VM on stdin'
 	[ "$word" = vhca ] || exec "$stock" "$@"
 	file=$(mktemp) || exit 1
-	cat >"$file" || {
-		rm -f "$file"
-		exit 1
-	}
-	exec 3<"$file" 4<"$file"
+	exec 3<"$file" 4<"$file" 5>"$file"
 	rm -f "$file"
+	cat >&5 || exit 1
+	exec 5>&-
 }
 
 # ours: does the VM of that stdin have a NIC of ours? A tenant's text may have the word, too: those are few, and Ruby reads what
