@@ -281,6 +281,11 @@ class Undo(HostCase):
 
     # How vhcactl may end, and whether that leaves open what the agent has begun.
     ENDS = {1: True, 2: False, 3: False, 4: False, 5: False, 6: False, 7: True, 8: False, 137: True, 143: True}
+    # What takes a VF out or brings one, how vhcactl is called for that, and how it is undone.
+    SCRIPTS = (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], "migrate", MIGRATE, CANCEL),
+               ("save", ["one-42", "/f", "hv1", "42", "hv1"], "park", PARK, UNPARK),
+               ("attach_nic", ["one-42", OUR_MAC, "", "-", "vhca", "t", "42", "hv1"], "attach",
+                "vhcactl attach one-42 ib1 --partition 0x8011 --guid auto --fabric default", "vhcactl --timeout 60 detach one-42 ib1"))
 
     def test_migration_that_libvirt_refuses_is_cancelled(self):
         self.break_next("kvm.migrate", 7)
@@ -308,10 +313,8 @@ class Undo(HostCase):
                 self.assertIn(" --lease ", begun)
 
     def test_a_script_that_is_ended_goes_no_further(self):
-        """While vhcactl takes the VFs out: the guest stays. TERM, which OpenNebula sends at its time-out, also gives them back."""
-        for name, argv, begun, undone in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE, CANCEL),
-                                          ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
-            takes = begun.split()[3]
+        """While vhcactl takes the VFs out, or brings one: the guest stays. TERM, which OpenNebula sends at its time-out, also undoes that."""
+        for name, argv, takes, begun, undone in self.SCRIPTS:
             for how, command, end, status, expected in (("early", "node", signal.SIGTERM, -15, []), ("killed", takes, signal.SIGKILL, -9, [begun]),
                                                         ("ended", takes, signal.SIGTERM, 1, [begun, undone]),
                                                         ("refused", takes, signal.SIGTERM, 1, [begun])):
@@ -327,15 +330,24 @@ class Undo(HostCase):
                     self.assertEqual((p.returncode, self.changes()), (status, expected), said)
 
     def test_all_programs_of_an_action_are_ended(self):
-        for name, argv, begun, undone in (("migrate", ["one-42", "hv2", "hv1", "42", "hv1"], MIGRATE, CANCEL),
-                                          ("save", ["one-42", "/f", "hv1", "42", "hv1"], PARK, UNPARK)):
+        for name, argv, takes, begun, undone in self.SCRIPTS:
             with self.subTest(name):
                 self.forget()
-                p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), begun.split()[3])
+                p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), takes)
                 os.killpg(p.pid, signal.SIGTERM)
                 said = p.communicate(timeout=60)[1]
                 vhcactl.close()
                 self.assertEqual((p.returncode, self.changes()), (1, [begun, undone]), said)
+
+    def test_an_attach_that_was_ended_is_asked_for_no_more(self):
+        """It came all the same: with the VF its request goes."""
+        name, argv, takes, begun, undone = self.SCRIPTS[-1]
+        self.agent_has([domain(requests=("ib1",))])
+        p, vhcactl = self.begin_script(f"vmm/vhca/{name}", argv, message(*self.NICS), takes)
+        p.send_signal(signal.SIGTERM)
+        vhcactl.close()
+        said = p.communicate(timeout=60)[1]
+        self.assertEqual((p.returncode, self.changes()), (1, [begun, METADATA, undone, METADATA, f"{METADATA} --remove"]), said)
 
     def test_a_script_that_is_killed_leaves_no_file(self):
         """Not in the moment when it keeps what it got, or what it makes of that."""
