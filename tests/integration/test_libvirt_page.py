@@ -71,7 +71,9 @@ OWN = ('<metadata><cloudstack:instance xmlns:cloudstack="http://cloudstack.apach
        "</cloudstack:instance></metadata>\n")
 TENANT = ("<metadata><v:infiniband xmlns:v='urn:vhcad:domain:1'><v:vf name='ib0' partition='0x8066' fabric='default' guid='auto'/></v:infiniband>"
           "</metadata>\n")
-EXTRA = ("", OWN, TENANT, OWN + TENANT, TENANT + OWN)
+# Refused by the agent, and with it all that the domain asks for.
+UNKNOWN = "<metadata><v:other xmlns:v='urn:vhcad:domain:1'/></metadata>\n"
+EXTRA = ("", OWN, TENANT, OWN + TENANT, TENANT + OWN, UNKNOWN)
 
 INDENTED = [line for block in page_code.indented(PAGE) for line in block.splitlines()]
 COMMANDS = [shlex.split(line) for line in INDENTED if line.startswith("vir")]
