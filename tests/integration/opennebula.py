@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(os.environ["VHCA_SOURCE_DIR"])
@@ -124,7 +125,13 @@ class HostCase(unittest.TestCase):
         p.stdin.write(stdin.encode())
         p.stdin.close()
         p.stdin = None
-        return p, open(self.rec / "fifo", "w", encoding="utf-8")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return p, os.fdopen(os.open(self.rec / "fifo", os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8")
+            except OSError:    # nobody reads it yet
+                self.assertTrue(p.poll() is None and time.monotonic() < deadline, f"no vhcactl {command}: {self.order()}")
+                time.sleep(0.01)
 
     def order(self):
         try:
