@@ -46,11 +46,15 @@ ctl() {
 	vhcactl "$@" >&2
 }
 
-# undo_by ARGUMENTS: vhcactl's command that gives the VFs back. An agent that is being started again answers soon.
+# undo_by ARGUMENTS: vhcactl's command that gives the VFs back. An agent that is being started again answers soon, and a vhcactl
+# that OpenNebula's TERM has ended may not have asked.
 undo_by() {
 	tries=30
 	until ctl --timeout 60 "$@"; do
-		[ $? = 7 ] && [ $((tries -= 1)) -gt 0 ] || return 1
+		case $? in
+		7 | 143) [ $((tries -= 1)) -gt 0 ] || return 1 ;;
+		*) return 1 ;;
+		esac
 		sleep 1
 	done
 }

@@ -22,6 +22,7 @@ module Vhca
     FULL       = 0x8000
     NO_SUCH    = 3 # vhcactl's exit status
     NO_ANSWER  = 7 # the same
+    UNHEARD    = [NO_ANSWER, 128 + 15].freeze # away, or ended by TERM before it has asked
     REFUSALS   = [2, NO_SUCH, 4, 5, 6, 8].freeze # the same, where the agent has begun nothing
 
     LIBVIRT       = ENV.fetch('LIBVIRT_URI', 'qemu:///system') # as the stock scripts'
@@ -188,7 +189,7 @@ module Vhca
     # After a status of attach that is no refusal: the agent may have begun, and OpenNebula knows of no such NIC.
     def self.undo_attach(domain, nic)
         30.times do
-            return unless ctl('--timeout', '60', 'detach', domain, nic.name) == NO_ANSWER
+            return unless UNHEARD.include?(ctl('--timeout', '60', 'detach', domain, nic.name))
 
             sleep 1
         end
