@@ -370,7 +370,7 @@ static bool is_saving(const struct world *w)
 	return false;
 }
 
-/* A busy machine gives us few rounds in that time; what waited for its slow disk comes after that. */
+/* A busy machine gives us few rounds in that time; what waited for a slow disk comes after that. */
 void world_settle(struct world *w)
 {
 	uint64_t begun = vhca_now_ms(), quiet = begun;
