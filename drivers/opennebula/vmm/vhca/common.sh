@@ -19,7 +19,9 @@ spool() {
 	read -r word || refuse 'there is no VM on stdin'
 	[ "$word" = vhca ] || exec "$stock" "$@"
 	file=$(mktemp) || exit 1
-	exec 3<"$file" 4<"$file" 5>"$file"
+	exec 3<"$file"
+	exec 4<"$file"
+	exec 5>"$file"
 	rm -f "$file"
 	cat >&5 || exit 1
 	exec 5>&-
