@@ -58,11 +58,14 @@ static uint64_t last_grant(const struct vhca_mig *m)
 
 void mig_look_at_times(struct vhca_mig *m)
 {
-	const struct vhca_domain *dom = mig_domain(m);
 	bool was_granted = m->time_us[VHCA_MIG_RESUMED_TO_GRANTED] != 0;
+	const struct vhca_domain *dom;
 
-	if (m->source || was_granted || mig_is_committing(m) || !dom || !dom->arrived_us ||
+	if (m->source || was_granted || mig_is_committing(m) ||
 	    (m->state != VHCA_MIG_ATTACHING && m->state != VHCA_MIG_DONE))
+		return;
+	dom = mig_domain(m); /* last: a host remembers many that have ended, and looks at each */
+	if (!dom || !dom->arrived_us)
 		return;
 	if (!m->time_us[VHCA_MIG_RESUMED_TO_ATTACH])
 		note(m, VHCA_MIG_RESUMED_TO_ATTACH, dom->arrived_us, first_attach(m));
