@@ -142,10 +142,10 @@ class Attacker(threading.Thread):
         to = doc.get("to") if doc else None
         if operation["operationId"] == "moveBinding" and isinstance(to, dict) and self.takes(doc.get("vguid"), to.get("port_guid"), doc.get("epoch")):
             doc["vguid"] = self.own[0]
-        if operation["operationId"] == "deleteBinding" and values["vguid"] == MOVING:
-            query["epoch"] = str(rng.randrange(FIRST))
         if rng.random() < 0.03:
             method, path = rng.choice(("get", "put", "post", "delete", "patch", "options", "brew")), rng.choice((path, path + "/x", "/", "/v1/node"))
+        if method == "delete" and values["vguid"] == MOVING:
+            query["epoch"] = str(rng.randrange(FIRST))
         where = re.sub(r"\{(\w+)\}", lambda m: urllib.parse.quote(values.get(m[1], "none"), safe="%"), path)
         text = None if doc is None else json.dumps(doc).encode()
         if text and not self.neat and rng.random() < 0.2:
