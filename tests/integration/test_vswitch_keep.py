@@ -43,6 +43,13 @@ class Guests:
     def given_back(self, sm, guid):
         fabric.wait_for("the LID to be free", lambda: guid not in lines(sm), KEEP + LATE, 0.1)
 
+    def only_ports_left(self, sm, what):
+        """It is asked for in one answer, since LIDs become free between two."""
+        ports = sm.api.call("GET", "/v1/fabric")[1]["ports"]
+        fabric.wait_for(what, lambda: sm.api.metrics()["vhcasm_guid2lid_lines"] == ports, KEEP + LATE, 0.2)
+        self.assertEqual(self.counts(sm)[0], ports)
+        return ports
+
     def past_the_grace(self, sm):
         """So that whatever was to be given back has been."""
         time.sleep(KEEP + 2)
@@ -50,6 +57,7 @@ class Guests:
         time.sleep(1)
 
     def counts(self, sm):
+        """What metrics and health both say, of files that nothing changes between the two."""
         metrics = sm.api.metrics()
         health = sm.api.call("GET", "/healthz")[1]
         found = metrics["vhcasm_guid2lid_lines"], metrics["vhcasm_lids_free"]
@@ -166,19 +174,18 @@ class GivenBack(Case):
         """The subnet needs as many LIDs as it has ports, and the VFs' own as long as the grace."""
         sm, tops, epoch = self.begin(), [], 0
         places = [(n, v) for n in range(2, vswitches.HYPERVISORS + 1) for v in range(1, vswitches.VFS + 1)]
-        ports = sm.api.call("GET", "/v1/fabric")[1]["ports"]
         for epoch in range(1, GENERATIONS + 1):
             vguids = [f"0x02c9ab00000{epoch:x}{n:02x}{v:02x}" for n, v in places]
             for vguid, place in zip(vguids, places):
                 self.begins(sm, vguid, epoch, place)
             fattree.heavy_sweep(sm)
             tops.append(max(self.all_reached(sm).values()))
-            fabric.wait_for("the VFs' own to be free", lambda: self.counts(sm)[0] == ports, KEEP + LATE, 0.2)
+            self.only_ports_left(sm, "the VFs' own to be free")
             self.all_reached(sm)
             for vguid in vguids:
                 self.ends(sm, vguid, epoch)
             fattree.heavy_sweep(sm)
-            fabric.wait_for("the guests' to be free", lambda: self.counts(sm)[0] == ports, KEEP + LATE, 0.2)
+            ports = self.only_ports_left(sm, "the guests' to be free")
         print(f"# {len(places)} guests a generation, {ports} ports; highest LIDs: {tops}", flush=True)
         self.assertEqual(set(tops), {tops[0]})
         self.end()
