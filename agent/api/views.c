@@ -134,6 +134,7 @@ struct json_object *api_view_vf(const struct vhca_vf *vf, bool reserved)
 	vhca_json_add_u64(o, "since_ms", vf->since_ms);
 	vhca_json_add_string(o, "effect", effect ? vhca_effect_to_string(effect) : NULL);
 	vhca_json_add_u64(o, "failures", vf->failures);
+	vhca_json_add_string(o, "pci_error", vhca_pci_error_to_string(vf->pci_error));
 	vhca_json_add_string(o, "domain", c ? c->domain_name : NULL);
 	vhca_json_add_string(o, "name", c ? c->name : NULL);
 	vhca_json_add_string(o, "claim", c ? VHCA_UUID_STR(&c->id) : NULL);

@@ -6,6 +6,7 @@
 
 #include "agent/explain/fabric.h"
 #include "agent/explain/finding.h"
+#include "common/base/file.h"
 #include "pkey/guid.h"
 
 #define HANGS_MS 5000 /* a healthy write to an adapter takes a second at most (removal of VFs) */
@@ -44,6 +45,30 @@ static void check_firmware(const struct explain_look *l, struct vhca_finding *f)
 	}
 }
 
+/* QEMU pauses the guest of such a VF, and a reset alone lets that go on. */
+static void say_pci_error(const struct explain_look *l, struct vhca_finding *f)
+{
+	const char *name = l->user ? l->user->info->name : "";
+	bool is_paused = l->user && l->user->info->paused;
+	bool is_back = l->vf->pci_error == VHCA_PCI_ERROR_RECOVERED;
+	uint64_t now = vhca_wall_ms(), since = l->vf->pci_error_ms;
+
+	explain_say(f, is_paused || !is_back ? VHCA_FINDING_WRONG : VHCA_FINDING_WARNING,
+		    "the VF has reported a PCI error %" PRIu64 " s ago, and is %s%s%s",
+		    now > since ? (now - since) / 1000 : 0, is_back ? "back" : "not back",
+		    is_paused ? "; QEMU pauses a guest then, and paused is domain " : "",
+		    is_paused ? name : "");
+	if (!is_back)
+		explain_fix(f,
+			    "dmesg | grep -e AER -e %s; when the adapter works again: virsh "
+			    "reset, or take the VF from its guest",
+			    VHCA_BDF_STR(l->vf->bdf));
+	else if (is_paused)
+		explain_fix(f, "virsh reset %s; virsh resume %s", name, name);
+	else
+		explain_fix(f, "dmesg | grep -e AER -e %s", VHCA_BDF_STR(l->vf->bdf));
+}
+
 static void check_pci(const struct explain_look *l, struct vhca_finding *f)
 {
 	const char *pf = VHCA_BDF_STR(l->hca->facts.bdf);
@@ -61,6 +86,8 @@ static void check_pci(const struct explain_look *l, struct vhca_finding *f)
 			    "the kernel does not show the VF now (adapter %s)", pf);
 		explain_fix(f, "lspci -s %s; dmesg | grep %s; vhcactl hcas",
 			    VHCA_BDF_STR(l->vf->bdf), pf);
+	} else if (l->vf->pci_error) {
+		say_pci_error(l, f);
 	} else {
 		explain_say(f, VHCA_FINDING_OK, "it is VF %u of the adapter %s", l->vf->index, pf);
 	}

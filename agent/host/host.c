@@ -435,13 +435,19 @@ static void on_udev(void *arg, uint32_t revents)
 	/* Guests' taps and bridges come and go all day, and no scan has anything of them. */
 	static const char virtual_bus[] = "/devices/virtual/";
 	struct vhca_host *host = arg;
+	enum vhca_pci_error error;
 	struct udev_device *dev;
+	struct vhca_bdf bdf;
 	bool scan = false;
 
 	(void)revents;
 	while ((dev = udev_monitor_receive_device(host->monitor))) {
 		const char *path = udev_device_get_devpath(dev);
 
+		if (vhca_pci_error_parse(udev_device_get_sysname(dev),
+					 udev_device_get_property_value(dev, "ERROR_EVENT"), &bdf,
+					 &error) == 0)
+			vhca_engine_pci_error(host->args.engine, bdf, error);
 		scan = scan || !path || strncmp(path, virtual_bus, strlen(virtual_bus)) != 0;
 		udev_device_unref(dev);
 	}

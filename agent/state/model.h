@@ -17,6 +17,7 @@
 #include "pkey/ports.h"
 #include "sm/sm.h"
 #include "sriov/inventory.h"
+#include "sriov/pci_error.h"
 #include "sriov/vf_state.h"
 
 #define VHCA_CLAIM_LEASE_MAX 86400 /* seconds */
@@ -335,6 +336,10 @@ struct vhca_vf {
 	int iommu_group;
 	uint16_t group_size; /* devices in that group */
 	char driver[32];
+
+	/* What the kernel has said last, until the VF is proven clean. Not durable. */
+	enum vhca_pci_error pci_error;
+	uint64_t pci_error_ms; /* when (wall clock) */
 
 	enum vhca_vf_state state; /* the durable one */
 	uint64_t since_ms;	  /* wall clock */

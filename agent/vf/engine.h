@@ -77,6 +77,8 @@ void vhca_engine_inventory(struct vhca_engine *e, const struct vhca_inventory *i
 /* Why a managed PF does not have the VFs it should have; NULL = it has. */
 void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 			     const struct vhca_error *err);
+/* The kernel says it of an adapter or a VF; of any other device it is nothing to us. */
+void vhca_engine_pci_error(struct vhca_engine *e, struct vhca_bdf bdf, enum vhca_pci_error error);
 void vhca_engine_port(struct vhca_engine *e, struct vhca_bdf pf, enum vhca_port_event event,
 		      const struct vhca_port_state *state);
 /* A full listing of active domains (takes the infos), or libvirt was lost. */

@@ -176,6 +176,24 @@ void vhca_engine_hca_problem(struct vhca_engine *e, struct vhca_bdf pf,
 		vhca_events_add(e->args.events, "alarm", VHCA_BDF_STR(pf), "%s", problem);
 }
 
+void vhca_engine_pci_error(struct vhca_engine *e, struct vhca_bdf bdf, enum vhca_pci_error error)
+{
+	const char *kind = error == VHCA_PCI_ERROR_RECOVERED ? "vf" : "alarm";
+	struct vhca_vf *vf = vhca_model_vf(&e->model, bdf);
+
+	if (!vf && vhca_model_hca(&e->model, bdf))
+		vhca_events_add(e->args.events, kind, VHCA_BDF_STR(bdf), "PCI error %s",
+				vhca_pci_error_to_string(error));
+	if (!vf || vf->pci_error == error)
+		return;
+	vf->pci_error = error;
+	vf->pci_error_ms = vhca_wall_ms();
+	/* An error of an adapter is one of each of its VFs, and there may be 126. */
+	if (vf->claim)
+		vhca_events_add_claim(e->args.events, kind, vf->claim, "%s: PCI error %s",
+				      VHCA_BDF_STR(bdf), vhca_pci_error_to_string(error));
+}
+
 /* ---- ports ---- */
 
 static void port_changed(struct vhca_engine *e, struct vhca_hca *hca,

@@ -81,6 +81,7 @@ static void proven_clean(struct vhca_engine *e, struct vhca_vf *vf)
 
 	engine_no_reason(vf);
 	vf->reprogram = false;
+	vf->pci_error = VHCA_PCI_ERROR_NONE;
 	if (c && engine_returns_to_guest(e, c)) {
 		vf->granted = false;
 		engine_move(e, vf, VHCA_VF_CLAIMED);

@@ -112,3 +112,29 @@ def a_port_that_is_down_is_explained(rig):
     check("is DOWN" in verdict()["text"] and verdict()["fix"], f"the cable is out, and explain says {verdict()}")
     host.sh(f"echo 'port up' > {cable}")
     wait_for(lambda: verdict()["status"] != "wrong", 60, f"explain to see the port back; it says {verdict()}")
+
+
+@case
+def a_pci_error_is_explained(rig):
+    """The kernel says by uevents that a guest's VF has reported a PCI error, and that it is back: explain says both."""
+    host, guest = rig.hva, rig.guest(rig.hva, 1, ("ib0", "0x8001"))
+    bdf = host.wait_attached(guest.start(), granted=True)["bdf"]
+    # The kernel lets nobody else write its own names into a uevent: udev makes this one of what may be written.
+    rule = 'SUBSYSTEM=="pci", ENV{SYNTH_ARG_ERROR}=="?*", ENV{ERROR_EVENT}="$env{SYNTH_ARG_ERROR}_RECOVERY"\n'
+
+    def finding():
+        return next(f for f in host.vhcactl("explain", bdf)["findings"] if f["step"] == "PCI")
+
+    def report(event, status, text):
+        host.sh(f"echo change $(cat /proc/sys/kernel/random/uuid) ERROR={event} > /sys/bus/pci/devices/{bdf}/uevent")
+        wait_for(lambda: finding()["status"] == status, 30, f"explain to hear of {event}; it says {finding()}")
+        check(text in finding()["text"] and finding()["fix"], f"after {event} explain says {finding()}")
+    host.put("/run/udev/rules.d/90-pci-error.rules", rule.encode())
+    host.sh("udevadm control --reload")
+    try:
+        report("BEGIN", "wrong", "not back")
+        report("SUCCESSFUL", "warning", "and is back")
+    finally:
+        host.sh("rm /run/udev/rules.d/90-pci-error.rules; udevadm control --reload")
+    guest.destroy()
+    wait_for(lambda: host.agent_vf(bdf)["pci_error"] is None, 60, "the VF to be clean")

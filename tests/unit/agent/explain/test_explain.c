@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/file.h"
 #include "tests/unit/agent/explain/healthy_host.h"
 #include "tests/unit/unit.h"
 
@@ -80,6 +81,20 @@ static void adapter_and_function(void **state)
 	WRONG(f, "firmware", "SR-IOV is off", "NUM_OF_VFS");
 	f->hca->present = false;
 	WRONG(f, "firmware", "not there", "lspci");
+}
+
+static void pci_errors(void **state)
+{
+	struct healthy_host *f = *state;
+
+	f->vf->pci_error = VHCA_PCI_ERROR_RECOVERED;
+	f->vf->pci_error_ms = vhca_wall_ms() - 90500;
+	WARNING(f, "PCI", "90 s ago, and is back", "dmesg");
+	f->dom->info->paused = true;
+	WRONG(f, "PCI", "paused is domain vm1", "virsh reset vm1; virsh resume vm1");
+	f->dom->info->paused = false;
+	f->vf->pci_error = VHCA_PCI_ERROR_REPORTED;
+	WRONG(f, "PCI", "not back", "dmesg");
 }
 
 /* A wrong number of VFs does not bring the port of one that is there down. */
@@ -400,6 +415,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_healthy_vf_is_ok_at_every_step),
 		T(adapter_and_function),
+		T(pci_errors),
 		T(wrong_count_is_no_verdict_on_a_vf_that_exists),
 		T(drivers),
 		T(guids),

@@ -530,6 +530,33 @@ static void test_a_vf_is_let_go_that_is_left_out_at_a_reload(void **state)
 	assert_true(world_until(w, is_free, &zero));
 }
 
+/* ---- PCI errors ---- */
+
+static void test_a_pci_error_is_told_of_a_vf_that_somebody_has(void **state)
+{
+	struct world *w = *state;
+	struct vhca_bdf elsewhere = {.bus = 0xee};
+	int v;
+
+	serve(w);
+	v = world_vf_of(w, 0, "ib0");
+	vhca_engine_pci_error(w->engine, elsewhere, VHCA_PCI_ERROR_FAILED);
+	for (int i = 0; i < WORLD_VFS; i++)
+		if (i != v)
+			vhca_engine_pci_error(w->engine, w->vfs[i].bdf, VHCA_PCI_ERROR_REPORTED);
+	assert_false(world_told(w, "PCI error"));
+	vhca_engine_pci_error(w->engine, w->vfs[v].bdf, VHCA_PCI_ERROR_REPORTED);
+	assert_true(world_told(w, "PCI error reported"));
+	vhca_engine_pci_error(w->engine, w->vfs[v].bdf, VHCA_PCI_ERROR_RECOVERED);
+	assert_true(world_told(w, "PCI error recovered"));
+	vhca_engine_pci_error(w->engine, the_hca(w)->facts.bdf, VHCA_PCI_ERROR_FAILED);
+	assert_true(world_told(w, "PCI error failed"));
+	world_domain_stop(w, 0);
+	world_sync_domains(w);
+	assert_true(world_until(w, nothing_attached, NULL));
+	assert_int_equal(engine_vf(w, (unsigned int)v)->pci_error, VHCA_PCI_ERROR_NONE);
+}
+
 /* ---- before it is known what the VFs are ---- */
 
 static char said_before_inventory[VHCA_ERROR_CODE_MAX];
@@ -634,6 +661,7 @@ int main(void)
 		TEST(test_a_vf_that_is_left_out_stays_on_its_driver),
 		TEST(test_an_address_that_is_no_vf_is_told),
 		TEST(test_a_vf_is_let_go_that_is_left_out_at_a_reload),
+		TEST(test_a_pci_error_is_told_of_a_vf_that_somebody_has),
 		TEST(test_no_guest_starts_with_a_vf_of_an_earlier_boot),
 		TEST(test_a_guest_starts_with_a_vf_that_is_not_ours),
 	};
