@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "tests/sim/hosts/chaos.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/agent/one_guest.h"
 
 #define SWEPT_MS 5000 /* a new master has asked all that are there (chaos_sm.c) */
 
@@ -29,13 +28,9 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 
 static int setup(void **state)
 {
-	static const struct chaos_size size = {.hosts = 2, .guests = 1, .vfs = 1};
-
 	(void)state;
 	memset(&f, 0, sizeof(f));
-	chaos_init(&f.c, 1, &size);
-	f.c.on_step = on_step;
-	f.c.wants_labels = true;
+	one_guest_begin(&f.c, 2, on_step);
 	return 0;
 }
 
@@ -46,20 +41,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void run(uint64_t ms)
-{
-	chaos_run(&f.c, ms);
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
-}
-
 static void migrate_until(const char *killed_after)
 {
 	f.killed_after = killed_after;
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	/* Once it is broken, no time passes in the simulation. */
-	unit_until(f.killed || f.c.broken, chaos_run(&f.c, 1));
-	run(0);
+	one_guest_run_until(&f.c, &f.killed);
 }
 
 /* By both SMs. */
@@ -71,8 +57,7 @@ static void be_forgotten(void)
 
 static void assert_bound_at(unsigned int host)
 {
-	const struct vhca_osm_binding *b =
-		sim_sm_find(chaos_master(&f.c), f.c.guests[0].vfs[0].guid);
+	const struct vhca_osm_binding *b = one_guest_binding(&f.c);
 
 	assert_non_null(b);
 	assert_true(!b->withdrawn && b->port_guid == f.c.hosts[host].w.port_guid);
@@ -87,14 +72,13 @@ static void what_is_kept_for_a_guest_is_not_asked_for_again(void **state)
 	(void)state;
 	migrate_until("journal destination: incoming");
 	chaos_cancel(&f.c, 0);
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_bound_at(0);
 	be_forgotten();
 	chaos_start(&f.c.hosts[1]);
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_bound_at(0);
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_settle(&f.c);
 }
 
 /* Nor by what its agent had not got rid of when it was killed. */
@@ -105,14 +89,13 @@ static void what_was_not_sent_is_not_asked_for_again(void **state)
 	migrate_until("journal destination: incoming");
 	f.c.sm_down = false;
 	chaos_cancel(&f.c, 0);
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_bound_at(0);
 	be_forgotten();
 	chaos_start(&f.c.hosts[1]);
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_bound_at(0);
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_settle(&f.c);
 }
 
 /* The guest has come: the new SM is asked as soon as libvirt shows it again. */
@@ -121,10 +104,9 @@ static void what_a_guest_waits_for_is_asked_for_again(void **state)
 	(void)state;
 	migrate_until("journal destination: attaching");
 	be_forgotten();
-	run(SWEPT_MS);
+	one_guest_run(&f.c, SWEPT_MS);
 	chaos_start(&f.c.hosts[1]);
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_settle(&f.c);
 	assert_bound_at(1);
 }
 

@@ -7,8 +7,7 @@
  */
 #include <string.h>
 
-#include "tests/sim/hosts/chaos.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/agent/one_guest.h"
 
 #define OFF_MS	 200000 /* host 1 */
 #define LONG_MS	 340000 /* ...just beyond a try of host 0, the next one would be 256 s later */
@@ -30,13 +29,9 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 
 static int setup(void **state)
 {
-	static const struct chaos_size size = {.hosts = 3, .guests = 1, .vfs = 1};
-
 	(void)state;
 	memset(&f, 0, sizeof(f));
-	chaos_init(&f.c, 1, &size);
-	f.c.on_step = on_step;
-	f.c.wants_labels = true;
+	one_guest_begin(&f.c, 3, on_step);
 	return 0;
 }
 
@@ -45,13 +40,6 @@ static int teardown(void **state)
 	(void)state;
 	chaos_done(&f.c);
 	return 0;
-}
-
-static void run(uint64_t ms)
-{
-	chaos_run(&f.c, ms);
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
 }
 
 /*
@@ -64,22 +52,21 @@ static void a_guest_that_was_started_again_keeps_its_vf(void **state)
 	(void)state;
 	f.c.odds.confirm_lost = 1000;
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	unit_until(f.cut || f.c.broken, chaos_run(&f.c, 1));
-	run(2000);
+	one_guest_run_until(&f.c, &f.cut);
+	one_guest_run(&f.c, 2000);
 	f.c.odds.confirm_lost = 0;
 	f.c.odds.copy_fails = 1000;
 	assert_true(chaos_migrate(&f.c, 0, 2));
-	run(FAILS_MS);
+	one_guest_run(&f.c, FAILS_MS);
 	chaos_power_off(&f.c.hosts[1], OFF_MS);
-	run(1);
+	one_guest_run(&f.c, 1);
 	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_true(chaos_virt_start(&f.c, 0, 0));
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	chaos_cut(&f.c, 0, 1, false);
-	run(2 * OFF_MS);
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_run(&f.c, 2 * OFF_MS);
+	one_guest_settle(&f.c);
 	assert_int_equal(f.c.guests[0].at, 0);
 }
 
@@ -91,18 +78,17 @@ static void what_another_host_has_is_asked_for_again_in_time(void **state)
 {
 	(void)state;
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	run(FAILS_MS);
+	one_guest_run(&f.c, FAILS_MS);
 	assert_int_equal(f.c.guests[0].at, 1);
 	f.cut = true;
 	chaos_power_off(&f.c.hosts[1], LONG_MS);
 	chaos_trouble(&f.c, LONG_MS);
-	run(1);
+	one_guest_run(&f.c, 1);
 	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */
-	run(60000);
+	one_guest_run(&f.c, 60000);
 	assert_true(chaos_virt_start(&f.c, 0, 0));
-	run(2 * LONG_MS);
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_run(&f.c, 2 * LONG_MS);
+	one_guest_settle(&f.c);
 	assert_int_equal(f.c.guests[0].at, 0);
 }
 

@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "tests/sim/host/vtime.h"
-#include "tests/sim/hosts/chaos.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/agent/one_guest.h"
 
 #define OFF_MS	 5000  /* until host 0 has power again */
 #define STILL_MS 60000 /* host 1 */
@@ -37,13 +36,9 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 
 static int setup(void **state)
 {
-	static const struct chaos_size size = {.hosts = 3, .guests = 1, .vfs = 1};
-
 	(void)state;
 	memset(&f, 0, sizeof(f));
-	chaos_init(&f.c, 1, &size);
-	f.c.on_step = on_step;
-	f.c.wants_labels = true;
+	one_guest_begin(&f.c, 3, on_step);
 	return 0;
 }
 
@@ -66,31 +61,23 @@ static bool is_shown(const struct world *w, uint64_t guid)
 static void a_promised_epoch_is_left_to_whom_it_was_promised(void **state)
 {
 	const struct vhca_osm_binding *b;
-	uint64_t guid = f.c.guests[0].vfs[0].guid,
-		 epoch = sim_sm_find(chaos_master(&f.c), guid)->epoch;
+	uint64_t guid = f.c.guests[0].vfs[0].guid, epoch = one_guest_binding(&f.c)->epoch;
 
 	(void)state;
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	/* Once it is broken, no time passes in the simulation. */
-	unit_until(f.programmed || f.c.broken, chaos_run(&f.c, 1));
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
-	assert_int_equal(sim_sm_find(chaos_master(&f.c), guid)->epoch, epoch);
+	one_guest_run_until(&f.c, &f.programmed);
+	assert_int_equal(one_guest_binding(&f.c)->epoch, epoch);
 	chaos_power_off(&f.c.hosts[0], OFF_MS);
 	chaos_run(&f.c, 1);
 	assert_true(f.c.guests[0].down);
-	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */
-	assert_true(chaos_virt_start(&f.c, 0, 2));
-	chaos_run(&f.c, STILL_MS / 2);
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
+	one_guest_start(&f.c, 2);
+	one_guest_run(&f.c, STILL_MS / 2);
 	/* The guest has its vGUID at host 2; host 1 still shows it, and has been superseded. */
-	b = sim_sm_find(chaos_master(&f.c), guid);
+	b = one_guest_binding(&f.c);
 	assert_true(!b->withdrawn && b->port_guid == f.c.hosts[2].w.port_guid);
 	assert_true(b->epoch > epoch + 1);
 	assert_true(is_shown(&f.c.hosts[1].w, guid));
-	if (!chaos_settle(&f.c, 600000))
-		fail_msg("%s", f.c.why);
+	one_guest_settle(&f.c);
 	assert_int_equal(f.c.guests[0].at, 2);
 	assert_false(is_shown(&f.c.hosts[1].w, guid));
 }

@@ -8,9 +8,7 @@
 #include <string.h>
 
 #include "agent/state/model.h"
-#include "tests/sim/host/vtime.h"
-#include "tests/sim/hosts/chaos.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/agent/one_guest.h"
 
 #define OFF_MS 900000 /* host 1: longer than all this takes */
 
@@ -35,13 +33,9 @@ static void on_step(struct chaos *c, struct chaos_host *h, enum chaos_when when,
 
 static int setup(void **state)
 {
-	static const struct chaos_size size = {.hosts = 2, .guests = 1, .vfs = 1};
-
 	(void)state;
 	memset(&f, 0, sizeof(f));
-	chaos_init(&f.c, 1, &size);
-	f.c.on_step = on_step;
-	f.c.wants_labels = true;
+	one_guest_begin(&f.c, 2, on_step);
 	return 0;
 }
 
@@ -73,15 +67,11 @@ static void vouch(void)
 static void start_again(void)
 {
 	assert_true(chaos_migrate(&f.c, 0, 1));
-	/* Once it is broken, no time passes in the simulation. */
-	unit_until(f.arrived || f.c.broken, chaos_run(&f.c, 1));
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
+	one_guest_run_until(&f.c, &f.arrived);
 	chaos_power_off(&f.c.hosts[1], OFF_MS);
 	chaos_run(&f.c, 1);
-	f.c.guests[0].lost++; /* no operator of the simulation's looks after it */
-	assert_true(chaos_virt_start(&f.c, 0, 0));
-	chaos_run(&f.c, 1000);
+	one_guest_start(&f.c, 0);
+	one_guest_run(&f.c, 1000);
 }
 
 /* The word is forgotten with its agent: what begins by it is written down as one. */
@@ -92,10 +82,7 @@ static void a_generation_begins_with_the_end_of_its_migration(void **state)
 	(void)state;
 	start_again();
 	vouch();
-	for (unsigned int ms = 0; ms < 60000 && !f.killed; ms++)
-		chaos_run(&f.c, 1);
-	assert_true(f.killed);
-	chaos_run(&f.c, 1);
+	one_guest_run_until(&f.c, &f.killed);
 	ask_journal("SELECT state FROM migrations", text);
 	assert_string_equal(text, "finishing");
 	ask_journal("SELECT epoch FROM claims", text);
@@ -103,15 +90,13 @@ static void a_generation_begins_with_the_end_of_its_migration(void **state)
 	ask_journal("SELECT epoch FROM vguids", text);
 	assert_false(vhca_epoch_begins_generation(strtoull(text, NULL, 10)));
 	chaos_start(&f.c.hosts[0]);
-	chaos_run(&f.c, 1000);
+	one_guest_run(&f.c, 1000);
 	vouch(); /* the word was forgotten with the agent */
-	chaos_run(&f.c, 60000);
+	one_guest_run(&f.c, 60000);
 	ask_journal("SELECT state FROM migrations", text);
 	assert_string_equal(text, "failed");
 	ask_journal("SELECT epoch FROM claims", text);
 	assert_true(vhca_epoch_begins_generation(strtoull(text, NULL, 10)));
-	if (f.c.broken)
-		fail_msg("%s", f.c.why);
 }
 
 int main(void)
