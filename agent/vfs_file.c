@@ -34,15 +34,20 @@ struct write_job {
 static void write_work(void *arg)
 {
 	struct write_job *job = arg;
-	const char *const paths[] = {job->f->run_path, job->f->kept_path};
+	/* A user's own libvirtd runs the hook as that user, who reads the list of this boot. */
+	const struct {
+		const char *path;
+		mode_t mode;
+	} files[] = {{job->f->run_path, 0644}, {job->f->kept_path, 0640}};
 
 	/* Each for itself: a state disk that is full keeps nobody from the list of this boot. */
-	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(paths); i++) {
-		int r = vhca_write_file_atomic(paths[i], job->text, strlen(job->text), 0644);
+	for (unsigned int i = 0; i < VHCA_ARRAY_SIZE(files); i++) {
+		int r = vhca_write_file_atomic(files[i].path, job->text, strlen(job->text),
+					       files[i].mode);
 
 		if (r < 0) {
 			job->rc = r;
-			job->failed = paths[i];
+			job->failed = files[i].path;
 		}
 	}
 }
@@ -121,6 +126,8 @@ int vhca_vfs_file_new(struct vhca_loop *loop, const struct vhca_conf *conf,
 	f->engine = engine;
 	(void)snprintf(f->run_path, sizeof(f->run_path), "%s/vfs", conf->run_dir);
 	(void)snprintf(f->kept_path, sizeof(f->kept_path), "%s/vfs", conf->state_dir);
+	(void)vhca_sweep_leftovers(f->run_path);
+	(void)vhca_sweep_leftovers(f->kept_path);
 	r = vhca_strand_new(loop, "vfs file", &f->strand);
 	if (!r)
 		r = vhca_timer_new(loop, "vfs file", on_timer, f, &f->timer);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "common/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,20 +115,28 @@ static int write_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
+static int directory_of(const char *path, char ret[static PATH_MAX])
+{
+	char *slash;
+
+	if (vhca_strcpy(ret, PATH_MAX, path) < 0)
+		return -ENAMETOOLONG;
+	slash = strrchr(ret, '/');
+	if (!slash)
+		(void)vhca_strcpy(ret, PATH_MAX, "."); /* fits */
+	else
+		slash[slash == ret] = '\0'; /* keeps the slash of "/" */
+	return 0;
+}
+
 /* Without this the rename may be lost at a power failure although the file's data was synced. */
 static int sync_directory_of(const char *path)
 {
 	VHCA_AUTO_CLOSE int fd = -1;
 	char dir[PATH_MAX];
-	char *slash;
 
-	if (vhca_strcpy(dir, sizeof(dir), path) < 0)
+	if (directory_of(path, dir) < 0)
 		return -ENAMETOOLONG;
-	slash = strrchr(dir, '/');
-	if (!slash)
-		(void)vhca_strcpy(dir, sizeof(dir), "."); /* fits */
-	else
-		slash[slash == dir] = '\0'; /* keeps the slash of "/" */
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fsync(fd) < 0)
 		return -errno;
@@ -150,6 +160,10 @@ int vhca_run_at_disk(vhca_disk_fn fn, void *arg)
 	return disk.run ? disk.run(disk.ctx, fn, arg) : fn(arg);
 }
 
+/* Unlike what people call their copies (state.backup), so that it can be removed by its name. */
+#define UNFINISHED ".tmp-"
+#define LETTER	   "[0-9A-Za-z]" /* mkostemp(3) */
+
 struct file_text {
 	const char *path;
 	const void *data;
@@ -164,7 +178,7 @@ static int write_atomic(void *arg)
 	char tmp[PATH_MAX];
 	int r;
 
-	if ((size_t)snprintf(tmp, sizeof(tmp), "%s.XXXXXX", f->path) >= sizeof(tmp))
+	if ((size_t)snprintf(tmp, sizeof(tmp), "%s" UNFINISHED "XXXXXX", f->path) >= sizeof(tmp))
 		return -ENAMETOOLONG;
 	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
@@ -185,6 +199,33 @@ int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_
 
 	vhca_may_block("write file");
 	return vhca_run_at_disk(write_atomic, &f);
+}
+
+int vhca_sweep_leftovers(const char *path)
+{
+	char where[PATH_MAX], pattern[NAME_MAX];
+	const struct dirent *entry;
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	int n = 0;
+	DIR *dir;
+
+	vhca_may_block("sweep directory");
+	if (directory_of(path, where) < 0 ||
+	    (size_t)snprintf(pattern, sizeof(pattern),
+			     "%s" UNFINISHED LETTER LETTER LETTER LETTER LETTER LETTER,
+			     slash ? slash + 1 : path) >= sizeof(pattern))
+		return -ENAMETOOLONG;
+	dir = opendir(where);
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) /* at an error what is left stays */
+		if (fnmatch(pattern, entry->d_name, 0) == 0 &&
+		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode) && unlinkat(dirfd(dir), entry->d_name, 0) == 0)
+			n++;
+	(void)closedir(dir); /* it was only read */
+	return n;
 }
 
 static int sync_named(void *arg)

@@ -22,6 +22,12 @@ int vhca_read_state(const char *path, size_t max, char **ret, struct vhca_error 
  * directory. */
 int vhca_write_file_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
+/*
+ * Removes what killed writers of path have left beside it; returns how many. For whoever is path's
+ * only writer, before it writes.
+ */
+int vhca_sweep_leftovers(const char *path);
+
 /* Makes durable what somebody else has written. */
 int vhca_sync_file(const char *path);
 

@@ -126,7 +126,7 @@ static int write_partitions(struct vhca_osm_service *s, struct vhca_error *err)
 		return 0;
 	free(s->text);
 	s->text = NULL; /* one that fails may have replaced the file all the same */
-	r = vhca_write_file_atomic(s->partition_path, text, len, 0644);
+	r = vhca_write_file_atomic(s->partition_path, text, len, 0640);
 	if (r < 0)
 		return vhca_error_set(err, VHCA_ERR_UNAVAILABLE, "partitions_not_written", -r, "%s",
 				      s->partition_path);
@@ -353,8 +353,11 @@ static int service_start(struct vhca_osm_service *s, struct vhca_error *err)
 {
 	int r = take_lock(s, err);
 
-	if (r == 0)
-		r = vhca_osm_state_load(s->state_path, s->table, err);
+	if (r < 0)
+		return r;
+	(void)vhca_sweep_leftovers(s->state_path);
+	(void)vhca_sweep_leftovers(s->partition_path);
+	r = vhca_osm_state_load(s->state_path, s->table, err);
 	if (r < 0)
 		return r;
 	s->is_new = r > 0;

@@ -413,5 +413,5 @@ int vhca_osm_state_save(const char *path, const struct vhca_osm_table *t)
 	size_t len;
 	int r = vhca_osm_state_format(t, &text, &len);
 
-	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0644);
+	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0640);
 }

@@ -244,5 +244,5 @@ int vhca_osm_dynamic_lids_save(const char *path, const struct vhca_osm_dynamic_l
 	size_t len = 0;
 	int r = vhca_osm_dynamic_lids_format(t, &text, &len);
 
-	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0644);
+	return r < 0 ? r : vhca_write_file_atomic(path, text, len, 0640);
 }

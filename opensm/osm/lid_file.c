@@ -158,7 +158,7 @@ static int write_records(const struct records *r, const char *path, size_t *ret_
 		len += n;
 	}
 	*ret_size = len;
-	return vhca_write_file_atomic(path, text, len, 0644);
+	return vhca_write_file_atomic(path, text, len, 0644); /* as OpenSM does */
 }
 
 static int save(const struct records *r)
@@ -172,6 +172,14 @@ static int save(const struct records *r)
 	if (rc == 0)
 		keep_second_name(&n);
 	return rc;
+}
+
+void vhca_osm_lid_file_sweep(void)
+{
+	char path[PATH_MAX];
+
+	if (path_of("guid2lid", path) == 0)
+		(void)vhca_sweep_leftovers(path);
 }
 
 int vhca_osm_lid_file_save(struct osm_opensm *osm)

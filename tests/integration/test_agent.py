@@ -6,6 +6,7 @@ import functools
 import grp
 import json
 import os
+import pathlib
 import pwd
 import re
 import shutil
@@ -149,6 +150,15 @@ class Start(Case):
             self.assertEqual(self.agent.stop(signal.SIGKILL), -signal.SIGKILL)
         self.agent.start()
 
+    def test_what_a_killed_one_was_writing_is_removed(self):
+        left = [pathlib.Path(self.where, where, "vfs.tmp-a1B2c3") for where in ("run", "state")]
+        kept = pathlib.Path(self.where, "state", "vfs.backup")
+        for path in (*left, kept):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("half", encoding="ascii")
+        self.agent.start()
+        self.assertEqual([path.exists() for path in (*left, kept)], [False, False, True])
+
     def test_database_of_a_newer_version_is_refused(self):
         self.agent.start()
         self.agent.stop()
@@ -210,6 +220,11 @@ class Serve(Case):
             self.assertTrue(stat.S_ISSOCK(mode))
             self.assertEqual(stat.S_IMODE(mode), 0o600)
         self.assertEqual(stat.S_IMODE(os.stat(f"{self.where}/state/state.db").st_mode), 0o600)
+
+    def test_only_the_list_of_this_boot_is_everybodys_to_read(self):
+        paths = [f"{self.where}/{where}/vfs" for where in ("run", "state")]
+        self.agent.wait(lambda: all(map(os.path.exists, paths)))
+        self.assertEqual([stat.S_IMODE(os.stat(path).st_mode) for path in paths], [0o644, 0o640])
 
     def test_every_read_answers(self):
         for path, key in (("hcas", "hcas"), ("vfs", "vfs"), ("domains", "domains"), ("claims", "claims"), ("outbox", "outbox")):

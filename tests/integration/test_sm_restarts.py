@@ -3,6 +3,7 @@
 """What OpenSM with libvhcasm.so knows after a restart, and another OpenSM after a take-over."""
 
 import os
+import stat
 import time
 
 import fabric
@@ -90,6 +91,26 @@ class Restarts(Case):
         fabric.wait_for("a sweep", sm.sweeps)
         # The partition file of before is named in opensm.conf: the tenants keep their keys.
         self.wait_key(2, "0x8001")
+        self.assertEqual(sm.stop(), 0)
+
+    def test_the_state_is_nobody_elses_to_read(self):
+        sm = self.manager().start()
+        self.fill(sm)
+        self.assertEqual({name: stat.S_IMODE(os.stat(os.path.join(sm.state_dir, name)).st_mode) for name in os.listdir(sm.state_dir)},
+                         {"bindings": 0o640, "partitions.conf": 0o640, "lock": 0o600})
+        self.assertEqual(sm.stop(), 0)
+
+    def test_what_a_killed_one_was_writing_is_removed(self):
+        sm = self.manager()
+        os.makedirs(sm.state_dir)
+        left = [os.path.join(sm.state_dir, f"{name}.tmp-a1B2c3") for name in ("bindings", "partitions.conf", "dynamic-lids")]
+        left.append(os.path.join(sm.cache_dir, "guid2lid.tmp-a1B2c3"))
+        kept = os.path.join(sm.state_dir, "bindings.backup")
+        for path in (*left, kept):
+            with open(path, "x", encoding="ascii") as f:
+                f.write("half")
+        sm.start()
+        self.assertEqual([os.path.exists(path) for path in (*left, kept)], [False] * len(left) + [True])
         self.assertEqual(sm.stop(), 0)
 
     def test_two_managers_do_not_share_a_state(self):

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/cleanup.h"
@@ -113,6 +116,62 @@ static void atomic_write_that_fails_leaves_nothing(void **state)
 	assert_int_equal(vhca_write_file_atomic(TREE_PATH(&tree, "no/f"), "x", 1, 0600), -ENOENT);
 }
 
+/* Whoever copies a state file to its side gives it a name of his own, of six letters, too. */
+static void what_a_killed_writer_left_is_swept_and_nothing_else(void **state)
+{
+	static const char *const left[] = {"f.tmp-aB3xY9", "f.tmp-000000"};
+	static const char *const kept[] = {"f",
+					   "f.backup",
+					   "f.tmp-",
+					   "f.tmp-aB3xY",
+					   "f.tmp-aB3xY99",
+					   "f.tmp-aB3x.9",
+					   "other.tmp-aB3xY9",
+					   "ff.tmp-aB3xY9",
+					   "victim"};
+
+	(void)state;
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(left); i++)
+		tree_put(&tree, left[i], "half");
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kept); i++)
+		tree_put(&tree, kept[i], "x");
+	tree_link(&tree, "f.tmp-Link00", "victim");
+	tree_put(&tree, "f.tmp-Direct/inner", "x");
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f")), 2);
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(left); i++)
+		assert_false(tree_has(&tree, left[i]));
+	for (size_t i = 0; i < VHCA_ARRAY_SIZE(kept); i++)
+		tree_assert(&tree, kept[i], "x");
+	tree_assert(&tree, "f.tmp-Link00", "x");
+	assert_true(tree_has(&tree, "f.tmp-Direct/inner"));
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "f")), 0);
+	assert_int_equal(vhca_sweep_leftovers(TREE_PATH(&tree, "no/f")), -ENOENT);
+}
+
+/* The names that are swept are those that are written. */
+static void a_killed_writers_file_is_swept(void **state)
+{
+	const char *path = TREE_PATH(&tree, "f");
+	const struct rlimit tiny = {.rlim_cur = 1, .rlim_max = 1};
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) { /* killed in the middle of it: SIGXFSZ */
+		(void)setrlimit(RLIMIT_CORE, &(struct rlimit){0});
+		(void)setrlimit(RLIMIT_FSIZE, &tiny);
+		(void)vhca_write_file_atomic(path, "abcdefgh", 8, 0600);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+	assert_false(tree_has(&tree, "f"));
+	assert_int_equal(count_entries(), 1);
+	assert_int_equal(vhca_sweep_leftovers(path), 1);
+	assert_int_equal(count_entries(), 0);
+}
+
 static void mkdir_p_makes_all_parents(void **state)
 {
 	(void)state;
@@ -145,6 +204,9 @@ int main(void)
 			atomic_write_replaces_the_inode_and_leaves_nothing_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(atomic_write_that_fails_leaves_nothing, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_a_killed_writer_left_is_swept_and_nothing_else,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_killed_writers_file_is_swept, setup, teardown),
 		cmocka_unit_test_setup_teardown(mkdir_p_makes_all_parents, setup, teardown),
 		cmocka_unit_test(clocks_move_forward),
 	};
